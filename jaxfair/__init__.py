@@ -1,0 +1,28 @@
+"""jaxfair: who pays for privacy?
+
+Trains private models, measures what privacy does to every group of people,
+explains it and mitigates it. Packages load on first use, so that importing
+jaxfair costs nothing beyond jax itself.
+"""
+
+import importlib
+from types import ModuleType
+
+__version__ = "0.1.0"
+
+_PACKAGES = frozenset({
+    "types", "tree", "checks", "data", "models", "privacy", "accounting",
+    "fairness", "analysis", "training", "studies", "report",
+})  # fmt: skip
+
+__all__ = sorted(_PACKAGES)
+
+
+def __getattr__(name: str) -> ModuleType:
+  if name in _PACKAGES:
+    return importlib.import_module(f"jaxfair.{name}")
+  raise AttributeError(f"module 'jaxfair' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+  return [*globals(), *__all__]

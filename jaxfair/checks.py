@@ -1,0 +1,167 @@
+"""Argument checks whose messages a person can act on.
+
+Values are checked once, on the host, before any work starts. Inside a
+transformation (jit, vmap, grad) the values are not known: those checks pass.
+"""
+
+import difflib
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import numpy as np
+
+
+class JaxfairError(Exception):
+  """A mistake a person can mend; the command line prints it as one line."""
+
+
+class ArgumentError(JaxfairError, ValueError):
+  """An argument that cannot be used: which one, why, and what to do."""
+
+
+def require(condition: bool, message: str) -> None:
+  """Raises `ArgumentError(message)` unless the condition holds."""
+  if not condition:
+    raise ArgumentError(message)
+
+
+def concrete(value: Any) -> bool:
+  """Whether the value is known now (not a tracer)."""
+  return not any(
+    isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value)
+  )
+
+
+def number(
+  name: str,
+  value: Any,
+  *,
+  low: float = -math.inf,
+  high: float = math.inf,
+  open_low: bool = False,
+  open_high: bool = False,
+  remedy: str = "",
+) -> None:
+  """Requires a finite number (or array of numbers) within bounds."""
+  if not concrete(value):
+    return
+  try:
+    array = np.asarray(value, dtype=np.float64)
+  except (TypeError, ValueError):
+    raise ArgumentError(f"{name}={value!r} is not a number") from None
+  below = array <= low if open_low else array < low
+  above = array >= high if open_high else array > high
+  bad = below | above | ~np.isfinite(array)
+  if np.any(bad):
+    shown = array.flat[int(np.argmax(bad))] if array.ndim else value
+    raise ArgumentError(
+      f"{name}={shown} must be {_range(low, high, open_low, open_high)}"
+      + (f"; {remedy}" if remedy else "")
+    )
+
+
+def positive(name: str, value: Any, remedy: str = "") -> None:
+  """Requires a finite number above 0."""
+  number(name, value, low=0.0, open_low=True, remedy=remedy)
+
+
+def non_negative(name: str, value: Any, remedy: str = "") -> None:
+  """Requires a finite number that is 0 or above."""
+  number(name, value, low=0.0, remedy=remedy)
+
+
+def integer(
+    name: str, value: Any, *, low: int | None = None, high: int | None = None,
+    remedy: str = "",
+) -> None:  # fmt: skip
+  """Requires a whole number within bounds (both included)."""
+  is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
+  require(is_int, f"{name}={value!r} must be a whole number")
+  too_low = low is not None and value < low
+  too_high = high is not None and value > high
+  if too_low or too_high:
+    bounds = [] if low is None else [f"at least {low}"]
+    bounds += [] if high is None else [f"at most {high}"]
+    raise ArgumentError(
+      f"{name}={value} must be {' and '.join(bounds)}"
+      + (f"; {remedy}" if remedy else "")
+    )
+
+
+def one_of(name: str, value: Any, allowed: Iterable[Any]) -> None:
+  """Requires one of the allowed values, and suggests the nearest name."""
+  allowed = list(allowed)
+  if value not in allowed:
+    raise ArgumentError(
+      f"{name}={value!r} is not known; {options(value, allowed)}"
+    )
+
+
+def options(value: Any, allowed: Iterable[Any]) -> str:
+  """'use one of a, b, c (did you mean b?)', for error messages."""
+  names = [str(item) for item in allowed]
+  near = difflib.get_close_matches(str(value), names, n=1)
+  hint = f" (did you mean {near[0]}?)" if near else ""
+  return f"use one of {', '.join(names)}{hint}"
+
+
+def same_length(**arrays: Any) -> int:
+  """Requires equal leading axes; returns their length."""
+  lengths = {name: np.shape(array)[0] for name, array in arrays.items()}
+  if len(set(lengths.values())) > 1:
+    told = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+    raise ArgumentError(f"one row per person is needed everywhere, but {told}")
+  return int(next(iter(lengths.values())))
+
+
+def finite(name: str, array: Any) -> None:
+  """Requires every value to be finite; names the first row that is not."""
+  if not concrete(array):
+    return
+  array = np.asarray(array)
+  bad = ~np.isfinite(array.reshape(array.shape[0], -1)).all(axis=1)
+  if bad.any():
+    raise ArgumentError(
+      f"{name} has {int(bad.sum())} rows with NaN or infinite values (the "
+      f"first is row {int(bad.argmax())}); drop or impute them first"
+    )
+
+
+def ids(name: str, array: Any, count: int) -> None:
+  """Requires whole-number ids in [0, count)."""
+  if not concrete(array):
+    return
+  array = np.asarray(array)
+  if array.dtype.kind not in "iub":
+    raise ArgumentError(
+      f"{name} holds {array.dtype} values, not integer ids; encode the "
+      f"classes or groups as 0..{count - 1} first"
+    )
+  if array.size and (array.min() < 0 or array.max() >= count):
+    raise ArgumentError(
+      f"{name} has ids from {array.min()} to {array.max()}, outside "
+      f"0..{count - 1}; encode them as 0..{count - 1} or raise the count"
+    )
+
+
+def key(name: str, value: Any) -> None:
+  """Requires a typed JAX random key."""
+  dtype = getattr(value, "dtype", None)
+  if dtype is None or not jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+    raise ArgumentError(
+      f"{name} must be a random key; pass {name}=jax.random.key(seed), or "
+      "jax.random.wrap_key_data for an old-style key"
+    )
+
+
+def _range(low: float, high: float, open_low: bool, open_high: bool) -> str:
+  if low == -math.inf and high == math.inf:
+    return "a finite number"
+  if high == math.inf:
+    return f"above {low:g}" if open_low else f"{low:g} or above"
+  if low == -math.inf:
+    return f"below {high:g}" if open_high else f"{high:g} or below"
+  left, right = "(" if open_low else "[", ")" if open_high else "]"
+  return f"in {left}{low:g}, {high:g}{right}"

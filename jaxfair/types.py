@@ -1,0 +1,74 @@
+"""Shapes that everything shares: people, models, what a training returns."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import numpy as np
+
+Array: TypeAlias = jax.Array | np.ndarray
+Params: TypeAlias = Any  # a pytree of arrays
+PerExampleLoss: TypeAlias = Callable[[Any, Any], Any]  # (logits, y) -> [n]
+
+
+class Examples(NamedTuple):
+  """People: a pytree whose leaves share the leading axis n.
+
+  Attributes:
+    x: [n, ...] float32 features.
+    y: [n] int32 class ids.
+    group: [n] int32 group ids.
+  """
+
+  x: Any
+  y: Any
+  group: Any
+
+  @property
+  def size(self) -> int:
+    """Number of people, n."""
+    return int(self.x.shape[0])
+
+  def take(self, rows: Any) -> "Examples":
+    """The people at these rows (indices or a boolean mask)."""
+    return Examples(self.x[rows], self.y[rows], self.group[rows])
+
+
+class Model(NamedTuple):
+  """A function of parameters and a batch, with no operation across examples.
+
+  Attributes:
+    init: `(key, x_one) -> params`, where `x_one` is one example without a
+      batch axis.
+    apply: `(params, x_batch) -> logits`, batch axis first.
+  """
+
+  init: Callable[[jax.Array, Any], Params]
+  apply: Callable[[Params, Any], jax.Array]
+
+
+class NonPrivateTrace(NamedTuple):
+  """What happened along a training, computed from the training data itself.
+
+  Not for release: no noise protects these numbers. Reports of private runs
+  leave them out.
+
+  Attributes:
+    loss: [steps] mean loss of each step's batch, before the step.
+    grad_norm: [steps] norm of the gradient that was applied.
+  """
+
+  loss: jax.Array
+  grad_norm: jax.Array
+
+
+class Fit(NamedTuple):
+  """What every trainer returns.
+
+  Attributes:
+    params: the trained parameters.
+    trace: what happened along the way.
+  """
+
+  params: Params
+  trace: Any
