@@ -1,0 +1,22 @@
+"""Shared test set-up: one compilation cache, and where the real data lies."""
+
+import os
+import pathlib
+
+import jax
+import pytest
+
+CACHE = pathlib.Path(__file__).parent.parent / ".cache" / "jax"
+
+jax.config.update("jax_compilation_cache_dir", str(CACHE))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+
+
+@pytest.fixture(scope="session")
+def data_root() -> pathlib.Path:
+  """The folder with the real data sets; tests on them need it."""
+  root = os.environ.get("JAXFAIR_DATA")
+  if not root:
+    pytest.skip("set JAXFAIR_DATA to a folder with the real data sets")
+  return pathlib.Path(root)
