@@ -1,0 +1,54 @@
+"""People in: named sets, your own data, generators; splits, scaling, parts.
+
+Files, labels, groups and their checks live here. Models, noise and measures of
+fairness never do.
+"""
+
+from jaxfair.data.coloured import colour
+from jaxfair.data.dataset import Dataset, Source
+from jaxfair.data.fetching import Fetched, fetch
+from jaxfair.data.files import DataError
+from jaxfair.data.frames import from_csv, from_frame
+from jaxfair.data.inventory import (
+  Check,
+  Description,
+  Entry,
+  catalogue,
+  check,
+  describe,
+)
+from jaxfair.data.loading import load, names
+from jaxfair.data.preparing import Prepared, prepare
+from jaxfair.data.scaling import Scale, Scaler, bound_rows, fit_scaler
+from jaxfair.data.splitting import partition, split, split_rows
+from jaxfair.data.synthetic import gaussian_mixture, two_gaussians
+
+__all__ = [
+  "Check",
+  "DataError",
+  "Dataset",
+  "Description",
+  "Entry",
+  "Fetched",
+  "Prepared",
+  "Scale",
+  "Scaler",
+  "Source",
+  "bound_rows",
+  "catalogue",
+  "check",
+  "colour",
+  "describe",
+  "fetch",
+  "fit_scaler",
+  "from_csv",
+  "from_frame",
+  "gaussian_mixture",
+  "load",
+  "names",
+  "partition",
+  "prepare",
+  "split",
+  "split_rows",
+  "two_gaussians",
+]
