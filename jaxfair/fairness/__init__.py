@@ -1,0 +1,91 @@
+"""What is owed to groups: metrics of how a model treats them, with intervals.
+
+Here live group reductions, rates, gaps, disparities and their confidence
+intervals; never a training loop, and nothing that spends privacy.
+"""
+
+from jaxfair.fairness import rates
+from jaxfair.fairness.bootstrap import (
+  bootstrap,
+  bootstrap_counts,
+  bootstrap_rows,
+)
+from jaxfair.fairness.confusion import confusion_counts, prediction_counts
+from jaxfair.fairness.disparity import demographic_disparity
+from jaxfair.fairness.gaps import difference, ratio
+from jaxfair.fairness.groups import (
+  divide,
+  group_counts,
+  group_means,
+  group_sums,
+)
+from jaxfair.fairness.intervals import (
+  Interval,
+  interval_of_draws,
+  paired_interval,
+  seed_interval,
+)
+from jaxfair.fairness.metrics import (
+  accuracy,
+  false_negative_rate,
+  false_positive_rate,
+  mean_loss,
+  selection_rate,
+  true_negative_rate,
+  true_positive_rate,
+)
+from jaxfair.fairness.parity import (
+  accuracy_parity_difference,
+  accuracy_parity_ratio,
+  demographic_parity_difference,
+  demographic_parity_ratio,
+  equal_opportunity_difference,
+  equal_opportunity_ratio,
+  equalized_odds_difference,
+  equalized_odds_ratio,
+)
+from jaxfair.fairness.summary import GroupReport, Measures, by_group
+from jaxfair.fairness.wasserstein import (
+  wasserstein_disparity,
+  wasserstein_distances,
+)
+
+__all__ = [
+  "GroupReport",
+  "Interval",
+  "Measures",
+  "accuracy",
+  "accuracy_parity_difference",
+  "accuracy_parity_ratio",
+  "bootstrap",
+  "bootstrap_counts",
+  "bootstrap_rows",
+  "by_group",
+  "confusion_counts",
+  "demographic_disparity",
+  "demographic_parity_difference",
+  "demographic_parity_ratio",
+  "difference",
+  "divide",
+  "equal_opportunity_difference",
+  "equal_opportunity_ratio",
+  "equalized_odds_difference",
+  "equalized_odds_ratio",
+  "false_negative_rate",
+  "false_positive_rate",
+  "group_counts",
+  "group_means",
+  "group_sums",
+  "interval_of_draws",
+  "mean_loss",
+  "paired_interval",
+  "prediction_counts",
+  "rates",
+  "ratio",
+  "seed_interval",
+  "selection_rate",
+  "true_negative_rate",
+  "true_positive_rate",
+  "wasserstein_disparity",
+  "wasserstein_distances",
+]

@@ -1,0 +1,94 @@
+"""Counts, sums and means by group: the one reduction everybody uses."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+# A long float32 running sum drifts: a million values of 0.1 come out 0.35% too
+# high. Sums of 256 values, added up afterwards, stay within 1e-6.
+_BUCKET = 256
+
+
+def group_counts(group: Any, num_groups: int, weights: Any = None) -> jax.Array:
+  """Number of people, or total weight, of every group.
+
+  Rows whose id lies outside 0..num_groups-1 belong to no group.
+
+  Args:
+    group: [n] group ids.
+    num_groups: static number of groups G.
+    weights: [n] weights, or None for one each.
+
+  Returns:
+    [G] int32 counts, or floating totals when weights are given.
+  """
+  group = jnp.asarray(group)
+  if weights is None:
+    ones = jnp.ones(group.shape, jnp.int32)
+    return jax.ops.segment_sum(ones, group, num_groups)
+  return group_sums(weights, group, num_groups)
+
+
+def group_sums(
+  values: Any, group: Any, num_groups: int, weights: Any = None
+) -> jax.Array:
+  """Sum of the values, or of weight times value, in every group.
+
+  Args:
+    values: [n, ...] one row per person.
+    group: [n] group ids.
+    num_groups: static number of groups G.
+    weights: [n] weights, or None for one each.
+
+  Returns:
+    [G, ...] sums; 0 for an empty group.
+  """
+  values = jnp.asarray(values)
+  if values.dtype == jnp.bool_:
+    values = values.astype(jnp.int32)
+  if weights is not None:
+    values = values * _over_trailing_axes(jnp.asarray(weights), values.ndim)
+  exact = jnp.issubdtype(values.dtype, jnp.integer)
+  short = values.shape[0] <= _BUCKET
+  bucket_size = None if exact or short else _BUCKET
+  return jax.ops.segment_sum(
+    values, jnp.asarray(group), num_groups, bucket_size=bucket_size
+  )
+
+
+def group_means(
+  values: Any, group: Any, num_groups: int, weights: Any = None
+) -> jax.Array:
+  """Mean of the values in every group; NaN for an empty group.
+
+  An empty group does not spoil the gradients of the others.
+
+  Args:
+    values: [n, ...] one row per person.
+    group: [n] group ids.
+    num_groups: static number of groups G.
+    weights: [n] weights, or None for one each.
+
+  Returns:
+    [G, ...] means.
+  """
+  sums = group_sums(values, group, num_groups, weights)
+  counts = group_counts(group, num_groups, weights)
+  return divide(sums, _over_trailing_axes(counts, sums.ndim))
+
+
+def divide(numerator: Any, denominator: Any) -> jax.Array:
+  """numerator / denominator, NaN where the denominator is 0.
+
+  The gradient there is 0, not NaN, so one empty group cannot poison a loss
+  that leaves it out.
+  """
+  known = denominator != 0
+  quotient = numerator / jnp.where(known, denominator, 1)
+  return jnp.where(known, quotient, jnp.nan)
+
+
+def _over_trailing_axes(rows: jax.Array, ndim: int) -> jax.Array:
+  """Appends axes of length 1 so that rows broadcast against the values."""
+  return rows.reshape(rows.shape + (1,) * (ndim - rows.ndim))
