@@ -1,0 +1,291 @@
+"""Per-example gradients as products of factors: their norms, their sums.
+
+Where a parameter matrix W meets data, the gradient of one example is `L^T R`:
+L is [positions, height] and R [positions, width], one of them the inputs and
+the other the back-propagated signals. At an embedding L is one-hot and kept as
+row numbers. Norms and weighted sums over examples come from the factors; the
+product is built only where it is no larger than they are.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxfair.privacy import patches
+from jaxfair.privacy.taps import Site
+
+
+class Whole(NamedTuple):
+  """[n, *leaf] gradients, built."""
+
+  gradients: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Product:
+  """L^T R per example.
+
+  Attributes:
+    left: [n, positions, height] numbers, or [n, positions] row numbers that
+      stand for one-hot rows (those outside the table count as zero).
+    right: [n, positions, width].
+    rebuild: from [height, width] to the leaf's gradient; None if the leaf is
+      that matrix.
+    height: number of rows.
+  """
+
+  left: jax.Array
+  right: jax.Array
+  rebuild: Callable[[jax.Array], jax.Array] | None
+  height: int
+
+
+Part = Whole | Product
+
+
+def part(site: Site, data: jax.Array, signal: jax.Array, leaf: Any) -> Part:
+  """One site's part in its leaf's per-example gradients.
+
+  Args:
+    site: from `taps.read`.
+    data: [n, ...] the site's data operand.
+    signal: [n, ...] cotangent of the site's output.
+    leaf: shape and type of the leaf.
+  """
+  match site.kind:
+    case "dense":
+      return _dense(site, data, signal, leaf)
+    case "conv":
+      return _conv(site, data, signal, leaf)
+    case "rows":
+      return _rows(site, data, signal)
+    case "shift":
+      cotangent = signal
+    case "negative_shift":
+      cotangent = -signal
+    case "scale":
+      cotangent = signal * _align(data, signal)
+    case other:
+      raise AssertionError(f"no rule for a site of kind {other}")
+  cotangent = _unbroadcast(cotangent, site.operand)
+  return Whole(jax.vmap(lambda c: site.view.pull_back(c, leaf))(cotangent))
+
+
+def gather(parts: list[Part], leaf: Any) -> list[Part]:
+  """Chooses the form in which a leaf's gradients are kept.
+
+  One product stays factored unless building it is cheaper. Several products
+  (a shared matrix) stay factored if each is a plain matrix product; otherwise
+  all parts are built and added.
+  """
+  if len(parts) < 2 and not any(_build_is_smaller(p) for p in parts):
+    return parts
+  if len(parts) > 1 and all(_is_plain_product(p) for p in parts):
+    return parts
+  total = build(parts[0], leaf)
+  for other in parts[1:]:
+    total += build(other, leaf)
+  return [Whole(total)]
+
+
+def squared_norms(parts: list[Part], num_examples: int) -> jax.Array:
+  """[n] squared norms of one leaf's per-example gradients.
+
+  |sum_i P_i|^2 = sum_i |P_i|^2 + 2 sum_{i<j} <P_i, P_j>
+  """
+  total = jnp.zeros(num_examples)
+  for i, a in enumerate(parts):
+    total += _squared_norm(a)
+    for b in parts[:i]:
+      total += 2 * _inner(a, b)
+  return total
+
+
+def weighted_sum(parts: list[Part], weights: jax.Array, leaf: Any) -> jax.Array:
+  """sum_i weights[i] gradient_i, in the leaf's shape."""
+  total = jnp.zeros(leaf.shape, leaf.dtype)
+  for p in parts:
+    if isinstance(p, Whole):
+      total += jnp.tensordot(weights, p.gradients, axes=1)
+      continue
+    right = p.right * weights[:, None, None]
+    if p.left.ndim == 2:
+      rows, width = p.left.reshape(-1), right.shape[-1]
+      total = total.at[rows].add(right.reshape(-1, width), mode="drop")
+      continue
+    matrix = jnp.einsum("nth,ntw->hw", p.left, right)
+    total += matrix if p.rebuild is None else p.rebuild(matrix)
+  return total
+
+
+def zero_where(bad: jax.Array, p: Part) -> Part:
+  """The part with the gradients of some examples replaced by zero."""
+
+  def clean(array: jax.Array) -> jax.Array:
+    mask = bad.reshape(bad.shape + (1,) * (array.ndim - 1))
+    return jnp.where(mask, jnp.zeros((), array.dtype), array)
+
+  if isinstance(p, Whole):
+    return Whole(clean(p.gradients))
+  left = p.left if p.left.ndim == 2 else clean(p.left)
+  return dataclasses.replace(p, left=left, right=clean(p.right))
+
+
+def build(p: Part, leaf: Any) -> jax.Array:
+  """[n, *leaf] gradients."""
+  if isinstance(p, Whole):
+    return p.gradients
+  if p.left.ndim == 2:
+    empty = jnp.zeros(leaf.shape, leaf.dtype)
+    return jax.vmap(lambda r, s: empty.at[r].add(s, mode="drop"))(
+      p.left, p.right
+    )
+  matrices = jnp.einsum("nth,ntw->nhw", p.left, p.right)
+  return matrices if p.rebuild is None else jax.vmap(p.rebuild)(matrices)
+
+
+def _squared_norm(p: Part) -> jax.Array:
+  if isinstance(p, Whole):
+    flat = p.gradients.reshape(p.gradients.shape[0], -1)
+    return jnp.sum(flat * flat, axis=1)
+  if p.right.shape[1] == 1 and p.left.ndim == 3:  # |a g^T|^2 = |a|^2 |g|^2
+    return jnp.sum(p.left**2, axis=(1, 2)) * jnp.sum(p.right**2, axis=(1, 2))
+  return _inner(p, p)
+
+
+def _is_plain_product(p: Part) -> bool:
+  return isinstance(p, Product) and p.rebuild is None
+
+
+def _inner(a: Part, b: Part) -> jax.Array:
+  """Per example <La^T Ra, Lb^T Rb> = sum_{s,t} (La Lb^T)_st (Ra Rb^T)_st."""
+  assert isinstance(a, Product)
+  assert isinstance(b, Product)
+  rights = jnp.einsum("nsw,ntw->nst", a.right, b.right)
+  return jnp.sum(_left_gram(a, b) * rights, axis=(1, 2))
+
+
+def _left_gram(a: Product, b: Product) -> jax.Array:
+  if a.left.ndim == 3 and b.left.ndim == 3:
+    return jnp.einsum("nsh,nth->nst", a.left, b.left)
+  if a.left.ndim == 2 and b.left.ndim == 2:
+    inside = (a.left >= 0) & (a.left < a.height)
+    same = a.left[:, :, None] == b.left[:, None, :]
+    return (same & inside[:, :, None]).astype(a.right.dtype)
+  if a.left.ndim == 3:
+    return jnp.swapaxes(_left_gram(b, a), 1, 2)
+  look_up = jax.vmap(
+    lambda rows, left: left.at[:, rows].get(mode="fill", fill_value=0)
+  )
+  return jnp.swapaxes(look_up(a.left, b.left), 1, 2)
+
+
+def _build_is_smaller(p: Part) -> bool:
+  """Whether L^T R is worth building: one matrix beats a Gram of positions.
+
+  Building and keeping it saves the second contraction; it must not take more
+  memory than the factors, which plain training holds as well.
+  """
+  if isinstance(p, Whole) or p.left.ndim == 2:
+    return False
+  positions, height, width = *p.left.shape[1:], p.right.shape[2]
+  return positions > 1 and height * width <= 2 * positions * (height + width)
+
+
+def _dense(
+  site: Site, data: jax.Array, signal: jax.Array, leaf: Any
+) -> Product:
+  (lhs_contract, rhs_contract), _ = site.params["dimension_numbers"]
+  own, other = lhs_contract, rhs_contract
+  if site.position == 1:
+    own, other = rhs_contract, lhs_contract
+  own_free = [d for d in range(len(site.operand)) if d not in own]
+  data_free = [d for d in range(data.ndim - 1) if d not in other]
+  n = data.shape[0]
+  fan_in = math.prod(site.operand[d] for d in own)
+  fan_out = math.prod(site.operand[d] for d in own_free)
+  order = [0, *(d + 1 for d in data_free), *(d + 1 for d in other)]
+  inputs = data.transpose(order).reshape(n, -1, fan_in)
+  if site.position == 0:  # the result's axes are (own_free, data_free)
+    signals = signal.reshape(n, fan_out, -1).swapaxes(1, 2)
+  else:
+    signals = signal.reshape(n, -1, fan_out)
+  plain = len(leaf.shape) == 2 and set(site.view.names) <= {"transpose"}
+  if plain and len(own) == 1:
+    axis = own[0] if len(site.view.names) % 2 == 0 else 1 - own[0]
+    left, right = (inputs, signals) if axis == 0 else (signals, inputs)
+    return Product(left, right, None, leaf.shape[0])
+
+  def rebuild(matrix: jax.Array) -> jax.Array:
+    axes = [*own, *own_free]
+    shape = [site.operand[d] for d in axes]
+    operand = matrix.reshape(shape).transpose(_inverse(axes))
+    return site.view.pull_back(operand, leaf)
+
+  return Product(inputs, signals, rebuild, fan_in)
+
+
+def _conv(site: Site, data: jax.Array, signal: jax.Array, leaf: Any) -> Product:
+  lhs_spec, rhs_spec, out_spec = site.params["dimension_numbers"]
+  channels_last = [lhs_spec[0], *lhs_spec[2:], lhs_spec[1]]
+  images = data.transpose([0, *(d + 1 for d in channels_last)])
+  kernel = [site.operand[d] for d in rhs_spec[2:]]
+  inputs = patches.extract(
+    images,
+    kernel,
+    strides=site.params["window_strides"],
+    padding=site.params["padding"],
+    dilation=site.params["rhs_dilation"],
+  )
+  outputs_last = [out_spec[0], *out_spec[2:], out_spec[1]]
+  signals = signal.transpose([0, *(d + 1 for d in outputs_last)])
+  n, fan_out = signals.shape[0], signals.shape[-1]
+  axes = [*rhs_spec[2:], rhs_spec[1], rhs_spec[0]]  # spatial, in, out
+
+  def rebuild(matrix: jax.Array) -> jax.Array:
+    shape = [site.operand[d] for d in axes]
+    operand = matrix.reshape(shape).transpose(_inverse(axes))
+    return site.view.pull_back(operand, leaf)
+
+  fan_in = inputs.shape[-1]
+  return Product(
+    inputs.reshape(n, -1, fan_in), signals.reshape(n, -1, fan_out),
+    rebuild, fan_in,
+  )  # fmt: skip
+
+
+def _rows(site: Site, data: jax.Array, signal: jax.Array) -> Product:
+  n, (height, width) = data.shape[0], site.operand
+  rows = data.reshape(n, -1)
+  mode = site.params["mode"]
+  if mode == jax.lax.GatherScatterMode.CLIP:
+    rows = jnp.clip(rows, 0, height - 1)
+  # The looked-up rows' width may stand anywhere among the output's axes.
+  (axis,) = site.params["dimension_numbers"].offset_dims
+  signals = jnp.moveaxis(signal, axis + 1, -1).reshape(n, -1, width)
+  # A row number outside the table must not wrap around to the other end.
+  outside = (rows < 0) | (rows >= height)
+  return Product(jnp.where(outside, height, rows), signals, None, height)
+
+
+def _align(data: jax.Array, signal: jax.Array) -> jax.Array:
+  """Lets a scalar per example multiply a whole array per example."""
+  return data.reshape(data.shape + (1,) * (signal.ndim - data.ndim))
+
+
+def _unbroadcast(cotangent: jax.Array, operand: tuple[int, ...]) -> jax.Array:
+  """Sums over the axes along which an operand was repeated."""
+  if not operand:
+    return jnp.sum(cotangent, axis=tuple(range(1, cotangent.ndim)))
+  repeated = [
+    d + 1 for d, size in enumerate(operand) if size != cotangent.shape[d + 1]
+  ]
+  return jnp.sum(cotangent, axis=tuple(repeated), keepdims=True)
+
+
+def _inverse(axes: list[int]) -> list[int]:
+  return [axes.index(d) for d in range(len(axes))]
