@@ -1,0 +1,104 @@
+"""Shuffled mini-batches without a sort: a keyed bijection of the row numbers.
+
+Shuffling n rows by sorting costs n log n per epoch. Here the row numbers that
+are needed are computed each by itself, by a swap-or-not shuffle (Hoang, Morris
+and Rogaway 2012): each round pairs row i with row `offset - i` and swaps the
+pair if a hash bit says so, which is a bijection whatever the hash. It is meant
+for plain training; private sampling, which must be exactly what the accountant
+assumes, is in `privacy.sampling`.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxfair.privacy.sampling import PoissonSampler
+
+ROUNDS = 16
+
+
+class Shuffles(NamedTuple):
+  """One keyed bijection of range(n) per epoch.
+
+  Attributes:
+    offsets: [epochs, rounds] int32 in [0, n): which rows are paired.
+    salts: [epochs, rounds] uint32: which pairs are swapped.
+  """
+
+  offsets: jax.Array
+  salts: jax.Array
+
+
+def make_shuffles(
+  num_rows: int, num_epochs: int, *, key: jax.Array
+) -> Shuffles:
+  """Draws the bijections of all epochs at once."""
+  shape = (num_epochs, ROUNDS)
+  key_offsets, key_salts = jax.random.split(key)
+  return Shuffles(
+    jax.random.randint(key_offsets, shape, 0, num_rows, jnp.int32),
+    jax.random.bits(key_salts, shape, jnp.uint32),
+  )
+
+
+def batch_rows(
+  num_rows: int, batch_size: int, steps: int, *, key: jax.Array
+) -> jax.Array:
+  """The rows of every step's batch.
+
+  Each epoch visits `num_rows // batch_size` batches of distinct rows; the
+  remainder, a different one each epoch, sits out.
+
+  Args:
+    num_rows: n.
+    batch_size: at most n.
+    steps: number of batches.
+    key: used once.
+
+  Returns:
+    [steps, batch_size] int32 row numbers.
+  """
+  per_epoch = num_rows // batch_size
+  shuffles = make_shuffles(num_rows, -(-steps // per_epoch), key=key)
+  step = jnp.arange(steps, dtype=jnp.int32)[:, None]
+  rows = step % per_epoch * batch_size
+  rows += jnp.arange(batch_size, dtype=jnp.int32)
+  offsets = shuffles.offsets[step // per_epoch]  # [steps, 1, rounds]
+  salts = shuffles.salts[step // per_epoch]
+  return shuffle(rows, offsets, salts, num_rows=num_rows)
+
+
+def poisson_sampler(num_rows: int, batch_size: int) -> PoissonSampler:
+  """Poisson batches for plain training: a cap six deviations above the mean."""
+  rate = batch_size / num_rows
+  cap = batch_size + 6 * math.sqrt(batch_size * (1 - rate)) + 6
+  return PoissonSampler(num_rows, rate, min(num_rows, math.ceil(cap)))
+
+
+def shuffle(
+  rows: jax.Array, offsets: jax.Array, salts: jax.Array, *, num_rows: int
+) -> jax.Array:
+  """Maps row numbers by a bijection of range(num_rows).
+
+  Args:
+    rows: row numbers.
+    offsets: [..., rounds], broadcast against the rows.
+    salts: likewise.
+    num_rows: n.
+  """
+  for r in range(ROUNDS):
+    partner = offsets[..., r] - rows
+    partner = jnp.where(partner < 0, partner + num_rows, partner)
+    # Both members of a pair hash the same number, so they agree on the swap.
+    pair = jnp.maximum(rows, partner).astype(jnp.uint32)
+    rows = jnp.where(_hash(pair ^ salts[..., r]) >> 31 == 1, partner, rows)
+  return rows
+
+
+def _hash(x: jax.Array) -> jax.Array:
+  """Mixes 32 bits (a multiply-xorshift finaliser, two rounds)."""
+  x = (x ^ (x >> 16)) * jnp.uint32(0x7FEB352D)
+  x = (x ^ (x >> 15)) * jnp.uint32(0x846CA68B)
+  return x ^ (x >> 16)

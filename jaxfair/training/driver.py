@@ -1,0 +1,127 @@
+"""The one driver: runs a step many times, as one scan or as a jitted loop.
+
+A scan is one compiled program: it can be vmapped over seeds, teachers and
+settings, and saves the dispatch of every step. On the CPU backend a
+convolution inside a loop runs about ten times slower than the same
+convolution in a program of its own, so there the default is a Python loop over
+one jitted step.
+"""
+
+import functools
+from typing import Any, Literal, Protocol
+
+import jax
+import jax.numpy as jnp
+
+from jaxfair import checks, tree
+from jaxfair.types import Model
+
+Loop = Literal["auto", "scan", "step"]
+
+
+class Step(Protocol):
+  """One step of a training.
+
+  Steps are static arguments of jit: two steps that compare equal share one
+  compiled program, so a frozen dataclass is the usual form.
+  """
+
+  def __call__(self, carry: Any, feed: Any, inputs: Any, /) -> tuple[Any, Any]:
+    """`(carry, this step's feed, inputs) -> (carry, info)`."""
+    ...
+
+  def __hash__(self) -> int: ...
+
+
+def run_steps(
+  step: Step,
+  carry: Any,
+  feeds: Any,
+  inputs: Any,
+  *,
+  loop: Literal["scan", "step"] = "scan",
+) -> tuple[Any, Any]:
+  """Applies `step` once per feed.
+
+  Args:
+    step: a pure function of `(carry, feed, inputs)`.
+    carry: what the next step needs; a pytree.
+    feeds: what differs between steps (rows of the batch, keys), stacked along
+      a leading axis. Computed beforehand, all steps at once: inside the loop
+      the compiler would fuse the making of row numbers into the look-up of
+      every single feature.
+    inputs: what every step reads (data, settings); a pytree.
+    loop: "scan", or "step" for a Python loop over one jitted step, which
+      cannot itself be traced. `choose_loop` picks one.
+
+  Returns:
+    The last carry, and the infos stacked along a leading axis.
+  """
+  if loop == "scan":
+    return _scan(step, carry, feeds, inputs)
+  infos = []
+  for index in range(jax.tree.leaves(feeds)[0].shape[0]):
+    carry, info = _single(step, carry, feeds, jnp.asarray(index), inputs)
+    infos.append(info)
+  return carry, jax.tree.map(lambda *leaves: jnp.stack(leaves), *infos)
+
+
+def choose_loop(
+  loop: Loop, model: Model, x: Any, *, traced: bool
+) -> Literal["scan", "step"]:
+  """Picks the faster loop for this model on this backend.
+
+  Args:
+    loop: the user's wish; "auto" chooses.
+    model: looked through for convolutions.
+    x: [n, ...] inputs; only the shape is used.
+    traced: whether the training is itself inside jit, vmap or grad, where
+      only a scan is possible.
+  """
+  checks.one_of("loop", loop, ("auto", "scan", "step"))
+  if loop == "step" and traced:
+    raise checks.ArgumentError(
+      'loop="step" cannot run inside jit, vmap or grad; use loop="scan" there'
+    )
+  if loop != "auto":
+    return loop
+  slow_in_scan = jax.default_backend() == "cpu" and not traced
+  if slow_in_scan and _has_convolution(model, x.shape[1:], x.dtype):
+    return "step"
+  return "scan"
+
+
+@functools.partial(jax.jit, static_argnames=("step",))
+def _scan(step: Step, carry: Any, feeds: Any, inputs: Any) -> tuple[Any, Any]:
+  return jax.lax.scan(lambda c, f: step(c, f, inputs), carry, feeds)
+
+
+@functools.partial(jax.jit, static_argnames=("step",))
+def _single(
+  step: Step, carry: Any, feeds: Any, index: Any, inputs: Any
+) -> tuple[Any, Any]:
+  # The index is a device array: one compilation serves all steps.
+  return step(carry, tree.take(feeds, index), inputs)
+
+
+@functools.lru_cache(maxsize=256)
+def _has_convolution(model: Model, shape: tuple[int, ...], dtype: Any) -> bool:
+  one = jax.ShapeDtypeStruct(shape, dtype)
+  params = jax.eval_shape(model.init, jax.random.key(0), one)
+  batch = jax.ShapeDtypeStruct((1, *shape), dtype)
+  return _contains_convolution(jax.make_jaxpr(model.apply)(params, batch).jaxpr)
+
+
+def _contains_convolution(jaxpr: Any) -> bool:
+  for equation in jaxpr.eqns:
+    if equation.primitive.name == "conv_general_dilated":
+      return True
+    nested = jax.tree.leaves(list(equation.params.values()), is_leaf=_is_jaxpr)
+    for inner in filter(_is_jaxpr, nested):
+      if _contains_convolution(getattr(inner, "jaxpr", inner)):
+        return True
+  return False
+
+
+def _is_jaxpr(value: Any) -> bool:
+  return hasattr(value, "eqns")

@@ -1,0 +1,193 @@
+"""Many trainings as one program: over seeds, settings or parts, over devices.
+
+Members are grouped into chunks of a fixed size: vmap inside a chunk, a
+sequential map over chunks, and chunks spread over devices. The chunk size does
+not depend on the number of devices, so every member runs through the same
+instructions, and gives the same bits, on one device or many.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair import checks, tree
+from jaxfair.training import driver
+from jaxfair.training.fit import FitConfig, check_config, fit
+from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+
+AXIS = "members"
+
+
+def fit_many(
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: FitConfig = FitConfig(),
+  *,
+  keys: jax.Array,
+  stacked: bool = False,
+  initial: Params | None = None,
+  anchor: Params | None = None,
+  chunk: int | None = None,
+  devices: Sequence[jax.Device] | None = None,
+) -> Fit:
+  """`fit` for every key, in one compiled program.
+
+  Args:
+    model: any model.
+    loss: `(logits, y) -> [n]` losses.
+    examples: shared by all members, or one set each if `stacked`.
+    config: shared, or with stacked numbers: a `learning_rate` of shape [k]
+      gives every member its own.
+    keys: [k] keys, one per member. Member i's result depends on `keys[i]` and
+      its own settings and examples only.
+    stacked: whether `examples` has a leading axis of length k.
+    initial: parameters to start from, with a leading axis of length k; drawn
+      if None.
+    anchor: centre of the proximity term, shared by all.
+    chunk: how many members run side by side on a device; None chooses.
+    devices: where to run; all local devices by default.
+
+  Returns:
+    `Fit` with a leading axis of length k on every leaf.
+  """
+  checks.key("keys", keys)
+  checks.require(keys.ndim == 1, "keys must be a vector, one key per member")
+  one = tree.take(examples, 0) if stacked else examples
+  check_config(config, one, anchor)
+  shared, each = _split_config(config, keys.shape[0])
+  if stacked:
+    checks.same_length(keys=keys, examples=examples.x)
+    checks.finite("examples.x", examples.x)
+  member = _Member(model, loss, stacked)
+  per_member = (keys, each, examples if stacked else None, initial)
+  common = (shared, None if stacked else examples, anchor)
+  traced = not checks.concrete((per_member, common))
+  if driver.choose_loop(config.loop, model, one.x, traced=traced) == "step":
+    fits = [
+      member(tree.take(per_member, i), common) for i in range(keys.shape[0])
+    ]
+    return tree.stack(fits)
+  return map_members(
+    member, per_member, common,
+    chunk=chunk or default_chunk(), devices=devices,
+  )  # fmt: skip
+
+
+def map_members(
+  function: Callable[[Any, Any], Any],
+  per_member: Any,
+  common: Any,
+  *,
+  chunk: int,
+  devices: Sequence[jax.Device] | None = None,
+) -> Any:
+  """`function(one member, common)` for all members, chunked, over devices.
+
+  Args:
+    function: hashable and pure; compiled once per shape.
+    per_member: pytree with a leading axis of length k.
+    common: pytree that all members share.
+    chunk: members side by side on one device.
+    devices: all local devices by default.
+
+  Returns:
+    The results stacked. k need not divide anything: the last member is
+    repeated to fill up, and the repetitions are dropped.
+  """
+  checks.integer("chunk", chunk, low=1)
+  chosen = tuple(jax.local_devices() if devices is None else devices)
+  count = jax.tree.leaves(per_member)[0].shape[0]
+  checks.require(count > 0, "there is no member to run; pass at least one key")
+  return _mapped(
+    function, per_member, common, count=count, chunk=min(chunk, count),
+    devices=chosen,
+  )  # fmt: skip
+
+
+@functools.partial(
+  jax.jit, static_argnames=("function", "count", "chunk", "devices")
+)
+def _mapped(
+  function: Callable[[Any, Any], Any],
+  per_member: Any,
+  common: Any,
+  *,
+  count: int,
+  chunk: int,
+  devices: tuple[jax.Device, ...],
+) -> Any:
+  num_chunks = -(-count // chunk)
+  used = min(len(devices), num_chunks)
+  num_chunks = -(-num_chunks // used) * used
+  rows = np.minimum(np.arange(num_chunks * chunk), count - 1)
+  chunks = jax.tree.map(
+    lambda leaf: leaf[rows].reshape(num_chunks, chunk, *leaf.shape[1:]),
+    per_member,
+  )
+
+  def run(chunks: Any, common: Any) -> Any:
+    side_by_side = jax.vmap(function, in_axes=(0, None))
+    return jax.lax.map(lambda some: side_by_side(some, common), chunks)
+
+  if used > 1:
+    mesh = jax.sharding.Mesh(np.array(devices[:used]), (AXIS,))
+    spec = jax.sharding.PartitionSpec
+    # check_vma=False: with the check on, parameters made as constants inside
+    # the mapped function count as replicated, and their gradients are silently
+    # summed over devices. Members must not see each other.
+    run = jax.shard_map(
+      run, mesh=mesh, in_specs=(spec(AXIS), spec()), out_specs=spec(AXIS),
+      check_vma=False,
+    )  # fmt: skip
+  out = run(chunks, common)
+  return jax.tree.map(
+    lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:count], out
+  )
+
+
+def default_chunk() -> int:
+  """How many members side by side: few on CPU, where caches decide."""
+  return 4 if jax.default_backend() == "cpu" else 64
+
+
+@dataclasses.dataclass(frozen=True)
+class _Member:
+  """`fit` for one member: static parts only."""
+
+  model: Model
+  loss: PerExampleLoss
+  stacked: bool
+
+  def __call__(self, own: Any, common: Any) -> Fit:
+    key, numbers, own_examples, initial = own
+    shared, all_examples, anchor = common
+    config = dataclasses.replace(shared, **numbers)
+    examples = own_examples if self.stacked else all_examples
+    return fit(
+      self.model, self.loss, examples, config,
+      key=key, initial=initial, anchor=anchor,
+    )  # fmt: skip
+
+
+def _split_config(
+  config: FitConfig, count: int
+) -> tuple[FitConfig, dict[str, jax.Array]]:
+  """The config, and those of its numbers that differ between members."""
+  each = {}
+  for name in ("learning_rate", "weight_decay", "proximity"):
+    value = jnp.asarray(getattr(config, name))
+    if value.ndim:
+      if value.shape != (count,):
+        raise checks.ArgumentError(
+          f"{name} has shape {value.shape}; stack one value per key: ({count},)"
+        )
+      each[name] = value
+  # The shared part still needs numbers in their place; any value will do.
+  filler: dict[str, Any] = dict.fromkeys(each, 0.0)
+  return dataclasses.replace(config, **filler), each

@@ -1,0 +1,227 @@
+"""Plain training: mini-batches, any optax optimizer, one compiled program."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jaxfair import checks, tree
+from jaxfair.training import batches, driver
+from jaxfair.types import (
+  Examples,
+  Fit,
+  Model,
+  NonPrivateTrace,
+  Params,
+  PerExampleLoss,
+)
+
+Optimizer = Callable[[Any], optax.GradientTransformation]
+
+
+@functools.partial(
+  jax.tree_util.register_dataclass,
+  data_fields=["learning_rate", "weight_decay", "proximity"],
+  meta_fields=["steps", "batch_size", "sampling", "optimizer", "loop"],
+)
+@dataclasses.dataclass(frozen=True)
+class FitConfig:
+  """Settings of a plain training.
+
+  The objective is
+
+    mean loss + weight_decay / 2 ||theta||^2
+              + proximity / 2 ||theta - anchor||^2
+
+  The first three fields are numbers that may be traced: stacked values are
+  swept by `fit_many` in one program. The others fix the program's shape.
+
+  Attributes:
+    learning_rate: handed to the optimizer.
+    weight_decay: pulls all parameters to 0.
+    proximity: pulls them to the `anchor` given to `fit`.
+    steps: how many batches.
+    batch_size: at most the number of examples; None for all of them.
+    sampling: "shuffle" visits every example once per epoch; "poisson" lets
+      each example take part in each step by chance, as private training does,
+      so that `batch_size` is the expected size.
+    optimizer: `learning_rate -> optax.GradientTransformation`.
+    loop: see `driver.choose_loop`.
+  """
+
+  learning_rate: Any = 1e-3
+  weight_decay: Any = 0.0
+  proximity: Any = 0.0
+  steps: int = 1000
+  batch_size: int | None = 256
+  sampling: Literal["shuffle", "poisson"] = "shuffle"
+  optimizer: Optimizer = optax.adam
+  loop: driver.Loop = "auto"
+
+
+def fit(
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: FitConfig = FitConfig(),
+  *,
+  key: jax.Array,
+  initial: Params | None = None,
+  anchor: Params | None = None,
+) -> Fit:
+  """Trains a model without privacy, for a fixed number of steps.
+
+  Args:
+    model: any model.
+    loss: `(logits, y) -> [n]` losses.
+    examples: the training part.
+    config: settings.
+    key: initial parameters and the order of batches.
+    initial: parameters to start from; drawn by `model.init` if None.
+    anchor: centre of the proximity term; needed if `proximity` is set.
+
+  Returns:
+    `Fit(params, NonPrivateTrace)`.
+  """
+  check_config(config, examples, anchor)
+  checks.key("key", key)
+  traced = not checks.concrete((examples, config, key, initial, anchor))
+  loop = driver.choose_loop(config.loop, model, examples.x, traced=traced)
+  config = dataclasses.replace(config, loop=loop)
+  if loop == "scan":
+    return _fit_scan(model, loss, examples, config, key, initial, anchor)
+  begun = _begin(model, examples, config, key, initial, anchor)
+  return _finish(model, loss, config, *begun)
+
+
+def check_config(
+  config: FitConfig, examples: Examples, anchor: Params | None
+) -> None:
+  """Refuses settings that cannot be trained with, before any work."""
+  checks.positive("learning_rate", config.learning_rate)
+  checks.non_negative("weight_decay", config.weight_decay)
+  checks.non_negative("proximity", config.proximity)
+  checks.integer("steps", config.steps, low=1)
+  if checks.concrete(config.proximity) and anchor is None:
+    checks.require(
+      not np.any(np.asarray(config.proximity) > 0),
+      "proximity needs a centre; pass anchor=parameters",
+    )
+  size = checks.same_length(**examples._asdict())
+  checks.require(size > 0, "examples is empty; training needs at least one row")
+  if config.batch_size is not None:
+    checks.integer(
+      "batch_size", config.batch_size, low=1, high=size,
+      remedy="batch_size=None uses all examples in every step",
+    )  # fmt: skip
+  checks.one_of("sampling", config.sampling, ("shuffle", "poisson"))
+  checks.finite("examples.x", examples.x)
+
+
+@dataclasses.dataclass(frozen=True)
+class PlainStep:
+  """One step of `fit`: static parts only."""
+
+  model: Model
+  loss: PerExampleLoss
+  optimizer: Optimizer
+  expected_size: float  # what sums of losses are divided by
+
+  def __call__(
+    self, carry: Any, batch: "_Feed", inputs: "_Inputs"
+  ) -> tuple[Any, NonPrivateTrace]:
+    """Takes a batch, its gradient, and the optimizer's step."""
+    params, state = carry
+    examples, config = inputs.examples, inputs.config
+    if batch.rows is not None:
+      examples = examples.take(batch.rows)
+
+    def objective(p: Params) -> tuple[jax.Array, jax.Array]:
+      losses = self.loss(self.model.apply(p, examples.x), examples.y)
+      if batch.mask is not None:
+        losses = jnp.where(batch.mask, losses, 0.0)
+      loss = jnp.sum(losses) / self.expected_size
+      return loss + penalty(p, config, inputs.anchor), loss
+
+    gradient, loss = jax.grad(objective, has_aux=True)(params)
+    updates, state = self.optimizer(config.learning_rate).update(
+      gradient, state, params
+    )
+    info = NonPrivateTrace(loss, tree.norm(gradient))
+    return (optax.apply_updates(params, updates), state), info
+
+
+def penalty(
+  params: Params, config: FitConfig, anchor: Params | None
+) -> jax.Array:
+  """The regularisers of `FitConfig`."""
+  value = 0.5 * config.weight_decay * tree.squared_norm(params)
+  if anchor is not None:
+    distance = tree.squared_norm(tree.subtract(params, anchor))
+    value += 0.5 * config.proximity * distance
+  return value
+
+
+class _Feed(NamedTuple):
+  rows: Any  # [batch] row numbers; None: all examples
+  mask: Any  # [batch] which of them take part; None: all
+  step: Any
+
+
+class _Inputs(NamedTuple):
+  examples: Examples
+  config: FitConfig
+  anchor: Any
+
+
+@functools.partial(jax.jit, static_argnames=("model", "loss"))
+def _fit_scan(
+  model: Model, loss: PerExampleLoss, examples: Examples, config: FitConfig,
+  key: jax.Array, initial: Any, anchor: Any,
+) -> Fit:  # fmt: skip
+  begun = _begin(model, examples, config, key, initial, anchor)
+  return _finish(model, loss, config, *begun)
+
+
+@functools.partial(jax.jit, static_argnames=("model",))
+def _begin(
+  model: Model, examples: Examples, config: FitConfig, key: jax.Array,
+  initial: Any, anchor: Any,
+) -> tuple[Any, Any, _Inputs]:  # fmt: skip
+  examples = jax.tree.map(jnp.asarray, examples)
+  if initial is None:
+    initial = model.init(jax.random.fold_in(key, 0), examples.x[0])
+  feeds = _batches(config, examples.size, jax.random.fold_in(key, 1))
+  state = config.optimizer(config.learning_rate).init(initial)
+  return (initial, state), feeds, _Inputs(examples, config, anchor)
+
+
+def _batches(config: FitConfig, size: int, key: jax.Array) -> Any:
+  """One batch per step: row numbers, and a mask where the size is random."""
+  steps = jnp.arange(config.steps)
+  if config.batch_size is None:
+    return _Feed(None, None, steps)
+  if config.sampling == "shuffle":
+    rows = batches.batch_rows(size, config.batch_size, config.steps, key=key)
+    return _Feed(rows, None, steps)
+  sampler = batches.poisson_sampler(size, config.batch_size)
+  batch = jax.vmap(lambda s: sampler.draw(key=jax.random.fold_in(key, s)))(
+    steps
+  )
+  return _Feed(batch.rows, batch.mask, steps)
+
+
+def _finish(
+  model: Model, loss: PerExampleLoss, config: FitConfig, carry: Any,
+  feeds: Any, inputs: _Inputs,
+) -> Fit:  # fmt: skip
+  size = config.batch_size or inputs.examples.size
+  step = PlainStep(model, loss, config.optimizer, float(size))
+  loop: Literal["scan", "step"] = "step" if config.loop == "step" else "scan"
+  (params, _), trace = driver.run_steps(step, carry, feeds, inputs, loop=loop)
+  return Fit(params, trace)
