@@ -1,0 +1,54 @@
+"""The command tree, and how a command ends."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from jaxfair import __version__
+from jaxfair.checks import JaxfairError
+from jaxfair.cli import datasets, runs
+
+app = typer.Typer(
+  no_args_is_help=True,
+  add_completion=False,
+  pretty_exceptions_enable=False,
+  context_settings={"help_option_names": ["-h", "--help"]},
+  help="Who pays for privacy? Train private models and measure every group.",
+)
+app.command()(runs.run)
+app.command(name="list")(runs.list_studies)
+app.command()(runs.report)
+app.add_typer(datasets.app, name="data")
+
+
+def main() -> None:
+  """Runs a command; a person's mistake is one line and exit code 2."""
+  try:
+    app(standalone_mode=True)
+  except JaxfairError as error:
+    typer.echo(f"jaxfair: {error}", err=True)
+    sys.exit(2)
+  except KeyboardInterrupt:
+    typer.echo(
+      "jaxfair: stopped; the same command continues where it was", err=True
+    )
+    sys.exit(130)
+
+
+def _version(wanted: bool) -> None:
+  if wanted:
+    typer.echo(f"jaxfair {__version__}")
+    raise typer.Exit
+
+
+@app.callback()
+def _root(
+  version: Annotated[
+    bool,
+    typer.Option(
+      "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
+  ] = False,
+) -> None:
+  del version

@@ -1,0 +1,8 @@
+"""Tables -> figures and one self-contained HTML page.
+
+Draws what studies describe; never computes a result.
+"""
+
+from jaxfair.report.page import write
+
+__all__ = ["write"]

@@ -1,0 +1,202 @@
+"""One self-contained HTML page per run: opens offline, prints, no server."""
+
+import html
+import json
+import math
+import pathlib
+import tomllib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxfair import fairness, studies
+from jaxfair.report import interactive, series, static
+from jaxfair.report.style import STYLE
+from jaxfair.studies import RunError, Study, Summary, Table
+
+VERDICTS = {"supported": "✓", "not supported": "✗", "not run": "-"}
+
+
+def write(folder: pathlib.Path) -> pathlib.Path:
+  """Draws the figures of a run and writes its report.html.
+
+  Args:
+    folder: a run directory with at least one finished cell.
+
+  Returns:
+    The page's path.
+  """
+  folder = pathlib.Path(folder)
+  if not (folder / "config.toml").is_file():
+    raise RunError(f"{folder} is not a run directory; see `jaxfair run --help`")
+  values = tomllib.loads((folder / "config.toml").read_text("utf-8"))
+  study = studies.find(values.get("study"))
+  made = studies.plan(study, values, where=f"{folder / 'config.toml'}: ")
+  table = _table(folder)
+  claims = studies.write_claims(study, table, folder)
+  record = _json(folder / "run.json")
+  figures = folder / "figures"
+  figures.mkdir(exist_ok=True)
+  for figure in study.figures:
+    static.save(figure, table, figures / f"{figure.name}.png")
+  sections = [
+    _header(made.title, study, record, values),
+    _notes([*record.get("notes", []), *study.notes(made.settings)]),
+    *(_summary(summary, table) for summary in study.summaries),
+    _claims(claims),
+    *_figures(study, table),
+    _details(folder),
+  ]
+  path = folder / "report.html"
+  path.write_text(_page(made.title, sections), encoding="utf-8")
+  return path
+
+
+def _table(folder: pathlib.Path) -> Table:
+  if (folder / "results.csv").exists():
+    return Table.from_csv((folder / "results.csv").read_text("utf-8"))
+  cells = sorted((folder / "cells").glob("*.csv"))
+  if not cells:
+    raise RunError(f"{folder} has no finished cell yet; run it first")
+  return Table.concat(Table.from_csv(c.read_text("utf-8")) for c in cells)
+
+
+def _page(title: str, sections: Iterable[str]) -> str:
+  from plotly.offline import get_plotlyjs
+
+  body = "\n".join(section for section in sections if section)
+  script = f"<script>{get_plotlyjs()}</script>" if "plotly" in body else ""
+  return (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+    '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    '<link rel="icon" href="data:,">'
+    f"<title>{html.escape(title)}</title><style>{STYLE}</style>{script}</head>"
+    f"<body><main>{body}</main></body></html>\n"
+  )
+
+
+def _header(
+  title: str, study: Study, record: dict[str, Any], values: dict[str, Any]
+) -> str:
+  badges = [f"study: {study.name}"]
+  if values.get("size"):
+    badges.append(f"size: {values['size']}")
+  if "seconds" in record:
+    badges.append(f"computed in {_duration(record['seconds'])}")
+  fixed = values.get("seed") != "os"
+  seed = f"fixed seed {values.get('seed')}: reproducible, not for release"
+  badges.append(seed if fixed else "seed from the operating system")
+  if not record.get("finished", False):
+    badges.append("unfinished: only the cells computed so far")
+  spans = "".join(f"<span>{html.escape(badge)}</span>" for badge in badges)
+  return (
+    f"<header><h1>{html.escape(title)}</h1><p>{html.escape(study.summary)}</p>"
+    f'<p class="badges">{spans}</p></header>'
+  )
+
+
+def _notes(notes: Sequence[str]) -> str:
+  if not notes:
+    return ""
+  items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+  return f'<section class="notes"><h2>Mind</h2><ul>{items}</ul></section>'
+
+
+def _summary(summary: Summary, table: Table) -> str:
+  if any(name not in table for name in (*summary.by, *summary.where)):
+    return ""
+  values = [name for name in summary.values if name in table]
+  heads = [*map(series.words, summary.by), *map(series.words, values)]
+  lines = []
+  for names, rows in table.where(**summary.where).split(*summary.by):
+    cells = [f"<th>{html.escape(series.label(name))}</th>" for name in names]
+    cells += [f"<td>{_estimate(rows[value])}</td>" for value in values]
+    lines.append(f"<tr>{''.join(cells)}</tr>")
+  head = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
+  return (
+    f"<section><h2>{html.escape(summary.title)}</h2><div class='wide'><table>"
+    f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    "</div><p class='caption'>Mean over repetitions, and its 95% interval."
+    "</p></section>"
+  )
+
+
+def _estimate(values: np.ndarray) -> str:
+  if not np.isfinite(values).any():
+    return "-"
+  found = fairness.seed_interval(values)
+  text = f"{float(found.estimate):.3f}"
+  if math.isfinite(found.low):
+    ends = f"{float(found.low):.3f}, {float(found.high):.3f}"
+    text += f" <small>[{ends}]</small>"
+  return text
+
+
+def _claims(claims: Sequence[dict[str, Any]]) -> str:
+  if not claims:
+    return ""
+  lines = []
+  for claim in claims:
+    verdict = claim["verdict"]
+    number = "-" if claim["value"] is None else f"{claim['value']:.4g}"
+    if claim["low"] is not None:
+      number += f" <small>[{claim['low']:.4g}, {claim['high']:.4g}]</small>"
+    source = f" ({claim['source']})" if claim["source"] else ""
+    why = claim["why"] or claim["statistic"]
+    lines.append(
+      f"<tr><td>{html.escape(claim['statement'] + source)}</td>"
+      f"<td>{number}<br><small>{html.escape(why)}</small></td>"
+      f'<td class="{verdict.replace(" ", "-")}">{VERDICTS[verdict]} {verdict}'
+      "</td></tr>"
+    )
+  return (
+    "<section><h2>Claims</h2><div class='wide'><table><thead><tr><th>claim</th>"
+    "<th>found [95% interval]</th><th>verdict</th></tr></thead><tbody>"
+    f"{''.join(lines)}</tbody></table></div></section>"
+  )
+
+
+def _figures(study: Study, table: Table) -> Iterable[str]:
+  for figure in study.figures:
+    drawn = interactive.draw(figure, table)
+    if drawn is None:
+      continue
+    chart = drawn.to_html(
+      full_html=False, include_plotlyjs=False, div_id=f"figure-{figure.name}",
+      config={"responsive": True, "displaylogo": False},
+    )  # fmt: skip
+    yield (
+      f"<section><h2>{html.escape(figure.title)}</h2>{chart}"
+      f"<p class='caption'>{html.escape(figure.caption)}</p></section>"
+    )
+
+
+def _details(folder: pathlib.Path) -> str:
+  config = html.escape((folder / "config.toml").read_text("utf-8"))
+  versions = _json(folder / "versions.json")
+  lines = "".join(
+    f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>"
+    for k, v in versions.items()
+  )
+  return (
+    "<section><h2>To repeat this</h2><p>Save the config and call "
+    "<code>jaxfair run config.toml</code>. All rows are in "
+    "<code>results.csv</code>, one per setting, seed and group.</p>"
+    f"<details><summary>Config</summary><pre>{config}</pre></details>"
+    f"<details><summary>Versions</summary><table>{lines}</table></details>"
+    "</section>"
+  )
+
+
+def _json(path: pathlib.Path) -> dict[str, Any]:
+  if not path.exists():
+    return {}
+  loaded: dict[str, Any] = json.loads(path.read_text("utf-8"))
+  return loaded
+
+
+def _duration(seconds: float) -> str:
+  if seconds < 90:
+    return f"{seconds:.0f} s"
+  return f"{seconds / 60:.0f} min"

@@ -1,0 +1,119 @@
+"""From a figure's columns to what is drawn: panels, series, intervals."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxfair import fairness
+from jaxfair.studies import Figure, Table
+
+# Okabe and Ito's colours: told apart with any kind of colour vision.
+PALETTE = (
+  "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
+  "#8A7F00",
+)  # fmt: skip
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross", "star")
+
+
+class Series(NamedTuple):
+  """One colour of one panel.
+
+  Attributes:
+    name: value of the colour column.
+    colour: from the palette; the same name has the same colour everywhere.
+    x: positions; names for bars, numbers otherwise.
+    y: means, or single points.
+    low: lower ends of the 95% intervals; NaN where there is none.
+    high: upper ends.
+    order: index of the series, for symbols and offsets.
+  """
+
+  name: str
+  colour: str
+  x: list[Any]
+  y: np.ndarray
+  low: np.ndarray
+  high: np.ndarray
+  order: int
+
+
+class Panel(NamedTuple):
+  """One facet of a figure."""
+
+  title: str
+  series: list[Series]
+
+
+def panels(figure: Figure, table: Table) -> list[Panel]:
+  """What a figure shows of a table; empty if the table lacks its columns."""
+  needed = {figure.x, figure.y, figure.colour, figure.facet, *figure.where}
+  if any(name is not None and name not in table for name in needed):
+    return []
+  rows = table.where(**figure.where)
+  rows = _known(rows, figure.y)
+  if not len(rows):
+    return []
+  names = rows.unique(figure.colour) if figure.colour else [""]
+  facets = rows.unique(figure.facet) if figure.facet else [""]
+  found = []
+  for facet in facets:
+    part = rows.where(**{figure.facet: facet}) if figure.facet else rows
+    series = []
+    for order, name in enumerate(names):
+      some = part.where(**{figure.colour: name}) if figure.colour else part
+      if len(some):
+        series.append(_series(figure, some, name, order))
+    found.append(Panel(label(facet), series))
+  return found
+
+
+def label(value: Any) -> str:
+  """A cell value as a person writes it."""
+  if isinstance(value, float):
+    return f"{value:g}"
+  return str(value)
+
+
+def axis_title(figure: Figure, which: str) -> str:
+  """The given title, or the column's name in words."""
+  title = figure.x_title if which == "x" else figure.y_title
+  return title or words(figure.x if which == "x" else figure.y)
+
+
+def words(column: str) -> str:
+  """A column's name in words."""
+  return column.replace("_", " ")
+
+
+def _known(rows: Table, column: str) -> Table:
+  values = rows[column]
+  keep = np.isfinite(values)
+  return Table({name: rows[name][keep] for name in rows.names})
+
+
+def _series(figure: Figure, rows: Table, name: Any, order: int) -> Series:
+  colour = PALETTE[order % len(PALETTE)]
+  if figure.mark == "point":
+    nothing = np.full(len(rows), np.nan)
+    return Series(
+      label(name), colour, rows[figure.x].tolist(), rows[figure.y], nothing,
+      nothing, order,
+    )  # fmt: skip
+  positions, means, lows, highs = [], [], [], []
+  for (position,), repeats in rows.split(figure.x):
+    found = fairness.seed_interval(repeats[figure.y])
+    positions.append(position)
+    means.append(found.estimate)
+    lows.append(found.low)
+    highs.append(found.high)
+  if figure.mark == "line":
+    by_x = np.argsort(np.array(positions))
+  else:
+    by_x = np.arange(len(positions))
+  shown = [positions[i] for i in by_x]
+  if figure.mark == "bar":
+    shown = [label(p) for p in shown]
+  return Series(
+    label(name), colour, shown, np.array(means)[by_x], np.array(lows)[by_x],
+    np.array(highs)[by_x], order,
+  )  # fmt: skip

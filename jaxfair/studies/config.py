@@ -1,0 +1,226 @@
+"""Strict TOML configs: a file becomes a frozen dataclass, or an error.
+
+An unknown key, a wrong type or an impossible value is an error that names the
+key and what is allowed. Sizes (`[sizes.smoke]`, ...) and `--set key=value`
+replace values before the dataclass is made, so nothing is overwritten later.
+"""
+
+import dataclasses
+import pathlib
+import tomllib
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from jaxfair import checks
+
+C = TypeVar("C")
+SIZES = ("smoke", "small", "paper")
+
+
+class ConfigError(checks.JaxfairError):
+  """A config that cannot be used: file, key, and what is allowed."""
+
+
+def read(
+  path: str | pathlib.Path,
+  *,
+  size: str | None = None,
+  sets: Sequence[str] = (),
+) -> dict[str, Any]:
+  """Reads a TOML file and applies one size and `key=value` replacements.
+
+  Args:
+    path: the TOML file. Its `size` key names the default size.
+    size: one of the file's `[sizes.*]` tables.
+    sets: `"a.b=value"` strings; the value is TOML, or else a bare string.
+
+  Returns:
+    The plain nested dictionary, without the `sizes` table.
+  """
+  path = pathlib.Path(path)
+  if not path.is_file():
+    raise ConfigError(f"{path}: no such config file{_nearby(path)}")
+  try:
+    raw = tomllib.loads(path.read_text(encoding="utf-8"))
+  except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    raise ConfigError(f"{path}: not valid TOML: {error}") from None
+  sizes = raw.pop("sizes", {})
+  if not isinstance(sizes, dict) or set(sizes) - set(SIZES):
+    raise ConfigError(f"{path}: sizes: use tables named {', '.join(SIZES)}")
+  size = raw.get("size") if size is None else size
+  if size is not None:
+    if size not in sizes:
+      raise ConfigError(
+        f"{path}: no size {size!r}; {checks.options(size, sizes or ['(none)'])}"
+      )
+    merge(raw, sizes[size])
+    raw["size"] = size
+  for assignment in sets:
+    key, separator, text = assignment.partition("=")
+    if not separator or not key.strip():
+      raise ConfigError(f"--set {assignment!r}: write it as key=value")
+    _assign(raw, key.strip().split("."), _value(text.strip()))
+  return raw
+
+
+def merge(base: dict[str, Any], changes: Mapping[str, Any]) -> None:
+  """Replaces values of `base` in place, table by table."""
+  for key, value in changes.items():
+    if isinstance(value, Mapping) and isinstance(base.get(key), dict):
+      merge(base[key], value)
+    else:
+      base[key] = value
+
+
+def build(cls: type[C], values: Mapping[str, Any], *, where: str = "") -> C:
+  """Makes the dataclass `cls` from plain values, checking names and types."""
+  fields = {f.name: f for f in dataclasses.fields(typing.cast(Any, cls))}
+  hints = typing.get_type_hints(cls)
+  for key in values:
+    if key not in fields:
+      raise ConfigError(
+        f"{where}{key}: unknown key; {checks.options(key, fields)}"
+      )
+  for name, field in fields.items():
+    has_default = (
+      field.default is not dataclasses.MISSING
+      or field.default_factory is not dataclasses.MISSING
+    )
+    if name not in values and not has_default:
+      raise ConfigError(f"{where}{name}: missing; this key has no default")
+  made = {
+    key: _convert(hints[key], value, f"{where}{key}")
+    for key, value in values.items()
+  }
+  try:
+    return cls(**made)
+  except checks.ArgumentError as error:
+    raise ConfigError(f"{where}{error}") from None
+
+
+def plain(config: Any) -> dict[str, Any]:
+  """The config as nested dictionaries of TOML values (None is left out)."""
+  return _plain(dataclasses.asdict(config))
+
+
+def dump(values: Mapping[str, Any]) -> str:
+  """The values as TOML text that `read` takes back."""
+  lines: list[str] = []
+  _dump_table(values, (), lines)
+  return "\n".join(lines).strip() + "\n"
+
+
+def _convert(hint: Any, value: Any, where: str) -> Any:
+  origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+  if origin in (typing.Union, types.UnionType):
+    return _convert_union(arguments, value, where)
+  if origin is typing.Literal:
+    if value not in arguments:
+      raise ConfigError(
+        f"{where}={value!r} is not known; {checks.options(value, arguments)}"
+      )
+    return value
+  if origin is tuple:
+    if not isinstance(value, list | tuple):
+      raise ConfigError(f"{where}={value!r} must be a list")
+    if len(arguments) != 2 or arguments[1] is not Ellipsis:
+      raise TypeError(f"{where}: configs hold tuple[T, ...] only")
+    return tuple(
+      _convert(arguments[0], item, f"{where}[{i}]")
+      for i, item in enumerate(value)
+    )
+  if dataclasses.is_dataclass(hint):
+    if not isinstance(value, Mapping):
+      raise ConfigError(f"{where}={value!r} must be a table")
+    return build(typing.cast(type, hint), value, where=f"{where}.")
+  if hint is float and isinstance(value, int) and not isinstance(value, bool):
+    return float(value)
+  if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
+    raise ConfigError(
+      f"{where}={value!r} must be {_TYPE_NAMES.get(hint, hint)}"
+    )
+  return value
+
+
+def _convert_union(choices: tuple[Any, ...], value: Any, where: str) -> Any:
+  if value is None and type(None) in choices:
+    return None
+  errors = []
+  for choice in choices:
+    if choice is type(None):
+      continue
+    try:
+      return _convert(choice, value, where)
+    except ConfigError as error:
+      errors.append(str(error))
+  raise ConfigError(" or ".join(errors))
+
+
+_TYPE_NAMES = {
+  int: "a whole number",
+  float: "a number",
+  str: "a string",
+  bool: "true or false",
+}
+
+
+def _value(text: str) -> Any:
+  try:
+    return tomllib.loads(f"value = {text}")["value"]
+  except tomllib.TOMLDecodeError:
+    return text
+
+
+def _assign(values: dict[str, Any], path: list[str], value: Any) -> None:
+  for name in path[:-1]:
+    values = values.setdefault(name, {})
+    if not isinstance(values, dict):
+      raise ConfigError(f"--set {'.'.join(path)}: {name} is not a table")
+  values[path[-1]] = value
+
+
+def _plain(value: Any) -> Any:
+  if isinstance(value, Mapping):
+    return {k: _plain(v) for k, v in value.items() if v is not None}
+  if isinstance(value, tuple | list):
+    return [_plain(item) for item in value]
+  return value
+
+
+def _dump_table(
+  values: Mapping[str, Any], path: tuple[str, ...], lines: list[str]
+) -> None:
+  scalars = {k: v for k, v in values.items() if not isinstance(v, Mapping)}
+  if path and (scalars or not values):
+    lines += ["", f"[{'.'.join(path)}]"]
+  lines += [f"{key} = {_toml(value)}" for key, value in scalars.items()]
+  for key, value in values.items():
+    if isinstance(value, Mapping):
+      _dump_table(value, (*path, key), lines)
+
+
+def _toml(value: Any) -> str:
+  if isinstance(value, bool):
+    return "true" if value else "false"
+  if isinstance(value, str):
+    escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    return '"' + "".join(_escape(c, escapes) for c in value) + '"'
+  if isinstance(value, list | tuple):
+    return "[" + ", ".join(_toml(item) for item in value) + "]"
+  return repr(value)
+
+
+def _escape(character: str, escapes: Mapping[str, str]) -> str:
+  if character in escapes:
+    return escapes[character]
+  if ord(character) < 0x20 or ord(character) == 0x7F:
+    return f"\\u{ord(character):04x}"
+  return character
+
+
+def _nearby(path: pathlib.Path) -> str:
+  folder = path.parent if path.parent.is_dir() else pathlib.Path("configs")
+  names = [str(p) for p in sorted(folder.rglob("*.toml"))[:200]]
+  return f"; {checks.options(path, names[:12])}" if names else ""

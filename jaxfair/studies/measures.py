@@ -1,0 +1,69 @@
+"""How a model treats each group: what most studies measure, as one table."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxfair import fairness, models
+from jaxfair.data import Dataset
+from jaxfair.studies.table import Table
+from jaxfair.types import Examples
+
+EVERYONE = "everyone"
+GAPS = (
+  "accuracy_parity_difference",
+  "demographic_parity_difference",
+  "equalized_odds_difference",
+)
+
+
+class GroupMeasures(NamedTuple):
+  """What a model does to each group, to everyone, and the gaps between."""
+
+  groups: fairness.Measures
+  overall: fairness.Measures
+  gaps: dict[str, jax.Array]
+
+
+def measure_groups(
+  logits: jax.Array, test: Examples, dataset: Dataset
+) -> GroupMeasures:
+  """Measures predictions on held-out people; pure, for use inside a program.
+
+  Args:
+    logits: [n, C] of the test part.
+    test: the people.
+    dataset: whose numbers of classes and groups hold.
+  """
+  predicted = jnp.argmax(logits, -1)
+  losses = models.cross_entropy(logits, test.y)
+  options: Any = {
+    "sensitive_features": test.group,
+    "num_groups": dataset.num_groups,
+    "num_classes": dataset.num_classes,
+  }
+  report = fairness.by_group(test.y, predicted, losses, pos_label=1, **options)
+  gaps = {
+    name: getattr(fairness, name)(test.y, predicted, **options) for name in GAPS
+  }
+  return GroupMeasures(report.groups, report.overall, gaps)
+
+
+def group_table(
+  settings: Mapping[str, Any], measured: GroupMeasures, names: Sequence[str]
+) -> Table:
+  """One row per seed and group, and one per seed for everyone with the gaps."""
+  seeds = range(measured.overall.count.shape[0])
+  everyone = measured.overall._asdict() | measured.gaps
+  return Table.concat(
+    [
+      Table.from_arrays(
+        settings, {"seed": seeds, "group": names}, measured.groups._asdict()
+      ),
+      Table.from_arrays(
+        settings, {"seed": seeds, "group": [EVERYONE]}, everyone
+      ),
+    ]
+  )

@@ -1,0 +1,175 @@
+"""Tidy tables of results: one row per setting x seed x group."""
+
+import csv
+import io
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxfair import checks
+
+
+class Table:
+  """Named columns of equal length; numbers are float64, the rest strings.
+
+  Missing values are NaN in number columns and "" in text columns.
+  """
+
+  def __init__(self, columns: Mapping[str, Any]):
+    arrays = {name: _column(values) for name, values in columns.items()}
+    if arrays:
+      checks.same_length(**arrays)
+    self._columns = arrays
+
+  @classmethod
+  def from_arrays(
+    cls,
+    settings: Mapping[str, Any],
+    axes: Mapping[str, Sequence[Any]],
+    values: Mapping[str, Any],
+  ) -> "Table":
+    """A table from arrays whose leading axes are named.
+
+    Args:
+      settings: columns that are the same in every row.
+      axes: axis name -> labels, in order, e.g. `seed` then `group`.
+      values: metric name -> array over the first axes; an array with fewer
+        axes (a metric per seed) is repeated over the rest.
+
+    Returns:
+      One row per combination of labels.
+    """
+    shape = tuple(len(labels) for labels in axes.values())
+    grid = list(itertools.product(*axes.values()))
+    columns: dict[str, Any] = {
+      name: [value] * len(grid) for name, value in settings.items()
+    }
+    for i, name in enumerate(axes):
+      columns[name] = [labels[i] for labels in grid]
+    for name, value in values.items():
+      array = np.asarray(value)
+      if array.shape != shape[: array.ndim]:
+        raise checks.ArgumentError(
+          f"{name} has shape {array.shape}; the axes {tuple(axes)} have {shape}"
+        )
+      array = array.reshape(array.shape + (1,) * (len(shape) - array.ndim))
+      columns[name] = np.broadcast_to(array, shape).reshape(-1)
+    return cls(columns)
+
+  @classmethod
+  def concat(cls, tables: Iterable["Table"]) -> "Table":
+    """All rows; columns that a table lacks are missing values there."""
+    tables = [table for table in tables if len(table)]
+    names = list(dict.fromkeys(n for table in tables for n in table.names))
+    columns = {}
+    for name in names:
+      parts = [
+        t[name].tolist() if name in t else [None] * len(t) for t in tables
+      ]
+      columns[name] = list(itertools.chain.from_iterable(parts))
+    return cls(columns)
+
+  @property
+  def names(self) -> tuple[str, ...]:
+    """Column names, in order."""
+    return tuple(self._columns)
+
+  def __len__(self) -> int:
+    return len(next(iter(self._columns.values()), ()))
+
+  def __contains__(self, name: str) -> bool:
+    return name in self._columns
+
+  def __getitem__(self, name: str) -> np.ndarray:
+    if name not in self._columns:
+      raise checks.ArgumentError(
+        f"no column {name!r}; {checks.options(name, self._columns)}"
+      )
+    return self._columns[name]
+
+  def rows(self) -> Iterator[dict[str, Any]]:
+    """The rows as dictionaries."""
+    lists = [array.tolist() for array in self._columns.values()]
+    for values in zip(*lists, strict=True):
+      yield dict(zip(self._columns, values, strict=True))
+
+  def where(self, **equals: Any) -> "Table":
+    """The rows whose columns equal these values (or are among a tuple)."""
+    keep = np.ones(len(self), dtype=bool)
+    for name, value in equals.items():
+      wanted = value if isinstance(value, tuple) else (value,)
+      keep &= np.isin(self[name], np.asarray(wanted))
+    return Table({name: array[keep] for name, array in self._columns.items()})
+
+  def unique(self, name: str) -> list[Any]:
+    """The distinct values of a column, in order of appearance."""
+    return list(dict.fromkeys(self[name].tolist()))
+
+  def split(self, *names: str) -> Iterator[tuple[tuple[Any, ...], "Table"]]:
+    """(values, rows) for each combination of these columns that occurs."""
+    if not len(self):
+      return
+    keys = list(zip(*(self[name].tolist() for name in names), strict=True))
+    for key in dict.fromkeys(keys):
+      keep = np.fromiter((k == key for k in keys), dtype=bool, count=len(keys))
+      yield key, Table({n: a[keep] for n, a in self._columns.items()})
+
+  def pivot(self, row: str, column: str, value: str) -> np.ndarray:
+    """[rows, columns] matrix of a value, in order of appearance.
+
+    Every pair must occur exactly once: a mean over repeats is never implied.
+    """
+    rows, columns = self.unique(row), self.unique(column)
+    matrix = np.full((len(rows), len(columns)), math.nan)
+    i = np.searchsorted(np.sort(rows), self[row])
+    j = np.searchsorted(np.sort(columns), self[column])
+    i, j = np.argsort(rows)[i], np.argsort(columns)[j]
+    checks.require(
+      len(self) == len(rows) * len(columns) == len(set(zip(i, j, strict=True))),
+      f"pivot needs each ({row}, {column}) exactly once; filter the table with "
+      ".where(...) first",
+    )
+    matrix[i, j] = self[value]
+    return matrix
+
+  def to_csv(self) -> str:
+    """The table as CSV text: texts quoted, numbers with every digit."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    writer.writerow(self.names)
+    for row in self.rows():
+      writer.writerow([_shorter(value) for value in row.values()])
+    return out.getvalue()
+
+  @classmethod
+  def from_csv(cls, text: str) -> "Table":
+    """The table back from `to_csv`."""
+    rows = list(csv.reader(io.StringIO(text), quoting=csv.QUOTE_NONNUMERIC))
+    if not rows:
+      return cls({})
+    columns = list(zip(*rows[1:], strict=True)) or [()] * len(rows[0])
+    return cls(dict(zip(map(str, rows[0]), columns, strict=True)))
+
+
+def _column(values: Any) -> np.ndarray:
+  array = np.asarray(values)
+  if array.dtype.kind in "biuf":
+    return array.astype(np.float64)
+  listed = ["" if v is None else v for v in array.tolist()]
+  if all(v == "" or _is_number(v) for v in listed) and not all(
+    v == "" for v in listed
+  ):
+    return np.array([math.nan if v == "" else v for v in listed], np.float64)
+  return np.array([str(v) for v in listed], dtype=np.str_)
+
+
+def _is_number(value: Any) -> bool:
+  return isinstance(value, int | float)
+
+
+def _shorter(value: Any) -> Any:
+  whole = isinstance(value, float) and value.is_integer()
+  return int(value) if whole else value
