@@ -1,0 +1,75 @@
+"""Argument checks: what passes, what is refused, and what the message says."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxfair import checks
+
+
+@pytest.mark.parametrize(
+  ("call", "told"),
+  [
+    (lambda: checks.positive("epsilon", 0.0), "epsilon=0.0 must be above 0"),
+    (lambda: checks.positive("epsilon", float("nan")), "epsilon=nan"),
+    (lambda: checks.positive("epsilon", "a"), "epsilon='a' is not a number"),
+    (lambda: checks.non_negative("decay", -1), "decay=-1 must be 0 or above"),
+    (
+      lambda: checks.number("q", 1.5, low=0, high=1, open_low=True),
+      r"q=1.5 must be in (0, 1]",
+    ),
+    (lambda: checks.number("z", np.array([1.0, -2.0]), low=0), "z=-2.0"),
+    (lambda: checks.integer("k", 2.5), "k=2.5 must be a whole number"),
+    (lambda: checks.integer("k", True), "k=True must be a whole number"),
+    (lambda: checks.integer("k", 0, low=1), "k=0 must be at least 1"),
+    (
+      lambda: checks.integer("k", 9, high=3, remedy="ask for less"),
+      "k=9 must be at most 3; ask for less",
+    ),
+    (lambda: checks.one_of("m", "gosht", ["ghost", "vmap"]), "did you mean ghost"),
+    (lambda: checks.same_length(x=[1], y=[1, 2]), "x has 1, y has 2"),
+    (
+      lambda: checks.finite("x", np.array([[0.0], [np.nan], [np.inf]])),
+      "2 rows with NaN or infinite values (the first is row 1)",
+    ),
+    (lambda: checks.ids("y", np.array([0, 3]), 3), "outside 0..2"),
+    (lambda: checks.ids("y", np.array([0.0]), 3), "not integer ids"),
+    (lambda: checks.key("key", 0), "pass key=jax.random.key(seed)"),
+    (lambda: checks.key("key", jax.random.PRNGKey(0)), "wrap_key_data"),
+    (lambda: checks.key("key", None), "must be a random key"),
+  ],
+)
+def test_refuses_with_a_message_to_act_on(call, told):
+  with pytest.raises(checks.ArgumentError) as caught:
+    call()
+  assert told in str(caught.value)
+  assert "\n" not in str(caught.value)
+
+
+def test_accepts_what_is_right():
+  checks.positive("a", 1e-300)
+  checks.number("a", [0.0, 1.0], low=0.0, high=1.0)
+  checks.integer("a", np.int32(3), low=3, high=3)
+  checks.one_of("a", "b", ["b"])
+  checks.finite("a", np.zeros((2, 3)))
+  checks.ids("a", np.array([], int), 0)
+  checks.key("key", jax.random.key(0))
+  checks.key("keys", jax.random.split(jax.random.key(0), 3))
+  assert checks.same_length(a=np.zeros(3), b=[1, 2, 3]) == 3
+
+
+def test_values_inside_a_transformation_are_not_looked_at():
+  @jax.jit
+  def inside(value):
+    checks.positive("value", value)
+    checks.finite("value", value[None])
+    checks.ids("value", value[None], 3)
+    return value
+
+  assert inside(jnp.float32(-1.0)) == -1.0
+
+
+def test_argument_errors_are_value_errors_and_ours():
+  assert issubclass(checks.ArgumentError, ValueError)
+  assert issubclass(checks.ArgumentError, checks.JaxfairError)

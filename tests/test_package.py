@@ -1,0 +1,49 @@
+"""The package itself: import cost, laziness, layers."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import jaxfair
+
+ROOT = pathlib.Path(__file__).parent.parent
+
+
+def in_new_process(code: str) -> str:
+  done = subprocess.run(
+    [sys.executable, "-c", code], capture_output=True, text=True, check=True
+  )
+  return done.stdout
+
+
+def test_import_loads_nothing_heavy():
+  heavy = {"flax", "haiku", "optax", "scipy", "matplotlib", "plotly",
+           "dp_accounting", "orbax", "typer", "rich"}  # fmt: skip
+  loaded = in_new_process(
+    "import jaxfair, sys; print(' '.join({m.split('.')[0] for m in sys.modules}))"
+  )
+  assert not heavy & set(loaded.split())
+
+
+def test_every_package_can_be_reached_from_the_top():
+  for name in jaxfair.__all__:
+    assert getattr(jaxfair, name).__name__ == f"jaxfair.{name}"
+  present = {p.parent.name for p in (ROOT / "jaxfair").glob("*/__init__.py")}
+  assert present - {"cli"} <= set(jaxfair.__all__)
+  assert "data" in dir(jaxfair)
+
+
+def test_packages_say_what_lives_there_and_what_never_does():
+  for folder in (ROOT / "jaxfair").iterdir():
+    if (folder / "__init__.py").exists():
+      text = (folder / "__init__.py").read_text(encoding="utf-8")
+      docstring = re.match(r'"""(.*?)"""', text, re.S)
+      assert docstring, folder
+      assert len(docstring.group(1).strip().splitlines()) >= 1, folder
+
+
+def test_no_global_randomness_in_the_library():
+  pattern = re.compile(r"np\.random\.(seed|rand|randn|normal|choice)\(|PRNGKey\(")
+  for path in (ROOT / "jaxfair").rglob("*.py"):
+    assert not pattern.search(path.read_text(encoding="utf-8")), path
