@@ -1,22 +1,42 @@
 """Trainers: pure functions from examples and a key to parameters and a trace.
 
-Never measures fairness for its own sake and never reads files.
+Never measures fairness for its own sake, and never reads data files.
 """
 
+from jaxfair.training.budget import PrivateFit, calibrate, train_to_budget
+from jaxfair.training.checkpoints import CheckpointError
+from jaxfair.training.dp_sgd import DpSgdConfig, NonPrivateDpTrace, dp_sgd
 from jaxfair.training.driver import choose_loop, run_steps
 from jaxfair.training.ensembles import fit_many, map_members
 from jaxfair.training.erm import SolveConfig, SolveError, SolveTrace, solve
 from jaxfair.training.fit import FitConfig, fit
+from jaxfair.training.output_perturbation import (
+  NonPrivateOptimum,
+  OutputPerturbationConfig,
+  output_perturbation,
+)
+from jaxfair.training.privatise import privatise
 
 __all__ = [
+  "CheckpointError",
+  "DpSgdConfig",
   "FitConfig",
+  "NonPrivateDpTrace",
+  "NonPrivateOptimum",
+  "OutputPerturbationConfig",
+  "PrivateFit",
   "SolveConfig",
   "SolveError",
   "SolveTrace",
+  "calibrate",
   "choose_loop",
+  "dp_sgd",
   "fit",
   "fit_many",
   "map_members",
+  "output_perturbation",
+  "privatise",
   "run_steps",
   "solve",
+  "train_to_budget",
 ]

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxfair import checks, tree
 from jaxfair.training import driver
-from jaxfair.training.fit import FitConfig, check_config, fit
+from jaxfair.training.fit import FitConfig, check_anchor, check_examples, fit
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 AXIS = "members"
@@ -27,29 +27,31 @@ def fit_many(
   model: Model,
   loss: PerExampleLoss,
   examples: Examples,
-  config: FitConfig = FitConfig(),
+  config: Any = FitConfig(),
   *,
   keys: jax.Array,
+  trainer: Callable[..., Fit] = fit,
   stacked: bool = False,
   initial: Params | None = None,
   anchor: Params | None = None,
   chunk: int | None = None,
   devices: Sequence[jax.Device] | None = None,
 ) -> Fit:
-  """`fit` for every key, in one compiled program.
+  """Trains once for every key, in one compiled program.
 
   Args:
     model: any model.
     loss: `(logits, y) -> [n]` losses.
     examples: shared by all members, or one set each if `stacked`.
-    config: shared, or with stacked numbers: a `learning_rate` of shape [k]
-      gives every member its own.
+    config: the trainer's config; shared, or with stacked numbers: a
+      `learning_rate` of shape [k] gives every member its own.
     keys: [k] keys, one per member. Member i's result depends on `keys[i]` and
       its own settings and examples only.
+    trainer: `fit`, `dp_sgd`, or any pure function of their form.
     stacked: whether `examples` has a leading axis of length k.
     initial: parameters to start from, with a leading axis of length k; drawn
       if None.
-    anchor: centre of the proximity term, shared by all.
+    anchor: centre of `fit`'s proximity term, shared by all.
     chunk: how many members run side by side on a device; None chooses.
     devices: where to run; all local devices by default.
 
@@ -58,20 +60,20 @@ def fit_many(
   """
   checks.key("keys", keys)
   checks.require(keys.ndim == 1, "keys must be a vector, one key per member")
+  count = _num_members((keys, examples if stacked else None, initial))
   one = tree.take(examples, 0) if stacked else examples
-  check_config(config, one, anchor)
-  shared, each = _split_config(config, keys.shape[0])
-  if stacked:
-    checks.same_length(keys=keys, examples=examples.x)
-    checks.finite("examples.x", examples.x)
-  member = _Member(model, loss, stacked)
+  config.check(model, loss, one)
+  shared, each = _split(config, count)
+  if trainer is fit:  # whose rules reach beyond the first member
+    check_anchor(config, anchor)
+    if stacked:
+      check_examples(model, jax.tree.map(_joined, examples))
+  member = _Member(trainer, model, loss, stacked)
   per_member = (keys, each, examples if stacked else None, initial)
   common = (shared, None if stacked else examples, anchor)
   traced = not checks.concrete((per_member, common))
   if driver.choose_loop(config.loop, model, one.x, traced=traced) == "step":
-    fits = [
-      member(tree.take(per_member, i), common) for i in range(keys.shape[0])
-    ]
+    fits = [member(tree.take(per_member, i), common) for i in range(count)]
     return tree.stack(fits)
   return map_members(
     member, per_member, common,
@@ -102,8 +104,7 @@ def map_members(
   """
   checks.integer("chunk", chunk, low=1)
   chosen = tuple(jax.local_devices() if devices is None else devices)
-  count = jax.tree.leaves(per_member)[0].shape[0]
-  checks.require(count > 0, "there is no member to run; pass at least one key")
+  count = _num_members(per_member)
   return _mapped(
     function, per_member, common, count=count, chunk=min(chunk, count),
     devices=chosen,
@@ -158,8 +159,9 @@ def default_chunk() -> int:
 
 @dataclasses.dataclass(frozen=True)
 class _Member:
-  """`fit` for one member: static parts only."""
+  """One member's training: static parts only."""
 
+  trainer: Callable[..., Fit]
   model: Model
   loss: PerExampleLoss
   stacked: bool
@@ -167,27 +169,52 @@ class _Member:
   def __call__(self, own: Any, common: Any) -> Fit:
     key, numbers, own_examples, initial = own
     shared, all_examples, anchor = common
-    config = dataclasses.replace(shared, **numbers)
-    examples = own_examples if self.stacked else all_examples
-    return fit(
-      self.model, self.loss, examples, config,
-      key=key, initial=initial, anchor=anchor,
+    config = jax.tree.map(
+      lambda mine, ours: ours if mine is None else mine,
+      numbers, shared, is_leaf=lambda value: value is None,
     )  # fmt: skip
+    extra = {} if anchor is None else {"anchor": anchor}
+    examples = own_examples if self.stacked else all_examples
+    return self.trainer(
+      self.model, self.loss, examples, config, key=key, initial=initial, **extra
+    )
 
 
-def _split_config(
-  config: FitConfig, count: int
-) -> tuple[FitConfig, dict[str, jax.Array]]:
-  """The config, and those of its numbers that differ between members."""
-  each = {}
-  for name in ("learning_rate", "weight_decay", "proximity"):
-    value = jnp.asarray(getattr(config, name))
-    if value.ndim:
-      if value.shape != (count,):
-        raise checks.ArgumentError(
-          f"{name} has shape {value.shape}; stack one value per key: ({count},)"
-        )
-      each[name] = value
-  # The shared part still needs numbers in their place; any value will do.
-  filler: dict[str, Any] = dict.fromkeys(each, 0.0)
-  return dataclasses.replace(config, **filler), each
+def _num_members(per_member: Any) -> int:
+  """The length of the leading axis, which all arrays must share.
+
+  A look-up beyond the end of an array would not fail, but repeat its last row.
+  """
+  shapes = [np.shape(leaf) for leaf in jax.tree.leaves(per_member)]
+  lengths = sorted({shape[0] if shape else 0 for shape in shapes})
+  checks.require(
+    len(lengths) == 1,
+    "keys, stacked examples and initial parameters need one entry per member "
+    f"along their first axis, but have {', '.join(map(str, lengths))}",
+  )
+  checks.require(
+    lengths[0] > 0, "there is no member to run; pass at least one key"
+  )
+  return lengths[0]
+
+
+def _joined(leaf: Any) -> Any:
+  """[k, n, ...] -> [k n, ...]."""
+  return leaf.reshape(-1, *leaf.shape[2:])
+
+
+def _split(config: Any, count: int) -> tuple[Any, Any]:
+  """The config's shared numbers, and those that differ between members.
+
+  Each is a whole config, with None where the other one holds the number.
+  """
+  for path, value in jax.tree_util.tree_leaves_with_path(config):
+    if jnp.ndim(value) and jnp.shape(value) != (count,):
+      name = jax.tree_util.keystr(path).strip(".")
+      raise checks.ArgumentError(
+        f"{name} has shape {jnp.shape(value)}; stack one value per key: "
+        f"({count},)"
+      )
+  shared = jax.tree.map(lambda v: None if jnp.ndim(v) else v, config)
+  each = jax.tree.map(lambda v: jnp.asarray(v) if jnp.ndim(v) else None, config)
+  return shared, each

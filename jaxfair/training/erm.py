@@ -11,6 +11,7 @@ import numpy as np
 import optax
 
 from jaxfair import checks, tree
+from jaxfair.training.fit import check_examples
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 NEWTON_LIMIT = 2_000  # parameters; a dense Hessian beyond that is too slow
@@ -81,7 +82,7 @@ def solve(
   checks.integer("max_steps", config.max_steps, low=1)
   checks.one_of("method", config.method, ("auto", "newton", "lbfgs"))
   checks.key("key", key)
-  checks.finite("examples.x", examples.x)
+  check_examples(model, examples)
   start = model.init(key, jnp.asarray(examples.x[0]))
   method = config.method
   if method == "auto":

@@ -63,6 +63,23 @@ class FitConfig:
   optimizer: Optimizer = optax.adam
   loop: driver.Loop = "auto"
 
+  def check(
+    self, model: Model, loss: PerExampleLoss, examples: Examples
+  ) -> None:
+    """Refuses what cannot be trained with, before any work."""
+    del loss
+    checks.positive("learning_rate", self.learning_rate)
+    checks.non_negative("weight_decay", self.weight_decay)
+    checks.non_negative("proximity", self.proximity)
+    checks.integer("steps", self.steps, low=1)
+    check_examples(model, examples)
+    if self.batch_size is not None:
+      checks.integer(
+        "batch_size", self.batch_size, low=1, high=examples.size,
+        remedy="batch_size=None uses all examples in every step",
+      )  # fmt: skip
+    checks.one_of("sampling", self.sampling, ("shuffle", "poisson"))
+
 
 def fit(
   model: Model,
@@ -88,7 +105,8 @@ def fit(
   Returns:
     `Fit(params, NonPrivateTrace)`.
   """
-  check_config(config, examples, anchor)
+  config.check(model, loss, examples)
+  check_anchor(config, anchor)
   checks.key("key", key)
   traced = not checks.concrete((examples, config, key, initial, anchor))
   loop = driver.choose_loop(config.loop, model, examples.x, traced=traced)
@@ -99,28 +117,36 @@ def fit(
   return _finish(model, loss, config, *begun)
 
 
-def check_config(
-  config: FitConfig, examples: Examples, anchor: Params | None
-) -> None:
-  """Refuses settings that cannot be trained with, before any work."""
-  checks.positive("learning_rate", config.learning_rate)
-  checks.non_negative("weight_decay", config.weight_decay)
-  checks.non_negative("proximity", config.proximity)
-  checks.integer("steps", config.steps, low=1)
+def check_examples(model: Model, examples: Examples) -> None:
+  """Refuses people that nothing can be learnt from.
+
+  Class ids must have an output each: an id beyond them makes the loss NaN, and
+  every parameter with it. Real or soft targets pass.
+  """
+  size = checks.same_length(**examples._asdict())
+  checks.require(size > 0, "examples is empty; training needs some rows")
+  checks.finite("examples.x", examples.x)
+  outputs = _num_outputs(model, examples.x.shape[1:], examples.x.dtype)
+  is_id = np.issubdtype(examples.y.dtype, np.integer) and examples.y.ndim == 1
+  if outputs > 1 and is_id:
+    checks.ids("examples.y", examples.y, outputs)
+
+
+@functools.lru_cache(maxsize=256)
+def _num_outputs(model: Model, shape: tuple[int, ...], dtype: Any) -> int:
+  one = jax.ShapeDtypeStruct(shape, dtype)
+  params = jax.eval_shape(model.init, jax.random.key(0), one)
+  batch = jax.ShapeDtypeStruct((1, *shape), dtype)
+  return int(jax.eval_shape(model.apply, params, batch).shape[-1])
+
+
+def check_anchor(config: FitConfig, anchor: Params | None) -> None:
+  """Refuses a proximity term without a centre."""
   if checks.concrete(config.proximity) and anchor is None:
     checks.require(
       not np.any(np.asarray(config.proximity) > 0),
       "proximity needs a centre; pass anchor=parameters",
     )
-  size = checks.same_length(**examples._asdict())
-  checks.require(size > 0, "examples is empty; training needs at least one row")
-  if config.batch_size is not None:
-    checks.integer(
-      "batch_size", config.batch_size, low=1, high=size,
-      remedy="batch_size=None uses all examples in every step",
-    )  # fmt: skip
-  checks.one_of("sampling", config.sampling, ("shuffle", "poisson"))
-  checks.finite("examples.x", examples.x)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,74 @@
+"""A clip bound that follows a quantile of the gradient norms, privately."""
+
+import dataclasses
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxfair import checks
+from jaxfair.privacy.normal import normal
+
+
+@dataclasses.dataclass(frozen=True)
+class QuantileClip:
+  """Moves the clip bound towards a quantile of the norms.
+
+  share = (sum_i (1[norm_i <= clip] - 1/2) + N(0, count_noise^2)) / size + 1/2
+  clip <- clip exp(-rate (share - quantile))
+
+  with `size` the expected batch size, a public constant.
+
+  Attributes:
+    quantile: share of the gradients that should fit under the bound.
+    rate: how fast the bound moves.
+    count_noise: standard deviation of the noise on the count, in people.
+
+  Privacy:
+    One person moves the centred count by 1/2. Released together with a sum of
+    noise multiplier z, the two are one Gaussian mechanism of multiplier
+    (z^-2 + (2 count_noise)^-2)^(-1/2): `joint_multiplier`.
+
+  Reference:
+    Andrew, Thakkar, McMahan and Ramaswamy 2021, Algorithm 1 and Theorem 1.
+  """
+
+  quantile: float = 0.5
+  rate: float = 0.2
+  count_noise: float = 10.0
+
+  def __post_init__(self) -> None:
+    checks.number("quantile", self.quantile, low=0.0, high=1.0)
+    checks.positive("rate", self.rate)
+    checks.positive("count_noise", self.count_noise)
+
+  def update(
+    self,
+    clip: Any,
+    norms: jax.Array,
+    mask: jax.Array,
+    *,
+    expected_size: float,
+    key: jax.Array,
+  ) -> jax.Array:
+    """The next bound, from this step's norms and one noisy count."""
+    centred = jnp.where(norms <= clip, 0.5, -0.5)
+    count = jnp.sum(jnp.where(mask, centred, 0.0))
+    noisy = count + self.count_noise * normal(key, ())
+    share = noisy / expected_size + 0.5
+    return clip * jnp.exp(-self.rate * (share - self.quantile))
+
+  def joint_multiplier(self, noise_multiplier: float) -> float:
+    """What the accountant must be told: both releases as one."""
+    return (noise_multiplier**-2 + (2 * self.count_noise) ** -2) ** -0.5
+
+  def sum_multiplier(self, joint: float) -> float:
+    """The sum's own multiplier that makes the joint one come out as asked."""
+    left = joint**-2 - (2 * self.count_noise) ** -2
+    if left <= 0:
+      raise checks.ArgumentError(
+        f"count_noise={self.count_noise:g} alone costs more than a noise "
+        f"multiplier of {joint:g} allows; use more than {joint / 2:.4g}"
+      )
+    return math.nextafter(left**-0.5, math.inf)

@@ -1,0 +1,308 @@
+"""Clipped sums: ghost, vmap and float64 gradients agree on every model."""
+
+import functools
+import itertools
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers.clipping_models import IMAGE, zoo
+from jaxfair import checks, models, tree
+from jaxfair.privacy import clipping
+from jaxfair.privacy.clipping import SlowClippingWarning, clipped_grad
+from jaxfair.types import Examples, Model
+
+
+def people(count, seed=0, shape=IMAGE):
+  rng = np.random.default_rng(seed)
+  x = rng.normal(size=(count, *shape)).astype(np.float32)
+  y = rng.integers(0, 3, count).astype(np.int32)
+  return Examples(jnp.asarray(x), jnp.asarray(y), jnp.zeros(count, jnp.int32))
+
+
+def jitted(model, method="auto", per_layer=False):
+  """(params, examples, mask, clip) -> Clipped, compiled once per shape."""
+
+  @jax.jit
+  def gradient(params, examples, mask, clip):
+    return clipped_grad(
+      model, models.cross_entropy, l2_clip=clip, method=method,
+      per_layer=per_layer, microbatch=4,
+    )(params, examples, mask)  # fmt: skip
+
+  def quietly(*arguments):
+    with warnings.catch_warnings():
+      warnings.simplefilter("ignore", SlowClippingWarning)
+      return gradient(*arguments)
+
+  return quietly
+
+
+def gradients_in_float64(model, params, examples):
+  """[n, ...] per-example gradients, by vmap of the plain gradient."""
+  with jax.enable_x64(True):
+    wide = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), params)
+
+    def loss(p, x, y):
+      return models.cross_entropy(model.apply(p, x[None]), y[None])[0]
+
+    gradient = jax.jit(jax.vmap(jax.grad(loss), in_axes=(None, 0, 0)))
+    x = np.asarray(examples.x, np.float64)
+    return jax.device_get(gradient(wide, x, np.asarray(examples.y)))
+
+
+def clipped_by_definition(gradients, params, clip, mask, per_layer):
+  """sum_i mask_i g_i min(1, clip / ||g_i||), layer by layer if asked."""
+  leaves, structure = jax.tree.flatten(gradients)
+  squares = np.stack(
+    [np.sum(g**2, axis=tuple(range(1, g.ndim))) for g in leaves]
+  )
+  layer = (
+    np.array(clipping.layer_ids(params))
+    if per_layer
+    else np.zeros(len(leaves), int)
+  )
+  sums = np.zeros((layer.max() + 1, len(mask)))
+  np.add.at(sums, layer, squares)
+  bound = clip / np.sqrt(len(sums))
+  factor = (
+    np.minimum(1, bound / np.sqrt(np.maximum(sums, 1e-300)))[layer] * mask
+  )
+  total = [np.tensordot(f, g, 1) for f, g in zip(factor, leaves, strict=True)]
+  norms = np.sqrt(squares.sum(0)) * mask
+  return jax.tree.unflatten(structure, total), norms
+
+
+def distance(a, b):
+  """||a - b|| / ||b|| in float64."""
+  pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+  difference = size = 0.0
+  for u, v in pairs:
+    u, v = np.asarray(u, np.float64), np.asarray(v, np.float64)
+    difference += np.sum((u - v) ** 2)
+    size += np.sum(v**2)
+  return np.sqrt(difference / size)
+
+
+@pytest.mark.parametrize("name", sorted(zoo()))
+def test_methods_agree_with_float64(name):
+  model, examples = zoo()[name], people(6)
+  params = model.init(jax.random.key(1), examples.x[0])
+  mask = jnp.array([True, True, False, True, True, True])
+  gradients = gradients_in_float64(model, params, examples)
+  for method, per_layer in itertools.product(("ghost", "vmap"), (False, True)):
+    gradient = jitted(model, method, per_layer)
+    for clip in (0.05, 1e4):
+      expected, norms = clipped_by_definition(
+        gradients, params, clip, np.asarray(mask), per_layer
+      )
+      found = gradient(params, examples, mask, clip)
+      assert distance(found.total, expected) < 1e-5, (method, per_layer, clip)
+      np.testing.assert_allclose(found.norms, norms, rtol=1e-5, atol=1e-7)
+      assert found.num_nonfinite == 0
+
+
+SHAPES = [(1, 1, ()), (5, 3, (4,)), (9, 6, (2, 5))]  # people, features, hidden
+
+
+@functools.cache
+def both_methods(hidden):
+  model = models.mlp(hidden, 3)
+  return model, [jitted(model, method) for method in ("ghost", "vmap")]
+
+
+@given(
+  shape=st.sampled_from(SHAPES),
+  clip=st.floats(1e-3, 1e3),
+  seed=st.integers(0, 100),
+  broken=st.sampled_from([None, np.nan, np.inf, 3e38]),
+  data=st.data(),
+)
+@settings(max_examples=60, deadline=None)
+def test_ghost_equals_vmap_for_any_mask_and_broken_row(
+  shape, clip, seed, broken, data
+):
+  count, features, hidden = shape
+  examples = people(count, seed, (features,))
+  drawn = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
+  if broken is not None:
+    examples = examples._replace(x=examples.x.at[count // 2].set(broken))
+  model, methods = both_methods(hidden)
+  params = model.init(jax.random.key(seed), examples.x[0])
+  found = [
+    method(params, examples, jnp.asarray(drawn), clip) for method in methods
+  ]
+  assert tree.all_finite(found[0].total)
+  for a, b in zip(*(jax.tree.leaves(f.total) for f in found), strict=True):
+    np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5 * clip)
+  if broken != 3e38:  # there one method sees 0 * infinity, the other 0
+    assert found[0].num_nonfinite == found[1].num_nonfinite
+    np.testing.assert_allclose(found[0].norms, found[1].norms, rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["ghost", "vmap"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_broken_example_is_left_out_and_counted(method, value):
+  model, examples = models.mlp((4,), 3), people(5, shape=(3,))
+  params = model.init(jax.random.key(0), examples.x[0])
+  gradient = clipped_grad(
+    model, models.cross_entropy, l2_clip=1.0, method=method
+  )
+  broken = examples._replace(x=examples.x.at[2].set(value))
+  found = gradient(params, broken)
+  without = gradient(params, examples, jnp.arange(5) != 2)
+  assert found.num_nonfinite == 1
+  assert found.norms[2] == 0
+  assert distance(found.total, without.total) < 1e-6
+
+
+@pytest.mark.parametrize("method", ["ghost", "vmap"])
+def test_an_example_whose_norm_overflows_moves_nothing(method):
+  model, examples = models.logistic(3), people(5, shape=(3,))
+  params = model.init(jax.random.key(0), examples.x[0])
+  gradient = clipped_grad(
+    model, models.cross_entropy, l2_clip=1.0, method=method
+  )
+  broken = examples._replace(x=examples.x.at[2].set(1e38))
+  without = gradient(params, examples, jnp.arange(5) != 2)
+  assert distance(gradient(params, broken).total, without.total) < 1e-6
+
+
+def test_non_finite_parameters_leave_everybody_out():
+  model, examples = models.logistic(3), people(4, shape=(3,))
+  params = jax.tree.map(
+    lambda leaf: leaf + jnp.nan, model.init(jax.random.key(0), examples.x[0])
+  )
+  found = clipped_grad(model, models.cross_entropy, l2_clip=1.0)(
+    params, examples
+  )
+  assert found.num_nonfinite == 4
+  assert tree.norm(found.total) == 0
+
+
+def test_empty_batch_is_a_normal_step():
+  model, examples = models.mlp((4,), 3), people(5, shape=(3,))
+  params = model.init(jax.random.key(0), examples.x[0])
+  found = clipped_grad(model, models.cross_entropy, l2_clip=1.0)(
+    params, examples, jnp.zeros(5, bool)
+  )
+  assert tree.norm(found.total) == 0
+  assert found.num_nonfinite == 0
+
+
+def test_infinite_clip_is_the_plain_gradient_to_the_last_bit():
+  model, examples = models.mlp((16, 8), 3), people(32, shape=(7,))
+  params = model.init(jax.random.key(0), examples.x[0])
+
+  def total_loss(p):
+    return jnp.sum(models.cross_entropy(model.apply(p, examples.x), examples.y))
+
+  plain = jax.jit(jax.grad(total_loss))(params)
+  gradient = clipped_grad(model, models.cross_entropy, l2_clip=1e30)
+  found = jax.jit(gradient)(params, examples).total
+  for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(plain), strict=True):
+    np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", sorted(zoo()))
+def test_no_example_contributes_more_than_the_bound(name):
+  """In float64, for one example at a time: the bound itself, not nearly it."""
+  model, examples = zoo()[name], people(4, seed=3)
+  params = model.init(jax.random.key(1), examples.x[0])
+  for per_layer in (False, True):
+    gradient = jitted(model, "ghost", per_layer)
+    for i in range(4):
+      total = gradient(params, examples, jnp.arange(4) == i, 0.01).total
+      squares = sum(
+        np.sum(np.asarray(leaf, np.float64) ** 2)
+        for leaf in jax.tree.leaves(total)
+      )
+      assert 0.009 < np.sqrt(squares) <= 0.01
+
+
+def test_known_layers_are_not_built_and_unknown_ones_are_named():
+  examples = people(2)
+  fast = zoo()["convolutions"]
+  params = fast.init(jax.random.key(0), examples.x[0])
+  with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    jax.eval_shape(
+      clipped_grad(fast, models.cross_entropy, l2_clip=1.0), params, examples
+    )
+  odd = zoo()["odd"]
+  params = odd.init(jax.random.key(0), examples.x[0])
+  with pytest.warns(SlowClippingWarning, match=r"Conv_1.*kernel.*gate"):
+    jax.eval_shape(
+      clipped_grad(odd, models.cross_entropy, l2_clip=1.0), params, examples
+    )
+
+
+def test_a_loss_that_is_a_mean_is_refused():
+  model, examples = models.logistic(3), people(4, shape=(3,))
+  params = model.init(jax.random.key(0), examples.x[0])
+
+  def mean(logits, y):
+    return jnp.mean(models.cross_entropy(logits, y))
+
+  for method in ("ghost", "vmap"):
+    with pytest.raises(checks.ArgumentError, match="one number per example"):
+      clipped_grad(model, mean, l2_clip=1.0, method=method)(params, examples)
+
+
+def test_vmaps_over_clip_bounds_and_parameters():
+  model, examples = models.mlp((4,), 3), people(5, shape=(3,))
+  params = jax.vmap(lambda k: model.init(k, examples.x[0]))(
+    jax.random.split(jax.random.key(0), 3)
+  )
+  clips = jnp.array([0.1, 1.0, 10.0])
+
+  def one(p, clip):
+    return clipped_grad(model, models.cross_entropy, l2_clip=clip)(p, examples)
+
+  together = jax.vmap(one)(params, clips)
+  for i in range(3):
+    alone = one(tree.take(params, i), clips[i])
+    assert distance(tree.take(together.total, i), alone.total) < 1e-5
+
+
+@pytest.mark.parametrize(
+  ("options", "told"),
+  [
+    ({"l2_clip": 0.0}, "l2_clip=0.0 must be above 0"),
+    ({"l2_clip": -1.0}, "l2_clip=-1.0"),
+    ({"l2_clip": float("nan")}, "l2_clip=nan"),
+    ({"l2_clip": 1.0, "method": "gost"}, "did you mean ghost"),
+    ({"l2_clip": 1.0, "microbatch": 0}, "microbatch=0"),
+  ],
+)
+def test_refused(options, told):
+  with pytest.raises(checks.ArgumentError) as caught:
+    clipped_grad(models.logistic(2), models.cross_entropy, **options)
+  assert told in str(caught.value)
+
+
+def test_layers_are_the_leaves_under_one_node():
+  params = {"a": {"w": 0, "b": 0}, "c": {"w": 0}, "d": {"e": {"w": 0, "b": 0}}}
+  assert clipping.layer_ids(params) == (0, 0, 1, 2, 2)
+
+
+def test_integer_inputs_are_always_finite():
+  table = jnp.arange(12.0).reshape(4, 3)
+  model = Model(lambda key, x: {"t": table}, lambda p, x: p["t"][x].sum(1))
+  examples = Examples(
+    jnp.array([[0, 1], [3, 3], [2, 9]]), jnp.array([0, 1, 2]), jnp.zeros(3, int)
+  )
+  found = [
+    clipped_grad(model, models.cross_entropy, l2_clip=100.0, method=m)(
+      {"t": table}, examples
+    )
+    for m in ("ghost", "vmap")
+  ]
+  np.testing.assert_allclose(
+    found[0].total["t"], found[1].total["t"], rtol=1e-6
+  )

@@ -1,0 +1,247 @@
+"""Training to a budget: calibrated, charged first, resumed to the same bits."""
+
+import json
+import pathlib
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+
+import jax
+import numpy as np
+import pytest
+
+from jaxfair import accounting, checks, models
+from jaxfair.privacy.adaptive import QuantileClip
+from jaxfair.training import (
+  CheckpointError,
+  DpSgdConfig,
+  calibrate,
+  train_to_budget,
+)
+from jaxfair.types import Examples
+
+CONFIG = DpSgdConfig(steps=20, batch_size=16, learning_rate=0.5)
+BUDGET = {"epsilon": 2.0, "delta": 1e-5}
+
+
+def people(count=200, seed=0):
+  rng = np.random.default_rng(seed)
+  y = rng.integers(0, 2, count).astype(np.int32)
+  x = rng.normal(size=(count, 3)).astype(np.float32)
+  x[:, 0] += 2 * y
+  return Examples(x, y, np.zeros(count, np.int32))
+
+
+def train(folder=None, key=None, config=CONFIG, examples=None, **options):
+  return train_to_budget(
+    models.logistic(2), models.cross_entropy, examples or people(), config,
+    key=key, folder=folder, **(BUDGET | options),
+  )  # fmt: skip
+
+
+def bits(fit):
+  return [
+    np.asarray(v).tobytes() for v in jax.tree.leaves((fit.params, fit.trace))
+  ]
+
+
+def test_guarantee_is_within_the_budget_and_says_all():
+  fit = train()
+  assert 1.99 < fit.guarantee.epsilon <= 2.0
+  assert fit.guarantee.delta == 1e-5
+  assert fit.guarantee.relation is accounting.Relation.ADD_OR_REMOVE_ONE
+  assert "one person added or removed" in str(fit.guarantee)
+  assert fit.for_release
+  assert not train(key=jax.random.key(0)).for_release
+
+
+def test_fresh_noise_every_time_without_a_key():
+  assert bits(train()) != bits(train())
+
+
+def test_calibration_spends_the_budget_with_the_cap_paid():
+  config = calibrate(CONFIG, 200, **BUDGET)
+  spent = accounting.composed_epsilon([config.event(200)], delta=1e-5)
+  assert 1.99 < spent <= 2.0
+  added = accounting.truncation_delta(
+    dataset_size=200, sampling_rate=0.08, max_batch=config.max_batch, steps=20
+  )
+  assert added <= 1e-8
+
+
+def test_adaptive_clip_shares_the_budget():
+  adaptive = QuantileClip(count_noise=20.0)
+  config = calibrate(
+    DpSgdConfig(steps=20, batch_size=16, adaptive=adaptive), 200, **BUDGET
+  )
+  alone = calibrate(CONFIG, 200, **BUDGET)
+  assert config.noise_multiplier > alone.noise_multiplier
+  spent = accounting.composed_epsilon([config.event(200)], delta=1e-5)
+  assert 1.99 < spent <= 2.0
+
+
+def test_folder_changes_no_bit_and_keeps_a_ledger(tmp_path):
+  key = jax.random.key(4)
+  plain, kept = train(key=key), train(tmp_path / "run", key=key, data="toy")
+  assert bits(plain) == bits(kept)
+  ledger = accounting.Ledger.read(tmp_path / "run" / "ledger.jsonl")
+  assert ledger.data == "toy"
+  assert ledger.epsilon(1e-5) == pytest.approx(kept.guarantee.epsilon, rel=1e-9)
+  assert ledger.budget.epsilon == 2.0
+  private = tmp_path / "run" / "private"
+  assert stat.S_IMODE(private.stat().st_mode) == 0o700
+  assert stat.S_IMODE((private / "secret_key").stat().st_mode) == 0o600
+  assert len(list(private.glob("step-*"))) == 2
+
+
+def test_a_finished_training_is_only_loaded(tmp_path):
+  first = train(tmp_path / "run")
+  told = []
+  again = train(tmp_path / "run", progress=lambda *now: told.append(now))
+  assert bits(first) == bits(again)
+  assert told == []
+  assert again.for_release
+
+
+def test_stopped_training_continues_to_the_same_bits(tmp_path):
+  key = jax.random.key(4)
+
+  def stop(done, total):
+    if done == 8:
+      raise KeyboardInterrupt
+
+  with pytest.raises(KeyboardInterrupt):
+    train(tmp_path / "run", key=key, progress=stop)
+  ledger = accounting.Ledger.read(tmp_path / "run" / "ledger.jsonl")
+  assert sum(entry.event.steps for entry in ledger) == 8
+  told = []
+  continued = train(
+    tmp_path / "run", key=key, progress=lambda *now: told.append(now)
+  )
+  assert told[0] == (10, 20)
+  assert bits(continued) == bits(train(key=key))
+  ledger = accounting.Ledger.read(tmp_path / "run" / "ledger.jsonl")
+  assert sum(entry.event.steps for entry in ledger) == 20
+
+
+def test_a_crash_between_charge_and_checkpoint_is_not_charged_twice(tmp_path):
+  key = jax.random.key(4)
+
+  def stop(done, total):
+    if done == 8:
+      raise KeyboardInterrupt
+
+  with pytest.raises(KeyboardInterrupt):
+    train(tmp_path / "run", key=key, progress=stop)
+  # As if the process had died after charging and before saving steps 6 to 8.
+  newest = tmp_path / "run" / "private" / "step-00000008"
+  newest.rename(tmp_path / "gone")
+  continued = train(tmp_path / "run", key=key)
+  ledger = accounting.Ledger.read(tmp_path / "run" / "ledger.jsonl")
+  assert sum(entry.event.steps for entry in ledger) == 20
+  assert bits(continued) == bits(train(key=key))
+
+
+def test_another_training_in_the_folder_is_refused(tmp_path):
+  folder = tmp_path / "run"
+  train(folder, key=jax.random.key(0))
+  with pytest.raises(CheckpointError, match=r"epsilon=2\.0, not 3\.0"):
+    train(folder, epsilon=3.0)
+  with pytest.raises(CheckpointError, match="learning_rate"):
+    train(
+      folder, config=DpSgdConfig(steps=20, batch_size=16, learning_rate=0.4)
+    )
+  with pytest.raises(CheckpointError, match="another key"):
+    train(folder, key=jax.random.key(1))
+  with pytest.raises(CheckpointError, match="other data"):
+    train(folder, examples=people(seed=1))
+  other = tmp_path / "other"
+  other.mkdir()
+  (other / "thesis.tex").write_text("")
+  with pytest.raises(CheckpointError, match="not empty"):
+    train(other)
+
+
+def test_nothing_in_the_folder_identifies_the_data_without_the_key(tmp_path):
+  record = []
+  for name in ("a", "b"):
+    train(tmp_path / name)
+    text = (tmp_path / name / "private" / "run.json").read_text()
+    record.append(json.loads(text)["data"])
+  assert record[0] != record[1]  # same data, other key
+
+
+def test_a_shared_ledger_refuses_what_its_budget_does_not_pay(tmp_path):
+  path = tmp_path / "ledger.jsonl"
+  relation = accounting.Relation.ADD_OR_REMOVE_ONE
+  with accounting.Ledger.create(
+    path, data="toy", relation=relation, budget=(2.5, 1e-5)
+  ) as ledger:
+    train(ledger=ledger)
+    with pytest.raises(accounting.BudgetError):
+      train(ledger=ledger)
+    assert sum(entry.event.steps for entry in ledger) == 20
+
+
+@pytest.mark.parametrize(
+  ("options", "told"),
+  [
+    ({"epsilon": 0.0}, "epsilon=0.0 must be above 0"),
+    ({"epsilon": -1.0}, "epsilon=-1.0"),
+    ({"delta": 0.0}, "delta=0.0 must be in (0, 1)"),
+    ({"delta": 1.5}, "delta=1.5"),
+  ],
+)
+def test_bad_budgets_are_refused(options, told, tmp_path):
+  with pytest.raises(checks.ArgumentError) as caught:
+    train(tmp_path / "run", **options)
+  assert told in str(caught.value)
+  assert not (tmp_path / "run").exists()
+
+
+def test_a_large_delta_is_warned_of():
+  with pytest.warns(accounting.DeltaWarning, match="1/n"):
+    train(delta=0.01)
+
+
+PROGRAM = textwrap.dedent("""
+  import sys
+  sys.path.insert(0, sys.argv[2])
+  from test_budget import jax, train
+  print("ready", flush=True)
+  train(sys.argv[1], key=jax.random.key(4),
+        progress=lambda done, total: print(done, flush=True))
+""")
+
+
+@pytest.mark.slow
+def test_kill_at_any_moment_never_under_reports_and_resumes(tmp_path):
+  """kill -9 after random delays; the ledger always covers the checkpoint."""
+  folder, here = tmp_path / "run", str(pathlib.Path(__file__).parent)
+  rng = np.random.default_rng(0)
+  killed = 0
+  for attempt in range(8):
+    with subprocess.Popen(
+      [sys.executable, "-c", PROGRAM, str(folder), here],
+      stdout=subprocess.PIPE,
+      text=True,
+    ) as process:
+      assert process.stdout.readline() == "ready\n"
+      if attempt < 7:
+        time.sleep(rng.uniform(0.0, 3.0))
+        process.send_signal(signal.SIGKILL)
+      killed += process.wait() == -signal.SIGKILL
+    path = folder / "ledger.jsonl"
+    saved = [int(p.name[5:]) for p in (folder / "private").glob("step-*")
+             if p.name[5:].isdigit()]  # fmt: skip
+    charged = 0
+    if path.exists() and path.stat().st_size:
+      charged = sum(e.event.steps for e in accounting.Ledger.read(path))
+    assert charged >= max(saved, default=0)
+  assert killed >= 3
+  assert bits(train(folder, key=jax.random.key(4))) == bits(
+    train(key=jax.random.key(4))
+  )

@@ -1,0 +1,143 @@
+"""Output perturbation: sensitivity by brute force, noise, limits."""
+
+import dataclasses
+import math
+
+import jax
+import numpy as np
+import pytest
+
+from jaxfair import accounting, checks, models
+from jaxfair.training import (
+  OutputPerturbationConfig,
+  SolveConfig,
+  output_perturbation,
+  solve,
+)
+from jaxfair.types import Examples
+
+CONFIG = OutputPerturbationConfig(weight_decay=0.1)
+
+
+def people(count=50, seed=0, classes=2):
+  rng = np.random.default_rng(seed)
+  y = rng.integers(0, classes, count).astype(np.int32)
+  x = rng.normal(size=(count, 3)).astype(np.float32) * 3
+  return Examples(x, y, np.zeros(count, np.int32))
+
+
+def release(examples, config=CONFIG, seed=0, classes=2):
+  return output_perturbation(
+    models.logistic(classes), models.cross_entropy, examples, config,
+    key=jax.random.key(seed),
+  )  # fmt: skip
+
+
+def leaves(value):
+  return np.concatenate([np.ravel(v) for v in jax.tree.leaves(value)])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_no_replacement_moves_the_optimum_further_than_the_sensitivity(classes):
+  """Brute force over adversarial replacements: far, opposite, relabelled."""
+  examples = people(12, classes=classes)
+  optimum = leaves(release(examples, classes=classes).trace.params)
+  bound = CONFIG.sensitivity(models.cross_entropy, 12)
+  moved = []
+  for x in (1e6 * np.eye(3)[0], -1e6 * np.ones(3), np.zeros(3)):
+    for y in range(classes):
+      for row in (0, 5):
+        other = Examples(examples.x.copy(), examples.y.copy(), examples.group)
+        other.x[row], other.y[row] = x, y
+        found = leaves(release(other, classes=classes).trace.params)
+        moved.append(np.linalg.norm(found - optimum))
+  assert max(moved) <= bound
+  assert max(moved) > 0.1 * bound  # the bound is not idle either
+
+
+def test_sensitivity_by_hand():
+  config = OutputPerturbationConfig(
+    weight_decay=0.5, row_norm=2.0, tolerance=1e-6
+  )
+  gradient = math.sqrt(2) * math.sqrt(5)
+  expected = (
+    2 * gradient / (100 * 0.5) + 2e-6 / 0.5 + 2 * 2**-24 * gradient / 0.5
+  )
+  assert config.sensitivity(models.cross_entropy, 100) == pytest.approx(
+    expected
+  )
+
+
+def test_noise_is_the_analytic_gaussian():
+  examples = people()
+  found = release(examples)
+  expected = accounting.gaussian_sigma(
+    epsilon=1.0, delta=1e-5, sensitivity=found.trace.sensitivity
+  )
+  assert found.trace.sigma == expected
+  noise = np.stack([
+    leaves(release(examples, seed=s).params) - leaves(found.trace.params)
+    for s in range(60)
+  ]) / expected  # fmt: skip
+  count = noise.size
+  assert abs(noise.mean()) < 6 / math.sqrt(count)
+  assert abs(noise.std() - 1) < 6 / math.sqrt(2 * count)
+
+
+def test_hardly_any_noise_is_the_solution():
+  config = dataclasses.replace(CONFIG, epsilon=1e6)
+  examples = people()
+  norms = np.linalg.norm(examples.x, axis=1, keepdims=True)
+  bounded = examples._replace(x=examples.x / np.maximum(norms, 1))
+  solution = solve(
+    models.logistic(2), models.cross_entropy, bounded,
+    SolveConfig(weight_decay=0.1), key=jax.random.key(0),
+  )  # fmt: skip
+  found = release(examples, config)
+  np.testing.assert_allclose(
+    leaves(found.trace.params), leaves(solution.params), atol=1e-6
+  )
+  np.testing.assert_allclose(
+    leaves(found.params), leaves(solution.params), atol=6 * found.trace.sigma
+  )
+
+
+def test_broken_rows_count_as_zero():
+  examples = people()
+  broken = examples._replace(x=examples.x.copy())
+  broken.x[3] = np.nan
+  zeroed = examples._replace(x=examples.x.copy())
+  zeroed.x[3] = 0
+  found = release(broken)
+  assert found.trace.num_nonfinite == 1
+  np.testing.assert_allclose(
+    leaves(found.params), leaves(release(zeroed).params), atol=1e-7
+  )
+
+
+@pytest.mark.parametrize(
+  ("changes", "told"),
+  [
+    ({"epsilon": 0.0}, "epsilon=0.0"),
+    ({"delta": 1.0}, "delta=1.0"),
+    ({"weight_decay": 0.0}, "without it one person can move the optimum"),
+    ({"row_norm": -1.0}, "row_norm=-1.0"),
+  ],
+)
+def test_bad_settings_are_refused(changes, told):
+  with pytest.raises(checks.ArgumentError) as caught:
+    release(people(), dataclasses.replace(CONFIG, **changes))
+  assert told in str(caught.value)
+
+
+def test_unknown_losses_and_models_are_refused():
+  with pytest.raises(checks.ArgumentError, match="logit_lipschitz"):
+    output_perturbation(
+      models.logistic(2), models.exponential, people(), CONFIG,
+      key=jax.random.key(0),
+    )  # fmt: skip
+  with pytest.raises(checks.ArgumentError, match=r"models\.logistic"):
+    output_perturbation(
+      models.mlp((3,), 2), models.cross_entropy, people(), CONFIG,
+      key=jax.random.key(0),
+    )  # fmt: skip
