@@ -1,0 +1,117 @@
+"""What was spent: events, accountants, calibration and the ledger.
+
+Float64 on the host, no JAX and no randomness: nothing here looks at a person's
+record or draws noise.
+"""
+
+from jaxfair.accounting.bounds import Accountant
+from jaxfair.accounting.bridge import to_dp_event
+from jaxfair.accounting.composition import (
+  composed_epsilon,
+  composed_guarantee,
+  group_privacy,
+  preprocessed_guarantee,
+  preprocessing_factor,
+  repeat_and_select_epsilon,
+)
+from jaxfair.accounting.dp_sgd import (
+  calibrate_dp_sgd,
+  dp_sgd_epsilon,
+  max_steps,
+  shuffled_dp_sgd_epsilon,
+)
+from jaxfair.accounting.events import (
+  ApproxDp,
+  Composed,
+  DpSgd,
+  Event,
+  Gaussian,
+  Laplace,
+  PureDp,
+  RandomisedResponse,
+  Rdp,
+  RepeatAndSelect,
+  Repeated,
+  ShuffledDpSgd,
+  ZCdp,
+)
+from jaxfair.accounting.gaussian import (
+  gaussian_delta,
+  gaussian_epsilon,
+  gaussian_sigma,
+)
+from jaxfair.accounting.guarantee import (
+  BudgetError,
+  DataDependentEpsilon,
+  DeltaWarning,
+  PrivacyGuarantee,
+  Relation,
+)
+from jaxfair.accounting.laplace import laplace_epsilon, laplace_scale
+from jaxfair.accounting.ledger import Ledger
+from jaxfair.accounting.ledger_file import LedgerError
+from jaxfair.accounting.ledger_records import Budget, Entry
+from jaxfair.accounting.randomised_response import (
+  randomised_response_epsilon,
+  randomised_response_keep,
+)
+from jaxfair.accounting.rdp import DEFAULT_ORDERS, rdp_to_epsilon
+from jaxfair.accounting.truncation import max_batch_for, truncation_delta
+from jaxfair.accounting.units import NotCovered
+from jaxfair.accounting.zcdp import (
+  discrete_gaussian_rho,
+  discrete_gaussian_sigma,
+  zcdp_epsilon,
+)
+
+__all__ = [
+  "DEFAULT_ORDERS",
+  "Accountant",
+  "ApproxDp",
+  "Budget",
+  "BudgetError",
+  "Composed",
+  "DataDependentEpsilon",
+  "DeltaWarning",
+  "DpSgd",
+  "Entry",
+  "Event",
+  "Gaussian",
+  "Laplace",
+  "Ledger",
+  "LedgerError",
+  "NotCovered",
+  "PrivacyGuarantee",
+  "PureDp",
+  "RandomisedResponse",
+  "Rdp",
+  "Relation",
+  "RepeatAndSelect",
+  "Repeated",
+  "ShuffledDpSgd",
+  "ZCdp",
+  "calibrate_dp_sgd",
+  "composed_epsilon",
+  "composed_guarantee",
+  "discrete_gaussian_rho",
+  "discrete_gaussian_sigma",
+  "dp_sgd_epsilon",
+  "gaussian_delta",
+  "gaussian_epsilon",
+  "gaussian_sigma",
+  "group_privacy",
+  "laplace_epsilon",
+  "laplace_scale",
+  "max_batch_for",
+  "max_steps",
+  "preprocessed_guarantee",
+  "preprocessing_factor",
+  "randomised_response_epsilon",
+  "randomised_response_keep",
+  "rdp_to_epsilon",
+  "repeat_and_select_epsilon",
+  "shuffled_dp_sgd_epsilon",
+  "to_dp_event",
+  "truncation_delta",
+  "zcdp_epsilon",
+]

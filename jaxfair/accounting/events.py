@@ -1,0 +1,254 @@
+"""What was done to private data, as small values that can be written down.
+
+An event says what mechanism ran, not what it cost: the cost follows from the
+event, the neighbouring relation and an accountant. Noise multipliers of plain
+mechanisms are relative to the sensitivity under the relation that is accounted
+for; those of DP-SGD are relative to the clip norm, whatever the relation.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from jaxfair import checks
+
+
+class Event:
+  """One release, or several. Immutable and hashable; see event_json."""
+
+  kind: ClassVar[str]
+
+
+@dataclass(frozen=True)
+class Gaussian(Event):
+  """Gaussian noise: noise_multiplier = sigma / L2 sensitivity."""
+
+  noise_multiplier: float
+  kind: ClassVar[str] = "gaussian"
+
+  def __post_init__(self) -> None:
+    _number(self, "noise_multiplier", low=0.0, open_low=True)
+
+
+@dataclass(frozen=True)
+class Laplace(Event):
+  """Laplace noise: noise_multiplier = scale / L1 sensitivity."""
+
+  noise_multiplier: float
+  kind: ClassVar[str] = "laplace"
+
+  def __post_init__(self) -> None:
+    _number(self, "noise_multiplier", low=0.0, open_low=True)
+
+
+@dataclass(frozen=True)
+class DpSgd(Event):
+  """Steps of: Poisson-sample, clip each person, sum, add Gaussian noise.
+
+  Attributes:
+    noise_multiplier: sigma / l2_clip.
+    sampling_rate: q, each person's chance to be in a batch.
+    steps: how many.
+    dataset_size: n, with max_batch only.
+    max_batch: public cap; of a larger sample a uniformly random subset of
+      this size is kept. None: batches of any size.
+  """
+
+  noise_multiplier: float
+  sampling_rate: float
+  steps: int
+  dataset_size: int | None = None
+  max_batch: int | None = None
+  kind: ClassVar[str] = "dp-sgd"
+
+  def __post_init__(self) -> None:
+    _number(self, "noise_multiplier", low=0.0, open_low=True)
+    _number(self, "sampling_rate", low=0.0, high=1.0, open_low=True)
+    _integer(self, "steps")
+    both = (self.dataset_size is None) == (self.max_batch is None)
+    checks.require(
+      both, "dataset_size and max_batch go together; pass both or neither"
+    )
+    if self.max_batch is not None:
+      _integer(self, "dataset_size")
+      _integer(self, "max_batch")
+
+
+@dataclass(frozen=True)
+class ShuffledDpSgd(Event):
+  """Epochs of disjoint batches: each person is in at most one per epoch.
+
+  noise_multiplier = sigma / l2_clip. No amplification is claimed.
+  """
+
+  noise_multiplier: float
+  epochs: int
+  kind: ClassVar[str] = "shuffled-dp-sgd"
+
+  def __post_init__(self) -> None:
+    _number(self, "noise_multiplier", low=0.0, open_low=True)
+    _integer(self, "epochs")
+
+
+@dataclass(frozen=True)
+class RandomisedResponse(Event):
+  """k-ary randomised response on one value of each person.
+
+  The true category is kept with probability e^epsilon / (e^epsilon + k - 1).
+
+  Attributes:
+    epsilon: of one response.
+    categories: k.
+    count: responses about the *same* person; a whole column randomised once
+      is one, however many people it holds.
+  """
+
+  epsilon: float
+  categories: int
+  count: int = 1
+  kind: ClassVar[str] = "randomised-response"
+
+  def __post_init__(self) -> None:
+    _number(self, "epsilon", low=0.0, open_low=True)
+    _integer(self, "categories", low=2)
+    _integer(self, "count")
+
+
+@dataclass(frozen=True)
+class ZCdp(Event):
+  """Zero-concentrated DP: (a, rho a)-RDP at every order a.
+
+  The discrete Gaussian with parameter sigma has rho = (L2 / sigma)^2 / 2.
+  """
+
+  rho: float
+  kind: ClassVar[str] = "zcdp"
+
+  def __post_init__(self) -> None:
+    _number(self, "rho", low=0.0)
+
+
+@dataclass(frozen=True)
+class Rdp(Event):
+  """(orders[i], values[i])-RDP, computed elsewhere without private data."""
+
+  orders: tuple[float, ...]
+  values: tuple[float, ...]
+  kind: ClassVar[str] = "rdp"
+
+  def __post_init__(self) -> None:
+    for name in ("orders", "values"):
+      numbers = tuple(_real(name, item) for item in getattr(self, name))
+      object.__setattr__(self, name, numbers)
+    checks.require(
+      0 < len(self.orders) == len(self.values),
+      f"orders has {len(self.orders)} entries and values "
+      f"{len(self.values)}; pass one value per order",
+    )
+    checks.number("orders", self.orders, low=1.0, open_low=True)
+    checks.number("values", self.values, low=0.0)
+    checks.require(
+      all(np.diff(self.orders) > 0), "orders must increase; sort them"
+    )
+
+
+@dataclass(frozen=True)
+class PureDp(Event):
+  """Any epsilon-DP mechanism."""
+
+  epsilon: float
+  kind: ClassVar[str] = "pure-dp"
+
+  def __post_init__(self) -> None:
+    _number(self, "epsilon", low=0.0)
+
+
+@dataclass(frozen=True)
+class ApproxDp(Event):
+  """Any (epsilon, delta)-DP mechanism."""
+
+  epsilon: float
+  delta: float
+  kind: ClassVar[str] = "approx-dp"
+
+  def __post_init__(self) -> None:
+    _number(self, "epsilon", low=0.0)
+    _number(self, "delta", low=0.0, high=1.0)
+
+
+@dataclass(frozen=True)
+class Composed(Event):
+  """Several events on the same people, each free to depend on the earlier."""
+
+  events: tuple[Event, ...]
+  kind: ClassVar[str] = "composed"
+
+  def __post_init__(self) -> None:
+    object.__setattr__(self, "events", tuple(self.events))
+    for event in self.events:
+      _event("events", event)
+
+
+@dataclass(frozen=True)
+class Repeated(Event):
+  """The same event, count times on the same people."""
+
+  event: Event
+  count: int
+  kind: ClassVar[str] = "repeated"
+
+  def __post_init__(self) -> None:
+    _event("event", self.event)
+    _integer(self, "count")
+
+
+@dataclass(frozen=True)
+class RepeatAndSelect(Event):
+  """A random number of runs, of which the best alone is released.
+
+  Attributes:
+    event: one run, with its own choice of the score charged.
+    mean_runs: expected number of runs.
+    shape: of the truncated negative binomial that draws the number of runs;
+      1 is geometric, 0 logarithmic. None: Poisson.
+  """
+
+  event: Event
+  mean_runs: float
+  shape: float | None = 1.0
+  kind: ClassVar[str] = "repeat-and-select"
+
+  def __post_init__(self) -> None:
+    _event("event", self.event)
+    _number(self, "mean_runs", low=1.0)
+    if self.shape is not None:
+      _number(self, "shape", low=0.0)
+
+
+def _real(name: str, value: Any) -> float:
+  real = isinstance(value, int | float | np.integer | np.floating)
+  checks.require(
+    real and not isinstance(value, bool) and math.isfinite(value),
+    f"{name}={value!r} must be a finite number",
+  )
+  return float(value)
+
+
+def _number(event: Event, name: str, **bounds: Any) -> None:
+  value = _real(name, getattr(event, name))
+  checks.number(name, value, **bounds)
+  object.__setattr__(event, name, value)
+
+
+def _integer(event: Event, name: str, low: int = 1) -> None:
+  value = getattr(event, name)
+  checks.integer(name, value, low=low)
+  object.__setattr__(event, name, int(value))
+
+
+def _event(name: str, value: Any) -> None:
+  checks.require(
+    isinstance(value, Event), f"{name} must be an Event, not {value!r}"
+  )
