@@ -1,0 +1,86 @@
+"""Networks as `Model(init, apply)`, losses per example, and the coupling check.
+
+Never here: batch statistics, dropout, anything that knows groups or privacy.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from jaxfair.models.adapters import from_flax, from_haiku
+from jaxfair.models.coupling import (
+  CouplingError,
+  check_independent,
+  check_loss,
+  couples_examples,
+)
+from jaxfair.models.dense import logistic, mlp
+from jaxfair.models.inference import predict, scores
+from jaxfair.models.losses import (
+  cross_entropy,
+  exponential,
+  margin,
+  ramp,
+  soft_cross_entropy,
+  squared,
+  zero_one,
+)
+
+if TYPE_CHECKING:
+  from jaxfair.models.convnets import (
+    Conv,
+    convnet,
+    convnet_celeba,
+    convnet_color_mnist,
+    convnet_medium,
+  )
+  from jaxfair.models.resnets import resnet
+  from jaxfair.models.vggs import vgg
+
+__all__ = [
+  "Conv",
+  "CouplingError",
+  "check_independent",
+  "check_loss",
+  "convnet",
+  "convnet_celeba",
+  "convnet_color_mnist",
+  "convnet_medium",
+  "couples_examples",
+  "cross_entropy",
+  "exponential",
+  "from_flax",
+  "from_haiku",
+  "logistic",
+  "margin",
+  "mlp",
+  "predict",
+  "ramp",
+  "resnet",
+  "scores",
+  "soft_cross_entropy",
+  "squared",
+  "vgg",
+  "zero_one",
+]
+
+# Modules that need flax, which takes longer to import than jax, load on use.
+_LAZY = {
+  "Conv": "convnets",
+  "convnet": "convnets",
+  "convnet_celeba": "convnets",
+  "convnet_color_mnist": "convnets",
+  "convnet_medium": "convnets",
+  "resnet": "resnets",
+  "vgg": "vggs",
+}
+
+
+def __getattr__(name: str) -> Any:
+  if name in _LAZY:
+    module = importlib.import_module(f"jaxfair.models.{_LAZY[name]}")
+    return getattr(module, name)
+  raise AttributeError(f"module 'jaxfair.models' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+  return [*globals(), *_LAZY]

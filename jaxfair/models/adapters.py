@@ -1,0 +1,178 @@
+"""Bring your own network: flax and haiku modules as `Model(init, apply)`.
+
+Only parameters may persist between calls, and nothing may be random: batch
+statistics would carry one person into another's gradient, and dropout would
+make two evaluations of one model differ.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair import checks
+from jaxfair.types import Model, Params
+
+_NO_STATE = (
+  "the model keeps state beside its parameters ({what}); use GroupNorm or "
+  "LayerNorm in place of BatchNorm"
+)
+_NO_RANDOMNESS = (
+  "the model draws random numbers when it is applied ({what}); leave dropout "
+  "out, or switch it off{how}"
+)
+
+
+def from_flax(module: Any, **call_kwargs: Any) -> Model:
+  """A flax.linen module that maps a batch to logits, as a model.
+
+  Args:
+    module: an unbound `flax.linen.Module`; `module(x_batch)` gives logits.
+    **call_kwargs: passed on every call, such as `deterministic=True`.
+
+  Returns:
+    A model; equal modules (flax compares them by their fields) give the same
+    object, so that a program compiled for one serves the other.
+
+  Raises:
+    ArgumentError: from `init`, when the module has collections other than
+      "params" or is random.
+  """
+  checks.require(
+    hasattr(module, "init") and hasattr(module, "apply"),
+    f"module={module!r} is not a flax.linen module; pass an instance of one",
+  )
+  named = tuple(sorted(call_kwargs.items()))
+  try:
+    hash((module, named))
+  except TypeError:  # a field that cannot be hashed: nothing to cache by
+    return _from_flax.__wrapped__(module, named)
+  return _from_flax(module, named)
+
+
+def from_haiku(function: Any) -> Model:
+  """A haiku network that maps a batch to logits, as a model.
+
+  Args:
+    function: a function that calls haiku modules, or what `hk.transform` or
+      `hk.without_apply_rng` made of one.
+
+  Returns:
+    A model; the same function gives the same object.
+
+  Raises:
+    ArgumentError: for `hk.transform_with_state`; and from `init`, when the
+      function keeps state or is random.
+  """
+  import haiku as hk
+
+  if isinstance(function, hk.TransformedWithState):
+    raise checks.ArgumentError(
+      _NO_STATE.format(what="hk.transform_with_state")
+      + ", and pass hk.transform(function)"
+    )
+  if not isinstance(function, hk.Transformed):
+    checks.require(
+      callable(function),
+      f"function={function!r} cannot be called; pass a haiku function",
+    )
+  return _from_haiku(function)
+
+
+@functools.cache
+def _from_flax(module: Any, call_kwargs: tuple[tuple[str, Any], ...]) -> Model:
+  from flax import errors
+
+  kwargs = dict(call_kwargs)
+
+  def init(key: jax.Array, x_one: Any) -> Params:
+    checks.key("key", key)
+    x = _batch_of_one(x_one)
+    try:
+      variables = module.init(key, x, **kwargs)
+      extra = sorted(set(variables) - {"params"})
+      if extra:
+        raise checks.ArgumentError(_NO_STATE.format(what=", ".join(extra)))
+      params = variables.get("params", {})
+      jax.eval_shape(apply, params, x)
+    except errors.InvalidRngError as error:
+      raise checks.ArgumentError(
+        _NO_RANDOMNESS.format(
+          what=_first_line(error), how=" with deterministic=True"
+        )
+      ) from None
+    return params
+
+  def apply(params: Params, x: Any) -> jax.Array:
+    try:
+      return module.apply({"params": params}, x, **kwargs)
+    except (
+      errors.ScopeCollectionNotFound,
+      errors.ScopeParamNotFoundError,
+      errors.ScopeParamShapeError,
+    ) as error:
+      raise _misfit(x, error) from None
+
+  return Model(init, apply)
+
+
+@functools.cache
+def _from_haiku(function: Any) -> Model:
+  import haiku as hk
+
+  if isinstance(function, hk.Transformed):
+    pure = function
+  else:
+    pure = hk.transform(function)
+  takes_rng = list(inspect.signature(pure.apply).parameters)[1:2] == ["rng"]
+
+  def init(key: jax.Array, x_one: Any) -> Params:
+    checks.key("key", key)
+    x = _batch_of_one(x_one)
+    params = _explained(lambda: pure.init(key, x))
+    _explained(lambda: jax.eval_shape(apply, params, x))
+    return params
+
+  def apply(params: Params, x: Any) -> jax.Array:
+    if takes_rng:
+      return pure.apply(params, None, x)
+    return pure.apply(params, x)
+
+  return Model(init, apply)
+
+
+def _explained(call: Callable[[], Any]) -> Any:
+  """Runs a haiku function; its complaints in our words."""
+  try:
+    return call()
+  except ValueError as error:
+    line = _first_line(error)
+    if "transform_with_state" in str(error):
+      raise checks.ArgumentError(
+        _NO_STATE.format(what="hk.get_state or hk.set_state")
+      ) from None
+    if "PRNGKey" in str(error):
+      raise checks.ArgumentError(
+        _NO_RANDOMNESS.format(what=line, how="")
+      ) from None
+    raise
+
+
+def _batch_of_one(x_one: Any) -> Any:
+  return jnp.expand_dims(x_one, 0)
+
+
+def _misfit(x: Any, error: Exception) -> checks.ArgumentError:
+  return checks.ArgumentError(
+    f"params do not fit x of shape {np.shape(x)}; pass a batch of examples "
+    f"like the one given to init ({_first_line(error)})"
+  )
+
+
+def _first_line(error: Exception) -> str:
+  """What went wrong, without advice and addresses of documentation."""
+  return str(error).splitlines()[0].split(". ")[0].split(" (http")[0]

@@ -1,0 +1,42 @@
+"""The package: its names, and what importing it costs."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from jaxfair import models
+
+
+@pytest.mark.parametrize("name", models.__all__)
+def test_every_public_name_is_there_and_documented(name):
+  assert getattr(models, name).__doc__
+  assert name in dir(models)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+  with pytest.raises(AttributeError, match="resnot"):
+    models.resnot  # noqa: B018
+
+
+def test_the_import_leaves_the_network_libraries_alone():
+  code = (
+    "import sys; from jaxfair import models; "
+    "models.mlp(4, 2); models.check_loss(models.ramp, 2); "
+    "print([m for m in ('flax', 'haiku', 'optax', 'chex') if m in sys.modules])"
+  )
+  done = subprocess.run(
+    [sys.executable, "-c", code], capture_output=True, text=True, check=True
+  )
+  assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.slow
+def test_the_programs_of_the_documentation_run():
+  page = pathlib.Path(__file__).parents[2] / "docs" / "models.md"
+  programs = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+  assert len(programs) == 3
+  for program in programs:
+    exec(program, {})
