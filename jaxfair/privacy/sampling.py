@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import math
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -38,9 +38,7 @@ class PoissonSampler:
   """Draws batches by Poisson sampling, cut at a public cap.
 
   Every row is chosen independently with probability `rate`. If more than
-  `max_batch` are chosen, those beyond the first `max_batch` are dropped,
-  counting from a uniformly random row onwards (so that no row is dropped more
-  often than another).
+  `max_batch` are chosen, a uniformly random `max_batch` of them are kept.
 
   Attributes:
     num_examples: n.
@@ -49,9 +47,10 @@ class PoissonSampler:
       that is practically never reached.
 
   Privacy:
-    This is the sampler that `accounting.DpSgd` events speak of: the chance of
-    reaching the cap is charged to delta. The law of the gaps differs from the
-    geometric law by less than 2^-63 each in total variation.
+    This is the sampler that `accounting.DpSgd` events speak of; what the cap
+    does is charged to delta. Total variation to it: 2^-63 for each gap, and
+    2^-60 for each batch (a batch so large that it does not fit the slots in
+    which gaps are laid out, some ten deviations above the mean).
   """
 
   num_examples: int
@@ -59,7 +58,7 @@ class PoissonSampler:
   max_batch: int
 
   def __post_init__(self) -> None:
-    width = math.isqrt(max(self.max_batch, 1)) + 1
+    width = math.isqrt(max(self.max_batch, 2**20)) + 1
     checks.integer(
       "num_examples", self.num_examples, low=1, high=2**31 // width - 2,
       remedy="positions are counted in int32",
@@ -81,22 +80,62 @@ class PoissonSampler:
 
   def draw(self, *, key: jax.Array) -> Batch:
     """One batch. Jit-able, vmappable over keys; costs O(max_batch)."""
-    n = self.num_examples
+    n, cap = self.num_examples, self.max_batch
     if self.rate == 1.0:
       return Batch(jnp.arange(n, dtype=jnp.int32), jnp.ones(n, bool))
-    words = bits.Words(
-      *jax.random.bits(key, (2, self.max_batch + 1), jnp.uint32)
-    )
-    gaps = _gaps(bits.Words(words.high[:-1], words.low[:-1]), self.rate, n)
-    positions = _saturating_sum(gaps + 1, n) - 1
-    mask = positions < n
-    # Any turn that is independent of the gaps leaves their law as it is.
-    turn = (words.high[-1].astype(jnp.float32) * (n * 2.0**-32)).astype(
-      jnp.int32
-    )
-    rows = positions + jnp.clip(turn, 0, n - 1)
-    rows = jnp.where(rows >= n, rows - n, rows)
+    slots = max(cap, slots_for(n, self.rate))
+    key_gaps, key_kept = jax.random.split(key)
+    words = bits.Words(*jax.random.bits(key_gaps, (2, slots), jnp.uint32))
+    rows = _saturating_sum(_gaps(words, self.rate, n) + 1, n) - 1
+    if slots > cap:
+      rows = _keep(rows, jnp.sum(rows < n), cap, key_kept)
+    mask = rows < n
     return Batch(jnp.where(mask, rows, 0), mask)
+
+
+def _keep(
+  rows: jax.Array, count: jax.Array, cap: int, key: jax.Array
+) -> jax.Array:
+  """A uniformly random `cap` of the first `count` rows, by reservoir sampling.
+
+  The loop runs once per row beyond the cap: not at all, nearly always.
+  """
+
+  def replace_one(carry: tuple[jax.Array, Any]) -> tuple[jax.Array, Any]:
+    kept, i = carry
+    place = jax.random.randint(jax.random.fold_in(key, i), (), 0, i + 1)
+    # A place outside the reservoir drops the newcomer.
+    return kept.at[place].set(rows[i], mode="drop"), i + 1
+
+  kept, _ = jax.lax.while_loop(
+    lambda carry: carry[1] < count, replace_one, (rows[:cap], jnp.int32(cap))
+  )
+  return kept
+
+
+@functools.lru_cache(maxsize=1024)
+def slots_for(num_examples: int, rate: float) -> int:
+  """A batch size that is exceeded with probability below 2^-60.
+
+  By Chernoff's bound Pr[Binomial(n, q) >= k] <= exp(-n KL(k/n || q)).
+  """
+  low, high = math.ceil(num_examples * rate), num_examples
+  while low < high:
+    middle = (low + high) // 2
+    exceeded = (middle + 1) / num_examples
+    if num_examples * _divergence(exceeded, rate) >= 60 * math.log(2):
+      high = middle
+    else:
+      low = middle + 1
+  return low
+
+
+def _divergence(p: float, q: float) -> float:
+  """KL(p || q) of two coins, for 0 < q < 1 and q <= p."""
+  if p > 1:
+    return math.inf
+  tail = 0.0 if p == 1 else (1 - p) * math.log((1 - p) / (1 - q))
+  return p * math.log(p / q) + tail
 
 
 def _gaps(words: bits.Words, rate: float, limit: int) -> jax.Array:

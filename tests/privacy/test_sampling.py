@@ -1,5 +1,8 @@
 """Poisson sampling: the law the accountant assumes, in one static shape."""
 
+import collections
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -71,6 +74,41 @@ def test_cap_cuts_without_preferring_anybody():
   assert np.all(np.abs(kept - expected) < 6.5 * spread)
 
 
+def test_cap_keeps_every_subset_equally_often():
+  """All pairs of those who came, for a cap of two, against brute force."""
+  count, size, rate = 60_000, 4, 0.6
+  sampler = PoissonSampler(size, rate, 3)
+  object.__setattr__(sampler, "max_batch", 2)  # below the mean, on purpose
+  rows, mask = draw_many(sampler, count)
+  seen = collections.Counter(
+    tuple(sorted(r[m].tolist())) for r, m in zip(rows, mask, strict=True)
+  )
+  law = collections.defaultdict(float)
+  for come in itertools.product((False, True), repeat=size):
+    who = [i for i in range(size) if come[i]]
+    chance = rate ** len(who) * (1 - rate) ** (size - len(who))
+    subsets = list(itertools.combinations(who, min(2, len(who))))
+    for subset in subsets:
+      law[subset] += chance / len(subsets)
+  statistic = sum(
+    (seen[subset] - count * p) ** 2 / (count * p) for subset, p in law.items()
+  )
+  assert stats.chi2.sf(statistic, len(law) - 1) > 1e-6
+  assert set(seen) <= set(law)
+
+
+def test_slots_are_hardly_ever_exceeded():
+  for size, rate in (
+    (35_000, 256 / 35_000),
+    (50, 0.3),
+    (10**7, 1e-6),
+    (9, 0.9),
+  ):
+    slots = sampling.slots_for(size, rate)
+    assert stats.binom.sf(slots, size, rate) < 2.0**-60
+    assert slots <= size
+
+
 def test_full_rate_takes_everybody():
   rows, mask = draw_many(PoissonSampler(9, 1.0, 9), 3)
   np.testing.assert_array_equal(rows, [np.arange(9)] * 3)
@@ -94,7 +132,7 @@ def test_gaps_are_exact(rate, words):
   high = jnp.asarray([w >> 32 for w in words], jnp.uint32)
   low = jnp.asarray([w & 0xFFFFFFFF for w in words], jnp.uint32)
   gaps = sampling._gaps(sampling.bits.Words(high, low), rate, limit)
-  keep = (1 - Fraction(rate))
+  keep = 1 - Fraction(rate)
   powers, value = [], Fraction(1)
   for _ in range(limit):
     value *= keep
