@@ -68,8 +68,8 @@ def convnet_color_mnist(num_classes: int = 10) -> Model:
 
   5x5 convolutions with 20 and 50 channels, each max-pooled by 2; a dense layer
   of 500. On 28 x 28 x 3 images, 432,080 parameters. The rows of the table are
-  lost in the text at hand: these are the layers that its authors' group uses
-  for MNIST elsewhere, with three input channels.
+  lost in the text at hand: this is the LeNet that is usual for MNIST, with
+  three input channels, in its place.
 
   Args:
     num_classes: number of logits.
