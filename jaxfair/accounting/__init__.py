@@ -46,6 +46,7 @@ from jaxfair.accounting.guarantee import (
   DeltaWarning,
   PrivacyGuarantee,
   Relation,
+  round_up,
 )
 from jaxfair.accounting.laplace import laplace_epsilon, laplace_scale
 from jaxfair.accounting.ledger import Ledger
@@ -110,6 +111,7 @@ __all__ = [
   "randomised_response_keep",
   "rdp_to_epsilon",
   "repeat_and_select_epsilon",
+  "round_up",
   "shuffled_dp_sgd_epsilon",
   "to_dp_event",
   "truncation_delta",

@@ -15,7 +15,9 @@ from jaxfair.training.erm import SolveConfig, solve
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 # ||grad of the loss by the logits||: softmax(z) - onehot(y) has norm <= sqrt 2.
-LOGIT_LIPSCHITZ = {models.cross_entropy: math.sqrt(2)}
+LOGIT_LIPSCHITZ: dict[PerExampleLoss, float] = {
+  models.cross_entropy: math.sqrt(2)
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +58,7 @@ class OutputPerturbationConfig:
       remedy="without it one person can move the optimum without bound",
     )  # fmt: skip
     checks.positive("row_norm", self.row_norm)
-    known = LOGIT_LIPSCHITZ.get(loss, self.logit_lipschitz)
+    known = self._steepness(loss)
     checks.require(
       known is not None,
       "logit_lipschitz is needed for this loss: a bound on the norm of its "
@@ -76,6 +78,9 @@ class OutputPerturbationConfig:
       "that is linear in its parameters",
     )
 
+  def _steepness(self, loss: PerExampleLoss) -> float | None:
+    return LOGIT_LIPSCHITZ.get(loss) or self.logit_lipschitz
+
   def sensitivity(self, loss: PerExampleLoss, num_examples: int) -> float:
     """How far replacing one person moves what is released, in L2.
 
@@ -84,7 +89,7 @@ class OutputPerturbationConfig:
     gradient norm tau are each within tau / lambda of the true ones, and
     rounding to float32 moves each by 2^-24 of its norm, at most G / lambda.
     """
-    steepness = LOGIT_LIPSCHITZ.get(loss, self.logit_lipschitz)
+    steepness = self._steepness(loss)
     assert steepness is not None
     gradient = steepness * math.sqrt(self.row_norm**2 + 1)
     exact = 2 * gradient / (num_examples * self.weight_decay)
@@ -166,7 +171,10 @@ def output_perturbation(
   return Fit(
     released,
     NonPrivateOptimum(
-      optimum.params, sigma, sensitivity, optimum.trace.gradient_norm,
+      optimum.params,
+      sigma,
+      sensitivity,
+      optimum.trace.gradient_norm,
       int(broken.sum()),
     ),
   )

@@ -1,0 +1,42 @@
+# Two commands do everything: `make quickstart` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: quickstart test check lint clean
+
+# Installs jaxfair, runs the first study, and says where its report is.
+quickstart: $(VENV)/.installed
+	$(BIN)/jaxfair run configs/quickstart.toml --out runs/quickstart
+
+# Everything: style, types, layers, all tests.
+test: lint
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# The fast part, for every change.
+check: lint
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --maxfail 20
+
+lint: $(VENV)/.installed-for-tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf $(VENV) .cache runs *.egg-info
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "jaxfair needs Python 3.11 or newer; try: make PYTHON=python3.11"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.created setup.cfg pyproject.toml
+	$(PIP) install --editable .
+	touch $@
+
+$(VENV)/.installed-for-tests: $(VENV)/.created setup.cfg pyproject.toml
+	$(PIP) install --editable .[test]
+	touch $@ $(VENV)/.installed
