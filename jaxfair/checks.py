@@ -156,6 +156,16 @@ def key(name: str, value: Any) -> None:
     )
 
 
+def one_key(name: str, value: Any) -> None:
+  """Requires a single typed key, not an array of them."""
+  key(name, value)
+  if np.shape(value) != ():
+    raise ArgumentError(
+      f"{name} is an array of {math.prod(np.shape(value))} keys; pass one of "
+      "them, or map over them with jax.vmap"
+    )
+
+
 def _range(low: float, high: float, open_low: bool, open_high: bool) -> str:
   if low == -math.inf and high == math.inf:
     return "a finite number"

@@ -27,7 +27,10 @@ from jaxfair import checks
       lambda: checks.integer("k", 9, high=3, remedy="ask for less"),
       "k=9 must be at most 3; ask for less",
     ),
-    (lambda: checks.one_of("m", "gosht", ["ghost", "vmap"]), "did you mean ghost"),
+    (
+      lambda: checks.one_of("m", "gosht", ["ghost", "vmap"]),
+      "did you mean ghost",
+    ),
     (lambda: checks.same_length(x=[1], y=[1, 2]), "x has 1, y has 2"),
     (
       lambda: checks.finite("x", np.array([[0.0], [np.nan], [np.inf]])),
@@ -38,6 +41,11 @@ from jaxfair import checks
     (lambda: checks.key("key", 0), "pass key=jax.random.key(seed)"),
     (lambda: checks.key("key", jax.random.PRNGKey(0)), "wrap_key_data"),
     (lambda: checks.key("key", None), "must be a random key"),
+    (lambda: checks.one_key("key", 0), "must be a random key"),
+    (
+      lambda: checks.one_key("key", jax.random.split(jax.random.key(0), 3)),
+      "key is an array of 3 keys",
+    ),
   ],
 )
 def test_refuses_with_a_message_to_act_on(call, told):
@@ -55,6 +63,7 @@ def test_accepts_what_is_right():
   checks.finite("a", np.zeros((2, 3)))
   checks.ids("a", np.array([], int), 0)
   checks.key("key", jax.random.key(0))
+  checks.one_key("key", jax.random.key(0))
   checks.key("keys", jax.random.split(jax.random.key(0), 3))
   assert checks.same_length(a=np.zeros(3), b=[1, 2, 3]) == 3
 

@@ -3,8 +3,14 @@
 Says how much a mechanism may move; never what it cost (that is `accounting`).
 """
 
+from jaxfair.privacy import exact, noise
 from jaxfair.privacy.clipping import Clipped, ClippedGrad, clipped_grad
 from jaxfair.privacy.keys import os_key
+from jaxfair.privacy.randomised_response import (
+  randomised_response,
+  response_matrix,
+  unbiased_counts,
+)
 from jaxfair.privacy.sampling import Batch, PoissonSampler
 
 __all__ = [
@@ -13,5 +19,10 @@ __all__ = [
   "ClippedGrad",
   "PoissonSampler",
   "clipped_grad",
+  "exact",
+  "noise",
   "os_key",
+  "randomised_response",
+  "response_matrix",
+  "unbiased_counts",
 ]

@@ -24,28 +24,33 @@ class Words(NamedTuple):
   low: jax.Array
 
 
-def random_words(key: jax.Array, count: int, *, start: int = 0) -> Words:
+def random_words(
+  key: jax.Array, count: int, *, start: int | jax.Array = 0
+) -> Words:
   """64 bits for each of the counters start, ..., start + count - 1.
 
   Args:
     key: a Threefry key. Distinct counters are independent; the same key and
       counter give the same words again, so a caller that draws twice from one
-      key must not overlap.
+      key must not overlap. Nor may a key be both split and drawn from:
+      `jax.random.split` and `fold_in` hand out these very words as keys.
     count: how many; static.
-    start: first counter.
+    start: first counter; a number, or a traced one that the caller knows to
+      fit.
 
   Returns:
     [count] words. `high ^ low` is what `jax.random.bits` returns.
   """
-  checks.key("key", key)
+  checks.one_key("key", key)
   data = jax.random.key_data(key)
   if data.shape[-1] != 2:
     raise checks.ArgumentError(
       "key must be a Threefry key; make it with jax.random.key(seed, "
       'impl="threefry2x32")'
     )
-  checks.integer("start + count", start + count, low=0, high=2**32)
-  counter = jax.lax.iota(jnp.uint32, count) + np.uint32(start)
+  if checks.concrete(start):
+    checks.integer("start + count", start + count, low=0, high=2**32)
+  counter = jax.lax.iota(jnp.uint32, count) + jnp.asarray(start, jnp.uint32)
   return threefry(data[0], data[1], jnp.zeros_like(counter), counter)
 
 

@@ -117,7 +117,8 @@ def weighted_sum(parts: list[Part], weights: jax.Array, leaf: Any) -> jax.Array:
       rows, width = p.left.reshape(-1), right.shape[-1]
       total = total.at[rows].add(right.reshape(-1, width), mode="drop")
       continue
-    matrix = jnp.einsum("nth,ntw->hw", p.left, right)
+    height, width = p.left.shape[-1], right.shape[-1]
+    matrix = p.left.reshape(-1, height).T @ right.reshape(-1, width)
     total += matrix if p.rebuild is None else p.rebuild(matrix)
   return total
 

@@ -11,8 +11,8 @@ def os_key() -> jax.Array:
 
   A key made from a seed is reproducible, and therefore not for release:
   whoever knows the seed can subtract the noise. The key holds 64 bits, all
-  that JAX's Threefry keys have room for; `noise.exact` draws every number from
-  the operating system instead.
+  that JAX's Threefry keys have room for; `privacy.exact` draws every number
+  from the operating system instead.
   """
   words = np.frombuffer(secrets.token_bytes(8), dtype=np.uint32)
   return jax.random.wrap_key_data(jax.numpy.asarray(words), impl="threefry2x32")

@@ -44,11 +44,11 @@ def normal(
   words = bits.random_words(key, math.prod(shape), start=start)
   squared = -2.0 * jnp.log(bits.unit_interval(words))
   t = jnp.sqrt(squared)
-  magnitude = (
-    squared * _polynomial(_NUMERATOR, t) / _polynomial(_DENOMINATOR, t)
-  )
-  # The lowest bit of `high` is not used by the magnitude: it is the sign.
-  signed = jnp.where(words.high & 1, -magnitude, magnitude)
+  # The lowest bit of `high` is not used by the magnitude: it is the sign. It
+  # enters before the division, because XLA stores the result of a division
+  # that is read twice and then runs the cipher again for the second reader.
+  signed = jnp.where(words.high & 1, -squared, squared)
+  signed = signed * _polynomial(_NUMERATOR, t) / _polynomial(_DENOMINATOR, t)
   return signed.reshape(shape)
 
 

@@ -26,7 +26,10 @@ def test_words_are_those_of_jax(seed):
 
 def test_start_continues_the_stream():
   key = jax.random.key(3)
-  whole, tail = bits.random_words(key, 100), bits.random_words(key, 60, start=40)
+  whole, tail = (
+    bits.random_words(key, 100),
+    bits.random_words(key, 60, start=40),
+  )
   np.testing.assert_array_equal(whole.high[40:], tail.high)
   np.testing.assert_array_equal(whole.low[40:], tail.low)
 
@@ -38,6 +41,28 @@ def test_works_under_vmap_as_one_by_one():
     np.testing.assert_array_equal(
       together.high[i], bits.random_words(keys[i], 7).high
     )
+
+
+def test_a_traced_start_continues_the_stream():
+  key = jax.random.key(3)
+  tail = jax.jit(lambda i: bits.random_words(key, 60, start=i))(40)
+  np.testing.assert_array_equal(tail, bits.random_words(key, 60, start=40))
+
+
+def test_derived_keys_are_words_of_the_stream():
+  """Why a key is split or drawn from, never both."""
+  key = jax.random.key(9)
+  words = jnp.stack(bits.random_words(key, 4), axis=1)
+  children = jax.random.key_data(jax.random.split(key, 4))
+  np.testing.assert_array_equal(words, children)
+  folded = jax.random.key_data(jax.random.fold_in(key, 3))
+  np.testing.assert_array_equal(words[3], folded)
+
+
+def test_an_array_of_keys_is_refused():
+  """Its rows would be taken for the two halves of one key."""
+  with pytest.raises(checks.ArgumentError, match="array of 2 keys"):
+    bits.random_words(jax.random.split(jax.random.key(0)), 2)
 
 
 def test_other_generators_are_refused():

@@ -44,7 +44,9 @@ def test_distribution(draws):
 def test_tails_exceed_what_jax_can_draw():
   """Words with tiny magnitudes map beyond 5.42, the limit of a 23-bit grid."""
   for high, low, expected in ((0, 0, 9.0), (0, 2**31, 6.3), (2, 0, 6.2)):
-    words = bits.Words(jnp.array([high], jnp.uint32), jnp.array([low], jnp.uint32))
+    words = bits.Words(
+      jnp.array([high], jnp.uint32), jnp.array([low], jnp.uint32)
+    )
     squared = -2 * jnp.log(bits.unit_interval(words))
     value = squared * normal._polynomial(normal._NUMERATOR, jnp.sqrt(squared))
     value /= normal._polynomial(normal._DENOMINATOR, jnp.sqrt(squared))
@@ -70,3 +72,11 @@ def test_leaves_share_a_key_without_overlap():
   whole = normal.normal(key, (10, 10))
   second = normal.normal(key, (5, 4), start=80)
   np.testing.assert_array_equal(whole.reshape(-1)[80:], second.reshape(-1))
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="counts CPU kernels")
+def test_the_cipher_runs_once_per_draw():
+  """One fused kernel; a second one would run the cipher again."""
+  draw = jax.jit(lambda key: normal.normal(key, (4096,)))
+  program = draw.lower(jax.random.key(0)).compile().as_text()
+  assert program[program.index("ENTRY") :].count(" fusion(") == 1

@@ -1,0 +1,73 @@
+"""docs/noise.md: its examples run, and its numbers are ours."""
+
+import math
+import pathlib
+import re
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxfair import checks
+from jaxfair.privacy import exact, noise
+from jaxfair.privacy.normal import MISSING_TAIL
+
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "noise.md"
+TEXT = PAGE.read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def names():
+  """What the examples leave behind, run one after the other."""
+  found = {}
+  for example in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL):
+    exec(compile(example, str(PAGE), "exec"), found)
+  return found
+
+
+def test_the_examples_give_what_they_say(names):
+  assert names["released"].dtype == np.int64
+  assert names["releases"].shape == (1000, 4)
+  assert names["estimate"].shape == (3,)
+  # Noise of 2 (D / step + sqrt(d)) steps on each of 50 numbers.
+  sigma = 2 * (names["D"] + names["step"] * math.sqrt(50))
+  spread = np.std(names["safe"] - names["total"]) / sigma
+  assert 0.5 < spread < 1.6
+
+
+def test_low_bits_of_float_noise_show_the_value(names):
+  """The attack the page warns of works, so the warning is deserved."""
+  from_one, from_zero = (
+    names["on_grid"](names["near_zero"](value)) for value in (1.0, 0.0)
+  )
+  assert from_one == 1.0
+  assert from_zero < 0.1
+
+
+def test_the_tails_are_as_tabulated():
+  assert f"{stats.norm.isf(MISSING_TAIL / 2):.1f}" == "9.1"
+  assert f"{-math.log(MISSING_TAIL):.1f} scales" in TEXT
+  draws = 29_698 * 10_000
+  missing = 2 * stats.norm.sf(5.42)
+  assert f"{missing:.0e}" == "6e-08"
+  assert f"{draws:.1e}" == "3.0e+08"
+  assert f"about {draws * missing:.0f} of them" in TEXT
+  total = draws * MISSING_TAIL
+  assert f"{total:.1e}" == "3.2e-11"
+  assert f"{total * (1 + math.exp(2)):.1e}" == "2.7e-10"
+  assert f"{total * (1 + math.exp(8)):.1e}" == "9.6e-08"
+  distance = noise.discrete_gaussian_distance(sigma=50)
+  assert f"{distance:.1e} at sigma 50" in TEXT
+  assert f"{1e6 * (1 + math.exp(8)) * distance:.1e} to delta" in TEXT
+
+
+def test_the_limits_are_as_told():
+  for distance, name, limit in (
+    (noise.discrete_gaussian_distance, "sigma", 19_679),
+    (noise.discrete_laplace_distance, "scale", 2_954),
+  ):
+    assert distance(**{name: limit}) < 2.0**-110
+    with pytest.raises(checks.ArgumentError, match=f"at most {limit}"):
+      distance(**{name: limit + 1})
+    assert f"{limit:,}" in TEXT
+  assert exact.LARGEST == 2**40
