@@ -3,6 +3,7 @@
 import os
 import pathlib
 
+import hypothesis
 import jax
 import pytest
 
@@ -11,6 +12,10 @@ CACHE = pathlib.Path(__file__).parent.parent / ".cache" / "jax"
 jax.config.update("jax_compilation_cache_dir", str(CACHE))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+
+# The first example of a property may compile a program; that is no failure.
+hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session")

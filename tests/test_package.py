@@ -21,7 +21,7 @@ def test_import_loads_nothing_heavy():
   heavy = {"flax", "haiku", "optax", "scipy", "matplotlib", "plotly",
            "dp_accounting", "orbax", "typer", "rich"}  # fmt: skip
   loaded = in_new_process(
-    "import jaxfair, sys; print(' '.join({m.split('.')[0] for m in sys.modules}))"
+    "import jaxfair, sys; print(*{m.split('.')[0] for m in sys.modules})"
   )
   assert not heavy & set(loaded.split())
 
@@ -44,6 +44,8 @@ def test_packages_say_what_lives_there_and_what_never_does():
 
 
 def test_no_global_randomness_in_the_library():
-  pattern = re.compile(r"np\.random\.(seed|rand|randn|normal|choice)\(|PRNGKey\(")
+  pattern = re.compile(
+    r"np\.random\.(seed|rand|randn|normal|choice)\(|PRNGKey\("
+  )
   for path in (ROOT / "jaxfair").rglob("*.py"):
     assert not pattern.search(path.read_text(encoding="utf-8")), path

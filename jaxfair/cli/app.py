@@ -7,7 +7,9 @@ import typer
 
 from jaxfair import __version__
 from jaxfair.checks import JaxfairError
-from jaxfair.cli import datasets, runs
+from jaxfair.cli import account, datasets, runs
+
+STOPPED = 130  # what typer makes of Ctrl-C: 128 + SIGINT, as shells have it
 
 app = typer.Typer(
   no_args_is_help=True,
@@ -17,23 +19,26 @@ app = typer.Typer(
   help="Who pays for privacy? Train private models and measure every group.",
 )
 app.command()(runs.run)
+app.command()(runs.audit)
 app.command(name="list")(runs.list_studies)
 app.command()(runs.report)
 app.add_typer(datasets.app, name="data")
+app.add_typer(account.app, name="account")
 
 
 def main() -> None:
   """Runs a command; a person's mistake is one line and exit code 2."""
   try:
-    app(standalone_mode=True)
+    app()
   except JaxfairError as error:
-    typer.echo(f"jaxfair: {error}", err=True)
+    typer.echo(f"jaxfair: {' '.join(str(error).split())}", err=True)
     sys.exit(2)
-  except KeyboardInterrupt:
-    typer.echo(
-      "jaxfair: stopped; the same command continues where it was", err=True
-    )
-    sys.exit(130)
+  except SystemExit as ended:
+    if ended.code == STOPPED:
+      typer.echo(
+        "jaxfair: stopped; the same command continues where it was", err=True
+      )
+    raise
 
 
 def _version(wanted: bool) -> None:

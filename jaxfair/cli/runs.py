@@ -1,8 +1,8 @@
-"""`jaxfair run`, `list` and `report`."""
+"""`jaxfair run`, `audit`, `list` and `report`."""
 
 import json
 import pathlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,34 +25,41 @@ def run(
   config: ConfigPath, sets: Sets = None, size: Size = None, out: Out = None
 ) -> None:
   """Run a study from a config; the same command continues a stopped run."""
-  from jaxfair import report, studies
+  from jaxfair import studies
+
+  _run(config, studies.read(config, size=size, sets=sets or []), out)
+
+
+def audit(
+  config: ConfigPath, sets: Sets = None, size: Size = None, out: Out = None
+) -> None:
+  """Attack private training: how much of its epsilon can be shown?"""
+  from jaxfair import studies
 
   values = studies.read(config, size=size, sets=sets or [])
-  study = studies.find(values.get("study"))
-  made = studies.plan(study, values, where=f"{config}: ")
-  name = config.stem if made.size is None else f"{config.stem}-{made.size}"
-  folder = out or pathlib.Path("runs") / name
-  with console.progress() as (say, step):
-    studies.execute(made, folder, say=say, progress=step)
-    page = report.write(folder)
-  _print_claims(folder)
-  typer.echo(f"rows:   {folder / 'results.csv'}")
-  typer.echo(f"report: {page}")
+  if values.get("study") != "audit":
+    raise studies.ConfigError(
+      f"{config}: study={values.get('study')!r} is not an audit; use "
+      "`jaxfair run`, or a config such as configs/audit/dp_sgd.toml"
+    )
+  _run(config, values, out)
 
 
 def list_studies() -> None:
   """List the studies, and the configs for them in ./configs."""
-  import tomllib
-
   from jaxfair import studies
 
-  configs: dict[object, list[pathlib.Path]] = {}
+  of: dict[object, list[pathlib.Path]] = {name: [] for name in studies.NAMES}
   for path in sorted(pathlib.Path("configs").rglob("*.toml")):
-    values = tomllib.loads(path.read_text(encoding="utf-8"))
-    configs.setdefault(values.get("study"), []).append(path)
-  for name in studies.NAMES:
+    try:
+      name = studies.parse(path).get("study")
+      studies.find(name, where=f"{path}: ")
+      of[name].append(path)
+    except studies.ConfigError as error:
+      typer.echo(f"jaxfair: left out: {error}", err=True)
+  for name, paths in of.items():
     typer.echo(f"{name}: {studies.find(name).summary}")
-    for path in configs.get(name, []):
+    for path in paths:
       typer.echo(f"  jaxfair run {path}")
 
 
@@ -63,6 +70,23 @@ def report(
   from jaxfair import report as reports
 
   typer.echo(f"report: {reports.write(folder)}")
+
+
+def _run(
+  config: pathlib.Path, values: dict[str, Any], out: pathlib.Path | None
+) -> None:
+  from jaxfair import report, studies
+
+  study = studies.find(values.get("study"), where=f"{config}: ")
+  made = studies.plan(study, values, where=f"{config}: ")
+  name = config.stem if made.size is None else f"{config.stem}-{made.size}"
+  folder = out or pathlib.Path("runs") / name
+  with console.progress() as (say, step):
+    studies.execute(made, folder, say=say, progress=step)
+    page = report.write(folder)
+  _print_claims(folder)
+  typer.echo(f"rows:   {folder / 'results.csv'}")
+  typer.echo(f"report: {page}")
 
 
 def _print_claims(folder: pathlib.Path) -> None:

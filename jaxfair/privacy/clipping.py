@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import warnings
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -68,17 +69,27 @@ class ClippedGrad:
     return self.with_losses(params, examples, mask)[0]
 
   def with_losses(
-    self, params: Params, examples: Examples, mask: jax.Array | None = None
+    self,
+    params: Params,
+    examples: Examples,
+    mask: jax.Array | None = None,
+    finite: jax.Array | None = None,
   ) -> tuple[Clipped, jax.Array]:
-    """As a call, with the [n] per-example losses (not private) beside it."""
+    """As a call, with the [n] per-example losses (not private) beside it.
+
+    Args:
+      params: where the gradient is taken.
+      examples: the batch.
+      mask: [n] which examples take part.
+      finite: what `zero_broken` told of these examples, if it was applied to
+        them before; saves looking at them again in every step.
+    """
     if mask is None:
       mask = jnp.ones(examples.x.shape[0], bool)
-    # A non-finite input must not reach the sums; its loss is made non-finite
-    # again below, so that it is counted.
-    finite = _finite_rows(examples.x)
-    inner = examples._replace(x=_zero_rows(~finite, examples.x))
+    if finite is None:
+      examples, finite = zero_broken(examples)
     work = _vmap_sum if self.method == "vmap" else _ghost_sum
-    return work(self, params, inner, mask, finite)
+    return work(self, params, examples, mask, finite)
 
 
 def clipped_grad(
@@ -127,6 +138,20 @@ def clipped_grad(
     model, loss, l2_clip, "ghost" if method == "auto" else method, per_layer,
     microbatch,
   )  # fmt: skip
+
+
+def zero_broken(examples: Examples) -> tuple[Examples, jax.Array]:
+  """Examples with the features of non-finite ones set to zero, and [n] which.
+
+  Their gradients then are finite numbers that mean nothing: whoever sums them
+  must leave these examples out, as `ClippedGrad` does.
+  """
+  x = examples.x
+  if not jnp.issubdtype(x.dtype, jnp.inexact):
+    return examples, jnp.ones(x.shape[0], bool)
+  finite = jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim)))
+  mask = finite.reshape(finite.shape + (1,) * (x.ndim - 1))
+  return examples._replace(x=jnp.where(mask, x, jnp.zeros((), x.dtype))), finite
 
 
 def _one_loss(
@@ -184,10 +209,21 @@ def _ghost_sum(
   kept = [factors.gather(p, s) for p, s in zip(parts, shapes, strict=True)]
   squared = jnp.stack([factors.squared_norms(p, n) for p in kept])
   weights, norms, bad = _weights(spec, params, squared, mask, finite)
-  totals = [
-    factors.weighted_sum([factors.zero_where(bad, q) for q in p], w, s)
-    for p, w, s in zip(kept, weights, shapes, strict=True)
-  ]
+
+  def sums(clean: Callable[[factors.Part], factors.Part]) -> list[jax.Array]:
+    return [
+      factors.weighted_sum([clean(q) for q in p], w, s)
+      for p, w, s in zip(kept, weights, shapes, strict=True)
+    ]
+
+  # Non-finite factors spoil a product even at weight 0. They are rare, so the
+  # sums are taken as they are, and again over cleaned factors if any is there.
+  # A loop of at most one round, not a branch: vmap would take both branches.
+  _, totals = jax.lax.while_loop(
+    lambda carry: carry[0],
+    lambda _: (jnp.array(False), sums(lambda q: factors.zero_where(bad, q))),
+    (jnp.any(bad), sums(lambda q: q)),
+  )
   clipped = Clipped(
     jax.tree.unflatten(treedef, totals), norms, jnp.sum(bad & mask)
   )
@@ -273,17 +309,6 @@ def layer_ids(params: Params) -> tuple[int, ...]:
 def _default_microbatch(params: Params) -> int:
   """About 256 MB of per-example gradients at once."""
   return max(1, 2**26 // max(1, tree.size(params)))
-
-
-def _finite_rows(x: Any) -> jax.Array:
-  if not jnp.issubdtype(x.dtype, jnp.inexact):
-    return jnp.ones(x.shape[0], bool)
-  return jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim)))
-
-
-def _zero_rows(bad: jax.Array, x: Any) -> jax.Array:
-  mask = bad.reshape(bad.shape + (1,) * (x.ndim - 1))
-  return jnp.where(mask, jnp.zeros((), x.dtype), x)
 
 
 def _warn_slow(whole: list[int], params: Params) -> None:

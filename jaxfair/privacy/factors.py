@@ -112,7 +112,9 @@ def weighted_sum(parts: list[Part], weights: jax.Array, leaf: Any) -> jax.Array:
     if isinstance(p, Whole):
       total += jnp.tensordot(weights, p.gradients, axes=1)
       continue
-    right = p.right * weights[:, None, None]
+    # Where the weight is 0 the signal may be anything, NaN too.
+    weight = weights[:, None, None]
+    right = jnp.where(weight == 0, 0.0, p.right * weight)
     if p.left.ndim == 2:
       rows, width = p.left.reshape(-1), right.shape[-1]
       total = total.at[rows].add(right.reshape(-1, width), mode="drop")

@@ -27,7 +27,7 @@ _DENOMINATOR = (
   1.0, 1.3882283790367085, 1.7528894892079208, 1.2979074692400303,
   0.7136219664706599, 0.24361332248733314, 0.04026450594955716,
 )  # fmt: skip
-# Total-variation distance of one draw to a normal cut nowhere.
+# Mass of the normal law beyond the largest draw.
 MISSING_TAIL = 2.0**-63
 
 

@@ -58,10 +58,9 @@ class PoissonSampler:
   max_batch: int
 
   def __post_init__(self) -> None:
-    width = math.isqrt(max(self.max_batch, 2**20)) + 1
     checks.integer(
-      "num_examples", self.num_examples, low=1, high=2**31 // width - 2,
-      remedy="positions are counted in int32",
+      "num_examples", self.num_examples, low=1, high=2**24 - 2,
+      remedy="the sampler counts rows exactly only up to there",
     )  # fmt: skip
     checks.number(
       "sampling_rate", self.rate, low=0.0, high=1.0, open_low=True,
@@ -183,15 +182,17 @@ def _thresholds(rate: float, limit: int) -> np.ndarray:
 def _saturating_sum(steps: jax.Array, limit: int) -> jax.Array:
   """Cumulative sum of integers that stays at limit + 1 once it is there.
 
-  Two levels of short sums: on CPU much faster than a logarithmic scan.
+  Two levels of short sums, as products with a triangle of ones: on CPU much
+  faster than a logarithmic scan. float32 counts exactly up to 2^24 > limit,
+  and a sum of positive numbers that has reached 2^24 does not fall again.
   """
   width = math.ceil(math.sqrt(steps.shape[0]))
-  padded = jnp.pad(steps, (0, width * width - steps.shape[0]))
-  rows = padded.reshape(width, width)
-  lower = np.tril(np.ones((width, width), bool))
-  inner = jnp.sum(jnp.where(lower, rows[:, None, :], 0), axis=-1)
-  inner = jnp.minimum(inner, limit + 1)
-  strictly = np.tril(lower, -1)
-  before = jnp.sum(jnp.where(strictly, inner[None, :, -1], 0), axis=-1)
-  total = inner + jnp.minimum(before, limit + 1)[:, None]
-  return jnp.minimum(total, limit + 1).reshape(-1)[: steps.shape[0]]
+  capped = jnp.minimum(steps, limit + 1).astype(jnp.float32)
+  rows = jnp.pad(capped, (0, width * width - steps.shape[0]))
+  rows = rows.reshape(width, width)
+  ones = np.triu(np.ones((width, width), np.float32))
+  exactly = functools.partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
+  inner = exactly(rows, ones)
+  before = exactly(inner[:, -1], np.triu(ones, 1))
+  total = jnp.minimum(inner + before[:, None], limit + 1)
+  return total.reshape(-1)[: steps.shape[0]].astype(jnp.int32)

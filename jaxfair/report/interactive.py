@@ -1,5 +1,6 @@
 """Figures for the page: the same series, with hover, zoom and a legend."""
 
+import html
 import math
 from typing import Any
 
@@ -7,6 +8,30 @@ import numpy as np
 
 from jaxfair.report import series
 from jaxfair.studies import Figure, Table
+
+PANEL = 300  # pixels a panel needs to be read; a phone scrolls sideways
+# Named one by one: the default set has a button that uploads the data.
+BUTTONS = ("toImage", "zoom2d", "pan2d", "resetScale2d")
+
+
+def chart(figure: Figure, table: Table) -> str:
+  """The figure as HTML; empty if the table has nothing for it."""
+  canvas = draw(figure, table)
+  if canvas is None:
+    return ""
+  config = {
+    "responsive": True,
+    "displaylogo": False,
+    "modeBarButtons": [list(BUTTONS)],
+  }
+  drawn = canvas.to_html(
+    full_html=False, include_plotlyjs=False, config=config,
+    div_id=f"figure-{figure.name}",
+  )  # fmt: skip
+  width = PANEL * _columns(len(series.panels(figure, table)))
+  return (
+    f"<div class='wide'><div style='min-width:{width}px'>{drawn}</div></div>"
+  )
 
 
 def draw(figure: Figure, table: Table) -> Any:
@@ -17,19 +42,27 @@ def draw(figure: Figure, table: Table) -> Any:
   found = series.panels(figure, table)
   if not found:
     return None
-  across = min(len(found), 3)
+  across = _columns(len(found))
   down = math.ceil(len(found) / across)
   canvas = make_subplots(
-    rows=down, cols=across, subplot_titles=[panel.title for panel in found]
-  )
+    rows=down, cols=across, shared_xaxes="all", shared_yaxes="all",
+    subplot_titles=[_text(panel.title) for panel in found],
+  )  # fmt: skip
+  named: set[str] = set()
   for i, panel in enumerate(found):
-    place = {"row": i // across + 1, "col": i % across + 1}
+    row, column = i // across + 1, i % across + 1
     for one in panel.series:
-      for trace in _traces(graph_objects, figure, one, first=i == 0):
-        canvas.add_trace(trace, **place)
-    canvas.update_xaxes(title_text=series.axis_title(figure, "x"), **place)
-    canvas.update_yaxes(title_text=series.axis_title(figure, "y"), **place)
-  if figure.log_x:
+      for trace in _traces(graph_objects, figure, one, one.name not in named):
+        canvas.add_trace(trace, row=row, col=column)
+      named.add(one.name)
+    x_title, y_title = (series.axis_title(figure, which) for which in "xy")
+    canvas.update_xaxes(title_text=_text(x_title), row=row, col=column)
+    if column == 1:
+      canvas.update_yaxes(title_text=_text(y_title), row=row, col=column)
+  canvas.update_xaxes(showticklabels=True)
+  if figure.mark == "bar":
+    canvas.update_xaxes(type="category")
+  elif figure.log_x:
     canvas.update_xaxes(type="log")
   if figure.log_y:
     canvas.update_yaxes(type="log")
@@ -37,19 +70,38 @@ def draw(figure: Figure, table: Table) -> Any:
     canvas.add_hline(figure.reference, line_dash="dot", line_color="grey")
   canvas.update_layout(
     template="plotly_white",
-    height=360 * down + 40,
-    margin={"l": 60, "r": 20, "t": 40, "b": 50},
-    font={"family": "system-ui, sans-serif", "size": 13},
-    legend={"title": {"text": series.words(figure.colour or "")}},
+    height=360 * down + 60,
+    margin={"l": 60, "r": 20, "t": 60 if figure.facet else 40, "b": 90},
+    font={
+      "family": "system-ui, sans-serif", "size": 13, "color": series.INK,
+    },
+    legend={
+      "title": {"text": _text(series.words(figure.colour or ""))},
+      "orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom",
+      "x": 0, "xanchor": "left",
+    },
     barmode="group",
-  )
+  )  # fmt: skip
   return canvas
 
 
-def _traces(kinds: Any, figure: Figure, one: series.Series, first: bool) -> Any:
+def _columns(panels: int) -> int:
+  return min(panels, 3)
+
+
+def _text(text: str) -> str:
+  """Plotly reads markup in every text; a name is to be shown as it is."""
+  return html.escape(text, quote=False)
+
+
+def _traces(
+  kinds: Any, figure: Figure, one: series.Series, in_legend: bool
+) -> Any:
+  name = _text(one.name)
+  x = [_text(p) if isinstance(p, str) else p for p in one.x]
   common = {
-    "x": one.x, "y": one.y.tolist(), "name": one.name, "legendgroup": one.name,
-    "showlegend": first and figure.colour is not None,
+    "x": x, "y": one.y.tolist(), "name": name, "legendgroup": name,
+    "showlegend": in_legend and figure.colour is not None,
   }  # fmt: skip
   symbol = series.SYMBOLS[one.order % len(series.SYMBOLS)]
   if figure.mark == "bar":
@@ -67,12 +119,13 @@ def _traces(kinds: Any, figure: Figure, one: series.Series, first: bool) -> Any:
       kinds.Scatter(**common, mode="markers", marker=marker, opacity=0.75)
     ]
   line = kinds.Scatter(**common, mode="lines+markers", marker=marker)
-  if np.isnan(one.low).all():
+  known = np.flatnonzero(np.isfinite(one.low))
+  if not len(known):
     return [line]
   band = kinds.Scatter(
-    x=one.x + one.x[::-1],
-    y=np.concatenate([one.high, one.low[::-1]]).tolist(),
+    x=[x[i] for i in (*known, *known[::-1])],
+    y=np.concatenate([one.high[known], one.low[known][::-1]]).tolist(),
     fill="toself", fillcolor=one.colour, opacity=0.2, line={"width": 0},
-    hoverinfo="skip", showlegend=False, legendgroup=one.name,
+    mode="lines", hoverinfo="skip", showlegend=False, legendgroup=name,
   )  # fmt: skip
   return [band, line]

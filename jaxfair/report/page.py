@@ -4,7 +4,6 @@ import html
 import json
 import math
 import pathlib
-import tomllib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -18,22 +17,24 @@ from jaxfair.studies import RunError, Study, Summary, Table
 VERDICTS = {"supported": "✓", "not supported": "✗", "not run": "-"}
 
 
-def write(folder: pathlib.Path) -> pathlib.Path:
+def write(folder: pathlib.Path, *, study: Study | None = None) -> pathlib.Path:
   """Draws the figures of a run and writes its report.html.
 
   Args:
     folder: a run directory with at least one finished cell.
+    study: the study it is a run of, if that is not one of jaxfair's own.
 
   Returns:
     The page's path.
   """
   folder = pathlib.Path(folder)
-  if not (folder / "config.toml").is_file():
+  config = folder / "config.toml"
+  if not config.is_file():
     raise RunError(f"{folder} is not a run directory; see `jaxfair run --help`")
-  values = tomllib.loads((folder / "config.toml").read_text("utf-8"))
-  study = studies.find(values.get("study"))
-  made = studies.plan(study, values, where=f"{folder / 'config.toml'}: ")
-  table = _table(folder)
+  values, where = studies.parse(config), f"{config}: "
+  study = study or studies.find(values.get("study"), where=where)
+  made = studies.plan(study, values, where=where)
+  table = _table(folder, study)
   claims = studies.write_claims(study, table, folder)
   record = _json(folder / "run.json")
   figures = folder / "figures"
@@ -53,13 +54,13 @@ def write(folder: pathlib.Path) -> pathlib.Path:
   return path
 
 
-def _table(folder: pathlib.Path) -> Table:
+def _table(folder: pathlib.Path, study: Study) -> Table:
   if (folder / "results.csv").exists():
-    return Table.from_csv((folder / "results.csv").read_text("utf-8"))
+    return Table.read(folder / "results.csv")
   cells = sorted((folder / "cells").glob("*.csv"))
   if not cells:
     raise RunError(f"{folder} has no finished cell yet; run it first")
-  return Table.concat(Table.from_csv(c.read_text("utf-8")) for c in cells)
+  return study.derive(Table.concat(map(Table.read, cells)))
 
 
 def _page(title: str, sections: Iterable[str]) -> str:
@@ -123,8 +124,10 @@ def _summary(summary: Summary, table: Table) -> str:
 
 
 def _estimate(values: np.ndarray) -> str:
-  if not np.isfinite(values).any():
+  if values.dtype.kind != "f" or np.isnan(values).all():
     return "-"
+  if np.isinf(values).any():
+    return "infinite"
   found = fairness.seed_interval(values)
   text = f"{float(found.estimate):.3f}"
   if math.isfinite(found.low):
@@ -151,25 +154,20 @@ def _claims(claims: Sequence[dict[str, Any]]) -> str:
       "</td></tr>"
     )
   return (
-    "<section><h2>Claims</h2><div class='wide'><table><thead><tr><th>claim</th>"
+    "<section><h2>Claims</h2><table class='claims'><thead><tr><th>claim</th>"
     "<th>found [95% interval]</th><th>verdict</th></tr></thead><tbody>"
-    f"{''.join(lines)}</tbody></table></div></section>"
+    f"{''.join(lines)}</tbody></table></section>"
   )
 
 
 def _figures(study: Study, table: Table) -> Iterable[str]:
   for figure in study.figures:
-    drawn = interactive.draw(figure, table)
-    if drawn is None:
-      continue
-    chart = drawn.to_html(
-      full_html=False, include_plotlyjs=False, div_id=f"figure-{figure.name}",
-      config={"responsive": True, "displaylogo": False},
-    )  # fmt: skip
-    yield (
-      f"<section><h2>{html.escape(figure.title)}</h2>{chart}"
-      f"<p class='caption'>{html.escape(figure.caption)}</p></section>"
-    )
+    chart = interactive.chart(figure, table)
+    if chart:
+      yield (
+        f"<section><h2>{html.escape(figure.title)}</h2>{chart}"
+        f"<p class='caption'>{html.escape(figure.caption)}</p></section>"
+      )
 
 
 def _details(folder: pathlib.Path) -> str:

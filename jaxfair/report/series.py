@@ -12,6 +12,7 @@ PALETTE = (
   "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
   "#8A7F00",
 )  # fmt: skip
+INK = "#1b1f24"
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross", "star")
 
 
@@ -49,8 +50,7 @@ def panels(figure: Figure, table: Table) -> list[Panel]:
   needed = {figure.x, figure.y, figure.colour, figure.facet, *figure.where}
   if any(name is not None and name not in table for name in needed):
     return []
-  rows = table.where(**figure.where)
-  rows = _known(rows, figure.y)
+  rows = _known(table.where(**figure.where), figure)
   if not len(rows):
     return []
   names = rows.unique(figure.colour) if figure.colour else [""]
@@ -70,7 +70,7 @@ def panels(figure: Figure, table: Table) -> list[Panel]:
 def label(value: Any) -> str:
   """A cell value as a person writes it."""
   if isinstance(value, float):
-    return f"{value:g}"
+    return "none" if value != value else f"{value:g}"
   return str(value)
 
 
@@ -85,9 +85,13 @@ def words(column: str) -> str:
   return column.replace("_", " ")
 
 
-def _known(rows: Table, column: str) -> Table:
-  values = rows[column]
-  keep = np.isfinite(values)
+def _known(rows: Table, figure: Figure) -> Table:
+  """The rows that have a place in the figure: finite numbers on its axes."""
+  keep = np.ones(len(rows), dtype=bool)
+  for column in (figure.y,) if figure.mark == "bar" else (figure.x, figure.y):
+    values = rows[column]
+    number = values.dtype.kind == "f"
+    keep &= np.isfinite(values) if number else column == figure.x
   return Table({name: rows[name][keep] for name in rows.names})
 
 

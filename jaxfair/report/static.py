@@ -2,6 +2,8 @@
 
 import math
 import pathlib
+import textwrap
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +11,7 @@ from jaxfair.report import series
 from jaxfair.studies import Figure, Table
 
 PANEL = (4.6, 3.4)  # inches
+BAR = 0.2  # inches a group of bars needs at least
 MARKERS = ("o", "s", "D", "^", "x", "P", "*")
 
 
@@ -22,24 +25,47 @@ def save(figure: Figure, table: Table, path: pathlib.Path) -> bool:
     return False
   across = min(len(found), 3)
   down = math.ceil(len(found) / across)
+  places = max(len({*_positions(panel)}) for panel in found)
+  wide = PANEL[0] if figure.mark != "bar" else max(PANEL[0], BAR * places)
   canvas = Canvas(
-    figsize=(PANEL[0] * across, PANEL[1] * down + 0.5), layout="constrained"
+    figsize=(wide * across, PANEL[1] * down + 0.5), layout="constrained"
   )
   FigureCanvasAgg(canvas)
-  axes = canvas.subplots(down, across, squeeze=False)
+  axes = canvas.subplots(down, across, squeeze=False, sharex=True, sharey=True)
   for axis, panel in zip(axes.flat, found, strict=False):
     _draw(figure, axis, panel)
   for axis in axes.flat[len(found) :]:
     axis.set_visible(False)
-  canvas.suptitle(figure.title, fontsize=12, x=0.02, ha="left")
-  handles, names = axes.flat[0].get_legend_handles_labels()
+  canvas.suptitle(
+    _text(figure.title, 40 * across), fontsize=12, x=0.02, ha="left"
+  )
   if figure.colour:
-    title = series.words(figure.colour)
+    # Each series once, also those that some panels lack.
+    drawn: dict[str, Any] = {}
+    for axis in axes.flat:
+      handles, names = axis.get_legend_handles_labels()
+      drawn |= dict(zip(names, handles, strict=True))
     canvas.legend(
-      handles, names, title=title, loc="outside right upper", frameon=False
-    )
+      list(drawn.values()), list(drawn), frameon=False,
+      title=_text(series.words(figure.colour)), loc="outside right center",
+      fontsize=9,
+    )  # fmt: skip
   canvas.savefig(path, dpi=150)
   return True
+
+
+def _text(text: str, width: int = 24, lines: int = 3) -> str:
+  """The name as it is, in a few short lines.
+
+  Matplotlib reads $...$ as a formula, and leaves out what begins with "_".
+  """
+  wrapped = textwrap.wrap(text, width, max_lines=lines, placeholder=" ...")
+  shown = "\n".join(wrapped).replace("$", r"\$")
+  return f" {shown}" if shown.startswith("_") else shown
+
+
+def _positions(panel: series.Panel) -> list[Any]:
+  return [x for one in panel.series for x in one.x]
 
 
 def _draw(figure: Figure, axis: object, panel: series.Panel) -> None:
@@ -51,20 +77,22 @@ def _draw(figure: Figure, axis: object, panel: series.Panel) -> None:
   for one in panel.series:
     marker = MARKERS[one.order % len(MARKERS)]
     if figure.mark == "line":
-      axis.plot(one.x, one.y, color=one.colour, marker=marker, label=one.name)
+      axis.plot(
+        one.x, one.y, color=one.colour, marker=marker, label=_text(one.name)
+      )
       axis.fill_between(one.x, one.low, one.high, color=one.colour, alpha=0.2)
     elif figure.mark == "point":
       axis.scatter(one.x, one.y, color=one.colour, marker=marker, alpha=0.7,
-                   label=one.name)  # fmt: skip
+                   label=_text(one.name))  # fmt: skip
   if figure.log_x:
     axis.set_xscale("log")
   if figure.log_y:
     axis.set_yscale("log")
   if figure.reference is not None:
     axis.axhline(figure.reference, color="grey", linewidth=1, linestyle=":")
-  axis.set_xlabel(series.axis_title(figure, "x"))
-  axis.set_ylabel(series.axis_title(figure, "y"))
-  axis.set_title(panel.title, fontsize=10, loc="left")
+  axis.set_xlabel(_text(series.axis_title(figure, "x")))
+  axis.set_ylabel(_text(series.axis_title(figure, "y")))
+  axis.set_title(_text(panel.title), fontsize=10, loc="left")
   axis.spines[["top", "right"]].set_visible(False)
   axis.grid(axis="y", alpha=0.3)
 
@@ -73,12 +101,16 @@ def _bars(axis: object, panel: series.Panel) -> None:
   from matplotlib.axes import Axes
 
   assert isinstance(axis, Axes)
-  names = list(dict.fromkeys(x for one in panel.series for x in one.x))
+  names = list(dict.fromkeys(_positions(panel)))
   width = 0.8 / len(panel.series)
   for i, one in enumerate(panel.series):
     places = np.array([names.index(x) for x in one.x])
     places = places + (i - (len(panel.series) - 1) / 2) * width
     ends = np.nan_to_num(np.abs(np.stack([one.y - one.low, one.high - one.y])))
-    axis.bar(places, one.y, width * 0.92, yerr=ends, capsize=3, label=one.name,
-             color=one.colour, error_kw={"linewidth": 1})  # fmt: skip
-  axis.set_xticks(range(len(names)), names)
+    axis.bar(
+      places, one.y, width * 0.92, yerr=ends, capsize=3, color=one.colour,
+      label=_text(one.name), error_kw={"linewidth": 1},
+    )  # fmt: skip
+  axis.set_xticks(range(len(names)), [_text(name, 30, 1) for name in names])
+  if len(names) * max(map(len, names)) > 40:  # they would touch
+    axis.tick_params("x", rotation=90, labelsize=8)

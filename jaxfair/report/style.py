@@ -23,12 +23,20 @@ th, td { text-align: left; vertical-align: top; padding: .35rem .9rem .35rem 0;
 thead th { color: var(--quiet); font-weight: 600; white-space: nowrap; }
 tbody th { font-weight: 600; white-space: nowrap; }
 small { color: var(--quiet); }
+td small { white-space: nowrap; }
+.claims small { white-space: normal; }
 .caption { color: var(--quiet); font-size: .9rem; margin-top: .25rem; }
 .supported { color: var(--good); font-weight: 600; white-space: nowrap; }
 .not-supported { color: var(--bad); font-weight: 600; white-space: nowrap; }
 .not-run { color: var(--quiet); white-space: nowrap; }
 pre { background: #f6f8fa; padding: .75rem 1rem; overflow-x: auto; }
 details { margin: .5rem 0; }
+@media (max-width: 40rem) {
+  main { padding: 1.25rem 1rem 3rem; }
+  .claims, .claims tbody, .claims tr, .claims td { display: block; }
+  .claims thead { display: none; }
+  .claims tr { border-bottom: 1px solid var(--line); padding: .4rem 0; }
+  .claims td { border: 0; padding: .15rem 0; } }
 @media print { main { max-width: none; padding: 0; }
   section { break-inside: avoid; } details { display: none; } }
 """

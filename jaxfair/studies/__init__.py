@@ -5,8 +5,11 @@ Studies train and measure by calling the packages above; they never draw.
 
 import importlib
 
+from jaxfair import checks
 from jaxfair.studies import claims
-from jaxfair.studies.config import ConfigError, read
+from jaxfair.studies.config import ConfigError, parse, read
+from jaxfair.studies.folders import RunError
+from jaxfair.studies.measures import group_table, measure_groups
 from jaxfair.studies.people import People, load_people
 from jaxfair.studies.protocol import (
   Claim,
@@ -18,10 +21,10 @@ from jaxfair.studies.protocol import (
   Summary,
 )
 from jaxfair.studies.repeats import repeat
-from jaxfair.studies.runs import Plan, RunError, execute, plan, write_claims
+from jaxfair.studies.runs import Plan, execute, plan, write_claims
 from jaxfair.studies.table import Table
 
-NAMES = ("quickstart",)
+NAMES = ("quickstart", "train", "audit")
 
 __all__ = [
   "NAMES",
@@ -40,7 +43,10 @@ __all__ = [
   "claims",
   "execute",
   "find",
+  "group_table",
   "load_people",
+  "measure_groups",
+  "parse",
   "plan",
   "read",
   "repeat",
@@ -48,14 +54,10 @@ __all__ = [
 ]
 
 
-def find(name: object) -> Study:
-  """The study of this name."""
-  from jaxfair import checks
-
+def find(name: object, *, where: str = "") -> Study:
+  """The study of this name; an error begins with `where`."""
   if name not in NAMES:
-    told = (
-      "study is missing" if name is None else f"study={name!r} is not known"
-    )
-    raise ConfigError(f"{told}; {checks.options(name, NAMES)}")
+    told = "study is missing" if name is None else f"study={name!r} is unknown"
+    raise ConfigError(f"{where}{told}; {checks.options(name, NAMES)}")
   study: Study = importlib.import_module(f"jaxfair.studies.{name}").STUDY
   return study

@@ -52,6 +52,37 @@ def difference_above(
   return check
 
 
+def spread_above(
+  value: str, threshold: float = 0.0, *, between: str, without: Any = None
+) -> Check:
+  """Paired over seeds, the largest mean of a column exceeds the smallest.
+
+  Which two are compared is chosen by the same seeds that the interval is made
+  of; with more than a few groups it is too short.
+  """
+
+  def check(table: Table) -> Finding:
+    statistic = f"{value}: spread between {between}s"
+    rows = _rows(table, None, (value, "seed", between))
+    if isinstance(rows, str):
+      return Finding(statistic, why=rows)
+    means = {
+      name: _by_seed(part, value)
+      for (name,), part in rows.split(between)
+      if name != without
+    }
+    means = {n: m for n, m in means.items() if np.isfinite([*m.values()]).any()}
+    if len(means) < 2:
+      return Finding(statistic, why=f"fewer than two {between}s")
+    order = sorted(means, key=lambda n: float(np.nanmean([*means[n].values()])))
+    low, high = means[order[0]], means[order[-1]]
+    statistic = f"{value}: {order[-1]} minus {order[0]}, paired"
+    shared = sorted(set(low) & set(high))
+    return _finding(statistic, {s: high[s] - low[s] for s in shared}, threshold)
+
+  return check
+
+
 def _rows(
   table: Table, where: Mapping[str, Any] | None, columns: tuple[str, ...]
 ) -> Table | str:
@@ -59,6 +90,8 @@ def _rows(
   missing = [c for c in (*columns, *(where or {})) if c not in table]
   if missing:
     return f"the table has no column {missing[0]}"
+  if table[columns[0]].dtype.kind != "f":
+    return f"column {columns[0]} holds no numbers"
   rows = table.where(**(where or {}))
   if not len(rows):
     return f"no rows with {_words(where or {})}"
@@ -66,9 +99,12 @@ def _rows(
 
 
 def _by_seed(rows: Table, value: str) -> dict[Any, float]:
-  return {
-    key[0]: float(np.nanmean(part[value])) for key, part in rows.split("seed")
+  """The mean of each seed's rows; a seed without a known value drops out."""
+  known = {
+    key[0]: part[value][~np.isnan(part[value])]
+    for key, part in rows.split("seed")
   }
+  return {seed: float(v.mean()) for seed, v in known.items() if len(v)}
 
 
 def _finding(
@@ -76,10 +112,10 @@ def _finding(
 ) -> Finding:
   if len(values) < 2:
     return Finding(statistic, why="an interval needs at least 2 seeds")
+  if not np.isfinite(list(values.values())).all():
+    return Finding(statistic, why=f"{statistic} is infinite for some seeds")
   found = fairness.seed_interval(np.array(list(values.values())))
   low, high = float(found.low), float(found.high)
-  if not np.isfinite(low):
-    return Finding(statistic, why="the statistic is not defined on these rows")
   return Finding(statistic, float(found.estimate), low, high, low > threshold)
 
 

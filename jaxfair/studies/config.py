@@ -7,6 +7,7 @@ replace values before the dataclass is made, so nothing is overwritten later.
 
 import dataclasses
 import pathlib
+import re
 import tomllib
 import types
 import typing
@@ -40,29 +41,44 @@ def read(
     The plain nested dictionary, without the `sizes` table.
   """
   path = pathlib.Path(path)
-  if not path.is_file():
-    raise ConfigError(f"{path}: no such config file{_nearby(path)}")
-  try:
-    raw = tomllib.loads(path.read_text(encoding="utf-8"))
-  except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-    raise ConfigError(f"{path}: not valid TOML: {error}") from None
+  raw = parse(path)
   sizes = raw.pop("sizes", {})
-  if not isinstance(sizes, dict) or set(sizes) - set(SIZES):
+  tables = isinstance(sizes, dict) and all(
+    isinstance(table, dict) for table in sizes.values()
+  )
+  if not tables or set(sizes) - set(SIZES):
     raise ConfigError(f"{path}: sizes: use tables named {', '.join(SIZES)}")
   size = raw.get("size") if size is None else size
   if size is not None:
-    if size not in sizes:
+    if not sizes:
+      raise ConfigError(f"{path}: size={size!r}: this config has no sizes")
+    if size not in list(sizes):
       raise ConfigError(
-        f"{path}: no size {size!r}; {checks.options(size, sizes or ['(none)'])}"
+        f"{path}: size={size!r} is not known; {checks.options(size, sizes)}"
       )
     merge(raw, sizes[size])
     raw["size"] = size
   for assignment in sets:
     key, separator, text = assignment.partition("=")
-    if not separator or not key.strip():
+    names = key.strip().split(".")
+    if not separator or not all(names):
       raise ConfigError(f"--set {assignment!r}: write it as key=value")
-    _assign(raw, key.strip().split("."), _value(text.strip()))
+    if names[0] in ("size", "sizes"):
+      raise ConfigError(f"--set {assignment!r}: choose a size with --size")
+    _assign(raw, names, _value(text.strip()))
   return raw
+
+
+def parse(path: pathlib.Path) -> dict[str, Any]:
+  """The TOML file as it is."""
+  if not path.is_file():
+    raise ConfigError(f"{path}: no such config file{_nearby(path)}")
+  try:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+  except OSError as error:
+    raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+  except ValueError as error:  # not TOML, not UTF-8, or not a number
+    raise ConfigError(f"{path}: not valid TOML: {error}") from None
 
 
 def merge(base: dict[str, Any], changes: Mapping[str, Any]) -> None:
@@ -169,7 +185,7 @@ _TYPE_NAMES = {
 def _value(text: str) -> Any:
   try:
     return tomllib.loads(f"value = {text}")["value"]
-  except tomllib.TOMLDecodeError:
+  except ValueError:
     return text
 
 
@@ -194,8 +210,8 @@ def _dump_table(
 ) -> None:
   scalars = {k: v for k, v in values.items() if not isinstance(v, Mapping)}
   if path and (scalars or not values):
-    lines += ["", f"[{'.'.join(path)}]"]
-  lines += [f"{key} = {_toml(value)}" for key, value in scalars.items()]
+    lines += ["", f"[{'.'.join(map(_key, path))}]"]
+  lines += [f"{_key(key)} = {_toml(value)}" for key, value in scalars.items()]
   for key, value in values.items():
     if isinstance(value, Mapping):
       _dump_table(value, (*path, key), lines)
@@ -205,22 +221,30 @@ def _toml(value: Any) -> str:
   if isinstance(value, bool):
     return "true" if value else "false"
   if isinstance(value, str):
-    escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    return '"' + "".join(_escape(c, escapes) for c in value) + '"'
+    return '"' + "".join(map(_escape, value)) + '"'
   if isinstance(value, list | tuple):
     return "[" + ", ".join(_toml(item) for item in value) + "]"
+  if isinstance(value, Mapping):  # a table within a list
+    pairs = (f"{_key(key)} = {_toml(item)}" for key, item in value.items())
+    return "{" + ", ".join(pairs) + "}"
   return repr(value)
 
 
-def _escape(character: str, escapes: Mapping[str, str]) -> str:
-  if character in escapes:
-    return escapes[character]
+def _key(name: str) -> str:
+  return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+
+
+def _escape(character: str) -> str:
+  if character in '"\\':
+    return "\\" + character
   if ord(character) < 0x20 or ord(character) == 0x7F:
     return f"\\u{ord(character):04x}"
   return character
 
 
 def _nearby(path: pathlib.Path) -> str:
-  folder = path.parent if path.parent.is_dir() else pathlib.Path("configs")
-  names = [str(p) for p in sorted(folder.rglob("*.toml"))[:200]]
+  """The configs that may have been meant: those next to it, and ./configs."""
+  beside = path.parent.glob("*.toml") if path.parent.is_dir() else ()
+  found = {*beside, *pathlib.Path("configs").rglob("*.toml")}
+  names = sorted(map(str, found))
   return f"; {checks.options(path, names[:12])}" if names else ""

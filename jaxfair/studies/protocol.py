@@ -31,12 +31,14 @@ class Context:
     key: random key of this cell alone; independent of the order of cells.
     shared_key: the same in all cells, for what comparisons between cells need
       in common, such as the splits. Never for noise.
+    for_release: whether the run's randomness is the operating system's.
     folder: this run's directory, for ledgers and checkpoints.
     say: tells the person something once, e.g. that stand-in data is used.
   """
 
   key: jax.Array
   shared_key: jax.Array
+  for_release: bool
   folder: pathlib.Path
   say: Callable[[str], None]
 
@@ -156,6 +158,8 @@ class Study:
     claims: sentences checked on the table.
     figures: what is drawn.
     summaries: tables of means, at the top of the report.
+    derive: adds columns that need more than one cell, such as what a private
+      model loses against the plain one.
     notes: sentences for the report that depend on the config, such as what
       the numbers protect and what they do not.
   """
@@ -168,6 +172,7 @@ class Study:
   claims: Sequence[Claim] = ()
   figures: Sequence[Figure] = ()
   summaries: Sequence[Summary] = ()
+  derive: Callable[[Table], Table] = lambda table: table
   notes: Callable[[Any], Sequence[str]] = lambda config: ()
 
 
@@ -176,7 +181,10 @@ def cell_name(settings: Settings) -> str:
   text = json.dumps(dict(settings), sort_keys=True)
   digest = hashlib.sha256(text.encode()).hexdigest()[:10]
   words = "-".join(str(value) for value in settings.values())
-  safe = "".join(c if c.isalnum() or c in "-._" else "_" for c in words)
+  plain = (c.isascii() and (c.isalnum() or c in "-._") for c in words)
+  safe = "".join(
+    c if keep else "_" for c, keep in zip(words, plain, strict=True)
+  )
   return f"{safe[:60]}-{digest}"
 
 

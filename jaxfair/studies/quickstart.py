@@ -31,7 +31,11 @@ class Config:
   def __post_init__(self) -> None:
     for name in self.models:
       checks.one_of("models", name, ("logistic", "mlp"))
-    checks.integer("seeds", self.seeds, low=1)
+    for width in self.hidden:
+      checks.integer("hidden", width, low=1)
+    for name in ("seeds", "steps", "batch_size"):
+      checks.integer(name, getattr(self, name), low=1)
+    checks.positive("learning_rate", self.learning_rate)
     checks.number("test_fraction", self.test_fraction, low=0.05, high=0.95)
 
 

@@ -5,20 +5,20 @@
     claims.json    verdicts                    run.json       seed, notes, times
 
 A cell's file appears complete or not at all, so a run killed at any moment
-continues with the cells that are missing.
+continues with the cells that are missing. A mistake that shows before the
+first cell is done leaves nothing behind.
 """
 
 import contextlib
 import dataclasses
+import hashlib
 import importlib.metadata
 import json
 import math
-import os
 import pathlib
 import platform
 import time
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal
 
 import jax
@@ -27,17 +27,13 @@ import numpy as np
 
 from jaxfair import checks, privacy
 from jaxfair.studies import config as configs
-from jaxfair.studies import protocol
+from jaxfair.studies import folders, protocol
+from jaxfair.studies.folders import SECRET, read_json, write_whole
 from jaxfair.studies.table import Table
 
-SECRET = "secret_key"
 Say = Callable[[str], None]
 PACKAGES = ("jaxfair", "jax", "jaxlib", "numpy", "scipy", "optax", "flax",
             "dm-haiku", "dp-accounting")  # fmt: skip
-
-
-class RunError(checks.JaxfairError):
-  """A run directory that cannot be used, and what to do."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,38 +103,15 @@ def execute(
   names = [protocol.cell_name(cell) for cell in cells]
   checks.require(len(set(names)) == len(names), "two cells have equal settings")
   text = configs.dump(made.values)
-  _match(folder, text)
-  with _locked(folder):
-    _write(folder / "config.toml", text)
-    _write(folder / "versions.json", json.dumps(versions(), indent=2))
-    key = _root_key(made, folder)
-    earlier = _load(folder / "run.json", {"notes": [], "seconds": 0.0})
-    notes = earlier["notes"]
-
-    def tell(message: str) -> None:
-      if message and message not in notes:
-        notes.append(message)
-        say(message)
-
-    began = time.time() - earlier["seconds"]
-    (folder / "cells").mkdir(exist_ok=True)
-    for done, (cell, name) in enumerate(zip(cells, names, strict=True)):
-      progress(done, len(cells), name)
-      path = folder / "cells" / f"{name}.csv"
-      if not path.exists():
-        cell_key = jax.random.fold_in(key, zlib.crc32(name.encode()))
-        shared = jax.random.fold_in(key, zlib.crc32(b"shared by all cells"))
-        context = protocol.Context(cell_key, shared, folder, tell)
-        _write(path, made.study.run(made.settings, cell, context).to_csv())
-        _write(folder / "run.json", _record(made, notes, began, finished=False))
-    progress(len(cells), len(cells), "")
-    table = Table.concat(
-      Table.from_csv((folder / "cells" / f"{name}.csv").read_text("utf-8"))
-      for name in names
-    )
-    _write(folder / "results.csv", table.to_csv())
+  with folders.locked(folder, text):
+    write_whole(folder / "config.toml", text)
+    paths = [folder / "cells" / f"{name}.csv" for name in names]
+    record = _Record(made, folder, say)
+    _compute(made, dict(zip(paths, cells, strict=True)), record, progress)
+    table = made.study.derive(Table.concat(map(Table.read, paths)))
+    write_whole(folder / "results.csv", table.to_csv())
     write_claims(made.study, table, folder)
-    _write(folder / "run.json", _record(made, notes, began, finished=True))
+    record.write(finished=True)
     (folder / SECRET).unlink(missing_ok=True)
   return table
 
@@ -155,7 +128,7 @@ def write_claims(
     names = {"name": claim.name, "statement": claim.statement}
     names |= {"source": claim.source, "verdict": finding.verdict}
     records.append(names | found)
-  _write(folder / "claims.json", json.dumps(records, indent=2))
+  write_whole(folder / "claims.json", json.dumps(records, indent=2))
   return records
 
 
@@ -173,17 +146,82 @@ def versions() -> dict[str, str]:
   }
 
 
-def _record(made: Plan, notes: list[str], began: float, finished: bool) -> str:
-  release = "os" if made.seed == "os" else "fixed"
-  record = {
-    "title": made.title,
-    "study": made.study.name,
-    "seed": release,
-    "notes": notes,
-    "finished": finished,
-    "seconds": round(time.time() - began, 1),
-  }
-  return json.dumps(record, indent=2)
+def _compute(
+  made: Plan,
+  cells: dict[pathlib.Path, protocol.Settings],
+  record: "_Record",
+  progress: Callable[[int, int, str], None],
+) -> None:
+  """Computes the cells whose files are missing, in order."""
+  missing = [path for path in cells if not path.exists()]
+  if len(missing) < len(cells):
+    found = len(cells) - len(missing)
+    record.say(f"{found} of {len(cells)} cells are there from an earlier run")
+  if not missing:
+    progress(len(cells), len(cells), "")
+    return
+  folder = record.folder
+  record.tell_versions()
+  root = _root_key(made, folder)
+  # "/" is in no cell's name, so no cell has this key.
+  shared = _named_key(root, "/shared by all cells")
+  (folder / "cells").mkdir(exist_ok=True)
+  for path in missing:
+    progress(list(cells).index(path), len(cells), path.stem)
+    own = _named_key(root, path.stem)
+    release = made.seed == "os"
+    context = protocol.Context(own, shared, release, folder, record.tell)
+    rows = made.study.run(made.settings, cells[path], context)
+    write_whole(path, rows.to_csv())
+    record.write(finished=False)
+  progress(len(cells), len(cells), "")
+
+
+class _Record:
+  """run.json: what a person must be told, and how long it took."""
+
+  def __init__(self, made: Plan, folder: pathlib.Path, say: Say):
+    self.folder, self.say, self._made = folder, say, made
+    earlier = read_json(folder / "run.json", {"notes": [], "seconds": 0.0})
+    self._notes: list[str] = earlier["notes"]
+    self._began = time.time() - earlier["seconds"]
+
+  def tell(self, message: str) -> None:
+    """Says it and keeps it, once; kept before the rows it is about."""
+    if message and message not in self._notes:
+      self._notes.append(message)
+      self.write(finished=False)
+      self.say(message)
+
+  def tell_versions(self) -> None:
+    """Notes what computes the missing cells, if that differs from before."""
+    path, now = self.folder / "versions.json", versions()
+    before = read_json(path, now)
+    changed = [n for n in now if before.get(n) != now[n]]
+    if changed:
+      told = ", ".join(f"{n} {before.get(n)} -> {now[n]}" for n in changed)
+      self.tell(f"This run was continued on another set-up: {told}.")
+    write_whole(path, json.dumps(now, indent=2))
+
+  def write(self, *, finished: bool) -> None:
+    """Writes run.json as it stands."""
+    record = {
+      "title": self._made.title,
+      "study": self._made.study.name,
+      "seed": "os" if self._made.seed == "os" else "fixed",
+      "notes": self._notes,
+      "finished": finished,
+      "seconds": round(time.time() - self._began, 1),
+    }
+    write_whole(self.folder / "run.json", json.dumps(record, indent=2))
+
+
+def _named_key(key: jax.Array, name: str) -> jax.Array:
+  """A key for this name alone: 128 bits of its hash, 32 at a time."""
+  digest = hashlib.sha256(name.encode()).digest()[:16]
+  for word in np.frombuffer(digest, dtype="<u4"):
+    key = jax.random.fold_in(key, word)
+  return key
 
 
 def _root_key(made: Plan, folder: pathlib.Path) -> jax.Array:
@@ -198,55 +236,6 @@ def _root_key(made: Plan, folder: pathlib.Path) -> jax.Array:
   path = folder / SECRET
   if not path.exists():
     fresh = np.asarray(jax.random.key_data(privacy.os_key()))
-    _write(path, " ".join(str(word) for word in fresh), mode=0o600)
+    write_whole(path, " ".join(str(word) for word in fresh), mode=0o600)
   words = np.array(path.read_text().split(), dtype=np.uint32)
   return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
-
-
-def _match(folder: pathlib.Path, text: str) -> None:
-  """Refuses a directory that holds something else."""
-  if not folder.exists():
-    return
-  present = folder / "config.toml"
-  if not folder.is_dir() or (any(folder.iterdir()) and not present.exists()):
-    raise RunError(f"{folder} is not a run directory; choose another --out")
-  if present.exists() and present.read_text(encoding="utf-8") != text:
-    raise RunError(
-      f"{folder} holds a run of another config; choose another --out, or "
-      "delete it"
-    )
-
-
-@contextlib.contextmanager
-def _locked(folder: pathlib.Path) -> Iterator[None]:
-  """One process at a time writes a run directory."""
-  import fcntl
-
-  folder.mkdir(parents=True, exist_ok=True)
-  with open(folder / ".lock", "w") as lock:
-    try:
-      fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-      raise RunError(
-        f"{folder} is being written by another process; wait for it, or "
-        "choose another --out"
-      ) from None
-    yield
-
-
-def _write(path: pathlib.Path, text: str, mode: int = 0o666) -> None:
-  """Writes a file completely or not at all."""
-  partial = path.with_name(path.name + ".partial")
-  partial.unlink(missing_ok=True)
-  handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-  with open(handle, "w", encoding="utf-8") as file:
-    file.write(text)
-    file.flush()
-    os.fsync(file.fileno())
-  os.replace(partial, path)
-
-
-def _load(path: pathlib.Path, default: Any) -> Any:
-  if not path.exists():
-    return default
-  return json.loads(path.read_text(encoding="utf-8"))

@@ -4,6 +4,7 @@ import csv
 import io
 import itertools
 import math
+import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,8 @@ from jaxfair import checks
 class Table:
   """Named columns of equal length; numbers are float64, the rest strings.
 
-  Missing values are NaN in number columns and "" in text columns.
+  Missing values are NaN in number columns and "" in text columns. Wherever
+  rows are compared, one missing value equals another.
   """
 
   def __init__(self, columns: Mapping[str, Any]):
@@ -101,18 +103,25 @@ class Table:
     keep = np.ones(len(self), dtype=bool)
     for name, value in equals.items():
       wanted = value if isinstance(value, tuple) else (value,)
-      keep &= np.isin(self[name], np.asarray(wanted))
+      found = np.isin(self[name], np.asarray(wanted))
+      if self[name].dtype.kind == "f" and any(v != v for v in wanted):
+        found |= np.isnan(self[name])
+      keep &= found
     return Table({name: array[keep] for name, array in self._columns.items()})
 
   def unique(self, name: str) -> list[Any]:
     """The distinct values of a column, in order of appearance."""
-    return list(dict.fromkeys(self[name].tolist()))
+    return list(dict.fromkeys(_comparable(self[name])))
+
+  def plus(self, **columns: Any) -> "Table":
+    """The table with more columns (or other values for old ones)."""
+    return Table(self._columns | columns)
 
   def split(self, *names: str) -> Iterator[tuple[tuple[Any, ...], "Table"]]:
     """(values, rows) for each combination of these columns that occurs."""
     if not len(self):
       return
-    keys = list(zip(*(self[name].tolist() for name in names), strict=True))
+    keys = list(zip(*(_comparable(self[name]) for name in names), strict=True))
     for key in dict.fromkeys(keys):
       keep = np.fromiter((k == key for k in keys), dtype=bool, count=len(keys))
       yield key, Table({n: a[keep] for n, a in self._columns.items()})
@@ -153,6 +162,17 @@ class Table:
     columns = list(zip(*rows[1:], strict=True)) or [()] * len(rows[0])
     return cls(dict(zip(map(str, rows[0]), columns, strict=True)))
 
+  @classmethod
+  def read(cls, path: pathlib.Path) -> "Table":
+    """The table back from a file of `to_csv` text."""
+    # Bytes: reading as text would change a line break within a cell.
+    return cls.from_csv(path.read_bytes().decode("utf-8"))
+
+
+def _comparable(column: np.ndarray) -> list[Any]:
+  """The values, with one and the same object for every NaN."""
+  return [math.nan if v != v else v for v in column.tolist()]
+
 
 def _column(values: Any) -> np.ndarray:
   array = np.asarray(values)
@@ -172,4 +192,4 @@ def _is_number(value: Any) -> bool:
 
 def _shorter(value: Any) -> Any:
   whole = isinstance(value, float) and value.is_integer()
-  return int(value) if whole else value
+  return int(value) if whole and abs(value) < 1e15 else value

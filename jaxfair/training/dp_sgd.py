@@ -12,7 +12,7 @@ import optax
 from jaxfair import accounting, checks, models, tree
 from jaxfair.privacy import noise
 from jaxfair.privacy.adaptive import QuantileClip
-from jaxfair.privacy.clipping import Method, clipped_grad
+from jaxfair.privacy.clipping import Method, clipped_grad, zero_broken
 from jaxfair.privacy.sampling import Batch, PoissonSampler
 from jaxfair.training import driver
 from jaxfair.training.fit import Optimizer
@@ -280,9 +280,9 @@ def advance(
     config.per_layer, config.adaptive,
   )  # fmt: skip
   loop: Literal["scan", "step"] = "step" if config.loop == "step" else "scan"
-  examples = jax.tree.map(jnp.asarray, examples)
+  people, finite = zero_broken(jax.tree.map(jnp.asarray, examples))
   found, trace = driver.run_steps(
-    step, state, feeds, (examples, config), loop=loop
+    step, state, feeds, (people, finite, config), loop=loop
   )
   return found, trace
 
@@ -300,16 +300,21 @@ class DpSgdStep:
   adaptive: QuantileClip | None
 
   def __call__(
-    self, state: DpSgdState, feed: Feed, inputs: tuple[Examples, DpSgdConfig]
+    self,
+    state: DpSgdState,
+    feed: Feed,
+    inputs: tuple[Examples, jax.Array, DpSgdConfig],
   ) -> tuple[DpSgdState, NonPrivateDpTrace]:
     """Samples, clips, adds noise, averages, steps."""
-    everybody, config = inputs
-    batch, mask = everybody.take(feed.batch.rows), feed.batch.mask
+    everybody, finite, config = inputs
+    rows, mask = feed.batch
     gradient = clipped_grad(
       self.model, self.loss, l2_clip=state.l2_clip, method=self.method,
       per_layer=self.per_layer,
     )  # fmt: skip
-    clipped, losses = gradient.with_losses(state.params, batch, mask)
+    clipped, losses = gradient.with_losses(
+      state.params, everybody.take(rows), mask, finite[rows]
+    )
     noisy = noise.gaussian(
       clipped.total, sigma=config.noise_multiplier * gradient.sensitivity,
       key=feed.key_sum,

@@ -58,6 +58,8 @@ class OutputPerturbationConfig:
       remedy="without it one person can move the optimum without bound",
     )  # fmt: skip
     checks.positive("row_norm", self.row_norm)
+    rows = checks.same_length(**examples._asdict())
+    checks.require(rows > 0, "examples is empty; training needs some rows")
     known = self._steepness(loss)
     checks.require(
       known is not None,
@@ -66,11 +68,7 @@ class OutputPerturbationConfig:
     )
     checks.positive("logit_lipschitz", known)
     size = math.prod(examples.x.shape[1:])
-    one = jax.ShapeDtypeStruct(examples.x.shape[1:], jnp.float32)
-    shapes = jax.eval_shape(model.init, jax.random.key(0), one)
-    classes = jax.eval_shape(
-      model.apply, shapes, jax.ShapeDtypeStruct((1, *one.shape), jnp.float32)
-    ).shape[-1]
+    shapes, classes = _shapes(model, examples)
     checks.require(
       model == models.logistic(classes)
       and tree.size(shapes) == (size + 1) * classes,
@@ -106,14 +104,14 @@ class NonPrivateOptimum(NamedTuple):
     sigma: standard deviation of the noise; public.
     sensitivity: what it was scaled from; public.
     gradient_norm: where the solver stopped.
-    num_nonfinite: rows with non-finite features; they were set to zero.
+    num_broken: rows with non-finite features or an impossible label.
   """
 
   params: Params
   sigma: float
   sensitivity: float
   gradient_norm: Any
-  num_nonfinite: int
+  num_broken: int
 
 
 def output_perturbation(
@@ -156,17 +154,14 @@ def output_perturbation(
   sigma = accounting.gaussian_sigma(
     epsilon=config.epsilon, delta=config.delta, sensitivity=sensitivity
   )
-  flat = np.asarray(examples.x).reshape(size, -1)
-  broken = ~np.isfinite(flat).all(axis=1)
-  flat = np.where(broken[:, None], np.float32(0), flat)
-  bounded = bound_rows(flat, config.row_norm).reshape(examples.x.shape)
+  people, broken = _mended(model, examples)
+  flat = bound_rows(people.x.reshape(size, -1), config.row_norm)
+  people = people._replace(x=flat.reshape(examples.x.shape))
   settings = SolveConfig(
     weight_decay=config.weight_decay, tolerance=config.tolerance
   )
   key_start, key_noise = jax.random.split(key)
-  optimum = solve(
-    model, loss, examples._replace(x=bounded), settings, key=key_start
-  )
+  optimum = solve(model, loss, people, settings, key=key_start)
   released = noise.gaussian(optimum.params, sigma=sigma, key=key_noise)
   return Fit(
     released,
@@ -178,3 +173,22 @@ def output_perturbation(
       int(broken.sum()),
     ),
   )
+
+
+def _shapes(model: Model, examples: Examples) -> tuple[Params, int]:
+  """Shapes of the parameters, and the number of classes."""
+  one = jax.ShapeDtypeStruct(examples.x.shape[1:], jnp.float32)
+  params = jax.eval_shape(model.init, jax.random.key(0), one)
+  batch = jax.ShapeDtypeStruct((1, *one.shape), jnp.float32)
+  return params, jax.eval_shape(model.apply, params, batch).shape[-1]
+
+
+def _mended(model: Model, examples: Examples) -> tuple[Examples, np.ndarray]:
+  """Broken rows become zeros of class 0: to refuse them would tell of them."""
+  classes = _shapes(model, examples)[1]
+  x, y = np.asarray(examples.x), np.asarray(examples.y)
+  broken = ~np.isfinite(x.reshape(len(x), -1)).all(axis=1)
+  broken |= (y < 0) | (y >= classes)
+  mask = broken.reshape(-1, *(1,) * (x.ndim - 1))
+  x = np.where(mask, np.float32(0), x)
+  return examples._replace(x=x, y=np.where(broken, 0, y)), broken

@@ -149,8 +149,14 @@ def test_saturating_sum():
   np.testing.assert_array_equal(
     sampling._saturating_sum(steps, 10), [3, 4, 4, 11, 11, 11]
   )
-  huge = jnp.full(900, 2**26, jnp.int32)
-  assert np.all(sampling._saturating_sum(huge, 2**26 - 1)[1:] == 2**26)
+  huge = jnp.full(900, 2**30, jnp.int32)
+  limit = 2**24 - 2
+  assert np.all(sampling._saturating_sum(huge, limit) == limit + 1)
+  # Right up to the limit, and not one row further.
+  steps = jnp.asarray([limit - 5, 2, 2, 1, 1, 1], jnp.int32)
+  np.testing.assert_array_equal(
+    sampling._saturating_sum(steps, limit)[1:] - limit, [-3, -1, 0, 1, 1]
+  )
 
 
 @pytest.mark.parametrize(

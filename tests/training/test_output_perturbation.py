@@ -104,12 +104,12 @@ def test_hardly_any_noise_is_the_solution():
 
 def test_broken_rows_count_as_zero():
   examples = people()
-  broken = examples._replace(x=examples.x.copy())
-  broken.x[3] = np.nan
-  zeroed = examples._replace(x=examples.x.copy())
-  zeroed.x[3] = 0
+  broken = examples._replace(x=examples.x.copy(), y=examples.y.copy())
+  broken.x[3], broken.y[7] = np.nan, 9
+  zeroed = examples._replace(x=examples.x.copy(), y=examples.y.copy())
+  zeroed.x[[3, 7]], zeroed.y[[3, 7]] = 0, 0
   found = release(broken)
-  assert found.trace.num_nonfinite == 1
+  assert found.trace.num_broken == 2
   np.testing.assert_allclose(
     leaves(found.params), leaves(release(zeroed).params), atol=1e-7
   )

@@ -1,0 +1,295 @@
+"""Train to a privacy budget, and see what it costs every group."""
+
+import dataclasses
+import json
+from typing import Any, Literal
+
+import jax
+import numpy as np
+import optax
+
+from jaxfair import checks, data, models, training
+from jaxfair.studies import protocol
+from jaxfair.studies.claims import mean_above, spread_above
+from jaxfair.studies.measures import EVERYONE, group_table, measure_groups
+from jaxfair.studies.people import People, load_people
+from jaxfair.studies.protocol import Claim, Figure, Summary
+from jaxfair.studies.repeats import repeat
+from jaxfair.studies.table import Table
+from jaxfair.types import Model
+
+PLAIN, RELEASED = "without privacy", "released model"
+OPTIMIZERS = {"sgd": optax.sgd, "adam": optax.adam}
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+  """How long, how large, how fast; `l2_clip` for private training."""
+
+  steps: int = 1000
+  batch_size: int = 256
+  learning_rate: float = 1e-3
+  optimizer: Literal["sgd", "adam"] = "adam"
+  l2_clip: float = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+  """Settings of a comparison of private and plain training.
+
+  `public_fraction` of the people are taken to be public: the scaler is fitted
+  on them. Fitted on the private part it would move everybody's features when
+  one person changes, and no epsilon would hold.
+  """
+
+  data: People = dataclasses.field(default_factory=People)
+  model: Literal["logistic", "mlp"] = "mlp"
+  hidden: tuple[int, ...] = (64,)
+  epsilons: tuple[float, ...] = (1.0,)
+  delta: float = 1e-6
+  release_epsilon: float | None = None
+  plain: Schedule = dataclasses.field(default_factory=Schedule)
+  private: Schedule = dataclasses.field(default_factory=Schedule)
+  seeds: int = 20
+  public_fraction: float = 0.05
+  test_fraction: float = 0.25
+
+  def __post_init__(self) -> None:
+    checks.positive("epsilons", self.epsilons)
+    checks.number(
+      "delta", self.delta, low=0.0, high=1.0, open_low=True, open_high=True
+    )
+    if self.release_epsilon is not None:
+      checks.positive("release_epsilon", self.release_epsilon)
+    checks.integer("seeds", self.seeds, low=1)
+    checks.positive("public_fraction", self.public_fraction)
+    checks.number("test_fraction", self.test_fraction, low=0.05, high=0.9)
+    checks.positive(
+      "1 - public_fraction - test_fraction", self.fractions[1],
+      remedy="leave people to train on",
+    )  # fmt: skip
+
+  @property
+  def fractions(self) -> tuple[float, float, float]:
+    """Public, training and test part; the scaler is fitted on the first."""
+    rest = 1 - self.public_fraction - self.test_fraction
+    return self.public_fraction, rest, self.test_fraction
+
+
+def cells(config: Config) -> list[protocol.Settings]:
+  """The plain model, one cell per epsilon, and the model that is released."""
+  people, _ = load_people(config.data)
+  size = round(config.fractions[1] * people.size)
+  for epsilon in config.epsilons:  # an impossible budget is found here
+    training.calibrate(
+      _private(config), size, epsilon=epsilon, delta=config.delta
+    )
+  listed: list[protocol.Settings] = [{"training": PLAIN}]
+  listed += [
+    {"training": f"epsilon {e:g}", "epsilon": e} for e in config.epsilons
+  ]
+  if config.release_epsilon is not None:
+    listed += [{"training": RELEASED, "epsilon": config.release_epsilon}]
+  return listed
+
+
+def run(
+  config: Config, cell: protocol.Settings, context: protocol.Context
+) -> Table:
+  """All seeds of one cell in one program."""
+  people, note = load_people(config.data)
+  context.say(note)
+  model = _model(config, people)
+  setting = {"data": people.name, "epsilon": np.inf, **cell}
+  if cell["training"] == RELEASED:
+    return _release(config, people, model, setting, context)
+
+  def measure(parts: protocol.Parts, key: jax.Array) -> object:
+    _, train, test = parts
+    if cell["training"] == PLAIN:
+      fitted = training.fit(
+        model, models.cross_entropy, train, _plain(config), key=key
+      )
+    else:
+      budget = {"epsilon": float(cell["epsilon"]), "delta": config.delta}
+      settings = training.calibrate(_private(config), train.size, **budget)
+      fitted = training.dp_sgd(
+        model, models.cross_entropy, train, settings, key=key
+      )
+    return measure_groups(model.apply(fitted.params, test.x), test, people)
+
+  measured = repeat(
+    measure,
+    people,
+    seeds=config.seeds,
+    key=context.key,
+    split_key=context.shared_key,
+    fractions=config.fractions,
+  )
+  return group_table(setting, measured, people.group_names)
+
+
+def costs(table: Table) -> Table:
+  """What each private training loses against the plain one, seed by seed.
+
+  The released model has a split of its own, so there is no pair for it.
+  """
+  if "accuracy" not in table:
+    return table
+  plain = table.where(training=PLAIN)
+  keys = list(zip(plain["seed"], plain["group"], strict=True))
+  columns = {}
+  for value, sign in (("accuracy", -1.0), ("loss", 1.0)):
+    known = dict(zip(keys, plain[value], strict=True))
+    before = [
+      known.get(key, np.nan)
+      for key in zip(table["seed"], table["group"], strict=True)
+    ]
+    cost = sign * (table[value] - np.array(before))
+    unpaired = np.isin(table["training"], (PLAIN, RELEASED))
+    columns[f"{value}_cost"] = np.where(unpaired, np.nan, cost)
+  return table.plus(**columns)
+
+
+def _release(
+  config: Config,
+  people: data.Dataset,
+  model: Model,
+  setting: dict[str, Any],
+  context: protocol.Context,
+) -> Table:
+  """Trains one model for release, with a ledger, and measures it."""
+  split = data.prepare(people, config.fractions, key=context.shared_key)
+  _, train, test = split.parts
+  folder = context.folder / "release"
+  fitted = training.train_to_budget(
+    model,
+    models.cross_entropy,
+    train,
+    _private(config),
+    epsilon=float(setting["epsilon"]),
+    delta=config.delta,
+    key=None if context.for_release else context.key,
+    folder=folder,
+    data=people.name,
+  )
+  leaves = jax.tree_util.tree_leaves_with_path(fitted.params)
+  arrays: Any = {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
+  arrays |= {f"scaler.{k}": v for k, v in split.scaler._asdict().items()}
+  np.savez(folder / "model.npz", **arrays)
+  card = {
+    "guarantee": str(fitted.guarantee),
+    "for_release": fitted.for_release,
+    "noise_multiplier": float(fitted.config.noise_multiplier),
+  }
+  (folder / "guarantee.json").write_text(json.dumps(card, indent=2))
+  context.say(f"release/model.npz: {fitted.guarantee}")
+  if not fitted.for_release:
+    context.say('this model was made with a fixed seed; seed = "os" releases')
+  measured = measure_groups(model.apply(fitted.params, test.x), test, people)
+  stacked = jax.tree.map(lambda leaf: leaf[None], measured)
+  return group_table(setting, stacked, people.group_names)
+
+
+def _model(config: Config, people: data.Dataset) -> Model:
+  if config.model == "logistic":
+    return models.logistic(people.num_classes)
+  return models.mlp(config.hidden, people.num_classes)
+
+
+def _plain(config: Config) -> training.FitConfig:
+  return training.FitConfig(
+    learning_rate=config.plain.learning_rate,
+    steps=config.plain.steps,
+    batch_size=config.plain.batch_size,
+    optimizer=OPTIMIZERS[config.plain.optimizer],
+  )
+
+
+def _private(config: Config) -> training.DpSgdConfig:
+  return training.DpSgdConfig(
+    learning_rate=config.private.learning_rate,
+    l2_clip=config.private.l2_clip,
+    steps=config.private.steps,
+    batch_size=config.private.batch_size,
+    optimizer=OPTIMIZERS[config.private.optimizer],
+  )
+
+
+def _notes(config: Config) -> list[str]:
+  return [
+    f"Every epsilon is at delta {config.delta:g}, for one person added to or "
+    "removed from the training part, by Poisson-sampled DP-SGD. It covers the "
+    "model's parameters. The features were scaled by what is known of "
+    f"{100 * config.public_fraction:g}% of the people, who are taken to be "
+    "public.",
+    "The figures on this page are measured on held-out people without noise: "
+    "they are for those who hold the data, not for release.",
+  ]
+
+
+STUDY = protocol.Study(
+  name="train",
+  summary="Private training beside plain training, group by group",
+  config=Config,
+  cells=cells,
+  run=run,
+  derive=costs,
+  notes=_notes,
+  summaries=(
+    Summary(
+      "By group",
+      by=("training", "group"),
+      values=(
+        "accuracy",
+        "accuracy_cost",
+        "loss",
+        "loss_cost",
+        "selection_rate",
+      ),
+    ),
+    Summary(
+      "Gaps between groups",
+      by=("training",),
+      values=(
+        "accuracy_parity_difference",
+        "demographic_parity_difference",
+        "equalized_odds_difference",
+      ),
+      where={"group": EVERYONE},
+    ),
+  ),
+  claims=(
+    Claim(
+      "privacy costs accuracy",
+      "Private training is less accurate than plain training",
+      mean_above("accuracy_cost", where={"group": EVERYONE}),
+    ),
+    Claim(
+      "who pays",
+      "One group loses more accuracy to privacy than another",
+      spread_above("accuracy_cost", between="group", without=EVERYONE),
+    ),
+  ),
+  figures=(
+    Figure(
+      "accuracy",
+      "Accuracy by group",
+      x="group",
+      y="accuracy",
+      colour="training",
+      caption="Share of correct predictions on held-out people.",
+    ),
+    Figure(
+      "cost",
+      "Who pays for privacy",
+      x="group",
+      y="accuracy_cost",
+      colour="training",
+      reference=0.0,
+      y_title="accuracy lost to privacy",
+      caption="Accuracy without privacy minus accuracy with it, on the same "
+      "split; above 0 the group pays.",
+    ),
+  ),
+)

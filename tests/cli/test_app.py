@@ -1,0 +1,101 @@
+"""How a command ends: version, help, mistakes, Ctrl-C."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import jaxfair as package
+from jaxfair import checks, studies
+
+CONFIG = """
+study = "quickstart"
+seeds = 2
+steps = {steps}
+hidden = [8]
+batch_size = 32
+data.name = "coloured_digits"
+"""
+
+
+@pytest.mark.parametrize("option", ["--version"])
+def test_version(jaxfair, option):
+  assert jaxfair(option) == (0, f"jaxfair {package.__version__}\n", "")
+
+
+def test_help_names_the_commands(jaxfair):
+  for arguments in (("--help",), ("-h",), ()):
+    ended = jaxfair(*arguments)
+    for command in ("run", "list", "report", "data"):
+      assert command in ended.out + ended.err
+
+
+def test_an_unknown_command_is_a_usage_error(jaxfair):
+  ended = jaxfair("rum")
+  assert ended.code == 2
+  assert "rum" in ended.err
+  assert "Traceback" not in ended.err
+
+
+def test_a_mistake_is_one_line_whatever_its_message(
+  refused, monkeypatch, tmp_path
+):
+  def fail(path, **options):
+    raise checks.ArgumentError("first\nsecond   line")
+
+  monkeypatch.setattr(studies, "read", fail)
+  assert refused("run", "a.toml") == "jaxfair: first second line"
+
+
+def test_a_bug_is_not_hidden(jaxfair, monkeypatch):
+  def fail(path, **options):
+    raise ZeroDivisionError
+
+  monkeypatch.setattr(studies, "read", fail)
+  with pytest.raises(ZeroDivisionError):
+    jaxfair("run", "a.toml")
+
+
+def start(folder, *arguments):
+  environment = {k: v for k, v in os.environ.items() if k != "JAXFAIR_DATA"}
+  environment |= {"JAXFAIR_CACHE": str(folder / "cache"), "NO_COLOR": "1"}
+  return subprocess.Popen(
+    [sys.executable, "-m", "jaxfair", *arguments], cwd=folder,
+    env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+  )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_a_run_that_continues(jaxfair, tmp_path):
+  # So many steps that the second cell cannot end before the signal.
+  (tmp_path / "a.toml").write_text(CONFIG.format(steps=5000))
+  run = tmp_path / "runs" / "a"
+  process = start(tmp_path, "run", "a.toml")
+  while not list(run.glob("cells/*.csv")):
+    assert process.poll() is None, process.communicate()
+    time.sleep(0.02)
+  [first] = run.glob("cells/*.csv")
+  before = first.read_bytes(), first.stat().st_mtime_ns
+  process.send_signal(signal.SIGINT)
+  out, err = process.communicate(timeout=60)
+  assert process.returncode == 130, err
+  assert "stopped; the same command continues" in err
+  assert "Traceback" not in err
+  assert out == ""
+  assert not (run / "results.csv").exists()
+
+  ended = jaxfair("run", "a.toml")
+  assert ended.code == 0, ended
+  assert "1 of 2 cells are there from an earlier run" in ended.err
+  assert (first.read_bytes(), first.stat().st_mtime_ns) == before
+  assert (run / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_the_module_is_the_command(tmp_path):
+  process = start(pathlib.Path(tmp_path), "--version")
+  assert process.communicate()[0] == f"jaxfair {package.__version__}\n"

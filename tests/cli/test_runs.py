@@ -1,0 +1,300 @@
+"""`run`, `list` and `report`: what they print, write and refuse."""
+
+import dataclasses
+import json
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+
+from helpers.toy_study import Toy
+from jaxfair import data, models, studies
+from jaxfair.training import fit
+
+DIGITS = """
+study = "quickstart"
+models = ["logistic"]
+seeds = 2
+steps = 10
+batch_size = 32
+data.name = "coloured_digits"
+[sizes.smoke]
+seeds = 3
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+  def write(text=DIGITS, name="a.toml"):
+    (tmp_path / name).write_text(text)
+    return name
+
+  return write
+
+
+def own(config, tmp_path, table, data_table, **settings):
+  """A config for a CSV file of one's own."""
+  (tmp_path / "own.csv").write_text(table)
+  lines = [f"{key} = {value}" for key, value in settings.items()]
+  text = "\n".join(
+    ["study = 'quickstart'", "models = ['logistic']", "seeds = 2", "steps = 5",
+     "batch_size = 4", *lines, "[data]", "csv = 'own.csv'", *data_table]
+  )  # fmt: skip
+  return config(text)
+
+
+def table(**changes):
+  """48 rows of a CSV file, some cells changed."""
+  rng = np.random.default_rng(0)
+  columns = {
+    "pay": rng.integers(10, 99, 48).tolist(),
+    "age": rng.integers(20, 70, 48).tolist(),
+    "sex": ["F", "M"] * 24,
+    "hired": ["yes", "no", "no", "yes"] * 12,
+  }
+  for name, value in changes.items():
+    columns[name][7] = value
+  rows = zip(*columns.values(), strict=True)
+  lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+  return "\n".join(lines) + "\n"
+
+
+def test_a_run_prints_verdicts_and_where_the_report_is(jaxfair, config):
+  ended = jaxfair("run", config())
+  assert ended.code == 0, ended.err
+  lines = ended.out.splitlines()
+  assert lines[-2:] == [
+    "rows:   runs/a/results.csv",
+    "report: runs/a/report.html",
+  ]
+  assert pathlib.Path("runs/a/report.html").stat().st_size > 1e6
+  claims = json.loads(pathlib.Path("runs/a/claims.json").read_text())
+  for line, claim in zip(lines, claims, strict=False):
+    assert line.strip().startswith(f"{claim['verdict']}: {claim['statement']}")
+  assert "no rows with group=everyone, model=mlp" in lines[2]
+
+
+def test_settings_size_and_folder_come_from_the_command_line(jaxfair, config):
+  ended = jaxfair(
+    "run", config(), "--set", "steps=4", "--set", "title=Our run", "--size",
+    "smoke", "--out", "here/deep",
+  )  # fmt: skip
+  assert ended.code == 0, ended.err
+  resolved = studies.parse(pathlib.Path("here/deep/config.toml"))
+  assert resolved["steps"] == 4
+  assert resolved["seeds"] == 3
+  assert resolved["size"] == "smoke"
+  page = pathlib.Path("here/deep/report.html").read_text()
+  assert "<h1>Our run</h1>" in page
+  assert "size: smoke" in page
+
+
+def test_a_size_has_a_folder_of_its_own_and_a_rerun_does_nothing(
+  jaxfair, config
+):
+  config()
+  jaxfair("run", "a.toml", "--size", "smoke")
+  rows = pathlib.Path("runs/a-smoke/results.csv")
+  before = rows.read_bytes()
+  ended = jaxfair("run", "a.toml", "--size", "smoke")
+  assert "1 of 1 cells are there from an earlier run" in ended.err
+  assert rows.read_bytes() == before
+
+
+def test_the_resolved_config_of_a_run_can_be_run_again(jaxfair, config):
+  jaxfair("run", config())
+  resolved = pathlib.Path("runs/a/config.toml").read_text()
+  config(resolved, "again.toml")
+  ended = jaxfair("run", "again.toml")
+  assert ended.code == 0, ended.err
+  a, again = (
+    pathlib.Path(f"runs/{name}/results.csv").read_bytes()
+    for name in ("a", "again")
+  )
+  assert a == again
+
+
+def test_your_own_file_is_one_table_of_a_config(jaxfair, config, tmp_path):
+  name = own(
+    config, tmp_path, table(pay=""),  # a missing number is filled in
+    ["label = 'hired'", "group = 'age'", "positive = 'yes'", "bins = [40]"],
+  )  # fmt: skip
+  ended = jaxfair("run", name)
+  assert ended.code == 0, ended.err
+  found = studies.Table.read(pathlib.Path("runs/a/results.csv"))
+  assert found.unique("data") == ["own"]
+  assert len(found.unique("group")) == 3  # two ranges of age, and everyone
+
+
+def test_the_report_is_drawn_again(jaxfair, config):
+  jaxfair("run", config())
+  page = pathlib.Path("runs/a/report.html")
+  page.unlink()
+  ended = jaxfair("report", "runs/a")
+  assert ended == (0, "report: runs/a/report.html\n", ended.err)
+  assert page.exists()
+
+
+def test_list_names_studies_and_their_configs(jaxfair, tmp_path):
+  folder = tmp_path / "configs" / "paper"
+  folder.mkdir(parents=True)
+  (folder / "fig1.toml").write_text("study = 'quickstart'")
+  (folder / "broken.toml").write_text("study = ")
+  (folder / "other.toml").write_text("study = 'never'")
+  ended = jaxfair("list")
+  assert ended.code == 0
+  assert "quickstart: How does a plain model" in ended.out
+  assert "  jaxfair run configs/paper/fig1.toml" in ended.out
+  broken, other = ended.err.strip().splitlines()
+  assert "left out: configs/paper/broken.toml: not valid TOML" in broken
+  assert "configs/paper/other.toml: study='never' is unknown" in other
+
+
+# Every refusal: a one-line error with the remedy, code 2, nothing left behind.
+
+
+@pytest.mark.parametrize(
+  ("change", "told"),
+  [
+    ("seed=3\nsede=4", "a.toml: sede: unknown key; use one of"),
+    ("steps='many'", "a.toml: steps='many' must be a whole number"),
+    ("steps=0", "a.toml: steps=0 must be at least 1"),
+    ("seed=-3", "a.toml: seed=-3 must be a whole number from 0 to"),
+    ("models=['mpl']", "did you mean mlp?"),
+    ("test_fraction=2", "a.toml: test_fraction=2.0 must be in [0.05, 0.95]"),
+    ("batch_size=99999", "batch_size=99999 must be at least 1 and at most"),
+    ("data.nmae='adult'", "a.toml: data.nmae: unknown key; "),
+    ("data.name='adlut'", "did you mean adult?"),
+    ("data.name='adult'", "get it with `jaxfair data fetch adult`"),
+    ("data.group='hair'", "group='hair' is not known; use one of"),
+    ("data.drop=['x']", "is about a file of your own; set csv, or leave"),
+  ],
+)
+def test_a_wrong_config_is_refused(refused, config, change, told):
+  lines = [line for line in DIGITS.splitlines() if "[sizes" not in line][:-1]
+  keys = {line.split("=")[0].strip() for line in change.splitlines()}
+  kept = [line for line in lines if line.split("=")[0].strip() not in keys]
+  assert told in refused("run", config("\n".join([*kept, change])))
+
+
+@pytest.mark.parametrize(
+  ("arguments", "told"),
+  [
+    (("none.toml",), "none.toml: no such config file; use one of a.toml"),
+    (("a.toml", "--size", "huge"), "a.toml: size='huge' is not known"),
+    (("a.toml", "--set", "steps"), "--set 'steps': write it as key=value"),
+    (("a.toml", "--set", "size=smoke"), "choose a size with --size"),
+    (("a.toml", "--out", "a.toml"), "is not a run directory; choose another"),
+    (("a.toml", "--out", "a.toml/b"), "cannot be written"),
+    (("a.toml", "--out", "."), "is not a run directory; choose another --out"),
+  ],
+)
+def test_a_wrong_command_is_refused(refused, config, arguments, told):
+  config()
+  assert told in refused("run", *arguments)
+
+
+def test_a_missing_study_is_asked_for(refused, config):
+  assert "study is missing; use one of quickstart" in refused(
+    "run", config("seeds = 3")
+  )
+
+
+def test_a_run_of_another_config_is_not_overwritten(jaxfair, refused, config):
+  jaxfair("run", config(), "--out", "r")
+  line = refused("run", "a.toml", "--set", "steps=3", "--out", "r")
+  assert "r holds a run of another config; choose another --out" in line
+
+
+COLUMNS = ["label = 'hired'", "group = 'sex'"]
+
+
+@pytest.mark.parametrize(
+  ("text", "data_table", "told"),
+  [
+    # A missing file, column or header.
+    (table(), ["label = 'hird'", "group = 'sex'"], "did you mean hired?"),
+    (table(), ["label = 'hired'", "group = 'sx'"], "did you mean sex?"),
+    ("", COLUMNS, "own.csv: the text is empty; a header line is needed"),
+    # Labels out of range.
+    (table(), [*COLUMNS, "positive = 'maybe'"], "is not a value of label"),
+    (
+      table(),
+      ["label = 'pay'", "group = 'sex'", "threshold = 1000"],
+      "label 'pay' has one class only",
+    ),
+    (table(hired=""), COLUMNS, "label 'hired' is missing in 1 rows"),
+    # Features that are no numbers.
+    (table(pay="inf"), COLUMNS, "infinite features; leave such cells empty"),
+    # An empty group.
+    (
+      table(),
+      ["label = 'hired'", "group = 'age'", "bins = [40, 99]"],
+      "empty; move the edges",
+    ),
+    (table(), ["label = 'hired'", "group = 'pay'"], "pass bins="),
+    (table(), ["label = 'hired'"], "needs label and group"),
+  ],
+)
+def test_a_wrong_file_is_refused(
+  refused, config, tmp_path, text, data_table, told
+):
+  name = own(config, tmp_path, text, data_table)
+  assert told in refused("run", name)
+
+
+def test_a_missing_file_is_refused(refused, config, tmp_path):
+  name = own(config, tmp_path, table(), COLUMNS)
+  (tmp_path / "own.csv").unlink()
+  line = refused("run", name)
+  assert "own.csv cannot be read" in line
+  assert "check the path" in line
+
+
+def nan_features(config, cell, context):
+  digits = data.load("digits").examples
+  digits.x[5, 0, 0, 0] = np.nan
+  fit(models.logistic(10), models.cross_entropy, digits, key=context.key)
+
+
+def labels_out_of_range(config, cell, context):
+  digits = data.load("digits").examples
+  fit(models.logistic(9), models.cross_entropy, digits, key=context.key)
+
+
+def more_parts_than_examples(config, cell, context):
+  data.partition(data.load("digits").examples, 5000, key=context.key)
+
+
+@pytest.mark.parametrize(
+  ("mistake", "told"),
+  [
+    (nan_features, "1 rows with NaN or infinite values (the first is row 5)"),
+    (labels_out_of_range, "ids from 0 to 9, outside 0..8"),
+    (more_parts_than_examples, "more than the 1797 examples; use at most 179"),
+  ],
+)
+def test_what_only_shows_while_it_runs_is_refused_as_cleanly(
+  refused, config, monkeypatch, mistake, told
+):
+  study = dataclasses.replace(Toy().study, run=mistake)
+  monkeypatch.setattr(studies, "find", lambda name, where="": study)
+  assert told in refused("run", config("study = 'toy'\nseed = 'os'"))
+
+
+def test_what_is_no_run_cannot_be_reported(refused, tmp_path):
+  assert "is not a run directory" in refused("report", tmp_path)
+
+
+def test_notes_are_said_above_the_bar(jaxfair, config, monkeypatch):
+  def fetch(name):
+    raise data.DataError("no network")
+
+  monkeypatch.setattr(data, "fetch", fetch)
+  text = DIGITS.replace('"coloured_digits"', '"adult"\ndata.stand_in = true')
+  ended = jaxfair("run", config(text))
+  assert ended.code == 0
+  told = " ".join(ended.err.split())
+  assert "adult could not be had" in told
+  assert jax.device_count() == 1

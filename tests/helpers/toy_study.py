@@ -1,0 +1,66 @@
+"""A study that takes no time, so that running studies is what is tested."""
+
+import dataclasses
+
+import jax
+
+from jaxfair import checks
+from jaxfair.studies import Claim, Figure, Study, Summary, Table, claims
+
+
+@dataclasses.dataclass(frozen=True)
+class ToyConfig:
+  """Means of normal draws: one cell per mean."""
+
+  means: tuple[float, ...] = (0.0, 1.0, 2.0)
+  seeds: int = 4
+  spread: float = 0.5
+
+  def __post_init__(self) -> None:
+    checks.integer("seeds", self.seeds, low=1)
+    checks.positive("spread", self.spread)
+
+
+class Toy:
+  """Counts the cells it computes, and fails where it is told to."""
+
+  def __init__(self) -> None:
+    self.computed: list[float] = []
+    self.contexts: list[object] = []
+    self.failures: dict[float, BaseException] = {}
+    self.study = Study(
+      name="toy",
+      summary="Draws numbers",
+      config=ToyConfig,
+      cells=lambda config: [{"mean": mean} for mean in config.means],
+      run=self.run,
+      claims=(
+        Claim(
+          "grows",
+          "A larger mean gives larger numbers",
+          claims.difference_above(
+            "value", first={"mean": 2.0}, second={"mean": 0.0}
+          ),
+          source="Tab. 1",
+        ),
+        Claim("odd", "Numbers exceed 100", claims.mean_above("value", 100)),
+        Claim("other", "There is another column", claims.mean_above("other")),
+      ),
+      figures=(
+        Figure("values", "Values", x="group", y="value", colour="mean"),
+      ),
+      summaries=(Summary("Values", by=("mean", "group"), values=("value",)),),
+      notes=lambda config: [f"spread {config.spread}"],
+    )
+
+  def run(self, config, cell, context):
+    self.contexts.append(context)
+    if cell["mean"] in self.failures:
+      raise self.failures.pop(cell["mean"])
+    self.computed.append(cell["mean"])
+    context.say("numbers are drawn")
+    context.say(f"around {cell['mean']}")
+    draws = jax.random.normal(context.key, (config.seeds, 2))
+    values = cell["mean"] + config.spread * draws
+    axes = {"seed": range(config.seeds), "group": ["a", "b"]}
+    return Table.from_arrays(cell, axes, {"value": values})

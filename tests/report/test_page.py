@@ -1,0 +1,234 @@
+"""The page: self-contained, escaped, complete, and alive in a browser."""
+
+import dataclasses
+import html.parser
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from jaxfair import report, studies
+from jaxfair.studies import Claim, Figure, Finding, RunError, Summary, Table
+
+EVIL = "<script>alert('x')</script> & <b>bold</b>"
+
+
+def run(toy, folder, **values):
+  made = studies.plan(toy.study, values)
+  studies.execute(made, folder, say=lambda message: None)
+  return report.write(folder, study=toy.study).read_text("utf-8")
+
+
+class Page(html.parser.HTMLParser):
+  """Tags, what they load, and the text outside of scripts and styles."""
+
+  def __init__(self, text):
+    super().__init__()
+    self.tags, self.loaded, self.text, self._inside = [], [], "", []
+    self.feed(text)
+
+  def handle_starttag(self, tag, attrs):
+    self.tags.append(tag)
+    if tag in ("script", "style"):
+      self._inside.append(tag)
+    for name, value in attrs:
+      if name in ("src", "href", "srcset", "action", "data"):
+        self.loaded.append(value)
+
+  def handle_endtag(self, tag):
+    if self._inside and tag == self._inside[-1]:
+      self._inside.pop()
+
+  def handle_data(self, text):
+    if not self._inside:
+      self.text += text
+
+
+@pytest.fixture
+def page(toy, tmp_path):
+  return Page(run(toy, tmp_path / "r", title="Our run"))
+
+
+def test_nothing_is_loaded_from_anywhere(toy, tmp_path):
+  text = run(toy, tmp_path / "r")
+  page = Page(text)
+  assert page.loaded == ["data:,"]  # no icon, so that browsers ask for none
+  style = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)[0]
+  assert "url(" not in style
+  assert "@import" not in style
+
+
+def test_the_page_says_what_was_run(page):
+  for words in (
+    "Our run", "Draws numbers", "study: toy", "fixed seed 0",
+    "not for release", "numbers are drawn", "spread 0.5", "computed in",
+    "Config", "means = [0.0, 1.0, 2.0]", "Versions", "jaxlib",
+  ):  # fmt: skip
+    assert words in page.text, words
+  assert "unfinished" not in page.text
+
+
+def test_means_are_shown_with_their_intervals(toy, tmp_path):
+  page = Page(run(toy, tmp_path / "r"))
+  table = Table.read(tmp_path / "r" / "results.csv")
+  values = table.where(mean=1.0, group="b")["value"]
+  assert f"{values.mean():.3f} [" in page.text
+  assert re.search(r"1b-?\d\.\d{3} \[-?\d\.\d{3}, -?\d\.\d{3}\]", page.text)
+
+
+def test_claims_are_shown_with_verdict_interval_and_reason(page):
+  assert re.search(
+    r"A larger mean gives larger numbers \(Tab\. 1\)[\d.]+ \[.*?✓ supported",
+    page.text,
+  )
+  assert "✗ not supported" in page.text
+  assert "the table has no column other" in page.text
+  assert "- not run" in page.text
+
+
+def test_figures_are_in_the_page_and_beside_it(toy, tmp_path):
+  text = run(toy, tmp_path / "r")
+  assert 'id="figure-values"' in text
+  assert (tmp_path / "r" / "figures" / "values.png").exists()
+
+
+def test_names_are_escaped_wherever_they_come_from(toy, tmp_path):
+  def evil(config, cell, context):
+    context.say(EVIL)
+    return Table({"seed": [0, 1], "group": [EVIL] * 2, "value": [1, 2]})
+
+  study = dataclasses.replace(
+    toy.study,
+    summary=EVIL,
+    run=evil,
+    claims=(
+      Claim(EVIL, EVIL, lambda t: Finding(EVIL, 1, 0, 2, True), source=EVIL),
+      Claim("why", EVIL, lambda t: Finding("s", why=EVIL)),
+    ),
+    figures=(
+      Figure("f", EVIL, "group", "value", colour="group", caption=EVIL),
+      Figure("g", EVIL, "seed", "value", "line", facet="group", x_title=EVIL),
+    ),
+    summaries=(Summary(EVIL, by=("group",), values=("value",)),),
+    notes=lambda config: [EVIL],
+  )
+  toy.study = study
+  text = run(toy, tmp_path / "r", title=EVIL)
+  page = Page(text)
+  assert "b" not in page.tags
+  assert page.tags.count("script") == text.count("<script")
+  assert "alert('x')</script>" not in text
+  assert page.text.count("<b>bold</b>") >= 8  # shown, as text
+
+
+def test_an_unfinished_run_is_shown_and_marked(toy, tmp_path):
+  toy.failures[2.0] = KeyboardInterrupt()
+  with pytest.raises(KeyboardInterrupt):
+    run(toy, tmp_path / "r")
+  page = Page(report.write(tmp_path / "r", study=toy.study).read_text())
+  assert "unfinished: only the cells computed so far" in page.text
+  assert "no rows with mean=2.0" in page.text  # why the claim was not run
+  assert not (tmp_path / "r" / "results.csv").exists()
+
+
+def test_a_run_with_a_key_from_the_system_does_not_claim_a_seed(toy, tmp_path):
+  page = Page(run(toy, tmp_path / "r", seed="os"))
+  assert "seed from the operating system" in page.text
+  assert "reproducible" not in page.text
+
+
+def test_columns_that_are_missing_or_odd_leave_gaps_not_errors(toy, tmp_path):
+  rows = Table(
+    {
+      "seed": [0, 1],
+      "mean": [0, 0],
+      "gone": [None, None],
+      "inf": [float("inf"), 1.0],
+    }
+  )
+  toy.study = dataclasses.replace(
+    toy.study,
+    run=lambda config, cell, context: rows,
+    figures=(
+      Figure("none", "No figure", x="none", y="value"),
+      Figure("gone", "Gone figure", x="seed", y="gone"),
+    ),
+    summaries=(
+      Summary("Not there", by=("group",), values=("value",)),
+      Summary("Partly", by=("mean",), values=("gone", "inf", "none")),
+    ),
+  )
+  page = Page(run(toy, tmp_path / "r"))
+  for absent in ("No figure", "Gone figure", "Not there"):
+    assert absent not in page.text
+  assert "meangoneinf0-infinite" in page.text.replace("\n", "")
+  assert "script" not in page.tags  # nothing to draw, so no plotting library
+
+
+def test_what_is_no_run_is_refused(tmp_path, toy):
+  with pytest.raises(RunError, match="is not a run directory"):
+    report.write(tmp_path)
+  with pytest.raises(RunError, match="is not a run directory"):
+    report.write(tmp_path / "none")
+  (tmp_path / "config.toml").write_text("study = 'toy'")
+  with pytest.raises(RunError, match="no finished cell yet; run it first"):
+    report.write(tmp_path, study=toy.study)
+  with pytest.raises(
+    studies.ConfigError, match=r"config\.toml: study='toy' is"
+  ):
+    report.write(tmp_path)
+  (tmp_path / "config.toml").write_text("study = ")
+  with pytest.raises(studies.ConfigError, match="not valid TOML"):
+    report.write(tmp_path)
+
+
+def test_times_are_told_as_people_tell_them():
+  assert report.page._duration(3.2) == "3 s"
+  assert report.page._duration(600) == "10 min"
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium binary is installed")
+def test_a_browser_draws_the_page_without_complaint(toy, tmp_path):
+  name = "<i>a</i> & b"
+  values = Table(
+    {"seed": [0, 1], "group": [name] * 2, "mean": [0, 0], "value": [1, 2]}
+  )
+  toy.study = dataclasses.replace(
+    toy.study, run=lambda config, cell, context: values
+  )
+  run(toy, tmp_path / "r", means=[0.0])
+  done = subprocess.run(
+    [
+      CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu",
+      "--disable-quic", "--no-first-run", "--disable-background-networking",
+      "--disable-component-update", "--disable-sync",
+      "--enable-logging=stderr", "--virtual-time-budget=8000",
+      f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom",
+      f"file://{tmp_path / 'r' / 'report.html'}",
+    ],
+    capture_output=True, text=True, timeout=120, check=True,
+  )  # fmt: skip
+  complaints = [x for x in done.stderr.splitlines() if "CONSOLE" in x]
+  assert complaints == []
+  dom = done.stdout
+  assert dom.count('class="main-svg"') >= 1
+  assert dom.count('class="point"') >= 1  # the bar
+  # The tick's label is the name itself, not italics.
+  shown = re.findall(r'class="xtick">.*?</g>', dom, re.DOTALL)
+  assert any("&lt;i&gt;a&lt;/i&gt; &amp; b" in tick for tick in shown)
+  # Four buttons, and none that uploads the data.
+  assert len(set(re.findall(r'data-title="([^"]*)"', dom))) == 4
+
+
+def test_a_page_can_be_written_again(toy, tmp_path):
+  first = run(toy, tmp_path / "r")
+  again = report.write(tmp_path / "r", study=toy.study).read_text()
+  assert first == again
+  claims = json.loads((tmp_path / "r" / "claims.json").read_text())
+  assert len(claims) == 3

@@ -1,0 +1,125 @@
+"""What a figure shows: means with Student's intervals, panel by panel."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxfair.report import series
+from jaxfair.studies import Figure, Table
+
+VALUES = {
+  ("m", "a"): [0.1, 0.2, 0.4],
+  ("m", "b"): [0.5, 0.5, 0.8],
+  ("l", "a"): [0.3, 0.1, 0.2],
+  ("l", "b"): [0.9, 0.7, 0.7],
+}
+
+
+def table(values=VALUES):
+  rows = [
+    (model, group, seed, value)
+    for (model, group), some in values.items()
+    for seed, value in enumerate(some)
+  ]
+  columns = zip(*rows, strict=True)
+  names = ("model", "group", "seed", "value")
+  return Table(dict(zip(names, columns, strict=True)))
+
+
+BARS = Figure("f", "F", x="group", y="value", colour="model")
+
+
+def test_bars_are_means_with_student_s_interval():
+  [panel] = series.panels(BARS, table())
+  assert [one.name for one in panel.series] == ["m", "l"]
+  for one in panel.series:
+    assert one.x == ["a", "b"]
+    for i, group in enumerate(one.x):
+      values = VALUES[one.name, group]
+      low, high = stats.t.interval(
+        0.95, 2, loc=np.mean(values), scale=stats.sem(values)
+      )
+      np.testing.assert_allclose(
+        [one.y[i], one.low[i], one.high[i]], [np.mean(values), low, high]
+      )
+
+
+def test_a_facet_is_a_panel_and_keeps_its_colours():
+  figure = Figure("f", "F", x="seed", y="value", colour="group", facet="model")
+  lacking = {k: v for k, v in VALUES.items() if k != ("m", "a")}
+  first, second = series.panels(figure, table(lacking))
+  assert (first.title, second.title) == ("m", "l")
+  assert [one.name for one in first.series] == ["b"]
+  colours = {one.name: one.colour for one in second.series}
+  assert first.series[0].colour == colours["b"]
+  assert colours["a"] != colours["b"]
+
+
+def test_lines_are_ordered_by_x_and_points_are_not_averaged():
+  rows = Table({"x": [3, 1, 2, 1], "y": [30, 10, 20, 14]})
+  line = Figure("f", "F", x="x", y="y", mark="line")
+  [panel] = series.panels(line, rows)
+  assert panel.series[0].x == [1, 2, 3]
+  np.testing.assert_array_equal(panel.series[0].y, [12, 20, 30])
+  assert np.isnan(panel.series[0].low[1])  # one repetition has no interval
+  points = Figure("f", "F", x="x", y="y", mark="point")
+  [panel] = series.panels(points, rows)
+  assert panel.series[0].x == [3, 1, 2, 1]
+  assert panel.series[0].y.tolist() == [30, 10, 20, 14]
+
+
+def test_only_wanted_and_known_rows_are_shown():
+  figure = Figure("f", "F", x="group", y="value", where={"model": "m"})
+  values = VALUES | {("m", "a"): [math.nan, 0.2, math.inf]}
+  [panel] = series.panels(figure, table(values))
+  assert panel.series[0].y[0] == 0.2
+  assert len(panel.series) == 1
+
+
+@pytest.mark.parametrize(
+  "figure",
+  [
+    Figure("f", "F", x="none", y="value"),
+    Figure("f", "F", x="group", y="none"),
+    Figure("f", "F", x="group", y="value", colour="none"),
+    Figure("f", "F", x="group", y="value", facet="none"),
+    Figure("f", "F", x="group", y="value", where={"none": 1}),
+    Figure("f", "F", x="group", y="value", where={"model": "x"}),
+    Figure("f", "F", x="group", y="model"),  # text has no height
+  ],
+)
+def test_what_the_table_lacks_is_not_drawn(figure):
+  assert series.panels(figure, table()) == []
+
+
+def test_points_without_a_place_are_left_out():
+  rows = Table({"x": [1, math.nan, 3], "y": [1, 2, math.nan]})
+  [panel] = series.panels(Figure("f", "F", x="x", y="y", mark="point"), rows)
+  assert panel.series[0].x == [1]
+
+
+def test_a_missing_colour_is_a_series_of_its_own():
+  rows = Table({"epsilon": [1, math.nan], "g": ["a", "a"], "v": [1, 2]})
+  [panel] = series.panels(
+    Figure("f", "F", x="g", y="v", colour="epsilon"), rows
+  )
+  assert [(s.name, s.y.tolist()) for s in panel.series] == [
+    ("1", [1]),
+    ("none", [2]),
+  ]
+
+
+def test_more_series_than_colours_start_over():
+  rows = Table({"c": range(10), "x": ["a"] * 10, "v": range(10)})
+  [panel] = series.panels(Figure("f", "F", x="x", y="v", colour="c"), rows)
+  assert panel.series[8].colour == series.PALETTE[0]
+
+
+def test_axes_are_named_in_words():
+  assert series.axis_title(Figure("f", "F", "group", "a_b_c"), "y") == "a b c"
+  figure = Figure("f", "F", "x", "y", x_title="Privacy loss")
+  assert series.axis_title(figure, "x") == "Privacy loss"
+  assert series.label(2.0) == "2"
+  assert series.label(0.1) == "0.1"

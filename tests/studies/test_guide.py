@@ -1,0 +1,56 @@
+"""docs/studies.md: its study runs, is short, and its commands exist."""
+
+import pathlib
+import re
+import tomllib
+
+import pytest
+
+from jaxfair import studies
+from jaxfair.cli import app
+from jaxfair.studies import People
+from jaxfair.studies import config as configs
+
+GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "studies.md"
+TEXT = GUIDE.read_text(encoding="utf-8")
+[STUDY] = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+[CONFIG] = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
+
+
+def test_the_study_runs_and_is_reported(tmp_path, monkeypatch, capsys):
+  monkeypatch.chdir(tmp_path)
+  code = compile(STUDY, str(GUIDE), "exec")
+  made = {"__name__": "__main__"}
+  exec(code, made)
+  assert capsys.readouterr().out.strip().endswith("report.html")
+  table = studies.Table.read(tmp_path / "runs" / "decay" / "results.csv")
+  assert table.unique("weight_decay") == [0.0, 0.01, 0.1]
+  assert len(table) == 3 * 3 * (len(table.unique("group")))
+  page = (tmp_path / "runs" / "decay" / "report.html").read_text()
+  assert "Strong weight decay costs accuracy" in page
+  assert "not run" not in page
+
+
+def test_the_study_takes_less_than_80_lines():
+  assert len(STUDY.splitlines()) < 80
+
+
+def test_the_config_is_one_that_people_take():
+  values = tomllib.loads(CONFIG)
+  assert studies.find(values["study"])
+  configs.build(People, values["data"])
+
+
+@pytest.mark.parametrize(
+  "command", re.findall(r"^jaxfair (\w+)", TEXT, re.MULTILINE)
+)
+def test_the_commands_exist(command):
+  known = {c.name or c.callback.__name__ for c in app.app.registered_commands}
+  assert command in known
+
+
+def test_every_file_of_a_run_is_described(toy, tmp_path):
+  made = studies.plan(toy.study, {"seed": "os"})
+  studies.execute(made, tmp_path, say=lambda message: None)
+  for path in tmp_path.iterdir():
+    assert f"`{path.name}" in TEXT or path.name == ".lock"

@@ -1,0 +1,259 @@
+"""Every trainer goes through the same tests; a new one adds a row.
+
+A row names a pure function of people and a key. Where a trainer can be traced
+(jit, vmap, over devices) and what it refuses is said in the row, not in the
+tests.
+"""
+
+import hashlib
+import json
+import pathlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import optax
+import pytest
+
+from jaxfair import checks, models
+from jaxfair.training import (
+  DpSgdConfig,
+  FitConfig,
+  SolveConfig,
+  dp_sgd,
+  fit,
+  map_members,
+  solve,
+)
+from jaxfair.types import Examples
+
+KEY = jax.random.key(11)
+MODEL = models.logistic(3)
+PLAIN = FitConfig(learning_rate=0.2, steps=5, batch_size=8, optimizer=optax.sgd)
+POISSON = FitConfig(
+  learning_rate=0.2, steps=5, batch_size=8, optimizer=optax.sgd,
+  sampling="poisson",
+)  # fmt: skip
+
+
+class Trainer(NamedTuple):
+  """A row.
+
+  Attributes:
+    train: `(examples, key) -> Fit`.
+    traceable: can be inside jit and vmap.
+    random: another key gives other parameters.
+    private: leaves broken rows out, where others refuse them: whether
+      somebody's record is broken is nobody's business.
+  """
+
+  train: Callable
+  traceable: bool = True
+  random: bool = True
+  private: bool = False
+
+
+def plain(examples, key):
+  return fit(MODEL, models.cross_entropy, examples, PLAIN, key=key)
+
+
+def poisson(examples, key):
+  return fit(MODEL, models.cross_entropy, examples, POISSON, key=key)
+
+
+def optimum(examples, key):
+  config = SolveConfig(weight_decay=0.1)
+  return solve(MODEL, models.cross_entropy, examples, config, key=key)
+
+
+def noisy_steps(examples, key):
+  config = DpSgdConfig(learning_rate=0.2, steps=5, batch_size=8)
+  return dp_sgd(MODEL, models.cross_entropy, examples, config, key=key)
+
+
+TRAINERS = {
+  "fit": Trainer(plain),
+  "fit, Poisson batches": Trainer(poisson),
+  "solve": Trainer(optimum, traceable=False, random=False),
+  "dp_sgd": Trainer(noisy_steps, private=True),
+}
+TRACEABLE = [name for name, row in TRAINERS.items() if row.traceable]
+every_trainer = pytest.mark.parametrize("name", TRAINERS)
+traceable_trainer = pytest.mark.parametrize("name", TRACEABLE)
+
+
+def make(seed=0, n=40):
+  rng = np.random.default_rng(seed)
+  y = rng.integers(0, 3, n).astype(np.int32)
+  x = (rng.normal(size=(n, 4)) + y[:, None]).astype(np.float32)
+  return Examples(x, y, rng.integers(0, 2, n).astype(np.int32))
+
+
+def train(name, examples, key=KEY):
+  return TRAINERS[name].train(examples, key)
+
+
+def leaves(tree):
+  return [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+
+
+def same_bits(a, b):
+  return all(
+    np.array_equal(u, v) for u, v in zip(leaves(a), leaves(b), strict=True)
+  )
+
+
+def close(a, b):
+  for ours, theirs in zip(leaves(a), leaves(b), strict=True):
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+@every_trainer
+def test_is_pure(name):
+  people = make()
+  kept = [leaf.copy() for leaf in people]
+  first = train(name, people)
+  assert same_bits(first, train(name, people))
+  for leaf, before in zip(people, kept, strict=True):
+    np.testing.assert_array_equal(leaf, before)
+  another = train(name, people, jax.random.key(12))
+  changed = not same_bits(first.params, another.params)
+  assert changed == TRAINERS[name].random
+
+
+@every_trainer
+def test_gives_float32_parameters_of_the_model_s_shape(name):
+  params = train(name, make()).params
+  expected = jax.eval_shape(MODEL.init, KEY, make().x[0])
+  assert jax.tree.structure(params) == jax.tree.structure(expected)
+  for found, shape in zip(
+    leaves(params), jax.tree.leaves(expected), strict=True
+  ):
+    assert (found.shape, found.dtype) == (shape.shape, shape.dtype)
+    assert np.isfinite(found).all()
+
+
+@every_trainer
+def test_takes_jax_arrays_as_well(name):
+  people = make()
+  assert same_bits(
+    train(name, people), train(name, jax.tree.map(jax.numpy.asarray, people))
+  )
+
+
+@traceable_trainer
+def test_can_be_compiled(name):
+  people = make()
+  close(jax.jit(TRAINERS[name].train)(people, KEY), train(name, people))
+
+
+@traceable_trainer
+def test_can_be_mapped_over_people_and_keys(name):
+  keys = jax.random.split(KEY, 2)
+  parts = [make(seed) for seed in range(2)]
+  stacked = jax.tree.map(lambda *rows: np.stack(rows), *parts)
+  found = jax.vmap(TRAINERS[name].train)(stacked, keys)
+  alone = train(name, parts[1], keys[1])
+  close([leaf[1] for leaf in leaves(found)], leaves(alone))
+
+
+@every_trainer
+def test_an_empty_group_is_nothing_special(name):
+  people = make()
+  one_group = people._replace(group=np.ones_like(people.group))
+  assert same_bits(train(name, people), train(name, one_group))
+
+
+@every_trainer
+def test_one_class_can_be_trained_on(name):
+  people = make()
+  found = train(name, people._replace(y=np.ones_like(people.y)))
+  assert all(np.isfinite(leaf).all() for leaf in leaves(found.params))
+  if not TRAINERS[name].private:
+    logits = MODEL.apply(found.params, people.x)
+    assert np.mean(np.argmax(logits, -1) == 1) > 0.9
+
+
+def refused_or_left_out(name, people, told):
+  if not TRAINERS[name].private:
+    with pytest.raises(checks.ArgumentError, match=told):
+      train(name, people)
+  else:
+    params = train(name, people).params
+    assert all(np.isfinite(leaf).all() for leaf in leaves(params))
+
+
+@every_trainer
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_non_finite_features_are_refused_or_left_out(name, value):
+  people = make()
+  people.x[3, 1] = value
+  told = r"1 rows with NaN .* row 3.*drop or impute"
+  refused_or_left_out(name, people, told)
+
+
+@every_trainer
+@pytest.mark.parametrize("label", [-1, 3])
+def test_labels_without_an_output_are_refused_or_left_out(name, label):
+  people = make()
+  people.y[0] = label
+  refused_or_left_out(name, people, r"examples\.y has ids .*0\.\.2")
+
+
+@every_trainer
+def test_nobody_is_refused(name):
+  with pytest.raises(checks.ArgumentError, match="examples is empty"):
+    train(name, make(n=0))
+
+
+@every_trainer
+def test_people_of_unequal_length_are_refused(name):
+  people = make()
+  with pytest.raises(checks.ArgumentError, match="y has 39"):
+    train(name, people._replace(y=people.y[:-1]))
+
+
+@every_trainer
+@pytest.mark.parametrize("key", [None, 0, jax.random.key_data(KEY)])
+def test_what_is_no_key_is_refused(name, key):
+  with pytest.raises(checks.ArgumentError, match=r"pass key=jax\.random\.key"):
+    train(name, make(), key)
+
+
+def digests():
+  """Of every traceable trainer, over one device and over all: run elsewhere."""
+  parts = [make(seed) for seed in range(5)]
+  stacked = jax.tree.map(lambda *rows: np.stack(rows), *parts)
+  keys = jax.random.split(KEY, 5)
+  found = {}
+  for name in TRACEABLE:
+    found[name] = [
+      hashlib.sha256(
+        b"".join(
+          leaf.tobytes()
+          for leaf in leaves(
+            map_members(
+              lambda own, common, name=name: train(name, *own),
+              (stacked, keys), None, chunk=1, devices=jax.devices()[:count],
+            )
+          )
+        )
+      ).hexdigest()
+      for count in (1, jax.device_count())
+    ]  # fmt: skip
+  return json.dumps(found)
+
+
+ELSEWHERE = f"""
+import runpy
+print(runpy.run_path({str(pathlib.Path(__file__))!r})["digests"]())
+"""
+
+
+@pytest.mark.slow
+def test_the_number_of_devices_changes_no_bit(on_devices):
+  found = on_devices(ELSEWHERE, 4)
+  assert set(found) == set(TRACEABLE)
+  for on_one, on_all in found.values():
+    assert on_one == on_all
