@@ -60,9 +60,8 @@ def main():
   work = 3 * 2 * BATCH * FEATURES * 2 * options.steps * options.members
   share = work / found["fit_many"].median / timing.matmul_peak()
   print(f"  share of the matrix-product peak: {100 * share:.1f}%")
-  print(
-    f"  compilations of fit_many after the first call: {_compilations(together)}"
-  )
+  again = _compilations(together)
+  print(f"  compilations of fit_many after the first call: {again}")
 
 
 @functools.partial(jax.jit, static_argnames=("model", "optimizer"))

@@ -98,6 +98,14 @@ def _jax_privacy(model, examples):
   }
 
 
+OPACUS = {
+  "plain": "torch, plain",
+  "hooks": "Opacus, hooks",
+  "ew": "Opacus, ExpandedWeights",
+  "ghost": "Opacus, ghost",
+}
+
+
 def jobs_in_torch(kind, examples):
   """Opacus in its three modes, and plain torch, on the same architecture."""
   import torch
@@ -108,7 +116,7 @@ def jobs_in_torch(kind, examples):
   x = x.permute(0, 3, 1, 2).contiguous() if kind == "cnn" else x
   y = torch.from_numpy(np.array(examples.y)).long()
   jobs = {}
-  for mode in ("plain", "hooks", "ew", "ghost"):
+  for mode in OPACUS:
     network = _torch_network(kind)
     loss = torch.nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(network.parameters(), lr=RATE)
@@ -130,9 +138,7 @@ def jobs_in_torch(kind, examples):
       loss(network(x), y).backward()
       optimizer.step()
 
-    name = {"plain": "torch, plain", "hooks": "Opacus, hooks",
-            "ew": "Opacus, ExpandedWeights", "ghost": "Opacus, ghost"}[mode]  # fmt: skip
-    jobs[name] = job
+    jobs[OPACUS[mode]] = job
   return jobs
 
 
