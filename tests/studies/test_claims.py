@@ -114,3 +114,33 @@ def test_a_check_that_cannot_run_says_why(check, rows, why):
 def test_a_seed_without_a_value_drops_out():
   finding = claims.mean_above("value")(table(value=[math.nan, 1, 2, 3]))
   assert finding.value == 2.0
+
+
+def spread_table():
+  """Two groups ten seeds, b pays 1 more than a; everyone pays a lot."""
+  rng = np.random.default_rng(0)
+  base = rng.normal(size=10)
+  cost = np.concatenate([base, base + 1 + 0.01 * rng.normal(size=10), base + 9])
+  return Table(
+    {
+      "group": ["a"] * 10 + ["b"] * 10 + ["everyone"] * 10,
+      "seed": [*range(10)] * 3,
+      "cost": cost.tolist(),
+    }
+  )
+
+
+def test_a_spread_is_paired_and_leaves_the_whole_out():
+  check = claims.spread_above("cost", between="group", without="everyone")
+  found = check(spread_table())
+  assert found.statistic == "cost: b minus a, paired"
+  assert found.value == pytest.approx(1.0, abs=0.02)
+  assert found.verdict == "supported"
+  # Pairs share their seed's noise, so the interval is far below it.
+  assert found.high - found.low < 0.1
+
+
+def test_a_spread_needs_two():
+  check = claims.spread_above("cost", between="group", without="everyone")
+  one = spread_table().where(group="a")
+  assert check(one).why == "fewer than two groups"

@@ -1,0 +1,121 @@
+"""The study of private training beside plain, small, on digits."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from jaxfair import accounting, checks, data, report, studies
+from jaxfair.studies import train
+
+CONFIG = (
+  pathlib.Path(__file__).parents[2] / "configs" / "train" / "dp_sgd_adult.toml"
+)
+TINY = [
+  "data.name=coloured_digits", "data.group=colour", "model=logistic",
+  "epsilons=[1.0, 8.0]", "delta=1e-5", "release_epsilon=4.0", "seeds=3",
+  "plain.steps=40", "plain.learning_rate=0.03",
+  "private.steps=40", "private.batch_size=64",
+]  # fmt: skip
+
+
+def plan(*sets, size="smoke"):
+  values = studies.read(CONFIG, size=size, sets=sets)
+  return studies.plan(studies.find(values["study"]), values)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+  folder = tmp_path_factory.mktemp("train") / "run"
+  table = studies.execute(plan(*TINY), folder)
+  return folder, table, report.write(folder).read_text()
+
+
+def test_there_is_a_row_for_every_training_seed_and_group(done):
+  _, table, _ = done
+  names = [train.PLAIN, "epsilon 1", "epsilon 8"]
+  assert table.unique("training") == [*names, train.RELEASED]
+  groups = data.load("coloured_digits").num_groups + 1
+  for name in names:
+    assert len(table.where(training=name)) == 3 * groups
+  assert len(table.where(training=train.RELEASED)) == groups
+  assert np.isfinite(table["accuracy"]).all()
+
+
+def test_costs_are_differences_on_the_same_split(done):
+  _, table, _ = done
+  for seed in (0, 2):
+    for group in table.unique("group"):
+      own = {"seed": seed, "group": group}
+      plain = table.where(training=train.PLAIN, **own)["accuracy"][0]
+      noisy = table.where(training="epsilon 1", **own)
+      assert noisy["accuracy_cost"][0] == pytest.approx(
+        plain - noisy["accuracy"][0]
+      )
+  for unpaired in (train.PLAIN, train.RELEASED):
+    assert np.isnan(table.where(training=unpaired)["loss_cost"]).all()
+
+
+def test_less_privacy_costs_less(done):
+  _, table, _ = done
+  everyone = table.where(group="everyone")
+  cost = [
+    everyone.where(training=f"epsilon {e}")["loss_cost"].mean() for e in (1, 8)
+  ]
+  assert cost[0] > cost[1] > 0
+
+
+def test_the_released_model_has_a_ledger_and_a_card(done):
+  folder, _, _ = done
+  card = json.loads((folder / "release" / "guarantee.json").read_text())
+  assert "delta 1e-05 for one person added or removed" in card["guarantee"]
+  assert not card["for_release"]  # made with a fixed seed
+  ledgers = list((folder / "release").rglob("ledger.jsonl"))
+  assert len(ledgers) == 1
+  spent = accounting.Ledger.read(ledgers[0]).guarantee(1e-5)
+  assert 3.9 < spent.epsilon <= 4.0
+  with np.load(folder / "release" / "model.npz") as saved:
+    weights = [name for name in saved.files if "scaler." not in name]
+    assert len(weights) == len(saved.files) - 4 == 2
+    assert all(np.isfinite(saved[name]).all() for name in weights)
+
+
+def test_the_page_says_for_whom_the_figures_are(done):
+  _, _, page = done
+  assert "for one person added to or removed" in page
+  assert "not for release" in page
+
+
+def test_the_scaler_s_people_are_not_the_trained_ones():
+  fractions = plan(*TINY).settings.fractions
+  assert fractions == pytest.approx((0.05, 0.7, 0.25))
+
+
+@pytest.mark.parametrize("size", ["smoke", "small", "paper"])
+def test_the_sizes_are_configs(size):
+  assert plan(size=size).size == size
+
+
+@pytest.mark.parametrize(
+  ("change", "told"),
+  [
+    ("epsilons=[0.0]", "epsilons"),
+    ("delta=1.0", "delta=1.0"),
+    ("release_epsilon=-2.0", "release_epsilon=-2.0"),
+    ("public_fraction=0.9", "leave people to train on"),
+    ("test_fraction=0.0", "test_fraction=0.0"),
+    ("private.optimizer=lamb", "optimizer"),
+    ("private.step=3", "unknown key"),
+  ],
+)
+def test_impossible_settings_are_refused(change, told):
+  with pytest.raises(studies.ConfigError, match=told):
+    plan(change)
+
+
+def test_a_budget_that_cannot_be_met_is_refused_before_any_work(tmp_path):
+  made = plan(*TINY, "epsilons=[1e-6]", "private.batch_size=1000")
+  with pytest.raises(checks.JaxfairError, match="reaches epsilon=1e-06"):
+    studies.execute(made, tmp_path / "r")
+  assert list(tmp_path.iterdir()) == []
