@@ -6,10 +6,10 @@ transformation (jit, vmap, grad) the values are not known: those checks pass.
 
 import difflib
 import math
+import sys
 from collections.abc import Iterable
 from typing import Any
 
-import jax
 import numpy as np
 
 
@@ -28,8 +28,13 @@ def require(condition: bool, message: str) -> None:
 
 
 def concrete(value: Any) -> bool:
-  """Whether the value is known now (not a tracer)."""
-  return not any(
+  """Whether the value is known now (not a tracer).
+
+  Privacy arithmetic works without JAX, which takes most of a second to import:
+  where nobody has imported it there are no tracers.
+  """
+  jax = sys.modules.get("jax")
+  return jax is None or not any(
     isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value)
   )
 
@@ -148,6 +153,8 @@ def ids(name: str, array: Any, count: int) -> None:
 
 def key(name: str, value: Any) -> None:
   """Requires a typed JAX random key."""
+  import jax
+
   dtype = getattr(value, "dtype", None)
   if dtype is None or not jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
     raise ArgumentError(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 Array: TypeAlias = jax.Array | np.ndarray
@@ -30,8 +31,14 @@ class Examples(NamedTuple):
     return int(self.x.shape[0])
 
   def take(self, rows: Any) -> "Examples":
-    """The people at these rows (indices or a boolean mask)."""
-    return Examples(self.x[rows], self.y[rows], self.group[rows])
+    """The people at these rows (indices or a boolean mask).
+
+    NumPy rows of NumPy people are NumPy; rows of JAX, traced or not, give JAX.
+    """
+    own = self
+    if isinstance(rows, jax.Array):
+      own = jax.tree.map(jnp.asarray, self)
+    return Examples(own.x[rows], own.y[rows], own.group[rows])
 
 
 class Model(NamedTuple):

@@ -26,6 +26,16 @@ def test_import_loads_nothing_heavy():
   assert not heavy & set(loaded.split())
 
 
+def test_privacy_arithmetic_needs_no_jax():
+  """So `jaxfair account` answers at once."""
+  loaded = in_new_process(
+    "from jaxfair import accounting, cli\n"
+    "accounting.gaussian_sigma(epsilon=1.0, delta=1e-5)\n"
+    "import sys; print(*sys.modules)"
+  )
+  assert "jax" not in loaded.split()
+
+
 def test_every_package_can_be_reached_from_the_top():
   for name in jaxfair.__all__:
     assert getattr(jaxfair, name).__name__ == f"jaxfair.{name}"
