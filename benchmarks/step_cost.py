@@ -4,7 +4,8 @@
     python benchmarks/step_cost.py [--batch 256] [--rounds 11] [--no-peers]
 
 Same model, same batch, one process, one run; the unit is the plain jitted step
-of the same framework's model. Torch runs with one thread.
+of the same model. Torch runs with one thread. Memory is what the compiler
+reserves for a step beyond its arguments and results.
 """
 
 import argparse
@@ -24,64 +25,59 @@ from jaxfair.types import Examples
 CLIP, SIGMA, RATE = 1.0, 1.0, 0.1
 
 
-def jobs_in_jax(model, examples, peers):
-  """name -> job: one jitted step each."""
-  size = examples.size
-  params = model.init(jax.random.key(0), examples.x[0])
-  key = jax.random.key(1)
+MEMORY_BATCHES = (256, 1024, 4096)
 
-  def plain(p, _):
-    def mean_loss(q):
-      losses = models.cross_entropy(model.apply(q, examples.x), examples.y)
+
+def steps_in_jax(model, size):
+  """name -> step `(params, examples, key) -> params`, to be jitted."""
+
+  def plain(params, examples, key):
+    del key
+
+    def mean_loss(p):
+      losses = models.cross_entropy(model.apply(p, examples.x), examples.y)
       return jnp.mean(losses)
 
-    return _descend(p, jax.grad(mean_loss)(p))
+    return _descend(params, jax.grad(mean_loss)(params))
 
-  def ours(p, key, method="ghost", noisy=True):
+  def ours(params, examples, key, method="ghost", noisy=True):
     gradient = clipped_grad(
       model, models.cross_entropy, l2_clip=CLIP, method=method
     )
-    total = gradient(p, examples).total
+    total = gradient(params, examples).total
     if noisy:
       total = noise.gaussian(total, sigma=SIGMA * gradient.sensitivity, key=key)
-    return _descend(p, tree.scale(1 / size, total))
+    return _descend(params, tree.scale(1 / size, total))
 
-  def optax_contrib(p, key):
-    grads = jax.vmap(
-      jax.grad(functools.partial(_one_loss, model)), (None, 0, 0)
-    )(p, examples.x, examples.y)
-    transform = optax.contrib.differentially_private_aggregate(
-      CLIP, SIGMA, key=key
-    )
-    mean, _ = transform.update(grads, transform.init(p))
-    return _descend(p, mean)
-
-  steps = {
+  return {
     "plain": plain,
     "jaxfair, no noise": functools.partial(ours, noisy=False),
     "jaxfair": ours,
     "jaxfair, method=vmap": functools.partial(ours, method="vmap"),
   }
-  if peers:
-    steps["optax.contrib"] = optax_contrib
-    steps |= _jax_privacy(model, examples)
-  jobs = {}
-  for name, step in steps.items():
-    compiled = jax.jit(step)
-    jobs[name] = lambda f=compiled: jax.block_until_ready(f(params, key))
-  return jobs
 
 
-def _jax_privacy(model, examples):
+def steps_of_peers(model, size):
+  """The same for optax.contrib and jax_privacy."""
   import jax_privacy
 
-  def step(p, key, microbatch):
+  def optax_contrib(params, examples, key):
+    grads = jax.vmap(
+      jax.grad(functools.partial(_one_loss, model)), (None, 0, 0)
+    )(params, examples.x, examples.y)
+    transform = optax.contrib.differentially_private_aggregate(
+      CLIP, SIGMA, key=key
+    )
+    mean, _ = transform.update(grads, transform.init(params))
+    return _descend(params, mean)
+
+  def jax_privacy_step(params, examples, key, microbatch):
     gradient = jax_privacy.clipped_grad(
-      lambda q, x, y: jnp.mean(models.cross_entropy(model.apply(q, x), y)),
-      l2_clip_norm=CLIP, normalize_by=examples.size, batch_argnums=(1, 2),
+      lambda p, x, y: jnp.mean(models.cross_entropy(model.apply(p, x), y)),
+      l2_clip_norm=CLIP, normalize_by=size, batch_argnums=(1, 2),
       microbatch_size=microbatch,
     )  # fmt: skip
-    mean = gradient(p, examples.x, examples.y)
+    mean = gradient(params, examples.x, examples.y)
     leaves, structure = jax.tree.flatten(mean)
     keys = jax.random.split(key, len(leaves))
     scale = SIGMA * gradient.sensitivity()
@@ -89,13 +85,47 @@ def _jax_privacy(model, examples):
       leaf + scale * jax.random.normal(k, leaf.shape)
       for leaf, k in zip(leaves, keys, strict=True)
     ]
-    return _descend(p, jax.tree.unflatten(structure, noisy))
+    return _descend(params, jax.tree.unflatten(structure, noisy))
 
-  sizes = {None: "jax_privacy, default"}
-  sizes |= {m: f"jax_privacy, microbatch {m}" for m in (8, 32)}
-  return {
-    name: functools.partial(step, microbatch=m) for m, name in sizes.items()
-  }
+  steps = {"optax.contrib": optax_contrib}
+  for microbatch in (None, 8, 32):
+    told = "default" if microbatch is None else f"microbatch {microbatch}"
+    steps[f"jax_privacy, {told}"] = functools.partial(
+      jax_privacy_step, microbatch=microbatch
+    )
+  return steps
+
+
+def jobs_in_jax(model, examples, peers):
+  """name -> job: one jitted step each."""
+  params = model.init(jax.random.key(0), examples.x[0])
+  key = jax.random.key(1)
+  steps = steps_in_jax(model, examples.size)
+  if peers:
+    steps |= steps_of_peers(model, examples.size)
+  jobs = {}
+  for name, step in steps.items():
+    # The people are arguments: of constants the compiler might fold norms.
+    compiled = jax.jit(step)
+    jobs[name] = lambda f=compiled: jax.block_until_ready(
+      f(params, examples, key)
+    )
+  return jobs
+
+
+def print_memory(kind, model, shape, classes):
+  """Prints what a step needs in memory, by batch size."""
+  print(f"\n{kind}: memory of a step in MB, batch {MEMORY_BATCHES}")
+  found = {}
+  for size in MEMORY_BATCHES:
+    examples = _batch(shape, classes, size)
+    params = model.init(jax.random.key(0), examples.x[0])
+    for name, step in steps_in_jax(model, size).items():
+      lowered = jax.jit(step).lower(params, examples, jax.random.key(1))
+      used = lowered.compile().memory_analysis().temp_size_in_bytes
+      found.setdefault(name, []).append(f"{used / 1e6:9.2f}")
+  for name, used in found.items():
+    print(f"  {name:<22}{''.join(used)}")
 
 
 OPACUS = {
@@ -190,6 +220,7 @@ def main():
     timing.report(
       found, "plain", f"{kind}, batch {options.batch}: CPU time a step"
     )
+    print_memory(kind, model, shape, classes)
 
 
 if __name__ == "__main__":
