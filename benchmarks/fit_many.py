@@ -29,6 +29,7 @@ def main():
   parser.add_argument("--steps", type=int, default=1000)
   parser.add_argument("--rounds", type=int, default=3)
   options = parser.parse_args()
+  timing.use_all_cores()
   model, examples = models.logistic(2), _people()
   config = FitConfig(steps=options.steps, batch_size=BATCH)
   keys = jax.random.split(jax.random.key(0), options.members)

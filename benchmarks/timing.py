@@ -1,9 +1,10 @@
-"""CPU time of rival ways to do one job, measured side by side.
+"""Time of rival ways to do one job, measured side by side.
 
 Variants run in turn, round after round, so that whatever else the machine does
 hits all of them alike; medians over rounds are compared, as ratios.
 """
 
+import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -13,11 +14,18 @@ import numpy as np
 
 
 class Timing(NamedTuple):
-  """CPU seconds of one call: median and quartiles over rounds."""
+  """Seconds of one call: median and quartiles over rounds."""
 
   median: float
   low: float
   high: float
+
+
+def use_all_cores() -> None:
+  """One JAX device per core, as `jaxfair` has it; before the first array."""
+  import jax
+
+  jax.config.update("jax_num_cpu_devices", os.cpu_count())
 
 
 def compare(
@@ -25,6 +33,7 @@ def compare(
   *,
   rounds: int = 11,
   calls: int = 1,
+  clock: Callable[[], float] = time.process_time,
 ) -> dict[str, Timing]:
   """Times every job in interleaved rounds, after one call to warm up.
 
@@ -32,16 +41,17 @@ def compare(
     jobs: name -> a function that does the work and waits for its end.
     rounds: how many.
     calls: how often a job is called per round.
+    clock: CPU time by default; `time.perf_counter` for throughput.
   """
   for job in jobs.values():
     job()
   seconds: dict[str, list[float]] = {name: [] for name in jobs}
   for _ in range(rounds):
     for name, job in jobs.items():
-      start = time.process_time()
+      start = clock()
       for _ in range(calls):
         job()
-      seconds[name].append((time.process_time() - start) / calls)
+      seconds[name].append((clock() - start) / calls)
   return {name: _summary(values) for name, values in seconds.items()}
 
 

@@ -1,5 +1,6 @@
 """The command tree, and how a command ends."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -28,6 +29,7 @@ app.add_typer(account.app, name="account")
 
 def main() -> None:
   """Runs a command; a person's mistake is one line and exit code 2."""
+  _use_all_cores()
   try:
     app()
   except JaxfairError as error:
@@ -39,6 +41,23 @@ def main() -> None:
         "jaxfair: stopped; the same command continues where it was", err=True
       )
     raise
+
+
+def _use_all_cores() -> None:
+  """Makes every core a device, over which the members of a study are spread.
+
+  One device leaves most cores idle: its programs are many small operations.
+  Results are the same bits on any number. Whoever set a number keeps it.
+  """
+  flags = os.environ.get("XLA_FLAGS", "")
+  if "jax" in sys.modules or "host_platform_device_count" in flags:
+    return
+  cores = (
+    len(os.sched_getaffinity(0))
+    if sys.platform == "linux"
+    else (os.cpu_count() or 1)
+  )
+  os.environ.setdefault("JAX_NUM_CPU_DEVICES", str(cores))
 
 
 def _version(wanted: bool) -> None:

@@ -10,7 +10,7 @@ product is built only where it is no larger than they are.
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -20,9 +20,15 @@ from jaxfair.privacy.taps import Site
 
 
 class Whole(NamedTuple):
-  """[n, *leaf] gradients, built."""
+  """Gradients that were built.
+
+  Attributes:
+    gradients: [n, ...] all their entries, in any layout.
+    rebuild: from one of that layout to the leaf's; None if it is the leaf's.
+  """
 
   gradients: jax.Array
+  rebuild: Callable[[jax.Array], jax.Array] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,9 +88,9 @@ def gather(parts: list[Part], leaf: Any) -> list[Part]:
   (a shared matrix) stay factored if each is a plain matrix product; otherwise
   all parts are built and added.
   """
-  if len(parts) < 2 and not any(_build_is_smaller(p) for p in parts):
-    return parts
-  if len(parts) > 1 and all(_is_plain_product(p) for p in parts):
+  if len(parts) < 2:
+    return [_matrices(p) if _build_is_smaller(p) else p for p in parts]
+  if all(_is_plain_product(p) for p in parts):
     return parts
   total = build(parts[0], leaf)
   for other in parts[1:]:
@@ -110,7 +116,8 @@ def weighted_sum(parts: list[Part], weights: jax.Array, leaf: Any) -> jax.Array:
   total = jnp.zeros(leaf.shape, leaf.dtype)
   for p in parts:
     if isinstance(p, Whole):
-      total += jnp.tensordot(weights, p.gradients, axes=1)
+      found = jnp.tensordot(weights, p.gradients, axes=1)
+      total += found if p.rebuild is None else p.rebuild(found)
       continue
     # Where the weight is 0 the signal may be anything, NaN too.
     weight = weights[:, None, None]
@@ -133,7 +140,7 @@ def zero_where(bad: jax.Array, p: Part) -> Part:
     return jnp.where(mask, jnp.zeros((), array.dtype), array)
 
   if isinstance(p, Whole):
-    return Whole(clean(p.gradients))
+    return p._replace(gradients=clean(p.gradients))
   left = p.left if p.left.ndim == 2 else clean(p.left)
   return dataclasses.replace(p, left=left, right=clean(p.right))
 
@@ -141,14 +148,26 @@ def zero_where(bad: jax.Array, p: Part) -> Part:
 def build(p: Part, leaf: Any) -> jax.Array:
   """[n, *leaf] gradients."""
   if isinstance(p, Whole):
-    return p.gradients
+    return (
+      p.gradients if p.rebuild is None else jax.vmap(p.rebuild)(p.gradients)
+    )
   if p.left.ndim == 2:
     empty = jnp.zeros(leaf.shape, leaf.dtype)
     return jax.vmap(lambda r, s: empty.at[r].add(s, mode="drop"))(
       p.left, p.right
     )
-  matrices = jnp.einsum("nth,ntw->nhw", p.left, p.right)
-  return matrices if p.rebuild is None else jax.vmap(p.rebuild)(matrices)
+  return build(_matrices(p), leaf)
+
+
+def _matrices(p: Product) -> Whole:
+  """[n, height, width] or its transpose: products run along the longer side."""
+  if p.left.shape[-1] <= p.right.shape[-1]:
+    return Whole(jnp.einsum("nth,ntw->nhw", p.left, p.right), p.rebuild)
+
+  def rebuild(matrix: jax.Array) -> jax.Array:
+    return matrix.T if p.rebuild is None else p.rebuild(matrix.T)
+
+  return Whole(jnp.einsum("nth,ntw->nwh", p.left, p.right), rebuild)
 
 
 def _squared_norm(p: Part) -> jax.Array:
@@ -187,7 +206,7 @@ def _left_gram(a: Product, b: Product) -> jax.Array:
   return jnp.swapaxes(look_up(a.left, b.left), 1, 2)
 
 
-def _build_is_smaller(p: Part) -> bool:
+def _build_is_smaller(p: Part) -> TypeGuard[Product]:
   """Whether L^T R is worth building: one matrix beats a Gram of positions.
 
   Building and keeping it saves the second contraction; it must not take more

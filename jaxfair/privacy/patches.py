@@ -31,27 +31,46 @@ def extract(
     [n, batch, *output_spatial, fan_in] with fan_in ordered as
     (*kernel, channels).
   """
-  pads = [(0, 0, 0)] * 2 + [(lo, hi, 0) for lo, hi in padding] + [(0, 0, 0)]
-  padded = jax.lax.pad(images, jnp.zeros((), images.dtype), pads)
-  spatial = padded.shape[2:-1]
+  *rows_pad, (low, high) = padding
   reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
   out = [
-    (size - span) // stride + 1
-    for size, span, stride in zip(spatial, reach, strides, strict=True)
+    (size + sum(pad) - span) // stride + 1
+    for size, pad, span, stride in zip(
+      images.shape[2:-1], padding, reach, strides, strict=True
+    )
   ]
+  # Neighbouring columns lie side by side in memory: as many as the window
+  # moves by are copied as one.
+  run = strides[-1] if dilation[-1] == 1 else 1
+  step = strides[-1] // run
+  width, channels = images.shape[-2:]
+  blocks = (step * (out[-1] - 1)) + -(-reach[-1] // run)
+  high = max(high, blocks * run - width - low)
+  pads = [*rows_pad, (low, high)]
+  padded = jax.lax.pad(
+    images, jnp.zeros((), images.dtype),
+    [(0, 0, 0)] * 2 + [(lo, hi, 0) for lo, hi in pads] + [(0, 0, 0)],
+  )  # fmt: skip
+  columns = padded[..., : blocks * run, :].reshape(
+    *padded.shape[:-2], blocks, run * channels
+  )
   views = []
-  for offset in itertools.product(*(range(k) for k in kernel)):
-    first = [o * d for o, d in zip(offset, dilation, strict=True)]
+  for *offset, at in itertools.product(
+    *(range(k) for k in kernel[:-1]), range(0, kernel[-1], run)
+  ):
+    first = [o * d for o, d in zip(offset, dilation[:-1], strict=True)]
+    first.append(at * dilation[-1] // run)
     last = [
-      f + (o - 1) * s + 1 for f, o, s in zip(first, out, strides, strict=True)
+      f + (o - 1) * s + 1
+      for f, o, s in zip(first, out, [*strides[:-1], step], strict=True)
     ]
+    taken = min(run, kernel[-1] - at) * channels
     views.append(
       jax.lax.slice(
-        padded,
+        columns,
         (0, 0, *first, 0),
-        (*padded.shape[:2], *last, padded.shape[-1]),
-        (1, 1, *strides, 1),
+        (*columns.shape[:2], *last, taken),
+        (1, 1, *strides[:-1], step, 1),
       )
     )
-  stacked = jnp.stack(views, axis=-2)
-  return stacked.reshape(*stacked.shape[:-2], -1)
+  return jnp.concatenate(views, axis=-1)

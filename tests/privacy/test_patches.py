@@ -11,7 +11,7 @@ from jaxfair.privacy import patches
 @pytest.mark.parametrize("kernel", [(3, 3), (1, 1), (2, 5)])
 @pytest.mark.parametrize("strides", [(1, 1), (2, 2), (1, 3)])
 @pytest.mark.parametrize("padding", ["SAME", "VALID", ((2, 1), (0, 3))])
-@pytest.mark.parametrize("dilation", [(1, 1), (2, 1)])
+@pytest.mark.parametrize("dilation", [(1, 1), (2, 1), (1, 2)])
 def test_convolution_is_a_product_of_patches(
   kernel, strides, padding, dilation
 ):
