@@ -53,7 +53,8 @@ def panels(figure: Figure, table: Table) -> list[Panel]:
   rows = _known(table.where(**figure.where), figure)
   if not len(rows):
     return []
-  names = rows.unique(figure.colour) if figure.colour else [""]
+  # In the order of the whole table, so that all figures of a page agree.
+  names = table.unique(figure.colour) if figure.colour else [""]
   facets = rows.unique(figure.facet) if figure.facet else [""]
   found = []
   for facet in facets:

@@ -99,3 +99,28 @@ def test_ctrl_c_leaves_a_run_that_continues(jaxfair, tmp_path):
 def test_the_module_is_the_command(tmp_path):
   process = start(pathlib.Path(tmp_path), "--version")
   assert process.communicate()[0] == f"jaxfair {package.__version__}\n"
+
+
+@pytest.mark.parametrize(
+  ("given", "told"),
+  [
+    ({}, str(len(os.sched_getaffinity(0)))),
+    ({"JAX_NUM_CPU_DEVICES": "3"}, "3"),
+    ({"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}, "None"),
+  ],
+)
+def test_every_core_is_a_device_unless_told_otherwise(given, told):
+  code = (
+    "import os; from jaxfair.cli import app; app._use_all_cores(); "
+    "print(os.environ.get('JAX_NUM_CPU_DEVICES'))"
+  )
+  known = {
+    name: value
+    for name, value in os.environ.items()
+    if name not in ("XLA_FLAGS", "JAX_NUM_CPU_DEVICES")
+  }
+  done = subprocess.run(
+    [sys.executable, "-c", code], env=known | given, capture_output=True,
+    text=True, check=True,
+  )  # fmt: skip
+  assert done.stdout.strip() == told

@@ -123,3 +123,15 @@ def test_axes_are_named_in_words():
   assert series.axis_title(figure, "x") == "Privacy loss"
   assert series.label(2.0) == "2"
   assert series.label(0.1) == "0.1"
+
+
+def test_figures_of_one_page_agree_on_colours():
+  rows = Table({"g": ["a"] * 3, "m": ["x", "y", "z"], "v": [1.0, 2.0, 3.0]})
+  rows = rows.plus(cost=np.array([np.nan, 2.0, 3.0]))
+  told = []
+  for value in ("v", "cost"):
+    figure = Figure("f", "F", x="g", y=value, colour="m")
+    [panel] = series.panels(figure, rows)
+    told.append({one.name: one.colour for one in panel.series})
+  assert list(told[1]) == ["y", "z"]
+  assert told[1].items() <= told[0].items()
