@@ -64,7 +64,9 @@ def panels(figure: Figure, table: Table) -> list[Panel]:
       some = part.where(**{figure.colour: name}) if figure.colour else part
       if len(some):
         series.append(_series(figure, some, name, order))
-    found.append(Panel(label(facet), series))
+    # A bare number does not say what it is the number of.
+    named = words(figure.facet or "") + " " if isinstance(facet, float) else ""
+    found.append(Panel(named + label(facet), series))
   return found
 
 

@@ -135,3 +135,14 @@ def test_figures_of_one_page_agree_on_colours():
     told.append({one.name: one.colour for one in panel.series})
   assert list(told[1]) == ["y", "z"]
   assert told[1].items() <= told[0].items()
+
+
+def test_a_panel_of_a_number_says_of_what():
+  rows = Table({"g": ["a", "a"], "noise_scale": [0.5, 2.0], "v": [1.0, 2.0]})
+  found = series.panels(
+    Figure("f", "F", x="g", y="v", facet="noise_scale"), rows
+  )
+  assert [panel.title for panel in found] == [
+    "noise scale 0.5",
+    "noise scale 2",
+  ]
