@@ -14,6 +14,7 @@ from jaxfair.accounting.composition import (
   preprocessing_factor,
   repeat_and_select_epsilon,
 )
+from jaxfair.accounting.data_dependent import DataDependentRdp
 from jaxfair.accounting.dp_sgd import (
   calibrate_dp_sgd,
   dp_sgd_epsilon,
@@ -52,6 +53,16 @@ from jaxfair.accounting.laplace import laplace_epsilon, laplace_scale
 from jaxfair.accounting.ledger import Ledger
 from jaxfair.accounting.ledger_file import LedgerError
 from jaxfair.accounting.ledger_records import Budget, Entry
+from jaxfair.accounting.pate_gnmax import (
+  gnmax_log_q,
+  gnmax_rdp,
+  histogram_rdp,
+)
+from jaxfair.accounting.pate_laplace import lnmax_log_q, lnmax_rdp
+from jaxfair.accounting.pate_threshold import (
+  log_answer_probability,
+  threshold_rdp,
+)
 from jaxfair.accounting.randomised_response import (
   randomised_response_epsilon,
   randomised_response_keep,
@@ -73,6 +84,7 @@ __all__ = [
   "BudgetError",
   "Composed",
   "DataDependentEpsilon",
+  "DataDependentRdp",
   "DeltaWarning",
   "DpSgd",
   "Entry",
@@ -100,9 +112,15 @@ __all__ = [
   "gaussian_delta",
   "gaussian_epsilon",
   "gaussian_sigma",
+  "gnmax_log_q",
+  "gnmax_rdp",
   "group_privacy",
+  "histogram_rdp",
   "laplace_epsilon",
   "laplace_scale",
+  "lnmax_log_q",
+  "lnmax_rdp",
+  "log_answer_probability",
   "max_batch_for",
   "max_steps",
   "preprocessed_guarantee",
@@ -113,6 +131,7 @@ __all__ = [
   "repeat_and_select_epsilon",
   "round_up",
   "shuffled_dp_sgd_epsilon",
+  "threshold_rdp",
   "to_dp_event",
   "truncation_delta",
   "zcdp_epsilon",
