@@ -22,6 +22,7 @@ from jaxfair.analysis.canaries import (
   likelihood_recorder,
   likelihood_separation,
 )
+from jaxfair.analysis.flips import flip_probability, vote_margin
 from jaxfair.analysis.privacy_audit import attack_scores, audit_mechanism
 
 __all__ = [
@@ -35,9 +36,11 @@ __all__ = [
   "audit_one_run",
   "discriminant",
   "epsilon_lower_bound",
+  "flip_probability",
   "gradient_canaries",
   "likelihood_recorder",
   "likelihood_separation",
   "one_run_p_value",
   "plan_guesses",
+  "vote_margin",
 ]
