@@ -70,6 +70,7 @@ def pate_diagnosis(
   answered: Any = None,
   orders: Sequence[float] | np.ndarray = DEFAULT_ORDERS,
   conversion: Literal["tight", "mironov"] = "tight",
+  discrete: bool = False,
 ) -> DataDependentEpsilon:
   """The data-dependent epsilon of a run: for your own eyes.
 
@@ -83,6 +84,7 @@ def pate_diagnosis(
       every query, which is an upper bound.
     orders: a, each above 1.
     conversion: as in `rdp_to_epsilon`.
+    discrete: whether all noise is discrete Gaussian.
 
   Privacy:
     It is computed from the votes, holds for them alone, and in one direction:
@@ -90,11 +92,14 @@ def pate_diagnosis(
   """
   table = votes.vote_table(counts)
   mask = answered_mask(table, threshold, sigma_threshold, answered)
-  total = gnmax_rdp(table[mask], sigma=sigma, orders=orders).sum(axis=0)
+  total = gnmax_rdp(
+    table[mask], sigma=sigma, orders=orders, discrete=discrete
+  ).sum(axis=0)
   if threshold is not None and sigma_threshold is not None:
     total = total + threshold_rdp(
-      table, threshold=threshold, sigma=sigma_threshold, orders=orders
-    ).sum(axis=0)
+      table, threshold=threshold, sigma=sigma_threshold, orders=orders,
+      discrete=discrete,
+    ).sum(axis=0)  # fmt: skip
   found = rdp_to_epsilon(total, orders, delta=delta, conversion=conversion)
   assert isinstance(found, DataDependentEpsilon)
   return found

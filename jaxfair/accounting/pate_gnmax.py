@@ -2,22 +2,25 @@
 
 One record lies in one teacher's part, so it changes one vote: two counts move
 by one, sqrt(2) in L2. Gaussian noise of standard deviation sigma, continuous
-or discrete, makes each release (a, a / sigma^2)-RDP.
+or discrete, makes each release (a, a / sigma^2)-RDP. What the votes tell beyond
+that depends on which of both it is.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from jaxfair import checks
 from jaxfair.accounting import votes
 from jaxfair.accounting.confident_bound import confident_rdp
 from jaxfair.accounting.data_dependent import marked
+from jaxfair.accounting.vote_tails import log_rival_tails
 
 
-def gnmax_log_q(counts: Any, *, sigma: float) -> np.ndarray:
+def gnmax_log_q(
+  counts: Any, *, sigma: float, discrete: bool = False
+) -> np.ndarray:
   """ln q, where q bounds the chance of another label than the plurality.
 
   q = sum_{i != i*} Pr[N(0, 2 sigma^2) >= n_i* - n_i], at most 1 - 1/classes
@@ -25,10 +28,12 @@ def gnmax_log_q(counts: Any, *, sigma: float) -> np.ndarray:
   Args:
     counts: [n, classes] votes; every row sums to the number of teachers.
     sigma: standard deviation of the noise on each count.
+    discrete: whether the noise is discrete Gaussian, whose tails are heavier
+      (`vote_tails`).
 
   Returns:
     [n] logarithms, exact in the tails. Among tied classes i* is any: q is the
-    same for all.
+    same for all. Ties of discrete noise count as another label.
 
   Privacy:
     A function of the private votes: not for release.
@@ -37,8 +42,7 @@ def gnmax_log_q(counts: Any, *, sigma: float) -> np.ndarray:
     Papernot et al. (2018), Proposition 7.
   """
   table = votes.vote_table(counts)
-  union = log_union(table, sigma=votes.noise_sigma(sigma))
-  return np.minimum(union, np.log1p(-1 / table.shape[1]))
+  return _log_q(table, votes.noise_sigma(sigma), discrete)
 
 
 def gnmax_rdp(
@@ -47,6 +51,7 @@ def gnmax_rdp(
   sigma: float,
   orders: Sequence[float] | np.ndarray,
   data_dependent: bool = True,
+  discrete: bool = False,
 ) -> np.ndarray:
   """The Renyi divergences of one GNMax label per query.
 
@@ -56,6 +61,8 @@ def gnmax_rdp(
     orders: a, each above 1.
     data_dependent: whether to look at the votes. Then each entry is the
       smaller of a / sigma^2 and the bound that uses `gnmax_log_q`.
+    discrete: whether the noise is discrete Gaussian, whose tails are heavier
+      (`vote_tails`); a / sigma^2 holds for both.
 
   Returns:
     [n, orders]. Data-dependent ones are a `DataDependentRdp`, which
@@ -76,9 +83,7 @@ def gnmax_rdp(
   a = votes.renyi_orders(orders)
   if not data_dependent:
     return np.tile(a / sigma**2, (table.shape[0], 1))
-  log_q = np.minimum(
-    log_union(table, sigma=sigma), np.log1p(-1 / table.shape[1])
-  )
+  log_q = _log_q(table, sigma, discrete)
   return marked(confident_rdp(log_q, sigma=sigma, orders=a))
 
 
@@ -115,20 +120,22 @@ def histogram_rdp(
   return np.tile(a / sigma**2, (table.shape[0], 1))
 
 
-def log_union(table: np.ndarray, *, sigma: float) -> np.ndarray:
-  """[n] ln of the union bound on a wrong label, not cut at 1 - 1/classes."""
+def log_union(table: np.ndarray, log_tails: np.ndarray) -> np.ndarray:
+  """[n] ln of the sum over rivals of their tails, looked up by gap."""
   if table.shape[0] == 0:
     return np.zeros(0)
   winner = table.argmax(axis=1)
   gaps = table.max(axis=1, keepdims=True) - table
-  scale = np.sqrt(2) * sigma
-  teachers = int(table[0].sum())
-  if teachers < table.size:
-    # Gaps are whole numbers up to k: few distinct tails, looked up.
-    log_tails = special.log_ndtr(-np.arange(teachers + 1) / scale)[gaps]
-  else:
-    log_tails = special.log_ndtr(-gaps / scale)
-  log_tails[np.arange(winner.size), winner] = -np.inf
-  top = log_tails.max(axis=1)
-  log_tails -= top[:, None]
-  return top + np.log(np.exp(log_tails).sum(axis=1))
+  terms = log_tails[gaps]
+  terms[np.arange(winner.size), winner] = -np.inf
+  top = terms.max(axis=1)
+  terms -= top[:, None]
+  return top + np.log(np.exp(terms).sum(axis=1))
+
+
+def _log_q(table: np.ndarray, sigma: float, discrete: bool) -> np.ndarray:
+  most = int(table[0].sum()) if len(table) else 0
+  log_tails = log_rival_tails(most, sigma=sigma, discrete=discrete)
+  # Continuous noise has no ties, so the plurality wins most often.
+  cap = 0.0 if discrete else np.log1p(-1 / table.shape[1])
+  return np.minimum(log_union(table, log_tails), cap)

@@ -4,6 +4,7 @@ One vote moves the largest count by at most one, so with noise of standard
 deviation sigma the released bit is (a, a / (2 sigma^2))-RDP.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,10 +14,11 @@ from scipy import special
 from jaxfair.accounting import votes
 from jaxfair.accounting.confident_bound import confident_rdp
 from jaxfair.accounting.data_dependent import marked
+from jaxfair.accounting.vote_tails import log_reach
 
 
 def log_answer_probability(
-  counts: Any, *, threshold: float, sigma: float
+  counts: Any, *, threshold: float, sigma: float, discrete: bool = False
 ) -> np.ndarray:
   """ln Pr[max_c n_c + N(0, sigma^2) >= threshold], exact in the tails.
 
@@ -24,6 +26,7 @@ def log_answer_probability(
     counts: [n, classes] votes; every row sums to the number of teachers.
     threshold: T, in votes.
     sigma: standard deviation of the test's noise.
+    discrete: whether the noise is discrete Gaussian.
 
   Returns:
     [n] logarithms.
@@ -33,7 +36,10 @@ def log_answer_probability(
     are expectations, not guarantees.
   """
   table, threshold, sigma = _checked(counts, threshold, sigma)
-  return special.log_ndtr((table.max(axis=1) - threshold) / sigma)
+  largest = table.max(axis=1)
+  if discrete:
+    return log_reach(_shortfall(largest, threshold), sigma=sigma)
+  return special.log_ndtr((largest - threshold) / sigma)
 
 
 def threshold_rdp(
@@ -43,6 +49,7 @@ def threshold_rdp(
   sigma: float,
   orders: Sequence[float] | np.ndarray,
   data_dependent: bool = True,
+  discrete: bool = False,
 ) -> np.ndarray:
   """The Renyi divergences of one threshold test per query.
 
@@ -56,6 +63,7 @@ def threshold_rdp(
     data_dependent: whether to look at the votes. Then each entry is the
       smaller of a / (2 sigma^2) and the bound that uses the probability of
       the less likely bit, computed in its own tail.
+    discrete: whether the noise is discrete Gaussian.
 
   Returns:
     [n, orders]; data-dependent ones are a `DataDependentRdp`.
@@ -70,19 +78,33 @@ def threshold_rdp(
   a = votes.renyi_orders(orders)
   if not data_dependent:
     return np.tile(a / (2 * sigma**2), (table.shape[0], 1))
-  return marked(
-    rdp_of_largest(
-      table.max(axis=1), threshold=threshold, sigma=sigma, orders=a
-    )
-  )
+  rdp = rdp_of_largest(
+    table.max(axis=1), threshold=threshold, sigma=sigma, orders=a,
+    discrete=discrete,
+  )  # fmt: skip
+  return marked(rdp)
 
 
 def rdp_of_largest(
-  largest: np.ndarray, *, threshold: float, sigma: float, orders: np.ndarray
+  largest: np.ndarray,
+  *,
+  threshold: float,
+  sigma: float,
+  orders: np.ndarray,
+  discrete: bool = False,
 ) -> np.ndarray:
   """[n, orders] data-dependent divergences, from the largest counts alone."""
-  log_q = special.log_ndtr(-np.abs(largest - threshold) / sigma)
+  if discrete:
+    short = _shortfall(largest, threshold)
+    log_q = log_reach(np.maximum(short, 1 - short), sigma=sigma)
+  else:
+    log_q = special.log_ndtr(-np.abs(largest - threshold) / sigma)
   return confident_rdp(log_q, sigma=np.sqrt(2) * sigma, orders=orders)
+
+
+def _shortfall(largest: np.ndarray, threshold: float) -> np.ndarray:
+  """Whole votes that the noise must make up for."""
+  return math.ceil(threshold) - largest
 
 
 def _checked(

@@ -85,6 +85,7 @@ def sanitised_epsilon(
   threshold: float | None = None,
   sigma_threshold: float | None = None,
   answered: Any = None,
+  discrete: bool = False,
 ) -> SanitisedEpsilon:
   """Publishes what labels cost at these votes, at a small cost of its own.
 
@@ -98,6 +99,8 @@ def sanitised_epsilon(
     sigma_threshold: standard deviation of the test's noise.
     answered: [n] which queries passed the test, as was released. None charges
       a label for every query.
+    discrete: whether the noise on the votes is discrete Gaussian; the figure
+      holds for continuous noise, too.
 
   Returns:
     The figure, rounded up to four digits.
@@ -119,10 +122,10 @@ def sanitised_epsilon(
   mask = answered_mask(table, threshold, sigma_threshold, answered)
   parts = []
   if mask.any():
-    parts.append(_labels(table[mask], sigma, plan.order))
+    parts.append(_labels(table[mask], sigma, plan.order, discrete))
   if threshold is not None and len(table):
     test = votes.noise_sigma(sigma_threshold, name="sigma_threshold")
-    parts.append(_tests(table, threshold, test, plan.order))
+    parts.append(_tests(table, threshold, test, plan.order, discrete))
   draws = np.asarray(
     noise.gaussian(np.zeros(2, np.float32), sigma=1.0, key=key), np.float64
   )
@@ -149,21 +152,27 @@ def sanitised_epsilon(
   )
 
 
-def _labels(table: np.ndarray, sigma: float, order: float) -> smooth.Part:
+def _labels(
+  table: np.ndarray, sigma: float, order: float, discrete: bool
+) -> smooth.Part:
   ladder = margin_ladder(
     num_teachers=int(table[0].sum()), num_classes=table.shape[1],
     sigma=sigma, order=order,
   )  # fmt: skip
-  return _part(ladder, margin_rungs(table, sigma=sigma))
+  return _part(ladder, margin_rungs(table, sigma=sigma, discrete=discrete))
 
 
 def _tests(
-  table: np.ndarray, threshold: float, sigma: float, order: float
+  table: np.ndarray,
+  threshold: float,
+  sigma: float,
+  order: float,
+  discrete: bool,
 ) -> smooth.Part:
   checks.number("threshold", threshold)
   ladder = threshold_ladder(
     num_teachers=int(table[0].sum()), threshold=threshold, sigma=sigma,
-    order=order,
+    order=order, discrete=discrete,
   )  # fmt: skip
   return _part(ladder, table.max(axis=1))
 

@@ -31,6 +31,9 @@ def pate(
     int | None,
     typer.Option(help="VOTES holds [teachers, queries] class ids instead."),
   ] = None,
+  discrete: Annotated[
+    bool, typer.Option("--discrete", help="The noise is discrete Gaussian.")
+  ] = False,
   consensus: Annotated[
     float, typer.Option(help="Your guess of how many teachers agree.")
   ] = 0.9,
@@ -57,7 +60,7 @@ def pate(
   }
   # Everything that can be refused is computed before anything is printed.
   diagnosis = accounting.pate_diagnosis(
-    counts, sigma=sigma, delta=delta, answered=mask, **tested
+    counts, sigma=sigma, delta=delta, answered=mask, discrete=discrete, **tested
   )
   num_answered = len(counts) if mask is None else int(mask.sum())
   checks.require(num_answered > 0, "no query was answered; nothing to price")
@@ -69,7 +72,7 @@ def pate(
   )  # fmt: skip
   sanitised = accounting.sanitised_epsilon(
     counts, sigma=sigma, delta=delta, plan=plan, answered=mask,
-    key=privacy.os_key(), **tested,
+    discrete=discrete, key=privacy.os_key(), **tested,
   )  # fmt: skip
   guarantee = accounting.composed_guarantee(
     accounting.pate_events(
@@ -84,7 +87,7 @@ def pate(
     f"votes: {len(counts)} queries, {int(counts[0].sum())} teachers, "
     f"{counts.shape[1]} classes"
   )
-  typer.echo(_answers(counts, mask, threshold, sigma_threshold))
+  typer.echo(_answers(counts, mask, threshold, sigma_threshold, discrete))
   typer.echo(f"for any votes (releasable): {guarantee}")
   typer.echo(
     "for these votes (diagnosis, NOT FOR PUBLICATION): epsilon "
@@ -98,7 +101,9 @@ def pate(
   )
 
 
-def _answers(counts: Any, mask: Any, threshold: Any, sigma: Any) -> str:
+def _answers(
+  counts: Any, mask: Any, threshold: Any, sigma: Any, discrete: bool
+) -> str:
   import numpy as np
 
   from jaxfair import accounting
@@ -109,7 +114,7 @@ def _answers(counts: Any, mask: Any, threshold: Any, sigma: Any) -> str:
     share = mask.mean()
     return f"answered: {int(mask.sum())} of {len(counts)} ({share:.1%})"
   chance = accounting.log_answer_probability(
-    counts, threshold=threshold, sigma=sigma
+    counts, threshold=threshold, sigma=sigma, discrete=discrete
   )
   return (
     f"answered: {np.exp(chance).mean():.1%} expected (diagnosis, NOT FOR "

@@ -62,6 +62,17 @@ def test_predictions_are_counted(jaxfair, votes, tmp_path):
     assert epsilons(one.out)[name] == epsilons(other.out)[name]
 
 
+@pytest.mark.usefixtures("votes")
+def test_discrete_noise_costs_a_little_more_at_these_votes(jaxfair):
+  test = ("--threshold", 200, "--sigma-threshold", 60)
+  command = ("account", "pate", "votes.npy", "--sigma", 10, *DELTA, *test)
+  plain = epsilons(jaxfair(*command).out)
+  discrete = epsilons(jaxfair(*command, "--discrete").out)
+  assert plain["releasable"] == discrete["releasable"]
+  private = "diagnosis, NOT FOR PUBLICATION"
+  assert plain[private] < discrete[private] < 1.1 * plain[private]
+
+
 def test_a_threshold(jaxfair, votes, tmp_path):
   test = ("--threshold", 200, "--sigma-threshold", 60)
   whole = jaxfair("account", "pate", "votes.npy", *OPTIONS, *test)
