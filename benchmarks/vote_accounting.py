@@ -2,8 +2,8 @@
 
 100,000 queries of 250 teachers on 10 classes, 50 orders. Two loops price one
 query at a time with SciPy's log-survival function: one transcribes the
-formulas and takes one order at a time, the other has NumPy do the orders. The
-bar is about the first. CPU time of the process, in interleaved rounds; the
+formulas and takes one order at a time, the other has NumPy do the orders. Both
+are held against the bar. CPU time of the process, in interleaved rounds; the
 loops run on a sample and their time is scaled up.
 
   python benchmarks/vote_accounting.py [--queries N] [--sample N]
@@ -68,14 +68,14 @@ def main() -> None:
     f"(loops scaled up from {len(sample)} queries)",
   )  # fmt: skip
   seconds = found["all at once"].median
-  ratio = found["loop over queries and orders"].median / seconds
   print(f"largest relative difference {apart:.1e}; {share:.0%} of the entries")
   print("are below what holds for any votes")
-  good = ratio >= BAR_RATIO and seconds < BAR_SECONDS
-  print(
-    f"{ratio:.0f}x faster (bar {BAR_RATIO:.0f}x), {seconds:.3f} CPU s (bar "
-    f"{BAR_SECONDS} s): {'met' if good else 'NOT MET'}"
-  )
+  for name in list(found)[1:]:
+    ratio = found[name].median / seconds
+    told = "met" if ratio >= BAR_RATIO else "NOT met"
+    print(f"{name}: {ratio:.0f}x slower; bar of {BAR_RATIO:.0f}x {told}")
+  told = "met" if seconds < BAR_SECONDS else "NOT met"
+  print(f"{seconds:.3f} CPU s; bar of {BAR_SECONDS} s {told}")
 
 
 def votes(queries: int) -> np.ndarray:
