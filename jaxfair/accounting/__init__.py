@@ -1,7 +1,8 @@
 """What was spent: events, accountants, calibration and the ledger.
 
-Float64 on the host, no JAX and no randomness: nothing here looks at a person's
-record or draws noise.
+Float64 on the host: nothing here looks at a person's record. Vote accounting
+looks at teachers' votes and marks what it finds; only `sanitised_epsilon` draws
+noise.
 """
 
 from jaxfair.accounting.bounds import Accountant
@@ -14,6 +15,7 @@ from jaxfair.accounting.composition import (
   preprocessing_factor,
   repeat_and_select_epsilon,
 )
+from jaxfair.accounting.data_dependent import DataDependentRdp
 from jaxfair.accounting.dp_sgd import (
   calibrate_dp_sgd,
   dp_sgd_epsilon,
@@ -52,11 +54,28 @@ from jaxfair.accounting.laplace import laplace_epsilon, laplace_scale
 from jaxfair.accounting.ledger import Ledger
 from jaxfair.accounting.ledger_file import LedgerError
 from jaxfair.accounting.ledger_records import Budget, Entry
+from jaxfair.accounting.pate_cost import pate_diagnosis, pate_events
+from jaxfair.accounting.pate_gnmax import (
+  gnmax_log_q,
+  gnmax_rdp,
+  histogram_rdp,
+)
+from jaxfair.accounting.pate_laplace import lnmax_log_q, lnmax_rdp
+from jaxfair.accounting.pate_threshold import (
+  log_answer_probability,
+  threshold_rdp,
+)
 from jaxfair.accounting.randomised_response import (
   randomised_response_epsilon,
   randomised_response_keep,
 )
 from jaxfair.accounting.rdp import DEFAULT_ORDERS, rdp_to_epsilon
+from jaxfair.accounting.sanitise import SanitisedEpsilon, sanitised_epsilon
+from jaxfair.accounting.sanitising_plan import (
+  SanitisingPlan,
+  plan_sanitising,
+  sanitising_event,
+)
 from jaxfair.accounting.truncation import max_batch_for, truncation_delta
 from jaxfair.accounting.units import NotCovered
 from jaxfair.accounting.zcdp import (
@@ -73,6 +92,7 @@ __all__ = [
   "BudgetError",
   "Composed",
   "DataDependentEpsilon",
+  "DataDependentRdp",
   "DeltaWarning",
   "DpSgd",
   "Entry",
@@ -89,6 +109,8 @@ __all__ = [
   "Relation",
   "RepeatAndSelect",
   "Repeated",
+  "SanitisedEpsilon",
+  "SanitisingPlan",
   "ShuffledDpSgd",
   "ZCdp",
   "calibrate_dp_sgd",
@@ -100,11 +122,20 @@ __all__ = [
   "gaussian_delta",
   "gaussian_epsilon",
   "gaussian_sigma",
+  "gnmax_log_q",
+  "gnmax_rdp",
   "group_privacy",
+  "histogram_rdp",
   "laplace_epsilon",
   "laplace_scale",
+  "lnmax_log_q",
+  "lnmax_rdp",
+  "log_answer_probability",
   "max_batch_for",
   "max_steps",
+  "pate_diagnosis",
+  "pate_events",
+  "plan_sanitising",
   "preprocessed_guarantee",
   "preprocessing_factor",
   "randomised_response_epsilon",
@@ -112,7 +143,10 @@ __all__ = [
   "rdp_to_epsilon",
   "repeat_and_select_epsilon",
   "round_up",
+  "sanitised_epsilon",
+  "sanitising_event",
   "shuffled_dp_sgd_epsilon",
+  "threshold_rdp",
   "to_dp_event",
   "truncation_delta",
   "zcdp_epsilon",

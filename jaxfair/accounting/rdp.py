@@ -6,7 +6,8 @@ from typing import Any, Literal
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.accounting.guarantee import delta_in_range
+from jaxfair.accounting.data_dependent import DataDependentRdp
+from jaxfair.accounting.guarantee import DataDependentEpsilon, delta_in_range
 
 # The orders of dp-accounting, so that figures agree with it.
 DEFAULT_ORDERS: tuple[float, ...] = (
@@ -36,7 +37,9 @@ def rdp_to_epsilon(
     conversion: "mironov" is what most papers print, and never below.
 
   Returns:
-    [...] epsilons; a float for one vector of divergences.
+    [...] epsilons; a float for one vector of divergences. Divergences that
+    were computed from private votes (`DataDependentRdp`, summed over queries)
+    give a `DataDependentEpsilon`.
 
   Privacy:
     Every term of the minimum is a valid bound, so a finite set of orders errs
@@ -48,6 +51,16 @@ def rdp_to_epsilon(
     KL <= r_a.
   """
   checks.one_of("conversion", conversion, ("tight", "mironov"))
+  if isinstance(rdp, DataDependentRdp):
+    checks.require(
+      rdp.ndim == 1 and np.ndim(delta) == 0,
+      f"rdp has shape {rdp.shape}; sum data-dependent divergences over the "
+      "queries first: rdp.sum(axis=0)",
+    )
+    figure = rdp_to_epsilon(
+      rdp.not_for_release, orders, delta=delta, conversion=conversion
+    )
+    return DataDependentEpsilon(figure, float(delta))
   rdp = np.asarray(rdp, dtype=np.float64)
   a = np.asarray(orders, dtype=np.float64)
   checks.number("orders", a, low=1.0, open_low=True)

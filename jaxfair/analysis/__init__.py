@@ -22,10 +22,20 @@ from jaxfair.analysis.canaries import (
   likelihood_recorder,
   likelihood_separation,
 )
+from jaxfair.analysis.flips import flip_probability, vote_margin
+from jaxfair.analysis.pate_bounds import (
+  DeviationBound,
+  excess_risk_bound,
+  fairness_bound,
+  group_gradient_norms,
+  model_deviation_bound,
+  smoothness,
+)
 from jaxfair.analysis.privacy_audit import attack_scores, audit_mechanism
 
 __all__ = [
   "Attack",
+  "DeviationBound",
   "EpsilonBound",
   "GradientCanaries",
   "Method",
@@ -35,9 +45,16 @@ __all__ = [
   "audit_one_run",
   "discriminant",
   "epsilon_lower_bound",
+  "excess_risk_bound",
+  "fairness_bound",
+  "flip_probability",
   "gradient_canaries",
+  "group_gradient_norms",
   "likelihood_recorder",
   "likelihood_separation",
+  "model_deviation_bound",
   "one_run_p_value",
   "plan_guesses",
+  "smoothness",
+  "vote_margin",
 ]

@@ -6,11 +6,13 @@ from typing import Annotated, Literal
 import typer
 
 from jaxfair.checks import ArgumentError, require
+from jaxfair.cli import account_pate
 
 app = typer.Typer(
   no_args_is_help=True,
-  help="Privacy arithmetic: DP-SGD, Gaussian noise, a ledger.",
+  help="Privacy arithmetic: DP-SGD, Gaussian noise, PATE votes, a ledger.",
 )
+app.command()(account_pate.pate)
 Delta = Annotated[float, typer.Option(help="The delta of the guarantee.")]
 Epsilon = Annotated[
   float | None, typer.Option(help="Find the noise for this epsilon.")

@@ -1,0 +1,170 @@
+"""`jaxfair account pate`: what noisy labels cost, for those who have votes."""
+
+import pathlib
+from typing import Annotated, Any
+
+import typer
+
+from jaxfair import checks
+
+
+def pate(
+  votes: Annotated[
+    pathlib.Path,
+    typer.Argument(help="A .npy of [queries, classes] counts."),
+  ],
+  sigma: Annotated[
+    float, typer.Option(help="Noise on each count (standard deviation).")
+  ],
+  delta: Annotated[float, typer.Option(help="The delta of the guarantee.")],
+  threshold: Annotated[
+    float | None, typer.Option(help="Answer where the largest count is above.")
+  ] = None,
+  sigma_threshold: Annotated[
+    float | None, typer.Option(help="Noise of the threshold test.")
+  ] = None,
+  answered: Annotated[
+    pathlib.Path | None,
+    typer.Option(help="A .npy of bools: which queries passed the test."),
+  ] = None,
+  num_classes: Annotated[
+    int | None,
+    typer.Option(help="VOTES holds [teachers, queries] class ids instead."),
+  ] = None,
+  discrete: Annotated[
+    bool, typer.Option("--discrete", help="The noise is discrete Gaussian.")
+  ] = False,
+  consensus: Annotated[
+    float, typer.Option(help="Your guess of how many teachers agree.")
+  ] = 0.9,
+  confidence: Annotated[
+    float, typer.Option(help="With which the sanitised epsilon is a bound.")
+  ] = 0.999,
+) -> None:
+  """What labels by noisy votes cost: for any votes, and for these."""
+  from jaxfair import accounting, privacy
+
+  checks.require(
+    (threshold is None) == (sigma_threshold is None),
+    "pass --threshold and --sigma-threshold together, or neither",
+  )
+  checks.require(
+    answered is None or threshold is not None,
+    "--answered goes with --threshold and --sigma-threshold",
+  )
+  counts = _counts(votes, num_classes)
+  mask = None if answered is None else _load(answered)
+  tested: dict[str, Any] = {
+    "threshold": threshold,
+    "sigma_threshold": sigma_threshold,
+  }
+  # Everything that can be refused is computed before anything is printed.
+  diagnosis = accounting.pate_diagnosis(
+    counts, sigma=sigma, delta=delta, answered=mask, discrete=discrete, **tested
+  )
+  num_answered = len(counts) if mask is None else int(mask.sum())
+  checks.require(num_answered > 0, "no query was answered; nothing to price")
+  plan = accounting.plan_sanitising(
+    num_answered=num_answered, num_asked=len(counts),
+    num_teachers=int(counts[0].sum()), num_classes=counts.shape[1],
+    sigma=sigma, delta=delta, consensus=consensus, confidence=confidence,
+    **tested,
+  )  # fmt: skip
+  sanitised = accounting.sanitised_epsilon(
+    counts, sigma=sigma, delta=delta, plan=plan, answered=mask,
+    discrete=discrete, key=privacy.os_key(), **tested,
+  )  # fmt: skip
+  guarantee = accounting.composed_guarantee(
+    accounting.pate_events(
+      sigma=sigma, num_answered=num_answered,
+      num_asked=None if threshold is None else len(counts),
+      sigma_threshold=sigma_threshold,
+    ),
+    delta=delta, relation=accounting.Relation.REPLACE_ONE,
+  )  # fmt: skip
+
+  typer.echo(
+    f"votes: {len(counts)} queries, {int(counts[0].sum())} teachers, "
+    f"{counts.shape[1]} classes"
+  )
+  typer.echo(_answers(counts, mask, threshold, sigma_threshold, discrete))
+  typer.echo(f"for any votes (releasable): {guarantee}")
+  typer.echo(
+    "for these votes (diagnosis, NOT FOR PUBLICATION): epsilon "
+    f"{accounting.round_up(diagnosis.not_for_release)}, delta {delta:g}"
+  )
+  typer.echo(f"for these votes (publishable): {sanitised}")
+  typer.echo(
+    "  publishing that figure has its own price: with it, for any votes, "
+    f"epsilon {accounting.round_up(sanitised.guarantee.epsilon)}; every call "
+    "draws anew, so publish one"
+  )
+
+
+def _answers(
+  counts: Any, mask: Any, threshold: Any, sigma: Any, discrete: bool
+) -> str:
+  import numpy as np
+
+  from jaxfair import accounting
+
+  if threshold is None:
+    return f"answered: all {len(counts)} (no threshold)"
+  if mask is not None:
+    share = mask.mean()
+    return f"answered: {int(mask.sum())} of {len(counts)} ({share:.1%})"
+  chance = accounting.log_answer_probability(
+    counts, threshold=threshold, sigma=sigma, discrete=discrete
+  )
+  return (
+    f"answered: {np.exp(chance).mean():.1%} expected (diagnosis, NOT FOR "
+    f"PUBLICATION); without --answered all {len(counts)} are charged"
+  )
+
+
+def _counts(path: pathlib.Path, num_classes: int | None) -> Any:
+  import numpy as np
+
+  from jaxfair.accounting.votes import vote_table
+
+  table = _load(path)
+  if num_classes is not None:
+    checks.integer("--num-classes", num_classes, low=2)
+    checks.require(
+      table.ndim == 2,
+      f"{path} has shape {table.shape}; with --num-classes it must hold "
+      "[teachers, queries] class ids",
+    )
+    checks.ids(str(path), table, num_classes)
+    queries = np.arange(table.shape[1])
+    flat = (queries * num_classes + table).ravel()
+    size = table.shape[1] * num_classes
+    table = np.bincount(flat, minlength=size).reshape(-1, num_classes)
+  try:
+    counts = vote_table(table)
+  except checks.ArgumentError as error:
+    raise checks.ArgumentError(
+      f"{path}: {error} (for [teachers, queries] class ids pass --num-classes)"
+    ) from None
+  checks.require(len(counts) > 0, f"{path} holds no queries")
+  return counts
+
+
+def _load(path: pathlib.Path) -> Any:
+  import numpy as np
+
+  try:
+    found = np.load(path, allow_pickle=False)
+  except FileNotFoundError:
+    raise checks.ArgumentError(f"{path}: no such file") from None
+  except (OSError, ValueError, EOFError) as error:
+    raise checks.ArgumentError(
+      f"{path} is not a .npy array of numbers ({error}); write it with "
+      "numpy.save"
+    ) from None
+  if not isinstance(found, np.ndarray):
+    found.close()
+    raise checks.ArgumentError(
+      f"{path} holds several arrays; save the counts alone with numpy.save"
+    )
+  return found

@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+
+from jaxfair import checks
+from jaxfair.accounting import (
+  DEFAULT_ORDERS,
+  DataDependentEpsilon,
+  composed_epsilon,
+  gnmax_rdp,
+  pate_diagnosis,
+  pate_events,
+  rdp_to_epsilon,
+  threshold_rdp,
+)
+
+ORDERS = np.array(DEFAULT_ORDERS)
+
+
+def sample(rows=300):
+  rng = np.random.default_rng(0)
+  return rng.multinomial(250, rng.dirichlet(np.full(5, 0.2), size=rows))
+
+
+def test_events_are_the_data_independent_charges():
+  events = pate_events(
+    sigma=40.0, num_answered=120, num_asked=300, sigma_threshold=150.0
+  )
+  rdp = ORDERS * (120 / 40**2 + 300 / (2 * 150**2))
+  by_orders = rdp_to_epsilon(rdp, ORDERS, delta=1e-6)
+  found = composed_epsilon(events, delta=1e-6)
+  # The events are priced at the best order of all, not of a list.
+  assert 0.99 * by_orders < found <= by_orders * (1 + 1e-12)
+  assert pate_events(sigma=40.0, num_answered=0) == ()
+
+
+def test_diagnosis_charges_what_was_computed():
+  counts = sample()
+  answered = counts.max(axis=1) > 180
+  found = pate_diagnosis(
+    counts, sigma=20.0, delta=1e-6, threshold=180.0, sigma_threshold=60.0,
+    answered=answered,
+  )  # fmt: skip
+  assert isinstance(found, DataDependentEpsilon)
+  labels = gnmax_rdp(counts[answered], sigma=20.0, orders=ORDERS)
+  tests = threshold_rdp(counts, threshold=180.0, sigma=60.0, orders=ORDERS)
+  total = labels.not_for_release.sum(0) + tests.not_for_release.sum(0)
+  exact = rdp_to_epsilon(total, ORDERS, delta=1e-6)
+  assert found.not_for_release == pytest.approx(exact, rel=1e-12)
+  everything = pate_diagnosis(
+    counts, sigma=20.0, delta=1e-6, threshold=180.0, sigma_threshold=60.0
+  )
+  assert everything.not_for_release > found.not_for_release
+
+
+@pytest.mark.parametrize("conversion", ["tight", "mironov"])
+@pytest.mark.parametrize("sigma", [5.0, 40.0, 200.0])
+def test_never_above_the_data_independent_epsilon(sigma, conversion):
+  counts = sample()
+  found = pate_diagnosis(
+    counts, sigma=sigma, delta=1e-6, conversion=conversion
+  ).not_for_release
+  flat = gnmax_rdp(counts, sigma=sigma, orders=ORDERS, data_dependent=False)
+  assert found <= rdp_to_epsilon(
+    flat.sum(axis=0), ORDERS, delta=1e-6, conversion=conversion
+  )
+
+
+@pytest.mark.parametrize(
+  ("change", "told"),
+  [
+    ({"threshold": 3.0}, "threshold and sigma_threshold go together"),
+    ({"answered": [True]}, "answered is for Confident-GNMax"),
+    (
+      {"threshold": 3.0, "sigma_threshold": 1.0, "answered": [True, False]},
+      "one bool for each of the 1 queries",
+    ),
+    ({"threshold": 3.0, "sigma_threshold": 0.0}, "sigma"),
+    ({"delta": 1.0}, "delta"),
+    ({"delta": 0.0}, "delta"),
+  ],
+)
+def test_bad_arguments_are_named(change, told):
+  given = {"sigma": 1.0, "delta": 1e-5, **change}
+  with pytest.raises(checks.ArgumentError, match=told):
+    pate_diagnosis([[3, 1]], **given)
+
+
+@pytest.mark.parametrize(
+  ("change", "told"),
+  [
+    ({"sigma": 0.0}, "sigma"),
+    ({"num_answered": -1}, "num_answered"),
+    ({"num_asked": 5}, "go together"),
+    ({"num_asked": 5, "sigma_threshold": 1.0}, "every answered query"),
+  ],
+)
+def test_bad_events_are_named(change, told):
+  given = {"sigma": 1.0, "num_answered": 10, **change}
+  with pytest.raises(checks.ArgumentError, match=told):
+    pate_events(**given)

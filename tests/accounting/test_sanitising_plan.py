@@ -1,0 +1,103 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxfair import checks
+from jaxfair.accounting import SanitisingPlan, plan_sanitising, sanitising_event
+from jaxfair.accounting.sanitising_plan import max_beta, release_rdp
+
+
+def gaussian_divergence(mean, ratio, sigma, order):
+  """Between N(0, sigma^2) and N(mean, (sigma ratio)^2), by quadrature."""
+  # The integrand is a Gaussian of some width: equal steps are exact.
+  x = np.linspace(-60 * sigma, 60 * sigma, 200_001)
+  one = stats.norm.logpdf(x, 0, sigma)
+  two = stats.norm.logpdf(x, mean, sigma * ratio)
+  total = np.sum(np.exp(order * one - (order - 1) * two)) * (x[1] - x[0])
+  return math.log(total) / (order - 1)
+
+
+@pytest.mark.parametrize(
+  ("order", "beta", "sigma"), [(4.0, 0.05, 3.0), (8.0, 0.04, 6.0)]
+)
+def test_release_costs_the_worst_pair_of_neighbours(order, beta, sigma):
+  plan = SanitisingPlan(order, beta, sigma, 1e6)
+  found = release_rdp(plan, order)
+  worst = 0.0
+  for log_ratio in np.linspace(-beta, beta, 9):
+    ratio = math.exp(log_ratio)  # S'/S; the cost moves by the smaller of both
+    for share in (-1.0, 0.5, 1.0):
+      move = share * min(1.0, ratio)
+      worst = max(worst, gaussian_divergence(move, ratio, sigma, order))
+  assert worst == pytest.approx(found, rel=1e-6)
+
+
+def test_releasing_the_scale_is_a_gaussian_mechanism():
+  one = SanitisingPlan(4.0, 0.05, 3.0, 10.0)
+  other = SanitisingPlan(4.0, 0.05, 3.0, 1e9)
+  extra = release_rdp(one, 4.0) - release_rdp(other, 4.0)
+  assert extra == pytest.approx(4.0 / (2 * 10.0**2))
+
+
+def test_event_lists_the_orders_that_exist():
+  plan = SanitisingPlan(6.0, 0.05, 3.0, 10.0)
+  event = sanitising_event(plan)
+  assert 6.0 in event.orders
+  assert max(event.orders) < 1 / -math.expm1(-0.1)
+  assert np.all(np.diff(event.values) > 0)
+  assert min(event.values) > 0
+
+
+def test_a_plan_looks_at_public_numbers_and_follows_the_guess():
+  public = {
+    "num_answered": 5000, "num_teachers": 250, "num_classes": 10,
+    "sigma": 20.0, "delta": 1e-6,
+  }  # fmt: skip
+  plans = [plan_sanitising(**public, consensus=c) for c in (0.7, 0.99)]
+  assert plan_sanitising(**public, consensus=0.7) == plans[0]
+  # The surer one is of agreement, the higher the order that pays.
+  assert plans[0].order < plans[1].order
+  for plan in plans:
+    assert plan.beta < max_beta(plan.order)
+
+
+@pytest.mark.parametrize(
+  ("change", "told"),
+  [
+    ({"order": 1.0}, "order"),
+    ({"beta": 0.0}, "beta"),
+    ({"beta": 0.2}, "use a beta below"),
+    ({"sigma_cost": 0.0}, "sigma_cost"),
+    ({"sigma_scale": -1.0}, "sigma_scale"),
+    ({"confidence": 1.0}, "confidence"),
+  ],
+)
+def test_bad_plans_are_named(change, told):
+  given = {
+    "order": 4.0, "beta": 0.1, "sigma_cost": 1.0, "sigma_scale": 1.0, **change,
+  }  # fmt: skip
+  with pytest.raises(checks.ArgumentError, match=told):
+    SanitisingPlan(**given)
+
+
+@pytest.mark.parametrize(
+  ("change", "told"),
+  [
+    ({"num_answered": 0}, "num_answered"),
+    ({"num_teachers": 0}, "num_teachers"),
+    ({"num_classes": 1}, "num_classes"),
+    ({"consensus": 1.2}, "share of teachers"),
+    ({"sigma": 0.0}, "sigma"),
+    ({"threshold": 5.0}, "sigma_threshold"),
+    ({"delta": 0.0}, "delta"),
+  ],
+)
+def test_bad_public_numbers_are_named(change, told):
+  given = {
+    "num_answered": 10, "num_teachers": 20, "num_classes": 2, "sigma": 3.0,
+    "delta": 1e-5, **change,
+  }  # fmt: skip
+  with pytest.raises(checks.ArgumentError, match=told):
+    plan_sanitising(**given)
