@@ -1,5 +1,6 @@
 """How close people are to the decision boundary."""
 
+import functools
 from typing import Any
 
 import jax
@@ -9,7 +10,7 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.types import Model, Params
 
-# Rounding of float32 logits that a linear model may show.
+# Rounding that float32 logits of a linear model may show, relative.
 _LINEAR_TOLERANCE = 1e-3
 
 
@@ -70,14 +71,28 @@ def linear_distance(model: Model, params: Params, x: Any) -> jax.Array:
     [n] Euclidean distances in the space of inputs; infinite if no change of
     the input changes the class.
   """
-  x = jnp.asarray(x)
+  distances, off = _distances(model, params, jnp.asarray(x))
+  if checks.concrete(off):
+    checks.require(
+      bool(off <= _LINEAR_TOLERANCE),
+      "model is not linear in its input, so its boundary is not made of "
+      "planes; use closeness or top_two_margin",
+    )
+  return distances
+
+
+@functools.partial(jax.jit, static_argnames=("model",))
+def _distances(
+  model: Model, params: Params, x: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+  """[n] distances, and how far the logits are from linear ones."""
   origin = jnp.zeros((1, *x.shape[1:]), x.dtype)
   offset = model.apply(params, origin)[0]
-  slopes = jax.jacobian(lambda one: model.apply(params, one)[0])(origin)
+  slopes = jax.jacrev(lambda one: model.apply(params, one)[0])(origin)
   slopes = slopes.reshape(offset.shape[0], -1)  # [C, d]
   logits = model.apply(params, x)
   linear = x.reshape(x.shape[0], -1) @ slopes.T + offset
-  _require_linear(logits, linear)
+  off = jnp.max(jnp.abs(logits - linear)) / (1 + jnp.max(jnp.abs(logits)))
   best = jnp.argmax(logits, axis=-1)
   ahead = jnp.max(logits, axis=-1, keepdims=True) - logits
   between = slopes[best][:, None] - slopes[None]
@@ -86,16 +101,4 @@ def linear_distance(model: Model, params: Params, x: Any) -> jax.Array:
   distance = ahead / jnp.where(parallel, 1.0, length)
   distance = jnp.where(parallel & (ahead > 0), jnp.inf, distance)
   own = jnp.arange(logits.shape[-1]) == best[:, None]
-  return jnp.min(jnp.where(own, jnp.inf, distance), axis=-1)
-
-
-def _require_linear(logits: jax.Array, linear: jax.Array) -> None:
-  if not checks.concrete((logits, linear)):
-    return
-  scale = 1 + np.abs(np.asarray(logits)).max()
-  off = np.abs(np.asarray(logits) - np.asarray(linear)).max()
-  checks.require(
-    bool(off <= _LINEAR_TOLERANCE * scale),
-    "model is not linear in its input, so its boundary is not made of planes; "
-    "use closeness or top_two_margin",
-  )
+  return jnp.min(jnp.where(own, jnp.inf, distance), axis=-1), off

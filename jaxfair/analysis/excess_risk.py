@@ -10,7 +10,6 @@ import numpy as np
 from jaxfair import checks, models, tree
 from jaxfair.analysis.by_group import ByGroup, mean_by_group
 from jaxfair.analysis.curvature import check_people
-from jaxfair.analysis.directions import per_example
 from jaxfair.fairness.intervals import Interval, seed_interval
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
@@ -85,12 +84,14 @@ def excess_risk(
     optimum = tree.stack([optimum])
   integers = jnp.issubdtype(jnp.result_type(examples.y), jnp.integer)
   losses = (loss, models.zero_one) if integers else (loss,)
-  parts = []
-  for each in losses:
-    with_noise = _risks(model, each, private, examples, num_groups)
-    without = _risks(model, each, optimum, examples, num_groups)
-    excess = tree.subtract(with_noise, without)
-    parts.append(_intervals(excess, level))
+  with_noise, without = (
+    _risks(model, losses, stacked, examples, num_groups)
+    for stacked in (private, optimum)
+  )
+  parts = [
+    _intervals(tree.subtract(*pair), level)
+    for pair in zip(with_noise, without, strict=True)
+  ]
   return NonPrivateExcessRisk(parts[0], parts[1] if integers else None)
 
 
@@ -131,16 +132,20 @@ def _stacked_alike(private: Params, optimum: Params) -> bool:
   return alike
 
 
-@functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups"))
+@functools.partial(jax.jit, static_argnames=("model", "losses", "num_groups"))
 def _risks(
-  model: Model, loss: PerExampleLoss, stacked: Params, examples: Any,
-  num_groups: int,
-) -> ByGroup:  # fmt: skip
+  model: Model, losses: tuple[PerExampleLoss, ...], stacked: Params,
+  examples: Any, num_groups: int,
+) -> list[ByGroup]:  # fmt: skip
+  """For every loss, [S, G] and [S] mean losses of the trainings."""
   examples = jax.tree.map(jnp.asarray, examples)
 
-  def one(params: Params) -> ByGroup:
-    losses = per_example(model, loss, params, examples)
-    return mean_by_group(losses, examples.group, num_groups)
+  def one(params: Params) -> list[ByGroup]:
+    logits = model.apply(params, examples.x)
+    return [
+      mean_by_group(loss(logits, examples.y), examples.group, num_groups)
+      for loss in losses
+    ]
 
   return jax.lax.map(one, stacked, batch_size=8)
 

@@ -3,8 +3,8 @@
 import jax
 import numpy as np
 import pytest
-from helpers.curved import KEY, people
 
+from helpers.curved import KEY, people
 from jaxfair import checks, models
 from jaxfair.analysis import group_hessians
 
@@ -26,9 +26,7 @@ def test_squared_loss_gives_the_second_moments_of_each_group():
     )
   assert np.isnan(found.group[2]).all()
   everybody = 2 * inputs.T @ inputs / len(inputs)
-  np.testing.assert_allclose(
-    found.population, everybody, rtol=1e-5, atol=1e-6
-  )
+  np.testing.assert_allclose(found.population, everybody, rtol=1e-5, atol=1e-6)
 
 
 def test_refuses_a_model_that_is_too_large():
@@ -36,6 +34,4 @@ def test_refuses_a_model_that_is_too_large():
   examples = people(num_classes=2)
   params = jax.eval_shape(model.init, KEY, examples.x[0])
   with pytest.raises(checks.ArgumentError, match="at most 4000"):
-    group_hessians(
-      model, models.cross_entropy, params, examples, num_groups=2
-    )
+    group_hessians(model, models.cross_entropy, params, examples, num_groups=2)

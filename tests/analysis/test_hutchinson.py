@@ -2,9 +2,9 @@
 
 import jax
 import numpy as np
-from helpers.curved import KEY, moved, people
 from scipy import stats
 
+from helpers.curved import KEY, moved, people
 from jaxfair import models
 from jaxfair.analysis import hessian_trace
 from jaxfair.analysis.curvature import _estimated
