@@ -24,7 +24,12 @@ from jaxfair.analysis.by_group import (
 )
 from jaxfair.analysis.directions import along, in_chunks
 from jaxfair.analysis.hutchinson import hutchinson_traces
-from jaxfair.analysis.logit_gram import logit_gram
+from jaxfair.analysis.logit_gram import (
+  SHIFT_INVARIANT,
+  contraction,
+  logit_gram,
+  one_loss,
+)
 from jaxfair.analysis.residual import plan_residual, residual_traces
 from jaxfair.fairness.intervals import Interval
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
@@ -159,18 +164,17 @@ def trace_per_person(
     examples: the people.
     residual: False leaves the Gauss-Newton part.
   """
-  logits, gram = logit_gram(model, params, examples.x)
-
-  def one_loss(z: jax.Array, y: jax.Array) -> jax.Array:
-    return loss(z[None], y[None])[0]
-
-  bending = jax.vmap(jax.hessian(one_loss))(logits, examples.y)
-  total = jnp.sum(bending * gram, axis=(1, 2))
+  logits, gram = logit_gram(
+    model, params, examples.x, contrasts=loss in SHIFT_INVARIANT
+  )
+  own = functools.partial(one_loss, loss)
+  bending = jax.vmap(jax.hessian(own))(logits, examples.y)
+  total = contraction(bending, gram)
   if not residual:
     return total
   plan = plan_residual(model, params, examples.x)
   if plan.directions:
-    slopes = jax.vmap(jax.grad(one_loss))(logits, examples.y)
+    slopes = jax.vmap(jax.grad(own))(logits, examples.y)
     total += residual_traces(plan, params, examples.x, slopes)
   return total
 

@@ -88,11 +88,14 @@ def in_chunks(
     return function(arrays)
   count = -(-n // size)
   size = -(-n // count)
-  # The last row is repeated: values that the function is known to take.
-  rows = jnp.minimum(jnp.arange(count * size), n - 1)
-  chunks = jax.tree.map(
-    lambda leaf: jnp.asarray(leaf)[rows].reshape(count, size, *leaf.shape[1:]),
-    arrays,
-  )
+
+  def chunked(leaf: Any) -> jax.Array:
+    # The last row is repeated: a value that the function is known to take.
+    leaf = jnp.asarray(leaf)
+    last = jnp.broadcast_to(leaf[-1:], (count * size - n, *leaf.shape[1:]))
+    filled = jnp.concatenate([leaf, last]) if last.size else leaf
+    return filled.reshape(count, size, *leaf.shape[1:])
+
+  chunks = jax.tree.map(chunked, arrays)
   found = jax.lax.map(function, chunks)
   return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:n], found)

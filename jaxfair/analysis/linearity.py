@@ -77,7 +77,9 @@ def same_places(
     var = program.invars[index]
     while (step := _only_sum(var, uses)) is not None:
       for atom in step.invars:
-        if atom is not var and atom in inputs:
+        if isinstance(atom, core.Literal) or atom is var:
+          continue
+        if atom in inputs:
           first[inputs[atom]] = min(first[inputs[atom]], first[index])
       var = step.outvars[0]
   return first

@@ -11,14 +11,26 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxfair import models
 from jaxfair.analysis.directions import in_chunks
 from jaxfair.analysis.layers import Layers, read_layers
 from jaxfair.privacy import factors
-from jaxfair.types import Model, Params
+from jaxfair.types import Model, Params, PerExampleLoss
+
+# Losses that do not change when a constant is added to all logits of a person:
+# their derivatives by the logits sum to zero, and contrasts say it all.
+SHIFT_INVARIANT: frozenset[PerExampleLoss] = frozenset(
+  {
+    models.cross_entropy,
+    models.soft_cross_entropy,
+    models.ramp,
+    models.exponential,
+  }
+)
 
 
 def logit_gram(
-  model: Model, params: Params, x: Any
+  model: Model, params: Params, x: Any, *, contrasts: bool = False
 ) -> tuple[jax.Array, jax.Array]:
   """Every person's logits and Gram matrix of the logits' Jacobian.
 
@@ -28,17 +40,34 @@ def logit_gram(
     model: any model without operations across examples.
     params: where.
     x: [n, ...] inputs.
+    contrasts: of the differences to the last class's logit instead: one class
+      less, which is half the work for two.
 
   Returns:
-    [n, C] logits and [n, C, C] Gram matrices, for C backward passes.
-    Differentiable by the parameters.
+    [n, C] logits and [n, C, C] Gram matrices, for C backward passes; with
+    contrasts [n, C - 1, C - 1]. Differentiable by the parameters.
   """
   layers = read_layers(model, params, x)
-  return in_chunks(lambda rows: _gram(layers, params, rows), x)
+  return in_chunks(lambda rows: _gram(layers, params, rows, contrasts), x)
+
+
+def one_loss(loss: PerExampleLoss, logits: jax.Array, y: Any) -> jax.Array:
+  """The loss of one person's [C] logits."""
+  return loss(logits[None], y[None])[0]
+
+
+def contraction(matrices: jax.Array, gram: jax.Array) -> jax.Array:
+  """[n] <A, K>, for symmetric [n, C, C] matrices A.
+
+  Where the Gram matrices are of contrasts, the rows of A must sum to zero:
+  then A is determined by its part without the last class.
+  """
+  kept = gram.shape[-1]
+  return jnp.sum(matrices[:, :kept, :kept] * gram, axis=(1, 2))
 
 
 def _gram(
-  layers: Layers, params: Params, x: jax.Array
+  layers: Layers, params: Params, x: jax.Array, contrasts: bool
 ) -> tuple[jax.Array, jax.Array]:
   def pull(x_one: jax.Array) -> Any:
     logits, backward, inputs = jax.vjp(
@@ -46,7 +75,10 @@ def _gram(
       layers.zeros(),
       has_aux=True,
     )
-    (signals,) = jax.vmap(backward)(jnp.eye(logits.shape[0]))
+    basis = jnp.eye(logits.shape[0])
+    if contrasts and len(basis) > 1:
+      basis = basis[:-1] - basis[-1]
+    (signals,) = jax.vmap(backward)(basis)
     return logits, inputs, signals
 
   logits, inputs, signals = jax.vmap(pull, out_axes=(0, 0, 1))(x)

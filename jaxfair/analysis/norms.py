@@ -8,7 +8,12 @@ import jax.numpy as jnp
 
 from jaxfair.analysis.by_group import ByGroup, mean_by_group
 from jaxfair.analysis.curvature import check_people
-from jaxfair.analysis.logit_gram import logit_gram
+from jaxfair.analysis.logit_gram import (
+  SHIFT_INVARIANT,
+  contraction,
+  logit_gram,
+  one_loss,
+)
 from jaxfair.privacy import clipped_grad
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
@@ -65,11 +70,12 @@ def gradient_norms(
   reports, these are differentiable by the parameters: where a gradient is
   zero, so is its norm's derivative.
   """
-  logits, gram = logit_gram(model, params, examples.x)
-  slopes = jax.vmap(jax.grad(lambda z, y: loss(z[None], y[None])[0]))(
-    logits, examples.y
+  logits, gram = logit_gram(
+    model, params, examples.x, contrasts=loss in SHIFT_INVARIANT
   )
-  squared = jnp.einsum("nc,ncd,nd->n", slopes, gram, slopes)
+  own = functools.partial(one_loss, loss)
+  slopes = jax.vmap(jax.grad(own))(logits, examples.y)
+  squared = contraction(slopes[:, :, None] * slopes[:, None], gram)
   positive = squared > 0
   return jnp.where(positive, jnp.sqrt(jnp.where(positive, squared, 1.0)), 0.0)
 
