@@ -210,40 +210,37 @@ def _decompose(
   norms = gradient_norms(model, loss, params, examples)
   factors = clip_factor(jnp.square(norms), settings.l2_clip)
 
-  def weighted(row: jax.Array) -> Params:
-    """sum_i row_i g_i, in one backward pass."""
-    return jax.grad(lambda p: row @ per_example(model, loss, p, examples))(
+  def means(row: jax.Array) -> tuple[jax.Array, ...]:
+    """For v = sum_i row_i g_i: [G + 1] losses, <g_a, v> and v' H_a v."""
+    direction = jax.grad(lambda p: row @ per_example(model, loss, p, examples))(
       params
     )
-
-  def means(direction: Params) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """[G + 1] losses, slopes <g_a, v> and curvatures v' H_a v."""
     found = along(model, loss, params, examples, direction)
-    return tuple(weights @ values for values in found)  # type: ignore[return-value]
+    return tuple(weights @ values for values in found)
 
-  losses, slope, bend = means(weighted(jnp.full(n, 1 / n)))
-  _, slope_clipped, bend_clipped = means(weighted(factors / n))
+  # Side by side: without clipping, and with it.
+  rows = jnp.stack([jnp.ones(n), factors])
+  losses, slopes, bends = jax.vmap(means)(rows / n)
   if method == "exact":
-    spread, spread_clipped = _second_moments(
+    spreads = _second_moments(
       model, loss, params, examples, factors, num_groups
     )
     error = jnp.zeros(num_groups + 1)
   else:
 
-    def probe(index: jax.Array) -> Any:
+    def probe(index: jax.Array) -> jax.Array:
       own = jax.random.fold_in(key, index)
       signs = jax.random.rademacher(own, (n,), jnp.float32)
       # The same signs for both: their difference, psi, has little noise.
-      plain = means(weighted(signs))[2]
-      return plain, means(weighted(signs * factors))[2]
+      return jax.vmap(means)(signs * rows)[2]
 
-    draws = jax.lax.map(probe, jnp.arange(probes))
-    spread, spread_clipped = (jnp.mean(d, axis=0) for d in draws)
-    error = jnp.std(draws[1], axis=0, ddof=1) / jnp.sqrt(float(probes))
+    draws = jax.lax.map(probe, jnp.arange(probes))  # [m, 2, G + 1]
+    spreads = jnp.mean(draws, axis=0)
+    error = jnp.std(draws[:, 1], axis=0, ddof=1) / jnp.sqrt(float(probes))
   variance = (1 - q) / (q * n * n)
   second = 0.5 * jnp.square(rate)
-  quadratic = bend + variance * spread
-  psi = bend_clipped + variance * spread_clipped - quadratic
+  quadratic, quadratic_clipped = bends + variance * spreads
+  psi = quadratic_clipped - quadratic
   noise_variance = jnp.square(
     settings.l2_clip * settings.noise_multiplier / (q * n)
   )
@@ -255,9 +252,9 @@ def _decompose(
   of_trace = tree.scale(second * noise_variance, trace_error)
   of_spread = split(second * variance * error)
   return NonPrivateDecomposition(
-    loss=split(losses),
-    non_private=split(-rate * slope + second * quadratic),
-    clipping_slope=split(rate * (slope - slope_clipped)),
+    loss=split(losses[0]),
+    non_private=split(-rate * slopes[0] + second * quadratic),
+    clipping_slope=split(rate * (slopes[0] - slopes[1])),
     clipping_curvature=split(second * psi),
     noise=noise,
     trace=trace,
@@ -268,8 +265,8 @@ def _decompose(
 def _second_moments(
   model: Model, loss: PerExampleLoss, params: Params, examples: Examples,
   factors: jax.Array, num_groups: int,
-) -> tuple[jax.Array, jax.Array]:  # fmt: skip
-  """[G + 1] sums of g_i' H_a g_i, and of the same with clipped gradients."""
+) -> jax.Array:  # fmt: skip
+  """[2, G + 1] sums of g_i' H_a g_i, without and with clipping."""
   hessians = group_hessians(
     model, loss, params, examples, num_groups=num_groups
   )
@@ -289,5 +286,4 @@ def _second_moments(
     values = jnp.einsum("np,gpq,nq->ng", gradients, matrices, gradients)
     return jnp.stack([values, jnp.square(factor)[:, None] * values], axis=1)
 
-  both = jnp.sum(in_chunks(forms, (examples, factors)), axis=0)
-  return both[0], both[1]
+  return jnp.sum(in_chunks(forms, (examples, factors)), axis=0)

@@ -1,33 +1,30 @@
-"""Gram matrices of the logits' Jacobian against the Jacobian itself."""
+"""Gram matrices of the logits' Jacobian, and of contrasts."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import pytest
 
-from helpers.clipping_models import IMAGE, zoo
-from helpers.curved import KEY
+from helpers.curved import ZOO, moved, people
 from jaxfair.analysis import logit_gram
 
+PEOPLE = people(5)
+MODEL = ZOO["softmax"]
 
-@pytest.mark.slow
-def test_gram_where_layers_have_few_and_many_positions():
-  model = zoo()["convolutions"]
-  x = jax.random.normal(KEY, (3, *IMAGE))
-  params = model.init(KEY, x[0])
 
-  @jax.jit
-  def both(params):
-    jacobian = jax.vmap(
-      jax.jacrev(lambda p, one: model.apply(p, one[None])[0]), (None, 0)
-    )(params, x)
-    flat = [leaf.reshape(3, 3, -1) for leaf in jax.tree.leaves(jacobian)]
-    rows = jnp.concatenate(flat, axis=-1)
-    gram = jnp.einsum("nap,nbp->nab", rows, rows)
-    return logit_gram(model, params, x), gram
-
-  (logits, found), expected = both(params)
-  np.testing.assert_allclose(logits, model.apply(params, x), rtol=1e-4)
+def test_gram_of_softmax_regression_and_its_contrasts():
+  params = moved(MODEL, PEOPLE)
+  (logits, gram), (_, short) = jax.jit(
+    lambda p: [
+      logit_gram(MODEL, p, PEOPLE.x, contrasts=c) for c in (False, True)
+    ]
+  )(params)
   np.testing.assert_allclose(
-    found, expected, rtol=1e-4, atol=1e-5 * float(jnp.max(expected))
+    logits, MODEL.apply(params, PEOPLE.x), rtol=1e-5, atol=1e-6
+  )
+  # Logits have parameters of their own, all with the inputs (x, 1).
+  length = np.sum(PEOPLE.x**2, axis=1) + 1
+  expected = length[:, None, None] * np.eye(3)
+  np.testing.assert_allclose(gram, expected, rtol=1e-5, atol=1e-5)
+  to_last = np.array([[1, 0, -1], [0, 1, -1]])
+  np.testing.assert_allclose(
+    short, to_last @ expected @ to_last.T, rtol=1e-5, atol=1e-5
   )

@@ -20,16 +20,15 @@ def people(n=24, d=4, num_classes=3, num_groups=2, seed=0):
   return Examples(x, y, group)
 
 
-def moved(model, examples, scale=0.4, key=KEY):
+def moved(model, examples, scale=0.6, seed=0):
   """Parameters away from any special point, biases too."""
-  params = model.init(key, jnp.asarray(examples.x[0]))
-  leaves, treedef = jax.tree.flatten(params)
-  keys = jax.random.split(jax.random.fold_in(key, 1), len(leaves))
-  noisy = [
-    leaf + scale * jax.random.normal(k, leaf.shape)
-    for leaf, k in zip(leaves, keys, strict=True)
-  ]
-  return jax.tree.unflatten(treedef, noisy)
+  one = jax.ShapeDtypeStruct(examples.x.shape[1:], jnp.float32)
+  shapes = jax.eval_shape(model.init, KEY, one)
+  rng = np.random.default_rng(seed)
+  return jax.tree.map(
+    lambda leaf: jnp.asarray(scale * rng.normal(size=leaf.shape), jnp.float32),
+    shapes,
+  )
 
 
 def _shared() -> Model:
