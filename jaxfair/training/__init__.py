@@ -22,6 +22,7 @@ from jaxfair.training.risk_balanced import (
   clipped_part_event,
   risk_penalty,
 )
+from jaxfair.training.snapshots import SnapshotFit, dp_sgd_snapshots
 
 __all__ = [
   "CheckpointError",
@@ -33,6 +34,7 @@ __all__ = [
   "Penalty",
   "PrivateFit",
   "RiskPenalty",
+  "SnapshotFit",
   "SolveConfig",
   "SolveError",
   "SolveTrace",
@@ -41,6 +43,7 @@ __all__ = [
   "choose_loop",
   "clipped_part_event",
   "dp_sgd",
+  "dp_sgd_snapshots",
   "fit",
   "fit_many",
   "map_members",
