@@ -42,6 +42,7 @@ def simulate(model, params, draws=8_000):
   clipped = gradients * jnp.minimum(1.0, clip / norms)
 
   slopes = weights @ gradients
+  expected = -rate * jnp.stack([gradients.mean(0), *[clipped.mean(0)] * 3])
 
   def step(key):
     key_batch, key_noise = jax.random.split(key)
@@ -58,10 +59,13 @@ def simulate(model, params, draws=8_000):
       jax.vmap(lambda s, sign=sign: means(flat + sign * s))(steps)
       for sign in (1, -1)
     )
+    # The slope's part is known in the mean; its scatter would hide the rest.
+    scatter = (steps.reshape(-1, 4, flat.size) - expected).reshape(steps.shape)
+    change = ahead - means(flat) - scatter @ slopes.T
     # What is odd in the step and not its slope is of third order.
     odd = (ahead - back) / 2 - steps @ slopes.T
     found = []
-    for values in (ahead - means(flat), odd):
+    for values in (change, odd):
       values = values.reshape(-1, 4, 3)
       both = (values[:, 2:3] + values[:, 3:4]) / 2
       found.append(jnp.concatenate([values[:, :2], both], axis=1))

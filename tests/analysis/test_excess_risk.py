@@ -8,6 +8,8 @@ import pytest
 from helpers.curved import KEY, moved, people
 from jaxfair import checks, models, tree
 from jaxfair.analysis import excess_risk, hessian_trace, predicted_excess
+from jaxfair.analysis.excess_risk import _folded
+from jaxfair.fairness.intervals import Interval
 from jaxfair.privacy import noise
 
 PEOPLE = people()
@@ -76,7 +78,18 @@ def test_small_noise_costs_what_the_trace_says():
   assert np.all(np.abs(mean - expected) < 5.5 * error + 0.02 * expected)
 
 
-def test_folded_gaps_cover_zero_only_if_the_difference_may_be_zero():
+def test_gaps_are_folded_at_zero():
+  signed = Interval(
+    np.array([1.0, -2.0, 0.5]), np.array([0.5, -3.0, -1.0]),
+    np.array([1.5, -1.0, 2.0]), 0.95, 0,
+  )  # fmt: skip
+  found = _folded(signed)
+  np.testing.assert_array_equal(found.estimate, [1.0, 2.0, 0.5])
+  np.testing.assert_array_equal(found.low, [0.5, 1.0, 0.0])
+  np.testing.assert_array_equal(found.high, [1.5, 3.0, 2.0])
+
+
+def test_one_optimum_per_training():
   optimum = moved(MODEL, PEOPLE)
   same = tree.stack([optimum] * 4)
   found = excess_risk(
