@@ -1,4 +1,4 @@
-"""Why a model behaves as it does, and whether a mechanism leaks: audits.
+"""Why groups pay differently (curvature, boundary, norms), and privacy audits.
 
 Looks at mechanisms, scores and models it is handed; never trains one, and
 never decides what may be released.
@@ -16,13 +16,41 @@ from jaxfair.analysis.audit_one_run import (
   one_run_p_value,
   plan_guesses,
 )
+from jaxfair.analysis.boundary import (
+  closeness,
+  linear_distance,
+  top_two_margin,
+)
+from jaxfair.analysis.by_group import ByGroup, mean_by_group
 from jaxfair.analysis.canaries import (
   GradientCanaries,
   gradient_canaries,
   likelihood_recorder,
   likelihood_separation,
 )
+from jaxfair.analysis.curvature import (
+  NonPrivateTraces,
+  hessian_trace,
+  trace_per_person,
+)
+from jaxfair.analysis.decomposition import (
+  NonPrivateDecomposition,
+  StepSettings,
+  decompose,
+  decompose_along,
+)
+from jaxfair.analysis.directions import Along, along
+from jaxfair.analysis.excess_risk import (
+  NonPrivateExcessRisk,
+  RiskIntervals,
+  excess_risk,
+  predicted_excess,
+)
 from jaxfair.analysis.flips import flip_probability, vote_margin
+from jaxfair.analysis.hessian import group_hessians
+from jaxfair.analysis.lanczos import NonPrivateEigenvalues, top_eigenvalue
+from jaxfair.analysis.logit_gram import logit_gram
+from jaxfair.analysis.norms import NonPrivateNorms, gradient_norms, norms
 from jaxfair.analysis.pate_bounds import (
   DeviationBound,
   excess_risk_bound,
@@ -32,29 +60,56 @@ from jaxfair.analysis.pate_bounds import (
   smoothness,
 )
 from jaxfair.analysis.privacy_audit import attack_scores, audit_mechanism
+from jaxfair.analysis.residual import plan_residual
 
 __all__ = [
+  "Along",
   "Attack",
+  "ByGroup",
   "DeviationBound",
   "EpsilonBound",
   "GradientCanaries",
   "Method",
+  "NonPrivateDecomposition",
+  "NonPrivateEigenvalues",
+  "NonPrivateExcessRisk",
+  "NonPrivateNorms",
+  "NonPrivateTraces",
   "OneRunBound",
+  "RiskIntervals",
+  "StepSettings",
+  "along",
   "attack_scores",
   "audit_mechanism",
   "audit_one_run",
+  "closeness",
+  "decompose",
+  "decompose_along",
   "discriminant",
   "epsilon_lower_bound",
+  "excess_risk",
   "excess_risk_bound",
   "fairness_bound",
   "flip_probability",
   "gradient_canaries",
+  "gradient_norms",
   "group_gradient_norms",
+  "group_hessians",
+  "hessian_trace",
   "likelihood_recorder",
   "likelihood_separation",
+  "linear_distance",
+  "logit_gram",
+  "mean_by_group",
   "model_deviation_bound",
+  "norms",
   "one_run_p_value",
   "plan_guesses",
+  "plan_residual",
+  "predicted_excess",
   "smoothness",
+  "top_eigenvalue",
+  "top_two_margin",
+  "trace_per_person",
   "vote_margin",
 ]

@@ -281,18 +281,19 @@ def _weights(
   takes_part = mask & ~bad
   norms = jnp.where(takes_part, jnp.sqrt(total), 0.0)
   if not spec.per_layer:
-    factor = _clip_factor(total, spec.l2_clip)
+    factor = clip_factor(total, spec.l2_clip)
     weights = jnp.broadcast_to(factor, squared.shape)
   else:
     layer = layer_ids(params)
     count = max(layer) + 1
     sums = jax.ops.segment_sum(squared, jnp.asarray(layer), count)
     bound = spec.l2_clip / jnp.sqrt(float(count))
-    weights = _clip_factor(sums, bound)[jnp.asarray(layer)]
+    weights = clip_factor(sums, bound)[jnp.asarray(layer)]
   return jnp.where(takes_part, weights, 0.0), norms, bad
 
 
-def _clip_factor(squared: jax.Array, bound: Any) -> jax.Array:
+def clip_factor(squared: jax.Array, bound: Any) -> jax.Array:
+  """min(1, bound / norm), from squared norms, a hair below for rounding."""
   positive = squared > 0
   norm = jnp.sqrt(jnp.where(positive, squared, 1.0))
   factor = jnp.minimum(1.0, ROUNDING_MARGIN * bound / norm)

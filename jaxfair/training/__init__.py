@@ -15,7 +15,14 @@ from jaxfair.training.output_perturbation import (
   OutputPerturbationConfig,
   output_perturbation,
 )
+from jaxfair.training.penalties import Penalty, UncoveredError
 from jaxfair.training.privatise import privatise
+from jaxfair.training.risk_balanced import (
+  RiskPenalty,
+  clipped_part_event,
+  risk_penalty,
+)
+from jaxfair.training.snapshots import SnapshotFit, dp_sgd_snapshots
 
 __all__ = [
   "CheckpointError",
@@ -24,18 +31,25 @@ __all__ = [
   "NonPrivateDpTrace",
   "NonPrivateOptimum",
   "OutputPerturbationConfig",
+  "Penalty",
   "PrivateFit",
+  "RiskPenalty",
+  "SnapshotFit",
   "SolveConfig",
   "SolveError",
   "SolveTrace",
+  "UncoveredError",
   "calibrate",
   "choose_loop",
+  "clipped_part_event",
   "dp_sgd",
+  "dp_sgd_snapshots",
   "fit",
   "fit_many",
   "map_members",
   "output_perturbation",
   "privatise",
+  "risk_penalty",
   "run_steps",
   "solve",
   "train_to_budget",

@@ -56,6 +56,7 @@ def calibrate(
     epsilon: of the budget.
     delta: of the budget; a thousandth of it pays for the cap on batches.
   """
+  config.refuse_uncovered()
   checks.positive("epsilon", epsilon)
   checks.number(
     "delta", delta, low=0.0, high=1.0, open_low=True, open_high=True
@@ -237,4 +238,5 @@ def _described(
     **{name: float(getattr(config, name)) for name in numbers},
     **{name: getattr(config, name) for name in fixed},
     "adaptive": str(config.adaptive),
+    "penalty": str(config.penalty),
   }

@@ -16,6 +16,7 @@ from jaxfair.privacy.clipping import Method, clipped_grad, zero_broken
 from jaxfair.privacy.sampling import Batch, PoissonSampler
 from jaxfair.training import driver
 from jaxfair.training.fit import Optimizer
+from jaxfair.training.penalties import Penalty, UncoveredError
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 # What truncating batches may add to delta if the caller sets no cap: far below
@@ -25,7 +26,9 @@ DEFAULT_DELTA_SHARE = 1e-10
 
 @functools.partial(
   jax.tree_util.register_dataclass,
-  data_fields=["learning_rate", "l2_clip", "noise_multiplier", "weight_decay"],
+  data_fields=[
+    "learning_rate", "l2_clip", "noise_multiplier", "weight_decay", "penalty",
+  ],
   meta_fields=[
     "steps", "batch_size", "max_batch", "optimizer", "method", "per_layer",
     "adaptive", "loop",
@@ -56,6 +59,8 @@ class DpSgdConfig:
     per_layer: clips each layer by itself.
     adaptive: moves the clip bound towards a private quantile of the norms.
     loop: see `driver.choose_loop`.
+    penalty: a term of the objective behind clipping and noise, such as
+      `risk_penalty`; None for none. Its weights may be swept too.
   """
 
   learning_rate: Any = 0.1
@@ -70,6 +75,7 @@ class DpSgdConfig:
   per_layer: bool = False
   adaptive: QuantileClip | None = None
   loop: driver.Loop = "auto"
+  penalty: Penalty | None = None
 
   def check(
     self, model: Model, loss: PerExampleLoss, examples: Examples
@@ -88,6 +94,8 @@ class DpSgdConfig:
     checks.require(size > 0, "examples is empty; training needs some rows")
     self.sampler(size)
     check_per_example(model, loss, examples)
+    if self.penalty is not None:
+      self.penalty.check(model)
 
   def sampler(self, num_examples: int) -> PoissonSampler:
     """The sampler this config trains with on n examples."""
@@ -106,7 +114,12 @@ class DpSgdConfig:
     return PoissonSampler(num_examples, rate, cap)
 
   def event(self, num_examples: int) -> accounting.DpSgd:
-    """What a training with this config on n examples is charged as."""
+    """What a training with this config on n examples is charged as.
+
+    Raises:
+      UncoveredError: if the penalty reads private data.
+    """
+    self.refuse_uncovered()
     multiplier = self.noise_multiplier
     if self.adaptive is not None:
       multiplier = self.adaptive.joint_multiplier(float(multiplier))
@@ -115,6 +128,15 @@ class DpSgdConfig:
       float(multiplier), sampler.rate, self.steps, num_examples,
       sampler.max_batch,
     )  # fmt: skip
+
+  def refuse_uncovered(self) -> None:
+    """Raises `UncoveredError` if the penalty reads private data."""
+    if self.penalty is not None and not self.penalty.public:
+      raise UncoveredError(
+        "the penalty reads private data without clipping or noise, so no "
+        "epsilon covers this training; compute it on public data, or ask "
+        "training.clipped_part_event for the part that is covered"
+      )
 
 
 class NonPrivateDpTrace(NamedTuple):
@@ -234,11 +256,12 @@ def begin(
 
 
 class Feed(NamedTuple):
-  """What one step is given: its batch, and keys for its two noises."""
+  """What one step is given: its batch, keys of two noises and a penalty."""
 
   batch: Batch
   key_sum: jax.Array
   key_count: jax.Array
+  key_penalty: jax.Array
 
 
 @functools.partial(jax.jit, static_argnames=("num_examples", "count"))
@@ -256,15 +279,14 @@ def make_feeds(
   the same samples and noise as one in a piece.
   """
   sampler = config.sampler(num_examples)
-  key_batch, key_sum, key_count = (
-    jax.random.fold_in(key, purpose) for purpose in (1, 2, 3)
+  key_batch, *keys = (
+    jax.random.fold_in(key, purpose) for purpose in (1, 2, 3, 4)
   )
 
   def one(step: jax.Array) -> Feed:
     return Feed(
       sampler.draw(key=jax.random.fold_in(key_batch, step)),
-      jax.random.fold_in(key_sum, step),
-      jax.random.fold_in(key_count, step),
+      *(jax.random.fold_in(own, step) for own in keys),
     )
 
   return jax.vmap(one)(start + jnp.arange(count))
@@ -321,6 +343,11 @@ class DpSgdStep:
     )  # fmt: skip
     mean = tree.scale(1 / self.expected_size, noisy)
     mean = tree.add(mean, tree.scale(config.weight_decay, state.params))
+    if config.penalty is not None:
+      extra = config.penalty.gradient(
+        state.params, l2_clip=state.l2_clip, key=feed.key_penalty
+      )
+      mean = tree.add(mean, extra)
     updates, optimizer = self.optimizer(config.learning_rate).update(
       mean, state.optimizer, state.params
     )

@@ -1,0 +1,124 @@
+"""The largest eigenvalue of every group's Hessian (Lanczos)."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+from jaxfair import checks, tree
+from jaxfair.analysis.by_group import ByGroup, weights_by_group
+from jaxfair.analysis.curvature import check_people
+from jaxfair.analysis.directions import per_example
+from jaxfair.privacy.normal import normal
+from jaxfair.types import Examples, Model, Params, PerExampleLoss
+
+
+class NonPrivateEigenvalues(NamedTuple):
+  """Largest eigenvalues. Not for release.
+
+  Attributes:
+    values: of each group's Hessian and of the population's: the largest, not
+      the largest in magnitude. Never above the truth, but for rounding.
+    error: how far the value can be from *an* eigenvalue of the matrix.
+  """
+
+  values: ByGroup
+  error: ByGroup
+
+
+def top_eigenvalue(
+  model: Model,
+  loss: PerExampleLoss,
+  params: Params,
+  examples: Examples,
+  *,
+  num_groups: int,
+  key: jax.Array,
+  steps: int = 30,
+) -> NonPrivateEigenvalues:
+  """The largest eigenvalue of the Hessian of each group's mean loss.
+
+  Args:
+    model: any model without operations across examples.
+    loss: `(logits, y) -> [n]` losses, twice differentiable.
+    params: where.
+    examples: the people.
+    num_groups: static number of groups G.
+    key: of the starting vectors.
+    steps: Hessian-vector products per group; at most the number of parameters
+      are taken, and then the value is exact.
+
+  Reference:
+    Lanczos 1950, with every new vector made orthogonal to all before it, twice.
+  """
+  checks.one_key("key", key)
+  checks.integer("steps", steps, low=1, remedy="30 is usual")
+  check_people(examples, num_groups)
+  steps = min(int(steps), tree.size(params))
+  return _top(model, loss, params, examples, num_groups, steps, key)
+
+
+@functools.partial(
+  jax.jit, static_argnames=("model", "loss", "num_groups", "steps")
+)
+def _top(
+  model: Model, loss: PerExampleLoss, params: Params, examples: Any,
+  num_groups: int, steps: int, key: jax.Array,
+) -> NonPrivateEigenvalues:  # fmt: skip
+  examples = jax.tree.map(jnp.asarray, examples)
+  flat, unravel = ravel_pytree(params)
+  weights = weights_by_group(examples.group, num_groups)
+
+  def one(row: jax.Array, start: jax.Array) -> tuple[jax.Array, jax.Array]:
+    known = jnp.where(jnp.isnan(row), 0.0, row)
+    gradient = jax.grad(
+      lambda v: known @ per_example(model, loss, unravel(v), examples)
+    )
+
+    def product(v: jax.Array) -> jax.Array:
+      return jax.jvp(gradient, (flat,), (v,))[1]
+
+    value, error = _largest(product, start, steps)
+    empty = jnp.any(jnp.isnan(row))
+    return jnp.where(empty, jnp.nan, value), jnp.where(empty, jnp.nan, error)
+
+  starts = normal(key, (num_groups + 1, flat.size))
+  values, errors = jax.vmap(one)(weights, starts)
+  return NonPrivateEigenvalues(
+    ByGroup(values[:-1], values[-1]), ByGroup(errors[:-1], errors[-1])
+  )
+
+
+def _largest(
+  product: Any, start: jax.Array, steps: int
+) -> tuple[jax.Array, jax.Array]:
+  """The largest Ritz value of a symmetric operator, and its residual."""
+  size = start.shape[0]
+  tiny = jnp.finfo(start.dtype).tiny
+
+  def step(basis: jax.Array, index: jax.Array) -> Any:
+    vector = basis[index]
+    image = product(vector)
+    diagonal = vector @ image
+    # Twice is enough: what rounding leaves of the old vectors would otherwise
+    # grow, and eigenvalues would be found several times.
+    for _ in range(2):
+      image = image - basis.T @ (basis @ image)
+    length = jnp.linalg.norm(image)
+    # A space that is used up: zeros from here on, which couple to nothing.
+    floor = 10 * jnp.finfo(start.dtype).eps * jnp.abs(diagonal)
+    alive = length > floor
+    fresh = jnp.where(alive, image / jnp.maximum(length, tiny), 0.0)
+    basis = basis.at[index + 1].set(fresh)
+    return basis, (diagonal, jnp.where(alive, length, 0.0), jnp.any(vector))
+
+  first = start / jnp.linalg.norm(start)
+  basis = jnp.zeros((steps + 1, size)).at[0].set(first)
+  _, (diagonal, side, used) = jax.lax.scan(step, basis, jnp.arange(steps))
+  # Steps after the end would add an eigenvalue 0 that is none of the matrix's.
+  diagonal = jnp.where(used, diagonal, jnp.min(diagonal))
+  matrix = jnp.diag(diagonal) + jnp.diag(side[:-1], 1) + jnp.diag(side[:-1], -1)
+  values, vectors = jnp.linalg.eigh(matrix)
+  return values[-1], jnp.abs(side[-1] * vectors[-1, -1])

@@ -1,0 +1,161 @@
+"""The penalty by brute force, its limits, and what may be said of its cost."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from helpers.curved import KEY, moved, people
+from jaxfair import checks, models, tree
+from jaxfair.analysis import closeness, mean_by_group
+from jaxfair.training import (
+  DpSgdConfig,
+  UncoveredError,
+  calibrate,
+  clipped_part_event,
+  dp_sgd,
+  fit_many,
+  risk_penalty,
+  train_to_budget,
+)
+
+MODEL = models.logistic(3)
+PEOPLE = people()
+LOSS = models.cross_entropy
+CONFIG = DpSgdConfig(learning_rate=0.5, steps=4, batch_size=8)
+
+
+def penalty(**change):
+  settings = {"num_groups": 2, "public": True, **change}
+  return risk_penalty(MODEL, LOSS, PEOPLE, **settings)
+
+
+def with_penalty(**change):
+  return dataclasses.replace(CONFIG, penalty=penalty(**change))
+
+
+def brute_force(params, clip, gammas):
+  """Every gradient built, clipped and averaged; traces of whole Hessians."""
+
+  def one(p, x, y):
+    return LOSS(MODEL.apply(p, x[None]), y[None])[0]
+
+  each = jax.vmap(jax.grad(one), (None, 0, 0))(params, PEOPLE.x, PEOPLE.y)
+  g = jnp.concatenate(
+    [leaf.reshape(PEOPLE.size, -1) for leaf in jax.tree.leaves(each)], axis=1
+  )
+  norm = jnp.linalg.norm(g, axis=1, keepdims=True)
+  clipped = g * jnp.minimum(1.0, clip / norm)
+  f = jax.nn.softmax(MODEL.apply(params, PEOPLE.x))
+  trace = (1 - jnp.sum(f**2, 1)) * (jnp.sum(PEOPLE.x**2, 1) + 1)
+  total = 0.0
+  for a in (0, 1):
+    own = np.flatnonzero(PEOPLE.group == a)
+    ahead = g[own].mean(0) - g.mean(0)
+    total += gammas[0] * jnp.abs(ahead @ (g.mean(0) - clipped.mean(0)))
+    total += gammas[1] * jnp.abs(trace[own].mean() - trace.mean())
+  return total
+
+
+def test_value_and_gradient_are_those_of_the_formula():
+  ours = penalty(clip_weight=0.7, noise_weight=0.3, form="trace")
+
+  @jax.jit
+  def both(params):
+    return [
+      jax.value_and_grad(value)(params)
+      for value in (
+        lambda p: ours.value(p, PEOPLE, l2_clip=0.8),
+        lambda p: brute_force(p, 0.8, (0.7, 0.3)),
+      )
+    ]
+
+  (value, found), (expected, gradient) = both(moved(MODEL, PEOPLE))
+  np.testing.assert_allclose(value, expected, rtol=1e-4)
+  for name in found:
+    np.testing.assert_allclose(
+      found[name], gradient[name], rtol=1e-3, atol=1e-5
+    )
+
+
+def test_the_cheap_form_balances_closeness_and_leaves_out_empty_groups():
+  params = moved(MODEL, PEOPLE)
+  ours = penalty(clip_weight=None, num_groups=3)
+
+  @jax.jit
+  def both(params):
+    close = closeness(MODEL.apply(params, PEOPLE.x))
+    gaps = mean_by_group(close, PEOPLE.group, 2).gap
+    value = functools.partial(ours.value, people=PEOPLE, l2_clip=1.0)
+    return jnp.sum(gaps), jax.value_and_grad(value)(params)
+
+  expected, (value, gradient) = both(params)
+  np.testing.assert_allclose(value, expected, rtol=1e-5)
+  assert all(np.isfinite(g).all() for g in jax.tree.leaves(gradient))
+
+
+def test_weights_can_be_swept_zero_changes_nothing_and_more_closes_the_gap():
+  config = dataclasses.replace(CONFIG, steps=60, noise_multiplier=0.1)
+  plain = dp_sgd(MODEL, LOSS, PEOPLE, config, key=KEY)
+  swept = dataclasses.replace(
+    config,
+    penalty=penalty(
+      clip_weight=None, noise_weight=np.array([0.0, 5.0]), sample=24
+    ),
+  )
+  keys = jnp.stack([KEY, KEY])
+  found = fit_many(MODEL, LOSS, PEOPLE, swept, keys=keys, trainer=dp_sgd)
+  for name, leaf in plain.params.items():
+    np.testing.assert_allclose(found.params[name][0], leaf, rtol=1e-3)
+
+  def gap(params):
+    close = closeness(MODEL.apply(params, PEOPLE.x))
+    return float(jnp.sum(mean_by_group(close, PEOPLE.group, 2).gap))
+
+  unbalanced, balanced = (gap(tree.take(found.params, i)) for i in (0, 1))
+  assert balanced < 0.5 * unbalanced
+
+
+def test_public_people_cost_nothing():
+  assert with_penalty().event(24) == CONFIG.event(24)
+  budget = {"epsilon": 2.0, "delta": 1e-3}
+  noise = calibrate(with_penalty(), 24, **budget).noise_multiplier
+  assert noise == calibrate(CONFIG, 24, **budget).noise_multiplier
+
+
+def test_private_people_have_no_epsilon_unless_asked_for_by_name():
+  config = with_penalty(public=False)
+  with pytest.raises(UncoveredError, match="no epsilon covers"):
+    config.event(24)
+  with pytest.raises(UncoveredError, match="no epsilon covers"):
+    calibrate(config, 24, epsilon=1.0, delta=1e-3)
+  with pytest.raises(UncoveredError, match="no epsilon covers"):
+    train_to_budget(MODEL, LOSS, PEOPLE, config, epsilon=1.0, delta=1e-3)
+  assert clipped_part_event(config, 24) == CONFIG.event(24)
+
+
+def test_a_resumed_training_must_hold_the_same_people():
+  other = PEOPLE._replace(x=PEOPLE.x + 1)
+  told = str(penalty())
+  assert told == str(penalty())
+  assert told != str(
+    risk_penalty(MODEL, LOSS, other, num_groups=2, public=True)
+  )
+
+
+def test_refuses():
+  for change, message in (
+    ({"public": 1}, "public=1 must be True or False"),
+    ({"form": "tracy"}, "did you mean trace"),
+    ({"clip_weight": -1.0}, "clip_weight=-1.0"),
+    ({"clip_weight": None, "noise_weight": None}, "both None"),
+    ({"num_groups": 1}, "examples.group has ids"),
+    ({"sample": 0}, "sample=0"),
+  ):
+    with pytest.raises(checks.ArgumentError, match=message):
+      penalty(**change)
+  with pytest.raises(checks.ArgumentError, match="another model"):
+    dp_sgd(models.mlp(2, 3), LOSS, PEOPLE, with_penalty(), key=KEY)

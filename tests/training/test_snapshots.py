@@ -1,0 +1,38 @@
+"""Snapshots are of the very training that dp_sgd does."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from helpers.curved import KEY, people
+from jaxfair import checks, models
+from jaxfair.training import DpSgdConfig, dp_sgd, dp_sgd_snapshots
+
+MODEL, LOSS, PEOPLE = models.logistic(3), models.cross_entropy, people()
+CONFIG = DpSgdConfig(learning_rate=0.5, steps=4, batch_size=8)
+
+
+def test_the_last_snapshot_is_the_fit_and_an_earlier_one_a_shorter_fit():
+  whole = dp_sgd(MODEL, LOSS, PEOPLE, CONFIG, key=KEY)
+  cap = CONFIG.sampler(PEOPLE.size).max_batch
+  found = dp_sgd_snapshots(MODEL, LOSS, PEOPLE, CONFIG, count=2, key=KEY)
+  short = dp_sgd(
+    MODEL, LOSS, PEOPLE, dataclasses.replace(CONFIG, steps=2, max_batch=cap),
+    key=KEY,
+  )  # fmt: skip
+  assert found.steps.tolist() == [0, 2, 4]
+  for name, leaf in whole.params.items():
+    np.testing.assert_allclose(found.params[name], leaf, rtol=1e-5, atol=1e-6)
+    kept = found.snapshots[name]
+    np.testing.assert_array_equal(kept[0], 0.0)  # where this model starts
+    np.testing.assert_allclose(
+      kept[1], short.params[name], rtol=1e-5, atol=1e-6
+    )
+    np.testing.assert_array_equal(kept[2], found.params[name])
+  np.testing.assert_allclose(found.trace.loss, whole.trace.loss, rtol=1e-5)
+
+
+def test_refuses_unequal_distances():
+  with pytest.raises(checks.ArgumentError, match="no multiple of count=3"):
+    dp_sgd_snapshots(MODEL, LOSS, PEOPLE, CONFIG, count=3, key=KEY)
