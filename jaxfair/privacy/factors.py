@@ -209,8 +209,9 @@ def _inner(a: Part, b: Part) -> jax.Array:
     return jnp.sum(product, axis=tuple(range(1, product.ndim)))
   assert isinstance(a, Product)
   assert isinstance(b, Product)
-  if a.right.shape[1] == 1 and a.left.ndim == b.left.ndim == 3:
-    # One position: two dot products, far faster than products of matrices.
+  positions = (a.right.shape[1], b.right.shape[1])
+  if positions == (1, 1) and a.left.ndim == b.left.ndim == 3:
+    # One position each: two dot products, far faster than products of matrices.
     lefts = jnp.sum(a.left * b.left, axis=(1, 2))
     return lefts * jnp.sum(a.right * b.right, axis=(1, 2))
   rights = jnp.einsum("nsw,ntw->nst", a.right, b.right)

@@ -14,16 +14,16 @@ IMAGE = (10, 10, 2)
 
 
 class Tied(nn.Module):
-  """Embedding, positions, a layer applied twice, the embedding again."""
+  """An embedding used twice; a layer used at many positions and at one."""
 
   @nn.compact
   def __call__(self, x):
     ids = (jnp.abs(x.reshape(x.shape[0], -1)[:, :9]) * 20).astype(int) % 17
     table = nn.Embed(17, 6)
     h = table(ids) + self.param("place", nn.initializers.normal(), (9, 6))
-    twice = nn.Dense(6)
-    h = jnp.tanh(twice(jnp.tanh(twice(h))))
-    return table.attend(h).mean(1)[:, :3]
+    often = nn.Dense(6)
+    h = jnp.tanh(often(jnp.tanh(often(h))))
+    return table.attend(h).mean(1)[:, :3] + often(h.mean(1))[:, :3]
 
 
 class Convolutions(nn.Module):
