@@ -3,12 +3,28 @@
 Never computes what a vote cost beyond naming the event: that is `accounting`.
 """
 
+from jaxfair.pate.aggregation import (
+  NO_ANSWER,
+  confident_gnmax,
+  gnmax,
+  laplace_max,
+  plurality,
+  project_to_simplex,
+  soft_labels,
+)
 from jaxfair.pate.teachers import MissingClassWarning, train_teachers
 from jaxfair.pate.votes import predict_votes, vote_counts
 
 __all__ = [
+  "NO_ANSWER",
   "MissingClassWarning",
+  "confident_gnmax",
+  "gnmax",
+  "laplace_max",
+  "plurality",
   "predict_votes",
+  "project_to_simplex",
+  "soft_labels",
   "train_teachers",
   "vote_counts",
 ]
