@@ -12,12 +12,29 @@ from jaxfair.pate.aggregation import (
   project_to_simplex,
   soft_labels,
 )
+from jaxfair.pate.answer_log import AnswerLogError
+from jaxfair.pate.answerer import Answerer, Answers
+from jaxfair.pate.rules import (
+  ConfidentGnMax,
+  GnMax,
+  LaplaceMax,
+  NoisyVotes,
+  Rule,
+)
 from jaxfair.pate.teachers import MissingClassWarning, train_teachers
 from jaxfair.pate.votes import predict_votes, vote_counts
 
 __all__ = [
   "NO_ANSWER",
+  "AnswerLogError",
+  "Answerer",
+  "Answers",
+  "ConfidentGnMax",
+  "GnMax",
+  "LaplaceMax",
   "MissingClassWarning",
+  "NoisyVotes",
+  "Rule",
   "confident_gnmax",
   "gnmax",
   "laplace_max",

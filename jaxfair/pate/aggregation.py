@@ -204,22 +204,28 @@ def project_to_simplex(weights: jax.Array) -> jax.Array:
 
 def as_counts(counts: Any) -> jax.Array:
   """[n, C] int32 vote counts, or an error that says what they are instead."""
-  shape, dtype = np.shape(counts), jnp.result_type(counts)
+  check_counts(counts)
+  return jnp.asarray(counts, jnp.int32)
+
+
+def check_counts(counts: Any) -> None:
+  """Refuses what is no histogram of votes for each query."""
+  if not hasattr(counts, "dtype"):
+    counts = np.asarray(counts)
   checks.require(
-    len(shape) == 2 and shape[1] > 0,
-    f"counts has shape {shape}; pass [n, C], one row of votes per query",
+    counts.ndim == 2 and counts.shape[1] > 0,
+    f"counts has shape {counts.shape}; pass [n, C], one row of votes per query",
   )
   checks.require(
-    dtype.kind in "iu",
-    f"counts holds {dtype} numbers; votes are whole, so pass the integers of "
-    "vote_counts",
+    counts.dtype.kind in "iu",
+    f"counts holds {counts.dtype} numbers; votes are whole, so pass the "
+    "integers of vote_counts",
   )
-  if checks.concrete(counts) and np.size(counts):
+  if checks.concrete(counts) and counts.size:
     checks.number(
-      "counts", [np.min(counts), np.max(counts)], low=0.0, high=2.0**24,
+      "counts", [counts.min(), counts.max()], low=0.0, high=2.0**24,
       remedy="count one vote per teacher",
     )  # fmt: skip
-  return jnp.asarray(counts, jnp.int32)
 
 
 def _check_reachable(counts: Any, threshold: Any, sigma: Any) -> None:
