@@ -21,6 +21,7 @@ from jaxfair.pate.rules import (
   NoisyVotes,
   Rule,
 )
+from jaxfair.pate.student import train_student, weighted
 from jaxfair.pate.teachers import MissingClassWarning, train_teachers
 from jaxfair.pate.votes import predict_votes, vote_counts
 
@@ -42,6 +43,8 @@ __all__ = [
   "predict_votes",
   "project_to_simplex",
   "soft_labels",
+  "train_student",
   "train_teachers",
   "vote_counts",
+  "weighted",
 ]
