@@ -71,7 +71,7 @@ class Answerer:
     data: str = "private votes",
     unit: str = "one person",
     ledger: accounting.Ledger | None = None,
-    batch_size: int = 1000,
+    batch_size: int = 10_000,
     seed: int | None = None,
   ):
     """Begins answering, or continues.
