@@ -185,9 +185,7 @@ def test_rules_map_over_seeds_and_compile():
   counts = np.array([[5, 4, 0], [1, 2, 6]])
   keys = jax.random.split(KEY, 5)
   rules = [
-    lambda c, k: pate.laplace_max(c, scale=3.0, key=k),
     lambda c, k: pate.soft_labels(c, sigma=3.0, key=k),
-    lambda c, k: pate.plurality(c, key=k),
     lambda c, k: pate.confident_gnmax(
       c, threshold=4, sigma_threshold=3.0, sigma_answer=2.0, key=k
     ),

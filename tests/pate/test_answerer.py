@@ -327,7 +327,7 @@ print(len(midway))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_kill_9_never_answers_twice_nor_under_reports(tmp_path):
   done = subprocess.run(
-    [sys.executable, "-c", SCRIPT, str(tmp_path), "8"],
+    [sys.executable, "-c", SCRIPT, str(tmp_path), "6"],
     capture_output=True, text=True, check=False,
   )  # fmt: skip
   assert done.returncode == 0, done.stderr

@@ -16,7 +16,7 @@ N, C = 40, 3
 MODEL = models.logistic(C)
 KEYS = jax.random.split(jax.random.key(2), 4)
 CONFIG = training.FitConfig(
-  learning_rate=0.2, steps=30, batch_size=None, weight_decay=0.02,
+  learning_rate=0.2, steps=300, batch_size=None, weight_decay=0.02,
   optimizer=optax.sgd,
 )  # fmt: skip
 
@@ -46,12 +46,11 @@ def one_hot(labels):
 
 
 def test_with_all_labels_it_is_a_plain_fit(x, labels):
-  config = dataclasses.replace(CONFIG, batch_size=8)
   people = Examples(x, labels, np.zeros(N, np.int32))
   expected = training.fit_many(
-    MODEL, models.cross_entropy, people, config, keys=KEYS
+    MODEL, models.cross_entropy, people, CONFIG, keys=KEYS
   )
-  same(train(x, labels, config), expected.params, rtol=0, atol=0)
+  same(train(x, labels), expected.params, rtol=0, atol=0)
 
 
 def test_one_hot_weights_are_hard_labels(x, labels):
@@ -109,7 +108,7 @@ def test_other_losses_take_weights_too(x):
 def test_lambda_is_half_the_weight_decay(x, labels):
   """The optimum of (1/n) sum l + lambda ||theta||^2 has slope -2 lambda."""
   lam = 0.3
-  config = dataclasses.replace(CONFIG, weight_decay=2 * lam, steps=400)
+  config = dataclasses.replace(CONFIG, weight_decay=2 * lam)
   params = tree.take(train(x, labels, config), 0)
 
   def mean_loss(p):
