@@ -126,23 +126,6 @@ def test_other_labels_compile_nothing(x, labels):
   assert ensembles._mapped._cache_size() == size
 
 
-def test_students_of_noisy_votes_are_one_program(x):
-  """Noise and training, mapped over seeds, without leaving the device."""
-  counts = np.random.default_rng(6).multinomial(30, np.ones(C) / C, N)
-
-  @jax.jit
-  def students(keys):
-    labels = jax.vmap(
-      lambda k: pate.confident_gnmax(
-        counts, threshold=12, sigma_threshold=3.0, sigma_answer=3.0, key=k
-      )
-    )(keys)
-    return labels, train(x, labels)
-
-  labels, found = students(KEYS)
-  same(found, train(x, np.asarray(labels)))
-
-
 @pytest.mark.parametrize(
   ("change", "told"),
   [
