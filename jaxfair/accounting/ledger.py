@@ -175,6 +175,12 @@ class Ledger:
       self._count(entry)
     return True
 
+  def affords(self, event: ev.Event) -> bool:
+    """Whether `charge` would accept the event; nothing is written."""
+    more = units([event], self.relation)
+    with self._turn:
+      return self._within_budget(more)
+
   def epsilon(
     self, delta: float | None = None, *, accountant: Accountant = "pld"
   ) -> float:
@@ -255,17 +261,22 @@ class Ledger:
       )
     return self._file
 
-  def _require_budget(self, more: Units, id: str) -> None:
+  def _within_budget(self, more: Units) -> bool:
     if self.budget is None:
-      return
+      return True
     epsilon, delta = self.budget
-    if fits(
+    return fits(
       merged(self._units, more),
       epsilon=epsilon * (1 + ROUNDING),
       delta=delta,
       relation=self.relation,
-    ):
+    )
+
+  def _require_budget(self, more: Units, id: str) -> None:
+    if self._within_budget(more):
       return
+    assert self.budget is not None
+    epsilon, delta = self.budget
     raise BudgetError(
       f"charging {id!r} would overrun the budget of epsilon {epsilon:g} at "
       f"delta {delta:g}, of which {self.remaining():.4g} is left; add noise, "

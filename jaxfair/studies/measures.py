@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxfair import fairness, models
 from jaxfair.data import Dataset
@@ -67,3 +68,37 @@ def group_table(
       ),
     ]
   )
+
+
+def paired_costs(
+  table: Table,
+  column: str,
+  baseline: str,
+  *,
+  pair: Sequence[str] = ("seed", "group"),
+  without: Sequence[str] = (),
+) -> Table:
+  """Adds what each row loses against the row of the baseline it belongs to.
+
+  Args:
+    table: with columns accuracy and loss; returned as it is without them.
+    column: tells the baseline from the others.
+    baseline: its value there.
+    pair: rows that agree in these columns belong together.
+    without: values of the column that have no pair.
+  """
+  if "accuracy" not in table:
+    return table
+
+  def names(rows: Table) -> list[Any]:
+    return list(zip(*(rows[name] for name in pair), strict=True))
+
+  before = table.where(**{column: baseline})
+  unpaired = np.isin(table[column], (baseline, *without))
+  costs = {}
+  for value, sign in (("accuracy", -1.0), ("loss", 1.0)):
+    known = dict(zip(names(before), before[value], strict=True))
+    was = np.array([known.get(name, np.nan) for name in names(table)])
+    cost = sign * (table[value] - was)
+    costs[f"{value}_cost"] = np.where(unpaired, np.nan, cost)
+  return table.plus(**costs)

@@ -11,7 +11,12 @@ import optax
 from jaxfair import checks, data, models, training
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import mean_above, spread_above
-from jaxfair.studies.measures import EVERYONE, group_table, measure_groups
+from jaxfair.studies.measures import (
+  EVERYONE,
+  group_table,
+  measure_groups,
+  paired_costs,
+)
 from jaxfair.studies.people import People, load_people
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.repeats import repeat
@@ -134,21 +139,7 @@ def costs(table: Table) -> Table:
 
   The released model has a split of its own, so there is no pair for it.
   """
-  if "accuracy" not in table:
-    return table
-  plain = table.where(training=PLAIN)
-  keys = list(zip(plain["seed"], plain["group"], strict=True))
-  columns = {}
-  for value, sign in (("accuracy", -1.0), ("loss", 1.0)):
-    known = dict(zip(keys, plain[value], strict=True))
-    before = [
-      known.get(key, np.nan)
-      for key in zip(table["seed"], table["group"], strict=True)
-    ]
-    cost = sign * (table[value] - np.array(before))
-    unpaired = np.isin(table["training"], (PLAIN, RELEASED))
-    columns[f"{value}_cost"] = np.where(unpaired, np.nan, cost)
-  return table.plus(**columns)
+  return paired_costs(table, "training", PLAIN, without=(RELEASED,))
 
 
 def _release(

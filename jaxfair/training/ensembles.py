@@ -8,6 +8,7 @@ instructions, and gives the same bits, on one device or many.
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,7 +32,7 @@ def fit_many(
   *,
   keys: jax.Array,
   trainer: Callable[..., Fit] = fit,
-  stacked: bool = False,
+  stacked: bool | Examples = False,
   initial: Params | None = None,
   anchor: Params | None = None,
   chunk: int | None = None,
@@ -48,7 +49,8 @@ def fit_many(
     keys: [k] keys, one per member. Member i's result depends on `keys[i]` and
       its own settings and examples only.
     trainer: `fit`, `dp_sgd`, or any pure function of their form.
-    stacked: whether `examples` has a leading axis of length k.
+    stacked: whether `examples` has a leading axis of length k; an `Examples`
+      of three such answers tells it of x, y and group apart.
     initial: parameters to start from, with a leading axis of length k; drawn
       if None.
     anchor: centre of `fit`'s proximity term, shared by all.
@@ -60,17 +62,20 @@ def fit_many(
   """
   checks.key("keys", keys)
   checks.require(keys.ndim == 1, "keys must be a vector, one key per member")
-  count = _num_members((keys, examples if stacked else None, initial))
-  one = tree.take(examples, 0) if stacked else examples
+  flags = stacked if isinstance(stacked, Examples) else Examples(*3 * [stacked])
+  own = Examples(*map(_if, flags, examples))
+  ours = Examples(*map(_if, map(operator.not_, flags), examples))
+  count = _num_members((keys, own, initial))
+  one = _merged(tree.take(own, 0), ours)
   config.check(model, loss, one)
   shared, each = _split(config, count)
   if trainer is fit:  # whose rules reach beyond the first member
     check_anchor(config, anchor)
-    if stacked:
+    if all(flags):
       check_examples(model, jax.tree.map(_joined, examples))
-  member = _Member(trainer, model, loss, stacked)
-  per_member = (keys, each, examples if stacked else None, initial)
-  common = (shared, None if stacked else examples, anchor)
+  member = _Member(trainer, model, loss)
+  per_member = (keys, each, own, initial)
+  common = (shared, ours, anchor)
   traced = not checks.concrete((per_member, common))
   if driver.choose_loop(config.loop, model, one.x, traced=traced) == "step":
     fits = [member(tree.take(per_member, i), common) for i in range(count)]
@@ -164,17 +169,13 @@ class _Member:
   trainer: Callable[..., Fit]
   model: Model
   loss: PerExampleLoss
-  stacked: bool
 
   def __call__(self, own: Any, common: Any) -> Fit:
     key, numbers, own_examples, initial = own
     shared, all_examples, anchor = common
-    config = jax.tree.map(
-      lambda mine, ours: ours if mine is None else mine,
-      numbers, shared, is_leaf=lambda value: value is None,
-    )  # fmt: skip
+    config = _merged(numbers, shared)
     extra = {} if anchor is None else {"anchor": anchor}
-    examples = own_examples if self.stacked else all_examples
+    examples = _merged(own_examples, all_examples)
     return self.trainer(
       self.model, self.loss, examples, config, key=key, initial=initial, **extra
     )
@@ -201,6 +202,18 @@ def _num_members(per_member: Any) -> int:
 def _joined(leaf: Any) -> Any:
   """[k, n, ...] -> [k n, ...]."""
   return leaf.reshape(-1, *leaf.shape[2:])
+
+
+def _if(wanted: bool, value: Any) -> Any:
+  return value if wanted else None
+
+
+def _merged(first: Any, second: Any) -> Any:
+  """A whole tree from two with None where the other one has a value."""
+  return jax.tree.map(
+    lambda mine, ours: ours if mine is None else mine,
+    first, second, is_leaf=lambda value: value is None,
+  )  # fmt: skip
 
 
 def _split(config: Any, count: int) -> tuple[Any, Any]:

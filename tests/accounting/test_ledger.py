@@ -204,6 +204,16 @@ def test_a_budget_is_spent_to_the_last_event_it_pays_for(path):
     assert len(ledger) == within > 3
 
 
+def test_what_is_affordable_can_be_asked_without_a_charge(path):
+  with create(path, budget=(1.0, 0.0)) as ledger:
+    ledger.charge(PureDp(0.75), id="first")
+    assert ledger.affords(PureDp(0.25))
+    assert not ledger.affords(PureDp(0.26))
+    assert len(ledger) == 1
+  with create(path.with_name("other.jsonl")) as ledger:
+    assert ledger.affords(PureDp(1e6))  # without a budget
+
+
 def test_pure_budgets_take_pure_events_only(path):
   with create(path, budget=(1.0, 0.0)) as ledger:
     ledger.charge(PureDp(0.5), id="a")

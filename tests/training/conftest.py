@@ -1,13 +1,9 @@
 """Small people, and processes with several devices."""
 
-import json
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
+from helpers import subprocesses
 from jaxfair.types import Examples
 
 
@@ -33,14 +29,4 @@ def people(make_people):
 @pytest.fixture(scope="session")
 def on_devices():
   """Runs code in a process with so many devices; returns what it prints."""
-
-  def run(code, count=8):
-    flags = f"--xla_force_host_platform_device_count={count}"
-    done = subprocess.run(
-      [sys.executable, "-W", "error", "-c", code], capture_output=True,
-      text=True, env=os.environ | {"XLA_FLAGS": flags}, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-  return run
+  return subprocesses.on_devices

@@ -115,6 +115,14 @@ def test_each_member_may_have_its_own_people_and_start(parts):
     close(member(found, i), own)
 
 
+def test_members_may_share_features_and_differ_in_labels(parts):
+  mixed = Examples(parts.x[0], parts.y, parts.group[0])
+  found = many(mixed, stacked=Examples(False, True, False))
+  for i in (0, 6):
+    own = Examples(parts.x[0], parts.y[i], parts.group[0])
+    close(member(found, i), alone(own, i))
+
+
 def test_a_member_does_not_see_the_others_people(parts):
   flipped = parts._replace(
     y=np.where(np.arange(7)[:, None] == 2, parts.y, 2 - parts.y)

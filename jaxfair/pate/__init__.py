@@ -1,0 +1,50 @@
+"""PATE: teachers on disjoint parts vote, noisy votes label, a student learns.
+
+Never computes what a vote cost beyond naming the event: that is `accounting`.
+"""
+
+from jaxfair.pate.aggregation import (
+  NO_ANSWER,
+  confident_gnmax,
+  gnmax,
+  laplace_max,
+  plurality,
+  project_to_simplex,
+  soft_labels,
+)
+from jaxfair.pate.answer_log import AnswerLogError
+from jaxfair.pate.answerer import Answerer, Answers
+from jaxfair.pate.rules import (
+  ConfidentGnMax,
+  GnMax,
+  LaplaceMax,
+  NoisyVotes,
+  Rule,
+)
+from jaxfair.pate.student import train_student, weighted
+from jaxfair.pate.teachers import MissingClassWarning, train_teachers
+from jaxfair.pate.votes import predict_votes, vote_counts
+
+__all__ = [
+  "NO_ANSWER",
+  "AnswerLogError",
+  "Answerer",
+  "Answers",
+  "ConfidentGnMax",
+  "GnMax",
+  "LaplaceMax",
+  "MissingClassWarning",
+  "NoisyVotes",
+  "Rule",
+  "confident_gnmax",
+  "gnmax",
+  "laplace_max",
+  "plurality",
+  "predict_votes",
+  "project_to_simplex",
+  "soft_labels",
+  "train_student",
+  "train_teachers",
+  "vote_counts",
+  "weighted",
+]

@@ -1,0 +1,39 @@
+"""Teachers shared out between the processes of `jax.distributed`."""
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+
+class Share(NamedTuple):
+  """The teachers that one process looks after.
+
+  Attributes:
+    rows: their numbers; the last teacher again where the shares must be
+      filled up, so that all processes have equally many.
+    total: teachers in all, k.
+  """
+
+  rows: np.ndarray
+  total: int
+
+
+def own_share(total: int, chunk: int) -> Share:
+  """Whole chunks for every process.
+
+  A teacher then has the same neighbours in its chunk, and the same bits,
+  whatever the number of processes.
+  """
+  processes, me = jax.process_count(), jax.process_index()
+  size = -(-total // (chunk * processes)) * chunk
+  rows = np.arange(me * size, (me + 1) * size)
+  return Share(np.minimum(rows, total - 1), total)
+
+
+def gather(own: Any, total: int) -> Any:
+  """Every process's share, one after the other, in every process."""
+  from jax.experimental import multihost_utils
+
+  joined = multihost_utils.process_allgather(own, tiled=True)
+  return jax.tree.map(lambda leaf: leaf[:total], joined)

@@ -1,0 +1,55 @@
+"""Finished teachers on the disk: each file complete or not there at all."""
+
+import os
+import pathlib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair.training.checkpoints import Checkpoints
+from jaxfair.types import Params
+
+
+class SavedTeachers:
+  """The folder of one process's teachers, saved some at a time.
+
+  Whose teachers they are, and that they are continued with the same data and
+  settings, is `training.checkpoints`' to tell. The arrays are plain `.npz`
+  files: the processes of one run save at different times, which checkpoints
+  that are written jointly do not allow.
+  """
+
+  def __init__(
+    self,
+    folder: pathlib.Path,
+    described: dict[str, Any],
+    parts: Any,
+    key: jax.Array,
+  ):
+    Checkpoints(folder, described, parts, key)  # ours, or refused
+    self._root = folder / "private"
+
+  def save(self, number: int, params: Params) -> None:
+    """Saves the parameters of the teachers in this segment."""
+    path = self._path(number)
+    partial = path.with_suffix(".partial")
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(params)]
+    with open(partial, "wb") as file:
+      np.savez(file, *leaves)
+      file.flush()
+      os.fsync(file.fileno())
+    os.replace(partial, path)
+
+  def load(self, number: int, like: Any) -> Params | None:
+    """The parameters of a segment, or None if it was not finished."""
+    path = self._path(number)
+    if not path.exists():
+      return None
+    with np.load(path) as file:
+      leaves = [jnp.asarray(file[f"arr_{i}"]) for i in range(len(file.files))]
+    return jax.tree.unflatten(jax.tree.structure(like), leaves)
+
+  def _path(self, number: int) -> pathlib.Path:
+    return self._root / f"teachers-{number:06d}.npz"
