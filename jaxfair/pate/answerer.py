@@ -50,8 +50,8 @@ class Answerer:
     looked at: first the tests of a batch, then, when it is known and written
     down which passed, their answers. A batch is begun only if the budget pays
     for all its answers, so it is never overrun, and when it ends depends on
-    released answers only. Tests that fail cost the test alone. A crash can
-    lose a charge, but never an answer that was not charged.
+    released answers only. Tests that fail cost the test alone. A crash may
+    leave a charge for an answer that nobody saw, never the reverse.
 
     What a rule with a test spends depends on its answers, so what may be
     published is the budget (a privacy filter); the ledger tells the spend.

@@ -168,6 +168,19 @@ def test_what_a_crash_paid_for_is_not_paid_twice_at_the_end(tmp_path, counts):
   assert answers.asked.sum() == count
 
 
+def test_more_queries_after_a_crash_are_paid_for(tmp_path, counts):
+  """Ten were tested, the answers of five were paid for, then it crashed."""
+  with begin(tmp_path, CONFIDENT, budget=(20.0, 1e-5)) as answerer:
+    answerer._charge("tests", 0, 10, CONFIDENT.test, 10)
+    answerer._log.add_tests(np.ones(10, bool))
+    answerer._charge("answers", 0, 5, CONFIDENT.answer, 5)
+  with begin(tmp_path, CONFIDENT, budget=(20.0, 1e-5)) as answerer:
+    answers = answerer.answer(counts[:30], first=0)
+    paid = sum(e.event.count for e in answerer.ledger if "answers" in e.id)
+  assert answers.answered[:10].all()
+  assert paid == answers.answered.sum()
+
+
 def test_a_torn_line_is_dropped(tmp_path, counts):
   with begin(tmp_path, batch_size=10) as answerer:
     whole = answerer.answer(counts[:20], first=0)

@@ -5,16 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from jaxfair import accounting, checks, pate
+from jaxfair import checks, pate
 from jaxfair.pate import rules
 from jaxfair.privacy.exact import seeded
 
 DRAWS = 40_000
 DEVIATIONS = 6.0
-
-
-def epsilon(event):
-  return accounting.composed_epsilon([event], delta=1e-6)
 
 
 def rdp(event, order=7.0):
