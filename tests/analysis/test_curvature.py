@@ -48,15 +48,13 @@ def test_exact_traces_are_those_of_the_hessian(name):
 
 
 def test_all_parameters_one_by_one_give_the_same_for_every_person():
-  exact, slow = trace("gelu", "exact"), trace("gelu", "all_parameters")
+  exact, slow = trace("softmax", "exact"), trace("softmax", "all_parameters")
   np.testing.assert_allclose(
     exact.per_person, slow.per_person, rtol=1e-4, atol=1e-5
   )
 
 
-def test_gauss_newton_alone_is_exact_for_relu_and_wrong_for_gelu():
-  whole, part = trace("relu", "exact"), trace("relu", "gauss_newton")
-  np.testing.assert_array_equal(whole.per_person, part.per_person)
+def test_gauss_newton_alone_is_not_the_trace_of_a_smooth_network():
   whole, part = trace("gelu", "exact"), trace("gelu", "gauss_newton")
   off = np.abs(part.traces.group / whole.traces.group - 1)
   assert off.min() > 0.01

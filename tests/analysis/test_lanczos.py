@@ -9,7 +9,7 @@ from jaxfair.analysis import group_hessians, top_eigenvalue
 from jaxfair.analysis.lanczos import _largest
 
 PEOPLE = people()
-MODEL = models.mlp(3, 3, "tanh")
+MODEL = models.logistic(3)
 
 
 def test_finds_the_largest_not_the_largest_in_magnitude():
