@@ -40,7 +40,6 @@ from jaxfair.accounting.sanitising_plan import (
   release_rdp,
   sanitising_event,
 )
-from jaxfair.privacy import noise
 
 
 @dataclass(frozen=True)
@@ -115,6 +114,8 @@ def sanitised_epsilon(
   Reference:
     Papernot et al. (2018), appendix B, with the scale released as well.
   """
+  from jaxfair.privacy import noise  # JAX, which no other accounting needs
+
   delta_in_range(delta)
   checks.one_key("key", key)
   sigma = votes.noise_sigma(sigma)
