@@ -1,5 +1,7 @@
 """`jaxfair audit`: an audit runs, another study is refused."""
 
+import pytest
+
 AUDIT = """
 study = "audit"
 epsilons = [8.0]
@@ -12,6 +14,7 @@ runs = 500
 """
 
 
+@pytest.mark.slow
 def test_an_audit_prints_its_verdicts_and_writes_a_page(jaxfair, tmp_path):
   (tmp_path / "a.toml").write_text(AUDIT)
   ended = jaxfair("audit", "a.toml", "--set", "seed=3", "--out", "r")
@@ -21,6 +24,7 @@ def test_an_audit_prints_its_verdicts_and_writes_a_page(jaxfair, tmp_path):
   assert "seed = 3" in (tmp_path / "r" / "config.toml").read_text()
 
 
+@pytest.mark.slow
 def test_run_takes_it_too(jaxfair, tmp_path):
   (tmp_path / "a.toml").write_text(AUDIT)
   first = jaxfair("audit", "a.toml")

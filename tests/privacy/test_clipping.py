@@ -254,6 +254,7 @@ def test_a_loss_that_is_a_mean_is_refused():
       clipped_grad(model, mean, l2_clip=1.0, method=method)(params, examples)
 
 
+@pytest.mark.slow
 def test_vmaps_over_clip_bounds_and_parameters():
   model, examples = models.mlp((4,), 3), people(5, shape=(3,))
   params = jax.vmap(lambda k: model.init(k, examples.x[0]))(

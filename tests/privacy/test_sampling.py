@@ -119,6 +119,7 @@ def test_expected_size_is_a_public_constant():
   assert PoissonSampler(1000, 0.064, 200).expected_batch_size == 64.0
 
 
+@pytest.mark.slow
 @given(
   rate=st.floats(1e-5, 0.999),
   words=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=30),

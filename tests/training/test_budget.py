@@ -83,6 +83,7 @@ def test_adaptive_clip_shares_the_budget():
   assert 1.99 < spent <= 2.0
 
 
+@pytest.mark.slow
 def test_folder_changes_no_bit_and_keeps_a_ledger(tmp_path):
   key = jax.random.key(4)
   plain, kept = train(key=key), train(tmp_path / "run", key=key, data="toy")
@@ -145,6 +146,7 @@ def test_a_crash_between_charge_and_checkpoint_is_not_charged_twice(tmp_path):
   assert bits(continued) == bits(train(key=key))
 
 
+@pytest.mark.slow
 def test_another_training_in_the_folder_is_refused(tmp_path):
   folder = tmp_path / "run"
   train(folder, key=jax.random.key(0))

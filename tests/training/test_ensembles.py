@@ -115,6 +115,7 @@ def test_each_member_may_have_its_own_people_and_start(parts):
     close(member(found, i), own)
 
 
+@pytest.mark.slow
 def test_members_may_share_features_and_differ_in_labels(parts):
   mixed = Examples(parts.x[0], parts.y, parts.group[0])
   found = many(mixed, stacked=Examples(False, True, False))

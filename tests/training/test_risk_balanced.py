@@ -97,6 +97,7 @@ def test_the_cheap_form_balances_closeness_and_leaves_out_empty_groups():
   assert all(np.isfinite(g).all() for g in jax.tree.leaves(gradient))
 
 
+@pytest.mark.slow
 def test_weights_can_be_swept_zero_changes_nothing_and_more_closes_the_gap():
   config = dataclasses.replace(CONFIG, steps=60, noise_multiplier=0.1)
   plain = dp_sgd(MODEL, LOSS, PEOPLE, config, key=KEY)

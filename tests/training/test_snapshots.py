@@ -11,6 +11,7 @@ MODEL, LOSS, PEOPLE = models.logistic(3), models.cross_entropy, people()
 CONFIG = DpSgdConfig(learning_rate=0.5, steps=4, batch_size=8)
 
 
+@pytest.mark.slow
 def test_the_last_snapshot_is_the_fit():
   whole = dp_sgd(MODEL, LOSS, PEOPLE, CONFIG, key=KEY)
   found = dp_sgd_snapshots(MODEL, LOSS, PEOPLE, CONFIG, count=2, key=KEY)
