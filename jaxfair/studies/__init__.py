@@ -31,6 +31,10 @@ NAMES = (
   "pate",
   "pate_penalty",
   "pate_teachers",
+  "pate_people",
+  "pate_norms",
+  "pate_bound",
+  "pate_soft",
 )
 
 __all__ = [

@@ -38,7 +38,14 @@ def difference_above(
   """Paired over seeds, `first` exceeds `second` by more than a threshold."""
 
   def check(table: Table) -> Finding:
-    statistic = f"{value}: {_words(first)} minus {_words(second)}, paired"
+    shared_by = {k: v for k, v in first.items() if second.get(k) == v}
+    left_only, right_only = (
+      {k: v for k, v in side.items() if k not in shared_by}
+      for side in (first, second)
+    )
+    statistic = (
+      f"{value}: {_words(left_only)} minus {_words(right_only)}, paired"
+    )
     a = _rows(table, first, (value, "seed"))
     b = _rows(table, second, (value, "seed"))
     for rows in (a, b):
