@@ -83,7 +83,7 @@ def run(
       if seed == 0:
         tables.append(_points_of(setting, found, people, ensemble))
       values = [rank_correlation(found[a], found[b]) for a, b in PAIRS]
-      pairs = [f"{first}, {second}" for first, second in PAIRS]
+      pairs = [_pair(first, second) for first, second in PAIRS]
       tables.append(
         Table.from_arrays(
           {"row": SPLIT, **setting, "seed": seed},
@@ -185,11 +185,15 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
+def _pair(first: str, second: str) -> str:
+  return f"{first}, {second}".replace("_", " ")
+
+
 def _claims(
   first: str, second: str, statement: str, source: str
 ) -> list[Claim]:
   """At the least penalty, and at the largest."""
-  pair = f"{first}, {second}"
+  pair = _pair(first, second)
   on_sets = in_each("data", mean_above("correlation", where={"pair": pair}))
 
   def at(pick: Any) -> Check:

@@ -5,6 +5,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxfair import accounting, checks, pate
 from jaxfair.studies import protocol
@@ -197,7 +198,7 @@ def _figure(
 
 
 def _named(table: Table) -> Table:
-  """Adds what panels and lines of the figures are called."""
+  """Adds names of panels and lines, and the excess of groups alone."""
   if "labels" not in table:
     return table
   panels = zip(table["data"], table["teachers"], strict=True)
@@ -205,6 +206,9 @@ def _named(table: Table) -> Table:
   return table.plus(
     panel=[f"{name}, {count:g} teachers" for name, count in panels],
     line=[f"{kind}, {group}" for kind, group in lines],
+    group_excess=np.where(
+      table["group"] == EVERYONE, np.nan, table["excess_errors"]
+    ),
   )
 
 
@@ -230,7 +234,8 @@ STUDY = protocol.Study(
       "groups",
       "Errors that noise adds to each group",
       x="epsilon",
-      y="excess_errors",
+      y="group_excess",
+      y_title="excess errors",
       mark="line",
       colour="line",
       facet="panel",
