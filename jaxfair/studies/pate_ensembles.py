@@ -4,6 +4,7 @@ A repetition is a split of the people, with teachers of its own.
 """
 
 import dataclasses
+import pathlib
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
@@ -92,7 +93,7 @@ class Ensemble(NamedTuple):
 
 def set_name(people: People) -> str:
   """What a set is called in cells and rows."""
-  return people.name if people.csv is None else people.csv
+  return people.name if people.csv is None else pathlib.Path(people.csv).stem
 
 
 def cells(config: EnsembleConfig) -> list[protocol.Settings]:
