@@ -65,7 +65,7 @@ def test_inputs_are_shortened_in_their_direction():
 
 def test_long_inputs_move_the_student(folder):
   table = pate_studies.run(
-    "pate_norms", folder, norms=[0.1, 4.0], sigma=4.0
+    "pate_norms", folder, norms=[0.1, 4.0], penalties=[1.0], sigma=4.0
   ).where(group="everyone")
   short, long = (table.where(norm=n)["deviation"] for n in (0.1, 4.0))
   assert (short < long).all()
