@@ -258,6 +258,12 @@ STUDY = protocol.Study(
       "Fig. 5, 12; thesis 4.5, 4.14",
     ),
     *_claims(
+      "input_norm",
+      "excess_errors",
+      "Noise adds more errors for people with larger inputs",
+      "Fig. 5, 12; thesis 4.5, 4.14",
+    ),
+    *_claims(
       "closeness",
       "flip_probability",
       "Labels of people close to the boundary are flipped more often",
@@ -267,6 +273,12 @@ STUDY = protocol.Study(
       "flip_probability",
       "excess_loss",
       "People whose labels are flipped more often have larger excess risks",
+      "Fig. 6; thesis 4.6",
+    ),
+    *_claims(
+      "flip_probability",
+      "excess_errors",
+      "Noise adds more errors for people whose labels are flipped more often",
       "Fig. 6; thesis 4.6",
     ),
   ),
