@@ -150,6 +150,7 @@ STUDY = protocol.Study(
       x_title="largest input norm",
       y_title="E ||d||",
       log_x=True,
+      log_y=True,
       where=ALL,
     ),
     Figure(

@@ -150,33 +150,40 @@ def _at(pick: str, check: Check) -> Check:
 
 
 def _claims(pick: str, source: str) -> list[Claim]:
-  hard = {"larger": HARD, "smaller": SOFT}
-  return [
-    Claim(
-      f"deviation, {pick} teachers",
-      f"Noise moves students of shares less than those of labels ({pick} "
-      "teachers)",
-      _at(pick, _better("deviation", **hard)),
-      f"Fig. 7; thesis {source}",
-    ),
-    Claim(
-      f"gap, {pick} teachers",
-      f"Shares narrow the gap of excess risks ({pick} teachers)",
-      _at(pick, _better("gap", **hard)),
-      f"Fig. 7, 15, 16; thesis {source}",
-    ),
-    Claim(
-      f"accuracy, {pick} teachers",
-      f"Shares make students more accurate than labels ({pick} teachers)",
-      _at(pick, _better("accuracy", larger=SOFT, smaller=HARD)),
-      f"Fig. 7, 15, 16; thesis {source}",
-    ),
-    Claim(
-      f"projection, {pick} teachers",
-      f"Projected shares are more accurate than raw ones ({pick} teachers)",
-      _at(pick, _better("accuracy", larger=PROJECTED, smaller=SOFT)),
-    ),
-  ]
+  """Shares against labels: raw ones as in the papers, then projected ones."""
+  claims = []
+  for kind, figures in (
+    (SOFT, f"Fig. 7, 15, 16; thesis {source}"),
+    (PROJECTED, ""),
+  ):
+    told = kind.capitalize()
+    less = {"larger": HARD, "smaller": kind}
+    for name, statement, check in (
+      (
+        "deviation",
+        f"{told}: noise moves the student less than with labels",
+        _better("deviation", **less),
+      ),
+      (
+        "gap",
+        f"{told}: the gap of excess risks is narrower than with labels",
+        _better("gap", **less),
+      ),
+      (
+        "accuracy",
+        f"{told}: the student is more accurate than with labels",
+        _better("accuracy", larger=kind, smaller=HARD),
+      ),
+    ):
+      claims.append(
+        Claim(
+          f"{name}, {kind}, {pick} teachers",
+          f"{statement} ({pick} teachers)",
+          _at(pick, check),
+          figures,
+        )
+      )
+  return claims
 
 
 def _figure(

@@ -128,6 +128,7 @@ def figures(x: str, colour: str, *, log_x: bool = False) -> list[Figure]:
       facet="data",
       y_title=y_title,
       log_x=log_x,
+      log_y=value == "deviation" and colour == "penalty",
       where=ALL,
       reference=line,
     )
