@@ -231,7 +231,7 @@ STUDY = protocol.Study(
     Summary(
       "What noise does",
       by=("data", "teachers", "labels", "epsilon"),
-      values=("accuracy", "clean_accuracy", "gap", "deviation"),
+      values=("accuracy", "gap"),
       where=ALL,
     ),
   ),

@@ -29,6 +29,7 @@ def made(tmp_path_factory):
   return people, ensembles(0), ensembles(1)
 
 
+@pytest.mark.slow
 def test_every_teacher_votes_on_every_query(made):
   people, first, _ = made
   for ensemble in first:
@@ -42,6 +43,7 @@ def test_every_teacher_votes_on_every_query(made):
   assert (np.asarray(first[0].majority) == truth).mean() > 0.7
 
 
+@pytest.mark.slow
 def test_cells_share_splits_and_nothing_else(made):
   _, first, second = made
   for a, b in zip(first, second, strict=True):

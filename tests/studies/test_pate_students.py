@@ -42,6 +42,7 @@ def trained(ensemble):
   )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_students_of_the_same_labels_are_the_same(ensemble, trained):
   found = ps.compare(models.logistic(2), trained, ensemble.test, 2)
   assert (found.deviation[:, 0] == 0).all()
@@ -51,11 +52,13 @@ def test_students_of_the_same_labels_are_the_same(ensemble, trained):
   assert found.errors.population[0, 2] > 0.9
 
 
+@pytest.mark.slow
 def test_the_penalty_holds_students_back(trained):
   size = jnp.linalg.norm(trained["w"][:, 0].reshape(2, -1), axis=1)
   assert size[1] < 0.2 * size[0]
 
 
+@pytest.mark.slow
 def test_rows_are_means_over_draws(ensemble, trained):
   found = ps.compare(models.logistic(2), trained, ensemble.test, 2)
   rows = ps.comparison_rows(
