@@ -24,7 +24,18 @@ from jaxfair.studies.repeats import repeat
 from jaxfair.studies.runs import Plan, execute, plan, write_claims
 from jaxfair.studies.table import Table
 
-NAMES = ("quickstart", "train", "audit", "pate")
+NAMES = (
+  "quickstart",
+  "train",
+  "audit",
+  "pate",
+  "pate_penalty",
+  "pate_teachers",
+  "pate_people",
+  "pate_norms",
+  "pate_bound",
+  "pate_soft",
+)
 
 __all__ = [
   "NAMES",

@@ -1,5 +1,6 @@
 """Checks that claims are made of: a statistic, its interval, a verdict."""
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -37,7 +38,14 @@ def difference_above(
   """Paired over seeds, `first` exceeds `second` by more than a threshold."""
 
   def check(table: Table) -> Finding:
-    statistic = f"{value}: {_words(first)} minus {_words(second)}, paired"
+    shared_by = {k: v for k, v in first.items() if second.get(k) == v}
+    left_only, right_only = (
+      {k: v for k, v in side.items() if k not in shared_by}
+      for side in (first, second)
+    )
+    statistic = (
+      f"{value}: {_words(left_only)} minus {_words(right_only)}, paired"
+    )
     a = _rows(table, first, (value, "seed"))
     b = _rows(table, second, (value, "seed"))
     for rows in (a, b):
@@ -83,6 +91,78 @@ def spread_above(
   return check
 
 
+def trend(
+  value: str,
+  along: str,
+  *,
+  rises: bool,
+  where: Mapping[str, Any] | None = None,
+) -> Check:
+  """A value rises or falls along a column: Spearman's correlation per seed.
+
+  The claim holds if the 95% interval of its mean over seeds is on one side of
+  0. Rows of one seed and place are averaged first.
+  """
+
+  def check(table: Table) -> Finding:
+    statistic = f"rank correlation of {value} with {along}"
+    rows = _rows(table, where, (value, "seed", along))
+    if isinstance(rows, str):
+      return Finding(statistic, why=rows)
+    if len(rows.unique(along)) < 2:
+      return Finding(statistic, why=f"{along} has one value only")
+    found = {}
+    for (seed,), part in rows.split("seed"):
+      known = Table(
+        {c: part[c][~np.isnan(part[value])] for c in (along, value)}
+      )
+      places = [(at, own[value].mean()) for (at,), own in known.split(along)]
+      correlation = rank_correlation(*np.array(places).reshape(-1, 2).T)
+      if np.isfinite(correlation):
+        found[seed] = correlation
+    finding = _finding(statistic, found, 0.0, below=not rises)
+    ends = np.clip([finding.low, finding.high], -1, 1)
+    return dataclasses.replace(finding, low=float(ends[0]), high=float(ends[1]))
+
+  return check
+
+
+def in_each(column: str, check: Check) -> Check:
+  """The check holds for every value of a column.
+
+  Every one must hold at its own 95%, so no correction is needed. All values
+  are listed; the interval is that of the first that fails, else of the one
+  nearest to 0.
+  """
+
+  def all_of(table: Table) -> Finding:
+    if column not in table:
+      return Finding("", why=f"the table has no column {column}")
+    found = {
+      name: check(table.where(**{column: name}))
+      for name in table.unique(column)
+    }
+    known = {n: f for n, f in found.items() if f.holds is not None}
+    if len(known) < len(found):
+      name, first = next((n, f) for n, f in found.items() if f.holds is None)
+      return dataclasses.replace(first, why=f"{first.why} ({column} {name})")
+    failed = [f for f in known.values() if not f.holds]
+    nearest = min(known.values(), key=lambda f: abs(f.value))
+    shown = failed[0] if failed else nearest
+    listed = ", ".join(f"{n} {f.value:.3g}" for n, f in known.items())
+    return dataclasses.replace(shown, statistic=f"{shown.statistic}: {listed}")
+
+  return all_of
+
+
+def rank_correlation(first: Any, second: Any) -> float:
+  """Spearman's rank correlation; NaN if one of them is constant."""
+  ranks = [_ranks(np.asarray(values, float)) for values in (first, second)]
+  if not ranks[0].size or min(np.ptp(r) for r in ranks) == 0:
+    return float("nan")
+  return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+
+
 def _rows(
   table: Table, where: Mapping[str, Any] | None, columns: tuple[str, ...]
 ) -> Table | str:
@@ -107,8 +187,18 @@ def _by_seed(rows: Table, value: str) -> dict[Any, float]:
   return {seed: float(v.mean()) for seed, v in known.items() if len(v)}
 
 
+def _ranks(values: np.ndarray) -> np.ndarray:
+  """Ranks from the least; equal values share the mean of theirs."""
+  _, own, counts = np.unique(values, return_inverse=True, return_counts=True)
+  return (np.cumsum(counts) - (counts - 1) / 2)[own]
+
+
 def _finding(
-  statistic: str, values: Mapping[Any, float], threshold: float
+  statistic: str,
+  values: Mapping[Any, float],
+  threshold: float,
+  *,
+  below: bool = False,
 ) -> Finding:
   if len(values) < 2:
     return Finding(statistic, why="an interval needs at least 2 seeds")
@@ -116,7 +206,8 @@ def _finding(
     return Finding(statistic, why=f"{statistic} is infinite for some seeds")
   found = fairness.seed_interval(np.array(list(values.values())))
   low, high = float(found.low), float(found.high)
-  return Finding(statistic, float(found.estimate), low, high, low > threshold)
+  holds = high < threshold if below else low > threshold
+  return Finding(statistic, float(found.estimate), low, high, holds)
 
 
 def _words(where: Mapping[str, Any]) -> str:

@@ -28,6 +28,8 @@ from jaxfair.studies.measures import (
   measure_groups,
   paired_costs,
 )
+from jaxfair.studies.pate_epsilons import SUMMARY as EPSILONS
+from jaxfair.studies.pate_epsilons import epsilon_table
 from jaxfair.studies.people import People, load_people
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.table import Table
@@ -42,7 +44,9 @@ class Config:
 
   `weight_decay` is on the student: 2 lambda in the paper's words. `queries`
   people are taken to be public, and the scaler is fitted on them; who is
-  neither public nor private is in the test part.
+  neither public nor private is in the test part. `consensus` is the share of
+  teachers that agree, guessed without looking at votes: the sanitised epsilon
+  is planned for it.
   """
 
   data: People = dataclasses.field(default_factory=People)
@@ -52,6 +56,7 @@ class Config:
   queries: int = 200
   sigma: float = 50.0
   delta: float = 1e-6
+  consensus: float = 0.9
   weight_decay: float = 0.02
   teacher_steps: int = 200
   student_steps: int = 300
@@ -69,6 +74,7 @@ class Config:
     for name in ("sigma", "learning_rate"):
       checks.positive(name, getattr(self, name))
     checks.non_negative("weight_decay", self.weight_decay)
+    checks.number("consensus", self.consensus, low=0.5, high=1.0)
     checks.number("private_fraction", self.private_fraction, low=0.1, high=0.95)
     checks.number(
       "delta", self.delta, low=0.0, high=1.0, open_low=True, open_high=True
@@ -97,7 +103,8 @@ def run(
   public, private, test = data.prepare(
     people, _sizes(config, people), key=context.shared_key
   ).parts
-  key_votes, key_labels, key_students = jax.random.split(context.key, 3)
+  keys = jax.random.split(context.key, 4)
+  key_votes, key_labels, key_students, key_figure = keys
   model = _model(config, people)
   votes = _votes(config, cell, model, private, public, key=key_votes)
   counts = pate.vote_counts(votes, people.num_classes)
@@ -118,7 +125,15 @@ def run(
     epsilon = np.inf if name == MAJORITY else config.epsilon
     setting = {"data": people.name, **cell, "labels": name, "epsilon": epsilon}
     tables.append(group_table(setting, measure(params), people.group_names))
-  return Table.concat(tables)
+  spent = epsilon_table(
+    {"data": people.name, **cell},
+    np.asarray(counts),
+    sigma=config.sigma,
+    delta=config.delta,
+    consensus=config.consensus,
+    key=key_figure,
+  )
+  return Table.concat([*tables, spent])
 
 
 def costs(table: Table) -> Table:
@@ -216,6 +231,9 @@ def _notes(config: Config) -> list[str]:
     f"{config.sigma:g} votes on every label, or on every share of the votes. "
     "It covers the student's parameters. Students of the majority vote are not "
     "private.",
+    "Which epsilon may be told: the one for any votes, and the sanitised one. "
+    "The one for these votes is computed from private votes and is a diagnosis "
+    "for those who hold the data. Noisy shares have the first one only.",
     "Intervals are over noise, starts and batches of the students of one "
     "ensemble on one split. The figures on this page are measured on held-out "
     "people without noise: they are for those who hold the data.",
@@ -247,6 +265,7 @@ STUDY = protocol.Study(
       "By group",
       by=("teachers", "labels", "group"),
       values=("accuracy", "accuracy_cost", "loss", "loss_cost"),
+      where={"analysis": ""},
     ),
     Summary(
       "Gaps between groups, and how far noise moves the student",
@@ -258,6 +277,7 @@ STUDY = protocol.Study(
       ),
       where={"group": EVERYONE},
     ),
+    EPSILONS,
   ),
   claims=(
     Claim(

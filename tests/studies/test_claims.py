@@ -144,3 +144,69 @@ def test_a_spread_needs_two():
   check = claims.spread_above("cost", between="group", without="everyone")
   one = spread_table().where(group="a")
   assert check(one).why == "fewer than two groups"
+
+
+def along(values, seeds=3):
+  """Rows of several seeds at the places 0, 1, 2, ..."""
+  return Table.concat(
+    [
+      Table({"seed": [s] * len(row), "place": range(len(row)), "value": row})
+      for s, row in enumerate([values] * seeds)
+    ]
+  )
+
+
+@pytest.mark.parametrize(
+  ("values", "rises", "holds"),
+  [
+    ([1, 2, 3, 5], True, True),
+    ([1, 2, 3, 5], False, False),
+    ([5, 3, 2, 1], False, True),
+    ([1, 3, 2, 0], True, False),
+  ],
+)
+def test_a_trend_is_a_rank_correlation(values, rises, holds):
+  finding = claims.trend("value", "place", rises=rises)(along(values))
+  assert finding.holds is holds
+  expected = stats.spearmanr(range(4), values).statistic
+  assert finding.value == pytest.approx(expected)
+
+
+def test_a_trend_s_interval_is_over_seeds():
+  rows = Table.concat(
+    [along([1, 2, 3, 4], 1), along([1, 3, 2, 4], 1).plus(seed=[1] * 4),
+     along([1, 2, 4, 3], 1).plus(seed=[2] * 4)]
+  )  # fmt: skip
+  finding = claims.trend("value", "place", rises=True)(rows)
+  each = [1.0, 0.8, 0.8]
+  low, _ = stats.t.interval(0.95, 2, loc=np.mean(each), scale=stats.sem(each))
+  assert finding.low == pytest.approx(low)
+  assert finding.high == 1  # no correlation is larger
+
+
+def test_a_trend_needs_two_places():
+  finding = claims.trend("value", "place", rises=True)(along([1]))
+  assert finding.holds is None
+  assert finding.why == "place has one value only"
+
+
+def test_ranks_agree_with_scipy_on_ties():
+  rng = np.random.default_rng(1)
+  first, second = rng.integers(0, 5, (2, 40))
+  expected = stats.spearmanr(first, second).statistic
+  assert claims.rank_correlation(first, second) == pytest.approx(expected)
+  assert math.isnan(claims.rank_correlation(first, np.ones(40)))
+
+
+def test_in_each_needs_all_and_lists_them():
+  good, bad = table(data=["a"] * 4), table(value=-VALUES, data=["b"] * 4)
+  check = claims.in_each("data", claims.mean_above("value"))
+  assert check(good).holds
+  both = check(Table.concat([good, bad]))
+  assert both.holds is False
+  assert both.value == pytest.approx(-VALUES.mean())
+  assert both.statistic == "mean value: a 0.325, b -0.325"
+  unknown = table(value=[np.nan] * 4, data=["c"] * 4)
+  missing = check(Table.concat([good, unknown]))
+  assert missing.holds is None
+  assert missing.why.endswith("(data c)")

@@ -1,0 +1,150 @@
+"""Students over penalties, for every number of teachers: two figures' ground.
+
+What `pate_penalty` and `pate_teachers` share.
+"""
+
+import dataclasses
+
+import jax.numpy as jnp
+
+from jaxfair import analysis, checks
+from jaxfair.studies import protocol
+from jaxfair.studies.claims import Check, in_each, trend
+from jaxfair.studies.measures import EVERYONE
+from jaxfair.studies.pate_ensembles import (
+  EnsembleConfig,
+  ensembles,
+  load_set,
+  model_of,
+)
+from jaxfair.studies.pate_students import (
+  compare,
+  comparison_rows,
+  hard_labels,
+  majority_weights,
+  students,
+)
+from jaxfair.studies.protocol import Figure, Summary
+from jaxfair.studies.table import Table
+
+ALL = {"group": EVERYONE}
+
+
+@dataclasses.dataclass(frozen=True)
+class Config(EnsembleConfig):
+  """Settings of a sweep.
+
+  Attributes:
+    penalties: lambdas of lambda ||theta||^2 beside the sum of the losses.
+    sigma: of the noise on the votes.
+  """
+
+  penalties: tuple[float, ...] = (1.0,)
+  sigma: float = 50.0
+
+  def __post_init__(self) -> None:
+    super().__post_init__()
+    checks.positive("penalties", self.penalties)
+    checks.positive("sigma", self.sigma)
+
+
+def run(
+  config: Config, cell: protocol.Settings, context: protocol.Context
+) -> Table:
+  """All penalties on every split of one data set and number of teachers."""
+  people, note = load_set(config, cell["data"])
+  context.say(note)
+  model = model_of(config, people)
+  count = len(config.penalties)
+  tables = []
+  made = ensembles(config, people, int(cell["teachers"]), context)
+  for seed, ensemble in enumerate(made):
+    # The same draws for every penalty: they differ by the penalty alone.
+    noisy = hard_labels(
+      ensemble, [config.sigma], config.draws, key=ensemble.key_noise
+    )
+    trained = students(
+      config,
+      model,
+      ensemble,
+      jnp.stack([majority_weights(ensemble)] * count),
+      jnp.repeat(noisy, count, axis=0),
+      config.penalties,
+    )
+    found = compare(model, trained, ensemble.test, people.num_groups)
+    flips = analysis.flip_probability(ensemble.counts, sigma=config.sigma)
+    common = {**cell, "flip_probability": float(flips.mean())}
+    settings = [common | {"penalty": penalty} for penalty in config.penalties]
+    tables.append(
+      comparison_rows(
+        settings, found, seed=seed, group_names=people.group_names
+      )
+    )
+  return Table.concat(tables)
+
+
+def notes(config: Config) -> list[str]:
+  """What the reader of a sweep must know."""
+  return [
+    f"Teachers vote on {config.queries} public people; labels are noisy by "
+    f"Gaussian noise of sigma {config.sigma:g}. Every split has its own "
+    f"teachers; intervals are over {config.splits} splits, and each value is "
+    f"a mean over {config.draws} draws of noise.",
+    "penalty is lambda of equation (1) of the paper, beside the sum of the "
+    "losses. Where it is large the student answers one class to everybody: "
+    "then it deviates little, has no gap, and knows nothing.",
+    "gap is the largest difference between groups of the errors that noise "
+    "adds; which groups are compared is decided on other draws than those "
+    "that measure it, so it may fall below 0. Measured without noise: for "
+    "those who hold the data.",
+  ]
+
+
+def trend_on_each(value: str, along: str, *, rises: bool, other: str) -> Check:
+  """The trend on every data set, at the least value of the other column."""
+
+  def check(table: Table) -> protocol.Finding:
+    held = {other: min(table[other])} if other in table else {}
+    return trend(value, along, rises=rises, where=ALL | held)(table)
+
+  return in_each("data", check)
+
+
+def figures(x: str, colour: str, *, log_x: bool = False) -> list[Figure]:
+  """Deviation, gap and accuracy along a column, as in the papers."""
+  shown = (
+    ("deviation", "How far noise moves the student", "E ||d||", None),
+    ("gap", "Gap of excess risks between groups", "gap (errors)", 0.0),
+    ("accuracy", "Accuracy of the students of noisy labels", "", None),
+  )
+  return [
+    Figure(
+      value,
+      title,
+      x=x,
+      y=value,
+      mark="line",
+      colour=colour,
+      facet="data",
+      y_title=y_title,
+      log_x=log_x,
+      log_y=value == "deviation" and colour == "penalty",
+      where=ALL,
+      reference=line,
+    )
+    for value, title, y_title, line in shown
+  ]
+
+
+SUMMARY = Summary(
+  "What noise does",
+  by=("data", "teachers", "penalty"),
+  values=(
+    "accuracy",
+    "clean_accuracy",
+    "deviation",
+    "gap",
+    "flip_probability",
+  ),
+  where=ALL,
+)
