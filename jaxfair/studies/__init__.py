@@ -24,7 +24,12 @@ from jaxfair.studies.repeats import repeat
 from jaxfair.studies.runs import Plan, execute, plan, write_claims
 from jaxfair.studies.table import Table
 
-NAMES = ("quickstart", "train", "audit")
+NAMES = (
+  "quickstart",
+  "train",
+  "audit",
+  "dp_erm_output",
+)
 
 __all__ = [
   "NAMES",
