@@ -29,6 +29,14 @@ NAMES = (
   "train",
   "audit",
   "dp_erm_output",
+  "dp_erm_normalise",
+  "dp_erm_clipping",
+  "dp_erm_gradients",
+  "dp_erm_curvature",
+  "dp_erm_inputs",
+  "dp_erm_terms",
+  "dp_erm_sizes",
+  "dp_erm_mitigation",
 )
 
 __all__ = [

@@ -17,6 +17,7 @@ import numpy as np
 from jaxfair import accounting, analysis, checks, data, models, training
 from jaxfair.privacy import noise
 from jaxfair.studies import dp_erm, protocol
+from jaxfair.studies.dp_erm_gaps import RISKS, worst_gaps
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.resampled import rank_correlation, resampled
 from jaxfair.studies.table import Table
@@ -120,13 +121,13 @@ def perturb(
   shape = (len(sigmas), config.seeds, sample.num_groups)
   half = 0.5 * sigmas[:, None, None] ** 2  # R_a is near half Tr(H_a)
   trace, norm = np.asarray(traces.group), np.asarray(norms.group)
-  seeds, groups = range(config.seeds), sample.dataset.group_names
-  table = Table.from_arrays(
+  return dp_erm.group_rows(
+    sample,
     {**setting, "people": size},
-    {"epsilon": config.epsilons, "seed": seeds, "group": groups},
+    {"epsilon": config.epsilons, "seed": range(config.seeds)},
     {
       "excess_risk": excess.group,
-      "gap": excess.gap,
+      "excess_risk_of_all": excess.population,
       "trace": np.broadcast_to(trace, shape),
       "input_norm": np.broadcast_to(norm, shape),
       "predicted": np.broadcast_to(half * trace, shape),
@@ -134,8 +135,6 @@ def perturb(
       "sigma": sigmas,
     },
   )
-  roles = dict(zip(groups, sample.roles, strict=True))
-  return table.plus(role=[roles[g] for g in table["group"]])
 
 
 def _mirrored_excess(
@@ -203,17 +202,15 @@ def _worst_error(
   return worst
 
 
-def _slopes_shrink(
-  labels: Sequence[tuple[Any, ...]], gap: np.ndarray
+def _gap_falls(
+  labels: Sequence[tuple[Any, ...]], *risks: np.ndarray
 ) -> np.ndarray:
   """The gap at the smallest epsilon over that at the largest: the least."""
+  gaps = worst_gaps(labels, *risks)
   found = []
-  for name in dict.fromkeys(label[0] for label in labels):
-    own = [i for i, label in enumerate(labels) if label[0] == name]
-    epsilon = np.array([labels[i][1] for i in own])
-    tight = gap[own][epsilon == epsilon.min()].max(axis=0)
-    loose = gap[own][epsilon == epsilon.max()].max(axis=0)
-    found.append(tight / loose)
+  for name in dict.fromkeys(name for name, _ in gaps):
+    epsilons = [e for own, e in gaps if own == name]
+    found.append(gaps[name, min(epsilons)] / gaps[name, max(epsilons)])
   return np.min(found, axis=0)
 
 
@@ -250,7 +247,7 @@ STUDY = protocol.Study(
       "The gap shrinks as epsilon grows, in every data set",
       resampled(
         "gap at the smallest epsilon over gap at the largest, least of sets",
-        _slopes_shrink, values=("gap",), points=POINTS, above=1.0,
+        _gap_falls, values=RISKS, points=POINTS, above=1.0,
       ),
       source="Fig. 3.1",
     ),
@@ -297,7 +294,7 @@ STUDY = protocol.Study(
     Summary(
       "By group",
       by=("data", "epsilon", "group"),
-      values=("trace", "input_norm", "excess_risk", "predicted", "gap"),
+      values=("trace", "input_norm", "excess_risk", "predicted"),
     ),
   ),
 )  # fmt: skip
