@@ -12,7 +12,7 @@ def done(tmp_path_factory):
   folder = tmp_path_factory.mktemp("clipping") / "run"
   return dp_erm_runs.run(
     folder, "fig_3_3", "seeds=4", "clips=[0.01, 10.0]", "training.hidden=4",
-    "training.steps=100", "training.plain_steps=300", "training.snapshots=2",
+    "training.steps=100", "training.plain_steps=200", "training.snapshots=2",
     "training.learning_rate=0.5", "training.noise_multiplier=0.1",
   )  # fmt: skip
 

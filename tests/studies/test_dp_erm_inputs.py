@@ -10,7 +10,7 @@ from jaxfair.studies.dp_erm_inputs import GROUP, SHELL
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
   folder = tmp_path_factory.mktemp("inputs") / "run"
-  return dp_erm_runs.run(
+  return dp_erm_runs.run_untrained(
     folder, "fig_3_6", "sets=['bank']", "seeds=3", "shells=4",
     "training.hidden=4",
   )  # fmt: skip

@@ -11,7 +11,7 @@ from jaxfair.studies.dp_erm_normalise import APART, TOGETHER
 def done(tmp_path_factory):
   folder = tmp_path_factory.mktemp("normalise") / "run"
   return dp_erm_runs.run(
-    folder, "fig_3_9", "sets=['bank']", "seeds=100", "epsilons=[10.0]",
+    folder, "fig_3_9", "sets=['bank']", "seeds=2000", "epsilons=[10.0]",
     people=dp_erm_runs.two_groups(norms=(2.0, 8.0)),
   )  # fmt: skip
 

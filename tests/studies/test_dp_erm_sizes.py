@@ -24,7 +24,7 @@ def test_the_groups_stand_in_the_ratio(monkeypatch, ratio):
 
 
 def test_a_run_has_a_row_for_every_ratio_seed_and_group(tmp_path):
-  table, claims = dp_erm_runs.run(
+  table, claims = dp_erm_runs.run_untrained(
     tmp_path / "run", "fig_3_12", "sets=['bank']", "seeds=2", "people=150",
     "ratios=[0.5, 1.0]", "training.hidden=3",
   )  # fmt: skip
@@ -40,7 +40,9 @@ def test_a_run_has_a_row_for_every_ratio_seed_and_group(tmp_path):
 
 def test_too_few_people_are_refused_before_any_work(tmp_path):
   with pytest.raises(checks.ArgumentError, match="ask for fewer people"):
-    dp_erm_runs.run(tmp_path / "run", "fig_3_12", "sets=['bank']", "people=250")
+    dp_erm_runs.run_untrained(
+      tmp_path / "run", "fig_3_12", "sets=['bank']", "people=250"
+    )
   assert list(tmp_path.iterdir()) == []
 
 

@@ -9,9 +9,9 @@ from helpers import dp_erm_runs
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
   folder = tmp_path_factory.mktemp("terms") / "run"
-  return dp_erm_runs.run(
+  return dp_erm_runs.run_untrained(
     folder, "fig_3_11", "sets=['bank']", "seeds=2", "training.hidden=3",
-    "training.snapshots=1", "training.plain_steps=2", "probes=4",
+    "training.snapshots=1", "probes=4",
   )  # fmt: skip
 
 
