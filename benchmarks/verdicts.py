@@ -19,6 +19,7 @@ def main(folders: list[str]) -> None:
       if claim["value"] is not None:
         ends = f"[{claim['low']:.3g}, {claim['high']:.3g}]"
         found = f"{claim['statistic']}: {claim['value']:.3g} {ends}"
+      found = found.replace("|", r"\|")  # bars would end the cell
       figure = folder.name.removeprefix("fig_").replace("_", ".")
       print(
         f"| {figure} | {claim['statement']} | {found} | {claim['verdict']} |"

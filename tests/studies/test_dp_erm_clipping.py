@@ -6,6 +6,8 @@ import pytest
 from helpers import dp_erm_runs
 from jaxfair import studies
 
+pytestmark = pytest.mark.slow  # networks are trained here
+
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
