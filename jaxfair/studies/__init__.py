@@ -35,6 +35,15 @@ NAMES = (
   "pate_norms",
   "pate_bound",
   "pate_soft",
+  "dp_erm_output",
+  "dp_erm_normalise",
+  "dp_erm_clipping",
+  "dp_erm_gradients",
+  "dp_erm_curvature",
+  "dp_erm_inputs",
+  "dp_erm_terms",
+  "dp_erm_sizes",
+  "dp_erm_mitigation",
 )
 
 __all__ = [

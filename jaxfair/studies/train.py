@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import pathlib
 from typing import Any, Literal
 
 import jax
@@ -21,7 +22,7 @@ from jaxfair.studies.people import People, load_people
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.repeats import repeat
 from jaxfair.studies.table import Table
-from jaxfair.types import Model
+from jaxfair.types import Model, Params
 
 PLAIN, RELEASED = "without privacy", "released model"
 OPTIMIZERS = {"sgd": optax.sgd, "adam": optax.adam}
@@ -104,7 +105,7 @@ def run(
   """All seeds of one cell in one program."""
   people, note = load_people(config.data)
   context.say(note)
-  model = _model(config, people)
+  model = model_of(config, people)
   setting = {"data": people.name, "epsilon": np.inf, **cell}
   if cell["training"] == RELEASED:
     return _release(config, people, model, setting, context)
@@ -142,6 +143,14 @@ def costs(table: Table) -> Table:
   return paired_costs(table, "training", PLAIN, without=(RELEASED,))
 
 
+def save_model(path: pathlib.Path, params: Params, scaler: data.Scaler) -> None:
+  """Writes parameters, and the scaler that goes before them, as one file."""
+  leaves = jax.tree_util.tree_leaves_with_path(params)
+  arrays: Any = {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
+  arrays |= {f"scaler.{k}": v for k, v in scaler._asdict().items()}
+  np.savez(path, **arrays)
+
+
 def _release(
   config: Config,
   people: data.Dataset,
@@ -164,10 +173,7 @@ def _release(
     folder=folder,
     data=people.name,
   )
-  leaves = jax.tree_util.tree_leaves_with_path(fitted.params)
-  arrays: Any = {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
-  arrays |= {f"scaler.{k}": v for k, v in split.scaler._asdict().items()}
-  np.savez(folder / "model.npz", **arrays)
+  save_model(folder / "model.npz", fitted.params, split.scaler)
   card = {
     "guarantee": str(fitted.guarantee),
     "for_release": fitted.for_release,
@@ -182,7 +188,8 @@ def _release(
   return group_table(setting, stacked, people.group_names)
 
 
-def _model(config: Config, people: data.Dataset) -> Model:
+def model_of(config: Config, people: data.Dataset) -> Model:
+  """The model that a config trains."""
   if config.model == "logistic":
     return models.logistic(people.num_classes)
   return models.mlp(config.hidden, people.num_classes)

@@ -1,0 +1,49 @@
+"""The penalty's four settings on made-up people."""
+
+import pytest
+
+from helpers import dp_erm_runs
+from jaxfair import accounting, training
+from jaxfair.studies.dp_erm_mitigation import BOTH, CLIP, NOISE, NONE
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+  folder, configs = tmp_path_factory.mktemp("mitigation") / "run", []
+  table, claims = dp_erm_runs.run_untrained(
+    folder, "fig_3_7", "seeds=2", "training.hidden=3", "training.snapshots=2",
+    "sample=30", "weight=2.0", configs=configs,
+  )  # fmt: skip
+  return folder, table, claims, configs
+
+
+def test_each_penalty_has_its_terms(done):
+  _, table, _, configs = done
+  assert table.unique("penalty") == [NONE, CLIP, NOISE, BOTH]
+  assert len(table) == 4 * 2 * 3 * 2
+  weights = [(c.penalty.clip_weight, c.penalty.noise_weight) for c in configs]
+  assert weights == [(0, 0), (2, 0), (0, 2), (2, 2)]
+  for config in configs:
+    assert config.penalty.form == "closeness"
+    assert config.penalty.sample == 30
+    with pytest.raises(training.UncoveredError):
+      config.event(300)  # it reads private people
+
+
+def test_the_axis_is_the_clipped_part_s_epsilon(done):
+  _, table, _, _ = done
+  assert set(table.where(step=0)["epsilon_of_clipped_part"]) == {0.0}
+  expected = accounting.dp_sgd_epsilon(
+    noise_multiplier=5.0, sampling_rate=32 / 300, steps=10, delta=1e-5,
+  )  # fmt: skip
+  found = table.where(step=10)["epsilon_of_clipped_part"][0]
+  assert found == pytest.approx(expected, rel=1e-3)
+
+
+def test_the_notes_say_that_no_epsilon_covers_the_penalty(done):
+  _, _, claims, _ = done
+  made = dp_erm_runs.plan("fig_3_7")
+  told = " ".join(made.study.notes(made.settings))
+  assert "they are no guarantee" in told
+  assert len(claims) == 3
+  assert all(claim["verdict"] != "not run" for claim in claims.values())

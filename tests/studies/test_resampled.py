@@ -1,0 +1,90 @@
+"""Rank correlations and bootstraps over seeds, against SciPy and by hand."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxfair.studies import Table
+from jaxfair.studies.resampled import rank_correlation, resampled, spearman
+
+RNG = np.random.default_rng(3)
+
+
+def points(seeds=40, noise=0.1, sign=1.0):
+  """Six points in two strata; y follows x, or runs against it."""
+  axes = {"seed": range(seeds), "stratum": ["a", "b"], "point": [0, 1, 2]}
+  x = np.broadcast_to([[0.0, 1, 2], [5, 4, 3]], (seeds, 2, 3))
+  y = sign * x + noise * RNG.normal(size=x.shape)
+  return Table.from_arrays({}, axes, {"x": x, "y": y})
+
+
+NAMES = ("stratum", "point")
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_spearman_is_scipy_s(ties):
+  a, b = RNG.normal(size=(2, 9, 4))
+  if ties:
+    a, b = np.round(a), np.round(b)
+  expected = [stats.spearmanr(a[:, i], b[:, i])[0] for i in range(4)]
+  np.testing.assert_allclose(spearman(a, b), expected, atol=1e-12)
+  assert spearman(np.ones((3, 1)), b[:3, :1]) == 0
+
+
+@pytest.mark.parametrize(("sign", "verdict"), [(1, True), (-1, False)])
+def test_order_within_strata_decides(sign, verdict):
+  check = rank_correlation(
+    "x", "y", points=NAMES, within=("stratum",), above=0.0
+  )
+  found = check(points(sign=sign))
+  assert (found.value, found.low, found.high) == (sign, sign, sign)
+  assert found.holds is verdict
+
+
+def test_without_strata_all_points_are_compared():
+  rows = points(noise=0.0)
+  shifted = rows["y"] - 10 * (rows["stratum"] == "b")
+  check = rank_correlation("x", "y", points=NAMES, below=0.0)
+  found = check(rows.plus(y=shifted))
+  expected = stats.spearmanr([0, 1, 2, 5, 4, 3], [0, 1, 2, -5, -6, -7])[0]
+  assert found.value == pytest.approx(expected)
+  assert found.holds
+
+
+def test_the_bootstrap_of_a_mean_is_student_s_interval():
+  value = RNG.normal(1.0, 2.0, size=200)
+  rows = Table({"seed": range(200), "p": [0] * 200, "v": value})
+  check = resampled(
+    "mean", lambda labels, v: v[0], values=("v",), points=("p",), above=0.0
+  )
+  found = check(rows)
+  low, high = stats.t.interval(
+    0.95, 199, loc=value.mean(), scale=stats.sem(value)
+  )
+  assert found.value == pytest.approx(value.mean())
+  # A quantile of 1,000 draws has some 6% of a deviation's error.
+  spread = 0.35 * stats.sem(value)
+  np.testing.assert_allclose([found.low, found.high], [low, high], atol=spread)
+
+
+@pytest.mark.parametrize(
+  ("change", "told"),
+  [
+    (lambda rows: rows.where(seed=0), "at least 2 seeds"),
+    (lambda rows: rows.plus(y=np.full(len(rows), np.inf)), "not finite"),
+    (lambda rows: Table({"x": rows["x"]}), "no column stratum"),
+  ],
+)
+def test_a_check_that_cannot_run_says_why(change, told):
+  found = rank_correlation("x", "y", points=NAMES, above=0.0)(change(points()))
+  assert found.verdict == "not run"
+  assert told in found.why
+
+
+def test_at_least_lets_the_bound_itself_pass():
+  rows = Table({"seed": range(3), "p": [0] * 3, "v": [0.75] * 3})
+  options = {"values": ("v",), "points": ("p",)}
+  check = resampled("share", lambda _, v: v[0], at_least=0.75, **options)
+  assert check(rows).holds
+  check = resampled("share", lambda _, v: v[0], above=0.75, **options)
+  assert not check(rows).holds
