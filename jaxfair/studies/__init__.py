@@ -24,7 +24,9 @@ from jaxfair.studies.repeats import repeat
 from jaxfair.studies.runs import Plan, execute, plan, write_claims
 from jaxfair.studies.table import Table
 
-NAMES = ("quickstart", "train", "audit", "pate", "decisions")
+NAMES = (
+  "quickstart", "train", "audit", "pate", "decisions", "decisions_rules",
+)  # fmt: skip
 
 __all__ = [
   "NAMES",
