@@ -122,13 +122,6 @@ def _or_is_worse(table: Table) -> Finding:
   return mean_above("or_minus_worse", where=where)(table)
 
 
-def _independence(table: Table) -> Finding:
-  if "independence_gap" not in table:
-    return Finding("independence_gap", why="errors were not run")
-  where = {"row": "summary", "places": "synthetic", "epsilon": _least(table)}
-  return mean_above("independence_gap", 0.01, where=where)(table)
-
-
 RULES = (
   Claim(
     "thresholds",
@@ -159,12 +152,6 @@ RULES = (
     "either",
     _or_is_worse,
     "Fig. 2.4, right",
-  ),
-  Claim(
-    "dependence",
-    "The two predicates read the same noisy count: errors composed as if "
-    "independent are off by more than 0.01 somewhere",
-    _independence,
   ),
   Claim(
     "and at TT",

@@ -156,9 +156,6 @@ def _errors(
     }
     errors = {name: one.error for name, one in found.items()}
     total += errors["rule"]
-    independent = decisions.compose_error(
-      "or", many, unschooled, errors["many"], errors["unschooled"]
-    )
     rows.append(
       {
         "row": "summary", "seed": seed, "alpha": found["rule"].alpha,
@@ -172,7 +169,6 @@ def _errors(
           (errors["or"] - np.maximum(errors["many"], errors["unschooled"]))[
             truth == "FF"]
         )) if np.any(truth == "FF") else np.nan,
-        "independence_gap": float(np.abs(errors["or"] - independent).max()),
       }
     )  # fmt: skip
     rows += [

@@ -1,6 +1,10 @@
 """`jaxfair decide`: an agency's file in, who gains and loses out."""
 
+import json
+
 import pytest
+
+from jaxfair import report, studies
 
 DISTRICTS = """name,children,weight
 Ashford,12,1.0
@@ -40,10 +44,23 @@ def test_who_gains_who_loses_and_what_helps(jaxfair, districts, tmp_path):
   proxy = next(line for line in lines if line.startswith("linear proxy"))
   assert "0 within error" in proxy
   assert "output perturbation" not in ended.out
-  assert (tmp_path / "r" / "report.html").exists()
+  page = (tmp_path / "r" / "report.html").read_text()
+  assert "own eyes, not for release" in page
+  assert "Who gains and who loses, by size" in page
+  claims = json.loads((tmp_path / "r" / "claims.json").read_text())
+  found = {claim["name"]: claim["verdict"] for claim in claims}
+  assert found["small gain"] == "supported"
+  assert found["small lose"] == "supported"
+  assert found["proxy fair"] == "supported"
+  assert found["outputs fair"] == found["epsilon"] == "not run"
+  table = studies.Table.read(tmp_path / "r" / "results.csv")
+  gains = table.where(row="district", method="non-negative")["gain"]
+  # Money is only moved: gains and losses cancel, to rounding.
+  assert abs(gains.sum()) < 1e-6 * abs(gains).sum()
 
 
-def test_rights(jaxfair, tmp_path):
+def test_rights(jaxfair, tmp_path, monkeypatch):
+  monkeypatch.setattr(report, "write", lambda folder: folder / "report.html")
   (tmp_path / "districts.csv").write_text(
     "citizens,limited_english,little_schooling\n1000,52,20\n5000,900,300\n"
     "800,1,0\n"

@@ -89,13 +89,6 @@ def test_simulated_biases_are_the_second_order_ones_for_small_noise():
   assert np.abs(predicted / found.standard_error).max() > 20
 
 
-def test_a_linear_problem_is_exactly_fair():
-  found = decisions.simulate(
-    lambda x: 3 * x + x.sum(), COUNTS, release=release(), draws=200, key=KEY
-  )
-  assert found.alpha < 1e-9
-
-
 def test_draws_that_fill_no_whole_chunk_are_counted_once(monkeypatch):
   problem = decisions.allotment(WEIGHTS)
 

@@ -93,23 +93,6 @@ def test_the_projection_keeps_sums_and_differences():
   np.testing.assert_allclose(found, [3.0, 7.0, 0.0])
 
 
-def test_the_projection_leaves_alpha_as_it_is():
-  counts = np.array([2.0, 30.0, 300.0])
-  noise = decisions.LaplaceRelease(scale=10.0)
-
-  def clipped(x):
-    return decisions.non_negative(x)
-
-  def projected(x):
-    return decisions.preserve_sum(decisions.non_negative(x), total=332.0)
-
-  alphas = [
-    decisions.simulate(p, counts, release=noise, draws=2000, key=KEY).alpha
-    for p in (clipped, projected)
-  ]
-  np.testing.assert_allclose(*alphas, rtol=1e-9)
-
-
 def test_shares_are_non_negative_and_sum_to_the_total():
   found = decisions.normalise(jnp.array([-1.0, 1.0, 3.0]), total=8.0)
   np.testing.assert_allclose(found, [0.0, 2.0, 6.0])

@@ -7,7 +7,7 @@ import tomllib
 import numpy as np
 import pytest
 
-from jaxfair import checks, report, studies
+from jaxfair import checks, studies
 from jaxfair.studies import decisions_claims, decisions_data
 from jaxfair.studies.decisions_data import Places
 
@@ -24,39 +24,6 @@ def verdicts(folder):
   return {claim["name"]: claim["verdict"] for claim in claims}
 
 
-@pytest.fixture(scope="module")
-def money(tmp_path_factory):
-  folder = tmp_path_factory.mktemp("money") / "run"
-  methods = (
-    '["noisy counts", "non-negative", "tempered", "linear proxy, public total"]'
-  )
-  sets = (f"methods={methods}", "temperatures=[2.0]", "seeds=3")
-  table = studies.execute(plan("allotments", *sets), folder)
-  return folder, table, report.write(folder).read_text()
-
-
-def test_money_goes_to_small_districts_by_clipping_alone(money):
-  folder, table, _ = money
-  found = verdicts(folder)
-  assert found["small gain"] == "supported"
-  assert found["small lose"] == "supported"
-  assert found["proxy fair"] == "supported"
-  assert found["too hot"] == "supported"
-  assert found["epsilon"] == "not run"
-  assert found["outputs fair"] == "not run"
-  clipped = table.where(row="district", method="non-negative")
-  assert len(clipped) == decisions_data.SYNTHETIC_DISTRICTS
-  # Money is only moved: gains and losses cancel, to rounding.
-  assert abs(clipped["gain"].sum()) < 1e-6 * np.abs(clipped["gain"]).sum()
-
-
-def test_the_page_says_what_it_is(money):
-  _, _, page = money
-  assert "own eyes, not for release" in page
-  assert "made-up districts" in page
-  assert "Who gains and who loses, by size" in page
-
-
 def test_rights_are_lost_next_to_thresholds(tmp_path):
   folder = tmp_path / "run"
   sets = ('parts=["errors", "ratios"]', "epsilons=[0.1]")
@@ -70,18 +37,6 @@ def test_rights_are_lost_next_to_thresholds(tmp_path):
   assert set(places["truth"]) == {"FF", "FT", "TF", "TT"}
   near = places["error"][places["distance"] < 0.1].mean()
   assert near > 10 * places["error"][places["distance"] > 10].mean()
-
-
-@pytest.mark.slow
-def test_proxies_have_an_alpha_in_every_bin(tmp_path):
-  sets = ('parts=["proxies"]', "epsilons=[0.1]", "bins=3")
-  table = studies.execute(plan("rules", *sets), tmp_path / "run")
-  bins = table.where(row="bin")
-  assert len(bins) == 2 * 3 * 3
-  assert np.all((bins["bin_alpha"] >= 0) & (bins["bin_alpha"] <= 1))
-  # Against itself a method is never less fair than chance.
-  assert np.all(bins["own_alpha"] <= 1)
-  assert verdicts(tmp_path / "run")["linear SVM, own_alpha"] != "not run"
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=str)
