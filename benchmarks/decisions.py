@@ -24,7 +24,7 @@ def main() -> None:
   x = data.load("title_one", group="state").examples.x.astype(np.float64)
   every_district(x[:, 0], x[:, 1], 10_000 // share)
   traces(x[:, 0], x[:, 1])
-  fair(x[::84, 0][:200], x[::84, 1][:200], 1_000_000 // share)
+  fair(x[::83, 0][:200], x[::83, 1][:200], 1_000_000 // share)
 
 
 def every_district(counts: np.ndarray, weights: np.ndarray, draws: int) -> None:

@@ -12,7 +12,7 @@ from jaxfair.decisions import problems
 from jaxfair.decisions.calling import Problem, in_float64, wide
 from jaxfair.decisions.mechanisms import Mechanism, Release, on_counts
 
-CHUNK_NUMBERS = 2**18  # of one chunk of draws; two megabytes in float64
+CHUNK_NUMBERS = 2**14  # of one chunk of draws: 128 kB a column stay in cache
 
 
 class NonPrivateBias(NamedTuple):
