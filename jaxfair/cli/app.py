@@ -8,7 +8,7 @@ import typer
 
 from jaxfair import __version__
 from jaxfair.checks import JaxfairError
-from jaxfair.cli import account, datasets, explain, runs
+from jaxfair.cli import account, datasets, decide, explain, runs
 
 STOPPED = 130  # what typer makes of Ctrl-C: 128 + SIGINT, as shells have it
 
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.command()(runs.run)
 app.command()(runs.audit)
+app.command()(decide.decide)
 app.command(name="list")(runs.list_studies)
 app.command()(runs.report)
 app.command()(explain.explain)

@@ -44,6 +44,8 @@ NAMES = (
   "dp_erm_terms",
   "dp_erm_sizes",
   "dp_erm_mitigation",
+  "decisions",
+  "decisions_rules",
 )
 
 __all__ = [

@@ -1,0 +1,227 @@
+"""Places for the decision studies: counts, names, and where they come from."""
+
+import dataclasses
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxfair import checks, data, decisions
+from jaxfair.data import tables
+from jaxfair.data.files import DataError
+
+DISTRICTS = ("title_one", "saipe", "synthetic")
+JURISDICTIONS = ("section203", "section203_alaska", "synthetic")
+SYNTHETIC_DISTRICTS = 900
+SYNTHETIC_JURISDICTIONS = 2774  # the thesis's number of counties
+
+
+@dataclasses.dataclass(frozen=True)
+class Places:
+  """Whose counts: a named set, or a CSV file of your own.
+
+  Attributes:
+    name: the named set; left out for a CSV file.
+    csv: path of a file with a header line and one place per line.
+    columns: its columns: the count and the weight of a district, or citizens,
+      limited English and little schooling of a jurisdiction. A weight that is
+      left out is 1 everywhere.
+    label: its column of names; row numbers by default.
+    state: keeps one state's places of a named set.
+  """
+
+  name: str = ""
+  csv: str = ""
+  columns: tuple[str, ...] = ()
+  label: str = ""
+  state: str = ""
+
+  def __post_init__(self) -> None:
+    checks.require(
+      bool(self.name) != bool(self.csv),
+      "name a set with data.name, or a file with data.csv: one of them",
+    )
+    checks.require(
+      not (self.csv and self.state), "data.state is for named sets only"
+    )
+
+
+class Districts(NamedTuple):
+  """Counts to share money by.
+
+  Attributes:
+    counts: [n] children.
+    weights: [n] expenditure per pupil.
+    names: [n].
+    share: of the nation's weighted total; 1 for a whole set.
+    note: what a reader must know.
+  """
+
+  counts: np.ndarray
+  weights: np.ndarray
+  names: np.ndarray
+  share: float
+  note: str
+
+
+class Jurisdictions(NamedTuple):
+  """Counts (s, sp, spe) that a right hangs on."""
+
+  counts: tuple[np.ndarray, np.ndarray, np.ndarray]
+  names: np.ndarray
+  note: str
+
+
+def load_districts(places: Places) -> Districts:
+  """The districts, checked."""
+  if places.csv:
+    table = _read(places, 1)
+    numbers = [_numbers(table, column) for column in places.columns[:2]]
+    weights = numbers[1] if len(numbers) > 1 else np.ones(len(numbers[0]))
+    found = Districts(numbers[0], weights, _names(table, places), 1.0, "")
+  else:
+    checks.one_of("data.name", places.name, DISTRICTS)
+    load = {"title_one": _title_one, "saipe": _saipe, "synthetic": _districts}
+    found = load[places.name](places.state)
+  decisions.check_counts(found.counts, weights=found.weights, names=found.names)
+  return found
+
+
+def load_jurisdictions(places: Places) -> Jurisdictions:
+  """The jurisdictions, checked."""
+  if places.csv:
+    table = _read(places, 3)
+    s, sp, spe = (_numbers(table, column) for column in places.columns)
+    found = Jurisdictions((s, sp, spe), _names(table, places), "")
+  else:
+    checks.one_of("data.name", places.name, JURISDICTIONS)
+    if places.name == "synthetic":
+      found = _jurisdictions()
+    else:
+      found = _section203(places.name)
+  for counts in found.counts:
+    decisions.check_counts(counts, names=found.names)
+  return found
+
+
+def _title_one(state: str) -> Districts:
+  found = data.load("title_one", group="state")
+  x = found.examples.x.astype(np.float64)
+  return _of_state(
+    x[:, 0], x[:, 1], found, state,
+    "Title I file: enrolled pupils stand in for eligible children.",
+  )  # fmt: skip
+
+
+def _saipe(state: str) -> Districts:
+  """Poor children; weights are the states' expenditures in the Title I file."""
+  found = data.load("saipe", group="state")
+  money = data.load("title_one", group="state")
+  spent = dict(
+    zip(
+      (money.group_names[g] for g in money.examples.group),
+      money.examples.x[:, 1].astype(np.float64),
+      strict=True,
+    )
+  )
+  weights = np.array(
+    [spent[found.group_names[g]] for g in found.examples.group]
+  )
+  return _of_state(
+    found.examples.x[:, 2].astype(np.float64), weights, found, state,
+    "SAIPE 2019: children in poverty, themselves estimates; weights are the "
+    "states' expenditures per pupil of 2014-15.",
+  )  # fmt: skip
+
+
+def _of_state(
+  counts: np.ndarray, weights: np.ndarray, found: data.Dataset, state: str,
+  note: str,
+) -> Districts:  # fmt: skip
+  names = found.row_names
+  assert names is not None
+  if not state:
+    return Districts(counts, weights, names, 1.0, note)
+  checks.one_of("data.state", state, found.group_names)
+  own = found.examples.group == found.group_names.index(state)
+  share = float((weights * counts)[own].sum() / (weights * counts).sum())
+  told = (
+    f"{note} Shares are of {state} alone, of the state's {share:.1%} of the "
+    "budget."
+  )
+  return Districts(counts[own], weights[own], names[own], share, told)
+
+
+def _districts(state: str) -> Districts:
+  checks.require(not state, "data.state: synthetic districts have no state")
+  rng = np.random.default_rng(0)
+  size = SYNTHETIC_DISTRICTS
+  counts = np.ceil(rng.lognormal(7.0, 1.5, size))
+  names = np.array([f"district {i}" for i in range(size)])
+  return Districts(
+    counts, rng.choice([0.8, 1.0, 1.3], size), names, 1.0,
+    f"{size} made-up districts: counts log-normal (7.0, 1.5), three weights.",
+  )  # fmt: skip
+
+
+def _section203(name: str) -> Jurisdictions:
+  found = data.load(name, group="language_group")
+  names = found.row_names
+  assert names is not None
+  x = found.examples.x.astype(np.float64)
+  own = np.isfinite(x).all(axis=1)
+  note = "Every language in Alaska's counties; citizens count once per language"
+  if name == "section203":
+    own &= found.examples.group == found.group_names.index("Hispanic")
+    note = (
+      "Section 203 file, Hispanic: covered places only, so nothing can be "
+      "learnt here about rights that are granted wrongly"
+    )
+  s, sp, spe = x[own].T
+  return Jurisdictions((s, sp, spe), names[own], f"{note}.")
+
+
+def _jurisdictions() -> Jurisdictions:
+  """Made up, to have all four truth values: the real file has one."""
+  rng = np.random.default_rng(0)
+  size = SYNTHETIC_JURISDICTIONS
+  s = np.round(10 ** rng.uniform(2.5, 6.5, size))
+  sp = np.round(s * 10 ** rng.uniform(-2.5, -0.4, size))
+  spe = np.round(sp * 10 ** rng.uniform(-2.5, -0.4, size))
+  names = np.array([f"county {i}" for i in range(size)])
+  return Jurisdictions(
+    (s, sp, spe), names,
+    f"{size} made-up counties: citizens 10^U(2.5, 6.5), shares of limited "
+    "English and of little schooling 10^U(-2.5, -0.4) each.",
+  )  # fmt: skip
+
+
+def _read(places: Places, needed: int) -> tables.Table:
+  checks.require(
+    len(places.columns) >= needed,
+    f"data.columns names {len(places.columns)} columns; {needed} are needed",
+  )
+  path = pathlib.Path(places.csv)
+  try:
+    return tables.parse(path.read_text(encoding="utf-8-sig"))
+  except OSError as error:
+    raise DataError(
+      f"{path} cannot be read ({error.strerror}); check the path"
+    ) from None
+  except UnicodeDecodeError:
+    raise DataError(f"{path} is not UTF-8 text; save it anew") from None
+
+
+def _numbers(table: tables.Table, name: str) -> np.ndarray:
+  found = tables.column(table, name)
+  checks.require(
+    found.dtype.kind == "f",
+    f"column {name!r} holds words; name a column of numbers",
+  )
+  return found
+
+
+def _names(table: tables.Table, places: Places) -> np.ndarray:
+  if places.label:
+    return tables.words(tables.column(table, places.label))
+  return np.array([f"row {i}" for i in range(tables.size(table))])

@@ -1,0 +1,152 @@
+"""Remedies: fair where they promise it, charged for what they release."""
+
+import jax
+import numpy as np
+import pytest
+
+from jaxfair import accounting, checks, decisions
+
+KEY = jax.random.key(5)
+RNG = np.random.default_rng(0)
+COUNTS = np.ceil(RNG.lognormal(5, 1.2, 200))
+WEIGHTS = RNG.uniform(0.7, 1.5, 200)
+TOTAL = float(WEIGHTS @ COUNTS)
+PROBLEM = decisions.allotment(WEIGHTS)
+EPSILON = 0.1
+
+
+def outputs():
+  sensitivity = decisions.allotment_sensitivity(
+    max_weight=1.5, lower_total=0.9 * TOTAL
+  )
+  return decisions.output_perturbation(
+    PROBLEM, epsilon=EPSILON, sensitivity=sensitivity
+  )
+
+
+def private(epsilon=EPSILON):
+  return decisions.linear_proxy_private(
+    weights=WEIGHTS, max_weight=1.5, lower_total=0.9 * TOTAL, epsilon=epsilon
+  )
+
+
+@pytest.mark.parametrize(
+  "mechanism",
+  [
+    decisions.linear_proxy(weights=WEIGHTS, total=TOTAL, epsilon=EPSILON),
+    outputs(),
+  ],
+  ids=["public total", "outputs"],
+)
+def test_alpha_cannot_be_told_from_0(mechanism):
+  """By plain simulation; `benchmarks/decisions.py` does it at 10^6 draws."""
+  found = decisions.simulate_mechanism(
+    mechanism, PROBLEM, COUNTS, draws=20_000, key=KEY, control=False
+  )
+  # 200 biases at once: false alarms below 1e-6.
+  low, high = found.alpha_interval(level=1 - 1e-6)
+  assert low == 0.0
+  assert high < 0.2 * found.error.max()
+
+
+def test_without_a_remedy_alpha_is_told_from_0():
+  release = decisions.LaplaceRelease.for_epsilon(EPSILON)
+
+  def clipped(counts):
+    return PROBLEM(decisions.non_negative(counts))
+
+  found = decisions.simulate(
+    clipped, COUNTS, release=release, draws=20_000, key=KEY
+  )
+  assert found.alpha_interval(level=1 - 1e-6)[0] > 0
+
+
+def test_a_private_total_bends_every_share_alike():
+  mechanism = private()
+  scale = mechanism.release.releases[1].scale
+  exact = decisions.linear_proxy_bias(
+    COUNTS, weights=WEIGHTS, scale=scale, lower_total=0.9 * TOTAL
+  )
+  shares = WEIGHTS * COUNTS / TOTAL
+  expected = 2 * (scale / TOTAL) ** 2 * shares
+  np.testing.assert_allclose(exact, expected, rtol=1e-4)
+  found = decisions.simulate_mechanism(
+    mechanism, PROBLEM, COUNTS, draws=20_000, key=KEY
+  )
+  assert np.all(np.abs(found.bias - exact) <= 6 * found.standard_error)
+
+
+def test_what_is_charged_is_the_epsilon_that_was_asked_for(tmp_path):
+  path = tmp_path / "ledger.jsonl"
+  relation = accounting.Relation.ADD_OR_REMOVE_ONE
+  with accounting.Ledger.create(path, data="toy", relation=relation) as ledger:
+    ledger.charge(private().event, id="proxy")
+    np.testing.assert_allclose(ledger.epsilon(0.0), EPSILON, rtol=1e-12)
+    ledger.charge(outputs().event, id="outputs")
+    np.testing.assert_allclose(ledger.epsilon(0.0), 2 * EPSILON, rtol=1e-12)
+
+
+def test_output_perturbation_pays_in_error():
+  # The mean of |Laplace noise| is its scale.
+  by_counts = np.mean(WEIGHTS / TOTAL / EPSILON)
+  assert outputs().release.scale > 2 * by_counts
+
+
+def test_cost_of_privacy_by_hand():
+  cost = decisions.cost_of_privacy([-0.1, 0.3, -0.2, 0.0], budget=1000.0)
+  assert cost == pytest.approx(300.0)
+
+
+def test_counts_are_published_once_and_charged_first(tmp_path):
+  path = tmp_path / "ledger.jsonl"
+  counts = np.arange(2000)
+  ledger = accounting.Ledger.create(
+    path, data="toy", relation=accounting.Relation.ADD_OR_REMOVE_ONE,
+    budget=(1.0, 0.0),
+  )  # fmt: skip
+  with ledger:
+    noisy = decisions.release_counts(
+      counts, epsilon=0.5, ledger=ledger, id="counts 2019"
+    )
+    assert ledger.epsilon() == pytest.approx(0.5)
+    with pytest.raises(checks.ArgumentError, match="was published before"):
+      decisions.release_counts(
+        counts, epsilon=0.5, ledger=ledger, id="counts 2019"
+      )
+    with pytest.raises(accounting.BudgetError):
+      decisions.release_counts(counts, epsilon=0.6, ledger=ledger, id="more")
+  assert noisy.dtype == np.int64
+  q = np.exp(-0.5)  # variance 2 q / (1 - q)^2 of the discrete law
+  spread = np.sqrt(2 * q) / (1 - q)
+  assert abs((noisy - counts).mean()) < 6 * spread / np.sqrt(2000)
+
+
+@pytest.mark.parametrize(
+  ("call", "told"),
+  [
+    (
+      lambda: decisions.linear_proxy(weights=WEIGHTS, total=0.0, epsilon=1.0),
+      "total=0",
+    ),
+    (
+      lambda: decisions.linear_proxy_private(
+        weights=WEIGHTS, max_weight=1.0, lower_total=1.0, epsilon=1.0
+      ),
+      "max_weight=1",
+    ),
+    (
+      lambda: decisions.output_perturbation(
+        PROBLEM, epsilon=-1.0, sensitivity=1.0
+      ),
+      "epsilon=-1",
+    ),
+    (lambda: decisions.cost_of_privacy([0.1], budget=0.0), "budget=0"),
+    (
+      lambda: decisions.release_counts([1.5], epsilon=1.0, ledger=None, id="x"),
+      "whole people",
+    ),
+  ],
+)
+def test_refused(call, told):
+  with pytest.raises(checks.ArgumentError, match=told):
+    call()

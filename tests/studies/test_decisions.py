@@ -1,0 +1,105 @@
+"""The decision studies, end to end and small, and what they refuse."""
+
+import json
+import pathlib
+import tomllib
+
+import numpy as np
+import pytest
+
+from jaxfair import checks, studies
+from jaxfair.studies import decisions_claims, decisions_data
+from jaxfair.studies.decisions_data import Places
+
+CONFIGS = pathlib.Path(__file__).parents[2] / "configs" / "decisions"
+
+
+def plan(name, *sets, size="smoke"):
+  values = studies.read(CONFIGS / f"{name}.toml", size=size, sets=sets)
+  return studies.plan(studies.find(values["study"]), values)
+
+
+def verdicts(folder):
+  claims = json.loads((folder / "claims.json").read_text())
+  return {claim["name"]: claim["verdict"] for claim in claims}
+
+
+def test_rights_are_lost_next_to_thresholds(tmp_path):
+  folder = tmp_path / "run"
+  sets = ('parts=["errors", "ratios"]', "epsilons=[0.1]")
+  table = studies.execute(plan("rules", *sets), folder)
+  found = verdicts(folder)
+  assert found["thresholds"] == "supported"
+  assert found["ratio bias"] == "supported"
+  assert found["or at FF"] == "supported"
+  assert found["linear SVM, bin_alpha"] == "not run"
+  places = table.where(row="place")
+  assert set(places["truth"]) == {"FF", "FT", "TF", "TT"}
+  near = places["error"][places["distance"] < 0.1].mean()
+  assert near > 10 * places["error"][places["distance"] > 10].mean()
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=str)
+def test_every_config_has_three_sizes_and_a_plan(path):
+  sizes = tomllib.loads(path.read_text())["sizes"]
+  assert set(sizes) == {"smoke", "small", "paper"}
+  for size in sizes:
+    made = plan(path.stem, size=size)
+    assert made.size == size
+  assert made.settings.draws == 10_000  # paper
+
+
+def test_a_check_that_fails_says_so():
+  rows = {
+    "row": ["summary"] * 4, "method": ["non-negative"] * 4,
+    "epsilon": [0.1, 0.1, 1.0, 1.0], "seed": [0, 1, 0, 1],
+    "alpha": [0.1, 0.1, 0.2, 0.2],
+  }  # fmt: skip
+  found = decisions_claims._falls(studies.Table(rows))
+  assert found.verdict == "not supported"
+  assert found.value == pytest.approx(0.5)
+
+
+def test_new_york_and_vermont(data_root):
+  new_york = decisions_data.load_districts(
+    Places(name="title_one", state="New York")
+  )
+  assert len(new_york.counts) == 972
+  assert new_york.share == pytest.approx(0.104, abs=0.001)
+  vermont = decisions_data.load_districts(Places(name="saipe", state="Vermont"))
+  assert np.ptp(vermont.weights) == 0
+  assert "SAIPE" in vermont.note
+  covered = decisions_data.load_jurisdictions(Places(name="section203"))
+  assert len(covered.names) == 214
+
+
+@pytest.mark.parametrize(
+  ("make", "told"),
+  [
+    (lambda: Places(), "one of them"),
+    (lambda: Places(name="saipe", csv="a.csv"), "one of them"),
+    (lambda: Places(csv="a.csv", state="Utah"), "named sets only"),
+    (
+      lambda: decisions_data.load_districts(Places(name="saipee")),
+      "did you mean saipe",
+    ),
+    (
+      lambda: decisions_data.load_districts(
+        Places(csv="no.csv", columns=("a",))
+      ),
+      "no.csv cannot be read",
+    ),
+    (
+      lambda: plan("allotments", "epsilons=[0.0]"),
+      "epsilons=0.0 must be above 0",
+    ),
+    (
+      lambda: plan("allotments", 'methods=["magic"]'),
+      "methods='magic' is not known",
+    ),
+    (lambda: plan("rules", 'parts=["all"]'), "parts='all' is not known"),
+  ],
+)
+def test_refused(make, told):
+  with pytest.raises(checks.JaxfairError, match=told):
+    make()
