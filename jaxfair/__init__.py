@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 _PACKAGES = frozenset({
     "types", "tree", "checks", "data", "models", "privacy", "accounting",
-    "fairness", "analysis", "training", "pate", "studies", "report",
+    "fairness", "analysis", "training", "pate", "release", "studies", "report",
 })  # fmt: skip
 
 __all__ = sorted(_PACKAGES)
