@@ -27,6 +27,7 @@ from jaxfair.release.greedy import (
   smallest_core_sets,
 )
 from jaxfair.release.network import Network, as_network
+from jaxfair.release.questionnaire import Questionnaire
 from jaxfair.release.questions import Questions, questions, with_constants
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
   "Grid",
   "Interval",
   "Network",
+  "Questionnaire",
   "Questions",
   "Released",
   "Verdict",

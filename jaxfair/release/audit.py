@@ -72,7 +72,7 @@ def audit(
 
   def of(ids: jax.Array, groups: int) -> Audit:
     means = group_means(columns, ids, groups)
-    return Audit(*means.T, group_counts(ids, groups))
+    return Audit(*[*means.T, group_counts(ids, groups)])
 
   groups = of(jnp.asarray(group), num_groups)
   total = jax.tree.map(lambda leaf: leaf[0], of(everyone, 1))

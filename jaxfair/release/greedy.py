@@ -5,14 +5,19 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxfair import checks, models
 from jaxfair.data import Scaler
 from jaxfair.release import beliefs as laws
 from jaxfair.release.choosers import ByEntropy, Chooser, Person
-from jaxfair.release.core_sets import GRID_LIMIT, Grid, Interval, PureTest, Test
-from jaxfair.release.core_sets import Verdict
+from jaxfair.release.core_sets import (
+  GRID_LIMIT,
+  Grid,
+  Interval,
+  PureTest,
+  Test,
+  Verdict,
+)
 from jaxfair.release.gaussian import Gaussian, check_features
 from jaxfair.release.network import Network, as_network
 from jaxfair.release.questions import Questions
@@ -214,7 +219,7 @@ def _smallest(
 
 def _arrays(questions: Questions) -> Questions:
   return Questions(
-    jnp.asarray(np.asarray(questions.members), bool),
+    jnp.asarray(questions.members, bool),
     jnp.asarray(questions.values, jnp.float32),
     jnp.asarray(questions.counts, jnp.int32),
   )

@@ -24,7 +24,7 @@ from jaxfair.studies.repeats import repeat
 from jaxfair.studies.runs import Plan, execute, plan, write_claims
 from jaxfair.studies.table import Table
 
-NAMES = ("quickstart", "train", "audit", "pate")
+NAMES = ("quickstart", "train", "audit", "pate", "release")
 
 __all__ = [
   "NAMES",

@@ -1,5 +1,7 @@
 """Small people and models for tests of personalised release."""
 
+import itertools
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -39,7 +41,7 @@ def network(num_classes=2, seed=2, width=5):
       "w": jnp.asarray(rng.normal(size=shape) / 1.5, jnp.float32),
       "b": jnp.asarray(0.2 * rng.normal(size=shape[1]), jnp.float32),
     }
-    for i, shape in enumerate(zip(sizes[:-1], sizes[1:], strict=True))
+    for i, shape in enumerate(itertools.pairwise(sizes))
   }
   return models.mlp((width, width), num_classes), params
 

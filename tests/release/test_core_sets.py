@@ -91,7 +91,7 @@ def test_a_grid_that_fits_is_looked_at_completely():
 
 
 def test_a_grid_that_does_not_fit_is_sampled():
-  model, params = cases.network()
+  _, params = cases.network()
   asked = cases.asked()
   x = cases.people(8)
   sampled = verdicts(release.Grid(points=100), params, asked, x)
@@ -108,7 +108,9 @@ def test_more_than_20_columns_are_refused_for_the_grid():
   model = models.logistic(2)
   params = model.init(jax.random.key(0), jnp.zeros(21))
   law = release.fit_gaussian(np.eye(21, dtype="f4"))
-  with pytest.raises(checks.ArgumentError, match="at most 20 sensitive.*Inter"):
+  with pytest.raises(
+    checks.ArgumentError, match=r"at most 20 sensitive.*Inter"
+  ):
     release.release(
       model, params, law, asked, np.zeros((3, 21), "f4"), pure=release.Grid(),
       key=jax.random.key(0),
