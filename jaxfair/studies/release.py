@@ -37,7 +37,7 @@ TRAINING_SHARE = 0.7
 class Config:
   """Settings of a comparison of procedures.
 
-  `sizes` are numbers of sensitive columns, drawn anew in every repetition;
+  `columns` are numbers of sensitive columns, drawn anew in every repetition;
   `sensitive` names them instead. `people` is how many of the test part are
   asked. `draws` is the number of imagined answers (linear models with two
   classes need none). `pure` is the test for certainty: sound intervals, or
@@ -47,7 +47,7 @@ class Config:
   data: People = dataclasses.field(default_factory=People)
   model: Literal["logistic", "mlp"] = "logistic"
   hidden: tuple[int, ...] = (10, 10)
-  sizes: tuple[int, ...] = (2, 3, 4, 5, 6, 7)
+  columns: tuple[int, ...] = (2, 3, 4, 5, 6, 7)
   sensitive: tuple[str, ...] = ()
   deltas: tuple[float, ...] = (0.0, 0.05, 0.1, 0.2)
   people: int = 1024
@@ -64,9 +64,9 @@ class Config:
       checks.integer(name, getattr(self, name), low=1)
     checks.integer("seeds", self.seeds, low=1)
     checks.positive("learning_rate", self.learning_rate)
-    checks.require(len(self.sizes) > 0, "sizes is empty; use e.g. [2, 7]")
-    for size in self.sizes:
-      checks.integer("sizes", size, low=1, high=8)
+    checks.require(len(self.columns) > 0, "columns is empty; use e.g. [2, 7]")
+    for size in self.columns:
+      checks.integer("columns", size, low=1, high=8)
     checks.require(len(self.deltas) > 0, "deltas is empty; use e.g. [0, 0.1]")
     for delta in self.deltas:
       checks.number("deltas", delta, low=0.0, high=0.5, open_high=True)
@@ -78,8 +78,8 @@ def cells(config: Config) -> list[protocol.Settings]:
   names, _ = _questions(config, people)
   if config.sensitive:
     return [{"sensitive": len(names)}]
-  checks.integer("sizes", max(config.sizes), high=len(names))
-  return [{"sensitive": size} for size in config.sizes]
+  checks.integer("columns", max(config.columns), high=len(names))
+  return [{"sensitive": size} for size in config.columns]
 
 
 def run(
