@@ -36,6 +36,11 @@ def plan(people, changes=None):
   return studies.plan(studies.find("release"), values)
 
 
+def cells(people, changes):
+  made = plan(people, changes)
+  return made.study.cells(made.settings)
+
+
 @pytest.mark.slow
 def test_the_study_compares_procedures_and_saves_a_questionnaire(
   people, tmp_path
@@ -75,8 +80,7 @@ def test_the_study_compares_procedures_and_saves_a_questionnaire(
 )
 def test_impossible_settings_are_refused(people, change, told):
   with pytest.raises(checks.JaxfairError, match=told):
-    made = plan(people, change)
-    made.study.cells(made.settings)
+    cells(people, change)
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=str)
