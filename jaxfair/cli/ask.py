@@ -32,8 +32,9 @@ def ask(model_run: RunFolder, delta: Delta = 0.05, page: Page = None) -> None:
     write_page(asked, page, delta=delta)
     typer.echo(f"page: {page}")
     return
-  typer.echo(f"{asked.title}\nOne question at a time, until the decision is ")
-  typer.echo("certain.\n" if delta == 0 else f"{1 - delta:.4g} certain.\n")
+  sure = "certain" if delta == 0 else f"{100 * (1 - delta):.4g}% sure"
+  typer.echo(asked.title)
+  typer.echo(f"One question at a time, until the decision is {sure}.\n")
   interview = Interview(asked, delta=delta)
   while (column := interview.next_column()) is not None:
     interview.answer(column, _prompt(asked, column))

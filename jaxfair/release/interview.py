@@ -82,7 +82,7 @@ class Interview:
       core or everything, "the interview is not over; call next_column first"
     )
     certain = self._delta == 0 or everything
-    told = "certain" if certain else f"at least {1 - self._delta:.4g} sure"
+    told = "certain" if certain else f"{100 * (1 - self._delta):.4g}% sure"
     hidden = [c for c in self._of.sensitive if c not in self._asked]
     return Decision(
       self._of.class_names[label], told, tuple(self._asked), tuple(hidden)

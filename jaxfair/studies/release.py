@@ -128,7 +128,8 @@ def run(
         )  # fmt: skip
         return audited(asking.count, asking.label)
 
-      found[name] = jax.lax.map(one, jnp.asarray(config.deltas))
+      # Mapped side by side, all deltas share the laws.
+      found[name] = jax.vmap(one)(jnp.asarray(config.deltas))
     best = release.smallest_core_sets(
       params, asked, test.x, pure=_pure(config), key=key_best
     )

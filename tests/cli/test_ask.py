@@ -37,7 +37,7 @@ def test_it_asks_until_it_has_heard_enough(jaxfair, run, monkeypatch):
   assert "What is your " in ended.out
   assert "please" in ended.out
   assert "Decision: " in ended.out
-  assert "at least 0.8 sure" in ended.out
+  assert "80% sure" in ended.out
   assert "Nobody needed to know " in ended.out
 
 
