@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import tree
-from jaxfair.release.gaussian import Gaussian, condition
+from jaxfair.release.gaussian import Gaussian, condition, factor
 from jaxfair.release.network import Network, after_first
 from jaxfair.release.questions import Questions
 
@@ -73,7 +73,7 @@ def beliefs(
   def one_factor(revealed: Any) -> jax.Array:
     before = law(revealed).covariance
     after = jax.vmap(lambda r: law(r).covariance)(revealed_next(revealed))
-    return _root(before - after)
+    return factor(before - after)
 
   def one_part(revealed: Any) -> tuple[Any, Any]:
     given = condition(gaussian, questions.known(revealed))
@@ -142,9 +142,7 @@ def label_probabilities(
   scores = after_first(network, mean)
   jacobian = jax.jacrev(lambda a: after_first(network, a))(mean)
   spread = jacobian @ covariance @ jacobian.T
-  jitter = 1e-6 * jnp.trace(spread) + 1e-12
-  lower = jnp.linalg.cholesky(spread + jitter * jnp.eye(scores.shape[0]))
-  winners = jnp.argmax(scores + normals @ lower.T, axis=-1)
+  winners = jnp.argmax(scores + normals @ factor(spread).T, axis=-1)
   return jnp.mean(jax.nn.one_hot(winners, scores.shape[0]), axis=0)
 
 
@@ -169,11 +167,3 @@ def _over_subsets(
   table = jax.vmap(function)(masks)
   powers = 2 ** jnp.arange(size)
   return lambda revealed: tree.take(table, jnp.sum(revealed * powers))
-
-
-def _root(matrix: Any) -> jax.Array:
-  """A square root of a semi-definite matrix that rounding may have bent."""
-  if matrix.shape[-1] == 1:
-    return jnp.sqrt(jnp.maximum(matrix, 0.0))
-  values, vectors = jnp.linalg.eigh(matrix)
-  return vectors * jnp.sqrt(jnp.maximum(values, 0.0))[..., None, :]

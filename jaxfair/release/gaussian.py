@@ -14,6 +14,7 @@ from jaxfair import accounting, checks
 from jaxfair.privacy import noise
 
 SHRINKAGE = 1e-3
+PIVOT = 1e-6  # a smaller share of variance is rounding
 
 
 class Gaussian(NamedTuple):
@@ -138,9 +139,11 @@ def condition(gaussian: Gaussian, known: Any) -> Conditional:
   mu_U + Sigma_UR Sigma_RR^-1 (x_R - mu_R),
   Sigma_UU - Sigma_UR Sigma_RR^-1 Sigma_RU
 
-  Unknown rows of Sigma_RR are replaced by those of the identity, so that one
-  Cholesky factor of fixed shape serves every mask. It is taken of the
-  correlations, whose scale does not depend on the features'.
+  One known feature after another is conditioned on: a Cholesky elimination of
+  Sigma_RR that skips unknown features, so that one program serves every mask.
+  It is written out, because batches of LAPACK calls on two devices of one CPU
+  can wait for each other forever. It works on correlations, whose scale does
+  not depend on the features'.
 
   Args:
     gaussian: of all features.
@@ -157,23 +160,51 @@ def condition(gaussian: Gaussian, known: Any) -> Conditional:
   size = covariance.shape[0]
   spread = jnp.sqrt(jnp.diagonal(covariance))
   safe = jnp.where(spread > 0, spread, 1.0)
-  both = known[:, None] & known[None, :]
-  correlation = covariance / (safe[:, None] * safe[None, :])
-  # A constant feature has no correlations, not even with itself.
-  correlation = correlation + jnp.diag(jnp.where(spread > 0, 0.0, 1.0))
-  inner = jnp.where(both, correlation, jnp.eye(size))
-  across = jnp.where(known[None, :] & ~known[:, None], correlation, 0.0)
-  lower = jnp.linalg.cholesky(inner)
-  half = jax.scipy.linalg.solve_triangular(lower, across.T, lower=True)
-  weights = jax.scipy.linalg.solve_triangular(lower, half, lower=True, trans=1)
-  gain = weights.T * (safe[:, None] / safe[None, :])
+  scale = safe[:, None] * safe[None, :]
+
+  def learn(i: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+    gain, rest = state
+    pivot = rest[i, i]
+    # What earlier features explain completely teaches nothing more.
+    new = known[i] & (pivot > PIVOT)
+    slope = jnp.where(new, rest[:, i] / jnp.where(new, pivot, 1.0), 0.0)
+    surprise = jnp.zeros(size).at[i].set(1.0) - gain[i]
+    return (
+      gain + slope[:, None] * surprise[None, :],
+      rest - slope[:, None] * rest[i][None, :],
+    )
+
+  begun = (jnp.zeros((size, size)), covariance / scale)
+  gain, rest = jax.lax.fori_loop(0, size, learn, begun)
+  gain = gain * (safe[:, None] / safe[None, :])
+  gain = jnp.where(known[:, None], jnp.eye(size), gain)
   hidden = ~known[:, None] & ~known[None, :]
-  # The half product is symmetric by construction, unlike across @ weights.
-  explained = (half.T @ half) * (safe[:, None] * safe[None, :])
-  return Conditional(
-    gain + jnp.diag(known.astype(gain.dtype)),
-    jnp.where(hidden, covariance - explained, 0.0),
-  )
+  return Conditional(gain, jnp.where(hidden, rest * scale, 0.0))
+
+
+def factor(matrix: Any) -> jax.Array:
+  """A triangular root of a semi-definite matrix [..., h, h], bent by rounding.
+
+  Directions without variance get a column of zeros. Written out for the
+  reason given in `condition`.
+  """
+  return jnp.vectorize(_factor, signature="(h,h)->(h,h)")(matrix)
+
+
+def _factor(matrix: Any) -> jax.Array:
+  size = matrix.shape[0]
+  least = PIVOT * jnp.max(jnp.diagonal(matrix))
+
+  def step(i: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+    rest, root = state
+    pivot = rest[i, i]
+    new = pivot > least
+    column = jnp.where(
+      new, rest[:, i] / jnp.sqrt(jnp.where(new, pivot, 1.0)), 0.0
+    )
+    return rest - jnp.outer(column, column), root.at[:, i].set(column)
+
+  return jax.lax.fori_loop(0, size, step, (matrix, jnp.zeros_like(matrix)))[1]
 
 
 def check_features(x: Any) -> None:
