@@ -12,8 +12,8 @@ __version__ = "0.1.0"
 
 _PACKAGES = frozenset({
     "types", "tree", "checks", "data", "models", "privacy", "accounting",
-    "fairness", "analysis", "training", "pate", "decisions", "studies",
-    "report",
+    "fairness", "analysis", "training", "pate", "decisions", "release",
+    "studies", "report",
 })  # fmt: skip
 
 __all__ = sorted(_PACKAGES)

@@ -46,6 +46,7 @@ NAMES = (
   "dp_erm_mitigation",
   "decisions",
   "decisions_rules",
+  "release",
 )
 
 __all__ = [

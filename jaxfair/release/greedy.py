@@ -1,0 +1,225 @@
+"""Ask until the model has heard enough: all people of a test set at once."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxfair import checks, models
+from jaxfair.data import Scaler
+from jaxfair.release import beliefs as laws
+from jaxfair.release.choosers import ByEntropy, Chooser, Person
+from jaxfair.release.core_sets import (
+  GRID_LIMIT,
+  Grid,
+  Interval,
+  PureTest,
+  Test,
+  Verdict,
+)
+from jaxfair.release.gaussian import Gaussian, check_features
+from jaxfair.release.network import Network, as_network
+from jaxfair.release.questions import Questions
+from jaxfair.types import Model, Params
+
+NOT_ASKED = -1
+CHUNK = 256  # people side by side
+LABEL_DRAWS = 1000
+OPTIMUM_LIMIT = 12  # questions: 4,096 subsets for every person
+
+
+class Released(NamedTuple):
+  """What people were asked, and what was decided.
+
+  Attributes:
+    order: [n, q] questions in the order they were asked; NOT_ASKED behind.
+    revealed: [n, q] which were asked.
+    count: [n] how many: the leakage.
+    label: [n] the representative label; with everything revealed it is the
+      model's own.
+  """
+
+  order: Any
+  revealed: Any
+  count: Any
+  label: Any
+
+
+def release(
+  model: Model,
+  params: Params,
+  gaussian: Gaussian,
+  questions: Questions,
+  x: Any,
+  *,
+  delta: float = 0.0,
+  chooser: Chooser = ByEntropy(),
+  pure: PureTest = Interval(),
+  scaler: Scaler | None = None,
+  key: jax.Array,
+) -> Released:
+  """Personalised feature release for every person, in one program.
+
+  Ask the best open question, until Pr[f = y | answers] >= 1 - delta for some
+  y, or nothing that is hidden can matter.
+
+  Args:
+    model: `models.logistic` or a ReLU `models.mlp`.
+    params: its parameters.
+    gaussian: law of the features, e.g. `fit_gaussian(train.x)`.
+    questions: the sensitive columns; the rest is public.
+    x: [n, d] people, in [-1, 1] or in the scaler's units.
+    delta: failure probability; 0 asks for certainty. A pure set is a core set
+      for any delta, though a Gaussian also lives outside [-1, 1].
+    chooser: which question next.
+    pure: when nothing hidden can matter.
+    scaler: takes x to [-1, 1].
+    key: imagined answers.
+
+  Returns:
+    What was asked of each person, and their label. With delta = 0 and
+    `Interval`, the label is the model's for every person, exactly.
+
+  Privacy:
+    A value that is not revealed touches neither the order nor the label.
+  """
+  checks.number("delta", delta, low=0.0, high=0.5, open_high=True)
+  checks.one_key("key", key)
+  check_questions(questions, pure)
+  x = jnp.asarray(x if scaler is None else scaler.apply(x))
+  check_features(x)
+  network = as_network(params)
+  chosen = models.predict(model, params, x)
+  return _release(
+    network, gaussian, _arrays(questions), x, chosen,
+    jnp.asarray(delta, jnp.float32), chooser, pure, key,
+  )  # fmt: skip
+
+
+def smallest_core_sets(
+  params: Params,
+  questions: Questions,
+  x: Any,
+  *,
+  pure: PureTest = Interval(),
+  key: jax.Array,
+) -> jax.Array:
+  """[n] size of the smallest pure core set of each person, by brute force.
+
+  It looks at every subset and therefore at every answer: no procedure for
+  people, but a lower bound on what any procedure without error must ask.
+  """
+  checks.one_key("key", key)
+  checks.require(
+    questions.size <= OPTIMUM_LIMIT,
+    f"the optimum looks at 2^{questions.size} subsets; use at most "
+    f"{OPTIMUM_LIMIT} questions",
+  )
+  check_features(x)
+  return _smallest(
+    as_network(params), _arrays(questions), jnp.asarray(x), pure, key
+  )
+
+
+def check_questions(questions: Questions, pure: PureTest) -> None:
+  """Refuses more questions than a test takes."""
+  checks.require(
+    not isinstance(pure, Grid) or questions.size <= GRID_LIMIT,
+    f"the grid test takes at most {GRID_LIMIT} sensitive columns, not "
+    f"{questions.size}; use Interval(), which needs no grid",
+  )
+
+
+def core_test(
+  known: laws.Beliefs, pure: Test, delta: Any, *, key: jax.Array
+) -> Test:
+  """Pure, or probable enough: Definition 7.1."""
+  network = known.network
+  classes = network.layers[-1][1].shape[0]
+  normals = jax.random.normal(key, (LABEL_DRAWS, classes))
+
+  def test(revealed: Any, x: Any) -> Verdict:
+    certain = pure(revealed, x)
+    centre = laws.pre_activation(known, revealed, x)
+    rest = known.law(revealed).covariance
+    chances = laws.label_probabilities(network, centre, rest, normals)
+    probable = (delta > 0) & (jnp.max(chances) >= 1 - delta)
+    label = jnp.where(certain.core, certain.label, jnp.argmax(chances))
+    return Verdict(certain.core | probable, label.astype(jnp.int32))
+
+  return test
+
+
+@functools.partial(jax.jit, static_argnames=("chooser", "pure"))
+def _release(
+  network: Network, gaussian: Gaussian, questions: Questions, x: Any,
+  chosen: Any, delta: Any, chooser: Chooser, pure: PureTest, key: jax.Array,
+) -> Released:  # fmt: skip
+  size = questions.size
+  key_pure, key_label, key_choose, key_people = jax.random.split(key, 4)
+  known = laws.beliefs(network, gaussian, questions)
+  test = core_test(
+    known, pure.build(network, questions, key=key_pure), delta, key=key_label
+  )
+  scores = chooser.build(known, key=key_choose)
+
+  def one(given: tuple[Person, Any]) -> Released:
+    person, own_label = given
+
+    def unfinished(state: Any) -> jax.Array:
+      return ~state[0].core
+
+    def ask(state: Any) -> Any:
+      _, revealed, order, count = state
+      value = jnp.where(revealed, -jnp.inf, scores(revealed, person))
+      best = jnp.argmax(value)
+      revealed = revealed.at[best].set(True)
+      order = order.at[count].set(best)
+      return heard(revealed, person.x), revealed, order, count + 1
+
+    def heard(revealed: Any, values: Any) -> Verdict:
+      verdict = test(revealed, values)
+      everything = jnp.all(revealed)
+      return Verdict(
+        verdict.core | everything,
+        jnp.where(everything, own_label, verdict.label),
+      )
+
+    nothing = jnp.zeros(size, bool)
+    begun = (
+      heard(nothing, person.x),
+      nothing,
+      jnp.full(size, NOT_ASKED, jnp.int32),
+      jnp.asarray(0, jnp.int32),
+    )
+    verdict, revealed, order, count = jax.lax.while_loop(unfinished, ask, begun)
+    return Released(order, revealed, count, verdict.label)
+
+  keys = jax.random.split(key_people, x.shape[0])
+  people = (Person(x, keys), chosen)
+  return jax.lax.map(one, people, batch_size=min(CHUNK, x.shape[0]))
+
+
+@functools.partial(jax.jit, static_argnames=("pure",))
+def _smallest(
+  network: Network, questions: Questions, x: Any, pure: PureTest,
+  key: jax.Array,
+) -> jax.Array:  # fmt: skip
+  test = pure.build(network, questions, key=key)
+  subsets = jnp.asarray(laws.all_subsets(questions.size))
+  sizes = subsets.sum(axis=1)
+
+  def one(values: Any) -> jax.Array:
+    core = jax.vmap(lambda revealed: test(revealed, values).core)(subsets)
+    return jnp.min(jnp.where(core, sizes, questions.size))
+
+  return jax.lax.map(one, x, batch_size=min(CHUNK, x.shape[0]))
+
+
+def _arrays(questions: Questions) -> Questions:
+  return Questions(
+    jnp.asarray(questions.members, bool),
+    jnp.asarray(questions.values, jnp.float32),
+    jnp.asarray(questions.counts, jnp.int32),
+  )

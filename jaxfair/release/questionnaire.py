@@ -1,0 +1,144 @@
+"""A model that asks: everything needed to question one person, as one file."""
+
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair import checks
+from jaxfair.data import Scaler
+from jaxfair.release.gaussian import Gaussian
+from jaxfair.release.network import Network
+from jaxfair.release.questions import Questions, questions
+
+FILE = "questionnaire.json"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Questionnaire:
+  """A trained model, the law of its features, and its questions in words.
+
+  Attributes:
+    title: what is decided.
+    class_names: the decisions.
+    feature_names: [d] as `Dataset.feature_names`.
+    columns: [d] as `Dataset.columns`.
+    sensitive: columns that are asked for only if needed.
+    network: the model.
+    gaussian: law of the scaled features.
+    centre: [d] of the scaler that takes answers to [-1, 1].
+    factor: [d] of the same.
+
+  Privacy:
+    Holds the mean and the covariance of the training data. Where that is
+    private, make the Gaussian with `fit_private_gaussian`.
+  """
+
+  title: str
+  class_names: tuple[str, ...]
+  feature_names: tuple[str, ...]
+  columns: tuple[str, ...]
+  sensitive: tuple[str, ...]
+  network: Network
+  gaussian: Gaussian
+  centre: np.ndarray
+  factor: np.ndarray
+
+  @property
+  def scaler(self) -> Scaler:
+    """Takes answers to [-1, 1]."""
+    return Scaler(self.centre, self.factor, self.centre, 1.0)
+
+  @property
+  def asked(self) -> Questions:
+    """The sensitive columns, with the answers that the scaler lets through."""
+    _, made = questions(self.feature_names, self.columns, self.sensitive)
+    constant = np.asarray(self.factor) == 0
+    return made._replace(values=np.where(constant, 0.0, made.values))
+
+  def words(self, column: str) -> list[str]:
+    """The possible answers of a column of words; empty for a number."""
+    rows = self.rows(column)
+    if len(rows) == 1 and self.feature_names[rows[0]] == column:
+      return []
+    return [self.feature_names[row].partition("=")[2] for row in rows]
+
+  def span(self, column: str) -> tuple[float, float]:
+    """The range of a number that the model tells apart."""
+    row = self.rows(column)[0]
+    if self.factor[row] == 0:
+      return float(self.centre[row]), float(self.centre[row])
+    half = 1 / float(self.factor[row])
+    return float(self.centre[row]) - half, float(self.centre[row]) + half
+
+  def rows(self, column: str) -> list[int]:
+    """Where a column's features are."""
+    return [i for i, name in enumerate(self.columns) if name == column]
+
+  def encoded(self, column: str, answer: str) -> dict[int, float]:
+    """Feature -> scaled value, for an answer in words or figures."""
+    words = self.words(column)
+    if words:
+      checks.one_of(column, answer, words)
+      raw = [float(word == answer) for word in words]
+    else:
+      checks.number(column, answer)
+      raw = [float(answer)]
+    rows = self.rows(column)
+    scaled = (np.asarray(raw) - self.centre[rows]) * self.factor[rows]
+    clipped = np.clip(scaled, -1.0, 1.0)
+    return dict(zip(rows, clipped.tolist(), strict=True))
+
+  def save(self, path: pathlib.Path) -> None:
+    """Writes the file."""
+    path.write_text(json.dumps(self.plain()), encoding="utf-8")
+
+  def plain(self) -> dict[str, Any]:
+    """The questionnaire as JSON values."""
+    return {
+      "title": self.title,
+      "class_names": self.class_names,
+      "feature_names": self.feature_names,
+      "columns": self.columns,
+      "sensitive": self.sensitive,
+      "layers": [[_plain(w), _plain(b)] for w, b in self.network.layers],
+      "mean": _plain(self.gaussian.mean),
+      "covariance": _plain(self.gaussian.covariance),
+      "centre": _plain(self.centre),
+      "factor": _plain(self.factor),
+    }
+
+  @classmethod
+  def read(cls, path: pathlib.Path) -> "Questionnaire":
+    """The questionnaire back from its file."""
+    try:
+      found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+      raise checks.ArgumentError(
+        f"{path} does not exist; make it with `jaxfair run "
+        "configs/release/...` and pass that run's directory"
+      ) from None
+    except ValueError as error:
+      raise checks.ArgumentError(f"{path} is not readable: {error}") from None
+    return cls(
+      title=found["title"],
+      class_names=tuple(found["class_names"]),
+      feature_names=tuple(found["feature_names"]),
+      columns=tuple(found["columns"]),
+      sensitive=tuple(found["sensitive"]),
+      network=Network(
+        tuple((jnp.asarray(w), jnp.asarray(b)) for w, b in found["layers"])
+      ),
+      gaussian=Gaussian(
+        jnp.asarray(found["mean"]), jnp.asarray(found["covariance"])
+      ),
+      centre=np.asarray(found["centre"], np.float32),
+      factor=np.asarray(found["factor"], np.float32),
+    )
+
+
+def _plain(array: Any) -> Any:
+  return np.asarray(array, np.float32).tolist()

@@ -1,0 +1,55 @@
+"""`jaxfair ask`: questions in words, an early end, mistakes in one line."""
+
+import io
+
+import numpy as np
+import pytest
+
+from helpers import release_cases as cases
+from jaxfair import release
+from jaxfair.release import questionnaire
+
+
+@pytest.fixture
+def run(tmp_path):
+  _, params = cases.linear()
+  folder = tmp_path / "run"
+  folder.mkdir()
+  questionnaire.Questionnaire(
+    title="Loans",
+    class_names=("refused", "granted"),
+    feature_names=cases.FEATURES,
+    columns=cases.COLUMNS,
+    sensitive=("age", "job", "pay", "debt"),
+    network=release.as_network(params),
+    gaussian=release.fit_gaussian(cases.people(2000, seed=9)),
+    centre=np.zeros(6, "f4"),
+    factor=np.ones(6, "f4"),
+  ).save(folder / questionnaire.FILE)
+  return folder
+
+
+def test_it_asks_until_it_has_heard_enough(jaxfair, run, monkeypatch):
+  text = "what?\n1\n1\n1\n1\n1\n"
+  monkeypatch.setattr("sys.stdin", io.StringIO(text))
+  ended = jaxfair("ask", run, "--delta", "0.2")
+  assert ended.code == 0
+  assert "What is your " in ended.out
+  assert "please" in ended.out
+  assert "Decision: " in ended.out
+  assert "80% sure" in ended.out
+  assert "Nobody needed to know " in ended.out
+
+
+def test_it_writes_the_page(jaxfair, run, tmp_path):
+  ended = jaxfair("ask", run, "--page", tmp_path / "ask.html")
+  assert ended.code == 0
+  assert "Loans" in (tmp_path / "ask.html").read_text()
+
+
+def test_a_folder_without_a_questionnaire_is_refused(refused):
+  assert "jaxfair run configs/release" in refused("ask", "nowhere")
+
+
+def test_an_impossible_delta_is_refused(refused, run):
+  assert "delta=0.7 must be in" in refused("ask", run, "--delta", "0.7")

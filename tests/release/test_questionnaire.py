@@ -1,0 +1,141 @@
+"""Interviews decide as the full model would, and the page agrees."""
+
+import dataclasses
+import json
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from helpers import release_cases as cases
+from jaxfair import checks, models, release
+from jaxfair.release import questionnaire, web_page
+from jaxfair.release.interview import Interview
+
+RAW_CENTRE = np.array([50, 0.5, 0.5, 0.5, 3000, 0], "f4")
+RAW_FACTOR = np.array([1 / 30, 2, 2, 2, 1 / 2000, 1 / 500], "f4")
+
+
+@pytest.fixture
+def asking():
+  _, params = cases.linear()
+  return questionnaire.Questionnaire(
+    title="Loan & <credit>",
+    class_names=("refused", "granted"),
+    feature_names=cases.FEATURES,
+    columns=cases.COLUMNS,
+    sensitive=("age", "job", "pay", "debt"),
+    network=release.as_network(params),
+    gaussian=release.fit_gaussian(cases.people(2000, seed=9)),
+    centre=RAW_CENTRE,
+    factor=RAW_FACTOR,
+  )
+
+
+def answers_of(x):
+  raw = x / RAW_FACTOR + RAW_CENTRE
+  return {
+    "age": repr(float(raw[0])),
+    "job": "abc"[int(np.argmax(x[1:4]))],
+    "pay": repr(float(raw[4])),
+    "debt": repr(float(raw[5])),
+  }
+
+
+def interviewed(interview, answers):
+  while (column := interview.next_column()) is not None:
+    interview.answer(column, answers[column])
+  return interview.decision()
+
+
+def test_an_interview_ends_where_the_greedy_release_does(asking, tmp_path):
+  asking.save(tmp_path / "q.json")
+  asking = questionnaire.Questionnaire.read(tmp_path / "q.json")
+  model, params = cases.linear()
+  full = models.predict(model, params, cases.people(256)[:6])
+  spared = 0
+  interview = Interview(asking, delta=0.0)
+  for x, label in zip(cases.people(256)[:6], full, strict=True):
+    interview.restart()
+    told = interviewed(interview, answers_of(x))
+    assert told.label == asking.class_names[int(label)]
+    assert told.how_sure == "certain"
+    assert {*told.asked, *told.never_asked} == set(asking.sensitive)
+    spared += len(told.never_asked)
+  assert spared > 0
+
+
+def test_answers_are_words_or_numbers(asking):
+  assert asking.words("job") == ["a", "b", "c"]
+  assert asking.words("age") == []
+  assert asking.span("age") == pytest.approx((20, 80))
+  assert asking.encoded("job", "b") == {1: -1.0, 2: 1.0, 3: -1.0}
+  assert asking.encoded("age", "95") == {0: 1.0}
+  with pytest.raises(checks.ArgumentError, match="job='d' is not known"):
+    asking.encoded("job", "d")
+  with pytest.raises(checks.ArgumentError, match="not a number"):
+    asking.encoded("age", "old")
+
+
+def test_a_page_is_refused_for_networks(asking, tmp_path):
+  _, params = cases.network()
+  deep = dataclasses.replace(asking, network=release.as_network(params))
+  with pytest.raises(checks.ArgumentError, match="linear models with two"):
+    web_page.write_page(deep, tmp_path / "page.html")
+
+
+DRIVER = """<script>
+const people = PEOPLE, out = [];
+for (const [d, given] of people) {
+  delta = d;
+  reset();
+  const order = [];
+  for (let form; (form = document.getElementById("form"));) {
+    const column = form.dataset.column, field =
+      document.getElementById("field");
+    field.value = given[column];
+    order.push(column);
+    form.requestSubmit();
+  }
+  out.push([document.getElementById("label").textContent, order]);
+}
+document.body.innerHTML = "";
+document.body.append(Object.assign(document.createElement("pre"),
+  { id: "out", textContent: "OUT" + JSON.stringify(out) + "END" }));
+</script></body>"""
+
+
+@pytest.mark.slow
+def test_the_page_asks_and_decides_as_the_terminal_does(asking, tmp_path):
+  browser = shutil.which("chromium") or shutil.which("google-chrome")
+  if browser is None:
+    pytest.skip("install chromium to test the web page in a browser")
+  path = tmp_path / "page.html"
+  web_page.write_page(asking, path, delta=0.1)
+  text = path.read_text(encoding="utf-8")
+  assert "http://" not in text
+  assert "https://" not in text
+  assert "Loan &amp; &lt;credit&gt;" in text
+  people = [
+    (delta, answers_of(x)) for x in cases.people(256)[:6]
+    for delta in (0.0, 0.1)
+  ]  # fmt: skip
+  driver = DRIVER.replace("PEOPLE", json.dumps(people))
+  path.write_text(text.replace("</body>", driver), encoding="utf-8")
+  ended = subprocess.run(
+    [
+      browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+      "--disable-background-networking", "--disable-component-update",
+      f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom",
+      "--virtual-time-budget=5000", path.as_uri(),
+    ],
+    capture_output=True, text=True, timeout=120, check=True,
+  )  # fmt: skip
+  found = json.loads(ended.stdout.partition(">OUT")[2].partition("END<")[0])
+  asked = {delta: Interview(asking, delta=delta) for delta in (0.0, 0.1)}
+  for (delta, answers), (label, order) in zip(people, found, strict=True):
+    interview = asked[delta]
+    interview.restart()
+    told = interviewed(interview, answers)
+    assert (label, tuple(order)) == (told.label, told.asked)
