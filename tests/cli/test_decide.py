@@ -21,17 +21,17 @@ def districts(tmp_path):
   return path
 
 
-def call(jaxfair, *more, rule="title-one", epsilon="0.05"):
+def call(jaxfair, *more, rule="title-one", epsilon="0.05", out="r"):
   return jaxfair(
     "decide", "--counts", "districts.csv", "--rule", rule, "--epsilon",
-    epsilon, "--draws", "500", *more,
+    epsilon, "--draws", "500", "--out", out, *more,
   )  # fmt: skip
 
 
 def test_who_gains_who_loses_and_what_helps(jaxfair, districts, tmp_path):
   ended = call(
     jaxfair, "--label", "name", "--budget", "1000000", "--remedy",
-    "linear proxy, public total", "--out", "r",
+    "linear proxy, public total",
   )  # fmt: skip
   assert ended.code == 0, ended.err
   lines = ended.out.splitlines()
@@ -61,15 +61,20 @@ def test_who_gains_who_loses_and_what_helps(jaxfair, districts, tmp_path):
 
 def test_rights(jaxfair, tmp_path, monkeypatch):
   monkeypatch.setattr(report, "write", lambda folder: folder / "report.html")
-  (tmp_path / "districts.csv").write_text(
-    "citizens,limited_english,little_schooling\n1000,52,20\n5000,900,300\n"
-    "800,1,0\n"
-  )
-  ended = call(jaxfair, rule="minority-language", epsilon="1")
+  near = ["1000,52,20", "1000,48,20", "1000,100,2", "800,41,0"]
+  far = ["5000,900,300", "9000,9,9", "7000,1500,2", "90000,100,0"]
+  header = "citizens,limited_english,little_schooling"
+  (tmp_path / "districts.csv").write_text("\n".join([header, *near, *far]))
+  ended = call(jaxfair, rule="minority-language", epsilon="1", out="r")
   assert ended.code == 0, ended.err
   assert "wrong decisions" in ended.out
-  first = ended.out.splitlines()[4]
-  assert first.startswith("row 0")  # the one next to the threshold
+  worst = [line.split()[1] for line in ended.out.splitlines()[4:8]]
+  assert sorted(worst) == ["0", "1", "2", "3"]  # those next to a threshold
+  table = studies.Table.read(tmp_path / "r" / "results.csv")
+  assert set(table.where(row="place")["truth"]) == {"FF", "FT", "TF", "TT"}
+  claims = json.loads((tmp_path / "r" / "claims.json").read_text())
+  found = {claim["name"]: claim["verdict"] for claim in claims}
+  assert found["thresholds"] == "supported"
 
 
 @pytest.mark.parametrize(

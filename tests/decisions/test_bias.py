@@ -62,7 +62,7 @@ def test_with_and_without_control_they_agree_and_control_is_sharper():
   problem = decisions.allotment(WEIGHTS)
   some = [
     decisions.simulate(
-      problem, COUNTS, release=release(0.1), draws=20_000, key=key,
+      problem, COUNTS, release=release(0.1), draws=5000, key=key,
       control=control,
     )
     for key, control in zip(jax.random.split(KEY), (True, False), strict=True)

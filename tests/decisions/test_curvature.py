@@ -36,7 +36,7 @@ def test_exact_traces_without_the_matrix(expected):
 
 
 def test_random_directions(expected):
-  found = decisions.hessian_trace(problem, COUNTS, probes=2000, key=KEY)
+  found = decisions.hessian_trace(problem, COUNTS, probes=500, key=KEY)
   away = np.abs(found.trace - expected)
   assert np.all(away <= 6 * found.standard_error)
   assert np.all(found.standard_error > 0)
