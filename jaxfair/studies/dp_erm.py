@@ -60,8 +60,9 @@ class Sample(NamedTuple):
     names = list(self.dataset.group_names)
     if len(names) != 2:
       return names
-    sizes = np.bincount(np.asarray(self.people.group), minlength=2)
-    first = bool(sizes[0] >= sizes[1])
+    # Of the whole set: a sample may hold as many of both.
+    sizes = list(self.dataset.group_sizes.values())
+    first = sizes[0] >= sizes[1]
     return [MAJORITY, MINORITY] if first else [MINORITY, MAJORITY]
 
 
