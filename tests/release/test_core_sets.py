@@ -20,26 +20,31 @@ def verdicts(test, params, asked, x):
   return jax.jit(each)(jnp.asarray(SUBSETS), jnp.asarray(x))
 
 
-def labels_everywhere(model, params, asked, revealed, x):
+def labels_everywhere(params, asked, revealed, x):
   """The labels at all combinations of answers to what is not revealed."""
   hidden = [
     asked.values[j, : asked.counts[j]] for j in np.flatnonzero(~revealed)
   ]
   known = np.where(asked.members[~revealed].any(axis=0), 0.0, x)
   points = [known + sum(chosen) for chosen in itertools.product(*hidden)]
-  return np.unique(models.predict(model, params, np.array(points, "f4")))
+  value = np.array(points)
+  layers = [params] if "w" in params else list(params.values())
+  for i, layer in enumerate(layers):
+    value = value if i == 0 else np.maximum(value, 0)
+    value = value @ np.asarray(layer["w"], float) + np.asarray(layer["b"])
+  return np.unique(value.argmax(axis=1))
 
 
 @pytest.mark.parametrize("num_classes", [2, 3])
 def test_for_linear_models_the_interval_test_is_exact(num_classes):
-  model, params = cases.linear(num_classes)
+  _, params = cases.linear(num_classes)
   asked = cases.asked()
   x = cases.people(15)
   found = verdicts(release.Interval(), params, asked, x)
   seen = set()
   for i, person in enumerate(x):
     for k, revealed in enumerate(SUBSETS):
-      labels = labels_everywhere(model, params, asked, revealed, person)
+      labels = labels_everywhere(params, asked, revealed, person)
       assert bool(found.core[i, k]) == (len(labels) == 1)
       if len(labels) == 1:
         assert found.label[i, k] == labels[0]
@@ -62,7 +67,7 @@ def test_a_margin_within_rounding_is_not_certain():
 
 @pytest.mark.parametrize("num_classes", [2, 3])
 def test_interval_bounds_never_call_an_impure_set_pure(num_classes):
-  model, params = cases.network(num_classes)
+  _, params = cases.network(num_classes)
   asked = cases.asked()
   x = cases.people(24)
   found = verdicts(release.Interval(), params, asked, x)
@@ -70,14 +75,14 @@ def test_interval_bounds_never_call_an_impure_set_pure(num_classes):
   for i, person in enumerate(x):
     for k, revealed in enumerate(SUBSETS):
       if found.core[i, k] and not revealed.all():
-        labels = labels_everywhere(model, params, asked, revealed, person)
+        labels = labels_everywhere(params, asked, revealed, person)
         assert labels.tolist() == [found.label[i, k]]
         pure += 1
   assert pure > 5
 
 
 def test_a_grid_that_fits_is_looked_at_completely():
-  model, params = cases.network()
+  _, params = cases.network()
   asked = cases.asked()
   x = cases.people(8)
   whole = release.Grid(points=5 * 3 * 5 * 5)
@@ -86,7 +91,7 @@ def test_a_grid_that_fits_is_looked_at_completely():
   found = verdicts(whole, params, asked, x)
   for i, person in enumerate(x):
     for k, revealed in enumerate(SUBSETS):
-      labels = labels_everywhere(model, params, asked, revealed, person)
+      labels = labels_everywhere(params, asked, revealed, person)
       assert bool(found.core[i, k]) == (len(labels) == 1)
 
 
