@@ -88,11 +88,11 @@ def test_image_folders_are_found_inside_or_in_place(tmp_path):
 def test_roots_are_root_then_variable_then_cache(monkeypatch, no_settings):
   monkeypatch.setenv("JAXFAIR_DATA", "/variable")
   monkeypatch.setenv("JAXFAIR_CACHE", "/cache")
-  expected = [pathlib.Path(p) for p in ("/root", "/variable", "/cache/data")]
-  assert files.roots("/root") == expected
+  expected = [pathlib.Path(p) for p in ("/given", "/variable", "/cache/data")]
+  assert files.roots("/given") == expected
   assert files.roots() == expected[1:]
-  assert files.places(("a", "b"), "/root")[:3] == [
-    pathlib.Path(p) for p in ("/root", "/root/a", "/root/b")
+  assert files.places(("a", "b"), "/given")[:3] == [
+    pathlib.Path(p) for p in ("/given", "/given/a", "/given/b")
   ]
 
 
