@@ -51,6 +51,10 @@ def _use_all_cores() -> None:
 
   One device leaves most cores idle: its programs are many small operations.
   Results are the same bits on any number. Whoever set a number keeps it.
+
+  XLA's pool of threads gets one thread more than there are devices. Some
+  operations (`eigh`) wait for the pool from within it, and with every thread
+  held by a device they would wait for ever.
   """
   flags = os.environ.get("XLA_FLAGS", "")
   if "jax" in sys.modules or "host_platform_device_count" in flags:
@@ -61,6 +65,7 @@ def _use_all_cores() -> None:
     else (os.cpu_count() or 1)
   )
   os.environ.setdefault("JAX_NUM_CPU_DEVICES", str(cores))
+  os.environ.setdefault("NPROC", str(cores + 1))  # XLA's name for that number
 
 
 def _version(wanted: bool) -> None:

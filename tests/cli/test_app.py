@@ -124,3 +124,35 @@ def test_every_core_is_a_device_unless_told_otherwise(given, told):
     text=True, check=True,
   )  # fmt: skip
   assert done.stdout.strip() == told
+
+
+SPECTRA = """
+from jaxfair.cli import app
+
+app._use_all_cores()
+import jax
+import jax.numpy as jnp
+from jaxfair.training import map_members
+
+
+def spectrum(key, common):
+  half = jax.random.normal(key, (64, 8, 8))
+  return jnp.linalg.eigh(half @ half.swapaxes(1, 2))[0].sum()
+
+
+for seed in range(100):
+  keys = jax.random.split(jax.random.key(seed), 40)
+  map_members(spectrum, keys, None, chunk=4).block_until_ready()
+"""
+
+
+@pytest.mark.slow
+def test_members_that_need_more_threads_do_not_wait_for_ever():
+  known = {
+    name: value
+    for name, value in os.environ.items()
+    if name not in ("XLA_FLAGS", "JAX_NUM_CPU_DEVICES", "NPROC")
+  }
+  subprocess.run(
+    [sys.executable, "-c", SPECTRA], env=known, check=True, timeout=300
+  )
