@@ -14,8 +14,18 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
 
 # The first example of a property may compile a program; that is no failure.
-hypothesis.settings.register_profile("unhurried", deadline=None)
+# The same examples every time: what passes on one machine passes on another.
+hypothesis.settings.register_profile(
+  "unhurried", deadline=None, derandomize=True
+)
 hypothesis.settings.load_profile("unhurried")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _drop_programs():
+  """Compiled programs of a module go with it: all of them fill gigabytes."""
+  yield
+  jax.clear_caches()
 
 
 @pytest.fixture(scope="session")
