@@ -8,11 +8,17 @@ from hypothesis import strategies as st
 from jaxfair import fairness
 
 
+def numbers(low, high):
+  """Twelve float32; XLA takes those below the normal range for zero."""
+  one = st.floats(low, high, width=32, allow_subnormal=False)
+  return st.lists(one, min_size=12, max_size=12)
+
+
 @settings(deadline=None, max_examples=40)
 @given(
   group=st.lists(st.integers(0, 3), min_size=12, max_size=12),
-  values=st.lists(st.floats(-10, 10, width=32), min_size=12, max_size=12),
-  weights=st.lists(st.floats(0, 5, width=32), min_size=12, max_size=12),
+  values=numbers(-10, 10),
+  weights=numbers(0, 5),
 )
 def test_agrees_with_a_loop_over_groups(group, values, weights):
   group, values, weights = map(np.array, (group, values, weights))
