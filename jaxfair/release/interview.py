@@ -105,12 +105,14 @@ class Interview:
   @functools.cached_property
   def _program(self) -> Any:
     network, asked = self._of.network, self._of.asked
-    key_test, key_choose, key_person = jax.random.split(jax.random.key(0), 3)
+    # Fixed, so that a person who answers the same is asked the same.
+    keys = jax.random.split(jax.random.key(0), 4)
+    key_pure, key_label, key_choose, key_person = keys
 
     def program(revealed: Any, x: Any) -> Any:
       known = laws.beliefs(network, self._of.gaussian, asked)
-      pure = Interval().build(network, asked, key=key_test)
-      test = core_test(known, pure, self._delta, key=key_test)
+      pure = Interval().build(network, asked, key=key_pure)
+      test = core_test(known, pure, self._delta, key=key_label)
       chooser: Any = ByProgress()
       if self._delta > 0:
         chooser = ByVariance() if network.is_binary else ByEntropy(200, 200)
