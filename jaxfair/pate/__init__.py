@@ -30,6 +30,7 @@ from jaxfair.pate.sf_pate import (
   fair_teachers,
   private_groups,
   private_labels,
+  randomised_groups,
 )
 from jaxfair.pate.sf_votes import estimators
 from jaxfair.pate.student import train_student, weighted
@@ -62,6 +63,7 @@ __all__ = [
   "private_groups",
   "private_labels",
   "project_to_simplex",
+  "randomised_groups",
   "soft_labels",
   "train_student",
   "train_teachers",

@@ -25,6 +25,7 @@ from jaxfair.pate.answerer import Answerer
 from jaxfair.pate.attribute import Protection
 from jaxfair.pate.rules import GnMax
 from jaxfair.pate.sf_votes import Ensemble, group_votes, label_votes
+from jaxfair.privacy import randomised_response
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 _TEACHER = training.FitConfig(steps=100, batch_size=32)
@@ -309,6 +310,48 @@ def private_labels(
   # The queries' own groups are private, and a plain student needs none.
   nobody = np.zeros(len(asked), np.int32)
   return Released(Examples(queries.x, voted, nobody), asked, protection)
+
+
+def randomised_groups(
+  people: Examples, *, epsilon: float, num_groups: int, key: jax.Array
+) -> Released:
+  """Everybody's group through randomised response, for any fair trainer (M).
+
+  Args:
+    people: public x and y, private group.
+    epsilon: for the group of one person, with delta = 0.
+    num_groups: G.
+    key: used once; a study's.
+
+  Returns:
+    All people with reported groups. Reports are right with probability
+    e^epsilon / (e^epsilon + G - 1), which is known: a trainer that minds the
+    difference uses `fairness.constraints.corrected`.
+
+  Reference:
+    Mozannar, Ohannessian & Srebro (2020).
+  """
+  attribute.check_people(people, num_groups)
+  reports = randomised_response(
+    people.group, epsilon=epsilon, num_categories=num_groups, key=key
+  )
+  spent = accounting.randomised_response_epsilon(
+    epsilon=epsilon, categories=num_groups, count=1
+  )
+  protection = Protection(
+    accounting.PrivacyGuarantee(
+      spent, 0.0, accounting.Relation.ATTRIBUTE, "one person", "closed form"
+    ),
+    protected=("which group each one of the people belongs to",),
+    not_protected=(
+      "features and labels, which are taken to be public",
+      "that a person is among the people",
+      "a group that anybody can guess from the features",
+    ),
+  )
+  everyone = np.arange(people.size)
+  reported = people._replace(group=np.asarray(reports))
+  return Released(reported, everyone, protection)
 
 
 def plain_model(

@@ -21,6 +21,11 @@ from jaxfair.training.output_perturbation import (
   output_perturbation,
 )
 from jaxfair.training.penalties import Penalty, UncoveredError
+from jaxfair.training.private_lagrangian import (
+  DualTrace,
+  PrivateLagrangianConfig,
+  private_lagrangian,
+)
 from jaxfair.training.privatise import privatise
 from jaxfair.training.risk_balanced import (
   RiskPenalty,
@@ -32,6 +37,7 @@ from jaxfair.training.snapshots import SnapshotFit, dp_sgd_snapshots
 __all__ = [
   "CheckpointError",
   "DpSgdConfig",
+  "DualTrace",
   "FitConfig",
   "LagrangianConfig",
   "NonPrivateDpTrace",
@@ -40,6 +46,7 @@ __all__ = [
   "OutputPerturbationConfig",
   "Penalty",
   "PrivateFit",
+  "PrivateLagrangianConfig",
   "RiskPenalty",
   "SnapshotFit",
   "SolveConfig",
@@ -56,6 +63,7 @@ __all__ = [
   "lagrangian",
   "map_members",
   "output_perturbation",
+  "private_lagrangian",
   "privatise",
   "risk_penalty",
   "run_steps",

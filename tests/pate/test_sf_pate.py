@@ -195,6 +195,26 @@ def test_a_release_is_charged_in_a_ledger(tmp_path):
   assert len(list(ledger)) == 1
 
 
+def test_randomised_groups_cost_the_closed_form():
+  found = pate.randomised_groups(PEOPLE, epsilon=1.5, num_groups=2, key=KEY)
+  keep = np.exp(1.5) / (np.exp(1.5) + 1)
+  right = np.mean(found.examples.group == PEOPLE.group)
+  assert abs(right - keep) < 6 * np.sqrt(keep * (1 - keep) / PEOPLE.size)
+  guarantee = found.protection.guarantee
+  assert (guarantee.epsilon, guarantee.delta) == (1.5, 0.0)
+  assert guarantee.relation is accounting.Relation.ATTRIBUTE
+  # Twice the same question: composed in closed form, pure epsilons add up.
+  twice = accounting.RandomisedResponse(1.5, 2, count=2)
+  total = accounting.composed_epsilon(
+    [twice], delta=1e-9, relation=accounting.Relation.ATTRIBUTE
+  )
+  wanted = accounting.randomised_response_epsilon(
+    epsilon=1.5, categories=2, count=2, delta=1e-9
+  )
+  assert total == pytest.approx(wanted, rel=1e-6)
+  assert 2.99 < total <= 3.0
+
+
 def test_what_is_missing_is_said():
   with pytest.raises(checks.ArgumentError, match="teacher_model is missing"):
     pate.fair_student(MODEL, LOSS, PEOPLE, STUDENT, num_groups=2, key=KEY)
