@@ -65,7 +65,8 @@ def main():
       seconds *= options.seeds
       times = f"{seconds / own[2]:5.1f}x {seconds / own[3]:6.1f}x"
       print(
-        f"{name:<11} {title:<19} {own[0]:.4f} {own[1]:.4f} {own[2]:7.1f} {own[3]:7.1f} "
+        f"{name:<11} {title:<19} {own[0]:.4f} {own[1]:.4f} {own[2]:7.1f} "
+        f"{own[3]:7.1f} "
         f"{violation:.4f} {accuracy:.4f} {seconds:7.1f} {times}",
         flush=True,
       )
