@@ -1,7 +1,8 @@
 """The penalty that balances what privacy costs the groups.
 
 Figures 3.7 and 3.14 of the thesis: DP-SGD with none, one or both of the
-penalty's terms.
+penalty's terms. With `public_people` the penalty reads people set apart as
+public, and the epsilons cover all of the training.
 """
 
 import dataclasses
@@ -36,17 +37,21 @@ class Config(dp_erm_networks.NetworkConfig):
     form: what the noise term balances; "closeness" is the thesis's.
     sample: people by whom the penalty is estimated in every step.
     delta: of the epsilons on the axis.
+    public_people: so many of each set are taken as public, and the penalty
+      reads only them; 0 is the thesis's form, which reads those it trains on.
   """
 
   weight: float = 1.0
   form: Literal["closeness", "trace"] = "closeness"
   sample: int = 128
   delta: float = 1e-5
+  public_people: int = 0
 
   def __post_init__(self) -> None:
     super().__post_init__()
     checks.positive("weight", self.weight)
     checks.integer("sample", self.sample, low=1)
+    checks.integer("public_people", self.public_people, low=0)
     checks.number(
       "delta", self.delta, low=0.0, high=1.0, open_low=True, open_high=True
     )
@@ -56,13 +61,16 @@ def run(
   config: Config, cell: protocol.Settings, context: protocol.Context
 ) -> Table:
   """All four penalties and all seeds of one data set in one program."""
-  made = dp_erm_networks.set_up(config, cell, context)
+  made = dp_erm_networks.set_up(
+    config, cell, context, public=config.public_people
+  )
+  public = made.sample.public
   penalty = training.risk_penalty(
     made.model,
     dp_erm.LOSS,
-    made.people,
+    made.people if public is None else public,
     num_groups=made.sample.num_groups,
-    public=False,
+    public=public is not None,
     form=config.form,
     sample=config.sample,
   )
@@ -136,6 +144,13 @@ def _useful(labels: Any, *risks: np.ndarray) -> np.ndarray:
 
 
 def _notes(config: Config) -> list[str]:
+  if config.public_people:
+    return [
+      *dp_erm_networks.training_notes(config),
+      f"{config.public_people} people of each set are taken as public. The "
+      "penalty and the standardisation read only them, so the epsilons on the "
+      "axis, those of the clipped part, are those of the whole training.",
+    ]
   return [
     *dp_erm_networks.notes(config),
     "The penalty reads private people without clipping or noise, as in the "

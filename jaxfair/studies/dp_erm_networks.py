@@ -146,6 +146,7 @@ def set_up(
   context: protocol.Context,
   *,
   choose: dp_erm.Choose | None = None,
+  public: int = 0,
 ) -> Setup:
   """Draws a cell's people and trains without privacy."""
   sample = dp_erm.draw_people(
@@ -153,6 +154,7 @@ def set_up(
     config.max_people,
     key=context.shared_key,
     choose=choose,
+    public=public,
   )
   model, people = config.training.model(sample.dataset), sample.people
   key_plain, key_private = jax.random.split(context.key)
@@ -223,6 +225,11 @@ def with_clip(config: training.DpSgdConfig, value: Any) -> training.DpSgdConfig:
 
 def notes(config: NetworkConfig) -> list[str]:
   """What the numbers are."""
+  return [*training_notes(config), dp_erm.SCALING_NOTE]
+
+
+def training_notes(config: NetworkConfig) -> list[str]:
+  """How the networks were trained."""
   used = config.training
   return [
     f"DP-SGD: {used.steps} steps of rate {used.learning_rate:g}, expected "
@@ -231,5 +238,4 @@ def notes(config: NetworkConfig) -> list[str]:
     "does not say how many steps.",
     "Excess risk is the loss on the training people minus that of a plain "
     "training of the same network by Adam, which stands in for the optimum.",
-    dp_erm.SCALING_NOTE,
   ]

@@ -13,7 +13,7 @@ from jaxfair.studies import dp_erm, dp_erm_networks
 from jaxfair.types import Fit
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "configs" / "dp_erm"
-FIGURES = sorted(path.stem for path in CONFIGS.glob("fig_*.toml"))
+FIGURES = sorted(path.stem for path in CONFIGS.glob("*.toml"))
 
 
 def two_groups(norms=(2.0, 5.0), sizes=(200, 100)):

@@ -3,7 +3,7 @@
 import pytest
 
 from helpers import dp_erm_runs
-from jaxfair import accounting, training
+from jaxfair import accounting, checks, training
 from jaxfair.studies.dp_erm_mitigation import BOTH, CLIP, NOISE, NONE
 
 
@@ -47,3 +47,55 @@ def test_the_notes_say_that_no_epsilon_covers_the_penalty(done):
   assert "they are no guarantee" in told
   assert len(claims) == 3
   assert all(claim["verdict"] != "not run" for claim in claims.values())
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+  """The penalty on public people, trained for real."""
+  folder = tmp_path_factory.mktemp("public") / "run"
+  table, _ = dp_erm_runs.run(
+    folder, "fig_3_7", "seeds=2", "training.hidden=3", "training.snapshots=1",
+    "training.steps=40", "sample=20", "weight=10.0", "public_people=80",
+  )  # fmt: skip
+  return table
+
+
+@pytest.mark.slow
+def test_the_penalty_is_part_of_the_training(trained):
+  start, end = trained.where(step=0), trained.where(step=40)
+  risks = {
+    name: end.where(penalty=name)["excess_risk"] for name in (NONE, CLIP, BOTH)
+  }
+  starts = [
+    start.where(penalty=name)["excess_risk"].tolist() for name in (NONE, BOTH)
+  ]
+  assert starts[0] == starts[1]  # seed i starts alike, whatever the penalty
+  assert abs(risks[BOTH] - risks[NONE]).min() > 1e-3
+  assert abs(risks[CLIP] - risks[NONE]).min() > 1e-4
+
+
+@pytest.mark.slow
+def test_with_public_people_the_epsilon_covers_everything(trained):
+  expected = accounting.dp_sgd_epsilon(
+    noise_multiplier=5.0, sampling_rate=32 / 220, steps=40, delta=1e-5,
+  )  # fmt: skip
+  found = trained.where(step=40)["epsilon_of_clipped_part"][0]
+  assert found == pytest.approx(expected, rel=1e-3)
+  made = dp_erm_runs.plan("fig_3_7", "public_people=80")
+  told = " ".join(made.study.notes(made.settings))
+  assert "those of the whole training" in told
+  assert "no guarantee" not in told
+
+
+def test_public_people_see_to_it_that_an_epsilon_is_told(tmp_path):
+  configs = []
+  dp_erm_runs.run_untrained(
+    tmp_path / "run", "fig_3_7", "seeds=2", "training.hidden=3",
+    "training.snapshots=2", "sample=30", "public_people=80", configs=configs,
+  )  # fmt: skip
+  assert all(config.event(220).steps == 10 for config in configs)
+
+
+def test_too_many_public_people_are_refused(tmp_path):
+  with pytest.raises(checks.ArgumentError, match="public_people=200 leaves"):
+    dp_erm_runs.run(tmp_path / "run", "fig_3_7", "public_people=200")
