@@ -12,8 +12,9 @@ import jax
 import numpy as np
 
 from jaxfair import accounting, checks, training
-from jaxfair.studies import dp_erm, dp_erm_networks, protocol
-from jaxfair.studies.dp_erm_gaps import RISKS, gap_ratio, gap_shrinks
+from jaxfair.studies import protocol
+from jaxfair.studies.dp_erm import common, networks
+from jaxfair.studies.dp_erm.gaps import RISKS, gap_ratio, gap_shrinks
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.resampled import resampled
 from jaxfair.studies.table import Table
@@ -29,7 +30,7 @@ TERMS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(dp_erm_networks.NetworkConfig):
+class Config(networks.NetworkConfig):
   """Settings.
 
   Attributes:
@@ -61,13 +62,11 @@ def run(
   config: Config, cell: protocol.Settings, context: protocol.Context
 ) -> Table:
   """All four penalties and all seeds of one data set in one program."""
-  made = dp_erm_networks.set_up(
-    config, cell, context, public=config.public_people
-  )
+  made = networks.set_up(config, cell, context, public=config.public_people)
   public = made.sample.public
   penalty = training.risk_penalty(
     made.model,
-    dp_erm.LOSS,
+    common.LOSS,
     made.people if public is None else public,
     num_groups=made.sample.num_groups,
     public=public is not None,
@@ -83,11 +82,11 @@ def run(
 
   def look(params: Params, people: Examples, key: jax.Array) -> Any:
     del key
-    return dp_erm.group_losses(
+    return common.group_losses(
       made.model, params, people, made.sample.num_groups
     )
 
-  losses = dp_erm_networks.train_many(
+  losses = networks.train_many(
     look,
     made.people,
     made.model,
@@ -98,7 +97,7 @@ def run(
     values=[tuple(config.weight * g for g in w) for w in TERMS.values()],
   )
   steps = config.training.looks
-  table = dp_erm.group_rows(
+  table = common.group_rows(
     made.sample,
     cell,
     {"penalty": [*TERMS], "seed": range(config.seeds), "step": steps},
@@ -146,13 +145,13 @@ def _useful(labels: Any, *risks: np.ndarray) -> np.ndarray:
 def _notes(config: Config) -> list[str]:
   if config.public_people:
     return [
-      *dp_erm_networks.training_notes(config),
+      *networks.training_notes(config),
       f"{config.public_people} people of each set are taken as public. The "
       "penalty and the standardisation read only them, so the epsilons on the "
       "axis, those of the clipped part, are those of the whole training.",
     ]
   return [
-    *dp_erm_networks.notes(config),
+    *networks.notes(config),
     "The penalty reads private people without clipping or noise, as in the "
     "thesis. The epsilons on the axis are what the clipped part of the "
     "training costs. They do not cover the penalty, so they are no guarantee "
@@ -167,7 +166,7 @@ STUDY = protocol.Study(
   name="dp_erm_mitigation",
   summary="Does the penalty on gaps of excess risk close them?",
   config=Config,
-  cells=dp_erm_networks.cells,
+  cells=networks.cells,
   run=run,
   notes=_notes,
   claims=(

@@ -1,6 +1,6 @@
 """What the studies of chapter 3 share: its people, and their losses.
 
-Every study about private risk minimisation (`dp_erm_*`) trains many models on
+Every study about private risk minimisation (figures 3.x) trains many models on
 one data set and looks at each group's loss. The people are standardised with
 moments of all of them, as in the thesis. No epsilon covers these moments, so
 nothing here is a release.

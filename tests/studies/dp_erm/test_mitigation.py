@@ -4,7 +4,7 @@ import pytest
 
 from helpers import dp_erm_runs
 from jaxfair import accounting, checks, training
-from jaxfair.studies.dp_erm_mitigation import BOTH, CLIP, NOISE, NONE
+from jaxfair.studies.dp_erm.mitigation import BOTH, CLIP, NOISE, NONE
 
 
 @pytest.fixture(scope="module")
