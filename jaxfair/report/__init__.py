@@ -3,6 +3,7 @@
 Draws what studies describe; never computes a result.
 """
 
+from jaxfair.report.collection import count, is_collection, write_collection
 from jaxfair.report.page import write
 
-__all__ = ["write"]
+__all__ = ["count", "is_collection", "write", "write_collection"]
