@@ -10,6 +10,11 @@ from jaxfair.training.driver import choose_loop, run_steps
 from jaxfair.training.ensembles import fit_many, map_members
 from jaxfair.training.erm import SolveConfig, SolveError, SolveTrace, solve
 from jaxfair.training.fit import FitConfig, fit
+from jaxfair.training.lagrangian import (
+  LagrangianConfig,
+  NonPrivateDualTrace,
+  lagrangian,
+)
 from jaxfair.training.output_perturbation import (
   NonPrivateOptimum,
   OutputPerturbationConfig,
@@ -28,7 +33,9 @@ __all__ = [
   "CheckpointError",
   "DpSgdConfig",
   "FitConfig",
+  "LagrangianConfig",
   "NonPrivateDpTrace",
+  "NonPrivateDualTrace",
   "NonPrivateOptimum",
   "OutputPerturbationConfig",
   "Penalty",
@@ -46,6 +53,7 @@ __all__ = [
   "dp_sgd_snapshots",
   "fit",
   "fit_many",
+  "lagrangian",
   "map_members",
   "output_perturbation",
   "privatise",
