@@ -89,7 +89,7 @@ def _top(
     def product(v: jax.Array) -> jax.Array:
       return jax.jvp(gradient, (flat,), (v,))[1]
 
-    value, error = largest(product, start, steps)
+    value, error, _ = largest(product, start, steps)
     empty = jnp.any(jnp.isnan(row))
     return jnp.where(empty, jnp.nan, value), jnp.where(empty, jnp.nan, error)
 
@@ -120,10 +120,16 @@ def _streamed(
   )
 
 
-def largest(
-  product: Any, start: jax.Array, steps: int
-) -> tuple[jax.Array, jax.Array]:
-  """The largest Ritz value of a symmetric operator, and its residual."""
+class Ritz(NamedTuple):
+  """The largest Ritz value, its residual, and its vector of length 1."""
+
+  value: jax.Array
+  error: jax.Array
+  vector: jax.Array
+
+
+def largest(product: Any, start: jax.Array, steps: int) -> Ritz:
+  """The largest Ritz value of a symmetric operator."""
   size = start.shape[0]
   tiny = jnp.finfo(start.dtype).tiny
 
@@ -145,9 +151,10 @@ def largest(
 
   first = start / jnp.linalg.norm(start)
   basis = jnp.zeros((steps + 1, size)).at[0].set(first)
-  _, (diagonal, side, used) = jax.lax.scan(step, basis, jnp.arange(steps))
+  basis, (diagonal, side, used) = jax.lax.scan(step, basis, jnp.arange(steps))
   # Steps after the end would add an eigenvalue 0 that is none of the matrix's.
   diagonal = jnp.where(used, diagonal, jnp.min(diagonal))
   matrix = jnp.diag(diagonal) + jnp.diag(side[:-1], 1) + jnp.diag(side[:-1], -1)
   values, vectors = jnp.linalg.eigh(matrix)
-  return values[-1], jnp.abs(side[-1] * vectors[-1, -1])
+  error = jnp.abs(side[-1] * vectors[-1, -1])
+  return Ritz(values[-1], error, vectors[:, -1] @ basis[:-1])

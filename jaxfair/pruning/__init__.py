@@ -9,11 +9,18 @@ from jaxfair.pruning.bounds import (
   excess_bound,
   size_identity,
 )
+from jaxfair.pruning.constraints import full, relaxed
 from jaxfair.pruning.factor_bounds import (
   NonPrivateEigenvalueBound,
   NonPrivateGradientBound,
   eigenvalue_bound,
   gradient_bound,
+)
+from jaxfair.pruning.fair_prune import (
+  FairPruneConfig,
+  PrunedFit,
+  fair_prune,
+  tune_many,
 )
 from jaxfair.pruning.holding import fine_tune, held, hold_zeros, masks_of
 from jaxfair.pruning.impact import NonPrivateImpact, compare, impact
@@ -27,18 +34,22 @@ from jaxfair.pruning.masks import (
 )
 
 __all__ = [
+  "FairPruneConfig",
   "NonPrivateEigenvalueBound",
   "NonPrivateExcessBound",
   "NonPrivateGradientBound",
   "NonPrivateImpact",
   "NonPrivateLook",
+  "PrunedFit",
   "SizeIdentity",
   "Sparsity",
   "apply_masks",
   "compare",
   "eigenvalue_bound",
   "excess_bound",
+  "fair_prune",
   "fine_tune",
+  "full",
   "gradient_bound",
   "held",
   "hold_zeros",
@@ -48,6 +59,8 @@ __all__ = [
   "magnitude_masks",
   "masks_at_rates",
   "masks_of",
+  "relaxed",
   "size_identity",
   "sparsity",
+  "tune_many",
 ]

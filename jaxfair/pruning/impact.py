@@ -158,7 +158,7 @@ def _sizes(before: Params, after: Params) -> tuple[jax.Array, jax.Array]:
     kept = jax.tree.map(lambda leaf: jnp.sum(leaf != 0), pruned)
     left = jnp.sum(jnp.stack(jax.tree.leaves(kept)))
     moved = tree.norm(tree.subtract(pruned, before))
-    return 1 - left / tree.size(before), moved
+    return (tree.size(before) - left) / tree.size(before), moved
 
   return jax.vmap(one)(after)
 
