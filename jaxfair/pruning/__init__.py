@@ -17,6 +17,8 @@ from jaxfair.pruning.factor_bounds import (
   gradient_bound,
 )
 from jaxfair.pruning.fair_prune import (
+  KINDS,
+  STAGES,
   FairPruneConfig,
   PrunedFit,
   fair_prune,
@@ -34,6 +36,8 @@ from jaxfair.pruning.masks import (
 )
 
 __all__ = [
+  "KINDS",
+  "STAGES",
   "FairPruneConfig",
   "NonPrivateEigenvalueBound",
   "NonPrivateExcessBound",

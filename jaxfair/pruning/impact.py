@@ -114,6 +114,7 @@ def compare(
   key: jax.Array | None = None,
   steps: int = STEPS,
   max_curved: int | None = None,
+  gradients: bool = True,
 ) -> NonPrivateImpact:
   """The impact of networks that were pruned, and maybe fine-tuned, already.
 
@@ -128,6 +129,7 @@ def compare(
     key: likewise.
     steps: likewise.
     max_curved: likewise.
+    gradients: see `look`.
   """
   shares = masking.check_rates(rates)
   # One program for all: the network as it was is the first of them.
@@ -138,7 +140,7 @@ def compare(
   )
   looks = look_many(
     model, loss, networks, examples, num_groups=num_groups, key=key,
-    steps=steps, max_curved=max_curved,
+    steps=steps, max_curved=max_curved, gradients=gradients,
   )  # fmt: skip
   removed, moved = _sizes(before, after)
   return NonPrivateImpact(

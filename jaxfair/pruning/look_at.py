@@ -25,7 +25,8 @@ class NonPrivateLook(NamedTuple):
     accuracy: share of right predictions.
     distance: mean distance to the decision boundary, as the largest
       probability minus the second largest; 0 on the boundary.
-    gradient_norm: ||g_a||, of the group's mean gradient.
+    gradient_norm: ||g_a||, of the group's mean gradient; NaN where it was
+      not asked for.
     top_eigenvalue: the largest of the group's Hessian, signed; NaN where
       curvature was not asked for.
   """
@@ -47,6 +48,7 @@ def look(
   key: jax.Array | None = None,
   steps: int = STEPS,
   max_curved: int | None = None,
+  gradients: bool = True,
 ) -> NonPrivateLook:
   """Loss, accuracy, distance, gradient norm and curvature of every group.
 
@@ -60,6 +62,8 @@ def look(
     steps: Hessian-vector products per group.
     max_curved: curvature is that of the first so many people; of all by
       default.
+    gradients: False leaves their norms out, which are most of the work
+      without curvature.
 
   Returns:
     One statistic per group and for everybody. Convolutions on CPU are looked
@@ -69,15 +73,11 @@ def look(
   check(model, params, examples, num_groups, key, max_curved)
   chunk = chunk_for(model, params, examples)
   found = _outputs(model, loss, params, examples, num_groups, chunk)
-  gradients = analysis.group_gradients(
-    model, loss, params, examples, num_groups=num_groups, chunk=chunk
-  )
-  norms = ByGroup(
-    jax.vmap(tree.norm)(gradients.group), tree.norm(gradients.population)
-  )
-  if key is None:
-    curved = jax.tree.map(lambda v: jnp.full_like(v, jnp.nan), norms)
-  else:
+  nothing = jax.tree.map(lambda v: jnp.full_like(v, jnp.nan), found[0])
+  norms = curved = nothing
+  if gradients:
+    norms = _norms(model, loss, params, examples, num_groups, chunk)
+  if key is not None:
     curved = analysis.top_eigenvalue(
       model, loss, params, examples.take(slice(max_curved)),
       num_groups=num_groups, key=key, steps=steps, chunk=chunk,
@@ -95,6 +95,7 @@ def look_many(
   key: jax.Array | None = None,
   steps: int = STEPS,
   max_curved: int | None = None,
+  gradients: bool = True,
 ) -> NonPrivateLook:
   """`look` at many networks of one shape.
 
@@ -107,13 +108,14 @@ def look_many(
     key: likewise; all networks are looked at from the same starts.
     steps: likewise.
     max_curved: likewise.
+    gradients: likewise.
 
   Returns:
     The look with a leading axis on every array.
   """
   one = functools.partial(
     look, model, loss, examples=examples, num_groups=num_groups, key=key,
-    steps=steps, max_curved=max_curved,
+    steps=steps, max_curved=max_curved, gradients=gradients,
   )  # fmt: skip
   first = tree.take(stacked, 0)
   check(model, first, examples, num_groups, key, max_curved)
@@ -156,6 +158,16 @@ def check(
     f"group {few} has {counts[few]} people{told}; curvature needs at least 2 "
     "of every group, or leave key out",
   )
+
+
+def _norms(
+  model: Model, loss: PerExampleLoss, params: Params, examples: Examples,
+  num_groups: int, chunk: int | None,
+) -> ByGroup:  # fmt: skip
+  found = analysis.group_gradients(
+    model, loss, params, examples, num_groups=num_groups, chunk=chunk
+  )
+  return ByGroup(jax.vmap(tree.norm)(found.group), tree.norm(found.population))
 
 
 def _outputs(

@@ -47,6 +47,9 @@ NAMES = (
   "decisions",
   "decisions_rules",
   "release",
+  "pruning.rates",
+  "pruning.sizes",
+  "pruning.fair",
 )
 
 __all__ = [
