@@ -48,6 +48,9 @@ MODULES = {
   "decisions": "decisions.allotments",
   "decisions_rules": "decisions.rules",
   "release": "release",
+  "pruning.rates": "pruning.rates",
+  "pruning.sizes": "pruning.sizes",
+  "pruning.fair": "pruning.fair",
 }
 NAMES = tuple(MODULES)
 
