@@ -85,7 +85,6 @@ def orderings(
 
 def _rises(values: Any, rounding: Any) -> np.ndarray:
   steps = [
-    before <= after + rounding
-    for before, after in itertools.pairwise(values)
+    before <= after + rounding for before, after in itertools.pairwise(values)
   ]
   return np.all(steps, axis=0)
