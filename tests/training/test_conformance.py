@@ -19,9 +19,11 @@ import pytest
 from jaxfair import checks, models
 from jaxfair.training import (
   DpSgdConfig,
+  FairRobustConfig,
   FitConfig,
   SolveConfig,
   dp_sgd,
+  fair_robust,
   fit,
   map_members,
   solve,
@@ -72,9 +74,15 @@ def noisy_steps(examples, key):
   return dp_sgd(MODEL, models.cross_entropy, examples, config, key=key)
 
 
+def without_penalty(examples, key):
+  config = FairRobustConfig(num_groups=2, plain=PLAIN)
+  return fair_robust(MODEL, models.cross_entropy, examples, config, key=key)
+
+
 TRAINERS = {
   "fit": Trainer(plain),
   "fit, Poisson batches": Trainer(poisson),
+  "fair_robust": Trainer(without_penalty),
   "solve": Trainer(optimum, traceable=False, random=False),
   "dp_sgd": Trainer(noisy_steps, private=True),
 }
