@@ -37,6 +37,7 @@ from jaxfair.robustness.gaussians import (
   robust_threshold,
 )
 from jaxfair.robustness.orderings import Orderings, orderings
+from jaxfair.robustness.surrogates import equal_loss_threshold
 
 __all__ = [
   "BALLS",
@@ -53,6 +54,7 @@ __all__ = [
   "boundary_error",
   "check_range",
   "class_errors",
+  "equal_loss_threshold",
   "errors_of",
   "fair_threshold",
   "fgsm",

@@ -47,6 +47,9 @@ NAMES = (
   "decisions",
   "decisions_rules",
   "release",
+  "robustness.gaussians",
+  "robustness.price",
+  "robustness.joint",
 )
 
 __all__ = [
