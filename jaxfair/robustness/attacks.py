@@ -17,6 +17,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.robustness.balls import LINF, Ball
+from jaxfair.types import Model, Params, PerExampleLoss
 
 Judge = Callable[[Any], tuple[jax.Array, jax.Array]]  # x -> losses, wrong
 Start = Callable[[Any, jax.Array, Ball, jax.Array], jax.Array]
@@ -210,6 +211,18 @@ def check_range(x: Any, input_range: tuple[float, float]) -> None:
     f"{told}, less than 1% of the declared input_range=({low:g}, {high:g}): "
     f"{remedy}",
   )
+
+
+def judge_of(
+  model: Model, loss: PerExampleLoss, params: Params, y: Any
+) -> Judge:
+  """What an attack asks about inputs: their losses, and who is wrong."""
+
+  def judge(x: Any) -> tuple[jax.Array, jax.Array]:
+    logits = model.apply(params, x)
+    return loss(logits, y), jnp.argmax(logits, axis=-1) != y
+
+  return judge
 
 
 class Best(NamedTuple):
