@@ -51,6 +51,9 @@ MODULES = {
   "pruning.rates": "pruning.rates",
   "pruning.sizes": "pruning.sizes",
   "pruning.fair": "pruning.fair",
+  "robustness.gaussians": "robustness.gaussians",
+  "robustness.price": "robustness.price",
+  "robustness.joint": "robustness.joint",
 }
 NAMES = tuple(MODULES)
 

@@ -9,6 +9,12 @@ from jaxfair.training.dp_sgd import DpSgdConfig, NonPrivateDpTrace, dp_sgd
 from jaxfair.training.driver import choose_loop, run_steps
 from jaxfair.training.ensembles import fit_many, map_members
 from jaxfair.training.erm import SolveConfig, SolveError, SolveTrace, solve
+from jaxfair.training.fair_robust import (
+  Adversary,
+  FairRobustConfig,
+  fair_robust,
+  group_objective,
+)
 from jaxfair.training.fit import FitConfig, fit
 from jaxfair.training.lagrangian import (
   LagrangianConfig,
@@ -35,9 +41,11 @@ from jaxfair.training.risk_balanced import (
 from jaxfair.training.snapshots import SnapshotFit, dp_sgd_snapshots
 
 __all__ = [
+  "Adversary",
   "CheckpointError",
   "DpSgdConfig",
   "DualTrace",
+  "FairRobustConfig",
   "FitConfig",
   "LagrangianConfig",
   "NonPrivateDpTrace",
@@ -58,8 +66,10 @@ __all__ = [
   "clipped_part_event",
   "dp_sgd",
   "dp_sgd_snapshots",
+  "fair_robust",
   "fit",
   "fit_many",
+  "group_objective",
   "lagrangian",
   "map_members",
   "output_perturbation",
