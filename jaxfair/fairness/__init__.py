@@ -11,6 +11,15 @@ from jaxfair.fairness.bootstrap import (
   bootstrap_rows,
 )
 from jaxfair.fairness.confusion import confusion_counts, prediction_counts
+from jaxfair.fairness.counter import (
+  REFUSED,
+  Counted,
+  CounterRule,
+  admit,
+  admit_in_order,
+  allowed_classes,
+  new_counters,
+)
 from jaxfair.fairness.disparity import demographic_disparity
 from jaxfair.fairness.gaps import difference, ratio
 from jaxfair.fairness.groups import (
@@ -51,12 +60,18 @@ from jaxfair.fairness.wasserstein import (
 )
 
 __all__ = [
+  "REFUSED",
+  "Counted",
+  "CounterRule",
   "GroupReport",
   "Interval",
   "Measures",
   "accuracy",
   "accuracy_parity_difference",
   "accuracy_parity_ratio",
+  "admit",
+  "admit_in_order",
+  "allowed_classes",
   "bootstrap",
   "bootstrap_counts",
   "bootstrap_rows",
@@ -78,6 +93,7 @@ __all__ = [
   "group_sums",
   "interval_of_draws",
   "mean_loss",
+  "new_counters",
   "paired_interval",
   "prediction_counts",
   "rates",

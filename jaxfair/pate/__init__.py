@@ -14,6 +14,14 @@ from jaxfair.pate.aggregation import (
 )
 from jaxfair.pate.answer_log import AnswerLogError
 from jaxfair.pate.answerer import Answerer, Answers
+from jaxfair.pate.fair import (
+  FairAnswers,
+  Outcome,
+  fair_events,
+  fair_gnmax,
+  papers_unsound_events,
+)
+from jaxfair.pate.fair_grid import FairGrid, FairSettings, fair_query_grid
 from jaxfair.pate.rules import (
   ConfidentGnMax,
   GnMax,
@@ -31,14 +39,22 @@ __all__ = [
   "Answerer",
   "Answers",
   "ConfidentGnMax",
+  "FairAnswers",
+  "FairGrid",
+  "FairSettings",
   "GnMax",
   "LaplaceMax",
   "MissingClassWarning",
   "NoisyVotes",
+  "Outcome",
   "Rule",
   "confident_gnmax",
+  "fair_events",
+  "fair_gnmax",
+  "fair_query_grid",
   "gnmax",
   "laplace_max",
+  "papers_unsound_events",
   "plurality",
   "predict_votes",
   "project_to_simplex",
