@@ -5,6 +5,7 @@ intervals; never a training loop, and nothing that spends privacy.
 """
 
 from jaxfair.fairness import rates
+from jaxfair.fairness.abstain import Abstainer
 from jaxfair.fairness.bootstrap import (
   bootstrap,
   bootstrap_counts,
@@ -53,6 +54,8 @@ from jaxfair.fairness.parity import (
   equalized_odds_difference,
   equalized_odds_ratio,
 )
+from jaxfair.fairness.preprocess import ordered_filter, sequential_filter
+from jaxfair.fairness.soft import soft_disparity
 from jaxfair.fairness.summary import GroupReport, Measures, by_group
 from jaxfair.fairness.wasserstein import (
   wasserstein_disparity,
@@ -61,6 +64,7 @@ from jaxfair.fairness.wasserstein import (
 
 __all__ = [
   "REFUSED",
+  "Abstainer",
   "Counted",
   "CounterRule",
   "GroupReport",
@@ -94,12 +98,15 @@ __all__ = [
   "interval_of_draws",
   "mean_loss",
   "new_counters",
+  "ordered_filter",
   "paired_interval",
   "prediction_counts",
   "rates",
   "ratio",
   "seed_interval",
   "selection_rate",
+  "sequential_filter",
+  "soft_disparity",
   "true_negative_rate",
   "true_positive_rate",
   "wasserstein_disparity",

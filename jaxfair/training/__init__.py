@@ -9,12 +9,14 @@ from jaxfair.training.dp_sgd import DpSgdConfig, NonPrivateDpTrace, dp_sgd
 from jaxfair.training.driver import choose_loop, run_steps
 from jaxfair.training.ensembles import fit_many, map_members
 from jaxfair.training.erm import SolveConfig, SolveError, SolveTrace, solve
+from jaxfair.training.fair_dp_sgd import calibrate_fairness, fair_dp_sgd
 from jaxfair.training.fit import FitConfig, fit
 from jaxfair.training.output_perturbation import (
   NonPrivateOptimum,
   OutputPerturbationConfig,
   output_perturbation,
 )
+from jaxfair.training.parity_penalty import ParityPenalty, parity_penalty
 from jaxfair.training.penalties import Penalty, UncoveredError
 from jaxfair.training.privatise import privatise
 from jaxfair.training.risk_balanced import (
@@ -31,6 +33,7 @@ __all__ = [
   "NonPrivateDpTrace",
   "NonPrivateOptimum",
   "OutputPerturbationConfig",
+  "ParityPenalty",
   "Penalty",
   "PrivateFit",
   "RiskPenalty",
@@ -40,14 +43,17 @@ __all__ = [
   "SolveTrace",
   "UncoveredError",
   "calibrate",
+  "calibrate_fairness",
   "choose_loop",
   "clipped_part_event",
   "dp_sgd",
   "dp_sgd_snapshots",
+  "fair_dp_sgd",
   "fit",
   "fit_many",
   "map_members",
   "output_perturbation",
+  "parity_penalty",
   "privatise",
   "risk_penalty",
   "run_steps",
