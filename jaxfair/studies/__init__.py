@@ -47,6 +47,10 @@ NAMES = (
   "decisions",
   "decisions_rules",
   "release",
+  "fairpate",
+  "fairpate.queries",
+  "fairpate.notions",
+  "fairpate.times",
 )
 
 __all__ = [
