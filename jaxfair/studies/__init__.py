@@ -54,6 +54,10 @@ MODULES = {
   "robustness.gaussians": "robustness.gaussians",
   "robustness.price": "robustness.price",
   "robustness.joint": "robustness.joint",
+  "fairpate": "fairpate",
+  "fairpate.queries": "fairpate.queries",
+  "fairpate.notions": "fairpate.notions",
+  "fairpate.times": "fairpate.times",
 }
 NAMES = tuple(MODULES)
 
