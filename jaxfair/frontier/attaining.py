@@ -51,8 +51,8 @@ def attainment(
   on = non_dominated(points.means, points.better).on
   weights = seed_weights(points, draws, key=key)
   with jax.enable_x64(True):
-    share = _share(jnp.asarray(weights), jnp.asarray(first), jnp.asarray(moved))
-    return Attainment(on, np.asarray(share), draws)
+    undominated = _counted(*map(jnp.asarray, (weights, first, moved)))
+  return Attainment(on, np.asarray(undominated) / draws, draws)
 
 
 def seed_weights(points: Points, draws: int, *, key: jax.Array) -> np.ndarray:
@@ -63,11 +63,14 @@ def seed_weights(points: Points, draws: int, *, key: jax.Array) -> np.ndarray:
 
 
 @jax.jit
-def _share(weights: jax.Array, first: jax.Array, moved: jax.Array) -> jax.Array:
+def _counted(
+  weights: jax.Array, first: jax.Array, moved: jax.Array
+) -> jax.Array:
+  """[n] in how many draws nobody dominates a setting."""
+
   def draw(total: jax.Array, own: jax.Array) -> tuple[jax.Array, None]:
     means = first + jnp.einsum("s,nsd->nd", own, moved)
     return total + ~dominated(means), None
 
   start = jnp.zeros(first.shape[0], jnp.int32)
-  total, _ = jax.lax.scan(draw, start, weights)
-  return total / weights.shape[0]
+  return jax.lax.scan(draw, start, weights)[0]

@@ -3,6 +3,7 @@
 Draws what studies describe; never computes a result.
 """
 
+from jaxfair.report.frontier_page import write_frontier
 from jaxfair.report.page import write
 
-__all__ = ["write"]
+__all__ = ["write", "write_frontier"]

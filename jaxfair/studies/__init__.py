@@ -9,6 +9,7 @@ from jaxfair import checks
 from jaxfair.studies import claims
 from jaxfair.studies.config import ConfigError, parse, read
 from jaxfair.studies.folders import RunError
+from jaxfair.studies.frontiers import RunFrontier, read_frontier
 from jaxfair.studies.measures import group_table, measure_groups
 from jaxfair.studies.people import People, load_people
 from jaxfair.studies.protocol import (
@@ -35,6 +36,7 @@ NAMES = (
   "pate_norms",
   "pate_bound",
   "pate_soft",
+  "pate_frontier",
   "dp_erm_output",
   "dp_erm_normalise",
   "dp_erm_clipping",
@@ -59,6 +61,7 @@ __all__ = [
   "People",
   "Plan",
   "RunError",
+  "RunFrontier",
   "Settings",
   "Study",
   "Summary",
@@ -72,6 +75,7 @@ __all__ = [
   "parse",
   "plan",
   "read",
+  "read_frontier",
   "repeat",
   "write_claims",
 ]

@@ -48,10 +48,10 @@ def test_a_draw_takes_every_seed_alike(four):
 
 
 def test_all_draws_are_one_program(four):
-  attaining._share.clear_cache()
+  attaining._counted.clear_cache()
   for seed in range(3):
     frontier.attainment(four, key=jax.random.key(seed), draws=20)
-  assert attaining._share._cache_size() == 1
+  assert attaining._counted._cache_size() == 1
 
 
 def test_a_key_is_needed(four):
