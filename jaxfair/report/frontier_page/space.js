@@ -64,7 +64,7 @@ const label = (p, t, down, kind = "") => `<text class="${kind}" ` +
 
 // The best accuracy within limits, over a grid; tinted by its coverage.
 function sheet(look) {
-  const [ja, jb, jc] = AXES, count = 14;
+  const [ja, jb, jc] = AXES, count = 20;
   const kept = P.filter(p => look.kept.has(p.i) && AXES.every(j => isFinite(p.v[j])));
   if (kept.length < 2) return [];
   const places = kept.map(p => ({ p, a: SCALES[ja].at(p.v[ja]),
