@@ -1,7 +1,8 @@
 """The penalty that balances what privacy costs the groups.
 
 Figures 3.7 and 3.14 of the thesis: DP-SGD with none, one or both of the
-penalty's terms.
+penalty's terms. With `public_people` the penalty reads people set apart as
+public, and the epsilons cover all of the training.
 """
 
 import dataclasses
@@ -11,8 +12,9 @@ import jax
 import numpy as np
 
 from jaxfair import accounting, checks, training
-from jaxfair.studies import dp_erm, dp_erm_networks, protocol
-from jaxfair.studies.dp_erm_gaps import RISKS, gap_ratio, gap_shrinks
+from jaxfair.studies import protocol
+from jaxfair.studies.dp_erm import common, networks
+from jaxfair.studies.dp_erm.gaps import RISKS, gap_ratio, gap_shrinks
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.resampled import resampled
 from jaxfair.studies.table import Table
@@ -28,7 +30,7 @@ TERMS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(dp_erm_networks.NetworkConfig):
+class Config(networks.NetworkConfig):
   """Settings.
 
   Attributes:
@@ -36,17 +38,21 @@ class Config(dp_erm_networks.NetworkConfig):
     form: what the noise term balances; "closeness" is the thesis's.
     sample: people by whom the penalty is estimated in every step.
     delta: of the epsilons on the axis.
+    public_people: so many of each set are taken as public, and the penalty
+      reads only them; 0 is the thesis's form, which reads those it trains on.
   """
 
   weight: float = 1.0
   form: Literal["closeness", "trace"] = "closeness"
   sample: int = 128
   delta: float = 1e-5
+  public_people: int = 0
 
   def __post_init__(self) -> None:
     super().__post_init__()
     checks.positive("weight", self.weight)
     checks.integer("sample", self.sample, low=1)
+    checks.integer("public_people", self.public_people, low=0)
     checks.number(
       "delta", self.delta, low=0.0, high=1.0, open_low=True, open_high=True
     )
@@ -56,13 +62,14 @@ def run(
   config: Config, cell: protocol.Settings, context: protocol.Context
 ) -> Table:
   """All four penalties and all seeds of one data set in one program."""
-  made = dp_erm_networks.set_up(config, cell, context)
+  made = networks.set_up(config, cell, context, public=config.public_people)
+  public = made.sample.public
   penalty = training.risk_penalty(
     made.model,
-    dp_erm.LOSS,
-    made.people,
+    common.LOSS,
+    made.people if public is None else public,
     num_groups=made.sample.num_groups,
-    public=False,
+    public=public is not None,
     form=config.form,
     sample=config.sample,
   )
@@ -75,11 +82,11 @@ def run(
 
   def look(params: Params, people: Examples, key: jax.Array) -> Any:
     del key
-    return dp_erm.group_losses(
+    return common.group_losses(
       made.model, params, people, made.sample.num_groups
     )
 
-  losses = dp_erm_networks.train_many(
+  losses = networks.train_many(
     look,
     made.people,
     made.model,
@@ -90,7 +97,7 @@ def run(
     values=[tuple(config.weight * g for g in w) for w in TERMS.values()],
   )
   steps = config.training.looks
-  table = dp_erm.group_rows(
+  table = common.group_rows(
     made.sample,
     cell,
     {"penalty": [*TERMS], "seed": range(config.seeds), "step": steps},
@@ -136,8 +143,15 @@ def _useful(labels: Any, *risks: np.ndarray) -> np.ndarray:
 
 
 def _notes(config: Config) -> list[str]:
+  if config.public_people:
+    return [
+      *networks.training_notes(config),
+      f"{config.public_people} people of each set are taken as public. The "
+      "penalty and the standardisation read only them, so the epsilons on the "
+      "axis, those of the clipped part, are those of the whole training.",
+    ]
   return [
-    *dp_erm_networks.notes(config),
+    *networks.notes(config),
     "The penalty reads private people without clipping or noise, as in the "
     "thesis. The epsilons on the axis are what the clipped part of the "
     "training costs. They do not cover the penalty, so they are no guarantee "
@@ -152,7 +166,7 @@ STUDY = protocol.Study(
   name="dp_erm_mitigation",
   summary="Does the penalty on gaps of excess risk close them?",
   config=Config,
-  cells=dp_erm_networks.cells,
+  cells=networks.cells,
   run=run,
   notes=_notes,
   claims=(

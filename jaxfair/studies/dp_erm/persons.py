@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.studies import dp_erm_networks, protocol
+from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check
+from jaxfair.studies.dp_erm import networks
 from jaxfair.studies.resampled import resampled
 from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model, Params
@@ -25,7 +26,7 @@ Quantities = Callable[[Model, Params, Examples], Mapping[str, jax.Array]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(dp_erm_networks.NetworkConfig):
+class Config(networks.NetworkConfig):
   """Settings: how many people of the first training are drawn as points."""
 
   shown: int = 200
@@ -51,7 +52,7 @@ def run_pairs(
     quantities: what is computed of every person.
     pairs: column -> names of the two quantities whose rank correlation it is.
   """
-  made = dp_erm_networks.set_up(config, cell, context)
+  made = networks.set_up(config, cell, context)
 
   def look(params: Params, people: Examples, key: jax.Array) -> Any:
     del key
@@ -62,14 +63,14 @@ def run_pairs(
     }
     return related, {n: v[: config.shown] for n, v in found.items()}
 
-  related, values = dp_erm_networks.train_many(
+  related, values = networks.train_many(
     look,
     made.people,
     made.model,
     config.training,
     seeds=config.seeds,
     key=made.key,
-    change=dp_erm_networks.with_clip,
+    change=networks.with_clip,
     values=[config.training.l2_clip],
   )
   steps, people = config.training.looks, made.people

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxfair.studies import Table
-from jaxfair.studies.dp_erm_gaps import gap_ratio, gap_shrinks, worst_gaps
+from jaxfair.studies.dp_erm.gaps import gap_ratio, gap_shrinks, worst_gaps
 
 # Two sets, two groups; R of all is 0. Gaps before: 2 and 4; after: 1 and 8.
 AFTER = {("x", "a"): 1.0, ("x", "b"): -0.5, ("y", "a"): 3.0, ("y", "b"): -8.0}

@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import analysis
-from jaxfair.studies import dp_erm, dp_erm_networks, dp_erm_persons, protocol
-from jaxfair.studies.dp_erm_persons import CORRELATION, PERSON, Config
+from jaxfair.studies import protocol
+from jaxfair.studies.dp_erm import common, networks, persons
+from jaxfair.studies.dp_erm.persons import CORRELATION, PERSON, Config
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model, Params
@@ -27,14 +28,14 @@ def run(
     CLOSE: ("closeness", "trace"),
     FAR_OUT: ("input_norm", "trace"),
   }
-  return dp_erm_persons.run_pairs(config, cell, context, _bends, pairs)
+  return persons.run_pairs(config, cell, context, _bends, pairs)
 
 
 def _bends(
   model: Model, params: Params, people: Examples
 ) -> Mapping[str, jax.Array]:
   return {
-    "trace": analysis.trace_per_person(model, dp_erm.LOSS, params, people),
+    "trace": analysis.trace_per_person(model, common.LOSS, params, people),
     "closeness": analysis.closeness(model.apply(params, people.x)),
     "input_norm": jnp.linalg.norm(people.x, axis=1),
   }
@@ -44,21 +45,21 @@ STUDY = protocol.Study(
   name="dp_erm_curvature",
   summary="Whose loss bends: people near the boundary, and people far out",
   config=Config,
-  cells=dp_erm_networks.cells,
+  cells=networks.cells,
   run=run,
-  notes=dp_erm_networks.notes,
+  notes=networks.notes,
   claims=(
     Claim(
       "closeness",
       "The closer a person is to the decision boundary, the larger the trace "
       "of the Hessian of their loss, on every data set",
-      dp_erm_persons.least_above(CLOSE, END),
+      persons.least_above(CLOSE, END),
       source="Thm. 3.5, Fig. 3.5 and 3.13",
     ),
     Claim(
       "input norm",
       "The larger a person's input, the larger the trace, on every data set",
-      dp_erm_persons.least_above(FAR_OUT, END),
+      persons.least_above(FAR_OUT, END),
       source="Ex. 3.3, Fig. 3.5 and 3.13",
     ),
   ),

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import analysis
-from jaxfair.studies import dp_erm, dp_erm_networks, dp_erm_persons, protocol
-from jaxfair.studies.dp_erm_persons import CORRELATION, PERSON, Config
+from jaxfair.studies import protocol
+from jaxfair.studies.dp_erm import common, networks, persons
+from jaxfair.studies.dp_erm.persons import CORRELATION, PERSON, Config
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.resampled import resampled
 from jaxfair.studies.table import Table
@@ -23,7 +24,7 @@ def run(
 ) -> Table:
   """All seeds of one data set in one program."""
   pairs = {NORMS: ("input_norm", "gradient_norm")}
-  return dp_erm_persons.run_pairs(config, cell, context, _norms, pairs)
+  return persons.run_pairs(config, cell, context, _norms, pairs)
 
 
 def _norms(
@@ -32,7 +33,7 @@ def _norms(
   return {
     "input_norm": jnp.linalg.norm(people.x, axis=1),
     "gradient_norm": analysis.gradient_norms(
-      model, dp_erm.LOSS, params, people
+      model, common.LOSS, params, people
     ),
   }
 
@@ -52,15 +53,15 @@ STUDY = protocol.Study(
   name="dp_erm_gradients",
   summary="People far out have larger gradients, which are clipped more",
   config=Config,
-  cells=dp_erm_networks.cells,
+  cells=networks.cells,
   run=run,
-  notes=dp_erm_networks.notes,
+  notes=networks.notes,
   claims=(
     Claim(
       "positive",
       "People with larger inputs have larger gradients, still at the end of "
       "training",
-      dp_erm_persons.least_above(NORMS, {"at_end": "yes"}),
+      persons.least_above(NORMS, {"at_end": "yes"}),
       source="Fig. 3.4",
     ),
     Claim(

@@ -6,21 +6,21 @@ import pytest
 
 from helpers import dp_erm_runs
 from jaxfair import checks, studies
-from jaxfair.studies import dp_erm, dp_erm_sizes
+from jaxfair.studies.dp_erm import common, sizes
 
 
 @pytest.mark.parametrize("ratio", [0.1, 1.0])
 def test_the_groups_stand_in_the_ratio(monkeypatch, ratio):
   made_up = dp_erm_runs.two_groups(sizes=(90, 300))  # the second is larger
-  monkeypatch.setattr(dp_erm, "load", lambda name: made_up)
-  config = dp_erm_sizes.Config(people=132)
-  sample = dp_erm.draw_people(
+  monkeypatch.setattr(common, "load", lambda name: made_up)
+  config = sizes.Config(people=132)
+  sample = common.draw_people(
     "bank", None, key=jax.random.key(0),
-    choose=dp_erm_sizes._chooser(config, ratio),
+    choose=sizes._chooser(config, ratio),
   )  # fmt: skip
-  sizes = np.bincount(sample.people.group)
-  assert sizes.sum() == 132
-  assert sizes[0] / sizes[1] == pytest.approx(ratio)
+  counts = np.bincount(sample.people.group)
+  assert counts.sum() == 132
+  assert counts[0] / counts[1] == pytest.approx(ratio)
 
 
 def test_a_run_has_a_row_for_every_ratio_seed_and_group(tmp_path):

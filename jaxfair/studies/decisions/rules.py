@@ -10,12 +10,9 @@ from scipy import stats
 
 from jaxfair import checks, decisions
 from jaxfair.decisions import problems
-from jaxfair.studies import (
-  decisions_rule_claims,
-  decisions_rule_figures,
-  protocol,
-)
-from jaxfair.studies.decisions_data import (
+from jaxfair.studies import protocol
+from jaxfair.studies.decisions import rule_claims, rule_figures
+from jaxfair.studies.decisions.counts import (
   Jurisdictions,
   Places,
   load_jurisdictions,
@@ -288,7 +285,7 @@ STUDY = protocol.Study(
   cells=cells,
   run=run,
   notes=_notes,
-  claims=decisions_rule_claims.RULES,
+  claims=rule_claims.RULES,
   summaries=(
     Summary(
       "Wrong decisions", by=("places", "epsilon"),
@@ -301,5 +298,5 @@ STUDY = protocol.Study(
       where={"row": "ratio"},
     ),
   ),
-  figures=decisions_rule_figures.FIGURES,
+  figures=rule_figures.FIGURES,
 )  # fmt: skip

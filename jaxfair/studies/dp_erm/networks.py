@@ -12,7 +12,8 @@ import jax
 import numpy as np
 
 from jaxfair import analysis, checks, data, models, training
-from jaxfair.studies import dp_erm, protocol
+from jaxfair.studies import protocol
+from jaxfair.studies.dp_erm import common
 from jaxfair.training.ensembles import default_chunk
 from jaxfair.types import Examples, Model, Params
 
@@ -103,7 +104,7 @@ class NetworkConfig:
   max_people: int | None = None
 
   def __post_init__(self) -> None:
-    dp_erm.check_sets(self.sets, self.max_people)
+    common.check_sets(self.sets, self.max_people)
     checks.integer("seeds", self.seeds, low=1)
     if self.max_people is not None:
       checks.integer(
@@ -123,7 +124,7 @@ class Setup(NamedTuple):
     plain: each group's loss there.
   """
 
-  sample: dp_erm.Sample
+  sample: common.Sample
   model: Model
   key: jax.Array
   optimum: Params
@@ -137,7 +138,7 @@ class Setup(NamedTuple):
 
 def cells(config: NetworkConfig) -> list[dict[str, Any]]:
   """One cell per data set."""
-  return dp_erm.cells_of(config.sets)
+  return common.cells_of(config.sets)
 
 
 def set_up(
@@ -145,20 +146,22 @@ def set_up(
   cell: protocol.Settings,
   context: protocol.Context,
   *,
-  choose: dp_erm.Choose | None = None,
+  choose: common.Choose | None = None,
+  public: int = 0,
 ) -> Setup:
   """Draws a cell's people and trains without privacy."""
-  sample = dp_erm.draw_people(
+  sample = common.draw_people(
     str(cell["data"]),
     config.max_people,
     key=context.shared_key,
     choose=choose,
+    public=public,
   )
   model, people = config.training.model(sample.dataset), sample.people
   key_plain, key_private = jax.random.split(context.key)
   settings = config.training.plain(people.size)
-  fitted = training.fit(model, dp_erm.LOSS, people, settings, key=key_plain)
-  plain = dp_erm.group_losses(model, fitted.params, people, sample.num_groups)
+  fitted = training.fit(model, common.LOSS, people, settings, key=key_plain)
+  plain = common.group_losses(model, fitted.params, people, sample.num_groups)
   return Setup(sample, model, key_private, fitted.params, plain)
 
 
@@ -198,7 +201,7 @@ def train_many(
     value, own_key = own
     key_train, key_look = jax.random.split(own_key)
     fitted = training.dp_sgd_snapshots(
-      model, dp_erm.LOSS, everybody, change(config, value),
+      model, common.LOSS, everybody, change(config, value),
       count=settings.snapshots, key=key_train,
     )  # fmt: skip
     key_looks = jax.random.split(key_look, settings.snapshots + 1)
@@ -223,6 +226,11 @@ def with_clip(config: training.DpSgdConfig, value: Any) -> training.DpSgdConfig:
 
 def notes(config: NetworkConfig) -> list[str]:
   """What the numbers are."""
+  return [*training_notes(config), common.SCALING_NOTE]
+
+
+def training_notes(config: NetworkConfig) -> list[str]:
+  """How the networks were trained."""
   used = config.training
   return [
     f"DP-SGD: {used.steps} steps of rate {used.learning_rate:g}, expected "
@@ -231,5 +239,4 @@ def notes(config: NetworkConfig) -> list[str]:
     "does not say how many steps.",
     "Excess risk is the loss on the training people minus that of a plain "
     "training of the same network by Adam, which stands in for the optimum.",
-    dp_erm.SCALING_NOTE,
   ]

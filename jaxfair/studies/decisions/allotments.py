@@ -9,8 +9,9 @@ from jax.tree_util import Partial
 
 from jaxfair import checks, decisions
 from jaxfair.decisions import problems
-from jaxfair.studies import decisions_claims, protocol
-from jaxfair.studies.decisions_data import Districts, Places, load_districts
+from jaxfair.studies import protocol
+from jaxfair.studies.decisions import allotment_claims
+from jaxfair.studies.decisions.counts import Districts, Places, load_districts
 from jaxfair.studies.protocol import Figure, Summary
 from jaxfair.studies.table import Table
 
@@ -254,7 +255,7 @@ STUDY = protocol.Study(
   cells=cells,
   run=run,
   notes=_notes,
-  claims=decisions_claims.ALLOTMENTS,
+  claims=allotment_claims.ALLOTMENTS,
   summaries=(
     Summary(
       "Dollars: error, cost of privacy, who gains",

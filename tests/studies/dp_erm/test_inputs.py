@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers import dp_erm_runs
-from jaxfair.studies.dp_erm_inputs import GROUP, SHELL
+from jaxfair.studies.dp_erm.inputs import GROUP, SHELL
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from helpers import dp_erm_runs
-from jaxfair.studies import dp_erm_curvature, dp_erm_gradients
-from jaxfair.studies.dp_erm_persons import (
+from jaxfair.studies.dp_erm import curvature, gradients
+from jaxfair.studies.dp_erm.persons import (
   CORRELATION,
   PERSON,
   rank_correlation,
@@ -28,12 +28,12 @@ def test_the_rank_correlation_is_scipy_s():
 @pytest.mark.parametrize(
   ("figure", "columns"),
   [
-    ("fig_3_4", {dp_erm_gradients.NORMS: ("input_norm", "gradient_norm")}),
+    ("fig_3_4", {gradients.NORMS: ("input_norm", "gradient_norm")}),
     (
       "fig_3_5",
       {
-        dp_erm_curvature.CLOSE: ("closeness", "trace"),
-        dp_erm_curvature.FAR_OUT: ("input_norm", "trace"),
+        curvature.CLOSE: ("closeness", "trace"),
+        curvature.FAR_OUT: ("input_norm", "trace"),
       },
     ),
   ],

@@ -1,6 +1,6 @@
 """What the studies of chapter 3 share: its people, and their losses.
 
-Every study about private risk minimisation (`dp_erm_*`) trains many models on
+Every study about private risk minimisation (figures 3.x) trains many models on
 one data set and looks at each group's loss. The people are standardised with
 moments of all of them, as in the thesis. No epsilon covers these moments, so
 nothing here is a release.
@@ -44,10 +44,12 @@ class Sample(NamedTuple):
   Attributes:
     people: standardised features.
     dataset: where they come from; names and counts are there.
+    public: other people of the same set, taken as public; maybe none.
   """
 
   people: Examples
   dataset: data.Dataset
+  public: Examples | None = None
 
   @property
   def num_groups(self) -> int:
@@ -94,6 +96,7 @@ def draw_people(
   key: jax.Array,
   within_groups: bool = False,
   choose: Choose | None = None,
+  public: int = 0,
 ) -> Sample:
   """Some people of a data set, or all of them, standardised.
 
@@ -104,8 +107,11 @@ def draw_people(
     within_groups: standardises each group by its own moments; whoever uses
       such a model must know the person's group.
     choose: picks the rows instead, from the groups of all people.
+    public: so many are set apart as public, and only they are standardised by.
   """
   dataset = load(name)
+  if public:
+    return _draw_beside_public(dataset, max_people, public, key=key)
   if choose is None:
     size = min(max_people or dataset.size, dataset.size)
     (rows,) = data.split_rows(dataset.size, (size,), key=key)
@@ -122,6 +128,26 @@ def draw_people(
     scaled = data.fit_scaler(x).apply(x)
   people = people._replace(x=scaled)
   return Sample(jax.tree.map(jnp.asarray, people), dataset)
+
+
+def _draw_beside_public(
+  dataset: data.Dataset, max_people: int | None, public: int, *, key: jax.Array
+) -> Sample:
+  size = min(max_people or dataset.size, dataset.size - public)
+  checks.require(
+    size >= public,
+    f"public_people={public} leaves {size} of the set's {dataset.size} people "
+    "to train on; set fewer apart",
+  )
+  parts = data.split_rows(dataset.size, (size, public), key=key)
+  people, others = (dataset.examples.take(rows) for rows in parts)
+  flat = [part.x.reshape(part.size, -1) for part in (people, others)]
+  scaler = data.fit_scaler(flat[1])
+  people, others = (
+    jax.tree.map(jnp.asarray, part._replace(x=scaler.apply(x)))
+    for part, x in zip((people, others), flat, strict=True)
+  )
+  return Sample(people, dataset, others)
 
 
 def group_losses(

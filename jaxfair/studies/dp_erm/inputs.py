@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import analysis, checks
-from jaxfair.studies import dp_erm, dp_erm_networks, protocol
+from jaxfair.studies import protocol
+from jaxfair.studies.dp_erm import common, networks
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.resampled import rank_correlation
 from jaxfair.studies.table import Table
@@ -18,7 +19,7 @@ GROUP, SHELL = "group", "shell"
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(dp_erm_networks.NetworkConfig):
+class Config(networks.NetworkConfig):
   """Settings: into how many equal parts people are cut by input norm."""
 
   shells: int = 5
@@ -32,7 +33,7 @@ def run(
   config: Config, cell: protocol.Settings, context: protocol.Context
 ) -> Table:
   """All seeds of one data set: risks of its groups and of its shells."""
-  made = dp_erm_networks.set_up(config, cell, context)
+  made = networks.set_up(config, cell, context)
   people, groups = made.people, made.sample.num_groups
   norm = jnp.linalg.norm(people.x, axis=1)
   rank = jnp.argsort(jnp.argsort(norm))
@@ -41,7 +42,7 @@ def run(
   both = [(people.group, groups), (shell, config.shells)]
 
   def losses(params: Params, people: Examples) -> jax.Array:
-    own = dp_erm.LOSS(made.model.apply(params, people.x), people.y)
+    own = common.LOSS(made.model.apply(params, people.x), people.y)
     return jnp.concatenate(
       [analysis.mean_by_group(own, ids, count).group for ids, count in both]
     )
@@ -50,14 +51,14 @@ def run(
     del key
     return losses(params, people)
 
-  found = dp_erm_networks.train_many(
+  found = networks.train_many(
     look,
     people,
     made.model,
     config.training,
     seeds=config.seeds,
     key=made.key,
-    change=dp_erm_networks.with_clip,
+    change=networks.with_clip,
     values=[config.training.l2_clip],
   )
   excess = found[0, :, -1] - np.asarray(losses(made.optimum, people))
@@ -99,9 +100,9 @@ STUDY = protocol.Study(
   name="dp_erm_inputs",
   summary="Do people far out pay more for privacy?",
   config=Config,
-  cells=dp_erm_networks.cells,
+  cells=networks.cells,
   run=run,
-  notes=dp_erm_networks.notes,
+  notes=networks.notes,
   claims=(
     _claim(
       "groups",

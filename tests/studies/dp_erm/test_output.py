@@ -5,6 +5,7 @@ import pytest
 
 from helpers import dp_erm_runs
 from jaxfair import accounting, studies, training
+from jaxfair.studies.dp_erm import common
 
 EPSILONS = (0.1, 1.0, 10.0)
 
@@ -55,7 +56,7 @@ def test_sigma_is_the_mechanism_s_own(done):
   release = training.OutputPerturbationConfig(
     row_norm=2 * 3**0.5, tolerance=1e-7
   )
-  sensitivity = release.sensitivity(studies.dp_erm.LOSS, 300)
+  sensitivity = release.sensitivity(common.LOSS, 300)
   for epsilon in EPSILONS:
     expected = accounting.gaussian_sigma(
       epsilon=epsilon, delta=1e-5, sensitivity=sensitivity

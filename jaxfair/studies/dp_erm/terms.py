@@ -8,7 +8,8 @@ import jax
 import numpy as np
 
 from jaxfair import analysis, checks
-from jaxfair.studies import dp_erm, dp_erm_networks, protocol
+from jaxfair.studies import protocol
+from jaxfair.studies.dp_erm import common, networks
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.resampled import resampled
 from jaxfair.studies.table import Table
@@ -16,7 +17,7 @@ from jaxfair.types import Examples, Params
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(dp_erm_networks.NetworkConfig):
+class Config(networks.NetworkConfig):
   """Settings: random directions by which the curvature part is estimated."""
 
   probes: int = 8
@@ -30,7 +31,7 @@ def run(
   config: Config, cell: protocol.Settings, context: protocol.Context
 ) -> Table:
   """The terms of Theorem 3.2 along all trainings on one data set."""
-  made = dp_erm_networks.set_up(config, cell, context)
+  made = networks.set_up(config, cell, context)
   used = config.training
   step = analysis.StepSettings(
     learning_rate=used.learning_rate,
@@ -42,7 +43,7 @@ def run(
   def look(params: Params, people: Examples, key: jax.Array) -> Any:
     return analysis.decompose(
       made.model,
-      dp_erm.LOSS,
+      common.LOSS,
       params,
       people,
       step,
@@ -52,17 +53,17 @@ def run(
       key=key,
     )
 
-  found = dp_erm_networks.train_many(
+  found = networks.train_many(
     look,
     made.people,
     made.model,
     used,
     seeds=config.seeds,
     key=made.key,
-    change=dp_erm_networks.with_clip,
+    change=networks.with_clip,
     values=[used.l2_clip],
   )
-  return dp_erm.group_rows(
+  return common.group_rows(
     made.sample,
     cell,
     {"seed": range(config.seeds), "step": used.looks},
@@ -109,10 +110,10 @@ STUDY = protocol.Study(
   name="dp_erm_terms",
   summary="Clipping and noise terms of every group along DP-SGD",
   config=Config,
-  cells=dp_erm_networks.cells,
+  cells=networks.cells,
   run=run,
   derive=lines,
-  notes=dp_erm_networks.notes,
+  notes=networks.notes,
   claims=(
     Claim(
       "curvature part",

@@ -12,20 +12,16 @@ import jax
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.studies import (
-  dp_erm,
-  dp_erm_clipping,
-  dp_erm_networks,
-  protocol,
-)
+from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check
+from jaxfair.studies.dp_erm import clipping, common, networks
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.resampled import resampled
 from jaxfair.studies.table import Table
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(dp_erm_networks.NetworkConfig):
+class Config(networks.NetworkConfig):
   """Settings.
 
   Attributes:
@@ -48,8 +44,8 @@ class Config(dp_erm_networks.NetworkConfig):
 def cells(config: Config) -> list[dict[str, Any]]:
   """One cell per data set and ratio; too few people are found here."""
   listed = []
-  for cell in dp_erm.cells_of(config.sets):
-    sizes = [*dp_erm.load(str(cell["data"])).group_sizes.values()]
+  for cell in common.cells_of(config.sets):
+    sizes = [*common.load(str(cell["data"])).group_sizes.values()]
     checks.require(
       len(sizes) == 2,
       f"{cell['data']} has {len(sizes)} groups; this study compares two",
@@ -70,20 +66,20 @@ def run(
   config: Config, cell: protocol.Settings, context: protocol.Context
 ) -> Table:
   """All seeds of one data set at one ratio, in one program."""
-  made = dp_erm_networks.set_up(
+  made = networks.set_up(
     config, cell, context, choose=_chooser(config, float(cell["ratio"]))
   )
-  losses, norms = dp_erm_networks.train_many(
-    dp_erm_clipping.look_at_groups(made.model, made.sample.num_groups),
+  losses, norms = networks.train_many(
+    clipping.look_at_groups(made.model, made.sample.num_groups),
     made.people,
     made.model,
     config.training,
     seeds=config.seeds,
     key=made.key,
-    change=dp_erm_networks.with_clip,
+    change=networks.with_clip,
     values=[config.training.l2_clip],
   )
-  return dp_erm.group_rows(
+  return common.group_rows(
     made.sample,
     cell,
     {"seed": range(config.seeds)},
@@ -150,7 +146,7 @@ STUDY = protocol.Study(
   config=Config,
   cells=cells,
   run=run,
-  notes=dp_erm_networks.notes,
+  notes=networks.notes,
   claims=(
     Claim(
       "risk",

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, studies
-from jaxfair.studies import decisions_claims, decisions_data
-from jaxfair.studies.decisions_data import Places
+from jaxfair.studies.decisions import allotment_claims, counts
+from jaxfair.studies.decisions.counts import Places
 
-CONFIGS = pathlib.Path(__file__).parents[2] / "configs" / "decisions"
+CONFIGS = pathlib.Path(__file__).parents[3] / "configs" / "decisions"
 
 
 def plan(name, *sets, size="smoke"):
@@ -53,21 +53,19 @@ def test_a_check_that_fails_says_so():
     "epsilon": [0.1, 0.1, 1.0, 1.0], "seed": [0, 1, 0, 1],
     "alpha": [0.1, 0.1, 0.2, 0.2],
   }  # fmt: skip
-  found = decisions_claims._falls(studies.Table(rows))
+  found = allotment_claims._falls(studies.Table(rows))
   assert found.verdict == "not supported"
   assert found.value == pytest.approx(0.5)
 
 
 def test_new_york_and_vermont(data_root):
-  new_york = decisions_data.load_districts(
-    Places(name="title_one", state="New York")
-  )
+  new_york = counts.load_districts(Places(name="title_one", state="New York"))
   assert len(new_york.counts) == 972
   assert new_york.share == pytest.approx(0.104, abs=0.001)
-  vermont = decisions_data.load_districts(Places(name="saipe", state="Vermont"))
+  vermont = counts.load_districts(Places(name="saipe", state="Vermont"))
   assert np.ptp(vermont.weights) == 0
   assert "SAIPE" in vermont.note
-  covered = decisions_data.load_jurisdictions(Places(name="section203"))
+  covered = counts.load_jurisdictions(Places(name="section203"))
   assert len(covered.names) == 214
 
 
@@ -78,13 +76,11 @@ def test_new_york_and_vermont(data_root):
     (lambda: Places(name="saipe", csv="a.csv"), "one of them"),
     (lambda: Places(csv="a.csv", state="Utah"), "named sets only"),
     (
-      lambda: decisions_data.load_districts(Places(name="saipee")),
+      lambda: counts.load_districts(Places(name="saipee")),
       "did you mean saipe",
     ),
     (
-      lambda: decisions_data.load_districts(
-        Places(csv="no.csv", columns=("a",))
-      ),
+      lambda: counts.load_districts(Places(csv="no.csv", columns=("a",))),
       "no.csv cannot be read",
     ),
     (

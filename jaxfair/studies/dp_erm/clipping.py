@@ -10,7 +10,8 @@ import jax
 import numpy as np
 
 from jaxfair import analysis, checks
-from jaxfair.studies import dp_erm, dp_erm_networks, protocol
+from jaxfair.studies import protocol
+from jaxfair.studies.dp_erm import common, networks
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.resampled import rank_correlation
 from jaxfair.studies.table import Table
@@ -18,7 +19,7 @@ from jaxfair.types import Examples, Model, Params
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(dp_erm_networks.NetworkConfig):
+class Config(networks.NetworkConfig):
   """Settings: which clip bounds are compared."""
 
   clips: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0)
@@ -36,8 +37,8 @@ def look_at_groups(model: Model, num_groups: int) -> Any:
 
   def look(params: Params, people: Examples, key: jax.Array) -> Any:
     del key
-    losses = dp_erm.group_losses(model, params, people, num_groups)
-    norms = analysis.gradient_norms(model, dp_erm.LOSS, params, people)
+    losses = common.group_losses(model, params, people, num_groups)
+    norms = analysis.gradient_norms(model, common.LOSS, params, people)
     return losses, analysis.mean_by_group(norms, people.group, num_groups)
 
   return look
@@ -47,20 +48,20 @@ def run(
   config: Config, cell: protocol.Settings, context: protocol.Context
 ) -> Table:
   """All clip bounds and seeds of one data set in one program."""
-  made = dp_erm_networks.set_up(config, cell, context)
+  made = networks.set_up(config, cell, context)
   groups = made.sample.num_groups
-  losses, norms = dp_erm_networks.train_many(
+  losses, norms = networks.train_many(
     look_at_groups(made.model, groups),
     made.people,
     made.model,
     config.training,
     seeds=config.seeds,
     key=made.key,
-    change=dp_erm_networks.with_clip,
+    change=networks.with_clip,
     values=config.clips,
   )
   looks = config.training.looks
-  table = dp_erm.group_rows(
+  table = common.group_rows(
     made.sample,
     cell,
     {"clip": config.clips, "seed": range(config.seeds), "step": looks},
@@ -83,9 +84,9 @@ STUDY = protocol.Study(
   name="dp_erm_clipping",
   summary="What clip bounds do to gradient norms and excess risks",
   config=Config,
-  cells=dp_erm_networks.cells,
+  cells=networks.cells,
   run=run,
-  notes=dp_erm_networks.notes,
+  notes=networks.notes,
   claims=(
     Claim(
       "norms fall",

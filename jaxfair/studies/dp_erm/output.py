@@ -16,8 +16,9 @@ import numpy as np
 
 from jaxfair import accounting, analysis, checks, data, models, training
 from jaxfair.privacy import noise
-from jaxfair.studies import dp_erm, protocol
-from jaxfair.studies.dp_erm_gaps import RISKS, worst_gaps
+from jaxfair.studies import protocol
+from jaxfair.studies.dp_erm import common
+from jaxfair.studies.dp_erm.gaps import RISKS, worst_gaps
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.resampled import rank_correlation, resampled
 from jaxfair.studies.table import Table
@@ -49,7 +50,7 @@ class Config:
   max_people: int | None = None
 
   def __post_init__(self) -> None:
-    dp_erm.check_sets(self.sets, self.max_people)
+    common.check_sets(self.sets, self.max_people)
     checks.positive("epsilons", self.epsilons)
     checks.positive("weight_decay", self.weight_decay)
     checks.positive("row_norm", self.row_norm)
@@ -71,14 +72,14 @@ class Config:
 
 def cells(config: Config) -> list[dict[str, Any]]:
   """One cell per data set."""
-  return dp_erm.cells_of(config.sets)
+  return common.cells_of(config.sets)
 
 
 def run(
   config: Config, cell: protocol.Settings, context: protocol.Context
 ) -> Table:
   """All epsilons and repetitions of one data set around one optimum."""
-  sample = dp_erm.draw_people(
+  sample = common.draw_people(
     str(cell["data"]), config.max_people, key=context.shared_key
   )
   return perturb(config, sample, cell, key=context.key)
@@ -86,7 +87,7 @@ def run(
 
 def perturb(
   config: Config,
-  sample: dp_erm.Sample,
+  sample: common.Sample,
   setting: protocol.Settings,
   *,
   key: jax.Array,
@@ -100,11 +101,11 @@ def perturb(
   key_optimum, key_noise = jax.random.split(key)
   model = models.logistic(sample.dataset.num_classes)
   fitted = training.output_perturbation(
-    model, dp_erm.LOSS, people, first, key=key_optimum
+    model, common.LOSS, people, first, key=key_optimum
   )
   optimum = fitted.trace.params
   traces = analysis.hessian_trace(
-    model, dp_erm.LOSS, optimum, people, num_groups=sample.num_groups
+    model, common.LOSS, optimum, people, num_groups=sample.num_groups
   ).traces
   norms = analysis.mean_by_group(
     jnp.linalg.norm(people.x, axis=1), people.group, sample.num_groups
@@ -121,7 +122,7 @@ def perturb(
   shape = (len(sigmas), config.seeds, sample.num_groups)
   half = 0.5 * sigmas[:, None, None] ** 2  # R_a is near half Tr(H_a)
   trace, norm = np.asarray(traces.group), np.asarray(norms.group)
-  return dp_erm.group_rows(
+  return common.group_rows(
     sample,
     {**setting, "people": size},
     {"epsilon": config.epsilons, "seed": range(config.seeds)},
@@ -155,7 +156,7 @@ def _mirrored_excess(
 
   @jax.jit
   def of(keys: jax.Array, sigma: jax.Array) -> analysis.ByGroup:
-    base = dp_erm.group_losses(model, optimum, people, count)
+    base = common.group_losses(model, optimum, people, count)
 
     def one(own: jax.Array) -> analysis.ByGroup:
       zeros = jax.tree.map(jnp.zeros_like, optimum)
@@ -163,7 +164,7 @@ def _mirrored_excess(
 
       def losses(sign: float) -> analysis.ByGroup:
         moved = jax.tree.map(lambda p, z: p + sign * z, optimum, drawn)
-        return dp_erm.group_losses(model, moved, people, count)
+        return common.group_losses(model, moved, people, count)
 
       both = losses(1.0), losses(-1.0)
       return jax.tree.map(lambda a, b, c: (a + b) / 2 - c, *both, base)
@@ -185,7 +186,7 @@ def notes(config: Config) -> list[str]:
     "factor for the bias.",
     "Groups' losses and Hessians are means over their people. Each repetition "
     "is the mean of a noise and its mirror image.",
-    dp_erm.SCALING_NOTE,
+    common.SCALING_NOTE,
   ]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from helpers import dp_erm_runs
 from jaxfair import checks, studies
-from jaxfair.studies.dp_erm_networks import Training, train_many, with_clip
+from jaxfair.studies.dp_erm.networks import Training, train_many, with_clip
 
 
 def test_seeds_are_paired_across_values():

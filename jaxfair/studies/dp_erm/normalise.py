@@ -3,8 +3,9 @@
 import dataclasses
 from typing import Any
 
-from jaxfair.studies import dp_erm, dp_erm_output, protocol
-from jaxfair.studies.dp_erm_gaps import gap_ratio, gap_shrinks
+from jaxfair.studies import protocol
+from jaxfair.studies.dp_erm import common, output
+from jaxfair.studies.dp_erm.gaps import gap_ratio, gap_shrinks
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.table import Table
 
@@ -13,7 +14,7 @@ BY = ("data", "epsilon")
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(dp_erm_output.Config):
+class Config(output.Config):
   """Settings of output perturbation; both ways to normalise are run."""
 
 
@@ -21,7 +22,7 @@ def cells(config: Config) -> list[dict[str, Any]]:
   """One cell per data set and way to normalise."""
   return [
     {**cell, "normalised": way}
-    for cell in dp_erm.cells_of(config.sets)
+    for cell in common.cells_of(config.sets)
     for way in (TOGETHER, APART)
   ]
 
@@ -30,13 +31,13 @@ def run(
   config: Config, cell: protocol.Settings, context: protocol.Context
 ) -> Table:
   """All epsilons and repetitions of one data set, normalised one way."""
-  sample = dp_erm.draw_people(
+  sample = common.draw_people(
     str(cell["data"]),
     config.max_people,
     key=context.shared_key,
     within_groups=cell["normalised"] == APART,
   )
-  return dp_erm_output.perturb(config, sample, cell, key=context.key)
+  return output.perturb(config, sample, cell, key=context.key)
 
 
 def panels(table: Table) -> Table:
@@ -49,7 +50,7 @@ def panels(table: Table) -> Table:
 
 def _notes(config: Config) -> list[str]:
   return [
-    *dp_erm_output.notes(config),
+    *output.notes(config),
     "A model for groups that were normalised by themselves needs to know the "
     "group of whom it is used on.",
   ]
