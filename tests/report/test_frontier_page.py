@@ -84,6 +84,7 @@ const read = () => out.push({ limits: [...state.limits], by: state.by,
   words: document.getElementById("choice").textContent,
   rows: document.querySelectorAll("#table tbody tr").length,
   hash: location.hash });
+setTimeout(() => {  // charts are drawn a frame later
 read();
 push("epsilon", 0); read();
 push("gap", 2); read();
@@ -97,6 +98,7 @@ document.querySelector("[data-wish=fair]").click(); read();
 document.getElementById("reset").click();
 const space = document.getElementById("space"), before = space.innerHTML;
 space.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft" }));
+setTimeout(() => {
 const turned = space.innerHTML !== before;
 document.querySelector("#pairs .mark").dispatchEvent(
   new MouseEvent("click", { bubbles: true }));
@@ -107,6 +109,8 @@ document.title = "OUT" + JSON.stringify({ states: out, turned,
   tip: document.getElementById("tip").textContent,
   wide: document.documentElement.scrollWidth - innerWidth,
   marks: document.querySelectorAll("#space .mark").length }) + "END";
+}, 500);
+}, 500);
 </script></body>"""
 
 

@@ -77,7 +77,7 @@ def _badges(found: RunFrontier) -> list[str]:
   fixed = f"fixed seed {found.seed}: reproducible, not for release"
   return [
     f"study: {found.study}",
-    f"{count} settings, {seeds} seed{'s' if seeds > 1 else ''}",
+    f"{_many(count, 'setting')}, {_many(seeds, 'seed')}",
     f"{int(found.attained.on.sum())} that nobody beats",
     "seed from the operating system" if found.seed == "os" else fixed,
   ]
@@ -100,6 +100,10 @@ def _caveats(found: RunFrontier) -> list[str]:
   if seeds == 1:
     told.append("With one seed there are no intervals and no probabilities.")
   return told
+
+
+def _many(count: int, what: str) -> str:
+  return f"{count} {what}" + ("" if count == 1 else "s")
 
 
 def _file(name: str) -> str:

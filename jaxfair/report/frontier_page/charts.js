@@ -67,7 +67,8 @@ const SHAPES = [
   (x, y, r) => `<path d="M${x} ${y + 1.2 * r}L${x + 1.2 * r} ${y - r}L${x - 1.2 * r} ${y - r}Z"`,
 ];
 function mark(p, x, y, look) {
-  const r = p === look.chosen ? 7 : p.on ? 5 : 3.2;
+  const many = P.length > 300 ? 0.7 : 1;
+  const r = p === look.chosen ? 7 : many * (p.on ? 5 : 3.2);
   const kept = look.kept.has(p.i);
   const shape = SHAPES[p.m % SHAPES.length](x.toFixed(1) * 1, y.toFixed(1) * 1, r);
   const fill = kept ? colour(p) : "#fff";
@@ -77,7 +78,10 @@ function mark(p, x, y, look) {
     `stroke="${edge}" stroke-width="${width}"/>`;
 }
 // What violates a limit is drawn first, what is chosen last.
-const inOrder = look => [...P].sort((a, b) => rank(a, look) - rank(b, look));
+const inOrder = look => shown(look)
+  .sort((a, b) => rank(a, look) - rank(b, look));
+const shown = look => P.filter(p => document.getElementById("beaten").checked ||
+  p.on || p === look.chosen || p === look.looked);
 const rank = (p, look) => (p === look.chosen ? 8 : 0) +
   (look.kept.has(p.i) ? 4 : 0) + (p.on ? 1 : 0);
 

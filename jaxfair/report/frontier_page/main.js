@@ -15,6 +15,19 @@ function looks() {
     looked: state.looked === null ? null : P[state.looked] };
 }
 
+// Charts are drawn once a frame, however often a slider moves in between.
+const due = new Set();
+function soon(...charts) {
+  if (!due.size) {
+    requestAnimationFrame(() => {
+      const look = looks();
+      for (const draw of due) draw(look);
+      due.clear();
+    });
+  }
+  charts.forEach(draw => due.add(draw));
+}
+
 function buildLimits() {
   O.forEach((o, j) => {
     const box = make("div", null, $("limits"), { className: "limit" });
@@ -207,10 +220,8 @@ function show() {
   showLimits();
   showChoice(look);
   showLooked(look);
-  drawSpace(look);
-  drawPairs(look);
-  drawParallel(look);
   showTable(look);
+  soon(drawSpace, drawPairs, drawParallel);
   remember();
 }
 
@@ -232,9 +243,8 @@ document.addEventListener("click", event => {
   const at = event.target.closest?.(".mark");
   if (at) { state.looked = Number(at.dataset.i); show(); }
 });
-window.addEventListener("resize", () => {
-  const look = looks();
-  drawSpace(look);
-  drawParallel(look);
-});
+window.addEventListener("resize", () => soon(drawSpace, drawParallel));
+$("beaten").checked = P.length <= 300;
+$("beaten").addEventListener("change",
+  () => soon(drawSpace, drawPairs, drawParallel));
 show();

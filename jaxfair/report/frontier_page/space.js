@@ -104,7 +104,7 @@ function drawSpace(look) {
   svg.setAttribute("viewBox", `0 0 ${BOX.w} ${BOX.h}`);
   const [ja, jb, jc] = AXES;
   const things = document.getElementById("sheet").checked ? sheet(look) : [];
-  for (const p of P) {
+  for (const p of shown(look)) {
     if (!AXES.every(j => isFinite(p.v[j]))) continue;
     const a = SCALES[ja].at(p.v[ja]), b = SCALES[jb].at(p.v[jb]);
     const q = project(a, b, SCALES[jc].at(p.v[jc]));
@@ -127,7 +127,7 @@ const STEPS = { left: [-0.15, 0], right: [0.15, 0], up: [0, 0.12],
 function turnBy(turn, tilt) {
   view.turn += turn;
   view.tilt = Math.max(0.02, Math.min(1.45, view.tilt + tilt));
-  drawSpace(looks());
+  soon(drawSpace);
 }
 function listenToTurns() {
   const svg = document.getElementById("space");
@@ -151,5 +151,5 @@ function listenToTurns() {
     from = [e.clientX, e.clientY];
   });
   document.getElementById("sheet").addEventListener("change",
-    () => drawSpace(looks()));
+    () => soon(drawSpace));
 }
