@@ -10,6 +10,7 @@ from jaxfair import checks
 from jaxfair.cli import console
 
 if TYPE_CHECKING:
+  from jaxfair.fairness import Interval
   from jaxfair.studies.frontiers import RunFrontier
 
 
@@ -34,6 +35,13 @@ def frontier(
   data: Annotated[
     str | None, typer.Option(help="Which data set, if the run has several.")
   ] = None,
+  against: Annotated[
+    str | None,
+    typer.Option(
+      metavar="DATA|RUN_DIR",
+      help="Compare with another data set of this run, or with another run.",
+    ),
+  ] = None,
   out: Annotated[
     pathlib.Path | None,
     typer.Option(help="The page; default RUN_DIR/frontier.html."),
@@ -45,6 +53,7 @@ def frontier(
 
   limits = dict(map(_limit, limit or []))
   found = studies.read_frontier(folder, data=data)
+  other = None if against is None else _other(folder, against)
   left = frontiers.specify(found.points, limits, confidence=confidence)
   chosen = frontiers.best(found.points, left.satisfied, objective=by)
   path = out or folder / "frontier.html"
@@ -59,7 +68,47 @@ def frontier(
     "the limits."
   )
   _print(found, left.on, chosen, by)
+  if other is not None:
+    _compare(found, other, str(against))
   typer.echo(f"page: {path}")
+
+
+def _other(folder: pathlib.Path, against: str) -> "RunFrontier":
+  """A set of the same run by name, or another run by its directory."""
+  from jaxfair import studies
+
+  path = pathlib.Path(against)
+  if path.is_dir():
+    return studies.read_frontier(path)
+  return studies.read_frontier(folder, data=against)
+
+
+def _compare(first: "RunFrontier", second: "RunFrontier", name: str) -> None:
+  from jaxfair import studies
+
+  found = studies.compare_frontiers(first, second)
+  shapes = found.shapes
+  typer.echo(
+    f"Shape against {name}, as best accuracy within limits on epsilon and "
+    f"gap: correlation {_interval(shapes.correlation)}; level "
+    f"{_interval(shapes.shift)} above it; apart from the level "
+    f"{_interval(shapes.apart)}."
+  )
+  if found.transfer is None:
+    typer.echo("The two have no settings in common, so no choice carries over.")
+    return
+  typer.echo(
+    f"Of {found.shared} settings in both, the one chosen here breaks a limit "
+    f"there in {_interval(found.transfer.violated, percent=True)} of the "
+    "limits; where it keeps them it gives away accuracy of "
+    f"{_interval(found.transfer.regret)}."
+  )
+
+
+def _interval(found: "Interval", *, percent: bool = False) -> str:
+  ends = [float(x) for x in (found.estimate, found.low, found.high)]
+  at, low, high = (f"{100 * x:.0f}%" if percent else f"{x:.3f}" for x in ends)
+  return f"{at} [{low}, {high}]"
 
 
 def _limit(assignment: str) -> tuple[str, float]:

@@ -17,6 +17,7 @@ from jaxfair.frontier.shapes import (
   Shapes,
   Transfer,
   compare_shapes,
+  limit_grid,
   surface,
   transfer,
 )
@@ -44,6 +45,7 @@ __all__ = [
   "bounds",
   "compare_shapes",
   "hypervolume",
+  "limit_grid",
   "non_dominated",
   "points",
   "select",

@@ -63,6 +63,34 @@ def surface(
   return _sign(points, height) * found["best"][0, 0].reshape(shape)
 
 
+def limit_grid(
+  first: Points,
+  second: Points,
+  *,
+  names: Sequence[str] = ("epsilon", "gap"),
+  steps: int = 6,
+) -> dict[str, np.ndarray]:
+  """Limits that both frontiers are asked about: quantiles of all means.
+
+  Args:
+    first: settings and seeds of one frontier.
+    second: of the other.
+    names: objectives that are limited.
+    steps: limits on each, the loosest of which everybody keeps.
+  """
+  checks.integer("steps", steps, low=1)
+  grid = {}
+  for name in names:
+    column = first.column(name)
+    found = np.concatenate([first.means[:, column], second.means[:, column]])
+    shares = np.arange(1, steps + 1) / steps
+    if first.better[column] == "high":
+      shares = 1 - shares
+    kept = np.quantile(found[np.isfinite(found)], shares, method="nearest")
+    grid[name] = np.unique(kept)
+  return grid
+
+
 def compare_shapes(
   first: Points,
   second: Points,

@@ -9,7 +9,11 @@ from jaxfair import checks
 from jaxfair.studies import claims
 from jaxfair.studies.config import ConfigError, parse, read
 from jaxfair.studies.folders import RunError
-from jaxfair.studies.frontiers import RunFrontier, read_frontier
+from jaxfair.studies.frontiers import (
+  RunFrontier,
+  compare_frontiers,
+  read_frontier,
+)
 from jaxfair.studies.measures import group_table, measure_groups
 from jaxfair.studies.people import People, load_people
 from jaxfair.studies.protocol import (
@@ -69,6 +73,7 @@ __all__ = [
   "Summary",
   "Table",
   "claims",
+  "compare_frontiers",
   "execute",
   "find",
   "group_table",

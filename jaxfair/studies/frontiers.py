@@ -3,7 +3,7 @@
 import math
 import pathlib
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -78,7 +78,7 @@ def read_frontier(
     name: key for name in rows.names if (key := _key(name, rows[name], values))
   }
   names = [*(("method",) if "method" in rows else ()), *keys]
-  places, cube = _cube(rows, list(dict.fromkeys(names)), folder)
+  places, cube = settings_cube(rows, list(dict.fromkeys(names)), where=folder)
   points = frontier.points(cube, missing="drop")
   checks.require(
     len(points.rows) > 0,
@@ -104,6 +104,65 @@ def read_frontier(
       points, key=jax.random.key(0), draws=DRAWS if len(kept) < 1000 else 200
     ),
   )  # fmt: skip
+
+
+class Comparison(NamedTuple):
+  """Two frontiers side by side.
+
+  Attributes:
+    shapes: of the surfaces of best accuracy.
+    transfer: what becomes of settings chosen on the first set and used on the
+      second; None if they have no settings in common.
+    shared: how many settings are in both.
+  """
+
+  shapes: frontier.Shapes
+  transfer: frontier.Transfer | None
+  shared: int
+
+
+def compare_frontiers(first: RunFrontier, second: RunFrontier) -> Comparison:
+  """Have two runs frontiers of the same shape, and does a choice carry over?
+
+  Limits on epsilon and gap are quantiles of what both runs reach. Draws of
+  seeds are the same every time.
+  """
+  return compare_points(
+    first.points, second.points, _names(first), _names(second)
+  )
+
+
+def compare_points(
+  first: frontier.Points,
+  second: frontier.Points,
+  first_names: Sequence[Any],
+  second_names: Sequence[Any],
+) -> Comparison:
+  """The same of points, whose settings are told apart by names."""
+  grid: Any = frontier.limit_grid(first, second)
+  key_shapes, key_transfer = jax.random.split(jax.random.key(0))
+  shapes = frontier.compare_shapes(first, second, grid, key=key_shapes)
+  place = {name: i for i, name in enumerate(second_names)}
+  both = [
+    (i, place[name]) for i, name in enumerate(first_names) if name in place
+  ]
+  if not both:
+    return Comparison(shapes, None, 0)
+  rows = np.array(both).T
+  chosen, used = (
+    points._replace(values=points.values[own])
+    for points, own in zip((first, second), rows, strict=True)
+  )
+  carried = frontier.transfer(chosen, used, grid, key=key_transfer)
+  return Comparison(shapes, carried, len(both))
+
+
+def _names(run: RunFrontier) -> list[Any]:
+  """What a setting is called, the same in every run of a grid."""
+  return [
+    (method, *sorted(setting.items()))
+    for method, setting in zip(run.methods, run.settings, strict=True)
+  ]
 
 
 def _files(folder: pathlib.Path) -> tuple[pathlib.Path, Table]:
@@ -169,10 +228,16 @@ def _varies(
   )
 
 
-def _cube(
-  rows: Table, names: list[str], folder: pathlib.Path
+def settings_cube(
+  rows: Table, names: Sequence[str], *, where: object = "the table"
 ) -> tuple[list[dict[str, Any]], np.ndarray]:
-  """Settings in order of appearance, and [n, s, d] values; NaN for none."""
+  """Settings in order of appearance, and [n, s, d] values; NaN for none.
+
+  Args:
+    rows: one per setting and seed, with the columns of `NEEDED`.
+    names: columns that name a setting.
+    where: begins the error if two rows are of one setting and seed.
+  """
   columns = [[_plain(v) for v in rows[name].tolist()] for name in names]
   places = list(zip(*columns, strict=True)) if names else [()] * len(rows)
   number = {place: i for i, place in enumerate(dict.fromkeys(places))}
@@ -181,7 +246,7 @@ def _cube(
   of = [seeds[seed] for seed in rows["seed"].tolist()]
   if len(set(zip(at, of, strict=True))) < len(rows):
     raise RunError(
-      f"{folder} has several rows of one setting and seed; settings are told "
+      f"{where} has several rows of one setting and seed; settings are told "
       f"apart by {', '.join(names) or 'nothing'}, so a column is missing that "
       "has the name of a config key"
     )

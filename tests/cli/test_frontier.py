@@ -50,3 +50,18 @@ def test_mistakes_are_one_line(refused, folder, arguments, told):
 
 def test_another_kind_of_folder_is_refused(refused, tmp_path):
   assert "not a run directory" in refused("frontier", tmp_path)
+
+
+def test_two_sets_of_a_run_and_two_runs_are_compared(jaxfair, tmp_path):
+  other = frontier_runs.table(data="other")
+  both = studies.Table.concat([frontier_runs.table(), other])
+  folder = frontier_runs.write(tmp_path / "both", both)
+  arguments = ("frontier", folder, "--data", "coloured_digits", "--against")
+  ended = jaxfair(*arguments, "other")
+  assert ended.code == 0, ended.err
+  assert "Shape against other" in ended.out
+  assert "correlation 1.000" in ended.out
+  assert "Of 18 settings in both" in ended.out
+  assert "accuracy of 0.000" in ended.out
+  single = frontier_runs.write(tmp_path / "single", other)
+  assert "Of 18 settings" in jaxfair(*arguments, single).out

@@ -90,3 +90,16 @@ def test_what_cannot_be_compared_is_said(cloud):
     frontier.compare_shapes(
       points, frontier.points(cloud[..., :2], two), GRID, key=KEY
     )
+
+
+def test_limits_are_quantiles_that_end_with_none(cloud):
+  first, second = frontier.points(cloud), frontier.points(cloud + 0.5)
+  grid = frontier.limit_grid(first, second, names=("gap", "coverage"), steps=4)
+  both = np.concatenate([first.means, second.means])
+  assert grid["gap"].shape == (4,)
+  assert grid["gap"][-1] == both[:, 1].max()
+  assert grid["coverage"][0] == both[:, 3].min()  # a lower limit
+  for j, name in ((1, "gap"), (3, "coverage")):
+    kept = (both[:, j, None] <= grid[name]).mean(0)
+    shares = [0.25, 0.5, 0.75, 1] if name == "gap" else [0, 0.25, 0.5, 0.75]
+    np.testing.assert_allclose(kept, shares, atol=0.02)

@@ -7,7 +7,7 @@ between groups, and the share of the public queries that get a label.
 import dataclasses
 import functools
 import itertools
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,6 @@ import numpy as np
 
 from jaxfair import checks, fairness, models, pate
 from jaxfair.studies import protocol
-from jaxfair.studies.claims import difference_above, trend
 from jaxfair.studies.pate_ensembles import (
   Ensemble,
   EnsembleConfig,
@@ -26,11 +25,12 @@ from jaxfair.studies.pate_ensembles import (
   model_of,
 )
 from jaxfair.studies.pate_frontier.budget import asked, spending
-from jaxfair.studies.protocol import Claim, Figure, Summary
+from jaxfair.studies.pate_frontier.findings import CLAIMS, chosen
+from jaxfair.studies.pate_frontier.settings import Setting
+from jaxfair.studies.protocol import Figure, Summary
 from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model, Params
 
-PLAIN, CONFIDENT = "gnmax", "confident-gnmax"
 ALWAYS = -1e9  # votes: a threshold that is always reached
 
 
@@ -64,19 +64,6 @@ class Config(EnsembleConfig):
     checks.number(
       "delta", self.delta, low=0.0, high=1.0, open_low=True, open_high=True
     )
-
-
-class Setting(NamedTuple):
-  """One point of the grid."""
-
-  epsilon: float
-  sigma: float
-  threshold: float
-
-  @property
-  def method(self) -> str:
-    """Which rule it is."""
-    return CONFIDENT if self.threshold > 0 else PLAIN
 
 
 def grid(config: Config) -> list[Setting]:
@@ -202,33 +189,6 @@ def _measured(
   return jax.lax.map(one, params, batch_size=8)
 
 
-def chosen(table: Table) -> Table:
-  """Adds the accuracy of each budget's best setting, chosen on other seeds.
-
-  Chosen on the seed that measures it, the best of many is too good. One row
-  of each data set, ensemble, epsilon and seed has the value; NaN elsewhere.
-  """
-  if "epsilon" not in table or "accuracy" not in table:
-    return table
-  value = np.full(len(table), np.nan)
-  place = np.arange(len(table), dtype=float)
-  for _, rows in table.plus(place=place).split("data", "teachers", "epsilon"):
-    accuracy = rows.plus(
-      setting=[f"{s} {t}" for s, t in
-               zip(rows["sigma"], rows["threshold"], strict=True)]
-    )  # fmt: skip
-    matrix = accuracy.pivot("setting", "seed", "accuracy")
-    if matrix.shape[1] < 2 or np.isnan(matrix).all(axis=1).all():
-      continue
-    # A seed without a label counts against a setting, whatever the others do.
-    known = np.nan_to_num(matrix, nan=-matrix.shape[1])
-    others = known.sum(axis=1, keepdims=True) - known
-    best = others.argmax(axis=0)
-    first = accuracy.pivot("setting", "seed", "place")[0].astype(int)
-    value[first] = matrix[best, np.arange(matrix.shape[1])]
-  return table.plus(chosen_accuracy=value)
-
-
 def _notes(config: Config) -> list[str]:
   return [
     "epsilon is the budget of all labels of a student at delta "
@@ -260,26 +220,7 @@ STUDY = protocol.Study(
       values=("accuracy", "gap", "coverage", "answered"),
     ),
   ),
-  claims=(
-    Claim(
-      "epsilon buys accuracy",
-      "Students of larger budgets are more accurate",
-      trend("accuracy", "epsilon", rises=True),
-    ),
-    Claim(
-      "the test pays",
-      "At the same budgets and noise, students of queries on which teachers "
-      "agree are more accurate than those of all queries in turn",
-      difference_above(
-        "accuracy", first={"method": CONFIDENT}, second={"method": PLAIN}
-      ),
-    ),
-    Claim(
-      "epsilon widens the gap",
-      "Students of larger budgets have wider gaps between groups",
-      trend("gap", "epsilon", rises=True),
-    ),
-  ),
+  claims=CLAIMS,
   figures=(
     Figure(
       "frontier",

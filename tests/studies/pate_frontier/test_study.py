@@ -5,8 +5,7 @@ import pytest
 
 from helpers import pate_studies
 from jaxfair import studies
-from jaxfair.studies import ConfigError, Table
-from jaxfair.studies.pate_frontier import study as module
+from jaxfair.studies import ConfigError
 
 GRID = {
   "epsilons": [3.0, 300.0],
@@ -45,20 +44,6 @@ def test_a_large_budget_pays_for_all_and_a_test_refuses_some(table):
   assert (small["answered"] < 40).all()
   known = rows["accuracy"][~np.isnan(rows["accuracy"])]
   assert ((known >= 0) & (known <= 1)).all()
-
-
-def test_the_best_is_chosen_on_other_seeds():
-  # Setting a is best in seeds 1 and 2, b in seed 0 by luck.
-  rows = Table({
-    "data": ["x"] * 6, "teachers": [1] * 6, "epsilon": [1.0] * 6,
-    "sigma": [1.0] * 3 + [2.0] * 3, "threshold": [0.0] * 6,
-    "seed": [0, 1, 2] * 2, "accuracy": [0.5, 0.8, 0.8, 0.9, 0.6, 0.6],
-  })  # fmt: skip
-  found = module.chosen(rows)["chosen_accuracy"]
-  # Seed 0 is measured with a (0.8 against 0.6 elsewhere); 1 and 2 with b
-  # (0.75 against 0.65), which is worse there.
-  assert found[:3].tolist() == [0.5, 0.6, 0.6]
-  assert np.isnan(found[3:]).all()
 
 
 def test_wrong_settings_are_refused(tmp_path):
