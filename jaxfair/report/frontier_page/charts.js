@@ -18,23 +18,24 @@ const colour = p => COLOUR < 0 || TINT[0] === TINT[1] ? "#21918c" :
 // A scale from values to [0, 1]; epsilon is logarithmic over more than a
 // decade. Ticks are the values themselves if they are few.
 function scale(j) {
-  let low = Infinity, high = -Infinity;
+  const [least, largest] = range(j);
+  // Wide intervals are cut at the frame.
+  const most = largest > least ? 0.3 * (largest - least) : Infinity;
+  let [low, high] = [least, largest];
   for (const p of P) {
-    if (!isFinite(p.v[j])) continue;
-    const ends = interval && p.on ? [p.lo[j], p.hi[j]] : [p.v[j], p.v[j]];
-    low = Math.min(low, ends[0], p.v[j]);
-    high = Math.max(high, ends[1], p.v[j]);
+    if (!interval || !p.on || !isFinite(p.v[j])) continue;
+    low = Math.min(low, Math.max(p.lo[j], least - most));
+    high = Math.max(high, Math.min(p.hi[j], largest + most));
   }
-  const log = O[j].name === "epsilon" && range(j)[0] > 0 &&
-    range(j)[1] / range(j)[0] > 10;
-  if (log) low = range(j)[0];
-  [low, high] = span(low, high);
-  const f = log ? Math.log : x => x;
+  const wide = O[j].name === "epsilon" && least > 0;
+  const log = wide && largest / least > 10;
+  [low, high] = span(log ? least : low, high);
+  const f = log ? x => Math.log(Math.max(x, low)) : x => x;
   const pad = 0.04 * (f(high) - f(low));
   const start = f(low) - pad, size = f(high) - f(low) + 2 * pad;
   const at = x => Math.max(0, Math.min(1, (f(x) - start) / size));
   const values = [...new Set(P.map(p => p.v[j]).filter(isFinite))];
-  const few = values.length > 1 && values.length < 8;
+  const few = wide && values.length > 1 && values.length < 8;
   return { at, ticks: few ? values.sort((a, b) => a - b) :
     ticks(low, high, log) };
 }
@@ -65,6 +66,8 @@ const SHAPES = [
   (x, y, r) => `<path d="M${x} ${y - 1.3 * r}L${x + 1.3 * r} ${y}L${x} ${y + 1.3 * r}L${x - 1.3 * r} ${y}Z"`,
   (x, y, r) => `<path d="M${x} ${y - 1.2 * r}L${x + 1.2 * r} ${y + r}L${x - 1.2 * r} ${y + r}Z"`,
   (x, y, r) => `<path d="M${x} ${y + 1.2 * r}L${x + 1.2 * r} ${y - r}L${x - 1.2 * r} ${y - r}Z"`,
+  (x, y, r) => `<path d="M${x - r / 2} ${y - 1.3 * r}h${r}v${0.8 * r}h${0.8 * r}v${r}h${-0.8 * r}v${0.8 * r}h${-r}v${-0.8 * r}h${-0.8 * r}v${-r}h${0.8 * r}Z"`,
+  (x, y, r) => `<path d="M${x - 1.2 * r} ${y}L${x - 0.6 * r} ${y - 1.1 * r}H${x + 0.6 * r}L${x + 1.2 * r} ${y}L${x + 0.6 * r} ${y + 1.1 * r}H${x - 0.6 * r}Z"`,
 ];
 function mark(p, x, y, look) {
   const many = P.length > 300 ? 0.7 : 1;
