@@ -1,6 +1,7 @@
 """Ask until the model has heard enough: all people of a test set at once."""
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -151,6 +152,15 @@ def core_test(
   return test
 
 
+class _Asking(NamedTuple):
+  """Where the interview of each person stands."""
+
+  verdict: Verdict
+  revealed: Any
+  order: Any
+  count: Any
+
+
 @functools.partial(jax.jit, static_argnames=("chooser", "pure"))
 def _release(
   network: Network, gaussian: Gaussian, questions: Questions, x: Any,
@@ -164,41 +174,78 @@ def _release(
   )
   scores = chooser.build(known, key=key_choose)
 
-  def one(given: tuple[Person, Any]) -> Released:
+  def heard(revealed: Any, values: Any, own_label: Any) -> Verdict:
+    verdict = test(revealed, values)
+    everything = jnp.all(revealed)
+    return Verdict(
+      verdict.core | everything,
+      jnp.where(everything, own_label, verdict.label),
+    )
+
+  def begin(given: tuple[Person, Any]) -> _Asking:
     person, own_label = given
-
-    def unfinished(state: Any) -> jax.Array:
-      return ~state[0].core
-
-    def ask(state: Any) -> Any:
-      _, revealed, order, count = state
-      value = jnp.where(revealed, -jnp.inf, scores(revealed, person))
-      best = jnp.argmax(value)
-      revealed = revealed.at[best].set(True)
-      order = order.at[count].set(best)
-      return heard(revealed, person.x), revealed, order, count + 1
-
-    def heard(revealed: Any, values: Any) -> Verdict:
-      verdict = test(revealed, values)
-      everything = jnp.all(revealed)
-      return Verdict(
-        verdict.core | everything,
-        jnp.where(everything, own_label, verdict.label),
-      )
-
     nothing = jnp.zeros(size, bool)
-    begun = (
-      heard(nothing, person.x),
+    return _Asking(
+      heard(nothing, person.x, own_label),
       nothing,
       jnp.full(size, NOT_ASKED, jnp.int32),
       jnp.asarray(0, jnp.int32),
     )
-    verdict, revealed, order, count = jax.lax.while_loop(unfinished, ask, begun)
-    return Released(order, revealed, count, verdict.label)
+
+  def ask(asking: _Asking, given: tuple[Person, Any]) -> _Asking:
+    person, own_label = given
+    value = scores(asking.revealed, person)
+    best = jnp.argmax(jnp.where(asking.revealed, -jnp.inf, value))
+    revealed = asking.revealed.at[best].set(True)
+    asked = _Asking(
+      heard(revealed, person.x, own_label),
+      revealed,
+      asking.order.at[asking.count].set(best),
+      asking.count + 1,
+    )
+    over = asking.verdict.core
+    return jax.tree.map(lambda a, b: jnp.where(over, a, b), asking, asked)
 
   keys = jax.random.split(key_people, x.shape[0])
   people = (Person(x, keys), chosen)
-  return jax.lax.map(one, people, batch_size=min(CHUNK, x.shape[0]))
+  chunk = min(CHUNK, x.shape[0])
+  begun = jax.lax.map(begin, people, batch_size=chunk)
+  found = _in_rounds(ask, begun, people, chunk)
+  return Released(found.order, found.revealed, found.count, found.verdict.label)
+
+
+def _in_rounds(
+  ask: Callable[[Any, Any], Any], begun: _Asking, people: Any, chunk: int
+) -> _Asking:
+  """One question to everybody who still waits, and again, until nobody does.
+
+  Those who wait stand first in every round, so that a chunk holds no one who
+  is done, but for the last: the work is that of the questions asked.
+  """
+  size = begun.count.shape[0]
+
+  def unfinished(state: _Asking) -> jax.Array:
+    return ~jnp.all(state.verdict.core)
+
+  def one_round(state: _Asking) -> _Asking:
+    over = state.verdict.core
+    queue = jnp.argsort(over, stable=True)
+
+    def one_chunk(i: Any, state: _Asking) -> _Asking:
+      rows = queue.at[i * chunk + jnp.arange(chunk)].get(
+        mode="fill", fill_value=size
+      )
+      mine = lambda leaf: leaf.at[rows].get(mode="clip")  # noqa: E731
+      own = jax.tree.map(mine, (state, people))
+      asked = jax.vmap(ask)(*own)
+      return jax.tree.map(
+        lambda all_, new: all_.at[rows].set(new, mode="drop"), state, asked
+      )
+
+    waiting = size - jnp.sum(over)
+    return jax.lax.fori_loop(0, -(-waiting // chunk), one_chunk, state)
+
+  return jax.lax.while_loop(unfinished, one_round, begun)
 
 
 @functools.partial(jax.jit, static_argnames=("pure",))
