@@ -71,8 +71,8 @@ def main() -> None:
   seconds = found["all at once"].median
   print(f"largest relative difference {apart:.1e}; {share:.0%} of the entries")
   alike = 1 - len(np.unique(np.sort(counts), axis=0)) / len(counts)
-  print(f"are below what holds for any votes; {alike:.0%} of the queries repeat")
-  print("the votes of another, up to their order")
+  print(f"are below what holds for any votes; {alike:.0%} of the queries")
+  print("repeat the votes of another, up to their order")
   for name in list(found)[1:]:
     ratio = found[name].median / seconds
     told = "reached" if ratio >= BAR_RATIO else "not reached"
