@@ -48,6 +48,7 @@ MODULES = {
   "decisions": "decisions.allotments",
   "decisions_rules": "decisions.rules",
   "release": "release",
+  "sf_pate": "sf_pate.tradeoff",
 }
 NAMES = tuple(MODULES)
 
