@@ -49,6 +49,8 @@ MODULES = {
   "decisions_rules": "decisions.rules",
   "release": "release",
   "sf_pate": "sf_pate.tradeoff",
+  "sf_pate_votes": "sf_pate.votes",
+  "sf_pate_times": "sf_pate.times",
 }
 NAMES = tuple(MODULES)
 

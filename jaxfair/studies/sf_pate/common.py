@@ -125,7 +125,7 @@ class Repetition(NamedTuple):
     train: people with private groups.
     test: people that measure.
     plain: theta*.
-    keys: of everything else; folded by purpose.
+    key: of everything else; folded by purpose.
   """
 
   train: Examples
@@ -213,10 +213,10 @@ def plain(config: Config, steps: int, size: int) -> training.FitConfig:
   )
 
 
-def repetitions(
+def splits(
   config: Config, people: data.Dataset, context: protocol.Context
 ) -> Iterator[Repetition]:
-  """One split after the other, all through the same programs."""
+  """One split after the other, without theta*."""
   for split in range(config.splits):
     parts = data.prepare(
       people, sizes(config, people),
@@ -224,12 +224,27 @@ def repetitions(
     ).parts  # fmt: skip
     train, test = (jax.tree.map(jnp.asarray, part) for part in parts)
     own = jax.random.fold_in(context.key, split)
-    best = sf_pate.plain_model(
-      model_of(config, people), models.cross_entropy, train,
-      plain(config, config.plain_steps, train.size),
-      key=jax.random.fold_in(own, 0),
-    )  # fmt: skip
-    yield Repetition(train, test, best, jax.random.fold_in(own, 1))
+    yield Repetition(train, test, None, own)
+
+
+def repetitions(
+  config: Config, people: data.Dataset, context: protocol.Context
+) -> Iterator[Repetition]:
+  """One split after the other, all through the same programs."""
+  for split in splits(config, people, context):
+    yield with_plain(config, people, split)
+
+
+def with_plain(
+  config: Config, people: data.Dataset, split: Repetition
+) -> Repetition:
+  """The split with theta*."""
+  best = sf_pate.plain_model(
+    model_of(config, people), models.cross_entropy, split.train,
+    plain(config, config.plain_steps, split.train.size),
+    key=jax.random.fold_in(split.key, 0),
+  )  # fmt: skip
+  return split._replace(plain=best)
 
 
 def sigmas(config: Config) -> list[float]:
