@@ -26,7 +26,6 @@ def asked(tmp_path_factory):
     "test_people": 50,
     "sigma_threshold": 2.0,
     "sigma_answer": 1.0,
-    "threshold": 4.0,
     "thresholds": [3.0, 6.0],
     "max_gap": [0.02, 0.5],
     "epsilon": [40.0, 75.0],
