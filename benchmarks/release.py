@@ -24,7 +24,7 @@ def main() -> None:
   options = argparse.ArgumentParser(description=__doc__)
   options.add_argument("--people", type=int, default=9000)
   options.add_argument("--draws", type=int, default=1000)
-  options.add_argument("--loop-people", type=int, default=20)
+  options.add_argument("--loop-people", type=int, default=100)
   chosen = options.parse_args()
   bank = data.load("bank", group="age")
   prepared = data.prepare(

@@ -54,6 +54,16 @@ MODULES = {
   "decisions": "decisions.allotments",
   "decisions_rules": "decisions.rules",
   "release": "release",
+  "pruning.rates": "pruning.rates",
+  "pruning.sizes": "pruning.sizes",
+  "pruning.fair": "pruning.fair",
+  "robustness.gaussians": "robustness.gaussians",
+  "robustness.price": "robustness.price",
+  "robustness.joint": "robustness.joint",
+  "fairpate": "fairpate",
+  "fairpate.queries": "fairpate.queries",
+  "fairpate.notions": "fairpate.notions",
+  "fairpate.times": "fairpate.times",
 }
 NAMES = tuple(MODULES)
 
