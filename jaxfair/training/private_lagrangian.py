@@ -286,7 +286,10 @@ def _train(
     sigma=config.count_noise * math.sqrt(2), key=keys["sizes"],
   )  # fmt: skip
   sizes = jnp.maximum(sizes, 1.0)
-  strata = group_counts(notion.stratum(examples.y), notion.num_strata)
+  # Not a scatter: with one stratum its indices are constants, and the
+  # compiler would add them up, slowly, itself.
+  stratum = notion.stratum(examples.y)[:, None]
+  strata = jnp.sum(stratum == jnp.arange(notion.num_strata), axis=0)
   state = _State(
     initial,
     config.optimizer(config.learning_rate).init(initial),
