@@ -54,6 +54,7 @@ from jaxfair.analysis.fairness_transfer import (
   vote_eta,
 )
 from jaxfair.analysis.flips import flip_probability, vote_margin
+from jaxfair.analysis.group_gradients import group_gradients
 from jaxfair.analysis.hessian import group_hessians
 from jaxfair.analysis.lanczos import NonPrivateEigenvalues, top_eigenvalue
 from jaxfair.analysis.logit_gram import logit_gram
@@ -104,6 +105,7 @@ __all__ = [
   "gradient_canaries",
   "gradient_norms",
   "group_gradient_norms",
+  "group_gradients",
   "group_hessians",
   "hessian_trace",
   "likelihood_recorder",

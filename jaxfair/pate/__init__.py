@@ -15,6 +15,14 @@ from jaxfair.pate.aggregation import (
 from jaxfair.pate.answer_log import AnswerLogError
 from jaxfair.pate.answerer import Answerer, Answers
 from jaxfair.pate.attribute import Protection, vote_guarantee, vote_sigma
+from jaxfair.pate.fair import (
+  FairAnswers,
+  Outcome,
+  fair_events,
+  fair_gnmax,
+  papers_unsound_events,
+)
+from jaxfair.pate.fair_grid import FairGrid, FairSettings, fair_query_grid
 from jaxfair.pate.rules import (
   ConfidentGnMax,
   GnMax,
@@ -43,10 +51,14 @@ __all__ = [
   "Answerer",
   "Answers",
   "ConfidentGnMax",
+  "FairAnswers",
+  "FairGrid",
+  "FairSettings",
   "GnMax",
   "LaplaceMax",
   "MissingClassWarning",
   "NoisyVotes",
+  "Outcome",
   "Protection",
   "Released",
   "Rule",
@@ -54,10 +66,14 @@ __all__ = [
   "SfPateConfig",
   "confident_gnmax",
   "estimators",
+  "fair_events",
+  "fair_gnmax",
+  "fair_query_grid",
   "fair_student",
   "fair_teachers",
   "gnmax",
   "laplace_max",
+  "papers_unsound_events",
   "plurality",
   "predict_votes",
   "private_groups",

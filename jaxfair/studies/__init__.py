@@ -9,6 +9,11 @@ from jaxfair import checks
 from jaxfair.studies import claims
 from jaxfair.studies.config import ConfigError, parse, read
 from jaxfair.studies.folders import RunError
+from jaxfair.studies.frontiers import (
+  RunFrontier,
+  compare_frontiers,
+  read_frontier,
+)
 from jaxfair.studies.measures import group_table, measure_groups
 from jaxfair.studies.people import People, load_people
 from jaxfair.studies.protocol import (
@@ -36,6 +41,7 @@ MODULES = {
   "pate_norms": "pate_norms",
   "pate_bound": "pate_bound",
   "pate_soft": "pate_soft",
+  "pate_frontier": "pate_frontier",
   "dp_erm_output": "dp_erm.output",
   "dp_erm_normalise": "dp_erm.normalise",
   "dp_erm_clipping": "dp_erm.clipping",
@@ -48,9 +54,16 @@ MODULES = {
   "decisions": "decisions.allotments",
   "decisions_rules": "decisions.rules",
   "release": "release",
-  "sf_pate": "sf_pate.tradeoff",
-  "sf_pate_votes": "sf_pate.votes",
-  "sf_pate_times": "sf_pate.times",
+  "pruning.rates": "pruning.rates",
+  "pruning.sizes": "pruning.sizes",
+  "pruning.fair": "pruning.fair",
+  "robustness.gaussians": "robustness.gaussians",
+  "robustness.price": "robustness.price",
+  "robustness.joint": "robustness.joint",
+  "fairpate": "fairpate",
+  "fairpate.queries": "fairpate.queries",
+  "fairpate.notions": "fairpate.notions",
+  "fairpate.times": "fairpate.times",
 }
 NAMES = tuple(MODULES)
 
@@ -64,11 +77,13 @@ __all__ = [
   "People",
   "Plan",
   "RunError",
+  "RunFrontier",
   "Settings",
   "Study",
   "Summary",
   "Table",
   "claims",
+  "compare_frontiers",
   "execute",
   "find",
   "group_table",
@@ -77,6 +92,7 @@ __all__ = [
   "parse",
   "plan",
   "read",
+  "read_frontier",
   "repeat",
   "write_claims",
 ]
