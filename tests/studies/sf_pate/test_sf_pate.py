@@ -64,7 +64,7 @@ def test_methods_are_compared_on_the_same_splits(people, tmp_path):
 
 
 def test_votes_are_right_as_often_as_they_should(people, tmp_path):
-  table = run("sf_pate_votes", people, tmp_path, ensembles=[6, 12])
+  table = run("sf_pate.votes", people, tmp_path, ensembles=[6, 12])
   kept = np.exp(2.0) / (np.exp(2.0) + 1)
   np.testing.assert_allclose(table.where(by="M")["right"], kept)
   voted = table.where(by="vote")
@@ -115,4 +115,4 @@ def test_impossible_settings_are_refused(people, tmp_path, changes, told):
 
 def test_one_epsilon_is_timed(people, tmp_path):
   with pytest.raises(studies.ConfigError, match="must be a single one"):
-    run("sf_pate_times", people, tmp_path, epsilons=[1.0, 2.0])
+    run("sf_pate.times", people, tmp_path, epsilons=[1.0, 2.0])
