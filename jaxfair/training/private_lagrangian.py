@@ -54,8 +54,9 @@ class PrivateLagrangianConfig:
     proximity: pulls them to the `anchor`, which must not know groups.
     dual_rate: the multipliers' step.
     tolerance: the violation that is allowed.
-    l2_clip: bound C on one person's part in the constraints' gradient.
-    noise_multiplier: of that gradient, over C.
+    l2_clip: bound C on the gradient of one person's statistic.
+    noise_multiplier: of the constraints' gradient, over what one person can
+      add to its private part: C times half the range of the groups' prices.
     dual_noise: of the violations, over what one attribute can move.
     count_noise: of the groups' sizes, likewise.
     constraint: a notion of `fairness.constraints` with a bounded statistic.
@@ -238,9 +239,11 @@ def private_lagrangian(
   Privacy:
     Parameters and trace are what `config.event(n)` says, for the group of one
     person changed: Poisson-sampled Gaussians for the primal steps, plain ones
-    for the dual steps and the sizes. Changing a group changes one clipped
-    gradient (twice C) and moves one person's statistics, of norm at most
-    B sqrt(d), from one sum to another (sqrt(2) times that).
+    for the dual steps and the sizes. A group enters a gradient by its price
+    alone, mu n / size, which is released; beyond the middle of all prices one
+    person adds C times half their range at most, and a group changed moves
+    twice that. It moves one person's statistics, of norm at most B sqrt(d),
+    from one sum to another: sqrt(2) times that.
 
   Reference:
     Tran, Fioretto & Van Hentenryck (2021), Differentially private and fair
@@ -286,7 +289,10 @@ def _train(
     sigma=config.count_noise * math.sqrt(2), key=keys["sizes"],
   )  # fmt: skip
   sizes = jnp.maximum(sizes, 1.0)
-  strata = group_counts(notion.stratum(examples.y), notion.num_strata)
+  # Not a scatter: with one stratum its indices are constants, and the
+  # compiler would add them up, slowly, itself.
+  stratum = notion.stratum(examples.y)[:, None]
+  strata = jnp.sum(stratum == jnp.arange(notion.num_strata), axis=0)
   state = _State(
     initial,
     config.optimizer(config.learning_rate).init(initial),
@@ -335,38 +341,62 @@ class _Primal:
     batch = inputs.examples.take(rows)
     total = inputs.examples.size
     signed = state.multipliers[0] - state.multipliers[1]  # [S, G, d]
+    price = total * signed / inputs.sizes[..., None]
+    everybody = total * jnp.sum(signed, axis=1)
+    everybody /= jnp.maximum(inputs.strata, 1)[:, None]  # [S, d]
+    # What a group's price has beyond the middle of all groups' is private.
+    middle = (jnp.max(price, axis=1) + jnp.min(price, axis=1)) / 2
+    beyond = price - middle[:, None]
+    reach = jnp.max(jnp.linalg.norm(beyond, axis=-1))
     stratum = notion.stratum(batch.y)
     inside = (stratum >= 0) & (stratum < notion.num_strata) & mask
 
     def public(params: Params) -> tuple[jax.Array, jax.Array]:
-      """The loss, and E[h | s] of the constraints: both know no groups."""
       scores = self.model.apply(params, batch.x)
       losses = jnp.where(mask, self.loss(scores, batch.y), 0.0)
       mean = jnp.sum(losses) / config.batch_size
-      price = jnp.sum(signed, axis=1) / jnp.maximum(inputs.strata, 1)[:, None]
-      values = notion.statistic(scores, batch.y) * price[stratum]
-      values = jnp.where(inside[:, None], values, 0.0)
-      everybody = total * jnp.sum(values) / config.batch_size
       extra = penalty(params, config, inputs.anchor)  # type: ignore[arg-type]
-      return mean - everybody + extra, mean
+      return mean + extra, mean
 
     gradient, mean = jax.grad(public, has_aux=True)(state.params)
-    price = total * signed / inputs.sizes[..., None]
-    own = jnp.where(inside[:, None], price[stratum, batch.group], 0.0)
-    packed = jnp.concatenate([batch.y[:, None].astype(own.dtype), own], axis=1)
-    clipped = clipped_grad(
-      self.model, _Priced(notion), l2_clip=config.l2_clip, method=config.method
+    known = self._priced(
+      state.params, batch, inside, (middle - everybody)[stratum], config
     )
-    sums = clipped(state.params, batch._replace(y=packed), mask).total
-    noisy = noise.gaussian(
-      sums, sigma=config.noise_multiplier * clipped.sensitivity, key=key
+    private = self._priced(
+      state.params, batch, inside, beyond[stratum, batch.group], config
     )
-    gradient = tree.add(gradient, tree.scale(1 / config.batch_size, noisy))
+    private = noise.gaussian(
+      private, sigma=config.noise_multiplier * config.l2_clip * reach, key=key
+    )
+    constraints = tree.scale(1 / config.batch_size, tree.add(known, private))
+    gradient = tree.add(gradient, constraints)
     updates, optimizer = config.optimizer(config.learning_rate).update(
       gradient, state.optimizer, state.params
     )
     params = optax.apply_updates(state.params, updates)
     return state._replace(params=params, optimizer=optimizer), mean
+
+  def _priced(
+    self,
+    params: Params,
+    batch: Examples,
+    inside: jax.Array,
+    prices: jax.Array,
+    config: PrivateLagrangianConfig,
+  ) -> Params:
+    """Sum of price times gradient of h, each of norm C |price| at most.
+
+    The bound goes with the price, so that people of all groups are clipped
+    alike: a bound for all would cut down small groups, whose prices are high.
+    """
+    prices = jnp.where(inside[:, None], prices, 0.0)
+    packed = [batch.y[:, None].astype(prices.dtype), prices]
+    clipped = clipped_grad(
+      self.model, _Priced(config.notion), method=config.method,
+      l2_clip=config.l2_clip * jnp.linalg.norm(prices, axis=-1),
+    )  # fmt: skip
+    own = batch._replace(y=jnp.concatenate(packed, axis=1))
+    return clipped(params, own, inside).total
 
 
 @dataclasses.dataclass(frozen=True)
