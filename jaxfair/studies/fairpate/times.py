@@ -57,13 +57,14 @@ def run(
   """CPU seconds of each method, after a first run that compiles."""
   own = settings.repetition(config, cell, context)
   key = jax.random.fold_in(context.key, 1)
+  made = _calibrated(config, own.private.size)
   jobs: dict[str, Callable[[], Any]] = {
     "teachers": lambda: settings.repetition(config, cell, context),
     "pate": lambda: _taught(config, own, "pate", key),
     "fairpate": lambda: _taught(config, own, "fairpate", key),
-    "dp_sgd": lambda: _private(config, own, None, key),
-    "fair_dp_sgd": lambda: _private(config, own, "after", key),
-    "fair_dp_sgd_inside": lambda: _private(config, own, "inside", key),
+    "dp_sgd": lambda: _private(config, own, made, None, key),
+    "fair_dp_sgd": lambda: _private(config, own, made, "after", key),
+    "fair_dp_sgd_inside": lambda: _private(config, own, made, "inside", key),
   }
   seconds = {}
   for name, job in jobs.items():
@@ -99,18 +100,25 @@ def _taught(
   )
 
 
-def _private(
-  config: Config, own: Repetition, placement: Any, key: jax.Array
-) -> Any:
-  """DP-SGD over as many expected passes."""
-  size = own.private.size
+def _calibrated(config: Config, size: int) -> training.DpSgdConfig:
+  """DP-SGD over the given passes; choosing its noise is not timed."""
   steps = max(1, config.sgd_epochs * size // config.sgd_batch)
   base = training.DpSgdConfig(
     learning_rate=0.1, steps=steps, batch_size=config.sgd_batch
   )
-  made = training.calibrate(
+  return training.calibrate(
     base, size, epsilon=config.epsilon, delta=config.delta
   )
+
+
+def _private(
+  config: Config,
+  own: Repetition,
+  made: training.DpSgdConfig,
+  placement: Any,
+  key: jax.Array,
+) -> Any:
+  """DP-SGD, plain or with the penalty."""
   if placement is None:
     return training.dp_sgd(
       own.model, models.cross_entropy, own.private, made, key=key
