@@ -4,7 +4,7 @@ Here live group reductions, rates, gaps, disparities and their confidence
 intervals; never a training loop, and nothing that spends privacy.
 """
 
-from jaxfair.fairness import rates
+from jaxfair.fairness import constraints, rates
 from jaxfair.fairness.abstain import Abstainer
 from jaxfair.fairness.bootstrap import (
   bootstrap,
@@ -81,6 +81,7 @@ __all__ = [
   "bootstrap_rows",
   "by_group",
   "confusion_counts",
+  "constraints",
   "demographic_disparity",
   "demographic_parity_difference",
   "demographic_parity_ratio",

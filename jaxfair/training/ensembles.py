@@ -152,9 +152,7 @@ def _mapped(
       check_vma=False,
     )  # fmt: skip
   out = run(chunks, common)
-  return jax.tree.map(
-    lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:count], out
-  )
+  return jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2)[:count], out)
 
 
 def default_chunk() -> int:

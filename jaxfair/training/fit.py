@@ -118,7 +118,7 @@ def fit(
   config = dataclasses.replace(config, loop=loop)
   if loop == "scan":
     return _fit_scan(model, loss, examples, config, key, initial, anchor)
-  begun = _begin(model, examples, config, key, initial, anchor)
+  begun = begin(model, examples, config, key, initial, anchor)
   return _finish(model, loss, config, *begun)
 
 
@@ -219,15 +219,16 @@ def _fit_scan(
   model: Model, loss: PerExampleLoss, examples: Examples, config: FitConfig,
   key: jax.Array, initial: Any, anchor: Any,
 ) -> Fit:  # fmt: skip
-  begun = _begin(model, examples, config, key, initial, anchor)
+  begun = begin(model, examples, config, key, initial, anchor)
   return _finish(model, loss, config, *begun)
 
 
 @functools.partial(jax.jit, static_argnames=("model",))
-def _begin(
+def begin(
   model: Model, examples: Examples, config: FitConfig, key: jax.Array,
   initial: Any, anchor: Any,
 ) -> tuple[Any, Any, _Inputs]:  # fmt: skip
+  """Parameters and optimizer, all steps' batches, what every step reads."""
   examples = jax.tree.map(jnp.asarray, examples)
   if initial is None:
     initial = model.init(jax.random.fold_in(key, 0), examples.x[0])
