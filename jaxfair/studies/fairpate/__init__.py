@@ -228,7 +228,8 @@ def _notes(config: Config) -> list[str]:
 def _figure(name: str, title: str, y: str, **more: Any) -> Figure:
   return Figure(
     name, title, x="epsilon", y=y, mark="line", colour="method",
-    facet="margin", log_x=True, **more,
+    facet="margin", log_x=True,
+    caption="Of a method with several weights lam: the mean over them.", **more,
   )  # fmt: skip
 
 
@@ -259,14 +260,14 @@ STUDY = protocol.Study(
     _figure("gap", "Disparity of those answered", "gap", reference=0.0),
     Figure(
       "margin",
-      "Disparity with and without abstention",
+      "Disparity without abstention",
       x="max_gap",
       y="raw_gap",
       mark="line",
       colour="method",
       facet="epsilon",
-      caption="Of everybody, without abstention: above the diagonal the margin "
-      "of the labels is not kept by the student.",
+      caption="Of everybody: above the margin the labels kept it and the "
+      "student does not.",
     ),
   ),
 )
