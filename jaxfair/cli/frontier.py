@@ -67,6 +67,7 @@ def frontier(
     f"{int(found.attained.on.sum())} of them; {int(left.satisfied.sum())} keep "
     "the limits."
   )
+  _print_reach(found)
   _print(found, left.on, chosen, by)
   if other is not None:
     _compare(found, other, str(against))
@@ -121,6 +122,22 @@ def _limit(assignment: str) -> tuple[str, float]:
     bool(separator), f"--limit {assignment!r}: write it as gap=0.1"
   )
   return name.strip(), number
+
+
+def _print_reach(found: "RunFrontier") -> None:
+  """Each method's part in the frontier, if there are several."""
+  if not found.reach:
+    return
+  rows = []
+  for name, share in found.reach.items():
+    own = np.array([method == name for method in found.methods])
+    on = int((found.attained.on & own).sum())
+    volume = _interval(share.volume)
+    rows.append([name, str(share.settings), str(on), volume])
+  console.table(
+    ["method", "settings", "that nobody beats", "volume by itself"], rows
+  )
+  typer.echo("")
 
 
 MOST = 12  # lines that a screen holds
