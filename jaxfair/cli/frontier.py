@@ -1,7 +1,7 @@
 """`jaxfair frontier`: what can be had, and the setting to choose."""
 
 import pathlib
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -162,13 +162,17 @@ def _print(
     figures = [
       _figure(means[i, j], low[i, j], high[i, j]) for j in range(means.shape[1])
     ]
-    named = [f"{found.settings[i][key]}" for key in found.keys]
+    named = [_value(found.settings[i][key]) for key in found.keys]
     share = f"{100 * found.attained.probability[i]:.0f}%"
     rows.append([found.methods[i] or "-", *named, *figures, share])
   console.table(heads, rows)
   if len(order) > MOST:
     typer.echo(f"... and {len(order) - MOST} more, on the page")
   typer.echo(f"Best {by} within the limits: {found.command(chosen)}")
+
+
+def _value(value: Any) -> str:
+  return "-" if value is None else str(value)
 
 
 def _figure(mean: float, low: float, high: float) -> str:
