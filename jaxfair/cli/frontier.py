@@ -52,11 +52,15 @@ def frontier(
   from jaxfair import report, studies
 
   limits = dict(map(_limit, limit or []))
+  path = out or folder / "frontier.html"
+  checks.require(
+    out is None or (path.parent.is_dir() and not path.is_dir()),
+    f"--out {path}: name a file in a folder that is there",
+  )
   found = studies.read_frontier(folder, data=data)
   other = None if against is None else _other(folder, against)
   left = frontiers.specify(found.points, limits, confidence=confidence)
   chosen = frontiers.best(found.points, left.satisfied, objective=by)
-  path = out or folder / "frontier.html"
   study = studies.find(found.study, where=f"{found.config}: ")
   values = studies.parse(found.config)
   settings = studies.plan(study, values, where=f"{found.config}: ").settings
