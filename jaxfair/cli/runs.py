@@ -24,7 +24,8 @@ Size = Annotated[
   str | None, typer.Option(help="smoke, small or paper, if the config has it.")
 ]
 Out = Annotated[
-  pathlib.Path | None, typer.Option(help="Run directory; default runs/NAME.")
+  pathlib.Path | None,
+  typer.Option(help="Run directory; default runs/FOLDER/NAME."),
 ]
 
 
@@ -100,7 +101,7 @@ def _planned(config: pathlib.Path, values: dict[str, Any]) -> "Plan":
 def _run(config: pathlib.Path, made: "Plan", out: pathlib.Path | None) -> None:
   from jaxfair import report, studies
 
-  folder = out or pathlib.Path("runs") / _name(config, made)
+  folder = out or _home(config.parent) / _name(config, made)
   with console.progress() as (say, step):
     studies.execute(made, folder, say=say, progress=step)
     page = report.write(folder)
@@ -127,13 +128,23 @@ def _run_folder(
   }
   for made in plans.values():
     made.study.cells(made.settings)  # finds a missing file before any work
-  name = configs.resolve().name
-  whole = out or pathlib.Path("runs") / (f"{name}-{size}" if size else name)
+  whole = out or _home(configs)
   for i, (path, made) in enumerate(plans.items()):
     typer.echo(f"[{i + 1}/{len(plans)}] {path}")
-    _run(path, made, whole / path.stem)
+    _run(path, made, whole / _name(path, made))
     page = report.write_collection(whole)  # a stopped folder has its page, too
   typer.echo(f"all:    {page}")
+
+
+def _home(configs: pathlib.Path) -> pathlib.Path:
+  """Where runs of a folder's configs go: runs/pate for those in configs/pate.
+
+  Two papers may both have an adult.toml. Configs that lie here, or in configs
+  itself, need no folder of their own.
+  """
+  folder, here = configs.resolve(), pathlib.Path.cwd()
+  top = folder in (here, here / "configs")
+  return pathlib.Path("runs") / ("" if top else folder.name)
 
 
 def _name(config: pathlib.Path, made: "Plan") -> str:

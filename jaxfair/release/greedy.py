@@ -25,7 +25,7 @@ from jaxfair.release.questions import Questions, as_arrays
 from jaxfair.types import Model, Params
 
 NOT_ASKED = -1
-CHUNK = 256  # people side by side
+CHUNK = 512  # people side by side
 LABEL_DRAWS = 1000
 
 
@@ -260,7 +260,9 @@ def _in_rounds(
   """One question to everybody who still waits, and again, until nobody does.
 
   Those who wait stand first in every round, so that a chunk holds no one who
-  is done, but for the last: the work is that of the questions asked.
+  is done, but for the last: the work is that of the questions asked. Where all
+  people are one chunk, a queue would save nothing and take as long to compile
+  as all the rest.
   """
   size = begun.count.shape[0]
 
@@ -268,6 +270,8 @@ def _in_rounds(
     return ~jnp.all(state.verdict.core)
 
   def one_round(state: _Asking) -> _Asking:
+    if size <= chunk:
+      return jax.vmap(ask)(state, people)
     over = state.verdict.core
     queue = jnp.argsort(over, stable=True)
 

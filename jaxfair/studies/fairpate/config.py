@@ -40,7 +40,6 @@ class Ensemble:
     queries: people taken to be public; the scaler is fitted on them.
     private_people: dealt to the teachers; also what DP-SGD learns from.
     test_people: measure the students.
-    threshold: T, in votes.
     sigma_threshold: sigma1 of the paper.
     sigma_answer: sigma2 of the paper.
     min_count: M, answers of a group before it can be refused.
@@ -63,7 +62,6 @@ class Ensemble:
   queries: int = 1000
   private_people: int = 20_000
   test_people: int = 2000
-  threshold: float = 50.0
   sigma_threshold: float = 40.0
   sigma_answer: float = 15.0
   min_count: int = 50
@@ -87,10 +85,6 @@ class Ensemble:
       checks.positive(name, getattr(self, name))
     checks.non_negative("weight_decay", self.weight_decay)
     checks.number(
-      "threshold", self.threshold, high=self.teachers + self.sigma_threshold,
-      remedy="no vote of so few teachers would reach it",
-    )  # fmt: skip
-    checks.number(
       "delta", self.delta, low=0.0, high=1.0, open_low=True, open_high=True
     )
 
@@ -98,14 +92,27 @@ class Ensemble:
     """The counter rule with this margin."""
     return CounterRule(max_gap, self.min_count, self.disparity, self.guard)
 
-  @property
-  def noise(self) -> dict[str, float]:
-    """What every query phase is given."""
-    return {
-      "threshold": self.threshold,
-      "sigma_threshold": self.sigma_threshold,
-      "sigma_answer": self.sigma_answer,
-    }
+  def check_threshold(self, name: str, value: Any) -> None:
+    """Refuses a threshold that no vote can reach."""
+    checks.number(
+      name, value, high=self.teachers + self.sigma_threshold,
+      remedy="no vote of so few teachers would reach it",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class OneThreshold(Ensemble):
+  """Studies of whole trainings.
+
+  Attributes:
+    threshold: T, in votes.
+  """
+
+  threshold: float = 50.0
+
+  def __post_init__(self) -> None:
+    super().__post_init__()
+    self.check_threshold("threshold", self.threshold)
 
 
 class Repetition(NamedTuple):

@@ -32,7 +32,7 @@ class Config(settings.Ensemble):
   Attributes:
     epsilon: budgets, at `delta`.
     max_gap: margins.
-    thresholds: T, in votes; in place of `threshold`.
+    thresholds: T, in votes.
   """
 
   epsilon: Floats = (1.0, 2.0, 5.0, 10.0)
@@ -43,7 +43,7 @@ class Config(settings.Ensemble):
     super().__post_init__()
     checks.positive("epsilon", self.epsilon)
     checks.positive("max_gap", self.max_gap)
-    checks.number("thresholds", self.thresholds)
+    self.check_threshold("thresholds", self.thresholds)
 
 
 def run(

@@ -11,7 +11,7 @@ from jaxfair import accounting, models, pate, training
 from jaxfair.fairness import CounterRule, admit_in_order, demographic_disparity
 from jaxfair.pate import NO_ANSWER
 from jaxfair.studies.fairpate.config import (
-  Ensemble,
+  OneThreshold,
   Repetition,
   fit_config,
 )
@@ -28,7 +28,7 @@ class Point(NamedTuple):
 
 
 def labels_of(
-  config: Ensemble, own: Repetition, point: Point, *, key: jax.Array
+  config: OneThreshold, own: Repetition, point: Point, *, key: jax.Array
 ) -> np.ndarray:
   """[n] labels that the method's student learns from, within epsilon.
 
@@ -54,7 +54,7 @@ def labels_of(
 
 
 def train_students(
-  config: Ensemble,
+  config: OneThreshold,
   own: Repetition,
   labels: np.ndarray,
   *,
@@ -102,7 +102,7 @@ class Measured(NamedTuple):
 
 
 def measure(
-  config: Ensemble, own: Repetition, params: Params, max_gaps: Any
+  config: OneThreshold, own: Repetition, params: Params, max_gaps: Any
 ) -> Measured:
   """[S] measures of models [S], each abstaining by its own margin.
 

@@ -20,7 +20,7 @@ from jaxfair.studies.table import Table
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(settings.Ensemble):
+class Config(settings.OneThreshold):
   """Settings of one training each, timed.
 
   Attributes:

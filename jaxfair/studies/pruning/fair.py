@@ -1,6 +1,7 @@
 """Does holding groups together help? (figures 5.7-5.9, tables 5.1 and 5.2)"""
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -12,7 +13,7 @@ from jaxfair.studies.measures import EVERYONE
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.pruning import common
 from jaxfair.studies.table import Table
-from jaxfair.types import Examples
+from jaxfair.types import Examples, Model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,51 +50,33 @@ class Config(common.PruningConfig):
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-  """One cell per method and constraint; "never" has no constraint."""
+  """One cell per constraint."""
   common.check_people(config.data)
-  listed = []
-  for method in config.methods:
-    kinds = ("none",) if method == "never" else config.constraints
-    listed += [{"method": method, "constraint": kind} for kind in kinds]
-  return listed
+  return [{"constraint": kind} for kind in config.constraints]
 
 
 def run(
   config: Config, cell: protocol.Settings, context: protocol.Context
 ) -> Table:
-  """All seeds and rates of one method."""
+  """All methods, seeds and rates of one constraint, in one program."""
   sample = common.draw(config, context.shared_key)
-  model, num_groups = sample.model, sample.num_groups
-  never = cell["method"] == "never"
-  settings: Any = {
-    "fair": cell["method"],
-    "constraint": "relaxed" if never else cell["constraint"],
-  }
+  kind: Any = cell["constraint"]
+  methods = methods_of(config, kind)
   made = pruning.FairPruneConfig(
-    rates=config.rates, train=config.train.config(), tune=config.tune.config(),
-    curvature_steps=config.curvature_steps, **settings,
+    rates=config.rates, fair="both", constraint=kind,
+    train=config.train.config(), tune=config.tune.config(),
+    curvature_steps=config.curvature_steps,
   )  # fmt: skip
-
-  def one(own: Any, everybody: Examples) -> Any:
-    key, train_rows, test_rows = own
-    train, test = everybody.take(train_rows), everybody.take(test_rows)
-    fit = pruning.fair_prune(
-      model, common.LOSS, train, made, num_groups=num_groups, key=key
-    )
-    tested = pruning.compare(
-      model, common.LOSS, fit.dense, fit.params, test, num_groups=num_groups,
-      rates=config.rates, gradients=False,
-    )  # fmt: skip
-    dense = pruning.look(
-      model, common.LOSS, fit.dense, train, num_groups=num_groups
-    )
-    return tested, dense
-
-  # The same in all cells: methods are compared from the same start.
+  one = functools.partial(_one, sample.model, sample.num_groups, made)
+  # The same keys in all cells: methods are compared from the same start.
   keys = jax.random.split(
     jax.random.fold_in(context.shared_key, 1), config.seeds
   )
-  tested, dense = common.for_each_seed(one, (keys, *sample.rows), sample)
+  pairs = np.indices((len(methods), config.seeds)).reshape(2, -1)
+  held = np.array([_STAGES_HELD[method] for method in methods], np.float32)
+  held = held[pairs[0]]
+  own = (keys[pairs[1]], held, *(rows[pairs[1]] for rows in sample.rows))
+  tested, dense = common.for_each_seed(one, own, sample)
   accuracy = jax.tree.map(
     lambda a, b: np.concatenate([a[:, None], b], axis=1),
     tested.before.accuracy,
@@ -102,10 +85,64 @@ def run(
   values = {"accuracy": accuracy}
   for name in ("gradient_norm", "distance", "loss"):
     values[f"dense_{name}"] = _first_only(getattr(dense, name), accuracy)
-  rates = [0.0, *config.rates]
-  axes: dict[str, Any] = {"seed": range(config.seeds), "rate": rates}
-  names = sample.dataset.group_names
-  return common.group_rows(dict(cell), axes, names, values)
+  shape = (len(methods), config.seeds)
+  values = jax.tree.map(lambda v: v.reshape(*shape, *v.shape[1:]), values)
+  axes: dict[str, Any] = {
+    "method": methods,
+    "seed": range(config.seeds),
+    "rate": [0.0, *config.rates],
+  }
+  table = common.group_rows(
+    dict(cell), axes, sample.dataset.group_names, values
+  )
+  never = table["method"] == "never"
+  return table.plus(
+    constraint=np.where(never, "none", table["constraint"]).tolist()
+  )
+
+
+def methods_of(config: Config, kind: str) -> list[str]:
+  """The methods of a cell; "never" has no constraint and is in the first."""
+  first = kind == config.constraints[0]
+  return [name for name in config.methods if first or name != "never"]
+
+
+# Whether groups are held together before and after. Multipliers that do not
+# step stay at zero, which is plain training: one program serves all methods.
+_STAGES_HELD = {
+  "never": (0.0, 0.0),
+  "before": (1.0, 0.0),
+  "after": (0.0, 1.0),
+  "both": (1.0, 1.0),
+}
+
+
+def _one(
+  model: Model,
+  num_groups: int,
+  config: pruning.FairPruneConfig,
+  own: Any,
+  everybody: Examples,
+) -> tuple[pruning.NonPrivateImpact, pruning.NonPrivateLook]:
+  """One method and seed: test people over rates, and the whole network."""
+  key, held, train_rows, test_rows = own
+  train, test = everybody.take(train_rows), everybody.take(test_rows)
+  before, after = (
+    dataclasses.replace(stage, dual_rate=stage.dual_rate * share)
+    for stage, share in zip((config.train, config.tune), held, strict=True)
+  )
+  config = dataclasses.replace(config, train=before, tune=after)
+  fit = pruning.fair_prune(
+    model, common.LOSS, train, config, num_groups=num_groups, key=key
+  )
+  tested = pruning.compare(
+    model, common.LOSS, fit.dense, fit.params, test, num_groups=num_groups,
+    rates=config.rates, gradients=False,
+  )  # fmt: skip
+  dense = pruning.look(
+    model, common.LOSS, fit.dense, train, num_groups=num_groups
+  )
+  return tested, dense
 
 
 def _first_only(value: Any, like: Any) -> Any:

@@ -16,7 +16,7 @@ from jaxfair.studies.measures import EVERYONE
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.pruning import common
 from jaxfair.studies.table import Table
-from jaxfair.types import Examples
+from jaxfair.types import Examples, Model
 
 UPSAMPLED, OTHERS = "upsampled", "others"
 
@@ -58,21 +58,10 @@ def run(
 ) -> Table:
   """All factors and seeds of one group, in one program."""
   sample = common.draw(config, context.shared_key)
-  model, names = sample.model, sample.dataset.group_names
+  names = sample.dataset.group_names
   chosen = names.index(str(cell["upsampled"]))
   group = np.asarray(sample.people.group)
-  settings = config.train.config()
-
-  def one(own: Any, everybody: Examples) -> Any:
-    key, listed, rows = own
-    fit = training.lagrangian(
-      model, common.LOSS, everybody.take(listed), settings, key=key
-    )
-    return pruning.look(
-      model, common.LOSS, fit.params, everybody.take(rows),
-      num_groups=sample.num_groups,
-    )  # fmt: skip
-
+  one = _Training(sample.model, sample.num_groups, config.train.config())
   # The same start and order of batches for every factor: pairs are compared.
   keys = jax.random.split(context.key, config.seeds)
   pairs = np.indices((len(config.factors), config.seeds)).reshape(2, -1)
@@ -100,6 +89,25 @@ def run(
       for name in table["group"]
     ]
   )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Training:
+  """Trains on a list of rows; equal ones share a program."""
+
+  model: Model
+  num_groups: int
+  settings: training.LagrangianConfig
+
+  def __call__(self, own: Any, everybody: Examples) -> Any:
+    key, listed, rows = own
+    fit = training.lagrangian(
+      self.model, common.LOSS, everybody.take(listed), self.settings, key=key
+    )
+    return pruning.look(
+      self.model, common.LOSS, fit.params, everybody.take(rows),
+      num_groups=self.num_groups,
+    )  # fmt: skip
 
 
 def upsampled(
