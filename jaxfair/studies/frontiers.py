@@ -77,7 +77,9 @@ def read_frontier(
   values = configs.parse(config)
   rows = _of_one_set(_measured(table, folder), data)
   keys = {
-    name: key for name in rows.names if (key := _key(name, rows[name], values))
+    name: key
+    for name in rows.names
+    if name != "seed" and (key := _key(name, rows[name], values))
   }
   names = [*(("method",) if "method" in rows else ()), *keys]
   places, cube = settings_cube(rows, list(dict.fromkeys(names)), where=folder)

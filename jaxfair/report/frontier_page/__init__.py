@@ -115,6 +115,8 @@ def _reach(found: RunFrontier) -> str:
 def _caveats(found: RunFrontier) -> list[str]:
   seeds, dropped = found.points.values.shape[1], found.points.dropped
   told = [
+    "Accuracy, gap and coverage are measured without noise: whatever epsilon "
+    "a setting has, this page is for those who hold the data.",
     "The setting that is best here was chosen for looking good on these "
     "seeds. Train it again on fresh ones (another seed in the config) before "
     "you promise its numbers.",
