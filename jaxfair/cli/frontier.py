@@ -96,7 +96,7 @@ def _compare(first: "RunFrontier", second: "RunFrontier", name: str) -> None:
   typer.echo(
     f"Shape against {name}, as best accuracy within limits on epsilon and "
     f"gap: correlation {_interval(shapes.correlation)}; level "
-    f"{_interval(shapes.shift)} above it; apart from the level "
+    f"{_interval(shapes.shift)} higher here; apart from the level "
     f"{_interval(shapes.apart)}."
   )
   if found.transfer is None:
