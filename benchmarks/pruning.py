@@ -1,0 +1,151 @@
+"""Cost of looking at pruned networks, of fair pruning, and of a ResNet's top
+eigenvalue in bounded memory.
+
+  python benchmarks/pruning.py [impact] [constraint] [memory]
+
+Without a name all three run. Times are CPU time of the process after
+compilation, ways taken in turn; memory is what the compiler reserves, and the
+largest resident size of the process that did the work.
+"""
+
+import argparse
+import resource
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import timing
+
+from jaxfair import models, pruning, training, tree
+from jaxfair.analysis import streamed, top_eigenvalue
+from jaxfair.types import Examples
+
+KEY = jax.random.key(0)
+LOSS = models.cross_entropy
+RATES = tuple(np.linspace(0.05, 0.95, 19).round(2).tolist())
+
+
+def main() -> None:
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument("parts", nargs="*", help="impact, constraint, memory")
+  parser.add_argument("--rounds", type=int, default=3)
+  parser.add_argument("--side", type=int, default=12, help="pixels, memory")
+  parser.add_argument("--images", type=int, default=1000, help="per group")
+  parser.add_argument("--steps", type=int, default=1, help="of Lanczos")
+  arguments = parser.parse_args()
+  parts = arguments.parts or ["impact", "constraint", "memory"]
+  if "impact" in parts:
+    impact(arguments.rounds)
+  if "constraint" in parts:
+    constraint(arguments.rounds)
+  if "memory" in parts:
+    memory(arguments.side, arguments.images, arguments.steps)
+
+
+def people(count: int, shape: tuple[int, ...], num_groups: int) -> Examples:
+  rng = np.random.default_rng(0)
+  x = rng.normal(size=(count, *shape)).astype(np.float32)
+  group = (np.arange(count) % num_groups).astype(np.int32)
+  return Examples(x, group, group)
+
+
+def impact(rounds: int) -> None:
+  """19 rates and 10 groups: one call against the usual loops."""
+  some = people(5000, (784,), 10)
+  model = models.mlp((64,), 10)
+  params = model.init(KEY, some.x[0])
+  apply = jax.jit(model.apply)
+  parts = [some.take(np.flatnonzero(some.group == a)) for a in range(10)]
+  gradient = jax.jit(
+    lambda p, own: tree.norm(
+      jax.grad(lambda q: jnp.mean(LOSS(model.apply(q, own.x), own.y)))(p)
+    )
+  )
+
+  def one_call() -> object:
+    return jax.block_until_ready(
+      pruning.impact(model, LOSS, params, some, num_groups=10, rates=RATES)
+    )
+
+  def loop() -> object:
+    found = []
+    for rate in RATES:
+      flat = np.concatenate([np.ravel(v) for v in jax.tree.leaves(params)])
+      cut = np.quantile(np.abs(flat), rate)
+      pruned = jax.tree.map(lambda v, c=cut: v * (jnp.abs(v) > c), params)
+      for own in parts:
+        logits = apply(pruned, own.x)
+        losses = LOSS(logits, own.y)
+        right = jnp.argmax(logits, -1) == own.y
+        found.append(
+          (float(losses.mean()), float(right.mean()), gradient(pruned, own))
+        )
+    return jax.block_until_ready(found)
+
+  times = timing.compare({"one call": one_call, "loop": loop}, rounds=rounds)
+  title = "impact: 19 rates, 10 groups of 500, MLP 784-64-10"
+  timing.report(times, "one call", title)
+
+
+def constraint(rounds: int) -> None:
+  """100 fine-tuning steps under no, relaxed and full constraints."""
+  some = people(1000, (144,), 5)
+  model = models.mlp((16,), 5)
+  params = model.init(KEY, some.x[0])
+  jobs = {}
+  for name, notion in (
+    ("none", None),
+    ("relaxed", pruning.relaxed(5, LOSS)),
+    ("full", pruning.full(model, LOSS, 5)),
+  ):
+    config = training.LagrangianConfig(
+      constraint=notion, rounds=10, steps_per_round=10, batch_size=128,
+      dual_size=128,
+    )  # fmt: skip
+
+    def job(config: training.LagrangianConfig = config) -> object:
+      return jax.block_until_ready(
+        training.lagrangian(
+          model, LOSS, some, config, key=KEY, initial=params
+        ).params
+      )
+
+    jobs[name] = job
+  times = timing.compare(jobs, rounds=rounds)
+  title = "constraints: 100 steps, batch 128, MLP 144-16-5, 5 groups"
+  timing.report(times, "relaxed", title)
+
+
+def memory(side: int, images: int, steps: int) -> None:
+  """ResNet-18: what a Hessian-vector product reserves, and a real run."""
+  model = models.resnet(18, 2)
+  some = people(2 * images, (side, side, 1), 2)
+  params = model.init(KEY, some.x[0])
+  size = tree.size(params)
+  print(f"memory: ResNet-18, {size:,} parameters, {side} x {side} pixels")
+  for count in (32, 128, 2 * images):
+    own = streamed.Chunk(some.take(slice(count)), np.zeros(count, np.float32))
+    compiled = streamed._product.lower(
+      model, LOSS, params, own, params
+    ).compile()
+    reserved = compiled.memory_analysis().temp_size_in_bytes
+    print(f"  {count} images at once: {reserved / 2**20:,.0f} MB reserved")
+  kept = 4 * size * 30 * 3 / 2**20
+  print(f"  30 Lanczos vectors of 2 groups and everybody: {kept:,.0f} MB more")
+  before = _peak()
+  found = top_eigenvalue(
+    model, LOSS, params, some, num_groups=2, key=KEY, steps=steps, chunk=32
+  )
+  print(
+    f"  streamed, 32 at a time, {images} images a group, {steps} steps: "
+    f"top values {np.asarray(found.values.group)}, peak of the process "
+    f"{_peak():,.0f} MB ({before:,.0f} MB before)"
+  )
+
+
+def _peak() -> float:
+  return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+
+
+if __name__ == "__main__":
+  main()
