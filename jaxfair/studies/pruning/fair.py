@@ -264,7 +264,8 @@ STUDY = protocol.Study(
     ),
     Claim(
       "full keeps accuracy",
-      "and cost less than 2 points of accuracy against them",
+      "Equal gradients and curvature after pruning cost less than 2 points of "
+      "accuracy against equal losses",
       _pruned(
         _less(
           "accuracy", _relaxed("after"),
