@@ -46,6 +46,13 @@ from jaxfair.analysis.excess_risk import (
   excess_risk,
   predicted_excess,
 )
+from jaxfair.analysis.fairness_transfer import (
+  answer_probabilities,
+  fair_student_bound,
+  fair_teachers_bound,
+  mismatch,
+  vote_eta,
+)
 from jaxfair.analysis.flips import flip_probability, vote_margin
 from jaxfair.analysis.group_gradients import group_gradients
 from jaxfair.analysis.hessian import group_hessians
@@ -80,6 +87,7 @@ __all__ = [
   "RiskIntervals",
   "StepSettings",
   "along",
+  "answer_probabilities",
   "attack_scores",
   "audit_mechanism",
   "audit_one_run",
@@ -90,6 +98,8 @@ __all__ = [
   "epsilon_lower_bound",
   "excess_risk",
   "excess_risk_bound",
+  "fair_student_bound",
+  "fair_teachers_bound",
   "fairness_bound",
   "flip_probability",
   "gradient_canaries",
@@ -103,6 +113,7 @@ __all__ = [
   "linear_distance",
   "logit_gram",
   "mean_by_group",
+  "mismatch",
   "model_deviation_bound",
   "norms",
   "one_run_p_value",
@@ -113,5 +124,6 @@ __all__ = [
   "top_eigenvalue",
   "top_two_margin",
   "trace_per_person",
+  "vote_eta",
   "vote_margin",
 ]

@@ -10,7 +10,7 @@ tolerance, and with v_i = |gap_i|, it is the papers' rule mu_i += s |gap_i|.
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -47,6 +47,7 @@ Constraint = Callable[[Params, Examples], Violations | jax.Array]
     "batch_size",
     "dual_size",
     "decay",
+    "keep",
     "optimizer",
     "loop",
   ],
@@ -74,6 +75,9 @@ class LagrangianConfig:
       theirs; None for all examples.
     decay: whether primal steps shrink to 0, by a cosine, over the training;
       otherwise the last batches, not the limits, decide where it ends.
+    keep: which parameters to return. "best": of the last quarter of the
+      rounds, those with the least loss within the tolerance or, if none is,
+      those with the least violation. "last": the last.
     optimizer: `learning_rate -> optax.GradientTransformation`.
     loop: see `driver.choose_loop`.
   """
@@ -89,6 +93,7 @@ class LagrangianConfig:
   batch_size: int | None = 256
   dual_size: int | None = None
   decay: bool = True
+  keep: Literal["best", "last"] = "best"
   optimizer: Optimizer = optax.adam
   loop: driver.Loop = "auto"
 
@@ -105,6 +110,7 @@ class LagrangianConfig:
       f"constraint={self.constraint!r} is no function; pass a notion such as "
       "fairness.constraints.demographic_parity(num_groups)",
     )
+    checks.one_of("keep", self.keep, ("best", "last"))
     checks.integer("rounds", self.rounds, low=1)
     checks.integer("steps_per_round", self.steps_per_round, low=1)
     check_examples(model, examples)
@@ -188,6 +194,8 @@ class _State(NamedTuple):
   params: Params
   optimizer: Any
   multipliers: jax.Array
+  kept: Params
+  rank: jax.Array  # of what is kept; the least is the best
 
 
 class _Inputs(NamedTuple):
@@ -313,6 +321,7 @@ class _Round:
       self.dual, state, look, inputs, loop=self.loop
     )
     measured, multipliers, people = tree.take(dual, 0)
+    state = _keep(state, jnp.mean(loss), measured, people, feed, inputs.config)
     return state, NonPrivateDualTrace(
       jnp.mean(loss), measured, multipliers, people, jnp.sum(empty)
     )
@@ -327,7 +336,7 @@ def _run_scan(
   begun = _begin(model, loss, examples, config, key, initial, anchor, mask)
   step = _round(model, loss, config)
   state, trace = driver.run_steps(step, *begun, loop="scan")
-  return Fit(state.params, trace)
+  return Fit(state.kept, trace)
 
 
 def _run_steps(
@@ -342,7 +351,7 @@ def _run_steps(
   for number in range(config.rounds):
     state, trace = step(state, tree.take(feeds, number), inputs)
     traces.append(trace)
-  return Fit(state.params, tree.stack(traces))
+  return Fit(state.kept, tree.stack(traces))
 
 
 @functools.partial(jax.jit, static_argnames=("model", "loss"))
@@ -361,6 +370,8 @@ def _begin(
     params,
     config.optimizer(config.learning_rate).init(params),
     jnp.zeros(shape),
+    params,
+    jnp.asarray(jnp.inf),
   )
   return (
     state,
@@ -389,6 +400,28 @@ def _round(
 ) -> _Round:
   problem = _Problem(model, loss, config.constraint)
   return _Round(_Primal(problem, config.optimizer), _Dual(problem), config.loop)
+
+
+def _keep(
+  state: _State,
+  loss: jax.Array,
+  measured: jax.Array,
+  people: jax.Array,
+  feed: _Feed,
+  config: LagrangianConfig,
+) -> _State:
+  """Remembers these parameters if they are better than those before."""
+  if config.keep == "last" or not measured.size:
+    return state._replace(kept=state.params)
+  excess = jnp.max(jnp.where(people > 0, measured, 0.0)) - config.tolerance
+  # Any loss within the tolerance ranks before any violation.
+  rank = jnp.where(excess <= 0, jnp.arctan(loss), 2.0 + excess)
+  late = feed.step[-1] >= 0.75 * config.rounds * config.steps_per_round - 1
+  better = late & (rank < state.rank)
+  kept = jax.tree.map(
+    lambda new, old: jnp.where(better, new, old), state.params, state.kept
+  )
+  return state._replace(kept=kept, rank=jnp.where(better, rank, state.rank))
 
 
 def _masked(params: Params, mask: Any) -> Params:

@@ -19,10 +19,12 @@ import pytest
 from jaxfair import checks, fairness, models
 from jaxfair.training import (
   DpSgdConfig,
+  FairRobustConfig,
   FitConfig,
   LagrangianConfig,
   SolveConfig,
   dp_sgd,
+  fair_robust,
   fit,
   lagrangian,
   map_members,
@@ -85,9 +87,15 @@ def constrained(examples, key):
   return found._replace(trace=found.trace.loss)
 
 
+def without_penalty(examples, key):
+  config = FairRobustConfig(num_groups=2, plain=PLAIN)
+  return fair_robust(MODEL, models.cross_entropy, examples, config, key=key)
+
+
 TRAINERS = {
   "fit": Trainer(plain),
   "fit, Poisson batches": Trainer(poisson),
+  "fair_robust": Trainer(without_penalty),
   "solve": Trainer(optimum, traceable=False, random=False),
   "dp_sgd": Trainer(noisy_steps, private=True),
   "lagrangian": Trainer(constrained),

@@ -59,7 +59,7 @@ def fair():
 def test_the_violation_asked_for_is_reached(fair):
   free = train(LagrangianConfig(learning_rate=0.05, batch_size=256))
   assert told(free.params)[1] > 0.2
-  assert told(fair.params)[1] < 0.035
+  assert told(fair.params)[1] <= 0.03
   assert free.trace.violations.shape == (50, 0)
 
 
@@ -72,11 +72,16 @@ def test_the_trace_tells_what_the_multipliers_did(fair):
   )
   assert (np.asarray(trace.people).sum(axis=1) == 2 * len(PEOPLE.y)).all()
   assert (np.asarray(trace.empty) == 0).all()
+  # The best of the last quarter's rounds within the limit are kept.
+  late = slice(37, None)
+  worst = np.asarray(trace.violations).max(axis=1)[late]
+  allowed = np.flatnonzero(worst <= config.tolerance)
+  kept = allowed[np.argmin(np.asarray(trace.loss)[late][allowed])]
   measured = fairness.demographic_parity_difference(
     PEOPLE.y, np.argmax(MODEL.apply(fair.params, PEOPLE.x), -1),
     sensitive_features=PEOPLE.group, method="to_overall",
   )  # fmt: skip
-  np.testing.assert_allclose(trace.violations[-1].max(), measured, atol=1e-6)
+  np.testing.assert_allclose(worst[kept], measured, atol=1e-6)
 
 
 def test_without_a_constraint_it_is_plain_training():
@@ -192,6 +197,7 @@ def close(ours, theirs):
     ({"tolerance": -0.1}, "tolerance=-0.1"),
     ({"dual_rate": np.nan}, "dual_rate=nan"),
     ({"rounds": 0}, "rounds=0"),
+    ({"keep": "first"}, "use one of best, last"),
     ({"batch_size": 5000}, "batch_size=None uses all"),
     ({"dual_size": 5000}, "dual_size=None uses all"),
     ({"constraint": "parity"}, "demographic_parity"),
