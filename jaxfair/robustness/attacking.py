@@ -11,7 +11,6 @@ import numpy as np
 
 from jaxfair import checks, models
 from jaxfair.robustness.attacks import Attack, Best, Judge, State, judge_of
-from jaxfair.robustness.survivors import attack_survivors
 from jaxfair.training import driver
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
@@ -41,7 +40,6 @@ def attack(
   key: jax.Array,
   loss: PerExampleLoss = models.cross_entropy,
   batch_size: int = 512,
-  stop_at_success: bool = False,
   loop: driver.Loop = "auto",
 ) -> Attacked:
   """Attacks every example, for all epsilons side by side.
@@ -55,9 +53,6 @@ def attack(
     key: of random starts; each epsilon and example has its own.
     loss: what the attack raises, `(logits, y) -> [n]`.
     batch_size: examples held in memory at once, each once per epsilon.
-    stop_at_success: leaves an example alone once it is broken, which saves
-      most of the work, and lets it count as broken at all larger epsilons.
-      `loss` is then that of the first success, not of the worst.
     loop: see `training.choose_loop`.
 
   Returns:
@@ -78,10 +73,6 @@ def attack(
   size = checks.same_length(**examples._asdict())
   checks.require(size > 0, "examples is empty; there is nobody to attack")
   how.check(examples.x)
-  checks.require(
-    how.keep_best or not stop_at_success,
-    "stop_at_success keeps the first success; use an attack with keep_best",
-  )
   chosen = driver.choose_loop(
     loop, model, examples.x, traced=not checks.concrete((params, examples))
   )
@@ -93,12 +84,7 @@ def attack(
     rows = np.minimum(np.arange(first, first + batch), size - 1)
     some = jax.tree.map(jnp.asarray, examples.take(rows))
     own = jax.random.fold_in(key, index)
-    if stop_at_success:
-      best = attack_survivors(
-        model, loss, how, params, some, np.asarray(sizes), own
-      )
-    else:
-      best = _run(model, loss, how, chosen, params, some, sizes, own)
+    best = _run(model, loss, how, chosen, params, some, sizes, own)
     kept = min(batch, size - first)
     found.append([np.asarray(leaf)[:, :kept] for leaf in best])
   return Attacked(

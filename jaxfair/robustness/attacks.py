@@ -97,7 +97,9 @@ class Attack:
   ) -> "State":
     """One gradient step."""
     (losses, wrong), gradient = _judged(judge, state.x)
-    best = state.best.or_better(Best(state.x, losses, wrong))
+    best = state.best
+    if self.keep_best:
+      best = best.or_better(Best(state.x, losses, wrong))
     step = self.step_share * epsilon * self.ball.steepest(gradient)
     return State(self._inside(x, state.x - x + step, epsilon), best)
 

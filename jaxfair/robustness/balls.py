@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+_SMALL, _SHIFT = 1e-24, 1e-18  # squares below lose digits; a scale that helps
+
 
 class Ball(NamedTuple):
   """All pushes up to some size, for batches [n, ...] of inputs.
@@ -42,10 +44,17 @@ def _cube(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 
 
 def _length(push: Any) -> jax.Array:
-  # Scaled first: the square of a small float32 number would be 0.
-  largest = _largest(push)
-  scale = jnp.where(largest > 0, largest, 1.0)
-  return scale * jnp.linalg.norm(_rows(push) / scale[:, None], axis=1)
+  """Euclidean lengths, also where the squares leave float32's range."""
+  plain = _squares(push)
+  scale = jnp.where(plain < _SMALL, 1 / _SHIFT, 1.0)
+  scale = jnp.where(jnp.isfinite(plain), scale, _SHIFT)
+  return jnp.sqrt(_squares(push * _like(scale, push))) / scale
+
+
+def _squares(push: Any) -> jax.Array:
+  """Sums of squares as a product with ones: faster than a reduction."""
+  rows = _rows(push)
+  return jnp.square(rows) @ jnp.ones(rows.shape[1], rows.dtype)
 
 
 def _unit(gradient: Any) -> jax.Array:
@@ -54,7 +63,8 @@ def _unit(gradient: Any) -> jax.Array:
 
 
 def _shorten(push: Any, epsilon: Any) -> jax.Array:
-  length = _length(push)
+  # No scaling here: a push whose square rounds to 0 is inside.
+  length = jnp.sqrt(_squares(push))
   factor = jnp.where(length > epsilon, epsilon / jnp.maximum(length, 1e-30), 1)
   return push * _like(factor, push)
 
