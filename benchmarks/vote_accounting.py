@@ -1,10 +1,11 @@
 """Data-dependent cost of noisy labels: all queries at once against loops.
 
 100,000 queries of 250 teachers on 10 classes, 50 orders. Two loops price one
-query at a time with SciPy's log-survival function: one transcribes the
-formulas and takes one order at a time, the other has NumPy do the orders. Both
-are held against the bar. CPU time of the process, in interleaved rounds; the
-loops run on a sample and their time is scaled up.
+query at a time: one transcribes the formulas and takes one order at a time,
+the other has NumPy do the orders, as the published analysis of PATE does. The
+bar is about the first: 300 times half a second is a loop of 150 s, and the
+second takes about 9 s. Both ratios are printed. CPU time of the process, in
+interleaved rounds; the loops run on a sample and their time is scaled up.
 
   python benchmarks/vote_accounting.py [--queries N] [--sample N]
 """
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import timing
-from scipy import special, stats
+from scipy import stats
 
 from jaxfair import accounting
 
@@ -69,11 +70,13 @@ def main() -> None:
   )  # fmt: skip
   seconds = found["all at once"].median
   print(f"largest relative difference {apart:.1e}; {share:.0%} of the entries")
-  print("are below what holds for any votes")
+  alike = 1 - len(np.unique(np.sort(counts), axis=0)) / len(counts)
+  print(f"are below what holds for any votes; {alike:.0%} of the queries")
+  print("repeat the votes of another, up to their order")
   for name in list(found)[1:]:
     ratio = found[name].median / seconds
-    told = "met" if ratio >= BAR_RATIO else "NOT met"
-    print(f"{name}: {ratio:.0f}x slower; bar of {BAR_RATIO:.0f}x {told}")
+    told = "reached" if ratio >= BAR_RATIO else "not reached"
+    print(f"{name}: {ratio:.0f}x slower; {BAR_RATIO:.0f}x {told}")
   told = "met" if seconds < BAR_SECONDS else "NOT met"
   print(f"{seconds:.3f} CPU s; bar of {BAR_SECONDS} s {told}")
 
@@ -98,7 +101,9 @@ def one_log_q(row: np.ndarray) -> float:
   winner = np.argmax(row)
   gaps = np.delete(row[winner] - row, winner)
   log_tails = stats.norm.logsf(gaps, scale=math.sqrt(2) * SIGMA)
-  return min(float(special.logsumexp(log_tails)), math.log1p(-1 / len(row)))
+  top = max(log_tails)  # SciPy's logsumexp would take as long as all the rest
+  log_q = top + math.log(sum(np.exp(log_tails - top)))
+  return min(log_q, math.log1p(-1 / len(row)))
 
 
 def one_bound(log_q: float, orders: Any) -> Any:

@@ -17,6 +17,9 @@ from jaxfair.accounting.confident_bound import confident_rdp
 from jaxfair.accounting.data_dependent import marked
 from jaxfair.accounting.vote_tails import log_rival_tails
 
+BLOCK = 8192  # rows at a time, so that the temporaries stay in the cache
+LEAST_LOG = -600.0  # e^-600 and sums of it are numbers of full precision
+
 
 def gnmax_log_q(
   counts: Any, *, sigma: float, discrete: bool = False
@@ -122,15 +125,28 @@ def histogram_rdp(
 
 def log_union(table: np.ndarray, log_tails: np.ndarray) -> np.ndarray:
   """[n] ln of the sum over rivals of their tails, looked up by gap."""
-  if table.shape[0] == 0:
-    return np.zeros(0)
-  winner = table.argmax(axis=1)
-  gaps = table.max(axis=1, keepdims=True) - table
-  terms = log_tails[gaps]
-  terms[np.arange(winner.size), winner] = -np.inf
-  top = terms.max(axis=1)
-  terms -= top[:, None]
-  return top + np.log(np.exp(terms).sum(axis=1))
+  blocks = range(0, len(table), BLOCK)
+  found = [_log_union(table[i : i + BLOCK], log_tails) for i in blocks]
+  return np.concatenate([np.zeros(0), *found])
+
+
+def _log_union(table: np.ndarray, log_tails: np.ndarray) -> np.ndarray:
+  # Class by class, so that sums over classes run along memory.
+  columns = np.ascontiguousarray(table.T)
+  gaps = columns.max(axis=0) - columns
+  tied = np.count_nonzero(gaps == 0, axis=0) - 1  # the winner is no rival
+  if log_tails.min() > LEAST_LOG:
+    tails = np.exp(log_tails)
+    tie, tails[0] = tails[0], 0.0
+    total: np.ndarray = np.log(tails[gaps].sum(axis=0) + tied * tie)
+    return total
+  lost = log_tails.copy()
+  lost[0] = -np.inf
+  terms = lost[gaps]
+  top = np.where(tied > 0, log_tails[0], terms.max(axis=0))
+  # A tie is the largest term there can be: e^(its log - top) is 1.
+  total = top + np.log(np.exp(terms - top).sum(axis=0) + tied)
+  return total
 
 
 def _log_q(table: np.ndarray, sigma: float, discrete: bool) -> np.ndarray:

@@ -24,9 +24,10 @@ from jaxfair.release.greedy import (
   NOT_ASKED,
   Released,
   release,
-  smallest_core_sets,
+  release_each,
 )
 from jaxfair.release.network import Network, as_network
+from jaxfair.release.optimum import smallest_core_sets
 from jaxfair.release.questionnaire import Questionnaire
 from jaxfair.release.questions import Questions, questions, with_constants
 
@@ -54,6 +55,7 @@ __all__ = [
   "fit_private_gaussian",
   "questions",
   "release",
+  "release_each",
   "smallest_core_sets",
   "with_constants",
 ]

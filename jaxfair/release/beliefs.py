@@ -7,6 +7,7 @@ all people.
 """
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -132,18 +133,39 @@ def label_probabilities(
     Thesis, Propositions 7.4 and 7.5, Theorem 7.1, Section 7.9.4.
   """
   if network.is_binary:
-    margin = lambda a: after_first(network, a)[0]  # noqa: E731
-    value, slope = jax.value_and_grad(margin)(mean)
-    deviation = jnp.sqrt(jnp.maximum(slope @ covariance @ slope, 0.0))
-    certain = jnp.where(value > 0, jnp.inf, -jnp.inf)
-    ratio = value / jnp.where(deviation > 0, deviation, 1.0)
-    upper = jax.scipy.special.ndtr(jnp.where(deviation > 0, ratio, certain))
+    upper = jax.scipy.special.ndtr(
+      _margin_over_deviation(network, mean, covariance)
+    )
     return jnp.stack([1 - upper, upper])
   scores = after_first(network, mean)
   jacobian = jax.jacrev(lambda a: after_first(network, a))(mean)
   spread = jacobian @ covariance @ jacobian.T
   winners = jnp.argmax(scores + normals @ factor(spread).T, axis=-1)
   return jnp.mean(jax.nn.one_hot(winners, scores.shape[0]), axis=0)
+
+
+def label_entropy(
+  network: Network, mean: Any, covariance: Any, normals: Any
+) -> jax.Array:
+  """Entropy of `label_probabilities`; with two classes exact in both tails."""
+  if network.is_binary:
+    ratio = _margin_over_deviation(network, mean, covariance)
+    return sign_entropy(ratio)
+  return entropy(label_probabilities(network, mean, covariance, normals))
+
+
+def sign_entropy(ratio: Any) -> jax.Array:
+  """Entropy of the sign of N(ratio, 1), elementwise.
+
+  p = Phi(-|ratio|),  -p log p - (1 - p) log(1 - p)
+
+  The work of the order by entropy is this function. Written by the rarer sign
+  it needs one erfc and two logarithms, about a fifth of the time that XLA
+  takes for ndtr and two entr.
+  """
+  rare = 0.5 * jax.lax.erfc(jnp.abs(ratio) * math.sqrt(0.5))
+  log_rare = jnp.log(jnp.maximum(rare, np.finfo(np.float32).tiny))
+  return -rare * log_rare - (1 - rare) * jnp.log1p(-rare)
 
 
 def entropy(probabilities: Any) -> jax.Array:
@@ -155,6 +177,18 @@ def all_subsets(size: int) -> np.ndarray:
   """[2^q, q] every set of questions; row i holds the bits of i."""
   bits = itertools.product((False, True), repeat=size)
   return np.array(list(bits), bool)[:, ::-1]
+
+
+def _margin_over_deviation(
+  network: Network, mean: Any, covariance: Any
+) -> jax.Array:
+  """m / s of a margin N(m, s^2); infinite where nothing is left to learn."""
+  margin = lambda a: after_first(network, a)[0]  # noqa: E731
+  value, slope = jax.value_and_grad(margin)(mean)
+  deviation = jnp.sqrt(jnp.maximum(slope @ covariance @ slope, 0.0))
+  certain = jnp.where(value > 0, jnp.inf, -jnp.inf)
+  ratio = value / jnp.where(deviation > 0, deviation, 1.0)
+  return jnp.where(deviation > 0, ratio, certain)
 
 
 def _over_subsets(

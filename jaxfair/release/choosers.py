@@ -13,9 +13,8 @@ import jax.numpy as jnp
 from jaxfair import checks
 from jaxfair.release.beliefs import (
   Beliefs,
-  entropy,
   expected_parts,
-  label_probabilities,
+  label_entropy,
   pre_activation,
   revealed_next,
 )
@@ -79,10 +78,10 @@ class ByEntropy:
       def one(after: Any, factor: Any) -> jax.Array:
         rest = known.law(after).covariance
         means = centre + answers @ factor.T
-        chances = jax.vmap(
-          lambda mean: label_probabilities(network, mean, rest, normals)
+        left = jax.vmap(
+          lambda mean: label_entropy(network, mean, rest, normals)
         )(means)
-        return -jnp.mean(entropy(chances))
+        return -jnp.mean(left)
 
       return jax.vmap(one)(revealed_next(revealed), known.factors(revealed))
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.release.network import Network, labels, outputs
+from jaxfair.release.network import Network, after_first, labels
 from jaxfair.release.questions import Questions
 
 GRID_LIMIT = 20  # questions
@@ -135,6 +135,9 @@ class Grid:
       f"{size}; use Interval(), which needs no grid",
     )
     counts = jnp.asarray(questions.counts)
+    # Answers as what they add to the first layer: h numbers instead of d.
+    weights, bias = network.layers[0]
+    worth = jnp.einsum("qkd,dh->qkh", questions.values, weights)
     numbers = jnp.arange(self.points)
     drawn = jax.random.randint(
       key, (self.points, size), 0, counts, dtype=jnp.int32
@@ -151,12 +154,10 @@ class Grid:
       fits = place[-1] * radix[-1] <= self.points
       counted = (numbers[:, None] // place) % radix
       choice = jnp.where(fits, counted, drawn)
-      answers = jax.vmap(lambda v, c: v[c], (0, 1), 1)(
-        questions.values, choice
-      )  # [points, q, d]
+      answers = jax.vmap(lambda v, c: v[c], (0, 1), 1)(worth, choice)
       hidden = jnp.where(revealed[:, None], 0.0, answers).sum(axis=1)
-      seen = jnp.where(questions.known(revealed), x, 0.0)
-      found = labels(outputs(network, seen + hidden))
+      seen = jnp.where(questions.known(revealed), x, 0.0) @ weights + bias
+      found = labels(after_first(network, seen + hidden))  # [points]
       return Verdict(jnp.all(found == found[0]), found[0])
 
     return test

@@ -1,6 +1,7 @@
 """Ask until the model has heard enough: all people of a test set at once."""
 
 import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 from jaxfair import checks, models
 from jaxfair.data import Scaler
 from jaxfair.release import beliefs as laws
-from jaxfair.release.choosers import ByEntropy, Chooser, Person
+from jaxfair.release.choosers import ByEntropy, Chooser, Person, Scores
 from jaxfair.release.core_sets import (
   GRID_LIMIT,
   Grid,
@@ -20,13 +21,12 @@ from jaxfair.release.core_sets import (
 )
 from jaxfair.release.gaussian import Gaussian, check_features
 from jaxfair.release.network import Network, as_network
-from jaxfair.release.questions import Questions
+from jaxfair.release.questions import Questions, as_arrays
 from jaxfair.types import Model, Params
 
 NOT_ASKED = -1
-CHUNK = 256  # people side by side
+CHUNK = 512  # people side by side
 LABEL_DRAWS = 1000
-OPTIMUM_LIMIT = 12  # questions: 4,096 subsets for every person
 
 
 class Released(NamedTuple):
@@ -84,42 +84,57 @@ def release(
   Privacy:
     A value that is not revealed touches neither the order nor the label.
   """
-  checks.number("delta", delta, low=0.0, high=0.5, open_high=True)
+  found = release_each(
+    model, params, gaussian, questions, x, deltas=(delta,),
+    choosers={"": chooser}, pure=pure, scaler=scaler, key=key,
+  )  # fmt: skip
+  return jax.tree.map(lambda leaf: leaf[0], found[""])
+
+
+def release_each(
+  model: Model,
+  params: Params,
+  gaussian: Gaussian,
+  questions: Questions,
+  x: Any,
+  *,
+  deltas: Sequence[float],
+  choosers: Mapping[str, Chooser],
+  pure: PureTest = Interval(),
+  scaler: Scaler | None = None,
+  key: jax.Array,
+) -> dict[str, Released]:
+  """`release` with several orders and deltas, which share their laws.
+
+  The laws of what is hidden are most of the work; they depend on neither.
+
+  Args:
+    model: see `release`, here and below.
+    params: its parameters.
+    gaussian: law of the features.
+    questions: the sensitive columns.
+    x: [n, d] people.
+    deltas: [k] failure probabilities.
+    choosers: name -> which question next.
+    pure: when nothing hidden can matter.
+    scaler: takes x to [-1, 1].
+    key: imagined answers; deltas share them, choosers do not.
+
+  Returns:
+    name -> what was asked, with a leading axis [k].
+  """
+  for delta in deltas:
+    checks.number("delta", delta, low=0.0, high=0.5, open_high=True)
   checks.one_key("key", key)
   check_questions(questions, pure)
   x = jnp.asarray(x if scaler is None else scaler.apply(x))
   check_features(x)
-  network = as_network(params)
-  chosen = models.predict(model, params, x)
-  return _release(
-    network, gaussian, _arrays(questions), x, chosen,
-    jnp.asarray(delta, jnp.float32), chooser, pure, key,
+  found = _release(
+    as_network(params), gaussian, as_arrays(questions), x,
+    models.predict(model, params, x), jnp.asarray(deltas, jnp.float32),
+    tuple(choosers.values()), pure, key,
   )  # fmt: skip
-
-
-def smallest_core_sets(
-  params: Params,
-  questions: Questions,
-  x: Any,
-  *,
-  pure: PureTest = Interval(),
-  key: jax.Array,
-) -> jax.Array:
-  """[n] size of the smallest pure core set of each person, by brute force.
-
-  It looks at every subset and therefore at every answer: no procedure for
-  people, but a lower bound on what any procedure without error must ask.
-  """
-  checks.one_key("key", key)
-  checks.require(
-    questions.size <= OPTIMUM_LIMIT,
-    f"the optimum looks at 2^{questions.size} subsets; use at most "
-    f"{OPTIMUM_LIMIT} questions",
-  )
-  check_features(x)
-  return _smallest(
-    as_network(params), _arrays(questions), jnp.asarray(x), pure, key
-  )
+  return dict(zip(choosers, found, strict=True))
 
 
 def check_questions(questions: Questions, pure: PureTest) -> None:
@@ -151,75 +166,127 @@ def core_test(
   return test
 
 
-@functools.partial(jax.jit, static_argnames=("chooser", "pure"))
+# (revealed [q], person, the model's own label) -> Verdict
+Heard = Callable[[Any, Person, Any], Verdict]
+
+
+class _Asking(NamedTuple):
+  """Where the interview of each person stands."""
+
+  verdict: Verdict
+  revealed: Any
+  order: Any
+  count: Any
+
+
+@functools.partial(jax.jit, static_argnames=("choosers", "pure"))
 def _release(
   network: Network, gaussian: Gaussian, questions: Questions, x: Any,
-  chosen: Any, delta: Any, chooser: Chooser, pure: PureTest, key: jax.Array,
-) -> Released:  # fmt: skip
-  size = questions.size
+  chosen: Any, deltas: Any, choosers: tuple[Chooser, ...], pure: PureTest,
+  key: jax.Array,
+) -> list[Released]:  # fmt: skip
   key_pure, key_label, key_choose, key_people = jax.random.split(key, 4)
   known = laws.beliefs(network, gaussian, questions)
-  test = core_test(
-    known, pure.build(network, questions, key=key_pure), delta, key=key_label
-  )
-  scores = chooser.build(known, key=key_choose)
-
-  def one(given: tuple[Person, Any]) -> Released:
-    person, own_label = given
-
-    def unfinished(state: Any) -> jax.Array:
-      return ~state[0].core
-
-    def ask(state: Any) -> Any:
-      _, revealed, order, count = state
-      value = jnp.where(revealed, -jnp.inf, scores(revealed, person))
-      best = jnp.argmax(value)
-      revealed = revealed.at[best].set(True)
-      order = order.at[count].set(best)
-      return heard(revealed, person.x), revealed, order, count + 1
-
-    def heard(revealed: Any, values: Any) -> Verdict:
-      verdict = test(revealed, values)
-      everything = jnp.all(revealed)
-      return Verdict(
-        verdict.core | everything,
-        jnp.where(everything, own_label, verdict.label),
-      )
-
-    nothing = jnp.zeros(size, bool)
-    begun = (
-      heard(nothing, person.x),
-      nothing,
-      jnp.full(size, NOT_ASKED, jnp.int32),
-      jnp.asarray(0, jnp.int32),
-    )
-    verdict, revealed, order, count = jax.lax.while_loop(unfinished, ask, begun)
-    return Released(order, revealed, count, verdict.label)
-
+  certain = pure.build(network, questions, key=key_pure)
   keys = jax.random.split(key_people, x.shape[0])
   people = (Person(x, keys), chosen)
-  return jax.lax.map(one, people, batch_size=min(CHUNK, x.shape[0]))
+  chunk = min(CHUNK, x.shape[0])
+
+  def heard(delta: Any) -> Heard:
+    test = core_test(known, certain, delta, key=key_label)
+    return functools.partial(_heard, test)
+
+  def begin(delta: Any) -> _Asking:
+    first = functools.partial(_begin, heard(delta), questions.size)
+    return jax.lax.map(first, people, batch_size=chunk)
+
+  begun = jax.vmap(begin)(deltas)  # before anybody is asked, orders are alike
+  found = []
+  for index, chooser in enumerate(choosers):
+    scores = chooser.build(known, key=jax.random.fold_in(key_choose, index))
+
+    def one(delta: Any, own: _Asking, scores: Scores = scores) -> Released:
+      ask = functools.partial(_ask, heard(delta), scores)
+      ended = _in_rounds(ask, own, people, chunk)
+      return Released(
+        ended.order, ended.revealed, ended.count, ended.verdict.label
+      )
+
+    found.append(jax.vmap(one)(deltas, begun))
+  return found
 
 
-@functools.partial(jax.jit, static_argnames=("pure",))
-def _smallest(
-  network: Network, questions: Questions, x: Any, pure: PureTest,
-  key: jax.Array,
-) -> jax.Array:  # fmt: skip
-  test = pure.build(network, questions, key=key)
-  subsets = jnp.asarray(laws.all_subsets(questions.size))
-  sizes = subsets.sum(axis=1)
-
-  def one(values: Any) -> jax.Array:
-    core = jax.vmap(lambda revealed: test(revealed, values).core)(subsets)
-    return jnp.min(jnp.where(core, sizes, questions.size))
-
-  return jax.lax.map(one, x, batch_size=min(CHUNK, x.shape[0]))
-
-
-def _arrays(questions: Questions) -> Questions:
-  return Questions(
-    jnp.asarray(questions.members, bool),
-    jnp.asarray(questions.values, jnp.float32),
-    jnp.asarray(questions.counts, jnp.int32),
+def _heard(
+  test: Test, revealed: Any, person: Person, own_label: Any
+) -> Verdict:
+  """The test, which ends at the latest when there is nothing left to ask."""
+  verdict = test(revealed, person.x)
+  everything = jnp.all(revealed)
+  return Verdict(
+    verdict.core | everything, jnp.where(everything, own_label, verdict.label)
   )
+
+
+def _begin(heard: Heard, size: int, given: tuple[Person, Any]) -> _Asking:
+  nothing = jnp.zeros(size, bool)
+  return _Asking(
+    heard(nothing, *given),
+    nothing,
+    jnp.full(size, NOT_ASKED, jnp.int32),
+    jnp.asarray(0, jnp.int32),
+  )
+
+
+def _ask(
+  heard: Heard, scores: Scores, asking: _Asking, given: tuple[Person, Any]
+) -> _Asking:
+  """One question to one person; nothing changes for one who is done."""
+  value = scores(asking.revealed, given[0])
+  best = jnp.argmax(jnp.where(asking.revealed, -jnp.inf, value))
+  revealed = asking.revealed.at[best].set(True)
+  asked = _Asking(
+    heard(revealed, *given),
+    revealed,
+    asking.order.at[asking.count].set(best),
+    asking.count + 1,
+  )
+  over = asking.verdict.core
+  return jax.tree.map(lambda a, b: jnp.where(over, a, b), asking, asked)
+
+
+def _in_rounds(
+  ask: Callable[[Any, Any], Any], begun: _Asking, people: Any, chunk: int
+) -> _Asking:
+  """One question to everybody who still waits, and again, until nobody does.
+
+  Those who wait stand first in every round, so that a chunk holds no one who
+  is done, but for the last: the work is that of the questions asked. Where all
+  people are one chunk, a queue would save nothing and take as long to compile
+  as all the rest.
+  """
+  size = begun.count.shape[0]
+
+  def unfinished(state: _Asking) -> jax.Array:
+    return ~jnp.all(state.verdict.core)
+
+  def one_round(state: _Asking) -> _Asking:
+    if size <= chunk:
+      return jax.vmap(ask)(state, people)
+    over = state.verdict.core
+    queue = jnp.argsort(over, stable=True)
+
+    def one_chunk(i: Any, state: _Asking) -> _Asking:
+      rows = queue.at[i * chunk + jnp.arange(chunk)].get(
+        mode="fill", fill_value=size
+      )
+      mine = lambda leaf: leaf.at[rows].get(mode="clip")  # noqa: E731
+      own = jax.tree.map(mine, (state, people))
+      asked = jax.vmap(ask)(*own)
+      return jax.tree.map(
+        lambda all_, new: all_.at[rows].set(new, mode="drop"), state, asked
+      )
+
+    waiting = size - jnp.sum(over)
+    return jax.lax.fori_loop(0, -(-waiting // chunk), one_chunk, state)
+
+  return jax.lax.while_loop(unfinished, one_round, begun)

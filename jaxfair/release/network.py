@@ -59,12 +59,6 @@ def as_network(params: Params) -> Network:
   return Network(tuple(layers))
 
 
-def outputs(network: Network, x: Any) -> jax.Array:
-  """[..., 1] margins or [..., C] logits at features."""
-  weights, bias = network.layers[0]
-  return after_first(network, x @ weights + bias)
-
-
 def after_first(network: Network, pre_activation: Any) -> jax.Array:
   """The outputs, from the first layer's pre-activations."""
   value = pre_activation

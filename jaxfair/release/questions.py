@@ -111,3 +111,12 @@ def with_constants(asked: Questions, x: Any) -> Questions:
   constant = jnp.all(x == x[0], axis=0)
   fixed = asked.members[:, None, :] & constant
   return asked._replace(values=jnp.where(fixed, x[0], asked.values))
+
+
+def as_arrays(questions: Questions) -> Questions:
+  """The questions as JAX arrays of the types programs are compiled for."""
+  return Questions(
+    jnp.asarray(questions.members, bool),
+    jnp.asarray(questions.values, jnp.float32),
+    jnp.asarray(questions.counts, jnp.int32),
+  )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from jaxfair import fairness
 from jaxfair.studies.protocol import Finding
@@ -117,9 +118,11 @@ def trend(
         {c: part[c][~np.isnan(part[value])] for c in (along, value)}
       )
       places = [(at, own[value].mean()) for (at,), own in known.split(along)]
-      correlation = rank_correlation(*np.array(places).reshape(-1, 2).T)
+      if not places:
+        continue
+      correlation = rank_correlation(*np.array(places).T)
       if np.isfinite(correlation):
-        found[seed] = correlation
+        found[seed] = float(correlation)
     finding = _finding(statistic, found, 0.0, below=not rises)
     ends = np.clip([finding.low, finding.high], -1, 1)
     return dataclasses.replace(finding, low=float(ends[0]), high=float(ends[1]))
@@ -155,12 +158,20 @@ def in_each(column: str, check: Check) -> Check:
   return all_of
 
 
-def rank_correlation(first: Any, second: Any) -> float:
-  """Spearman's rank correlation; NaN if one of them is constant."""
-  ranks = [_ranks(np.asarray(values, float)) for values in (first, second)]
-  if not ranks[0].size or min(np.ptp(r) for r in ranks) == 0:
-    return float("nan")
-  return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+def rank_correlation(first: Any, second: Any) -> Any:
+  """Spearman's rank correlations along the first axis.
+
+  NaN where one of both is constant: then neither rises nor falls.
+  """
+  a, b = (
+    stats.rankdata(np.asarray(values, float), axis=0)
+    for values in (first, second)
+  )
+  a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+  spread = np.sqrt((a * a).sum(axis=0) * (b * b).sum(axis=0))
+  known = spread > 0
+  together = (a * b).sum(axis=0)
+  return np.where(known, together / np.where(known, spread, 1.0), np.nan)[()]
 
 
 def _rows(
@@ -185,12 +196,6 @@ def _by_seed(rows: Table, value: str) -> dict[Any, float]:
     for key, part in rows.split("seed")
   }
   return {seed: float(v.mean()) for seed, v in known.items() if len(v)}
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-  """Ranks from the least; equal values share the mean of theirs."""
-  _, own, counts = np.unique(values, return_inverse=True, return_counts=True)
-  return (np.cumsum(counts) - (counts - 1) / 2)[own]
 
 
 def _finding(

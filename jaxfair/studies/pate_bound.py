@@ -15,10 +15,9 @@ from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check, mean_above
 from jaxfair.studies.pate_ensembles import (
   Ensemble,
-  EnsembleConfig,
+  PenaltyConfig,
   cells,
-  ensembles,
-  load_set,
+  repetitions,
 )
 from jaxfair.studies.pate_students import hard_labels, majority_weights
 from jaxfair.studies.protocol import Claim, Figure, Summary
@@ -29,37 +28,32 @@ KINDS = ("measured", "bound", "bound in the papers")
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(EnsembleConfig):
+class Config(PenaltyConfig):
   """Settings; `student_steps` are steps of gradient descent on all queries.
 
   Attributes:
     model: must be linear.
     penalties: lambdas of lambda ||theta||^2 beside the mean of the losses, as
       in Corollary 1; beside their sum lambda is `queries` times as large.
-    sigma: of the noise on the votes.
     tolerance: largest share of the deviation that the solver may be off.
   """
 
   penalties: tuple[float, ...] = (20.0, 100.0)
-  sigma: float = 50.0
   tolerance: float = 1e-3
 
   def __post_init__(self) -> None:
     super().__post_init__()
     checks.one_of("model", self.model, ("logistic",))
-    for name in ("penalties", "sigma", "tolerance"):
-      checks.positive(name, getattr(self, name))
+    checks.positive("tolerance", self.tolerance)
 
 
 def run(
   config: Config, cell: protocol.Settings, context: protocol.Context
 ) -> Table:
   """Measured deviations and their bounds, on every split."""
-  people, note = load_set(config, cell["data"])
-  context.say(note)
+  people, made = repetitions(config, cell, context)
   tables = []
-  made = ensembles(config, people, int(cell["teachers"]), context)
-  for seed, ensemble in enumerate(made):
+  for seed, ensemble in made:
     flips = analysis.flip_probability(ensemble.counts, sigma=config.sigma)
     x = np.asarray(ensemble.public.x, np.float64).reshape(config.queries, -1)
     norms = np.sqrt((x**2).sum(axis=1) + 1)  # the intercept is penalised, too

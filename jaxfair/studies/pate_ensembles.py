@@ -71,6 +71,24 @@ class EnsembleConfig:
     checks.number("private_fraction", self.private_fraction, low=0.1, high=0.95)
 
 
+@dataclasses.dataclass(frozen=True)
+class PenaltyConfig(EnsembleConfig):
+  """Settings of the figures at one sigma and several penalties.
+
+  Attributes:
+    penalties: lambdas of lambda ||theta||^2 beside the sum of the losses.
+    sigma: of the noise on the votes.
+  """
+
+  penalties: tuple[float, ...] = (1.0, 100.0)
+  sigma: float = 50.0
+
+  def __post_init__(self) -> None:
+    super().__post_init__()
+    checks.positive("penalties", self.penalties)
+    checks.positive("sigma", self.sigma)
+
+
 class Ensemble(NamedTuple):
   """One repetition: people, and what the teachers say of the public ones.
 
@@ -151,6 +169,16 @@ def fit_config(
   return training.FitConfig(
     learning_rate=config.learning_rate, steps=steps, batch_size=batch
   )
+
+
+def repetitions(
+  config: EnsembleConfig, cell: protocol.Settings, context: protocol.Context
+) -> tuple[data.Dataset, Iterator[tuple[int, Ensemble]]]:
+  """The people of a cell, and seed by seed what their teachers say."""
+  people, note = load_set(config, cell["data"])
+  context.say(note)
+  made = ensembles(config, people, int(cell["teachers"]), context)
+  return people, enumerate(made)
 
 
 def ensembles(

@@ -10,18 +10,16 @@ from jaxfair.studies import protocol
 from jaxfair.studies.claims import in_each, trend
 from jaxfair.studies.measures import EVERYONE
 from jaxfair.studies.pate_ensembles import (
-  EnsembleConfig,
+  PenaltyConfig,
   cells,
-  ensembles,
-  load_set,
   model_of,
+  repetitions,
 )
 from jaxfair.studies.pate_students import (
   compare,
   comparison_rows,
   hard_labels,
-  majority_weights,
-  students,
+  penalty_students,
 )
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.table import Table
@@ -31,46 +29,34 @@ ALL = {"group": EVERYONE}
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(EnsembleConfig):
+class Config(PenaltyConfig):
   """Settings.
 
   Attributes:
     norms: largest input norm a student sees; longer inputs are shortened.
-    penalties: lambdas of lambda ||theta||^2 beside the sum of the losses.
-    sigma: of the noise on the votes.
   """
 
   norms: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0)
-  penalties: tuple[float, ...] = (1.0, 100.0)
-  sigma: float = 50.0
 
   def __post_init__(self) -> None:
     super().__post_init__()
-    for name in ("norms", "penalties", "sigma"):
-      checks.positive(name, getattr(self, name))
+    checks.positive("norms", self.norms)
 
 
 def run(
   config: Config, cell: protocol.Settings, context: protocol.Context
 ) -> Table:
   """Students of the same labels, whose inputs are shortened more or less."""
-  people, note = load_set(config, cell["data"])
-  context.say(note)
+  people, made = repetitions(config, cell, context)
   model = model_of(config, people)
-  count = len(config.penalties)
   tables = []
-  made = ensembles(config, people, int(cell["teachers"]), context)
-  for seed, ensemble in enumerate(made):
+  for seed, ensemble in made:
     noisy = hard_labels(
       ensemble, [config.sigma], config.draws, key=ensemble.key_noise
     )
-    labels = (
-      jnp.stack([majority_weights(ensemble)] * count),
-      jnp.repeat(noisy, count, axis=0),
-    )
     for norm in config.norms:  # one program for all
       seen = ensemble._replace(public=shortened(ensemble.public, norm))
-      trained = students(config, model, seen, *labels, config.penalties)
+      trained = penalty_students(config, model, seen, noisy)
       test = shortened(ensemble.test, norm)
       found = compare(model, trained, test, people.num_groups)
       tables.append(

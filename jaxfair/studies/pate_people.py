@@ -4,7 +4,6 @@ Input norms, gradient norms, flip probabilities, closeness to the boundary and
 excess risks of the public people, and how they go together.
 """
 
-import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import analysis, checks, data, models, tree
+from jaxfair import analysis, data, models, tree
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import (
   Check,
@@ -23,17 +22,12 @@ from jaxfair.studies.claims import (
 )
 from jaxfair.studies.pate_ensembles import (
   Ensemble,
-  EnsembleConfig,
+  PenaltyConfig,
   cells,
-  ensembles,
-  load_set,
   model_of,
+  repetitions,
 )
-from jaxfair.studies.pate_students import (
-  hard_labels,
-  majority_weights,
-  students,
-)
+from jaxfair.studies.pate_students import hard_labels, penalty_students
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model, Params
@@ -49,33 +43,13 @@ PAIRS = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class Config(EnsembleConfig):
-  """Settings.
-
-  Attributes:
-    penalties: lambdas of lambda ||theta||^2 beside the sum of the losses.
-    sigma: of the noise on the votes.
-  """
-
-  penalties: tuple[float, ...] = (1.0, 100.0)
-  sigma: float = 50.0
-
-  def __post_init__(self) -> None:
-    super().__post_init__()
-    checks.positive("penalties", self.penalties)
-    checks.positive("sigma", self.sigma)
-
-
 def run(
-  config: Config, cell: protocol.Settings, context: protocol.Context
+  config: PenaltyConfig, cell: protocol.Settings, context: protocol.Context
 ) -> Table:
   """The people of the first split, and correlations on every split."""
-  people, note = load_set(config, cell["data"])
-  context.say(note)
+  people, made = repetitions(config, cell, context)
   tables = []
-  made = ensembles(config, people, int(cell["teachers"]), context)
-  for seed, ensemble in enumerate(made):
+  for seed, ensemble in made:
     trained = _students(config, people, ensemble)
     for i, penalty in enumerate(config.penalties):
       setting = {**cell, "penalty": penalty}
@@ -95,27 +69,23 @@ def run(
 
 
 def _students(
-  config: Config, people: data.Dataset, ensemble: Ensemble
+  config: PenaltyConfig, people: data.Dataset, ensemble: Ensemble
 ) -> Params:
   """[penalties, 1 + draws + 1] students; the last learns the true labels."""
-  count = len(config.penalties)
   noisy = hard_labels(
     ensemble, [config.sigma], config.draws, key=ensemble.key_noise
   )
   truth = jax.nn.one_hot(ensemble.public.y, people.num_classes)
   labels = jnp.concatenate([noisy, truth[None, None]], axis=1)
-  return students(
-    config,
-    model_of(config, people),
-    ensemble,
-    jnp.stack([majority_weights(ensemble)] * count),
-    jnp.repeat(labels, count, axis=0),
-    config.penalties,
-  )
+  model = model_of(config, people)
+  return penalty_students(config, model, ensemble, labels)
 
 
 def _people(
-  config: Config, people: data.Dataset, ensemble: Ensemble, trained: Params
+  config: PenaltyConfig,
+  people: data.Dataset,
+  ensemble: Ensemble,
+  trained: Params,
 ) -> Mapping[str, np.ndarray]:
   """What is known of each public person, [m] each."""
   model = model_of(config, people)
@@ -170,7 +140,7 @@ def _risks(
   return errors, losses
 
 
-def _notes(config: Config) -> list[str]:
+def _notes(config: PenaltyConfig) -> list[str]:
   return [
     f"Each point is a public person of the first of {config.splits} splits; "
     f"expectations are means over {config.draws} draws of noise of sigma "
@@ -236,7 +206,7 @@ def _points(x: str, y: str, title: str) -> Figure:
 STUDY = protocol.Study(
   name="pate_people",
   summary="PATE, person by person: norms, flips, closeness and excess risk",
-  config=Config,
+  config=PenaltyConfig,
   cells=cells,
   run=run,
   notes=_notes,

@@ -14,9 +14,8 @@ from jaxfair.studies.measures import EVERYONE
 from jaxfair.studies.pate_ensembles import (
   EnsembleConfig,
   cells,
-  ensembles,
-  load_set,
   model_of,
+  repetitions,
 )
 from jaxfair.studies.pate_students import (
   compare,
@@ -76,8 +75,7 @@ def run(
   config: Config, cell: protocol.Settings, context: protocol.Context
 ) -> Table:
   """Students of all kinds and epsilons, on every split."""
-  people, note = load_set(config, cell["data"])
-  context.say(note)
+  people, made = repetitions(config, cell, context)
   model = model_of(config, people)
   sigmas = config.sigmas
   kinds = (HARD, SOFT, PROJECTED)
@@ -87,8 +85,7 @@ def run(
     for epsilon, sigma in zip(config.epsilons, sigmas, strict=True)
   ]
   tables = []
-  made = ensembles(config, people, int(cell["teachers"]), context)
-  for seed, ensemble in enumerate(made):
+  for seed, ensemble in made:
     key_hard, key_soft = jax.random.split(ensemble.key_noise)
     hard = hard_labels(ensemble, sigmas, config.draws, key=key_hard)
     soft = soft_labels(ensemble, sigmas, config.draws, key=key_soft)

@@ -17,7 +17,12 @@ import numpy as np
 from jaxfair import models, pate, tree
 from jaxfair.analysis import ByGroup, mean_by_group
 from jaxfair.studies.measures import EVERYONE
-from jaxfair.studies.pate_ensembles import Ensemble, EnsembleConfig, fit_config
+from jaxfair.studies.pate_ensembles import (
+  Ensemble,
+  EnsembleConfig,
+  PenaltyConfig,
+  fit_config,
+)
 from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model, Params
 
@@ -105,6 +110,32 @@ def students(
     keys=jnp.broadcast_to(ensemble.key, decay.shape),
   )
   return jax.tree.map(lambda a: a.reshape(*shape, *a.shape[1:]), fitted.params)
+
+
+def penalty_students(
+  config: PenaltyConfig, model: Model, ensemble: Ensemble, noisy: Any
+) -> Params:
+  """`students` of the same labels at every penalty.
+
+  Args:
+    config: settings.
+    model: of the students.
+    ensemble: the repetition.
+    noisy: [1, D, m, C] weights with noise, the same for all penalties: they
+      differ by the penalty alone.
+
+  Returns:
+    Parameters with leading axes [penalties, 1 + D].
+  """
+  count = len(config.penalties)
+  return students(
+    config,
+    model,
+    ensemble,
+    jnp.stack([majority_weights(ensemble)] * count),
+    jnp.repeat(noisy, count, axis=0),
+    config.penalties,
+  )
 
 
 def compare(

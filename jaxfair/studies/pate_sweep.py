@@ -5,24 +5,20 @@ What `pate_penalty` and `pate_teachers` share.
 
 import dataclasses
 
-import jax.numpy as jnp
-
-from jaxfair import analysis, checks
+from jaxfair import analysis
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check, in_each, trend
 from jaxfair.studies.measures import EVERYONE
 from jaxfair.studies.pate_ensembles import (
-  EnsembleConfig,
-  ensembles,
-  load_set,
+  PenaltyConfig,
   model_of,
+  repetitions,
 )
 from jaxfair.studies.pate_students import (
   compare,
   comparison_rows,
   hard_labels,
-  majority_weights,
-  students,
+  penalty_students,
 )
 from jaxfair.studies.protocol import Figure, Summary
 from jaxfair.studies.table import Table
@@ -31,46 +27,24 @@ ALL = {"group": EVERYONE}
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(EnsembleConfig):
-  """Settings of a sweep.
-
-  Attributes:
-    penalties: lambdas of lambda ||theta||^2 beside the sum of the losses.
-    sigma: of the noise on the votes.
-  """
+class Config(PenaltyConfig):
+  """Settings of a sweep; one penalty by default."""
 
   penalties: tuple[float, ...] = (1.0,)
-  sigma: float = 50.0
-
-  def __post_init__(self) -> None:
-    super().__post_init__()
-    checks.positive("penalties", self.penalties)
-    checks.positive("sigma", self.sigma)
 
 
 def run(
   config: Config, cell: protocol.Settings, context: protocol.Context
 ) -> Table:
   """All penalties on every split of one data set and number of teachers."""
-  people, note = load_set(config, cell["data"])
-  context.say(note)
+  people, made = repetitions(config, cell, context)
   model = model_of(config, people)
-  count = len(config.penalties)
   tables = []
-  made = ensembles(config, people, int(cell["teachers"]), context)
-  for seed, ensemble in enumerate(made):
-    # The same draws for every penalty: they differ by the penalty alone.
+  for seed, ensemble in made:
     noisy = hard_labels(
       ensemble, [config.sigma], config.draws, key=ensemble.key_noise
     )
-    trained = students(
-      config,
-      model,
-      ensemble,
-      jnp.stack([majority_weights(ensemble)] * count),
-      jnp.repeat(noisy, count, axis=0),
-      config.penalties,
-    )
+    trained = penalty_students(config, model, ensemble, noisy)
     found = compare(model, trained, ensemble.test, people.num_groups)
     flips = analysis.flip_probability(ensemble.counts, sigma=config.sigma)
     common = {**cell, "flip_probability": float(flips.mean())}

@@ -95,7 +95,7 @@ def run(
   size = int(cell["sensitive"])
   model = _model(config, people)
   _, everything = _questions(config, people)
-  chooser = _choosers(config, people)
+  choosers = _choosers(config, people)
 
   def measure(parts: tuple[Examples, ...], key: jax.Array) -> Any:
     train, test = parts
@@ -118,18 +118,14 @@ def run(
       shares = jnp.mean(count[:, None] == sizes, axis=0)
       return groups, everyone, shares
 
-    found = {}
-    for index, (name, rule) in enumerate(chooser.items()):
-
-      def one(delta: Any, rule: Any = rule, index: int = index) -> Any:
-        asking = release.release(
-          model, params, law, asked, test.x, delta=delta, chooser=rule,
-          pure=_pure(config), key=jax.random.fold_in(key_ask, index),
-        )  # fmt: skip
-        return audited(asking.count, asking.label)
-
-      # Mapped side by side, all deltas share the laws.
-      found[name] = jax.vmap(one)(jnp.asarray(config.deltas))
+    asking = release.release_each(
+      model, params, law, asked, test.x, deltas=config.deltas,
+      choosers=choosers, pure=_pure(config), key=key_ask,
+    )  # fmt: skip
+    found = {
+      name: jax.vmap(audited)(own.count, own.label)
+      for name, own in asking.items()
+    }
     best = release.smallest_core_sets(
       params, asked, test.x, pure=_pure(config), key=key_best
     )

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
+from jaxfair.studies import claims
 from jaxfair.studies.claims import Check
 from jaxfair.studies.protocol import Finding
 from jaxfair.studies.table import Table
@@ -107,25 +107,13 @@ def rank_correlation(
     found = []
     for stratum in dict.fromkeys(strata):
       rows = [i for i, own in enumerate(strata) if own == stratum]
-      found.append(spearman(a[rows], b[rows]))
+      found.append(np.nan_to_num(claims.rank_correlation(a[rows], b[rows])))
     return np.mean(found, axis=0)
 
   return resampled(
     f"rank correlation of {x} and {y}{told}", statistic, values=(x, y),
     points=points, where=where, above=above, below=below,
   )  # fmt: skip
-
-
-def spearman(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-  """Spearman's correlations along the first axis; 0 if one is constant."""
-  ranks = [stats.rankdata(v, axis=0) for v in (a, b)]
-  centred = [r - r.mean(axis=0) for r in ranks]
-  spread = np.sqrt(np.prod([(c * c).sum(axis=0) for c in centred], axis=0))
-  together = (centred[0] * centred[1]).sum(axis=0)
-  found: np.ndarray = np.divide(
-    together, spread, out=np.zeros_like(spread), where=spread > 0
-  )
-  return found
 
 
 def _cube(

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.special
 import scipy.stats
 
 from helpers import release_cases as cases
@@ -89,3 +90,26 @@ def test_parts_add_up_and_so_do_explained_and_remaining_variance(monkeypatch):
 def test_entropy_knows_certainty():
   values = beliefs.entropy(jnp.asarray([[1.0, 0.0], [0.5, 0.5]]))
   np.testing.assert_allclose(values, [0.0, np.log(2)], rtol=1e-6)
+
+
+def test_the_entropy_of_a_sign_is_that_of_both_tails():
+  ratio = np.array([0.0, 0.3, -0.3, 2.0, -5.0, 9.0, 12.0, np.inf, -np.inf])
+  found = beliefs.sign_entropy(jnp.asarray(ratio, jnp.float32))
+  rare = scipy.stats.norm.sf(np.abs(ratio))
+  expected = scipy.special.entr(rare) - (1 - rare) * np.log1p(-rare)
+  np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-36)
+  assert not np.asarray(found)[-2:].any()
+
+
+@pytest.mark.parametrize("num_classes", [2, 3])
+def test_label_entropy_is_the_entropy_of_the_label_probabilities(num_classes):
+  _, params = cases.network(num_classes)
+  network = release.as_network(params)
+  hidden = network.layers[0][1].shape[0]
+  mean = np.linspace(-0.3, 0.4, hidden, dtype="f4")
+  normals = jax.random.normal(jax.random.key(0), (500, num_classes))
+  for covariance in (0.2 * np.eye(hidden), np.zeros((hidden, hidden))):
+    given = (network, mean, covariance.astype("f4"), normals)
+    found = beliefs.label_entropy(*given)
+    expected = beliefs.entropy(beliefs.label_probabilities(*given))
+    np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -5,11 +5,12 @@ import json
 import shutil
 import subprocess
 
+import jax
 import numpy as np
 import pytest
 
 from helpers import release_cases as cases
-from jaxfair import checks, models, release
+from jaxfair import checks, release
 from jaxfair.release import questionnaire, web_page
 from jaxfair.release.interview import Interview
 
@@ -49,21 +50,40 @@ def interviewed(interview, answers):
   return interview.decision()
 
 
-def test_an_interview_ends_where_the_greedy_release_does(asking, tmp_path):
+@pytest.mark.parametrize(
+  ("delta", "chooser", "told"),
+  [
+    (0.0, release.ByProgress(), "certain"),
+    (0.1, release.ByVariance(), "90% sure"),
+  ],
+)
+def test_an_interview_asks_what_the_greedy_release_does(
+  asking, tmp_path, delta, chooser, told
+):
   asking.save(tmp_path / "q.json")
   asking = questionnaire.Questionnaire.read(tmp_path / "q.json")
-  model, params = cases.linear()
-  full = models.predict(model, params, cases.people(256)[:6])
-  spared = 0
-  interview = Interview(asking, delta=0.0)
-  for x, label in zip(cases.people(256)[:6], full, strict=True):
+  x = cases.people(256)[:12]
+  found = release.release(
+    *cases.linear(), asking.gaussian, asking.asked, x, delta=delta,
+    chooser=chooser, key=jax.random.key(0),
+  )  # fmt: skip
+  interview = Interview(asking, delta=delta)
+  for person, order, label in zip(x, found.order, found.label, strict=True):
     interview.restart()
-    told = interviewed(interview, answers_of(x))
-    assert told.label == asking.class_names[int(label)]
-    assert told.how_sure == "certain"
-    assert {*told.asked, *told.never_asked} == set(asking.sensitive)
-    spared += len(told.never_asked)
-  assert spared > 0
+    ended = interviewed(interview, answers_of(person))
+    wanted = [asking.sensitive[j] for j in order if j != release.NOT_ASKED]
+    assert list(ended.asked) == wanted
+    assert ended.label == asking.class_names[int(label)]
+    assert {*ended.asked, *ended.never_asked} == set(asking.sensitive)
+    assert ended.how_sure == (told if ended.never_asked else "certain")
+  assert 0 < float(found.count.mean()) < 4
+
+
+def test_an_unfinished_interview_has_no_decision(asking):
+  interview = Interview(asking, delta=0.0)
+  assert interview.next_column() in asking.sensitive
+  with pytest.raises(checks.ArgumentError, match="interview is not over"):
+    interview.decision()
 
 
 def test_answers_are_words_or_numbers(asking):

@@ -196,6 +196,9 @@ def test_ranks_agree_with_scipy_on_ties():
   expected = stats.spearmanr(first, second).statistic
   assert claims.rank_correlation(first, second) == pytest.approx(expected)
   assert math.isnan(claims.rank_correlation(first, np.ones(40)))
+  a, b = rng.normal(size=(2, 9, 4))
+  each = [stats.spearmanr(a[:, i], b[:, i]).statistic for i in range(4)]
+  np.testing.assert_allclose(claims.rank_correlation(a, b), each, atol=1e-12)
 
 
 def test_in_each_needs_all_and_lists_them():

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from jaxfair.studies import Table
-from jaxfair.studies.resampled import rank_correlation, resampled, spearman
+from jaxfair.studies.resampled import rank_correlation, resampled
 
 RNG = np.random.default_rng(3)
 
@@ -19,16 +19,6 @@ def points(seeds=40, noise=0.1, sign=1.0):
 
 
 NAMES = ("stratum", "point")
-
-
-@pytest.mark.parametrize("ties", [False, True])
-def test_spearman_is_scipy_s(ties):
-  a, b = RNG.normal(size=(2, 9, 4))
-  if ties:
-    a, b = np.round(a), np.round(b)
-  expected = [stats.spearmanr(a[:, i], b[:, i])[0] for i in range(4)]
-  np.testing.assert_allclose(spearman(a, b), expected, atol=1e-12)
-  assert spearman(np.ones((3, 1)), b[:3, :1]) == 0
 
 
 @pytest.mark.parametrize(("sign", "verdict"), [(1, True), (-1, False)])
@@ -91,3 +81,11 @@ def test_at_least_lets_the_bound_itself_pass():
   assert check(rows).holds
   check = resampled("share", lambda _, v: v[0], above=0.75, **options)
   assert not check(rows).holds
+
+
+def test_a_stratum_with_a_constant_counts_as_none():
+  rows = points(noise=0.0)
+  flat = rows.plus(y=np.where(rows["stratum"] == "a", 1.0, rows["y"]))
+  check = rank_correlation("x", "y", points=NAMES, within=("stratum",), above=0)
+  assert check(rows).value == pytest.approx(1)
+  assert check(flat).value == pytest.approx(0.5)

@@ -1,0 +1,59 @@
+"""The least that could have been asked, by brute force."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxfair import checks
+from jaxfair.release.beliefs import all_subsets
+from jaxfair.release.core_sets import Interval, PureTest
+from jaxfair.release.gaussian import check_features
+from jaxfair.release.greedy import CHUNK
+from jaxfair.release.network import Network, as_network
+from jaxfair.release.questions import Questions, as_arrays
+from jaxfair.types import Params
+
+LIMIT = 12  # questions: 4,096 subsets for every person
+
+
+def smallest_core_sets(
+  params: Params,
+  questions: Questions,
+  x: Any,
+  *,
+  pure: PureTest = Interval(),
+  key: jax.Array,
+) -> jax.Array:
+  """[n] size of the smallest pure core set of each person, by brute force.
+
+  It looks at every subset and therefore at every answer: no procedure for
+  people, but a lower bound on what any procedure without error must ask.
+  """
+  checks.one_key("key", key)
+  checks.require(
+    questions.size <= LIMIT,
+    f"the optimum looks at 2^{questions.size} subsets; use at most "
+    f"{LIMIT} questions",
+  )
+  check_features(x)
+  return _smallest(
+    as_network(params), as_arrays(questions), jnp.asarray(x), pure, key
+  )
+
+
+@functools.partial(jax.jit, static_argnames=("pure",))
+def _smallest(
+  network: Network, questions: Questions, x: Any, pure: PureTest,
+  key: jax.Array,
+) -> jax.Array:  # fmt: skip
+  test = pure.build(network, questions, key=key)
+  subsets = jnp.asarray(all_subsets(questions.size))
+  sizes = subsets.sum(axis=1)
+
+  def one(values: Any) -> jax.Array:
+    core = jax.vmap(lambda revealed: test(revealed, values).core)(subsets)
+    return jnp.min(jnp.where(core, sizes, questions.size))
+
+  return jax.lax.map(one, x, batch_size=min(CHUNK, x.shape[0]))
