@@ -3,6 +3,14 @@
 import os
 import pathlib
 
+# Most of a test's time is compilation, and most of that LLVM polishing a
+# program that runs once. Set before JAX is imported; a caller's flags come
+# last, and so win.
+os.environ["XLA_FLAGS"] = (
+  "--xla_backend_optimization_level=0 "
+  "--xla_llvm_disable_expensive_passes=true " + os.environ.get("XLA_FLAGS", "")
+)
+
 import hypothesis
 import jax
 import pytest

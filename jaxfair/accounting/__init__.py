@@ -81,6 +81,7 @@ from jaxfair.accounting.units import NotCovered
 from jaxfair.accounting.zcdp import (
   discrete_gaussian_rho,
   discrete_gaussian_sigma,
+  zcdp_budget,
   zcdp_epsilon,
 )
 
@@ -149,5 +150,6 @@ __all__ = [
   "threshold_rdp",
   "to_dp_event",
   "truncation_delta",
+  "zcdp_budget",
   "zcdp_epsilon",
 ]

@@ -46,6 +46,23 @@ def zcdp_epsilon(*, rho: float, delta: float) -> float:
   return max(0.0, float(found.fun))
 
 
+def zcdp_budget(*, epsilon: float, delta: float) -> float:
+  """The rho that may be spent within (epsilon, delta), rounded down.
+
+  Mechanisms whose rho sum up to it are together (epsilon, delta)-DP, however
+  each was chosen after looking at the releases before it.
+
+  Args:
+    epsilon: above 0.
+    delta: in (0, 1).
+
+  Reference:
+    Feldman & Zrnic (2021), Theorem 3.1.
+  """
+  sigma = discrete_gaussian_sigma(epsilon=epsilon, delta=delta)
+  return discrete_gaussian_rho(sigma=sigma)
+
+
 def discrete_gaussian_rho(*, sigma: float, sensitivity: float = 1.0) -> float:
   """rho of discrete Gaussian noise: (sensitivity / sigma)^2 / 2.
 

@@ -46,7 +46,15 @@ from jaxfair.analysis.excess_risk import (
   excess_risk,
   predicted_excess,
 )
+from jaxfair.analysis.fairness_transfer import (
+  answer_probabilities,
+  fair_student_bound,
+  fair_teachers_bound,
+  mismatch,
+  vote_eta,
+)
 from jaxfair.analysis.flips import flip_probability, vote_margin
+from jaxfair.analysis.group_gradients import group_gradients
 from jaxfair.analysis.hessian import group_hessians
 from jaxfair.analysis.lanczos import NonPrivateEigenvalues, top_eigenvalue
 from jaxfair.analysis.logit_gram import logit_gram
@@ -79,6 +87,7 @@ __all__ = [
   "RiskIntervals",
   "StepSettings",
   "along",
+  "answer_probabilities",
   "attack_scores",
   "audit_mechanism",
   "audit_one_run",
@@ -89,11 +98,14 @@ __all__ = [
   "epsilon_lower_bound",
   "excess_risk",
   "excess_risk_bound",
+  "fair_student_bound",
+  "fair_teachers_bound",
   "fairness_bound",
   "flip_probability",
   "gradient_canaries",
   "gradient_norms",
   "group_gradient_norms",
+  "group_gradients",
   "group_hessians",
   "hessian_trace",
   "likelihood_recorder",
@@ -101,6 +113,7 @@ __all__ = [
   "linear_distance",
   "logit_gram",
   "mean_by_group",
+  "mismatch",
   "model_deviation_bound",
   "norms",
   "one_run_p_value",
@@ -111,5 +124,6 @@ __all__ = [
   "top_eigenvalue",
   "top_two_margin",
   "trace_per_person",
+  "vote_eta",
   "vote_margin",
 ]

@@ -1,6 +1,7 @@
 """How close people are to the decision boundary."""
 
 import functools
+import math
 from typing import Any
 
 import jax
@@ -12,6 +13,7 @@ from jaxfair.types import Model, Params
 
 # Rounding that float32 logits of a linear model may show, relative.
 _LINEAR_TOLERANCE = 1e-3
+_DUAL: dict[float, int] = {2: 2, math.inf: 1}  # order -> order of the dual norm
 
 
 def closeness(logits: Any) -> jax.Array:
@@ -54,10 +56,13 @@ def top_two_margin(scores: Any) -> jax.Array:
   return top[..., 0] - top[..., 1]
 
 
-def linear_distance(model: Model, params: Params, x: Any) -> jax.Array:
+def linear_distance(
+  model: Model, params: Params, x: Any, *, order: float = 2
+) -> jax.Array:
   """The exact distance of each input to where a linear model changes its mind.
 
-  min_{c != k} (z_k - z_c) / |w_k - w_c|,  k the predicted class
+  min_{c != k} (z_k - z_c) / |w_k - w_c|_*,  k the predicted class,
+  |.|_* the dual of the distance's norm
 
   The region of a class is an intersection of half spaces, so the nearest of
   their boundaries is the nearest boundary of the region.
@@ -66,12 +71,15 @@ def linear_distance(model: Model, params: Params, x: Any) -> jax.Array:
     model: whose logits are linear in the input, e.g. `models.logistic`.
     params: its parameters.
     x: [n, ...] inputs.
+    order: of the norm that measures distances: 2, or inf for the largest
+      change of any feature.
 
   Returns:
-    [n] Euclidean distances in the space of inputs; infinite if no change of
-    the input changes the class.
+    [n] distances in the space of inputs; infinite if no change of the input
+    changes the class.
   """
-  distances, off = _distances(model, params, jnp.asarray(x))
+  checks.one_of("order", order, _DUAL)
+  distances, off = _distances(model, params, jnp.asarray(x), _DUAL[order])
   if checks.concrete(off):
     checks.require(
       bool(off <= _LINEAR_TOLERANCE),
@@ -81,9 +89,9 @@ def linear_distance(model: Model, params: Params, x: Any) -> jax.Array:
   return distances
 
 
-@functools.partial(jax.jit, static_argnames=("model",))
+@functools.partial(jax.jit, static_argnames=("model", "dual"))
 def _distances(
-  model: Model, params: Params, x: jax.Array
+  model: Model, params: Params, x: jax.Array, dual: int
 ) -> tuple[jax.Array, jax.Array]:
   """[n] distances, and how far the logits are from linear ones."""
   origin = jnp.zeros((1, *x.shape[1:]), x.dtype)
@@ -96,7 +104,7 @@ def _distances(
   best = jnp.argmax(logits, axis=-1)
   ahead = jnp.max(logits, axis=-1, keepdims=True) - logits
   between = slopes[best][:, None] - slopes[None]
-  length = jnp.linalg.norm(between, axis=-1)
+  length = jnp.linalg.norm(between, dual, axis=-1)
   parallel = length == 0
   distance = ahead / jnp.where(parallel, 1.0, length)
   distance = jnp.where(parallel & (ahead > 0), jnp.inf, distance)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from jaxfair import checks, tree
+from jaxfair.analysis import streamed
 from jaxfair.analysis.by_group import ByGroup, weights_by_group
 from jaxfair.analysis.curvature import check_people
 from jaxfair.analysis.directions import per_example
@@ -37,6 +38,7 @@ def top_eigenvalue(
   num_groups: int,
   key: jax.Array,
   steps: int = 30,
+  chunk: int | None = None,
 ) -> NonPrivateEigenvalues:
   """The largest eigenvalue of the Hessian of each group's mean loss.
 
@@ -49,6 +51,9 @@ def top_eigenvalue(
     key: of the starting vectors.
     steps: Hessian-vector products per group; at most the number of parameters
       are taken, and then the value is exact.
+    chunk: people in memory at once. By default all of them are, in one program
+      that keeps `steps` vectors of the parameters' size for every group; with
+      a chunk groups take turns and three vectors are kept.
 
   Reference:
     Lanczos 1950, with every new vector made orthogonal to all before it, twice.
@@ -57,6 +62,10 @@ def top_eigenvalue(
   checks.integer("steps", steps, low=1, remedy="30 is usual")
   check_people(examples, num_groups)
   steps = min(int(steps), tree.size(params))
+  if chunk is not None:
+    return _streamed(
+      model, loss, params, examples, num_groups, steps, key, chunk
+    )
   return _top(model, loss, params, examples, num_groups, steps, key)
 
 
@@ -80,7 +89,7 @@ def _top(
     def product(v: jax.Array) -> jax.Array:
       return jax.jvp(gradient, (flat,), (v,))[1]
 
-    value, error = _largest(product, start, steps)
+    value, error, _ = largest(product, start, steps)
     empty = jnp.any(jnp.isnan(row))
     return jnp.where(empty, jnp.nan, value), jnp.where(empty, jnp.nan, error)
 
@@ -91,10 +100,36 @@ def _top(
   )
 
 
-def _largest(
-  product: Any, start: jax.Array, steps: int
-) -> tuple[jax.Array, jax.Array]:
-  """The largest Ritz value of a symmetric operator, and its residual."""
+def _streamed(
+  model: Model, loss: PerExampleLoss, params: Params, examples: Examples,
+  num_groups: int, steps: int, key: jax.Array, chunk: int,
+) -> NonPrivateEigenvalues:  # fmt: skip
+  found = []
+  groups = streamed.chunks_by_group(examples, num_groups, chunk)
+  _, unravel = ravel_pytree(params)
+  for index, own in enumerate(groups):
+    if not own:
+      found.append((float("nan"), float("nan")))
+      continue
+    product = functools.partial(streamed.mean_product, model, loss, params, own)
+    start = normal(jax.random.fold_in(key, index), (tree.size(params),))
+    found.append(streamed.largest_streamed(product, unravel(start), steps))
+  values, errors = (jnp.asarray(column) for column in zip(*found, strict=True))
+  return NonPrivateEigenvalues(
+    ByGroup(values[:-1], values[-1]), ByGroup(errors[:-1], errors[-1])
+  )
+
+
+class Ritz(NamedTuple):
+  """The largest Ritz value, its residual, and its vector of length 1."""
+
+  value: jax.Array
+  error: jax.Array
+  vector: jax.Array
+
+
+def largest(product: Any, start: jax.Array, steps: int) -> Ritz:
+  """The largest Ritz value of a symmetric operator."""
   size = start.shape[0]
   tiny = jnp.finfo(start.dtype).tiny
 
@@ -116,9 +151,10 @@ def _largest(
 
   first = start / jnp.linalg.norm(start)
   basis = jnp.zeros((steps + 1, size)).at[0].set(first)
-  _, (diagonal, side, used) = jax.lax.scan(step, basis, jnp.arange(steps))
+  basis, (diagonal, side, used) = jax.lax.scan(step, basis, jnp.arange(steps))
   # Steps after the end would add an eigenvalue 0 that is none of the matrix's.
   diagonal = jnp.where(used, diagonal, jnp.min(diagonal))
   matrix = jnp.diag(diagonal) + jnp.diag(side[:-1], 1) + jnp.diag(side[:-1], -1)
   values, vectors = jnp.linalg.eigh(matrix)
-  return values[-1], jnp.abs(side[-1] * vectors[-1, -1])
+  error = jnp.abs(side[-1] * vectors[-1, -1])
+  return Ritz(values[-1], error, vectors[:, -1] @ basis[:-1])

@@ -8,7 +8,7 @@ import typer
 
 from jaxfair import __version__
 from jaxfair.checks import JaxfairError
-from jaxfair.cli import account, ask, datasets, decide, explain, runs
+from jaxfair.cli import account, ask, datasets, decide, explain, frontier, runs
 
 STOPPED = 130  # what typer makes of Ctrl-C: 128 + SIGINT, as shells have it
 
@@ -25,6 +25,7 @@ app.command()(decide.decide)
 app.command(name="list")(runs.list_studies)
 app.command()(runs.report)
 app.command()(explain.explain)
+app.command()(frontier.frontier)
 app.command()(ask.ask)
 app.add_typer(datasets.app, name="data")
 app.add_typer(account.app, name="account")

@@ -2,13 +2,20 @@
 
 import json
 import pathlib
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from jaxfair.cli import console
 
+if TYPE_CHECKING:
+  from jaxfair.studies import Plan
+
 ConfigPath = Annotated[pathlib.Path, typer.Argument(help="A TOML config.")]
+Configs = Annotated[
+  pathlib.Path, typer.Argument(help="A TOML config, or a folder of them.")
+]
 Sets = Annotated[
   list[str] | None,
   typer.Option("--set", metavar="KEY=VALUE", help="Replace a config value."),
@@ -17,17 +24,25 @@ Size = Annotated[
   str | None, typer.Option(help="smoke, small or paper, if the config has it.")
 ]
 Out = Annotated[
-  pathlib.Path | None, typer.Option(help="Run directory; default runs/NAME.")
+  pathlib.Path | None,
+  typer.Option(help="Run directory; default runs/FOLDER/NAME."),
 ]
 
 
 def run(
-  config: ConfigPath, sets: Sets = None, size: Size = None, out: Out = None
+  config: Configs, sets: Sets = None, size: Size = None, out: Out = None
 ) -> None:
-  """Run a study from a config; the same command continues a stopped run."""
+  """Run a study from a config; the same command continues a stopped run.
+
+  A folder of configs is run one after the other, with one page over all.
+  """
   from jaxfair import studies
 
-  _run(config, studies.read(config, size=size, sets=sets or []), out)
+  if config.is_dir():
+    _run_folder(config, size, sets or [], out)
+  else:
+    values = studies.read(config, size=size, sets=sets or [])
+    _run(config, _planned(config, values), out)
 
 
 def audit(
@@ -42,7 +57,7 @@ def audit(
       f"{config}: study={values.get('study')!r} is not an audit; use "
       "`jaxfair run`, or a config such as configs/audit/dp_sgd.toml"
     )
-  _run(config, values, out)
+  _run(config, _planned(config, values), out)
 
 
 def list_studies() -> None:
@@ -64,29 +79,76 @@ def list_studies() -> None:
 
 
 def report(
-  folder: Annotated[pathlib.Path, typer.Argument(help="A run directory.")],
+  folder: Annotated[
+    pathlib.Path, typer.Argument(help="A run directory, or a folder of them.")
+  ],
 ) -> None:
   """Draw a run's figures and page again."""
   from jaxfair import report as reports
 
-  typer.echo(f"report: {reports.write(folder)}")
+  whole = reports.is_collection(folder)
+  page = reports.write_collection(folder) if whole else reports.write(folder)
+  typer.echo(f"report: {page}")
 
 
-def _run(
-  config: pathlib.Path, values: dict[str, Any], out: pathlib.Path | None
-) -> None:
-  from jaxfair import report, studies
+def _planned(config: pathlib.Path, values: dict[str, Any]) -> "Plan":
+  from jaxfair import studies
 
   study = studies.find(values.get("study"), where=f"{config}: ")
-  made = studies.plan(study, values, where=f"{config}: ")
-  name = config.stem if made.size is None else f"{config.stem}-{made.size}"
-  folder = out or pathlib.Path("runs") / name
+  return studies.plan(study, values, where=f"{config}: ")
+
+
+def _run(config: pathlib.Path, made: "Plan", out: pathlib.Path | None) -> None:
+  from jaxfair import report, studies
+
+  folder = out or _home(config.parent) / _name(config, made)
   with console.progress() as (say, step):
     studies.execute(made, folder, say=say, progress=step)
     page = report.write(folder)
   _print_claims(folder)
   typer.echo(f"rows:   {folder / 'results.csv'}")
   typer.echo(f"report: {page}")
+
+
+def _run_folder(
+  configs: pathlib.Path,
+  size: str | None,
+  sets: Sequence[str],
+  out: pathlib.Path | None,
+) -> None:
+  """Runs every config of a folder; all of them are read before the first."""
+  from jaxfair import report, studies
+
+  paths = sorted(configs.glob("*.toml"))
+  if not paths:
+    raise studies.ConfigError(f"{configs} holds no config; name a .toml file")
+  plans = {
+    path: _planned(path, studies.read(path, size=size, sets=sets))
+    for path in paths
+  }
+  for made in plans.values():
+    made.study.cells(made.settings)  # finds a missing file before any work
+  whole = out or _home(configs)
+  for i, (path, made) in enumerate(plans.items()):
+    typer.echo(f"[{i + 1}/{len(plans)}] {path}")
+    _run(path, made, whole / _name(path, made))
+    page = report.write_collection(whole)  # a stopped folder has its page, too
+  typer.echo(f"all:    {page}")
+
+
+def _home(configs: pathlib.Path) -> pathlib.Path:
+  """Where runs of a folder's configs go: runs/pate for those in configs/pate.
+
+  Two papers may both have an adult.toml. Configs that lie here, or in configs
+  itself, need no folder of their own.
+  """
+  folder, here = configs.resolve(), pathlib.Path.cwd()
+  top = folder in (here, here / "configs")
+  return pathlib.Path("runs") / ("" if top else folder.name)
+
+
+def _name(config: pathlib.Path, made: "Plan") -> str:
+  return config.stem if made.size is None else f"{config.stem}-{made.size}"
 
 
 def _print_claims(folder: pathlib.Path) -> None:

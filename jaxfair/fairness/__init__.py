@@ -4,13 +4,23 @@ Here live group reductions, rates, gaps, disparities and their confidence
 intervals; never a training loop, and nothing that spends privacy.
 """
 
-from jaxfair.fairness import rates
+from jaxfair.fairness import constraints, rates
+from jaxfair.fairness.abstain import Abstainer
 from jaxfair.fairness.bootstrap import (
   bootstrap,
   bootstrap_counts,
   bootstrap_rows,
 )
 from jaxfair.fairness.confusion import confusion_counts, prediction_counts
+from jaxfair.fairness.counter import (
+  REFUSED,
+  Counted,
+  CounterRule,
+  admit,
+  admit_in_order,
+  allowed_classes,
+  new_counters,
+)
 from jaxfair.fairness.disparity import demographic_disparity
 from jaxfair.fairness.gaps import difference, ratio
 from jaxfair.fairness.groups import (
@@ -44,6 +54,8 @@ from jaxfair.fairness.parity import (
   equalized_odds_difference,
   equalized_odds_ratio,
 )
+from jaxfair.fairness.preprocess import ordered_filter, sequential_filter
+from jaxfair.fairness.soft import soft_disparity
 from jaxfair.fairness.summary import GroupReport, Measures, by_group
 from jaxfair.fairness.wasserstein import (
   wasserstein_disparity,
@@ -51,17 +63,25 @@ from jaxfair.fairness.wasserstein import (
 )
 
 __all__ = [
+  "REFUSED",
+  "Abstainer",
+  "Counted",
+  "CounterRule",
   "GroupReport",
   "Interval",
   "Measures",
   "accuracy",
   "accuracy_parity_difference",
   "accuracy_parity_ratio",
+  "admit",
+  "admit_in_order",
+  "allowed_classes",
   "bootstrap",
   "bootstrap_counts",
   "bootstrap_rows",
   "by_group",
   "confusion_counts",
+  "constraints",
   "demographic_disparity",
   "demographic_parity_difference",
   "demographic_parity_ratio",
@@ -78,12 +98,16 @@ __all__ = [
   "group_sums",
   "interval_of_draws",
   "mean_loss",
+  "new_counters",
+  "ordered_filter",
   "paired_interval",
   "prediction_counts",
   "rates",
   "ratio",
   "seed_interval",
   "selection_rate",
+  "sequential_filter",
+  "soft_disparity",
   "true_negative_rate",
   "true_positive_rate",
   "wasserstein_disparity",

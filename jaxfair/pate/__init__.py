@@ -14,6 +14,15 @@ from jaxfair.pate.aggregation import (
 )
 from jaxfair.pate.answer_log import AnswerLogError
 from jaxfair.pate.answerer import Answerer, Answers
+from jaxfair.pate.attribute import Protection, vote_guarantee, vote_sigma
+from jaxfair.pate.fair import (
+  FairAnswers,
+  Outcome,
+  fair_events,
+  fair_gnmax,
+  papers_unsound_events,
+)
+from jaxfair.pate.fair_grid import FairGrid, FairSettings, fair_query_grid
 from jaxfair.pate.rules import (
   ConfidentGnMax,
   GnMax,
@@ -21,6 +30,17 @@ from jaxfair.pate.rules import (
   NoisyVotes,
   Rule,
 )
+from jaxfair.pate.sf_pate import (
+  Released,
+  SfPate,
+  SfPateConfig,
+  fair_student,
+  fair_teachers,
+  private_groups,
+  private_labels,
+  randomised_groups,
+)
+from jaxfair.pate.sf_votes import estimators
 from jaxfair.pate.student import train_student, weighted
 from jaxfair.pate.teachers import MissingClassWarning, train_teachers
 from jaxfair.pate.votes import predict_votes, vote_counts
@@ -31,20 +51,40 @@ __all__ = [
   "Answerer",
   "Answers",
   "ConfidentGnMax",
+  "FairAnswers",
+  "FairGrid",
+  "FairSettings",
   "GnMax",
   "LaplaceMax",
   "MissingClassWarning",
   "NoisyVotes",
+  "Outcome",
+  "Protection",
+  "Released",
   "Rule",
+  "SfPate",
+  "SfPateConfig",
   "confident_gnmax",
+  "estimators",
+  "fair_events",
+  "fair_gnmax",
+  "fair_query_grid",
+  "fair_student",
+  "fair_teachers",
   "gnmax",
   "laplace_max",
+  "papers_unsound_events",
   "plurality",
   "predict_votes",
+  "private_groups",
+  "private_labels",
   "project_to_simplex",
+  "randomised_groups",
   "soft_labels",
   "train_student",
   "train_teachers",
   "vote_counts",
+  "vote_guarantee",
+  "vote_sigma",
   "weighted",
 ]

@@ -7,7 +7,7 @@ be traced and mapped over. A release goes through `Answerer`, which draws from
 the operating system and keeps the books.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -80,7 +80,50 @@ def confident_gnmax(
   Reference:
     Papernot et al. (2018), Algorithm 1.
   """
-  counts = as_counts(counts)
+  draws = confident_draws(
+    as_counts(counts), threshold=threshold, sigma_threshold=sigma_threshold,
+    sigma_answer=sigma_answer, key=key, continuous=continuous,
+  )  # fmt: skip
+  return jnp.where(draws.confident, draws.labels(), NO_ANSWER)
+
+
+class ConfidentDraws(NamedTuple):
+  """Both noises of Confident-GNMax, for every query: not for release.
+
+  Attributes:
+    confident: [n] whether the test passed.
+    noisy: [n, C] counts with the answer's noise.
+    key_ties: for breaking ties between them.
+  """
+
+  confident: jax.Array
+  noisy: jax.Array
+  key_ties: jax.Array
+
+  def labels(self) -> jax.Array:
+    """[n] the largest noisy count, ties broken fairly."""
+    return _fair_argmax(self.noisy, self.key_ties)
+
+  def ranks(self) -> jax.Array:
+    """[n, C] 0 for the largest noisy count, and so on, ties broken fairly."""
+    words = bits.random_words(self.key_ties, self.noisy.size).high
+    order = jnp.lexsort((words.reshape(self.noisy.shape), -self.noisy), axis=-1)
+    return jnp.argsort(order, axis=-1).astype(jnp.int32)
+
+
+def confident_draws(
+  counts: jax.Array,
+  *,
+  threshold: Any,
+  sigma_threshold: Any,
+  sigma_answer: Any,
+  key: jax.Array,
+  continuous: bool = False,
+) -> ConfidentDraws:
+  """The test and the noisy counts of `confident_gnmax`, not yet put together.
+
+  Args and privacy as there; `counts` come from `as_counts`.
+  """
   checks.number("threshold", threshold)
   _check_reachable(counts, threshold, sigma_threshold)
   key_test, key_noise, key_ties = _keys(key, 3)
@@ -89,8 +132,7 @@ def confident_gnmax(
     largest, "sigma_threshold", sigma_threshold, key_test, continuous
   )
   noisy = _gaussian(counts, "sigma_answer", sigma_answer, key_noise, continuous)
-  labels = _fair_argmax(noisy, key_ties)
-  return jnp.where(tested >= threshold, labels, NO_ANSWER)
+  return ConfidentDraws(tested >= threshold, noisy, key_ties)
 
 
 def laplace_max(

@@ -15,7 +15,7 @@ from jaxfair.pate import processes
 from jaxfair.pate.saved import SavedTeachers
 from jaxfair.training import ensembles
 from jaxfair.training.fit import check_examples
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 NAMED = 10  # teachers that a warning lists before it only counts them
 
@@ -28,9 +28,10 @@ def train_teachers(
   model: Model,
   loss: PerExampleLoss,
   parts: Examples,
-  config: training.FitConfig = training.FitConfig(),
+  config: Any = training.FitConfig(),
   *,
   key: jax.Array,
+  trainer: Callable[..., Fit] = training.fit,
   chunk: int | None = None,
   devices: Sequence[jax.Device] | None = None,
   checkpoint: str | pathlib.Path | None = None,
@@ -45,6 +46,8 @@ def train_teachers(
     parts: disjoint people with leaves [k, n, ...], from `data.partition`.
     config: settings, shared or with stacked numbers of shape [k].
     key: teacher i trains with `fold_in(key, i)`.
+    trainer: of one teacher: `training.fit`, `training.lagrangian`, or any
+      function of their form, with its config.
     chunk: teachers side by side on a device; None chooses. It bounds the
       memory, and is all that a teacher's last bits may depend on.
     devices: where to run; all local devices by default.
@@ -72,7 +75,7 @@ def train_teachers(
   checks.integer("save_every", save_every, low=1)
   chunk = min(chunk, total)
   keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(total))
-  run = _Run(model, loss, parts, config, keys, chunk, devices)
+  run = _Run(model, loss, parts, config, trainer, keys, chunk, devices)
   alone = jax.process_count() == 1
   if alone and checkpoint is None:
     return run.train(None)
@@ -95,7 +98,8 @@ class _Run:
   model: Model
   loss: PerExampleLoss
   parts: Examples
-  config: training.FitConfig
+  config: Any
+  trainer: Callable[..., Fit]
   keys: jax.Array
   chunk: int
   devices: Sequence[jax.Device] | None
@@ -110,7 +114,7 @@ class _Run:
       )
     return ensembles.fit_many(
       self.model, self.loss, parts, config, keys=keys, stacked=True,
-      chunk=self.chunk, devices=self.devices,
+      trainer=self.trainer, chunk=self.chunk, devices=self.devices,
     ).params  # fmt: skip
 
   def shapes(self) -> Any:
@@ -154,6 +158,7 @@ def _store(
     "save_every": size,
     "processes": count,
     "params": str(run.shapes()),
+    "trainer": _told(run.trainer),
     **{
       field.name: _told(getattr(run.config, field.name))
       for field in dataclasses.fields(run.config)
@@ -164,6 +169,11 @@ def _store(
 
 def _told(value: Any) -> Any:
   """A setting as JSON."""
+  if dataclasses.is_dataclass(value):
+    return {
+      field.name: _told(getattr(value, field.name))
+      for field in dataclasses.fields(value)
+    }
   if callable(value):
     return getattr(value, "__qualname__", type(value).__qualname__)
   if isinstance(value, str | int | None):

@@ -1,7 +1,6 @@
 """One self-contained HTML page per run: opens offline, prints, no server."""
 
 import html
-import json
 import math
 import pathlib
 from collections.abc import Iterable, Sequence
@@ -10,11 +9,8 @@ from typing import Any
 import numpy as np
 
 from jaxfair import fairness, studies
-from jaxfair.report import interactive, series, static
-from jaxfair.report.style import STYLE
+from jaxfair.report import html_parts, interactive, series, static
 from jaxfair.studies import RunError, Study, Summary, Table
-
-VERDICTS = {"supported": "✓", "not supported": "✗", "not run": "-"}
 
 
 def write(folder: pathlib.Path, *, study: Study | None = None) -> pathlib.Path:
@@ -36,7 +32,7 @@ def write(folder: pathlib.Path, *, study: Study | None = None) -> pathlib.Path:
   made = studies.plan(study, values, where=where)
   table = _table(folder, study)
   claims = studies.write_claims(study, table, folder)
-  record = _json(folder / "run.json")
+  record = html_parts.read_json(folder / "run.json")
   figures = folder / "figures"
   figures.mkdir(exist_ok=True)
   for figure in study.figures:
@@ -50,7 +46,7 @@ def write(folder: pathlib.Path, *, study: Study | None = None) -> pathlib.Path:
     _details(folder),
   ]
   path = folder / "report.html"
-  path.write_text(_page(made.title, sections), encoding="utf-8")
+  path.write_text(html_parts.page(made.title, sections), encoding="utf-8")
   return path
 
 
@@ -63,20 +59,6 @@ def _table(folder: pathlib.Path, study: Study) -> Table:
   return study.derive(Table.concat(map(Table.read, cells)))
 
 
-def _page(title: str, sections: Iterable[str]) -> str:
-  from plotly.offline import get_plotlyjs
-
-  body = "\n".join(section for section in sections if section)
-  script = f"<script>{get_plotlyjs()}</script>" if "plotly" in body else ""
-  return (
-    '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-    '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    '<link rel="icon" href="data:,">'
-    f"<title>{html.escape(title)}</title><style>{STYLE}</style>{script}</head>"
-    f"<body><main>{body}</main></body></html>\n"
-  )
-
-
 def _header(
   title: str, study: Study, record: dict[str, Any], values: dict[str, Any]
 ) -> str:
@@ -84,17 +66,13 @@ def _header(
   if values.get("size"):
     badges.append(f"size: {values['size']}")
   if "seconds" in record:
-    badges.append(f"computed in {_duration(record['seconds'])}")
+    badges.append(f"computed in {html_parts.duration(record['seconds'])}")
   fixed = values.get("seed") != "os"
   seed = f"fixed seed {values.get('seed')}: reproducible, not for release"
   badges.append(seed if fixed else "seed from the operating system")
   if not record.get("finished", False):
     badges.append("unfinished: only the cells computed so far")
-  spans = "".join(f"<span>{html.escape(badge)}</span>" for badge in badges)
-  return (
-    f"<header><h1>{html.escape(title)}</h1><p>{html.escape(study.summary)}</p>"
-    f'<p class="badges">{spans}</p></header>'
-  )
+  return html_parts.header(title, study.summary, badges)
 
 
 def _notes(notes: Sequence[str]) -> str:
@@ -137,27 +115,8 @@ def _estimate(values: np.ndarray) -> str:
 
 
 def _claims(claims: Sequence[dict[str, Any]]) -> str:
-  if not claims:
-    return ""
-  lines = []
-  for claim in claims:
-    verdict = claim["verdict"]
-    number = "-" if claim["value"] is None else f"{claim['value']:.4g}"
-    if claim["low"] is not None:
-      number += f" <small>[{claim['low']:.4g}, {claim['high']:.4g}]</small>"
-    source = f" ({claim['source']})" if claim["source"] else ""
-    why = claim["why"] or claim["statistic"]
-    lines.append(
-      f"<tr><td>{html.escape(claim['statement'] + source)}</td>"
-      f"<td>{number}<br><small>{html.escape(why)}</small></td>"
-      f'<td class="{verdict.replace(" ", "-")}">{VERDICTS[verdict]} {verdict}'
-      "</td></tr>"
-    )
-  return (
-    "<section><h2>Claims</h2><table class='claims'><thead><tr><th>claim</th>"
-    "<th>found [95% interval]</th><th>verdict</th></tr></thead><tbody>"
-    f"{''.join(lines)}</tbody></table></section>"
-  )
+  table = html_parts.claims(claims)
+  return table and f"<section><h2>Claims</h2>{table}</section>"
 
 
 def _figures(study: Study, table: Table) -> Iterable[str]:
@@ -172,7 +131,7 @@ def _figures(study: Study, table: Table) -> Iterable[str]:
 
 def _details(folder: pathlib.Path) -> str:
   config = html.escape((folder / "config.toml").read_text("utf-8"))
-  versions = _json(folder / "versions.json")
+  versions = html_parts.read_json(folder / "versions.json")
   lines = "".join(
     f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>"
     for k, v in versions.items()
@@ -185,16 +144,3 @@ def _details(folder: pathlib.Path) -> str:
     f"<details><summary>Versions</summary><table>{lines}</table></details>"
     "</section>"
   )
-
-
-def _json(path: pathlib.Path) -> dict[str, Any]:
-  if not path.exists():
-    return {}
-  loaded: dict[str, Any] = json.loads(path.read_text("utf-8"))
-  return loaded
-
-
-def _duration(seconds: float) -> str:
-  if seconds < 90:
-    return f"{seconds:.0f} s"
-  return f"{seconds / 60:.0f} min"

@@ -86,6 +86,7 @@ def _draw(figure: Figure, axis: object, panel: series.Panel) -> None:
                    label=_text(one.name))  # fmt: skip
   if figure.log_x:
     axis.set_xscale("log")
+    _plain_ticks(axis.xaxis)
   if figure.log_y:
     axis.set_yscale("log")
   if figure.reference is not None:
@@ -95,6 +96,17 @@ def _draw(figure: Figure, axis: object, panel: series.Panel) -> None:
   axis.set_title(_text(panel.title), fontsize=10, loc="left")
   axis.spines[["top", "right"]].set_visible(False)
   axis.grid(axis="y", alpha=0.3)
+
+
+def _plain_ticks(axis: Any) -> None:
+  """Plain numbers: over one decade, powers of ten are too few or overlap."""
+  from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+  low, high = axis.get_view_interval()
+  if 0 < low < high < 1000 * low:
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _bars(axis: object, panel: series.Panel) -> None:

@@ -31,6 +31,7 @@ td small { white-space: nowrap; }
 .not-run { color: var(--quiet); white-space: nowrap; }
 pre { background: #f6f8fa; padding: .75rem 1rem; overflow-x: auto; }
 details { margin: .5rem 0; }
+.pictures img { max-width: 100%; height: auto; }
 @media (max-width: 40rem) {
   main { padding: 1.25rem 1rem 3rem; }
   .claims, .claims tbody, .claims tr, .claims td { display: block; }

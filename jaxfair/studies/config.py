@@ -48,7 +48,10 @@ def read(
   )
   if not tables or set(sizes) - set(SIZES):
     raise ConfigError(f"{path}: sizes: use tables named {', '.join(SIZES)}")
-  size = raw.get("size") if size is None else size
+  # A run's own config.toml names the size that was applied to it, and has no
+  # tables left.
+  if size is None and sizes:
+    size = raw.get("size")
   if size is not None:
     if not sizes:
       raise ConfigError(f"{path}: size={size!r}: this config has no sizes")

@@ -9,13 +9,31 @@ from jaxfair.training.dp_sgd import DpSgdConfig, NonPrivateDpTrace, dp_sgd
 from jaxfair.training.driver import choose_loop, run_steps
 from jaxfair.training.ensembles import fit_many, map_members
 from jaxfair.training.erm import SolveConfig, SolveError, SolveTrace, solve
+from jaxfair.training.fair_dp_sgd import calibrate_fairness, fair_dp_sgd
+from jaxfair.training.fair_robust import (
+  Adversary,
+  FairRobustConfig,
+  fair_robust,
+  group_objective,
+)
 from jaxfair.training.fit import FitConfig, fit
+from jaxfair.training.lagrangian import (
+  LagrangianConfig,
+  NonPrivateDualTrace,
+  lagrangian,
+)
 from jaxfair.training.output_perturbation import (
   NonPrivateOptimum,
   OutputPerturbationConfig,
   output_perturbation,
 )
+from jaxfair.training.parity_penalty import ParityPenalty, parity_penalty
 from jaxfair.training.penalties import Penalty, UncoveredError
+from jaxfair.training.private_lagrangian import (
+  DualTrace,
+  PrivateLagrangianConfig,
+  private_lagrangian,
+)
 from jaxfair.training.privatise import privatise
 from jaxfair.training.risk_balanced import (
   RiskPenalty,
@@ -25,14 +43,21 @@ from jaxfair.training.risk_balanced import (
 from jaxfair.training.snapshots import SnapshotFit, dp_sgd_snapshots
 
 __all__ = [
+  "Adversary",
   "CheckpointError",
   "DpSgdConfig",
+  "DualTrace",
+  "FairRobustConfig",
   "FitConfig",
+  "LagrangianConfig",
   "NonPrivateDpTrace",
+  "NonPrivateDualTrace",
   "NonPrivateOptimum",
   "OutputPerturbationConfig",
+  "ParityPenalty",
   "Penalty",
   "PrivateFit",
+  "PrivateLagrangianConfig",
   "RiskPenalty",
   "SnapshotFit",
   "SolveConfig",
@@ -40,14 +65,21 @@ __all__ = [
   "SolveTrace",
   "UncoveredError",
   "calibrate",
+  "calibrate_fairness",
   "choose_loop",
   "clipped_part_event",
   "dp_sgd",
   "dp_sgd_snapshots",
+  "fair_dp_sgd",
+  "fair_robust",
   "fit",
   "fit_many",
+  "group_objective",
+  "lagrangian",
   "map_members",
   "output_perturbation",
+  "parity_penalty",
+  "private_lagrangian",
   "privatise",
   "risk_penalty",
   "run_steps",

@@ -17,6 +17,7 @@ from jaxfair.privacy.sampling import Batch, PoissonSampler
 from jaxfair.training import driver
 from jaxfair.training.fit import Optimizer
 from jaxfair.training.penalties import Penalty, UncoveredError
+from jaxfair.training.shifted import shifted
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 # What truncating batches may add to delta if the caller sets no cap: far below
@@ -59,8 +60,9 @@ class DpSgdConfig:
     per_layer: clips each layer by itself.
     adaptive: moves the clip bound towards a private quantile of the norms.
     loop: see `driver.choose_loop`.
-    penalty: a term of the objective behind clipping and noise, such as
-      `risk_penalty`; None for none. Its weights may be swept too.
+    penalty: a term of the objective behind clipping and noise (or inside the
+      clip, if it says so), such as `risk_penalty` or `parity_penalty`; None
+      for none. Its weights may be swept too.
   """
 
   learning_rate: Any = 0.1
@@ -330,8 +332,17 @@ class DpSgdStep:
     """Samples, clips, adds noise, averages, steps."""
     everybody, finite, config = inputs
     rows, mask = feed.batch
+    extra = None
+    if config.penalty is not None:
+      extra = config.penalty.gradient(
+        state.params, l2_clip=state.l2_clip, key=feed.key_penalty
+      )
+    inside = config.penalty is not None and config.penalty.inside
+    model, loss, method = self.model, self.loss, self.method
+    if inside:
+      model, loss, method = *shifted(model, loss, extra), "vmap"
     gradient = clipped_grad(
-      self.model, self.loss, l2_clip=state.l2_clip, method=self.method,
+      model, loss, l2_clip=state.l2_clip, method=method,
       per_layer=self.per_layer,
     )  # fmt: skip
     clipped, losses = gradient.with_losses(
@@ -343,10 +354,7 @@ class DpSgdStep:
     )  # fmt: skip
     mean = tree.scale(1 / self.expected_size, noisy)
     mean = tree.add(mean, tree.scale(config.weight_decay, state.params))
-    if config.penalty is not None:
-      extra = config.penalty.gradient(
-        state.params, l2_clip=state.l2_clip, key=feed.key_penalty
-      )
+    if extra is not None and not inside:
       mean = tree.add(mean, extra)
     updates, optimizer = self.optimizer(config.learning_rate).update(
       mean, state.optimizer, state.params

@@ -152,9 +152,7 @@ def _mapped(
       check_vma=False,
     )  # fmt: skip
   out = run(chunks, common)
-  return jax.tree.map(
-    lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:count], out
-  )
+  return jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2)[:count], out)
 
 
 def default_chunk() -> int:
@@ -222,12 +220,24 @@ def _split(config: Any, count: int) -> tuple[Any, Any]:
   Each is a whole config, with None where the other one holds the number.
   """
   for path, value in jax.tree_util.tree_leaves_with_path(config):
-    if jnp.ndim(value) and jnp.shape(value) != (count,):
+    if _differs(path, value) and jnp.shape(value) != (count,):
       name = jax.tree_util.keystr(path).strip(".")
       raise checks.ArgumentError(
         f"{name} has shape {jnp.shape(value)}; stack one value per key: "
         f"({count},)"
       )
-  shared = jax.tree.map(lambda v: None if jnp.ndim(v) else v, config)
-  each = jax.tree.map(lambda v: jnp.asarray(v) if jnp.ndim(v) else None, config)
-  return shared, each
+
+  def ours(path: Any, value: Any) -> Any:
+    return None if _differs(path, value) else value
+
+  def own(path: Any, value: Any) -> Any:
+    return jnp.asarray(value) if _differs(path, value) else None
+
+  shared = jax.tree_util.tree_map_with_path(ours, config)
+  return shared, jax.tree_util.tree_map_with_path(own, config)
+
+
+def _differs(path: Any, value: Any) -> bool:
+  """Whether a number is stacked; the people of a penalty are everybody's."""
+  held = any(getattr(part, "name", "") == "people" for part in path)
+  return jnp.ndim(value) > 0 and not held

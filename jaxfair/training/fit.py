@@ -12,6 +12,7 @@ import optax
 
 from jaxfair import checks, tree
 from jaxfair.training import batches, driver
+from jaxfair.training.penalties import Penalty
 from jaxfair.types import (
   Examples,
   Fit,
@@ -26,7 +27,7 @@ Optimizer = Callable[[Any], optax.GradientTransformation]
 
 @functools.partial(
   jax.tree_util.register_dataclass,
-  data_fields=["learning_rate", "weight_decay", "proximity"],
+  data_fields=["learning_rate", "weight_decay", "proximity", "penalty"],
   meta_fields=["steps", "batch_size", "sampling", "optimizer", "loop"],
 )
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +37,7 @@ class FitConfig:
   The objective is
 
     mean loss + weight_decay / 2 ||theta||^2
-              + proximity / 2 ||theta - anchor||^2
+              + proximity / 2 ||theta - anchor||^2 + penalty
 
   The first three fields are numbers that may be traced: stacked values are
   swept by `fit_many` in one program. The others fix the program's shape.
@@ -52,6 +53,7 @@ class FitConfig:
       so that `batch_size` is the expected size.
     optimizer: `learning_rate -> optax.GradientTransformation`.
     loop: see `driver.choose_loop`.
+    penalty: one more term, such as `parity_penalty`; its weight may be swept.
   """
 
   learning_rate: Any = 1e-3
@@ -62,12 +64,15 @@ class FitConfig:
   sampling: Literal["shuffle", "poisson"] = "shuffle"
   optimizer: Optimizer = optax.adam
   loop: driver.Loop = "auto"
+  penalty: Penalty | None = None
 
   def check(
     self, model: Model, loss: PerExampleLoss, examples: Examples
   ) -> None:
     """Refuses what cannot be trained with, before any work."""
     del loss
+    if self.penalty is not None:
+      self.penalty.check(model)
     checks.positive("learning_rate", self.learning_rate)
     checks.non_negative("weight_decay", self.weight_decay)
     checks.non_negative("proximity", self.proximity)
@@ -113,7 +118,7 @@ def fit(
   config = dataclasses.replace(config, loop=loop)
   if loop == "scan":
     return _fit_scan(model, loss, examples, config, key, initial, anchor)
-  begun = _begin(model, examples, config, key, initial, anchor)
+  begun = begin(model, examples, config, key, initial, anchor)
   return _finish(model, loss, config, *begun)
 
 
@@ -175,6 +180,9 @@ class PlainStep:
       return loss + penalty(p, config, inputs.anchor), loss
 
     gradient, loss = jax.grad(objective, has_aux=True)(params)
+    if config.penalty is not None:
+      extra = config.penalty.gradient(params, l2_clip=None, key=batch.key)
+      gradient = tree.add(gradient, extra)
     updates, state = self.optimizer(config.learning_rate).update(
       gradient, state, params
     )
@@ -197,6 +205,7 @@ class _Feed(NamedTuple):
   rows: Any  # [batch] row numbers; None: all examples
   mask: Any  # [batch] which of them take part; None: all
   step: Any
+  key: Any = None  # of the penalty, if there is one
 
 
 class _Inputs(NamedTuple):
@@ -210,19 +219,24 @@ def _fit_scan(
   model: Model, loss: PerExampleLoss, examples: Examples, config: FitConfig,
   key: jax.Array, initial: Any, anchor: Any,
 ) -> Fit:  # fmt: skip
-  begun = _begin(model, examples, config, key, initial, anchor)
+  begun = begin(model, examples, config, key, initial, anchor)
   return _finish(model, loss, config, *begun)
 
 
 @functools.partial(jax.jit, static_argnames=("model",))
-def _begin(
+def begin(
   model: Model, examples: Examples, config: FitConfig, key: jax.Array,
   initial: Any, anchor: Any,
 ) -> tuple[Any, Any, _Inputs]:  # fmt: skip
+  """Parameters and optimizer, all steps' batches, what every step reads."""
   examples = jax.tree.map(jnp.asarray, examples)
   if initial is None:
     initial = model.init(jax.random.fold_in(key, 0), examples.x[0])
   feeds = _batches(config, examples.size, jax.random.fold_in(key, 1))
+  if config.penalty is not None:
+    own = jax.random.fold_in(key, 2)
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(own, feeds.step)
+    feeds = feeds._replace(key=keys)
   state = config.optimizer(config.learning_rate).init(initial)
   return (initial, state), feeds, _Inputs(examples, config, anchor)
 

@@ -12,7 +12,7 @@ protection; on private data no epsilon covers it, and none is given.
 import dataclasses
 import functools
 import hashlib
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -132,6 +132,7 @@ class RiskPenalty:
   form: Form
   sample: int | None
   public: bool
+  inside: ClassVar[bool] = False
 
   def check(self, model: Model) -> None:
     """Refuses to train another model than the one it was made for."""
@@ -142,7 +143,7 @@ class RiskPenalty:
     )
 
   def gradient(
-    self, params: Params, *, l2_clip: jax.Array, key: jax.Array
+    self, params: Params, *, l2_clip: jax.Array | None, key: jax.Array
   ) -> Params:
     """The penalty's gradient, on all its people or on a fresh sample."""
     people = jax.tree.map(jnp.asarray, self.people.examples)

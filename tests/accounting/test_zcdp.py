@@ -12,6 +12,7 @@ from jaxfair.accounting import (
   gaussian_epsilon,
   gaussian_sigma,
   rdp_to_epsilon,
+  zcdp_budget,
   zcdp_epsilon,
 )
 
@@ -74,3 +75,10 @@ def test_bad_arguments_are_named():
     discrete_gaussian_rho(sigma=0.0)
   with pytest.raises(checks.ArgumentError, match="epsilon"):
     discrete_gaussian_sigma(epsilon=0.0, delta=1e-5)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_the_budget_is_the_largest_rho_within_epsilon(epsilon):
+  rho = zcdp_budget(epsilon=epsilon, delta=1e-6)
+  assert zcdp_epsilon(rho=rho, delta=1e-6) <= epsilon
+  assert zcdp_epsilon(rho=rho * 1.0001, delta=1e-6) > epsilon

@@ -1,5 +1,7 @@
 """Closeness at its ends, margins, and distances found by walking there."""
 
+import math
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -59,3 +61,20 @@ def test_refuses_a_model_that_is_not_linear():
   model = models.mlp(4, 3)
   with pytest.raises(checks.ArgumentError, match="not linear"):
     linear_distance(model, moved(model, examples), examples.x)
+
+
+def test_the_largest_change_of_a_feature_as_distance():
+  examples = people(12)
+  model = models.logistic(3)
+  params = moved(model, examples, scale=1.0)
+  found = np.asarray(linear_distance(model, params, examples.x, order=math.inf))
+  w, b = (np.asarray(params[k], np.float64) for k in ("w", "b"))
+  for x, distance in zip(examples.x, found, strict=True):
+    k = (x @ w + b).argmax()
+    corners = np.sign(w - w[:, [k]]).T  # the best push towards every class
+    inside = (x + 0.999 * distance * corners) @ w + b
+    outside = (x + 1.001 * distance * corners) @ w + b
+    assert (inside.argmax(1) == k).all()
+    assert (outside.argmax(1) != k).any()
+  with pytest.raises(checks.ArgumentError, match="order"):
+    linear_distance(model, params, examples.x, order=1)

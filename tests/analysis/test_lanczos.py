@@ -6,7 +6,7 @@ import pytest
 from helpers.curved import KEY, moved, people
 from jaxfair import checks, models
 from jaxfair.analysis import group_hessians, top_eigenvalue
-from jaxfair.analysis.lanczos import _largest
+from jaxfair.analysis.lanczos import largest
 
 PEOPLE = people()
 MODEL = models.logistic(3)
@@ -18,7 +18,8 @@ def test_finds_the_largest_not_the_largest_in_magnitude():
   values = np.r_[-10.0, np.linspace(-1, 3, 28), 3.5]
   matrix = ((basis * values) @ basis.T).astype(np.float32)
   start = rng.normal(size=30).astype(np.float32)
-  found, error = _largest(lambda v: matrix @ v, start, 25)
+  found, error, vector = largest(lambda v: matrix @ v, start, 25)
+  np.testing.assert_allclose(np.abs(basis[:, -1] @ vector), 1, rtol=1e-4)
   np.testing.assert_allclose(found, 3.5, rtol=1e-4)
   assert error < 1e-2
 
@@ -26,7 +27,7 @@ def test_finds_the_largest_not_the_largest_in_magnitude():
 def test_more_steps_than_the_space_has_add_no_eigenvalue():
   matrix = -np.eye(6, dtype=np.float32)  # one direction spans all it can reach
   start = np.ones(6, np.float32)
-  found, error = _largest(lambda v: matrix @ v, start, 5)
+  found, error, _ = largest(lambda v: matrix @ v, start, 5)
   np.testing.assert_allclose(found, -1.0, rtol=1e-6)
   assert error == 0
 

@@ -151,6 +151,66 @@ def test_list_names_studies_and_their_configs(jaxfair, tmp_path):
   assert "configs/paper/other.toml: study='never' is unknown" in other
 
 
+@pytest.fixture
+def many(config, tmp_path, monkeypatch):
+  """Configs of a study that takes no time."""
+  toy = Toy()
+  monkeypatch.setattr(studies, "find", lambda name, where="": toy.study)
+  (tmp_path / "many").mkdir()
+  for name, spread in (("fig_10", 0.5), ("fig_9", 0.25)):
+    config(f"study = 'toy'\nspread = {spread}", f"many/{name}.toml")
+  return toy
+
+
+def test_a_folder_of_configs_is_one_command_with_one_page(jaxfair, many):
+  ended = jaxfair("run", "many")
+  assert ended.code == 0, ended.err
+  assert "[2/2] many/fig_9.toml" in ended.out
+  assert ended.out.splitlines()[-1] == "all:    runs/many/report.html"
+  page = pathlib.Path("runs/many/report.html").read_text()
+  assert "2 of 6 claims supported, 2 not run" in page
+  lines = pathlib.Path("runs/many/verdicts.md").read_text().splitlines()
+  assert [line.split(" | ")[0] for line in lines[2:]] == [
+    *["| fig_9"] * 3,
+    *["| fig_10"] * 3,
+  ]
+  before = list(many.computed)
+  assert jaxfair("run", "many").code == 0
+  assert many.computed == before
+
+
+def test_configs_of_one_name_in_two_folders_do_not_meet(
+  jaxfair, many, config, tmp_path
+):
+  (tmp_path / "configs").mkdir()
+  config("study = 'toy'", "configs/fig_9.toml")
+  assert "runs/fig_9/report.html" in jaxfair("run", "configs/fig_9.toml").out
+  assert "runs/many/fig_9/report.html" in jaxfair("run", "many/fig_9.toml").out
+  before = list(many.computed)
+  assert jaxfair("run", "many").code == 0  # goes on with what one run left
+  assert len(many.computed) == len(before) + 3
+
+
+def test_a_folder_of_runs_is_reported_again(jaxfair, many):
+  jaxfair("run", "many", "--out", "there")
+  page = pathlib.Path("there/report.html")
+  page.unlink()
+  assert jaxfair("report", "there").out == "report: there/report.html\n"
+  assert page.exists()
+
+
+def test_a_wrong_config_in_a_folder_stops_all_before_any_work(
+  refused, many, config
+):
+  config("study = 'toy'\nspread = -1", "many/z.toml")
+  assert "many/z.toml: spread=-1" in refused("run", "many")
+
+
+def test_a_folder_without_configs_is_refused(refused, tmp_path):
+  (tmp_path / "none").mkdir()
+  assert "none holds no config; name a .toml file" in refused("run", "none")
+
+
 # Every refusal: a one-line error with the remedy, code 2, nothing left behind.
 
 

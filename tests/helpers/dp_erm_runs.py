@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from jaxfair import data, studies, training
-from jaxfair.studies import dp_erm, dp_erm_networks
+from jaxfair.studies.dp_erm import common, networks
 from jaxfair.types import Fit
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "configs" / "dp_erm"
-FIGURES = sorted(path.stem for path in CONFIGS.glob("fig_*.toml"))
+FIGURES = sorted(path.stem for path in CONFIGS.glob("*.toml"))
 
 
 def two_groups(norms=(2.0, 5.0), sizes=(200, 100)):
@@ -33,7 +33,7 @@ def run(folder, figure, *sets, people=None):
   """The table and the verdicts by name, of made-up people for every set."""
   people = people or two_groups()
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(dp_erm, "load", lambda name: people)
+    patch.setattr(common, "load", lambda name: people)
     table = studies.execute(plan(figure, *sets), folder)
   claims = json.loads((folder / "claims.json").read_text())
   return table, {claim["name"]: claim for claim in claims}
@@ -66,6 +66,6 @@ def run_untrained(folder, figure, *sets, people=None, configs=None):
     return Fit(model.init(key, examples.x[0]), None)
 
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(dp_erm_networks, "train_many", draw)
+    patch.setattr(networks, "train_many", draw)
     patch.setattr(training, "fit", start)
     return run(folder, figure, *sets, people=people)

@@ -184,11 +184,6 @@ def test_what_is_no_run_is_refused(tmp_path, toy):
     report.write(tmp_path)
 
 
-def test_times_are_told_as_people_tell_them():
-  assert report.page._duration(3.2) == "3 s"
-  assert report.page._duration(600) == "10 min"
-
-
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 

@@ -163,6 +163,12 @@ def test_the_size_of_the_file_is_the_default(path):
   }
 
 
+def test_a_runs_own_config_is_taken_back(path, tmp_path):
+  own = tmp_path / "config.toml"
+  own.write_text(configs.dump(configs.read(path)))
+  assert configs.read(own) == configs.read(path)
+
+
 def test_a_size_replaces_values_table_by_table(path):
   read = configs.read(path, size="smoke")
   assert read["seeds"] == 2

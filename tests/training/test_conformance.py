@@ -16,13 +16,17 @@ import numpy as np
 import optax
 import pytest
 
-from jaxfair import checks, models
+from jaxfair import checks, fairness, models
 from jaxfair.training import (
   DpSgdConfig,
+  FairRobustConfig,
   FitConfig,
+  LagrangianConfig,
   SolveConfig,
   dp_sgd,
+  fair_robust,
   fit,
+  lagrangian,
   map_members,
   solve,
 )
@@ -72,11 +76,29 @@ def noisy_steps(examples, key):
   return dp_sgd(MODEL, models.cross_entropy, examples, config, key=key)
 
 
+def constrained(examples, key):
+  # Loose limits: groups are looked at, and change nothing.
+  config = LagrangianConfig(
+    constraint=fairness.constraints.equalized_odds(2, 3),
+    learning_rate=0.2, tolerance=2.0, rounds=2, steps_per_round=3,
+    batch_size=8, optimizer=optax.sgd,
+  )  # fmt: skip
+  found = lagrangian(MODEL, models.cross_entropy, examples, config, key=key)
+  return found._replace(trace=found.trace.loss)
+
+
+def without_penalty(examples, key):
+  config = FairRobustConfig(num_groups=2, plain=PLAIN)
+  return fair_robust(MODEL, models.cross_entropy, examples, config, key=key)
+
+
 TRAINERS = {
   "fit": Trainer(plain),
   "fit, Poisson batches": Trainer(poisson),
+  "fair_robust": Trainer(without_penalty),
   "solve": Trainer(optimum, traceable=False, random=False),
   "dp_sgd": Trainer(noisy_steps, private=True),
+  "lagrangian": Trainer(constrained),
 }
 TRACEABLE = [name for name, row in TRAINERS.items() if row.traceable]
 every_trainer = pytest.mark.parametrize("name", TRAINERS)

@@ -1,0 +1,160 @@
+"""`jaxfair frontier`: what can be had, and the setting to choose."""
+
+import pathlib
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+
+from jaxfair import checks
+from jaxfair.cli import console
+
+if TYPE_CHECKING:
+  from jaxfair.fairness import Interval
+  from jaxfair.studies.frontiers import RunFrontier
+
+
+def frontier(
+  folder: Annotated[
+    pathlib.Path,
+    typer.Argument(help="Directory of a run over settings and seeds."),
+  ],
+  limit: Annotated[
+    list[str] | None,
+    typer.Option(
+      "--limit",
+      metavar="NAME=VALUE",
+      help="What must hold, such as gap=0.1 or accuracy=0.8.",
+    ),
+  ] = None,
+  by: Annotated[str, typer.Option(help="What is then made best.")] = "accuracy",
+  confidence: Annotated[
+    float | None,
+    typer.Option(help="Ask limits of the bound over seeds, such as 0.95."),
+  ] = None,
+  data: Annotated[
+    str | None, typer.Option(help="Which data set, if the run has several.")
+  ] = None,
+  against: Annotated[
+    str | None,
+    typer.Option(
+      metavar="DATA|RUN_DIR",
+      help="Compare with another data set of this run, or with another run.",
+    ),
+  ] = None,
+  out: Annotated[
+    pathlib.Path | None,
+    typer.Option(help="The page; default RUN_DIR/frontier.html."),
+  ] = None,
+) -> None:
+  """Write the page on which to choose a setting, and name the best one."""
+  from jaxfair import frontier as frontiers
+  from jaxfair import report, studies
+
+  limits = dict(map(_limit, limit or []))
+  found = studies.read_frontier(folder, data=data)
+  other = None if against is None else _other(folder, against)
+  left = frontiers.specify(found.points, limits, confidence=confidence)
+  chosen = frontiers.best(found.points, left.satisfied, objective=by)
+  path = out or folder / "frontier.html"
+  study = studies.find(found.study, where=f"{found.config}: ")
+  values = studies.parse(found.config)
+  settings = studies.plan(study, values, where=f"{found.config}: ").settings
+  report.write_frontier(found, path, notes=tuple(study.notes(settings)))
+  count, seeds, _ = found.points.values.shape
+  typer.echo(
+    f"{count} settings over {seeds} seeds; nobody beats "
+    f"{int(found.attained.on.sum())} of them; {int(left.satisfied.sum())} keep "
+    "the limits."
+  )
+  _print(found, left.on, chosen, by)
+  if other is not None:
+    _compare(found, other, str(against))
+  typer.echo(f"page: {path}")
+
+
+def _other(folder: pathlib.Path, against: str) -> "RunFrontier":
+  """A set of the same run by name, or another run by its directory."""
+  from jaxfair import studies
+
+  path = pathlib.Path(against)
+  if path.is_dir():
+    return studies.read_frontier(path)
+  return studies.read_frontier(folder, data=against)
+
+
+def _compare(first: "RunFrontier", second: "RunFrontier", name: str) -> None:
+  from jaxfair import studies
+
+  found = studies.compare_frontiers(first, second)
+  shapes = found.shapes
+  typer.echo(
+    f"Shape against {name}, as best accuracy within limits on epsilon and "
+    f"gap: correlation {_interval(shapes.correlation)}; level "
+    f"{_interval(shapes.shift)} above it; apart from the level "
+    f"{_interval(shapes.apart)}."
+  )
+  if found.transfer is None:
+    typer.echo("The two have no settings in common, so no choice carries over.")
+    return
+  typer.echo(
+    f"Of {found.shared} settings in both, the one chosen here breaks a limit "
+    f"there in {_interval(found.transfer.violated, percent=True)} of the "
+    "limits; where it keeps them it gives away accuracy of "
+    f"{_interval(found.transfer.regret)}."
+  )
+
+
+def _interval(found: "Interval", *, percent: bool = False) -> str:
+  ends = [float(x) for x in (found.estimate, found.low, found.high)]
+  at, low, high = (f"{100 * x:.0f}%" if percent else f"{x:.3f}" for x in ends)
+  return f"{at} [{low}, {high}]"
+
+
+def _limit(assignment: str) -> tuple[str, float]:
+  name, separator, value = assignment.partition("=")
+  try:
+    number = float(value)
+  except ValueError:
+    separator = ""
+  checks.require(
+    bool(separator), f"--limit {assignment!r}: write it as gap=0.1"
+  )
+  return name.strip(), number
+
+
+MOST = 12  # lines that a screen holds
+
+
+def _print(
+  found: "RunFrontier", on: np.ndarray, chosen: int | None, by: str
+) -> None:
+  from jaxfair import frontier as frontiers
+
+  if chosen is None:
+    typer.echo("Nothing keeps these limits; the page tells which to loosen.")
+    return
+  points = found.points
+  low, high = frontiers.bounds(points)
+  means, column = points.means, points.column(by)
+  sign = -1.0 if points.better[column] == "high" else 1.0
+  order = sorted(np.flatnonzero(on), key=lambda i: sign * means[i, column])
+  heads = ["method", *found.keys, *points.names, "on frontier"]
+  rows = []
+  for i in order[:MOST]:
+    figures = [
+      _figure(means[i, j], low[i, j], high[i, j]) for j in range(means.shape[1])
+    ]
+    named = [f"{found.settings[i][key]}" for key in found.keys]
+    share = f"{100 * found.attained.probability[i]:.0f}%"
+    rows.append([found.methods[i] or "-", *named, *figures, share])
+  console.table(heads, rows)
+  if len(order) > MOST:
+    typer.echo(f"... and {len(order) - MOST} more, on the page")
+  typer.echo(f"Best {by} within the limits: {found.command(chosen)}")
+
+
+def _figure(mean: float, low: float, high: float) -> str:
+  if not low < high:
+    return f"{mean:.3g}"
+  return f"{mean:.3f} [{low:.3f}, {high:.3f}]"

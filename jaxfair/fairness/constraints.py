@@ -1,0 +1,417 @@
+"""Fairness notions that can be differentiated: gaps to be trained away.
+
+A notion is a function of (scores, y, group). All have one form: a statistic h
+of each person, compared between a group and everybody, among all people or
+among those of one label (a stratum):
+
+  gap_{s,a} = E[h | stratum s, group a] - E[h | stratum s]
+
+A model is alpha-fair if no gap exceeds alpha in size. A group nobody of which
+is there has a gap of 0 and a count of 0: it contributes nothing.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair import checks
+from jaxfair.fairness.groups import divide, group_counts, group_sums
+
+Sides = Literal["absolute", "both"]
+
+
+class Violations(NamedTuple):
+  """How far limits are exceeded; what a Lagrangian is made of.
+
+  Attributes:
+    value: [m] differentiable, in the objective.
+    measured: [m] what the multipliers follow; `value` itself, or the same of
+      hard decisions, which have no gradient.
+    people: [m] people behind each; 0 where there is nobody and the value is 0.
+  """
+
+  value: jax.Array
+  measured: jax.Array
+  people: jax.Array
+
+
+class Gaps(NamedTuple):
+  """Differences of each group from everybody.
+
+  Attributes:
+    gap: [S, G, d] with a sign; 0 where there is nobody.
+    people: [S, G] people.
+  """
+
+  gap: jax.Array
+  people: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Notion:
+  """A fairness notion; make one with the functions of this module.
+
+  Attributes:
+    name: in tables.
+    num_groups: G.
+    num_strata: S; people of one stratum are compared with each other.
+    statistic: h, `(scores, y) -> [n, d]`, differentiable.
+    decision: the same of hard decisions, for `measured`.
+    stratum: `y -> [n]` stratum ids; an id outside 0..S-1 takes no part.
+    bound: B, the largest possible |h|.
+    sides: "both" has gap and -gap, each with a multiplier of its own, so
+      that a multiplier shrinks when a gap changes its sign; "absolute" has
+      one violation |gap| for each group, as the paper does.
+    unmix: rows of a [G, G] matrix that turns sums by reported group into
+      sums by group (`corrected`); None if groups are what they say.
+  """
+
+  name: str
+  num_groups: int
+  num_strata: int
+  statistic: Callable[[Any, Any], jax.Array]
+  decision: Callable[[Any, Any], jax.Array]
+  stratum: Callable[[Any], jax.Array]
+  bound: float = 1.0
+  sides: Sides = "both"
+  unmix: tuple[tuple[float, ...], ...] | None = None
+
+  def __post_init__(self) -> None:
+    checks.integer("num_groups", self.num_groups, low=1)
+    checks.one_of("sides", self.sides, ("absolute", "both"))
+
+  def __call__(
+    self, scores: Any, y: Any, group: Any, weights: Any = None
+  ) -> Violations:
+    """Violations on these people.
+
+    Args:
+      scores: [n, C] logits.
+      y: [n] class ids.
+      group: [n] group ids; one outside 0..G-1 belongs to no group.
+      weights: [n] weights, e.g. 0 for rows that take no part; None: 1 each.
+
+    Returns:
+      m = S G d violations with "absolute" sides, twice as many with both.
+    """
+    smooth = self.gaps(self.statistic(scores, y), y, group, weights)
+    hard = self.gaps(self.decision(scores, y), y, group, weights)
+    people = jnp.broadcast_to(smooth.people[..., None], smooth.gap.shape)
+    sided = functools.partial(_sided, sides=self.sides)
+    times = 2 if self.sides == "both" else 1
+    return Violations(
+      sided(smooth.gap),
+      jax.lax.stop_gradient(sided(hard.gap)),
+      jnp.tile(people.ravel(), times),
+    )
+
+  def gaps(self, values: Any, y: Any, group: Any, weights: Any = None) -> Gaps:
+    """Differences of the values' means, group by group in every stratum."""
+    stratum, group = self.stratum(y), jnp.asarray(group)
+    total = self.num_strata * self.num_groups
+    known = (stratum >= 0) & (stratum < self.num_strata)
+    known &= (group >= 0) & (group < self.num_groups)
+    cell = jnp.where(known, stratum * self.num_groups + group, total)
+    shape = (self.num_strata, self.num_groups)
+    sums = group_sums(values, cell, total, weights).reshape(*shape, -1)
+    count = group_counts(cell, total, weights).reshape(shape)
+    if self.unmix is not None:
+      unmix = np.array(self.unmix, np.float32)
+      sums = jnp.einsum("ab,sbd->sad", unmix, sums, precision="highest")
+      count = jnp.einsum("ab,sb->sa", unmix, count, precision="highest")
+    present = count > 0
+    everybody = divide(jnp.sum(sums, axis=1), jnp.sum(count, axis=1)[:, None])
+    mean = divide(sums, jnp.where(present, count, 0)[..., None])
+    gap = jnp.where(present[..., None], mean - everybody[:, None], 0.0)
+    return Gaps(gap, jnp.where(present, count, 0))
+
+  def largest(
+    self, scores: Any, y: Any, group: Any, weights: Any = None
+  ) -> jax.Array:
+    """The largest |gap| of hard decisions: the alpha the model has here."""
+    gaps = self.gaps(self.decision(scores, y), y, group, weights)
+    return jnp.max(jnp.abs(gaps.gap))
+
+
+def demographic_parity(
+  num_groups: int,
+  num_classes: int = 2,
+  *,
+  sharpness: float = 1.0,
+  sides: Sides = "both",
+) -> Notion:
+  """Every class is given to every group equally often: h = prediction.
+
+  Args:
+    num_groups: G.
+    num_classes: C; of two classes, class 1 alone is compared.
+    sharpness: of the soft decisions softmax(sharpness * scores) that stand
+      for hard ones in the objective; the larger, the closer.
+    sides: see `Notion`.
+
+  Returns:
+    The notion; equal arguments give equal notions, which share programs.
+  """
+  soft, hard = _rates(num_classes, sharpness)
+  return Notion(
+    "demographic parity", num_groups, 1, soft, hard, _everybody, sides=sides
+  )
+
+
+def equalized_odds(
+  num_groups: int,
+  num_classes: int = 2,
+  *,
+  sharpness: float = 1.0,
+  sides: Sides = "both",
+) -> Notion:
+  """Demographic parity among the people of each true class.
+
+  Arguments as in `demographic_parity`; S = C strata.
+  """
+  soft, hard = _rates(num_classes, sharpness)
+  return Notion(
+    "equalized odds", num_groups, num_classes, soft, hard, jnp.asarray,
+    sides=sides,
+  )  # fmt: skip
+
+
+def equal_opportunity(
+  num_groups: int,
+  num_classes: int = 2,
+  *,
+  sharpness: float = 1.0,
+  sides: Sides = "both",
+) -> Notion:
+  """True positives: P(prediction = k | y = k) is the same for every group.
+
+  Arguments as in `demographic_parity`: of two classes, k = 1 alone.
+  """
+  soft, hard = _own_class(num_classes, sharpness)
+  stratum = _Shifted(1) if num_classes == 2 else _Shifted(0)
+  strata = 1 if num_classes == 2 else num_classes
+  return Notion(
+    "equal opportunity", num_groups, strata, soft, hard, stratum, sides=sides
+  )
+
+
+def accuracy_parity(
+  num_groups: int,
+  num_classes: int = 2,
+  *,
+  sharpness: float = 1.0,
+  sides: Sides = "both",
+) -> Notion:
+  """Every group is predicted right equally often: h = [prediction = y]."""
+  soft, hard = _own_class(num_classes, sharpness)
+  return Notion(
+    "accuracy parity", num_groups, 1, soft, hard, _everybody, sides=sides
+  )
+
+
+def generalized_demographic_parity(
+  num_groups: int,
+  num_classes: int = 2,
+  *,
+  moments: int = 2,
+  sides: Sides = "both",
+) -> Notion:
+  """Scores have the same first moments in every group: h = score^1 .. score^H.
+
+  It holds demographic parity to account at every threshold, as far as the
+  moments tell; `wasserstein_disparity` measures the rest.
+
+  Args:
+    num_groups: G.
+    num_classes: C; of two classes, the score of class 1 alone is compared.
+    moments: H; the paper has 2.
+    sides: see `Notion`.
+
+  Returns:
+    The notion. `measured` is of scores, not of decisions: which threshold
+    will be used is not known.
+
+  Reference:
+    Tran et al. (2023), Definition 3.
+  """
+  checks.integer("num_classes", num_classes, low=2)
+  checks.integer("moments", moments, low=1)
+  powers = _Powers(num_classes, moments)
+  return Notion(
+    "generalized demographic parity", num_groups, 1, powers, powers,
+    _everybody, sides=sides,
+  )  # fmt: skip
+
+
+def equal_losses(
+  num_groups: int,
+  loss: Callable[[Any, Any], Any],
+  *,
+  bound: float = np.inf,
+  sides: Sides = "both",
+) -> Notion:
+  """Every group has the same mean loss: h = loss(scores, y).
+
+  Args:
+    num_groups: G.
+    loss: `(logits, y) -> [n]`.
+    bound: the largest loss, if there is one.
+    sides: see `Notion`.
+  """
+  column = _Column(loss)
+  return Notion(
+    "equal losses", num_groups, 1, column, column, _everybody, bound, sides
+  )
+
+
+def corrected(notion: Notion, response: Any) -> Notion:
+  """The notion for groups that were reported through known noise.
+
+  E[h | A = a] is estimated from sums by reported group: those are mixtures
+  with known weights, which the inverse matrix takes apart again.
+
+  Args:
+    notion: with respect to the true groups.
+    response: [G, G] probabilities of each report (column) given each true
+      group (row), as `privacy.response_matrix` gives them.
+
+  Returns:
+    The notion; on small samples an estimated count may be 0 or below, and
+    that group contributes nothing.
+
+  Assumptions:
+    The report depends on the group alone, not on scores or labels, given the
+    group: true for randomised response.
+
+  Reference:
+    Mozannar, Ohannessian & Srebro (2020), section 4.
+  """
+  matrix = np.asarray(response, np.float64)
+  groups = notion.num_groups
+  checks.require(
+    matrix.shape == (groups, groups)
+    and bool(np.allclose(matrix.sum(axis=1), 1.0)),
+    f"response has shape {matrix.shape} or rows that do not sum to 1; pass "
+    f"[{groups}, {groups}] probabilities of each report given each group",
+  )
+  # Sums by report are matrix^T times sums by group.
+  inverse = np.linalg.inv(matrix.T)
+  return dataclasses.replace(notion, unmix=tuple(map(tuple, inverse.tolist())))
+
+
+def _sided(gap: jax.Array, *, sides: Sides) -> jax.Array:
+  flat = gap.ravel()
+  if sides == "absolute":
+    return jnp.abs(flat)
+  return jnp.concatenate([flat, -flat])
+
+
+def _everybody(y: Any) -> jax.Array:
+  return jnp.zeros(jnp.shape(y)[:1], jnp.int32)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Shifted:
+  """Class k is stratum k - shift."""
+
+  shift: int
+
+  def __call__(self, y: Any) -> jax.Array:
+    return jnp.asarray(y) - self.shift
+
+
+@dataclasses.dataclass(frozen=True)
+class _Soft:
+  """Soft decisions: softmax(sharpness * scores)."""
+
+  num_classes: int
+  sharpness: float
+
+  def __post_init__(self) -> None:
+    checks.integer("num_classes", self.num_classes, low=2)
+    checks.positive("sharpness", self.sharpness)
+
+  def __call__(self, scores: Any) -> jax.Array:
+    _check_columns(scores, self.num_classes)
+    return jax.nn.softmax(self.sharpness * scores, axis=-1)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Hard:
+  """Decisions: 1 for the largest score."""
+
+  num_classes: int
+
+  def __call__(self, scores: Any) -> jax.Array:
+    _check_columns(scores, self.num_classes)
+    return jax.nn.one_hot(jnp.argmax(scores, axis=-1), self.num_classes)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rates:
+  """Of every class; of two, the second tells all."""
+
+  decide: Callable[[Any], jax.Array]
+
+  def __call__(self, scores: Any, y: Any) -> jax.Array:
+    del y
+    decided = self.decide(scores)
+    return decided[:, 1:] if decided.shape[-1] == 2 else decided
+
+
+@dataclasses.dataclass(frozen=True)
+class _OwnClass:
+  """Of the true class."""
+
+  decide: Callable[[Any], jax.Array]
+
+  def __call__(self, scores: Any, y: Any) -> jax.Array:
+    decided = self.decide(scores)
+    own = jnp.asarray(y)[:, None] == jnp.arange(decided.shape[-1])
+    return jnp.sum(jnp.where(own, decided, 0.0), axis=-1, keepdims=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Powers:
+  """Powers 1..H of the scores of every class; of two, of the second."""
+
+  num_classes: int
+  moments: int
+
+  def __call__(self, scores: Any, y: Any) -> jax.Array:
+    rates = _Rates(_Soft(self.num_classes, 1.0))(scores, y)
+    powers = [rates**power for power in range(1, self.moments + 1)]
+    return jnp.concatenate(powers, axis=-1)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Column:
+  loss: Callable[[Any, Any], Any]
+
+  def __call__(self, scores: Any, y: Any) -> jax.Array:
+    return self.loss(scores, y)[:, None]
+
+
+def _rates(num_classes: int, sharpness: float) -> tuple[_Rates, _Rates]:
+  soft = _Soft(num_classes, float(sharpness))
+  return _Rates(soft), _Rates(_Hard(num_classes))
+
+
+def _own_class(
+  num_classes: int, sharpness: float
+) -> tuple[_OwnClass, _OwnClass]:
+  soft = _Soft(num_classes, float(sharpness))
+  return _OwnClass(soft), _OwnClass(_Hard(num_classes))
+
+
+def _check_columns(scores: Any, num_classes: int) -> None:
+  checks.require(
+    jnp.ndim(scores) == 2 and scores.shape[1] == num_classes,
+    f"scores has shape {jnp.shape(scores)}; pass logits [n, {num_classes}], "
+    "one column per class",
+  )

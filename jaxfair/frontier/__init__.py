@@ -1,0 +1,55 @@
+"""What can be had at all: frontiers of privacy, fairness, accuracy, coverage.
+
+Here live non-dominated sets, hypervolumes, limits and choices, each with its
+uncertainty over seeds; never a training, and nothing that draws.
+"""
+
+from jaxfair.frontier.attaining import Attainment, attainment
+from jaxfair.frontier.dominance import NonDominated, non_dominated
+from jaxfair.frontier.objectives import (
+  OBJECTIVES,
+  Objective,
+  Points,
+  bounds,
+  points,
+)
+from jaxfair.frontier.shapes import (
+  Shapes,
+  Transfer,
+  compare_shapes,
+  limit_grid,
+  surface,
+  transfer,
+)
+from jaxfair.frontier.specification import (
+  RULES,
+  Specified,
+  best,
+  select,
+  specify,
+)
+from jaxfair.frontier.volume import hypervolume
+
+__all__ = [
+  "OBJECTIVES",
+  "RULES",
+  "Attainment",
+  "NonDominated",
+  "Objective",
+  "Points",
+  "Shapes",
+  "Specified",
+  "Transfer",
+  "attainment",
+  "best",
+  "bounds",
+  "compare_shapes",
+  "hypervolume",
+  "limit_grid",
+  "non_dominated",
+  "points",
+  "select",
+  "specify",
+  "surface",
+  "transfer",
+]

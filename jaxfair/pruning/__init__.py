@@ -1,0 +1,70 @@
+"""Smaller networks, and who pays for them: masks, impact, bounds, fair pruning.
+
+Never reads data files, and never decides which groups there are.
+"""
+
+from jaxfair.pruning.bounds import (
+  NonPrivateExcessBound,
+  SizeIdentity,
+  excess_bound,
+  size_identity,
+)
+from jaxfair.pruning.constraints import full, relaxed
+from jaxfair.pruning.factor_bounds import (
+  NonPrivateEigenvalueBound,
+  NonPrivateGradientBound,
+  eigenvalue_bound,
+  gradient_bound,
+)
+from jaxfair.pruning.fair_prune import (
+  KINDS,
+  STAGES,
+  FairPruneConfig,
+  PrunedFit,
+  fair_prune,
+  tune_many,
+)
+from jaxfair.pruning.holding import fine_tune, held, hold_zeros, masks_of
+from jaxfair.pruning.impact import NonPrivateImpact, compare, impact
+from jaxfair.pruning.look_at import NonPrivateLook, look, look_many
+from jaxfair.pruning.masks import (
+  Sparsity,
+  apply_masks,
+  magnitude_masks,
+  masks_at_rates,
+  sparsity,
+)
+
+__all__ = [
+  "KINDS",
+  "STAGES",
+  "FairPruneConfig",
+  "NonPrivateEigenvalueBound",
+  "NonPrivateExcessBound",
+  "NonPrivateGradientBound",
+  "NonPrivateImpact",
+  "NonPrivateLook",
+  "PrunedFit",
+  "SizeIdentity",
+  "Sparsity",
+  "apply_masks",
+  "compare",
+  "eigenvalue_bound",
+  "excess_bound",
+  "fair_prune",
+  "fine_tune",
+  "full",
+  "gradient_bound",
+  "held",
+  "hold_zeros",
+  "impact",
+  "look",
+  "look_many",
+  "magnitude_masks",
+  "masks_at_rates",
+  "masks_of",
+  "relaxed",
+  "size_identity",
+  "sparsity",
+  "tune_many",
+]

@@ -1,0 +1,148 @@
+"""One page for a folder of runs: every verdict, every figure."""
+
+import base64
+import html
+import json
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from jaxfair import studies
+from jaxfair.report import html_parts
+from jaxfair.studies import RunError
+
+
+class _Run(NamedTuple):
+  folder: pathlib.Path
+  title: str
+  claims: list[dict[str, Any]]
+  seconds: float
+  finished: bool
+
+
+def is_collection(folder: pathlib.Path) -> bool:
+  """Whether a folder holds runs instead of being one."""
+  return not (folder / "config.toml").exists() and bool(_run_folders(folder))
+
+
+def write_collection(folder: pathlib.Path) -> pathlib.Path:
+  """Writes report.html and verdicts.md over the runs in a folder.
+
+  Each run's own page, with charts to move about in, must have been written
+  (see `write`); this one has their verdicts and pictures, and links to them.
+
+  Args:
+    folder: a folder of run directories.
+
+  Returns:
+    The page's path.
+  """
+  folder = pathlib.Path(folder)
+  runs = [_read(run) for run in _run_folders(folder)]
+  if not runs:
+    raise RunError(f"{folder} holds no run with verdicts; see `jaxfair run`")
+  (folder / "verdicts.md").write_text("\n".join(_markdown(runs)) + "\n")
+  path = folder / "report.html"
+  sections = [_header(folder.name, runs), _contents(runs), *map(_section, runs)]
+  path.write_text(html_parts.page(folder.name, sections), encoding="utf-8")
+  return path
+
+
+def count(claims: Sequence[Mapping[str, Any]]) -> str:
+  """How many of the claims are supported, in words."""
+  supported = sum(claim["verdict"] == "supported" for claim in claims)
+  text = f"{supported} of {len(claims)} claims supported"
+  idle = sum(claim["verdict"] == "not run" for claim in claims)
+  return f"{text}, {idle} not run" if idle else text
+
+
+def _run_folders(folder: pathlib.Path) -> list[pathlib.Path]:
+  found = [path.parent for path in folder.glob("*/claims.json")]
+  return sorted(found, key=_by_numbers)
+
+
+def _by_numbers(folder: pathlib.Path) -> list[tuple[bool, int, str]]:
+  """fig_3_9 comes before fig_3_10."""
+  parts = folder.name.replace("-", "_").split("_")
+  return [
+    (part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts
+  ]
+
+
+def _read(folder: pathlib.Path) -> _Run:
+  config = folder / "config.toml"
+  values, where = studies.parse(config), f"{config}: "
+  study = studies.find(values.get("study"), where=where)
+  record = html_parts.read_json(folder / "run.json")
+  return _Run(
+    folder,
+    studies.plan(study, values, where=where).title,
+    json.loads((folder / "claims.json").read_text("utf-8")),
+    float(record.get("seconds", 0.0)),
+    bool(record.get("finished", False)),
+  )
+
+
+def _all_claims(runs: Sequence[_Run]) -> list[dict[str, Any]]:
+  return [claim for run in runs for claim in run.claims]
+
+
+def _header(name: str, runs: Sequence[_Run]) -> str:
+  badges = [
+    count(_all_claims(runs)),
+    f"computed in {html_parts.duration(sum(run.seconds for run in runs))}",
+  ]
+  unfinished = sum(not run.finished for run in runs)
+  if unfinished:
+    badges.append(f"{unfinished} unfinished")
+  return html_parts.header(name, f"{len(runs)} runs on one page.", badges)
+
+
+def _contents(runs: Sequence[_Run]) -> str:
+  lines = "".join(
+    f'<tr><th><a href="#{html.escape(run.folder.name)}">'
+    f"{html.escape(run.folder.name)}</a></th><td>{html.escape(run.title)}</td>"
+    f"<td>{count(run.claims)}</td></tr>"
+    for run in runs
+  )
+  return (
+    "<section><h2>Runs</h2><div class='wide'><table><thead><tr><th>run</th>"
+    "<th>what</th><th>verdicts</th></tr></thead>"
+    f"<tbody>{lines}</tbody></table></div></section>"
+  )
+
+
+def _section(run: _Run) -> str:
+  name = html.escape(run.folder.name)
+  pictures = "".join(
+    f"<img alt='{html.escape(path.stem.replace('_', ' '))}' "
+    f"src='data:image/png;base64,{_base64(path)}'>"
+    for path in sorted((run.folder / "figures").glob("*.png"))
+  )
+  took = html_parts.duration(run.seconds)
+  state = "" if run.finished else " Unfinished: only the cells so far."
+  return (
+    f'<section id="{name}"><h2>{name}: {html.escape(run.title)}</h2>'
+    f"{html_parts.claims(run.claims)}<p class='pictures'>{pictures}</p>"
+    f"<p class='caption'>Computed in {took}.{state} "
+    f'<a href="{name}/report.html">Its own page</a></p></section>'
+  )
+
+
+def _base64(path: pathlib.Path) -> str:
+  return base64.b64encode(path.read_bytes()).decode("ascii")
+
+
+def _markdown(runs: Sequence[_Run]) -> Iterator[str]:
+  yield "| run | claim | found [95% interval] | verdict |"
+  yield "|---|---|---|---|"
+  for run in runs:
+    for claim in run.claims:
+      found = claim["why"]
+      if claim["value"] is not None:
+        ends = f"[{claim['low']:.3g}, {claim['high']:.3g}]"
+        found = f"{claim['statistic']}: {claim['value']:.3g} {ends}"
+      found = found.replace("|", r"\|")  # bars would end the cell
+      statement = claim["statement"].replace("|", r"\|")
+      cells = (run.folder.name, statement, found, claim["verdict"])
+      yield f"| {' | '.join(cells)} |"

@@ -1,0 +1,120 @@
+"""One page to choose a setting from: offline, by mouse, touch and keyboard."""
+
+import html
+import json
+import math
+import pathlib
+import shlex
+from importlib import resources
+from typing import Any
+
+from jaxfair import frontier
+from jaxfair.report import series
+from jaxfair.studies.frontiers import RunFrontier
+
+SCRIPTS = ("core.js", "charts.js", "space.js", "main.js")
+
+
+def write_frontier(
+  found: RunFrontier, path: pathlib.Path, *, notes: tuple[str, ...] = ()
+) -> None:
+  """Writes the page of a run's frontier.
+
+  Args:
+    found: from `studies.read_frontier`.
+    path: the HTML file.
+    notes: more that the reader must be told.
+  """
+  # "</script>" within a name must not end the script.
+  data = json.dumps(_data(found)).replace("<", "\\u003c")
+  listed = [*found.notes, *notes, *_caveats(found)]
+  parts = {
+    "title": html.escape(found.title),
+    "badges": "".join(f"<span>{html.escape(b)}</span>" for b in _badges(found)),
+    "notes": "".join(f"<li>{html.escape(note)}</li>" for note in listed),
+    "style": _file("style.css"),
+    "script": "\n".join(map(_file, SCRIPTS)),
+    "data": data,
+  }
+  page = _file("page.html")
+  for name, text in parts.items():
+    page = page.replace("{{" + name + "}}", text)
+  path.write_text(page, encoding="utf-8")
+
+
+def _data(found: RunFrontier) -> dict[str, Any]:
+  points = found.points
+  low, high = frontier.bounds(points)
+  methods = list(dict.fromkeys(found.methods))
+  return {
+    "objectives": [
+      {"name": o.name, "better": o.better, "words": series.words(o.name)}
+      for o in points.objectives
+    ],
+    "seeds": points.values.shape[1],
+    "methods": methods,
+    "keys": [series.words(key) for key in found.keys],
+    "run": shlex.join(["jaxfair", "run", str(found.config)]),
+    "out": "runs/chosen",
+    "points": [
+      {
+        "m": methods.index(found.methods[i]),
+        "s": [_label(found.settings[i][key]) for key in found.keys],
+        "v": _numbers(points.means[i]),
+        "lo": _numbers(low[i]),
+        "hi": _numbers(high[i]),
+        "p": float(found.attained.probability[i]),
+        "on": bool(found.attained.on[i]),
+        "sets": [shlex.quote(one) for one in found.sets[i]],
+      }
+      for i in range(len(points.values))
+    ],
+  }
+
+
+def _badges(found: RunFrontier) -> list[str]:
+  count, seeds, _ = found.points.values.shape
+  fixed = f"fixed seed {found.seed}: reproducible, not for release"
+  return [
+    f"study: {found.study}",
+    f"{_many(count, 'setting')}, {_many(seeds, 'seed')}",
+    f"{int(found.attained.on.sum())} that nobody beats",
+    "seed from the operating system" if found.seed == "os" else fixed,
+  ]
+
+
+def _caveats(found: RunFrontier) -> list[str]:
+  seeds, dropped = found.points.values.shape[1], found.points.dropped
+  told = [
+    "The setting that is best here was chosen for looking good on these "
+    "seeds. Train it again on fresh ones (another seed in the config) before "
+    "you promise its numbers.",
+    "Choosing a setting by what the private people show is itself something "
+    "epsilon does not cover. Choose on public people, or on another data set "
+    "of the kind."
+  ]  # fmt: skip
+  if dropped:
+    told.append(
+      f"{dropped} settings are left out: in some seed they have no student."
+    )
+  if seeds == 1:
+    told.append("With one seed there are no intervals and no probabilities.")
+  return told
+
+
+def _many(count: int, what: str) -> str:
+  return f"{count} {what}" + ("" if count == 1 else "s")
+
+
+def _file(name: str) -> str:
+  here = resources.files("jaxfair.report.frontier_page")
+  return here.joinpath(name).read_text(encoding="utf-8")
+
+
+def _numbers(values: Any) -> list[float | None]:
+  """JSON has neither NaN nor infinities."""
+  return [float(v) if math.isfinite(v) else None for v in values]
+
+
+def _label(value: Any) -> str:
+  return "" if value is None else series.label(value)

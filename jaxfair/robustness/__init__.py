@@ -1,0 +1,78 @@
+"""What a small push does to predictions: thresholds, attacks, robust errors.
+
+Never here: training; an attack is handed to `training.fair_robust`.
+"""
+
+from jaxfair.robustness.attacking import Attacked, attack, negative_margin
+from jaxfair.robustness.attacks import (
+  Attack,
+  check_range,
+  fgsm,
+  from_ball,
+  from_input,
+  from_signs,
+  from_step,
+  pgd,
+  rfgsm,
+)
+from jaxfair.robustness.balls import BALLS, L2, LINF, Ball
+from jaxfair.robustness.errors import (
+  Errors,
+  attack_errors,
+  errors_of,
+  linear_errors,
+)
+from jaxfair.robustness.gaussians import (
+  ClassErrors,
+  boundary_error,
+  class_errors,
+  fair_threshold,
+  largest_ratio,
+  largest_ratio_for_boundary,
+  mean_distance,
+  natural_error,
+  natural_threshold,
+  penalised_threshold,
+  robust_error,
+  robust_threshold,
+)
+from jaxfair.robustness.orderings import Orderings, orderings
+from jaxfair.robustness.surrogates import equal_loss_threshold
+
+__all__ = [
+  "BALLS",
+  "L2",
+  "LINF",
+  "Attack",
+  "Attacked",
+  "Ball",
+  "ClassErrors",
+  "Errors",
+  "Orderings",
+  "attack",
+  "attack_errors",
+  "boundary_error",
+  "check_range",
+  "class_errors",
+  "equal_loss_threshold",
+  "errors_of",
+  "fair_threshold",
+  "fgsm",
+  "from_ball",
+  "from_input",
+  "from_signs",
+  "from_step",
+  "largest_ratio",
+  "largest_ratio_for_boundary",
+  "linear_errors",
+  "mean_distance",
+  "natural_error",
+  "natural_threshold",
+  "negative_margin",
+  "orderings",
+  "penalised_threshold",
+  "pgd",
+  "rfgsm",
+  "robust_error",
+  "robust_threshold",
+]

@@ -1,0 +1,91 @@
+"""Where a push may lead: balls around an input, in two norms."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+_SMALL, _SHIFT = 1e-24, 1e-18  # squares below lose digits; a scale that helps
+
+
+class Ball(NamedTuple):
+  """All pushes up to some size, for batches [n, ...] of inputs.
+
+  Attributes:
+    name: for tables and figures.
+    norm: `pushes -> [n]` their sizes.
+    steepest: `gradients -> pushes` of size 1 along which a function with these
+      gradients rises fastest; 0 where the gradient is.
+    project: `(pushes, epsilon) -> pushes` the nearest ones within epsilon.
+    draw: `(key, shape) -> pushes` at random from the ball of size 1.
+    dual: order of the norm that measures gradients: a linear function changes
+      by at most epsilon times the dual norm of its slope.
+  """
+
+  name: str
+  norm: Callable[[Any], jax.Array]
+  steepest: Callable[[Any], jax.Array]
+  project: Callable[[Any, Any], jax.Array]
+  draw: Callable[[jax.Array, tuple[int, ...]], jax.Array]
+  dual: int
+
+
+def _largest(push: Any) -> jax.Array:
+  return jnp.max(jnp.abs(_rows(push)), axis=1)
+
+
+def _clip(push: Any, epsilon: Any) -> jax.Array:
+  return jnp.clip(push, -epsilon, epsilon)
+
+
+def _cube(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+  return jax.random.uniform(key, shape, minval=-1.0, maxval=1.0)
+
+
+def _length(push: Any) -> jax.Array:
+  """Euclidean lengths, also where the squares leave float32's range."""
+  plain = _squares(push)
+  scale = jnp.where(plain < _SMALL, 1 / _SHIFT, 1.0)
+  scale = jnp.where(jnp.isfinite(plain), scale, _SHIFT)
+  return jnp.sqrt(_squares(push * _like(scale, push))) / scale
+
+
+def _squares(push: Any) -> jax.Array:
+  """Sums of squares as a product with ones: faster than a reduction."""
+  rows = _rows(push)
+  return jnp.square(rows) @ jnp.ones(rows.shape[1], rows.dtype)
+
+
+def _unit(gradient: Any) -> jax.Array:
+  length = _length(gradient)
+  return gradient / _like(jnp.where(length > 0, length, 1.0), gradient)
+
+
+def _shorten(push: Any, epsilon: Any) -> jax.Array:
+  # No scaling here: a push whose square rounds to 0 is inside.
+  length = jnp.sqrt(_squares(push))
+  factor = jnp.where(length > epsilon, epsilon / jnp.maximum(length, 1e-30), 1)
+  return push * _like(factor, push)
+
+
+def _sphere(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+  """Uniform in the ball: a direction, and the dimension-th root of a share."""
+  key_direction, key_share = jax.random.split(key)
+  direction = _unit(jax.random.normal(key_direction, shape))
+  size = max(1, direction[0].size)
+  share = jax.random.uniform(key_share, shape[:1]) ** (1 / size)
+  return direction * _like(share, direction)
+
+
+def _rows(values: Any) -> jax.Array:
+  return jnp.reshape(values, (values.shape[0], -1))
+
+
+def _like(per_row: jax.Array, values: Any) -> jax.Array:
+  return per_row.reshape(per_row.shape + (1,) * (values.ndim - 1))
+
+
+LINF = Ball("l_inf", _largest, jnp.sign, _clip, _cube, dual=1)
+L2 = Ball("l_2", _length, _unit, _shorten, _sphere, dual=2)
+BALLS = {ball.name: ball for ball in (LINF, L2)}

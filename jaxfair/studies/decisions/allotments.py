@@ -1,0 +1,314 @@
+"""Who pays when money is shared by noisy counts? (Figs 2.2 and 2.5 to 2.8.)"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+from jax.tree_util import Partial
+
+from jaxfair import checks, decisions
+from jaxfair.decisions import problems
+from jaxfair.studies import protocol
+from jaxfair.studies.decisions import allotment_claims
+from jaxfair.studies.decisions.counts import Districts, Places, load_districts
+from jaxfair.studies.protocol import Figure, Summary
+from jaxfair.studies.table import Table
+
+COUNTS, CLIPPED, TEMPERED = "noisy counts", "non-negative", "tempered"
+PUBLIC, PRIVATE = "linear proxy, public total", "linear proxy, private total"
+OUTPUTS = "output perturbation"
+METHODS = (COUNTS, CLIPPED, TEMPERED, PUBLIC, PRIVATE, OUTPUTS)
+BEST = "best"
+SIZE_BINS = 10
+MOST_POINTS = 1500
+SUMMARY = {"row": "summary"}
+UNFAIR = SUMMARY | {
+  "heat": ("", BEST), "method": (COUNTS, CLIPPED, TEMPERED, PRIVATE),
+}  # fmt: skip
+NEW_YORK = Places(name="title_one", state="New York")
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+  """Settings of the allotment study.
+
+  Attributes:
+    data: whose counts.
+    epsilons: privacy of one child, for each release.
+    methods: from noisy counts to shares.
+    temperatures: of tempered non-negativity, in (noise scale)^2; the best one
+      is always among them.
+    lower_share: the public lower bound of the total, as a share of it; the
+      thesis takes 0.9.
+    budget: dollars a year, of the whole nation.
+    draws: of the noise, per seed.
+    seeds: independent simulations, for intervals.
+  """
+
+  data: Places = NEW_YORK
+  epsilons: tuple[float, ...] = (0.001, 0.01, 0.1)
+  methods: tuple[str, ...] = METHODS
+  temperatures: tuple[float, ...] = (0.1, 2.0)
+  lower_share: float = 0.9
+  budget: float = problems.BUDGET
+  draws: int = 10_000
+  seeds: int = 5
+
+  def __post_init__(self) -> None:
+    checks.require(len(self.epsilons) > 0, "epsilons is empty; name one")
+    for epsilon in self.epsilons:
+      checks.positive("epsilons", epsilon)
+    checks.require(len(self.methods) > 0, "methods is empty; name one")
+    for method in self.methods:
+      checks.one_of("methods", method, METHODS)
+    for temperature in self.temperatures:
+      checks.positive("temperatures", temperature)
+    checks.number(
+      "lower_share", self.lower_share, low=0.0, high=1.0, open_low=True
+    )
+    checks.positive("budget", self.budget)
+    checks.integer("draws", self.draws, low=100)
+    checks.integer("seeds", self.seeds, low=1)
+
+
+def cells(config: Config) -> list[protocol.Settings]:
+  """One cell per epsilon, method and temperature."""
+  load_districts(config.data)  # a missing file is found before any work
+  found: list[protocol.Settings] = []
+  for epsilon in config.epsilons:
+    for method in config.methods:
+      heats = [BEST, *map(str, config.temperatures)]
+      found += [
+        {"method": method, "epsilon": epsilon, "heat": heat}
+        for heat in (heats if method == TEMPERED else [""])
+      ]
+  return found
+
+
+def run(
+  config: Config, cell: protocol.Settings, context: protocol.Context
+) -> Table:
+  """All seeds of one cell: summaries, bins by size, and districts."""
+  places = load_districts(config.data)
+  context.say(places.note)
+  epsilon = float(cell["epsilon"])
+  release = decisions.LaplaceRelease.for_epsilon(epsilon)
+  heat = _temperature(str(cell["heat"]), float(release.scale))
+  mechanism = _mechanism(config, str(cell["method"]), places, epsilon, heat)
+  problem = decisions.allotment(places.weights)
+  budget = config.budget * places.share
+  rows: list[dict[str, Any]] = []
+  total = np.zeros(len(places.counts))
+  for seed in range(config.seeds):
+    found = decisions.simulate_mechanism(
+      mechanism, problem, places.counts, draws=config.draws,
+      key=jax.random.fold_in(context.key, seed),
+    )  # fmt: skip
+    total += found.bias
+    dollars = budget * found.bias
+    rows.append(
+      SUMMARY
+      | {"seed": seed}
+      | _summary(found, budget, places)
+      | (
+        _prediction(found, places, release) if cell["method"] == COUNTS else {}
+      )
+    )
+    rows += _bins(dollars, places, seed)
+  rows += _districts(budget * total / config.seeds, places)
+  names = dict.fromkeys(name for row in rows for name in row)
+  columns = {name: [row.get(name) for row in rows] for name in names}
+  same = {name: [value] * len(rows) for name, value in cell.items()}
+  relative = heat / float(release.scale) ** 2 if cell["heat"] else None
+  return Table(same | {"temperature": [relative] * len(rows)} | columns)
+
+
+def _mechanism(
+  config: Config, method: str, places: Districts, epsilon: float, heat: float
+) -> decisions.Mechanism:
+  problem = decisions.allotment(places.weights)
+  release = decisions.LaplaceRelease.for_epsilon(epsilon)
+  total = float(places.weights @ places.counts)
+  highest = float(places.weights.max())
+  lower = config.lower_share * total
+  match method:
+    case "noisy counts":
+      return decisions.on_counts(problem, release)
+    case "non-negative" | "tempered":
+      return decisions.on_counts(Partial(_after, problem, heat), release)
+    case "linear proxy, public total":
+      return decisions.linear_proxy(
+        weights=places.weights, total=total, epsilon=epsilon
+      )
+    case "linear proxy, private total":
+      return decisions.linear_proxy_private(
+        weights=places.weights, max_weight=highest, lower_total=lower,
+        epsilon=epsilon,
+      )  # fmt: skip
+  sensitivity = decisions.allotment_sensitivity(
+    max_weight=highest, lower_total=lower
+  )
+  return decisions.output_perturbation(
+    problem, epsilon=epsilon, sensitivity=sensitivity
+  )
+
+
+def _after(problem: Any, heat: Any, counts: Any) -> Any:
+  return problem(decisions.temper(counts, temperature=heat))
+
+
+def _temperature(heat: str, scale: float) -> float:
+  if heat == BEST:
+    return decisions.best_temperature(scale=scale)
+  return float(heat or 0.0) * scale**2
+
+
+def _summary(
+  found: decisions.NonPrivateBias, budget: float, places: Districts
+) -> dict[str, float]:
+  low, high = found.alpha_interval()
+  order = np.argsort(places.counts, kind="stable")
+  tenth = max(1, len(order) // SIZE_BINS)
+  dollars = budget * found.bias
+  return {
+    "alpha": found.alpha,
+    "alpha_low": low,
+    "alpha_high": high,
+    "mean_error": budget * float(found.error.mean()),
+    "cost": decisions.cost_of_privacy(found.bias, budget=budget),
+    "small_gain": float(dollars[order[:tenth]].mean()),
+    "large_gain": float(dollars[order[-tenth:]].mean()),
+    "small_minus_large": float(
+      dollars[order[:tenth]].mean() - dollars[order[-tenth:]].mean()
+    ),
+    "worst_loss": float(dollars.min()),
+  }
+
+
+def _prediction(
+  found: decisions.NonPrivateBias,
+  places: Districts,
+  release: decisions.LaplaceRelease,
+) -> dict[str, float]:
+  """How the second-order biases fit: a slope of 1 is a perfect fit."""
+  trace = decisions.allotment_trace(places.counts, weights=places.weights)
+  predicted = decisions.second_order_bias(trace, variance=release.variance)
+  weight = 1 / np.maximum(found.standard_error, 1e-300) ** 2
+  slope = np.sum(weight * predicted * found.bias) / np.sum(
+    weight * predicted**2
+  )
+  return {"predicted_slope": float(slope)}
+
+
+def _bins(
+  dollars: np.ndarray, places: Districts, seed: int
+) -> list[dict[str, Any]]:
+  bins = decisions.equal_bins(places.counts, min(SIZE_BINS, len(dollars)))
+  return [
+    {
+      "row": "bin", "seed": seed,
+      "children": float(np.median(places.counts[bins == b])),
+      "bin_gain": float(dollars[bins == b].mean()),
+      "bin_misallocated": float(np.abs(dollars[bins == b]).mean()),
+    }
+    for b in np.unique(bins)
+  ]  # fmt: skip
+
+
+def _districts(dollars: np.ndarray, places: Districts) -> list[dict[str, Any]]:
+  """Every district, or every so-manieth by size where there are too many."""
+  order = np.argsort(places.counts, kind="stable")
+  largest = max(float(np.abs(dollars).max()), 1e-300)
+  if len(order) > MOST_POINTS:
+    kept = np.linspace(0, len(order) - 1, MOST_POINTS).round().astype(int)
+    order = order[kept]
+  return [
+    {
+      "row": "district", "name": str(places.names[i]),
+      "district_size": float(places.counts[i]), "gain": float(dollars[i]),
+      "relative_gain": float(dollars[i]) / largest,
+    }
+    for i in order
+  ]  # fmt: skip
+
+
+def _notes(config: Config) -> list[str]:
+  return [
+    "Computed from the true counts: for the agency's own eyes, not for "
+    "release.",
+    "Alpha is the largest minus the smallest bias, in shares of the money. A "
+    "simulated alpha is never 0: alpha low is what is told apart from 0, all "
+    "districts at once at 95%.",
+    f"The lower bound of the total that a sensitivity needs is "
+    f"{config.lower_share:g} of the true one, as in the thesis; an agency has "
+    "to name one that is public. So is the total of the public proxy.",
+    "Biases are simulated with their linear part subtracted: its mean is 0, "
+    "and its spread hides biases of a millionth.",
+  ]
+
+
+STUDY = protocol.Study(
+  name="decisions",
+  summary="Who pays when money is shared by noisy counts? Title I.",
+  config=Config,
+  cells=cells,
+  run=run,
+  notes=_notes,
+  claims=allotment_claims.ALLOTMENTS,
+  summaries=(
+    Summary(
+      "Dollars: error, cost of privacy, who gains",
+      by=("epsilon", "method", "heat"),
+      values=("mean_error", "cost", "small_gain", "large_gain"),
+      where=SUMMARY,
+    ),
+  ),
+  figures=(
+    Figure(
+      "bias_by_size", "Who gains and who loses, by size",
+      x="district_size", y="gain", colour="method", facet="epsilon",
+      mark="point", log_x=True, reference=0.0, x_title="children in district",
+      y_title="expected dollars a year",
+      where={"row": "district", "method": (COUNTS, CLIPPED)},
+      caption="Each point a district. Above 0 the noise pays on average, below "
+      "it takes (Fig. 2.2).",
+    ),
+    Figure(
+      "shape", "The same, relative to the largest gain or loss",
+      x="district_size", y="relative_gain", colour="method", facet="epsilon",
+      mark="point", log_x=True, reference=0.0, x_title="children in district",
+      y_title="gain / largest", where={"row": "district", "heat": ("", BEST),
+                                       "method": (COUNTS, CLIPPED, TEMPERED)},
+      caption="Clipping pays small districts, curvature large ones, and "
+      "tempering turns clipping around.",
+    ),
+    Figure(
+      "alpha", "Unfairness by method", x="epsilon", y="alpha", colour="method",
+      mark="line", log_x=True, log_y=True, where=UNFAIR,
+      caption="Largest minus smallest bias, as a share of the money "
+      "(Figs 2.5, 2.7). The other methods have none but rounding errors.",
+    ),
+    Figure(
+      "error", "Mean absolute error by method", x="epsilon", y="mean_error",
+      colour="method", mark="line", log_x=True, log_y=True,
+      y_title="dollars a year", where=SUMMARY | {"heat": ("", BEST)},
+      caption="What a district's money is off by in a single release.",
+    ),
+    Figure(
+      "temperature", "What tempering does to small and large districts",
+      x="children", y="bin_misallocated", colour="heat", facet="epsilon",
+      mark="line", log_x=True, log_y=True, y_title="dollars a year",
+      where={"row": "bin", "method": (CLIPPED, TEMPERED)},
+      caption="Mean |bias| by size (Fig. 2.6). No heat is plain "
+      "non-negativity; numbers are in (noise scale)^2.",
+    ),
+    Figure(
+      "cost", "Cost of privacy", x="method", y="cost", facet="epsilon",
+      y_title="dollars a year", where=UNFAIR,
+      log_y=True,
+      caption="What must be added so that nobody loses on average (Fig. 2.8). "
+      "The other methods cost nothing.",
+    ),
+  ),
+)  # fmt: skip

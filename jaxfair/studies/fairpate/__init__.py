@@ -1,0 +1,262 @@
+"""FairPATE and its rivals: epsilon, gap, accuracy and coverage together.
+
+One row per method, setting and seed: the points of a frontier. A repetition is
+a split of the people with teachers of its own; all methods of a repetition
+share votes and noise.
+"""
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair import checks, models, training
+from jaxfair.studies import protocol
+from jaxfair.studies.fairpate import claims, students
+from jaxfair.studies.fairpate import config as settings
+from jaxfair.studies.fairpate.config import Floats, Method, Repetition, several
+from jaxfair.studies.fairpate.students import Measured, Point
+from jaxfair.studies.protocol import Figure, Summary
+from jaxfair.studies.table import Table
+
+
+@dataclasses.dataclass(frozen=True)
+class Config(settings.OneThreshold):
+  """Settings of a frontier; the first four may be one value or many.
+
+  `jaxfair run CONFIG --set method=fairpate --set epsilon=3.0 --set
+  max_gap=0.05` trains one point of it.
+
+  Attributes:
+    method: whom to compare; pate and dp_sgd have no fairness in them, and
+      answer everybody.
+    epsilon: budgets, at `delta`.
+    max_gap: margins, of the labels and of abstention at inference.
+    lam: weights of the disparity, of pate_s_in and fair_dp_sgd.
+    student_steps: of batches of `batch_size`.
+    sgd_steps: of DP-SGD.
+    sgd_batch: expected batch of DP-SGD.
+    sgd_learning_rate: of plain descent.
+    l2_clip: of DP-SGD.
+  """
+
+  method: tuple[Method, ...] | Method = (
+    "pate",
+    "fairpate",
+    "fairpate_allowed",
+    "pate_s_pre",
+    "pate_s_in",
+    "dp_sgd",
+    "fair_dp_sgd",
+  )
+  epsilon: Floats = (1.0, 3.0, 10.0)
+  max_gap: Floats = (0.02, 0.05, 0.1)
+  lam: Floats = (1.0, 5.0)
+  student_steps: int = 300
+  sgd_steps: int = 300
+  sgd_batch: int = 256
+  sgd_learning_rate: float = 0.5
+  l2_clip: float = 1.0
+
+  def __post_init__(self) -> None:
+    super().__post_init__()
+    for name in ("student_steps", "sgd_steps"):
+      checks.integer(name, getattr(self, name), low=1)
+    checks.integer("sgd_batch", self.sgd_batch, low=1, high=self.private_people)
+    for name in ("method", "epsilon", "max_gap", "lam"):
+      values = several(getattr(self, name))
+      checks.require(
+        0 < len(set(values)) == len(values),
+        f"{name}={list(values)} must be one or more different values",
+      )
+    for name in ("epsilon", "max_gap", "sgd_learning_rate", "l2_clip"):
+      checks.positive(name, getattr(self, name))
+    checks.non_negative("lam", self.lam)
+
+
+def points(config: Config) -> list[Point]:
+  """All settings of all methods."""
+  found = []
+  for method in several(config.method):
+    margins = (np.nan,)
+    if method not in settings.WITHOUT_MARGIN:
+      margins = several(config.max_gap)
+    lams = several(config.lam) if method in settings.WITH_LAM else (np.nan,)
+    found += [
+      Point(method, epsilon, margin, lam)
+      for epsilon in several(config.epsilon)
+      for margin in margins
+      for lam in lams
+    ]
+  return found
+
+
+def run(
+  config: Config, cell: protocol.Settings, context: protocol.Context
+) -> Table:
+  """All methods on one repetition."""
+  wanted = points(config)
+  key_noise, key_student, key_sgd = jax.random.split(
+    jax.random.fold_in(context.key, 1), 3
+  )
+  tables = []
+  voted = [p for p in wanted if "sgd" not in p.method]
+  if voted:
+    own = settings.repetition(config, cell, context)
+    tables += _students(config, own, voted, key_noise, key_student)
+  private = [p for p in wanted if "sgd" in p.method]
+  if private:
+    people, (public, trained, test) = settings.split(config, cell, context)
+    model = settings.model_of(config, people)
+    nobody = np.zeros((0, people.num_classes), int)  # teachers are not asked
+    own = Repetition(people, model, public, trained, test, nobody)
+    params = _private(config, own, private, key=key_sgd)
+    tables.append(_rows(config, own, private, params, np.nan))
+  return Table.concat(tables).plus(seed=_same(tables, cell["seed"]))
+
+
+def _students(
+  config: Config,
+  own: Repetition,
+  wanted: list[Point],
+  key_noise: jax.Array,
+  key_student: jax.Array,
+) -> list[Table]:
+  """Rows of all methods that learn from votes."""
+  tables = []
+  for with_lam in (False, True):
+    some = [p for p in wanted if (p.method == "pate_s_in") == with_lam]
+    if not some:
+      continue
+    labels = np.stack(
+      [students.labels_of(config, own, p, key=key_noise) for p in some]
+    )
+    lams = np.array([p.lam for p in some]) if with_lam else None
+    params = students.train_students(
+      config, own, labels, steps=config.student_steps, lams=lams,
+      key=key_student,
+    )  # fmt: skip
+    answered = (labels >= 0).sum(axis=1).astype(float)
+    tables.append(_rows(config, own, some, params, answered))
+  return tables
+
+
+def _private(
+  config: Config, own: Repetition, wanted: list[Point], *, key: jax.Array
+) -> Any:
+  """[S] models of DP-SGD, with the penalty behind the noise."""
+  base = training.DpSgdConfig(
+    learning_rate=config.sgd_learning_rate, l2_clip=config.l2_clip,
+    steps=config.sgd_steps, batch_size=config.sgd_batch,
+    weight_decay=config.weight_decay,
+  )  # fmt: skip
+  size = own.private.size
+  for_epsilon = functools.cache(
+    lambda epsilon: training.calibrate(
+      base, size, epsilon=epsilon, delta=config.delta
+    )
+  )
+  first = for_epsilon(wanted[0].epsilon)
+  noise = [for_epsilon(p.epsilon).noise_multiplier for p in wanted]
+  penalty = training.parity_penalty(
+    own.model, own.public.x, own.public.group,
+    num_groups=own.people.num_groups, disparity=config.disparity,
+    lam=jnp.nan_to_num(jnp.array([p.lam for p in wanted])),
+    sample=min(256, config.queries),
+  )  # fmt: skip
+  made = dataclasses.replace(
+    first, noise_multiplier=jnp.array(noise), penalty=penalty
+  )
+  return training.fit_many(
+    own.model, models.cross_entropy, own.private, made,
+    keys=jnp.broadcast_to(key, (len(wanted),)), trainer=training.dp_sgd,
+  ).params  # fmt: skip
+
+
+def _rows(
+  config: Config, own: Repetition, some: list[Point], params: Any, answered: Any
+) -> Table:
+  margins = np.nan_to_num([p.max_gap for p in some], nan=2.0)
+  found = students.measure(config, own, params, margins)
+  answered = np.broadcast_to(answered, len(some))
+  unknown = answered == 0  # nothing was learnt
+  values = {
+    name: np.where(unknown, np.nan, value)
+    for name, value in found._asdict().items()
+  }
+  columns = {name: [getattr(p, name) for p in some] for name in Point._fields}
+  names: dict[str, Any] = {"data": [own.people.name] * len(some)}
+  return Table(names | columns | values | {"answered": answered})
+
+
+def _same(tables: list[Table], value: Any) -> list[Any]:
+  return [value] * sum(map(len, tables))
+
+
+def _notes(config: Config) -> list[str]:
+  return [
+    "epsilon is a budget fixed beforehand, at delta "
+    f"{config.delta:g}; no vote was looked at to tell it. For teachers it is "
+    "about one person replaced by another, for DP-SGD about one added or "
+    "removed.",
+    "Labels refused as unfair are charged. The paper's epsilons are not: they "
+    "charge nothing for them and are computed from the votes. At the same "
+    "number its runs answer more.",
+    "gap, accuracy and coverage are measured on held-out people who are "
+    "answered within the margin; raw_gap and raw_accuracy on everybody. They "
+    "have no noise and are for those who hold the data.",
+    f"Intervals are over {config.seeds} splits with their own teachers, noise "
+    "and students.",
+  ]
+
+
+def _figure(name: str, title: str, y: str, **more: Any) -> Figure:
+  return Figure(
+    name, title, x="epsilon", y=y, mark="line", colour="method",
+    facet="margin", log_x=True, **more,
+  )  # fmt: skip
+
+
+STUDY = protocol.Study(
+  name="fairpate",
+  summary="Epsilon, gap, accuracy, coverage of FairPATE and its rivals",
+  config=Config,
+  cells=settings.cells,
+  run=run,
+  derive=claims.named,
+  notes=_notes,
+  summaries=(
+    Summary(
+      "What each setting reaches",
+      by=("method", "epsilon", "max_gap", "lam"),
+      values=("gap", "accuracy", "coverage", "answered"),
+    ),
+    Summary(
+      "Everybody answered: without abstention",
+      by=("method", "epsilon", "max_gap", "lam"),
+      values=("raw_gap", "raw_accuracy"),
+    ),
+  ),
+  claims=claims.CLAIMS,
+  figures=(
+    _figure("accuracy", "Accuracy of those answered", "accuracy"),
+    _figure("coverage", "Share of people answered", "coverage"),
+    _figure("gap", "Disparity of those answered", "gap", reference=0.0),
+    Figure(
+      "margin",
+      "Disparity with and without abstention",
+      x="max_gap",
+      y="raw_gap",
+      mark="line",
+      colour="method",
+      facet="epsilon",
+      caption="Of everybody, without abstention: above the diagonal the margin "
+      "of the labels is not kept by the student.",
+    ),
+  ),
+)
+
+__all__ = ["STUDY", "Config", "Measured", "points"]

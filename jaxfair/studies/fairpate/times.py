@@ -1,0 +1,211 @@
+"""Table 5: how long FairPATE, PATE, FairDP-SGD and DP-SGD take."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxfair import checks, models, training
+from jaxfair.studies import protocol
+from jaxfair.studies.claims import Check, mean_above
+from jaxfair.studies.fairpate import config as settings
+from jaxfair.studies.fairpate import students
+from jaxfair.studies.fairpate.config import Repetition
+from jaxfair.studies.fairpate.students import Point
+from jaxfair.studies.protocol import Claim, Figure, Summary
+from jaxfair.studies.table import Table
+
+
+@dataclasses.dataclass(frozen=True)
+class Config(settings.OneThreshold):
+  """Settings of one training each, timed.
+
+  Attributes:
+    epsilon: of all of them.
+    max_gap: of FairPATE.
+    lam: of FairDP-SGD.
+    student_epochs: passes over the labelled queries.
+    sgd_epochs: expected passes over the private people; the paper has 30 for
+      both.
+    sgd_batch: expected batch of DP-SGD.
+    public_sample: public people that FairDP-SGD looks at in a step.
+  """
+
+  epsilon: float = 4.0
+  max_gap: float = 0.01
+  lam: float = 5.0
+  student_epochs: int = 30
+  sgd_epochs: int = 30
+  sgd_batch: int = 80
+  public_sample: int = 256
+
+  def __post_init__(self) -> None:
+    super().__post_init__()
+    for name in ("student_epochs", "sgd_epochs", "sgd_batch", "public_sample"):
+      checks.integer(name, getattr(self, name), low=1)
+    for name in ("epsilon", "max_gap"):
+      checks.positive(name, getattr(self, name))
+    checks.non_negative("lam", self.lam)
+
+
+def run(
+  config: Config, cell: protocol.Settings, context: protocol.Context
+) -> Table:
+  """CPU seconds of each method, after a first run that compiles."""
+  own = settings.repetition(config, cell, context)
+  key = jax.random.fold_in(context.key, 1)
+  jobs: dict[str, Callable[[], Any]] = {
+    "teachers": lambda: settings.repetition(config, cell, context),
+    "pate": lambda: _taught(config, own, "pate", key),
+    "fairpate": lambda: _taught(config, own, "fairpate", key),
+    "dp_sgd": lambda: _private(config, own, None, key),
+    "fair_dp_sgd": lambda: _private(config, own, "after", key),
+    "fair_dp_sgd_inside": lambda: _private(config, own, "inside", key),
+  }
+  seconds = {}
+  for name, job in jobs.items():
+    if cell["seed"] == 0:
+      jax.block_until_ready(job())  # compiles; later repetitions reuse it
+    start = time.process_time()
+    jax.block_until_ready(job())
+    seconds[name] = time.process_time() - start
+  teachers = seconds.pop("teachers")
+  rows = []
+  for name, value in seconds.items():
+    voted = "sgd" not in name
+    rows.append(
+      {
+        "data": own.people.name, **cell, "method": name,
+        "after_teachers": value if voted else np.nan,
+        "seconds": value + teachers * voted,
+      }
+    )  # fmt: skip
+  return Table({name: [row[name] for row in rows] for name in rows[0]})
+
+
+def _taught(
+  config: Config, own: Repetition, method: str, key: jax.Array
+) -> Any:
+  """Query phase and student."""
+  key_noise, key_student = jax.random.split(key)
+  point = Point(method, config.epsilon, config.max_gap)
+  labels = students.labels_of(config, own, point, key=key_noise)[None]
+  steps = max(1, config.student_epochs * config.queries // config.batch_size)
+  return students.train_students(
+    config, own, labels, steps=steps, key=key_student
+  )
+
+
+def _private(
+  config: Config, own: Repetition, placement: Any, key: jax.Array
+) -> Any:
+  """DP-SGD over as many expected passes."""
+  size = own.private.size
+  steps = max(1, config.sgd_epochs * size // config.sgd_batch)
+  base = training.DpSgdConfig(
+    learning_rate=0.1, steps=steps, batch_size=config.sgd_batch
+  )
+  made = training.calibrate(
+    base, size, epsilon=config.epsilon, delta=config.delta
+  )
+  if placement is None:
+    return training.dp_sgd(
+      own.model, models.cross_entropy, own.private, made, key=key
+    ).params
+  return training.fair_dp_sgd(
+    own.model, models.cross_entropy, own.private, made, key=key,
+    public_x=own.public.x, public_group=own.public.group,
+    num_groups=own.people.num_groups, lam=config.lam, placement=placement,
+    sample=min(config.public_sample, config.queries),
+  ).params  # fmt: skip
+
+
+def _ratios(table: Table) -> Table:
+  """Adds, for every row, how much longer FairDP-SGD and FairPATE take."""
+  if "seconds" not in table:
+    return table
+  ratio = {}
+  for column, top, bottom in (
+    ("sgd_over_fairpate", "fair_dp_sgd", "fairpate"),
+    ("inside_over_fairpate", "fair_dp_sgd_inside", "fairpate"),
+    ("fairpate_over_pate", "fairpate", "pate"),
+  ):
+    known = {
+      (row["seed"], row["method"]): row["seconds"] for row in table.rows()
+    }
+    ratio[column] = [
+      known[s, top] / known[s, bottom] for s in table["seed"].tolist()
+    ]
+  return table.plus(**ratio)
+
+
+def _below(column: str, limit: float) -> Check:
+  """The mean over seeds is below a limit: its interval is."""
+
+  def check(table: Table) -> protocol.Finding:
+    found = mean_above(column, limit)(table)
+    if found.holds is None:
+      return found
+    return dataclasses.replace(found, holds=found.high < limit)
+
+  return check
+
+
+STUDY = protocol.Study(
+  name="fairpate.times",
+  summary="CPU time of FairPATE, PATE, FairDP-SGD and DP-SGD (Table 5)",
+  config=Config,
+  cells=settings.cells,
+  run=run,
+  derive=_ratios,
+  notes=lambda config: [
+    "CPU seconds of one training each, without compilation, on all cores. "
+    "Teachers are in the time of PATE and FairPATE; after_teachers is what "
+    "comes after them, of which a sweep over settings needs no more.",
+  ],
+  summaries=(
+    Summary(
+      "CPU seconds",
+      by=("data", "method"),
+      values=("seconds", "after_teachers"),
+    ),
+    Summary(
+      "Ratios",
+      by=("data",),
+      values=(
+        "sgd_over_fairpate", "inside_over_fairpate", "fairpate_over_pate",
+      ),
+    ),
+  ),
+  claims=(
+    Claim(
+      "FairPATE costs what PATE does",
+      "FairPATE takes at most 1.2 times as long as PATE",
+      _below("fairpate_over_pate", 1.2),
+      "Table 5",
+    ),
+    Claim(
+      "FairDP-SGD is slower, after the noise",
+      "FairDP-SGD with the penalty after the noise takes over 20 times as long "
+      "as FairPATE",
+      mean_above("sgd_over_fairpate", 20.0),
+      "Table 5",
+    ),
+    Claim(
+      "FairDP-SGD is slower, inside the clip",
+      "FairDP-SGD with the penalty inside the clip takes over 20 times as long "
+      "as FairPATE",
+      mean_above("inside_over_fairpate", 20.0),
+      "Table 5",
+    ),
+  ),
+  figures=(
+    Figure(
+      "seconds", "CPU seconds of one training", x="method", y="seconds",
+      log_y=True,
+    ),
+  ),
+)  # fmt: skip

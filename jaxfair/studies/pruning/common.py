@@ -1,0 +1,259 @@
+"""What the studies of pruning share: faces and digits, networks, seeds."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair import checks, data, models, training, tree
+from jaxfair.studies.measures import EVERYONE
+from jaxfair.studies.people import People, load_people
+from jaxfair.studies.table import Table
+from jaxfair.training import driver
+from jaxfair.training.ensembles import default_chunk
+from jaxfair.types import Examples, Model
+
+LOSS = models.cross_entropy
+KINDS = ("mlp", "cnn", "cnn2", "resnet18", "resnet50", "vgg19")
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+  """Which network is pruned.
+
+  Attributes:
+    kind: "mlp" has one hidden layer; "cnn" three convolutions and three dense
+      layers, "cnn2" two and three; the others are the papers', with GroupNorm.
+    width: units of the hidden layer, or channels of the first convolution.
+  """
+
+  kind: Literal["mlp", "cnn", "cnn2", "resnet18", "resnet50", "vgg19"] = "mlp"
+  width: int = 32
+
+  def __post_init__(self) -> None:
+    checks.integer("width", self.width, low=1)
+
+  def model(self, num_classes: int) -> Model:
+    """The network for so many classes."""
+    width = self.width
+    if self.kind == "mlp":
+      return models.mlp((width,), num_classes)
+    if self.kind == "cnn":
+      return models.convnet_medium(num_classes, width=width)
+    if self.kind == "cnn2":
+      convs = (models.Conv(width, pool=2), models.Conv(2 * width, pool=2))
+      return models.convnet(num_classes, convs, (8 * width, 4 * width))
+    if self.kind == "vgg19":
+      return models.vgg(19, num_classes, width=width)
+    depth = int(self.kind.removeprefix("resnet"))
+    return models.resnet(depth, num_classes, width=width)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+  """How long one training is, and how it steps.
+
+  Attributes:
+    rounds: steps of the multipliers, where groups are held together.
+    steps_per_round: steps of the network before each.
+    batch_size: people in a step.
+    learning_rate: of Adam.
+    dual_rate: s, the multipliers' step.
+  """
+
+  rounds: int = 20
+  steps_per_round: int = 10
+  batch_size: int = 128
+  learning_rate: float = 1e-3
+  dual_rate: float = 0.3
+
+  def __post_init__(self) -> None:
+    for name in ("rounds", "steps_per_round", "batch_size"):
+      checks.integer(name, getattr(self, name), low=1)
+    checks.positive("learning_rate", self.learning_rate)
+    checks.non_negative("dual_rate", self.dual_rate)
+
+  def config(self) -> training.LagrangianConfig:
+    """The trainer's settings, without a constraint."""
+    return training.LagrangianConfig(
+      learning_rate=self.learning_rate,
+      weight_decay=1e-4,
+      dual_rate=self.dual_rate,
+      rounds=self.rounds,
+      steps_per_round=self.steps_per_round,
+      batch_size=self.batch_size,
+      dual_size=None,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class PruningConfig:
+  """What the configs of all studies of pruning have.
+
+  Attributes:
+    data: people, with the label and the groups.
+    network: what is pruned.
+    train: of the whole network.
+    seeds: repetitions, each with its own people.
+    max_people: drawn for each seed, training and test together.
+    test_share: of them, looked at for accuracy only.
+    pool: images are averaged over squares of so many pixels a side.
+  """
+
+  data: People = dataclasses.field(
+    default_factory=lambda: People("utkface", "race", "race")
+  )
+  network: Network = dataclasses.field(default_factory=Network)
+  train: Stage = dataclasses.field(default_factory=Stage)
+  seeds: int = 5
+  max_people: int | None = None
+  test_share: float = 0.3
+  pool: int = 1
+
+  def __post_init__(self) -> None:
+    checks.integer("seeds", self.seeds, low=1)
+    checks.integer("pool", self.pool, low=1)
+    checks.number(
+      "test_share", self.test_share, low=0.0, high=1.0, open_low=True,
+      open_high=True,
+    )  # fmt: skip
+    if self.max_people is not None:
+      checks.integer("max_people", self.max_people, low=50)
+      kept = int(self.max_people * (1 - self.test_share))
+      checks.integer(
+        "train.batch_size", self.train.batch_size, high=kept,
+        remedy="it is at most the training part of max_people",
+      )  # fmt: skip
+
+
+class Sample(NamedTuple):
+  """Everybody there is, and who takes part in each repetition.
+
+  Attributes:
+    people: all of them, pixels centred.
+    rows: ([seeds, n], [seeds, m]) training and test rows.
+    dataset: names and counts.
+    model: the network.
+  """
+
+  people: Examples
+  rows: tuple[np.ndarray, np.ndarray]
+  dataset: data.Dataset
+  model: Model
+
+  @property
+  def num_groups(self) -> int:
+    """How many groups there are."""
+    return self.dataset.num_groups
+
+
+def draw(config: PruningConfig, key: jax.Array) -> Sample:
+  """Loads the people and draws each repetition's parts.
+
+  Pixels are centred and scaled by fixed numbers: no statistic of the people
+  enters.
+  """
+  dataset, _ = load_people(config.data)
+  size = min(config.max_people or dataset.size, dataset.size)
+  tested = round(size * config.test_share)
+  parts = [
+    data.split_rows(
+      dataset.size, (size - tested, tested), key=jax.random.fold_in(key, seed)
+    )
+    for seed in range(config.seeds)
+  ]
+  train, test = (
+    np.stack(part).astype(np.int32) for part in zip(*parts, strict=True)
+  )
+  used, where = np.unique(np.concatenate([train, test], 1), return_inverse=True)
+  where = where.reshape(config.seeds, size).astype(np.int32)
+  people = dataset.examples.take(used)
+  x = (_pooled(np.asarray(people.x), config.pool) - 0.5) / 0.25
+  people = jax.tree.map(jnp.asarray, people._replace(x=x))
+  rows = (where[:, : size - tested], where[:, size - tested :])
+  return Sample(
+    people, rows, dataset, config.network.model(dataset.num_classes)
+  )
+
+
+def for_each_seed(
+  function: Callable[[Any, Examples], Any], own: Any, sample: Sample
+) -> Any:
+  """`function((key, rows, ...), people)` for every seed, stacked, as NumPy.
+
+  One program where the network allows it; convolutions on CPU take turns.
+  """
+  people = sample.people
+  loop = driver.choose_loop("auto", sample.model, people.x, traced=False)
+  if loop == "scan":
+    found = training.map_members(function, own, people, chunk=default_chunk())
+  else:
+    count = len(jax.tree.leaves(own)[0])
+    found = tree.stack(
+      [function(tree.take(own, i), people) for i in range(count)]
+    )
+  return jax.tree.map(np.asarray, found)
+
+
+def group_rows(
+  settings: dict[str, Any],
+  axes: dict[str, Sequence[Any]],
+  names: Sequence[str],
+  values: dict[str, Any],
+) -> Table:
+  """One row per group and one for everyone, from `ByGroup` values.
+
+  The row of everyone also has, as `<column>_gap`, the largest group's value
+  minus the smallest's.
+  """
+  groups = {name: value.group for name, value in values.items()}
+  everyone = {name: value.population for name, value in values.items()}
+  with np.errstate(invalid="ignore"):
+    gaps = {
+      f"{name}_gap": np.max(value.group, axis=-1) - np.min(value.group, axis=-1)
+      for name, value in values.items()
+    }
+  whole = {
+    name: np.asarray(value)[..., None]
+    for name, value in (everyone | gaps).items()
+  }
+  return Table.concat(
+    [
+      Table.from_arrays(settings, {**axes, "group": list(names)}, groups),
+      Table.from_arrays(settings, {**axes, "group": [EVERYONE]}, whole),
+    ]
+  )
+
+
+def notes(config: PruningConfig) -> list[str]:
+  """What the numbers are."""
+  drawn = "everybody" if config.max_people is None else config.max_people
+  return [
+    f"{config.seeds} repetitions, each with {drawn} people of its own "
+    f"drawing, {config.test_share:.0%} of them for tests; network "
+    f"{config.network.kind} of width {config.network.width}.",
+    "Accuracy is that of the test people; losses, gradients, eigenvalues and "
+    "distances are those of the training people, as in the theory.",
+  ]
+
+
+@functools.lru_cache(maxsize=2)
+def check_people(people: People) -> data.Dataset:
+  """Loads once, so that a missing file is found before any work."""
+  return load_people(people)[0]
+
+
+def _pooled(x: np.ndarray, side: int) -> np.ndarray:
+  if side == 1:
+    return x
+  n, h, w, c = x.shape
+  checks.require(
+    h % side == 0 and w % side == 0,
+    f"pool={side} does not divide images of {h} x {w}; use a divisor",
+  )
+  blocks = x.reshape(n, h // side, side, w // side, side, c)
+  return blocks.mean(axis=(2, 4))

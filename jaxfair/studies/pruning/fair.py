@@ -1,0 +1,312 @@
+"""Does holding groups together help? (figures 5.7-5.9, tables 5.1 and 5.2)"""
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxfair import checks, pruning
+from jaxfair.studies import claims, protocol
+from jaxfair.studies.measures import EVERYONE
+from jaxfair.studies.protocol import Claim, Figure, Summary
+from jaxfair.studies.pruning import common
+from jaxfair.studies.table import Table
+from jaxfair.types import Examples, Model
+
+
+@dataclasses.dataclass(frozen=True)
+class Config(common.PruningConfig):
+  """Settings.
+
+  Attributes:
+    rates: shares of the weights that go.
+    methods: where groups are held together; see `pruning.FairPruneConfig`.
+    constraints: by which constraints.
+    tune: how a pruned network is fine-tuned.
+    curvature_steps: of Lanczos in every step under the full constraint.
+  """
+
+  rates: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9)
+  methods: tuple[str, ...] = pruning.STAGES
+  constraints: tuple[str, ...] = ("relaxed",)
+  tune: common.Stage = dataclasses.field(
+    default_factory=lambda: common.Stage(rounds=10)
+  )
+  curvature_steps: int = 3
+
+  def __post_init__(self) -> None:
+    super().__post_init__()
+    pruning.masks.check_rates(self.rates)
+    for name in self.methods:
+      checks.one_of("methods", name, pruning.STAGES)
+    for name in self.constraints:
+      checks.one_of("constraints", name, pruning.KINDS)
+    checks.require(
+      bool(self.methods and self.constraints),
+      "methods and constraints need at least one name each",
+    )
+
+
+def cells(config: Config) -> list[dict[str, Any]]:
+  """One cell per constraint."""
+  common.check_people(config.data)
+  return [{"constraint": kind} for kind in config.constraints]
+
+
+def run(
+  config: Config, cell: protocol.Settings, context: protocol.Context
+) -> Table:
+  """All methods, seeds and rates of one constraint, in one program."""
+  sample = common.draw(config, context.shared_key)
+  kind: Any = cell["constraint"]
+  methods = methods_of(config, kind)
+  made = pruning.FairPruneConfig(
+    rates=config.rates, fair="both", constraint=kind,
+    train=config.train.config(), tune=config.tune.config(),
+    curvature_steps=config.curvature_steps,
+  )  # fmt: skip
+  one = functools.partial(_one, sample.model, sample.num_groups, made)
+  # The same keys in all cells: methods are compared from the same start.
+  keys = jax.random.split(
+    jax.random.fold_in(context.shared_key, 1), config.seeds
+  )
+  pairs = np.indices((len(methods), config.seeds)).reshape(2, -1)
+  held = np.array([_STAGES_HELD[method] for method in methods], np.float32)
+  held = held[pairs[0]]
+  own = (keys[pairs[1]], held, *(rows[pairs[1]] for rows in sample.rows))
+  tested, dense = common.for_each_seed(one, own, sample)
+  accuracy = jax.tree.map(
+    lambda a, b: np.concatenate([a[:, None], b], axis=1),
+    tested.before.accuracy,
+    tested.after.accuracy,
+  )
+  values = {"accuracy": accuracy}
+  for name in ("gradient_norm", "distance", "loss"):
+    values[f"dense_{name}"] = _first_only(getattr(dense, name), accuracy)
+  shape = (len(methods), config.seeds)
+  values = jax.tree.map(lambda v: v.reshape(*shape, *v.shape[1:]), values)
+  axes: dict[str, Any] = {
+    "method": methods,
+    "seed": range(config.seeds),
+    "rate": [0.0, *config.rates],
+  }
+  table = common.group_rows(
+    dict(cell), axes, sample.dataset.group_names, values
+  )
+  never = table["method"] == "never"
+  return table.plus(
+    constraint=np.where(never, "none", table["constraint"]).tolist()
+  )
+
+
+def methods_of(config: Config, kind: str) -> list[str]:
+  """The methods of a cell; "never" has no constraint and is in the first."""
+  first = kind == config.constraints[0]
+  return [name for name in config.methods if first or name != "never"]
+
+
+# Whether groups are held together before and after. Multipliers that do not
+# step stay at zero, which is plain training: one program serves all methods.
+_STAGES_HELD = {
+  "never": (0.0, 0.0),
+  "before": (1.0, 0.0),
+  "after": (0.0, 1.0),
+  "both": (1.0, 1.0),
+}
+
+
+def _one(
+  model: Model,
+  num_groups: int,
+  config: pruning.FairPruneConfig,
+  own: Any,
+  everybody: Examples,
+) -> tuple[pruning.NonPrivateImpact, pruning.NonPrivateLook]:
+  """One method and seed: test people over rates, and the whole network."""
+  key, held, train_rows, test_rows = own
+  train, test = everybody.take(train_rows), everybody.take(test_rows)
+  before, after = (
+    dataclasses.replace(stage, dual_rate=stage.dual_rate * share)
+    for stage, share in zip((config.train, config.tune), held, strict=True)
+  )
+  config = dataclasses.replace(config, train=before, tune=after)
+  fit = pruning.fair_prune(
+    model, common.LOSS, train, config, num_groups=num_groups, key=key
+  )
+  tested = pruning.compare(
+    model, common.LOSS, fit.dense, fit.params, test, num_groups=num_groups,
+    rates=config.rates, gradients=False,
+  )  # fmt: skip
+  dense = pruning.look(
+    model, common.LOSS, fit.dense, train, num_groups=num_groups
+  )
+  return tested, dense
+
+
+def _first_only(value: Any, like: Any) -> Any:
+  """The value at the first rate, which is 0; nothing is known at others."""
+
+  def one(first: np.ndarray, shaped: np.ndarray) -> np.ndarray:
+    whole = np.full(shaped.shape, np.nan)
+    whole[:, 0] = first
+    return whole
+
+  return jax.tree.map(one, value, like)
+
+
+def _less(
+  column: str, first: dict[str, Any], second: dict[str, Any], by: float = 0.0
+) -> claims.Check:
+  """The column of everyone is smaller under `first` than under `second`."""
+  return claims.difference_above(
+    column, by, first={"group": EVERYONE, **second},
+    second={"group": EVERYONE, **first},
+  )  # fmt: skip
+
+
+def _pruned(check: claims.Check) -> claims.Check:
+  """Looks at pruned networks only."""
+
+  def of_pruned(table: Table) -> protocol.Finding:
+    if "rate" not in table:
+      return check(table)
+    rates = tuple(rate for rate in table.unique("rate") if rate > 0)
+    return check(table.where(rate=rates))
+
+  return of_pruned
+
+
+def _highest(check: claims.Check) -> claims.Check:
+  """Looks at the highest rate only."""
+
+  def of_highest(table: Table) -> protocol.Finding:
+    return check(table.where(rate=max(table.unique("rate"))))
+
+  return of_highest
+
+
+def _relaxed(method: str) -> dict[str, Any]:
+  kind = "none" if method == "never" else "relaxed"
+  return {"method": method, "constraint": kind}
+
+
+def _fairer(method: str, source: str) -> Claim:
+  return Claim(
+    f"{method} is fairer",
+    f"Equal losses {method} pruning shrink the gap between the groups' "
+    "accuracies, over all rates"
+    if method != "both"
+    else "Equal losses both before and after pruning shrink the gap between "
+    "the groups' accuracies, over all rates",
+    _pruned(_less("accuracy_gap", _relaxed(method), _relaxed("never"))),
+    source=source,
+  )
+
+
+def _levels(column: str, words: str) -> Claim:
+  return Claim(
+    f"levels {column}",
+    f"Equal losses bring the groups' {words} together before pruning",
+    _less(f"dense_{column}_gap", _relaxed("before"), _relaxed("never")),
+    source="Fig. 5.7",
+  )
+
+
+def _notes(config: Config) -> list[str]:
+  return [
+    *common.notes(config),
+    "Every method starts from the same drawn parameters and batches; the rows "
+    "at rate 0 are the networks before pruning.",
+    "Adam throughout; the thesis has SGD with momentum 0.9.",
+  ]
+
+
+STUDY = protocol.Study(
+  name="pruning.fair",
+  summary="Do constraints on the groups make pruned networks fairer?",
+  config=Config,
+  cells=cells,
+  run=run,
+  notes=_notes,
+  claims=(
+    _fairer("before", "Fig. 5.8, 5.9; Table 5.2"),
+    _fairer("after", "Fig. 5.8, 5.9; Table 5.2"),
+    _fairer("both", "Fig. 5.8, 5.9; Table 5.2"),
+    Claim(
+      "after beats before",
+      "At the highest rate the gap is smaller if losses are made equal after "
+      "pruning than before it",
+      _highest(_less("accuracy_gap", _relaxed("after"), _relaxed("before"))),
+      source="Fig. 5.8, 5.9",
+    ),
+    Claim(
+      "accuracy stays",
+      "Equal losses after pruning cost less than 2 points of accuracy, over "
+      "all rates",
+      _pruned(_less("accuracy", _relaxed("never"), _relaxed("after"), -0.02)),
+      source="Fig. 5.8, 5.9",
+    ),
+    _levels("gradient_norm", "gradient norms"),
+    _levels("distance", "distances to the decision boundary"),
+    Claim(
+      "full is fairer",
+      "Equal gradients and curvature after pruning leave a smaller gap than "
+      "equal losses",
+      _pruned(
+        _less(
+          "accuracy_gap", {"method": "after", "constraint": "full"},
+          _relaxed("after"),
+        )
+      ),
+      source="Table 5.1",
+    ),
+    Claim(
+      "full keeps accuracy",
+      "and cost less than 2 points of accuracy against them",
+      _pruned(
+        _less(
+          "accuracy", _relaxed("after"),
+          {"method": "after", "constraint": "full"}, -0.02,
+        )
+      ),
+      source="Table 5.1",
+    ),
+  ),
+  figures=(
+    Figure(
+      "accuracy", "Accuracy of everyone", x="rate", y="accuracy",
+      colour="method", facet="constraint", mark="line",
+      x_title="share of weights removed", where={"group": EVERYONE},
+    ),
+    Figure(
+      "gap", "Gap between the best and the worst group", x="rate",
+      y="accuracy_gap", colour="method", facet="constraint", mark="line",
+      x_title="share of weights removed", y_title="gap of accuracies",
+      where={"group": EVERYONE},
+    ),
+    Figure(
+      "groups", "Accuracy of each group", x="rate", y="accuracy",
+      colour="group", facet="method", mark="line",
+      x_title="share of weights removed",
+    ),
+    Figure(
+      "gradients", "Gradient norms before pruning", x="group",
+      y="dense_gradient_norm", colour="method",
+      y_title="norm of the group's mean gradient",
+    ),
+    Figure(
+      "distance", "Distance to the boundary before pruning", x="group",
+      y="dense_distance", colour="method",
+      y_title="mean distance to the boundary",
+    ),
+  ),
+  summaries=(
+    Summary(
+      "Accuracy, and the gap between groups",
+      by=("method", "constraint", "rate"), values=("accuracy", "accuracy_gap"),
+      where={"group": EVERYONE},
+    ),
+  ),
+)  # fmt: skip

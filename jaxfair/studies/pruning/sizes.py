@@ -1,0 +1,198 @@
+"""Do larger groups have smaller gradients? (figures 5.14 and 5.15)
+
+One group after the other is made to appear 1, 5, 10 and 20 times as often as
+it does, and the network is trained on that.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxfair import checks, pruning, training
+from jaxfair.studies import claims, protocol
+from jaxfair.studies.measures import EVERYONE
+from jaxfair.studies.protocol import Claim, Figure, Summary
+from jaxfair.studies.pruning import common
+from jaxfair.studies.table import Table
+from jaxfair.types import Examples, Model
+
+UPSAMPLED, OTHERS = "upsampled", "others"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config(common.PruningConfig):
+  """Settings.
+
+  Attributes:
+    groups: names of those that are upsampled, each in turn; empty for all.
+    factors: how often their people appear.
+    rows: length of the list of people that is trained on; a person of the
+      group is on it `factor` times as often as another.
+  """
+
+  groups: tuple[str, ...] = ()
+  factors: tuple[float, ...] = (1.0, 5.0, 10.0, 20.0)
+  rows: int = 20000
+
+  def __post_init__(self) -> None:
+    super().__post_init__()
+    checks.number("factors", self.factors, low=1.0)
+    checks.require(
+      len(self.factors) > 1, "factors needs at least two values to compare"
+    )
+    checks.integer("rows", self.rows, low=self.train.batch_size)
+
+
+def cells(config: Config) -> list[dict[str, Any]]:
+  """One cell per group that is upsampled."""
+  names = common.check_people(config.data).group_names
+  for name in config.groups:
+    checks.one_of("groups", name, names)
+  return [{"upsampled": name} for name in config.groups or names]
+
+
+def run(
+  config: Config, cell: protocol.Settings, context: protocol.Context
+) -> Table:
+  """All factors and seeds of one group, in one program."""
+  sample = common.draw(config, context.shared_key)
+  names = sample.dataset.group_names
+  chosen = names.index(str(cell["upsampled"]))
+  group = np.asarray(sample.people.group)
+  one = _Training(sample.model, sample.num_groups, config.train.config())
+  # The same start and order of batches for every factor: pairs are compared.
+  keys = jax.random.split(context.key, config.seeds)
+  pairs = np.indices((len(config.factors), config.seeds)).reshape(2, -1)
+  train = sample.rows[0]
+  listed = [
+    upsampled(
+      train[seed], group[train[seed]] == chosen, config.factors[factor],
+      config.rows, seed=int(seed),
+    )
+    for factor, seed in pairs.T
+  ]  # fmt: skip
+  found = common.for_each_seed(
+    one, (keys[pairs[1]], np.stack(listed), train[pairs[1]]), sample
+  )
+  shape = (len(config.factors), config.seeds)
+  found = jax.tree.map(lambda v: v.reshape(*shape, *v.shape[1:]), found)
+  axes: dict[str, Any] = {"factor": config.factors, "seed": range(config.seeds)}
+  values = {
+    name: getattr(found, name) for name in ("gradient_norm", "loss", "accuracy")
+  }
+  table = common.group_rows(dict(cell), axes, names, values)
+  return table.plus(
+    role=[
+      {cell["upsampled"]: UPSAMPLED, EVERYONE: EVERYONE}.get(name, OTHERS)
+      for name in table["group"]
+    ]
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Training:
+  """Trains on a list of rows; equal ones share a program."""
+
+  model: Model
+  num_groups: int
+  settings: training.LagrangianConfig
+
+  def __call__(self, own: Any, everybody: Examples) -> Any:
+    key, listed, rows = own
+    fit = training.lagrangian(
+      self.model, common.LOSS, everybody.take(listed), self.settings, key=key
+    )
+    return pruning.look(
+      self.model, common.LOSS, fit.params, everybody.take(rows),
+      num_groups=self.num_groups,
+    )  # fmt: skip
+
+
+def upsampled(
+  rows: np.ndarray, member: np.ndarray, factor: float, size: int, *, seed: int
+) -> np.ndarray:
+  """[size] rows, in which members appear `factor` times as often as others.
+
+  Args:
+    rows: who there is.
+    member: which of them appear more often.
+    factor: how much.
+    size: of the list; longer than it is wide, so that rounding to whole
+      appearances matters little.
+    seed: who is on it once more than the next.
+  """
+  weight = np.where(member, factor, 1.0)
+  wanted = size * weight / weight.sum()
+  times = np.floor(wanted).astype(int)
+  chance = wanted - times
+  short = size - int(times.sum())
+  if short:
+    drawn = np.random.default_rng(seed).choice(
+      len(rows), short, replace=False, p=chance / chance.sum()
+    )
+    times[drawn] += 1
+  return np.repeat(rows, times).astype(np.int32)
+
+
+def _smaller(table: Table) -> protocol.Finding:
+  """At the largest factor the upsampled group's gradient is the smaller."""
+  factor = max(table.unique("factor"))
+  return claims.difference_above(
+    "gradient_norm",
+    first={"factor": factor, "role": OTHERS},
+    second={"factor": factor, "role": UPSAMPLED},
+  )(table)
+
+
+def _notes(config: Config) -> list[str]:
+  return [
+    *common.notes(config),
+    f"Upsampled people are trained on from a list of {config.rows} rows, on "
+    "which they appear that many times as often as others. Gradients are of "
+    "the means of the people themselves, each once.",
+  ]
+
+
+STUDY = protocol.Study(
+  name="pruning.sizes",
+  summary="Do larger groups have smaller gradients?",
+  config=Config,
+  cells=cells,
+  run=run,
+  notes=_notes,
+  claims=(
+    Claim(
+      "falls",
+      "Whichever group is upsampled, its gradient norm falls",
+      claims.in_each(
+        "upsampled",
+        claims.trend(
+          "gradient_norm", "factor", rises=False, where={"role": UPSAMPLED}
+        ),
+      ),
+      source="Fig. 5.14, 5.15; Prop. 5.1",
+    ),
+    Claim(
+      "smallest",
+      "Upsampled by the largest factor, its gradient norm is below the mean of "
+      "the others', whichever it is",
+      claims.in_each("upsampled", _smaller),
+      source="Fig. 5.14, 5.15",
+    ),
+  ),
+  figures=(
+    Figure(
+      "norms", "Gradient norms as one group is upsampled", x="factor",
+      y="gradient_norm", colour="group", facet="upsampled", mark="line",
+      x_title="how often its people appear", log_x=True,
+    ),
+  ),
+  summaries=(
+    Summary(
+      "At the end of training", by=("upsampled", "factor", "role"),
+      values=("gradient_norm", "loss", "accuracy"),
+    ),
+  ),
+)  # fmt: skip

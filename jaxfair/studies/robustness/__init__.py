@@ -1,0 +1,1 @@
+"""What fairness costs in robustness: chapter 6 of the thesis."""

@@ -1,0 +1,318 @@
+"""What the studies of networks share: people, training, attacks, rows.
+
+One cell is one seed: a fresh split and a plainly trained network, from which
+every setting is trained on. All settings of a seed share both.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair import analysis, checks, data, models, robustness, training, tree
+from jaxfair.studies import protocol
+from jaxfair.studies.measures import EVERYONE
+from jaxfair.studies.people import People, load_people
+from jaxfair.studies.table import Table
+from jaxfair.types import Examples, Model, Params, PerExampleLoss
+
+PIXELS = (0.0, 1.0)
+LOSSES: dict[str, PerExampleLoss] = {
+  "cross_entropy": models.cross_entropy,
+  "ramp": models.ramp,
+  "exponential": models.exponential,
+}
+Network = Literal["small_cnn", "mlp", "cnn", "resnet50", "vgg13"]
+LossName = Literal["cross_entropy", "ramp", "exponential"]
+AttackName = Literal["RFGSM l_inf", "PGD l_2", "PGD l_inf", "PGD l_2, margin"]
+RFGSM: AttackName = "RFGSM l_inf"
+PGD_L2: AttackName = "PGD l_2"
+PGD_LINF: AttackName = "PGD l_inf"
+MARGIN_L2: AttackName = "PGD l_2, margin"
+ATTACKS = (RFGSM, PGD_L2, PGD_LINF, MARGIN_L2)
+NO_ATTACK = "none"
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+  """A plain training, and what follows with fairness and robustness.
+
+  Attributes:
+    network: which one; "small_cnn" is for two cores, the thesis's three are
+      "cnn", "resnet50" and "vgg13".
+    warm_steps: of plain training with cross-entropy, before anything else.
+    steps: of every setting, from there.
+    batch_size: of both.
+    learning_rate: of both, by Adam.
+  """
+
+  network: Network = "small_cnn"
+  warm_steps: int = 400
+  steps: int = 150
+  batch_size: int = 64
+  learning_rate: float = 2e-3
+
+  def __post_init__(self) -> None:
+    for name in ("warm_steps", "steps", "batch_size"):
+      checks.integer(name, getattr(self, name), low=1)
+    checks.positive("learning_rate", self.learning_rate)
+
+  def model(self, num_classes: int) -> Model:
+    """The network."""
+    return _NETWORKS[self.network](num_classes)
+
+  def plain(self, steps: int) -> training.FitConfig:
+    """Steps of plain training."""
+    return training.FitConfig(
+      learning_rate=self.learning_rate, steps=steps, batch_size=self.batch_size
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkConfig:
+  """What all configs of networks have.
+
+  Attributes:
+    data: which images; their pixels lie in [0, 1]. The group is the class
+      (`group = "label"`) where the thesis has it so.
+    training: the network and its training.
+    method: how fairness is asked for: "penalty" on gaps of group losses, or
+      "focus" on the groups that lose most.
+    strengths: lambda of the penalty, or q of the focus.
+    losses: what is trained with.
+    defences: epsilon_* of PGD training; 0 for none.
+    attacks: with which the models are tested.
+    linf_epsilons: sizes of pushes of every pixel.
+    l2_epsilons: sizes of pushes of the whole image.
+    attack_steps: of PGD, in tests and in training.
+    seeds: repetitions.
+    train_people: how many to train on.
+    test_people: how many to test on.
+  """
+
+  data: People = dataclasses.field(
+    default_factory=lambda: People(name="digits", group="label")
+  )
+  training: Training = dataclasses.field(default_factory=Training)
+  method: Literal["penalty", "focus"] = "penalty"
+  strengths: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0)
+  losses: tuple[LossName, ...] = ("cross_entropy", "ramp")
+  defences: tuple[float, ...] = (0.0,)
+  attacks: tuple[AttackName, ...] = (RFGSM, PGD_L2)
+  linf_epsilons: tuple[float, ...] = (0.005, 0.01, 0.02)
+  l2_epsilons: tuple[float, ...] = (0.1, 0.2, 0.4)
+  attack_steps: int = 4
+  seeds: int = 5
+  train_people: int = 3000
+  test_people: int = 500
+
+  def __post_init__(self) -> None:
+    lists = ("strengths", "losses", "attacks", "linf_epsilons", "l2_epsilons",
+             "defences")  # fmt: skip
+    for name in lists:
+      values = getattr(self, name)
+      checks.require(bool(values), f"{name} is empty; give at least one")
+      checks.require(
+        len(set(values)) == len(values), f"{name} names something twice"
+      )
+    for name in ("strengths", "linf_epsilons", "l2_epsilons", "defences"):
+      checks.non_negative(name, getattr(self, name))
+    for name in ("attack_steps", "seeds", "test_people"):
+      checks.integer(name, getattr(self, name), low=1)
+    checks.integer(
+      "train_people", self.train_people, low=self.training.batch_size,
+      remedy="a batch has training.batch_size people",
+    )  # fmt: skip
+
+
+def cells(config: NetworkConfig) -> list[dict[str, Any]]:
+  """One cell per seed; missing or unfit data is found before any work."""
+  dataset, _ = load_people(config.data)
+  robustness.check_range(dataset.examples.x[:1000], PIXELS)
+  needed = config.train_people + config.test_people
+  checks.require(
+    needed <= dataset.size,
+    f"train_people + test_people = {needed}, but {dataset.name} has "
+    f"{dataset.size} people; ask for fewer",
+  )
+  return [{"seed": seed} for seed in range(config.seeds)]
+
+
+def run(
+  config: NetworkConfig, cell: protocol.Settings, context: protocol.Context
+) -> Table:
+  """All settings of one seed."""
+  dataset, note = load_people(config.data)
+  context.say(note)
+  train, test = _split(config, dataset, int(cell["seed"]), context.shared_key)
+  model = config.training.model(dataset.num_classes)
+  key_warm, key_train, key_attack = jax.random.split(context.key, 3)
+  warm = training.fit(
+    model, models.cross_entropy, train,
+    config.training.plain(config.training.warm_steps), key=key_warm,
+  ).params  # fmt: skip
+  tables = []
+  for name in config.losses:
+    for defence in config.defences:
+      fitted = _train(
+        config, model, LOSSES[name], train, dataset.num_groups, warm,
+        defence, key_train,
+      )  # fmt: skip
+      for index, strength in enumerate(config.strengths):
+        settings = {
+          **cell, "loss": name, "defence": defence, "strength": strength,
+        }  # fmt: skip
+        params = tree.take(fitted, index)
+        tables.append(
+          measure(config, settings, model, params, test, dataset, key_attack)
+        )
+  table = Table.concat(tables)
+  return table.plus(
+    setting=[f"{strength:g}" for strength in table["strength"]],
+    fair=np.where(table["strength"] > 0, "yes", "no"),
+    panel=[
+      f"{attack}, {loss}"
+      for attack, loss in zip(table["attack"], table["loss"], strict=True)
+    ],
+  )
+
+
+def measure(
+  config: NetworkConfig,
+  settings: protocol.Settings,
+  model: Model,
+  params: Params,
+  test: Examples,
+  dataset: data.Dataset,
+  key: jax.Array,
+) -> Table:
+  """One model's rows: as it is, and under every attack and epsilon."""
+  groups = [*dataset.group_names, EVERYONE]
+  scores = models.scores(model, params, test.x)
+  distance = analysis.mean_by_group(
+    analysis.top_two_margin(scores), test.group, dataset.num_groups
+  )
+  tables: list[Table] = []
+  for name in config.attacks:
+    how, loss, epsilons = _attack(config, name)
+    found = robustness.attack(
+      model, params, test, how, epsilons=epsilons, key=key, loss=loss
+    )
+    errors = robustness.attack_errors(
+      model, params, test, found, num_groups=dataset.num_groups
+    )
+    if not tables:  # natural errors are every attack's
+      values = {
+        "natural_error": _both(errors.natural),
+        "distance": _both(distance),
+        "violation": [*[np.nan] * dataset.num_groups, float(errors.violation)],
+      }
+      plain = {**settings, "attack": NO_ATTACK, "epsilon": 0.0}
+      tables.append(Table.from_arrays(plain, {"group": groups}, values))
+    tables.append(
+      Table.from_arrays(
+        {**settings, "attack": name},
+        {"epsilon": epsilons, "group": groups},
+        {
+          "boundary_error": _both(errors.boundary),
+          "robust_error": _both(errors.robust),
+        },
+      )
+    )
+  return Table.concat(tables)
+
+
+def notes(config: NetworkConfig) -> list[str]:
+  """What the numbers are."""
+  used = config.training
+  return [
+    f"Network: {used.network}, {used.warm_steps} plain steps with "
+    f"cross-entropy, then {used.steps} steps per setting, batches of "
+    f"{used.batch_size}, Adam at {used.learning_rate:g}. The plain start is "
+    "ours: from a random start the ramp loss has no gradient for most images, "
+    "and a strong penalty finds the model that treats all images alike.",
+    f"{config.train_people} images to train on and {config.test_people} to "
+    "test on, drawn anew for every seed. Intervals are over seeds.",
+    "Distance to the boundary is the thesis's proxy: the largest softmax "
+    "output minus the second.",
+    "An attack gives a lower bound: an image that it does not break may still "
+    "be broken by another. RFGSM: half of epsilon at random, half along the "
+    f"gradient. PGD: a full step, then {config.attack_steps} of a quarter.",
+  ]
+
+
+def _split(
+  config: NetworkConfig, dataset: data.Dataset, seed: int, key: jax.Array
+) -> tuple[Examples, Examples]:
+  rows = data.split_rows(
+    dataset.size, (config.train_people, config.test_people),
+    key=jax.random.fold_in(key, seed), unit=dataset.unit,
+  )  # fmt: skip
+  return dataset.examples.take(rows[0]), dataset.examples.take(rows[1])
+
+
+def _train(
+  config: NetworkConfig, model: Model, loss: PerExampleLoss, train: Examples,
+  num_groups: int, warm: Params, defence: float, key: jax.Array,
+) -> Params:  # fmt: skip
+  """[strengths] parameters, all from one start, with the same batches."""
+  count = len(config.strengths)
+  strengths = jnp.asarray(config.strengths, jnp.float32)
+  penalised = config.method == "penalty"
+  settings = training.FairRobustConfig(
+    num_groups=num_groups,
+    plain=config.training.plain(config.training.steps),
+    penalty=strengths if penalised else 0.0,
+    focus=None if penalised else strengths,
+    adversary=_pgd(config, robustness.LINF) if defence else None,
+    epsilon=float(defence),
+  )
+  return training.fit_many(
+    model, loss, train, settings, keys=jnp.stack([key] * count),
+    trainer=training.fair_robust,
+    initial=jax.tree.map(lambda leaf: jnp.stack([leaf] * count), warm),
+  ).params  # fmt: skip
+
+
+def _attack(
+  config: NetworkConfig, name: str
+) -> tuple[robustness.Attack, PerExampleLoss, tuple[float, ...]]:
+  if name == RFGSM:
+    how = robustness.rfgsm(input_range=PIXELS)
+    return how, models.cross_entropy, config.linf_epsilons
+  if name == PGD_LINF:
+    how = _pgd(config, robustness.LINF)
+    return how, models.cross_entropy, config.linf_epsilons
+  loss = models.cross_entropy if name == PGD_L2 else robustness.negative_margin
+  return _pgd(config, robustness.L2), loss, config.l2_epsilons
+
+
+def _pgd(config: NetworkConfig, ball: robustness.Ball) -> robustness.Attack:
+  return robustness.pgd(ball, input_range=PIXELS, steps=config.attack_steps)
+
+
+def _both(means: analysis.ByGroup) -> np.ndarray:
+  """[..., G + 1]: the groups, then everybody."""
+  everybody = np.asarray(means.population)[..., None]
+  return np.concatenate([np.asarray(means.group), everybody], axis=-1)
+
+
+def _small_cnn(num_classes: int) -> Model:
+  convs = (
+    models.Conv(8, kernel=5, stride=4),
+    models.Conv(16, stride=2),
+    models.Conv(32, stride=2),
+  )
+  return models.convnet(num_classes, convs, (64,))
+
+
+_NETWORKS: dict[str, Callable[[int], Model]] = {
+  "small_cnn": _small_cnn,
+  "mlp": lambda num_classes: models.mlp((64,), num_classes),
+  "cnn": lambda num_classes: models.convnet_medium(num_classes),
+  "resnet50": lambda num_classes: models.resnet(50, num_classes),
+  "vgg13": lambda num_classes: models.vgg(13, num_classes),
+}

@@ -1,0 +1,209 @@
+"""Fairness against robustness: one network, more and more fairness.
+
+Figures 6.3 to 6.5, 6.9 to 6.12 and 6.14 to 6.21 of the thesis.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from jaxfair.studies import claims, protocol
+from jaxfair.studies.claims import Check
+from jaxfair.studies.measures import EVERYONE
+from jaxfair.studies.protocol import Claim, Figure, Finding, Summary
+from jaxfair.studies.robustness import networks
+from jaxfair.studies.table import Table
+
+CROSS_ENTROPY = {"group": EVERYONE, "loss": "cross_entropy"}
+RAMP = {"group": EVERYONE, "loss": "ramp"}
+PLAIN = {"attack": networks.NO_ATTACK}
+FAIR = {"fair": "yes"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Config(networks.NetworkConfig):
+  """Settings; see `networks.NetworkConfig`."""
+
+
+def with_broken_share(table: Table) -> Table:
+  """Adds the share of right predictions that an attack breaks.
+
+  A fairer model is wrong more often without any attack, and what is wrong
+  cannot be broken: the boundary error alone makes it look robust.
+  """
+  if "robust_error" not in table:
+    return table
+  names = ("seed", "loss", "defence", "strength", "group")
+  clean = table.where(**PLAIN)
+  keys = list(zip(*(clean[name] for name in names), strict=True))
+  known = dict(zip(keys, clean["natural_error"], strict=True))
+  own = zip(*(table[name] for name in names), strict=True)
+  right = 1 - np.array([known[key] for key in own])
+  share = np.divide(
+    table["boundary_error"], right, out=np.full(len(table), np.nan),
+    where=right > 0,
+  )  # fmt: skip
+  return table.plus(broken_share=share)
+
+
+def in_each_attack(check: Check) -> Check:
+  """The check holds for every attack."""
+
+  def under(table: Table) -> Finding:
+    if "attack" not in table:
+      return Finding("", why="the table has no column attack")
+    names = tuple(n for n in table.unique("attack") if n != networks.NO_ATTACK)
+    return claims.in_each("attack", check)(table.where(attack=names))
+
+  return under
+
+
+def fair_figures(strength: str = "strength of the fairness") -> list[Figure]:
+  """Natural error, violation and distance along the strength."""
+  pictures = (
+    ("natural", "Errors without an attack", "natural_error", "natural error"),
+    ("violation", "Fairness violation", "violation", "violation"),
+    ("distance", "Distance to the boundary", "distance", "top two margin"),
+  )
+  return [
+    Figure(
+      name, title, x="strength", y=column, colour="loss", mark="line",
+      where=PLAIN | {"group": EVERYONE}, x_title=strength, y_title=words,
+    )
+    for name, title, column, words in pictures
+  ]  # fmt: skip
+
+
+STUDY = protocol.Study(
+  name="robustness.price",
+  summary="Does fairness make a network easier to attack?",
+  config=Config,
+  cells=networks.cells,
+  run=networks.run,
+  derive=with_broken_share,
+  notes=networks.notes,
+  claims=(
+    Claim(
+      "violation",
+      "The stronger the fairness, the smaller the violation",
+      claims.trend(
+        "violation", "strength", rises=False, where=PLAIN | CROSS_ENTROPY
+      ),
+      source="Fig. 6.4, 6.9 to 6.12",
+    ),
+    Claim(
+      "natural error",
+      "The stronger the fairness, the larger the natural error",
+      claims.trend(
+        "natural_error", "strength", rises=True, where=PLAIN | CROSS_ENTROPY
+      ),
+      source="Fig. 6.4, 6.9 to 6.12",
+    ),
+    Claim(
+      "distance",
+      "The stronger the fairness, the nearer the images are to the boundary",
+      claims.trend(
+        "distance", "strength", rises=False, where=PLAIN | CROSS_ENTROPY
+      ),
+      source="Fig. 6.4, 6.9 to 6.11",
+    ),
+    Claim(
+      "boundary error",
+      "The stronger the fairness, the larger the boundary error",
+      in_each_attack(
+        claims.trend(
+          "boundary_error", "strength", rises=True, where=CROSS_ENTROPY
+        )
+      ),
+      source="Fig. 6.5, 6.12, 6.14 to 6.21",
+    ),
+    Claim(
+      "broken share",
+      "The stronger the fairness, the more of the right predictions break",
+      in_each_attack(
+        claims.trend(
+          "broken_share", "strength", rises=True, where=CROSS_ENTROPY
+        )
+      ),
+    ),
+    Claim(
+      "robust error",
+      "The stronger the fairness, the larger the robust error",
+      in_each_attack(
+        claims.trend(
+          "robust_error", "strength", rises=True, where=CROSS_ENTROPY
+        )
+      ),
+      source="Sec. 6.10.3.2",
+    ),
+    Claim(
+      "ramp, boundary",
+      "Fair models trained with the ramp loss have smaller boundary errors "
+      "than with cross-entropy",
+      in_each_attack(
+        claims.difference_above(
+          "boundary_error", first=CROSS_ENTROPY | FAIR, second=RAMP | FAIR
+        )
+      ),
+      source="Fig. 6.5, 6.14 to 6.21",
+    ),
+    Claim(
+      "ramp, robust",
+      "Fair models trained with the ramp loss have smaller robust errors than "
+      "with cross-entropy",
+      in_each_attack(
+        claims.difference_above(
+          "robust_error", first=CROSS_ENTROPY | FAIR, second=RAMP | FAIR
+        )
+      ),
+      source="Sec. 6.8",
+    ),
+    Claim(
+      "ramp, violation",
+      "They are fairer, too",
+      claims.difference_above(
+        "violation",
+        first=PLAIN | CROSS_ENTROPY | FAIR,
+        second=PLAIN | RAMP | FAIR,
+      ),
+      source="Sec. 6.10.3.3",
+    ),
+  ),
+  figures=(
+    *fair_figures(),
+    Figure(
+      "boundary",
+      "Right predictions that an attack breaks",
+      x="epsilon",
+      y="boundary_error",
+      colour="setting",
+      facet="panel",
+      mark="line",
+      where={"group": EVERYONE, "attack": networks.ATTACKS},
+      caption="One line per strength of the fairness; 0 is the natural model.",
+    ),
+    Figure(
+      "groups",
+      "Natural errors of the groups, with more and more fairness",
+      x="group",
+      y="natural_error",
+      colour="setting",
+      facet="loss",
+      where=PLAIN,
+    ),
+  ),
+  summaries=(
+    Summary(
+      "Without an attack",
+      by=("loss", "strength"),
+      values=("natural_error", "violation", "distance"),
+      where=PLAIN | {"group": EVERYONE},
+    ),
+    Summary(
+      "Under attack",
+      by=("attack", "epsilon", "loss", "strength"),
+      values=("boundary_error", "broken_share", "robust_error"),
+      where={"group": EVERYONE, "attack": networks.ATTACKS},
+    ),
+  ),
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""SF-PATE: fair models whose group attributes are private, and their rivals."""

@@ -1,0 +1,428 @@
+"""Training under constraints: the Lagrangian dual method.
+
+  primal:  theta goes down  mean loss + regularisers + sum_i mu_i v_i(theta)
+  dual:    mu_i = max(0, mu_i + s (v_i(theta) - tolerance))
+
+One round is some primal steps and one step of the multipliers mu. Without a
+tolerance, and with v_i = |gap_i|, it is the papers' rule mu_i += s |gap_i|.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxfair import checks, tree
+from jaxfair.fairness.constraints import Notion, Violations
+from jaxfair.training import batches, driver
+from jaxfair.training.fit import (
+  Optimizer,
+  check_anchor,
+  check_examples,
+  penalty,
+)
+from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+
+# (params, batch) -> violations; a bare array is differentiable and measured.
+Constraint = Callable[[Params, Examples], Violations | jax.Array]
+
+
+@functools.partial(
+  jax.tree_util.register_dataclass,
+  data_fields=[
+    "learning_rate",
+    "weight_decay",
+    "proximity",
+    "dual_rate",
+    "tolerance",
+  ],
+  meta_fields=[
+    "constraint",
+    "rounds",
+    "steps_per_round",
+    "batch_size",
+    "dual_size",
+    "decay",
+    "keep",
+    "optimizer",
+    "loop",
+  ],
+)
+@dataclasses.dataclass(frozen=True)
+class LagrangianConfig:
+  """Settings of `lagrangian`.
+
+  The first five fields may be traced: stacked values are swept by `fit_many`
+  in one program. Regularisers are those of `FitConfig`: the papers' proximity
+  term lambda ||theta - theta*||^2 is `proximity=2 * lambda`.
+
+  Attributes:
+    learning_rate: of the primal optimizer.
+    weight_decay: pulls all parameters to 0.
+    proximity: pulls them to the `anchor`.
+    dual_rate: s, the multipliers' step.
+    tolerance: the violation that is allowed; alpha.
+    constraint: a `fairness.constraints` notion, or any hashable function
+      `(params, batch) -> violations`. Without one it is plain training.
+    rounds: steps of the multipliers.
+    steps_per_round: primal steps before each of them.
+    batch_size: of primal steps; None for all examples.
+    dual_size: people the multipliers look at, drawn afresh for each step of
+      theirs; None for all examples.
+    decay: whether primal steps shrink to 0, by a cosine, over the training;
+      otherwise the last batches, not the limits, decide where it ends.
+    keep: which parameters to return. "best": of the last quarter of the
+      rounds, those with the least loss within the tolerance or, if none is,
+      those with the least violation. "last": the last.
+    optimizer: `learning_rate -> optax.GradientTransformation`.
+    loop: see `driver.choose_loop`.
+  """
+
+  learning_rate: Any = 1e-3
+  weight_decay: Any = 0.0
+  proximity: Any = 0.0
+  dual_rate: Any = 0.5
+  tolerance: Any = 0.0
+  constraint: Notion | Constraint | None = None
+  rounds: int = 50
+  steps_per_round: int = 20
+  batch_size: int | None = 256
+  dual_size: int | None = None
+  decay: bool = True
+  keep: Literal["best", "last"] = "best"
+  optimizer: Optimizer = optax.adam
+  loop: driver.Loop = "auto"
+
+  def check(
+    self, model: Model, loss: PerExampleLoss, examples: Examples
+  ) -> None:
+    """Refuses what cannot be trained with, before any work."""
+    del loss
+    checks.positive("learning_rate", self.learning_rate)
+    for name in ("weight_decay", "proximity", "dual_rate", "tolerance"):
+      checks.non_negative(name, getattr(self, name))
+    checks.require(
+      self.constraint is None or callable(self.constraint),
+      f"constraint={self.constraint!r} is no function; pass a notion such as "
+      "fairness.constraints.demographic_parity(num_groups)",
+    )
+    checks.one_of("keep", self.keep, ("best", "last"))
+    checks.integer("rounds", self.rounds, low=1)
+    checks.integer("steps_per_round", self.steps_per_round, low=1)
+    check_examples(model, examples)
+    for name in ("batch_size", "dual_size"):
+      value = getattr(self, name)
+      if value is not None:
+        checks.integer(
+          name, value, low=1, high=examples.size,
+          remedy=f"{name}=None uses all examples",
+        )  # fmt: skip
+    if isinstance(self.constraint, Notion):
+      checks.ids("examples.group", examples.group, self.constraint.num_groups)
+
+
+class NonPrivateDualTrace(NamedTuple):
+  """What happened along a training, computed from the training data itself.
+
+  Not for release: no noise protects these numbers.
+
+  Attributes:
+    loss: [rounds] mean loss over the round's batches, without penalties.
+    violations: [rounds, m] as measured, after the round's primal steps.
+    multipliers: [rounds, m] after the round.
+    people: [rounds, m] people behind each violation.
+    empty: [rounds] how many violations of the round's batches had nobody
+      behind them, and contributed nothing; at most steps_per_round * m.
+  """
+
+  loss: jax.Array
+  violations: jax.Array
+  multipliers: jax.Array
+  people: jax.Array
+  empty: jax.Array
+
+
+def lagrangian(
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: LagrangianConfig = LagrangianConfig(),
+  *,
+  key: jax.Array,
+  initial: Params | None = None,
+  anchor: Params | None = None,
+  mask: Params | None = None,
+) -> Fit:
+  """Trains a model under constraints, without privacy.
+
+      notion = fairness.constraints.demographic_parity(num_groups=2)
+      config = LagrangianConfig(constraint=notion, tolerance=0.02)
+      fit = lagrangian(model, loss, people, config, key=key)
+
+  Args:
+    model: any model.
+    loss: `(logits, y) -> [n]` losses.
+    examples: the training part, with the groups that are to be fair.
+    config: settings.
+    key: initial parameters and the order of batches.
+    initial: parameters to start from; drawn by `model.init` if None.
+    anchor: centre of the proximity term; needed if `proximity` is set.
+    mask: parameters are multiplied by it at the start and after every step,
+      e.g. 0 for weights that were pruned.
+
+  Returns:
+    `Fit(params, NonPrivateDualTrace)`.
+
+  Reference:
+    Fioretto et al. (2020), Lagrangian duality for constrained deep learning.
+  """
+  config.check(model, loss, examples)
+  check_anchor(config, anchor)  # type: ignore[arg-type]
+  checks.key("key", key)
+  traced = not checks.concrete((examples, config, key, initial, anchor, mask))
+  loop = driver.choose_loop(config.loop, model, examples.x, traced=traced)
+  config = dataclasses.replace(config, loop=loop)
+  run = _run_scan if loop == "scan" else _run_steps
+  return run(model, loss, examples, config, key, initial, anchor, mask)
+
+
+class _State(NamedTuple):
+  params: Params
+  optimizer: Any
+  multipliers: jax.Array
+  kept: Params
+  rank: jax.Array  # of what is kept; the least is the best
+
+
+class _Inputs(NamedTuple):
+  examples: Examples
+  config: LagrangianConfig
+  anchor: Any
+  mask: Any
+
+
+class _Feed(NamedTuple):
+  rows: Any  # [rounds, steps, batch]; None: all examples
+  dual_rows: Any  # [rounds, people]; None: all examples
+  step: Any  # [rounds, steps]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Problem:
+  """Loss and violations: static parts only."""
+
+  model: Model
+  loss: PerExampleLoss
+  constraint: Notion | Constraint | None
+
+  def evaluate(
+    self, params: Params, people: Examples
+  ) -> tuple[jax.Array, Violations]:
+    """Mean loss, and the violations, from one look at the scores."""
+    scores = self.model.apply(params, people.x)
+    loss = jnp.mean(self.loss(scores, people.y))
+    return loss, self._violations(params, scores, people)
+
+  def violations(self, params: Params, people: Examples) -> Violations:
+    """The violations alone."""
+    scores = None
+    if isinstance(self.constraint, Notion):
+      scores = self.model.apply(params, people.x)
+    return self._violations(params, scores, people)
+
+  def _violations(
+    self, params: Params, scores: Any, people: Examples
+  ) -> Violations:
+    if self.constraint is None:
+      none = jnp.zeros(0)
+      return Violations(none, none, none)
+    if isinstance(self.constraint, Notion):
+      return self.constraint(scores, people.y, people.group)
+    found = self.constraint(params, people)
+    if isinstance(found, Violations):
+      return found
+    value = jnp.ravel(found)
+    return Violations(value, value, jnp.full(value.shape, people.size))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Primal:
+  """One step of the parameters, multipliers held fixed."""
+
+  problem: _Problem
+  optimizer: Optimizer
+
+  def __call__(
+    self, state: _State, feed: Any, inputs: _Inputs
+  ) -> tuple[_State, Any]:
+    rows, number = feed
+    config = inputs.config
+    people = inputs.examples if rows is None else inputs.examples.take(rows)
+
+    def objective(params: Params) -> Any:
+      loss, found = self.problem.evaluate(params, people)
+      price = jnp.sum(state.multipliers * found.value)
+      extra = penalty(params, config, inputs.anchor)  # type: ignore[arg-type]
+      return loss + price + extra, (loss, jnp.sum(found.people == 0))
+
+    gradient, info = jax.grad(objective, has_aux=True)(state.params)
+    updates, optimizer = self.optimizer(config.learning_rate).update(
+      gradient, state.optimizer, state.params
+    )
+    if config.decay:
+      passed = number / (config.rounds * config.steps_per_round)
+      updates = tree.scale(0.5 * (1 + jnp.cos(jnp.pi * passed)), updates)
+    params = optax.apply_updates(state.params, updates)
+    params = _masked(params, inputs.mask)
+    return state._replace(params=params, optimizer=optimizer), info
+
+
+@dataclasses.dataclass(frozen=True)
+class _Dual:
+  """One step of the multipliers, parameters held fixed."""
+
+  problem: _Problem
+
+  def __call__(
+    self, state: _State, feed: Any, inputs: _Inputs
+  ) -> tuple[_State, Any]:
+    rows, _ = feed
+    config = inputs.config
+    people = inputs.examples if rows is None else inputs.examples.take(rows)
+    found = self.problem.violations(state.params, people)
+    excess = found.measured - config.tolerance
+    # Nobody there: no evidence, so the multiplier stays as it is.
+    step = jnp.where(found.people > 0, config.dual_rate * excess, 0.0)
+    multipliers = jnp.maximum(0.0, state.multipliers + step)
+    info = (found.measured, multipliers, found.people)
+    return state._replace(multipliers=multipliers), info
+
+
+@dataclasses.dataclass(frozen=True)
+class _Round:
+  """Some primal steps, then one dual step."""
+
+  primal: _Primal
+  dual: _Dual
+  loop: Any
+
+  def __call__(
+    self, state: _State, feed: _Feed, inputs: _Inputs
+  ) -> tuple[_State, NonPrivateDualTrace]:
+    state, (loss, empty) = driver.run_steps(
+      self.primal, state, (feed.rows, feed.step), inputs, loop=self.loop
+    )
+    look = jax.tree.map(lambda a: a[None], (feed.dual_rows, feed.step[0]))
+    state, dual = driver.run_steps(
+      self.dual, state, look, inputs, loop=self.loop
+    )
+    measured, multipliers, people = tree.take(dual, 0)
+    state = _keep(state, jnp.mean(loss), measured, people, feed, inputs.config)
+    return state, NonPrivateDualTrace(
+      jnp.mean(loss), measured, multipliers, people, jnp.sum(empty)
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("model", "loss"))
+def _run_scan(
+  model: Model, loss: PerExampleLoss, examples: Examples,
+  config: LagrangianConfig, key: jax.Array, initial: Any, anchor: Any,
+  mask: Any,
+) -> Fit:  # fmt: skip
+  begun = _begin(model, loss, examples, config, key, initial, anchor, mask)
+  step = _round(model, loss, config)
+  state, trace = driver.run_steps(step, *begun, loop="scan")
+  return Fit(state.kept, trace)
+
+
+def _run_steps(
+  model: Model, loss: PerExampleLoss, examples: Examples,
+  config: LagrangianConfig, key: jax.Array, initial: Any, anchor: Any,
+  mask: Any,
+) -> Fit:  # fmt: skip
+  state, feeds, inputs = _begin(
+    model, loss, examples, config, key, initial, anchor, mask
+  )
+  step, traces = _round(model, loss, config), []
+  for number in range(config.rounds):
+    state, trace = step(state, tree.take(feeds, number), inputs)
+    traces.append(trace)
+  return Fit(state.kept, tree.stack(traces))
+
+
+@functools.partial(jax.jit, static_argnames=("model", "loss"))
+def _begin(
+  model: Model, loss: PerExampleLoss, examples: Examples,
+  config: LagrangianConfig, key: jax.Array, initial: Any, anchor: Any,
+  mask: Any,
+) -> tuple[_State, _Feed, _Inputs]:  # fmt: skip
+  examples = jax.tree.map(jnp.asarray, examples)
+  if initial is None:
+    initial = model.init(jax.random.fold_in(key, 0), examples.x[0])
+  params = _masked(initial, mask)
+  problem = _Problem(model, loss, config.constraint)
+  shape = jax.eval_shape(problem.violations, params, examples).value.shape
+  state = _State(
+    params,
+    config.optimizer(config.learning_rate).init(params),
+    jnp.zeros(shape),
+    params,
+    jnp.asarray(jnp.inf),
+  )
+  return (
+    state,
+    _feeds(config, examples.size, key),
+    _Inputs(examples, config, anchor, mask),
+  )
+
+
+def _feeds(config: LagrangianConfig, size: int, key: jax.Array) -> _Feed:
+  rounds, steps = config.rounds, config.steps_per_round
+  rows = dual_rows = None
+  if config.batch_size is not None:
+    rows = batches.batch_rows(
+      size, config.batch_size, rounds * steps, key=jax.random.fold_in(key, 1)
+    ).reshape(rounds, steps, -1)
+  if config.dual_size is not None:
+    dual_rows = batches.batch_rows(
+      size, config.dual_size, rounds, key=jax.random.fold_in(key, 2)
+    )
+  step = jnp.arange(rounds * steps).reshape(rounds, steps)
+  return _Feed(rows, dual_rows, step)
+
+
+def _round(
+  model: Model, loss: PerExampleLoss, config: LagrangianConfig
+) -> _Round:
+  problem = _Problem(model, loss, config.constraint)
+  return _Round(_Primal(problem, config.optimizer), _Dual(problem), config.loop)
+
+
+def _keep(
+  state: _State,
+  loss: jax.Array,
+  measured: jax.Array,
+  people: jax.Array,
+  feed: _Feed,
+  config: LagrangianConfig,
+) -> _State:
+  """Remembers these parameters if they are better than those before."""
+  if config.keep == "last" or not measured.size:
+    return state._replace(kept=state.params)
+  excess = jnp.max(jnp.where(people > 0, measured, 0.0)) - config.tolerance
+  # Any loss within the tolerance ranks before any violation.
+  rank = jnp.where(excess <= 0, jnp.arctan(loss), 2.0 + excess)
+  late = feed.step[-1] >= 0.75 * config.rounds * config.steps_per_round - 1
+  better = late & (rank < state.rank)
+  kept = jax.tree.map(
+    lambda new, old: jnp.where(better, new, old), state.params, state.kept
+  )
+  return state._replace(kept=kept, rank=jnp.where(better, rank, state.rank))
+
+
+def _masked(params: Params, mask: Any) -> Params:
+  return params if mask is None else jax.tree.map(jnp.multiply, params, mask)

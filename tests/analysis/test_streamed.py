@@ -1,0 +1,77 @@
+"""Chunks on the host against one program, and against whole Hessians."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from helpers.curved import KEY, ZOO, moved, people
+from jaxfair import checks, models
+from jaxfair.analysis import group_gradients, group_hessians, top_eigenvalue
+from jaxfair.analysis.streamed import chunks_by_group, largest_streamed
+
+PEOPLE = people()
+MODEL = ZOO["tanh"]
+LOSS = models.cross_entropy
+PARAMS = moved(MODEL, PEOPLE)
+
+
+def test_weights_of_a_group_sum_to_one_and_padding_has_none():
+  groups = chunks_by_group(PEOPLE, 3, 5)
+  assert groups[2] == []
+  for a, own in [(0, groups[0]), (1, groups[1]), (None, groups[3])]:
+    rows = np.concatenate([chunk.people.x for chunk in own])
+    weights = np.concatenate([chunk.weights for chunk in own])
+    assert {len(chunk.weights) for chunk in own} == {5}
+    assert weights.sum() == pytest.approx(1.0)
+    member = PEOPLE.group == a if a is not None else np.ones(24, bool)
+    np.testing.assert_array_equal(rows[weights > 0], PEOPLE.x[member])
+
+
+def test_gradients_of_groups_are_those_of_their_people_alone():
+  found = group_gradients(MODEL, LOSS, PARAMS, PEOPLE, num_groups=3)
+  chunked = group_gradients(MODEL, LOSS, PARAMS, PEOPLE, num_groups=3, chunk=7)
+  own = PEOPLE.take(PEOPLE.group == 1)
+  alone = jax.grad(lambda p: jnp.mean(LOSS(MODEL.apply(p, own.x), own.y)))(
+    PARAMS
+  )
+  for one, other, truth in zip(
+    *map(jax.tree.leaves, (found.group, chunked.group, alone)), strict=True
+  ):
+    np.testing.assert_allclose(one[1], truth, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-6)
+    assert np.isnan(one[2]).all()
+
+
+def test_the_top_eigenvalue_is_that_of_the_whole_hessian():
+  found = top_eigenvalue(
+    MODEL, LOSS, PARAMS, PEOPLE, num_groups=3, key=KEY, steps=35, chunk=9
+  ).values
+  truth = group_hessians(MODEL, LOSS, PARAMS, PEOPLE, num_groups=3)
+  matrices = np.asarray([*truth.group[:2], truth.population], np.float64)
+  values = np.linalg.eigvalsh(matrices)
+  assert values[:, 0].min() < 0  # there are negative ones to confuse it with
+  np.testing.assert_allclose(found.group[:2], values[:2, -1], rtol=1e-4)
+  np.testing.assert_allclose(found.population, values[2, -1], rtol=1e-4)
+  assert np.isnan(found.group[2])
+
+
+def test_a_larger_negative_eigenvalue_is_not_the_top_one():
+  rng = np.random.default_rng(0)
+  basis = np.linalg.qr(rng.normal(size=(30, 30)))[0]
+  values = np.r_[-10.0, np.linspace(-1, 3, 28), 3.5]
+  matrix = ((basis * values) @ basis.T).astype(np.float32)
+  start = rng.normal(size=30).astype(np.float32)
+  # More steps than dimensions: orthogonality is lost, the value is not.
+  for steps in (25, 60):
+    found, error = largest_streamed(lambda v: matrix @ v, start, steps)
+    assert found == pytest.approx(3.5, rel=1e-4)
+    assert error < 1e-2
+  found, error = largest_streamed(lambda v: -v, np.ones(6, np.float32), 5)
+  assert found == pytest.approx(-1.0, rel=1e-6)
+  assert error < 1e-6
+
+
+def test_chunks_are_refused_inside_a_program():
+  with pytest.raises(checks.ArgumentError, match="loops on the host"):
+    jax.jit(lambda p: chunks_by_group(p, 2, 5))(PEOPLE)

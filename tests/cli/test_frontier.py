@@ -1,0 +1,67 @@
+"""`jaxfair frontier`, on a made-up run and on mistakes."""
+
+import pathlib
+
+import pytest
+
+from helpers import frontier_runs
+from jaxfair import frontier, studies
+
+
+@pytest.fixture
+def folder(tmp_path):
+  return frontier_runs.write(tmp_path / "r")
+
+
+def test_it_writes_the_page_and_names_the_best_setting(jaxfair, folder):
+  ended = jaxfair("frontier", folder, "--limit", "epsilon=2")
+  assert ended.code == 0, ended.err
+  assert ended.out.startswith("18 settings over 4 seeds; ")
+  assert "12 keep the limits" in ended.out
+  found = studies.read_frontier(folder)
+  left = frontier.specify(found.points, {"epsilon": 2.0})
+  chosen = frontier.best(found.points, left.satisfied)
+  assert found.command(chosen) in ended.out
+  page = (folder / "frontier.html").read_text(encoding="utf-8")
+  assert "may be published" in page  # the study's own notes
+
+
+def test_limits_that_nothing_keeps_are_no_mistake(jaxfair, folder):
+  ended = jaxfair("frontier", folder, "--limit", "gap=0.001", "--out", "p.html")
+  assert ended.code == 0
+  assert "Nothing keeps these limits" in ended.out
+  assert pathlib.Path("p.html").exists()
+
+
+@pytest.mark.parametrize(
+  ("arguments", "told"),
+  [
+    (["--limit", "gap"], "write it as gap=0.1"),
+    (["--limit", "gap=small"], "write it as gap=0.1"),
+    (["--limit", "gaps=0.1"], "did you mean gap?"),
+    (["--by", "acuracy"], "did you mean accuracy?"),
+    (["--data", "adult"], "data='adult' is not known"),
+    (["--confidence", "2"], "confidence=2.0 must be in"),
+  ],
+)
+def test_mistakes_are_one_line(refused, folder, arguments, told):
+  assert told in refused("frontier", folder, *arguments)
+
+
+def test_another_kind_of_folder_is_refused(refused, tmp_path):
+  assert "not a run directory" in refused("frontier", tmp_path)
+
+
+def test_two_sets_of_a_run_and_two_runs_are_compared(jaxfair, tmp_path):
+  other = frontier_runs.table(data="other")
+  both = studies.Table.concat([frontier_runs.table(), other])
+  folder = frontier_runs.write(tmp_path / "both", both)
+  arguments = ("frontier", folder, "--data", "coloured_digits", "--against")
+  ended = jaxfair(*arguments, "other")
+  assert ended.code == 0, ended.err
+  assert "Shape against other" in ended.out
+  assert "correlation 1.000" in ended.out
+  assert "Of 18 settings in both" in ended.out
+  assert "accuracy of 0.000" in ended.out
+  single = frontier_runs.write(tmp_path / "single", other)
+  assert "Of 18 settings" in jaxfair(*arguments, single).out

@@ -1,0 +1,68 @@
+"""Limits, with and without confidence, and the rules of Table 1."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxfair import frontier
+from jaxfair.checks import ArgumentError
+
+
+def test_limits_hold_at_the_limit_and_leave_a_frontier(four):
+  found = frontier.specify(four, {"epsilon": 1.0, "gap": 0.11})
+  assert found.satisfied.tolist() == [True, True, False, True]
+  assert found.on.tolist() == [True, True, False, False]
+  found = frontier.specify(four, {"accuracy": 0.85})
+  assert found.satisfied.tolist() == [False, False, True, False]
+  assert frontier.specify(four, {}).on.tolist() == [True, True, True, False]
+
+
+def test_confidence_asks_for_the_one_sided_bound(four):
+  # Seeds differ by -0.01, 0, 0.01: a standard error of 0.01 / sqrt(3).
+  bound = 0.88 - stats.t.ppf(0.95, 2) * 0.01 / np.sqrt(3)
+  for limit, holds in ((bound - 1e-9, True), (bound + 1e-9, False)):
+    found = frontier.specify(four, {"accuracy": limit}, confidence=0.95)
+    assert found.satisfied[2] == holds
+  # Epsilon is the same in all seeds, so it is known.
+  found = frontier.specify(four, {"epsilon": 1.0}, confidence=0.999)
+  assert found.satisfied.tolist() == [True, True, False, True]
+
+
+def test_a_violation_rarely_passes():
+  # 2,000 settings at the limit, 5 seeds: 5% pass, and 5 standard errors.
+  rng = np.random.default_rng(0)
+  gaps = rng.normal(0.1, 0.02, size=(2000, 5, 1))
+  points = frontier.points(gaps, [frontier.Objective("gap", "low")])
+  passed = frontier.specify(points, {"gap": 0.1}, confidence=0.95).satisfied
+  assert abs(passed.mean() - 0.05) < 5 * np.sqrt(0.05 * 0.95 / 2000)
+
+
+def test_the_rules_pick_what_they_say(four):
+  assert frontier.select(four, "private") == 0
+  assert frontier.select(four, "fair") == 1
+  assert frontier.select(four, "accurate") == 2
+  assert frontier.select(four, "fair", limit=0.11) == 0
+  assert frontier.select(four, "fair", limit=0.2) == 2
+  assert frontier.select(four, "accurate", limit=0.75) == 1
+  assert frontier.select(four, "private", limit=0.5) is None
+  assert frontier.select(four, "accurate", limit=0.88, confidence=0.9) is None
+
+
+def test_ties_go_to_the_one_that_is_better_elsewhere(four):
+  everywhere = np.ones(4, bool)
+  assert frontier.best(four, everywhere, objective="coverage") == 0
+  assert frontier.best(four, ~everywhere) is None
+
+
+def test_what_cannot_be_asked_is_said(four):
+  one = frontier.points(four.means)
+  with pytest.raises(ArgumentError, match="at least 2 seeds"):
+    frontier.specify(one, {"gap": 0.1}, confidence=0.95)
+  with pytest.raises(ArgumentError, match="rule='cheap' is not known"):
+    frontier.select(four, "cheap")
+  with pytest.raises(ArgumentError, match="pass limit"):
+    frontier.select(four, "fair", confidence=0.9)
+  with pytest.raises(ArgumentError, match="is NaN"):
+    frontier.specify(four, {"gap": np.nan})
+  with pytest.raises(ArgumentError, match="objective='cost'"):
+    frontier.specify(four, {"cost": 1.0})

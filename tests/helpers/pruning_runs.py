@@ -1,0 +1,38 @@
+"""Runs of the pruning studies on digits, with networks drawn, not trained."""
+
+import json
+import pathlib
+
+import jax
+import pytest
+
+from jaxfair import studies, training, tree
+from jaxfair.types import Fit
+
+CONFIGS = pathlib.Path(__file__).parents[2] / "configs" / "pruning"
+NAMES = sorted(path.stem for path in CONFIGS.glob("*.toml"))
+DIGITS = ("data.name=digits", "network.width=3", "max_people=150", "pool=2",
+          "seeds=2", "train.batch_size=50")  # fmt: skip
+
+
+def plan(name, *sets, size="smoke"):
+  """The plan of a config."""
+  values = studies.read(CONFIGS / f"{name}.toml", size=size, sets=sets)
+  return studies.plan(studies.find(values["study"]), values)
+
+
+def run_untrained(folder, name, *sets):
+  """The table and the verdicts by name; what a study makes of its networks is
+  the same whether they were trained or not."""
+
+  def draw(model, loss, examples, config, *, key, initial=None, mask=None):
+    params = initial if initial is not None else model.init(key, examples.x[0])
+    if mask is not None:
+      params = jax.tree.map(lambda leaf, keep: 1.1 * leaf * keep, params, mask)
+    return Fit(tree.scale(1.0 + config.dual_rate, params), None)
+
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(training, "lagrangian", draw)
+    table = studies.execute(plan(name, *DIGITS, *sets), folder)
+  claims = json.loads((folder / "claims.json").read_text())
+  return table, {claim["name"]: claim for claim in claims}

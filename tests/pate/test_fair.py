@@ -1,0 +1,198 @@
+"""FairPATE's query phase against plain parts, and its charges."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxfair import accounting, fairness, pate
+from jaxfair.checks import ArgumentError
+
+QUERIES, CLASSES, GROUPS, TEACHERS = 400, 3, 3, 50
+NOISE = {"threshold": 25, "sigma_threshold": 8.0, "sigma_answer": 5.0}
+
+
+@functools.cache
+def votes():
+  rng = np.random.default_rng(0)
+  groups = rng.integers(0, GROUPS, QUERIES)
+  shares = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.4, 0.3, 0.3]])
+  truth = np.array([rng.choice(CLASSES, p=shares[g]) for g in groups])
+  right = rng.binomial(TEACHERS, rng.beta(4, 2, QUERIES))
+  counts = rng.multinomial(TEACHERS - right, np.full(CLASSES, 1 / CLASSES))
+  counts[np.arange(QUERIES), truth] += right
+  return counts, groups
+
+
+def ask(max_gap=0.1, min_count=10, **changes):
+  counts, groups = votes()
+  options = NOISE | {"key": jax.random.key(7)} | changes
+  found = pate.fair_gnmax(
+    counts, groups, num_groups=GROUPS, max_gap=max_gap, min_count=min_count,
+    **options,
+  )  # fmt: skip
+  return jax.tree.map(np.asarray, found)
+
+
+def plain():
+  return np.asarray(
+    pate.confident_gnmax(votes()[0], **NOISE, key=jax.random.key(7))
+  )
+
+
+def test_without_a_margin_it_is_confident_gnmax():
+  found = ask(max_gap=3.0)
+  np.testing.assert_array_equal(found.labels, plain())
+  confident = plain() != pate.NO_ANSWER
+  assert 100 < confident.sum() < QUERIES
+  np.testing.assert_array_equal(found.chosen, confident)
+  assert found.tested.all()
+  expected = np.where(
+    confident, pate.Outcome.ANSWERED, pate.Outcome.NOT_CONFIDENT
+  )
+  np.testing.assert_array_equal(found.outcome, expected)
+
+
+@pytest.mark.parametrize("min_count", [3, 10])
+def test_labels_are_those_of_pate_filtered_afterwards(min_count):
+  # Judging is post-processing: apart from its free refusals, FairPATE releases
+  # what PATE followed by the pre-processor would.
+  found = ask(min_count=min_count)
+  rule = fairness.CounterRule(0.1, min_count)
+  filtered = fairness.admit_in_order(
+    plain(), votes()[1], rule, num_groups=GROUPS, num_classes=CLASSES
+  )
+  np.testing.assert_array_equal(found.labels, filtered.labels)
+  np.testing.assert_array_equal(found.counters, filtered.counters)
+
+
+def test_only_what_no_class_could_answer_is_refused_for_free():
+  found = ask(min_count=3)
+  free = found.outcome == pate.Outcome.REFUSED_FREE
+  assert free.sum() > 10
+  counters = np.zeros((GROUPS, CLASSES), np.int32)
+  rule = fairness.CounterRule(0.1, 3)
+  allowed = jax.jit(fairness.allowed_classes)
+  for label, group, is_free in zip(found.labels, votes()[1], free, strict=True):
+    assert is_free == (not np.any(allowed(counters, group, rule)))
+    counters[group, label] += label >= 0
+  np.testing.assert_array_equal(found.tested, ~free)
+  unfair = found.outcome == pate.Outcome.UNFAIR
+  assert found.chosen[unfair].all()
+  assert unfair.any()
+  assert not found.chosen[found.outcome == pate.Outcome.NOT_CONFIDENT].any()
+
+
+def test_the_argmax_over_allowed_classes_wastes_nothing():
+  found = ask(choice="allowed", min_count=20)
+  assert not (found.outcome == pate.Outcome.UNFAIR).any()
+  answered = found.outcome == pate.Outcome.ANSWERED
+  forced = answered & ~found.chosen
+  assert forced.sum() > 0
+  counters = np.zeros((GROUPS, CLASSES), np.int32)
+  rule = fairness.CounterRule(0.1, 20)
+  allowed = jax.jit(fairness.allowed_classes)
+  for i, (label, group) in enumerate(
+    zip(found.labels, votes()[1], strict=True)
+  ):
+    if answered[i]:
+      open_classes = np.asarray(allowed(counters, group, rule))
+      assert open_classes[label]
+      assert forced[i] == (open_classes.sum() == 1)
+      counters[group, label] += 1
+  gap = fairness.demographic_disparity(found.counters).max()
+  assert gap < 0.1
+
+
+def test_with_everything_allowed_both_choices_take_the_largest():
+  counts = np.array([[9, 1, 0], [0, 3, 7], [4, 5, 1]] * 10)
+  for choice in ("any", "allowed"):
+    found = pate.fair_gnmax(
+      counts, np.zeros(30, int), num_groups=1, threshold=0,
+      sigma_threshold=0.01, sigma_answer=0.01, max_gap=3.0, min_count=0,
+      choice=choice, key=jax.random.key(0),
+    )  # fmt: skip
+    np.testing.assert_array_equal(found.labels, [0, 2, 1] * 10)
+
+
+def test_ties_are_ranked_fairly():
+  counts = np.array([[5, 5, 0]] * 4000)
+  found = pate.fair_gnmax(
+    counts, np.zeros(4000, int), num_groups=1, threshold=0,
+    sigma_threshold=0.01, sigma_answer=0.01, max_gap=3.0, min_count=0,
+    choice="allowed", key=jax.random.key(0),
+  )  # fmt: skip
+  # 5 standard deviations of a fair coin: 1e-6.
+  assert abs(found.counters[0, 0] - 2000) < 5 * np.sqrt(1000)
+  assert found.counters[0, 2] == 0
+
+
+def test_the_budget_is_never_overrun_and_is_spent():
+  test, answer = (
+    0.5 / NOISE["sigma_threshold"] ** 2,
+    NOISE["sigma_answer"] ** -2,
+  )
+  found = ask(max_rho=3.0)
+  spent = found.tested.sum() * test + found.chosen.sum() * answer
+  assert 3.0 - 1.01 * (test + answer) < spent <= 3.0
+  stopped = found.outcome == pate.Outcome.NOT_ASKED
+  first = np.argmax(stopped)
+  assert stopped[first:].all()
+  whole = ask()
+  np.testing.assert_array_equal(found.labels[:first], whole.labels[:first])
+
+
+def test_the_papers_charge_is_not_sound():
+  # 200 queries of votes (38, 62), of which class 1 is not allowed; a
+  # neighbour has (39, 61). The observer sees which were refused.
+  sigma, many, delta = 10.0, 200, 1e-5
+  refused = stats.norm.cdf(
+    [24 / (sigma * np.sqrt(2)), 22 / (sigma * np.sqrt(2))]
+  )
+  answered = round(many * (1 - refused[0]))
+  outcome = np.full(many, pate.Outcome.UNFAIR)
+  outcome[:answered] = pate.Outcome.ANSWERED
+  everything = np.ones(many, bool)
+  run = pate.FairAnswers(
+    np.where(outcome, -1, 0), outcome, np.array([[answered, 0]]), everything,
+    everything,
+  )  # fmt: skip
+
+  def epsilon(events):
+    return accounting.composed_guarantee(
+      events, delta=delta, relation=accounting.Relation.REPLACE_ONE
+    ).epsilon
+
+  noise = {"sigma_threshold": 1e6, "sigma_answer": sigma}
+  claimed = epsilon(pate.papers_unsound_events(run, **noise))
+  charged = epsilon(pate.fair_events(run, **noise))
+  assert claimed == pytest.approx(1.80, abs=0.03)
+  assert charged == pytest.approx(10.7, abs=0.1)
+  counts = np.arange(many + 1)
+  here, there = (stats.binom.pmf(counts, many, p) for p in refused)
+  lost = [
+    np.maximum(p - np.exp(claimed) * q, 0).sum()
+    for p, q in ((here, there), (there, here))
+  ]
+  assert max(lost) > 1000 * delta
+  sound = [
+    np.maximum(p - np.exp(charged) * q, 0).sum()
+    for p, q in ((here, there), (there, here))
+  ]
+  assert max(sound) < delta
+
+
+@pytest.mark.parametrize(
+  ("changed", "told"),
+  [
+    ({"choice": "best"}, "choice='best' is not known; use one of any, allowed"),
+    ({"max_gap": -1.0}, "max_gap=-1.0 must be 0 or above"),
+    ({"guard": "none"}, "guard='none' is not known"),
+    ({"disparity": "parwise"}, "did you mean pairwise"),
+  ],
+)
+def test_wrong_settings_are_refused(changed, told):
+  with pytest.raises(ArgumentError, match=told):
+    ask(**changed)

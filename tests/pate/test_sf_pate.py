@@ -1,0 +1,225 @@
+"""SF-PATE end to end: fair, private in what it says, open to other trainers."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from jaxfair import accounting, checks, models, pate, training
+from jaxfair.fairness import constraints
+from jaxfair.pate import sf_pate, sf_votes
+from jaxfair.types import Examples, Fit
+
+KEY = jax.random.key(7)
+MODEL = models.logistic(2)
+LOSS = models.cross_entropy
+NOTION = constraints.demographic_parity(2)
+FAIR = training.LagrangianConfig(
+  constraint=NOTION, tolerance=0.02, learning_rate=0.05, dual_rate=1.0,
+  rounds=30, steps_per_round=10, batch_size=None,
+)  # fmt: skip
+PLAIN = training.FitConfig(learning_rate=0.05, steps=100, batch_size=None)
+STUDENT = pate.SfPateConfig(
+  epsilon=2.0, num_teachers=100, queries=150, teacher=PLAIN, student=FAIR,
+  plain=PLAIN,
+)  # fmt: skip
+TEACHERS = dataclasses.replace(
+  STUDENT, teacher=FAIR, student=dataclasses.replace(PLAIN, proximity=0.01)
+)
+
+
+def make(n=3000, seed=0):
+  """Group 1 gets class 1 far less often; one feature nearly tells the group."""
+  rng = np.random.default_rng(seed)
+  group = rng.integers(0, 2, n).astype(np.int32)
+  y = (rng.random(n) < np.where(group == 1, 0.25, 0.7)).astype(np.int32)
+  x = rng.normal(size=(n, 4)).astype(np.float32)
+  x[:, 0] += 2 * y - 1
+  x[:, 1] += 5 * (2 * group - 1) * (rng.random(n) < 0.95)
+  return Examples(x, y, group)
+
+
+PEOPLE = make()
+TEST = make(seed=1)
+
+
+def violation(params, notion=NOTION):
+  scores = MODEL.apply(params, TEST.x)
+  return float(notion.largest(scores, TEST.y, TEST.group))
+
+
+@pytest.fixture(scope="module")
+def student():
+  return pate.fair_student(
+    MODEL, LOSS, PEOPLE, STUDENT, num_groups=2, key=KEY, teacher_model=MODEL
+  )
+
+
+@pytest.fixture(scope="module")
+def unfair():
+  return violation(
+    sf_pate.plain_model(MODEL, LOSS, PEOPLE, PLAIN, key=jax.random.key(0))
+  )
+
+
+def test_the_student_is_fairer_than_a_model_without_groups(student, unfair):
+  assert unfair > 0.15
+  assert violation(student.params) < 0.6 * unfair
+
+
+def test_voted_groups_are_mostly_right_and_rows_say_whose(student):
+  released = student.released
+  truth = PEOPLE.group[released.rows]
+  assert np.mean(released.examples.group == truth) > 0.8
+  np.testing.assert_array_equal(released.examples.x, PEOPLE.x[released.rows])
+  assert len(np.unique(released.rows)) == STUDENT.queries
+
+
+def test_the_protection_says_what_is_and_is_not_protected(student):
+  told = str(student.protection)
+  guarantee = student.protection.guarantee
+  assert guarantee.relation is accounting.Relation.ATTRIBUTE
+  assert guarantee.epsilon <= 2.0
+  assert "changed in the private attribute alone" in told
+  assert "NOT protected: features and labels" in told
+  assert "for study only" in told
+
+
+@pytest.fixture(scope="module")
+def taught():
+  return pate.fair_teachers(
+    MODEL, LOSS, PEOPLE, TEACHERS, num_groups=2, num_classes=2, key=KEY
+  )
+
+
+def test_fair_teachers_make_a_fairer_student(taught, unfair):
+  assert violation(taught.params) < 0.6 * unfair
+  assert (taught.released.examples.group == 0).all()  # nobody's own
+  assert any("labels" in what for what in taught.protection.not_protected)
+
+
+def test_without_proximity_labels_are_protected_too():
+  config = dataclasses.replace(TEACHERS, student=PLAIN)
+
+  def refuse(parts, x):
+    return np.ones((len(parts.y), len(x)), np.int32)
+
+  found = pate.fair_teachers(
+    MODEL, LOSS, PEOPLE, config, num_groups=2, num_classes=2, key=KEY,
+    ensemble=refuse,
+  )  # fmt: skip
+  assert "their labels" in found.protection.protected
+  assert not any("labels" in what for what in found.protection.not_protected)
+
+
+def test_one_attribute_moves_one_vote():
+  parts = sf_pate.attribute.deal(PEOPLE, 100, num_groups=2, key=KEY)
+  changed = PEOPLE.group.copy()
+  person = 17
+  changed[person] = 1 - changed[person]
+  other = sf_pate.attribute.deal(
+    PEOPLE._replace(group=changed), 100, num_groups=2, key=KEY
+  )
+  both = [
+    sf_votes.group_votes(
+      MODEL, LOSS, own, PEOPLE.x[:150], PLAIN, num_groups=2, key=KEY
+    )
+    for own in (parts, other)
+  ]
+  apart = both[0] - both[1]
+  assert np.abs(apart).max() <= 1
+  assert (np.linalg.norm(apart, axis=1) <= np.sqrt(2) + 1e-9).all()
+
+
+def test_theta_star_sees_no_groups():
+  blind = [
+    sf_pate.plain_model(MODEL, LOSS, who, PLAIN, key=KEY)
+    for who in (PEOPLE, PEOPLE._replace(group=1 - PEOPLE.group))
+  ]
+  jax.tree.map(np.testing.assert_array_equal, *blind)
+
+
+def test_any_fair_trainer_and_any_estimator_can_stand_in():
+  seen = {}
+
+  def trainer(model, loss, examples, config, *, key, initial, anchor):
+    del loss, config, key, anchor
+    seen["group"] = examples.group
+    return Fit(initial, None)
+
+  ensemble = pate.estimators(lambda: LogisticRegression())
+  config = dataclasses.replace(STUDENT, num_teachers=20)
+  found = pate.fair_student(
+    MODEL, LOSS, PEOPLE, config, num_groups=2, key=KEY, trainer=trainer,
+    ensemble=ensemble,
+  )  # fmt: skip
+  np.testing.assert_array_equal(seen["group"], found.released.examples.group)
+  assert jnp.isfinite(found.params["w"]).all()
+
+  class Fair:
+    def fit(self, x, y, *, sensitive_features):
+      seen["own"] = sensitive_features
+      return self
+
+    def predict(self, x):
+      return np.zeros(len(x), int)
+
+  votes = pate.estimators(Fair)(
+    Examples(np.zeros((2, 5, 1)), np.zeros((2, 5)), np.ones((2, 5))),
+    np.zeros((3, 1)),
+  )
+  assert votes.shape == (2, 3)
+  assert (seen["own"] == 1).all()
+
+
+def test_a_release_is_charged_in_a_ledger(tmp_path):
+  def agreed(parts, x):
+    return np.zeros((len(parts.y), len(x)), np.int32)
+
+  def release():
+    return pate.private_groups(
+      None, LOSS, PEOPLE, STUDENT, num_groups=2, key=KEY, ensemble=agreed,
+      folder=tmp_path / "run",
+    )  # fmt: skip
+
+  first = release()
+  assert first.protection.for_release
+  ledger = accounting.Ledger.read(tmp_path / "run" / "ledger.jsonl")
+  assert ledger.relation is accounting.Relation.ATTRIBUTE
+  assert ledger.guarantee().epsilon <= STUDENT.epsilon
+  again = release()  # after a crash: the same answers, no new charge
+  np.testing.assert_array_equal(first.examples.group, again.examples.group)
+  assert len(list(ledger)) == 1
+
+
+def test_randomised_groups_cost_the_closed_form():
+  found = pate.randomised_groups(PEOPLE, epsilon=1.5, num_groups=2, key=KEY)
+  keep = np.exp(1.5) / (np.exp(1.5) + 1)
+  right = np.mean(found.examples.group == PEOPLE.group)
+  assert abs(right - keep) < 6 * np.sqrt(keep * (1 - keep) / PEOPLE.size)
+  guarantee = found.protection.guarantee
+  assert (guarantee.epsilon, guarantee.delta) == (1.5, 0.0)
+  assert guarantee.relation is accounting.Relation.ATTRIBUTE
+  # Twice the same question: composed in closed form, pure epsilons add up.
+  twice = accounting.RandomisedResponse(1.5, 2, count=2)
+  total = accounting.composed_epsilon(
+    [twice], delta=1e-9, relation=accounting.Relation.ATTRIBUTE
+  )
+  wanted = accounting.randomised_response_epsilon(
+    epsilon=1.5, categories=2, count=2, delta=1e-9
+  )
+  assert total == pytest.approx(wanted, rel=1e-6)
+  assert 2.99 < total <= 3.0
+
+
+def test_what_is_missing_is_said():
+  with pytest.raises(checks.ArgumentError, match="teacher_model is missing"):
+    pate.fair_student(MODEL, LOSS, PEOPLE, STUDENT, num_groups=2, key=KEY)
+  with pytest.raises(checks.ArgumentError, match="queries=9000"):
+    pate.fair_student(
+      MODEL, LOSS, PEOPLE, dataclasses.replace(STUDENT, queries=9000),
+      num_groups=2, key=KEY, teacher_model=MODEL,
+    )  # fmt: skip

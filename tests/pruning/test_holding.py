@@ -1,0 +1,103 @@
+"""Fine-tuning moves what is kept and nothing else."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from helpers.curved import KEY, moved, people
+from jaxfair import models, pruning, training
+
+PEOPLE = people(n=32)
+MODEL = models.mlp((6,), 3)
+LOSS = models.cross_entropy
+START = moved(MODEL, PEOPLE)
+CONFIG = training.FitConfig(
+  learning_rate=0.1, weight_decay=0.01, steps=8, batch_size=16
+)
+SGD = functools.partial(optax.sgd, momentum=0.9)
+
+
+@pytest.fixture(scope="module")
+def tuned():
+  masks = pruning.magnitude_masks(START, 0.6)
+  fit = pruning.fine_tune(
+    MODEL, LOSS, PEOPLE, CONFIG, params=START, masks=masks, key=KEY
+  )
+  return masks, fit
+
+
+def test_what_was_removed_stays_zero_and_the_rest_moves(tuned):
+  masks, fit = tuned
+  for name, leaf in jax.tree_util.tree_leaves_with_path(fit.params):
+    keep = functools.reduce(lambda t, k: t[k.key], name, masks)
+    start = functools.reduce(lambda t, k: t[k.key], name, START)
+    assert np.all(np.asarray(leaf)[~np.asarray(keep)] == 0)
+    assert np.all((leaf != start)[keep])
+
+
+def test_without_a_mask_it_is_plain_training():
+  whole = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), START)
+  held = pruning.fine_tune(
+    MODEL, LOSS, PEOPLE, CONFIG, params=START, masks=whole, key=KEY
+  )
+  plain = training.fit(MODEL, LOSS, PEOPLE, CONFIG, key=KEY, initial=START)
+  # Another program, which may round its sums in another order.
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6),
+    held.params,
+    plain.params,
+  )
+
+
+def test_the_kept_weights_follow_the_gradient_of_the_pruned_network():
+  config = training.FitConfig(
+    learning_rate=0.5, steps=1, batch_size=None, optimizer=SGD
+  )
+  masks = pruning.magnitude_masks(START, 0.6)
+  fit = pruning.fine_tune(
+    MODEL, LOSS, PEOPLE, config, params=START, masks=masks, key=KEY
+  )
+  pruned = pruning.apply_masks(START, masks)
+  slope = jax.grad(
+    lambda p: jnp.mean(LOSS(MODEL.apply(p, PEOPLE.x), PEOPLE.y))
+  )(pruned)
+  expected = jax.tree.map(
+    lambda p, g, keep: np.where(keep, p - 0.5 * g, 0.0), pruned, slope, masks
+  )
+  for found, wanted in zip(
+    jax.tree.leaves(fit.params), jax.tree.leaves(expected), strict=True
+  ):
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_masks_are_read_off_the_zeros():
+  net = models.convnet(3, (models.Conv(4), models.Conv(6)), ())
+  params = moved(net, PEOPLE._replace(x=np.zeros((1, 6, 6, 1), np.float32)))
+  params = jax.tree.map(np.array, params)
+  params["Conv_1"]["bias"][0] = 0.0  # by chance, not by pruning
+  for unit in ("weight", "filter"):
+    masks = pruning.magnitude_masks(params, 0.5, scope="layer", unit=unit)
+    assert unit == "weight" or masks["Conv_1"]["bias"][0]
+    found = pruning.masks_of(pruning.apply_masks(params, masks))
+    jax.tree.map(np.testing.assert_array_equal, found, masks)
+
+
+def test_a_bias_without_inputs_still_learns():
+  params = {"w": jnp.zeros((2, 2)), "b": jnp.asarray([0.0, 0.3])}
+  np.testing.assert_array_equal(pruning.masks_of(params)["b"], [False, True])
+
+
+def test_one_program_serves_every_mask():
+  assert pruning.hold_zeros(SGD) is pruning.hold_zeros(SGD)
+  training.driver._scan.clear_cache()
+  training.fit.__globals__["_fit_scan"].clear_cache()
+  for rate in (0.3, 0.7):
+    pruning.fine_tune(
+      MODEL, LOSS, PEOPLE, CONFIG, params=START,
+      masks=pruning.magnitude_masks(START, rate), key=KEY,
+    )  # fmt: skip
+  assert training.fit.__globals__["_fit_scan"]._cache_size() == 1

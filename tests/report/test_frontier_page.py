@@ -1,0 +1,193 @@
+"""The page to choose from, read as text and driven in a browser."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from helpers import frontier_runs
+from jaxfair import frontier, report, studies
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+  folder = frontier_runs.write(tmp_path_factory.mktemp("page") / "r")
+  found = studies.read_frontier(folder)
+  path = folder / "frontier.html"
+  report.write_frontier(found, path, notes=("mind </script> this",))
+  return found, path
+
+
+def data_of(path):
+  text = path.read_text(encoding="utf-8")
+  part = text.partition('type="application/json">')[2]
+  return json.loads(part.partition("</script>")[0])
+
+
+def test_the_page_stands_alone_and_shows_names_as_they_are(written):
+  _, path = written
+  text = path.read_text(encoding="utf-8")
+  assert "http://" not in text
+  assert "https://" not in text
+  assert not re.search(r'(src|href)="(?!data:)', text)
+  assert "What can &lt;b&gt;be&lt;/b&gt; had &amp; why" in text
+  assert "mind &lt;/script&gt; this" in text
+  assert "it is made up" in text
+  assert "{{" not in text
+  assert "not for release" in text
+
+
+def test_every_point_has_its_interval_its_chance_and_its_line(written):
+  found, path = written
+  data = data_of(path)
+  low, high = frontier.bounds(found.points)
+  for i, point in enumerate(data["points"]):
+    np.testing.assert_allclose(point["v"], found.points.means[i])
+    np.testing.assert_allclose(point["lo"], low[i])
+    np.testing.assert_allclose(point["hi"], high[i])
+    assert point["p"] == found.attained.probability[i]
+    sets = " ".join(f"--set {one}" for one in point["sets"])
+    assert f"{data['run']} {sets} --out {data['out']}" == found.command(i)
+
+
+def test_no_privacy_and_one_seed_are_written_as_json(tmp_path):
+  rows = frontier_runs.table(seeds=1)
+  epsilon = np.where(rows["epsilon"] == 8, np.inf, rows["epsilon"])
+  folder = frontier_runs.write(tmp_path / "r", rows.plus(epsilon=epsilon))
+  config = folder / "config.toml"
+  config.write_text(config.read_text().replace("8.0]", "inf]"))
+  found = studies.read_frontier(folder)
+  report.write_frontier(found, tmp_path / "page.html")
+  points = data_of(tmp_path / "page.html")["points"]
+  assert points[-1]["v"][0] is None
+  assert points[0]["lo"] == [None] * 4
+  assert "no intervals" in (tmp_path / "page.html").read_text()
+
+
+# A slider by its arrow keys is what `input` events are: state by state.
+DRIVER = """<script>
+const out = [];
+const push = (name, at) => {
+  const slider = document.getElementById("limit-" + name);
+  slider.value = at < 0 ? Number(slider.max) + 1 + at : at;
+  slider.dispatchEvent(new Event("input"));
+};
+const read = () => out.push({ limits: [...state.limits], by: state.by,
+  strict: state.strict, left: looks().left.map(p => p.i),
+  chosen: document.getElementById("choice").dataset.i ?? null,
+  command: document.getElementById("command")?.textContent ?? null,
+  words: document.getElementById("choice").textContent,
+  rows: document.querySelectorAll("#table tbody tr").length,
+  hash: location.hash });
+setTimeout(() => {  // charts are drawn a frame later
+read();
+push("epsilon", 0); read();
+push("gap", 2); read();
+push("gap", -1); push("epsilon", -1); push("accuracy", 9); read();
+document.getElementById("strict").click(); read();
+document.getElementById("by").value = "0";
+document.getElementById("by").dispatchEvent(new Event("change")); read();
+push("gap", 0); read();
+document.getElementById("reset").click(); read();
+document.querySelector("[data-wish=fair]").click(); read();
+document.getElementById("reset").click();
+const space = document.getElementById("space"), before = space.innerHTML;
+space.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft" }));
+setTimeout(() => {
+const turned = space.innerHTML !== before;
+document.querySelector("#pairs .mark").dispatchEvent(
+  new MouseEvent("click", { bubbles: true }));
+document.querySelector("#pairs .mark").dispatchEvent(
+  new PointerEvent("pointerover", { bubbles: true }));
+document.title = "OUT" + JSON.stringify({ states: out, turned,
+  looked: !document.getElementById("looked").hidden,
+  tip: document.getElementById("tip").textContent,
+  wide: document.documentElement.scrollWidth - innerWidth,
+  marks: document.querySelectorAll("#space .mark").length }) + "END";
+}, 500);
+}, 500);
+</script></body>"""
+
+
+@pytest.fixture(scope="module")
+def driven(written, tmp_path_factory):
+  """What the browser did and said, in a window as narrow as it allows."""
+  if CHROMIUM is None:
+    pytest.skip("no chromium binary is installed")
+  _, path = written
+  folder = tmp_path_factory.mktemp("browser")
+  text = path.read_text(encoding="utf-8").replace("</body>", DRIVER)
+  (folder / "page.html").write_text(text, encoding="utf-8")
+  ended = subprocess.run(
+    [
+      CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu",
+      "--disable-quic", "--no-first-run", "--disable-background-networking",
+      "--disable-component-update", "--disable-sync", "--window-size=390,844",
+      "--enable-logging=stderr", "--virtual-time-budget=5000",
+      f"--user-data-dir={folder / 'profile'}", "--dump-dom",
+      (folder / "page.html").as_uri(),
+    ],
+    capture_output=True, text=True, timeout=120, check=True,
+  )  # fmt: skip
+  assert [x for x in ended.stderr.splitlines() if "CONSOLE" in x] == []
+  title = ended.stdout.partition("<title>OUT")[2].partition("END</title>")[0]
+  plain = title.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+  return json.loads(plain)
+
+
+@pytest.mark.slow
+def test_the_page_recommends_what_specify_and_best_do(driven, written):
+  found, _ = written
+  points = found.points
+  for state in driven["states"]:
+    limits = {
+      name: limit
+      for name, limit in zip(points.names, state["limits"], strict=True)
+      if limit is not None
+    }
+    # The page asks for the whole 95% interval: 97.5% on one side.
+    confidence = 0.975 if state["strict"] else None
+    left = frontier.specify(points, limits, confidence=confidence)
+    assert state["left"] == np.flatnonzero(left.satisfied).tolist()
+    by = points.names[state["by"]]
+    chosen = frontier.best(points, left.satisfied, objective=by)
+    if chosen is None:
+      assert state["chosen"] is None
+      assert "Loosen one of them: gap at most" in state["words"]
+    else:
+      assert int(state["chosen"]) == chosen
+      assert state["command"] == found.command(chosen)
+      assert state["rows"] == (left.satisfied & found.attained.on).sum()
+
+
+@pytest.mark.slow
+def test_sliders_wishes_and_limits_do_what_they_say(driven, written):
+  found, _ = written
+  free, private, both, accurate, strict, cheap, none, reset, fair = driven[
+    "states"
+  ]
+  assert free["limits"] == reset["limits"] == [None] * 4
+  assert len(free["left"]) == 18
+  assert private["limits"][0] == 1.0
+  assert 0 < len(both["left"]) < len(private["left"]) < 18
+  assert accurate["limits"][2] is not None
+  assert len(strict["left"]) < len(accurate["left"])
+  assert cheap["by"] == 0
+  assert none["left"] == []
+  assert int(fair["chosen"]) == frontier.select(found.points, "fair")
+  assert free["hash"] in ("", "#")
+  assert both["hash"].startswith("#epsilon=1&gap=")
+
+
+@pytest.mark.slow
+def test_it_turns_by_keyboard_and_points_can_be_looked_at(driven):
+  assert driven["turned"]
+  assert driven["looked"]
+  assert "--set" in driven["tip"]
+  assert driven["marks"] == 18
+  assert driven["wide"] <= 0  # nothing sticks out of a narrow window

@@ -1,0 +1,99 @@
+"""The decision studies, end to end and small, and what they refuse."""
+
+import json
+import pathlib
+import tomllib
+
+import numpy as np
+import pytest
+
+from jaxfair import checks, studies
+from jaxfair.studies.decisions import allotment_claims, counts
+from jaxfair.studies.decisions.counts import Places
+
+CONFIGS = pathlib.Path(__file__).parents[3] / "configs" / "decisions"
+
+
+def plan(name, *sets, size="smoke"):
+  values = studies.read(CONFIGS / f"{name}.toml", size=size, sets=sets)
+  return studies.plan(studies.find(values["study"]), values)
+
+
+def verdicts(folder):
+  claims = json.loads((folder / "claims.json").read_text())
+  return {claim["name"]: claim["verdict"] for claim in claims}
+
+
+def test_ratios_of_small_counts_are_more_biased(tmp_path):
+  folder = tmp_path / "run"
+  sets = ('parts=["ratios"]', "epsilons=[0.1]", "draws=2000", "seeds=4")
+  table = studies.execute(plan("rules", *sets), folder)
+  found = verdicts(folder)
+  assert found["ratio bias"] == found["ratio spread"] == "supported"
+  assert found["closed form"] == "supported"
+  assert found["thresholds"] == found["linear SVM, bin_alpha"] == "not run"
+  assert len(table) == 4 * 3
+
+
+@pytest.mark.parametrize(
+  "path", sorted(CONFIGS.glob("*.toml")), ids=lambda p: p.stem
+)
+def test_every_config_has_three_sizes_and_a_plan(path):
+  sizes = tomllib.loads(path.read_text())["sizes"]
+  assert set(sizes) == {"smoke", "small", "paper"}
+  for size in sizes:
+    made = plan(path.stem, size=size)
+    assert made.size == size
+  assert made.settings.draws == 10_000  # paper
+
+
+def test_a_check_that_fails_says_so():
+  rows = {
+    "row": ["summary"] * 4, "method": ["non-negative"] * 4,
+    "epsilon": [0.1, 0.1, 1.0, 1.0], "seed": [0, 1, 0, 1],
+    "alpha": [0.1, 0.1, 0.2, 0.2],
+  }  # fmt: skip
+  found = allotment_claims._falls(studies.Table(rows))
+  assert found.verdict == "not supported"
+  assert found.value == pytest.approx(0.5)
+
+
+def test_new_york_and_vermont(data_root):
+  new_york = counts.load_districts(Places(name="title_one", state="New York"))
+  assert len(new_york.counts) == 972
+  assert new_york.share == pytest.approx(0.104, abs=0.001)
+  vermont = counts.load_districts(Places(name="saipe", state="Vermont"))
+  assert np.ptp(vermont.weights) == 0
+  assert "SAIPE" in vermont.note
+  covered = counts.load_jurisdictions(Places(name="section203"))
+  assert len(covered.names) == 214
+
+
+@pytest.mark.parametrize(
+  ("make", "told"),
+  [
+    (lambda: Places(), "one of them"),
+    (lambda: Places(name="saipe", csv="a.csv"), "one of them"),
+    (lambda: Places(csv="a.csv", state="Utah"), "named sets only"),
+    (
+      lambda: counts.load_districts(Places(name="saipee")),
+      "did you mean saipe",
+    ),
+    (
+      lambda: counts.load_districts(Places(csv="no.csv", columns=("a",))),
+      "no.csv cannot be read",
+    ),
+    (
+      lambda: plan("allotments", "epsilons=[0.0]"),
+      "epsilons=0.0 must be above 0",
+    ),
+    (
+      lambda: plan("allotments", 'methods=["magic"]'),
+      "methods='magic' is not known",
+    ),
+    (lambda: plan("rules", 'parts=["all"]'), "parts='all' is not known"),
+  ],
+)
+def test_refused(make, told):
+  with pytest.raises(checks.JaxfairError, match=told):
+    make()

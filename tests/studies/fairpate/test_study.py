@@ -1,0 +1,139 @@
+"""The frontier study on people of a CSV file, and its settings."""
+
+import numpy as np
+import pytest
+
+from helpers.pate_studies import write_people
+from jaxfair import studies
+from jaxfair.checks import JaxfairError
+from jaxfair.studies import fairpate
+from jaxfair.studies.config import ConfigError, build
+from jaxfair.studies.fairpate.claims import at, named, with_best
+from jaxfair.studies.protocol import Finding
+
+TINY = {
+  "teachers": 8,
+  "queries": 60,
+  "private_people": 300,
+  "test_people": 100,
+  "threshold": 5.0,
+  "sigma_threshold": 1.0,
+  "sigma_answer": 0.8,
+  "min_count": 5,
+  "epsilon": [20.0, 60.0],
+  "max_gap": [0.05, 0.2],
+  "lam": 1.0,
+  "teacher_steps": 10,
+  "student_steps": 10,
+  "sgd_steps": 5,
+  "sgd_batch": 30,
+  "batch_size": 20,
+  "seeds": 2,
+}
+
+
+def run(folder, name="fairpate", **changes):
+  path = folder / "people.csv"
+  if not path.exists():
+    write_people(path)
+  people = {"csv": str(path), "label": "label", "group": "group"}
+  values = TINY | {"data": people} | changes
+  plan = studies.plan(studies.find(name), values)
+  return studies.execute(plan, folder / name, say=lambda text: None)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+  methods = ["pate", "fairpate", "pate_s_pre"]
+  return run(tmp_path_factory.mktemp("fairpate"), method=methods)
+
+
+def test_one_row_per_setting_and_seed(done):
+  assert len(done) == 2 * 2 * (1 + 2 + 2)  # PATE has no margin
+  keys = ("method", "epsilon", "max_gap", "lam", "seed")
+  named_rows = {tuple(str(row[k]) for k in keys) for row in done.rows()}
+  assert len(named_rows) == len(done)
+
+
+def test_objectives_are_what_they_say(done):
+  judged = done["max_gap"] == done["max_gap"]
+  for name in ("accuracy", "coverage", "raw_accuracy", "gap", "raw_gap"):
+    known = done[name][~np.isnan(done[name])]
+    assert ((known >= 0) & (known <= 1)).all()
+  assert (done["coverage"][~judged] == 1).all()
+  alike = ~judged & ~np.isnan(done["gap"])
+  np.testing.assert_array_equal(done["gap"][alike], done["raw_gap"][alike])
+
+
+def test_where_nothing_is_refused_for_free_fairpate_is_filtered_pate(done):
+  # The same votes, noise and students: the labels are the same ones.
+  fair, pre = (done.where(method=m) for m in ("fairpate", "pate_s_pre"))
+  assert (fair["answered"] >= pre["answered"]).all()
+  same = fair["answered"] == pre["answered"]
+  assert same.any()
+  np.testing.assert_array_equal(fair["accuracy"][same], pre["accuracy"][same])
+
+
+def test_labels_grow_with_the_budget(done):
+  plain = done.where(method="pate")
+  small, large = (plain.where(epsilon=e)["answered"] for e in (20.0, 60.0))
+  assert (small <= large).all()
+  assert small.min() > 0
+
+
+def test_a_point_of_it_is_a_config_of_its_own():
+  config = build(
+    fairpate.Config,
+    {"method": "pate_s_in", "epsilon": 3.0, "max_gap": 0.05, "lam": 1.0},
+  )
+  [point] = fairpate.points(config)
+  assert point == ("pate_s_in", 3.0, 0.05, 1.0)
+
+
+@pytest.mark.parametrize(
+  ("values", "told"),
+  [
+    ({"method": "fairpat"}, "did you mean fairpate"),
+    (
+      {"epsilon": [1.0, 1.0]},
+      "epsilon=.* must be one or more different values",
+    ),
+    ({"epsilon": 0.0}, "epsilon=0.0 must be above 0"),
+    ({"threshold": 500.0}, "no vote of so few teachers would reach it"),
+    ({"guard": "all"}, "guard='all' is not known; use one of table, own"),
+  ],
+)
+def test_wrong_settings_are_refused(values, told):
+  with pytest.raises(ConfigError, match=told):
+    build(fairpate.Config, values)
+
+
+def test_more_people_than_there_are_are_refused(tmp_path):
+  with pytest.raises(JaxfairError, match="lower private_people"):
+    run(tmp_path, private_people=10_000)
+
+
+def test_the_best_lam_and_the_tightest_margin_are_picked():
+  table = named(
+    studies.Table(
+      {
+        "method": ["pate_s_in"] * 4 + ["pate"],
+        "lam": [1.0, 1.0, 5.0, 5.0, np.nan],
+        "max_gap": [0.1, 0.2, 0.1, 0.2, np.nan],
+        "accuracy": [0.5, 0.9, 0.7, 0.6, 0.8],
+        "gap": [0.05] * 5,
+        "raw_gap": [0.3] * 5,
+        "seed": [0] * 5,
+      }
+    )
+  )
+  seen = []
+
+  def look(rows):
+    seen.append(rows["accuracy"].tolist())
+    return Finding("")
+
+  at("max_gap", min, look)(table)
+  assert seen[-1] == [0.5, 0.7, 0.8]
+  at("max_gap", min, with_best("accuracy", "pate_s_in", look))(table)
+  assert seen[-1] == [0.7, 0.8]

@@ -1,0 +1,82 @@
+"""People drawn for repetitions, networks, rows with gaps."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from helpers import pruning_runs
+from jaxfair import checks, studies
+from jaxfair.analysis import ByGroup
+from jaxfair.studies.people import People
+from jaxfair.studies.pruning import common
+
+DIGITS = common.PruningConfig(
+  data=People(name="digits"), seeds=3, max_people=100, test_share=0.25, pool=2,
+  train=common.Stage(batch_size=20),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", pruning_runs.NAMES)
+@pytest.mark.parametrize("size", ["smoke", "small", "paper"])
+def test_every_config_fits_its_study(name, size):
+  made = pruning_runs.plan(name, size=size)
+  assert made.settings.seeds >= (2 if size == "smoke" else 5)
+  if size == "paper":
+    assert made.settings.max_people is None  # everybody
+    assert made.settings.pool == 1
+
+
+def test_each_seed_has_its_own_people_and_nobody_twice():
+  sample = common.draw(DIGITS, jax.random.key(0))
+  train, test = sample.rows
+  assert train.shape == (3, 75)
+  assert test.shape == (3, 25)
+  for seed in range(3):
+    both = np.r_[train[seed], test[seed]]
+    assert len(set(both.tolist())) == 100
+  assert set(train[0].tolist()) != set(train[1].tolist())
+  again = common.draw(DIGITS, jax.random.key(0))
+  np.testing.assert_array_equal(again.rows[0], train)
+
+
+def test_images_are_averaged_over_squares_and_centred():
+  sample = common.draw(DIGITS, jax.random.key(0))
+  assert sample.people.x.shape[1:] == (4, 4, 1)
+  x = np.arange(16.0).reshape(1, 4, 4, 1)
+  np.testing.assert_allclose(
+    common._pooled(x, 2)[0, ..., 0], [[2.5, 4.5], [10.5, 12.5]]
+  )
+  with pytest.raises(checks.ArgumentError, match="pool=3 does not divide"):
+    common._pooled(x, 3)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "cnn", "cnn2", "resnet18"])
+def test_networks_have_a_logit_for_every_class(kind):
+  model = common.Network(kind, 8).model(5)
+  image = jax.ShapeDtypeStruct((32, 32, 1), jnp.float32)
+  params = jax.eval_shape(model.init, jax.random.key(0), image)
+  batch = jax.ShapeDtypeStruct((2, 32, 32, 1), jnp.float32)
+  assert jax.eval_shape(model.apply, params, batch).shape == (2, 5)
+
+
+def test_rows_of_everyone_have_the_gap():
+  value = ByGroup(np.array([[0.2, 0.9], [0.5, 0.4]]), np.array([0.5, 0.45]))
+  table = common.group_rows({}, {"seed": [0, 1]}, ["a", "b"], {"right": value})
+  np.testing.assert_allclose(
+    table.where(group="everyone")["right_gap"], [0.7, 0.1]
+  )
+  np.testing.assert_allclose(table.where(group="b")["right"], [0.9, 0.4])
+
+
+def test_a_wrong_config_is_one_line_that_names_the_key():
+  for name, change, message in (
+    ("ethnicity", "rates=[0.5, 1.0]", r"rate=1.0 must be in \[0, 1\)"),
+    ("ethnicity", "network.kind=resnet19", "network.kind"),
+    ("fair_age", 'methods=["sometimes"]', "methods='sometimes'"),
+    ("sizes_age", "factors=[0.5, 2.0]", "factors=0.5"),
+    ("ethnicity", "train.batch_size=5000", "train.batch_size=5000"),
+  ):
+    with pytest.raises(studies.ConfigError, match=message) as error:
+      pruning_runs.plan(name, change)
+    assert "\n" not in str(error.value)

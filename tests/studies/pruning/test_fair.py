@@ -1,0 +1,88 @@
+"""The study of fair pruning: its cells, and what its claims compare."""
+
+import numpy as np
+
+from helpers import pruning_runs
+from jaxfair.studies.pruning import fair
+from jaxfair.studies.table import Table
+
+
+def made_up(after):
+  """Gaps and accuracies of everyone; `after` of fair pruning."""
+  rows = [
+    ("never", "none", seed, 0.9, "everyone", 0.8 + 0.01 * seed, 0.4)
+    for seed in (0, 1)
+  ]
+  rows += [
+    (
+      "after",
+      "relaxed",
+      seed,
+      0.9,
+      "everyone",
+      after[0],
+      after[1] + 0.01 * seed,
+    )
+    for seed in (0, 1)
+  ]
+  names = ("method", "constraint", "seed", "rate", "group", "accuracy",
+           "accuracy_gap")  # fmt: skip
+  columns = zip(*rows, strict=True)
+  return Table(dict(zip(names, map(list, columns), strict=True)))
+
+
+def test_claims_are_on_the_right_side():
+  claims = {claim.name: claim.check for claim in fair.STUDY.claims}
+  better, worse = made_up((0.85, 0.1)), made_up((0.5, 0.6))
+  for name in ("after is fairer", "accuracy stays"):
+    assert claims[name](better).holds
+    assert not claims[name](worse).holds
+  assert claims["both is fairer"](better).holds is None  # no such rows
+
+
+def test_only_the_first_cell_has_the_method_without_a_constraint():
+  config = pruning_runs.plan("full_gender").settings
+  assert fair.methods_of(config, "relaxed") == ["never", "after"]
+  assert fair.methods_of(config, "full") == ["after"]
+  assert [
+    *map(
+      dict,
+      fair.STUDY.cells(
+        pruning_runs.plan(
+          "full_gender",
+          *pruning_runs.DIGITS,
+          "data.label=digit",
+          "data.group=label",
+        ).settings
+      ),
+    )
+  ] == [{"constraint": "relaxed"}, {"constraint": "full"}]
+
+
+def test_a_run_has_every_method_and_never_has_no_constraint(tmp_path):
+  table, claims = pruning_runs.run_untrained(
+    tmp_path / "run",
+    "fair_ethnicity",
+    "data.label=digit",
+    "data.group=label",
+    'methods=["never", "before", "after"]',
+    "rates=[0.5]",
+  )
+  found = set(zip(table["method"], table["constraint"], strict=True))
+  assert found == {
+    ("never", "none"),
+    ("before", "relaxed"),
+    ("after", "relaxed"),
+  }
+  assert len(table) == 3 * 2 * 2 * 11  # methods, seeds, rates, groups
+  dense = table["dense_loss"]
+  assert np.all(np.isnan(dense) == (table["rate"] > 0))
+  # Only stages that are held together step their multipliers.
+  losses = {
+    method: table.where(method=method, rate=0.0, group="everyone")["dense_loss"]
+    for method in ("never", "before", "after")
+  }
+  np.testing.assert_allclose(losses["after"], losses["never"], rtol=1e-5)
+  assert np.all(losses["before"] != losses["never"])
+  assert claims["after is fairer"]["verdict"] != "not run"
+  assert claims["full is fairer"]["verdict"] == "not run"

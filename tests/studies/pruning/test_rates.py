@@ -1,0 +1,60 @@
+"""The study of rates: its columns, and what its claims look at."""
+
+import numpy as np
+import pytest
+
+from helpers import pruning_runs
+from jaxfair.studies.pruning import rates_claims
+from jaxfair.studies.table import Table
+
+
+def made_up(cost):
+  """Three groups, two seeds; `cost` of each group at the highest rate."""
+  rows = []
+  for seed in (0, 1):
+    for i, (group, size) in enumerate((("a", 9.0), ("b", 5.0), ("c", 1.0))):
+      for rate, paid in ((0.0, 0.0), (0.9, cost[i] + 0.001 * seed)):
+        rows.append((seed, group, size, rate, paid, 0.9 - 0.1 * i, 1.0 + i))
+  names = ("seed", "group", "size", "rate", "accuracy_cost",
+           "accuracy_before", "gradient_norm_before")  # fmt: skip
+  columns = zip(*rows, strict=True)
+  return Table(dict(zip(names, map(list, columns), strict=True)))
+
+
+def test_claims_are_on_the_right_side():
+  claims = {claim.name: claim.check for claim in rates_claims.CLAIMS}
+  poor_pay, rich_pay = made_up((0.1, 0.2, 0.3)), made_up((0.3, 0.2, 0.1))
+  for name in ("matthew", "smallest", "gradient and cost"):
+    assert claims[name](poor_pay).holds
+    assert not claims[name](rich_pay).holds
+
+
+def test_a_run_has_every_rate_and_the_bound_of_its_terms(tmp_path):
+  table, claims = pruning_runs.run_untrained(
+    tmp_path / "run",
+    "ethnicity",
+    "data.label=digit",
+    "data.group=label",
+    "curvature_steps=3",
+  )
+  groups = table.where(group=tuple("0123456789"))
+  assert len(groups) == 2 * 3 * 10  # seeds, rates, groups
+  assert table.unique("rate") == [0.0, 0.5, 0.9]
+  start = groups.where(rate=0.0)
+  assert np.all(start["excess_loss"] == 0)
+  assert np.all(start["accuracy_cost"] == 0)
+  last = groups.where(rate=0.9, seed=1.0, group="3")
+  before = start.where(seed=1.0, group="3")
+  assert last["gradient_norm_before"] == before["gradient_norm"]
+  assert last["accuracy_before"] == before["accuracy"]
+  # bound = |g| d + top d^2 / 2: the same d for all groups of a seed and rate.
+  own = groups.where(rate=0.9, seed=1.0)
+  g, top = own["gradient_norm_before"], own["top_eigenvalue_before"]
+  d = (-g + np.sqrt(g**2 + 2 * top * own["bound"])) / top
+  np.testing.assert_allclose(d, d[0], rtol=1e-3)
+  assert len(claims) == len(rates_claims.CLAIMS)
+  assert claims["bound grows"]["verdict"] == "supported"
+  assert (
+    pytest.approx(own["accuracy_before"] - own["accuracy"])
+    == (own["accuracy_cost"])
+  )

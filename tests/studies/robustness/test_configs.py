@@ -1,0 +1,28 @@
+"""Every config of chapter 6 is valid in every size, and the README names it."""
+
+import pathlib
+
+import pytest
+
+from jaxfair import studies
+from jaxfair.studies.config import SIZES
+
+FOLDER = pathlib.Path(__file__).parents[3] / "configs" / "robustness"
+CONFIGS = sorted(path.name for path in FOLDER.glob("*.toml"))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_size_is_valid(name):
+  for size in SIZES:
+    values = studies.read(FOLDER / name, size=size)
+    made = studies.plan(studies.find(values["study"]), values)
+    if size != "smoke" and hasattr(made.settings, "seeds"):
+      assert made.settings.seeds >= 5
+
+
+def test_the_readme_names_every_config_and_figure():
+  text = (FOLDER / "README.md").read_text(encoding="utf-8")
+  for name in CONFIGS:
+    assert f"`{name}`" in text
+  for figure in range(2, 22):
+    assert f"6.{figure}" in text

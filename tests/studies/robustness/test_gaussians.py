@@ -1,0 +1,55 @@
+"""The theory's study: its numbers against the library, its claims' teeth."""
+
+import numpy as np
+import pytest
+
+from jaxfair import robustness, studies
+from jaxfair.studies.robustness import gaussians
+from jaxfair.studies.table import Table
+
+CLAIMS = {claim.name: claim.check for claim in gaussians.STUDY.claims}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+  plan = studies.plan(gaussians.STUDY, {"draws": 2000, "ratios": [5.0]})
+  return studies.execute(plan, tmp_path_factory.mktemp("run"))
+
+
+def test_rows_are_the_library_s_numbers(table):
+  rows = table.where(part="curves", epsilon=0.2, classifier="robust")
+  at = robustness.robust_threshold(-1.0, 1.0, 5.0, 0.2)
+  assert rows["threshold"][0] == pytest.approx(float(at))
+  error = robustness.robust_error(at, -1.0, 1.0, 5.0, epsilon=0.2)
+  assert rows["robust_error"][0] == pytest.approx(float(error))
+
+
+def test_what_the_thesis_states_is_found(table):
+  found = {name: check(table).holds for name, check in CLAIMS.items()}
+  assert not found.pop("boundary errors, everywhere")
+  found.pop("robust errors, everywhere")  # rare: 4 of 2,000 settings
+  assert all(found.values()), found
+
+
+def test_one_setting_out_of_order_is_enough(table):
+  broken = table["order_thresholds"].copy()
+  stated = np.flatnonzero(table["order_stated"] == 1)
+  broken[stated[0]] = 0.0
+  finding = CLAIMS["thresholds"](table.plus(order_thresholds=broken))
+  assert finding.holds is False
+  assert finding.high < 1
+
+
+def test_a_closed_form_that_is_off_is_seen(table):
+  off = np.where(table["part"] == "curves", 1e-6, np.nan)
+  assert CLAIMS["closed forms"](table.plus(off=off)).holds is False
+
+
+def test_no_random_settings_is_not_run():
+  finding = CLAIMS["thresholds"](Table({"part": ["curves"]}))
+  assert finding.holds is None
+
+
+def test_pushes_beyond_the_means_are_refused():
+  with pytest.raises(studies.ConfigError, match="1/2 of the distance"):
+    studies.plan(gaussians.STUDY, {"epsilons": [1.5]})

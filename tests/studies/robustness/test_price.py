@@ -1,0 +1,80 @@
+"""Checks of the price of fairness, on tables made by hand."""
+
+import numpy as np
+
+from jaxfair.studies.robustness import price
+from jaxfair.studies.table import Table
+
+CLAIMS = {claim.name: claim.check for claim in price.STUDY.claims}
+
+
+def made(slope, ramp=-0.05, seeds=3):
+  """Boundary errors that move by `slope` per strength; less with the ramp."""
+  rows = []
+  for seed in range(seeds):
+    for loss in ("cross_entropy", "ramp"):
+      for strength in (0.0, 1.0, 2.0):
+        own = {
+          "seed": seed, "loss": loss, "defence": 0.0, "strength": strength,
+          "group": "everyone", "fair": "yes" if strength else "no",
+        }  # fmt: skip
+        natural = 0.2 + 0.1 * strength
+        rows.append(
+          own
+          | {
+            "attack": "none",
+            "natural_error": natural,
+            "violation": 0.3 - 0.1 * strength,
+            "distance": 0.9 - 0.1 * strength,
+          }
+        )
+        for attack in ("RFGSM l_inf", "PGD l_2"):
+          boundary = 0.3 + slope * strength + ramp * (loss == "ramp")
+          boundary += 1e-3 * seed
+          rows.append(
+            own
+            | {
+              "attack": attack,
+              "boundary_error": boundary,
+              "robust_error": natural + boundary,
+            }
+          )
+  names = dict.fromkeys(name for row in rows for name in row)
+  columns = {name: [row.get(name) for row in rows] for name in names}
+  return price.with_broken_share(Table(columns))
+
+
+def test_the_broken_share_is_of_the_right_predictions():
+  table = made(0.0).where(strength=2.0, attack="PGD l_2", seed=0.0)
+  np.testing.assert_allclose(table["broken_share"], [0.3 / 0.6, 0.25 / 0.6])
+
+
+def test_claims_hold_where_the_thesis_is_right():
+  table = made(0.05)
+  for name in ("violation", "natural error", "distance", "boundary error",
+               "robust error", "broken share", "ramp, boundary"):  # fmt: skip
+    assert CLAIMS[name](table).holds, name
+  assert CLAIMS["ramp, violation"](table).holds is False  # they are alike
+
+
+def test_claims_fail_where_it_is_not():
+  table = made(-0.05, ramp=0.05)
+  for name in ("boundary error", "ramp, boundary", "ramp, robust"):
+    assert CLAIMS[name](table).holds is False, name
+
+
+def test_a_boundary_error_may_fall_while_more_predictions_break():
+  table = made(-0.01)
+  assert CLAIMS["boundary error"](table).holds is False
+  assert CLAIMS["broken share"](table).holds
+
+
+def test_claims_about_the_ramp_are_not_run_without_it():
+  table = made(0.05).where(loss="cross_entropy")
+  found = CLAIMS["ramp, violation"](table)
+  assert found.holds is None
+  assert "ramp" in found.why
+
+
+def test_a_table_without_attacks_is_not_run():
+  assert CLAIMS["boundary error"](Table({"seed": [0.0]})).holds is None

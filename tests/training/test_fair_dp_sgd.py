@@ -1,0 +1,147 @@
+"""FairDP-SGD in both places, and calibration on public people."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from jaxfair import checks, fairness, models, training, tree
+from jaxfair.privacy.sampling import Batch
+from jaxfair.training.dp_sgd import DpSgdState, DpSgdStep, Feed
+from jaxfair.types import Examples
+
+MODEL = models.logistic(2)
+LOSS = models.cross_entropy
+CONFIG = training.DpSgdConfig(
+  learning_rate=0.5, steps=60, batch_size=100, noise_multiplier=0.5
+)
+
+
+@functools.cache
+def people():
+  """Groups that differ in the first feature, which also tells the class."""
+  rng = np.random.default_rng(0)
+  group = rng.integers(0, 2, 400)
+  y = (rng.random(400) < 0.3 + 0.4 * group).astype(np.int32)
+  x = rng.normal(size=(400, 3)).astype(np.float32)
+  x[:, 0] += 2 * group - 1
+  x[:, 1] += 1.5 * y - 0.75
+  return Examples(x, y, group.astype(np.int32))
+
+
+def penalty(**changes):
+  own = people()
+  return training.parity_penalty(
+    MODEL, own.x, own.group, num_groups=2, **changes
+  )
+
+
+def gap(params):
+  labels = MODEL.apply(params, people().x).argmax(-1)
+  counts = fairness.prediction_counts(
+    labels, sensitive_features=people().group, num_groups=2, num_classes=2
+  )
+  return float(fairness.demographic_disparity(counts).max())
+
+
+@pytest.mark.slow
+def test_a_larger_weight_narrows_the_gap_in_one_sweep():
+  own = people()
+
+  def train(lam):
+    return training.fair_dp_sgd(
+      MODEL, LOSS, own, CONFIG, public_x=own.x, public_group=own.group,
+      num_groups=2, lam=lam, key=jax.random.key(1),
+    ).params  # fmt: skip
+
+  found = jax.vmap(train)(jnp.array([0.0, 1.0, 3.0]))
+  gaps = [gap(tree.take(found, i)) for i in range(3)]
+  assert gaps[0] > 0.2
+  assert gaps[2] < gaps[0] - 0.1
+
+
+@functools.partial(jax.jit, static_argnames=("placement",))
+def one_step(params, own, lam, placement):
+  """The clipped sum that a step takes: where it was minus where it goes."""
+  config = training.DpSgdConfig(
+    learning_rate=1.0, noise_multiplier=0.0, batch_size=1, steps=1, l2_clip=0.1,
+    penalty=penalty(lam=lam, placement=placement), optimizer=optax.sgd,
+  )  # fmt: skip
+  step = DpSgdStep(MODEL, LOSS, config.optimizer, 1.0, "auto", False, None)
+  state = DpSgdState(params, config.optimizer(1.0).init(params), jnp.array(0.1))
+  key = jax.random.key(0)
+  everybody = jnp.ones(8, bool)
+  feed = Feed(Batch(jnp.arange(8), everybody), key, key, key)
+  after, _ = step(state, feed, (own, everybody, config))
+  return tree.subtract(params, after.params)
+
+
+def test_both_places_add_what_they_say():
+  own = Examples(*(jnp.asarray(leaf[:8]) for leaf in people()))
+  params = {"w": jnp.array([[0.5, -0.5], [0.2, 0.1], [0, 0]]), "b": jnp.ones(2)}
+  slope = jax.grad(lambda p: penalty().value(p, people().x, people().group))(
+    params
+  )
+  lam = 5.0
+  assert tree.norm(slope) * lam > 0.5
+
+  def own_gradient(p, x, y):
+    return jax.grad(lambda q: LOSS(MODEL.apply(q, x[None]), y[None])[0])(p)
+
+  grads = jax.vmap(own_gradient, (None, 0, 0))(params, own.x, own.y)
+  for lam in (0.0, 5.0):
+    shift = tree.scale(lam, slope)
+    inside, after = tree.zeros_like(params), shift
+    for i in range(8):
+      mine = tree.take(grads, i)
+      moved = tree.add(mine, shift)
+      clip = [jnp.minimum(1, 0.1 / tree.norm(g)) for g in (mine, moved)]
+      after = tree.add(after, tree.scale(clip[0], mine))
+      inside = tree.add(inside, tree.scale(clip[1], moved))
+    for placement, expected in (("inside", inside), ("after", after)):
+      found = one_step(params, own, lam, placement)
+      for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-3, atol=1e-5)
+
+
+def test_both_places_have_the_event_of_dp_sgd():
+  for placement in ("after", "inside"):
+    config = dataclasses.replace(
+      CONFIG, penalty=penalty(lam=1.0, placement=placement)
+    )
+    assert config.event(400) == CONFIG.event(400)
+
+
+def test_calibration_narrows_the_gap_and_keeps_the_model_close():
+  own = people()
+  config = training.FitConfig(steps=150, batch_size=None, learning_rate=0.05)
+  before = training.fit(MODEL, LOSS, own, config, key=jax.random.key(0)).params
+  after = training.calibrate_fairness(
+    MODEL, before, own.x, own.group, num_groups=2, lam=2.0, steps=150,
+    learning_rate=0.05, key=jax.random.key(0),
+  ).params  # fmt: skip
+  assert gap(after) < 0.5 * gap(before)
+  still = training.calibrate_fairness(
+    MODEL, before, own.x, own.group, num_groups=2, lam=0.0, steps=150,
+    learning_rate=0.05, key=jax.random.key(0),
+  ).params  # fmt: skip
+  # Its own soft predictions are a minimum of the cross-entropy to them.
+  assert tree.norm(tree.subtract(still, before)) < 0.02 * tree.norm(before)
+
+
+def test_wrong_penalties_are_refused():
+  with pytest.raises(
+    checks.ArgumentError, match=r"lam=-1.0 must be 0 or above"
+  ):
+    penalty(lam=-1.0)
+  with pytest.raises(checks.ArgumentError, match="use one of after, inside"):
+    penalty(placement="before")
+  config = dataclasses.replace(CONFIG, penalty=penalty())
+  with pytest.raises(checks.ArgumentError, match="made for another model"):
+    training.dp_sgd(
+      models.logistic(3), LOSS, people(), config, key=jax.random.key(0)
+    )

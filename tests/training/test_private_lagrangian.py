@@ -1,0 +1,157 @@
+"""PF-LD: exact without noise, priced with it, and what it refuses."""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from jaxfair import accounting, checks, models
+from jaxfair.fairness import constraints
+from jaxfair.training import PrivateLagrangianConfig, private_lagrangian
+from jaxfair.types import Examples
+
+KEY = jax.random.key(2)
+MODEL = models.logistic(2)
+LOSS = models.cross_entropy
+ODDS = constraints.equalized_odds(2)
+
+
+def make(n=60, seed=0):
+  rng = np.random.default_rng(seed)
+  group = rng.integers(0, 2, n).astype(np.int32)
+  y = (rng.random(n) < np.where(group == 1, 0.3, 0.7)).astype(np.int32)
+  x = rng.normal(size=(n, 3)).astype(np.float32)
+  x[:, 0] += y + 0.5 * group
+  return Examples(x, y, group)
+
+
+PEOPLE = make()
+EXACT = PrivateLagrangianConfig(
+  constraint=ODDS, learning_rate=0.3, dual_rate=2.0, tolerance=0.01,
+  l2_clip=1e3, noise_multiplier=0.0, dual_noise=0.0, count_noise=0.0,
+  rounds=3, steps_per_round=2, batch_size=60, optimizer=optax.sgd,
+)  # fmt: skip
+
+
+def test_without_noise_it_follows_the_lagrangian():
+  found = private_lagrangian(MODEL, LOSS, PEOPLE, EXACT, key=KEY)
+  params = MODEL.init(KEY, PEOPLE.x[0])
+  up = down = np.zeros((2, 2, 1))
+
+  def gaps(params, statistic):
+    scores = MODEL.apply(params, PEOPLE.x)
+    return ODDS.gaps(statistic(scores, PEOPLE.y), PEOPLE.y, PEOPLE.group).gap
+
+  @jax.jit
+  @jax.grad
+  def slope(params, signed):
+    loss = jnp.mean(LOSS(MODEL.apply(params, PEOPLE.x), PEOPLE.y))
+    return loss + jnp.sum(signed * gaps(params, ODDS.statistic))
+
+  for turn in range(3):
+    for _ in range(2):
+      step = slope(params, up - down)
+      params = jax.tree.map(lambda p, g: p - 0.3 * g, params, step)
+    gap = np.asarray(gaps(params, ODDS.decision))
+    np.testing.assert_allclose(found.trace.gaps[turn], gap, atol=1e-5)
+    up = np.maximum(0, up + 2.0 * (gap - 0.01))
+    down = np.maximum(0, down + 2.0 * (-gap - 0.01))
+  assert np.abs(up - down).max() > 0.1  # the constraints were at work
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5),
+    found.params, params,
+  )  # fmt: skip
+
+
+def test_only_clipped_and_noised_terms_know_groups():
+  # Nothing can pass a clip of almost 0 and infinitely slow multipliers.
+  config = dataclasses.replace(EXACT, l2_clip=1e-12, dual_rate=1e-12)
+  both = [
+    private_lagrangian(MODEL, LOSS, who, config, key=KEY).params
+    for who in (PEOPLE, PEOPLE._replace(group=1 - PEOPLE.group))
+  ]
+  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), *both)
+
+
+def test_noise_has_the_size_it_is_charged_for():
+  def variance(draws, sigma):
+    # A sample variance of m normal draws has relative error sqrt(2 / m).
+    assert abs(draws.var() / sigma**2 - 1) < 6 * math.sqrt(2 / draws.size)
+
+  @jax.vmap
+  def train(key):
+    return private_lagrangian(MODEL, LOSS, PEOPLE, config, key=key)
+
+  keys = jax.random.split(KEY, 1000)
+  # Multipliers that do not move: gaps differ by the noise on sums alone.
+  config = dataclasses.replace(
+    EXACT, dual_noise=0.5, dual_rate=0.0, noise_multiplier=1e-3, l2_clip=1.0
+  )
+  found = train(keys)
+  sizes = found.trace.sizes[0]
+  gaps = np.asarray(found.trace.gaps[:, 0] * sizes[..., None])
+  variance(gaps - gaps.mean(axis=0), 0.5 * math.sqrt(2))
+  # Six steps of 0.3 / 60 times noise of 1e-3, minus the pull of the loss.
+  weights = np.asarray(found.params["b"][:, 0])
+  one_step = 0.3 / 60 * 1e-3
+  assert one_step < weights.std() < 6 * one_step
+  config = dataclasses.replace(EXACT, count_noise=0.5, dual_rate=0.0)
+  counts = np.bincount(2 * PEOPLE.y + PEOPLE.group, minlength=4)
+  apart = np.asarray(train(keys).trace.sizes).reshape(-1, 4) - counts
+  variance(apart, 0.5 * math.sqrt(2))
+
+
+def test_the_price_is_that_of_composed_gaussians():
+  config = dataclasses.replace(
+    EXACT, noise_multiplier=1.5, dual_noise=20.0, count_noise=15.0,
+    batch_size=6,
+  )  # fmt: skip
+  delta = 1e-5
+  found = config.guarantee(60, delta=delta).epsilon
+  assert config.guarantee(60, delta=delta).relation.value == "attribute"
+  # The unsampled part alone is one Gaussian: a lower bound.
+  signal = math.sqrt(3 / 20.0**2 + 1 / 15.0**2)
+  least = accounting.gaussian_epsilon(sigma=1 / signal, delta=delta)
+  # Without amplification all of it is one Gaussian; a group changed moves a
+  # clipped sum by twice the clip.
+  signal = math.sqrt(signal**2 + 6 * (2 / 1.5) ** 2)
+  most = accounting.gaussian_epsilon(sigma=1 / signal, delta=delta)
+  assert least < found < most
+  sampled = accounting.dp_sgd_epsilon(
+    noise_multiplier=1.5, sampling_rate=0.1, steps=6, delta=delta / 2,
+    relation=accounting.Relation.ATTRIBUTE,
+  )  # fmt: skip
+  rest = accounting.gaussian_epsilon(
+    sigma=1 / math.sqrt(3 / 20.0**2 + 1 / 15.0**2), delta=delta / 2
+  )
+  assert found <= sampled + rest + 1e-6
+
+
+def test_calibration_meets_the_budget():
+  epsilon = 0.5
+  config = PrivateLagrangianConfig(constraint=ODDS, rounds=5, batch_size=100)
+  found = config.calibrated(4000, epsilon=epsilon, delta=1e-5)
+  spent = found.guarantee(4000, delta=1e-5).epsilon
+  assert 0.999 * epsilon < spent <= epsilon
+
+
+@pytest.mark.parametrize(
+  ("changes", "told"),
+  [
+    ({"constraint": lambda p, b: p}, "must be a notion"),
+    ({"constraint": None}, "must be a notion"),
+    ({"constraint": constraints.equal_losses(2, LOSS)}, "has no bound"),
+    ({"batch_size": 100}, "batch_size=100"),
+    ({"dual_noise": -1.0}, "dual_noise=-1"),
+    ({"loop": "step"}, "loop='step'"),
+    ({"proximity": 1.0}, "pass anchor"),
+  ],
+)
+def test_what_cannot_be_protected_is_refused(changes, told):
+  config = dataclasses.replace(EXACT, **changes)
+  with pytest.raises(checks.ArgumentError, match=told):
+    private_lagrangian(MODEL, LOSS, PEOPLE, config, key=KEY)
