@@ -161,6 +161,13 @@ def test_impossible_arguments_are_refused(options, told):
     ask(cases.linear(), **options)
 
 
+def test_nothing_to_compare_is_refused():
+  with pytest.raises(checks.ArgumentError, match="at least one of each"):
+    release.release_each(
+      *cases.linear(), LAW, ASKED, X, deltas=(), choosers={}, key=KEY
+    )
+
+
 def test_variance_is_refused_with_three_classes():
   with pytest.raises(checks.ArgumentError, match="use ByEntropy"):
     ask(cases.linear(3))
