@@ -94,6 +94,21 @@ def test_a_bias_without_inputs_still_learns():
   np.testing.assert_array_equal(pruning.masks_of(params)["b"], [False, True])
 
 
+def test_optimizers_neither_move_nor_see_what_is_gone():
+  params = {"w": np.float32([[0.0, 2.0]])}
+  gradient = {"w": np.float32([[100.0, 3.0]])}
+
+  def shifting(rate):
+    return optax.chain(
+      optax.clip_by_global_norm(rate),
+      optax.stateless(lambda u, p: jax.tree.map(lambda g: g + 1.0, u)),
+    )
+
+  held = pruning.hold_zeros(shifting)(6.0)
+  updates, _ = held.update(gradient, held.init(params), params)
+  np.testing.assert_allclose(updates["w"], [[0.0, 4.0]])
+
+
 def test_one_program_serves_every_mask():
   assert pruning.hold_zeros(SGD) is pruning.hold_zeros(SGD)
   training.driver._scan.clear_cache()
