@@ -1,6 +1,7 @@
 """The fair and robust objective: its limits, its parts, what it does."""
 
 import dataclasses
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +27,14 @@ PLAIN = FitConfig(
   learning_rate=0.1, steps=150, batch_size=64, optimizer=optax.sgd
 )
 PGD = robustness.pgd(input_range=(-9.0, 9.0), steps=2)
+
+
+class _Penalty(NamedTuple):
+  def check(self, model):
+    pass
+
+
+NO_PENALTY = _Penalty()
 
 
 def make(n=256, seed=0):
@@ -158,6 +167,10 @@ def test_both_loops_agree():
     ({"focus": -0.5}, "focus"),
     ({"plain": dataclasses.replace(PLAIN, sampling="poisson")}, "sampling"),
     ({"plain": dataclasses.replace(PLAIN, proximity=1.0)}, "proximity"),
+    (
+      {"plain": dataclasses.replace(PLAIN, penalty=NO_PENALTY)},
+      "plain.penalty",
+    ),
     (
       {"adversary": robustness.pgd(input_range=(0.0, 1.0)), "epsilon": 0.1},
       "outside the declared input_range",
