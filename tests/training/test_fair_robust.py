@@ -15,7 +15,6 @@ from jaxfair.training import (
   FitConfig,
   fair_robust,
   fit,
-  fit_many,
   group_objective,
 )
 from jaxfair.types import Examples
@@ -103,16 +102,9 @@ def test_the_focus_weighs_the_group_that_loses_most():
 
 
 def test_fairness_closes_the_gap():
-  config = FairRobustConfig(
-    num_groups=2, plain=PLAIN, penalty=jnp.array([0.0, 2.0])
-  )
-  keys = jnp.stack([KEY, KEY])
-  params = fit_many(
-    MODEL, LOSS, PEOPLE, config, keys=keys, trainer=fair_robust
-  ).params
-  gaps = [gap(jax.tree.map(lambda p, i=i: p[i], params)) for i in range(2)]
-  assert gaps[1] < 0.5 * gaps[0]
-  assert gap(train(focus=2.0).params) < 0.8 * gaps[0]
+  natural = gap(train().params)
+  assert gap(train(penalty=2.0).params) < 0.5 * natural
+  assert gap(train(focus=2.0).params) < 0.8 * natural
 
 
 def test_pgd_training_holds_against_pgd():
@@ -151,12 +143,9 @@ def test_weight_decay_pulls_to_zero():
 
 
 def test_both_loops_agree():
-  plain = dataclasses.replace(PLAIN, steps=3)
-  found = [
-    train(plain=dataclasses.replace(plain, loop=loop), penalty=1.0).params["w"]
-    for loop in ("scan", "step")
-  ]
-  np.testing.assert_allclose(*found, atol=1e-6)
+  stepped = dataclasses.replace(PLAIN, loop="step")
+  found = [train(plain=p, penalty=1.0).params["w"] for p in (PLAIN, stepped)]
+  np.testing.assert_allclose(*found, atol=1e-5)
 
 
 @pytest.mark.parametrize(
