@@ -23,6 +23,7 @@ def ask(case, x=X, **options):
   return release.release(model, params, LAW, ASKED, x, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chooser", CHOOSERS, ids=lambda c: type(c).__name__)
 def test_certain_labels_of_linear_models_are_the_models_own(chooser):
   model, params = cases.linear()
@@ -39,6 +40,7 @@ def test_certain_labels_of_linear_models_are_the_models_own(chooser):
     assert sorted(asked.tolist()) == np.flatnonzero(revealed).tolist()
 
 
+@pytest.mark.slow
 def test_hidden_values_change_neither_order_nor_label():
   progress = release.ByProgress()
   certain = ask(cases.network(), chooser=progress)
@@ -73,6 +75,7 @@ def test_the_variance_order_is_the_same_for_everybody():
     assert len({*column.tolist()} - {release.NOT_ASKED}) <= 1
 
 
+@pytest.mark.slow
 def test_expected_entropy_is_that_of_numerical_integration():
   _, params = cases.linear()
   nodes, weights = np.polynomial.hermite_e.hermegauss(60)
