@@ -92,7 +92,8 @@ def _loop(counts, groups, threshold, sigma_test, sigma, gap, cold, rho, seed):
     if table[group].sum() >= cold:
       old, new = _disparity(table), _disparity(after)
       judged = (table.sum(1) >= cold)[:, None]
-      if (judged & (new >= gap) & (new > old)).any():
+      worst = old[judged[:, 0]].max()
+      if (judged & (new >= gap) & (new > worst)).any():
         labels.append(-1)
         continue
     table = after

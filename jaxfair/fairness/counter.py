@@ -42,9 +42,10 @@ class CounterRule:
   guard "own":   Gamma(z, k) itself, as the paper lists it. The disparities of
                  others may grow past the margin meanwhile: with three groups
                  or three classes nothing bounds them by gamma.
-  guard "table": any disparity that the answer would raise. Once every group
-                 has left its cold start, no disparity crosses the margin, and
-                 those that the cold start left above it do not grow.
+  guard "table": any disparity, unless a larger one is there already. Once
+                 every group has left its cold start, the largest disparity
+                 stays below the margin, or falls until it does: it never
+                 grows beyond what the cold start left.
 
   With two groups and two classes both guards are the same rule, by "rest".
 
@@ -260,7 +261,9 @@ def _against_all(
   rates = table / jnp.maximum(sizes, 1)[:, None]
   old = rates - reference / jnp.maximum(many, 1)
   new = rates - reference / (many + 1)
-  broken = (warm & ~is_own)[:, None] & (new >= limit) & (new > old)
+  worst = jnp.max(jnp.where(warm[:, None], old, -jnp.inf), axis=(0, 1))
+  others = (warm & ~is_own)[:, None]
+  broken = others & (new >= limit) & (new > worst)
   of_class = jnp.sum(broken, axis=0)
   elsewhere = jnp.sum(of_class, axis=0) - of_class
   return (up - base < limit) & (elsewhere == 0), compared
@@ -295,10 +298,10 @@ def _pairwise(
   def spread(rate: jax.Array) -> jax.Array:
     return jnp.maximum(most, rate) - jnp.minimum(least, rate)
 
-  old = spread(own_row / jnp.maximum(own_size, 1))
+  worst = jnp.max(spread(own_row / jnp.maximum(own_size, 1)), axis=0)
 
   def broken(new: jax.Array) -> jax.Array:
-    return (new >= limit) & (new > old)
+    return (new >= limit) & (new > worst)
 
   falls = broken(spread(own_row / (own_size + 1)))
   elsewhere = jnp.sum(falls, axis=0) - falls
