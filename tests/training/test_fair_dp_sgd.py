@@ -83,29 +83,37 @@ def one_step(params, own, lam, placement):
 def test_both_places_add_what_they_say():
   own = Examples(*(jnp.asarray(leaf[:8]) for leaf in people()))
   params = {"w": jnp.array([[0.5, -0.5], [0.2, 0.1], [0, 0]]), "b": jnp.ones(2)}
-  slope = jax.grad(lambda p: penalty().value(p, people().x, people().group))(
-    params
-  )
-  lam = 5.0
-  assert tree.norm(slope) * lam > 0.5
-
-  def own_gradient(p, x, y):
-    return jax.grad(lambda q: LOSS(MODEL.apply(q, x[None]), y[None])[0])(p)
-
-  grads = jax.vmap(own_gradient, (None, 0, 0))(params, own.x, own.y)
+  slope, grads = jax.tree.map(np.asarray, pieces(params, own))
   for lam in (0.0, 5.0):
-    shift = tree.scale(lam, slope)
-    inside, after = tree.zeros_like(params), shift
+    shift = {name: lam * value for name, value in slope.items()}
+    assert lam == 0 or norm(shift) > 0.5
+    inside = {name: 0 * value for name, value in slope.items()}
+    after = dict(shift)
     for i in range(8):
-      mine = tree.take(grads, i)
-      moved = tree.add(mine, shift)
-      clip = [jnp.minimum(1, 0.1 / tree.norm(g)) for g in (mine, moved)]
-      after = tree.add(after, tree.scale(clip[0], mine))
-      inside = tree.add(inside, tree.scale(clip[1], moved))
+      mine = {name: value[i] for name, value in grads.items()}
+      moved = {name: mine[name] + shift[name] for name in mine}
+      for total, part in ((after, mine), (inside, moved)):
+        for name in total:
+          total[name] = total[name] + part[name] * min(1, 0.1 / norm(part))
     for placement, expected in (("inside", inside), ("after", after)):
       found = one_step(params, own, lam, placement)
       for name, value in expected.items():
         np.testing.assert_allclose(found[name], value, rtol=1e-3, atol=1e-5)
+
+
+@jax.jit
+def pieces(params, own):
+  """The penalty's slope, and each person's gradient."""
+  slope = jax.grad(lambda p: penalty().value(p, people().x, people().group))
+
+  def gradient(x, y):
+    return jax.grad(lambda p: LOSS(MODEL.apply(p, x[None]), y[None])[0])(params)
+
+  return slope(params), jax.vmap(gradient)(own.x, own.y)
+
+
+def norm(arrays):
+  return float(np.sqrt(sum((a**2).sum() for a in arrays.values())))
 
 
 def test_both_places_have_the_event_of_dp_sgd():

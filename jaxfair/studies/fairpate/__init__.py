@@ -32,10 +32,12 @@ class Config(settings.OneThreshold):
 
   Attributes:
     method: whom to compare; pate and dp_sgd have no fairness in them, and
-      answer everybody.
+      answer everybody. So does fairpate_calibrated, which mends FairPATE's
+      students on public people instead.
     epsilon: budgets, at `delta`.
     max_gap: margins, of the labels and of abstention at inference.
-    lam: weights of the disparity, of pate_s_in and fair_dp_sgd.
+    lam: weights of the disparity, of pate_s_in, fair_dp_sgd and
+      fairpate_calibrated.
     student_steps: of batches of `batch_size`.
     sgd_steps: of DP-SGD.
     sgd_batch: expected batch of DP-SGD.
@@ -127,21 +129,29 @@ def _students(
 ) -> list[Table]:
   """Rows of all methods that learn from votes."""
   tables = []
-  for with_lam in (False, True):
-    some = [p for p in wanted if (p.method == "pate_s_in") == with_lam]
+  for kind in ("", "pate_s_in", "fairpate_calibrated"):
+    some = [p for p in wanted if _kind(p) == kind]
     if not some:
       continue
     labels = np.stack(
       [students.labels_of(config, own, p, key=key_noise) for p in some]
     )
-    lams = np.array([p.lam for p in some]) if with_lam else None
+    lams = np.array([p.lam for p in some])
     params = students.train_students(
-      config, own, labels, steps=config.student_steps, lams=lams,
-      key=key_student,
+      config, own, labels, steps=config.student_steps,
+      lams=lams if kind == "pate_s_in" else None, key=key_student,
     )  # fmt: skip
+    if kind == "fairpate_calibrated":
+      params = students.calibrated(config, own, params, lams)
     answered = (labels >= 0).sum(axis=1).astype(float)
     tables.append(_rows(config, own, some, params, answered))
   return tables
+
+
+def _kind(point: Point) -> str:
+  """What sets a student's training apart; "" for nothing."""
+  special = ("pate_s_in", "fairpate_calibrated")
+  return point.method if point.method in special else ""
 
 
 def _private(
@@ -179,7 +189,9 @@ def _private(
 def _rows(
   config: Config, own: Repetition, some: list[Point], params: Any, answered: Any
 ) -> Table:
-  margins = np.nan_to_num([p.max_gap for p in some], nan=2.0)
+  margins = [
+    2.0 if p.method in settings.ANSWERS_ALL else p.max_gap for p in some
+  ]
   found = students.measure(config, own, params, margins)
   answered = np.broadcast_to(answered, len(some))
   unknown = answered == 0  # nothing was learnt
@@ -216,7 +228,8 @@ def _notes(config: Config) -> list[str]:
 def _figure(name: str, title: str, y: str, **more: Any) -> Figure:
   return Figure(
     name, title, x="epsilon", y=y, mark="line", colour="method",
-    facet="margin", log_x=True, **more,
+    facet="margin", log_x=True,
+    caption="Of a method with several weights lam: the mean over them.", **more,
   )  # fmt: skip
 
 
@@ -247,14 +260,14 @@ STUDY = protocol.Study(
     _figure("gap", "Disparity of those answered", "gap", reference=0.0),
     Figure(
       "margin",
-      "Disparity with and without abstention",
+      "Disparity without abstention",
       x="max_gap",
       y="raw_gap",
       mark="line",
       colour="method",
       facet="epsilon",
-      caption="Of everybody, without abstention: above the diagonal the margin "
-      "of the labels is not kept by the student.",
+      caption="Of everybody: above the margin the labels kept it and the "
+      "student does not.",
     ),
   ),
 )

@@ -17,13 +17,15 @@ Method: TypeAlias = Literal[
   "pate",
   "fairpate",
   "fairpate_allowed",
+  "fairpate_calibrated",
   "pate_s_pre",
   "pate_s_in",
   "dp_sgd",
   "fair_dp_sgd",
 ]
-WITH_LAM = ("pate_s_in", "fair_dp_sgd")
-WITHOUT_MARGIN = ("pate", "dp_sgd")
+WITH_LAM = ("fairpate_calibrated", "pate_s_in", "fair_dp_sgd")
+WITHOUT_MARGIN = ("pate", "dp_sgd")  # of the labels; nor do they abstain
+ANSWERS_ALL = (*WITHOUT_MARGIN, "fairpate_calibrated")
 Floats: TypeAlias = tuple[float, ...] | float
 
 

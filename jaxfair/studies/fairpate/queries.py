@@ -90,7 +90,10 @@ def _rows(
   rows = []
   for epsilon in several(config.epsilon):
     rho = accounting.zcdp_budget(epsilon=epsilon, delta=config.delta)
-    for charge, total in ((SOUND, spent), (PAPER, claimed)):
+    charges = {SOUND: spent}
+    if setting["choice"] == "any":  # over allowed classes nothing is refused
+      charges[PAPER] = claimed
+    for charge, total in charges.items():
       before = np.concatenate([[0.0], total[:-1]])
       done = before + test + answer <= rho  # stops before it could exceed
       kept = given & done

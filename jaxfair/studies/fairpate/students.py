@@ -35,7 +35,7 @@ def labels_of(
   All methods share the key: where they ask the same, they hear the same.
   """
   rho = accounting.zcdp_budget(epsilon=point.epsilon, delta=config.delta)
-  judged = point.method in ("fairpate", "fairpate_allowed")
+  judged = point.method.startswith("fairpate")
   found = _ask(
     own.counts, own.public.group, point.max_gap if judged else 2.0, rho, key,
     _Query(
@@ -81,6 +81,22 @@ def train_students(
     own.model, models.cross_entropy, own.public.x, labels, settings,
     keys=jnp.broadcast_to(key, labels.shape[:1]),
   ).params  # fmt: skip
+
+
+def calibrated(
+  config: OneThreshold, own: Repetition, params: Params, lams: Any
+) -> Params:
+  """[S] students, each mended on the public people with its lam."""
+
+  def one(pair: Any) -> Params:
+    mine, lam = pair
+    return training.calibrate_fairness(
+      own.model, mine, own.public.x, own.public.group,
+      num_groups=own.people.num_groups, lam=lam, disparity=config.disparity,
+      learning_rate=config.learning_rate, key=jax.random.key(0),
+    ).params  # fmt: skip
+
+  return jax.lax.map(one, (params, jnp.asarray(lams, jnp.float32)))
 
 
 class Measured(NamedTuple):
