@@ -39,6 +39,7 @@ def test_impossible_attacks_are_refused(make, told):
     make()
 
 
+@pytest.mark.slow
 def test_perturb_finds_the_top_of_a_hill():
   """The loss is a paraboloid whose top lies within reach."""
   top = jnp.array([[0.6, 0.4], [0.3, 0.5]])
