@@ -60,6 +60,7 @@ def pushes(found, examples, ball):
   return np.linalg.norm(apart.reshape(*apart.shape[:2], -1), order, axis=2)
 
 
+@pytest.mark.slow
 @every_kind
 @hypothesis.given(
   seed=st.integers(0, 2**16),
@@ -78,6 +79,7 @@ def test_pushes_stay_in_the_ball_and_pixels_in_their_range(
   assert found.x.max() <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   ("name", "ball"), [("linear", LINF), ("mlp", LINF), ("mlp", L2)]
 )
@@ -105,6 +107,7 @@ def softmax_gradient(params, x, y):
   return (p - np.eye(3)[y]) @ np.float64(params["layer_0"]["w"]).T
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ball", [LINF, L2], ids=["l_inf", "l_2"])
 def test_the_last_iterate_is_that_of_a_numpy_loop(ball):
   model, params, examples = start("linear")
@@ -151,6 +154,7 @@ def test_the_best_is_never_worse_than_the_clean_input():
     assert (found.success >= found.success[:1]).all()
 
 
+@pytest.mark.slow
 def test_batches_do_not_change_deterministic_attacks():
   whole, _ = run("mlp", "PGD")
   parts, _ = run("mlp", "PGD", batch_size=7)
@@ -158,12 +162,14 @@ def test_batches_do_not_change_deterministic_attacks():
   np.testing.assert_array_equal(whole.success, parts.success)
 
 
+@pytest.mark.slow
 def test_both_loops_agree():
   found = [run("mlp", "PGD", loop=loop)[0] for loop in ("scan", "step")]
   np.testing.assert_allclose(found[0].x, found[1].x, atol=1e-6)
   np.testing.assert_array_equal(found[0].success, found[1].success)
 
 
+@pytest.mark.slow
 def test_the_margin_attacks_where_cross_entropy_is_flat():
   model, params, examples = start("linear")
   # The bias keeps a lead that rounds the softmax to 0 and 1.

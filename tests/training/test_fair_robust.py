@@ -65,6 +65,7 @@ def gap(params):
   return abs(own[PEOPLE.group == 1].mean() - own.mean())
 
 
+@pytest.mark.slow
 def test_without_weights_it_is_plain_training():
   ours = train().params
   plain = fit(MODEL, LOSS, PEOPLE, PLAIN, key=KEY).params
@@ -101,12 +102,14 @@ def test_the_focus_weighs_the_group_that_loses_most():
   np.testing.assert_allclose(slope, [1.0, 9.0], rtol=1e-6)  # L_a^q
 
 
+@pytest.mark.slow
 def test_fairness_closes_the_gap():
   natural = gap(train().params)
   assert gap(train(penalty=2.0).params) < 0.5 * natural
   assert gap(train(focus=2.0).params) < 0.8 * natural
 
 
+@pytest.mark.slow
 def test_pgd_training_holds_against_pgd():
   plain = train().params
   hardened = train(adversary=PGD, epsilon=0.3).params
@@ -136,12 +139,14 @@ def test_pgd_training_holds_against_pgd():
   assert float(found) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_weight_decay_pulls_to_zero():
   decayed = dataclasses.replace(PLAIN, weight_decay=1.0)
   small, large = train(plain=decayed).params["w"], train().params["w"]
   assert np.linalg.norm(small) < 0.6 * np.linalg.norm(large)
 
 
+@pytest.mark.slow
 def test_both_loops_agree():
   stepped = dataclasses.replace(PLAIN, loop="step")
   found = [train(plain=p, penalty=1.0).params["w"] for p in (PLAIN, stepped)]

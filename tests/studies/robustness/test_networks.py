@@ -55,6 +55,7 @@ def run(tmp_path_factory):
   return table, {claim["name"]: claim for claim in claims}, calls
 
 
+@pytest.mark.slow
 def test_a_row_for_every_setting_attack_and_group(run):
   table, _, _ = run
   settings = 2 * 2 * 2  # seeds, defences, strengths
@@ -62,6 +63,7 @@ def test_a_row_for_every_setting_attack_and_group(run):
   assert len(table.where(group="everyone")) == settings * 3
 
 
+@pytest.mark.slow
 def test_the_robust_error_is_the_sum_of_its_parts(run):
   table, _, _ = run
   for _, rows in table.split("seed", "defence", "strength", "group"):
@@ -72,6 +74,7 @@ def test_the_robust_error_is_the_sum_of_its_parts(run):
     )
 
 
+@pytest.mark.slow
 def test_the_violation_is_the_largest_gap_of_natural_errors(run):
   table, _, _ = run
   for _, rows in table.where(attack="none").split(
@@ -83,6 +86,7 @@ def test_the_violation_is_the_largest_gap_of_natural_errors(run):
     assert everyone["violation"][0] == pytest.approx(gap, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_every_setting_is_trained_as_told(run):
   _, claims, calls = run
   assert len(calls) == 2 * 2  # seeds, defences; strengths are stacked
@@ -112,6 +116,7 @@ def test_the_focus_is_trained_as_told():
   np.testing.assert_array_equal(config.focus, TINY["strengths"])
 
 
+@pytest.mark.slow
 def test_seeds_are_their_own_splits(run):
   table, _, _ = run
   plain = table.where(attack="none", defence=0.0, strength=0.0)
