@@ -2,10 +2,9 @@
 
 100,000 queries of 250 teachers on 10 classes, 50 orders. Two loops price one
 query at a time: one transcribes the formulas and takes one order at a time,
-the other has NumPy do the orders, as the published analysis of PATE does. The
-bar is about the first: 300 times half a second is a loop of 150 s, and the
-second takes about 9 s. Both ratios are printed. CPU time of the process, in
-interleaved rounds; the loops run on a sample and their time is scaled up.
+the other has NumPy do the orders, as the published analysis of PATE does. Both
+are held against 300 times. CPU time of the process, in interleaved rounds; the
+loops run on a sample and their time is scaled up.
 
   python benchmarks/vote_accounting.py [--queries N] [--sample N]
 """

@@ -34,7 +34,8 @@ def chunks_by_group(
   Args:
     examples: known people, not traced ones.
     num_groups: number of groups G.
-    size: people in a chunk; the last is filled up with weights of zero.
+    size: people in a chunk at most; the last of a group is filled up with
+      weights of zero, so that all chunks have one shape.
 
   Returns:
     G + 1 lists whose weights sum to one; an empty one for an empty group.
@@ -46,6 +47,7 @@ def chunks_by_group(
   )
   examples = jax.tree.map(np.asarray, examples)
   members = [np.flatnonzero(examples.group == a) for a in range(num_groups)]
+  size = max(1, min(size, max(map(len, members))))  # nothing to fill up twice
   return [
     _chunks(examples, rows, size)
     for rows in (*members, np.arange(examples.size))

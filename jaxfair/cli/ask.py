@@ -46,8 +46,9 @@ def ask(model_run: RunFolder, delta: Delta = 0.05, page: Page = None) -> None:
 
 def _prompt(asked: Any, column: str) -> str:
   """One question in plain words; asks again until the answer is possible."""
-  words = asked.words(column)
-  name = column.replace("_", " ").replace("-", " ").strip()
+  from jaxfair.release.questionnaire import in_words
+
+  words, name = asked.words(column), in_words(column)
   if words:
     typer.echo(f"What is your {name}?")
     for number, word in enumerate(words, 1):
@@ -70,5 +71,7 @@ def _prompt(asked: Any, column: str) -> str:
       )
 
 
-def _listed(names: tuple[str, ...]) -> str:
-  return ", ".join(names) if names else "nothing"
+def _listed(columns: tuple[str, ...]) -> str:
+  from jaxfair.release.questionnaire import in_words
+
+  return ", ".join(map(in_words, columns)) or "nothing"

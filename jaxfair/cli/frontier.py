@@ -1,7 +1,7 @@
 """`jaxfair frontier`: what can be had, and the setting to choose."""
 
 import pathlib
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -52,11 +52,15 @@ def frontier(
   from jaxfair import report, studies
 
   limits = dict(map(_limit, limit or []))
+  path = out or folder / "frontier.html"
+  checks.require(
+    out is None or (path.parent.is_dir() and not path.is_dir()),
+    f"--out {path}: name a file in a folder that is there",
+  )
   found = studies.read_frontier(folder, data=data)
   other = None if against is None else _other(folder, against)
   left = frontiers.specify(found.points, limits, confidence=confidence)
   chosen = frontiers.best(found.points, left.satisfied, objective=by)
-  path = out or folder / "frontier.html"
   study = studies.find(found.study, where=f"{found.config}: ")
   values = studies.parse(found.config)
   settings = studies.plan(study, values, where=f"{found.config}: ").settings
@@ -67,6 +71,7 @@ def frontier(
     f"{int(found.attained.on.sum())} of them; {int(left.satisfied.sum())} keep "
     "the limits."
   )
+  _print_reach(found)
   _print(found, left.on, chosen, by)
   if other is not None:
     _compare(found, other, str(against))
@@ -91,7 +96,7 @@ def _compare(first: "RunFrontier", second: "RunFrontier", name: str) -> None:
   typer.echo(
     f"Shape against {name}, as best accuracy within limits on epsilon and "
     f"gap: correlation {_interval(shapes.correlation)}; level "
-    f"{_interval(shapes.shift)} above it; apart from the level "
+    f"{_interval(shapes.shift)} higher here; apart from the level "
     f"{_interval(shapes.apart)}."
   )
   if found.transfer is None:
@@ -123,6 +128,22 @@ def _limit(assignment: str) -> tuple[str, float]:
   return name.strip(), number
 
 
+def _print_reach(found: "RunFrontier") -> None:
+  """Each method's part in the frontier, if there are several."""
+  if not found.reach:
+    return
+  rows = []
+  for name, share in found.reach.items():
+    own = np.array([method == name for method in found.methods])
+    on = int((found.attained.on & own).sum())
+    volume = _interval(share.volume)
+    rows.append([name, str(share.settings), str(on), volume])
+  console.table(
+    ["method", "settings", "that nobody beats", "volume by itself"], rows
+  )
+  typer.echo("")
+
+
 MOST = 12  # lines that a screen holds
 
 
@@ -145,13 +166,17 @@ def _print(
     figures = [
       _figure(means[i, j], low[i, j], high[i, j]) for j in range(means.shape[1])
     ]
-    named = [f"{found.settings[i][key]}" for key in found.keys]
+    named = [_value(found.settings[i][key]) for key in found.keys]
     share = f"{100 * found.attained.probability[i]:.0f}%"
     rows.append([found.methods[i] or "-", *named, *figures, share])
   console.table(heads, rows)
   if len(order) > MOST:
     typer.echo(f"... and {len(order) - MOST} more, on the page")
   typer.echo(f"Best {by} within the limits: {found.command(chosen)}")
+
+
+def _value(value: Any) -> str:
+  return "-" if value is None else str(value)
 
 
 def _figure(mean: float, low: float, high: float) -> str:

@@ -21,6 +21,7 @@ from jaxfair.frontier.shapes import (
   surface,
   transfer,
 )
+from jaxfair.frontier.shares import Share, volume_shares
 from jaxfair.frontier.specification import (
   RULES,
   Specified,
@@ -38,6 +39,7 @@ __all__ = [
   "Objective",
   "Points",
   "Shapes",
+  "Share",
   "Specified",
   "Transfer",
   "attainment",
@@ -52,4 +54,5 @@ __all__ = [
   "specify",
   "surface",
   "transfer",
+  "volume_shares",
 ]

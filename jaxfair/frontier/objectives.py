@@ -17,17 +17,21 @@ class Objective(NamedTuple):
   Attributes:
     name: as tables have it.
     better: whether low or high values are wanted.
+    least: no value is below; ends of intervals are not, either.
+    most: no value is above.
   """
 
   name: str
   better: Better
+  least: float = -np.inf
+  most: float = np.inf
 
 
 OBJECTIVES = (
-  Objective("epsilon", "low"),
-  Objective("gap", "low"),
-  Objective("accuracy", "high"),
-  Objective("coverage", "high"),
+  Objective("epsilon", "low", least=0.0),
+  Objective("gap", "low", least=-1.0, most=1.0),
+  Objective("accuracy", "high", least=0.0, most=1.0),
+  Objective("coverage", "high", least=0.0, most=1.0),
 )
 
 
@@ -145,4 +149,9 @@ def bounds(
   """
   first, moved = centred(points.values)
   found = fairness.seed_interval(moved, axis=1, level=level)
-  return first + found.low, first + found.high
+  least = [objective.least for objective in points.objectives]
+  most = [objective.most for objective in points.objectives]
+  # A mean outside its own range is the caller's; its interval stays around it.
+  low = np.maximum(first + found.low, np.minimum(least, points.means))
+  high = np.minimum(first + found.high, np.maximum(most, points.means))
+  return low, high

@@ -78,7 +78,7 @@ def excess_bound(
   Reference:
     Thesis chapter 5, Theorem 5.1.
   """
-  check(model, params, examples, num_groups, key)
+  check(examples, num_groups, key)
   change = tree.subtract(pruned, params)
   moved = tree.norm(change)
   gradients = analysis.group_gradients(

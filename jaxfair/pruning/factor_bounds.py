@@ -119,7 +119,7 @@ def eigenvalue_bound(
   Reference:
     Thesis chapter 5, Theorem 5.2; Weyl's inequality, twice.
   """
-  check(model, params, examples, num_groups, key)
+  check(examples, num_groups, key)
   checks.integer("steps", steps, low=1)
   key_group, key_person = jax.random.split(key)
   top = analysis.top_eigenvalue(

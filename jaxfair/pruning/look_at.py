@@ -70,7 +70,7 @@ def look(
     at in chunks on the host, everything else in one program that may itself be
     traced.
   """
-  check(model, params, examples, num_groups, key, max_curved)
+  check(examples, num_groups, key, max_curved)
   chunk = chunk_for(model, params, examples)
   found = _outputs(model, loss, params, examples, num_groups, chunk)
   nothing = jax.tree.map(lambda v: jnp.full_like(v, jnp.nan), found[0])
@@ -118,7 +118,7 @@ def look_many(
     steps=steps, max_curved=max_curved, gradients=gradients,
   )  # fmt: skip
   first = tree.take(stacked, 0)
-  check(model, first, examples, num_groups, key, max_curved)
+  check(examples, num_groups, key, max_curved)
   if chunk_for(model, first, examples) is None:
     return jax.vmap(lambda params: one(params=params))(stacked)
   count = len(jax.tree.leaves(stacked)[0])
@@ -134,11 +134,9 @@ def chunk_for(model: Model, params: Params, examples: Examples) -> int | None:
 
 
 def check(
-  model: Model, params: Params, examples: Examples, num_groups: int, key: Any,
-  max_curved: int | None = None,
-) -> None:  # fmt: skip
+  examples: Examples, num_groups: int, key: Any, max_curved: int | None = None
+) -> None:
   """Refuses people of whom the look cannot be had."""
-  del model, params
   checks.integer("num_groups", num_groups, low=1)
   checks.same_length(**examples._asdict())
   checks.ids("examples.group", examples.group, num_groups)

@@ -123,6 +123,10 @@ def release_each(
   Returns:
     name -> what was asked, with a leading axis [k].
   """
+  checks.require(
+    len(deltas) > 0 and len(choosers) > 0,
+    "deltas or choosers is empty; pass at least one of each",
+  )
   for delta in deltas:
     checks.number("delta", delta, low=0.0, high=0.5, open_high=True)
   checks.one_key("key", key)

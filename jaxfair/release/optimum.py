@@ -10,12 +10,12 @@ from jaxfair import checks
 from jaxfair.release.beliefs import all_subsets
 from jaxfair.release.core_sets import Interval, PureTest
 from jaxfair.release.gaussian import check_features
-from jaxfair.release.greedy import CHUNK
 from jaxfair.release.network import Network, as_network
 from jaxfair.release.questions import Questions, as_arrays
 from jaxfair.types import Params
 
 LIMIT = 12  # questions: 4,096 subsets for every person
+PAIRS = 1024  # of person and subset side by side: a grid each is much memory
 
 
 def smallest_core_sets(
@@ -56,4 +56,5 @@ def _smallest(
     core = jax.vmap(lambda revealed: test(revealed, values).core)(subsets)
     return jnp.min(jnp.where(core, sizes, questions.size))
 
-  return jax.lax.map(one, x, batch_size=min(CHUNK, x.shape[0]))
+  chunk = min(max(1, PAIRS // len(subsets)), x.shape[0])
+  return jax.lax.map(one, x, batch_size=chunk)

@@ -140,5 +140,11 @@ class Questionnaire:
     )
 
 
+def in_words(column: str) -> str:
+  """A column's name as one says it: no underscores, no shouting."""
+  words = column.replace("_", " ").replace("-", " ").strip()
+  return words.lower() if words.isupper() else words
+
+
 def _plain(array: Any) -> Any:
   return np.asarray(array, np.float32).tolist()

@@ -36,7 +36,7 @@ from jaxfair.robustness.gaussians import (
   robust_error,
   robust_threshold,
 )
-from jaxfair.robustness.orderings import Orderings, orderings
+from jaxfair.robustness.orders import Orderings, orderings
 from jaxfair.robustness.surrogates import equal_loss_threshold
 
 __all__ = [

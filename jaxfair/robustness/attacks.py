@@ -238,9 +238,7 @@ class Best(NamedTuple):
     """For each row, the other if it is wrong and this is not, or loses more."""
     higher = other.loss > self.loss
     better = jnp.where(other.wrong == self.wrong, higher, other.wrong)
-    return jax.tree.map(
-      lambda new, old: jnp.where(_like(better, new), new, old), other, self
-    )
+    return jax.tree.map(lambda a, b: _where(better, a, b), other, self)
 
 
 class State(NamedTuple):
@@ -261,5 +259,8 @@ def _judged(judge: Judge, x: Any) -> tuple[tuple[Any, Any], jax.Array]:
   return judged, jnp.where(jnp.isfinite(gradient), gradient, 0.0)
 
 
-def _like(mask: jax.Array, values: Any) -> jax.Array:
-  return mask.reshape(mask.shape + (1,) * (values.ndim - mask.ndim))
+def _where(mask: jax.Array, new: Any, old: Any) -> jax.Array:
+  """By rows, as matrices: see `balls.times`."""
+  rows = (mask.shape[0], -1)
+  chosen = jnp.where(mask[:, None], new.reshape(rows), old.reshape(rows))
+  return chosen.reshape(new.shape)

@@ -31,6 +31,15 @@ class Ball(NamedTuple):
   dual: int
 
 
+def times(per_row: Any, values: Any) -> jax.Array:
+  """Each row times its own number.
+
+  As a matrix: over the short last axis of an image the compiler's loops are
+  three times slower.
+  """
+  return (_rows(values) * per_row[:, None]).reshape(values.shape)
+
+
 def _largest(push: Any) -> jax.Array:
   return jnp.max(jnp.abs(_rows(push)), axis=1)
 
@@ -48,25 +57,23 @@ def _length(push: Any) -> jax.Array:
   plain = _squares(push)
   scale = jnp.where(plain < _SMALL, 1 / _SHIFT, 1.0)
   scale = jnp.where(jnp.isfinite(plain), scale, _SHIFT)
-  return jnp.sqrt(_squares(push * _like(scale, push))) / scale
+  return jnp.sqrt(_squares(times(scale, push))) / scale
 
 
 def _squares(push: Any) -> jax.Array:
-  """Sums of squares as a product with ones: faster than a reduction."""
-  rows = _rows(push)
-  return jnp.square(rows) @ jnp.ones(rows.shape[1], rows.dtype)
+  return jnp.sum(jnp.square(_rows(push)), axis=1)
 
 
 def _unit(gradient: Any) -> jax.Array:
   length = _length(gradient)
-  return gradient / _like(jnp.where(length > 0, length, 1.0), gradient)
+  return times(1 / jnp.where(length > 0, length, jnp.inf), gradient)
 
 
 def _shorten(push: Any, epsilon: Any) -> jax.Array:
   # No scaling here: a push whose square rounds to 0 is inside.
   length = jnp.sqrt(_squares(push))
   factor = jnp.where(length > epsilon, epsilon / jnp.maximum(length, 1e-30), 1)
-  return push * _like(factor, push)
+  return times(factor, push)
 
 
 def _sphere(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
@@ -75,15 +82,11 @@ def _sphere(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
   direction = _unit(jax.random.normal(key_direction, shape))
   size = max(1, direction[0].size)
   share = jax.random.uniform(key_share, shape[:1]) ** (1 / size)
-  return direction * _like(share, direction)
+  return times(share, direction)
 
 
 def _rows(values: Any) -> jax.Array:
   return jnp.reshape(values, (values.shape[0], -1))
-
-
-def _like(per_row: jax.Array, values: Any) -> jax.Array:
-  return per_row.reshape(per_row.shape + (1,) * (values.ndim - 1))
 
 
 LINF = Ball("l_inf", _largest, jnp.sign, _clip, _cube, dual=1)

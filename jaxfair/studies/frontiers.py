@@ -35,6 +35,7 @@ class RunFrontier(NamedTuple):
     sets: [n] `key=value` texts for `jaxfair run config.toml --set ...`.
     config: the run's own config file.
     attained: who is on the frontier, and how surely.
+    reach: of each method, if there are several.
   """
 
   title: str
@@ -48,6 +49,7 @@ class RunFrontier(NamedTuple):
   sets: list[tuple[str, ...]]
   config: pathlib.Path
   attained: frontier.Attainment
+  reach: dict[str, frontier.Share]
 
   def command(self, number: int, *, out: str = "runs/chosen") -> str:
     """The line that trains a setting."""
@@ -75,7 +77,9 @@ def read_frontier(
   values = configs.parse(config)
   rows = _of_one_set(_measured(table, folder), data)
   keys = {
-    name: key for name in rows.names if (key := _key(name, rows[name], values))
+    name: key
+    for name in rows.names
+    if name != "seed" and (key := _key(name, rows[name], values))
   }
   names = [*(("method",) if "method" in rows else ()), *keys]
   places, cube = settings_cube(rows, list(dict.fromkeys(names)), where=folder)
@@ -88,6 +92,13 @@ def read_frontier(
   settings = [{n: _plain(place.get(n)) for n in keys} for place in kept]
   swept = {n: k for n, k in keys.items() if _varies(n, k, rows, values)}
   record = read_json(config.parent / "run.json", {})
+  methods = [str(place.get("method", "")) for place in kept]
+  key_attained, key_reach = jax.random.split(jax.random.key(0))
+  draws = DRAWS if len(kept) < 1000 else 200
+  reach = {}
+  if len(set(methods)) > 1:
+    few = 100 if len(kept) < 300 else 30  # volumes take a while
+    reach = frontier.volume_shares(points, methods, key=key_reach, draws=few)
   return RunFrontier(
     title=str(values.get("title") or values.get("study")),
     study=str(values.get("study")),
@@ -96,14 +107,15 @@ def read_frontier(
     points=points,
     keys=tuple(n for n in swept if n not in ("method", *NEEDED)),
     settings=settings,
-    methods=[str(place.get("method", "")) for place in kept],
-    sets=[_sets(one, place, swept, values) for one, place in
-          zip(settings, kept, strict=True)],
+    methods=methods,
+    sets=[
+      _sets(one, place, swept, values)
+      for one, place in zip(settings, kept, strict=True)
+    ],
     config=config,
-    attained=frontier.attainment(
-      points, key=jax.random.key(0), draws=DRAWS if len(kept) < 1000 else 200
-    ),
-  )  # fmt: skip
+    attained=frontier.attainment(points, key=key_attained, draws=draws),
+    reach=reach,
+  )
 
 
 class Comparison(NamedTuple):

@@ -1,28 +1,14 @@
 """PATE: what the student's penalty does to deviation, gap and accuracy."""
 
-from jaxfair.studies import protocol
-from jaxfair.studies.pate_ensembles import cells
-from jaxfair.studies.pate_sweep import (
-  SUMMARY,
-  Config,
-  figures,
-  notes,
-  run,
-  trend_on_each,
-)
+from jaxfair.studies.pate_sweep import figures, sweep, trend_on_each
 from jaxfair.studies.protocol import Claim
 
 SOURCE = "Fig. 2, 8; thesis 4.3, 4.10"
 
 
-STUDY = protocol.Study(
-  name="pate_penalty",
-  summary="PATE students against the penalty on their parameters",
-  config=Config,
-  cells=cells,
-  run=run,
-  notes=notes,
-  summaries=(SUMMARY,),
+STUDY = sweep(
+  "pate_penalty",
+  "PATE students against the penalty on their parameters",
   claims=(
     Claim(
       "deviation",

@@ -4,6 +4,7 @@ What `pate_penalty` and `pate_teachers` share.
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 from jaxfair import analysis
 from jaxfair.studies import protocol
@@ -11,6 +12,7 @@ from jaxfair.studies.claims import Check, in_each, trend
 from jaxfair.studies.measures import EVERYONE
 from jaxfair.studies.pate_ensembles import (
   PenaltyConfig,
+  cells,
   model_of,
   repetitions,
 )
@@ -20,7 +22,7 @@ from jaxfair.studies.pate_students import (
   hard_labels,
   penalty_students,
 )
-from jaxfair.studies.protocol import Figure, Summary
+from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.table import Table
 
 ALL = {"group": EVERYONE}
@@ -72,6 +74,27 @@ def notes(config: Config) -> list[str]:
     "that measure it, so it may fall below 0. Measured without noise: for "
     "those who hold the data.",
   ]
+
+
+def sweep(
+  name: str,
+  summary: str,
+  *,
+  claims: Sequence[Claim],
+  figures: Sequence[Figure],
+) -> protocol.Study:
+  """A study of this ground: what it claims and draws is its own."""
+  return protocol.Study(
+    name=name,
+    summary=summary,
+    config=Config,
+    cells=cells,
+    run=run,
+    notes=notes,
+    summaries=(SUMMARY,),
+    claims=tuple(claims),
+    figures=tuple(figures),
+  )
 
 
 def trend_on_each(value: str, along: str, *, rises: bool, other: str) -> Check:

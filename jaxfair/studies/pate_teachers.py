@@ -1,29 +1,14 @@
 """PATE: what the number of teachers does to flips, students and groups."""
 
-from jaxfair.studies import protocol
-from jaxfair.studies.pate_ensembles import cells
-from jaxfair.studies.pate_sweep import (
-  ALL,
-  SUMMARY,
-  Config,
-  figures,
-  notes,
-  run,
-  trend_on_each,
-)
+from jaxfair.studies.pate_sweep import ALL, figures, sweep, trend_on_each
 from jaxfair.studies.protocol import Claim, Figure
 
 SOURCE = "Fig. 4, 10; thesis 4.3, 4.12"
 
 
-STUDY = protocol.Study(
-  name="pate_teachers",
-  summary="PATE students against the number of teachers",
-  config=Config,
-  cells=cells,
-  run=run,
-  notes=notes,
-  summaries=(SUMMARY,),
+STUDY = sweep(
+  "pate_teachers",
+  "PATE students against the number of teachers",
   claims=(
     Claim(
       "flips",

@@ -29,11 +29,8 @@ from jaxfair.training.output_perturbation import (
 )
 from jaxfair.training.parity_penalty import ParityPenalty, parity_penalty
 from jaxfair.training.penalties import Penalty, UncoveredError
-from jaxfair.training.private_lagrangian import (
-  DualTrace,
-  PrivateLagrangianConfig,
-  private_lagrangian,
-)
+from jaxfair.training.private_lagrangian import DualTrace, private_lagrangian
+from jaxfair.training.private_lagrangian_config import PrivateLagrangianConfig
 from jaxfair.training.privatise import privatise
 from jaxfair.training.risk_balanced import (
   RiskPenalty,

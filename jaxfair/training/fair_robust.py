@@ -100,6 +100,10 @@ class FairRobustConfig:
         not np.any(np.asarray(self.plain.proximity) > 0),
         "plain.proximity is not part of this objective; use weight_decay",
       )
+    checks.require(
+      self.plain.penalty is None,
+      "plain.penalty is not part of this objective; use penalty or focus",
+    )
     checks.integer("num_groups", self.num_groups, low=1)
     checks.ids("examples.group", examples.group, self.num_groups)
     checks.non_negative("penalty", self.penalty)
@@ -255,7 +259,7 @@ def _fit(
   carry, batches, inputs = begin(
     model, examples, config.plain, key, initial, None
   )
-  keys = jax.random.split(jax.random.fold_in(key, 2), config.plain.steps)
+  keys = jax.random.split(jax.random.fold_in(key, 3), config.plain.steps)
   loop = config.plain.loop
   (params, _), trace = driver.run_steps(
     _Step(model, loss), carry, _Feed(batches, keys),

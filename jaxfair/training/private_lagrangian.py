@@ -20,179 +20,15 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxfair import accounting, checks, tree
-from jaxfair.accounting.search import smallest_noise
+from jaxfair import checks, tree
 from jaxfair.fairness.constraints import Notion
 from jaxfair.fairness.groups import group_counts, group_sums
 from jaxfair.privacy import noise
-from jaxfair.privacy.clipping import Method, clipped_grad
-from jaxfair.privacy.sampling import PoissonSampler
+from jaxfair.privacy.clipping import clipped_grad
 from jaxfair.training import driver
-from jaxfair.training.dp_sgd import DpSgdConfig, check_per_example
-from jaxfair.training.fit import Optimizer, check_anchor, penalty
+from jaxfair.training.fit import check_anchor, penalty
+from jaxfair.training.private_lagrangian_config import PrivateLagrangianConfig
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
-
-
-@functools.partial(
-  jax.tree_util.register_dataclass,
-  data_fields=[
-    "learning_rate", "weight_decay", "proximity", "dual_rate", "tolerance",
-    "l2_clip", "noise_multiplier", "dual_noise", "count_noise",
-  ],
-  meta_fields=[
-    "constraint", "rounds", "steps_per_round", "batch_size", "max_batch",
-    "optimizer", "method", "loop",
-  ],
-)  # fmt: skip
-@dataclasses.dataclass(frozen=True)
-class PrivateLagrangianConfig:
-  """Settings of `private_lagrangian`; `calibrated` sets the three noises.
-
-  Attributes:
-    learning_rate: of the primal optimizer.
-    weight_decay: pulls all parameters to 0.
-    proximity: pulls them to the `anchor`, which must not know groups.
-    dual_rate: the multipliers' step.
-    tolerance: the violation that is allowed.
-    l2_clip: bound C on one person's part in the constraints' gradient.
-    noise_multiplier: of that gradient, over C.
-    dual_noise: of the violations, over what one attribute can move.
-    count_noise: of the groups' sizes, likewise.
-    constraint: a notion of `fairness.constraints` with a bounded statistic.
-    rounds: dual steps.
-    steps_per_round: primal steps before each of them.
-    batch_size: expected size of a Poisson sample.
-    max_batch: public cap on it; None chooses one that is never reached.
-    optimizer: `learning_rate -> optax.GradientTransformation`.
-    method: how gradients are clipped; see `privacy.clipped_grad`.
-    loop: "scan"; anything else is refused.
-  """
-
-  learning_rate: Any = 1e-3
-  weight_decay: Any = 0.0
-  proximity: Any = 0.0
-  dual_rate: Any = 0.5
-  tolerance: Any = 0.0
-  l2_clip: Any = 1.0
-  noise_multiplier: Any = 1.0
-  dual_noise: Any = 100.0
-  count_noise: Any = 100.0
-  constraint: Notion | None = None
-  rounds: int = 50
-  steps_per_round: int = 20
-  batch_size: int = 256
-  max_batch: int | None = None
-  optimizer: Optimizer = optax.adam
-  method: Method = "auto"
-  loop: driver.Loop = "scan"
-
-  def check(
-    self, model: Model, loss: PerExampleLoss, examples: Examples
-  ) -> None:
-    """Refuses what cannot be trained privately, before any work."""
-    for name in ("learning_rate", "l2_clip"):
-      checks.positive(name, getattr(self, name))
-    for name in (
-      "weight_decay", "proximity", "dual_rate", "tolerance",
-      "noise_multiplier", "dual_noise", "count_noise",
-    ):  # fmt: skip
-      checks.non_negative(name, getattr(self, name))
-    checks.require(
-      isinstance(self.constraint, Notion),
-      "constraint must be a notion of fairness.constraints: other functions "
-      "have no known sensitivity",
-    )
-    checks.require(
-      math.isfinite(self.notion.bound) and self.notion.unmix is None,
-      f"{self.notion.name} has no bound, so no noise protects it; pass "
-      "bound=... or choose another notion",
-    )
-    checks.one_of("loop", self.loop, ("scan", "auto"))
-    checks.integer("rounds", self.rounds, low=1)
-    checks.integer("steps_per_round", self.steps_per_round, low=1)
-    size = checks.same_length(**examples._asdict())
-    checks.require(size > 0, "examples is empty; training needs some rows")
-    checks.finite("examples.x", examples.x)
-    checks.ids("examples.group", examples.group, self.notion.num_groups)
-    self.sampler(size)
-    check_per_example(model, loss, examples)
-
-  @property
-  def notion(self) -> Notion:
-    """The constraint."""
-    assert isinstance(self.constraint, Notion)
-    return self.constraint
-
-  def sampler(self, num_examples: int) -> PoissonSampler:
-    """The sampler this config trains with on n examples."""
-    return DpSgdConfig(
-      steps=self.rounds * self.steps_per_round, batch_size=self.batch_size,
-      max_batch=self.max_batch,
-    ).sampler(num_examples)  # fmt: skip
-
-  def event(self, num_examples: int) -> accounting.Event:
-    """What a training on n people is charged as, for one group changed."""
-    sampler = self.sampler(num_examples)
-    return accounting.Composed(
-      (
-        accounting.DpSgd(
-          float(self.noise_multiplier), sampler.rate,
-          self.rounds * self.steps_per_round, num_examples, sampler.max_batch,
-        ),
-        accounting.Repeated(
-          accounting.Gaussian(float(self.dual_noise)), self.rounds
-        ),
-        accounting.Gaussian(float(self.count_noise)),
-      )
-    )  # fmt: skip
-
-  def guarantee(
-    self, num_examples: int, *, delta: float
-  ) -> accounting.PrivacyGuarantee:
-    """What a training on n people costs, for one person's group changed."""
-    return accounting.composed_guarantee(
-      [self.event(num_examples)], delta=delta,
-      relation=accounting.Relation.ATTRIBUTE,
-    )  # fmt: skip
-
-  def calibrated(
-    self,
-    num_examples: int,
-    *,
-    epsilon: float,
-    delta: float,
-    dual_share: float = 0.25,
-    count_share: float = 0.05,
-  ) -> "PrivateLagrangianConfig":
-    """The same settings with noise for (epsilon, delta).
-
-    Args:
-      num_examples: n, public.
-      epsilon: of the whole training, for one person's group.
-      delta: likewise.
-      dual_share: share of the budget (in zCDP) for the violations.
-      count_share: for the groups' sizes; the primal gets all that is left.
-    """
-    for name, value in (("dual", dual_share), ("count", count_share)):
-      checks.number(
-        f"{name}_share", value, low=0.0, high=0.5, open_low=True, open_high=True
-      )
-    unit = accounting.discrete_gaussian_sigma(epsilon=epsilon, delta=delta)
-    config = dataclasses.replace(
-      self,
-      dual_noise=unit * math.sqrt(self.rounds / dual_share),
-      count_noise=unit / math.sqrt(count_share),
-    )
-
-    def cost(multiplier: float) -> float:
-      own = dataclasses.replace(config, noise_multiplier=multiplier)
-      try:
-        return own.guarantee(num_examples, delta=delta).epsilon
-      except accounting.NotCovered:  # hardly any noise
-        return math.inf
-
-    found = smallest_noise(cost, epsilon, 2.0)
-    return dataclasses.replace(config, noise_multiplier=found)
 
 
 class DualTrace(NamedTuple):
@@ -238,9 +74,11 @@ def private_lagrangian(
   Privacy:
     Parameters and trace are what `config.event(n)` says, for the group of one
     person changed: Poisson-sampled Gaussians for the primal steps, plain ones
-    for the dual steps and the sizes. Changing a group changes one clipped
-    gradient (twice C) and moves one person's statistics, of norm at most
-    B sqrt(d), from one sum to another (sqrt(2) times that).
+    for the dual steps and the sizes. A group enters a gradient by its price
+    alone, mu n / size, which is released; beyond the middle of all prices one
+    person adds C times half their range at most, and a group changed moves
+    twice that. It moves one person's statistics, of norm at most B sqrt(d),
+    from one sum to another: sqrt(2) times that.
 
   Reference:
     Tran, Fioretto & Van Hentenryck (2021), Differentially private and fair
@@ -286,7 +124,10 @@ def _train(
     sigma=config.count_noise * math.sqrt(2), key=keys["sizes"],
   )  # fmt: skip
   sizes = jnp.maximum(sizes, 1.0)
-  strata = group_counts(notion.stratum(examples.y), notion.num_strata)
+  # Not a scatter: with one stratum its indices are constants, and the
+  # compiler would add them up, slowly, itself.
+  stratum = notion.stratum(examples.y)[:, None]
+  strata = jnp.sum(stratum == jnp.arange(notion.num_strata), axis=0)
   state = _State(
     initial,
     config.optimizer(config.learning_rate).init(initial),
@@ -335,38 +176,62 @@ class _Primal:
     batch = inputs.examples.take(rows)
     total = inputs.examples.size
     signed = state.multipliers[0] - state.multipliers[1]  # [S, G, d]
+    price = total * signed / inputs.sizes[..., None]
+    everybody = total * jnp.sum(signed, axis=1)
+    everybody /= jnp.maximum(inputs.strata, 1)[:, None]  # [S, d]
+    # What a group's price has beyond the middle of all groups' is private.
+    middle = (jnp.max(price, axis=1) + jnp.min(price, axis=1)) / 2
+    beyond = price - middle[:, None]
+    reach = jnp.max(jnp.linalg.norm(beyond, axis=-1))
     stratum = notion.stratum(batch.y)
     inside = (stratum >= 0) & (stratum < notion.num_strata) & mask
 
     def public(params: Params) -> tuple[jax.Array, jax.Array]:
-      """The loss, and E[h | s] of the constraints: both know no groups."""
       scores = self.model.apply(params, batch.x)
       losses = jnp.where(mask, self.loss(scores, batch.y), 0.0)
       mean = jnp.sum(losses) / config.batch_size
-      price = jnp.sum(signed, axis=1) / jnp.maximum(inputs.strata, 1)[:, None]
-      values = notion.statistic(scores, batch.y) * price[stratum]
-      values = jnp.where(inside[:, None], values, 0.0)
-      everybody = total * jnp.sum(values) / config.batch_size
       extra = penalty(params, config, inputs.anchor)  # type: ignore[arg-type]
-      return mean - everybody + extra, mean
+      return mean + extra, mean
 
     gradient, mean = jax.grad(public, has_aux=True)(state.params)
-    price = total * signed / inputs.sizes[..., None]
-    own = jnp.where(inside[:, None], price[stratum, batch.group], 0.0)
-    packed = jnp.concatenate([batch.y[:, None].astype(own.dtype), own], axis=1)
-    clipped = clipped_grad(
-      self.model, _Priced(notion), l2_clip=config.l2_clip, method=config.method
+    known = self._priced(
+      state.params, batch, inside, (middle - everybody)[stratum], config
     )
-    sums = clipped(state.params, batch._replace(y=packed), mask).total
-    noisy = noise.gaussian(
-      sums, sigma=config.noise_multiplier * clipped.sensitivity, key=key
+    private = self._priced(
+      state.params, batch, inside, beyond[stratum, batch.group], config
     )
-    gradient = tree.add(gradient, tree.scale(1 / config.batch_size, noisy))
+    private = noise.gaussian(
+      private, sigma=config.noise_multiplier * config.l2_clip * reach, key=key
+    )
+    constraints = tree.scale(1 / config.batch_size, tree.add(known, private))
+    gradient = tree.add(gradient, constraints)
     updates, optimizer = config.optimizer(config.learning_rate).update(
       gradient, state.optimizer, state.params
     )
     params = optax.apply_updates(state.params, updates)
     return state._replace(params=params, optimizer=optimizer), mean
+
+  def _priced(
+    self,
+    params: Params,
+    batch: Examples,
+    inside: jax.Array,
+    prices: jax.Array,
+    config: PrivateLagrangianConfig,
+  ) -> Params:
+    """Sum of price times gradient of h, each of norm C |price| at most.
+
+    The bound goes with the price, so that people of all groups are clipped
+    alike: a bound for all would cut down small groups, whose prices are high.
+    """
+    prices = jnp.where(inside[:, None], prices, 0.0)
+    packed = [batch.y[:, None].astype(prices.dtype), prices]
+    clipped = clipped_grad(
+      self.model, _Priced(config.notion), method=config.method,
+      l2_clip=config.l2_clip * jnp.linalg.norm(prices, axis=-1),
+    )  # fmt: skip
+    own = batch._replace(y=jnp.concatenate(packed, axis=1))
+    return clipped(params, own, inside).total
 
 
 @dataclasses.dataclass(frozen=True)

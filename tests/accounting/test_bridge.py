@@ -196,6 +196,7 @@ def test_small_overflow_is_paid_from_delta_and_large_exactly():
   assert found > plain * 1.001
 
 
+@pytest.mark.slow
 def test_one_more_person_is_counted_where_neighbours_differ_in_size():
   event = ev.DpSgd(8.0, 0.3, 5, 20, 8)
   counted = units([event], ADD)

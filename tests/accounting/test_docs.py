@@ -3,9 +3,12 @@
 import pathlib
 import re
 
+import pytest
+
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "accounting.md"
 
 
+@pytest.mark.slow
 def test_the_examples_run(capsys):
   blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
   assert len(blocks) >= 4

@@ -84,6 +84,7 @@ def test_calibration_is_never_below_on_the_grid(rate):
   assert checked == 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   ("epsilon", "more"),
   [
@@ -124,6 +125,7 @@ def test_max_steps_is_the_last_step_that_fits():
     assert inside <= 0.8 < outside
 
 
+@pytest.mark.slow
 def test_max_steps_undoes_calibration():
   noise = calibrate_dp_sgd(epsilon=1.0, **setting(0.02, 300))
   found = max_steps(

@@ -165,6 +165,7 @@ EXACT_FITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXACT_FITS)
 def test_what_exactly_fits_is_accepted_and_a_little_more_is_not(path, name):
   epsilon, delta = 0.7, 1e-5
@@ -255,6 +256,7 @@ def test_reading_in_the_same_process_does_not_drop_the_lock(path):
       Ledger.open(path)
 
 
+@pytest.mark.slow
 def test_another_process_is_refused_and_let_in_afterwards(path):
   code = (
     "import sys\n"

@@ -57,6 +57,7 @@ print(midway)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_kill_9_never_loses_what_was_released(tmp_path):
   done = subprocess.run(

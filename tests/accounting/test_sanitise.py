@@ -56,6 +56,7 @@ def test_lies_between_the_diagnosis_and_what_holds_for_all():
   assert flat < found.guarantee.epsilon < 1.5 * flat
 
 
+@pytest.mark.slow
 def test_the_confidence_is_kept():
   # At confidence 0.6 a bound that is wrong by its noise would fail half the
   # time; counted over 200 keys.

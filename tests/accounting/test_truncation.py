@@ -50,6 +50,7 @@ def hockey_stick(p, q, epsilon):
 SETTINGS = [(0.9, 1, 1.5), (0.5, 2, 1.0), (0.3, 1, 2.0), (0.7, 3, 0.8)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "cap", "sigma"), SETTINGS)
 @pytest.mark.parametrize("relation", list(Relation))
 def test_loss_distribution_covers_the_sampler_exactly_enumerated(

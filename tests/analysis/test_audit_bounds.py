@@ -115,6 +115,7 @@ def test_the_bound_holds_with_its_confidence_for_randomised_response(delta):
   assert not_above(failed, audits, 0.2)
 
 
+@pytest.mark.slow
 def test_the_gaussian_bound_holds_with_its_confidence():
   """And not by much more: one threshold costs a fraction of the level."""
   audits, mu = 1000, 1.0
@@ -130,6 +131,7 @@ def test_the_gaussian_bound_holds_with_its_confidence():
   assert not_above(failed, audits, 0.2)
 
 
+@pytest.mark.slow
 def test_many_thresholds_do_not_make_a_bound_of_nothing():
   """Equal distributions: a search over the counted runs would find a gap."""
   audits = 1000

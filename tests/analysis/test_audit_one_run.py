@@ -76,6 +76,7 @@ def failures(audits, level, guesses, *, epsilon, delta, m=60):
   )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guesses", [None, (30, 30), (10, 5), (60, 0)])
 def test_the_bound_holds_with_its_confidence(guesses):
   audits, level = 600, 0.2
@@ -83,6 +84,7 @@ def test_the_bound_holds_with_its_confidence(guesses):
   assert failed <= stats.binom.isf(1e-7, audits, level)
 
 
+@pytest.mark.slow
 def test_randomised_response_on_all_canaries_uses_up_the_level():
   """The worst case of the theorem: all guesses made, each right by chance."""
   audits, level = 600, 0.2
@@ -156,6 +158,7 @@ def test_a_perfect_attack_is_limited_by_the_number_of_canaries():
   assert found.epsilon == pytest.approx(math.log(p / (1 - p)), abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("separation", [0.3, 1.0, 2.5])
 def test_the_plan_is_nearly_the_best_choice_of_guesses(separation):
   """Against the mean bound of every choice, simulated."""

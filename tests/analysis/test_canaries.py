@@ -31,6 +31,7 @@ def added(examples, model=models.logistic(3), num_canaries=6, **settings):
 COINS = np.array([1, 0, 0, 1, 1, 0], bool)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["ghost", "vmap"])
 @pytest.mark.parametrize("shape", [(4,), (3, 2)])
 def test_each_canary_moves_its_own_coordinate_by_the_clip_bound(method, shape):
@@ -100,6 +101,7 @@ def trained(canaries, examples, config, seed=0):
   )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_an_unchanged_trainer_takes_them_and_its_scores_order_them():
   examples, config = people(), dataclasses.replace(CONFIG, noise_multiplier=0.0)
   canaries = added(examples)
@@ -150,6 +152,7 @@ def test_full_batches_make_the_ratio_linear():
   )
 
 
+@pytest.mark.slow
 def test_the_recorder_trains_the_model_as_the_optimizer_does():
   examples, optimizer = people(), optax.adam
   canaries = added(examples)

@@ -34,6 +34,7 @@ def oracle(model, loss, params, examples=PEOPLE):
   return ByGroup(*(np.trace(h, axis1=-2, axis2=-1) for h in found))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["relu", "gelu", "shared"])
 def test_exact_traces_are_those_of_the_hessian(name):
   model = ZOO[name]
@@ -89,6 +90,7 @@ def one_hidden_layer(params, x, y):
   return top + (jnp.sum(x**2, 1) + 1) * jnp.sum(gamma, 1)
 
 
+@pytest.mark.slow
 def test_one_hidden_layer_has_its_closed_form_and_derivatives():
   model = models.mlp(4, 3, "tanh")
 

@@ -74,6 +74,7 @@ def simulate(model, params, draws=8_000):
   return changes(jax.random.split(KEY, draws))
 
 
+@pytest.mark.slow
 def test_the_terms_explain_the_simulated_change_of_every_group():
   model = models.mlp(3, 2, "tanh")
   params = moved(model, PEOPLE)
@@ -109,6 +110,7 @@ def terms(settings, method, **more):
   )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_probes_agree_with_whole_hessians_at_every_snapshot():
   model = models.logistic(2)
   params = moved(model, PEOPLE)

@@ -21,6 +21,7 @@ def around(params, sigma, count):
   return jax.vmap(lambda k: noise.gaussian(params, sigma=sigma, key=k))(keys)
 
 
+@pytest.mark.slow
 def test_by_hand():
   optimum = moved(MODEL, PEOPLE)
   private = around(optimum, 0.3, 5)
@@ -58,6 +59,7 @@ def test_by_hand():
   )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_small_noise_costs_what_the_trace_says():
   optimum = moved(MODEL, PEOPLE)
   sigma = 0.02

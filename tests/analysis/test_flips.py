@@ -21,6 +21,7 @@ def test_two_classes_in_closed_form(sigma):
   assert found.dtype == np.float64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3, 10, 100, 1000, 5000])
 def test_a_tie_of_all_is_kept_once_in_so_many(classes):
   counts = np.full((2, classes), 4)
@@ -28,6 +29,7 @@ def test_a_tie_of_all_is_kept_once_in_so_many(classes):
   np.testing.assert_allclose(found, 1 - 1 / classes, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [3, 10, 100])
 def test_agrees_with_adaptive_quadrature(classes):
   rng = np.random.default_rng(classes)
@@ -65,6 +67,7 @@ def test_unanimous_votes_flip_more_often_with_more_classes():
   assert found[0] < found[1] < found[2] < 9 * found[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 10, 100])
 def test_agrees_with_a_million_draws(classes):
   rng = np.random.default_rng(7)
@@ -83,6 +86,7 @@ def test_agrees_with_a_million_draws(classes):
   )
 
 
+@pytest.mark.slow
 def test_slope_in_sigma():
   counts = [[150, 0], [90, 60], [75, 75]]
   margins = np.array([150, 30, 0])

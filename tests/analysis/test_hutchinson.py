@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+import pytest
 from scipy import stats
 
 from helpers.curved import KEY, moved, people
@@ -13,6 +14,7 @@ PEOPLE = people()
 PARAMS = moved(MODEL, PEOPLE)
 
 
+@pytest.mark.slow
 def test_the_interval_covers_95_times_in_100():
   truth = hessian_trace(
     MODEL, models.cross_entropy, PARAMS, PEOPLE, num_groups=2

@@ -12,6 +12,7 @@ PEOPLE = people()
 MODEL = models.logistic(3)
 
 
+@pytest.mark.slow
 def test_finds_the_largest_not_the_largest_in_magnitude():
   rng = np.random.default_rng(0)
   basis = np.linalg.qr(rng.normal(size=(30, 30)))[0]
@@ -24,6 +25,7 @@ def test_finds_the_largest_not_the_largest_in_magnitude():
   assert error < 1e-2
 
 
+@pytest.mark.slow
 def test_more_steps_than_the_space_has_add_no_eigenvalue():
   matrix = -np.eye(6, dtype=np.float32)  # one direction spans all it can reach
   start = np.ones(6, np.float32)
@@ -32,6 +34,7 @@ def test_more_steps_than_the_space_has_add_no_eigenvalue():
   assert error == 0
 
 
+@pytest.mark.slow
 def test_every_group_has_the_eigenvalue_of_its_hessian():
   params = moved(MODEL, PEOPLE)
   found = top_eigenvalue(

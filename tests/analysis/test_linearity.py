@@ -51,6 +51,7 @@ def test_bend(name):
 SURE = [name for name, (_, bend) in CASES.items() if bend != Bend.FULL]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SURE)
 def test_second_derivatives_are_what_was_read(name):
   function, expected = CASES[name]

@@ -18,6 +18,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_mutant_is_caught(case):
   found = case.audit_mutant()
@@ -26,6 +27,7 @@ def test_the_mutant_is_caught(case):
   assert found.confidence > 1 - 2e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_library_is_not(case):
   assert case.audit_reference().epsilon <= case.claimed()
@@ -37,6 +39,7 @@ def test_where_the_audit_is_strong_it_shows_much_of_the_library_s_epsilon():
   assert case.audit_reference().epsilon > 0.5 * case.claimed()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   "name",
   ["noise key reused between steps", "normalisation by the realised batch"],
@@ -62,6 +65,7 @@ def test_the_coupled_model_is_refused():
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_and_clipping_person_by_person_would_keep_it_from_leaking():
   """Alone in a batch everybody is average: the gradient is zero."""
   case = mutants.CASES["leaking BatchNorm"]

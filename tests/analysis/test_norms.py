@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from helpers.curved import ZOO, moved, people
 from jaxfair import models
@@ -31,6 +32,7 @@ def test_softmax_regression_by_hand():
   )
 
 
+@pytest.mark.slow
 def test_a_shared_matrix_and_a_zero_gradient():
   model = ZOO["shared"]
   params = moved(model, PEOPLE)

@@ -46,6 +46,7 @@ def losses(x, y, theta):
   return np.logaddexp(0, logits) - y * logits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", [0.01, 0.1, 10.0])
 def test_simulated_students_stay_within(penalty):
   x, y, flips, group = people()
@@ -91,6 +92,7 @@ def test_one_query_and_a_large_penalty_meet_the_bounds():
   assert p * moved**2 > p**2 * 25 / penalty**2
 
 
+@pytest.mark.slow
 def test_softmax_students_stay_within():
   rng = np.random.default_rng(2)
   x = rng.normal(size=(30, 2)).astype(np.float32)

@@ -20,6 +20,7 @@ def gaussian(sigma):
   return lambda value, key: noise.gaussian(value, sigma=sigma, key=key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, 4.0, 8.0])
 def test_gaussian_noise_shows_most_of_its_epsilon(epsilon):
   """At least 60%, and at this confidence never more than all of it."""

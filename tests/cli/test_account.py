@@ -19,6 +19,7 @@ def gaussian_delta(sigma, epsilon):
   return upper - np.exp(epsilon) * special.ndtr(-0.5 / sigma - epsilon * sigma)
 
 
+@pytest.mark.slow
 def test_noise_for_a_budget_keeps_it(jaxfair):
   ended = jaxfair(
     "account", "dp-sgd", "--epsilon", 2, "--delta", 1e-5, "--steps", 100,

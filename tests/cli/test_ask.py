@@ -29,6 +29,7 @@ def run(tmp_path):
   return folder
 
 
+@pytest.mark.slow
 def test_it_asks_until_it_has_heard_enough(jaxfair, run, monkeypatch):
   text = "what?\n1\n1\n1\n1\n1\n"
   monkeypatch.setattr("sys.stdin", io.StringIO(text))

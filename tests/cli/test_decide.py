@@ -28,6 +28,7 @@ def call(jaxfair, *more, rule="title-one", epsilon="0.05", out="r"):
   )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_who_gains_who_loses_and_what_helps(jaxfair, districts, tmp_path):
   ended = call(
     jaxfair, "--label", "name", "--budget", "1000000", "--remedy",
@@ -59,6 +60,7 @@ def test_who_gains_who_loses_and_what_helps(jaxfair, districts, tmp_path):
   assert abs(gains.sum()) < 1e-6 * abs(gains).sum()
 
 
+@pytest.mark.slow
 def test_rights(jaxfair, tmp_path, monkeypatch):
   monkeypatch.setattr(report, "write", lambda folder: folder / "report.html")
   near = ["1000,52,20", "1000,48,20", "1000,100,2", "800,41,0"]

@@ -41,6 +41,7 @@ def test_limits_that_nothing_keeps_are_no_mistake(jaxfair, folder):
     (["--limit", "gaps=0.1"], "did you mean gap?"),
     (["--by", "acuracy"], "did you mean accuracy?"),
     (["--data", "adult"], "data='adult' is not known"),
+    (["--out", "nowhere/p.html"], "a folder that is there"),
     (["--confidence", "2"], "confidence=2.0 must be in"),
   ],
 )

@@ -60,6 +60,7 @@ def table(**changes):
   return "\n".join(lines) + "\n"
 
 
+@pytest.mark.slow
 def test_a_run_prints_verdicts_and_where_the_report_is(jaxfair, config):
   ended = jaxfair("run", config())
   assert ended.code == 0, ended.err
@@ -75,6 +76,7 @@ def test_a_run_prints_verdicts_and_where_the_report_is(jaxfair, config):
   assert "no rows with group=everyone, model=mlp" in lines[2]
 
 
+@pytest.mark.slow
 def test_settings_size_and_folder_come_from_the_command_line(jaxfair, config):
   ended = jaxfair(
     "run", config(), "--set", "steps=4", "--set", "title=Our run", "--size",
@@ -90,6 +92,7 @@ def test_settings_size_and_folder_come_from_the_command_line(jaxfair, config):
   assert "size: smoke" in page
 
 
+@pytest.mark.slow
 def test_a_size_has_a_folder_of_its_own_and_a_rerun_does_nothing(
   jaxfair, config
 ):
@@ -102,6 +105,7 @@ def test_a_size_has_a_folder_of_its_own_and_a_rerun_does_nothing(
   assert rows.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_the_resolved_config_of_a_run_can_be_run_again(jaxfair, config):
   jaxfair("run", config())
   resolved = pathlib.Path("runs/a/config.toml").read_text()
@@ -115,6 +119,7 @@ def test_the_resolved_config_of_a_run_can_be_run_again(jaxfair, config):
   assert a == again
 
 
+@pytest.mark.slow
 def test_your_own_file_is_one_table_of_a_config(jaxfair, config, tmp_path):
   name = own(
     config, tmp_path, table(pay=""),  # a missing number is filled in
@@ -127,6 +132,7 @@ def test_your_own_file_is_one_table_of_a_config(jaxfair, config, tmp_path):
   assert len(found.unique("group")) == 3  # two ranges of age, and everyone
 
 
+@pytest.mark.slow
 def test_the_report_is_drawn_again(jaxfair, config):
   jaxfair("run", config())
   page = pathlib.Path("runs/a/report.html")
@@ -162,6 +168,7 @@ def many(config, tmp_path, monkeypatch):
   return toy
 
 
+@pytest.mark.slow
 def test_a_folder_of_configs_is_one_command_with_one_page(jaxfair, many):
   ended = jaxfair("run", "many")
   assert ended.code == 0, ended.err
@@ -261,6 +268,7 @@ def test_a_missing_study_is_asked_for(refused, config):
   )
 
 
+@pytest.mark.slow
 def test_a_run_of_another_config_is_not_overwritten(jaxfair, refused, config):
   jaxfair("run", config(), "--out", "r")
   line = refused("run", "a.toml", "--set", "steps=3", "--out", "r")
@@ -347,6 +355,7 @@ def test_what_is_no_run_cannot_be_reported(refused, tmp_path):
   assert "is not a run directory" in refused("report", tmp_path)
 
 
+@pytest.mark.slow
 def test_notes_are_said_above_the_bar(jaxfair, config, monkeypatch):
   def fetch(name):
     raise data.DataError("no network")

@@ -11,6 +11,7 @@ GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "data.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_run(example, tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)

@@ -20,6 +20,7 @@ def gappy():
   return dataclasses.replace(base, examples=base.examples._replace(x=x))
 
 
+@pytest.mark.slow
 def test_training_part_is_standardised_and_everything_is_finite():
   prepared = prepare(gappy(), (0.6, 0.2, 0.2), key=KEY)
   assert [part.size for part in prepared.parts] == [120, 40, 40]

@@ -61,6 +61,7 @@ def test_same_key_same_split_and_rows_are_shuffled():
   assert rows_of(first).tolist() != rows_of(other).tolist()
 
 
+@pytest.mark.slow
 def test_every_order_is_equally_likely():
   # 4,800 shuffles of 4: the chi-square statistic of the 24 orders exceeds its
   # 1 - 1e-7 quantile once in 10^7.

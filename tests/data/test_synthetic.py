@@ -15,6 +15,7 @@ SIZE = 40_000
 Z = 5.5
 
 
+@pytest.mark.slow
 def test_sizes_margins_and_norms_are_as_asked():
   margins, norms = (0.5, 2.0), (4.0, 8.0)
   data = two_gaussians(
@@ -36,6 +37,7 @@ def test_sizes_margins_and_norms_are_as_asked():
     assert abs(wrong - expected) < Z * np.sqrt(expected / count)
 
 
+@pytest.mark.slow
 def test_rates_of_the_positive_class():
   _, y, group = two_gaussians(
     (SIZE, SIZE), positive=(0.2, 0.7), key=KEY

@@ -57,6 +57,7 @@ WORDS = st.text(
 ).filter(lambda word: word not in tables.MISSING)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
   st.lists(

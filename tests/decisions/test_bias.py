@@ -89,6 +89,7 @@ def test_simulated_biases_are_the_second_order_ones_for_small_noise():
   assert np.abs(predicted / found.standard_error).max() > 20
 
 
+@pytest.mark.slow
 def test_draws_that_fill_no_whole_chunk_are_counted_once(monkeypatch):
   problem = decisions.allotment(WEIGHTS)
 

@@ -24,6 +24,7 @@ def expected():
     return np.asarray(np.trace(full, axis1=1, axis2=2))
 
 
+@pytest.mark.slow
 def test_closed_form(expected):
   found = decisions.allotment_trace(COUNTS, weights=WEIGHTS)
   np.testing.assert_allclose(found, expected, rtol=1e-10)

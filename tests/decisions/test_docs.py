@@ -3,9 +3,12 @@
 import pathlib
 import re
 
+import pytest
+
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "decisions.md"
 
 
+@pytest.mark.slow
 def test_the_examples_run(tmp_path, monkeypatch, capsys):
   monkeypatch.chdir(tmp_path)
   text = PAGE.read_text(encoding="utf-8")

@@ -30,6 +30,7 @@ def private(epsilon=EPSILON):
   )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   "mechanism",
   [
@@ -61,6 +62,7 @@ def test_without_a_remedy_alpha_is_told_from_0():
   assert found.alpha_interval(level=1 - 1e-6)[0] > 0
 
 
+@pytest.mark.slow
 def test_a_private_total_bends_every_share_alike():
   mechanism = private()
   scale = mechanism.release.releases[1].scale

@@ -93,6 +93,7 @@ def gap_draws(y_true, y_pred, group, num_draws, seed):
   return np.array(values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["tables", "rows"])
 def test_draws_follow_the_row_bootstrap(people, path):
   y_true, y_pred, group = small_sample(people)
@@ -183,6 +184,7 @@ def test_weighted_people_keep_their_weights(people):
   assert np.all(expected < interval.high)
 
 
+@pytest.mark.slow
 def test_acceleration_of_a_gap_is_that_of_its_influence_values(people):
   """BCa on tables and on rows agree with influence values derived by hand."""
   _, y_pred, group = small_sample(people)
@@ -245,6 +247,7 @@ def test_a_group_nobody_is_in_drops_every_draw(people):
   assert interval.dropped == 20
 
 
+@pytest.mark.slow
 def test_a_whole_report_gets_intervals_in_one_call(people):
   y_true, y_pred, group, losses = people(4)
   report = fairness.by_group(y_true, y_pred, sensitive_features=group)

@@ -18,6 +18,7 @@ RATES = {
 SHARES = [(0.7, 0.3), (0.97, 0.01, 0.01, 0.01)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shares", SHARES)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", RATES)
@@ -74,6 +75,7 @@ def test_mean_loss_takes_several_losses_and_absent_groups():
   assert np.isnan(means[0]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in RATES if n != "accuracy"])
 def test_more_classes_are_taken_in_turn(people, name):
   y_true, y_pred, group, _ = people(5, num_classes=4)

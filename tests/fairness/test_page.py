@@ -3,9 +3,12 @@
 import pathlib
 import re
 
+import pytest
+
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "metrics.md"
 
 
+@pytest.mark.slow
 def test_the_example_runs(capsys):
   (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.S)
   names = {}

@@ -23,6 +23,7 @@ SHARED = [
 OURS = ["accuracy_parity_difference", "accuracy_parity_ratio"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", SHARED)
@@ -94,6 +95,7 @@ def test_a_group_without_positives_is_unknown_where_fairlearn_says_zero():
   assert ours(y_true, y_pred, skip_empty=True, **options) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHARED)
 def test_of_more_classes_the_worst_counts(people, name):
   y_true, y_pred, group, _ = people(10, num_classes=4)
@@ -117,6 +119,7 @@ def test_of_more_classes_the_worst_counts(people, name):
   )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHARED + OURS)
 def test_conformance(people, name):
   """Pure, jit-able, vmap-able; one group, equal groups and renamed groups."""

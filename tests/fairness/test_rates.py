@@ -23,6 +23,7 @@ def test_two_classes_by_hand(rate, expected):
   np.testing.assert_allclose(rate(BINARY), expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   ("rate", "expected"),
   [

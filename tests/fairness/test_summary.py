@@ -9,6 +9,7 @@ from jaxfair.checks import ArgumentError
 RATES = ["selection_rate", "true_positive_rate", "false_positive_rate"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("num_classes", [2, 3])
 def test_the_report_is_the_metrics(people, num_classes, weighted):
@@ -64,6 +65,7 @@ def test_an_absent_group_is_nan_with_count_zero(people):
   assert all(np.isfinite(value) for value in report.overall)
 
 
+@pytest.mark.slow
 def test_a_hundred_seeds_are_one_compiled_call(people):
   y_true, _, group, _ = people(3)
   predictions = jnp.stack([people(seed)[1] for seed in range(5)])

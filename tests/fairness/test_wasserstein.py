@@ -122,6 +122,7 @@ def test_an_empty_group_is_unknown_or_skipped(method):
   )
 
 
+@pytest.mark.slow
 def test_jit_vmap_and_gradient():
   scores, group = make_scores(7, decimals=6)
 

@@ -21,11 +21,21 @@ def test_what_is_equal_in_all_seeds_stays_that_number():
 def test_bounds_are_students():
   rng = np.random.default_rng(0)
   values = rng.normal(size=(5, 7, 4))
-  low, high = frontier.bounds(frontier.points(values), level=0.9)
+  free = [frontier.Objective(name, "low") for name in "abcd"]
+  low, high = frontier.bounds(frontier.points(values, free), level=0.9)
   expected = stats.t.interval(
     0.9, 6, loc=values.mean(1), scale=stats.sem(values, axis=1)
   )
   np.testing.assert_allclose([low, high], expected, atol=1e-12)
+
+
+def test_no_interval_leaves_what_is_possible():
+  values = np.repeat([[[2.0, 0.1, 0.99, 1.0]]], 3, axis=1)
+  values[0, :, 2] += [-0.05, 0.01, 0.01]
+  low, high = frontier.bounds(frontier.points(values))
+  assert high[0, 2] == 1.0
+  assert low[0, 2] < 0.9
+  assert low[0, 3] == high[0, 3] == 1.0
 
 
 def test_one_seed_has_means_and_no_bounds():

@@ -92,6 +92,7 @@ def test_is_a_static_argument_of_jit(name):
   assert hash(model) == hash(ALL[name][0]())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("n", [0, 5])
 def test_maps_n_examples_to_n_rows_of_float32_logits(name, n):
@@ -103,6 +104,7 @@ def test_maps_n_examples_to_n_rows_of_float32_logits(name, n):
   }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_examples_are_proved_independent(name):
   model, params = ALL[name][0](), shapes(name)
@@ -140,6 +142,7 @@ def quick_jit(function):
   return jax.jit(function, compiler_options=options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_SLOW)
 def test_initial_parameters_follow_the_key(name):
   model, params = ALL[name][0](), computed(name).params
@@ -165,6 +168,7 @@ def test_initial_logits_are_of_order_one(name):
   assert size == 0 if name == "logistic" else 0.1 < size < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LIGHT)
 def test_one_of_a_stack_gives_what_it_gives_alone(name):
   params, logits, _ = computed(name)
@@ -173,6 +177,7 @@ def test_one_of_a_stack_gives_what_it_gives_alone(name):
   np.testing.assert_allclose(one, logits[1, 6:7], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEAVY)
 def test_deep_networks_can_be_stacked(name):
   model, x = ALL[name][0](), examples(name, 4)
@@ -182,6 +187,7 @@ def test_deep_networks_can_be_stacked(name):
   assert logits.shape == (2, 4, NUM_CLASSES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mlp relu", "convnet"])
 def test_stacked_initial_parameters_are_those_of_each_key(name):
   model, one = ALL[name][0](), examples(name, 1)[0]

@@ -199,6 +199,7 @@ def model_of(make):
   return Model(lambda key, x_one: params, apply), params
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COUPLED)
 def test_the_search_never_passes_a_coupled_function(name):
   apply, params = COUPLED[name]()
@@ -206,6 +207,7 @@ def test_the_search_never_passes_a_coupled_function(name):
   assert isinstance(state, dependence.Mixed | dependence.Unknown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COUPLED | COUPLED_BACKWARDS)
 def test_the_probe_finds_the_coupling_too(name):
   apply, params = (COUPLED | COUPLED_BACKWARDS)[name]()
@@ -216,6 +218,7 @@ def test_the_probe_finds_the_coupling_too(name):
 PROBED = {"recurrent"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_the_search_proves_independence(name):
   apply, params = INDEPENDENT[name]()
@@ -224,12 +227,14 @@ def test_the_search_proves_independence(name):
   assert name in PROBED or state in (0, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_the_probe_has_no_false_alarm(name):
   apply, params = INDEPENDENT[name]()
   assert probe.changes(apply, params, (X,)) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COUPLED | COUPLED_BACKWARDS)
 def test_coupled_models_are_refused(name):
   model, params = model_of((COUPLED | COUPLED_BACKWARDS)[name])
@@ -385,6 +390,7 @@ def test_a_target_without_a_value_is_enough():
   traced(np.arange(3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   ("loss", "message"),
   [

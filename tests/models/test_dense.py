@@ -49,6 +49,7 @@ ACTIVATIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_mlp_equals_the_flax_network_with_the_same_weights(activation):
   class Net(nn.Module):

@@ -167,6 +167,7 @@ def depends_on_one_row_each(steps, x):
   return True
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(STEPS)
 def test_what_is_proved_holds_by_brute_force(steps):

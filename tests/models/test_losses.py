@@ -120,6 +120,7 @@ def test_squared_of_real_targets():
   )
 
 
+@pytest.mark.slow
 def test_squared_has_twice_the_squared_input_norm_as_hessian_trace():
   """One linear output: Tr = 2 |x|^2, which output perturbation relies on."""
   x = np.array([[1.0, 2.0, -2.0]], np.float32)
@@ -151,6 +152,7 @@ def test_ramp_and_exponential_of_the_margin():
   )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [-100.0, -20.0, -19.0, -3.0, 0.5, 30.0])
 def test_exponential_and_its_slope(m):
   """exp(-m) down to -20, its tangent below; the slope has no jump."""

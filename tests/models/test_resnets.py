@@ -18,6 +18,7 @@ def count(model, params, name, *image):
 
 # The published sizes for 1,000 classes, with BatchNorm's scale and bias, of
 # which GroupNorm has as many. The thesis says about 11 and 25 million.
+@pytest.mark.slow
 @pytest.mark.parametrize(
   ("depth", "size"), [(18, 11_689_512), (50, 25_557_032)]
 )
@@ -26,6 +27,7 @@ def test_size_is_the_published_one(depth, size):
   assert tree.size(shapes(model, 224, 224, 3)) == size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("depth", "convs"), [(18, 16 + 4), (50, 48 + 5)])
 def test_number_of_convolutions(depth, convs):
   """Those of the blocks, the first one, and the projected shortcuts."""

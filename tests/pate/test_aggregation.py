@@ -132,6 +132,7 @@ def test_noise_of_the_test_and_of_the_answer_is_fresh():
   assert abs(np.mean(answered == 0) - expected) < DEVIATIONS * deviation
 
 
+@pytest.mark.slow
 def test_without_noise_all_are_the_plurality():
   counts = np.array([[5, 1, 2], [0, 3, 5], [1, 7, 0]])
   expected = counts.argmax(axis=1)
@@ -181,6 +182,7 @@ def test_projection_is_the_nearest_point_of_the_simplex():
   np.testing.assert_allclose(pate.project_to_simplex(inside), inside, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_rules_map_over_seeds_and_compile():
   counts = np.array([[5, 4, 0], [1, 2, 6]])
   keys = jax.random.split(KEY, 5)

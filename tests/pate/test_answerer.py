@@ -125,6 +125,7 @@ class Deaths:
     monkeypatch.setattr(accounting.ledger_file, "write_line", write_line)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [GNMAX, CONFIDENT])
 @pytest.mark.parametrize("after", [False, True])
 def test_a_death_at_any_write_loses_and_leaks_nothing(
@@ -337,6 +338,7 @@ print(len(midway))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_kill_9_never_answers_twice_nor_under_reports(tmp_path):
   done = subprocess.run(

@@ -1,6 +1,8 @@
 """SF-PATE end to end: fair, private in what it says, open to other trainers."""
 
 import dataclasses
+import pathlib
+import re
 
 import jax
 import jax.numpy as jnp
@@ -223,3 +225,19 @@ def test_what_is_missing_is_said():
       MODEL, LOSS, PEOPLE, dataclasses.replace(STUDENT, queries=9000),
       num_groups=2, key=KEY, teacher_model=MODEL,
     )  # fmt: skip
+
+
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "sf_pate.md"
+
+
+@pytest.mark.slow
+def test_the_page_s_examples_run_and_print_what_it_says(capsys):
+  text = PAGE.read_text(encoding="utf-8")
+  session = {}
+  for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+    exec(compile(block, str(PAGE), "exec"), session)
+  printed = capsys.readouterr().out.strip().splitlines()
+  assert "\n".join(printed[:-2]) in text
+  for violation in printed[-2:]:
+    assert violation in text
+  assert f"{pate.vote_sigma(epsilon=1, delta=1e-5, queries=200):.1f}" == "80.9"

@@ -72,6 +72,7 @@ def test_weights_are_the_derivative_s_weights(x):
   )
 
 
+@pytest.mark.slow
 def test_unanswered_queries_are_left_out(x, labels):
   known = np.arange(N) % 3 != 0
   masked = np.where(known, labels, pate.NO_ANSWER)

@@ -46,6 +46,7 @@ def digest(params):
   return hashlib.sha256(b"".join(leaves)).hexdigest()
 
 
+@pytest.mark.slow
 def test_a_teacher_is_a_fit_on_its_part_with_its_settings(parts):
   stacked = train(parts)
   for i in (0, 14):
@@ -82,6 +83,7 @@ class Killed(BaseException):
   """Stands for a kill: nothing handles it."""
 
 
+@pytest.mark.slow
 def test_a_killed_run_loses_one_chunk_and_no_bit(parts, tmp_path):
   told = []
 

@@ -21,6 +21,7 @@ def queries():
   return np.random.default_rng(0).normal(size=(101, 3)).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [10, 1024])
 @pytest.mark.parametrize("chunk", [2, None])
 def test_a_vote_is_the_teacher_s_prediction(

@@ -21,6 +21,7 @@ def noiseless(clip, norms=NORMS, mask=EVERYBODY, size=4.0, quantile=0.5):
   )
 
 
+@pytest.mark.slow
 def test_moves_towards_the_quantile():
   assert noiseless(2.0) == pytest.approx(2.0, rel=1e-6)
   assert noiseless(100.0) == pytest.approx(100 * np.exp(-0.5), rel=1e-6)
@@ -39,6 +40,7 @@ def test_one_person_moves_the_count_by_one_half():
   assert abs(np.log(with_last / without)) == pytest.approx(0.5, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_noise_has_the_stated_deviation():
   adaptive = QuantileClip(rate=1.0, count_noise=3.0)
   keys = jax.random.split(jax.random.key(0), 20_000)

@@ -89,6 +89,7 @@ def distance(a, b):
   return np.sqrt(difference / size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(zoo()))
 def test_methods_agree_with_float64(name):
   model, examples = zoo()[name], people(6)
@@ -116,6 +117,7 @@ def both_methods(hidden):
   return model, [jitted(model, method) for method in ("ghost", "vmap")]
 
 
+@pytest.mark.slow
 @given(
   shape=st.sampled_from(SHAPES),
   clip=st.floats(1e-3, 1e3),
@@ -150,6 +152,7 @@ def test_ghost_equals_vmap_for_any_mask_and_broken_row(
     np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5 * clip)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["ghost", "vmap"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_a_broken_example_is_left_out_and_counted(method, value):
@@ -166,6 +169,7 @@ def test_a_broken_example_is_left_out_and_counted(method, value):
   assert distance(found.total, without.total) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["ghost", "vmap"])
 def test_an_example_whose_norm_overflows_moves_nothing(method):
   model, examples = models.logistic(3), people(5, shape=(3,))
@@ -178,6 +182,7 @@ def test_an_example_whose_norm_overflows_moves_nothing(method):
   assert distance(gradient(params, broken).total, without.total) < 1e-6
 
 
+@pytest.mark.slow
 def test_non_finite_parameters_leave_everybody_out():
   model, examples = models.logistic(3), people(4, shape=(3,))
   params = jax.tree.map(
@@ -200,6 +205,7 @@ def test_empty_batch_is_a_normal_step():
   assert found.num_nonfinite == 0
 
 
+@pytest.mark.slow
 def test_infinite_clip_is_the_plain_gradient_to_the_last_bit():
   model, examples = models.mlp((16, 8), 3), people(32, shape=(7,))
   params = model.init(jax.random.key(0), examples.x[0])
@@ -214,6 +220,7 @@ def test_infinite_clip_is_the_plain_gradient_to_the_last_bit():
     np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(zoo()))
 def test_no_example_contributes_more_than_the_bound(name):
   """In float64, for one example at a time: the bound itself, not nearly it."""
@@ -297,6 +304,7 @@ def test_layers_are_the_leaves_under_one_node():
   assert clipping.layer_ids(params) == (0, 0, 1, 2, 2)
 
 
+@pytest.mark.slow
 def test_integer_inputs_are_always_finite():
   table = jnp.arange(12.0).reshape(4, 3)
   model = Model(lambda key, x: {"t": table}, lambda p, x: p["t"][x].sum(1))

@@ -38,6 +38,7 @@ def pmf(name, parameter):
 
 
 # Short fractions run in int64, 0.3 and 7.1 need long integers for the Gaussian.
+@pytest.mark.slow
 @pytest.mark.parametrize(
   "parameter", [Fraction(1, 2), 0.3, 1, Fraction(5, 3), 7.1, 30]
 )

@@ -54,6 +54,7 @@ def pmf(name, parameter, reach):
 # Every noise ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_structure_shapes_and_types_are_kept(name):
   add, parameter, dtype = ALL[name]
@@ -65,6 +66,7 @@ def test_structure_shapes_and_types_are_kept(name):
     assert after.dtype == before.dtype
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_zero_noise_returns_the_value_bit_for_bit(name):
   add, parameter, dtype = ALL[name]
@@ -75,6 +77,7 @@ def test_zero_noise_returns_the_value_bit_for_bit(name):
   assert flat(same).tobytes() == flat(value).tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_leaves_continue_one_stream(name):
   """No two numbers of a tree share a draw, and neither do two keys."""
@@ -91,6 +94,7 @@ def test_leaves_continue_one_stream(name):
     assert abs(np.corrcoef(first, second)[0, 1]) < 5 / np.sqrt(1000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_noise_does_not_depend_on_the_value(name):
   add, parameter, dtype = ALL[name]
@@ -101,6 +105,7 @@ def test_noise_does_not_depend_on_the_value(name):
   np.testing.assert_allclose(moved - value, plain, rtol=0, atol=2e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_mapping_over_keys_equals_one_by_one(name):
   add, parameter, dtype = ALL[name]
@@ -229,6 +234,7 @@ def test_numbers_the_noise_cannot_cover_are_refused(name):
 # Discrete noise ------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameter", [0.4, 1.0, 3.3, 40.0])
 @pytest.mark.parametrize("name", DISCRETE)
 def test_discrete_law(name, parameter):

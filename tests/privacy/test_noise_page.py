@@ -25,6 +25,7 @@ def names():
   return found
 
 
+@pytest.mark.slow
 def test_the_examples_give_what_they_say(names):
   assert names["released"].dtype == np.int64
   assert names["releases"].shape == (1000, 4)
@@ -61,6 +62,7 @@ def test_the_tails_are_as_tabulated():
   assert f"{1e6 * (1 + math.exp(8)) * distance:.1e} to delta" in TEXT
 
 
+@pytest.mark.slow
 def test_the_limits_are_as_told():
   for distance, name, limit in (
     (noise.discrete_gaussian_distance, "sigma", 19_679),

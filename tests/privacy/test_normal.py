@@ -30,6 +30,7 @@ def test_map_agrees_with_scipy_down_to_the_tail():
   np.testing.assert_allclose(value, expected, rtol=2e-6, atol=2e-7)
 
 
+@pytest.mark.slow
 def test_moments(draws):
   # Six standard errors: Var z^k / n for k = 1..4.
   for power, mean, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
@@ -67,6 +68,7 @@ def test_signs_are_independent_of_magnitudes(draws):
   assert abs(share - 0.5) < 6 * 0.5 / np.sqrt(large.sum())
 
 
+@pytest.mark.slow
 def test_leaves_share_a_key_without_overlap():
   key = jax.random.key(0)
   whole = normal.normal(key, (10, 10))

@@ -8,6 +8,7 @@ import pytest
 from jaxfair.privacy import patches
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [(3, 3), (1, 1), (2, 5)])
 @pytest.mark.parametrize("strides", [(1, 1), (2, 2), (1, 3)])
 @pytest.mark.parametrize("padding", ["SAME", "VALID", ((2, 1), (0, 3))])
@@ -32,6 +33,7 @@ def test_convolution_is_a_product_of_patches(
   np.testing.assert_allclose(product, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_one_dimensional_signals():
   signal = jnp.arange(5.0).reshape(1, 1, 5, 1)
   found = patches.extract(

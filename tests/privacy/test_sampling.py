@@ -30,6 +30,7 @@ def indicators(rows, mask, size):
   return chosen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   ("size", "rate"), [(40, 0.1), (40, 0.5), (12, 0.95), (500, 0.01)]
 )
@@ -61,6 +62,7 @@ def test_rows_are_distinct_and_mask_counts_them():
     assert np.all((r >= 0) & (r < 1000))
 
 
+@pytest.mark.slow
 def test_cap_cuts_without_preferring_anybody():
   count, size, rate, cap = 20_000, 30, 0.5, 15
   rows, mask = draw_many(PoissonSampler(size, rate, cap), count)
@@ -74,6 +76,7 @@ def test_cap_cuts_without_preferring_anybody():
   assert np.all(np.abs(kept - expected) < 6.5 * spread)
 
 
+@pytest.mark.slow
 def test_cap_keeps_every_subset_equally_often():
   """All pairs of those who came, for a cap of two, against brute force."""
   count, size, rate = 60_000, 4, 0.6

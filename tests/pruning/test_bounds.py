@@ -100,7 +100,9 @@ def test_proposition_5_2_is_a_chain_of_three():
   logits = model.apply(params, own.x)
   off = jax.nn.softmax(logits) - jax.nn.one_hot(own.y, 3)
   flat, unravel = jax.flatten_util.ravel_pytree(params)
-  jacobians = jax.jacrev(lambda v: model.apply(unravel(v), own.x))(flat)
+  jacobians = jax.jit(jax.jacrev(lambda v: model.apply(unravel(v), own.x)))(
+    flat
+  )
   largest = np.linalg.svd(np.asarray(jacobians), compute_uv=False)[:, 0]
   sizes = np.linalg.norm(np.asarray(off), axis=1)
   each = np.einsum("nc,ncp->np", off, jacobians)

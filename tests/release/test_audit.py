@@ -1,10 +1,12 @@
 """Leakage by group, against a hand count."""
 
 import numpy as np
+import pytest
 
 from jaxfair import release
 
 
+@pytest.mark.slow
 def test_groups_and_everyone_are_counted():
   groups, everyone = release.audit(
     count=np.array([0, 2, 4, 1]),

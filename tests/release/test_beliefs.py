@@ -41,6 +41,7 @@ def given(mask, x):
   return np.asarray(mean, float), np.asarray(found.covariance, float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_classes", [2, 3])
 def test_linear_label_probabilities_are_those_of_drawn_people(num_classes):
   _, params = cases.linear(num_classes)
@@ -67,6 +68,7 @@ def test_linear_label_probabilities_are_those_of_drawn_people(num_classes):
     np.testing.assert_allclose(found[1], expected, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_parts_add_up_and_so_do_explained_and_remaining_variance(monkeypatch):
   _, params = cases.network()
   x = cases.people(1)[0]

@@ -35,6 +35,7 @@ def labels_everywhere(params, asked, revealed, x):
   return np.unique(value.argmax(axis=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_classes", [2, 3])
 def test_for_linear_models_the_interval_test_is_exact(num_classes):
   _, params = cases.linear(num_classes)
@@ -65,6 +66,7 @@ def test_a_margin_within_rounding_is_not_certain():
     assert bool(test(jnp.zeros(1, bool), rest).core) == core
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_classes", [2, 3])
 def test_interval_bounds_never_call_an_impure_set_pure(num_classes):
   _, params = cases.network(num_classes)
@@ -81,6 +83,7 @@ def test_interval_bounds_never_call_an_impure_set_pure(num_classes):
   assert pure > 5
 
 
+@pytest.mark.slow
 def test_a_grid_that_fits_is_looked_at_completely():
   _, params = cases.network()
   asked = cases.asked()
@@ -95,6 +98,7 @@ def test_a_grid_that_fits_is_looked_at_completely():
       assert bool(found.core[i, k]) == (len(labels) == 1)
 
 
+@pytest.mark.slow
 def test_a_grid_that_does_not_fit_is_sampled():
   _, params = cases.network()
   asked = cases.asked()

@@ -21,6 +21,7 @@ def brute_force(mean, covariance, known, x):
   return found, rest
 
 
+@pytest.mark.slow
 def test_conditioning_is_that_of_index_sets_for_every_subset():
   rng = np.random.default_rng(0)
   root = rng.normal(size=(5, 5))
@@ -37,6 +38,7 @@ def test_conditioning_is_that_of_index_sets_for_every_subset():
     assert not np.asarray(gain)[:, ~mask].any()  # hidden values have no weight
 
 
+@pytest.mark.slow
 def test_one_hot_and_constant_features_can_be_conditioned_on():
   x = cases.people(500)
   x = np.concatenate([x, np.zeros((500, 1), "f4")], axis=1)

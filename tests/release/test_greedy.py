@@ -23,6 +23,7 @@ def ask(case, x=X, **options):
   return release.release(model, params, LAW, ASKED, x, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chooser", CHOOSERS, ids=lambda c: type(c).__name__)
 def test_certain_labels_of_linear_models_are_the_models_own(chooser):
   model, params = cases.linear()
@@ -39,6 +40,7 @@ def test_certain_labels_of_linear_models_are_the_models_own(chooser):
     assert sorted(asked.tolist()) == np.flatnonzero(revealed).tolist()
 
 
+@pytest.mark.slow
 def test_hidden_values_change_neither_order_nor_label():
   progress = release.ByProgress()
   certain = ask(cases.network(), chooser=progress)
@@ -73,6 +75,7 @@ def test_the_variance_order_is_the_same_for_everybody():
     assert len({*column.tolist()} - {release.NOT_ASKED}) <= 1
 
 
+@pytest.mark.slow
 def test_expected_entropy_is_that_of_numerical_integration():
   _, params = cases.linear()
   nodes, weights = np.polynomial.hermite_e.hermegauss(60)
@@ -159,6 +162,13 @@ def test_one_program_for_all_deltas_and_questions():
 def test_impossible_arguments_are_refused(options, told):
   with pytest.raises(checks.ArgumentError, match=told):
     ask(cases.linear(), **options)
+
+
+def test_nothing_to_compare_is_refused():
+  with pytest.raises(checks.ArgumentError, match="at least one of each"):
+    release.release_each(
+      *cases.linear(), LAW, ASKED, X, deltas=(), choosers={}, key=KEY
+    )
 
 
 def test_variance_is_refused_with_three_classes():

@@ -98,6 +98,14 @@ def test_answers_are_words_or_numbers(asking):
     asking.encoded("age", "old")
 
 
+def test_columns_are_named_as_one_says_them():
+  names = ("DRIVING_EXPERIENCE", "capital-gain", "pay", "PaidBy", "pay_0_")
+  said = [questionnaire.in_words(name) for name in names]
+  assert said == [
+    "driving experience", "capital gain", "pay", "PaidBy", "pay 0",
+  ]  # fmt: skip
+
+
 def test_a_page_is_refused_for_networks(asking, tmp_path):
   _, params = cases.network()
   deep = dataclasses.replace(asking, network=release.as_network(params))

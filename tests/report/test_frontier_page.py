@@ -55,6 +55,18 @@ def test_every_point_has_its_interval_its_chance_and_its_line(written):
     assert f"{data['run']} {sets} --out {data['out']}" == found.command(i)
 
 
+def test_methods_are_compared_if_there_are_several(written, tmp_path):
+  found, path = written
+  text = path.read_text(encoding="utf-8")
+  assert "Who reaches how far" in text
+  for name, share in found.reach.items():
+    assert f"<td>{name}</td><td>{share.settings}</td>" in text
+  rows = frontier_runs.table().where(threshold=(0.6, 0.9))
+  one = studies.read_frontier(frontier_runs.write(tmp_path / "r", rows))
+  report.write_frontier(one, tmp_path / "page.html")
+  assert "Who reaches" not in (tmp_path / "page.html").read_text()
+
+
 def test_no_privacy_and_one_seed_are_written_as_json(tmp_path):
   rows = frontier_runs.table(seeds=1)
   epsilon = np.where(rows["epsilon"] == 8, np.inf, rows["epsilon"])

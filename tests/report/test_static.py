@@ -28,6 +28,7 @@ def drawn(path, figure, table):
   return pixels, int((np.ptp(pixels, axis=-1) > 0.3).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", MARKS)
 @pytest.mark.parametrize("log", [False, True])
 def test_every_mark_is_drawn_in_colour(tmp_path, mark, log):
@@ -39,6 +40,7 @@ def test_every_mark_is_drawn_in_colour(tmp_path, mark, log):
   assert colours > 200
 
 
+@pytest.mark.slow
 def test_panels_stand_side_by_side_and_then_below(tmp_path):
   figure = Figure("f", "F", x="x", y="v", facet="panel", mark="point")
   one, _ = drawn(tmp_path / "1.png", figure, rows())

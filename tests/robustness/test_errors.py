@@ -47,6 +47,7 @@ def linear():
   return model, params, Examples(x, y, (np.arange(300) % 2).astype(np.int32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["l_inf", "l_2"])
 def test_attacks_find_the_exact_errors_of_a_linear_model(linear, name):
   model, params, people = linear

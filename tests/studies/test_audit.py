@@ -97,6 +97,7 @@ def test_all_bounds_hold_together():
   assert alpha * 2 * 3 * 3 == pytest.approx(0.05)
 
 
+@pytest.mark.slow
 def test_people_of_a_named_set(tmp_path):
   sets = ["data.name=coloured_digits", "hidden=[4]", "epsilons=[8.0]"]
   made = plan(*TINY[1:-1], "runs=64", *sets)

@@ -17,6 +17,7 @@ TEXT = GUIDE.read_text(encoding="utf-8")
 [CONFIG] = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_study_runs_and_is_reported(tmp_path, monkeypatch, capsys):
   monkeypatch.chdir(tmp_path)
   code = compile(STUDY, str(GUIDE), "exec")

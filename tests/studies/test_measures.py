@@ -58,6 +58,7 @@ def test_groups_are_counted_as_by_hand(dataset, logits):
   np.testing.assert_allclose(found.overall.accuracy, (predicted == y).mean())
 
 
+@pytest.mark.slow
 def test_an_empty_group_is_missing_not_zero(dataset, logits):
   found = measure_groups(jnp.asarray(logits[0]), dataset.examples, dataset)
   assert found.groups.count[2] == 0
@@ -79,6 +80,7 @@ def test_gaps_agree_with_fairlearn(logits):
     np.testing.assert_allclose(found.gaps[name], theirs, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_table_has_a_row_per_seed_and_group_and_one_for_everyone(logits):
   dataset = people(("a", "b"))
   measured = jax.vmap(lambda z: measure_groups(z, dataset.examples, dataset))(

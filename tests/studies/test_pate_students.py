@@ -78,6 +78,7 @@ def test_rows_are_means_over_draws(ensemble, trained):
   assert (rows["seed"] == 3).all()
 
 
+@pytest.mark.slow
 def test_noisy_labels_flip_as_often_as_they_should(ensemble):
   # Six votes apart: Pr[flip] = 1 - Phi(6 / (sqrt(2) 4)) = 0.1444.
   drawn = ps.hard_labels(ensemble, [4.0, 1e-3], 400, key=jax.random.key(1))

@@ -40,6 +40,7 @@ def offline(tmp_path_factory):
   return folder / "run", table, said, page.read_text()
 
 
+@pytest.mark.slow
 def test_the_stand_in_is_said_where_it_matters(offline):
   folder, table, said, page = offline
   assert table.unique("data") == ["coloured_digits"]
@@ -61,6 +62,7 @@ def test_there_is_a_row_for_every_model_seed_and_group(offline):
   assert everyone["accuracy"].min() > 0.3  # ten classes: chance is 0.1
 
 
+@pytest.mark.slow
 def test_a_row_is_what_training_by_hand_gives(offline):
   _, table, _, _ = offline
   digits, seed = data.load("coloured_digits"), 1

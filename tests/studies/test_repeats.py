@@ -86,6 +86,7 @@ def test_splits_follow_their_own_key_only():
   assert (who(KEY, SPLIT_KEY) != who(KEY, jax.random.key(9))).any()
 
 
+@pytest.mark.slow
 def test_rows_of_one_person_stay_together():
   unit = np.arange(N) // 4
   parts, _ = repeat(
@@ -99,6 +100,7 @@ def test_rows_of_one_person_stay_together():
     assert not train & test
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [1, 3, 5, 8])
 def test_the_chunk_size_changes_nothing(chunk):
   def mean(parts, key):

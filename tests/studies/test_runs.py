@@ -160,6 +160,7 @@ def test_other_versions_on_the_way_are_noted(toy, tmp_path):
   assert any(f"jax 0.0.0 -> {jax.__version__}" in line for line in said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 @pytest.mark.parametrize("seed", [3, "os"])
 def test_a_crash_at_any_write_is_made_good(
@@ -289,6 +290,7 @@ with folders.locked(folder, sys.argv[2]):
 """
 
 
+@pytest.mark.slow
 def test_two_processes_do_not_write_one_directory(toy, tmp_path):
   made = studies.plan(toy.study, {})
   text = studies.config.dump(made.values)

@@ -55,6 +55,7 @@ def test_row_numbers_do_not_overflow(n):
   assert len(set(found.tolist())) == 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   ("n", "batch", "steps"), [(23, 5, 13), (8, 8, 3), (7, 1, 20), (1, 1, 4)]
 )
@@ -95,6 +96,7 @@ def draws(n, count, epochs=1):
   )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 7, 10, 16])
 def test_every_row_comes_to_every_place_equally_often(n):
   rows = draws(n, 40_000)[:, 0]
@@ -102,6 +104,7 @@ def test_every_row_comes_to_every_place_equally_often(n):
     assert uniform(np.bincount(rows[:, place], minlength=n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [4, 7, 10])
 def test_pairs_of_rows_come_to_pairs_of_places_equally_often(n):
   rows = draws(n, 40_000)[:, 0]
@@ -118,6 +121,7 @@ def test_all_orders_of_four_rows_are_equally_likely():
   assert uniform(orders[orders > 0])
 
 
+@pytest.mark.slow
 def test_neighbours_of_many_rows_are_far_apart_as_chance_has_it():
   n = 1000
   rows = draws(n, 20_000)[:, 0]

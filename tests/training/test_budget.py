@@ -48,6 +48,7 @@ def bits(fit):
   ]
 
 
+@pytest.mark.slow
 def test_guarantee_is_within_the_budget_and_says_all():
   fit = train()
   assert 1.99 < fit.guarantee.epsilon <= 2.0
@@ -98,6 +99,7 @@ def test_folder_changes_no_bit_and_keeps_a_ledger(tmp_path):
   assert len(list(private.glob("step-*"))) == 2
 
 
+@pytest.mark.slow
 def test_a_finished_training_is_only_loaded(tmp_path):
   first = train(tmp_path / "run")
   told = []
@@ -107,6 +109,7 @@ def test_a_finished_training_is_only_loaded(tmp_path):
   assert again.for_release
 
 
+@pytest.mark.slow
 def test_stopped_training_continues_to_the_same_bits(tmp_path):
   key = jax.random.key(4)
 
@@ -204,6 +207,7 @@ def test_bad_budgets_are_refused(options, told, tmp_path):
   assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_large_delta_is_warned_of():
   with pytest.warns(accounting.DeltaWarning, match="1/n"):
     train(delta=0.01)

@@ -131,6 +131,7 @@ def close(a, b):
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @every_trainer
 def test_is_pure(name):
   people = make()
@@ -164,12 +165,14 @@ def test_takes_jax_arrays_as_well(name):
   )
 
 
+@pytest.mark.slow
 @traceable_trainer
 def test_can_be_compiled(name):
   people = make()
   close(jax.jit(TRAINERS[name].train)(people, KEY), train(name, people))
 
 
+@pytest.mark.slow
 @traceable_trainer
 def test_can_be_mapped_over_people_and_keys(name):
   keys = jax.random.split(KEY, 2)

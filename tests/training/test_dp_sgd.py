@@ -33,6 +33,7 @@ PLAIN = DpSgdConfig(
 )
 
 
+@pytest.mark.slow
 def test_no_clip_no_noise_full_batch_is_gradient_descent_to_the_last_bit():
   model, examples = models.mlp((5,), 2), people(32)
   found = dp_sgd(
@@ -57,6 +58,7 @@ def test_no_clip_no_noise_full_batch_is_gradient_descent_to_the_last_bit():
   np.testing.assert_array_equal(leaves(found.params), leaves(params))
 
 
+@pytest.mark.slow
 def test_one_step_is_the_clipped_sum_plus_noise_over_the_expected_size():
   """theta_1 = theta_0 - rate (sum of clipped + C z N) / (q n), in law."""
   model, examples = models.logistic(2), people(40)
@@ -86,6 +88,7 @@ def test_one_step_is_the_clipped_sum_plus_noise_over_the_expected_size():
   assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-6
 
 
+@pytest.mark.slow
 def test_noise_differs_between_steps_seeds_and_leaves():
   model, examples = models.logistic(2), people(40)
   config = dataclasses.replace(PLAIN, noise_multiplier=1.0, l2_clip=1e-6,
@@ -107,6 +110,7 @@ def test_noise_differs_between_steps_seeds_and_leaves():
   assert len({f"{v:.5f}" for v in np.concatenate(seen)}) > 55
 
 
+@pytest.mark.slow
 def test_batches_are_poisson_and_differ_between_steps():
   config = DpSgdConfig(steps=400, batch_size=10)
   feeds = make_feeds(config, 50, 400, key=jax.random.key(0))
@@ -120,6 +124,7 @@ def test_batches_are_poisson_and_differ_between_steps():
   assert not np.array_equal(first, second)
 
 
+@pytest.mark.slow
 def test_segments_draw_what_one_piece_draws():
   config = DpSgdConfig(steps=9, batch_size=10)
   whole = make_feeds(config, 50, 9, key=jax.random.key(0))
@@ -130,6 +135,7 @@ def test_segments_draw_what_one_piece_draws():
   )
 
 
+@pytest.mark.slow
 def test_no_key_is_used_twice():
   """All keys of a training differ, and none is another one's parent or child.
 
@@ -172,6 +178,7 @@ def test_adaptive_clip_is_charged_jointly():
   )
 
 
+@pytest.mark.slow
 def test_adaptive_clip_finds_the_quantile():
   model, examples = models.logistic(2), people(400)
   adaptive = QuantileClip(quantile=0.5, rate=0.3, count_noise=1.0)
@@ -186,6 +193,7 @@ def test_adaptive_clip_finds_the_quantile():
   assert found.trace.l2_clip[-1] == pytest.approx(np.median(norms), rel=0.1)
 
 
+@pytest.mark.slow
 def test_broken_examples_contribute_nothing():
   model, examples = models.logistic(2), people(40)
   config = dataclasses.replace(PLAIN, l2_clip=1.0, batch_size=40)
@@ -199,6 +207,7 @@ def test_broken_examples_contribute_nothing():
   assert np.all(zeroed.trace.num_nonfinite == 1)
 
 
+@pytest.mark.slow
 def test_empty_batches_are_normal_steps():
   model, examples = models.logistic(2), people(40)
   config = DpSgdConfig(steps=30, batch_size=1, noise_multiplier=1.0)
@@ -209,6 +218,7 @@ def test_empty_batches_are_normal_steps():
   assert np.isfinite(leaves(found)).all()
 
 
+@pytest.mark.slow
 def test_any_optimizer_sees_the_private_gradient_only():
   model, examples = models.logistic(2), people(40)
   config = dataclasses.replace(
@@ -222,6 +232,7 @@ def test_any_optimizer_sees_the_private_gradient_only():
   assert np.abs(leaves(found.params)).max() < 7.5 * 0.01
 
 
+@pytest.mark.slow
 def test_weight_decay_pulls_to_zero_without_data():
   model, examples = models.mlp((3,), 2), people(40)
   config = dataclasses.replace(
@@ -239,6 +250,7 @@ def test_weight_decay_pulls_to_zero_without_data():
   )
 
 
+@pytest.mark.slow
 def test_loops_agree():
   model, examples = models.mlp((5,), 2), people(40)
   config = dataclasses.replace(PLAIN, noise_multiplier=1.0, l2_clip=1.0)

@@ -53,12 +53,14 @@ def stack(trees):
   return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [1, 3, 20, None])
 def test_each_member_is_what_it_is_alone_whatever_the_chunk(people, chunk):
   found = many(people, chunk=chunk)
   close(found, stack([alone(people, i) for i in range(7)]))
 
 
+@pytest.mark.slow
 def test_vmap_over_keys_is_one_by_one(people):
   def train(key):
     return fit(MODEL, models.cross_entropy, people, CONFIG, key=key)
@@ -74,6 +76,7 @@ def test_a_member_depends_on_its_own_key_only(people):
   assert (a.params["w"][2] != b.params["w"][2]).any()
 
 
+@pytest.mark.slow
 def test_every_number_of_the_config_may_differ_between_members(people):
   rates = np.linspace(0.01, 0.05, 7, dtype=np.float32)
   decays = np.linspace(0, 0.3, 7, dtype=np.float32)
@@ -88,6 +91,7 @@ def test_every_number_of_the_config_may_differ_between_members(people):
     close(member(found, i), alone(people, i, own))
 
 
+@pytest.mark.slow
 def test_proximity_is_to_the_shared_anchor(people):
   anchor = {"w": np.ones((4, 3), np.float32), "b": np.zeros(3, np.float32)}
   pulls = np.array([0, 1, 5, 5, 5, 5, 5], np.float32)
@@ -104,6 +108,7 @@ def parts(make_people):
   return stack([make_people(20, seed=seed) for seed in range(7)])
 
 
+@pytest.mark.slow
 def test_each_member_may_have_its_own_people_and_start(parts):
   start = {
     "w": np.random.default_rng(0).normal(size=(7, 4, 3)).astype(np.float32),
@@ -124,6 +129,7 @@ def test_members_may_share_features_and_differ_in_labels(parts):
     close(member(found, i), alone(own, i))
 
 
+@pytest.mark.slow
 def test_a_member_does_not_see_the_others_people(parts):
   flipped = parts._replace(
     y=np.where(np.arange(7)[:, None] == 2, parts.y, 2 - parts.y)
@@ -133,6 +139,7 @@ def test_a_member_does_not_see_the_others_people(parts):
   assert (a.params["b"][1] != b.params["b"][1]).any()
 
 
+@pytest.mark.slow
 def test_a_second_call_compiles_nothing(make_people):
   many(make_people(seed=1))
   size = ensembles._mapped._cache_size()
@@ -143,6 +150,7 @@ def test_a_second_call_compiles_nothing(make_people):
   assert ensembles._mapped._cache_size() == size + 1  # or nothing is counted
 
 
+@pytest.mark.slow
 def test_convolutions_run_one_after_the_other():
   rng = np.random.default_rng(0)
   x = rng.normal(size=(8, 8, 8, 1)).astype(np.float32)

@@ -26,6 +26,7 @@ def weights(params):
   return np.vstack([params["w"], params["b"]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("decay", [1e-3, 0.1])
 def test_softmax_regression_is_scikit_learn_s(people, method, decay):
@@ -40,6 +41,7 @@ def test_softmax_regression_is_scikit_learn_s(people, method, decay):
   assert found.trace.converged
 
 
+@pytest.mark.slow
 def test_two_classes_are_logistic_regression(make_people):
   """The softmax of two classes is a sigmoid whose weights share a penalty."""
   people = make_people(num_classes=2)
@@ -103,6 +105,7 @@ def test_float64_is_used_inside_and_left_again(people):
   assert jnp.ones(1).dtype == jnp.float32
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_solve_that_stops_early_says_so(people, method):
   config = SolveConfig(max_steps=1, method=method)
@@ -110,6 +113,7 @@ def test_a_solve_that_stops_early_says_so(people, method):
     solve(models.logistic(3), models.cross_entropy, people, config, key=KEY)
 
 
+@pytest.mark.slow
 def test_separable_people_without_weight_decay_have_no_optimum(make_people):
   people = make_people(12, 8)
   config = SolveConfig(weight_decay=0.0, tolerance=1e-14, max_steps=30)
@@ -117,6 +121,7 @@ def test_separable_people_without_weight_decay_have_no_optimum(make_people):
     solve(models.logistic(3), models.cross_entropy, people, config, key=KEY)
 
 
+@pytest.mark.slow
 def test_far_from_the_optimum_newton_still_arrives(make_people):
   """Full Newton steps run away from here; halving them must save it."""
   people = make_people(50, 2, 2)

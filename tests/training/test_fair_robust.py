@@ -1,6 +1,7 @@
 """The fair and robust objective: its limits, its parts, what it does."""
 
 import dataclasses
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,6 @@ from jaxfair.training import (
   FitConfig,
   fair_robust,
   fit,
-  fit_many,
   group_objective,
 )
 from jaxfair.types import Examples
@@ -26,6 +26,14 @@ PLAIN = FitConfig(
   learning_rate=0.1, steps=150, batch_size=64, optimizer=optax.sgd
 )
 PGD = robustness.pgd(input_range=(-9.0, 9.0), steps=2)
+
+
+class _Penalty(NamedTuple):
+  def check(self, model):
+    pass
+
+
+NO_PENALTY = _Penalty()
 
 
 def make(n=256, seed=0):
@@ -57,6 +65,7 @@ def gap(params):
   return abs(own[PEOPLE.group == 1].mean() - own.mean())
 
 
+@pytest.mark.slow
 def test_without_weights_it_is_plain_training():
   ours = train().params
   plain = fit(MODEL, LOSS, PEOPLE, PLAIN, key=KEY).params
@@ -93,19 +102,14 @@ def test_the_focus_weighs_the_group_that_loses_most():
   np.testing.assert_allclose(slope, [1.0, 9.0], rtol=1e-6)  # L_a^q
 
 
+@pytest.mark.slow
 def test_fairness_closes_the_gap():
-  config = FairRobustConfig(
-    num_groups=2, plain=PLAIN, penalty=jnp.array([0.0, 2.0])
-  )
-  keys = jnp.stack([KEY, KEY])
-  params = fit_many(
-    MODEL, LOSS, PEOPLE, config, keys=keys, trainer=fair_robust
-  ).params
-  gaps = [gap(jax.tree.map(lambda p, i=i: p[i], params)) for i in range(2)]
-  assert gaps[1] < 0.5 * gaps[0]
-  assert gap(train(focus=2.0).params) < 0.8 * gaps[0]
+  natural = gap(train().params)
+  assert gap(train(penalty=2.0).params) < 0.5 * natural
+  assert gap(train(focus=2.0).params) < 0.8 * natural
 
 
+@pytest.mark.slow
 def test_pgd_training_holds_against_pgd():
   plain = train().params
   hardened = train(adversary=PGD, epsilon=0.3).params
@@ -135,19 +139,18 @@ def test_pgd_training_holds_against_pgd():
   assert float(found) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_weight_decay_pulls_to_zero():
   decayed = dataclasses.replace(PLAIN, weight_decay=1.0)
   small, large = train(plain=decayed).params["w"], train().params["w"]
   assert np.linalg.norm(small) < 0.6 * np.linalg.norm(large)
 
 
+@pytest.mark.slow
 def test_both_loops_agree():
-  plain = dataclasses.replace(PLAIN, steps=3)
-  found = [
-    train(plain=dataclasses.replace(plain, loop=loop), penalty=1.0).params["w"]
-    for loop in ("scan", "step")
-  ]
-  np.testing.assert_allclose(*found, atol=1e-6)
+  stepped = dataclasses.replace(PLAIN, loop="step")
+  found = [train(plain=p, penalty=1.0).params["w"] for p in (PLAIN, stepped)]
+  np.testing.assert_allclose(*found, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -158,6 +161,10 @@ def test_both_loops_agree():
     ({"focus": -0.5}, "focus"),
     ({"plain": dataclasses.replace(PLAIN, sampling="poisson")}, "sampling"),
     ({"plain": dataclasses.replace(PLAIN, proximity=1.0)}, "proximity"),
+    (
+      {"plain": dataclasses.replace(PLAIN, penalty=NO_PENALTY)},
+      "plain.penalty",
+    ),
     (
       {"adversary": robustness.pgd(input_range=(0.0, 1.0)), "epsilon": 0.1},
       "outside the declared input_range",

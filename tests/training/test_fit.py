@@ -68,6 +68,7 @@ def test_full_batches_are_gradient_descent(people):
   np.testing.assert_allclose(found.trace.grad_norm, norms, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_mini_batches_are_gradient_descent_on_their_rows(people):
   config = dataclasses.replace(SGD, batch_size=16)
   found = fit(models.logistic(3), models.cross_entropy, people, config, key=KEY)
@@ -123,6 +124,7 @@ def test_one_step_of_a_flat_loss_is_the_regularisers_alone(people):
   np.testing.assert_allclose(found["b"], 1 - 0.1 * (0.5 + 2), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [16, None])
 def test_both_loops_agree(people, batch_size):
   config = dataclasses.replace(SGD, batch_size=batch_size)
@@ -144,6 +146,7 @@ CONVOLUTION = Model(
 )
 
 
+@pytest.mark.slow
 def test_a_convolution_is_trained_by_the_loop_that_suits_it():
   rng = np.random.default_rng(0)
   x = rng.normal(size=(12, 8, 8, 1)).astype(np.float32)
@@ -157,6 +160,7 @@ def test_a_convolution_is_trained_by_the_loop_that_suits_it():
   assert bool(tree.all_finite(found))
 
 
+@pytest.mark.slow
 def test_poisson_batches_are_divided_by_their_expected_size():
   """With loss = the only logit and x = 1, a step moves b by -count / B."""
   n, batch, runs = 50, 10, 400

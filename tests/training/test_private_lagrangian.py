@@ -87,19 +87,25 @@ def test_noise_has_the_size_it_is_charged_for():
     return private_lagrangian(MODEL, LOSS, PEOPLE, config, key=key)
 
   keys = jax.random.split(KEY, 1000)
+  base = dataclasses.replace(EXACT, rounds=2, steps_per_round=1, l2_clip=0.5)
   # Multipliers that do not move: gaps differ by the noise on sums alone.
-  config = dataclasses.replace(
-    EXACT, dual_noise=0.5, dual_rate=0.0, noise_multiplier=1e-3, l2_clip=1.0
-  )
+  config = dataclasses.replace(base, dual_noise=0.5, dual_rate=0.0)
   found = train(keys)
-  sizes = found.trace.sizes[0]
-  gaps = np.asarray(found.trace.gaps[:, 0] * sizes[..., None])
+  sizes = np.asarray(found.trace.sizes[0])
+  gaps = np.asarray(found.trace.gaps[:, 0]) * sizes[..., None]
   variance(gaps - gaps.mean(axis=0), 0.5 * math.sqrt(2))
-  # Six steps of 0.3 / 60 times noise of 1e-3, minus the pull of the loss.
-  weights = np.asarray(found.params["b"][:, 0])
-  one_step = 0.3 / 60 * 1e-3
-  assert one_step < weights.std() < 6 * one_step
-  config = dataclasses.replace(EXACT, count_noise=0.5, dual_rate=0.0)
+  # The second step alone has prices, and noise of C times half their range.
+  config = dataclasses.replace(base, noise_multiplier=0.1)
+  found = train(keys)
+  up, down = np.asarray(found.trace.multipliers[0, 0])[..., 0]
+  price = 60 * (up - down) / sizes
+  reach = (price.max(axis=1) - price.min(axis=1)).max() / 2
+  assert reach > 0.1
+  weights = np.concatenate(
+    [leaf.reshape(1000, -1) for leaf in jax.tree.leaves(found.params)], axis=1
+  )
+  variance(weights - weights.mean(axis=0), 0.3 / 60 * 0.1 * 0.5 * reach)
+  config = dataclasses.replace(base, count_noise=0.5, dual_rate=0.0)
   counts = np.bincount(2 * PEOPLE.y + PEOPLE.group, minlength=4)
   apart = np.asarray(train(keys).trace.sizes).reshape(-1, 4) - counts
   variance(apart, 0.5 * math.sqrt(2))

@@ -15,8 +15,8 @@ const TINT = COLOUR < 0 ? [0, 1] : range(COLOUR);
 const colour = p => COLOUR < 0 || TINT[0] === TINT[1] ? "#21918c" :
   shade((p.v[COLOUR] - TINT[0]) / (TINT[1] - TINT[0]));
 
-// A scale from values to [0, 1]; epsilon is logarithmic over more than a
-// decade. Ticks are the values themselves if they are few.
+// A scale from values to [0, 1]; epsilon is logarithmic over a wide
+// range. Ticks are the values themselves if they are few.
 function scale(j) {
   const [least, largest] = range(j);
   // Wide intervals are cut at the frame.
@@ -28,7 +28,7 @@ function scale(j) {
     high = Math.max(high, Math.min(p.hi[j], largest + most));
   }
   const wide = O[j].name === "epsilon" && least > 0;
-  const log = wide && largest / least > 10;
+  const log = wide && largest / least > 5;
   [low, high] = span(log ? least : low, high);
   const f = log ? x => Math.log(Math.max(x, low)) : x => x;
   const pad = 0.04 * (f(high) - f(low));

@@ -81,9 +81,10 @@ function sheet(look) {
       grid[i].push(top);
     }
   }
+  const end = j => state.limits[j] === null ? 1 : SCALES[j].at(state.limits[j]);
   const out = [];
-  for (let i = 0; i < last; i++) {
-    for (let k = 0; k < last; k++) {
+  for (let i = 0; i < last && i / last < end(ja); i++) {
+    for (let k = 0; k < last && k / last < end(jb); k++) {
       const four = [[i, k], [i + 1, k], [i + 1, k + 1], [i, k + 1]];
       if (four.some(([m, n]) => grid[m][n] === null)) continue;
       const at = four.map(([m, n]) => project(m / last, n / last, grid[m][n].c));

@@ -33,10 +33,7 @@ def spending(
   rule: pate.GnMax | pate.ConfidentGnMax = pate.GnMax(sigma)
   if sigma_threshold is not None:
     rule = pate.ConfidentGnMax(0.0, sigma_threshold, sigma)
-  noise = accounting.discrete_gaussian_sigma(
-    epsilon=epsilon, delta=delta, sensitivity=1.0
-  )
-  budget = accounting.discrete_gaussian_rho(sigma=noise, sensitivity=1.0)
+  budget = accounting.zcdp_budget(epsilon=epsilon, delta=delta)
   return Spending(budget, _rho(rule.test), _rho(rule.answer))
 
 

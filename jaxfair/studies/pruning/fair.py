@@ -8,10 +8,11 @@ import jax
 import numpy as np
 
 from jaxfair import checks, pruning
-from jaxfair.studies import claims, protocol
+from jaxfair.studies import protocol
 from jaxfair.studies.measures import EVERYONE
-from jaxfair.studies.protocol import Claim, Figure, Summary
+from jaxfair.studies.protocol import Figure, Summary
 from jaxfair.studies.pruning import common
+from jaxfair.studies.pruning.fair_claims import CLAIMS
 from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model
 
@@ -156,62 +157,12 @@ def _first_only(value: Any, like: Any) -> Any:
   return jax.tree.map(one, value, like)
 
 
-def _less(
-  column: str, first: dict[str, Any], second: dict[str, Any], by: float = 0.0
-) -> claims.Check:
-  """The column of everyone is smaller under `first` than under `second`."""
-  return claims.difference_above(
-    column, by, first={"group": EVERYONE, **second},
-    second={"group": EVERYONE, **first},
-  )  # fmt: skip
-
-
-def _pruned(check: claims.Check) -> claims.Check:
-  """Looks at pruned networks only."""
-
-  def of_pruned(table: Table) -> protocol.Finding:
-    if "rate" not in table:
-      return check(table)
-    rates = tuple(rate for rate in table.unique("rate") if rate > 0)
-    return check(table.where(rate=rates))
-
-  return of_pruned
-
-
-def _highest(check: claims.Check) -> claims.Check:
-  """Looks at the highest rate only."""
-
-  def of_highest(table: Table) -> protocol.Finding:
-    return check(table.where(rate=max(table.unique("rate"))))
-
-  return of_highest
-
-
-def _relaxed(method: str) -> dict[str, Any]:
-  kind = "none" if method == "never" else "relaxed"
-  return {"method": method, "constraint": kind}
-
-
-def _fairer(method: str, source: str) -> Claim:
-  return Claim(
-    f"{method} is fairer",
-    f"Equal losses {method} pruning shrink the gap between the groups' "
-    "accuracies, over all rates"
-    if method != "both"
-    else "Equal losses both before and after pruning shrink the gap between "
-    "the groups' accuracies, over all rates",
-    _pruned(_less("accuracy_gap", _relaxed(method), _relaxed("never"))),
-    source=source,
-  )
-
-
-def _levels(column: str, words: str) -> Claim:
-  return Claim(
-    f"levels {column}",
-    f"Equal losses bring the groups' {words} together before pruning",
-    _less(f"dense_{column}_gap", _relaxed("before"), _relaxed("never")),
-    source="Fig. 5.7",
-  )
+def _derive(table: Table) -> Table:
+  """Adds one name for method and constraint: they share a panel."""
+  if "method" not in table:
+    return table
+  pairs = zip(table["method"], table["constraint"], strict=True)
+  return table.plus(way=[f"{m} (full)" if c == "full" else m for m, c in pairs])
 
 
 def _notes(config: Config) -> list[str]:
@@ -229,76 +180,34 @@ STUDY = protocol.Study(
   config=Config,
   cells=cells,
   run=run,
+  derive=_derive,
   notes=_notes,
-  claims=(
-    _fairer("before", "Fig. 5.8, 5.9; Table 5.2"),
-    _fairer("after", "Fig. 5.8, 5.9; Table 5.2"),
-    _fairer("both", "Fig. 5.8, 5.9; Table 5.2"),
-    Claim(
-      "after beats before",
-      "At the highest rate the gap is smaller if losses are made equal after "
-      "pruning than before it",
-      _highest(_less("accuracy_gap", _relaxed("after"), _relaxed("before"))),
-      source="Fig. 5.8, 5.9",
-    ),
-    Claim(
-      "accuracy stays",
-      "Equal losses after pruning cost less than 2 points of accuracy, over "
-      "all rates",
-      _pruned(_less("accuracy", _relaxed("never"), _relaxed("after"), -0.02)),
-      source="Fig. 5.8, 5.9",
-    ),
-    _levels("gradient_norm", "gradient norms"),
-    _levels("distance", "distances to the decision boundary"),
-    Claim(
-      "full is fairer",
-      "Equal gradients and curvature after pruning leave a smaller gap than "
-      "equal losses",
-      _pruned(
-        _less(
-          "accuracy_gap", {"method": "after", "constraint": "full"},
-          _relaxed("after"),
-        )
-      ),
-      source="Table 5.1",
-    ),
-    Claim(
-      "full keeps accuracy",
-      "and cost less than 2 points of accuracy against them",
-      _pruned(
-        _less(
-          "accuracy", _relaxed("after"),
-          {"method": "after", "constraint": "full"}, -0.02,
-        )
-      ),
-      source="Table 5.1",
-    ),
-  ),
+  claims=CLAIMS,
   figures=(
     Figure(
       "accuracy", "Accuracy of everyone", x="rate", y="accuracy",
-      colour="method", facet="constraint", mark="line",
+      colour="fair", mark="line",
       x_title="share of weights removed", where={"group": EVERYONE},
     ),
     Figure(
       "gap", "Gap between the best and the worst group", x="rate",
-      y="accuracy_gap", colour="method", facet="constraint", mark="line",
+      y="accuracy_gap", colour="fair", mark="line",
       x_title="share of weights removed", y_title="gap of accuracies",
       where={"group": EVERYONE},
     ),
     Figure(
       "groups", "Accuracy of each group", x="rate", y="accuracy",
-      colour="group", facet="method", mark="line",
+      colour="group", facet="fair", mark="line",
       x_title="share of weights removed",
     ),
     Figure(
       "gradients", "Gradient norms before pruning", x="group",
-      y="dense_gradient_norm", colour="method",
+      y="dense_gradient_norm", colour="fair",
       y_title="norm of the group's mean gradient",
     ),
     Figure(
       "distance", "Distance to the boundary before pruning", x="group",
-      y="dense_distance", colour="method",
+      y="dense_distance", colour="fair",
       y_title="mean distance to the boundary",
     ),
   ),

@@ -32,7 +32,8 @@ RFGSM: AttackName = "RFGSM l_inf"
 PGD_L2: AttackName = "PGD l_2"
 PGD_LINF: AttackName = "PGD l_inf"
 MARGIN_L2: AttackName = "PGD l_2, margin"
-ATTACKS = (RFGSM, PGD_L2, PGD_LINF, MARGIN_L2)
+LINF_ATTACKS, L2_ATTACKS = (RFGSM, PGD_LINF), (PGD_L2, MARGIN_L2)
+ATTACKS = LINF_ATTACKS + L2_ATTACKS
 NO_ATTACK = "none"
 
 

@@ -140,7 +140,7 @@ def _claims() -> list[Claim]:
 
 
 STUDY = protocol.Study(
-  name="sf_pate_times",
+  name="sf_pate.times",
   summary="CPU seconds of SF-PATE, M and PF-LD",
   config=Config,
   cells=cells,

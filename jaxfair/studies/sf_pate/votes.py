@@ -154,7 +154,7 @@ def _named(table: Table) -> Table:
 
 
 STUDY = protocol.Study(
-  name="sf_pate_votes",
+  name="sf_pate.votes",
   summary="how often privately voted groups are right, over epsilon and K",
   config=Config,
   cells=cells,

@@ -140,6 +140,7 @@ def test_real_utkface_and_its_faces_as_files(data_root, tmp_path):
   )
 
 
+@pytest.mark.slow
 def test_real_fairface(data_root):
   loaded = data.load("fairface", root=data_root)
   assert loaded.examples.x.shape == (5000, 48, 48, 1)

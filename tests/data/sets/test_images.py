@@ -113,6 +113,7 @@ def test_digits_are_scikit_learns():
   assert "CC BY" in bundled.source.licence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mnist", "fashion_mnist"])
 def test_real_idx_sets(data_root, name):
   loaded = data.load(name, root=data_root)

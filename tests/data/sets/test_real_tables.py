@@ -35,6 +35,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_check_passes_and_the_shape_is_known(data_root, name):
   failed = [one for one in data.check(name, root=data_root) if not one.ok]
@@ -44,6 +45,7 @@ def test_every_check_passes_and_the_shape_is_known(data_root, name):
   assert not set(loading.SPECS[name].drop) & set(loaded.columns)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["saipe_2015", "saipe_2020"])
 def test_excel_sets(data_root, name):
   pytest.importorskip("xlrd", reason="needs the extra `excel`")
@@ -76,6 +78,7 @@ def adult_frame(data_root):
   )
 
 
+@pytest.mark.slow
 def test_adult_row_by_row(data_root):
   frame = adult_frame(data_root)
   loaded = data.load("adult", root=data_root, group="sex*race")
@@ -246,6 +249,7 @@ def test_the_numeric_rule_is_the_one_of_the_alaska_file(data_root):
   np.testing.assert_array_equal(census.examples.y, frame.FLAG_COV)
 
 
+@pytest.mark.slow
 def test_adult_loads_quickly(data_root):
   start = time.process_time()
   data.load("adult", root=data_root)

@@ -17,6 +17,7 @@ def test_every_figure_has_every_size(figure, size):
   assert set(made.settings.sets) <= set(common.GROUPS)
 
 
+@pytest.mark.slow
 def test_people_are_standardised(monkeypatch):
   monkeypatch.setattr(common, "load", lambda name: dp_erm_runs.two_groups())
   sample = common.draw_people("bank", 120, key=jax.random.key(0))
@@ -26,6 +27,7 @@ def test_people_are_standardised(monkeypatch):
   assert sample.roles == ["majority", "minority"]
 
 
+@pytest.mark.slow
 def test_the_thesis_s_groups_are_loaded(data_root):
   del data_root
   for name in ("bank", "abalone", "wine"):

@@ -87,6 +87,7 @@ def test_with_public_people_the_epsilon_covers_everything(trained):
   assert "no guarantee" not in told
 
 
+@pytest.mark.slow
 def test_public_people_see_to_it_that_an_epsilon_is_told(tmp_path):
   configs = []
   dp_erm_runs.run_untrained(

@@ -9,6 +9,7 @@ from jaxfair import checks, studies
 from jaxfair.studies.dp_erm.networks import Training, train_many, with_clip
 
 
+@pytest.mark.slow
 def test_seeds_are_paired_across_values():
   made_up = dp_erm_runs.two_groups()
   settings = Training(hidden=2, steps=4, snapshots=2, plain_steps=1)

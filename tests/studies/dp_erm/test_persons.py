@@ -25,6 +25,7 @@ def test_the_rank_correlation_is_scipy_s():
   assert float(rank_correlation(a, jnp.exp(a))) == pytest.approx(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   ("figure", "columns"),
   [

@@ -9,6 +9,7 @@ from jaxfair import checks, studies
 from jaxfair.studies.dp_erm import common, sizes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", [0.1, 1.0])
 def test_the_groups_stand_in_the_ratio(monkeypatch, ratio):
   made_up = dp_erm_runs.two_groups(sizes=(90, 300))  # the second is larger
@@ -23,6 +24,7 @@ def test_the_groups_stand_in_the_ratio(monkeypatch, ratio):
   assert counts[0] / counts[1] == pytest.approx(ratio)
 
 
+@pytest.mark.slow
 def test_a_run_has_a_row_for_every_ratio_seed_and_group(tmp_path):
   table, claims = dp_erm_runs.run_untrained(
     tmp_path / "run", "fig_3_12", "sets=['bank']", "seeds=2", "people=150",

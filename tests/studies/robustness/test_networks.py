@@ -2,11 +2,14 @@
 
 import json
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfair import checks, studies
+from jaxfair import checks, models, studies, training
 from jaxfair.studies.robustness import joint, networks, price
+from jaxfair.types import Fit
 
 TINY = {
   "data": {"name": "digits", "group": "label"},
@@ -26,23 +29,43 @@ TINY = {
 }  # fmt: skip
 
 
+def drawn(calls):
+  """Trainers that draw instead: what a study makes of models is the same."""
+
+  def one(model, loss, examples, config, *, key):
+    return Fit(model.init(key, jnp.asarray(examples.x[0])), None)
+
+  def many(model, loss, examples, config, *, keys, trainer, initial):
+    calls.append((loss, config, trainer))
+    scale = 1 + jnp.arange(len(keys)) + config.epsilon
+    return Fit(jax.tree.map(lambda p: (p.T * scale).T, initial), None)
+
+  return one, many
+
+
 @pytest.fixture(scope="module")
-def done(tmp_path_factory):
-  folder = tmp_path_factory.mktemp("run")
-  table = studies.execute(studies.plan(joint.STUDY, TINY), folder)
+def run(tmp_path_factory):
+  folder, calls = tmp_path_factory.mktemp("run"), []
+  one, many = drawn(calls)
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(training, "fit", one)
+    patch.setattr(training, "fit_many", many)
+    table = studies.execute(studies.plan(joint.STUDY, TINY), folder)
   claims = json.loads((folder / "claims.json").read_text())
-  return table, {claim["name"]: claim for claim in claims}
+  return table, {claim["name"]: claim for claim in claims}, calls
 
 
-def test_a_row_for_every_setting_attack_and_group(done):
-  table, _ = done
+@pytest.mark.slow
+def test_a_row_for_every_setting_attack_and_group(run):
+  table, _, _ = run
   settings = 2 * 2 * 2  # seeds, defences, strengths
   assert len(table) == settings * (1 + 2) * 11  # clean and two epsilons
   assert len(table.where(group="everyone")) == settings * 3
 
 
-def test_the_robust_error_is_the_sum_of_its_parts(done):
-  table, _ = done
+@pytest.mark.slow
+def test_the_robust_error_is_the_sum_of_its_parts(run):
+  table, _, _ = run
   for _, rows in table.split("seed", "defence", "strength", "group"):
     natural = rows.where(attack="none")["natural_error"][0]
     under = rows.where(attack="PGD l_inf")
@@ -51,8 +74,9 @@ def test_the_robust_error_is_the_sum_of_its_parts(done):
     )
 
 
-def test_the_violation_is_the_largest_gap_of_natural_errors(done):
-  table, _ = done
+@pytest.mark.slow
+def test_the_violation_is_the_largest_gap_of_natural_errors(run):
+  table, _, _ = run
   for _, rows in table.where(attack="none").split(
     "seed", "defence", "strength"
   ):
@@ -62,16 +86,39 @@ def test_the_violation_is_the_largest_gap_of_natural_errors(done):
     assert everyone["violation"][0] == pytest.approx(gap, abs=1e-6)
 
 
-def test_pgd_training_pays_off_under_attack(done):
-  table, claims = done
-  under = table.where(group="everyone", attack="PGD l_inf", epsilon=0.2)
-  means = [under.where(defence=d)["robust_error"].mean() for d in (0.0, 0.1)]
-  assert means[1] < means[0]
+@pytest.mark.slow
+def test_every_setting_is_trained_as_told(run):
+  _, claims, calls = run
+  assert len(calls) == 2 * 2  # seeds, defences; strengths are stacked
+  for loss, config, trainer in calls:
+    assert loss is models.cross_entropy
+    assert trainer is training.fair_robust
+    np.testing.assert_array_equal(config.penalty, TINY["strengths"])
+    assert config.focus is None
+    assert (config.adversary is not None) == (config.epsilon > 0)
+    assert config.plain.steps == TINY["training"]["steps"]
+  assert [config.epsilon for _, config, _ in calls] == [0.0, 0.1] * 2
   assert all(claim["verdict"] for claim in claims.values())
 
 
-def test_seeds_are_their_own_splits(done):
-  table, _ = done
+def test_the_focus_is_trained_as_told():
+  made = studies.plan(price.STUDY, {**TINY, "method": "focus"}).settings
+  calls = []
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(training, "fit_many", drawn(calls)[1])
+    networks._train(
+      made, None, models.ramp, None, 10, {"w": jnp.ones(2)}, 0.0,
+      jax.random.key(0),
+    )  # fmt: skip
+  [(loss, config, _)] = calls
+  assert loss is models.ramp
+  assert config.penalty == 0.0
+  np.testing.assert_array_equal(config.focus, TINY["strengths"])
+
+
+@pytest.mark.slow
+def test_seeds_are_their_own_splits(run):
+  table, _, _ = run
   plain = table.where(attack="none", defence=0.0, strength=0.0)
   a, b = (plain.where(seed=s)["natural_error"] for s in (0, 1))
   assert not np.array_equal(a, b)

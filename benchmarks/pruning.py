@@ -1,0 +1,155 @@
+"""Cost of looking at pruned networks, of fair pruning, and of a ResNet's top
+eigenvalue in bounded memory.
+
+  python benchmarks/pruning.py [impact] [constraint] [memory]
+
+Without a name all three run. Times are CPU time of the process after
+compilation, ways taken in turn; memory is what the compiler reserves, and the
+largest resident size of the process that did the work.
+"""
+
+import argparse
+import functools
+import resource
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import timing
+
+from jaxfair import models, pruning, training, tree
+from jaxfair.analysis import streamed
+from jaxfair.types import Examples
+
+KEY = jax.random.key(0)
+LOSS = models.cross_entropy
+CHUNK = 32  # images at a time
+RATES = tuple(np.linspace(0.05, 0.95, 19).round(2).tolist())
+
+
+def main() -> None:
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument("parts", nargs="*", help="impact, constraint, memory")
+  parser.add_argument("--rounds", type=int, default=3)
+  parser.add_argument("--side", type=int, default=12, help="pixels, memory")
+  parser.add_argument("--images", type=int, default=1000, help="of a group")
+  parser.add_argument("--steps", type=int, default=1, help="of Lanczos")
+  arguments = parser.parse_args()
+  parts = arguments.parts or ["impact", "constraint", "memory"]
+  if "impact" in parts:
+    impact(arguments.rounds)
+  if "constraint" in parts:
+    constraint(arguments.rounds)
+  if "memory" in parts:
+    memory(arguments.side, arguments.images, arguments.steps)
+
+
+def people(count: int, shape: tuple[int, ...], num_groups: int) -> Examples:
+  rng = np.random.default_rng(0)
+  x = rng.normal(size=(count, *shape)).astype(np.float32)
+  group = (np.arange(count) % num_groups).astype(np.int32)
+  return Examples(x, group, group)
+
+
+def impact(rounds: int) -> None:
+  """19 rates and 10 groups: one call against the usual loops."""
+  some = people(5000, (784,), 10)
+  model = models.mlp((64,), 10)
+  params = model.init(KEY, some.x[0])
+  apply = jax.jit(model.apply)
+  parts = [some.take(np.flatnonzero(some.group == a)) for a in range(10)]
+  gradient = jax.jit(
+    lambda p, own: tree.norm(
+      jax.grad(lambda q: jnp.mean(LOSS(model.apply(q, own.x), own.y)))(p)
+    )
+  )
+
+  def one_call() -> object:
+    return jax.block_until_ready(
+      pruning.impact(model, LOSS, params, some, num_groups=10, rates=RATES)
+    )
+
+  def loop() -> object:
+    found = []
+    for rate in RATES:
+      flat = np.concatenate([np.ravel(v) for v in jax.tree.leaves(params)])
+      cut = np.quantile(np.abs(flat), rate)
+      pruned = jax.tree.map(lambda v, c=cut: v * (jnp.abs(v) > c), params)
+      for own in parts:
+        logits = apply(pruned, own.x)
+        losses = LOSS(logits, own.y)
+        right = jnp.argmax(logits, -1) == own.y
+        found.append(
+          (float(losses.mean()), float(right.mean()), gradient(pruned, own))
+        )
+    return jax.block_until_ready(found)
+
+  times = timing.compare({"one call": one_call, "loop": loop}, rounds=rounds)
+  title = "impact: 19 rates, 10 groups of 500, MLP 784-64-10"
+  timing.report(times, "one call", title)
+
+
+def constraint(rounds: int) -> None:
+  """100 fine-tuning steps under no, relaxed and full constraints."""
+  some = people(1000, (144,), 5)
+  model = models.mlp((16,), 5)
+  params = model.init(KEY, some.x[0])
+  jobs = {}
+  for name, notion in (
+    ("none", None),
+    ("relaxed", pruning.relaxed(5, LOSS)),
+    ("full", pruning.full(model, LOSS, 5)),
+  ):
+    config = training.LagrangianConfig(
+      constraint=notion, rounds=10, steps_per_round=10, batch_size=128,
+      dual_size=128,
+    )  # fmt: skip
+
+    def job(config: training.LagrangianConfig = config) -> object:
+      return jax.block_until_ready(
+        training.lagrangian(
+          model, LOSS, some, config, key=KEY, initial=params
+        ).params
+      )
+
+    jobs[name] = job
+  times = timing.compare(jobs, rounds=rounds)
+  title = "constraints: 100 steps, batch 128, MLP 144-16-5, 5 groups"
+  timing.report(times, "relaxed", title)
+
+
+def memory(side: int, images: int, steps: int) -> None:
+  """ResNet-18: what a Hessian-vector product reserves, and a real run."""
+  model = models.resnet(18, 2)
+  some = people(images, (side, side, 1), 1)
+  params = model.init(KEY, some.x[0])
+  size = tree.size(params)
+  print(f"memory: ResNet-18, {size:,} parameters, {side} x {side} pixels")
+  for count in (CHUNK, images):
+    own = streamed.Chunk(some.take(slice(count)), np.zeros(count, np.float32))
+    product = streamed._product.lower(model, LOSS, params, own, params)
+    reserved = product.compile().memory_analysis().temp_size_in_bytes
+    print(f"  {count} images at once: {reserved / 2**20:,.0f} MB reserved")
+  vector = 4 * size / 2**20
+  print(f"  30 Lanczos vectors: {30 * vector:,.0f} MB; 3: {3 * vector:,.0f} MB")
+  before, start = _peak(), time.process_time()
+  (group, _) = streamed.chunks_by_group(some, 1, CHUNK)
+  value, _ = streamed.largest_streamed(
+    functools.partial(streamed.mean_product, model, LOSS, params, group),
+    jax.tree.map(jnp.ones_like, params),
+    steps,
+  )
+  print(
+    f"  a group of {images}, {CHUNK} at a time, {steps} steps: value "
+    f"{value:.3g}, {time.process_time() - start:.0f} CPU s, peak of the "
+    f"process {_peak():,.0f} MB, {before:,.0f} MB before"
+  )
+
+
+def _peak() -> float:
+  return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+
+
+if __name__ == "__main__":
+  main()

@@ -1,0 +1,118 @@
+"""The SF-PATE studies on people of a small file: they run, and tell apart."""
+
+import numpy as np
+import pytest
+
+from jaxfair import checks, studies
+from jaxfair.studies import Table
+from jaxfair.studies.sf_pate import methods, tradeoff
+
+SETTINGS = {
+  "model": "logistic",
+  "teachers": 12,
+  "queries": 60,
+  "epsilons": [2.0],
+  "train_people": 360,
+  "test_people": 120,
+  "teacher_steps": 10,
+  "plain_steps": 20,
+  "rounds": 2,
+  "steps_per_round": 5,
+  "batch_size": 60,
+  "learning_rate": 0.05,
+  "splits": 2,
+}
+
+
+def write_people(path, size=480):
+  """Two groups, one of which is labelled 1 far less often."""
+  rng = np.random.default_rng(0)
+  group = rng.integers(0, 2, size)
+  y = (rng.random(size) < np.where(group == 1, 0.2, 0.7)).astype(int)
+  x = rng.normal(size=(size, 2)) + np.stack([2 * y, 3 * group], axis=1)
+  lines = [
+    f"{a:.4f},{b:.4f},{label},{'ab'[g]}"
+    for (a, b), label, g in zip(x, y, group, strict=True)
+  ]
+  path.write_text("\n".join(["u,v,label,group", *lines]) + "\n")
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+  path = tmp_path_factory.mktemp("people") / "people.csv"
+  write_people(path)
+  return {"csv": str(path), "label": "label", "group": "group"}
+
+
+def run(name, people, folder, **changes):
+  values = SETTINGS | {"sets": [people]} | changes
+  made = studies.plan(studies.find(name), values)
+  return studies.execute(made, folder, say=lambda text: None)
+
+
+@pytest.mark.slow
+def test_methods_are_compared_on_the_same_splits(people, tmp_path):
+  chosen = [methods.SF_S, methods.M, methods.PLAIN, methods.FAIR]
+  table = run("sf_pate", people, tmp_path, methods=chosen)
+  assert len(table) == 4 * 2
+  assert set(table["method"]) == set(chosen)
+  assert (table["accuracy"] > 0.5).all()
+  assert np.isfinite(table["violation"]).all()
+  plain = table.where(method=methods.PLAIN)["violation"]
+  fair = table.where(method=methods.FAIR)["violation"]
+  assert fair.mean() < plain.mean()
+
+
+def test_votes_are_right_as_often_as_they_should(people, tmp_path):
+  table = run("sf_pate.votes", people, tmp_path, ensembles=[6, 12])
+  kept = np.exp(2.0) / (np.exp(2.0) + 1)
+  np.testing.assert_allclose(table.where(by="M")["right"], kept)
+  voted = table.where(by="vote")
+  assert len(voted) == 2 * 2
+  assert (voted["right"] > 0.5).all()
+  # Two groups: eta is the share that is wrong.
+  np.testing.assert_allclose(voted["eta"], 1 - voted["right"], atol=1e-9)
+  assert set(table["line"]) == {"6 teachers", "12 teachers", "M",
+                                "largest group"}  # fmt: skip
+
+
+def table_of(ours, rival):
+  rows = [
+    ("x", name, seed, 1.0, value + 0.001 * seed)
+    for name, value in ((methods.SF_S, ours), (methods.M, rival))
+    for seed in range(3)
+  ]
+  names = ("data", "method", "seed", "epsilon", "violation")
+  return Table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+
+
+@pytest.mark.parametrize(("ours", "holds"), [(0.05, True), (0.2, False)])
+def test_the_fairer_method_is_told(ours, holds):
+  [claim] = [
+    c
+    for c in tradeoff.STUDY.claims
+    if c.name == f"{methods.SF_S} is fairer than {methods.M}"
+  ]
+  found = claim.check(table_of(ours, 0.1))
+  assert found.holds is holds
+
+
+@pytest.mark.parametrize(
+  ("changes", "told"),
+  [
+    ({"methods": ["SF_S"]}, "did you mean SF_S-PATE"),
+    ({"teachers": 100}, "use at most 36"),
+    ({"queries": 400}, "queries=400"),
+    ({"epsilons": [1.0, 1.0]}, "different numbers"),
+    ({"notion": "parity"}, "demographic parity"),
+    ({"model": "resnet", "methods": ["PF-LD"]}, "leave it out for a resnet"),
+  ],
+)
+def test_impossible_settings_are_refused(people, tmp_path, changes, told):
+  with pytest.raises(checks.JaxfairError, match=told):
+    run("sf_pate", people, tmp_path, **changes)
+
+
+def test_one_epsilon_is_timed(people, tmp_path):
+  with pytest.raises(studies.ConfigError, match="must be a single one"):
+    run("sf_pate.times", people, tmp_path, epsilons=[1.0, 2.0])
