@@ -101,14 +101,14 @@ def run(
 ) -> Table:
   """All methods on one repetition."""
   wanted = points(config)
-  key_noise, key_student, key_sgd = jax.random.split(
-    jax.random.fold_in(context.key, 1), 3
+  key_noise, key_student, key_sgd, key_mend = jax.random.split(
+    jax.random.fold_in(context.key, 1), 4
   )
   tables = []
   voted = [p for p in wanted if "sgd" not in p.method]
   if voted:
     own = settings.repetition(config, cell, context)
-    tables += _students(config, own, voted, key_noise, key_student)
+    tables += _students(config, own, voted, key_noise, key_student, key_mend)
   private = [p for p in wanted if "sgd" in p.method]
   if private:
     people, (public, trained, test) = settings.split(config, cell, context)
@@ -126,6 +126,7 @@ def _students(
   wanted: list[Point],
   key_noise: jax.Array,
   key_student: jax.Array,
+  key_mend: jax.Array,
 ) -> list[Table]:
   """Rows of all methods that learn from votes."""
   tables = []
@@ -142,7 +143,7 @@ def _students(
       lams=lams if kind == "pate_s_in" else None, key=key_student,
     )  # fmt: skip
     if kind == "fairpate_calibrated":
-      params = students.calibrated(config, own, params, lams)
+      params = students.calibrated(config, own, params, lams, key=key_mend)
     answered = (labels >= 0).sum(axis=1).astype(float)
     tables.append(_rows(config, own, some, params, answered))
   return tables

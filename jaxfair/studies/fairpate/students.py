@@ -84,16 +84,24 @@ def train_students(
 
 
 def calibrated(
-  config: OneThreshold, own: Repetition, params: Params, lams: Any
+  config: OneThreshold,
+  own: Repetition,
+  params: Params,
+  lams: Any,
+  *,
+  key: jax.Array,
 ) -> Params:
-  """[S] students, each mended on the public people with its lam."""
+  """[S] students, each mended on the public people with its lam.
+
+  All see the same batches.
+  """
 
   def one(pair: Any) -> Params:
     mine, lam = pair
     return training.calibrate_fairness(
       own.model, mine, own.public.x, own.public.group,
       num_groups=own.people.num_groups, lam=lam, disparity=config.disparity,
-      learning_rate=config.learning_rate, key=jax.random.key(0),
+      learning_rate=config.learning_rate, key=key,
     ).params  # fmt: skip
 
   return jax.lax.map(one, (params, jnp.asarray(lams, jnp.float32)))
