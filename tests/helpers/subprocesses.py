@@ -8,7 +8,10 @@ import sys
 
 
 def on_devices(code, count=8):
-  """Runs code in a process with so many devices; returns what it prints."""
+  """Runs code in a process with so many devices; returns what it prints.
+
+  It is compiled as for users, not with the flags of tests/conftest.py.
+  """
   return _result(_start(code, count))
 
 

@@ -254,12 +254,19 @@ print(json.dumps([jax.process_count(), bits(params), bits(saved),
 )
 
 
+ONE = (
+  COMMON
+  + """
+params = train()
+print(json.dumps([bits(params), votes(params)]))
+"""
+)
+
+
 @pytest.fixture(scope="module")
 def one():
-  session = {}
-  exec(f"{COMMON}\nparams = train()", session)
-  params = session["params"]
-  return session["bits"](params), session["votes"](params)
+  """In a process of its own, too: tests compile with other flags."""
+  return subprocesses.on_devices(ONE, 1)
 
 
 @pytest.fixture(scope="module")
