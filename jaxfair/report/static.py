@@ -87,6 +87,10 @@ def _draw(figure: Figure, axis: object, panel: series.Panel) -> None:
   if figure.log_x:
     axis.set_xscale("log")
     _plain_ticks(axis.xaxis)
+  elif figure.mark != "bar" and all(
+    np.asarray(one.x).dtype.kind in "if" for one in panel.series
+  ):
+    axis.locator_params(axis="x", nbins=5)  # more would overlap in a panel
   if figure.log_y:
     axis.set_yscale("log")
   if figure.reference is not None:
