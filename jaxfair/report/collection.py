@@ -16,6 +16,7 @@ class _Run(NamedTuple):
   folder: pathlib.Path
   title: str
   claims: list[dict[str, Any]]
+  figures: list[pathlib.Path]
   seconds: float
   finished: bool
 
@@ -78,6 +79,7 @@ def _read(folder: pathlib.Path) -> _Run:
     folder,
     studies.plan(study, values, where=where).title,
     json.loads((folder / "claims.json").read_text("utf-8")),
+    [folder / "figures" / f"{figure.name}.png" for figure in study.figures],
     float(record.get("seconds", 0.0)),
     bool(record.get("finished", False)),
   )
@@ -117,7 +119,8 @@ def _section(run: _Run) -> str:
   pictures = "".join(
     f"<img alt='{html.escape(path.stem.replace('_', ' '))}' "
     f"src='data:image/png;base64,{_base64(path)}'>"
-    for path in sorted((run.folder / "figures").glob("*.png"))
+    for path in run.figures
+    if path.exists()
   )
   took = html_parts.duration(run.seconds)
   state = "" if run.finished else " Unfinished: only the cells so far."

@@ -28,6 +28,7 @@ def test_every_claim_of_every_run_is_on_the_page(runs):
 
 
 def test_pictures_are_inside_and_links_stay_in_the_folder(runs):
+  (runs / "fig_2" / "figures" / "older.png").write_bytes(b"of an older study")
   text = report.write_collection(runs).read_text("utf-8")
   loaded = re.findall(r"""(?:src|href)=["']([^"']+)""", text)
   outside = [link for link in loaded if not link.startswith(("#", "data:"))]
