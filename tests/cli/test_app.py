@@ -60,11 +60,20 @@ def test_a_bug_is_not_hidden(jaxfair, monkeypatch):
     jaxfair("run", "a.toml")
 
 
+# A shell that starts tests in the background has them ignore Ctrl-C, and so
+# their children; a person's terminal does not.
+MODULE = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("jaxfair", run_name="__main__", alter_sys=True)
+"""
+
+
 def start(folder, *arguments):
   environment = {k: v for k, v in os.environ.items() if k != "JAXFAIR_DATA"}
   environment |= {"JAXFAIR_CACHE": str(folder / "cache"), "NO_COLOR": "1"}
   return subprocess.Popen(
-    [sys.executable, "-m", "jaxfair", *arguments], cwd=folder,
+    [sys.executable, "-c", MODULE, *arguments], cwd=folder,
     env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
   )  # fmt: skip
 
