@@ -42,6 +42,7 @@ def people(seed, num_groups=3, n=500, wrong=0.15):
   return group, voted, scores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_no_violation_exceeds_the_student_s_bound(seed):
   group, voted, scores = people(seed, wrong=0.02 * seed)

@@ -120,6 +120,7 @@ def test_slope_with_many_classes():
   np.testing.assert_allclose(slope, (high - low) / 2e-4, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_maps_over_sigmas_and_blocks():
   counts = np.random.default_rng(1).multinomial(60, [0.1] * 10, size=2000)
   sigmas = jnp.array([4.0, 9.0])

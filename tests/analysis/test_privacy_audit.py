@@ -84,6 +84,7 @@ def test_equal_inputs_show_nothing():
   assert found.epsilon == 0.0
 
 
+@pytest.mark.slow
 def test_every_run_has_its_own_key_and_chunks_do_not_matter():
   def mechanism(value, key):
     return {"noise": jax.random.normal(key, (2,)), "value": value}

@@ -28,6 +28,7 @@ def test_weights_of_a_group_sum_to_one_and_padding_has_none():
     np.testing.assert_array_equal(rows[weights > 0], PEOPLE.x[member])
 
 
+@pytest.mark.slow
 def test_gradients_of_groups_are_those_of_their_people_alone():
   found = group_gradients(MODEL, LOSS, PARAMS, PEOPLE, num_groups=3)
   traced = jax.jit(
@@ -57,6 +58,7 @@ def test_gradients_of_groups_are_those_of_their_people_alone():
     assert all(np.isnan(leaf[2]).all() for leaf in jax.tree.leaves(way.group))
 
 
+@pytest.mark.slow
 def test_the_top_eigenvalue_is_that_of_the_whole_hessian():
   found = top_eigenvalue(
     MODEL, LOSS, PARAMS, PEOPLE, num_groups=3, key=KEY, steps=35, chunk=9

@@ -53,6 +53,7 @@ def test_another_kind_of_folder_is_refused(refused, tmp_path):
   assert "not a run directory" in refused("frontier", tmp_path)
 
 
+@pytest.mark.slow
 def test_two_sets_of_a_run_and_two_runs_are_compared(jaxfair, tmp_path):
   other = frontier_runs.table(data="other")
   both = studies.Table.concat([frontier_runs.table(), other])

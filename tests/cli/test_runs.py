@@ -186,6 +186,7 @@ def test_a_folder_of_configs_is_one_command_with_one_page(jaxfair, many):
   assert many.computed == before
 
 
+@pytest.mark.slow
 def test_configs_of_one_name_in_two_folders_do_not_meet(
   jaxfair, many, config, tmp_path
 ):

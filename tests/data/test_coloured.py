@@ -12,6 +12,7 @@ KEY = jax.random.key(4)
 Z = 5.5  # two-sided false alarm below 1e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_groups", [2, 3, 6])
 @pytest.mark.parametrize("agreement", [0.0, 0.75, 1.0])
 def test_colours_agree_as_often_as_asked(num_groups, agreement):

@@ -58,6 +58,7 @@ def test_bias_of_clipping_is_the_closed_form():
   np.testing.assert_allclose(found.variance[3], 2 * lam**2, rtol=0.1)
 
 
+@pytest.mark.slow
 def test_with_and_without_control_they_agree_and_control_is_sharper():
   problem = decisions.allotment(WEIGHTS)
   some = [

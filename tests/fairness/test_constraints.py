@@ -39,6 +39,7 @@ def softmax(scores):
   return odds / odds.sum(axis=1, keepdims=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   ("notion", "difference"),
   [
@@ -125,6 +126,7 @@ def test_moments_and_losses():
   )
 
 
+@pytest.mark.slow
 def test_an_empty_group_contributes_nothing_and_is_counted():
   scores, y, group = draw(num_groups=2)
   three, two = constraints.equalized_odds(3), constraints.equalized_odds(2)
@@ -176,6 +178,7 @@ def test_weights_of_zero_leave_rows_out_and_strangers_are_in_no_group():
   np.testing.assert_allclose(found.value, wanted.value, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_known_noise_is_taken_out_again():
   n, epsilon = 400_000, 1.0
   rng = np.random.default_rng(3)

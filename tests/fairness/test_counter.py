@@ -71,6 +71,7 @@ sequences = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notion", NOTIONS)
 @hypothesis.settings(max_examples=25)
 @hypothesis.given(
@@ -210,6 +211,7 @@ def answered_of_h2(guard, notions=NOTIONS):
   return found
 
 
+@pytest.mark.slow
 def test_appendix_h2_is_in_the_papers_order():
   # The paper: 1661 pairwise, 1772 rest, 1832 overall, one order each.
   found = answered_of_h2("own")

@@ -14,6 +14,7 @@ def numbers(low, high):
   return st.lists(one, min_size=12, max_size=12)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(
   group=st.lists(st.integers(0, 3), min_size=12, max_size=12),

@@ -71,6 +71,7 @@ def test_accuracy_parity_agrees_with_a_metric_frame(people, kind, method):
   )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHARED)
 def test_an_absent_group_is_unknown_or_skipped_as_fairlearn_does(people, name):
   y_true, y_pred, group, _ = people(9, (1, 1))

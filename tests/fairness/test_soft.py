@@ -4,6 +4,7 @@ import functools
 
 import jax
 import numpy as np
+import pytest
 
 from jaxfair import fairness
 
@@ -13,6 +14,7 @@ def people(size=60):
   return rng.normal(size=(size, 3)).astype(np.float32), rng.integers(0, 2, size)
 
 
+@pytest.mark.slow
 def test_of_certain_predictions_it_is_the_largest_disparity():
   logits, groups = people()
   labels = logits.argmax(1)
@@ -26,6 +28,7 @@ def test_of_certain_predictions_it_is_the_largest_disparity():
   np.testing.assert_allclose(found, largest, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_its_gradient_is_that_of_finite_differences():
   logits, groups = people(60)
   logits = logits.astype(np.float64)

@@ -14,6 +14,7 @@ def make_scores(seed, n=300, num_groups=3, decimals=2):
   return scores.astype(np.float32), group
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_every_pair_agrees_with_scipy(seed, weighted):

@@ -30,6 +30,7 @@ def haiku_net(x):
   return hk.nets.MLP([6, 2])(x)
 
 
+@pytest.mark.slow
 def test_from_flax_is_the_module():
   model, module = models.from_flax(Net()), Net()
   params = model.init(KEY, X[0])
@@ -92,6 +93,7 @@ def test_what_is_no_module_is_refused():
     models.from_haiku(3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   "wrap",
   [

@@ -56,6 +56,7 @@ def test_a_model_compiles_once_for_a_shape():
   assert len(traces) == before
 
 
+@pytest.mark.slow
 def test_stacked_parameters_are_mapped_over():
   keys = jax.random.split(jax.random.key(1), 3)
   stacked = jax.vmap(MODEL.init, (0, None))(keys, X[0])

@@ -21,6 +21,7 @@ def test_an_unknown_name_is_an_attribute_error():
     models.resnot  # noqa: B018
 
 
+@pytest.mark.slow
 def test_the_import_leaves_the_network_libraries_alone():
   code = (
     "import sys; from jaxfair import models; "

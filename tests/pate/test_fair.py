@@ -42,6 +42,7 @@ def plain():
   )
 
 
+@pytest.mark.slow
 def test_without_a_margin_it_is_confident_gnmax():
   found = ask(max_gap=3.0)
   np.testing.assert_array_equal(found.labels, plain())
@@ -85,6 +86,7 @@ def test_only_what_no_class_could_answer_is_refused_for_free():
   assert not found.chosen[found.outcome == pate.Outcome.NOT_CONFIDENT].any()
 
 
+@pytest.mark.slow
 def test_the_argmax_over_allowed_classes_wastes_nothing():
   found = ask(choice="allowed", min_count=20)
   assert not (found.outcome == pate.Outcome.UNFAIR).any()
@@ -106,6 +108,7 @@ def test_the_argmax_over_allowed_classes_wastes_nothing():
   assert gap < 0.1
 
 
+@pytest.mark.slow
 def test_with_everything_allowed_both_choices_take_the_largest():
   counts = np.array([[9, 1, 0], [0, 3, 7], [4, 5, 1]] * 10)
   for choice in ("any", "allowed"):
@@ -117,6 +120,7 @@ def test_with_everything_allowed_both_choices_take_the_largest():
     np.testing.assert_array_equal(found.labels, [0, 2, 1] * 10)
 
 
+@pytest.mark.slow
 def test_ties_are_ranked_fairly():
   counts = np.array([[5, 5, 0]] * 4000)
   found = pate.fair_gnmax(

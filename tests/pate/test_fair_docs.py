@@ -3,6 +3,8 @@
 import pathlib
 import re
 
+import pytest
+
 from jaxfair import studies
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "fairpate.md"
@@ -10,6 +12,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 CONFIGS = PAGE.parents[1] / "configs" / "fairpate"
 
 
+@pytest.mark.slow
 def test_the_example_prints_what_the_page_shows(capsys):
   [code] = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
   [shown] = re.findall(r"```text\n(.*?)```", TEXT, re.DOTALL)

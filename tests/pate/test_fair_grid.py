@@ -27,6 +27,7 @@ def people():
   return counts, groups
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choice", ["any", "allowed"])
 def test_every_lane_is_a_run(people, choice):
   counts, groups = people

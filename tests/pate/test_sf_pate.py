@@ -67,6 +67,7 @@ def unfair():
   )
 
 
+@pytest.mark.slow
 def test_the_student_is_fairer_than_a_model_without_groups(student, unfair):
   assert unfair > 0.15
   assert violation(student.params) < 0.6 * unfair
@@ -97,6 +98,7 @@ def taught():
   )
 
 
+@pytest.mark.slow
 def test_fair_teachers_make_a_fairer_student(taught, unfair):
   assert violation(taught.params) < 0.6 * unfair
   assert (taught.released.examples.group == 0).all()  # nobody's own

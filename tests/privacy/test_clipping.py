@@ -237,6 +237,7 @@ def test_no_example_contributes_more_than_the_bound(name):
       assert 0.009 < np.sqrt(squares) <= 0.01
 
 
+@pytest.mark.slow
 def test_known_layers_are_not_built_and_unknown_ones_are_named():
   examples = people(2)
   fast = zoo()["convolutions"]

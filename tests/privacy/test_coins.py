@@ -34,6 +34,7 @@ def share_is(heads, probability):
   return low <= heads.sum() <= high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1, 5, 8, 13, 32, 40, 62, 63, 100, 130])
 def test_random_bits_are_uniform(width):
   drawn = coins.random_bits(coins.seeded(1), width, 20_000)

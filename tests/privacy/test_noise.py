@@ -203,6 +203,7 @@ def test_a_known_scale_is_rounded_up(name):
   assert (add(value, **{parameter: 1.0}, key=key) != next_float).any()
 
 
+@pytest.mark.slow
 def test_short_floats_are_rounded_once_after_the_noise():
   key, rng = jax.random.key(0), np.random.default_rng(0)
   value = jnp.asarray(rng.normal(size=20_000), jnp.bfloat16)
@@ -284,6 +285,7 @@ def test_what_is_not_a_count_is_refused(name):
     jax.jit(lambda v: add(v, **setting))(jnp.zeros(3, jnp.uint32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DISCRETE)
 def test_sums_that_could_leave_int32_are_refused(name):
   add, argument = DISCRETE[name]

@@ -53,6 +53,7 @@ def test_every_example_takes_part_independently_with_the_rate(size, rate):
   assert np.all(np.abs(both - rate**2) < 6.5 * spread)
 
 
+@pytest.mark.slow
 def test_rows_are_distinct_and_mask_counts_them():
   rows, mask = draw_many(PoissonSampler(1000, 0.05, 90), 500)
   assert rows.shape == mask.shape == (500, 90)

@@ -124,6 +124,7 @@ def test_ties_of_64_bits_are_decided_by_64_more():
   np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.slow
 def test_ties_in_one_row_of_a_map_leave_the_others_alone():
   keys = jax.random.split(jax.random.key(5), 3)
   table = awkward_table(whole_numbers(keys[1], 6))

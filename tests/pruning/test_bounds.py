@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from helpers.curved import KEY, ZOO, moved, people
 from jaxfair import models, pruning, tree
@@ -16,6 +17,7 @@ def prune(params, rate):
   return pruning.apply_masks(params, pruning.magnitude_masks(params, rate))
 
 
+@pytest.mark.slow
 def test_terms_of_theorem_5_1_are_ordered_and_expand_the_excess():
   model = ZOO["tanh"]
   params = moved(model, PEOPLE)
@@ -65,6 +67,7 @@ def biased(chance):
   return {"w": jnp.zeros((1, 2)), "b": bias}
 
 
+@pytest.mark.slow
 def test_of_two_groups_sizes_times_gradients_are_equal_at_the_optimum():
   made, model = constant_people((50, 10), (60, 20)), models.logistic(2)
   found = pruning.size_identity(
@@ -90,6 +93,7 @@ def test_of_three_groups_the_larger_may_have_the_larger_gradient():
   assert found.gradient_norm[2] < 1e-6  # have the largest gradients
 
 
+@pytest.mark.slow
 def test_proposition_5_2_is_a_chain_of_three():
   model = ZOO["tanh"]
   params = moved(model, PEOPLE)
@@ -118,6 +122,7 @@ def test_proposition_5_2_is_a_chain_of_three():
   )
 
 
+@pytest.mark.slow
 def test_theorem_5_2_bounds_the_top_eigenvalue():
   model = ZOO["tanh"]
   params = moved(model, PEOPLE)
@@ -128,6 +133,7 @@ def test_theorem_5_2_bounds_the_top_eigenvalue():
   assert np.all(found.error.group > 0)
 
 
+@pytest.mark.slow
 def test_with_the_papers_sign_theorem_5_2_fails_and_with_ours_it_holds():
   """s = -w^2 and label 1: the loss bends by f(1-f) 4w^2 + 2 (1-f)."""
   model = Model(

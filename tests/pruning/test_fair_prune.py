@@ -43,6 +43,7 @@ def gaps(params):
   return np.abs(found.loss.group[:, 0] - found.loss.group[:, 1])
 
 
+@pytest.mark.slow
 def test_pruned_weights_stay_zero_at_every_rate(never):
   for keep, leaf in zip(
     jax.tree.leaves(never.masks), jax.tree.leaves(never.params), strict=True
@@ -53,6 +54,7 @@ def test_pruned_weights_stay_zero_at_every_rate(never):
   assert zeros == [10 + 40 - 12, 10 + 40 - 28]
 
 
+@pytest.mark.slow
 def test_equal_losses_after_pruning_shrink_the_gap_of_losses(never):
   config = dataclasses.replace(CONFIG, fair="after")
   fair = pruning.fair_prune(
@@ -83,6 +85,7 @@ def factors(params, some, num_groups):
   return np.array(found).T.ravel()
 
 
+@pytest.mark.slow
 def test_the_full_constraint_is_made_of_the_factors():
   model, some = models.logistic(2), people(num_classes=2)
   params = moved(model, some)

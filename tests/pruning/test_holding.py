@@ -30,6 +30,7 @@ def tuned():
   return masks, fit
 
 
+@pytest.mark.slow
 def test_what_was_removed_stays_zero_and_the_rest_moves(tuned):
   masks, fit = tuned
   for name, leaf in jax.tree_util.tree_leaves_with_path(fit.params):
@@ -39,6 +40,7 @@ def test_what_was_removed_stays_zero_and_the_rest_moves(tuned):
     assert np.all((np.asarray(leaf) != np.asarray(start))[np.asarray(keep)])
 
 
+@pytest.mark.slow
 def test_without_a_mask_it_is_plain_training():
   whole = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), START)
   held = pruning.fine_tune(
@@ -77,6 +79,7 @@ def test_the_kept_weights_follow_the_gradient_of_the_pruned_network():
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_masks_are_read_off_the_zeros():
   net = models.convnet(3, (models.Conv(4), models.Conv(6)), ())
   params = moved(net, PEOPLE._replace(x=np.zeros((1, 6, 6, 1), np.float32)))

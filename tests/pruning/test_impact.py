@@ -27,6 +27,7 @@ def pruned_at(rate):
   return pruning.apply_masks(PARAMS, pruning.magnitude_masks(PARAMS, rate))
 
 
+@pytest.mark.slow
 def test_each_number_is_that_of_the_group_alone(found):
   params = pruned_at(RATES[2])
   slope = jax.jit(
@@ -50,6 +51,7 @@ def test_each_number_is_that_of_the_group_alone(found):
       np.testing.assert_allclose(value, truth, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_top_eigenvalues_are_those_of_the_networks(found):
   alone = analysis.top_eigenvalue(
     MODEL, LOSS, pruned_at(RATES[2]), PEOPLE, num_groups=2, key=KEY, steps=38
@@ -86,6 +88,7 @@ def test_the_gaps_are_differences_of_groups(found):
   )
 
 
+@pytest.mark.slow
 def test_it_may_be_traced_over_networks_and_an_empty_group_is_nan(found):
   both = tree.stack([PARAMS, tree.scale(2.0, PARAMS)])
   many = jax.jit(
@@ -105,6 +108,7 @@ def test_it_may_be_traced_over_networks_and_an_empty_group_is_nan(found):
   assert np.isnan(many.after.top_eigenvalue.group).all()  # not asked for
 
 
+@pytest.mark.slow
 def test_convolutions_in_chunks_are_the_same_numbers(monkeypatch):
   net = models.convnet(2, (models.Conv(3, stride=2),), ())
   rng = np.random.default_rng(0)

@@ -103,6 +103,7 @@ def test_the_entropy_of_a_sign_is_that_of_both_tails():
   assert not np.asarray(found)[-2:].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_classes", [2, 3])
 def test_label_entropy_is_the_entropy_of_the_label_probabilities(num_classes):
   _, params = cases.network(num_classes)

@@ -107,6 +107,7 @@ def test_expected_entropy_is_that_of_numerical_integration():
   assert np.argsort(exact).tolist() == np.argsort(variance).tolist()
 
 
+@pytest.mark.slow
 def test_the_number_of_people_side_by_side_changes_nothing(monkeypatch):
   from jaxfair.release import greedy
 
@@ -117,6 +118,7 @@ def test_the_number_of_people_side_by_side_changes_nothing(monkeypatch):
     np.testing.assert_array_equal(one[:70], other)
 
 
+@pytest.mark.slow
 def test_orders_and_deltas_together_are_those_apart():
   case = cases.linear()
   choosers = {"variance": release.ByVariance(), "progress": CHOOSERS[2]}

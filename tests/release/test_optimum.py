@@ -13,6 +13,7 @@ ASKED = cases.asked()
 KEY = jax.random.key(3)
 
 
+@pytest.mark.slow
 def test_no_procedure_asks_anybody_less_and_progress_little_more():
   model, params = cases.linear()
   best = np.asarray(release.smallest_core_sets(params, ASKED, X, key=KEY))

@@ -50,6 +50,7 @@ def interviewed(interview, answers):
   return interview.decision()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   ("delta", "chooser", "told"),
   [

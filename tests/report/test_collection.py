@@ -19,6 +19,7 @@ def runs(toy, tmp_path, monkeypatch):
   return tmp_path
 
 
+@pytest.mark.slow
 def test_every_claim_of_every_run_is_on_the_page(runs):
   text = report.write_collection(runs).read_text("utf-8")
   assert text.count("A larger mean gives larger numbers (Tab. 1)") == 2

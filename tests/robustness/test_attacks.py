@@ -56,6 +56,7 @@ def test_perturb_finds_the_top_of_a_hill():
   np.testing.assert_allclose(corner, [[0.55, 0.45], [0.45, 0.5]], atol=3e-3)
 
 
+@pytest.mark.slow
 def test_rfgsm_is_a_random_corner_and_one_step():
   slope = jnp.array([1.0, -2.0] * 32)
 

@@ -38,6 +38,7 @@ def test_no_gradient_no_push(ball):
   assert not np.any(ball.steepest(jnp.zeros((2, 5))))
 
 
+@pytest.mark.slow
 @both
 def test_the_projection_is_the_nearest_point_of_the_ball(ball):
   epsilon = 0.7
@@ -56,6 +57,7 @@ def test_what_is_inside_stays(ball):
   np.testing.assert_array_equal(ball.project(small, 1.0), small)
 
 
+@pytest.mark.slow
 @both
 def test_draws_fill_the_ball_evenly(ball):
   n, dimension = 20_000, 3

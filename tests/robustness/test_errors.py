@@ -13,6 +13,7 @@ REACHED = np.array([[0, 0, 0, 0, 0, 0], [1, 1, 0, 1, 0, 0]], bool)
 GROUP = np.array([0, 0, 0, 1, 1, 1])
 
 
+@pytest.mark.slow
 def test_by_hand():
   found = errors.errors_of(WRONG, REACHED, GROUP, num_groups=3)
   np.testing.assert_allclose(

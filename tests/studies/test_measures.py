@@ -67,6 +67,7 @@ def test_an_empty_group_is_missing_not_zero(dataset, logits):
   assert all(math.isnan(gap) for gap in found.gaps.values())
 
 
+@pytest.mark.slow
 def test_gaps_agree_with_fairlearn(logits):
   dataset = people(("a", "b"))
   _, y, group = dataset.examples

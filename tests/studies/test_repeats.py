@@ -32,6 +32,7 @@ def everything(parts, key):
   return parts, jax.random.key_data(key)
 
 
+@pytest.mark.slow
 def test_each_seed_is_what_the_host_makes_of_it():
   people = dataset()
   parts, words = repeat(
@@ -73,6 +74,7 @@ def test_nobody_is_in_two_parts_and_splits_differ():
   assert len({tuple(sorted(row)) for row in test.x[..., 2].tolist()}) == 4
 
 
+@pytest.mark.slow
 def test_splits_follow_their_own_key_only():
   def who(key, split_key):
     parts, _ = repeat(

@@ -42,6 +42,7 @@ def test_a_shuffle_is_a_bijection_for_every_small_n():
     np.testing.assert_array_equal(np.sort(found), np.arange(n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2**31 - 1, 2**30 + 1])
 def test_row_numbers_do_not_overflow(n):
   shuffles = batches.make_shuffles(n, 1, key=KEY)
@@ -114,6 +115,7 @@ def test_pairs_of_rows_come_to_pairs_of_places_equally_often(n):
     assert uniform(apart)
 
 
+@pytest.mark.slow
 def test_all_orders_of_four_rows_are_equally_likely():
   rows = draws(4, 60_000)[:, 0]
   orders = np.bincount(rows @ [64, 16, 4, 1], minlength=256)
@@ -129,6 +131,7 @@ def test_neighbours_of_many_rows_are_far_apart_as_chance_has_it():
   assert uniform(np.bincount(distance // 37, minlength=27))
 
 
+@pytest.mark.slow
 def test_epochs_are_independent_of_each_other():
   rows = draws(5, 40_000, epochs=2)
   assert uniform(np.bincount(rows[:, 0, 0] * 5 + rows[:, 1, 0], minlength=25))

@@ -80,6 +80,7 @@ def one_step(params, own, lam, placement):
   return tree.subtract(params, after.params)
 
 
+@pytest.mark.slow
 def test_both_places_add_what_they_say():
   own = Examples(*(jnp.asarray(leaf[:8]) for leaf in people()))
   params = {"w": jnp.array([[0.5, -0.5], [0.2, 0.1], [0, 0]]), "b": jnp.ones(2)}
@@ -124,6 +125,7 @@ def test_both_places_have_the_event_of_dp_sgd():
     assert config.event(400) == CONFIG.event(400)
 
 
+@pytest.mark.slow
 def test_calibration_narrows_the_gap_and_keeps_the_model_close():
   own = people()
   config = training.FitConfig(steps=150, batch_size=None, learning_rate=0.05)

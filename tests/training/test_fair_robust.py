@@ -82,6 +82,7 @@ def test_the_objective_by_hand():
   assert float(focused) == pytest.approx((2**3 + 4**3) / 3)
 
 
+@pytest.mark.slow
 def test_an_empty_group_does_not_poison_the_gradient():
   def value(own):
     return group_objective(
@@ -92,6 +93,7 @@ def test_an_empty_group_does_not_poison_the_gradient():
   assert np.isfinite(slope).all()
 
 
+@pytest.mark.slow
 def test_the_focus_weighs_the_group_that_loses_most():
   def value(own):
     return group_objective(

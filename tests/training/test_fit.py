@@ -105,6 +105,7 @@ def test_an_anchor_without_proximity_changes_nothing(people):
   close(train(anchor=tree.scale(3.0, zeros())), train(), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_one_step_of_a_flat_loss_is_the_regularisers_alone(people):
   def flat(logits, y):
     return 0.0 * logits[:, 0]
@@ -223,6 +224,7 @@ def decaying(rate):
   return optax.sgd(optax.exponential_decay(rate, 50, 0.5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", [optax.adam, decaying])
 def test_any_optimizer_learns(people, optimizer):
   config = FitConfig(

@@ -57,6 +57,7 @@ def fair():
   return train(CONFIG)
 
 
+@pytest.mark.slow
 def test_the_violation_asked_for_is_reached(fair):
   free = train(LagrangianConfig(learning_rate=0.05, batch_size=256))
   assert told(free.params)[1] > 0.2
@@ -85,6 +86,7 @@ def test_the_trace_tells_what_the_multipliers_did(fair):
   np.testing.assert_allclose(worst[kept], measured, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_without_a_constraint_it_is_plain_training():
   free = train(
     LagrangianConfig(
@@ -156,6 +158,7 @@ def test_a_start_and_a_mask_are_kept_to():
   np.testing.assert_allclose(found.params, [0.5, 0.0], atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_group_nobody_is_in_changes_nothing():
   people = PEOPLE._replace(group=np.zeros_like(PEOPLE.group))
   found = train(SHORT, people).trace
@@ -164,6 +167,7 @@ def test_a_group_nobody_is_in_changes_nothing():
   assert (np.asarray(found.multipliers)[:, [1, 3]] == 0).all()
 
 
+@pytest.mark.slow
 def test_many_settings_are_one_program_and_equal_single_trainings():
   rates = np.array([0.01, 1e-3], np.float32)
   keys = jax.random.split(KEY, 2)
@@ -175,6 +179,7 @@ def test_many_settings_are_one_program_and_equal_single_trainings():
   close(tree.take(many, 1), alone)
 
 
+@pytest.mark.slow
 def test_both_loops_give_the_same():
   scan, step = (
     train(dataclasses.replace(SHORT, loop=loop)) for loop in ("scan", "step")

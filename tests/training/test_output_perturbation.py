@@ -37,6 +37,7 @@ def leaves(value):
   return np.concatenate([np.ravel(v) for v in jax.tree.leaves(value)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_no_replacement_moves_the_optimum_further_than_the_sensitivity(classes):
   """Brute force over adversarial replacements: far, opposite, relabelled."""
@@ -68,6 +69,7 @@ def test_sensitivity_by_hand():
   )
 
 
+@pytest.mark.slow
 def test_noise_is_the_analytic_gaussian():
   examples = people()
   found = release(examples)

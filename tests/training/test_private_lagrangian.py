@@ -37,6 +37,7 @@ EXACT = PrivateLagrangianConfig(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_without_noise_it_follows_the_lagrangian():
   found = private_lagrangian(MODEL, LOSS, PEOPLE, EXACT, key=KEY)
   params = MODEL.init(KEY, PEOPLE.x[0])
@@ -77,6 +78,7 @@ def test_only_clipped_and_noised_terms_know_groups():
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), *both)
 
 
+@pytest.mark.slow
 def test_noise_has_the_size_it_is_charged_for():
   def variance(draws, sigma):
     # A sample variance of m normal draws has relative error sqrt(2 / m).
@@ -111,6 +113,7 @@ def test_noise_has_the_size_it_is_charged_for():
   variance(apart, 0.5 * math.sqrt(2))
 
 
+@pytest.mark.slow
 def test_the_price_is_that_of_composed_gaussians():
   config = dataclasses.replace(
     EXACT, noise_multiplier=1.5, dual_noise=20.0, count_noise=15.0,

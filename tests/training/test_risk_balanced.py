@@ -60,6 +60,7 @@ def brute_force(params, clip, gammas):
   return total
 
 
+@pytest.mark.slow
 def test_value_and_gradient_are_those_of_the_formula():
   ours = penalty(clip_weight=0.7, noise_weight=0.3, form="trace")
 
@@ -120,6 +121,7 @@ def test_weights_can_be_swept_zero_changes_nothing_and_more_closes_the_gap():
   assert balanced < 0.5 * unbalanced
 
 
+@pytest.mark.slow
 def test_public_people_cost_nothing():
   assert with_penalty().event(24) == CONFIG.event(24)
   budget = {"epsilon": 2.0, "delta": 1e-3}

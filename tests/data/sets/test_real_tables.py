@@ -95,6 +95,7 @@ def test_adult_row_by_row(data_root):
   assert not {"sex", "race"} & set(loaded.columns)
 
 
+@pytest.mark.slow
 def test_credit_speaks_words(data_root):
   loaded = data.load("credit", root=data_root, keep_group_features=True)
   frame = pd.read_csv(data_root / "credit_default/UCI_Credit_Card.csv.gz")

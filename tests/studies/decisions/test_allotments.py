@@ -24,6 +24,7 @@ def verdicts(folder):
   return {claim["name"]: claim["verdict"] for claim in claims}
 
 
+@pytest.mark.slow
 def test_ratios_of_small_counts_are_more_biased(tmp_path):
   folder = tmp_path / "run"
   sets = ('parts=["ratios"]', "epsilons=[0.1]", "draws=2000", "seeds=4")

@@ -35,6 +35,7 @@ def rows():
   return queries._rows(CONFIG, own, run, {"choice": "any"})
 
 
+@pytest.mark.slow
 def test_sound_runs_stay_within_their_budget(rows):
   sound, paper = (
     rows.where(charge=charge) for charge in (queries.SOUND, queries.PAPER)

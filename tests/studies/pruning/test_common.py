@@ -51,6 +51,7 @@ def test_images_are_averaged_over_squares_and_centred():
     common._pooled(x, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mlp", "cnn", "cnn2", "resnet18"])
 def test_networks_have_a_logit_for_every_class(kind):
   model = common.Network(kind, 8).model(5)

@@ -1,6 +1,7 @@
 """The study of fair pruning: its cells, and what its claims compare."""
 
 import numpy as np
+import pytest
 
 from helpers import pruning_runs
 from jaxfair.studies.pruning import fair
@@ -59,6 +60,7 @@ def test_only_the_first_cell_has_the_method_without_a_constraint():
   ] == [{"constraint": "relaxed"}, {"constraint": "full"}]
 
 
+@pytest.mark.slow
 def test_a_run_has_every_method_and_never_has_no_constraint(tmp_path):
   table, claims = pruning_runs.run_untrained(
     tmp_path / "run",

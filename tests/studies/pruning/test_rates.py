@@ -29,6 +29,7 @@ def test_claims_are_on_the_right_side():
     assert not claims[name](rich_pay).holds
 
 
+@pytest.mark.slow
 def test_a_run_has_every_rate_and_the_bound_of_its_terms(tmp_path):
   table, claims = pruning_runs.run_untrained(
     tmp_path / "run",

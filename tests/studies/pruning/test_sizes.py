@@ -20,6 +20,7 @@ def test_members_appear_so_many_times_as_often(factor):
   assert np.all(np.abs(times[~member] - share) < 1)
 
 
+@pytest.mark.slow
 def test_a_run_has_every_group_factor_and_role(tmp_path):
   table, claims = pruning_runs.run_untrained(
     tmp_path / "run",

@@ -63,6 +63,7 @@ def test_methods_are_compared_on_the_same_splits(people, tmp_path):
   assert fair.mean() < plain.mean()
 
 
+@pytest.mark.slow
 def test_votes_are_right_as_often_as_they_should(people, tmp_path):
   table = run("sf_pate.votes", people, tmp_path, ensembles=[6, 12])
   kept = np.exp(2.0) / (np.exp(2.0) + 1)
