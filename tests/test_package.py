@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 import jaxfair
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -26,6 +28,7 @@ def test_import_loads_nothing_heavy():
   assert not heavy & set(loaded.split())
 
 
+@pytest.mark.slow
 def test_privacy_arithmetic_needs_no_jax():
   """So `jaxfair account` answers at once."""
   loaded = in_new_process(

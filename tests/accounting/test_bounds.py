@@ -61,6 +61,7 @@ def test_approximate_events_bring_their_own_delta():
     best(ev.ApproxDp(0.5, 2e-5), delta=1e-5)
 
 
+@pytest.mark.slow
 def test_every_mixture_lies_between_its_parts_and_their_sum():
   parts = [
     ev.DpSgd(1.5, 0.02, 100),

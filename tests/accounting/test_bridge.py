@@ -38,6 +38,7 @@ def exact_rdp(q, sigma, order):
     return mp.log(mp.fsum(terms)) / (order - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [1e-9, 1e-6, 1e-3, 0.3])
 @pytest.mark.parametrize("sigma", [0.5, 2.0, 100.0])
 def test_rdp_is_never_below_fifty_digits(q, sigma):
@@ -120,6 +121,7 @@ def test_noise_of_plain_mechanisms_is_relative_to_the_relation():
     np.testing.assert_allclose(curve, np.array(ORDERS) / 8, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_substituting_a_clipped_person_moves_the_sum_twice_as_far():
   counted = units([ev.DpSgd(2.0, 1.0, 1)], Relation.REPLACE_ONE)
   twice = gaussian_epsilon(sigma=1.0, delta=1e-5)
@@ -165,6 +167,7 @@ def test_what_pld_cannot_resolve_is_infinite_not_wrong():
   assert pld_epsilon(huge, 1e-5, ADD) == math.inf
 
 
+@pytest.mark.slow
 def test_a_wider_grid_is_still_an_upper_bound():
   counted = units([ev.DpSgd(1.0, 0.02, 200)], ADD)
   fine = pld_epsilon(counted, 1e-5, ADD)
@@ -172,6 +175,7 @@ def test_a_wider_grid_is_still_an_upper_bound():
   assert fine * (1 - 1e-6) <= wide <= fine * 1.001
 
 
+@pytest.mark.slow
 def test_small_overflow_is_paid_from_delta_and_large_exactly():
   n, q, steps, delta = 2000, 0.05, 50, 1e-5
   plain = pld_epsilon(units([ev.DpSgd(6.0, q, steps)], ADD), delta, ADD)
@@ -210,6 +214,7 @@ def test_one_more_person_is_counted_where_neighbours_differ_in_size():
   assert fixed == pytest.approx(grown[0], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_dp_accounting_is_loaded_on_first_use_only():
   code = (
     "import sys, jaxfair.accounting as acc\n"

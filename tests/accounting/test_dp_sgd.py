@@ -134,11 +134,13 @@ def test_max_steps_undoes_calibration():
   assert found == 300
 
 
+@pytest.mark.slow
 def test_a_budget_too_small_for_one_step_is_told():
   with pytest.raises(BudgetError, match=r"does not pay for one step.*raise"):
     max_steps(epsilon=0.01, delta=1e-5, noise_multiplier=1.0, sampling_rate=0.5)
 
 
+@pytest.mark.slow
 def test_accountants_and_relations_are_in_order():
   given = setting(0.05, 50)
   pld = dp_sgd_epsilon(noise_multiplier=2.0, **given)

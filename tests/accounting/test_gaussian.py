@@ -25,6 +25,7 @@ def exact_log_delta(mu, epsilon):
     return mp.log(first - second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mu", np.logspace(-7, 2, 19))
 def test_log_delta_is_exact_down_to_1e_300(mu):
   checked = 0
@@ -71,6 +72,7 @@ def test_agrees_with_dp_accounting():
       )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.5, 10.0, 1e3])
 @pytest.mark.parametrize("delta", [1e-300, 1e-100, 1e-10, 1e-5, 0.1, 0.9])
 def test_calibration_rounds_up_and_hardly(epsilon, delta):

@@ -43,6 +43,7 @@ def test_every_cut_leaves_an_intact_beginning_or_is_refused(raw):
     assert found.terminated == (cut + 1 not in ends)
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(st.data())
 def test_every_changed_byte_is_detected(raw, data):

@@ -3,9 +3,12 @@
 import pathlib
 import re
 
+import pytest
+
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "pate_accounting.md"
 
 
+@pytest.mark.slow
 def test_the_examples_run(capsys):
   text = PAGE.read_text(encoding="utf-8")
   blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

@@ -98,6 +98,7 @@ def test_a_cap_that_is_ignored_is_under_reported():
   assert exact > 3 * plain.get_delta_for_epsilon(epsilon)
 
 
+@pytest.mark.slow
 def test_the_three_prices_are_in_order():
   n, q, steps, sigma, delta = 5000, 0.02, 300, 4.0, 1e-5
   cap = max_batch_for(

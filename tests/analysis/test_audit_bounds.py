@@ -94,6 +94,7 @@ def not_above(count, audits, level):
   return count <= stats.binom.isf(1e-7, audits, level)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.0, 0.05])
 def test_the_bound_holds_with_its_confidence_for_randomised_response(delta):
   """(epsilon, delta)-DP with equality: with chance delta the truth is told."""

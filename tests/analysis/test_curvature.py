@@ -48,6 +48,7 @@ def test_exact_traces_are_those_of_the_hessian(name):
   assert not np.any(found.standard_error.group)
 
 
+@pytest.mark.slow
 def test_all_parameters_one_by_one_give_the_same_for_every_person():
   exact, slow = trace("softmax", "exact"), trace("softmax", "all_parameters")
   np.testing.assert_allclose(
@@ -55,6 +56,7 @@ def test_all_parameters_one_by_one_give_the_same_for_every_person():
   )
 
 
+@pytest.mark.slow
 def test_gauss_newton_alone_is_not_the_trace_of_a_smooth_network():
   whole, part = trace("gelu", "exact"), trace("gelu", "gauss_newton")
   off = np.abs(part.traces.group / whole.traces.group - 1)

@@ -111,6 +111,7 @@ def test_slope_in_sigma():
   np.testing.assert_allclose(second, curve, rtol=1e-10, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_slope_with_many_classes():
   counts = np.random.default_rng(0).multinomial(200, np.full(20, 0.05), size=5)
   with jax.enable_x64(True):

@@ -12,6 +12,7 @@ from jaxfair.analysis import gradient_norms, norms
 PEOPLE = people()
 
 
+@pytest.mark.slow
 def test_softmax_regression_by_hand():
   model = models.logistic(3)
   params = moved(model, PEOPLE)

@@ -72,6 +72,7 @@ def test_the_top_eigenvalue_is_that_of_the_whole_hessian():
   assert np.isnan(found.group[2])
 
 
+@pytest.mark.slow
 def test_a_larger_negative_eigenvalue_is_not_the_top_one():
   rng = np.random.default_rng(0)
   basis = np.linalg.qr(rng.normal(size=(30, 30)))[0]

@@ -110,6 +110,7 @@ def test_the_module_is_the_command(tmp_path):
   assert process.communicate()[0] == f"jaxfair {package.__version__}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   ("given", "told"),
   [

@@ -42,6 +42,7 @@ def test_a_set_that_is_not_here_is_refused_with_the_command(refused):
   assert "`jaxfair data fetch adult`" in line
 
 
+@pytest.mark.slow
 def test_what_is_here_is_checked(jaxfair):
   ended = jaxfair("data", "check")
   assert ended.code == 0

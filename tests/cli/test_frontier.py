@@ -13,6 +13,7 @@ def folder(tmp_path):
   return frontier_runs.write(tmp_path / "r")
 
 
+@pytest.mark.slow
 def test_it_writes_the_page_and_names_the_best_setting(jaxfair, folder):
   ended = jaxfair("frontier", folder, "--limit", "epsilon=2")
   assert ended.code == 0, ended.err
@@ -33,6 +34,7 @@ def test_limits_that_nothing_keeps_are_no_mistake(jaxfair, folder):
   assert pathlib.Path("p.html").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   ("arguments", "told"),
   [

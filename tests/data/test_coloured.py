@@ -36,6 +36,7 @@ def test_agreement_of_one_in_k_makes_colour_independent_of_the_label():
   assert np.abs(rates - 0.5).max() < Z * np.sqrt(0.25 / 6000)
 
 
+@pytest.mark.slow
 def test_named_sets_have_the_disparity_of_the_paper():
   """Gamma(z, k) of the true labels is 0.10 for agreement 0.75."""
   digits = data.load("coloured_digits")

@@ -95,6 +95,7 @@ def everything_under(folder):
   return [path for path in folder.rglob("*") if path.is_file()]
 
 
+@pytest.mark.slow
 def test_a_package_is_opened_and_not_installed(
   toy, origins, tmp_path, monkeypatch, content
 ):

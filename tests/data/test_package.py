@@ -3,7 +3,10 @@
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.slow
 def test_heavy_packages_are_not_imported():
   code = (
     "import sys, jax; before = set(sys.modules)\n"

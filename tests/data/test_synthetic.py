@@ -47,12 +47,14 @@ def test_rates_of_the_positive_class():
     assert abs(y[group == a].mean() - rate) < error
 
 
+@pytest.mark.slow
 def test_rows_are_mixed_and_reproducible():
   first, again = (two_gaussians((50, 50), key=KEY) for _ in range(2))
   np.testing.assert_array_equal(first.examples.x, again.examples.x)
   assert np.any(np.diff(first.examples.group) < 0)
 
 
+@pytest.mark.slow
 def test_one_group_is_allowed():
   assert two_gaussians((5,), key=KEY).num_groups == 1
 
@@ -73,6 +75,7 @@ def test_impossible_people_are_refused(options, message):
     two_gaussians(key=KEY, **options)
 
 
+@pytest.mark.slow
 def test_mixture_of_chapter_6():
   data = gaussian_mixture(SIZE, mu_minus=-1.0, mu_plus=2.0, ratio=3.0, key=KEY)
   x, y, group = data.examples

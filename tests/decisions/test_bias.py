@@ -106,6 +106,7 @@ def test_draws_that_fill_no_whole_chunk_are_counted_once(monkeypatch):
   np.testing.assert_allclose(whole.error, parts.error, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_one_program_for_all_weights_budgets_and_numbers_of_draws():
   def run(weights, epsilon, draws):
     problem = functools.partial(decisions.title_one, weights=weights)
@@ -140,6 +141,7 @@ def test_alpha_and_disparity_by_hand():
   )
 
 
+@pytest.mark.slow
 def test_noise_of_your_own_and_trees_of_counts():
   def rounding(counts, *, key):
     noisy = jax.tree.map(lambda x: x + 0.5, counts)

@@ -36,6 +36,7 @@ def test_the_tempered_mean(value, lower, temperature):
   np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_tempering_is_what_its_mean_is_of():
   x = np.array([0.0, 5.0, 50.0])
   noise = decisions.LaplaceRelease(scale=10.0)
@@ -56,6 +57,7 @@ def test_no_heat_is_non_negativity():
   )
 
 
+@pytest.mark.slow
 def test_the_best_temperature_beats_its_neighbours_and_none():
   scale = 10.0
   grid = np.linspace(0, 500, 800)
@@ -76,6 +78,7 @@ def test_the_best_temperature_beats_its_neighbours_and_none():
   )
 
 
+@pytest.mark.slow
 def test_random_rounding_keeps_the_mean():
   values = jnp.tile(jnp.array([-1.25, 0.0, 3.9]), 20_000)
   rounded = decisions.stochastic_round(values, key=KEY)

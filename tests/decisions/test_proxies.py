@@ -15,6 +15,7 @@ SIGNS = np.where(X @ [1.0, -0.5, 0.2] + RNG.normal(size=60) > 0.3, 1.0, -1.0)
 ONES = np.ones(60)
 
 
+@pytest.mark.slow
 def test_least_squares():
   with jax.enable_x64(True):
     found = decisions.linear_regression(X, SIGNS, ONES)
@@ -31,6 +32,7 @@ def test_the_svm_is_liblinear_s():
   np.testing.assert_allclose(found.intercept, peer.intercept_[0], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_weights_of_0_leave_rows_out():
   weight = (np.arange(60) < 40).astype(float)
   with jax.enable_x64(True):
@@ -61,6 +63,7 @@ def test_a_rule_that_is_linear_in_each_bin_is_learnt():
   assert np.bincount(proxy.bins).tolist() == [100] * 9
 
 
+@pytest.mark.slow
 def test_a_proxy_is_a_problem_like_any_other():
   counts = tuple(np.round(RNG.uniform(10, 1000, 40)) for _ in range(3))
 

@@ -50,6 +50,7 @@ def test_alpha_cannot_be_told_from_0(mechanism):
   assert high < 0.2 * found.error.max()
 
 
+@pytest.mark.slow
 def test_without_a_remedy_alpha_is_told_from_0():
   release = decisions.LaplaceRelease.for_epsilon(EPSILON)
 

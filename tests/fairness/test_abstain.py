@@ -18,6 +18,7 @@ def stream(size=512):
   return (rng.random(size) < 0.3 + 0.3 * groups).astype(int), groups
 
 
+@pytest.mark.slow
 def test_batches_and_single_people_are_judged_alike():
   labels, groups = stream()
   whole, pieces = (fairness.Abstainer(RULE, **SIZES) for _ in range(2))

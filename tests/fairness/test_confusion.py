@@ -6,6 +6,7 @@ from sklearn.metrics import confusion_matrix
 from jaxfair import fairness
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_classes", [2, 5])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_agrees_with_scikit_learn_group_by_group(people, num_classes, weighted):
@@ -28,6 +29,7 @@ def test_agrees_with_scikit_learn_group_by_group(people, num_classes, weighted):
     np.testing.assert_allclose(counts[g], expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_given_counts_make_room_for_the_absent():
   counts = fairness.confusion_counts(
     [0, 1], [1, 1], sensitive_features=[0, 0], num_classes=3, num_groups=2

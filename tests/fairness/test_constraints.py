@@ -77,6 +77,7 @@ def test_soft_gaps_are_those_of_probabilities():
   )
 
 
+@pytest.mark.slow
 def test_every_class_and_stratum_is_compared():
   scores, y, group = draw(num_classes=4)
   chance, everyone = softmax(scores), np.ones(len(y), bool)

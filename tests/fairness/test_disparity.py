@@ -28,6 +28,7 @@ def brute_force(counts, notion, z, k):
   return max(abs(own - other) for other in others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notion", ["rest", "pairwise", "overall"])
 @pytest.mark.parametrize(
   "counts", [H2, np.array([[3, 0, 5, 1], [2, 2, 0, 0], [0, 7, 1, 1]])]
@@ -97,6 +98,7 @@ def test_a_few_people_beside_millions_are_still_compared():
   np.testing.assert_allclose(rest[0], [2 / 3, -2 / 3], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_soft_counts_jit_and_vmap():
   soft = np.random.default_rng(0).random((4, 3, 2)).astype(np.float32)
   for notion in ("rest", "pairwise", "overall"):

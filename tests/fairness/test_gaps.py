@@ -10,6 +10,7 @@ RATES = jnp.array([0.2, 0.5, 0.4])
 OVERALL = jnp.array(0.4)
 
 
+@pytest.mark.slow
 def test_by_hand():
   np.testing.assert_allclose(fairness.difference(RATES), 0.3, rtol=1e-6)
   np.testing.assert_allclose(
@@ -26,6 +27,7 @@ def test_by_hand():
   )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", [fairness.difference, fairness.ratio])
 @pytest.mark.parametrize("method", ["between_groups", "to_overall"])
 def test_an_unknown_group_makes_the_gap_unknown_unless_skipped(gap, method):
@@ -39,6 +41,7 @@ def test_an_unknown_group_makes_the_gap_unknown_unless_skipped(gap, method):
   assert np.isnan(gap(nobody, jnp.nan, method=method, skip_empty=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["between_groups", "to_overall"])
 def test_equal_groups_and_single_groups_have_no_gap(method):
   for rates in (jnp.full(4, 0.3), jnp.full(1, 0.3)):

@@ -79,6 +79,7 @@ def test_boolean_values_are_counted():
   assert sums[0] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("argument", [0, 1])
 def test_a_group_without_weight_leaves_all_gradients_clean(argument):
   """Group 1 has people, all of weight 0: its mean is unknown, not its slope."""
@@ -93,6 +94,7 @@ def test_a_group_without_weight_leaves_all_gradients_clean(argument):
   np.testing.assert_allclose(gradient, expected, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_jit_and_vmap_change_nothing(weighted):
   rng = np.random.default_rng(0)

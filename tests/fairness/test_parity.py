@@ -52,6 +52,7 @@ def test_the_mean_of_both_odds_agrees_with_fairlearn(people, name, method):
   )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", ["difference", "ratio"])
 def test_accuracy_parity_agrees_with_a_metric_frame(people, kind, method):

@@ -45,6 +45,7 @@ def test_its_gradient_is_that_of_finite_differences():
     np.testing.assert_allclose(both(1.0)[1], slope, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_an_empty_group_neither_counts_nor_spoils_the_gradient():
   logits, groups = people()
 

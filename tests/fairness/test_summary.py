@@ -53,6 +53,7 @@ def test_one_loss_per_person():
     )
 
 
+@pytest.mark.slow
 def test_an_absent_group_is_nan_with_count_zero(people):
   y_true, y_pred, group, _ = people(2)
   report = fairness.by_group(

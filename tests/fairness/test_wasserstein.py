@@ -63,6 +63,7 @@ def test_of_labels_it_is_the_demographic_parity_difference(people):
   )
 
 
+@pytest.mark.slow
 def test_a_shift_is_its_own_distance_and_sees_what_a_threshold_misses():
   scores = np.concatenate(
     [np.linspace(0.6, 0.7, 50), np.linspace(0.8, 0.9, 50)]
@@ -82,6 +83,7 @@ def test_a_shift_is_its_own_distance_and_sees_what_a_threshold_misses():
   )
 
 
+@pytest.mark.slow
 def test_integer_weights_are_repeated_people():
   scores, group = make_scores(4, n=60)
   times = np.random.default_rng(1).integers(1, 4, 60)
@@ -111,6 +113,7 @@ def test_of_several_columns_the_worst_counts():
   )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["between_groups", "to_overall"])
 def test_an_empty_group_is_unknown_or_skipped(method):
   scores, group = make_scores(6)

@@ -122,6 +122,7 @@ def normalised(x):
   return hk.BatchNorm(True, True, 0.9)(hk.Linear(3)(x), is_training=True)
 
 
+@pytest.mark.slow
 def test_state_of_haiku_is_refused():
   with pytest.raises(
     checks.ArgumentError, match=r"transform_with_state.*Group"

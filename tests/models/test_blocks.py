@@ -20,6 +20,7 @@ def group_norm(x, scale=None, bias=None):
   return np.asarray(jax.jit(blocks.GroupNorm().apply)({"params": params}, x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channels", [4, 12, 64, 96])
 def test_group_norm_equals_flax(channels):
   x = 3 * normal(3, 5, 4, channels) + 1

@@ -240,6 +240,7 @@ def primitives_that_use_parameters(jaxpr, from_params):
   return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_parameters_enter_through_plain_operations(name):
   """What ghost clipping relies on to read gradient norms off the layers."""

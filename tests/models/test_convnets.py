@@ -49,6 +49,7 @@ def test_the_medium_network_has_three_and_three_layers():
   assert params["Dense_0"]["kernel"].shape == (6 * 6 * 64, 128)
 
 
+@pytest.mark.slow
 def test_a_small_network_by_hand():
   """One 3x3 kernel, pooling by 2, ReLU, one dense layer, in plain loops."""
   rng = np.random.default_rng(0)
@@ -81,6 +82,7 @@ def test_weights_start_with_the_stated_variance():
     assert not np.any(params[layer]["bias"])
 
 
+@pytest.mark.slow
 def test_integer_pixels_are_taken_as_numbers():
   model = models.convnet(2)
   x = np.random.default_rng(0).integers(0, 256, (2, 8, 8, 1), np.uint8)

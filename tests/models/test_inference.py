@@ -12,6 +12,7 @@ PARAMS = MODEL.init(jax.random.key(0), X[0])
 LOGITS = np.asarray(MODEL.apply(PARAMS, X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 4, 10, 22, 23, 100])
 def test_chunks_change_nothing(batch_size):
   labels = models.predict(MODEL, PARAMS, X, batch_size=batch_size)

@@ -178,6 +178,7 @@ def test_zero_one_counts_errors():
   np.testing.assert_array_equal(models.zero_one(tie, np.array([0, 1])), [0, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_huge_scores_give_finite_losses_and_gradients(name):
   @jax.jit
@@ -192,6 +193,7 @@ def test_huge_scores_give_finite_losses_and_gradients(name):
     assert np.isfinite(np.sum(np.square(grads)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_one_value_for_each_example_alone_or_in_a_batch(name):
   together = LOSSES[name](LOGITS, Y)

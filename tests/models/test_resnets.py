@@ -36,6 +36,7 @@ def test_number_of_convolutions(depth, convs):
   assert count(model, params, "conv_general_dilated", 32, 32, 3) == convs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
   ("small_images", "size", "last"), [(True, 32, 4), (False, 224, 7)]
 )

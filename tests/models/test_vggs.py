@@ -19,6 +19,7 @@ def test_size_is_the_published_one(depth, size):
   assert tree.size(shapes(models.vgg(depth, 1000), 224, 224, 3)) == size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("depth", "convs"), [(13, 10), (19, 16)])
 def test_number_of_layers(depth, convs):
   model = models.vgg(depth, 10, width=4)
@@ -30,6 +31,7 @@ def test_number_of_layers(depth, convs):
   assert names.count("reduce_window_max") == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pixels", "left"), [(28, 1), (32, 1), (48, 2)])
 def test_small_images_survive_five_poolings(pixels, left):
   params = shapes(models.vgg(13, 10, width=4), pixels, pixels, 1)

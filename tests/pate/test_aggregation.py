@@ -70,16 +70,19 @@ def discrete_gaussian(sigma):
   return lambda n: np.exp(-(n**2) / (2 * sigma**2))
 
 
+@pytest.mark.slow
 def test_gnmax_has_the_frequencies_of_discrete_noise():
   labels = pate.gnmax(repeated(COUNTS), sigma=2.0, key=KEY)
   agree(labels, whole_argmax(COUNTS, discrete_gaussian(2.0)))
 
 
+@pytest.mark.slow
 def test_gnmax_has_the_frequencies_of_real_noise():
   labels = pate.gnmax(repeated(COUNTS), sigma=2.5, key=KEY, continuous=True)
   agree(labels, real_argmax(COUNTS, stats.norm(scale=2.5)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("continuous", [False, True])
 def test_laplace_max_has_its_frequencies(continuous):
   labels = pate.laplace_max(
@@ -93,6 +96,7 @@ def test_laplace_max_has_its_frequencies(continuous):
   agree(labels, expected)
 
 
+@pytest.mark.slow
 def test_confident_answers_have_their_frequencies():
   labels = pate.confident_gnmax(
     repeated(COUNTS), threshold=9.5, sigma_threshold=3.0, sigma_answer=1.5,
@@ -152,6 +156,7 @@ def test_without_noise_all_are_the_plurality():
   np.testing.assert_array_equal(some, [-1, -1, 1])
 
 
+@pytest.mark.slow
 def test_soft_labels_are_noisy_shares():
   counts = np.tile([6, 3, 1], (60_000, 1))
   for continuous in (False, True):
@@ -198,6 +203,7 @@ def test_rules_map_over_seeds_and_compile():
     np.testing.assert_allclose(many, single, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_real_noise_maps_over_sigmas():
   counts = np.array([[5, 4], [1, 2]])
   sigmas = jnp.array([0.0, 1.0, 100.0])

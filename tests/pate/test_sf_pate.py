@@ -105,6 +105,7 @@ def test_fair_teachers_make_a_fairer_student(taught, unfair):
   assert any("labels" in what for what in taught.protection.not_protected)
 
 
+@pytest.mark.slow
 def test_without_proximity_labels_are_protected_too():
   config = dataclasses.replace(TEACHERS, student=PLAIN)
 

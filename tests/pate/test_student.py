@@ -92,6 +92,7 @@ def test_every_student_may_have_its_own_labels(x, labels):
     same(tree.take(found, i), tree.take(train(x, many[i]), i))
 
 
+@pytest.mark.slow
 def test_other_losses_take_weights_too(x):
   """sum_c a_c l(f, c), for a loss without a soft form of its own."""
   weights = np.random.default_rng(4).dirichlet(np.ones(C), N)
@@ -106,6 +107,7 @@ def test_other_losses_take_weights_too(x):
   assert pate.weighted(models.ramp) == pate.weighted(models.ramp)
 
 
+@pytest.mark.slow
 def test_lambda_is_half_the_weight_decay(x, labels):
   """The optimum of (1/n) sum l + lambda ||theta||^2 has slope -2 lambda."""
   lam = 0.3

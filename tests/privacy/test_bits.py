@@ -10,6 +10,7 @@ from jaxfair import checks
 from jaxfair.privacy import bits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2**31 - 1])
 def test_words_are_those_of_jax(seed):
   key = jax.random.key(seed)
@@ -34,6 +35,7 @@ def test_start_continues_the_stream():
   np.testing.assert_array_equal(whole.low[40:], tail.low)
 
 
+@pytest.mark.slow
 def test_works_under_vmap_as_one_by_one():
   keys = jax.random.split(jax.random.key(0), 5)
   together = jax.vmap(lambda k: bits.random_words(k, 7))(keys)

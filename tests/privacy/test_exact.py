@@ -90,6 +90,7 @@ def test_tiny_noise_is_none(name, parameter):
   assert not draws(name, parameter, 2000).any()
 
 
+@pytest.mark.slow
 def test_agrees_with_the_compiled_sampler():
   """Two samples from one law: neither knows the other's code."""
   ours = draws("gaussian", 3.5, 200_000, seed=5)

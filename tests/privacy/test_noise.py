@@ -166,6 +166,7 @@ def test_gaussian_is_the_normal_stream():
   )
 
 
+@pytest.mark.slow
 def test_laplace_has_its_tails():
   """All 63 bits count: words of zeros give 43.7 scales, not 16."""
   uniform = bits.unit_interval(
@@ -180,6 +181,7 @@ def test_laplace_has_its_tails():
   np.testing.assert_array_equal(drawn > 0, np.asarray(words.high) & 1 == 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_sweeps_over_a_traced_scale(name):
   add, parameter, _ = CONTINUOUS[name]
@@ -267,6 +269,7 @@ def test_tiny_noise_is_none(name):
   np.testing.assert_array_equal(same, value)
 
 
+@pytest.mark.slow
 def test_large_sigma_is_nearly_continuous():
   key = jax.random.key(4)
   drawn = noise.discrete_gaussian(np.zeros(100_000, int), sigma=5e3, key=key)
@@ -297,6 +300,7 @@ def test_sums_that_could_leave_int32_are_refused(name):
   assert add(np.uint8(200), **setting) > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DISCRETE)
 def test_the_parameter_of_discrete_noise_is_static(name):
   add, argument = DISCRETE[name]

@@ -43,6 +43,7 @@ def test_the_table_keeps_epsilon_and_the_law(epsilon, categories):
     assert mpmath.fsum(off) / 2 <= table.distance <= categories * 2.0**-64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "categories"), [(0.5, 2), (1.5, 5)])
 def test_reports_follow_the_matrix(epsilon, categories):
   rng = np.random.default_rng(0)
@@ -111,6 +112,7 @@ def test_corrected_counts_are_unbiased():
   assert np.all(np.abs(found.mean(axis=0) - truth) < error)
 
 
+@pytest.mark.slow
 def test_mapping_over_keys_equals_one_by_one():
   values = jnp.arange(60) % 4
   keys = jax.random.split(jax.random.key(0), 3)

@@ -149,6 +149,7 @@ def test_gaps_are_exact(rate, words):
       assert gap == exact
 
 
+@pytest.mark.slow
 def test_saturating_sum():
   steps = jnp.asarray([3, 1, 0, 7, 2, 2], jnp.int32)
   np.testing.assert_array_equal(

@@ -75,6 +75,7 @@ def test_a_table_that_is_too_long_is_refused(law):
 words_64 = st.integers(0, 2**64 - 1)
 
 
+@pytest.mark.slow
 @given(
   values=st.lists(words_64, min_size=0, max_size=40),
   words=st.lists(words_64, min_size=1, max_size=10),
@@ -115,6 +116,7 @@ def awkward_table(numbers):
   return thresholds.cut(sorted(values, reverse=True), 128, 0.0)
 
 
+@pytest.mark.slow
 def test_ties_of_64_bits_are_decided_by_64_more():
   key = jax.random.key(5)
   numbers = whole_numbers(key, 6)

@@ -36,6 +36,7 @@ def test_terms_of_theorem_5_1_are_ordered_and_expand_the_excess():
   assert remainders[1] < remainders[0] / 4 + 1e-6
 
 
+@pytest.mark.slow
 def test_the_third_order_can_break_theorem_5_1():
   """One weight, the loss (w - 1)^4: at w = 1 gradient and curvature are 0."""
   model = Model(lambda key, x: {"w": jnp.ones((1, 1))}, lambda p, x: x @ p["w"])
@@ -82,6 +83,7 @@ def test_of_two_groups_sizes_times_gradients_are_equal_at_the_optimum():
   assert away.imbalance > 0.9  # both pull the same way
 
 
+@pytest.mark.slow
 def test_of_three_groups_the_larger_may_have_the_larger_gradient():
   # Two large groups that pull against each other, a small one that is content.
   made = constant_people((40, 0, 5), (40, 40, 10))

@@ -55,6 +55,7 @@ def test_without_a_mask_it_is_plain_training():
   )
 
 
+@pytest.mark.slow
 def test_the_kept_weights_follow_the_gradient_of_the_pruned_network():
   config = training.FitConfig(
     learning_rate=0.5, steps=1, batch_size=None, optimizer=SGD
@@ -97,6 +98,7 @@ def test_a_bias_without_inputs_still_learns():
   np.testing.assert_array_equal(pruning.masks_of(params)["b"], [False, True])
 
 
+@pytest.mark.slow
 def test_optimizers_neither_move_nor_see_what_is_gone():
   params = {"w": np.float32([[0.0, 2.0]])}
   gradient = {"w": np.float32([[100.0, 3.0]])}

@@ -105,6 +105,7 @@ def test_global_filters_are_ranked_per_weight():
   assert int(masks["b"]["kernel"][0, 0, 0].sum()) == 1
 
 
+@pytest.mark.slow
 def test_a_pruned_network_is_plain_parameters():
   masks = pruning.magnitude_masks(KERNELS, 0.7)
   pruned = pruning.apply_masks(KERNELS, masks)

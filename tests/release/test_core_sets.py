@@ -53,6 +53,7 @@ def test_for_linear_models_the_interval_test_is_exact(num_classes):
   assert {(True, 2), (False, 2), (True, 4), (False, 0)} <= seen
 
 
+@pytest.mark.slow
 def test_a_margin_within_rounding_is_not_certain():
   _, params = cases.linear()
   asked = cases.asked("age")
@@ -111,6 +112,7 @@ def test_a_grid_that_does_not_fit_is_sampled():
   np.testing.assert_array_equal(sampled.core[:, few], whole.core[:, few])
 
 
+@pytest.mark.slow
 def test_more_than_20_columns_are_refused_for_the_grid():
   names = [f"c{i}" for i in range(21)]
   _, asked = release.questions(names, names, step=1.0)

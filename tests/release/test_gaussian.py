@@ -60,6 +60,7 @@ def test_the_fit_is_that_of_numpy():
   np.testing.assert_allclose(law.mean, x.mean(0), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["ADD_OR_REMOVE_ONE", "REPLACE_ONE"])
 def test_private_moments_are_charged_and_have_the_stated_noise(
   tmp_path, relation

@@ -80,6 +80,7 @@ def test_an_interview_asks_what_the_greedy_release_does(
   assert 0 < float(found.count.mean()) < 4
 
 
+@pytest.mark.slow
 def test_an_unfinished_interview_has_no_decision(asking):
   interview = Interview(asking, delta=0.0)
   assert interview.next_column() in asking.sensitive

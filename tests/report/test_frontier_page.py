@@ -29,6 +29,7 @@ def data_of(path):
   return json.loads(part.partition("</script>")[0])
 
 
+@pytest.mark.slow
 def test_the_page_stands_alone_and_shows_names_as_they_are(written):
   _, path = written
   text = path.read_text(encoding="utf-8")

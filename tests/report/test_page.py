@@ -51,6 +51,7 @@ def page(toy, tmp_path):
   return Page(run(toy, tmp_path / "r", title="Our run"))
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_anywhere(toy, tmp_path):
   text = run(toy, tmp_path / "r")
   page = Page(text)
@@ -221,6 +222,7 @@ def test_a_browser_draws_the_page_without_complaint(toy, tmp_path):
   assert len(set(re.findall(r'data-title="([^"]*)"', dom))) == 4
 
 
+@pytest.mark.slow
 def test_a_page_can_be_written_again(toy, tmp_path):
   first = run(toy, tmp_path / "r")
   again = report.write(tmp_path / "r", study=toy.study).read_text()

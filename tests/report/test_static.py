@@ -49,6 +49,7 @@ def test_panels_stand_side_by_side_and_then_below(tmp_path):
   assert four.shape[0] > 1.8 * one.shape[0]
 
 
+@pytest.mark.slow
 def test_names_are_text_not_formulas(tmp_path):
   names = ("$5 to $10", r"$\frac{$", "_hidden", "50%")
   figure = Figure(

@@ -74,6 +74,7 @@ def test_rfgsm_is_a_random_corner_and_one_step():
   assert 0.2 < np.mean(near.argmin(-1)) < 0.8  # 192 coins: chance 1e-17
 
 
+@pytest.mark.slow
 def test_a_wrong_input_beats_a_larger_loss():
   def judge(x):  # the loss rises with x; wrong only on the way
     return x[:, 0], (x[:, 0] > 0.55) & (x[:, 0] < 0.65)
@@ -96,6 +97,7 @@ def test_a_gradient_that_is_not_finite_pushes_nothing():
   np.testing.assert_allclose(found, [[0.0, 0.35]], atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [attacks.from_ball, attacks.from_signs])
 def test_random_starts_are_the_key_s(start):
   def judge(x):

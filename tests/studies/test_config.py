@@ -80,6 +80,7 @@ tables = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(tables)
 def test_any_nested_values_are_written_as_toml(plain):
   assert tomllib.loads(configs.dump(plain)) == plain

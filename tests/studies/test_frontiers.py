@@ -18,6 +18,7 @@ def found(tmp_path_factory):
   return studies.read_frontier(frontier_runs.write(folder))
 
 
+@pytest.mark.slow
 def test_settings_seeds_and_objectives_are_in_their_places(found):
   rows = frontier_runs.table()
   assert found.points.values.shape == (18, 4, 4)

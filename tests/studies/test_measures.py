@@ -35,6 +35,7 @@ def logits():
   return draws.astype(np.float32)
 
 
+@pytest.mark.slow
 def test_groups_are_counted_as_by_hand(dataset, logits):
   _, y, group = dataset.examples
   found = jax.jit(lambda z: measure_groups(z, dataset.examples, dataset))(

@@ -29,6 +29,7 @@ def build(**values):
   return configs.build(People, values, where="a.toml: data.")
 
 
+@pytest.mark.slow
 def test_a_named_set_is_loaded_once():
   config = People(name="coloured_digits")
   dataset, told = load_people(config)

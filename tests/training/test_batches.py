@@ -71,12 +71,14 @@ def test_the_batches_of_an_epoch_are_disjoint(n, batch, steps):
     assert len(set(epoch.tolist())) == len(epoch)
 
 
+@pytest.mark.slow
 def test_epochs_differ_and_so_do_those_who_sit_out():
   rows = np.asarray(batch_rows(23, 5, 8, key=KEY)).reshape(2, 20)
   assert (rows[0] != rows[1]).any()
   assert set(rows[0].tolist()) != set(rows[1].tolist())
 
 
+@pytest.mark.slow
 def test_batches_follow_the_key():
   few = batch_rows(23, 5, 4, key=KEY)
   assert (few == batch_rows(23, 5, 4, key=KEY)).all()

@@ -73,6 +73,7 @@ def test_calibration_spends_the_budget_with_the_cap_paid():
   assert added <= 1e-8
 
 
+@pytest.mark.slow
 def test_adaptive_clip_shares_the_budget():
   adaptive = QuantileClip(count_noise=20.0)
   config = calibrate(
@@ -131,6 +132,7 @@ def test_stopped_training_continues_to_the_same_bits(tmp_path):
   assert sum(entry.event.steps for entry in ledger) == 20
 
 
+@pytest.mark.slow
 def test_a_crash_between_charge_and_checkpoint_is_not_charged_twice(tmp_path):
   key = jax.random.key(4)
 
@@ -170,6 +172,7 @@ def test_another_training_in_the_folder_is_refused(tmp_path):
     train(other)
 
 
+@pytest.mark.slow
 def test_nothing_in_the_folder_identifies_the_data_without_the_key(tmp_path):
   record = []
   for name in ("a", "b"):

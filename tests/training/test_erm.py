@@ -55,6 +55,7 @@ def test_two_classes_are_logistic_regression(make_people):
   np.testing.assert_allclose(w.sum(1), 0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_least_squares_are_ridge_regression(people):
   n = people.size
   y = np.random.default_rng(1).normal(size=n).astype(np.float32)

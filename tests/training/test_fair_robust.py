@@ -73,6 +73,7 @@ def test_without_weights_it_is_plain_training():
     np.testing.assert_allclose(a, b, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_objective_by_hand():
   own = jnp.array([1.0, 3.0, 2.0, 6.0])
   group = jnp.array([0, 0, 1, 1])

@@ -192,6 +192,7 @@ def test_poisson_batches_are_divided_by_their_expected_size():
   assert 0.9 * low <= spread <= 1.1 * high
 
 
+@pytest.mark.slow
 def test_poisson_at_rate_one_is_the_full_batch(people):
   config = dataclasses.replace(SGD, steps=5)
   full, poisson = (
@@ -209,6 +210,7 @@ LINEAR = Model(
 )
 
 
+@pytest.mark.slow
 def test_training_starts_where_it_is_told_or_where_the_key_says(people):
   still = dataclasses.replace(SGD, learning_rate=1e-12)
   drawn = fit(LINEAR, models.cross_entropy, people, still, key=KEY).params
@@ -251,6 +253,7 @@ def test_other_numbers_of_the_same_shape_compile_nothing(make_people):
   assert _fit_scan._cache_size() == size + 1  # or nothing is counted
 
 
+@pytest.mark.slow
 def test_one_person_can_be_trained_on(make_people):
   config = FitConfig(steps=3, batch_size=1)
   found = fit(

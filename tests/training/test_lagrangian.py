@@ -133,6 +133,7 @@ def solve_point(**changes):
   return config, people
 
 
+@pytest.mark.slow
 def test_any_function_is_a_constraint_and_kkt_holds():
   # min |theta - (2, 1)|^2 with theta_0 <= 1/2: theta = (1/2, 1), mu = 3.
   config, people = solve_point()

@@ -140,6 +140,7 @@ def test_the_price_is_that_of_composed_gaussians():
   assert found <= sampled + rest + 1e-6
 
 
+@pytest.mark.slow
 def test_calibration_meets_the_budget():
   epsilon = 0.5
   config = PrivateLagrangianConfig(constraint=ODDS, rounds=5, batch_size=100)

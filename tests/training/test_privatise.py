@@ -14,6 +14,7 @@ OPTIONS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_update_is_sum_plus_noise_over_the_constant():
   transform = privatise(**OPTIONS, key=jax.random.key(0))
   total = {"w": jnp.full((2000,), 5.0), "b": jnp.full((3000,), -1.0)}

@@ -164,6 +164,7 @@ def test_celeba_hides_label_and_group(data_root):
   assert {"Smiling", "Male"} <= set(loaded.columns)
 
 
+@pytest.mark.slow
 def test_celeba_in_the_original_text_format(data_root, tmp_path):
   spec = loading.SPECS["celeba"]
   table = loading.open_set(spec, data_root).raw.table
@@ -188,6 +189,7 @@ def test_celeba_in_the_original_text_format(data_root, tmp_path):
     data.load("celeba", root=tmp_path)
 
 
+@pytest.mark.slow
 def test_title_one_gives_the_published_shares(data_root):
   frame = pd.read_csv(data_root / "title1/title1_full_data.csv.gz")
   loaded = data.load("title_one", root=data_root)

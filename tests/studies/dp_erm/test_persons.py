@@ -18,6 +18,7 @@ TINY = ["sets=['bank']", "seeds=3", "shown=300", "training.hidden=4",
         "training.snapshots=2"]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_rank_correlation_is_scipy_s():
   a, b = jax.random.normal(jax.random.key(0), (2, 50))
   expected = stats.spearmanr(a, b)[0]

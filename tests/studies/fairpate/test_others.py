@@ -58,6 +58,7 @@ def test_counts_add_up_to_the_cost(rows):
     assert rho <= budget < rho + 2 * 9 / 8
 
 
+@pytest.mark.slow
 def test_the_study_of_notions_counts_every_order(tmp_path):
   config = notions.Config(((30, 20), (10, 40)), 0.1, 5, 3)
   assert len(notions.cells(config)) == 6

@@ -36,6 +36,7 @@ def claim(name):
   return found.check
 
 
+@pytest.mark.slow
 def test_frontiers_at_another_level_have_the_same_shape(two):
   found = claim("same shape")(Table.concat(two))
   assert found.value == pytest.approx(1.0)
