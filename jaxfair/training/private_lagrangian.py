@@ -8,11 +8,16 @@ only E[h | s, a] knows groups. Each person's part in its gradient is clipped
 and noised at every primal step, each person's part in its value at every dual
 step, and the sizes of the groups once, at the start. All the rest is computed
 as it is: features and labels are public here.
+
+The rest has a sample of its own. A gradient without noise tells whom it was
+computed of, and a sample that is known amplifies nothing: the one behind the
+private term must stay secret.
 """
 
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -25,6 +30,7 @@ from jaxfair.fairness.constraints import Notion
 from jaxfair.fairness.groups import group_counts, group_sums
 from jaxfair.privacy import noise
 from jaxfair.privacy.clipping import clipped_grad
+from jaxfair.privacy.sampling import Batch
 from jaxfair.training import driver
 from jaxfair.training.fit import check_anchor, penalty
 from jaxfair.training.private_lagrangian_config import PrivateLagrangianConfig
@@ -35,7 +41,7 @@ class DualTrace(NamedTuple):
   """What happened along a training; covered by the same guarantee.
 
   Attributes:
-    loss: [rounds] mean loss over the round's batches; knows no groups.
+    loss: [rounds] mean loss over the round's public samples; knows no groups.
     gaps: [rounds, S, G, d] violations as seen through noise.
     multipliers: [rounds, 2, S, G, d] of gap and -gap.
     sizes: [S, G] noisy sizes.
@@ -74,10 +80,11 @@ def private_lagrangian(
   Privacy:
     Parameters and trace are what `config.event(n)` says, for the group of one
     person changed: Poisson-sampled Gaussians for the primal steps, plain ones
-    for the dual steps and the sizes. A group enters a gradient by its price
-    alone, mu n / size, which is released; beyond the middle of all prices one
-    person adds C times half their range at most, and a group changed moves
-    twice that. It moves one person's statistics, of norm at most B sqrt(d),
+    for the dual steps and the sizes. The sample of the private term is drawn
+    apart from that of the loss, and nothing but the noisy sum is made of it.
+    A group enters a gradient by its price alone, mu n / size, which is
+    released; beyond the middle of all prices one person adds C times half
+    their range at most, and a group changed moves twice that. It moves one person's statistics, of norm at most B sqrt(d),
     from one sum to another: sqrt(2) times that.
 
   Reference:
@@ -97,6 +104,12 @@ class _State(NamedTuple):
   multipliers: jax.Array  # [2, S, G, d]
 
 
+class _PrimalFeed(NamedTuple):
+  public: Batch
+  secret: Batch
+  key: jax.Array
+
+
 class _Inputs(NamedTuple):
   examples: Examples
   config: PrivateLagrangianConfig
@@ -112,7 +125,7 @@ def _train(
 ) -> Fit:  # fmt: skip
   examples = jax.tree.map(jnp.asarray, examples)
   notion = config.notion
-  names = ("start", "batches", "primal", "dual", "sizes")
+  names = ("start", "secret", "primal", "dual", "sizes", "public")
   keys = {n: jax.random.fold_in(key, i) for i, n in enumerate(names)}
   if initial is None:
     initial = model.init(keys["start"], examples.x[0])
@@ -148,9 +161,12 @@ def _feeds(
   sampler = config.sampler(size)
   rounds, steps = config.rounds, config.steps_per_round
 
-  def primal(number: jax.Array) -> Any:
-    drawn = sampler.draw(key=jax.random.fold_in(keys["batches"], number))
-    return drawn, jax.random.fold_in(keys["primal"], number)
+  def primal(number: jax.Array) -> _PrimalFeed:
+    return _PrimalFeed(
+      sampler.draw(key=jax.random.fold_in(keys["public"], number)),
+      sampler.draw(key=jax.random.fold_in(keys["secret"], number)),
+      jax.random.fold_in(keys["primal"], number),
+    )
 
   numbers = jnp.arange(rounds * steps)
   primals = jax.tree.map(
@@ -169,11 +185,9 @@ class _Primal:
   loss: PerExampleLoss
 
   def __call__(
-    self, state: _State, feed: Any, inputs: _Inputs
+    self, state: _State, feed: _PrimalFeed, inputs: _Inputs
   ) -> tuple[_State, jax.Array]:
-    (rows, mask), key = feed
-    config, notion = inputs.config, inputs.config.notion
-    batch = inputs.examples.take(rows)
+    config = inputs.config
     total = inputs.examples.size
     signed = state.multipliers[0] - state.multipliers[1]  # [S, G, d]
     price = total * signed / inputs.sizes[..., None]
@@ -183,26 +197,29 @@ class _Primal:
     middle = (jnp.max(price, axis=1) + jnp.min(price, axis=1)) / 2
     beyond = price - middle[:, None]
     reach = jnp.max(jnp.linalg.norm(beyond, axis=-1))
-    stratum = notion.stratum(batch.y)
-    inside = (stratum >= 0) & (stratum < notion.num_strata) & mask
+    batch = inputs.examples.take(feed.public.rows)
 
     def public(params: Params) -> tuple[jax.Array, jax.Array]:
       scores = self.model.apply(params, batch.x)
-      losses = jnp.where(mask, self.loss(scores, batch.y), 0.0)
+      losses = self.loss(scores, batch.y)
+      losses = jnp.where(feed.public.mask, losses, 0.0)
       mean = jnp.sum(losses) / config.batch_size
       extra = penalty(params, config, inputs.anchor)  # type: ignore[arg-type]
       return mean + extra, mean
 
     gradient, mean = jax.grad(public, has_aux=True)(state.params)
     known = self._priced(
-      state.params, batch, inside, (middle - everybody)[stratum], config
-    )
+      state.params, feed.public, inputs,
+      lambda stratum, group: (middle - everybody)[stratum],
+    )  # fmt: skip
     private = self._priced(
-      state.params, batch, inside, beyond[stratum, batch.group], config
-    )
+      state.params, feed.secret, inputs,
+      lambda stratum, group: beyond[stratum, group],
+    )  # fmt: skip
     private = noise.gaussian(
-      private, sigma=config.noise_multiplier * config.l2_clip * reach, key=key
-    )
+      private, sigma=config.noise_multiplier * config.l2_clip * reach,
+      key=feed.key,
+    )  # fmt: skip
     constraints = tree.scale(1 / config.batch_size, tree.add(known, private))
     gradient = tree.add(gradient, constraints)
     updates, optimizer = config.optimizer(config.learning_rate).update(
@@ -214,20 +231,23 @@ class _Primal:
   def _priced(
     self,
     params: Params,
-    batch: Examples,
-    inside: jax.Array,
-    prices: jax.Array,
-    config: PrivateLagrangianConfig,
+    sample: Batch,
+    inputs: _Inputs,
+    price: Callable[[jax.Array, jax.Array], jax.Array],
   ) -> Params:
     """Sum of price times gradient of h, each of norm C |price| at most.
 
     The bound goes with the price, so that people of all groups are clipped
     alike: a bound for all would cut down small groups, whose prices are high.
     """
-    prices = jnp.where(inside[:, None], prices, 0.0)
+    config, notion = inputs.config, inputs.config.notion
+    batch = inputs.examples.take(sample.rows)
+    stratum = notion.stratum(batch.y)
+    inside = (stratum >= 0) & (stratum < notion.num_strata) & sample.mask
+    prices = jnp.where(inside[:, None], price(stratum, batch.group), 0.0)
     packed = [batch.y[:, None].astype(prices.dtype), prices]
     clipped = clipped_grad(
-      self.model, _Priced(config.notion), method=config.method,
+      self.model, _Priced(notion), method=config.method,
       l2_clip=config.l2_clip * jnp.linalg.norm(prices, axis=-1),
     )  # fmt: skip
     own = batch._replace(y=jnp.concatenate(packed, axis=1))

@@ -12,6 +12,7 @@ import pytest
 from jaxfair import accounting, checks, models
 from jaxfair.fairness import constraints
 from jaxfair.training import PrivateLagrangianConfig, private_lagrangian
+from jaxfair.training.private_lagrangian import _feeds
 from jaxfair.types import Examples
 
 KEY = jax.random.key(2)
@@ -76,6 +77,26 @@ def test_only_clipped_and_noised_terms_know_groups():
     for who in (PEOPLE, PEOPLE._replace(group=1 - PEOPLE.group))
   ]
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), *both)
+
+
+@pytest.mark.slow
+def test_what_is_computed_without_noise_does_not_tell_the_secret_sample():
+  """Amplified only while nobody knows who was sampled; the loss would tell."""
+  config = dataclasses.replace(
+    EXACT, batch_size=15, rounds=100, steps_per_round=5
+  )
+  names = ("secret", "primal", "dual", "public")
+  keys = {name: jax.random.fold_in(KEY, i) for i, name in enumerate(names)}
+  feeds, _ = jax.jit(lambda keys: _feeds(config, 60, keys))(keys)
+
+  def drawn(batch):
+    rows, mask = (np.asarray(a).reshape(500, -1) for a in batch)
+    table = np.zeros((500, 61))
+    np.put_along_axis(table, np.where(mask, rows, 60), 1.0, axis=1)
+    return table[:, :60] - 0.25
+
+  shared = np.mean(drawn(feeds.public) * drawn(feeds.secret)) / (0.25 * 0.75)
+  assert abs(shared) < 6 / math.sqrt(500 * 60)
 
 
 @pytest.mark.slow
