@@ -84,8 +84,9 @@ def private_lagrangian(
     apart from that of the loss, and nothing but the noisy sum is made of it.
     A group enters a gradient by its price alone, mu n / size, which is
     released; beyond the middle of all prices one person adds C times half
-    their range at most, and a group changed moves twice that. It moves one person's statistics, of norm at most B sqrt(d),
-    from one sum to another: sqrt(2) times that.
+    their range at most, and a group changed moves twice that. In a dual step
+    it moves one person's statistics, of norm at most B sqrt(d), from one sum
+    to another: sqrt(2) times that.
 
   Reference:
     Tran, Fioretto & Van Hentenryck (2021), Differentially private and fair
