@@ -24,6 +24,7 @@ from jaxfair.training import (
   LagrangianConfig,
   SolveConfig,
   dp_sgd,
+  fair_dp_sgd,
   fair_robust,
   fit,
   lagrangian,
@@ -76,6 +77,16 @@ def noisy_steps(examples, key):
   return dp_sgd(MODEL, models.cross_entropy, examples, config, key=key)
 
 
+def noisy_and_fair(examples, key):
+  # Public people of their own: private groups are not looked at.
+  public = make(seed=99)
+  config = DpSgdConfig(learning_rate=0.2, steps=5, batch_size=8)
+  return fair_dp_sgd(
+    MODEL, models.cross_entropy, examples, config, public_x=public.x,
+    public_group=public.group, num_groups=2, lam=1.0, sample=16, key=key,
+  )  # fmt: skip
+
+
 def constrained(examples, key):
   # Loose limits: groups are looked at, and change nothing.
   config = LagrangianConfig(
@@ -98,6 +109,7 @@ TRAINERS = {
   "fair_robust": Trainer(without_penalty),
   "solve": Trainer(optimum, traceable=False, random=False),
   "dp_sgd": Trainer(noisy_steps, private=True),
+  "fair_dp_sgd": Trainer(noisy_and_fair, private=True),
   "lagrangian": Trainer(constrained),
 }
 TRACEABLE = [name for name, row in TRAINERS.items() if row.traceable]

@@ -22,9 +22,17 @@ Method: TypeAlias = Literal[
   "pate_s_in",
   "dp_sgd",
   "fair_dp_sgd",
+  "fair_dp_sgd_inside",
 ]
-WITH_LAM = ("fairpate_calibrated", "pate_s_in", "fair_dp_sgd")
+WITH_LAM = (
+  "fairpate_calibrated",
+  "pate_s_in",
+  "fair_dp_sgd",
+  "fair_dp_sgd_inside",
+)
 WITHOUT_MARGIN = ("pate", "dp_sgd")  # of the labels; nor do they abstain
+# Trained without the margin, by which they only abstain.
+MARGIN_AFTERWARDS = ("pate_s_in", "fair_dp_sgd", "fair_dp_sgd_inside")
 ANSWERS_ALL = (*WITHOUT_MARGIN, "fairpate_calibrated")
 Floats: TypeAlias = tuple[float, ...] | float
 
