@@ -128,10 +128,7 @@ def run(
     tables += _students(config, own, voted, key_noise, key_student, key_mend)
   private = [p for p in wanted if "sgd" in p.method]
   if private:
-    people, (public, trained, test) = settings.split(config, cell, context)
-    model = settings.model_of(config, people)
-    nobody = np.zeros((0, people.num_classes), int)  # teachers are not asked
-    own = Repetition(people, model, public, trained, test, nobody)
+    own = settings.without_votes(config, cell, context)
     for inside in (False, True):
       some = [p for p in private if p.method.endswith("inside") == inside]
       if some:

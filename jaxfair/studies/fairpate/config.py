@@ -45,7 +45,8 @@ class Ensemble:
     data: whom to look at.
     pool: images are averaged over squares of so many pixels.
     model: of teachers and students.
-    hidden: widths of its layers.
+    hidden: widths of its dense layers; a convnet, for images, has two
+      convolutions before them.
     teachers: how many.
     queries: people taken to be public; the scaler is fitted on them.
     private_people: dealt to the teachers; also what DP-SGD learns from.
@@ -66,7 +67,7 @@ class Ensemble:
 
   data: People = dataclasses.field(default_factory=People)
   pool: int = 1
-  model: Literal["logistic", "mlp"] = "logistic"
+  model: Literal["logistic", "mlp", "convnet"] = "logistic"
   hidden: tuple[int, ...] = (32,)
   teachers: int = 100
   queries: int = 1000
@@ -134,7 +135,7 @@ class Repetition(NamedTuple):
     public: the queries.
     private: whom the teachers learnt from.
     test: who measures.
-    counts: [n, C] votes on the queries.
+    counts: [n, C] votes on the queries; none before teachers are asked.
   """
 
   people: data.Dataset
@@ -166,38 +167,49 @@ def repetition(
   config: Ensemble, cell: protocol.Settings, context: protocol.Context
 ) -> Repetition:
   """Splits the people, trains the teachers, lets them vote."""
-  people, parts = split(config, cell, context)
-  public, private, test = parts
-  model = model_of(config, people)
-  key_parts, key_teachers = jax.random.split(jax.random.fold_in(context.key, 0))
-  dealt = data.partition(private, config.teachers, key=key_parts)
-  size = dealt.y.shape[1]
-  trained = pate.train_teachers(
-    model, models.cross_entropy, dealt,
-    fit_config(config, config.teacher_steps, size), key=key_teachers,
-  )  # fmt: skip
-  votes = pate.predict_votes(model, trained, public.x)
-  counts = np.asarray(pate.vote_counts(votes, people.num_classes))
-  return Repetition(people, model, public, private, test, counts)
+  own = without_votes(config, cell, context)
+  key = jax.random.fold_in(context.key, 0)
+  return own._replace(counts=votes_of(config, own, key=key))
 
 
-def split(
+def without_votes(
   config: Ensemble, cell: protocol.Settings, context: protocol.Context
-) -> tuple[data.Dataset, protocol.Parts]:
-  """The set, and its public, private and test people of this repetition."""
+) -> Repetition:
+  """Splits the people; no teacher is asked."""
   people, note = load_people(config.data)
   context.say(note)
   pooled = _pooled(people, config.pool)
   key = jax.random.fold_in(context.shared_key, int(cell["seed"]))
   sizes = (config.queries, config.private_people, config.test_people)
   parts = data.prepare(pooled, sizes, key=key).parts
-  return people, tuple(jax.tree.map(jnp.asarray, part) for part in parts)
+  public, private, test = jax.tree.map(jnp.asarray, parts)
+  nobody = np.zeros((0, people.num_classes), int)
+  return Repetition(
+    people, model_of(config, people), public, private, test, nobody
+  )
+
+
+def votes_of(
+  config: Ensemble, own: Repetition, *, key: jax.Array
+) -> np.ndarray:
+  """Deals the private people, trains the teachers, counts [n, C] votes."""
+  key_parts, key_teachers = jax.random.split(key)
+  dealt = data.partition(own.private, config.teachers, key=key_parts)
+  size = dealt.y.shape[1]
+  trained = pate.train_teachers(
+    own.model, models.cross_entropy, dealt,
+    fit_config(config, config.teacher_steps, size), key=key_teachers,
+  )  # fmt: skip
+  votes = pate.predict_votes(own.model, trained, own.public.x)
+  return np.asarray(pate.vote_counts(votes, own.people.num_classes))
 
 
 def model_of(config: Ensemble, people: data.Dataset) -> Model:
   """Of teachers and students."""
   if config.model == "logistic":
     return models.logistic(people.num_classes)
+  if config.model == "convnet":
+    return models.convnet(people.num_classes, hidden=config.hidden)
   return models.mlp(config.hidden, people.num_classes)
 
 
