@@ -160,6 +160,12 @@ def cells(config: Ensemble) -> list[protocol.Settings]:
     f"queries, private_people and test_people add up to {needed}, but "
     f"{people.name} has {people.size} people; lower private_people",
   )
+  shape = np.shape(people.examples.x)[1:]
+  checks.require(
+    config.model != "convnet" or len(shape) == 3,
+    f"model='convnet' needs images, but {people.name} has people of shape "
+    f"{shape}; use model = 'mlp'",
+  )
   return [{"seed": seed} for seed in range(config.seeds)]
 
 

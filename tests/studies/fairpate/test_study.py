@@ -115,7 +115,8 @@ def test_a_point_of_it_is_a_config_of_its_own():
 @pytest.mark.parametrize(
   ("values", "told"),
   [
-    ({"method": "fairpat"}, "did you mean fairpate"),
+    ({"method": "fairpat"}, "^method='fairpat' is not known.*mean fairpate"),
+    ({"method": ["fairpat"]}, r"^method\[0\]='fairpat' is not known"),
     (
       {"epsilon": [1.0, 1.0]},
       "epsilon=.* must be one or more different values",
@@ -133,6 +134,11 @@ def test_wrong_settings_are_refused(values, told):
 def test_more_people_than_there_are_are_refused(tmp_path):
   with pytest.raises(JaxfairError, match="lower private_people"):
     run(tmp_path, private_people=10_000)
+
+
+def test_convolutions_need_images(tmp_path):
+  with pytest.raises(JaxfairError, match=r"'convnet' needs images.*'mlp'"):
+    run(tmp_path, model="convnet")
 
 
 def test_the_best_lam_and_the_tightest_margin_are_picked():
