@@ -122,20 +122,19 @@ def run(
     jax.random.fold_in(context.key, 1), 4
   )
   tables = []
+  own = settings.without_votes(config, cell, context)
   voted = [p for p in wanted if "sgd" not in p.method]
   if voted:
-    own = settings.repetition(config, cell, context)
-    tables += _students(config, own, voted, key_noise, key_student, key_mend)
+    asked = settings.with_votes(config, own, context)
+    tables += _students(config, asked, voted, key_noise, key_student, key_mend)
   private = [p for p in wanted if "sgd" in p.method]
-  if private:
-    own = settings.without_votes(config, cell, context)
-    for inside in (False, True):
-      some = [p for p in private if p.method.endswith("inside") == inside]
-      if some:
-        distinct, which = trainings(some)
-        params = _private(config, own, distinct, inside=inside, key=key_sgd)
-        params = tree.take(params, which)
-        tables.append(_rows(config, own, some, params, np.nan))
+  for inside in (False, True):
+    some = [p for p in private if p.method.endswith("inside") == inside]
+    if some:
+      distinct, which = trainings(some)
+      params = _private(config, own, distinct, inside=inside, key=key_sgd)
+      params = tree.take(params, which)
+      tables.append(_rows(config, own, some, params, np.nan))
   return Table.concat(tables).plus(seed=_same(tables, cell["seed"]))
 
 

@@ -1,6 +1,7 @@
 """Settings of the FairPATE studies, and what a repetition stands on."""
 
 import dataclasses
+import functools
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
@@ -173,7 +174,13 @@ def repetition(
   config: Ensemble, cell: protocol.Settings, context: protocol.Context
 ) -> Repetition:
   """Splits the people, trains the teachers, lets them vote."""
-  own = without_votes(config, cell, context)
+  return with_votes(config, without_votes(config, cell, context), context)
+
+
+def with_votes(
+  config: Ensemble, own: Repetition, context: protocol.Context
+) -> Repetition:
+  """The repetition, once its teachers were trained and asked."""
   key = jax.random.fold_in(context.key, 0)
   return own._replace(counts=votes_of(config, own, key=key))
 
@@ -184,10 +191,11 @@ def without_votes(
   """Splits the people; no teacher is asked."""
   people, note = load_people(config.data)
   context.say(note)
-  pooled = _pooled(people, config.pool)
+  if config.pool > 1:
+    people = _pooled(config.data, config.pool)
   key = jax.random.fold_in(context.shared_key, int(cell["seed"]))
   sizes = (config.queries, config.private_people, config.test_people)
-  parts = data.prepare(pooled, sizes, key=key).parts
+  parts = data.prepare(people, sizes, key=key).parts
   public, private, test = jax.tree.map(jnp.asarray, parts)
   nobody = np.zeros((0, people.num_classes), int)
   return Repetition(
@@ -229,10 +237,10 @@ def fit_config(config: Ensemble, steps: int, size: int) -> training.FitConfig:
   )
 
 
-def _pooled(people: data.Dataset, pool: int) -> data.Dataset:
+@functools.lru_cache(maxsize=1)  # every repetition of a run asks for them
+def _pooled(whom: People, pool: int) -> data.Dataset:
   """The set with its images averaged over squares."""
-  if pool == 1:
-    return people
+  people, _ = load_people(whom)
   x = np.asarray(people.examples.x)
   checks.require(
     x.ndim == 4 and x.shape[1] % pool == 0 and x.shape[2] % pool == 0,
