@@ -256,6 +256,15 @@ def _figure(name: str, title: str, y: str, **more: Any) -> Figure:
   )  # fmt: skip
 
 
+def _placements(name: str, title: str, y: str) -> Figure:
+  return Figure(
+    name, title, x="lam", y=y, mark="line", colour="method", facet="epsilon",
+    where={"method": claims.PLACEMENTS},
+    caption="FairDP-SGD with its penalty after the noise and inside the clip, "
+    "everybody answered.",
+  )  # fmt: skip
+
+
 STUDY = protocol.Study(
   name="fairpate",
   summary="Epsilon, gap, accuracy, coverage of FairPATE and its rivals",
@@ -292,6 +301,8 @@ STUDY = protocol.Study(
       caption="Of everybody: above the margin the labels kept it and the "
       "student does not.",
     ),
+    _placements("lam_accuracy", "Accuracy over the penalty", "raw_accuracy"),
+    _placements("lam_gap", "Disparity over the penalty", "raw_gap"),
   ),
 )
 
