@@ -55,6 +55,8 @@ class Config:
     train_people: at most so many.
     test_people: at most so many.
     teacher_steps: of a teacher, on all of its part at once.
+    teacher_rate: learning rate of teachers.
+    teacher_round: steps of a fair teacher between two of its multipliers.
     plain_steps: of theta*, in batches.
     rounds: of multipliers, in every fair training.
     steps_per_round: primal steps before each.
@@ -83,6 +85,8 @@ class Config:
   train_people: int = 100_000
   test_people: int = 100_000
   teacher_steps: int = 100
+  teacher_rate: float = 0.03
+  teacher_round: int = 5
   plain_steps: int = 1000
   rounds: int = 40
   steps_per_round: int = 20
@@ -100,12 +104,15 @@ class Config:
     )
     for name in (
       "teachers", "queries", "train_people", "test_people", "teacher_steps",
-      "plain_steps", "rounds", "steps_per_round", "batch_size", "splits",
+      "teacher_round", "plain_steps", "rounds", "steps_per_round",
+      "batch_size", "splits",
     ):  # fmt: skip
       checks.integer(name, getattr(self, name), low=1)
     for width in self.hidden:
       checks.integer("hidden", width, low=1)
-    for name in ("epsilons", "learning_rate", "dual_rate", "l2_clip"):
+    for name in (
+      "epsilons", "learning_rate", "teacher_rate", "dual_rate", "l2_clip",
+    ):  # fmt: skip
       checks.positive(name, getattr(self, name))
     checks.require(
       0 < len(set(self.epsilons)) == len(self.epsilons),
