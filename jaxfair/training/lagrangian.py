@@ -126,25 +126,14 @@ class _Problem:
     loss = jnp.mean(self.loss(scores, people.y))
     if isinstance(self.constraint, Notion):
       return loss, self.constraint.soft(scores, people.y, people.group)
-    return loss, self._own(params, people)
+    return loss, _evaluated(self.constraint, params, people)
 
   def violations(self, params: Params, people: Examples) -> Violations:
     """The violations as measured."""
     if isinstance(self.constraint, Notion):
       scores = self.model.apply(params, people.x)
       return self.constraint.hard(scores, people.y, people.group)
-    return self._own(params, people)
-
-  def _own(self, params: Params, people: Examples) -> Violations:
-    """Of no notion, but somebody's own function; or of nothing."""
-    if self.constraint is None:
-      none = jnp.zeros(0)
-      return Violations(none, none, none)
-    found = self.constraint(params, people)
-    if isinstance(found, Violations):
-      return found
-    value = jnp.ravel(found)
-    return Violations(value, value, jnp.full(value.shape, people.size))
+    return _evaluated(self.constraint, params, people)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -277,6 +266,20 @@ def _begin(
     _feeds(config, examples.size, key),
     _Inputs(examples, config, anchor, mask),
   )
+
+
+def _evaluated(
+  constraint: Constraint | None, params: Params, people: Examples
+) -> Violations:
+  """Of somebody's own function; without one, no violations."""
+  if constraint is None:
+    none = jnp.zeros(0)
+    return Violations(none, none, none)
+  found = constraint(params, people)
+  if isinstance(found, Violations):
+    return found
+  value = jnp.ravel(found)
+  return Violations(value, value, jnp.full(value.shape, people.size))
 
 
 def _feeds(config: LagrangianConfig, size: int, key: jax.Array) -> _Feed:
