@@ -63,6 +63,7 @@ class Config:
     batch_size: of theta* and of those who train on everybody.
     learning_rate: of Adam.
     dual_rate: of multipliers.
+    dual_people: they look at so many people at most, drawn anew each time.
     l2_clip: of PF-LD.
     splits: repetitions; intervals are over them.
   """
@@ -93,6 +94,7 @@ class Config:
   batch_size: int = 256
   learning_rate: float = 3e-3
   dual_rate: float = 1.0
+  dual_people: int = 100_000
   l2_clip: float = 1.0
   splits: int = 20
 
@@ -105,7 +107,7 @@ class Config:
     for name in (
       "teachers", "queries", "train_people", "test_people", "teacher_steps",
       "teacher_round", "plain_steps", "rounds", "steps_per_round",
-      "batch_size", "splits",
+      "batch_size", "dual_people", "splits",
     ):  # fmt: skip
       checks.integer(name, getattr(self, name), low=1)
     for width in self.hidden:
@@ -209,6 +211,7 @@ def fair(
     rounds=config.rounds,
     steps_per_round=config.steps_per_round,
     batch_size=None if few else config.batch_size,
+    dual_size=config.dual_people if config.dual_people < size else None,
   )
 
 
