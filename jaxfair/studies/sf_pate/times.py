@@ -102,7 +102,10 @@ def _notes(config: Config) -> list[str]:
     "its own line. The search for PF-LD's noise is included.",
     "PF-LD twice: with gradients clipped through activations, as jaxfair "
     "does, and with every person's gradient built, as the paper's does.",
-    f"Epsilon {config.epsilons[0]:g} for the group of one person.",
+    f"Epsilon {config.epsilons[0]:g} for the group of one person. "
+    f"{config.teachers} teachers take {config.teacher_steps} steps, each on "
+    f"all of its part; the others {config.rounds * config.steps_per_round} "
+    f"steps of {config.batch_size} people.",
   ]
 
 
