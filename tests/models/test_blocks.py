@@ -71,8 +71,8 @@ def test_widths_are_multiples_of_four():
 def test_small_maps_take_a_product_for_the_convolution(
   side, kernel, stride, padding
 ):
-  x, module = normal(5, side, side, 4), blocks.conv(6, kernel, stride,
-                                                    padding=padding)  # fmt: skip
+  x = normal(5, side, side, 4)
+  module = blocks.conv(6, kernel, stride, padding=padding)
   params = module.init(jax.random.key(0), x)
   program = str(jax.make_jaxpr(module.apply)(params, x))
   assert "conv_general_dilated" not in program
