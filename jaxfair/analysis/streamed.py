@@ -7,7 +7,7 @@ people, groups or steps.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -76,14 +76,23 @@ def largest_streamed(
 ) -> tuple[float, float]:
   """The largest Ritz value of a symmetric operator, and its residual.
 
-  Lanczos with three vectors instead of all of them. Rounding makes the vectors
-  lose their orthogonality, which repeats eigenvalues that were found; it makes
-  none that is not there (Paige 1980), so the largest one stays right.
-
   Args:
     product: the operator.
     start: where to begin, a tree.
-    steps: products to take.
+    steps: products to take, at least one.
+  """
+  *_, found = ritz_streamed(product, start, steps)
+  return found
+
+
+def ritz_streamed(
+  product: Callable[[Params], Params], start: Params, steps: int
+) -> Iterator[tuple[float, float]]:
+  """`largest_streamed` after every step: who looks may stop.
+
+  Lanczos with three vectors instead of all of them. Rounding makes the vectors
+  lose their orthogonality, which repeats eigenvalues that were found; it makes
+  none that is not there (Paige 1980), so the largest one stays right.
   """
   vector = tree.scale(1 / tree.norm(start), start)
   before, side = tree.zeros_like(vector), jnp.zeros(())
@@ -93,14 +102,14 @@ def largest_streamed(
     image = product(vector)
     before, vector, alpha, side = _advance(image, vector, before, side)
     diagonal.append(float(alpha))
+    inner = np.array(sides)
     sides.append(float(side))
+    matrix = np.diag(diagonal) + np.diag(inner, 1) + np.diag(inner, -1)
+    values, vectors = np.linalg.eigh(matrix)
+    yield float(values[-1]), float(abs(sides[-1] * vectors[-1, -1]))
     scale = max(map(abs, (*diagonal, *sides[:-1])))
     if sides[-1] <= 10 * float(np.finfo(np.float32).eps) * scale:
-      break  # the space is used up: the value is exact
-  inner = sides[:-1]
-  matrix = np.diag(diagonal) + np.diag(inner, 1) + np.diag(inner, -1)
-  values, vectors = np.linalg.eigh(matrix)
-  return float(values[-1]), float(abs(sides[-1] * vectors[-1, -1]))
+      return  # the space is used up: the value is exact
 
 
 def _chunks(examples: Examples, rows: np.ndarray, size: int) -> list[Chunk]:

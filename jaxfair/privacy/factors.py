@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeGuard
 import jax
 import jax.numpy as jnp
 
-from jaxfair.privacy import patches
+from jaxfair.models import patches
 from jaxfair.privacy.taps import Site
 
 

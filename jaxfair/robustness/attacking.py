@@ -2,17 +2,20 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, models
+from jaxfair.robustness import until_broken
 from jaxfair.robustness.attacks import Attack, Best, Judge, State, judge_of
 from jaxfair.training import driver
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
+
+Stop = Literal["end", "broken"]
 
 
 class Attacked(NamedTuple):
@@ -41,6 +44,7 @@ def attack(
   loss: PerExampleLoss = models.cross_entropy,
   batch_size: int = 512,
   loop: driver.Loop = "auto",
+  stop: Stop = "end",
 ) -> Attacked:
   """Attacks every example, for all epsilons side by side.
 
@@ -54,6 +58,12 @@ def attack(
     loss: what the attack raises, `(logits, y) -> [n]`.
     batch_size: examples held in memory at once, each once per epsilon.
     loop: see `training.choose_loop`.
+    stop: "end" takes all steps. "broken" leaves an example, for each epsilon,
+      at the first input that is predicted wrongly, the clean one included, and
+      costs no more from there on; one that holds out keeps its last input.
+      Success is that of an attack that remembers its best, and contains that
+      of one that does not; losses and inputs are others. Use it where only
+      success counts.
 
   Returns:
     `Attacked`, on the host.
@@ -70,6 +80,7 @@ def attack(
   )
   checks.integer("batch_size", batch_size, low=1)
   checks.one_key("key", key)
+  checks.one_of("stop", stop, get_args(Stop))
   size = checks.same_length(**examples._asdict())
   checks.require(size > 0, "examples is empty; there is nobody to attack")
   how.check(examples.x)
@@ -84,7 +95,8 @@ def attack(
     rows = np.minimum(np.arange(first, first + batch), size - 1)
     some = jax.tree.map(jnp.asarray, examples.take(rows))
     own = jax.random.fold_in(key, index)
-    best = _run(model, loss, how, chosen, params, some, sizes, own)
+    step, inputs = _Advance(model, loss, how), _Inputs(params, some, sizes)
+    best = _PROGRAMS[stop, chosen](step, inputs, own)
     kept = min(batch, size - first)
     found.append([np.asarray(leaf)[:, :kept] for leaf in best])
   return Attacked(
@@ -120,6 +132,16 @@ class _Advance:
   def judge(self, inputs: _Inputs) -> Judge:
     return judge_of(self.model, self.loss, inputs.params, inputs.examples.y)
 
+  def queue(self, inputs: _Inputs) -> until_broken.Queue:
+    shape = (inputs.epsilons.shape[0], *inputs.examples.x.shape)
+    size = min(until_broken.WINDOW, shape[0] * shape[1])
+    return until_broken.Queue(self.model, self.loss, self.how, shape, size)
+
+  def line_up(self, inputs: _Inputs, key: jax.Array) -> Any:
+    return self.queue(inputs).begin(
+      self.begin(inputs, key), inputs.examples, inputs.epsilons, inputs.params
+    )
+
   def begin(self, inputs: _Inputs, key: jax.Array) -> State:
     keys = jax.random.split(key, inputs.epsilons.shape[0])
     return jax.vmap(
@@ -141,27 +163,59 @@ class _Advance:
     return jax.vmap(lambda own: self.how.end(self.judge(inputs), own))(state)
 
 
-def _run(
-  model: Model, loss: PerExampleLoss, how: Attack, loop: Any, params: Params,
-  examples: Examples, epsilons: jax.Array, key: jax.Array,
-) -> Best:  # fmt: skip
-  step, inputs = _Advance(model, loss, how), _Inputs(params, examples, epsilons)
-  if loop == "scan":
-    return _whole(step, inputs, key)
-  return _steps(step, inputs, key, loop)
-
-
-def _steps(step: _Advance, inputs: _Inputs, key: jax.Array, loop: Any) -> Best:
+def _steps(step: _Advance, inputs: _Inputs, key: jax.Array) -> Best:
   state = _begin(step, inputs, key)
-  if step.how.steps:
-    feeds = jnp.arange(step.how.steps)
-    state, _ = driver.run_steps(step, state, feeds, inputs, loop=loop)
+  state = _advanced(step, state, inputs, "step")
   return _end(step, state, inputs)
 
 
 @functools.partial(jax.jit, static_argnames=("step",))
 def _whole(step: _Advance, inputs: _Inputs, key: jax.Array) -> Best:
-  return _steps(step, inputs, key, "scan")
+  state = step.begin(inputs, key)
+  return step.end(_advanced(step, state, inputs, "scan"), inputs)
+
+
+def _advanced(
+  step: _Advance, state: State, inputs: _Inputs, loop: Any
+) -> State:
+  if not step.how.steps_left:
+    return state
+  feeds = jnp.arange(step.how.steps_left)
+  return driver.run_steps(step, state, feeds, inputs, loop=loop)[0]
+
+
+def _steps_until_broken(
+  step: _Advance, inputs: _Inputs, key: jax.Array
+) -> Best:
+  queue = step.queue(inputs)
+  done = until_broken.run_by_turns(queue, *_line_up(step, inputs, key))
+  return _in_order(queue, done)
+
+
+@functools.partial(jax.jit, static_argnames=("step",))
+def _whole_until_broken(
+  step: _Advance, inputs: _Inputs, key: jax.Array
+) -> Best:
+  queue = step.queue(inputs)
+  return queue.end(until_broken.run(queue, *step.line_up(inputs, key)))
+
+
+_PROGRAMS: dict[tuple[str, str], Callable[..., Best]] = {
+  ("end", "step"): _steps,
+  ("end", "scan"): _whole,
+  ("broken", "step"): _steps_until_broken,
+  ("broken", "scan"): _whole_until_broken,
+}
+
+
+@functools.partial(jax.jit, static_argnames=("step",))
+def _line_up(step: _Advance, inputs: _Inputs, key: jax.Array) -> Any:
+  return step.line_up(inputs, key)
+
+
+@functools.partial(jax.jit, static_argnames=("queue",))
+def _in_order(queue: until_broken.Queue, done: until_broken.Done) -> Best:
+  return queue.end(done)
 
 
 @functools.partial(jax.jit, static_argnames=("step",))

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.robustness.balls import LINF, Ball
+from jaxfair.robustness.balls import LINF, Ball, beside, choose
 from jaxfair.types import Model, Params, PerExampleLoss
 
 Judge = Callable[[Any], tuple[jax.Array, jax.Array]]  # x -> losses, wrong
@@ -79,34 +79,58 @@ class Attack:
       key: of a random start; used once.
     """
     state = self.begin(judge, x, epsilon, key)
-    for _ in range(self.steps):
+    for _ in range(self.steps_left):
       state = self.advance(judge, state, x, epsilon)
     return self.end(judge, state).x
 
   def begin(
     self, judge: Judge, x: Any, epsilon: Any, key: jax.Array
   ) -> "State":
-    """The first push, with the clean input as the best so far."""
-    (losses, wrong), gradient = _judged(judge, x)
-    push = self.start(gradient, key, self.ball, x)
-    moved = self._inside(x, self.start_share * epsilon * push, epsilon)
+    """The first push, with the clean input as the best so far.
+
+    Its gradient is that of the clean input, whatever epsilon is. An attack that
+    starts at the input takes its first step here: one gradient for all.
+    """
+    (losses, wrong), gradient = judged(judge, x)
+    if self._starts_with_a_step:
+      moved = self.pushed(gradient, x, x, epsilon)
+    else:
+      push = self.start(gradient, key, self.ball, x)
+      moved = self._inside(x, self.start_share * epsilon * push, epsilon)
     return State(moved, Best(x, losses, wrong))
 
   def advance(
     self, judge: Judge, state: "State", x: Any, epsilon: Any
   ) -> "State":
     """One gradient step."""
-    (losses, wrong), gradient = _judged(judge, state.x)
+    (losses, wrong), gradient = judged(judge, state.x)
     best = state.best
     if self.keep_best:
       best = best.or_better(Best(state.x, losses, wrong))
-    step = self.step_share * epsilon * self.ball.steepest(gradient)
-    return State(self._inside(x, state.x - x + step, epsilon), best)
+    return State(self.pushed(gradient, state.x, x, epsilon), best)
+
+  def pushed(self, gradient: Any, at: Any, x: Any, epsilon: Any) -> jax.Array:
+    """Where one step leads from `at`, around the clean inputs x.
+
+    Epsilon is one number, or one for each row.
+    """
+    length = self.step_share * beside(epsilon, x)
+    step = length * self.ball.steepest(gradient)
+    return self._inside(x, at - x + step, epsilon)
 
   def end(self, judge: Judge, state: "State") -> "Best":
     """Looks at the last input, and chooses."""
     last = Best(state.x, *judge(state.x))
     return state.best.or_better(last) if self.keep_best else last
+
+  @property
+  def steps_left(self) -> int:
+    """How many steps follow `begin`."""
+    return self.steps - self._starts_with_a_step
+
+  @property
+  def _starts_with_a_step(self) -> bool:
+    return self.start_share == 0 and self.steps > 0
 
   def _inside(self, x: Any, push: Any, epsilon: Any) -> jax.Array:
     # Both x and the range's ends are inside: clipping shortens every push.
@@ -238,7 +262,7 @@ class Best(NamedTuple):
     """For each row, the other if it is wrong and this is not, or loses more."""
     higher = other.loss > self.loss
     better = jnp.where(other.wrong == self.wrong, higher, other.wrong)
-    return jax.tree.map(lambda a, b: _where(better, a, b), other, self)
+    return jax.tree.map(lambda a, b: choose(better, a, b), other, self)
 
 
 class State(NamedTuple):
@@ -248,7 +272,7 @@ class State(NamedTuple):
   best: Best
 
 
-def _judged(judge: Judge, x: Any) -> tuple[tuple[Any, Any], jax.Array]:
+def judged(judge: Judge, x: Any) -> tuple[tuple[Any, Any], jax.Array]:
   """Losses, who is wrong, and each row's gradient of its own loss."""
 
   def total(x: Any) -> tuple[jax.Array, Any]:
@@ -257,10 +281,3 @@ def _judged(judge: Judge, x: Any) -> tuple[tuple[Any, Any], jax.Array]:
 
   gradient, judged = jax.grad(total, has_aux=True)(x)
   return judged, jnp.where(jnp.isfinite(gradient), gradient, 0.0)
-
-
-def _where(mask: jax.Array, new: Any, old: Any) -> jax.Array:
-  """By rows, as matrices: see `balls.times`."""
-  rows = (mask.shape[0], -1)
-  chosen = jnp.where(mask[:, None], new.reshape(rows), old.reshape(rows))
-  return chosen.reshape(new.shape)

@@ -17,7 +17,8 @@ class Ball(NamedTuple):
     norm: `pushes -> [n]` their sizes.
     steepest: `gradients -> pushes` of size 1 along which a function with these
       gradients rises fastest; 0 where the gradient is.
-    project: `(pushes, epsilon) -> pushes` the nearest ones within epsilon.
+    project: `(pushes, epsilon) -> pushes` the nearest ones within epsilon,
+      which is one number, or [n] numbers.
     draw: `(key, shape) -> pushes` at random from the ball of size 1.
     dual: order of the norm that measures gradients: a linear function changes
       by at most epsilon times the dual norm of its slope.
@@ -40,12 +41,26 @@ def times(per_row: Any, values: Any) -> jax.Array:
   return (_rows(values) * per_row[:, None]).reshape(values.shape)
 
 
+def beside(per_row: Any, values: Any) -> Any:
+  """One number as it is; [n] numbers so that they go with rows of values."""
+  if not jnp.ndim(per_row):
+    return per_row
+  return jnp.reshape(per_row, (-1, *(1,) * (values.ndim - 1)))
+
+
+def choose(mask: Any, new: Any, old: Any) -> jax.Array:
+  """Each row from the new ones where the mask is True; as matrices, too."""
+  chosen = jnp.where(mask[:, None], _rows(new), _rows(old))
+  return chosen.reshape(new.shape)
+
+
 def _largest(push: Any) -> jax.Array:
   return jnp.max(jnp.abs(_rows(push)), axis=1)
 
 
 def _clip(push: Any, epsilon: Any) -> jax.Array:
-  return jnp.clip(push, -epsilon, epsilon)
+  bound = beside(epsilon, push)
+  return jnp.clip(push, -bound, bound)
 
 
 def _cube(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:

@@ -62,3 +62,31 @@ def test_widths_are_multiples_of_four():
     blocks.check_width(10)
   with pytest.raises(checks.ArgumentError, match="at least 4"):
     blocks.check_width(0)
+
+
+@pytest.mark.parametrize(
+  ("side", "kernel", "stride", "padding"),
+  [(2, 3, 1, 1), (1, 3, 1, "SAME"), (3, 3, 2, 1), (4, 3, 1, "VALID")],
+)
+def test_small_maps_take_a_product_for_the_convolution(
+  side, kernel, stride, padding
+):
+  x = normal(5, side, side, 4)
+  module = blocks.conv(6, kernel, stride, padding=padding)
+  params = module.init(jax.random.key(0), x)
+  program = str(jax.make_jaxpr(module.apply)(params, x))
+  assert "conv_general_dilated" not in program
+  sides = [(padding, padding)] * 2 if isinstance(padding, int) else padding
+  weights = params["params"]["kernel"]
+  expected = jax.lax.conv_general_dilated(
+    x, weights, (stride, stride), sides,
+    dimension_numbers=("NHWC", "HWIO", "NHWC"),
+  )  # fmt: skip
+  np.testing.assert_allclose(module.apply(params, x), expected, atol=1e-5)
+
+
+def test_larger_maps_stay_convolutions():
+  x, module = normal(2, 3, 3, 4), blocks.conv(6, 3)
+  params = module.init(jax.random.key(0), x)
+  program = str(jax.make_jaxpr(module.apply)(params, x))
+  assert "conv_general_dilated" in program

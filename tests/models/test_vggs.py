@@ -23,8 +23,8 @@ def test_size_is_the_published_one(depth, size):
 @pytest.mark.parametrize(("depth", "convs"), [(13, 10), (19, 16)])
 def test_number_of_layers(depth, convs):
   model = models.vgg(depth, 10, width=4)
-  params = shapes(model, 32, 32, 3)
-  program = jax.make_jaxpr(model.apply)(params, np.zeros((1, 32, 32, 3)))
+  params = shapes(model, 64, 64, 3)
+  program = jax.make_jaxpr(model.apply)(params, np.zeros((1, 64, 64, 3)))
   names = [eqn.primitive.name for eqn in program.jaxpr.eqns]
   assert names.count("conv_general_dilated") == convs
   assert names.count("dot_general") == 3

@@ -18,7 +18,9 @@ from jaxfair.training.ensembles import default_chunk
 from jaxfair.types import Examples, Model
 
 LOSS = models.cross_entropy
-KINDS = ("mlp", "cnn", "cnn2", "resnet18", "resnet50", "vgg19")
+Kind = Literal[
+  "mlp", "small_cnn", "cnn", "cnn2", "resnet18", "resnet50", "vgg19"
+]  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,12 +28,14 @@ class Network:
   """Which network is pruned.
 
   Attributes:
-    kind: "mlp" has one hidden layer; "cnn" three convolutions and three dense
-      layers, "cnn2" two and three; the others are the papers', with GroupNorm.
+    kind: "mlp" has one hidden layer; "small_cnn" three convolutions of stride
+      2 and two dense layers, for two cores; "cnn" three with pooling and three
+      dense layers, "cnn2" two and three; the others are the papers', with
+      GroupNorm.
     width: units of the hidden layer, or channels of the first convolution.
   """
 
-  kind: Literal["mlp", "cnn", "cnn2", "resnet18", "resnet50", "vgg19"] = "mlp"
+  kind: Kind = "mlp"
   width: int = 32
 
   def __post_init__(self) -> None:
@@ -42,10 +46,13 @@ class Network:
     width = self.width
     if self.kind == "mlp":
       return models.mlp((width,), num_classes)
+    if self.kind == "small_cnn":
+      convs = [models.Conv(width * 2**stage, stride=2) for stage in range(3)]
+      return models.convnet(num_classes, convs, (8 * width,))
     if self.kind == "cnn":
       return models.convnet_medium(num_classes, width=width)
     if self.kind == "cnn2":
-      convs = (models.Conv(width, pool=2), models.Conv(2 * width, pool=2))
+      convs = [models.Conv(width * 2**stage, pool=2) for stage in range(2)]
       return models.convnet(num_classes, convs, (8 * width, 4 * width))
     if self.kind == "vgg19":
       return models.vgg(19, num_classes, width=width)

@@ -63,8 +63,10 @@ def run(
   sample = common.draw(config, context.shared_key)
   kind: Any = cell["constraint"]
   methods = methods_of(config, kind)
+  # Nobody asks for a constraint before: the full one is dear to look at.
+  before = any(_STAGES_HELD[method][0] for method in methods)
   made = pruning.FairPruneConfig(
-    rates=config.rates, fair="both", constraint=kind,
+    rates=config.rates, fair="both" if before else "after", constraint=kind,
     train=config.train.config(), tune=config.tune.config(),
     curvature_steps=config.curvature_steps,
   )  # fmt: skip

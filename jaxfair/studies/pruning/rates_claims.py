@@ -22,9 +22,10 @@ def _of_groups(check: claims.Check) -> claims.Check:
   return lambda table: check(_groups(table))
 
 
-def _together(
-  x: str, y: str, *, rises: bool, last: bool = False
-) -> claims.Check:
+def _related(
+  name: str, statement: str, x: str, y: str, *, rises: bool, source: str,
+  last: bool = False,
+) -> Claim:  # fmt: skip
   """Two columns rise (or fall) together over the groups, at one rate."""
 
   def check(table: Table) -> Finding:
@@ -36,7 +37,16 @@ def _together(
       x, y, points=("group",), where={"rate": rate}, **limits
     )(_groups(table))
 
-  return check
+  return Claim(name, statement, check, source=source)
+
+
+def _costly(name: str, column: str, words: str) -> Claim:
+  return _related(
+    f"{name} and cost",
+    f"Groups with a larger {words} before pruning lose more accuracy",
+    f"{column}_before", "accuracy_cost", rises=True, last=True,
+    source="Fig. 5.4, 5.12, 5.13",
+  )  # fmt: skip
 
 
 def _smallest_pays(table: Table) -> Finding:
@@ -69,11 +79,11 @@ CLAIMS = (
     claims.trend("accuracy_gap", "rate", rises=True, where={"group": EVERYONE}),
     source="Fig. 5.1, 5.4a, 5.10, 5.11",
   ),
-  Claim(
+  _related(
     "matthew",
     "Groups with a lower accuracy before pruning lose more of it at the "
     "highest rate",
-    _together("accuracy_before", "accuracy_cost", rises=False, last=True),
+    "accuracy_before", "accuracy_cost", rises=False, last=True,
     source="Fig. 5.1",
   ),
   Claim(
@@ -83,47 +93,31 @@ CLAIMS = (
     _smallest_pays,
     source="Fig. 5.1, 5.4a",
   ),
-  Claim(
-    "size and gradient",
-    "Smaller groups have larger gradient norms",
-    _together("size", "gradient_norm", rises=False),
-    source="Fig. 5.2; Prop. 5.1",
+  _related(
+    "size and gradient", "Smaller groups have larger gradient norms",
+    "size", "gradient_norm", rises=False, source="Fig. 5.2; Prop. 5.1",
   ),
-  Claim(
+  _related(
     "accuracy and gradient",
     "Groups of lower accuracy have larger gradient norms",
-    _together("accuracy", "gradient_norm", rises=False),
-    source="Fig. 5.3; Prop. 5.2",
+    "accuracy", "gradient_norm", rises=False, source="Fig. 5.3; Prop. 5.2",
   ),
-  Claim(
-    "gradient and cost",
-    "Groups with a larger gradient norm before pruning lose more accuracy",
-    _together("gradient_norm_before", "accuracy_cost", rises=True, last=True),
-    source="Fig. 5.4, 5.12, 5.13",
-  ),
-  Claim(
-    "curvature and cost",
-    "Groups with a larger top eigenvalue before pruning lose more accuracy",
-    _together("top_eigenvalue_before", "accuracy_cost", rises=True, last=True),
-    source="Fig. 5.4, 5.12, 5.13",
-  ),
-  Claim(
+  _costly("gradient", "gradient_norm", "gradient norm"),
+  _costly("curvature", "top_eigenvalue", "top eigenvalue"),
+  _related(
     "boundary and curvature",
     "Groups nearer to the decision boundary have larger top eigenvalues",
-    _together("distance", "top_eigenvalue", rises=False),
-    source="Fig. 5.5; Thm. 5.2",
+    "distance", "top_eigenvalue", rises=False, source="Fig. 5.5; Thm. 5.2",
   ),
-  Claim(
+  _related(
     "accuracy and curvature",
     "Groups of lower accuracy have larger top eigenvalues",
-    _together("accuracy", "top_eigenvalue", rises=False),
-    source="Fig. 5.5",
+    "accuracy", "top_eigenvalue", rises=False, source="Fig. 5.5",
   ),
-  Claim(
+  _related(
     "gradient and curvature",
     "Groups with larger gradient norms have larger top eigenvalues",
-    _together("gradient_norm", "top_eigenvalue", rises=True),
-    source="Fig. 5.6",
+    "gradient_norm", "top_eigenvalue", rises=True, source="Fig. 5.6",
   ),
   Claim(
     "bound grows",
@@ -139,4 +133,4 @@ CLAIMS = (
     _bounded,
     source="Thm. 5.1",
   ),
-)
+)  # fmt: skip

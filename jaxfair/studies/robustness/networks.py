@@ -199,9 +199,11 @@ def measure(
   tables: list[Table] = []
   for name in config.attacks:
     how, loss, epsilons = _attack(config, name)
+    # Errors count who is broken; how badly does not matter.
     found = robustness.attack(
-      model, params, test, how, epsilons=epsilons, key=key, loss=loss
-    )
+      model, params, test, how, epsilons=epsilons, key=key, loss=loss,
+      stop="broken",
+    )  # fmt: skip
     errors = robustness.attack_errors(
       model, params, test, found, num_groups=dataset.num_groups
     )

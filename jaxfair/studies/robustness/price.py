@@ -91,6 +91,38 @@ def boundary_figure(name: str, push: str, attacks: tuple[str, ...]) -> Figure:
   )
 
 
+def _stronger(
+  column: str, words: str, *, rises: bool = True, source: str = ""
+) -> Claim:
+  """A column along the strength: without attacks, or under each of them."""
+  attacked = column in _UNDER_ATTACK
+  where = CROSS_ENTROPY if attacked else PLAIN | CROSS_ENTROPY
+  check = claims.trend(column, "strength", rises=rises, where=where)
+  return Claim(
+    column.replace("_", " "),
+    f"The stronger the fairness, {words}",
+    in_each_attack(check) if attacked else check,
+    source=source,
+  )
+
+
+_UNDER_ATTACK = ("boundary_error", "broken_share", "robust_error")
+
+
+def _ramp_is_smaller(error: str, source: str) -> Claim:
+  return Claim(
+    f"ramp, {error}",
+    f"Fair models trained with the ramp loss have smaller {error} errors than "
+    "with cross-entropy",
+    in_each_attack(
+      claims.difference_above(
+        f"{error}_error", first=CROSS_ENTROPY | FAIR, second=RAMP | FAIR
+      )
+    ),
+    source=source,
+  )
+
+
 STUDY = protocol.Study(
   name="robustness.price",
   summary="Does fairness make a network easier to attack?",
@@ -100,81 +132,28 @@ STUDY = protocol.Study(
   derive=with_broken_share,
   notes=networks.notes,
   claims=(
-    Claim(
-      "violation",
-      "The stronger the fairness, the smaller the violation",
-      claims.trend(
-        "violation", "strength", rises=False, where=PLAIN | CROSS_ENTROPY
-      ),
+    _stronger(
+      "violation", "the smaller the violation", rises=False,
       source="Fig. 6.4, 6.9 to 6.12",
     ),
-    Claim(
-      "natural error",
-      "The stronger the fairness, the larger the natural error",
-      claims.trend(
-        "natural_error", "strength", rises=True, where=PLAIN | CROSS_ENTROPY
-      ),
+    _stronger(
+      "natural_error", "the larger the natural error",
       source="Fig. 6.4, 6.9 to 6.12",
     ),
-    Claim(
-      "distance",
-      "The stronger the fairness, the nearer the images are to the boundary",
-      claims.trend(
-        "distance", "strength", rises=False, where=PLAIN | CROSS_ENTROPY
-      ),
+    _stronger(
+      "distance", "the nearer the images are to the boundary", rises=False,
       source="Fig. 6.4, 6.9 to 6.11",
     ),
-    Claim(
-      "boundary error",
-      "The stronger the fairness, the larger the boundary error",
-      in_each_attack(
-        claims.trend(
-          "boundary_error", "strength", rises=True, where=CROSS_ENTROPY
-        )
-      ),
+    _stronger(
+      "boundary_error", "the larger the boundary error",
       source="Fig. 6.5, 6.12, 6.14 to 6.21",
     ),
-    Claim(
-      "broken share",
-      "The stronger the fairness, the more of the right predictions break",
-      in_each_attack(
-        claims.trend(
-          "broken_share", "strength", rises=True, where=CROSS_ENTROPY
-        )
-      ),
+    _stronger("broken_share", "the more of the right predictions break"),
+    _stronger(
+      "robust_error", "the larger the robust error", source="Sec. 6.10.3.2"
     ),
-    Claim(
-      "robust error",
-      "The stronger the fairness, the larger the robust error",
-      in_each_attack(
-        claims.trend(
-          "robust_error", "strength", rises=True, where=CROSS_ENTROPY
-        )
-      ),
-      source="Sec. 6.10.3.2",
-    ),
-    Claim(
-      "ramp, boundary",
-      "Fair models trained with the ramp loss have smaller boundary errors "
-      "than with cross-entropy",
-      in_each_attack(
-        claims.difference_above(
-          "boundary_error", first=CROSS_ENTROPY | FAIR, second=RAMP | FAIR
-        )
-      ),
-      source="Fig. 6.5, 6.14 to 6.21",
-    ),
-    Claim(
-      "ramp, robust",
-      "Fair models trained with the ramp loss have smaller robust errors than "
-      "with cross-entropy",
-      in_each_attack(
-        claims.difference_above(
-          "robust_error", first=CROSS_ENTROPY | FAIR, second=RAMP | FAIR
-        )
-      ),
-      source="Sec. 6.8",
-    ),
+    _ramp_is_smaller("boundary", "Fig. 6.5, 6.14 to 6.21"),
+    _ramp_is_smaller("robust", "Sec. 6.8"),
     Claim(
       "ramp, violation",
       "They are fairer, too",

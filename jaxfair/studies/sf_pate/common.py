@@ -17,8 +17,7 @@ from jaxfair import checks, data, fairness, models, pate, training
 from jaxfair.fairness import constraints
 from jaxfair.pate import sf_pate
 from jaxfair.studies import protocol
-from jaxfair.studies.pate_ensembles import set_name
-from jaxfair.studies.people import People, load_people
+from jaxfair.studies.people import People, load_people, set_name
 from jaxfair.types import Examples, Model, Params
 
 PARITY = "demographic parity"

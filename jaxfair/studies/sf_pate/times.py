@@ -11,7 +11,7 @@ import numpy as np
 from jaxfair import checks, data, training
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check, difference_above, in_each
-from jaxfair.studies.pate_ensembles import set_name
+from jaxfair.studies.people import set_name
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.sf_pate import common, methods
 from jaxfair.studies.table import Table

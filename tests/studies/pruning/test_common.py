@@ -52,7 +52,9 @@ def test_images_are_averaged_over_squares_and_centred():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["mlp", "cnn", "cnn2", "resnet18"])
+@pytest.mark.parametrize(
+  "kind", ["mlp", "small_cnn", "cnn", "cnn2", "resnet18"]
+)
 def test_networks_have_a_logit_for_every_class(kind):
   model = common.Network(kind, 8).model(5)
   image = jax.ShapeDtypeStruct((32, 32, 1), jnp.float32)

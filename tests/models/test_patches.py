@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfair.privacy import patches
+from jaxfair.models import patches
 
 
 @pytest.mark.slow
