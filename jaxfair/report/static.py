@@ -36,6 +36,9 @@ def save(figure: Figure, table: Table, path: pathlib.Path) -> bool:
     _draw(figure, axis, panel)
   for axis in axes.flat[len(found) :]:
     axis.set_visible(False)
+  # Panels above an empty place have their own numbers below.
+  for axis in axes.flat[max(0, len(found) - across) : len(found)]:
+    axis.tick_params(axis="x", which="both", labelbottom=True)
   canvas.suptitle(
     _text(figure.title, 40 * across), fontsize=12, x=0.02, ha="left"
   )
