@@ -59,7 +59,7 @@ def decide(
   if remedy and not money:
     raise ArgumentError("--remedy is for --rule title-one; leave it out")
   values: dict[str, Any] = {
-    "study": "decisions" if money else "decisions_rules",
+    "study": "decisions.allotments" if money else "decisions.rules",
     "title": f"{counts.name}: {rule} at epsilon {epsilon:g}",
     "epsilons": [float(epsilon)],
     "draws": draws,

@@ -30,12 +30,10 @@ from jaxfair.pate.rules import (
   NoisyVotes,
   Rule,
 )
-from jaxfair.pate.sf_pate import (
+from jaxfair.pate.sf_pate import SfPate, fair_student, fair_teachers
+from jaxfair.pate.sf_release import (
   Released,
-  SfPate,
   SfPateConfig,
-  fair_student,
-  fair_teachers,
   private_groups,
   private_labels,
   randomised_groups,

@@ -127,13 +127,18 @@ def check_people(people: Examples, num_groups: int) -> None:
   checks.ids("people.group", people.group, num_groups)
   group = np.asarray(people.group)
   x = np.asarray(people.x).reshape(len(group), -1)
+  sizes = np.bincount(group, minlength=num_groups)
+  low = np.full((num_groups, x.shape[1]), np.inf)
+  high = -low
+  for own in np.flatnonzero(sizes).tolist():
+    members = x[group == own]
+    low[own], high[own] = members.min(axis=0), members.max(axis=0)
   for own in range(num_groups):
-    member = group == own
-    if min(member.sum(), (~member).sum()) < FEW:
+    if min(sizes[own], len(group) - sizes[own]) < FEW:
       continue
-    inside, outside = x[member], x[~member]
-    apart = inside.min(axis=0) > outside.max(axis=0)
-    apart |= inside.max(axis=0) < outside.min(axis=0)
+    others = np.arange(num_groups) != own
+    apart = low[own] > high[others].max(axis=0)
+    apart |= high[own] < low[others].min(axis=0)
     if apart.any():
       raise checks.ArgumentError(
         f"feature {int(np.argmax(apart))} of x tells group {own} from the "

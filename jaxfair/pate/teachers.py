@@ -70,7 +70,8 @@ def train_teachers(
   """
   checks.one_key("key", key)
   total = _check_parts(model, loss, parts, config)
-  chunk = ensembles.default_chunk() if chunk is None else chunk
+  if chunk is None:
+    chunk = ensembles.chunk_for(config, tree.take(parts, 0))
   checks.integer("chunk", chunk, low=1)
   checks.integer("save_every", save_every, low=1)
   chunk = min(chunk, total)

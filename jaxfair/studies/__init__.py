@@ -29,46 +29,45 @@ from jaxfair.studies.repeats import repeat
 from jaxfair.studies.runs import Plan, execute, plan, write_claims
 from jaxfair.studies.table import Table
 
-# The name in a config, and its module in this package.
-MODULES = {
-  "quickstart": "quickstart",
-  "train": "train",
-  "audit": "audit",
-  "pate": "pate",
-  "pate_penalty": "pate_penalty",
-  "pate_teachers": "pate_teachers",
-  "pate_people": "pate_people",
-  "pate_norms": "pate_norms",
-  "pate_bound": "pate_bound",
-  "pate_soft": "pate_soft",
-  "pate_frontier": "pate_frontier",
-  "dp_erm_output": "dp_erm.output",
-  "dp_erm_normalise": "dp_erm.normalise",
-  "dp_erm_clipping": "dp_erm.clipping",
-  "dp_erm_gradients": "dp_erm.gradients",
-  "dp_erm_curvature": "dp_erm.curvature",
-  "dp_erm_inputs": "dp_erm.inputs",
-  "dp_erm_terms": "dp_erm.terms",
-  "dp_erm_sizes": "dp_erm.sizes",
-  "dp_erm_mitigation": "dp_erm.mitigation",
-  "decisions": "decisions.allotments",
-  "decisions_rules": "decisions.rules",
-  "release": "release",
-  "sf_pate": "sf_pate.tradeoff",
-  "sf_pate.votes": "sf_pate.votes",
-  "sf_pate.times": "sf_pate.times",
-  "pruning.rates": "pruning.rates",
-  "pruning.sizes": "pruning.sizes",
-  "pruning.fair": "pruning.fair",
-  "robustness.gaussians": "robustness.gaussians",
-  "robustness.price": "robustness.price",
-  "robustness.joint": "robustness.joint",
-  "fairpate": "fairpate",
-  "fairpate.queries": "fairpate.queries",
-  "fairpate.notions": "fairpate.notions",
-  "fairpate.times": "fairpate.times",
-}
-NAMES = tuple(MODULES)
+# The name in a config is the module in this package.
+NAMES = (
+  "quickstart",
+  "train",
+  "audit",
+  "pate.comparison",
+  "pate.penalty",
+  "pate.teachers",
+  "pate.people",
+  "pate.norms",
+  "pate.bound",
+  "pate.soft",
+  "pate.frontier",
+  "dp_erm.output",
+  "dp_erm.normalise",
+  "dp_erm.clipping",
+  "dp_erm.gradients",
+  "dp_erm.curvature",
+  "dp_erm.inputs",
+  "dp_erm.terms",
+  "dp_erm.sizes",
+  "dp_erm.mitigation",
+  "decisions.allotments",
+  "decisions.rules",
+  "release",
+  "sf_pate.tradeoff",
+  "sf_pate.votes",
+  "sf_pate.times",
+  "pruning.rates",
+  "pruning.sizes",
+  "pruning.fair",
+  "robustness.gaussians",
+  "robustness.price",
+  "robustness.joint",
+  "fairpate",
+  "fairpate.queries",
+  "fairpate.notions",
+  "fairpate.times",
+)
 
 __all__ = [
   "NAMES",
@@ -106,6 +105,5 @@ def find(name: object, *, where: str = "") -> Study:
   if name not in NAMES:
     told = "study is missing" if name is None else f"study={name!r} is unknown"
     raise ConfigError(f"{where}{told}; {checks.options(name, NAMES)}")
-  module = MODULES[str(name)]
-  study: Study = importlib.import_module(f"jaxfair.studies.{module}").STUDY
+  study: Study = importlib.import_module(f"jaxfair.studies.{name}").STUDY
   return study

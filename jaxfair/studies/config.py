@@ -166,10 +166,11 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
 def _convert_union(choices: tuple[Any, ...], value: Any, where: str) -> Any:
   if value is None and type(None) in choices:
     return None
+  choices = tuple(choice for choice in choices if choice is not type(None))
+  is_list = isinstance(value, list | tuple)
+  fitting = [c for c in choices if (typing.get_origin(c) is tuple) == is_list]
   errors = []
-  for choice in choices:
-    if choice is type(None):
-      continue
+  for choice in fitting or choices:  # a list is told of lists only
     try:
       return _convert(choice, value, where)
     except ConfigError as error:

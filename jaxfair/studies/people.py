@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import os
+import pathlib
 
 from jaxfair import checks, data
 
@@ -63,6 +64,11 @@ class People:
         f"{only}={value!r} is about a file of your own; set csv, or leave it "
         "out",
       )
+
+
+def set_name(people: People) -> str:
+  """What a set is called in cells and rows."""
+  return people.name if people.csv is None else pathlib.Path(people.csv).stem
 
 
 def load_people(config: People) -> tuple[data.Dataset, str]:

@@ -17,11 +17,8 @@ from jaxfair.training.fair_robust import (
   group_objective,
 )
 from jaxfair.training.fit import FitConfig, fit
-from jaxfair.training.lagrangian import (
-  LagrangianConfig,
-  NonPrivateDualTrace,
-  lagrangian,
-)
+from jaxfair.training.lagrangian import NonPrivateDualTrace, lagrangian
+from jaxfair.training.lagrangian_config import LagrangianConfig
 from jaxfair.training.output_perturbation import (
   NonPrivateOptimum,
   OutputPerturbationConfig,

@@ -9,120 +9,18 @@ tolerance, and with v_i = |gap_i|, it is the papers' rule mu_i += s |gap_i|.
 
 import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
 from jaxfair import checks, tree
-from jaxfair.fairness.constraints import Notion, Violations
+from jaxfair.fairness.notion import Notion, Violations
 from jaxfair.training import batches, driver
-from jaxfair.training.fit import (
-  Optimizer,
-  check_anchor,
-  check_examples,
-  penalty,
-)
+from jaxfair.training.fit import Optimizer, check_anchor, penalty
+from jaxfair.training.lagrangian_config import Constraint, LagrangianConfig
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
-
-# (params, batch) -> violations; a bare array is differentiable and measured.
-Constraint = Callable[[Params, Examples], Violations | jax.Array]
-
-
-@functools.partial(
-  jax.tree_util.register_dataclass,
-  data_fields=[
-    "learning_rate",
-    "weight_decay",
-    "proximity",
-    "dual_rate",
-    "tolerance",
-  ],
-  meta_fields=[
-    "constraint",
-    "rounds",
-    "steps_per_round",
-    "batch_size",
-    "dual_size",
-    "decay",
-    "keep",
-    "optimizer",
-    "loop",
-  ],
-)
-@dataclasses.dataclass(frozen=True)
-class LagrangianConfig:
-  """Settings of `lagrangian`.
-
-  The first five fields may be traced: stacked values are swept by `fit_many`
-  in one program. Regularisers are those of `FitConfig`: the papers' proximity
-  term lambda ||theta - theta*||^2 is `proximity=2 * lambda`.
-
-  Attributes:
-    learning_rate: of the primal optimizer.
-    weight_decay: pulls all parameters to 0.
-    proximity: pulls them to the `anchor`.
-    dual_rate: s, the multipliers' step.
-    tolerance: the violation that is allowed; alpha.
-    constraint: a `fairness.constraints` notion, or any hashable function
-      `(params, batch) -> violations`. Without one it is plain training.
-    rounds: steps of the multipliers.
-    steps_per_round: primal steps before each of them.
-    batch_size: of primal steps; None for all examples.
-    dual_size: people the multipliers look at, drawn afresh for each step of
-      theirs; None for all examples.
-    decay: whether primal steps shrink to 0, by a cosine, over the training;
-      otherwise the last batches, not the limits, decide where it ends.
-    keep: which parameters to return. "best": of the last quarter of the
-      rounds, those with the least loss within the tolerance or, if none is,
-      those with the least violation. "last": the last.
-    optimizer: `learning_rate -> optax.GradientTransformation`.
-    loop: see `driver.choose_loop`.
-  """
-
-  learning_rate: Any = 1e-3
-  weight_decay: Any = 0.0
-  proximity: Any = 0.0
-  dual_rate: Any = 0.5
-  tolerance: Any = 0.0
-  constraint: Notion | Constraint | None = None
-  rounds: int = 50
-  steps_per_round: int = 20
-  batch_size: int | None = 256
-  dual_size: int | None = None
-  decay: bool = True
-  keep: Literal["best", "last"] = "best"
-  optimizer: Optimizer = optax.adam
-  loop: driver.Loop = "auto"
-
-  def check(
-    self, model: Model, loss: PerExampleLoss, examples: Examples
-  ) -> None:
-    """Refuses what cannot be trained with, before any work."""
-    del loss
-    checks.positive("learning_rate", self.learning_rate)
-    for name in ("weight_decay", "proximity", "dual_rate", "tolerance"):
-      checks.non_negative(name, getattr(self, name))
-    checks.require(
-      self.constraint is None or callable(self.constraint),
-      f"constraint={self.constraint!r} is no function; pass a notion such as "
-      "fairness.constraints.demographic_parity(num_groups)",
-    )
-    checks.one_of("keep", self.keep, ("best", "last"))
-    checks.integer("rounds", self.rounds, low=1)
-    checks.integer("steps_per_round", self.steps_per_round, low=1)
-    check_examples(model, examples)
-    for name in ("batch_size", "dual_size"):
-      value = getattr(self, name)
-      if value is not None:
-        checks.integer(
-          name, value, low=1, high=examples.size,
-          remedy=f"{name}=None uses all examples",
-        )  # fmt: skip
-    if isinstance(self.constraint, Notion):
-      checks.ids("examples.group", examples.group, self.constraint.num_groups)
 
 
 class NonPrivateDualTrace(NamedTuple):
@@ -195,7 +93,8 @@ class _State(NamedTuple):
   optimizer: Any
   multipliers: jax.Array
   kept: Params
-  rank: jax.Array  # of what is kept; the least is the best
+  excess: jax.Array  # violation beyond the tolerance, of what is kept
+  loss: jax.Array  # likewise
 
 
 class _Inputs(NamedTuple):
@@ -222,31 +121,19 @@ class _Problem:
   def evaluate(
     self, params: Params, people: Examples
   ) -> tuple[jax.Array, Violations]:
-    """Mean loss, and the violations, from one look at the scores."""
+    """Mean loss, and what is differentiable of the violations."""
     scores = self.model.apply(params, people.x)
     loss = jnp.mean(self.loss(scores, people.y))
-    return loss, self._violations(params, scores, people)
+    if isinstance(self.constraint, Notion):
+      return loss, self.constraint.soft(scores, people.y, people.group)
+    return loss, _evaluated(self.constraint, params, people)
 
   def violations(self, params: Params, people: Examples) -> Violations:
-    """The violations alone."""
-    scores = None
+    """The violations as measured."""
     if isinstance(self.constraint, Notion):
       scores = self.model.apply(params, people.x)
-    return self._violations(params, scores, people)
-
-  def _violations(
-    self, params: Params, scores: Any, people: Examples
-  ) -> Violations:
-    if self.constraint is None:
-      none = jnp.zeros(0)
-      return Violations(none, none, none)
-    if isinstance(self.constraint, Notion):
-      return self.constraint(scores, people.y, people.group)
-    found = self.constraint(params, people)
-    if isinstance(found, Violations):
-      return found
-    value = jnp.ravel(found)
-    return Violations(value, value, jnp.full(value.shape, people.size))
+      return self.constraint.hard(scores, people.y, people.group)
+    return _evaluated(self.constraint, params, people)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -372,12 +259,27 @@ def _begin(
     jnp.zeros(shape),
     params,
     jnp.asarray(jnp.inf),
+    jnp.asarray(jnp.inf),
   )
   return (
     state,
     _feeds(config, examples.size, key),
     _Inputs(examples, config, anchor, mask),
   )
+
+
+def _evaluated(
+  constraint: Constraint | None, params: Params, people: Examples
+) -> Violations:
+  """Of somebody's own function; without one, no violations."""
+  if constraint is None:
+    none = jnp.zeros(0)
+    return Violations(none, none, none)
+  found = constraint(params, people)
+  if isinstance(found, Violations):
+    return found
+  value = jnp.ravel(found)
+  return Violations(value, value, jnp.full(value.shape, people.size))
 
 
 def _feeds(config: LagrangianConfig, size: int, key: jax.Array) -> _Feed:
@@ -414,14 +316,16 @@ def _keep(
   if config.keep == "last" or not measured.size:
     return state._replace(kept=state.params)
   excess = jnp.max(jnp.where(people > 0, measured, 0.0)) - config.tolerance
-  # Any loss within the tolerance ranks before any violation.
-  rank = jnp.where(excess <= 0, jnp.arctan(loss), 2.0 + excess)
-  late = feed.step[-1] >= 0.75 * config.rounds * config.steps_per_round - 1
-  better = late & (rank < state.rank)
-  kept = jax.tree.map(
-    lambda new, old: jnp.where(better, new, old), state.params, state.kept
+  excess = jnp.maximum(0.0, excess)
+  # First by the violation; within the tolerance, where it is 0, by the loss.
+  less = (excess < state.excess) | (excess == state.excess) & (
+    loss < state.loss
   )
-  return state._replace(kept=kept, rank=jnp.where(better, rank, state.rank))
+  late = feed.step[-1] >= 0.75 * config.rounds * config.steps_per_round - 1
+  kept = (state.params, excess, loss), (state.kept, state.excess, state.loss)
+  choose = functools.partial(jnp.where, late & less)
+  params, excess, loss = jax.tree.map(choose, *kept)
+  return state._replace(kept=params, excess=excess, loss=loss)
 
 
 def _masked(params: Params, mask: Any) -> Params:

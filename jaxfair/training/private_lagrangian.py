@@ -162,18 +162,20 @@ def _feeds(
   sampler = config.sampler(size)
   rounds, steps = config.rounds, config.steps_per_round
 
-  def primal(number: jax.Array) -> _PrimalFeed:
-    return _PrimalFeed(
-      sampler.draw(key=jax.random.fold_in(keys["public"], number)),
-      sampler.draw(key=jax.random.fold_in(keys["secret"], number)),
-      jax.random.fold_in(keys["primal"], number),
-    )
-
   numbers = jnp.arange(rounds * steps)
-  primals = jax.tree.map(
-    lambda leaf: leaf.reshape(rounds, steps, *leaf.shape[1:]),
-    jax.vmap(primal)(numbers),
+
+  def numbered(key: jax.Array) -> jax.Array:
+    return jax.vmap(jax.random.fold_in, (None, 0))(key, numbers)
+
+  # Both samples through one program: the sampler takes long to compile.
+  pair = jnp.concatenate([numbered(keys["public"]), numbered(keys["secret"])])
+  drawn = jax.vmap(lambda key: sampler.draw(key=key))(pair)
+  public, secret = (
+    jax.tree.map(lambda leaf, i=i: leaf.reshape(2, rounds, steps, -1)[i], drawn)
+    for i in range(2)
   )
+  noises = numbered(keys["primal"]).reshape(rounds, steps)
+  primals = _PrimalFeed(public, secret, noises)
   duals = jax.vmap(lambda r: jax.random.fold_in(keys["dual"], r))
   return primals, duals(jnp.arange(rounds))
 

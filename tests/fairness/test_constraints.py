@@ -39,6 +39,19 @@ def softmax(scores):
   return odds / odds.sum(axis=1, keepdims=True)
 
 
+def test_either_half_may_be_asked_for_alone():
+  scores, y, group = draw()
+  notion = constraints.equalized_odds(3)
+  whole = look(notion, scores, y, group)
+  soft, hard = jax.jit(
+    lambda *people: (notion.soft(*people), notion.hard(*people))
+  )(scores, y, group)
+  np.testing.assert_array_equal(soft.value, whole.value)
+  np.testing.assert_array_equal(hard.measured, whole.measured)
+  for half in (soft, hard):
+    np.testing.assert_array_equal(half.people, whole.people)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
   ("notion", "difference"),

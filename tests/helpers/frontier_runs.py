@@ -31,14 +31,14 @@ def table(seeds=4, data="coloured_digits"):
 
 
 def write(folder, rows=None, title="What can <b>be</b> had & why", **changes):
-  """A finished run of `pate_frontier` with these rows."""
+  """A finished run of `pate.frontier` with these rows."""
   values = {
     "title": title, "sets": [{"name": "coloured_digits"}], "teachers": [10],
     "epsilons": list(EPSILONS), "sigmas": list(SIGMAS),
     "thresholds": list(THRESHOLDS), "queries": 50, "splits": 4,
     "batch_size": 10, "hidden": [4], "teacher_steps": 2, "student_steps": 2,
   }  # fmt: skip
-  made = studies.plan(studies.find("pate_frontier"), values | changes)
+  made = studies.plan(studies.find("pate.frontier"), values | changes)
   folder.mkdir(parents=True)
   (folder / "config.toml").write_text(configs.dump(made.values))
   (folder / "results.csv").write_text((rows or table()).to_csv())

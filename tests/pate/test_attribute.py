@@ -72,6 +72,16 @@ def test_the_attribute_may_not_be_an_input(num_groups):
       deal(who._replace(x=x), num_groups=num_groups)
 
 
+def test_few_people_may_be_told_apart_by_chance():
+  who = people()
+  who.group[:] = 0
+  who.group[np.argsort(who.x[:, 1])[-9:]] = 1  # the nine largest
+  attribute.check_people(who, 2)
+  who.group[np.argsort(who.x[:, 1])[-10:]] = 1
+  with pytest.raises(checks.ArgumentError, match=r"feature 1 .* an input"):
+    attribute.check_people(who, 2)
+
+
 def test_a_group_in_no_part_is_refused():
   with pytest.raises(checks.ArgumentError, match=r"group \[2\] is in no teach"):
     deal(people(), num_groups=3)

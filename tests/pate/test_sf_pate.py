@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from jaxfair import accounting, checks, models, pate, training
 from jaxfair.fairness import constraints
-from jaxfair.pate import sf_pate, sf_votes
+from jaxfair.pate import attribute, sf_pate, sf_votes
 from jaxfair.types import Examples, Fit
 
 KEY = jax.random.key(7)
@@ -121,11 +121,11 @@ def test_without_proximity_labels_are_protected_too():
 
 
 def test_one_attribute_moves_one_vote():
-  parts = sf_pate.attribute.deal(PEOPLE, 100, num_groups=2, key=KEY)
+  parts = attribute.deal(PEOPLE, 100, num_groups=2, key=KEY)
   changed = PEOPLE.group.copy()
   person = 17
   changed[person] = 1 - changed[person]
-  other = sf_pate.attribute.deal(
+  other = attribute.deal(
     PEOPLE._replace(group=changed), 100, num_groups=2, key=KEY
   )
   both = [

@@ -40,7 +40,7 @@ def test_the_line_of_a_setting_trains_that_setting_alone(found):
     assert words[:2] == ["jaxfair", "run"]
     sets = [b for a, b in itertools.pairwise(words) if a == "--set"]
     values = studies.read(words[2], sets=sets)
-    study = studies.find("pate_frontier")
+    study = studies.find("pate.frontier")
     plan = studies.plan(study, values).settings
     own = found.settings[i]
     assert plan.epsilons == (own["epsilon"],)

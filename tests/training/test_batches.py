@@ -71,6 +71,16 @@ def test_the_batches_of_an_epoch_are_disjoint(n, batch, steps):
     assert len(set(epoch.tolist())) == len(epoch)
 
 
+def test_shuffles_are_the_draws_of_their_shape():
+  # Batches, and all published runs with them, stay what they were.
+  found = batches.make_shuffles(1000, 3, key=KEY)
+  first, second = jax.random.split(KEY)
+  shape = (3, batches.ROUNDS)
+  wanted = jax.random.randint(first, shape, 0, 1000, jnp.int32)
+  np.testing.assert_array_equal(found.offsets, wanted)
+  np.testing.assert_array_equal(found.salts, jax.random.bits(second, shape))
+
+
 @pytest.mark.slow
 def test_epochs_differ_and_so_do_those_who_sit_out():
   rows = np.asarray(batch_rows(23, 5, 8, key=KEY)).reshape(2, 20)

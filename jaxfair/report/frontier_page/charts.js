@@ -68,6 +68,11 @@ const SHAPES = [
   (x, y, r) => `<path d="M${x} ${y + 1.2 * r}L${x + 1.2 * r} ${y - r}L${x - 1.2 * r} ${y - r}Z"`,
   (x, y, r) => `<path d="M${x - r / 2} ${y - 1.3 * r}h${r}v${0.8 * r}h${0.8 * r}v${r}h${-0.8 * r}v${0.8 * r}h${-r}v${-0.8 * r}h${-0.8 * r}v${-r}h${0.8 * r}Z"`,
   (x, y, r) => `<path d="M${x - 1.2 * r} ${y}L${x - 0.6 * r} ${y - 1.1 * r}H${x + 0.6 * r}L${x + 1.2 * r} ${y}L${x + 0.6 * r} ${y + 1.1 * r}H${x - 0.6 * r}Z"`,
+  (x, y, r) => `<path d="M${Array.from({length: 10}, (_, i) => {
+    const far = (i % 2 ? 0.6 : 1.5) * r, turn = i * Math.PI / 5;
+    return `${(x + far * Math.sin(turn)).toFixed(1)} ${(y - far * Math.cos(turn)).toFixed(1)}`;
+  }).join("L")}Z"`,
+  (x, y, r) => `<path d="M${x - 1.1 * r} ${y - 1.1 * r}H${x + 1.1 * r}L${x - 1.1 * r} ${y + 1.1 * r}H${x + 1.1 * r}Z"`,
 ];
 function mark(p, x, y, look) {
   const many = P.length > 300 ? 0.7 : 1;

@@ -249,7 +249,7 @@ def _notes(config: Config) -> list[str]:
 
 
 STUDY = protocol.Study(
-  name="decisions",
+  name="decisions.allotments",
   summary="Who pays when money is shared by noisy counts? Title I.",
   config=Config,
   cells=cells,

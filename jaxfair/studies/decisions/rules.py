@@ -279,7 +279,7 @@ def _notes(config: Config) -> list[str]:
 
 
 STUDY = protocol.Study(
-  name="decisions_rules",
+  name="decisions.rules",
   summary="Whose right is lost in the noise? Minority-language ballots.",
   config=Config,
   cells=cells,

@@ -81,7 +81,7 @@ def run(
 END = {"at_end": "yes"}
 
 STUDY = protocol.Study(
-  name="dp_erm_clipping",
+  name="dp_erm.clipping",
   summary="What clip bounds do to gradient norms and excess risks",
   config=Config,
   cells=networks.cells,

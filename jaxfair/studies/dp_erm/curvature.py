@@ -42,7 +42,7 @@ def _bends(
 
 
 STUDY = protocol.Study(
-  name="dp_erm_curvature",
+  name="dp_erm.curvature",
   summary="Whose loss bends: people near the boundary, and people far out",
   config=Config,
   cells=networks.cells,

@@ -50,7 +50,7 @@ def _decline(
 
 
 STUDY = protocol.Study(
-  name="dp_erm_gradients",
+  name="dp_erm.gradients",
   summary="People far out have larger gradients, which are clipped more",
   config=Config,
   cells=networks.cells,

@@ -97,7 +97,7 @@ def _figure(name: str, title: str, kind: str, **options: Any) -> Figure:
 
 
 STUDY = protocol.Study(
-  name="dp_erm_inputs",
+  name="dp_erm.inputs",
   summary="Do people far out pay more for privacy?",
   config=Config,
   cells=networks.cells,

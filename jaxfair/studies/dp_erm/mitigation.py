@@ -163,7 +163,7 @@ def _notes(config: Config) -> list[str]:
 END = {"at_end": "yes"}
 
 STUDY = protocol.Study(
-  name="dp_erm_mitigation",
+  name="dp_erm.mitigation",
   summary="Does the penalty on gaps of excess risk close them?",
   config=Config,
   cells=networks.cells,

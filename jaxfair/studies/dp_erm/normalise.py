@@ -57,7 +57,7 @@ def _notes(config: Config) -> list[str]:
 
 
 STUDY = protocol.Study(
-  name="dp_erm_normalise",
+  name="dp_erm.normalise",
   summary="Does normalising each group by itself close the gap?",
   config=Config,
   cells=cells,

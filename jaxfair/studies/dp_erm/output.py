@@ -216,7 +216,7 @@ def _gap_falls(
 
 
 STUDY = protocol.Study(
-  name="dp_erm_output",
+  name="dp_erm.output",
   summary="Output perturbation: excess risk against the Hessian's trace",
   config=Config,
   cells=cells,

@@ -141,7 +141,7 @@ def _figure(name: str, title: str, column: str) -> Figure:
 
 
 STUDY = protocol.Study(
-  name="dp_erm_sizes",
+  name="dp_erm.sizes",
   summary="Does the relative size of a group decide what it pays?",
   config=Config,
   cells=cells,

@@ -107,7 +107,7 @@ def lines(table: Table) -> Table:
 FIRST = {"what": "clipping"}  # every value once, not once per term
 
 STUDY = protocol.Study(
-  name="dp_erm_terms",
+  name="dp_erm.terms",
   summary="Clipping and noise terms of every group along DP-SGD",
   config=Config,
   cells=networks.cells,

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import checks, models, training
+from jaxfair import checks, models, training, tree
 from jaxfair.studies import protocol
 from jaxfair.studies.fairpate import claims, students
 from jaxfair.studies.fairpate import config as settings
@@ -33,11 +33,12 @@ class Config(settings.OneThreshold):
   Attributes:
     method: whom to compare; pate and dp_sgd have no fairness in them, and
       answer everybody. So does fairpate_calibrated, which mends FairPATE's
-      students on public people instead.
+      students on public people instead. fair_dp_sgd adds the penalty behind
+      the noise, fair_dp_sgd_inside before the clip, as the paper lists it.
     epsilon: budgets, at `delta`.
     max_gap: margins, of the labels and of abstention at inference.
-    lam: weights of the disparity, of pate_s_in, fair_dp_sgd and
-      fairpate_calibrated.
+    lam: weights of the disparity, of pate_s_in, fairpate_calibrated and the
+      two FairDP-SGDs.
     student_steps: of batches of `batch_size`.
     sgd_steps: of DP-SGD.
     sgd_batch: expected batch of DP-SGD.
@@ -53,6 +54,7 @@ class Config(settings.OneThreshold):
     "pate_s_in",
     "dp_sgd",
     "fair_dp_sgd",
+    "fair_dp_sgd_inside",
   )
   epsilon: Floats = (1.0, 3.0, 10.0)
   max_gap: Floats = (0.02, 0.05, 0.1)
@@ -96,6 +98,21 @@ def points(config: Config) -> list[Point]:
   return found
 
 
+def trainings(some: list[Point]) -> tuple[list[Point], np.ndarray]:
+  """Points that are trained differently, and which of them each one is.
+
+  Points of a method that only abstains by its margin share a model.
+  """
+  alike = [
+    p._replace(max_gap=np.nan) if p.method in settings.MARGIN_AFTERWARDS else p
+    for p in some
+  ]
+  names = [str(p) for p in alike]
+  distinct = dict(zip(names, alike, strict=True))
+  places = {name: place for place, name in enumerate(distinct)}
+  return list(distinct.values()), np.array([places[name] for name in names])
+
+
 def run(
   config: Config, cell: protocol.Settings, context: protocol.Context
 ) -> Table:
@@ -105,18 +122,19 @@ def run(
     jax.random.fold_in(context.key, 1), 4
   )
   tables = []
+  own = settings.without_votes(config, cell, context)
   voted = [p for p in wanted if "sgd" not in p.method]
   if voted:
-    own = settings.repetition(config, cell, context)
-    tables += _students(config, own, voted, key_noise, key_student, key_mend)
+    asked = settings.with_votes(config, own, context)
+    tables += _students(config, asked, voted, key_noise, key_student, key_mend)
   private = [p for p in wanted if "sgd" in p.method]
-  if private:
-    people, (public, trained, test) = settings.split(config, cell, context)
-    model = settings.model_of(config, people)
-    nobody = np.zeros((0, people.num_classes), int)  # teachers are not asked
-    own = Repetition(people, model, public, trained, test, nobody)
-    params = _private(config, own, private, key=key_sgd)
-    tables.append(_rows(config, own, private, params, np.nan))
+  for inside in (False, True):
+    some = [p for p in private if p.method.endswith("inside") == inside]
+    if some:
+      distinct, which = trainings(some)
+      params = _private(config, own, distinct, inside=inside, key=key_sgd)
+      params = tree.take(params, which)
+      tables.append(_rows(config, own, some, params, np.nan))
   return Table.concat(tables).plus(seed=_same(tables, cell["seed"]))
 
 
@@ -134,17 +152,19 @@ def _students(
     some = [p for p in wanted if _kind(p) == kind]
     if not some:
       continue
+    distinct, which = trainings(some)
     labels = np.stack(
-      [students.labels_of(config, own, p, key=key_noise) for p in some]
+      [students.labels_of(config, own, p, key=key_noise) for p in distinct]
     )
-    lams = np.array([p.lam for p in some])
+    lams = np.array([p.lam for p in distinct])
     params = students.train_students(
       config, own, labels, steps=config.student_steps,
       lams=lams if kind == "pate_s_in" else None, key=key_student,
     )  # fmt: skip
     if kind == "fairpate_calibrated":
       params = students.calibrated(config, own, params, lams, key=key_mend)
-    answered = (labels >= 0).sum(axis=1).astype(float)
+    answered = (labels >= 0).sum(axis=1).astype(float)[which]
+    params = tree.take(params, which)
     tables.append(_rows(config, own, some, params, answered))
   return tables
 
@@ -156,9 +176,10 @@ def _kind(point: Point) -> str:
 
 
 def _private(
-  config: Config, own: Repetition, wanted: list[Point], *, key: jax.Array
-) -> Any:
-  """[S] models of DP-SGD, with the penalty behind the noise."""
+  config: Config, own: Repetition, wanted: list[Point], *, inside: bool,
+  key: jax.Array,
+) -> Any:  # fmt: skip
+  """[S] models of DP-SGD, with the penalty inside the clip or after."""
   base = training.DpSgdConfig(
     learning_rate=config.sgd_learning_rate, l2_clip=config.l2_clip,
     steps=config.sgd_steps, batch_size=config.sgd_batch,
@@ -176,6 +197,7 @@ def _private(
     own.model, own.public.x, own.public.group,
     num_groups=own.people.num_groups, disparity=config.disparity,
     lam=jnp.nan_to_num(jnp.array([p.lam for p in wanted])),
+    placement="inside" if inside else "after",
     sample=min(256, config.queries),
   )  # fmt: skip
   made = dataclasses.replace(
@@ -234,6 +256,15 @@ def _figure(name: str, title: str, y: str, **more: Any) -> Figure:
   )  # fmt: skip
 
 
+def _placements(name: str, title: str, y: str) -> Figure:
+  return Figure(
+    name, title, x="lam", y=y, mark="line", colour="method", facet="epsilon",
+    where={"method": claims.PLACEMENTS},
+    caption="FairDP-SGD with its penalty after the noise and inside the clip, "
+    "everybody answered.",
+  )  # fmt: skip
+
+
 STUDY = protocol.Study(
   name="fairpate",
   summary="Epsilon, gap, accuracy, coverage of FairPATE and its rivals",
@@ -270,7 +301,9 @@ STUDY = protocol.Study(
       caption="Of everybody: above the margin the labels kept it and the "
       "student does not.",
     ),
+    _placements("lam_accuracy", "Accuracy over the penalty", "raw_accuracy"),
+    _placements("lam_gap", "Disparity over the penalty", "raw_gap"),
   ),
 )
 
-__all__ = ["STUDY", "Config", "Measured", "points"]
+__all__ = ["STUDY", "Config", "Measured", "points", "trainings"]

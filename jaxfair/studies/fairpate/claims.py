@@ -15,9 +15,14 @@ from jaxfair.studies.claims import (
 from jaxfair.studies.protocol import Claim, Finding
 from jaxfair.studies.table import Table
 
+PLACEMENTS = ("fair_dp_sgd", "fair_dp_sgd_inside")
+
 
 def named(table: Table) -> Table:
-  """Adds the name of the margin, and whether it was kept."""
+  """Adds the margin's name, whether it was kept, and who was served.
+
+  served is the share of all people who are answered, and rightly.
+  """
   if "max_gap" not in table:
     return table
   margins = [
@@ -27,6 +32,11 @@ def named(table: Table) -> Table:
     margin=margins,
     room=table["max_gap"] - table["gap"],
     broken=table["raw_gap"] - table["max_gap"],
+    served=table["accuracy"] * table["coverage"],
+    setting=[
+      f"epsilon {e:g} lam {lam:g}"
+      for e, lam in zip(table["epsilon"], table["lam"], strict=True)
+    ],
   )
 
 
@@ -68,6 +78,24 @@ def better(value: str, first: str, second: str) -> Check:
   return difference_above(
     value, first={"method": first}, second={"method": second}
   )
+
+
+def of(methods: tuple[str, ...], check: Check) -> Check:
+  """The check on the rows of some methods only."""
+
+  def chosen(table: Table) -> Finding:
+    if "method" not in table:
+      return Finding("", why="the table has no column method")
+    missing = set(methods) - set(table.unique("method"))
+    if missing:
+      return Finding("", why=f"no rows with method={min(missing)}")
+    return check(table.where(method=methods))
+
+  return chosen
+
+
+def _placements(check: Check) -> Check:
+  return of(PLACEMENTS, check)
 
 
 def _tight(check: Check) -> Check:
@@ -141,6 +169,31 @@ CLAIMS = (
       ),
     ),
     "RQ2, Table 1",
+  ),
+  Claim(
+    "accuracy, after the noise or inside",
+    "At every epsilon and lam, FairDP-SGD with the penalty after the noise is "
+    "more accurate than with it inside the clip, everybody answered",
+    _placements(in_each("setting", better("raw_accuracy", *PLACEMENTS))),
+  ),
+  Claim(
+    "gap, after the noise or inside",
+    "and its gap is smaller",
+    _placements(in_each("setting", better("raw_gap", *PLACEMENTS[::-1]))),
+  ),
+  Claim(
+    "both, after the noise or inside",
+    "At the tightest margin and every epsilon it answers more people rightly, "
+    "each with the lam that answers most",
+    _placements(
+      _tight(
+        with_best(
+          "served",
+          PLACEMENTS[0],
+          with_best("served", PLACEMENTS[1], better("served", *PLACEMENTS)),
+        )
+      )
+    ),
   ),
   Claim(
     "abstention keeps the margin",

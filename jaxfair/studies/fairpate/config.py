@@ -1,6 +1,7 @@
 """Settings of the FairPATE studies, and what a repetition stands on."""
 
 import dataclasses
+import functools
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
@@ -22,9 +23,17 @@ Method: TypeAlias = Literal[
   "pate_s_in",
   "dp_sgd",
   "fair_dp_sgd",
+  "fair_dp_sgd_inside",
 ]
-WITH_LAM = ("fairpate_calibrated", "pate_s_in", "fair_dp_sgd")
+WITH_LAM = (
+  "fairpate_calibrated",
+  "pate_s_in",
+  "fair_dp_sgd",
+  "fair_dp_sgd_inside",
+)
 WITHOUT_MARGIN = ("pate", "dp_sgd")  # of the labels; nor do they abstain
+# Trained without the margin, by which they only abstain.
+MARGIN_AFTERWARDS = ("pate_s_in", "fair_dp_sgd", "fair_dp_sgd_inside")
 ANSWERS_ALL = (*WITHOUT_MARGIN, "fairpate_calibrated")
 Floats: TypeAlias = tuple[float, ...] | float
 
@@ -37,7 +46,8 @@ class Ensemble:
     data: whom to look at.
     pool: images are averaged over squares of so many pixels.
     model: of teachers and students.
-    hidden: widths of its layers.
+    hidden: widths of its dense layers; a convnet, for images, has two
+      convolutions before them.
     teachers: how many.
     queries: people taken to be public; the scaler is fitted on them.
     private_people: dealt to the teachers; also what DP-SGD learns from.
@@ -58,7 +68,7 @@ class Ensemble:
 
   data: People = dataclasses.field(default_factory=People)
   pool: int = 1
-  model: Literal["logistic", "mlp"] = "logistic"
+  model: Literal["logistic", "mlp", "convnet"] = "logistic"
   hidden: tuple[int, ...] = (32,)
   teachers: int = 100
   queries: int = 1000
@@ -126,7 +136,7 @@ class Repetition(NamedTuple):
     public: the queries.
     private: whom the teachers learnt from.
     test: who measures.
-    counts: [n, C] votes on the queries.
+    counts: [n, C] votes on the queries; none before teachers are asked.
   """
 
   people: data.Dataset
@@ -151,6 +161,12 @@ def cells(config: Ensemble) -> list[protocol.Settings]:
     f"queries, private_people and test_people add up to {needed}, but "
     f"{people.name} has {people.size} people; lower private_people",
   )
+  shape = np.shape(people.examples.x)[1:]
+  checks.require(
+    config.model != "convnet" or len(shape) == 3,
+    f"model='convnet' needs images, but {people.name} has people of shape "
+    f"{shape}; use model = 'mlp'",
+  )
   return [{"seed": seed} for seed in range(config.seeds)]
 
 
@@ -158,38 +174,56 @@ def repetition(
   config: Ensemble, cell: protocol.Settings, context: protocol.Context
 ) -> Repetition:
   """Splits the people, trains the teachers, lets them vote."""
-  people, parts = split(config, cell, context)
-  public, private, test = parts
-  model = model_of(config, people)
-  key_parts, key_teachers = jax.random.split(jax.random.fold_in(context.key, 0))
-  dealt = data.partition(private, config.teachers, key=key_parts)
-  size = dealt.y.shape[1]
-  trained = pate.train_teachers(
-    model, models.cross_entropy, dealt,
-    fit_config(config, config.teacher_steps, size), key=key_teachers,
-  )  # fmt: skip
-  votes = pate.predict_votes(model, trained, public.x)
-  counts = np.asarray(pate.vote_counts(votes, people.num_classes))
-  return Repetition(people, model, public, private, test, counts)
+  return with_votes(config, without_votes(config, cell, context), context)
 
 
-def split(
+def with_votes(
+  config: Ensemble, own: Repetition, context: protocol.Context
+) -> Repetition:
+  """The repetition, once its teachers were trained and asked."""
+  key = jax.random.fold_in(context.key, 0)
+  return own._replace(counts=votes_of(config, own, key=key))
+
+
+def without_votes(
   config: Ensemble, cell: protocol.Settings, context: protocol.Context
-) -> tuple[data.Dataset, protocol.Parts]:
-  """The set, and its public, private and test people of this repetition."""
+) -> Repetition:
+  """Splits the people; no teacher is asked."""
   people, note = load_people(config.data)
   context.say(note)
-  pooled = _pooled(people, config.pool)
+  if config.pool > 1:
+    people = _pooled(config.data, config.pool)
   key = jax.random.fold_in(context.shared_key, int(cell["seed"]))
   sizes = (config.queries, config.private_people, config.test_people)
-  parts = data.prepare(pooled, sizes, key=key).parts
-  return people, tuple(jax.tree.map(jnp.asarray, part) for part in parts)
+  parts = data.prepare(people, sizes, key=key).parts
+  public, private, test = jax.tree.map(jnp.asarray, parts)
+  nobody = np.zeros((0, people.num_classes), int)
+  return Repetition(
+    people, model_of(config, people), public, private, test, nobody
+  )
+
+
+def votes_of(
+  config: Ensemble, own: Repetition, *, key: jax.Array
+) -> np.ndarray:
+  """Deals the private people, trains the teachers, counts [n, C] votes."""
+  key_parts, key_teachers = jax.random.split(key)
+  dealt = data.partition(own.private, config.teachers, key=key_parts)
+  size = dealt.y.shape[1]
+  trained = pate.train_teachers(
+    own.model, models.cross_entropy, dealt,
+    fit_config(config, config.teacher_steps, size), key=key_teachers,
+  )  # fmt: skip
+  votes = pate.predict_votes(own.model, trained, own.public.x)
+  return np.asarray(pate.vote_counts(votes, own.people.num_classes))
 
 
 def model_of(config: Ensemble, people: data.Dataset) -> Model:
   """Of teachers and students."""
   if config.model == "logistic":
     return models.logistic(people.num_classes)
+  if config.model == "convnet":
+    return models.convnet(people.num_classes, hidden=config.hidden)
   return models.mlp(config.hidden, people.num_classes)
 
 
@@ -203,10 +237,10 @@ def fit_config(config: Ensemble, steps: int, size: int) -> training.FitConfig:
   )
 
 
-def _pooled(people: data.Dataset, pool: int) -> data.Dataset:
+@functools.lru_cache(maxsize=1)  # every repetition of a run asks for them
+def _pooled(whom: People, pool: int) -> data.Dataset:
   """The set with its images averaged over squares."""
-  if pool == 1:
-    return people
+  people, _ = load_people(whom)
   x = np.asarray(people.examples.x)
   checks.require(
     x.ndim == 4 and x.shape[1] % pool == 0 and x.shape[2] % pool == 0,

@@ -31,7 +31,8 @@ class Config(settings.OneThreshold):
     sgd_epochs: expected passes over the private people; the paper has 30 for
       both.
     sgd_batch: expected batch of DP-SGD.
-    public_sample: public people that FairDP-SGD looks at in a step.
+    public_sample: public people that our FairDP-SGD looks at in a step; the
+      paper's Algorithm 6 looks at all.
   """
 
   epsilon: float = 4.0
@@ -54,25 +55,26 @@ class Config(settings.OneThreshold):
 def run(
   config: Config, cell: protocol.Settings, context: protocol.Context
 ) -> Table:
-  """CPU seconds of each method, after a first run that compiles."""
-  own = settings.repetition(config, cell, context)
-  key = jax.random.fold_in(context.key, 1)
+  """CPU seconds of each method, once the people are there."""
+  own = settings.without_votes(config, cell, context)
+  key_votes, key = jax.random.split(jax.random.fold_in(context.key, 1))
+  own = own._replace(counts=settings.votes_of(config, own, key=key_votes))
   made = _calibrated(config, own.private.size)
+  some, everybody = min(config.public_sample, config.queries), None
   jobs: dict[str, Callable[[], Any]] = {
-    "teachers": lambda: settings.repetition(config, cell, context),
+    "teachers": lambda: settings.votes_of(config, own, key=key_votes),
     "pate": lambda: _taught(config, own, "pate", key),
     "fairpate": lambda: _taught(config, own, "fairpate", key),
-    "dp_sgd": lambda: _private(config, own, made, None, key),
-    "fair_dp_sgd": lambda: _private(config, own, made, "after", key),
-    "fair_dp_sgd_inside": lambda: _private(config, own, made, "inside", key),
+    "dp_sgd": lambda: _private(config, own, made, None, some, key),
+    "fair_dp_sgd": lambda: _private(config, own, made, "after", some, key),
+    "fair_dp_sgd_inside": lambda: _private(
+      config, own, made, "inside", some, key
+    ),
+    "fair_dp_sgd_listed": lambda: _private(
+      config, own, made, "inside", everybody, key
+    ),
   }
-  seconds = {}
-  for name, job in jobs.items():
-    if cell["seed"] == 0:
-      jax.block_until_ready(job())  # compiles; later repetitions reuse it
-    start = time.process_time()
-    jax.block_until_ready(job())
-    seconds[name] = time.process_time() - start
+  seconds = {name: _cpu_seconds(job) for name, job in jobs.items()}
   teachers = seconds.pop("teachers")
   rows = []
   for name, value in seconds.items():
@@ -85,6 +87,16 @@ def run(
       }
     )  # fmt: skip
   return Table({name: [row[name] for row in rows] for name in rows[0]})
+
+
+def _cpu_seconds(job: Callable[[], Any]) -> float:
+  """The faster of two runs: the first may compile."""
+  found = []
+  for _ in range(2):
+    start = time.process_time()
+    jax.block_until_ready(job())
+    found.append(time.process_time() - start)
+  return min(found)
 
 
 def _taught(
@@ -116,6 +128,7 @@ def _private(
   own: Repetition,
   made: training.DpSgdConfig,
   placement: Any,
+  sample: int | None,
   key: jax.Array,
 ) -> Any:
   """DP-SGD, plain or with the penalty."""
@@ -127,13 +140,14 @@ def _private(
     own.model, models.cross_entropy, own.private, made, key=key,
     public_x=own.public.x, public_group=own.public.group,
     num_groups=own.people.num_groups, lam=config.lam, placement=placement,
-    sample=min(config.public_sample, config.queries),
+    sample=sample,
   ).params  # fmt: skip
 
 
 RATIOS = {
   "sgd_over_fairpate": ("fair_dp_sgd", "fairpate", "seconds"),
   "inside_over_fairpate": ("fair_dp_sgd_inside", "fairpate", "seconds"),
+  "listed_over_fairpate": ("fair_dp_sgd_listed", "fairpate", "seconds"),
   "sgd_over_setting": ("fair_dp_sgd", "fairpate", "after_teachers"),
   "fairpate_over_pate": ("fairpate", "pate", "seconds"),
 }
@@ -175,7 +189,8 @@ STUDY = protocol.Study(
   run=run,
   derive=_ratios,
   notes=lambda config: [
-    "CPU seconds of one training each, without compilation, on all cores. "
+    "CPU seconds of one training each, on all cores, without compilation and "
+    "without reading and scaling the people. "
     "Teachers are in the time of PATE and FairPATE; after_teachers is what "
     "comes after them, of which a sweep over settings needs no more.",
   ],
@@ -200,17 +215,24 @@ STUDY = protocol.Study(
     ),
     Claim(
       "FairDP-SGD is slower, after the noise",
-      "FairDP-SGD with the penalty after the noise takes over 20 times as long "
-      "as FairPATE",
+      "FairDP-SGD with the penalty after the noise, on a sample of the public "
+      "people, takes over 20 times as long as FairPATE",
       mean_above("sgd_over_fairpate", 20.0),
       "Table 5",
     ),
     Claim(
       "FairDP-SGD is slower, inside the clip",
-      "FairDP-SGD with the penalty inside the clip takes over 20 times as long "
-      "as FairPATE",
+      "FairDP-SGD with the penalty inside the clip, on a sample of the public "
+      "people, takes over 20 times as long as FairPATE",
       mean_above("inside_over_fairpate", 20.0),
       "Table 5",
+    ),
+    Claim(
+      "FairDP-SGD is slower, as listed",
+      "FairDP-SGD as the paper lists it, inside the clip and with all public "
+      "people in every step, takes over 20 times as long as FairPATE",
+      mean_above("listed_over_fairpate", 20.0),
+      "Table 5, Algorithm 6",
     ),
     Claim(
       "one more setting",

@@ -17,8 +17,7 @@ from jaxfair import checks, data, fairness, models, pate, training
 from jaxfair.fairness import constraints
 from jaxfair.pate import sf_pate
 from jaxfair.studies import protocol
-from jaxfair.studies.pate_ensembles import set_name
-from jaxfair.studies.people import People, load_people
+from jaxfair.studies.people import People, load_people, set_name
 from jaxfair.types import Examples, Model, Params
 
 PARITY = "demographic parity"
@@ -55,12 +54,15 @@ class Config:
     train_people: at most so many.
     test_people: at most so many.
     teacher_steps: of a teacher, on all of its part at once.
+    teacher_rate: learning rate of teachers.
+    teacher_round: steps of a fair teacher between two of its multipliers.
     plain_steps: of theta*, in batches.
     rounds: of multipliers, in every fair training.
     steps_per_round: primal steps before each.
     batch_size: of theta* and of those who train on everybody.
     learning_rate: of Adam.
     dual_rate: of multipliers.
+    dual_people: they look at so many people at most, drawn anew each time.
     l2_clip: of PF-LD.
     splits: repetitions; intervals are over them.
   """
@@ -83,12 +85,15 @@ class Config:
   train_people: int = 100_000
   test_people: int = 100_000
   teacher_steps: int = 100
+  teacher_rate: float = 0.03
+  teacher_round: int = 5
   plain_steps: int = 1000
   rounds: int = 40
   steps_per_round: int = 20
   batch_size: int = 256
   learning_rate: float = 3e-3
   dual_rate: float = 1.0
+  dual_people: int = 100_000
   l2_clip: float = 1.0
   splits: int = 20
 
@@ -100,12 +105,15 @@ class Config:
     )
     for name in (
       "teachers", "queries", "train_people", "test_people", "teacher_steps",
-      "plain_steps", "rounds", "steps_per_round", "batch_size", "splits",
+      "teacher_round", "plain_steps", "rounds", "steps_per_round",
+      "batch_size", "dual_people", "splits",
     ):  # fmt: skip
       checks.integer(name, getattr(self, name), low=1)
     for width in self.hidden:
       checks.integer("hidden", width, low=1)
-    for name in ("epsilons", "learning_rate", "dual_rate", "l2_clip"):
+    for name in (
+      "epsilons", "learning_rate", "teacher_rate", "dual_rate", "l2_clip",
+    ):  # fmt: skip
       checks.positive(name, getattr(self, name))
     checks.require(
       0 < len(set(self.epsilons)) == len(self.epsilons),
@@ -202,6 +210,7 @@ def fair(
     rounds=config.rounds,
     steps_per_round=config.steps_per_round,
     batch_size=None if few else config.batch_size,
+    dual_size=config.dual_people if config.dual_people < size else None,
   )
 
 

@@ -186,7 +186,8 @@ def group_counts(
     common.teacher_of(config, people, people.num_groups), LOSS, parts,
     split.train.x[rows],
     training.FitConfig(
-      learning_rate=0.03, steps=config.teacher_steps, batch_size=None
+      learning_rate=config.teacher_rate, steps=config.teacher_steps,
+      batch_size=None,
     ),
     num_groups=people.num_groups, key=keys[2],
   )  # fmt: skip
@@ -209,11 +210,11 @@ def _teacher(
   config: common.Config, notion: constraints.Notion
 ) -> training.LagrangianConfig:
   """As many steps as a plain teacher, on the whole part."""
-  rounds = max(1, config.teacher_steps // 5)
+  rounds = max(1, config.teacher_steps // config.teacher_round)
   return training.LagrangianConfig(
-    learning_rate=0.03, dual_rate=config.dual_rate, rounds=rounds,
-    tolerance=config.tolerance, constraint=notion, steps_per_round=5,
-    batch_size=None,
+    learning_rate=config.teacher_rate, dual_rate=config.dual_rate,
+    rounds=rounds, tolerance=config.tolerance, constraint=notion,
+    steps_per_round=config.teacher_round, batch_size=None,
   )  # fmt: skip
 
 

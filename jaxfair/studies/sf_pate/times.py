@@ -11,7 +11,7 @@ import numpy as np
 from jaxfair import checks, data, training
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check, difference_above, in_each
-from jaxfair.studies.pate_ensembles import set_name
+from jaxfair.studies.people import set_name
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.sf_pate import common, methods
 from jaxfair.studies.table import Table
@@ -102,7 +102,10 @@ def _notes(config: Config) -> list[str]:
     "its own line. The search for PF-LD's noise is included.",
     "PF-LD twice: with gradients clipped through activations, as jaxfair "
     "does, and with every person's gradient built, as the paper's does.",
-    f"Epsilon {config.epsilons[0]:g} for the group of one person.",
+    f"Epsilon {config.epsilons[0]:g} for the group of one person. "
+    f"{config.teachers} teachers take {config.teacher_steps} steps, each on "
+    f"all of its part; the others {config.rounds * config.steps_per_round} "
+    f"steps of {config.batch_size} people.",
   ]
 
 

@@ -5,7 +5,7 @@ import dataclasses
 from jaxfair import checks
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check, difference_above, in_each
-from jaxfair.studies.pate_ensembles import set_name
+from jaxfair.studies.people import set_name
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.sf_pate import common, methods
 from jaxfair.studies.table import Table
@@ -150,7 +150,7 @@ def _figure(name: str, title: str) -> Figure:
 
 
 STUDY = protocol.Study(
-  name="sf_pate",
+  name="sf_pate.tradeoff",
   summary="fair models with private groups: SF-PATE, M, PF-LD over epsilon",
   config=Config,
   cells=cells,

@@ -8,7 +8,7 @@ import numpy as np
 from jaxfair import accounting, analysis, checks, pate
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check, difference_above, in_each, trend
-from jaxfair.studies.pate_ensembles import set_name
+from jaxfair.studies.people import set_name
 from jaxfair.studies.protocol import Claim, Figure, Finding, Summary
 from jaxfair.studies.sf_pate import common, methods
 from jaxfair.studies.table import Table

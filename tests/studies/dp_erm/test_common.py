@@ -34,4 +34,4 @@ def test_the_thesis_s_groups_are_loaded(data_root):
     assert common.load(name).num_groups == 2
   assert common.load("bank").group_names == ("age < 60", "age >= 60")
   assert set(common.GROUPS) <= set(data.names())
-  assert "dp_erm_output" in studies.NAMES
+  assert "dp_erm.output" in studies.NAMES

@@ -8,7 +8,7 @@ from jaxfair import studies
 from jaxfair.checks import JaxfairError
 from jaxfair.studies import fairpate
 from jaxfair.studies.config import ConfigError, build
-from jaxfair.studies.fairpate.claims import at, named, with_best
+from jaxfair.studies.fairpate.claims import PLACEMENTS, at, named, of, with_best
 from jaxfair.studies.protocol import Finding
 
 TINY = {
@@ -44,12 +44,12 @@ def run(folder, name="fairpate", **changes):
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-  methods = ["pate", "fairpate", "pate_s_pre"]
+  methods = ["pate", "fairpate", "pate_s_pre", *PLACEMENTS]
   return run(tmp_path_factory.mktemp("fairpate"), method=methods)
 
 
 def test_one_row_per_setting_and_seed(done):
-  assert len(done) == 2 * 2 * (1 + 2 + 2)  # PATE has no margin
+  assert len(done) == 2 * 2 * (1 + 4 * 2)  # PATE has no margin
   keys = ("method", "epsilon", "max_gap", "lam", "seed")
   named_rows = {tuple(str(row[k]) for k in keys) for row in done.rows()}
   assert len(named_rows) == len(done)
@@ -81,6 +81,28 @@ def test_labels_grow_with_the_budget(done):
   assert small.min() > 0
 
 
+def test_the_two_places_of_the_penalty_are_two_models(done):
+  after, inside = (done.where(method=m) for m in PLACEMENTS)
+  assert (after["raw_gap"] != inside["raw_gap"]).any()
+
+
+def test_methods_that_only_abstain_by_a_margin_are_trained_once(done):
+  for method in PLACEMENTS:
+    tight, wide = (done.where(method=method, max_gap=m) for m in (0.05, 0.2))
+    np.testing.assert_array_equal(tight["raw_gap"], wide["raw_gap"])
+    assert (tight["coverage"] <= wide["coverage"]).all()
+  config = build(fairpate.Config, {"lam": [1.0, 2.0], "max_gap": [0.1, 0.2]})
+  wanted = fairpate.points(config)
+  distinct, which = fairpate.trainings(wanted)
+  assert len(distinct) == 3 * (1 + 2 + 2 + 2 + 2 + 1 + 2 + 2)
+  for point, place in zip(wanted, which, strict=True):
+    taken = distinct[place]
+    assert (taken.method, taken.epsilon) == (point.method, point.epsilon)
+    np.testing.assert_equal(taken.lam, point.lam)
+    if point.method == "fairpate":
+      assert taken.max_gap == point.max_gap
+
+
 def test_a_point_of_it_is_a_config_of_its_own():
   config = build(
     fairpate.Config,
@@ -93,7 +115,8 @@ def test_a_point_of_it_is_a_config_of_its_own():
 @pytest.mark.parametrize(
   ("values", "told"),
   [
-    ({"method": "fairpat"}, "did you mean fairpate"),
+    ({"method": "fairpat"}, "^method='fairpat' is not known.*mean fairpate"),
+    ({"method": ["fairpat"]}, r"^method\[0\]='fairpat' is not known"),
     (
       {"epsilon": [1.0, 1.0]},
       "epsilon=.* must be one or more different values",
@@ -113,6 +136,11 @@ def test_more_people_than_there_are_are_refused(tmp_path):
     run(tmp_path, private_people=10_000)
 
 
+def test_convolutions_need_images(tmp_path):
+  with pytest.raises(JaxfairError, match=r"'convnet' needs images.*'mlp'"):
+    run(tmp_path, model="convnet")
+
+
 def test_the_best_lam_and_the_tightest_margin_are_picked():
   table = named(
     studies.Table(
@@ -121,6 +149,8 @@ def test_the_best_lam_and_the_tightest_margin_are_picked():
         "lam": [1.0, 1.0, 5.0, 5.0, np.nan],
         "max_gap": [0.1, 0.2, 0.1, 0.2, np.nan],
         "accuracy": [0.5, 0.9, 0.7, 0.6, 0.8],
+        "coverage": [0.5] * 5,
+        "epsilon": [3.0] * 5,
         "gap": [0.05] * 5,
         "raw_gap": [0.3] * 5,
         "seed": [0] * 5,
@@ -137,3 +167,13 @@ def test_the_best_lam_and_the_tightest_margin_are_picked():
   assert seen[-1] == [0.5, 0.7, 0.8]
   at("max_gap", min, with_best("accuracy", "pate_s_in", look))(table)
   assert seen[-1] == [0.7, 0.8]
+
+
+def test_a_claim_about_methods_that_were_not_run_is_not_run():
+  def fail(rows):
+    raise AssertionError(rows)
+
+  table = studies.Table({"method": ["pate", "fair_dp_sgd"]})
+  found = of(PLACEMENTS, fail)(table)
+  assert found.holds is None
+  assert found.why == "no rows with method=fair_dp_sgd_inside"

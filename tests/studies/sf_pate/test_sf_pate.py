@@ -53,7 +53,7 @@ def run(name, people, folder, **changes):
 @pytest.mark.slow
 def test_methods_are_compared_on_the_same_splits(people, tmp_path):
   chosen = [methods.SF_S, methods.M, methods.PLAIN, methods.FAIR]
-  table = run("sf_pate", people, tmp_path, methods=chosen)
+  table = run("sf_pate.tradeoff", people, tmp_path, methods=chosen)
   assert len(table) == 4 * 2
   assert set(table["method"]) == set(chosen)
   assert (table["accuracy"] > 0.5).all()
@@ -111,7 +111,7 @@ def test_the_fairer_method_is_told(ours, holds):
 )
 def test_impossible_settings_are_refused(people, tmp_path, changes, told):
   with pytest.raises(checks.JaxfairError, match=told):
-    run("sf_pate", people, tmp_path, **changes)
+    run("sf_pate.tradeoff", people, tmp_path, **changes)
 
 
 def test_one_epsilon_is_timed(people, tmp_path):

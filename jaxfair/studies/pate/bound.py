@@ -13,13 +13,13 @@ import optax
 from jaxfair import analysis, checks, models, training, tree
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check, mean_above
-from jaxfair.studies.pate_ensembles import (
+from jaxfair.studies.pate.ensembles import (
   Ensemble,
   PenaltyConfig,
   cells,
   repetitions,
 )
-from jaxfair.studies.pate_students import hard_labels, majority_weights
+from jaxfair.studies.pate.students import hard_labels, majority_weights
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Params
@@ -163,7 +163,7 @@ def _least(value: str, kind: str) -> Check:
 
 
 STUDY = protocol.Study(
-  name="pate_bound",
+  name="pate.bound",
   summary="PATE: the bound on a student's deviation against simulation",
   config=Config,
   cells=cells,

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxfair import checks, fairness, models, pate
 from jaxfair.studies import protocol
-from jaxfair.studies.pate_ensembles import (
+from jaxfair.studies.pate.ensembles import (
   Ensemble,
   EnsembleConfig,
   cells,
@@ -24,9 +24,9 @@ from jaxfair.studies.pate_ensembles import (
   load_set,
   model_of,
 )
-from jaxfair.studies.pate_frontier.budget import asked, spending
-from jaxfair.studies.pate_frontier.findings import CLAIMS, chosen
-from jaxfair.studies.pate_frontier.settings import Setting
+from jaxfair.studies.pate.frontier.budget import asked, spending
+from jaxfair.studies.pate.frontier.findings import CLAIMS, chosen
+from jaxfair.studies.pate.frontier.settings import Setting
 from jaxfair.studies.protocol import Figure, Summary
 from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model, Params
@@ -206,7 +206,7 @@ def _notes(config: Config) -> list[str]:
 
 
 STUDY = protocol.Study(
-  name="pate_frontier",
+  name="pate.frontier",
   summary="PATE over budgets, noise and consensus: a frontier to choose from",
   config=Config,
   cells=cells,

@@ -7,8 +7,8 @@ import pytest
 
 from helpers import pate_studies
 from jaxfair import models
-from jaxfair.studies import pate_students as ps
-from jaxfair.studies.pate_ensembles import Ensemble, EnsembleConfig
+from jaxfair.studies.pate import students as ps
+from jaxfair.studies.pate.ensembles import Ensemble, EnsembleConfig
 from jaxfair.types import Examples
 
 CONFIG = EnsembleConfig(

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting, checks, studies
-from jaxfair.studies import pate
+from jaxfair.studies.pate import comparison
 
-CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "pate" / "adult.toml"
+CONFIG = pathlib.Path(__file__).parents[3] / "configs" / "pate" / "adult.toml"
 SMALL = ["data.name=coloured_digits", "data.group=colour", "teachers=[12]",
          "model=logistic", "seeds=5", "teacher_steps=100",
          "student_steps=100", "learning_rate=0.01", "sigma=2.0",
@@ -29,10 +29,10 @@ def table(tmp_path_factory):
 def test_students_are_compared_seed_by_seed(table):
   everyone = table.where(group="everyone")
   assert len(everyone) == 3 * 5
-  majority = everyone.where(labels=pate.MAJORITY)
+  majority = everyone.where(labels=comparison.MAJORITY)
   assert majority["accuracy"].mean() > 0.5  # ten classes: chance is 0.1
   assert (majority["deviation"] == 0).all()
-  for labels in (pate.HARD, pate.SOFT):
+  for labels in (comparison.HARD, comparison.SOFT):
     noisy = everyone.where(labels=labels)
     assert (noisy["deviation"] > 0).all()
     np.testing.assert_allclose(
@@ -45,9 +45,9 @@ def test_students_are_compared_seed_by_seed(table):
 def test_the_epsilon_is_that_of_all_labels(table):
   rho = 200 / 2.0**2
   expected = accounting.zcdp_epsilon(rho=rho, delta=1e-6)
-  found = table.where(labels=pate.HARD)["epsilon"]
+  found = table.where(labels=comparison.HARD)["epsilon"]
   np.testing.assert_allclose(found, expected, rtol=1e-6)
-  assert np.isinf(table.where(labels=pate.MAJORITY)["epsilon"]).all()
+  assert np.isinf(table.where(labels=comparison.MAJORITY)["epsilon"]).all()
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
 """PATE: what the number of teachers does to flips, students and groups."""
 
-from jaxfair.studies.pate_sweep import ALL, figures, sweep, trend_on_each
+from jaxfair.studies.pate.sweep import ALL, figures, sweep, trend_on_each
 from jaxfair.studies.protocol import Claim, Figure
 
 SOURCE = "Fig. 4, 10; thesis 4.3, 4.12"
 
 
 STUDY = sweep(
-  "pate_teachers",
+  "pate.teachers",
   "PATE students against the number of teachers",
   claims=(
     Claim(

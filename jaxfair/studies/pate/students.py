@@ -17,7 +17,7 @@ import numpy as np
 from jaxfair import models, pate, tree
 from jaxfair.analysis import ByGroup, mean_by_group
 from jaxfair.studies.measures import EVERYONE
-from jaxfair.studies.pate_ensembles import (
+from jaxfair.studies.pate.ensembles import (
   Ensemble,
   EnsembleConfig,
   PenaltyConfig,

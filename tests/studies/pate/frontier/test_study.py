@@ -19,14 +19,14 @@ GRID = {
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
   folder = tmp_path_factory.mktemp("runs")
-  return folder, pate_studies.run("pate_frontier", folder, **GRID)
+  return folder, pate_studies.run("pate.frontier", folder, **GRID)
 
 
 @pytest.mark.slow
 def test_rows_are_what_a_frontier_needs(table):
   folder, rows = table
   assert len(rows) == 4 * 2
-  found = studies.read_frontier(folder / "pate_frontier")
+  found = studies.read_frontier(folder / "pate.frontier")
   assert found.points.values.shape[1:] == (2, 4)
   assert found.keys == ("threshold",)
   assert {"gnmax", "confident-gnmax"} >= set(found.methods)
@@ -49,4 +49,4 @@ def test_a_large_budget_pays_for_all_and_a_test_refuses_some(table):
 def test_wrong_settings_are_refused(tmp_path):
   for name, value in (("thresholds", [1.5]), ("sigmas", [0.0]), ("delta", 1.0)):
     with pytest.raises(ConfigError, match=name):
-      pate_studies.plan("pate_frontier", tmp_path, **{name: value})
+      pate_studies.plan("pate.frontier", tmp_path, **{name: value})

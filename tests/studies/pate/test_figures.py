@@ -8,7 +8,7 @@ from scipy import optimize, special, stats
 
 from helpers import pate_studies
 from jaxfair import accounting, checks, studies
-from jaxfair.studies import pate_bound, pate_norms, pate_people, pate_soft
+from jaxfair.studies.pate import bound, norms, people, soft
 from jaxfair.types import Examples
 
 pytestmark = pytest.mark.slow
@@ -21,33 +21,33 @@ def folder(tmp_path_factory):
 
 def test_a_large_penalty_moves_the_student_less(folder):
   table = pate_studies.run(
-    "pate_penalty", folder, penalties=[0.1, 1000.0], sigma=4.0
+    "pate.penalty", folder, penalties=[0.1, 1000.0], sigma=4.0
   )
   everyone = table.where(group="everyone")
   assert len(table) == 2 * 2 * 3
   weak, strong = (everyone.where(penalty=p) for p in (0.1, 1000.0))
   assert (strong["deviation"] < 0.2 * weak["deviation"]).all()
-  study = studies.find("pate_penalty")
+  study = studies.find("pate.penalty")
   deviation = study.claims[0].check(table)
   assert deviation.holds
   assert deviation.value == pytest.approx(-1)
 
 
 def test_more_teachers_are_flipped_less(folder):
-  table = pate_studies.run("pate_teachers", folder, teachers=[2, 6], sigma=4.0)
-  assert studies.find("pate_teachers").claims[0].check(table).holds
+  table = pate_studies.run("pate.teachers", folder, teachers=[2, 6], sigma=4.0)
+  assert studies.find("pate.teachers").claims[0].check(table).holds
   # Of two teachers that agree, 1 - Phi(2 / (sqrt(2) 4)) flip; no fewer can.
   few = table.where(teachers=2)["flip_probability"]
   assert (few >= stats.norm.sf(2 / (math.sqrt(2) * 4))).all()
 
 
 def test_correlations_are_those_of_the_people_shown(folder):
-  table = pate_studies.run("pate_people", folder, penalties=[1.0], sigma=4.0)
-  shown = table.where(row=pate_people.PERSON)
+  table = pate_studies.run("pate.people", folder, penalties=[1.0], sigma=4.0)
+  shown = table.where(row=people.PERSON)
   assert len(shown) == 40
-  for first, second in pate_people.PAIRS:
+  for first, second in people.PAIRS:
     pair = f"{first}, {second}".replace("_", " ")
-    told = table.where(row=pate_people.SPLIT, seed=0, pair=pair)
+    told = table.where(row=people.SPLIT, seed=0, pair=pair)
     if np.ptp(shown[first]) and np.ptp(shown[second]):
       expected = stats.spearmanr(shown[first], shown[second]).statistic
       np.testing.assert_allclose(told["correlation"], expected, atol=1e-12)
@@ -59,13 +59,13 @@ def test_correlations_are_those_of_the_people_shown(folder):
 def test_inputs_are_shortened_in_their_direction():
   x = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]], np.float32)
   people = Examples(x, np.zeros(3, np.int32), np.zeros(3, np.int32))
-  short = np.asarray(pate_norms.shortened(people, 1.0).x)
+  short = np.asarray(norms.shortened(people, 1.0).x)
   np.testing.assert_allclose(short, [[0.6, 0.8], [0.3, 0.4], [0, 0]], rtol=1e-6)
 
 
 def test_long_inputs_move_the_student(folder):
   table = pate_studies.run(
-    "pate_norms", folder, norms=[0.1, 4.0], penalties=[1.0], sigma=4.0
+    "pate.norms", folder, norms=[0.1, 4.0], penalties=[1.0], sigma=4.0
   ).where(group="everyone")
   short, long = (table.where(norm=n)["deviation"] for n in (0.1, 4.0))
   assert (short < long).all()
@@ -73,7 +73,7 @@ def test_long_inputs_move_the_student(folder):
 
 def test_deviations_are_below_their_bounds(folder):
   table = pate_studies.run(
-    "pate_bound", folder, penalties=[0.5, 20.0], sigma=4.0, student_steps=100
+    "pate.bound", folder, penalties=[0.5, 20.0], sigma=4.0, student_steps=100
   )
   for kind in ("bound", "bound in the papers"):
     assert (table.where(kind=kind)["slack"] > 0).all()
@@ -82,7 +82,7 @@ def test_deviations_are_below_their_bounds(folder):
     table.where(kind=k)["deviation"] for k in ("bound in the papers", "bound")
   )
   np.testing.assert_allclose(printed, 2 * half)
-  found = [claim.check(table).value for claim in pate_bound.STUDY.claims]
+  found = [claim.check(table).value for claim in bound.STUDY.claims]
   slack = table.where(kind="bound")
   least = [rows["slack"].min() for _, rows in slack.split("seed")]
   assert found[1] == pytest.approx(np.mean(least))
@@ -91,23 +91,23 @@ def test_deviations_are_below_their_bounds(folder):
 
 def test_students_of_the_bound_are_optimal(tmp_path, monkeypatch):
   seen = []
-  own = pate_bound._deviations
+  own = bound._deviations
 
   def watched(config, ensemble, num_classes):
     found = own(config, ensemble, num_classes)
     seen.append((ensemble, found))
     return found
 
-  monkeypatch.setattr(pate_bound, "_deviations", watched)
+  monkeypatch.setattr(bound, "_deviations", watched)
   drawn = []
-  labels = pate_bound.hard_labels
+  labels = bound.hard_labels
   monkeypatch.setattr(
-    pate_bound,
+    bound,
     "hard_labels",
     lambda *args, **kw: drawn.append(labels(*args, **kw)) or drawn[-1],
   )
   pate_studies.run(
-    "pate_bound", tmp_path, penalties=[0.5], sigma=4.0,
+    "pate.bound", tmp_path, penalties=[0.5], sigma=4.0,
     student_steps=100, splits=1,
   )  # fmt: skip
   ((ensemble, found),) = seen
@@ -131,22 +131,22 @@ def test_students_of_the_bound_are_optimal(tmp_path, monkeypatch):
 def test_a_student_that_is_not_solved_is_refused(tmp_path):
   with pytest.raises(checks.JaxfairError, match="student_steps=1 leave"):
     pate_studies.run(
-      "pate_bound", tmp_path, penalties=[0.5], student_steps=1, splits=1
+      "pate.bound", tmp_path, penalties=[0.5], student_steps=1, splits=1
     )
 
 
 def test_noise_pays_for_all_labels_and_no_more(folder):
-  config = pate_studies.plan("pate_soft", folder, delta=1e-5).settings
+  config = pate_studies.plan("pate.soft", folder, delta=1e-5).settings
   for epsilon, sigma in zip(config.epsilons, config.sigmas, strict=True):
     spent = accounting.zcdp_epsilon(rho=40 / sigma**2, delta=1e-5)
     assert 0.999 * epsilon < spent <= epsilon
 
 
 def test_kinds_of_labels_are_compared(folder):
-  table = pate_studies.run("pate_soft", folder, epsilons=[1.0, 1000.0])
+  table = pate_studies.run("pate.soft", folder, epsilons=[1.0, 1000.0])
   everyone = table.where(group="everyone")
   assert len(everyone) == 3 * 2 * 2
-  for kind in (pate_soft.HARD, pate_soft.SOFT, pate_soft.PROJECTED):
+  for kind in (soft.HARD, soft.SOFT, soft.PROJECTED):
     noisy, clear = (
       everyone.where(labels=kind, epsilon=e)["deviation"] for e in (1, 1000)
     )

@@ -28,8 +28,8 @@ from jaxfair.studies.measures import (
   measure_groups,
   paired_costs,
 )
-from jaxfair.studies.pate_epsilons import SUMMARY as EPSILONS
-from jaxfair.studies.pate_epsilons import epsilon_table
+from jaxfair.studies.pate.epsilons import SUMMARY as EPSILONS
+from jaxfair.studies.pate.epsilons import epsilon_table
 from jaxfair.studies.people import People, load_people
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.table import Table
@@ -253,7 +253,7 @@ _SOFT_GAIN = difference_above(
 
 
 STUDY = protocol.Study(
-  name="pate",
+  name="pate.comparison",
   summary="Students of noisy votes beside students of the majority vote",
   config=Config,
   cells=cells,

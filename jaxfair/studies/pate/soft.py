@@ -11,13 +11,13 @@ from jaxfair import accounting, checks, pate
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check, difference_above, in_each
 from jaxfair.studies.measures import EVERYONE
-from jaxfair.studies.pate_ensembles import (
+from jaxfair.studies.pate.ensembles import (
   EnsembleConfig,
   cells,
   model_of,
   repetitions,
 )
-from jaxfair.studies.pate_students import (
+from jaxfair.studies.pate.students import (
   compare,
   comparison_rows,
   hard_labels,
@@ -217,7 +217,7 @@ def _named(table: Table) -> Table:
 
 
 STUDY = protocol.Study(
-  name="pate_soft",
+  name="pate.soft",
   summary="PATE students of labels and of noisy shares, over epsilon",
   config=Config,
   cells=cells,

@@ -1,6 +1,6 @@
 """Students over penalties, for every number of teachers: two figures' ground.
 
-What `pate_penalty` and `pate_teachers` share.
+What `pate.penalty` and `pate.teachers` share.
 """
 
 import dataclasses
@@ -10,13 +10,13 @@ from jaxfair import analysis
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check, in_each, trend
 from jaxfair.studies.measures import EVERYONE
-from jaxfair.studies.pate_ensembles import (
+from jaxfair.studies.pate.ensembles import (
   PenaltyConfig,
   cells,
   model_of,
   repetitions,
 )
-from jaxfair.studies.pate_students import (
+from jaxfair.studies.pate.students import (
   compare,
   comparison_rows,
   hard_labels,

@@ -9,13 +9,13 @@ from jaxfair import checks
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import in_each, trend
 from jaxfair.studies.measures import EVERYONE
-from jaxfair.studies.pate_ensembles import (
+from jaxfair.studies.pate.ensembles import (
   PenaltyConfig,
   cells,
   model_of,
   repetitions,
 )
-from jaxfair.studies.pate_students import (
+from jaxfair.studies.pate.students import (
   compare,
   comparison_rows,
   hard_labels,
@@ -106,7 +106,7 @@ def _claim(which: str, pick: Any) -> Claim:
 
 
 STUDY = protocol.Study(
-  name="pate_norms",
+  name="pate.norms",
   summary="PATE students of inputs with bounded norms",
   config=Config,
   cells=cells,

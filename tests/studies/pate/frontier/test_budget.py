@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxfair import accounting, pate
-from jaxfair.studies.pate_frontier import budget
+from jaxfair.studies.pate.frontier import budget
 
 DELTA = 1e-5
 

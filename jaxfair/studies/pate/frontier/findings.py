@@ -11,7 +11,7 @@ from jaxfair.studies.frontiers import (
   compare_points,
   settings_cube,
 )
-from jaxfair.studies.pate_frontier.settings import CONFIDENT, PLAIN, Setting
+from jaxfair.studies.pate.frontier.settings import CONFIDENT, PLAIN, Setting
 from jaxfair.studies.protocol import Claim, Finding
 from jaxfair.studies.table import Table
 

@@ -9,16 +9,16 @@ import pytest
 
 from helpers import pate_studies
 from jaxfair import checks, studies
-from jaxfair.studies import pate_ensembles as pe
+from jaxfair.studies.pate import ensembles as pe
 from jaxfair.studies.protocol import Context
 
-CONFIGS = pathlib.Path(__file__).parents[2] / "configs" / "pate"
+CONFIGS = pathlib.Path(__file__).parents[3] / "configs" / "pate"
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
   folder = tmp_path_factory.mktemp("people")
-  config = pate_studies.plan("pate_penalty", folder).settings
+  config = pate_studies.plan("pate.penalty", folder).settings
   people, _ = pe.load_set(config, pe.set_name(config.sets[0]))
 
   def ensembles(cell):
@@ -56,7 +56,7 @@ def test_cells_share_splits_and_nothing_else(made):
 
 def test_a_cell_for_each_set_and_number_of_teachers(tmp_path):
   settings = pate_studies.plan(
-    "pate_penalty", tmp_path, teachers=[2, 6]
+    "pate.penalty", tmp_path, teachers=[2, 6]
   ).settings
   assert [cell["teachers"] for cell in pe.cells(settings)] == [2, 6]
 
@@ -74,11 +74,11 @@ def test_a_cell_for_each_set_and_number_of_teachers(tmp_path):
 )
 def test_impossible_settings_are_refused(change, told, tmp_path):
   with pytest.raises(checks.JaxfairError, match=told):
-    pate_studies.plan("pate_penalty", tmp_path, **change)
+    pate_studies.plan("pate.penalty", tmp_path, **change)
 
 
 def test_somebody_must_be_left_to_test_on(tmp_path):
-  settings = pate_studies.plan("pate_penalty", tmp_path, queries=120).settings
+  settings = pate_studies.plan("pate.penalty", tmp_path, queries=120).settings
   with pytest.raises(checks.JaxfairError, match="leaves nobody of 480 people"):
     pe.cells(settings)
 

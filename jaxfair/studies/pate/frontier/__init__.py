@@ -1,5 +1,5 @@
 """PATE: what epsilon, noise and consensus test buy, as one frontier."""
 
-from jaxfair.studies.pate_frontier.study import STUDY
+from jaxfair.studies.pate.frontier.study import STUDY
 
 __all__ = ["STUDY"]

@@ -5,7 +5,7 @@ import pytest
 
 from helpers import frontier_runs
 from jaxfair.studies import Table
-from jaxfair.studies.pate_frontier import findings
+from jaxfair.studies.pate.frontier import findings
 
 
 def test_the_best_is_chosen_on_other_seeds():

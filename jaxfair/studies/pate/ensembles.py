@@ -4,7 +4,6 @@ A repetition is a split of the people, with teachers of its own.
 """
 
 import dataclasses
-import pathlib
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from jaxfair import checks, data, models, pate, training
 from jaxfair.studies import protocol
-from jaxfair.studies.people import People, load_people
+from jaxfair.studies.people import People, load_people, set_name
 from jaxfair.types import Examples, Model
 
 
@@ -107,11 +106,6 @@ class Ensemble(NamedTuple):
   majority: jax.Array
   key: jax.Array
   key_noise: jax.Array
-
-
-def set_name(people: People) -> str:
-  """What a set is called in cells and rows."""
-  return people.name if people.csv is None else pathlib.Path(people.csv).stem
 
 
 def cells(config: EnsembleConfig) -> list[protocol.Settings]:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting
-from jaxfair.studies import pate_epsilons as pe
+from jaxfair.studies.pate import epsilons as pe
 
 
 @pytest.fixture(scope="module")

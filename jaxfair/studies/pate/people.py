@@ -20,14 +20,14 @@ from jaxfair.studies.claims import (
   mean_above,
   rank_correlation,
 )
-from jaxfair.studies.pate_ensembles import (
+from jaxfair.studies.pate.ensembles import (
   Ensemble,
   PenaltyConfig,
   cells,
   model_of,
   repetitions,
 )
-from jaxfair.studies.pate_students import hard_labels, penalty_students
+from jaxfair.studies.pate.students import hard_labels, penalty_students
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model, Params
@@ -204,7 +204,7 @@ def _points(x: str, y: str, title: str) -> Figure:
 
 
 STUDY = protocol.Study(
-  name="pate_people",
+  name="pate.people",
   summary="PATE, person by person: norms, flips, closeness and excess risk",
   config=PenaltyConfig,
   cells=cells,

@@ -1,13 +1,13 @@
 """PATE: what the student's penalty does to deviation, gap and accuracy."""
 
-from jaxfair.studies.pate_sweep import figures, sweep, trend_on_each
+from jaxfair.studies.pate.sweep import figures, sweep, trend_on_each
 from jaxfair.studies.protocol import Claim
 
 SOURCE = "Fig. 2, 8; thesis 4.3, 4.10"
 
 
 STUDY = sweep(
-  "pate_penalty",
+  "pate.penalty",
   "PATE students against the penalty on their parameters",
   claims=(
     Claim(

@@ -1,0 +1,1 @@
+"""PATE: who pays for the noise in the votes, figure by figure."""
