@@ -154,6 +154,8 @@ def memory(side: int, images: int, steps: int) -> None:
         f"{time.process_time() - start:.0f} CPU s, peak {_peak():,.0f} MB",
         flush=True,
       )
+      if error < 1e-3 * abs(value):
+        break
 
 
 def check(side: int, steps: int) -> None:
