@@ -26,16 +26,10 @@ from jaxfair.types import Examples
 
 NETWORKS = ("small", "mlp", "cnn")
 RANGE = (0.0, 1.0)
-NORMS = {
-  "l_inf": (
-    robustness.LINF, np.linspace(0.02, 0.2, 10), foolbox.attacks.LinfPGD,
-    torchattacks.PGD,
-  ),
-  "l_2": (
-    robustness.L2, np.linspace(0.4, 4.0, 10), foolbox.attacks.L2PGD,
-    torchattacks.PGDL2,
-  ),
-}  # fmt: skip
+NORMS = {  # with a length of the largest l_2 push over that of l_inf
+  "l_inf": (robustness.LINF, 1, foolbox.attacks.LinfPGD, torchattacks.PGD),
+  "l_2": (robustness.L2, 20, foolbox.attacks.L2PGD, torchattacks.PGDL2),
+}
 
 
 def main() -> None:
@@ -44,6 +38,7 @@ def main() -> None:
   options.add_argument("--images", type=int, default=256)
   options.add_argument("--steps", type=int, default=20)
   options.add_argument("--rounds", type=int, default=5)
+  options.add_argument("--largest", type=float, default=0.2, help="epsilon")
   options.add_argument("--network", choices=NETWORKS, action="append")
   chosen = options.parse_args()
   torch.set_num_threads(1)
@@ -69,7 +64,8 @@ def _compare(
   title: str, norm: str, model: Any, params: Any, network: Any, test: Examples,
   chosen: Any,
 ) -> None:  # fmt: skip
-  ball, epsilons, fool, other = NORMS[norm]
+  ball, length, fool, other = NORMS[norm]
+  epsilons = chosen.largest * length * np.linspace(0.1, 1.0, 10)
   how = robustness.Attack(
     "PGD", ball, chosen.steps, 0.1, robustness.from_input, 0.0, RANGE,
     keep_best=False,
@@ -137,7 +133,8 @@ def _compare(
   )
   timing.report(
     found, 'stop="broken"',
-    f"{title}: {test.size} images, 10 epsilons, {chosen.steps} steps, CPU time",
+    f"{title}: {test.size} images, 10 epsilons up to "
+    f"{epsilons[-1]:g}, {chosen.steps} steps, CPU time",
   )  # fmt: skip
   sys.stdout.flush()
 

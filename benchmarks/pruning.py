@@ -154,6 +154,8 @@ def memory(side: int, images: int, steps: int) -> None:
         f"{time.process_time() - start:.0f} CPU s, peak {_peak():,.0f} MB",
         flush=True,
       )
+      if error < 1e-3 * abs(value):
+        break
 
 
 def check(side: int, steps: int) -> None:
@@ -166,10 +168,11 @@ def check(side: int, steps: int) -> None:
   def mean(vector: jax.Array) -> jax.Array:
     return jnp.mean(LOSS(model.apply(unravel(vector), some.x), some.y))
 
-  product = jax.jit(lambda v: jax.jvp(jax.grad(mean), (flat,), (v,))[1])
+  # The parameters are an argument: as constants the compiler would fold them.
+  product = jax.jit(lambda p, v: jax.jvp(jax.grad(mean), (p,), (v,))[1])
   operator = scipy.sparse.linalg.LinearOperator(
     (flat.size, flat.size), dtype=np.float32,
-    matvec=lambda v: np.asarray(product(v.ravel().astype(np.float32))),
+    matvec=lambda v: np.asarray(product(flat, v.ravel().astype(np.float32))),
   )  # fmt: skip
   theirs = scipy.sparse.linalg.eigsh(
     operator, 1, which="LA", ncv=10, tol=1e-4, return_eigenvectors=False,

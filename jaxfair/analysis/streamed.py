@@ -18,6 +18,8 @@ from jaxfair import checks, tree
 from jaxfair.analysis.directions import per_example
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
+_STEP = 32
+
 
 class Chunk(NamedTuple):
   """Some people of a group, and their weights in the group's mean."""
@@ -47,7 +49,10 @@ def chunks_by_group(
   )
   examples = jax.tree.map(np.asarray, examples)
   members = [np.flatnonzero(examples.group == a) for a in range(num_groups)]
-  size = max(1, min(size, max(map(len, members))))  # nothing to fill up twice
+  # Small groups need no large chunk. In steps, so that other people of about
+  # the same number find their program compiled.
+  longest = max(map(len, members))
+  size = max(1, min(size, -(-longest // _STEP) * _STEP))
   return [
     _chunks(examples, rows, size)
     for rows in (*members, np.arange(examples.size))

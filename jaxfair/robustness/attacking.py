@@ -89,19 +89,23 @@ def attack(
   )
   sizes = jnp.asarray(epsilons, jnp.float32)
   batch = min(batch_size, size)
+  step = _Advance(model, loss, how, np.shape(examples.x)[1:])
   found = []
   for index, first in enumerate(range(0, size, batch)):
     # The last batch is filled up with its last row, so that one program serves.
     rows = np.minimum(np.arange(first, first + batch), size - 1)
     some = jax.tree.map(jnp.asarray, examples.take(rows))
+    # Rows of a matrix: loops over an image's short axes are slower.
+    some = some._replace(x=some.x.reshape(batch, -1))
     own = jax.random.fold_in(key, index)
-    step, inputs = _Advance(model, loss, how), _Inputs(params, some, sizes)
+    inputs = _Inputs(params, some, sizes)
     best = _PROGRAMS[stop, chosen](step, inputs, own)
     kept = min(batch, size - first)
     found.append([np.asarray(leaf)[:, :kept] for leaf in best])
-  return Attacked(
-    *(np.concatenate(parts, 1) for parts in zip(*found, strict=True))
+  x, losses, wrong = (
+    np.concatenate(parts, 1) for parts in zip(*found, strict=True)
   )
+  return Attacked(x.reshape(len(x), *np.shape(examples.x)), losses, wrong)
 
 
 def negative_margin(logits: Any, y: Any) -> jax.Array:
@@ -128,14 +132,19 @@ class _Advance:
   model: Model
   loss: PerExampleLoss
   how: Attack
+  shape: tuple[int, ...]  # of one input
 
   def judge(self, inputs: _Inputs) -> Judge:
-    return judge_of(self.model, self.loss, inputs.params, inputs.examples.y)
+    return judge_of(
+      self.model, self.loss, inputs.params, inputs.examples.y, shape=self.shape
+    )
 
   def queue(self, inputs: _Inputs) -> until_broken.Queue:
-    shape = (inputs.epsilons.shape[0], *inputs.examples.x.shape)
-    size = min(until_broken.WINDOW, shape[0] * shape[1])
-    return until_broken.Queue(self.model, self.loss, self.how, shape, size)
+    pairs = (inputs.epsilons.shape[0], inputs.examples.x.shape[0])
+    size = min(until_broken.WINDOW, pairs[0] * pairs[1])
+    return until_broken.Queue(
+      self.model, self.loss, self.how, self.shape, pairs, size
+    )
 
   def line_up(self, inputs: _Inputs, key: jax.Array) -> Any:
     return self.queue(inputs).begin(

@@ -240,12 +240,21 @@ def check_range(x: Any, input_range: tuple[float, float]) -> None:
 
 
 def judge_of(
-  model: Model, loss: PerExampleLoss, params: Params, y: Any
-) -> Judge:
-  """What an attack asks about inputs: their losses, and who is wrong."""
+  model: Model, loss: PerExampleLoss, params: Params, y: Any, *,
+  shape: tuple[int, ...],
+) -> Judge:  # fmt: skip
+  """What an attack asks about inputs: their losses, and who is wrong.
 
-  def judge(x: Any) -> tuple[jax.Array, jax.Array]:
-    logits = model.apply(params, x)
+  Args:
+    model: the attacked model.
+    loss: what the attack raises.
+    params: the model's parameters.
+    y: [n] what the attack leads away from.
+    shape: of one input; the judge takes rows of a matrix, see `balls.times`.
+  """
+
+  def judge(rows: Any) -> tuple[jax.Array, jax.Array]:
+    logits = model.apply(params, rows.reshape(-1, *shape))
     return loss(logits, y), jnp.argmax(logits, axis=-1) != y
 
   return judge

@@ -18,7 +18,6 @@ from jaxfair import tree
 from jaxfair.robustness.attacks import (
   Attack,
   Best,
-  Judge,
   State,
   judge_of,
   judged,
@@ -65,7 +64,6 @@ class Given(NamedTuple):
   """What does not change: the queue, and what the pairs are made of."""
 
   queue: Pairs
-  waiting: Any
   clean: Any
   y: Any
   epsilons: Any
@@ -80,7 +78,8 @@ class Queue:
     model: the attacked model.
     loss: what the attack raises.
     how: the attack.
-    shape: of the epsilons, examples and inputs, (E, n, ...).
+    shape: of one input.
+    pairs: numbers of epsilons and examples, (E, n).
     size: of the window.
   """
 
@@ -88,17 +87,18 @@ class Queue:
   loss: PerExampleLoss
   how: Attack
   shape: tuple[int, ...]
+  pairs: tuple[int, int]
   size: int
 
   def begin(
     self, state: State, examples: Examples, epsilons: Any, params: Any
   ) -> tuple[Progress, Given]:
     """After the first push: who is wrong is done, the others wait."""
-    count = math.prod(self.shape[:2])
+    count = math.prod(self.pairs)
     rows = jnp.arange(count + self.size)
-    x, best = state.x.reshape(count, -1), state.best
+    x, best = state.x.reshape(count, -1), state.best  # [E, n, d] before
     wrong = best.wrong.reshape(count)
-    smallest = jnp.repeat(epsilons, self.shape[1])
+    smallest = jnp.repeat(epsilons, self.pairs[1])
     order = jnp.lexsort((smallest, wrong))
     waiting = count - jnp.sum(wrong)
     queue = tree.take(
@@ -106,26 +106,27 @@ class Queue:
       order[jnp.minimum(rows, count - 1)],
     )
     queue = queue._replace(place=jnp.where(rows < waiting, queue.place, -1))
-    clean = examples.x.reshape(self.shape[1], -1)
     # Those that are wrong come first, then whoever is left by the attack.
     before = jnp.roll(order, count - waiting)[jnp.minimum(rows, count - 1)]
     done = Done(
-      clean[before % self.shape[1]],
+      examples.x[before % self.pairs[1]],
       jnp.where(rows < count - waiting, before, -1),
       best.loss.reshape(count)[before],
       wrong[before],
     )
-    given = Given(queue, waiting, clean, examples.y, epsilons, params)
+    given = Given(queue, examples.x, examples.y, epsilons, params)
     window = tree.take(queue, slice(self.size))
     return Progress(window, self.size, done, count - waiting), given
 
   def turn(self, progress: Progress, given: Given) -> Progress:
     """One step of everybody in the window, and the next ones in."""
     own, taken, done, left = progress
-    row = own.place % self.shape[1]
+    row = own.place % self.pairs[1]
     clean = given.clean[row]
-    epsilon = given.epsilons[own.place // self.shape[1]]
-    judge = self._judge(given.y[row], given.params)
+    epsilon = given.epsilons[own.place // self.pairs[1]]
+    judge = judge_of(
+      self.model, self.loss, given.params, given.y[row], shape=self.shape
+    )
     (losses, wrong), gradient = judged(judge, own.x)
     moved = self.how.pushed(gradient, own.x, clean, epsilon)
     # One that a step no longer moves would not be moved by the next.
@@ -139,37 +140,30 @@ class Queue:
       done,
       leaving,
     )
-    number = jnp.sum(out)
-    staying = tree.take(Pairs(moved, own.place, own.age + 1), order)
-    fresh = jax.tree.map(
-      lambda v: jax.lax.dynamic_slice_in_dim(v, taken, self.size), given.queue
-    )
-    new = jnp.arange(self.size) < number
+    next_in = tree.take(given.queue, taken - 1 + jnp.cumsum(out))
     window = Pairs(
-      choose(new, fresh.x, staying.x),
-      jnp.where(new, fresh.place, staying.place),
-      jnp.where(new, fresh.age, staying.age),
+      choose(out, next_in.x, moved),
+      jnp.where(out, next_in.place, own.place),
+      jnp.where(out, next_in.age, own.age + 1),
     )
-    count = math.prod(self.shape[:2])
+    number = jnp.sum(out)
+    count = math.prod(self.pairs)
     taken = jnp.minimum(taken + number, count)
     return Progress(window, taken, done, left + number)
 
   def end(self, done: Done) -> Best:
-    """In the order and shape that the pairs came in."""
-    count = math.prod(self.shape[:2])
+    """In the order that the pairs came in, [E, n, d]."""
+    count = math.prod(self.pairs)
     order = jnp.argsort(done.place[:count])
     x, _, loss, wrong = tree.take(done, order)
-    two = self.shape[:2]
-    return Best(x.reshape(self.shape), loss.reshape(two), wrong.reshape(two))
-
-  def _judge(self, y: Any, params: Any) -> Judge:
-    judge = judge_of(self.model, self.loss, params, y)
-    return lambda rows: judge(rows.reshape(self.size, *self.shape[2:]))
+    return jax.tree.map(
+      lambda v: v.reshape(*self.pairs, *v.shape[1:]), Best(x, loss, wrong)
+    )
 
 
 def run(queue: Queue, progress: Progress, given: Given) -> Done:
   """All turns as one program."""
-  count = math.prod(queue.shape[:2])
+  count = math.prod(queue.pairs)
   return jax.lax.while_loop(
     lambda held: held.left < count,
     lambda held: queue.turn(held, given),
@@ -179,7 +173,7 @@ def run(queue: Queue, progress: Progress, given: Given) -> Done:
 
 def run_by_turns(queue: Queue, progress: Progress, given: Given) -> Done:
   """The same with the loop on the host, for convolutions on CPU."""
-  count = math.prod(queue.shape[:2])
+  count = math.prod(queue.pairs)
   while int(progress.left) < count:
     progress = _turn(queue, progress, given)
   return progress.done

@@ -103,7 +103,9 @@ def shuffle(
 
   shape = jnp.broadcast_shapes(rows.shape, offsets.shape[:-1])
   numbers = (jnp.moveaxis(offsets, -1, 0), jnp.moveaxis(salts, -1, 0))
-  return jax.lax.scan(swap, jnp.broadcast_to(rows, shape), numbers)[0]
+  # Adding zeros: inside shard_map a loop's start must vary as its steps do.
+  start = jnp.broadcast_to(rows, shape) + jnp.zeros_like(offsets[..., 0])
+  return jax.lax.scan(swap, start, numbers)[0]
 
 
 def _hash(x: jax.Array) -> jax.Array:

@@ -92,3 +92,13 @@ def test_a_larger_negative_eigenvalue_is_not_the_top_one():
 def test_chunks_are_refused_inside_a_program():
   with pytest.raises(checks.ArgumentError, match="loops on the host"):
     jax.jit(lambda p: chunks_by_group(p, 2, 5))(PEOPLE)
+
+
+def test_about_as_many_people_share_a_shape():
+  sizes = {
+    len(own[0].weights)
+    for count in (12, 15, 21)
+    for own in chunks_by_group(PEOPLE.take(slice(count)), 3, 256)
+    if own
+  }
+  assert sizes == {32}

@@ -91,6 +91,8 @@ def zoo() -> dict[str, Model]:
     "logistic": models.logistic(3),
     "mlp": models.mlp((7, 5), 3, "tanh"),
     "convolutions": models.from_flax(Convolutions()),
+    # 5 x 5, 3 x 3, then 2 x 2: the last one is a matrix product.
+    "small maps": models.convnet(3, [models.Conv(4, stride=2)] * 3),
     "tied": models.from_flax(Tied()),
     "odd": models.from_flax(Odd()),
     "attention": models.from_haiku(attention),

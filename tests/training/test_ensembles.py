@@ -334,3 +334,15 @@ def test_shard_map_s_own_check_would_leak_between_members(eight, model):
   """The trap is real: with check_vma=True the test above would fail."""
   first, _ = eight["trapped"][model]
   assert first > 1e-4
+
+
+@pytest.mark.parametrize(
+  ("batch", "features", "side_by_side"),
+  [(32, 100, 4), (32, 256, 2), (100, 256, 1), (8, 1, 4), (None, 256, 1)],
+)
+def test_members_share_a_chunk_while_their_batches_fit_a_cache(
+  batch, features, side_by_side
+):
+  people = Examples(np.zeros((190, features), np.float32), *2 * [None])
+  config = dataclasses.replace(CONFIG, batch_size=batch)
+  assert ensembles.chunk_for(config, people) == side_by_side

@@ -48,6 +48,7 @@ def done(tmp_path_factory):
   return run(tmp_path_factory.mktemp("fairpate"), method=methods)
 
 
+@pytest.mark.slow
 def test_one_row_per_setting_and_seed(done):
   assert len(done) == 2 * 2 * (1 + 4 * 2)  # PATE has no margin
   keys = ("method", "epsilon", "max_gap", "lam", "seed")
@@ -55,6 +56,7 @@ def test_one_row_per_setting_and_seed(done):
   assert len(named_rows) == len(done)
 
 
+@pytest.mark.slow
 def test_objectives_are_what_they_say(done):
   judged = done["max_gap"] == done["max_gap"]
   for name in ("accuracy", "coverage", "raw_accuracy", "gap", "raw_gap"):
@@ -65,6 +67,7 @@ def test_objectives_are_what_they_say(done):
   np.testing.assert_array_equal(done["gap"][alike], done["raw_gap"][alike])
 
 
+@pytest.mark.slow
 def test_where_nothing_is_refused_for_free_fairpate_is_filtered_pate(done):
   # The same votes, noise and students: the labels are the same ones.
   fair, pre = (done.where(method=m) for m in ("fairpate", "pate_s_pre"))
@@ -74,6 +77,7 @@ def test_where_nothing_is_refused_for_free_fairpate_is_filtered_pate(done):
   np.testing.assert_array_equal(fair["accuracy"][same], pre["accuracy"][same])
 
 
+@pytest.mark.slow
 def test_labels_grow_with_the_budget(done):
   plain = done.where(method="pate")
   small, large = (plain.where(epsilon=e)["answered"] for e in (20.0, 60.0))
@@ -81,11 +85,13 @@ def test_labels_grow_with_the_budget(done):
   assert small.min() > 0
 
 
+@pytest.mark.slow
 def test_the_two_places_of_the_penalty_are_two_models(done):
   after, inside = (done.where(method=m) for m in PLACEMENTS)
   assert (after["raw_gap"] != inside["raw_gap"]).any()
 
 
+@pytest.mark.slow
 def test_methods_that_only_abstain_by_a_margin_are_trained_once(done):
   for method in PLACEMENTS:
     tight, wide = (done.where(method=method, max_gap=m) for m in (0.05, 0.2))
