@@ -2,13 +2,12 @@
 
 import dataclasses
 import json
-import shutil
-import subprocess
 
 import jax
 import numpy as np
 import pytest
 
+from helpers import browser
 from helpers import release_cases as cases
 from jaxfair import checks, release
 from jaxfair.release import questionnaire, web_page
@@ -138,9 +137,6 @@ document.body.append(Object.assign(document.createElement("pre"),
 
 @pytest.mark.slow
 def test_the_page_asks_and_decides_as_the_terminal_does(asking, tmp_path):
-  browser = shutil.which("chromium") or shutil.which("google-chrome")
-  if browser is None:
-    pytest.skip("install chromium to test the web page in a browser")
   path = tmp_path / "page.html"
   web_page.write_page(asking, path, delta=0.1)
   text = path.read_text(encoding="utf-8")
@@ -153,16 +149,9 @@ def test_the_page_asks_and_decides_as_the_terminal_does(asking, tmp_path):
   ]  # fmt: skip
   driver = DRIVER.replace("PEOPLE", json.dumps(people))
   path.write_text(text.replace("</body>", driver), encoding="utf-8")
-  ended = subprocess.run(
-    [
-      browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-      "--disable-background-networking", "--disable-component-update",
-      f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom",
-      "--virtual-time-budget=5000", path.as_uri(),
-    ],
-    capture_output=True, text=True, timeout=120, check=True,
-  )  # fmt: skip
-  found = json.loads(ended.stdout.partition(">OUT")[2].partition("END<")[0])
+  dom, complaints = browser.draw(path)
+  assert complaints == []
+  found = json.loads(dom.partition(">OUT")[2].partition("END<")[0])
   asked = {delta: Interview(asking, delta=delta) for delta in (0.0, 0.1)}
   for (delta, answers), (label, order) in zip(people, found, strict=True):
     interview = asked[delta]
