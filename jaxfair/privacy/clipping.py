@@ -208,7 +208,8 @@ def _ghost_sum(
   n = examples.x.shape[0]
   kept = [factors.gather(p, s) for p, s in zip(parts, shapes, strict=True)]
   squared = jnp.stack([factors.squared_norms(p, n) for p in kept])
-  weights, norms, bad = _weights(spec, params, squared, mask, finite)
+  hidden = jnp.stack([factors.hidden_by_rounding(p, n) for p in kept])
+  weights, norms, bad = _weights(spec, params, squared, hidden, mask, finite)
 
   def sums(clean: Callable[[factors.Part], factors.Part]) -> list[jax.Array]:
     return [
@@ -244,7 +245,8 @@ def _vmap_sum(
     squared = jnp.stack(
       [factors.squared_norms([factors.Whole(g)], x.shape[0]) for g in leaves]
     )
-    weights, norms, bad = _weights(spec, params, squared, mask, finite)
+    hidden = jnp.zeros_like(squared)
+    weights, norms, bad = _weights(spec, params, squared, hidden, mask, finite)
     totals = [
       factors.weighted_sum([factors.zero_where(bad, factors.Whole(g))], w, g[0])
       for g, w in zip(leaves, weights, strict=True)
@@ -273,15 +275,22 @@ def _vmap_sum(
 
 
 def _weights(
-  spec: ClippedGrad, params: Params, squared: jax.Array, mask: Any, finite: Any
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-  """[leaves, n] clip factors, [n] norms, and [n] which are non-finite."""
+  spec: ClippedGrad, params: Params, squared: jax.Array, hidden: jax.Array,
+  mask: Any, finite: Any,
+) -> tuple[jax.Array, jax.Array, jax.Array]:  # fmt: skip
+  """[leaves, n] clip factors, [n] norms, and [n] which are non-finite.
+
+  Factors are those of the largest norms that rounding may have hidden.
+  """
   total = jnp.sum(squared, axis=0)
   bad = ~(jnp.isfinite(total) & finite)
   takes_part = mask & ~bad
-  norms = jnp.where(takes_part, jnp.sqrt(total), 0.0)
+  norms = jnp.where(takes_part, jnp.sqrt(jnp.maximum(total, 0.0)), 0.0)
+  # Half of the margin that every norm is given pays for what is hidden.
+  largest = (squared + hidden) * ROUNDING_MARGIN
+  squared = jnp.maximum(jnp.maximum(squared, largest), 0.0)
   if not spec.per_layer:
-    factor = clip_factor(total, spec.l2_clip)
+    factor = clip_factor(jnp.sum(squared, axis=0), spec.l2_clip)
     weights = jnp.broadcast_to(factor, squared.shape)
   else:
     layer = layer_ids(params)
