@@ -84,6 +84,7 @@ class ClippedGrad:
       finite: what `zero_broken` told of these examples, if it was applied to
         them before; saves looking at them again in every step.
     """
+    _check_precision(params)
     if mask is None:
       mask = jnp.ones(examples.x.shape[0], bool)
     if finite is None:
@@ -152,6 +153,17 @@ def zero_broken(examples: Examples) -> tuple[Examples, jax.Array]:
   finite = jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim)))
   mask = finite.reshape(finite.shape + (1,) * (x.ndim - 1))
   return examples._replace(x=jnp.where(mask, x, jnp.zeros((), x.dtype))), finite
+
+
+def _check_precision(params: Params) -> None:
+  """Refuses short floats: their rounding is above the margin, 2^-9 for one."""
+  for leaf in jax.tree.leaves(params):
+    dtype = jnp.result_type(leaf)
+    checks.require(
+      jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits >= 32,
+      f"params hold {dtype} numbers, too short to keep a clipped gradient "
+      "within its bound; keep them in float32 (the model may compute in less)",
+    )
 
 
 def _one_loss(

@@ -352,6 +352,22 @@ def test_refused(options, told):
   assert told in str(caught.value)
 
 
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize("method", ["ghost", "vmap"])
+def test_short_floats_are_refused(dtype, method):
+  """Their norms and sums are rounded to a few digits: 228 times the bound."""
+  model, examples = models.logistic(3), people(2)
+  params = jax.tree.map(
+    lambda leaf: leaf.astype(dtype),
+    model.init(jax.random.key(0), examples.x[0]),
+  )
+  gradient = clipped_grad(
+    model, models.cross_entropy, l2_clip=1.0, method=method
+  )
+  with pytest.raises(checks.ArgumentError, match="keep them in float32"):
+    gradient(params, examples)
+
+
 def test_layers_are_the_leaves_under_one_node():
   params = {"a": {"w": 0, "b": 0}, "c": {"w": 0}, "d": {"e": {"w": 0, "b": 0}}}
   assert clipping.layer_ids(params) == (0, 0, 1, 2, 2)
