@@ -120,7 +120,7 @@ def create_locked(path: pathlib.Path, line: bytes) -> BinaryIO:
     raise LedgerError(f"cannot create {path} ({error.strerror})") from None
   finally:
     draft.unlink()
-  _holder(path).write_text(str(os.getpid()))
+  _tell_holder(path)
   return file
 
 
@@ -137,13 +137,13 @@ def open_locked(path: pathlib.Path) -> BinaryIO:
   except LedgerError:
     file.close()
     raise
-  _holder(path).write_text(str(os.getpid()))
+  _tell_holder(path)
   return file
 
 
 def release(file: BinaryIO, path: pathlib.Path) -> None:
   """Closes the file and gives up the lock."""
-  with contextlib.suppress(FileNotFoundError):
+  with contextlib.suppress(OSError):
     _holder(path).unlink()
   file.close()
 
@@ -186,6 +186,12 @@ def _unseal(line: bytes, previous: str) -> tuple[dict[str, Any], str] | None:
 def _holder(path: pathlib.Path) -> pathlib.Path:
   """Tells who has the lock; the lock itself is on the ledger."""
   return path.with_name(f"{path.name}.pid")
+
+
+def _tell_holder(path: pathlib.Path) -> None:
+  """Only for messages: a full disk must not stand in the way of a lock."""
+  with contextlib.suppress(OSError):
+    _holder(path).write_text(str(os.getpid()))
 
 
 def _lock(file: BinaryIO, path: pathlib.Path) -> None:

@@ -178,10 +178,10 @@ def release_counts(
 
   Args:
     counts: array of integers.
-    epsilon: of this release.
+    epsilon: of this release, for one person added or removed.
     ledger: open for charges.
     id: names the release in the ledger; one id publishes once.
-    sensitivity: L1 distance between neighbours.
+    sensitivity: by how much one more person moves the counts, in L1.
     source: of random bits; the operating system by default.
 
   Returns:
@@ -189,6 +189,8 @@ def release_counts(
 
   Privacy:
     epsilon-DP for one person added or removed, exactly: integer arithmetic.
+    A person replaced is one removed and one added: a ledger of such neighbours
+    is charged twice epsilon.
   """
   checks.integer("sensitivity", sensitivity, low=1)
   check = np.asarray(counts)
@@ -197,7 +199,8 @@ def release_counts(
     f"counts hold {check.dtype} numbers; exact noise is for whole people",
   )
   scale = accounting.laplace_scale(epsilon=epsilon, sensitivity=sensitivity)
-  fresh = ledger.charge(PureDp(epsilon), id=id)
+  moves = 2 if ledger.relation.substitutes else 1
+  fresh = ledger.charge(PureDp(moves * epsilon), id=id)
   checks.require(
     fresh, f"id={id!r} was published before; fresh noise needs another id"
   )

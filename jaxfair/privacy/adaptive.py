@@ -61,6 +61,10 @@ class QuantileClip:
 
   def joint_multiplier(self, noise_multiplier: float) -> float:
     """What the accountant must be told: both releases as one."""
+    checks.positive(
+      "noise_multiplier", noise_multiplier,
+      remedy="without noise on the sum no event covers the training",
+    )  # fmt: skip
     return (noise_multiplier**-2 + (2 * self.count_noise) ** -2) ** -0.5
 
   def sum_multiplier(self, joint: float) -> float:

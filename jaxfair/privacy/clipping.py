@@ -84,6 +84,7 @@ class ClippedGrad:
       finite: what `zero_broken` told of these examples, if it was applied to
         them before; saves looking at them again in every step.
     """
+    _check_precision(params)
     if mask is None:
       mask = jnp.ones(examples.x.shape[0], bool)
     if finite is None:
@@ -154,6 +155,17 @@ def zero_broken(examples: Examples) -> tuple[Examples, jax.Array]:
   return examples._replace(x=jnp.where(mask, x, jnp.zeros((), x.dtype))), finite
 
 
+def _check_precision(params: Params) -> None:
+  """Refuses short floats: their rounding is above the margin, 2^-9 for one."""
+  for leaf in jax.tree.leaves(params):
+    dtype = jnp.result_type(leaf)
+    checks.require(
+      jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits >= 32,
+      f"params hold {dtype} numbers, too short to keep a clipped gradient "
+      "within its bound; keep them in float32 (the model may compute in less)",
+    )
+
+
 def _one_loss(
   model: Model, loss: PerExampleLoss, params: Params, x: Any, y: Any
 ) -> jax.Array:
@@ -208,7 +220,8 @@ def _ghost_sum(
   n = examples.x.shape[0]
   kept = [factors.gather(p, s) for p, s in zip(parts, shapes, strict=True)]
   squared = jnp.stack([factors.squared_norms(p, n) for p in kept])
-  weights, norms, bad = _weights(spec, params, squared, mask, finite)
+  hidden = jnp.stack([factors.hidden_by_rounding(p, n) for p in kept])
+  weights, norms, bad = _weights(spec, params, squared, hidden, mask, finite)
 
   def sums(clean: Callable[[factors.Part], factors.Part]) -> list[jax.Array]:
     return [
@@ -244,7 +257,8 @@ def _vmap_sum(
     squared = jnp.stack(
       [factors.squared_norms([factors.Whole(g)], x.shape[0]) for g in leaves]
     )
-    weights, norms, bad = _weights(spec, params, squared, mask, finite)
+    hidden = jnp.zeros_like(squared)
+    weights, norms, bad = _weights(spec, params, squared, hidden, mask, finite)
     totals = [
       factors.weighted_sum([factors.zero_where(bad, factors.Whole(g))], w, g[0])
       for g, w in zip(leaves, weights, strict=True)
@@ -273,15 +287,22 @@ def _vmap_sum(
 
 
 def _weights(
-  spec: ClippedGrad, params: Params, squared: jax.Array, mask: Any, finite: Any
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-  """[leaves, n] clip factors, [n] norms, and [n] which are non-finite."""
+  spec: ClippedGrad, params: Params, squared: jax.Array, hidden: jax.Array,
+  mask: Any, finite: Any,
+) -> tuple[jax.Array, jax.Array, jax.Array]:  # fmt: skip
+  """[leaves, n] clip factors, [n] norms, and [n] which are non-finite.
+
+  Factors are those of the largest norms that rounding may have hidden.
+  """
   total = jnp.sum(squared, axis=0)
   bad = ~(jnp.isfinite(total) & finite)
   takes_part = mask & ~bad
-  norms = jnp.where(takes_part, jnp.sqrt(total), 0.0)
+  norms = jnp.where(takes_part, jnp.sqrt(jnp.maximum(total, 0.0)), 0.0)
+  # Half of the margin that every norm is given pays for what is hidden.
+  largest = (squared + hidden) * ROUNDING_MARGIN
+  squared = jnp.maximum(jnp.maximum(squared, largest), 0.0)
   if not spec.per_layer:
-    factor = clip_factor(total, spec.l2_clip)
+    factor = clip_factor(jnp.sum(squared, axis=0), spec.l2_clip)
     weights = jnp.broadcast_to(factor, squared.shape)
   else:
     layer = layer_ids(params)

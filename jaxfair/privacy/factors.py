@@ -51,6 +51,8 @@ class Product:
 
 
 Part = Whole | Product
+_ROUNDING = 2.0**-24  # of one float32 operation, relative
+_SMALLEST = 2.0**-126  # below it CPUs count float32 numbers as zero
 
 
 def part(site: Site, data: jax.Array, signal: jax.Array, leaf: Any) -> Part:
@@ -109,6 +111,33 @@ def squared_norms(parts: list[Part], num_examples: int) -> jax.Array:
     for b in parts[:i]:
       total += 2 * _inner(a, b)
   return total
+
+
+def hidden_by_rounding(parts: list[Part], num_examples: int) -> jax.Array:
+  """[n] how far `squared_norms` may lie below the truth, in float32.
+
+  A norm from Gram matrices is a sum of terms of either sign, right to a few
+  roundings of their sizes S = (sum_t |l_t| |r_t|)^2 and not of itself: where
+  positions cancel it may come out as nothing, or below. A dot product of length
+  d is taken to be off by sqrt(d) roundings; no search found a quarter of that.
+  Squares below the smallest float count as zero, which a huge signal would
+  magnify.
+  """
+  products = [p for p in parts if isinstance(p, Product)]
+  if not products:
+    return jnp.zeros(num_examples)
+  positions = sum(p.right.shape[1] for p in products)
+  sizes, lost, longest = jnp.zeros(num_examples), jnp.zeros(num_examples), 0.0
+  for p in products:
+    left, width = _squared_rows(p), p.right.shape[2]
+    right = jnp.sum(p.right**2, axis=2)
+    sizes += jnp.sum(jnp.sqrt(left) * jnp.sqrt(right), axis=1)
+    flushed = p.height * right + width * left
+    lost += positions * _SMALLEST * jnp.sum(flushed, axis=1)
+    longest = max(longest, math.sqrt(p.height) + math.sqrt(width))
+  if positions == 1:  # |a|^2 |g|^2: nothing cancels
+    return lost
+  return _ROUNDING * (longest + positions) * sizes**2 + lost
 
 
 def inner_products(
@@ -196,6 +225,14 @@ def _squared_norm(p: Part) -> jax.Array:
   if p.right.shape[1] == 1 and p.left.ndim == 3:  # |a g^T|^2 = |a|^2 |g|^2
     return jnp.sum(p.left**2, axis=(1, 2)) * jnp.sum(p.right**2, axis=(1, 2))
   return _inner(p, p)
+
+
+def _squared_rows(p: Product) -> jax.Array:
+  """[n, positions] squared norms of the rows of L."""
+  if p.left.ndim == 3:
+    return jnp.sum(p.left**2, axis=2)
+  inside = (p.left >= 0) & (p.left < p.height)
+  return inside.astype(p.right.dtype)
 
 
 def _is_plain_product(p: Part) -> bool:

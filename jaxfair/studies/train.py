@@ -158,10 +158,13 @@ def _release(
   setting: dict[str, Any],
   context: protocol.Context,
 ) -> Table:
-  """Trains one model for release, with a ledger, and measures it."""
+  """Trains one model for release, with a ledger, and measures it.
+
+  What may leave the house has a folder of its own: beside a model's ledger and
+  checkpoints lies the key with which its noise could be subtracted.
+  """
   split = data.prepare(people, config.fractions, key=context.shared_key)
   _, train, test = split.parts
-  folder = context.folder / "release"
   fitted = training.train_to_budget(
     model,
     models.cross_entropy,
@@ -170,9 +173,11 @@ def _release(
     epsilon=float(setting["epsilon"]),
     delta=config.delta,
     key=None if context.for_release else context.key,
-    folder=folder,
+    folder=context.folder / "training",
     data=people.name,
   )
+  folder = context.folder / "release"
+  folder.mkdir(exist_ok=True)
   save_model(folder / "model.npz", fitted.params, split.scaler)
   card = {
     "guarantee": str(fitted.guarantee),

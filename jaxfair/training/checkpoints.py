@@ -23,6 +23,7 @@ import numpy as np
 
 from jaxfair import checks, privacy
 
+BEGUN = ("secret_key", "secret_key.partial", "run.json.partial")
 KEPT = 2  # checkpoints; the one before the last survives a crash while saving
 
 
@@ -59,7 +60,9 @@ class Checkpoints:
       self.key = _load_key(self._root / "secret_key")
       self._require_same(record, described, private, key, folder)
       return
-    if folder.exists() and any(folder.iterdir()):
+    # Killed in its first moment, a training has a key and has used it nowhere.
+    begun = {self._root, *(self._root / name for name in BEGUN)}
+    if folder.exists() and not begun.issuperset(folder.rglob("*")):
       raise CheckpointError(
         f"{folder} is not empty and holds no training; choose another folder"
       )

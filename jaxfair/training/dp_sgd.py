@@ -23,6 +23,7 @@ from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 # What truncating batches may add to delta if the caller sets no cap: far below
 # any delta in use, and a cap some seven deviations above the mean.
 DEFAULT_DELTA_SHARE = 1e-10
+ROWS_AT_ONCE = 2**22  # of all steps' batches, while they are drawn
 
 
 @functools.partial(
@@ -291,7 +292,14 @@ def make_feeds(
       *(jax.random.fold_in(own, step) for own in keys),
     )
 
-  return jax.vmap(one)(start + jnp.arange(count))
+  # Drawing a batch takes tens of bytes per row: so many rows at a time.
+  size = min(count, max(1, ROWS_AT_ONCE // sampler.max_batch))
+  blocks = -(-count // size)
+  numbers = start + jnp.arange(blocks * size)
+  if blocks == 1:
+    return jax.vmap(one)(numbers)
+  feeds = jax.lax.map(jax.vmap(one), numbers.reshape(blocks, size))
+  return jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2)[:count], feeds)
 
 
 def advance(

@@ -3,6 +3,7 @@ import json
 import math
 import multiprocessing
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -384,6 +385,19 @@ def test_a_full_disk_stops_the_ledger_until_it_is_opened_again(
   with Ledger.open(path) as ledger:
     assert ledger.torn == 20
     assert ledger.charge(Gaussian(6.0), id="b")
+
+
+def test_a_disk_too_full_to_tell_the_writer_does_not_stop_it(path, monkeypatch):
+  """Who holds the lock is told for messages only; the lock needs no room."""
+
+  def full(self, text):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+  monkeypatch.setattr(pathlib.Path, "write_text", full)
+  with create(path) as ledger:
+    assert ledger.charge(Gaussian(5.0), id="a")
+  with Ledger.open(path) as ledger:
+    assert "a" in ledger
 
 
 def test_an_interrupted_charge_stops_the_ledger(path, monkeypatch):

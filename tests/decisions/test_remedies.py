@@ -124,6 +124,16 @@ def test_counts_are_published_once_and_charged_first(tmp_path):
   assert abs((noisy - counts).mean()) < 6 * spread / np.sqrt(2000)
 
 
+def test_counts_cost_twice_for_a_person_replaced(tmp_path):
+  """One count falls by one and another rises: the same noise hides half."""
+  with accounting.Ledger.create(
+    tmp_path / "ledger.jsonl", data="toy", budget=(1.0, 0.0),
+    relation=accounting.Relation.REPLACE_ONE,
+  ) as ledger:  # fmt: skip
+    decisions.release_counts([3, 4], epsilon=0.5, ledger=ledger, id="counts")
+    assert ledger.epsilon() == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize(
   ("call", "told"),
   [

@@ -67,6 +67,11 @@ def test_too_little_count_noise_is_refused():
     QuantileClip(count_noise=1.0).sum_multiplier(10.0)
 
 
+def test_a_sum_without_noise_has_no_joint_multiplier():
+  with pytest.raises(checks.ArgumentError, match="noise_multiplier=0"):
+    QuantileClip().joint_multiplier(0.0)
+
+
 @pytest.mark.parametrize(
   "options", [{"quantile": 1.5}, {"rate": 0.0}, {"count_noise": -1.0}]
 )

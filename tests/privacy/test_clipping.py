@@ -237,6 +237,58 @@ def test_no_example_contributes_more_than_the_bound(name):
       assert 0.009 < np.sqrt(squares) <= 0.01
 
 
+def cancelling(kind):
+  """A model whose gradient is a difference of two positions' or uses'."""
+  rng = np.random.default_rng(0)
+  head = jnp.asarray(rng.normal(size=(64, 3)), jnp.float32)
+
+  def init(key, x):
+    del key, x
+    return {"w": jnp.zeros((64, 64), jnp.float32)}
+
+  def apply(params, x):
+    if kind == "positions":
+      hidden = x @ params["w"]
+      return (hidden[:, 0] - hidden[:, 1]) @ head
+    return (x[:, 0] @ params["w"]) @ head - (x[:, 1] @ params["w"]) @ head
+
+  return Model(init, apply)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["positions", "uses"])
+def test_a_gradient_whose_parts_cancel_is_within_the_bound(kind):
+  """Its norm, from Gram matrices in float32, is nothing but rounding."""
+  rng, count = np.random.default_rng(1), 120
+  one = rng.normal(size=(count, 64))
+  apart = 10.0 ** rng.uniform(-5, 0, (count, 1)) * rng.normal(size=one.shape)
+  size = 10.0 ** rng.uniform(0, 8, (count, 1, 1))
+  x = jnp.asarray(size * np.stack([one, one + apart], 1), jnp.float32)
+  zeros = jnp.zeros(count, jnp.int32)
+  model, examples = cancelling(kind), Examples(x, zeros, zeros)
+  gradient = jitted(model, "ghost")
+  alone = jax.vmap(gradient, in_axes=(None, None, 0, None))(
+    model.init(None, None), examples, jnp.eye(count, dtype=bool), 1.0
+  )
+  norms = np.linalg.norm(np.asarray(alone.total["w"], np.float64), axis=(1, 2))
+  assert norms.max() <= 1.0
+  little = (np.abs(apart).mean(1) > 0.2) & (size[:, 0, 0] > 10)
+  assert norms[little].min() > 0.999  # nobody else is silenced by that
+
+
+def test_a_huge_signal_does_not_lift_a_vanishing_input_over_the_bound():
+  """The input's square is zero in float32; the signal's is nearly infinite."""
+  model = Model(
+    lambda key, x: {"w": jnp.zeros((4000, 1))}, lambda p, x: x @ p["w"]
+  )
+  x = jnp.full((1, 4000), 1e-19, jnp.float32)
+  target = jnp.full((1,), 5e18, jnp.float32)
+  examples = Examples(x, target, jnp.zeros(1, jnp.int32))
+  gradient = clipped_grad(model, models.squared, l2_clip=1.0)
+  total = gradient(model.init(None, None), examples).total["w"]
+  assert np.linalg.norm(np.asarray(total, np.float64)) <= 1.0
+
+
 @pytest.mark.slow
 def test_known_layers_are_not_built_and_unknown_ones_are_named():
   examples = people(2)
@@ -298,6 +350,22 @@ def test_refused(options, told):
   with pytest.raises(checks.ArgumentError) as caught:
     clipped_grad(models.logistic(2), models.cross_entropy, **options)
   assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize("method", ["ghost", "vmap"])
+def test_short_floats_are_refused(dtype, method):
+  """Their norms and sums are rounded to a few digits: 228 times the bound."""
+  model, examples = models.logistic(3), people(2)
+  params = jax.tree.map(
+    lambda leaf: leaf.astype(dtype),
+    model.init(jax.random.key(0), examples.x[0]),
+  )
+  gradient = clipped_grad(
+    model, models.cross_entropy, l2_clip=1.0, method=method
+  )
+  with pytest.raises(checks.ArgumentError, match="keep them in float32"):
+    gradient(params, examples)
 
 
 def test_layers_are_the_leaves_under_one_node():

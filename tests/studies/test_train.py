@@ -71,7 +71,7 @@ def test_the_released_model_has_a_ledger_and_a_card(done):
   card = json.loads((folder / "release" / "guarantee.json").read_text())
   assert "delta 1e-05 for one person added or removed" in card["guarantee"]
   assert not card["for_release"]  # made with a fixed seed
-  ledgers = list((folder / "release").rglob("ledger.jsonl"))
+  ledgers = list(folder.rglob("ledger.jsonl"))
   assert len(ledgers) == 1
   spent = accounting.Ledger.read(ledgers[0]).guarantee(1e-5)
   assert 3.9 < spent.epsilon <= 4.0
@@ -79,6 +79,13 @@ def test_the_released_model_has_a_ledger_and_a_card(done):
     weights = [name for name in saved.files if "scaler." not in name]
     assert len(weights) == len(saved.files) - 4 == 2
     assert all(np.isfinite(saved[name]).all() for name in weights)
+
+
+def test_what_is_released_lies_apart_from_the_key_of_its_noise(done):
+  folder, _, _ = done
+  names = {path.name for path in (folder / "release").rglob("*")}
+  assert names == {"model.npz", "guarantee.json"}
+  assert (folder / "training" / "private" / "secret_key").exists()
 
 
 def test_the_page_says_for_whom_the_figures_are(done):

@@ -173,6 +173,17 @@ def test_another_training_in_the_folder_is_refused(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_training_killed_in_its_first_moment_is_begun_again(tmp_path):
+  """Its key was written, and what it is the key of was not."""
+  private = tmp_path / "private"
+  private.mkdir()
+  (private / "secret_key").write_text("[1, 2]")
+  (private / "run.json.partial").write_text("{")
+  key = jax.random.key(0)
+  assert bits(train(tmp_path, key=key)) == bits(train(key=key))
+
+
+@pytest.mark.slow
 def test_nothing_in_the_folder_identifies_the_data_without_the_key(tmp_path):
   record = []
   for name in ("a", "b"):
