@@ -22,7 +22,7 @@ from jaxfair.robustness.attacks import Attack, Best, State, judge_of, judged
 from jaxfair.robustness.balls import choose
 from jaxfair.types import Examples, Model, PerExampleLoss
 
-WINDOW = 64  # examples at a time: they fit the cache, and the last ones are few
+WINDOW = 32  # examples at a time: they fit the cache, and few wait for the last
 
 
 class Given(NamedTuple):

@@ -65,6 +65,19 @@ def test_equal_losses_after_pruning_shrink_the_gap_of_losses(never):
   assert np.all(gaps(fair.params) < 0.5 * gaps(never.params))
 
 
+@pytest.mark.slow
+def test_before_pruning_it_is_the_whole_network_that_is_fair(never):
+  config = dataclasses.replace(CONFIG, fair="before")
+  fair = pruning.fair_prune(MODEL, LOSS, PEOPLE, config, num_groups=2, key=KEY)
+  plain, held = (gaps(tree.stack([fit.dense]))[0] for fit in (never, fair))
+  assert plain > 0.3
+  assert held < 0.5 * plain
+  # What goes is decided by that network, and its fine-tuning is plain.
+  masks = pruning.magnitude_masks(fair.dense, 0.7)
+  jax.tree.map(np.testing.assert_array_equal, tree.take(fair.masks, 1), masks)
+  assert fair.trace.multipliers.size == 0
+
+
 def factors(params, some, num_groups, scales=None):
   """Gaps of gradient norms and top eigenvalues of softmax regression.
 
@@ -157,3 +170,7 @@ def test_what_cannot_be_done_is_refused():
       MODEL, LOSS, PEOPLE, pruning.FairPruneConfig(fair="both"), num_groups=2,
       key=KEY, dense={},
     )  # fmt: skip
+  lonely = PEOPLE._replace(group=(np.arange(120) == 7).astype(np.int32))
+  dear = dataclasses.replace(CONFIG, fair="after", constraint="full")
+  with pytest.raises(checks.ArgumentError, match="at least 2 of every group"):
+    pruning.fair_prune(MODEL, LOSS, lonely, dear, num_groups=2, key=KEY)
