@@ -164,7 +164,7 @@ def _derive(table: Table) -> Table:
   if "method" not in table:
     return table
   pairs = zip(table["method"], table["constraint"], strict=True)
-  return table.plus(way=[f"{m} (full)" if c == "full" else m for m, c in pairs])
+  return table.plus(fair=[f"{m} (full)" if c == "full" else m for m, c in pairs])
 
 
 def _notes(config: Config) -> list[str]:
