@@ -1,13 +1,12 @@
 """Who pays for a smaller network: what pruning does to each group."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from jaxfair import checks, tree
+from jaxfair import tree
 from jaxfair.analysis import ByGroup
 from jaxfair.pruning import masks as masking
 from jaxfair.pruning.look_at import STEPS, NonPrivateLook, look_many
@@ -133,7 +132,10 @@ def compare(
     gradients: see `look`.
   """
   shares = masking.check_rates(rates)
-  _check_networks(before, after, len(shares))
+  masking.check_like(
+    before, after, "after", "stack one pruned network for each of the rates",
+    leading=shares.shape,
+  )  # fmt: skip
   # One program for all: the network as it was is the first of them.
   networks = jax.tree.map(
     lambda one, many: jnp.concatenate([jnp.asarray(one)[None], many]),
@@ -152,24 +154,6 @@ def compare(
     tree.take(looks, 0),
     tree.take(looks, slice(1, None)),
   )
-
-
-def _check_networks(before: Params, after: Params, count: int) -> None:
-  """Refuses networks of another kind, or another number of them."""
-  own: Any = jax.tree.structure(before)
-  others: Any = jax.tree.structure(after)
-  checks.require(
-    own == others,
-    f"after has the structure {others}, before {own}; pass pruned versions of "
-    "the same network",
-  )
-  pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
-  for one, many in pairs:
-    checks.require(
-      np.shape(many) == (count, *np.shape(one)),
-      f"after has an array of shape {np.shape(many)} where {count} rates need "
-      f"{(count, *np.shape(one))}; stack one network per rate",
-    )
 
 
 @jax.jit

@@ -179,7 +179,7 @@ def test_who_holds_out_takes_its_steps_once_and_other_values_compile_nothing():
     return MODEL.apply(params, x)
 
   model = Model(MODEL.init, counting)
-  few = SOME.take(np.arange(20) * 4 + 1)
+  few = SOME.take(np.arange(20) * 2 + 1)
   y = np.argmax(MODEL.apply(PARAMS, few.x), -1).astype(np.int32)
   few = few._replace(y=y)
 
