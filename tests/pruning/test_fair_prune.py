@@ -133,6 +133,27 @@ def test_the_full_constraint_is_made_of_the_factors():
 
 
 @pytest.mark.slow
+def test_equal_factors_after_pruning_shrink_their_gaps_and_that_of_losses(
+  never,
+):
+  config = dataclasses.replace(CONFIG, fair="after", constraint="full")
+  fair = pruning.fair_prune(
+    MODEL, LOSS, PEOPLE, config, num_groups=2, key=KEY, dense=never.dense
+  )
+  constraint = jax.jit(pruning.full(MODEL, LOSS, 2, steps=10))
+
+  def largest(params):
+    each = [
+      constraint(tree.take(params, rate), PEOPLE).value for rate in (0, 1)
+    ]
+    return np.max(each, axis=1)
+
+  assert np.all(largest(never.params) > 1)
+  assert np.all(largest(fair.params) < 0.5 * largest(never.params))
+  assert np.all(gaps(fair.params) < 0.5 * gaps(never.params))
+
+
+@pytest.mark.slow
 def test_the_full_constraint_has_no_units():
   model, some = MODEL, PEOPLE
   params = moved(model, some)
