@@ -109,6 +109,7 @@ def options(value: Any, allowed: Iterable[Any]) -> str:
   names = [str(item) for item in allowed]
   near = difflib.get_close_matches(str(value), names, n=1)
   hint = f" (did you mean {near[0]}?)" if near else ""
+  names = [repr(name) if "," in name else name for name in names]
   return f"use one of {', '.join(names)}{hint}"
 
 

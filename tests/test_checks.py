@@ -31,6 +31,10 @@ from jaxfair import checks
       lambda: checks.one_of("m", "gosht", ["ghost", "vmap"]),
       "did you mean ghost",
     ),
+    (
+      lambda: checks.one_of("m", "c", ["a", "a, b"]),
+      "use one of a, 'a, b'",
+    ),
     (lambda: checks.same_length(x=[1], y=[1, 2]), "x has 1, y has 2"),
     (
       lambda: checks.finite("x", np.array([[0.0], [np.nan], [np.inf]])),

@@ -34,7 +34,14 @@ def full(
 ) -> "EqualFactors":
   """Equal gradient norms and equal top eigenvalues.
 
-  | ||g_a|| - ||g|| |  and  | lambda_max(H_a) - lambda_max(H) |
+  | ||g_a|| - ||g|| | / s_g  and  | lambda_max(H_a) - lambda_max(H) | / s_H
+
+  Gradient norms and eigenvalues are of different sizes, and of other sizes
+  than losses: under one rate of multipliers the larger would be all. So each
+  gap is a share of its factor's mean over people, s = sum_a p_a |factor_a|,
+  held fixed in derivatives: who is equal stays equal, nobody gains by making
+  everybody's factor large, and multiplying the loss changes nothing. Both
+  factors are convex, so everybody's is at most s.
 
   Args:
     model: any model without operations across examples.
@@ -65,7 +72,7 @@ class EqualFactors:
   steps: int
 
   def __call__(self, params: Params, batch: Examples) -> Violations:
-    """[2 G] violations; 0 for a group without people in the batch."""
+    """[2 G] relative gaps; 0 for a group without people in the batch."""
     weights = weights_by_group(batch.group, self.num_groups)
     known = jnp.isfinite(weights[:, :1])
     weights = jnp.where(known, weights, 0.0)
@@ -93,7 +100,10 @@ class EqualFactors:
     counts = group_counts(batch.group, self.num_groups)
 
     def gaps(values: jax.Array) -> Any:
-      return jnp.where(counts > 0, jnp.abs(values[:-1] - values[-1]), 0.0)
+      scale = jax.lax.stop_gradient(jnp.abs(values[:-1]) @ counts / batch.size)
+      # A factor that is 0 in every group has no gap.
+      gap = jnp.abs(values[:-1] - values[-1]) / jnp.where(scale > 0, scale, 1.0)
+      return jnp.where(counts > 0, gap, 0.0)
 
     value = jnp.concatenate([gaps(norms), gaps(tops)])
     return Violations(value, value, jnp.tile(counts, 2))

@@ -8,7 +8,7 @@ import jax
 from jaxfair import checks, training, tree
 from jaxfair.pruning import constraints
 from jaxfair.pruning import masks as masking
-from jaxfair.pruning.look_at import chunk_for
+from jaxfair.pruning.look_at import check_curved, chunk_for
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 Stage = Literal["never", "before", "after", "both"]
@@ -116,6 +116,8 @@ def fair_prune(
     f"dense is trained already, so fair={config.fair!r} cannot hold before "
     "pruning; use 'after' or 'never', or leave dense out",
   )
+  if config.constraint == "full" and config.fair != "never":
+    check_curved(examples.group, num_groups, "use constraint='relaxed'")
   key_dense, key_tune = jax.random.split(key)
   held = _constraint(model, loss, num_groups, config)
   if dense is None:

@@ -132,6 +132,10 @@ def compare(
     gradients: see `look`.
   """
   shares = masking.check_rates(rates)
+  masking.check_like(
+    before, after, "after", "stack one pruned network for each of the rates",
+    leading=shares.shape,
+  )  # fmt: skip
   # One program for all: the network as it was is the first of them.
   networks = jax.tree.map(
     lambda one, many: jnp.concatenate([jnp.asarray(one)[None], many]),

@@ -145,16 +145,24 @@ def check(
   if key is None:
     return
   checks.one_key("key", key)
-  if not checks.concrete(examples.group):
-    return
-  group = np.asarray(examples.group)[:max_curved]
-  counts = np.bincount(group, minlength=num_groups)
-  few = int(np.argmin(counts))
   told = "" if max_curved is None else f" of the first max_curved={max_curved}"
+  check_curved(
+    examples.group[:max_curved], num_groups, "leave key out", told=told
+  )
+
+
+def check_curved(
+  group: Any, num_groups: int, remedy: str, *, told: str = ""
+) -> None:
+  """Refuses a group of fewer than two people where curvature is asked."""
+  if not checks.concrete(group):
+    return
+  counts = np.bincount(np.asarray(group), minlength=num_groups)
+  few = int(np.argmin(counts))
   checks.require(
     bool(counts[few] >= 2),
     f"group {few} has {counts[few]} people{told}; curvature needs at least 2 "
-    "of every group, or leave key out",
+    f"of every group, or {remedy}",
   )
 
 

@@ -176,28 +176,42 @@ def sparsity(params: Params) -> Sparsity:
 
 def check_masks(params: Params, masks: Masks) -> None:
   """Refuses masks that are not of these parameters."""
+  check_like(
+    params, masks, "masks", "make them with magnitude_masks from these"
+  )
+  for path, mask in jax.tree_util.tree_flatten_with_path(masks)[0]:
+    checks.require(
+      jnp.result_type(mask) == jnp.bool_,
+      f"masks{jax.tree_util.keystr(path)} holds {jnp.result_type(mask)}; use "
+      "True for what is kept",
+    )
+
+
+def check_like(
+  params: Params, other: Any, name: str, remedy: str, *,
+  leading: tuple[int, ...] = (),
+) -> None:  # fmt: skip
+  """Refuses a tree without the parameters' structure and shapes.
+
+  `leading` are axes before the parameters' own.
+  """
   own: Any = jax.tree.structure(params)
-  other: Any = jax.tree.structure(masks)
+  found: Any = jax.tree.structure(other)
   checks.require(
-    own == other,
-    f"masks has the structure {other}, params {own}; make them with "
-    "magnitude_masks from these params",
+    own == found,
+    f"{name} has the structure {found}, the parameters {own}; {remedy}",
   )
   pairs = zip(
     jax.tree_util.tree_flatten_with_path(params)[0],
-    jax.tree.leaves(masks),
+    jax.tree.leaves(other),
     strict=True,
   )
-  for (path, leaf), mask in pairs:
-    name = jax.tree_util.keystr(path)
+  for (path, leaf), value in pairs:
+    asked = (*leading, *np.shape(leaf))
     checks.require(
-      np.shape(leaf) == np.shape(mask),
-      f"masks{name} has shape {np.shape(mask)}, params{name} "
-      f"{np.shape(leaf)}; make them with magnitude_masks from these params",
-    )
-    checks.require(
-      jnp.result_type(mask) == jnp.bool_,
-      f"masks{name} holds {jnp.result_type(mask)}; use True for what is kept",
+      np.shape(value) == asked,
+      f"{name}{jax.tree_util.keystr(path)} has shape {np.shape(value)} in "
+      f"place of {asked}; {remedy}",
     )
 
 

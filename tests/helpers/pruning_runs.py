@@ -7,6 +7,7 @@ import jax
 import pytest
 
 from jaxfair import studies, training, tree
+from jaxfair.report import series
 from jaxfair.types import Fit
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "configs" / "pruning"
@@ -32,8 +33,11 @@ def run_untrained(folder, name, *sets):
       params = jax.tree.map(lambda leaf, keep: 1.1 * leaf * keep, params, mask)
     return Fit(tree.scale(1.0 + config.dual_rate, params), None)
 
+  made = plan(name, *DIGITS, *sets)
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(training, "lagrangian", draw)
-    table = studies.execute(plan(name, *DIGITS, *sets), folder)
+    table = studies.execute(made, folder)
+  for figure in made.study.figures:
+    assert series.panels(figure, table), figure.name  # none is left out
   claims = json.loads((folder / "claims.json").read_text())
   return table, {claim["name"]: claim for claim in claims}

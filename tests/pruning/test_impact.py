@@ -137,3 +137,12 @@ def test_curvature_of_one_person_is_refused():
     )  # fmt: skip
   with pytest.raises(checks.ArgumentError, match="must be in"):
     pruning.impact(MODEL, LOSS, PARAMS, PEOPLE, num_groups=2, rates=(0.5, 1.0))
+
+
+def test_networks_that_are_not_those_of_the_rates_are_refused():
+  stacked = tree.stack([PARAMS, PARAMS])
+  options = {"num_groups": 2, "rates": (0.5,)}
+  with pytest.raises(checks.ArgumentError, match=r"in place of \(1, .* rates"):
+    pruning.compare(MODEL, LOSS, PARAMS, stacked, PEOPLE, **options)
+  with pytest.raises(checks.ArgumentError, match="after has the structure"):
+    pruning.compare(MODEL, LOSS, PARAMS, {"w": 1}, PEOPLE, **options)

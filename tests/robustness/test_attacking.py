@@ -35,6 +35,7 @@ def make(seed=0, n=24, shape=(6,)):
 MODELS = {
   "linear": (models.mlp((), 3), (6,)),
   "mlp": (models.mlp((16,), 3), (6,)),
+  "conv": (models.convnet(3, (models.Conv(4, stride=2),)), (6, 6, 1)),
 }
 
 
@@ -81,7 +82,8 @@ def test_pushes_stay_in_the_ball_and_pixels_in_their_range(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-  ("name", "ball"), [("linear", LINF), ("mlp", LINF), ("mlp", L2)]
+  ("name", "ball"),
+  [("linear", LINF), ("mlp", LINF), ("mlp", L2), ("conv", LINF)],
 )
 def test_pgd_is_never_weaker_than_fgsm(name, ball):
   weak, strong = ("FGSM", "PGD") if ball is LINF else ("FGSM l_2", "PGD l_2")

@@ -164,7 +164,9 @@ def _derive(table: Table) -> Table:
   if "method" not in table:
     return table
   pairs = zip(table["method"], table["constraint"], strict=True)
-  return table.plus(way=[f"{m} (full)" if c == "full" else m for m, c in pairs])
+  return table.plus(
+    fair=[f"{m} (full)" if c == "full" else m for m, c in pairs]
+  )
 
 
 def _notes(config: Config) -> list[str]:
@@ -198,9 +200,8 @@ STUDY = protocol.Study(
       where={"group": EVERYONE},
     ),
     Figure(
-      "groups", "Accuracy of each group", x="rate", y="accuracy",
-      colour="group", facet="fair", mark="line",
-      x_title="share of weights removed",
+      "groups", "Accuracy of each group, over shares of weights removed",
+      x="group", y="accuracy", colour="fair", facet="rate",
     ),
     Figure(
       "gradients", "Gradient norms before pruning", x="group",

@@ -202,7 +202,7 @@ def measure(
     # Errors count who is broken; how badly does not matter.
     found = robustness.attack(
       model, params, test, how, epsilons=epsilons, key=key, loss=loss,
-      stop="broken",
+      stop="smallest",
     )  # fmt: skip
     errors = robustness.attack_errors(
       model, params, test, found, num_groups=dataset.num_groups

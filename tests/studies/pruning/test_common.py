@@ -1,5 +1,7 @@
 """People drawn for repetitions, networks, rows with gaps."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,6 +27,18 @@ def test_every_config_fits_its_study(name, size):
   if size == "paper":
     assert made.settings.max_people is None  # everybody
     assert made.settings.pool == 1
+
+
+def test_the_readme_names_every_config_figure_and_table():
+  text = (pruning_runs.CONFIGS / "README.md").read_text(encoding="utf-8")
+  for name in pruning_runs.NAMES:
+    assert f"`{name}.toml`" in text
+  told = {int(number) for number in re.findall(r"5\.(\d+)", text)}
+  for first, last in re.findall(r"5\.(\d+) to 5\.(\d+)", text):
+    told |= set(range(int(first), int(last) + 1))
+  assert set(range(1, 16)) <= told
+  assert "Table 5.1" in text
+  assert "Table 5.2" in text
 
 
 def test_each_seed_has_its_own_people_and_nobody_twice():

@@ -1,0 +1,34 @@
+"""docs/pruning.md: its examples run, one after the other, as they stand."""
+
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+from jaxfair import pruning
+
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "pruning.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_examples_run(capsys):
+  space = {}
+  blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+  for block in blocks:
+    exec(compile(block, str(PAGE), "exec"), space)
+  assert len(blocks) == 2
+  assert "nan" not in capsys.readouterr().out
+  assert np.all(np.diff(space["found"].accuracy_gap[1:]) > 0)
+  gone = [
+    pruning.sparsity(space["fit"].masks["layer_0"]["w"][rate]).removed
+    for rate in (0, 1)
+  ]
+  assert gone[0] < gone[1]
+
+
+def test_the_table_names_what_there_is():
+  for row in re.findall(r"^\| `.*?\|", TEXT, re.MULTILINE):
+    for name in re.findall(r"`(\w+)", row):
+      assert hasattr(pruning, name)
