@@ -95,7 +95,7 @@ const read = () => out.push({ limits: [...state.limits], by: state.by,
   chosen: document.getElementById("choice").dataset.i ?? null,
   command: document.getElementById("command")?.textContent ?? null,
   words: document.getElementById("choice").textContent,
-  rows: document.querySelectorAll("#table tbody tr").length,
+  rows: document.querySelectorAll("#table tbody tr:not(.sets)").length,
   hash: location.hash });
 setTimeout(() => {  // charts are drawn a frame later
 read();
