@@ -20,11 +20,11 @@ Guard: TypeAlias = Literal["table", "own"]
 GUARDS: tuple[Guard, ...] = ("table", "own")
 REFUSED = -1
 
-# Sums are of integers, exact to MOST_ANSWERS: beside a group of millions
-# float32 would lose the others. Two quotients in float32 and their difference are
-# then off by less than this (four conversions, two divisions, three differences,
-# each by 2^-24 at most), so a gap that is let through is below the margin in exact
-# arithmetic too.
+# Sums are of integers, exact up to MOST_ANSWERS: beside a group of millions
+# float32 would lose the others. Two quotients in float32 and their difference
+# are then off by less than this (four conversions, two divisions and three
+# differences, by 2^-24 each at most), so a gap that is let through is below the
+# margin in exact arithmetic too.
 ROUNDING = 5e-7
 MOST_ANSWERS = 2**31 - 1
 

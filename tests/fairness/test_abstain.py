@@ -107,7 +107,9 @@ def test_what_was_not_saved_is_refused(tmp_path):
   with pytest.raises(ArgumentError, match="is no state of an Abstainer"):
     fairness.Abstainer.restore(tmp_path / "other.json")
   (tmp_path / "part.json").write_text('{"format": "jaxfair-abstainer-1"}')
-  with pytest.raises(ArgumentError, match="part.json is damaged .'counters'"):
+  with pytest.raises(
+    ArgumentError, match=r"part.json is damaged \('counters'\)"
+  ):
     fairness.Abstainer.restore(tmp_path / "part.json")
   with pytest.raises(ArgumentError, match="none below what was answered"):
     fairness.Abstainer(RULE, **SIZES, counters=[[1, 0], [0, 0]], asked=[0, 0])
