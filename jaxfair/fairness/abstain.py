@@ -70,6 +70,10 @@ class Abstainer:
       counters: [G, C] answers so far; none by default.
       asked: [G] people who asked so far; those answered by default.
     """
+    checks.require(
+      isinstance(rule, CounterRule),
+      f"rule={rule!r} is no rule; pass CounterRule(max_gap=0.05, min_count=50)",
+    )
     rule.check()
     checks.integer("num_groups", num_groups, low=1)
     checks.integer("num_classes", num_classes, low=1)
@@ -102,6 +106,13 @@ class Abstainer:
     labels, groups = np.atleast_1d(labels), np.atleast_1d(groups)
     num_groups, num_classes = self._counters.shape
     checks.same_length(labels=labels, groups=groups)
+    checks.require(
+      labels.ndim == groups.ndim == 1,
+      f"labels has shape {labels.shape} and groups {groups.shape}; pass one "
+      "class id and one group id per person, not logits",
+    )
+    if not labels.size:
+      return np.zeros(0, np.int32)
     checks.ids("labels", labels, num_classes)
     checks.ids("groups", groups, num_groups)
     # Calls of any size share a few programs: the rest is filled up.

@@ -117,7 +117,17 @@ def test_what_was_not_saved_is_refused(tmp_path):
     fairness.Abstainer(RULE, **SIZES).answer(2, 0)
 
 
+def test_what_is_no_rule_and_no_label_is_refused():
+  with pytest.raises(ArgumentError, match="pass CounterRule"):
+    fairness.Abstainer(0.05, **SIZES)
+  gate = fairness.Abstainer(RULE, **SIZES)
+  with pytest.raises(ArgumentError, match="not logits"):
+    gate.answer([[0.2, 0.8]], [0])
+  assert gate.counters.sum() == 0
+
+
 def test_nobody_asked():
   gate = fairness.Abstainer(RULE, **SIZES)
+  assert gate.answer([], []).shape == (0,)
   assert np.isnan(gate.coverage).all()
   assert np.isnan(gate.gap)

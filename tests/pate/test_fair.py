@@ -195,6 +195,7 @@ def test_the_papers_charge_is_not_sound():
     ({"max_gap": -1.0}, "max_gap=-1.0 must be 0 or above"),
     ({"guard": "none"}, "guard='none' is not known"),
     ({"disparity": "parwise"}, "did you mean pairwise"),
+    ({"max_rho": np.nan}, "max_rho=nan must be 0 or above"),
   ],
 )
 def test_wrong_settings_are_refused(changed, told):

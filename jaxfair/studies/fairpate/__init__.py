@@ -256,6 +256,13 @@ def _figure(name: str, title: str, y: str, **more: Any) -> Figure:
   )  # fmt: skip
 
 
+def _over_margins(name: str, title: str, y: str, caption: str) -> Figure:
+  return Figure(
+    name, title, x="max_gap", y=y, mark="line", colour="method",
+    facet="epsilon", caption=caption,
+  )  # fmt: skip
+
+
 def _placements(name: str, title: str, y: str) -> Figure:
   return Figure(
     name, title, x="lam", y=y, mark="line", colour="method", facet="epsilon",
@@ -290,16 +297,20 @@ STUDY = protocol.Study(
     _figure("accuracy", "Accuracy of those answered", "accuracy"),
     _figure("coverage", "Share of people answered", "coverage"),
     _figure("gap", "Disparity of those answered", "gap", reference=0.0),
-    Figure(
+    _figure("raw_accuracy", "Accuracy without abstention", "raw_accuracy"),
+    _figure("raw_gap", "Disparity without abstention", "raw_gap"),
+    _over_margins(
       "margin",
-      "Disparity without abstention",
-      x="max_gap",
-      y="raw_gap",
-      mark="line",
-      colour="method",
-      facet="epsilon",
-      caption="Of everybody: above the margin the labels kept it and the "
-      "student does not.",
+      "Disparity over the margin, without abstention",
+      "raw_gap",
+      "Of everybody: above the margin the labels kept it and the student "
+      "does not.",
+    ),
+    _over_margins(
+      "margin_kept",
+      "Disparity over the margin, with abstention",
+      "gap",
+      "Of those answered: below the margin, unless the cold start broke it.",
     ),
     _placements("lam_accuracy", "Accuracy over the penalty", "raw_accuracy"),
     _placements("lam_gap", "Disparity over the penalty", "raw_gap"),
