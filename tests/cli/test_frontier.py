@@ -47,6 +47,7 @@ def test_limits_that_nothing_keeps_are_no_mistake(jaxfair, folder):
     (["--limit", "gap"], "write it as gap=0.1"),
     (["--limit", "gap=small"], "write it as gap=0.1"),
     (["--limit", "gaps=0.1"], "did you mean gap?"),
+    (["--limit", "accuracy=85"], "accuracy lies between 0 and 1; write 85% as"),
     (["--by", "acuracy"], "did you mean accuracy?"),
     (["--data", "adult"], "data='adult' is not known"),
     (["--out", "nowhere/p.html"], "a folder that is there"),

@@ -8,6 +8,15 @@ const make = (tag, words, parent, more = {}) => {
   return e;
 };
 
+// Words of a command line, broken between them and not at their hyphens.
+function spread(words, box) {
+  words.forEach((word, i) => {
+    if (i) box.append(" ");
+    make("span", word, box, { className: "word" });
+  });
+  return box;
+}
+
 function looks() {
   const left = P.filter(keepsAll);
   return { kept: new Set(left.map(p => p.i)), left,
@@ -79,10 +88,10 @@ function card(box, heading, p) {
   const over = make("div", null, box, { className: "head soft" });
   make("span", "To train it:", over);
   const copy = make("button", "Copy", over, { type: "button", className: "copy" });
-  const line = make("pre", command(p), box);
+  const line = spread(command(p), make("pre", null, box));
   copy.addEventListener("click", async () => {
     try {
-      await navigator.clipboard.writeText(command(p));
+      await navigator.clipboard.writeText(command(p).join(" "));
       copy.textContent = "Copied";
     } catch {  // a page from a file may not be allowed to
       getSelection().selectAllChildren(line);
@@ -169,8 +178,8 @@ function showTable(look) {
     if (interval) make("td", sure(p), row);
     const below = make("tr", null, body, { className: `sets ${kind}` });
     make("td", "", below, { className: "act" });
-    make("td", p.sets.map(s => `--set ${s}`).join(" "), below,
-      { colSpan: columns.length + O.length + last.length });
+    spread(setting(p), make("td", null, below,
+      { colSpan: columns.length + O.length + last.length }));
   }
 }
 // Table 1 of the FairPATE paper, for the limits as they are.
@@ -217,7 +226,7 @@ function showTip(event) {
   const p = P[Number(at.dataset.i)];
   tip.textContent = [named(p), ...O.map((o, j) => `${o.words}: ${told(p, j)}`),
     ...(interval ? [`nobody beats it: ${sure(p)}`] : []),
-    p.sets.map(s => `--set ${s}`).join(" ")].join("\n");
+    setting(p).join(" ")].join("\n");
   const wide = document.documentElement.clientWidth;
   tip.style.left = `${Math.max(4, Math.min(event.pageX + 14, wide - 310))}px`;
   tip.style.top = `${event.pageY + 16}px`;
