@@ -1,7 +1,7 @@
 """`jaxfair frontier`: what can be had, and the setting to choose."""
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -182,14 +182,15 @@ def _print(
   points = found.points
   means, column = points.means, points.column(by)
   sign = -1.0 if points.better[column] == "high" else 1.0
-  order = sorted(np.flatnonzero(on), key=lambda i: sign * means[i, column])
+  order = np.flatnonzero(on)
+  order = order[np.argsort(sign * means[order, column], kind="stable")]
   _table(found, order[:MOST])
   if len(order) > MOST:
     typer.echo(f"... and {len(order) - MOST} more, on the page")
   typer.echo(f"Best {by} within the limits: {found.command(chosen)}")
 
 
-def _table(found: "RunFrontier", chosen: Sequence[int]) -> None:
+def _table(found: "RunFrontier", chosen: Iterable[int]) -> None:
   """One line per setting."""
   from jaxfair import frontier as frontiers
 
