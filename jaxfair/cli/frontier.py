@@ -1,6 +1,7 @@
 """`jaxfair frontier`: what can be had, and the setting to choose."""
 
 import pathlib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -72,6 +73,7 @@ def frontier(
     "the limits."
   )
   _print_reach(found)
+  _print_each(found, left.satisfied, by)
   _print(found, left.on, chosen, by)
   if other is not None:
     _compare(found, other, str(against))
@@ -144,25 +146,60 @@ def _print_reach(found: "RunFrontier") -> None:
   typer.echo("")
 
 
+def _print_each(found: "RunFrontier", kept: np.ndarray, by: str) -> None:
+  """The best of each method within the limits, if there are several.
+
+  With a limit on one objective: the parts of the FairPATE paper's Table 1.
+  """
+  from jaxfair import frontier as frontiers
+
+  if not found.reach:
+    return
+  methods, best, none = np.array(found.methods), [], []
+  for name in found.reach:
+    own = frontiers.best(found.points, kept & (methods == name), objective=by)
+    if own is None:
+      none.append(name)
+    else:
+      best.append(own)
+  if best:
+    typer.echo(f"Best {by} of each method within the limits:")
+    _table(found, best)
+    if none:
+      typer.echo(f"none keeps them of {', '.join(none)}")
+    typer.echo("\nNobody beats, within the limits:")
+
+
 MOST = 12  # lines that a screen holds
 
 
 def _print(
   found: "RunFrontier", on: np.ndarray, chosen: int | None, by: str
 ) -> None:
-  from jaxfair import frontier as frontiers
-
   if chosen is None:
     typer.echo("Nothing keeps these limits; the page tells which to loosen.")
     return
   points = found.points
-  low, high = frontiers.bounds(points)
   means, column = points.means, points.column(by)
   sign = -1.0 if points.better[column] == "high" else 1.0
-  order = sorted(np.flatnonzero(on), key=lambda i: sign * means[i, column])
+  order = np.flatnonzero(on)
+  order = order[np.argsort(sign * means[order, column], kind="stable")]
+  _table(found, order[:MOST])
+  if len(order) > MOST:
+    typer.echo(f"... and {len(order) - MOST} more, on the page")
+  typer.echo(f"Best {by} within the limits: {found.command(chosen)}")
+
+
+def _table(found: "RunFrontier", chosen: Iterable[int]) -> None:
+  """One line per setting."""
+  from jaxfair import frontier as frontiers
+
+  points = found.points
+  low, high = frontiers.bounds(points)
+  means = points.means
   heads = ["method", *found.keys, *points.names, "on frontier"]
   rows = []
-  for i in order[:MOST]:
+  for i in chosen:
     figures = [
       _figure(means[i, j], low[i, j], high[i, j]) for j in range(means.shape[1])
     ]
@@ -170,9 +207,6 @@ def _print(
     share = f"{100 * found.attained.probability[i]:.0f}%"
     rows.append([found.methods[i] or "-", *named, *figures, share])
   console.table(heads, rows)
-  if len(order) > MOST:
-    typer.echo(f"... and {len(order) - MOST} more, on the page")
-  typer.echo(f"Best {by} within the limits: {found.command(chosen)}")
 
 
 def _value(value: Any) -> str:

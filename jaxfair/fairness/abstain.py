@@ -10,7 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.fairness.counter import REFUSED, CounterRule, admit_in_order
+from jaxfair.fairness.counter import (
+  REFUSED,
+  CounterRule,
+  admit_in_order,
+  check_counters,
+)
 from jaxfair.fairness.disparity import demographic_disparity
 
 FORMAT = "jaxfair-abstainer-1"
@@ -30,9 +35,13 @@ class Abstainer:
   Its state is the number of answers by group and class. A call judges its
   people in their order, as if they had come one by one.
 
-  Threads may share one: a lock makes each call a whole. Processes may not:
-  each would keep counters of its own, and the margin would hold for each of
-  them, not for all together. Let one process own the gate.
+  Save it before its answers are shown: what was shown after the last save is
+  forgotten by a restored gate, and the margin no longer holds for all of it.
+
+  Threads may share one: a lock makes each call a whole, and `save` writes one
+  state at a time. Processes may not: each would keep counters of its own, and
+  the margin would hold for each of them, not for all together. Let one process
+  own the gate.
 
   Privacy:
     Judging reads predictions and public groups of those who ask, so it costs
@@ -61,27 +70,27 @@ class Abstainer:
       counters: [G, C] answers so far; none by default.
       asked: [G] people who asked so far; those answered by default.
     """
+    checks.require(
+      isinstance(rule, CounterRule),
+      f"rule={rule!r} is no rule; pass CounterRule(max_gap=0.05, min_count=50)",
+    )
     rule.check()
     checks.integer("num_groups", num_groups, low=1)
     checks.integer("num_classes", num_classes, low=1)
-    shape = (num_groups, num_classes)
-    table = np.zeros(shape, np.int64) if counters is None else counters
-    self._counters = np.array(table, np.int64)
-    checks.require(
-      self._counters.shape == shape,
-      f"counters has shape {self._counters.shape}; pass {shape}, one row per "
-      "group",
-    )
+    if counters is None:
+      counters = np.zeros((num_groups, num_classes), np.int64)
+    check_counters(counters, num_groups, num_classes)
+    self._counters = np.array(counters, np.int64)
     answered = self._counters.sum(axis=1)
     self._asked = np.array(answered if asked is None else asked, np.int64)
     checks.require(
       self._asked.shape == (num_groups,)
-      and bool(np.all(self._asked >= answered))
-      and bool(np.all(self._counters >= 0)),
+      and bool(np.all(self._asked >= answered)),
       "asked must hold one number per group, none below what was answered",
     )
     self.rule = rule
-    self._lock = threading.Lock()
+    self._lock = threading.Lock()  # of the state
+    self._saving = threading.Lock()  # of the file: one state after the other
 
   def answer(self, labels: Any, groups: Any) -> np.ndarray:
     """The predictions that may be shown, -1 where the gate abstains.
@@ -97,6 +106,13 @@ class Abstainer:
     labels, groups = np.atleast_1d(labels), np.atleast_1d(groups)
     num_groups, num_classes = self._counters.shape
     checks.same_length(labels=labels, groups=groups)
+    checks.require(
+      labels.ndim == groups.ndim == 1,
+      f"labels has shape {labels.shape} and groups {groups.shape}; pass one "
+      "class id and one group id per person, not logits",
+    )
+    if not labels.size:
+      return np.zeros(0, np.int32)
     checks.ids("labels", labels, num_classes)
     checks.ids("groups", groups, num_groups)
     # Calls of any size share a few programs: the rest is filled up.
@@ -138,8 +154,20 @@ class Abstainer:
 
   def save(self, path: str | os.PathLike[str]) -> None:
     """Writes rule and state to a JSON file, whole or not at all."""
+    path = pathlib.Path(path)
+    partial = path.with_name(path.name + ".partial")
+    with self._saving:
+      text = json.dumps(self._state())
+      with open(partial, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+      os.replace(partial, path)
+
+  def _state(self) -> dict[str, Any]:
+    """Rule and counters at one moment, as JSON values."""
     with self._lock:
-      state = {
+      return {
         "format": FORMAT,
         "max_gap": float(self.rule.max_gap),
         "min_count": float(self.rule.min_count),
@@ -148,13 +176,6 @@ class Abstainer:
         "counters": self._counters.tolist(),
         "asked": self._asked.tolist(),
       }
-    path = pathlib.Path(path)
-    partial = path.with_name(path.name + ".partial")
-    with open(partial, "w", encoding="utf-8") as file:
-      json.dump(state, file)
-      file.flush()
-      os.fsync(file.fileno())
-    os.replace(partial, path)
 
   @classmethod
   def restore(cls, path: str | os.PathLike[str]) -> "Abstainer":
@@ -173,11 +194,17 @@ class Abstainer:
         f"{path} cannot be read ({error.strerror}); pass a file of save"
       ) from None
     checks.require(known, f"{path} is no state of an Abstainer; save one first")
-    table = np.array(state["counters"], np.int64)
-    rule = CounterRule(
-      state["max_gap"], state["min_count"], state["disparity"], state["guard"]
-    )
-    return cls(
-      rule, num_groups=table.shape[0], num_classes=table.shape[1],
-      counters=table, asked=state["asked"],
-    )  # fmt: skip
+    try:
+      table = np.array(state["counters"], np.int64)
+      num_groups, num_classes = table.shape
+      rule = CounterRule(
+        state["max_gap"], state["min_count"], state["disparity"], state["guard"]
+      )
+      return cls(
+        rule, num_groups=num_groups, num_classes=num_classes, counters=table,
+        asked=state["asked"],
+      )  # fmt: skip
+    except (KeyError, TypeError, ValueError) as error:
+      raise checks.ArgumentError(
+        f"{path} is damaged ({error}); restore a copy, or begin with a new gate"
+      ) from None

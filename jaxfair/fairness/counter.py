@@ -20,9 +20,13 @@ Guard: TypeAlias = Literal["table", "own"]
 GUARDS: tuple[Guard, ...] = ("table", "own")
 REFUSED = -1
 
-# Two quotients of float32 and their difference are off by less than this, so a
-# gap that is let through is below the margin in exact arithmetic too.
+# Sums are of integers, exact up to MOST_ANSWERS: beside a group of millions
+# float32 would lose the others. Two quotients in float32 and their difference
+# are then off by less than this (four conversions, two divisions and three
+# differences, by 2^-24 each at most), so a gap that is let through is below the
+# margin in exact arithmetic too.
 ROUNDING = 5e-7
+MOST_ANSWERS = 2**31 - 1
 
 
 @functools.partial(
@@ -105,12 +109,11 @@ def allowed_classes(
     [C, ...] bools. They depend on the counters and the group alone, so they
     are known before anybody looks at a vote.
   """
-  table = counters.astype(jnp.float32)
-  sizes = jnp.sum(table, axis=1)
+  sizes = jnp.sum(counters, axis=1)
   warm = sizes >= rule.min_count
   is_own = _is_group(counters, group)
   judge = _pairwise if rule.disparity == "pairwise" else _against_all
-  fair, compared = judge(table, sizes, warm, is_own, rule)
+  fair, compared = judge(counters, sizes, warm, is_own, rule)
   return fair | ~(jnp.any(warm & is_own, axis=0) & compared)
 
 
@@ -174,15 +177,31 @@ def admit_in_order(
   check_people(labels, groups, num_groups, num_classes)
   if counters is None:
     counters = new_counters(num_groups, num_classes)
-  checks.require(
-    np.shape(counters) == (num_groups, num_classes),
-    f"counters has shape {np.shape(counters)}; pass "
-    f"({num_groups}, {num_classes}), one row per group",
-  )
+  else:
+    check_counters(counters, num_groups, num_classes, more=len(labels))
   return _in_order(
     jnp.asarray(labels, jnp.int32), jnp.asarray(groups, jnp.int32),
     jnp.asarray(counters, jnp.int32), rule,
   )  # fmt: skip
+
+
+def check_counters(
+  counters: Any, num_groups: int, num_classes: int, *, more: int = 0
+) -> None:
+  """Refuses counters that cannot be continued, by so many more answers."""
+  shape = (num_groups, num_classes)
+  checks.require(
+    np.shape(counters) == shape,
+    f"counters has shape {np.shape(counters)}; pass {shape}, one row per group",
+  )
+  checks.non_negative("counters", counters)
+  if checks.concrete(counters):
+    many = int(np.asarray(counters, np.int64).sum()) + more
+    checks.require(
+      many <= MOST_ANSWERS,
+      f"that would be {many} answers; at most {MOST_ANSWERS} can be counted "
+      "exactly, so begin with new counters",
+    )
 
 
 def check_people(
@@ -227,7 +246,7 @@ def _places(many: int, lanes: int) -> jax.Array:
 def _own(rows: jax.Array, is_own: jax.Array) -> jax.Array:
   """The row of the group, as a sum: a look-up by lane is slow."""
   wide = is_own if rows.ndim == is_own.ndim else is_own[:, None]
-  return jnp.sum(jnp.where(wide, rows, 0.0), axis=0)
+  return jnp.sum(jnp.where(wide, rows, 0), axis=0)
 
 
 def _against_all(

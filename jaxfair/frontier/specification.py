@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.frontier.dominance import non_dominated
-from jaxfair.frontier.objectives import Points, bounds, costs
+from jaxfair.frontier.objectives import Objective, Points, bounds, costs
 
 Rule: TypeAlias = Literal["fair", "private", "accurate"]
 # The objective with a hard limit, then the one that is made best.
@@ -56,11 +56,22 @@ def specify(
   for name, limit in limits.items():
     column = points.column(name)
     checks.require(not np.isnan(limit), f"limits[{name!r}] is NaN")
+    _check_reachable(points.objectives[column], limit)
     sign = -1.0 if points.better[column] == "high" else 1.0
     satisfied &= worst[:, column] <= sign * limit
   on = np.zeros(len(worst), bool)
   on[satisfied] = non_dominated(points.means[satisfied], points.better).on
   return Specified(satisfied, on)
+
+
+def _check_reachable(objective: Objective, limit: float) -> None:
+  """Refuses a limit that no value can keep, such as an accuracy of 85."""
+  name, least, most = objective.name, objective.least, objective.most
+  checks.require(
+    limit <= most if objective.better == "high" else limit >= least,
+    f"limit {name}={limit:g} can never be kept: {name} lies between {least:g} "
+    f"and {most:g}; write 85% as 0.85",
+  )
 
 
 def best(

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxfair import accounting, checks
 from jaxfair.fairness.counter import (
@@ -194,6 +195,10 @@ class Budget(NamedTuple):
     cls, sigma_threshold: Any, sigma_answer: Any, max_rho: Any
   ) -> "Budget":
     """From the noise; the total a little lower, for rounding to float32."""
+    checks.require(
+      not checks.concrete(max_rho) or bool(np.all(np.asarray(max_rho) >= 0)),
+      f"max_rho={max_rho} must be 0 or above; see accounting.zcdp_budget",
+    )
     test, answer = (
       jnp.asarray(sigma, jnp.float32)
       for sigma in (sigma_threshold, sigma_answer)

@@ -121,6 +121,7 @@ def _stacked(settings: FairSettings) -> FairSettings:
     checks.number(name, getattr(settings, name))
   for name in ("sigma_threshold", "sigma_answer"):
     checks.positive(name, getattr(settings, name))
+  Budget.of(1.0, 1.0, settings.max_rho)  # inside the program it is traced
   shapes = {np.shape(value) for value in settings} - {()}
   checks.require(
     len(shapes) <= 1 and all(len(shape) == 1 for shape in shapes),

@@ -73,9 +73,12 @@ def read_frontier(
   Returns:
     The settings. One that lacks a value in some seed is left out and counted.
   """
+  from jaxfair.studies import find  # studies are known above this module
+
   config, table = _files(pathlib.Path(folder))
   values = configs.parse(config)
-  rows = _of_one_set(_measured(table, folder), data)
+  study = find(values.get("study"), where=f"{config}: ")
+  rows = _of_one_set(_measured(table.where(**study.points), folder), data)
   keys = {
     name: key
     for name in rows.names

@@ -162,6 +162,8 @@ class Study:
       model loses against the plain one.
     notes: sentences for the report that depend on the config, such as what
       the numbers protect and what they do not.
+    points: what rows must have to be points of a frontier, if not all are:
+      those whose epsilon is no guarantee must not be chosen from.
   """
 
   name: str
@@ -174,6 +176,7 @@ class Study:
   summaries: Sequence[Summary] = ()
   derive: Callable[[Table], Table] = lambda table: table
   notes: Callable[[Any], Sequence[str]] = lambda config: ()
+  points: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def cell_name(settings: Settings) -> str:

@@ -2,6 +2,7 @@
 
 import pathlib
 
+import numpy as np
 import pytest
 
 from helpers import frontier_runs
@@ -23,6 +24,11 @@ def test_it_writes_the_page_and_names_the_best_setting(jaxfair, folder):
   left = frontier.specify(found.points, {"epsilon": 2.0})
   chosen = frontier.best(found.points, left.satisfied)
   assert found.command(chosen) in ended.out
+  each = ended.out.partition("Best accuracy of each method")[2]
+  for name in found.reach:
+    own = left.satisfied & (np.array(found.methods) == name)
+    best = found.points.means[frontier.best(found.points, own), 2]
+    assert f"{best:.3f} [" in each.partition("Nobody beats")[0]
   page = (folder / "frontier.html").read_text(encoding="utf-8")
   assert "may be published" in page  # the study's own notes
 
@@ -41,6 +47,7 @@ def test_limits_that_nothing_keeps_are_no_mistake(jaxfair, folder):
     (["--limit", "gap"], "write it as gap=0.1"),
     (["--limit", "gap=small"], "write it as gap=0.1"),
     (["--limit", "gaps=0.1"], "did you mean gap?"),
+    (["--limit", "accuracy=85"], "accuracy lies between 0 and 1; write 85% as"),
     (["--by", "acuracy"], "did you mean accuracy?"),
     (["--data", "adult"], "data='adult' is not known"),
     (["--out", "nowhere/p.html"], "a folder that is there"),

@@ -76,19 +76,58 @@ def test_threads_share_one_gate():
   assert gate.gap < 0.05
 
 
+def test_threads_that_save_at_once_leave_a_whole_file(tmp_path):
+  labels, groups = stream(64)
+  gate, path = fairness.Abstainer(RULE, **SIZES), tmp_path / "gate.json"
+  told = []
+
+  def work(i):
+    try:
+      for _ in range(5):
+        gate.answer(labels[8 * i : 8 * i + 8], groups[8 * i : 8 * i + 8])
+        gate.save(path)
+        fairness.Abstainer.restore(path)
+    except Exception as error:
+      told.append(error)
+
+  workers = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+  for worker in workers:
+    worker.start()
+  for worker in workers:
+    worker.join()
+  assert told == []
+  saved = fairness.Abstainer.restore(path)
+  np.testing.assert_array_equal(saved.counters, gate.counters)
+
+
 def test_what_was_not_saved_is_refused(tmp_path):
   with pytest.raises(ArgumentError, match="cannot be read"):
     fairness.Abstainer.restore(tmp_path / "none.json")
   (tmp_path / "other.json").write_text('{"a": 1}')
   with pytest.raises(ArgumentError, match="is no state of an Abstainer"):
     fairness.Abstainer.restore(tmp_path / "other.json")
+  (tmp_path / "part.json").write_text('{"format": "jaxfair-abstainer-1"}')
+  with pytest.raises(
+    ArgumentError, match=r"part.json is damaged \('counters'\)"
+  ):
+    fairness.Abstainer.restore(tmp_path / "part.json")
   with pytest.raises(ArgumentError, match="none below what was answered"):
     fairness.Abstainer(RULE, **SIZES, counters=[[1, 0], [0, 0]], asked=[0, 0])
   with pytest.raises(ArgumentError, match="labels has ids from 2 to 2"):
     fairness.Abstainer(RULE, **SIZES).answer(2, 0)
 
 
+def test_what_is_no_rule_and_no_label_is_refused():
+  with pytest.raises(ArgumentError, match="pass CounterRule"):
+    fairness.Abstainer(0.05, **SIZES)
+  gate = fairness.Abstainer(RULE, **SIZES)
+  with pytest.raises(ArgumentError, match="not logits"):
+    gate.answer([[0.2, 0.8]], [0])
+  assert gate.counters.sum() == 0
+
+
 def test_nobody_asked():
   gate = fairness.Abstainer(RULE, **SIZES)
+  assert gate.answer([], []).shape == (0,)
   assert np.isnan(gate.coverage).all()
   assert np.isnan(gate.gap)

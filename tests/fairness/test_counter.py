@@ -65,26 +65,31 @@ def run(labels, groups, gap, count, notion, guard, shape=(GROUPS, CLASSES)):
   return np.asarray(found.labels), np.asarray(found.counters)
 
 
-sequences = st.lists(
-  st.tuples(st.integers(0, CLASSES - 1), st.integers(0, GROUPS - 1)),
-  min_size=LENGTH, max_size=LENGTH,
-)  # fmt: skip
+@st.composite
+def sequences(draw):
+  """Labels and groups in any order, of 1 to 5 groups and 1 to 4 classes."""
+  shape = draw(
+    st.sampled_from([(1, 3), (2, 1), (2, 2), (3, 3), (5, 2), (4, 4)])
+  )
+  pairs = st.tuples(st.integers(0, shape[1] - 1), st.integers(0, shape[0] - 1))
+  drawn = draw(st.lists(pairs, min_size=LENGTH, max_size=LENGTH))
+  return shape, *np.array(drawn).T
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("notion", NOTIONS)
-@hypothesis.settings(max_examples=25)
+@hypothesis.settings(max_examples=40)
 @hypothesis.given(
-  sequence=sequences,
+  sequence=sequences(),
   gap=st.sampled_from([0.0, 0.05, 0.1, 0.3]),
   count=st.sampled_from([0, 2, 5]),
 )
 def test_the_largest_disparity_stays_below_the_margin_or_falls(
   notion, sequence, gap, count
 ):
-  labels, groups = np.array(sequence).T
-  given, counters = run(labels, groups, gap, count, notion, "table")
-  table = [[0] * CLASSES for _ in range(GROUPS)]
+  shape, labels, groups = sequence
+  given, counters = run(labels, groups, gap, count, notion, "table", shape)
+  table = [[0] * shape[1] for _ in range(shape[0])]
   for label, group, kept in zip(labels, groups, given, strict=True):
     assert kept in (label, fairness.REFUSED)
     warm = [sum(row) >= max(count, 1) for row in table]
@@ -92,8 +97,8 @@ def test_the_largest_disparity_stays_below_the_margin_or_falls(
     if kept == fairness.REFUSED:
       assert sum(table[group]) >= count  # no refusals in the cold start
       continue
-    if all(warm):
-      old, new = (disparities(t, notion, warm) for t in (table, after))
+    old, new = (disparities(t, notion, warm) for t in (table, after))
+    if all(warm) and old:  # one group alone has no disparities
       assert max(new.values()) <= max(Fraction(gap), *old.values())
       if max(old.values()) < Fraction(gap):
         assert max(new.values()) < Fraction(gap)
@@ -188,6 +193,30 @@ def test_given_counts_are_continued_and_refusals_are_not_counted():
   assert whole.counters.sum() == (whole.labels >= 0).sum()
 
 
+def test_a_small_group_counts_beside_one_of_millions():
+  # A gate in service: in float32 the small group's 45 would become 44, its rate
+  # 0.44, and the large group would be refused class 1 at a margin of 0.055.
+  counters = np.array([[20_000_001, 20_000_000], [55, 45]], np.int32)
+  allowed = jax.jit(fairness.allowed_classes)
+  for gap, fair in ((0.055, [True, True]), (0.0499, [True, False])):
+    rule = fairness.CounterRule(gap, 50)
+    np.testing.assert_array_equal(allowed(counters, 0, rule), fair)
+
+
+def test_counters_that_cannot_be_continued_are_refused():
+  rule, sizes = (
+    fairness.CounterRule(0.1, 5),
+    {"num_groups": 2, "num_classes": 2},
+  )
+  for counters, told in (
+    ([[1, 2, 3], [0, 0, 0]], r"counters has shape \(2, 3\); pass \(2, 2\)"),
+    ([[1, 2], [-3, 4]], "counters=-3.0 must be 0 or above"),
+    ([[2**31 - 2, 0], [0, 0]], "2147483648 answers; at most 2147483647"),
+  ):
+    with pytest.raises(ArgumentError, match=told):
+      fairness.admit_in_order([0, 1], [0, 1], rule, counters=counters, **sizes)
+
+
 @functools.cache
 def answered_of_h2(guard, notions=NOTIONS):
   """Answers and largest disparity of 20 random orders, by notion."""
@@ -224,9 +253,10 @@ def test_appendix_h2_is_in_the_papers_order():
   assert abs(overall - 1832) < 50
 
 
+@pytest.mark.slow
 def test_the_margins_of_appendix_h2_hold_exactly():
-  _, gap = answered_of_h2("table", ("rest",))["rest"]
-  assert gap < 0.01
+  for _, gap in answered_of_h2("table").values():
+    assert gap < 0.01
 
 
 @pytest.mark.parametrize(

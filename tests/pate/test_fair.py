@@ -148,6 +148,22 @@ def test_the_budget_is_never_overrun_and_is_spent():
   np.testing.assert_array_equal(found.labels[:first], whole.labels[:first])
 
 
+@pytest.mark.slow
+def test_one_class_an_empty_group_and_no_queries_are_no_mistakes():
+  counts, groups = votes()
+  options = NOISE | {"key": jax.random.key(7), "max_gap": 0.1, "min_count": 10}
+  wider = pate.fair_gnmax(counts, groups, num_groups=GROUPS + 2, **options)
+  np.testing.assert_array_equal(wider.labels, ask().labels)
+  assert not wider.counters[GROUPS:].any()
+  alone = pate.fair_gnmax(counts[:, :1], groups, num_groups=GROUPS, **options)
+  kinds = {pate.Outcome.ANSWERED, pate.Outcome.NOT_CONFIDENT}
+  assert set(np.asarray(alone.outcome).tolist()) == kinds
+  nobody = pate.fair_gnmax(counts[:0], groups[:0], num_groups=GROUPS, **options)
+  assert nobody.labels.shape == (0,)
+  noise = {name: NOISE[name] for name in ("sigma_threshold", "sigma_answer")}
+  assert pate.fair_events(nobody, **noise) == ()
+
+
 def test_the_papers_charge_is_not_sound():
   # 200 queries of votes (38, 62), of which class 1 is not allowed; a
   # neighbour has (39, 61). The observer sees which were refused.
@@ -195,6 +211,7 @@ def test_the_papers_charge_is_not_sound():
     ({"max_gap": -1.0}, "max_gap=-1.0 must be 0 or above"),
     ({"guard": "none"}, "guard='none' is not known"),
     ({"disparity": "parwise"}, "did you mean pairwise"),
+    ({"max_rho": np.nan}, "max_rho=nan must be 0 or above"),
   ],
 )
 def test_wrong_settings_are_refused(changed, told):

@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import textwrap
 
 import pytest
 
@@ -13,16 +14,31 @@ CONFIGS = PAGE.parents[1] / "configs" / "fairpate"
 
 
 @pytest.mark.slow
-def test_the_example_prints_what_the_page_shows(capsys):
-  [code] = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-  [shown] = re.findall(r"```text\n(.*?)```", TEXT, re.DOTALL)
-  exec(compile(code, str(PAGE), "exec"), {})
-  assert capsys.readouterr().out == shown
+def test_the_examples_print_what_the_page_shows(capsys, monkeypatch, tmp_path):
+  monkeypatch.chdir(tmp_path)
+  codes, shown = (
+    re.findall(rf"^( *)```{kind}\n(.*?)```", TEXT, re.DOTALL | re.MULTILINE)
+    for kind in ("python", "text")
+  )
+  names = {}
+  for (_, code), (_, told) in zip(codes, shown, strict=True):
+    exec(compile(textwrap.dedent(code), str(PAGE), "exec"), names)
+    assert capsys.readouterr().out == textwrap.dedent(told)
 
 
 def test_every_config_is_listed_and_can_be_read():
+  readme = (CONFIGS / "README.md").read_text(encoding="utf-8")
   for path in CONFIGS.glob("*.toml"):
     assert f"`{path.stem}`" in TEXT
+    assert f"`{path.name}`" in readme
     for size in ("smoke", "small", "paper"):
       values = studies.read(path, size=size)
       studies.plan(studies.find(values["study"]), values)
+
+
+def test_the_readme_names_every_figure_and_table():
+  readme = (CONFIGS / "README.md").read_text(encoding="utf-8")
+  for figure in (2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14, 15):
+    assert re.search(rf"\| Figures? [^|]*\b{figure}\b", readme), figure
+  for name in ("Table 1", "Table 2", "Table 5", "Appendix H.2"):
+    assert f"| {name} |" in readme

@@ -75,6 +75,15 @@ def test_a_budget_in_epsilon_is_kept(people):
   assert 2.0 < spent <= 3.0
 
 
+def test_a_budget_below_nothing_is_refused(people):
+  counts, groups = people
+  with pytest.raises(ArgumentError, match="max_rho=-1 must be 0 or above"):
+    pate.fair_query_grid(
+      counts, groups, SETTINGS._replace(max_rho=-1),
+      num_groups=GROUPS, keys=jax.random.split(jax.random.key(1), 2),
+    )  # fmt: skip
+
+
 def test_lists_of_different_lengths_are_refused(people):
   counts, groups = people
   with pytest.raises(ArgumentError, match="lists of one length"):

@@ -91,7 +91,10 @@ const read = () => out.push({ limits: [...state.limits], by: state.by,
   chosen: document.getElementById("choice").dataset.i ?? null,
   command: document.getElementById("command")?.textContent ?? null,
   words: document.getElementById("choice").textContent,
-  rows: document.querySelectorAll("#table tbody tr").length,
+  rows: document.querySelectorAll("#table tbody tr:not(.sets)").length,
+  lines: [...document.querySelectorAll("#table .sets")].map(x => x.textContent),
+  each: [...document.querySelectorAll("#each tbody tr")].map(
+    x => x.querySelector("button")?.dataset.look ?? x.textContent),
   hash: location.hash });
 // Charts are drawn a frame later, and a busy machine has few frames.
 const once = (ready, next, tries = 400) => ready() || !tries ? next() :
@@ -117,11 +120,16 @@ const space = document.getElementById("space"), before = space.innerHTML;
 space.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft" }));
 once(() => space.innerHTML !== before, () => {
 const turned = space.innerHTML !== before;
+const look = document.querySelector("#each tbody tr:last-child button");
+look.focus(); look.click();
+const at = document.activeElement, stays = at !== look &&
+  at.dataset.look === look.dataset.look && at.closest("table").id === "each";
 document.querySelector("#pairs .mark").dispatchEvent(
   new MouseEvent("click", { bubbles: true }));
 document.querySelector("#pairs .mark").dispatchEvent(
   new PointerEvent("pointerover", { bubbles: true }));
-document.title = "OUT" + JSON.stringify({ states: out, turned,
+document.title = "OUT" + JSON.stringify({ states: out, turned, stays,
+  pairs: document.querySelectorAll("#pairs svg").length,
   looked: !document.getElementById("looked").hidden,
   tip: document.getElementById("tip").textContent,
   wide: document.documentElement.scrollWidth - innerWidth,
@@ -169,6 +177,14 @@ def test_the_page_recommends_what_specify_and_best_do(driven, written):
       assert int(state["chosen"]) == chosen
       assert state["command"] == found.command(chosen)
       assert state["rows"] == (left.satisfied & found.attained.on).sum()
+      assert all(line.startswith("--set ") for line in state["lines"])
+    methods = np.array(found.methods)
+    for name, told in zip(found.reach, state["each"], strict=True):
+      own = left.satisfied & (methods == name)
+      if own.any():
+        assert int(told) == frontier.best(points, own, objective=by)
+      else:
+        assert told == f"{name}no setting keeps the limits"
 
 
 @pytest.mark.slow
@@ -193,6 +209,8 @@ def test_sliders_wishes_and_limits_do_what_they_say(driven, written):
 @pytest.mark.slow
 def test_it_turns_by_keyboard_and_points_can_be_looked_at(driven):
   assert driven["turned"]
+  assert driven["stays"]  # who looks at a setting by keyboard
+  assert driven["pairs"] == 6  # every two of the four objectives
   assert driven["looked"]
   assert "--set" in driven["tip"]
   assert driven["marks"] == 18

@@ -35,7 +35,7 @@ function scale(j) {
   const start = f(low) - pad, size = f(high) - f(low) + 2 * pad;
   const at = x => Math.max(0, Math.min(1, (f(x) - start) / size));
   const values = [...new Set(P.map(p => p.v[j]).filter(isFinite))];
-  const few = wide && values.length > 1 && values.length < 8;
+  const few = wide && values.length < 8;
   return { at, ticks: few ? values.sort((a, b) => a - b) :
     ticks(low, high, log) };
 }
@@ -141,7 +141,8 @@ function limitShade(j, at, from, to, start, end, vertical) {
 function drawPairs(look) {
   const at = n => O.findIndex(o => o.name === n);
   const wanted = [["epsilon", "accuracy"], ["gap", "accuracy"],
-    ["epsilon", "gap"], ["coverage", "accuracy"]].map(x => x.map(at))
+    ["epsilon", "gap"], ["coverage", "accuracy"], ["epsilon", "coverage"],
+    ["gap", "coverage"]].map(x => x.map(at))
     .filter(x => x.every(j => j >= 0));
   document.getElementById("pairs").innerHTML =
     wanted.map(([a, b]) => pair(a, b, look)).join("");

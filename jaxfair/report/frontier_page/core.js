@@ -101,8 +101,8 @@ function told(p, j) {
   return `${at} [${low}, ${high}]`;
 }
 const sure = p => `${Math.round(100 * p.p)}%`;
-const command = p => [D.run, ...p.sets.map(s => `--set ${s}`),
-  `--out ${D.out}`].join(" ");
+const setting = p => p.sets.map(s => `--set ${s}`);
+const command = p => [D.run, ...setting(p), `--out ${D.out}`];
 const named = p => [D.methods.length > 1 ? D.methods[p.m] : null,
   ...D.keys.map((k, i) => p.s[i] === "" ? null : `${k} ${p.s[i]}`)]
   .filter(x => x !== null).join(", ");

@@ -8,6 +8,15 @@ const make = (tag, words, parent, more = {}) => {
   return e;
 };
 
+// Words of a command line, broken between them and not at their hyphens.
+function spread(words, box) {
+  words.forEach((word, i) => {
+    if (i) box.append(" ");
+    make("span", word, box, { className: "word" });
+  });
+  return box;
+}
+
 function looks() {
   const left = P.filter(keepsAll);
   return { kept: new Set(left.map(p => p.i)), left,
@@ -38,6 +47,7 @@ function buildLimits() {
     const slider = make("input", null, box, { type: "range", min: 0,
       id: `limit-${o.name}`, step: 1 });
     slider.max = Math.max(STOPS[j].length - 1, 0);
+    slider.disabled = STOPS[j].length < 2;  // all settings are alike in it
     slider.addEventListener("input", () => {
       const at = Number(slider.value);
       state.limits[j] = at === loosest(j) ? null : STOPS[j][at];
@@ -53,7 +63,8 @@ function showLimits() {
     const at = limit === null ? loosest(j) : STOPS[j].reduce((m, x, k) =>
       Math.abs(x - limit) < Math.abs(STOPS[j][m] - limit) ? k : m, 0);
     slider.value = at;
-    const words = limit === null ? "any" : text(limit);
+    const words = limit !== null ? text(limit) :
+      slider.disabled && STOPS[j].length ? `all ${text(STOPS[j][0])}` : "any";
     slider.setAttribute("aria-valuetext", words);
     $(`told-${o.name}`).textContent = words;
     $(`told-${o.name}`).className = limit === null ? "any" : "";
@@ -72,14 +83,15 @@ function card(box, heading, p) {
   });
   if (interval) {
     make("dt", "nobody beats it", list);
-    make("dd", `in ${sure(p)} of resampled seeds`, list);
+    make("dd", `${sure(p)} of resamples`, list);
   }
-  make("div", "To train it:", box, { className: "soft" });
-  const line = make("pre", command(p), box);
-  const copy = make("button", "Copy", box, { type: "button", className: "copy" });
+  const over = make("div", null, box, { className: "head soft" });
+  make("span", "To train it:", over);
+  const copy = make("button", "Copy", over, { type: "button", className: "copy" });
+  const line = spread(command(p), make("pre", null, box));
   copy.addEventListener("click", async () => {
     try {
-      await navigator.clipboard.writeText(command(p));
+      await navigator.clipboard.writeText(command(p).join(" "));
       copy.textContent = "Copied";
     } catch {  // a page from a file may not be allowed to
       getSelection().selectAllChildren(line);
@@ -117,6 +129,38 @@ function showLooked(look) {
 }
 
 const MOST = 200;
+const columns = [...(D.methods.length > 1 ? ["method"] : []), ...D.keys];
+function heads(table, ...last) {
+  table.replaceChildren();
+  const head = make("tr", null, make("thead", null, table));
+  make("th", "", head, { className: "act" });
+  for (const name of [...columns, ...O.map(o => o.words), ...last]) {
+    make("th", name, head);
+  }
+  return make("tbody", null, table);
+}
+// A setting's line up to its objectives; intervals stand below the values.
+function rowOf(p, body, kind) {
+  const row = make("tr", null, body, { className: kind });
+  const button = make("button", "Look", make("td", null, row, { className: "act" }),
+    { type: "button" });
+  button.setAttribute("aria-label", `Look at ${named(p)}`);
+  button.dataset.look = p.i;
+  const table = body.parentElement;
+  button.addEventListener("click", () => {
+    state.looked = p.i;
+    show();  // makes the table anew: who came by keyboard stays where they were
+    table.querySelector(`[data-look="${p.i}"]`)?.focus({ preventScroll: true });
+  });
+  if (D.methods.length > 1) make("td", D.methods[p.m], row);
+  for (const value of p.s) make("td", value === "" ? "-" : value, row);
+  O.forEach((_, j) => {
+    const [value, ...bounds] = told(p, j).split(" ");
+    const cell = make("td", `${value} `, row);
+    if (bounds.length) make("small", bounds.join(" "), cell);
+  });
+  return row;
+}
 function showTable(look) {
   const every = $("all").checked;
   const shown = (every ? P : P.filter(p => p.on && look.kept.has(p.i)))
@@ -125,29 +169,35 @@ function showTable(look) {
   $("counted").textContent = `${P.length} settings, ${on} of them beaten by ` +
     `none; ${look.left.length} keep the limits.` + (shown.length > MOST ?
       ` The first ${MOST} of ${shown.length} are listed.` : "");
-  const table = $("table");
-  table.replaceChildren();
-  const head = make("tr", null, make("thead", null, table));
-  const columns = [...(D.methods.length > 1 ? ["method"] : []), ...D.keys];
-  for (const name of [...columns, ...O.map(o => o.words),
-    ...(interval ? ["nobody beats it"] : [])]) make("th", name, head);
-  make("th", "", head, { className: "act" });
-  make("th", "--set", head);
-  const body = make("tbody", null, table);
+  const last = interval ? ["nobody beats it"] : [];
+  const body = heads($("table"), ...last);
   for (const p of shown.slice(0, MOST)) {
-    const row = make("tr", null, body, { className: p === look.chosen ?
-      "chosen" : look.kept.has(p.i) ? "" : "broken" });
-    if (D.methods.length > 1) make("td", D.methods[p.m], row);
-    for (const value of p.s) make("td", value === "" ? "-" : value, row);
-    O.forEach((_, j) => make("td", told(p, j), row));
+    const kind = p === look.chosen ? "chosen" :
+      look.kept.has(p.i) ? "" : "broken";
+    const row = rowOf(p, body, kind);
     if (interval) make("td", sure(p), row);
-    const button = make("button", "Look", make("td", null, row, { className: "act" }),
-      { type: "button" });
-    button.setAttribute("aria-label", `Look at ${named(p)}`);
-    button.addEventListener("click", () => { state.looked = p.i; show(); });
-    make("td", p.sets.map(s => `--set ${s}`).join(" "), row,
-      { className: "soft" });
+    const below = make("tr", null, body, { className: `sets ${kind}` });
+    make("td", "", below, { className: "act" });
+    spread(setting(p), make("td", null, below,
+      { colSpan: columns.length + O.length + last.length }));
   }
+}
+// Table 1 of the FairPATE paper, for the limits as they are.
+function showEach(look) {
+  $("each-card").hidden = D.methods.length < 2;
+  const body = heads($("each"));
+  D.methods.forEach((name, m) => {
+    const top = best(look.left.filter(p => p.m === m), state.by);
+    if (top !== null) {
+      rowOf(top, body, top === look.chosen ? "chosen" : "");
+      return;
+    }
+    const row = make("tr", null, body, { className: "broken" });
+    make("td", "", row, { className: "act" });
+    make("td", name, row);
+    make("td", "no setting keeps the limits", row,
+      { colSpan: columns.length - 1 + O.length });
+  });
 }
 
 function showLegend() {
@@ -176,7 +226,7 @@ function showTip(event) {
   const p = P[Number(at.dataset.i)];
   tip.textContent = [named(p), ...O.map((o, j) => `${o.words}: ${told(p, j)}`),
     ...(interval ? [`nobody beats it: ${sure(p)}`] : []),
-    p.sets.map(s => `--set ${s}`).join(" ")].join("\n");
+    setting(p).join(" ")].join("\n");
   const wide = document.documentElement.clientWidth;
   tip.style.left = `${Math.max(4, Math.min(event.pageX + 14, wide - 310))}px`;
   tip.style.top = `${event.pageY + 16}px`;
@@ -221,6 +271,7 @@ function show() {
   showChoice(look);
   showLooked(look);
   showTable(look);
+  showEach(look);
   soon(drawSpace, drawPairs, drawParallel);
   remember();
 }

@@ -100,7 +100,7 @@ function sheet(look) {
 function drawSpace(look) {
   const svg = document.getElementById("space");
   const narrow = window.innerWidth < 600;
-  Object.assign(BOX, narrow ? { w: 410, h: 390, size: 124 } :
+  Object.assign(BOX, narrow ? { w: 410, h: 370, size: 116 } :
     { w: 760, h: 480, size: 178 });
   svg.setAttribute("viewBox", `0 0 ${BOX.w} ${BOX.h}`);
   const [ja, jb, jc] = AXES;

@@ -15,11 +15,11 @@ import numpy as np
 
 from jaxfair import checks, models, training, tree
 from jaxfair.studies import protocol
-from jaxfair.studies.fairpate import claims, students
+from jaxfair.studies.fairpate import claims, figures, students
 from jaxfair.studies.fairpate import config as settings
 from jaxfair.studies.fairpate.config import Floats, Method, Repetition, several
 from jaxfair.studies.fairpate.students import Measured, Point
-from jaxfair.studies.protocol import Figure, Summary
+from jaxfair.studies.protocol import Summary
 from jaxfair.studies.table import Table
 
 
@@ -248,23 +248,6 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-def _figure(name: str, title: str, y: str, **more: Any) -> Figure:
-  return Figure(
-    name, title, x="epsilon", y=y, mark="line", colour="method",
-    facet="margin", log_x=True,
-    caption="Of a method with several weights lam: the mean over them.", **more,
-  )  # fmt: skip
-
-
-def _placements(name: str, title: str, y: str) -> Figure:
-  return Figure(
-    name, title, x="lam", y=y, mark="line", colour="method", facet="epsilon",
-    where={"method": claims.PLACEMENTS},
-    caption="FairDP-SGD with its penalty after the noise and inside the clip, "
-    "everybody answered.",
-  )  # fmt: skip
-
-
 STUDY = protocol.Study(
   name="fairpate",
   summary="Epsilon, gap, accuracy, coverage of FairPATE and its rivals",
@@ -286,24 +269,7 @@ STUDY = protocol.Study(
     ),
   ),
   claims=claims.CLAIMS,
-  figures=(
-    _figure("accuracy", "Accuracy of those answered", "accuracy"),
-    _figure("coverage", "Share of people answered", "coverage"),
-    _figure("gap", "Disparity of those answered", "gap", reference=0.0),
-    Figure(
-      "margin",
-      "Disparity without abstention",
-      x="max_gap",
-      y="raw_gap",
-      mark="line",
-      colour="method",
-      facet="epsilon",
-      caption="Of everybody: above the margin the labels kept it and the "
-      "student does not.",
-    ),
-    _placements("lam_accuracy", "Accuracy over the penalty", "raw_accuracy"),
-    _placements("lam_gap", "Disparity over the penalty", "raw_gap"),
-  ),
+  figures=figures.FIGURES,
 )
 
 __all__ = ["STUDY", "Config", "Measured", "points", "trainings"]

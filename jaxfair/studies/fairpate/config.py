@@ -91,6 +91,10 @@ class Ensemble:
       checks.integer(name, getattr(self, name), low=1)
     for name in ("test_people", "teacher_steps", "seeds"):
       checks.integer(name, getattr(self, name), low=1)
+    checks.integer(
+      "teachers", self.teachers, high=self.private_people,
+      remedy="every teacher learns from people of its own (private_people)",
+    )  # fmt: skip
     checks.integer("batch_size", self.batch_size, low=1, high=self.queries)
     checks.integer("min_count", self.min_count, low=0)
     for name in ("sigma_threshold", "sigma_answer", "learning_rate"):

@@ -23,6 +23,7 @@ from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.table import Table
 
 SOUND, PAPER = "every argmax", "as in the paper"
+METHODS = {"any": "fairpate", "allowed": "fairpate_allowed"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +61,7 @@ def run(
   )
   key = jax.random.fold_in(context.key, 1)
   tables = []
-  for choice in ("any", "allowed"):
+  for choice in METHODS:
     found = _asked(
       own.counts, own.public.group, jnp.asarray(grid), key,
       _Program(
@@ -73,7 +74,7 @@ def run(
       one = jax.tree.map(lambda leaf, i=i: leaf[i], host)
       setting = {
         "data": own.people.name, **cell, "choice": choice,
-        "threshold": threshold, "max_gap": max_gap,
+        "method": METHODS[choice], "threshold": threshold, "max_gap": max_gap,
       }  # fmt: skip
       tables.append(_rows(config, own, one, setting))
   return Table.concat(tables)
@@ -109,7 +110,8 @@ def _rows(
           "free": float((run.outcome == pate.Outcome.REFUSED_FREE)[done].sum()),
           "true_epsilon": accounting.zcdp_epsilon(rho=cost, delta=config.delta),
           "gap": _gap(config, own, run.labels, kept),
-          "right": _right(own, run.labels, kept),
+          "accuracy": _accuracy(own, run.labels, kept),
+          "coverage": float(kept.mean()),
         }
       )
   return Table({name: [row[name] for row in rows] for name in rows[0]})
@@ -122,7 +124,8 @@ def _gap(config: Config, own: Repetition, labels: Any, kept: Any) -> float:
   return float(demographic_disparity(counts, notion=config.disparity).max())
 
 
-def _right(own: Repetition, labels: Any, kept: Any) -> float:
+def _accuracy(own: Repetition, labels: Any, kept: Any) -> float:
+  """Share of the labels that are true; NaN for none."""
   truth = np.asarray(own.public.y)
   return float((labels == truth)[kept].mean()) if kept.any() else np.nan
 
@@ -160,7 +163,8 @@ def _notes(config: Config) -> list[str]:
     f'Charge "{PAPER}" gives refused labels away. Its epsilon is no guarantee; '
     "true_epsilon is what the same answers cost when all is charged.",
     "free: queries refused before looking at votes, since every class would "
-    "break the margin. right: share of labels that are true.",
+    "break the margin. accuracy: share of labels that are true; coverage: "
+    "share of queries that got one.",
   ]
 
 
@@ -193,11 +197,19 @@ STUDY = protocol.Study(
   run=run,
   derive=_hidden,
   notes=_notes,
+  points={"charge": SOUND},
   summaries=(
     Summary(
       "Labels within a budget",
       by=("charge", "choice", "threshold", "max_gap", "epsilon"),
-      values=("answered", "unfair", "free", "true_epsilon", "gap", "right"),
+      values=(
+        "answered",
+        "unfair",
+        "free",
+        "true_epsilon",
+        "gap",
+        "accuracy",
+      ),
     ),
   ),
   claims=(
@@ -246,7 +258,7 @@ STUDY = protocol.Study(
       "and its labels are as often true",
       _tight(
         difference_above(
-          "right",
+          "accuracy",
           -0.01,
           first=_of(SOUND, "allowed"),
           second=_of(SOUND),
@@ -264,6 +276,17 @@ STUDY = protocol.Study(
       colour="line",
       facet="panel",
       log_x=True,
+    ),
+    Figure(
+      "gap",
+      "Disparity of the labels within a budget",
+      x="epsilon",
+      y="gap",
+      mark="line",
+      colour="line",
+      facet="panel",
+      log_x=True,
+      caption="Few labels are all of the cold start, which keeps no margin.",
     ),
     Figure(
       "true_epsilon",

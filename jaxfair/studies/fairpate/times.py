@@ -197,7 +197,9 @@ STUDY = protocol.Study(
     "CPU seconds of one training each, on all cores, without compilation and "
     "without reading and scaling the people. "
     "Teachers are in the time of PATE and FairPATE; after_teachers is what "
-    "comes after them, of which a sweep over settings needs no more.",
+    "comes after them, of which a sweep over settings needs no more. Their "
+    "votes on the queries are in it, too, and no epoch multiplies those: with "
+    "few epochs the ratios come out too small.",
   ],
   summaries=(
     Summary(

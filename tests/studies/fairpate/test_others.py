@@ -4,7 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import accounting, data, models, pate
+from jaxfair import accounting, data, models, pate, studies
+from jaxfair.studies import config as configs
 from jaxfair.studies import protocol
 from jaxfair.studies.config import ConfigError, build
 from jaxfair.studies.fairpate import notions, queries
@@ -43,7 +44,7 @@ def test_sound_runs_stay_within_their_budget(rows):
   assert (sound["true_epsilon"] <= sound["epsilon"]).all()
   assert (paper["true_epsilon"] > paper["epsilon"]).all()
   assert (paper["answered"] > sound["answered"]).all()
-  assert (rows["right"] == 1).all()
+  assert (rows["accuracy"] == 1).all()
 
 
 def test_counts_add_up_to_the_cost(rows):
@@ -56,6 +57,19 @@ def test_counts_add_up_to_the_cost(rows):
       rho = claimed
     budget = accounting.zcdp_budget(epsilon=row["epsilon"], delta=1e-5)
     assert rho <= budget < rho + 2 * 9 / 8
+
+
+def test_only_sound_charges_are_points_of_a_frontier(rows, tmp_path):
+  many = len(rows)
+  table = rows.plus(method=["fairpate"] * many, seed=[0] * many)
+  config = {"study": "fairpate.queries", "epsilon": [30.0, 60.0]}
+  (tmp_path / "config.toml").write_text(configs.dump(config))
+  (tmp_path / "results.csv").write_text(table.to_csv())
+  found = studies.read_frontier(tmp_path)
+  sound = rows.where(charge=queries.SOUND)
+  for column, name in enumerate(found.points.names):
+    np.testing.assert_allclose(found.points.values[:, 0, column], sound[name])
+  np.testing.assert_array_equal(sound["coverage"], sound["answered"] / SIZE)
 
 
 @pytest.mark.slow

@@ -129,6 +129,10 @@ def test_a_point_of_it_is_a_config_of_its_own():
     ),
     ({"epsilon": 0.0}, "epsilon=0.0 must be above 0"),
     ({"threshold": 500.0}, "no vote of so few teachers would reach it"),
+    (
+      {"teachers": 300, "private_people": 256},
+      "^teachers=300 must be at most 256; every teacher learns from people",
+    ),
     ({"guard": "all"}, "guard='all' is not known; use one of table, own"),
   ],
 )
