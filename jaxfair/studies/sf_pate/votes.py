@@ -71,9 +71,9 @@ def run(
       rows += [
         {**cell, "seed": seed, "epsilon": epsilon, "by": by, **values}
         for by, values in (
-          (VOTE, voted),
           (RESPONSE, {"right": keep}),
           (GUESS, {"right": largest}),
+          (VOTE, voted),
         )
       ]
   names = list(dict.fromkeys(name for row in rows for name in row))
