@@ -80,8 +80,8 @@ def main():
 def _ours(notion, splits):
   train, test = (tree.stack(list(part)) for part in zip(*splits, strict=True))
   config = training.LagrangianConfig(
-    learning_rate=0.02, constraint=notion, tolerance=ASKED, dual_rate=3.0,
-    rounds=50, steps_per_round=20, batch_size=256,
+    learning_rate=0.03, constraint=notion, tolerance=ASKED, dual_rate=3.0,
+    rounds=40, steps_per_round=15, batch_size=256,
   )  # fmt: skip
   keys = jax.random.split(jax.random.key(0), len(splits))
   seconds = []

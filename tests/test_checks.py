@@ -64,6 +64,9 @@ def test_accepts_what_is_right():
   checks.number("a", [0.0, 1.0], low=0.0, high=1.0)
   checks.integer("a", np.int32(3), low=3, high=3)
   checks.one_of("a", "b", ["b"])
+  assert checks.options("c", ["M", "M, corrected"]) == (
+    "use one of M, 'M, corrected'"
+  )
   checks.finite("a", np.zeros((2, 3)))
   checks.ids("a", np.array([], int), 0)
   checks.key("key", jax.random.key(0))

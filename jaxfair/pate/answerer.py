@@ -73,6 +73,7 @@ class Answerer:
     ledger: accounting.Ledger | None = None,
     batch_size: int = 10_000,
     seed: int | None = None,
+    about: str | None = None,
   ):
     """Begins answering, or continues.
 
@@ -87,6 +88,8 @@ class Answerer:
       batch_size: queries that are charged and answered at a time.
       seed: makes a study reproducible, and its answers unfit for release;
         the operating system's entropy if None.
+      about: what is asked, in public words; a folder that was begun about
+        something else is refused, instead of giving its answers.
     """
     checks.integer("batch_size", batch_size, low=1)
     if seed is not None:
@@ -102,7 +105,11 @@ class Answerer:
     self.ledger = ledger
     try:
       _check_ledger(self.ledger, budget if self._own else None)
-      described = {"rule": rules.described(rule), "seed": seed}
+      described: dict[str, Any] = {
+        "rule": rules.described(rule), "seed": seed
+      }  # fmt: skip
+      if about is not None:
+        described["about"] = about
       self._log = AnswerLog(folder / "answers.jsonl", described)
       self._charged = _charged(self.ledger, self._log.run)
     except BaseException:

@@ -104,7 +104,9 @@ def deal(
     attribute changes: two teachers, up to 2 sqrt(2) in L2, four times the
     cost. That a given partition is not stratified is tested (chi-squared, one
     false alarm in ten million), not proved: with fewer than about six
-    teachers stratified ones pass. Leave `rows` out to be certain.
+    teachers stratified ones pass. Leave `rows` out to be certain. What is
+    refused depends on the groups, and epsilon does not cover a refusal: it
+    is for those who hold them.
   """
   check_people(people, num_groups)
   if rows is None:

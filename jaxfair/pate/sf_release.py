@@ -5,6 +5,7 @@ follow: ours, fairlearn's, somebody's own.
 """
 
 import dataclasses
+import hashlib
 import pathlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -103,7 +104,7 @@ def private_groups(
     model, loss, asked.parts, asked.queries.x, config.teacher,
     num_groups=num_groups, key=asked.key_teachers, ensemble=ensemble,
   )  # fmt: skip
-  voted, guarantee = _answers(counts, config, asked.key_noise, folder)
+  voted, guarantee = _answers(counts, config, asked, "groups", folder)
   protection = Protection(
     guarantee,
     protected=_GROUPS,
@@ -144,7 +145,7 @@ def private_labels(
     num_classes=num_classes, key=asked.key_teachers, trainer=trainer,
     ensemble=ensemble,
   )  # fmt: skip
-  voted, guarantee = _answers(counts, config, asked.key_noise, folder)
+  voted, guarantee = _answers(counts, config, asked, "labels", folder)
   told = "labels, since the student stays close to a model fitted to them"
   protection = Protection(
     guarantee,
@@ -228,7 +229,8 @@ def _ask(
 def _answers(
   counts: np.ndarray,
   config: SfPateConfig,
-  key: jax.Array,
+  asked: _Asked,
+  what: str,
   folder: str | pathlib.Path | None,
 ) -> tuple[np.ndarray, accounting.PrivacyGuarantee]:
   """[m] private labels, and what they cost."""
@@ -237,7 +239,8 @@ def _answers(
     sigma=sigma, queries=config.queries, delta=config.delta
   )
   if folder is None:
-    return np.asarray(gnmax(counts, sigma=sigma, key=key)), guarantee
+    voted = gnmax(counts, sigma=sigma, key=asked.key_noise)
+    return np.asarray(voted), guarantee
   path = pathlib.Path(folder)
   path.mkdir(parents=True, exist_ok=True)
   book = path / "ledger.jsonl"
@@ -250,7 +253,12 @@ def _answers(
       relation=accounting.Relation.ATTRIBUTE,
     )
   )  # fmt: skip
-  with ledger, Answerer(path, GnMax(sigma), ledger=ledger) as answerer:
+  # Only the same questions may be answered from the folder: the answers are
+  # in the order of the queries, whose features are public.
+  x = np.ascontiguousarray(asked.queries.x)
+  about = f"{what} of {hashlib.sha256(x.tobytes()).hexdigest()[:16]}"
+  rule = GnMax(sigma)
+  with ledger, Answerer(path, rule, ledger=ledger, about=about) as answerer:
     answers = answerer.answer(counts, first=0)
   checks.require(
     bool((answers.labels != NO_ANSWER).all()),

@@ -28,7 +28,7 @@ def chart(figure: Figure, table: Table) -> str:
     full_html=False, include_plotlyjs=False, config=config,
     div_id=f"figure-{figure.name}",
   )  # fmt: skip
-  width = PANEL * _columns(len(series.panels(figure, table)))
+  width = PANEL * series.columns(len(series.panels(figure, table)))
   return (
     f"<div class='wide'><div style='min-width:{width}px'>{drawn}</div></div>"
   )
@@ -39,10 +39,11 @@ def draw(figure: Figure, table: Table) -> Any:
   from plotly import graph_objects
   from plotly.subplots import make_subplots
 
+  figure = series.settled(figure, table)
   found = series.panels(figure, table)
   if not found:
     return None
-  across = _columns(len(found))
+  across = series.columns(len(found))
   down = math.ceil(len(found) / across)
   canvas = make_subplots(
     rows=down, cols=across, shared_xaxes="all", shared_yaxes="all",
@@ -85,10 +86,6 @@ def draw(figure: Figure, table: Table) -> Any:
   return canvas
 
 
-def _columns(panels: int) -> int:
-  return min(panels, 3)
-
-
 def _text(text: str) -> str:
   """Plotly reads markup in every text; a name is to be shown as it is."""
   return html.escape(text, quote=False)
@@ -105,11 +102,9 @@ def _traces(
   }  # fmt: skip
   symbol = series.SYMBOLS[one.order % len(series.SYMBOLS)]
   if figure.mark == "bar":
-    up, down = np.nan_to_num(one.high - one.y), np.nan_to_num(one.y - one.low)
     return [
       kinds.Bar(
-        **common, marker_color=one.colour,
-        error_y={"array": up.tolist(), "arrayminus": down.tolist()},
+        **common, marker_color=one.colour, error_y=_ends(one),
         hovertemplate="%{x}: %{y:.4g}<extra>%{fullData.name}</extra>",
       )
     ]  # fmt: skip
@@ -122,6 +117,9 @@ def _traces(
   known = np.flatnonzero(np.isfinite(one.low))
   if not len(known):
     return [line]
+  if len(x) == 1:  # a band would have no width
+    line.error_y = _ends(one)
+    return [line]
   band = kinds.Scatter(
     x=[x[i] for i in (*known, *known[::-1])],
     y=np.concatenate([one.high[known], one.low[known][::-1]]).tolist(),
@@ -129,3 +127,9 @@ def _traces(
     mode="lines", hoverinfo="skip", showlegend=False, legendgroup=name,
   )  # fmt: skip
   return [band, line]
+
+
+def _ends(one: series.Series) -> dict[str, list[float]]:
+  """How far intervals reach above and below."""
+  up, down = np.nan_to_num(one.high - one.y), np.nan_to_num(one.y - one.low)
+  return {"array": up.tolist(), "arrayminus": down.tolist()}

@@ -1,5 +1,6 @@
 """From a figure's columns to what is drawn: panels, series, intervals."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,6 +69,27 @@ def panels(figure: Figure, table: Table) -> list[Panel]:
     named = words(figure.facet or "") + " " if isinstance(facet, float) else ""
     found.append(Panel(named + label(facet), series))
   return found
+
+
+def settled(figure: Figure, table: Table) -> Figure:
+  """The figure as it is drawn of this table.
+
+  Lines over a column with one value would stand on top of each other: they
+  become points side by side, with the names of their colours below.
+  """
+  known = figure.colour in table and figure.x in table
+  if figure.mark != "line" or not known or len(table.unique(figure.x)) > 1:
+    return figure
+  (only,) = table.unique(figure.x) or [""]
+  title = f"{words(figure.x)} {label(only)}"
+  return dataclasses.replace(
+    figure, x=str(figure.colour), x_title=title, log_x=False
+  )
+
+
+def columns(panels: int) -> int:
+  """How many panels stand side by side."""
+  return 2 if panels == 4 else min(panels, 3)
 
 
 def label(value: Any) -> str:

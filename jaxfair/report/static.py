@@ -20,10 +20,11 @@ def save(figure: Figure, table: Table, path: pathlib.Path) -> bool:
   from matplotlib.backends.backend_agg import FigureCanvasAgg
   from matplotlib.figure import Figure as Canvas
 
+  figure = series.settled(figure, table)
   found = series.panels(figure, table)
   if not found:
     return False
-  across = min(len(found), 3)
+  across = series.columns(len(found))
   down = math.ceil(len(found) / across)
   places = max(len({*_positions(panel)}) for panel in found)
   wide = PANEL[0] if figure.mark != "bar" else max(PANEL[0], BAR * places)
@@ -84,6 +85,8 @@ def _draw(figure: Figure, axis: object, panel: series.Panel) -> None:
         one.x, one.y, color=one.colour, marker=marker, label=_text(one.name)
       )
       axis.fill_between(one.x, one.low, one.high, color=one.colour, alpha=0.2)
+      if len(one.x) == 1:  # a band would have no width
+        axis.vlines(one.x, one.low, one.high, color=one.colour)
     elif figure.mark == "point":
       axis.scatter(one.x, one.y, color=one.colour, marker=marker, alpha=0.7,
                    label=_text(one.name))  # fmt: skip
@@ -94,6 +97,8 @@ def _draw(figure: Figure, axis: object, panel: series.Panel) -> None:
     np.asarray(one.x).dtype.kind in "if" for one in panel.series
   ):
     axis.locator_params(axis="x", nbins=5)  # more would overlap in a panel
+  elif figure.mark == "line":
+    _turn(axis, _positions(panel))
   if figure.log_y:
     axis.set_yscale("log")
   if figure.reference is not None:
@@ -131,5 +136,10 @@ def _bars(axis: object, panel: series.Panel) -> None:
       label=_text(one.name), error_kw={"linewidth": 1},
     )  # fmt: skip
   axis.set_xticks(range(len(names)), [_text(name, 30, 1) for name in names])
-  if len(names) * max(map(len, names)) > 40:  # they would touch
+  _turn(axis, names)
+
+
+def _turn(axis: Any, names: list[Any]) -> None:
+  """Turns names below an axis if they would touch."""
+  if len(names) * max(len(str(name)) for name in names) > 40:
     axis.tick_params("x", rotation=90, labelsize=8)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxfair.privacy.sampling import PoissonSampler
 
@@ -66,11 +67,11 @@ def batch_rows(
   """
   per_epoch = num_rows // batch_size
   shuffles = make_shuffles(num_rows, -(-steps // per_epoch), key=key)
-  step = jnp.arange(steps, dtype=jnp.int32)[:, None]
-  rows = step % per_epoch * batch_size
-  rows += jnp.arange(batch_size, dtype=jnp.int32)
-  offsets = shuffles.offsets[step // per_epoch]  # [steps, 1, rounds]
-  salts = shuffles.salts[step // per_epoch]
+  # Known beforehand, so the compiler is given numbers and no divisions.
+  epoch, turn = np.divmod(np.arange(steps, dtype=np.int32)[:, None], per_epoch)
+  rows = turn * batch_size + jnp.arange(batch_size, dtype=jnp.int32)
+  offsets = shuffles.offsets[epoch]  # [steps, 1, rounds]
+  salts = shuffles.salts[epoch]
   return shuffle(rows, offsets, salts, num_rows=num_rows)
 
 

@@ -67,7 +67,7 @@ def fit_many(
   own = Examples(*map(_if, flags, examples))
   ours = Examples(*map(_if, map(operator.not_, flags), examples))
   count = _num_members((keys, own, initial))
-  one = _merged(tree.take(own, 0), ours)
+  one = _merged(jax.tree.map(_first, own), ours)
   config.check(model, loss, one)
   shared, each = _split(config, count)
   if trainer is fit:  # whose rules reach beyond the first member
@@ -133,14 +133,19 @@ def _mapped(
   used = min(len(devices), num_chunks)
   num_chunks = -(-num_chunks // used) * used
   rows = np.minimum(np.arange(num_chunks * chunk), count - 1)
-  chunks = jax.tree.map(
-    lambda leaf: leaf[rows].reshape(num_chunks, chunk, *leaf.shape[1:]),
-    per_member,
-  )
+  shape = (num_chunks,) if chunk == 1 else (num_chunks, chunk)
+
+  def dealt(leaf: jax.Array) -> jax.Array:
+    filled = leaf if len(rows) == count else leaf[rows]
+    return filled.reshape(*shape, *leaf.shape[1:])
+
+  chunks = jax.tree.map(dealt, per_member)
+  # One at a time needs no vmap, which would give every array an axis of
+  # length 1, and the compiler more to do.
+  work = function if chunk == 1 else jax.vmap(function, in_axes=(0, None))
 
   def run(chunks: Any, common: Any) -> Any:
-    side_by_side = jax.vmap(function, in_axes=(0, None))
-    return jax.lax.map(lambda some: side_by_side(some, common), chunks)
+    return jax.lax.map(lambda some: work(some, common), chunks)
 
   if used > 1:
     mesh = jax.sharding.Mesh(np.array(devices[:used]), (AXIS,))
@@ -153,7 +158,10 @@ def _mapped(
       check_vma=False,
     )  # fmt: skip
   out = run(chunks, common)
-  return jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2)[:count], out)
+  joined = len(shape)
+  return jax.tree.map(
+    lambda leaf: jax.lax.collapse(leaf, 0, joined)[:count], out
+  )
 
 
 def default_chunk(batch_bytes: int = 0) -> int:
@@ -212,6 +220,17 @@ def _num_members(per_member: Any) -> int:
     lengths[0] > 0, "there is no member to run; pass at least one key"
   )
   return lengths[0]
+
+
+def _first(leaf: Any) -> Any:
+  """leaf[0], to be looked at; on the host where that copies nothing.
+
+  JAX would compile two programs for every shape.
+  """
+  near = jax.default_backend() == "cpu" and checks.concrete(leaf)
+  if near and getattr(leaf, "is_fully_addressable", True):
+    return np.asarray(leaf)[0]
+  return leaf[0]
 
 
 def _joined(leaf: Any) -> Any:

@@ -203,11 +203,16 @@ class _Round:
     state, (loss, empty) = driver.run_steps(
       self.primal, state, (feed.rows, feed.step), inputs, loop=self.loop
     )
-    look = jax.tree.map(lambda a: a[None], (feed.dual_rows, feed.step[0]))
-    state, dual = driver.run_steps(
-      self.dual, state, look, inputs, loop=self.loop
-    )
-    measured, multipliers, people = tree.take(dual, 0)
+    look = (feed.dual_rows, feed.step[0])
+    if self.loop == "scan":
+      state, found = self.dual(state, look, inputs)
+    else:  # a program of its own
+      look = jax.tree.map(lambda a: a[None], look)
+      state, found = driver.run_steps(
+        self.dual, state, look, inputs, loop=self.loop
+      )
+      found = tree.take(found, 0)
+    measured, multipliers, people = found
     state = _keep(state, jnp.mean(loss), measured, people, feed, inputs.config)
     return state, NonPrivateDualTrace(
       jnp.mean(loss), measured, multipliers, people, jnp.sum(empty)

@@ -280,9 +280,7 @@ class _Dual:
   ) -> tuple[_State, Any]:
     notion, config, people = self.notion, inputs.config, inputs.examples
     scores = self.model.apply(state.params, people.x)
-    values = jnp.clip(
-      notion.decision(scores, people.y), -notion.bound, notion.bound
-    )
+    values = _bounded(notion.decision(scores, people.y), notion.bound)
     shape = state.multipliers.shape[1:]
     sums = group_sums(values, _cells(notion, people), shape[0] * shape[1])
     sensitivity = math.sqrt(2 * shape[2]) * notion.bound
@@ -310,6 +308,15 @@ class _Round:
     state, losses = driver.run_steps(self.primal, state, primals, inputs)
     state, (gaps, multipliers) = self.dual(state, key, inputs)
     return state, (jnp.mean(losses), gaps, multipliers)
+
+
+def _bounded(values: jax.Array, bound: float) -> jax.Array:
+  """Within the bound; 0 for what is no number.
+
+  No noise hides a NaN: it would tell in whose sum its person is.
+  """
+  clipped = jnp.clip(values, -bound, bound)
+  return jnp.where(jnp.isnan(clipped), 0.0, clipped)
 
 
 def _cells(notion: Notion, people: Examples) -> jax.Array:

@@ -184,9 +184,9 @@ def test_a_release_is_charged_in_a_ledger(tmp_path):
   def agreed(parts, x):
     return np.zeros((len(parts.y), len(x)), np.int32)
 
-  def release():
+  def release(key=KEY):
     return pate.private_groups(
-      None, LOSS, PEOPLE, STUDENT, num_groups=2, key=KEY, ensemble=agreed,
+      None, LOSS, PEOPLE, STUDENT, num_groups=2, key=key, ensemble=agreed,
       folder=tmp_path / "run",
     )  # fmt: skip
 
@@ -198,6 +198,14 @@ def test_a_release_is_charged_in_a_ledger(tmp_path):
   again = release()  # after a crash: the same answers, no new charge
   np.testing.assert_array_equal(first.examples.group, again.examples.group)
   assert len(list(ledger)) == 1
+  # Other questions are not answered by what the folder holds.
+  with pytest.raises(pate.AnswerLogError, match="about=groups"):
+    pate.private_labels(
+      None, LOSS, PEOPLE, STUDENT, num_groups=2, num_classes=2, key=KEY,
+      ensemble=agreed, folder=tmp_path / "run",
+    )  # fmt: skip
+  with pytest.raises(pate.AnswerLogError, match="choose another folder"):
+    release(jax.random.key(8))
 
 
 def test_randomised_groups_cost_the_closed_form():

@@ -67,6 +67,16 @@ def test_a_line_has_a_band_where_there_are_repetitions():
   assert line.mode == "lines+markers"
 
 
+def test_a_single_point_has_its_interval():
+  single = Figure("f", "F", x="seed", y="value", mark="line", colour="group")
+  rows = Table(
+    {"group": ["a", "a", "b", "b"], "seed": [1.0] * 4, "value": [1.0, 2, 3, 5]}
+  )
+  traces = interactive.draw(single, rows).data
+  assert [list(trace.x) for trace in traces] == [["a"], ["b"]]
+  assert all(trace.error_y.array[0] > 0 for trace in traces)
+
+
 def test_panels_share_their_axes():
   figure = Figure("f", "F", x="x", y="value", facet="panel", mark="point")
   layout = interactive.draw(figure, ROWS).layout

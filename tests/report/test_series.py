@@ -146,3 +146,24 @@ def test_a_panel_of_a_number_says_of_what():
     "noise scale 0.5",
     "noise scale 2",
   ]
+
+
+def test_lines_over_one_x_become_points_side_by_side():
+  lines = Figure(
+    "f", "F", x="epsilon", y="value", mark="line", colour="model", log_x=True
+  )
+  both = Table.concat([table().plus(epsilon=[e] * 12) for e in (1.0, 2.0)])
+  assert series.settled(lines, both) == lines
+  one = both.where(epsilon=1.0)
+  settled = series.settled(lines, one)
+  assert series.axis_title(settled, "x") == "epsilon 1"
+  assert not settled.log_x
+  [panel] = series.panels(settled, one)
+  assert [(some.name, some.x) for some in panel.series] == [
+    ("m", ["m"]), ("l", ["l"])
+  ]  # fmt: skip
+  assert series.settled(BARS, one) == BARS
+
+
+def test_four_panels_make_a_square():
+  assert [series.columns(n) for n in (1, 2, 3, 4, 5, 7)] == [1, 2, 3, 2, 3, 3]

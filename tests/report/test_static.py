@@ -45,8 +45,10 @@ def test_panels_stand_side_by_side_and_then_below(tmp_path):
   figure = Figure("f", "F", x="x", y="v", facet="panel", mark="point")
   one, _ = drawn(tmp_path / "1.png", figure, rows())
   four, _ = drawn(tmp_path / "4.png", figure, rows(panels=tuple("pqrs")))
-  assert four.shape[1] == 3 * one.shape[1]
-  assert four.shape[0] > 1.8 * one.shape[0]
+  five, _ = drawn(tmp_path / "5.png", figure, rows(panels=tuple("pqrst")))
+  assert four.shape[1] == 2 * one.shape[1]
+  assert five.shape[1] == 3 * one.shape[1]
+  assert four.shape[0] == five.shape[0] > 1.8 * one.shape[0]
 
 
 @pytest.mark.slow

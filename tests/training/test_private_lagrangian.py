@@ -8,11 +8,19 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.flatten_util import ravel_pytree
 
 from jaxfair import accounting, checks, models
 from jaxfair.fairness import constraints
+from jaxfair.privacy.sampling import Batch
 from jaxfair.training import PrivateLagrangianConfig, private_lagrangian
-from jaxfair.training.private_lagrangian import _feeds
+from jaxfair.training.private_lagrangian import (
+  _Dual,
+  _feeds,
+  _Inputs,
+  _Primal,
+  _State,
+)
 from jaxfair.types import Examples
 
 KEY = jax.random.key(2)
@@ -132,6 +140,64 @@ def test_noise_has_the_size_it_is_charged_for():
   counts = np.bincount(2 * PEOPLE.y + PEOPLE.group, minlength=4)
   apart = np.asarray(train(keys).trace.sizes).reshape(-1, 4) - counts
   variance(apart, 0.5 * math.sqrt(2))
+
+
+def test_one_group_changed_moves_what_the_noise_is_scaled_to():
+  notion = constraints.demographic_parity(3, 3)  # d = 3
+  model = models.logistic(3)
+  rng = np.random.default_rng(1)
+  people = Examples(
+    (3 * rng.normal(size=(8, 2))).astype(np.float32),
+    rng.integers(0, 3, 8).astype(np.int32),
+    rng.integers(0, 3, 8).astype(np.int32),
+  )
+  params = jax.tree.map(
+    lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), jnp.float32),
+    model.init(KEY, people.x[0]),
+  )
+  config = dataclasses.replace(EXACT, constraint=notion, l2_clip=0.05)
+  multipliers = jnp.asarray(rng.random((2, 1, 3, 3)), jnp.float32)
+  state = _State(params, None, multipliers)
+  prices = 8 * (multipliers[0] - multipliers[1])[0] / 2.5
+  beyond = prices - (prices.max(axis=0) + prices.min(axis=0)) / 2
+  reach = float(jnp.linalg.norm(beyond, axis=-1).max())
+
+  @jax.jit
+  def released(group):
+    inputs = _Inputs(
+      people._replace(group=group), config, None, jnp.full((1, 3), 2.5),
+      jnp.array([8]),
+    )  # fmt: skip
+    everybody = Batch(jnp.arange(8), jnp.ones(8, bool))
+    term = _Primal(model, LOSS)._priced(
+      params, everybody, inputs, lambda stratum, group: beyond[group]
+    )
+    _, (gaps, _) = _Dual(model, notion)(state, KEY, inputs)
+    return ravel_pytree(term)[0], 2.5 * gaps.ravel()
+
+  neighbours = np.tile(people.group, (8, 3, 1))
+  for person in range(8):
+    neighbours[person, :, person] = np.arange(3)
+  terms, sums = jax.vmap(jax.vmap(released))(jnp.asarray(neighbours))
+
+  def farthest(values):
+    return np.linalg.norm(values[:, :, None] - values[:, None], axis=-1).max()
+
+  # Twice what one person adds; and that is no idle bound.
+  assert reach * 0.05 < farthest(np.asarray(terms)) <= 2 * reach * 0.05
+  assert 1 < farthest(np.asarray(sums)) <= math.sqrt(2 * 3)
+
+
+def test_what_is_no_number_tells_nobody_s_group():
+  def broken(scores, y):
+    return jnp.where(
+      jnp.arange(len(y)) == 0, jnp.nan, jax.nn.sigmoid(scores[:, 1])
+    )
+
+  notion = constraints.equal_losses(2, broken, bound=1.0)
+  config = dataclasses.replace(EXACT, constraint=notion, rounds=1)
+  found = private_lagrangian(MODEL, LOSS, PEOPLE, config, key=KEY)
+  assert np.isfinite(found.trace.gaps).all()
 
 
 @pytest.mark.slow

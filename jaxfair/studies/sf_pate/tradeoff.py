@@ -80,8 +80,8 @@ def _notes(config: Config) -> list[str]:
     f"public, at delta {config.delta:g} (M: 0). What it does not protect: "
     "features, labels, who takes part, and groups that can be guessed.",
     f"SF-PATE has {config.teachers} teachers and asks about {config.queries} "
-    "people; the others train on everybody. All start from theta*, the model "
-    "without groups, and train the same network.",
+    "people; the others train on everybody. All start from theta* (plain), "
+    "the model without groups, and train the same network.",
     "Measured without noise: for those who hold the data.",
   ]
 

@@ -71,9 +71,9 @@ def run(
       rows += [
         {**cell, "seed": seed, "epsilon": epsilon, "by": by, **values}
         for by, values in (
-          (VOTE, voted),
           (RESPONSE, {"right": keep}),
           (GUESS, {"right": largest}),
+          (VOTE, voted),
         )
       ]
   names = list(dict.fromkeys(name for row in rows for name in row))
@@ -118,7 +118,8 @@ def _notes(config: Config) -> list[str]:
     "are expected over the noise, exactly, given the votes.",
     "The bound is what Theorem 1 adds to the violation of a student that is "
     "perfectly fair for the voted groups: with eta as it is, and with eta by "
-    "the teachers' agreement. 1 says nothing.",
+    "the teachers' agreement, which is an estimate and no bound where teachers "
+    "agree on what is wrong. 1 says nothing.",
     "Measured without noise: for those who hold the data.",
   ]
 
