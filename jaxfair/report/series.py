@@ -77,13 +77,14 @@ def settled(figure: Figure, table: Table) -> Figure:
   Lines over a column with one value would stand on top of each other: they
   become points side by side, with the names of their colours below.
   """
-  known = figure.colour in table and figure.x in table
-  if figure.mark != "line" or not known or len(table.unique(figure.x)) > 1:
+  if figure.mark != "line" or figure.colour is None:
     return figure
-  (only,) = table.unique(figure.x) or [""]
-  title = f"{words(figure.x)} {label(only)}"
+  values = table.unique(figure.x) if figure.x in table else []
+  if len(values) != 1:
+    return figure
+  title = f"{words(figure.x)} {label(values[0])}"
   return dataclasses.replace(
-    figure, x=str(figure.colour), x_title=title, log_x=False
+    figure, x=figure.colour, x_title=title, log_x=False
   )
 
 

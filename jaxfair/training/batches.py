@@ -69,7 +69,7 @@ def batch_rows(
   shuffles = make_shuffles(num_rows, -(-steps // per_epoch), key=key)
   # Known beforehand, so the compiler is given numbers and no divisions.
   epoch, turn = np.divmod(np.arange(steps, dtype=np.int32)[:, None], per_epoch)
-  rows = turn * batch_size + jnp.arange(batch_size, dtype=jnp.int32)
+  rows = jnp.arange(batch_size, dtype=jnp.int32) + turn * batch_size
   offsets = shuffles.offsets[epoch]  # [steps, 1, rounds]
   salts = shuffles.salts[epoch]
   return shuffle(rows, offsets, salts, num_rows=num_rows)
