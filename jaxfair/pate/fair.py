@@ -50,6 +50,8 @@ class FairAnswers(NamedTuple):
     tested: [n] whether the votes were compared with the threshold.
     chosen: [n] whether the noisy argmax was computed. Both are charged, and
       both are functions of what is released.
+    sigma_threshold: of the test's noise, so that nobody types it twice.
+    sigma_answer: of the answer's noise.
   """
 
   labels: jax.Array
@@ -57,6 +59,8 @@ class FairAnswers(NamedTuple):
   counters: jax.Array
   tested: jax.Array
   chosen: jax.Array
+  sigma_threshold: Any = None
+  sigma_answer: Any = None
 
 
 def fair_gnmax(
@@ -137,18 +141,17 @@ def fair_gnmax(
     draws.confident,
     draws.labels() if choice == "any" else draws.ranks(),
   )
-  return answer_in_order(feed, rule, budget, num_groups, table.shape[1])
+  found = answer_in_order(feed, rule, budget, num_groups, table.shape[1])
+  return found._replace(
+    sigma_threshold=sigma_threshold, sigma_answer=sigma_answer
+  )
 
 
-def fair_events(
-  answers: FairAnswers, *, sigma_threshold: float, sigma_answer: float
-) -> tuple[accounting.Event, ...]:
+def fair_events(answers: FairAnswers) -> tuple[accounting.Event, ...]:
   """What to charge for these answers, without looking at the votes.
 
   Args:
-    answers: from `fair_gnmax`.
-    sigma_threshold: as there.
-    sigma_answer: as there.
+    answers: of one call of `fair_gnmax`, which carry their noise.
 
   Returns:
     Events for a ledger or `accounting.composed_guarantee`.
@@ -158,16 +161,11 @@ def fair_events(
     many there were depends on the votes: publish a budget that was fixed
     beforehand (`max_rho`), not the spend.
   """
-  return accounting.pate_events(
-    sigma=sigma_answer,
-    num_answered=int(jnp.sum(answers.chosen)),
-    num_asked=int(jnp.sum(answers.tested)),
-    sigma_threshold=sigma_threshold,
-  )
+  return _events(answers, answers.chosen)
 
 
 def papers_unsound_events(
-  answers: FairAnswers, *, sigma_threshold: float, sigma_answer: float
+  answers: FairAnswers,
 ) -> tuple[accounting.Event, ...]:
   """What the paper charges: nothing for the labels it found and refused.
 
@@ -175,11 +173,22 @@ def papers_unsound_events(
   refusal tells that the noisy winner was among the classes not allowed, and
   which these are is public. Arguments as in `fair_events`.
   """
+  return _events(answers, answers.outcome == Outcome.ANSWERED)
+
+
+def _events(
+  answers: FairAnswers, paid: jax.Array
+) -> tuple[accounting.Event, ...]:
+  checks.require(
+    answers.sigma_answer is not None and jnp.ndim(answers.outcome) == 1,
+    "answers must be those of one call of fair_gnmax; of many, take one "
+    "setting and seed at a time",
+  )
   return accounting.pate_events(
-    sigma=sigma_answer,
-    num_answered=int(jnp.sum(answers.outcome == Outcome.ANSWERED)),
+    sigma=float(answers.sigma_answer),
+    num_answered=int(jnp.sum(paid)),
     num_asked=int(jnp.sum(answers.tested)),
-    sigma_threshold=sigma_threshold,
+    sigma_threshold=float(answers.sigma_threshold),
   )
 
 

@@ -133,6 +133,17 @@ def test_ties_are_ranked_fairly():
   assert found.counters[0, 2] == 0
 
 
+def test_answers_carry_the_noise_that_is_charged():
+  found = ask(max_rho=3.0)
+  rho = sum(e.event.rho * e.count for e in pate.fair_events(found))
+  test, answer = 0.5 / 8.0**2, 5.0**-2
+  expected = found.tested.sum() * test + found.chosen.sum() * answer
+  np.testing.assert_allclose(rho, expected, rtol=1e-12)
+  many = jax.tree.map(lambda leaf: np.stack([leaf, leaf]), found)
+  with pytest.raises(ArgumentError, match="one setting and seed at a time"):
+    pate.fair_events(many)
+
+
 def test_the_budget_is_never_overrun_and_is_spent():
   test, answer = (
     0.5 / NOISE["sigma_threshold"] ** 2,
@@ -160,8 +171,7 @@ def test_one_class_an_empty_group_and_no_queries_are_no_mistakes():
   assert set(np.asarray(alone.outcome).tolist()) == kinds
   nobody = pate.fair_gnmax(counts[:0], groups[:0], num_groups=GROUPS, **options)
   assert nobody.labels.shape == (0,)
-  noise = {name: NOISE[name] for name in ("sigma_threshold", "sigma_answer")}
-  assert pate.fair_events(nobody, **noise) == ()
+  assert pate.fair_events(nobody) == ()
 
 
 def test_the_papers_charge_is_not_sound():
@@ -177,7 +187,7 @@ def test_the_papers_charge_is_not_sound():
   everything = np.ones(many, bool)
   run = pate.FairAnswers(
     np.where(outcome, -1, 0), outcome, np.array([[answered, 0]]), everything,
-    everything,
+    everything, sigma_threshold=1e6, sigma_answer=sigma,
   )  # fmt: skip
 
   def epsilon(events):
@@ -185,9 +195,8 @@ def test_the_papers_charge_is_not_sound():
       events, delta=delta, relation=accounting.Relation.REPLACE_ONE
     ).epsilon
 
-  noise = {"sigma_threshold": 1e6, "sigma_answer": sigma}
-  claimed = epsilon(pate.papers_unsound_events(run, **noise))
-  charged = epsilon(pate.fair_events(run, **noise))
+  claimed = epsilon(pate.papers_unsound_events(run))
+  charged = epsilon(pate.fair_events(run))
   assert claimed == pytest.approx(1.80, abs=0.03)
   assert charged == pytest.approx(10.7, abs=0.1)
   counts = np.arange(many + 1)

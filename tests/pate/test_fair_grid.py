@@ -55,10 +55,7 @@ def test_every_lane_is_a_run(people, choice):
       assert grid.answered[s, r] == (run.labels >= 0).sum()
       gap = fairness.demographic_disparity(run.counters).max()
       np.testing.assert_allclose(grid.gap[s, r], gap, rtol=1e-5)
-      events = pate.fair_events(
-        run, sigma_threshold=one["sigma_threshold"],
-        sigma_answer=one["sigma_answer"],
-      )  # fmt: skip
+      events = pate.fair_events(run)
       rho = sum(e.event.rho * e.count for e in events)
       np.testing.assert_allclose(grid.spent[s, r], rho, rtol=1e-5)
       assert rho <= one["max_rho"]
