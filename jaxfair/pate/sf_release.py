@@ -20,7 +20,7 @@ from jaxfair.pate.answerer import Answerer
 from jaxfair.pate.attribute import Protection
 from jaxfair.pate.rules import GnMax
 from jaxfair.pate.sf_votes import Ensemble, group_votes, label_votes
-from jaxfair.privacy import randomised_response
+from jaxfair.privacy import os_key, randomised_response
 from jaxfair.types import Examples, Fit, Model, PerExampleLoss
 
 _TEACHER = training.FitConfig(steps=100, batch_size=32)
@@ -165,7 +165,7 @@ def private_labels(
 
 
 def randomised_groups(
-  people: Examples, *, epsilon: float, num_groups: int, key: jax.Array
+  people: Examples, *, epsilon: float, num_groups: int, key: jax.Array | None
 ) -> Released:
   """Everybody's group through randomised response, for any fair trainer (M).
 
@@ -173,7 +173,8 @@ def randomised_groups(
     people: public x and y, private group.
     epsilon: for the group of one person, with delta = 0.
     num_groups: G.
-    key: used once; a study's.
+    key: a study's, used once. None draws one from the operating system, and
+      the reports may be released.
 
   Returns:
     All people with reported groups. Reports are right with probability
@@ -185,8 +186,9 @@ def randomised_groups(
   """
   attribute.check_people(people, num_groups)
   reports = randomised_response(
-    people.group, epsilon=epsilon, num_categories=num_groups, key=key
-  )
+    people.group, epsilon=epsilon, num_categories=num_groups,
+    key=os_key() if key is None else key,
+  )  # fmt: skip
   spent = accounting.randomised_response_epsilon(
     epsilon=epsilon, categories=num_groups, count=1
   )
@@ -199,6 +201,7 @@ def randomised_groups(
       "features and labels, which are taken to be public",
       *_NEVER,
     ),
+    for_release=key is None,
   )
   everyone = np.arange(people.size)
   reported = people._replace(group=np.asarray(reports))

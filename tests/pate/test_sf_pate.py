@@ -216,6 +216,14 @@ def test_randomised_groups_cost_the_closed_form():
   guarantee = found.protection.guarantee
   assert (guarantee.epsilon, guarantee.delta) == (1.5, 0.0)
   assert guarantee.relation is accounting.Relation.ATTRIBUTE
+  assert "for study only" in str(found.protection)
+  # The operating system's key: new every time, and fit for release.
+  released = [
+    pate.randomised_groups(PEOPLE, epsilon=1.5, num_groups=2, key=None)
+    for _ in range(2)
+  ]
+  assert (released[0].examples.group != released[1].examples.group).any()
+  assert "for study only" not in str(released[0].protection)
   # Twice the same question: composed in closed form, pure epsilons add up.
   twice = accounting.RandomisedResponse(1.5, 2, count=2)
   total = accounting.composed_epsilon(
