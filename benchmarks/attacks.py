@@ -1,6 +1,6 @@
 """PGD for ten epsilons, beside foolbox and torchattacks on the same network.
 
-    pip install foolbox torchattacks
+    pip install -e .[test] torch torchattacks
     python benchmarks/attacks.py
 
 The digits that come with jaxfair, enlarged to 28 x 28. Same trained weights,

@@ -66,18 +66,24 @@ def pushes(found, examples, ball):
 @hypothesis.given(
   seed=st.integers(0, 2**16),
   epsilons=st.lists(st.floats(0, 2, width=32), min_size=4, max_size=4),
+  stop=st.sampled_from(["end", "smallest"]),
 )
-@hypothesis.settings(max_examples=12)
+@hypothesis.settings(max_examples=20)
 def test_pushes_stay_in_the_ball_and_pixels_in_their_range(
-  kind, seed, epsilons
+  kind, seed, epsilons, stop
 ):
   key = jax.random.key(seed)
-  found, examples = run("mlp", kind, seed=seed, key=key, epsilons=epsilons)
+  found, examples = run(
+    "mlp", kind, seed=seed, key=key, epsilons=epsilons, stop=stop
+  )
   # The last rounding of x + push is of the size of the pixels.
   allowed = np.float64(epsilons)[:, None] * (1 + 1e-5) + 2e-7
   assert (pushes(found, examples, KINDS[kind].ball) <= allowed).all()
   assert found.x.min() >= 0
   assert found.x.max() <= 1
+  if stop == "smallest":
+    rising = found.success[np.argsort(epsilons)].astype(int)
+    assert (np.diff(rising, axis=0) >= 0).all()
 
 
 @pytest.mark.slow
