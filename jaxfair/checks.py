@@ -122,6 +122,25 @@ def same_length(**arrays: Any) -> int:
   return int(next(iter(lengths.values())))
 
 
+def people(examples: Any) -> int:
+  """Requires one row of numbers per person in every field; how many there are.
+
+  Args:
+    examples: a NamedTuple of arrays with a leading axis each.
+  """
+  fields = examples._asdict()
+  for name, array in fields.items():
+    dtype = getattr(array, "dtype", None)
+    require(
+      dtype is None or dtype.kind not in "OSU",
+      f"examples.{name} holds {dtype} values, not numbers; encode them first "
+      "(data.from_frame does)",
+    )
+  size = same_length(**fields)
+  require(size > 0, "examples is empty; training needs some rows")
+  return size
+
+
 def finite(name: str, array: Any) -> None:
   """Requires every value to be finite; names the first row that is not."""
   if not concrete(array):

@@ -51,7 +51,8 @@ def _use_all_cores() -> None:
   """Makes every core a device, over which the members of a study are spread.
 
   One device leaves most cores idle: its programs are many small operations.
-  Results are the same bits on any number. Whoever set a number keeps it.
+  Results are the same bits on any number of devices at one size of XLA's pool
+  of threads, by which it cuts long sums. Whoever set a number keeps it.
 
   XLA's pool of threads gets one thread more than there are devices. Some
   operations (`eigh`) wait for the pool from within it, and with every thread

@@ -129,8 +129,8 @@ def hidden_by_rounding(parts: list[Part], num_examples: int) -> jax.Array:
   positions = sum(p.right.shape[1] for p in products)
   sizes, lost, longest = jnp.zeros(num_examples), jnp.zeros(num_examples), 0.0
   for p in products:
-    left, width = _squared_rows(p), p.right.shape[2]
-    right = jnp.sum(p.right**2, axis=2)
+    left, right = _squared_rows(p), _squared_lengths(p.right)
+    width = p.right.shape[2]
     sizes += jnp.sum(jnp.sqrt(left) * jnp.sqrt(right), axis=1)
     flushed = p.height * right + width * left
     lost += positions * _SMALLEST * jnp.sum(flushed, axis=1)
@@ -230,9 +230,16 @@ def _squared_norm(p: Part) -> jax.Array:
 def _squared_rows(p: Product) -> jax.Array:
   """[n, positions] squared norms of the rows of L."""
   if p.left.ndim == 3:
-    return jnp.sum(p.left**2, axis=2)
+    return _squared_lengths(p.left)
   inside = (p.left >= 0) & (p.left < p.height)
   return inside.astype(p.right.dtype)
+
+
+def _squared_lengths(rows: jax.Array) -> jax.Array:
+  """[n, positions]; of one, as `_squared_norm` sums it: once for both."""
+  if rows.shape[1] == 1:
+    return jnp.sum(rows**2, axis=(1, 2))[:, None]
+  return jnp.sum(rows**2, axis=2)
 
 
 def _is_plain_product(p: Part) -> bool:

@@ -6,6 +6,7 @@ replace values before the dataclass is made, so nothing is overwritten later.
 """
 
 import dataclasses
+import difflib
 import pathlib
 import re
 import tomllib
@@ -250,5 +251,10 @@ def _nearby(path: pathlib.Path) -> str:
   """The configs that may have been meant: those next to it, and ./configs."""
   beside = path.parent.glob("*.toml") if path.parent.is_dir() else ()
   found = {*beside, *pathlib.Path("configs").rglob("*.toml")}
-  names = sorted(map(str, found))
-  return f"; {checks.options(path, names[:12])}" if names else ""
+  names = sorted(str(f) for f in found if not f.name.startswith("."))
+
+  def unlike(name: str) -> float:
+    return -difflib.SequenceMatcher(None, str(path), name).ratio()
+
+  nearest = sorted(names, key=unlike)[:12]
+  return f"; {checks.options(path, nearest)}" if names else ""

@@ -93,8 +93,7 @@ class DpSgdConfig:
     checks.non_negative("noise_multiplier", self.noise_multiplier)
     checks.non_negative("weight_decay", self.weight_decay)
     checks.integer("steps", self.steps, low=1)
-    size = checks.same_length(**examples._asdict())
-    checks.require(size > 0, "examples is empty; training needs some rows")
+    size = checks.people(examples)
     self.sampler(size)
     check_per_example(model, loss, examples)
     if self.penalty is not None:
@@ -210,7 +209,7 @@ def dp_sgd(
   Reference:
     Abadi et al. 2016.
   """
-  checks.key("key", key)
+  checks.one_key("key", key)
   config.check(model, loss, examples)
   traced = not checks.concrete((examples, config, key, initial))
   loop = driver.choose_loop(config.loop, model, examples.x, traced=traced)

@@ -128,8 +128,7 @@ def check_examples(model: Model, examples: Examples) -> None:
   Class ids must have an output each: an id beyond them makes the loss NaN, and
   every parameter with it. Real or soft targets pass.
   """
-  size = checks.same_length(**examples._asdict())
-  checks.require(size > 0, "examples is empty; training needs some rows")
+  checks.people(examples)
   checks.finite("examples.x", examples.x)
   outputs = _num_outputs(model, examples.x.shape[1:], examples.x.dtype)
   is_id = np.issubdtype(examples.y.dtype, np.integer) and examples.y.ndim == 1

@@ -58,8 +58,7 @@ class OutputPerturbationConfig:
       remedy="without it one person can move the optimum without bound",
     )  # fmt: skip
     checks.positive("row_norm", self.row_norm)
-    rows = checks.same_length(**examples._asdict())
-    checks.require(rows > 0, "examples is empty; training needs some rows")
+    checks.people(examples)
     known = self._steepness(loss)
     checks.require(
       known is not None,

@@ -237,6 +237,18 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
     configs.read(path)
 
 
+def test_of_many_configs_the_nearest_are_named(tmp_path, monkeypatch):
+  folder = tmp_path / "configs" / "train"
+  folder.mkdir(parents=True)
+  (tmp_path / ".ruff.toml").write_text("")
+  for name in [*(f"a{i}" for i in range(20)), "dp_sgd_adult"]:
+    (folder / f"{name}.toml").write_text("")
+  monkeypatch.chdir(tmp_path)
+  with pytest.raises(ConfigError, match=r"did you mean .*sgd_adult") as told:
+    configs.read(pathlib.Path("configs/train/dp_sgd_adlt.toml"))
+  assert "ruff" not in str(told.value)
+
+
 def test_a_missing_file_names_its_neighbours(path, monkeypatch, tmp_path):
   monkeypatch.chdir(tmp_path)
   with pytest.raises(ConfigError, match=r"no such config file; .*a\.toml"):

@@ -13,7 +13,7 @@ from scipy import stats
 
 from jaxfair import accounting, checks, models, tree
 from jaxfair.privacy.adaptive import QuantileClip
-from jaxfair.training import DpSgdConfig, dp_sgd, fit_many
+from jaxfair.training import DpSgdConfig, dp_sgd, fit, fit_many
 from jaxfair.training.dp_sgd import make_feeds
 from jaxfair.types import Examples, Model
 
@@ -338,3 +338,21 @@ def test_coupled_models_and_losses_are_refused():
 def test_zero_noise_has_no_event():
   with pytest.raises(checks.ArgumentError, match="noise_multiplier"):
     PLAIN.event(60)
+
+
+@pytest.mark.parametrize("trainer", [dp_sgd, fit])
+@pytest.mark.parametrize("field", ["x", "y"])
+def test_words_are_refused_in_words(trainer, field):
+  examples = people(4)
+  told = np.full(np.shape(getattr(examples, field)), "yes")
+  with pytest.raises(checks.ArgumentError, match=f"{field} holds .*encode"):
+    trainer(
+      models.logistic(2), models.cross_entropy,
+      examples._replace(**{field: told}), key=jax.random.key(0),
+    )  # fmt: skip
+
+
+def test_several_keys_are_refused_in_words():
+  keys = jax.random.split(jax.random.key(0), 2)
+  with pytest.raises(checks.ArgumentError, match="array of 2 keys"):
+    dp_sgd(models.logistic(2), models.cross_entropy, people(), PLAIN, key=keys)
