@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxfair import accounting, checks, privacy
 from jaxfair.training import driver
@@ -211,7 +212,10 @@ class _Training:
 
 
 def _joined(parts: list[NonPrivateDpTrace]) -> NonPrivateDpTrace:
-  return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+  # On the host: every number of segments would be another program.
+  return jax.tree.map(
+    lambda *leaves: jnp.asarray(np.concatenate(leaves)), *parts
+  )
 
 
 def _open_ledger(
