@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import checks
-from jaxfair.privacy.normal import normal
+from jaxfair.privacy import noise
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +55,7 @@ class QuantileClip:
     """The next bound, from this step's norms and one noisy count."""
     centred = jnp.where(norms <= clip, 0.5, -0.5)
     count = jnp.sum(jnp.where(mask, centred, 0.0))
-    noisy = count + self.count_noise * normal(key, ())
+    noisy = noise.gaussian(count, sigma=self.count_noise, key=key)
     share = noisy / expected_size + 0.5
     return clip * jnp.exp(-self.rate * (share - self.quantile))
 

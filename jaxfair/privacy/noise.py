@@ -223,13 +223,17 @@ def _check_floats(value: Tree) -> None:
 
 
 def _float32_up(name: str, value: Any) -> Any:
-  """The scale of the noise in float32; a known number is rounded up."""
+  """The scale of the noise in float32, rounded up.
+
+  A traced one has been rounded already, perhaps down, when it became float32
+  and by what it was multiplied with: it is raised by 16 such roundings.
+  """
   checks.require(
     jnp.ndim(value) == 0,
     f"{name} has shape {jnp.shape(value)}; pass one number, or vmap over them",
   )
   if not checks.concrete(value):
-    return jnp.asarray(value, jnp.float32)
+    return jnp.asarray(value, jnp.float32) * (1 + 2.0**-20)
   checks.number(name, value, low=0.0, high=float(np.finfo(np.float32).max))
   nearest = np.float32(value)
   short = float(nearest) < float(value)

@@ -189,7 +189,8 @@ def test_sweeps_over_a_traced_scale(name):
   scales = jnp.array([0.0, 0.5, 2.0])
   swept = jax.vmap(lambda s: add(value, **{parameter: s}, key=key))(scales)
   for i, s in enumerate(scales):
-    alone = add(value, **{parameter: float(s)}, key=key)
+    raised = float(s) * (1 + 2.0**-20)  # it may have been rounded down before
+    alone = add(value, **{parameter: raised}, key=key)
     np.testing.assert_allclose(swept[i], alone, rtol=1e-6, atol=1e-7)
   np.testing.assert_array_equal(swept[0], value)
 
@@ -203,6 +204,23 @@ def test_a_known_scale_is_rounded_up(name):
   next_float = add(value, **{parameter: float(up)}, key=key)
   np.testing.assert_array_equal(just_above_one, next_float)
   assert (add(value, **{parameter: 1.0}, key=key) != next_float).any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_a_traced_scale_is_not_below_what_it_was_made_of(name):
+  add, parameter, _ = CONTINUOUS[name]
+  rng, key = np.random.default_rng(0), jax.random.key(3)
+  parts = rng.uniform(0.5, 2.0, (500, 3))
+  truth = np.prod(parts, axis=1)
+  unit = float(add(jnp.zeros(()), **{parameter: 1.0}, key=key))
+
+  @jax.jit
+  def released(a, b, c):
+    return add(jnp.zeros(()), **{parameter: a * b * c}, key=key)
+
+  drawn = np.array([released(*map(np.float32, p)) for p in parts], np.float64)
+  assert (np.abs(drawn) > truth * abs(unit)).all()
 
 
 @pytest.mark.slow
