@@ -81,7 +81,8 @@ class Step:
     total, count = self.total(
       state.params, batch, feed.batch.mask, config.l2_clip
     )
-    sigma = config.noise_multiplier * config.l2_clip
+    # Raised as that of the reference is, which is traced.
+    sigma = config.noise_multiplier * config.l2_clip * (1 + 2.0**-20)
     noisy = self.noisy(total, sigma, feed.key_sum)
     mean = tree.scale(1 / self.divisor(count), noisy)
     updates, optimizer = config.optimizer(config.learning_rate).update(
