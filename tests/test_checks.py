@@ -75,6 +75,21 @@ def test_accepts_what_is_right():
   assert checks.same_length(a=np.zeros(3), b=[1, 2, 3]) == 3
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_large_numbers_are_finite_and_what_hides_among_them_is_not(dtype):
+  large = np.full((40, 3), np.finfo(dtype).max, dtype)  # squares overflow
+  checks.finite("a", large)
+  checks.finite("a", large[::2, 1])
+  for bad in (np.nan, np.inf, -np.inf):
+    for row in (0, 17, 39):
+      mixed = large.copy()
+      mixed[row, 1] = bad
+      with pytest.raises(checks.ArgumentError, match=f"the first is row {row}"):
+        checks.finite("a", mixed)
+  checks.finite("a", np.arange(6).reshape(2, 3))
+  checks.finite("a", np.zeros((0, 3), dtype))
+
+
 def test_values_inside_a_transformation_are_not_looked_at():
   @jax.jit
   def inside(value):

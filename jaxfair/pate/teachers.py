@@ -71,7 +71,7 @@ def train_teachers(
   checks.one_key("key", key)
   total = _check_parts(model, loss, parts, config)
   if chunk is None:
-    chunk = ensembles.chunk_for(config, tree.take(parts, 0))
+    chunk = ensembles.chunk_for(config, ensembles.first_member(parts))
   checks.integer("chunk", chunk, low=1)
   checks.integer("save_every", save_every, low=1)
   chunk = min(chunk, total)
@@ -115,12 +115,22 @@ class _Run:
       )
     return ensembles.fit_many(
       self.model, self.loss, parts, config, keys=keys, stacked=True,
-      trainer=self.trainer, chunk=self.chunk, devices=self.devices,
+      trainer=_Untraced(self.trainer), chunk=self.chunk, devices=self.devices,
     ).params  # fmt: skip
 
   def shapes(self) -> Any:
     """What one teacher's parameters look like."""
     return jax.eval_shape(self.model.init, self.keys[0], self.parts.x[0, 0])
+
+
+@dataclasses.dataclass(frozen=True)
+class _Untraced:
+  """A trainer that tells parameters alone, and computes nothing else."""
+
+  trainer: Callable[..., Fit]
+
+  def __call__(self, *arguments: Any, **named: Any) -> Fit:
+    return Fit(self.trainer(*arguments, **named).params, None)
 
 
 def _train_segments(
@@ -199,9 +209,8 @@ def _check_parts(
     f"{total} teachers have no examples; use fewer teachers than there are "
     "people",
   )
-  config.check(model, loss, tree.take(parts, 0))
-  joined = jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), parts)
-  check_examples(model, joined)
+  config.check(model, loss, ensembles.first_member(parts))
+  check_examples(model, ensembles.join_members(parts))
   _warn_of_missing_classes(parts.y)
   return int(total)
 

@@ -37,15 +37,16 @@ def make_shuffles(
 ) -> Shuffles:
   """Draws the bijections of all epochs at once."""
   # Drawn flat, which gives the same numbers: of short rows under a vmap the
-  # compiler unrolls the generator, and takes five times as long.
+  # compiler unrolls the generator, and takes five times as long. And by one
+  # generator for three keys: it compiles each one that it meets.
   flat, shape = (num_epochs * ROUNDS,), (num_epochs, ROUNDS)
   key_offsets, key_salts = jax.random.split(key)
-  return Shuffles(
-    jax.random.randint(key_offsets, flat, 0, num_rows, jnp.int32).reshape(
-      shape
-    ),
-    jax.random.bits(key_salts, flat, jnp.uint32).reshape(shape),
-  )
+  keys = [*jax.random.split(key_offsets), key_salts]
+  high, low, salts = jax.vmap(
+    lambda own: jax.random.bits(own, flat, jnp.uint32)
+  )(jnp.stack(keys))
+  offsets = _remainder(high, low, num_rows).astype(jnp.int32)
+  return Shuffles(offsets.reshape(shape), salts.reshape(shape))
 
 
 def batch_rows(
@@ -73,6 +74,21 @@ def batch_rows(
   offsets = shuffles.offsets[epoch]  # [steps, 1, rounds]
   salts = shuffles.salts[epoch]
   return shuffle(rows, offsets, salts, num_rows=num_rows)
+
+
+def look_up(people: Any, rows: jax.Array) -> Any:
+  """Rows of every leaf that are known to be there, within a program.
+
+  Indexing by brackets makes sure of that for every number it reads.
+  """
+  return jax.tree.map(
+    lambda leaf: (
+      jnp.asarray(leaf)
+      .at[rows]
+      .get(mode="promise_in_bounds", wrap_negative_indices=False)
+    ),
+    people,
+  )
 
 
 def poisson_sampler(num_rows: int, batch_size: int) -> PoissonSampler:
@@ -107,6 +123,17 @@ def shuffle(
   # Adding zeros: inside shard_map a loop's start must vary as its steps do.
   start = jnp.broadcast_to(rows, shape) + jnp.zeros_like(offsets[..., 0])
   return jax.lax.scan(swap, start, numbers)[0]
+
+
+def _remainder(high: jax.Array, low: jax.Array, divisor: int) -> jax.Array:
+  """(2^32 high + low) mod divisor, but for what wraps around in 32 bits.
+
+  The numbers are those of `jax.random.randint`, which wraps around likewise;
+  for a shuffle of plain training they are even enough.
+  """
+  span = jnp.uint32(divisor)
+  carried = jnp.uint32((2**16 % divisor) ** 2 % 2**32 % divisor)
+  return ((high % span) * carried + low % span) % span
 
 
 def _hash(x: jax.Array) -> jax.Array:

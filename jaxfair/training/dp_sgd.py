@@ -14,7 +14,7 @@ from jaxfair.privacy import noise
 from jaxfair.privacy.adaptive import QuantileClip
 from jaxfair.privacy.clipping import Method, clipped_grad, zero_broken
 from jaxfair.privacy.sampling import Batch, PoissonSampler
-from jaxfair.training import driver
+from jaxfair.training import batches, driver
 from jaxfair.training.fit import Optimizer
 from jaxfair.training.penalties import Penalty, UncoveredError
 from jaxfair.training.shifted import shifted
@@ -352,9 +352,8 @@ class DpSgdStep:
       model, loss, l2_clip=state.l2_clip, method=method,
       per_layer=self.per_layer,
     )  # fmt: skip
-    clipped, losses = gradient.with_losses(
-      state.params, everybody.take(rows), mask, finite[rows]
-    )
+    people, whole = batches.look_up((everybody, finite), rows)
+    clipped, losses = gradient.with_losses(state.params, people, mask, whole)
     noisy = noise.gaussian(
       clipped.total, sigma=config.noise_multiplier * gradient.sensitivity,
       key=feed.key_sum,

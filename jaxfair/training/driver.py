@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import checks, tree
+from jaxfair.training.thin import by_columns
 from jaxfair.types import Model
 
 Loop = Literal["auto", "scan", "step"]
@@ -93,7 +94,8 @@ def choose_loop(
 
 @functools.partial(jax.jit, static_argnames=("step",))
 def _scan(step: Step, carry: Any, feeds: Any, inputs: Any) -> tuple[Any, Any]:
-  return jax.lax.scan(lambda c, f: step(c, f, inputs), carry, feeds)
+  thin = by_columns(step)
+  return jax.lax.scan(lambda c, f: thin(c, f, inputs), carry, feeds)
 
 
 @functools.partial(jax.jit, static_argnames=("step",))
@@ -101,7 +103,7 @@ def _single(
   step: Step, carry: Any, feeds: Any, index: Any, inputs: Any
 ) -> tuple[Any, Any]:
   # The index is a device array: one compilation serves all steps.
-  return step(carry, tree.take(feeds, index), inputs)
+  return by_columns(step)(carry, tree.take(feeds, index), inputs)
 
 
 @functools.lru_cache(maxsize=256)

@@ -67,13 +67,13 @@ def fit_many(
   own = Examples(*map(_if, flags, examples))
   ours = Examples(*map(_if, map(operator.not_, flags), examples))
   count = _num_members((keys, own, initial))
-  one = _merged(jax.tree.map(_first, own), ours)
+  one = _merged(first_member(own), ours)
   config.check(model, loss, one)
   shared, each = _split(config, count)
   if trainer is fit:  # whose rules reach beyond the first member
     check_anchor(config, anchor)
     if all(flags):
-      check_examples(model, jax.tree.map(_joined, examples))
+      check_examples(model, join_members(examples))
   member = _Member(trainer, model, loss)
   per_member = (keys, each, own, initial)
   common = (shared, ours, anchor)
@@ -222,20 +222,29 @@ def _num_members(per_member: Any) -> int:
   return lengths[0]
 
 
-def _first(leaf: Any) -> Any:
-  """leaf[0], to be looked at; on the host where that copies nothing.
+def first_member(stacked: Any) -> Any:
+  """leaf[0] of every leaf, to be looked at."""
+  return jax.tree.map(lambda leaf: _near(leaf)[0], stacked)
 
-  JAX would compile two programs for every shape.
+
+def join_members(stacked: Any) -> Any:
+  """[k, n, ...] -> [k n, ...] for every leaf, to be looked at."""
+
+  def joined(leaf: Any) -> Any:
+    return _near(leaf).reshape(-1, *leaf.shape[2:])
+
+  return jax.tree.map(joined, stacked)
+
+
+def _near(leaf: Any) -> Any:
+  """The array on the host, where that copies nothing.
+
+  JAX would copy it, and compile a program for every shape.
   """
   near = jax.default_backend() == "cpu" and checks.concrete(leaf)
   if near and getattr(leaf, "is_fully_addressable", True):
-    return np.asarray(leaf)[0]
-  return leaf[0]
-
-
-def _joined(leaf: Any) -> Any:
-  """[k, n, ...] -> [k n, ...]."""
-  return leaf.reshape(-1, *leaf.shape[2:])
+    return np.asarray(leaf)
+  return leaf
 
 
 def _if(wanted: bool, value: Any) -> Any:

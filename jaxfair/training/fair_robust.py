@@ -20,7 +20,7 @@ import optax
 
 from jaxfair import checks, tree
 from jaxfair.fairness.groups import group_means
-from jaxfair.training import driver
+from jaxfair.training import batches, driver
 from jaxfair.training.fit import FitConfig, begin
 from jaxfair.types import (
   Examples,
@@ -210,7 +210,7 @@ class _Step:
     config: FairRobustConfig = inputs.config
     examples = inputs.examples
     if feed.batch.rows is not None:
-      examples = examples.take(feed.batch.rows)
+      examples = batches.look_up(examples, feed.batch.rows)
     pushed = self._pushed(params, examples, config, feed.key)
 
     def objective(p: Params) -> jax.Array:

@@ -169,7 +169,7 @@ class PlainStep:
     params, state = carry
     examples, config = inputs.examples, inputs.config
     if batch.rows is not None:
-      examples = examples.take(batch.rows)
+      examples = batches.look_up(examples, batch.rows)
 
     def objective(p: Params) -> tuple[jax.Array, jax.Array]:
       losses = self.loss(self.model.apply(p, examples.x), examples.y)

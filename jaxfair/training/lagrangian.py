@@ -148,7 +148,11 @@ class _Primal:
   ) -> tuple[_State, Any]:
     rows, number = feed
     config = inputs.config
-    people = inputs.examples if rows is None else inputs.examples.take(rows)
+    people = (
+      inputs.examples
+      if rows is None
+      else batches.look_up(inputs.examples, rows)
+    )
 
     def objective(params: Params) -> Any:
       loss, found = self.problem.evaluate(params, people)
@@ -179,7 +183,11 @@ class _Dual:
   ) -> tuple[_State, Any]:
     rows, _ = feed
     config = inputs.config
-    people = inputs.examples if rows is None else inputs.examples.take(rows)
+    people = (
+      inputs.examples
+      if rows is None
+      else batches.look_up(inputs.examples, rows)
+    )
     found = self.problem.violations(state.params, people)
     excess = found.measured - config.tolerance
     # Nobody there: no evidence, so the multiplier stays as it is.

@@ -31,7 +31,7 @@ from jaxfair.fairness.groups import group_counts, group_sums
 from jaxfair.privacy import noise
 from jaxfair.privacy.clipping import clipped_grad
 from jaxfair.privacy.sampling import Batch
-from jaxfair.training import driver
+from jaxfair.training import batches, driver
 from jaxfair.training.fit import check_anchor, penalty
 from jaxfair.training.private_lagrangian_config import PrivateLagrangianConfig
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
@@ -200,7 +200,7 @@ class _Primal:
     middle = (jnp.max(price, axis=1) + jnp.min(price, axis=1)) / 2
     beyond = price - middle[:, None]
     reach = jnp.max(jnp.linalg.norm(beyond, axis=-1))
-    batch = inputs.examples.take(feed.public.rows)
+    batch = batches.look_up(inputs.examples, feed.public.rows)
 
     def public(params: Params) -> tuple[jax.Array, jax.Array]:
       scores = self.model.apply(params, batch.x)
@@ -244,7 +244,7 @@ class _Primal:
     alike: a bound for all would cut down small groups, whose prices are high.
     """
     config, notion = inputs.config, inputs.config.notion
-    batch = inputs.examples.take(sample.rows)
+    batch = batches.look_up(inputs.examples, sample.rows)
     stratum = notion.stratum(batch.y)
     inside = (stratum >= 0) & (stratum < notion.num_strata) & sample.mask
     prices = jnp.where(inside[:, None], price(stratum, batch.group), 0.0)

@@ -25,6 +25,7 @@ from jaxfair.analysis.curvature import check_people, trace_per_person
 from jaxfair.analysis.directions import per_example
 from jaxfair.analysis.norms import gradient_norms
 from jaxfair.privacy.clipping import clip_factor
+from jaxfair.training import batches
 from jaxfair.training.dp_sgd import DpSgdConfig
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
@@ -149,7 +150,7 @@ class RiskPenalty:
     people = jax.tree.map(jnp.asarray, self.people.examples)
     if self.sample is not None:
       rows = jax.random.randint(key, (self.sample,), 0, people.size)
-      people = people.take(rows)
+      people = batches.look_up(people, rows)
     return jax.grad(lambda p: self.value(p, people, l2_clip=l2_clip))(params)
 
   def value(

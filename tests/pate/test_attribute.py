@@ -72,6 +72,27 @@ def test_the_attribute_may_not_be_an_input(num_groups):
       deal(who._replace(x=x), num_groups=num_groups)
 
 
+def test_people_beyond_the_first_few_count_as_well():
+  who = people(3 * attribute.LOOK)
+  code = np.where(who.group == 1, 1.0, -1.0)
+  told = np.column_stack([who.x, code]).astype(np.float32)
+  with pytest.raises(checks.ArgumentError, match=r"feature 3 .* group 0"):
+    attribute.check_people(who._replace(x=told), 2)
+  told[-1, 3] *= -1  # the last one is no longer told
+  attribute.check_people(who._replace(x=told), 2)
+  # Among the first few there is only one of the groups.
+  order = np.argsort(who.group, kind="stable")
+  sorted_ = who._replace(x=told, group=who.group).take(order)
+  attribute.check_people(sorted_, 2)
+  sorted_.x[:, 3] = sorted_.group
+  with pytest.raises(checks.ArgumentError, match=r"feature 3 .* group 0"):
+    attribute.check_people(sorted_, 2)
+  # Whole numbers are features, too.
+  whole = sorted_._replace(x=sorted_.x.astype(np.int32))
+  with pytest.raises(checks.ArgumentError, match=r"feature 3 .* group 0"):
+    attribute.check_people(whole, 2)
+
+
 def test_few_people_may_be_told_apart_by_chance():
   who = people()
   who.group[:] = 0

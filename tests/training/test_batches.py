@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jaxfair.training import batches
+from jaxfair.types import Examples
 
 FALSE_ALARM = 1e-7
 LARGEST = 512
@@ -42,6 +43,15 @@ def test_a_shuffle_is_a_bijection_for_every_small_n():
     np.testing.assert_array_equal(np.sort(found), np.arange(n))
 
 
+def test_rows_are_looked_up_in_every_leaf():
+  people = Examples(jnp.eye(5), jnp.arange(5), jnp.arange(5) % 2)
+  rows = jnp.array([4, 0, 0, 3])
+  found = jax.jit(batches.look_up)((people, jnp.arange(5.0)), rows)
+  wanted = (people.take(rows), jnp.arange(5.0)[rows])
+  for a, b in zip(*map(jax.tree.leaves, (found, wanted)), strict=True):
+    np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [2**31 - 1, 2**30 + 1])
 def test_row_numbers_do_not_overflow(n):
@@ -71,12 +81,13 @@ def test_the_batches_of_an_epoch_are_disjoint(n, batch, steps):
     assert len(set(epoch.tolist())) == len(epoch)
 
 
-def test_shuffles_are_the_draws_of_their_shape():
+@pytest.mark.parametrize("rows", [7, 1000, 65_537, 2**24 - 2])
+def test_shuffles_are_the_draws_of_their_shape(rows):
   # Batches, and all published runs with them, stay what they were.
-  found = batches.make_shuffles(1000, 3, key=KEY)
+  found = batches.make_shuffles(rows, 3, key=KEY)
   first, second = jax.random.split(KEY)
   shape = (3, batches.ROUNDS)
-  wanted = jax.random.randint(first, shape, 0, 1000, jnp.int32)
+  wanted = jax.random.randint(first, shape, 0, rows, jnp.int32)
   np.testing.assert_array_equal(found.offsets, wanted)
   np.testing.assert_array_equal(found.salts, jax.random.bits(second, shape))
 

@@ -241,12 +241,17 @@ def _fair_students(
 
 def _noisy(counts: np.ndarray, sigmas: Any, key: jax.Array) -> jax.Array:
   """[epsilons, m] noisy answers."""
+  return _answers(counts, np.asarray(sigmas, np.float32), key)
+
+
+@jax.jit
+def _answers(counts: Any, sigmas: jax.Array, key: jax.Array) -> jax.Array:
   keys = jax.random.split(key, len(sigmas))
 
   def one(sigma: Any, key: jax.Array) -> jax.Array:
     return pate.gnmax(counts, sigma=sigma, key=key, continuous=True)
 
-  return jax.vmap(one)(jnp.asarray(sigmas, jnp.float32), keys)
+  return jax.vmap(one)(sigmas, keys)
 
 
 def _same(key: jax.Array, count: int) -> jax.Array:
