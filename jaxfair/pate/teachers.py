@@ -115,22 +115,13 @@ class _Run:
       )
     return ensembles.fit_many(
       self.model, self.loss, parts, config, keys=keys, stacked=True,
-      trainer=_Untraced(self.trainer), chunk=self.chunk, devices=self.devices,
+      trainer=ensembles.Untraced(self.trainer), chunk=self.chunk,
+      devices=self.devices,
     ).params  # fmt: skip
 
   def shapes(self) -> Any:
     """What one teacher's parameters look like."""
     return jax.eval_shape(self.model.init, self.keys[0], self.parts.x[0, 0])
-
-
-@dataclasses.dataclass(frozen=True)
-class _Untraced:
-  """A trainer that tells parameters alone, and computes nothing else."""
-
-  trainer: Callable[..., Fit]
-
-  def __call__(self, *arguments: Any, **named: Any) -> Fit:
-    return Fit(self.trainer(*arguments, **named).params, None)
 
 
 def _train_segments(

@@ -16,6 +16,7 @@ from jaxfair import data, models, pate, privacy, training
 from jaxfair.fairness import constraints
 from jaxfair.pate import attribute, sf_votes
 from jaxfair.studies.sf_pate import common
+from jaxfair.training import ensembles
 from jaxfair.types import Examples, Params
 
 LOSS = models.cross_entropy
@@ -64,6 +65,7 @@ def fair_teachers(
   return training.fit_many(
     common.model_of(config, people), LOSS, Examples(queries.x, voted, nobody),
     settings, keys=_same(keys[4], len(config.epsilons)),
+    trainer=ensembles.Untraced(training.fit),
     stacked=Examples(False, True, False),
     initial=_repeated(split.plain, len(config.epsilons)), anchor=split.plain,
   ).params  # fmt: skip
