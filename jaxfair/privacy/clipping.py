@@ -14,9 +14,9 @@ from jaxfair.privacy import factors, taps
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 Method = Literal["auto", "ghost", "vmap"]
-# Norms are float32 sums; this margin keeps every clipped gradient's true norm
-# below the bound in spite of their rounding.
-ROUNDING_MARGIN = 1 - 2.0**-17
+# What sums round away of a norm is added to it; this pays for the roundings of
+# the root, the quotient and the product with it.
+ROUNDING_MARGIN = 1 - 2.0**-20
 
 
 class Clipped(NamedTuple):
@@ -220,8 +220,8 @@ def _ghost_sum(
   n = examples.x.shape[0]
   kept = [factors.gather(p, s) for p, s in zip(parts, shapes, strict=True)]
   squared = jnp.stack([factors.squared_norms(p, n) for p in kept])
-  hidden = jnp.stack([factors.hidden_by_rounding(p, n) for p in kept])
-  weights, norms, bad = _weights(spec, params, squared, hidden, mask, finite)
+  largest = _largest(kept, squared)
+  weights, norms, bad = _weights(spec, params, squared, largest, mask, finite)
 
   def sums(clean: Callable[[factors.Part], factors.Part]) -> list[jax.Array]:
     return [
@@ -254,11 +254,10 @@ def _vmap_sum(
   def some(x: Any, y: Any, mask: Any, finite: Any) -> Any:
     losses, grads = value_and_grad(params, x, y)
     leaves = jax.tree.leaves(grads)
-    squared = jnp.stack(
-      [factors.squared_norms([factors.Whole(g)], x.shape[0]) for g in leaves]
-    )
-    hidden = jnp.zeros_like(squared)
-    weights, norms, bad = _weights(spec, params, squared, hidden, mask, finite)
+    kept: list[list[factors.Part]] = [[factors.Whole(g)] for g in leaves]
+    squared = jnp.stack([factors.squared_norms(p, x.shape[0]) for p in kept])
+    largest = _largest(kept, squared)
+    weights, norms, bad = _weights(spec, params, squared, largest, mask, finite)
     totals = [
       factors.weighted_sum([factors.zero_where(bad, factors.Whole(g))], w, g[0])
       for g, w in zip(leaves, weights, strict=True)
@@ -287,7 +286,7 @@ def _vmap_sum(
 
 
 def _weights(
-  spec: ClippedGrad, params: Params, squared: jax.Array, hidden: jax.Array,
+  spec: ClippedGrad, params: Params, squared: jax.Array, largest: jax.Array,
   mask: Any, finite: Any,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:  # fmt: skip
   """[leaves, n] clip factors, [n] norms, and [n] which are non-finite.
@@ -298,19 +297,25 @@ def _weights(
   bad = ~(jnp.isfinite(total) & finite)
   takes_part = mask & ~bad
   norms = jnp.where(takes_part, jnp.sqrt(jnp.maximum(total, 0.0)), 0.0)
-  # Half of the margin that every norm is given pays for what is hidden.
-  largest = (squared + hidden) * ROUNDING_MARGIN
-  squared = jnp.maximum(jnp.maximum(squared, largest), 0.0)
   if not spec.per_layer:
-    factor = clip_factor(jnp.sum(squared, axis=0), spec.l2_clip)
+    factor = clip_factor(jnp.sum(largest, axis=0), spec.l2_clip)
     weights = jnp.broadcast_to(factor, squared.shape)
   else:
     layer = layer_ids(params)
     count = max(layer) + 1
-    sums = jax.ops.segment_sum(squared, jnp.asarray(layer), count)
+    sums = jax.ops.segment_sum(largest, jnp.asarray(layer), count)
     bound = spec.l2_clip / jnp.sqrt(float(count))
     weights = clip_factor(sums, bound)[jnp.asarray(layer)]
   return jnp.where(takes_part, weights, 0.0), norms, bad
+
+
+def _largest(kept: list[list[factors.Part]], squared: jax.Array) -> jax.Array:
+  """[leaves, n] squared norms, at the most that rounding may have hidden."""
+  hidden = [
+    factors.hidden_by_rounding(parts, own, later=len(kept))  # leaves are summed
+    for parts, own in zip(kept, squared, strict=True)
+  ]
+  return jnp.maximum(squared + jnp.stack(hidden), 0.0)
 
 
 def clip_factor(squared: jax.Array, bound: Any) -> jax.Array:

@@ -98,12 +98,15 @@ def test_methods_agree_with_float64(name):
   gradients = gradients_in_float64(model, params, examples)
   for method, per_layer in itertools.product(("ghost", "vmap"), (False, True)):
     gradient = jitted(model, method, per_layer)
-    for clip in (0.05, 1e4):
+    # What is clipped is shorter by what rounding may hide: of the few hundred
+    # numbers behind these norms, at most 2^-16 of the norm, with cancelling
+    # positions twice that.
+    for clip, close in ((0.05, 2.0**-15), (1e4, 1e-5)):
       expected, norms = clipped_by_definition(
         gradients, params, clip, np.asarray(mask), per_layer
       )
       found = gradient(params, examples, mask, clip)
-      assert distance(found.total, expected) < 1e-5, (method, per_layer, clip)
+      assert distance(found.total, expected) < close, (method, per_layer, clip)
       np.testing.assert_allclose(found.norms, norms, rtol=1e-5, atol=1e-7)
       assert found.num_nonfinite == 0
 
