@@ -67,6 +67,9 @@ def draw(figure: Figure, table: Table) -> Any:
     canvas.update_xaxes(type="log")
   if figure.log_y:
     canvas.update_yaxes(type="log")
+  ends = series.view(figure, found)
+  if ends is not None:
+    canvas.update_yaxes(range=list(ends))
   if figure.reference is not None:
     canvas.add_hline(figure.reference, line_dash="dot", line_color="grey")
   canvas.update_layout(

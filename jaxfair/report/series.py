@@ -14,6 +14,7 @@ PALETTE = (
   "#8A7F00",
 )  # fmt: skip
 INK = "#1b1f24"
+WIDEST_BAND = 1.5  # ranges of the means that bands may add on either side
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross", "star")
 
 
@@ -86,6 +87,29 @@ def settled(figure: Figure, table: Table) -> Figure:
   return dataclasses.replace(
     figure, x=figure.colour, x_title=title, log_x=False
   )
+
+
+def view(figure: Figure, panels: list[Panel]) -> tuple[float, float] | None:
+  """Ends of the y-axis where intervals would swamp the means; else None.
+
+  Student's intervals of two seeds are huge. Lines then have most of the axis,
+  and bands run out of it.
+  """
+  if figure.mark != "line" or figure.log_y:
+    return None
+  drawn = [one for panel in panels for one in panel.series]
+  means = np.concatenate([one.y for one in drawn])
+  ends = np.concatenate([np.r_[one.low, one.high] for one in drawn])
+  ends = ends[np.isfinite(ends)]
+  if figure.reference is not None:
+    means = np.r_[means, figure.reference]
+  low, high = float(means.min()), float(means.max())
+  room = WIDEST_BAND * (high - low)
+  if not len(ends) or room == 0:
+    return None
+  if ends.min() >= low - room and ends.max() <= high + room:
+    return None
+  return max(low - room, ends.min()), min(high + room, ends.max())
 
 
 def columns(panels: int) -> int:

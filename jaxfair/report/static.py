@@ -35,6 +35,9 @@ def save(figure: Figure, table: Table, path: pathlib.Path) -> bool:
   axes = canvas.subplots(down, across, squeeze=False, sharex=True, sharey=True)
   for axis, panel in zip(axes.flat, found, strict=False):
     _draw(figure, axis, panel)
+  ends = series.view(figure, found)
+  if ends is not None:
+    axes.flat[0].set_ylim(*ends)  # of all: they share it
   for axis in axes.flat[len(found) :]:
     axis.set_visible(False)
   # Panels above an empty place have their own numbers below.

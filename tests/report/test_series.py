@@ -1,5 +1,6 @@
 """What a figure shows: means with Student's intervals, panel by panel."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -167,3 +168,47 @@ def test_lines_over_one_x_become_points_side_by_side():
 
 def test_four_panels_make_a_square():
   assert [series.columns(n) for n in (1, 2, 3, 4, 5, 7)] == [1, 2, 3, 2, 3, 3]
+
+
+LINES = Figure("f", "F", x="seed", y="value", colour="model", mark="line")
+
+
+def wide(spread):
+  """Two lines, at 0 to 0.3 and 0.1 to 0.4, with repeats so far apart."""
+  found = [
+    (model, x, sign, 0.1 * x + shift + sign * spread)
+    for model, shift in (("m", 0.0), ("l", 0.1))
+    for x in range(4)
+    for sign in (-1, 1)
+  ]
+  names = ("model", "seed", "repeat", "value")
+  return Table(dict(zip(names, zip(*found, strict=True), strict=True)))
+
+
+def test_the_axis_follows_the_means_where_intervals_would_swamp_them():
+  found = series.panels(LINES, wide(0.3))
+  assert found[0].series[0].high.max() > 3
+  np.testing.assert_allclose(series.view(LINES, found), (-0.6, 1.0))
+  kept = dataclasses.replace(LINES, reference=2.0)
+  low, high = series.view(kept, found)
+  assert low < 0 < 2 < high
+
+
+def test_the_axis_is_left_alone_where_intervals_can_be_seen():
+  assert series.view(LINES, series.panels(LINES, wide(0.01))) is None
+  for figure in (BARS, dataclasses.replace(LINES, log_y=True)):
+    assert series.view(figure, series.panels(figure, table())) is None
+  flat = Table({"seed": [1, 1, 2, 2], "value": [0.0, 0.0, 0.0, 0.0]})
+  figure = dataclasses.replace(LINES, colour=None)
+  assert series.view(figure, series.panels(figure, flat)) is None
+
+
+def test_the_axis_stops_where_the_intervals_end():
+  found = series.panels(LINES, wide(0.05))  # up only as far as they go
+  one_sided = [
+    panel._replace(series=[one._replace(low=one.y) for one in panel.series])
+    for panel in found
+  ]
+  low, high = series.view(LINES, one_sided)
+  assert low == 0.0
+  assert high < 1.0 + 1e-9
