@@ -3,6 +3,7 @@
     config.toml    the resolved config         versions.json  what computed it
     cells/*.csv    rows of each finished cell  results.csv    all rows, tidy
     claims.json    verdicts                    run.json       seed, notes, times
+    own_files.json digests of the user's files, for their owner only
 
 A cell's file appears complete or not at all, so a run killed at any moment
 continues with the cells that are missing. A mistake that shows before the
@@ -29,6 +30,7 @@ from jaxfair import checks, privacy
 from jaxfair.studies import config as configs
 from jaxfair.studies import folders, protocol
 from jaxfair.studies.folders import SECRET, read_json, write_whole
+from jaxfair.studies.own_files import OwnFiles
 from jaxfair.studies.table import Table
 
 Say = Callable[[str], None]
@@ -91,7 +93,8 @@ def execute(
 
   Args:
     made: from `plan`.
-    folder: run directory; created, or continued if it holds the same config.
+    folder: run directory; created, or continued if it holds the same config
+      and files of the user's own are what they were.
     say: told things worth knowing, once.
     progress: `(done, total, name of the next cell)`.
 
@@ -107,7 +110,9 @@ def execute(
     write_whole(folder / "config.toml", text)
     paths = [folder / "cells" / f"{name}.csv" for name in names]
     record = _Record(made, folder, say)
-    _compute(made, dict(zip(paths, cells, strict=True)), record, progress)
+    own = OwnFiles(made.values, folder, record.tell)
+    wanted = dict(zip(paths, cells, strict=True))
+    _compute(made, wanted, record, own, progress)
     table = made.study.derive(Table.concat(map(Table.read, paths)))
     write_whole(folder / "results.csv", table.to_csv())
     write_claims(made.study, table, folder)
@@ -150,6 +155,7 @@ def _compute(
   made: Plan,
   cells: dict[pathlib.Path, protocol.Settings],
   record: "_Record",
+  own_files: OwnFiles,
   progress: Callable[[int, int, str], None],
 ) -> None:
   """Computes the cells whose files are missing, in order."""
@@ -171,7 +177,9 @@ def _compute(
     own = _named_key(root, path.stem)
     release = made.seed == "os"
     context = protocol.Context(own, shared, release, folder, record.tell)
+    own_files.check()
     rows = made.study.run(made.settings, cells[path], context)
+    own_files.check()  # it may have been edited meanwhile
     write_whole(path, rows.to_csv())
     record.write(finished=False)
   progress(len(cells), len(cells), "")
