@@ -10,9 +10,8 @@ from typing import Any
 from jaxfair import checks
 
 SECRET = "secret_key"
-OWN_FILES = "own_files.json"
-RECORDS = ("config.toml", "versions.json", "run.json", OWN_FILES, SECRET,
-           ".lock")  # fmt: skip
+DATA = "data.json"
+RECORDS = ("config.toml", "versions.json", "run.json", DATA, SECRET, ".lock")
 
 
 class RunError(checks.JaxfairError):
