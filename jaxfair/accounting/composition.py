@@ -119,8 +119,10 @@ def preprocessed_guarantee(
 ) -> tuple[float, float]:
   """(K epsilon, K e^(K epsilon) delta) for training after pre-processing.
 
-  The (epsilon, delta) is the trainer's; K and its assumptions are those of
-  `preprocessing_factor`. Delta is at most 1, which means no guarantee.
+  The (epsilon, delta) is the trainer's, for one of the people kept; K and its
+  assumptions are those of `preprocessing_factor`. The trainer must know the
+  number of all people, not of those kept, which is private:
+  `fairness.leave_out`. Delta is at most 1, which means no guarantee.
   """
   checks.non_negative("epsilon", epsilon)
   delta_in_range(delta, zero=True)

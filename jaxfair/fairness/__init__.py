@@ -54,7 +54,11 @@ from jaxfair.fairness.parity import (
   equalized_odds_difference,
   equalized_odds_ratio,
 )
-from jaxfair.fairness.preprocess import ordered_filter, sequential_filter
+from jaxfair.fairness.preprocess import (
+  leave_out,
+  ordered_filter,
+  sequential_filter,
+)
 from jaxfair.fairness.soft import soft_disparity
 from jaxfair.fairness.summary import GroupReport, Measures, by_group
 from jaxfair.fairness.wasserstein import (
@@ -97,6 +101,7 @@ __all__ = [
   "group_means",
   "group_sums",
   "interval_of_draws",
+  "leave_out",
   "mean_loss",
   "new_counters",
   "ordered_filter",

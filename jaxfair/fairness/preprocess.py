@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.fairness.counter import REFUSED, CounterRule, admit_in_order
+from jaxfair.types import Examples
 
 
 def sequential_filter(
@@ -70,10 +71,18 @@ def ordered_filter(
     [n] bools, who is kept.
 
   Privacy:
-    One person more or less changes at most K = `accounting.
-    preprocessing_factor(max_gap)` of those kept, the person included. A
-    training of the kept ones that is (epsilon, delta)-DP is, as a function of
-    all, what `accounting.group_privacy(..., size=K)` says.
+    The filter reads everybody, so no epsilon of a training behind it is about
+    one person. One more or less changes at most K = `accounting.
+    preprocessing_factor(max_gap)` of those kept, the person included: what is
+    (epsilon, delta)-DP in the people kept is, as a function of all, what
+    `accounting.group_privacy(..., size=K)` says. How many are kept is private
+    as well. DP-SGD of `examples.take(kept)` would take its sampling rate and
+    its cap from that number, and nothing covers it; give it
+    `leave_out(examples, kept)`, whose number is everybody's.
+
+  Assumptions:
+    One row a person, and features that no other person moves: a scaler is
+    fitted on public people.
 
   Reference:
     As above, Theorem 1 and appendix F; K is met with equality, see the tests.
@@ -95,6 +104,39 @@ def ordered_filter(
     late = large[np.argsort(place[large])][room:]
     kept[late] = False
   return kept
+
+
+def leave_out(examples: Examples, kept: Any) -> Examples:
+  """As many people as before, of whom those not kept count for nothing.
+
+  Their features become NaN, which DP-SGD (`training.dp_sgd`, `fair_dp_sgd`,
+  `train_to_budget`) leaves out of every sum and count. It is for no other
+  training; those without privacy may have `examples.take(kept)`.
+
+  Args:
+    examples: everybody.
+    kept: [n] bools, from a filter.
+
+  Privacy:
+    n, and with it the sampling rate, the cap on batches and the divisor of
+    DP-SGD, is that of everybody: public, where the number kept is not. A row
+    that is left out adds 0 to a sum, as one that is not there. So somebody who
+    is kept on one side and left out on the other is one person added or
+    removed for `config.event(n)`, and K such people are a group of K.
+    Batches have fewer people than `batch_size` for it, and steps are shorter.
+  """
+  checks.same_length(kept=kept, **examples._asdict())
+  kept, x = np.asarray(kept), np.asarray(examples.x)
+  checks.require(
+    kept.dtype == bool, f"kept holds {kept.dtype}, not bools; pass a mask"
+  )
+  checks.require(
+    x.dtype.kind == "f",
+    f"examples.x holds {x.dtype}, in which nothing means missing; make it "
+    "float32",
+  )
+  mask = kept.reshape(kept.shape + (1,) * (x.ndim - 1))
+  return examples._replace(x=np.where(mask, x, x.dtype.type(np.nan)))
 
 
 def _slack(smaller: int, max_gap: float) -> int:

@@ -55,7 +55,7 @@ def specify(
   satisfied = np.ones(len(worst), bool)
   for name, limit in limits.items():
     column = points.column(name)
-    checks.require(not np.isnan(limit), f"limits[{name!r}] is NaN")
+    checks.require(not np.isnan(limit), f"limit {name} is NaN; pass a number")
     _check_reachable(points.objectives[column], limit)
     sign = -1.0 if points.better[column] == "high" else 1.0
     satisfied &= worst[:, column] <= sign * limit
@@ -67,10 +67,19 @@ def specify(
 def _check_reachable(objective: Objective, limit: float) -> None:
   """Refuses a limit that no value can keep, such as an accuracy of 85."""
   name, least, most = objective.name, objective.least, objective.most
-  checks.require(
-    limit <= most if objective.better == "high" else limit >= least,
-    f"limit {name}={limit:g} can never be kept: {name} lies between {least:g} "
-    f"and {most:g}; write 85% as 0.85",
+  wanted_high = objective.better == "high"
+  if limit <= most if wanted_high else limit >= least:
+    return
+  share = most == 1.0  # what people may write in percent
+  if wanted_high:
+    bound = f"above {most:g}"
+    remedy = "write 85% as 0.85" if share else f"pass at most {most:g}"
+  else:
+    bound = f"below {least:g}"
+    remedy = "write 5% as 0.05" if share else f"pass a number above {least:g}"
+  raise checks.ArgumentError(
+    f"limit {name}={limit:g} can never be kept: {name} is never {bound}; "
+    f"{remedy}"
   )
 
 

@@ -15,10 +15,10 @@ from jaxfair.types import Params
 class SavedTeachers:
   """The folder of one process's teachers, saved some at a time.
 
-  Whose teachers they are, and that they are continued with the same data and
-  settings, is `training.checkpoints`' to tell. The arrays are plain `.npz`
-  files: the processes of one run save at different times, which checkpoints
-  that are written jointly do not allow.
+  Whose teachers they are, and that they are continued with the same data,
+  settings and model, is `training.checkpoints`' to tell. The arrays are plain
+  `.npz` files: the processes of one run save at different times, which
+  checkpoints that are written jointly do not allow.
   """
 
   def __init__(
@@ -27,8 +27,11 @@ class SavedTeachers:
     described: dict[str, Any],
     parts: Any,
     key: jax.Array,
+    *,
+    programs: dict[str, str],
   ):
-    Checkpoints(folder, described, parts, key)  # ours, or refused
+    # Ours, or refused.
+    Checkpoints(folder, described, parts, key, programs=programs)
     self._root = folder / "private"
 
   def save(self, number: int, params: Params) -> None:

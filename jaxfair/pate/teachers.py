@@ -15,8 +15,10 @@ from jaxfair.pate import processes
 from jaxfair.pate.saved import SavedTeachers
 from jaxfair.training import ensembles
 from jaxfair.training.fit import check_examples
+from jaxfair.training.programs import programs
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
+PROGRAMS = ("optimizer", "penalty")  # settings that are told by what they do
 NAMED = 10  # teachers that a warning lists before it only counts them
 
 
@@ -52,8 +54,8 @@ def train_teachers(
       memory, and is all that a teacher's last bits may depend on.
     devices: where to run; all local devices by default.
     checkpoint: folder that keeps finished teachers. The same call continues
-      a run that was killed, to the same bits; the folder is as private as
-      the people are.
+      a run that was killed, to the same bits, and any other is refused; the
+      folder is as private as the people are.
     save_every: teachers between two checkpoints, the most a kill can lose;
       rounded up to whole chunks.
     progress: told `(teachers done, teachers in all)` after each checkpoint.
@@ -110,8 +112,11 @@ class _Run:
     keys, parts, config = self.keys, self.parts, self.config
     if rows is not None:
       keys, parts = keys[rows], tree.take(parts, rows)
-      config = jax.tree.map(
-        lambda value: value[rows] if np.ndim(value) else value, config
+      config = jax.tree_util.tree_map_with_path(
+        lambda path, value: (
+          value[rows] if ensembles.is_stacked(path, value) else value
+        ),
+        config,
       )
     return ensembles.fit_many(
       self.model, self.loss, parts, config, keys=keys, stacked=True,
@@ -164,9 +169,12 @@ def _store(
     **{
       field.name: _told(getattr(run.config, field.name))
       for field in dataclasses.fields(run.config)
+      if field.name not in PROGRAMS
     },
   }
-  return SavedTeachers(folder, described, run.parts, key)
+  one = ensembles.first_member(run.parts)
+  traced = programs(run.model, run.loss, one, run.config)
+  return SavedTeachers(folder, described, run.parts, key, programs=traced)
 
 
 def _told(value: Any) -> Any:

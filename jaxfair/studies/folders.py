@@ -10,7 +10,8 @@ from typing import Any
 from jaxfair import checks
 
 SECRET = "secret_key"
-RECORDS = ("config.toml", "versions.json", "run.json", SECRET, ".lock")
+DATA = "data.json"
+RECORDS = ("config.toml", "versions.json", "run.json", DATA, SECRET, ".lock")
 
 
 class RunError(checks.JaxfairError):
@@ -73,6 +74,13 @@ def read_json(path: pathlib.Path, default: Any) -> Any:
   return json.loads(path.read_text(encoding="utf-8"))
 
 
+def holds_work(folder: pathlib.Path) -> bool:
+  """Whether anything was computed here: cells, or a ledger or a checkpoint."""
+  names = {path.name.removesuffix(".partial") for path in folder.iterdir()}
+  rows = any(path.suffix != ".partial" for path in folder.glob("cells/*"))
+  return rows or not names <= {*RECORDS, "cells"}
+
+
 def _match(folder: pathlib.Path, text: str) -> None:
   """Refuses a directory that holds something else than a run of this config."""
   if not folder.exists():
@@ -96,15 +104,13 @@ def _remove_unused(folder: pathlib.Path, made: list[pathlib.Path]) -> None:
 
   A ledger or a checkpoint of a study is never touched.
   """
-  cells = folder / "cells"
-  if cells.is_dir() and not any(cells.glob("*.csv")):
-    for partial in cells.glob("*.partial"):
-      partial.unlink()
-    with contextlib.suppress(OSError):
-      cells.rmdir()
-  if {p.name.removesuffix(".partial") for p in folder.iterdir()} <= {*RECORDS}:
-    for path in folder.iterdir():
+  if holds_work(folder):
+    return
+  for partial in folder.glob("cells/*.partial"):
+    partial.unlink()
+  for path in folder.iterdir():
+    if path.name != "cells":
       path.unlink()
-    for empty in made:
-      with contextlib.suppress(OSError):
-        empty.rmdir()
+  for empty in (folder / "cells", *made):
+    with contextlib.suppress(OSError):
+      empty.rmdir()

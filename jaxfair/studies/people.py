@@ -1,9 +1,16 @@
 """The `[data]` table of a config: a named set, or your own CSV file."""
 
+import contextlib
+import contextvars
 import dataclasses
 import functools
+import hashlib
 import os
 import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
 
 from jaxfair import checks, data
 
@@ -81,33 +88,80 @@ def load_people(config: People) -> tuple[data.Dataset, str]:
     version = os.stat(config.csv).st_mtime_ns if config.csv else 0
   except OSError:  # the loader says so better
     version = 0
-  return _load(config, version)
+  loaded, tell = _load(config, version), _WATCHING.get()
+  if tell is not None and config.csv is None:
+    tell(_described(config), loaded.digest)
+  return loaded.people, loaded.note
+
+
+@contextlib.contextmanager
+def watched(tell: Callable[[str, str], Any]) -> Iterator[None]:
+  """Tells of every named set that is loaded meanwhile: what, and its digest.
+
+  The digest is as private as the people are.
+  """
+  token = _WATCHING.set(tell)
+  try:
+    yield
+  finally:
+    _WATCHING.reset(token)
+
+
+_WATCHING: contextvars.ContextVar[Callable[[str, str], Any] | None] = (
+  contextvars.ContextVar("watching", default=None)
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Loaded:
+  """What was loaded for a config, or in its place."""
+
+  people: data.Dataset
+  note: str
+
+  @functools.cached_property
+  def digest(self) -> str:
+    """SHA-256 of all that trainings and splits read."""
+    own = self.people
+    digest = hashlib.sha256(repr((own.name, own.feature_names)).encode())
+    digest.update(repr((own.class_names, own.group_names)).encode())
+    for array in (*own.examples, own.unit, own.test_rows):
+      if array is not None:
+        digest.update(f"{array.shape} {array.dtype}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _described(config: People) -> str:
+  told = {"label": config.label, "group": config.group}
+  chosen = [f"{name} {value}" for name, value in told.items() if value]
+  return ", ".join([config.name, *chosen])
 
 
 @functools.lru_cache(maxsize=2)
-def _load(config: People, version: int) -> tuple[data.Dataset, str]:
+def _load(config: People, version: int) -> _Loaded:
   """Loads once for all cells, and anew when a file has changed."""
   del version
   if config.csv is not None:
-    return _own(config), ""
+    return _Loaded(_own(config), "")
   load = functools.partial(
     data.load, config.name, label=config.label, group=config.group
   )
   try:
-    return load(), ""
+    return _Loaded(load(), "")
   except data.DataError as missing:
     if not config.stand_in:
       raise
     try:
       data.fetch(config.name)
-      return load(), ""
+      return _Loaded(load(), "")
     except data.DataError as unreachable:
       told = f"{missing}; fetching it failed, too: {unreachable}"
       note = (
         f"{config.name} could not be had, so these results are on the "
         f"stand-in {STAND_IN} that comes with jaxfair. ({told})"
       )
-      return data.load(STAND_IN), note
+      return _Loaded(data.load(STAND_IN), note)
 
 
 def _own(config: People) -> data.Dataset:

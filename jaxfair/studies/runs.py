@@ -3,6 +3,7 @@
     config.toml    the resolved config         versions.json  what computed it
     cells/*.csv    rows of each finished cell  results.csv    all rows, tidy
     claims.json    verdicts                    run.json       seed, notes, times
+    data.json      digests of the data, for its owner only
 
 A cell's file appears complete or not at all, so a run killed at any moment
 continues with the cells that are missing. A mistake that shows before the
@@ -29,6 +30,8 @@ from jaxfair import checks, privacy
 from jaxfair.studies import config as configs
 from jaxfair.studies import folders, protocol
 from jaxfair.studies.folders import SECRET, read_json, write_whole
+from jaxfair.studies.people import watched
+from jaxfair.studies.readings import Readings
 from jaxfair.studies.table import Table
 
 Say = Callable[[str], None]
@@ -91,14 +94,17 @@ def execute(
 
   Args:
     made: from `plan`.
-    folder: run directory; created, or continued if it holds the same config.
+    folder: run directory; created, or continued if it holds the same config
+      and the data is what it was.
     say: told things worth knowing, once.
     progress: `(done, total, name of the next cell)`.
 
   Returns:
     The table of all rows.
   """
-  cells = list(made.study.cells(made.settings))
+  loaded: dict[str, str] = {}
+  with watched(loaded.__setitem__):
+    cells = list(made.study.cells(made.settings))
   checks.require(bool(cells), "this config describes no cell to run")
   names = [protocol.cell_name(cell) for cell in cells]
   checks.require(len(set(names)) == len(names), "two cells have equal settings")
@@ -107,7 +113,9 @@ def execute(
     write_whole(folder / "config.toml", text)
     paths = [folder / "cells" / f"{name}.csv" for name in names]
     record = _Record(made, folder, say)
-    _compute(made, dict(zip(paths, cells, strict=True)), record, progress)
+    data = Readings(made.values, folder, loaded, record.tell)
+    wanted = dict(zip(paths, cells, strict=True))
+    _compute(made, wanted, record, data, progress)
     table = made.study.derive(Table.concat(map(Table.read, paths)))
     write_whole(folder / "results.csv", table.to_csv())
     write_claims(made.study, table, folder)
@@ -150,6 +158,7 @@ def _compute(
   made: Plan,
   cells: dict[pathlib.Path, protocol.Settings],
   record: "_Record",
+  data: Readings,
   progress: Callable[[int, int, str], None],
 ) -> None:
   """Computes the cells whose files are missing, in order."""
@@ -171,7 +180,8 @@ def _compute(
     own = _named_key(root, path.stem)
     release = made.seed == "os"
     context = protocol.Context(own, shared, release, folder, record.tell)
-    rows = made.study.run(made.settings, cells[path], context)
+    with data.kept():
+      rows = made.study.run(made.settings, cells[path], context)
     write_whole(path, rows.to_csv())
     record.write(finished=False)
   progress(len(cells), len(cells), "")

@@ -22,6 +22,7 @@ from jaxfair.training.dp_sgd import (
   begin,
   make_feeds,
 )
+from jaxfair.training.programs import programs
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 SEGMENTS = 10  # a training with a folder is saved this often
@@ -107,7 +108,7 @@ def train_to_budget(
     key: from the operating system if None, as a release needs.
     initial: parameters to start from, independent of the private data.
     folder: keeps a ledger and checkpoints there; the same call continues a
-      training that was stopped, to the same bits.
+      training that was stopped, to the same bits, and any other is refused.
     ledger: charges an existing ledger, with its own budget, instead of the
       folder's.
     data: the data set's name, for the ledger.
@@ -139,7 +140,10 @@ def train_to_budget(
     else:
       folder = pathlib.Path(folder)
       described = _described(config, epsilon, delta, size)
-      store = Checkpoints(folder, described, (examples, initial), key)
+      store = Checkpoints(
+        folder, described, (examples, initial), key,
+        programs=programs(model, loss, examples, config),
+      )  # fmt: skip
       for_release = store.for_release
       if ledger is None:
         path = folder / "ledger.jsonl"
@@ -242,5 +246,4 @@ def _described(
     **{name: float(getattr(config, name)) for name in numbers},
     **{name: getattr(config, name) for name in fixed},
     "adaptive": str(config.adaptive),
-    "penalty": str(config.penalty),
   }

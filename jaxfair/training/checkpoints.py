@@ -41,7 +41,13 @@ class Checkpoints:
   """
 
   def __init__(
-    self, folder: pathlib.Path, described: Any, private: Any, key: Any
+    self,
+    folder: pathlib.Path,
+    described: Any,
+    private: Any,
+    key: Any,
+    *,
+    programs: dict[str, str],
   ):
     """Begins a training's folder, or finds the one that is there.
 
@@ -50,6 +56,7 @@ class Checkpoints:
       described: what makes it this training and not another; JSON values.
       private: arrays that must be the same on resuming: the data.
       key: the caller's key, or None for one that is drawn and kept here.
+      programs: what is trained, from `training.programs`.
     """
     self._root = folder / "private"
     known = self._root / "run.json"
@@ -59,6 +66,7 @@ class Checkpoints:
       self.for_release = record["for_release"]
       self.key = _load_key(self._root / "secret_key")
       self._require_same(record, described, private, key, folder)
+      _require_programs(record, programs, folder)
       return
     # Killed in its first moment, a training has a key and has used it nowhere.
     begun = {self._root, *(self._root / name for name in BEGUN)}
@@ -76,6 +84,8 @@ class Checkpoints:
       "run_id": self.run_id,
       "for_release": self.for_release,
       "described": described,
+      "programs": programs,
+      "jax": jax.__version__,
       "data": _fingerprint(private, self.key),
     }
     _write(known, json.dumps(record, indent=2))
@@ -123,6 +133,31 @@ class Checkpoints:
       raise CheckpointError(
         f"{folder} holds a training on other data; choose another folder"
       )
+
+
+def _require_programs(
+  record: Any, programs: dict[str, str], folder: pathlib.Path
+) -> None:
+  """Refuses to go on with another model, loss, optimizer or penalty."""
+  if "programs" not in record:
+    raise CheckpointError(
+      f"{folder} does not tell which model and loss it was begun with, for an "
+      "earlier version made it; choose another folder"
+    )
+  known = record["programs"]
+  for name in sorted({*known, *programs}, key=[*programs, *known].index):
+    if known.get(name) == programs.get(name):
+      continue
+    if record["jax"] != jax.__version__:
+      raise CheckpointError(
+        f"{folder} was begun with jax {record['jax']}, and jax "
+        f"{jax.__version__} makes another program of the {name}; continue it "
+        f"with jax {record['jax']}, or choose another folder"
+      )
+    raise CheckpointError(
+      f"{folder} holds a training with another {name}; pass the {name} that "
+      "it was begun with, or choose another folder"
+    )
 
 
 def _fingerprint(private: Any, key: jax.Array) -> str:

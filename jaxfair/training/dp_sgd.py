@@ -367,8 +367,10 @@ class DpSgdStep:
     )
     clip = state.l2_clip
     if self.adaptive is not None:
+      # Whoever is left out of the sum is not counted, either: to be left out
+      # is then as not to be there.
       clip = self.adaptive.update(
-        clip, clipped.norms, mask, expected_size=self.expected_size,
+        clip, clipped.norms, mask & whole, expected_size=self.expected_size,
         key=feed.key_count,
       )  # fmt: skip
     trace = _trace(losses, clipped, mask, state.l2_clip)

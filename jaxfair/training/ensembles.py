@@ -283,7 +283,7 @@ def _split(config: Any, count: int) -> tuple[Any, Any]:
   Each is a whole config, with None where the other one holds the number.
   """
   for path, value in jax.tree_util.tree_leaves_with_path(config):
-    if _differs(path, value) and jnp.shape(value) != (count,):
+    if is_stacked(path, value) and jnp.shape(value) != (count,):
       name = jax.tree_util.keystr(path).strip(".")
       raise checks.ArgumentError(
         f"{name} has shape {jnp.shape(value)}; stack one value per key: "
@@ -291,16 +291,19 @@ def _split(config: Any, count: int) -> tuple[Any, Any]:
       )
 
   def ours(path: Any, value: Any) -> Any:
-    return None if _differs(path, value) else value
+    return None if is_stacked(path, value) else value
 
   def own(path: Any, value: Any) -> Any:
-    return jnp.asarray(value) if _differs(path, value) else None
+    return jnp.asarray(value) if is_stacked(path, value) else None
 
   shared = jax.tree_util.tree_map_with_path(ours, config)
   return shared, jax.tree_util.tree_map_with_path(own, config)
 
 
-def _differs(path: Any, value: Any) -> bool:
-  """Whether a number is stacked; the people of a penalty are everybody's."""
+def is_stacked(path: Any, value: Any) -> bool:
+  """Whether a config's number, at this path in it, differs between members.
+
+  The people of a penalty are everybody's.
+  """
   held = any(getattr(part, "name", "") == "people" for part in path)
   return jnp.ndim(value) > 0 and not held

@@ -66,3 +66,35 @@ def test_what_cannot_be_asked_is_said(four):
     frontier.specify(four, {"gap": np.nan})
   with pytest.raises(ArgumentError, match="objective='cost'"):
     frontier.specify(four, {"cost": 1.0})
+
+
+@pytest.mark.parametrize(
+  ("name", "limit", "told"),
+  [
+    ("epsilon", -1.0, "epsilon is never below 0; pass a number above 0"),
+    ("epsilon", -np.inf, "epsilon is never below 0; pass a number above 0"),
+    ("gap", -2.0, "gap is never below -1; write 5% as 0.05"),
+    ("accuracy", 85.0, "accuracy is never above 1; write 85% as 0.85"),
+    ("coverage", 1.5, "coverage is never above 1; write 85% as 0.85"),
+  ],
+)
+def test_an_impossible_limit_is_refused_with_its_own_remedy(
+  four, name, limit, told
+):
+  with pytest.raises(ArgumentError) as caught:
+    frontier.specify(four, {name: limit})
+  assert str(caught.value).endswith(told)
+  assert f"limit {name}={limit:g} can never be kept" in str(caught.value)
+
+
+def test_other_objectives_are_told_their_own_bounds():
+  cost = frontier.Objective("cost", "low", least=3.0)
+  speed = frontier.Objective("speed", "high", most=9.0)
+  points = frontier.points([[4.0, 5.0]], [cost, speed])
+  for limits, told in (
+    ({"cost": 2.0}, "never below 3; pass a number above 3"),
+    ({"speed": 10.0}, "never above 9; pass at most 9"),
+  ):
+    with pytest.raises(ArgumentError, match=told):
+      frontier.specify(points, limits)
+  assert frontier.specify(points, {"cost": 4.0, "speed": 5.0}).satisfied.all()

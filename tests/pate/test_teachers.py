@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import pathlib
 
 import jax
 import numpy as np
@@ -35,10 +36,10 @@ def make_parts(seed=0):
   return Examples(x, y, np.zeros((K, N), np.int32))
 
 
-def train(parts, config=CONFIG, **options):
-  return pate.train_teachers(
-    MODEL, models.cross_entropy, parts, config, key=KEY, **options
-  )
+def train(
+  parts, config=CONFIG, model=MODEL, loss=models.cross_entropy, **options
+):
+  return pate.train_teachers(model, loss, parts, config, key=KEY, **options)
 
 
 def digest(params):
@@ -119,6 +120,15 @@ def test_a_killed_run_loses_one_chunk_and_no_bit(parts, tmp_path):
     ({"config": dataclasses.replace(CONFIG, steps=7)}, "steps=6, not 7"),
     ({"chunk": 2}, "chunk=4, not 2"),
     ({"parts": make_parts(1)}, "other data"),
+    ({"model": models.mlp((5,), 3, "tanh")}, "another model; pass the model"),
+    (
+      {"loss": lambda logits, y: models.cross_entropy(2 * logits, y)},
+      "another loss; pass the loss .* or choose another folder",
+    ),
+    (
+      {"config": dataclasses.replace(CONFIG, optimizer=optax.sign_sgd)},
+      "another optimizer",
+    ),
   ],
 )
 def test_a_folder_with_another_ensemble_is_refused(
@@ -128,6 +138,56 @@ def test_a_folder_with_another_ensemble_is_refused(
   train(parts, **where)
   with pytest.raises(training.CheckpointError, match=told):
     train(**({"parts": parts} | where | change))
+
+
+@pytest.mark.slow
+def test_saved_teachers_may_have_a_penalty(parts, tmp_path):
+  term = training.parity_penalty(
+    MODEL, parts.x[0], np.arange(N) % 2, num_groups=2, lam=0.5
+  )
+  config = dataclasses.replace(CONFIG, penalty=term)
+  saved = train(parts, config, checkpoint=tmp_path / "run", save_every=8)
+  assert digest(saved) == digest(train(parts, config))
+  with pytest.raises(training.CheckpointError, match="another penalty"):
+    train(parts, checkpoint=tmp_path / "run", save_every=8)
+
+
+REBUILT = """
+import json, sys
+import flax.linen as nn, haiku as hk
+sys.path[:0] = %r
+from test_teachers import digest, make_parts, models, train
+
+class Net(nn.Module):
+  @nn.compact
+  def __call__(self, x):
+    return nn.Dense(3)(nn.relu(nn.Dense(5)(x)))
+
+def net(x):
+  return hk.Linear(3)(nn.relu(hk.Linear(5)(x)))
+
+def died(done, total):
+  if done < total and %r:
+    raise SystemExit(print(json.dumps("died")))
+
+kind, folder = %r
+model = models.from_flax(Net()) if kind == "flax" else models.from_haiku(net)
+found = train(
+  make_parts(), model=model, checkpoint=folder, save_every=8, progress=died
+)
+print(json.dumps([digest(found), digest(train(make_parts(), model=model))]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["flax", "haiku"])
+def test_a_model_rebuilt_in_another_process_continues(kind, tmp_path):
+  here = pathlib.Path(__file__).parent
+  paths, run = [str(here), str(here.parent)], (kind, str(tmp_path / "run"))
+  assert subprocesses.on_devices(REBUILT % (paths, True, run), 1) == "died"
+  assert list((tmp_path / "run" / "private").glob("teachers-*"))
+  continued, whole = subprocesses.on_devices(REBUILT % (paths, False, run), 1)
+  assert continued == whole
 
 
 def test_teachers_without_some_class_are_named(parts):

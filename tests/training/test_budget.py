@@ -1,5 +1,6 @@
 """Training to a budget: calibrated, charged first, resumed to the same bits."""
 
+import dataclasses
 import json
 import pathlib
 import signal
@@ -11,6 +12,7 @@ import time
 
 import jax
 import numpy as np
+import optax
 import pytest
 
 from jaxfair import accounting, checks, models
@@ -35,10 +37,13 @@ def people(count=200, seed=0):
   return Examples(x, y, np.zeros(count, np.int32))
 
 
-def train(folder=None, key=None, config=CONFIG, examples=None, **options):
+def train(
+  folder=None, key=None, config=CONFIG, examples=None,
+  model=models.logistic(2), loss=models.cross_entropy, **options,
+):  # fmt: skip
   return train_to_budget(
-    models.logistic(2), models.cross_entropy, examples or people(), config,
-    key=key, folder=folder, **(BUDGET | options),
+    model, loss, examples or people(), config, key=key, folder=folder,
+    **(BUDGET | options),
   )  # fmt: skip
 
 
@@ -170,6 +175,53 @@ def test_another_training_in_the_folder_is_refused(tmp_path):
   (other / "thesis.tex").write_text("")
   with pytest.raises(CheckpointError, match="not empty"):
     train(other)
+
+
+def scaled(logits, y):
+  return models.cross_entropy(2 * logits, y)
+
+
+def momentum(rate):
+  return optax.sgd(rate, momentum=0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+  ("change", "told"),
+  [
+    ({"model": models.mlp((4,), 2, "tanh")}, "another model; pass the model"),
+    ({"loss": scaled}, "another loss; pass the loss .* or choose another"),
+    ({"config": dataclasses.replace(CONFIG, optimizer=momentum)}, "optimizer"),
+  ],
+)
+def test_another_program_in_the_folder_is_refused(tmp_path, change, told):
+  same = {"key": jax.random.key(0), "model": models.mlp((4,), 2)}
+  config = dataclasses.replace(CONFIG, optimizer=rebuilt_momentum())
+  first = train(tmp_path, **(same | {"config": config}))
+  with pytest.raises(CheckpointError, match=told):
+    train(tmp_path, **(same | {"config": config} | change))
+  config = dataclasses.replace(CONFIG, optimizer=rebuilt_momentum())
+  again = train(tmp_path, **(same | {"config": config}))
+  assert bits(first) == bits(again)
+
+
+def rebuilt_momentum():
+  return lambda rate: optax.sgd(rate, momentum=0.9)
+
+
+@pytest.mark.slow
+def test_a_folder_of_an_earlier_version_is_refused(tmp_path):
+  train(tmp_path, key=jax.random.key(0))
+  path = tmp_path / "private" / "run.json"
+  record = json.loads(path.read_text())
+  path.write_text(json.dumps(record | {"jax": "0.0.1"}))
+  train(tmp_path)  # the same programs, whoever made them
+  with pytest.raises(CheckpointError, match=r"with jax 0\.0\.1, or choose"):
+    train(tmp_path, loss=scaled)
+  del record["programs"]
+  path.write_text(json.dumps(record))
+  with pytest.raises(CheckpointError, match="earlier version made it; choose"):
+    train(tmp_path)
 
 
 @pytest.mark.slow

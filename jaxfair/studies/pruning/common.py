@@ -1,7 +1,6 @@
 """What the studies of pruning share: faces and digits, networks, seeds."""
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -248,9 +247,8 @@ def notes(config: PruningConfig) -> list[str]:
   ]
 
 
-@functools.lru_cache(maxsize=2)
 def check_people(people: People) -> data.Dataset:
-  """Loads once, so that a missing file is found before any work."""
+  """Loads them, so that a missing file is found before any work."""
   return load_people(people)[0]
 
 
