@@ -28,15 +28,13 @@ def by_columns(function: Callable[..., Any]) -> Callable[..., Any]:
   On other backends than the CPU it is the function itself.
 
   Args:
-    function: pure; traced once more for every trace of the result.
+    function: pure.
   """
 
   def run(*arguments: Any) -> Any:
     if jax.default_backend() != "cpu":
       return function(*arguments)
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
-    if not _has_thin(closed.jaxpr):
-      return function(*arguments)
     leaves = jax.tree.leaves(arguments)
     results = _evaluate(closed.jaxpr, closed.consts, leaves)
     return jax.tree.unflatten(jax.tree.structure(shapes), results)
