@@ -77,7 +77,8 @@ def test_any_number_of_classes(classes):
   assert log_q[0] == pytest.approx(
     math.log(classes - 1) + special.log_ndtr(-2000 / (50 * math.sqrt(2)))
   )
-  assert np.all(log_q <= math.log1p(-1 / classes))
+  # NumPy's log1p and the C library's differ in the last digit on some CPUs.
+  assert np.all(log_q <= np.nextafter(math.log1p(-1 / classes), 0.0))
   rdp = gnmax_rdp(counts, sigma=50.0, orders=DEFAULT_ORDERS)
   assert rdp.shape == (3, len(DEFAULT_ORDERS))
   assert np.all(np.isfinite(rdp))
