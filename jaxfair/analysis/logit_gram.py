@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxfair import models
 from jaxfair.analysis.directions import in_chunks
 from jaxfair.analysis.layers import Layers, read_layers
-from jaxfair.privacy import factors
+from jaxfair.privacy import factor_norms, factors
 from jaxfair.types import Model, Params, PerExampleLoss
 
 # Losses that do not change when a constant is added to all logits of a person:
@@ -99,7 +99,7 @@ def _gram(
   def inner(first: Any, second: Any) -> jax.Array:
     total = jnp.zeros(x.shape[0])
     for a, b in zip(parts(first), parts(second), strict=True):
-      total += factors.inner_products(a, b, x.shape[0])
+      total += factor_norms.inner_products(a, b, x.shape[0])
     return total
 
   by_pairs = jax.vmap(jax.vmap(inner, in_axes=(None, 0)), in_axes=(0, None))

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import checks, tree
-from jaxfair.privacy import factors, taps
+from jaxfair.privacy import factor_norms, factors, taps
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 Method = Literal["auto", "ghost", "vmap"]
@@ -219,7 +219,7 @@ def _ghost_sum(
     parts[leaf].append(factors.Whole(grads))
   n = examples.x.shape[0]
   kept = [factors.gather(p, s) for p, s in zip(parts, shapes, strict=True)]
-  squared = jnp.stack([factors.squared_norms(p, n) for p in kept])
+  squared = jnp.stack([factor_norms.squared_norms(p, n) for p in kept])
   largest = _largest(kept, squared)
   weights, norms, bad = _weights(spec, params, squared, largest, mask, finite)
 
@@ -255,7 +255,9 @@ def _vmap_sum(
     losses, grads = value_and_grad(params, x, y)
     leaves = jax.tree.leaves(grads)
     kept: list[list[factors.Part]] = [[factors.Whole(g)] for g in leaves]
-    squared = jnp.stack([factors.squared_norms(p, x.shape[0]) for p in kept])
+    squared = jnp.stack(
+      [factor_norms.squared_norms(p, x.shape[0]) for p in kept]
+    )
     largest = _largest(kept, squared)
     weights, norms, bad = _weights(spec, params, squared, largest, mask, finite)
     totals = [
@@ -312,7 +314,9 @@ def _weights(
 def _largest(kept: list[list[factors.Part]], squared: jax.Array) -> jax.Array:
   """[leaves, n] squared norms, at the most that rounding may have hidden."""
   hidden = [
-    factors.hidden_by_rounding(parts, own, later=len(kept))  # leaves are summed
+    factor_norms.hidden_by_rounding(
+      parts, own, later=len(kept)
+    )  # leaves are summed
     for parts, own in zip(kept, squared, strict=True)
   ]
   return jnp.maximum(squared + jnp.stack(hidden), 0.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks
-from jaxfair.privacy import factors
+from jaxfair.privacy import factor_norms, factors
 
 
 def parts_of(arrays):
@@ -28,8 +28,8 @@ def bounded(arrays):
   """Squared norms in float32, and what may be missing from them."""
   parts = parts_of(arrays)
   count = jax.tree.leaves(arrays)[0].shape[0]
-  squared = factors.squared_norms(parts, count)
-  return squared, factors.hidden_by_rounding(parts, squared)
+  squared = factor_norms.squared_norms(parts, count)
+  return squared, factor_norms.hidden_by_rounding(parts, squared)
 
 
 def exact(arrays):
@@ -130,9 +130,9 @@ def test_without_the_allowance_cancelling_gradients_would_pass():
 
 def test_later_roundings_are_paid_for_as_well():
   whole = [factors.Whole(jnp.asarray(normal(5, 40), jnp.float32))]
-  squared = factors.squared_norms(whole, 5)
-  more = factors.hidden_by_rounding(whole, squared, later=100)
-  less = factors.hidden_by_rounding(whole, squared)
+  squared = factor_norms.squared_norms(whole, 5)
+  more = factor_norms.hidden_by_rounding(whole, squared, later=100)
+  less = factor_norms.hidden_by_rounding(whole, squared)
   np.testing.assert_allclose(
     more - less, 100 * 2.0**-24 * squared, rtol=0.01, atol=0
   )
@@ -150,7 +150,7 @@ def test_products_keep_all_digits_on_accelerators(name):
 
   def all_of_it(arrays, weights):
     parts = parts_of(arrays)
-    squared = factors.squared_norms(parts, weights.shape[0])
+    squared = factor_norms.squared_norms(parts, weights.shape[0])
     shape = exact_shape(arrays)
     like = jax.ShapeDtypeStruct(shape, jnp.float32)
     return squared, factors.weighted_sum(parts, weights, like)
