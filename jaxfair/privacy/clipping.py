@@ -313,10 +313,9 @@ def _weights(
 
 def _largest(kept: list[list[factors.Part]], squared: jax.Array) -> jax.Array:
   """[leaves, n] squared norms, at the most that rounding may have hidden."""
+  leaves = len(kept)  # which are summed later
   hidden = [
-    factor_norms.hidden_by_rounding(
-      parts, own, later=len(kept)
-    )  # leaves are summed
+    factor_norms.hidden_by_rounding(parts, own, later=leaves)
     for parts, own in zip(kept, squared, strict=True)
   ]
   return jnp.maximum(squared + jnp.stack(hidden), 0.0)
