@@ -36,6 +36,18 @@ def _drop_programs():
   jax.clear_caches()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_state_folder(tmp_path_factory):
+  """Releases of tests are not entered in the ledgers of whoever runs them."""
+  before = os.environ.get("JAXFAIR_STATE")
+  os.environ["JAXFAIR_STATE"] = str(tmp_path_factory.mktemp("state"))
+  yield
+  if before is None:
+    del os.environ["JAXFAIR_STATE"]
+  else:
+    os.environ["JAXFAIR_STATE"] = before
+
+
 @pytest.fixture(scope="session")
 def data_root() -> pathlib.Path:
   """The folder with the real data sets; tests on them need it."""

@@ -1,14 +1,11 @@
 """Finished teachers on the disk: each file complete or not there at all."""
 
-import os
 import pathlib
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
-from jaxfair.training.checkpoints import Checkpoints
+from jaxfair.training.checkpoints import Checkpoints, load_leaves, save_leaves
 from jaxfair.types import Params
 
 
@@ -36,23 +33,14 @@ class SavedTeachers:
 
   def save(self, number: int, params: Params) -> None:
     """Saves the parameters of the teachers in this segment."""
-    path = self._path(number)
-    partial = path.with_suffix(".partial")
-    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(params)]
-    with open(partial, "wb") as file:
-      np.savez(file, *leaves)
-      file.flush()
-      os.fsync(file.fileno())
-    os.replace(partial, path)
+    save_leaves(self._path(number), params)
 
   def load(self, number: int, like: Any) -> Params | None:
     """The parameters of a segment, or None if it was not finished."""
     path = self._path(number)
     if not path.exists():
       return None
-    with np.load(path) as file:
-      leaves = [jnp.asarray(file[f"arr_{i}"]) for i in range(len(file.files))]
-    return jax.tree.unflatten(jax.tree.structure(like), leaves)
+    return load_leaves(path, like)
 
   def _path(self, number: int) -> pathlib.Path:
     return self._root / f"teachers-{number:06d}.npz"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from jaxfair import studies
 from jaxfair.report import html_parts
 from jaxfair.studies import RunError
+from jaxfair.whole_files import write_whole
 
 
 class _Run(NamedTuple):
@@ -42,10 +43,10 @@ def write_collection(folder: pathlib.Path) -> pathlib.Path:
   runs = [_read(run) for run in _run_folders(folder)]
   if not runs:
     raise RunError(f"{folder} holds no run with verdicts; see `jaxfair run`")
-  (folder / "verdicts.md").write_text("\n".join(_markdown(runs)) + "\n")
+  write_whole(folder / "verdicts.md", "\n".join(_markdown(runs)) + "\n")
   path = folder / "report.html"
   sections = [_header(folder.name, runs), _contents(runs), *map(_section, runs)]
-  path.write_text(html_parts.page(folder.name, sections), encoding="utf-8")
+  write_whole(path, html_parts.page(folder.name, sections))
   return path
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from jaxfair import fairness, studies
 from jaxfair.report import html_parts, interactive, series, static
 from jaxfair.studies import RunError, Study, Summary, Table
+from jaxfair.whole_files import write_whole
 
 
 def write(folder: pathlib.Path, *, study: Study | None = None) -> pathlib.Path:
@@ -46,7 +47,7 @@ def write(folder: pathlib.Path, *, study: Study | None = None) -> pathlib.Path:
     _details(folder),
   ]
   path = folder / "report.html"
-  path.write_text(html_parts.page(made.title, sections), encoding="utf-8")
+  write_whole(path, html_parts.page(made.title, sections))
   return path
 
 

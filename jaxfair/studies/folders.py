@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import pathlib
 from collections.abc import Iterator
 from typing import Any
@@ -53,18 +52,6 @@ def locked(folder: pathlib.Path, config: str) -> Iterator[None]:
     except checks.JaxfairError:
       _remove_unused(folder, made)
       raise
-
-
-def write_whole(path: pathlib.Path, text: str, mode: int = 0o666) -> None:
-  """Writes a file completely or not at all."""
-  partial = path.with_name(path.name + ".partial")
-  partial.unlink(missing_ok=True)
-  handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-  with open(handle, "w", encoding="utf-8") as file:
-    file.write(text)
-    file.flush()
-    os.fsync(file.fileno())
-  os.replace(partial, path)
 
 
 def read_json(path: pathlib.Path, default: Any) -> Any:

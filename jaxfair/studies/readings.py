@@ -15,6 +15,7 @@ from typing import Any
 
 from jaxfair.studies import folders
 from jaxfair.studies.people import watched
+from jaxfair.whole_files import write_whole
 
 
 class Readings:
@@ -77,7 +78,7 @@ class Readings:
     if not found.keys() <= self._digests.keys():
       self._digests |= found
       text = json.dumps(self._digests, indent=2)
-      folders.write_whole(self._path, text, mode=0o600)
+      write_whole(self._path, text, mode=0o600)
 
   def _require(self, name: str, digest: str | None) -> None:
     if self._digests.get(name, digest) != digest:

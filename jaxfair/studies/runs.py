@@ -29,10 +29,11 @@ import numpy as np
 from jaxfair import checks, privacy
 from jaxfair.studies import config as configs
 from jaxfair.studies import folders, protocol
-from jaxfair.studies.folders import SECRET, read_json, write_whole
+from jaxfair.studies.folders import SECRET, read_json
 from jaxfair.studies.people import watched
 from jaxfair.studies.readings import Readings
 from jaxfair.studies.table import Table
+from jaxfair.whole_files import write_whole
 
 Say = Callable[[str], None]
 PACKAGES = ("jaxfair", "jax", "jaxlib", "numpy", "scipy", "optax", "flax",

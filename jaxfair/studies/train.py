@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import optax
 
-from jaxfair import checks, data, models, training
+from jaxfair import checks, data, models, training, whole_files
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import mean_above, spread_above
 from jaxfair.studies.measures import (
@@ -45,7 +45,9 @@ class Config:
 
   `public_fraction` of the people are taken to be public: the scaler is fitted
   on them. Fitted on the private part it would move everybody's features when
-  one person changes, and no epsilon would hold.
+  one person changes, and no epsilon would hold. `keep_private` keeps the key,
+  the checkpoints and the noiseless trace of a model that was trained for
+  release; they are erased otherwise.
   """
 
   data: People = dataclasses.field(default_factory=People)
@@ -59,6 +61,7 @@ class Config:
   seeds: int = 20
   public_fraction: float = 0.05
   test_fraction: float = 0.25
+  keep_private: bool = False
 
   def __post_init__(self) -> None:
     checks.positive("epsilons", self.epsilons)
@@ -160,8 +163,9 @@ def _release(
 ) -> Table:
   """Trains one model for release, with a ledger, and measures it.
 
-  What may leave the house has a folder of its own: beside a model's ledger and
-  checkpoints lies the key with which its noise could be subtracted.
+  What may leave the house has a folder of its own, which appears complete or
+  not at all: beside a model's ledger and checkpoints lies, until the release is
+  finished, the key with which its noise could be subtracted.
   """
   split = data.prepare(people, config.fractions, key=context.shared_key)
   _, train, test = split.parts
@@ -175,16 +179,18 @@ def _release(
     key=None if context.for_release else context.key,
     folder=context.folder / "training",
     data=people.name,
+    keep_private=config.keep_private,
   )
-  folder = context.folder / "release"
-  folder.mkdir(exist_ok=True)
-  save_model(folder / "model.npz", fitted.params, split.scaler)
   card = {
     "guarantee": str(fitted.guarantee),
     "for_release": fitted.for_release,
     "noise_multiplier": float(fitted.config.noise_multiplier),
   }
-  (folder / "guarantee.json").write_text(json.dumps(card, indent=2))
+  folder = context.folder / "release"
+  if not folder.exists():  # else a stopped run had come so far: the same model
+    with whole_files.new_folder(folder) as made:
+      save_model(made / "model.npz", fitted.params, split.scaler)
+      (made / "guarantee.json").write_text(json.dumps(card, indent=2))
   context.say(f"release/model.npz: {fitted.guarantee}")
   if not fitted.for_release:
     context.say('this model was made with a fixed seed; seed = "os" releases')

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import pathlib
 import secrets
 from collections.abc import Callable
@@ -37,14 +38,15 @@ class PrivateFit(NamedTuple):
     for_release: whether the noise came from the operating system. A key that
       the caller chose makes the run reproducible, and its noise guessable.
     config: the settings, with the calibrated noise.
-    trace: not for release.
+    trace: not for release; None if a finished release was found in its
+      folder, since it is erased there.
   """
 
   params: Params
   guarantee: accounting.PrivacyGuarantee
   for_release: bool
   config: DpSgdConfig
-  trace: NonPrivateDpTrace
+  trace: NonPrivateDpTrace | None
 
 
 def calibrate(
@@ -94,6 +96,7 @@ def train_to_budget(
   folder: str | pathlib.Path | None = None,
   ledger: accounting.Ledger | None = None,
   data: str = "private data",
+  keep_private: bool = False,
   progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> PrivateFit:
   """Trains with DP-SGD so that the model costs at most (epsilon, delta).
@@ -112,6 +115,8 @@ def train_to_budget(
     ledger: charges an existing ledger, with its own budget, instead of the
       folder's.
     data: the data set's name, for the ledger.
+    keep_private: keeps the key, the checkpoints and the trace in the folder
+      of a finished release. Whoever reads them can subtract the noise.
     progress: told `(steps done, steps in all)` after every segment.
 
   Returns:
@@ -121,7 +126,9 @@ def train_to_budget(
     Every segment is charged before its first step is computed. A training
     that is killed has charged for steps nobody saw, never the reverse; steps
     computed again after a crash use the same keys, so they are the same
-    release.
+    release. When a release is finished, its parameters are written down and
+    then its key, checkpoints and trace are erased (unlinked; what a disk
+    keeps of unlinked files is not ours to say).
   """
   config.check(model, loss, examples)
   if key is not None:
@@ -132,11 +139,12 @@ def train_to_budget(
   loop = driver.choose_loop(config.loop, model, examples.x, traced=False)
   config = dataclasses.replace(config, loop=loop)
   training = _Training(model, loss, examples, config, initial, progress)
+  trace: NonPrivateDpTrace | None
   with contextlib.ExitStack() as stack:
     if folder is None:
       chosen = privacy.os_key() if key is None else key
       for_release = key is None
-      state, trace = training.run(chosen, None, ledger)
+      params, trace = training.run(chosen, None, ledger)
     else:
       folder = pathlib.Path(folder)
       described = _described(config, epsilon, delta, size)
@@ -148,9 +156,11 @@ def train_to_budget(
       if ledger is None:
         path = folder / "ledger.jsonl"
         ledger = stack.enter_context(_open_ledger(path, data, epsilon, delta))
-      state, trace = training.run(store.key, store, ledger)
+      params, trace = training.resume(store, ledger)
+      if for_release and not keep_private:
+        store.finish(params)
   guarantee = accounting.composed_guarantee([config.event(size)], delta=delta)
-  return PrivateFit(state.params, guarantee, for_release, config, trace)
+  return PrivateFit(params, guarantee, for_release, config, trace)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,12 +174,24 @@ class _Training:
   initial: Params | None
   progress: Callable[[int, int], None]
 
+  def resume(
+    self, store: Checkpoints, ledger: accounting.Ledger
+  ) -> tuple[Params, NonPrivateDpTrace | None]:
+    """What is left to do in a folder: nothing, if its release is finished."""
+    if not store.finished:
+      return self.run(store.key, store, ledger)
+    start = functools.partial(begin, self.model, self.examples, self.config)
+    like = jax.eval_shape(
+      lambda key: start(key, self.initial), jax.random.key(0)
+    )
+    return store.released(like.params), None
+
   def run(
     self,
     key: jax.Array,
     store: Checkpoints | None,
     ledger: accounting.Ledger | None,
-  ) -> tuple[DpSgdState, NonPrivateDpTrace]:
+  ) -> tuple[Params, NonPrivateDpTrace]:
     """From the newest checkpoint to the end."""
     config, size, steps = self.config, self.examples.size, self.config.steps
     state = begin(self.model, self.examples, config, key, self.initial)
@@ -196,7 +218,7 @@ class _Training:
       if store is not None:
         store.save(done, (state, _joined(parts)))
       self.progress(done, steps)
-    return state, _joined(parts)
+    return state.params, _joined(parts)
 
   def _shapes(self, state: DpSgdState, done: int) -> Any:
     """Shapes of a checkpoint after so many steps."""

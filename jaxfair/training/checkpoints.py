@@ -2,16 +2,19 @@
 
 folder/
   ledger.jsonl       what was charged (accounting.Ledger)
+  released.npz       the parameters of a finished release, leaf by leaf
   private/           readable by its owner only; not for release
     run.json         which training this is
     secret_key       the noise can be subtracted by whoever has it
     step-00000100/   state and non-private trace after 100 steps
+
+When a release is finished, everything in private/ but run.json is erased.
 """
 
 import hashlib
 import hmac
+import io
 import json
-import os
 import pathlib
 import secrets
 import shutil
@@ -22,7 +25,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, privacy
+from jaxfair.accounting import LedgerError, state_folder
+from jaxfair.types import Params
+from jaxfair.whole_files import owner_only, sync_folder, write_whole
 
+RECORD, SECRET, RELEASED = "run.json", "secret_key", "released.npz"
 BEGUN = ("secret_key", "secret_key.partial", "run.json.partial")
 KEPT = 2  # checkpoints; the one before the last survives a crash while saving
 
@@ -36,8 +43,8 @@ class Checkpoints:
 
   Attributes:
     run_id: names the training in the ledger; random, and new for each folder.
-    key: the training's key.
     for_release: whether the key came from the operating system.
+    finished: whether the release is complete, and its key erased.
   """
 
   def __init__(
@@ -58,14 +65,20 @@ class Checkpoints:
       key: the caller's key, or None for one that is drawn and kept here.
       programs: what is trained, from `training.programs`.
     """
-    self._root = folder / "private"
-    known = self._root / "run.json"
+    self._folder, self._root = folder, folder / "private"
+    self._private = private
+    known = self._root / RECORD
+    self.finished = False
+    self._key: jax.Array | None = None
     if known.exists():
+      owner_only(self._root)
       record = json.loads(known.read_text(encoding="utf-8"))
       self.run_id = record["run_id"]
       self.for_release = record["for_release"]
-      self.key = _load_key(self._root / "secret_key")
-      self._require_same(record, described, private, key, folder)
+      self.finished = record.get("finished", False)
+      if not self.finished:
+        self._key = _load_key(self._root / SECRET)
+      self._require_same(record, described, key)
       _require_programs(record, programs, folder)
       return
     # Killed in its first moment, a training has a key and has used it nowhere.
@@ -74,21 +87,27 @@ class Checkpoints:
       raise CheckpointError(
         f"{folder} is not empty and holds no training; choose another folder"
       )
-    self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    owner_only(self._root)
     self.run_id = secrets.token_hex(8)
     self.for_release = key is None
-    self.key = privacy.os_key() if key is None else key
-    words = np.asarray(jax.random.key_data(self.key)).tolist()
-    _write(self._root / "secret_key", json.dumps(words))
+    self._key = privacy.os_key() if key is None else key
+    words = np.asarray(jax.random.key_data(self._key)).tolist()
+    write_whole(self._root / SECRET, json.dumps(words), mode=0o600)
     record = {
       "run_id": self.run_id,
       "for_release": self.for_release,
       "described": described,
       "programs": programs,
       "jax": jax.__version__,
-      "data": _fingerprint(private, self.key),
+      "data": _fingerprint(private, self._key),
     }
-    _write(known, json.dumps(record, indent=2))
+    write_whole(known, json.dumps(record, indent=2), mode=0o600)
+
+  @property
+  def key(self) -> jax.Array:
+    """The training's key, until the release is finished."""
+    assert self._key is not None, "a finished release has no key"
+    return self._key
 
   def save(self, step: int, state: Any) -> None:
     """Saves the state after a number of steps; complete or not at all."""
@@ -110,13 +129,37 @@ class Checkpoints:
     with orbax.checkpoint.StandardCheckpointer() as saver:
       return saver.restore(self._root.resolve() / f"step-{step:08d}", like)
 
+  def finish(self, params: Params) -> None:
+    """Writes what is released, then erases what could undo its noise.
+
+    A kill at any moment leaves the whole training, or the parameters and a
+    record that says so: then the same call erases what is left.
+    """
+    if not self.finished:
+      save_leaves(self._folder / RELEASED, params)
+      known = self._root / RECORD
+      record = json.loads(known.read_text(encoding="utf-8"))
+      record |= {"finished": True, "data": self._lasting_fingerprint()}
+      write_whole(known, json.dumps(record, indent=2), mode=0o600)
+      self.finished, self._key = True, None
+    rest = [path for path in self._root.iterdir() if path.name != RECORD]
+    for path in sorted(rest, key=lambda path: not path.name.startswith(SECRET)):
+      if path.is_dir():
+        shutil.rmtree(path)
+      else:
+        path.unlink()
+        sync_folder(self._root)
+
+  def released(self, like: Any) -> Params:
+    """The parameters of a finished release; `like` gives shapes and types."""
+    return load_leaves(self._folder / RELEASED, like)
+
   def _steps(self) -> list[int]:
     names = [path.name for path in self._root.glob("step-*") if path.is_dir()]
     return sorted(int(n[5:]) for n in names if n[5:].isdigit())
 
-  def _require_same(
-    self, record: Any, described: Any, private: Any, key: Any, folder: Any
-  ) -> None:
+  def _require_same(self, record: Any, described: Any, key: Any) -> None:
+    folder = self._folder
     for name, value in json.loads(json.dumps(described)).items():
       if record["described"].get(name) != value:
         raise CheckpointError(
@@ -124,15 +167,56 @@ class Checkpoints:
           f"{record['described'].get(name)!r}, not {value!r}; choose another "
           "folder"
         )
-    if key is not None and not _same_key(key, self.key):
+    if key is not None and (self.finished or not _same_key(key, self.key)):
       raise CheckpointError(
         f"{folder} holds a training with another key; leave key out to "
         "continue it, or choose another folder"
       )
-    if record["data"] != _fingerprint(private, self.key):
+    if self.finished:
+      now = self._lasting_fingerprint()
+      if now is None or record["data"] != now:
+        raise CheckpointError(
+          f"{folder} holds a finished release on other data, or one that was "
+          f"made with another state folder; take {RELEASED} from there, or "
+          "choose another folder"
+        )
+    elif record["data"] != _fingerprint(self._private, self.key):
       raise CheckpointError(
         f"{folder} holds a training on other data; choose another folder"
       )
+
+  def _lasting_fingerprint(self) -> str | None:
+    """Recognises the data by the state folder's secret, which is not erased.
+
+    Returns:
+      None if there is no state folder: nothing then recognises the data.
+    """
+    message = self.run_id.encode() + _content(self._private)
+    try:
+      return state_folder.keyed(message)
+    except (LedgerError, checks.ArgumentError):
+      return None
+
+
+def save_leaves(path: pathlib.Path, tree: Any) -> None:
+  """Writes a tree's arrays as a plain `.npz` file, whole or not at all."""
+  leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+  raw = io.BytesIO()
+  np.savez(raw, *leaves)
+  write_whole(path, raw.getvalue(), mode=0o600)
+
+
+def load_leaves(path: pathlib.Path, like: Any) -> Any:
+  """The tree of `save_leaves`; `like` gives its structure and types."""
+  leaves, structure = jax.tree.flatten(like)
+  with np.load(path) as file:
+    found = [file[f"arr_{i}"] for i in range(len(leaves))]
+  # A file holds the bits of a bfloat16 array, but not its type.
+  typed = [
+    array.view(leaf.dtype) if array.dtype.kind == "V" else array
+    for array, leaf in zip(found, leaves, strict=True)
+  ]
+  return jax.tree.unflatten(structure, map(jnp.asarray, typed))
 
 
 def _require_programs(
@@ -163,12 +247,16 @@ def _require_programs(
 def _fingerprint(private: Any, key: jax.Array) -> str:
   """Recognises the data for whoever has the key, and tells nobody else."""
   secret = np.asarray(jax.random.key_data(key)).tobytes()
-  digest = hmac.new(secret, digestmod=hashlib.sha256)
+  return hmac.new(secret, _content(private), hashlib.sha256).hexdigest()
+
+
+def _content(private: Any) -> bytes:
+  digest = hashlib.sha256()
   for leaf in jax.tree.leaves(private):
     array = np.ascontiguousarray(leaf)
     digest.update(f"{array.shape} {array.dtype}".encode())
     digest.update(array.tobytes())
-  return digest.hexdigest()
+  return digest.digest()
 
 
 def _same_key(first: jax.Array, second: jax.Array) -> bool:
@@ -178,14 +266,3 @@ def _same_key(first: jax.Array, second: jax.Array) -> bool:
 def _load_key(path: pathlib.Path) -> jax.Array:
   words = np.array(json.loads(path.read_text(encoding="utf-8")), np.uint32)
   return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
-
-
-def _write(path: pathlib.Path, text: str) -> None:
-  partial = path.with_name(path.name + ".partial")
-  partial.unlink(missing_ok=True)
-  handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-  with open(handle, "w", encoding="utf-8") as file:
-    file.write(text)
-    file.flush()
-    os.fsync(file.fileno())
-  os.replace(partial, path)

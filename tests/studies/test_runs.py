@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, studies
-from jaxfair.studies import RunError, folders, runs
+from jaxfair.studies import RunError, runs
 
 SOURCE = pathlib.Path(__file__).parents[1] / "helpers" / "toy_study.py"
 
@@ -179,7 +179,7 @@ def test_a_crash_at_any_write_is_made_good(
       return real(*args)
 
     folder = tmp_path / f"{point}"
-    monkeypatch.setattr(folders.os, call, dying)
+    monkeypatch.setattr(os, call, dying)
     try:
       run(toy, folder, seed=seed)
       finished = True
@@ -281,10 +281,11 @@ def test_an_empty_folder_may_be_used(toy, tmp_path):
 
 HOLDER = """
 import sys, pathlib, time
+from jaxfair import whole_files
 from jaxfair.studies import folders
 folder = pathlib.Path(sys.argv[1])
 with folders.locked(folder, sys.argv[2]):
-  folders.write_whole(folder / "config.toml", sys.argv[2])
+  whole_files.write_whole(folder / "config.toml", sys.argv[2])
   print("held", flush=True)
   sys.stdin.read()
 """

@@ -88,6 +88,18 @@ def test_what_is_released_lies_apart_from_the_key_of_its_noise(done):
   assert (folder / "training" / "private" / "secret_key").exists()
 
 
+@pytest.mark.slow
+def test_a_finished_release_leaves_no_key_behind(tmp_path):
+  folder = tmp_path / "run"
+  made = plan(*TINY, "epsilons=[4.0]", "seeds=1", "seed=os")
+  studies.execute(made, folder)
+  assert not list(folder.rglob("secret_key*"))
+  assert not list(folder.rglob("step-*"))
+  assert not list(folder.rglob("*.partial"))
+  card = json.loads((folder / "release" / "guarantee.json").read_text())
+  assert card["for_release"]
+
+
 def test_the_page_says_for_whom_the_figures_are(done):
   _, _, page = done
   assert "for one person added to or removed" in page

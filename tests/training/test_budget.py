@@ -107,9 +107,12 @@ def test_folder_changes_no_bit_and_keeps_a_ledger(tmp_path):
 
 @pytest.mark.slow
 def test_a_finished_training_is_only_loaded(tmp_path):
-  first = train(tmp_path / "run")
+  first = train(tmp_path / "run", keep_private=True)
   told = []
-  again = train(tmp_path / "run", progress=lambda *now: told.append(now))
+  again = train(
+    tmp_path / "run", keep_private=True,
+    progress=lambda *now: told.append(now),
+  )  # fmt: skip
   assert bits(first) == bits(again)
   assert told == []
   assert again.for_release
@@ -277,6 +280,52 @@ def test_bad_budgets_are_refused(options, told, tmp_path):
 def test_a_large_delta_is_warned_of():
   with pytest.warns(accounting.DeltaWarning, match="1/n"):
     train(delta=0.01)
+
+
+def private_files(folder):
+  return sorted(path.name for path in (folder / "private").iterdir())
+
+
+def parameters(fit):
+  return [np.asarray(v).tobytes() for v in jax.tree.leaves(fit.params)]
+
+
+@pytest.mark.slow
+def test_a_release_is_found_again_without_its_key(tmp_path):
+  folder = tmp_path / "run"
+  first = train(folder)
+  assert first.trace is not None
+  names = sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
+  assert names == [
+    "ledger.jsonl",
+    "private",
+    "private/run.json",
+    "released.npz",
+  ]
+  again = train(folder)
+  assert parameters(again) == parameters(first)
+  assert again.trace is None
+  assert again.guarantee == first.guarantee
+  assert again.for_release
+  with pytest.raises(CheckpointError, match="other data"):
+    train(folder, examples=people(seed=1))
+
+
+@pytest.mark.slow
+def test_private_files_are_kept_if_asked_and_then_erased(tmp_path):
+  kept = train(tmp_path / "run", keep_private=True)
+  assert "secret_key" in private_files(tmp_path / "run")
+  assert bits(train(tmp_path / "run", keep_private=True)) == bits(kept)
+  erased = train(tmp_path / "run")
+  assert parameters(erased) == parameters(kept)
+  assert private_files(tmp_path / "run") == ["run.json"]
+
+
+def test_a_training_with_a_key_of_one_s_own_is_kept(tmp_path):
+  """It is no release: its noise is known to whoever chose the key."""
+  train(tmp_path / "run", key=jax.random.key(0))
+  assert "secret_key" in private_files(tmp_path / "run")
+  assert not (tmp_path / "run" / "released.npz").exists()
 
 
 PROGRAM = textwrap.dedent("""
