@@ -17,46 +17,49 @@ from jaxfair.accounting.rdp import DEFAULT_ORDERS, rdp_to_epsilon
 def pate_events(
   *,
   sigma: float,
-  num_answered: int,
-  num_asked: int | None = None,
+  num_queries: int,
   sigma_threshold: float | None = None,
+  max_answers: int | None = None,
 ) -> tuple[ev.Event, ...]:
-  """What to charge for so many labels, without looking at the votes.
+  """What to charge for the labels of so many queries, whatever the votes are.
 
   A label is 1/sigma^2-zCDP, a threshold test 1/(2 sigma_threshold^2)-zCDP.
 
   Args:
     sigma: standard deviation of the noise on each count.
-    num_answered: queries that passed the test, whether their label was
-      released or refused afterwards.
-    num_asked: queries whose votes were compared with the threshold.
-    sigma_threshold: of the test; None where every query is answered.
+    num_queries: queries whose votes may be looked at.
+    sigma_threshold: of Confident-GNMax's test; None where every query gets a
+      label without one.
+    max_answers: a cap on the labels that was fixed before the first one and
+      at which answering stopped. None charges a label for every query.
 
   Returns:
     Events for a ledger, `composed_guarantee` or `composed_epsilon`. They hold
     for continuous and for discrete Gaussian noise.
 
   Privacy:
-    Where the number of answers depends on the votes, fix a cap on it
-    beforehand, stop there, and charge the cap.
+    How many queries pass the test depends on the votes, so a charge for those
+    that passed is not a guarantee: for votes that happened to pass rarely it
+    leaves out what the same votes could have released. Without a cap every
+    query is one mechanism that may release a label: it is charged for test
+    and label. With a cap the charges add up to at most num_queries tests and
+    max_answers labels along every sequence of answers, which is a privacy
+    filter with a fixed budget.
+
+  Reference:
+    Feldman & Zrnic (2021), Theorem 3.1.
   """
   sigma = votes.noise_sigma(sigma)
-  checks.integer("num_answered", num_answered, low=0)
-  both = (num_asked is None) == (sigma_threshold is None)
-  checks.require(
-    both, "num_asked and sigma_threshold go together; pass both or neither"
+  checks.integer("num_queries", num_queries, low=0)
+  labels = answer_cap(
+    num_queries, tested=sigma_threshold is not None, max_answers=max_answers
   )
   found: list[ev.Event] = []
-  if num_answered:
-    found.append(ev.Repeated(ev.ZCdp(1 / sigma**2), num_answered))
-  if num_asked is not None:
+  if labels:
+    found.append(ev.Repeated(ev.ZCdp(1 / sigma**2), labels))
+  if sigma_threshold is not None and num_queries:
     sigma_test = votes.noise_sigma(sigma_threshold, name="sigma_threshold")
-    checks.integer(
-      "num_asked", num_asked, low=num_answered,
-      remedy="every answered query was asked",
-    )  # fmt: skip
-    if num_asked:
-      found.append(ev.Repeated(ev.ZCdp(0.5 / sigma_test**2), num_asked))
+    found.append(ev.Repeated(ev.ZCdp(0.5 / sigma_test**2), num_queries))
   return tuple(found)
 
 
@@ -67,7 +70,7 @@ def pate_diagnosis(
   delta: float,
   threshold: float | None = None,
   sigma_threshold: float | None = None,
-  answered: Any = None,
+  max_answers: int | None = None,
   orders: Sequence[float] | np.ndarray = DEFAULT_ORDERS,
   conversion: Literal["tight", "mironov"] = "tight",
   discrete: bool = False,
@@ -75,13 +78,13 @@ def pate_diagnosis(
   """The data-dependent epsilon of a run: for your own eyes.
 
   Args:
-    counts: [n, classes] votes on every query that was asked.
+    counts: [n, classes] votes on every query that may be asked.
     sigma: standard deviation of the noise on each count.
     delta: in (0, 1).
     threshold: T of Confident-GNMax; None where every query is answered.
     sigma_threshold: standard deviation of the test's noise.
-    answered: [n] which queries passed the test. None charges a label for
-      every query, which is an upper bound.
+    max_answers: cap on the labels that was fixed beforehand. None charges a
+      label for every query.
     orders: a, each above 1.
     conversion: as in `rdp_to_epsilon`.
     discrete: whether all noise is discrete Gaussian.
@@ -89,12 +92,17 @@ def pate_diagnosis(
   Privacy:
     It is computed from the votes, holds for them alone, and in one direction:
     see `gnmax_rdp`. `sanitised_epsilon` gives a figure that can be published.
+    With a cap, the `max_answers` costliest labels bound what any sequence of
+    answers adds up to. Which queries passed is not used: it was one outcome
+    of many, and a bound on the divergence is about all of them.
   """
   table = votes.vote_table(counts)
-  mask = answered_mask(table, threshold, sigma_threshold, answered)
-  total = gnmax_rdp(
-    table[mask], sigma=sigma, orders=orders, discrete=discrete
-  ).sum(axis=0)
+  check_threshold(threshold, sigma_threshold)
+  cap = answer_cap(
+    len(table), tested=threshold is not None, max_answers=max_answers
+  )
+  labels = gnmax_rdp(table, sigma=sigma, orders=orders, discrete=discrete)
+  total = np.sort(labels, axis=0)[len(table) - cap :].sum(axis=0)
   if threshold is not None and sigma_threshold is not None:
     total = total + threshold_rdp(
       table, threshold=threshold, sigma=sigma_threshold, orders=orders,
@@ -105,27 +113,26 @@ def pate_diagnosis(
   return found
 
 
-def answered_mask(
-  table: np.ndarray,
-  threshold: float | None,
-  sigma_threshold: float | None,
-  answered: Any,
-) -> np.ndarray:
-  """[n] bools, after checking that the arguments make sense together."""
+def answer_cap(
+  num_queries: int, *, tested: bool, max_answers: int | None
+) -> int:
+  """The number of labels to charge, after checking the cap."""
+  if max_answers is None:
+    return num_queries
+  checks.require(
+    tested,
+    "max_answers is for Confident-GNMax; pass threshold and sigma_threshold "
+    "too, or ask fewer queries",
+  )
+  checks.integer("max_answers", max_answers, low=0)
+  return min(max_answers, num_queries)
+
+
+def check_threshold(
+  threshold: float | None, sigma_threshold: float | None
+) -> None:
+  """Raises unless both numbers of the test are given, or neither."""
   checks.require(
     (threshold is None) == (sigma_threshold is None),
     "threshold and sigma_threshold go together; pass both or neither",
   )
-  if answered is None:
-    return np.ones(len(table), dtype=bool)
-  mask = np.asarray(answered)
-  checks.require(
-    threshold is not None,
-    "answered is for Confident-GNMax; pass threshold and sigma_threshold too",
-  )
-  checks.require(
-    mask.dtype == bool and mask.shape == (len(table),),
-    f"answered holds {mask.dtype} of shape {mask.shape}; pass one bool for "
-    f"each of the {len(table)} queries",
-  )
-  return mask

@@ -31,7 +31,7 @@ from jaxfair.accounting.ladders import (
   margin_rungs,
   threshold_ladder,
 )
-from jaxfair.accounting.pate_cost import answered_mask, pate_events
+from jaxfair.accounting.pate_cost import check_threshold, pate_events
 from jaxfair.accounting.rdp import rdp_to_epsilon
 from jaxfair.accounting.sanitising_plan import (
   LARGEST,
@@ -48,20 +48,21 @@ class SanitisedEpsilon:
 
   Attributes:
     epsilon: at least the data-dependent epsilon of all labels and of this
-      figure itself, with the plan's confidence.
+      figure itself, with the plan's confidence; never above `guarantee`.
     delta: the delta it goes with.
     plan: the parameters, fixed without looking at the votes.
-    num_asked: queries whose votes were looked at.
-    num_answered: queries that got a label.
-    guarantee: what holds for every possible data set, publishing this figure
-      included. It is above that without the figure.
+    num_queries: queries whose votes may have been looked at.
+    max_answers: cap on the labels; every query is charged for one if None.
+    guarantee: what holds for every possible data set and whatever was
+      answered, publishing this figure included. It is above that without the
+      figure, which does not hold any more once the figure is drawn.
   """
 
   epsilon: float
   delta: float
   plan: SanitisingPlan
-  num_asked: int
-  num_answered: int
+  num_queries: int
+  max_answers: int | None
   guarantee: PrivacyGuarantee
 
   def __str__(self) -> str:
@@ -83,21 +84,23 @@ def sanitised_epsilon(
   key: Any,
   threshold: float | None = None,
   sigma_threshold: float | None = None,
-  answered: Any = None,
+  max_answers: int | None = None,
   discrete: bool = False,
 ) -> SanitisedEpsilon:
   """Publishes what labels cost at these votes, at a small cost of its own.
 
   Args:
-    counts: [n, classes] votes on every query that was asked.
+    counts: [n, classes] votes on every query that may be asked, also on those
+      that a cap kept from being asked.
     sigma: standard deviation of the noise on each count.
     delta: in (0, 1).
     plan: from `plan_sanitising`, or any other choice made from public numbers.
+      Where that gives None, publish the epsilon for any votes.
     key: used once; `privacy.os_key()` for a release.
     threshold: T of Confident-GNMax; None where every query is answered.
     sigma_threshold: standard deviation of the test's noise.
-    answered: [n] which queries passed the test, as was released. None charges
-      a label for every query.
+    max_answers: cap on the labels that was fixed beforehand, as in
+      `pate_events`. None charges a label for every query.
     discrete: whether the noise on the votes is discrete Gaussian; the figure
       holds for continuous noise, too.
 
@@ -106,24 +109,40 @@ def sanitised_epsilon(
 
   Privacy:
     Numbers of queries, teachers and classes, all noises, the threshold and
-    `answered` are public. The divergence of the labels and of this release
+    the cap are public. The divergence of the labels and of this release
     from those of any neighbour is bounded at these votes and in this
-    direction; `guarantee` holds for all votes in both directions. Calling it
-    again is another release: charge `sanitising_event(plan)` each time.
+    direction; `guarantee` holds for all votes in both directions. Neither
+    depends on which queries passed the test: that is one outcome of many. A
+    label is charged for every query, or for the `max_answers` costliest,
+    which no sequence of answers exceeds. Calling it again is another release:
+    charge `sanitising_event(plan)` each time.
 
   Reference:
     Papernot et al. (2018), appendix B, with the scale released as well.
   """
   from jaxfair.privacy import noise  # JAX, which no other accounting needs
 
+  checks.require(
+    isinstance(plan, SanitisingPlan),
+    "plan is missing; where plan_sanitising gives None, publish the epsilon "
+    "for any votes instead",
+  )
   delta_in_range(delta)
   checks.one_key("key", key)
   sigma = votes.noise_sigma(sigma)
   table = votes.vote_table(counts)
-  mask = answered_mask(table, threshold, sigma_threshold, answered)
+  check_threshold(threshold, sigma_threshold)
+  events = pate_events(
+    sigma=sigma,
+    num_queries=len(table),
+    sigma_threshold=sigma_threshold,
+    max_answers=max_answers,
+  )
   parts = []
-  if mask.any():
-    parts.append(_labels(table[mask], sigma, plan.order, discrete))
+  if len(table):
+    labels = _labels(table, sigma, plan.order, discrete)
+    most = len(table) if max_answers is None else max_answers
+    parts.append(labels._replace(most=most))
   if threshold is not None and len(table):
     test = votes.noise_sigma(sigma_threshold, name="sigma_threshold")
     parts.append(_tests(table, threshold, test, plan.order, discrete))
@@ -132,12 +151,6 @@ def sanitised_epsilon(
   )
   cost = _upper_bound(parts, draws, plan) + release_rdp(plan, plan.order)
   epsilon = rdp_to_epsilon([cost], [plan.order], delta=delta)
-  events = pate_events(
-    sigma=sigma,
-    num_answered=int(mask.sum()),
-    num_asked=None if threshold is None else len(table),
-    sigma_threshold=sigma_threshold,
-  )
   guarantee = composed_guarantee(
     [*events, sanitising_event(plan)],
     delta=delta,
@@ -147,8 +160,8 @@ def sanitised_epsilon(
     epsilon=round_up(min(epsilon, guarantee.epsilon)),
     delta=delta,
     plan=plan,
-    num_asked=len(table),
-    num_answered=int(mask.sum()),
+    num_queries=len(table),
+    max_answers=max_answers,
     guarantee=guarantee,
   )
 

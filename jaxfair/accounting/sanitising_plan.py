@@ -11,12 +11,14 @@ from jaxfair import checks
 from jaxfair.accounting import events as ev
 from jaxfair.accounting import smooth_sensitivity as smooth
 from jaxfair.accounting import votes
-from jaxfair.accounting.guarantee import delta_in_range
+from jaxfair.accounting.composition import composed_epsilon
+from jaxfair.accounting.guarantee import Relation, delta_in_range
 from jaxfair.accounting.ladders import (
   margin_ladder,
   margin_rungs,
   threshold_ladder,
 )
+from jaxfair.accounting.pate_cost import check_threshold, pate_events
 from jaxfair.accounting.rdp import DEFAULT_ORDERS, rdp_to_epsilon
 
 # What the planner tries: orders, shares of the largest beta, and noises.
@@ -66,37 +68,43 @@ class SanitisingPlan:
 
 def plan_sanitising(
   *,
-  num_answered: int,
+  num_queries: int,
   num_teachers: int,
   num_classes: int,
   sigma: float,
   delta: float,
-  num_asked: int | None = None,
   threshold: float | None = None,
   sigma_threshold: float | None = None,
+  max_answers: int | None = None,
   consensus: float = 0.9,
   confidence: float = 0.999,
-) -> SanitisingPlan:
+) -> SanitisingPlan | None:
   """The plan with the least epsilon for votes as one imagines them.
 
   Args:
-    num_answered: queries with a label.
+    num_queries: queries whose votes may be looked at.
     num_teachers: k.
     num_classes: number of classes.
     sigma: standard deviation of the noise on each count.
     delta: in (0, 1).
-    num_asked: queries tested, with a threshold.
     threshold: T of Confident-GNMax; None where every query is answered.
     sigma_threshold: standard deviation of the test's noise.
+    max_answers: cap on the labels, as in `pate_events`.
     consensus: mean share of teachers that agree, as one guesses it from
       public data. A wrong guess costs utility, not privacy.
     confidence: probability with which the published figure is a bound.
 
+  Returns:
+    None where even for these votes the figure would not be below the epsilon
+    for any votes without it: then publish that one, and no figure.
+
   Privacy:
     No vote is looked at, and must not be: tuning the guess until the figure
-    looks good would be a release of its own.
+    looks good would be a release of its own. So would be to draw a figure
+    and to decide then which epsilon to publish: with a plan, the price of the
+    figure belongs to every epsilon of these labels.
   """
-  checks.integer("num_answered", num_answered, low=1)
+  checks.integer("num_queries", num_queries, low=1)
   checks.integer("num_teachers", num_teachers, low=1)
   checks.integer("num_classes", num_classes, low=2)
   checks.number(
@@ -105,11 +113,19 @@ def plan_sanitising(
   )  # fmt: skip
   sigma = votes.noise_sigma(sigma)
   delta_in_range(delta)
+  check_threshold(threshold, sigma_threshold)
+  events = pate_events(
+    sigma=sigma,
+    num_queries=num_queries,
+    sigma_threshold=sigma_threshold,
+    max_answers=max_answers,
+  )
+  any_votes = composed_epsilon(
+    events, delta=delta, relation=Relation.REPLACE_ONE
+  )
   imagined = _imagined_votes(num_teachers, num_classes, consensus)
-  chance = np.ones(SCENARIO)
-  if threshold is not None:
-    test = votes.noise_sigma(sigma_threshold, name="sigma_threshold")
-    chance = special.ndtr((imagined.max(axis=1) - threshold) / test) + 1e-9
+  each = np.full(SCENARIO, num_queries / SCENARIO)
+  most = math.inf if max_answers is None else max_answers
   z = confidence_z(confidence)
   found: list[tuple[float, SanitisingPlan]] = []
   for order in ORDERS:
@@ -118,18 +134,16 @@ def plan_sanitising(
       order=order,
     )  # fmt: skip
     rungs = margin_rungs(imagined, sigma=sigma)
-    weights = num_answered * chance / chance.sum()
-    parts = [smooth.Part(ladder, rungs, weights)]
-    if threshold is not None:
-      asked = num_answered if num_asked is None else num_asked
+    parts = [smooth.Part(ladder, rungs, each, most)]
+    if threshold is not None and sigma_threshold is not None:
       ladder = threshold_ladder(
-        num_teachers=num_teachers, threshold=threshold, sigma=test,
-        order=order,
+        num_teachers=num_teachers, threshold=threshold,
+        sigma=sigma_threshold, order=order,
       )  # fmt: skip
-      each = np.full(SCENARIO, asked / SCENARIO)
       parts.append(smooth.Part(ladder, imagined.max(axis=1), each))
     found += _best_plans(parts, order, delta, confidence, z)
-  return min(found, key=lambda pair: pair[0])[1]
+  epsilon, plan = min(found, key=lambda pair: pair[0])
+  return plan if epsilon < any_votes else None
 
 
 def confidence_z(confidence: float) -> float:

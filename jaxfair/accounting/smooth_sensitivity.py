@@ -8,6 +8,11 @@ L_d(j) the largest L within d votes of it, and all queries moving at once,
 bounds the change of the total cost by one teacher, and itself changes by a
 factor of at most e^beta, since L_d(j) <= L_{d+1}(j') for neighbours j and j'.
 
+Where at most m queries are answered, every sum over queries is the sum of its
+m largest terms. That sum is a maximum over choices of m queries, so it rises
+with every term and moves by no more than the m largest moves: both statements
+hold for it as well.
+
 Reference:
   Nissim, Raskhodnikova & Smith (2007), Claim 3.2.
 """
@@ -30,16 +35,29 @@ class Part(NamedTuple):
     ladder: costs by rung.
     rungs: [m] rungs that are occupied.
     weights: [m] how many queries are on each.
+    most: how many of these queries count, at most; public.
   """
 
   ladder: Ladder
   rungs: np.ndarray
   weights: np.ndarray
+  most: float = math.inf
 
   @property
   def cost(self) -> float:
-    """The cost of all these queries together."""
-    return float(self.ladder.costs[self.rungs] @ self.weights)
+    """The largest cost of as many of these queries as count."""
+    return float(self.total(self.ladder.costs[self.rungs]))
+
+  def total(self, values: np.ndarray) -> np.ndarray:
+    """[...] the sum of the `most` largest of values [..., m], by weight."""
+    if self.most >= self.weights.sum():
+      return np.asarray(values @ self.weights)
+    falling = np.argsort(-values, axis=-1)
+    weights = self.weights[falling]
+    before = np.cumsum(weights, axis=-1) - weights
+    counted = np.clip(self.most - before, 0.0, weights)
+    ranked = np.take_along_axis(values, falling, axis=-1)
+    return np.asarray(np.sum(ranked * counted, axis=-1))
 
 
 def local_sensitivity(ladder: Ladder) -> np.ndarray:
@@ -52,7 +70,7 @@ def local_sensitivity(ladder: Ladder) -> np.ndarray:
 
 def sensitivity_at_distance(part: Part, distances: np.ndarray) -> np.ndarray:
   """[distances] sums over queries of L_d, the largest L within d votes."""
-  ladder, rungs, weights = part
+  ladder, rungs = part.ladder, part.rungs
   levels = _window_maxima(local_sensitivity(ladder))
   last = len(ladder.costs) - 1
   totals = np.zeros(len(distances))
@@ -67,7 +85,7 @@ def sensitivity_at_distance(part: Part, distances: np.ndarray) -> np.ndarray:
     largest = np.maximum(
       levels[level, low], levels[level, high - (1 << level) + 1]
     )
-    totals[start : start + per_block] = largest @ weights
+    totals[start : start + per_block] = part.total(largest)
   return totals
 
 

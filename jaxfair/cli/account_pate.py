@@ -23,9 +23,12 @@ def pate(
   sigma_threshold: Annotated[
     float | None, typer.Option(help="Noise of the threshold test.")
   ] = None,
-  answered: Annotated[
-    pathlib.Path | None,
-    typer.Option(help="A .npy of bools: which queries passed the test."),
+  max_answers: Annotated[
+    int | None,
+    typer.Option(
+      help="A cap on answers, fixed before the first one; all are charged "
+      "without."
+    ),
   ] = None,
   num_classes: Annotated[
     int | None,
@@ -33,6 +36,14 @@ def pate(
   ] = None,
   discrete: Annotated[
     bool, typer.Option("--discrete", help="The noise is discrete Gaussian.")
+  ] = False,
+  sanitize: Annotated[
+    bool,
+    typer.Option(
+      "--sanitize",
+      help="Draw a figure for these votes that may be published; decide "
+      "beforehand, since its price is in every epsilon.",
+    ),
   ] = False,
   consensus: Annotated[
     float, typer.Option(help="Your guess of how many teachers agree.")
@@ -49,60 +60,75 @@ def pate(
     "pass --threshold and --sigma-threshold together, or neither",
   )
   checks.require(
-    answered is None or threshold is not None,
-    "--answered goes with --threshold and --sigma-threshold",
+    max_answers is None or threshold is not None,
+    "--max-answers goes with --threshold and --sigma-threshold",
   )
   counts = _counts(votes, num_classes)
-  mask = None if answered is None else _load(answered)
-  tested: dict[str, Any] = {
-    "threshold": threshold,
+  capped: dict[str, Any] = {
     "sigma_threshold": sigma_threshold,
+    "max_answers": max_answers,
   }
+  tested: dict[str, Any] = {"threshold": threshold, **capped}
   # Everything that can be refused is computed before anything is printed.
   diagnosis = accounting.pate_diagnosis(
-    counts, sigma=sigma, delta=delta, answered=mask, discrete=discrete, **tested
+    counts, sigma=sigma, delta=delta, discrete=discrete, **tested
   )
-  num_answered = len(counts) if mask is None else int(mask.sum())
-  checks.require(num_answered > 0, "no query was answered; nothing to price")
-  plan = accounting.plan_sanitising(
-    num_answered=num_answered, num_asked=len(counts),
-    num_teachers=int(counts[0].sum()), num_classes=counts.shape[1],
-    sigma=sigma, delta=delta, consensus=consensus, confidence=confidence,
-    **tested,
-  )  # fmt: skip
-  sanitised = accounting.sanitised_epsilon(
-    counts, sigma=sigma, delta=delta, plan=plan, answered=mask,
-    discrete=discrete, key=privacy.os_key(), **tested,
-  )  # fmt: skip
   guarantee = accounting.composed_guarantee(
-    accounting.pate_events(
-      sigma=sigma, num_answered=num_answered,
-      num_asked=None if threshold is None else len(counts),
-      sigma_threshold=sigma_threshold,
-    ),
-    delta=delta, relation=accounting.Relation.REPLACE_ONE,
-  )  # fmt: skip
+    accounting.pate_events(sigma=sigma, num_queries=len(counts), **capped),
+    delta=delta,
+    relation=accounting.Relation.REPLACE_ONE,
+  )
+  plan = sanitized = None
+  if sanitize:
+    plan = accounting.plan_sanitising(
+      num_queries=len(counts),
+      num_teachers=int(counts[0].sum()),
+      num_classes=counts.shape[1],
+      sigma=sigma,
+      delta=delta,
+      consensus=consensus,
+      confidence=confidence,
+      **tested,
+    )
+  if plan is not None:
+    sanitized = accounting.sanitised_epsilon(
+      counts,
+      sigma=sigma,
+      delta=delta,
+      plan=plan,
+      discrete=discrete,
+      key=privacy.os_key(),
+      **tested,
+    )
+    guarantee = sanitized.guarantee
 
   typer.echo(
     f"votes: {len(counts)} queries, {int(counts[0].sum())} teachers, "
     f"{counts.shape[1]} classes"
   )
-  typer.echo(_answers(counts, mask, threshold, sigma_threshold, discrete))
+  typer.echo(
+    _answers(counts, max_answers, threshold, sigma_threshold, discrete)
+  )
   typer.echo(f"for any votes (releasable): {guarantee}")
   typer.echo(
     "for these votes (diagnosis, NOT FOR PUBLICATION): epsilon "
     f"{accounting.round_up(diagnosis.not_for_release)}, delta {delta:g}"
   )
-  typer.echo(f"for these votes (publishable): {sanitised}")
-  typer.echo(
-    "  publishing that figure has its own price: with it, for any votes, "
-    f"epsilon {accounting.round_up(sanitised.guarantee.epsilon)}; every call "
-    "draws anew, so publish one"
-  )
+  if sanitized is not None:
+    typer.echo(f"for these votes (publishable): {sanitized}")
+    typer.echo(
+      "  the price of that figure is in both publishable epsilons; every call "
+      "draws anew and costs it again"
+    )
+  elif sanitize:
+    typer.echo(
+      f"no figure for these votes was drawn: at --consensus {consensus:g} it "
+      "would not be below the epsilon for any votes"
+    )
 
 
 def _answers(
-  counts: Any, mask: Any, threshold: Any, sigma: Any, discrete: bool
+  counts: Any, most: int | None, threshold: Any, sigma: Any, discrete: bool
 ) -> str:
   import numpy as np
 
@@ -110,15 +136,13 @@ def _answers(
 
   if threshold is None:
     return f"answered: all {len(counts)} (no threshold)"
-  if mask is not None:
-    share = mask.mean()
-    return f"answered: {int(mask.sum())} of {len(counts)} ({share:.1%})"
+  labels = len(counts) if most is None else min(most, len(counts))
   chance = accounting.log_answer_probability(
     counts, threshold=threshold, sigma=sigma, discrete=discrete
   )
   return (
     f"answered: {np.exp(chance).mean():.1%} expected (diagnosis, NOT FOR "
-    f"PUBLICATION); without --answered all {len(counts)} are charged"
+    f"PUBLICATION); charged: {len(counts)} tests, {labels} answers"
   )
 
 

@@ -52,6 +52,7 @@ class FairAnswers(NamedTuple):
       both are functions of what is released.
     sigma_threshold: of the test's noise, so that nobody types it twice.
     sigma_answer: of the answer's noise.
+    max_rho: the budget that was fixed beforehand.
   """
 
   labels: jax.Array
@@ -61,6 +62,7 @@ class FairAnswers(NamedTuple):
   chosen: jax.Array
   sigma_threshold: Any = None
   sigma_answer: Any = None
+  max_rho: Any = math.inf
 
 
 def fair_gnmax(
@@ -116,9 +118,12 @@ def fair_gnmax(
     One row for each query, in order.
 
   Privacy:
-    Charge `fair_events`: for tested queries 1 / (2 sigma_threshold^2)-zCDP,
-    for chosen ones 1 / sigma_answer^2 on top. The paper charges nothing for
+    A test is 1 / (2 sigma_threshold^2)-zCDP, an argmax 1 / sigma_answer^2,
+    whether its label is given or refused. The paper charges nothing for
     unfair ones, which is not sound: that a query was refused tells the argmax.
+    How many of both there are depends on the votes, so `fair_events` charges
+    what they can add up to: `max_rho`, which is a privacy filter, or both for
+    every query where that is less.
 
   Reference:
     Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,
@@ -143,25 +148,34 @@ def fair_gnmax(
   )
   found = answer_in_order(feed, rule, budget, num_groups, table.shape[1])
   return found._replace(
-    sigma_threshold=sigma_threshold, sigma_answer=sigma_answer
+    sigma_threshold=sigma_threshold,
+    sigma_answer=sigma_answer,
+    max_rho=max_rho,
   )
 
 
 def fair_events(answers: FairAnswers) -> tuple[accounting.Event, ...]:
-  """What to charge for these answers, without looking at the votes.
+  """What to charge for these answers, whatever was answered.
 
   Args:
-    answers: of one call of `fair_gnmax`, which carry their noise.
+    answers: of one call of `fair_gnmax`, which carry their noise and budget.
 
   Returns:
-    Events for a ledger or `accounting.composed_guarantee`.
+    Events for a ledger or `accounting.composed_guarantee`: the budget, or a
+    test and an argmax for every query where that is less.
 
   Privacy:
-    Every test and every argmax is charged, the refused ones included. How
-    many there were depends on the votes: publish a budget that was fixed
-    beforehand (`max_rho`), not the spend.
+    How many tests and argmaxes there were depends on the votes, so a charge
+    for those is no guarantee. Along every sequence of answers they add up to
+    `max_rho` at most, and stopping depends on released answers alone: the
+    whole is max_rho-zCDP.
+
+  Reference:
+    Feldman & Zrnic (2021), Theorem 3.1: Renyi filters.
   """
-  return _events(answers, answers.chosen)
+  test, answer = _noise_rho(answers)
+  rho = min(float(answers.max_rho), answers.outcome.shape[0] * (test + answer))
+  return (accounting.ZCdp(rho),) if rho else ()
 
 
 def papers_unsound_events(
@@ -173,23 +187,24 @@ def papers_unsound_events(
   refusal tells that the noisy winner was among the classes not allowed, and
   which these are is public. Arguments as in `fair_events`.
   """
-  return _events(answers, answers.outcome == Outcome.ANSWERED)
+  test, answer = _noise_rho(answers)
+  tests = int(jnp.sum(answers.tested))
+  labels = int(jnp.sum(answers.outcome == Outcome.ANSWERED))
+  return (accounting.ZCdp(tests * test + labels * answer),)
 
 
-def _events(
-  answers: FairAnswers, paid: jax.Array
-) -> tuple[accounting.Event, ...]:
+def _noise_rho(answers: FairAnswers) -> tuple[float, float]:
+  """zCDP of one test and of one argmax."""
   checks.require(
     answers.sigma_answer is not None and jnp.ndim(answers.outcome) == 1,
     "answers must be those of one call of fair_gnmax; of many, take one "
     "setting and seed at a time",
   )
-  return accounting.pate_events(
-    sigma=float(answers.sigma_answer),
-    num_answered=int(jnp.sum(paid)),
-    num_asked=int(jnp.sum(answers.tested)),
-    sigma_threshold=float(answers.sigma_threshold),
+  test = accounting.discrete_gaussian_rho(sigma=float(answers.sigma_threshold))
+  answer = accounting.discrete_gaussian_rho(
+    sigma=float(answers.sigma_answer), sensitivity=math.sqrt(2)
   )
+  return test, answer
 
 
 class Budget(NamedTuple):

@@ -23,27 +23,36 @@ def sample(rows=300):
 
 def test_events_are_the_data_independent_charges():
   events = pate_events(
-    sigma=40.0, num_answered=120, num_asked=300, sigma_threshold=150.0
+    sigma=40.0, num_queries=300, sigma_threshold=150.0, max_answers=120
   )
   rdp = ORDERS * (120 / 40**2 + 300 / (2 * 150**2))
   by_orders = rdp_to_epsilon(rdp, ORDERS, delta=1e-6)
   found = composed_epsilon(events, delta=1e-6)
   # The events are priced at the best order of all, not of a list.
   assert 0.99 * by_orders < found <= by_orders * (1 + 1e-12)
-  assert pate_events(sigma=40.0, num_answered=0) == ()
+  assert pate_events(sigma=40.0, num_queries=0) == ()
 
 
-def test_diagnosis_charges_what_was_computed():
+def test_without_a_cap_every_query_is_charged_for_a_label():
+  test = {"sigma": 40.0, "num_queries": 300, "sigma_threshold": 150.0}
+  whole = pate_events(**test)
+  assert whole == pate_events(**test, max_answers=300)
+  assert whole == pate_events(**test, max_answers=1000)
+  assert [event.count for event in whole] == [300, 300]
+  assert [event.count for event in pate_events(**test, max_answers=0)] == [300]
+
+
+def test_diagnosis_charges_tests_and_the_costliest_labels():
   counts = sample()
-  answered = counts.max(axis=1) > 180
   found = pate_diagnosis(
     counts, sigma=20.0, delta=1e-6, threshold=180.0, sigma_threshold=60.0,
-    answered=answered,
+    max_answers=40,
   )  # fmt: skip
   assert isinstance(found, DataDependentEpsilon)
-  labels = gnmax_rdp(counts[answered], sigma=20.0, orders=ORDERS)
+  labels = gnmax_rdp(counts, sigma=20.0, orders=ORDERS).not_for_release
   tests = threshold_rdp(counts, threshold=180.0, sigma=60.0, orders=ORDERS)
-  total = labels.not_for_release.sum(0) + tests.not_for_release.sum(0)
+  costliest = np.stack([sorted(column)[-40:] for column in labels.T], axis=1)
+  total = costliest.sum(0) + tests.not_for_release.sum(0)
   exact = rdp_to_epsilon(total, ORDERS, delta=1e-6)
   assert found.not_for_release == pytest.approx(exact, rel=1e-12)
   everything = pate_diagnosis(
@@ -69,10 +78,10 @@ def test_never_above_the_data_independent_epsilon(sigma, conversion):
   ("change", "told"),
   [
     ({"threshold": 3.0}, "threshold and sigma_threshold go together"),
-    ({"answered": [True]}, "answered is for Confident-GNMax"),
+    ({"max_answers": 1}, "max_answers is for Confident-GNMax"),
     (
-      {"threshold": 3.0, "sigma_threshold": 1.0, "answered": [True, False]},
-      "one bool for each of the 1 queries",
+      {"threshold": 3.0, "sigma_threshold": 1.0, "max_answers": -1},
+      "max_answers=-1",
     ),
     ({"threshold": 3.0, "sigma_threshold": 0.0}, "sigma"),
     ({"delta": 1.0}, "delta"),
@@ -89,12 +98,13 @@ def test_bad_arguments_are_named(change, told):
   ("change", "told"),
   [
     ({"sigma": 0.0}, "sigma"),
-    ({"num_answered": -1}, "num_answered"),
-    ({"num_asked": 5}, "go together"),
-    ({"num_asked": 5, "sigma_threshold": 1.0}, "every answered query"),
+    ({"num_queries": -1}, "num_queries"),
+    ({"max_answers": 5}, "max_answers is for Confident-GNMax"),
+    ({"max_answers": -1, "sigma_threshold": 1.0}, "max_answers=-1"),
+    ({"sigma_threshold": 0.0}, "sigma_threshold"),
   ],
 )
 def test_bad_events_are_named(change, told):
-  given = {"sigma": 1.0, "num_answered": 10, **change}
+  given = {"sigma": 1.0, "num_queries": 10, **change}
   with pytest.raises(checks.ArgumentError, match=told):
     pate_events(**given)

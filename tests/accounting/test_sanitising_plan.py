@@ -52,7 +52,7 @@ def test_event_lists_the_orders_that_exist():
 
 def test_a_plan_looks_at_public_numbers_and_follows_the_guess():
   public = {
-    "num_answered": 5000, "num_teachers": 250, "num_classes": 10,
+    "num_queries": 5000, "num_teachers": 250, "num_classes": 10,
     "sigma": 20.0, "delta": 1e-6,
   }  # fmt: skip
   plans = [plan_sanitising(**public, consensus=c) for c in (0.7, 0.99)]
@@ -61,6 +61,17 @@ def test_a_plan_looks_at_public_numbers_and_follows_the_guess():
   assert plans[0].order < plans[1].order
   for plan in plans:
     assert plan.beta < max_beta(plan.order)
+
+
+def test_no_plan_where_a_figure_would_not_be_lower():
+  # Few teachers for the noise: votes cannot help, whatever they are.
+  few = {
+    "num_queries": 200, "num_teachers": 150, "num_classes": 2, "sigma": 50.0,
+    "delta": 1e-6,
+  }  # fmt: skip
+  assert plan_sanitising(**few, consensus=0.9) is None
+  many = few | {"num_teachers": 5000}
+  assert plan_sanitising(**many, consensus=0.9) is not None
 
 
 @pytest.mark.parametrize(
@@ -85,18 +96,19 @@ def test_bad_plans_are_named(change, told):
 @pytest.mark.parametrize(
   ("change", "told"),
   [
-    ({"num_answered": 0}, "num_answered"),
+    ({"num_queries": 0}, "num_queries"),
     ({"num_teachers": 0}, "num_teachers"),
     ({"num_classes": 1}, "num_classes"),
     ({"consensus": 1.2}, "share of teachers"),
     ({"sigma": 0.0}, "sigma"),
     ({"threshold": 5.0}, "sigma_threshold"),
+    ({"max_answers": 5}, "Confident-GNMax"),
     ({"delta": 0.0}, "delta"),
   ],
 )
 def test_bad_public_numbers_are_named(change, told):
   given = {
-    "num_answered": 10, "num_teachers": 20, "num_classes": 2, "sigma": 3.0,
+    "num_queries": 10, "num_teachers": 20, "num_classes": 2, "sigma": 3.0,
     "delta": 1e-5, **change,
   }  # fmt: skip
   with pytest.raises(checks.ArgumentError, match=told):

@@ -12,6 +12,7 @@ from scipy import special
 from helpers import vote_references as reference
 from jaxfair import checks
 from jaxfair.accounting import (
+  SanitisingPlan,
   gnmax_log_q,
   gnmax_rdp,
   log_answer_probability,
@@ -110,7 +111,7 @@ def test_diagnosis_and_sanitised_figure_cost_a_little_more():
   counts = np.random.default_rng(0).multinomial(100, [0.9, 0.05, 0.05], 500)
   test = {"threshold": 70.0, "sigma_threshold": 20.0}
   plan = plan_sanitising(
-    num_answered=500, num_asked=500, num_teachers=100, num_classes=3,
+    num_queries=500, num_teachers=100, num_classes=3,
     sigma=8.0, delta=1e-6, **test,
   )  # fmt: skip
   own, shown = [], []
@@ -125,9 +126,7 @@ def test_diagnosis_and_sanitised_figure_cost_a_little_more():
 
 
 def test_tiny_discrete_noise_cannot_be_sanitised():
-  plan = plan_sanitising(
-    num_answered=1, num_teachers=4, num_classes=2, sigma=0.3, delta=1e-5
-  )
+  plan = SanitisingPlan(4.0, 0.1, 3.0, 3.0)
   with pytest.raises(checks.ArgumentError, match="too small"):
     sanitised_epsilon(
       [[3, 1]], sigma=0.3, delta=1e-5, plan=plan, key=jax.random.key(0),

@@ -1,4 +1,4 @@
-"""`jaxfair account pate`: three epsilons, marked, and one-line refusals."""
+"""`jaxfair account pate`: epsilons, marked, and one-line refusals."""
 
 import re
 
@@ -32,23 +32,44 @@ def epsilons(out):
   return {name: float(figure) for name, figure in found}
 
 
-def test_three_epsilons(jaxfair, votes):
+PRIVATE = "diagnosis, NOT FOR PUBLICATION"
+
+
+def test_two_epsilons(jaxfair, votes):
   ended = jaxfair("account", "pate", "votes.npy", *OPTIONS)
   assert ended.code == 0, ended.err
   assert "1000 queries, 250 teachers, 10 classes" in ended.out
   assert "answered: all 1000" in ended.out
   found = epsilons(ended.out)
-  assert list(found) == [
-    "releasable", "diagnosis, NOT FOR PUBLICATION", "publishable",
-  ]  # fmt: skip
-  flat, own, sanitised = found.values()
-  events = accounting.pate_events(sigma=40.0, num_answered=1000)
+  assert list(found) == ["releasable", PRIVATE]
+  flat, own = found.values()
+  events = accounting.pate_events(sigma=40.0, num_queries=1000)
   exact = accounting.composed_epsilon(events, delta=1e-6)
   assert exact <= flat <= 1.001 * exact
   diagnosis = accounting.pate_diagnosis(votes, sigma=40.0, delta=1e-6)
   assert own == accounting.round_up(diagnosis.not_for_release)
-  assert own < sanitised
+
+
+def test_a_sanitized_figure_is_in_every_epsilon_that_may_be_told(
+  jaxfair, votes
+):
+  del votes
+  command = ("account", "pate", "votes.npy", *OPTIONS)
+  without = epsilons(jaxfair(*command).out)
+  ended = jaxfair(*command, "--sanitize")
+  found = epsilons(ended.out)
+  assert list(found) == ["releasable", PRIVATE, "publishable"]
   assert "confidence 0.999, order" in ended.out
+  assert without["releasable"] < found["releasable"]
+  assert found[PRIVATE] < found["publishable"] < found["releasable"]
+
+
+def test_no_figure_is_drawn_where_none_would_be_lower(jaxfair, tmp_path):
+  np.save(tmp_path / "few.npy", np.tile([[140, 10]], (200, 1)))
+  command = ("account", "pate", "few.npy", "--sigma", 50, *DELTA)
+  ended = jaxfair(*command, "--sanitize")
+  assert "no figure for these votes was drawn" in ended.out
+  assert epsilons(ended.out) == epsilons(jaxfair(*command).out)
 
 
 def test_predictions_are_counted(jaxfair, votes, tmp_path):
@@ -73,17 +94,17 @@ def test_discrete_noise_costs_a_little_more_at_these_votes(jaxfair):
   assert plain[private] < discrete[private] < 1.1 * plain[private]
 
 
-def test_a_threshold(jaxfair, votes, tmp_path):
+@pytest.mark.usefixtures("votes")
+def test_a_threshold(jaxfair):
   test = ("--threshold", 200, "--sigma-threshold", 60)
   whole = jaxfair("account", "pate", "votes.npy", *OPTIONS, *test)
   assert whole.code == 0, whole.err
   assert "expected (diagnosis, NOT FOR PUBLICATION)" in whole.out
-  passed = votes.max(axis=1) >= 200
-  np.save(tmp_path / "passed.npy", passed)
+  assert "charged: 1000 tests, 1000 answers" in whole.out
   some = jaxfair(
-    "account", "pate", "votes.npy", *OPTIONS, *test, "--answered", "passed.npy"
+    "account", "pate", "votes.npy", *OPTIONS, *test, "--max-answers", 300
   )
-  assert f"answered: {passed.sum()} of 1000" in some.out
+  assert "charged: 1000 tests, 300 answers" in some.out
   for name in ("releasable", "diagnosis, NOT FOR PUBLICATION"):
     assert epsilons(some.out)[name] < epsilons(whole.out)[name]
 
@@ -131,19 +152,19 @@ def test_wrong_files_are_refused(refused, tmp_path, write, told):
     (("--sigma", 0, *DELTA), "sigma=0.0 must be above 0"),
     (("--sigma", 40, "--delta", 2), "delta=2.0"),
     ((*OPTIONS, "--threshold", 200), "--sigma-threshold together"),
-    ((*OPTIONS, "--answered", "votes.npy"), "--answered goes with"),
+    ((*OPTIONS, "--max-answers", 5), "--max-answers goes with"),
     ((*OPTIONS, "--num-classes", 3), "outside 0..2"),
     ((*OPTIONS, "--num-classes", 1), "--num-classes=1 must be at least 2"),
-    ((*OPTIONS, "--consensus", 2), "consensus"),
-    ((*OPTIONS, "--confidence", 1), "confidence"),
+    ((*OPTIONS, "--sanitize", "--consensus", 2), "consensus"),
+    ((*OPTIONS, "--sanitize", "--confidence", 1), "confidence"),
     (
       (*OPTIONS, "--threshold", 300, "--sigma-threshold", 0),
       "above the 250 teachers",
     ),
     (
       (*OPTIONS, "--threshold", 200, "--sigma-threshold", 9,
-       "--answered", "votes.npy"),
-      "one bool for each",
+       "--max-answers", -1),
+      "max_answers=-1",
     ),
   ],
 )  # fmt: skip

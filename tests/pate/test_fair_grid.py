@@ -55,8 +55,11 @@ def test_every_lane_is_a_run(people, choice):
       assert grid.answered[s, r] == (run.labels >= 0).sum()
       gap = fairness.demographic_disparity(run.counters).max()
       np.testing.assert_allclose(grid.gap[s, r], gap, rtol=1e-5)
-      events = pate.fair_events(run)
-      rho = sum(e.event.rho * e.count for e in events)
+      test, answer = (
+        0.5 / one["sigma_threshold"] ** 2,
+        one["sigma_answer"] ** -2,
+      )
+      rho = run.tested.sum() * test + run.chosen.sum() * answer
       np.testing.assert_allclose(grid.spent[s, r], rho, rtol=1e-5)
       assert rho <= one["max_rho"]
 

@@ -161,7 +161,8 @@ def _notes(config: Config) -> list[str]:
     f'Charge "{SOUND}" is sound: refused labels cost as much as given ones, '
     "and epsilon is a budget that no vote was looked at to tell.",
     f'Charge "{PAPER}" gives refused labels away. Its epsilon is no guarantee; '
-    "true_epsilon is what the same answers cost when all is charged.",
+    "true_epsilon is what this run spent when all is charged. It depends on "
+    "the votes and is no guarantee, either: that is the budget, epsilon.",
     "free: queries refused before looking at votes, since every class would "
     "break the margin. accuracy: share of labels that are true; coverage: "
     "share of queries that got one.",

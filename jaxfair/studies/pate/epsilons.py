@@ -13,7 +13,7 @@ from jaxfair.studies.table import Table
 ANY, THESE = "any votes", "these votes"
 SANITISED, TOGETHER = "these votes, sanitised", "any votes, sanitised included"
 MAY_BE_PUBLISHED = {
-  ANY: "yes",
+  ANY: "yes, if no sanitised figure is drawn",
   THESE: "no: a diagnosis, computed from private votes",
   SANITISED: "yes, once; its own price is the next line",
   TOGETHER: "yes: labels and sanitised figure together",
@@ -51,26 +51,32 @@ def epsilon_table(
   """
   queries, num_classes = counts.shape
   noise: Any = {"sigma": sigma, "delta": delta}
-  events = accounting.pate_events(sigma=sigma, num_answered=queries)
+  events = accounting.pate_events(sigma=sigma, num_queries=queries)
   guarantee = accounting.composed_guarantee(
     events, delta=delta, relation=accounting.Relation.REPLACE_ONE
   )
   own = accounting.pate_diagnosis(counts, discrete=True, **noise)
   plan = accounting.plan_sanitising(
-    num_answered=queries,
+    num_queries=queries,
     num_teachers=int(counts[0].sum()),
     num_classes=num_classes,
     consensus=consensus,
     **noise,
   )
-  shown = accounting.sanitised_epsilon(
-    counts, plan=plan, key=key, discrete=True, **noise
-  )
+  any_votes = accounting.round_up(guarantee.epsilon)
+  # Without a plan no figure is drawn: what holds for any votes is published.
+  shown = together = any_votes
+  if plan is not None:
+    figure = accounting.sanitised_epsilon(
+      counts, plan=plan, key=key, discrete=True, **noise
+    )
+    shown = figure.epsilon
+    together = accounting.round_up(figure.guarantee.epsilon)
   found = {
-    ANY: accounting.round_up(guarantee.epsilon),
+    ANY: any_votes,
     THESE: accounting.round_up(own.not_for_release),
-    SANITISED: shown.epsilon,
-    TOGETHER: accounting.round_up(shown.guarantee.epsilon),
+    SANITISED: shown,
+    TOGETHER: together,
   }
   same = {name: [value] * len(found) for name, value in settings.items()}
   own_columns = {
