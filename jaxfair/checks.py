@@ -56,6 +56,8 @@ def number(
     array = np.asarray(value, dtype=np.float64)
   except (TypeError, ValueError):
     raise ArgumentError(f"{name}={value!r} is not a number") from None
+  except OverflowError:  # an integer of hundreds of digits
+    raise ArgumentError(f"{name} must be a finite number") from None
   below = array <= low if open_low else array < low
   above = array >= high if open_high else array > high
   bad = below | above | ~np.isfinite(array)

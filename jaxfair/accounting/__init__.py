@@ -52,8 +52,8 @@ from jaxfair.accounting.guarantee import (
 )
 from jaxfair.accounting.laplace import laplace_epsilon, laplace_scale
 from jaxfair.accounting.ledger import Ledger
-from jaxfair.accounting.ledger_file import LedgerError
 from jaxfair.accounting.ledger_records import Budget, Entry
+from jaxfair.accounting.locked_file import LedgerError
 from jaxfair.accounting.pate_cost import pate_diagnosis, pate_events
 from jaxfair.accounting.pate_gnmax import (
   gnmax_log_q,

@@ -30,9 +30,14 @@ def from_json(written: Any) -> ev.Event:
   Raises:
     ArgumentError: for anything else, naming what is wrong.
   """
+  return _read(written, ev.DEEPEST)
+
+
+def _read(written: Any, depth: int) -> ev.Event:
   checks.require(
     isinstance(written, dict), f"an event must be an object, not {written!r}"
   )
+  checks.require(depth > 0, f"events lie in events more than {ev.DEEPEST} deep")
   fields = dict(written)
   kind = fields.pop("type", None)
   checks.one_of("type", kind, _KINDS)
@@ -43,13 +48,14 @@ def from_json(written: Any) -> ev.Event:
   for name, value in fields.items():
     checks.require(value is not None, f"{name} of {kind} is null; leave it out")
     if name == "event":
-      fields[name] = from_json(value)
+      fields[name] = _read(value, depth - 1)
     elif name in ("events", "orders", "values"):
       checks.require(
         isinstance(value, list), f"{name} of {kind} must be a list"
       )
-      read = from_json if name == "events" else lambda item: item
-      fields[name] = tuple(read(item) for item in value)
+      if name == "events":
+        value = [_read(item, depth - 1) for item in value]
+      fields[name] = tuple(value)
   # Poisson is the one value that is written by being left out.
   if cls is ev.RepeatAndSelect:
     fields.setdefault("shape", None)

@@ -14,6 +14,13 @@ import numpy as np
 
 from jaxfair import checks
 
+# Numbers of an event lie within these: squares, and sums over as many releases
+# as can be counted, are then finite in float64.
+SMALLEST, LARGEST = 1e-100, 1e100
+MOST = 2**53
+# Events inside events: reading, comparing and pricing them are recursive.
+DEEPEST = 32
+
 
 class Event:
   """One release, or several. Immutable and hashable; see event_json."""
@@ -29,7 +36,7 @@ class Gaussian(Event):
   kind: ClassVar[str] = "gaussian"
 
   def __post_init__(self) -> None:
-    _number(self, "noise_multiplier", low=0.0, open_low=True)
+    _number(self, "noise_multiplier", low=SMALLEST)
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,7 @@ class Laplace(Event):
   kind: ClassVar[str] = "laplace"
 
   def __post_init__(self) -> None:
-    _number(self, "noise_multiplier", low=0.0, open_low=True)
+    _number(self, "noise_multiplier", low=SMALLEST)
 
 
 @dataclass(frozen=True)
@@ -64,8 +71,8 @@ class DpSgd(Event):
   kind: ClassVar[str] = "dp-sgd"
 
   def __post_init__(self) -> None:
-    _number(self, "noise_multiplier", low=0.0, open_low=True)
-    _number(self, "sampling_rate", low=0.0, high=1.0, open_low=True)
+    _number(self, "noise_multiplier", low=SMALLEST)
+    _number(self, "sampling_rate", low=SMALLEST, high=1.0)
     _integer(self, "steps")
     both = (self.dataset_size is None) == (self.max_batch is None)
     checks.require(
@@ -88,7 +95,7 @@ class ShuffledDpSgd(Event):
   kind: ClassVar[str] = "shuffled-dp-sgd"
 
   def __post_init__(self) -> None:
-    _number(self, "noise_multiplier", low=0.0, open_low=True)
+    _number(self, "noise_multiplier", low=SMALLEST)
     _integer(self, "epochs")
 
 
@@ -111,7 +118,7 @@ class RandomisedResponse(Event):
   kind: ClassVar[str] = "randomised-response"
 
   def __post_init__(self) -> None:
-    _number(self, "epsilon", low=0.0, open_low=True)
+    _number(self, "epsilon", low=SMALLEST)
     _integer(self, "categories", low=2)
     _integer(self, "count")
 
@@ -147,8 +154,8 @@ class Rdp(Event):
       f"orders has {len(self.orders)} entries and values "
       f"{len(self.values)}; pass one value per order",
     )
-    checks.number("orders", self.orders, low=1.0, open_low=True)
-    checks.number("values", self.values, low=0.0)
+    checks.number("orders", self.orders, low=1.0, open_low=True, high=LARGEST)
+    checks.number("values", self.values, low=0.0, high=LARGEST)
     checks.require(
       all(np.diff(self.orders) > 0), "orders must increase; sort them"
     )
@@ -229,22 +236,25 @@ class RepeatAndSelect(Event):
 
 def _real(name: str, value: Any) -> float:
   real = isinstance(value, int | float | np.integer | np.floating)
-  checks.require(
-    real and not isinstance(value, bool) and math.isfinite(value),
-    f"{name}={value!r} must be a finite number",
-  )
+  try:
+    finite = real and not isinstance(value, bool) and math.isfinite(value)
+  except OverflowError:  # an integer of hundreds of digits
+    finite = False
+  checks.require(finite, f"{name}={value!r} must be a finite number")
   return float(value)
 
 
-def _number(event: Event, name: str, **bounds: Any) -> None:
+def _number(
+  event: Event, name: str, *, low: float = 0.0, high: float = LARGEST
+) -> None:
   value = _real(name, getattr(event, name))
-  checks.number(name, value, **bounds)
+  checks.number(name, value, low=low, high=high)
   object.__setattr__(event, name, value)
 
 
 def _integer(event: Event, name: str, low: int = 1) -> None:
   value = getattr(event, name)
-  checks.integer(name, value, low=low)
+  checks.integer(name, value, low=low, high=MOST)
   object.__setattr__(event, name, int(value))
 
 
@@ -252,3 +262,16 @@ def _event(name: str, value: Any) -> None:
   checks.require(
     isinstance(value, Event), f"{name} must be an Event, not {value!r}"
   )
+  checks.require(
+    _depth(value) < DEEPEST,
+    f"{name} holds events in events {DEEPEST} deep; write them side by side",
+  )
+
+
+def _depth(event: Event) -> int:
+  match event:
+    case Composed(events=inner):
+      return 1 + max(map(_depth, inner), default=0)
+    case Repeated(event=one) | RepeatAndSelect(event=one):
+      return 1 + _depth(one)
+  return 1

@@ -14,7 +14,7 @@ import pathlib
 import threading
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 
 from jaxfair import checks
 from jaxfair.accounting import events as ev
@@ -32,8 +32,8 @@ from jaxfair.accounting.guarantee import (
   Relation,
   delta_in_range,
 )
-from jaxfair.accounting.ledger_file import LedgerError
 from jaxfair.accounting.ledger_records import Entry
+from jaxfair.accounting.locked_file import LedgerError, LockedFile
 from jaxfair.accounting.units import Units, merged, units
 
 # An overrun this small (relative) is the rounding of a sum: 3 x 0.1 > 0.3.
@@ -47,6 +47,8 @@ class Ledger:
 
   Attributes:
     path: where it is.
+    id: random, and new for every ledger; it tells two of them apart, wherever
+      they lie.
     data: the name of the data set; never a hash of it, which would itself
       tell about the people in it.
     unit: who is protected.
@@ -60,11 +62,12 @@ class Ledger:
   def __init__(
     self,
     path: pathlib.Path,
-    file: BinaryIO | None,
+    file: LockedFile | None,
     found: ledger_file.Replay,
   ):
     header, entries = records.understood(found.records, path)
     self.path = path
+    self.id = header.id
     self.data = header.data
     self.unit = header.unit
     self.relation = header.relation
@@ -72,11 +75,8 @@ class Ledger:
     self.torn = found.torn
     self.head = found.seals[-1]
     self._file = file
-    self._size = found.size
     self._lines = len(found.records)
-    self._pid = os.getpid()
     self._turn = threading.Lock()
-    self._unsure = False
     self._entries: dict[str, Entry] = {}
     self._units: Units = ()
     for entry in entries:
@@ -104,7 +104,7 @@ class Ledger:
     header = records.header(data, unit, relation, budget)
     line, seal = ledger_file.sealed_line(header, "")
     path = pathlib.Path(path)
-    file = ledger_file.create_locked(path, line)
+    file = LockedFile.create(path, line)
     found = ledger_file.Replay([header], [seal], len(line) + 1, 0, True)
     return cls(path, file, found)
 
@@ -119,13 +119,13 @@ class Ledger:
       LedgerError: if it is damaged, or another process writes it.
     """
     path = pathlib.Path(path)
-    file = ledger_file.open_locked(path)
+    file = LockedFile.open(path)
     try:
       found = ledger_file.replay(file.read(), path)
       ledger = cls(path, file, found)
-      ledger._mend(found)
+      ledger._mend(file, found)
     except BaseException:
-      ledger_file.release(file, path)
+      file.close()
       raise
     return ledger
 
@@ -137,6 +137,8 @@ class Ledger:
       raw = path.read_bytes()
     except FileNotFoundError:
       raise LedgerError(f"there is no ledger at {path}") from None
+    except OSError as error:
+      raise LedgerError(f"cannot read {path} ({error.strerror})") from None
     return cls(path, None, ledger_file.replay(raw, path))
 
   def charge(self, event: ev.Event, *, id: str, note: str = "") -> bool:
@@ -212,8 +214,8 @@ class Ledger:
 
   def close(self) -> None:
     """Gives the ledger up to other writers."""
-    if self._file is not None and self._pid == os.getpid():
-      ledger_file.release(self._file, self.path)
+    if self._file is not None:
+      self._file.close()
     self._file = None
 
   def __iter__(self) -> Iterator[Entry]:
@@ -236,29 +238,19 @@ class Ledger:
   ) -> None:
     self.close()
 
-  def _mend(self, found: ledger_file.Replay) -> None:
-    assert self._file is not None
+  def _mend(self, file: LockedFile, found: ledger_file.Replay) -> None:
     if not found.terminated:
-      self._size = ledger_file.write_line(self._file, self._size, b"")
+      file.append(b"")
     if found.torn:
-      self._file.truncate(self._size)
-      self._append(self._file, records.recovered(self._lines, found.torn))
+      file.cut(found.size)
+      self._append(file, records.recovered(self._lines, found.torn))
 
-  def _writable(self) -> BinaryIO:
+  def _writable(self) -> LockedFile:
     if self._file is None:
       raise LedgerError(
         f"{self.path} is open for reading only, or closed; use Ledger.open"
       )
-    if self._pid != os.getpid():
-      raise LedgerError(
-        f"{self.path} belongs to process {self._pid}, which forked this one; "
-        "charge from there"
-      )
-    if self._unsure:
-      raise LedgerError(
-        f"an earlier charge to {self.path} was interrupted, so its end is not "
-        "known; close it and use Ledger.open"
-      )
+    self._file.require_unchanged()
     return self._file
 
   def _within_budget(self, more: Units) -> bool:
@@ -283,19 +275,11 @@ class Ledger:
       "release less, or stop here"
     )
 
-  def _append(self, file: BinaryIO, record: dict[str, Any]) -> None:
+  def _append(self, file: LockedFile, record: dict[str, Any]) -> None:
     line, seal = ledger_file.sealed_line(record, self.head)
-    self._unsure = True  # until the disk has answered, whatever interrupts
-    try:
-      self._size = ledger_file.write_line(file, self._size, line)
-    except OSError as error:
-      raise LedgerError(
-        f"cannot write {self.path} ({error}); release nothing, free the disk "
-        "and use Ledger.open"
-      ) from error
+    file.append(line)
     self.head = seal
     self._lines += 1
-    self._unsure = False
 
   def _count(self, entry: Entry) -> None:
     self._entries[entry.id] = entry

@@ -1,26 +1,20 @@
-"""The file of a ledger: JSON lines, each sealed with those before it.
+"""The lines of a ledger: JSON, each sealed with those before it.
 
 Every line ends with the SHA-256 of itself and of the previous line's seal, so
-an edited, lost, doubled or reordered line shows. A line is written whole or,
-when the machine stops in the middle, not at all: an unfinished last line is a
+an edited, lost, doubled or reordered line shows. An unfinished last line is a
 release that was never made.
 """
 
-import contextlib
 import hashlib
 import json
-import os
-import pathlib
-from typing import Any, BinaryIO, NamedTuple
+import re
+from typing import Any, NamedTuple
 
-from jaxfair import checks
+from jaxfair.accounting.locked_file import LedgerError
 
 FORMAT = "jaxfair-ledger"
-VERSION = 1
-
-
-class LedgerError(checks.JaxfairError):
-  """A ledger that cannot be used as it is."""
+VERSION = 2
+_END = re.compile(rb'"sha256":"[0-9a-f]{64}"\}')
 
 
 class Replay(NamedTuple):
@@ -56,8 +50,9 @@ def replay(raw: bytes, path: Any) -> Replay:
   *lines, tail = raw.split(b"\n")
   if not lines:
     raise LedgerError(
-      f"{path} has no complete header, so nothing was ever charged to it; "
-      "delete it and create it anew"
+      f"{path} has no complete header, which no crash leaves: it was cut or "
+      "is no ledger; count everything ever released from this data as "
+      "unaccounted, unless a copy holds every charge"
     )
   records: list[dict[str, Any]] = []
   seals = [""]
@@ -66,8 +61,8 @@ def replay(raw: bytes, path: Any) -> Replay:
     if opened is None or opened[0].get("sequence", 0) != number - 1:
       raise LedgerError(
         f"{path} is damaged at line {number}: its seal does not match what "
-        "it says or what stands before it; restore the file from a copy, or "
-        "count everything ever released from this data as unaccounted"
+        "it says or what stands before it; count everything ever released "
+        "from this data as unaccounted, unless a copy holds every charge"
       )
     records.append(opened[0])
     seals.append(opened[1])
@@ -80,72 +75,13 @@ def replay(raw: bytes, path: Any) -> Replay:
     records.append(last[0])
     seals.append(last[1])
     return Replay(records, seals[1:], len(raw), 0, False)
-  ends = (at + 1 for at, byte in enumerate(tail[:-1]) if byte == ord("}"))
+  ends = (found.end() for found in _END.finditer(tail))
   if any(_unseal(tail[:end], seals[-1]) for end in ends):
     raise LedgerError(
-      f"{path} is damaged behind its last record, which is complete; restore "
-      "the file from a copy, or repair its last newline by hand"
+      f"{path} is damaged behind its last record, which is complete; repair "
+      "its last newline by hand"
     )
   return Replay(records, seals[1:], size, len(tail), True)
-
-
-def write_line(file: BinaryIO, at: int, line: bytes) -> int:
-  """Writes the line at this offset and waits for the disk; its end."""
-  file.seek(at)
-  left = memoryview(line + b"\n")
-  while left:
-    left = left[file.write(left) :]
-  os.fsync(file.fileno())
-  return at + len(line) + 1
-
-
-def create_locked(path: pathlib.Path, line: bytes) -> BinaryIO:
-  """A new file with one line, locked before anyone else can see it."""
-  draft = path.with_name(f".{path.name}.{os.getpid()}.new")
-  try:
-    file = open(draft, "x+b", buffering=0)  # noqa: SIM115
-  except OSError as error:
-    raise LedgerError(f"cannot create {path} ({error.strerror})") from None
-  try:
-    _lock(file, path)
-    write_line(file, 0, line)
-    os.link(draft, path)  # unlike a rename this never replaces a file
-    _sync_directory(path.parent)
-  except OSError as error:
-    file.close()
-    if isinstance(error, FileExistsError):
-      raise LedgerError(
-        f"{path} exists; continue it with Ledger.open, or choose another name"
-      ) from None
-    raise LedgerError(f"cannot create {path} ({error.strerror})") from None
-  finally:
-    draft.unlink()
-  _tell_holder(path)
-  return file
-
-
-def open_locked(path: pathlib.Path) -> BinaryIO:
-  """The file for appending, locked against every other writer."""
-  try:
-    file = open(path, "r+b", buffering=0)  # noqa: SIM115
-  except FileNotFoundError:
-    raise LedgerError(
-      f"there is no ledger at {path}; make one with Ledger.create"
-    ) from None
-  try:
-    _lock(file, path)
-  except LedgerError:
-    file.close()
-    raise
-  _tell_holder(path)
-  return file
-
-
-def release(file: BinaryIO, path: pathlib.Path) -> None:
-  """Closes the file and gives up the lock."""
-  with contextlib.suppress(OSError):
-    _holder(path).unlink()
-  file.close()
 
 
 def _check_header(header: dict[str, Any], path: Any) -> None:
@@ -178,55 +114,6 @@ def _unseal(line: bytes, previous: str) -> tuple[dict[str, Any], str] | None:
   seal = record.pop("sha256", None)
   try:
     expected, _ = sealed_line(record, previous)
-  except ValueError:  # NaN or infinity
+  except (ValueError, RecursionError):  # NaN or infinity
     return None
   return (record, seal) if line == expected else None
-
-
-def _holder(path: pathlib.Path) -> pathlib.Path:
-  """Tells who has the lock; the lock itself is on the ledger."""
-  return path.with_name(f"{path.name}.pid")
-
-
-def _tell_holder(path: pathlib.Path) -> None:
-  """Only for messages: a full disk must not stand in the way of a lock."""
-  with contextlib.suppress(OSError):
-    _holder(path).write_text(str(os.getpid()))
-
-
-def _lock(file: BinaryIO, path: pathlib.Path) -> None:
-  try:
-    _exclusive(file)
-  except OSError:
-    try:
-      who = f"process {int(_holder(path).read_text())}"
-    except (OSError, ValueError):
-      who = "another process"
-    raise LedgerError(
-      f"{path} is being written by {who}; wait for it to end, or use "
-      "Ledger.read to look"
-    ) from None
-
-
-def _exclusive(file: BinaryIO) -> None:
-  """Takes the lock or raises OSError; the system drops it with the process."""
-  try:
-    import fcntl
-  except ImportError:  # Windows
-    import msvcrt
-
-    # One byte far behind the end, so that readers are not kept out.
-    file.seek(2**40)
-    msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-    return
-  fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _sync_directory(folder: pathlib.Path) -> None:
-  """Makes a new name last; Windows does that by itself."""
-  if os.name == "posix":
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-      os.fsync(handle)
-    finally:
-      os.close(handle)

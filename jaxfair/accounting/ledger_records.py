@@ -1,13 +1,20 @@
 """What the lines of a ledger say, once their seals are checked."""
 
 import datetime
+import re
+import secrets
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from jaxfair import checks
 from jaxfair.accounting import event_json
 from jaxfair.accounting import events as ev
+from jaxfair.accounting.bounds import require_covered
 from jaxfair.accounting.guarantee import Relation, delta_in_range
-from jaxfair.accounting.ledger_file import FORMAT, VERSION, LedgerError
+from jaxfair.accounting.ledger_file import FORMAT, VERSION
+from jaxfair.accounting.locked_file import LedgerError
+from jaxfair.accounting.units import units
 
 
 class Budget(NamedTuple):
@@ -38,6 +45,7 @@ class Entry(NamedTuple):
 class Header(NamedTuple):
   """What the ledger speaks of."""
 
+  id: str
   data: str
   unit: str
   relation: Relation
@@ -52,15 +60,14 @@ def header(
 ) -> dict[str, Any]:
   """The first line: what the ledger speaks of."""
   for name, text in (("data", data), ("unit", unit)):
-    checks.require(
-      isinstance(text, str) and text != "", f"{name} must be a name in words"
-    )
+    _text(name, text)
   checks.require(
     isinstance(relation, Relation), f"relation={relation!r} is no Relation"
   )
   return {
     "format": FORMAT,
     "version": VERSION,
+    "ledger": secrets.token_hex(16),
     "data": data,
     "unit": unit,
     "relation": relation.value,
@@ -97,30 +104,36 @@ def understood(
   """What the records of a ledger say: its header and its charges.
 
   Raises:
-    LedgerError: for a line of a kind that is not known, since it may be a
-      charge.
+    LedgerError: for a line that this module would not write, since it may
+      be a charge, or hide one.
   """
   number = 0
   try:
-    header = Header(
-      records[0]["data"],
-      records[0]["unit"],
-      Relation(records[0]["relation"]),
-      Budget(**records[0]["budget"]) if records[0]["budget"] else None,
-    )
-    entries = []
-    for record in records[1:]:
-      number += 1
-      if record["kind"] == "charge":
-        entries.append(_entry(record))
-      elif record["kind"] != "recovered":
-        raise ValueError(f"kind {record['kind']!r} is not known")
-  except (KeyError, TypeError, ValueError) as error:
+    header = _header(records[0])
+    entries = {}
+    for number, record in enumerate(records[1:], start=1):
+      kind = record.get("kind")
+      checks.one_of("kind", kind, ("charge", "recovered"))
+      checks.require(
+        type(record.get("sequence")) is int,  # True and 1.0 equal 1, too
+        "sequence must be a whole number",
+      )
+      _time(record)
+      if kind == "recovered":
+        _fields(record, recovered(number, 1))
+        checks.integer("dropped_bytes", record["dropped_bytes"], low=1)
+        continue
+      entry = _entry(record, header.relation)
+      checks.require(
+        entry.id not in entries, f"id {entry.id!r} is charged twice"
+      )
+      entries[entry.id] = entry
+  except checks.ArgumentError as error:
     raise LedgerError(
       f"line {number + 1} of {path} is not understood ({error}); use the "
       "jaxfair that wrote it"
     ) from error
-  return header, entries
+  return header, list(entries.values())
 
 
 def now() -> str:
@@ -131,17 +144,79 @@ def now() -> str:
 def _budget(budget: tuple[float, float] | None) -> dict[str, float] | None:
   if budget is None:
     return None
-  epsilon, delta = budget
+  epsilon = _number("budget epsilon", budget[0])
+  delta = _number("budget delta", budget[1])
   checks.positive("budget epsilon", epsilon)
   delta_in_range(delta, zero=True)
-  return {"epsilon": float(epsilon), "delta": float(delta)}
+  return {"epsilon": epsilon, "delta": delta}
 
 
-def _entry(record: dict[str, Any]) -> Entry:
+def _header(record: dict[str, Any]) -> Header:
+  _fields(record, header("x", "x", Relation.ZERO_OUT, None))
+  _time(record)
+  id, budget = record["ledger"], record["budget"]
+  checks.require(
+    isinstance(id, str) and re.fullmatch("[0-9a-f]{32}", id) is not None,
+    f"ledger={id!r} is no id of 32 hexadecimal digits",
+  )
+  checks.one_of("relation", record["relation"], [r.value for r in Relation])
+  if budget is not None:
+    checks.require(isinstance(budget, dict), f"budget={budget!r} is no budget")
+    _fields(budget, {"epsilon": 0, "delta": 0})
+    _budget((budget["epsilon"], budget["delta"]))
+    budget = Budget(float(budget["epsilon"]), float(budget["delta"]))
+  return Header(
+    id,
+    _text("data", record["data"]),
+    _text("unit", record["unit"]),
+    Relation(record["relation"]),
+    budget,
+  )
+
+
+def _entry(record: dict[str, Any], relation: Relation) -> Entry:
+  blank = Entry(0, "", ev.PureDp(0.0), "", "")
+  _fields(record, charge(blank))
+  checks.require(
+    isinstance(record["note"], str), f"note={record['note']!r} must be text"
+  )
+  event = event_json.from_json(record["event"])
+  require_covered(units([event], relation), relation)
   return Entry(
     record["sequence"],
-    record["id"],
-    event_json.from_json(record["event"]),
+    _text("id", record["id"]),
+    event,
     record["note"],
     record["time"],
   )
+
+
+def _fields(record: dict[str, Any], like: dict[str, Any]) -> None:
+  """Requires the same fields, neither fewer nor more."""
+  odd = sorted(record.keys() ^ like.keys())
+  checks.require(not odd, f"{', '.join(odd)} missing or not known")
+
+
+def _text(name: str, value: Any) -> str:
+  checks.require(
+    isinstance(value, str) and value != "", f"{name}={value!r} must be a name"
+  )
+  return str(value)
+
+
+def _number(name: str, value: Any) -> float:
+  real = isinstance(value, int | float | np.integer | np.floating)
+  checks.require(
+    real and not isinstance(value, bool),
+    f"{name}={value!r} must be a finite number",
+  )
+  checks.number(name, value)
+  return float(value)
+
+
+def _time(record: dict[str, Any]) -> None:
+  time = record.get("time")
+  try:
+    datetime.datetime.fromisoformat(time if isinstance(time, str) else "")
+  except ValueError:
+    raise checks.ArgumentError(f"time={time!r} is no time") from None

@@ -77,6 +77,11 @@ def _collect(
         _collect([event.event], 1, relation, {})  # for its checks
     checks.require(isinstance(event, ev.Event), f"{event!r} is not an Event")
     counts[unit] = counts.get(unit, 0) + times * count
+    checks.require(
+      counts[unit] <= ev.MOST,
+      f"{counts[unit]} releases of {unit.kind} are more than can be counted "
+      "exactly; use fewer than 2^53",
+    )
 
 
 def _shuffled_epoch(sigma: float, relation: Relation) -> ev.Event:

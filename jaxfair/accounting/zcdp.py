@@ -6,6 +6,7 @@ import numpy as np
 from scipy import optimize
 
 from jaxfair import checks
+from jaxfair.accounting.events import LARGEST, SMALLEST
 from jaxfair.accounting.guarantee import delta_in_range
 
 SLACK = 1e-9
@@ -74,8 +75,8 @@ def discrete_gaussian_rho(*, sigma: float, sensitivity: float = 1.0) -> float:
   Reference:
     Canonne, Kamath & Steinke (2020), Theorem 4.
   """
-  checks.positive("sigma", sigma)
-  checks.positive("sensitivity", sensitivity)
+  for name, value in (("sigma", sigma), ("sensitivity", sensitivity)):
+    checks.number(name, value, low=SMALLEST, high=LARGEST)
   return 0.5 * (sensitivity / sigma) ** 2 * (1 + 4 * float(_EPS))
 
 

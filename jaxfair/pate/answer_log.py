@@ -8,12 +8,12 @@ it is complete; a line that a crash tore was not released, and is dropped.
 import json
 import pathlib
 import secrets
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.accounting import ledger_file
+from jaxfair.accounting.locked_file import LockedFile
 
 FORMAT = "jaxfair-answers"
 
@@ -45,17 +45,14 @@ class AnswerLog:
       self.run = secrets.token_hex(8)
       header = {"format": FORMAT, "run": self.run, "settings": described}
       line = json.dumps(header).encode()
-      self._file: BinaryIO = ledger_file.create_locked(path, line)
-      self._size = len(line) + 1
+      self._file = LockedFile.create(path, line)
     else:
-      self._file = ledger_file.open_locked(path)
+      self._file = LockedFile.open(path)
       try:
         self._replay(path, json.loads(json.dumps(described)))
       except BaseException:
-        ledger_file.release(self._file, path)
+        self._file.close()
         raise
-    self._path = path
-    self._unsure = False
 
   def add_tests(self, passed: np.ndarray) -> None:
     """Writes down which of the next queries passed; on the disk on return."""
@@ -89,19 +86,10 @@ class AnswerLog:
 
   def close(self) -> None:
     """Gives the log up to other writers."""
-    if not self._file.closed:
-      ledger_file.release(self._file, self._path)
+    self._file.close()
 
   def _write(self, record: dict[str, Any]) -> None:
-    if self._unsure:
-      raise AnswerLogError(
-        f"writing {self._path} was interrupted, so its end is not known; close "
-        "the Answerer and begin it again"
-      )
-    self._unsure = True  # until the disk has answered, whatever interrupts
-    line = json.dumps(record, separators=(",", ":")).encode()
-    self._size = ledger_file.write_line(self._file, self._size, line)
-    self._unsure = False
+    self._file.append(json.dumps(record, separators=(",", ":")).encode())
 
   def _count_tests(self, passed: np.ndarray) -> None:
     self._passed.append(passed)
@@ -132,9 +120,8 @@ class AnswerLog:
           f"{path} holds answers with {name}={header['settings'].get(name)}, "
           f"not {value}; choose another folder"
         )
-    self._size = sum(len(line) + 1 for line in lines)
     if torn:
-      self._file.truncate(self._size)
+      self._file.cut(sum(len(line) + 1 for line in lines))
 
   def _understand(self, record: dict[str, Any]) -> None:
     count = int(record["count"])

@@ -1,3 +1,4 @@
+import contextlib
 import errno
 import json
 import math
@@ -15,6 +16,7 @@ from jaxfair.accounting import (
   BudgetError,
   DpSgd,
   Gaussian,
+  Laplace,
   Ledger,
   LedgerError,
   PureDp,
@@ -23,13 +25,14 @@ from jaxfair.accounting import (
   Relation,
   RepeatAndSelect,
   Repeated,
+  ShuffledDpSgd,
   ZCdp,
   calibrate_dp_sgd,
   composed_epsilon,
   discrete_gaussian_rho,
   discrete_gaussian_sigma,
   gaussian_sigma,
-  ledger_file,
+  locked_file,
 )
 from jaxfair.accounting.ledger_file import sealed_line
 
@@ -376,7 +379,7 @@ def test_a_full_disk_stops_the_ledger_until_it_is_opened_again(
         file.write(line[:20])
         raise OSError(errno.ENOSPC, "No space left on device")
 
-      patch.setattr(ledger_file, "write_line", half)
+      patch.setattr(locked_file, "write_line", half)
       with pytest.raises(LedgerError, match=r"No space left.*release nothing"):
         ledger.charge(Gaussian(6.0), id="b")
     assert "b" not in ledger
@@ -475,3 +478,61 @@ def test_bad_charges_are_refused(path):
     with pytest.raises(checks.ArgumentError, match="Event"):
       ledger.charge("gaussian", id="a")  # type: ignore[arg-type]
     assert len(ledger) == 0
+
+
+EXTREMES = (1e-300, 5e-324, 1e300, math.inf, math.nan, 0.0, -1.0)
+
+
+@pytest.mark.parametrize("value", EXTREMES)
+@pytest.mark.parametrize(
+  "make",
+  [
+    Gaussian,
+    Laplace,
+    lambda noise: DpSgd(noise, 0.1, 5),
+    lambda noise: ShuffledDpSgd(noise, 2),
+    lambda sigma: ZCdp(discrete_gaussian_rho(sigma=sigma)),
+    lambda epsilon: RandomisedResponse(epsilon, 2),
+  ],
+)
+def test_noise_beyond_all_measure_is_one_clear_error(make, value):
+  with pytest.raises(checks.ArgumentError, match=r"must be"):
+    make(value)
+  with pytest.raises(checks.ArgumentError, match=r"must be"):
+    make(10**400)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", [1e-100, 1e-30, 1e-3, 1e6, 1e30, 1e100])
+@pytest.mark.parametrize(
+  "make",
+  [
+    Gaussian,
+    Laplace,
+    lambda noise: DpSgd(noise, 0.1, 5),
+    lambda noise: DpSgd(noise, 1e-100, 2**53),
+    lambda noise: DpSgd(noise, 0.1, 5, 1000, 130),
+    lambda noise: ShuffledDpSgd(noise, 2**53),
+    ZCdp,
+    PureDp,
+    lambda epsilon: ApproxDp(epsilon, 1e-7),
+    lambda epsilon: RandomisedResponse(epsilon, 2**53, 2**53),
+    lambda value: Rdp((1.0 + 1e-9, 1e100), (value, value)),
+    lambda value: RepeatAndSelect(Gaussian(5.0), 1 + value, value),
+  ],
+)
+def test_extreme_noise_is_charged_or_refused(path, make, value):
+  """With and without a budget, alone and after something else."""
+  event = make(value)
+  for number, budget in enumerate((None, (1.0, 1e-5), (1.0, 0.0))):
+    with create(
+      path.with_name(str(number)), relation=Relation.ZERO_OUT, budget=budget
+    ) as ledger:
+      for id in ("first", "second"):
+        try:
+          ledger.charge(event, id=id)
+        except (BudgetError, checks.ArgumentError):
+          assert id not in ledger
+        ledger.affords(event)
+      with contextlib.suppress(checks.ArgumentError):  # no finite epsilon
+        assert ledger.epsilon(1e-5) >= 0

@@ -111,8 +111,8 @@ def test_zeros_that_a_power_cut_leaves_are_torn_not_damage(raw):
 @pytest.mark.parametrize(
   ("header", "told"),
   [
-    ({"format": "something else", "version": 1}, "not a ledger"),
-    ({"format": "jaxfair-ledger", "version": 2}, "version 2"),
+    ({"format": "something else", "version": 2}, "not a ledger"),
+    ({"format": "jaxfair-ledger", "version": 1}, "version 1"),
     ({"format": "jaxfair-ledger"}, "version None"),
   ],
 )
