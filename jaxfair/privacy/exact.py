@@ -94,7 +94,7 @@ def _laplace(source: BitSource, scale: Fraction, count: int) -> np.ndarray:
     quotient = coins.geometric(source, int(kept.sum()))
     most = top * (int(quotient.max(initial=0)) + 1)
     if max(most, bottom).bit_length() > coins.INT64_BITS:
-      remainder = remainder.astype(object)
+      remainder, quotient = remainder.astype(object), quotient.astype(object)
     magnitude = (remainder[kept] + top * quotient) // bottom
     negative = coins.random_bits(source, 1, magnitude.size) == 1
     # Zero would count twice, once with each sign.

@@ -59,6 +59,17 @@ def test_law(name, parameter):
   assert abs(np.mean(drawn)) < 6 * np.sqrt(variance / COUNT)
 
 
+@pytest.mark.parametrize("width", [55, 58, 61, 63, 80])
+def test_long_fractions_have_the_whole_support(width):
+  """Numerators that fit int64 while their multiples do not."""
+  scale = Fraction(4 * 2**width + 1, 2**width)
+  drawn = np.abs(draws("laplace", scale, 20_000))
+  for reach in (4, 8, 12, 16):  # Pr[|N| >= n] = 2 q^n / (1 + q)
+    tail = 2 * np.exp(-reach / 4) / (1 + np.exp(-1 / 4))
+    low, high = stats.binom.interval(1 - FALSE_ALARM, 20_000, tail)
+    assert low <= np.sum(drawn >= reach) <= high
+
+
 @settings(max_examples=60, deadline=None)
 @given(
   parameter=st.one_of(
