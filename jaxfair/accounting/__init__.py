@@ -42,6 +42,7 @@ from jaxfair.accounting.gaussian import (
   gaussian_epsilon,
   gaussian_sigma,
 )
+from jaxfair.accounting.grid import grid_delta, grid_gaussian, grid_sigma
 from jaxfair.accounting.guarantee import (
   BudgetError,
   DataDependentEpsilon,
@@ -125,6 +126,9 @@ __all__ = [
   "gaussian_sigma",
   "gnmax_log_q",
   "gnmax_rdp",
+  "grid_delta",
+  "grid_gaussian",
+  "grid_sigma",
   "group_privacy",
   "histogram_rdp",
   "laplace_epsilon",

@@ -107,9 +107,18 @@ def _exact(counted: Units, delta: float) -> Bound | None:
   kinds = {type(unit) for unit, _ in counted}
   if delta == 0:
     return None
-  if kinds == {ev.Gaussian}:
-    rho = math.fsum(count * _rho(unit) for unit, count in counted)
-    epsilon = gaussian_epsilon(sigma=1 / math.sqrt(2 * rho), delta=delta)
+  # Gaussians on a grid carry (0, delta)-DP events along; see accounting.grid.
+  rest = tuple(c for c in counted if not isinstance(c[0], ev.Gaussian))
+  spent = math.fsum(count * _delta(unit) for unit, count in rest)
+  if (
+    ev.Gaussian in kinds
+    and all(isinstance(u, ev.ApproxDp) and u.epsilon == 0 for u, _ in rest)
+    and spent < delta
+  ):
+    gaussians = (c for c in counted if isinstance(c[0], ev.Gaussian))
+    rho = math.fsum(count * _rho(unit) for unit, count in gaussians)
+    sigma = 1 / math.sqrt(2 * rho)
+    epsilon = gaussian_epsilon(sigma=sigma, delta=delta - spent)
     return Bound(epsilon, "exact Gaussian")
   match counted:
     case ((ev.RandomisedResponse(epsilon=one, categories=k), count),):

@@ -3,7 +3,7 @@
 Says how much a mechanism may move; never what it cost (that is `accounting`).
 """
 
-from jaxfair.privacy import exact, noise
+from jaxfair.privacy import exact, grid, noise
 from jaxfair.privacy.clipping import Clipped, ClippedGrad, clipped_grad
 from jaxfair.privacy.keys import os_key
 from jaxfair.privacy.randomised_response import (
@@ -20,6 +20,7 @@ __all__ = [
   "PoissonSampler",
   "clipped_grad",
   "exact",
+  "grid",
   "noise",
   "os_key",
   "randomised_response",

@@ -4,6 +4,7 @@ Features live in [-1, 1]. Conditioning takes masks, not index sets, so that it
 compiles once and maps over subsets.
 """
 
+import os
 from typing import Any, NamedTuple
 
 import jax
@@ -11,10 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import accounting, checks
-from jaxfair.privacy import noise
+from jaxfair.privacy import exact, grid
 
 SHRINKAGE = 1e-3
 PIVOT = 1e-6  # a smaller share of variance is rounding
+# Private features are rounded to multiples of 1 / UNIT. Sums of products over
+# CHUNK people are then integers below 2^53, which float64 adds exactly.
+UNIT = 2**20
+CHUNK = 2**12
 
 
 class Gaussian(NamedTuple):
@@ -75,8 +80,8 @@ def fit_private_gaussian(
   noise_multiplier: float,
   ledger: accounting.Ledger,
   id: str,
-  key: jax.Array,
   shrinkage: float = 0.05,
+  source: exact.BitSource = os.urandom,
 ) -> Gaussian:
   """Mean and covariance of private training data, charged before release.
 
@@ -84,13 +89,14 @@ def fit_private_gaussian(
   from M: count, mean, covariance, its projection to semi-definite matrices.
 
   Args:
-    x: [n, d] features in [-1, 1]; values outside are refused.
+    x: [n, d] features in [-1, 1]; values outside are refused. They are
+      rounded to multiples of 2^-20.
     noise_multiplier: sigma over the sensitivity.
     ledger: charged for one Gaussian release.
     id: of the charge; an id that was charged before is refused, because new
       noise on the same sums is another release.
-    key: used once; `privacy.os_key()` for a release.
     shrinkage: noise needs more of it than sampling does.
+    source: of random bits; the operating system by default.
 
   Returns:
     The Gaussian; its release is covered by the charge.
@@ -98,29 +104,39 @@ def fit_private_gaussian(
   Privacy:
     ||z||^2 <= d + 1. Entries off the diagonal are counted once, times
     sqrt(2), so one person moves the vector by at most d + 1 in L2, and by
-    twice that where neighbours replace a person.
+    twice that where neighbours replace a person. The sums are exact, however
+    many people there are, and the noise is discrete, on a grid of
+    sigma / 2^40 that is counted in the sensitivity (`privacy.grid`).
   """
   checks.positive("noise_multiplier", noise_multiplier)
   checks.number("shrinkage", shrinkage, low=0.0, high=1.0, open_low=True)
-  checks.one_key("key", key)
   check_features(x)
   checks.require(
     id not in ledger,
     f"id={id!r} was charged before; give the new release an id of its own",
   )
-  x = np.asarray(x, np.float64)
-  z = np.concatenate([np.ones((len(x), 1)), x], axis=1)
-  size = z.shape[1]
-  sensitivity = size * (2.0 if ledger.relation.substitutes else 1.0)
+  sums = _exact_moments(x)
+  size = len(sums)
   upper = np.triu_indices(size)
-  weight = np.where(upper[0] == upper[1], 1.0, np.sqrt(2.0))
-  sums = (weight * (z.T @ z)[upper]).astype(np.float32)
-  ledger.charge(accounting.Gaussian(noise_multiplier), id=id)
-  noisy = noise.gaussian(
-    jnp.asarray(sums), sigma=noise_multiplier * sensitivity, key=key
+  sigma = grid.sigma_for(
+    noise_multiplier=noise_multiplier,
+    sensitivity=size * (2.0 if ledger.relation.substitutes else 1.0),
+    count=len(upper[0]),
+  )
+  # Noise of sigma on sqrt(2) times an entry is noise of sigma / sqrt(2) on it.
+  # The root is rounded down, so the noise is not below what is charged.
+  below = np.nextafter(np.sqrt(2.0), 0.0)
+  weight = np.where(upper[0] == upper[1], 1.0, below)
+  event = accounting.grid_gaussian(
+    noise_multiplier=noise_multiplier,
+    distance=grid.distance(len(upper[0])),
+  )
+  ledger.charge(event, id=id)
+  noisy = grid.gaussian(
+    sums[upper], sigma=sigma / weight * UNIT**2, source=source
   )
   moments = np.zeros((size, size))
-  moments[upper] = np.asarray(noisy, np.float64) / weight
+  moments[upper] = noisy / UNIT**2
   moments = moments + np.triu(moments, 1).T
   count = max(moments[0, 0], 1.0)
   mean = np.clip(moments[0, 1:] / count, -1.0, 1.0)
@@ -218,6 +234,20 @@ def check_features(x: Any) -> None:
     f"x holds {largest:.4g}, outside [-1, 1]; pass the scaler that takes it "
     'there (data.fit_scaler(train, "minmax")), or scale it first',
   )
+
+
+def _exact_moments(x: Any) -> np.ndarray:
+  """[d + 1, d + 1] sums of z z', z = (1, x), as integers in units of UNIT^-2.
+
+  Adding one person changes them by exactly that person's products.
+  """
+  x = np.asarray(x, np.float64)
+  total = np.zeros((x.shape[1] + 1,) * 2, object)
+  for start in range(0, len(x), CHUNK):
+    rows = np.rint(x[start : start + CHUNK] * UNIT)
+    z = np.concatenate([np.full((len(rows), 1), float(UNIT)), rows], axis=1)
+    total += (z.T @ z).astype(np.int64).astype(object)
+  return total
 
 
 def _shrunk(covariance: Any, shrinkage: float) -> jax.Array:

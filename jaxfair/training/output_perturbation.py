@@ -1,7 +1,9 @@
 """Output perturbation: solve a convex problem, release it with noise."""
 
 import dataclasses
+import functools
 import math
+import os
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +12,7 @@ import numpy as np
 
 from jaxfair import accounting, checks, models, tree
 from jaxfair.data import bound_rows
-from jaxfair.privacy import noise
+from jaxfair.privacy import exact, grid
 from jaxfair.training.erm import SolveConfig, solve
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
@@ -85,6 +87,7 @@ class OutputPerturbationConfig:
     parameters is (gradient by the logits) times (x, 1). Two optima found to a
     gradient norm tau are each within tau / lambda of the true ones, and
     rounding to float32 moves each by 2^-24 of its norm, at most G / lambda.
+    What rounding to the grid adds is in the noise: `privacy.grid.sigma_for`.
     """
     steepness = self._steepness(loss)
     assert steepness is not None
@@ -119,7 +122,7 @@ def output_perturbation(
   examples: Examples,
   config: OutputPerturbationConfig = OutputPerturbationConfig(),
   *,
-  key: jax.Array,
+  key: jax.Array | None = None,
 ) -> Fit:
   """Releases a regularised linear classifier with calibrated noise.
 
@@ -131,7 +134,8 @@ def output_perturbation(
     examples: the private data. Rows are projected into the ball of radius
       `row_norm`, so that the bound holds whatever they are.
     config: settings.
-    key: of the noise; `privacy.os_key()` for a release.
+    key: of the noise, for studies. None takes every bit from the operating
+      system, as a release needs.
 
   Returns:
     `Fit(params, NonPrivateOptimum)`. More draws of the noise for a study:
@@ -139,19 +143,28 @@ def output_perturbation(
     draw that is released costs the whole epsilon again.
 
   Privacy:
-    (epsilon, delta) for one person *replaced*; n is public. Sigma is that of
-    the analytic Gaussian mechanism.
+    (epsilon, delta) for one person *replaced*; n is public. The optimum is
+    rounded to a grid of sigma / 2^40 and gets exact discrete Gaussian noise in
+    whole steps (`privacy.grid`), so its bits tell nothing. Sigma is that of
+    the analytic Gaussian mechanism for the sensitivity with the grid's step
+    counted, at a delta from which the distance between the discrete and the
+    continuous law is taken off (`accounting.grid_sigma`).
 
   Reference:
     Chaudhuri, Monteleoni and Sarwate 2011; sensitivity as corrected here for
     `lambda/2`, for the bias, and for what the solver leaves.
   """
-  checks.key("key", key)
+  if key is not None:
+    checks.key("key", key)
   config.check(model, loss, examples)
   size = examples.size
   sensitivity = config.sensitivity(loss, size)
-  sigma = accounting.gaussian_sigma(
-    epsilon=config.epsilon, delta=config.delta, sensitivity=sensitivity
+  count = tree.size(_shapes(model, examples)[0])
+  multiplier = accounting.grid_sigma(
+    epsilon=config.epsilon, delta=config.delta, distance=grid.distance(count)
+  )
+  sigma = grid.sigma_for(
+    noise_multiplier=multiplier, sensitivity=sensitivity, count=count
   )
   people, broken = _mended(model, examples)
   flat = bound_rows(people.x.reshape(size, -1), config.row_norm)
@@ -159,11 +172,14 @@ def output_perturbation(
   settings = SolveConfig(
     weight_decay=config.weight_decay, tolerance=config.tolerance
   )
-  key_start, key_noise = jax.random.split(key)
+  source: exact.BitSource = os.urandom
+  key_start = jax.random.key(0)  # the optimum does not depend on the start
+  if key is not None:
+    key_start, key_noise = jax.random.split(key)
+    source = exact.seeded(_number(key_noise))
   optimum = solve(model, loss, people, settings, key=key_start)
-  released = noise.gaussian(optimum.params, sigma=sigma, key=key_noise)
   return Fit(
-    released,
+    perturbed(optimum.params, sigma=sigma, source=source),
     NonPrivateOptimum(
       optimum.params,
       sigma,
@@ -172,6 +188,27 @@ def output_perturbation(
       int(broken.sum()),
     ),
   )
+
+
+def perturbed(
+  params: Params, *, sigma: float, source: exact.BitSource
+) -> Params:
+  """Float32 parameters with noise on a grid, all leaves in one draw."""
+  leaves, treedef = jax.tree.flatten(params)
+  flat = np.concatenate([np.ravel(leaf) for leaf in leaves])
+  noisy = grid.gaussian(flat, sigma=sigma, source=source).astype(np.float32)
+  ends = np.cumsum([leaf.size for leaf in leaves])[:-1]
+  parts = [
+    jnp.asarray(part.reshape(leaf.shape))
+    for part, leaf in zip(np.split(noisy, ends), leaves, strict=True)
+  ]
+  return jax.tree.unflatten(treedef, parts)
+
+
+def _number(key: jax.Array) -> int:
+  """The words of a key as one integer."""
+  words = np.ravel(jax.random.key_data(key)).tolist()
+  return functools.reduce(lambda high, low: (high << 32) | low, words)
 
 
 def _shapes(model: Model, examples: Examples) -> tuple[Params, int]:

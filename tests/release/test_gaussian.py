@@ -8,6 +8,8 @@ import pytest
 
 from helpers import release_cases as cases
 from jaxfair import accounting, checks, release
+from jaxfair.privacy import exact, grid
+from jaxfair.release.gaussian import UNIT, _exact_moments
 
 
 def brute_force(mean, covariance, known, x):
@@ -76,22 +78,66 @@ def test_private_moments_are_charged_and_have_the_stated_noise(
     for seed in range(100):
       law = release.fit_private_gaussian(
         x, noise_multiplier=multiplier, ledger=ledger, id=f"moments {seed}",
-        key=jax.random.key(seed),
+        source=exact.seeded(seed),
       )  # fmt: skip
       means.append(law.mean)
     assert len(ledger) == 100
-    assert {entry.event for entry in ledger} == {
-      accounting.Gaussian(multiplier)
-    }
+    (event,) = {entry.event for entry in ledger}
+    gaussian, rest = event.events
+    assert gaussian == accounting.Gaussian(multiplier)
+    assert rest.epsilon == 0 < rest.delta < 1e-20
     with pytest.raises(checks.ArgumentError, match="charged before"):
       release.fit_private_gaussian(
         x, noise_multiplier=multiplier, ledger=ledger, id="moments 0",
-        key=jax.random.key(0),
       )  # fmt: skip
   # Entries off the diagonal are divided by sqrt(2) again. 200 draws: the
   # standard deviation is within 25% with probability above 1 - 1e-6.
   expected = multiplier * sensitivity / np.sqrt(2) / 4000
   assert np.std(means) == pytest.approx(expected, rel=0.25)
+
+
+@pytest.mark.slow
+def test_one_person_moves_the_sums_of_many_by_their_own_products():
+  """Float32 sums of so many people move by 2 or not at all, for 0.75."""
+  crowd = 2**24 + 1
+  x = np.broadcast_to(np.array([0.75]), (crowd, 1))
+  total = _exact_moments(x)
+  moved = total - _exact_moments(x[1:])
+  own = [[UNIT**2, 0.75 * UNIT**2], [0.75 * UNIT**2, 0.5625 * UNIT**2]]
+  assert (moved == np.array(own)).all()
+  assert total[0, 0] == crowd * UNIT**2
+  assert int(np.float32(crowd)) != crowd
+
+
+def test_the_moments_leave_on_a_grid(tmp_path, monkeypatch):
+  """Integers, with noise of sigma / sqrt(2) off the diagonal."""
+  seen, plain_gaussian = [], grid.gaussian
+
+  def watched(value, *, sigma, source):
+    seen.append((value, sigma))
+    return plain_gaussian(value, sigma=sigma, source=source)
+
+  monkeypatch.setattr(grid, "gaussian", watched)
+  x = cases.people(50)[:, :2]
+  with accounting.Ledger.create(
+    tmp_path / "ledger.jsonl", data="toy",
+    relation=accounting.Relation.ADD_OR_REMOVE_ONE,
+  ) as ledger:  # fmt: skip
+    release.fit_private_gaussian(
+      x, noise_multiplier=4.0, ledger=ledger, id="a", source=exact.seeded(0)
+    )
+  ((value, sigma),) = seen
+  assert all(isinstance(v, int) for v in value)
+  z = np.concatenate([np.ones((50, 1)), x], axis=1)
+  upper = np.triu_indices(3)
+  np.testing.assert_allclose(
+    value.astype(float) / UNIT**2, (z.T @ z)[upper], atol=1e-3
+  )
+  plain = 4.0 * 3  # noise multiplier times d + 1
+  diagonal = upper[0] == upper[1]
+  expected = np.where(diagonal, plain, plain / np.sqrt(2))
+  np.testing.assert_allclose(sigma / UNIT**2, expected, rtol=1e-9)
+  assert (sigma / UNIT**2 >= expected).all()
 
 
 def test_features_outside_the_range_are_refused(tmp_path):
@@ -104,6 +150,5 @@ def test_features_outside_the_range_are_refused(tmp_path):
   ):  # fmt: skip
     release.fit_private_gaussian(
       np.full((3, 2), 1.5), noise_multiplier=1.0, ledger=ledger, id="a",
-      key=jax.random.key(0),
     )  # fmt: skip
   assert len(ledger) == 0
