@@ -6,11 +6,16 @@ transformation (jit, vmap, grad) the values are not known: those checks pass.
 
 import difflib
 import math
+import os
+import reprlib
 import sys
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+
+LONGEST = 200  # characters of a value that a message shows
+MOST_OPTIONS = 50  # names that it lists
 
 
 class JaxfairError(Exception):
@@ -39,6 +44,15 @@ def concrete(value: Any) -> bool:
   )
 
 
+def shown(value: Any) -> str:
+  """The value as a message shows it: `repr`, cut to the length of a line.
+
+  What people pass by mistake may be a whole file, or a number with thousands
+  of digits, which Python refuses to write out.
+  """
+  return _SHORT.repr(value)
+
+
 def number(
   name: str,
   value: Any,
@@ -54,17 +68,20 @@ def number(
     return
   try:
     array = np.asarray(value, dtype=np.float64)
+  except OverflowError:
+    allowed = _range(low, high, open_low, open_high)
+    raise ArgumentError(
+      f"{name}={shown(value)} must be {allowed}, and is too large for a float64"
+    ) from None
   except (TypeError, ValueError):
-    raise ArgumentError(f"{name}={value!r} is not a number") from None
-  except OverflowError:  # an integer of hundreds of digits
-    raise ArgumentError(f"{name} must be a finite number") from None
+    raise ArgumentError(f"{name}={shown(value)} is not a number") from None
   below = array <= low if open_low else array < low
   above = array >= high if open_high else array > high
   bad = below | above | ~np.isfinite(array)
   if np.any(bad):
-    shown = array.flat[int(np.argmax(bad))] if array.ndim else value
+    first = array.flat[int(np.argmax(bad))] if array.ndim else value
     raise ArgumentError(
-      f"{name}={shown} must be {_range(low, high, open_low, open_high)}"
+      f"{name}={first} must be {_range(low, high, open_low, open_high)}"
       + (f"; {remedy}" if remedy else "")
     )
 
@@ -85,14 +102,14 @@ def integer(
 ) -> None:  # fmt: skip
   """Requires a whole number within bounds (both included)."""
   is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
-  require(is_int, f"{name}={value!r} must be a whole number")
+  require(is_int, f"{name}={shown(value)} must be a whole number")
   too_low = low is not None and value < low
   too_high = high is not None and value > high
   if too_low or too_high:
     bounds = [] if low is None else [f"at least {low}"]
     bounds += [] if high is None else [f"at most {high}"]
     raise ArgumentError(
-      f"{name}={value} must be {' and '.join(bounds)}"
+      f"{name}={shown(value)} must be {' and '.join(bounds)}"
       + (f"; {remedy}" if remedy else "")
     )
 
@@ -102,17 +119,21 @@ def one_of(name: str, value: Any, allowed: Iterable[Any]) -> None:
   allowed = list(allowed)
   if value not in allowed:
     raise ArgumentError(
-      f"{name}={value!r} is not known; {options(value, allowed)}"
+      f"{name}={shown(value)} is not known; {options(value, allowed)}"
     )
 
 
 def options(value: Any, allowed: Iterable[Any]) -> str:
   """'use one of a, b, c (did you mean b?)', for error messages."""
   names = [str(item) for item in allowed]
-  near = difflib.get_close_matches(str(value), names, n=1)
+  # Alike is a matter of letters: what is longer than a name resembles none.
+  text = str(value) if isinstance(value, str | os.PathLike) else shown(value)
+  near = difflib.get_close_matches(text[:LONGEST], names, n=1)
   hint = f" (did you mean {near[0]}?)" if near else ""
-  shown = [repr(one) if "," in one else one for one in names]
-  return f"use one of {', '.join(shown)}{hint}"
+  told = [repr(one) if "," in one else one for one in names[:MOST_OPTIONS]]
+  more = len(names) - len(told)
+  rest = f", ... ({more} more)" if more else ""
+  return f"use one of {', '.join(told)}{rest}{hint}"
 
 
 def same_length(**arrays: Any) -> int:
@@ -220,3 +241,22 @@ def _range(low: float, high: float, open_low: bool, open_high: bool) -> str:
     return f"below {high:g}" if open_high else f"{high:g} or below"
   left, right = "(" if open_low else "[", ")" if open_high else "]"
   return f"in {left}{low:g}, {high:g}{right}"
+
+
+class _Short(reprlib.Repr):
+  """`repr` for one line of a message."""
+
+  def __init__(self) -> None:
+    super().__init__()
+    self.maxstring = self.maxother = self.maxlong = LONGEST
+    self.maxlist = self.maxtuple = self.maxdict = self.maxset = 20
+
+  def repr_int(self, x: int, level: int) -> str:
+    """Digits, but for numbers that nobody wants to read."""
+    if x.bit_length() <= 256:
+      return repr(x)
+    sign = "-" if x < 0 else ""
+    return f"{sign}<a whole number of {x.bit_length()} bits>"
+
+
+_SHORT = _Short()

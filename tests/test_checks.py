@@ -1,5 +1,7 @@
 """Argument checks: what passes, what is refused, and what the message says."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -104,3 +106,29 @@ def test_values_inside_a_transformation_are_not_looked_at():
 def test_argument_errors_are_value_errors_and_ours():
   assert issubclass(checks.ArgumentError, ValueError)
   assert issubclass(checks.ArgumentError, checks.JaxfairError)
+
+
+def test_messages_stay_short_whatever_was_passed():
+  for value in (
+    10**400,
+    -(10**400),
+    "x" * 10**6,
+    [10**5000] * 99,
+    [[-1] * 99] * 9,
+  ):
+    assert len(checks.shown(value)) < 2000
+    bounded = functools.partial(checks.integer, low=0, high=9)
+    for call in (checks.positive, bounded):
+      with pytest.raises(checks.ArgumentError, match=r"^size=") as caught:
+        call("size", value)
+      assert len(str(caught.value)) < 2000
+  with pytest.raises(
+    checks.ArgumentError, match=r"size=.* or above, and is too"
+  ):
+    checks.non_negative("size", 10**400)
+
+
+def test_of_thousands_of_names_some_are_listed():
+  told = checks.options("name_77", [f"name_{i}" for i in range(5000)])
+  assert "(4950 more) (did you mean name_77?)" in told
+  assert len(checks.options("x" * 10**6, ["x", "y"])) < 100

@@ -175,20 +175,11 @@ def _counts(path: pathlib.Path, num_classes: int | None) -> Any:
 
 
 def _load(path: pathlib.Path) -> Any:
-  import numpy as np
+  from jaxfair.data.files import read_arrays
 
-  try:
-    found = np.load(path, allow_pickle=False)
-  except FileNotFoundError:
-    raise checks.ArgumentError(f"{path}: no such file") from None
-  except (OSError, ValueError, EOFError) as error:
-    raise checks.ArgumentError(
-      f"{path} is not a .npy array of numbers ({error}); write it with "
-      "numpy.save"
-    ) from None
-  if not isinstance(found, np.ndarray):
-    found.close()
-    raise checks.ArgumentError(
-      f"{path} holds several arrays; save the counts alone with numpy.save"
-    )
-  return found
+  found = read_arrays(path, remedy="write it with numpy.save")
+  checks.require(
+    list(found) == [""],
+    f"{path} holds several arrays; save the counts alone with numpy.save",
+  )
+  return found[""]

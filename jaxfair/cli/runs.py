@@ -1,9 +1,8 @@
 """`jaxfair run`, `audit`, `list` and `report`."""
 
-import json
 import pathlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -41,8 +40,7 @@ def run(
   if config.is_dir():
     _run_folder(config, size, sets or [], out)
   else:
-    values = studies.read(config, size=size, sets=sets or [])
-    _run(config, _planned(config, values), out)
+    _run(config, studies.load(config, size=size, sets=sets or []), out)
 
 
 def audit(
@@ -51,13 +49,13 @@ def audit(
   """Attack private training: how much of its epsilon can be shown?"""
   from jaxfair import studies
 
-  values = studies.read(config, size=size, sets=sets or [])
-  if values.get("study") != "audit":
+  made = studies.load(config, size=size, sets=sets or [])
+  if made.study.name != "audit":
     raise studies.ConfigError(
-      f"{config}: study={values.get('study')!r} is not an audit; use "
+      f"{config}: study={made.study.name!r} is not an audit; use "
       "`jaxfair run`, or a config such as configs/audit/dp_sgd.toml"
     )
-  _run(config, _planned(config, values), out)
+  _run(config, made, out)
 
 
 def list_studies() -> None:
@@ -91,13 +89,6 @@ def report(
   typer.echo(f"report: {page}")
 
 
-def _planned(config: pathlib.Path, values: dict[str, Any]) -> "Plan":
-  from jaxfair import studies
-
-  study = studies.find(values.get("study"), where=f"{config}: ")
-  return studies.plan(study, values, where=f"{config}: ")
-
-
 def _run(config: pathlib.Path, made: "Plan", out: pathlib.Path | None) -> None:
   from jaxfair import report, studies
 
@@ -122,10 +113,7 @@ def _run_folder(
   paths = sorted(configs.glob("*.toml"))
   if not paths:
     raise studies.ConfigError(f"{configs} holds no config; name a .toml file")
-  plans = {
-    path: _planned(path, studies.read(path, size=size, sets=sets))
-    for path in paths
-  }
+  plans = {path: studies.load(path, size=size, sets=sets) for path in paths}
   for made in plans.values():
     made.study.cells(made.settings)  # finds a missing file before any work
   whole = out or _home(configs)
@@ -152,10 +140,9 @@ def _name(config: pathlib.Path, made: "Plan") -> str:
 
 
 def _print_claims(folder: pathlib.Path) -> None:
-  claims = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
-  for claim in claims:
-    number = f" ({claim['why']})" if claim["why"] else ""
-    if claim["value"] is not None:
-      ends = f"[{claim['low']:.4g}, {claim['high']:.4g}]"
-      number = f" ({claim['statistic']}: {claim['value']:.4g} {ends})"
-    typer.echo(f"{claim['verdict']:>13}: {claim['statement']}{number}")
+  from jaxfair.studies import folders
+
+  for claim in folders.read_claims(folder):
+    found = claim.found(4)
+    told = f" ({found})" if found else ""
+    typer.echo(f"{claim.verdict:>13}: {claim.statement}{told}")

@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 from jaxfair import checks
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -69,7 +71,13 @@ class Files:
 
   def text(self, name: str, encoding: str = "utf-8-sig") -> str:
     """The verified content as text."""
-    return self.read(name).decode(encoding)
+    try:
+      return self.read(name).decode(encoding)
+    except UnicodeError:
+      raise DataError(
+        f"{self.paths[name]} is not {encoding} text; delete it and "
+        f"{self.remedy}"
+      ) from None
 
 
 def read(
@@ -97,6 +105,56 @@ def matches(content: bytes, known: KnownFile) -> bool:
   algorithm = {32: "md5", 64: "sha256"}[len(known.digest)]
   found = hashlib.new(algorithm, content, usedforsecurity=False)
   return found.hexdigest() == known.digest
+
+
+def read_arrays(
+  path: pathlib.Path, *, remedy: str = "get it again"
+) -> dict[str, np.ndarray]:
+  """The arrays of an .npz file by name; a .npy file's array is named "".
+
+  Raises:
+    DataError: if it cannot be read, is damaged, or holds pickled objects.
+  """
+  try:
+    with path.open("rb") as file:
+      found = np.load(file, allow_pickle=False)
+      if isinstance(found, np.ndarray):
+        return {"": found}
+      return {name: found[name] for name in found.files}
+  except FileNotFoundError:
+    raise DataError(f"{path}: no such file; check the path") from None
+  except Exception as error:  # zipfile and numpy have a dozen kinds of it
+    raise DataError(
+      f"{path} is not a .npy array or an intact .npz file of them "
+      f"({error or type(error).__name__}); {remedy}"
+    ) from None
+
+
+def read_text(path: pathlib.Path, encoding: str = "utf-8-sig") -> str:
+  """The text of a file of a user's own, plain or .gz.
+
+  Raises:
+    DataError: if it cannot be read, or is in another encoding.
+    ArgumentError: if there is no such encoding.
+  """
+  try:
+    content = path.read_bytes()
+    content = gzip.decompress(content) if path.suffix == ".gz" else content
+  except (OSError, EOFError, ValueError, zlib.error) as error:
+    raise DataError(
+      f"{path} cannot be read ({error}); check the path"
+    ) from None
+  try:
+    return content.decode(encoding)
+  except UnicodeError:
+    raise DataError(
+      f"{path} is not {encoding} text; pass encoding='latin-1' or save it anew"
+    ) from None
+  except (LookupError, TypeError, ValueError):
+    raise checks.ArgumentError(
+      f"encoding={checks.shown(encoding)} is not known; use utf-8-sig, "
+      "latin-1, cp1252 or another of Python's text encodings"
+    ) from None
 
 
 def write(path: pathlib.Path, content: bytes) -> None:

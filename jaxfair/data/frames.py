@@ -1,6 +1,5 @@
 """Bring your own data: a frame or a CSV file, with the names of its columns."""
 
-import gzip
 import pathlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -10,7 +9,7 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.data import rules, tables
 from jaxfair.data.dataset import Dataset, Source
-from jaxfair.data.files import DataError, PathLike
+from jaxfair.data.files import PathLike, read_text
 from jaxfair.data.rules import Rule
 from jaxfair.data.spec import Raw, assemble
 from jaxfair.data.tables import Table
@@ -118,29 +117,21 @@ def from_csv(
     The data set.
   """
   path = pathlib.Path(path)
+  text = read_text(path, encoding)
   try:
-    content = path.read_bytes()
-    content = gzip.decompress(content) if path.suffix == ".gz" else content
-    text = content.decode(encoding)
-  except (OSError, EOFError) as error:
-    raise DataError(
-      f"{path} cannot be read ({error}); check the path"
-    ) from None
-  except UnicodeDecodeError:
-    raise DataError(
-      f"{path} is not {encoding} text; pass encoding='latin-1' or save it anew"
-    ) from None
-  table = tables.parse(
-    text, separator=separator, categorical=categorical, missing=missing
-  )
-  return from_frame(
-    table,
-    label=label,
-    group=group,
-    categorical=categorical,
-    name=name or path.name.split(".")[0],
-    **options,
-  )
+    table = tables.parse(
+      text, separator=separator, categorical=categorical, missing=missing
+    )
+    return from_frame(
+      table,
+      label=label,
+      group=group,
+      categorical=categorical,
+      name=name or path.name.split(".")[0],
+      **options,
+    )
+  except checks.ArgumentError as error:
+    raise checks.ArgumentError(f"{path}: {error}") from None
 
 
 def _table(

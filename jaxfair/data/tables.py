@@ -41,8 +41,11 @@ def parse(
     The table. Repeated column names get the suffix ".1", ".2", ...
   """
   checks.require(
-    len(separator) == 1,
-    f"separator={separator!r} must be one character, such as ',' or ';'",
+    isinstance(separator, str)
+    and len(separator) == 1
+    and separator not in ' "\r\n',
+    f"separator={checks.shown(separator)} must be one character, such as ',' "
+    "or ';'",
   )
   lines: Iterable[str] = io.StringIO(text, newline="")
   if comment is not None:
@@ -133,14 +136,15 @@ def _shown(value: float) -> str:
 
 def _unique_names(header: list[str]) -> list[str]:
   named = [name or f"column_{position}" for position, name in enumerate(header)]
-  names: list[str] = []
+  names: dict[str, None] = {}
+  repeats: dict[str, int] = {}  # smaller suffixes are taken
   for name in named:
-    fresh, repeat = name, 0
+    fresh = name
     while fresh in names:
-      repeat += 1
-      fresh = f"{name}.{repeat}"
-    names.append(fresh)
-  return names
+      repeats[name] = repeats.get(name, 0) + 1
+      fresh = f"{name}.{repeats[name]}"
+    names[fresh] = None
+  return list(names)
 
 
 def _check_widths(rows: list[list[str]], width: int, separator: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import checks
+from jaxfair import checks, schema
 from jaxfair.data import Scaler
 from jaxfair.release.gaussian import Gaussian
 from jaxfair.release.network import Network
@@ -113,30 +113,75 @@ class Questionnaire:
 
   @classmethod
   def read(cls, path: pathlib.Path) -> "Questionnaire":
-    """The questionnaire back from its file."""
+    """The questionnaire back from its file.
+
+    Raises:
+      ArgumentError: if it is no such file.
+    """
+    checks.require(
+      path.is_file(),
+      f"{path} does not exist; make it with `jaxfair run "
+      "configs/release/...` and pass that run's directory",
+    )
+    again = "make it again with `jaxfair run configs/release/...`"
+    found: _File = schema.read_json(path, _File, remedy=again)
     try:
-      found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+      return found.questionnaire()
+    except (TypeError, ValueError) as error:
       raise checks.ArgumentError(
-        f"{path} does not exist; make it with `jaxfair run "
-        "configs/release/...` and pass that run's directory"
+        f"{path} is damaged ({error}); {again}"
       ) from None
-    except ValueError as error:
-      raise checks.ArgumentError(f"{path} is not readable: {error}") from None
-    return cls(
-      title=found["title"],
-      class_names=tuple(found["class_names"]),
-      feature_names=tuple(found["feature_names"]),
-      columns=tuple(found["columns"]),
-      sensitive=tuple(found["sensitive"]),
-      network=Network(
-        tuple((jnp.asarray(w), jnp.asarray(b)) for w, b in found["layers"])
-      ),
-      gaussian=Gaussian(
-        jnp.asarray(found["mean"]), jnp.asarray(found["covariance"])
-      ),
-      centre=np.asarray(found["centre"], np.float32),
-      factor=np.asarray(found["factor"], np.float32),
+
+
+Numbers = tuple[float, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class _File:
+  """What the file of a questionnaire holds."""
+
+  title: str
+  class_names: tuple[str, ...]
+  feature_names: tuple[str, ...]
+  columns: tuple[str, ...]
+  sensitive: tuple[str, ...]
+  layers: tuple[tuple[Any, ...], ...]
+  mean: Numbers
+  covariance: tuple[Numbers, ...]
+  centre: Numbers
+  factor: Numbers
+
+  def questionnaire(self) -> Questionnaire:
+    """The questionnaire; raises ValueError where sizes do not fit."""
+    width = len(self.feature_names)
+    layers, inputs = [], width
+    for weights, bias in self.layers:
+      w, b = np.asarray(weights, np.float32), np.asarray(bias, np.float32)
+      if w.shape != (inputs, len(b)):
+        raise ValueError(f"a layer of {inputs} inputs has shape {w.shape}")
+      layers.append((jnp.asarray(w), jnp.asarray(b)))
+      inputs = len(b)
+    classes = len(self.class_names)
+    if not layers or inputs != (1 if classes == 2 else classes):
+      raise ValueError(f"the last layer is not about {classes} classes")
+    law = np.asarray(self.mean), np.asarray(self.covariance)
+    sizes = {
+      len(x) for x in (self.columns, self.mean, self.centre, self.factor)
+    }
+    if sizes != {width} or law[1].shape != (width, width):
+      raise ValueError(f"not everything is about {width} features")
+    if not set(self.sensitive) <= set(self.columns):
+      raise ValueError("a sensitive column is not there")
+    return Questionnaire(
+      title=self.title,
+      class_names=self.class_names,
+      feature_names=self.feature_names,
+      columns=self.columns,
+      sensitive=self.sensitive,
+      network=Network(tuple(layers)),
+      gaussian=Gaussian(*map(jnp.asarray, law)),
+      centre=np.asarray(self.centre, np.float32),
+      factor=np.asarray(self.factor, np.float32),
     )
 
 

@@ -2,21 +2,21 @@
 
 import base64
 import html
-import json
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from jaxfair import studies
 from jaxfair.report import html_parts
-from jaxfair.studies import RunError
+from jaxfair.studies import RunError, folders
+from jaxfair.studies.folders import ClaimRecord
 from jaxfair.whole_files import write_whole
 
 
 class _Run(NamedTuple):
   folder: pathlib.Path
   title: str
-  claims: list[dict[str, Any]]
+  claims: tuple[ClaimRecord, ...]
   figures: list[pathlib.Path]
   seconds: float
   finished: bool
@@ -50,11 +50,11 @@ def write_collection(folder: pathlib.Path) -> pathlib.Path:
   return path
 
 
-def count(claims: Sequence[Mapping[str, Any]]) -> str:
+def count(claims: Sequence[ClaimRecord]) -> str:
   """How many of the claims are supported, in words."""
-  supported = sum(claim["verdict"] == "supported" for claim in claims)
+  supported = sum(claim.verdict == "supported" for claim in claims)
   text = f"{supported} of {len(claims)} claims supported"
-  idle = sum(claim["verdict"] == "not run" for claim in claims)
+  idle = sum(claim.verdict == "not run" for claim in claims)
   return f"{text}, {idle} not run" if idle else text
 
 
@@ -75,18 +75,18 @@ def _read(folder: pathlib.Path) -> _Run:
   config = folder / "config.toml"
   values, where = studies.parse(config), f"{config}: "
   study = studies.find(values.get("study"), where=where)
-  record = html_parts.read_json(folder / "run.json")
+  record = folders.read_record(folder)
   return _Run(
     folder,
     studies.plan(study, values, where=where).title,
-    json.loads((folder / "claims.json").read_text("utf-8")),
+    folders.read_claims(folder),
     [folder / "figures" / f"{figure.name}.png" for figure in study.figures],
-    float(record.get("seconds", 0.0)),
-    bool(record.get("finished", False)),
+    record.seconds,
+    record.finished,
   )
 
 
-def _all_claims(runs: Sequence[_Run]) -> list[dict[str, Any]]:
+def _all_claims(runs: Sequence[_Run]) -> list[ClaimRecord]:
   return [claim for run in runs for claim in run.claims]
 
 
@@ -142,11 +142,7 @@ def _markdown(runs: Sequence[_Run]) -> Iterator[str]:
   yield "|---|---|---|---|"
   for run in runs:
     for claim in run.claims:
-      found = claim["why"]
-      if claim["value"] is not None:
-        ends = f"[{claim['low']:.3g}, {claim['high']:.3g}]"
-        found = f"{claim['statistic']}: {claim['value']:.3g} {ends}"
-      found = found.replace("|", r"\|")  # bars would end the cell
-      statement = claim["statement"].replace("|", r"\|")
-      cells = (run.folder.name, statement, found, claim["verdict"])
+      found = claim.found(3).replace("|", r"\|")  # bars would end the cell
+      statement = claim.statement.replace("|", r"\|")
+      cells = (run.folder.name, statement, found, claim.verdict)
       yield f"| {' | '.join(cells)} |"

@@ -1,12 +1,10 @@
 """The parts that every page is made of."""
 
 import html
-import json
-import pathlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from jaxfair.report.style import STYLE
+from jaxfair.studies.folders import ClaimRecord
 
 VERDICTS = {"supported": "✓", "not supported": "✗", "not run": "-"}
 
@@ -35,7 +33,7 @@ def header(title: str, summary: str, badges: Iterable[str]) -> str:
   )
 
 
-def claims(found: Sequence[Mapping[str, Any]]) -> str:
+def claims(found: Sequence[ClaimRecord]) -> str:
   """A table of claims with what was found and the verdict; maybe nothing."""
   if not found:
     return ""
@@ -52,23 +50,15 @@ def duration(seconds: float) -> str:
   return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
-def read_json(path: pathlib.Path) -> dict[str, Any]:
-  """A record that may not be there yet."""
-  if not path.exists():
-    return {}
-  loaded: dict[str, Any] = json.loads(path.read_text("utf-8"))
-  return loaded
-
-
-def _claim(claim: Mapping[str, Any]) -> str:
-  verdict = claim["verdict"]
-  number = "-" if claim["value"] is None else f"{claim['value']:.4g}"
-  if claim["low"] is not None:
-    number += f" <small>[{claim['low']:.4g}, {claim['high']:.4g}]</small>"
-  source = f" ({claim['source']})" if claim["source"] else ""
-  why = claim["why"] or claim["statistic"]
+def _claim(claim: ClaimRecord) -> str:
+  verdict = claim.verdict
+  number = "-" if claim.value is None else f"{claim.value:.4g}"
+  if claim.low is not None and claim.high is not None:
+    number += f" <small>[{claim.low:.4g}, {claim.high:.4g}]</small>"
+  source = f" ({claim.source})" if claim.source else ""
+  why = claim.why or claim.statistic
   return (
-    f"<tr><td>{html.escape(claim['statement'] + source)}</td>"
+    f"<tr><td>{html.escape(claim.statement + source)}</td>"
     f"<td>{number}<br><small>{html.escape(why)}</small></td>"
     f'<td class="{verdict.replace(" ", "-")}">{VERDICTS[verdict]} {verdict}'
     "</td></tr>"

@@ -10,7 +10,8 @@ import numpy as np
 
 from jaxfair import fairness, studies
 from jaxfair.report import html_parts, interactive, series, static
-from jaxfair.studies import RunError, Study, Summary, Table
+from jaxfair.studies import RunError, Study, Summary, Table, folders
+from jaxfair.studies.folders import ClaimRecord, RunRecord
 from jaxfair.whole_files import write_whole
 
 
@@ -33,14 +34,14 @@ def write(folder: pathlib.Path, *, study: Study | None = None) -> pathlib.Path:
   made = studies.plan(study, values, where=where)
   table = _table(folder, study)
   claims = studies.write_claims(study, table, folder)
-  record = html_parts.read_json(folder / "run.json")
+  record = folders.read_record(folder)
   figures = folder / "figures"
   figures.mkdir(exist_ok=True)
   for figure in study.figures:
     static.save(figure, table, figures / f"{figure.name}.png")
   sections = [
     _header(made.title, study, record, values),
-    _notes([*record.get("notes", []), *study.notes(made.settings)]),
+    _notes([*record.notes, *study.notes(made.settings)]),
     *(_summary(summary, table) for summary in study.summaries),
     _claims(claims),
     *_figures(study, table),
@@ -61,17 +62,17 @@ def _table(folder: pathlib.Path, study: Study) -> Table:
 
 
 def _header(
-  title: str, study: Study, record: dict[str, Any], values: dict[str, Any]
+  title: str, study: Study, record: RunRecord, values: dict[str, Any]
 ) -> str:
   badges = [f"study: {study.name}"]
   if values.get("size"):
     badges.append(f"size: {values['size']}")
-  if "seconds" in record:
-    badges.append(f"computed in {html_parts.duration(record['seconds'])}")
+  if record.seconds:
+    badges.append(f"computed in {html_parts.duration(record.seconds)}")
   fixed = values.get("seed") != "os"
   seed = f"fixed seed {values.get('seed')}: reproducible, not for release"
   badges.append(seed if fixed else "seed from the operating system")
-  if not record.get("finished", False):
+  if not record.finished:
     badges.append("unfinished: only the cells computed so far")
   return html_parts.header(title, study.summary, badges)
 
@@ -115,7 +116,7 @@ def _estimate(values: np.ndarray) -> str:
   return text
 
 
-def _claims(claims: Sequence[dict[str, Any]]) -> str:
+def _claims(claims: Sequence[ClaimRecord]) -> str:
   table = html_parts.claims(claims)
   return table and f"<section><h2>Claims</h2>{table}</section>"
 
@@ -132,7 +133,7 @@ def _figures(study: Study, table: Table) -> Iterable[str]:
 
 def _details(folder: pathlib.Path) -> str:
   config = html.escape((folder / "config.toml").read_text("utf-8"))
-  versions = html_parts.read_json(folder / "versions.json")
+  versions = folders.read_words(folder / "versions.json")
   lines = "".join(
     f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>"
     for k, v in versions.items()

@@ -4,10 +4,12 @@ Studies train and measure by calling the packages above; they never draw.
 """
 
 import importlib
+import pathlib
+from collections.abc import Sequence
 
 from jaxfair import checks
 from jaxfair.studies import claims
-from jaxfair.studies.config import ConfigError, parse, read
+from jaxfair.studies.config import ConfigError, check_sizes, parse, read
 from jaxfair.studies.folders import RunError
 from jaxfair.studies.frontiers import (
   RunFrontier,
@@ -89,6 +91,7 @@ __all__ = [
   "execute",
   "find",
   "group_table",
+  "load",
   "load_people",
   "measure_groups",
   "parse",
@@ -103,7 +106,25 @@ __all__ = [
 def find(name: object, *, where: str = "") -> Study:
   """The study of this name; an error begins with `where`."""
   if name not in NAMES:
-    told = "study is missing" if name is None else f"study={name!r} is unknown"
+    told = "study is missing"
+    if name is not None:
+      told = f"study={checks.shown(name)} is unknown"
     raise ConfigError(f"{where}{told}; {checks.options(name, NAMES)}")
   study: Study = importlib.import_module(f"jaxfair.studies.{name}").STUDY
   return study
+
+
+def load(
+  path: pathlib.Path, *, size: str | None = None, sets: Sequence[str] = ()
+) -> Plan:
+  """Reads a config file for the study that it names; all its sizes are checked.
+
+  Args:
+    path: the TOML file.
+    size: one of its `[sizes.*]` tables.
+    sets: `"a.b=value"` strings that replace values.
+  """
+  values, where = read(path, size=size, sets=sets), f"{path}: "
+  study = find(values.get("study"), where=where)
+  check_sizes(path, study.config)
+  return plan(study, values, where=where)

@@ -10,12 +10,10 @@ import difflib
 import pathlib
 import re
 import tomllib
-import types
-import typing
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from jaxfair import checks
+from jaxfair import checks, schema
 
 C = TypeVar("C")
 SIZES = ("smoke", "small", "paper")
@@ -58,18 +56,22 @@ def read(
       raise ConfigError(f"{path}: size={size!r}: this config has no sizes")
     if size not in list(sizes):
       raise ConfigError(
-        f"{path}: size={size!r} is not known; {checks.options(size, sizes)}"
+        f"{path}: size={checks.shown(size)} is not known; "
+        f"{checks.options(size, sizes)}"
       )
     merge(raw, sizes[size])
     raw["size"] = size
   for assignment in sets:
     key, separator, text = assignment.partition("=")
+    where = f"--set {checks.shown(assignment)}"
     names = key.strip().split(".")
     if not separator or not all(names):
-      raise ConfigError(f"--set {assignment!r}: write it as key=value")
+      raise ConfigError(f"{where}: write it as key=value")
     if names[0] in ("size", "sizes"):
-      raise ConfigError(f"--set {assignment!r}: choose a size with --size")
-    _assign(raw, names, _value(text.strip()))
+      raise ConfigError(f"{where}: choose a size with --size")
+    value = _value(text.strip())
+    _check_values({key: value}, "--set ")
+    _assign(raw, names, value)
   return raw
 
 
@@ -78,11 +80,15 @@ def parse(path: pathlib.Path) -> dict[str, Any]:
   if not path.is_file():
     raise ConfigError(f"{path}: no such config file{_nearby(path)}")
   try:
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    values = tomllib.loads(path.read_text(encoding="utf-8"))
+    _check_values(values, f"{path}: ")
   except OSError as error:
     raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+  except RecursionError:
+    raise ConfigError(f"{path}: tables or lists nest too deeply") from None
   except ValueError as error:  # not TOML, not UTF-8, or not a number
     raise ConfigError(f"{path}: not valid TOML: {error}") from None
+  return values
 
 
 def merge(base: dict[str, Any], changes: Mapping[str, Any]) -> None:
@@ -96,28 +102,48 @@ def merge(base: dict[str, Any], changes: Mapping[str, Any]) -> None:
 
 def build(cls: type[C], values: Mapping[str, Any], *, where: str = "") -> C:
   """Makes the dataclass `cls` from plain values, checking names and types."""
-  fields = {f.name: f for f in dataclasses.fields(typing.cast(Any, cls))}
-  hints = typing.get_type_hints(cls)
-  for key in values:
-    if key not in fields:
-      raise ConfigError(
-        f"{where}{key}: unknown key; {checks.options(key, fields)}"
-      )
-  for name, field in fields.items():
-    has_default = (
-      field.default is not dataclasses.MISSING
-      or field.default_factory is not dataclasses.MISSING
-    )
-    if name not in values and not has_default:
-      raise ConfigError(f"{where}{name}: missing; this key has no default")
-  made = {
-    key: _convert(hints[key], value, f"{where}{key}")
-    for key, value in values.items()
-  }
   try:
-    return cls(**made)
+    return schema.build(cls, values, where=where)
   except checks.ArgumentError as error:
-    raise ConfigError(f"{where}{error}") from None
+    raise ConfigError(str(error)) from None
+
+
+def check_sizes(path: pathlib.Path, cls: type) -> None:
+  """Checks the names and types in every `[sizes.*]` table of a file.
+
+  A size that nobody has chosen yet must not hide a misspelled key.
+
+  Args:
+    path: the TOML file.
+    cls: the study's config.
+  """
+  for size, table in parse(path).get("sizes", {}).items():
+    own, where = dict(table), f"{path}: sizes.{size}."
+    check_frame(
+      {key: own.pop(key) for key in ("seed", "title") if key in own}, where
+    )
+    try:
+      schema.check_part(cls, own, where=where)
+    except checks.ArgumentError as error:
+      raise ConfigError(str(error)) from None
+
+
+def check_frame(values: Mapping[str, Any], where: str) -> None:
+  """Checks what every config may have: a seed, a title and a size."""
+  seed, title, size = (values.get(key) for key in ("seed", "title", "size"))
+  is_int = isinstance(seed, int) and not isinstance(seed, bool)
+  if seed not in (None, "os") and not (is_int and 0 <= seed < 2**31):
+    raise ConfigError(
+      f"{where}seed={checks.shown(seed)} must be a whole number from 0 to "
+      '2147483647, or "os" for a release'
+    )
+  if title is not None and not isinstance(title, str):
+    raise ConfigError(f"{where}title={checks.shown(title)} must be a string")
+  if size is not None and size not in SIZES:
+    raise ConfigError(
+      f"{where}size={checks.shown(size)} is not known; "
+      f"{checks.options(size, SIZES)}"
+    )
 
 
 def plain(config: Any) -> dict[str, Any]:
@@ -132,66 +158,46 @@ def dump(values: Mapping[str, Any]) -> str:
   return "\n".join(lines).strip() + "\n"
 
 
-def _convert(hint: Any, value: Any, where: str) -> Any:
-  origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-  if origin in (typing.Union, types.UnionType):
-    return _convert_union(arguments, value, where)
-  if origin is typing.Literal:
-    if value not in arguments:
-      raise ConfigError(
-        f"{where}={value!r} is not known; {checks.options(value, arguments)}"
-      )
-    return value
-  if origin is tuple:
-    if not isinstance(value, list | tuple):
-      raise ConfigError(f"{where}={value!r} must be a list")
-    if len(arguments) != 2 or arguments[1] is not Ellipsis:
-      raise TypeError(f"{where}: configs hold tuple[T, ...] only")
-    return tuple(
-      _convert(arguments[0], item, f"{where}[{i}]")
-      for i, item in enumerate(value)
-    )
-  if dataclasses.is_dataclass(hint):
-    if not isinstance(value, Mapping):
-      raise ConfigError(f"{where}={value!r} must be a table")
-    return build(typing.cast(type, hint), value, where=f"{where}.")
-  if hint is float and isinstance(value, int) and not isinstance(value, bool):
-    return float(value)
-  if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
-    raise ConfigError(
-      f"{where}={value!r} must be {_TYPE_NAMES.get(hint, hint)}"
-    )
-  return value
-
-
-def _convert_union(choices: tuple[Any, ...], value: Any, where: str) -> Any:
-  if value is None and type(None) in choices:
-    return None
-  choices = tuple(choice for choice in choices if choice is not type(None))
-  is_list = isinstance(value, list | tuple)
-  fitting = [c for c in choices if (typing.get_origin(c) is tuple) == is_list]
-  errors = []
-  for choice in fitting or choices:  # a list is told of lists only
-    try:
-      return _convert(choice, value, where)
-    except ConfigError as error:
-      errors.append(str(error))
-  raise ConfigError(" or ".join(errors))
-
-
-_TYPE_NAMES = {
-  int: "a whole number",
-  float: "a number",
-  str: "a string",
-  bool: "true or false",
-}
-
-
 def _value(text: str) -> Any:
   try:
     return tomllib.loads(f"value = {text}")["value"]
+  except RecursionError:
+    raise ConfigError(
+      f"--set {checks.shown(text)}: lists nest too deeply"
+    ) from None
   except ValueError:
     return text
+
+
+def _check_values(value: Any, where: str) -> None:
+  """Refuses what TOML can say and no setting can be.
+
+  Whole numbers have 64 bits in TOML, names and paths have no NUL in them, and
+  a text that is no Unicode could not be written to a run's config.toml.
+  """
+  if isinstance(value, Mapping):
+    joint = "" if where.endswith((" ", ".")) else "."
+    for key, item in value.items():
+      _check_text(key, where)
+      _check_values(item, f"{where}{joint}{key}")
+  elif isinstance(value, list):
+    for i, item in enumerate(value):
+      _check_values(item, f"{where}[{i}]")
+  elif isinstance(value, str):
+    _check_text(value, where)
+  elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+    raise ConfigError(
+      f"{where}={checks.shown(value)} must be a whole number of at most 64 bits"
+    )
+
+
+def _check_text(text: str, where: str) -> None:
+  wrong = "\0" in text or any("\ud800" <= c <= "\udfff" for c in text)
+  if wrong:
+    raise ConfigError(
+      f"{where}: {checks.shown(text)} has a NUL or half a character in it; "
+      "write it without"
+    )
 
 
 def _assign(values: dict[str, Any], path: list[str], value: Any) -> None:

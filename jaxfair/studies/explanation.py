@@ -4,7 +4,6 @@ Reads the directory of a `train` run: what privacy cost each group there, and
 what clipping and noise do to each group at the released model.
 """
 
-import json
 import pathlib
 from typing import Any, NamedTuple
 
@@ -12,7 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import analysis, data, fairness, models
+from jaxfair import analysis, data, fairness, models, schema
+from jaxfair.data.files import read_arrays
 from jaxfair.studies import config as configs
 from jaxfair.studies import runs, train
 from jaxfair.studies.folders import RunError
@@ -24,6 +24,7 @@ from jaxfair.types import Examples, Model, Params
 MOST_PEOPLE = 4_000  # whom the terms are computed on; more changes little
 FACTORS = ("input_norm", "gradient_norm", "closeness", "trace")
 CLIPPING, NOISE = "clipping", "noise"
+AGAIN = "delete the run directory and run its config again"
 
 
 class Cost(NamedTuple):
@@ -142,7 +143,10 @@ def _read(folder: pathlib.Path) -> tuple[train.Config, Table, dict[str, Any]]:
         f"{folder} has no {name}: the run is not finished; the same `jaxfair "
         "run` continues it"
       )
-  card = json.loads((folder / needed[2]).read_text(encoding="utf-8"))
+  path = folder / needed[2]
+  card = schema.read_json(path, dict[str, Any], remedy=AGAIN)
+  noise = card.get("noise_multiplier")
+  schema.convert(float, noise, f"{path}: noise_multiplier")
   return made.settings, Table.read(folder / needed[0]), card
 
 
@@ -153,12 +157,20 @@ def _released(
   one = jax.ShapeDtypeStruct(people.examples.x.shape[1:], jnp.float32)
   shapes = jax.eval_shape(model.init, jax.random.key(0), one)
   leaves, form = jax.tree_util.tree_flatten_with_path(shapes)
-  with np.load(folder / "release" / "model.npz") as saved:
-    scaler = data.Scaler(
-      *(saved[f"scaler.{name}"] for name in data.Scaler._fields)
-    )
-    found = [saved[jax.tree_util.keystr(path)] for path, _ in leaves]
-  return jax.tree.unflatten(form, map(jnp.asarray, found)), scaler
+  file = folder / "release" / "model.npz"
+  saved = read_arrays(file, remedy=AGAIN)
+  wanted = {jax.tree_util.keystr(path): leaf.shape for path, leaf in leaves}
+  last = people.examples.x.shape[-1:]  # a scaler goes by the last axis
+  parts = {f"scaler.{name}": last for name in data.Scaler._fields}
+  for name, shape in (wanted | parts | {"scaler.limit": ()}).items():
+    if name not in saved or saved[name].shape != shape:
+      raise RunError(
+        f"{file} has no array {name} of shape {shape}, so it is not the model "
+        f"of this run; {AGAIN}"
+      )
+  scaled: Any = [saved[name] for name in parts]
+  params = [jnp.asarray(saved[name]) for name in wanted]
+  return jax.tree.unflatten(form, params), data.Scaler(*scaled)
 
 
 def _sample(people: data.Dataset, scaler: data.Scaler) -> Examples:

@@ -1,12 +1,12 @@
 """Run directories: one config, one writer, files whole or not at all."""
 
 import contextlib
-import json
+import dataclasses
 import pathlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
-from jaxfair import checks
+from jaxfair import checks, schema
 
 SECRET = "secret_key"
 DATA = "data.json"
@@ -15,6 +15,52 @@ RECORDS = ("config.toml", "versions.json", "run.json", DATA, SECRET, ".lock")
 
 class RunError(checks.JaxfairError):
   """A run directory that cannot be used, and what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RunRecord:
+  """run.json: what a person must be told, and how long it took.
+
+  Attributes:
+    title: heading of the report.
+    study: its name.
+    seed: whether the run can be repeated.
+    notes: what a reader must know about the rows.
+    finished: whether all cells are there.
+    seconds: of computing, over all that continued it.
+  """
+
+  title: str = ""
+  study: str = ""
+  seed: Literal["os", "fixed"] = "fixed"
+  notes: tuple[str, ...] = ()
+  finished: bool = False
+  seconds: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class ClaimRecord:
+  """One verdict of claims.json; a number that could not be had is None."""
+
+  name: str
+  statement: str
+  source: str
+  verdict: Literal["supported", "not supported", "not run"]
+  statistic: str
+  value: float | None
+  low: float | None
+  high: float | None
+  holds: bool | None
+  why: str
+
+  def found(self, digits: int) -> str:
+    """'statistic: value [low, high]', or why there is no value."""
+    if self.value is None:
+      return self.why
+    text = f"{self.statistic}: {self.value:.{digits}g}"
+    if self.low is None or self.high is None:
+      return text
+    return f"{text} [{self.low:.{digits}g}, {self.high:.{digits}g}]"
 
 
 @contextlib.contextmanager
@@ -54,11 +100,43 @@ def locked(folder: pathlib.Path, config: str) -> Iterator[None]:
       raise
 
 
-def read_json(path: pathlib.Path, default: Any) -> Any:
-  """The file's content, or the default if there is no file."""
+def read_record(folder: pathlib.Path) -> RunRecord:
+  """run.json; an empty record if there is none yet."""
+  found: RunRecord = _read(folder / "run.json", RunRecord, RunRecord())
+  return found
+
+
+def read_claims(folder: pathlib.Path) -> tuple[ClaimRecord, ...]:
+  """claims.json."""
+  hint = tuple[ClaimRecord, ...]
+  found: tuple[ClaimRecord, ...] = _read(folder / "claims.json", hint, ())
+  return found
+
+
+def read_words(path: pathlib.Path) -> dict[str, str]:
+  """A file of names with a text each, such as data.json and versions.json."""
+  found: dict[str, str] = _read(path, dict[str, str], {})
+  return found
+
+
+def _read(path: pathlib.Path, hint: Any, default: Any) -> Any:
   if not path.exists():
     return default
-  return json.loads(path.read_text(encoding="utf-8"))
+  try:
+    return schema.read_json(path, hint, remedy=_remedy(path))
+  except checks.ArgumentError as error:
+    raise RunError(str(error)) from None
+
+
+def _remedy(path: pathlib.Path) -> str:
+  """Derived files are written again; what is known from one file only is not.
+
+  Without data.json nobody would notice that data has changed, and without
+  run.json its notes would be lost.
+  """
+  if path.name in ("claims.json", "versions.json", "results.csv"):
+    return "delete it; the same `jaxfair run` writes it again"
+  return f"restore it from a copy, or delete {path.parent} and run it again"
 
 
 def holds_work(folder: pathlib.Path) -> bool:
@@ -79,11 +157,20 @@ def _match(folder: pathlib.Path, text: str) -> None:
     not present.exists() and {p.name for p in folder.iterdir()} - begun
   ):
     raise RunError(f"{folder} is not a run directory; choose another --out")
-  if present.exists() and present.read_text(encoding="utf-8") != text:
+  if present.exists() and _bytes(present) != text.encode():
     raise RunError(
       f"{folder} holds a run of another config; choose another --out, or "
       "delete it"
     )
+
+
+def _bytes(path: pathlib.Path) -> bytes:
+  try:
+    return path.read_bytes()
+  except OSError as error:
+    raise RunError(
+      f"{path} cannot be read ({error.strerror}); choose another --out"
+    ) from None
 
 
 def _remove_unused(folder: pathlib.Path, made: list[pathlib.Path]) -> None:

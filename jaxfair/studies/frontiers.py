@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxfair import checks, frontier
 from jaxfair.studies import config as configs
-from jaxfair.studies.folders import RunError, read_json
+from jaxfair.studies.folders import RunError, read_record
 from jaxfair.studies.measures import EVERYONE
 from jaxfair.studies.table import Table
 
@@ -94,7 +94,7 @@ def read_frontier(
   kept = [places[i] for i in points.rows]
   settings = [{n: _plain(place.get(n)) for n in keys} for place in kept]
   swept = {n: k for n, k in keys.items() if _varies(n, k, rows, values)}
-  record = read_json(config.parent / "run.json", {})
+  record = read_record(config.parent)
   methods = [str(place.get("method", "")) for place in kept]
   key_attained, key_reach = jax.random.split(jax.random.key(0))
   draws = DRAWS if len(kept) < 1000 else 200
@@ -106,7 +106,7 @@ def read_frontier(
     title=str(values.get("title") or values.get("study")),
     study=str(values.get("study")),
     seed=values.get("seed"),
-    notes=tuple(record.get("notes", ())),
+    notes=record.notes,
     points=points,
     keys=tuple(n for n in swept if n not in ("method", *NEEDED)),
     settings=settings,

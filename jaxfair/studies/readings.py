@@ -48,7 +48,7 @@ class Readings:
     self._seen: dict[str, tuple[int, int]] = {}
     self._files = sorted(set(_named(values)))
     if folders.holds_work(folder):
-      self._digests = folders.read_json(self._path, {})
+      self._digests = folders.read_words(self._path)
       for path in self._files:
         if path not in self._digests:
           tell(

@@ -29,7 +29,13 @@ import numpy as np
 from jaxfair import checks, privacy
 from jaxfair.studies import config as configs
 from jaxfair.studies import folders, protocol
-from jaxfair.studies.folders import SECRET, read_json
+from jaxfair.studies.folders import (
+  SECRET,
+  ClaimRecord,
+  RunRecord,
+  read_record,
+  read_words,
+)
 from jaxfair.studies.people import watched
 from jaxfair.studies.readings import Readings
 from jaxfair.studies.table import Table
@@ -69,14 +75,7 @@ def plan(
   own.pop("study", None)
   seed, title = own.pop("seed", 0), own.pop("title", "")
   size = own.pop("size", None)
-  is_int = isinstance(seed, int) and not isinstance(seed, bool)
-  if seed != "os" and not (is_int and 0 <= seed < 2**31):
-    raise configs.ConfigError(
-      f"{where}seed={seed!r} must be a whole number from 0 to 2147483647, or "
-      '"os" for a release'
-    )
-  if not isinstance(title, str):
-    raise configs.ConfigError(f"{where}title={title!r} must be a string")
+  configs.check_frame(values, where)
   settings: Any = configs.build(study.config, own, where=where)
   resolved: dict[str, Any] = {"study": study.name, "title": title, "seed": seed}
   resolved |= {"size": size} if size else {}
@@ -127,18 +126,25 @@ def execute(
 
 def write_claims(
   study: protocol.Study, table: Table, folder: pathlib.Path
-) -> list[dict[str, Any]]:
+) -> tuple[ClaimRecord, ...]:
   """Checks the claims and writes claims.json."""
   records = []
   for claim, finding in protocol.check_claims(study, table):
     found = dataclasses.asdict(finding)
     for end in ("value", "low", "high"):  # JSON has no NaN
       found[end] = found[end] if math.isfinite(found[end]) else None
-    names = {"name": claim.name, "statement": claim.statement}
-    names |= {"source": claim.source, "verdict": finding.verdict}
-    records.append(names | found)
-  write_whole(folder / "claims.json", json.dumps(records, indent=2))
-  return records
+    records.append(
+      ClaimRecord(
+        name=claim.name,
+        statement=claim.statement,
+        source=claim.source,
+        verdict=finding.verdict,
+        **found,
+      )
+    )
+  text = json.dumps([dataclasses.asdict(one) for one in records], indent=2)
+  write_whole(folder / "claims.json", text)
+  return tuple(records)
 
 
 def versions() -> dict[str, str]:
@@ -193,9 +199,9 @@ class _Record:
 
   def __init__(self, made: Plan, folder: pathlib.Path, say: Say):
     self.folder, self.say, self._made = folder, say, made
-    earlier = read_json(folder / "run.json", {"notes": [], "seconds": 0.0})
-    self._notes: list[str] = earlier["notes"]
-    self._began = time.time() - earlier["seconds"]
+    earlier = read_record(folder)
+    self._notes = list(earlier.notes)
+    self._began = time.time() - earlier.seconds
 
   def tell(self, message: str) -> None:
     """Says it and keeps it, once; kept before the rows it is about."""
@@ -207,7 +213,7 @@ class _Record:
   def tell_versions(self) -> None:
     """Notes what computes the missing cells, if that differs from before."""
     path, now = self.folder / "versions.json", versions()
-    before = read_json(path, now)
+    before = read_words(path) or now
     changed = [n for n in now if before.get(n) != now[n]]
     if changed:
       told = ", ".join(f"{n} {before.get(n)} -> {now[n]}" for n in changed)
@@ -216,15 +222,16 @@ class _Record:
 
   def write(self, *, finished: bool) -> None:
     """Writes run.json as it stands."""
-    record = {
-      "title": self._made.title,
-      "study": self._made.study.name,
-      "seed": "os" if self._made.seed == "os" else "fixed",
-      "notes": self._notes,
-      "finished": finished,
-      "seconds": round(time.time() - self._began, 1),
-    }
-    write_whole(self.folder / "run.json", json.dumps(record, indent=2))
+    record = RunRecord(
+      title=self._made.title,
+      study=self._made.study.name,
+      seed="os" if self._made.seed == "os" else "fixed",
+      notes=tuple(self._notes),
+      finished=finished,
+      seconds=round(time.time() - self._began, 1),
+    )
+    text = json.dumps(dataclasses.asdict(record), indent=2)
+    write_whole(self.folder / "run.json", text)
 
 
 def _named_key(key: jax.Array, name: str) -> jax.Array:
@@ -248,5 +255,11 @@ def _root_key(made: Plan, folder: pathlib.Path) -> jax.Array:
   if not path.exists():
     fresh = np.asarray(jax.random.key_data(privacy.os_key()))
     write_whole(path, " ".join(str(word) for word in fresh), mode=0o600)
-  words = np.array(path.read_text().split(), dtype=np.uint32)
-  return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+  try:
+    words = np.array(path.read_text().split(), dtype=np.uint32)
+    return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+  except (OSError, OverflowError, TypeError, ValueError):
+    raise folders.RunError(
+      f"{path} holds no key, so what was begun in {folder} cannot be "
+      "continued; restore it from a copy, or choose another --out"
+    ) from None

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxfair import checks
+from jaxfair.studies import folders
 
 
 class Table:
@@ -145,28 +146,67 @@ class Table:
     return matrix
 
   def to_csv(self) -> str:
-    """The table as CSV text: texts quoted, numbers with every digit."""
+    """The table as CSV text: texts quoted, numbers with every digit.
+
+    A text that a spreadsheet would run as a formula, such as a group named
+    "=1+1" or "-1", gets an apostrophe in front, which shows that it is text.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-    writer.writerow(self.names)
+    writer.writerow(map(_escaped, self.names))
     for row in self.rows():
       writer.writerow([_shorter(value) for value in row.values()])
     return out.getvalue()
 
   @classmethod
   def from_csv(cls, text: str) -> "Table":
-    """The table back from `to_csv`."""
-    rows = list(csv.reader(io.StringIO(text), quoting=csv.QUOTE_NONNUMERIC))
-    if not rows:
-      return cls({})
-    columns = list(zip(*rows[1:], strict=True)) or [()] * len(rows[0])
-    return cls(dict(zip(map(str, rows[0]), columns, strict=True)))
+    """The table back from `to_csv`.
+
+    Raises:
+      ValueError: if it is no such text.
+    """
+    reader = csv.reader(
+      io.StringIO(text), quoting=csv.QUOTE_NONNUMERIC, strict=True
+    )
+    try:
+      names, *rows = [*reader] or [[]]
+    except csv.Error as error:
+      raise ValueError(f"line {reader.line_num}: {error}") from None
+    if any(not isinstance(name, str) for name in names):
+      raise ValueError("line 1: a column's name stands without quotes")
+    names = [_unescaped(name) for name in names]
+    if len(set(names)) < len(names):
+      raise ValueError("line 1: two columns have the same name")
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    for name, column in zip(names, columns, strict=True):
+      if len({isinstance(value, str) for value in column}) > 1:
+        raise ValueError(f"column {checks.shown(name)} mixes texts and numbers")
+    return cls(
+      {
+        name: [_unescaped(v) if isinstance(v, str) else v for v in column]
+        for name, column in zip(names, columns, strict=True)
+      }
+    )
 
   @classmethod
   def read(cls, path: pathlib.Path) -> "Table":
-    """The table back from a file of `to_csv` text."""
-    # Bytes: reading as text would change a line break within a cell.
-    return cls.from_csv(path.read_bytes().decode("utf-8"))
+    """The table back from a file of `to_csv` text.
+
+    Raises:
+      RunError: if it cannot be read, or holds something else.
+    """
+    try:
+      # Bytes: reading as text would change a line break within a cell.
+      return cls.from_csv(path.read_bytes().decode("utf-8"))
+    except OSError as error:
+      raise folders.RunError(
+        f"{path} cannot be read ({error.strerror}); check the path"
+      ) from None
+    except ValueError as error:
+      raise folders.RunError(
+        f"{path} is damaged ({error}); delete it, and the same `jaxfair run` "
+        "writes it again"
+      ) from None
 
 
 def _comparable(column: np.ndarray) -> list[Any]:
@@ -190,6 +230,27 @@ def _is_number(value: Any) -> bool:
   return isinstance(value, int | float)
 
 
+# Excel, LibreOffice and Google Sheets take a cell that begins with one of
+# these for a formula, quoted or not (OWASP, "CSV Injection").
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # noqa: RUF001
+
+
+def _escaped(text: str) -> str:
+  """With an apostrophe in front, if a spreadsheet would run the text.
+
+  A text that has such apostrophes itself gets one more, so that `_unescaped`
+  gives every text back.
+  """
+  return f"'{text}" if text.lstrip("'").startswith(_FORMULA) else text
+
+
+def _unescaped(text: str) -> str:
+  doubled = text.startswith("'") and text.lstrip("'").startswith(_FORMULA)
+  return text[1:] if doubled else text
+
+
 def _shorter(value: Any) -> Any:
+  if isinstance(value, str):
+    return _escaped(value)
   whole = isinstance(value, float) and value.is_integer()
   return int(value) if whole and abs(value) < 1e15 else value

@@ -184,3 +184,34 @@ def test_unreadable_files_are_refused(tmp_path):
   (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n" * 99)[:-9])
   with pytest.raises(DataError, match="cannot be read"):
     from_csv(tmp_path / "cut.csv.gz", **call)
+
+
+@pytest.mark.parametrize("encoding", ["utf-9", "hex", "a\0", 8, "x" * 10**5])
+def test_an_unknown_encoding_is_refused(tmp_path, encoding):
+  (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+  with pytest.raises(
+    ArgumentError, match=r"^encoding=.* is not known; use utf-8"
+  ):
+    from_csv(tmp_path / "a.csv", label="a", group="b", encoding=encoding)
+
+
+@pytest.mark.parametrize("encoding", ["idna", "punycode", "utf-16", "ascii"])
+def test_text_in_another_encoding_is_refused(tmp_path, encoding):
+  (tmp_path / "a.csv").write_bytes("ä,b\n1,2\nx".encode())
+  with pytest.raises((DataError, ArgumentError), match=r"a\.csv"):
+    from_csv(tmp_path / "a.csv", label="a", group="b", encoding=encoding)
+
+
+def test_a_mistake_in_a_file_names_the_file(tmp_path):
+  (tmp_path / "a.csv").write_text("a,b\n1,2,3\n")
+  with pytest.raises(ArgumentError, match=r"a\.csv: data row 1 has 3 cells"):
+    from_csv(tmp_path / "a.csv", label="a", group="b")
+
+
+@pytest.mark.parametrize("separator", ['"', "\n", "\r", "", ",,", " ", None])
+def test_what_cannot_separate_is_refused(tmp_path, separator):
+  (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+  with pytest.raises(
+    ArgumentError, match=r"separator=.* must be one character"
+  ):
+    from_csv(tmp_path / "a.csv", label="a", group="b", separator=separator)

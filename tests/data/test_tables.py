@@ -2,6 +2,7 @@
 
 import csv
 import io
+import time
 
 import numpy as np
 import pandas as pd
@@ -105,3 +106,13 @@ def test_agrees_with_pandas_on_a_mixed_file():
   np.testing.assert_allclose(table["x"], frame.x)
   np.testing.assert_array_equal(table["k"], frame.k)
   assert table["w"].tolist() == frame.w.tolist()
+
+
+def test_thousands_of_equal_names_take_a_moment():
+  header = ["a"] * 20_000 + ["a.7", "a", "", "column_20002"]
+  began = time.process_time()
+  names = list(tables.parse(",".join(header)))
+  assert time.process_time() - began < 2.0  # cubic, it would be hours
+  assert len(set(names)) == len(header)
+  assert names[:3] == ["a", "a.1", "a.2"]
+  assert names[-4:] == ["a.7.1", "a.20000", "column_20002", "column_20002.1"]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxfair import checks
+from jaxfair import checks, studies
 from jaxfair.studies import config as configs
 from jaxfair.studies.config import ConfigError
 
@@ -219,6 +219,13 @@ def test_impossible_sets_are_refused(path, assignment, told):
     ("a = ", None, "not valid TOML"),
     ("a = 1\na = 2", None, "not valid TOML"),
     ("a = " + "9" * 5000, None, "not valid TOML"),
+    ("a = " + "9" * 400, None, "a=<a whole number of 1329 bits> must be"),
+    ("a = [1, {b = 0x1" + "0" * 16 + "}]", None, r"a\[1\]\.b=1844674407370955"),
+    ("a = -9223372036854775809", None, "at most 64 bits"),
+    ('a = "x\\u0000y"', None, "has a NUL"),
+    ('"a\\u0000" = 1', None, "has a NUL"),
+    ("a = " + "[" * 50_000, None, "nest too deeply"),
+    ("a = 1979-05-27\n[sizes.smoke]\n", "pape", "size='pape' is not known"),
   ],
 )
 def test_a_wrong_file_is_one_line_with_its_path(tmp_path, text, size, told):
@@ -263,3 +270,52 @@ def test_the_file_system_is_not_searched_for_neighbours(monkeypatch, tmp_path):
   monkeypatch.chdir(tmp_path / "deep")
   with pytest.raises(ConfigError, match=r"no such config file$"):
     configs.read(tmp_path / "b.toml")
+
+
+@pytest.mark.parametrize(
+  ("assignment", "told"),
+  [
+    ("seeds=0x" + "f" * 5000, "a whole number of 20000 bits"),
+    ("name=\udc80", "half a character"),
+    ("na\udc80me=1", "half a character"),
+    ("name=a\0", "has a NUL"),
+    ("name=" + "[" * 50_000, "nest too deeply"),
+    ("x" * 10**6, "write it as key=value"),
+  ],
+)
+def test_a_set_that_no_config_could_hold_is_one_short_line(
+  path, assignment, told
+):
+  with pytest.raises(ConfigError, match=told) as caught:
+    configs.read(path, sets=[assignment])
+  assert str(caught.value).startswith("--set ")
+  assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+  ("line", "told"),
+  [
+    ("seedz = 2", "seedz: unknown key"),
+    ("data.nam = 'x'", r"data\.nam: unknown key"),
+    ("steps = 'x'", "steps='x' must be a whole number"),
+    ("seed = 'x'", "seed='x' must be"),
+    ("title = 1979-05-27", r"title=datetime\.date\(1979, 5, 27\) must be"),
+    ("study = 'train'", "study: unknown key"),
+  ],
+)
+def test_a_size_that_is_not_chosen_is_checked_too(tmp_path, line, told):
+  path = tmp_path / "a.toml"
+  path.write_text(
+    f'study = "quickstart"\n[sizes.smoke]\nseeds = 2\n[sizes.paper]\n{line}\n'
+  )
+  with pytest.raises(ConfigError, match=rf"a\.toml: sizes\.paper\.{told}"):
+    studies.load(path, size="smoke")
+
+
+@pytest.mark.slow
+def test_every_config_loads_in_every_size():
+  paths = sorted((ROOT / "configs").rglob("*.toml"))
+  assert len(paths) > 100
+  for path in paths:
+    for size in configs.parse(path).get("sizes", {None: {}}):
+      assert studies.load(path, size=size).size == size

@@ -1,9 +1,11 @@
 """Run directories: crash anywhere, continue, and end with the same bytes."""
 
 import dataclasses
+import functools
 import json
 import os
 import pathlib
+import shutil
 import stat
 import subprocess
 import sys
@@ -12,8 +14,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import checks, studies
-from jaxfair.studies import RunError, runs
+from jaxfair import checks, report, studies
+from jaxfair.studies import RunError, folders, runs
 
 SOURCE = pathlib.Path(__file__).parents[1] / "helpers" / "toy_study.py"
 
@@ -414,3 +416,52 @@ def test_progress_counts_cells(toy, tmp_path):
     except Crash:
       steps.append("crash")
   assert steps == [(0, 2), (1, 2), "crash", (1, 2), (2, 2)]
+
+
+DAMAGE = {
+  "cut": lambda text: text[: len(text) // 2],
+  "empty": lambda text: b"",
+  "a list": lambda text: b"[]",
+  "a number": lambda text: b"3",
+  "names": lambda text: b'{"a": 1}',
+  "null": lambda text: b"null",
+  "no text": lambda text: b"\xff\xfe" + text,
+  "nested": lambda text: b"[" * 100_000,
+  "infinite": lambda text: text.replace(b"0", b"1" + 400 * b"0"),
+  "quoted": lambda text: text.replace(b"1", b'"1"', 1),
+}
+RECORDS = ["run.json", "versions.json", "data.json", "claims.json",
+           "results.csv", "config.toml", "cells"]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")  # infinite values
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_damaged_record_is_one_line_or_no_matter(toy, tmp_path, name):
+  """Whatever a file holds: a run that goes on, or an error for a person."""
+  run(toy, tmp_path / "r", seeds=3)
+  refusals = 0
+  for how, damage in DAMAGE.items():
+    folder = tmp_path / how
+    shutil.copytree(tmp_path / "r", folder)
+    path = folder / name
+    if name == "cells":
+      path = sorted(path.iterdir())[0]
+    path.write_bytes(damage(path.read_bytes() if path.exists() else b"{}"))
+    (folder / "cells").joinpath(missing_cell(folder)).unlink()
+    draw = functools.partial(report.write, study=toy.study)
+    again = functools.partial(run, type(toy)(), seeds=3)
+    drawn = (draw,) if how in ("names", "quoted") else ()  # takes a while
+    for use in (folders.read_claims, *drawn, again):
+      try:
+        use(folder)
+      except checks.JaxfairError as error:
+        refusals += 1
+        assert "\n" not in str(error)  # noqa: PT017
+        assert folder.name in str(error)  # noqa: PT017
+  assert refusals >= 2
+
+
+def missing_cell(folder):
+  """The last cell, so that something is left to compute."""
+  return sorted((folder / "cells").iterdir())[-1].name

@@ -1,5 +1,7 @@
 """Tables: CSV round trips, selections, and missing values."""
 
+import csv
+import io
 import math
 
 import numpy as np
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxfair import checks
-from jaxfair.studies import Table
+from jaxfair.studies import RunError, Table
 
 # NumPy's strings cannot end in NUL; everything else must survive.
 texts = st.text(st.characters(exclude_characters="\0", codec="utf-8"))
@@ -139,3 +141,56 @@ def test_pivot_orders_by_appearance_and_never_averages():
   np.testing.assert_array_equal(table.pivot("m", "g", "v"), [[1, 2], [4, 3]])
   with pytest.raises(checks.ArgumentError, match="exactly once"):
     Table({"m": ["a", "a"], "g": [1, 1], "v": [1, 2]}).pivot("m", "g", "v")
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "'=1", "''-x", "＝1"]  # noqa: RUF001
+PLAIN = ["<=25", "a=1", "'quoted'", "'", "", "it's", " =1"]
+
+
+def test_no_text_is_a_formula_in_a_spreadsheet_and_all_come_back():
+  table = Table(
+    {"group": FORMULAS + PLAIN, "=cost": range(len(FORMULAS + PLAIN))}
+  )
+  written = table.to_csv()
+  for cells in list(csv.reader(io.StringIO(written, newline="")))[1:]:
+    assert not cells[0].startswith(tuple("=+-@\t\r\n＝"))  # noqa: RUF001
+  assert written.startswith('"group","\'=cost"\n"\'=1+1",0\n')
+  assert '"<=25",9\n' in written
+  again = Table.from_csv(written)
+  assert again["group"].tolist() == FORMULAS + PLAIN
+  assert again.names == ("group", "=cost")
+
+
+def test_negative_numbers_stay_numbers():
+  assert (
+    Table({"a": [-1.0, -0.5, -math.inf]}).to_csv() == '"a"\n-1\n-0.5\n-inf\n'
+  )
+
+
+@given(st.lists(st.text("'=+-@\t\r\nab0", max_size=5), min_size=1))
+def test_any_text_comes_back(texts):
+  again = Table.from_csv(Table({"a": [*texts, "x"]}).to_csv())
+  assert again["a"].tolist() == [*texts, "x"]
+
+
+@pytest.mark.parametrize(
+  "damage",
+  [
+    b'"a","b"\n1,"x',
+    b'"a","b"\n1\n',
+    b'"a","b"\n1,2x\n',
+    b'"a","a"\n1,2\n',
+    b'"a",3\n1,2\n',
+    b'"a","b"\n1,"x"\n1,2\n',
+    b'"a","b"\n1,"x"y\n',
+    b'"a"\n"\xff"\n',
+    b'"a"\n"' + b"x" * 200_000 + b'"\n',
+  ],
+)
+def test_a_damaged_file_is_one_line(tmp_path, damage):
+  path = tmp_path / "results.csv"
+  path.write_bytes(damage)
+  with pytest.raises(
+    RunError, match=r"results\.csv is damaged \(.*; delete it"
+  ):
+    Table.read(path)

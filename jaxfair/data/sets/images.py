@@ -2,6 +2,7 @@
 
 import importlib.resources
 import io
+import math
 import pickle
 import tarfile
 from collections.abc import Sequence
@@ -41,15 +42,20 @@ def parse_idx(content: bytes) -> np.ndarray:
   """
   if len(content) < 4 or content[:3] != b"\x00\x00\x08":
     raise DataError("this is not an idx file of unsigned bytes; get it again")
-  rank = content[3]
-  shape = np.frombuffer(content, ">u4", count=rank, offset=4).astype(int)
-  values = np.frombuffer(content, np.uint8, offset=4 + 4 * rank)
-  if values.size != shape.prod():
+  rank, head = content[3], 4 + 4 * content[3]
+  if not 0 < rank <= 4 or len(content) < head:
     raise DataError(
-      f"this idx file holds {values.size} values where its head says "
-      f"{shape.prod()}; it was cut short, get it again"
+      f"this idx file has {rank} axes and ends within its head; it was cut "
+      "short, get it again"
     )
-  return values.reshape(shape)
+  shape = np.frombuffer(content, ">u4", count=rank, offset=4).tolist()
+  size = math.prod(shape)  # of Python's numbers: these do not wrap around
+  if len(content) - head != size:
+    raise DataError(
+      f"this idx file holds {len(content) - head} values where its head says "
+      f"{size}; it was cut short, get it again"
+    )
+  return np.frombuffer(content, np.uint8, offset=head).reshape(shape)
 
 
 def idx_form(sums: Sequence[str | None]) -> Form:

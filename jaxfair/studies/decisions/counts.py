@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxfair import checks, data, decisions
 from jaxfair.data import tables
-from jaxfair.data.files import DataError
+from jaxfair.data.files import read_text
 
 DISTRICTS = ("title_one", "saipe", "synthetic")
 JURISDICTIONS = ("section203", "section203_alaska", "synthetic")
@@ -203,13 +203,9 @@ def _read(places: Places, needed: int) -> tables.Table:
   )
   path = pathlib.Path(places.csv)
   try:
-    return tables.parse(path.read_text(encoding="utf-8-sig"))
-  except OSError as error:
-    raise DataError(
-      f"{path} cannot be read ({error.strerror}); check the path"
-    ) from None
-  except UnicodeDecodeError:
-    raise DataError(f"{path} is not UTF-8 text; save it anew") from None
+    return tables.parse(read_text(path))
+  except checks.ArgumentError as error:
+    raise checks.ArgumentError(f"{path}: {error}") from None
 
 
 def _numbers(table: tables.Table, name: str) -> np.ndarray:
