@@ -99,6 +99,16 @@ def test_mixtures_are_never_below_the_exact_gaussian(rho):
   assert exact <= parts.epsilon <= 2 * exact
 
 
+def test_the_halves_of_a_mixture_share_delta():
+  """What has a loss distribution takes half of delta, the rest the other."""
+  main, rest = ev.PureDp(0.3), ev.ZCdp(0.01)
+  halves = bridge.pld_epsilon(((main, 1),), 5e-6, ADD) + bounds._rdp_epsilon(
+    ((rest, 1),), 5e-6, ADD
+  )
+  found = bounds._pld(units([main, rest], ADD), 1e-5, ADD)
+  assert found.epsilon == pytest.approx(halves, rel=1e-12)
+
+
 def test_pld_composes_pure_events_better_than_their_sum():
   found = best(ev.Repeated(ev.PureDp(0.05), 200))
   assert found.accountant == "pld"

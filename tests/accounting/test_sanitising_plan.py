@@ -6,7 +6,11 @@ from scipy import stats
 
 from jaxfair import checks
 from jaxfair.accounting import SanitisingPlan, plan_sanitising, sanitising_event
-from jaxfair.accounting.sanitising_plan import max_beta, release_rdp
+from jaxfair.accounting.sanitising_plan import (
+  confidence_z,
+  max_beta,
+  release_rdp,
+)
 
 
 def gaussian_divergence(mean, ratio, sigma, order):
@@ -39,6 +43,13 @@ def test_releasing_the_scale_is_a_gaussian_mechanism():
   other = SanitisingPlan(4.0, 0.05, 3.0, 1e9)
   extra = release_rdp(one, 4.0) - release_rdp(other, 4.0)
   assert extra == pytest.approx(4.0 / (2 * 10.0**2))
+
+
+def test_two_bounds_hold_together_with_the_confidence():
+  """Each of two normal draws may be above z with half of what is left."""
+  for confidence in (0.9, 0.999):
+    fails = 2 * stats.norm.sf(confidence_z(confidence))
+    assert fails == pytest.approx(1 - confidence, rel=1e-9)
 
 
 def test_event_lists_the_orders_that_exist():

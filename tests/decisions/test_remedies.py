@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting, checks, decisions
+from jaxfair.privacy import exact
 
 KEY = jax.random.key(5)
 RNG = np.random.default_rng(0)
@@ -132,6 +133,26 @@ def test_counts_cost_twice_for_a_person_replaced(tmp_path):
   ) as ledger:  # fmt: skip
     decisions.release_counts([3, 4], epsilon=0.5, ledger=ledger, id="counts")
     assert ledger.epsilon() == pytest.approx(1.0)
+
+
+def test_counts_of_a_larger_sensitivity_have_more_noise(tmp_path):
+  """A person in four counts moves them by four, for the same epsilon."""
+  with accounting.Ledger.create(
+    tmp_path / "ledger.jsonl", data="toy",
+    relation=accounting.Relation.ADD_OR_REMOVE_ONE,
+  ) as ledger:  # fmt: skip
+    noisy = decisions.release_counts(
+      np.zeros(2000, int), epsilon=0.5, sensitivity=4, ledger=ledger,
+      id="visits", source=exact.seeded(0),
+    )  # fmt: skip
+    assert ledger.epsilon(0.0) == pytest.approx(0.5)
+  # |noise| of scale 8 is about 8 on average, with a deviation of about 8.
+  assert abs(np.abs(noisy).mean() - 8) < 6 * 8 / np.sqrt(2000)
+
+
+def test_gaussian_noise_is_charged_by_the_sensitivity():
+  release = decisions.GaussianRelease(6.0, sensitivity=3.0)
+  assert release.event == accounting.Gaussian(2.0)
 
 
 @pytest.mark.parametrize(

@@ -392,3 +392,13 @@ def test_integer_inputs_are_always_finite():
   np.testing.assert_allclose(
     found[0].total["t"], found[1].total["t"], rtol=1e-6
   )
+
+
+def test_clip_factors_by_hand():
+  """Below the bound nothing changes; above it the length is a hair below."""
+  squared = jnp.array([0.0, 1e-30, 0.09, 0.25, 1.0, 16.0, 1e20])
+  factor = np.asarray(clipping.clip_factor(squared, 0.5), np.float64)
+  np.testing.assert_array_equal(factor[:3], 1.0)
+  lengths = factor[3:] * np.sqrt(np.asarray(squared, np.float64)[3:])
+  assert (lengths < 0.5).all()
+  np.testing.assert_allclose(lengths, 0.5, rtol=2e-6)

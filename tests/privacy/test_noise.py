@@ -119,6 +119,13 @@ def test_mapping_over_keys_equals_one_by_one(name):
     )
 
 
+def test_leaves_of_a_tree_have_noise_of_their_own():
+  """Else the difference of two leaves would be released as it is."""
+  value = {"a": jnp.zeros(4), "b": jnp.zeros(4)}
+  noisy = noise.gaussian(value, sigma=1.0, key=jax.random.key(0))
+  assert len(set(flat(noisy).tolist())) == 8
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_keys_are_required_and_single(name):
   add, parameter, dtype = ALL[name]

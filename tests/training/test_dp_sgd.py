@@ -11,10 +11,13 @@ import optax
 import pytest
 from scipy import stats
 
+from helpers import mutants
 from jaxfair import accounting, checks, models, tree
+from jaxfair.privacy import noise
 from jaxfair.privacy.adaptive import QuantileClip
+from jaxfair.privacy.sampling import Batch, PoissonSampler
 from jaxfair.training import DpSgdConfig, dp_sgd, fit, fit_many
-from jaxfair.training.dp_sgd import make_feeds
+from jaxfair.training.dp_sgd import DpSgdState, DpSgdStep, Feed, make_feeds
 from jaxfair.types import Examples, Model
 
 
@@ -182,6 +185,79 @@ def test_no_key_is_used_twice():
       bits = np.asarray(jax.random.bits(key, (64, 2)))
       drawn |= {tuple(map(int, pair)) for pair in bits}
   assert not drawn & set(words)
+
+
+def test_samples_and_noise_come_from_different_keys(monkeypatch):
+  """The sampler splits its key, and those words must be nobody's noise."""
+
+  def told(sampler, *, key):
+    del sampler
+    return Batch(jax.random.key_data(key), jnp.ones(2, bool))
+
+  monkeypatch.setattr(PoissonSampler, "draw", told)
+  config = DpSgdConfig(steps=8, batch_size=10)
+  feeds = make_feeds.__wrapped__(config, 50, 8, key=jax.random.key(0))
+  samples = jax.random.wrap_key_data(feeds.batch.rows)
+  used = jnp.concatenate(
+    [samples, feeds.key_sum, feeds.key_count, feeds.key_penalty]
+  )
+  # Both what a key derives and the first numbers that it draws.
+  made = jax.vmap(lambda key: jax.random.split(key, 16))(used)
+
+  def words(keys):
+    return [tuple(w) for w in jax.random.key_data(keys).reshape(-1, 2).tolist()]
+
+  assert len({*words(used), *words(made)}) == 4 * 8 * (1 + 16)
+
+
+def one_step(masks, x, clip, adaptive=None):
+  """[k] states after a step from zero, for k masks of the same people.
+
+  Under `mutants.linear_loss` a person's gradient is that person's x.
+  """
+  step = DpSgdStep(
+    mutants.linear(1), mutants.linear_loss, optax.sgd, 10.0, "auto", False,
+    adaptive,
+  )  # fmt: skip
+  params = {"history": jnp.zeros((3, 1)), "w": jnp.zeros((3, 1))}
+  state = DpSgdState(params, optax.sgd(1.0).init(params), jnp.float32(clip))
+  config = DpSgdConfig(learning_rate=1.0, noise_multiplier=2.0)
+  nothing = jnp.zeros(len(x), jnp.int32)
+  whole = jnp.isfinite(x).all(axis=1)
+  people = Examples(jnp.nan_to_num(x), nothing, nothing)
+  keys = [jax.random.key(i) for i in range(3)]
+
+  @jax.jit
+  @jax.vmap
+  def taken(mask):
+    feed = Feed(Batch(jnp.arange(len(x)), mask), *keys)
+    return step(state, feed, (people, whole, config))[0]
+
+  return taken(masks)
+
+
+def test_the_noise_of_a_step_knows_no_batch_size():
+  """Of people without a gradient a step shows noise alone, always the same."""
+  masks = jnp.arange(8) < jnp.array([0, 2, 8])[:, None]
+  moved = one_step(masks, jnp.zeros((8, 3)), clip=3.0).params
+  for leaf in jax.tree.leaves(moved):
+    np.testing.assert_array_equal(leaf[1:], leaf[:1].repeat(2, axis=0))
+  expected = noise.gaussian(
+    jax.tree.map(lambda leaf: jnp.zeros(leaf.shape[1:]), moved),
+    sigma=3.0 * 2.0, key=jax.random.key(0),
+  )  # fmt: skip
+  np.testing.assert_allclose(
+    leaves(tree.take(moved, 0)), -leaves(expected) / 10, rtol=1e-5
+  )
+
+
+def test_the_clip_does_not_count_who_is_left_out():
+  """A person with a broken record is as good as absent, to the count too."""
+  x = jnp.ones((8, 3)).at[-1].set(jnp.nan)
+  masks = jnp.arange(8) < jnp.array([7, 8])[:, None]
+  adaptive = QuantileClip(rate=1.0, count_noise=1.0)
+  clips = one_step(masks, x, clip=3.0, adaptive=adaptive).l2_clip
+  assert clips[0] == clips[1]
 
 
 def test_event_tells_what_the_sampler_does():

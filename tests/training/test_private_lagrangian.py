@@ -201,6 +201,19 @@ def test_what_is_no_number_tells_nobody_s_group():
 
 
 @pytest.mark.slow
+def test_statistics_stay_within_the_bound_the_noise_is_scaled_to():
+  def far(scores, y):
+    return jnp.where(jnp.arange(len(y)) == 0, 50.0, 0.0 * scores[:, 1])
+
+  notion = constraints.equal_losses(2, far, bound=1.0)
+  config = dataclasses.replace(EXACT, constraint=notion, rounds=1)
+  found = private_lagrangian(MODEL, LOSS, PEOPLE, config, key=KEY)
+  own = PEOPLE.group == PEOPLE.group[0]  # in whose sum the statistic is 1
+  gap = np.asarray(found.trace.gaps)[0, 0, PEOPLE.group[0], 0]
+  assert gap == pytest.approx(1 / own.sum() - 1 / 60, rel=1e-5)
+
+
+@pytest.mark.slow
 def test_the_price_is_that_of_composed_gaussians():
   config = dataclasses.replace(
     EXACT, noise_multiplier=1.5, dual_noise=20.0, count_noise=15.0,
