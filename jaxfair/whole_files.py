@@ -68,7 +68,9 @@ def owner_only(folder: pathlib.Path) -> pathlib.Path:
   Returns:
     The folder.
   """
-  folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+  if not folder.exists():
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    sync_folder(folder.parent)
   if os.name == "posix":
     found = folder.stat()
     shared = found.st_mode & stat.S_ISVTX or found.st_uid != os.geteuid()

@@ -16,6 +16,7 @@ from jaxfair.accounting.composition import (
   repeat_and_select_epsilon,
 )
 from jaxfair.accounting.data_dependent import DataDependentRdp
+from jaxfair.accounting.dataset_ledger import DatasetLedger, dataset_ledgers
 from jaxfair.accounting.dp_sgd import (
   calibrate_dp_sgd,
   dp_sgd_epsilon,
@@ -95,6 +96,7 @@ __all__ = [
   "Composed",
   "DataDependentEpsilon",
   "DataDependentRdp",
+  "DatasetLedger",
   "DeltaWarning",
   "DpSgd",
   "Entry",
@@ -118,6 +120,7 @@ __all__ = [
   "calibrate_dp_sgd",
   "composed_epsilon",
   "composed_guarantee",
+  "dataset_ledgers",
   "discrete_gaussian_rho",
   "discrete_gaussian_sigma",
   "dp_sgd_epsilon",

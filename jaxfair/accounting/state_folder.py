@@ -1,7 +1,7 @@
 """The user's state folder: what must outlive every run.
 
     secret      32 random bytes, in hexadecimal digits
-    ledgers/    one folder per data set (accounting.dataset_ledgers)
+    ledgers/    one folder per data set (accounting.dataset_ledger)
 
 It is `$JAXFAIR_STATE`, else `$XDG_STATE_HOME/jaxfair`, else
 `~/.local/state/jaxfair`, and open to its owner only.
@@ -36,6 +36,11 @@ def state_folder() -> pathlib.Path:
       "ledgers of data sets are kept; set JAXFAIR_STATE to a folder that you "
       "can write"
     ) from None
+
+
+def ledgers_folder() -> pathlib.Path:
+  """Where the ledgers of data sets lie."""
+  return whole_files.owner_only(state_folder() / LEDGERS)
 
 
 def keyed(message: bytes) -> str:

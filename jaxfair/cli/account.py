@@ -1,18 +1,18 @@
 """`jaxfair account`: what a mechanism costs, or how much noise it needs."""
 
-import pathlib
 from typing import Annotated, Literal
 
 import typer
 
 from jaxfair.checks import ArgumentError, require
-from jaxfair.cli import account_pate
+from jaxfair.cli import account_ledger, account_pate
 
 app = typer.Typer(
   no_args_is_help=True,
   help="Privacy arithmetic: DP-SGD, Gaussian noise, PATE votes, a ledger.",
 )
 app.command()(account_pate.pate)
+app.command()(account_ledger.ledger)
 Delta = Annotated[float, typer.Option(help="The delta of the guarantee.")]
 Epsilon = Annotated[
   float | None, typer.Option(help="Find the noise for this epsilon.")
@@ -89,34 +89,6 @@ def gaussian(
     f"guarantee: epsilon {accounting.round_up(found)}, delta {delta:g} for "
     f"neighbours at most {sensitivity:g} apart in L2 (exact)"
   )
-
-
-@app.command()
-def ledger(
-  path: Annotated[pathlib.Path, typer.Argument(help="A ledger.jsonl.")],
-  delta: Annotated[
-    float | None, typer.Option(help="Default: the budget's delta.")
-  ] = None,
-) -> None:
-  """What a ledger says was spent, on what, and what is left."""
-  from jaxfair import accounting
-
-  book = accounting.Ledger.read(path)
-  require(
-    delta is not None or book.budget is not None,
-    f"{path} has no budget, so no delta of its own; pass --delta",
-  )
-  typer.echo(f"data: {book.data}")
-  for entry in book:
-    typer.echo(f"  {entry.id}: {entry.event}")
-  typer.echo(f"spent: {book.guarantee(delta)}")
-  if book.budget is not None:
-    typer.echo(
-      f"budget: epsilon {book.budget.epsilon:g}, delta {book.budget.delta:g}; "
-      f"left: {book.remaining(delta):.4g}"
-    )
-  if book.torn:
-    typer.echo(f"a crash left {book.torn} bytes of an unfinished line")
 
 
 def _one_of(

@@ -9,6 +9,11 @@ from jaxfair.data.dataset import Dataset, Source
 from jaxfair.data.fetching import Fetched, fetch
 from jaxfair.data.files import DataError
 from jaxfair.data.frames import from_csv, from_frame
+from jaxfair.data.identity import (
+  csv_identity,
+  named_identity,
+  records_identity,
+)
 from jaxfair.data.inventory import (
   Check,
   Description,
@@ -38,6 +43,7 @@ __all__ = [
   "catalogue",
   "check",
   "colour",
+  "csv_identity",
   "describe",
   "fetch",
   "fit_scaler",
@@ -45,9 +51,11 @@ __all__ = [
   "from_frame",
   "gaussian_mixture",
   "load",
+  "named_identity",
   "names",
   "partition",
   "prepare",
+  "records_identity",
   "split",
   "split_rows",
   "two_gaussians",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxfair import checks, data
+from jaxfair import accounting, checks, data
 
 USUAL = "adult"
 STAND_IN = "coloured_digits"  # needs no file
@@ -92,6 +92,16 @@ def load_people(config: People) -> tuple[data.Dataset, str]:
   if tell is not None and config.csv is None:
     tell(_described(config), loaded.digest)
   return loaded.people, loaded.note
+
+
+def dataset_ledger(config: People) -> accounting.DatasetLedger:
+  """The ledger of everything that was ever released from these people."""
+  people, _ = load_people(config)
+  if config.csv is None:
+    identity = data.named_identity(people.name)  # of the stand-in, if it is one
+  else:
+    identity = data.csv_identity(config.csv)
+  return accounting.DatasetLedger.of(identity, name=people.name)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import optax
 
-from jaxfair import checks, data, models, training, whole_files
+from jaxfair import accounting, checks, data, models, training, whole_files
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import mean_above, spread_above
 from jaxfair.studies.measures import (
@@ -18,7 +18,7 @@ from jaxfair.studies.measures import (
   measure_groups,
   paired_costs,
 )
-from jaxfair.studies.people import People, load_people
+from jaxfair.studies.people import People, dataset_ledger, load_people
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.repeats import repeat
 from jaxfair.studies.table import Table
@@ -45,9 +45,12 @@ class Config:
 
   `public_fraction` of the people are taken to be public: the scaler is fitted
   on them. Fitted on the private part it would move everybody's features when
-  one person changes, and no epsilon would hold. `keep_private` keeps the key,
-  the checkpoints and the noiseless trace of a model that was trained for
-  release; they are erased otherwise.
+  one person changes, and no epsilon would hold.
+
+  A release is charged to the ledger of its data set, too, unless
+  `dataset_ledger` is false. `keep_private` keeps the key, the checkpoints and
+  the noiseless trace of a model that was trained for release; they are erased
+  otherwise.
   """
 
   data: People = dataclasses.field(default_factory=People)
@@ -61,6 +64,7 @@ class Config:
   seeds: int = 20
   public_fraction: float = 0.05
   test_fraction: float = 0.25
+  dataset_ledger: bool = True
   keep_private: bool = False
 
   def __post_init__(self) -> None:
@@ -110,6 +114,8 @@ def run(
   context.say(note)
   model = model_of(config, people)
   setting = {"data": people.name, "epsilon": np.inf, **cell}
+  if context.for_release:
+    _require_affordable(config, people, context)
   if cell["training"] == RELEASED:
     return _release(config, people, model, setting, context)
 
@@ -169,6 +175,9 @@ def _release(
   """
   split = data.prepare(people, config.fractions, key=context.shared_key)
   _, train, test = split.parts
+  book = None
+  if context.for_release and config.dataset_ledger:
+    book = dataset_ledger(config.data)
   fitted = training.train_to_budget(
     model,
     models.cross_entropy,
@@ -178,11 +187,17 @@ def _release(
     delta=config.delta,
     key=None if context.for_release else context.key,
     folder=context.folder / "training",
+    dataset_ledger=book,
     data=people.name,
     keep_private=config.keep_private,
   )
+  if book is not None:
+    told = book.told(config.delta)
+  else:
+    told = "This model is not entered in the ledger of its data set."
   card = {
     "guarantee": str(fitted.guarantee),
+    "all_releases": told,
     "for_release": fitted.for_release,
     "noise_multiplier": float(fitted.config.noise_multiplier),
   }
@@ -192,11 +207,31 @@ def _release(
       save_model(made / "model.npz", fitted.params, split.scaler)
       (made / "guarantee.json").write_text(json.dumps(card, indent=2))
   context.say(f"release/model.npz: {fitted.guarantee}")
+  context.say(told)
   if not fitted.for_release:
     context.say('this model was made with a fixed seed; seed = "os" releases')
   measured = measure_groups(model.apply(fitted.params, test.x), test, people)
   stacked = jax.tree.map(lambda leaf: leaf[None], measured)
   return group_table(setting, stacked, people.group_names)
+
+
+def _require_affordable(
+  config: Config, people: data.Dataset, context: protocol.Context
+) -> None:
+  """Refuses a release that the data set's budget does not pay for.
+
+  Before any cell is computed; a training that has begun is charged already.
+  """
+  begun = (context.folder / "training").exists()
+  if config.release_epsilon is None or not config.dataset_ledger or begun:
+    return
+  size = round(config.fractions[1] * people.size)
+  settings = training.calibrate(
+    _private(config), size, epsilon=config.release_epsilon, delta=config.delta
+  )
+  dataset_ledger(config.data).require_affordable(
+    settings.event(size), relation=accounting.Relation.ADD_OR_REMOVE_ONE
+  )
 
 
 def model_of(config: Config, people: data.Dataset) -> Model:

@@ -95,6 +95,7 @@ def train_to_budget(
   initial: Params | None = None,
   folder: str | pathlib.Path | None = None,
   ledger: accounting.Ledger | None = None,
+  dataset_ledger: accounting.DatasetLedger | None = None,
   data: str = "private data",
   keep_private: bool = False,
   progress: Callable[[int, int], None] = lambda done, total: None,
@@ -114,6 +115,8 @@ def train_to_budget(
       training that was stopped, to the same bits, and any other is refused.
     ledger: charges an existing ledger, with its own budget, instead of the
       folder's.
+    dataset_ledger: charges the whole of a release to its data set as well,
+      before anything else.
     data: the data set's name, for the ledger.
     keep_private: keeps the key, the checkpoints and the trace in the folder
       of a finished release. Whoever reads them can subtract the noise.
@@ -144,6 +147,8 @@ def train_to_budget(
     if folder is None:
       chosen = privacy.os_key() if key is None else key
       for_release = key is None
+      if for_release:
+        training.enter(dataset_ledger, secrets.token_hex(8))
       params, trace = training.run(chosen, None, ledger)
     else:
       folder = pathlib.Path(folder)
@@ -156,6 +161,8 @@ def train_to_budget(
       if ledger is None:
         path = folder / "ledger.jsonl"
         ledger = stack.enter_context(_open_ledger(path, data, epsilon, delta))
+      if for_release:
+        training.enter(dataset_ledger, store.run_id)
       params, trace = training.resume(store, ledger)
       if for_release and not keep_private:
         store.finish(params)
@@ -173,6 +180,19 @@ class _Training:
   config: DpSgdConfig
   initial: Params | None
   progress: Callable[[int, int], None]
+
+  def enter(self, book: accounting.DatasetLedger | None, run_id: str) -> None:
+    """Charges the whole training to its data set, once.
+
+    All of it comes before the first segment's charge to the run's own ledger,
+    so that a kill between the two over-reports.
+    """
+    if book is not None:
+      book.charge(
+        self.config.event(self.examples.size),
+        id=f"{run_id}: DP-SGD",
+        relation=accounting.Relation.ADD_OR_REMOVE_ONE,
+      )
 
   def resume(
     self, store: Checkpoints, ledger: accounting.Ledger

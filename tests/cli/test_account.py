@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from jaxfair import accounting
+from jaxfair import accounting, data
 
 
 def number(pattern, text):
@@ -110,3 +110,54 @@ def test_a_ledger_is_read_aloud(jaxfair, tmp_path):
 )  # fmt: skip
 def test_impossible_questions_are_refused(refused, arguments, told):
   assert told in refused("account", *arguments)
+
+
+@pytest.fixture
+def own_state(tmp_path, monkeypatch):
+  monkeypatch.setenv("JAXFAIR_STATE", str(tmp_path / "state"))
+  path = tmp_path / "people.csv"
+  path.write_text("age,sex\n31,f\n44,m\n")
+  return path
+
+
+def test_ledgers_of_data_sets_are_listed_and_found_by_their_data(
+  jaxfair, own_state
+):
+  assert "nothing was released" in jaxfair("account", "ledger").out
+  books = [
+    accounting.DatasetLedger.of(data.csv_identity(own_state), name="people"),
+    accounting.DatasetLedger.of(data.named_identity("adult"), name="adult"),
+  ]
+  for book in books:
+    for id in ("a: ages", "b: ages"):
+      book.charge(
+        accounting.Gaussian(5.0),
+        id=id,
+        relation=accounting.Relation.REPLACE_ONE,
+      )
+  every = jaxfair("account", "ledger", "--delta", 1e-5).out
+  assert [line for line in every.splitlines() if line[:5] == "data:"] == [
+    "data: adult",
+    "data: people",
+  ]
+  assert every.count("2 releases") == 2
+  spent = accounting.composed_epsilon(
+    [accounting.Gaussian(5.0)] * 2, delta=1e-5,
+    relation=accounting.Relation.REPLACE_ONE,
+  )  # fmt: skip
+  assert number("epsilon", every) == pytest.approx(spent, abs=1e-3)
+  for of in (own_state, "adult"):
+    one = jaxfair("account", "ledger", of, "--delta", 1e-5).out
+    assert "b: ages: Gaussian" in one
+    assert one.count("data:") == 1
+
+
+def test_a_data_set_gets_a_budget(jaxfair, own_state):
+  told = jaxfair("account", "ledger", own_state, "--budget", "3,1e-5")
+  assert told.code == 0, told.err
+  assert "budget: epsilon 3, delta 1e-05" in told.out
+  for wrong in ("3", "3,1e-5,2", "much,1e-5", "-1,1e-5"):
+    refused = jaxfair("account", "ledger", own_state, f"--budget={wrong}")
+    assert refused.code == 2
+  assert jaxfair("account", "ledger", "--budget", "3,1e-5").code == 2
+  assert jaxfair("account", "ledger", "nowhere.csv").code == 2

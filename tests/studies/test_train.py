@@ -88,16 +88,73 @@ def test_what_is_released_lies_apart_from_the_key_of_its_noise(done):
   assert (folder / "training" / "private" / "secret_key").exists()
 
 
-@pytest.mark.slow
-def test_a_finished_release_leaves_no_key_behind(tmp_path):
-  folder = tmp_path / "run"
-  made = plan(*TINY, "epsilons=[4.0]", "seeds=1", "seed=os")
+RELEASE = ("epsilons=[4.0]", "seeds=1", "seed=os")
+
+
+@pytest.fixture
+def csv(tmp_path, monkeypatch):
+  """A file of people, and a state folder of its own."""
+  monkeypatch.setenv("JAXFAIR_STATE", str(tmp_path / "state"))
+  rng = np.random.default_rng(0)
+  lines = ["age,sex,income,work"]
+  for _ in range(400):
+    age, sex, work = rng.integers(20, 60), rng.integers(2), rng.integers(2)
+    lines.append(f"{age},{'mf'[sex]},{int(age > 40)},{'ab'[work]}")
+  path = tmp_path / "people.csv"
+  path.write_text("\n".join(lines))
+  return path
+
+
+def release(csv, folder, *sets, group="sex"):
+  of = (f"data.csv={csv}", "data.label=income", f"data.group={group}")
+  made = plan(*TINY[2:], *RELEASE, *of, "data.name=adult", *sets)
   studies.execute(made, folder)
-  assert not list(folder.rglob("secret_key*"))
-  assert not list(folder.rglob("step-*"))
-  assert not list(folder.rglob("*.partial"))
-  card = json.loads((folder / "release" / "guarantee.json").read_text())
+  return report.write(folder).read_text()
+
+
+@pytest.mark.slow
+def test_releases_of_one_file_are_in_one_ledger(csv, tmp_path):
+  """Whatever is asked of it; no key, checkpoint or half a file is left."""
+  release(csv, tmp_path / "a")
+  page = release(csv, tmp_path / "b", group="work")
+  (book,) = accounting.dataset_ledgers()
+  (spent,) = book.spent(1e-5)
+  assert spent.releases == 2
+  assert 4 < spent.guarantee.epsilon < 8
+  told = book.told(1e-5)
+  assert told in page
+  assert "2 releases" in told
+  assert str(tmp_path / "state") not in page
+  card = json.loads((tmp_path / "b" / "release" / "guarantee.json").read_text())
+  assert card["all_releases"] == told
   assert card["for_release"]
+  for left in ("secret_key*", "step-*", "*.partial"):
+    assert not list(tmp_path.rglob(left))
+
+
+@pytest.mark.slow
+def test_a_release_beyond_the_data_set_s_budget_is_refused_before_any_work(
+  csv, tmp_path
+):
+  book = accounting.DatasetLedger.of(data.csv_identity(csv), name="people")
+  relation = accounting.Relation.ADD_OR_REMOVE_ONE
+  book.set_budget((3.0, 1e-5), relation=relation)
+  with pytest.raises(accounting.BudgetError, match="does not pay"):
+    release(csv, tmp_path / "a")
+  assert not (tmp_path / "a").exists()
+  assert [spent.releases for spent in book.spent()] == [0]
+
+
+@pytest.mark.slow
+def test_a_release_can_be_kept_out_of_the_ledger_and_says_so(csv, tmp_path):
+  page = release(csv, tmp_path / "a", "dataset_ledger=false")
+  assert accounting.dataset_ledgers() == []
+  assert "not entered in the ledger of its data set" in page
+
+
+def test_a_fixed_seed_is_no_release(done):
+  _, _, page = done
+  assert "All releases from this data set" not in page
 
 
 def test_the_page_says_for_whom_the_figures_are(done):

@@ -328,6 +328,42 @@ def test_a_training_with_a_key_of_one_s_own_is_kept(tmp_path):
   assert not (tmp_path / "run" / "released.npz").exists()
 
 
+def test_a_release_is_charged_to_its_data_set_once(tmp_path, monkeypatch):
+  monkeypatch.setenv("JAXFAIR_STATE", str(tmp_path / "state"))
+  book = accounting.DatasetLedger.of(b"toy", name="toy")
+
+  def stop(done, total):
+    raise KeyboardInterrupt
+
+  with pytest.raises(KeyboardInterrupt):
+    train(tmp_path / "run", dataset_ledger=book, progress=stop)
+  (spent,) = book.spent(1e-5)
+  assert 1.99 < spent.guarantee.epsilon <= 2.0  # all of it, before it is done
+  train(tmp_path / "run", dataset_ledger=book)
+  train(tmp_path / "run", dataset_ledger=book)  # found finished
+  assert book.spent(1e-5) == [spent]
+  train(dataset_ledger=book)
+  assert [spent.releases for spent in book.spent(1e-5)] == [2]
+  train(dataset_ledger=book, key=jax.random.key(0))  # no release
+  assert [spent.releases for spent in book.spent(1e-5)] == [2]
+
+
+def test_nothing_is_computed_that_the_data_set_does_not_pay_for(
+  tmp_path, monkeypatch
+):
+  monkeypatch.setenv("JAXFAIR_STATE", str(tmp_path / "state"))
+  book = accounting.DatasetLedger.of(b"toy", name="toy")
+  relation = accounting.Relation.ADD_OR_REMOVE_ONE
+  book.set_budget((1.0, 1e-5), relation=relation)
+  told = []
+  with pytest.raises(accounting.BudgetError):
+    train(
+      tmp_path / "run", dataset_ledger=book,
+      progress=lambda *now: told.append(now),
+    )  # fmt: skip
+  assert told == []
+
+
 PROGRAM = textwrap.dedent("""
   import sys
   sys.path.insert(0, sys.argv[2])

@@ -1,0 +1,129 @@
+"""`jaxfair account ledger`: what was spent, on one run or on a data set."""
+
+import pathlib
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jaxfair.checks import ArgumentError, require
+
+if TYPE_CHECKING:
+  from jaxfair.accounting import DatasetLedger, Ledger, Relation
+
+
+def ledger(
+  of: Annotated[
+    str | None,
+    typer.Argument(
+      help="A ledger.jsonl, a CSV file or a named set; all data sets if none."
+    ),
+  ] = None,
+  delta: Annotated[
+    float | None,
+    typer.Option(help="Default: the budget's; 1e-6 for a data set without."),
+  ] = None,
+  budget: Annotated[
+    str | None,
+    typer.Option(
+      metavar="EPSILON,DELTA",
+      help="Refuse releases of this data set beyond it.",
+    ),
+  ] = None,
+  relation: Annotated[
+    str, typer.Option(help="Which neighbors the budget is for.")
+  ] = "add-or-remove-one",
+) -> None:
+  """What a ledger says was spent, on what, and what is left."""
+  from jaxfair import accounting
+
+  if of is not None and of.endswith(".jsonl"):
+    require(budget is None, "--budget is for a data set, not for a run's file")
+    _tell_run(accounting.Ledger.read(pathlib.Path(of)), delta)
+    return
+  if of is not None:
+    book = _dataset(of)
+    if budget is not None:
+      book.set_budget(_pair(budget), relation=_relation(relation))
+    _tell_dataset(book, delta, entries=True)
+    return
+  require(budget is None, "--budget needs the data set it is for")
+  books = accounting.dataset_ledgers()
+  for one in books:
+    _tell_dataset(one, delta, entries=False)
+  if not books:
+    typer.echo("nothing was released from any data set yet")
+
+
+def _tell_run(book: "Ledger", delta: float | None) -> None:
+  require(
+    delta is not None or book.budget is not None,
+    f"{book.path} has no budget, so no delta of its own; pass --delta",
+  )
+  typer.echo(f"data: {book.data}")
+  for entry in book:
+    typer.echo(f"  {entry.id}: {entry.event}")
+  typer.echo(f"spent: {book.guarantee(delta)}")
+  if book.budget is not None:
+    typer.echo(
+      f"budget: epsilon {book.budget.epsilon:g}, delta {book.budget.delta:g}; "
+      f"left: {book.remaining(delta):.4g}"
+    )
+  if book.torn:
+    typer.echo(f"a crash left {book.torn} bytes of an unfinished line")
+
+
+def _tell_dataset(
+  book: "DatasetLedger", delta: float | None, *, entries: bool
+) -> None:
+  from jaxfair import accounting
+
+  typer.echo(f"data: {book.name}")
+  found = book.spent(delta)
+  for spent in found:
+    if entries:
+      for entry in accounting.Ledger.read(spent.path):
+        typer.echo(f"  {entry.time} {entry.id}: {entry.event}")
+    typer.echo(f"  spent: {spent}")
+    if spent.budget is not None:
+      epsilon, at = spent.budget
+      typer.echo(f"  budget: epsilon {epsilon:g}, delta {at:g}")
+    typer.echo(f"  ledger: {spent.path}")
+  if not found:
+    typer.echo("  nothing was released")
+  if len(found) > 1:
+    typer.echo(
+      "  Each line covers its own releases: neighbors differ, so the epsilons "
+      "do not add up to one of either kind."
+    )
+
+
+def _dataset(of: str) -> "DatasetLedger":
+  from jaxfair import accounting, data
+
+  if of in data.names():
+    return accounting.DatasetLedger.of(data.named_identity(of), name=of)
+  path = pathlib.Path(of)
+  require(
+    path.is_file(),
+    f"{of} is no ledger.jsonl, no CSV file and no named set; leave it out to "
+    "list all data sets",
+  )
+  return accounting.DatasetLedger.of(data.csv_identity(path), name=path.stem)
+
+
+def _pair(text: str) -> tuple[float, float]:
+  try:
+    epsilon, delta = map(float, text.split(","))
+  except ValueError:
+    raise ArgumentError(
+      f"--budget {text!r} must be EPSILON,DELTA, such as 3,1e-5"
+    ) from None
+  return epsilon, delta
+
+
+def _relation(text: str) -> "Relation":
+  from jaxfair import accounting
+
+  known = [relation.value for relation in accounting.Relation]
+  require(text in known, f"--relation {text!r} must be one of {known}")
+  return accounting.Relation(text)
