@@ -69,15 +69,15 @@ def traces(counts: np.ndarray, weights: np.ndarray) -> None:
 def fair(counts: np.ndarray, weights: np.ndarray, draws: int) -> None:
   total, highest = float(weights @ counts), float(weights.max())
   problem = decisions.allotment(weights)
-  sensitivity = decisions.allotment_sensitivity(
-    max_weight=highest, lower_total=0.9 * total
-  )
   mechanisms = {
     "linear proxy, public total": decisions.linear_proxy(
       weights=weights, total=total, epsilon=0.1
     ),
     "output perturbation": decisions.output_perturbation(
-      problem, epsilon=0.1, sensitivity=sensitivity
+      weights=weights,
+      max_weight=highest,
+      lower_total=0.9 * total,
+      epsilon=0.1,
     ),
   }
   print(f"{len(counts)} districts, {draws} draws without the linear control")

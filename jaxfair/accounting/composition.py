@@ -94,8 +94,14 @@ def group_privacy(
   return size * epsilon, math.exp(min(0.0, math.log(delta) + log_sum))
 
 
-def preprocessing_factor(max_gap: float) -> int:
-  """K = 2 + ceil(2 gamma / (1 - gamma)) of the ordered pre-processor.
+def preprocessing_factor(
+  max_gap: float, *, relation: Relation = Relation.ADD_OR_REMOVE_ONE
+) -> int:
+  """How many people one can move behind the ordered pre-processor.
+
+  K = 2 + ceil(2 gamma / (1 - gamma)) for one more or less, herself included;
+  2 K - 1 for one replaced or changed in an attribute: she is taken out, which
+  moves K - 1 others, and put in again, which moves K - 1 others.
 
   Assumptions:
     Two groups, and the pre-processor that drops the *last* points of the
@@ -105,28 +111,53 @@ def preprocessing_factor(max_gap: float) -> int:
 
   Args:
     max_gap: gamma, in [0, 1).
+    relation: which data sets count as neighbours. `ZERO_OUT` is refused: an
+      empty record still has a class and a group, which the filter counts.
 
   Reference:
-    Theorem 1 of the FairPATE paper.
+    Theorem 1 of the FairPATE paper, which is about one more or less.
   """
   checks.number("max_gap", max_gap, low=0.0, high=1.0, open_high=True)
+  checks.require(
+    relation is not Relation.ZERO_OUT,
+    "relation=ZERO_OUT is not covered: a filter counts the class and group of "
+    "an empty record; use ADD_OR_REMOVE_ONE or REPLACE_ONE",
+  )
   gamma = Fraction(repr(float(max_gap)))  # 0.8 means 4/5, not a float above it
-  return 2 + math.ceil(2 * gamma / (1 - gamma))
+  moved = 2 + math.ceil(2 * gamma / (1 - gamma))
+  return 2 * moved - 1 if relation.substitutes else moved
 
 
 def preprocessed_guarantee(
-  *, epsilon: float, delta: float, max_gap: float
+  *,
+  epsilon: float,
+  delta: float,
+  max_gap: float,
+  relation: Relation = Relation.ADD_OR_REMOVE_ONE,
 ) -> tuple[float, float]:
   """(K epsilon, K e^(K epsilon) delta) for training after pre-processing.
 
-  The (epsilon, delta) is the trainer's, for one of the people kept; K and its
-  assumptions are those of `preprocessing_factor`. The trainer must know the
-  number of all people, not of those kept, which is private:
-  `fairness.leave_out`. Delta is at most 1, which means no guarantee.
+  Args:
+    epsilon: the trainer's, for one of the people it is given.
+    delta: the trainer's, too.
+    max_gap: gamma of the filter.
+    relation: which neighbours the trainer's figures are about, and the result.
+      K is that of `preprocessing_factor`, with its assumptions.
+
+  Returns:
+    epsilon and delta for one of all people. Delta is at most 1, which means
+    no guarantee.
+
+  Privacy:
+    The trainer must know the number of all people, not of those kept, which
+    is private: `fairness.leave_out`. What the filter does to the others is to
+    keep them or to leave them out, and each of these is one neighbour of the
+    trainer's: a contribution added or removed, or replaced by that of an
+    empty record.
   """
   checks.non_negative("epsilon", epsilon)
   delta_in_range(delta, zero=True)
-  factor = preprocessing_factor(max_gap)
+  factor = preprocessing_factor(max_gap, relation=relation)
   if delta == 0:
     return factor * epsilon, 0.0
   log_delta = math.log(factor) + factor * epsilon + math.log(delta)

@@ -22,23 +22,35 @@ from jaxfair.decisions.problems import title_one
 
 
 def output_perturbation(
-  problem: Problem, *, epsilon: float, sensitivity: float
+  *, weights: Any, max_weight: float, lower_total: float, epsilon: float
 ) -> Mechanism:
-  """Noise on the outcomes themselves: unbiased, and usually far too much.
+  """Noise on the shares themselves: unbiased, and usually far too much.
 
-  P_i(x) + Lap(sensitivity / epsilon)
+  a_i x_i / max(Z, L) + Lap(2 a_max / (L epsilon)),  Z = sum_j a_j x_j
 
   Args:
-    problem: an allotment of the true counts.
+    weights: [n] a, 0 or above.
+    max_weight: public bound on the weights.
+    lower_total: L, public lower bound of the weighted total.
     epsilon: of the release.
-    sensitivity: L1 distance of all outcomes together between neighbours; that
-      of `title_one` is `theory.allotment_sensitivity`.
+
+  Privacy:
+    Shares of a total below L are taken of L: the bound is enforced, not
+    believed. For counts of 0 and above, one child more in place j moves all
+    shares together by a_j / L at most per child where Z < L, and by
+    2 a_j / Z <= 2 a_j / L where not; along the way from one data set to its
+    neighbour that adds up to `theory.allotment_sensitivity`.
 
   Reference:
     Thesis, section 2.7.1.
   """
+  own = _bounded(weights, max_weight)
+  sensitivity = theory.allotment_sensitivity(
+    max_weight=max_weight, lower_total=lower_total
+  )
   release = LaplaceRelease.for_epsilon(epsilon, sensitivity=sensitivity)
-  return Mechanism(as_tree(problem), release, as_tree(identity))
+  query = Partial(_floored_share, own, float(lower_total))
+  return Mechanism(query, release, as_tree(identity))
 
 
 def linear_proxy(*, weights: Any, total: float, epsilon: float) -> Mechanism:
@@ -76,7 +88,7 @@ def linear_proxy_private(
   thesis calls the proxy exactly fair, which is so for a public total.
 
   Args:
-    weights: [n] a.
+    weights: [n] a, 0 or above.
     max_weight: public bound on the weights, the sensitivity of the total.
     lower_total: L, public lower bound of the total.
     epsilon: of both releases together.
@@ -87,11 +99,7 @@ def linear_proxy_private(
     "total_share", total_share, low=0, high=1, open_low=True, open_high=True
   )
   checks.positive("lower_total", lower_total)
-  own = _array(weights)
-  checks.require(
-    bool(np.all(own <= max_weight)),
-    f"max_weight={max_weight} is below a weight ({own.max()}); pass a bound",
-  )
+  own = _bounded(weights, max_weight)
   release = JointRelease(
     (
       LaplaceRelease.for_epsilon((1 - total_share) * epsilon),
@@ -159,9 +167,25 @@ def _share_of(weights: Any, total: Any, counts: Any) -> Any:
   return weights * counts / total
 
 
+def _floored_share(weights: Any, lower: Any, counts: Any) -> Any:
+  weighted = weights * counts
+  return weighted / jnp.maximum(jnp.sum(weighted), lower)
+
+
 def _share_of_released(weights: Any, lower: Any, released: Any) -> Any:
   counts, total = released
   return weights * counts / jnp.maximum(total, lower)
+
+
+def _bounded(weights: Any, max_weight: float) -> np.ndarray:
+  """The weights; raises unless all lie between 0 and their public bound."""
+  own = _array(weights)
+  checks.non_negative("weights", own, "a weight is an expenditure")
+  checks.require(
+    bool(np.all(own <= max_weight)),
+    f"max_weight={max_weight} is below a weight ({own.max()}); pass a bound",
+  )
+  return own
 
 
 def _array(weights: Any) -> np.ndarray:

@@ -73,11 +73,11 @@ def ordered_filter(
   Privacy:
     The filter reads everybody, so no epsilon of a training behind it is about
     one person. One more or less changes at most K = `accounting.
-    preprocessing_factor(max_gap)` of those kept, the person included: what is
-    (epsilon, delta)-DP in the people kept is, as a function of all, what
-    `accounting.group_privacy(..., size=K)` says. How many are kept is private
-    as well. DP-SGD of `examples.take(kept)` would take its sampling rate and
-    its cap from that number, and nothing covers it; give it
+    preprocessing_factor(max_gap)` of those kept, the person included, and one
+    replaced 2 K - 1: what is (epsilon, delta)-DP in the people kept is, as a
+    function of all, what `accounting.preprocessed_guarantee` says. How many
+    are kept is private as well. DP-SGD of `examples.take(kept)` would take its
+    sampling rate and its cap from that number, and nothing covers it; give it
     `leave_out(examples, kept)`, whose number is everybody's.
 
   Assumptions:

@@ -31,6 +31,10 @@ _NEVER = (
   "that a person is among the people",
   "a group that anybody can guess from the features",
 )
+_CHECKED = (
+  "that the people were not refused, which is decided by looking at groups",
+  "teachers and their votes: they must not leave the house",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +115,7 @@ def private_groups(
     not_protected=(
       "features and labels, which are taken to be public",
       *_NEVER,
-      "teachers and their votes: they must not leave the house",
+      *_CHECKED,
     ),
     for_release=folder is not None,
   )
@@ -154,7 +158,7 @@ def private_labels(
       "features, which are taken to be public",
       *(() if labels_private else (told,)),
       *_NEVER,
-      "teachers and their votes: they must not leave the house",
+      *_CHECKED,
     ),
     for_release=folder is not None,
   )
@@ -181,10 +185,17 @@ def randomised_groups(
     e^epsilon / (e^epsilon + G - 1), which is known: a trainer that minds the
     difference uses `fairness.constraints.corrected`.
 
+  Privacy:
+    epsilon-DP for the group of one person. Nothing is refused by who is in
+    which group, which would tell about it: a feature that gives the groups
+    away is not looked for, unlike in `private_groups`, and protects nobody.
+
   Reference:
     Mozannar, Ohannessian & Srebro (2020).
   """
-  attribute.check_people(people, num_groups)
+  checks.integer("num_groups", num_groups, low=2)
+  checks.same_length(**people._asdict())
+  checks.ids("people.group", people.group, num_groups)
   reports = randomised_response(
     people.group, epsilon=epsilon, num_categories=num_groups,
     key=os_key() if key is None else key,

@@ -109,6 +109,19 @@ def test_preprocessing_multiplies_as_the_theorem_says():
   assert preprocessed_guarantee(epsilon=1.0, delta=0.0, max_gap=0.0) == (2, 0)
 
 
+def test_a_person_replaced_is_taken_out_and_put_in():
+  replaced = {"relation": Relation.REPLACE_ONE}
+  assert preprocessing_factor(0.2, **replaced) == 5
+  found = preprocessed_guarantee(
+    epsilon=0.5, delta=0.0, max_gap=0.2, **replaced
+  )
+  assert found == (2.5, 0.0)
+  with pytest.raises(
+    checks.ArgumentError, match="relation=ZERO_OUT is not covered"
+  ):
+    preprocessing_factor(0.2, relation=Relation.ZERO_OUT)
+
+
 def test_tuning_agrees_with_the_theorems():
   """Papernot & Steinke, Theorems 2 and 6, written out for the Gaussian."""
   orders = np.array(DEFAULT_ORDERS)

@@ -16,12 +16,12 @@ PROBLEM = decisions.allotment(WEIGHTS)
 EPSILON = 0.1
 
 
-def outputs():
-  sensitivity = decisions.allotment_sensitivity(
-    max_weight=1.5, lower_total=0.9 * TOTAL
-  )
+def outputs(lower_total=0.9 * TOTAL):
   return decisions.output_perturbation(
-    PROBLEM, epsilon=EPSILON, sensitivity=sensitivity
+    weights=WEIGHTS,
+    max_weight=1.5,
+    lower_total=lower_total,
+    epsilon=EPSILON,
   )
 
 
@@ -94,6 +94,24 @@ def test_output_perturbation_pays_in_error():
   # The mean of |Laplace noise| is its scale.
   by_counts = np.mean(WEIGHTS / TOTAL / EPSILON)
   assert outputs().release.scale > 2 * by_counts
+
+
+def test_shares_of_a_total_below_its_bound_are_taken_of_the_bound():
+  # One child less in any place, for totals around the bound: what is released
+  # moves by no more than the noise is scaled to.
+  rng = np.random.default_rng(3)
+  lower, worst = 12.0, 0.0
+  for _ in range(300):
+    counts = rng.integers(0, 7, 4).astype(float)
+    weights = rng.uniform(0.2, 1.5, 4)
+    mechanism = decisions.output_perturbation(
+      weights=weights, max_weight=1.5, lower_total=lower, epsilon=1.0
+    )
+    for place in np.flatnonzero(counts):
+      less = counts - (np.arange(4) == place)
+      moved = np.abs(mechanism.query(counts) - mechanism.query(less)).sum()
+      worst = max(worst, float(moved) / mechanism.release.sensitivity)
+  assert 0.5 < worst <= 1 + 1e-6
 
 
 def test_cost_of_privacy_by_hand():
@@ -170,9 +188,21 @@ def test_gaussian_noise_is_charged_by_the_sensitivity():
     ),
     (
       lambda: decisions.output_perturbation(
-        PROBLEM, epsilon=-1.0, sensitivity=1.0
+        weights=WEIGHTS, max_weight=1.5, lower_total=1.0, epsilon=-1.0
       ),
       "epsilon=-1",
+    ),
+    (
+      lambda: decisions.output_perturbation(
+        weights=[-2.0, 1.0], max_weight=1.5, lower_total=1.0, epsilon=1.0
+      ),
+      "weights",
+    ),
+    (
+      lambda: decisions.linear_proxy_private(
+        weights=[-20.0, 1.0], max_weight=1.0, lower_total=1.0, epsilon=1.0
+      ),
+      "weights",
     ),
     (lambda: decisions.cost_of_privacy([0.1], budget=0.0), "budget=0"),
     (

@@ -224,6 +224,9 @@ def test_randomised_groups_cost_the_closed_form():
   ]
   assert (released[0].examples.group != released[1].examples.group).any()
   assert "for study only" not in str(released[0].protection)
+  # A feature that tells the group is not looked for: a refusal would tell.
+  told = PEOPLE._replace(x=np.c_[PEOPLE.x, PEOPLE.group].astype(np.float32))
+  pate.randomised_groups(told, epsilon=1.5, num_groups=2, key=KEY)
   # Twice the same question: composed in closed form, pure epsilons add up.
   twice = accounting.RandomisedResponse(1.5, 2, count=2)
   total = accounting.composed_epsilon(

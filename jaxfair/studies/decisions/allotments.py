@@ -146,11 +146,11 @@ def _mechanism(
         weights=places.weights, max_weight=highest, lower_total=lower,
         epsilon=epsilon,
       )  # fmt: skip
-  sensitivity = decisions.allotment_sensitivity(
-    max_weight=highest, lower_total=lower
-  )
   return decisions.output_perturbation(
-    problem, epsilon=epsilon, sensitivity=sensitivity
+    weights=places.weights,
+    max_weight=highest,
+    lower_total=lower,
+    epsilon=epsilon,
   )
 
 
