@@ -84,6 +84,8 @@ class ClippedGrad:
       finite: what `zero_broken` told of these examples, if it was applied to
         them before; saves looking at them again in every step.
     """
+    refuse_64_bit_mode()
+    params, examples = jax.tree.map(jnp.asarray, (params, examples))
     _check_precision(params)
     if mask is None:
       mask = jnp.ones(examples.x.shape[0], bool)
@@ -131,6 +133,7 @@ def clipped_grad(
     sums here need no second backward pass: they are contractions of the same
     factors.
   """
+  refuse_64_bit_mode()
   checks.positive("l2_clip", l2_clip)
   checks.one_of("method", method, ("auto", "ghost", "vmap"))
   if microbatch is not None:
@@ -155,13 +158,28 @@ def zero_broken(examples: Examples) -> tuple[Examples, jax.Array]:
   return examples._replace(x=jnp.where(mask, x, jnp.zeros((), x.dtype))), finite
 
 
+def refuse_64_bit_mode() -> None:
+  """Raises under `jax_enable_x64`: clipping and noise are float32."""
+  checks.require(
+    jnp.result_type(float) == jnp.float32,
+    "jax_enable_x64 is on, but clipping and noise work in float32; turn it "
+    "off around them: with jax.enable_x64(False)",
+  )
+
+
 def _check_precision(params: Params) -> None:
   """Refuses short floats: their rounding is above the margin, 2^-9 for one."""
-  for leaf in jax.tree.leaves(params):
-    dtype = jnp.result_type(leaf)
+  leaves = jax.tree.leaves(params)
+  checks.require(bool(leaves), "params hold no arrays, so nothing is clipped")
+  for leaf in leaves:
     checks.require(
-      jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits >= 32,
-      f"params hold {dtype} numbers, too short to keep a clipped gradient "
+      jnp.issubdtype(leaf.dtype, jnp.floating),
+      f"params hold {leaf.dtype} numbers, which have no clipped gradient; keep "
+      "parameters in float32, and other numbers outside of params",
+    )
+    checks.require(
+      leaf.dtype == jnp.float32,
+      f"params hold {leaf.dtype} numbers, too short to keep a clipped gradient "
       "within its bound; keep them in float32 (the model may compute in less)",
     )
 
@@ -268,7 +286,7 @@ def _vmap_sum(
     return total, norms, jnp.sum(bad & mask), losses
 
   n = examples.x.shape[0]
-  micro = min(spec.microbatch or _default_microbatch(params), n)
+  micro = max(1, min(spec.microbatch or _default_microbatch(params), n))
   blocks = -(-n // micro)
   padded = jax.tree.map(
     lambda v: jnp.pad(v, [(0, blocks * micro - n)] + [(0, 0)] * (v.ndim - 1))
@@ -293,32 +311,36 @@ def _weights(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:  # fmt: skip
   """[leaves, n] clip factors, [n] norms, and [n] which are non-finite.
 
-  Factors are those of the largest norms that rounding may have hidden.
+  Factors are those of the largest norms that rounding may have hidden. Where
+  that bound is not finite there is none, and the example is left out.
   """
-  total = jnp.sum(squared, axis=0)
-  bad = ~(jnp.isfinite(total) & finite)
+  total, bound = jnp.sum(squared, axis=0), jnp.sum(largest, axis=0)
+  bad = ~(jnp.isfinite(bound) & finite)
   takes_part = mask & ~bad
   norms = jnp.where(takes_part, jnp.sqrt(jnp.maximum(total, 0.0)), 0.0)
   if not spec.per_layer:
-    factor = clip_factor(jnp.sum(largest, axis=0), spec.l2_clip)
+    factor = clip_factor(bound, spec.l2_clip)
     weights = jnp.broadcast_to(factor, squared.shape)
   else:
     layer = layer_ids(params)
     count = max(layer) + 1
     sums = jax.ops.segment_sum(largest, jnp.asarray(layer), count)
-    bound = spec.l2_clip / jnp.sqrt(float(count))
-    weights = clip_factor(sums, bound)[jnp.asarray(layer)]
+    share = spec.l2_clip / jnp.sqrt(float(count))
+    weights = clip_factor(sums, share)[jnp.asarray(layer)]
   return jnp.where(takes_part, weights, 0.0), norms, bad
 
 
 def _largest(kept: list[list[factors.Part]], squared: jax.Array) -> jax.Array:
-  """[leaves, n] squared norms, at the most that rounding may have hidden."""
+  """[leaves, n] squared norms, at the most that rounding may have hidden.
+
+  Never negative, and finite only if the norm and what is added to it are.
+  """
   leaves = len(kept)  # which are summed later
   hidden = [
     factor_norms.hidden_by_rounding(parts, own, later=leaves)
     for parts, own in zip(kept, squared, strict=True)
   ]
-  return jnp.maximum(squared + jnp.stack(hidden), 0.0)
+  return squared + jnp.stack(hidden)
 
 
 def clip_factor(squared: jax.Array, bound: Any) -> jax.Array:
@@ -342,13 +364,15 @@ def _default_microbatch(params: Params) -> int:
 
 
 def _warn_slow(whole: list[int], params: Params) -> None:
-  if not whole:
-    return
-  paths = [
-    jax.tree_util.keystr(path)
-    for path, _ in jax.tree_util.tree_leaves_with_path(params)
+  named = jax.tree_util.tree_leaves_with_path(params)
+  slow = [
+    jax.tree_util.keystr(named[leaf][0])
+    for leaf in whole
+    if named[leaf][1].size
   ]
-  names = ", ".join(paths[leaf] for leaf in whole)
+  if not slow:
+    return
+  names = ", ".join(slow)
   warnings.warn(
     f"no fast clipping rule for {names}: gradients of these parameters are "
     "built per example, which takes more memory and time",

@@ -114,14 +114,16 @@ def weighted_sum(parts: list[Part], weights: jax.Array, leaf: Any) -> jax.Array:
     weight = weights[:, None, None]
     right = jnp.where(weight == 0, 0.0, p.right * weight)
     if p.left.ndim == 2:
-      rows, width = p.left.reshape(-1), right.shape[-1]
-      total = total.at[rows].add(right.reshape(-1, width), mode="drop")
+      rows = p.left.reshape(-1)
+      updates = right.reshape(rows.size, right.shape[2])
+      total = total.at[rows].add(updates, mode="drop")
       continue
-    height, width = p.left.shape[-1], right.shape[-1]
+    everywhere = p.left.shape[0] * p.left.shape[1]
     matrix = jnp.matmul(
-      p.left.reshape(-1, height).T, right.reshape(-1, width),
+      p.left.reshape(everywhere, p.left.shape[2]).T,
+      right.reshape(everywhere, right.shape[2]),
       precision=PRECISION,
-    )  # fmt: skip
+    )
     total += matrix if p.rebuild is None else p.rebuild(matrix)
   return total
 
@@ -192,15 +194,18 @@ def _dense(
   n = data.shape[0]
   fan_in = math.prod(site.operand[d] for d in own)
   fan_out = math.prod(site.operand[d] for d in own_free)
+  positions = math.prod(data.shape[d + 1] for d in data_free)
   order = [0, *(d + 1 for d in data_free), *(d + 1 for d in other)]
-  inputs = data.transpose(order).reshape(n, -1, fan_in)
+  inputs = data.transpose(order).reshape(n, positions, fan_in)
   if site.position == 0:  # the result's axes are (own_free, data_free)
-    signals = signal.reshape(n, fan_out, -1).swapaxes(1, 2)
+    signals = signal.reshape(n, fan_out, positions).swapaxes(1, 2)
   else:
-    signals = signal.reshape(n, -1, fan_out)
+    signals = signal.reshape(n, positions, fan_out)
   plain = len(leaf.shape) == 2 and set(site.view.names) <= {"transpose"}
   if plain and len(own) == 1:
-    axis = own[0] if len(site.view.names) % 2 == 0 else 1 - own[0]
+    axis = own[0]
+    for _, params in reversed(site.view.operations):
+      axis = params["permutation"][axis]
     left, right = (inputs, signals) if axis == 0 else (signals, inputs)
     return Product(left, right, None, leaf.shape[0])
 
@@ -228,6 +233,7 @@ def _conv(site: Site, data: jax.Array, signal: jax.Array, leaf: Any) -> Product:
   outputs_last = [out_spec[0], *out_spec[2:], out_spec[1]]
   signals = signal.transpose([0, *(d + 1 for d in outputs_last)])
   n, fan_out = signals.shape[0], signals.shape[-1]
+  positions = math.prod(signals.shape[1:-1])
   axes = [*rhs_spec[2:], rhs_spec[1], rhs_spec[0]]  # spatial, in, out
 
   def rebuild(matrix: jax.Array) -> jax.Array:
@@ -237,23 +243,40 @@ def _conv(site: Site, data: jax.Array, signal: jax.Array, leaf: Any) -> Product:
 
   fan_in = inputs.shape[-1]
   return Product(
-    inputs.reshape(n, -1, fan_in), signals.reshape(n, -1, fan_out),
-    rebuild, fan_in,
-  )  # fmt: skip
+    inputs.reshape(n, positions, fan_in),
+    signals.reshape(n, positions, fan_out),
+    rebuild,
+    fan_in,
+  )
 
 
 def _rows(site: Site, data: jax.Array, signal: jax.Array) -> Product:
   n, (height, width) = data.shape[0], site.operand
-  rows = data.reshape(n, -1)
+  positions = math.prod(data.shape[1:])
+  rows = _int32(data.reshape(n, positions), height)
   mode = site.params["mode"]
   if mode == jax.lax.GatherScatterMode.CLIP:
     rows = jnp.clip(rows, 0, height - 1)
   # The looked-up rows' width may stand anywhere among the output's axes.
   (axis,) = site.params["dimension_numbers"].offset_dims
-  signals = jnp.moveaxis(signal, axis + 1, -1).reshape(n, -1, width)
+  signals = jnp.moveaxis(signal, axis + 1, -1).reshape(n, positions, width)
   # A row number outside the table must not wrap around to the other end.
   outside = (rows < 0) | (rows >= height)
   return Product(jnp.where(outside, height, rows), signals, None, height)
+
+
+def _int32(rows: jax.Array, height: int) -> jax.Array:
+  """Row numbers of any integer type; those outside stay outside.
+
+  A short type cannot hold the table's height, which is compared with and
+  stands for "outside". A long one may hold numbers that int32 cannot.
+  """
+  if rows.dtype == jnp.int32:
+    return rows
+  info = jnp.iinfo(rows.dtype)
+  if info.bits >= 32:
+    rows = jnp.clip(rows, max(-1, int(info.min)), height)
+  return rows.astype(jnp.int32)
 
 
 def _align(data: jax.Array, signal: jax.Array) -> jax.Array:

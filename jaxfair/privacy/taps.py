@@ -8,8 +8,9 @@ differentiating by the taps alone gives every site's back-propagated signal at
 the cost of one data-gradient pass. No layer library is named here: flax, haiku
 and hand-written models trace to the same few operations.
 
-A parameter that meets data in any other way is tapped itself, which gives its
-per-example gradient directly: slower and larger, never wrong.
+A parameter that meets data in any other way, or in numbers shorter than 32
+bits, is tapped itself, which gives its per-example gradient directly: slower
+and larger, never wrong.
 """
 
 import dataclasses
@@ -20,7 +21,9 @@ import jax
 import jax.numpy as jnp
 from jax.extend import core as jex_core
 
-CALLS = frozenset({"jit", "pjit", "closed_call", "core_call", "checkpoint"})
+CALLS = frozenset({
+  "jit", "pjit", "closed_call", "core_call", jex_core.primitives.remat_p.name,
+})  # fmt: skip
 VIEWS = frozenset({
   "reshape", "transpose", "squeeze", "expand_dims", "broadcast_in_dim", "copy",
 })  # fmt: skip
@@ -165,6 +168,8 @@ def _interpret(
   parameters = [_Value(v, View(i)) for i, v in enumerate(leaves)]
   data = [_Value(v, _Data()) for v in jax.tree.leaves(example)]
   (output,) = _walk(closed.jaxpr, closed.consts, parameters + data, tap, spoil)
+  # What reaches the end without meeting data has a gradient, too.
+  spoil(_leaves(output.origin))
   return output.value
 
 
@@ -259,9 +264,9 @@ def _site(
   if isinstance(data.origin, View | _Mixed):
     return None
   kind = _kind(equation, parameter, position)
-  if kind is None:
-    return None
   aval = equation.outvars[0].aval
+  if kind is None or not _has_long_factors(kind, parameter, data, aval):
+    return None
   site = Site(
     kind,
     parameter.origin,
@@ -271,6 +276,23 @@ def _site(
     jax.ShapeDtypeStruct(aval.shape, aval.dtype),
   )
   return site, data
+
+
+def _has_long_factors(
+  kind: str, parameter: _Value, data: _Value, output: Any
+) -> bool:
+  """Whether inputs and signals are of the parameter's type, 32 bits or more.
+
+  Norms are bounded for the rounding of float32. In shorter numbers the factors
+  would be squared and weighted with a rounding of up to 2^-3; of other kinds
+  of numbers (complex ones) they may not even be factors. Row numbers are
+  integers of any length: they are compared, not computed with.
+  """
+  dtype = jnp.result_type(parameter.value)
+  types = {dtype, output.dtype}
+  if kind != "rows":
+    types.add(jnp.result_type(data.value))
+  return len(types) == 1 and dtype in (jnp.float32, jnp.float64)
 
 
 def _kind(equation: Any, parameter: _Value, position: int) -> str | None:

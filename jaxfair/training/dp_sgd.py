@@ -12,7 +12,12 @@ import optax
 from jaxfair import accounting, checks, models, tree
 from jaxfair.privacy import noise
 from jaxfair.privacy.adaptive import QuantileClip
-from jaxfair.privacy.clipping import Method, clipped_grad, zero_broken
+from jaxfair.privacy.clipping import (
+  Method,
+  clipped_grad,
+  refuse_64_bit_mode,
+  zero_broken,
+)
 from jaxfair.privacy.sampling import Batch, PoissonSampler
 from jaxfair.training import batches, driver
 from jaxfair.training.fit import Optimizer
@@ -222,6 +227,7 @@ def check_per_example(
   model: Model, loss: PerExampleLoss, examples: Examples
 ) -> None:
   """Refuses a model or loss that couples examples: clipping would not hold."""
+  refuse_64_bit_mode()
   one = jax.ShapeDtypeStruct(examples.x.shape[1:], examples.x.dtype)
   params = jax.eval_shape(model.init, jax.random.key(0), one)
   few = jax.ShapeDtypeStruct((4, *one.shape), one.dtype)

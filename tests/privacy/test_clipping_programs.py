@@ -1,0 +1,341 @@
+"""Programs at the edges of what clipping reads: types, modes, empty shapes."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxfair import checks, models, training, tree
+from jaxfair.privacy import clipping, taps
+from jaxfair.privacy.clipping import SlowClippingWarning, clipped_grad
+from jaxfair.types import Examples, Model
+
+
+def examples_of(x, y=None):
+  count = len(x)
+  y = jnp.zeros(count, jnp.int32) if y is None else jnp.asarray(y)
+  return Examples(jnp.asarray(x), y, jnp.zeros(count, jnp.int32))
+
+
+def sums_of(model, loss, params, x, clip, method="ghost"):
+  """Totals of one person each: float64 trees."""
+
+  @jax.jit
+  def alone(params, examples, mask):
+    gradient = clipped_grad(model, loss, l2_clip=clip, method=method)
+    return gradient(params, examples, mask).total
+
+  with warnings.catch_warnings():
+    warnings.simplefilter("ignore", SlowClippingWarning)
+    totals = jax.vmap(alone, in_axes=(None, None, 0))(
+      params, examples_of(x), jnp.eye(len(x), dtype=bool)
+    )
+  return people_in_float64(totals, len(x))
+
+
+def people_in_float64(stacked, count):
+  wide = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), stacked)
+  return [tree.take(wide, i) for i in range(count)]
+
+
+def norm(total):
+  return np.sqrt(sum(np.sum(leaf**2) for leaf in jax.tree.leaves(total)))
+
+
+def first(logits, y):
+  del y
+  return logits[:, 0]
+
+
+def plain_gradients(model, loss, params, x):
+  """Gradients of one person each, by jax.grad: float64 trees."""
+
+  def one(p, row):
+    return loss(model.apply(p, row[None]), jnp.zeros(1, jnp.int32))[0]
+
+  found = jax.jit(jax.vmap(jax.grad(one), in_axes=(None, 0)))(params, x)
+  return people_in_float64(found, len(x))
+
+
+def table_model(mode, height, width=3):
+  """Looks up ids as they come, without jnp's promotion to int32."""
+  numbers = jax.lax.GatherDimensionNumbers(
+    offset_dims=(2,), collapsed_slice_dims=(0,), start_index_map=(0,)
+  )
+  rng = np.random.default_rng(0)
+  scale = jnp.asarray(rng.normal(size=width), jnp.float32)
+
+  def apply(params, ids):
+    found = jax.lax.gather(
+      params["table"],
+      ids[..., None],
+      numbers,
+      (1, width),
+      mode=mode,
+      fill_value=0,
+    )
+    return jnp.sin(found * scale).sum((1, 2))[:, None]
+
+  table = jnp.asarray(rng.normal(size=(height, width)), jnp.float32)
+  return Model(lambda key, x: {"table": table}, apply), {"table": table}
+
+
+IDS = {
+  "uint8": [[0, 3], [255, 255], [44, 255]],
+  "int8": [[0, 3], [127, 127], [-1, 5]],
+  "uint16": [[0, 3], [65535, 65535], [44, 65535]],
+  "int16": [[0, 3], [32767, 32767], [-7, 300]],
+  "uint32": [[0, 3], [2**32 - 1, 255], [2**31, 299]],
+  "int32": [[0, 3], [-(2**31), 2**31 - 1], [-1, 255]],
+}
+
+
+@pytest.mark.parametrize("dtype", sorted(IDS))
+@pytest.mark.parametrize("height", [255, 256, 300, 65537])
+@pytest.mark.parametrize("mode", ["clip", "fill"])
+def test_row_numbers_of_every_type_and_table(dtype, height, mode):
+  """Short ids used to wrap: one person moved the sum by 3.3 clip bounds."""
+  model, params = table_model(mode, height)
+  ids = np.array(IDS[dtype]).astype(dtype)
+  alone = sums_of(model, first, params, ids, 0.5)
+  for found, plain in zip(
+    alone, plain_gradients(model, first, params, ids), strict=True
+  ):
+    size = norm(plain)
+    assert norm(found) <= 0.5 * (1 + 1e-6)
+    factor = min(1.0, 0.5 / size) if size else 1.0
+    # Of a few hundred to 65,537 rows: see `hidden_by_rounding`.
+    np.testing.assert_allclose(
+      found["table"],
+      factor * plain["table"],
+      rtol=2.0**-12,
+    )
+
+
+def short_model(kind, dtype):
+  rng = np.random.default_rng(0)
+  w = jnp.asarray(rng.normal(size=(40, 30)), jnp.float32)
+  numbers = (((1,), (0,)), ((), ()))
+
+  def apply(params, x):
+    match kind:
+      case "result":  # float32 in, short out
+        h = jax.lax.dot_general(
+          x, params["w"], numbers, preferred_element_type=dtype
+        )
+      case "data":  # short data, float32 weights
+        h = jax.lax.dot_general(
+          x.astype(dtype),
+          params["w"],
+          numbers,
+          preferred_element_type=jnp.float32,
+        )
+      case "weights":
+        h = x.astype(dtype) @ params["w"].astype(dtype)
+      case "bias":
+        h = (x[:, :30].astype(dtype) + params["w"][0].astype(dtype)) * 3
+      case "complex":
+        h = jnp.abs((x * 1j) @ params["w"])
+    return jnp.sum(h.astype(jnp.float32) ** 2 / 256, axis=1)[:, None]
+
+  return Model(lambda key, x: {"w": w}, apply), {"w": w}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["result", "data", "weights", "bias"])
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize("size", [1.0, 300.0])
+def test_short_numbers_inside_a_model(kind, dtype, size):
+  """bfloat16 exceeded the bound by 0.1%; float16 squares became 0."""
+  model, params = short_model(kind, dtype)
+  rng = np.random.default_rng(1)
+  x = np.float32(size * rng.normal(size=(4, 40)))
+  plain = plain_gradients(model, first, params, x)
+  for clip in (1e-3, 1e6):
+    alone = sums_of(model, first, params, x, clip)
+    for found, gradient in zip(alone, plain, strict=True):
+      assert norm(found) <= clip * (1 + 1e-6)
+      factor = min(1.0, clip / norm(gradient))
+      # The compiler may keep more digits than the type has.
+      apart = np.linalg.norm(found["w"] - factor * gradient["w"])
+      assert apart <= 2.0**-6 * factor * norm(gradient)
+
+
+@pytest.mark.slow
+def test_complex_numbers_inside_a_model_are_differentiated_plainly():
+  model, params = short_model("complex", None)
+  x = np.float32(np.random.default_rng(1).normal(size=(2, 40)))
+  alone = sums_of(model, first, params, x, 1e6)
+  for found, gradient in zip(
+    alone, plain_gradients(model, first, params, x), strict=True
+  ):
+    np.testing.assert_allclose(found["w"], gradient["w"], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["ghost", "vmap"])
+def test_a_loss_without_data_has_the_gradient_that_everybody_shares(method):
+  def apply(params, x):
+    return jnp.broadcast_to(jnp.sum(params["a"] ** 2), (x.shape[0], 1))
+
+  model = Model(lambda key, x: None, apply)
+  params = {"a": jnp.arange(1.0, 4.0), "b": jnp.float32(2.0)}
+  for found in sums_of(model, first, params, np.ones((2, 1)), 1e6, method):
+    np.testing.assert_allclose(found["a"], [2.0, 4.0, 6.0])
+    assert found["b"] == 0
+  itself = Model(
+    lambda key, x: None,
+    lambda p, x: jnp.broadcast_to(p["b"], (x.shape[0], 1)),
+  )
+  for found in sums_of(itself, first, params, np.ones((2, 1)), 0.5, method):
+    assert 0.4999 < found["b"] <= 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["ghost", "vmap"])
+def test_empty_parameters_and_empty_batches(method):
+  def apply(params, x):
+    h = jnp.tanh(x @ params["empty"]) @ params["none"] + x @ params["w"]
+    return h + params["nothing"].sum()
+
+  params = {
+    "empty": jnp.zeros((3, 0)),
+    "none": jnp.zeros((0, 2)),
+    "w": jnp.ones((3, 2)),
+    "nothing": jnp.zeros(0),
+  }
+  model = Model(lambda key, x: params, apply)
+  x = np.ones((2, 3), np.float32)
+  for found in sums_of(model, first, params, x, 1e6, method):
+    assert {k: v.shape for k, v in found.items()} == {
+      k: v.shape for k, v in params.items()
+    }
+    np.testing.assert_allclose(found["w"], [[1, 0]] * 3)
+  gradient = clipped_grad(model, first, l2_clip=1.0, method=method)
+  nobody = gradient(params, examples_of(x[:0]))
+  assert nobody.norms.shape == (0,)
+  assert not nobody.total["w"].any()
+
+
+@pytest.mark.slow
+def test_rematerialised_layers_have_the_fast_rule():
+  def layer(w, x):
+    return jnp.tanh(x @ w)
+
+  def model_of(wrap):
+    def apply(params, x):
+      h = wrap(layer)(params["a"], x)
+      return wrap(layer)(params["b"], h)
+
+    return Model(lambda key, x: None, apply)
+
+  rng = np.random.default_rng(0)
+  params = {
+    "a": jnp.asarray(rng.normal(size=(3, 4)), jnp.float32),
+    "b": jnp.asarray(rng.normal(size=(4, 2)), jnp.float32),
+  }
+  x = np.float32(rng.normal(size=(3, 3)))
+  with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    again, once = (
+      clipped_grad(model_of(wrap), first, l2_clip=0.1)(params, examples_of(x))
+      for wrap in (jax.checkpoint, lambda f: f)
+    )
+  np.testing.assert_allclose(again.norms, once.norms, rtol=1e-6)
+  for name in params:
+    np.testing.assert_allclose(
+      again.total[name], once.total[name], rtol=1e-5, atol=1e-8
+    )
+
+
+def test_a_transpose_that_changes_nothing_is_read_as_such():
+  """A matrix of 3 x 3 would pass every check of shapes."""
+
+  def apply(params, x):
+    w = jax.lax.transpose_p.bind(params["w"], permutation=(0, 1))
+    return jnp.tanh(x @ w)
+
+  rng = np.random.default_rng(0)
+  w = jnp.asarray(rng.normal(size=(3, 3)), jnp.float32)
+  model = Model(lambda key, x: None, apply)
+  x = np.float32(rng.normal(size=(2, 3)))
+  for found, plain in zip(
+    sums_of(model, first, {"w": w}, x, 1e6),
+    plain_gradients(model, first, {"w": w}, x),
+    strict=True,
+  ):
+    np.testing.assert_allclose(found["w"], plain["w"], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("method", ["ghost", "vmap"])
+def test_parameters_that_are_numpy_arrays_of_float64(method):
+  params = {"w": np.ones((3, 2))}
+  model = Model(lambda key, x: None, lambda p, x: x @ p["w"])
+  (found,) = sums_of(model, first, params, np.ones((1, 3)), 1e6, method)
+  np.testing.assert_allclose(found["w"], [[1, 0]] * 3)
+
+
+@pytest.mark.parametrize(
+  ("params", "told"),
+  [
+    ({"w": jnp.ones((3, 2), jnp.bfloat16)}, "bfloat16 numbers, too short"),
+    ({"w": jnp.ones((3, 2), jnp.float8_e4m3fn)}, "too short"),
+    ({"w": jnp.ones((3, 2), jnp.complex64)}, "complex64 numbers, which have"),
+    ({"w": jnp.ones((3, 2), jnp.int32)}, "int32 numbers, which have"),
+    ({}, "params hold no arrays"),
+  ],
+)
+@pytest.mark.parametrize("method", ["ghost", "vmap"])
+def test_parameters_that_are_refused(params, told, method):
+  model = Model(lambda key, x: None, lambda p, x: x)
+  gradient = clipped_grad(model, first, l2_clip=1.0, method=method)
+  with pytest.raises(checks.ArgumentError, match=told):
+    gradient(params, examples_of(np.ones((2, 3), np.float32)))
+
+
+@pytest.mark.parametrize("method", ["ghost", "vmap"])
+def test_64_bit_mode_is_refused_at_the_door(method):
+  model = models.logistic(3)
+  x = np.ones((8, 3), np.float32)
+  with jax.enable_x64(True):
+    with pytest.raises(checks.ArgumentError, match=r"jax.enable_x64\(False\)"):
+      clipped_grad(model, first, l2_clip=1.0, method=method)
+    config = training.DpSgdConfig(steps=1, batch_size=4, method=method)
+    with pytest.raises(checks.ArgumentError, match=r"jax.enable_x64\(False\)"):
+      config.check(model, first, examples_of(x))
+
+
+def test_a_norm_that_cannot_be_bounded_leaves_the_example_out():
+  """Whatever the bound on its norm is, not a number must not mean 1."""
+  squared = jnp.array([[4.0, 4.0, 4.0]])
+  largest = jnp.array([[4.0, jnp.nan, jnp.inf]])
+  spec = clipped_grad(models.logistic(2), first, l2_clip=1.0)
+  everybody = jnp.ones(3, bool)
+  weights, _, bad = clipping._weights(
+    spec, {"w": jnp.zeros(1)}, squared, largest, everybody, everybody
+  )
+  assert bad.tolist() == [False, True, True]
+  assert weights[0, 1:].tolist() == [0, 0]
+  assert 0.499 < weights[0, 0] < 0.5
+
+
+def test_only_numbers_of_one_type_of_32_bits_or_more_make_a_site():
+  shapes = [jax.ShapeDtypeStruct((3, 2), jnp.float32)]
+  for dtype, fast in ((jnp.float32, True), (jnp.bfloat16, False)):
+    one = jax.ShapeDtypeStruct((1, 3), dtype)
+    reading = taps.read(
+      lambda leaves, x: jnp.sum(
+        jax.lax.dot_general(
+          x,
+          leaves[0],
+          (((1,), (0,)), ((), ())),
+          preferred_element_type=jnp.float32,
+        )
+      ),
+      shapes,
+      one,
+    )
+    assert (len(reading.sites) == 1) == fast
+    assert (reading.whole == {0}) != fast
