@@ -20,12 +20,8 @@ from jaxfair import checks
 from jaxfair.accounting import events as ev
 from jaxfair.accounting import ledger_file
 from jaxfair.accounting import ledger_records as records
-from jaxfair.accounting.bounds import (
-  Accountant,
-  best_bound,
-  fits,
-  require_covered,
-)
+from jaxfair.accounting.bounds import Accountant, best_bound, require_covered
+from jaxfair.accounting.filters import PrivacyFilter
 from jaxfair.accounting.guarantee import (
   BudgetError,
   PrivacyGuarantee,
@@ -34,10 +30,7 @@ from jaxfair.accounting.guarantee import (
 )
 from jaxfair.accounting.ledger_records import Entry
 from jaxfair.accounting.locked_file import LedgerError, LockedFile
-from jaxfair.accounting.units import Units, merged, units
-
-# An overrun this small (relative) is the rounding of a sum: 3 x 0.1 > 0.3.
-ROUNDING = 1e-12
+from jaxfair.accounting.units import Units, units
 
 
 class Ledger:
@@ -78,9 +71,12 @@ class Ledger:
     self._lines = len(found.records)
     self._turn = threading.Lock()
     self._entries: dict[str, Entry] = {}
-    self._units: Units = ()
+    self._counts: dict[ev.Event, int] = {}
+    self._filter = (
+      PrivacyFilter(*self.budget, self.relation) if self.budget else None
+    )
     for entry in entries:
-      self._count(entry)
+      self._count(entry, units([entry.event], self.relation))
 
   @classmethod
   def create(
@@ -99,7 +95,8 @@ class Ledger:
       data: the data set's name.
       relation: which data sets count as neighbours.
       unit: who is protected.
-      budget: (epsilon, delta) that all charges together must stay within.
+      budget: (epsilon, delta) that all charges together stay within, however
+        each is chosen after looking at the releases before it (`filters`).
     """
     header = records.header(data, unit, relation, budget)
     line, seal = ledger_file.sealed_line(header, "")
@@ -174,19 +171,27 @@ class Ledger:
       self._require_budget(more, id)
       entry = Entry(self._lines, id, event, note, records.now())
       self._append(file, records.charge(entry))
-      self._count(entry)
+      self._count(entry, more)
     return True
 
-  def affords(self, event: ev.Event) -> bool:
-    """Whether `charge` would accept the event; nothing is written."""
-    more = units([event], self.relation)
+  def affords(self, *events: ev.Event) -> bool:
+    """Whether `charge` would accept these, one after the other.
+
+    Nothing is written.
+    """
+    batches = [units([event], self.relation) for event in events]
     with self._turn:
-      return self._within_budget(more)
+      return self._filter is None or self._filter.accepts(*batches)
 
   def epsilon(
     self, delta: float | None = None, *, accountant: Accountant = "pld"
   ) -> float:
-    """The epsilon of everything charged, at this delta or the budget's."""
+    """The epsilon of everything charged, at this delta or the budget's.
+
+    The best of several analyses for events that were fixed beforehand. Where
+    somebody chose an event, or stopped, by what the earlier ones released, the
+    budget is what holds.
+    """
     return self.guarantee(delta, accountant=accountant).epsilon
 
   def guarantee(
@@ -204,7 +209,8 @@ class Ledger:
   def remaining(self, delta: float | None = None) -> float:
     """The budget's epsilon less what is spent at this delta, or its own.
 
-    What a next event adds is usually less than its epsilon alone.
+    What a next event adds is usually less than its epsilon alone; `affords`
+    tells whether the budget pays for it.
     """
     if self.budget is None:
       raise checks.ArgumentError(
@@ -253,19 +259,13 @@ class Ledger:
     self._file.require_unchanged()
     return self._file
 
-  def _within_budget(self, more: Units) -> bool:
-    if self.budget is None:
-      return True
-    epsilon, delta = self.budget
-    return fits(
-      merged(self._units, more),
-      epsilon=epsilon * (1 + ROUNDING),
-      delta=delta,
-      relation=self.relation,
-    )
+  @property
+  def _units(self) -> Units:
+    # In a fixed order: equal collections of events are the same cache entry.
+    return tuple(sorted(self._counts.items(), key=repr))
 
   def _require_budget(self, more: Units, id: str) -> None:
-    if self._within_budget(more):
+    if self._filter is None or self._filter.accepts(more):
       return
     assert self.budget is not None
     epsilon, delta = self.budget
@@ -281,9 +281,12 @@ class Ledger:
     self.head = seal
     self._lines += 1
 
-  def _count(self, entry: Entry) -> None:
+  def _count(self, entry: Entry, more: Units) -> None:
     self._entries[entry.id] = entry
-    self._units = merged(self._units, units([entry.event], self.relation))
+    for unit, count in more:
+      self._counts[unit] = self._counts.get(unit, 0) + count
+    if self._filter is not None:
+      self._filter.count(more)
 
   def _delta(self, delta: float | None) -> float:
     if delta is None:

@@ -31,14 +31,6 @@ def units(events: Iterable[ev.Event], relation: Relation) -> Units:
   return tuple(sorted(counts.items(), key=repr))
 
 
-def merged(first: Units, second: Units) -> Units:
-  """Both collections of units as one."""
-  counts = dict(first)
-  for unit, count in second:
-    counts[unit] = counts.get(unit, 0) + count
-  return tuple(sorted(counts.items(), key=repr))
-
-
 def overflow(counted: Units) -> float:
   """The delta that the caps on batches add, over all units.
 

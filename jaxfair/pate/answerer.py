@@ -50,16 +50,15 @@ class Answerer:
     looked at: first the tests of a batch, then, when it is known and written
     down which passed, their answers. A batch is begun only if the budget pays
     for all its answers, so it is never overrun, and when it ends depends on
-    released answers only. Tests that fail cost the test alone. A crash may
-    leave a charge for an answer that nobody saw, never the reverse.
+    released answers only: `accounting.filters` proves that the budget holds.
+    Tests that fail cost the test alone. A crash may leave a charge for an
+    answer that nobody saw, never the reverse.
 
     What a rule with a test spends depends on its answers, so what may be
     published is the budget (a privacy filter); the ledger tells the spend.
     The other rules publish the spend, provided that the number of queries
     does not depend on the labels.
 
-  Reference:
-    Feldman & Zrnic (2021), Theorem 3.1: Renyi filters.
   """
 
   def __init__(
@@ -184,7 +183,7 @@ class Answerer:
     if paid > start:
       stop = min(stop, paid)
     elif self.rule.test is None:
-      stop = start + self._affordable(self.rule.answer, len(votes))
+      stop = start + self._affordable(len(votes), self.rule.answer)
     if stop == start:
       return False
     passed = self._passed(start, stop)
@@ -200,17 +199,18 @@ class Answerer:
     start, paid = self._log.tested, self._paid("tests")
     if paid > start:
       return paid
-    both = accounting.Composed((test, self.rule.answer))
-    count = self._affordable(both, limit)
+    count = self._affordable(limit, test, self.rule.answer)
     if count:
       self._charge("tests", start, start + count, test, count)
     return start + count
 
-  def _affordable(self, event: accounting.Event, limit: int) -> int:
-    """How many of the event the budget pays for, up to a batch."""
+  def _affordable(self, limit: int, *events: accounting.Event) -> int:
+    """How many of each event the budget pays for, up to a batch."""
 
     def fits(count: int) -> bool:
-      return self.ledger.affords(accounting.Repeated(event, count))
+      return self.ledger.affords(
+        *(accounting.Repeated(event, count) for event in events)
+      )
 
     low, high = 0, min(limit, self._batch_size)
     if fits(high):

@@ -272,7 +272,12 @@ def _answers(
   x = np.ascontiguousarray(asked.queries.x)
   about = f"{what} of {hashlib.sha256(x.tobytes()).hexdigest()[:16]}"
   rule = GnMax(sigma)
-  with ledger, Answerer(path, rule, ledger=ledger, about=about) as answerer:
+  with (
+    ledger,
+    Answerer(
+      path, rule, ledger=ledger, about=about, batch_size=config.queries
+    ) as answerer,
+  ):
     answers = answerer.answer(counts, first=0)
   checks.require(
     bool((answers.labels != NO_ANSWER).all()),

@@ -126,12 +126,16 @@ def train_to_budget(
     The model with its guarantee.
 
   Privacy:
-    Every segment is charged before its first step is computed. A training
-    that is killed has charged for steps nobody saw, never the reverse; steps
-    computed again after a crash use the same keys, so they are the same
-    release. When a release is finished, its parameters are written down and
-    then its key, checkpoints and trace are erased (unlinked; what a disk
-    keeps of unlinked files is not ours to say).
+    All steps are charged, as one event, before the first one is computed: a
+    training that is killed has charged for steps nobody saw, never the
+    reverse. Steps computed again after a crash use the same keys, so they are
+    the same release. Every call charges its ledger for the whole training,
+    unless that ledger knows it: also one that continues a folder, or finds it
+    finished, with another ledger than before.
+
+    When a release is finished, its parameters are written down and then its
+    key, checkpoints and trace are erased (unlinked; what a disk keeps of
+    unlinked files is not ours to say).
   """
   config.check(model, loss, examples)
   if key is not None:
@@ -147,9 +151,9 @@ def train_to_budget(
     if folder is None:
       chosen = privacy.os_key() if key is None else key
       for_release = key is None
-      if for_release:
-        training.enter(dataset_ledger, secrets.token_hex(8))
-      params, trace = training.run(chosen, None, ledger)
+      book = dataset_ledger if for_release else None
+      training.charge(ledger, book, secrets.token_hex(8))
+      params, trace = training.run(chosen, None)
     else:
       folder = pathlib.Path(folder)
       described = _described(config, epsilon, delta, size)
@@ -161,9 +165,9 @@ def train_to_budget(
       if ledger is None:
         path = folder / "ledger.jsonl"
         ledger = stack.enter_context(_open_ledger(path, data, epsilon, delta))
-      if for_release:
-        training.enter(dataset_ledger, store.run_id)
-      params, trace = training.resume(store, ledger)
+      book = dataset_ledger if for_release else None
+      training.charge(ledger, book, store.run_id)
+      params, trace = training.resume(store)
       if for_release and not keep_private:
         store.finish(params)
   guarantee = accounting.composed_guarantee([config.event(size)], delta=delta)
@@ -172,7 +176,7 @@ def train_to_budget(
 
 @dataclasses.dataclass(frozen=True)
 class _Training:
-  """Segments of a training: charged, computed, saved, one after the other."""
+  """Segments of a training: computed and saved, one after the other."""
 
   model: Model
   loss: PerExampleLoss
@@ -181,25 +185,26 @@ class _Training:
   initial: Params | None
   progress: Callable[[int, int], None]
 
-  def enter(self, book: accounting.DatasetLedger | None, run_id: str) -> None:
-    """Charges the whole training to its data set, once.
-
-    All of it comes before the first segment's charge to the run's own ledger,
-    so that a kill between the two over-reports.
-    """
+  def charge(
+    self,
+    ledger: accounting.Ledger | None,
+    book: accounting.DatasetLedger | None,
+    run_id: str,
+  ) -> None:
+    """Charges the whole training to a ledger and to its data set, once."""
+    event, id = self.config.event(self.examples.size), f"{run_id}: DP-SGD"
+    if ledger is not None:
+      ledger.charge(event, id=id)
     if book is not None:
-      book.charge(
-        self.config.event(self.examples.size),
-        id=f"{run_id}: DP-SGD",
-        relation=accounting.Relation.ADD_OR_REMOVE_ONE,
-      )
+      relation = accounting.Relation.ADD_OR_REMOVE_ONE
+      book.charge(event, id=id, relation=relation)
 
   def resume(
-    self, store: Checkpoints, ledger: accounting.Ledger
+    self, store: Checkpoints
   ) -> tuple[Params, NonPrivateDpTrace | None]:
     """What is left to do in a folder: nothing, if its release is finished."""
     if not store.finished:
-      return self.run(store.key, store, ledger)
+      return self.run(store.key, store)
     start = functools.partial(begin, self.model, self.examples, self.config)
     like = jax.eval_shape(
       lambda key: start(key, self.initial), jax.random.key(0)
@@ -210,7 +215,6 @@ class _Training:
     self,
     key: jax.Array,
     store: Checkpoints | None,
-    ledger: accounting.Ledger | None,
   ) -> tuple[Params, NonPrivateDpTrace]:
     """From the newest checkpoint to the end."""
     config, size, steps = self.config, self.examples.size, self.config.steps
@@ -223,12 +227,6 @@ class _Training:
       parts = [trace]
     while done < steps:
       count = min(length, steps - done)
-      if ledger is not None:
-        event = dataclasses.replace(config.event(size), steps=count)
-        whose = store.run_id if store is not None else secrets.token_hex(8)
-        ledger.charge(
-          event, id=f"{whose}: DP-SGD steps {done} to {done + count}"
-        )
       feeds = make_feeds(config, size, count, key=key, start=done)
       state, trace = advance(
         self.model, self.loss, self.examples, config, state, feeds

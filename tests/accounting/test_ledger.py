@@ -33,6 +33,7 @@ from jaxfair.accounting import (
   discrete_gaussian_sigma,
   gaussian_sigma,
   locked_file,
+  zcdp_budget,
 )
 from jaxfair.accounting.ledger_file import sealed_line
 
@@ -139,9 +140,9 @@ def test_a_training_in_pieces_costs_what_it_costs_in_one(path):
 
 EXACT_FITS = {
   "gaussian": lambda e, d: [Gaussian(gaussian_sigma(epsilon=e, delta=d))],
-  "four gaussians": lambda e, d: (
-    [Gaussian(2 * gaussian_sigma(epsilon=e, delta=d) * (1 + 1e-12))] * 4
-  ),
+  "four gaussians": lambda e, d: [
+    Repeated(Gaussian(2 * gaussian_sigma(epsilon=e, delta=d) * (1 + 1e-12)), 4)
+  ],
   "discrete gaussian": lambda e, d: [
     ZCdp(
       discrete_gaussian_rho(sigma=discrete_gaussian_sigma(epsilon=e, delta=d))
@@ -154,16 +155,16 @@ EXACT_FITS = {
       100,
     )
   ],
-  "dp-sgd in pieces": lambda e, d: (
-    [
+  "dp-sgd in pieces": lambda e, d: [
+    Repeated(
       DpSgd(
         calibrate_dp_sgd(epsilon=e, delta=d, sampling_rate=0.02, steps=100),
         0.02,
         25,
-      )
-    ]
-    * 4
-  ),
+      ),
+      4,
+    )
+  ],
   "pure": lambda e, d: [PureDp(e / 3)] * 3,
   "approximate": lambda e, d: [ApproxDp(e / 2, d / 2)] * 2,
 }
@@ -196,11 +197,7 @@ def test_sums_are_not_refused_for_their_rounding(path):
 
 def test_a_budget_is_spent_to_the_last_event_it_pays_for(path):
   event, budget = ZCdp(0.002), (0.8, 1e-6)
-  within = 0
-  while (
-    composed_epsilon([Repeated(event, within + 1)], delta=1e-6) <= budget[0]
-  ):
-    within += 1
+  within = int(zcdp_budget(epsilon=0.8, delta=0.99e-6) / 0.002)
   with create(path, budget=budget) as ledger:
     for number in range(within):
       ledger.charge(event, id=str(number))
@@ -214,6 +211,8 @@ def test_what_is_affordable_can_be_asked_without_a_charge(path):
     ledger.charge(PureDp(0.75), id="first")
     assert ledger.affords(PureDp(0.25))
     assert not ledger.affords(PureDp(0.26))
+    assert ledger.affords(PureDp(0.125), PureDp(0.125))
+    assert not ledger.affords(PureDp(0.25), PureDp(0.01))
     assert len(ledger) == 1
   with create(path.with_name("other.jsonl")) as ledger:
     assert ledger.affords(PureDp(1e6))  # without a budget
@@ -503,7 +502,7 @@ def test_noise_beyond_all_measure_is_one_clear_error(make, value):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("value", [1e-100, 1e-30, 1e-3, 1e6, 1e30, 1e100])
+@pytest.mark.parametrize("value", [1e-100, 1e-3, 1e100])
 @pytest.mark.parametrize(
   "make",
   [

@@ -4,7 +4,7 @@ from jaxfair import checks
 from jaxfair.accounting import events as ev
 from jaxfair.accounting.guarantee import Relation
 from jaxfair.accounting.truncation import truncation_delta
-from jaxfair.accounting.units import NotCovered, merged, overflow, units
+from jaxfair.accounting.units import NotCovered, overflow, units
 
 ADD = Relation.ADD_OR_REMOVE_ONE
 
@@ -25,7 +25,6 @@ def test_one_training_or_ten_pieces_are_the_same_units():
 def test_order_does_not_matter():
   a, b = ev.Gaussian(1.0), ev.Laplace(2.0)
   assert units([a, b, a], ADD) == units([b, a, a], ADD)
-  assert merged(units([a], ADD), units([b, a], ADD)) == units([a, b, a], ADD)
 
 
 def test_responses_are_counted():

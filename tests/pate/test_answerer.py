@@ -158,7 +158,7 @@ def test_a_death_at_any_write_loses_and_leaks_nothing(
 def test_what_a_crash_paid_for_is_not_paid_twice_at_the_end(tmp_path, counts):
   """The last batch fits once only: its charge must be found again."""
   with begin(tmp_path, batch_size=400) as answerer:
-    count = answerer._affordable(GNMAX.answer, 400)
+    count = answerer._affordable(400, GNMAX.answer)
     answerer._charge("answers", 0, count, GNMAX.answer, count)
   with begin(tmp_path, batch_size=400) as answerer:
     assert answerer.answer(counts[:3], first=0).asked.all()  # of what is paid

@@ -129,7 +129,7 @@ def test_stopped_training_continues_to_the_same_bits(tmp_path):
   with pytest.raises(KeyboardInterrupt):
     train(tmp_path / "run", key=key, progress=stop)
   ledger = accounting.Ledger.read(tmp_path / "run" / "ledger.jsonl")
-  assert sum(entry.event.steps for entry in ledger) == 8
+  assert sum(entry.event.steps for entry in ledger) == 20  # from the start
   told = []
   continued = train(
     tmp_path / "run", key=key, progress=lambda *now: told.append(now)
@@ -157,6 +157,40 @@ def test_a_crash_between_charge_and_checkpoint_is_not_charged_twice(tmp_path):
   ledger = accounting.Ledger.read(tmp_path / "run" / "ledger.jsonl")
   assert sum(entry.event.steps for entry in ledger) == 20
   assert bits(continued) == bits(train(key=key))
+
+
+def other_ledger(path, budget=(9.0, 1e-5)):
+  return accounting.Ledger.create(
+    path, data="toy", budget=budget,
+    relation=accounting.Relation.ADD_OR_REMOVE_ONE,
+  )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", [None, jax.random.key(4)])
+def test_every_ledger_is_charged_for_the_whole_training(tmp_path, key):
+  """Begun on one ledger, continued on another, found finished on a third."""
+
+  def stop(done, total):
+    if done == 8:
+      raise KeyboardInterrupt
+
+  folder, steps = tmp_path / "run", {}
+  for name in ("a", "b", "c"):
+    with other_ledger(tmp_path / name) as ledger:
+      if name == "a":
+        with pytest.raises(KeyboardInterrupt):
+          train(folder, key=key, ledger=ledger, progress=stop)
+      else:
+        fit = train(folder, key=key, ledger=ledger)
+        train(folder, key=key, ledger=ledger)  # and it knows it then
+      steps[name] = [entry.event.steps for entry in ledger]
+      spent = ledger.epsilon()
+  assert steps == {"a": [20], "b": [20], "c": [20]}
+  assert spent == pytest.approx(fit.guarantee.epsilon, rel=1e-9)
+  poor = other_ledger(tmp_path / "d", (1.0, 1e-5))
+  with poor, pytest.raises(accounting.BudgetError):
+    train(folder, key=key, ledger=poor)
 
 
 @pytest.mark.slow
