@@ -14,9 +14,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend import core as jex_core
+from jax.extend import core
 
-CALLS = frozenset({"jit", "pjit", "closed_call", "core_call"})
+from jaxfair import _jaxpr
+
+CALL = _jaxpr.Kind.CALL  # loops and rematerialized parts stay as they are
 WIDEST = 4  # columns; from about six on XLA's own product is faster
 LARGE = 32  # rows and columns from which more than two thin columns pay
 PACKED = 2**16  # numbers; from here on packing costs more than compiling
@@ -36,51 +38,22 @@ def by_columns(function: Callable[..., Any]) -> Callable[..., Any]:
       return function(*arguments)
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
     leaves = jax.tree.leaves(arguments)
-    results = _evaluate(closed.jaxpr, closed.consts, leaves)
+    results = _jaxpr.walk(closed, leaves, _rule, constant=lambda value: value)
     return jax.tree.unflatten(jax.tree.structure(shapes), results)
 
   return run
 
 
-def _evaluate(
-  jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Any]
-) -> list[Any]:
-  known: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-  known.update(zip(jaxpr.invars, arguments, strict=True))
-
-  def look_up(atom: Any) -> Any:
-    return atom.val if isinstance(atom, jex_core.Literal) else known[atom]
-
-  for equation in jaxpr.eqns:
-    inputs = [look_up(atom) for atom in equation.invars]
-    with equation.ctx.manager:
-      results = _apply(equation, inputs)
-    known.update(zip(equation.outvars, results, strict=True))
-  return [look_up(atom) for atom in jaxpr.outvars]
-
-
-def _apply(equation: Any, inputs: Sequence[Any]) -> Sequence[Any]:
+def _rule(equation: core.JaxprEqn, inputs: Sequence[Any]) -> Any:
+  """A thin product by columns; anything else as it is."""
   if _is_thin(equation):
-    return [_columns(*inputs, **equation.params)]
-  if equation.primitive.name in CALLS and _has_thin(_inner(equation)):
-    closed = equation.params["jaxpr"]
-    return _evaluate(_inner(equation), getattr(closed, "consts", ()), inputs)
-  params = equation.primitive.get_bind_params(equation.params)
-  results = equation.primitive.bind(*inputs, **params)
-  return results if equation.primitive.multiple_results else [results]
-
-
-def _inner(equation: Any) -> Any:
-  closed = equation.params["jaxpr"]
-  return getattr(closed, "jaxpr", closed)
-
-
-def _has_thin(jaxpr: Any) -> bool:
-  return any(
-    _is_thin(equation)
-    or (equation.primitive.name in CALLS and _has_thin(_inner(equation)))
-    for equation in jaxpr.eqns
-  )
+    with equation.ctx.manager:
+      return [_columns(*inputs, **equation.params)]
+  if _jaxpr.kind(equation) is CALL:
+    inside = _jaxpr.equations(_jaxpr.opened(equation), through=(CALL,))
+    if any(map(_is_thin, inside)):
+      return None
+  return _jaxpr.bind(equation, inputs)
 
 
 def _is_thin(equation: Any) -> bool:
