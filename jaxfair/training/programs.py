@@ -8,6 +8,7 @@ processes, or between two programs that compute the same.
 """
 
 import hashlib
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ import jax
 import numpy as np
 from jax.extend import core
 
+from jaxfair import _jaxpr
 from jaxfair.training.ensembles import is_stacked
 from jaxfair.types import Examples, Model, PerExampleLoss
 
@@ -137,25 +139,35 @@ def _array(value: Any) -> Iterator[bytes]:
   yield np.ascontiguousarray(value).tobytes()
 
 
-def _program(program: core.Jaxpr) -> Iterator[bytes]:
-  numbers: dict[Any, int] = {}  # variables by their place, not their name
+def _program(program: core.Jaxpr) -> list[bytes]:
+  words: list[bytes] = []
+  numbers = itertools.count()  # variables by their place, not their name
 
-  def variables(atoms: Sequence[Any]) -> Iterator[bytes]:
-    for atom in atoms:
-      yield str(atom.aval).encode()
-      if isinstance(atom, core.Literal):
-        yield from _array(np.asarray(atom.val))
-      else:
-        yield str(numbers.setdefault(atom, len(numbers))).encode()
+  def places(variables: Sequence[Any]) -> list[list[bytes]]:
+    return [[str(next(numbers)).encode()] for _ in variables]
 
-  yield from variables([*program.constvars, *program.invars])
-  for step in program.eqns:
-    yield step.primitive.name.encode()
-    nested = step.primitive.name == "jit"
+  def note(atoms: Sequence[Any], values: Sequence[list[bytes]]) -> None:
+    for atom, value in zip(atoms, values, strict=True):
+      words.append(str(atom.aval).encode())
+      words.extend(value)
+
+  def rule(step: core.JaxprEqn, values: list[Any]) -> list[list[bytes]]:
+    words.append(step.primitive.name.encode())
+    nested = _jaxpr.kind(step) is _jaxpr.Kind.CALL
     for name in sorted(step.params):
       if not (nested and name in _NAMES):
-        yield name.encode()
-        yield from _words(step.params[name])
-    yield from variables([*step.invars, *step.outvars])
-  yield b"out"
-  yield from variables(program.outvars)
+        words.append(name.encode())
+        words.extend(_words(step.params[name]))
+    outputs = places(step.outvars)
+    note([*step.invars, *step.outvars], [*values, *outputs])
+    return outputs
+
+  variables = [*program.constvars, *program.invars]
+  inputs = places(variables)
+  note(variables, inputs)
+  outputs = _jaxpr.walk(
+    program, inputs, rule, constant=lambda v: list(_array(np.asarray(v)))
+  )
+  words.append(b"out")
+  note(program.outvars, outputs)
+  return words
