@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 import jax
 import jax.numpy as jnp
 
-from jaxfair import checks, tree
+from jaxfair import _jaxpr, checks, tree
 from jaxfair.training.thin import by_columns
 from jaxfair.types import Model
 
@@ -111,19 +111,7 @@ def _has_convolution(model: Model, shape: tuple[int, ...], dtype: Any) -> bool:
   one = jax.ShapeDtypeStruct(shape, dtype)
   params = jax.eval_shape(model.init, jax.random.key(0), one)
   batch = jax.ShapeDtypeStruct((1, *shape), dtype)
-  return _contains_convolution(jax.make_jaxpr(model.apply)(params, batch).jaxpr)
-
-
-def _contains_convolution(jaxpr: Any) -> bool:
-  for equation in jaxpr.eqns:
-    if equation.primitive.name == "conv_general_dilated":
-      return True
-    nested = jax.tree.leaves(list(equation.params.values()), is_leaf=_is_jaxpr)
-    for inner in filter(_is_jaxpr, nested):
-      if _contains_convolution(getattr(inner, "jaxpr", inner)):
-        return True
-  return False
-
-
-def _is_jaxpr(value: Any) -> bool:
-  return hasattr(value, "eqns")
+  return any(
+    equation.primitive.name == "conv_general_dilated"
+    for equation in _jaxpr.equations(jax.make_jaxpr(model.apply)(params, batch))
+  )
