@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
+from jaxfair import _jaxpr
 from jaxfair.models import axis_rules
 
 
@@ -51,7 +52,7 @@ def analyse(function: Callable[..., Any], fixed: Any, rows: Any) -> State:
   program = jax.make_jaxpr(function)(fixed, *rows)
   states: list[State] = [None] * len(jax.tree.leaves(fixed))
   states += [0] * len(jax.tree.leaves(rows))
-  outputs = _run(program.jaxpr, states)
+  outputs = _jaxpr.walk(program, states, _rule, constant=lambda _: None)
   for state, aval in zip(outputs, program.out_avals, strict=True):
     if state == 0 and aval.shape[0] != axis_rules.ROWS:
       return Unknown("the output has another number of rows than the batch")
@@ -70,7 +71,11 @@ def numbers(
   """
   rows = jax.tree.map(lambda leaf: shape_of(leaf, num_rows), rows)
   program = jax.make_jaxpr(function)(jax.tree.map(shape_of, fixed), *rows)
-  return _numbers(program.jaxpr)
+  return [
+    (step.primitive.name, *_literals(step))
+    for step in _jaxpr.equations(program, through=_OPENED)
+    if _jaxpr.kind(step) not in _OPENED
+  ]
 
 
 def shape_of(leaf: Any, num_rows: int | None = None) -> jax.ShapeDtypeStruct:
@@ -82,43 +87,16 @@ def shape_of(leaf: Any, num_rows: int | None = None) -> jax.ShapeDtypeStruct:
   return jax.ShapeDtypeStruct(shape, dtype)
 
 
-def _run(program: core.Jaxpr, inputs: list[State]) -> list[State]:
-  known: dict[Any, State] = dict.fromkeys(program.constvars)
-  known.update(zip(program.invars, inputs, strict=True))
-
-  def read(atom: Any) -> State:
-    return None if isinstance(atom, core.Literal) else known[atom]
-
-  for step in program.eqns:
-    outputs = _step(step, [read(atom) for atom in step.invars])
-    known.update(zip(step.outvars, outputs, strict=True))
-  return [read(atom) for atom in program.outvars]
+def _literals(step: core.JaxprEqn) -> list[str]:
+  return [str(a.val) for a in step.invars if isinstance(a, core.Literal)]
 
 
-def _numbers(program: core.Jaxpr) -> list[Any]:
-  found: list[Any] = []
-  for step in program.eqns:
-    name = step.primitive.name
-    if name in _CALLS:
-      found += _numbers(_inner(step))
-    else:
-      literals = [a.val for a in step.invars if isinstance(a, core.Literal)]
-      found.append((name, *map(str, literals)))
-  return found
-
-
-def _inner(step: core.JaxprEqn) -> core.Jaxpr:
-  program = step.params[_CALLS[step.primitive.name]]
-  return getattr(program, "jaxpr", program)
-
-
-def _step(step: core.JaxprEqn, states: list[State]) -> list[State]:
-  name = step.primitive.name
-  if name in _CALLS:
-    return _run(_inner(step), states)
+def _rule(step: core.JaxprEqn, states: list[State]) -> list[State] | None:
+  if _jaxpr.kind(step) in _OPENED:
+    return None
   state = _worst(states)
   if isinstance(state, int):
-    state = _apply_rule(step, name, states)
+    state = _apply_rule(step, step.primitive.name, states)
   return [state] * len(step.outvars)
 
 
@@ -143,10 +121,5 @@ def _worst(states: list[State]) -> State:
   return next((state for state in states if state is not None), None)
 
 
-# Operations that run another program, and the parameter that holds it. Custom
-# reverse rules are not among them: what they do backwards is not traced here.
-_CALLS = {
-  "jit": "jaxpr",
-  "remat2": "jaxpr",
-  "custom_jvp_call": "call_jaxpr",
-}
+# Custom reverse rules are not opened: what they do backwards is not traced.
+_OPENED = (_jaxpr.Kind.CALL, _jaxpr.Kind.REMAT, _jaxpr.Kind.CUSTOM_JVP)
