@@ -16,6 +16,8 @@ import jax
 import numpy as np
 from jax.extend import core
 
+from jaxfair import _jaxpr
+
 
 class Bend(enum.IntEnum):
   """What the second derivatives by a push look like, almost everywhere."""
@@ -51,7 +53,7 @@ def bends(
     pushes: arrays or shapes, one per layer.
     rest: a tree of arrays or shapes that are held fixed.
   """
-  program = jax.make_jaxpr(function)(list(pushes), rest).jaxpr
+  program = jax.make_jaxpr(function)(list(pushes), rest)
   return [_bend(program, index) for index in range(len(pushes))]
 
 
@@ -65,13 +67,7 @@ def same_places(
   """
   program = jax.make_jaxpr(function)(list(pushes), rest).jaxpr
   inputs = {var: i for i, var in enumerate(program.invars[: len(pushes)])}
-  uses: dict[Any, list[Any]] = {}
-  for step in program.eqns:
-    for atom in step.invars:
-      if not isinstance(atom, core.Literal):
-        uses.setdefault(atom, []).append(step)
-  for var in program.outvars:
-    uses.setdefault(var, []).append(None)
+  uses = _jaxpr.uses(program)
   first = list(range(len(pushes)))
   for index in range(len(pushes)):
     var = program.invars[index]
@@ -96,33 +92,20 @@ def _only_sum(var: Any, uses: dict[Any, list[Any]]) -> Any:
   return step if step.outvars[0].aval.shape == var.aval.shape else None
 
 
-def _bend(program: core.Jaxpr, index: int) -> Bend:
-  states = [_State.FREE] * len(program.invars)
+def _bend(program: core.ClosedJaxpr, index: int) -> Bend:
+  states = [_State.FREE] * len(program.jaxpr.invars)
   states[index] = _State.POINT_LINEAR
-  worst = max(_run(program, states), default=_State.FREE)
+  outputs = _jaxpr.walk(program, states, _step, constant=lambda _: _State.FREE)
+  worst = max(outputs, default=_State.FREE)
   if worst <= _State.LINEAR:
     return Bend.ZERO
   return Bend.DIAGONAL if worst <= _State.SEPARABLE else Bend.FULL
 
 
-def _run(program: core.Jaxpr, inputs: list[_State]) -> list[_State]:
-  known: dict[Any, _State] = dict.fromkeys(program.constvars, _State.FREE)
-  known.update(zip(program.invars, inputs, strict=True))
-
-  def read(atom: Any) -> _State:
-    return _State.FREE if isinstance(atom, core.Literal) else known[atom]
-
-  for step in program.eqns:
-    outputs = _step(step, [read(atom) for atom in step.invars])
-    known.update(zip(step.outvars, outputs, strict=True))
-  return [read(atom) for atom in program.outvars]
-
-
-def _step(step: core.JaxprEqn, states: list[_State]) -> list[_State]:
+def _step(step: core.JaxprEqn, states: list[_State]) -> list[_State] | None:
   name = step.primitive.name
-  if name in _CALLS:
-    program = step.params[_CALLS[name]]
-    return _run(getattr(program, "jaxpr", program), states)
+  if _jaxpr.kind(step) in _OPENED:
+    return None
   if name in _CONSTANT or not any(states):
     state = _State.FREE
   elif max(states) == _State.FULL:
@@ -189,11 +172,8 @@ def _size(step: Any) -> int:
   return int(np.prod(step.outvars[0].aval.shape))
 
 
-_CALLS = {
-  "jit": "jaxpr",
-  "remat2": "jaxpr",
-  "custom_jvp_call": "call_jaxpr",
-}
+# A custom backward pass is not opened: what it does is not traced.
+_OPENED = (_jaxpr.Kind.CALL, _jaxpr.Kind.REMAT, _jaxpr.Kind.CUSTOM_JVP)
 _CONSTANT = frozenset({
   "gt", "lt", "ge", "le", "eq", "ne", "sign", "floor", "ceil", "round",
   "is_finite", "argmax", "argmin", "stop_gradient", "and", "or", "not",
