@@ -1,6 +1,7 @@
 """Files and folders that appear complete or not at all, and last."""
 
 import contextlib
+import errno
 import os
 import pathlib
 import shutil
@@ -8,6 +9,21 @@ import stat
 from collections.abc import Iterator
 
 from jaxfair import checks
+
+# A disk that is full or broken, or a place that may not be written: nothing
+# that was computed is wrong, and the same command can go on later.
+DISK_ERRORS = {
+  errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS,
+  errno.EACCES, errno.EPERM,
+}  # fmt: skip
+
+
+def disk_error(error: OSError) -> str | None:
+  """What the disk refused, in a few words; None if it was something else."""
+  if error.errno not in DISK_ERRORS:
+    return None
+  where = error.filename or "the disk"
+  return f"{where} cannot be written ({error.strerror})"
 
 
 def write_whole(
@@ -30,7 +46,8 @@ def write_whole(
       file.flush()
       os.fsync(file.fileno())
     os.replace(partial, path)
-  except OSError:
+  except OSError as error:
+    error.filename = error.filename or str(path)
     with contextlib.suppress(OSError):  # a full disk needs the space
       partial.unlink(missing_ok=True)
     raise

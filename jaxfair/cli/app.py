@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from jaxfair import __version__
+from jaxfair import __version__, whole_files
 from jaxfair.checks import JaxfairError
 from jaxfair.cli import account, ask, datasets, decide, explain, frontier, runs
 
@@ -38,6 +38,16 @@ def main() -> None:
     app()
   except JaxfairError as error:
     typer.echo(f"jaxfair: {' '.join(str(error).split())}", err=True)
+    sys.exit(2)
+  except OSError as error:
+    told = whole_files.disk_error(error)
+    if told is None:
+      raise
+    typer.echo(
+      f"jaxfair: {told}; what was finished is kept; the same command continues "
+      "there once it can write",
+      err=True,
+    )
     sys.exit(2)
   except SystemExit as ended:
     if ended.code == STOPPED:

@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from jaxfair import checks, schema
+from jaxfair import checks, schema, whole_files
 
 SECRET = "secret_key"
 DATA = "data.json"
@@ -98,6 +98,15 @@ def locked(folder: pathlib.Path, config: str) -> Iterator[None]:
     except checks.JaxfairError:
       _remove_unused(folder, made)
       raise
+    except OSError as error:
+      told = whole_files.disk_error(error)
+      if told is None:
+        raise
+      kept = len(list(folder.glob("cells/*.csv")))
+      raise RunError(
+        f"{told}; finished cells kept in {folder}: {kept}; the same command "
+        "continues there once it can write"
+      ) from None
 
 
 def read_record(folder: pathlib.Path) -> RunRecord:

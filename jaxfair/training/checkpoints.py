@@ -11,13 +11,18 @@ folder/
 When a release is finished, everything in private/ but run.json is erased.
 """
 
+import contextlib
 import hashlib
 import hmac
 import io
 import json
+import logging
+import os
 import pathlib
+import re
 import secrets
 import shutil
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -113,8 +118,18 @@ class Checkpoints:
     """Saves the state after a number of steps; complete or not at all."""
     import orbax.checkpoint
 
-    with orbax.checkpoint.StandardCheckpointer() as saver:
-      saver.save(self._root.resolve() / f"step-{step:08d}", state)
+    self._drop_unfinished()
+    path = self._root.resolve() / f"step-{step:08d}"
+    try:
+      with _without_logs(), orbax.checkpoint.StandardCheckpointer() as saver:
+        saver.save(path, state)
+    except Exception as error:
+      self._drop_unfinished()
+      code = re.search(r"os_error_code='(\d+)'", str(error))
+      if code is None:
+        raise
+      number = int(code[1])
+      raise OSError(number, os.strerror(number), str(path)) from None
     for old in self._steps()[:-KEPT]:
       shutil.rmtree(self._root / f"step-{old:08d}")
 
@@ -153,6 +168,12 @@ class Checkpoints:
   def released(self, like: Any) -> Params:
     """The parameters of a finished release; `like` gives shapes and types."""
     return load_leaves(self._folder / RELEASED, like)
+
+  def _drop_unfinished(self) -> None:
+    """Removes checkpoints that a kill or a full disk left incomplete."""
+    for path in self._root.glob("step-*"):
+      if not path.name[5:].isdigit():
+        shutil.rmtree(path, ignore_errors=True)
 
   def _steps(self) -> list[int]:
     names = [path.name for path in self._root.glob("step-*") if path.is_dir()]
@@ -196,6 +217,17 @@ class Checkpoints:
       return state_folder.keyed(message)
     except (LedgerError, checks.ArgumentError):
       return None
+
+
+@contextlib.contextmanager
+def _without_logs() -> Iterator[None]:
+  """Keeps orbax from logging the traceback of an error that it raises."""
+  logger, nothing = logging.getLogger("absl"), lambda record: False
+  logger.addFilter(nothing)
+  try:
+    yield
+  finally:
+    logger.removeFilter(nothing)
 
 
 def save_leaves(path: pathlib.Path, tree: Any) -> None:

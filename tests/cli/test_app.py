@@ -1,5 +1,6 @@
 """How a command ends: version, help, mistakes, Ctrl-C."""
 
+import errno
 import os
 import pathlib
 import signal
@@ -49,6 +50,16 @@ def test_a_mistake_is_one_line_whatever_its_message(
 
   monkeypatch.setattr(studies, "read", fail)
   assert refused("run", "a.toml") == "jaxfair: first second line"
+
+
+def test_a_full_disk_is_one_line(refused, monkeypatch):
+  def fail(path, **options):
+    raise OSError(errno.ENOSPC, "No space left on device", "page.html")
+
+  monkeypatch.setattr(studies, "read", fail)
+  told = refused("run", "a.toml")
+  assert "page.html cannot be written (No space left on device)" in told
+  assert "the same command continues" in told
 
 
 def test_a_bug_is_not_hidden(jaxfair, monkeypatch):

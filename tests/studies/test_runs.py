@@ -1,6 +1,7 @@
 """Run directories: crash anywhere, continue, and end with the same bytes."""
 
 import dataclasses
+import errno
 import functools
 import json
 import os
@@ -254,6 +255,42 @@ def test_kill_9_at_random_moments_changes_nothing(toy, tmp_path):
   assert int(made.stdout) >= 3  # or nothing was tested
   run(toy, tmp_path / "whole", means=[float(m) for m in range(5)])
   assert content(tmp_path / "r") == content(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
+@pytest.mark.parametrize("point", [0, 4, 9])
+def test_a_full_disk_is_told_in_a_line_and_the_run_continues(
+  toy, tmp_path, monkeypatch, whole, code, point
+):
+  expected, folder = whole(toy, seed=3), tmp_path / "r"
+  left, real = [point], os.fsync
+
+  def full(handle):
+    left[0] -= 1
+    if left[0] < 0:
+      raise OSError(code, os.strerror(code))
+    real(handle)
+
+  monkeypatch.setattr(os, "fsync", full)
+  with pytest.raises(RunError, match=os.strerror(code)) as caught:
+    run(toy, folder, seed=3)
+  monkeypatch.undo()
+  kept = len(list(folder.glob("cells/*.csv")))
+  assert f"kept in {folder}: {kept}; the same command" in str(caught.value)
+  assert "None" not in str(caught.value)
+  assert not list(folder.rglob("*.partial"))
+  run(toy, folder, seed=3)
+  assert content(folder) == expected
+
+
+def test_an_error_that_is_not_the_disk_s_is_not_hidden(toy, tmp_path):
+  def lost(config, cell, context):
+    raise FileNotFoundError(errno.ENOENT, "No such file", "people.csv")
+
+  with pytest.raises(FileNotFoundError):
+    studies.execute(
+      studies.plan(dataclasses.replace(toy.study, run=lost), {}), tmp_path / "r"
+    )
 
 
 def test_a_run_of_another_config_is_refused_and_kept(toy, tmp_path):

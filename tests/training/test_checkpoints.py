@@ -1,7 +1,9 @@
 """What a training's folder holds, and what is gone when it is finished."""
 
+import errno
 import json
 import os
+import resource
 import shutil
 import stat
 
@@ -154,3 +156,29 @@ def test_leaves_keep_their_bits_and_types(tmp_path):
   ):
     assert one.dtype == other.dtype
     assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+
+
+@pytest.mark.slow
+def test_a_full_disk_keeps_the_last_checkpoint_and_logs_nothing(
+  tmp_path, capfd
+):
+  store = begin(tmp_path)
+  state = {"w": jnp.arange(100_000.0)}
+  store.save(1, state)
+  soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+  noise = np.random.default_rng(0).normal(size=100_000)  # does not compress
+  resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+  try:
+    with pytest.raises(OSError, match="File too large") as caught:
+      store.save(2, {"w": jnp.asarray(noise)})
+  finally:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+  assert caught.value.errno == errno.EFBIG
+  assert capfd.readouterr().err == ""
+  assert private_files(tmp_path).count("step-00000002") == 0
+  assert store.latest() == 1
+  names = [path.name for path in (tmp_path / "private").iterdir()]
+  assert sorted(names) == ["run.json", "secret_key", "step-00000001"]
+  store.save(2, state)
+  found = store.load(2, state)
+  np.testing.assert_array_equal(found["w"], state["w"])
