@@ -12,8 +12,33 @@ from typing import Any, NamedTuple
 
 from jaxfair.accounting.locked_file import LedgerError
 
-FORMAT = "jaxfair-ledger"
-VERSION = 2
+
+class Kind(NamedTuple):
+  """A kind of files made of sealed lines.
+
+  Attributes:
+    name: in messages.
+    format: in the header.
+    version: likewise.
+    error: what is raised for a file that cannot be used.
+    remedy: what to do about one that is damaged.
+  """
+
+  name: str
+  format: str
+  version: int
+  error: type[LedgerError]
+  remedy: str
+
+
+LEDGER = Kind(
+  "ledger",
+  "jaxfair-ledger",
+  2,
+  LedgerError,
+  "count everything ever released from this data as unaccounted, unless a "
+  "copy holds every charge",
+)
 _END = re.compile(rb'"sha256":"[0-9a-f]{64}"\}')
 
 
@@ -41,32 +66,30 @@ def sealed_line(record: dict[str, Any], previous: str) -> tuple[bytes, str]:
   return _encode({**record, "sha256": seal}), seal
 
 
-def replay(raw: bytes, path: Any) -> Replay:
+def replay(raw: bytes, path: Any, kind: Kind = LEDGER) -> Replay:
   """Checks every line and its seal.
 
   Raises:
-    LedgerError: for anything but an unfinished last line.
+    LedgerError: (or the kind's) for anything but an unfinished last line.
   """
   *lines, tail = raw.split(b"\n")
   if not lines:
-    raise LedgerError(
+    raise kind.error(
       f"{path} has no complete header, which no crash leaves: it was cut or "
-      "is no ledger; count everything ever released from this data as "
-      "unaccounted, unless a copy holds every charge"
+      f"is no {kind.name}; {kind.remedy}"
     )
   records: list[dict[str, Any]] = []
   seals = [""]
   for number, line in enumerate(lines, start=1):
     opened = _unseal(line, seals[-1])
     if opened is None or opened[0].get("sequence", 0) != number - 1:
-      raise LedgerError(
+      raise kind.error(
         f"{path} is damaged at line {number}: its seal does not match what "
-        "it says or what stands before it; count everything ever released "
-        "from this data as unaccounted, unless a copy holds every charge"
+        f"it says or what stands before it; {kind.remedy}"
       )
     records.append(opened[0])
     seals.append(opened[1])
-  _check_header(records[0], path)
+  _check_header(records[0], path, kind)
   size = len(raw) - len(tail)
   if not tail:
     return Replay(records, seals[1:], size, 0, True)
@@ -77,20 +100,22 @@ def replay(raw: bytes, path: Any) -> Replay:
     return Replay(records, seals[1:], len(raw), 0, False)
   ends = (found.end() for found in _END.finditer(tail))
   if any(_unseal(tail[:end], seals[-1]) for end in ends):
-    raise LedgerError(
+    raise kind.error(
       f"{path} is damaged behind its last record, which is complete; repair "
       "its last newline by hand"
     )
   return Replay(records, seals[1:], size, len(tail), True)
 
 
-def _check_header(header: dict[str, Any], path: Any) -> None:
-  if header.get("format") != FORMAT:
-    raise LedgerError(f"{path} is not a ledger: its first line is no header")
-  if header.get("version") != VERSION:
-    raise LedgerError(
+def _check_header(header: dict[str, Any], path: Any, kind: Kind) -> None:
+  if header.get("format") != kind.format:
+    raise kind.error(
+      f"{path} is not a {kind.name}: its first line is no header"
+    )
+  if header.get("version") != kind.version:
+    raise kind.error(
       f"{path} has version {header.get('version')}, and this jaxfair reads "
-      f"version {VERSION}; use the jaxfair that wrote it"
+      f"version {kind.version}; use the jaxfair that wrote it"
     )
 
 

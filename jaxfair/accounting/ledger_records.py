@@ -12,7 +12,7 @@ from jaxfair.accounting import event_json
 from jaxfair.accounting import events as ev
 from jaxfair.accounting.bounds import require_covered
 from jaxfair.accounting.guarantee import Relation, delta_in_range
-from jaxfair.accounting.ledger_file import FORMAT, VERSION
+from jaxfair.accounting.ledger_file import LEDGER
 from jaxfair.accounting.locked_file import LedgerError
 from jaxfair.accounting.units import units
 
@@ -65,8 +65,8 @@ def header(
     isinstance(relation, Relation), f"relation={relation!r} is no Relation"
   )
   return {
-    "format": FORMAT,
-    "version": VERSION,
+    "format": LEDGER.format,
+    "version": LEDGER.version,
     "ledger": secrets.token_hex(16),
     "data": data,
     "unit": unit,

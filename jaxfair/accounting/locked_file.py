@@ -110,7 +110,7 @@ class LockedFile:
     except OSError as error:
       raise LedgerError(
         f"cannot write {self.path} ({error}); release nothing, free the disk "
-        "and use Ledger.open"
+        "and open it again (Ledger.open)"
       ) from error
     self._require_place()
     self._unsure = False
@@ -127,7 +127,7 @@ class LockedFile:
   def require_unchanged(self) -> None:
     """Requires that a line may be written: the file is whole and in place."""
     if self._file.closed:
-      raise LedgerError(f"{self.path} is closed; use Ledger.open")
+      raise LedgerError(f"{self.path} is closed; open it again (Ledger.open)")
     if self._pid != os.getpid():
       raise LedgerError(
         f"{self.path} belongs to process {self._pid}, which forked this one; "
@@ -136,13 +136,13 @@ class LockedFile:
     if self._unsure:
       raise LedgerError(
         f"an earlier write to {self.path} was interrupted, so its end is not "
-        "known; close it and use Ledger.open"
+        "known; close it and open it again (Ledger.open)"
       )
     self._require_place()
     if os.fstat(self._file.fileno()).st_size != self._size:
       raise LedgerError(
         f"{self.path} was changed by somebody else while it was open; release "
-        "nothing, close it and use Ledger.open"
+        "nothing, close it and open it again (Ledger.open)"
       )
 
   def _require_place(self) -> None:
@@ -158,7 +158,7 @@ class LockedFile:
     ):
       raise LedgerError(
         f"{self.path} was moved, deleted or replaced while it was open; "
-        "release nothing, put the file back in its place and use Ledger.open"
+        "release nothing, put the file back in its place and open it again"
       )
 
 

@@ -1,5 +1,6 @@
 """Answers for release: charged first, stopped in time, never given twice."""
 
+import contextlib
 import os
 import pathlib
 from types import TracebackType
@@ -10,8 +11,9 @@ import numpy as np
 from jaxfair import accounting, checks
 from jaxfair.pate import rules
 from jaxfair.pate.aggregation import NO_ANSWER, check_counts
-from jaxfair.pate.answer_log import AnswerLog
-from jaxfair.privacy.coins import BitSource, seeded
+from jaxfair.pate.answer_charges import Charges
+from jaxfair.pate.answer_log import AnswerLog, AnswerLogError
+from jaxfair.pate.answer_noise import Drawn, NoiseSecret, erase_secret
 
 
 class Answers(NamedTuple):
@@ -41,9 +43,10 @@ class Answerer:
                          data="adult") as answerer:
         answers = answerer.answer(counts, first=0)
 
-  The folder holds `ledger.jsonl` and `answers.jsonl`. After a crash, even a
-  kill -9, the same lines go on where they stopped: queries in the log are
-  answered from it, without looking at the votes and without a charge.
+  The folder holds `ledger.jsonl`, `answers.jsonl` and `private/secret_key`.
+  After a crash, even a kill -9, the same lines go on where they stopped:
+  queries in the log are answered from it, without looking at the votes and
+  without a charge. `finish` erases the secret when no more are to be asked.
 
   Privacy:
     Charges are data-independent, and written to the disk before the votes are
@@ -53,6 +56,16 @@ class Answerer:
     released answers only: `accounting.filters` proves that the budget holds.
     Tests that fail cost the test alone. A crash may leave a charge for an
     answer that nobody saw, never the reverse.
+
+    A stretch of queries that is charged is answered once: its noise comes
+    from the folder's secret and its votes, so that a log which a crash, or
+    somebody who put back an older one, left behind its ledger gets the same
+    answers again. A name for the votes is in the charge, and other votes are
+    refused: they would be a second release. Log and ledger know each other; a
+    ledger that lacks a charge for an answer in the log is refused. A copy of
+    the folder answers the same votes with the same bits. Asked about other
+    votes, copies make independent releases that do not know of each other:
+    charge them to one ledger.
 
     What a rule with a test spends depends on its answers, so what may be
     published is the budget (a privacy filter); the ledger tells the spend.
@@ -95,26 +108,40 @@ class Answerer:
       checks.integer("seed", seed, low=0)
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    self._folder = folder
     self.rule = rule
     self._batch_size = batch_size
     self._seed = seed
+    self._settings: dict[str, Any] = {
+      "rule": rules.described(rule),
+      "seed": seed,
+    }
+    if about is not None:
+      self._settings["about"] = about
     self._own = ledger is None
-    if ledger is None:
-      ledger = _open(folder / "ledger.jsonl", data, unit, budget)
-    self.ledger = ledger
-    try:
-      _check_ledger(self.ledger, budget if self._own else None)
-      described: dict[str, Any] = {
-        "rule": rules.described(rule), "seed": seed
-      }  # fmt: skip
-      if about is not None:
-        described["about"] = about
-      self._log = AnswerLog(folder / "answers.jsonl", described)
-      self._charged = _charged(self.ledger, self._log.run)
-    except BaseException:
-      if self._own:
-        self.ledger.close()
-      raise
+    with contextlib.ExitStack() as undo:
+      if ledger is None:
+        ledger = _open(folder / "ledger.jsonl", data, unit, budget)
+        undo.callback(ledger.close)
+      self.ledger = ledger
+      _check_ledger(ledger, budget if self._own else None)
+      path = folder / "answers.jsonl"
+      self._secret = (
+        NoiseSecret.of_folder(folder, begin=not path.exists())
+        if seed is None
+        else NoiseSecret.of_seed(seed)
+      )
+      self._log = AnswerLog(
+        path,
+        self._settings,
+        ledger=ledger.id,
+        secret=self._secret.fingerprint() if self._secret else None,
+        with_tests=rule.test is not None,
+        soft=rule.soft,
+      )
+      undo.callback(self._log.close)
+      self._charges = Charges(ledger, self._log)
+      undo.pop_all()
 
   @property
   def asked(self) -> int:
@@ -133,7 +160,8 @@ class Answerer:
       One row for each query.
 
     Raises:
-      LedgerError: if a charge cannot be written; nothing is released then.
+      LedgerError: if a charge cannot be written, or was made for other votes;
+        nothing is released then.
     """
     check_counts(counts)
     checks.integer(
@@ -145,6 +173,15 @@ class Answerer:
       if not self._advance(votes[max(0, self.asked - first) :]):
         break
     return self._collect(first, *votes.shape)
+
+  def finish(self) -> None:
+    """Erases the secret that could subtract the noise.
+
+    The answers stay, and the folder gives them again; it gives no others. A
+    log that is older than its ledger can then not be mended any more.
+    """
+    erase_secret(self._folder)
+    self._secret = None
 
   def close(self) -> None:
     """Gives the folder up to other processes."""
@@ -167,42 +204,39 @@ class Answerer:
     """Tests and answers a batch of the next queries; False at the end."""
     log, rule = self._log, self.rule
     if rule.test is not None and log.tested == log.done:
-      start, stop = log.done, self._charge_tests(rule.test, len(votes))
-      rows = votes[: stop - start]
-      if not len(rows):
+      start = log.tested
+      stop = self._paid_until("tests", start, len(votes))
+      if stop is None:
+        stop = start + self._affordable(len(votes), rule.test, rule.answer)
+      if stop == start:
         return False
-      log.add_tests(rule.passes(rows, self._source(start, "tests")))
+      rows = votes[: stop - start]
+      drawn = self._pay("tests", start, stop, rule.test, rows)
+      log.add_tests(rule.passes(rows, drawn.source))
     return self._answer_batch(votes)
 
   def _answer_batch(self, votes: np.ndarray) -> bool:
-    log, start = self._log, self._log.done
-    paid = self._paid("answers")
-    stop = start + len(votes)
-    if self.rule.test is not None:
-      stop = min(stop, log.tested)
-    if paid > start:
-      stop = min(stop, paid)
-    elif self.rule.test is None:
-      stop = start + self._affordable(len(votes), self.rule.answer)
+    log, rule, start = self._log, self.rule, self._log.done
+    stop = self._paid_until("answers", start, len(votes))
+    if stop is None and rule.test is not None:
+      stop = min(start + len(votes), log.tested)
+    elif stop is None:
+      stop = start + self._affordable(len(votes), rule.answer)
     if stop == start:
       return False
-    passed = self._passed(start, stop)
-    if passed.any() and paid <= start:
-      self._charge("answers", start, stop, self.rule.answer, int(passed.sum()))
+    # A charge that is found covers queries whose tests came before it.
+    checks.require(
+      rule.test is None or stop <= log.tested,
+      f"answers up to query {stop} are charged and {log.tested} are tested",
+    )
+    passed = log.passed(start, stop)
     rows = votes[: stop - start][passed]
-    source = self._source(start, "answers")
-    log.add_answers(stop - start, self.rule.answers(rows, source))
+    labels = np.zeros(0, np.int64)
+    if len(rows):
+      drawn = self._pay("answers", start, stop, rule.answer, rows)
+      labels = rule.answers(rows, drawn.source)
+    log.add_answers(stop - start, labels)
     return True
-
-  def _charge_tests(self, test: accounting.Event, limit: int) -> int:
-    """Where the tests that are paid for end; pays for some if none are."""
-    start, paid = self._log.tested, self._paid("tests")
-    if paid > start:
-      return paid
-    count = self._affordable(limit, test, self.rule.answer)
-    if count:
-      self._charge("tests", start, start + count, test, count)
-    return start + count
 
   def _affordable(self, limit: int, *events: accounting.Event) -> int:
     """How many of each event the budget pays for, up to a batch."""
@@ -220,42 +254,45 @@ class Answerer:
       low, high = (middle, high) if fits(middle) else (low, middle)
     return low
 
-  def _charge(
-    self, what: str, start: int, stop: int, event: accounting.Event, count: int
-  ) -> None:
-    name = f"{self._prefix(what, start)}{stop}"
-    if not self.ledger.charge(accounting.Repeated(event, count), id=name):
-      raise accounting.LedgerError(
-        f"{name!r} is charged already, by somebody who answers the same "
-        "queries; close this Answerer and begin it again"
+  def _pay(
+    self,
+    what: str,
+    start: int,
+    stop: int,
+    event: accounting.Event,
+    rows: np.ndarray,
+  ) -> Drawn:
+    """Pays for a stretch unless it is paid for; its noise."""
+    if self._secret is None:
+      raise AnswerLogError(
+        f"the answers in {self._folder} are finished, and the secret of their "
+        "noise is erased; begin another folder, which pays for its answers"
       )
-    self._charged[self._prefix(what, start)] = stop
+    # A study's answers are the same in every folder.
+    settings = [self._log.run if self._seed is None else "", self._settings]
+    return self._charges.pay(
+      what, start, stop, event, rows, secret=self._secret, settings=settings
+    )
 
-  def _paid(self, what: str) -> int:
-    """Where what was charged from the next query on ends.
+  def _paid_until(self, what: str, start: int, size: int) -> int | None:
+    """Where a stretch ends that is charged and not in the log.
 
-    Above the next query only if a crash came between charge and release.
+    There is one after a crash between charge and release, or with a log that
+    is older than its ledger. Its noise was drawn for the whole of it.
     """
-    start = self._log.tested if what == "tests" else self._log.done
-    return self._charged.get(self._prefix(what, start), start)
-
-  def _prefix(self, what: str, start: int) -> str:
-    return f"{self._log.run}: {what} of queries {start} to "
-
-  def _passed(self, start: int, stop: int) -> np.ndarray:
-    if self.rule.test is None:
-      return np.ones(stop - start, bool)
-    return self._log.passed(start, stop)
-
-  def _source(self, start: int, what: str) -> BitSource:
-    """Random bits, by name if there is a seed: a crash changes no answer."""
-    if self._seed is None:
-      return os.urandom
-    return seeded((self._seed << 65) + (start << 1) + (what == "answers"))
+    stop = self._charges.end(what, start)
+    if stop is None:
+      return None
+    checks.require(
+      start + size >= stop,
+      f"queries {start} to {stop} were charged together, and {size} of them "
+      "are asked; pass the votes of all of them",
+    )
+    return stop
 
   def _collect(self, first: int, size: int, num_classes: int) -> Answers:
     known = min(self.asked, first + size)
-    passed = self._passed(0, self.asked)
+    passed = self._log.passed(0, self.asked)
     values = self._log.labels()
     before, within = passed[:first].sum(), passed[first:known]
     answered = np.zeros(size, bool)
@@ -278,13 +315,6 @@ class Answerer:
     return accounting.PrivacyGuarantee(
       epsilon, delta, self.ledger.relation, self.ledger.unit, "budget"
     )
-
-
-def _charged(ledger: accounting.Ledger, run: str) -> dict[str, int]:
-  """Where each stretch ends that this run has charged, by all before that."""
-  names = [entry.id for entry in ledger if entry.id.startswith(f"{run}: ")]
-  split = [name.rpartition(" ") for name in names]
-  return {f"{prefix} ": int(stop) for prefix, _, stop in split}
 
 
 def _open(

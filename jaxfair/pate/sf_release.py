@@ -279,6 +279,7 @@ def _answers(
     ) as answerer,
   ):
     answers = answerer.answer(counts, first=0)
+    answerer.finish()
   checks.require(
     bool((answers.labels != NO_ANSWER).all()),
     f"{book} has no budget left for {config.queries} queries; use a new folder "

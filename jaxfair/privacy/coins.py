@@ -5,6 +5,8 @@ unbounded integers elsewhere. Loops are over rounds, never over draws.
 """
 
 import functools
+import hashlib
+import itertools
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -28,6 +30,22 @@ def seeded(seed: int) -> BitSource:
   """
   checks.integer("seed", seed, low=0)
   return np.random.Generator(np.random.Philox(seed)).bytes
+
+
+def keyed(secret: bytes) -> BitSource:
+  """The same bits for the same secret, in the same order of requests.
+
+  Privacy:
+    SHAKE-256 of the secret and the number of the request: as good as the
+    operating system's for whoever does not have the secret.
+  """
+  requests = itertools.count()
+
+  def source(size: int) -> bytes:
+    number = next(requests).to_bytes(8, "little")
+    return hashlib.shake_256(secret + number).digest(size)
+
+  return source
 
 
 def random_bits(source: BitSource, width: int, count: int) -> np.ndarray:

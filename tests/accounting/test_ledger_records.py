@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.json_values import JSON, places
 from jaxfair import accounting as acc
 from jaxfair.accounting import Ledger, LedgerError, Relation
 from jaxfair.accounting.ledger_file import replay, sealed_line
@@ -149,30 +150,6 @@ def test_deep_events_are_refused(tmp_path, good):
     write(tmp_path / "ledger", records)
     with pytest.raises(LedgerError, match="deep"):
       Ledger.read(tmp_path / "ledger")
-
-
-JSON = st.recursive(
-  st.none()
-  | st.booleans()
-  | st.integers()
-  | st.sampled_from([10**400, -(2**63), 2**53 + 1, 1e308, 5e-324, -0.0])
-  | st.floats(allow_nan=False, allow_infinity=False)
-  | st.text(max_size=5),
-  lambda inner: (
-    st.lists(inner, max_size=3)
-    | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-  ),
-  max_leaves=4,
-)
-
-
-def places(value, path=()):
-  """Every place inside a JSON value."""
-  yield path
-  if isinstance(value, dict | list):
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    for name, inner in items:
-      yield from places(inner, (*path, name))
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import stat
 import subprocess
 import sys
 
@@ -159,22 +161,21 @@ def test_what_a_crash_paid_for_is_not_paid_twice_at_the_end(tmp_path, counts):
   """The last batch fits once only: its charge must be found again."""
   with begin(tmp_path, batch_size=400) as answerer:
     count = answerer._affordable(400, GNMAX.answer)
-    answerer._charge("answers", 0, count, GNMAX.answer, count)
-  with begin(tmp_path, batch_size=400) as answerer:
-    assert answerer.answer(counts[:3], first=0).asked.all()  # of what is paid
-  with begin(tmp_path / "b", batch_size=400) as answerer:
-    answerer._charge("answers", 0, count, GNMAX.answer, count)
-  with begin(tmp_path / "b", batch_size=10) as answerer:
+    answerer._pay("answers", 0, count, GNMAX.answer, counts[:count])
+  with begin(tmp_path, batch_size=10) as answerer:
+    with pytest.raises(checks.ArgumentError, match="charged together"):
+      answerer.answer(counts[:3], first=0)
     answers = answerer.answer(counts, first=0)
+    assert len(answerer.ledger) == 1
   assert answers.asked.sum() == count
 
 
 def test_more_queries_after_a_crash_are_paid_for(tmp_path, counts):
   """Ten were tested, the answers of five were paid for, then it crashed."""
   with begin(tmp_path, CONFIDENT, budget=(20.0, 1e-5)) as answerer:
-    answerer._charge("tests", 0, 10, CONFIDENT.test, 10)
+    answerer._pay("tests", 0, 10, CONFIDENT.test, counts[:10])
     answerer._log.add_tests(np.ones(10, bool))
-    answerer._charge("answers", 0, 5, CONFIDENT.answer, 5)
+    answerer._pay("answers", 0, 5, CONFIDENT.answer, counts[:5])
   with begin(tmp_path, CONFIDENT, budget=(20.0, 1e-5)) as answerer:
     answers = answerer.answer(counts[:30], first=0)
     paid = sum(e.event.count for e in answerer.ledger if "answers" in e.id)
@@ -233,7 +234,110 @@ def test_releases_draw_from_the_operating_system(tmp_path, counts, monkeypatch):
   monkeypatch.setattr(os, "urandom", lambda n: drawn.append(n) or original(n))
   with begin(tmp_path, pate.GnMax(1.0), seed=None, budget=(50.0, 1e-5)) as one:
     assert one.answer(counts[:3], first=0).for_release
-  assert drawn
+  assert drawn == [32]
+  secret = tmp_path / "private" / "secret_key"
+  assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+  assert stat.S_IMODE(secret.parent.stat().st_mode) == 0o700
+
+
+OURS = {"seed": None, "budget": (20.0, 1e-5), "batch_size": 10}
+RULES = [CONFIDENT, pate.NoisyVotes(20.0)]
+
+
+def released(folder, rule, counts):
+  """The answers, and what the ledger holds afterwards."""
+  with begin(folder, rule, **OURS) as answerer:
+    answers = answerer.answer(counts, first=0)
+    return answers.labels.tolist(), [entry.id for entry in answerer.ledger]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_an_older_log_gives_the_same_answers_for_the_same_charge(
+  tmp_path, counts, rule
+):
+  """As often as somebody puts it back: one release, one charge."""
+  log = tmp_path / "answers.jsonl"
+  begin(tmp_path, rule, **OURS).close()
+  states = [log.read_bytes()]
+  for end in (10, 20, 30):
+    once = released(tmp_path, rule, counts[:end])
+    states.append(log.read_bytes())
+  for old in (*states, *(states[-1][:cut] for cut in range(600, 1200, 97))):
+    log.write_bytes(old)
+    assert released(tmp_path, rule, counts[:30]) == once
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_an_older_log_is_not_answered_with_other_votes(tmp_path, counts, rule):
+  """The difference of two answers with one noise is that of the votes."""
+  log = tmp_path / "answers.jsonl"
+  begin(tmp_path, rule, **OURS).close()
+  old = log.read_bytes()
+  once = released(tmp_path, rule, counts[:30])
+  other = counts[:30].copy()
+  other[3] += (1, -1)
+  log.write_bytes(old)
+  for _ in range(2):
+    with pytest.raises(accounting.LedgerError, match="charged for other votes"):
+      released(tmp_path, rule, other)
+  assert len(log.read_text().splitlines()) == 1
+  assert released(tmp_path, rule, counts[:30]) == once
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_copy_of_the_folder_gives_the_same_answers(tmp_path, counts, rule):
+  released(tmp_path / "a", rule, counts[:10])
+  shutil.copytree(tmp_path / "a", tmp_path / "b")
+  once = released(tmp_path / "a", rule, counts[:30])
+  assert released(tmp_path / "b", rule, counts[:30]) == once
+  # Whoever begins anew pays, and gets other noise.
+  assert released(tmp_path / "c", rule, counts[:30])[0] != once[0]
+
+
+def test_an_older_ledger_is_refused(tmp_path, counts):
+  ledger = tmp_path / "ledger.jsonl"
+  released(tmp_path, CONFIDENT, counts[:10])
+  old = ledger.read_bytes()
+  released(tmp_path, CONFIDENT, counts[:20])
+  ledger.write_bytes(old)
+  with pytest.raises(pate.AnswerLogError, match="older than the answers"):
+    begin(tmp_path, CONFIDENT, **OURS)
+  ledger.unlink()
+  with pytest.raises(pate.AnswerLogError, match="charged to ledger"):
+    begin(tmp_path, CONFIDENT, **OURS)
+  with pytest.raises(pate.AnswerLogError, match="charged to ledger"):
+    begin(tmp_path, CONFIDENT, **OURS)  # the refusal left no lock
+
+
+def test_finished_answers_stay_and_their_secret_goes(tmp_path, counts):
+  log = tmp_path / "answers.jsonl"
+  released(tmp_path, CONFIDENT, counts[:10])
+  old = log.read_bytes()
+  once = released(tmp_path, CONFIDENT, counts[:20])
+  with begin(tmp_path, CONFIDENT, **OURS) as answerer:
+    answerer.finish()
+    with pytest.raises(pate.AnswerLogError, match="finished"):
+      answerer.answer(counts[:30], first=0)
+    answerer.finish()
+  assert not (tmp_path / "private" / "secret_key").exists()
+  assert released(tmp_path, CONFIDENT, counts[:20]) == once
+  with pytest.raises(pate.AnswerLogError, match="finished"):
+    released(tmp_path, CONFIDENT, counts[:30])
+  log.write_bytes(old)  # nor is an older log mended with fresh noise
+  with pytest.raises(pate.AnswerLogError, match="finished"):
+    released(tmp_path, CONFIDENT, counts[:20])
+
+
+def test_another_secret_is_refused(tmp_path, counts):
+  released(tmp_path, CONFIDENT, counts[:10])
+  secret = tmp_path / "private" / "secret_key"
+  secret.write_text("0" * 64)
+  with pytest.raises(pate.AnswerLogError, match="another secret"):
+    begin(tmp_path, CONFIDENT, **OURS)
+  for damage in ("", "0" * 63, "z" * 64, "0" * 64 + "\n"):
+    secret.write_text(damage)
+    with pytest.raises(accounting.LedgerError, match="secret_key is damaged"):
+      begin(tmp_path, CONFIDENT, **OURS)
 
 
 @pytest.mark.parametrize(
@@ -274,7 +378,7 @@ def test_impossible_requests_are_refused(tmp_path, counts):
       begin(tmp_path / "c")
   log = tmp_path / "c" / "answers.jsonl"
   log.write_text(log.read_text() + '{"answers":5,"count":1,"labels":[0]}\n')
-  with pytest.raises(pate.AnswerLogError, match="do not follow on"):
+  with pytest.raises(pate.AnswerLogError, match=r"line 2.* another folder"):
     begin(tmp_path / "c")
 
 
