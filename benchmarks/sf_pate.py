@@ -14,7 +14,7 @@ import tempfile
 
 import numpy as np
 
-from jaxfair import studies
+from jaxfair import experiments
 
 CONFIG = (
   pathlib.Path(__file__).parents[1] / "configs" / "sf_pate" / "table_1.toml"
@@ -27,10 +27,10 @@ def main():
   parser.add_argument("--set", nargs="*", default=[])
   options = parser.parse_args()
   sets = [f"splits={options.splits}", *options.set]
-  values = studies.read(CONFIG, size="small", sets=sets)
-  made = studies.plan(studies.find(values["study"]), values)
+  values = experiments.read(CONFIG, size="small", sets=sets)
+  made = experiments.plan(experiments.find(values["study"]), values)
   with tempfile.TemporaryDirectory() as folder:
-    table = studies.execute(made, pathlib.Path(folder) / "run")
+    table = experiments.execute(made, pathlib.Path(folder) / "run")
   for (name,), rows in table.split("data"):
     base = np.median(rows.where(method="SF_S-PATE")["seconds"])
     print(f"\n{name}: CPU seconds, times SF_S-PATE, accuracy, violation")

@@ -55,3 +55,11 @@ def data_root() -> pathlib.Path:
   if not root:
     pytest.skip("set JAXFAIR_DATA to a folder with the real data sets")
   return pathlib.Path(root)
+
+
+@pytest.fixture
+def toy():
+  """The study that takes no time."""
+  from helpers.toy_study import Toy
+
+  return Toy()

@@ -53,7 +53,7 @@ def decide(
   ] = None,
 ) -> None:
   """Who gains and who loses when noisy counts decide, and what would help."""
-  from jaxfair import report, studies
+  from jaxfair import experiments, report
 
   money = rule == "title-one"
   if remedy and not money:
@@ -75,11 +75,11 @@ def decide(
     values |= {"methods": _methods(remedy)} if remedy else {}
   else:
     values |= {"made_up": False, "parts": ["errors"]}
-  study = studies.find(values["study"])
-  made = studies.plan(study, values)
+  study = experiments.find(values["study"])
+  made = experiments.plan(study, values)
   folder = out or pathlib.Path("runs") / f"decide-{counts.stem}"
   with console.progress() as (say, step):
-    table = studies.execute(made, folder, say=say, progress=step)
+    table = experiments.execute(made, folder, say=say, progress=step)
     page = report.write(folder)
   typer.echo(OWN_EYES)
   if money:

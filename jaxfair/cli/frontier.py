@@ -11,8 +11,8 @@ from jaxfair import checks
 from jaxfair.cli import console
 
 if TYPE_CHECKING:
+  from jaxfair.experiments.frontiers import RunFrontier
   from jaxfair.fairness import Interval
-  from jaxfair.studies.frontiers import RunFrontier
 
 
 def frontier(
@@ -49,8 +49,8 @@ def frontier(
   ] = None,
 ) -> None:
   """Write the page on which to choose a setting, and name the best one."""
+  from jaxfair import experiments, report
   from jaxfair import frontier as frontiers
-  from jaxfair import report, studies
 
   limits = dict(map(_limit, limit or []))
   path = out or folder / "frontier.html"
@@ -58,13 +58,13 @@ def frontier(
     out is None or (path.parent.is_dir() and not path.is_dir()),
     f"--out {path}: name a file in a folder that is there",
   )
-  found = studies.read_frontier(folder, data=data)
+  found = experiments.read_frontier(folder, data=data)
   other = None if against is None else _other(folder, against)
   left = frontiers.specify(found.points, limits, confidence=confidence)
   chosen = frontiers.best(found.points, left.satisfied, objective=by)
-  study = studies.find(found.study, where=f"{found.config}: ")
-  values = studies.parse(found.config)
-  settings = studies.plan(study, values, where=f"{found.config}: ").settings
+  study = experiments.find(found.study, where=f"{found.config}: ")
+  values = experiments.parse(found.config)
+  settings = experiments.plan(study, values, where=f"{found.config}: ").settings
   report.write_frontier(found, path, notes=tuple(study.notes(settings)))
   count, seeds, _ = found.points.values.shape
   typer.echo(
@@ -82,18 +82,18 @@ def frontier(
 
 def _other(folder: pathlib.Path, against: str) -> "RunFrontier":
   """A set of the same run by name, or another run by its directory."""
-  from jaxfair import studies
+  from jaxfair import experiments
 
   path = pathlib.Path(against)
   if path.is_dir():
-    return studies.read_frontier(path)
-  return studies.read_frontier(folder, data=against)
+    return experiments.read_frontier(path)
+  return experiments.read_frontier(folder, data=against)
 
 
 def _compare(first: "RunFrontier", second: "RunFrontier", name: str) -> None:
-  from jaxfair import studies
+  from jaxfair import experiments
 
-  found = studies.compare_frontiers(first, second)
+  found = experiments.compare_frontiers(first, second)
   shapes = found.shapes
   typer.echo(
     f"Shape against {name}, as best accuracy within limits on epsilon and "

@@ -9,7 +9,7 @@ import typer
 from jaxfair.cli import console
 
 if TYPE_CHECKING:
-  from jaxfair.studies import Plan
+  from jaxfair.experiments import Plan
 
 ConfigPath = Annotated[pathlib.Path, typer.Argument(help="A TOML config.")]
 Configs = Annotated[
@@ -35,23 +35,23 @@ def run(
 
   A folder of configs is run one after the other, with one page over all.
   """
-  from jaxfair import studies
+  from jaxfair import experiments
 
   if config.is_dir():
     _run_folder(config, size, sets or [], out)
   else:
-    _run(config, studies.load(config, size=size, sets=sets or []), out)
+    _run(config, experiments.load(config, size=size, sets=sets or []), out)
 
 
 def audit(
   config: ConfigPath, sets: Sets = None, size: Size = None, out: Out = None
 ) -> None:
   """Attack private training: how much of its epsilon can be shown?"""
-  from jaxfair import studies
+  from jaxfair import experiments
 
-  made = studies.load(config, size=size, sets=sets or [])
+  made = experiments.load(config, size=size, sets=sets or [])
   if made.study.name != "audit":
-    raise studies.ConfigError(
+    raise experiments.ConfigError(
       f"{config}: study={made.study.name!r} is not an audit; use "
       "`jaxfair run`, or a config such as configs/audit/dp_sgd.toml"
     )
@@ -60,18 +60,18 @@ def audit(
 
 def list_studies() -> None:
   """List the studies, and the configs for them in ./configs."""
-  from jaxfair import studies
+  from jaxfair import experiments
 
-  of: dict[object, list[pathlib.Path]] = {name: [] for name in studies.NAMES}
+  of: dict[object, list[pathlib.Path]] = {name: [] for name in experiments.NAMES}
   for path in sorted(pathlib.Path("configs").rglob("*.toml")):
     try:
-      name = studies.parse(path).get("study")
-      studies.find(name, where=f"{path}: ")
+      name = experiments.parse(path).get("study")
+      experiments.find(name, where=f"{path}: ")
       of[name].append(path)
-    except studies.ConfigError as error:
+    except experiments.ConfigError as error:
       typer.echo(f"jaxfair: left out: {error}", err=True)
   for name, paths in of.items():
-    typer.echo(f"{name}: {studies.find(name).summary}")
+    typer.echo(f"{name}: {experiments.find(name).summary}")
     for path in paths:
       typer.echo(f"  jaxfair run {path}")
 
@@ -90,11 +90,11 @@ def report(
 
 
 def _run(config: pathlib.Path, made: "Plan", out: pathlib.Path | None) -> None:
-  from jaxfair import report, studies
+  from jaxfair import experiments, report
 
   folder = out or _home(config.parent) / _name(config, made)
   with console.progress() as (say, step):
-    studies.execute(made, folder, say=say, progress=step)
+    experiments.execute(made, folder, say=say, progress=step)
     page = report.write(folder)
   _print_claims(folder)
   typer.echo(f"rows:   {folder / 'results.csv'}")
@@ -108,14 +108,14 @@ def _run_folder(
   out: pathlib.Path | None,
 ) -> None:
   """Runs every config of a folder; all of them are read before the first."""
-  from jaxfair import report, studies
+  from jaxfair import experiments, report
 
   paths = sorted(configs.glob("*.toml"))
   if not paths:
-    raise studies.ConfigError(f"{configs} holds no config; name a .toml file")
-  plans = {path: studies.load(path, size=size, sets=sets) for path in paths}
+    raise experiments.ConfigError(f"{configs} holds no config; name a .toml file")
+  plans = {path: experiments.load(path, size=size, sets=sets) for path in paths}
   for made in plans.values():
-    made.study.cells(made.settings)  # finds a missing file before any work
+    made.study.load_people(made.settings)  # finds a missing file before any work
   whole = out or _home(configs)
   for i, (path, made) in enumerate(plans.items()):
     typer.echo(f"[{i + 1}/{len(plans)}] {path}")
@@ -140,7 +140,7 @@ def _name(config: pathlib.Path, made: "Plan") -> str:
 
 
 def _print_claims(folder: pathlib.Path) -> None:
-  from jaxfair.studies import folders
+  from jaxfair.experiments import folders
 
   for claim in folders.read_claims(folder):
     found = claim.found(4)

@@ -24,6 +24,7 @@ from jaxfair.models.losses import (
   squared,
   zero_one,
 )
+from jaxfair.models.networks import NETWORKS, network
 
 if TYPE_CHECKING:
   from jaxfair.models.convnets import (
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
   from jaxfair.models.vggs import vgg
 
 __all__ = [
+  "NETWORKS",
   "Conv",
   "CouplingError",
   "check_independent",
@@ -53,6 +55,7 @@ __all__ = [
   "logistic",
   "margin",
   "mlp",
+  "network",
   "predict",
   "ramp",
   "resnet",

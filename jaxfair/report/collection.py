@@ -1,15 +1,16 @@
 """One page for a folder of runs: every verdict, every figure."""
 
 import base64
+import collections
 import html
 import pathlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from jaxfair import studies
+from jaxfair import experiments
 from jaxfair.report import html_parts
-from jaxfair.studies import RunError, folders
-from jaxfair.studies.folders import ClaimRecord
+from jaxfair.experiments import RunError, folders
+from jaxfair.experiments.folders import ClaimRecord
 from jaxfair.whole_files import write_whole
 
 
@@ -52,10 +53,10 @@ def write_collection(folder: pathlib.Path) -> pathlib.Path:
 
 def count(claims: Sequence[ClaimRecord]) -> str:
   """How many of the claims are supported, in words."""
-  supported = sum(claim.verdict == "supported" for claim in claims)
-  text = f"{supported} of {len(claims)} claims supported"
-  idle = sum(claim.verdict == "not run" for claim in claims)
-  return f"{text}, {idle} not run" if idle else text
+  verdicts = collections.Counter(claim.verdict for claim in claims)
+  text = f"{verdicts['supported']} of {len(claims)} claims supported"
+  rest = (f"{verdicts[name]} {name}" for name in ("undecided", "not run") if verdicts[name])
+  return ", ".join([text, *rest])
 
 
 def _run_folders(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -73,12 +74,12 @@ def _by_numbers(folder: pathlib.Path) -> list[tuple[bool, int, str]]:
 
 def _read(folder: pathlib.Path) -> _Run:
   config = folder / "config.toml"
-  values, where = studies.parse(config), f"{config}: "
-  study = studies.find(values.get("study"), where=where)
+  values, where = experiments.parse(config), f"{config}: "
+  study = experiments.find(values.get("study"), where=where)
   record = folders.read_record(folder)
   return _Run(
     folder,
-    studies.plan(study, values, where=where).title,
+    experiments.plan(study, values, where=where).title,
     folders.read_claims(folder),
     [folder / "figures" / f"{figure.name}.png" for figure in study.figures],
     record.seconds,

@@ -4,9 +4,9 @@ import html
 from collections.abc import Iterable, Sequence
 
 from jaxfair.report.style import STYLE
-from jaxfair.studies.folders import ClaimRecord
+from jaxfair.experiments.folders import ClaimRecord
 
-VERDICTS = {"supported": "✓", "not supported": "✗", "not run": "-"}
+VERDICTS = {"supported": "✓", "not supported": "✗", "undecided": "?", "not run": "-"}
 
 
 def page(title: str, sections: Iterable[str]) -> str:

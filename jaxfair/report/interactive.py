@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxfair.experiments import Figure, Table
 from jaxfair.report import series
-from jaxfair.studies import Figure, Table
 
 PANEL = 300  # pixels a panel needs to be read; a phone scrolls sideways
 # Named one by one: the default set has a button that uploads the data.
@@ -80,7 +80,7 @@ def draw(figure: Figure, table: Table) -> Any:
       "family": "system-ui, sans-serif", "size": 13, "color": series.INK,
     },
     legend={
-      "title": {"text": _text(series.words(figure.colour or ""))},
+      "title": {"text": _text(series.words(figure.color or ""))},
       "orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom",
       "x": 0, "xanchor": "left",
     },
@@ -101,17 +101,17 @@ def _traces(
   x = [_text(p) if isinstance(p, str) else p for p in one.x]
   common = {
     "x": x, "y": one.y.tolist(), "name": name, "legendgroup": name,
-    "showlegend": in_legend and figure.colour is not None,
+    "showlegend": in_legend and figure.color is not None,
   }  # fmt: skip
   symbol = series.SYMBOLS[one.order % len(series.SYMBOLS)]
   if figure.mark == "bar":
     return [
       kinds.Bar(
-        **common, marker_color=one.colour, error_y=_ends(one),
+        **common, marker_color=one.color, error_y=_ends(one),
         hovertemplate="%{x}: %{y:.4g}<extra>%{fullData.name}</extra>",
       )
     ]  # fmt: skip
-  marker = {"color": one.colour, "symbol": symbol, "size": 7}
+  marker = {"color": one.color, "symbol": symbol, "size": 7}
   if figure.mark == "point":
     return [
       kinds.Scatter(**common, mode="markers", marker=marker, opacity=0.75)
@@ -126,7 +126,7 @@ def _traces(
   band = kinds.Scatter(
     x=[x[i] for i in (*known, *known[::-1])],
     y=np.concatenate([one.high[known], one.low[known][::-1]]).tolist(),
-    fill="toself", fillcolor=one.colour, opacity=0.2, line={"width": 0},
+    fill="toself", fillcolor=one.color, opacity=0.2, line={"width": 0},
     mode="lines", hoverinfo="skip", showlegend=False, legendgroup=name,
   )  # fmt: skip
   return [band, line]

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxfair import fairness, studies
+from jaxfair import experiments, fairness
 from jaxfair.report import html_parts, interactive, series, static
-from jaxfair.studies import RunError, Study, Summary, Table, folders
-from jaxfair.studies.folders import ClaimRecord, RunRecord
+from jaxfair.experiments import RunError, Study, Summary, Table, folders
+from jaxfair.experiments.folders import ClaimRecord, RunRecord
 from jaxfair.whole_files import write_whole
 
 
@@ -29,11 +29,11 @@ def write(folder: pathlib.Path, *, study: Study | None = None) -> pathlib.Path:
   config = folder / "config.toml"
   if not config.is_file():
     raise RunError(f"{folder} is not a run directory; see `jaxfair run --help`")
-  values, where = studies.parse(config), f"{config}: "
-  study = study or studies.find(values.get("study"), where=where)
-  made = studies.plan(study, values, where=where)
+  values, where = experiments.parse(config), f"{config}: "
+  study = study or experiments.find(values.get("study"), where=where)
+  made = experiments.plan(study, values, where=where)
   table = _table(folder, study)
-  claims = studies.write_claims(study, table, folder)
+  claims = experiments.write_claims(study, table, folder)
   record = folders.read_record(folder)
   figures = folder / "figures"
   figures.mkdir(exist_ok=True)
@@ -81,7 +81,7 @@ def _notes(notes: Sequence[str]) -> str:
   if not notes:
     return ""
   items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-  return f'<section class="notes"><h2>Mind</h2><ul>{items}</ul></section>'
+  return f'<section class="notes"><h2>Notes</h2><ul>{items}</ul></section>'
 
 
 def _summary(summary: Summary, table: Table) -> str:

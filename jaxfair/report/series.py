@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxfair import fairness
-from jaxfair.studies import Figure, Table
+from jaxfair.experiments import Figure, Table
 
-# Okabe and Ito's colours: told apart with any kind of colour vision.
+# Okabe and Ito's colors: told apart with any kind of color vision.
 PALETTE = (
   "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
   "#8A7F00",
@@ -19,11 +19,11 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross", "star")
 
 
 class Series(NamedTuple):
-  """One colour of one panel.
+  """One color of one panel.
 
   Attributes:
-    name: value of the colour column.
-    colour: from the palette; the same name has the same colour everywhere.
+    name: value of the color column.
+    color: from the palette; the same name has the same color everywhere.
     x: positions; names for bars, numbers otherwise.
     y: means, or single points.
     low: lower ends of the 95% intervals; NaN where there is none.
@@ -32,7 +32,7 @@ class Series(NamedTuple):
   """
 
   name: str
-  colour: str
+  color: str
   x: list[Any]
   y: np.ndarray
   low: np.ndarray
@@ -49,21 +49,21 @@ class Panel(NamedTuple):
 
 def panels(figure: Figure, table: Table) -> list[Panel]:
   """What a figure shows of a table; empty if the table lacks its columns."""
-  needed = {figure.x, figure.y, figure.colour, figure.facet, *figure.where}
+  needed = {figure.x, figure.y, figure.color, figure.facet, *figure.where}
   if any(name is not None and name not in table for name in needed):
     return []
   rows = _known(table.where(**figure.where), figure)
   if not len(rows):
     return []
   # In the order of the whole table, so that all figures of a page agree.
-  names = table.unique(figure.colour) if figure.colour else [""]
+  names = table.unique(figure.color) if figure.color else [""]
   facets = rows.unique(figure.facet) if figure.facet else [""]
   found = []
   for facet in facets:
     part = rows.where(**{figure.facet: facet}) if figure.facet else rows
     series = []
     for order, name in enumerate(names):
-      some = part.where(**{figure.colour: name}) if figure.colour else part
+      some = part.where(**{figure.color: name}) if figure.color else part
       if len(some):
         series.append(_series(figure, some, name, order))
     # A bare number does not say what it is the number of.
@@ -76,16 +76,16 @@ def settled(figure: Figure, table: Table) -> Figure:
   """The figure as it is drawn of this table.
 
   Lines over a column with one value would stand on top of each other: they
-  become points side by side, with the names of their colours below.
+  become points side by side, with the names of their colors below.
   """
-  if figure.mark != "line" or figure.colour is None:
+  if figure.mark != "line" or figure.color is None:
     return figure
   values = table.unique(figure.x) if figure.x in table else []
   if len(values) != 1:
     return figure
   title = f"{words(figure.x)} {label(values[0])}"
   return dataclasses.replace(
-    figure, x=figure.colour, x_title=title, log_x=False
+    figure, x=figure.color, x_title=title, log_x=False
   )
 
 
@@ -146,11 +146,11 @@ def _known(rows: Table, figure: Figure) -> Table:
 
 
 def _series(figure: Figure, rows: Table, name: Any, order: int) -> Series:
-  colour = PALETTE[order % len(PALETTE)]
+  color = PALETTE[order % len(PALETTE)]
   if figure.mark == "point":
     nothing = np.full(len(rows), np.nan)
     return Series(
-      label(name), colour, rows[figure.x].tolist(), rows[figure.y], nothing,
+      label(name), color, rows[figure.x].tolist(), rows[figure.y], nothing,
       nothing, order,
     )  # fmt: skip
   positions, means, lows, highs = [], [], [], []
@@ -168,6 +168,6 @@ def _series(figure: Figure, rows: Table, name: Any, order: int) -> Series:
   if figure.mark == "bar":
     shown = [label(p) for p in shown]
   return Series(
-    label(name), colour, shown, np.array(means)[by_x], np.array(lows)[by_x],
+    label(name), color, shown, np.array(means)[by_x], np.array(lows)[by_x],
     np.array(highs)[by_x], order,
   )  # fmt: skip

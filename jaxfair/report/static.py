@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxfair.experiments import Figure, Table
 from jaxfair.report import series
-from jaxfair.studies import Figure, Table
 
 PANEL = (4.6, 3.4)  # inches
 BAR = 0.2  # inches a group of bars needs at least
@@ -46,7 +46,7 @@ def save(figure: Figure, table: Table, path: pathlib.Path) -> bool:
   canvas.suptitle(
     _text(figure.title, 40 * across), fontsize=12, x=0.02, ha="left"
   )
-  if figure.colour:
+  if figure.color:
     # Each series once, also those that some panels lack.
     drawn: dict[str, Any] = {}
     for axis in axes.flat:
@@ -54,7 +54,7 @@ def save(figure: Figure, table: Table, path: pathlib.Path) -> bool:
       drawn |= dict(zip(names, handles, strict=True))
     canvas.legend(
       list(drawn.values()), list(drawn), frameon=False,
-      title=_text(series.words(figure.colour)), loc="outside right center",
+      title=_text(series.words(figure.color)), loc="outside right center",
       fontsize=9,
     )  # fmt: skip
   canvas.savefig(path, dpi=150)
@@ -85,13 +85,13 @@ def _draw(figure: Figure, axis: object, panel: series.Panel) -> None:
     marker = MARKERS[one.order % len(MARKERS)]
     if figure.mark == "line":
       axis.plot(
-        one.x, one.y, color=one.colour, marker=marker, label=_text(one.name)
+        one.x, one.y, color=one.color, marker=marker, label=_text(one.name)
       )
-      axis.fill_between(one.x, one.low, one.high, color=one.colour, alpha=0.2)
+      axis.fill_between(one.x, one.low, one.high, color=one.color, alpha=0.2)
       if len(one.x) == 1:  # a band would have no width
-        axis.vlines(one.x, one.low, one.high, color=one.colour)
+        axis.vlines(one.x, one.low, one.high, color=one.color)
     elif figure.mark == "point":
-      axis.scatter(one.x, one.y, color=one.colour, marker=marker, alpha=0.7,
+      axis.scatter(one.x, one.y, color=one.color, marker=marker, alpha=0.7,
                    label=_text(one.name))  # fmt: skip
   if figure.log_x:
     axis.set_xscale("log")
@@ -135,7 +135,7 @@ def _bars(axis: object, panel: series.Panel) -> None:
     places = places + (i - (len(panel.series) - 1) / 2) * width
     ends = np.nan_to_num(np.abs(np.stack([one.y - one.low, one.high - one.y])))
     axis.bar(
-      places, one.y, width * 0.92, yerr=ends, capsize=3, color=one.colour,
+      places, one.y, width * 0.92, yerr=ends, capsize=3, color=one.color,
       label=_text(one.name), error_kw={"linewidth": 1},
     )  # fmt: skip
   axis.set_xticks(range(len(names)), [_text(name, 30, 1) for name in names])

@@ -27,6 +27,7 @@ td small { white-space: nowrap; }
 .claims small { white-space: normal; }
 .caption { color: var(--quiet); font-size: .9rem; margin-top: .25rem; }
 .supported { color: var(--good); font-weight: 600; white-space: nowrap; }
+.undecided { font-weight: 600; white-space: nowrap; }
 .not-supported { color: var(--bad); font-weight: 600; white-space: nowrap; }
 .not-run { color: var(--quiet); white-space: nowrap; }
 pre { background: #f6f8fa; padding: .75rem 1rem; overflow-x: auto; }

@@ -11,11 +11,11 @@ import numpy as np
 import optax
 
 from jaxfair import accounting, analysis, checks, data, models, tree
+from jaxfair.experiments.people import People, load_people
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import mean_above
-from jaxfair.studies.people import People, load_people
 from jaxfair.studies.protocol import Claim, Figure, Finding, Summary
-from jaxfair.studies.table import Table
 from jaxfair.training import DpSgdConfig, calibrate, dp_sgd, map_members
 from jaxfair.training.ensembles import default_chunk
 from jaxfair.types import Examples, Model
@@ -331,7 +331,7 @@ STUDY = protocol.Study(
       "How much of the claimed epsilon the attacks show",
       x="epsilon",
       y="share",
-      colour="method",
+      color="method",
       mark="line",
       x_title="epsilon of the whole training",
       y_title="lower bound / claim",
@@ -346,7 +346,7 @@ STUDY = protocol.Study(
       "How often the boldest guesses about canaries are right",
       x="guesses",
       y="right",
-      colour="who",
+      color="who",
       facet="epsilon",
       mark="line",
       x_title="guesses, boldest first",

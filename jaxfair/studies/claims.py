@@ -8,8 +8,8 @@ import numpy as np
 from scipy import stats
 
 from jaxfair import fairness
+from jaxfair.experiments.table import Table
 from jaxfair.studies.protocol import Finding
-from jaxfair.studies.table import Table
 
 Check = Callable[[Table], Finding]
 

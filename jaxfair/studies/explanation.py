@@ -13,12 +13,13 @@ import numpy as np
 
 from jaxfair import analysis, data, fairness, models, schema
 from jaxfair.data.files import read_arrays
-from jaxfair.studies import config as configs
-from jaxfair.studies import runs, train
-from jaxfair.studies.folders import RunError
-from jaxfair.studies.measures import EVERYONE
-from jaxfair.studies.people import load_people
-from jaxfair.studies.table import Table
+from jaxfair.experiments import config as configs
+from jaxfair.experiments import runs
+from jaxfair.studies import train
+from jaxfair.experiments.folders import RunError
+from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments.people import load_people
+from jaxfair.experiments.table import Table
 from jaxfair.types import Examples, Model, Params
 
 MOST_PEOPLE = 4_000  # whom the terms are computed on; more changes little

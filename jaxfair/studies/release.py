@@ -12,10 +12,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import checks, data, models, release, training
+from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments.people import People, load_people
+from jaxfair.experiments.repeats import repeat
+from jaxfair.experiments.table import Table
 from jaxfair.release.questionnaire import FILE, Questionnaire
 from jaxfair.studies import protocol
-from jaxfair.studies.measures import EVERYONE
-from jaxfair.studies.people import People, load_people
 from jaxfair.studies.release_claims import (
   CLAIMS,
   ENTROPY,
@@ -26,8 +28,6 @@ from jaxfair.studies.release_claims import (
   RANDOM,
   SUMMARIES,
 )
-from jaxfair.studies.repeats import repeat
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model, Params
 
 TRAINING_SHARE = 0.7

@@ -3,15 +3,15 @@
 import numpy as np
 
 from jaxfair import fairness
+from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments.table import Table
 from jaxfair.studies.claims import (
   Check,
   difference_above,
   mean_above,
   spread_above,
 )
-from jaxfair.studies.measures import EVERYONE
 from jaxfair.studies.protocol import Claim, Figure, Finding, Summary
-from jaxfair.studies.table import Table
 
 ENTROPY, PROGRESS = "entropy (paper)", "progress"
 IMPORTANCE, RANDOM, OPTIMUM = "importance", "random", "optimum"
@@ -147,7 +147,7 @@ FIGURES = (
     x="sensitive",
     y="leakage",
     mark="line",
-    colour="delta",
+    color="delta",
     where={"method": ENTROPY, "group": EVERYONE},
     x_title="sensitive columns |S|",
     y_title="columns revealed",
@@ -159,7 +159,7 @@ FIGURES = (
     x="sensitive",
     y="accuracy",
     mark="line",
-    colour="delta",
+    color="delta",
     where={"method": ENTROPY, "group": EVERYONE},
     x_title="sensitive columns |S|",
     caption="With delta = 0 it is the full model's.",
@@ -170,7 +170,7 @@ FIGURES = (
     x="sensitive",
     y="leakage",
     mark="line",
-    colour="method",
+    color="method",
     where={"delta": 0.0, "group": EVERYONE},
     x_title="sensitive columns |S|",
     y_title="columns revealed",
@@ -181,7 +181,7 @@ FIGURES = (
     "How many people reveal how much",
     x="revealed",
     y="people",
-    colour="delta",
+    color="delta",
     facet="sensitive",
     where={"method": ENTROPY, "group": EVERYONE},
     x_title="columns revealed",
@@ -192,7 +192,7 @@ FIGURES = (
     "Who has to disclose more",
     x="group",
     y="share",
-    colour="delta",
+    color="delta",
     facet="sensitive",
     where={"method": ENTROPY},
     y_title="share of columns revealed",

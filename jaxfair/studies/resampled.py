@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from jaxfair.experiments.table import Table
 from jaxfair.studies import claims
 from jaxfair.studies.claims import Check
 from jaxfair.studies.protocol import Finding
-from jaxfair.studies.table import Table
 
 DRAWS = 1_000
 # (names of the points, one [points, draws] array of means per value) -> [draws]

@@ -12,16 +12,16 @@ import optax
 from jaxfair import accounting, checks, data, models, training, whole_files
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import mean_above, spread_above
-from jaxfair.studies.measures import (
+from jaxfair.experiments.measures import (
   EVERYONE,
   group_table,
   measure_groups,
   paired_costs,
 )
-from jaxfair.studies.people import People, dataset_ledger, load_people
+from jaxfair.experiments.people import People, dataset_ledger, load_people
 from jaxfair.studies.protocol import Claim, Figure, Summary
-from jaxfair.studies.repeats import repeat
-from jaxfair.studies.table import Table
+from jaxfair.experiments.repeats import repeat
+from jaxfair.experiments.table import Table
 from jaxfair.types import Model, Params
 
 PLAIN, RELEASED = "without privacy", "released model"
@@ -321,7 +321,7 @@ STUDY = protocol.Study(
       "Accuracy by group",
       x="group",
       y="accuracy",
-      colour="training",
+      color="training",
       caption="Share of correct predictions on held-out people.",
     ),
     Figure(
@@ -329,7 +329,7 @@ STUDY = protocol.Study(
       "Who pays for privacy",
       x="group",
       y="accuracy_cost",
-      colour="training",
+      color="training",
       reference=0.0,
       y_title="accuracy lost to privacy",
       caption="Accuracy without privacy minus accuracy with it, on the same "

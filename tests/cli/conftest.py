@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from jaxfair import cli
-from jaxfair.studies import people
+from jaxfair.experiments import people
 
 
 class Ended(NamedTuple):

@@ -11,7 +11,7 @@ import time
 import pytest
 
 import jaxfair as package
-from jaxfair import checks, studies
+from jaxfair import checks, experiments
 
 CONFIG = """
 study = "quickstart"
@@ -48,7 +48,7 @@ def test_a_mistake_is_one_line_whatever_its_message(
   def fail(path, **options):
     raise checks.ArgumentError("first\nsecond   line")
 
-  monkeypatch.setattr(studies, "read", fail)
+  monkeypatch.setattr(experiments, "read", fail)
   assert refused("run", "a.toml") == "jaxfair: first second line"
 
 
@@ -66,7 +66,7 @@ def test_a_bug_is_not_hidden(jaxfair, monkeypatch):
   def fail(path, **options):
     raise ZeroDivisionError
 
-  monkeypatch.setattr(studies, "read", fail)
+  monkeypatch.setattr(experiments, "read", fail)
   with pytest.raises(ZeroDivisionError):
     jaxfair("run", "a.toml")
 

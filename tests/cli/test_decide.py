@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jaxfair import report, studies
+from jaxfair import experiments, report
 
 DISTRICTS = """name,children,weight
 Ashford,12,1.0
@@ -54,7 +54,7 @@ def test_who_gains_who_loses_and_what_helps(jaxfair, districts, tmp_path):
   assert found["small lose"] == "supported"
   assert found["proxy fair"] == "supported"
   assert found["outputs fair"] == found["epsilon"] == "not run"
-  table = studies.Table.read(tmp_path / "r" / "results.csv")
+  table = experiments.Table.read(tmp_path / "r" / "results.csv")
   gains = table.where(row="district", method="non-negative")["gain"]
   # Money is only moved: gains and losses cancel, to rounding.
   assert abs(gains.sum()) < 1e-6 * abs(gains).sum()
@@ -72,7 +72,7 @@ def test_rights(jaxfair, tmp_path, monkeypatch):
   assert "wrong decisions" in ended.out
   worst = [line.split()[1] for line in ended.out.splitlines()[4:8]]
   assert sorted(worst) == ["0", "1", "2", "3"]  # those next to a threshold
-  table = studies.Table.read(tmp_path / "r" / "results.csv")
+  table = experiments.Table.read(tmp_path / "r" / "results.csv")
   assert set(table.where(row="place")["truth"]) == {"FF", "FT", "TF", "TT"}
   claims = json.loads((tmp_path / "r" / "claims.json").read_text())
   found = {claim["name"]: claim["verdict"] for claim in claims}

@@ -6,10 +6,11 @@ import pathlib
 import numpy as np
 import pytest
 
-from jaxfair import analysis, data, fairness, models, studies
+from jaxfair import analysis, data, experiments, fairness, models
 from jaxfair.cli import explain as cli_explain
-from jaxfair.studies import Table, explanation, train
-from jaxfair.studies import config as configs
+from jaxfair.experiments import Table
+from jaxfair.experiments import config as configs
+from jaxfair.studies import explanation, train
 
 CONFIG = (
   pathlib.Path(__file__).parents[2] / "configs" / "train" / "dp_sgd_adult.toml"
@@ -23,8 +24,8 @@ def done(tmp_path_factory):
   """A run directory as `train` leaves it, of a model that is no good."""
   folder = tmp_path_factory.mktemp("explain") / "run"
   (folder / "release").mkdir(parents=True)
-  values = studies.read(CONFIG, size="smoke", sets=SETS)
-  made = studies.plan(studies.find("train"), values)
+  values = experiments.read(CONFIG, size="smoke", sets=SETS)
+  made = experiments.plan(experiments.find("train"), values)
   (folder / "config.toml").write_text(configs.dump(made.values))
   people = data.load("coloured_digits")
   rng = np.random.default_rng(0)

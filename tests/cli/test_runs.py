@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from helpers.toy_study import Toy
-from jaxfair import data, models, studies
+from jaxfair import data, experiments, models
 from jaxfair.training import fit
 
 DIGITS = """
@@ -83,7 +83,7 @@ def test_settings_size_and_folder_come_from_the_command_line(jaxfair, config):
     "smoke", "--out", "here/deep",
   )  # fmt: skip
   assert ended.code == 0, ended.err
-  resolved = studies.parse(pathlib.Path("here/deep/config.toml"))
+  resolved = experiments.parse(pathlib.Path("here/deep/config.toml"))
   assert resolved["steps"] == 4
   assert resolved["seeds"] == 3
   assert resolved["size"] == "smoke"
@@ -127,7 +127,7 @@ def test_your_own_file_is_one_table_of_a_config(jaxfair, config, tmp_path):
   )  # fmt: skip
   ended = jaxfair("run", name)
   assert ended.code == 0, ended.err
-  found = studies.Table.read(pathlib.Path("runs/a/results.csv"))
+  found = experiments.Table.read(pathlib.Path("runs/a/results.csv"))
   assert found.unique("data") == ["own"]
   assert len(found.unique("group")) == 3  # two ranges of age, and everyone
 
@@ -161,7 +161,7 @@ def test_list_names_studies_and_their_configs(jaxfair, tmp_path):
 def many(config, tmp_path, monkeypatch):
   """Configs of a study that takes no time."""
   toy = Toy()
-  monkeypatch.setattr(studies, "find", lambda name, where="": toy.study)
+  monkeypatch.setattr(experiments, "find", lambda name, where="": toy.study)
   (tmp_path / "many").mkdir()
   for name, spread in (("fig_10", 0.5), ("fig_9", 0.25)):
     config(f"study = 'toy'\nspread = {spread}", f"many/{name}.toml")
@@ -348,7 +348,7 @@ def test_what_only_shows_while_it_runs_is_refused_as_cleanly(
   refused, config, monkeypatch, mistake, told
 ):
   study = dataclasses.replace(Toy().study, run=mistake)
-  monkeypatch.setattr(studies, "find", lambda name, where="": study)
+  monkeypatch.setattr(experiments, "find", lambda name, where="": study)
   assert told in refused("run", config("study = 'toy'\nseed = 'os'"))
 
 

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import data, studies, training
+from jaxfair import data, experiments, training
 from jaxfair.studies.dp_erm import common, networks
 from jaxfair.types import Fit
 
@@ -25,8 +25,8 @@ def two_groups(norms=(2.0, 5.0), sizes=(200, 100)):
 
 def plan(figure, *sets, size="smoke"):
   """The plan of a figure's config."""
-  values = studies.read(CONFIGS / f"{figure}.toml", size=size, sets=sets)
-  return studies.plan(studies.find(values["study"]), values)
+  values = experiments.read(CONFIGS / f"{figure}.toml", size=size, sets=sets)
+  return experiments.plan(experiments.find(values["study"]), values)
 
 
 def run(folder, figure, *sets, people=None):
@@ -34,7 +34,7 @@ def run(folder, figure, *sets, people=None):
   people = people or two_groups()
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(common, "load", lambda name: people)
-    table = studies.execute(plan(figure, *sets), folder)
+    table = experiments.execute(plan(figure, *sets), folder)
   claims = json.loads((folder / "claims.json").read_text())
   return table, {claim["name"]: claim for claim in claims}
 

@@ -5,9 +5,9 @@ import json
 
 import numpy as np
 
-from jaxfair import studies
-from jaxfair.studies import Table
-from jaxfair.studies import config as configs
+from jaxfair import experiments
+from jaxfair.experiments import Table
+from jaxfair.experiments import config as configs
 
 EPSILONS, SIGMAS, THRESHOLDS = (1.0, 2.0, 8.0), (20.0, 40.0), (0.0, 0.6, 0.9)
 
@@ -38,7 +38,7 @@ def write(folder, rows=None, title="What can <b>be</b> had & why", **changes):
     "thresholds": list(THRESHOLDS), "queries": 50, "splits": 4,
     "batch_size": 10, "hidden": [4], "teacher_steps": 2, "student_steps": 2,
   }  # fmt: skip
-  made = studies.plan(studies.find("pate.frontier"), values | changes)
+  made = experiments.plan(experiments.find("pate.frontier"), values | changes)
   folder.mkdir(parents=True)
   (folder / "config.toml").write_text(configs.dump(made.values))
   (folder / "results.csv").write_text((rows or table()).to_csv())

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxfair import studies
+from jaxfair import experiments
 
 SETTINGS = {
   "model": "logistic",
@@ -40,11 +40,11 @@ def plan(name, folder, **changes):
     write_people(path)
   people = {"csv": str(path), "label": "label", "group": "group"}
   values = SETTINGS | {"sets": [people]} | changes
-  return studies.plan(studies.find(name), values)
+  return experiments.plan(experiments.find(name), values)
 
 
 def run(name, folder, **changes):
   """Its table."""
-  return studies.execute(
+  return experiments.execute(
     plan(name, folder, **changes), folder / name, say=lambda text: None
   )

@@ -6,7 +6,7 @@ import pathlib
 import jax
 import pytest
 
-from jaxfair import studies, training, tree
+from jaxfair import experiments, training, tree
 from jaxfair.report import series
 from jaxfair.types import Fit
 
@@ -19,8 +19,8 @@ DIGITS = ("data.name=digits", "network.kind=mlp", "network.width=3",
 
 def plan(name, *sets, size="smoke"):
   """The plan of a config."""
-  values = studies.read(CONFIGS / f"{name}.toml", size=size, sets=sets)
-  return studies.plan(studies.find(values["study"]), values)
+  values = experiments.read(CONFIGS / f"{name}.toml", size=size, sets=sets)
+  return experiments.plan(experiments.find(values["study"]), values)
 
 
 def run_untrained(folder, name, *sets):
@@ -36,7 +36,7 @@ def run_untrained(folder, name, *sets):
   made = plan(name, *DIGITS, *sets)
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(training, "lagrangian", draw)
-    table = studies.execute(made, folder)
+    table = experiments.execute(made, folder)
   for figure in made.study.figures:
     assert series.panels(figure, table), figure.name  # none is left out
   claims = json.loads((folder / "claims.json").read_text())

@@ -5,7 +5,7 @@ import dataclasses
 import jax
 
 from jaxfair import checks
-from jaxfair.studies import Claim, Figure, Study, Summary, Table, claims
+from jaxfair.experiments import Claim, Figure, Study, Summary, Table, difference, mean
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,16 +38,14 @@ class Toy:
         Claim(
           "grows",
           "A larger mean gives larger numbers",
-          claims.difference_above(
-            "value", first={"mean": 2.0}, second={"mean": 0.0}
-          ),
+          difference("value", {"mean": 2.0}, {"mean": 0.0}) > 0,
           source="Tab. 1",
         ),
-        Claim("odd", "Numbers exceed 100", claims.mean_above("value", 100)),
-        Claim("other", "There is another column", claims.mean_above("other")),
+        Claim("odd", "Numbers exceed 100", mean("value") > 100),
+        Claim("other", "There is another column", mean("other") > 0),
       ),
       figures=(
-        Figure("values", "Values", x="group", y="value", colour="mean"),
+        Figure("values", "Values", x="group", y="value", color="mean"),
       ),
       summaries=(Summary("Values", by=("mean", "group"), values=("value",)),),
       notes=lambda config: [f"spread {config.spread}"],

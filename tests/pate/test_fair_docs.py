@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from jaxfair import studies
+from jaxfair import experiments
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "fairpate.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -32,8 +32,8 @@ def test_every_config_is_listed_and_can_be_read():
     assert f"`{path.stem}`" in TEXT
     assert f"`{path.name}`" in readme
     for size in ("smoke", "small", "paper"):
-      values = studies.read(path, size=size)
-      studies.plan(studies.find(values["study"]), values)
+      values = experiments.read(path, size=size)
+      experiments.plan(experiments.find(values["study"]), values)
 
 
 def test_the_readme_names_every_figure_and_table():

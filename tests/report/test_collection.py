@@ -5,16 +5,16 @@ import re
 
 import pytest
 
-from jaxfair import report, studies
-from jaxfair.studies import RunError
+from jaxfair import experiments, report
+from jaxfair.experiments import RunError
 
 
 @pytest.fixture
 def runs(toy, tmp_path, monkeypatch):
-  monkeypatch.setattr(studies, "find", lambda name, where="": toy.study)
+  monkeypatch.setattr(experiments, "find", lambda name, where="": toy.study)
   for name in ("fig_2", "fig_10"):
-    made = studies.plan(toy.study, {"title": f"Toy & {name}"})
-    studies.execute(made, tmp_path / name, say=lambda message: None)
+    made = experiments.plan(toy.study, {"title": f"Toy & {name}"})
+    experiments.execute(made, tmp_path / name, say=lambda message: None)
     report.write(tmp_path / name)
   return tmp_path
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from helpers import browser, frontier_runs
-from jaxfair import frontier, report, studies
+from jaxfair import experiments, frontier, report
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
   folder = frontier_runs.write(tmp_path_factory.mktemp("page") / "r")
-  found = studies.read_frontier(folder)
+  found = experiments.read_frontier(folder)
   path = folder / "frontier.html"
   report.write_frontier(found, path, notes=("mind </script> this",))
   return found, path
@@ -59,7 +59,7 @@ def test_methods_are_compared_if_there_are_several(written, tmp_path):
   for name, share in found.reach.items():
     assert f"<td>{name}</td><td>{share.settings}</td>" in text
   rows = frontier_runs.table().where(threshold=(0.6, 0.9))
-  one = studies.read_frontier(frontier_runs.write(tmp_path / "r", rows))
+  one = experiments.read_frontier(frontier_runs.write(tmp_path / "r", rows))
   report.write_frontier(one, tmp_path / "page.html")
   assert "Who reaches" not in (tmp_path / "page.html").read_text()
 
@@ -70,7 +70,7 @@ def test_no_privacy_and_one_seed_are_written_as_json(tmp_path):
   folder = frontier_runs.write(tmp_path / "r", rows.plus(epsilon=epsilon))
   config = folder / "config.toml"
   config.write_text(config.read_text().replace("8.0]", "inf]"))
-  found = studies.read_frontier(folder)
+  found = experiments.read_frontier(folder)
   report.write_frontier(found, tmp_path / "page.html")
   points = data_of(tmp_path / "page.html")["points"]
   assert points[-1]["v"][0] is None

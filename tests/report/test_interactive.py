@@ -5,8 +5,8 @@ import re
 
 import numpy as np
 
+from jaxfair.experiments import Figure, Table
 from jaxfair.report import interactive
-from jaxfair.studies import Figure, Table
 
 ROWS = Table(
   {
@@ -29,7 +29,7 @@ def test_bars_show_means_and_their_intervals():
 
 
 def test_names_are_shown_as_they_are():
-  figure = Figure("f", "F", x="group", y="value", colour="group", facet="panel")
+  figure = Figure("f", "F", x="group", y="value", color="group", facet="panel")
   canvas = interactive.draw(figure, ROWS)
   names = {trace.name for trace in canvas.data}
   assert names == {"a", "&lt;b&gt;&amp;"}
@@ -39,7 +39,7 @@ def test_names_are_shown_as_they_are():
 def test_each_series_is_in_the_legend_once_even_if_the_first_panel_lacks_it():
   part = Table.concat([ROWS.where(panel="p", group="a"), ROWS.where(panel="q")])
   figure = Figure(
-    "f", "F", x="x", y="value", colour="group", facet="panel", mark="point"
+    "f", "F", x="x", y="value", color="group", facet="panel", mark="point"
   )
   canvas = interactive.draw(figure, part)
   shown = [trace.name for trace in canvas.data if trace.showlegend]
@@ -68,7 +68,7 @@ def test_a_line_has_a_band_where_there_are_repetitions():
 
 
 def test_a_single_point_has_its_interval():
-  single = Figure("f", "F", x="seed", y="value", mark="line", colour="group")
+  single = Figure("f", "F", x="seed", y="value", mark="line", color="group")
   rows = Table(
     {"group": ["a", "a", "b", "b"], "seed": [1.0] * 4, "value": [1.0, 2, 3, 5]}
   )

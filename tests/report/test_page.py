@@ -8,15 +8,15 @@ import re
 import pytest
 
 from helpers import browser
-from jaxfair import report, studies
-from jaxfair.studies import Claim, Figure, Finding, RunError, Summary, Table
+from jaxfair import experiments, report
+from jaxfair.experiments import Claim, Figure, Finding, RunError, Summary, Table
 
 EVIL = "<script>alert('x')</script> & <b>bold</b>"
 
 
 def run(toy, folder, **values):
-  made = studies.plan(toy.study, values)
-  studies.execute(made, folder, say=lambda message: None)
+  made = experiments.plan(toy.study, values)
+  experiments.execute(made, folder, say=lambda message: None)
   return report.write(folder, study=toy.study).read_text("utf-8")
 
 
@@ -104,11 +104,11 @@ def test_names_are_escaped_wherever_they_come_from(toy, tmp_path):
     summary=EVIL,
     run=evil,
     claims=(
-      Claim(EVIL, EVIL, lambda t: Finding(EVIL, 1, 0, 2, True), source=EVIL),
-      Claim("why", EVIL, lambda t: Finding("s", why=EVIL)),
+      Claim(EVIL, EVIL, lambda t: Finding("supported", EVIL, 1, 0, 2), source=EVIL),
+      Claim("why", EVIL, lambda t: Finding("not run", "s", why=EVIL)),
     ),
     figures=(
-      Figure("f", EVIL, "group", "value", colour="group", caption=EVIL),
+      Figure("f", EVIL, "group", "value", color="group", caption=EVIL),
       Figure("g", EVIL, "seed", "value", "line", facet="group", x_title=EVIL),
     ),
     summaries=(Summary(EVIL, by=("group",), values=("value",)),),
@@ -176,11 +176,11 @@ def test_what_is_no_run_is_refused(tmp_path, toy):
   with pytest.raises(RunError, match="no finished cell yet; run it first"):
     report.write(tmp_path, study=toy.study)
   with pytest.raises(
-    studies.ConfigError, match=r"config\.toml: study='toy' is"
+    experiments.ConfigError, match=r"config\.toml: study='toy' is"
   ):
     report.write(tmp_path)
   (tmp_path / "config.toml").write_text("study = ")
-  with pytest.raises(studies.ConfigError, match="not valid TOML"):
+  with pytest.raises(experiments.ConfigError, match="not valid TOML"):
     report.write(tmp_path)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from jaxfair.experiments import Figure, Table
 from jaxfair.report import series
-from jaxfair.studies import Figure, Table
 
 VALUES = {
   ("m", "a"): [0.1, 0.2, 0.4],
@@ -29,7 +29,7 @@ def table(values=VALUES):
   return Table(dict(zip(names, columns, strict=True)))
 
 
-BARS = Figure("f", "F", x="group", y="value", colour="model")
+BARS = Figure("f", "F", x="group", y="value", color="model")
 
 
 def test_bars_are_means_with_student_s_interval():
@@ -47,15 +47,15 @@ def test_bars_are_means_with_student_s_interval():
       )
 
 
-def test_a_facet_is_a_panel_and_keeps_its_colours():
-  figure = Figure("f", "F", x="seed", y="value", colour="group", facet="model")
+def test_a_facet_is_a_panel_and_keeps_its_colors():
+  figure = Figure("f", "F", x="seed", y="value", color="group", facet="model")
   lacking = {k: v for k, v in VALUES.items() if k != ("m", "a")}
   first, second = series.panels(figure, table(lacking))
   assert (first.title, second.title) == ("m", "l")
   assert [one.name for one in first.series] == ["b"]
-  colours = {one.name: one.colour for one in second.series}
-  assert first.series[0].colour == colours["b"]
-  assert colours["a"] != colours["b"]
+  colors = {one.name: one.color for one in second.series}
+  assert first.series[0].color == colors["b"]
+  assert colors["a"] != colors["b"]
 
 
 def test_lines_are_ordered_by_x_and_points_are_not_averaged():
@@ -84,7 +84,7 @@ def test_only_wanted_and_known_rows_are_shown():
   [
     Figure("f", "F", x="none", y="value"),
     Figure("f", "F", x="group", y="none"),
-    Figure("f", "F", x="group", y="value", colour="none"),
+    Figure("f", "F", x="group", y="value", color="none"),
     Figure("f", "F", x="group", y="value", facet="none"),
     Figure("f", "F", x="group", y="value", where={"none": 1}),
     Figure("f", "F", x="group", y="value", where={"model": "x"}),
@@ -101,10 +101,10 @@ def test_points_without_a_place_are_left_out():
   assert panel.series[0].x == [1]
 
 
-def test_a_missing_colour_is_a_series_of_its_own():
+def test_a_missing_color_is_a_series_of_its_own():
   rows = Table({"epsilon": [1, math.nan], "g": ["a", "a"], "v": [1, 2]})
   [panel] = series.panels(
-    Figure("f", "F", x="g", y="v", colour="epsilon"), rows
+    Figure("f", "F", x="g", y="v", color="epsilon"), rows
   )
   assert [(s.name, s.y.tolist()) for s in panel.series] == [
     ("1", [1]),
@@ -112,10 +112,10 @@ def test_a_missing_colour_is_a_series_of_its_own():
   ]
 
 
-def test_more_series_than_colours_start_over():
+def test_more_series_than_colors_start_over():
   rows = Table({"c": range(10), "x": ["a"] * 10, "v": range(10)})
-  [panel] = series.panels(Figure("f", "F", x="x", y="v", colour="c"), rows)
-  assert panel.series[8].colour == series.PALETTE[0]
+  [panel] = series.panels(Figure("f", "F", x="x", y="v", color="c"), rows)
+  assert panel.series[8].color == series.PALETTE[0]
 
 
 def test_axes_are_named_in_words():
@@ -126,14 +126,14 @@ def test_axes_are_named_in_words():
   assert series.label(0.1) == "0.1"
 
 
-def test_figures_of_one_page_agree_on_colours():
+def test_figures_of_one_page_agree_on_colors():
   rows = Table({"g": ["a"] * 3, "m": ["x", "y", "z"], "v": [1.0, 2.0, 3.0]})
   rows = rows.plus(cost=np.array([np.nan, 2.0, 3.0]))
   told = []
   for value in ("v", "cost"):
-    figure = Figure("f", "F", x="g", y=value, colour="m")
+    figure = Figure("f", "F", x="g", y=value, color="m")
     [panel] = series.panels(figure, rows)
-    told.append({one.name: one.colour for one in panel.series})
+    told.append({one.name: one.color for one in panel.series})
   assert list(told[1]) == ["y", "z"]
   assert told[1].items() <= told[0].items()
 
@@ -151,7 +151,7 @@ def test_a_panel_of_a_number_says_of_what():
 
 def test_lines_over_one_x_become_points_side_by_side():
   lines = Figure(
-    "f", "F", x="epsilon", y="value", mark="line", colour="model", log_x=True
+    "f", "F", x="epsilon", y="value", mark="line", color="model", log_x=True
   )
   both = Table.concat([table().plus(epsilon=[e] * 12) for e in (1.0, 2.0)])
   assert series.settled(lines, both) == lines
@@ -170,7 +170,7 @@ def test_four_panels_make_a_square():
   assert [series.columns(n) for n in (1, 2, 3, 4, 5, 7)] == [1, 2, 3, 2, 3, 3]
 
 
-LINES = Figure("f", "F", x="seed", y="value", colour="model", mark="line")
+LINES = Figure("f", "F", x="seed", y="value", color="model", mark="line")
 
 
 def wide(spread):
@@ -199,7 +199,7 @@ def test_the_axis_is_left_alone_where_intervals_can_be_seen():
   for figure in (BARS, dataclasses.replace(LINES, log_y=True)):
     assert series.view(figure, series.panels(figure, table())) is None
   flat = Table({"seed": [1, 1, 2, 2], "value": [0.0, 0.0, 0.0, 0.0]})
-  figure = dataclasses.replace(LINES, colour=None)
+  figure = dataclasses.replace(LINES, color=None)
   assert series.view(figure, series.panels(figure, flat)) is None
 
 

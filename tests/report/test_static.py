@@ -6,8 +6,8 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from jaxfair.experiments import Figure, Table
 from jaxfair.report import static
-from jaxfair.studies import Figure, Table
 
 MARKS = ("bar", "line", "point")
 
@@ -21,7 +21,7 @@ def rows(names=("a", "b"), panels=("p",)):
 
 
 def drawn(path, figure, table):
-  """The picture's pixels, and how many are in colour."""
+  """The picture's pixels, and how many are in color."""
   assert static.save(figure, table, path)
   assert path.read_bytes().startswith(b"\x89PNG")
   pixels = matplotlib.image.imread(path)[..., :3]
@@ -31,13 +31,13 @@ def drawn(path, figure, table):
 @pytest.mark.slow
 @pytest.mark.parametrize("mark", MARKS)
 @pytest.mark.parametrize("log", [False, True])
-def test_every_mark_is_drawn_in_colour(tmp_path, mark, log):
+def test_every_mark_is_drawn_in_color(tmp_path, mark, log):
   figure = Figure(
-    "f", "Title", x="x", y="v", colour="c", mark=mark, log_x=log, log_y=log,
+    "f", "Title", x="x", y="v", color="c", mark=mark, log_x=log, log_y=log,
     reference=1.5,
   )  # fmt: skip
-  _, colours = drawn(tmp_path / "f.png", figure, rows())
-  assert colours > 200
+  _, colors = drawn(tmp_path / "f.png", figure, rows())
+  assert colors > 200
 
 
 @pytest.mark.slow
@@ -55,7 +55,7 @@ def test_panels_stand_side_by_side_and_then_below(tmp_path):
 def test_names_are_text_not_formulas(tmp_path):
   names = ("$5 to $10", r"$\frac{$", "_hidden", "50%")
   figure = Figure(
-    "f", "Pay in $ and $", x="c", y="v", colour="c", facet="c", x_title="$x$$"
+    "f", "Pay in $ and $", x="c", y="v", color="c", facet="c", x_title="$x$$"
   )
   drawn(tmp_path / "f.png", figure, rows(names))
 

@@ -1,17 +1,10 @@
-"""The study that takes no time."""
+"""Tests of a whole run are slow."""
 
 import pytest
 
-from helpers.toy_study import Toy
-
-
-@pytest.fixture
-def toy():
-  return Toy()
-
 
 def pytest_collection_modifyitems(items):
-  """Tests of a whole run, which the fixture `done` makes, are slow."""
+  """The fixture `done` makes a whole run."""
   for item in items:
     if "done" in getattr(item, "fixturenames", ()):
       item.add_marker(pytest.mark.slow)

@@ -7,7 +7,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from jaxfair import accounting, report, studies
+from jaxfair import accounting, experiments, report
 from jaxfair.studies import audit
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "audit" / "dp_sgd.toml"
@@ -18,14 +18,14 @@ TINY = [
 
 
 def plan(*sets, size=None):
-  values = studies.read(CONFIG, size=size, sets=sets)
-  return studies.plan(studies.find(values["study"]), values)
+  values = experiments.read(CONFIG, size=size, sets=sets)
+  return experiments.plan(experiments.find(values["study"]), values)
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
   folder = tmp_path_factory.mktemp("audit") / "run"
-  table = studies.execute(plan(*TINY), folder)
+  table = experiments.execute(plan(*TINY), folder)
   return folder, table, report.write(folder).read_text()
 
 
@@ -77,7 +77,7 @@ def test_guesses_that_are_right_stay_below_what_epsilon_allows(done):
 
 
 def test_a_bound_above_its_claim_is_said():
-  table = studies.Table(
+  table = experiments.Table(
     {"row": ["bound"] * 2, "claimed": [1.0, 1.0], "joint_bound": [0.5, 1.5]}
   )
   found = audit._not_caught(table)
@@ -101,7 +101,7 @@ def test_all_bounds_hold_together():
 def test_people_of_a_named_set(tmp_path):
   sets = ["data.name=coloured_digits", "hidden=[4]", "epsilons=[8.0]"]
   made = plan(*TINY[1:-1], "runs=64", *sets)
-  table = studies.execute(made, tmp_path / "r", say=lambda message: None)
+  table = experiments.execute(made, tmp_path / "r", say=lambda message: None)
   assert (table.where(row="bound")["claimed"] > 0).all()
 
 
@@ -126,7 +126,7 @@ def test_the_sizes_are_configs(size):
   ],
 )
 def test_impossible_settings_are_refused(change, told):
-  with pytest.raises(studies.ConfigError, match=told):
+  with pytest.raises(experiments.ConfigError, match=told):
     plan(change)
 
 
@@ -134,5 +134,5 @@ def test_a_batch_larger_than_everybody_leaves_nothing(tmp_path):
   from jaxfair import checks
 
   with pytest.raises(checks.ArgumentError, match="batch_size=500"):
-    studies.execute(plan(*TINY, "batch_size=500"), tmp_path / "r")
+    experiments.execute(plan(*TINY, "batch_size=500"), tmp_path / "r")
   assert list(tmp_path.iterdir()) == []

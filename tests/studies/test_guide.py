@@ -6,10 +6,10 @@ import tomllib
 
 import pytest
 
-from jaxfair import studies
+from jaxfair import experiments
 from jaxfair.cli import app
-from jaxfair.studies import People
-from jaxfair.studies import config as configs
+from jaxfair.experiments import People
+from jaxfair.experiments import config as configs
 
 GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "studies.md"
 TEXT = GUIDE.read_text(encoding="utf-8")
@@ -24,7 +24,7 @@ def test_the_study_runs_and_is_reported(tmp_path, monkeypatch, capsys):
   made = {"__name__": "__main__"}
   exec(code, made)
   assert capsys.readouterr().out.strip().endswith("report.html")
-  table = studies.Table.read(tmp_path / "runs" / "decay" / "results.csv")
+  table = experiments.Table.read(tmp_path / "runs" / "decay" / "results.csv")
   assert table.unique("weight_decay") == [0.0, 0.01, 0.1]
   assert len(table) == 3 * 3 * (len(table.unique("group")))
   page = (tmp_path / "runs" / "decay" / "report.html").read_text()
@@ -38,7 +38,7 @@ def test_the_study_takes_less_than_80_lines():
 
 def test_the_config_is_one_that_people_take():
   values = tomllib.loads(CONFIG)
-  assert studies.find(values["study"])
+  assert experiments.find(values["study"])
   configs.build(People, values["data"])
 
 
@@ -51,7 +51,7 @@ def test_the_commands_exist(command):
 
 
 def test_every_file_of_a_run_is_described(toy, tmp_path):
-  made = studies.plan(toy.study, {"seed": "os"})
-  studies.execute(made, tmp_path, say=lambda message: None)
+  made = experiments.plan(toy.study, {"seed": "os"})
+  experiments.execute(made, tmp_path, say=lambda message: None)
   for path in tmp_path.iterdir():
     assert f"`{path.name}" in TEXT or path.name == ".lock"

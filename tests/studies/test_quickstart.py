@@ -7,8 +7,10 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import checks, data, models, report, studies
-from jaxfair.studies import people, quickstart, runs
+from jaxfair import checks, data, experiments, experiments, experiments, models, report, studies
+from jaxfair.experiments import runs
+from jaxfair.experiments import people
+from jaxfair.studies import quickstart
 from jaxfair.training import FitConfig, fit
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "quickstart.toml"
@@ -16,8 +18,8 @@ SMALL = ["seeds=3", "steps=60", "hidden=[16]", "batch_size=64"]
 
 
 def plan(*sets):
-  values = studies.read(CONFIG, sets=[*SMALL, *sets])
-  return studies.plan(studies.find(values["study"]), values)
+  values = experiments.read(CONFIG, sets=[*SMALL, *sets])
+  return experiments.plan(experiments.find(values["study"]), values)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,7 @@ def offline(tmp_path_factory):
     patch.setenv("JAXFAIR_CACHE", str(folder / "cache"))
     patch.setattr(data, "fetch", fetch)
     people._load.cache_clear()
-    table = studies.execute(plan(), folder / "run", say=said.append)
+    table = experiments.execute(plan(), folder / "run", say=said.append)
     page = report.write(folder / "run")
   people._load.cache_clear()
   return folder / "run", table, said, page.read_text()
@@ -112,7 +114,7 @@ def test_every_claim_has_a_verdict(offline):
 @pytest.mark.parametrize(
   ("change", "told"),
   [
-    ("models=['tree']", "models='tree' is not known; use one of logistic, mlp"),
+    ("models=['tree']", r"models\[0\]='tree' is not known; use one of logistic, mlp"),
     ("seeds=0", "seeds=0 must be at least 1"),
     ("steps=0", "steps=0 must be at least 1"),
     ("batch_size=-3", "batch_size=-3 must be at least 1"),
@@ -123,7 +125,7 @@ def test_every_claim_has_a_verdict(offline):
   ],
 )
 def test_impossible_settings_are_refused(change, told):
-  with pytest.raises(studies.ConfigError, match=told):
+  with pytest.raises(experiments.ConfigError, match=told):
     plan(change)
 
 
@@ -132,7 +134,7 @@ def test_a_batch_larger_than_the_training_part_leaves_nothing(tmp_path):
     "data.name=coloured_digits", "data.group=colour", "batch_size=1500"
   )
   with pytest.raises(checks.ArgumentError, match=r"batch_size=1500 .* 1348"):
-    studies.execute(made, tmp_path / "r")
+    experiments.execute(made, tmp_path / "r")
   assert list(tmp_path.iterdir()) == []
 
 
@@ -141,9 +143,9 @@ def test_on_adult_the_model_treats_women_and_men_differently(
   data_root, tmp_path
 ):
   del data_root
-  values = studies.read(CONFIG, sets=["seeds=4", "steps=300"])
-  made = studies.plan(studies.find("quickstart"), values)
-  table = studies.execute(made, tmp_path / "r")
+  values = experiments.read(CONFIG, sets=["seeds=4", "steps=300"])
+  made = experiments.plan(experiments.find("quickstart"), values)
+  table = experiments.execute(made, tmp_path / "r")
   assert table.unique("data") == ["adult"]
   everyone = table.where(group="everyone")
   assert 0.80 < everyone["accuracy"].mean() < 0.87

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import release_cases as cases
-from jaxfair import checks, studies
+from jaxfair import checks, experiments, experiments, experiments, studies
 from jaxfair.release import questionnaire
 from jaxfair.studies import release_claims as claims
 
@@ -33,7 +33,7 @@ def people(tmp_path_factory):
 
 def plan(people, changes=None):
   values = {"study": "release", "data": people} | SMALL | (changes or {})
-  return studies.plan(studies.find("release"), values)
+  return experiments.plan(experiments.find("release"), values)
 
 
 def cells(people, changes):
@@ -46,7 +46,7 @@ def test_the_study_compares_procedures_and_saves_a_questionnaire(
   people, tmp_path
 ):
   folder = tmp_path / "run"
-  table = studies.execute(plan(people), folder)
+  table = experiments.execute(plan(people), folder)
   everyone = table.where(group="everyone")
   certain = everyone.where(delta=0.0)
   agreement = certain["agreement"]
@@ -86,8 +86,8 @@ def test_impossible_settings_are_refused(people, change, told):
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=str)
 @pytest.mark.parametrize("size", ["smoke", "small", "paper"])
 def test_every_config_is_understood(path, size):
-  values = studies.read(path, size=size)
-  study = studies.find(values["study"])
+  values = experiments.read(path, size=size)
+  study = experiments.find(values["study"])
   names = {"study", "title", "seed", "size"}
   config = {k: v for k, v in values.items() if k not in names}
   studies.config.build(study.config, config)

@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from jaxfair import accounting, checks, data, report, studies
+from jaxfair import accounting, checks, data, experiments, report
 from jaxfair.studies import train
 
 CONFIG = (
@@ -21,14 +21,14 @@ TINY = [
 
 
 def plan(*sets, size="smoke"):
-  values = studies.read(CONFIG, size=size, sets=sets)
-  return studies.plan(studies.find(values["study"]), values)
+  values = experiments.read(CONFIG, size=size, sets=sets)
+  return experiments.plan(experiments.find(values["study"]), values)
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
   folder = tmp_path_factory.mktemp("train") / "run"
-  table = studies.execute(plan(*TINY), folder)
+  table = experiments.execute(plan(*TINY), folder)
   return folder, table, report.write(folder).read_text()
 
 
@@ -108,7 +108,7 @@ def csv(tmp_path, monkeypatch):
 def release(csv, folder, *sets, group="sex"):
   of = (f"data.csv={csv}", "data.label=income", f"data.group={group}")
   made = plan(*TINY[2:], *RELEASE, *of, "data.name=adult", *sets)
-  studies.execute(made, folder)
+  experiments.execute(made, folder)
   return report.write(folder).read_text()
 
 
@@ -186,12 +186,12 @@ def test_the_sizes_are_configs(size):
   ],
 )
 def test_impossible_settings_are_refused(change, told):
-  with pytest.raises(studies.ConfigError, match=told):
+  with pytest.raises(experiments.ConfigError, match=told):
     plan(change)
 
 
 def test_a_budget_that_cannot_be_met_is_refused_before_any_work(tmp_path):
   made = plan(*TINY, "epsilons=[1e-6]", "private.batch_size=1000")
   with pytest.raises(checks.JaxfairError, match="reaches epsilon=1e-06"):
-    studies.execute(made, tmp_path / "r")
+    experiments.execute(made, tmp_path / "r")
   assert list(tmp_path.iterdir()) == []

@@ -9,8 +9,8 @@ from importlib import resources
 from typing import Any
 
 from jaxfair import frontier
+from jaxfair.experiments.frontiers import RunFrontier
 from jaxfair.report import series
-from jaxfair.studies.frontiers import RunFrontier
 
 SCRIPTS = ("core.js", "charts.js", "space.js", "main.js")
 
@@ -21,7 +21,7 @@ def write_frontier(
   """Writes the page of a run's frontier.
 
   Args:
-    found: from `studies.read_frontier`.
+    found: from `experiments.read_frontier`.
     path: the HTML file.
     notes: more that the reader must be told.
   """

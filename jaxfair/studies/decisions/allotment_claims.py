@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from jaxfair.experiments.table import Table
 from jaxfair.studies.claims import Check, difference_above, mean_above
 from jaxfair.studies.protocol import Claim, Finding
-from jaxfair.studies.table import Table
 
 SUMMARY = {"row": "summary"}
 

@@ -9,11 +9,11 @@ from jax.tree_util import Partial
 
 from jaxfair import checks, decisions
 from jaxfair.decisions import problems
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.decisions import allotment_claims
 from jaxfair.studies.decisions.counts import Districts, Places, load_districts
 from jaxfair.studies.protocol import Figure, Summary
-from jaxfair.studies.table import Table
 
 COUNTS, CLIPPED, TEMPERED = "noisy counts", "non-negative", "tempered"
 PUBLIC, PRIVATE = "linear proxy, public total", "linear proxy, private total"
@@ -267,7 +267,7 @@ STUDY = protocol.Study(
   figures=(
     Figure(
       "bias_by_size", "Who gains and who loses, by size",
-      x="district_size", y="gain", colour="method", facet="epsilon",
+      x="district_size", y="gain", color="method", facet="epsilon",
       mark="point", log_x=True, reference=0.0, x_title="children in district",
       y_title="expected dollars a year",
       where={"row": "district", "method": (COUNTS, CLIPPED)},
@@ -276,7 +276,7 @@ STUDY = protocol.Study(
     ),
     Figure(
       "shape", "The same, relative to the largest gain or loss",
-      x="district_size", y="relative_gain", colour="method", facet="epsilon",
+      x="district_size", y="relative_gain", color="method", facet="epsilon",
       mark="point", log_x=True, reference=0.0, x_title="children in district",
       y_title="gain / largest", where={"row": "district", "heat": ("", BEST),
                                        "method": (COUNTS, CLIPPED, TEMPERED)},
@@ -284,20 +284,20 @@ STUDY = protocol.Study(
       "tempering turns clipping around.",
     ),
     Figure(
-      "alpha", "Unfairness by method", x="epsilon", y="alpha", colour="method",
+      "alpha", "Unfairness by method", x="epsilon", y="alpha", color="method",
       mark="line", log_x=True, log_y=True, where=UNFAIR,
       caption="Largest minus smallest bias, as a share of the money "
       "(Figs 2.5, 2.7). The other methods have none but rounding errors.",
     ),
     Figure(
       "error", "Mean absolute error by method", x="epsilon", y="mean_error",
-      colour="method", mark="line", log_x=True, log_y=True,
+      color="method", mark="line", log_x=True, log_y=True,
       y_title="dollars a year", where=SUMMARY | {"heat": ("", BEST)},
       caption="What a district's money is off by in a single release.",
     ),
     Figure(
       "temperature", "What tempering does to small and large districts",
-      x="children", y="bin_misallocated", colour="heat", facet="epsilon",
+      x="children", y="bin_misallocated", color="heat", facet="epsilon",
       mark="line", log_x=True, log_y=True, y_title="dollars a year",
       where={"row": "bin", "method": (CLIPPED, TEMPERED)},
       caption="Mean |bias| by size (Fig. 2.6). No heat is plain "

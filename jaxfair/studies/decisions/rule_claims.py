@@ -7,9 +7,9 @@ import numpy as np
 from scipy import special
 
 from jaxfair import fairness
+from jaxfair.experiments.table import Table
 from jaxfair.studies.claims import Check, difference_above, mean_above
 from jaxfair.studies.protocol import Claim, Finding
-from jaxfair.studies.table import Table
 
 
 def _least(table: Table) -> float:

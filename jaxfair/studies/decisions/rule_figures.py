@@ -5,7 +5,7 @@ from jaxfair.studies.protocol import Figure
 FIGURES = (
   Figure(
     "errors", "Wrong decisions by distance to the thresholds", x="distance",
-    y="error", colour="truth", facet="places", mark="point", log_x=True,
+    y="error", color="truth", facet="places", mark="point", log_x=True,
     x_title="distance to the nearest threshold / noise scale",
     y_title="chance of a wrong decision", where={"row": "place"},
     caption="Each point a place and epsilon. Colours: whether there are many "
@@ -13,7 +13,7 @@ FIGURES = (
   ),
   Figure(
     "citizens", "Wrong decisions by size", x="citizens", y="error",
-    colour="truth", facet="places", mark="point", log_x=True,
+    color="truth", facet="places", mark="point", log_x=True,
     y_title="chance of a wrong decision", where={"row": "place"},
     caption="Small places lose most, where they are near a threshold.",
   ),
@@ -31,12 +31,12 @@ FIGURES = (
   ),
   Figure(
     "truth", "Who errs, by truth values", x="truth", y="group_error",
-    colour="operator", facet="epsilon", y_title="chance of a wrong decision",
+    color="operator", facet="epsilon", y_title="chance of a wrong decision",
     where={"row": "truth", "places": "synthetic"},
     caption="First many speakers, second lack of schooling (Fig. 2.9).",
   ),
   Figure(
-    "proxies", "Alpha within bins", x="bin", y="bin_alpha", colour="method",
+    "proxies", "Alpha within bins", x="bin", y="bin_alpha", color="method",
     facet="epsilon", mark="line", y_title="alpha within the bin",
     x_title="bin by speakers with limited English",
     where={"row": "bin", "places": "synthetic"},
@@ -44,7 +44,7 @@ FIGURES = (
   ),
   Figure(
     "own_alpha", "Alpha within bins, by noise alone", x="bin", y="own_alpha",
-    colour="method", facet="epsilon", mark="line",
+    color="method", facet="epsilon", mark="line",
     x_title="bin by speakers with limited English",
     y_title="alpha within the bin",
     where={"row": "bin", "places": "synthetic"},
@@ -53,7 +53,7 @@ FIGURES = (
   ),
   Figure(
     "proxy_error", "and their errors", x="bin", y="bin_error",
-    colour="method", facet="epsilon", mark="line",
+    color="method", facet="epsilon", mark="line",
     x_title="bin by speakers with limited English",
     y_title="mean chance of a wrong decision",
     where={"row": "bin", "places": "synthetic"},

@@ -10,6 +10,7 @@ from scipy import stats
 
 from jaxfair import checks, decisions
 from jaxfair.decisions import problems
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.decisions import rule_claims, rule_figures
 from jaxfair.studies.decisions.counts import (
@@ -18,7 +19,6 @@ from jaxfair.studies.decisions.counts import (
   load_jurisdictions,
 )
 from jaxfair.studies.protocol import Summary
-from jaxfair.studies.table import Table
 
 ERRORS, RATIOS, PROXIES = "errors", "ratios", "proxies"
 PARTS = (ERRORS, RATIOS, PROXIES)

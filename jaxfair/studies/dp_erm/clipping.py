@@ -10,11 +10,11 @@ import jax
 import numpy as np
 
 from jaxfair import analysis, checks
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.dp_erm import common, networks
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.resampled import rank_correlation
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model, Params
 
 
@@ -114,7 +114,7 @@ STUDY = protocol.Study(
       "Gradient norms along training",
       x="step",
       y="gradient_norm",
-      colour="role",
+      color="role",
       facet="panel",
       mark="line",
       y_title="mean gradient norm",
@@ -125,7 +125,7 @@ STUDY = protocol.Study(
       "Excess risk along training",
       x="step",
       y="excess_risk",
-      colour="role",
+      color="role",
       facet="panel",
       mark="line",
       reference=0.0,

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import analysis, checks, data, models
-from jaxfair.studies.people import People, load_people
-from jaxfair.studies.table import Table
+from jaxfair.experiments.people import People, load_people
+from jaxfair.experiments.table import Table
 from jaxfair.types import Examples, Model, Params
 
 # The thesis's eight sets, and by what it tells groups apart.

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import analysis
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.dp_erm import common, networks, persons
 from jaxfair.studies.dp_erm.persons import CORRELATION, PERSON, Config
 from jaxfair.studies.protocol import Claim, Figure, Summary
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model, Params
 
 CLOSE, FAR_OUT = "closeness_trace_correlation", "input_trace_correlation"
@@ -69,7 +69,7 @@ STUDY = protocol.Study(
       "Trace of the Hessian and closeness to the boundary",
       x="closeness",
       y="trace",
-      colour="role",
+      color="role",
       facet="panel",
       mark="point",
       where={"kind": PERSON},
@@ -81,7 +81,7 @@ STUDY = protocol.Study(
       "Trace of the Hessian and input norm",
       x="input_norm",
       y="trace",
-      colour="role",
+      color="role",
       facet="panel",
       mark="point",
       where={"kind": PERSON},

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import analysis
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.dp_erm import common, networks, persons
 from jaxfair.studies.dp_erm.persons import CORRELATION, PERSON, Config
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.resampled import resampled
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model, Params
 
 NORMS = "input_gradient_correlation"
@@ -81,7 +81,7 @@ STUDY = protocol.Study(
       "Input norm and gradient norm",
       x="input_norm",
       y="gradient_norm",
-      colour="role",
+      color="role",
       facet="panel",
       mark="point",
       where={"kind": PERSON},
@@ -92,7 +92,7 @@ STUDY = protocol.Study(
       "Their rank correlation along training",
       x="step",
       y=NORMS,
-      colour="data",
+      color="data",
       mark="line",
       where={"kind": CORRELATION},
       y_title="rank correlation",

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import analysis, checks
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.dp_erm import common, networks
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.resampled import rank_correlation
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Params
 
 GROUP, SHELL = "group", "shell"
@@ -91,7 +91,7 @@ def _claim(name: str, statement: str, kind: str) -> Claim:
 
 def _figure(name: str, title: str, kind: str, **options: Any) -> Figure:
   return Figure(
-    name, title, x="input_norm", y="excess_risk", colour="data", mark="line",
+    name, title, x="input_norm", y="excess_risk", color="data", mark="line",
     where={"kind": kind}, x_title="mean input norm", **options,
   )  # fmt: skip
 

@@ -12,12 +12,12 @@ import jax
 import numpy as np
 
 from jaxfair import accounting, checks, training
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.dp_erm import common, networks
 from jaxfair.studies.dp_erm.gaps import RISKS, gap_ratio, gap_shrinks
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.resampled import resampled
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Params
 
 NONE, CLIP, NOISE, BOTH = "none", "clipping", "noise", "both"
@@ -201,7 +201,7 @@ STUDY = protocol.Study(
       "Excess risk of both groups as privacy is spent",
       x="epsilon_of_clipped_part",
       y="excess_risk",
-      colour="role",
+      color="role",
       facet="panel",
       mark="line",
       reference=0.0,

@@ -3,11 +3,11 @@
 import dataclasses
 from typing import Any
 
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.dp_erm import common, output
 from jaxfair.studies.dp_erm.gaps import gap_ratio, gap_shrinks
 from jaxfair.studies.protocol import Claim, Figure, Summary
-from jaxfair.studies.table import Table
 
 TOGETHER, APART = "together", "each group by itself"
 BY = ("data", "epsilon")
@@ -85,7 +85,7 @@ STUDY = protocol.Study(
       "Excess risk of both groups, normalised together and by themselves",
       x="epsilon",
       y="excess_risk",
-      colour="role",
+      color="role",
       facet="panel",
       mark="line",
       log_x=True,

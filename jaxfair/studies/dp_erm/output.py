@@ -15,13 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import accounting, analysis, checks, data, models, training
+from jaxfair.experiments.table import Table
 from jaxfair.privacy import noise
 from jaxfair.studies import protocol
 from jaxfair.studies.dp_erm import common
 from jaxfair.studies.dp_erm.gaps import RISKS, worst_gaps
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.resampled import rank_correlation, resampled
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Params
 
 
@@ -269,7 +269,7 @@ STUDY = protocol.Study(
       "Excess risk against the Hessian's trace",
       x="trace",
       y="excess_risk",
-      colour="epsilon",
+      color="epsilon",
       facet="data",
       mark="line",
       log_y=True,
@@ -283,7 +283,7 @@ STUDY = protocol.Study(
       "Excess risk of both groups as privacy is relaxed",
       x="epsilon",
       y="excess_risk",
-      colour="role",
+      color="role",
       facet="data",
       mark="line",
       log_x=True,

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check
 from jaxfair.studies.dp_erm import networks
 from jaxfair.studies.resampled import resampled
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model, Params
 
 PERSON, CORRELATION = "person", "correlation"

@@ -12,12 +12,12 @@ import jax
 import numpy as np
 
 from jaxfair import checks
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check
 from jaxfair.studies.dp_erm import clipping, common, networks
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.resampled import resampled
-from jaxfair.studies.table import Table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _spread(column: str) -> Check:
 
 def _figure(name: str, title: str, column: str) -> Figure:
   return Figure(
-    name, title, x="ratio", y=column, colour="role", facet="data", mark="line",
+    name, title, x="ratio", y=column, color="role", facet="data", mark="line",
     x_title="minority over majority", log_x=True,
     caption="At the end of training.",
   )  # fmt: skip

@@ -8,11 +8,11 @@ import jax
 import numpy as np
 
 from jaxfair import analysis, checks
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.dp_erm import common, networks
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.resampled import resampled
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Params
 
 
@@ -143,7 +143,7 @@ STUDY = protocol.Study(
       "Change of the loss in one step, by cause",
       x="step",
       y="change",
-      colour="term",
+      color="term",
       facet="data",
       mark="line",
       reference=0.0,

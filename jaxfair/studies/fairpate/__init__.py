@@ -14,13 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, models, training, tree
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.fairpate import claims, figures, students
 from jaxfair.studies.fairpate import config as settings
 from jaxfair.studies.fairpate.config import Floats, Method, Repetition, several
 from jaxfair.studies.fairpate.students import Measured, Point
 from jaxfair.studies.protocol import Summary
-from jaxfair.studies.table import Table
 
 
 @dataclasses.dataclass(frozen=True)

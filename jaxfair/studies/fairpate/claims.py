@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxfair.experiments.table import Table
 from jaxfair.studies.claims import (
   Check,
   difference_above,
@@ -13,7 +14,6 @@ from jaxfair.studies.claims import (
   trend,
 )
 from jaxfair.studies.protocol import Claim, Finding
-from jaxfair.studies.table import Table
 
 PLACEMENTS = ("fair_dp_sgd", "fair_dp_sgd_inside")
 

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, data, models, pate, training
+from jaxfair.experiments.people import People, load_people
 from jaxfair.fairness import CounterRule
 from jaxfair.studies import protocol
-from jaxfair.studies.people import People, load_people
 from jaxfair.types import Examples, Model
 
 Method: TypeAlias = Literal[

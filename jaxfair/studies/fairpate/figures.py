@@ -8,7 +8,7 @@ from jaxfair.studies.protocol import Figure
 
 def _figure(name: str, title: str, y: str, **more: Any) -> Figure:
   return Figure(
-    name, title, x="epsilon", y=y, mark="line", colour="method",
+    name, title, x="epsilon", y=y, mark="line", color="method",
     facet="margin", log_x=True,
     caption="Of a method with several weights lam: the mean over them.", **more,
   )  # fmt: skip
@@ -16,14 +16,14 @@ def _figure(name: str, title: str, y: str, **more: Any) -> Figure:
 
 def _over_margins(name: str, title: str, y: str, caption: str) -> Figure:
   return Figure(
-    name, title, x="max_gap", y=y, mark="line", colour="method",
+    name, title, x="max_gap", y=y, mark="line", color="method",
     facet="epsilon", caption=caption,
   )  # fmt: skip
 
 
 def _placements(name: str, title: str, y: str) -> Figure:
   return Figure(
-    name, title, x="lam", y=y, mark="line", colour="method", facet="epsilon",
+    name, title, x="lam", y=y, mark="line", color="method", facet="epsilon",
     where={"method": PLACEMENTS},
     caption="FairDP-SGD with its penalty after the noise and inside the clip, "
     "everybody answered.",

@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
+from jaxfair.experiments.table import Table
 from jaxfair.fairness import CounterRule, admit_in_order, demographic_disparity
 from jaxfair.fairness.counter import GUARDS, Guard
 from jaxfair.fairness.disparity import NOTIONS, Notion
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check, difference_above, mean_above
 from jaxfair.studies.protocol import Claim, Figure, Summary
-from jaxfair.studies.table import Table
 
 # Classes by groups, as the paper prints them.
 COUNTS = ((324, 420, 445), (287, 274, 250))
@@ -185,7 +185,7 @@ STUDY = protocol.Study(
       "Queries answered by notion",
       x="notion",
       y="answered",
-      colour="guard",
+      color="guard",
       caption="Mean over random orders of the same queries.",
     ),
   ),

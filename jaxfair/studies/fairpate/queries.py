@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import accounting, checks, pate
+from jaxfair.experiments.table import Table
 from jaxfair.fairness import demographic_disparity
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check, difference_above, mean_above, trend
@@ -20,7 +21,6 @@ from jaxfair.studies.fairpate import config as settings
 from jaxfair.studies.fairpate.claims import at
 from jaxfair.studies.fairpate.config import Floats, Repetition, several
 from jaxfair.studies.protocol import Claim, Figure, Summary
-from jaxfair.studies.table import Table
 
 SOUND, PAPER = "every argmax", "as in the paper"
 METHODS = {"any": "fairpate", "allowed": "fairpate_allowed"}
@@ -274,7 +274,7 @@ STUDY = protocol.Study(
       x="epsilon",
       y="answered",
       mark="line",
-      colour="line",
+      color="line",
       facet="panel",
       log_x=True,
     ),
@@ -284,7 +284,7 @@ STUDY = protocol.Study(
       x="epsilon",
       y="gap",
       mark="line",
-      colour="line",
+      color="line",
       facet="panel",
       log_x=True,
       caption="Few labels are all of the cold start, which keeps no margin.",
@@ -295,7 +295,7 @@ STUDY = protocol.Study(
       x="epsilon",
       y="true_epsilon",
       mark="line",
-      colour="line",
+      color="line",
       facet="panel",
       log_x=True,
       log_y=True,
@@ -306,7 +306,7 @@ STUDY = protocol.Study(
       x="threshold",
       y="answered",
       mark="line",
-      colour="panel",
+      color="panel",
       facet="epsilon",
       where=_of(SOUND),
     ),

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from jaxfair import checks, models, training
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check, mean_above
 from jaxfair.studies.fairpate import config as settings
@@ -16,7 +17,6 @@ from jaxfair.studies.fairpate import students
 from jaxfair.studies.fairpate.config import Repetition
 from jaxfair.studies.fairpate.students import Point
 from jaxfair.studies.protocol import Claim, Figure, Summary
-from jaxfair.studies.table import Table
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 import optax
 
 from jaxfair import analysis, checks, models, training, tree
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check, mean_above
 from jaxfair.studies.pate.ensembles import (
@@ -21,7 +22,6 @@ from jaxfair.studies.pate.ensembles import (
 )
 from jaxfair.studies.pate.students import hard_labels, majority_weights
 from jaxfair.studies.protocol import Claim, Figure, Summary
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Params
 
 KINDS = ("measured", "bound", "bound in the papers")
@@ -201,7 +201,7 @@ STUDY = protocol.Study(
       "Deviation, and what bounds it",
       x="data",
       y="deviation",
-      colour="kind",
+      color="kind",
       facet="setting",
       log_y=True,
       y_title="E ||d||",

@@ -14,6 +14,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import accounting, checks, data, models, pate, training, tree
+from jaxfair.experiments.measures import (
+  EVERYONE,
+  GroupMeasures,
+  group_table,
+  measure_groups,
+  paired_costs,
+)
+from jaxfair.experiments.people import People, load_people
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import (
   Check,
@@ -21,18 +30,9 @@ from jaxfair.studies.claims import (
   mean_above,
   spread_above,
 )
-from jaxfair.studies.measures import (
-  EVERYONE,
-  GroupMeasures,
-  group_table,
-  measure_groups,
-  paired_costs,
-)
 from jaxfair.studies.pate.epsilons import SUMMARY as EPSILONS
 from jaxfair.studies.pate.epsilons import epsilon_table
-from jaxfair.studies.people import People, load_people
 from jaxfair.studies.protocol import Claim, Figure, Summary
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model, Params
 
 MAJORITY, HARD, SOFT = "majority vote", "noisy labels", "noisy shares"
@@ -309,7 +309,7 @@ STUDY = protocol.Study(
       "Who pays for noise in the votes",
       x="group",
       y="accuracy_cost",
-      colour="labels",
+      color="labels",
       facet="teachers",
       reference=0.0,
       y_title="accuracy lost to noise",
@@ -321,7 +321,7 @@ STUDY = protocol.Study(
       "Accuracy by group",
       x="group",
       y="accuracy",
-      colour="labels",
+      color="labels",
       facet="teachers",
       caption="Share of correct predictions on held-out people.",
     ),

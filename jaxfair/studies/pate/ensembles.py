@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, data, models, pate, training
+from jaxfair.experiments.people import People, load_people, set_name
 from jaxfair.studies import protocol
-from jaxfair.studies.people import People, load_people, set_name
 from jaxfair.types import Examples, Model
 
 

@@ -7,8 +7,8 @@ import jax
 import numpy as np
 
 from jaxfair import accounting
+from jaxfair.experiments.table import Table
 from jaxfair.studies.protocol import Summary
-from jaxfair.studies.table import Table
 
 ANY, THESE = "any votes", "these votes"
 SANITISED, TOGETHER = "these votes, sanitised", "any votes, sanitised included"

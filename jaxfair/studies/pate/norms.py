@@ -6,9 +6,10 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxfair import checks
+from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import in_each, trend
-from jaxfair.studies.measures import EVERYONE
 from jaxfair.studies.pate.ensembles import (
   PenaltyConfig,
   cells,
@@ -22,7 +23,6 @@ from jaxfair.studies.pate.students import (
   penalty_students,
 )
 from jaxfair.studies.protocol import Claim, Figure, Summary
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples
 
 ALL = {"group": EVERYONE}
@@ -131,7 +131,7 @@ STUDY = protocol.Study(
       x="norm",
       y="deviation",
       mark="line",
-      colour="penalty",
+      color="penalty",
       facet="data",
       x_title="largest input norm",
       y_title="E ||d||",
@@ -145,7 +145,7 @@ STUDY = protocol.Study(
       x="norm",
       y="accuracy",
       mark="line",
-      colour="penalty",
+      color="penalty",
       facet="data",
       x_title="largest input norm",
       log_x=True,

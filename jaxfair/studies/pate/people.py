@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import analysis, data, models, tree
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import (
   Check,
@@ -29,7 +30,6 @@ from jaxfair.studies.pate.ensembles import (
 )
 from jaxfair.studies.pate.students import hard_labels, penalty_students
 from jaxfair.studies.protocol import Claim, Figure, Summary
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model, Params
 
 PERSON, SPLIT = "person", "split"
@@ -196,7 +196,7 @@ def _points(x: str, y: str, title: str) -> Figure:
     x=x,
     y=y,
     mark="point",
-    colour="penalty",
+    color="penalty",
     facet="data",
     where={"row": PERSON},
     caption="One point per public person of the first split.",
@@ -262,7 +262,7 @@ STUDY = protocol.Study(
       "What goes together",
       x="data",
       y="correlation",
-      colour="pair",
+      color="pair",
       facet="penalty",
       reference=0.0,
       where={"row": SPLIT},

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import accounting, checks, pate
+from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check, difference_above, in_each
-from jaxfair.studies.measures import EVERYONE
 from jaxfair.studies.pate.ensembles import (
   EnsembleConfig,
   cells,
@@ -26,7 +27,6 @@ from jaxfair.studies.pate.students import (
   students,
 )
 from jaxfair.studies.protocol import Claim, Figure, Summary
-from jaxfair.studies.table import Table
 
 HARD, SOFT, PROJECTED = "hard labels", "raw shares", "projected shares"
 ALL = {"group": EVERYONE}
@@ -192,7 +192,7 @@ def _figure(
     x="epsilon",
     y=name,
     mark="line",
-    colour="labels",
+    color="labels",
     facet="panel",
     y_title=y_title,
     log_x=True,
@@ -241,7 +241,7 @@ STUDY = protocol.Study(
       y="group_excess",
       y_title="excess errors",
       mark="line",
-      colour="line",
+      color="line",
       facet="panel",
       log_x=True,
       where={"labels": (HARD, SOFT)},

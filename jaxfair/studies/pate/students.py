@@ -16,14 +16,14 @@ import numpy as np
 
 from jaxfair import models, pate, tree
 from jaxfair.analysis import ByGroup, mean_by_group
-from jaxfair.studies.measures import EVERYONE
+from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments.table import Table
 from jaxfair.studies.pate.ensembles import (
   Ensemble,
   EnsembleConfig,
   PenaltyConfig,
   fit_config,
 )
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model, Params
 
 

@@ -7,9 +7,10 @@ import dataclasses
 from collections.abc import Sequence
 
 from jaxfair import analysis
+from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check, in_each, trend
-from jaxfair.studies.measures import EVERYONE
 from jaxfair.studies.pate.ensembles import (
   PenaltyConfig,
   cells,
@@ -23,7 +24,6 @@ from jaxfair.studies.pate.students import (
   penalty_students,
 )
 from jaxfair.studies.protocol import Claim, Figure, Summary
-from jaxfair.studies.table import Table
 
 ALL = {"group": EVERYONE}
 
@@ -121,7 +121,7 @@ def figures(x: str, colour: str, *, log_x: bool = False) -> list[Figure]:
       x=x,
       y=value,
       mark="line",
-      colour=colour,
+      color=colour,
       facet="data",
       y_title=y_title,
       log_x=log_x,

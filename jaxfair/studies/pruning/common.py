@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, data, models, training, tree
-from jaxfair.studies.measures import EVERYONE
-from jaxfair.studies.people import People, load_people
-from jaxfair.studies.table import Table
+from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments.people import People, load_people
+from jaxfair.experiments.table import Table
 from jaxfair.training import driver
 from jaxfair.training.ensembles import default_chunk
 from jaxfair.types import Examples, Model

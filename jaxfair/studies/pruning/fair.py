@@ -8,12 +8,12 @@ import jax
 import numpy as np
 
 from jaxfair import checks, pruning
+from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
-from jaxfair.studies.measures import EVERYONE
 from jaxfair.studies.protocol import Figure, Summary
 from jaxfair.studies.pruning import common
 from jaxfair.studies.pruning.fair_claims import CLAIMS
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model
 
 
@@ -190,27 +190,27 @@ STUDY = protocol.Study(
   figures=(
     Figure(
       "accuracy", "Accuracy of everyone", x="rate", y="accuracy",
-      colour="fair", mark="line",
+      color="fair", mark="line",
       x_title="share of weights removed", where={"group": EVERYONE},
     ),
     Figure(
       "gap", "Gap between the best and the worst group", x="rate",
-      y="accuracy_gap", colour="fair", mark="line",
+      y="accuracy_gap", color="fair", mark="line",
       x_title="share of weights removed", y_title="gap of accuracies",
       where={"group": EVERYONE},
     ),
     Figure(
       "groups", "Accuracy of each group, over shares of weights removed",
-      x="group", y="accuracy", colour="fair", facet="rate",
+      x="group", y="accuracy", color="fair", facet="rate",
     ),
     Figure(
       "gradients", "Gradient norms before pruning", x="group",
-      y="dense_gradient_norm", colour="fair",
+      y="dense_gradient_norm", color="fair",
       y_title="norm of the group's mean gradient",
     ),
     Figure(
       "distance", "Distance to the boundary before pruning", x="group",
-      y="dense_distance", colour="fair",
+      y="dense_distance", color="fair",
       y_title="mean distance to the boundary",
     ),
   ),

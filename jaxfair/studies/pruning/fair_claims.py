@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments.table import Table
 from jaxfair.studies import claims, protocol
-from jaxfair.studies.measures import EVERYONE
 from jaxfair.studies.protocol import Claim
-from jaxfair.studies.table import Table
 
 
 def _less(

@@ -8,12 +8,12 @@ import jax
 import numpy as np
 
 from jaxfair import checks, pruning
+from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
-from jaxfair.studies.measures import EVERYONE
 from jaxfair.studies.protocol import Figure, Summary
 from jaxfair.studies.pruning import common
 from jaxfair.studies.pruning.rates_claims import CLAIMS
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples
 
 
@@ -190,14 +190,14 @@ def _notes(config: Config) -> list[str]:
 
 def _over_rates(name: str, title: str, column: str, words: str) -> Figure:
   return Figure(
-    name, title, x="rate", y=column, colour="group", mark="line",
+    name, title, x="rate", y=column, color="group", mark="line",
     x_title="share of weights removed", y_title=words,
   )  # fmt: skip
 
 
 def _before(name: str, title: str, x: str, y: str) -> Figure:
   return Figure(
-    name, title, x=x, y=y, colour="group", mark="point", where={"rate": 0.0},
+    name, title, x=x, y=y, color="group", mark="point", where={"rate": 0.0},
     caption="Before pruning; one point per seed.",
   )  # fmt: skip
 

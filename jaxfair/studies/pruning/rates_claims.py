@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments.table import Table
 from jaxfair.studies import claims, resampled
-from jaxfair.studies.measures import EVERYONE
 from jaxfair.studies.protocol import Claim, Finding
-from jaxfair.studies.table import Table
 
 
 def _groups(table: Table) -> Table:

@@ -11,11 +11,11 @@ import jax
 import numpy as np
 
 from jaxfair import checks, pruning, training
+from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments.table import Table
 from jaxfair.studies import claims, protocol
-from jaxfair.studies.measures import EVERYONE
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.pruning import common
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model
 
 UPSAMPLED, OTHERS = "upsampled", "others"
@@ -185,7 +185,7 @@ STUDY = protocol.Study(
   figures=(
     Figure(
       "norms", "Gradient norms as one group is upsampled", x="factor",
-      y="gradient_norm", colour="group", facet="upsampled", mark="line",
+      y="gradient_norm", color="group", facet="upsampled", mark="line",
       x_title="how often its people appear", log_x=True,
     ),
   ),

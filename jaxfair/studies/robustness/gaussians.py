@@ -13,11 +13,11 @@ import numpy as np
 from scipy import optimize, stats
 
 from jaxfair import checks, robustness
+from jaxfair.experiments.table import Table
 from jaxfair.robustness import gaussians, surrogates
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check
 from jaxfair.studies.protocol import Claim, Figure, Finding, Summary
-from jaxfair.studies.table import Table
 
 People = tuple[float, float, float]  # mu_minus, mu_plus, ratio
 CURVES, SETTINGS, LOSSES = "curves", "settings", "losses"
@@ -289,7 +289,7 @@ STUDY = protocol.Study(
       "Robustness pulls the threshold up, fairness down",
       x="epsilon",
       y="threshold",
-      colour="classifier",
+      color="classifier",
       facet="ratio",
       mark="line",
       where={"part": CURVES},
@@ -299,7 +299,7 @@ STUDY = protocol.Study(
       "Boundary errors: the fair threshold is where people are dense",
       x="epsilon",
       y="boundary_error",
-      colour="classifier",
+      color="classifier",
       facet="ratio",
       mark="line",
       where={"part": CURVES},
@@ -309,7 +309,7 @@ STUDY = protocol.Study(
       "Robust errors of fair thresholds, by the loss that is made equal",
       x="epsilon",
       y="robust_error",
-      colour="classifier",
+      color="classifier",
       facet="ratio",
       mark="line",
       where={"part": LOSSES},

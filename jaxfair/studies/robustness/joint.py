@@ -2,12 +2,12 @@
 
 import dataclasses
 
+from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments.table import Table
 from jaxfair.studies import claims, protocol
-from jaxfair.studies.measures import EVERYONE
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.robustness import networks
 from jaxfair.studies.robustness.price import PLAIN, in_each_attack
-from jaxfair.studies.table import Table
 
 ALL = {"group": EVERYONE}
 
@@ -84,7 +84,7 @@ STUDY = protocol.Study(
       "Errors without an attack",
       x="strength",
       y="natural_error",
-      colour="trained_for",
+      color="trained_for",
       mark="line",
       where=PLAIN | ALL,
       x_title="lambda",
@@ -95,7 +95,7 @@ STUDY = protocol.Study(
       "Fairness violation",
       x="strength",
       y="violation",
-      colour="trained_for",
+      color="trained_for",
       mark="line",
       where=PLAIN | ALL,
       x_title="lambda",
@@ -105,7 +105,7 @@ STUDY = protocol.Study(
       "Robust errors",
       x="epsilon",
       y="robust_error",
-      colour="trained_for",
+      color="trained_for",
       facet="panel",
       mark="line",
       where=ALL | {"attack": networks.ATTACKS},

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import analysis, checks, data, models, robustness, training, tree
+from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments.people import People, load_people
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
-from jaxfair.studies.measures import EVERYONE
-from jaxfair.studies.people import People, load_people
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 PIXELS = (0.0, 1.0)

@@ -7,12 +7,12 @@ import dataclasses
 
 import numpy as np
 
+from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments.table import Table
 from jaxfair.studies import claims, protocol
 from jaxfair.studies.claims import Check
-from jaxfair.studies.measures import EVERYONE
 from jaxfair.studies.protocol import Claim, Figure, Finding, Summary
 from jaxfair.studies.robustness import networks
-from jaxfair.studies.table import Table
 
 CROSS_ENTROPY = {"group": EVERYONE, "loss": "cross_entropy"}
 RAMP = {"group": EVERYONE, "loss": "ramp"}
@@ -67,7 +67,7 @@ def fair_figures(strength: str = "strength of the fairness") -> list[Figure]:
   )
   return [
     Figure(
-      name, title, x="strength", y=column, colour="loss", mark="line",
+      name, title, x="strength", y=column, color="loss", mark="line",
       where=PLAIN | {"group": EVERYONE}, x_title=strength, y_title=words,
     )
     for name, title, column, words in pictures
@@ -81,7 +81,7 @@ def boundary_figure(name: str, push: str, attacks: tuple[str, ...]) -> Figure:
     f"Right predictions that pushes {push} break",
     x="epsilon",
     y="boundary_error",
-    colour="setting",
+    color="setting",
     facet="panel",
     mark="line",
     where={"group": EVERYONE, "attack": attacks},
@@ -174,7 +174,7 @@ STUDY = protocol.Study(
       "Natural errors of the groups, with more and more fairness",
       x="group",
       y="natural_error",
-      colour="setting",
+      color="setting",
       facet="loss",
       where=PLAIN,
     ),

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, data, fairness, models, pate, training
+from jaxfair.experiments.people import People, load_people, set_name
 from jaxfair.fairness import constraints
 from jaxfair.pate import sf_pate
 from jaxfair.studies import protocol
-from jaxfair.studies.people import People, load_people, set_name
 from jaxfair.types import Examples, Model, Params
 
 PARITY = "demographic parity"

@@ -9,12 +9,12 @@ import jax
 import numpy as np
 
 from jaxfair import checks, data, training
+from jaxfair.experiments.people import set_name
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check, difference_above, in_each
-from jaxfair.studies.people import set_name
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.sf_pate import common, methods
-from jaxfair.studies.table import Table
 
 ONE_BY_ONE = "PF-LD, gradient by gradient"
 BLIND = "theta*"

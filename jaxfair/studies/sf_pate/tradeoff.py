@@ -3,12 +3,12 @@
 import dataclasses
 
 from jaxfair import checks
+from jaxfair.experiments.people import set_name
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check, difference_above, in_each
-from jaxfair.studies.people import set_name
 from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.sf_pate import common, methods
-from jaxfair.studies.table import Table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +144,7 @@ def _claims() -> list[Claim]:
 
 def _figure(name: str, title: str) -> Figure:
   return Figure(
-    name, title, x="epsilon", y=name, mark="line", colour="method",
+    name, title, x="epsilon", y=name, mark="line", color="method",
     facet="data", log_x=True,
   )  # fmt: skip
 

@@ -6,12 +6,12 @@ import math
 import numpy as np
 
 from jaxfair import accounting, analysis, checks, pate
+from jaxfair.experiments.people import set_name
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.claims import Check, difference_above, in_each, trend
-from jaxfair.studies.people import set_name
 from jaxfair.studies.protocol import Claim, Figure, Finding, Summary
 from jaxfair.studies.sf_pate import common, methods
-from jaxfair.studies.table import Table
 
 VOTE, RESPONSE, GUESS = "vote", "M", "largest group"
 
@@ -194,7 +194,7 @@ STUDY = protocol.Study(
   figures=(
     Figure(
       "right", "How often private groups are right", x="epsilon", y="right",
-      mark="line", colour="line", facet="data", log_x=True,
+      mark="line", color="line", facet="data", log_x=True,
       y_title="share of right groups",
     ),
   ),

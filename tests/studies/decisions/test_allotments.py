@@ -7,7 +7,7 @@ import tomllib
 import numpy as np
 import pytest
 
-from jaxfair import checks, studies
+from jaxfair import checks, experiments
 from jaxfair.studies.decisions import allotment_claims, counts
 from jaxfair.studies.decisions.counts import Places
 
@@ -15,8 +15,8 @@ CONFIGS = pathlib.Path(__file__).parents[3] / "configs" / "decisions"
 
 
 def plan(name, *sets, size="smoke"):
-  values = studies.read(CONFIGS / f"{name}.toml", size=size, sets=sets)
-  return studies.plan(studies.find(values["study"]), values)
+  values = experiments.read(CONFIGS / f"{name}.toml", size=size, sets=sets)
+  return experiments.plan(experiments.find(values["study"]), values)
 
 
 def verdicts(folder):
@@ -28,7 +28,7 @@ def verdicts(folder):
 def test_ratios_of_small_counts_are_more_biased(tmp_path):
   folder = tmp_path / "run"
   sets = ('parts=["ratios"]', "epsilons=[0.1]", "draws=2000", "seeds=4")
-  table = studies.execute(plan("rules", *sets), folder)
+  table = experiments.execute(plan("rules", *sets), folder)
   found = verdicts(folder)
   assert found["ratio bias"] == found["ratio spread"] == "supported"
   assert found["closed form"] == "supported"
@@ -54,7 +54,7 @@ def test_a_check_that_fails_says_so():
     "epsilon": [0.1, 0.1, 1.0, 1.0], "seed": [0, 1, 0, 1],
     "alpha": [0.1, 0.1, 0.2, 0.2],
   }  # fmt: skip
-  found = allotment_claims._falls(studies.Table(rows))
+  found = allotment_claims._falls(experiments.Table(rows))
   assert found.verdict == "not supported"
   assert found.value == pytest.approx(0.5)
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from helpers import dp_erm_runs
-from jaxfair import data, studies
+from jaxfair import data, experiments
 from jaxfair.studies.dp_erm import common
 
 
@@ -34,4 +34,4 @@ def test_the_thesis_s_groups_are_loaded(data_root):
     assert common.load(name).num_groups == 2
   assert common.load("bank").group_names == ("age < 60", "age >= 60")
   assert set(common.GROUPS) <= set(data.names())
-  assert "dp_erm.output" in studies.NAMES
+  assert "dp_erm.output" in experiments.names()

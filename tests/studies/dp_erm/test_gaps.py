@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxfair.studies import Table
+from jaxfair.experiments import Table
 from jaxfair.studies.dp_erm.gaps import gap_ratio, gap_shrinks, worst_gaps
 
 # Two sets, two groups; R of all is 0. Gaps before: 2 and 4; after: 1 and 8.

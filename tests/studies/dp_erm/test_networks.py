@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from helpers import dp_erm_runs
-from jaxfair import checks, studies
+from jaxfair import checks, experiments
 from jaxfair.studies.dp_erm.networks import Training, train_many, with_clip
 
 
@@ -36,5 +36,5 @@ def test_looks_are_at_equal_distances():
 
 
 def test_a_batch_larger_than_the_people_is_refused():
-  with pytest.raises(studies.ConfigError, match="at most max_people"):
+  with pytest.raises(experiments.ConfigError, match="at most max_people"):
     dp_erm_runs.plan("fig_3_3", "max_people=60", "training.batch_size=61")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from helpers import dp_erm_runs
-from jaxfair import checks, studies
+from jaxfair import checks, experiments
 from jaxfair.studies.dp_erm import common, sizes
 
 
@@ -49,5 +49,5 @@ def test_too_few_people_are_refused_before_any_work(tmp_path):
 
 
 def test_ratios_are_at_most_one():
-  with pytest.raises(studies.ConfigError, match="ratios"):
+  with pytest.raises(experiments.ConfigError, match="ratios"):
     dp_erm_runs.plan("fig_3_12", "ratios=[0.5, 3.0]")

@@ -4,10 +4,10 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import accounting, data, models, pate, studies
-from jaxfair.studies import config as configs
+from jaxfair import accounting, data, experiments, models, pate
+from jaxfair.experiments import config as configs
+from jaxfair.experiments.config import ConfigError, build
 from jaxfair.studies import protocol
-from jaxfair.studies.config import ConfigError, build
 from jaxfair.studies.fairpate import notions, queries
 from jaxfair.studies.fairpate.config import Repetition
 
@@ -65,7 +65,7 @@ def test_only_sound_charges_are_points_of_a_frontier(rows, tmp_path):
   config = {"study": "fairpate.queries", "epsilon": [30.0, 60.0]}
   (tmp_path / "config.toml").write_text(configs.dump(config))
   (tmp_path / "results.csv").write_text(table.to_csv())
-  found = studies.read_frontier(tmp_path)
+  found = experiments.read_frontier(tmp_path)
   sound = rows.where(charge=queries.SOUND)
   for column, name in enumerate(found.points.names):
     np.testing.assert_allclose(found.points.values[:, 0, column], sound[name])

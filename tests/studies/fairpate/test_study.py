@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from helpers.pate_studies import write_people
-from jaxfair import studies
+from jaxfair import experiments
 from jaxfair.checks import JaxfairError
+from jaxfair.experiments.config import ConfigError, build
 from jaxfair.studies import fairpate
-from jaxfair.studies.config import ConfigError, build
 from jaxfair.studies.fairpate.claims import PLACEMENTS, at, named, of, with_best
 from jaxfair.studies.protocol import Finding
 
@@ -38,8 +38,8 @@ def run(folder, name="fairpate", **changes):
     write_people(path)
   people = {"csv": str(path), "label": "label", "group": "group"}
   values = TINY | {"data": people} | changes
-  plan = studies.plan(studies.find(name), values)
-  return studies.execute(plan, folder / name, say=lambda text: None)
+  plan = experiments.plan(experiments.find(name), values)
+  return experiments.execute(plan, folder / name, say=lambda text: None)
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_convolutions_need_images(tmp_path):
 
 def test_the_best_lam_and_the_tightest_margin_are_picked():
   table = named(
-    studies.Table(
+    experiments.Table(
       {
         "method": ["pate_s_in"] * 4 + ["pate"],
         "lam": [1.0, 1.0, 5.0, 5.0, np.nan],
@@ -183,7 +183,7 @@ def test_a_claim_about_methods_that_were_not_run_is_not_run():
   def fail(rows):
     raise AssertionError(rows)
 
-  table = studies.Table({"method": ["pate", "fair_dp_sgd"]})
+  table = experiments.Table({"method": ["pate", "fair_dp_sgd"]})
   found = of(PLACEMENTS, fail)(table)
   assert found.holds is None
   assert found.why == "no rows with method=fair_dp_sgd_inside"

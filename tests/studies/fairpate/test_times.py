@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxfair import studies
+from jaxfair import experiments
 from jaxfair.studies.fairpate import times
 
 
@@ -12,7 +12,7 @@ def table(**seconds):
   methods = list(seconds)
   slow = [1.0] * len(methods) + [2.0] * len(methods)
   values = np.array(list(seconds.values()) * 2) * slow
-  return studies.Table(
+  return experiments.Table(
     {
       "method": methods * 2,
       "seed": [0] * len(methods) + [1] * len(methods),

@@ -5,7 +5,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from jaxfair import accounting, checks, studies
+from jaxfair import accounting, checks, experiments
 from jaxfair.studies.pate import comparison
 
 CONFIG = pathlib.Path(__file__).parents[3] / "configs" / "pate" / "adult.toml"
@@ -16,13 +16,13 @@ SMALL = ["data.name=coloured_digits", "data.group=colour", "teachers=[12]",
 
 
 def plan(*sets):
-  values = studies.read(CONFIG, sets=[*SMALL, *sets])
-  return studies.plan(studies.find(values["study"]), values)
+  values = experiments.read(CONFIG, sets=[*SMALL, *sets])
+  return experiments.plan(experiments.find(values["study"]), values)
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-  return studies.execute(plan(), tmp_path_factory.mktemp("pate") / "run")
+  return experiments.execute(plan(), tmp_path_factory.mktemp("pate") / "run")
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from helpers import pate_studies
-from jaxfair import checks, studies
+from jaxfair import checks, experiments
 from jaxfair.studies.pate import ensembles as pe
 from jaxfair.studies.protocol import Context
 
@@ -86,7 +86,7 @@ def test_somebody_must_be_left_to_test_on(tmp_path):
 @pytest.mark.parametrize("size", ["smoke", "small", "paper"])
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=str)
 def test_configs_have_every_size(path, size):
-  values = studies.read(path, size=size)
-  study = studies.find(values["study"])
-  assert studies.plan(study, values).size == size
+  values = experiments.read(path, size=size)
+  study = experiments.find(values["study"])
+  assert experiments.plan(study, values).size == size
   assert size in tomllib.loads(path.read_text())["sizes"]

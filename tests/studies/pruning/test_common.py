@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from helpers import pruning_runs
-from jaxfair import checks, studies
+from jaxfair import checks, experiments
 from jaxfair.analysis import ByGroup
-from jaxfair.studies.people import People
+from jaxfair.experiments.people import People
 from jaxfair.studies.pruning import common
 
 DIGITS = common.PruningConfig(
@@ -94,6 +94,6 @@ def test_a_wrong_config_is_one_line_that_names_the_key():
     ("sizes_age", "factors=[0.5, 2.0]", "factors=0.5"),
     ("ethnicity", "train.batch_size=5000", "train.batch_size=5000"),
   ):
-    with pytest.raises(studies.ConfigError, match=message) as error:
+    with pytest.raises(experiments.ConfigError, match=message) as error:
       pruning_runs.plan(name, change)
     assert "\n" not in str(error.value)

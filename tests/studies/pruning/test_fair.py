@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from helpers import pruning_runs
+from jaxfair.experiments.table import Table
 from jaxfair.studies.pruning import fair
-from jaxfair.studies.table import Table
 
 
 def made_up(after):

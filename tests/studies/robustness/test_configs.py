@@ -4,8 +4,8 @@ import pathlib
 
 import pytest
 
-from jaxfair import studies
-from jaxfair.studies.config import SIZES
+from jaxfair import experiments
+from jaxfair.experiments.config import SIZES
 
 FOLDER = pathlib.Path(__file__).parents[3] / "configs" / "robustness"
 CONFIGS = sorted(path.name for path in FOLDER.glob("*.toml"))
@@ -14,8 +14,8 @@ CONFIGS = sorted(path.name for path in FOLDER.glob("*.toml"))
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_size_is_valid(name):
   for size in SIZES:
-    values = studies.read(FOLDER / name, size=size)
-    made = studies.plan(studies.find(values["study"]), values)
+    values = experiments.read(FOLDER / name, size=size)
+    made = experiments.plan(experiments.find(values["study"]), values)
     if size != "smoke" and hasattr(made.settings, "seeds"):
       assert made.settings.seeds >= 5
 

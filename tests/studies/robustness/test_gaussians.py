@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from jaxfair import robustness, studies
+from jaxfair import experiments, robustness
+from jaxfair.experiments.table import Table
 from jaxfair.studies.robustness import gaussians
-from jaxfair.studies.table import Table
 
 CLAIMS = {claim.name: claim.check for claim in gaussians.STUDY.claims}
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-  plan = studies.plan(gaussians.STUDY, {"draws": 2000, "ratios": [5.0]})
-  return studies.execute(plan, tmp_path_factory.mktemp("run"))
+  plan = experiments.plan(gaussians.STUDY, {"draws": 2000, "ratios": [5.0]})
+  return experiments.execute(plan, tmp_path_factory.mktemp("run"))
 
 
 def test_rows_are_the_library_s_numbers(table):
@@ -51,5 +51,5 @@ def test_no_random_settings_is_not_run():
 
 
 def test_pushes_beyond_the_means_are_refused():
-  with pytest.raises(studies.ConfigError, match="1/2 of the distance"):
-    studies.plan(gaussians.STUDY, {"epsilons": [1.5]})
+  with pytest.raises(experiments.ConfigError, match="1/2 of the distance"):
+    experiments.plan(gaussians.STUDY, {"epsilons": [1.5]})

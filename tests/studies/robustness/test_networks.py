@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfair import checks, models, studies, training
+from jaxfair import checks, experiments, models, training
 from jaxfair.studies.robustness import joint, networks, price
 from jaxfair.types import Fit
 
@@ -50,7 +50,7 @@ def run(tmp_path_factory):
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(training, "fit", one)
     patch.setattr(training, "fit_many", many)
-    table = studies.execute(studies.plan(joint.STUDY, TINY), folder)
+    table = experiments.execute(experiments.plan(joint.STUDY, TINY), folder)
   claims = json.loads((folder / "claims.json").read_text())
   return table, {claim["name"]: claim for claim in claims}, calls
 
@@ -102,7 +102,7 @@ def test_every_setting_is_trained_as_told(run):
 
 
 def test_the_focus_is_trained_as_told():
-  made = studies.plan(price.STUDY, {**TINY, "method": "focus"}).settings
+  made = experiments.plan(price.STUDY, {**TINY, "method": "focus"}).settings
   calls = []
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(training, "fit_many", drawn(calls)[1])
@@ -136,12 +136,12 @@ def test_seeds_are_their_own_splits(run):
   ],
 )
 def test_configs_that_cannot_run_are_refused(change, told):
-  with pytest.raises(studies.ConfigError, match=told):
-    studies.plan(price.STUDY, {**TINY, **change})
+  with pytest.raises(experiments.ConfigError, match=told):
+    experiments.plan(price.STUDY, {**TINY, **change})
 
 
 def test_more_people_than_there_are_is_refused_before_any_work():
-  made = studies.plan(price.STUDY, {**TINY, "train_people": 1_800})
+  made = experiments.plan(price.STUDY, {**TINY, "train_people": 1_800})
   with pytest.raises(checks.ArgumentError, match="ask for fewer"):
     networks.cells(made.settings)
 
@@ -153,6 +153,6 @@ def test_features_that_are_no_pixels_are_refused_before_any_work(tmp_path):
     "csv": str(tmp_path / "own.csv"), "label": "y", "group": "g",
     "positive": 1,
   }  # fmt: skip
-  made = studies.plan(price.STUDY, {**TINY, "data": own, "train_people": 40})
+  made = experiments.plan(price.STUDY, {**TINY, "data": own, "train_people": 40})
   with pytest.raises(checks.ArgumentError, match="declared input_range"):
     networks.cells(made.settings)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from jaxfair.experiments.table import Table
 from jaxfair.studies.robustness import price
-from jaxfair.studies.table import Table
 
 CLAIMS = {claim.name: claim.check for claim in price.STUDY.claims}
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jaxfair import checks, studies
-from jaxfair.studies import Table
+from jaxfair import checks, experiments
+from jaxfair.experiments import Table
 from jaxfair.studies.sf_pate import methods, tradeoff
 
 SETTINGS = {
@@ -46,8 +46,8 @@ def people(tmp_path_factory):
 
 def run(name, people, folder, **changes):
   values = SETTINGS | {"sets": [people]} | changes
-  made = studies.plan(studies.find(name), values)
-  return studies.execute(made, folder, say=lambda text: None)
+  made = experiments.plan(experiments.find(name), values)
+  return experiments.execute(made, folder, say=lambda text: None)
 
 
 @pytest.mark.slow
@@ -115,5 +115,5 @@ def test_impossible_settings_are_refused(people, tmp_path, changes, told):
 
 
 def test_one_epsilon_is_timed(people, tmp_path):
-  with pytest.raises(studies.ConfigError, match="must be a single one"):
+  with pytest.raises(experiments.ConfigError, match="must be a single one"):
     run("sf_pate.times", people, tmp_path, epsilons=[1.0, 2.0])

@@ -5,15 +5,15 @@ from collections.abc import Callable
 import numpy as np
 
 from jaxfair import fairness, frontier
-from jaxfair.studies.claims import Check, difference_above, in_each, trend
-from jaxfair.studies.frontiers import (
+from jaxfair.experiments.frontiers import (
   Comparison,
   compare_points,
   settings_cube,
 )
+from jaxfair.experiments.table import Table
+from jaxfair.studies.claims import Check, difference_above, in_each, trend
 from jaxfair.studies.pate.frontier.settings import CONFIDENT, PLAIN, Setting
 from jaxfair.studies.protocol import Claim, Finding
-from jaxfair.studies.table import Table
 
 NAMES = ("method", "teachers", *Setting._fields)
 SOURCE = "FairPATE, RQ3"

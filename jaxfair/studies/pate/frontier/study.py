@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, fairness, models, pate
+from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
 from jaxfair.studies.pate.ensembles import (
   Ensemble,
@@ -28,7 +29,6 @@ from jaxfair.studies.pate.frontier.budget import asked, spending
 from jaxfair.studies.pate.frontier.findings import CLAIMS, chosen
 from jaxfair.studies.pate.frontier.settings import Setting
 from jaxfair.studies.protocol import Figure, Summary
-from jaxfair.studies.table import Table
 from jaxfair.types import Examples, Model, Params
 
 ALWAYS = -1e9  # votes: a threshold that is always reached
@@ -229,7 +229,7 @@ STUDY = protocol.Study(
       y="chosen_accuracy",
       y_title="accuracy",
       mark="line",
-      colour="teachers",
+      color="teachers",
       facet="data",
       log_x=True,
       caption="Noise and threshold of each epsilon are chosen on the other "
@@ -241,7 +241,7 @@ STUDY = protocol.Study(
       x="epsilon",
       y="accuracy",
       mark="line",
-      colour="sigma",
+      color="sigma",
       facet="threshold",
       log_x=True,
     ),
@@ -251,7 +251,7 @@ STUDY = protocol.Study(
       x="epsilon",
       y="gap",
       mark="line",
-      colour="sigma",
+      color="sigma",
       facet="threshold",
       log_x=True,
     ),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers import frontier_runs
-from jaxfair.studies import Table
+from jaxfair.experiments import Table
 from jaxfair.studies.pate.frontier import findings
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from helpers import pate_studies
-from jaxfair import studies
-from jaxfair.studies import ConfigError
+from jaxfair import experiments
+from jaxfair.experiments import ConfigError
 
 GRID = {
   "epsilons": [3.0, 300.0],
@@ -26,7 +26,7 @@ def table(tmp_path_factory):
 def test_rows_are_what_a_frontier_needs(table):
   folder, rows = table
   assert len(rows) == 4 * 2
-  found = studies.read_frontier(folder / "pate.frontier")
+  found = experiments.read_frontier(folder / "pate.frontier")
   assert found.points.values.shape[1:] == (2, 4)
   assert found.keys == ("threshold",)
   assert {"gnmax", "confident-gnmax"} >= set(found.methods)

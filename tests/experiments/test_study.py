@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxfair import studies
-from jaxfair.studies import Claim, Finding, Study, Table, protocol
+from jaxfair import experiments
+from jaxfair.experiments import Claim, Study, Table
+from jaxfair.experiments.study import cell_name, check_claims
 
 settings = st.dictionaries(
   st.text(max_size=10), st.text(max_size=80) | st.integers() | st.floats(),
@@ -15,7 +16,7 @@ settings = st.dictionaries(
 
 @given(settings)
 def test_a_cell_name_is_a_short_plain_file_name(cell):
-  name = protocol.cell_name(cell)
+  name = cell_name(cell)
   assert len(name.encode()) < 100
   assert name.isascii()
   assert not set(name) & set('/\\:*?"<>| \n\0')
@@ -25,21 +26,13 @@ def test_a_cell_name_is_a_short_plain_file_name(cell):
 def test_different_cells_have_different_names(a, b):
   # repr: 1 and True, 0.0 and -0.0 are different settings.
   if repr(sorted(a.items())) != repr(sorted(b.items())):
-    assert protocol.cell_name(a) != protocol.cell_name(b)
+    assert cell_name(a) != cell_name(b)
 
 
 def test_the_order_of_settings_does_not_change_a_name_s_hash():
-  a = protocol.cell_name({"x": 1, "y": 2})
-  b = protocol.cell_name({"y": 2, "x": 1})
+  a = cell_name({"x": 1, "y": 2})
+  b = cell_name({"y": 2, "x": 1})
   assert a.split("-")[-1] == b.split("-")[-1]
-
-
-@pytest.mark.parametrize(
-  ("holds", "verdict"),
-  [(True, "supported"), (False, "not supported"), (None, "not run")],
-)
-def test_verdicts(holds, verdict):
-  assert Finding("s", holds=holds).verdict == verdict
 
 
 def test_claims_without_rows_are_not_run():
@@ -50,14 +43,14 @@ def test_claims_without_rows_are_not_run():
   study = Study(
     "s", "", dict, lambda c: [], lambda c, s, x: Table({}), (claim,)
   )
-  [(found_claim, finding)] = protocol.check_claims(study, Table({"a": []}))
+  [(found_claim, finding)] = check_claims(study, Table({"a": []}))
   assert found_claim is claim
   assert (finding.verdict, finding.why) == ("not run", "no rows")
 
 
-@pytest.mark.parametrize("name", studies.NAMES)
+@pytest.mark.parametrize("name", experiments.names())
 def test_every_study_is_named_as_its_module(name):
-  study = studies.find(name)
+  study = experiments.find(name)
   assert study.name == name
   assert study.summary
   for things in (study.claims, study.figures):
@@ -66,7 +59,7 @@ def test_every_study_is_named_as_its_module(name):
 
 
 def test_an_unknown_study_is_refused_with_the_names():
-  with pytest.raises(studies.ConfigError, match="mean quickstart"):
-    studies.find("quikstart", where="a.toml: ")
-  with pytest.raises(studies.ConfigError, match=r"^a\.toml: study is missing"):
-    studies.find(None, where="a.toml: ")
+  with pytest.raises(experiments.ConfigError, match="mean quickstart"):
+    experiments.find("quikstart", where="a.toml: ")
+  with pytest.raises(experiments.ConfigError, match=r"^a\.toml: study is missing"):
+    experiments.find(None, where="a.toml: ")

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, data, tree
-from jaxfair.studies.protocol import Parts
+from jaxfair.experiments.study import Parts
 from jaxfair.training import map_members
 from jaxfair.training.ensembles import default_chunk
 from jaxfair.types import Examples

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxfair import checks
-from jaxfair.studies import RunError, Table
+from jaxfair.experiments import RunError, Table
 
 # NumPy's strings cannot end in NUL; everything else must survive.
 texts = st.text(st.characters(exclude_characters="\0", codec="utf-8"))
@@ -194,3 +194,21 @@ def test_a_damaged_file_is_one_line(tmp_path, damage):
     RunError, match=r"results\.csv is damaged \(.*; delete it"
   ):
     Table.read(path)
+
+
+def test_rows_become_columns_and_gaps_missing_values():
+  made = Table.from_rows([{"a": 1, "b": "x"}, {"a": 2}, {"c": 3.0}])
+  assert made.names == ("a", "b", "c")
+  assert made["b"].tolist() == ["x", "", ""]
+  np.testing.assert_array_equal(made["a"], [1, 2, np.nan])
+  assert len(Table.from_rows([])) == 0
+
+
+def test_a_join_looks_up_by_key_and_leaves_the_rest_missing():
+  rows = Table({"seed": [0, 1, 0, 1], "group": ["a", "a", "b", "b"]})
+  other = Table({"seed": [1, 0], "group": ["a", "b"], "value": [5.0, 7.0], "name": ["p", "q"]})
+  made = rows.join(other, ("seed", "group"), was="value", called="name")
+  np.testing.assert_array_equal(made["was"], [np.nan, 5, 7, np.nan])
+  assert made["called"].tolist() == ["", "p", "q", ""]
+  with pytest.raises(checks.ArgumentError, match="once in the other table"):
+    rows.join(other, (), was="value")

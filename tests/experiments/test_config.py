@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxfair import checks, studies
-from jaxfair.studies import config as configs
-from jaxfair.studies.config import ConfigError
+from jaxfair.experiments import config as configs
+from jaxfair.experiments.config import ConfigError
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -319,3 +319,27 @@ def test_every_config_loads_in_every_size():
   for path in paths:
     for size in configs.parse(path).get("sizes", {None: {}}):
       assert studies.load(path, size=size).size == size
+
+
+def test_a_config_extends_another_table_by_table(tmp_path):
+  (tmp_path / "base.toml").write_text("study='s'\na=1\n[data]\nname='x'\ngroup='g'\n[sizes.smoke]\na=0")
+  (tmp_path / "deep").mkdir()
+  own = tmp_path / "deep" / "own.toml"
+  own.write_text("extends='../base.toml'\n[data]\nname='y'\n[sizes.smoke]\nb=2")
+  assert configs.read(own) == {"study": "s", "a": 1, "data": {"name": "y", "group": "g"}}
+  assert configs.read(own, size="smoke")["b"] == 2
+  assert configs.read(own, size="smoke")["a"] == 0
+
+
+@pytest.mark.parametrize(
+  ("text", "told"),
+  [
+    ("extends='own.toml'", "extends leads back to itself"),
+    ("extends=3", "extends=3 must be the path of a config file"),
+    ("extends='none.toml'", "none.toml: no such config file"),
+  ],
+)
+def test_an_extension_that_cannot_be_is_refused(tmp_path, text, told):
+  (tmp_path / "own.toml").write_text(text)
+  with pytest.raises(configs.ConfigError, match=told):
+    configs.read(tmp_path / "own.toml")

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxfair.studies import Table
-from jaxfair.studies.resampled import rank_correlation, resampled
+from jaxfair.experiments import Table, correlation, of_points
 
 RNG = np.random.default_rng(3)
 
@@ -23,34 +22,29 @@ NAMES = ("stratum", "point")
 
 @pytest.mark.parametrize(("sign", "verdict"), [(1, True), (-1, False)])
 def test_order_within_strata_decides(sign, verdict):
-  check = rank_correlation(
-    "x", "y", points=NAMES, within=("stratum",), above=0.0
-  )
+  check = (correlation("x", "y", points=NAMES, within=("stratum",)) > 0)
   rows = points(sign=sign)
   # Between the strata the order is the opposite, and must not count.
   rows = rows.plus(y=rows["y"] - 20 * sign * (rows["stratum"] == "b"))
   found = check(rows)
   assert (found.value, found.low, found.high) == (sign, sign, sign)
-  assert found.holds is verdict
+  assert found.verdict == ("supported" if verdict else "not supported")
 
 
 def test_without_strata_all_points_are_compared():
   rows = points(noise=0.0)
   shifted = rows["y"] - 10 * (rows["stratum"] == "b")
-  check = rank_correlation("x", "y", points=NAMES, below=0.0)
+  check = (correlation("x", "y", points=NAMES) < 0)
   found = check(rows.plus(y=shifted))
   expected = stats.spearmanr([0, 1, 2, 5, 4, 3], [0, 1, 2, -5, -6, -7])[0]
   assert found.value == pytest.approx(expected)
-  assert found.holds
+  assert found.verdict == "supported"
 
 
 def test_the_bootstrap_of_a_mean_is_student_s_interval():
   value = RNG.normal(1.0, 2.0, size=200)
   rows = Table({"seed": range(200), "p": [0] * 200, "v": value})
-  check = resampled(
-    "mean", lambda labels, v: v[0], values=("v",), points=("p",), above=0.0
-  )
-  found = check(rows)
+  found = (of_points("mean", lambda labels, v: v[0], values=("v",), points=("p",)) > 0)(rows)
   low, high = stats.t.interval(
     0.95, 199, loc=value.mean(), scale=stats.sem(value)
   )
@@ -69,7 +63,7 @@ def test_the_bootstrap_of_a_mean_is_student_s_interval():
   ],
 )
 def test_a_check_that_cannot_run_says_why(change, told):
-  found = rank_correlation("x", "y", points=NAMES, above=0.0)(change(points()))
+  found = (correlation("x", "y", points=NAMES) > 0)(change(points()))
   assert found.verdict == "not run"
   assert told in found.why
 
@@ -77,15 +71,14 @@ def test_a_check_that_cannot_run_says_why(change, told):
 def test_at_least_lets_the_bound_itself_pass():
   rows = Table({"seed": range(3), "p": [0] * 3, "v": [0.75] * 3})
   options = {"values": ("v",), "points": ("p",)}
-  check = resampled("share", lambda _, v: v[0], at_least=0.75, **options)
-  assert check(rows).holds
-  check = resampled("share", lambda _, v: v[0], above=0.75, **options)
-  assert not check(rows).holds
+  share = of_points("share", lambda _, v: v[0], **options)
+  assert (share >= 0.75)(rows).verdict == "supported"
+  assert (share > 0.75)(rows).verdict == "not supported"
 
 
 def test_a_stratum_with_a_constant_counts_as_none():
   rows = points(noise=0.0)
   flat = rows.plus(y=np.where(rows["stratum"] == "a", 1.0, rows["y"]))
-  check = rank_correlation("x", "y", points=NAMES, within=("stratum",), above=0)
+  check = (correlation("x", "y", points=NAMES, within=("stratum",)) > 0)
   assert check(rows).value == pytest.approx(1)
   assert check(flat).value == pytest.approx(0.5)

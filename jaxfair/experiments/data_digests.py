@@ -13,8 +13,8 @@ import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from jaxfair.studies import folders
-from jaxfair.studies.people import watched
+from jaxfair.experiments import folders
+from jaxfair.experiments.people import watched
 from jaxfair.whole_files import write_whole
 
 

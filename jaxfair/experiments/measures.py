@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxfair import fairness, models
 from jaxfair.data import Dataset
-from jaxfair.studies.table import Table
+from jaxfair.experiments.table import Table
 from jaxfair.types import Examples
 
 EVERYONE = "everyone"
@@ -90,15 +90,10 @@ def paired_costs(
   if "accuracy" not in table:
     return table
 
-  def names(rows: Table) -> list[Any]:
-    return list(zip(*(rows[name] for name in pair), strict=True))
-
   before = table.where(**{column: baseline})
   unpaired = np.isin(table[column], (baseline, *without))
   costs = {}
   for value, sign in (("accuracy", -1.0), ("loss", 1.0)):
-    known = dict(zip(names(before), before[value], strict=True))
-    was = np.array([known.get(name, np.nan) for name in names(table)])
-    cost = sign * (table[value] - was)
-    costs[f"{value}_cost"] = np.where(unpaired, np.nan, cost)
+    was = table.join(before, pair, was=value)["was"]
+    costs[f"{value}_cost"] = np.where(unpaired, np.nan, sign * (table[value] - was))
   return table.plus(**costs)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxfair import data
-from jaxfair.studies import group_table, measure_groups
+from jaxfair.experiments import group_table, measure_groups
 from jaxfair.types import Examples
 
 

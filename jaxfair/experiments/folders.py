@@ -45,12 +45,12 @@ class ClaimRecord:
   name: str
   statement: str
   source: str
-  verdict: Literal["supported", "not supported", "not run"]
+  quote: str
+  verdict: Literal["supported", "not supported", "undecided", "not run"]
   statistic: str
   value: float | None
   low: float | None
   high: float | None
-  holds: bool | None
   why: str
 
   def found(self, digits: int) -> str:

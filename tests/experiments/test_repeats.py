@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, data
-from jaxfair.studies import repeat
+from jaxfair.experiments import repeat
 from jaxfair.types import Examples
 
 KEY, SPLIT_KEY = jax.random.key(1), jax.random.key(2)

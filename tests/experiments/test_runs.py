@@ -15,8 +15,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import checks, report, studies
-from jaxfair.studies import RunError, folders, runs
+from jaxfair import checks, experiments, experiments, experiments, experiments, report, studies
+from jaxfair.experiments import RunError, folders, runs
 
 SOURCE = pathlib.Path(__file__).parents[1] / "helpers" / "toy_study.py"
 
@@ -33,7 +33,7 @@ def silent(message):
 
 
 def run(toy, folder, say=silent, **values):
-  return studies.execute(studies.plan(toy.study, values), folder, say=say)
+  return experiments.execute(experiments.plan(toy.study, values), folder, say=say)
 
 
 def content(folder):
@@ -64,12 +64,12 @@ def test_a_run_directory_holds_what_is_promised(toy, tmp_path):
     "config.toml", "versions.json", "run.json", "results.csv", "claims.json",
     "cells", ".lock",
   }  # fmt: skip
-  config = studies.read(tmp_path / "r" / "config.toml")
+  config = experiments.read(tmp_path / "r" / "config.toml")
   assert config == {
     "study": "toy", "title": "", "seed": 0, "means": [0.0, 1.0, 2.0],
     "seeds": 3, "spread": 0.5,
   }  # fmt: skip
-  assert studies.Table.read(tmp_path / "r" / "results.csv").names == table.names
+  assert experiments.Table.read(tmp_path / "r" / "results.csv").names == table.names
   versions = json.loads((tmp_path / "r" / "versions.json").read_text())
   assert versions["jax"] == jax.__version__
   record = json.loads((tmp_path / "r" / "run.json").read_text())
@@ -204,7 +204,7 @@ def test_a_crash_at_any_write_is_made_good(
 
 KILLED = """
 import dataclasses, os, pathlib, random, runpy, signal, sys, time
-from jaxfair import studies
+from jaxfair import experiments, studies
 source, folder = sys.argv[1], pathlib.Path(sys.argv[2])
 toy = runpy.run_path(source)["Toy"]()
 draw = random.Random(0)
@@ -215,8 +215,8 @@ def slowly(*args):
 
 def attempt():
   study = dataclasses.replace(toy.study, run=slowly)
-  made = studies.plan(study, {"means": [float(m) for m in range(5)]})
-  studies.execute(made, folder, say=lambda message: None)
+  made = experiments.plan(study, {"means": [float(m) for m in range(5)]})
+  experiments.execute(made, folder, say=lambda message: None)
 
 def cells():
   return len(list(folder.glob("cells/*.csv")))
@@ -321,7 +321,7 @@ def test_an_empty_folder_may_be_used(toy, tmp_path):
 HOLDER = """
 import sys, pathlib, time
 from jaxfair import whole_files
-from jaxfair.studies import folders
+from jaxfair.experiments import folders
 folder = pathlib.Path(sys.argv[1])
 with folders.locked(folder, sys.argv[2]):
   whole_files.write_whole(folder / "config.toml", sys.argv[2])
@@ -332,7 +332,7 @@ with folders.locked(folder, sys.argv[2]):
 
 @pytest.mark.slow
 def test_two_processes_do_not_write_one_directory(toy, tmp_path):
-  made = studies.plan(toy.study, {})
+  made = experiments.plan(toy.study, {})
   text = studies.config.dump(made.values)
   with subprocess.Popen(
     [sys.executable, "-c", HOLDER, tmp_path / "r", text],
@@ -340,10 +340,10 @@ def test_two_processes_do_not_write_one_directory(toy, tmp_path):
   ) as other:  # fmt: skip
     assert other.stdout.readline() == "held\n"
     with pytest.raises(RunError, match="being written by another process"):
-      studies.execute(made, tmp_path / "r", say=silent)
+      experiments.execute(made, tmp_path / "r", say=silent)
     assert toy.computed == []
     other.communicate("")
-  studies.execute(made, tmp_path / "r", say=silent)
+  experiments.execute(made, tmp_path / "r", say=silent)
   assert toy.computed == [0.0, 1.0, 2.0]
 
 
@@ -428,8 +428,8 @@ def test_a_ledger_is_never_removed(toy, tmp_path):
   ],
 )
 def test_wrong_values_are_refused(toy, values, told):
-  with pytest.raises(studies.ConfigError, match=told):
-    studies.plan(toy.study, values, where="a.toml: ")
+  with pytest.raises(experiments.ConfigError, match=told):
+    experiments.plan(toy.study, values, where="a.toml: ")
 
 
 def test_a_config_without_cells_or_with_equal_ones_is_refused(toy, tmp_path):
@@ -442,11 +442,11 @@ def test_a_config_without_cells_or_with_equal_ones_is_refused(toy, tmp_path):
 
 def test_progress_counts_cells(toy, tmp_path):
   steps = []
-  made = studies.plan(toy.study, {"means": [0.0, 1.0]})
+  made = experiments.plan(toy.study, {"means": [0.0, 1.0]})
   toy.failures[1.0] = Crash()
   for _ in range(2):
     try:
-      studies.execute(
+      experiments.execute(
         made, tmp_path / "r", say=silent,
         progress=lambda *step: steps.append(step[:2]),
       )  # fmt: skip

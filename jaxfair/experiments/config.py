@@ -3,6 +3,7 @@
 An unknown key, a wrong type or an impossible value is an error that names the
 key and what is allowed. Sizes (`[sizes.smoke]`, ...) and `--set key=value`
 replace values before the dataclass is made, so nothing is overwritten later.
+A file may extend another: `extends = "base.toml"`, seen from where it lies.
 """
 
 import dataclasses
@@ -40,7 +41,7 @@ def read(
     The plain nested dictionary, without the `sizes` table.
   """
   path = pathlib.Path(path)
-  raw = parse(path)
+  raw = _extended(path, ())
   sizes = raw.pop("sizes", {})
   tables = isinstance(sizes, dict) and all(
     isinstance(table, dict) for table in sizes.values()
@@ -91,6 +92,21 @@ def parse(path: pathlib.Path) -> dict[str, Any]:
   return values
 
 
+def _extended(path: pathlib.Path, seen: tuple[pathlib.Path, ...]) -> dict[str, Any]:
+  """The file's values over those of the file that it extends, if any."""
+  if path.resolve() in seen:
+    raise ConfigError(f"{path}: extends leads back to itself")
+  raw = parse(path)
+  base = raw.pop("extends", None)
+  if base is None:
+    return raw
+  if not isinstance(base, str):
+    raise ConfigError(f"{path}: extends={base!r} must be the path of a config file")
+  values = _extended(path.parent / base, (*seen, path.resolve()))
+  merge(values, raw)
+  return values
+
+
 def merge(base: dict[str, Any], changes: Mapping[str, Any]) -> None:
   """Replaces values of `base` in place, table by table."""
   for key, value in changes.items():
@@ -117,7 +133,7 @@ def check_sizes(path: pathlib.Path, cls: type) -> None:
     path: the TOML file.
     cls: the study's config.
   """
-  for size, table in parse(path).get("sizes", {}).items():
+  for size, table in _extended(path, ()).get("sizes", {}).items():
     own, where = dict(table), f"{path}: sizes.{size}."
     check_frame(
       {key: own.pop(key) for key in ("seed", "title") if key in own}, where

@@ -10,10 +10,11 @@ import jax
 import numpy as np
 
 from jaxfair import checks, frontier
-from jaxfair.studies import config as configs
-from jaxfair.studies.folders import RunError, read_record
-from jaxfair.studies.measures import EVERYONE
-from jaxfair.studies.table import Table
+from jaxfair.experiments import config as configs
+from jaxfair.experiments.folders import RunError, read_record
+from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments.registry import find
+from jaxfair.experiments.table import Table
 
 NEEDED = (*(objective.name for objective in frontier.OBJECTIVES), "seed")
 DRAWS = 1000
@@ -73,8 +74,6 @@ def read_frontier(
   Returns:
     The settings. One that lacks a value in some seed is left out and counted.
   """
-  from jaxfair.studies import find  # studies are known above this module
-
   config, table = _files(pathlib.Path(folder))
   values = configs.parse(config)
   study = find(values.get("study"), where=f"{config}: ")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from helpers.toy_study import ToyConfig
-from jaxfair import checks, data, studies
-from jaxfair.studies import People, RunError, load_people, people
+from jaxfair import checks, data, experiments
+from jaxfair.experiments import People, RunError, load_people, people
 from jaxfair.types import Examples
 
 OWN = "age,sex,hired\n20,F,yes\n30,M,no\n40,F,no\n50,M,yes\n"
@@ -42,8 +42,8 @@ def run(toy, own, tmp_path):
 
   def execute(*, listed=False, say=lambda message: None):
     values = {"others": [table]} if listed else {"data": table}
-    made = studies.plan(toy.study, values)
-    return studies.execute(made, tmp_path / "r", say=say)
+    made = experiments.plan(toy.study, values)
+    return experiments.execute(made, tmp_path / "r", say=say)
 
   return execute
 
@@ -182,8 +182,8 @@ def named(toy, monkeypatch, tmp_path):
         return cells(config)
 
       toy.study = dataclasses.replace(toy.study, cells=earlier)
-    made = studies.plan(toy.study, {"data": {"name": "digits"} | options})
-    studies.execute(made, tmp_path / "r", say=lambda message: None)
+    made = experiments.plan(toy.study, {"data": {"name": "digits"} | options})
+    experiments.execute(made, tmp_path / "r", say=lambda message: None)
 
   def change():
     x, y, group = sets["digits"].examples

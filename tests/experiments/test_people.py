@@ -4,9 +4,10 @@ import os
 
 import pytest
 
-from jaxfair import checks, data, studies
-from jaxfair.studies import People, load_people, people
-from jaxfair.studies import config as configs
+from jaxfair import checks, data, experiments
+from jaxfair.experiments import People, load_people
+from jaxfair.experiments import config as configs
+from jaxfair.experiments import people
 
 OWN = "age,sex,hired\n20,F,yes\n30,M,no\n40,F,no\n50,M,yes\n,F,yes\n61,M,no\n"
 
@@ -123,7 +124,7 @@ def test_a_changed_file_is_loaded_anew(own):
   ],
 )
 def test_impossible_settings_are_refused(values, told):
-  with pytest.raises(studies.ConfigError, match=told):
+  with pytest.raises(experiments.ConfigError, match=told):
     build(**values)
 
 

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from helpers import frontier_runs
-from jaxfair import studies
+from jaxfair import experiments
 from jaxfair.checks import ArgumentError
-from jaxfair.studies import RunError, Table
+from jaxfair.experiments import RunError, Table
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
   folder = tmp_path_factory.mktemp("runs") / "r"
-  return studies.read_frontier(frontier_runs.write(folder))
+  return experiments.read_frontier(frontier_runs.write(folder))
 
 
 @pytest.mark.slow
@@ -39,9 +39,9 @@ def test_the_line_of_a_setting_trains_that_setting_alone(found):
     words = shlex.split(found.command(i))
     assert words[:2] == ["jaxfair", "run"]
     sets = [b for a, b in itertools.pairwise(words) if a == "--set"]
-    values = studies.read(words[2], sets=sets)
-    study = studies.find("pate.frontier")
-    plan = studies.plan(study, values).settings
+    values = experiments.read(words[2], sets=sets)
+    study = experiments.find("pate.frontier")
+    plan = experiments.plan(study, values).settings
     own = found.settings[i]
     assert plan.epsilons == (own["epsilon"],)
     assert plan.sigmas == (own["sigma"],)
@@ -53,7 +53,7 @@ def test_a_setting_without_a_value_is_left_out_and_counted(tmp_path):
   rows = frontier_runs.table()
   accuracy = rows["accuracy"].copy()
   accuracy[5] = np.nan  # the second setting, second seed
-  found = studies.read_frontier(
+  found = experiments.read_frontier(
     frontier_runs.write(tmp_path / "r", rows.plus(accuracy=accuracy))
   )
   assert found.points.dropped == 1
@@ -68,10 +68,10 @@ def test_rows_of_groups_and_of_other_analyses_are_passed_over(tmp_path):
     group=["women"] * len(rows), accuracy=rows["accuracy"] - 0.1
   )
   other = Table({"data": ["coloured_digits"], "group": ["everyone"]})
-  found = studies.read_frontier(
+  found = experiments.read_frontier(
     frontier_runs.write(tmp_path / "r", Table.concat([everyone, women, other]))
   )
-  plain = studies.read_frontier(frontier_runs.write(tmp_path / "s"))
+  plain = experiments.read_frontier(frontier_runs.write(tmp_path / "s"))
   np.testing.assert_array_equal(found.points.values, plain.points.values)
 
 
@@ -81,23 +81,23 @@ def test_one_of_several_sets_is_chosen(tmp_path):
   )
   folder = frontier_runs.write(tmp_path / "r", both)
   with pytest.raises(ArgumentError, match=r"coloured_digits, other.*--data"):
-    studies.read_frontier(folder)
+    experiments.read_frontier(folder)
   with pytest.raises(ArgumentError, match="did you mean other"):
-    studies.read_frontier(folder, data="others")
-  assert len(studies.read_frontier(folder, data="other").settings) == 18
+    experiments.read_frontier(folder, data="others")
+  assert len(experiments.read_frontier(folder, data="other").settings) == 18
 
 
 def test_what_is_no_frontier_is_told_why(tmp_path):
   with pytest.raises(RunError, match="not a run directory"):
-    studies.read_frontier(tmp_path)
+    experiments.read_frontier(tmp_path)
   rows = frontier_runs.table()
   kept = {n: rows[n] for n in rows.names if n != "gap"}
   with pytest.raises(RunError, match=r"no column gap.*pate/frontier.toml"):
-    studies.read_frontier(frontier_runs.write(tmp_path / "a", Table(kept)))
+    experiments.read_frontier(frontier_runs.write(tmp_path / "a", Table(kept)))
   kept = {n: rows[n] for n in rows.names if n != "sigma"}
   with pytest.raises(RunError, match="several rows of one setting"):
-    studies.read_frontier(frontier_runs.write(tmp_path / "b", Table(kept)))
+    experiments.read_frontier(frontier_runs.write(tmp_path / "b", Table(kept)))
   folder = frontier_runs.write(tmp_path / "c")
   (folder / "results.csv").unlink()
   with pytest.raises(RunError, match="not finished"):
-    studies.read_frontier(folder)
+    experiments.read_frontier(folder)

@@ -27,18 +27,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, privacy
-from jaxfair.studies import config as configs
-from jaxfair.studies import folders, protocol
-from jaxfair.studies.folders import (
+from jaxfair.experiments import config as configs
+from jaxfair.experiments import folders
+from jaxfair.experiments.folders import (
   SECRET,
   ClaimRecord,
   RunRecord,
   read_record,
   read_words,
 )
-from jaxfair.studies.people import watched
-from jaxfair.studies.readings import Readings
-from jaxfair.studies.table import Table
+from jaxfair.experiments.people import watched
+from jaxfair.experiments.data_digests import Readings
+from jaxfair.experiments.study import Cell, Context, Study, cell_name, check_claims
+from jaxfair.experiments.table import Table
 from jaxfair.whole_files import write_whole
 
 Say = Callable[[str], None]
@@ -59,7 +60,7 @@ class Plan:
     size: the size that was chosen, if the file has sizes.
   """
 
-  study: protocol.Study
+  study: Study
   values: dict[str, Any]
   settings: Any
   seed: int | Literal["os"]
@@ -68,7 +69,7 @@ class Plan:
 
 
 def plan(
-  study: protocol.Study, values: dict[str, Any], *, where: str = ""
+  study: Study, values: dict[str, Any], *, where: str = ""
 ) -> Plan:
   """Checks a config's values against the study they are for."""
   own = dict(values)
@@ -104,10 +105,8 @@ def execute(
   """
   loaded: dict[str, str] = {}
   with watched(loaded.__setitem__):
-    cells = list(made.study.cells(made.settings))
-  checks.require(bool(cells), "this config describes no cell to run")
-  names = [protocol.cell_name(cell) for cell in cells]
-  checks.require(len(set(names)) == len(names), "two cells have equal settings")
+    cells = made.study.plan_cells(made.settings)
+  names = [cell_name(cell) for cell in cells]
   text = configs.dump(made.values)
   with folders.locked(folder, text):
     write_whole(folder / "config.toml", text)
@@ -125,26 +124,31 @@ def execute(
 
 
 def write_claims(
-  study: protocol.Study, table: Table, folder: pathlib.Path
+  study: Study, table: Table, folder: pathlib.Path
 ) -> tuple[ClaimRecord, ...]:
   """Checks the claims and writes claims.json."""
-  records = []
-  for claim, finding in protocol.check_claims(study, table):
-    found = dataclasses.asdict(finding)
-    for end in ("value", "low", "high"):  # JSON has no NaN
-      found[end] = found[end] if math.isfinite(found[end]) else None
-    records.append(
-      ClaimRecord(
-        name=claim.name,
-        statement=claim.statement,
-        source=claim.source,
-        verdict=finding.verdict,
-        **found,
-      )
+  records = [
+    ClaimRecord(
+      name=claim.name,
+      statement=claim.statement,
+      source=claim.source,
+      quote=claim.quote,
+      verdict=finding.verdict,
+      statistic=finding.statistic,
+      value=_finite(finding.value),
+      low=_finite(finding.low),
+      high=_finite(finding.high),
+      why=finding.why,
     )
+    for claim, finding in check_claims(study, table)
+  ]
   text = json.dumps([dataclasses.asdict(one) for one in records], indent=2)
   write_whole(folder / "claims.json", text)
   return tuple(records)
+
+
+def _finite(value: float) -> float | None:
+  return float(value) if math.isfinite(value) else None  # JSON has no NaN
 
 
 def versions() -> dict[str, str]:
@@ -163,7 +167,7 @@ def versions() -> dict[str, str]:
 
 def _compute(
   made: Plan,
-  cells: dict[pathlib.Path, protocol.Settings],
+  cells: dict[pathlib.Path, Cell],
   record: "_Record",
   data: Readings,
   progress: Callable[[int, int, str], None],
@@ -177,6 +181,9 @@ def _compute(
     progress(len(cells), len(cells), "")
     return
   folder = record.folder
+  with data.kept():
+    for note in made.study.load_people(made.settings):
+      record.tell(note)
   record.tell_versions()
   root = _root_key(made, folder)
   # "/" is in no cell's name, so no cell has this key.
@@ -186,7 +193,7 @@ def _compute(
     progress(list(cells).index(path), len(cells), path.stem)
     own = _named_key(root, path.stem)
     release = made.seed == "os"
-    context = protocol.Context(own, shared, release, folder, record.tell)
+    context = Context(own, shared, release, folder, record.tell)
     with data.kept():
       rows = made.study.run(made.settings, cells[path], context)
     write_whole(path, rows.to_csv())

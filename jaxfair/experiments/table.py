@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.studies import folders
+from jaxfair.experiments import folders
 
 
 class Table:
@@ -61,6 +61,13 @@ class Table:
       array = array.reshape(array.shape + (1,) * (len(shape) - array.ndim))
       columns[name] = np.broadcast_to(array, shape).reshape(-1)
     return cls(columns)
+
+  @classmethod
+  def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> "Table":
+    """A table from dictionaries; what a row lacks is a missing value there."""
+    rows = list(rows)
+    names = dict.fromkeys(name for row in rows for name in row)
+    return cls({name: [row.get(name) for row in rows] for name in names})
 
   @classmethod
   def concat(cls, tables: Iterable["Table"]) -> "Table":
@@ -117,6 +124,26 @@ class Table:
   def plus(self, **columns: Any) -> "Table":
     """The table with more columns (or other values for old ones)."""
     return Table(self._columns | columns)
+
+  def join(self, other: "Table", on: Sequence[str], **columns: str) -> "Table":
+    """Adds columns of another table, looked up by the columns in `on`.
+
+    Args:
+      other: has at most one row for each combination of `on`.
+      on: columns that both tables have.
+      **columns: new name -> column of `other`. A row without a match has
+        missing values.
+    """
+    keys = zip(*(_comparable(other[name]) for name in on), strict=True)
+    place = {key: i for i, key in enumerate(keys)}
+    checks.require(
+      len(place) == len(other), f"join needs each {tuple(on)} once in the other table"
+    )
+    found = [place.get(key) for key in zip(*(_comparable(self[n]) for n in on), strict=True)]
+    values = {new: other[old].tolist() for new, old in columns.items()}
+    return self.plus(
+      **{new: [None if i is None else own[i] for i in found] for new, own in values.items()}
+    )
 
   def split(self, *names: str) -> Iterator[tuple[tuple[Any, ...], "Table"]]:
     """(values, rows) for each combination of these columns that occurs."""

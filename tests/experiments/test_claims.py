@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxfair.studies import Table, claims
+from jaxfair.experiments import Table, but, difference, exact, mean, or_missing, spread, trend
+from jaxfair.experiments.statistics import rank_correlation
 
 VALUES = np.array([0.3, 0.5, 0.1, 0.4])
 
@@ -17,29 +18,28 @@ def table(**columns):
 
 
 def test_mean_above_is_student_s_interval():
-  finding = claims.mean_above("value")(table())
+  finding = (mean("value") > 0)(table())
   low, high = stats.t.interval(
     0.95, 3, loc=VALUES.mean(), scale=stats.sem(VALUES)
   )
   np.testing.assert_allclose(
     [finding.value, finding.low, finding.high], [VALUES.mean(), low, high]
   )
-  assert finding.holds
+  assert finding.verdict == "supported"
   assert finding.statistic == "mean value"
 
 
 @pytest.mark.parametrize("above", [1e-9, -1e-9])
 def test_the_lower_end_decides(above):
-  low = claims.mean_above("value")(table()).low
-  finding = claims.mean_above("value", low + above)(table())
-  assert finding.holds == (above < 0)
-  assert finding.verdict == ("supported" if above < 0 else "not supported")
+  low = (mean("value") > 0)(table()).low
+  finding = (mean("value") > low + above)(table())
+  assert finding.verdict == ("supported" if above < 0 else "undecided")
 
 
 def test_rows_of_one_seed_are_averaged_first():
   twice = Table.concat([table(), table(value=VALUES + 1)])
-  finding = claims.mean_above("value")(twice)
-  alone = claims.mean_above("value")(table(value=VALUES + 0.5))
+  finding = (mean("value") > 0)(twice)
+  alone = (mean("value") > 0)(table(value=VALUES + 0.5))
   np.testing.assert_allclose(
     [finding.value, finding.low, finding.high],
     [alone.value, alone.low, alone.high],
@@ -56,9 +56,7 @@ def test_difference_is_paired_by_seed():
       Table({"seed": order, "value": other[order], "model": ["b"] * 4}),
     ]
   )
-  finding = claims.difference_above(
-    "value", 0.05, first={"model": "a"}, second={"model": "b"}
-  )(both)
+  finding = (difference("value", {"model": "a"}, {"model": "b"}) > 0.05)(both)
   alone = stats.ttest_rel(VALUES, other).confidence_interval(0.95)
   np.testing.assert_allclose([finding.low, finding.high], [*alone])
   assert finding.value == pytest.approx((VALUES - other).mean())
@@ -68,35 +66,33 @@ def test_difference_is_paired_by_seed():
 @pytest.mark.parametrize(
   ("check", "rows", "why"),
   [
-    (claims.mean_above("none"), table(), "no column none"),
-    (claims.mean_above("value", where={"m": 1}), table(), "no column m"),
+    ((mean("none") > 0), table(), "no column none"),
+    ((mean("value") > 0).at(**{"m": 1}), table(), "no column m"),
     (
-      claims.mean_above("value", where={"seed": 9}),
+      (mean("value") > 0).at(**{"seed": 9}),
       table(),
       "no rows with seed=9",
     ),
     (
-      claims.mean_above("value"),
+      (mean("value") > 0),
       Table({"seed": [0, 0], "value": [1, 2]}),
       "at least 2 seeds",
     ),
     (
-      claims.mean_above("value"),
+      (mean("value") > 0),
       table(value=[math.nan] * 3 + [1]),
       "at least 2 seeds",
     ),
-    (claims.mean_above("value"), table(value=[math.nan] * 4), "at least 2"),
-    (claims.mean_above("value"), table(value=[math.inf, 1, 2, 3]), "infinite"),
-    (claims.mean_above("value"), table(value=["a"] * 4), "holds no numbers"),
+    ((mean("value") > 0), table(value=[math.nan] * 4), "at least 2"),
+    ((mean("value") > 0), table(value=[math.inf, 1, 2, 3]), "infinite"),
+    ((mean("value") > 0), table(value=["a"] * 4), "holds no numbers"),
     (
-      claims.difference_above(
-        "value", first={"seed": (0, 1)}, second={"seed": (2, 3)}
-      ),
+      (difference("value", {"seed": (0, 1)}, {"seed": (2, 3)}) > 0),
       table(),
       "at least 2 seeds",
     ),
     (
-      claims.difference_above("value", first={"seed": 0}, second={"seed": 9}),
+      (difference("value", {"seed": 0}, {"seed": 9}) > 0),
       table(),
       "no rows with seed=9",
     ),
@@ -112,7 +108,7 @@ def test_a_check_that_cannot_run_says_why(check, rows, why):
 
 
 def test_a_seed_without_a_value_drops_out():
-  finding = claims.mean_above("value")(table(value=[math.nan, 1, 2, 3]))
+  finding = (mean("value") > 0)(table(value=[math.nan, 1, 2, 3]))
   assert finding.value == 2.0
 
 
@@ -131,7 +127,7 @@ def spread_table():
 
 
 def test_a_spread_is_paired_and_leaves_the_whole_out():
-  check = claims.spread_above("cost", between="group", without="everyone")
+  check = (spread("cost", "group") > 0).at(group=but("everyone"))
   found = check(spread_table())
   assert found.statistic == "cost: b minus a, paired"
   assert found.value == pytest.approx(1.0, abs=0.02)
@@ -141,7 +137,7 @@ def test_a_spread_is_paired_and_leaves_the_whole_out():
 
 
 def test_a_spread_needs_two():
-  check = claims.spread_above("cost", between="group", without="everyone")
+  check = (spread("cost", "group") > 0).at(group=but("everyone"))
   one = spread_table().where(group="a")
   assert check(one).why == "fewer than two groups"
 
@@ -166,8 +162,8 @@ def along(values, seeds=3):
   ],
 )
 def test_a_trend_is_a_rank_correlation(values, rises, holds):
-  finding = claims.trend("value", "place", rises=rises)(along(values))
-  assert finding.holds is holds
+  finding = (trend("value", "place") > 0 if rises else trend("value", "place") < 0)(along(values))
+  assert finding.verdict == ("supported" if holds else "not supported")
   expected = stats.spearmanr(range(4), values).statistic
   assert finding.value == pytest.approx(expected)
 
@@ -177,7 +173,7 @@ def test_a_trend_s_interval_is_over_seeds():
     [along([1, 2, 3, 4], 1), along([1, 3, 2, 4], 1).plus(seed=[1] * 4),
      along([1, 2, 4, 3], 1).plus(seed=[2] * 4)]
   )  # fmt: skip
-  finding = claims.trend("value", "place", rises=True)(rows)
+  finding = (trend("value", "place") > 0)(rows)
   each = [1.0, 0.8, 0.8]
   low, _ = stats.t.interval(0.95, 2, loc=np.mean(each), scale=stats.sem(each))
   assert finding.low == pytest.approx(low)
@@ -185,8 +181,8 @@ def test_a_trend_s_interval_is_over_seeds():
 
 
 def test_a_trend_needs_two_places():
-  finding = claims.trend("value", "place", rises=True)(along([1]))
-  assert finding.holds is None
+  finding = (trend("value", "place") > 0)(along([1]))
+  assert finding.verdict == "not run"
   assert finding.why == "place has one value only"
 
 
@@ -194,22 +190,65 @@ def test_ranks_agree_with_scipy_on_ties():
   rng = np.random.default_rng(1)
   first, second = rng.integers(0, 5, (2, 40))
   expected = stats.spearmanr(first, second).statistic
-  assert claims.rank_correlation(first, second) == pytest.approx(expected)
-  assert math.isnan(claims.rank_correlation(first, np.ones(40)))
+  assert rank_correlation(first, second) == pytest.approx(expected)
+  assert math.isnan(rank_correlation(first, np.ones(40)))
   a, b = rng.normal(size=(2, 9, 4))
   each = [stats.spearmanr(a[:, i], b[:, i]).statistic for i in range(4)]
-  np.testing.assert_allclose(claims.rank_correlation(a, b), each, atol=1e-12)
+  np.testing.assert_allclose(rank_correlation(a, b), each, atol=1e-12)
 
 
 def test_in_each_needs_all_and_lists_them():
   good, bad = table(data=["a"] * 4), table(value=-VALUES, data=["b"] * 4)
-  check = claims.in_each("data", claims.mean_above("value"))
-  assert check(good).holds
+  check = (mean("value") > 0).in_each("data")
+  assert check(good).verdict == "supported"
   both = check(Table.concat([good, bad]))
-  assert both.holds is False
+  assert both.verdict == "not supported"
   assert both.value == pytest.approx(-VALUES.mean())
   assert both.statistic == "mean value: a 0.325, b -0.325"
   unknown = table(value=[np.nan] * 4, data=["c"] * 4)
   missing = check(Table.concat([good, unknown]))
-  assert missing.holds is None
+  assert missing.verdict == "not run"
   assert missing.why.endswith("(data c)")
+
+
+@pytest.mark.parametrize(
+  ("bound", "above", "below"),
+  [
+    (0.0, "supported", "not supported"),
+    (0.3, "undecided", "undecided"),
+    (1.0, "not supported", "supported"),
+  ],
+)
+def test_an_interval_that_holds_both_answers_decides_nothing(bound, above, below):
+  assert (mean("value") > bound)(table()).verdict == above
+  assert (mean("value") < bound)(table()).verdict == below
+
+
+def test_one_undecided_value_leaves_the_claim_undecided():
+  unclear = table(value=VALUES - 0.3, data=["b"] * 4)
+  both = Table.concat([table(data=["a"] * 4), unclear])
+  found = (mean("value") > 0).in_each("data")(both)
+  assert found.verdict == "undecided"
+  assert found.value == pytest.approx(VALUES.mean() - 0.3)
+
+
+def test_between_two_bounds():
+  assert mean("value").between(0.0, 1.0)(table()).verdict == "supported"
+  assert mean("value").between(2.0, 3.0)(table()).verdict == "not supported"
+  assert mean("value").between(0.3, 1.0)(table()).verdict == "undecided"
+
+
+def test_rows_are_chosen_by_value_by_function_and_where_missing():
+  rows = table(rate=[0.1, 0.2, 0.3, math.nan])
+  ends = exact("ends", lambda t: float(t["value"].sum()))
+  assert (ends > 0).at(rate=max)(rows).value == VALUES[2]
+  assert (ends > 0).at(rate=(0.1, 0.2))(rows).value == VALUES[:2].sum()
+  assert (ends > 0).at(rate=but(0.1))(rows).value == VALUES[1:3].sum()
+  assert (ends > 0).at(rate=or_missing(max))(rows).value == VALUES[2:].sum()
+  assert ends.at(rate=min).estimate(rows).value == VALUES[0]
+  assert (ends > 0).at(rate=9)(rows).why == "no rows with rate=9"
+
+
+def test_a_check_knows_the_columns_it_names():
+  check = (difference("value", {"model": "a"}, {"model": "b"}) > 0).at(group="g").in_each("data")
+  assert check.columns == {"value", "model", "group", "data"}

@@ -1,0 +1,67 @@
+"""The frame of a study: config -> cells -> table -> claims, run and resumed.
+
+A study declares its settings, its cells, what one cell computes, and what is
+claimed and drawn; everything else is here. Studies never draw.
+"""
+
+from jaxfair.experiments.claims import (
+  CannotTellError,
+  Check,
+  Claim,
+  Estimate,
+  Finding,
+  Statistic,
+  but,
+  narrowed,
+  or_missing,
+)
+from jaxfair.experiments.config import ConfigError, parse, read
+from jaxfair.experiments.fields import (
+  Count,
+  NonNegative,
+  Positive,
+  Probability,
+  Settings,
+  Share,
+  Sweep,
+  Within,
+)
+from jaxfair.experiments.folders import RunError
+from jaxfair.experiments.frontiers import (
+  RunFrontier,
+  compare_frontiers,
+  read_frontier,
+)
+from jaxfair.experiments.measures import group_table, measure_groups
+from jaxfair.experiments.people import People, load_people
+from jaxfair.experiments.registry import find, load, names
+from jaxfair.experiments.repeats import repeat
+from jaxfair.experiments.runs import Plan, execute, plan, write_claims
+from jaxfair.experiments.statistics import (
+  correlation,
+  difference,
+  exact,
+  mean,
+  of_points,
+  spread,
+  trend,
+)
+from jaxfair.experiments.study import (
+  Cell,
+  Context,
+  Figure,
+  Study,
+  Summary,
+  grid,
+)
+from jaxfair.experiments.table import Table
+
+__all__ = [
+  "CannotTellError", "Cell", "Check", "Claim", "ConfigError", "Context", "Count",
+  "Estimate", "Figure", "Finding", "NonNegative", "People", "Plan", "Positive",
+  "Probability", "RunError", "RunFrontier", "Settings", "Share", "Statistic", "Study",
+  "Summary", "Sweep", "Table", "Within", "but", "compare_frontiers", "correlation",
+  "difference", "exact", "execute", "find", "grid", "group_table", "load", "load_people", "mean",
+  "measure_groups", "names", "narrowed", "of_points", "or_missing", "parse", "plan",
+  "read", "read_frontier", "repeat", "spread", "trend", "write_claims",
+]

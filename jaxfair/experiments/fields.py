@@ -1,0 +1,111 @@
+"""Settings that validate themselves: what a field may hold is part of its type.
+
+    class Config(Settings):
+      data: People = People("adult", group="sex")
+      teachers: Sweep[Count] = (20, 150)
+      sigma: Positive = 50.0
+      delta: Probability = 1e-6
+
+A config is checked when it is made, from a file or in Python; a value outside
+its range is an error that names the field and the range.
+"""
+
+import dataclasses
+import functools
+import types
+import typing
+from typing import Annotated, Any, TypeVar
+
+from jaxfair import checks
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class Within:
+  """A number between two bounds, both allowed unless said otherwise."""
+
+  low: float | None = None
+  high: float | None = None
+  open_low: bool = False
+  open_high: bool = False
+
+  def check(self, name: str, value: Any) -> None:
+    """Raises if the value is out of range."""
+    if isinstance(value, int) and not (self.open_low or self.open_high):
+      low, high = (None if end is None else int(end) for end in (self.low, self.high))
+      checks.integer(name, value, low=low, high=high)
+      return
+    low, high = self.low, self.high
+    checks.number(
+      name,
+      value,
+      low=-float("inf") if low is None else low,
+      high=float("inf") if high is None else high,
+      open_low=self.open_low,
+      open_high=self.open_high,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Several:
+  """A list of one or more values, all different."""
+
+  def check(self, name: str, value: Any) -> None:
+    """Raises if the list is empty or names something twice."""
+    checks.require(bool(value), f"{name} is empty; give at least one value")
+    checks.require(
+      len(set(value)) == len(value), f"{name}={list(value)} names something twice"
+    )
+
+
+Count = Annotated[int, Within(1)]
+Positive = Annotated[float, Within(0.0, open_low=True)]
+NonNegative = Annotated[float, Within(0.0)]
+Probability = Annotated[float, Within(0.0, 1.0, open_low=True, open_high=True)]
+Share = Annotated[float, Within(0.0, 1.0)]
+Sweep = Annotated[tuple[T, ...], Several()]
+
+
+@typing.dataclass_transform(frozen_default=True)
+class Settings:
+  """Base of a study's config: a frozen dataclass whose fields are checked.
+
+  A subclass is a dataclass without a decorator. It may define `check(self)`
+  for what concerns several fields at once; it begins with `super().check()`.
+  """
+
+  def __init_subclass__(cls) -> None:
+    dataclasses.dataclass(frozen=True)(cls)
+
+  def __post_init__(self) -> None:
+    for name, hint in _hints(type(self)).items():
+      _check(name, hint, getattr(self, name))
+    self.check()
+
+  def check(self) -> None:
+    """Raises if the fields do not go together."""
+
+
+@functools.cache
+def _hints(cls: type) -> dict[str, Any]:
+  return typing.get_type_hints(cls, include_extras=True)
+
+
+def _check(name: str, hint: Any, value: Any) -> None:
+  if value is None:
+    return
+  origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+  if origin is Annotated:
+    _check(name, arguments[0], value)
+    for rule in arguments[1:]:
+      rule.check(name, value)
+  elif origin is tuple:
+    for item in value:
+      _check(name, arguments[0], item)
+  elif origin in (typing.Union, types.UnionType):
+    for choice in arguments:
+      if choice is not type(None):
+        _check(name, choice, value)
+  elif origin is typing.Literal:
+    checks.one_of(name, value, arguments)

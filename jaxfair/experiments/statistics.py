@@ -1,0 +1,236 @@
+"""Statistics that claims are made of, each with its 95% interval.
+
+Intervals over seeds tell how much repeating the experiment moves a number, not
+how much another population would.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from jaxfair import fairness
+from jaxfair.experiments.claims import (
+  CannotTellError,
+  Estimate,
+  Statistic,
+  Where,
+  narrowed,
+  require_columns,
+  words,
+)
+from jaxfair.experiments.table import Table
+
+DRAWS = 1_000
+Labels = list[tuple[Any, ...]]
+
+
+def mean(value: str) -> Statistic:
+  """The mean over seeds, with Student's interval; a seed's rows are averaged first."""
+
+  def estimate(table: Table) -> Estimate:
+    return student(f"mean {value}", by_seed(table, value))
+
+  return Statistic(estimate, frozenset({value}))
+
+
+def difference(value: str, first: Where, second: Where) -> Statistic:
+  """`first` minus `second`, paired over seeds."""
+
+  def estimate(table: Table) -> Estimate:
+    shared = {k: v for k, v in first.items() if k in second and second[k] == v}
+    left, right = ({k: v for k, v in side.items() if k not in shared} for side in (first, second))
+    told = f"{value}: {words(left)} minus {words(right)}, paired"
+    rows = narrowed(table, shared)
+    a, b = (by_seed(narrowed(rows, side), value) for side in (left, right))
+    return student(told, {seed: a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())})
+
+  return Statistic(estimate, frozenset({value, *first, *second}))
+
+
+def spread(value: str, between: str) -> Statistic:
+  """The largest mean of a column's values minus the smallest, paired over seeds.
+
+  Which two are compared is chosen by the seeds that the interval is made of;
+  with more than a few values it is too short.
+  """
+
+  def estimate(table: Table) -> Estimate:
+    require_columns(table, between)
+    found = {name: by_seed(part, value) for (name,), part in table.split(between)}
+    found = {name: own for name, own in found.items() if own}
+    if len(found) < 2:
+      raise CannotTellError(f"fewer than two {between}s")
+    order = sorted(found, key=lambda name: float(np.mean([*found[name].values()])))
+    low, high = found[order[0]], found[order[-1]]
+    pairs = {seed: high[seed] - low[seed] for seed in sorted(low.keys() & high.keys())}
+    return student(f"{value}: {order[-1]} minus {order[0]}, paired", pairs)
+
+  return Statistic(estimate, frozenset({value, between}))
+
+
+def trend(value: str, along: str) -> Statistic:
+  """Spearman's correlation of a value with a column, seed by seed.
+
+  Rows of one seed and place are averaged first. It rises if the mean over
+  seeds is above 0.
+  """
+
+  def estimate(table: Table) -> Estimate:
+    require_columns(table, value, along, "seed")
+    if len(table.unique(along)) < 2:
+      raise CannotTellError(f"{along} has one value only")
+    found = {}
+    for (seed,), part in table.split("seed"):
+      averaged = ((at, by_seed(rows, value)) for (at,), rows in part.split(along))
+      places = [(at, own) for at, found_at in averaged for own in found_at.values()]
+      correlation = rank_correlation(*np.array(places).T) if places else math.nan
+      if np.isfinite(correlation):
+        found[seed] = float(correlation)
+    estimated = student(f"rank correlation of {value} with {along}", found)
+    low, high = np.clip([estimated.low, estimated.high], -1, 1)
+    return dataclasses.replace(estimated, low=float(low), high=float(high))
+
+  return Statistic(estimate, frozenset({value, along}))
+
+
+def exact(told: str, statistic: Callable[[Table], float], columns: Sequence[str] = ()) -> Statistic:
+  """A number without uncertainty, such as a worst case over all rows."""
+
+  def estimate(table: Table) -> Estimate:
+    require_columns(table, *columns)
+    value = float(statistic(table))
+    if not math.isfinite(value):
+      raise CannotTellError(f"{told} is undefined on these rows")
+    return Estimate(told, value, value, value)
+
+  return Statistic(estimate, frozenset(columns))
+
+
+def student(told: str, values: Mapping[Any, float]) -> Estimate:
+  """The mean over seeds with Student's interval."""
+  if len(values) < 2:
+    raise CannotTellError("an interval needs at least 2 seeds")
+  numbers = np.array(list(values.values()))
+  if not np.isfinite(numbers).all():
+    raise CannotTellError(f"{told} is infinite for some seeds")
+  found = fairness.seed_interval(numbers)
+  return Estimate(told, float(found.estimate), float(found.low), float(found.high))
+
+
+def by_seed(rows: Table, value: str) -> dict[Any, float]:
+  """The mean of each seed's rows; a seed without a known value drops out."""
+  require_columns(rows, value, "seed")
+  if rows[value].dtype.kind != "f":
+    raise CannotTellError(f"column {value} holds no numbers")
+  known = {seed: part[value][~np.isnan(part[value])] for (seed,), part in rows.split("seed")}
+  return {seed: float(own.mean()) for seed, own in known.items() if len(own)}
+
+
+def of_points(
+  told: str,
+  statistic: Callable[..., np.ndarray],
+  *,
+  values: Sequence[str],
+  points: Sequence[str],
+) -> Statistic:
+  """Any statistic of points, each the mean of its seeds.
+
+  Args:
+    told: what the statistic is, in words.
+    statistic: `(labels, *values) -> [draws]`: labels is the list of the
+      points' columns, each value a [points, draws] array of means.
+    values: columns that are averaged over seeds.
+    points: columns that name a point.
+
+  Returns:
+    The statistic. Its 95% interval is the percentile bootstrap over seeds, the
+    same seeds for all points: what repeating the experiment on the same people
+    would move. It says nothing about other data sets.
+  """
+
+  def estimate(table: Table) -> Estimate:
+    require_columns(table, *points, *values, "seed")
+    labels, cube = _cube(table, values, points)
+    if cube.shape[2] < 2:
+      raise CannotTellError("an interval needs at least 2 seeds")
+    if not np.isfinite(cube).all():
+      raise CannotTellError("a point lacks some seeds, or is not finite")
+    found = np.asarray(statistic(labels, *(cube @ _weights(cube.shape[2]))), np.float64)
+    if not np.isfinite(found).all():
+      raise CannotTellError("the statistic is undefined on these rows")
+    low, high = np.quantile(found[1:], (0.025, 0.975))
+    return Estimate(told, float(found[0]), float(low), float(high))
+
+  return Statistic(estimate, frozenset({*points, *values}))
+
+
+def correlation(
+  x: str, y: str, *, points: Sequence[str], within: Sequence[str] = ()
+) -> Statistic:
+  """Spearman's correlation of two columns over points, averaged over strata.
+
+  With two groups in a stratum it is 1 where they are in the same order by both
+  columns and -1 where they are not. A stratum where one column is constant
+  counts as 0.
+
+  Args:
+    x: one column.
+    y: the other.
+    points: columns that name a point, those of `within` included.
+    within: columns that name a stratum.
+  """
+  where_in = [list(points).index(name) for name in within]
+  told = f" within {', '.join(within)}" if within else ""
+
+  def statistic(labels: Labels, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    strata = [tuple(label[i] for i in where_in) for label in labels]
+    found = []
+    for stratum in dict.fromkeys(strata):
+      rows = [i for i, own in enumerate(strata) if own == stratum]
+      found.append(np.nan_to_num(rank_correlation(a[rows], b[rows])))
+    return np.mean(found, axis=0)
+
+  return of_points(
+    f"rank correlation of {x} and {y}{told}", statistic, values=(x, y), points=points
+  )
+
+
+def rank_correlation(first: Any, second: Any) -> Any:
+  """Spearman's rank correlations along the first axis.
+
+  NaN where one of both is constant: then neither rises nor falls.
+  """
+  a, b = (stats.rankdata(np.asarray(values, float), axis=0) for values in (first, second))
+  a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+  spread = np.sqrt((a * a).sum(axis=0) * (b * b).sum(axis=0))
+  known = spread > 0
+  together = (a * b).sum(axis=0)
+  return np.where(known, together / np.where(known, spread, 1.0), np.nan)[()]
+
+
+def _cube(rows: Table, values: Sequence[str], points: Sequence[str]) -> tuple[Labels, np.ndarray]:
+  """The points' names, and [values, points, seeds] means."""
+  seeds = {seed: i for i, seed in enumerate(rows.unique("seed"))}
+  labels = list(zip(*(rows[name].tolist() for name in points), strict=True))
+  order = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+  shape = (len(values), len(order), len(seeds))
+  total, count = np.zeros(shape), np.zeros(shape[1:])
+  p = np.array([order[label] for label in labels], int)
+  s = np.array([seeds[seed] for seed in rows["seed"].tolist()], int)
+  for v, name in enumerate(values):
+    np.add.at(total[v], (p, s), rows[name])
+  np.add.at(count, (p, s), 1.0)
+  with np.errstate(invalid="ignore"):
+    return list(order), total / count
+
+
+def _weights(seeds: int) -> np.ndarray:
+  """[seeds, 1 + draws] weights of means: of all seeds, then of resamples."""
+  chance = np.full(seeds, 1 / seeds)
+  drawn = np.random.default_rng(0).multinomial(seeds, chance, DRAWS)
+  weights: np.ndarray = np.concatenate([chance[None], drawn / seeds]).T
+  return weights

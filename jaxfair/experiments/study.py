@@ -1,0 +1,218 @@
+"""What a study is: a grid of cells -> rows -> claims -> figures.
+
+A study module defines one `STUDY`. It says which cells there are, how one cell
+becomes rows, which claims are checked on the table of all rows, and what is
+drawn. Loading people, running, resuming, saving and reporting are done for it.
+"""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import pathlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import jax
+
+from jaxfair import checks, data
+from jaxfair.experiments.claims import Claim, Finding
+from jaxfair.experiments.people import People, load_people, set_name
+from jaxfair.experiments.table import Table
+from jaxfair.types import Examples
+
+Parts = tuple[Examples, ...]
+Cell = Mapping[str, str | int | float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+  """What a cell gets besides its settings.
+
+  Attributes:
+    key: random key of this cell alone; independent of the order of cells.
+    shared_key: the same in all cells, for what comparisons between cells need
+      in common, such as the splits. Never for noise.
+    for_release: whether the run's randomness is the operating system's.
+    folder: this run's directory, for ledgers and checkpoints.
+    say: tells the person something once.
+  """
+
+  key: jax.Array
+  shared_key: jax.Array
+  for_release: bool
+  folder: pathlib.Path
+  say: Callable[[str], None]
+
+  def load(self, people: People) -> data.Dataset:
+    """The people, after telling whatever a reader must know about them."""
+    loaded, note = load_people(people)
+    self.say(note)
+    return loaded
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+  """A picture, said in columns: the report draws it.
+
+  Rows that agree in facet, x and color are repetitions: their mean is drawn
+  with a 95% interval.
+
+  Attributes:
+    name: file name, unique in the study.
+    title: what one sees, as a sentence.
+    x: column on the horizontal axis.
+    y: column on the vertical axis.
+    mark: bars, lines with a band, or points.
+    color: column that tells the series apart.
+    facet: column with one panel per value.
+    caption: how to read it.
+    x_title: axis title; the column's name in words by default.
+    y_title: the same for the vertical axis.
+    log_x: logarithmic horizontal axis.
+    log_y: logarithmic vertical axis.
+    where: keeps only rows with these values.
+    reference: draws a horizontal line here, e.g. parity at 0.
+  """
+
+  name: str
+  title: str
+  x: str
+  y: str
+  mark: Literal["bar", "line", "point"] = "bar"
+  color: str | None = None
+  facet: str | None = None
+  caption: str = ""
+  x_title: str = ""
+  y_title: str = ""
+  log_x: bool = False
+  log_y: bool = False
+  where: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  reference: float | None = None
+
+  @property
+  def columns(self) -> set[str]:
+    """The columns that it names."""
+    return {self.x, self.y, *self.where} | {c for c in (self.color, self.facet) if c}
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+  """A table of means with their 95% intervals over repetitions.
+
+  Attributes:
+    title: what one reads off it.
+    by: columns that name a line of the table.
+    values: columns that are averaged.
+    where: keeps only rows with these values.
+  """
+
+  title: str
+  by: Sequence[str]
+  values: Sequence[str]
+  where: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+  @property
+  def columns(self) -> set[str]:
+    """The columns that it names."""
+    return {*self.by, *self.values, *self.where}
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+  """One experiment, from config to figures.
+
+  Attributes:
+    name: as configs write it, and the module's name.
+    summary: one line for `jaxfair list`.
+    config: a `Settings` class; a config file fills it.
+    cells: all cells of a config; each is a small mapping that names it.
+    run: computes one cell's rows (all seeds in one compiled call).
+    claims: sentences checked on the table.
+    figures: what is drawn.
+    summaries: tables of means, at the top of the report.
+    precheck: refuses a config before any work, given the people it names in
+      the order of its fields.
+    derive: adds columns that need more than one cell, such as what a private
+      model loses against the plain one.
+    notes: sentences for the report that depend on the config, such as what
+      the numbers protect and what they do not.
+    points: what rows must have to be points of a frontier, if not all are:
+      those whose epsilon is no guarantee must not be chosen from.
+  """
+
+  name: str
+  summary: str
+  config: type
+  cells: Callable[[Any], Sequence[Cell]]
+  run: Callable[[Any, Cell, Context], Table]
+  claims: Sequence[Claim] = ()
+  figures: Sequence[Figure] = ()
+  summaries: Sequence[Summary] = ()
+  precheck: Callable[..., None] = lambda config, *people: None
+  derive: Callable[[Table], Table] = lambda table: table
+  notes: Callable[[Any], Sequence[str]] = lambda config: ()
+  points: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+  def load_people(self, config: Any) -> list[str]:
+    """Finds the people and prechecks the config; what readers must be told."""
+    loaded = [load_people(one) for one in people_of(config)]
+    self.precheck(config, *(people for people, _ in loaded))
+    return [note for _, note in loaded]
+
+  def plan_cells(self, config: Any) -> list[Cell]:
+    """All cells of a config."""
+    cells = list(self.cells(config))
+    checks.require(bool(cells), "this config describes no cell to run")
+    names = [cell_name(cell) for cell in cells]
+    checks.require(len(set(names)) == len(names), "two cells have equal settings")
+    return cells
+
+
+def grid(**fields: str) -> Callable[[Any], list[Cell]]:
+  """Cells over all combinations of some config fields.
+
+  Args:
+    **fields: name in the cell -> field of the config, one value or several.
+      `grid(data="sets", teachers="teachers")`; people are named as they are in
+      tables.
+  """
+
+  def cells(config: Any) -> list[Cell]:
+    axes = [_values(getattr(config, field)) for field in fields.values()]
+    return [dict(zip(fields, values, strict=True)) for values in itertools.product(*axes)]
+
+  return cells
+
+
+def people_of(config: Any) -> Iterator[People]:
+  """The people that a config names, in the order of its fields."""
+  if isinstance(config, People):
+    yield config
+  elif dataclasses.is_dataclass(config):
+    for field in dataclasses.fields(config):
+      yield from people_of(getattr(config, field.name))
+  elif isinstance(config, tuple):
+    for value in config:
+      yield from people_of(value)
+
+
+def cell_name(cell: Cell) -> str:
+  """A file name for a cell: readable, and unique by a hash of its settings."""
+  text = json.dumps(dict(cell), sort_keys=True)
+  digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+  words = "-".join(str(value) for value in cell.values())
+  plain = (c.isascii() and (c.isalnum() or c in "-._") for c in words)
+  safe = "".join(c if keep else "_" for c, keep in zip(words, plain, strict=True))
+  return f"{safe[:60]}-{digest}"
+
+
+def check_claims(study: Study, table: Table) -> list[tuple[Claim, Finding]]:
+  """Checks every claim on the table of all rows."""
+  nothing = Finding("not run", why="no rows")
+  return [(claim, claim.check(table) if len(table) else nothing) for claim in study.claims]
+
+
+def _values(value: Any) -> list[Any]:
+  listed = value if isinstance(value, tuple) else (value,)
+  return [set_name(one) if isinstance(one, People) else one for one in listed]
