@@ -62,12 +62,14 @@ def list_studies() -> None:
   """List the studies, and the configs for them in ./configs."""
   from jaxfair import experiments
 
-  of: dict[object, list[pathlib.Path]] = {name: [] for name in experiments.NAMES}
-  for path in sorted(pathlib.Path("configs").rglob("*.toml")):
+  of: dict[object, list[pathlib.Path]] = {
+    name: [] for name in experiments.names()
+  }
+  for path in sorted(pathlib.Path("configs").rglob("[!_]*.toml")):
     try:
-      name = experiments.parse(path).get("study")
+      name = experiments.read(path).get("study")
       experiments.find(name, where=f"{path}: ")
-      of[name].append(path)
+      of.setdefault(name, []).append(path)
     except experiments.ConfigError as error:
       typer.echo(f"jaxfair: left out: {error}", err=True)
   for name, paths in of.items():
@@ -110,12 +112,16 @@ def _run_folder(
   """Runs every config of a folder; all of them are read before the first."""
   from jaxfair import experiments, report
 
-  paths = sorted(configs.glob("*.toml"))
+  paths = sorted(configs.glob("[!_]*.toml"))
   if not paths:
-    raise experiments.ConfigError(f"{configs} holds no config; name a .toml file")
+    raise experiments.ConfigError(
+      f"{configs} holds no config; name a .toml file"
+    )
   plans = {path: experiments.load(path, size=size, sets=sets) for path in paths}
   for made in plans.values():
-    made.study.load_people(made.settings)  # finds a missing file before any work
+    made.study.load_people(
+      made.settings
+    )  # finds a missing file before any work
   whole = out or _home(configs)
   for i, (path, made) in enumerate(plans.items()):
     typer.echo(f"[{i + 1}/{len(plans)}] {path}")

@@ -87,7 +87,9 @@ class Check:
 
   def at(self, **where: Any) -> "Check":
     """The check on some rows only; see `narrowed`."""
-    return Check(lambda table: self.run(narrowed(table, where)), self.columns | set(where))
+    return Check(
+      lambda table: self.run(narrowed(table, where)), self.columns | set(where)
+    )
 
   def of(self, change: Callable[[Table], Table]) -> "Check":
     """The check on a table made from the whole one."""
@@ -103,12 +105,19 @@ class Check:
 
     def run(table: Table) -> Finding:
       require_columns(table, column)
-      found = {name: self(table.where(**{column: name})) for name in table.unique(column)}
+      found = {
+        name: self(table.where(**{column: name}))
+        for name in table.unique(column)
+      }
       for verdict in ("not run", "not supported", "undecided"):
-        failed = [(name, one) for name, one in found.items() if one.verdict == verdict]
+        failed = [
+          (name, one) for name, one in found.items() if one.verdict == verdict
+        ]
         if failed and verdict == "not run":
           name, first = failed[0]
-          return dataclasses.replace(first, why=f"{first.why} ({column} {name})")
+          return dataclasses.replace(
+            first, why=f"{first.why} ({column} {name})"
+          )
         if failed:
           return _listed(failed[0][1], found)
       return _listed(min(found.values(), key=lambda one: abs(one.value)), found)
@@ -131,7 +140,8 @@ class Statistic:
   def at(self, **where: Any) -> "Statistic":
     """The statistic of some rows only; see `narrowed`."""
     return Statistic(
-      lambda table: self.estimate(narrowed(table, where)), self.columns | set(where)
+      lambda table: self.estimate(narrowed(table, where)),
+      self.columns | set(where),
     )
 
   def __gt__(self, bound: float) -> Check:
@@ -149,10 +159,13 @@ class Statistic:
   def between(self, low: float, high: float) -> Check:
     """The statistic lies between two bounds."""
     return self._check(
-      lambda e: low < e.low and e.high < high, lambda e: e.high <= low or high <= e.low
+      lambda e: low < e.low and e.high < high,
+      lambda e: e.high <= low or high <= e.low,
     )
 
-  def _check(self, holds: Callable[[Estimate], Any], fails: Callable[[Estimate], Any]) -> Check:
+  def _check(
+    self, holds: Callable[[Estimate], Any], fails: Callable[[Estimate], Any]
+  ) -> Check:
     def run(table: Table) -> Finding:
       found = self.estimate(table)
       ends = (found.value, found.low, found.high)
@@ -206,10 +219,14 @@ def narrowed(table: Table, where: Where) -> Table:
 
 def but(*unwanted: Any) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
   """For `at`: all values of a column but these."""
-  return lambda values: tuple(value for value in values if value not in unwanted)
+  return lambda values: tuple(
+    value for value in values if value not in unwanted
+  )
 
 
-def or_missing(choose: Callable[[Sequence[Any]], Any]) -> Callable[[Sequence[Any]], Any]:
+def or_missing(
+  choose: Callable[[Sequence[Any]], Any],
+) -> Callable[[Sequence[Any]], Any]:
   """For `at`: the chosen value, and rows that have no value in the column."""
   return lambda values: (choose(values), math.nan)
 

@@ -92,7 +92,9 @@ def parse(path: pathlib.Path) -> dict[str, Any]:
   return values
 
 
-def _extended(path: pathlib.Path, seen: tuple[pathlib.Path, ...]) -> dict[str, Any]:
+def _extended(
+  path: pathlib.Path, seen: tuple[pathlib.Path, ...]
+) -> dict[str, Any]:
   """The file's values over those of the file that it extends, if any."""
   if path.resolve() in seen:
     raise ConfigError(f"{path}: extends leads back to itself")
@@ -101,7 +103,9 @@ def _extended(path: pathlib.Path, seen: tuple[pathlib.Path, ...]) -> dict[str, A
   if base is None:
     return raw
   if not isinstance(base, str):
-    raise ConfigError(f"{path}: extends={base!r} must be the path of a config file")
+    raise ConfigError(
+      f"{path}: extends={base!r} must be the path of a config file"
+    )
   values = _extended(path.parent / base, (*seen, path.resolve()))
   merge(values, raw)
   return values

@@ -33,7 +33,9 @@ class Within:
   def check(self, name: str, value: Any) -> None:
     """Raises if the value is out of range."""
     if isinstance(value, int) and not (self.open_low or self.open_high):
-      low, high = (None if end is None else int(end) for end in (self.low, self.high))
+      low, high = (
+        None if end is None else int(end) for end in (self.low, self.high)
+      )
       checks.integer(name, value, low=low, high=high)
       return
     low, high = self.low, self.high
@@ -55,7 +57,8 @@ class Several:
     """Raises if the list is empty or names something twice."""
     checks.require(bool(value), f"{name} is empty; give at least one value")
     checks.require(
-      len(set(value)) == len(value), f"{name}={list(value)} names something twice"
+      len(set(value)) == len(value),
+      f"{name}={list(value)} names something twice",
     )
 
 

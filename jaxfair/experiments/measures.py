@@ -95,5 +95,7 @@ def paired_costs(
   costs = {}
   for value, sign in (("accuracy", -1.0), ("loss", 1.0)):
     was = table.join(before, pair, was=value)["was"]
-    costs[f"{value}_cost"] = np.where(unpaired, np.nan, sign * (table[value] - was))
+    costs[f"{value}_cost"] = np.where(
+      unpaired, np.nan, sign * (table[value] - was)
+    )
   return table.plus(**costs)

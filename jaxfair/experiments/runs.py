@@ -26,9 +26,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import checks, privacy
+from jaxfair import privacy
 from jaxfair.experiments import config as configs
 from jaxfair.experiments import folders
+from jaxfair.experiments.data_digests import Readings
 from jaxfair.experiments.folders import (
   SECRET,
   ClaimRecord,
@@ -37,8 +38,13 @@ from jaxfair.experiments.folders import (
   read_words,
 )
 from jaxfair.experiments.people import watched
-from jaxfair.experiments.data_digests import Readings
-from jaxfair.experiments.study import Cell, Context, Study, cell_name, check_claims
+from jaxfair.experiments.study import (
+  Cell,
+  Context,
+  Study,
+  cell_name,
+  check_claims,
+)
 from jaxfair.experiments.table import Table
 from jaxfair.whole_files import write_whole
 
@@ -68,9 +74,7 @@ class Plan:
   size: str | None
 
 
-def plan(
-  study: Study, values: dict[str, Any], *, where: str = ""
-) -> Plan:
+def plan(study: Study, values: dict[str, Any], *, where: str = "") -> Plan:
   """Checks a config's values against the study they are for."""
   own = dict(values)
   own.pop("study", None)

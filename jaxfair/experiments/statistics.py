@@ -42,11 +42,16 @@ def difference(value: str, first: Where, second: Where) -> Statistic:
 
   def estimate(table: Table) -> Estimate:
     shared = {k: v for k, v in first.items() if k in second and second[k] == v}
-    left, right = ({k: v for k, v in side.items() if k not in shared} for side in (first, second))
+    left, right = (
+      {k: v for k, v in side.items() if k not in shared}
+      for side in (first, second)
+    )
     told = f"{value}: {words(left)} minus {words(right)}, paired"
     rows = narrowed(table, shared)
     a, b = (by_seed(narrowed(rows, side), value) for side in (left, right))
-    return student(told, {seed: a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())})
+    return student(
+      told, {seed: a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())}
+    )
 
   return Statistic(estimate, frozenset({value, *first, *second}))
 
@@ -60,13 +65,19 @@ def spread(value: str, between: str) -> Statistic:
 
   def estimate(table: Table) -> Estimate:
     require_columns(table, between)
-    found = {name: by_seed(part, value) for (name,), part in table.split(between)}
+    found = {
+      name: by_seed(part, value) for (name,), part in table.split(between)
+    }
     found = {name: own for name, own in found.items() if own}
     if len(found) < 2:
       raise CannotTellError(f"fewer than two {between}s")
-    order = sorted(found, key=lambda name: float(np.mean([*found[name].values()])))
+    order = sorted(
+      found, key=lambda name: float(np.mean([*found[name].values()]))
+    )
     low, high = found[order[0]], found[order[-1]]
-    pairs = {seed: high[seed] - low[seed] for seed in sorted(low.keys() & high.keys())}
+    pairs = {
+      seed: high[seed] - low[seed] for seed in sorted(low.keys() & high.keys())
+    }
     return student(f"{value}: {order[-1]} minus {order[0]}, paired", pairs)
 
   return Statistic(estimate, frozenset({value, between}))
@@ -85,9 +96,15 @@ def trend(value: str, along: str) -> Statistic:
       raise CannotTellError(f"{along} has one value only")
     found = {}
     for (seed,), part in table.split("seed"):
-      averaged = ((at, by_seed(rows, value)) for (at,), rows in part.split(along))
-      places = [(at, own) for at, found_at in averaged for own in found_at.values()]
-      correlation = rank_correlation(*np.array(places).T) if places else math.nan
+      averaged = (
+        (at, by_seed(rows, value)) for (at,), rows in part.split(along)
+      )
+      places = [
+        (at, own) for at, found_at in averaged for own in found_at.values()
+      ]
+      correlation = (
+        rank_correlation(*np.array(places).T) if places else math.nan
+      )
       if np.isfinite(correlation):
         found[seed] = float(correlation)
     estimated = student(f"rank correlation of {value} with {along}", found)
@@ -97,7 +114,9 @@ def trend(value: str, along: str) -> Statistic:
   return Statistic(estimate, frozenset({value, along}))
 
 
-def exact(told: str, statistic: Callable[[Table], float], columns: Sequence[str] = ()) -> Statistic:
+def exact(
+  told: str, statistic: Callable[[Table], float], columns: Sequence[str] = ()
+) -> Statistic:
   """A number without uncertainty, such as a worst case over all rows."""
 
   def estimate(table: Table) -> Estimate:
@@ -118,7 +137,9 @@ def student(told: str, values: Mapping[Any, float]) -> Estimate:
   if not np.isfinite(numbers).all():
     raise CannotTellError(f"{told} is infinite for some seeds")
   found = fairness.seed_interval(numbers)
-  return Estimate(told, float(found.estimate), float(found.low), float(found.high))
+  return Estimate(
+    told, float(found.estimate), float(found.low), float(found.high)
+  )
 
 
 def by_seed(rows: Table, value: str) -> dict[Any, float]:
@@ -126,7 +147,10 @@ def by_seed(rows: Table, value: str) -> dict[Any, float]:
   require_columns(rows, value, "seed")
   if rows[value].dtype.kind != "f":
     raise CannotTellError(f"column {value} holds no numbers")
-  known = {seed: part[value][~np.isnan(part[value])] for (seed,), part in rows.split("seed")}
+  known = {
+    seed: part[value][~np.isnan(part[value])]
+    for (seed,), part in rows.split("seed")
+  }
   return {seed: float(own.mean()) for seed, own in known.items() if len(own)}
 
 
@@ -159,7 +183,9 @@ def of_points(
       raise CannotTellError("an interval needs at least 2 seeds")
     if not np.isfinite(cube).all():
       raise CannotTellError("a point lacks some seeds, or is not finite")
-    found = np.asarray(statistic(labels, *(cube @ _weights(cube.shape[2]))), np.float64)
+    found = np.asarray(
+      statistic(labels, *(cube @ _weights(cube.shape[2]))), np.float64
+    )
     if not np.isfinite(found).all():
       raise CannotTellError("the statistic is undefined on these rows")
     low, high = np.quantile(found[1:], (0.025, 0.975))
@@ -195,7 +221,10 @@ def correlation(
     return np.mean(found, axis=0)
 
   return of_points(
-    f"rank correlation of {x} and {y}{told}", statistic, values=(x, y), points=points
+    f"rank correlation of {x} and {y}{told}",
+    statistic,
+    values=(x, y),
+    points=points,
   )
 
 
@@ -204,7 +233,10 @@ def rank_correlation(first: Any, second: Any) -> Any:
 
   NaN where one of both is constant: then neither rises nor falls.
   """
-  a, b = (stats.rankdata(np.asarray(values, float), axis=0) for values in (first, second))
+  a, b = (
+    stats.rankdata(np.asarray(values, float), axis=0)
+    for values in (first, second)
+  )
   a, b = a - a.mean(axis=0), b - b.mean(axis=0)
   spread = np.sqrt((a * a).sum(axis=0) * (b * b).sum(axis=0))
   known = spread > 0
@@ -212,7 +244,9 @@ def rank_correlation(first: Any, second: Any) -> Any:
   return np.where(known, together / np.where(known, spread, 1.0), np.nan)[()]
 
 
-def _cube(rows: Table, values: Sequence[str], points: Sequence[str]) -> tuple[Labels, np.ndarray]:
+def _cube(
+  rows: Table, values: Sequence[str], points: Sequence[str]
+) -> tuple[Labels, np.ndarray]:
   """The points' names, and [values, points, seeds] means."""
   seeds = {seed: i for i, seed in enumerate(rows.unique("seed"))}
   labels = list(zip(*(rows[name].tolist() for name in points), strict=True))

@@ -137,12 +137,19 @@ class Table:
     keys = zip(*(_comparable(other[name]) for name in on), strict=True)
     place = {key: i for i, key in enumerate(keys)}
     checks.require(
-      len(place) == len(other), f"join needs each {tuple(on)} once in the other table"
+      len(place) == len(other),
+      f"join needs each {tuple(on)} once in the other table",
     )
-    found = [place.get(key) for key in zip(*(_comparable(self[n]) for n in on), strict=True)]
+    found = [
+      place.get(key)
+      for key in zip(*(_comparable(self[n]) for n in on), strict=True)
+    ]
     values = {new: other[old].tolist() for new, old in columns.items()}
     return self.plus(
-      **{new: [None if i is None else own[i] for i in found] for new, own in values.items()}
+      **{
+        new: [None if i is None else own[i] for i in found]
+        for new, own in values.items()
+      }
     )
 
   def split(self, *names: str) -> Iterator[tuple[tuple[Any, ...], "Table"]]:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from jaxfair import experiments
-from jaxfair.report import html_parts
 from jaxfair.experiments import RunError, folders
 from jaxfair.experiments.folders import ClaimRecord
+from jaxfair.report import html_parts
 from jaxfair.whole_files import write_whole
 
 
@@ -55,7 +55,11 @@ def count(claims: Sequence[ClaimRecord]) -> str:
   """How many of the claims are supported, in words."""
   verdicts = collections.Counter(claim.verdict for claim in claims)
   text = f"{verdicts['supported']} of {len(claims)} claims supported"
-  rest = (f"{verdicts[name]} {name}" for name in ("undecided", "not run") if verdicts[name])
+  rest = (
+    f"{verdicts[name]} {name}"
+    for name in ("undecided", "not run")
+    if verdicts[name]
+  )
   return ", ".join([text, *rest])
 
 

@@ -3,10 +3,15 @@
 import html
 from collections.abc import Iterable, Sequence
 
-from jaxfair.report.style import STYLE
 from jaxfair.experiments.folders import ClaimRecord
+from jaxfair.report.style import STYLE
 
-VERDICTS = {"supported": "✓", "not supported": "✗", "undecided": "?", "not run": "-"}
+VERDICTS = {
+  "supported": "✓",
+  "not supported": "✗",
+  "undecided": "?",
+  "not run": "-",
+}
 
 
 def page(title: str, sections: Iterable[str]) -> str:

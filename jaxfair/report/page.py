@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from jaxfair import experiments, fairness
-from jaxfair.report import html_parts, interactive, series, static
 from jaxfair.experiments import RunError, Study, Summary, Table, folders
 from jaxfair.experiments.folders import ClaimRecord, RunRecord
+from jaxfair.report import html_parts, interactive, series, static
 from jaxfair.whole_files import write_whole
 
 

@@ -84,9 +84,7 @@ def settled(figure: Figure, table: Table) -> Figure:
   if len(values) != 1:
     return figure
   title = f"{words(figure.x)} {label(values[0])}"
-  return dataclasses.replace(
-    figure, x=figure.color, x_title=title, log_x=False
-  )
+  return dataclasses.replace(figure, x=figure.color, x_title=title, log_x=False)
 
 
 def view(figure: Figure, panels: list[Panel]) -> tuple[float, float] | None:

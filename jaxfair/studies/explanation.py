@@ -15,11 +15,11 @@ from jaxfair import analysis, data, fairness, models, schema
 from jaxfair.data.files import read_arrays
 from jaxfair.experiments import config as configs
 from jaxfair.experiments import runs
-from jaxfair.studies import train
 from jaxfair.experiments.folders import RunError
 from jaxfair.experiments.measures import EVERYONE
 from jaxfair.experiments.people import load_people
 from jaxfair.experiments.table import Table
+from jaxfair.studies import train
 from jaxfair.types import Examples, Model, Params
 
 MOST_PEOPLE = 4_000  # whom the terms are computed on; more changes little

@@ -16,8 +16,17 @@ from jaxfair.experiments.study import (
 )
 from jaxfair.experiments.table import Table
 
-__all__ = ["Claim", "Context", "Figure", "Finding", "Parts", "Settings", "Study", "Summary",
-           "cell_name"]
+__all__ = [
+  "Claim",
+  "Context",
+  "Figure",
+  "Finding",
+  "Parts",
+  "Settings",
+  "Study",
+  "Summary",
+  "cell_name",
+]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,9 +27,13 @@ class Config(ex.Settings):
 def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All seeds of one model in one program: train, predict, measure."""
   people = context.load(config.data)
-  model = models.network(str(cell["model"]), people.num_classes, hidden=config.hidden)
+  model = models.network(
+    str(cell["model"]), people.num_classes, hidden=config.hidden
+  )
   settings = FitConfig(
-    learning_rate=config.learning_rate, steps=config.steps, batch_size=config.batch_size
+    learning_rate=config.learning_rate,
+    steps=config.steps,
+    batch_size=config.batch_size,
   )
 
   def measure(parts: tuple, key: jax.Array) -> object:
@@ -39,10 +43,16 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
 
   share = (1 - config.test_fraction, config.test_fraction)
   measured = ex.repeat(
-    measure, people, seeds=config.seeds, key=context.key, split_key=context.shared_key,
+    measure,
+    people,
+    seeds=config.seeds,
+    key=context.key,
+    split_key=context.shared_key,
     fractions=share,
   )
-  return ex.group_table({"data": people.name, **cell}, measured, people.group_names)
+  return ex.group_table(
+    {"data": people.name, **cell}, measured, people.group_names
+  )
 
 
 EVERYONE = {"group": "everyone"}
@@ -55,7 +65,11 @@ STUDY = ex.Study(
   cells=ex.grid(model="models"),
   run=run,
   summaries=(
-    ex.Summary("By group", ("model", "group"), ("accuracy", "loss", "selection_rate", *RATES)),
+    ex.Summary(
+      "By group",
+      ("model", "group"),
+      ("accuracy", "loss", "selection_rate", *RATES),
+    ),
     ex.Summary("Gaps between groups", ("model",), GAPS, EVERYONE),
   ),
   claims=(
@@ -72,21 +86,35 @@ STUDY = ex.Study(
     ex.Claim(
       "capacity",
       "The network is more accurate than logistic regression",
-      (ex.difference("accuracy", {"model": "mlp"}, {"model": "logistic"}) > 0).at(**EVERYONE),
+      (
+        ex.difference("accuracy", {"model": "mlp"}, {"model": "logistic"}) > 0
+      ).at(**EVERYONE),
     ),
   ),
   figures=(
     ex.Figure(
-      "accuracy", "Accuracy by group", x="group", y="accuracy", color="model",
+      "accuracy",
+      "Accuracy by group",
+      x="group",
+      y="accuracy",
+      color="model",
       caption="Share of correct predictions on people held out of training.",
     ),
     ex.Figure(
-      "selection", "Who is given the positive label", x="group", y="selection_rate",
-      color="model", caption="Share of each group that the model labels positive.",
+      "selection",
+      "Who is given the positive label",
+      x="group",
+      y="selection_rate",
+      color="model",
+      caption="Share of each group that the model labels positive.",
     ),
     ex.Figure(
-      "errors", "False positives against true positives",
-      x="false_positive_rate", y="true_positive_rate", color="group", facet="model",
+      "errors",
+      "False positives against true positives",
+      x="false_positive_rate",
+      y="true_positive_rate",
+      color="group",
+      facet="model",
       mark="point",
       caption="One point per seed. Groups that lie apart are treated differently even where "
       "their true labels agree.",

@@ -48,7 +48,7 @@ def test_a_mistake_is_one_line_whatever_its_message(
   def fail(path, **options):
     raise checks.ArgumentError("first\nsecond   line")
 
-  monkeypatch.setattr(experiments, "read", fail)
+  monkeypatch.setattr(experiments, "load", fail)
   assert refused("run", "a.toml") == "jaxfair: first second line"
 
 
@@ -66,7 +66,7 @@ def test_a_bug_is_not_hidden(jaxfair, monkeypatch):
   def fail(path, **options):
     raise ZeroDivisionError
 
-  monkeypatch.setattr(experiments, "read", fail)
+  monkeypatch.setattr(experiments, "load", fail)
   with pytest.raises(ZeroDivisionError):
     jaxfair("run", "a.toml")
 

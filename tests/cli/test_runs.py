@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from helpers.toy_study import Toy
+from helpers.toy_study import Toy, stand_in_for_all
 from jaxfair import data, experiments, models
 from jaxfair.training import fit
 
@@ -161,7 +161,7 @@ def test_list_names_studies_and_their_configs(jaxfair, tmp_path):
 def many(config, tmp_path, monkeypatch):
   """Configs of a study that takes no time."""
   toy = Toy()
-  monkeypatch.setattr(experiments, "find", lambda name, where="": toy.study)
+  stand_in_for_all(monkeypatch, toy.study)
   (tmp_path / "many").mkdir()
   for name, spread in (("fig_10", 0.5), ("fig_9", 0.25)):
     config(f"study = 'toy'\nspread = {spread}", f"many/{name}.toml")
@@ -348,7 +348,7 @@ def test_what_only_shows_while_it_runs_is_refused_as_cleanly(
   refused, config, monkeypatch, mistake, told
 ):
   study = dataclasses.replace(Toy().study, run=mistake)
-  monkeypatch.setattr(experiments, "find", lambda name, where="": study)
+  stand_in_for_all(monkeypatch, study)
   assert told in refused("run", config("study = 'toy'\nseed = 'os'"))
 
 

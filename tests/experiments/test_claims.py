@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxfair.experiments import Table, but, difference, exact, mean, or_missing, spread, trend
+from jaxfair.experiments import (
+  Table,
+  but,
+  difference,
+  exact,
+  mean,
+  or_missing,
+  spread,
+  trend,
+)
 from jaxfair.experiments.statistics import rank_correlation
 
 VALUES = np.array([0.3, 0.5, 0.1, 0.4])
@@ -162,7 +171,9 @@ def along(values, seeds=3):
   ],
 )
 def test_a_trend_is_a_rank_correlation(values, rises, holds):
-  finding = (trend("value", "place") > 0 if rises else trend("value", "place") < 0)(along(values))
+  finding = (
+    trend("value", "place") > 0 if rises else trend("value", "place") < 0
+  )(along(values))
   assert finding.verdict == ("supported" if holds else "not supported")
   expected = stats.spearmanr(range(4), values).statistic
   assert finding.value == pytest.approx(expected)
@@ -219,7 +230,9 @@ def test_in_each_needs_all_and_lists_them():
     (1.0, "not supported", "supported"),
   ],
 )
-def test_an_interval_that_holds_both_answers_decides_nothing(bound, above, below):
+def test_an_interval_that_holds_both_answers_decides_nothing(
+  bound, above, below
+):
   assert (mean("value") > bound)(table()).verdict == above
   assert (mean("value") < bound)(table()).verdict == below
 
@@ -250,5 +263,9 @@ def test_rows_are_chosen_by_value_by_function_and_where_missing():
 
 
 def test_a_check_knows_the_columns_it_names():
-  check = (difference("value", {"model": "a"}, {"model": "b"}) > 0).at(group="g").in_each("data")
+  check = (
+    (difference("value", {"model": "a"}, {"model": "b"}) > 0)
+    .at(group="g")
+    .in_each("data")
+  )
   assert check.columns == {"value", "model", "group", "data"}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxfair import checks, studies
+from jaxfair import checks
 from jaxfair.experiments import config as configs
 from jaxfair.experiments.config import ConfigError
 
@@ -309,7 +309,7 @@ def test_a_size_that_is_not_chosen_is_checked_too(tmp_path, line, told):
     f'study = "quickstart"\n[sizes.smoke]\nseeds = 2\n[sizes.paper]\n{line}\n'
   )
   with pytest.raises(ConfigError, match=rf"a\.toml: sizes\.paper\.{told}"):
-    studies.load(path, size="smoke")
+    experiments.load(path, size="smoke")
 
 
 @pytest.mark.slow
@@ -318,15 +318,21 @@ def test_every_config_loads_in_every_size():
   assert len(paths) > 100
   for path in paths:
     for size in configs.parse(path).get("sizes", {None: {}}):
-      assert studies.load(path, size=size).size == size
+      assert experiments.load(path, size=size).size == size
 
 
 def test_a_config_extends_another_table_by_table(tmp_path):
-  (tmp_path / "base.toml").write_text("study='s'\na=1\n[data]\nname='x'\ngroup='g'\n[sizes.smoke]\na=0")
+  (tmp_path / "base.toml").write_text(
+    "study='s'\na=1\n[data]\nname='x'\ngroup='g'\n[sizes.smoke]\na=0"
+  )
   (tmp_path / "deep").mkdir()
   own = tmp_path / "deep" / "own.toml"
   own.write_text("extends='../base.toml'\n[data]\nname='y'\n[sizes.smoke]\nb=2")
-  assert configs.read(own) == {"study": "s", "a": 1, "data": {"name": "y", "group": "g"}}
+  assert configs.read(own) == {
+    "study": "s",
+    "a": 1,
+    "data": {"name": "y", "group": "g"},
+  }
   assert configs.read(own, size="smoke")["b"] == 2
   assert configs.read(own, size="smoke")["a"] == 0
 

@@ -5,9 +5,8 @@ import os
 import pytest
 
 from jaxfair import checks, data, experiments
-from jaxfair.experiments import People, load_people
+from jaxfair.experiments import People, load_people, people
 from jaxfair.experiments import config as configs
-from jaxfair.experiments import people
 
 OWN = "age,sex,hired\n20,F,yes\n30,M,no\n40,F,no\n50,M,yes\n,F,yes\n61,M,no\n"
 

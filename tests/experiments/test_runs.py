@@ -15,7 +15,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import checks, experiments, experiments, experiments, experiments, report, studies
+from jaxfair import checks, experiments, experiments, experiments, experiments, experiments, experiments, experiments, report, studies
 from jaxfair.experiments import RunError, folders, runs
 
 SOURCE = pathlib.Path(__file__).parents[1] / "helpers" / "toy_study.py"

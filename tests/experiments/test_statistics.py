@@ -22,7 +22,7 @@ NAMES = ("stratum", "point")
 
 @pytest.mark.parametrize(("sign", "verdict"), [(1, True), (-1, False)])
 def test_order_within_strata_decides(sign, verdict):
-  check = (correlation("x", "y", points=NAMES, within=("stratum",)) > 0)
+  check = correlation("x", "y", points=NAMES, within=("stratum",)) > 0
   rows = points(sign=sign)
   # Between the strata the order is the opposite, and must not count.
   rows = rows.plus(y=rows["y"] - 20 * sign * (rows["stratum"] == "b"))
@@ -34,7 +34,7 @@ def test_order_within_strata_decides(sign, verdict):
 def test_without_strata_all_points_are_compared():
   rows = points(noise=0.0)
   shifted = rows["y"] - 10 * (rows["stratum"] == "b")
-  check = (correlation("x", "y", points=NAMES) < 0)
+  check = correlation("x", "y", points=NAMES) < 0
   found = check(rows.plus(y=shifted))
   expected = stats.spearmanr([0, 1, 2, 5, 4, 3], [0, 1, 2, -5, -6, -7])[0]
   assert found.value == pytest.approx(expected)
@@ -44,7 +44,9 @@ def test_without_strata_all_points_are_compared():
 def test_the_bootstrap_of_a_mean_is_student_s_interval():
   value = RNG.normal(1.0, 2.0, size=200)
   rows = Table({"seed": range(200), "p": [0] * 200, "v": value})
-  found = (of_points("mean", lambda labels, v: v[0], values=("v",), points=("p",)) > 0)(rows)
+  found = (
+    of_points("mean", lambda labels, v: v[0], values=("v",), points=("p",)) > 0
+  )(rows)
   low, high = stats.t.interval(
     0.95, 199, loc=value.mean(), scale=stats.sem(value)
   )
@@ -79,6 +81,6 @@ def test_at_least_lets_the_bound_itself_pass():
 def test_a_stratum_with_a_constant_counts_as_none():
   rows = points(noise=0.0)
   flat = rows.plus(y=np.where(rows["stratum"] == "a", 1.0, rows["y"]))
-  check = (correlation("x", "y", points=NAMES, within=("stratum",)) > 0)
+  check = correlation("x", "y", points=NAMES, within=("stratum",)) > 0
   assert check(rows).value == pytest.approx(1)
   assert check(flat).value == pytest.approx(0.5)

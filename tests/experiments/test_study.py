@@ -61,5 +61,7 @@ def test_every_study_is_named_as_its_module(name):
 def test_an_unknown_study_is_refused_with_the_names():
   with pytest.raises(experiments.ConfigError, match="mean quickstart"):
     experiments.find("quikstart", where="a.toml: ")
-  with pytest.raises(experiments.ConfigError, match=r"^a\.toml: study is missing"):
+  with pytest.raises(
+    experiments.ConfigError, match=r"^a\.toml: study is missing"
+  ):
     experiments.find(None, where="a.toml: ")

@@ -206,7 +206,14 @@ def test_rows_become_columns_and_gaps_missing_values():
 
 def test_a_join_looks_up_by_key_and_leaves_the_rest_missing():
   rows = Table({"seed": [0, 1, 0, 1], "group": ["a", "a", "b", "b"]})
-  other = Table({"seed": [1, 0], "group": ["a", "b"], "value": [5.0, 7.0], "name": ["p", "q"]})
+  other = Table(
+    {
+      "seed": [1, 0],
+      "group": ["a", "b"],
+      "value": [5.0, 7.0],
+      "name": ["p", "q"],
+    }
+  )
   made = rows.join(other, ("seed", "group"), was="value", called="name")
   np.testing.assert_array_equal(made["was"], [np.nan, 5, 7, np.nan])
   assert made["called"].tolist() == ["", "p", "q", ""]

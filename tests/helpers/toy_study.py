@@ -4,8 +4,17 @@ import dataclasses
 
 import jax
 
-from jaxfair import checks
-from jaxfair.experiments import Claim, Figure, Study, Summary, Table, difference, mean
+from jaxfair import checks, experiments
+from jaxfair.experiments import (
+  Claim,
+  Figure,
+  Study,
+  Summary,
+  Table,
+  difference,
+  mean,
+  registry,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,9 +53,7 @@ class Toy:
         Claim("odd", "Numbers exceed 100", mean("value") > 100),
         Claim("other", "There is another column", mean("other") > 0),
       ),
-      figures=(
-        Figure("values", "Values", x="group", y="value", color="mean"),
-      ),
+      figures=(Figure("values", "Values", x="group", y="value", color="mean"),),
       summaries=(Summary("Values", by=("mean", "group"), values=("value",)),),
       notes=lambda config: [f"spread {config.spread}"],
     )
@@ -62,3 +69,9 @@ class Toy:
     values = cell["mean"] + config.spread * draws
     axes = {"seed": range(config.seeds), "group": ["a", "b"]}
     return Table.from_arrays(cell, axes, {"value": values})
+
+
+def stand_in_for_all(monkeypatch, study) -> None:
+  """Every name of a study means this one."""
+  for module in (experiments, registry):
+    monkeypatch.setattr(module, "find", lambda name, where="": study)

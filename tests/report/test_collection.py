@@ -5,13 +5,14 @@ import re
 
 import pytest
 
+from helpers.toy_study import stand_in_for_all
 from jaxfair import experiments, report
 from jaxfair.experiments import RunError
 
 
 @pytest.fixture
 def runs(toy, tmp_path, monkeypatch):
-  monkeypatch.setattr(experiments, "find", lambda name, where="": toy.study)
+  stand_in_for_all(monkeypatch, toy.study)
   for name in ("fig_2", "fig_10"):
     made = experiments.plan(toy.study, {"title": f"Toy & {name}"})
     experiments.execute(made, tmp_path / name, say=lambda message: None)

@@ -104,7 +104,9 @@ def test_names_are_escaped_wherever_they_come_from(toy, tmp_path):
     summary=EVIL,
     run=evil,
     claims=(
-      Claim(EVIL, EVIL, lambda t: Finding("supported", EVIL, 1, 0, 2), source=EVIL),
+      Claim(
+        EVIL, EVIL, lambda t: Finding("supported", EVIL, 1, 0, 2), source=EVIL
+      ),
       Claim("why", EVIL, lambda t: Finding("not run", "s", why=EVIL)),
     ),
     figures=(

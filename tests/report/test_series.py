@@ -103,9 +103,7 @@ def test_points_without_a_place_are_left_out():
 
 def test_a_missing_color_is_a_series_of_its_own():
   rows = Table({"epsilon": [1, math.nan], "g": ["a", "a"], "v": [1, 2]})
-  [panel] = series.panels(
-    Figure("f", "F", x="g", y="v", color="epsilon"), rows
-  )
+  [panel] = series.panels(Figure("f", "F", x="g", y="v", color="epsilon"), rows)
   assert [(s.name, s.y.tolist()) for s in panel.series] == [
     ("1", [1]),
     ("none", [2]),

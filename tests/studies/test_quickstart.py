@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import checks, data, experiments, experiments, experiments, models, report, studies
+from jaxfair import checks, data, experiments, experiments, experiments, experiments, experiments, experiments, models, report, studies
 from jaxfair.experiments import runs
 from jaxfair.experiments import people
 from jaxfair.studies import quickstart

@@ -65,19 +65,28 @@ class Config(ex.Settings):
   def fit(self, steps: int, size: int) -> training.FitConfig:
     """Trainer's settings for so many people."""
     batch = self.batch_size if self.batch_size < size else None
-    return training.FitConfig(learning_rate=self.learning_rate, steps=steps, batch_size=batch)
+    return training.FitConfig(
+      learning_rate=self.learning_rate, steps=steps, batch_size=batch
+    )
 
 
 def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """Teachers, votes, and all students of one ensemble."""
   people = context.load(config.data)
-  public, private, test = data.prepare(people, _sizes(config, people), key=context.shared_key).parts
-  key_votes, key_labels, key_students, key_figure = jax.random.split(context.key, 4)
+  public, private, test = data.prepare(
+    people, _sizes(config, people), key=context.shared_key
+  ).parts
+  key_votes, key_labels, key_students, key_figure = jax.random.split(
+    context.key, 4
+  )
   model = models.network(config.model, people.num_classes, hidden=config.hidden)
-  votes = _votes(config, int(cell["teachers"]), model, private, public, key=key_votes)
+  votes = _votes(
+    config, int(cell["teachers"]), model, private, public, key=key_votes
+  )
   counts = pate.vote_counts(votes, people.num_classes)
   settings = dataclasses.replace(
-    config.fit(config.student_steps, public.size), weight_decay=config.weight_decay
+    config.fit(config.student_steps, public.size),
+    weight_decay=config.weight_decay,
   )
   keys = jax.random.split(key_students, config.seeds)
   students = {
@@ -127,11 +136,15 @@ def _votes(
   key_parts, key_teachers = jax.random.split(key)
   parts = data.partition(private, teachers, key=key_parts)
   settings = config.fit(config.teacher_steps, parts.y.shape[1])
-  trained = pate.train_teachers(model, models.cross_entropy, parts, settings, key=key_teachers)
+  trained = pate.train_teachers(
+    model, models.cross_entropy, parts, settings, key=key_teachers
+  )
   return pate.predict_votes(model, trained, public.x)
 
 
-def _labels(config: Config, counts: jax.Array, *, key: jax.Array) -> dict[str, Any]:
+def _labels(
+  config: Config, counts: jax.Array, *, key: jax.Array
+) -> dict[str, Any]:
   """Each student's labels: ids [seeds, n], or weights [seeds, n, C]."""
   key_ties, key_hard, key_soft = jax.random.split(key, 3)
 
@@ -178,7 +191,9 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-SOFT_GAIN = ex.difference("accuracy_cost", {"labels": HARD}, {"labels": SOFT}).at(group=EVERYONE)
+SOFT_GAIN = ex.difference(
+  "accuracy_cost", {"labels": HARD}, {"labels": SOFT}
+).at(group=EVERYONE)
 
 STUDY = ex.Study(
   name="pate.comparison",
@@ -187,7 +202,9 @@ STUDY = ex.Study(
   cells=ex.grid(teachers="teachers"),
   run=run,
   precheck=lambda config, people: _sizes(config, people),
-  derive=lambda table: paired_costs(table, "labels", MAJORITY, pair=("teachers", "seed", "group")),
+  derive=lambda table: paired_costs(
+    table, "labels", MAJORITY, pair=("teachers", "seed", "group")
+  ),
   notes=_notes,
   summaries=(
     Summary(
@@ -199,7 +216,11 @@ STUDY = ex.Study(
     Summary(
       "Gaps between groups, and how far noise moves the student",
       ("teachers", "labels"),
-      ("accuracy_parity_difference", "demographic_parity_difference", "deviation"),
+      (
+        "accuracy_parity_difference",
+        "demographic_parity_difference",
+        "deviation",
+      ),
       {"group": EVERYONE},
     ),
     EPSILONS,
@@ -213,7 +234,9 @@ STUDY = ex.Study(
     Claim(
       "who pays",
       "Noise in the labels costs one group more accuracy than another",
-      (ex.spread("accuracy_cost", "group") > 0).at(labels=HARD, group=ex.but(EVERYONE, "")),
+      (ex.spread("accuracy_cost", "group") > 0).at(
+        labels=HARD, group=ex.but(EVERYONE, "")
+      ),
     ),
     Claim(
       "shares cost less with few teachers",

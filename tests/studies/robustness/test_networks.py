@@ -153,6 +153,8 @@ def test_features_that_are_no_pixels_are_refused_before_any_work(tmp_path):
     "csv": str(tmp_path / "own.csv"), "label": "y", "group": "g",
     "positive": 1,
   }  # fmt: skip
-  made = experiments.plan(price.STUDY, {**TINY, "data": own, "train_people": 40})
+  made = experiments.plan(
+    price.STUDY, {**TINY, "data": own, "train_people": 40}
+  )
   with pytest.raises(checks.ArgumentError, match="declared input_range"):
     networks.cells(made.settings)
