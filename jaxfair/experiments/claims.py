@@ -168,13 +168,13 @@ class Statistic:
   ) -> Check:
     def run(table: Table) -> Finding:
       found = self.estimate(table)
-      ends = (found.value, found.low, found.high)
       verdict: Verdict = "undecided"
       if holds(found):
         verdict = "supported"
       elif fails(found):
         verdict = "not supported"
-      return Finding(verdict, found.words, *map(float, ends))
+      value, low, high = map(float, (found.value, found.low, found.high))
+      return Finding(verdict, found.words, value, low, high)
 
     return Check(run, self.columns)
 

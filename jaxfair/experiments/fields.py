@@ -12,6 +12,7 @@ its range is an error that names the field and the range.
 
 import dataclasses
 import functools
+import math
 import types
 import typing
 from typing import Annotated, Any, TypeVar
@@ -33,17 +34,18 @@ class Within:
   def check(self, name: str, value: Any) -> None:
     """Raises if the value is out of range."""
     if isinstance(value, int) and not (self.open_low or self.open_high):
-      low, high = (
+      ends = (
         None if end is None else int(end) for end in (self.low, self.high)
       )
-      checks.integer(name, value, low=low, high=high)
+      checks.integer(
+        name, value, **dict(zip(("low", "high"), ends, strict=True))
+      )
       return
-    low, high = self.low, self.high
     checks.number(
       name,
       value,
-      low=-float("inf") if low is None else low,
-      high=float("inf") if high is None else high,
+      low=-math.inf if self.low is None else self.low,
+      high=math.inf if self.high is None else self.high,
       open_low=self.open_low,
       open_high=self.open_high,
     )
@@ -82,7 +84,7 @@ class Settings:
     dataclasses.dataclass(frozen=True)(cls)
 
   def __post_init__(self) -> None:
-    for name, hint in _hints(type(self)).items():
+    for name, hint in _hints(typing.cast(Any, type(self))).items():
       _check(name, hint, getattr(self, name))
     self.check()
 
@@ -91,7 +93,7 @@ class Settings:
 
 
 @functools.cache
-def _hints(cls: type) -> dict[str, Any]:
+def _hints(cls: Any) -> dict[str, Any]:
   return typing.get_type_hints(cls, include_extras=True)
 
 

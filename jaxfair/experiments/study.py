@@ -148,10 +148,10 @@ class Study:
   config: type
   cells: Callable[[Any], Sequence[Cell]]
   run: Callable[[Any, Cell, Context], Table]
-  claims: Sequence[Claim] = ()
+  claims: Sequence[Any] = ()
   figures: Sequence[Figure] = ()
   summaries: Sequence[Summary] = ()
-  precheck: Callable[..., None] = lambda config, *people: None
+  precheck: Callable[..., Any] = lambda config, *people: None
   derive: Callable[[Table], Table] = lambda table: table
   notes: Callable[[Any], Sequence[str]] = lambda config: ()
   points: Mapping[str, Any] = dataclasses.field(default_factory=dict)

@@ -10,8 +10,6 @@ import numpy as np
 import optax
 
 from jaxfair import accounting, checks, data, models, training, whole_files
-from jaxfair.studies import protocol
-from jaxfair.studies.claims import mean_above, spread_above
 from jaxfair.experiments.measures import (
   EVERYONE,
   group_table,
@@ -19,9 +17,11 @@ from jaxfair.experiments.measures import (
   paired_costs,
 )
 from jaxfair.experiments.people import People, dataset_ledger, load_people
-from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.experiments.repeats import repeat
 from jaxfair.experiments.table import Table
+from jaxfair.studies import protocol
+from jaxfair.studies.claims import mean_above, spread_above
+from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.types import Model, Params
 
 PLAIN, RELEASED = "without privacy", "released model"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxfair import checks
+from jaxfair import checks, experiments
 from jaxfair.experiments import config as configs
 from jaxfair.experiments.config import ConfigError
 

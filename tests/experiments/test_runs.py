@@ -15,7 +15,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import checks, experiments, experiments, experiments, experiments, experiments, experiments, experiments, report, studies
+from jaxfair import checks, experiments, report, studies
 from jaxfair.experiments import RunError, folders, runs
 
 SOURCE = pathlib.Path(__file__).parents[1] / "helpers" / "toy_study.py"
@@ -33,7 +33,9 @@ def silent(message):
 
 
 def run(toy, folder, say=silent, **values):
-  return experiments.execute(experiments.plan(toy.study, values), folder, say=say)
+  return experiments.execute(
+    experiments.plan(toy.study, values), folder, say=say
+  )
 
 
 def content(folder):
@@ -69,7 +71,9 @@ def test_a_run_directory_holds_what_is_promised(toy, tmp_path):
     "study": "toy", "title": "", "seed": 0, "means": [0.0, 1.0, 2.0],
     "seeds": 3, "spread": 0.5,
   }  # fmt: skip
-  assert experiments.Table.read(tmp_path / "r" / "results.csv").names == table.names
+  assert (
+    experiments.Table.read(tmp_path / "r" / "results.csv").names == table.names
+  )
   versions = json.loads((tmp_path / "r" / "versions.json").read_text())
   assert versions["jax"] == jax.__version__
   record = json.loads((tmp_path / "r" / "run.json").read_text())

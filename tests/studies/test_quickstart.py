@@ -7,9 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import checks, data, experiments, experiments, experiments, experiments, experiments, experiments, models, report, studies
-from jaxfair.experiments import runs
-from jaxfair.experiments import people
+from jaxfair import checks, data, experiments, models, report, studies
+from jaxfair.experiments import people, runs
 from jaxfair.studies import quickstart
 from jaxfair.training import FitConfig, fit
 
@@ -114,7 +113,10 @@ def test_every_claim_has_a_verdict(offline):
 @pytest.mark.parametrize(
   ("change", "told"),
   [
-    ("models=['tree']", r"models\[0\]='tree' is not known; use one of logistic, mlp"),
+    (
+      "models=['tree']",
+      r"models\[0\]='tree' is not known; use one of logistic, mlp",
+    ),
     ("seeds=0", "seeds=0 must be at least 1"),
     ("steps=0", "steps=0 must be at least 1"),
     ("batch_size=-3", "batch_size=-3 must be at least 1"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import release_cases as cases
-from jaxfair import checks, experiments, experiments, experiments, experiments, experiments, experiments, studies
+from jaxfair import checks, experiments, studies
 from jaxfair.release import questionnaire
 from jaxfair.studies import release_claims as claims
 
