@@ -34,12 +34,10 @@ class Within:
   def check(self, name: str, value: Any) -> None:
     """Raises if the value is out of range."""
     if isinstance(value, int) and not (self.open_low or self.open_high):
-      ends = (
+      low, high = (
         None if end is None else int(end) for end in (self.low, self.high)
       )
-      checks.integer(
-        name, value, **dict(zip(("low", "high"), ends, strict=True))
-      )
+      checks.integer(name, value, low=low, high=high)
       return
     checks.number(
       name,

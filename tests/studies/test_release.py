@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import release_cases as cases
-from jaxfair import checks, experiments, studies
+from jaxfair import checks, experiments
 from jaxfair.release import questionnaire
 from jaxfair.studies import release_claims as claims
 
@@ -90,4 +90,4 @@ def test_every_config_is_understood(path, size):
   study = experiments.find(values["study"])
   names = {"study", "title", "seed", "size"}
   config = {k: v for k, v in values.items() if k not in names}
-  studies.config.build(study.config, config)
+  experiments.config.build(study.config, config)
