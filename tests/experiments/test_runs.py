@@ -337,7 +337,7 @@ with folders.locked(folder, sys.argv[2]):
 @pytest.mark.slow
 def test_two_processes_do_not_write_one_directory(toy, tmp_path):
   made = experiments.plan(toy.study, {})
-  text = studies.config.dump(made.values)
+  text = experiments.config.dump(made.values)
   with subprocess.Popen(
     [sys.executable, "-c", HOLDER, tmp_path / "r", text],
     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
