@@ -56,7 +56,7 @@ def test_a_full_disk_is_one_line(refused, monkeypatch):
   def fail(path, **options):
     raise OSError(errno.ENOSPC, "No space left on device", "page.html")
 
-  monkeypatch.setattr(experiments, "read", fail)
+  monkeypatch.setattr(experiments, "load", fail)
   told = refused("run", "a.toml")
   assert "page.html cannot be written (No space left on device)" in told
   assert "the same command continues" in told
