@@ -162,3 +162,22 @@ def capped_laws(p, q, rounds, cap):
 def sequences(choices, length):
   """[choices^length, length] every sequence of so many choices."""
   return np.array(list(itertools.product(range(choices), repeat=length)))
+
+
+def rank_law(row, sigma):
+  """{ranks: probability} of three noisy counts, 0 for the largest.
+
+  The value of the class in the middle decides on both others.
+  """
+  row = np.asarray(row, float)
+  density = np.exp(-(GRID**2) / 2)
+  density /= density.sum()
+  found = {}
+  for first, middle, last in itertools.permutations(range(3)):
+    value = row[middle] + sigma * GRID
+    above = special.ndtr((row[first] - value) / sigma)
+    below = special.ndtr((value - row[last]) / sigma)
+    ranks = [0, 0, 0]
+    ranks[first], ranks[middle], ranks[last] = 0, 1, 2
+    found[tuple(ranks)] = (density * above * below).sum()
+  return found
