@@ -19,11 +19,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.extend import core as jex_core
+from jax.extend import core
 
-CALLS = frozenset({
-  "jit", "pjit", "closed_call", "core_call", jex_core.primitives.remat_p.name,
-})  # fmt: skip
+from jaxfair import _jaxpr
+
+# A rematerialized part computes what it holds, and so do its gradients. Custom
+# derivatives stay closed: taps inside would see another backward pass.
+OPENED = (_jaxpr.Kind.CALL, _jaxpr.Kind.REMAT)
 VIEWS = frozenset({
   "reshape", "transpose", "squeeze", "expand_dims", "broadcast_in_dim", "copy",
 })  # fmt: skip
@@ -167,41 +169,19 @@ def _interpret(
   closed = jax.make_jaxpr(function)(list(leaves), example)
   parameters = [_Value(v, View(i)) for i, v in enumerate(leaves)]
   data = [_Value(v, _Data()) for v in jax.tree.leaves(example)]
-  (output,) = _walk(closed.jaxpr, closed.consts, parameters + data, tap, spoil)
+
+  def rule(equation: core.JaxprEqn, inputs: list[_Value]) -> Any:
+    has_parameter = any(isinstance(v.origin, View | _Mixed) for v in inputs)
+    if has_parameter and _jaxpr.kind(equation) in OPENED:
+      return None
+    return _apply(equation, inputs, tap, spoil)
+
+  (output,) = _jaxpr.walk(
+    closed, parameters + data, rule, constant=lambda v: _Value(v, None)
+  )
   # What reaches the end without meeting data has a gradient, too.
   spoil(_leaves(output.origin))
   return output.value
-
-
-def _walk(
-  jaxpr: Any,
-  consts: Sequence[Any],
-  arguments: Sequence[_Value],
-  tap: Tap,
-  spoil: Callable[[frozenset[int]], None],
-) -> list[_Value]:
-  known: dict[Any, _Value] = {}
-  for var, const in zip(jaxpr.constvars, consts, strict=True):
-    known[var] = _Value(const, None)
-  known.update(zip(jaxpr.invars, arguments, strict=True))
-
-  def look_up(atom: Any) -> _Value:
-    if isinstance(atom, jex_core.Literal):
-      return _Value(atom.val, None)
-    return known[atom]
-
-  for equation in jaxpr.eqns:
-    inputs = [look_up(atom) for atom in equation.invars]
-    has_parameter = any(isinstance(v.origin, View | _Mixed) for v in inputs)
-    if has_parameter and equation.primitive.name in CALLS:
-      inner = equation.params["jaxpr"]
-      inner_consts = getattr(inner, "consts", ())
-      inner = getattr(inner, "jaxpr", inner)
-      outputs = _walk(inner, inner_consts, inputs, tap, spoil)
-    else:
-      outputs = _apply(equation, inputs, tap, spoil)
-    known.update(zip(equation.outvars, outputs, strict=True))
-  return [look_up(atom) for atom in jaxpr.outvars]
 
 
 def _apply(
@@ -211,11 +191,7 @@ def _apply(
   spoil: Callable[[frozenset[int]], None],
 ) -> list[_Value]:
   """One operation: its value, its origin, and its site if it is one."""
-  primitive = equation.primitive
-  params = primitive.get_bind_params(equation.params)
-  with equation.ctx.manager:
-    results = primitive.bind(*(v.value for v in inputs), **params)
-  results = results if primitive.multiple_results else [results]
+  results = _jaxpr.bind(equation, [v.value for v in inputs])
   parameters = [v for v in inputs if isinstance(v.origin, View | _Mixed)]
   has_data = any(isinstance(v.origin, _Data) for v in inputs)
   if not parameters:

@@ -1,5 +1,7 @@
 """The walker: values of any kind, through calls, in the program's order."""
 
+import pathlib
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -86,3 +88,13 @@ def test_uses_lists_who_reads_a_variable():
   readers = [e.primitive.name for e in uses[closed.jaxpr.invars[0]]]
   assert readers == ["sin", "add", "mul", "mul"]
   assert all(uses[var] == [None] for var in closed.jaxpr.outvars)
+
+
+def test_no_other_module_loops_over_equations():
+  package = pathlib.Path(_jaxpr.__file__).parent
+  readers = [
+    path
+    for path in package.parent.rglob("*.py")
+    if ".eqns" in path.read_text(encoding="utf-8")
+  ]
+  assert readers == [package / "walking.py"]
