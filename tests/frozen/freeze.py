@@ -91,10 +91,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def item_names(root: pathlib.Path) -> list[str]:
-  """All items: `functions`, then the configs by path without the suffix."""
+  """All items: the cases of `functions.py`, the configs without a suffix."""
+  text = (HERE / "functions.py").read_text(encoding="utf-8")
+  cases = re.findall(r"^@frozen\ndef (\w+)", text, flags=re.MULTILINE)
   configs = sorted((root / "configs").rglob("*.toml"))
   return [
-    "functions",
+    *(f"functions/{name}" for name in cases),
     *(path.relative_to(root).with_suffix("").as_posix() for path in configs),
   ]
 
@@ -147,7 +149,8 @@ def report(
   done = [name for name in wanted if name not in set(left)]
   differing = 0
   for name in done:
-    compare = differing_arrays if name == "functions" else differing_cells
+    is_function = name.startswith("functions/")
+    compare = differing_arrays if is_function else differing_cells
     lines = list(compare(recorded / name, target / name))
     differing += bool(lines)
     if lines:
@@ -244,8 +247,8 @@ def _child(
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "0",
   }
-  kind = "functions.py" if name == "functions" else "one_config.py"
-  command = [sys.executable, str(HERE / kind), name, str(work)]
+  kind = "functions" if name.startswith("functions/") else "one_config"
+  command = [sys.executable, str(HERE / f"{kind}.py"), name, str(work)]
   ran = subprocess.run(
     command,
     env=environment,

@@ -1,4 +1,4 @@
-"""Key public functions on fixed inputs: `functions.py functions FOLDER`.
+"""Key public functions on fixed inputs: `functions.py functions/NAME FOLDER`.
 
 Each case returns arrays, numbers or trees of them. `freeze.py` keeps every
 array, to say which ones differ and by how much.
@@ -252,7 +252,7 @@ def accountants() -> Any:
       VOTES, threshold=20.0, sigma=8.0, orders=ORDERS
     ),
     "composed": accounting.composed_epsilon(
-      accounting.pate_events(sigma=20.0, num_answered=30), delta=1e-5
+      accounting.pate_events(sigma=20.0, num_queries=30), delta=1e-5
     ),
     "truncation": accounting.truncation_delta(
       dataset_size=1000, sampling_rate=0.1, max_batch=150, steps=100
@@ -386,14 +386,11 @@ def _array(leaf: Any) -> np.ndarray:
   return np.asarray(str(leaf)) if array.dtype == object else array
 
 
-def main(_: str, folder: str) -> None:
-  """Runs all cases."""
-  found: dict[str, np.ndarray] = {}
-  for name in CASES:
-    found |= arrays(name)
+def main(name: str, folder: str) -> None:
+  """Runs one case."""
   path = pathlib.Path(folder)
   path.mkdir(parents=True, exist_ok=True)
-  np.savez(path / "arrays.npz", **found)
+  np.savez(path / "arrays.npz", **arrays(name.removeprefix("functions/")))
 
 
 if __name__ == "__main__":

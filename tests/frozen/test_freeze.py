@@ -94,7 +94,24 @@ def test_records_and_compares_a_checkout(tmp_path, capsys):
     run("record", folder, new)
 
 
-@pytest.mark.parametrize("name", ["noises", "frontiers", "pruning_masks"])
+def test_every_case_is_an_item(tmp_path):
+  names = freeze.item_names(tmp_path)
+  assert names == [f"functions/{name}" for name in functions.CASES]
+
+
+# The others train for seconds.
+@pytest.mark.slow
+@pytest.mark.parametrize(
+  "name",
+  [
+    "accountants",
+    "decision_rules",
+    "frontiers",
+    "noises",
+    "output_perturbation",
+    "pruning_masks",
+  ],
+)
 def test_a_function_gives_the_same_bytes_twice(name):
   first, second = functions.arrays(name), functions.arrays(name)
   assert first.keys() == second.keys()
