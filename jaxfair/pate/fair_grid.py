@@ -46,7 +46,8 @@ class FairGrid(NamedTuple):
     outcomes: [S, R, 5] how many queries had each `Outcome`.
     gap: [S, R] largest disparity of what was answered; NaN where a group
       has no answer.
-    spent: [S, R] zCDP of the charges.
+    spent: [S, R] zCDP of the tests and argmaxes that happened. It depends on the
+      votes: what may be published is the budget, `max_rho`.
     counters: [S, R, G, C] answers by group and class.
   """
 
