@@ -36,10 +36,15 @@ CASES = [
 ]
 
 
-def log_smooth(ladder, rungs, beta=BETA):
-  """ln S of queries on these rungs, through the code under test."""
+def part_of(ladder, rungs, most=np.inf):
+  """Queries on these rungs, of which so many count."""
   occupied, counts = np.unique(rungs, return_counts=True)
-  part = smooth.Part(ladder, occupied, counts.astype(float))
+  return smooth.Part(ladder, occupied, counts.astype(float), most)
+
+
+def log_smooth(ladder, rungs, most=np.inf, beta=BETA):
+  """ln S of queries on these rungs, through the code under test."""
+  part = part_of(ladder, rungs, most)
   totals, distances = smooth.totals_by_distance([part])
   return smooth.log_smooth_sensitivity(totals, distances, beta=beta)
 
@@ -83,7 +88,8 @@ def test_neighbours_differ_by_a_factor_of_at_most_e_to_beta(case):
       assert abs(mine - logs[ids[tuple(other)]]) <= BETA + 1e-12
 
 
-def test_many_queries_moved_by_one_teacher():
+@pytest.mark.parametrize("most", [np.inf, 7, 1])
+def test_many_queries_moved_by_one_teacher(most):
   rng = np.random.default_rng(0)
   teachers, classes, queries, sigma, order = 15, 3, 40, 1.2, 4.0
   cost, log_scale = [], []
@@ -105,7 +111,10 @@ def test_many_queries_moved_by_one_teacher():
         [np.bincount(column, minlength=classes) for column in votes.T]
       )
       rungs = ladders.margin_rungs(counts, sigma=sigma)
-      pair.append((ladder.costs[rungs].sum(), log_smooth(ladder, rungs)))
+      total = part_of(ladder, rungs, most).cost
+      largest = np.sort(ladder.costs[rungs])[-int(min(most, queries)) :]
+      assert total == pytest.approx(largest.sum(), rel=1e-12)
+      pair.append((total, log_smooth(ladder, rungs, most)))
     (one, mine), (two, theirs) = pair
     assert abs(mine - theirs) <= BETA + 1e-12
     assert abs(one - two) <= np.exp(min(mine, theirs)) * (1 + 1e-12)
