@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from jaxfair import checks, whole_files
 from jaxfair.accounting import state_folder
-from jaxfair.accounting.events import Event
+from jaxfair.accounting.events import ApproxDp, Event
 from jaxfair.accounting.guarantee import (
   BudgetError,
   PrivacyGuarantee,
@@ -109,6 +109,33 @@ class DatasetLedger:
     """Writes the event down, as `Ledger.charge`; release only afterwards."""
     with self.opened(relation, unit) as ledger:
       return ledger.charge(event, id=id, note=note)
+
+  def charge_budget(self, ledger: Ledger) -> bool:
+    """Charges everything that another ledger's budget allows, once.
+
+    For releases whose number or cost is not known beforehand, such as answers
+    to queries that are still to come.
+
+    Returns:
+      True, or False if this ledger was entered before.
+
+    Privacy:
+      The budget is a privacy filter: whatever is charged to that ledger, now
+      or later, is (epsilon, delta)-DP together, however it is chosen. What is
+      left unspent is charged as well, and may be spent there.
+    """
+    checks.require(
+      ledger.budget is not None,
+      f"{ledger.path} has no budget; create it with one",
+    )
+    assert ledger.budget is not None
+    event = ApproxDp(ledger.budget.epsilon, ledger.budget.delta)
+    return self.charge(
+      event,
+      id=f"{ledger.id}: a ledger's budget",
+      relation=ledger.relation,
+      unit=ledger.unit,
+    )
 
   @contextlib.contextmanager
   def opened(self, relation: Relation, unit: str = PERSON) -> Iterator[Ledger]:

@@ -10,6 +10,7 @@ import textwrap
 
 import pytest
 
+from jaxfair import checks
 from jaxfair.accounting import (
   BudgetError,
   DatasetLedger,
@@ -149,6 +150,28 @@ def test_the_ledger_itself_can_be_handed_to_a_mechanism():
     ledger.charge(EVENT, id="counts")
   (spent,) = book().spent(1e-5)
   assert spent.guarantee.relation is Relation.REPLACE_ONE
+
+
+def test_another_ledger_s_budget_is_charged_whole_and_once(tmp_path):
+  path = tmp_path / "ledger.jsonl"
+  with Ledger.create(
+    path, data="people", relation=Relation.REPLACE_ONE, budget=(1.0, 1e-6)
+  ) as ledger:
+    assert book().charge_budget(ledger)
+    ledger.charge(EVENT, id="a")
+    assert not book().charge_budget(ledger)
+  with Ledger.open(path) as ledger:
+    assert not book().charge_budget(ledger)
+  (spent,) = book().spent(1e-5)
+  assert spent.guarantee.relation is Relation.REPLACE_ONE
+  assert 0.99 < spent.guarantee.epsilon <= 1.0
+  with (
+    Ledger.create(
+      tmp_path / "free.jsonl", data="people", relation=PERSON
+    ) as ledger,
+    pytest.raises(checks.ArgumentError, match="has no budget"),
+  ):
+    book().charge_budget(ledger)
 
 
 def test_a_data_set_that_stays_held_is_told_of(monkeypatch):
