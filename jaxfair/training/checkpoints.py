@@ -12,6 +12,7 @@ When a release is finished, everything in private/ but run.json is erased.
 """
 
 import contextlib
+import errno
 import hashlib
 import hmac
 import io
@@ -36,6 +37,7 @@ from jaxfair.whole_files import owner_only, sync_folder, write_whole
 
 RECORD, SECRET, RELEASED = "run.json", "secret_key", "released.npz"
 BEGUN = ("secret_key", "secret_key.partial", "run.json.partial")
+ROOM = 2**17  # bytes that a checkpoint takes besides its arrays, and to spare
 KEPT = 2  # checkpoints; the one before the last survives a crash while saving
 
 
@@ -120,6 +122,7 @@ class Checkpoints:
 
     self._drop_unfinished()
     path = self._root.resolve() / f"step-{step:08d}"
+    _require_room(path, state)
     try:
       with _without_logs(), orbax.checkpoint.StandardCheckpointer() as saver:
         saver.save(path, state)
@@ -217,6 +220,16 @@ class Checkpoints:
       return state_folder.keyed(message)
     except (LedgerError, checks.ArgumentError):
       return None
+
+
+def _require_room(path: pathlib.Path, state: Any) -> None:
+  """Raises OSError if a checkpoint hardly fits on its disk.
+
+  Writers of orbax that fail print tracebacks from threads of their own.
+  """
+  size = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
+  if shutil.disk_usage(path.parent).free < 1.25 * size + ROOM:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
 @contextlib.contextmanager

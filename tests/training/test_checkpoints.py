@@ -182,3 +182,14 @@ def test_a_full_disk_keeps_the_last_checkpoint_and_logs_nothing(
   store.save(2, state)
   found = store.load(2, state)
   np.testing.assert_array_equal(found["w"], state["w"])
+
+
+def test_a_checkpoint_that_does_not_fit_is_not_begun(tmp_path, monkeypatch):
+  store = begin(tmp_path)
+  monkeypatch.setattr(
+    shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(9, 9, 400_000)
+  )
+  with pytest.raises(OSError, match="No space left") as caught:
+    store.save(2, {"w": jnp.zeros(100_000)})
+  assert "step-00000002" in str(caught.value)
+  assert store.latest() == 0
