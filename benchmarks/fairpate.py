@@ -116,7 +116,8 @@ def _beside_pate(groups, options):
   noise = {"threshold": 50, "sigma_threshold": 40.0, "sigma_answer": 15.0}
 
   def votes():
-    return pate.vote_counts(pate.predict_votes(model, teachers, x), CLASSES)
+    found = pate.predict_votes(model, teachers, x)
+    return pate.vote_counts(found, CLASSES, num_teachers=TEACHERS)
 
   def plain():
     found = pate.confident_gnmax(votes(), **noise, key=jax.random.key(0))

@@ -39,7 +39,7 @@ def group_votes(
     votes = predict_votes(model, trained, x)
   else:
     votes = ensemble(parts, x)
-  return np.asarray(vote_counts(votes, num_groups))
+  return _counted(votes, num_groups, parts, x)
 
 
 def label_votes(
@@ -63,7 +63,7 @@ def label_votes(
     votes = predict_votes(model, trained, x)
   else:
     votes = ensemble(parts, x)
-  return np.asarray(vote_counts(votes, num_classes))
+  return _counted(votes, num_classes, parts, x)
 
 
 def estimators(make: Callable[[], Any]) -> Ensemble:
@@ -107,6 +107,19 @@ def _arguments(function: Callable[..., Any]) -> Sequence[str]:
   if any(p.kind is variable for p in found.values()):
     names.append("sensitive_features")
   return names
+
+
+def _counted(
+  votes: Any, num_classes: int, parts: Examples, x: Any
+) -> np.ndarray:
+  """[m, C] votes, one of each part's teacher on each query."""
+  wanted = (len(parts.y), len(x))
+  checks.require(
+    np.shape(votes) == wanted,
+    f"the ensemble returned shape {np.shape(votes)}; return {wanted}, one row "
+    "per teacher and one column per query",
+  )
+  return np.asarray(vote_counts(votes, num_classes, num_teachers=wanted[0]))
 
 
 def _required(model: Model | None) -> Model:

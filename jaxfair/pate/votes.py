@@ -64,7 +64,9 @@ def predict_votes(
   return processes.gather(votes, total)
 
 
-def vote_counts(predictions: Any, num_classes: int) -> jax.Array:
+def vote_counts(
+  predictions: Any, num_classes: int, *, num_teachers: int
+) -> jax.Array:
   """How many teachers vote for each class.
 
   n_c = #{i : predictions[i] = c}
@@ -72,6 +74,9 @@ def vote_counts(predictions: Any, num_classes: int) -> jax.Array:
   Args:
     predictions: [k, n] class ids.
     num_classes: C.
+    num_teachers: k; asked for because a transposed array is otherwise counted
+      by teacher, where one person moves a whole row. (With as many queries as
+      teachers nothing can tell.)
 
   Returns:
     [n, C] int32 counts; each row sums to k.
@@ -81,10 +86,11 @@ def vote_counts(predictions: Any, num_classes: int) -> jax.Array:
     its largest count by one. Not for release without noise.
   """
   checks.integer("num_classes", num_classes, low=1)
+  checks.integer("num_teachers", num_teachers, low=1)
   checks.require(
-    np.ndim(predictions) == 2,
-    f"predictions has shape {np.shape(predictions)}; pass [k, n], one row per "
-    "teacher",
+    np.ndim(predictions) == 2 and len(predictions) == num_teachers,
+    f"predictions has shape {np.shape(predictions)}; pass [k, n], one row for "
+    f"each of the num_teachers={num_teachers} teachers",
   )
   checks.ids("predictions", predictions, num_classes)
   return _counts(jnp.asarray(predictions), int(num_classes))

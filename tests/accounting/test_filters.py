@@ -67,6 +67,9 @@ def test_one_event_alone_is_judged_by_the_best_analysis():
   assert not accepts(begun(exact), acc.PureDp(1e-9))
   assert not accepts(begun(), exact, acc.PureDp(1e-9))
   assert accepts(begun(exact), acc.PureDp(0.0))
+  half = acc.Gaussian(math.sqrt(2) * noise * (1 + 1e-9))
+  assert accepts(begun(), acc.Repeated(half, 2))
+  assert not accepts(begun(), half, half)
 
 
 @pytest.mark.slow
@@ -88,7 +91,10 @@ def test_the_order_is_fixed_by_the_first_event():
     accepts(found, event)
     found.count(units([event], ADD))
     assert found._limits is limits
-  assert begun(acc.PureDp(0.5))._limits.order != limits.order
+  last = acc.PureDp(0.5)
+  assert begun(last)._limits.order != limits.order
+  assert accepts(begun(first), last)
+  assert accepts(begun(), first, last)
 
 
 def test_deltas_of_events_have_their_own_share():

@@ -294,6 +294,15 @@ def test_a_copy_of_the_folder_gives_the_same_answers(tmp_path, counts, rule):
   assert released(tmp_path / "c", rule, counts[:30])[0] != once[0]
 
 
+def test_a_new_log_has_noise_of_its_own(tmp_path, counts):
+  """It is charged as a second release of the same votes, so it must be one."""
+  once = released(tmp_path, RULES[1], counts[:10])
+  (tmp_path / "answers.jsonl").unlink()
+  again = released(tmp_path, RULES[1], counts[:10])
+  assert len(again[1]) == 2 * len(once[1])
+  assert again[0] != once[0]
+
+
 def test_an_older_ledger_is_refused(tmp_path, counts):
   ledger = tmp_path / "ledger.jsonl"
   released(tmp_path, CONFIDENT, counts[:10])

@@ -263,3 +263,13 @@ def test_the_page_s_examples_run_and_print_what_it_says(capsys):
   for violation in printed[-2:]:
     assert violation in text
   assert f"{pate.vote_sigma(epsilon=1, delta=1e-5, queries=200):.1f}" == "80.9"
+
+
+def test_an_ensemble_that_answers_by_query_is_refused():
+  def transposed(parts, x):
+    return np.zeros((len(x), len(parts.y)), np.int32)
+
+  with pytest.raises(checks.ArgumentError, match="one row per teacher"):
+    pate.private_groups(
+      None, LOSS, PEOPLE, STUDENT, num_groups=2, key=KEY, ensemble=transposed
+    )

@@ -47,7 +47,7 @@ def test_voting_again_compiles_nothing(teachers, queries):
 
 def test_counts_are_histograms():
   votes = np.random.default_rng(1).integers(0, 5, (30, 40))
-  counts = pate.vote_counts(votes, 6)
+  counts = pate.vote_counts(votes, 6, num_teachers=30)
   expected = [np.bincount(votes[:, q], minlength=6) for q in range(40)]
   np.testing.assert_array_equal(counts, expected)
   assert counts.dtype == np.int32
@@ -55,7 +55,7 @@ def test_counts_are_histograms():
 
 def test_counts_compile_under_jit():
   votes = np.array([[0, 1], [1, 1]])
-  found = jax.jit(lambda v: pate.vote_counts(v, 2))(votes)
+  found = jax.jit(lambda v: pate.vote_counts(v, 2, num_teachers=2))(votes)
   np.testing.assert_array_equal(found, [[1, 1], [0, 2]])
 
 
@@ -69,7 +69,15 @@ def test_counts_compile_under_jit():
 )
 def test_what_is_no_vote_is_refused(votes, told):
   with pytest.raises(checks.ArgumentError, match=told):
-    pate.vote_counts(votes, 3)
+    pate.vote_counts(votes, 3, num_teachers=1)
+
+
+def test_a_transposed_array_is_refused():
+  votes = np.zeros((30, 40), int)
+  with pytest.raises(
+    checks.ArgumentError, match=r"\(40, 30\).*num_teachers=30"
+  ):
+    pate.vote_counts(votes.T, 2, num_teachers=30)
 
 
 def test_parameters_must_be_stacked(teachers, queries):

@@ -219,7 +219,10 @@ def votes_of(
     fit_config(config, config.teacher_steps, size), key=key_teachers,
   )  # fmt: skip
   votes = pate.predict_votes(own.model, trained, own.public.x)
-  return np.asarray(pate.vote_counts(votes, own.people.num_classes))
+  counts = pate.vote_counts(
+    votes, own.people.num_classes, num_teachers=config.teachers
+  )
+  return np.asarray(counts)
 
 
 def model_of(config: Ensemble, people: data.Dataset) -> Model:

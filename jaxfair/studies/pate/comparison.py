@@ -83,7 +83,9 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   votes = _votes(
     config, int(cell["teachers"]), model, private, public, key=key_votes
   )
-  counts = pate.vote_counts(votes, people.num_classes)
+  counts = pate.vote_counts(
+    votes, people.num_classes, num_teachers=int(cell["teachers"])
+  )
   settings = dataclasses.replace(
     config.fit(config.student_steps, public.size),
     weight_decay=config.weight_decay,

@@ -202,6 +202,6 @@ def ensembles(
       key=key_teachers,
     )  # fmt: skip
     votes = pate.predict_votes(model, trained, public.x)
-    counts = pate.vote_counts(votes, people.num_classes)
+    counts = pate.vote_counts(votes, people.num_classes, num_teachers=teachers)
     majority = pate.plurality(counts, key=key_ties)
     yield Ensemble(public, test, np.asarray(counts), majority, *keys)
