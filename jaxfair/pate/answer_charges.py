@@ -1,11 +1,12 @@
 """What an `Answerer` has charged: stretches of queries, and for which votes."""
 
+import pathlib
 import re
 from typing import Any
 
 import numpy as np
 
-from jaxfair import accounting
+from jaxfair import accounting, checks
 from jaxfair.pate.answer_log import AnswerLog, AnswerLogError
 from jaxfair.pate.answer_noise import Drawn, NoiseSecret
 
@@ -84,3 +85,42 @@ class Charges:
     )
     paid[stop] = drawn.tag
     return drawn
+
+
+def open_ledger(
+  path: pathlib.Path,
+  data: str,
+  unit: str,
+  budget: tuple[float, float] | None,
+) -> accounting.Ledger:
+  """The ledger of a folder of answers; begun if it is missing."""
+  if path.exists():
+    return accounting.Ledger.open(path)
+  checks.require(
+    budget is not None,
+    "budget is missing; pass (epsilon, delta), or a ledger that has one",
+  )
+  return accounting.Ledger.create(
+    path, data=data, unit=unit, budget=budget,
+    relation=accounting.Relation.REPLACE_ONE,
+  )  # fmt: skip
+
+
+def check_ledger(
+  ledger: accounting.Ledger, budget: tuple[float, float] | None
+) -> None:
+  """Requires a ledger that answers can be charged to until its budget ends."""
+  checks.require(
+    ledger.budget is not None,
+    f"{ledger.path} has no budget to stop at; create it with one",
+  )
+  checks.require(
+    budget is None or tuple(budget) == ledger.budget,
+    f"budget={budget} differs from {ledger.path}, which was begun with "
+    f"{tuple(ledger.budget or ())}; leave it out to continue",
+  )
+  checks.require(
+    ledger.relation.fixed_size,
+    f"{ledger.path} is about people added or removed, which can move everyone "
+    "to another teacher; use Relation.REPLACE_ONE",
+  )

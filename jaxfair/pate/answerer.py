@@ -11,7 +11,7 @@ import numpy as np
 from jaxfair import accounting, checks
 from jaxfair.pate import rules
 from jaxfair.pate.aggregation import NO_ANSWER, check_counts
-from jaxfair.pate.answer_charges import Charges
+from jaxfair.pate.answer_charges import Charges, check_ledger, open_ledger
 from jaxfair.pate.answer_log import AnswerLog, AnswerLogError
 from jaxfair.pate.answer_noise import Drawn, NoiseSecret, erase_secret
 
@@ -83,6 +83,7 @@ class Answerer:
     data: str = "private votes",
     unit: str = "one person",
     ledger: accounting.Ledger | None = None,
+    dataset_ledger: accounting.DatasetLedger | None = None,
     batch_size: int = 10_000,
     seed: int | None = None,
     about: str | None = None,
@@ -97,6 +98,8 @@ class Answerer:
       data: the data set's name, for that ledger.
       unit: who is protected, if one of them lies in one teacher's part.
       ledger: open for charges and with a budget, instead of the folder's own.
+      dataset_ledger: charges the whole budget to the data set as well, once,
+        before anything is answered for release.
       batch_size: queries that are charged and answered at a time.
       seed: makes a study reproducible, and its answers unfit for release;
         the operating system's entropy if None.
@@ -121,10 +124,10 @@ class Answerer:
     self._own = ledger is None
     with contextlib.ExitStack() as undo:
       if ledger is None:
-        ledger = _open(folder / "ledger.jsonl", data, unit, budget)
+        ledger = open_ledger(folder / "ledger.jsonl", data, unit, budget)
         undo.callback(ledger.close)
       self.ledger = ledger
-      _check_ledger(ledger, budget if self._own else None)
+      check_ledger(ledger, budget if self._own else None)
       path = folder / "answers.jsonl"
       self._secret = (
         NoiseSecret.of_folder(folder, begin=not path.exists())
@@ -141,6 +144,8 @@ class Answerer:
       )
       undo.callback(self._log.close)
       self._charges = Charges(ledger, self._log)
+      if dataset_ledger is not None and seed is None:
+        dataset_ledger.charge_budget(ledger)
       undo.pop_all()
 
   @property
@@ -315,40 +320,3 @@ class Answerer:
     return accounting.PrivacyGuarantee(
       epsilon, delta, self.ledger.relation, self.ledger.unit, "budget"
     )
-
-
-def _open(
-  path: pathlib.Path,
-  data: str,
-  unit: str,
-  budget: tuple[float, float] | None,
-) -> accounting.Ledger:
-  if path.exists():
-    return accounting.Ledger.open(path)
-  checks.require(
-    budget is not None,
-    "budget is missing; pass (epsilon, delta), or a ledger that has one",
-  )
-  return accounting.Ledger.create(
-    path, data=data, unit=unit, budget=budget,
-    relation=accounting.Relation.REPLACE_ONE,
-  )  # fmt: skip
-
-
-def _check_ledger(
-  ledger: accounting.Ledger, budget: tuple[float, float] | None
-) -> None:
-  checks.require(
-    ledger.budget is not None,
-    f"{ledger.path} has no budget to stop at; create it with one",
-  )
-  checks.require(
-    budget is None or tuple(budget) == ledger.budget,
-    f"budget={budget} differs from {ledger.path}, which was begun with "
-    f"{tuple(ledger.budget or ())}; leave it out to continue",
-  )
-  checks.require(
-    ledger.relation.fixed_size,
-    f"{ledger.path} is about people added or removed, which can move everyone "
-    "to another teacher; use Relation.REPLACE_ONE",
-  )

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxfair import checks, training
+from jaxfair import accounting, checks, training
 from jaxfair.pate.attribute import Protection
 from jaxfair.pate.sf_release import (
   Released,
@@ -58,6 +58,7 @@ def fair_student(
   ensemble: Ensemble | None = None,
   rows: Any = None,
   folder: str | pathlib.Path | None = None,
+  dataset_ledger: accounting.DatasetLedger | None = None,
 ) -> SfPate:
   """Trains a fair student on privately voted groups (SF_S-PATE).
 
@@ -81,6 +82,7 @@ def fair_student(
     rows: a partition of your own; see `attribute.deal`.
     folder: where answers and ledger are kept; the noise is then the operating
       system's, and the result may be released.
+    dataset_ledger: charges such a release to its data set as well.
 
   Returns:
     The student, with the protection to be told along with it.
@@ -96,6 +98,7 @@ def fair_student(
   released = private_groups(
     teacher_model, loss, people, config, num_groups=num_groups, key=key_votes,
     ensemble=ensemble, rows=rows, folder=folder,
+    dataset_ledger=dataset_ledger,
   )  # fmt: skip
   anchor = plain_model(model, loss, people, config.plain, key=key_plain)
   fit = trainer(
@@ -119,6 +122,7 @@ def fair_teachers(
   ensemble: Ensemble | None = None,
   rows: Any = None,
   folder: str | pathlib.Path | None = None,
+  dataset_ledger: accounting.DatasetLedger | None = None,
 ) -> SfPate:
   """Trains a plain student on the votes of fair teachers (SF_T-PATE).
 
@@ -138,6 +142,7 @@ def fair_teachers(
     ensemble: other fair teachers; see `estimators`.
     rows: as in `fair_student`.
     folder: likewise.
+    dataset_ledger: likewise.
 
   Returns:
     The student, with the protection to be told along with it.
@@ -155,7 +160,8 @@ def fair_teachers(
   released = private_labels(
     teacher_model or model, loss, people, config, num_groups=num_groups,
     num_classes=num_classes, key=key_votes, trainer=trainer, ensemble=ensemble,
-    rows=rows, folder=folder, labels_private=blind,
+    rows=rows, folder=folder, dataset_ledger=dataset_ledger,
+    labels_private=blind,
   )  # fmt: skip
   anchor = None
   if not blind:

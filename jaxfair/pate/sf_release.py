@@ -7,6 +7,7 @@ follow: ours, fairlearn's, somebody's own.
 import dataclasses
 import hashlib
 import pathlib
+import secrets
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -94,6 +95,7 @@ def private_groups(
   ensemble: Ensemble | None = None,
   rows: Any = None,
   folder: str | pathlib.Path | None = None,
+  dataset_ledger: accounting.DatasetLedger | None = None,
 ) -> Released:
   """Privately voted groups of some people, for any fair trainer.
 
@@ -108,7 +110,9 @@ def private_groups(
     model, loss, asked.parts, asked.queries.x, config.teacher,
     num_groups=num_groups, key=asked.key_teachers, ensemble=ensemble,
   )  # fmt: skip
-  voted, guarantee = _answers(counts, config, asked, "groups", folder)
+  voted, guarantee = _answers(
+    counts, config, asked, "groups", folder, dataset_ledger
+  )
   protection = Protection(
     guarantee,
     protected=_GROUPS,
@@ -136,6 +140,7 @@ def private_labels(
   ensemble: Ensemble | None = None,
   rows: Any = None,
   folder: str | pathlib.Path | None = None,
+  dataset_ledger: accounting.DatasetLedger | None = None,
   labels_private: bool = False,
 ) -> Released:
   """Labels that fair teachers voted for, for any student.
@@ -149,7 +154,9 @@ def private_labels(
     num_classes=num_classes, key=asked.key_teachers, trainer=trainer,
     ensemble=ensemble,
   )  # fmt: skip
-  voted, guarantee = _answers(counts, config, asked, "labels", folder)
+  voted, guarantee = _answers(
+    counts, config, asked, "labels", folder, dataset_ledger
+  )
   told = "labels, since the student stays close to a model fitted to them"
   protection = Protection(
     guarantee,
@@ -169,7 +176,12 @@ def private_labels(
 
 
 def randomised_groups(
-  people: Examples, *, epsilon: float, num_groups: int, key: jax.Array | None
+  people: Examples,
+  *,
+  epsilon: float,
+  num_groups: int,
+  key: jax.Array | None,
+  dataset_ledger: accounting.DatasetLedger | None = None,
 ) -> Released:
   """Everybody's group through randomised response, for any fair trainer (M).
 
@@ -179,6 +191,7 @@ def randomised_groups(
     num_groups: G.
     key: a study's, used once. None draws one from the operating system, and
       the reports may be released.
+    dataset_ledger: charges such a release to its data set.
 
   Returns:
     All people with reported groups. Reports are right with probability
@@ -196,6 +209,12 @@ def randomised_groups(
   checks.integer("num_groups", num_groups, low=2)
   checks.same_length(**people._asdict())
   checks.ids("people.group", people.group, num_groups)
+  if dataset_ledger is not None and key is None:
+    dataset_ledger.charge(
+      accounting.RandomisedResponse(epsilon, num_groups),
+      id=f"{secrets.token_hex(8)}: randomised groups",
+      relation=accounting.Relation.ATTRIBUTE,
+    )
   reports = randomised_response(
     people.group, epsilon=epsilon, num_categories=num_groups,
     key=os_key() if key is None else key,
@@ -246,6 +265,7 @@ def _answers(
   asked: _Asked,
   what: str,
   folder: str | pathlib.Path | None,
+  dataset_ledger: accounting.DatasetLedger | None,
 ) -> tuple[np.ndarray, accounting.PrivacyGuarantee]:
   """[m] private labels, and what they cost."""
   sigma = config.sigma
@@ -275,7 +295,12 @@ def _answers(
   with (
     ledger,
     Answerer(
-      path, rule, ledger=ledger, about=about, batch_size=config.queries
+      path,
+      rule,
+      ledger=ledger,
+      dataset_ledger=dataset_ledger,
+      about=about,
+      batch_size=config.queries,
     ) as answerer,
   ):
     answers = answerer.answer(counts, first=0)

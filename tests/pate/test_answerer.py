@@ -220,6 +220,30 @@ def test_a_shared_ledger_pays_for_everything(tmp_path, counts):
     ledger.charge(accounting.ZCdp(1e-9), id="still open")
 
 
+def test_a_data_set_is_charged_the_budget_before_the_first_answer(
+  tmp_path, counts, monkeypatch
+):
+  monkeypatch.setenv("JAXFAIR_STATE", str(tmp_path / "state"))
+  book = accounting.DatasetLedger.of(b"adult", name="adult")
+  with begin(tmp_path / "study", dataset_ledger=book):
+    assert book.spent(BUDGET[1]) == []  # a seed: no release
+  for _ in range(2):  # begun, and continued
+    with begin(tmp_path / "a", seed=None, dataset_ledger=book) as answerer:
+      (found,) = book.spent(BUDGET[1])
+      answerer.answer(counts, first=0)
+  assert book.spent(BUDGET[1]) == [found]
+  assert found.guarantee.relation is accounting.Relation.REPLACE_ONE
+  assert found.releases == 1
+  assert found.guarantee.epsilon == pytest.approx(BUDGET[0], rel=1e-6)
+  assert found.guarantee.epsilon >= answerer.ledger.epsilon()
+  book.set_budget(
+    (1.5 * BUDGET[0], 2 * BUDGET[1]), relation=found.guarantee.relation
+  )
+  with pytest.raises(accounting.BudgetError):
+    begin(tmp_path / "b", seed=None, dataset_ledger=book)
+  accounting.Ledger.open(tmp_path / "b" / "ledger.jsonl").close()  # not held
+
+
 def test_laplace_answers_stop_in_time(tmp_path, counts):
   rule = pate.LaplaceMax(50.0)
   with begin(tmp_path, rule, budget=(0.5, 0.0)) as answerer:

@@ -180,14 +180,17 @@ def test_any_fair_trainer_and_any_estimator_can_stand_in():
   assert (seen["own"] == 1).all()
 
 
-def test_a_release_is_charged_in_a_ledger(tmp_path):
+def test_a_release_is_charged_in_a_ledger(tmp_path, monkeypatch):
+  monkeypatch.setenv("JAXFAIR_STATE", str(tmp_path / "state"))
+  dataset = accounting.DatasetLedger.of(b"people", name="people")
+
   def agreed(parts, x):
     return np.zeros((len(parts.y), len(x)), np.int32)
 
   def release(key=KEY):
     return pate.private_groups(
       None, LOSS, PEOPLE, STUDENT, num_groups=2, key=key, ensemble=agreed,
-      folder=tmp_path / "run",
+      folder=tmp_path / "run", dataset_ledger=dataset,
     )  # fmt: skip
 
   first = release()
@@ -198,6 +201,10 @@ def test_a_release_is_charged_in_a_ledger(tmp_path):
   again = release()  # after a crash: the same answers, no new charge
   np.testing.assert_array_equal(first.examples.group, again.examples.group)
   assert len(list(ledger)) == 1
+  (spent,) = dataset.spent(STUDENT.delta)
+  assert spent.releases == 1
+  assert spent.guarantee.relation is accounting.Relation.ATTRIBUTE
+  assert spent.guarantee.epsilon == pytest.approx(STUDENT.epsilon, rel=1e-6)
   # Other questions are not answered by what the folder holds.
   with pytest.raises(pate.AnswerLogError, match="about=groups"):
     pate.private_labels(
@@ -208,7 +215,7 @@ def test_a_release_is_charged_in_a_ledger(tmp_path):
     release(jax.random.key(8))
 
 
-def test_randomised_groups_cost_the_closed_form():
+def test_randomised_groups_cost_the_closed_form(tmp_path, monkeypatch):
   found = pate.randomised_groups(PEOPLE, epsilon=1.5, num_groups=2, key=KEY)
   keep = np.exp(1.5) / (np.exp(1.5) + 1)
   right = np.mean(found.examples.group == PEOPLE.group)
@@ -224,6 +231,15 @@ def test_randomised_groups_cost_the_closed_form():
   ]
   assert (released[0].examples.group != released[1].examples.group).any()
   assert "for study only" not in str(released[0].protection)
+  monkeypatch.setenv("JAXFAIR_STATE", str(tmp_path / "state"))
+  book = accounting.DatasetLedger.of(b"people", name="people")
+  for key in (KEY, None, None):
+    pate.randomised_groups(
+      PEOPLE, epsilon=1.5, num_groups=2, key=key, dataset_ledger=book
+    )
+  (spent,) = book.spent(0.0)
+  assert spent.releases == 2  # those with a key are studies
+  assert spent.guarantee.epsilon == pytest.approx(3.0)
   # A feature that tells the group is not looked for: a refusal would tell.
   told = PEOPLE._replace(x=np.c_[PEOPLE.x, PEOPLE.group].astype(np.float32))
   pate.randomised_groups(told, epsilon=1.5, num_groups=2, key=KEY)
