@@ -6,6 +6,9 @@ missing tail (6e-8 per coordinate) is an event of probability one, and a bound
 on delta that ignores it is not a bound. Here 63 bits choose the magnitude: the
 largest draw is 9.1, and what is missing beyond has probability 2^-63 per
 coordinate, below 1e-10 for a billion draws.
+
+A float32 uniform has 2^23 values in [1/2, 1), so all |z| < 0.67 come from as
+many. `dense_sum` adds a part made of the 32 bits that these do not show.
 """
 
 import math
@@ -42,14 +45,18 @@ def normal(
     start: first counter, so that the leaves of a tree can share one key.
   """
   words = bits.random_words(key, math.prod(shape), start=start)
+  return coarse(words).reshape(shape)
+
+
+def coarse(words: bits.Words) -> jax.Array:
+  """Standard normal draws of one float32 each."""
   squared = -2.0 * jnp.log(bits.unit_interval(words))
   t = jnp.sqrt(squared)
   # The lowest bit of `high` is not used by the magnitude: it is the sign. It
   # enters before the division, because XLA stores the result of a division
   # that is read twice and then runs the cipher again for the second reader.
   signed = jnp.where(words.high & 1, -squared, squared)
-  signed = signed * _polynomial(_NUMERATOR, t) / _polynomial(_DENOMINATOR, t)
-  return signed.reshape(shape)
+  return signed * _polynomial(_NUMERATOR, t) / _polynomial(_DENOMINATOR, t)
 
 
 def _polynomial(coefficients: tuple[float, ...], t: jax.Array) -> jax.Array:

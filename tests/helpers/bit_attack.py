@@ -23,7 +23,8 @@ def sparse_gaussian(value, sigma, key):
 
 
 @jax.jit
-def _magnitudes(uniform):
+def magnitudes(uniform):
+  """|z| of the coarse draw for a float32 uniform, as the package has it."""
   squared = -2.0 * jnp.log(uniform)
   t = jnp.sqrt(squared)
   top = squared * normal._polynomial(normal._NUMERATOR, t)
@@ -51,7 +52,7 @@ def explained(released, value, sigma):
   best = (2 * stats.norm.sf(np.abs(z))).astype(np.float32).view(np.int32)
   near = best[..., None] + np.arange(-NEIGHBORS, NEIGHBORS + 1, dtype=np.int32)
   near = np.minimum(near.view(np.float32), np.float32(1 - 2.0**-24))
-  draws = np.asarray(_magnitudes(near)) * np.float32(np.sign(z))[..., None]
+  draws = np.asarray(magnitudes(near)) * np.float32(np.sign(z))[..., None]
   start, target = value[..., None], released[..., None]
   apart = start + sigma * draws
   fused = start.astype(np.float64) + sigma.astype(np.float64) * draws
@@ -59,25 +60,37 @@ def explained(released, value, sigma):
   return found.any(axis=-1)
 
 
-def wins(releases, truth, other, sigma):
-  """How often the observer names the true value; a draw counts half.
+def wins(releases, values, sigma):
+  """How often the observer names the right one of two values; a draw is half.
 
   Args:
-    releases: [n, d] releases of d numbers each, all made of `truth`.
-    truth: [d] what they were made of.
-    other: [d] what they might have been made of.
+    releases: for each value, [n, d] releases of d numbers made of it.
+    values: the two, [d] each.
     sigma: of the noise.
   """
-  releases = np.asarray(releases)
-  right, wrong = (
-    explained(releases, value, sigma).mean(axis=-1) for value in (truth, other)
-  )
-  return float(np.sum((right > wrong) + 0.5 * (right == wrong)))
+  score = 0.0
+  for i, released in enumerate(releases):
+    right, wrong = (
+      explained(np.asarray(released), values[j], sigma).mean(axis=-1)
+      for j in (i, 1 - i)
+    )
+    score += float(np.sum((right > wrong) + 0.5 * (right == wrong)))
+  return score
 
 
-def most_by_chance(count):
-  """Wins that guessing exceeds with a probability below `FALSE_ALARM`."""
-  return int(stats.binom.isf(FALSE_ALARM, count, 0.5))
+def at_chance(won, count):
+  """Whether guessing wins as often, but for one time in a million."""
+  low, high = stats.binom.interval(1 - FALSE_ALARM, count, 0.5)
+  return low <= won <= high
+
+
+def of_sparse_noise(values, sigma, count, seed=0):
+  """Releases of both values with the noise that falls to the attack."""
+  keys = jax.random.split(jax.random.key(seed), count)
+  return [
+    jax.vmap(sparse_gaussian, (None, None, 0))(value, np.float32(sigma), keys)
+    for value in values
+  ]
 
 
 def _rounded_up(sigma):

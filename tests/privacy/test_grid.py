@@ -3,7 +3,6 @@
 import math
 from fractions import Fraction
 
-import jax
 import numpy as np
 import pytest
 from scipy import stats
@@ -71,16 +70,11 @@ def test_distance_bounds_that_to_rounded_gaussians(steps):
 
 def test_bits_of_single_counts_do_not_tell_the_value():
   """Float noise of 50 on one count decides many of 1,000 releases."""
-  truth, other = np.float32([12.0]), np.float32([13.0])
-  keys = jax.random.split(jax.random.key(0), 1000)
-  sparse = jax.vmap(bit_attack.sparse_gaussian, (None, None, 0))(
-    truth, np.float32(50), keys
-  )
-  by_chance = bit_attack.most_by_chance(1000)
-  assert bit_attack.wins(sparse, truth, other, 50) > by_chance + 50
-  ours = grid.gaussian(np.full((1000, 1), 12), sigma=50)
-  found = bit_attack.wins(ours, truth, other, 50)
-  assert 1000 - by_chance <= found <= by_chance
+  values = np.float32([[12.0], [13.0]])
+  sparse = bit_attack.of_sparse_noise(values, 50.0, 500)
+  assert bit_attack.wins(sparse, values, 50.0) > 650
+  ours = [grid.gaussian(np.tile(v, (500, 1)), sigma=50) for v in values]
+  assert bit_attack.at_chance(bit_attack.wins(ours, values, 50.0), 1000)
 
 
 def test_what_is_no_number_is_refused():

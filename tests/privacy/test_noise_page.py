@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxfair import checks
-from jaxfair.privacy import exact, noise
+from jaxfair import accounting, checks
+from jaxfair.privacy import exact, grid, noise
 from jaxfair.privacy.normal import MISSING_TAIL
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "noise.md"
@@ -30,9 +30,11 @@ def test_the_examples_give_what_they_say(names):
   assert names["released"].dtype == np.int64
   assert names["releases"].shape == (1000, 4)
   assert names["estimate"].shape == (3,)
-  # Noise of 2 (D / step + sqrt(d)) steps on each of 50 numbers.
-  sigma = 2 * (names["D"] + names["step"] * math.sqrt(50))
-  spread = np.std(names["safe"] - names["total"]) / sigma
+  plain = accounting.gaussian_sigma(epsilon=1.0, delta=1e-6)
+  assert names["sigma"] == pytest.approx(plain, rel=1e-9)
+  share = names["multiplier"] * math.sqrt(50) / grid.STEPS
+  assert f"{share:.0e} for the 50 numbers" in TEXT
+  spread = np.std(names["safe"] - names["total"]) / names["sigma"]
   assert 0.5 < spread < 1.6
 
 

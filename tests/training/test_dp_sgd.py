@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.flatten_util import ravel_pytree
 from scipy import stats
 
-from helpers import mutants
+from helpers import bit_attack, mutants
 from jaxfair import accounting, checks, models, tree
 from jaxfair.privacy import noise
 from jaxfair.privacy.adaptive import QuantileClip
@@ -432,3 +433,38 @@ def test_several_keys_are_refused_in_words():
   keys = jax.random.split(jax.random.key(0), 2)
   with pytest.raises(checks.ArgumentError, match="array of 2 keys"):
     dp_sgd(models.logistic(2), models.cross_entropy, people(), PLAIN, key=keys)
+
+
+@pytest.mark.slow
+def test_bits_of_one_step_do_not_tell_who_was_there():
+  """A released step shows its noisy sum; an observer has two candidates."""
+  rng = np.random.default_rng(0)
+  x = rng.normal(size=(64, 6)).astype(np.float32)
+  y = rng.integers(0, 2, 64).astype(np.int32)
+  model, nobody = models.logistic(2), np.zeros(64, np.int32)
+  start = jax.tree.map(jnp.zeros_like, model.init(jax.random.key(0), x[0]))
+  config = DpSgdConfig(
+    steps=1, batch_size=64, learning_rate=64.0, l2_clip=0.01,
+    noise_multiplier=8.0, optimizer=optax.sgd,
+  )  # fmt: skip
+
+  def released(labels, config, keys):
+    def one(key):
+      examples = Examples(x, labels, nobody)
+      fit = dp_sgd(
+        model, models.cross_entropy, examples, config, key=key, initial=start
+      )
+      return ravel_pytree(fit.params)[0]
+
+    return np.asarray(jax.vmap(one)(keys))
+
+  keys = jax.random.split(jax.random.key(1), 1000)
+  worlds = (y, np.append(1 - y[:1], y[1:]))  # one person's label differs
+  exact = dataclasses.replace(config, noise_multiplier=0.0)
+  values = [released(who, exact, keys[:1])[0] for who in worlds]
+  assert (values[0] != values[1]).all()
+  sigma = np.float32(0.08)
+  sparse = bit_attack.of_sparse_noise(values, sigma, 100)
+  assert bit_attack.wins(sparse, values, sigma) > 190
+  ours = [released(who, config, keys[i::2]) for i, who in enumerate(worlds)]
+  assert bit_attack.at_chance(bit_attack.wins(ours, values, sigma), 1000)

@@ -105,21 +105,20 @@ def test_released_bits_do_not_tell_who_was_there():
   """The observer is right about single releases of float noise, not of ours."""
   config = dataclasses.replace(CONFIG, epsilon=0.1)
   optima = [release(who, config).trace for who in neighbors()]
-  truth, other = (leaves(optimum.params) for optimum in optima)
+  values = [leaves(optimum.params) for optimum in optima]
   sigma = optima[0].sigma
-  assert np.all(truth != other)
-  sparse = [
-    bit_attack.sparse_gaussian(truth, np.float32(sigma), jax.random.key(s))
-    for s in range(50)
-  ]
-  assert bit_attack.wins(sparse, truth, other, np.float32(sigma)) >= 45
+  assert np.all(values[0] != values[1])
+  sparse = bit_attack.of_sparse_noise(values, sigma, 100)
+  assert bit_attack.wins(sparse, values, np.float32(sigma)) >= 190
+  sources = [exact.seeded(seed) for seed in range(1000)]
   ours = [
-    leaves(perturbed(optima[0].params, sigma=sigma, source=exact.seeded(seed)))
-    for seed in range(1000)
+    [
+      leaves(perturbed(optimum.params, sigma=sigma, source=source))
+      for source in sources[i::2]
+    ]
+    for i, optimum in enumerate(optima)
   ]
-  found = bit_attack.wins(ours, truth, other, sigma)
-  assert found <= bit_attack.most_by_chance(1000)
-  assert found >= 1000 - bit_attack.most_by_chance(1000)
+  assert bit_attack.at_chance(bit_attack.wins(ours, values, sigma), 1000)
 
 
 def test_a_release_takes_its_bits_from_the_operating_system(monkeypatch):
