@@ -1,66 +1,44 @@
 """What the studies of pruning share: faces and digits, networks, seeds."""
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, data, models, training, tree
+from jaxfair import experiments as ex
+from jaxfair.experiments import Count
 from jaxfair.experiments.measures import EVERYONE
-from jaxfair.experiments.people import People, load_people
-from jaxfair.experiments.table import Table
 from jaxfair.training import driver
 from jaxfair.training.ensembles import default_chunk
 from jaxfair.types import Examples, Model
 
 LOSS = models.cross_entropy
-Kind = Literal[
-  "mlp", "small_cnn", "cnn", "cnn2", "resnet18", "resnet50", "vgg19"
-]  # fmt: skip
 
 
-@dataclasses.dataclass(frozen=True)
-class Network:
-  """Which network is pruned.
+class Network(ex.Settings):
+  """Which network is pruned; see `models.network`.
 
   Attributes:
-    kind: "mlp" has one hidden layer; "small_cnn" three convolutions of stride
-      2 and two dense layers, for two cores; "cnn" three with pooling and three
-      dense layers, "cnn2" two and three; the others are the papers', with
-      GroupNorm.
+    kind: "mlp" has one hidden layer of `width` units.
     width: units of the hidden layer, or channels of the first convolution.
   """
 
-  kind: Kind = "mlp"
-  width: int = 32
-
-  def __post_init__(self) -> None:
-    checks.integer("width", self.width, low=1)
+  kind: Literal[
+    "mlp", "small_cnn", "cnn", "cnn2", "resnet18", "resnet50", "vgg19"
+  ] = "mlp"
+  width: Count = 32
 
   def model(self, num_classes: int) -> Model:
-    """The network for so many classes."""
-    width = self.width
-    if self.kind == "mlp":
-      return models.mlp((width,), num_classes)
-    if self.kind == "small_cnn":
-      convs = [models.Conv(width * 2**stage, stride=2) for stage in range(3)]
-      return models.convnet(num_classes, convs, (8 * width,))
-    if self.kind == "cnn":
-      return models.convnet_medium(num_classes, width=width)
-    if self.kind == "cnn2":
-      convs = [models.Conv(width * 2**stage, pool=2) for stage in range(2)]
-      return models.convnet(num_classes, convs, (8 * width, 4 * width))
-    if self.kind == "vgg19":
-      return models.vgg(19, num_classes, width=width)
-    depth = int(self.kind.removeprefix("resnet"))
-    return models.resnet(depth, num_classes, width=width)
+    """The network for this many classes."""
+    return models.network(
+      self.kind, num_classes, hidden=(self.width,), width=self.width
+    )
 
 
-@dataclasses.dataclass(frozen=True)
-class Stage:
+class Stage(ex.Settings):
   """How long one training is, and how it steps.
 
   Attributes:
@@ -71,17 +49,11 @@ class Stage:
     dual_rate: s, the multipliers' step.
   """
 
-  rounds: int = 20
-  steps_per_round: int = 10
-  batch_size: int = 128
-  learning_rate: float = 1e-3
-  dual_rate: float = 0.3
-
-  def __post_init__(self) -> None:
-    for name in ("rounds", "steps_per_round", "batch_size"):
-      checks.integer(name, getattr(self, name), low=1)
-    checks.positive("learning_rate", self.learning_rate)
-    checks.non_negative("dual_rate", self.dual_rate)
+  rounds: Count = 20
+  steps_per_round: Count = 10
+  batch_size: Count = 128
+  learning_rate: ex.Positive = 1e-3
+  dual_rate: ex.NonNegative = 0.3
 
   def config(self) -> training.LagrangianConfig:
     """The trainer's settings, without a constraint."""
@@ -96,8 +68,7 @@ class Stage:
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class PruningConfig:
+class PruningConfig(ex.Settings):
   """What the configs of all studies of pruning have.
 
   Attributes:
@@ -107,33 +78,27 @@ class PruningConfig:
     seeds: repetitions, each with its own people.
     max_people: drawn for each seed, training and test together.
     test_share: of them, looked at for accuracy only.
-    pool: images are averaged over squares of so many pixels a side.
+    pool: images are averaged over squares of this many pixels a side.
   """
 
-  data: People = dataclasses.field(
-    default_factory=lambda: People("utkface", "race", "race")
-  )
-  network: Network = dataclasses.field(default_factory=Network)
-  train: Stage = dataclasses.field(default_factory=Stage)
-  seeds: int = 5
-  max_people: int | None = None
-  test_share: float = 0.3
-  pool: int = 1
+  data: ex.People = ex.People("utkface", "race", "race")
+  network: Network = Network()
+  train: Stage = Stage()
+  seeds: Count = 5
+  max_people: Annotated[int, ex.Within(50)] | None = None
+  test_share: ex.Probability = 0.3
+  pool: Count = 1
 
-  def __post_init__(self) -> None:
-    checks.integer("seeds", self.seeds, low=1)
-    checks.integer("pool", self.pool, low=1)
-    checks.number(
-      "test_share", self.test_share, low=0.0, high=1.0, open_low=True,
-      open_high=True,
-    )  # fmt: skip
+  def check(self) -> None:
+    """A batch comes from the training part."""
     if self.max_people is not None:
-      checks.integer("max_people", self.max_people, low=50)
       kept = int(self.max_people * (1 - self.test_share))
       checks.integer(
-        "train.batch_size", self.train.batch_size, high=kept,
+        "train.batch_size",
+        self.train.batch_size,
+        high=kept,
         remedy="it is at most the training part of max_people",
-      )  # fmt: skip
+      )
 
 
 class Sample(NamedTuple):
@@ -157,13 +122,13 @@ class Sample(NamedTuple):
     return self.dataset.num_groups
 
 
-def draw(config: PruningConfig, key: jax.Array) -> Sample:
+def draw(config: PruningConfig, context: ex.Context) -> Sample:
   """Loads the people and draws each repetition's parts.
 
   Pixels are centred and scaled by fixed numbers: no statistic of the people
   enters.
   """
-  dataset, _ = load_people(config.data)
+  dataset, key = context.load(config.data), context.shared_key
   size = min(config.max_people or dataset.size, dataset.size)
   tested = round(size * config.test_share)
   parts = [
@@ -210,7 +175,7 @@ def group_rows(
   axes: dict[str, Sequence[Any]],
   names: Sequence[str],
   values: dict[str, Any],
-) -> Table:
+) -> ex.Table:
   """One row per group and one for everyone, from `ByGroup` values.
 
   The row of everyone also has, as `<column>_gap`, the largest group's value
@@ -227,10 +192,10 @@ def group_rows(
     name: np.asarray(value)[..., None]
     for name, value in (everyone | gaps).items()
   }
-  return Table.concat(
+  return ex.Table.concat(
     [
-      Table.from_arrays(settings, {**axes, "group": list(names)}, groups),
-      Table.from_arrays(settings, {**axes, "group": [EVERYONE]}, whole),
+      ex.Table.from_arrays(settings, {**axes, "group": list(names)}, groups),
+      ex.Table.from_arrays(settings, {**axes, "group": [EVERYONE]}, whole),
     ]
   )
 
@@ -245,11 +210,6 @@ def notes(config: PruningConfig) -> list[str]:
     "Accuracy is that of the test people; losses, gradients, eigenvalues and "
     "distances are those of the training people, as in the theory.",
   ]
-
-
-def check_people(people: People) -> data.Dataset:
-  """Loads them, so that a missing file is found before any work."""
-  return load_people(people)[0]
 
 
 def _pooled(x: np.ndarray, side: int) -> np.ndarray:

@@ -2,22 +2,19 @@
 
 import dataclasses
 import functools
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
 
-from jaxfair import checks, pruning
+from jaxfair import experiments as ex
+from jaxfair import pruning
+from jaxfair.experiments import Claim, Figure, Summary
 from jaxfair.experiments.measures import EVERYONE
-from jaxfair.experiments.table import Table
-from jaxfair.studies import protocol
-from jaxfair.studies.protocol import Figure, Summary
 from jaxfair.studies.pruning import common
-from jaxfair.studies.pruning.fair_claims import CLAIMS
 from jaxfair.types import Examples, Model
 
 
-@dataclasses.dataclass(frozen=True)
 class Config(common.PruningConfig):
   """Settings.
 
@@ -30,37 +27,22 @@ class Config(common.PruningConfig):
   """
 
   rates: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9)
-  methods: tuple[str, ...] = pruning.STAGES
-  constraints: tuple[str, ...] = ("relaxed",)
-  tune: common.Stage = dataclasses.field(
-    default_factory=lambda: common.Stage(rounds=10)
+  methods: ex.Sweep[Literal["never", "before", "after", "both"]] = (
+    pruning.STAGES
   )
+  constraints: ex.Sweep[Literal["relaxed", "full"]] = ("relaxed",)
+  tune: common.Stage = common.Stage(rounds=10)
   curvature_steps: int = 3
 
-  def __post_init__(self) -> None:
-    super().__post_init__()
+  def check(self) -> None:
+    """Rates are shares, in order."""
+    super().check()
     pruning.masks.check_rates(self.rates)
-    for name in self.methods:
-      checks.one_of("methods", name, pruning.STAGES)
-    for name in self.constraints:
-      checks.one_of("constraints", name, pruning.KINDS)
-    checks.require(
-      bool(self.methods and self.constraints),
-      "methods and constraints need at least one name each",
-    )
 
 
-def cells(config: Config) -> list[dict[str, Any]]:
-  """One cell per constraint."""
-  common.check_people(config.data)
-  return [{"constraint": kind} for kind in config.constraints]
-
-
-def run(
-  config: Config, cell: protocol.Settings, context: protocol.Context
-) -> Table:
+def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All methods, seeds and rates of one constraint, in one program."""
-  sample = common.draw(config, context.shared_key)
+  sample = common.draw(config, context)
   kind: Any = cell["constraint"]
   methods = methods_of(config, kind)
   # Nobody asks for a constraint before: the full one is dear to look at.
@@ -159,7 +141,7 @@ def _first_only(value: Any, like: Any) -> Any:
   return jax.tree.map(one, value, like)
 
 
-def _derive(table: Table) -> Table:
+def _derive(table: ex.Table) -> ex.Table:
   """Adds one name for method and constraint: they share a panel."""
   if "method" not in table:
     return table
@@ -178,47 +160,144 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-STUDY = protocol.Study(
+ALL = {"group": EVERYONE}
+
+
+def _relaxed(method: str) -> dict[str, Any]:
+  return {
+    "method": method,
+    "constraint": "none" if method == "never" else "relaxed",
+  }
+
+
+FULL = {"method": "after", "constraint": "full"}
+
+
+def _less(
+  column: str, first: dict[str, Any], second: dict[str, Any]
+) -> ex.Statistic:
+  """By how much everyone's column is smaller under `first` than under `second`."""
+  return ex.difference(column, ALL | second, ALL | first)
+
+
+def _pruned(check: ex.Check) -> ex.Check:
+  return check.at(rate=ex.but(0.0))
+
+
+def _fairer(method: str, when: str) -> Claim:
+  return Claim(
+    f"{method} is fairer",
+    f"Equal losses {when} pruning shrink the gap between the groups' accuracies, over all rates",
+    _pruned(_less("accuracy_gap", _relaxed(method), _relaxed("never")) > 0),
+    source="Fig. 5.8, 5.9; Table 5.2",
+  )
+
+
+def _levels(column: str, words: str) -> Claim:
+  return Claim(
+    f"levels {column}",
+    f"Equal losses bring the groups' {words} together before pruning",
+    _less(f"dense_{column}_gap", _relaxed("before"), _relaxed("never")) > 0,
+    source="Fig. 5.7",
+  )
+
+
+def _line(name: str, title: str, y: str, **options: Any) -> Figure:
+  return Figure(
+    name,
+    title,
+    "rate",
+    y,
+    "line",
+    "fair",
+    x_title="share of weights removed",
+    where=ALL,
+    **options,
+  )
+
+
+STUDY = ex.Study(
   name="pruning.fair",
   summary="Do constraints on the groups make pruned networks fairer?",
   config=Config,
-  cells=cells,
+  cells=ex.grid(constraint="constraints"),
   run=run,
   derive=_derive,
   notes=_notes,
-  claims=CLAIMS,
+  claims=(
+    _fairer("before", "before"),
+    _fairer("after", "after"),
+    _fairer("both", "both before and after"),
+    Claim(
+      "after beats before",
+      "At the highest rate the gap is smaller if losses are made equal after pruning than before "
+      "it",
+      (_less("accuracy_gap", _relaxed("after"), _relaxed("before")) > 0).at(
+        rate=max
+      ),
+      source="Fig. 5.8, 5.9",
+    ),
+    Claim(
+      "accuracy stays",
+      "Equal losses after pruning cost less than 2 points of accuracy, over all rates",
+      _pruned(_less("accuracy", _relaxed("never"), _relaxed("after")) > -0.02),
+      source="Fig. 5.8, 5.9",
+    ),
+    _levels("gradient_norm", "gradient norms"),
+    _levels("distance", "distances to the decision boundary"),
+    Claim(
+      "full is fairer",
+      "Equal gradients and curvature after pruning leave a smaller gap than equal losses",
+      _pruned(_less("accuracy_gap", FULL, _relaxed("after")) > 0),
+      source="Table 5.1",
+    ),
+    Claim(
+      "full keeps accuracy",
+      "Equal gradients and curvature after pruning cost less than 2 points of accuracy against "
+      "equal losses",
+      _pruned(_less("accuracy", _relaxed("after"), FULL) > -0.02),
+      source="Table 5.1",
+    ),
+  ),
   figures=(
-    Figure(
-      "accuracy", "Accuracy of everyone", x="rate", y="accuracy",
-      color="fair", mark="line",
-      x_title="share of weights removed", where={"group": EVERYONE},
+    _line("accuracy", "Accuracy of everyone", "accuracy"),
+    _line(
+      "gap",
+      "Gap between the best and the worst group",
+      "accuracy_gap",
+      y_title="gap of accuracies",
     ),
     Figure(
-      "gap", "Gap between the best and the worst group", x="rate",
-      y="accuracy_gap", color="fair", mark="line",
-      x_title="share of weights removed", y_title="gap of accuracies",
-      where={"group": EVERYONE},
+      "groups",
+      "Accuracy of each group, over shares of weights removed",
+      "group",
+      "accuracy",
+      color="fair",
+      facet="rate",
     ),
     Figure(
-      "groups", "Accuracy of each group, over shares of weights removed",
-      x="group", y="accuracy", color="fair", facet="rate",
-    ),
-    Figure(
-      "gradients", "Gradient norms before pruning", x="group",
-      y="dense_gradient_norm", color="fair",
+      "gradients",
+      "Gradient norms before pruning",
+      "group",
+      "dense_gradient_norm",
+      color="fair",
       y_title="norm of the group's mean gradient",
     ),
     Figure(
-      "distance", "Distance to the boundary before pruning", x="group",
-      y="dense_distance", color="fair",
+      "distance",
+      "Distance to the boundary before pruning",
+      "group",
+      "dense_distance",
+      color="fair",
       y_title="mean distance to the boundary",
     ),
   ),
   summaries=(
     Summary(
       "Accuracy, and the gap between groups",
-      by=("method", "constraint", "rate"), values=("accuracy", "accuracy_gap"),
-      where={"group": EVERYONE},
+      ("method", "constraint", "rate"),
+      ("accuracy", "accuracy_gap"),
+      ALL,
     ),
   ),
-)  # fmt: skip
+)

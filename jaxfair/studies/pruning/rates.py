@@ -1,6 +1,5 @@
 """Who pays for a smaller network, and why (figures 5.1-5.6, 5.10-5.13)."""
 
-import dataclasses
 import functools
 from typing import Any, NamedTuple
 
@@ -8,16 +7,13 @@ import jax
 import numpy as np
 
 from jaxfair import checks, pruning
+from jaxfair import experiments as ex
+from jaxfair.experiments import Claim, Count, Figure, Summary
 from jaxfair.experiments.measures import EVERYONE
-from jaxfair.experiments.table import Table
-from jaxfair.studies import protocol
-from jaxfair.studies.protocol import Figure, Summary
 from jaxfair.studies.pruning import common
-from jaxfair.studies.pruning.rates_claims import CLAIMS
 from jaxfair.types import Examples
 
 
-@dataclasses.dataclass(frozen=True)
 class Config(common.PruningConfig):
   """Settings.
 
@@ -25,27 +21,25 @@ class Config(common.PruningConfig):
     rates: shares of the weights that go.
     tune: how a pruned network is fine-tuned.
     scope: see `pruning.magnitude_masks`.
-    unit: likewise.
+    unit: see `pruning.magnitude_masks`.
     curvature_steps: of Lanczos.
-    max_curved: curvature is that of so many training people.
+    max_curved: curvature is that of at most this many training people.
   """
 
   rates: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9)
-  tune: common.Stage = dataclasses.field(
-    default_factory=lambda: common.Stage(rounds=5)
-  )
+  tune: common.Stage = common.Stage(rounds=5)
   scope: pruning.masks.Scope = "global"
   unit: pruning.masks.Unit = "weight"
-  curvature_steps: int = 12
+  curvature_steps: Count = 12
   max_curved: int | None = 500
 
-  def __post_init__(self) -> None:
-    super().__post_init__()
+  def check(self) -> None:
+    """Rates are shares, in order; 0 is always looked at."""
+    super().check()
     pruning.masks.check_rates(self.rates)
     checks.require(
       0.0 not in self.rates, "rates: leave out 0, it is always looked at"
     )
-    checks.integer("curvature_steps", self.curvature_steps, low=1)
 
 
 class Found(NamedTuple):
@@ -57,17 +51,9 @@ class Found(NamedTuple):
   cut_tested: pruning.NonPrivateImpact
 
 
-def cells(config: Config) -> list[dict[str, Any]]:
-  """One cell: all rates start from the same networks."""
-  common.check_people(config.data)
-  return [{"data": config.data.name, "network": config.network.kind}]
-
-
-def run(
-  config: Config, cell: protocol.Settings, context: protocol.Context
-) -> Table:
+def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """Trains, prunes, fine-tunes and looks, for all seeds and rates."""
-  sample = common.draw(config, context.shared_key)
+  sample = common.draw(config, context)
   model, num_groups = sample.model, sample.num_groups
 
   def one(own: Any, everybody: Examples) -> Any:
@@ -102,8 +88,8 @@ def run(
 
 
 def _table(
-  config: Config, cell: protocol.Settings, sample: common.Sample, found: Found
-) -> Table:
+  config: Config, cell: ex.Cell, sample: common.Sample, found: Found
+) -> ex.Table:
   tuned, cut, tested, cut_tested = found
   values = {
     "accuracy": _with_start(tested, "accuracy"),
@@ -153,27 +139,13 @@ def _bound(before: Any, moved: Any) -> Any:
   return jax.tree.map(one, before.gradient_norm, before.top_eigenvalue)
 
 
-def _derive(table: Table) -> Table:
+def _derive(table: ex.Table) -> ex.Table:
   """Adds what each row's network was like before pruning."""
   if "rate" not in table:
     return table
-  names = ("seed", "group")
-  start = table.where(rate=0.0)
-  places = {
-    key: i
-    for i, key in enumerate(
-      zip(*(start[n].tolist() for n in names), strict=True)
-    )
-  }
-  order = [
-    places[key] for key in zip(*(table[n].tolist() for n in names), strict=True)
-  ]
-  return table.plus(
-    **{
-      f"{column}_before": start[column][order]
-      for column in ("accuracy", "gradient_norm", "top_eigenvalue")
-    }
-  )
+  columns = ("accuracy", "gradient_norm", "top_eigenvalue")
+  before = {f"{column}_before": column for column in columns}
+  return table.join(table.where(rate=0.0), ("seed", "group"), **before)
 
 
 def _notes(config: Config) -> list[str]:
@@ -188,25 +160,135 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-def _over_rates(name: str, title: str, column: str, words: str) -> Figure:
+GROUPS = {"group": ex.but(EVERYONE)}
+
+
+def _together(x: str, y: str, rate: Any = 0.0) -> ex.Statistic:
+  """Correlation of two columns over the groups at one rate; before pruning by default."""
+  return ex.correlation(x, y, points=("group",)).at(rate=rate, **GROUPS)
+
+
+def _costly(name: str, column: str, words: str) -> Claim:
+  return Claim(
+    f"{name} and cost",
+    f"Groups with a larger {words} before pruning lose more accuracy",
+    _together(f"{column}_before", "accuracy_cost", max) > 0,
+    source="Fig. 5.4, 5.12, 5.13",
+  )
+
+
+def _smallest_minus_largest(table: ex.Table) -> ex.Estimate:
+  """Accuracy cost of the smallest group minus that of the largest."""
+  order = table["group"][np.argsort(table["size"], kind="stable")]
+  first, second = ({"group": str(order[end])} for end in (0, -1))
+  return ex.difference("accuracy_cost", first, second).estimate(table)
+
+
+SMALLEST = ex.Statistic(
+  _smallest_minus_largest, frozenset({"size", "accuracy_cost"})
+)
+
+CLAIMS = (
+  Claim(
+    "gap",
+    "The accuracies of the groups drift apart as the pruning rate grows",
+    (ex.trend("accuracy_gap", "rate") > 0).at(group=EVERYONE),
+    source="Fig. 5.1, 5.4a, 5.10, 5.11",
+  ),
+  Claim(
+    "matthew",
+    "Groups with a lower accuracy before pruning lose more of it at the highest rate",
+    _together("accuracy_before", "accuracy_cost", max) < 0,
+    source="Fig. 5.1",
+  ),
+  Claim(
+    "smallest",
+    "At the highest rate the smallest group loses more accuracy than the largest",
+    (SMALLEST > 0).at(rate=max, **GROUPS),
+    source="Fig. 5.1, 5.4a",
+  ),
+  Claim(
+    "size and gradient",
+    "Smaller groups have larger gradient norms",
+    _together("size", "gradient_norm") < 0,
+    source="Fig. 5.2; Prop. 5.1",
+  ),
+  Claim(
+    "accuracy and gradient",
+    "Groups of lower accuracy have larger gradient norms",
+    _together("accuracy", "gradient_norm") < 0,
+    source="Fig. 5.3; Prop. 5.2",
+  ),
+  _costly("gradient", "gradient_norm", "gradient norm"),
+  _costly("curvature", "top_eigenvalue", "top eigenvalue"),
+  Claim(
+    "boundary and curvature",
+    "Groups nearer to the decision boundary have larger top eigenvalues",
+    _together("distance", "top_eigenvalue") < 0,
+    source="Fig. 5.5; Thm. 5.2",
+  ),
+  Claim(
+    "accuracy and curvature",
+    "Groups of lower accuracy have larger top eigenvalues",
+    _together("accuracy", "top_eigenvalue") < 0,
+    source="Fig. 5.5",
+  ),
+  Claim(
+    "gradient and curvature",
+    "Groups with larger gradient norms have larger top eigenvalues",
+    _together("gradient_norm", "top_eigenvalue") > 0,
+    source="Fig. 5.6",
+  ),
+  Claim(
+    "bound grows",
+    "The bound on every group's excess loss grows with the pruning rate",
+    (ex.trend("bound", "rate") > 0).in_each("group").at(**GROUPS),
+    source="Cor. 5.1",
+  ),
+  Claim(
+    "bound",
+    "Every group's excess loss is below its bound's first two terms",
+    (
+      ex.of_points(
+        "share of repetitions below the bound, least of groups and rates",
+        lambda labels, holds: holds.min(axis=0),
+        values=("bound_holds",),
+        points=("group", "rate"),
+      )
+      >= 1.0
+    ).at(**GROUPS),
+    source="Thm. 5.1",
+  ),
+)
+
+
+def _over_rates(name: str, title: str, y: str, words: str) -> Figure:
   return Figure(
-    name, title, x="rate", y=column, color="group", mark="line",
-    x_title="share of weights removed", y_title=words,
-  )  # fmt: skip
+    name,
+    title,
+    "rate",
+    y,
+    "line",
+    "group",
+    x_title="share of weights removed",
+    y_title=words,
+  )
 
 
 def _before(name: str, title: str, x: str, y: str) -> Figure:
+  caption = "Before pruning; one point per seed."
   return Figure(
-    name, title, x=x, y=y, color="group", mark="point", where={"rate": 0.0},
-    caption="Before pruning; one point per seed.",
-  )  # fmt: skip
+    name, title, x, y, "point", "group", caption=caption, where={"rate": 0.0}
+  )
 
 
-STUDY = protocol.Study(
+STUDY = ex.Study(
   name="pruning.rates",
   summary="Who pays for a smaller network, and why?",
   config=Config,
-  cells=cells,
+  cells=lambda config: [
+    {"data": config.data.name, "network": config.network.kind}
+  ],
   run=run,
   derive=_derive,
   notes=_notes,
@@ -214,19 +296,27 @@ STUDY = protocol.Study(
   figures=(
     _over_rates("accuracy", "Accuracy of each group", "accuracy", "accuracy"),
     _over_rates(
-      "gradients", "Gradient norm of each group", "gradient_norm",
+      "gradients",
+      "Gradient norm of each group",
+      "gradient_norm",
       "norm of the group's mean gradient",
     ),
     _over_rates(
-      "curvature", "Top eigenvalue of each group's Hessian", "top_eigenvalue",
+      "curvature",
+      "Top eigenvalue of each group's Hessian",
+      "top_eigenvalue",
       "largest eigenvalue",
     ),
     _over_rates(
-      "distance", "Distance to the decision boundary", "distance",
+      "distance",
+      "Distance to the decision boundary",
+      "distance",
       "mean distance to the boundary",
     ),
     _over_rates(
-      "excess", "Excess loss of each group before fine-tuning", "excess_loss",
+      "excess",
+      "Excess loss of each group before fine-tuning",
+      "excess_loss",
       "excess loss",
     ),
     _before("sizes", "Group size and gradient norm", "size", "gradient_norm"),
@@ -234,23 +324,29 @@ STUDY = protocol.Study(
       "errors", "Accuracy and gradient norm", "accuracy", "gradient_norm"
     ),
     _before(
-      "boundary", "Curvature and distance to the boundary", "distance",
+      "boundary",
+      "Curvature and distance to the boundary",
+      "distance",
       "top_eigenvalue",
     ),
     _before(
-      "factors", "Curvature and gradient norm", "gradient_norm",
+      "factors",
+      "Curvature and gradient norm",
+      "gradient_norm",
       "top_eigenvalue",
     ),
   ),
   summaries=(
     Summary(
-      "Accuracy by group", by=("group", "rate"),
-      values=("accuracy", "accuracy_untuned", "excess_loss", "bound"),
+      "Accuracy by group",
+      ("group", "rate"),
+      ("accuracy", "accuracy_untuned", "excess_loss", "bound"),
     ),
     Summary(
-      "Before pruning", by=("group",),
-      values=("gradient_norm", "top_eigenvalue", "distance"),
-      where={"rate": 0.0},
+      "Before pruning",
+      ("group",),
+      ("gradient_norm", "top_eigenvalue", "distance"),
+      {"rate": 0.0},
     ),
   ),
-)  # fmt: skip
+)

@@ -5,23 +5,21 @@ it does, and the network is trained on that.
 """
 
 import dataclasses
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import numpy as np
 
-from jaxfair import checks, pruning, training
+from jaxfair import checks, data, pruning, training
+from jaxfair import experiments as ex
+from jaxfair.experiments import Claim, Figure, Summary
 from jaxfair.experiments.measures import EVERYONE
-from jaxfair.experiments.table import Table
-from jaxfair.studies import claims, protocol
-from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.pruning import common
 from jaxfair.types import Examples, Model
 
 UPSAMPLED, OTHERS = "upsampled", "others"
 
 
-@dataclasses.dataclass(frozen=True)
 class Config(common.PruningConfig):
   """Settings.
 
@@ -33,31 +31,32 @@ class Config(common.PruningConfig):
   """
 
   groups: tuple[str, ...] = ()
-  factors: tuple[float, ...] = (1.0, 5.0, 10.0, 20.0)
+  factors: ex.Sweep[Annotated[float, ex.Within(1.0)]] = (1.0, 5.0, 10.0, 20.0)
   rows: int = 20000
 
-  def __post_init__(self) -> None:
-    super().__post_init__()
-    checks.number("factors", self.factors, low=1.0)
+  def check(self) -> None:
+    """Factors are compared, and a batch comes from the list."""
+    super().check()
     checks.require(
       len(self.factors) > 1, "factors needs at least two values to compare"
     )
     checks.integer("rows", self.rows, low=self.train.batch_size)
 
 
-def cells(config: Config) -> list[dict[str, Any]]:
-  """One cell per group that is upsampled."""
-  names = common.check_people(config.data).group_names
+def _precheck(config: Config, people: data.Dataset) -> None:
   for name in config.groups:
-    checks.one_of("groups", name, names)
-  return [{"upsampled": name} for name in config.groups or names]
+    checks.one_of("groups", name, people.group_names)
 
 
-def run(
-  config: Config, cell: protocol.Settings, context: protocol.Context
-) -> Table:
+def _cells(config: Config) -> list[ex.Cell]:
+  """One cell per group that is upsampled."""
+  names = config.groups or ex.load_people(config.data)[0].group_names
+  return [{"upsampled": name} for name in names]
+
+
+def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All factors and seeds of one group, in one program."""
-  sample = common.draw(config, context.shared_key)
+  sample = common.draw(config, context)
   names = sample.dataset.group_names
   chosen = names.index(str(cell["upsampled"]))
   group = np.asarray(sample.people.group)
@@ -136,16 +135,6 @@ def upsampled(
   return np.repeat(rows, times).astype(np.int32)
 
 
-def _smaller(table: Table) -> protocol.Finding:
-  """At the largest factor the upsampled group's gradient is the smaller."""
-  factor = max(table.unique("factor"))
-  return claims.difference_above(
-    "gradient_norm",
-    first={"factor": factor, "role": OTHERS},
-    second={"factor": factor, "role": UPSAMPLED},
-  )(table)
-
-
 def _notes(config: Config) -> list[str]:
   return [
     *common.notes(config),
@@ -155,44 +144,51 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-STUDY = protocol.Study(
+NORM = "gradient_norm"
+
+STUDY = ex.Study(
   name="pruning.sizes",
   summary="Do larger groups have smaller gradients?",
   config=Config,
-  cells=cells,
+  cells=_cells,
   run=run,
+  precheck=_precheck,
   notes=_notes,
   claims=(
     Claim(
       "falls",
       "Whichever group is upsampled, its gradient norm falls",
-      claims.in_each(
-        "upsampled",
-        claims.trend(
-          "gradient_norm", "factor", rises=False, where={"role": UPSAMPLED}
-        ),
-      ),
+      (ex.trend(NORM, "factor") < 0).at(role=UPSAMPLED).in_each("upsampled"),
       source="Fig. 5.14, 5.15; Prop. 5.1",
     ),
     Claim(
       "smallest",
-      "Upsampled by the largest factor, its gradient norm is below the mean of "
-      "the others', whichever it is",
-      claims.in_each("upsampled", _smaller),
+      "Upsampled by the largest factor, its gradient norm is below the mean of the others', "
+      "whichever it is",
+      (ex.difference(NORM, {"role": OTHERS}, {"role": UPSAMPLED}) > 0)
+      .at(factor=max)
+      .in_each("upsampled"),
       source="Fig. 5.14, 5.15",
     ),
   ),
   figures=(
     Figure(
-      "norms", "Gradient norms as one group is upsampled", x="factor",
-      y="gradient_norm", color="group", facet="upsampled", mark="line",
-      x_title="how often its people appear", log_x=True,
+      "norms",
+      "Gradient norms as one group is upsampled",
+      "factor",
+      NORM,
+      "line",
+      color="group",
+      facet="upsampled",
+      x_title="how often its people appear",
+      log_x=True,
     ),
   ),
   summaries=(
     Summary(
-      "At the end of training", by=("upsampled", "factor", "role"),
-      values=("gradient_norm", "loss", "accuracy"),
+      "At the end of training",
+      ("upsampled", "factor", "role"),
+      (NORM, "loss", "accuracy"),
     ),
   ),
-)  # fmt: skip
+)

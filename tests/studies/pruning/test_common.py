@@ -1,5 +1,7 @@
 """People drawn for repetitions, networks, rows with gaps."""
 
+import dataclasses
+import pathlib
 import re
 
 import jax
@@ -10,6 +12,7 @@ import pytest
 from helpers import pruning_runs
 from jaxfair import checks, experiments
 from jaxfair.analysis import ByGroup
+from jaxfair.experiments import study
 from jaxfair.experiments.people import People
 from jaxfair.studies.pruning import common
 
@@ -41,8 +44,26 @@ def test_the_readme_names_every_config_figure_and_table():
   assert "Table 5.2" in text
 
 
+def context():
+  """Of a cell whose split has key 0."""
+  keys = jax.random.split(jax.random.key(1))
+  return experiments.Context(
+    keys[0], jax.random.key(0), False, pathlib.Path(), lambda _: None
+  )
+
+
+def test_the_reader_is_told_of_a_stand_in():
+  told = []
+  own = dataclasses.replace(context(), say=told.append)
+  with pytest.MonkeyPatch.context() as patch:
+    loaded = experiments.load_people(DIGITS.data)[0]
+    patch.setattr(study, "load_people", lambda people: (loaded, "stand-in"))
+    common.draw(DIGITS, own)
+  assert told == ["stand-in"]
+
+
 def test_each_seed_has_its_own_people_and_nobody_twice():
-  sample = common.draw(DIGITS, jax.random.key(0))
+  sample = common.draw(DIGITS, context())
   train, test = sample.rows
   assert train.shape == (3, 75)
   assert test.shape == (3, 25)
@@ -50,12 +71,12 @@ def test_each_seed_has_its_own_people_and_nobody_twice():
     both = np.r_[train[seed], test[seed]]
     assert len(set(both.tolist())) == 100
   assert set(train[0].tolist()) != set(train[1].tolist())
-  again = common.draw(DIGITS, jax.random.key(0))
+  again = common.draw(DIGITS, context())
   np.testing.assert_array_equal(again.rows[0], train)
 
 
 def test_images_are_averaged_over_squares_and_centred():
-  sample = common.draw(DIGITS, jax.random.key(0))
+  sample = common.draw(DIGITS, context())
   assert sample.people.x.shape[1:] == (4, 4, 1)
   x = np.arange(16.0).reshape(1, 4, 4, 1)
   np.testing.assert_allclose(
@@ -90,7 +111,7 @@ def test_a_wrong_config_is_one_line_that_names_the_key():
   for name, change, message in (
     ("ethnicity", "rates=[0.5, 1.0]", r"rate=1.0 must be in \[0, 1\)"),
     ("ethnicity", "network.kind=resnet19", "network.kind"),
-    ("fair_age", 'methods=["sometimes"]', "methods='sometimes'"),
+    ("fair_age", 'methods=["sometimes"]', r"methods\[0\]='sometimes'"),
     ("sizes_age", "factors=[0.5, 2.0]", "factors=0.5"),
     ("ethnicity", "train.batch_size=5000", "train.batch_size=5000"),
   ):

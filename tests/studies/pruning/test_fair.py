@@ -36,9 +36,9 @@ def test_claims_are_on_the_right_side():
   claims = {claim.name: claim.check for claim in fair.STUDY.claims}
   better, worse = made_up((0.85, 0.1)), made_up((0.5, 0.6))
   for name in ("after is fairer", "accuracy stays"):
-    assert claims[name](better).holds
-    assert not claims[name](worse).holds
-  assert claims["both is fairer"](better).holds is None  # no such rows
+    assert claims[name](better).verdict == "supported"
+    assert claims[name](worse).verdict == "not supported"
+  assert claims["both is fairer"](better).verdict == "not run"  # no such rows
 
 
 def test_only_the_first_cell_has_the_method_without_a_constraint():
