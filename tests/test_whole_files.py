@@ -59,10 +59,11 @@ def test_a_folder_that_was_not_completed_is_not_there(tmp_path):
   assert list(tmp_path.iterdir()) == []
 
 
-def test_an_open_folder_is_closed_to_others(tmp_path):
+@pytest.mark.parametrize("mode", [0o755, 0o750, 0o705])
+def test_an_open_folder_is_closed_to_others(tmp_path, mode):
   folder = tmp_path / "state"
   folder.mkdir()
-  folder.chmod(0o755)
+  folder.chmod(mode)
   whole_files.owner_only(folder)
   assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 

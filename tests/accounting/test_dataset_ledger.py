@@ -165,6 +165,12 @@ def test_another_ledger_s_budget_is_charged_whole_and_once(tmp_path):
   (spent,) = book().spent(1e-5)
   assert spent.guarantee.relation is Relation.REPLACE_ONE
   assert 0.99 < spent.guarantee.epsilon <= 1.0
+  with Ledger.create(
+    tmp_path / "other.jsonl", data="people", budget=(1.0, 1e-6),
+    relation=Relation.REPLACE_ONE,
+  ) as ledger:  # fmt: skip
+    assert book().charge_budget(ledger)
+  assert [spent.releases for spent in book().spent(1e-5)] == [2]
   with (
     Ledger.create(
       tmp_path / "free.jsonl", data="people", relation=PERSON
