@@ -247,10 +247,13 @@ def _child(
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "0",
   }
-  kind = "functions" if name.startswith("functions/") else "one_config"
-  command = [sys.executable, str(HERE / f"{kind}.py"), name, str(work)]
+  if name.startswith("functions/"):
+    command = [str(HERE / "functions.py"), name, str(work)]
+  else:  # the command line stays when modules move
+    run = ["-m", "jaxfair", "run", f"{name}.toml", "--size", "smoke"]
+    command = [*run, "--out", str(work)]
   ran = subprocess.run(
-    command,
+    [sys.executable, *command],
     env=environment,
     cwd=root,
     capture_output=True,

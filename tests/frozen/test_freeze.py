@@ -54,20 +54,18 @@ def test_arrays_that_differ_are_named(tmp_path):
 
 
 def toy(root, value):
-  """A checkout whose only study writes one number."""
+  """A checkout whose every run writes one number."""
   package = root / "jaxfair"
   package.mkdir(parents=True)
   (root / "configs").mkdir()
   for name in ("first", "second"):
     (root / "configs" / f"{name}.toml").write_text("")
   (package / "__init__.py").write_text("")
-  (package / "studies.py").write_text(
-    "def read(path, **_): return {}\n"
-    "def find(name, **_): return None\n"
-    "def plan(study, values, **_): return None\n"
-    "def execute(made, folder, **_):\n"
-    "  folder.mkdir(parents=True)\n"
-    f"  (folder / 'results.csv').write_text('value\\n{value}\\n')\n"
+  (package / "__main__.py").write_text(
+    "import pathlib, sys\n"
+    "folder = pathlib.Path(sys.argv[sys.argv.index('--out') + 1])\n"
+    "folder.mkdir(parents=True)\n"
+    f"(folder / 'results.csv').write_text('value\\n{value}\\n')\n"
   )
   return root
 
