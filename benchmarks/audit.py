@@ -17,12 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxfair import accounting, analysis, data, models
+from jaxfair import accounting, auditing, data, models
 from jaxfair.privacy import noise
 from jaxfair.training import DpSgdConfig, calibrate, dp_sgd
 
 DELTA = 1e-5
-RUNS: tuple[tuple[analysis.Method, int], ...] = (
+RUNS: tuple[tuple[auditing.Method, int], ...] = (
   ("gaussian", 10_000),
   ("gaussian", 100_000),
   ("threshold", 10_000),
@@ -50,12 +50,12 @@ def main() -> None:
 
 
 def gaussian(
-  epsilon: float, method: analysis.Method, runs: int, seeds: int
+  epsilon: float, method: auditing.Method, runs: int, seeds: int
 ) -> np.ndarray:
   sigma = accounting.gaussian_sigma(epsilon=epsilon, delta=DELTA)
   mechanism = functools.partial(_gaussian, sigma)
   bounds = [
-    analysis.audit_mechanism(
+    auditing.audit_mechanism(
       mechanism, jnp.zeros(1), jnp.ones(1), num_runs=runs, delta=DELTA,
       key=jax.random.key(seed), method=method, chunk=4096,
     ).epsilon
@@ -76,16 +76,16 @@ def canaries(epsilon: float, num_canaries: int, seeds: int) -> np.ndarray:
     "sampling_rate": batch_size / size,
     "noise_multiplier": config.noise_multiplier,
   }
-  recorder = analysis.likelihood_recorder(
+  recorder = auditing.likelihood_recorder(
     optax.sgd, l2_clip=1.0, batch_size=batch_size, **public
   )
   config = dataclasses.replace(config, optimizer=recorder)
-  hidden = analysis.gradient_canaries(
+  hidden = auditing.gradient_canaries(
     models.logistic(2), models.cross_entropy, people, num_canaries=num_canaries
   )
-  guesses = analysis.plan_guesses(
+  guesses = auditing.plan_guesses(
     num_canaries, delta=DELTA,
-    separation=analysis.likelihood_separation(steps=STEPS, **public),
+    separation=auditing.likelihood_separation(steps=STEPS, **public),
   )  # fmt: skip
 
   @jax.jit
@@ -101,7 +101,7 @@ def canaries(epsilon: float, num_canaries: int, seeds: int) -> np.ndarray:
   bounds = []
   for seed in range(seeds):
     scores, coins = map(np.asarray, train(jax.random.key(seed)))
-    found = analysis.audit_one_run(scores, coins, delta=DELTA, guesses=guesses)
+    found = auditing.audit_one_run(scores, coins, delta=DELTA, guesses=guesses)
     bounds.append(found.epsilon)
   return np.array(bounds) / epsilon
 

@@ -12,8 +12,9 @@ __version__ = "0.1.0"
 
 _PACKAGES = frozenset({
     "types", "tree", "checks", "data", "models", "privacy", "accounting",
-    "fairness", "analysis", "training", "pate", "decisions", "release",
-    "pruning", "robustness", "frontier", "experiments", "studies", "report",
+    "fairness", "analysis", "auditing", "training", "pate", "decisions",
+    "release", "pruning", "robustness", "frontier", "experiments", "studies",
+    "report",
 })  # fmt: skip
 
 __all__ = sorted(_PACKAGES)

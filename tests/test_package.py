@@ -1,5 +1,7 @@
 """The package itself: import cost, laziness, layers."""
 
+import configparser
+import itertools
 import pathlib
 import re
 import subprocess
@@ -46,6 +48,24 @@ def test_every_package_can_be_reached_from_the_top():
   present = {path.parent.name for path in found}
   assert present - {"cli"} <= set(jaxfair.__all__)
   assert "data" in dir(jaxfair)
+
+
+def test_the_architecture_page_lists_the_layers_in_their_order():
+  settings = configparser.ConfigParser()
+  settings.read(ROOT / "setup.cfg")
+  layers = settings["importlinter:contract:layers"]["layers"].split("\n")
+  # lint-imports lists the top first; siblings share a line.
+  height = {
+    name: i
+    for i, line in enumerate(reversed(layers))
+    for name in filter(None, line.split(" | "))
+  }
+  page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+  cells = re.findall(r"^\| (`[^|]*`) \|", page, re.MULTILINE)
+  rows = [re.findall(r"`(\w+)`", cell) for cell in cells]
+  assert sorted(itertools.chain(*rows)) == sorted(height)
+  for above, below in itertools.pairwise(rows):
+    assert max(map(height.get, above)) <= min(map(height.get, below)), below
 
 
 def test_packages_say_what_lives_there_and_what_never_does():

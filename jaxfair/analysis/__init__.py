@@ -1,33 +1,15 @@
-"""Why groups pay differently (curvature, boundary, norms), and privacy audits.
+"""Why groups pay differently: curvature, boundary, norms, excess risk, flips.
 
-Looks at mechanisms, scores and models it is handed; never trains one, and
-never decides what may be released.
+Looks at scores and models that it is handed; never trains one, and never
+decides what may be released.
 """
 
-from jaxfair.analysis.audit_attacks import Attack, discriminant
-from jaxfair.analysis.audit_bounds import (
-  EpsilonBound,
-  Method,
-  epsilon_lower_bound,
-)
-from jaxfair.analysis.audit_one_run import (
-  OneRunBound,
-  audit_one_run,
-  one_run_p_value,
-  plan_guesses,
-)
 from jaxfair.analysis.boundary import (
   closeness,
   linear_distance,
   top_two_margin,
 )
 from jaxfair.analysis.by_group import ByGroup, mean_by_group
-from jaxfair.analysis.canaries import (
-  GradientCanaries,
-  gradient_canaries,
-  likelihood_recorder,
-  likelihood_separation,
-)
 from jaxfair.analysis.curvature import (
   NonPrivateTraces,
   hessian_trace,
@@ -67,57 +49,41 @@ from jaxfair.analysis.pate_bounds import (
   model_deviation_bound,
   smoothness,
 )
-from jaxfair.analysis.privacy_audit import attack_scores, audit_mechanism
 from jaxfair.analysis.residual import plan_residual
 
 __all__ = [
   "Along",
-  "Attack",
   "ByGroup",
   "DeviationBound",
-  "EpsilonBound",
-  "GradientCanaries",
-  "Method",
   "NonPrivateDecomposition",
   "NonPrivateEigenvalues",
   "NonPrivateExcessRisk",
   "NonPrivateNorms",
   "NonPrivateTraces",
-  "OneRunBound",
   "RiskIntervals",
   "StepSettings",
   "along",
   "answer_probabilities",
-  "attack_scores",
-  "audit_mechanism",
-  "audit_one_run",
   "closeness",
   "decompose",
   "decompose_along",
-  "discriminant",
-  "epsilon_lower_bound",
   "excess_risk",
   "excess_risk_bound",
   "fair_student_bound",
   "fair_teachers_bound",
   "fairness_bound",
   "flip_probability",
-  "gradient_canaries",
   "gradient_norms",
   "group_gradient_norms",
   "group_gradients",
   "group_hessians",
   "hessian_trace",
-  "likelihood_recorder",
-  "likelihood_separation",
   "linear_distance",
   "logit_gram",
   "mean_by_group",
   "mismatch",
   "model_deviation_bound",
   "norms",
-  "one_run_p_value",
-  "plan_guesses",
   "plan_residual",
   "predicted_excess",
   "smoothness",

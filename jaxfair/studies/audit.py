@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxfair import accounting, analysis, checks, data, models, tree
+from jaxfair import accounting, auditing, checks, data, models, tree
 from jaxfair.experiments.people import People, load_people
 from jaxfair.experiments.table import Table
 from jaxfair.studies import protocol
@@ -21,7 +21,7 @@ from jaxfair.training.ensembles import default_chunk
 from jaxfair.types import Examples, Model
 
 ONE_RUN, ONE_STEP = "one run", "one step"
-METHODS: tuple[analysis.Method, ...] = ("gaussian", "threshold")
+METHODS: tuple[auditing.Method, ...] = ("gaussian", "threshold")
 STEP_BATCH = 32  # people beside the canary in the step that is audited
 BOUNDS = {"row": "bound"}
 
@@ -130,11 +130,11 @@ def _one_run(
   size = people.size + config.canaries
   event = training.event(size)
   rate, noise = event.sampling_rate, event.noise_multiplier
-  canaries = analysis.gradient_canaries(
+  canaries = auditing.gradient_canaries(
     model, models.cross_entropy, people, num_canaries=config.canaries,
     norm=1e3 * config.l2_clip,
   )  # fmt: skip
-  recorder = analysis.likelihood_recorder(
+  recorder = auditing.likelihood_recorder(
     optax.sgd, sampling_rate=rate, noise_multiplier=noise,
     l2_clip=config.l2_clip, batch_size=config.batch_size,
   )  # fmt: skip
@@ -155,7 +155,7 @@ def _one_run(
   claimed = accounting.composed_epsilon(
     [event], delta=config.delta, relation=accounting.Relation.ZERO_OUT
   )
-  separation = analysis.likelihood_separation(
+  separation = auditing.likelihood_separation(
     sampling_rate=rate, noise_multiplier=noise, steps=config.steps
   )
 
@@ -164,11 +164,11 @@ def _one_run(
     own = (scores[seed], included[seed])
     bounds = []
     for confidence in (config.confidence, config.joint_confidence):
-      guesses = analysis.plan_guesses(
+      guesses = auditing.plan_guesses(
         config.canaries, separation=separation, delta=config.delta,
         confidence=confidence,
       )  # fmt: skip
-      found = analysis.audit_one_run(
+      found = auditing.audit_one_run(
         *own, delta=config.delta, confidence=confidence, guesses=guesses
       )
       bounds.append(found.epsilon)
@@ -183,7 +183,7 @@ def _one_step(
 ) -> list[dict[str, Any]]:  # fmt: skip
   """One step on a fixed batch, many times, with and without a canary."""
   batch = people.take(slice(min(STEP_BATCH, people.size)))
-  canary = analysis.gradient_canaries(
+  canary = auditing.gradient_canaries(
     model, models.cross_entropy, batch, num_canaries=1,
     norm=1e3 * config.l2_clip,
   )  # fmt: skip
@@ -207,12 +207,12 @@ def _one_step(
   claimed = accounting.gaussian_epsilon(sigma=noise, delta=config.delta)
   rows = []
   for seed, own in enumerate(jax.random.split(key, config.seeds)):
-    scores = analysis.attack_scores(
+    scores = auditing.attack_scores(
       released, without, present, num_runs=config.runs, key=own
     )
     for method in METHODS:
       bounds = [
-        analysis.epsilon_lower_bound(
+        auditing.epsilon_lower_bound(
           *scores, delta=config.delta, confidence=confidence, method=method
         ).epsilon
         for confidence in (config.confidence, config.joint_confidence)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxfair import accounting, analysis, tree
+from jaxfair import accounting, auditing, tree
 from jaxfair.privacy import noise
 from jaxfair.privacy.clipping import clipped_grad
 from jaxfair.privacy.sampling import Batch
@@ -219,17 +219,17 @@ class Case(NamedTuple):
       [event], delta=DELTA, relation=accounting.Relation.ZERO_OUT
     )
 
-  def audit_mutant(self, *, seed: int = 0) -> analysis.EpsilonBound:
+  def audit_mutant(self, *, seed: int = 0) -> auditing.EpsilonBound:
     mechanism = functools.partial(mutated, self.mutant, self.config)
     return self._audit(mechanism, seed)
 
-  def audit_reference(self, *, seed: int = 0) -> analysis.EpsilonBound:
+  def audit_reference(self, *, seed: int = 0) -> auditing.EpsilonBound:
     return self._audit(functools.partial(reference, self.config), seed)
 
   def _audit(
     self, mechanism: Callable[..., Any], seed: int
-  ) -> analysis.EpsilonBound:
-    return analysis.audit_mechanism(
+  ) -> auditing.EpsilonBound:
+    return auditing.audit_mechanism(
       mechanism, self.without, self.present, num_runs=RUNS, delta=DELTA,
       confidence=CONFIDENCE, key=jax.random.key(seed),
     )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting, checks, privacy
-from jaxfair.analysis import attack_scores, audit_mechanism
+from jaxfair.auditing import attack_scores, audit_mechanism
 from jaxfair.privacy import noise
 
 DELTA = 1e-5

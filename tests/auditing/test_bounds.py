@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from jaxfair import accounting, checks
-from jaxfair.analysis import audit_bounds
-from jaxfair.analysis.audit_bounds import epsilon_lower_bound
+from jaxfair.auditing import bounds
+from jaxfair.auditing.bounds import epsilon_lower_bound
 
 
 @pytest.mark.parametrize(("count", "total"), [(0, 9), (3, 9), (9, 9), (1, 500)])
@@ -17,8 +17,8 @@ def test_ends_are_clopper_and_pearsons(count, total):
   exact = stats.binomtest(count, total).proportion_ci(
     1 - 2 * level, method="exact"
   )
-  low = audit_bounds.clopper_pearson_low(count, total, level)
-  high = audit_bounds.clopper_pearson_high(count, total, level)
+  low = bounds.clopper_pearson_low(count, total, level)
+  high = bounds.clopper_pearson_high(count, total, level)
   np.testing.assert_allclose((low, high), exact, rtol=1e-9)
 
 

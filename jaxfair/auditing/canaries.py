@@ -89,12 +89,12 @@ def gradient_canaries(
 ) -> GradientCanaries:
   """Adds canaries to a model, for the audit of one training.
 
-      canaries = analysis.gradient_canaries(model, loss, people, ...)
+      canaries = auditing.gradient_canaries(model, loss, people, ...)
       coins = canaries.flip(key=key_coins)
       fitted = training.dp_sgd(
         canaries.model, canaries.loss, canaries.hide(people, coins), ...
       )
-      analysis.audit_one_run(canaries.scores(fitted.params), coins, ...)
+      auditing.audit_one_run(canaries.scores(fitted.params), coins, ...)
 
   loss of canary i = norm * theta_i
 

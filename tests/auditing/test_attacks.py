@@ -7,7 +7,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import roc_auc_score
 
 from jaxfair import checks
-from jaxfair.analysis import discriminant
+from jaxfair.auditing import discriminant
 
 RUNS = 4000
 

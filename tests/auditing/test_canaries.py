@@ -9,7 +9,7 @@ import numpy as np
 import optax
 import pytest
 
-from jaxfair import analysis, checks, data, models, training
+from jaxfair import auditing, checks, data, models, training
 from jaxfair.privacy.clipping import ROUNDING_MARGIN, clipped_grad
 from jaxfair.training import DpSgdConfig, dp_sgd
 from jaxfair.types import Examples
@@ -23,7 +23,7 @@ def people(shape=(4,), n=30, dtype=np.float32):
 
 
 def added(examples, model=models.logistic(3), num_canaries=6, **settings):
-  return analysis.gradient_canaries(
+  return auditing.gradient_canaries(
     model, models.cross_entropy, examples, num_canaries=num_canaries, **settings
   )
 
@@ -111,7 +111,7 @@ def test_an_unchanged_trainer_takes_them_and_its_scores_order_them():
 
 
 def record(noise=0.8, optimizer=optax.sgd):
-  return analysis.likelihood_recorder(
+  return auditing.likelihood_recorder(
     optimizer, sampling_rate=12 / 36, noise_multiplier=noise, l2_clip=2.0,
     batch_size=12,
   )  # fmt: skip
@@ -140,7 +140,7 @@ def test_the_recorder_adds_up_log_likelihood_ratios():
 
 
 def test_full_batches_make_the_ratio_linear():
-  optimizer = analysis.likelihood_recorder(
+  optimizer = auditing.likelihood_recorder(
     optax.sgd, sampling_rate=1.0, noise_multiplier=2.0, l2_clip=1.0,
     batch_size=4,
   )(0.1)  # fmt: skip
@@ -177,11 +177,11 @@ def test_separation_is_that_of_the_recorded_evidence():
     evidence.append(np.log1p(q * (ratio - 1)).sum(1))
   spread = math.sqrt((evidence[0].var() + evidence[1].var()) / 2)
   found = (evidence[1].mean() - evidence[0].mean()) / spread
-  planned = analysis.likelihood_separation(
+  planned = auditing.likelihood_separation(
     sampling_rate=q, noise_multiplier=noise, steps=steps
   )
   assert planned == pytest.approx(found, abs=0.12)  # 5 standard errors
-  whole = analysis.likelihood_separation(
+  whole = auditing.likelihood_separation(
     sampling_rate=1.0, noise_multiplier=0.1, steps=4
   )
   assert whole == pytest.approx(20.0)
@@ -192,7 +192,7 @@ def test_separation_is_that_of_the_recorded_evidence():
 def test_one_training_shows_at_least_thirty_percent_of_its_epsilon(epsilon):
   delta, m, seeds = 1e-5, 4000, 8
   examples = data.two_gaussians((2000, 2000), key=jax.random.key(0)).examples
-  canaries = analysis.gradient_canaries(
+  canaries = auditing.gradient_canaries(
     models.logistic(2), models.cross_entropy, examples, num_canaries=m
   )
   config = training.calibrate(
@@ -200,14 +200,14 @@ def test_one_training_shows_at_least_thirty_percent_of_its_epsilon(epsilon):
     epsilon=epsilon, delta=delta,
   )  # fmt: skip
   noise = config.noise_multiplier
-  recorder = analysis.likelihood_recorder(
+  recorder = auditing.likelihood_recorder(
     optax.sgd, sampling_rate=0.1, noise_multiplier=noise, l2_clip=1.0,
     batch_size=800,
   )  # fmt: skip
   config = dataclasses.replace(config, optimizer=recorder)
-  guesses = analysis.plan_guesses(
+  guesses = auditing.plan_guesses(
     m, delta=delta,
-    separation=analysis.likelihood_separation(
+    separation=auditing.likelihood_separation(
       sampling_rate=0.1, noise_multiplier=noise, steps=200
     ),
   )  # fmt: skip
@@ -224,9 +224,9 @@ def test_one_training_shows_at_least_thirty_percent_of_its_epsilon(epsilon):
   bounds = []
   for seed in range(seeds):
     scores, coins = map(np.asarray, run(jax.random.key(seed)))
-    found = analysis.audit_one_run(scores, coins, delta=delta, guesses=guesses)
+    found = auditing.audit_one_run(scores, coins, delta=delta, guesses=guesses)
     bounds.append(found.epsilon)
-    sure = analysis.audit_one_run(
+    sure = auditing.audit_one_run(
       scores, coins, delta=delta, guesses=guesses, confidence=1 - 1e-8
     )
     assert sure.epsilon <= epsilon

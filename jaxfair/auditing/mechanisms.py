@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.analysis.audit_attacks import Attack, discriminant
-from jaxfair.analysis.audit_bounds import (
+from jaxfair.auditing.attacks import Attack, discriminant
+from jaxfair.auditing.bounds import (
   EpsilonBound,
   Method,
   check_bound,

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from jaxfair import checks
-from jaxfair.analysis import audit_one_run, one_run_p_value, plan_guesses
+from jaxfair.auditing import audit_one_run, one_run_p_value, plan_guesses
 
 
 def p_value(m, r, v, epsilon, delta):
