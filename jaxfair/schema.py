@@ -157,7 +157,8 @@ def _refuse_unknown(
   for key in values:
     checks.require(
       key in known,
-      f"{where}{key}: unknown key; {checks.options(key, known)}",
+      f"{where}{key[: checks.LONGEST]}: unknown key; "
+      f"{checks.options(key, known)}",
     )
 
 

@@ -238,8 +238,8 @@ class Table:
       ) from None
     except ValueError as error:
       raise folders.RunError(
-        f"{path} is damaged ({error}); delete it, and the same `jaxfair run` "
-        "writes it again"
+        f"{path} is damaged ({str(error)[: checks.LONGEST]}); delete it, and "
+        "the same `jaxfair run` writes it again"
       ) from None
 
 

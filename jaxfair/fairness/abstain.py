@@ -204,7 +204,7 @@ class Abstainer:
         rule, num_groups=num_groups, num_classes=num_classes, counters=table,
         asked=state["asked"],
       )  # fmt: skip
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
       raise checks.ArgumentError(
         f"{path} is damaged ({error}); restore a copy, or begin with a new gate"
       ) from None
