@@ -4,28 +4,24 @@ Everything here is exact; only the random settings on which orders are checked
 are drawn.
 """
 
-import dataclasses
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import numpy as np
 from scipy import optimize, stats
 
-from jaxfair import checks, robustness
-from jaxfair.experiments.table import Table
+from jaxfair import experiments as ex
+from jaxfair import robustness
+from jaxfair.experiments import Claim, Figure, Summary
 from jaxfair.robustness import gaussians, surrogates
-from jaxfair.studies import protocol
-from jaxfair.studies.claims import Check
-from jaxfair.studies.protocol import Claim, Figure, Finding, Summary
 
 People = tuple[float, float, float]  # mu_minus, mu_plus, ratio
 CURVES, SETTINGS, LOSSES = "curves", "settings", "losses"
 TOLERANCE = 1e-8
 
 
-@dataclasses.dataclass(frozen=True)
-class Config:
+class Config(ex.Settings):
   """Settings.
 
   Attributes:
@@ -38,22 +34,20 @@ class Config:
 
   mu_minus: float = -1.0
   mu_plus: float = 1.0
-  ratios: tuple[float, ...] = (5.0, 10.0)
-  epsilons: tuple[float, ...] = (0.05, 0.1, 0.2, 0.3, 0.4)
-  draws: int = 20_000
+  ratios: ex.Sweep[float] = (5.0, 10.0)
+  epsilons: ex.Sweep[float] = (0.05, 0.1, 0.2, 0.3, 0.4)
+  draws: Annotated[int, ex.Within(100)] = 20_000
 
-  def __post_init__(self) -> None:
-    checks.require(bool(self.ratios), "ratios is empty; give at least one")
-    checks.require(bool(self.epsilons), "epsilons is empty; give at least one")
-    checks.integer("draws", self.draws, low=100)
+  def check(self) -> None:
+    """Every ratio and epsilon has a threshold."""
     for ratio in self.ratios:
       for epsilon in self.epsilons:
         gaussians.robust_threshold(self.mu_minus, self.mu_plus, ratio, epsilon)
 
 
-def cells(config: Config) -> list[dict[str, Any]]:
+def cells(config: Config) -> list[ex.Cell]:
   """Curves and losses for every ratio, and the random settings."""
-  each: list[dict[str, Any]] = [
+  each: list[ex.Cell] = [
     {"part": part, "ratio": ratio}
     for part in (CURVES, LOSSES)
     for ratio in config.ratios
@@ -61,17 +55,16 @@ def cells(config: Config) -> list[dict[str, Any]]:
   return [*each, {"part": SETTINGS}]
 
 
-def run(
-  config: Config, cell: protocol.Settings, context: protocol.Context
-) -> Table:
+def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """One part."""
   if cell["part"] == SETTINGS:
     return _settings(config, cell, context.key)
   people = (config.mu_minus, config.mu_plus, float(cell["ratio"]))
-  return (_curves if cell["part"] == CURVES else _losses)(config, cell, people)
+  rows = (_curves if cell["part"] == CURVES else _losses)(config, people)
+  return ex.Table.from_rows({**cell, **row} for row in rows)
 
 
-def _curves(config: Config, cell: protocol.Settings, people: People) -> Table:
+def _curves(config: Config, people: People) -> list[dict[str, Any]]:
   """The three thresholds for every epsilon, beside the numerical optimum."""
   rows: list[dict[str, Any]] = []
   for epsilon in config.epsilons:
@@ -89,10 +82,10 @@ def _curves(config: Config, cell: protocol.Settings, people: People) -> Table:
         | _errors(float(closed), people, epsilon)
         | {"off": abs(float(closed) - numerical)}
       )
-  return _table(cell, rows)
+  return rows
 
 
-def _losses(config: Config, cell: protocol.Settings, people: People) -> Table:
+def _losses(config: Config, people: People) -> list[dict[str, Any]]:
   """Fair thresholds when groups are compared by losses one trains with."""
   rows: list[dict[str, Any]] = []
   for name, loss in surrogates.LOSSES.items():
@@ -102,10 +95,10 @@ def _losses(config: Config, cell: protocol.Settings, people: People) -> Table:
       | _errors(at, people, epsilon)
       for epsilon in config.epsilons
     ]
-  return _table(cell, rows)
+  return rows
 
 
-def _settings(config: Config, cell: protocol.Settings, key: jax.Array) -> Table:
+def _settings(config: Config, cell: ex.Cell, key: jax.Array) -> ex.Table:
   """Random means, ratios and epsilons, and which orders hold there."""
   seed = int(jax.random.randint(key, (), 0, 2**31 - 1))
   rng = np.random.default_rng(seed)
@@ -114,7 +107,7 @@ def _settings(config: Config, cell: protocol.Settings, key: jax.Array) -> Table:
   ratio = 1 + np.exp(rng.uniform(math.log(1e-3), math.log(1e3), n))
   epsilon = distance * rng.uniform(0, 0.5, n)
   found = robustness.orderings(np.zeros(n), distance, ratio, epsilon)
-  return Table(
+  return ex.Table(
     {name: [value] * n for name, value in cell.items()}
     | {"ratio": ratio, "epsilon": epsilon, "means_apart": distance}
     | {f"order_{k}": v.astype(float) for k, v in found._asdict().items()}
@@ -160,83 +153,78 @@ def _equal(people: People) -> float:
   return float(optimize.brentq(apart, low - 1, high + 1, xtol=1e-14))
 
 
-def _table(cell: protocol.Settings, rows: list[dict[str, Any]]) -> Table:
-  names = rows[0]
-  return Table(
-    {key: [value] * len(rows) for key, value in cell.items()}
-    | {name: [row[name] for row in rows] for name in names}
+def in_order(order: str, stated: str | None = None) -> ex.Check:
+  """An order holds in every random setting for which it is stated."""
+  told = "share of random settings in order"
+  share = ex.exact(
+    told, lambda rows: float(rows[f"order_{order}"].mean()), (f"order_{order}",)
   )
+  held = (
+    share.at(part=SETTINGS)
+    if stated is None
+    else share.at(part=SETTINGS, **{f"order_{stated}": 1.0})
+  )
+  return held >= 1.0
 
 
-def in_order(order: str, stated: str | None = None) -> Check:
-  """An order holds in every random setting for which it is stated.
-
-  The interval is Clopper and Pearson's for the share of such settings.
-  """
-
-  def check(table: Table) -> Finding:
-    rows = table.where(part=SETTINGS)
-    words = "share of random settings in order"
-    if not len(rows):
-      return Finding(words, why="no random settings")
-    kept = np.ones(len(rows), bool)
-    if stated is not None:
-      kept = rows[f"order_{stated}"] == 1
-    good = int(rows[f"order_{order}"][kept].sum())
-    total = int(kept.sum())
-    if not total:
-      return Finding(words, why="no setting within the stated range")
-    interval = stats.binomtest(good, total).proportion_ci(method="exact")
-    low, high = float(interval.low), float(interval.high)
-    return Finding(
-      f"{words}, {good} of {total}", good / total, low, high, good == total
-    )
-
-  return check
-
-
-def _closed_forms(table: Table) -> Finding:
-  off = float(table.where(part=CURVES)["off"].max())
-  words = "largest distance of a closed form to the numerical optimum"
-  return Finding(words, off, off, off, off < TOLERANCE)
-
-
-def _ramp_is_best(table: Table) -> Finding:
-  """Robust error with the ramp, minus the least of the other losses."""
-  rows = table.where(part=LOSSES)
+def _lead_of_the_ramp(rows: ex.Table) -> float:
+  """Least of the other losses' robust errors minus the ramp's, at its worst."""
   apart = []
   for _, own in rows.split("ratio", "epsilon"):
     error = dict(zip(own["classifier"], own["robust_error"], strict=True))
     ramp = error.pop("fair, ramp loss")
     error.pop("fair, zero_one loss")  # cannot be trained with
     apart.append(min(error.values()) - ramp)
-  least = float(min(apart))
-  words = "least lead of the ramp's robust error over log and exponential"
-  return Finding(words, least, least, least, least > 0)
+  return min(apart)
 
 
-STUDY = protocol.Study(
+OFF = ex.exact(
+  "largest distance of a closed form to the numerical optimum",
+  lambda rows: rows["off"].max(),
+  ("off",),
+)
+RAMP_LEAD = ex.exact(
+  "least lead of the ramp's robust error over log and exponential",
+  _lead_of_the_ramp,
+  ("classifier", "robust_error"),
+)
+
+
+def _along_epsilon(name: str, title: str, y: str, part: str) -> Figure:
+  return Figure(
+    name,
+    title,
+    "epsilon",
+    y,
+    "line",
+    "classifier",
+    facet="ratio",
+    where={"part": part},
+  )
+
+
+STUDY = ex.Study(
   name="robustness.gaussians",
   summary="Two Gaussians: where must a fair, a robust, a natural model cut?",
   config=Config,
   cells=cells,
   run=run,
   notes=lambda config: [
-    "Everything is exact up to rounding; an interval of one point says so. "
-    "Random settings: distance of the means 0.05 to 12, ratio of the "
-    "deviations up to 1,000, pushes up to half the distance.",
+    "Everything is exact up to rounding; an interval of one point says so. Random settings: "
+    "distance of the means 0.05 to 12, ratio of the deviations up to 1,000, pushes up to half "
+    "the distance."
   ],
   claims=(
     Claim(
       "closed forms",
       "The closed forms are the optima, to 1e-8",
-      _closed_forms,
+      (OFF < TOLERANCE).at(part=CURVES),
       source="(6.9), (6.10)",
     ),
     Claim(
       "thresholds",
-      "mu_minus + epsilon <= fair <= natural <= robust <= mu_plus - epsilon, "
-      "within the stated range",
+      "mu_minus + epsilon <= fair <= natural <= robust <= mu_plus - epsilon, within the stated "
+      "range",
       in_order("thresholds", "stated"),
       source="Theorem 6.1",
     ),
@@ -247,8 +235,7 @@ STUDY = protocol.Study(
     ),
     Claim(
       "robust errors",
-      "The fair threshold has the largest robust error, within the stated "
-      "range",
+      "The fair threshold has the largest robust error, within the stated range",
       in_order("robust_errors", "stated"),
       source="Corollary 6.1",
     ),
@@ -259,8 +246,7 @@ STUDY = protocol.Study(
     ),
     Claim(
       "boundary errors",
-      "The fair threshold has the largest boundary error, within the stated "
-      "range",
+      "The fair threshold has the largest boundary error, within the stated range",
       in_order("boundary_errors", "stated_boundary"),
       source="Corollary 6.2",
     ),
@@ -277,53 +263,45 @@ STUDY = protocol.Study(
     ),
     Claim(
       "ramp",
-      "Of the losses that can be trained with, the ramp's fair threshold has "
-      "the smallest robust error",
-      _ramp_is_best,
+      "Of the losses that can be trained with, the ramp's fair threshold has the smallest robust "
+      "error",
+      (RAMP_LEAD > 0).at(part=LOSSES),
       source="Fig. 6.8",
     ),
   ),
   figures=(
-    Figure(
+    _along_epsilon(
       "thresholds",
       "Robustness pulls the threshold up, fairness down",
-      x="epsilon",
-      y="threshold",
-      color="classifier",
-      facet="ratio",
-      mark="line",
-      where={"part": CURVES},
+      "threshold",
+      CURVES,
     ),
-    Figure(
+    _along_epsilon(
       "boundary",
       "Boundary errors: the fair threshold is where people are dense",
-      x="epsilon",
-      y="boundary_error",
-      color="classifier",
-      facet="ratio",
-      mark="line",
-      where={"part": CURVES},
+      "boundary_error",
+      CURVES,
     ),
-    Figure(
+    _along_epsilon(
       "losses",
       "Robust errors of fair thresholds, by the loss that is made equal",
-      x="epsilon",
-      y="robust_error",
-      color="classifier",
-      facet="ratio",
-      mark="line",
-      where={"part": LOSSES},
+      "robust_error",
+      LOSSES,
     ),
   ),
   summaries=(
     Summary(
       "Thresholds and errors",
-      by=("ratio", "epsilon", "classifier"),
-      values=(
-        "threshold", "natural_error", "boundary_error", "robust_error",
-        "violation", "distance",
+      ("ratio", "epsilon", "classifier"),
+      (
+        "threshold",
+        "natural_error",
+        "boundary_error",
+        "robust_error",
+        "violation",
+        "distance",
       ),
-      where={"part": (CURVES, LOSSES)},
+      {"part": (CURVES, LOSSES)},
     ),
   ),
-)  # fmt: skip
+)

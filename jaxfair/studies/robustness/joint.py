@@ -1,28 +1,24 @@
 """Fairness and PGD training together: Figures 6.6 and 6.7 of the thesis."""
 
-import dataclasses
-
+from jaxfair import experiments as ex
+from jaxfair.experiments import Claim, Figure, Summary
 from jaxfair.experiments.measures import EVERYONE
-from jaxfair.experiments.table import Table
-from jaxfair.studies import claims, protocol
-from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.studies.robustness import networks
 from jaxfair.studies.robustness.price import PLAIN, in_each_attack
 
 ALL = {"group": EVERYONE}
 
 
-@dataclasses.dataclass(frozen=True)
 class Config(networks.NetworkConfig):
   """Settings; see `networks.NetworkConfig`."""
 
-  defences: tuple[float, ...] = (0.0, 0.01, 0.02)
-  attacks: tuple[networks.AttackName, ...] = (networks.PGD_LINF,)
-  losses: tuple[networks.LossName, ...] = ("cross_entropy",)
-  strengths: tuple[float, ...] = (0.0, 0.5, 1.0)
+  defences: ex.Sweep[ex.NonNegative] = (0.0, 0.01, 0.02)
+  attacks: ex.Sweep[networks.AttackName] = (networks.PGD_LINF,)
+  losses: ex.Sweep[networks.LossName] = ("cross_entropy",)
+  strengths: ex.Sweep[ex.NonNegative] = (0.0, 0.5, 1.0)
 
 
-def _named(table: Table) -> Table:
+def _named(table: ex.Table) -> ex.Table:
   if "defence" not in table:
     return table
   return table.plus(
@@ -31,61 +27,57 @@ def _named(table: Table) -> Table:
   )
 
 
-def _at_every(
-  fixed: str, name: str, statement: str, column: str, along: str, *, rises: bool
-) -> Claim:
-  """A trend while the other setting is fixed, whatever it is fixed at."""
-  attacked = column == "robust_error"
-  where = ALL if attacked else PLAIN | ALL
-  check = claims.in_each(
-    fixed, claims.trend(column, along, rises=rises, where=where)
-  )
-  return Claim(
-    name,
-    statement,
-    in_each_attack(check) if attacked else check,
-    source="Fig. 6.7" if attacked else "Fig. 6.6",
-  )
+def _clean(column: str, along: str) -> ex.Statistic:
+  return ex.trend(column, along).at(**PLAIN, **ALL)
 
 
-STUDY = protocol.Study(
+def _attacked(along: str) -> ex.Statistic:
+  return ex.trend("robust_error", along).at(**ALL)
+
+
+STUDY = ex.Study(
   name="robustness.joint",
   summary="Can a network be fair and robust at once?",
   config=Config,
   cells=networks.cells,
   run=networks.run,
+  precheck=networks.precheck,
   derive=_named,
   notes=networks.notes,
   claims=(
-    _at_every(
-      "setting", "price of robustness",
+    Claim(
+      "price of robustness",
       "Training against larger pushes costs natural accuracy, at every lambda",
-      "natural_error", "defence", rises=True,
+      (_clean("natural_error", "defence") > 0).in_each("setting"),
+      "Fig. 6.6",
     ),
-    _at_every(
-      "trained_for", "violation",
+    Claim(
+      "violation",
       "A larger lambda lowers the violation, at every defence",
-      "violation", "strength", rises=False,
+      (_clean("violation", "strength") < 0).in_each("trained_for"),
+      "Fig. 6.6",
     ),
-    _at_every(
-      "setting", "defence",
+    Claim(
+      "defence",
       "Training against larger pushes lowers the robust error, at every lambda",
-      "robust_error", "defence", rises=False,
+      in_each_attack((_attacked("defence") < 0).in_each("setting")),
+      "Fig. 6.7",
     ),
-    _at_every(
-      "trained_for", "price of fairness",
+    Claim(
+      "price of fairness",
       "A larger lambda raises the robust error, at every defence",
-      "robust_error", "strength", rises=True,
+      in_each_attack((_attacked("strength") > 0).in_each("trained_for")),
+      "Fig. 6.7",
     ),
   ),
   figures=(
     Figure(
       "natural",
       "Errors without an attack",
-      x="strength",
-      y="natural_error",
-      color="trained_for",
-      mark="line",
+      "strength",
+      "natural_error",
+      "line",
+      "trained_for",
       where=PLAIN | ALL,
       x_title="lambda",
       caption="One line per size of the pushes that were trained against.",
@@ -93,21 +85,21 @@ STUDY = protocol.Study(
     Figure(
       "violation",
       "Fairness violation",
-      x="strength",
-      y="violation",
-      color="trained_for",
-      mark="line",
+      "strength",
+      "violation",
+      "line",
+      "trained_for",
       where=PLAIN | ALL,
       x_title="lambda",
     ),
     Figure(
       "robust",
       "Robust errors",
-      x="epsilon",
-      y="robust_error",
-      color="trained_for",
+      "epsilon",
+      "robust_error",
+      "line",
+      "trained_for",
       facet="panel",
-      mark="line",
       where=ALL | {"attack": networks.ATTACKS},
       caption="The further right, the larger the attack's pushes.",
     ),
@@ -115,15 +107,15 @@ STUDY = protocol.Study(
   summaries=(
     Summary(
       "Without an attack",
-      by=("defence", "strength"),
-      values=("natural_error", "violation", "distance"),
-      where=PLAIN | ALL,
+      ("defence", "strength"),
+      ("natural_error", "violation", "distance"),
+      PLAIN | ALL,
     ),
     Summary(
       "Under attack",
-      by=("attack", "epsilon", "defence", "strength"),
-      values=("boundary_error", "robust_error"),
-      where=ALL | {"attack": networks.ATTACKS},
+      ("attack", "epsilon", "defence", "strength"),
+      ("boundary_error", "robust_error"),
+      ALL | {"attack": networks.ATTACKS},
     ),
   ),
-)  # fmt: skip
+)

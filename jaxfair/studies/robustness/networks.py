@@ -4,19 +4,16 @@ One cell is one seed: a fresh split and a plainly trained network, from which
 every setting is trained on. All settings of a seed share both.
 """
 
-import dataclasses
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import analysis, checks, data, models, robustness, training, tree
+from jaxfair import experiments as ex
+from jaxfair.experiments import Count
 from jaxfair.experiments.measures import EVERYONE
-from jaxfair.experiments.people import People, load_people
-from jaxfair.experiments.table import Table
-from jaxfair.studies import protocol
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 PIXELS = (0.0, 1.0)
@@ -25,7 +22,7 @@ LOSSES: dict[str, PerExampleLoss] = {
   "ramp": models.ramp,
   "exponential": models.exponential,
 }
-Network = Literal["small_cnn", "mlp", "cnn", "resnet50", "vgg13"]
+Network = Literal["strided_cnn", "mlp", "cnn", "resnet50", "vgg13"]
 LossName = Literal["cross_entropy", "ramp", "exponential"]
 AttackName = Literal["RFGSM l_inf", "PGD l_2", "PGD l_inf", "PGD l_2, margin"]
 RFGSM: AttackName = "RFGSM l_inf"
@@ -37,12 +34,11 @@ ATTACKS = LINF_ATTACKS + L2_ATTACKS
 NO_ATTACK = "none"
 
 
-@dataclasses.dataclass(frozen=True)
-class Training:
+class Training(ex.Settings):
   """A plain training, and what follows with fairness and robustness.
 
   Attributes:
-    network: which one; "small_cnn" is for two cores, the thesis's three are
+    network: which one; "strided_cnn" is for two cores, the thesis's three are
       "cnn", "resnet50" and "vgg13".
     warm_steps: of plain training with cross-entropy, before anything else.
     steps: of every setting, from there.
@@ -50,20 +46,11 @@ class Training:
     learning_rate: of both, by Adam.
   """
 
-  network: Network = "small_cnn"
-  warm_steps: int = 400
-  steps: int = 150
-  batch_size: int = 64
-  learning_rate: float = 2e-3
-
-  def __post_init__(self) -> None:
-    for name in ("warm_steps", "steps", "batch_size"):
-      checks.integer(name, getattr(self, name), low=1)
-    checks.positive("learning_rate", self.learning_rate)
-
-  def model(self, num_classes: int) -> Model:
-    """The network."""
-    return _NETWORKS[self.network](num_classes)
+  network: Network = "strided_cnn"
+  warm_steps: Count = 400
+  steps: Count = 150
+  batch_size: Count = 64
+  learning_rate: ex.Positive = 2e-3
 
   def plain(self, steps: int) -> training.FitConfig:
     """Steps of plain training."""
@@ -72,8 +59,7 @@ class Training:
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class NetworkConfig:
+class NetworkConfig(ex.Settings):
   """What all configs of networks have.
 
   Attributes:
@@ -94,62 +80,51 @@ class NetworkConfig:
     test_people: how many to test on.
   """
 
-  data: People = dataclasses.field(
-    default_factory=lambda: People(name="digits", group="label")
-  )
-  training: Training = dataclasses.field(default_factory=Training)
+  data: ex.People = ex.People(name="digits", group="label")
+  training: Training = Training()
   method: Literal["penalty", "focus"] = "penalty"
-  strengths: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0)
-  losses: tuple[LossName, ...] = ("cross_entropy", "ramp")
-  defences: tuple[float, ...] = (0.0,)
-  attacks: tuple[AttackName, ...] = (RFGSM, PGD_L2)
-  linf_epsilons: tuple[float, ...] = (0.005, 0.01, 0.02)
-  l2_epsilons: tuple[float, ...] = (0.1, 0.2, 0.4)
-  attack_steps: int = 4
-  seeds: int = 5
+  strengths: ex.Sweep[ex.NonNegative] = (0.0, 0.5, 1.0, 2.0)
+  losses: ex.Sweep[LossName] = ("cross_entropy", "ramp")
+  defences: ex.Sweep[ex.NonNegative] = (0.0,)
+  attacks: ex.Sweep[AttackName] = (RFGSM, PGD_L2)
+  linf_epsilons: ex.Sweep[ex.NonNegative] = (0.005, 0.01, 0.02)
+  l2_epsilons: ex.Sweep[ex.NonNegative] = (0.1, 0.2, 0.4)
+  attack_steps: Count = 4
+  seeds: Count = 5
   train_people: int = 3000
-  test_people: int = 500
+  test_people: Count = 500
 
-  def __post_init__(self) -> None:
-    lists = ("strengths", "losses", "attacks", "linf_epsilons", "l2_epsilons",
-             "defences")  # fmt: skip
-    for name in lists:
-      values = getattr(self, name)
-      checks.require(bool(values), f"{name} is empty; give at least one")
-      checks.require(
-        len(set(values)) == len(values), f"{name} names something twice"
-      )
-    for name in ("strengths", "linf_epsilons", "l2_epsilons", "defences"):
-      checks.non_negative(name, getattr(self, name))
-    for name in ("attack_steps", "seeds", "test_people"):
-      checks.integer(name, getattr(self, name), low=1)
+  def check(self) -> None:
+    """A batch comes from the training people."""
     checks.integer(
-      "train_people", self.train_people, low=self.training.batch_size,
+      "train_people",
+      self.train_people,
+      low=self.training.batch_size,
       remedy="a batch has training.batch_size people",
-    )  # fmt: skip
+    )
 
 
-def cells(config: NetworkConfig) -> list[dict[str, Any]]:
-  """One cell per seed; missing or unfit data is found before any work."""
-  dataset, _ = load_people(config.data)
+def precheck(config: NetworkConfig, dataset: data.Dataset) -> None:
+  """Refuses images with other pixels, and more people than there are."""
   robustness.check_range(dataset.examples.x[:1000], PIXELS)
   needed = config.train_people + config.test_people
   checks.require(
     needed <= dataset.size,
-    f"train_people + test_people = {needed}, but {dataset.name} has "
-    f"{dataset.size} people; ask for fewer",
+    f"train_people + test_people = {needed}, but {dataset.name} has {dataset.size} people; ask "
+    "for fewer",
   )
+
+
+def cells(config: NetworkConfig) -> list[ex.Cell]:
+  """One cell per seed."""
   return [{"seed": seed} for seed in range(config.seeds)]
 
 
-def run(
-  config: NetworkConfig, cell: protocol.Settings, context: protocol.Context
-) -> Table:
+def run(config: NetworkConfig, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All settings of one seed."""
-  dataset, note = load_people(config.data)
-  context.say(note)
+  dataset = context.load(config.data)
   train, test = _split(config, dataset, int(cell["seed"]), context.shared_key)
-  model = config.training.model(dataset.num_classes)
+  model = models.network(config.training.network, dataset.num_classes)
   key_warm, key_train, key_attack = jax.random.split(context.key, 3)
   warm = training.fit(
     model, models.cross_entropy, train,
@@ -170,7 +145,7 @@ def run(
         tables.append(
           measure(config, settings, model, params, test, dataset, key_attack)
         )
-  table = Table.concat(tables)
+  table = ex.Table.concat(tables)
   return table.plus(
     setting=[f"{strength:g}" for strength in table["strength"]],
     fair=np.where(table["strength"] > 0, "yes", "no"),
@@ -183,20 +158,20 @@ def run(
 
 def measure(
   config: NetworkConfig,
-  settings: protocol.Settings,
+  settings: ex.Cell,
   model: Model,
   params: Params,
   test: Examples,
   dataset: data.Dataset,
   key: jax.Array,
-) -> Table:
+) -> ex.Table:
   """One model's rows: as it is, and under every attack and epsilon."""
   groups = [*dataset.group_names, EVERYONE]
   scores = models.scores(model, params, test.x)
   distance = analysis.mean_by_group(
     analysis.top_two_margin(scores), test.group, dataset.num_groups
   )
-  tables: list[Table] = []
+  tables: list[ex.Table] = []
   for name in config.attacks:
     how, loss, epsilons = _attack(config, name)
     # Errors count who is broken; how badly does not matter. One random step is
@@ -215,9 +190,9 @@ def measure(
         "violation": [*[np.nan] * dataset.num_groups, float(errors.violation)],
       }
       plain = {**settings, "attack": NO_ATTACK, "epsilon": 0.0}
-      tables.append(Table.from_arrays(plain, {"group": groups}, values))
+      tables.append(ex.Table.from_arrays(plain, {"group": groups}, values))
     tables.append(
-      Table.from_arrays(
+      ex.Table.from_arrays(
         {**settings, "attack": name},
         {"epsilon": epsilons, "group": groups},
         {
@@ -226,7 +201,7 @@ def measure(
         },
       )
     )
-  return Table.concat(tables)
+  return ex.Table.concat(tables)
 
 
 def notes(config: NetworkConfig) -> list[str]:
@@ -302,21 +277,3 @@ def _both(means: analysis.ByGroup) -> np.ndarray:
   """[..., G + 1]: the groups, then everybody."""
   everybody = np.asarray(means.population)[..., None]
   return np.concatenate([np.asarray(means.group), everybody], axis=-1)
-
-
-def _small_cnn(num_classes: int) -> Model:
-  convs = (
-    models.Conv(8, kernel=5, stride=4),
-    models.Conv(16, stride=2),
-    models.Conv(32, stride=2),
-  )
-  return models.convnet(num_classes, convs, (64,))
-
-
-_NETWORKS: dict[str, Callable[[int], Model]] = {
-  "small_cnn": _small_cnn,
-  "mlp": lambda num_classes: models.mlp((64,), num_classes),
-  "cnn": lambda num_classes: models.convnet_medium(num_classes),
-  "resnet50": lambda num_classes: models.resnet(50, num_classes),
-  "vgg13": lambda num_classes: models.vgg(13, num_classes),
-}

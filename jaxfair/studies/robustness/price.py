@@ -3,15 +3,11 @@
 Figures 6.3 to 6.5, 6.9 to 6.12 and 6.14 to 6.21 of the thesis.
 """
 
-import dataclasses
-
 import numpy as np
 
+from jaxfair import experiments as ex
+from jaxfair.experiments import Claim, Figure, Summary
 from jaxfair.experiments.measures import EVERYONE
-from jaxfair.experiments.table import Table
-from jaxfair.studies import claims, protocol
-from jaxfair.studies.claims import Check
-from jaxfair.studies.protocol import Claim, Figure, Finding, Summary
 from jaxfair.studies.robustness import networks
 
 CROSS_ENTROPY = {"group": EVERYONE, "loss": "cross_entropy"}
@@ -20,12 +16,7 @@ PLAIN = {"attack": networks.NO_ATTACK}
 FAIR = {"fair": "yes"}
 
 
-@dataclasses.dataclass(frozen=True)
-class Config(networks.NetworkConfig):
-  """Settings; see `networks.NetworkConfig`."""
-
-
-def with_broken_share(table: Table) -> Table:
+def with_broken_share(table: ex.Table) -> ex.Table:
   """Adds the share of right predictions that an attack breaks.
 
   A fairer model is wrong more often without any attack, and what is wrong
@@ -34,11 +25,9 @@ def with_broken_share(table: Table) -> Table:
   if "robust_error" not in table:
     return table
   names = ("seed", "loss", "defence", "strength", "group")
-  clean = table.where(**PLAIN)
-  keys = list(zip(*(clean[name] for name in names), strict=True))
-  known = dict(zip(keys, clean["natural_error"], strict=True))
-  own = zip(*(table[name] for name in names), strict=True)
-  right = 1 - np.array([known[key] for key in own])
+  right = (
+    1 - table.join(table.where(**PLAIN), names, clean="natural_error")["clean"]
+  )
   share = np.divide(
     table["boundary_error"], right, out=np.full(len(table), np.nan),
     where=right > 0,
@@ -46,16 +35,9 @@ def with_broken_share(table: Table) -> Table:
   return table.plus(broken_share=share)
 
 
-def in_each_attack(check: Check) -> Check:
+def in_each_attack(check: ex.Check) -> ex.Check:
   """The check holds for every attack."""
-
-  def under(table: Table) -> Finding:
-    if "attack" not in table:
-      return Finding("", why="the table has no column attack")
-    names = tuple(n for n in table.unique("attack") if n != networks.NO_ATTACK)
-    return claims.in_each("attack", check)(table.where(attack=names))
-
-  return under
+  return check.in_each("attack").at(attack=ex.but(networks.NO_ATTACK))
 
 
 def fair_figures(strength: str = "strength of the fairness") -> list[Figure]:
@@ -91,78 +73,70 @@ def boundary_figure(name: str, push: str, attacks: tuple[str, ...]) -> Figure:
   )
 
 
-def _stronger(
-  column: str, words: str, *, rises: bool = True, source: str = ""
-) -> Claim:
-  """A column along the strength: without attacks, or under each of them."""
-  attacked = column in _UNDER_ATTACK
-  where = CROSS_ENTROPY if attacked else PLAIN | CROSS_ENTROPY
-  check = claims.trend(column, "strength", rises=rises, where=where)
+def _stronger(column: str, words: str, source: str = "") -> Claim:
+  """A column rises with the strength: without attacks, or under each of them."""
+  trend = ex.trend(column, "strength").at(**CROSS_ENTROPY)
+  attacked = column in ("boundary_error", "broken_share", "robust_error")
   return Claim(
     column.replace("_", " "),
     f"The stronger the fairness, {words}",
-    in_each_attack(check) if attacked else check,
+    in_each_attack(trend > 0) if attacked else (trend > 0).at(**PLAIN),
     source=source,
   )
 
 
-_UNDER_ATTACK = ("boundary_error", "broken_share", "robust_error")
+def _weaker(column: str, words: str, source: str) -> Claim:
+  """A column falls with the strength, without attacks."""
+  check = (ex.trend(column, "strength") < 0).at(**PLAIN, **CROSS_ENTROPY)
+  return Claim(column, f"The stronger the fairness, {words}", check, source)
 
 
 def _ramp_is_smaller(error: str, source: str) -> Claim:
+  lead = ex.difference(f"{error}_error", CROSS_ENTROPY | FAIR, RAMP | FAIR)
   return Claim(
     f"ramp, {error}",
-    f"Fair models trained with the ramp loss have smaller {error} errors than "
-    "with cross-entropy",
-    in_each_attack(
-      claims.difference_above(
-        f"{error}_error", first=CROSS_ENTROPY | FAIR, second=RAMP | FAIR
-      )
-    ),
-    source=source,
+    f"Fair models trained with the ramp loss have smaller {error} errors than with cross-entropy",
+    in_each_attack(lead > 0),
+    source,
   )
 
 
-STUDY = protocol.Study(
+STUDY = ex.Study(
   name="robustness.price",
   summary="Does fairness make a network easier to attack?",
-  config=Config,
+  config=networks.NetworkConfig,
   cells=networks.cells,
   run=networks.run,
+  precheck=networks.precheck,
   derive=with_broken_share,
   notes=networks.notes,
   claims=(
+    _weaker("violation", "the smaller the violation", "Fig. 6.4, 6.9 to 6.12"),
     _stronger(
-      "violation", "the smaller the violation", rises=False,
-      source="Fig. 6.4, 6.9 to 6.12",
+      "natural_error", "the larger the natural error", "Fig. 6.4, 6.9 to 6.12"
+    ),
+    _weaker(
+      "distance",
+      "the nearer the images are to the boundary",
+      "Fig. 6.4, 6.9 to 6.11",
     ),
     _stronger(
-      "natural_error", "the larger the natural error",
-      source="Fig. 6.4, 6.9 to 6.12",
-    ),
-    _stronger(
-      "distance", "the nearer the images are to the boundary", rises=False,
-      source="Fig. 6.4, 6.9 to 6.11",
-    ),
-    _stronger(
-      "boundary_error", "the larger the boundary error",
-      source="Fig. 6.5, 6.12, 6.14 to 6.21",
+      "boundary_error",
+      "the larger the boundary error",
+      "Fig. 6.5, 6.12, 6.14 to 6.21",
     ),
     _stronger("broken_share", "the more of the right predictions break"),
-    _stronger(
-      "robust_error", "the larger the robust error", source="Sec. 6.10.3.2"
-    ),
+    _stronger("robust_error", "the larger the robust error", "Sec. 6.10.3.2"),
     _ramp_is_smaller("boundary", "Fig. 6.5, 6.14 to 6.21"),
     _ramp_is_smaller("robust", "Sec. 6.8"),
     Claim(
       "ramp, violation",
       "They are fairer, too",
-      claims.difference_above(
-        "violation",
-        first=PLAIN | CROSS_ENTROPY | FAIR,
-        second=PLAIN | RAMP | FAIR,
-      ),
-      source="Sec. 6.10.3.3",
+      ex.difference(
+        "violation", PLAIN | CROSS_ENTROPY | FAIR, PLAIN | RAMP | FAIR
+      )
+      > 0,
+      "Sec. 6.10.3.3",
     ),
   ),
   figures=(
@@ -172,8 +146,8 @@ STUDY = protocol.Study(
     Figure(
       "groups",
       "Natural errors of the groups, with more and more fairness",
-      x="group",
-      y="natural_error",
+      "group",
+      "natural_error",
       color="setting",
       facet="loss",
       where=PLAIN,
@@ -182,15 +156,15 @@ STUDY = protocol.Study(
   summaries=(
     Summary(
       "Without an attack",
-      by=("loss", "strength"),
-      values=("natural_error", "violation", "distance"),
-      where=PLAIN | {"group": EVERYONE},
+      ("loss", "strength"),
+      ("natural_error", "violation", "distance"),
+      PLAIN | {"group": EVERYONE},
     ),
     Summary(
       "Under attack",
-      by=("attack", "epsilon", "loss", "strength"),
-      values=("boundary_error", "broken_share", "robust_error"),
-      where={"group": EVERYONE, "attack": networks.ATTACKS},
+      ("attack", "epsilon", "loss", "strength"),
+      ("boundary_error", "broken_share", "robust_error"),
+      {"group": EVERYONE, "attack": networks.ATTACKS},
     ),
   ),
-)  # fmt: skip
+)

@@ -143,7 +143,7 @@ def test_configs_that_cannot_run_are_refused(change, told):
 def test_more_people_than_there_are_is_refused_before_any_work():
   made = experiments.plan(price.STUDY, {**TINY, "train_people": 1_800})
   with pytest.raises(checks.ArgumentError, match="ask for fewer"):
-    networks.cells(made.settings)
+    made.study.load_people(made.settings)
 
 
 def test_features_that_are_no_pixels_are_refused_before_any_work(tmp_path):
@@ -157,4 +157,4 @@ def test_features_that_are_no_pixels_are_refused_before_any_work(tmp_path):
     price.STUDY, {**TINY, "data": own, "train_people": 40}
   )
   with pytest.raises(checks.ArgumentError, match="declared input_range"):
-    networks.cells(made.settings)
+    made.study.load_people(made.settings)
