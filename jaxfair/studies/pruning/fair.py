@@ -28,7 +28,10 @@ class Config(common.PruningConfig):
 
   rates: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9)
   methods: ex.Sweep[Literal["never", "before", "after", "both"]] = (
-    pruning.STAGES
+    "never",
+    "before",
+    "after",
+    "both",
   )
   constraints: ex.Sweep[Literal["relaxed", "full"]] = ("relaxed",)
   tune: common.Stage = common.Stage(rounds=10)
