@@ -99,6 +99,14 @@ def test_mixtures_are_never_below_the_exact_gaussian(rho):
   assert exact <= parts.epsilon <= 2 * exact
 
 
+def test_deltas_of_repeated_events_add_up():
+  """Two of 6e-6 are more than 1e-5, whatever their epsilon."""
+  twice = ev.Repeated(ev.ApproxDp(0.1, 6e-6), 2)
+  with pytest.raises(NotCovered):
+    best(twice, delta=1e-5)
+  assert best(twice, delta=1.3e-5).epsilon <= 0.2
+
+
 def test_the_halves_of_a_mixture_share_delta():
   """What has a loss distribution takes half of delta, the rest the other."""
   main, rest = ev.PureDp(0.3), ev.ZCdp(0.01)

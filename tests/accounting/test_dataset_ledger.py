@@ -101,6 +101,13 @@ def test_nothing_in_the_folder_names_the_data(root):
       assert identity.hex() not in path.read_text()
 
 
+def test_the_folder_s_name_needs_the_secret(tmp_path, monkeypatch):
+  """Else whoever guesses all records but one finds that one by trying."""
+  here = book().folder.name
+  monkeypatch.setenv("JAXFAIR_STATE", str(tmp_path / "somebody else's"))
+  assert book().folder.name != here
+
+
 def test_all_data_sets_are_listed_by_name():
   assert dataset_ledgers() == []
   for name in ("b", "a"):

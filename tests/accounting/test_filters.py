@@ -114,6 +114,15 @@ def test_deltas_of_events_have_their_own_share():
   assert most(capped, epsilon=9.0, delta=5 * own) == 2
 
 
+def test_the_share_of_the_events_is_taken_off_delta():
+  """The divergence that is allowed implies epsilon at what is left of it."""
+  limits = begun(acc.ZCdp(0.001), epsilon=1.0, delta=1e-5)._limits
+  implied = acc.rdp_to_epsilon(
+    [limits.divergence], [limits.order], delta=1e-5 - limits.delta
+  )
+  assert 1 - 1e-9 < implied <= 1.0
+
+
 def test_what_has_no_divergence_is_accepted_alone_only():
   event, relation = acc.DpSgd(4.0, 0.01, 10), Relation.REPLACE_ONE
   budget = {"epsilon": 5.0, "relation": relation}

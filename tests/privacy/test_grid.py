@@ -68,6 +68,11 @@ def test_distance_bounds_that_to_rounded_gaussians(steps):
   assert truth <= bound < 6 * truth
 
 
+def test_distances_of_many_numbers_add_up():
+  assert grid.distance(7) == pytest.approx(7 * grid.distance(1), rel=1e-12)
+  assert grid.distance(0) == 0.0
+
+
 def test_bits_of_single_counts_do_not_tell_the_value():
   """Float noise of 50 on one count decides many of 1,000 releases."""
   values = np.float32([[12.0], [13.0]])

@@ -125,6 +125,15 @@ def test_leaves_of_a_tree_have_noise_of_their_own():
   assert len(set(flat(noisy).tolist())) == 8
 
 
+def test_large_leaves_have_noise_of_their_own():
+  """They are drawn one by one, each from where the others' counters end."""
+  value = {"a": jnp.zeros(5000), "b": jnp.zeros(5000), "c": jnp.zeros(3)}
+  noisy = noise.gaussian(value, sigma=1.0, key=jax.random.key(0))
+  first, second, last = map(np.asarray, jax.tree.leaves(noisy))
+  assert np.abs(np.corrcoef(first, second)[0, 1]) < 6 / np.sqrt(5000)
+  assert not set(last.tolist()) & {*first.tolist(), *second.tolist()}
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_keys_are_required_and_single(name):
   add, parameter, dtype = ALL[name]
