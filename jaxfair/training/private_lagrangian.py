@@ -27,13 +27,16 @@ import optax
 
 from jaxfair import checks, tree
 from jaxfair.fairness.constraints import Notion
-from jaxfair.fairness.groups import group_counts, group_sums
-from jaxfair.privacy import noise
+from jaxfair.fairness.groups import group_sums
+from jaxfair.privacy import grid_sums, noise
 from jaxfair.privacy.clipping import clipped_grad
 from jaxfair.privacy.sampling import Batch
 from jaxfair.training import batches, driver
 from jaxfair.training.fit import check_anchor, penalty
-from jaxfair.training.private_lagrangian_config import PrivateLagrangianConfig
+from jaxfair.training.private_lagrangian_config import (
+  MAX_WIDTH,
+  PrivateLagrangianConfig,
+)
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 
@@ -86,7 +89,10 @@ def private_lagrangian(
     released; beyond the middle of all prices one person adds C times half
     their range at most, and a group changed moves twice that. In a dual step
     it moves one person's statistics, of norm at most B sqrt(d), from one sum
-    to another: sqrt(2) times that.
+    to another: sqrt(2) times that. Sizes and sums leave the training in its
+    trace: they are exact integers of a public grid under discrete Gaussian
+    noise (`privacy.grid_sums`), whose distance to the continuous law is
+    charged.
 
   Reference:
     Tran, Fioretto & Van Hentenryck (2021), Differentially private and fair
@@ -131,13 +137,19 @@ def _train(
   if initial is None:
     initial = model.init(keys["start"], examples.x[0])
   width = _width(model, notion, initial, examples)
+  checks.require(
+    width <= MAX_WIDTH,
+    f"{notion.name} compares {width} statistics; the price of the noise's grid "
+    f"is for at most {MAX_WIDTH}",
+  )
   shape = (notion.num_strata, notion.num_groups)
   cell = _cells(notion, examples)
-  sizes = noise.gaussian(
-    group_counts(cell, math.prod(shape)).astype(jnp.float32).reshape(shape),
-    sigma=config.count_noise * math.sqrt(2), key=keys["sizes"],
+  sizes = grid_sums.noisy_sums(
+    jnp.ones((examples.size, 1)), cell, math.prod(shape), bound=1.0,
+    noise_multiplier=config.count_noise, sensitivity=math.sqrt(2),
+    key=keys["sizes"],
   )  # fmt: skip
-  sizes = jnp.maximum(sizes, 1.0)
+  sizes = jnp.maximum(sizes.reshape(shape), 1.0)
   # Not a scatter: with one stratum its indices are constants, and the
   # compiler would add them up, slowly, itself.
   stratum = notion.stratum(examples.y)[:, None]
@@ -282,11 +294,12 @@ class _Dual:
     scores = self.model.apply(state.params, people.x)
     values = _bounded(notion.decision(scores, people.y), notion.bound)
     shape = state.multipliers.shape[1:]
-    sums = group_sums(values, _cells(notion, people), shape[0] * shape[1])
-    sensitivity = math.sqrt(2 * shape[2]) * notion.bound
-    sums = noise.gaussian(
-      sums.reshape(shape), sigma=config.dual_noise * sensitivity, key=key
-    )
+    sums = grid_sums.noisy_sums(
+      values, _cells(notion, people), shape[0] * shape[1], bound=notion.bound,
+      noise_multiplier=config.dual_noise, sensitivity=math.sqrt(2 * shape[2]),
+      key=key,
+    )  # fmt: skip
+    sums = sums.reshape(shape)
     public = group_sums(values, notion.stratum(people.y), notion.num_strata)
     everybody = public / jnp.maximum(inputs.strata, 1)[:, None]
     gaps = sums / inputs.sizes[..., None] - everybody[:, None]

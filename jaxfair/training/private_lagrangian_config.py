@@ -11,12 +11,17 @@ import optax
 from jaxfair import accounting, checks
 from jaxfair.accounting.search import smallest_noise
 from jaxfair.fairness.constraints import Notion
+from jaxfair.privacy import grid_sums
 from jaxfair.privacy.clipping import Method
 from jaxfair.privacy.sampling import PoissonSampler
 from jaxfair.training import driver
 from jaxfair.training.dp_sgd import DpSgdConfig, check_per_example
 from jaxfair.training.fit import Optimizer
 from jaxfair.types import Examples, Model, PerExampleLoss
+
+# Statistics of one person that a notion may compare; their number is in the
+# distance of the discrete noise to the continuous one, which is charged.
+MAX_WIDTH = 1024
 
 
 @functools.partial(
@@ -129,8 +134,24 @@ class PrivateLagrangianConfig:
           accounting.Gaussian(float(self.dual_noise)), self.rounds
         ),
         accounting.Gaussian(float(self.count_noise)),
+        accounting.ApproxDp(0.0, self._grid_delta()),
       )
     )  # fmt: skip
+
+  def _grid_delta(self) -> float:
+    """What discrete noise on sizes and sums adds to the Gaussian events.
+
+    Neighbours differ in two sizes, and in the sums of two cells.
+    """
+    dual, count = (
+      accounting.grid_delta(
+        noise_multiplier=float(noise), distance=grid_sums.distance(numbers)
+      )
+      for noise, numbers in (
+        (self.dual_noise, 2 * MAX_WIDTH), (self.count_noise, 2)
+      )
+    )  # fmt: skip
+    return min(1.0, self.rounds * dual + count)
 
   def guarantee(
     self, num_examples: int, *, delta: float
