@@ -65,12 +65,14 @@ def test_frequencies_are_exact(rule):
   assert abs(found - expected) < margin
 
 
-def test_the_test_has_its_frequency():
+@pytest.mark.parametrize("votes", [9, 14])
+def test_the_test_has_its_frequency(votes):
+  """Below the threshold some pass, and above it some fail."""
   rule = pate.ConfidentGnMax(11.5, 3.0, 1.0)
-  counts = np.tile([9, 3], (DRAWS, 1))
+  counts = np.tile([votes, 3], (DRAWS, 1))
   grid = np.arange(-60, 61)
   weight = np.exp(-(grid**2) / 18.0)
-  expected = weight[grid + 9 >= 11.5].sum() / weight.sum()
+  expected = weight[grid + votes >= 11.5].sum() / weight.sum()
   found = rule.passes(counts, seeded(2)).mean()
   margin = DEVIATIONS * math.sqrt(expected * (1 - expected) / DRAWS)
   assert abs(found - expected) < margin
