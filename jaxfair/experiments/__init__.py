@@ -12,6 +12,7 @@ from jaxfair.experiments.claims import (
   Finding,
   Statistic,
   but,
+  every,
   narrowed,
   or_missing,
 )
@@ -19,6 +20,7 @@ from jaxfair.experiments.config import ConfigError, parse, read
 from jaxfair.experiments.fields import (
   Count,
   NonNegative,
+  OneOf,
   Positive,
   Probability,
   Settings,
@@ -68,6 +70,7 @@ __all__ = [
   "Figure",
   "Finding",
   "NonNegative",
+  "OneOf",
   "People",
   "Plan",
   "Positive",
@@ -86,6 +89,7 @@ __all__ = [
   "compare_frontiers",
   "correlation",
   "difference",
+  "every",
   "exact",
   "execute",
   "find",

@@ -105,24 +105,31 @@ class Check:
 
     def run(table: Table) -> Finding:
       require_columns(table, column)
-      found = {
-        name: self(table.where(**{column: name}))
-        for name in table.unique(column)
-      }
-      for verdict in ("not run", "not supported", "undecided"):
-        failed = [
-          (name, one) for name, one in found.items() if one.verdict == verdict
-        ]
-        if failed and verdict == "not run":
-          name, first = failed[0]
-          return dataclasses.replace(
-            first, why=f"{first.why} ({column} {name})"
-          )
-        if failed:
-          return _listed(failed[0][1], found)
-      return _listed(min(found.values(), key=lambda one: abs(one.value)), found)
+      values = table.unique(column)
+      found = {name: self(table.where(**{column: name})) for name in values}
+      return _worst(found, lambda name: f" ({column} {name})")
 
     return Check(run, self.columns | {column})
+
+
+def every(
+  checks: Callable[[Table], Mapping[Any, Check]], columns: frozenset[str]
+) -> Check:
+  """Several checks that must all be supported; which ones depends on the table.
+
+  Args:
+    checks: the checks by name.
+    columns: the columns that they name.
+  """
+
+  def run(table: Table) -> Finding:
+    require_columns(table, *columns)
+    found = {name: check(table) for name, check in checks(table).items()}
+    if not found:
+      raise CannotTellError("nothing to compare")
+    return _worst(found, lambda name: f" ({name})")
+
+  return Check(run, columns)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -241,6 +248,22 @@ def require_columns(table: Table, *names: str) -> None:
 def words(where: Where) -> str:
   """`a=1, b=2`, as people read it."""
   return ", ".join(f"{k}={v}" for k, v in where.items()) or "all rows"
+
+
+def _worst(
+  found: Mapping[Any, Finding], where: Callable[[Any], str]
+) -> Finding:
+  """The first finding that is not supported, else the one nearest to 0."""
+  for verdict in ("not run", "not supported", "undecided"):
+    failed = [
+      (name, one) for name, one in found.items() if one.verdict == verdict
+    ]
+    if failed and verdict == "not run":
+      name, first = failed[0]
+      return dataclasses.replace(first, why=f"{first.why}{where(name)}")
+    if failed:
+      return _listed(failed[0][1], found)
+  return _listed(min(found.values(), key=lambda one: abs(one.value)), found)
 
 
 def _listed(shown: Finding, found: Mapping[Any, Finding]) -> Finding:

@@ -50,6 +50,17 @@ class Within:
 
 
 @dataclasses.dataclass(frozen=True)
+class OneOf:
+  """One of some values that are known where the class is defined."""
+
+  allowed: tuple[Any, ...]
+
+  def check(self, name: str, value: Any) -> None:
+    """Raises for another value, and suggests the nearest."""
+    checks.one_of(name, value, self.allowed)
+
+
+@dataclasses.dataclass(frozen=True)
 class Several:
   """A list of one or more values, all different."""
 

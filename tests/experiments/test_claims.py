@@ -1,5 +1,6 @@
 """Claims: intervals against SciPy, and when a check does not run."""
 
+import itertools
 import math
 import warnings
 
@@ -11,6 +12,7 @@ from jaxfair.experiments import (
   Table,
   but,
   difference,
+  every,
   exact,
   mean,
   or_missing,
@@ -269,3 +271,23 @@ def test_a_check_knows_the_columns_it_names():
     .in_each("data")
   )
   assert check.columns == {"value", "model", "group", "data"}
+
+
+def test_every_check_of_a_table_must_hold():
+  def neighbours(rows):
+    names = rows.unique("model")
+    pairs = itertools.pairwise(names)
+    return {
+      f"{a} {b}": difference("value", {"model": b}, {"model": a}) > 0
+      for a, b in pairs
+    }
+
+  check = every(neighbours, frozenset({"model", "value"}))
+  up = Table.concat(
+    [table(model=[name] * 4, value=VALUES + i) for i, name in enumerate("abc")]
+  )
+  assert check(up).verdict == "supported"
+  down = Table.concat([up, table(model=["d"] * 4, value=VALUES - 1)])
+  assert check(down).verdict == "not supported"
+  assert check(up.where(model="a")).why == "nothing to compare"
+  assert check(table()).why == "the table has no column model"

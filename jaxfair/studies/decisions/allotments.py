@@ -1,36 +1,31 @@
 """Who pays when money is shared by noisy counts? (Figs 2.2 and 2.5 to 2.8.)"""
 
-import dataclasses
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import numpy as np
 from jax.tree_util import Partial
 
-from jaxfair import checks, decisions
+from jaxfair import decisions
+from jaxfair import experiments as ex
 from jaxfair.decisions import problems
-from jaxfair.experiments.table import Table
-from jaxfair.studies import protocol
-from jaxfair.studies.decisions import allotment_claims
+from jaxfair.experiments import Positive, Summary
+from jaxfair.studies.decisions.allotment_claims import (
+  BEST,
+  CLAIMS,
+  COUNTS,
+  FIGURES,
+  METHODS,
+  SUMMARY,
+  TEMPERED,
+)
 from jaxfair.studies.decisions.counts import Districts, Places, load_districts
-from jaxfair.studies.protocol import Figure, Summary
 
-COUNTS, CLIPPED, TEMPERED = "noisy counts", "non-negative", "tempered"
-PUBLIC, PRIVATE = "linear proxy, public total", "linear proxy, private total"
-OUTPUTS = "output perturbation"
-METHODS = (COUNTS, CLIPPED, TEMPERED, PUBLIC, PRIVATE, OUTPUTS)
-BEST = "best"
 SIZE_BINS = 10
 MOST_POINTS = 1500
-SUMMARY = {"row": "summary"}
-UNFAIR = SUMMARY | {
-  "heat": ("", BEST), "method": (COUNTS, CLIPPED, TEMPERED, PRIVATE),
-}  # fmt: skip
-NEW_YORK = Places(name="title_one", state="New York")
 
 
-@dataclasses.dataclass(frozen=True)
-class Config:
+class Config(ex.Settings):
   """Settings of the allotment study.
 
   Attributes:
@@ -46,49 +41,29 @@ class Config:
     seeds: independent simulations, for intervals.
   """
 
-  data: Places = NEW_YORK
-  epsilons: tuple[float, ...] = (0.001, 0.01, 0.1)
-  methods: tuple[str, ...] = METHODS
-  temperatures: tuple[float, ...] = (0.1, 2.0)
-  lower_share: float = 0.9
-  budget: float = problems.BUDGET
-  draws: int = 10_000
-  seeds: int = 5
-
-  def __post_init__(self) -> None:
-    checks.require(len(self.epsilons) > 0, "epsilons is empty; name one")
-    for epsilon in self.epsilons:
-      checks.positive("epsilons", epsilon)
-    checks.require(len(self.methods) > 0, "methods is empty; name one")
-    for method in self.methods:
-      checks.one_of("methods", method, METHODS)
-    for temperature in self.temperatures:
-      checks.positive("temperatures", temperature)
-    checks.number(
-      "lower_share", self.lower_share, low=0.0, high=1.0, open_low=True
-    )
-    checks.positive("budget", self.budget)
-    checks.integer("draws", self.draws, low=100)
-    checks.integer("seeds", self.seeds, low=1)
+  data: Places = Places(name="title_one", state="New York")
+  epsilons: ex.Sweep[Positive] = (0.001, 0.01, 0.1)
+  methods: ex.Sweep[Annotated[str, ex.OneOf(METHODS)]] = METHODS
+  temperatures: tuple[Positive, ...] = (0.1, 2.0)
+  lower_share: Annotated[float, ex.Within(0.0, 1.0, open_low=True)] = 0.9
+  budget: Positive = problems.BUDGET
+  draws: Annotated[int, ex.Within(100)] = 10_000
+  seeds: ex.Count = 5
 
 
-def cells(config: Config) -> list[protocol.Settings]:
+def cells(config: Config) -> list[ex.Cell]:
   """One cell per epsilon, method and temperature."""
   load_districts(config.data)  # a missing file is found before any work
-  found: list[protocol.Settings] = []
-  for epsilon in config.epsilons:
-    for method in config.methods:
-      heats = [BEST, *map(str, config.temperatures)]
-      found += [
-        {"method": method, "epsilon": epsilon, "heat": heat}
-        for heat in (heats if method == TEMPERED else [""])
-      ]
-  return found
+  heats = {TEMPERED: [BEST, *map(str, config.temperatures)]}
+  return [
+    {"method": method, "epsilon": epsilon, "heat": heat}
+    for epsilon in config.epsilons
+    for method in config.methods
+    for heat in heats.get(method, [""])
+  ]
 
 
-def run(
-  config: Config, cell: protocol.Settings, context: protocol.Context
-) -> Table:
+def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All seeds of one cell: summaries, bins by size, and districts."""
   places = load_districts(config.data)
   context.say(places.note)
@@ -102,26 +77,25 @@ def run(
   total = np.zeros(len(places.counts))
   for seed in range(config.seeds):
     found = decisions.simulate_mechanism(
-      mechanism, problem, places.counts, draws=config.draws,
+      mechanism,
+      problem,
+      places.counts,
+      draws=config.draws,
       key=jax.random.fold_in(context.key, seed),
-    )  # fmt: skip
-    total += found.bias
-    dollars = budget * found.bias
-    rows.append(
-      SUMMARY
-      | {"seed": seed}
-      | _summary(found, budget, places)
-      | (
-        _prediction(found, places, release) if cell["method"] == COUNTS else {}
-      )
     )
-    rows += _bins(dollars, places, seed)
+    total += found.bias
+    predicted = (
+      _prediction(found, places, release) if cell["method"] == COUNTS else {}
+    )
+    rows.append(
+      SUMMARY | {"seed": seed} | _summary(found, budget, places) | predicted
+    )
+    rows += _bins(budget * found.bias, places, seed)
   rows += _districts(budget * total / config.seeds, places)
-  names = dict.fromkeys(name for row in rows for name in row)
-  columns = {name: [row.get(name) for row in rows] for name in names}
-  same = {name: [value] * len(rows) for name, value in cell.items()}
   relative = heat / float(release.scale) ** 2 if cell["heat"] else None
-  return Table(same | {"temperature": [relative] * len(rows)} | columns)
+  return ex.Table.from_rows(
+    {**cell, "temperature": relative, **row} for row in rows
+  )
 
 
 def _mechanism(
@@ -248,67 +222,21 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-STUDY = protocol.Study(
+STUDY = ex.Study(
   name="decisions.allotments",
   summary="Who pays when money is shared by noisy counts? Title I.",
   config=Config,
   cells=cells,
   run=run,
   notes=_notes,
-  claims=allotment_claims.ALLOTMENTS,
+  claims=CLAIMS,
   summaries=(
     Summary(
       "Dollars: error, cost of privacy, who gains",
-      by=("epsilon", "method", "heat"),
-      values=("mean_error", "cost", "small_gain", "large_gain"),
-      where=SUMMARY,
+      ("epsilon", "method", "heat"),
+      ("mean_error", "cost", "small_gain", "large_gain"),
+      SUMMARY,
     ),
   ),
-  figures=(
-    Figure(
-      "bias_by_size", "Who gains and who loses, by size",
-      x="district_size", y="gain", color="method", facet="epsilon",
-      mark="point", log_x=True, reference=0.0, x_title="children in district",
-      y_title="expected dollars a year",
-      where={"row": "district", "method": (COUNTS, CLIPPED)},
-      caption="Each point a district. Above 0 the noise pays on average, below "
-      "it takes (Fig. 2.2).",
-    ),
-    Figure(
-      "shape", "The same, relative to the largest gain or loss",
-      x="district_size", y="relative_gain", color="method", facet="epsilon",
-      mark="point", log_x=True, reference=0.0, x_title="children in district",
-      y_title="gain / largest", where={"row": "district", "heat": ("", BEST),
-                                       "method": (COUNTS, CLIPPED, TEMPERED)},
-      caption="Clipping pays small districts, curvature large ones, and "
-      "tempering turns clipping around.",
-    ),
-    Figure(
-      "alpha", "Unfairness by method", x="epsilon", y="alpha", color="method",
-      mark="line", log_x=True, log_y=True, where=UNFAIR,
-      caption="Largest minus smallest bias, as a share of the money "
-      "(Figs 2.5, 2.7). The other methods have none but rounding errors.",
-    ),
-    Figure(
-      "error", "Mean absolute error by method", x="epsilon", y="mean_error",
-      color="method", mark="line", log_x=True, log_y=True,
-      y_title="dollars a year", where=SUMMARY | {"heat": ("", BEST)},
-      caption="What a district's money is off by in a single release.",
-    ),
-    Figure(
-      "temperature", "What tempering does to small and large districts",
-      x="children", y="bin_misallocated", color="heat", facet="epsilon",
-      mark="line", log_x=True, log_y=True, y_title="dollars a year",
-      where={"row": "bin", "method": (CLIPPED, TEMPERED)},
-      caption="Mean |bias| by size (Fig. 2.6). No heat is plain "
-      "non-negativity; numbers are in (noise scale)^2.",
-    ),
-    Figure(
-      "cost", "Cost of privacy", x="method", y="cost", facet="epsilon",
-      y_title="dollars a year", where=UNFAIR,
-      log_y=True,
-      caption="What must be added so that nobody loses on average (Fig. 2.8). "
-      "The other methods cost nothing.",
-    ),
-  ),
-)  # fmt: skip
+  figures=FIGURES,
+)

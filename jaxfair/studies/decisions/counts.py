@@ -1,12 +1,12 @@
 """Places for the decision studies: counts, names, and where they come from."""
 
-import dataclasses
 import pathlib
 from typing import NamedTuple
 
 import numpy as np
 
 from jaxfair import checks, data, decisions
+from jaxfair import experiments as ex
 from jaxfair.data import tables
 from jaxfair.data.files import read_text
 
@@ -16,8 +16,7 @@ SYNTHETIC_DISTRICTS = 900
 SYNTHETIC_JURISDICTIONS = 2774  # the thesis's number of counties
 
 
-@dataclasses.dataclass(frozen=True)
-class Places:
+class Places(ex.Settings):
   """Whose counts: a named set, or a CSV file of your own.
 
   Attributes:
@@ -36,7 +35,8 @@ class Places:
   label: str = ""
   state: str = ""
 
-  def __post_init__(self) -> None:
+  def check(self) -> None:
+    """One source."""
     checks.require(
       bool(self.name) != bool(self.csv),
       "name a set with data.name, or a file with data.csv: one of them",

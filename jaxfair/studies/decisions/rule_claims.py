@@ -1,156 +1,116 @@
-"""What the thesis says about decision rules, as checks on a table."""
+"""What the thesis says about decision rules, and what is drawn."""
 
 import itertools
 from typing import Any
 
-import numpy as np
 from scipy import special
 
-from jaxfair import fairness
-from jaxfair.experiments.table import Table
-from jaxfair.studies.claims import Check, difference_above, mean_above
-from jaxfair.studies.protocol import Claim, Finding
+from jaxfair import experiments as ex
+from jaxfair.experiments import Claim, Figure
+
+RULE, LINEAR, SVM = "the rule", "linear regression", "linear SVM"
 
 
-def _least(table: Table) -> float:
-  return float(np.nanmin(table["epsilon"]))
+def _neighbours_in_size(value: str) -> ex.Check:
+  """Every county has a larger value than the next larger one."""
 
-
-def _near(table: Table) -> Finding:
-  """Errors fall with the distance to the thresholds, at every epsilon."""
-  statistic = "largest rank correlation of error and distance"
-  if "rank_correlation" not in table:
-    return Finding(statistic, why="errors were not run")
-  rows = table.where(row="summary")
-  found = [
-    fairness.seed_interval(part["rank_correlation"])
-    for _, part in rows.split("places", "epsilon")
-  ]
-  worst = max(found, key=lambda one: float(one.estimate))
-  low, high = float(worst.low), float(worst.high)
-  value = float(worst.estimate)
-  return Finding(statistic, value, low, high, bool(value < 0 and not high >= 0))
-
-
-def _smaller_is_worse(value: str) -> Check:
-  def check(table: Table) -> Finding:
-    statistic = f"{value}: least difference between neighbours in size"
-    if value not in table:
-      return Finding(statistic, why="ratios were not run")
-    rows = table.where(row="ratio", epsilon=_least(table))
-    names = rows.unique("county")
-    gaps = [
-      difference_above(
-        value, first={"county": small}, second={"county": large}
-      )(rows)
+  def pairs(table: ex.Table) -> dict[str, ex.Check]:
+    names = ex.narrowed(table, {"row": "ratio", "epsilon": min}).unique(
+      "county"
+    )
+    return {
+      f"{small} and {large}": (
+        ex.difference(value, {"county": small}, {"county": large}) > 0
+      ).at(row="ratio", epsilon=min)
       for small, large in itertools.pairwise(names)
-    ]
-    worst = min(gaps, key=lambda one: one.low)
-    holds = all(gap.holds for gap in gaps)
-    return Finding(statistic, worst.value, worst.low, worst.high, holds)
+    }
 
-  return check
+  return ex.every(pairs, frozenset({value, "county"}))
 
 
-def _closed_form(table: Table) -> Finding:
-  """The simulated bias of a ratio is the closed form."""
-  statistic = "largest |simulated - exact| over its standard error"
-  if "ratio_bias" not in table:
-    return Finding(statistic, why="ratios were not run")
-  rows = table.where(row="ratio")
-  seeds = len(rows.unique("seed"))
+def _excess_over_allowed(table: ex.Table) -> float:
+  """Largest |simulated - exact| in standard errors, over what 95% allow at once."""
+  seeds = len(table.unique("seed"))
   if seeds < 2:
-    return Finding(statistic, why="a standard error needs at least 2 seeds")
+    raise ex.CannotTellError("a standard error needs at least 2 seeds")
   scores = []
-  for _, part in rows.split("epsilon", "county"):
+  for _, part in table.split("epsilon", "county"):
     away = part["ratio_bias"] - part["exact_bias"]
     scores.append(abs(away.mean()) / (away.std(ddof=1) / len(away) ** 0.5))
-  top = float(max(scores))
-  # Student's quantile at 95% for all comparisons at once.
-  most = special.stdtrit(seeds - 1, 1 - 0.025 / len(scores))
-  return Finding(statistic, top, float(min(scores)), top, bool(top < most))
+  return float(
+    max(scores) / special.stdtrit(seeds - 1, 1 - 0.025 / len(scores))
+  )
 
 
-def _worst_truth(operator: str, pair: str) -> Check:
-  def check(table: Table) -> Finding:
-    statistic = f"error at {pair} less the next worst, operator {operator}"
-    if "truth" not in table or "operator" not in table:
-      return Finding(statistic, why="errors were not run")
-    where: dict[str, Any] = {
-      "row": "truth", "operator": operator, "places": "synthetic",
-      "epsilon": _least(table),
-    }  # fmt: skip
-    rows = table.where(**where)
-    others = [other for other in rows.unique("truth") if other != pair]
-    if not others or not len(rows.where(truth=pair)):
-      return Finding(statistic, why="the made-up counties were not run")
-    found = [
-      difference_above(
-        "group_error", first={"truth": pair}, second={"truth": other}
-      )(rows)
-      for other in others
-    ]
-    if any(one.holds is None for one in found):
-      return found[0]
-    worst = min(found, key=lambda one: one.low)
-    holds = all(one.holds for one in found)
-    return Finding(statistic, worst.value, worst.low, worst.high, holds)
+def _worst_truth(operator: str, pair: str) -> ex.Check:
+  """Errors at one pair of truth values exceed those at every other."""
+  where: dict[str, Any] = {
+    "row": "truth",
+    "operator": operator,
+    "places": "synthetic",
+  }
 
-  return check
+  def others(table: ex.Table) -> dict[str, ex.Check]:
+    found = ex.narrowed(table, where).unique("truth")
+    return {
+      other: (
+        ex.difference("group_error", {"truth": pair}, {"truth": other}) > 0
+      ).at(**where, epsilon=min)
+      for other in found
+      if other != pair
+    }
+
+  return ex.every(others, frozenset({"operator", "truth", "group_error"}))
 
 
-def _fairer(learner: str, value: str) -> Check:
-  """Averaged over bins, a proxy has a smaller alpha than the rule."""
-
-  def check(table: Table) -> Finding:
-    if value not in table:
-      return Finding("mean alpha within bins", why="proxies were not run")
-    where = {"row": "bin", "places": "synthetic", "epsilon": _least(table)}
-    return difference_above(
-      value,
-      first=where | {"method": "the rule"},
-      second=where | {"method": learner},
-    )(table)
-
-  return check
+def _fairer(learner: str, value: str, told: str) -> Claim:
+  lead = ex.difference(value, {"method": RULE}, {"method": learner})
+  return Claim(
+    f"{learner}, {value}",
+    f"A piece-wise {learner} is fairer than the rule within bins, {told}",
+    (lead > 0).at(row="bin", places="synthetic", epsilon=min),
+    "Fig. 2.10",
+  )
 
 
-def _or_is_worse(table: Table) -> Finding:
-  if "or_minus_worse" not in table:
-    return Finding("or_minus_worse", why="errors were not run")
-  where = {"row": "summary", "places": "synthetic", "epsilon": _least(table)}
-  return mean_above("or_minus_worse", where=where)(table)
-
-
-RULES = (
+OFF = ex.exact(
+  "largest |simulated - exact| over what chance allows",
+  _excess_over_allowed,
+  ("ratio_bias", "exact_bias"),
+)
+CLAIMS = (
   Claim(
     "thresholds",
     "Errors peak next to the thresholds",
-    _near,
+    (ex.mean("rank_correlation") < 0)
+    .in_each("epsilon")
+    .in_each("places")
+    .at(row="summary"),
     "Fig. 2.3",
   ),
   Claim(
     "ratio bias",
     "Of nearly equal ratios the one with smaller counts is more biased",
-    _smaller_is_worse("exact_bias"),
+    _neighbours_in_size("exact_bias"),
     "Fig. 2.4, left",
   ),
   Claim(
     "ratio spread",
     "and spreads more",
-    _smaller_is_worse("ratio_spread"),
+    _neighbours_in_size("ratio_spread"),
     "Fig. 2.4, middle",
   ),
   Claim(
     "closed form",
     "Simulated biases of floored ratios are the closed form",
-    _closed_form,
+    (OFF < 1).at(row="ratio"),
   ),
   Claim(
     "or",
-    "Where neither holds, the disjunction of two predicates errs more than "
-    "either",
-    _or_is_worse,
+    "Where neither holds, the disjunction of two predicates errs more than either",
+    (ex.mean("or_minus_worse") > 0).at(
+      row="summary", places="synthetic", epsilon=min
+    ),
     "Fig. 2.4, right",
   ),
   Claim(
@@ -166,16 +126,131 @@ RULES = (
     "Fig. 2.9, right",
   ),
   *(
-    Claim(
-      f"{learner}, {value}",
-      f"A piece-wise {learner} is fairer than the rule within bins, {told}",
-      _fairer(learner, value),
-      "Fig. 2.10",
-    )
-    for learner in ("linear regression", "linear SVM")
+    _fairer(learner, value, told)
+    for learner in (LINEAR, SVM)
     for value, told in (
       ("bin_alpha", "both measured against the rule on true counts"),
       ("own_alpha", "each measured against itself on true counts"),
     )
+  ),
+)
+
+
+def _by_bin(
+  name: str, title: str, y: str, y_title: str, caption: str
+) -> Figure:
+  return Figure(
+    name,
+    title,
+    "bin",
+    y,
+    "line",
+    "method",
+    "epsilon",
+    caption,
+    "bin by speakers with limited English",
+    y_title,
+    where={"row": "bin", "places": "synthetic"},
+  )
+
+
+def _by_place(
+  name: str, title: str, x: str, x_title: str, caption: str
+) -> Figure:
+  wrong = "chance of a wrong decision"
+  return Figure(
+    name,
+    title,
+    x,
+    "error",
+    "point",
+    "truth",
+    "places",
+    caption,
+    x_title,
+    wrong,
+    True,
+    where={"row": "place"},
+  )
+
+
+def _by_county(
+  name: str, title: str, y: str, y_title: str, caption: str
+) -> Figure:
+  return Figure(
+    name,
+    title,
+    "county",
+    y,
+    facet="epsilon",
+    caption=caption,
+    y_title=y_title,
+    log_y=True,
+    where={"row": "ratio"},
+  )
+
+
+FIGURES = (
+  _by_place(
+    "errors",
+    "Wrong decisions by distance to the thresholds",
+    "distance",
+    "distance to the nearest threshold / noise scale",
+    "Each point a place and epsilon. Colors: whether there are many speakers, and whether they "
+    "lack schooling (Fig. 2.3).",
+  ),
+  _by_place(
+    "citizens",
+    "Wrong decisions by size",
+    "citizens",
+    "",
+    "Small places lose most, where they are near a threshold.",
+  ),
+  _by_county(
+    "ratios",
+    "Bias of ratios that are nearly the same",
+    "exact_bias",
+    "bias of limited English / citizens",
+    "The smaller the counts, the larger the bias (Fig. 2.4 left).",
+  ),
+  _by_county(
+    "spread",
+    "Spread of ratios that are nearly the same",
+    "ratio_spread",
+    "standard deviation",
+    "Fig. 2.4, middle.",
+  ),
+  Figure(
+    "truth",
+    "Who errs, by truth values",
+    "truth",
+    "group_error",
+    color="operator",
+    facet="epsilon",
+    y_title="chance of a wrong decision",
+    where={"row": "truth", "places": "synthetic"},
+    caption="First many speakers, second lack of schooling (Fig. 2.9).",
+  ),
+  _by_bin(
+    "proxies",
+    "Alpha within bins",
+    "bin_alpha",
+    "alpha within the bin",
+    "Against the rule on true counts (Fig. 2.10), made-up counties.",
+  ),
+  _by_bin(
+    "own_alpha",
+    "Alpha within bins, by noise alone",
+    "own_alpha",
+    "alpha within the bin",
+    "Each method against itself on true counts: what it decides wrongly without noise does not "
+    "count.",
+  ),
+  _by_bin(
+    "proxy_error",
+    "and their errors",
+    "bin_error",
+    "mean chance of a wrong decision",
+    "Against the rule on true counts.",
   ),
 )

@@ -1,27 +1,30 @@
 """Whose right is lost in the noise? Section 203 (Figs 2.3, 2.4, 2.9, 2.10)."""
 
-import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import jax
 import numpy as np
 from scipy import stats
 
-from jaxfair import checks, decisions
+from jaxfair import decisions
+from jaxfair import experiments as ex
 from jaxfair.decisions import problems
-from jaxfair.experiments.table import Table
-from jaxfair.studies import protocol
-from jaxfair.studies.decisions import rule_claims, rule_figures
+from jaxfair.experiments import Summary
 from jaxfair.studies.decisions.counts import (
   Jurisdictions,
   Places,
   load_jurisdictions,
 )
-from jaxfair.studies.protocol import Summary
+from jaxfair.studies.decisions.rule_claims import (
+  CLAIMS,
+  FIGURES,
+  LINEAR,
+  RULE,
+  SVM,
+)
 
 ERRORS, RATIOS, PROXIES = "errors", "ratios", "proxies"
-PARTS = (ERRORS, RATIOS, PROXIES)
 # A person may be in all three counts of a jurisdiction, or in two of a ratio.
 NESTED, PAIR = 3, 2
 COUNTIES = (
@@ -30,17 +33,14 @@ COUNTIES = (
   ("Union, NM: 160 of 3305", 160.0, 3305.0),
 )
 FLOOR = 1.0  # one person: a public bound that gives ratios a mean
-RULE = "the rule"
 LEARNERS = {
-  "linear regression": decisions.linear_regression,
-  "linear SVM": decisions.linear_svm,
+  LINEAR: decisions.linear_regression,
+  SVM: decisions.linear_svm,
 }
-SECTION203 = Places(name="section203")
 SYNTHETIC = Places(name="synthetic")
 
 
-@dataclasses.dataclass(frozen=True)
-class Config:
+class Config(ex.Settings):
   """Settings of the rights study.
 
   Attributes:
@@ -54,27 +54,20 @@ class Config:
     seeds: independent simulations, for intervals.
   """
 
-  data: Places = SECTION203
+  data: Places = Places(name="section203")
   made_up: bool = True
-  parts: tuple[str, ...] = PARTS
-  epsilons: tuple[float, ...] = (0.1, 1.0)
-  bins: int = 9
-  draws: int = 10_000
-  seeds: int = 5
-
-  def __post_init__(self) -> None:
-    checks.require(len(self.epsilons) > 0, "epsilons is empty; name one")
-    for epsilon in self.epsilons:
-      checks.positive("epsilons", epsilon)
-    checks.require(len(self.parts) > 0, "parts is empty; name one")
-    for part in self.parts:
-      checks.one_of("parts", part, PARTS)
-    checks.integer("bins", self.bins, low=1)
-    checks.integer("draws", self.draws, low=100)
-    checks.integer("seeds", self.seeds, low=1)
+  parts: ex.Sweep[Literal["errors", "ratios", "proxies"]] = (
+    "errors",
+    "ratios",
+    "proxies",
+  )
+  epsilons: ex.Sweep[ex.Positive] = (0.1, 1.0)
+  bins: ex.Count = 9
+  draws: Annotated[int, ex.Within(100)] = 10_000
+  seeds: ex.Count = 5
 
 
-def cells(config: Config) -> list[protocol.Settings]:
+def cells(config: Config) -> list[ex.Cell]:
   """One cell per part, set of places and epsilon."""
   load_jurisdictions(config.data)  # a missing file is found before any work
   own = config.data.name or "your file"
@@ -87,12 +80,9 @@ def cells(config: Config) -> list[protocol.Settings]:
   ]
 
 
-def run(
-  config: Config, cell: protocol.Settings, context: protocol.Context
-) -> Table:
+def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All seeds of one cell."""
   epsilon = float(cell["epsilon"])
-  rows: list[dict[str, Any]] = []
   if cell["part"] == RATIOS:
     rows = _ratios(config, epsilon, context.key)
   else:
@@ -101,10 +91,7 @@ def run(
     context.say(places.note)
     part = _errors if cell["part"] == ERRORS else _proxies
     rows = part(config, places, epsilon, context.key)
-  names = dict.fromkeys(name for row in rows for name in row)
-  columns = {name: [row.get(name) for row in rows] for name in names}
-  same = {name: [value] * len(rows) for name, value in cell.items()}
-  return Table(same | columns)
+  return ex.Table.from_rows({**cell, **row} for row in rows)
 
 
 def _rule(counts: Any) -> Any:
@@ -278,25 +265,27 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-STUDY = protocol.Study(
+STUDY = ex.Study(
   name="decisions.rules",
   summary="Whose right is lost in the noise? Minority-language ballots.",
   config=Config,
   cells=cells,
   run=run,
   notes=_notes,
-  claims=rule_claims.RULES,
+  claims=CLAIMS,
   summaries=(
     Summary(
-      "Wrong decisions", by=("places", "epsilon"),
-      values=("alpha", "mean_error", "rank_correlation"),
-      where={"row": "summary"},
+      "Wrong decisions",
+      ("places", "epsilon"),
+      ("alpha", "mean_error", "rank_correlation"),
+      {"row": "summary"},
     ),
     Summary(
-      "Nearly the same ratio", by=("epsilon", "county"),
-      values=("ratio_bias", "exact_bias", "ratio_spread"),
-      where={"row": "ratio"},
+      "Nearly the same ratio",
+      ("epsilon", "county"),
+      ("ratio_bias", "exact_bias", "ratio_spread"),
+      {"row": "ratio"},
     ),
   ),
-  figures=rule_figures.FIGURES,
-)  # fmt: skip
+  figures=FIGURES,
+)
