@@ -80,7 +80,7 @@ def decide(
   folder = out or pathlib.Path("runs") / f"decide-{counts.stem}"
   with console.progress() as (say, step):
     table = experiments.execute(made, folder, say=say, progress=step)
-    page = report.write(folder)
+    page = report.write(experiments.read_run(folder))
   typer.echo(OWN_EYES)
   if money:
     _print_money(table)

@@ -62,10 +62,9 @@ def frontier(
   other = None if against is None else _other(folder, against)
   left = frontiers.specify(found.points, limits, confidence=confidence)
   chosen = frontiers.best(found.points, left.satisfied, objective=by)
-  study = experiments.find(found.study, where=f"{found.config}: ")
-  values = experiments.parse(found.config)
-  settings = experiments.plan(study, values, where=f"{found.config}: ").settings
-  report.write_frontier(found, path, notes=tuple(study.notes(settings)))
+  made = experiments.read_plan(folder)
+  notes = tuple(made.study.notes(made.settings))
+  report.write_frontier(found, path, notes=notes)
   count, seeds, _ = found.points.values.shape
   typer.echo(
     f"{count} settings over {seeds} seeds; nobody beats "

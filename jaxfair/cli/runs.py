@@ -84,10 +84,13 @@ def report(
   ],
 ) -> None:
   """Draw a run's figures and page again."""
+  from jaxfair import experiments
   from jaxfair import report as reports
 
-  whole = reports.is_collection(folder)
-  page = reports.write_collection(folder) if whole else reports.write(folder)
+  if reports.is_collection(folder):
+    page = reports.write_collection(folder)
+  else:
+    page = reports.write(experiments.read_run(folder))
   typer.echo(f"report: {page}")
 
 
@@ -97,7 +100,7 @@ def _run(config: pathlib.Path, made: "Plan", out: pathlib.Path | None) -> None:
   folder = out or _home(config.parent) / _name(config, made)
   with console.progress() as (say, step):
     experiments.execute(made, folder, say=say, progress=step)
-    page = report.write(folder)
+    page = report.write(experiments.read_run(folder))
   _print_claims(folder)
   typer.echo(f"rows:   {folder / 'results.csv'}")
   typer.echo(f"report: {page}")

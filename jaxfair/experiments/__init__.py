@@ -36,6 +36,7 @@ from jaxfair.experiments.frontiers import (
 )
 from jaxfair.experiments.measures import group_table, measure_groups
 from jaxfair.experiments.people import People, load_people
+from jaxfair.experiments.reading import Run, read_plan, read_run
 from jaxfair.experiments.registry import find, load, names
 from jaxfair.experiments.repeats import repeat
 from jaxfair.experiments.runs import Plan, execute, plan, write_claims
@@ -75,6 +76,7 @@ __all__ = [
   "Plan",
   "Positive",
   "Probability",
+  "Run",
   "RunError",
   "RunFrontier",
   "Settings",
@@ -107,6 +109,8 @@ __all__ = [
   "plan",
   "read",
   "read_frontier",
+  "read_plan",
+  "read_run",
   "repeat",
   "spread",
   "trend",

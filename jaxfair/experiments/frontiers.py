@@ -11,9 +11,9 @@ import numpy as np
 
 from jaxfair import checks, frontier
 from jaxfair.experiments import config as configs
+from jaxfair.experiments import registry
 from jaxfair.experiments.folders import RunError, read_record
 from jaxfair.experiments.measures import EVERYONE
-from jaxfair.experiments.registry import find
 from jaxfair.experiments.table import Table
 
 NEEDED = (*(objective.name for objective in frontier.OBJECTIVES), "seed")
@@ -76,7 +76,7 @@ def read_frontier(
   """
   config, table = _files(pathlib.Path(folder))
   values = configs.parse(config)
-  study = find(values.get("study"), where=f"{config}: ")
+  study = registry.find(values.get("study"), where=f"{config}: ")
   rows = _of_one_set(_measured(table.where(**study.points), folder), data)
   keys = {
     name: key

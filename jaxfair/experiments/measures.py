@@ -20,6 +20,22 @@ GAPS = (
 )
 
 
+# Ends of the names of columns that are shares of people or of draws.
+SHARES = ("accuracy", "coverage", "_rate", "_error", "_share", "probability")
+
+
+def seed_interval(column: str, values: Any) -> fairness.Interval:
+  """Student's interval over seeds; that of a share stays between 0 and 1."""
+  found = fairness.seed_interval(values)
+  known = np.asarray(values, np.float64)
+  known = known[~np.isnan(known)]
+  if not column.endswith(SHARES) or not ((known >= 0) & (known <= 1)).all():
+    return found
+  return found._replace(
+    low=np.clip(found.low, 0, 1), high=np.clip(found.high, 0, 1)
+  )
+
+
 class GroupMeasures(NamedTuple):
   """What a model does to each group, to everyone, and the gaps between."""
 

@@ -22,6 +22,7 @@ from jaxfair.experiments.claims import (
   require_columns,
   words,
 )
+from jaxfair.experiments.measures import seed_interval
 from jaxfair.experiments.table import Table
 
 DRAWS = 1_000
@@ -32,7 +33,11 @@ def mean(value: str) -> Statistic:
   """The mean over seeds, with Student's interval; a seed's rows are averaged first."""
 
   def estimate(table: Table) -> Estimate:
-    return student(f"mean {value}", by_seed(table, value))
+    found = student(f"mean {value}", values := by_seed(table, value))
+    ends = seed_interval(value, [*values.values()])
+    return dataclasses.replace(
+      found, low=float(ends.low), high=float(ends.high)
+    )
 
   return Statistic(estimate, frozenset({value}))
 

@@ -77,15 +77,14 @@ def _by_numbers(folder: pathlib.Path) -> list[tuple[bool, int, str]]:
 
 
 def _read(folder: pathlib.Path) -> _Run:
-  config = folder / "config.toml"
-  values, where = experiments.parse(config), f"{config}: "
-  study = experiments.find(values.get("study"), where=where)
-  record = folders.read_record(folder)
+  made, record = experiments.read_plan(folder), folders.read_record(folder)
   return _Run(
     folder,
-    experiments.plan(study, values, where=where).title,
+    made.title,
     folders.read_claims(folder),
-    [folder / "figures" / f"{figure.name}.png" for figure in study.figures],
+    [
+      folder / "figures" / f"{figure.name}.png" for figure in made.study.figures
+    ],
     record.seconds,
     record.finished,
   )

@@ -4,66 +4,45 @@ import html
 import math
 import pathlib
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
-from jaxfair import experiments, fairness
-from jaxfair.experiments import RunError, Study, Summary, Table, folders
-from jaxfair.experiments.folders import ClaimRecord, RunRecord
+from jaxfair.experiments import Run, Study, Summary, Table, folders
+from jaxfair.experiments.folders import ClaimRecord
+from jaxfair.experiments.measures import seed_interval
 from jaxfair.report import html_parts, interactive, series, static
 from jaxfair.whole_files import write_whole
 
 
-def write(folder: pathlib.Path, *, study: Study | None = None) -> pathlib.Path:
+def write(run: Run) -> pathlib.Path:
   """Draws the figures of a run and writes its report.html.
 
   Args:
-    folder: a run directory with at least one finished cell.
-    study: the study it is a run of, if that is not one of jaxfair's own.
+    run: from `experiments.read_run`.
 
   Returns:
     The page's path.
   """
-  folder = pathlib.Path(folder)
-  config = folder / "config.toml"
-  if not config.is_file():
-    raise RunError(f"{folder} is not a run directory; see `jaxfair run --help`")
-  values, where = experiments.parse(config), f"{config}: "
-  study = study or experiments.find(values.get("study"), where=where)
-  made = experiments.plan(study, values, where=where)
-  table = _table(folder, study)
-  claims = experiments.write_claims(study, table, folder)
-  record = folders.read_record(folder)
-  figures = folder / "figures"
+  study, table = run.plan.study, run.table
+  figures = run.folder / "figures"
   figures.mkdir(exist_ok=True)
   for figure in study.figures:
     static.save(figure, table, figures / f"{figure.name}.png")
   sections = [
-    _header(made.title, study, record, values),
-    _notes([*record.notes, *study.notes(made.settings)]),
+    _header(run),
+    _notes(run.notes),
     *(_summary(summary, table) for summary in study.summaries),
-    _claims(claims),
+    _claims(run.claims),
     *_figures(study, table),
-    _details(folder),
+    _details(run.folder),
   ]
-  path = folder / "report.html"
-  write_whole(path, html_parts.page(made.title, sections))
+  path = run.folder / "report.html"
+  write_whole(path, html_parts.page(run.plan.title, sections))
   return path
 
 
-def _table(folder: pathlib.Path, study: Study) -> Table:
-  if (folder / "results.csv").exists():
-    return Table.read(folder / "results.csv")
-  cells = sorted((folder / "cells").glob("*.csv"))
-  if not cells:
-    raise RunError(f"{folder} has no finished cell yet; run it first")
-  return study.derive(Table.concat(map(Table.read, cells)))
-
-
-def _header(
-  title: str, study: Study, record: RunRecord, values: dict[str, Any]
-) -> str:
+def _header(run: Run) -> str:
+  study, record, values = run.plan.study, run.record, run.plan.values
   badges = [f"study: {study.name}"]
   if values.get("size"):
     badges.append(f"size: {values['size']}")
@@ -74,7 +53,7 @@ def _header(
   badges.append(seed if fixed else "seed from the operating system")
   if not record.finished:
     badges.append("unfinished: only the cells computed so far")
-  return html_parts.header(title, study.summary, badges)
+  return html_parts.header(run.plan.title, study.summary, badges)
 
 
 def _notes(notes: Sequence[str]) -> str:
@@ -92,7 +71,7 @@ def _summary(summary: Summary, table: Table) -> str:
   lines = []
   for names, rows in table.where(**summary.where).split(*summary.by):
     cells = [f"<th>{html.escape(series.label(name))}</th>" for name in names]
-    cells += [f"<td>{_estimate(rows[value])}</td>" for value in values]
+    cells += [f"<td>{_estimate(value, rows[value])}</td>" for value in values]
     lines.append(f"<tr>{''.join(cells)}</tr>")
   head = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
   return (
@@ -103,12 +82,12 @@ def _summary(summary: Summary, table: Table) -> str:
   )
 
 
-def _estimate(values: np.ndarray) -> str:
+def _estimate(column: str, values: np.ndarray) -> str:
   if values.dtype.kind != "f" or np.isnan(values).all():
     return "-"
   if np.isinf(values).any():
     return "infinite"
-  found = fairness.seed_interval(values)
+  found = seed_interval(column, values)
   text = f"{float(found.estimate):.3f}"
   if math.isfinite(found.low):
     ends = f"{float(found.low):.3f}, {float(found.high):.3f}"

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxfair import fairness
 from jaxfair.experiments import Figure, Table
+from jaxfair.experiments.measures import seed_interval
 
 # Okabe and Ito's colors: told apart with any kind of color vision.
 PALETTE = (
@@ -153,7 +153,7 @@ def _series(figure: Figure, rows: Table, name: Any, order: int) -> Series:
     )  # fmt: skip
   positions, means, lows, highs = [], [], [], []
   for (position,), repeats in rows.split(figure.x):
-    found = fairness.seed_interval(repeats[figure.y])
+    found = seed_interval(figure.y, repeats[figure.y])
     positions.append(position)
     means.append(found.estimate)
     lows.append(found.low)

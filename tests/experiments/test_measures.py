@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfair import data
-from jaxfair.experiments import group_table, measure_groups
+from jaxfair import data, fairness
+from jaxfair.experiments import group_table, measure_groups, measures
 from jaxfair.types import Examples
 
 
@@ -100,3 +100,12 @@ def test_the_table_has_a_row_per_seed_and_group_and_one_for_everyone(logits):
   b = table.where(group="b", seed=2)
   assert b["accuracy"].tolist() == [float(measured.groups.accuracy[2, 1])]
   assert np.isnan(b["equalized_odds_difference"]).all()
+
+
+def test_the_interval_of_a_share_stays_a_share():
+  rates = [1.0, 1.0, 0.9]
+  found = measures.seed_interval("selection_rate", rates)
+  assert found.high == 1
+  assert found.low == fairness.seed_interval(rates).low
+  assert measures.seed_interval("loss", rates).high > 1
+  assert measures.seed_interval("excess_error", [-0.1, 0.0, 0.1]).low < 0

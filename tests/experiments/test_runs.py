@@ -15,7 +15,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import checks, experiments, report, studies
+from jaxfair import checks, experiments, report
 from jaxfair.experiments import RunError, folders, runs
 
 SOURCE = pathlib.Path(__file__).parents[1] / "helpers" / "toy_study.py"
@@ -208,7 +208,7 @@ def test_a_crash_at_any_write_is_made_good(
 
 KILLED = """
 import dataclasses, os, pathlib, random, runpy, signal, sys, time
-from jaxfair import experiments, studies
+from jaxfair import experiments
 source, folder = sys.argv[1], pathlib.Path(sys.argv[2])
 toy = runpy.run_path(source)["Toy"]()
 draw = random.Random(0)
@@ -292,8 +292,9 @@ def test_an_error_that_is_not_the_disk_s_is_not_hidden(toy, tmp_path):
     raise FileNotFoundError(errno.ENOENT, "No such file", "people.csv")
 
   with pytest.raises(FileNotFoundError):
-    studies.execute(
-      studies.plan(dataclasses.replace(toy.study, run=lost), {}), tmp_path / "r"
+    experiments.execute(
+      experiments.plan(dataclasses.replace(toy.study, run=lost), {}),
+      tmp_path / "r",
     )
 
 

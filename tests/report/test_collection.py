@@ -16,7 +16,7 @@ def runs(toy, tmp_path, monkeypatch):
   for name in ("fig_2", "fig_10"):
     made = experiments.plan(toy.study, {"title": f"Toy & {name}"})
     experiments.execute(made, tmp_path / name, say=lambda message: None)
-    report.write(tmp_path / name)
+    report.write(experiments.read_run(tmp_path / name))
   return tmp_path
 
 

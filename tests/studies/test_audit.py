@@ -26,7 +26,7 @@ def plan(*sets, size=None):
 def done(tmp_path_factory):
   folder = tmp_path_factory.mktemp("audit") / "run"
   table = experiments.execute(plan(*TINY), folder)
-  return folder, table, report.write(folder).read_text()
+  return folder, table, report.write(experiments.read_run(folder)).read_text()
 
 
 def test_there_is_a_bound_for_every_budget_method_and_seed(done):

@@ -36,7 +36,7 @@ def offline(tmp_path_factory):
     patch.setattr(data, "fetch", fetch)
     people._load.cache_clear()
     table = experiments.execute(plan(), folder / "run", say=said.append)
-    page = report.write(folder / "run")
+    page = report.write(experiments.read_run(folder / "run"))
   people._load.cache_clear()
   return folder / "run", table, said, page.read_text()
 

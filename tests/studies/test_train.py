@@ -29,7 +29,7 @@ def plan(*sets, size="smoke"):
 def done(tmp_path_factory):
   folder = tmp_path_factory.mktemp("train") / "run"
   table = experiments.execute(plan(*TINY), folder)
-  return folder, table, report.write(folder).read_text()
+  return folder, table, report.write(experiments.read_run(folder)).read_text()
 
 
 def test_there_is_a_row_for_every_training_seed_and_group(done):
@@ -109,7 +109,7 @@ def release(csv, folder, *sets, group="sex"):
   of = (f"data.csv={csv}", "data.label=income", f"data.group={group}")
   made = plan(*TINY[2:], *RELEASE, *of, "data.name=adult", *sets)
   experiments.execute(made, folder)
-  return report.write(folder).read_text()
+  return report.write(experiments.read_run(folder)).read_text()
 
 
 @pytest.mark.slow
