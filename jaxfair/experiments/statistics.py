@@ -165,6 +165,8 @@ def of_points(
   *,
   values: Sequence[str],
   points: Sequence[str],
+  within: Sequence[str] = (),
+  over: Callable[..., np.ndarray] = np.mean,
 ) -> Statistic:
   """Any statistic of points, each the mean of its seeds.
 
@@ -173,13 +175,27 @@ def of_points(
     statistic: `(labels, *values) -> [draws]`: labels is the list of the
       points' columns, each value a [points, draws] array of means.
     values: columns that are averaged over seeds.
-    points: columns that name a point.
+    points: columns that name a point, those of `within` included.
+    within: columns that name a stratum; the statistic is computed from the
+      points of each stratum alone.
+    over: combines the strata, such as `np.min` for "in every data set".
 
   Returns:
     The statistic. Its 95% interval is the percentile bootstrap over seeds, the
     same seeds for all points: what repeating the experiment on the same people
     would move. It says nothing about other data sets.
   """
+  where_in = [list(points).index(name) for name in within]
+
+  def in_strata(labels: Labels, *means: np.ndarray) -> np.ndarray:
+    strata: dict[tuple[Any, ...], list[int]] = {}
+    for i, label in enumerate(labels):
+      strata.setdefault(tuple(label[j] for j in where_in), []).append(i)
+    found = [
+      statistic([labels[i] for i in rows], *(own[rows] for own in means))
+      for rows in strata.values()
+    ]
+    return over(np.array(found), axis=0)
 
   def estimate(table: Table) -> Estimate:
     require_columns(table, *points, *values, "seed")
@@ -189,7 +205,7 @@ def of_points(
     if not np.isfinite(cube).all():
       raise CannotTellError("a point lacks some seeds, or is not finite")
     found = np.asarray(
-      statistic(labels, *(cube @ _weights(cube.shape[2]))), np.float64
+      in_strata(labels, *(cube @ _weights(cube.shape[2]))), np.float64
     )
     if not np.isfinite(found).all():
       raise CannotTellError("the statistic is undefined on these rows")
@@ -214,22 +230,13 @@ def correlation(
     points: columns that name a point, those of `within` included.
     within: columns that name a stratum.
   """
-  where_in = [list(points).index(name) for name in within]
   told = f" within {', '.join(within)}" if within else ""
-
-  def statistic(labels: Labels, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    strata = [tuple(label[i] for i in where_in) for label in labels]
-    found = []
-    for stratum in dict.fromkeys(strata):
-      rows = [i for i, own in enumerate(strata) if own == stratum]
-      found.append(np.nan_to_num(rank_correlation(a[rows], b[rows])))
-    return np.mean(found, axis=0)
-
   return of_points(
     f"rank correlation of {x} and {y}{told}",
-    statistic,
+    lambda labels, a, b: np.nan_to_num(rank_correlation(a, b)),
     values=(x, y),
     points=points,
+    within=within,
   )
 
 

@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import json
 import pathlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import jax
@@ -120,6 +120,18 @@ class Summary:
     return {*self.by, *self.values, *self.where}
 
 
+def people_of(config: Any) -> Iterator[People]:
+  """The people that a config names, in the order of its fields."""
+  if isinstance(config, People):
+    yield config
+  elif dataclasses.is_dataclass(config):
+    for field in dataclasses.fields(config):
+      yield from people_of(getattr(config, field.name))
+  elif isinstance(config, tuple):
+    for value in config:
+      yield from people_of(value)
+
+
 @dataclasses.dataclass(frozen=True)
 class Study:
   """One experiment, from config to figures.
@@ -133,8 +145,8 @@ class Study:
     claims: sentences checked on the table.
     figures: what is drawn.
     summaries: tables of means, at the top of the report.
-    precheck: refuses a config before any work, given the people it names in
-      the order of its fields.
+    people: which people a config is about; those in its fields by default.
+    precheck: refuses a config before any work, given all of these people.
     derive: adds columns that need more than one cell, such as what a private
       model loses against the plain one.
     notes: sentences for the report that depend on the config, such as what
@@ -151,6 +163,7 @@ class Study:
   claims: Sequence[Any] = ()
   figures: Sequence[Figure] = ()
   summaries: Sequence[Summary] = ()
+  people: Callable[[Any], Iterable[People]] = people_of
   precheck: Callable[..., Any] = lambda config, *people: None
   derive: Callable[[Table], Table] = lambda table: table
   notes: Callable[[Any], Sequence[str]] = lambda config: ()
@@ -158,7 +171,7 @@ class Study:
 
   def load_people(self, config: Any) -> list[str]:
     """Finds the people and prechecks the config; what readers must be told."""
-    loaded = [load_people(one) for one in people_of(config)]
+    loaded = [load_people(one) for one in self.people(config)]
     self.precheck(config, *(people for people, _ in loaded))
     return [note for _, note in loaded]
 
@@ -190,18 +203,6 @@ def grid(**fields: str) -> Callable[[Any], list[Cell]]:
     ]
 
   return cells
-
-
-def people_of(config: Any) -> Iterator[People]:
-  """The people that a config names, in the order of its fields."""
-  if isinstance(config, People):
-    yield config
-  elif dataclasses.is_dataclass(config):
-    for field in dataclasses.fields(config):
-      yield from people_of(getattr(config, field.name))
-  elif isinstance(config, tuple):
-    for value in config:
-      yield from people_of(value)
 
 
 def cell_name(cell: Cell) -> str:

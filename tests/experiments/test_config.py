@@ -314,10 +314,10 @@ def test_a_size_that_is_not_chosen_is_checked_too(tmp_path, line, told):
 
 @pytest.mark.slow
 def test_every_config_loads_in_every_size():
-  paths = sorted((ROOT / "configs").rglob("*.toml"))
+  paths = sorted((ROOT / "configs").rglob("[!_]*.toml"))
   assert len(paths) > 100
   for path in paths:
-    for size in configs.parse(path).get("sizes", {None: {}}):
+    for size in configs._extended(path, ()).get("sizes", {None: {}}):
       assert experiments.load(path, size=size).size == size
 
 

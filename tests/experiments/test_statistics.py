@@ -84,3 +84,19 @@ def test_a_stratum_with_a_constant_counts_as_none():
   check = correlation("x", "y", points=NAMES, within=("stratum",)) > 0
   assert check(rows).value == pytest.approx(1)
   assert check(flat).value == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("over", "expected"), [(np.min, 2.0), (np.max, 3.0)])
+def test_strata_are_combined_as_asked(over, expected):
+  rows = points(noise=0.0)  # the last x of stratum a is 2, that of b is 3
+  statistic = of_points(
+    "last x",
+    lambda labels, x: x[[label[1] == 2 for label in labels]].sum(0),
+    values=("x",),
+    points=NAMES,
+    within=("stratum",),
+    over=over,
+  )
+  found = statistic.estimate(rows)
+  ends = (found.value, found.low, found.high)
+  assert ends == pytest.approx((expected,) * 3, rel=1e-12)

@@ -1,5 +1,7 @@
 """The frame of a study: names of cells, verdicts, claims on a table."""
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,3 +67,14 @@ def test_an_unknown_study_is_refused_with_the_names():
     experiments.ConfigError, match=r"^a\.toml: study is missing"
   ):
     experiments.find(None, where="a.toml: ")
+
+
+def test_a_study_may_name_its_people_itself():
+  seen = []
+  study = dataclasses.replace(
+    experiments.find("quickstart"),
+    people=lambda config: [experiments.People("coloured_digits")],
+    precheck=lambda config, *people: seen.extend(one.name for one in people),
+  )
+  assert study.load_people(None) == [""]
+  assert seen == ["coloured_digits"]

@@ -94,7 +94,7 @@ def item_names(root: pathlib.Path) -> list[str]:
   """All items: the cases of `functions.py`, the configs without a suffix."""
   text = (HERE / "functions.py").read_text(encoding="utf-8")
   cases = re.findall(r"^@frozen\ndef (\w+)", text, flags=re.MULTILINE)
-  configs = sorted((root / "configs").rglob("*.toml"))
+  configs = sorted((root / "configs").rglob("[!_]*.toml"))
   return [
     *(f"functions/{name}" for name in cases),
     *(path.relative_to(root).with_suffix("").as_posix() for path in configs),

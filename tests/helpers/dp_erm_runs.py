@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from jaxfair import data, experiments, training
-from jaxfair.studies.dp_erm import common, networks
+from jaxfair.experiments import study
+from jaxfair.studies.dp_erm import networks
 from jaxfair.types import Fit
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "configs" / "dp_erm"
-FIGURES = sorted(path.stem for path in CONFIGS.glob("*.toml"))
+FIGURES = sorted(path.stem for path in CONFIGS.glob("[!_]*.toml"))
 
 
 def two_groups(norms=(2.0, 5.0), sizes=(200, 100)):
@@ -21,6 +22,12 @@ def two_groups(norms=(2.0, 5.0), sizes=(200, 100)):
   return data.two_gaussians(
     sizes, norms=norms, dimension=3, key=jax.random.key(7)
   )
+
+
+def context(folder=pathlib.Path(), seed=0):
+  """Of a cell; its shared key is that of the seed."""
+  key = jax.random.key(seed)
+  return experiments.Context(key, key, False, folder, lambda message: None)
 
 
 def plan(figure, *sets, size="smoke"):
@@ -33,7 +40,7 @@ def run(folder, figure, *sets, people=None):
   """The table and the verdicts by name, of made-up people for every set."""
   people = people or two_groups()
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(common, "load", lambda name: people)
+    patch.setattr(study, "load_people", lambda chosen: (people, ""))
     table = experiments.execute(plan(figure, *sets), folder)
   claims = json.loads((folder / "claims.json").read_text())
   return table, {claim["name"]: claim for claim in claims}
@@ -46,17 +53,18 @@ def run_untrained(folder, figure, *sets, people=None, configs=None):
   have had are appended to `configs`.
   """
 
-  def draw(look, people, model, settings, *, seeds, key, change, values):
-    shape = (len(values), seeds, settings.snapshots + 1)
+  def draw(made, look, values=(0.1,), change=networks.with_clip):
+    settings, people = made.config.training, made.people
+    shape = (len(values), made.config.seeds, settings.snapshots + 1)
     if configs is not None:
       configs.extend(change(settings.private(), value) for value in values)
 
     def one(own):
       key_start, key_look = jax.random.split(own)
-      start = model.init(key_start, people.x[0])
+      start = made.model.init(key_start, people.x[0])
       return look(start, people, key_look)
 
-    keys = jax.random.split(key, math.prod(shape))
+    keys = jax.random.split(made.key, math.prod(shape))
     found = jax.jit(lambda keys: jax.lax.map(one, keys))(keys)
     return jax.tree.map(
       lambda leaf: np.asarray(leaf).reshape(*shape, *leaf.shape[1:]), found
@@ -66,6 +74,6 @@ def run_untrained(folder, figure, *sets, people=None, configs=None):
     return Fit(model.init(key, examples.x[0]), None)
 
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(networks, "train_many", draw)
+    patch.setattr(networks.Setup, "train", draw)
     patch.setattr(training, "fit", start)
     return run(folder, figure, *sets, people=people)

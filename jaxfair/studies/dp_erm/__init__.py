@@ -1,4 +1,5 @@
 """Chapter 3: why private training hurts groups unequally, one study a module.
 
-`common` and `networks` are what they share; `gaps` and `persons` their checks.
+`common` has what they all share, `networks` and `persons` what the studies of
+DP-SGD share.
 """

@@ -1,24 +1,22 @@
-"""What the studies of chapter 3 share: its people, and their losses.
+"""What the studies of chapter 3 share: people, rows by group, gaps of excess risk.
 
-Every study about private risk minimisation (figures 3.x) trains many models on
-one data set and looks at each group's loss. The people are standardised with
-moments of all of them, as in the thesis. No epsilon covers these moments, so
-nothing here is a release.
+The people of these studies are standardized with moments of all of them, as in
+the thesis. No epsilon covers these moments, so nothing here is a release.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import analysis, checks, data, models
-from jaxfair.experiments.people import People, load_people
-from jaxfair.experiments.table import Table
+from jaxfair import experiments as ex
 from jaxfair.types import Examples, Model, Params
 
-# The thesis's eight sets, and by what it tells groups apart.
+# The data sets of the thesis, and the column that defines the groups.
 GROUPS = {
   "adult": "white",
   "bank": "age",
@@ -30,21 +28,51 @@ GROUPS = {
   "stroke": "gender",
 }
 MAJORITY, MINORITY = "majority", "minority"
+RISKS = ("excess_risk", "excess_risk_of_all")
 LOSS = models.cross_entropy
 Choose = Callable[[np.ndarray, jax.Array], np.ndarray]
 SCALING_NOTE = (
-  "The features were standardised with moments of all people, as in the "
-  "thesis. No epsilon covers them: these models are for study, not for release."
+  "The features were standardized with moments of all people, as in the thesis. No epsilon "
+  "covers them: these models are for study, not for release."
 )
+
+
+class ErmConfig(ex.Settings):
+  """What the configs of all studies of chapter 3 have.
+
+  Attributes:
+    sets: names of data sets.
+    seeds: repetitions of every setting.
+    max_people: at most this many of a set; all of them by default.
+  """
+
+  sets: ex.Sweep[str] = ("bank",)
+  seeds: ex.Count = 20
+  max_people: Annotated[int, ex.Within(50)] | None = None
+
+  def check(self) -> None:
+    """Every set is one that can be loaded."""
+    for name in self.sets:
+      checks.one_of("sets", name, data.names())
+
+  def drawn(self, dataset: data.Dataset, public: int = 0) -> tuple[int, ...]:
+    """How many people of a set are trained on, and how many are public."""
+    size = min(self.max_people or dataset.size, dataset.size - public)
+    checks.require(
+      size >= public,
+      f"public_people={public} leaves {size} of the set's {dataset.size} people "
+      "to train on; set fewer apart",
+    )
+    return (size, public) if public else (size,)
 
 
 class Sample(NamedTuple):
   """The people of one cell.
 
   Attributes:
-    people: standardised features.
-    dataset: where they come from; names and counts are there.
-    public: other people of the same set, taken as public; maybe none.
+    people: those who are trained on, with standardized features.
+    dataset: the set they were drawn from.
+    public: other people of the same set who are taken to be public, if any.
   """
 
   people: Examples
@@ -58,96 +86,79 @@ class Sample(NamedTuple):
 
   @property
   def roles(self) -> list[str]:
-    """Majority and minority, so that panels of several sets share colours."""
+    """Majority and minority, so that panels of several sets share colors."""
     names = list(self.dataset.group_names)
     if len(names) != 2:
       return names
-    # Of the whole set: a sample may hold as many of both.
-    sizes = list(self.dataset.group_sizes.values())
-    first = sizes[0] >= sizes[1]
-    return [MAJORITY, MINORITY] if first else [MINORITY, MAJORITY]
+    # By the whole set: a sample may hold equally many of both.
+    first, second = self.dataset.group_sizes.values()
+    return [MAJORITY, MINORITY] if first >= second else [MINORITY, MAJORITY]
+
+  def rows(
+    self,
+    cell: Mapping[str, Any],
+    axes: Mapping[str, Sequence[Any]],
+    values: Mapping[str, Any],
+  ) -> ex.Table:
+    """A table whose last axis is the groups, with their roles."""
+    names = self.dataset.group_names
+    table = ex.Table.from_arrays(cell, {**axes, "group": names}, values)
+    roles = dict(zip(names, self.roles, strict=True))
+    return table.plus(role=[roles[name] for name in table["group"]])
 
 
-def check_sets(sets: Sequence[str], max_people: int | None) -> None:
-  """Refuses names of no data set, and too small a number of people."""
-  checks.require(bool(sets), "sets is empty; name at least one data set")
-  for name in sets:
-    checks.one_of("sets", name, data.names())
-  if max_people is not None:
-    checks.integer("max_people", max_people, low=50)
+def named(name: str) -> ex.People:
+  """A data set, with the thesis's groups if it is one of the thesis's."""
+  return ex.People(name, group=GROUPS.get(name))
 
 
-def cells_of(sets: Sequence[str]) -> list[dict[str, Any]]:
-  """One cell per data set; a missing file is found before any work."""
-  for name in sets:
-    load(name)
-  return [{"data": name} for name in sets]
+def people(config: ErmConfig) -> list[ex.People]:
+  """The people that a config is about."""
+  return [named(name) for name in config.sets]
 
 
-def load(name: str) -> data.Dataset:
-  """A data set, with the thesis's groups if it is one of its sets."""
-  return load_people(People(name=name, group=GROUPS.get(name)))[0]
-
-
-def draw_people(
-  name: str,
-  max_people: int | None,
+def draw(
+  config: ErmConfig,
+  cell: ex.Cell,
+  context: ex.Context,
   *,
-  key: jax.Array,
-  within_groups: bool = False,
   choose: Choose | None = None,
+  within_groups: bool = False,
   public: int = 0,
 ) -> Sample:
-  """Some people of a data set, or all of them, standardised.
+  """Draws the people of a cell and standardizes their features.
 
   Args:
-    name: of the data set.
-    max_people: at most so many; None for all.
-    key: which ones.
-    within_groups: standardises each group by its own moments; whoever uses
-      such a model must know the person's group.
-    choose: picks the rows instead, from the groups of all people.
-    public: so many are set apart as public, and only they are standardised by.
+    config: tells how many.
+    cell: names the data set.
+    context: its shared key decides who is drawn.
+    choose: `(groups of all people, key) -> rows`, in place of a random draw.
+    within_groups: standardizes each group by its own moments; a model trained
+      on such features can only be used on people whose group is known.
+    public: how many people are set apart as public. The moments are then those
+      of the public people alone.
   """
-  dataset = load(name)
-  if public:
-    return _draw_beside_public(dataset, max_people, public, key=key)
+  dataset, key = context.load(named(str(cell["data"]))), context.shared_key
   if choose is None:
-    size = min(max_people or dataset.size, dataset.size)
-    (rows,) = data.split_rows(dataset.size, (size,), key=key)
+    sizes = config.drawn(dataset, public)
+    rows = data.split_rows(dataset.size, sizes, key=key)
   else:
-    rows = choose(np.asarray(dataset.examples.group), key)
-  people = dataset.examples.take(rows)
-  x = people.x.reshape(len(rows), -1)  # images are rows of pixels here
+    rows = (choose(np.asarray(dataset.examples.group), key),)
+  parts = [dataset.examples.take(own) for own in rows]
+  flat = [part.x.reshape(part.size, -1) for part in parts]
   if within_groups:
-    scaled = np.zeros_like(x)
-    for group in np.unique(people.group):
-      own = people.group == group
-      scaled[own] = data.fit_scaler(x[own]).apply(x[own])
+    scaled = [np.zeros_like(flat[0])]
+    for group in np.unique(parts[0].group):
+      own = parts[0].group == group
+      scaled[0][own] = data.fit_scaler(flat[0][own]).apply(flat[0][own])
   else:
-    scaled = data.fit_scaler(x).apply(x)
-  people = people._replace(x=scaled)
-  return Sample(jax.tree.map(jnp.asarray, people), dataset)
-
-
-def _draw_beside_public(
-  dataset: data.Dataset, max_people: int | None, public: int, *, key: jax.Array
-) -> Sample:
-  size = min(max_people or dataset.size, dataset.size - public)
-  checks.require(
-    size >= public,
-    f"public_people={public} leaves {size} of the set's {dataset.size} people "
-    "to train on; set fewer apart",
-  )
-  parts = data.split_rows(dataset.size, (size, public), key=key)
-  people, others = (dataset.examples.take(rows) for rows in parts)
-  flat = [part.x.reshape(part.size, -1) for part in (people, others)]
-  scaler = data.fit_scaler(flat[1])
-  people, others = (
-    jax.tree.map(jnp.asarray, part._replace(x=scaler.apply(x)))
-    for part, x in zip((people, others), flat, strict=True)
-  )
-  return Sample(people, dataset, others)
+    scaler = data.fit_scaler(flat[-1])  # the public people, if there are any
+    scaled = [scaler.apply(x) for x in flat]
+  drawn = [
+    jax.tree.map(jnp.asarray, part._replace(x=x))
+    for part, x in zip(parts, scaled, strict=True)
+  ]
+  return Sample(drawn[0], dataset, *drawn[1:])
 
 
 def group_losses(
@@ -158,14 +169,77 @@ def group_losses(
   return analysis.mean_by_group(losses, people.group, num_groups)
 
 
-def group_rows(
-  sample: Sample,
-  settings: Mapping[str, Any],
-  axes: Mapping[str, Sequence[Any]],
-  values: Mapping[str, Any],
-) -> Table:
-  """A table whose last axis is the sample's groups, with their roles."""
-  names = sample.dataset.group_names
-  table = Table.from_arrays(settings, {**axes, "group": names}, values)
-  roles = dict(zip(names, sample.roles, strict=True))
-  return table.plus(role=[roles[name] for name in table["group"]])
+def gap_ratio(
+  told: str,
+  setting: str,
+  after: Any,
+  before: Any,
+  *,
+  by: Sequence[str] = ("data",),
+  of: Callable[[np.ndarray], np.ndarray] = lambda ratio: ratio,
+  over: Callable[..., np.ndarray] = np.mean,
+) -> ex.Statistic:
+  """The gap of excess risk at one value of a column over that at another.
+
+  max_a |R_a(after) - R(after)| / max_a |R_a(before) - R(before)|, where R are
+  means over seeds: the gap is that of the group that is furthest from everyone.
+
+  Args:
+    told: what the statistic is, in words.
+    setting: the column.
+    after: its value in the numerator; `min` and `max` choose among those that
+      occur.
+    before: its value in the denominator.
+    by: columns that name a comparison.
+    of: what is made of every ratio.
+    over: combines the comparisons.
+  """
+
+  def statistic(
+    labels: list[tuple[Any, ...]], risk: np.ndarray, of_all: np.ndarray
+  ) -> np.ndarray:
+    gaps = np.abs(risk - of_all)
+    values = [label[-2] for label in labels]
+    ends = (w(values) if callable(w) else w for w in (after, before))
+    worst = [gaps[[v == end for v in values]].max(axis=0) for end in ends]
+    return of(worst[0] / worst[1])
+
+  return ex.of_points(
+    told,
+    statistic,
+    values=RISKS,
+    points=(*by, setting, "group"),
+    within=by,
+    over=over,
+  )
+
+
+def gap_claims(
+  setting: str,
+  before: Any,
+  after: Any,
+  statements: tuple[str, str],
+  sources: tuple[str, str],
+  *,
+  by: Sequence[str] = ("data",),
+  **at: Any,
+) -> tuple[ex.Claim, ex.Claim]:
+  """Claims that a remedy closes gaps: in three of four comparisons, and overall."""
+  told = " and ".join({"data": "data sets"}.get(c, f"{c}s") for c in by)
+  ratio = functools.partial(
+    gap_ratio, setting=setting, after=after, before=before, by=by
+  )
+  share = ratio(
+    f"share of {told} whose gap is smaller with {setting} {after}",
+    of=lambda own: own < 1,
+  )
+  mean = ratio(
+    f"gap with {setting} {after} over that with {before}, geometric mean over {told}",
+    of=np.log,
+    over=lambda logs, axis: np.exp(np.mean(logs, axis)),
+  )
+  shrinks, smaller = (share >= 0.75).at(**at), (mean < 1).at(**at)
+  return (
+    ex.Claim("gap shrinks", statements[0], shrinks, sources[0]),
+    ex.Claim("gap ratio", statements[1], smaller, sources[1]),
+  )

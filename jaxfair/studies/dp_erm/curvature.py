@@ -1,7 +1,4 @@
-"""People's Hessian traces, closeness to the boundary and input norms.
-
-Figures 3.5 and 3.13 of the thesis.
-"""
+"""People's Hessian traces, closeness to the boundary and input norms (figures 3.5, 3.13)."""
 
 from collections.abc import Mapping
 
@@ -9,29 +6,15 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import analysis
-from jaxfair.experiments.table import Table
-from jaxfair.studies import protocol
+from jaxfair.experiments import Claim, Summary
 from jaxfair.studies.dp_erm import common, networks, persons
-from jaxfair.studies.dp_erm.persons import CORRELATION, PERSON, Config
-from jaxfair.studies.protocol import Claim, Figure, Summary
 from jaxfair.types import Examples, Model, Params
 
 CLOSE, FAR_OUT = "closeness_trace_correlation", "input_trace_correlation"
-END = {"at_end": "yes"}
+PAIRS = {CLOSE: ("closeness", "trace"), FAR_OUT: ("input_norm", "trace")}
 
 
-def run(
-  config: Config, cell: protocol.Settings, context: protocol.Context
-) -> Table:
-  """All seeds of one data set in one program."""
-  pairs = {
-    CLOSE: ("closeness", "trace"),
-    FAR_OUT: ("input_norm", "trace"),
-  }
-  return persons.run_pairs(config, cell, context, _bends, pairs)
-
-
-def _bends(
+def _quantities(
   model: Model, params: Params, people: Examples
 ) -> Mapping[str, jax.Array]:
   return {
@@ -41,59 +24,49 @@ def _bends(
   }
 
 
-STUDY = protocol.Study(
+STUDY = networks.study(
   name="dp_erm.curvature",
-  summary="Whose loss bends: people near the boundary, and people far out",
-  config=Config,
-  cells=networks.cells,
-  run=run,
-  notes=networks.notes,
+  summary="Hessian traces of people near the decision boundary, and of people with large inputs",
+  config=persons.Config,
+  run=persons.measure(_quantities, PAIRS),
   claims=(
     Claim(
       "closeness",
-      "The closer a person is to the decision boundary, the larger the trace "
-      "of the Hessian of their loss, on every data set",
-      persons.least_above(CLOSE, END),
+      "The closer a person is to the decision boundary, the larger the trace of the Hessian of "
+      "their loss, on every data set",
+      persons.least(CLOSE) > 0,
       source="Thm. 3.5, Fig. 3.5 and 3.13",
     ),
     Claim(
       "input norm",
       "The larger a person's input, the larger the trace, on every data set",
-      persons.least_above(FAR_OUT, END),
+      persons.least(FAR_OUT) > 0,
       source="Ex. 3.3, Fig. 3.5 and 3.13",
     ),
   ),
   figures=(
-    Figure(
+    persons.scatter(
       "closeness",
       "Trace of the Hessian and closeness to the boundary",
-      x="closeness",
-      y="trace",
-      color="role",
-      facet="panel",
-      mark="point",
-      where={"kind": PERSON},
+      "closeness",
+      "trace",
+      "Some people of the first training.",
       x_title="closeness 1 - sum f^2",
-      caption="Some people of the first training.",
     ),
-    Figure(
+    persons.scatter(
       "input_norm",
       "Trace of the Hessian and input norm",
-      x="input_norm",
-      y="trace",
-      color="role",
-      facet="panel",
-      mark="point",
-      where={"kind": PERSON},
-      caption="The same people.",
+      "input_norm",
+      "trace",
+      "The same people.",
     ),
   ),
   summaries=(
     Summary(
       "Rank correlations over all people",
-      by=("data", "step"),
-      values=(CLOSE, FAR_OUT),
-      where={"kind": CORRELATION},
+      ("data", "step"),
+      (CLOSE, FAR_OUT),
+      persons.CORRELATION,
     ),
   ),
 )

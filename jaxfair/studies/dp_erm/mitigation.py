@@ -1,24 +1,18 @@
-"""The penalty that balances what privacy costs the groups.
+"""The penalty that balances what privacy costs the groups (figures 3.7, 3.14).
 
-Figures 3.7 and 3.14 of the thesis: DP-SGD with none, one or both of the
-penalty's terms. With `public_people` the penalty reads people set apart as
-public, and the epsilons cover all of the training.
+DP-SGD with none, one or both of the penalty's terms. With `public_people` the
+penalty reads people set apart as public, and the epsilons cover all of the
+training.
 """
 
 import dataclasses
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-import jax
-import numpy as np
-
-from jaxfair import accounting, checks, training
-from jaxfair.experiments.table import Table
-from jaxfair.studies import protocol
+from jaxfair import accounting, data, training
+from jaxfair import experiments as ex
+from jaxfair.experiments import Claim, Summary
 from jaxfair.studies.dp_erm import common, networks
-from jaxfair.studies.dp_erm.gaps import RISKS, gap_ratio, gap_shrinks
-from jaxfair.studies.protocol import Claim, Figure, Summary
-from jaxfair.studies.resampled import resampled
-from jaxfair.types import Examples, Params
+from jaxfair.studies.dp_erm.networks import END, along_training
 
 NONE, CLIP, NOISE, BOTH = "none", "clipping", "noise", "both"
 TERMS = {
@@ -29,7 +23,6 @@ TERMS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
 class Config(networks.NetworkConfig):
   """Settings.
 
@@ -38,37 +31,31 @@ class Config(networks.NetworkConfig):
     form: what the noise term balances; "closeness" is the thesis's.
     sample: people by whom the penalty is estimated in every step.
     delta: of the epsilons on the axis.
-    public_people: so many of each set are taken as public, and the penalty
+    public_people: this many of each set are taken to be public, and the penalty
       reads only them; 0 is the thesis's form, which reads those it trains on.
   """
 
-  weight: float = 1.0
+  weight: ex.Positive = 1.0
   form: Literal["closeness", "trace"] = "closeness"
-  sample: int = 128
-  delta: float = 1e-5
-  public_people: int = 0
-
-  def __post_init__(self) -> None:
-    super().__post_init__()
-    checks.positive("weight", self.weight)
-    checks.integer("sample", self.sample, low=1)
-    checks.integer("public_people", self.public_people, low=0)
-    checks.number(
-      "delta", self.delta, low=0.0, high=1.0, open_low=True, open_high=True
-    )
+  sample: ex.Count = 128
+  delta: ex.Probability = 1e-5
+  public_people: Annotated[int, ex.Within(0)] = 0
 
 
-def run(
-  config: Config, cell: protocol.Settings, context: protocol.Context
-) -> Table:
+def _precheck(config: Config, *people: data.Dataset) -> None:
+  for one in people:
+    config.drawn(one, config.public_people)
+
+
+def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All four penalties and all seeds of one data set in one program."""
-  made = networks.set_up(config, cell, context, public=config.public_people)
-  public = made.sample.public
+  sample = common.draw(config, cell, context, public=config.public_people)
+  made, public = networks.set_up(config, cell, context, sample), sample.public
   penalty = training.risk_penalty(
     made.model,
     common.LOSS,
     made.people if public is None else public,
-    num_groups=made.sample.num_groups,
+    num_groups=sample.num_groups,
     public=public is not None,
     form=config.form,
     sample=config.sample,
@@ -80,48 +67,30 @@ def run(
     )
     return dataclasses.replace(settings, penalty=own)
 
-  def look(params: Params, people: Examples, key: jax.Array) -> Any:
-    del key
-    return common.group_losses(
-      made.model, params, people, made.sample.num_groups
-    )
-
-  losses = networks.train_many(
-    look,
-    made.people,
-    made.model,
-    config.training,
-    seeds=config.seeds,
-    key=made.key,
-    change=change,
-    values=[tuple(config.weight * g for g in w) for w in TERMS.values()],
+  losses = made.train(
+    lambda params, people, key: made.losses(params, people),
+    [tuple(config.weight * g for g in own) for own in TERMS.values()],
+    change,
   )
-  steps = config.training.looks
-  table = common.group_rows(
-    made.sample,
-    cell,
-    {"penalty": [*TERMS], "seed": range(config.seeds), "step": steps},
-    {
-      "excess_risk": losses.group - np.asarray(made.plain.group),
-      "excess_risk_of_all": losses.population
-      - np.asarray(made.plain.population),
-    },
+  table = made.rows({"penalty": [*TERMS]}, made.excess(losses))
+  spent = {
+    steps: _epsilon(config, steps, made.people.size)
+    for steps in config.training.looks
+  }
+  table = table.plus(
+    epsilon_of_clipped_part=[spent[int(step)] for step in table["step"]]
   )
-  spent = dict(zip(steps, _epsilons(config, made.people.size), strict=True))
-  return table.plus(
-    epsilon_of_clipped_part=[spent[int(step)] for step in table["step"]],
-    panel=[f"{cell['data']}, penalty {name}" for name in table["penalty"]],
-    at_end=np.where(table["step"] == steps[-1], "yes", "no"),
-  )
+  return networks.with_panels(table, lambda row: f"penalty {row['penalty']}")
 
 
-def _epsilons(config: Config, size: int) -> list[float]:
-  """What the clipped part alone has cost at every look; 0 at the start."""
-  found = [0.0]
-  for steps in config.training.looks[1:]:
-    settings = dataclasses.replace(config.training.private(), steps=steps)
-    event = training.clipped_part_event(settings, size)
-    cost = accounting.dp_sgd_epsilon(
+def _epsilon(config: Config, steps: int, size: int) -> float:
+  """What the clipped part alone has cost after this many steps."""
+  if steps == 0:
+    return 0.0
+  settings = dataclasses.replace(config.training.private(), steps=steps)
+  event = training.clipped_part_event(settings, size)
+  return float(
+    accounting.dp_sgd_epsilon(
       noise_multiplier=event.noise_multiplier,
       sampling_rate=event.sampling_rate,
       steps=steps,
@@ -129,93 +98,76 @@ def _epsilons(config: Config, size: int) -> list[float]:
       dataset_size=size,
       max_batch=event.max_batch,
     )
-    found.append(float(cost))
-  return found
-
-
-def _useful(labels: Any, *risks: np.ndarray) -> np.ndarray:
-  """Share of sets on which everybody's excess risk is smaller with both."""
-  of_all = {label[:2]: risks[1][i] for i, label in enumerate(labels)}
-  names = dict.fromkeys(name for name, _ in of_all)
-  better = [of_all[name, BOTH] < of_all[name, NONE] for name in names]
-  share: np.ndarray = np.mean(better, axis=0)
-  return share
+  )
 
 
 def _notes(config: Config) -> list[str]:
+  told = networks.training_notes(config)
   if config.public_people:
     return [
-      *networks.training_notes(config),
-      f"{config.public_people} people of each set are taken as public. The "
-      "penalty and the standardisation read only them, so the epsilons on the "
-      "axis, those of the clipped part, are those of the whole training.",
+      *told,
+      f"{config.public_people} people of each set are taken to be public. The penalty and the "
+      "standardization read only them, so the epsilons on the axis, those of the clipped part, "
+      "are those of the whole training.",
     ]
   return [
-    *networks.notes(config),
-    "The penalty reads private people without clipping or noise, as in the "
-    "thesis. The epsilons on the axis are what the clipped part of the "
-    "training costs. They do not cover the penalty, so they are no guarantee "
-    "for the trained models. On public people the penalty is free: see "
+    *told,
+    common.SCALING_NOTE,
+    "The penalty reads private people without clipping or noise, as in the thesis. The epsilons "
+    "on the axis are what the clipped part of the training costs. They do not cover the penalty, "
+    "so they are no guarantee for the trained models. On public people the penalty is free: see "
     "docs/why_groups_pay.md.",
   ]
 
 
-END = {"at_end": "yes"}
+USEFUL = ex.of_points(
+  "share of data sets on which everybody's excess risk falls",
+  lambda labels, of_all: of_all[1] < of_all[0],
+  values=("excess_risk_of_all",),
+  points=("data", "penalty"),
+  within=("data",),
+).at(penalty=(NONE, BOTH), **END)
 
-STUDY = protocol.Study(
+STUDY = networks.study(
   name="dp_erm.mitigation",
   summary="Does the penalty on gaps of excess risk close them?",
   config=Config,
-  cells=networks.cells,
   run=run,
+  precheck=_precheck,
   notes=_notes,
   claims=(
-    Claim(
-      "gap shrinks",
-      "Both terms together shrink the worst gap of excess risk on three of "
-      "four data sets",
-      gap_shrinks("penalty", NONE, BOTH, where=END),
-      source="Fig. 3.7 and 3.14: 6 of 8",
-    ),
-    Claim(
-      "gap ratio",
-      "Over all data sets, the gap is smaller with both terms",
-      gap_ratio("penalty", NONE, BOTH, where=END),
-      source="Fig. 3.7 and 3.14",
+    *common.gap_claims(
+      "penalty",
+      NONE,
+      BOTH,
+      (
+        "Both terms together shrink the worst gap of excess risk on three of four data sets",
+        "Over all data sets, the gap is smaller with both terms",
+      ),
+      ("Fig. 3.7 and 3.14: 6 of 8", "Fig. 3.7 and 3.14"),
+      **END,
     ),
     Claim(
       "utility",
-      "Both terms together also lower everybody's excess risk, on three of "
-      "four data sets",
-      resampled(
-        "share of data sets on which everybody's excess risk falls", _useful,
-        values=RISKS, points=("data", "penalty", "group"), where=END,
-        at_least=0.75,
-      ),
+      "Both terms together also lower everybody's excess risk, on three of four data sets",
+      USEFUL >= 0.75,
       source="Sec. 3.9",
     ),
   ),
   figures=(
-    Figure(
+    along_training(
       "risks",
       "Excess risk of both groups as privacy is spent",
-      x="epsilon_of_clipped_part",
-      y="excess_risk",
-      color="role",
-      facet="panel",
-      mark="line",
+      "excess_risk",
+      "Without a penalty, with one of its terms, with both. The nearer the lines, the fairer; "
+      "the lower, the better.",
+      "epsilon_of_clipped_part",
       reference=0.0,
-      x_title="epsilon of the clipped part",
-      caption="Without a penalty, with one of its terms, with both. The nearer "
-      "the lines, the fairer; the lower, the better.",
     ),
   ),
   summaries=(
     Summary(
-      "At the end of training",
-      by=("data", "penalty", "group"),
-      values=RISKS,
-      where=END,
+      "At the end of training", ("data", "penalty", "group"), common.RISKS, END
     ),
   ),
-)  # fmt: skip
+)

@@ -1,27 +1,30 @@
-"""The thesis's network, trained privately many times and looked at on its way.
+"""A small network, trained privately many times and measured along the way.
 
 Excess risks are counted from a plain training of the same network, which
 stands in for the optimum.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from jaxfair import analysis, checks, data, models, training
-from jaxfair.studies import protocol
+from jaxfair import analysis, checks, models, training
+from jaxfair import experiments as ex
+from jaxfair.experiments import Count, Positive
 from jaxfair.studies.dp_erm import common
 from jaxfair.training.ensembles import default_chunk
 from jaxfair.types import Examples, Model, Params
 
 Look = Callable[[Params, Examples, jax.Array], Any]
+Change = Callable[[training.DpSgdConfig, Any], training.DpSgdConfig]
+END = {"at_end": "yes"}
 
 
-@dataclasses.dataclass(frozen=True)
-class Training:
+class Training(ex.Settings):
   """One hidden layer of tanh units, its DP-SGD and its plain training.
 
   Attributes:
@@ -31,42 +34,38 @@ class Training:
     learning_rate: eta of DP-SGD.
     l2_clip: C.
     noise_multiplier: sigma.
-    snapshots: how often the model is looked at, after the start.
+    snapshots: how often the model is measured, after the start.
     plain_steps: of the plain training, by Adam.
     plain_rate: its learning rate.
   """
 
-  hidden: int = 20
-  steps: int = 500
-  batch_size: int = 32
-  learning_rate: float = 0.1
-  l2_clip: float = 0.1
-  noise_multiplier: float = 5.0
-  snapshots: int = 5
-  plain_steps: int = 1000
-  plain_rate: float = 0.01
+  hidden: Count = 20
+  steps: Count = 500
+  batch_size: Count = 32
+  learning_rate: Positive = 0.1
+  l2_clip: Positive = 0.1
+  noise_multiplier: ex.NonNegative = 5.0
+  snapshots: Count = 5
+  plain_steps: Count = 1000
+  plain_rate: Positive = 0.01
 
-  def __post_init__(self) -> None:
-    for name in ("hidden", "steps", "batch_size", "snapshots", "plain_steps"):
-      checks.integer(name, getattr(self, name), low=1)
-    for name in ("learning_rate", "l2_clip", "plain_rate"):
-      checks.positive(name, getattr(self, name))
-    checks.non_negative("noise_multiplier", self.noise_multiplier)
+  def check(self) -> None:
+    """Snapshots are at equal distances."""
     checks.require(
       self.steps % self.snapshots == 0,
       f"steps={self.steps} is no multiple of snapshots={self.snapshots}; the "
-      "model is looked at in equal distances",
+      "model is measured at equal distances",
     )
 
   @property
   def looks(self) -> list[int]:
-    """After how many steps the model is looked at; 0 is the start."""
+    """After how many steps the model is measured; 0 is the start."""
     distance = self.steps // self.snapshots
     return [distance * i for i in range(self.snapshots + 1)]
 
-  def model(self, dataset: data.Dataset) -> Model:
+  def model(self, num_classes: int) -> Model:
     """The network for these classes."""
-    return models.mlp(self.hidden, dataset.num_classes, "tanh")
+    return models.network("tanh_mlp", num_classes, hidden=(self.hidden,))
 
   def private(self) -> training.DpSgdConfig:
     """DP-SGD: plain descent on clipped, noisy gradients."""
@@ -87,36 +86,34 @@ class Training:
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class NetworkConfig:
-  """What the configs of all studies of DP-SGD have.
+class NetworkConfig(common.ErmConfig):
+  """What the configs of all studies of DP-SGD have."""
 
-  Attributes:
-    sets: data sets.
-    training: the network and how it is trained.
-    seeds: private trainings per setting.
-    max_people: at most this many of a set; all of them by default.
-  """
+  training: Training = Training()
 
-  sets: tuple[str, ...] = ("bank",)
-  training: Training = dataclasses.field(default_factory=Training)
-  seeds: int = 20
-  max_people: int | None = None
-
-  def __post_init__(self) -> None:
-    common.check_sets(self.sets, self.max_people)
-    checks.integer("seeds", self.seeds, low=1)
+  def check(self) -> None:
+    """Batches are drawn from the people."""
+    super().check()
     if self.max_people is not None:
       checks.integer(
-        "training.batch_size", self.training.batch_size, high=self.max_people,
+        "training.batch_size",
+        self.training.batch_size,
+        high=self.max_people,
         remedy="it is the expected size of a batch, at most max_people",
-      )  # fmt: skip
+      )
+
+
+def with_clip(config: training.DpSgdConfig, value: Any) -> training.DpSgdConfig:
+  """The config with this clip bound."""
+  return dataclasses.replace(config, l2_clip=value)
 
 
 class Setup(NamedTuple):
   """One data set, ready to train on.
 
   Attributes:
+    config: of the study.
+    cell: names the data set.
     sample: the people.
     model: the network.
     key: for the private trainings.
@@ -124,6 +121,8 @@ class Setup(NamedTuple):
     plain: each group's loss there.
   """
 
+  config: NetworkConfig
+  cell: ex.Cell
   sample: common.Sample
   model: Model
   key: jax.Array
@@ -132,111 +131,141 @@ class Setup(NamedTuple):
 
   @property
   def people(self) -> Examples:
-    """The people."""
+    """Those who are trained on."""
     return self.sample.people
 
+  def losses(self, params: Params, people: Examples) -> analysis.ByGroup:
+    """Mean loss of every group, and of everybody."""
+    return common.group_losses(
+      self.model, params, people, self.sample.num_groups
+    )
 
-def cells(config: NetworkConfig) -> list[dict[str, Any]]:
-  """One cell per data set."""
-  return common.cells_of(config.sets)
+  def losses_and_norms(
+    self, params: Params, people: Examples, key: jax.Array
+  ) -> tuple[analysis.ByGroup, analysis.ByGroup]:
+    """Mean loss and mean gradient norm of every group."""
+    del key
+    norms = analysis.gradient_norms(self.model, common.LOSS, params, people)
+    return self.losses(params, people), analysis.mean_by_group(
+      norms, people.group, self.sample.num_groups
+    )
+
+  def train(
+    self,
+    look: Look,
+    values: Sequence[Any] | None = None,
+    change: Change = with_clip,
+  ) -> Any:
+    """Trains privately for every value and seed, in one program.
+
+    Seed i has the same start, samples and noise for every value, so values are
+    compared in pairs.
+
+    Args:
+      look: `(params, people, key) -> pytree`, called at the start and at every
+        snapshot.
+      values: what differs between trainings; the config's clip bound by default.
+      change: makes the trainer's config of a value, which is traced.
+
+    Returns:
+      What `look` returns, as NumPy with leading axes [values, seeds, looks].
+    """
+    settings, seeds = self.config.training, self.config.seeds
+    values = [settings.l2_clip] if values is None else values
+    stacked = np.asarray(values, np.float32)
+    keys = jax.random.split(self.key, seeds)
+    pairs = np.indices((len(stacked), seeds)).reshape(2, -1)
+    config, count = settings.private(), settings.snapshots
+
+    def one(own: Any, people: Examples) -> Any:
+      value, own_key = own
+      key_train, key_look = jax.random.split(own_key)
+      changed = change(config, value)
+      fitted = training.dp_sgd_snapshots(
+        self.model, common.LOSS, people, changed, count=count, key=key_train
+      )
+      key_looks = jax.random.split(key_look, count + 1)
+      return jax.lax.map(
+        lambda item: look(item[0], people, item[1]),
+        (fitted.snapshots, key_looks),
+      )
+
+    members = (stacked[pairs[0]], keys[pairs[1]])
+    found = training.map_members(
+      one, members, self.people, chunk=default_chunk()
+    )
+    shape = (len(stacked), seeds)
+    return jax.tree.map(
+      lambda leaf: np.asarray(leaf).reshape(*shape, *leaf.shape[1:]), found
+    )
+
+  def excess(self, losses: analysis.ByGroup) -> dict[str, np.ndarray]:
+    """What losses exceed those of the plain training by, as columns."""
+    over = jax.tree.map(lambda a, b: a - np.asarray(b), losses, self.plain)
+    return dict(zip(common.RISKS, over, strict=True))
+
+  def rows(
+    self, leading: dict[str, Sequence[Any]], values: dict[str, Any]
+  ) -> ex.Table:
+    """Rows of all leading axes, seeds, snapshots and groups."""
+    seeds, steps = range(self.config.seeds), self.config.training.looks
+    axes = {**leading, "seed": seeds, "step": steps}
+    return self.sample.rows(self.cell, axes, values)
 
 
 def set_up(
   config: NetworkConfig,
-  cell: protocol.Settings,
-  context: protocol.Context,
-  *,
-  choose: common.Choose | None = None,
-  public: int = 0,
+  cell: ex.Cell,
+  context: ex.Context,
+  sample: common.Sample | None = None,
 ) -> Setup:
-  """Draws a cell's people and trains without privacy."""
-  sample = common.draw_people(
-    str(cell["data"]),
-    config.max_people,
-    key=context.shared_key,
-    choose=choose,
-    public=public,
-  )
-  model, people = config.training.model(sample.dataset), sample.people
+  """Draws a cell's people, unless they are given, and trains without privacy."""
+  sample = sample or common.draw(config, cell, context)
+  people, settings = sample.people, config.training
+  model = settings.model(sample.dataset.num_classes)
   key_plain, key_private = jax.random.split(context.key)
-  settings = config.training.plain(people.size)
-  fitted = training.fit(model, common.LOSS, people, settings, key=key_plain)
-  plain = common.group_losses(model, fitted.params, people, sample.num_groups)
-  return Setup(sample, model, key_private, fitted.params, plain)
+  plain = settings.plain(people.size)
+  optimum = training.fit(
+    model, common.LOSS, people, plain, key=key_plain
+  ).params
+  losses = common.group_losses(model, optimum, people, sample.num_groups)
+  return Setup(config, cell, sample, model, key_private, optimum, losses)
 
 
-def train_many(
-  look: Look,
-  people: Examples,
-  model: Model,
-  settings: Training,
-  *,
-  seeds: int,
-  key: jax.Array,
-  change: Callable[[training.DpSgdConfig, Any], training.DpSgdConfig],
-  values: Sequence[Any],
-) -> Any:
-  """Trains privately for every value and seed, in one program.
+def along_training(
+  name: str, title: str, y: str, caption: str, x: str = "step", **options: Any
+) -> ex.Figure:
+  """Lines of the groups as training goes on, a panel for every setting."""
+  options |= {"color": "role", "facet": "panel", "caption": caption}
+  return ex.Figure(name, title, x, y, "line", **options)
 
-  Args:
-    look: `(params, people, key) -> pytree`, at the start and at snapshots.
-    people: whom to train on.
-    model: what to train.
-    settings: of the training.
-    seeds: trainings per value.
-    key: seed i has the same start, samples and noise for every value, so
-      values are compared in pairs.
-    change: makes the config of a value, which is traced.
-    values: what differs between trainings.
 
-  Returns:
-    What `look` returns, as NumPy with leading axes [values, seeds, looks].
-  """
-  stacked = np.asarray(values, np.float32)
-  keys = jax.random.split(key, seeds)
-  pairs = np.indices((len(stacked), seeds)).reshape(2, -1)
-  config = settings.private()
-
-  def one(own: Any, everybody: Examples) -> Any:
-    value, own_key = own
-    key_train, key_look = jax.random.split(own_key)
-    fitted = training.dp_sgd_snapshots(
-      model, common.LOSS, everybody, change(config, value),
-      count=settings.snapshots, key=key_train,
-    )  # fmt: skip
-    key_looks = jax.random.split(key_look, settings.snapshots + 1)
-    return jax.lax.map(
-      lambda item: look(item[0], everybody, item[1]),
-      (fitted.snapshots, key_looks),
-    )
-
-  found = training.map_members(
-    one, (stacked[pairs[0]], keys[pairs[1]]), people, chunk=default_chunk()
+def with_panels(
+  table: ex.Table, told: Callable[[dict[str, Any]], str]
+) -> ex.Table:
+  """Adds the name of each row's panel, and whether it is the last snapshot."""
+  last = table["step"] == table["step"].max()
+  return table.plus(
+    panel=[f"{row['data']}, {told(row)}" for row in table.rows()],
+    at_end=np.where(last, "yes", "no"),
   )
-  shape = (len(stacked), seeds)
-  return jax.tree.map(
-    lambda leaf: np.asarray(leaf).reshape(*shape, *leaf.shape[1:]), found
-  )
-
-
-def with_clip(config: training.DpSgdConfig, value: Any) -> training.DpSgdConfig:
-  """The config with this clip bound."""
-  return dataclasses.replace(config, l2_clip=value)
-
-
-def notes(config: NetworkConfig) -> list[str]:
-  """What the numbers are."""
-  return [*training_notes(config), common.SCALING_NOTE]
 
 
 def training_notes(config: NetworkConfig) -> list[str]:
   """How the networks were trained."""
   used = config.training
   return [
-    f"DP-SGD: {used.steps} steps of rate {used.learning_rate:g}, expected "
-    f"batch {used.batch_size}, noise multiplier {used.noise_multiplier:g}, "
-    "divided by the expected batch size. The thesis takes a rate of 1e-4 and "
-    "does not say how many steps.",
-    "Excess risk is the loss on the training people minus that of a plain "
-    "training of the same network by Adam, which stands in for the optimum.",
+    f"DP-SGD: {used.steps} steps of rate {used.learning_rate:g}, expected batch "
+    f"{used.batch_size}, noise multiplier {used.noise_multiplier:g}, divided by the expected "
+    "batch size. The thesis takes a rate of 1e-4 and does not give the number of steps.",
+    "Excess risk is the loss on the training people minus that of a plain training of the same "
+    "network by Adam, which stands in for the optimum.",
   ]
+
+
+study = functools.partial(
+  ex.Study,
+  people=common.people,
+  cells=ex.grid(data="sets"),
+  notes=lambda config: [*training_notes(config), common.SCALING_NOTE],
+)

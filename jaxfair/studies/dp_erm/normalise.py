@@ -1,103 +1,60 @@
-"""Output perturbation with each group normalised by itself (figure 3.9)."""
+"""Output perturbation with each group standardized by itself (figure 3.9)."""
 
-import dataclasses
-from typing import Any
-
-from jaxfair.experiments.table import Table
-from jaxfair.studies import protocol
+from jaxfair import experiments as ex
 from jaxfair.studies.dp_erm import common, output
-from jaxfair.studies.dp_erm.gaps import gap_ratio, gap_shrinks
-from jaxfair.studies.protocol import Claim, Figure, Summary
+from jaxfair.studies.dp_erm.output import Config
 
 TOGETHER, APART = "together", "each group by itself"
-BY = ("data", "epsilon")
 
 
-@dataclasses.dataclass(frozen=True)
-class Config(output.Config):
-  """Settings of output perturbation; both ways to normalise are run."""
+def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+  """All epsilons and repetitions of one data set, standardized one way."""
+  way = cell["normalised"]
+  sample = common.draw(config, cell, context, within_groups=way == APART)
+  table = output.perturb(config, sample, cell, key=context.key)
+  return table.plus(panel=[f"{cell['data']}, {way}"] * len(table))
 
 
-def cells(config: Config) -> list[dict[str, Any]]:
-  """One cell per data set and way to normalise."""
-  return [
-    {**cell, "normalised": way}
-    for cell in common.cells_of(config.sets)
-    for way in (TOGETHER, APART)
-  ]
-
-
-def run(
-  config: Config, cell: protocol.Settings, context: protocol.Context
-) -> Table:
-  """All epsilons and repetitions of one data set, normalised one way."""
-  sample = common.draw_people(
-    str(cell["data"]),
-    config.max_people,
-    key=context.shared_key,
-    within_groups=cell["normalised"] == APART,
-  )
-  return output.perturb(config, sample, cell, key=context.key)
-
-
-def panels(table: Table) -> Table:
-  """Names each panel by its data set and way to normalise."""
-  if "normalised" not in table:
-    return table
-  pairs = zip(table["data"], table["normalised"], strict=True)
-  return table.plus(panel=[f"{name}, {way}" for name, way in pairs])
-
-
-def _notes(config: Config) -> list[str]:
-  return [
-    *output.notes(config),
-    "A model for groups that were normalised by themselves needs to know the "
-    "group of whom it is used on.",
-  ]
-
-
-STUDY = protocol.Study(
+STUDY = ex.Study(
   name="dp_erm.normalise",
-  summary="Does normalising each group by itself close the gap?",
+  summary="Does standardizing each group by itself close the gap?",
   config=Config,
-  cells=cells,
+  people=common.people,
+  cells=lambda config: [
+    {"data": name, "normalised": way}
+    for name in config.sets
+    for way in (TOGETHER, APART)
+  ],
   run=run,
-  derive=panels,
-  notes=_notes,
-  claims=(
-    Claim(
-      "gap shrinks",
-      "Normalising each group by itself shrinks the worst gap of excess risk "
-      "on three of four data sets and epsilons",
-      gap_shrinks("normalised", TOGETHER, APART, by=BY),
-      source="Cor. 3.2, Fig. 3.9",
-    ),
-    Claim(
-      "gap ratio",
+  notes=lambda config: [
+    *output.notes(config),
+    "A model for groups that were standardized by themselves can only be used on people whose "
+    "group is known.",
+  ],
+  claims=common.gap_claims(
+    "normalised",
+    TOGETHER,
+    APART,
+    (
+      "Standardizing each group by itself shrinks the worst gap of excess risk on three of four "
+      "data sets and epsilons",
       "Over all data sets and epsilons, the gap is smaller",
-      gap_ratio("normalised", TOGETHER, APART, by=BY),
-      source="Fig. 3.9",
     ),
+    ("Cor. 3.2, Fig. 3.9", "Fig. 3.9"),
+    by=("data", "epsilon"),
   ),
   figures=(
-    Figure(
-      "risk_and_epsilon",
-      "Excess risk of both groups, normalised together and by themselves",
-      x="epsilon",
-      y="excess_risk",
-      color="role",
-      facet="panel",
-      mark="line",
-      log_x=True,
-      log_y=True,
-      caption="The nearer the two lines, the fairer.",
+    output.risk_by_epsilon(
+      "Excess risk of both groups, standardized together and by themselves",
+      "panel",
+      "The nearer the two lines, the fairer.",
     ),
   ),
   summaries=(
-    Summary(
+    ex.Summary(
       "By group",
-      by=("data", "normalised", "epsilon", "group"),
-      values=("input_norm", "trace", "excess_risk"),
+      ("data", "normalised", "epsilon", "group"),
+      ("input_norm", "trace", "excess_risk"),
     ),
   ),
 )

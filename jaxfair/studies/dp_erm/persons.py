@@ -1,98 +1,72 @@
-"""Quantities of single persons along private training, and how they go along.
+"""Quantities of single persons along private training, and how they are correlated.
 
-What figures 3.4, 3.5 and 3.13 share: rank correlations over all people for
-every seed, and some people's values for the scatter plots.
+Shared by figures 3.4, 3.5 and 3.13: rank correlations over all people for
+every seed, and the values of some people for the scatter plots.
 """
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import checks
-from jaxfair.experiments.table import Table
-from jaxfair.studies import protocol
-from jaxfair.studies.claims import Check
+from jaxfair import experiments as ex
 from jaxfair.studies.dp_erm import networks
-from jaxfair.studies.resampled import resampled
 from jaxfair.types import Examples, Model, Params
 
-PERSON, CORRELATION = "person", "correlation"
+PERSON, CORRELATION = {"kind": "person"}, {"kind": "correlation"}
 # (model, params, people) -> name -> [n] values
 Quantities = Callable[[Model, Params, Examples], Mapping[str, jax.Array]]
 
 
-@dataclasses.dataclass(frozen=True)
 class Config(networks.NetworkConfig):
   """Settings: how many people of the first training are drawn as points."""
 
-  shown: int = 200
-
-  def __post_init__(self) -> None:
-    super().__post_init__()
-    checks.integer("shown", self.shown, low=1)
+  shown: ex.Count = 200
 
 
-def run_pairs(
-  config: Config,
-  cell: protocol.Settings,
-  context: protocol.Context,
-  quantities: Quantities,
-  pairs: Mapping[str, tuple[str, str]],
-) -> Table:
-  """Rows of kind "person" and of kind "correlation" of one data set.
+def measure(
+  quantities: Quantities, pairs: Mapping[str, tuple[str, str]]
+) -> Callable[[Config, ex.Cell, ex.Context], ex.Table]:
+  """A study's `run`: rows of single persons, and rows of correlations.
 
   Args:
-    config: settings.
-    cell: names the data set.
-    context: of the cell.
-    quantities: what is computed of every person.
+    quantities: what is computed for every person.
     pairs: column -> names of the two quantities whose rank correlation it is.
   """
-  made = networks.set_up(config, cell, context)
 
-  def look(params: Params, people: Examples, key: jax.Array) -> Any:
-    del key
-    found = quantities(made.model, params, people)
-    related = {
-      name: rank_correlation(found[a], found[b])
-      for name, (a, b) in pairs.items()
-    }
-    return related, {n: v[: config.shown] for n, v in found.items()}
+  def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+    made = networks.set_up(config, cell, context)
 
-  related, values = networks.train_many(
-    look,
-    made.people,
-    made.model,
-    config.training,
-    seeds=config.seeds,
-    key=made.key,
-    change=networks.with_clip,
-    values=[config.training.l2_clip],
-  )
-  steps, people = config.training.looks, made.people
-  shown = min(config.shown, people.size)
-  group = np.asarray(people.group)[:shown]
-  points = Table.from_arrays(
-    {**cell, "kind": PERSON, "seed": 0},
-    {"step": steps, "person": range(shown)},
-    {name: v[0, 0] for name, v in values.items()},
-  )
-  roles = np.array(made.sample.roles)[group]
-  points = points.plus(role=np.tile(roles, len(steps)))
-  correlations = Table.from_arrays(
-    {**cell, "kind": CORRELATION},
-    {"seed": range(config.seeds), "step": steps},
-    {name: v[0] for name, v in related.items()},
-  )
-  table = Table.concat([points, correlations])
-  return table.plus(
-    panel=[f"{cell['data']}, step {step:g}" for step in table["step"]],
-    at_end=np.where(table["step"] == steps[-1], "yes", "no"),
-  )
+    def look(params: Params, people: Examples, key: jax.Array) -> Any:
+      del key
+      found = quantities(made.model, params, people)
+      related = {
+        name: rank_correlation(found[a], found[b])
+        for name, (a, b) in pairs.items()
+      }
+      return related, {n: v[: config.shown] for n, v in found.items()}
+
+    related, values = made.train(look)
+    steps, shown = config.training.looks, min(config.shown, made.people.size)
+    points = ex.Table.from_arrays(
+      {**cell, **PERSON, "seed": 0},
+      {"step": steps, "person": range(shown)},
+      {name: v[0, 0] for name, v in values.items()},
+    )
+    roles = np.array(made.sample.roles)[np.asarray(made.people.group)[:shown]]
+    correlations = ex.Table.from_arrays(
+      {**cell, **CORRELATION},
+      {"seed": range(config.seeds), "step": steps},
+      {name: v[0] for name, v in related.items()},
+    )
+    table = ex.Table.concat(
+      [points.plus(role=np.tile(roles, len(steps))), correlations]
+    )
+    return networks.with_panels(table, lambda row: f"step {row['step']:g}")
+
+  return run
 
 
 def rank_correlation(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -103,18 +77,19 @@ def rank_correlation(a: jax.Array, b: jax.Array) -> jax.Array:
   return jnp.sum(x * y) / jnp.sqrt(jnp.sum(x * x) * jnp.sum(y * y))
 
 
-def least_above(column: str, where: Mapping[str, Any]) -> Check:
-  """On every data set the mean of the column is above 0: its least is."""
+def least(column: str) -> ex.Statistic:
+  """The mean of a correlation at the end of training, least of the data sets."""
+  return ex.of_points(
+    f"mean {column.replace('_', ' ')}, least of the data sets",
+    lambda labels, values: values.min(axis=0),
+    values=(column,),
+    points=("data",),
+  ).at(**CORRELATION, **networks.END)
 
-  def statistic(
-    labels: Sequence[tuple[Any, ...]], values: np.ndarray
-  ) -> np.ndarray:
-    del labels
-    least: np.ndarray = values.min(axis=0)
-    return least
 
-  return resampled(
-    f"mean {column.replace('_', ' ')}, least of the data sets", statistic,
-    values=(column,), points=("data",), above=0.0,
-    where={"kind": CORRELATION, **where},
-  )  # fmt: skip
+def scatter(
+  name: str, title: str, x: str, y: str, caption: str, **options: Any
+) -> ex.Figure:
+  """Some people of the first training, as points."""
+  options |= {"color": "role", "facet": "panel", "where": PERSON}
+  return ex.Figure(name, title, x, y, "point", caption=caption, **options)

@@ -1,26 +1,22 @@
 """Does it matter how many people of a group there are? (figure 3.12)
 
-People are drawn so that the groups stand in given ratios. All trainings have
-the same number of people, so they share one program and one noise.
+People are drawn so that the groups have given ratios of sizes. All trainings
+have the same number of people, so they share one program and one noise.
 """
 
-import dataclasses
-from collections.abc import Sequence
-from typing import Any
+from typing import Annotated
 
 import jax
 import numpy as np
 
-from jaxfair import checks
-from jaxfair.experiments.table import Table
-from jaxfair.studies import protocol
-from jaxfair.studies.claims import Check
-from jaxfair.studies.dp_erm import clipping, common, networks
-from jaxfair.studies.protocol import Claim, Figure, Summary
-from jaxfair.studies.resampled import resampled
+from jaxfair import checks, data
+from jaxfair import experiments as ex
+from jaxfair.experiments import Claim, Figure, Summary
+from jaxfair.studies.dp_erm import common, networks
+
+Ratio = Annotated[float, ex.Within(0.0, 1.0, open_low=True)]
 
 
-@dataclasses.dataclass(frozen=True)
 class Config(networks.NetworkConfig):
   """Settings.
 
@@ -29,136 +25,112 @@ class Config(networks.NetworkConfig):
     people: drawn for every ratio.
   """
 
-  ratios: tuple[float, ...] = (0.1, 0.3, 1.0)
+  ratios: ex.Sweep[Ratio] = (0.1, 0.3, 1.0)
   people: int = 2000
 
-  def __post_init__(self) -> None:
-    super().__post_init__()
+  def check(self) -> None:
+    """Batches are drawn from the people; ratios are compared."""
+    super().check()
     checks.integer("people", self.people, low=self.training.batch_size)
-    checks.number("ratios", self.ratios, low=0.0, high=1.0, open_low=True)
     checks.require(
       len(self.ratios) > 1, "ratios needs at least two values to compare"
     )
 
 
-def cells(config: Config) -> list[dict[str, Any]]:
-  """One cell per data set and ratio; too few people are found here."""
-  listed = []
-  for cell in common.cells_of(config.sets):
-    sizes = [*common.load(str(cell["data"])).group_sizes.values()]
+def _precheck(config: Config, *people: data.Dataset) -> None:
+  """Every set has two groups, which are large enough for every ratio."""
+  for one in people:
+    sizes = [*one.group_sizes.values()]
     checks.require(
       len(sizes) == 2,
-      f"{cell['data']} has {len(sizes)} groups; this study compares two",
+      f"{one.name} has {len(sizes)} groups; this study compares two",
     )
     for ratio in config.ratios:
-      wanted = _sizes(config.people, ratio)
+      major, minor = _sizes(config, ratio)
       checks.require(
-        wanted[0] <= max(sizes) and wanted[1] <= min(sizes),
-        f"people={config.people} at ratio {ratio:g} needs {wanted[0]} and "
-        f"{wanted[1]} people, but {cell['data']} has {max(sizes)} and "
-        f"{min(sizes)}; ask for fewer people",
+        major <= max(sizes) and minor <= min(sizes),
+        f"people={config.people} at ratio {ratio:g} needs {major} and {minor} people, but "
+        f"{one.name} has {max(sizes)} and {min(sizes)}; ask for fewer people",
       )
-      listed.append({**cell, "ratio": ratio})
-  return listed
 
 
-def run(
-  config: Config, cell: protocol.Settings, context: protocol.Context
-) -> Table:
-  """All seeds of one data set at one ratio, in one program."""
-  made = networks.set_up(
-    config, cell, context, choose=_chooser(config, float(cell["ratio"]))
-  )
-  losses, norms = networks.train_many(
-    clipping.look_at_groups(made.model, made.sample.num_groups),
-    made.people,
-    made.model,
-    config.training,
-    seeds=config.seeds,
-    key=made.key,
-    change=networks.with_clip,
-    values=[config.training.l2_clip],
-  )
-  return common.group_rows(
-    made.sample,
-    cell,
-    {"seed": range(config.seeds)},
-    {
-      "excess_risk": losses.group[0][:, -1] - np.asarray(made.plain.group),
-      "gradient_norm": norms.group[0][:, -1],
-    },
-  )
-
-
-def _sizes(people: int, ratio: float) -> tuple[int, int]:
+def _sizes(config: Config, ratio: float) -> tuple[int, int]:
   """How many of the majority and of the minority."""
-  minority = round(people * ratio / (1 + ratio))
-  return people - minority, minority
+  minority = round(config.people * ratio / (1 + ratio))
+  return config.people - minority, minority
 
 
-def _chooser(config: Config, ratio: float) -> Any:
-  """Picks rows of a group so that the groups stand in the ratio."""
+def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+  """All seeds of one data set at one ratio, in one program."""
+  choose = _chooser(config, float(cell["ratio"]))
+  sample = common.draw(config, cell, context, choose=choose)
+  made = networks.set_up(config, cell, context, sample)
+  losses, norms = made.train(made.losses_and_norms)
+  risk = made.excess(losses)["excess_risk"]
+  ends = {"excess_risk": risk[0, :, -1], "gradient_norm": norms.group[0, :, -1]}
+  return sample.rows(cell, {"seed": range(config.seeds)}, ends)
+
+
+def _chooser(config: Config, ratio: float) -> common.Choose:
+  """Picks rows so that the sizes of the groups have the ratio."""
 
   def choose(group: np.ndarray, key: jax.Array) -> np.ndarray:
-    sizes = np.bincount(group, minlength=2)
-    major, minor = (0, 1) if sizes[0] >= sizes[1] else (1, 0)
     order = np.asarray(jax.random.permutation(key, len(group)))
-    wanted = _sizes(config.people, ratio)
+    larger_first = np.argsort(-np.bincount(group, minlength=2), kind="stable")
     rows = [
       order[group[order] == which][:count]
-      for which, count in zip((major, minor), wanted, strict=True)
+      for which, count in zip(larger_first, _sizes(config, ratio), strict=True)
     ]
     return np.concatenate(rows)
 
   return choose
 
 
-def _spread(column: str) -> Check:
-  """The ratios move a group's mean by less than a quarter of the mean."""
-
-  def statistic(
-    labels: Sequence[tuple[Any, ...]], values: np.ndarray
-  ) -> np.ndarray:
-    found = []
-    for name in dict.fromkeys(label[:2] for label in labels):
-      own = values[[i for i, label in enumerate(labels) if label[:2] == name]]
-      found.append(np.ptp(own, axis=0) / np.abs(own.mean(axis=0)))
-    return np.max(found, axis=0)
-
-  return resampled(
-    f"range of {column.replace('_', ' ')} over ratios, over its mean, largest "
-    "of the groups",
-    statistic, values=(column,), points=("data", "group", "ratio"), below=0.25,
-  )  # fmt: skip
+def _range(column: str) -> ex.Statistic:
+  """Range of a group's means over the ratios, over their mean."""
+  return ex.of_points(
+    f"range of {column.replace('_', ' ')} over ratios, over its mean, largest of the groups",
+    lambda labels, values: np.ptp(values, 0) / np.abs(values.mean(axis=0)),
+    values=(column,),
+    points=("data", "group", "ratio"),
+    within=("data", "group"),
+    over=np.max,
+  )
 
 
 def _figure(name: str, title: str, column: str) -> Figure:
   return Figure(
-    name, title, x="ratio", y=column, color="role", facet="data", mark="line",
-    x_title="minority over majority", log_x=True,
+    name,
+    title,
+    "ratio",
+    column,
+    "line",
+    "role",
+    "data",
     caption="At the end of training.",
-  )  # fmt: skip
+    x_title="minority over majority",
+    log_x=True,
+  )
 
 
-STUDY = protocol.Study(
+STUDY = networks.study(
   name="dp_erm.sizes",
   summary="Does the relative size of a group decide what it pays?",
   config=Config,
-  cells=cells,
+  cells=ex.grid(data="sets", ratio="ratios"),
   run=run,
-  notes=networks.notes,
+  precheck=_precheck,
   claims=(
     Claim(
       "risk",
-      "The relative size of the groups hardly moves their excess risk: by less "
-      "than a quarter",
-      _spread("excess_risk"),
+      "The relative size of the groups hardly moves their excess risk: by less than a quarter",
+      _range("excess_risk") < 0.25,
       source="Fig. 3.12",
     ),
     Claim(
       "norms",
       "It hardly moves their gradient norms: by less than a quarter",
-      _spread("gradient_norm"),
+      _range("gradient_norm") < 0.25,
       source="Fig. 3.12",
     ),
   ),
@@ -169,8 +141,8 @@ STUDY = protocol.Study(
   summaries=(
     Summary(
       "At the end of training",
-      by=("data", "ratio", "group"),
-      values=("gradient_norm", "excess_risk"),
+      ("data", "ratio", "group"),
+      ("gradient_norm", "excess_risk"),
     ),
   ),
 )

@@ -1,11 +1,11 @@
 """What the chapter 3 studies share, and that every config is one."""
 
-import jax
 import numpy as np
 import pytest
 
 from helpers import dp_erm_runs
 from jaxfair import data, experiments
+from jaxfair.experiments import study
 from jaxfair.studies.dp_erm import common
 
 
@@ -19,8 +19,10 @@ def test_every_figure_has_every_size(figure, size):
 
 @pytest.mark.slow
 def test_people_are_standardised(monkeypatch):
-  monkeypatch.setattr(common, "load", lambda name: dp_erm_runs.two_groups())
-  sample = common.draw_people("bank", 120, key=jax.random.key(0))
+  made_up = dp_erm_runs.two_groups()
+  monkeypatch.setattr(study, "load_people", lambda people: (made_up, ""))
+  config = common.ErmConfig(max_people=120)
+  sample = common.draw(config, {"data": "bank"}, dp_erm_runs.context())
   assert sample.people.x.shape == (120, 3)
   np.testing.assert_allclose(sample.people.x.mean(0), 0, atol=1e-6)
   np.testing.assert_allclose(sample.people.x.std(0), 1, atol=1e-5)
@@ -30,8 +32,11 @@ def test_people_are_standardised(monkeypatch):
 @pytest.mark.slow
 def test_the_thesis_s_groups_are_loaded(data_root):
   del data_root
-  for name in ("bank", "abalone", "wine"):
-    assert common.load(name).num_groups == 2
-  assert common.load("bank").group_names == ("age < 60", "age >= 60")
+  loaded = {
+    name: experiments.load_people(common.named(name))[0]
+    for name in ("bank", "abalone", "wine")
+  }
+  assert {people.num_groups for people in loaded.values()} == {2}
+  assert loaded["bank"].group_names == ("age < 60", "age >= 60")
   assert set(common.GROUPS) <= set(data.names())
   assert "dp_erm.output" in experiments.names()

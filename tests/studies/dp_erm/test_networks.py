@@ -6,21 +6,28 @@ import pytest
 
 from helpers import dp_erm_runs
 from jaxfair import checks, experiments
-from jaxfair.studies.dp_erm.networks import Training, train_many, with_clip
+from jaxfair.studies.dp_erm import common, networks
+from jaxfair.studies.dp_erm.networks import Training
 
 
 @pytest.mark.slow
 def test_seeds_are_paired_across_values():
   made_up = dp_erm_runs.two_groups()
   settings = Training(hidden=2, steps=4, snapshots=2, plain_steps=1)
+  made = networks.Setup(
+    networks.NetworkConfig(training=settings, seeds=3),
+    {"data": "bank"},
+    common.Sample(made_up.examples, made_up),
+    settings.model(2),
+    jax.random.key(1),
+    optimum=None,
+    plain=None,
+  )
 
   def look(params, people, key):
     return params["layer_0"]["w"], jax.random.uniform(key)
 
-  found, drawn = train_many(
-    look, made_up.examples, settings.model(made_up), settings, seeds=3,
-    key=jax.random.key(1), change=with_clip, values=[0.1, 0.1, 9.0],
-  )  # fmt: skip
+  found, drawn = made.train(look, [0.1, 0.1, 9.0])
   assert found.shape == (3, 3, 3, 3, 2)  # values, seeds, looks, weights
   np.testing.assert_array_equal(found[0], found[1])
   np.testing.assert_array_equal(found[0, :, 0], found[2, :, 0])

@@ -43,9 +43,9 @@ def test_the_rank_correlation_is_scipy_s():
 def test_correlations_are_those_of_the_people_shown(tmp_path, figure, columns):
   """All 300 people are shown, so SciPy can recompute the first training's."""
   table, claims = dp_erm_runs.run_untrained(tmp_path / "run", figure, *TINY)
-  people = table.where(kind=PERSON)
+  people = table.where(**PERSON)
   assert len(people) == 3 * 300
-  related = table.where(kind=CORRELATION)
+  related = table.where(**CORRELATION)
   assert len(related) == 3 * 3
   for column, (a, b) in columns.items():
     for step in (0, 10):

@@ -1,11 +1,11 @@
 """Groups drawn in given ratios."""
 
-import jax
 import numpy as np
 import pytest
 
 from helpers import dp_erm_runs
 from jaxfair import checks, experiments
+from jaxfair.experiments import study
 from jaxfair.studies.dp_erm import common, sizes
 
 
@@ -13,12 +13,12 @@ from jaxfair.studies.dp_erm import common, sizes
 @pytest.mark.parametrize("ratio", [0.1, 1.0])
 def test_the_groups_stand_in_the_ratio(monkeypatch, ratio):
   made_up = dp_erm_runs.two_groups(sizes=(90, 300))  # the second is larger
-  monkeypatch.setattr(common, "load", lambda name: made_up)
+  monkeypatch.setattr(study, "load_people", lambda people: (made_up, ""))
   config = sizes.Config(people=132)
-  sample = common.draw_people(
-    "bank", None, key=jax.random.key(0),
-    choose=sizes._chooser(config, ratio),
-  )  # fmt: skip
+  choose = sizes._chooser(config, ratio)
+  sample = common.draw(
+    config, {"data": "bank"}, dp_erm_runs.context(), choose=choose
+  )
   counts = np.bincount(sample.people.group)
   assert counts.sum() == 132
   assert counts[0] / counts[1] == pytest.approx(ratio)

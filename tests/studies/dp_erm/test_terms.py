@@ -37,7 +37,4 @@ def test_the_noise_term_is_the_trace_s(done):
   rows = table.where(what="clipping")
   share = np.abs(rows["curvature_part"]) / np.abs(rows["clipping"])
   assert (share < 0.5).all()
-  assert {c["verdict"] for c in claims.values()} <= {
-    "supported",
-    "not supported",
-  }
+  assert "not run" not in {claim["verdict"] for claim in claims.values()}
