@@ -136,6 +136,16 @@ def test_noise_of_the_test_and_of_the_answer_is_fresh():
   assert abs(np.mean(answered == 0) - expected) < DEVIATIONS * deviation
 
 
+def test_the_test_s_noise_is_not_the_stream_of_the_answer_s():
+  """With one class both would be drawn from the same counters."""
+  draws = aggregation.confident_draws(
+    jnp.full((2000, 1), 50), threshold=50.0, sigma_threshold=5.0,
+    sigma_answer=5.0, key=KEY, continuous=True,
+  )  # fmt: skip
+  same = np.asarray(draws.confident) == (np.asarray(draws.noisy)[:, 0] >= 50)
+  assert abs(same.mean() - 0.5) < DEVIATIONS * 0.5 / math.sqrt(2000)
+
+
 @pytest.mark.slow
 def test_without_noise_all_are_the_plurality():
   counts = np.array([[5, 1, 2], [0, 3, 5], [1, 7, 0]])

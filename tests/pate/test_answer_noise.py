@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from jaxfair.pate import answer_noise
 from jaxfair.pate.answer_noise import NoiseSecret
 from jaxfair.privacy.coins import keyed
 
@@ -53,6 +54,15 @@ def test_neither_tag_nor_fingerprint_is_the_noise():
   assert secret.fingerprint() != other.fingerprint()
   assert bits(other.draw([], VOTES)) != bits(drawn)
   assert NoiseSecret.of_seed(1).fingerprint() != other.fingerprint()
+
+
+def test_the_tag_is_no_part_of_the_noise_s_key(monkeypatch):
+  """Tags are in ledgers, which others read."""
+  keys = []
+  monkeypatch.setattr(answer_noise, "keyed", keys.append)
+  drawn = NoiseSecret(b"x" * 32).draw([], VOTES)
+  assert len(keys) == 1
+  assert drawn.tag not in keys[0].hex()
 
 
 def test_bits_are_uniform():

@@ -61,6 +61,17 @@ def test_no_replacement_moves_the_optimum_further_than_the_sensitivity(classes):
   assert max(moved) > 0.1 * bound  # the bound is not idle either
 
 
+@pytest.mark.slow
+def test_rows_beyond_the_ball_are_projected_into_it():
+  """Else their gradients would exceed what the sensitivity counts on."""
+  far = people(12)
+  far = far._replace(x=far.x * 100)
+  norms = np.linalg.norm(far.x, axis=1, keepdims=True)
+  near = far._replace(x=far.x * (CONFIG.row_norm / norms))
+  one, two = (leaves(release(who).trace.params) for who in (far, near))
+  np.testing.assert_allclose(one, two, atol=1e-4)
+
+
 def test_sensitivity_by_hand():
   config = OutputPerturbationConfig(
     weight_decay=0.5, row_norm=2.0, tolerance=1e-6
