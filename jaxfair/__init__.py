@@ -13,8 +13,8 @@ __version__ = "0.1.0"
 _PACKAGES = frozenset({
     "types", "tree", "checks", "data", "models", "privacy", "accounting",
     "fairness", "analysis", "auditing", "training", "pate", "decisions",
-    "release", "pruning", "robustness", "frontier", "experiments", "studies",
-    "report",
+    "release", "pruning", "robustness", "methods", "frontier", "experiments",
+    "studies", "report",
 })  # fmt: skip
 
 __all__ = sorted(_PACKAGES)

@@ -17,17 +17,6 @@ from jaxfair.experiments.claims import (
   or_missing,
 )
 from jaxfair.experiments.config import ConfigError, parse, read
-from jaxfair.experiments.fields import (
-  Count,
-  NonNegative,
-  OneOf,
-  Positive,
-  Probability,
-  Settings,
-  Share,
-  Sweep,
-  Within,
-)
 from jaxfair.experiments.folders import RunError
 from jaxfair.experiments.frontiers import (
   RunFrontier,
@@ -58,6 +47,17 @@ from jaxfair.experiments.study import (
   grid,
 )
 from jaxfair.experiments.table import Table
+from jaxfair.fields import (
+  Count,
+  NonNegative,
+  OneOf,
+  Positive,
+  Probability,
+  Settings,
+  Share,
+  Sweep,
+  Within,
+)
 
 __all__ = [
   "CannotTellError",

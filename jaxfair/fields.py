@@ -83,7 +83,7 @@ Sweep = Annotated[tuple[T, ...], Several()]
 
 @typing.dataclass_transform(frozen_default=True)
 class Settings:
-  """Base of a study's config: a frozen dataclass whose fields are checked.
+  """Base of a config: a frozen dataclass whose fields are checked.
 
   A subclass is a dataclass without a decorator. It may define `check(self)`
   for what concerns several fields at once; it begins with `super().check()`.

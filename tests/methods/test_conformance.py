@@ -1,0 +1,350 @@
+"""Every method goes through the same tests; a new one adds a row.
+
+A row names settings that train in a moment. What a method needs, what it
+protects and whether it can be traced is read from the method itself.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import pathlib
+import subprocess
+import sys
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pytest
+
+from jaxfair import accounting, checks, data, methods
+from jaxfair.accounting import Budget, DatasetLedger
+from jaxfair.types import Examples
+
+BUDGET = Budget(8.0, 1e-4)
+KEY = jax.random.key(3)
+NAMES = {"class_names": ("no", "yes"), "group_names": ("a", "b")}
+
+
+class Row(NamedTuple):
+  """A method with settings that train in a moment."""
+
+  method: str
+  settings: dict[str, Any]
+  slow: bool = True
+
+
+STEPS = {"steps": 30, "batch_size": 60}
+ROWS = [
+  Row("dp_sgd", STEPS, slow=False),
+  Row("fair_dp_sgd", {**STEPS, "lam": 0.5}),
+  Row("fair_dp_sgd", {**STEPS, "lam": 0.5, "placement": "inside"}),
+]
+BASELINES = [
+  Row("plain", {"steps": 60, "learning_rate": 0.05}),
+  Row("majority_class", {}, slow=False),
+]
+
+
+def cases(rows):
+  return [
+    pytest.param(
+      row,
+      id="-".join([row.method, *filter(_word, row.settings.values())]),
+      marks=[pytest.mark.slow] if row.slow else [],
+    )
+    for row in rows
+  ]
+
+
+def _word(value):
+  return isinstance(value, str)
+
+
+def easy(size, seed):
+  """People whose class is easy to tell; a third of them are in class 1."""
+  rng = np.random.default_rng(seed)
+  y = (rng.random(size) < 1 / 3).astype(np.int32)
+  group = (rng.random(size) < 0.4 + 0.2 * y).astype(np.int32)
+  x = rng.normal(size=(size, 3)) + np.stack([3.0 * y, group, 0 * y], axis=1)
+  return Examples(x.astype(np.float32), y, group)
+
+
+def population(tmp_path=None, **changes):
+  raw = easy(60, 1)
+  scaler = data.fit_scaler(raw.x)
+  public, private = (
+    people._replace(x=scaler.apply(people.x)) for people in (raw, easy(300, 2))
+  )
+  book = tmp_path and DatasetLedger("easy", tmp_path / "book")
+  made = methods.Population(
+    private=private, public=public, scaler=scaler, ledger=book, name="easy",
+    **NAMES,
+  )  # fmt: skip
+  return dataclasses.replace(made, **changes)
+
+
+def planned(row, people, budget=BUDGET):
+  method = methods.get(row.method)
+  own = None if method.protects is None else budget
+  return method, method.plan(method.settings(**row.settings), people.sizes, own)
+
+
+def same(first, second):
+  first, second = map(jax.tree.leaves, (first, second))
+  return all(map(np.array_equal, first, second))
+
+
+def test_every_method_has_a_row():
+  assert {row.method for row in ROWS + BASELINES} == set(methods.METHODS)
+
+
+@pytest.mark.parametrize("row", cases(ROWS + BASELINES))
+def test_refuses_before_any_work(row):
+  people = population()
+  method = methods.get(row.method)
+  settings = method.settings(**row.settings)
+  assert method.needs <= {"public", "groups", "public_groups"}
+  if method.protects is not None:
+    for budget in (None, Budget(0.0, 1e-5), Budget(1.0, 0.0), Budget(1.0, 2)):
+      with pytest.raises(checks.ArgumentError, match=r"budget|epsilon|delta"):
+        method.plan(settings, people.sizes, budget)
+  if "public" in method.needs:
+    with pytest.raises(checks.ArgumentError, match="needs public people"):
+      method.plan(settings, people.sizes._replace(public=0), BUDGET)
+  if method.needs & {"groups", "public_groups"}:
+    with pytest.raises(checks.ArgumentError, match="there is one"):
+      method.plan(settings, people.sizes._replace(groups=1), BUDGET)
+  with pytest.raises(checks.ArgumentError, match="settings"):
+    method.plan(object(), people.sizes, BUDGET)
+  with pytest.raises(checks.ArgumentError, match="network"):
+    method.settings(network="telepathy")
+
+
+@pytest.mark.parametrize("row", cases(ROWS))
+def test_is_never_over_budget_and_says_what_it_promises(row):
+  people = population()
+  for budget in (BUDGET, Budget(0.5, 1e-6)):
+    method, plan = planned(row, people, budget)
+    spent = accounting.composed_guarantee(
+      [plan.event], delta=budget.delta, relation=method.relation
+    )
+    assert 0 < spent.epsilon <= budget.epsilon * (1 + 1e-9)
+    told = plan.guarantee.guarantee
+    # What is published covers what is charged.
+    assert spent.epsilon <= told.epsilon * (1 + 1e-9)
+    assert told.epsilon <= budget.epsilon * (1 + 1e-9)
+    assert told.delta <= budget.delta
+    assert told.relation is method.relation
+  text = str(plan.guarantee)
+  meaning = {
+    accounting.Relation.ADD_OR_REMOVE_ONE: "added or removed",
+    accounting.Relation.REPLACE_ONE: "replaced by another",
+    accounting.Relation.ATTRIBUTE: "changed in the private attribute alone",
+  }
+  assert "one person" in text
+  assert meaning[method.relation] in text
+  assert "public" in "".join(plan.guarantee.not_protected)
+  assert plan.says
+
+
+@pytest.mark.parametrize("row", cases(ROWS + BASELINES))
+def test_fit_is_pure(row):
+  people = population()
+  method, plan = planned(row, people)
+  first, second = jax.random.split(KEY)
+  one = method.fit(plan, people, key=first).params
+  assert same(one, method.fit(plan, people, key=first).params)
+  if not method.traceable:
+    return
+  many = jax.vmap(lambda key: method.fit(plan, people, key=key).params)(
+    jax.numpy.stack([first, second])
+  )
+  two = method.fit(plan, people, key=second).params
+  for i, own in enumerate((one, two)):
+    # Sums of a batch in another order: a few units in the last place.
+    mine = jax.tree.map(lambda leaf, i=i: leaf[i], many)
+    jax.tree.map(
+      lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5),
+      mine, own,
+    )  # fmt: skip
+
+
+class Run(NamedTuple):
+  """A release that was interrupted before its model was written, and resumed.
+
+  Attributes:
+    people: whose ledger was charged.
+    plan: what was planned.
+    folder: of the release.
+    released: the model.
+    charged: what the data set's ledger held before the model was written.
+  """
+
+  people: methods.Population
+  plan: methods.Plan
+  folder: pathlib.Path
+  released: methods.Released
+  charged: list[Any]
+
+
+@pytest.fixture(scope="module")
+def run_of(tmp_path_factory):
+  """Releases a row's model once for all tests."""
+
+  @functools.cache
+  def run(name, settings):
+    place = tmp_path_factory.mktemp("run")
+    people = population(place)
+    method, plan = planned(Row(name, dict(settings)), people)
+    charged = []
+
+    def interrupted(own, folder):
+      charged.extend(people.ledger.spent(BUDGET.delta))
+      raise KeyboardInterrupt
+
+    folder = place / "run"
+    with pytest.MonkeyPatch.context() as patch:
+      patch.setattr(methods.Released, "save", interrupted)
+      with pytest.raises(KeyboardInterrupt):
+        method.release(plan, people, folder=folder)
+    assert not (folder / "release").exists()
+    released = method.release(plan, people, folder=folder)
+    return Run(people, plan, folder, released, charged)
+
+  return lambda row: run(row.method, tuple(row.settings.items()))
+
+
+@pytest.mark.parametrize("row", cases(ROWS))
+def test_a_release_is_charged_once_before_the_model_is_written(row, run_of):
+  run, relation = run_of(row), methods.get(row.method).relation
+  (spent,) = run.charged
+  assert spent.releases == 1
+  assert 0 < spent.guarantee.epsilon <= BUDGET.epsilon * (1 + 1e-9)
+  assert spent.guarantee.relation is relation
+  assert run.people.ledger.spent(BUDGET.delta)[0].releases == 1
+  ledger = accounting.Ledger.read(run.folder / "work" / "ledger.jsonl")
+  assert [entry.event for entry in ledger] == [run.plan.event]
+  with accounting.Ledger.open(ledger.path):
+    pass  # nobody holds it any more
+
+
+@pytest.mark.parametrize("row", cases(ROWS))
+def test_a_release_leaves_nothing_that_undoes_its_noise(row, run_of):
+  run = run_of(row)
+  files = [path for path in run.folder.rglob("*") if path.is_file()]
+  left = {str(path.relative_to(run.folder)) for path in files}
+  assert not [name for name in left if "secret" in name or "step-" in name]
+  private = {name for name in left if "private/" in name}
+  assert private <= {"work/private/run.json"}
+  assert {name for name in left if name.startswith("release/")} == {
+    f"release/{name}"
+    for name in ("release.json", "arrays.npz", "statement.txt", "sha256.json")
+  }
+  record = json.loads((run.folder / "release" / "release.json").read_text())
+  assert set(record) == {
+    "format", "method", "settings", "network", "guarantee", "class_names",
+    "group_names", "shape", "dtype", "row_norm", "abstention", "versions",
+  }  # fmt: skip
+  with np.load(run.folder / "release" / "arrays.npz") as arrays:
+    assert all(name.startswith(("params", "scaler.")) for name in arrays.files)
+  assert run.released.guarantee.for_release
+  assert "study only" not in str(run.released.guarantee)
+
+
+@pytest.mark.parametrize("row", cases(ROWS))
+def test_the_same_call_finds_a_finished_release(row, run_of):
+  run = run_of(row)
+  method, settings = methods.get(row.method), run.plan.settings
+  again = method.release(run.plan, run.people, folder=run.folder)
+  assert same(again.params, run.released.params)
+  other = dataclasses.replace(settings, hidden=(7,))
+  plan = method.plan(other, run.people.sizes, BUDGET)
+  with pytest.raises(checks.JaxfairError, match="choose another folder"):
+    method.release(plan, run.people, folder=run.folder)
+
+
+LOADED = """
+import hashlib, json, sys
+import numpy as np
+from jaxfair import methods
+x = np.load(sys.argv[1])
+for folder in sys.argv[2:]:
+  model = methods.load(folder)
+  for found in (model.predict(x), model.scores(x)):
+    print(hashlib.sha256(found.tobytes()).hexdigest())
+"""
+
+
+@pytest.mark.parametrize(
+  "rows",
+  [
+    pytest.param(ROWS[:1], id="first"),
+    pytest.param(ROWS, id="all", marks=pytest.mark.slow),
+  ],
+)
+def test_another_process_predicts_the_same_bits(rows, run_of, tmp_path):
+  x = easy(50, 9).x
+  np.save(tmp_path / "x.npy", x)
+  runs = [run_of(row) for row in rows]
+  expected = [
+    hashlib.sha256(found.tobytes()).hexdigest()
+    for run in runs
+    for found in (run.released.predict(x), run.released.scores(x))
+  ]
+  done = subprocess.run(
+    [sys.executable, "-c", LOADED, str(tmp_path / "x.npy")]
+    + [str(run.folder / "release") for run in runs],
+    capture_output=True, text=True, check=True,
+  )  # fmt: skip
+  assert done.stdout.split() == expected
+
+
+@pytest.mark.parametrize("row", cases(ROWS))
+def test_a_key_marks_the_model_as_not_for_release(row, tmp_path):
+  people = population(tmp_path)
+  method, plan = planned(row, people)
+  found = method.release(plan, people, folder=tmp_path / "run", key=KEY)
+  assert not found.guarantee.for_release
+  assert "for study only" in str(found.guarantee)
+  assert not people.ledger.spent(BUDGET.delta)
+  assert same(found.params, method.fit(plan, people, key=KEY).params)
+
+
+@pytest.mark.parametrize("row", cases(ROWS + BASELINES[:1]))
+def test_beats_the_majority_class(row):
+  people = population()
+  method, plan = planned(row, people)
+  params = method.fit(plan, people, key=KEY).params
+  test = easy(400, 5)
+  logits = plan.model.apply(params, people.scaler.apply(test.x))
+  right = np.argmax(logits, axis=1) == test.y
+  balanced = np.mean([right[test.y == label].mean() for label in (0, 1)])
+  assert balanced > 0.75
+
+
+@pytest.mark.parametrize("row", cases(BASELINES))
+def test_baselines_are_not_released(row, tmp_path):
+  people = population()
+  method, plan = planned(row, people)
+  assert plan.guarantee is None
+  assert plan.event is None
+  with pytest.raises(methods.NotReleasableError, match="without privacy"):
+    method.release(plan, people, folder=tmp_path / "run")
+  assert not (tmp_path / "run").exists()
+
+
+def test_other_people_need_another_plan(tmp_path):
+  people = population()
+  method, plan = planned(ROWS[0], people)
+  fewer = dataclasses.replace(people, private=easy(200, 2))
+  with pytest.raises(checks.ArgumentError, match="plan again"):
+    method.release(plan, fewer, folder=tmp_path / "run")
+  assert not (tmp_path / "run").exists()
+
+
+def test_names_are_taken_once():
+  with pytest.raises(checks.ArgumentError, match="already"):
+    methods.register(methods.get("dp_sgd"))
+  with pytest.raises(checks.ArgumentError, match="dp_sgd"):
+    methods.get("dp_sdg")
