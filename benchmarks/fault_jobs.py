@@ -46,6 +46,14 @@ batch_size = 16
 """
 
 
+class CommandError(Exception):
+  """The command line ended with another code than 0."""
+
+  def __init__(self, code: Any):
+    super().__init__(f"jaxfair ended with {code}")
+    self.code = code
+
+
 @dataclasses.dataclass(frozen=True)
 class Job:
   """Something to kill.
@@ -188,7 +196,7 @@ def command(folder: pathlib.Path, tell: Tell, *, release: bool) -> str:
     cli.main()
   except SystemExit as ended:
     if ended.code:
-      raise RuntimeError(f"jaxfair ended with {ended.code}") from None
+      raise CommandError(ended.code) from None
   tell("done")
   run = folder / "run"
   names = ["results.csv", "claims.json"]

@@ -21,13 +21,14 @@ import traceback
 import warnings
 from typing import Any
 
+import fault_jobs
 from fault_jobs import Job, write_inputs
 
 from jaxfair import accounting
 from jaxfair.checks import JaxfairError
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-LIFE = 300.0  # seconds after which a child is taken to hang
+LIFE = 1800.0  # seconds after which a child is taken to hang
 
 
 @dataclasses.dataclass(frozen=True)
@@ -256,17 +257,15 @@ def _child(
   except BaseException as error:
     sys.stdout.flush()
     sys.stderr.flush()
+    output = pathlib.Path(f"{said}.output").read_text(errors="replace")
     expected = isinstance(error, JaxfairError | OSError)
+    if isinstance(error, fault_jobs.CommandError):
+      lines = [o for o in output.splitlines() if o.startswith("jaxfair: ")]
+      expected = (
+        error.code == 2 and len(lines) == 1 and "Traceback" not in output
+      )
     with contextlib.suppress(OSError):
       traceback.print_exc()
-    output = pathlib.Path(f"{said}.output").read_text(errors="replace")
-    if isinstance(error, RuntimeError):  # of the command line
-      lines = [
-        line for line in output.splitlines() if line.startswith("jaxfair")
-      ]
-      expected = "Traceback" not in output.split("RuntimeError")[0] and bool(
-        lines
-      )
     told = " ".join(f"{type(error).__name__}: {error}".split())
     tell(f"error {'' if expected else '!'}{told[:300]}")
   finally:

@@ -66,6 +66,7 @@ def gaussian_epsilon(
   checks.positive("sensitivity", sensitivity)
   delta_in_range(delta)
   mu, target = sensitivity / sigma, math.log(delta)
+  checks.number("sensitivity / sigma", mu, high=1e100, remedy="raise sigma")
   if _log_delta(mu, 0.0) <= target:
     return 0.0
 

@@ -133,3 +133,8 @@ def test_the_classical_formula_is_not_private_for_large_epsilon():
 def test_bad_arguments_are_named(call, names):
   with pytest.raises(checks.ArgumentError, match=names):
     call()
+
+
+def test_noise_too_small_for_floats_is_one_line():
+  with pytest.raises(checks.ArgumentError, match="raise sigma"):
+    gaussian_epsilon(sigma=1e-320, delta=1e-5)
