@@ -44,6 +44,21 @@ def concrete(value: Any) -> bool:
   )
 
 
+def untraced(name: str, value: Any, *, reason: str) -> None:
+  """Requires values that are known now: the function cannot be traced.
+
+  Args:
+    name: of the function.
+    value: its arguments.
+    reason: why it cannot.
+  """
+  require(
+    concrete(value),
+    f"{name} cannot run inside jit, vmap or grad: {reason}; call it once per "
+    "key and setting in a Python loop",
+  )
+
+
 def shown(value: Any) -> str:
   """The value as a message shows it: `repr`, cut to the length of a line.
 

@@ -1,7 +1,7 @@
 """Shapes that everything shares: people, models, what a training returns."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -79,3 +79,44 @@ class Fit(NamedTuple):
 
   params: Params
   trace: Any
+
+
+class Trainer(Protocol):
+  """A training: a pure function of people, settings and a key.
+
+  Trainers may take more arguments by name, such as `initial` parameters; what
+  each can do (jit, vmap over seeds and stacked settings) is in the table of
+  tests/training/test_conformance.py.
+  """
+
+  def __call__(
+    self,
+    model: Model,
+    loss: PerExampleLoss,
+    examples: Examples,
+    config: Any,
+    /,
+    *,
+    key: jax.Array,
+  ) -> Fit:
+    """Trains the model on the examples with the trainer's own settings."""
+    ...
+
+
+class AnchoredTrainer(Protocol):
+  """A trainer that can start at given parameters and stay near them."""
+
+  def __call__(
+    self,
+    model: Model,
+    loss: PerExampleLoss,
+    examples: Examples,
+    config: Any,
+    /,
+    *,
+    key: jax.Array,
+    initial: Params | None = None,
+    anchor: Params | None = None,
+  ) -> Fit:
+    """Trains from `initial`, with `anchor` as the proximity term's center."""
+    ...

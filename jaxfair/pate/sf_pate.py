@@ -11,7 +11,6 @@ What protects is the vote. Any fair trainer can stand in the place of
 """
 
 import pathlib
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -26,7 +25,15 @@ from jaxfair.pate.sf_release import (
   private_labels,
 )
 from jaxfair.pate.sf_votes import Ensemble
-from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+from jaxfair.types import (
+  AnchoredTrainer,
+  Examples,
+  Fit,
+  Model,
+  Params,
+  PerExampleLoss,
+  Trainer,
+)
 
 
 class SfPate(NamedTuple):
@@ -54,7 +61,7 @@ def fair_student(
   num_groups: int,
   key: jax.Array,
   teacher_model: Model | None = None,
-  trainer: Callable[..., Fit] = training.lagrangian,
+  trainer: AnchoredTrainer = training.lagrangian,
   ensemble: Ensemble | None = None,
   rows: Any = None,
   folder: str | pathlib.Path | None = None,
@@ -76,8 +83,7 @@ def fair_student(
       a folder as well.
     teacher_model: of the teachers, with G outputs; needed unless an ensemble
       is passed.
-    trainer: the fair trainer: any function with `training.lagrangian`'s
-      signature.
+    trainer: the fair trainer.
     ensemble: other teachers; see `estimators`.
     rows: a partition of your own; see `attribute.deal`.
     folder: where answers and ledger are kept; the noise is then the operating
@@ -118,7 +124,7 @@ def fair_teachers(
   num_classes: int,
   key: jax.Array,
   teacher_model: Model | None = None,
-  trainer: Callable[..., Fit] = training.lagrangian,
+  trainer: Trainer = training.lagrangian,
   ensemble: Ensemble | None = None,
   rows: Any = None,
   folder: str | pathlib.Path | None = None,

@@ -8,7 +8,6 @@ import dataclasses
 import hashlib
 import pathlib
 import secrets
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -22,7 +21,7 @@ from jaxfair.pate.attribute import Protection
 from jaxfair.pate.rules import GnMax
 from jaxfair.pate.sf_votes import Ensemble, group_votes, label_votes
 from jaxfair.privacy import os_key, randomised_response
-from jaxfair.types import Examples, Fit, Model, PerExampleLoss
+from jaxfair.types import Examples, Model, PerExampleLoss, Trainer
 
 _TEACHER = training.FitConfig(steps=100, batch_size=32)
 _STUDENT = training.LagrangianConfig(batch_size=None)
@@ -136,7 +135,7 @@ def private_labels(
   num_groups: int,
   num_classes: int,
   key: jax.Array,
-  trainer: Callable[..., Fit] = training.lagrangian,
+  trainer: Trainer = training.lagrangian,
   ensemble: Ensemble | None = None,
   rows: Any = None,
   folder: str | pathlib.Path | None = None,

@@ -10,7 +10,7 @@ import numpy as np
 from jaxfair import checks, training
 from jaxfair.pate.teachers import train_teachers
 from jaxfair.pate.votes import predict_votes, vote_counts
-from jaxfair.types import Examples, Fit, Model, PerExampleLoss
+from jaxfair.types import Examples, Model, PerExampleLoss, Trainer
 
 
 class Ensemble(Protocol):
@@ -51,7 +51,7 @@ def label_votes(
   *,
   num_classes: int,
   key: jax.Array,
-  trainer: Callable[..., Fit] = training.lagrangian,
+  trainer: Trainer = training.lagrangian,
   ensemble: Ensemble | None = None,
 ) -> np.ndarray:
   """[m, C] votes of fair teachers on the class; not for release."""

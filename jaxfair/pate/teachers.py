@@ -16,7 +16,7 @@ from jaxfair.pate.saved import SavedTeachers
 from jaxfair.training import ensembles
 from jaxfair.training.fit import check_examples
 from jaxfair.training.programs import programs
-from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Model, Params, PerExampleLoss, Trainer
 
 PROGRAMS = ("optimizer", "penalty")  # settings that are told by what they do
 NAMED = 10  # teachers that a warning lists before it only counts them
@@ -33,7 +33,7 @@ def train_teachers(
   config: Any = training.FitConfig(),
   *,
   key: jax.Array,
-  trainer: Callable[..., Fit] = training.fit,
+  trainer: Trainer = training.fit,
   chunk: int | None = None,
   devices: Sequence[jax.Device] | None = None,
   checkpoint: str | pathlib.Path | None = None,
@@ -102,7 +102,7 @@ class _Run:
   loss: PerExampleLoss
   parts: Examples
   config: Any
-  trainer: Callable[..., Fit]
+  trainer: Trainer
   keys: jax.Array
   chunk: int
   devices: Sequence[jax.Device] | None

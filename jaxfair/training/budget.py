@@ -139,7 +139,7 @@ def train_to_budget(
   """
   config.check(model, loss, examples)
   if key is not None:
-    checks.key("key", key)
+    checks.one_key("key", key)
   size = examples.size
   config = calibrate(config, size, epsilon=epsilon, delta=delta)
   examples = jax.tree.map(jnp.asarray, examples)

@@ -19,7 +19,7 @@ import numpy as np
 from jaxfair import checks, tree
 from jaxfair.training import driver
 from jaxfair.training.fit import FitConfig, check_anchor, check_examples, fit
-from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss, Trainer
 
 AXIS = "members"
 CACHE = 64 * 1024  # bytes that batches side by side may fill on a CPU
@@ -32,7 +32,7 @@ def fit_many(
   config: Any = FitConfig(),
   *,
   keys: jax.Array,
-  trainer: Callable[..., Fit] = fit,
+  trainer: Trainer = fit,
   stacked: bool | Examples = False,
   initial: Params | None = None,
   anchor: Params | None = None,
@@ -98,7 +98,7 @@ class Untraced:
     trainer: `fit`, or any pure function of its form.
   """
 
-  trainer: Callable[..., Fit]
+  trainer: Trainer
 
   def __call__(self, *arguments: Any, **named: Any) -> Fit:
     """The fit, with None for a trace."""
@@ -207,7 +207,7 @@ def chunk_for(config: Any, one: Examples) -> int:
 class _Member:
   """One member's training: static parts only."""
 
-  trainer: Callable[..., Fit]
+  trainer: Trainer
   model: Model
   loss: PerExampleLoss
 
@@ -215,10 +215,11 @@ class _Member:
     key, numbers, own_examples, initial = own
     shared, all_examples, anchor = common
     config = _merged(numbers, shared)
-    extra = {} if anchor is None else {"anchor": anchor}
+    given: dict[str, Any] = {"initial": initial, "anchor": anchor}
+    given = {name: v for name, v in given.items() if v is not None}
     examples = _merged(own_examples, all_examples)
     return self.trainer(
-      self.model, self.loss, examples, config, key=key, initial=initial, **extra
+      self.model, self.loss, examples, config, key=key, **given
     )
 
 

@@ -81,7 +81,12 @@ def solve(
   checks.positive("tolerance", config.tolerance)
   checks.integer("max_steps", config.max_steps, low=1)
   checks.one_of("method", config.method, ("auto", "newton", "lbfgs"))
-  checks.key("key", key)
+  checks.one_key("key", key)
+  checks.untraced(
+    "solve",
+    (examples, config, key),
+    reason="it computes in float64, and raises if it does not converge",
+  )
   check_examples(model, examples)
   start = model.init(key, jnp.asarray(examples.x[0]))
   method = config.method

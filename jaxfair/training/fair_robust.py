@@ -156,7 +156,7 @@ def fair_robust(
     Thesis chapter 6, (6.3), (6.30) and section 6.7.
   """
   config.check(model, loss, examples)
-  checks.key("key", key)
+  checks.one_key("key", key)
   traced = not checks.concrete((examples, config, key, initial))
   loop = driver.choose_loop(config.loop, model, examples.x, traced=traced)
   plain = dataclasses.replace(config.plain, loop=loop)

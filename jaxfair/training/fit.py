@@ -112,7 +112,7 @@ def fit(
   """
   config.check(model, loss, examples)
   check_anchor(config, anchor)
-  checks.key("key", key)
+  checks.one_key("key", key)
   traced = not checks.concrete((examples, config, key, initial, anchor))
   loop = driver.choose_loop(config.loop, model, examples.x, traced=traced)
   config = dataclasses.replace(config, loop=loop)

@@ -80,7 +80,7 @@ def lagrangian(
   """
   config.check(model, loss, examples)
   check_anchor(config, anchor)  # type: ignore[arg-type]
-  checks.key("key", key)
+  checks.one_key("key", key)
   traced = not checks.concrete((examples, config, key, initial, anchor, mask))
   loop = driver.choose_loop(config.loop, model, examples.x, traced=traced)
   config = dataclasses.replace(config, loop=loop)

@@ -155,7 +155,12 @@ def output_perturbation(
     `lambda/2`, for the bias, and for what the solver leaves.
   """
   if key is not None:
-    checks.key("key", key)
+    checks.one_key("key", key)
+  checks.untraced(
+    "output_perturbation",
+    (examples, key),
+    reason="it solves in float64, and draws exact noise on the host",
+  )
   config.check(model, loss, examples)
   size = examples.size
   sensitivity = config.sensitivity(loss, size)

@@ -99,7 +99,7 @@ def private_lagrangian(
     deep learning: a Lagrangian dual approach. Theirs takes the whole gradient
     to be private; for the attribute alone the loss needs no noise.
   """
-  checks.key("key", key)
+  checks.one_key("key", key)
   config.check(model, loss, examples)
   check_anchor(config, anchor)  # type: ignore[arg-type]
   return _train(model, loss, examples, config, key, initial, anchor)

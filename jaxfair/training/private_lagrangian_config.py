@@ -16,7 +16,7 @@ from jaxfair.privacy.clipping import Method
 from jaxfair.privacy.sampling import PoissonSampler
 from jaxfair.training import driver
 from jaxfair.training.dp_sgd import DpSgdConfig, check_per_example
-from jaxfair.training.fit import Optimizer
+from jaxfair.training.fit import Optimizer, check_examples
 from jaxfair.types import Examples, Model, PerExampleLoss
 
 # Statistics of one person that a notion may compare; their number is in the
@@ -102,10 +102,9 @@ class PrivateLagrangianConfig:
     checks.one_of("loop", self.loop, ("scan", "auto"))
     checks.integer("rounds", self.rounds, low=1)
     checks.integer("steps_per_round", self.steps_per_round, low=1)
-    size = checks.people(examples)
-    checks.finite("examples.x", examples.x)
+    check_examples(model, examples)
     checks.ids("examples.group", examples.group, self.notion.num_groups)
-    self.sampler(size)
+    self.sampler(examples.size)
     check_per_example(model, loss, examples)
 
   @property

@@ -60,7 +60,7 @@ def dp_sgd_snapshots(
   Privacy:
     As `dp_sgd`: `config.event(examples.size)` covers every snapshot.
   """
-  checks.key("key", key)
+  checks.one_key("key", key)
   checks.integer("count", count, low=1)
   config.check(model, loss, examples)
   checks.require(

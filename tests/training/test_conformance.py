@@ -1,8 +1,8 @@
 """Every trainer goes through the same tests; a new one adds a row.
 
-A row names a pure function of people and a key. Where a trainer can be traced
-(jit, vmap, over devices) and what it refuses is said in the row, not in the
-tests.
+A row names a pure function of people and a key. What a trainer cannot do (be
+traced, do without a key, ignore groups) is said in the row, with the reason,
+not in the tests.
 """
 
 import json
@@ -10,17 +10,21 @@ import pathlib
 from collections.abc import Callable
 from typing import NamedTuple
 
+import chex
 import jax
 import numpy as np
 import optax
 import pytest
+from absl.testing import parameterized
 
-from jaxfair import checks, fairness, models
+from jaxfair import checks, fairness, models, training
 from jaxfair.training import (
   DpSgdConfig,
   FairRobustConfig,
   FitConfig,
   LagrangianConfig,
+  OutputPerturbationConfig,
+  PrivateLagrangianConfig,
   SolveConfig,
   dp_sgd,
   fair_dp_sgd,
@@ -28,9 +32,11 @@ from jaxfair.training import (
   fit,
   lagrangian,
   map_members,
+  output_perturbation,
+  private_lagrangian,
   solve,
 )
-from jaxfair.types import Examples
+from jaxfair.types import Examples, Fit
 
 KEY = jax.random.key(11)
 MODEL = models.logistic(3)
@@ -41,21 +47,25 @@ POISSON = FitConfig(
 )  # fmt: skip
 
 
-class Trainer(NamedTuple):
-  """A row.
+class Row(NamedTuple):
+  """A trainer and what it can do.
 
   Attributes:
     train: `(examples, key) -> Fit`.
-    traceable: can be inside jit and vmap.
+    untraceable: why it cannot be inside jit and vmap; "" if it can.
+    without_key: why it runs with key=None; "" if it refuses that.
+    reads_groups: why other groups give other parameters; "" if they do not.
     random: another key gives other parameters.
-    private: leaves broken rows out, where others refuse them: whether
-      somebody's record is broken is nobody's business.
+    private: leaves broken rows out, where others refuse them: an error would
+      tell that somebody's record is broken.
     rounds: the number of devices may move the last bits: the compiler writes
       the derivative of a quotient in two ways.
   """
 
   train: Callable
-  traceable: bool = True
+  untraceable: str = ""
+  without_key: str = ""
+  reads_groups: str = ""
   random: bool = True
   private: bool = False
   rounds: bool = False
@@ -105,16 +115,48 @@ def without_penalty(examples, key):
   return fair_robust(MODEL, models.cross_entropy, examples, config, key=key)
 
 
+def private_groups(examples, key):
+  config = PrivateLagrangianConfig(
+    constraint=fairness.constraints.equalized_odds(2, 3),
+    learning_rate=0.2, noise_multiplier=0.1, dual_noise=1.0, count_noise=1.0,
+    rounds=2, steps_per_round=3, batch_size=8, optimizer=optax.sgd,
+  )  # fmt: skip
+  return private_lagrangian(
+    MODEL, models.cross_entropy, examples, config, key=key
+  )
+
+
+def noisy_optimum(examples, key):
+  config = OutputPerturbationConfig(weight_decay=0.1)
+  return output_perturbation(
+    MODEL, models.cross_entropy, examples, config, key=key
+  )
+
+
 TRAINERS = {
-  "fit": Trainer(plain),
-  "fit, Poisson batches": Trainer(poisson),
-  "fair_robust": Trainer(without_penalty),
-  "solve": Trainer(optimum, traceable=False, random=False),
-  "dp_sgd": Trainer(noisy_steps, private=True),
-  "fair_dp_sgd": Trainer(noisy_and_fair, private=True, rounds=True),
-  "lagrangian": Trainer(constrained),
+  "fit": Row(plain),
+  "fit, Poisson batches": Row(poisson),
+  "fair_robust": Row(without_penalty),
+  "solve": Row(
+    optimum,
+    untraceable="computes in float64, and raises if it does not converge",
+    random=False,
+  ),
+  "dp_sgd": Row(noisy_steps, private=True),
+  "fair_dp_sgd": Row(noisy_and_fair, private=True, rounds=True),
+  "lagrangian": Row(constrained),
+  "private_lagrangian": Row(
+    private_groups, reads_groups="its multipliers follow the groups' gaps"
+  ),
+  "output_perturbation": Row(
+    noisy_optimum,
+    untraceable="solves in float64, and draws exact noise on the host",
+    without_key="a release takes its noise from the operating system",
+    private=True,
+  ),
 }
-TRACEABLE = [name for name, row in TRAINERS.items() if row.traceable]
+TRACEABLE = [name for name, row in TRAINERS.items() if not row.untraceable]
+UNTRACEABLE = [name for name, row in TRAINERS.items() if row.untraceable]
 every_trainer = pytest.mark.parametrize("name", TRAINERS)
 traceable_trainer = pytest.mark.parametrize("name", TRACEABLE)
 
@@ -171,19 +213,52 @@ def test_gives_float32_parameters_of_the_model_s_shape(name):
     assert np.isfinite(found).all()
 
 
-@every_trainer
-def test_takes_jax_arrays_as_well(name):
+def test_every_public_trainer_has_a_row():
+  arguments = {"model", "loss", "examples", "config", "key"}
+  trainers = {
+    name
+    for name in training.__all__
+    if (hints := getattr(getattr(training, name), "__annotations__", {}))
+    and hints.get("return") is Fit
+    and arguments <= set(hints)
+  }
+  assert trainers == {name.split(",")[0] for name in TRAINERS}
+
+
+@pytest.mark.slow
+class TestVariants(chex.TestCase):
+  """The same result wherever the people are, inside jit and out."""
+
+  @chex.variants(with_jit=True)
+  @parameterized.parameters(*TRACEABLE)
+  def test_compiled(self, name):
+    trained = self.variant(TRAINERS[name].train)(make(), KEY)
+    close(trained, train(name, make()))
+
+  @chex.variants(without_jit=True, with_device=True, without_device=True)
+  @parameterized.parameters(*TRAINERS)
+  def test_not_compiled(self, name):
+    trained = self.variant(lambda people: train(name, people))(make())
+    assert same_bits(trained, train(name, make()))
+
+
+@pytest.mark.parametrize("name", UNTRACEABLE)
+def test_what_cannot_be_compiled_says_so(name):
   people = make()
-  assert same_bits(
-    train(name, people), train(name, jax.tree.map(jax.numpy.asarray, people))
-  )
+  for function in (jax.jit(TRAINERS[name].train), TRAINERS[name].train):
+    mapped = jax.vmap(function, in_axes=(None, 0))
+    with pytest.raises(checks.ArgumentError, match="inside jit, vmap or grad"):
+      mapped(people, jax.random.split(KEY, 2))
 
 
 @pytest.mark.slow
 @traceable_trainer
-def test_can_be_compiled(name):
-  people = make()
-  close(jax.jit(TRAINERS[name].train)(people, KEY), train(name, people))
+def test_can_be_mapped_over_keys(name):
+  people, keys = make(), jax.random.split(KEY, 2)
+  found = jax.vmap(TRAINERS[name].train, in_axes=(None, 0))(people, keys)
+  close(
+    [leaf[1] for leaf in leaves(found)], leaves(train(name, people, keys[1]))
+  )
 
 
 @pytest.mark.slow
@@ -201,7 +276,10 @@ def test_can_be_mapped_over_people_and_keys(name):
 def test_an_empty_group_is_nothing_special(name):
   people = make()
   one_group = people._replace(group=np.ones_like(people.group))
-  assert same_bits(train(name, people), train(name, one_group))
+  found = train(name, one_group)
+  assert all(np.isfinite(leaf).all() for leaf in leaves(found))
+  unchanged = same_bits(train(name, people), found)
+  assert unchanged == (not TRAINERS[name].reads_groups)
 
 
 @every_trainer
@@ -256,8 +334,17 @@ def test_people_of_unequal_length_are_refused(name):
 @every_trainer
 @pytest.mark.parametrize("key", [None, 0, jax.random.key_data(KEY)])
 def test_what_is_no_key_is_refused(name, key):
+  if key is None and TRAINERS[name].without_key:
+    assert not same_bits(train(name, make(), None), train(name, make(), None))
+    return
   with pytest.raises(checks.ArgumentError, match=r"pass key=jax\.random\.key"):
     train(name, make(), key)
+
+
+@every_trainer
+def test_several_keys_are_refused(name):
+  with pytest.raises(checks.ArgumentError, match="key is an array of 2 keys"):
+    train(name, make(), jax.random.split(KEY, 2))
 
 
 def results():
