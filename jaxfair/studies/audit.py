@@ -3,19 +3,16 @@
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxfair import accounting, auditing, checks, data, models, tree
-from jaxfair.experiments.people import People, load_people
-from jaxfair.experiments.table import Table
-from jaxfair.studies import protocol
-from jaxfair.studies.claims import mean_above
-from jaxfair.studies.protocol import Claim, Figure, Finding, Summary
+from jaxfair import accounting, auditing, data, models, tree
+from jaxfair import experiments as ex
+from jaxfair.experiments import Claim, Count, Figure, Positive, Summary
 from jaxfair.training import DpSgdConfig, calibrate, dp_sgd, map_members
 from jaxfair.training.ensembles import default_chunk
 from jaxfair.types import Examples, Model
@@ -26,13 +23,12 @@ STEP_BATCH = 32  # people beside the canary in the step that is audited
 BOUNDS = {"row": "bound"}
 
 
-@dataclasses.dataclass(frozen=True)
-class Config:
+class Config(ex.Settings):
   """Settings of the audit.
 
   Attributes:
     data: among whom the canaries hide; synthetic people by default.
-    people: at most so many of them, chosen at random.
+    people: at most this many of them, chosen at random.
     hidden: widths of the network's hidden layers; none for softmax regression.
     epsilons: budgets that trainings are calibrated to.
     delta: of the budgets.
@@ -46,39 +42,19 @@ class Config:
     confidence: of every bound.
   """
 
-  data: People | None = None
-  people: int = 4000
-  hidden: tuple[int, ...] = ()
-  epsilons: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0)
-  delta: float = 1e-5
-  steps: int = 200
-  batch_size: int = 800
-  l2_clip: float = 1.0
-  learning_rate: float = 0.5
-  canaries: int = 4000
-  seeds: int = 10
-  runs: int = 100_000
-  confidence: float = 0.95
-
-  def __post_init__(self) -> None:
-    checks.require(
-      len(self.epsilons) > 0, "epsilons is empty; name a budget to audit"
-    )
-    for epsilon in self.epsilons:
-      checks.positive("epsilons", epsilon)
-    for name in ("delta", "confidence"):
-      checks.number(
-        name, getattr(self, name), low=0.0, high=1.0, open_low=True,
-        open_high=True,
-      )  # fmt: skip
-    for name in ("people", "steps", "batch_size", "seeds"):
-      checks.integer(name, getattr(self, name), low=1)
-    for width in self.hidden:
-      checks.integer("hidden", width, low=1)
-    checks.integer("canaries", self.canaries, low=10)
-    checks.integer("runs", self.runs, low=32)
-    for name in ("l2_clip", "learning_rate"):
-      checks.positive(name, getattr(self, name))
+  data: ex.People | None = None
+  people: Count = 4000
+  hidden: tuple[Count, ...] = ()
+  epsilons: ex.Sweep[Positive] = (1.0, 2.0, 4.0, 8.0)
+  delta: ex.Probability = 1e-5
+  steps: Count = 200
+  batch_size: Count = 800
+  l2_clip: Positive = 1.0
+  learning_rate: Positive = 0.5
+  canaries: Annotated[int, ex.Within(10)] = 4000
+  seeds: Count = 10
+  runs: Annotated[int, ex.Within(32)] = 100_000
+  confidence: ex.Probability = 0.95
 
   @property
   def joint_confidence(self) -> float:
@@ -87,70 +63,80 @@ class Config:
     return 1 - (1 - self.confidence) / bounds
 
 
-def cells(config: Config) -> list[protocol.Settings]:
-  """One cell per budget and kind of audit."""
-  if config.data is not None:
-    load_people(config.data)  # a missing file is found before any work
-  return [
-    {"audit": audit, "epsilon": epsilon}
-    for epsilon in config.epsilons
-    for audit in (ONE_RUN, ONE_STEP)
-  ]
+@dataclasses.dataclass(frozen=True)
+class Audited:
+  """What an audit attacks.
+
+  Attributes:
+    config: of the study.
+    training: calibrated to the cell's budget.
+    model: what is trained.
+    people: among whom the canaries hide.
+  """
+
+  config: Config
+  training: DpSgdConfig
+  model: Model
+  people: Examples
+
+  def canaries(self, people: Examples, count: int) -> auditing.GradientCanaries:
+    """Canaries with gradients far above the clip bound."""
+    return auditing.gradient_canaries(
+      self.model,
+      models.cross_entropy,
+      people,
+      num_canaries=count,
+      norm=1e3 * self.config.l2_clip,
+    )
 
 
-def run(
-  config: Config, cell: protocol.Settings, context: protocol.Context
-) -> Table:
+def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All audits of one kind at one budget."""
   people, num_classes = _people(config, context)
-  model = models.logistic(num_classes)
-  if config.hidden:
-    model = models.mlp(config.hidden, num_classes)
-  size = people.size + config.canaries
+  kind = "mlp" if config.hidden else "logistic"
+  model = models.network(kind, num_classes, hidden=config.hidden)
   training = calibrate(
     DpSgdConfig(
-      learning_rate=config.learning_rate, l2_clip=config.l2_clip,
-      steps=config.steps, batch_size=config.batch_size,
+      learning_rate=config.learning_rate,
+      l2_clip=config.l2_clip,
+      steps=config.steps,
+      batch_size=config.batch_size,
     ),
-    size, epsilon=float(cell["epsilon"]), delta=config.delta,
-  )  # fmt: skip
+    people.size + config.canaries,
+    epsilon=float(cell["epsilon"]),
+    delta=config.delta,
+  )
   audit = _one_run if cell["audit"] == ONE_RUN else _one_step
-  rows = audit(config, training, model, people, context.key)
-  names = dict.fromkeys(name for row in rows for name in row)
-  columns = {name: [row.get(name) for row in rows] for name in names}
-  same = {name: [value] * len(rows) for name, value in cell.items()}
-  return Table(same | columns)
+  rows = audit(Audited(config, training, model, people), context.key)
+  return ex.Table.from_rows({**cell, **row} for row in rows)
 
 
-def _one_run(
-  config: Config, training: DpSgdConfig, model: Model, people: Examples,
-  key: jax.Array,
-) -> list[dict[str, Any]]:  # fmt: skip
+def _one_run(own: Audited, key: jax.Array) -> list[dict[str, Any]]:
   """Canaries hidden in whole trainings, all seeds in one program."""
-  size = people.size + config.canaries
-  event = training.event(size)
+  config = own.config
+  event = own.training.event(own.people.size + config.canaries)
   rate, noise = event.sampling_rate, event.noise_multiplier
-  canaries = auditing.gradient_canaries(
-    model, models.cross_entropy, people, num_canaries=config.canaries,
-    norm=1e3 * config.l2_clip,
-  )  # fmt: skip
+  canaries = own.canaries(own.people, config.canaries)
   recorder = auditing.likelihood_recorder(
-    optax.sgd, sampling_rate=rate, noise_multiplier=noise,
-    l2_clip=config.l2_clip, batch_size=config.batch_size,
-  )  # fmt: skip
-  recorded = dataclasses.replace(training, optimizer=recorder, loop="scan")
+    optax.sgd,
+    sampling_rate=rate,
+    noise_multiplier=noise,
+    l2_clip=config.l2_clip,
+    batch_size=config.batch_size,
+  )
+  recorded = dataclasses.replace(own.training, optimizer=recorder, loop="scan")
 
   def train(key: jax.Array, people: Examples) -> tuple[jax.Array, jax.Array]:
     key_coins, key_training = jax.random.split(key)
     included = canaries.flip(key=key_coins)
+    hidden = canaries.hide(people, included)
     fitted = dp_sgd(
-      canaries.model, canaries.loss, canaries.hide(people, included), recorded,
-      key=key_training,
-    )  # fmt: skip
+      canaries.model, canaries.loss, hidden, recorded, key=key_training
+    )
     return canaries.scores(fitted.params), included
 
   keys = jax.random.split(key, config.seeds)
-  found = map_members(train, keys, people, chunk=default_chunk())
+  found = map_members(train, keys, own.people, chunk=default_chunk())
   scores, included = map(np.asarray, found)
   claimed = accounting.composed_epsilon(
     [event], delta=config.delta, relation=accounting.Relation.ZERO_OUT
@@ -161,37 +147,30 @@ def _one_run(
 
   rows = []
   for seed in range(config.seeds):
-    own = (scores[seed], included[seed])
+    guessed = (scores[seed], included[seed])
     bounds = []
     for confidence in (config.confidence, config.joint_confidence):
+      level = {"delta": config.delta, "confidence": confidence}
       guesses = auditing.plan_guesses(
-        config.canaries, separation=separation, delta=config.delta,
-        confidence=confidence,
-      )  # fmt: skip
-      found = auditing.audit_one_run(
-        *own, delta=config.delta, confidence=confidence, guesses=guesses
+        config.canaries, separation=separation, **level
       )
-      bounds.append(found.epsilon)
+      audit = auditing.audit_one_run(*guessed, guesses=guesses, **level)
+      bounds.append(audit.epsilon)
     rows.append(_row("canaries", seed, claimed, bounds))
-    rows += _guesses(*own, seed, claimed)
+    rows += _guesses(*guessed, seed, claimed)
   return rows
 
 
-def _one_step(
-  config: Config, training: DpSgdConfig, model: Model, people: Examples,
-  key: jax.Array,
-) -> list[dict[str, Any]]:  # fmt: skip
+def _one_step(own: Audited, key: jax.Array) -> list[dict[str, Any]]:
   """One step on a fixed batch, many times, with and without a canary."""
-  batch = people.take(slice(min(STEP_BATCH, people.size)))
-  canary = auditing.gradient_canaries(
-    model, models.cross_entropy, batch, num_canaries=1,
-    norm=1e3 * config.l2_clip,
-  )  # fmt: skip
+  config = own.config
+  batch = own.people.take(slice(min(STEP_BATCH, own.people.size)))
+  canary = own.canaries(batch, 1)
   without, present = (
     canary.hide(batch, jnp.array([there])) for there in (False, True)
   )
   step = dataclasses.replace(
-    training, steps=1, batch_size=without.size, max_batch=None, loop="scan"
+    own.training, steps=1, batch_size=without.size, max_batch=None, loop="scan"
   )
   start = canary.model.init(jax.random.key(0), without.x[0])
 
@@ -203,12 +182,12 @@ def _one_step(
     size = tree.norm(others)
     return canary.scores(fitted.params), size
 
-  noise = float(training.noise_multiplier)
+  noise = float(own.training.noise_multiplier)
   claimed = accounting.gaussian_epsilon(sigma=noise, delta=config.delta)
   rows = []
-  for seed, own in enumerate(jax.random.split(key, config.seeds)):
+  for seed, own_key in enumerate(jax.random.split(key, config.seeds)):
     scores = auditing.attack_scores(
-      released, without, present, num_runs=config.runs, key=own
+      released, without, present, num_runs=config.runs, key=own_key
     )
     for method in METHODS:
       bounds = [
@@ -226,9 +205,14 @@ def _row(
 ) -> dict[str, Any]:
   each, joint = bounds
   return {
-    **BOUNDS, "method": method, "seed": seed, "claimed": claimed,
-    "lower_bound": each, "joint_bound": joint, "share": each / claimed,
-  }  # fmt: skip
+    **BOUNDS,
+    "method": method,
+    "seed": seed,
+    "claimed": claimed,
+    "lower_bound": each,
+    "joint_bound": joint,
+    "share": each / claimed,
+  }
 
 
 def _guesses(
@@ -241,22 +225,19 @@ def _guesses(
   for count in np.unique(np.geomspace(5, len(ranked) // 2, 20).astype(int)):
     right = float(sides[0][count - 1] + sides[1][count - 1]) / (2 * count)
     allowed = 1 / (1 + math.exp(-claimed))
-    for told, value in (("attained", right), ("allowed", allowed)):
-      rows.append(
-        {"row": "guess", "seed": seed, "guesses": 2 * int(count), "who": told,
-         "right": value}
-      )  # fmt: skip
+    guess = {"row": "guess", "seed": seed, "guesses": 2 * int(count)}
+    rows.append({**guess, "who": "attained", "right": right})
+    rows.append({**guess, "who": "allowed", "right": allowed})
   return rows
 
 
-def _people(config: Config, context: protocol.Context) -> tuple[Examples, int]:
+def _people(config: Config, context: ex.Context) -> tuple[Examples, int]:
   """Scaled people, the same for all cells, and their number of classes."""
   if config.data is None:
     half = -(-config.people // 2)
     chosen = data.two_gaussians((half, half), key=context.shared_key)
   else:
-    chosen, note = load_people(config.data)
-    context.say(note)
+    chosen = context.load(config.data)
   order = jax.random.permutation(
     jax.random.fold_in(context.shared_key, 1), chosen.size
   )
@@ -266,95 +247,91 @@ def _people(config: Config, context: protocol.Context) -> tuple[Examples, int]:
   return jax.tree.map(jnp.asarray, some), chosen.num_classes
 
 
-def _not_caught(table: Table) -> Finding:
-  """No bound exceeds its claim, at a level that holds for all at once."""
-  rows = table.where(**BOUNDS)
-  shares = rows["joint_bound"] / rows["claimed"]
-  most = float(shares.max())
-  # The truth lies between what an audit showed and what is claimed.
-  return Finding(
-    "largest lower bound over its claim, all audits jointly", most, most,
-    max(1.0, most), most <= 1,
-  )  # fmt: skip
-
-
 def _notes(config: Config) -> list[str]:
   return [
-    "A lower bound is what the attack could show. A bound above the claim is "
-    "evidence of a mistake; one below it is no proof of privacy.",
-    f"{ONE_RUN}: {config.canaries} canaries, each in or out by a coin, hide in "
-    "a whole training; what is claimed is the training's epsilon for one "
-    "record replaced by an empty one.",
-    f"{ONE_STEP}: a step on a fixed batch, {config.runs} times with and "
-    "without a canary; what is claimed is the epsilon of its Gaussian noise. "
-    'The method "threshold" assumes nothing, "gaussian" that the claim is '
-    "about a Gaussian trade-off curve, as it is here.",
-    "Trained on canaries: these models are for audits, not for release.",
+    "A lower bound is what the attack could show. A bound above the claim is evidence of a "
+    "mistake; one below it is no proof of privacy.",
+    f"{ONE_RUN}: {config.canaries} canaries, each in or out by a coin, hide in a whole training; "
+    "what is claimed is the training's epsilon for one record replaced by an empty one.",
+    f"{ONE_STEP}: a step on a fixed batch, {config.runs} times with and without a canary; what is "
+    'claimed is the epsilon of its Gaussian noise. The method "threshold" assumes nothing, '
+    '"gaussian" that the claim is about a Gaussian trade-off curve, as it is here.',
+    "These models were trained on canaries: they are for audits, not for release.",
   ]
 
 
-STUDY = protocol.Study(
+LARGEST = ex.exact(
+  "largest lower bound over its claim, all audits jointly",
+  lambda table: (table["joint_bound"] / table["claimed"]).max(),
+  ("joint_bound", "claimed"),
+).at(**BOUNDS)
+
+STUDY = ex.Study(
   name="audit",
   summary="Does DP-SGD keep its promise? Lower bounds on epsilon by attack.",
   config=Config,
-  cells=cells,
+  cells=lambda config: [
+    {"audit": audit, "epsilon": epsilon}
+    for epsilon in config.epsilons
+    for audit in (ONE_RUN, ONE_STEP)
+  ],
   run=run,
   notes=_notes,
   summaries=(
     Summary(
       "Claimed, and shown by attack",
-      by=("audit", "method", "epsilon"),
-      values=("claimed", "lower_bound", "share"),
-      where=BOUNDS,
+      ("audit", "method", "epsilon"),
+      ("claimed", "lower_bound", "share"),
+      BOUNDS,
     ),
   ),
   claims=(
     Claim(
       "not caught",
       "The implementation is not caught violating its claim",
-      _not_caught,
+      LARGEST <= 1,
     ),
     Claim(
       "canaries",
       "Canaries in one training show at least 30% of its epsilon",
-      mean_above("share", 0.3, where={"method": "canaries"}),
+      (ex.mean("share") > 0.3).at(method="canaries"),
     ),
     Claim(
       "gaussian",
       "Many runs of one step show at least 60% of its epsilon",
-      mean_above("share", 0.6, where={"method": "gaussian"}),
+      (ex.mean("share") > 0.6).at(method="gaussian"),
     ),
   ),
   figures=(
     Figure(
       "share",
       "How much of the claimed epsilon the attacks show",
-      x="epsilon",
-      y="share",
-      color="method",
-      mark="line",
+      "epsilon",
+      "share",
+      "line",
+      "method",
+      caption="Above the line at 1 a claim would be refuted. Canaries attack the whole training, "
+      "the other two attack one of its steps.",
       x_title="epsilon of the whole training",
       y_title="lower bound / claim",
       log_x=True,
       where=BOUNDS,
       reference=1.0,
-      caption="Above the line at 1 a claim would be refuted. Canaries speak of "
-      "the whole training, the other two of one of its steps.",
     ),
     Figure(
       "guesses",
       "How often the boldest guesses about canaries are right",
-      x="guesses",
-      y="right",
-      color="who",
-      facet="epsilon",
-      mark="line",
+      "guesses",
+      "right",
+      "line",
+      "who",
+      "epsilon",
+      caption="Attained by the attack, and the most that epsilon allows. The bound trades few "
+      "bold guesses against many timid ones.",
       x_title="guesses, boldest first",
       y_title="share that is right",
       log_x=True,
       where={"row": "guess"},
-      caption="Attained by the attack, and the most that epsilon allows. The "
-      "bound trades few bold guesses against many timid ones.",
     ),
   ),
 )

@@ -22,7 +22,7 @@ from jaxfair.experiments.table import Table
 from jaxfair.studies import train
 from jaxfair.types import Examples, Model, Params
 
-MOST_PEOPLE = 4_000  # whom the terms are computed on; more changes little
+MOST_PEOPLE = 4_000  # on whom the terms are computed; more changes little
 FACTORS = ("input_norm", "gradient_norm", "closeness", "trace")
 CLIPPING, NOISE = "clipping", "noise"
 AGAIN = "delete the run directory and run its config again"
@@ -55,7 +55,7 @@ class NonPrivateExplanation(NamedTuple):
     factor: the one in which the payer stands out, of those behind the term.
     large_gradient: norm that a tenth of the payer's gradients exceed.
     l2_clip: the bound that was used.
-    note: what to mind, if anything.
+    note: a caveat; may be empty.
   """
 
   groups: tuple[str, ...]
@@ -91,31 +91,44 @@ def explain_run(folder: pathlib.Path) -> NonPrivateExplanation:
       f"{folder} is a run on {used[0]}, but {people.name} is what its config "
       "gives now; run it again"
     )
-  model = train.model_of(settings, people)
+  model = settings.network(people.num_classes)
   params, scaler = _released(folder, model, people)
   sample = _sample(people, scaler)
   costs, apart, epsilon = _costs(table, settings, people.group_names)
   payer = max(costs, key=lambda name: costs[name].loss)
-  terms, factors, of_all, clipped, gradients = _look(
-    settings, model, params, sample, people.num_groups, card
+  found = _at_model(
+    settings, model, params, sample, people.num_groups, card["noise_multiplier"]
   )
+  terms, factors, of_all = found.terms, found.factors, found.of_all
   which = people.group_names.index(payer)
   term = max(terms, key=lambda name: terms[name][which])
-  behind = ("gradient_norm", "input_norm") if term == CLIPPING else (
-    "closeness", "input_norm")  # fmt: skip
-  factor = max(behind, key=lambda name: factors[name][which] / of_all[name])
+  behind = "gradient_norm" if term == CLIPPING else "closeness"
+  factor = max(
+    (behind, "input_norm"), key=lambda name: factors[name][which] / of_all[name]
+  )
   note = ""
   if settings.private.optimizer != "sgd":
     note = (
       "The terms are those of plain descent; this model was trained with "
       f"{settings.private.optimizer}."
     )
-  own = gradients[np.asarray(sample.group) == which]
+  own = found.gradients[np.asarray(sample.group) == which]
   return NonPrivateExplanation(
-    people.group_names, epsilon, costs, payer, apart, terms, factors, of_all,
-    clipped, term, factor, float(np.quantile(own, 0.9)),
-    settings.private.l2_clip, note,
-  )  # fmt: skip
+    groups=people.group_names,
+    epsilon=epsilon,
+    costs=costs,
+    payer=payer,
+    apart=apart,
+    terms=terms,
+    factors=factors,
+    of_all=of_all,
+    clipped=found.clipped,
+    term=term,
+    factor=factor,
+    large_gradient=float(np.quantile(own, 0.9)),
+    l2_clip=settings.private.l2_clip,
+    note=note,
+  )
 
 
 def _read(folder: pathlib.Path) -> tuple[train.Config, Table, dict[str, Any]]:
@@ -196,53 +209,67 @@ def _costs(
   costs = {}
   for name in groups:
     found = fairness.seed_interval(per_seed[name])
-    accuracy = rows.where(group=name)["accuracy_cost"]
-    costs[name] = Cost(
-      float(found.estimate), float(found.low), float(found.high),
-      float(np.nanmean(accuracy)),
-    )  # fmt: skip
+    accuracy = np.nanmean(rows.where(group=name)["accuracy_cost"])
+    told = (found.estimate, found.low, found.high, accuracy)
+    costs[name] = Cost(*map(float, told))
   order = sorted(groups, key=lambda name: costs[name].loss)
   apart = fairness.paired_interval(per_seed[order[-1]], per_seed[order[0]])
   return costs, apart, known[0]
 
 
-def _look(
-  settings: train.Config, model: Model, params: Params, people: Examples,
-  num_groups: int, card: dict[str, Any],
-) -> Any:  # fmt: skip
+class _AtModel(NamedTuple):
   """Terms and factors of every group at the released model."""
-  private = settings.private
+
+  terms: dict[str, np.ndarray]
+  factors: dict[str, np.ndarray]
+  of_all: dict[str, float]
+  clipped: np.ndarray
+  gradients: np.ndarray
+
+
+def _at_model(
+  settings: train.Config,
+  model: Model,
+  params: Params,
+  people: Examples,
+  num_groups: int,
+  noise_multiplier: float,
+) -> _AtModel:
+  private, loss = settings.private, models.cross_entropy
   step = analysis.StepSettings(
     learning_rate=private.learning_rate,
     l2_clip=private.l2_clip,
-    noise_multiplier=card["noise_multiplier"],
+    noise_multiplier=noise_multiplier,
     sampling_rate=min(1.0, private.batch_size / people.size),
   )
-  loss = models.cross_entropy
   found = analysis.decompose(
-    model, loss, params, people, step, num_groups=num_groups, probes=16,
+    model,
+    loss,
+    params,
+    people,
+    step,
+    num_groups=num_groups,
+    probes=16,
     key=jax.random.key(0),
-  )  # fmt: skip
+  )
   norms = analysis.norms(model, loss, params, people, num_groups=num_groups)
-  near = analysis.closeness(model.apply(params, people.x))
-  by = {
+
+  def by_group(values: jax.Array) -> analysis.ByGroup:
+    return analysis.mean_by_group(values, people.group, num_groups)
+
+  factors: dict[str, analysis.ByGroup] = {
     "input_norm": norms.mean_input,
     "gradient_norm": norms.mean_gradient,
-    "closeness": analysis.mean_by_group(near, people.group, num_groups),
+    "closeness": by_group(analysis.closeness(model.apply(params, people.x))),
     "trace": found.trace,
   }
-  by = jax.tree.map(np.asarray, by)
-  share = analysis.mean_by_group(
-    1.0 * (norms.gradients > private.l2_clip), people.group, num_groups
-  )
-  terms = {
-    CLIPPING: np.asarray(found.clipping.group),
-    NOISE: np.asarray(found.noise.group),
-  }
-  return (
-    terms,
-    {name: value.group for name, value in by.items()},
-    {name: float(value.population) for name, value in by.items()},
-    np.asarray(share.group),
-    np.asarray(norms.gradients),
+  terms = {CLIPPING: found.clipping, NOISE: found.noise}
+  return _AtModel(
+    terms={name: np.asarray(value.group) for name, value in terms.items()},
+    factors={name: np.asarray(value.group) for name, value in factors.items()},
+    of_all={name: float(value.population) for name, value in factors.items()},
+    clipped=np.asarray(
+      by_group(1.0 * (norms.gradients > private.l2_clip)).group
+    ),
+    gradients=np.asarray(norms.gradients),
   )

@@ -1,46 +1,55 @@
 """Train to a privacy budget, and see what it costs every group."""
 
-import dataclasses
 import json
 import pathlib
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import jax
 import numpy as np
 import optax
 
 from jaxfair import accounting, checks, data, models, training, whole_files
-from jaxfair.experiments.measures import (
-  EVERYONE,
-  group_table,
-  measure_groups,
-  paired_costs,
-)
-from jaxfair.experiments.people import People, dataset_ledger, load_people
-from jaxfair.experiments.repeats import repeat
-from jaxfair.experiments.table import Table
-from jaxfair.studies import protocol
-from jaxfair.studies.claims import mean_above, spread_above
-from jaxfair.studies.protocol import Claim, Figure, Summary
+from jaxfair import experiments as ex
+from jaxfair.experiments import Claim, Count, Figure, Positive, Summary
+from jaxfair.experiments.measures import EVERYONE, GAPS, paired_costs
+from jaxfair.experiments.people import dataset_ledger
+from jaxfair.experiments.study import Parts
 from jaxfair.types import Model, Params
 
 PLAIN, RELEASED = "without privacy", "released model"
 OPTIMIZERS = {"sgd": optax.sgd, "adam": optax.adam}
 
 
-@dataclasses.dataclass(frozen=True)
-class Schedule:
+class Schedule(ex.Settings):
   """How long, how large, how fast; `l2_clip` for private training."""
 
-  steps: int = 1000
-  batch_size: int = 256
-  learning_rate: float = 1e-3
+  steps: Count = 1000
+  batch_size: Count = 256
+  learning_rate: Positive = 1e-3
   optimizer: Literal["sgd", "adam"] = "adam"
-  l2_clip: float = 1.0
+  l2_clip: Positive = 1.0
+
+  def plain_config(self) -> training.FitConfig:
+    """The trainer's settings without privacy."""
+    return training.FitConfig(
+      learning_rate=self.learning_rate,
+      steps=self.steps,
+      batch_size=self.batch_size,
+      optimizer=OPTIMIZERS[self.optimizer],
+    )
+
+  def private_config(self) -> training.DpSgdConfig:
+    """The settings of DP-SGD, before its noise is calibrated."""
+    return training.DpSgdConfig(
+      learning_rate=self.learning_rate,
+      l2_clip=self.l2_clip,
+      steps=self.steps,
+      batch_size=self.batch_size,
+      optimizer=OPTIMIZERS[self.optimizer],
+    )
 
 
-@dataclasses.dataclass(frozen=True)
-class Config:
+class Config(ex.Settings):
   """Settings of a comparison of private and plain training.
 
   `public_fraction` of the people are taken to be public: the scaler is fitted
@@ -53,34 +62,27 @@ class Config:
   otherwise.
   """
 
-  data: People = dataclasses.field(default_factory=People)
+  data: ex.People = ex.People()
   model: Literal["logistic", "mlp"] = "mlp"
-  hidden: tuple[int, ...] = (64,)
-  epsilons: tuple[float, ...] = (1.0,)
-  delta: float = 1e-6
-  release_epsilon: float | None = None
-  plain: Schedule = dataclasses.field(default_factory=Schedule)
-  private: Schedule = dataclasses.field(default_factory=Schedule)
-  seeds: int = 20
-  public_fraction: float = 0.05
-  test_fraction: float = 0.25
+  hidden: tuple[Count, ...] = (64,)
+  epsilons: ex.Sweep[Positive] = (1.0,)
+  delta: ex.Probability = 1e-6
+  release_epsilon: Positive | None = None
+  plain: Schedule = Schedule()
+  private: Schedule = Schedule()
+  seeds: Count = 20
+  public_fraction: Positive = 0.05
+  test_fraction: Annotated[float, ex.Within(0.05, 0.9)] = 0.25
   dataset_ledger: bool = True
   keep_private: bool = False
 
-  def __post_init__(self) -> None:
-    checks.positive("epsilons", self.epsilons)
-    checks.number(
-      "delta", self.delta, low=0.0, high=1.0, open_low=True, open_high=True
-    )
-    if self.release_epsilon is not None:
-      checks.positive("release_epsilon", self.release_epsilon)
-    checks.integer("seeds", self.seeds, low=1)
-    checks.positive("public_fraction", self.public_fraction)
-    checks.number("test_fraction", self.test_fraction, low=0.05, high=0.9)
+  def check(self) -> None:
+    """Somebody is left to train on."""
     checks.positive(
-      "1 - public_fraction - test_fraction", self.fractions[1],
+      "1 - public_fraction - test_fraction",
+      self.fractions[1],
       remedy="leave people to train on",
-    )  # fmt: skip
+    )
 
   @property
   def fractions(self) -> tuple[float, float, float]:
@@ -88,16 +90,26 @@ class Config:
     rest = 1 - self.public_fraction - self.test_fraction
     return self.public_fraction, rest, self.test_fraction
 
+  def network(self, num_classes: int) -> Model:
+    """The model that is trained."""
+    return models.network(self.model, num_classes, hidden=self.hidden)
 
-def cells(config: Config) -> list[protocol.Settings]:
-  """The plain model, one cell per epsilon, and the model that is released."""
-  people, _ = load_people(config.data)
-  size = round(config.fractions[1] * people.size)
-  for epsilon in config.epsilons:  # an impossible budget is found here
-    training.calibrate(
-      _private(config), size, epsilon=epsilon, delta=config.delta
+  def calibrated(self, size: int, epsilon: float) -> training.DpSgdConfig:
+    """DP-SGD on this many people, with the noise that the budget needs."""
+    return training.calibrate(
+      self.private.private_config(), size, epsilon=epsilon, delta=self.delta
     )
-  listed: list[protocol.Settings] = [{"training": PLAIN}]
+
+
+def _precheck(config: Config, people: data.Dataset) -> None:
+  """Every budget can be met."""
+  for epsilon in config.epsilons:
+    config.calibrated(round(config.fractions[1] * people.size), epsilon)
+
+
+def _cells(config: Config) -> list[ex.Cell]:
+  """The plain model, one cell per epsilon, and the model that is released."""
+  listed: list[ex.Cell] = [{"training": PLAIN}]
   listed += [
     {"training": f"epsilon {e:g}", "epsilon": e} for e in config.epsilons
   ]
@@ -106,34 +118,32 @@ def cells(config: Config) -> list[protocol.Settings]:
   return listed
 
 
-def run(
-  config: Config, cell: protocol.Settings, context: protocol.Context
-) -> Table:
+def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All seeds of one cell in one program."""
-  people, note = load_people(config.data)
-  context.say(note)
-  model = model_of(config, people)
+  people = context.load(config.data)
+  model = config.network(people.num_classes)
   setting = {"data": people.name, "epsilon": np.inf, **cell}
   if context.for_release:
     _require_affordable(config, people, context)
   if cell["training"] == RELEASED:
     return _release(config, people, model, setting, context)
 
-  def measure(parts: protocol.Parts, key: jax.Array) -> object:
+  def measure(parts: Parts, key: jax.Array) -> object:
     _, train, test = parts
+    params: Params
     if cell["training"] == PLAIN:
-      fitted = training.fit(
-        model, models.cross_entropy, train, _plain(config), key=key
-      )
+      plain = config.plain.plain_config()
+      params = training.fit(
+        model, models.cross_entropy, train, plain, key=key
+      ).params
     else:
-      budget = {"epsilon": float(cell["epsilon"]), "delta": config.delta}
-      settings = training.calibrate(_private(config), train.size, **budget)
-      fitted = training.dp_sgd(
-        model, models.cross_entropy, train, settings, key=key
-      )
-    return measure_groups(model.apply(fitted.params, test.x), test, people)
+      private = config.calibrated(train.size, float(cell["epsilon"]))
+      params = training.dp_sgd(
+        model, models.cross_entropy, train, private, key=key
+      ).params
+    return ex.measure_groups(model.apply(params, test.x), test, people)
 
-  measured = repeat(
+  measured = ex.repeat(
     measure,
     people,
     seeds=config.seeds,
@@ -141,15 +151,7 @@ def run(
     split_key=context.shared_key,
     fractions=config.fractions,
   )
-  return group_table(setting, measured, people.group_names)
-
-
-def costs(table: Table) -> Table:
-  """What each private training loses against the plain one, seed by seed.
-
-  The released model has a split of its own, so there is no pair for it.
-  """
-  return paired_costs(table, "training", PLAIN, without=(RELEASED,))
+  return ex.group_table(setting, measured, people.group_names)
 
 
 def save_model(path: pathlib.Path, params: Params, scaler: data.Scaler) -> None:
@@ -165,8 +167,8 @@ def _release(
   people: data.Dataset,
   model: Model,
   setting: dict[str, Any],
-  context: protocol.Context,
-) -> Table:
+  context: ex.Context,
+) -> ex.Table:
   """Trains one model for release, with a ledger, and measures it.
 
   What may leave the house has a folder of its own, which appears complete or
@@ -182,7 +184,7 @@ def _release(
     model,
     models.cross_entropy,
     train,
-    _private(config),
+    config.private.private_config(),
     epsilon=float(setting["epsilon"]),
     delta=config.delta,
     key=None if context.for_release else context.key,
@@ -210,13 +212,13 @@ def _release(
   context.say(told)
   if not fitted.for_release:
     context.say('this model was made with a fixed seed; seed = "os" releases')
-  measured = measure_groups(model.apply(fitted.params, test.x), test, people)
+  measured = ex.measure_groups(model.apply(fitted.params, test.x), test, people)
   stacked = jax.tree.map(lambda leaf: leaf[None], measured)
-  return group_table(setting, stacked, people.group_names)
+  return ex.group_table(setting, stacked, people.group_names)
 
 
 def _require_affordable(
-  config: Config, people: data.Dataset, context: protocol.Context
+  config: Config, people: data.Dataset, context: ex.Context
 ) -> None:
   """Refuses a release that the data set's budget does not pay for.
 
@@ -226,114 +228,74 @@ def _require_affordable(
   if config.release_epsilon is None or not config.dataset_ledger or begun:
     return
   size = round(config.fractions[1] * people.size)
-  settings = training.calibrate(
-    _private(config), size, epsilon=config.release_epsilon, delta=config.delta
-  )
+  settings = config.calibrated(size, config.release_epsilon)
   dataset_ledger(config.data).require_affordable(
     settings.event(size), relation=accounting.Relation.ADD_OR_REMOVE_ONE
   )
 
 
-def model_of(config: Config, people: data.Dataset) -> Model:
-  """The model that a config trains."""
-  if config.model == "logistic":
-    return models.logistic(people.num_classes)
-  return models.mlp(config.hidden, people.num_classes)
-
-
-def _plain(config: Config) -> training.FitConfig:
-  return training.FitConfig(
-    learning_rate=config.plain.learning_rate,
-    steps=config.plain.steps,
-    batch_size=config.plain.batch_size,
-    optimizer=OPTIMIZERS[config.plain.optimizer],
-  )
-
-
-def _private(config: Config) -> training.DpSgdConfig:
-  return training.DpSgdConfig(
-    learning_rate=config.private.learning_rate,
-    l2_clip=config.private.l2_clip,
-    steps=config.private.steps,
-    batch_size=config.private.batch_size,
-    optimizer=OPTIMIZERS[config.private.optimizer],
-  )
-
-
 def _notes(config: Config) -> list[str]:
   return [
-    f"Every epsilon is at delta {config.delta:g}, for one person added to or "
-    "removed from the training part, by Poisson-sampled DP-SGD. It covers the "
-    "model's parameters. The features were scaled by what is known of "
-    f"{100 * config.public_fraction:g}% of the people, who are taken to be "
-    "public.",
-    "The figures on this page are measured on held-out people without noise: "
-    "they are for those who hold the data, not for release.",
+    f"Every epsilon is at delta {config.delta:g}, for one person added to or removed from the "
+    "training part, by Poisson-sampled DP-SGD. It covers the model's parameters. The features "
+    f"were scaled by what is known of {100 * config.public_fraction:g}% of the people, who are "
+    "taken to be public.",
+    "The figures on this page are measured on held-out people without noise: they are for those "
+    "who hold the data, not for release.",
   ]
 
 
-STUDY = protocol.Study(
+STUDY = ex.Study(
   name="train",
   summary="Private training beside plain training, group by group",
   config=Config,
-  cells=cells,
+  cells=_cells,
   run=run,
-  derive=costs,
+  precheck=_precheck,
+  # The released model has a split of its own, so there is no pair for it.
+  derive=lambda table: paired_costs(
+    table, "training", PLAIN, without=(RELEASED,)
+  ),
   notes=_notes,
   summaries=(
     Summary(
       "By group",
-      by=("training", "group"),
-      values=(
-        "accuracy",
-        "accuracy_cost",
-        "loss",
-        "loss_cost",
-        "selection_rate",
-      ),
+      ("training", "group"),
+      ("accuracy", "accuracy_cost", "loss", "loss_cost", "selection_rate"),
     ),
-    Summary(
-      "Gaps between groups",
-      by=("training",),
-      values=(
-        "accuracy_parity_difference",
-        "demographic_parity_difference",
-        "equalized_odds_difference",
-      ),
-      where={"group": EVERYONE},
-    ),
+    Summary("Gaps between groups", ("training",), GAPS, {"group": EVERYONE}),
   ),
   claims=(
     Claim(
       "privacy costs accuracy",
       "Private training is less accurate than plain training",
-      mean_above("accuracy_cost", where={"group": EVERYONE}),
+      (ex.mean("accuracy_cost") > 0).at(group=EVERYONE),
     ),
     Claim(
       "who pays",
       "One group loses more accuracy to privacy than another",
-      spread_above("accuracy_cost", between="group", without=EVERYONE),
+      (ex.spread("accuracy_cost", "group") > 0).at(group=ex.but(EVERYONE)),
     ),
   ),
   figures=(
     Figure(
       "accuracy",
       "Accuracy by group",
-      x="group",
-      y="accuracy",
+      "group",
+      "accuracy",
       color="training",
       caption="Share of correct predictions on held-out people.",
     ),
     Figure(
       "cost",
       "Who pays for privacy",
-      x="group",
-      y="accuracy_cost",
+      "group",
+      "accuracy_cost",
       color="training",
-      reference=0.0,
+      caption="Accuracy without privacy minus accuracy with it, on the same split; above 0 the "
+      "group pays.",
       y_title="accuracy lost to privacy",
-      caption="Accuracy without privacy minus accuracy with it, on the same "
-      "split; above 0 the group pays.",
+      reference=0.0,
     ),
   ),
 )
