@@ -32,6 +32,13 @@ def test_the_event_covers_the_discrete_law_at_every_epsilon(multiplier):
     assert hockey_stick(steps, shift, epsilon) <= extra + (1 - extra) * smooth
 
 
+@pytest.mark.parametrize("multiplier", [4.0, 40.0])
+def test_no_less_than_the_distance_is_added(multiplier):
+  """At epsilon 0 two laws, each that far from its own, differ by twice that."""
+  extra = accounting.grid_delta(noise_multiplier=multiplier, distance=1e-9)
+  assert 2e-9 <= extra < 1e-6
+
+
 def test_the_grid_adds_next_to_nothing():
   event = accounting.grid_gaussian(
     noise_multiplier=2.0, distance=grid.distance(10_000)

@@ -123,6 +123,18 @@ def test_expected_size_is_a_public_constant():
   assert PoissonSampler(1000, 0.064, 200).expected_batch_size == 64.0
 
 
+@pytest.mark.parametrize("rate", [0.01, 0.3])
+def test_gaps_are_decided_by_all_64_bits(rate):
+  """One below a threshold is a longer gap, and the threshold itself is not."""
+  table = sampling._thresholds(rate, 40)
+  words = np.stack([table, table - np.uint64(1)])
+  high, low = words >> np.uint64(32), words & np.uint64(0xFFFFFFFF)
+  split = (jnp.asarray(w.astype(np.uint32).ravel()) for w in (high, low))
+  gaps = sampling._gaps(sampling.bits.Words(*split), rate, 40)
+  number = np.arange(40)
+  np.testing.assert_array_equal(gaps, np.concatenate([number, number + 1]))
+
+
 @pytest.mark.slow
 @given(
   rate=st.floats(1e-5, 0.999),

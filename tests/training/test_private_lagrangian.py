@@ -213,6 +213,18 @@ def test_statistics_stay_within_the_bound_the_noise_is_scaled_to():
   assert gap == pytest.approx(1 / own.sum() - 1 / 60, rel=1e-5)
 
 
+def test_every_step_round_and_size_is_charged():
+  config = dataclasses.replace(
+    EXACT, noise_multiplier=1.5, dual_noise=20.0, count_noise=15.0,
+    batch_size=6,
+  )  # fmt: skip
+  primal, dual, sizes, _ = config.event(60).events
+  cap = config.sampler(60).max_batch
+  assert primal == accounting.DpSgd(1.5, 0.1, 3 * 2, 60, cap)
+  assert dual == accounting.Repeated(accounting.Gaussian(20.0), 3)
+  assert sizes == accounting.Gaussian(15.0)
+
+
 @pytest.mark.slow
 def test_the_price_is_that_of_composed_gaussians():
   config = dataclasses.replace(
