@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfair.training import CheckpointError
+from jaxfair.training import CheckpointError, checkpoints
 from jaxfair.training.checkpoints import (
   Checkpoints,
   load_leaves,
@@ -146,6 +146,15 @@ def test_the_private_folder_is_its_owner_s_even_if_it_existed(
   assert stat.S_IMODE(private.stat().st_mode) == 0o700
   for path in private.iterdir():
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_name_of_the_data_needs_the_training_s_key():
+  """Else whoever guesses all records but one finds that one by trying."""
+  people = np.arange(6.0).reshape(2, 3)
+  names = {
+    checkpoints._fingerprint(people, jax.random.key(seed)) for seed in range(3)
+  }
+  assert len(names) == 3
 
 
 def test_leaves_keep_their_bits_and_types(tmp_path):
