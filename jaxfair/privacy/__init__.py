@@ -4,6 +4,7 @@ Says how much a mechanism may move; never what it cost (that is `accounting`).
 """
 
 from jaxfair.privacy import exact, grid, noise
+from jaxfair.privacy.adaptive import QuantileClip
 from jaxfair.privacy.clipping import Clipped, ClippedGrad, clipped_grad
 from jaxfair.privacy.keys import os_key
 from jaxfair.privacy.randomised_response import (
@@ -18,6 +19,7 @@ __all__ = [
   "Clipped",
   "ClippedGrad",
   "PoissonSampler",
+  "QuantileClip",
   "clipped_grad",
   "exact",
   "grid",

@@ -1,0 +1,62 @@
+"""The documentation: its pages, the code on them, and how to run it."""
+
+import ast
+import pathlib
+import re
+import textwrap
+from collections.abc import Iterator
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGES = (
+  ROOT / "README.md",
+  ROOT / "CONTRIBUTING.md",
+  *sorted((ROOT / "docs").rglob("*.md")),
+  *sorted((ROOT / "configs").rglob("*.md")),
+)
+_BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+_SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+
+
+def read(page: str) -> str:
+  return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks(text: str, language: str = "python") -> list[str]:
+  """The code blocks in that language, in their order, without indentation."""
+  return [
+    textwrap.dedent(code)
+    for found, code in _BLOCK.findall(text)
+    if found == language
+  ]
+
+
+def shell_lines(text: str) -> Iterator[str]:
+  """The lines of shell blocks, joined where they continue."""
+  for block in blocks(text, "sh"):
+    yield from block.replace("\\\n", " ").splitlines()
+
+
+def outside_blocks(text: str) -> str:
+  """The page without its code blocks."""
+  return _BLOCK.sub("", text)
+
+
+def spans(text: str) -> list[str]:
+  """What stands between single backticks, outside of blocks."""
+  return _SPAN.findall(outside_blocks(text))
+
+
+def parsed(code: str) -> ast.Module | None:
+  """The syntax tree of Python; None for code that is no Python."""
+  try:
+    return ast.parse(code)
+  except SyntaxError:
+    return None
+
+
+def run(page: str) -> dict[str, object]:
+  """Runs the Python blocks of a page in one session; returns its names."""
+  session: dict[str, object] = {}
+  for block in blocks(read(page)):
+    exec(compile(block, page, "exec"), session)
+  return session
