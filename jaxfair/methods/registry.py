@@ -2,8 +2,13 @@
 
 from jaxfair import checks
 from jaxfair.methods.baselines import MajorityClass, Plain
+from jaxfair.methods.fair_teachers import FairPate, PateSIn, PateSPre
 from jaxfair.methods.gradients import DpSgd, FairDpSgd
 from jaxfair.methods.method import Method
+from jaxfair.methods.perturbation import OutputPerturbation
+from jaxfair.methods.private_groups import PrivateLagrangian, RandomizedGroups
+from jaxfair.methods.sf_pate import SfPateS, SfPateT
+from jaxfair.methods.teachers import ConfidentPate, Pate
 
 METHODS: dict[str, Method] = {}
 
@@ -24,5 +29,20 @@ def get(name: str) -> Method:
   return METHODS[name]
 
 
-for _method in (DpSgd(), FairDpSgd(), Plain(), MajorityClass()):
+for _method in (
+  DpSgd(),
+  FairDpSgd(),
+  OutputPerturbation(),
+  Pate(),
+  ConfidentPate(),
+  FairPate(),
+  PateSPre(),
+  PateSIn(),
+  SfPateS(),
+  SfPateT(),
+  RandomizedGroups(),
+  PrivateLagrangian(),
+  Plain(),
+  MajorityClass(),
+):
   register(_method)

@@ -59,7 +59,7 @@ def release_once(
   """
   require_planned(plan, data)
   assert plan.event is not None
-  place = _begun(folder)
+  place = _begun(plan, data, folder, key)
   store = Checkpoints(
     place, _described(plan), (data.private, data.public), key,
     programs=programs(
@@ -96,10 +96,11 @@ def release_training(
   """Releases a DP-SGD training, which keeps its own ledger and checkpoints."""
   require_planned(plan, data)
   assert plan.budget is not None
+  place = _begun(plan, data, folder, key)
   fitted = training.train_to_budget(
     plan.model, plan.loss, data.private, config,
     epsilon=plan.budget.epsilon, delta=plan.budget.delta, key=key,
-    folder=_begun(folder), dataset_ledger=data.ledger, data=data.name,
+    folder=place, dataset_ledger=data.ledger, data=data.name,
   )  # fmt: skip
   return publish(
     plan, data, fitted.params, folder, for_release=fitted.for_release
@@ -151,9 +152,24 @@ def refuse_release(method: Method) -> Released:
   )
 
 
-def _begun(folder: str | pathlib.Path) -> pathlib.Path:
-  """The part of a release's folder that stays in the house."""
+def _begun(
+  plan: Plan,
+  data: Population,
+  folder: str | pathlib.Path,
+  key: jax.Array | None,
+) -> pathlib.Path:
+  """The part of a release's folder that stays in the house.
+
+  A release that the data set's budget does not pay for is refused before
+  anything is written; one that has begun is charged already.
+  """
   folder = pathlib.Path(folder)
+  if key is None and data.ledger is not None and not (folder / WORK).exists():
+    assert plan.event is not None
+    assert plan.guarantee is not None
+    data.ledger.require_affordable(
+      plan.event, relation=plan.guarantee.guarantee.relation
+    )
   folder.mkdir(parents=True, exist_ok=True)
   return folder / WORK
 

@@ -21,7 +21,7 @@ from jaxfair import accounting, checks, data, methods
 from jaxfair.accounting import Budget, DatasetLedger
 from jaxfair.types import Examples
 
-BUDGET = Budget(8.0, 1e-4)
+BUDGET = Budget(20.0, 1e-4)  # 300 people are few for teachers
 KEY = jax.random.key(3)
 NAMES = {"class_names": ("no", "yes"), "group_names": ("a", "b")}
 
@@ -40,6 +40,34 @@ ROWS = [
   Row("fair_dp_sgd", {**STEPS, "lam": 0.5}),
   Row("fair_dp_sgd", {**STEPS, "lam": 0.5, "placement": "inside"}),
 ]
+TEACHERS = {
+  "num_teachers": 15, "queries": 25, "teacher_steps": 40, "student_steps": 60,
+  "learning_rate": 0.1,
+}  # fmt: skip
+MARGIN = {**TEACHERS, "max_gap": 0.5, "min_count": 3}
+FAIR = {
+  "rounds": 6, "steps_per_round": 5, "plain_steps": 40, "learning_rate": 0.05,
+  "batch_size": 100,
+}  # fmt: skip
+ATTRIBUTE = {
+  **FAIR, "num_teachers": 10, "queries": 50, "teacher_steps": 24,
+  "teacher_rate": 0.1,
+}  # fmt: skip
+ROWS += [
+  Row("output_perturbation", {"weight_decay": 0.03, "row_norm": 2.0}),
+  Row("pate", TEACHERS),
+  Row("confident_pate", {**TEACHERS, "answers": 20}),
+  Row("fairpate", MARGIN),
+  Row("fairpate", {**MARGIN, "guard": "own", "choice": "allowed"}),
+  Row("pate_s_pre", MARGIN),
+  Row("pate_s_in", {**TEACHERS, "lam": 0.2}),
+  Row("sf_pate_s", ATTRIBUTE),
+  Row("sf_pate_t", ATTRIBUTE),
+  Row("sf_pate_t", {**ATTRIBUTE, "proximity": 0.0}),
+  Row("randomised_groups", FAIR),
+  Row("randomised_groups", {**FAIR, "corrected": True}),
+  Row("private_lagrangian", FAIR),
+]
 BASELINES = [
   Row("plain", {"steps": 60, "learning_rate": 0.05}),
   Row("majority_class", {}, slow=False),
@@ -50,15 +78,17 @@ def cases(rows):
   return [
     pytest.param(
       row,
-      id="-".join([row.method, *filter(_word, row.settings.values())]),
+      id="-".join(
+        [row.method, *map(str, filter(_told, row.settings.values()))]
+      ),
       marks=[pytest.mark.slow] if row.slow else [],
     )
     for row in rows
   ]
 
 
-def _word(value):
-  return isinstance(value, str)
+def _told(value):
+  return isinstance(value, str | bool) or value == 0
 
 
 def easy(size, seed):
@@ -168,6 +198,24 @@ def test_fit_is_pure(row):
       lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5),
       mine, own,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("row", cases(ROWS))
+def test_reads_what_it_needs_and_no_more(row):
+  people = population()
+  method, plan = planned(row, people)
+  expected = method.fit(plan, people, key=KEY).params
+  public, private = people.public, people.private
+  public = public._replace(y=1 - public.y)  # labels of public people: never
+  if "public_groups" not in method.needs:
+    public = public._replace(group=1 - public.group)
+  if "groups" not in method.needs:
+    private = private._replace(group=1 - private.group)
+  if "public" in method.needs:
+    changed = dataclasses.replace(people, private=private, public=public)
+  else:
+    changed = dataclasses.replace(people, private=private, public=None)
+  assert same(expected, method.fit(plan, changed, key=KEY).params)
 
 
 class Run(NamedTuple):
@@ -317,7 +365,10 @@ def test_beats_the_majority_class(row):
   method, plan = planned(row, people)
   params = method.fit(plan, people, key=KEY).params
   test = easy(400, 5)
-  logits = plan.model.apply(params, people.scaler.apply(test.x))
+  x = people.scaler.apply(test.x)
+  if plan.row_norm is not None:
+    x = data.bound_rows(x, plan.row_norm)
+  logits = plan.model.apply(params, x)
   right = np.argmax(logits, axis=1) == test.y
   balanced = np.mean([right[test.y == label].mean() for label in (0, 1)])
   assert balanced > 0.75

@@ -1,0 +1,81 @@
+"""The order of a release: charge, compute, write, erase."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from jaxfair import accounting, methods, training
+from jaxfair.accounting import Budget, BudgetError, DatasetLedger
+from jaxfair.types import Examples
+
+BUDGET = Budget(4.0, 1e-5)
+METHOD = methods.get("output_perturbation")
+
+
+@pytest.fixture
+def people(tmp_path):
+  rng = np.random.default_rng(0)
+  y = (rng.random(80) < 0.5).astype(np.int32)
+  x = (rng.normal(size=(80, 2)) + y[:, None]).astype(np.float32)
+  return methods.Population(
+    Examples(x, y, y), ("no", "yes"), ("a", "b"),
+    ledger=DatasetLedger("toy", tmp_path / "book"),
+  )  # fmt: skip
+
+
+@pytest.fixture
+def plan(people):
+  return METHOD.plan(METHOD.settings(), people.sizes, BUDGET)
+
+
+def test_charges_are_on_disk_before_anything_is_computed(
+  people, plan, tmp_path, monkeypatch
+):
+  seen = []
+
+  def computing(*args, **options):
+    own = accounting.Ledger.read(tmp_path / "run" / "work" / "ledger.jsonl")
+    seen.append([entry.event for entry in own])
+    seen.append([spent.releases for spent in people.ledger.spent(1e-5)])
+    raise KeyboardInterrupt
+
+  monkeypatch.setattr(training, "output_perturbation", computing)
+  for _ in range(2):  # the second call continues: one charge in all
+    with pytest.raises(KeyboardInterrupt):
+      METHOD.release(plan, people, folder=tmp_path / "run")
+    assert seen[-2:] == [[plan.event], [1]]
+
+
+def test_a_data_set_that_cannot_pay_is_refused_before_anything_is_written(
+  people, plan, tmp_path
+):
+  relation = accounting.Relation.REPLACE_ONE
+  people.ledger.set_budget((1.0, 1e-4), relation=relation)
+  with pytest.raises(BudgetError, match="does not pay"):
+    METHOD.release(plan, people, folder=tmp_path / "run")
+  assert not (tmp_path / "run").exists()
+  assert all(s.releases == 0 for s in people.ledger.spent(1e-5))
+
+
+def test_two_releases_are_two_charges(people, plan, tmp_path):
+  for name in ("first", "second"):
+    METHOD.release(plan, people, folder=tmp_path / name)
+  (spent,) = people.ledger.spent(3e-5)
+  assert spent.releases == 2
+  assert spent.guarantee.epsilon > BUDGET.epsilon
+
+
+def test_another_budget_does_not_continue_a_release(people, plan, tmp_path):
+  METHOD.release(plan, people, folder=tmp_path / "run")
+  more = METHOD.plan(METHOD.settings(), people.sizes, Budget(5.0, 1e-5))
+  with pytest.raises(training.CheckpointError, match="epsilon"):
+    METHOD.release(more, people, folder=tmp_path / "run")
+
+
+def test_other_people_do_not_continue_a_release(people, plan, tmp_path):
+  METHOD.release(plan, people, folder=tmp_path / "run")
+  private = people.private._replace(y=1 - people.private.y)
+  others = dataclasses.replace(people, private=private)
+  with pytest.raises(training.CheckpointError, match="other data"):
+    METHOD.release(plan, others, folder=tmp_path / "run")

@@ -1,0 +1,117 @@
+"""What answers cost beside what was planned; stopped releases go on."""
+
+import jax
+import numpy as np
+import pytest
+
+from jaxfair import accounting, checks, methods, pate
+from jaxfair.accounting import Budget
+from jaxfair.types import Examples
+
+BUDGET = Budget(10.0, 1e-4)
+SETTINGS = {
+  "num_teachers": 8, "queries": 12, "teacher_steps": 10, "student_steps": 10,
+  "learning_rate": 0.1,
+}  # fmt: skip
+
+
+def easy(size, seed):
+  rng = np.random.default_rng(seed)
+  y = (rng.random(size) < 0.5).astype(np.int32)
+  group = (rng.random(size) < 0.5).astype(np.int32)
+  x = rng.normal(size=(size, 2)) + 2.0 * y[:, None]
+  return Examples(x.astype(np.float32), y, group)
+
+
+PEOPLE = methods.Population(
+  easy(96, 1), ("no", "yes"), ("a", "b"), public=easy(15, 2)
+)
+
+
+def plan_of(name, budget=BUDGET, **settings):
+  method = methods.get(name)
+  made = method.settings(**{**SETTINGS, **settings})
+  return method, method.plan(made, PEOPLE.sizes, budget)
+
+
+@pytest.mark.parametrize("name", ["pate", "confident_pate", "fairpate"])
+def test_all_that_can_be_asked_fits_into_the_event(name):
+  method, plan = plan_of(name)
+  rule, queries = plan.config.rule, plan.config.queries
+  events = [accounting.Repeated(rule.answer, queries)]
+  if rule.test is not None:
+    events.append(accounting.Repeated(rule.test, queries))
+  spent, charged = (
+    accounting.composed_epsilon(
+      list_, delta=BUDGET.delta, relation=method.relation
+    )
+    for list_ in (events, [plan.event])
+  )
+  assert spent <= charged * (1 + 1e-6)
+  assert charged <= BUDGET.epsilon * (1 + 1e-9)
+  assert spent > 0.8 * BUDGET.epsilon  # and the budget is used
+
+
+def test_fewer_answers_mean_less_noise_on_each():
+  _, all_of_them = plan_of("confident_pate")
+  _, few = plan_of("confident_pate", answers=3)
+  assert few.config.rule.sigma_answer < all_of_them.config.rule.sigma_answer
+  assert few.event == all_of_them.event
+
+
+@pytest.mark.slow
+def test_fairpate_stops_at_the_event_that_is_charged(monkeypatch):
+  method, plan = plan_of("fairpate", answers=2, max_gap=0.9, min_count=1)
+  found = []
+  ask = pate.fair_gnmax
+
+  def asking(*args, **options):
+    found.append(ask(*args, **options))
+    return found[-1]
+
+  monkeypatch.setattr(pate, "fair_gnmax", asking)
+  method.fit(plan, PEOPLE, key=jax.random.key(0))
+  [event] = pate.fair_events(found[0])
+  assert event.rho <= plan.event.rho
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["pate", "confident_pate", "pate_s_pre"])
+def test_a_release_stopped_after_its_answers_learns_from_the_same(
+  name, tmp_path, monkeypatch
+):
+  method, plan = plan_of(name)
+  taught, teach = [], pate.train_student
+
+  def stopped(model, loss, x, labels, *args, **options):
+    taught.append(np.asarray(labels))
+    if len(taught) == 1:
+      raise KeyboardInterrupt
+    return teach(model, loss, x, labels, *args, **options)
+
+  monkeypatch.setattr(pate, "train_student", stopped)
+  with pytest.raises(KeyboardInterrupt):
+    method.release(plan, PEOPLE, folder=tmp_path)
+  method.release(plan, PEOPLE, folder=tmp_path)
+  np.testing.assert_array_equal(*taught)
+  answers = accounting.Ledger.read(tmp_path / "work" / "answers/ledger.jsonl")
+  told = plan.guarantee.guarantee
+  assert 0 < answers.guarantee().epsilon <= told.epsilon * (1 + 1e-9)
+  kept = [path.name for path in (tmp_path / "work" / "private").iterdir()]
+  assert kept == ["run.json"]
+
+
+@pytest.mark.parametrize(
+  ("name", "settings", "message"),
+  [
+    ("pate", {"num_teachers": 50}, "num_teachers=50 leaves 1 people"),
+    ("pate", {"queries": 16}, "queries"),
+    ("sf_pate_s", {"num_teachers": 50}, "num_teachers=50 leaves 1 people"),
+    ("sf_pate_t", {"queries": 97}, "queries"),
+  ],
+)
+def test_too_many_teachers_or_queries_are_refused(name, settings, message):
+  method = methods.get(name)
+  own = {"num_teachers": 8, "queries": 12, **settings}
+  with pytest.raises(checks.ArgumentError, match=message):
+    method.plan(method.settings(**own), PEOPLE.sizes, BUDGET)
