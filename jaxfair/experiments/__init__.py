@@ -27,12 +27,13 @@ from jaxfair.experiments.measures import group_table, measure_groups
 from jaxfair.experiments.people import People, load_people
 from jaxfair.experiments.reading import Run, read_plan, read_run
 from jaxfair.experiments.registry import find, load, names
-from jaxfair.experiments.repeats import repeat
+from jaxfair.experiments.repeats import repeat, splits
 from jaxfair.experiments.runs import Plan, execute, plan, write_claims
 from jaxfair.experiments.statistics import (
   correlation,
   difference,
   exact,
+  least,
   mean,
   of_points,
   spread,
@@ -97,6 +98,7 @@ __all__ = [
   "find",
   "grid",
   "group_table",
+  "least",
   "load",
   "load_people",
   "mean",
@@ -112,6 +114,7 @@ __all__ = [
   "read_plan",
   "read_run",
   "repeat",
+  "splits",
   "spread",
   "trend",
   "write_claims",

@@ -1,6 +1,6 @@
-"""One experiment on many random splits of a data set, as one program."""
+"""One experiment on many random splits of a data set."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, data, tree
-from jaxfair.experiments.study import Parts
+from jaxfair.experiments.study import Context, Parts
 from jaxfair.training import map_members
 from jaxfair.training.ensembles import default_chunk
 from jaxfair.types import Examples
@@ -77,3 +77,23 @@ def repeat(
   people = jax.tree.map(jnp.asarray, dataset.examples)
   per_member = (keys, stacked, tree.stack(scalers))
   return map_members(one, per_member, people, chunk=chunk or default_chunk())
+
+
+def splits(
+  people: data.Dataset, sizes: Sequence[int], count: int, context: Context
+) -> Iterator[tuple[Parts, jax.Array]]:
+  """Random splits one after the other, each with a key of its own.
+
+  For experiments whose repetitions are large: see `repeat` for small ones.
+
+  Args:
+    people: who is split.
+    sizes: of the parts; the scaler is fitted on the first.
+    count: number of splits.
+    context: cells of a run share the splits, but not the keys.
+  """
+  for split in range(count):
+    key = jax.random.fold_in(context.shared_key, split)
+    parts = data.prepare(people, sizes, key=key).parts
+    own = jax.random.fold_in(context.key, split)
+    yield tuple(jax.tree.map(jnp.asarray, part) for part in parts), own

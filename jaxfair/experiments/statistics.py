@@ -42,6 +42,15 @@ def mean(value: str) -> Statistic:
   return Statistic(estimate, frozenset({value}))
 
 
+def least(value: str) -> Statistic:
+  """The mean over seeds of the least value among a seed's rows."""
+
+  def estimate(table: Table) -> Estimate:
+    return student(f"least {value}", by_seed(table, value, np.min))
+
+  return Statistic(estimate, frozenset({value}))
+
+
 def difference(value: str, first: Where, second: Where) -> Statistic:
   """`first` minus `second`, paired over seeds."""
 
@@ -147,8 +156,10 @@ def student(told: str, values: Mapping[Any, float]) -> Estimate:
   )
 
 
-def by_seed(rows: Table, value: str) -> dict[Any, float]:
-  """The mean of each seed's rows; a seed without a known value drops out."""
+def by_seed(
+  rows: Table, value: str, reduce: Callable[..., Any] = np.mean
+) -> dict[Any, float]:
+  """One number of each seed's rows; a seed without a known value drops out."""
   require_columns(rows, value, "seed")
   if rows[value].dtype.kind != "f":
     raise CannotTellError(f"column {value} holds no numbers")
@@ -156,7 +167,7 @@ def by_seed(rows: Table, value: str) -> dict[Any, float]:
     seed: part[value][~np.isnan(part[value])]
     for (seed,), part in rows.split("seed")
   }
-  return {seed: float(own.mean()) for seed, own in known.items() if len(own)}
+  return {seed: float(reduce(own)) for seed, own in known.items() if len(own)}
 
 
 def of_points(

@@ -50,6 +50,22 @@ class Context:
     self.say(note)
     return loaded
 
+  def load_rows(self, sets: Sequence[People], name: object) -> data.Dataset:
+    """The set of this name, every row taken for a person, as papers do it.
+
+    Where a person has many rows, as in Parkinsons, a split of whole persons
+    would leave a public part of one or two of them.
+    """
+    (wanted,) = (one for one in sets if set_name(one) == name)
+    people = self.load(wanted)
+    if people.unit is not None:
+      self.say(
+        f"{people.name} has several rows of one person. Rows are split as in the papers, so "
+        "epsilon protects a row, not a person, and people of the test part may be known from "
+        "other rows."
+      )
+    return dataclasses.replace(people, unit=None)
+
 
 @dataclasses.dataclass(frozen=True)
 class Figure:

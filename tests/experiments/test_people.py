@@ -169,3 +169,16 @@ def test_what_was_fetched_is_used(monkeypatch):
   monkeypatch.setattr(data, "load", load)
   monkeypatch.setattr(data, "fetch", there.append)
   assert load_people(People(group="sex", stand_in=True)) == (digits, "")
+
+
+def test_rows_are_taken_for_people_and_that_is_said(tmp_path):
+  path = tmp_path / "many.csv"
+  path.write_text("x,label,group,who\n1,0,a,p\n2,1,b,p\n3,0,a,q\n")
+  told = []
+  own = {"csv": str(path), "label": "label", "group": "group"}
+  sets = (People(**own, unit="who"), People())
+  context = experiments.Context(None, None, False, tmp_path, told.append)
+  found = context.load_rows(sets, "many")
+  assert found.unit is None
+  assert found.size == 3
+  assert "epsilon protects a row, not a person" in told[-1]

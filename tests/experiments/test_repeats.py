@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, data
-from jaxfair.experiments import repeat
+from jaxfair.experiments import Context, repeat, splits
 from jaxfair.types import Examples
 
 KEY, SPLIT_KEY = jax.random.key(1), jax.random.key(2)
@@ -124,3 +124,20 @@ def test_impossible_requests_are_refused():
   ):
     with pytest.raises(checks.ArgumentError, match=told):
       repeat(everything, dataset(), key=KEY, split_key=SPLIT_KEY, **wrong)
+
+
+def test_cells_share_splits_and_nothing_else(tmp_path):
+  people = dataset()
+
+  def made(cell):
+    context = Context(jax.random.key(cell), SPLIT_KEY, False, tmp_path, print)
+    return list(splits(people, (20, 15), 2, context))
+
+  for split, (one, other) in enumerate(zip(made(0), made(1), strict=True)):
+    key = jax.random.fold_in(SPLIT_KEY, split)
+    expected = data.prepare(people, (20, 15), key=key).parts
+    for ours, theirs, part in zip(one[0], other[0], expected, strict=True):
+      np.testing.assert_array_equal(ours.x, part.x)
+      np.testing.assert_array_equal(theirs.x, part.x)
+    words, others = (jax.random.key_data(own) for _, own in (one, other))
+    assert (words != others).any()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxfair.experiments import Table, correlation, of_points
+from jaxfair.experiments import Table, correlation, least, of_points
 
 RNG = np.random.default_rng(3)
 
@@ -100,3 +100,12 @@ def test_strata_are_combined_as_asked(over, expected):
   found = statistic.estimate(rows)
   ends = (found.value, found.low, found.high)
   assert ends == pytest.approx((expected,) * 3, rel=1e-12)
+
+
+def test_the_least_is_that_of_each_seed():
+  value = [3.0, 1.0, 2.0, 5.0, 4.0, np.nan]
+  rows = Table({"seed": [0, 0, 1, 1, 2, 2], "v": value})
+  found = (least("v") > 0)(rows)
+  assert found.value == pytest.approx(7 / 3)
+  expected = stats.ttest_1samp([1, 2, 4], 0).confidence_interval()
+  np.testing.assert_allclose([found.low, found.high], expected)

@@ -27,7 +27,7 @@ def table(seeds=4, data="coloured_digits"):
       "gap": 0.05 + 0.02 * epsilon - 0.0005 * sigma + moved[1],
       "coverage": round(1 - 0.5 * threshold, 3), "seed": seed,
     })  # fmt: skip
-  return Table({name: [row[name] for row in rows] for name in rows[0]})
+  return Table.from_rows(rows)
 
 
 def write(folder, rows=None, title="What can <b>be</b> had & why", **changes):

@@ -5,18 +5,18 @@ only: the majority vote, noisy labels, noisy shares of the votes. All seeds of
 a student (noise, start, batches) are one program.
 """
 
-import dataclasses
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import accounting, checks, data, models, pate, training, tree
+from jaxfair import accounting, data, models, pate, tree
 from jaxfair import experiments as ex
 from jaxfair.experiments import Claim, Count, Figure, Positive, Summary
 from jaxfair.experiments.measures import EVERYONE, GroupMeasures, paired_costs
+from jaxfair.studies.pate.ensembles import VotingConfig
 from jaxfair.studies.pate.epsilons import SUMMARY as EPSILONS
 from jaxfair.studies.pate.epsilons import epsilon_table
 from jaxfair.types import Examples, Model, Params
@@ -24,35 +24,22 @@ from jaxfair.types import Examples, Model, Params
 MAJORITY, HARD, SOFT = "majority vote", "noisy labels", "noisy shares"
 
 
-class Config(ex.Settings):
+class Config(VotingConfig):
   """Settings of a comparison of students with and without noise.
 
-  `weight_decay` is on the student: 2 lambda in the paper's words. `queries`
-  people are taken to be public, and the scaler is fitted on them; who is
+  `weight_decay` is on the student: 2 lambda in the paper's words. Who is
   neither public nor private is in the test part. `consensus` is the share of
   teachers that agree, guessed without looking at votes: the sanitised epsilon
   is planned for it.
   """
 
   data: ex.People = ex.People()
-  model: Literal["logistic", "mlp"] = "mlp"
-  hidden: tuple[Count, ...] = (64, 64)
   teachers: ex.Sweep[Count] = (20, 150)
-  queries: Count = 200
   sigma: Positive = 50.0
   delta: ex.Probability = 1e-6
   consensus: Annotated[float, ex.Within(0.5, 1.0)] = 0.9
   weight_decay: ex.NonNegative = 0.02
-  teacher_steps: Count = 200
-  student_steps: Count = 300
-  batch_size: Count = 32
-  learning_rate: Positive = 1e-3
   seeds: Count = 100
-  private_fraction: Annotated[float, ex.Within(0.1, 0.95)] = 0.75
-
-  def check(self) -> None:
-    """Batches are drawn from the queries."""
-    checks.integer("batch_size", self.batch_size, low=1, high=self.queries)
 
   @property
   def epsilon(self) -> float:
@@ -62,33 +49,26 @@ class Config(ex.Settings):
       [answers], delta=self.delta, relation=accounting.Relation.REPLACE_ONE
     ).epsilon
 
-  def fit(self, steps: int, size: int) -> training.FitConfig:
-    """Trainer's settings for so many people."""
-    batch = self.batch_size if self.batch_size < size else None
-    return training.FitConfig(
-      learning_rate=self.learning_rate, steps=steps, batch_size=batch
-    )
-
 
 def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """Teachers, votes, and all students of one ensemble."""
   people = context.load(config.data)
   public, private, test = data.prepare(
-    people, _sizes(config, people), key=context.shared_key
+    people, config.sizes(people), key=context.shared_key
   ).parts
   key_votes, key_labels, key_students, key_figure = jax.random.split(
     context.key, 4
   )
-  model = models.network(config.model, people.num_classes, hidden=config.hidden)
-  votes = _votes(
-    config, int(cell["teachers"]), model, private, public, key=key_votes
+  model = config.network(people)
+  counts = config.count_votes(
+    people,
+    private,
+    public.x,
+    int(cell["teachers"]),
+    keys=jax.random.split(key_votes),
   )
-  counts = pate.vote_counts(
-    votes, people.num_classes, num_teachers=int(cell["teachers"])
-  )
-  settings = dataclasses.replace(
-    config.fit(config.student_steps, public.size),
-    weight_decay=config.weight_decay,
+  settings = config.fit(
+    config.student_steps, public.size, weight_decay=config.weight_decay
   )
   keys = jax.random.split(key_students, config.seeds)
   students = {
@@ -112,36 +92,6 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     key=key_figure,
   )
   return ex.Table.concat([*tables, spent])
-
-
-def _sizes(config: Config, people: data.Dataset) -> tuple[int, int, int]:
-  private = round(config.private_fraction * people.size)
-  rest = people.size - private - config.queries
-  checks.require(
-    rest > 0,
-    f"queries={config.queries} leaves nobody of {people.size} people to test on; use fewer "
-    "queries, or a smaller private_fraction",
-  )
-  return config.queries, private, rest
-
-
-def _votes(
-  config: Config,
-  teachers: int,
-  model: Model,
-  private: Examples,
-  public: Examples,
-  *,
-  key: jax.Array,
-) -> jax.Array:
-  """[teachers, queries] predictions."""
-  key_parts, key_teachers = jax.random.split(key)
-  parts = data.partition(private, teachers, key=key_parts)
-  settings = config.fit(config.teacher_steps, parts.y.shape[1])
-  trained = pate.train_teachers(
-    model, models.cross_entropy, parts, settings, key=key_teachers
-  )
-  return pate.predict_votes(model, trained, public.x)
 
 
 def _labels(
@@ -203,7 +153,7 @@ STUDY = ex.Study(
   config=Config,
   cells=ex.grid(teachers="teachers"),
   run=run,
-  precheck=lambda config, people: _sizes(config, people),
+  precheck=lambda config, people: config.sizes(people),
   derive=lambda table: paired_costs(
     table, "labels", MAJORITY, pair=("teachers", "seed", "group")
   ),

@@ -1,95 +1,125 @@
-"""What the PATE figures stand on: people are split, teachers learn and vote.
+"""What the PATE studies share: people are split, teachers learn and vote.
 
-A repetition is a split of the people, with teachers of its own.
+A repetition is a split of the people with teachers of its own.
 """
 
-import dataclasses
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, data, models, pate, training
-from jaxfair.experiments.people import People, load_people, set_name
-from jaxfair.studies import protocol
+from jaxfair import experiments as ex
+from jaxfair.experiments import Count, Positive
 from jaxfair.types import Examples, Model
 
 
-@dataclasses.dataclass(frozen=True)
-class EnsembleConfig:
-  """Settings that all figures share.
+class VotingConfig(ex.Settings):
+  """How teachers and students learn.
 
   Attributes:
-    sets: whom to look at; each set has its own teachers.
-    model: of teachers and students.
+    model: of teachers and students; see `models.network`.
     hidden: widths of its layers.
-    teachers: numbers of teachers, each an ensemble.
+    teachers: numbers of teachers; each is an ensemble.
     queries: people taken to be public; the scaler is fitted on them.
-    private_fraction: of the people, for the teachers.
-    test_people: at most so many of the others measure the students.
-    teacher_steps: of batches of `batch_size`, or of a whole smaller part.
-    student_steps: likewise.
-    batch_size: of teachers and students.
+    private_fraction: share of the people that the teachers learn from.
+    teacher_steps: steps of a teacher.
+    student_steps: steps of a student.
+    batch_size: of teachers and students; smaller parts are one batch.
     learning_rate: of Adam.
-    splits: repetitions; intervals are over them.
-    draws: of noise, for each repetition and setting.
   """
 
-  sets: tuple[People, ...] = (People(),)
   model: Literal["logistic", "mlp"] = "mlp"
-  hidden: tuple[int, ...] = (64, 64)
-  teachers: tuple[int, ...] = (150,)
-  queries: int = 200
-  private_fraction: float = 0.75
-  test_people: int = 4000
-  teacher_steps: int = 200
-  student_steps: int = 300
-  batch_size: int = 32
-  learning_rate: float = 1e-3
-  splits: int = 20
-  draws: int = 100
+  hidden: tuple[Count, ...] = (64, 64)
+  teachers: ex.Sweep[Count] = (150,)
+  queries: Count = 200
+  private_fraction: Annotated[float, ex.Within(0.1, 0.95)] = 0.75
+  teacher_steps: Count = 200
+  student_steps: Count = 300
+  batch_size: Count = 32
+  learning_rate: Positive = 1e-3
 
-  def __post_init__(self) -> None:
-    names = [set_name(one) for one in self.sets]
-    checks.require(
-      0 < len(set(names)) == len(names),
-      f"sets={names} must be one or more different data sets",
-    )
-    whole = ("queries", "test_people", "teacher_steps", "student_steps")
-    for name in (*whole, "splits"):
-      checks.integer(name, getattr(self, name), low=1)
-    for count in self.teachers:
-      checks.integer("teachers", count, low=1)
-    for width in self.hidden:
-      checks.integer("hidden", width, low=1)
-    checks.integer("draws", self.draws, low=2)
+  def check(self) -> None:
+    """Batches are drawn from the queries."""
     checks.integer("batch_size", self.batch_size, low=1, high=self.queries)
-    checks.positive("learning_rate", self.learning_rate)
-    checks.number("private_fraction", self.private_fraction, low=0.1, high=0.95)
+
+  def network(self, people: data.Dataset) -> Model:
+    """The model for these classes."""
+    return models.network(self.model, people.num_classes, hidden=self.hidden)
+
+  def sizes(self, people: data.Dataset) -> tuple[int, int, int]:
+    """Numbers of public, private and test people."""
+    private = round(self.private_fraction * people.size)
+    rest = people.size - private - self.queries
+    checks.require(
+      rest > 0,
+      f"queries={self.queries} leaves nobody of {people.size} people to test on; use fewer "
+      "queries, or a smaller private_fraction",
+    )
+    return self.queries, private, rest
+
+  def fit(self, steps: int, size: int, **options: Any) -> training.FitConfig:
+    """The trainer's settings for a part of this size."""
+    batch = self.batch_size if self.batch_size < size else None
+    rate = self.learning_rate
+    return training.FitConfig(rate, steps=steps, batch_size=batch, **options)
+
+  def count_votes(
+    self,
+    people: data.Dataset,
+    private: Examples,
+    x: Any,
+    teachers: int,
+    *,
+    keys: Any,
+  ) -> jax.Array:
+    """[queries, classes] votes on x; one key deals the people, one trains."""
+    model = self.network(people)
+    parts = data.partition(private, teachers, key=keys[0])
+    settings = self.fit(self.teacher_steps, parts.y.shape[1])
+    trained = pate.train_teachers(
+      model, models.cross_entropy, parts, settings, key=keys[1]
+    )
+    votes = pate.predict_votes(model, trained, x)
+    return pate.vote_counts(votes, people.num_classes, num_teachers=teachers)
 
 
-@dataclasses.dataclass(frozen=True)
+class EnsembleConfig(VotingConfig):
+  """Settings of the studies that repeat splits.
+
+  Attributes:
+    sets: data sets; each has its own teachers.
+    test_people: the largest number of people that measure the students.
+    splits: repetitions; intervals are over them.
+    draws: draws of noise, for each repetition and setting.
+  """
+
+  sets: ex.Sweep[ex.People] = (ex.People(),)
+  test_people: Count = 4000
+  splits: Count = 20
+  draws: Annotated[int, ex.Within(2)] = 100
+
+  def sizes(self, people: data.Dataset) -> tuple[int, int, int]:
+    """Numbers of public, private and test people."""
+    public, private, rest = super().sizes(people)
+    return public, private, min(rest, self.test_people)
+
+
 class PenaltyConfig(EnsembleConfig):
-  """Settings of the figures at one sigma and several penalties.
+  """Settings of the studies with one sigma and several penalties.
 
   Attributes:
     penalties: lambdas of lambda ||theta||^2 beside the sum of the losses.
-    sigma: of the noise on the votes.
+    sigma: standard deviation of the noise on the votes.
   """
 
-  penalties: tuple[float, ...] = (1.0, 100.0)
-  sigma: float = 50.0
-
-  def __post_init__(self) -> None:
-    super().__post_init__()
-    checks.positive("penalties", self.penalties)
-    checks.positive("sigma", self.sigma)
+  penalties: ex.Sweep[Positive] = (1.0, 100.0)
+  sigma: Positive = 50.0
 
 
 class Ensemble(NamedTuple):
-  """One repetition: people, and what the teachers say of the public ones.
+  """One repetition: people, and how the teachers label the public ones.
 
   Attributes:
     public: the queries, with their true labels.
@@ -108,100 +138,38 @@ class Ensemble(NamedTuple):
   key_noise: jax.Array
 
 
-def cells(config: EnsembleConfig) -> list[protocol.Settings]:
-  """One cell per data set and number of teachers: each is trained once."""
-  for one in config.sets:
-    sizes(config, load_set(config, set_name(one))[0])
-  return [
-    {"data": set_name(one), "teachers": count}
-    for one in config.sets
-    for count in config.teachers
-  ]
+def study(
+  name: str, summary: str, config: type, run: Any, **more: Any
+) -> ex.Study:
+  """A study with one cell per data set and number of teachers."""
+  cells = ex.grid(data="sets", teachers="teachers")
+  return ex.Study(name, summary, config, cells, run, precheck=_check, **more)
 
 
-def load_set(config: EnsembleConfig, name: object) -> tuple[data.Dataset, str]:
-  """The set of this name, row by row, and what the reader must be told.
-
-  As in the papers a row is a person. Where one person has many rows, as in
-  Parkinsons, whole people would leave a query set of one or two of them.
-  """
-  (wanted,) = (one for one in config.sets if set_name(one) == name)
-  people, note = load_people(wanted)
-  if people.unit is not None:
-    note += (
-      f"{people.name} has several rows of one person. Rows are split as in "
-      "the papers, so epsilon protects a row, not a person, and people of the "
-      "test part may be known from other rows."
-    )
-  return dataclasses.replace(people, unit=None), note
-
-
-def sizes(config: EnsembleConfig, people: data.Dataset) -> tuple[int, int, int]:
-  """Public, private and test people."""
-  private = round(config.private_fraction * people.size)
-  rest = people.size - private - config.queries
-  checks.require(
-    rest > 0,
-    f"queries={config.queries} leaves nobody of {people.size} people to test "
-    "on; use fewer queries, or a smaller private_fraction",
-  )
-  return config.queries, private, min(rest, config.test_people)
-
-
-def model_of(config: EnsembleConfig, people: data.Dataset) -> Model:
-  """Of teachers and students."""
-  if config.model == "logistic":
-    return models.logistic(people.num_classes)
-  return models.mlp(config.hidden, people.num_classes)
-
-
-def fit_config(
-  config: EnsembleConfig, steps: int, size: int
-) -> training.FitConfig:
-  """How one model is trained on so many people."""
-  batch = config.batch_size if config.batch_size < size else None
-  return training.FitConfig(
-    learning_rate=config.learning_rate, steps=steps, batch_size=batch
-  )
+def _check(config: EnsembleConfig, *sets: data.Dataset) -> None:
+  for people in sets:
+    config.sizes(people)
 
 
 def repetitions(
-  config: EnsembleConfig, cell: protocol.Settings, context: protocol.Context
-) -> tuple[data.Dataset, Iterator[tuple[int, Ensemble]]]:
-  """The people of a cell, and seed by seed what their teachers say."""
-  people, note = load_set(config, cell["data"])
-  context.say(note)
-  made = ensembles(config, people, int(cell["teachers"]), context)
-  return people, enumerate(made)
+  config: EnsembleConfig, cell: ex.Cell, context: ex.Context
+) -> tuple[data.Dataset, Iterator[Ensemble]]:
+  """The people of a cell, and its ensembles one after the other."""
+  people = context.load_rows(config.sets, cell["data"])
+  return people, _ensembles(config, people, int(cell["teachers"]), context)
 
 
-def ensembles(
+def _ensembles(
   config: EnsembleConfig,
   people: data.Dataset,
   teachers: int,
-  context: protocol.Context,
+  context: ex.Context,
 ) -> Iterator[Ensemble]:
-  """One repetition after the other, all through the same programs.
-
-  The splits are those of all other cells with this data set; teachers,
-  students and noise have keys of their own.
-  """
-  model = model_of(config, people)
-  for split in range(config.splits):
-    parts = data.prepare(
-      people, sizes(config, people),
-      key=jax.random.fold_in(context.shared_key, split),
-    ).parts  # fmt: skip
-    public, private, test = (jax.tree.map(jnp.asarray, p) for p in parts)
-    own = jax.random.fold_in(context.key, split)
-    key_parts, key_teachers, key_ties, *keys = jax.random.split(own, 5)
-    dealt = data.partition(private, teachers, key=key_parts)
-    trained = pate.train_teachers(
-      model, models.cross_entropy, dealt,
-      fit_config(config, config.teacher_steps, dealt.y.shape[1]),
-      key=key_teachers,
-    )  # fmt: skip
-    votes = pate.predict_votes(model, trained, public.x)
-    counts = pate.vote_counts(votes, people.num_classes, num_teachers=teachers)
+  made = ex.splits(people, config.sizes(people), config.splits, context)
+  for (public, private, test), own in made:
+    *dealing, key_ties, key, key_noise = jax.random.split(own, 5)
+    counts = config.count_votes(
+      people, private, public.x, teachers, keys=dealing
+    )
     majority = pate.plurality(counts, key=key_ties)
-    yield Ensemble(public, test, np.asarray(counts), majority, *keys)
+    yield Ensemble(public, test, np.asarray(counts), majority, key, key_noise)

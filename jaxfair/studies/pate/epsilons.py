@@ -7,8 +7,7 @@ import jax
 import numpy as np
 
 from jaxfair import accounting
-from jaxfair.experiments.table import Table
-from jaxfair.studies.protocol import Summary
+from jaxfair.experiments import Summary, Table
 
 ANY, THESE = "any votes", "these votes"
 SANITISED, TOGETHER = "these votes, sanitised", "any votes, sanitised included"
@@ -21,9 +20,9 @@ MAY_BE_PUBLISHED = {
 
 SUMMARY = Summary(
   "Epsilon of the labels, by every analysis, and whether it may be published",
-  by=("teachers", "analysis", "published"),
-  values=("label_epsilon",),
-  where={"analysis": tuple(MAY_BE_PUBLISHED)},
+  ("teachers", "analysis", "published"),
+  ("label_epsilon",),
+  {"analysis": tuple(MAY_BE_PUBLISHED)},
 )
 
 
@@ -78,10 +77,12 @@ def epsilon_table(
     SANITISED: shown,
     TOGETHER: together,
   }
-  same = {name: [value] * len(found) for name, value in settings.items()}
-  own_columns = {
-    "analysis": list(found),
-    "published": [MAY_BE_PUBLISHED[name] for name in found],
-    "label_epsilon": list(found.values()),
-  }
-  return Table(same | own_columns)
+  return Table.from_rows(
+    {
+      **settings,
+      "analysis": name,
+      "published": MAY_BE_PUBLISHED[name],
+      "label_epsilon": epsilon,
+    }
+    for name, epsilon in found.items()
+  )

@@ -1,73 +1,37 @@
 """PATE: how far noise moves students of inputs with bounded norms."""
 
-import dataclasses
-from typing import Any
+from collections.abc import Iterator
 
 import jax.numpy as jnp
 
-from jaxfair import checks
-from jaxfair.experiments.measures import EVERYONE
-from jaxfair.experiments.table import Table
-from jaxfair.studies import protocol
-from jaxfair.studies.claims import in_each, trend
-from jaxfair.studies.pate.ensembles import (
-  PenaltyConfig,
-  cells,
-  model_of,
-  repetitions,
-)
-from jaxfair.studies.pate.students import (
-  compare,
-  comparison_rows,
-  hard_labels,
-  penalty_students,
-)
-from jaxfair.studies.protocol import Claim, Figure, Summary
-from jaxfair.types import Examples
-
-ALL = {"group": EVERYONE}
+from jaxfair import experiments as ex
+from jaxfair.studies.pate import ensembles as es
+from jaxfair.studies.pate import students
+from jaxfair.studies.pate.penalty import ALL, lines
+from jaxfair.types import Examples, Model
 
 
-@dataclasses.dataclass(frozen=True)
-class Config(PenaltyConfig):
+class Config(es.PenaltyConfig):
   """Settings.
 
   Attributes:
     norms: largest input norm a student sees; longer inputs are shortened.
   """
 
-  norms: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0)
-
-  def __post_init__(self) -> None:
-    super().__post_init__()
-    checks.positive("norms", self.norms)
+  norms: ex.Sweep[ex.Positive] = (1.0, 2.0, 4.0, 8.0)
 
 
-def run(
-  config: Config, cell: protocol.Settings, context: protocol.Context
-) -> Table:
+def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """Students of the same labels, whose inputs are shortened more or less."""
-  people, made = repetitions(config, cell, context)
-  model = model_of(config, people)
-  tables = []
-  for seed, ensemble in made:
-    noisy = hard_labels(
-      ensemble, [config.sigma], config.draws, key=ensemble.key_noise
-    )
+
+  def train(model: Model, own: es.Ensemble) -> Iterator[students.Compared]:
     for norm in config.norms:  # one program for all
-      seen = ensemble._replace(public=shortened(ensemble.public, norm))
-      trained = penalty_students(config, model, seen, noisy)
-      test = shortened(ensemble.test, norm)
-      found = compare(model, trained, test, people.num_groups)
-      tables.append(
-        comparison_rows(
-          [{**cell, "norm": norm, "penalty": p} for p in config.penalties],
-          found,
-          seed=seed,
-          group_names=people.group_names,
-        )
-      )
-  return Table.concat(tables)
+      settings = [{"norm": norm, "penalty": one} for one in config.penalties]
+      seen = own._replace(public=shortened(own.public, norm))
+      trained = students.penalty_students(config, model, seen)
+      yield settings, trained, shortened(own.test, norm)
+
+  return students.compare_on_splits(config, cell, context, train)
 
 
 def shortened(people: Examples, norm: float) -> Examples:
@@ -80,76 +44,44 @@ def shortened(people: Examples, norm: float) -> Examples:
 
 def _notes(config: Config) -> list[str]:
   return [
-    "Teachers see and label the people as they are; students see inputs "
-    "shortened to the norm on the axis, in training and in the test. "
-    f"Intervals are over {config.splits} splits with their own teachers, each "
-    f"value is a mean over {config.draws} draws of noise.",
-    "penalty is lambda beside the sum of the losses. At the largest, which is "
-    "the papers', a network answers one class to everybody.",
+    "Teachers see and label the people as they are; students see inputs shortened to the norm "
+    f"on the axis, in training and in the test. Intervals are over {config.splits} splits with "
+    f"their own teachers; each value is a mean over {config.draws} draws of noise.",
+    "penalty is lambda beside the sum of the losses. At the largest, which is the papers', a "
+    "network predicts one class for everybody.",
   ]
 
 
-def _claim(which: str, pick: Any) -> Claim:
-  """At the least penalty, or at the largest."""
-
-  def check(table: Table) -> protocol.Finding:
-    held = {"penalty": pick(table["penalty"])} if "penalty" in table else {}
-    return trend("deviation", "norm", rises=True, where=ALL | held)(table)
-
-  return Claim(
-    f"deviation, {which} penalty",
-    "The larger the inputs may be, the further noise moves the student "
-    f"({which} penalty)",
-    in_each("data", check),
-    "Fig. 5, 11; thesis 4.5, 4.13",
-  )
-
-
-STUDY = protocol.Study(
-  name="pate.norms",
-  summary="PATE students of inputs with bounded norms",
-  config=Config,
-  cells=cells,
-  run=run,
+TREND = ex.trend("deviation", "norm") > 0
+STUDY = es.study(
+  "pate.norms",
+  "PATE students of inputs with bounded norms",
+  Config,
+  run,
   notes=_notes,
   summaries=(
-    Summary(
+    ex.Summary(
       "What noise does",
-      by=("data", "teachers", "penalty", "norm"),
-      values=("deviation", "accuracy", "clean_accuracy", "gap"),
-      where=ALL,
+      ("data", "teachers", "penalty", "norm"),
+      ("deviation", "accuracy", "clean_accuracy", "gap"),
+      ALL,
     ),
   ),
-  claims=(
-    _claim("least", min),
-    _claim("largest", max),
-  ),
-  figures=(
-    Figure(
-      "deviation",
-      "How far noise moves the student",
-      x="norm",
-      y="deviation",
-      mark="line",
-      color="penalty",
-      facet="data",
-      x_title="largest input norm",
-      y_title="E ||d||",
-      log_x=True,
-      log_y=True,
-      where=ALL,
-    ),
-    Figure(
-      "accuracy",
-      "Accuracy of the students of noisy labels",
-      x="norm",
-      y="accuracy",
-      mark="line",
-      color="penalty",
-      facet="data",
-      x_title="largest input norm",
-      log_x=True,
-      where=ALL,
-    ),
+  claims=[
+    ex.Claim(
+      f"deviation, {which} penalty",
+      f"The larger the inputs may be, the further noise moves the student ({which} penalty)",
+      TREND.at(**ALL, penalty=pick).in_each("data"),
+      "Fig. 5, 11; thesis 4.5, 4.13",
+    )
+    for which, pick in (("least", min), ("largest", max))
+  ],
+  figures=lines(
+    "norm",
+    "penalty",
+    "deviation",
+    "accuracy",
+    x_title="largest input norm",
+    log_x=True,
   ),
 )

@@ -1,30 +1,28 @@
-"""Students of noisy votes beside those of clean ones, for the PATE figures.
+"""Students of noisy votes beside those of clean ones.
 
-Students of one repetition share start and batches, so that they differ by
-their labels alone; a mean over draws of noise estimates the papers'
+Students of one repetition share their start and batches, so that they differ
+by their labels alone; a mean over draws of noise estimates the papers'
 expectations. All students of a repetition are one program.
 """
 
-import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxfair import experiments as ex
 from jaxfair import models, pate, tree
 from jaxfair.analysis import ByGroup, mean_by_group
 from jaxfair.experiments.measures import EVERYONE
-from jaxfair.experiments.table import Table
-from jaxfair.studies.pate.ensembles import (
-  Ensemble,
-  EnsembleConfig,
-  PenaltyConfig,
-  fit_config,
-)
+from jaxfair.studies.pate import ensembles as es
+from jaxfair.studies.pate.ensembles import Ensemble
 from jaxfair.types import Examples, Model, Params
+
+# The settings of some students, the students, and who measures them.
+Compared = tuple[Sequence[Mapping[str, Any]], Params, Examples]
 
 
 class Comparison(NamedTuple):
@@ -32,7 +30,7 @@ class Comparison(NamedTuple):
 
   Attributes:
     errors: [S, 1 + D] and [S, 1 + D, G] shares of wrong predictions.
-    losses: likewise, mean cross-entropy.
+    losses: mean cross-entropy, of the same shapes.
     deviation: [S, D] distance of each noisy student from the first.
   """
 
@@ -50,35 +48,24 @@ def hard_labels(
   ensemble: Ensemble, sigmas: Any, draws: int, *, key: jax.Array
 ) -> jax.Array:
   """[S, draws, m, C] one-hot noisy labels, for [S] sigmas."""
-  num_classes = ensemble.counts.shape[1]
-
-  def one(sigma: Any, key: jax.Array) -> jax.Array:
-    labels = pate.gnmax(ensemble.counts, sigma=sigma, key=key, continuous=True)
-    return jax.nn.one_hot(labels, num_classes)
-
-  return _drawn(one, sigmas, draws, key)
+  ids = _drawn(pate.gnmax, ensemble, sigmas, draws, key)
+  return jax.nn.one_hot(ids, ensemble.counts.shape[1])
 
 
 def soft_labels(
   ensemble: Ensemble, sigmas: Any, draws: int, *, key: jax.Array
 ) -> jax.Array:
   """[S, draws, m, C] noisy shares of the votes, raw, for [S] sigmas."""
-
-  def one(sigma: Any, key: jax.Array) -> jax.Array:
-    return pate.soft_labels(
-      ensemble.counts, sigma=sigma, key=key, continuous=True
-    )
-
-  return _drawn(one, sigmas, draws, key)
+  return _drawn(pate.soft_labels, ensemble, sigmas, draws, key)
 
 
 def students(
-  config: EnsembleConfig,
+  config: es.EnsembleConfig,
   model: Model,
   ensemble: Ensemble,
   clean: Any,
   noisy: Any,
-  penalties: Any,
+  penalties: Sequence[float],
 ) -> Params:
   """Trains all students of a repetition, settings and draws, as one program.
 
@@ -88,54 +75,66 @@ def students(
     config: settings.
     model: of the students.
     ensemble: the repetition.
-    clean: [S, m, C] weights a of the classes without noise.
+    clean: [S, m, C] weights a of the classes without noise; S is 1 if all
+      settings have the same labels.
     noisy: [S, D, m, C] weights with noise.
-    penalties: [S] lambdas. The objective is the sum of equation (1) of the
-      paper; its Theorem 1 is about the mean instead.
+    penalties: lambda of each setting. The objective is the sum of equation
+      (1) of the paper; its Theorem 1 is about the mean instead.
 
   Returns:
-    Parameters with leading axes [S, 1 + D]; the first of each row learnt
-    without noise.
+    Parameters with leading axes [settings, 1 + D], without noise first.
   """
   labels = jnp.concatenate([clean[:, None], noisy], axis=1)
-  shape, size = labels.shape[:2], labels.shape[2]
+  shape, size = (len(penalties), labels.shape[1]), labels.shape[2]
+  labels = jnp.broadcast_to(labels, (*shape, *labels.shape[2:]))
   decay = jnp.repeat(2 * jnp.asarray(penalties) / size, shape[1])
-  settings = fit_config(config, config.student_steps, size)
   fitted = pate.train_student(
     model,
     models.cross_entropy,
     ensemble.public.x,
     labels.reshape(-1, *labels.shape[2:]),
-    dataclasses.replace(settings, weight_decay=decay),
+    config.fit(config.student_steps, size, weight_decay=decay),
     keys=jnp.broadcast_to(ensemble.key, decay.shape),
   )
   return jax.tree.map(lambda a: a.reshape(*shape, *a.shape[1:]), fitted.params)
 
 
 def penalty_students(
-  config: PenaltyConfig, model: Model, ensemble: Ensemble, noisy: Any
+  config: es.PenaltyConfig, model: Model, ensemble: Ensemble, *others: Any
 ) -> Params:
-  """`students` of the same labels at every penalty.
+  """[penalties, 1 + D + others] students of the same labels.
 
-  Args:
-    config: settings.
-    model: of the students.
-    ensemble: the repetition.
-    noisy: [1, D, m, C] weights with noise, the same for all penalties: they
-      differ by the penalty alone.
-
-  Returns:
-    Parameters with leading axes [penalties, 1 + D].
+  Each of `others` is the [m, C] weights of a further student.
   """
-  count = len(config.penalties)
-  return students(
-    config,
-    model,
-    ensemble,
-    jnp.stack([majority_weights(ensemble)] * count),
-    jnp.repeat(noisy, count, axis=0),
-    config.penalties,
+  noisy = hard_labels(
+    ensemble, [config.sigma], config.draws, key=ensemble.key_noise
   )
+  labels = jnp.concatenate([noisy, *(one[None, None] for one in others)], 1)
+  clean = majority_weights(ensemble)[None]
+  return students(config, model, ensemble, clean, labels, config.penalties)
+
+
+def compare_on_splits(
+  config: es.EnsembleConfig,
+  cell: ex.Cell,
+  context: ex.Context,
+  train: Callable[[Model, Ensemble], Iterable[Compared]],
+) -> ex.Table:
+  """What noise does to the students that `train` yields, on every split."""
+  people, made = es.repetitions(config, cell, context)
+  model = config.network(people)
+  tables = []
+  for seed, ensemble in enumerate(made):
+    for settings, trained, test in train(model, ensemble):
+      tables.append(
+        comparison_rows(
+          [{**cell, **setting} for setting in settings],
+          compare(model, trained, test, people.num_groups),
+          seed=seed,
+          group_names=people.group_names,
+        )
+      )
+  return ex.Table.concat(tables)
 
 
 def compare(
@@ -152,35 +151,34 @@ def comparison_rows(
   *,
   seed: int,
   group_names: Sequence[str],
-) -> Table:
+) -> ex.Table:
   """One row per setting and group, and one for everyone with the gaps."""
-  names = [*group_names, EVERYONE]
   errors, losses = (
     np.concatenate([risk.group, risk.population[..., None]], -1)
     for risk in (found.errors, found.losses)
   )
+  excess_errors, excess_loss = (
+    risk[:, 1:] - risk[:, :1] for risk in (errors, losses)
+  )
+  nobody = [np.nan] * len(group_names)
   tables = []
   for i, setting in enumerate(settings):
-    nobody = np.full(len(group_names), np.nan)
-    added = {
-      "excess_errors": errors[i, 1:] - errors[i, 0],
-      "excess_loss": losses[i, 1:] - losses[i, 0],
-    }
     of_all = {
-      "gap": cross_fitted_gap(added["excess_errors"][:, :-1]),
-      "loss_gap": cross_fitted_gap(added["excess_loss"][:, :-1]),
+      "gap": cross_fitted_gap(excess_errors[i, :, :-1]),
+      "loss_gap": cross_fitted_gap(excess_loss[i, :, :-1]),
       "deviation": found.deviation[i].mean(),
     }
     values = {
       "accuracy": 1 - errors[i, 1:].mean(0),
       "clean_accuracy": 1 - errors[i, 0],
-      **{name: value.mean(0) for name, value in added.items()},
-      **{name: np.append(nobody, value) for name, value in of_all.items()},
+      "excess_errors": excess_errors[i].mean(0),
+      "excess_loss": excess_loss[i].mean(0),
+      **{name: [*nobody, value] for name, value in of_all.items()},
     }
-    axes: dict[str, Sequence[Any]] = {"seed": [seed], "group": names}
-    rows = {name: value[None] for name, value in values.items()}
-    tables.append(Table.from_arrays(setting, axes, rows))
-  return Table.concat(tables)
+    names = [*group_names, EVERYONE]
+    same = {**setting, "seed": seed}
+    tables.append(ex.Table.from_arrays(same, {"group": names}, values))
+  return ex.Table.concat(tables)
 
 
 def cross_fitted_gap(excess: np.ndarray) -> float:
@@ -209,7 +207,16 @@ def cross_fitted_gap(excess: np.ndarray) -> float:
   return float(np.mean(gaps))
 
 
-def _drawn(one: Any, sigmas: Any, draws: int, key: jax.Array) -> jax.Array:
+def _drawn(
+  rule: Callable[..., jax.Array],
+  ensemble: Ensemble,
+  sigmas: Any,
+  draws: int,
+  key: jax.Array,
+) -> jax.Array:
+  def one(sigma: Any, key: jax.Array) -> jax.Array:
+    return rule(ensemble.counts, sigma=sigma, key=key, continuous=True)
+
   sigmas = jnp.asarray(sigmas, jnp.float32)
   keys = jax.random.split(key, (len(sigmas), draws))
   return jax.vmap(jax.vmap(one, (None, 0)))(sigmas, keys)
@@ -219,19 +226,22 @@ def _drawn(one: Any, sigmas: Any, draws: int, key: jax.Array) -> jax.Array:
 def _compared(
   model: Model, trained: Params, test: Examples, num_groups: int
 ) -> Comparison:
-  def risks(params: Params) -> tuple[ByGroup, ByGroup]:
+  def risks(params: Params) -> tuple[ByGroup, ...]:
     logits = model.apply(params, test.x)
-    errors, losses = (
+    return tuple(
       mean_by_group(loss(logits, test.y), test.group, num_groups)
       for loss in (models.zero_one, models.cross_entropy)
     )
-    return errors, losses
 
-  def row(own: Params) -> tuple[ByGroup, ByGroup]:
+  def row(own: Params) -> tuple[ByGroup, ...]:
     return jax.lax.map(risks, own, batch_size=8)
 
   errors, losses = jax.lax.map(row, trained)
+  return Comparison(errors, losses, distances(trained))
+
+
+def distances(trained: Params) -> jax.Array:
+  """[S, D] distances of [S, 1 + D] models from the first of their row."""
   first = jax.tree.map(lambda a: a[:, :1], trained)
-  noisy = jax.tree.map(lambda a: a[:, 1:], trained)
-  moved = tree.subtract(noisy, first)
-  return Comparison(errors, losses, jax.vmap(jax.vmap(tree.norm))(moved))
+  rest = jax.tree.map(lambda a: a[:, 1:], trained)
+  return jax.vmap(jax.vmap(tree.norm))(tree.subtract(rest, first))

@@ -1,54 +1,48 @@
 """PATE: what the number of teachers does to flips, students and groups."""
 
-from jaxfair.studies.pate.sweep import ALL, figures, sweep, trend_on_each
-from jaxfair.studies.protocol import Claim, Figure
+from jaxfair.experiments import Figure
+from jaxfair.studies.pate import ensembles, penalty
 
+FLIPS = "Labels of more teachers are flipped less often"
+DEVIATION = "With more teachers noise moves the student less"
+GAP = "More teachers narrow the gap of excess risks"
+ACCURACY = "More teachers make the student more accurate"
 SOURCE = "Fig. 4, 10; thesis 4.3, 4.12"
 
-
-STUDY = sweep(
+STUDY = ensembles.study(
   "pate.teachers",
   "PATE students against the number of teachers",
-  claims=(
-    Claim(
-      "flips",
-      "Labels of more teachers are flipped less often",
-      trend_on_each(
-        "flip_probability", "teachers", rises=False, other="penalty"
+  penalty.Config,
+  penalty.run,
+  notes=penalty.notes,
+  summaries=(penalty.SUMMARY,),
+  claims=penalty.trend_claims(
+    "teachers",
+    {"penalty": min},
+    (
+      (
+        "flips",
+        "flip_probability",
+        "falls",
+        FLIPS,
+        "Fig. 3, 9; thesis 4.4, 4.11",
       ),
-      "Fig. 3, 9; thesis 4.4, 4.11",
-    ),
-    Claim(
-      "deviation",
-      "With more teachers noise moves the student less",
-      trend_on_each("deviation", "teachers", rises=False, other="penalty"),
-      SOURCE,
-    ),
-    Claim(
-      "gap",
-      "More teachers narrow the gap of excess risks",
-      trend_on_each("gap", "teachers", rises=False, other="penalty"),
-      SOURCE,
-    ),
-    Claim(
-      "accuracy",
-      "More teachers make the student more accurate",
-      trend_on_each("accuracy", "teachers", rises=True, other="penalty"),
-      "Fig. 4",
+      ("deviation", "deviation", "falls", DEVIATION, SOURCE),
+      ("gap", "gap", "falls", GAP, SOURCE),
+      ("accuracy", "accuracy", "rises", ACCURACY, "Fig. 4"),
     ),
   ),
   figures=(
     Figure(
       "flips",
       "How likely noise flips a label",
-      x="teachers",
-      y="flip_probability",
-      mark="line",
-      color="data",
-      y_title="flip probability",
-      where=ALL,
+      "teachers",
+      "flip_probability",
+      "line",
+      "data",
+      where=penalty.ALL,
       caption="Mean over the public people, exact for their votes.",
     ),
-    *figures("teachers", "penalty"),
+    *penalty.lines("teachers", "penalty"),
   ),
 )

@@ -1,6 +1,5 @@
 """How far a budget reaches: labels in order until the next might exceed it."""
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,18 +22,15 @@ class Spending(NamedTuple):
 
 
 def spending(
-  *,
-  epsilon: float,
-  delta: float,
-  sigma: float,
-  sigma_threshold: float | None,
+  *, epsilon: float, delta: float, sigma: float, sigma_threshold: float | None
 ) -> Spending:
   """The prices of GNMax (no test) or Confident-GNMax under a budget."""
   rule: pate.GnMax | pate.ConfidentGnMax = pate.GnMax(sigma)
   if sigma_threshold is not None:
     rule = pate.ConfidentGnMax(0.0, sigma_threshold, sigma)
   budget = accounting.zcdp_budget(epsilon=epsilon, delta=delta)
-  return Spending(budget, _rho(rule.test), _rho(rule.answer))
+  test = 0.0 if rule.test is None else _rho(rule.test)
+  return Spending(budget, test, _rho(rule.answer))
 
 
 def asked(passed: Any, prices: Spending) -> np.ndarray:
@@ -63,9 +59,6 @@ def asked(passed: Any, prices: Spending) -> np.ndarray:
   return spent <= prices.budget
 
 
-def _rho(event: accounting.Event | None) -> float:
-  if event is None:
-    return 0.0
+def _rho(event: accounting.Event) -> float:
   assert isinstance(event, accounting.ZCdp)
-  assert math.isfinite(event.rho)
   return event.rho
