@@ -1,17 +1,17 @@
 """SF-PATE and its rivals: accuracy and violation over epsilon (Figure 2)."""
 
 import dataclasses
+from typing import Annotated, Any
 
 from jaxfair import checks
-from jaxfair.experiments.people import set_name
-from jaxfair.experiments.table import Table
-from jaxfair.studies import protocol
-from jaxfair.studies.claims import Check, difference_above, in_each
-from jaxfair.studies.protocol import Claim, Figure, Summary
+from jaxfair import experiments as ex
 from jaxfair.studies.sf_pate import common, methods
+from jaxfair.studies.sf_pate.methods import M_CORRECTED, METHODS
+
+FAIRNESS = "the largest difference of a group from everybody"
+DISTANCE = "the largest Wasserstein distance between two groups' scores"
 
 
-@dataclasses.dataclass(frozen=True)
 class Config(common.Config):
   """Settings.
 
@@ -19,151 +19,104 @@ class Config(common.Config):
     methods: which to compare; all but the corrected M by default.
   """
 
-  methods: tuple[str, ...] = (
-    methods.SF_S, methods.SF_T, methods.M, methods.PF_LD, methods.PLAIN,
-    methods.FAIR,
-  )  # fmt: skip
+  methods: ex.Sweep[Annotated[str, ex.OneOf(tuple(METHODS))]] = tuple(
+    name for name in METHODS if name != M_CORRECTED
+  )
 
-  def __post_init__(self) -> None:
-    super().__post_init__()
-    for name in self.methods:
-      checks.one_of("methods", name, methods.METHODS)
-    checks.require(bool(self.methods), "methods is empty; name at least one")
-    private = methods.PF_LD in self.methods
+  def check(self) -> None:
+    """PF-LD has no ResNet."""
     checks.require(
-      not (private and self.model == "resnet"),
-      "methods has PF-LD, which clips every person's gradient in one scan; "
-      "leave it out for a resnet, as the paper does",
+      methods.PF_LD not in self.methods or not self.model.startswith("resnet"),
+      "methods has PF-LD, which clips every person's gradient in one scan; leave it out for a "
+      "resnet, as the paper does",
     )
 
 
-def cells(config: Config) -> list[protocol.Settings]:
-  """One cell per data set."""
-  for one in config.sets:
-    common.sizes(config, common.load_set(config, set_name(one))[0])
-  return [{"data": set_name(one)} for one in config.sets]
-
-
-def run(
-  config: Config, cell: protocol.Settings, context: protocol.Context
-) -> Table:
+def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All methods at every epsilon, on every split."""
-  people, note = common.load_set(config, cell["data"])
-  context.say(note)
-  model = common.model_of(config, people)
   tables = []
-  for seed, split in enumerate(common.repetitions(config, people, context)):
+  for seed, bare in enumerate(common.splits(config, cell, context)):
+    split = dataclasses.replace(bare, plain=bare.plain_model())
     for name in config.methods:
-      trained = methods.METHODS[name](config, people, split)
-      measured = common.measure(config, people, model, trained, split.test)
-      tables.append(
-        Table.from_arrays(
-          {**cell, "method": name},
-          {"seed": [seed], "epsilon": config.epsilons},
-          {key: values[None] for key, values in measured.items()},
-        )
-      )
-  return Table.concat(tables)
+      found = split.measure(METHODS[name](split))
+      own = {**cell, "method": name, "seed": seed}
+      axes = {"epsilon": config.epsilons}
+      tables.append(ex.Table.from_arrays(own, axes, found))
+  return ex.Table.concat(tables)
 
 
 def _notes(config: Config) -> list[str]:
-  measured = (
-    "the largest Wasserstein distance between two groups' scores"
-    if config.notion == common.GENERALIZED
-    else "the largest difference of a group from everybody"
-  )
+  scores = config.notion == common.GENERALIZED
   return [
-    f"The notion is {config.notion}; the violation is {measured}, on test "
-    f"people and their own groups; {config.tolerance:g} is asked for on "
-    "training people, of groups as the method knows them.",
-    "Epsilon is for the group of one person changed, features and labels "
-    f"public, at delta {config.delta:g} (M: 0). What it does not protect: "
-    "features, labels, who takes part, and groups that can be guessed.",
-    f"SF-PATE has {config.teachers} teachers and asks about {config.queries} "
-    "people; the others train on everybody. All start from theta* (plain), "
-    "the model without groups, and train the same network.",
+    f"The notion is {config.notion}; the violation is {DISTANCE if scores else FAIRNESS}, on "
+    f"test people and their own groups; {config.tolerance:g} is asked for on training people, of "
+    "groups as the method knows them.",
+    "Epsilon is for the group of one person changed, features and labels public, at delta "
+    f"{config.delta:g} (M: 0). It does not protect features, labels, who takes part, or groups "
+    "that can be guessed.",
+    f"SF-PATE has {config.teachers} teachers and asks about {config.queries} people; the others "
+    "train on everybody. All start from theta* (plain), the model without groups, and train the "
+    "same network.",
     "Measured without noise: for those who hold the data.",
   ]
 
 
-def _beats(value: str, better: str, worse: str, *, larger: bool) -> Check:
-  """In every set, a method is better, averaged over epsilon."""
-  first, second = ({"method": better}, {"method": worse})
-  if not larger:
-    first, second = second, first
-  return in_each("data", difference_above(value, first=first, second=second))
+def _difference(value: str, first: str, second: str) -> ex.Statistic:
+  """Of two methods, averaged over epsilon."""
+  return ex.difference(value, {"method": first}, {"method": second})
 
 
-def _within(name: str, margin: float) -> Check:
-  """In every set, accuracy is within a margin of fair training's."""
-  return in_each(
-    "data",
-    difference_above(
-      "accuracy", -margin, first={"method": name},
-      second={"method": methods.FAIR},
+def _claims(ours: str) -> list[ex.Claim]:
+  """A way of SF-PATE against its rivals, in every set."""
+  smaller = f"{ours} has smaller violations than"
+  told: list[tuple[Any, ...]] = []
+  for rival in (methods.M, methods.PF_LD):
+    fairer, right = (
+      f"{ours} is {how} than {rival}" for how in ("fairer", "more accurate")
+    )
+    violation = _difference("violation", rival, ours) > 0
+    told.append((fairer, f"{smaller} {rival}", violation, "Fig. 2"))
+    accuracy = _difference("accuracy", ours, rival) > 0
+    told.append((right, right, accuracy, "Fig. 2"))
+  told += [
+    (
+      f"{ours} within two points",
+      f"{ours} is within 2 points of the accuracy of fair training without privacy",
+      _difference("accuracy", ours, methods.FAIR) > -0.02,
+      "Section 6.1",
     ),
-  )  # fmt: skip
+    (
+      f"{ours} is fairer than theta*",
+      f"{smaller} the model without groups",
+      _difference("violation", methods.PLAIN, ours) > 0,
+    ),
+  ]
+  return [
+    ex.Claim(name, statement, check.in_each("data"), *source)
+    for name, statement, check, *source in told
+  ]
 
 
-def _claims() -> list[Claim]:
-  made = []
-  for ours in (methods.SF_S, methods.SF_T):
-    for rival in (methods.M, methods.PF_LD):
-      made += [
-        Claim(
-          f"{ours} is fairer than {rival}",
-          f"{ours} has smaller violations than {rival}",
-          _beats("violation", ours, rival, larger=False),
-          "Fig. 2",
-        ),
-        Claim(
-          f"{ours} is more accurate than {rival}",
-          f"{ours} is more accurate than {rival}",
-          _beats("accuracy", ours, rival, larger=True),
-          "Fig. 2",
-        ),
-      ]
-    made.append(
-      Claim(
-        f"{ours} within two points",
-        f"{ours} is within 2 points of the accuracy of fair training without "
-        "privacy",
-        _within(ours, 0.02),
-        "Section 6.1",
-      )
-    )
-    made.append(
-      Claim(
-        f"{ours} is fairer than theta*",
-        f"{ours} has smaller violations than the model without groups",
-        _beats("violation", ours, methods.PLAIN, larger=False),
-      )
-    )
-  return made
+def _figure(name: str, title: str) -> ex.Figure:
+  return ex.Figure(
+    name, title, "epsilon", name, "line", "method", "data", log_x=True
+  )
 
 
-def _figure(name: str, title: str) -> Figure:
-  return Figure(
-    name, title, x="epsilon", y=name, mark="line", color="method",
-    facet="data", log_x=True,
-  )  # fmt: skip
-
-
-STUDY = protocol.Study(
-  name="sf_pate.tradeoff",
-  summary="fair models with private groups: SF-PATE, M, PF-LD over epsilon",
-  config=Config,
-  cells=cells,
-  run=run,
+STUDY = common.study(
+  "sf_pate.tradeoff",
+  "fair models with private groups: SF-PATE, M, PF-LD over epsilon",
+  Config,
+  run,
   notes=_notes,
   summaries=(
-    Summary(
+    ex.Summary(
       "Accuracy and violation",
-      by=("data", "method", "epsilon"),
-      values=("accuracy", "violation"),
+      ("data", "method", "epsilon"),
+      ("accuracy", "violation"),
     ),
   ),
-  claims=_claims(),
+  claims=(*_claims(methods.SF_S), *_claims(methods.SF_T)),
   figures=(
     _figure("violation", "Fairness violation"),
     _figure("accuracy", "Accuracy"),
