@@ -151,8 +151,10 @@ def test_why_there_is_no_answer_is_told():
     best(
       ev.DpSgd(1.0, 0.1, 10), relation=Relation.REPLACE_ONE, accountant="rdp"
     )
-  with pytest.raises(NotCovered, match="add noise"):
-    best(ev.DpSgd(1e-200, 0.5, 1), delta=1e-12)
+  with pytest.raises(
+    checks.ArgumentError, match="noise_multiplier=1e-200 must"
+  ):
+    ev.DpSgd(1e-200, 0.5, 1)
   with pytest.raises(checks.ArgumentError, match="did you mean pld"):
     best(ev.Gaussian(1.0), accountant="plt")
   with pytest.raises(checks.ArgumentError, match="delta"):
@@ -184,3 +186,7 @@ def test_fits_to_the_boundary():
   ).epsilon
   assert fits(counted, epsilon=epsilon, delta=1e-5, relation=ADD)
   assert not fits(counted, epsilon=epsilon - 1e-9, delta=1e-5, relation=ADD)
+
+
+def test_the_least_noise_that_is_allowed_has_an_answer():
+  assert best(ev.DpSgd(1e-100, 0.5, 1), delta=1e-12).epsilon > 1e199
