@@ -68,7 +68,7 @@ def test_coloured_digits_need_no_file_and_are_always_the_same(toy):
 
 
 def test_colour_paints_any_gray_set():
-  made = data.color(data.load("digits"), agreement=1.0, num_groups=3, key=KEY)
+  made = data.colour(data.load("digits"), agreement=1.0, num_groups=3, key=KEY)
   x, y, group = made.examples
   assert made.name == "coloured_digits"
   assert x.shape == (1797, 8, 8, 3)
@@ -79,10 +79,10 @@ def test_colour_paints_any_gray_set():
 def test_what_cannot_be_coloured_is_refused():
   digits = data.load("digits")
   with pytest.raises(ArgumentError, match=r"agreement=1\.2"):
-    data.color(digits, agreement=1.2, key=KEY)
+    data.colour(digits, agreement=1.2, key=KEY)
   with pytest.raises(ArgumentError, match="num_groups=9"):
-    data.color(digits, agreement=0.5, num_groups=9, key=KEY)
+    data.colour(digits, agreement=0.5, num_groups=9, key=KEY)
   with pytest.raises(ArgumentError, match="only gray images"):
-    data.color(data.load("coloured_digits"), agreement=0.5, key=KEY)
+    data.colour(data.load("coloured_digits"), agreement=0.5, key=KEY)
   with pytest.raises(ArgumentError, match="key must be"):
-    data.color(digits, agreement=0.5, key=None)
+    data.colour(digits, agreement=0.5, key=None)

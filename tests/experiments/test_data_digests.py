@@ -24,7 +24,7 @@ class Crash(BaseException):
 class OwnConfig(ToyConfig):
   """With people, some of them in a list."""
 
-  data: People = dataclasses.field(default_factory=People)
+  data: People = People("digits")
   others: tuple[People, ...] = ()
 
 
