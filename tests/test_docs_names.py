@@ -113,7 +113,7 @@ def accepts(function, argument: str | None) -> bool:
 
 def unknown_names(text: str) -> list[str]:
   wrong = []
-  whole = pages.parsed("\n".join(pages.blocks(text)))
+  whole = pages.parsed("\n".join(pages.code_blocks(text)))
   assert whole is not None
   wrong += unknown_in_python(whole)
   for span in pages.spans(text):

@@ -1,6 +1,5 @@
 """The package itself: import cost, laziness, layers."""
 
-import configparser
 import itertools
 import pathlib
 import re
@@ -10,6 +9,7 @@ import sys
 import pytest
 
 import jaxfair
+from helpers import architecture
 
 ROOT = pathlib.Path(__file__).parent.parent
 
@@ -50,22 +50,20 @@ def test_every_package_can_be_reached_from_the_top():
   assert "data" in dir(jaxfair)
 
 
-def test_the_architecture_page_lists_the_layers_in_their_order():
-  settings = configparser.ConfigParser()
-  settings.read(ROOT / "setup.cfg")
-  layers = settings["importlinter:contract:layers"]["layers"].split("\n")
-  # lint-imports lists the top first; siblings share a line.
-  height = {
-    name: i
-    for i, line in enumerate(reversed(layers))
-    for name in filter(None, line.split(" | "))
+def test_the_architecture_page_has_the_layers_and_docstrings():
+  page = architecture.PAGE.read_text(encoding="utf-8")
+  remedy = "run: python tests/helpers/architecture.py"
+  assert page == architecture.page_with_table(), remedy
+
+
+def test_every_module_and_package_has_a_layer():
+  listed = itertools.chain(*architecture.layers())
+  found = {
+    path.stem
+    for path in (ROOT / "jaxfair").iterdir()
+    if (path.suffix == ".py" or path.is_dir()) and path.name[:2] != "__"
   }
-  page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-  cells = re.findall(r"^\| (`[^|]*`) \|", page, re.MULTILINE)
-  rows = [re.findall(r"`(\w+)`", cell) for cell in cells]
-  assert sorted(itertools.chain(*rows)) == sorted(height)
-  for above, below in itertools.pairwise(rows):
-    assert max(map(height.get, above)) <= min(map(height.get, below)), below
+  assert sorted(listed) == sorted(found)
 
 
 def test_packages_say_what_lives_there_and_what_never_does():

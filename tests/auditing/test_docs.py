@@ -1,23 +1,18 @@
 """The examples of docs/audit.md run, and its tables name what is tested."""
 
-import pathlib
 import re
 
 import pytest
 
-from helpers import mutants
+from helpers import mutants, pages
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "audit.md"
-TEXT = PAGE.read_text(encoding="utf-8")
+PAGE = "docs/audit.md"
+TEXT = pages.read(PAGE)
 
 
 @pytest.mark.slow
 def test_the_examples_run():
-  blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-  assert len(blocks) == 2
-  session: dict[str, object] = {}
-  for block in blocks:
-    exec(compile(block, str(PAGE), "exec"), session)
+  pages.run(PAGE, blocks=2)
 
 
 @pytest.mark.slow

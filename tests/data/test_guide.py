@@ -1,25 +1,23 @@
 """The examples of docs/data.md run, and its table names every set."""
 
-import pathlib
-import re
-
 import pytest
 
+from helpers import pages
 from jaxfair import data
 
-GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "data.md"
-EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+GUIDE = "docs/data.md"
+TEXT = pages.read(GUIDE)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("example", pages.code_blocks(TEXT))
 def test_examples_run(example, tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)
-  exec(compile(example, str(GUIDE), "exec"), {})
+  exec(compile(example, GUIDE, "exec"), {})
 
 
 def test_every_set_is_in_the_table():
-  table = GUIDE.read_text().split("## Where files")[0]
+  table = TEXT.split("## Where files")[0]
   missing = [name for name in data.names() if f"`{name}`" not in table]
   assert missing == []
 
@@ -28,9 +26,7 @@ def test_every_set_is_in_the_table():
   "entry", data.catalogue(), ids=lambda entry: entry.name
 )
 def test_the_table_lists_the_groups(entry):
-  rows = [
-    line for line in GUIDE.read_text().splitlines() if f"`{entry.name}`" in line
-  ]
+  rows = [line for line in TEXT.splitlines() if f"`{entry.name}`" in line]
   listed = next(line for line in rows if line.startswith("|"))
   if len(entry.groups) < 10:
     offered = [name for name in entry.groups if name not in ("label", "all")]

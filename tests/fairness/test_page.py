@@ -1,18 +1,16 @@
 """The example of docs/metrics.md runs as it is printed."""
 
-import pathlib
 import re
 
 import pytest
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "metrics.md"
+from helpers import pages
+from jaxfair import fairness
 
 
 @pytest.mark.slow
 def test_the_example_runs(capsys):
-  (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.S)
-  names = {}
-  exec(compile(example, str(PAGE), "exec"), names)
+  names = pages.run("docs/metrics.md", blocks=1)
   told = capsys.readouterr().out
   assert "equalised odds difference" in told
   assert told.count("accuracy in [") == 3
@@ -22,8 +20,6 @@ def test_the_example_runs(capsys):
 
 
 def test_every_function_it_names_exists():
-  from jaxfair import fairness
-
-  text = PAGE.read_text("utf-8")
+  text = pages.read("docs/metrics.md")
   for name in set(re.findall(r"`(?:fairness\.)?([a-z_]+)\(", text)):
     assert hasattr(fairness, name), name

@@ -1,13 +1,10 @@
 """The example of docs/frontier.md runs, and prints what the page says."""
 
-import pathlib
-import re
+from helpers import pages
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "frontier.md"
+PAGE = "docs/frontier.md"
 
 
 def test_the_example_runs(capsys):
-  text = PAGE.read_text(encoding="utf-8")
-  [block] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-  exec(compile(block, str(PAGE), "exec"), {})
-  assert f"# {capsys.readouterr().out.strip()}" in block
+  pages.run(PAGE, blocks=1)
+  assert f"# {capsys.readouterr().out.strip()}" in pages.read(PAGE)

@@ -5,6 +5,7 @@ import pathlib
 import re
 import textwrap
 from collections.abc import Iterator
+from typing import Any
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = (
@@ -21,7 +22,7 @@ def read(page: str) -> str:
   return (ROOT / page).read_text(encoding="utf-8")
 
 
-def blocks(text: str, language: str = "python") -> list[str]:
+def code_blocks(text: str, language: str = "python") -> list[str]:
   """The code blocks in that language, in their order, without indentation."""
   return [
     textwrap.dedent(code)
@@ -32,7 +33,7 @@ def blocks(text: str, language: str = "python") -> list[str]:
 
 def shell_lines(text: str) -> Iterator[str]:
   """The lines of shell blocks, joined where they continue."""
-  for block in blocks(text, "sh"):
+  for block in code_blocks(text, "sh"):
     yield from block.replace("\\\n", " ").splitlines()
 
 
@@ -54,9 +55,15 @@ def parsed(code: str) -> ast.Module | None:
     return None
 
 
-def run(page: str) -> dict[str, object]:
-  """Runs the Python blocks of a page in one session; returns its names."""
-  session: dict[str, object] = {}
-  for block in blocks(read(page)):
+def run(page: str, *, blocks: int) -> dict[str, Any]:
+  """Runs the Python blocks of a page in one session; returns its names.
+
+  The number of blocks is stated by the caller: a fence that is written
+  another way must not take an example out of the tests unseen.
+  """
+  found = code_blocks(read(page))
+  assert len(found) == blocks
+  session: dict[str, Any] = {}
+  for block in found:
     exec(compile(block, page, "exec"), session)
   return session

@@ -1,12 +1,11 @@
 """The package: its names, and what importing it costs."""
 
-import pathlib
-import re
 import subprocess
 import sys
 
 import pytest
 
+from helpers import pages
 from jaxfair import models
 
 
@@ -36,8 +35,7 @@ def test_the_import_leaves_the_network_libraries_alone():
 
 @pytest.mark.slow
 def test_the_programs_of_the_documentation_run():
-  page = pathlib.Path(__file__).parents[2] / "docs" / "models.md"
-  programs = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+  programs = pages.code_blocks(pages.read("docs/models.md"))
   assert len(programs) == 3
   for program in programs:
     exec(program, {})

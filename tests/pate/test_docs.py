@@ -1,27 +1,20 @@
 """The examples of docs/pate.md run, and say what the page says."""
 
-import pathlib
-import re
-
 import numpy as np
 import pytest
 
+from helpers import pages
 from jaxfair import models
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "pate.md"
-TEXT = PAGE.read_text(encoding="utf-8")
+PAGE = "docs/pate.md"
 
 
 @pytest.mark.slow
 def test_the_examples_run(tmp_path, monkeypatch, capsys):
   monkeypatch.chdir(tmp_path)
-  blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-  assert len(blocks) == 2
-  session: dict = {}
-  for block in blocks:
-    exec(compile(block, str(PAGE), "exec"), session)
+  session = pages.run(PAGE, blocks=2)
   printed = capsys.readouterr().out.strip()
-  assert f"# {printed}" in blocks[0]
+  assert f"# {printed}" in pages.code_blocks(pages.read(PAGE))[0]
   answers, test = session["answers"], session["test"]
   assert 50 < answers.answered.sum() < answers.asked.sum() < 1000
   first = {name: leaf[0] for name, leaf in session["students"].params.items()}

@@ -1,29 +1,23 @@
 """The example of docs/fairpate.md runs, and prints what the page says."""
 
-import pathlib
 import re
-import textwrap
 
 import pytest
 
+from helpers import pages
 from jaxfair import experiments
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "fairpate.md"
-TEXT = PAGE.read_text(encoding="utf-8")
-CONFIGS = PAGE.parents[1] / "configs" / "fairpate"
+PAGE = "docs/fairpate.md"
+TEXT = pages.read(PAGE)
+CONFIGS = pages.ROOT / "configs" / "fairpate"
 
 
 @pytest.mark.slow
 def test_the_examples_print_what_the_page_shows(capsys, monkeypatch, tmp_path):
   monkeypatch.chdir(tmp_path)
-  codes, shown = (
-    re.findall(rf"^( *)```{kind}\n(.*?)```", TEXT, re.DOTALL | re.MULTILINE)
-    for kind in ("python", "text")
-  )
-  names = {}
-  for (_, code), (_, told) in zip(codes, shown, strict=True):
-    exec(compile(textwrap.dedent(code), str(PAGE), "exec"), names)
-    assert capsys.readouterr().out == textwrap.dedent(told)
+  shown = pages.code_blocks(TEXT, "text")
+  pages.run(PAGE, blocks=len(shown))
+  assert capsys.readouterr().out == "".join(shown)
 
 
 def test_every_config_is_listed_and_can_be_read():

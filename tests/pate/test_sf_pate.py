@@ -1,8 +1,6 @@
 """SF-PATE end to end: fair, private in what it says, open to other trainers."""
 
 import dataclasses
-import pathlib
-import re
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from helpers import pages
 from jaxfair import accounting, checks, models, pate, training
 from jaxfair.fairness import constraints
 from jaxfair.pate import attribute, sf_pate, sf_votes
@@ -265,15 +264,10 @@ def test_what_is_missing_is_said():
     )  # fmt: skip
 
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "sf_pate.md"
-
-
 @pytest.mark.slow
 def test_the_page_s_examples_run_and_print_what_it_says(capsys):
-  text = PAGE.read_text(encoding="utf-8")
-  session = {}
-  for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-    exec(compile(block, str(PAGE), "exec"), session)
+  text = pages.read("docs/sf_pate.md")
+  pages.run("docs/sf_pate.md", blocks=2)
   printed = capsys.readouterr().out.strip().splitlines()
   assert "\n".join(printed[:-2]) in text
   for violation in printed[-2:]:

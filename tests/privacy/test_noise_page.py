@@ -1,28 +1,24 @@
 """docs/noise.md: its examples run, and its numbers are ours."""
 
 import math
-import pathlib
-import re
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from helpers import pages
 from jaxfair import accounting, checks
 from jaxfair.privacy import exact, grid, noise
 from jaxfair.privacy.normal import MISSING_TAIL
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "noise.md"
-TEXT = PAGE.read_text("utf-8")
+PAGE = "docs/noise.md"
+TEXT = pages.read(PAGE)
 
 
 @pytest.fixture(scope="module")
 def names():
   """What the examples leave behind, run one after the other."""
-  found = {}
-  for example in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL):
-    exec(compile(example, str(PAGE), "exec"), found)
-  return found
+  return pages.run(PAGE, blocks=3)
 
 
 @pytest.mark.slow

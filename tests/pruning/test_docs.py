@@ -1,24 +1,19 @@
 """docs/pruning.md: its examples run, one after the other, as they stand."""
 
-import pathlib
 import re
 
 import numpy as np
 import pytest
 
+from helpers import pages
 from jaxfair import pruning
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "pruning.md"
-TEXT = PAGE.read_text(encoding="utf-8")
+PAGE = "docs/pruning.md"
 
 
 @pytest.mark.slow
 def test_the_examples_run(capsys):
-  space = {}
-  blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-  for block in blocks:
-    exec(compile(block, str(PAGE), "exec"), space)
-  assert len(blocks) == 2
+  space = pages.run(PAGE, blocks=2)
   assert "nan" not in capsys.readouterr().out
   assert np.all(np.diff(space["found"].accuracy_gap[1:]) > 0)
   gone = [
@@ -29,6 +24,6 @@ def test_the_examples_run(capsys):
 
 
 def test_the_table_names_what_there_is():
-  for row in re.findall(r"^\| `.*?\|", TEXT, re.MULTILINE):
+  for row in re.findall(r"^\| `.*?\|", pages.read(PAGE), re.MULTILINE):
     for name in re.findall(r"`(\w+)", row):
       assert hasattr(pruning, name)

@@ -1,22 +1,21 @@
 """docs/robustness.md: its example runs, and its table is the library's."""
 
-import pathlib
 import re
 
 import pytest
 
+from helpers import pages
 from jaxfair import robustness
 from jaxfair.robustness import surrogates
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "robustness.md"
-TEXT = PAGE.read_text(encoding="utf-8")
+PAGE = "docs/robustness.md"
+TEXT = pages.read(PAGE)
 PEOPLE = (-1.0, 1.0, 5.0)
 
 
 @pytest.mark.slow
 def test_the_example_runs_and_hardens(capsys):
-  [block] = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-  exec(compile(block, str(PAGE), "exec"), {})
+  pages.run(PAGE, blocks=1)
   lines = [
     [float(v) for v in re.findall(r"\d+\.\d*", line)]
     for line in capsys.readouterr().out.splitlines()

@@ -1,26 +1,26 @@
 """docs/studies.md: its study runs, is short, and its commands exist."""
 
-import pathlib
 import re
 import tomllib
 
 import pytest
 
+from helpers import pages
 from jaxfair import experiments
 from jaxfair.cli import app
 from jaxfair.experiments import People
 from jaxfair.experiments import config as configs
 
-GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "studies.md"
-TEXT = GUIDE.read_text(encoding="utf-8")
-[STUDY] = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-[CONFIG] = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
+GUIDE = "docs/studies.md"
+TEXT = pages.read(GUIDE)
+[STUDY] = pages.code_blocks(TEXT)
+[CONFIG] = pages.code_blocks(TEXT, "toml")
 
 
 @pytest.mark.slow
 def test_the_study_runs_and_is_reported(tmp_path, monkeypatch, capsys):
   monkeypatch.chdir(tmp_path)
-  code = compile(STUDY, str(GUIDE), "exec")
+  code = compile(STUDY, GUIDE, "exec")
   made = {"__name__": "__main__"}
   exec(code, made)
   assert capsys.readouterr().out.strip().endswith("report.html")
