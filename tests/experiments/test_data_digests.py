@@ -13,6 +13,7 @@ from jaxfair import checks, data, experiments
 from jaxfair.experiments import People, RunError, load_people, people
 from jaxfair.types import Examples
 
+DIGITS = People("digits")
 OWN = "age,sex,hired\n20,F,yes\n30,M,no\n40,F,no\n50,M,yes\n"
 
 
@@ -24,7 +25,7 @@ class Crash(BaseException):
 class OwnConfig(ToyConfig):
   """With people, some of them in a list."""
 
-  data: People = People("digits")
+  data: People = DIGITS
   others: tuple[People, ...] = ()
 
 
