@@ -104,7 +104,8 @@ class Population:
     """From `data.prepare`: its first part is public, its second private.
 
     The scaler was fitted on the first part, so it tells nothing about the
-    second.
+    second. A set with several rows of one person is refused: a guarantee for
+    one person would not hold.
     """
     checks.require(
       len(prepared.parts) >= 2,
@@ -112,6 +113,11 @@ class Population:
       "data.prepare(people, (0.2, 0.6, 0.2), key=key)",
     )
     own = prepared.dataset
+    checks.require(
+      own.unit is None or np.unique(own.unit).size == own.size,
+      f"{own.name} has several rows of one person, and methods protect one "
+      "row; keep one row of each person",
+    )
     return cls(
       private=prepared.parts[1],
       class_names=own.class_names,

@@ -58,6 +58,7 @@ def test_a_data_set_that_cannot_pay_is_refused_before_anything_is_written(
   assert all(s.releases == 0 for s in people.ledger.spent(1e-5))
 
 
+@pytest.mark.slow
 def test_two_releases_are_two_charges(people, plan, tmp_path):
   for name in ("first", "second"):
     METHOD.release(plan, people, folder=tmp_path / name)
