@@ -66,6 +66,16 @@ def test_every_module_and_package_has_a_layer():
   assert sorted(listed) == sorted(found)
 
 
+def test_pre_commit_runs_the_lint_of_the_makefile():
+  hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+  makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+  [lint] = re.findall(r"^lint:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+  wanted = re.findall(r"\$\(BIN\)/(.*)", lint)
+  assert re.findall(r"entry: \.venv/bin/(.*)", hooks) == wanted
+  assert "repo: local" in hooks
+  assert "http" not in hooks
+
+
 def test_packages_say_what_lives_there_and_what_never_does():
   for folder in (ROOT / "jaxfair").iterdir():
     if (folder / "__init__.py").exists():
