@@ -49,29 +49,49 @@ def make_shuffles(
   return Shuffles(offsets.reshape(shape), salts.reshape(shape))
 
 
-def batch_rows(
+def shuffles_for(
   num_rows: int, batch_size: int, steps: int, *, key: jax.Array
-) -> jax.Array:
-  """The rows of every step's batch.
-
-  Each epoch visits `num_rows // batch_size` batches of distinct rows; the
-  remainder, a different one each epoch, sits out.
+) -> Shuffles:
+  """The bijections that the batches of so many steps need.
 
   Args:
     num_rows: n.
     batch_size: at most n.
     steps: number of batches.
     key: used once.
+  """
+  return make_shuffles(num_rows, -(-steps // (num_rows // batch_size)), key=key)
+
+
+def batch_rows(
+  shuffles: Shuffles,
+  num_rows: int,
+  batch_size: int,
+  count: int,
+  *,
+  start: Any = 0,
+) -> jax.Array:
+  """The rows of some steps' batches.
+
+  Each epoch visits `num_rows // batch_size` batches of distinct rows; the
+  remainder, a different one each epoch, sits out.
+
+  Args:
+    shuffles: from `shuffles_for`.
+    num_rows: n.
+    batch_size: at most n.
+    count: number of batches.
+    start: number of the first step.
 
   Returns:
-    [steps, batch_size] int32 row numbers.
+    [count, batch_size] int32 row numbers.
   """
   per_epoch = num_rows // batch_size
-  shuffles = make_shuffles(num_rows, -(-steps // per_epoch), key=key)
-  # Known beforehand, so the compiler is given numbers and no divisions.
-  epoch, turn = np.divmod(np.arange(steps, dtype=np.int32)[:, None], per_epoch)
+  # Where the start is known, the compiler is given numbers and no divisions.
+  steps = start + np.arange(count, dtype=np.int32)[:, None]
+  epoch, turn = divmod(steps, per_epoch)
   rows = jnp.arange(batch_size, dtype=jnp.int32) + turn * batch_size
-  offsets = shuffles.offsets[epoch]  # [steps, 1, rounds]
+  offsets = shuffles.offsets[epoch]  # [count, 1, rounds]
   salts = shuffles.salts[epoch]
   return shuffle(rows, offsets, salts, num_rows=num_rows)
 

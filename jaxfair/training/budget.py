@@ -21,7 +21,6 @@ from jaxfair.training.dp_sgd import (
   NonPrivateDpTrace,
   advance,
   begin,
-  make_feeds,
 )
 from jaxfair.training.programs import programs
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
@@ -217,7 +216,7 @@ class _Training:
     store: Checkpoints | None,
   ) -> tuple[Params, NonPrivateDpTrace]:
     """From the newest checkpoint to the end."""
-    config, size, steps = self.config, self.examples.size, self.config.steps
+    config, steps = self.config, self.config.steps
     state = begin(self.model, self.examples, config, key, self.initial)
     length = steps if store is None else -(-steps // SEGMENTS)
     done, parts = 0, []
@@ -227,10 +226,10 @@ class _Training:
       parts = [trace]
     while done < steps:
       count = min(length, steps - done)
-      feeds = make_feeds(config, size, count, key=key, start=done)
       state, trace = advance(
-        self.model, self.loss, self.examples, config, state, feeds
-      )
+        self.model, self.loss, self.examples, config, state,
+        key=key, count=count, start=done,
+      )  # fmt: skip
       parts.append(trace)
       done += count
       if store is not None:
@@ -241,18 +240,14 @@ class _Training:
   def _shapes(self, state: DpSgdState, done: int) -> Any:
     """Shapes of a checkpoint after so many steps."""
 
-    def made(state: DpSgdState, feeds: Any) -> Any:
+    def made(state: DpSgdState, key: jax.Array) -> Any:
       return advance(
         self.model, self.loss, self.examples,
-        dataclasses.replace(self.config, loop="scan"), state, feeds,
+        dataclasses.replace(self.config, loop="scan"), state,
+        key=key, count=done,
       )  # fmt: skip
 
-    feeds = jax.eval_shape(
-      lambda: make_feeds(
-        self.config, self.examples.size, done, key=jax.random.key(0)
-      )
-    )
-    return jax.eval_shape(made, state, feeds)
+    return jax.eval_shape(made, state, jax.random.key(0))
 
 
 def _joined(parts: list[NonPrivateDpTrace]) -> NonPrivateDpTrace:

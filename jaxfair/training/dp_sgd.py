@@ -28,7 +28,6 @@ from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 # What truncating batches may add to delta if the caller sets no cap: far below
 # any delta in use, and a cap some seven deviations above the mean.
 DEFAULT_DELTA_SHARE = 1e-10
-ROWS_AT_ONCE = 2**22  # of all steps' batches, while they are drawn
 
 
 @functools.partial(
@@ -242,8 +241,9 @@ def _train(
   key: jax.Array, initial: Params | None,
 ) -> Fit:  # fmt: skip
   state = begin(model, examples, config, key, initial)
-  feeds = make_feeds(config, examples.x.shape[0], config.steps, key=key)
-  state, trace = advance(model, loss, examples, config, state, feeds)
+  state, trace = advance(
+    model, loss, examples, config, state, key=key, count=config.steps
+  )
   return Fit(state.params, trace)
 
 
@@ -297,30 +297,43 @@ def make_feeds(
       *(jax.random.fold_in(own, step) for own in keys),
     )
 
-  # Drawing a batch takes tens of bytes per row: so many rows at a time.
-  size = min(count, max(1, ROWS_AT_ONCE // sampler.max_batch))
-  blocks = -(-count // size)
-  numbers = start + jnp.arange(blocks * size)
-  if blocks == 1:
-    return jax.vmap(one)(numbers)
-  feeds = jax.lax.map(jax.vmap(one), numbers.reshape(blocks, size))
-  return jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2)[:count], feeds)
+  return jax.vmap(one)(start + jnp.arange(count))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Feeds:
+  """`make_feeds` from (config, key)."""
+
+  num_examples: int
+
+  def __call__(self, source: Any, start: Any, count: int) -> Feed:
+    config, key = source
+    return make_feeds(config, self.num_examples, count, key=key, start=start)
 
 
 def advance(
-  model: Model, loss: PerExampleLoss, examples: Examples, config: DpSgdConfig,
-  state: DpSgdState, feeds: Feed,
-) -> tuple[DpSgdState, NonPrivateDpTrace]:  # fmt: skip
-  """Takes one step per feed."""
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: DpSgdConfig,
+  state: DpSgdState,
+  *,
+  key: jax.Array,
+  count: int,
+  start: Any = 0,
+) -> tuple[DpSgdState, NonPrivateDpTrace]:
+  """Takes `count` steps from `start` on."""
   step = DpSgdStep(
     model, loss, config.optimizer, float(config.batch_size), config.method,
     config.per_layer, config.adaptive,
   )  # fmt: skip
   loop: Literal["scan", "step"] = "step" if config.loop == "step" else "scan"
   people, finite = zero_broken(jax.tree.map(jnp.asarray, examples))
-  found, trace = driver.run_steps(
-    step, state, feeds, (people, finite, config), loop=loop
-  )
+  size = examples.x.shape[0]
+  found, trace = driver.run_blocks(
+    step, state, _Feeds(size), (config, key), (people, finite, config),
+    steps=count, start=start, rows=config.sampler(size).max_batch, loop=loop,
+  )  # fmt: skip
   return found, trace
 
 

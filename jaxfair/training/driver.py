@@ -18,6 +18,8 @@ from jaxfair.training.thin import by_columns
 from jaxfair.types import Model
 
 Loop = Literal["auto", "scan", "step"]
+BLOCK = 1024  # steps whose feeds are made together, at most
+ROWS = 2**22  # rows in their batches, at most: drawing takes tens of bytes each
 
 
 class Step(Protocol):
@@ -34,6 +36,86 @@ class Step(Protocol):
   def __hash__(self) -> int: ...
 
 
+class Feeds(Protocol):
+  """Makes what `count` steps from `start` on are given, stacked.
+
+  A static argument of jit, as steps are. What a step is given depends on its
+  number and on the source alone: blocks of any size make the same feeds.
+  """
+
+  def __call__(self, source: Any, start: Any, count: int, /) -> Any:
+    """`(source, number of the first step, how many) -> feeds`."""
+    ...
+
+  def __hash__(self) -> int: ...
+
+
+def run_blocks(
+  step: Step,
+  carry: Any,
+  feeds: Feeds,
+  source: Any,
+  inputs: Any,
+  *,
+  steps: int,
+  start: Any = 0,
+  rows: int = 1,
+  loop: Literal["scan", "step"] = "scan",
+) -> tuple[Any, Any]:
+  """Applies `step` as often as asked, making feeds a block at a time.
+
+  Memory does not grow with the number of steps, but for the infos.
+
+  Args:
+    step: a pure function of `(carry, feed, inputs)`.
+    carry: what the next step needs; a pytree.
+    feeds: makes the feeds of some steps from `source`.
+    source: keys, and what else feeds are made of; a pytree.
+    inputs: what every step reads; a pytree.
+    steps: how many.
+    start: number of the first step, in a training that continues another.
+    rows: rows of people that one step's feed names.
+    loop: as in `run_steps`.
+
+  Returns:
+    The last carry, and the infos stacked along a leading axis.
+  """
+  size = block_size(steps, rows)
+  if loop == "scan":
+    if size == steps:
+      return _scan(step, carry, feeds(source, start, steps), inputs)
+    return _scan_blocks(
+      step, carry, feeds, source, inputs, start, steps=steps, size=size
+    )
+  infos = []
+  for first in range(0, steps, size):
+    # As long as the others also if fewer are left: one program for all.
+    made = make(feeds, source, start + first, size)
+    for index in range(min(size, steps - first)):
+      carry, info = _single(step, carry, made, jnp.asarray(index), inputs)
+      infos.append(info)
+  return carry, tree.stack(infos)
+
+
+def block_size(steps: int, rows: int) -> int:
+  """How many steps' feeds are made together.
+
+  A divisor of the number of steps if there is a large one: the steps that are
+  left after the last block are a second loop to compile.
+  """
+  limit = min(BLOCK, max(1, ROWS // rows))
+  if steps <= limit:
+    return steps
+  divisors = (d for d in range(limit, limit // 4, -1) if steps % d == 0)
+  return next(divisors, limit)
+
+
+@functools.partial(jax.jit, static_argnames=("feeds", "count"))
+def make(feeds: Feeds, source: Any, start: Any, count: int) -> Any:
+  """`feeds(source, start, count)`, compiled."""
+  return feeds(source, start, count)
+
+
 def run_steps(
   step: Step,
   carry: Any,
@@ -48,9 +130,8 @@ def run_steps(
     step: a pure function of `(carry, feed, inputs)`.
     carry: what the next step needs; a pytree.
     feeds: what differs between steps (rows of the batch, keys), stacked along
-      a leading axis. Computed beforehand, all steps at once: inside the loop
-      the compiler would fuse the making of row numbers into the look-up of
-      every single feature.
+      a leading axis. Made before the loop: inside it the compiler would fuse
+      the making of row numbers into the look-up of every single feature.
     inputs: what every step reads (data, settings); a pytree.
     loop: "scan", or "step" for a Python loop over one jitted step, which
       cannot itself be traced. `choose_loop` picks one.
@@ -96,6 +177,35 @@ def choose_loop(
 def _scan(step: Step, carry: Any, feeds: Any, inputs: Any) -> tuple[Any, Any]:
   thin = by_columns(step)
   return jax.lax.scan(lambda c, f: thin(c, f, inputs), carry, feeds)
+
+
+@functools.partial(jax.jit, static_argnames=("step", "feeds", "steps", "size"))
+def _scan_blocks(
+  step: Step,
+  carry: Any,
+  feeds: Feeds,
+  source: Any,
+  inputs: Any,
+  start: Any,
+  *,
+  steps: int,
+  size: int,
+) -> tuple[Any, Any]:
+  blocks, left = divmod(steps, size)
+
+  def run(carry: Any, first: Any, count: int) -> tuple[Any, Any]:
+    return _scan(step, carry, feeds(source, first, count), inputs)
+
+  carry, infos = jax.lax.scan(
+    lambda carry, first: run(carry, first, size),
+    carry,
+    start + size * jnp.arange(blocks),
+  )
+  infos = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), infos)
+  if left:
+    carry, last = run(carry, start + size * blocks, left)
+    infos = jax.tree.map(lambda *a: jnp.concatenate(a), infos, last)
+  return carry, infos
 
 
 @functools.partial(jax.jit, static_argnames=("step",))

@@ -21,7 +21,7 @@ import optax
 from jaxfair import checks, tree
 from jaxfair.fairness.groups import group_means
 from jaxfair.training import batches, driver
-from jaxfair.training.fit import FitConfig, begin
+from jaxfair.training.fit import FitConfig, PlainFeeds, begin
 from jaxfair.types import (
   Examples,
   Fit,
@@ -256,21 +256,29 @@ def _fit(
   model: Model, loss: PerExampleLoss, examples: Examples,
   config: FairRobustConfig, key: jax.Array, initial: Any,
 ) -> Fit:  # fmt: skip
-  carry, batches, inputs = begin(
-    model, examples, config.plain, key, initial, None
-  )
-  keys = jax.random.split(jax.random.fold_in(key, 3), config.plain.steps)
-  loop = config.plain.loop
-  (params, _), trace = driver.run_steps(
-    _Step(model, loss), carry, _Feed(batches, keys),
-    _Inputs(inputs.examples, config), loop="step" if loop == "step" else "scan",
+  plain = config.plain
+  carry, source, examples = begin(model, examples, plain, key, initial)
+  own = PlainFeeds(examples.size, plain.batch_size, plain.sampling)
+  (params, _), trace = driver.run_blocks(
+    _Step(model, loss), carry, _Feeds(own),
+    (source, jax.random.fold_in(key, 3)), _Inputs(examples, config),
+    steps=plain.steps, rows=own.rows,
+    loop="step" if plain.loop == "step" else "scan",
   )  # fmt: skip
   return Fit(params, trace)
 
 
-@functools.partial(jax.jit, static_argnames=("model", "loss"))
-def _fit_scan(
-  model: Model, loss: PerExampleLoss, examples: Examples,
-  config: FairRobustConfig, key: jax.Array, initial: Any,
-) -> Fit:  # fmt: skip
-  return _fit(model, loss, examples, config, key, initial)
+_fit_scan = jax.jit(_fit, static_argnames=("model", "loss"))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Feeds:
+  """Batches of plain training, and keys of the adversary."""
+
+  plain: PlainFeeds
+
+  def __call__(self, source: Any, start: Any, count: int) -> _Feed:
+    batches, key = source
+    steps = start + jnp.arange(count)
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, steps)
+    return _Feed(self.plain(batches, start, count), keys)

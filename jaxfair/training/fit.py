@@ -118,8 +118,7 @@ def fit(
   config = dataclasses.replace(config, loop=loop)
   if loop == "scan":
     return _fit_scan(model, loss, examples, config, key, initial, anchor)
-  begun = begin(model, examples, config, key, initial, anchor)
-  return _finish(model, loss, config, *begun)
+  return _fit(model, loss, examples, config, key, initial, anchor)
 
 
 def check_examples(model: Model, examples: Examples) -> None:
@@ -213,54 +212,79 @@ class _Inputs(NamedTuple):
   anchor: Any
 
 
-@functools.partial(jax.jit, static_argnames=("model", "loss"))
-def _fit_scan(
+def _fit(
   model: Model, loss: PerExampleLoss, examples: Examples, config: FitConfig,
   key: jax.Array, initial: Any, anchor: Any,
 ) -> Fit:  # fmt: skip
-  begun = begin(model, examples, config, key, initial, anchor)
-  return _finish(model, loss, config, *begun)
+  carry, source, examples = begin(model, examples, config, key, initial)
+  feeds = PlainFeeds(examples.size, config.batch_size, config.sampling)
+  size = config.batch_size or examples.size
+  step = PlainStep(model, loss, config.optimizer, float(size))
+  loop: Literal["scan", "step"] = "step" if config.loop == "step" else "scan"
+  (params, _), trace = driver.run_blocks(
+    step, carry, feeds, source, _Inputs(examples, config, anchor),
+    steps=config.steps, rows=feeds.rows, loop=loop,
+  )  # fmt: skip
+  return Fit(params, trace)
+
+
+_fit_scan = jax.jit(_fit, static_argnames=("model", "loss"))
+
+
+class _Source(NamedTuple):
+  batches: Any  # shuffles, or a key of Poisson samples; None: all examples
+  key: Any  # of the penalty, if there is one
 
 
 @functools.partial(jax.jit, static_argnames=("model",))
 def begin(
   model: Model, examples: Examples, config: FitConfig, key: jax.Array,
-  initial: Any, anchor: Any,
-) -> tuple[Any, Any, _Inputs]:  # fmt: skip
-  """Parameters and optimizer, all steps' batches, what every step reads."""
+  initial: Any,
+) -> tuple[Any, _Source, Examples]:  # fmt: skip
+  """Parameters and optimizer, what batches are made of, and the examples."""
   examples = jax.tree.map(jnp.asarray, examples)
   if initial is None:
     initial = model.init(jax.random.fold_in(key, 0), examples.x[0])
-  feeds = _batches(config, examples.size, jax.random.fold_in(key, 1))
-  if config.penalty is not None:
-    own = jax.random.fold_in(key, 2)
-    keys = jax.vmap(jax.random.fold_in, (None, 0))(own, feeds.step)
-    feeds = feeds._replace(key=keys)
+  source: Any = None
+  if config.batch_size is not None:
+    source = jax.random.fold_in(key, 1)
+    if config.sampling == "shuffle":
+      source = batches.shuffles_for(
+        examples.size, config.batch_size, config.steps, key=source
+      )
+  own = None if config.penalty is None else jax.random.fold_in(key, 2)
   state = config.optimizer(config.learning_rate).init(initial)
-  return (initial, state), feeds, _Inputs(examples, config, anchor)
+  return (initial, state), _Source(source, own), examples
 
 
-def _batches(config: FitConfig, size: int, key: jax.Array) -> Any:
+@dataclasses.dataclass(frozen=True)
+class PlainFeeds:
   """One batch per step: row numbers, and a mask where the size is random."""
-  steps = jnp.arange(config.steps)
-  if config.batch_size is None:
-    return _Feed(None, None, steps)
-  if config.sampling == "shuffle":
-    rows = batches.batch_rows(size, config.batch_size, config.steps, key=key)
-    return _Feed(rows, None, steps)
-  sampler = batches.poisson_sampler(size, config.batch_size)
-  batch = jax.vmap(lambda s: sampler.draw(key=jax.random.fold_in(key, s)))(
-    steps
-  )
-  return _Feed(batch.rows, batch.mask, steps)
 
+  num_rows: int
+  batch_size: int | None
+  sampling: str
 
-def _finish(
-  model: Model, loss: PerExampleLoss, config: FitConfig, carry: Any,
-  feeds: Any, inputs: _Inputs,
-) -> Fit:  # fmt: skip
-  size = config.batch_size or inputs.examples.size
-  step = PlainStep(model, loss, config.optimizer, float(size))
-  loop: Literal["scan", "step"] = "step" if config.loop == "step" else "scan"
-  (params, _), trace = driver.run_steps(step, carry, feeds, inputs, loop=loop)
-  return Fit(params, trace)
+  @property
+  def rows(self) -> int:
+    """Rows that one step's feed names."""
+    return self.batch_size or 1
+
+  def __call__(self, source: _Source, start: Any, count: int) -> _Feed:
+    """The batches, and the penalty's keys if there is one."""
+    steps = start + jnp.arange(count)
+    key = None
+    if source.key is not None:
+      key = jax.vmap(jax.random.fold_in, (None, 0))(source.key, steps)
+    if self.batch_size is None:
+      return _Feed(None, None, steps, key)
+    if self.sampling == "shuffle":
+      rows = batches.batch_rows(
+        source.batches, self.num_rows, self.batch_size, count, start=start
+      )
+      return _Feed(rows, None, steps, key)
+    sampler = batches.poisson_sampler(self.num_rows, self.batch_size)
+    batch = jax.vmap(
+      lambda s: sampler.draw(key=jax.random.fold_in(source.batches, s))
+    )(steps)
+    return _Feed(batch.rows, batch.mask, steps, key)

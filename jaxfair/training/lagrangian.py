@@ -20,6 +20,12 @@ from jaxfair.fairness.notion import Notion, Violations
 from jaxfair.training import batches, driver
 from jaxfair.training.fit import Optimizer, check_anchor, penalty
 from jaxfair.training.lagrangian_config import Constraint, LagrangianConfig
+from jaxfair.training.round_feeds import (
+  RoundFeed,
+  RoundFeeds,
+  RoundSource,
+  round_source,
+)
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 
@@ -102,12 +108,6 @@ class _Inputs(NamedTuple):
   config: LagrangianConfig
   anchor: Any
   mask: Any
-
-
-class _Feed(NamedTuple):
-  rows: Any  # [rounds, steps, batch]; None: all examples
-  dual_rows: Any  # [rounds, people]; None: all examples
-  step: Any  # [rounds, steps]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -206,7 +206,7 @@ class _Round:
   loop: Any
 
   def __call__(
-    self, state: _State, feed: _Feed, inputs: _Inputs
+    self, state: _State, feed: RoundFeed, inputs: _Inputs
   ) -> tuple[_State, NonPrivateDualTrace]:
     state, (loss, empty) = driver.run_steps(
       self.primal, state, (feed.rows, feed.step), inputs, loop=self.loop
@@ -233,9 +233,14 @@ def _run_scan(
   config: LagrangianConfig, key: jax.Array, initial: Any, anchor: Any,
   mask: Any,
 ) -> Fit:  # fmt: skip
-  begun = _begin(model, loss, examples, config, key, initial, anchor, mask)
-  step = _round(model, loss, config)
-  state, trace = driver.run_steps(step, *begun, loop="scan")
+  state, source, inputs = _begin(
+    model, loss, examples, config, key, initial, anchor, mask
+  )
+  feeds = RoundFeeds.of(config, inputs.examples.size)
+  state, trace = driver.run_blocks(
+    _round(model, loss, config), state, feeds, source, inputs,
+    steps=config.rounds, rows=feeds.rows,
+  )  # fmt: skip
   return Fit(state.kept, trace)
 
 
@@ -244,12 +249,14 @@ def _run_steps(
   config: LagrangianConfig, key: jax.Array, initial: Any, anchor: Any,
   mask: Any,
 ) -> Fit:  # fmt: skip
-  state, feeds, inputs = _begin(
+  state, source, inputs = _begin(
     model, loss, examples, config, key, initial, anchor, mask
   )
+  feeds = RoundFeeds.of(config, inputs.examples.size)
   step, traces = _round(model, loss, config), []
   for number in range(config.rounds):
-    state, trace = step(state, tree.take(feeds, number), inputs)
+    own = driver.make(feeds, source, number, 1)
+    state, trace = step(state, tree.take(own, 0), inputs)
     traces.append(trace)
   return Fit(state.kept, tree.stack(traces))
 
@@ -259,7 +266,7 @@ def _begin(
   model: Model, loss: PerExampleLoss, examples: Examples,
   config: LagrangianConfig, key: jax.Array, initial: Any, anchor: Any,
   mask: Any,
-) -> tuple[_State, _Feed, _Inputs]:  # fmt: skip
+) -> tuple[_State, RoundSource, _Inputs]:  # fmt: skip
   examples = jax.tree.map(jnp.asarray, examples)
   if initial is None:
     initial = model.init(jax.random.fold_in(key, 0), examples.x[0])
@@ -276,7 +283,7 @@ def _begin(
   )
   return (
     state,
-    _feeds(config, examples.size, key),
+    round_source(config, examples.size, key),
     _Inputs(examples, config, anchor, mask),
   )
 
@@ -295,21 +302,6 @@ def _evaluated(
   return Violations(value, value, jnp.full(value.shape, people.size))
 
 
-def _feeds(config: LagrangianConfig, size: int, key: jax.Array) -> _Feed:
-  rounds, steps = config.rounds, config.steps_per_round
-  rows = dual_rows = None
-  if config.batch_size is not None:
-    rows = batches.batch_rows(
-      size, config.batch_size, rounds * steps, key=jax.random.fold_in(key, 1)
-    ).reshape(rounds, steps, -1)
-  if config.dual_size is not None:
-    dual_rows = batches.batch_rows(
-      size, config.dual_size, rounds, key=jax.random.fold_in(key, 2)
-    )
-  step = jnp.arange(rounds * steps).reshape(rounds, steps)
-  return _Feed(rows, dual_rows, step)
-
-
 def _round(
   model: Model, loss: PerExampleLoss, config: LagrangianConfig
 ) -> _Round:
@@ -322,7 +314,7 @@ def _keep(
   loss: jax.Array,
   measured: jax.Array,
   people: jax.Array,
-  feed: _Feed,
+  feed: RoundFeed,
   config: LagrangianConfig,
 ) -> _State:
   """Remembers these parameters if they are better than those before."""

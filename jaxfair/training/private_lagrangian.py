@@ -37,6 +37,7 @@ from jaxfair.training.private_lagrangian_config import (
   MAX_WIDTH,
   PrivateLagrangianConfig,
 )
+from jaxfair.training.round_feeds import PrimalFeed, PrivateRoundFeeds
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 
@@ -111,12 +112,6 @@ class _State(NamedTuple):
   multipliers: jax.Array  # [2, S, G, d]
 
 
-class _PrimalFeed(NamedTuple):
-  public: Batch
-  secret: Batch
-  key: jax.Array
-
-
 class _Inputs(NamedTuple):
   examples: Examples
   config: PrivateLagrangianConfig
@@ -159,37 +154,14 @@ def _train(
     config.optimizer(config.learning_rate).init(initial),
     jnp.zeros((2, *shape, width)),
   )
-  feeds = _feeds(config, examples.size, keys)
   step = _Round(_Primal(model, loss), _Dual(model, notion))
   inputs = _Inputs(examples, config, anchor, sizes, strata)
-  state, (losses, gaps, multipliers) = driver.run_steps(
-    step, state, feeds, inputs
-  )
+  sampler, steps = config.sampler(examples.size), config.steps_per_round
+  state, (losses, gaps, multipliers) = driver.run_blocks(
+    step, state, PrivateRoundFeeds(sampler, steps), keys, inputs,
+    steps=config.rounds, rows=2 * steps * sampler.max_batch,
+  )  # fmt: skip
   return Fit(state.params, DualTrace(losses, gaps, multipliers, sizes))
-
-
-def _feeds(
-  config: PrivateLagrangianConfig, size: int, keys: dict[str, jax.Array]
-) -> Any:
-  sampler = config.sampler(size)
-  rounds, steps = config.rounds, config.steps_per_round
-
-  numbers = jnp.arange(rounds * steps)
-
-  def numbered(key: jax.Array) -> jax.Array:
-    return jax.vmap(jax.random.fold_in, (None, 0))(key, numbers)
-
-  # Both samples through one program: the sampler takes long to compile.
-  pair = jnp.concatenate([numbered(keys["public"]), numbered(keys["secret"])])
-  drawn = jax.vmap(lambda key: sampler.draw(key=key))(pair)
-  public, secret = (
-    jax.tree.map(lambda leaf, i=i: leaf.reshape(2, rounds, steps, -1)[i], drawn)
-    for i in range(2)
-  )
-  noises = numbered(keys["primal"]).reshape(rounds, steps)
-  primals = _PrimalFeed(public, secret, noises)
-  duals = jax.vmap(lambda r: jax.random.fold_in(keys["dual"], r))
-  return primals, duals(jnp.arange(rounds))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,7 +172,7 @@ class _Primal:
   loss: PerExampleLoss
 
   def __call__(
-    self, state: _State, feed: _PrimalFeed, inputs: _Inputs
+    self, state: _State, feed: PrimalFeed, inputs: _Inputs
   ) -> tuple[_State, jax.Array]:
     config = inputs.config
     total = inputs.examples.size

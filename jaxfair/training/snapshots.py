@@ -14,7 +14,6 @@ from jaxfair.training.dp_sgd import (
   NonPrivateDpTrace,
   advance,
   begin,
-  make_feeds,
 )
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
@@ -73,21 +72,20 @@ def dp_sgd_snapshots(
   config = dataclasses.replace(config, loop=loop)
   start = begin(model, examples, config, key, initial)
   length = config.steps // count
-  feeds = make_feeds(config, examples.x.shape[0], config.steps, key=key)
-  segments = jax.tree.map(
-    lambda leaf: leaf.reshape(count, length, *leaf.shape[1:]), feeds
-  )
 
-  def segment(state: DpSgdState, own: Any) -> Any:
-    state, trace = advance(model, loss, examples, config, state, own)
+  def segment(state: DpSgdState, first: Any) -> Any:
+    state, trace = advance(
+      model, loss, examples, config, state, key=key, count=length, start=first
+    )
     return state, (state.params, trace)
 
   if loop == "scan":
-    end, (after, traces) = jax.lax.scan(segment, start, segments)
+    firsts = length * jnp.arange(count)
+    end, (after, traces) = jax.lax.scan(segment, start, firsts)
   else:
     end, kept = start, []
     for index in range(count):
-      end, found = segment(end, tree.take(segments, index))
+      end, found = segment(end, length * index)
       kept.append(found)
     after, traces = tree.stack(kept)
   snapshots = jax.tree.map(

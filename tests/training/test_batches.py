@@ -14,7 +14,14 @@ from jaxfair.types import Examples
 FALSE_ALARM = 1e-7
 LARGEST = 512
 KEY = jax.random.key(0)
-batch_rows = jax.jit(batches.batch_rows, static_argnums=(0, 1, 2))
+
+
+def rows_of_steps(n, batch, steps, *, key):
+  shuffles = batches.shuffles_for(n, batch, steps, key=key)
+  return batches.batch_rows(shuffles, n, batch, steps)
+
+
+batch_rows = jax.jit(rows_of_steps, static_argnums=(0, 1, 2))
 
 
 @jax.jit
@@ -115,7 +122,7 @@ def draws(n, count, epochs=1):
   keys = jax.random.split(jax.random.key(3), count)
   return np.asarray(
     jax.jit(
-      jax.vmap(lambda key: batches.batch_rows(n, n, epochs, key=key))
+      jax.vmap(lambda key: rows_of_steps(n, n, epochs, key=key))
     )(keys)
   )  # fmt: skip
 

@@ -27,6 +27,7 @@ from jaxfair.training import (
   PrivateLagrangianConfig,
   SolveConfig,
   dp_sgd,
+  driver,
   fair_dp_sgd,
   fair_robust,
   fit,
@@ -259,6 +260,18 @@ def test_can_be_mapped_over_keys(name):
   close(
     [leaf[1] for leaf in leaves(found)], leaves(train(name, people, keys[1]))
   )
+
+
+@pytest.mark.slow
+@traceable_trainer
+def test_feeds_made_in_blocks_change_no_bit(name, monkeypatch):
+  # Four of five steps and one that is left, or one of two rounds.
+  whole = train(name, make())
+  monkeypatch.setattr(driver, "BLOCK", 1 if "lagrangian" in name else 4)
+  jax.clear_caches()
+  made = train(name, make())
+  jax.clear_caches()
+  assert same_bits(whole, made)
 
 
 @pytest.mark.slow

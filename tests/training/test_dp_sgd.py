@@ -1,9 +1,7 @@
 """DP-SGD: its limits, its noise, its samples, and what it refuses."""
 
 import dataclasses
-import sys
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -139,31 +137,6 @@ def test_segments_draw_what_one_piece_draws():
   np.testing.assert_array_equal(
     jax.random.key_data(whole.key_sum[5:]), jax.random.key_data(tail.key_sum)
   )
-
-
-@pytest.mark.slow
-def test_a_long_training_draws_its_batches_a_few_at_a_time(monkeypatch):
-  """The same batches and keys, in a bounded memory."""
-  config = DpSgdConfig(steps=300, batch_size=20)
-  module = sys.modules[make_feeds.__module__]
-  found, memory = [], []
-  for limit in (module.ROWS_AT_ONCE, 8 * config.sampler(50).max_batch):
-    monkeypatch.setattr(module, "ROWS_AT_ONCE", limit)
-
-    def draw(key):
-      return make_feeds.__wrapped__(config, 50, 300, key=key)
-
-    compiled = jax.jit(draw).lower(jax.random.key(0)).compile()
-    memory.append(compiled.memory_analysis().temp_size_in_bytes)
-    feeds = compiled(jax.random.key(0))
-    found.append(feeds._replace(**_key_data(feeds)))
-  chex.assert_trees_all_equal(*found)
-  assert memory[1] < memory[0] / 2
-
-
-def _key_data(feed):
-  named = ("key_sum", "key_count", "key_penalty")
-  return {name: jax.random.key_data(getattr(feed, name)) for name in named}
 
 
 @pytest.mark.slow

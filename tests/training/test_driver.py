@@ -9,8 +9,16 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, models
-from jaxfair.training import choose_loop, driver, run_steps
-from jaxfair.types import Model
+from jaxfair.training import (
+  DpSgdConfig,
+  FitConfig,
+  choose_loop,
+  dp_sgd,
+  driver,
+  fit,
+  run_steps,
+)
+from jaxfair.types import Examples, Model
 
 IMAGE = (8, 8, 3)
 
@@ -57,6 +65,82 @@ def test_steps_that_compare_equal_are_compiled_once(loop, compiled):
   assert compiled._cache_size() == size
   run(0.75, 1.0, 2.0)
   assert compiled._cache_size() == size + 1  # or the count counts nothing
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+  """FEEDS, made from the steps' numbers; `steps` only tells tests apart."""
+
+  steps: int
+
+  def __call__(self, source, start, count):
+    return {"size": source * (start + jnp.arange(count, dtype=jnp.float32))}
+
+
+@pytest.mark.parametrize("loop", ["scan", "step"])
+@pytest.mark.parametrize(
+  ("limit", "size"),
+  [(6, 6), (5, 3), (4, 3), (8, 6), (1, 1)],
+)
+def test_blocks_do_what_one_piece_does(monkeypatch, loop, limit, size):
+  monkeypatch.setattr(driver, "BLOCK", limit)
+  assert driver.block_size(6, 1) == size
+  carry, info = driver.run_blocks(
+    Walk(), jnp.asarray(4.0), Sizes(6), 1.0, 3.0, steps=6, loop=loop
+  )
+  expected, before = by_hand(4.0, 3.0)
+  assert carry == expected
+  np.testing.assert_array_equal(info["before"], before)
+
+
+@pytest.mark.parametrize("loop", ["scan", "step"])
+def test_steps_left_after_the_last_block_are_taken(monkeypatch, loop):
+  monkeypatch.setattr(driver, "BLOCK", 4)
+  assert driver.block_size(5, 1) == 4
+  carry, info = driver.run_blocks(
+    Walk(), jnp.asarray(4.0), Sizes(5), 1.0, 3.0, steps=5, start=1, loop=loop
+  )
+  assert carry == by_hand(8.0, 3.0)[0]  # whose first step halves the start
+  assert info["before"].shape == (5,)
+
+
+def test_blocks_hold_a_bounded_number_of_rows():
+  rows = driver.ROWS // 20
+  assert driver.block_size(10**5, rows) == 20
+  assert driver.block_size(10**5, 10 * driver.ROWS) == 1
+  assert driver.block_size(10**5, 1) == 1000
+  assert driver.block_size(10**5 + 3, 1) == driver.BLOCK  # a prime
+
+
+TRAINERS = {
+  "fit": (fit, FitConfig(batch_size=64)),
+  "fit, Poisson": (fit, FitConfig(batch_size=64, sampling="poisson")),
+  "dp_sgd": (dp_sgd, DpSgdConfig(batch_size=64)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRAINERS)
+def test_memory_does_not_grow_with_the_number_of_steps(name):
+  trainer, config = TRAINERS[name]
+  rng = np.random.default_rng(0)
+  x, y = rng.normal(size=(4096, 3)).astype(np.float32), np.zeros(4096, np.int32)
+
+  def memory(steps):
+    own = dataclasses.replace(config, steps=steps)
+
+    def train(examples, key):
+      return trainer(
+        models.logistic(2), models.cross_entropy, examples, own, key=key
+      )
+
+    lowered = jax.jit(train).lower(Examples(x, y, y), jax.random.key(0))
+    return lowered.compile().memory_analysis().temp_size_in_bytes
+
+  few, many = 2 * driver.BLOCK, 20 * driver.BLOCK
+  # The trace and the shuffles of epochs take at most 100 bytes a step; the
+  # rows of one batch alone take 256.
+  assert memory(many) - memory(few) < 100 * (many - few)
 
 
 def test_a_scan_can_be_differentiated_and_vmapped():

@@ -72,8 +72,9 @@ def test_full_batches_are_gradient_descent(people):
 def test_mini_batches_are_gradient_descent_on_their_rows(people):
   config = dataclasses.replace(SGD, batch_size=16)
   found = fit(models.logistic(3), models.cross_entropy, people, config, key=KEY)
-  batch_rows = jax.jit(batches.batch_rows, static_argnums=(0, 1, 2))
-  rows = batch_rows(people.size, 16, 12, key=jax.random.fold_in(KEY, 1))
+  key, size = jax.random.fold_in(KEY, 1), people.size
+  shuffles = batches.shuffles_for(size, 16, 12, key=key)
+  rows = batches.batch_rows(shuffles, size, 16, 12)
   params, losses, _ = Softmax(people).descend(zeros(), np.asarray(rows), 0.3)
   close(found.params, params, rtol=1e-5, atol=1e-6)
   np.testing.assert_allclose(found.trace.loss, losses, rtol=1e-5)

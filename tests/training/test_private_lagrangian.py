@@ -16,11 +16,11 @@ from jaxfair.privacy.sampling import Batch
 from jaxfair.training import PrivateLagrangianConfig, private_lagrangian
 from jaxfair.training.private_lagrangian import (
   _Dual,
-  _feeds,
   _Inputs,
   _Primal,
   _State,
 )
+from jaxfair.training.round_feeds import PrivateRoundFeeds
 from jaxfair.types import Examples
 
 KEY = jax.random.key(2)
@@ -95,7 +95,8 @@ def test_what_is_computed_without_noise_does_not_tell_the_secret_sample():
   )
   names = ("secret", "primal", "dual", "public")
   keys = {name: jax.random.fold_in(KEY, i) for i, name in enumerate(names)}
-  feeds, _ = jax.jit(lambda keys: _feeds(config, 60, keys))(keys)
+  make = PrivateRoundFeeds(config.sampler(60), config.steps_per_round)
+  feeds, _ = jax.jit(lambda keys: make(keys, 0, config.rounds))(keys)
 
   def drawn(batch):
     rows, mask = (np.asarray(a).reshape(500, -1) for a in batch)
