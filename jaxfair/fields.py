@@ -15,7 +15,7 @@ import functools
 import math
 import types
 import typing
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from jaxfair import checks
 
@@ -79,6 +79,12 @@ NonNegative = Annotated[float, Within(0.0)]
 Probability = Annotated[float, Within(0.0, 1.0, open_low=True, open_high=True)]
 Share = Annotated[float, Within(0.0, 1.0)]
 Sweep = Annotated[tuple[T, ...], Several()]
+OneOrMany: TypeAlias = Sweep[T] | T
+
+
+def several(values: tuple[T, ...] | T) -> tuple[T, ...]:
+  """The values of a `OneOrMany` field."""
+  return values if isinstance(values, tuple) else (values,)
 
 
 @typing.dataclass_transform(frozen_default=True)
@@ -119,7 +125,15 @@ def _check(name: str, hint: Any, value: Any) -> None:
       _check(name, arguments[0], item)
   elif origin in (typing.Union, types.UnionType):
     for choice in arguments:
-      if choice is not type(None):
+      if choice is not type(None) and _is_list(choice) == isinstance(
+        value, tuple
+      ):
         _check(name, choice, value)
   elif origin is typing.Literal:
     checks.one_of(name, value, arguments)
+
+
+def _is_list(hint: Any) -> bool:
+  if typing.get_origin(hint) is Annotated:
+    hint = typing.get_args(hint)[0]
+  return typing.get_origin(hint) is tuple

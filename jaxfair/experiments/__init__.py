@@ -52,12 +52,14 @@ from jaxfair.fields import (
   Count,
   NonNegative,
   OneOf,
+  OneOrMany,
   Positive,
   Probability,
   Settings,
   Share,
   Sweep,
   Within,
+  several,
 )
 
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
   "Finding",
   "NonNegative",
   "OneOf",
+  "OneOrMany",
   "People",
   "Plan",
   "Positive",
@@ -114,6 +117,7 @@ __all__ = [
   "read_plan",
   "read_run",
   "repeat",
+  "several",
   "splits",
   "spread",
   "trend",

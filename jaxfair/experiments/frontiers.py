@@ -203,7 +203,7 @@ def _measured(table: Table, folder: pathlib.Path) -> Table:
   some = np.zeros(len(table), bool)
   for name in NEEDED[:-1]:
     some |= ~np.isnan(table[name])
-  return Table({name: table[name][some] for name in table.names})
+  return table.keep(some)
 
 
 def _of_one_set(rows: Table, data: str | None) -> Table:

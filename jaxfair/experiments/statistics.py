@@ -51,8 +51,17 @@ def least(value: str) -> Statistic:
   return Statistic(estimate, frozenset({value}))
 
 
-def difference(value: str, first: Where, second: Where) -> Statistic:
-  """`first` minus `second`, paired over seeds."""
+def difference(
+  value: str, first: Where, second: Where, *, relative: bool = False
+) -> Statistic:
+  """`first` minus `second`, paired over seeds.
+
+  Args:
+    value: the column.
+    first: names the rows of one side.
+    second: names those of the other.
+    relative: divide by the mean of `second`, which is taken as known.
+  """
 
   def estimate(table: Table) -> Estimate:
     shared = {k: v for k, v in first.items() if k in second and second[k] == v}
@@ -63,9 +72,15 @@ def difference(value: str, first: Where, second: Where) -> Statistic:
     told = f"{value}: {words(left)} minus {words(right)}, paired"
     rows = narrowed(table, shared)
     a, b = (by_seed(narrowed(rows, side), value) for side in (left, right))
-    return student(
-      told, {seed: a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())}
-    )
+    seeds, scale = sorted(a.keys() & b.keys()), 1.0
+    if relative:
+      total = sum(b[seed] for seed in seeds)
+      if total <= 0:
+        raise CannotTellError(
+          f"the mean {value} of {words(right)} is not positive"
+        )
+      told, scale = f"{told}, over the latter", len(seeds) / total
+    return student(told, {seed: (a[seed] - b[seed]) * scale for seed in seeds})
 
   return Statistic(estimate, frozenset({value, *first, *second}))
 

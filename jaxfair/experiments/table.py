@@ -115,7 +115,11 @@ class Table:
       if self[name].dtype.kind == "f" and any(v != v for v in wanted):
         found |= np.isnan(self[name])
       keep &= found
-    return Table({name: array[keep] for name, array in self._columns.items()})
+    return self.keep(keep)
+
+  def keep(self, rows: np.ndarray) -> "Table":
+    """The rows where a boolean array is True."""
+    return Table({name: array[rows] for name, array in self._columns.items()})
 
   def unique(self, name: str) -> list[Any]:
     """The distinct values of a column, in order of appearance."""
@@ -159,7 +163,7 @@ class Table:
     keys = list(zip(*(_comparable(self[name]) for name in names), strict=True))
     for key in dict.fromkeys(keys):
       keep = np.fromiter((k == key for k in keys), dtype=bool, count=len(keys))
-      yield key, Table({n: a[keep] for n, a in self._columns.items()})
+      yield key, self.keep(keep)
 
   def pivot(self, row: str, column: str, value: str) -> np.ndarray:
     """[rows, columns] matrix of a value, in order of appearance.

@@ -140,7 +140,7 @@ def _known(rows: Table, figure: Figure) -> Table:
     values = rows[column]
     number = values.dtype.kind == "f"
     keep &= np.isfinite(values) if number else column == figure.x
-  return Table({name: rows[name][keep] for name in rows.names})
+  return rows.keep(keep)
 
 
 def _series(figure: Figure, rows: Table, name: Any, order: int) -> Series:

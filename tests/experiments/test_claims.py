@@ -291,3 +291,24 @@ def test_every_check_of_a_table_must_hold():
   assert check(down).verdict == "not supported"
   assert check(up.where(model="a")).why == "nothing to compare"
   assert check(table()).why == "the table has no column model"
+
+
+def test_a_relative_difference_is_divided_by_the_mean_of_the_second():
+  rows = Table(
+    {
+      "seed": [0, 1, 2] * 2,
+      "method": ["new"] * 3 + ["old"] * 3,
+      "cost": [3.0, 4.0, 8.0, 2.0, 4.0, 6.0],
+    }
+  )
+  sides = {"method": "new"}, {"method": "old"}
+  found = (difference("cost", *sides, relative=True) > 0)(rows)
+  plain = (difference("cost", *sides) > 0)(rows)
+  assert found.value == pytest.approx(15 / 12 - 1)
+  assert (found.low, found.high) == pytest.approx(
+    (plain.low / 4, plain.high / 4)
+  )
+  free = rows.plus(cost=rows["cost"] * (rows["method"] == "new"))
+  told = (difference("cost", *sides, relative=True) > 0)(free)
+  assert told.verdict == "not run"
+  assert "mean cost of method=old is not positive" in told.why

@@ -113,6 +113,13 @@ def test_where_selects_by_value_or_among_a_tuple():
     table.where(b=1)
 
 
+def test_rows_are_kept_by_a_mask():
+  table = Table({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "z"]})
+  kept = table.keep(table["a"] != 2)
+  assert kept["b"].tolist() == ["x", "z"]
+  assert kept.names == table.names
+
+
 def test_missing_values_equal_each_other():
   table = Table({"epsilon": [1, math.nan, math.nan, 1], "v": [1, 2, 3, 4]})
   parts = {key: part["v"].tolist() for key, part in table.split("epsilon")}

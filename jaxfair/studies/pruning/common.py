@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxfair import checks, data, models, training, tree
 from jaxfair import experiments as ex
+from jaxfair.data.pooling import pool_images
 from jaxfair.experiments import Count
 from jaxfair.experiments.measures import EVERYONE
 from jaxfair.training import driver
@@ -143,7 +144,7 @@ def draw(config: PruningConfig, context: ex.Context) -> Sample:
   used, where = np.unique(np.concatenate([train, test], 1), return_inverse=True)
   where = where.reshape(config.seeds, size).astype(np.int32)
   people = dataset.examples.take(used)
-  x = (_pooled(np.asarray(people.x), config.pool) - 0.5) / 0.25
+  x = (pool_images(np.asarray(people.x), config.pool) - 0.5) / 0.25
   people = jax.tree.map(jnp.asarray, people._replace(x=x))
   rows = (where[:, : size - tested], where[:, size - tested :])
   return Sample(
@@ -210,15 +211,3 @@ def notes(config: PruningConfig) -> list[str]:
     "Accuracy is that of the test people; losses, gradients, eigenvalues and "
     "distances are those of the training people, as in the theory.",
   ]
-
-
-def _pooled(x: np.ndarray, side: int) -> np.ndarray:
-  if side == 1:
-    return x
-  n, h, w, c = x.shape
-  checks.require(
-    h % side == 0 and w % side == 0,
-    f"pool={side} does not divide images of {h} x {w}; use a divisor",
-  )
-  blocks = x.reshape(n, h // side, side, w // side, side, c)
-  return blocks.mean(axis=(2, 4))

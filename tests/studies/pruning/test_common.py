@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from helpers import pruning_runs
-from jaxfair import checks, experiments
+from jaxfair import experiments
 from jaxfair.analysis import ByGroup
 from jaxfair.experiments import study
 from jaxfair.experiments.people import People
@@ -78,12 +78,6 @@ def test_each_seed_has_its_own_people_and_nobody_twice():
 def test_images_are_averaged_over_squares_and_centred():
   sample = common.draw(DIGITS, context())
   assert sample.people.x.shape[1:] == (4, 4, 1)
-  x = np.arange(16.0).reshape(1, 4, 4, 1)
-  np.testing.assert_allclose(
-    common._pooled(x, 2)[0, ..., 0], [[2.5, 4.5], [10.5, 12.5]]
-  )
-  with pytest.raises(checks.ArgumentError, match="pool=3 does not divide"):
-    common._pooled(x, 3)
 
 
 @pytest.mark.slow

@@ -1,0 +1,36 @@
+"""Fields that may hold one value or many."""
+
+import pytest
+
+from jaxfair import experiments as ex
+from jaxfair.experiments.config import ConfigError, build
+
+
+class Config(ex.Settings):
+  """Settings with such a field."""
+
+  epsilon: ex.OneOrMany[ex.Positive] = (1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+  ("given", "values"), [(3, (3.0,)), ([1, 2.5], (1.0, 2.5))]
+)
+def test_one_value_or_many_are_a_list(given, values):
+  config = build(Config, {"epsilon": given})
+  assert ex.several(config.epsilon) == values
+
+
+@pytest.mark.parametrize(
+  ("given", "told"),
+  [
+    (0.0, "epsilon=0.0 must be above 0"),
+    ([1.0, 0.0], "epsilon=0.0 must be above 0"),
+    ([], "epsilon is empty"),
+    ([1.0, 1.0], "epsilon=.* names something twice"),
+    (["a"], r"epsilon\[0\]='a' must be a number"),
+    ("a", "epsilon='a' must be a number"),
+  ],
+)
+def test_both_forms_are_checked(given, told):
+  with pytest.raises(ConfigError, match=told):
+    build(Config, {"epsilon": given})
