@@ -1,33 +1,34 @@
 """The query phase alone: labels over threshold, margin and epsilon.
 
-Also what the paper's charge hides: at the epsilon it would claim, how many
-labels it gives, and what these cost when every argmax is charged.
+It also measures what the paper's charge leaves out: how many labels it gives at
+the epsilon it would claim, and what they cost when every argmax is charged.
 """
 
-import dataclasses
 import functools
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import accounting, checks, pate
-from jaxfair.experiments.table import Table
+from jaxfair import accounting, pate
+from jaxfair import experiments as ex
+from jaxfair.experiments import Claim, OneOrMany, Positive, several
 from jaxfair.fairness import demographic_disparity
-from jaxfair.studies import protocol
-from jaxfair.studies.claims import Check, difference_above, mean_above, trend
-from jaxfair.studies.fairpate import config as settings
-from jaxfair.studies.fairpate.claims import at
-from jaxfair.studies.fairpate.config import Floats, Repetition, several
-from jaxfair.studies.protocol import Claim, Figure, Summary
+from jaxfair.pate import Outcome
+from jaxfair.studies.fairpate import common
+from jaxfair.studies.fairpate.common import Repetition
 
 SOUND, PAPER = "every argmax", "as in the paper"
-METHODS = {"any": "fairpate", "allowed": "fairpate_allowed"}
+METHODS: dict[common.Choice, str] = {
+  "any": "fairpate",
+  "allowed": "fairpate_allowed",
+}
 
 
-@dataclasses.dataclass(frozen=True)
-class Config(settings.Ensemble):
+class Config(common.Ensemble):
   """Settings of a grid of query phases.
 
   Attributes:
@@ -36,85 +37,71 @@ class Config(settings.Ensemble):
     thresholds: T, in votes.
   """
 
-  epsilon: Floats = (1.0, 2.0, 5.0, 10.0)
-  max_gap: Floats = (0.01, 0.05, 0.1, 0.2)
-  thresholds: Floats = (30.0, 60.0, 90.0)
+  epsilon: OneOrMany[Positive] = (1.0, 2.0, 5.0, 10.0)
+  max_gap: OneOrMany[Positive] = (0.01, 0.05, 0.1, 0.2)
+  thresholds: OneOrMany[float] = (30.0, 60.0, 90.0)
 
-  def __post_init__(self) -> None:
-    super().__post_init__()
-    checks.positive("epsilon", self.epsilon)
-    checks.positive("max_gap", self.max_gap)
+  def check(self) -> None:
+    """The thresholds can be reached."""
+    super().check()
     self.check_threshold("thresholds", self.thresholds)
 
 
-def run(
-  config: Config, cell: protocol.Settings, context: protocol.Context
-) -> Table:
+def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All settings of one repetition, one program for each choice."""
-  own = settings.repetition(config, cell, context)
-  grid = np.array(
-    [
-      (t, g)
-      for t in several(config.thresholds)
-      for g in several(config.max_gap)
-    ]
+  own = common.split(config, cell, context)
+  own = own.vote(key=jax.random.fold_in(context.key, 0))
+  settings = list(
+    itertools.product(several(config.thresholds), several(config.max_gap))
   )
-  key = jax.random.fold_in(context.key, 1)
-  tables = []
-  for choice in METHODS:
-    found = _asked(
-      own.counts, own.public.group, jnp.asarray(grid), key,
-      _Program(
-        own.people.num_groups, config.sigma_threshold, config.sigma_answer,
-        config.min_count, config.disparity, config.guard, choice,
-      ),
-    )  # fmt: skip
+  rows: list[dict[str, Any]] = []
+  for choice, method in METHODS.items():
+    key = jax.random.fold_in(context.key, 1)
+    # Without a budget: the phase within one is the beginning of this one.
+    found = jax.vmap(functools.partial(own.ask, choice=choice, key=key))(
+      *jnp.asarray(settings).T
+    )
     host = jax.tree.map(np.asarray, found)
-    for i, (threshold, max_gap) in enumerate(grid):
+    for i, (threshold, max_gap) in enumerate(settings):
       one = jax.tree.map(lambda leaf, i=i: leaf[i], host)
-      setting = {
-        "data": own.people.name, **cell, "choice": choice,
-        "method": METHODS[choice], "threshold": threshold, "max_gap": max_gap,
-      }  # fmt: skip
-      tables.append(_rows(config, own, one, setting))
-  return Table.concat(tables)
+      setting = {"data": own.people.name, **cell, "choice": choice}
+      setting |= {"method": method, "threshold": threshold, "max_gap": max_gap}
+      rows += (setting | row for row in _rows(config, own, one, choice))
+  return ex.Table.from_rows(rows)
 
 
 def _rows(
-  config: Config, own: Repetition, run: pate.FairAnswers, setting: Any
-) -> Table:
+  config: Config, own: Repetition, run: pate.FairAnswers, choice: str
+) -> Iterator[dict[str, Any]]:
   """One row per budget and charge: where it stops, and what that costs."""
   test, answer = 0.5 / config.sigma_threshold**2, config.sigma_answer**-2
+  given = run.outcome == Outcome.ANSWERED
   spent = np.cumsum(run.tested * test + run.chosen * answer)
-  given = run.outcome == pate.Outcome.ANSWERED
-  claimed = np.cumsum(run.tested * test + (given & run.chosen) * answer)
-  rows = []
+  charges = {SOUND: spent}
+  if choice == "any":  # over allowed classes nothing is refused
+    claimed = run.tested * test + (given & run.chosen) * answer
+    charges[PAPER] = np.cumsum(claimed)
+  truth = np.asarray(own.public.y)
   for epsilon in several(config.epsilon):
     rho = accounting.zcdp_budget(epsilon=epsilon, delta=config.delta)
-    charges = {SOUND: spent}
-    if setting["choice"] == "any":  # over allowed classes nothing is refused
-      charges[PAPER] = claimed
     for charge, total in charges.items():
       before = np.concatenate([[0.0], total[:-1]])
       done = before + test + answer <= rho  # stops before it could exceed
       kept = given & done
       cost = float(spent[done][-1]) if done.any() else 0.0
-      rows.append(
-        setting
-        | {
-          "charge": charge,
-          "epsilon": epsilon,
-          "answered": float(kept.sum()),
-          "asked": float((run.tested & done).sum()),
-          "unfair": float((run.outcome == pate.Outcome.UNFAIR)[done].sum()),
-          "free": float((run.outcome == pate.Outcome.REFUSED_FREE)[done].sum()),
-          "true_epsilon": accounting.zcdp_epsilon(rho=cost, delta=config.delta),
-          "gap": _gap(config, own, run.labels, kept),
-          "accuracy": _accuracy(own, run.labels, kept),
-          "coverage": float(kept.mean()),
-        }
-      )
-  return Table({name: [row[name] for row in rows] for name in rows[0]})
+      right = (run.labels == truth)[kept]
+      yield {
+        "charge": charge,
+        "epsilon": epsilon,
+        "answered": float(kept.sum()),
+        "asked": float((run.tested & done).sum()),
+        "unfair": float((run.outcome == Outcome.UNFAIR)[done].sum()),
+        "free": float((run.outcome == Outcome.REFUSED_FREE)[done].sum()),
+        "true_epsilon": accounting.zcdp_epsilon(rho=cost, delta=config.delta),
+        "gap": _gap(config, own, run.labels, kept),
+        "accuracy": float(right.mean()) if kept.any() else np.nan,
+        "coverage": float(kept.mean()),
+      }
 
 
 def _gap(config: Config, own: Repetition, labels: Any, kept: Any) -> float:
@@ -124,191 +111,98 @@ def _gap(config: Config, own: Repetition, labels: Any, kept: Any) -> float:
   return float(demographic_disparity(counts, notion=config.disparity).max())
 
 
-def _accuracy(own: Repetition, labels: Any, kept: Any) -> float:
-  """Share of the labels that are true; NaN for none."""
-  truth = np.asarray(own.public.y)
-  return float((labels == truth)[kept].mean()) if kept.any() else np.nan
-
-
-@dataclasses.dataclass(frozen=True)
-class _Program:
-  """What fixes the program of a grid."""
-
-  num_groups: int
-  sigma_threshold: float
-  sigma_answer: float
-  min_count: int
-  disparity: Any
-  guard: Any
-  choice: Any
-
-
-@functools.partial(jax.jit, static_argnames=("program",))
-def _asked(
-  counts: Any, groups: Any, grid: jax.Array, key: jax.Array, program: _Program
-) -> pate.FairAnswers:
-  def one(setting: jax.Array) -> pate.FairAnswers:
-    return pate.fair_gnmax(
-      counts, groups, **vars(program), threshold=setting[0],
-      max_gap=setting[1], key=key,
-    )  # fmt: skip
-
-  return jax.vmap(one)(grid)
-
-
-def _notes(config: Config) -> list[str]:
-  return [
-    f'Charge "{SOUND}" is sound: refused labels cost as much as given ones, '
-    "and epsilon is a budget that no vote was looked at to tell.",
-    f'Charge "{PAPER}" gives refused labels away. Its epsilon is no guarantee; '
-    "true_epsilon is what this run spent when all is charged. It depends on "
-    "the votes and is no guarantee, either: that is the budget, epsilon.",
-    "free: queries refused before looking at votes, since every class would "
-    "break the margin. accuracy: share of labels that are true; coverage: "
-    "share of queries that got one.",
-  ]
-
-
-def _of(charge: str, choice: str = "any") -> dict[str, str]:
-  return {"charge": charge, "choice": choice}
-
-
-def _hidden(table: Table) -> Table:
+def _derive(table: ex.Table) -> ex.Table:
+  """Adds the epsilon that a charge hides, and the names that figures use."""
   if "true_epsilon" not in table:
     return table
   return table.plus(
     hidden=table["true_epsilon"] - table["epsilon"],
     panel=[f"margin {gap:g}" for gap in table["max_gap"]],
-    line=[
-      f"{charge}, {choice}"
-      for charge, choice in zip(table["charge"], table["choice"], strict=True)
-    ],
+    line=[f"{row['charge']}, {row['choice']}" for row in table.rows()],
   )
 
 
-def _tight(check: Check) -> Check:
-  return at("max_gap", min, check)
+def _notes(config: Config) -> list[str]:
+  return [
+    f'Charge "{SOUND}" is sound: refused labels cost as much as given ones, and epsilon is a '
+    "budget that does not depend on the votes.",
+    f'Charge "{PAPER}" counts nothing for refused labels. Its epsilon is no guarantee; '
+    "true_epsilon is what this run spent when everything is charged. It depends on the votes, "
+    "so it is no guarantee, either; the budget, epsilon, is one under the sound charge.",
+    "free: queries refused before looking at votes, since every class would break the margin. "
+    "accuracy: share of labels that are true; coverage: share of queries that got one.",
+  ]
 
 
-STUDY = protocol.Study(
-  name="fairpate.queries",
-  summary="Labels of FairPATE's query phase over T, margin and epsilon",
-  config=Config,
-  cells=settings.cells,
-  run=run,
-  derive=_hidden,
+_SOUND = {"charge": SOUND, "choice": "any"}
+_PAPER = {"charge": PAPER, "choice": "any"}
+_ALLOWED = {"charge": SOUND, "choice": "allowed"}
+
+
+def _grows(name: str, told: str, check: ex.Check, figures: str) -> Claim:
+  statement = f"More queries are answered as {told}"
+  source = f"Appendix J, Fig. {figures}"
+  return Claim(name, statement, check.at(**_SOUND), source)
+
+
+_budgets = common.lines("epsilon", "line", "panel", log_x=True)
+_thresholds = common.lines("threshold", "panel", "epsilon", where=_SOUND)
+_labels = functools.partial(ex.trend, "answered")
+
+STUDY = common.study(
+  "fairpate.queries",
+  "Labels of FairPATE's query phase over T, margin and epsilon",
+  Config,
+  run,
+  derive=_derive,
   notes=_notes,
   points={"charge": SOUND},
   summaries=(
-    Summary(
+    ex.Summary(
       "Labels within a budget",
-      by=("charge", "choice", "threshold", "max_gap", "epsilon"),
-      values=(
-        "answered",
-        "unfair",
-        "free",
-        "true_epsilon",
-        "gap",
-        "accuracy",
-      ),
+      ("charge", "choice", "threshold", "max_gap", "epsilon"),
+      ("answered", "unfair", "free", "true_epsilon", "gap", "accuracy"),
     ),
   ),
   claims=(
-    Claim(
-      "epsilon",
-      "More queries are answered as epsilon grows",
-      trend("answered", "epsilon", rises=True, where=_of(SOUND)),
-      "Appendix J, Fig. 12",
-    ),
-    Claim(
-      "margin",
-      "More queries are answered as the margin grows",
-      trend("answered", "max_gap", rises=True, where=_of(SOUND)),
-      "Appendix J, Fig. 12, 13",
-    ),
-    Claim(
-      "threshold",
-      "More queries are answered as the threshold falls",
-      trend("answered", "threshold", rises=False, where=_of(SOUND)),
-      "Appendix J, Fig. 13",
-    ),
+    _grows("epsilon", "epsilon grows", _labels("epsilon") > 0, "12"),
+    _grows("margin", "the margin grows", _labels("max_gap") > 0, "12, 13"),
+    _grows("threshold", "the threshold falls", _labels("threshold") < 0, "13"),
     Claim(
       "free labels",
-      "At the tightest margin, the paper's charge gives more labels at the "
-      "same number for epsilon",
-      _tight(difference_above("answered", first=_of(PAPER), second=_of(SOUND))),
+      "At the tightest margin, the paper's charge gives more labels at the same number for "
+      "epsilon",
+      (ex.difference("answered", _PAPER, _SOUND) > 0).at(max_gap=min),
     ),
     Claim(
       "what the charge hides",
-      "At the tightest margin, these labels cost more epsilon than the paper's "
-      "charge tells",
-      _tight(mean_above("hidden", where=_of(PAPER))),
+      "At the tightest margin, these labels cost more epsilon than the paper's charge tells",
+      (ex.mean("hidden") > 0).at(**_PAPER, max_gap=min),
     ),
     Claim(
       "allowed classes",
-      "At the tightest margin and the same sound budget, the argmax over the "
-      "allowed classes gives more labels than the paper's rule",
-      _tight(
-        difference_above(
-          "answered", first=_of(SOUND, "allowed"), second=_of(SOUND)
-        )
-      ),
+      "At the tightest margin and the same sound budget, the argmax over the allowed classes "
+      "gives more labels than the paper's rule",
+      (ex.difference("answered", _ALLOWED, _SOUND) > 0).at(max_gap=min),
     ),
     Claim(
       "allowed classes, right",
       "and its labels are as often true",
-      _tight(
-        difference_above(
-          "accuracy",
-          -0.01,
-          first=_of(SOUND, "allowed"),
-          second=_of(SOUND),
-        )
-      ),
+      (ex.difference("accuracy", _ALLOWED, _SOUND) > -0.01).at(max_gap=min),
     ),
   ),
   figures=(
-    Figure(
-      "answered",
-      "Labels within a budget",
-      x="epsilon",
-      y="answered",
-      mark="line",
-      color="line",
-      facet="panel",
-      log_x=True,
-    ),
-    Figure(
+    _budgets("answered", "Labels within a budget"),
+    _budgets(
       "gap",
       "Disparity of the labels within a budget",
-      x="epsilon",
-      y="gap",
-      mark="line",
-      color="line",
-      facet="panel",
-      log_x=True,
-      caption="Few labels are all of the cold start, which keeps no margin.",
+      caption="Where labels are few, all are of the cold start, which keeps no margin.",
     ),
-    Figure(
+    _budgets(
       "true_epsilon",
-      "What the labels cost when all is charged",
-      x="epsilon",
-      y="true_epsilon",
-      mark="line",
-      color="line",
-      facet="panel",
-      log_x=True,
+      "What the labels cost when everything is charged",
       log_y=True,
     ),
-    Figure(
-      "threshold",
-      "Labels over the threshold",
-      x="threshold",
-      y="answered",
-      mark="line",
-      color="panel",
-      facet="epsilon",
-      where=_of(SOUND),
-    ),
+    _thresholds("threshold", "Labels over the threshold", "answered"),
   ),
 )

@@ -7,9 +7,8 @@ import pytest
 from jaxfair import accounting, data, experiments, models, pate
 from jaxfair.experiments import config as configs
 from jaxfair.experiments.config import ConfigError, build
-from jaxfair.studies import protocol
 from jaxfair.studies.fairpate import notions, queries
-from jaxfair.studies.fairpate.config import Repetition
+from jaxfair.studies.fairpate.common import Repetition
 
 SIZE = 200
 CONFIG = queries.Config(
@@ -22,18 +21,20 @@ def rows():
   """A query phase that refuses every third label, at two budgets."""
   people = data.two_gaussians((SIZE, SIZE), key=jax.random.key(0))
   public = jax.tree.map(lambda leaf: np.asarray(leaf)[::2], people.examples)
-  own = Repetition(
-    people, models.logistic(2), public, public, public, np.zeros((SIZE, 2))
-  )
+  votes = np.zeros((SIZE, 2))
+  model = models.logistic(2)
+  own = Repetition(CONFIG, people, model, public, public, public, votes)
   kinds = [pate.Outcome.ANSWERED, pate.Outcome.UNFAIR]
   kinds += [pate.Outcome.NOT_CONFIDENT, pate.Outcome.REFUSED_FREE]
   outcome = np.resize([kinds[i] for i in (0, 0, 1, 2, 3)], SIZE)
   run = pate.FairAnswers(
-    np.where(outcome == pate.Outcome.ANSWERED, public.y, -1), outcome,
-    np.zeros((2, 2)), outcome != pate.Outcome.REFUSED_FREE,
+    np.where(outcome == pate.Outcome.ANSWERED, public.y, -1),
+    outcome,
+    np.zeros((2, 2)),
+    outcome != pate.Outcome.REFUSED_FREE,
     np.isin(outcome, kinds[:2]),
-  )  # fmt: skip
-  return queries._rows(CONFIG, own, run, {"choice": "any"})
+  )
+  return experiments.Table.from_rows(queries._rows(CONFIG, own, run, "any"))
 
 
 @pytest.mark.slow
@@ -76,7 +77,7 @@ def test_only_sound_charges_are_points_of_a_frontier(rows, tmp_path):
 def test_the_study_of_notions_counts_every_order(tmp_path):
   config = notions.Config(((30, 20), (10, 40)), 0.1, 5, 3)
   assert len(notions.cells(config)) == 6
-  context = protocol.Context(
+  context = experiments.Context(
     jax.random.key(0), jax.random.key(1), False, tmp_path, print
   )
   cell = {"notion": "rest", "guard": "table"}
