@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, schema
-from jaxfair.data import Scaler
-from jaxfair.release.gaussian import Gaussian
-from jaxfair.release.network import Network
+from jaxfair.data import Prepared, Scaler
+from jaxfair.release.gaussian import Gaussian, fit_gaussian
+from jaxfair.release.network import Network, as_network
 from jaxfair.release.questions import Questions, questions
+from jaxfair.types import Params
 
 FILE = "questionnaire.json"
 
@@ -46,6 +47,30 @@ class Questionnaire:
   gaussian: Gaussian
   centre: np.ndarray
   factor: np.ndarray
+
+  @classmethod
+  def of(
+    cls, prepared: Prepared, params: Params, sensitive: tuple[str, ...]
+  ) -> "Questionnaire":
+    """For a model that was trained on the first part.
+
+    Args:
+      prepared: people scaled to [-1, 1]; the law is that of the first part.
+      params: of a linear model or a ReLU network.
+      sensitive: columns that are asked for only if needed.
+    """
+    people = prepared.dataset
+    return cls(
+      title=people.source.title,
+      class_names=people.class_names,
+      feature_names=people.feature_names,
+      columns=people.columns,
+      sensitive=sensitive,
+      network=as_network(params),
+      gaussian=fit_gaussian(prepared.train.x),
+      centre=prepared.scaler.centre,
+      factor=prepared.scaler.factor,
+    )
 
   @property
   def scaler(self) -> Scaler:
