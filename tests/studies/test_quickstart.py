@@ -7,8 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import checks, data, experiments, models, report, studies
-from jaxfair.experiments import people, runs
+from jaxfair import checks, data, experiments, models, report
+from jaxfair.experiments import people, runs, study
 from jaxfair.studies import quickstart
 from jaxfair.training import FitConfig, fit
 
@@ -68,7 +68,7 @@ def test_a_row_is_what_training_by_hand_gives(offline):
   _, table, _, _ = offline
   digits, seed = data.load("coloured_digits"), 1
   root = jax.random.key(0)
-  name = studies.protocol.cell_name({"model": "logistic"})
+  name = study.cell_name({"model": "logistic"})
   split_key = runs._named_key(root, "/shared by all cells")
   keys = jax.random.split(runs._named_key(root, name), 3)
   rows = data.split_rows(
