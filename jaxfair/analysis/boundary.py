@@ -4,6 +4,7 @@ import functools
 import math
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,6 +35,8 @@ def closeness(logits: Any) -> jax.Array:
   Reference:
     Thesis chapter 3, Theorem 3.5.
   """
+  logits = jnp.asarray(logits)
+  chex.assert_shape(logits, (..., None))
   probability = jax.nn.softmax(logits, axis=-1)
   # As a sum of products it cannot fall below 0 by rounding.
   return jnp.sum(probability * (1 - probability), axis=-1)

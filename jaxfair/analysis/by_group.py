@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -34,6 +35,7 @@ def mean_by_group(values: Any, group: Any, num_groups: int) -> ByGroup:
     num_groups: static number of groups G.
   """
   values = jnp.asarray(values)
+  chex.assert_rank(values, 1)
   return ByGroup(group_means(values, group, num_groups), jnp.mean(values))
 
 
@@ -43,6 +45,7 @@ def weights_by_group(group: Any, num_groups: int) -> jax.Array:
   The last row is the population's. An empty group's row is NaN.
   """
   group = jnp.asarray(group)
+  chex.assert_rank(group, 1)
   member = group == jnp.arange(num_groups)[:, None]
   rows = jnp.concatenate([member, jnp.ones((1, group.shape[0]), bool)])
   count = jnp.sum(rows, axis=1, keepdims=True)

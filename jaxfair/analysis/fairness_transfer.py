@@ -7,6 +7,7 @@ and is not for release.
 import math
 from typing import Any
 
+import chex
 import numpy as np
 from scipy import special
 
@@ -71,8 +72,11 @@ def mismatch(group: Any, voted: Any, num_groups: int) -> np.ndarray:
   """
   checks.ids("group", group, num_groups)
   checks.ids("voted", voted, num_groups)
+  group, voted = np.asarray(group), np.asarray(voted)
+  chex.assert_rank(group, 1)
+  chex.assert_equal_shape((group, voted))
   ids = np.arange(num_groups)[:, None]
-  return np.mean((np.asarray(group) == ids) != (np.asarray(voted) == ids), 1)
+  return np.mean((group == ids) != (voted == ids), 1)
 
 
 def fair_student_bound(

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -58,6 +59,7 @@ def flip_probability(counts: Any, *, sigma: Any) -> Array:
   ambient = jax.dtypes.canonicalize_dtype(jnp.float64)
   with jax.enable_x64(True):
     table = jnp.asarray(counts).astype(jnp.float64)
+    chex.assert_rank(table, 2)
     found = _flips(table, jnp.asarray(sigma).astype(jnp.float64))
     return found.astype(ambient)
 
@@ -76,7 +78,9 @@ def vote_margin(counts: Any) -> jax.Array:
   """
   if checks.concrete(counts):
     counts = votes.vote_table(counts)
-  top, _ = jax.lax.top_k(jnp.asarray(counts), 2)
+  counts = jnp.asarray(counts)
+  chex.assert_rank(counts, 2)
+  top, _ = jax.lax.top_k(counts, 2)
   return top[..., 0] - top[..., 1]
 
 

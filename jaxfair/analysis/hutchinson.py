@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -47,6 +48,7 @@ def hutchinson_traces(
     [n] means over the probes, and the [m, K] weighted means of each probe,
     whose spread tells the error.
   """
+  chex.assert_shape(weights, (None, examples.x.shape[0]))
 
   def probe(total: jax.Array, index: jax.Array) -> Any:
     direction = random_signs(params, key=jax.random.fold_in(key, index))

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -109,6 +110,7 @@ def allowed_classes(
     [C, ...] bools. They depend on the counters and the group alone, so they
     are known before anybody looks at a vote.
   """
+  chex.assert_shape(counters, (None, None, ...))
   sizes = jnp.sum(counters, axis=1)
   warm = sizes >= rule.min_count
   is_own = _is_group(counters, group)

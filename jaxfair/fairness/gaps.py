@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -35,6 +36,7 @@ def difference(
   Returns:
     [...] gaps, 0 or above.
   """
+  chex.assert_shape(by_group, (None, ...))
   smallest, largest = _extremes(skip_empty)
   reference = _reference(overall, method)
   if reference is None:
@@ -63,6 +65,7 @@ def ratio(
   Returns:
     [...] ratios in [0, 1]; NaN where all values are 0.
   """
+  chex.assert_shape(by_group, (None, ...))
   smallest, largest = _extremes(skip_empty)
   reference = _reference(overall, method)
   if reference is None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -24,6 +25,7 @@ def group_counts(group: Any, num_groups: int, weights: Any = None) -> jax.Array:
     [G] int32 counts, or floating totals when weights are given.
   """
   group = jnp.asarray(group)
+  chex.assert_rank(group, 1)
   if weights is None:
     ones = jnp.ones(group.shape, jnp.int32)
     return jax.ops.segment_sum(ones, group, num_groups)
@@ -44,17 +46,19 @@ def group_sums(
   Returns:
     [G, ...] sums; 0 for an empty group.
   """
-  values = jnp.asarray(values)
+  values, group = jnp.asarray(values), jnp.asarray(group)
+  chex.assert_rank(group, 1)
+  chex.assert_equal_shape_prefix((values, group), 1)
   if values.dtype == jnp.bool_:
     values = values.astype(jnp.int32)
   if weights is not None:
-    values = values * _over_trailing_axes(jnp.asarray(weights), values.ndim)
+    weights = jnp.asarray(weights)
+    chex.assert_equal_shape((weights, group))
+    values = values * _over_trailing_axes(weights, values.ndim)
   exact = jnp.issubdtype(values.dtype, jnp.integer)
   short = values.shape[0] <= _BUCKET
   bucket_size = None if exact or short else _BUCKET
-  return jax.ops.segment_sum(
-    values, jnp.asarray(group), num_groups, bucket_size=bucket_size
-  )
+  return jax.ops.segment_sum(values, group, num_groups, bucket_size=bucket_size)
 
 
 def group_means(

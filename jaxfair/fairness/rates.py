@@ -9,6 +9,7 @@ positive one against the rest, and the result has a last axis of C.
 
 import functools
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -21,6 +22,7 @@ _compiled = functools.partial(jax.jit, static_argnames="pos_label")
 @jax.jit
 def accuracy(counts: jax.Array) -> jax.Array:
   """P(y_pred = y_true): [...]."""
+  _check(counts)
   right = jnp.trace(counts, axis1=-2, axis2=-1)
   return divide(right, jnp.sum(counts, axis=(-2, -1)))
 
@@ -30,6 +32,7 @@ def selection_rate(
   counts: jax.Array, pos_label: int | None = None
 ) -> jax.Array:
   """P(y_pred = k): [...] or [..., C]."""
+  _check(counts)
   predicted = jnp.sum(counts, axis=-2)
   total = jnp.sum(predicted, axis=-1, keepdims=True)
   return _positive(divide(predicted, total), pos_label)
@@ -40,6 +43,7 @@ def true_positive_rate(
   counts: jax.Array, pos_label: int | None = None
 ) -> jax.Array:
   """P(y_pred = k | y_true = k): [...] or [..., C]."""
+  _check(counts)
   hits = jnp.diagonal(counts, axis1=-2, axis2=-1)
   return _positive(divide(hits, jnp.sum(counts, axis=-1)), pos_label)
 
@@ -49,6 +53,7 @@ def false_negative_rate(
   counts: jax.Array, pos_label: int | None = None
 ) -> jax.Array:
   """P(y_pred != k | y_true = k): [...] or [..., C]."""
+  _check(counts)
   misses = jnp.sum(counts * _others(counts), axis=-1)
   return _positive(divide(misses, jnp.sum(counts, axis=-1)), pos_label)
 
@@ -71,8 +76,14 @@ def true_negative_rate(
   return _positive(divide(negatives - false_alarms, negatives), pos_label)
 
 
+def _check(counts: jax.Array) -> None:
+  classes = counts.shape[-1]
+  chex.assert_shape(counts, (..., classes, classes))
+
+
 def _negatives(counts: jax.Array) -> tuple[jax.Array, jax.Array]:
   """False alarms, and everybody who is not of the class, for every class."""
+  _check(counts)
   others = _others(counts)
   false_alarms = jnp.sum(counts * others, axis=-2)
   actual = jnp.sum(counts, axis=-1)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -39,6 +40,8 @@ def soft_disparity(
     Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,
     and Utility, equation (1) and the tempered softmax below it.
   """
+  probabilities = jnp.asarray(probabilities)
+  chex.assert_rank(probabilities, 2)
   counts = group_sums(probabilities, groups, num_groups)
   gamma = demographic_disparity(counts, notion=disparity, skip_empty=True)
   known = ~jnp.isnan(gamma)
