@@ -52,40 +52,31 @@ def main() -> None:
   for kind in chosen.network or NETWORKS:
     name, model, copy = networks[kind]
     config = training.FitConfig(learning_rate=2e-3, steps=300, batch_size=64)
-    params = training.fit(
-      model, models.cross_entropy, train, config, key=jax.random.key(0)
-    ).params
+    params = training.fit(model, models.cross_entropy, train, config, key=jax.random.key(0)).params
     for norm in NORMS:
-      _compare(
-        f"{name}, {norm}", norm, model, params, copy(params), test, chosen
-      )
+      _compare(f"{name}, {norm}", norm, model, params, copy(params), test, chosen)
 
 
 def _compare(
-  title: str, norm: str, model: Any, params: Any, network: Any, test: Examples,
-  chosen: Any,
-) -> None:  # fmt: skip
+  title: str, norm: str, model: Any, params: Any, network: Any, test: Examples, chosen: Any
+) -> None:
   ball, length, fool, other = NORMS[norm]
   epsilons = chosen.largest * length * np.linspace(0.1, 1.0, 10)
   how = robustness.Attack(
-    "PGD", ball, chosen.steps, 0.1, robustness.from_input, 0.0, RANGE,
-    keep_best=False,
-  )  # fmt: skip
+    "PGD", ball, chosen.steps, 0.1, robustness.from_input, 0.0, RANGE, keep_best=False
+  )
   x = torch.tensor(np.moveaxis(test.x, -1, 1).copy())
   y = torch.tensor(test.y, dtype=torch.long)
   wrapped = foolbox.PyTorchModel(network, bounds=RANGE, device="cpu")
   peer = fool(rel_stepsize=0.1, steps=chosen.steps, random_start=False)
 
   def ours() -> Any:
-    return robustness.attack(
-      model, params, test, how, epsilons=epsilons, key=jax.random.key(0)
-    )
+    return robustness.attack(model, params, test, how, epsilons=epsilons, key=jax.random.key(0))
 
   def smallest() -> Any:
     return robustness.attack(
-      model, params, test, how, epsilons=epsilons, key=jax.random.key(0),
-      stop="smallest",
-    )  # fmt: skip
+      model, params, test, how, epsilons=epsilons, key=jax.random.key(0), stop="smallest"
+    )
 
   def foolboxes() -> Any:
     return peer(wrapped, x, y, epsilons=list(map(float, epsilons)))
@@ -94,18 +85,14 @@ def _compare(
     found = []
     for epsilon in map(float, epsilons):
       attack = other(
-        network, eps=epsilon, alpha=0.1 * epsilon, steps=chosen.steps,
-        random_start=False,
-      )  # fmt: skip
+        network, eps=epsilon, alpha=0.1 * epsilon, steps=chosen.steps, random_start=False
+      )
       found.append(attack(x, y))
     return found
 
   mine = ours()
   _, clipped, success = foolboxes()
-  for name, pushed in (
-    ("foolbox", clipped),
-    ("torchattacks", torchattackers()),
-  ):
+  for name, pushed in (("foolbox", clipped), ("torchattacks", torchattackers())):
     theirs = np.stack([np.moveaxis(p.numpy(), 1, -1) for p in pushed])
     off = np.abs(theirs - mine.x)
     print(
@@ -133,10 +120,11 @@ def _compare(
     rounds=chosen.rounds,
   )
   timing.report(
-    found, 'stop="smallest"',
+    found,
+    'stop="smallest"',
     f"{title}: {test.size} images, 10 epsilons up to "
     f"{epsilons[-1]:g}, {chosen.steps} steps, CPU time",
-  )  # fmt: skip
+  )
   sys.stdout.flush()
 
 
@@ -145,17 +133,14 @@ def _digits(count: int) -> tuple[Examples, Examples]:
   large = np.repeat(np.repeat(digits.x, 3, axis=1), 3, axis=2)
   large = np.pad(large, ((0, 0), (2, 2), (2, 2), (0, 0)))
   people = digits._replace(x=large.astype(np.float32))
-  return people.take(np.arange(count, people.size)), people.take(
-    np.arange(count)
-  )
+  return people.take(np.arange(count, people.size)), people.take(np.arange(count))
 
 
 def _mlp(params: Any) -> torch.nn.Module:
   layers: list[Any] = [torch.nn.Flatten()]
   for index in range(len(params)):
     weights = params[f"layer_{index}"]
-    layers += [_dense(np.array(weights["w"]), np.array(weights["b"])),
-               torch.nn.ReLU()]  # fmt: skip
+    layers += [_dense(np.array(weights["w"]), np.array(weights["b"])), torch.nn.ReLU()]
   return torch.nn.Sequential(*layers[:-1]).eval()
 
 
@@ -172,9 +157,7 @@ def _cnn(params: Any) -> torch.nn.Module:
   kernel, bias = pairs[2]
   # Channels last here, first there.
   rows = kernel.reshape(7, 7, -1, 10).transpose(2, 0, 1, 3).reshape(-1, 10)
-  return torch.nn.Sequential(
-    *layers, torch.nn.Flatten(), _dense(rows, bias)
-  ).eval()
+  return torch.nn.Sequential(*layers, torch.nn.Flatten(), _dense(rows, bias)).eval()
 
 
 def _dense(kernel: np.ndarray, bias: np.ndarray) -> torch.nn.Module:

@@ -49,18 +49,22 @@ def main() -> None:
     print(f"| {epsilon:g} | {' | '.join(map(shown, cells))} |", flush=True)
 
 
-def gaussian(
-  epsilon: float, method: auditing.Method, runs: int, seeds: int
-) -> np.ndarray:
+def gaussian(epsilon: float, method: auditing.Method, runs: int, seeds: int) -> np.ndarray:
   sigma = accounting.gaussian_sigma(epsilon=epsilon, delta=DELTA)
   mechanism = functools.partial(_gaussian, sigma)
   bounds = [
     auditing.audit_mechanism(
-      mechanism, jnp.zeros(1), jnp.ones(1), num_runs=runs, delta=DELTA,
-      key=jax.random.key(seed), method=method, chunk=4096,
+      mechanism,
+      jnp.zeros(1),
+      jnp.ones(1),
+      num_runs=runs,
+      delta=DELTA,
+      key=jax.random.key(seed),
+      method=method,
+      chunk=4096,
     ).epsilon
     for seed in range(seeds)
-  ]  # fmt: skip
+  ]
   return np.array(bounds) / epsilon
 
 
@@ -69,33 +73,26 @@ def canaries(epsilon: float, num_canaries: int, seeds: int) -> np.ndarray:
   size = people.size + num_canaries
   batch_size = int(RATE * size)
   config = calibrate(
-    DpSgdConfig(learning_rate=0.5, steps=STEPS, batch_size=batch_size), size,
-    epsilon=epsilon, delta=DELTA,
-  )  # fmt: skip
-  public: Any = {
-    "sampling_rate": batch_size / size,
-    "noise_multiplier": config.noise_multiplier,
-  }
-  recorder = auditing.likelihood_recorder(
-    optax.sgd, l2_clip=1.0, batch_size=batch_size, **public
+    DpSgdConfig(learning_rate=0.5, steps=STEPS, batch_size=batch_size),
+    size,
+    epsilon=epsilon,
+    delta=DELTA,
   )
+  public: Any = {"sampling_rate": batch_size / size, "noise_multiplier": config.noise_multiplier}
+  recorder = auditing.likelihood_recorder(optax.sgd, l2_clip=1.0, batch_size=batch_size, **public)
   config = dataclasses.replace(config, optimizer=recorder)
   hidden = auditing.gradient_canaries(
     models.logistic(2), models.cross_entropy, people, num_canaries=num_canaries
   )
   guesses = auditing.plan_guesses(
-    num_canaries, delta=DELTA,
-    separation=auditing.likelihood_separation(steps=STEPS, **public),
-  )  # fmt: skip
+    num_canaries, delta=DELTA, separation=auditing.likelihood_separation(steps=STEPS, **public)
+  )
 
   @jax.jit
   def train(key: jax.Array) -> tuple[jax.Array, jax.Array]:
     key_coins, key_training = jax.random.split(key)
     coins = hidden.flip(key=key_coins)
-    fitted = dp_sgd(
-      hidden.model, hidden.loss, hidden.hide(people, coins), config,
-      key=key_training,
-    )  # fmt: skip
+    fitted = dp_sgd(hidden.model, hidden.loss, hidden.hide(people, coins), config, key=key_training)
     return hidden.scores(fitted.params), coins
 
   bounds = []

@@ -67,9 +67,7 @@ def main() -> None:
       )
 
   first, interval = cpu_seconds(lambda: ours(0))
-  again = float(
-    np.median([cpu_seconds(lambda s=s: ours(s))[0] for s in (1, 2, 3)])
-  )
+  again = float(np.median([cpu_seconds(lambda s=s: ours(s))[0] for s in (1, 2, 3)]))
   peer_seconds, frame = cpu_seconds(theirs)
   peer_seconds *= arguments.draws / max(arguments.draws // scale, 1)
 

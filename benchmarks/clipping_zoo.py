@@ -85,8 +85,7 @@ def line(name: str, rows: list[dict]) -> str:
   judged = [row for row in rows if not row["refused"]]
   worst = 1 + max((row["excess"] for row in judged), default=float("nan"))
   apart = [
-    max((r["apart"] for r in judged if r["short"] == short), default=0.0)
-    for short in (False, True)
+    max((r["apart"] for r in judged if r["short"] == short), default=0.0) for short in (False, True)
   ]
   return (
     f"{name:18} programs {len(rows):6}  worst norm/C {worst:.8f}  "

@@ -53,9 +53,7 @@ def compare(activation: str, examples: Examples, rounds: int) -> None:
   plan = plan_residual(model, params, examples.x)
 
   def trace(method: str, **more: object) -> object:
-    found = hessian_trace(
-      model, LOSS, params, examples, num_groups=2, method=method, **more
-    )
+    found = hessian_trace(model, LOSS, params, examples, num_groups=2, method=method, **more)
     return jax.block_until_ready(found)
 
   @jax.jit
@@ -93,33 +91,22 @@ def compare(activation: str, examples: Examples, rounds: int) -> None:
   jobs = {
     "exact": functools.partial(trace, "exact"),
     "Gauss-Newton alone": functools.partial(trace, "gauss_newton"),
-    f"{FEW} Hutchinson probes": functools.partial(
-      trace, "hutchinson", key=KEY, probes=FEW
-    ),
-    f"{FEW} single parameters": lambda: jax.block_until_ready(
-      single_parameters(params)
-    ),
-    f"{FEW} Hessian-vector products": lambda: jax.block_until_ready(
-      products(params)
-    ),
+    f"{FEW} Hutchinson probes": functools.partial(trace, "hutchinson", key=KEY, probes=FEW),
+    f"{FEW} single parameters": lambda: jax.block_until_ready(single_parameters(params)),
+    f"{FEW} Hessian-vector products": lambda: jax.block_until_ready(products(params)),
     "Lanczos, 30 steps": lambda: jax.block_until_ready(
       top_eigenvalue(model, LOSS, params, examples, num_groups=2, key=KEY)
     ),
   }
   found = timing.compare(jobs, rounds=rounds)
-  title = (
-    f"{activation}: {size} parameters, {plan.directions} directions a person "
-    "for the residual"
-  )
+  title = f"{activation}: {size} parameters, {plan.directions} directions a person for the residual"
   timing.report(found, "exact", title)
   exact = found["exact"].median
   probes = PROBES / FEW * found[f"{FEW} Hutchinson probes"].median
   print(f"  {PROBES} probes / exact: {probes / exact:,.0f}x")
   for name in ("single parameters", "Hessian-vector products"):
     whole = size / FEW * found[f"{FEW} {name}"].median
-    print(
-      f"  all {size} {name} / exact: {whole / exact:,.0f}x ({whole:,.0f} s)"
-    )
+    print(f"  all {size} {name} / exact: {whole / exact:,.0f}x ({whole:,.0f} s)")
   estimate = trace("hutchinson", key=KEY, probes=PROBES)
   truth = trace("exact")
   off = np.abs(estimate.traces.group / truth.traces.group - 1)

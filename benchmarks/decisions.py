@@ -31,9 +31,7 @@ def every_district(counts: np.ndarray, weights: np.ndarray, draws: int) -> None:
   release = decisions.LaplaceRelease.for_epsilon(0.1)
   problem = decisions.allotment(weights)
   wall, cpu = time.perf_counter(), time.process_time()
-  found = decisions.simulate(
-    problem, counts, release=release, draws=draws, key=jax.random.key(0)
-  )
+  found = decisions.simulate(problem, counts, release=release, draws=draws, key=jax.random.key(0))
   wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
   peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
   print(f"{len(counts)} districts, {draws} draws, compilation included")
@@ -41,14 +39,11 @@ def every_district(counts: np.ndarray, weights: np.ndarray, draws: int) -> None:
   met = wall < 20 and peak < 2
   print(f"  bar: under 20 s and 2 GiB: {'met' if met else 'MISSED'}")
   predicted = decisions.second_order_bias(
-    decisions.allotment_trace(counts, weights=weights),
-    variance=release.variance,
+    decisions.allotment_trace(counts, weights=weights), variance=release.variance
   )
   score = (found.bias - predicted) / found.standard_error
   weight = found.standard_error**-2
-  slope = np.sum(weight * predicted * found.bias) / np.sum(
-    weight * predicted**2
-  )
+  slope = np.sum(weight * predicted * found.bias) / np.sum(weight * predicted**2)
   print(f"  simulated over second-order bias: {slope:.4f}")
   print(f"  within 1.96 standard errors: {np.mean(np.abs(score) < 1.96):.4f}")
   plain = np.sqrt(found.variance / found.draws)
@@ -70,23 +65,17 @@ def fair(counts: np.ndarray, weights: np.ndarray, draws: int) -> None:
   total, highest = float(weights @ counts), float(weights.max())
   problem = decisions.allotment(weights)
   mechanisms = {
-    "linear proxy, public total": decisions.linear_proxy(
-      weights=weights, total=total, epsilon=0.1
-    ),
+    "linear proxy, public total": decisions.linear_proxy(weights=weights, total=total, epsilon=0.1),
     "output perturbation": decisions.output_perturbation(
-      weights=weights,
-      max_weight=highest,
-      lower_total=0.9 * total,
-      epsilon=0.1,
+      weights=weights, max_weight=highest, lower_total=0.9 * total, epsilon=0.1
     ),
   }
   print(f"{len(counts)} districts, {draws} draws without the linear control")
   for name, mechanism in mechanisms.items():
     start = time.perf_counter()
     found = decisions.simulate_mechanism(
-      mechanism, problem, counts, draws=draws, key=jax.random.key(1),
-      control=False,
-    )  # fmt: skip
+      mechanism, problem, counts, draws=draws, key=jax.random.key(1), control=False
+    )
     low, high = found.alpha_interval()
     print(
       f"  {name}: alpha in [{low:.2g}, {high:.2g}], "

@@ -39,9 +39,7 @@ def main():
   keys = jax.random.split(jax.random.key(0), options.seeds)
 
   def together():
-    found = fit_many(
-      model, models.cross_entropy, examples, config, keys=keys, trainer=dp_sgd
-    )
+    found = fit_many(model, models.cross_entropy, examples, config, keys=keys, trainer=dp_sgd)
     jax.block_until_ready(found)
 
   def one_by_one():
@@ -56,8 +54,9 @@ def main():
     if not options.no_peers:
       once = timing.compare(
         {"opacus": functools.partial(_opacus, examples, options.steps)},
-        rounds=OPACUS_RUNS, clock=clock,
-      )["opacus"]  # fmt: skip
+        rounds=OPACUS_RUNS,
+        clock=clock,
+      )["opacus"]
       scaled = timing.Timing(*(options.seeds * t for t in once))
       found[f"Opacus (scaled from {OPACUS_RUNS} runs)"] = scaled
     title = f"{options.seeds} trainings of {options.steps} steps: {told}"
@@ -70,9 +69,7 @@ def _opacus(examples, steps):
   from torch import nn
 
   torch.set_num_threads(1)
-  network = nn.Sequential(
-    nn.Linear(FEATURES, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 2)
-  )
+  network = nn.Sequential(nn.Linear(FEATURES, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 2))
   x = torch.from_numpy(np.array(examples.x))
   y = torch.from_numpy(np.array(examples.y)).long()
   data = torch.utils.data.TensorDataset(x, y)
@@ -82,9 +79,12 @@ def _opacus(examples, steps):
   with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     network, optimizer, loader = PrivacyEngine().make_private(
-      module=network, optimizer=optimizer, data_loader=loader,
-      noise_multiplier=1.0, max_grad_norm=1.0,
-    )  # fmt: skip
+      module=network,
+      optimizer=optimizer,
+      data_loader=loader,
+      noise_multiplier=1.0,
+      max_grad_norm=1.0,
+    )
     done = 0
     while done < steps:
       for inputs, targets in loader:

@@ -47,9 +47,7 @@ def _grid(counts, groups, options):
 
   def grid():
     jax.block_until_ready(
-      pate.fair_query_grid(
-        counts, groups, settings, num_groups=GROUPS, keys=keys
-      )
+      pate.fair_query_grid(counts, groups, settings, num_groups=GROUPS, keys=keys)
     )
 
   wall, start = time.perf_counter(), time.process_time()
@@ -125,17 +123,12 @@ def _beside_pate(groups, options):
 
   def fair():
     found = pate.fair_gnmax(
-      votes(), groups, num_groups=GROUPS, max_gap=0.05, min_count=50, **noise,
-      key=jax.random.key(0),
-    )  # fmt: skip
+      votes(), groups, num_groups=GROUPS, max_gap=0.05, min_count=50, **noise, key=jax.random.key(0)
+    )
     jax.block_until_ready(found)
 
-  found = timing.compare(
-    {"PATE": plain, "FairPATE": fair}, rounds=options.rounds, calls=5
-  )
-  timing.report(
-    found, "PATE", f"query phase, {TEACHERS} teachers, {QUERIES} queries"
-  )
+  found = timing.compare({"PATE": plain, "FairPATE": fair}, rounds=options.rounds, calls=5)
+  timing.report(found, "PATE", f"query phase, {TEACHERS} teachers, {QUERIES} queries")
 
 
 def _votes(num_classes):

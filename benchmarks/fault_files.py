@@ -20,14 +20,28 @@ from jaxfair.release.questionnaire import Questionnaire
 RULE = pate.ConfidentGnMax(55, 20.0, 15.0)
 COUNTS = np.stack([np.arange(40) % 41 + 30, 70 - np.arange(40) % 41], axis=1)
 WEIRD = (
-  None, True, -1, 0, 2**70, 10**400, 1e308, float("nan"), float("inf"), "", "x",
-  "x" * 10_000, [], {}, [[]], {"a": 1}, "=1", "\ud800",
-)  # fmt: skip
+  None,
+  True,
+  -1,
+  0,
+  2**70,
+  10**400,
+  1e308,
+  float("nan"),
+  float("inf"),
+  "",
+  "x",
+  "x" * 10_000,
+  [],
+  {},
+  [[]],
+  {"a": 1},
+  "=1",
+  "\ud800",
+)
 
 
-def file_case(
-  rng: random.Random, work: pathlib.Path
-) -> tuple[str, Callable[[], Any]]:
+def file_case(rng: random.Random, work: pathlib.Path) -> tuple[str, Callable[[], Any]]:
   """A damaged file of some kind, and its reader."""
   kind = rng.choice(["CSV", "npz and npy", "idx", "JSON", "ledgers and logs"])
   samples = _samples(work / "samples")
@@ -47,9 +61,7 @@ def file_case(
     for _ in range(rng.randint(1, 3)):
       content = mutate_bytes(rng, content)
   path.write_bytes(content)
-  return kind, functools.partial(
-    use, path, samples, random.Random(rng.random())
-  )
+  return kind, functools.partial(use, path, samples, random.Random(rng.random()))
 
 
 def mutate_bytes(rng: random.Random, content: bytes) -> bytes:
@@ -76,9 +88,7 @@ def mutate_bytes(rng: random.Random, content: bytes) -> bytes:
     return b"\n".join(lines)
   if how == 6:
     old = bytes([rng.choice(content)])
-    new = rng.choice(
-      [b"\xff", b"\0", b'"', b"9" * 400, b"nan", b"", b"\n", b"-"]
-    )
+    new = rng.choice([b"\xff", b"\0", b'"', b"9" * 400, b"nan", b"", b"\n", b"-"])
     return content.replace(old, new, rng.choice([1, 3, -1]))
   return rng.choice([b"", b"\n", b"\x1f\x8b\x08", b"PK\x03\x04", b"{" * 99_999])
 
@@ -107,9 +117,7 @@ def mutate_json(rng: random.Random, content: bytes) -> bytes:
 def _own_csv(path: pathlib.Path, samples: pathlib.Path, rng: Any) -> None:
   encoding = rng.choice(["utf-8-sig"] * 4 + ["latin-1", "utf-16", "x", "hex"])
   separator = rng.choice(",,,,;\t")
-  found = data.from_csv(
-    path, label="y", group="g", encoding=encoding, separator=separator
-  )
+  found = data.from_csv(path, label="y", group="g", encoding=encoding, separator=separator)
   if found.size > 20:
     import jax
 
@@ -123,9 +131,7 @@ def _results(path: pathlib.Path, samples: pathlib.Path, rng: Any) -> None:
 def _counts(path: pathlib.Path, samples: pathlib.Path, rng: Any) -> str:
   from fault_inputs import command
 
-  return command(
-    "account", "pate", str(path), "--sigma", "40", "--delta", "1e-6"
-  )
+  return command("account", "pate", str(path), "--sigma", "40", "--delta", "1e-6")
 
 
 def _arrays(path: pathlib.Path, samples: pathlib.Path, rng: Any) -> None:
@@ -189,10 +195,7 @@ USES: dict[str, list[tuple[str, Callable[..., Any]]]] = {
     ("questionnaire.json", _questions),
     ("gate.json", _gate),
   ],
-  "ledgers and logs": [
-    ("answers/ledger.jsonl", _ledger),
-    ("answers/answers.jsonl", _log),
-  ],
+  "ledgers and logs": [("answers/ledger.jsonl", _ledger), ("answers/answers.jsonl", _log)],
 }
 
 
@@ -210,9 +213,7 @@ def _samples(folder: pathlib.Path) -> pathlib.Path:
   (folder / "images.idx").write_bytes(head + rng.bytes(100))
   notes = ("one", "two")
   record = folders.RunRecord("title", "train", "fixed", notes, True, 3.5)
-  claim = folders.ClaimRecord(
-    "a", "b", "c", "supported", "mean", 1.0, 0.5, None, True, ""
-  )
+  claim = folders.ClaimRecord("a", "b", "c", "supported", "mean", 1.0, 0.5, None, True, "")
   for name, value in (
     ("run", dataclasses.asdict(record)),
     ("claims", [dataclasses.asdict(claim)] * 2),
@@ -220,9 +221,7 @@ def _samples(folder: pathlib.Path) -> pathlib.Path:
   ):
     (folder / "run" / f"{name}.json").write_text(json.dumps(value))
   _questionnaire().save(folder / "questionnaire.json")
-  gate = fairness.Abstainer(
-    fairness.CounterRule(0.1, 5.0), num_groups=2, num_classes=2
-  )
+  gate = fairness.Abstainer(fairness.CounterRule(0.1, 5.0), num_groups=2, num_classes=2)
   gate.save(folder / "gate.json")
   with pate.Answerer(
     folder / "answers", RULE, budget=(6.0, 1e-5), batch_size=8, seed=5

@@ -27,27 +27,83 @@ from jaxfair.experiments import config as configs
 CONFIGS = pathlib.Path(__file__).parents[1] / "configs"
 SECONDS = 60  # after which a case is taken to hang
 WEIRD: tuple[Any, ...] = (
-  10**400, -(10**400), 2**63, 2**63 - 1, -1, 0, 1, 2**31, 1e308, -1e308, 5e-324,
-  math.nan, math.inf, -math.inf, "", "x" * 100_000, "\0", "=1+1", "../..",
-  "🐈", [], [[]], [[[[1]]]], {}, {"a": 1}, [1, "a"], True, False,
-  [0.0] * 3000, datetime.date(1979, 5, 27), datetime.time(7, 32),
+  10**400,
+  -(10**400),
+  2**63,
+  2**63 - 1,
+  -1,
+  0,
+  1,
+  2**31,
+  1e308,
+  -1e308,
+  5e-324,
+  math.nan,
+  math.inf,
+  -math.inf,
+  "",
+  "x" * 100_000,
+  "\0",
+  "=1+1",
+  "../..",
+  "🐈",
+  [],
+  [[]],
+  [[[[1]]]],
+  {},
+  {"a": 1},
+  [1, "a"],
+  True,
+  False,
+  [0.0] * 3000,
+  datetime.date(1979, 5, 27),
+  datetime.time(7, 32),
   datetime.datetime(1979, 5, 27, 7, 32),
-)  # fmt: skip
+)
 WHOLE = (0, 1, 2, 3, -1, 10**6, 2**31, 2**62, -(2**63))
 REAL = (
-  0.0, -0.0, -1.0, 1.0, 0.5, 1e-9, 1e9, 1e-300, 5e-324, 1e300, 1.8e308,
-  math.nan, math.inf, -math.inf,
-)  # fmt: skip
+  0.0,
+  -0.0,
+  -1.0,
+  1.0,
+  0.5,
+  1e-9,
+  1e9,
+  1e-300,
+  5e-324,
+  1e300,
+  1.8e308,
+  math.nan,
+  math.inf,
+  -math.inf,
+)
 TOKENS = (
-  "[", "]", "[[", "=", "\n", '"', "'''", "nan", "-inf", "0x" + "f" * 5000,
-  "9" * 5000, "[" * 3000, "\\ud800", "a.b.c = 1\n", "[sizes.smoke]\n",
-  "[data]\n", "1979-05-27", "true", "\x00", "\x7f", "é", "#",
-)  # fmt: skip
+  "[",
+  "]",
+  "[[",
+  "=",
+  "\n",
+  '"',
+  "'''",
+  "nan",
+  "-inf",
+  "0x" + "f" * 5000,
+  "9" * 5000,
+  "[" * 3000,
+  "\\ud800",
+  "a.b.c = 1\n",
+  "[sizes.smoke]\n",
+  "[data]\n",
+  "1979-05-27",
+  "true",
+  "\x00",
+  "\x7f",
+  "é",
+  "#",
+)
 
 
-def check(
-  part: str, count: int, work: pathlib.Path, seed: int, case: int | None
-) -> list[Row]:
+def check(part: str, count: int, work: pathlib.Path, seed: int, case: int | None) -> list[Row]:
   """The rows of one part; one case again, with its traceback, if asked for."""
   os.environ.pop("JAXFAIR_DATA", None)  # large sets take long to load
   os.environ["JAXFAIR_CACHE"] = str(work / "cache")
@@ -88,19 +144,13 @@ def attempt(use: Callable[[], Any], *, shown: bool = False) -> str:
       traceback.print_exc()
     place = traceback.extract_tb(error.__traceback__)
     ours = [f for f in place if "/jaxfair/" in f.filename]
-    at = (
-      f"{pathlib.Path(ours[-1].filename).name}:{ours[-1].lineno}"
-      if ours
-      else ""
-    )
+    at = f"{pathlib.Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else ""
     return f"{type(error).__name__} at {at}: {str(error)[:120]}"
   finally:
     signal.alarm(0)
 
 
-def config_case(
-  rng: random.Random, work: pathlib.Path
-) -> tuple[str, Callable[[], Any]]:
+def config_case(rng: random.Random, work: pathlib.Path) -> tuple[str, Callable[[], Any]]:
   """One config with a few mistakes, read as `jaxfair run` reads it."""
   paths = sorted(CONFIGS.rglob("*.toml"))
   text = rng.choice(paths).read_text(encoding="utf-8")
@@ -142,9 +192,7 @@ def weird_set(rng: random.Random) -> str:
   return name + rng.choice(["=", "", "=="]) + value
 
 
-def mutate_values(
-  rng: random.Random, values: dict[str, Any], *, alike: bool
-) -> None:
+def mutate_values(rng: random.Random, values: dict[str, Any], *, alike: bool) -> None:
   """Replaces, removes, adds or wraps one value somewhere.
 
   Args:
@@ -202,9 +250,7 @@ def mutate_text(rng: random.Random, text: str) -> str:
     return text[:start]
   if how == 3 and (numbers := list(re.finditer(r"\b\d[\d_.e-]*", text))):
     found = rng.choice(numbers)
-    put = rng.choice(
-      ["0", "-1", "9" * 400, "nan", "1e999", "-inf", '"1"', "[]"]
-    )
+    put = rng.choice(["0", "-1", "9" * 400, "nan", "1e999", "-inf", '"1"', "[]"])
     return text[: found.start()] + put + text[found.end() :]
   return text[:start] + rng.choice(TOKENS) + text[start:]
 

@@ -83,9 +83,7 @@ def train(folder: pathlib.Path, tell: Tell) -> str:
     rng.integers(0, 2, 60).astype(np.int32),
     np.zeros(60, np.int32),
   )
-  config = training.DpSgdConfig(
-    learning_rate=0.1, l2_clip=1.0, steps=STEPS, batch_size=8
-  )
+  config = training.DpSgdConfig(learning_rate=0.1, l2_clip=1.0, steps=STEPS, batch_size=8)
   fitted = training.train_to_budget(
     models.logistic(2),
     models.cross_entropy,
@@ -105,9 +103,7 @@ def check_training(folder: pathlib.Path, told: list[str]) -> Iterator[str]:
   charged = charged_steps(folder / "training" / "ledger.jsonl")
   seen = [int(line.split()[1]) for line in told if line.startswith("step")]
   saved = [
-    int(path.name[5:])
-    for path in folder.glob("training/private/step-*")
-    if path.name[5:].isdigit()
+    int(path.name[5:]) for path in folder.glob("training/private/step-*") if path.name[5:].isdigit()
   ]
   if max([*seen, *saved, 0]) > charged:
     yield f"{max([*seen, *saved])} steps were taken, {charged} are charged"
@@ -129,18 +125,14 @@ def answer(folder: pathlib.Path, tell: Tell) -> str:
   Every other folder has a seed, so that its labels can be compared; the others
   draw from the operating system, and may never tell two labels for one query.
   """
-  counts = np.stack(
-    [np.arange(QUERIES) % 41 + 30, 70 - np.arange(QUERIES) % 41]
-  )
+  counts = np.stack([np.arange(QUERIES) % 41 + 30, 70 - np.arange(QUERIES) % 41])
   rule = pate.ConfidentGnMax(55, 20.0, 15.0)
   number = int(folder.name)  # 0 is the one to compare with
   seed = None if number and number % 2 == 0 else 7
   labels = np.zeros(0)
   for end in range(4, QUERIES + 1, 4):
     with opened(
-      lambda: pate.Answerer(
-        folder / "answers", rule, budget=BUDGET, batch_size=4, seed=seed
-      )
+      lambda: pate.Answerer(folder / "answers", rule, budget=BUDGET, batch_size=4, seed=seed)
     ) as answerer:
       found = answerer.answer(counts.T[:end], first=0)
       labels = found.labels
@@ -177,8 +169,7 @@ def check_answers(folder: pathlib.Path, told: list[str]) -> Iterator[str]:
   answered = sum(label != str(pate.NO_ANSWER) for label in labels.values())
   if tests < len(labels) or paid < answered:
     yield (
-      f"{len(labels)} tests and {answered} labels were released, {tests} and "
-      f"{paid} are charged"
+      f"{len(labels)} tests and {answered} labels were released, {tests} and {paid} are charged"
     )
   if path.exists() and accounting.Ledger.read(path).epsilon() > BUDGET[0]:
     yield "the budget is overrun"
@@ -206,9 +197,7 @@ def command(folder: pathlib.Path, tell: Tell, *, release: bool) -> str:
   return digest(*parts)
 
 
-def check_command(
-  folder: pathlib.Path, told: list[str], *, release: bool
-) -> Iterator[str]:
+def check_command(folder: pathlib.Path, told: list[str], *, release: bool) -> Iterator[str]:
   """What lies in release/ is paid for, in both ledgers."""
   run = folder / "run"
   own = charged_steps(run / "training" / "ledger.jsonl")

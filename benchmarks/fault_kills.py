@@ -115,11 +115,7 @@ def kills(job: Job, count: int, work: pathlib.Path, seed: int) -> Row:
     for _ in range(min(rng.randint(1, 4), count - row.faults)):
       late = rng.random() < 0.3
       at = rng.random() * 0.6 * wanted.seconds  # compiled, it takes less
-      faults.append(
-        Fault("late", at)
-        if late
-        else Fault("kill", rng.randint(1, wanted.operations))
-      )
+      faults.append(Fault("late", at) if late else Fault("kill", rng.randint(1, wanted.operations)))
     row.faults += endure(job, work, number, faults, wanted, row)
     number += 1
   return row
@@ -153,12 +149,7 @@ def reference(job: Job, work: pathlib.Path, row: Row) -> Life:
 
 
 def endure(
-  job: Job,
-  work: pathlib.Path,
-  number: int,
-  faults: list[Fault],
-  wanted: Life,
-  row: Row,
+  job: Job, work: pathlib.Path, number: int, faults: list[Fault], wanted: Life, row: Row
 ) -> int:
   """One folder: faults one after the other, then a run to the end."""
   folder, told, hits = work / str(number), [], 0
@@ -229,9 +220,7 @@ def _wait(child: int, said: pathlib.Path, began: float, fault: Fault) -> Life:
   return life
 
 
-def _child(
-  job: Job, folder: pathlib.Path, said: pathlib.Path, fault: Fault
-) -> None:
+def _child(job: Job, folder: pathlib.Path, said: pathlib.Path, fault: Fault) -> None:
   """Does the job and never returns."""
   handle = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
   write, counted = os.write, [0]
@@ -261,9 +250,7 @@ def _child(
     expected = isinstance(error, JaxfairError | OSError)
     if isinstance(error, fault_jobs.CommandError):
       lines = [o for o in output.splitlines() if o.startswith("jaxfair: ")]
-      expected = (
-        error.code == 2 and len(lines) == 1 and "Traceback" not in output
-      )
+      expected = error.code == 2 and len(lines) == 1 and "Traceback" not in output
     with contextlib.suppress(OSError):
       traceback.print_exc()
     told = " ".join(f"{type(error).__name__}: {error}".split())

@@ -45,9 +45,7 @@ def main() -> None:
   parser.add_argument("--job", default="", help="only kills of this, by name")
   parser.add_argument("--seed", type=int, default=0)
   parser.add_argument("--case", type=int, help="one config or file, in full")
-  parser.add_argument(
-    "--work", type=pathlib.Path, help="an empty folder to keep"
-  )
+  parser.add_argument("--work", type=pathlib.Path, help="an empty folder to keep")
   chosen = parser.parse_args()
   with tempfile.TemporaryDirectory(prefix="jaxfair-faults-") as own:
     work = chosen.work or pathlib.Path(own)
@@ -84,9 +82,7 @@ def show(rows: list[tuple[str, Row]]) -> None:
   for part, row in rows:
     resumed = str(row.resumed) if row.resumed else "-"
     equal = f"{row.equal} of {row.compared}" if row.compared else "-"
-    lines.append(
-      (part, row.name, str(row.faults), resumed, equal, str(len(row.failures)))
-    )
+    lines.append((part, row.name, str(row.faults), resumed, equal, str(len(row.failures))))
   widths = [max(len(line[i]) for line in lines) for i in range(len(HEADS))]
   for line in lines:
     cells = (cell.ljust(w) for cell, w in zip(line, widths, strict=True))

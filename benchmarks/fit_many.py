@@ -51,9 +51,7 @@ def main():
   jobs = {"fit_many": together, "loop over jitted fit": one_by_one}
   found = timing.compare(jobs, rounds=options.rounds)
   # The third takes long: a tenth of the members, scaled up.
-  tenth = timing.compare({"steps": step_by_step}, rounds=options.rounds)[
-    "steps"
-  ]
+  tenth = timing.compare({"steps": step_by_step}, rounds=options.rounds)["steps"]
   scale = options.members / len(few)
   found["loop over jitted steps"] = timing.Timing(*(scale * t for t in tenth))
   title = f"{options.members} logistic regressions, {options.steps} steps each"

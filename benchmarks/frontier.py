@@ -33,9 +33,10 @@ def main() -> None:
     jobs["pymoo"] = lambda: peer[0](settings)
   assert jobs["jaxfair"]().tolist() == jobs["loop over pairs"]().tolist()
   timing.report(
-    timing.compare(jobs, rounds=3), "jaxfair",
+    timing.compare(jobs, rounds=3),
+    "jaxfair",
     f"non-dominated among {len(settings)} settings, 4 objectives",
-  )  # fmt: skip
+  )
 
   for dims, size in ((3, 60), (4, 20 if quick else 40), (4, 500)):
     points = sphere(rng, size, dims)
@@ -45,24 +46,18 @@ def main() -> None:
   cloud = frontier.points(values)
   key = jax.random.key(0)
   found = timing.compare(
-    {"jaxfair": lambda: frontier.attainment(cloud, key=key, draws=100)},
-    rounds=3,
+    {"jaxfair": lambda: frontier.attainment(cloud, key=key, draws=100)}, rounds=3
   )
   timing.report(
-    found, "jaxfair",
-    f"chance of being on the frontier, {len(settings)} settings, 100 draws",
-  )  # fmt: skip
+    found, "jaxfair", f"chance of being on the frontier, {len(settings)} settings, 100 draws"
+  )
 
 
 def volumes(points: np.ndarray, peer: tuple | None, *, brute: bool) -> None:
   """Times the hypervolume of one frontier."""
   size, dims = points.shape
   corner = [1.0] * dims
-  jobs = {
-    "jaxfair": lambda: frontier.hypervolume(
-      points, ["low"] * dims, reference=corner
-    )
-  }
+  jobs = {"jaxfair": lambda: frontier.hypervolume(points, ["low"] * dims, reference=corner)}
   if brute:
     jobs["recursive loop"] = lambda: loop_volume(points.tolist(), corner)
     np.testing.assert_allclose(*(job() for job in jobs.values()), rtol=1e-9)
@@ -83,9 +78,7 @@ def loop_non_dominated(values: np.ndarray) -> np.ndarray:
   rows = [tuple(row) for row in values.tolist()]
 
   def beaten(a: tuple) -> bool:
-    return any(
-      b != a and all(x <= y for x, y in zip(b, a, strict=True)) for b in rows
-    )
+    return any(b != a and all(x <= y for x, y in zip(b, a, strict=True)) for b in rows)
 
   return np.array([not beaten(a) for a in rows])
 

@@ -30,22 +30,14 @@ from jaxfair import data, fairness, models, training, tree
 ASKED = 0.02
 MODEL = models.logistic(2)
 NOTIONS = {
-  "demographic parity": (
-    fairness.constraints.demographic_parity,
-    reductions.DemographicParity,
-  ),
-  "equalized odds": (
-    fairness.constraints.equalized_odds,
-    reductions.EqualizedOdds,
-  ),
+  "demographic parity": (fairness.constraints.demographic_parity, reductions.DemographicParity),
+  "equalized odds": (fairness.constraints.equalized_odds, reductions.EqualizedOdds),
 }
 
 
 def main():
   parser = argparse.ArgumentParser(description=__doc__)
-  parser.add_argument(
-    "--sets", nargs="*", default=["adult", "bank", "credit", "parkinsons"]
-  )
+  parser.add_argument("--sets", nargs="*", default=["adult", "bank", "credit", "parkinsons"])
   parser.add_argument("--seeds", type=int, default=20)
   parser.add_argument("--peer", type=int, default=2)
   options = parser.parse_args()
@@ -66,14 +58,10 @@ def main():
       own = _ours(notion, splits)
       with threadpool_limits(1):
         _theirs(theirs, notion, *splits[-1])  # warms up
-        peer = [
-          _theirs(theirs, notion, *split) for split in splits[: options.peer]
-        ]
+        peer = [_theirs(theirs, notion, *split) for split in splits[: options.peer]]
       quality, seconds = np.split(np.mean(peer, axis=0), 2)
       seconds = options.seeds * seconds
-      for clock, peers, first, again in zip(
-        ("CPU", "clock"), seconds, *own[1], strict=True
-      ):
+      for clock, peers, first, again in zip(("CPU", "clock"), seconds, *own[1], strict=True):
         print(
           f"{name:<11} {title:<19} {own[0][0]:.4f} {own[0][1]:.4f} | "
           f"{quality[0]:.4f} {quality[1]:.4f} | {clock:>5}: {first:.2f} "
@@ -86,17 +74,28 @@ def main():
 def _ours(notion, splits):
   train, test = (tree.stack(list(part)) for part in zip(*splits, strict=True))
   config = training.LagrangianConfig(
-    learning_rate=0.03, constraint=notion, tolerance=ASKED, dual_rate=3.0,
-    rounds=40, steps_per_round=15, batch_size=256,
-  )  # fmt: skip
+    learning_rate=0.03,
+    constraint=notion,
+    tolerance=ASKED,
+    dual_rate=3.0,
+    rounds=40,
+    steps_per_round=15,
+    batch_size=256,
+  )
   keys = jax.random.split(jax.random.key(0), len(splits))
   seconds = []
   for _ in range(2):  # with compilation, and without
     start = _now()
     fits = training.fit_many(
-      MODEL, models.cross_entropy, train, config, trainer=training.lagrangian,
-      keys=keys, stacked=True, chunk=1,
-    )  # fmt: skip
+      MODEL,
+      models.cross_entropy,
+      train,
+      config,
+      trainer=training.lagrangian,
+      keys=keys,
+      stacked=True,
+      chunk=1,
+    )
     jax.block_until_ready(fits)
     seconds.append(_now() - start)
   scores = jax.vmap(MODEL.apply)
@@ -109,9 +108,8 @@ def _ours(notion, splits):
 def _theirs(constraint, notion, train, test):
   start = _now()
   model = reductions.ExponentiatedGradient(
-    LogisticRegression(max_iter=200), constraint(difference_bound=ASKED),
-    eps=ASKED, max_iter=50,
-  )  # fmt: skip
+    LogisticRegression(max_iter=200), constraint(difference_bound=ASKED), eps=ASKED, max_iter=50
+  )
   with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     model.fit(train.x, train.y, sensitive_features=train.group)

@@ -112,9 +112,7 @@ def table(mutants: list[Mutant]) -> str:
   """The table of docs/audit.md."""
   lines = ["| area | mutant | breaks | caught by |", "|---|---|---|---|"]
   for m in mutants:
-    short = ", ".join(
-      f"`{test.removeprefix('tests/').split('[')[0]}`" for test in m.tests
-    )
+    short = ", ".join(f"`{test.removeprefix('tests/').split('[')[0]}`" for test in m.tests)
     lines.append(f"| {m.area} | `{m.name}` | {m.breaks} | {short} |")
   return "\n".join([*lines, ""])
 
@@ -129,9 +127,7 @@ def rewritten(page: str, mutants: list[Mutant]) -> str:
   before, _, rest = page.partition(BEGIN)
   after = rest.partition(END)[2]
   page = f"{before}{BEGIN}{table(mutants)}{END}{after}"
-  return re.sub(
-    r"\d+ one-line mutants", f"{len(mutants)} one-line mutants", page
-  )
+  return re.sub(r"\d+ one-line mutants", f"{len(mutants)} one-line mutants", page)
 
 
 class Copy:
@@ -140,9 +136,7 @@ class Copy:
   def __init__(self, folder: pathlib.Path):
     self.root = folder
     for name in COPIED:
-      shutil.copytree(
-        ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__")
-      )
+      shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for path in ROOT.iterdir():
       if path.is_file():
         shutil.copy2(path, folder)
@@ -156,9 +150,7 @@ class Copy:
     for stale in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
       stale.unlink()
 
-  def tested(
-    self, tests: tuple[str, ...], timeout: float | None = TIMEOUT
-  ) -> tuple[int, str]:
+  def tested(self, tests: tuple[str, ...], timeout: float | None = TIMEOUT) -> tuple[int, str]:
     """pytest's exit code for these tests, and what it printed."""
     log = self.root / ".pytest-output"
     names = {
@@ -239,10 +231,7 @@ def run(mutants: list[Mutant], *, jobs: int, fresh: bool) -> int:
   paths = {mutant: known.of(mutant) for mutant in mutants}
   missing = [mutant for mutant in mutants if not paths[mutant].exists()]
   with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-    copies = [
-      Copy(_made(pathlib.Path(folder) / str(i)))
-      for i in range(min(jobs, len(missing)))
-    ]
+    copies = [Copy(_made(pathlib.Path(folder) / str(i))) for i in range(min(jobs, len(missing)))]
     if copies:
       copies[0].require_own_code(missing[0].tests[0])
       _require_passing(copies, missing, known)
@@ -273,9 +262,7 @@ def _made(folder: pathlib.Path) -> pathlib.Path:
   return folder
 
 
-def _require_passing(
-  copies: list[Copy], mutants: list[Mutant], known: Verdicts
-) -> None:
+def _require_passing(copies: list[Copy], mutants: list[Mutant], known: Verdicts) -> None:
   """Requires that the mutants' tests pass where nothing is broken."""
   tests = sorted({test for mutant in mutants for test in mutant.tests})
   paths = {test: known.without(test, mutants) for test in tests}

@@ -52,15 +52,9 @@ def normals(count: int) -> list[Contender]:
     Contender("jaxfair.privacy.normal", ours, "9.1 sigma"),
     Contender("jax.random.normal", jaxs, "5.4 sigma"),
     Contender(
-      "numpy standard_normal (float32)",
-      lambda: rng.standard_normal(count, np.float32),
-      "full",
+      "numpy standard_normal (float32)", lambda: rng.standard_normal(count, np.float32), "full"
     ),
-    Contender(
-      "numpy standard_normal (float64)",
-      lambda: rng.standard_normal(count),
-      "full",
-    ),
+    Contender("numpy standard_normal (float64)", lambda: rng.standard_normal(count), "full"),
   ]
 
 
@@ -73,18 +67,13 @@ def trees() -> list[Contender]:
 
   def per_leaf(tree: Any, key: Any) -> Any:
     keys = jax.random.split(key, len(tree))
-    return [
-      leaf + jax.random.normal(k, leaf.shape)
-      for leaf, k in zip(tree, keys, strict=True)
-    ]
+    return [leaf + jax.random.normal(k, leaf.shape) for leaf, k in zip(tree, keys, strict=True)]
 
   ours = jax.jit(lambda tree, key: noise.gaussian(tree, sigma=1.0, key=key))
   theirs = jax.jit(per_leaf)
   return [
     Contender("noise.gaussian", lambda: ours(value, KEY), "9.1 sigma"),
-    Contender(
-      "jax.random.normal per leaf", lambda: theirs(value, KEY), "5.4 sigma"
-    ),
+    Contender("jax.random.normal per leaf", lambda: theirs(value, KEY), "5.4 sigma"),
   ]
 
 
@@ -95,23 +84,15 @@ def compiled(count: int) -> list[Contender]:
     run = jax.jit(lambda value: add(value, key=KEY, **setting))
     return lambda: run(zeros)
 
-  rounded = jax.jit(
-    lambda: jnp.round(50 * normal(KEY, (count,))).astype(jnp.int32)
-  )
+  rounded = jax.jit(lambda: jnp.round(50 * normal(KEY, (count,))).astype(jnp.int32))
   gaussian, laplace = noise.discrete_gaussian, noise.discrete_laplace
   contenders = [
-    Contender(
-      f"discrete_gaussian, sigma {sigma}", jitted(gaussian, sigma=sigma),
-      "to 2^-110",
-    )
+    Contender(f"discrete_gaussian, sigma {sigma}", jitted(gaussian, sigma=sigma), "to 2^-110")
     for sigma in (1, 50, 1000)
   ] + [
-    Contender(
-      f"discrete_laplace, scale {scale}", jitted(laplace, scale=scale),
-      "to 2^-110",
-    )
+    Contender(f"discrete_laplace, scale {scale}", jitted(laplace, scale=scale), "to 2^-110")
     for scale in (1, 50)
-  ]  # fmt: skip
+  ]
   response = jitted(randomised_response, epsilon=1.0, num_categories=5)
   return [
     *contenders,
@@ -124,9 +105,7 @@ def exactly(count: int) -> list[Contender]:
   zeros = np.zeros(count, np.int64)
   return [
     Contender(
-      "exact.discrete_gaussian, sigma 50",
-      lambda: exact.discrete_gaussian(zeros, sigma=50),
-      "exact",
+      "exact.discrete_gaussian, sigma 50", lambda: exact.discrete_gaussian(zeros, sigma=50), "exact"
     ),
     Contender(
       "exact.discrete_gaussian, sigma 50.3",
@@ -141,9 +120,7 @@ def exactly(count: int) -> list[Contender]:
   ]
 
 
-def show(
-  title: str, contenders: list[Contender], count: int, rounds: int
-) -> None:
+def show(title: str, contenders: list[Contender], count: int, rounds: int) -> None:
   for contender in contenders:
     jax.block_until_ready(contender.run())
   seconds = np.zeros((rounds, len(contenders)))

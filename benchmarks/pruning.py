@@ -31,9 +31,7 @@ RATES = tuple(np.linspace(0.05, 0.95, 19).round(2).tolist())
 
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument(
-    "parts", nargs="*", help="impact, constraint, check, memory"
-  )
+  parser.add_argument("parts", nargs="*", help="impact, constraint, check, memory")
   parser.add_argument("--rounds", type=int, default=3)
   parser.add_argument("--side", type=int, default=12, help="pixels, memory")
   parser.add_argument("--images", type=int, default=1000, help="of a group")
@@ -65,9 +63,7 @@ def impact(rounds: int) -> None:
   apply = jax.jit(model.apply)
   parts = [some.take(np.flatnonzero(some.group == a)) for a in range(10)]
   gradient = jax.jit(
-    lambda p, own: tree.norm(
-      jax.grad(lambda q: jnp.mean(LOSS(model.apply(q, own.x), own.y)))(p)
-    )
+    lambda p, own: tree.norm(jax.grad(lambda q: jnp.mean(LOSS(model.apply(q, own.x), own.y)))(p))
   )
 
   def one_call() -> object:
@@ -85,9 +81,7 @@ def impact(rounds: int) -> None:
         logits = apply(pruned, own.x)
         losses = LOSS(logits, own.y)
         right = jnp.argmax(logits, -1) == own.y
-        found.append(
-          (float(losses.mean()), float(right.mean()), gradient(pruned, own))
-        )
+        found.append((float(losses.mean()), float(right.mean()), gradient(pruned, own)))
     return jax.block_until_ready(found)
 
   times = timing.compare({"one call": one_call, "loop": loop}, rounds=rounds)
@@ -107,15 +101,12 @@ def constraint(rounds: int) -> None:
     ("full", pruning.full(model, LOSS, 5)),
   ):
     config = training.LagrangianConfig(
-      constraint=notion, rounds=10, steps_per_round=10, batch_size=128,
-      dual_size=128,
-    )  # fmt: skip
+      constraint=notion, rounds=10, steps_per_round=10, batch_size=128, dual_size=128
+    )
 
     def job(config: training.LagrangianConfig = config) -> object:
       return jax.block_until_ready(
-        training.lagrangian(
-          model, LOSS, some, config, key=KEY, initial=params
-        ).params
+        training.lagrangian(model, LOSS, some, config, key=KEY, initial=params).params
       )
 
     jobs[name] = job
@@ -171,17 +162,16 @@ def check(side: int, steps: int) -> None:
   # The parameters are an argument: as constants the compiler would fold them.
   product = jax.jit(lambda p, v: jax.jvp(jax.grad(mean), (p,), (v,))[1])
   operator = scipy.sparse.linalg.LinearOperator(
-    (flat.size, flat.size), dtype=np.float32,
+    (flat.size, flat.size),
+    dtype=np.float32,
     matvec=lambda v: np.asarray(product(flat, v.ravel().astype(np.float32))),
-  )  # fmt: skip
+  )
   theirs = scipy.sparse.linalg.eigsh(
-    operator, 1, which="LA", ncv=10, tol=1e-4, return_eigenvectors=False,
-  )  # fmt: skip
+    operator, 1, which="LA", ncv=10, tol=1e-4, return_eigenvectors=False
+  )
   group, _ = streamed.chunks_by_group(some, 1, CHUNK)
   ours, error = streamed.largest_streamed(
-    functools.partial(streamed.mean_product, model, LOSS, params, group),
-    _start(params, 0),
-    steps,
+    functools.partial(streamed.mean_product, model, LOSS, params, group), _start(params, 0), steps
   )
   print(
     f"check: 64 images, {steps} streamed steps {ours:.7g} (residual "

@@ -27,23 +27,23 @@ def main() -> None:
   options.add_argument("--loop-people", type=int, default=100)
   chosen = options.parse_args()
   bank = data.load("bank", group="age")
-  prepared = data.prepare(
-    bank, (0.7, 0.3), key=jax.random.key(0), scale="minmax"
-  )
+  prepared = data.prepare(bank, (0.7, 0.3), key=jax.random.key(0), scale="minmax")
   model = models.logistic(2)
   params = training.fit(
-    model, models.cross_entropy, prepared.train,
-    training.FitConfig(learning_rate=0.02, steps=500), key=jax.random.key(1),
-  ).params  # fmt: skip
+    model,
+    models.cross_entropy,
+    prepared.train,
+    training.FitConfig(learning_rate=0.02, steps=500),
+    key=jax.random.key(1),
+  ).params
   law = release.fit_gaussian(prepared.train.x)
   _, asked = release.questions(bank.feature_names, bank.columns, SENSITIVE)
   x = prepared.test.x[: chosen.people]
   best = {
-    "entropy": _timed(release.ByEntropy(chosen.draws), model, params, law,
-                      asked, x),
+    "entropy": _timed(release.ByEntropy(chosen.draws), model, params, law, asked, x),
     "variance": _timed(release.ByVariance(), model, params, law, asked, x),
     "progress": _timed(release.ByProgress(), model, params, law, asked, x),
-  }  # fmt: skip
+  }
   for name, (wall, cpu, leakage) in best.items():
     print(
       f"{name:>9}: {len(x)} people, wall {wall:.2f} s, CPU {cpu:.2f} s, "
@@ -62,9 +62,7 @@ def main() -> None:
 
 def _timed(chooser, model, params, law, asked, x):
   def call():
-    found = release.release(
-      model, params, law, asked, x, chooser=chooser, key=jax.random.key(2)
-    )
+    found = release.release(model, params, law, asked, x, chooser=chooser, key=jax.random.key(2))
     return jax.block_until_ready(found)
 
   call()
@@ -96,9 +94,7 @@ def _loop(params, law, asked, x, draws):
     scores = np.full(asked.size, -np.inf)
     for j in np.flatnonzero(~revealed):
       own = asked.members[j]
-      answers = rng.multivariate_normal(
-        centre[own], rest[np.ix_(own, own)], draws, method="eigh"
-      )
+      answers = rng.multivariate_normal(centre[own], rest[np.ix_(own, own)], draws, method="eigh")
       inverse = np.linalg.pinv(rest[np.ix_(own, own)], hermitian=True)
       gain = rest[:, own] @ inverse
       left = rest - gain @ rest[own]

@@ -31,9 +31,13 @@ def main() -> None:
     flat = accounting.composed_epsilon(events, delta=DELTA)
     own = accounting.pate_diagnosis(counts, sigma=sigma, delta=DELTA)
     plan = accounting.plan_sanitising(
-      num_queries=queries, num_teachers=teachers, num_classes=classes,
-      sigma=sigma, delta=DELTA, consensus=consensus,
-    )  # fmt: skip
+      num_queries=queries,
+      num_teachers=teachers,
+      num_classes=classes,
+      sigma=sigma,
+      delta=DELTA,
+      consensus=consensus,
+    )
     told = "no plan pays | |"
     if plan is not None:
       shown = [
@@ -51,9 +55,7 @@ def main() -> None:
     )
 
 
-def votes(
-  queries: int, teachers: int, classes: int, consensus: float
-) -> np.ndarray:
+def votes(queries: int, teachers: int, classes: int, consensus: float) -> np.ndarray:
   rng = np.random.default_rng(0)
   spread = rng.exponential(size=queries)
   share = np.maximum(1 - (1 - consensus) * spread, 0.3)

@@ -16,9 +16,7 @@ import numpy as np
 
 from jaxfair import experiments
 
-CONFIG = (
-  pathlib.Path(__file__).parents[1] / "configs" / "sf_pate" / "table_1.toml"
-)
+CONFIG = pathlib.Path(__file__).parents[1] / "configs" / "sf_pate" / "table_1.toml"
 
 
 def main():
@@ -37,10 +35,7 @@ def main():
     for (method,), own in rows.split("method"):
       seconds = np.median(own["seconds"])
       accuracy, violation = own["accuracy"].mean(), own["violation"].mean()
-      print(
-        f"  {method:<30} {seconds:8.2f} {seconds / base:7.2f}x "
-        f"{accuracy:.3f} {violation:.3f}"
-      )
+      print(f"  {method:<30} {seconds:8.2f} {seconds / base:7.2f}x {accuracy:.3f} {violation:.3f}")
 
 
 if __name__ == "__main__":

@@ -41,9 +41,7 @@ def steps_in_jax(model, size):
     return _descend(params, jax.grad(mean_loss)(params))
 
   def ours(params, examples, key, method="ghost", noisy=True):
-    gradient = clipped_grad(
-      model, models.cross_entropy, l2_clip=CLIP, method=method
-    )
+    gradient = clipped_grad(model, models.cross_entropy, l2_clip=CLIP, method=method)
     total = gradient(params, examples).total
     if noisy:
       total = noise.gaussian(total, sigma=SIGMA * gradient.sensitivity, key=key)
@@ -62,37 +60,34 @@ def steps_of_peers(model, size):
   import jax_privacy
 
   def optax_contrib(params, examples, key):
-    grads = jax.vmap(
-      jax.grad(functools.partial(_one_loss, model)), (None, 0, 0)
-    )(params, examples.x, examples.y)
-    transform = optax.contrib.differentially_private_aggregate(
-      CLIP, SIGMA, key=key
+    grads = jax.vmap(jax.grad(functools.partial(_one_loss, model)), (None, 0, 0))(
+      params, examples.x, examples.y
     )
+    transform = optax.contrib.differentially_private_aggregate(CLIP, SIGMA, key=key)
     mean, _ = transform.update(grads, transform.init(params))
     return _descend(params, mean)
 
   def jax_privacy_step(params, examples, key, microbatch):
     gradient = jax_privacy.clipped_grad(
       lambda p, x, y: jnp.mean(models.cross_entropy(model.apply(p, x), y)),
-      l2_clip_norm=CLIP, normalize_by=size, batch_argnums=(1, 2),
+      l2_clip_norm=CLIP,
+      normalize_by=size,
+      batch_argnums=(1, 2),
       microbatch_size=microbatch,
-    )  # fmt: skip
+    )
     mean = gradient(params, examples.x, examples.y)
     leaves, structure = jax.tree.flatten(mean)
     keys = jax.random.split(key, len(leaves))
     scale = SIGMA * gradient.sensitivity()
     noisy = [
-      leaf + scale * jax.random.normal(k, leaf.shape)
-      for leaf, k in zip(leaves, keys, strict=True)
+      leaf + scale * jax.random.normal(k, leaf.shape) for leaf, k in zip(leaves, keys, strict=True)
     ]
     return _descend(params, jax.tree.unflatten(structure, noisy))
 
   steps = {"optax.contrib": optax_contrib}
   for microbatch in (None, 8, 32):
     told = "default" if microbatch is None else f"microbatch {microbatch}"
-    steps[f"jax_privacy, {told}"] = functools.partial(
-      jax_privacy_step, microbatch=microbatch
-    )
+    steps[f"jax_privacy, {told}"] = functools.partial(jax_privacy_step, microbatch=microbatch)
   return steps
 
 
@@ -107,9 +102,7 @@ def jobs_in_jax(model, examples, peers):
   for name, step in steps.items():
     # The people are arguments: of constants the compiler might fold norms.
     compiled = jax.jit(step)
-    jobs[name] = lambda f=compiled: jax.block_until_ready(
-      f(params, examples, key)
-    )
+    jobs[name] = lambda f=compiled: jax.block_until_ready(f(params, examples, key))
   return jobs
 
 
@@ -156,10 +149,15 @@ def jobs_in_torch(kind, examples):
       with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made = PrivacyEngine().make_private(
-          module=network, optimizer=optimizer, data_loader=loader,
-          criterion=loss, noise_multiplier=SIGMA, max_grad_norm=CLIP,
-          poisson_sampling=False, grad_sample_mode=mode,
-        )  # fmt: skip
+          module=network,
+          optimizer=optimizer,
+          data_loader=loader,
+          criterion=loss,
+          noise_multiplier=SIGMA,
+          max_grad_norm=CLIP,
+          poisson_sampling=False,
+          grad_sample_mode=mode,
+        )
       network, optimizer = made[0], made[1]
       loss = made[2] if mode == "ghost" else loss
 
@@ -177,13 +175,16 @@ def _torch_network(kind):
 
   if kind == "mlp":
     return nn.Sequential(
-      nn.Linear(100, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(),
-      nn.Linear(128, 2),
-    )  # fmt: skip
+      nn.Linear(100, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 2)
+    )
   return nn.Sequential(
-    nn.Conv2d(1, 16, 3, 2, 1), nn.ReLU(), nn.Conv2d(16, 32, 3, 2, 1), nn.ReLU(),
-    nn.Flatten(), nn.Linear(7 * 7 * 32, 10),
-  )  # fmt: skip
+    nn.Conv2d(1, 16, 3, 2, 1),
+    nn.ReLU(),
+    nn.Conv2d(16, 32, 3, 2, 1),
+    nn.ReLU(),
+    nn.Flatten(),
+    nn.Linear(7 * 7 * 32, 10),
+  )
 
 
 def _one_loss(model, params, x, y):
@@ -217,9 +218,7 @@ def main():
     if not options.no_peers:
       jobs |= jobs_in_torch(kind, examples)
     found = timing.compare(jobs, rounds=options.rounds, calls=calls)
-    timing.report(
-      found, "plain", f"{kind}, batch {options.batch}: CPU time a step"
-    )
+    timing.report(found, "plain", f"{kind}, batch {options.batch}: CPU time a step")
     print_memory(kind, model, shape, classes)
 
 

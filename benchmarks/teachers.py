@@ -39,9 +39,8 @@ def main():
 
   def together(chunk=None):
     found = pate.train_teachers(
-      model, models.cross_entropy, parts, config, key=jax.random.key(0),
-      chunk=chunk,
-    )  # fmt: skip
+      model, models.cross_entropy, parts, config, key=jax.random.key(0), chunk=chunk
+    )
     jax.block_until_ready(found)
 
   def step_by_step():
@@ -58,14 +57,10 @@ def main():
   found = timing.compare(jobs, rounds=options.rounds)
   scale = options.teachers / FEW
   found = {
-    name: timing.Timing(*(scale * t for t in times))
-    if name.startswith("loop")
-    else times
+    name: timing.Timing(*(scale * t for t in times)) if name.startswith("loop") else times
     for name, times in found.items()
   }
-  timing.report(
-    found, "train_teachers", f"{options.teachers} teachers: CPU time"
-  )
+  timing.report(found, "train_teachers", f"{options.teachers} teachers: CPU time")
   widths = [FEATURES, HIDDEN, HIDDEN, CLASSES]
   weights = sum(a * b for a, b in itertools.pairwise(widths))
   # Forward, and backward by weights and by inputs; not by the first inputs.
@@ -110,10 +105,12 @@ def _torch_loop(parts):
 
   def train(x, y):
     model = torch.nn.Sequential(
-      torch.nn.Linear(FEATURES, HIDDEN), torch.nn.ReLU(),
-      torch.nn.Linear(HIDDEN, HIDDEN), torch.nn.ReLU(),
+      torch.nn.Linear(FEATURES, HIDDEN),
+      torch.nn.ReLU(),
+      torch.nn.Linear(HIDDEN, HIDDEN),
+      torch.nn.ReLU(),
       torch.nn.Linear(HIDDEN, CLASSES),
-    )  # fmt: skip
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     loss = torch.nn.CrossEntropyLoss()
     for _ in range(EPOCHS):

@@ -63,8 +63,7 @@ def report(found: Mapping[str, Timing], base: str, title: str) -> None:
     ratio = timing.median / found[base].median
     low, high = (1e3 * end for end in (timing.low, timing.high))
     print(
-      f"  {name:<{width}}  {1e3 * timing.median:9.3f} ms "
-      f"[{low:.3f}, {high:.3f}]  {ratio:7.2f}x"
+      f"  {name:<{width}}  {1e3 * timing.median:9.3f} ms [{low:.3f}, {high:.3f}]  {ratio:7.2f}x"
     )
 
 
@@ -75,10 +74,7 @@ def matmul_peak(size: int = 1024, rounds: int = 7) -> float:
 
   matrix = jnp.ones((size, size))
   product = jax.jit(lambda a: a @ a)
-  times = compare(
-    {"product": lambda: product(matrix).block_until_ready()},
-    rounds=rounds, calls=3,
-  )  # fmt: skip
+  times = compare({"product": lambda: product(matrix).block_until_ready()}, rounds=rounds, calls=3)
   return 2 * size**3 / times["product"].median
 
 

@@ -52,21 +52,18 @@ def main() -> None:
   share = np.mean(one_by_one < ORDERS / SIGMA**2)
 
   found = timing.compare(
-    {
-      "all at once": at_once,
-      "loop over queries": loop,
-      "loop over queries and orders": loops,
-    },
+    {"all at once": at_once, "loop over queries": loop, "loop over queries and orders": loops},
     rounds=arguments.rounds,
   )
   scale = len(counts) / len(sample)
   for name in list(found)[1:]:
     found[name] = timing.Timing(*(scale * value for value in found[name]))
   timing.report(
-    found, "all at once",
+    found,
+    "all at once",
     f"{len(counts)} queries x {CLASSES} classes x {len(ORDERS)} orders "
     f"(loops scaled up from {len(sample)} queries)",
-  )  # fmt: skip
+  )
   seconds = found["all at once"].median
   print(f"largest relative difference {apart:.1e}; {share:.0%} of the entries")
   alike = 1 - len(np.unique(np.sort(counts), axis=0)) / len(counts)
@@ -85,9 +82,7 @@ def votes(queries: int) -> np.ndarray:
   rng = np.random.default_rng(0)
   share = np.maximum(1 - 0.15 * rng.exponential(size=queries), 0.2)
   first = rng.binomial(TEACHERS, share)
-  rest = rng.multinomial(
-    TEACHERS - first, np.full(CLASSES - 1, 1 / (CLASSES - 1))
-  )
+  rest = rng.multinomial(TEACHERS - first, np.full(CLASSES - 1, 1 / (CLASSES - 1)))
   return np.concatenate([first[:, None], rest], axis=1)
 
 
@@ -114,9 +109,7 @@ def one_bound(log_q: float, orders: Any) -> Any:
   if mu2 <= 1:
     return flat
   eps1, eps2 = mu1 / variance, mu2 / variance
-  limit = (mu2 - 1) * eps2 - mu2 * (
-    math.log1p(1 / (mu1 - 1)) + math.log1p(1 / (mu2 - 1))
-  )
+  limit = (mu2 - 1) * eps2 - mu2 * (math.log1p(1 / (mu1 - 1)) + math.log1p(1 / (mu2 - 1)))
   if log_q > limit or -log_q <= eps2:
     return flat
   log_likely = math.log1p(-math.exp(log_q))

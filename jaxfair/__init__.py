@@ -10,12 +10,31 @@ from types import ModuleType
 
 __version__ = "0.1.0"
 
-_PACKAGES = frozenset({
-    "types", "tree", "checks", "data", "models", "privacy", "accounting",
-    "fairness", "analysis", "auditing", "training", "pate", "decisions",
-    "release", "pruning", "robustness", "methods", "frontier", "experiments",
-    "studies", "report",
-})  # fmt: skip
+_PACKAGES = frozenset(
+  {
+    "types",
+    "tree",
+    "checks",
+    "data",
+    "models",
+    "privacy",
+    "accounting",
+    "fairness",
+    "analysis",
+    "auditing",
+    "training",
+    "pate",
+    "decisions",
+    "release",
+    "pruning",
+    "robustness",
+    "methods",
+    "frontier",
+    "experiments",
+    "studies",
+    "report",
+  }
+)
 
 __all__ = sorted(_PACKAGES)
 

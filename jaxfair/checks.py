@@ -112,9 +112,8 @@ def non_negative(name: str, value: Any, remedy: str = "") -> None:
 
 
 def integer(
-    name: str, value: Any, *, low: int | None = None, high: int | None = None,
-    remedy: str = "",
-) -> None:  # fmt: skip
+  name: str, value: Any, *, low: int | None = None, high: int | None = None, remedy: str = ""
+) -> None:
   """Requires a whole number within bounds (both included)."""
   is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
   require(is_int, f"{name}={shown(value)} must be a whole number")
@@ -124,8 +123,7 @@ def integer(
     bounds = [] if low is None else [f"at least {low}"]
     bounds += [] if high is None else [f"at most {high}"]
     raise ArgumentError(
-      f"{name}={shown(value)} must be {' and '.join(bounds)}"
-      + (f"; {remedy}" if remedy else "")
+      f"{name}={shown(value)} must be {' and '.join(bounds)}" + (f"; {remedy}" if remedy else "")
     )
 
 
@@ -133,9 +131,7 @@ def one_of(name: str, value: Any, allowed: Iterable[Any]) -> None:
   """Requires one of the allowed values, and suggests the nearest name."""
   allowed = list(allowed)
   if value not in allowed:
-    raise ArgumentError(
-      f"{name}={shown(value)} is not known; {options(value, allowed)}"
-    )
+    raise ArgumentError(f"{name}={shown(value)} is not known; {options(value, allowed)}")
 
 
 def options(value: Any, allowed: Iterable[Any]) -> str:

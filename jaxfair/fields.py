@@ -34,9 +34,7 @@ class Within:
   def check(self, name: str, value: Any) -> None:
     """Raises if the value is out of range."""
     if isinstance(value, int) and not (self.open_low or self.open_high):
-      low, high = (
-        None if end is None else int(end) for end in (self.low, self.high)
-      )
+      low, high = (None if end is None else int(end) for end in (self.low, self.high))
       checks.integer(name, value, low=low, high=high)
       return
     checks.number(
@@ -67,10 +65,7 @@ class Several:
   def check(self, name: str, value: Any) -> None:
     """Raises if the list is empty or names something twice."""
     checks.require(bool(value), f"{name} is empty; give at least one value")
-    checks.require(
-      len(set(value)) == len(value),
-      f"{name}={list(value)} names something twice",
-    )
+    checks.require(len(set(value)) == len(value), f"{name}={list(value)} names something twice")
 
 
 Count = Annotated[int, Within(1)]
@@ -125,9 +120,7 @@ def _check(name: str, hint: Any, value: Any) -> None:
       _check(name, arguments[0], item)
   elif origin in (typing.Union, types.UnionType):
     for choice in arguments:
-      if choice is not type(None) and _is_list(choice) == isinstance(
-        value, tuple
-      ):
+      if choice is not type(None) and _is_list(choice) == isinstance(value, tuple):
         _check(name, choice, value)
   elif origin is typing.Literal:
     checks.one_of(name, value, arguments)

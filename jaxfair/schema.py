@@ -35,17 +35,12 @@ def build(cls: type[T], values: Mapping[str, Any], *, where: str = "") -> T:
   _refuse_unknown(fields, values, where)
   for name, field in fields.items():
     has_default = (
-      field.default is not dataclasses.MISSING
-      or field.default_factory is not dataclasses.MISSING
+      field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
     )
     checks.require(
-      name in values or has_default,
-      f"{where}{name}: missing; this key has no default",
+      name in values or has_default, f"{where}{name}: missing; this key has no default"
     )
-  made = {
-    key: convert(hints[key], value, f"{where}{key}")
-    for key, value in values.items()
-  }
+  made = {key: convert(hints[key], value, f"{where}{key}") for key, value in values.items()}
   try:
     return cls(**made)
   except checks.ArgumentError as error:
@@ -84,18 +79,13 @@ def convert(hint: Any, value: Any, where: str) -> Any:
     return _convert_union(arguments, value, where)
   if origin is typing.Literal:
     known = any(type(value) is type(one) and value == one for one in arguments)
-    checks.require(
-      known, f"{told} is not known; {checks.options(value, arguments)}"
-    )
+    checks.require(known, f"{told} is not known; {checks.options(value, arguments)}")
     return value
   if origin is tuple:
     checks.require(isinstance(value, list | tuple), f"{told} must be a list")
     if len(arguments) != 2 or arguments[1] is not Ellipsis:
       raise TypeError(f"{where}: only tuple[T, ...] can be read")
-    return tuple(
-      convert(arguments[0], item, f"{where}[{i}]")
-      for i, item in enumerate(value)
-    )
+    return tuple(convert(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
   if origin is dict or dataclasses.is_dataclass(hint):
     checks.require(isinstance(value, Mapping), f"{told} must be a table")
     if origin is dict:
@@ -134,31 +124,21 @@ def read_json(path: pathlib.Path, hint: Any, *, remedy: str) -> Any:
       return build(typing.cast(type, hint), found)
     return convert(hint, found, "content")
   except OSError as error:
-    raise checks.ArgumentError(
-      f"{path} cannot be read ({error.strerror}); {remedy}"
-    ) from None
+    raise checks.ArgumentError(f"{path} cannot be read ({error.strerror}); {remedy}") from None
   except RecursionError:
-    raise checks.ArgumentError(
-      f"{path} is damaged (nested too deeply); {remedy}"
-    ) from None
+    raise checks.ArgumentError(f"{path} is damaged (nested too deeply); {remedy}") from None
   except ValueError as error:  # no text, no JSON, or not what it should hold
-    raise checks.ArgumentError(
-      f"{path} is damaged ({error}); {remedy}"
-    ) from None
+    raise checks.ArgumentError(f"{path} is damaged ({error}); {remedy}") from None
 
 
 def _refuse_constant(name: str) -> None:
   raise ValueError(f"{name} is not a number")
 
 
-def _refuse_unknown(
-  known: Mapping[str, Any], values: Mapping[str, Any], where: str
-) -> None:
+def _refuse_unknown(known: Mapping[str, Any], values: Mapping[str, Any], where: str) -> None:
   for key in values:
     checks.require(
-      key in known,
-      f"{where}{key[: checks.LONGEST]}: unknown key; "
-      f"{checks.options(key, known)}",
+      key in known, f"{where}{key[: checks.LONGEST]}: unknown key; {checks.options(key, known)}"
     )
 
 
@@ -177,9 +157,4 @@ def _convert_union(choices: tuple[Any, ...], value: Any, where: str) -> Any:
   raise checks.ArgumentError(" or ".join(errors))
 
 
-_TYPE_NAMES = {
-  int: "a whole number",
-  float: "a number",
-  str: "a string",
-  bool: "true or false",
-}
+_TYPE_NAMES = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}

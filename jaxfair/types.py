@@ -90,14 +90,7 @@ class Trainer(Protocol):
   """
 
   def __call__(
-    self,
-    model: Model,
-    loss: PerExampleLoss,
-    examples: Examples,
-    config: Any,
-    /,
-    *,
-    key: jax.Array,
+    self, model: Model, loss: PerExampleLoss, examples: Examples, config: Any, /, *, key: jax.Array
   ) -> Fit:
     """Trains the model on the examples with the trainer's own settings."""
     ...

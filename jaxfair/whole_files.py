@@ -13,9 +13,14 @@ from jaxfair import checks
 # A disk that is full or broken, or a place that may not be written: nothing
 # that was computed is wrong, and the same command can go on later.
 DISK_ERRORS = {
-  errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS,
-  errno.EACCES, errno.EPERM,
-}  # fmt: skip
+  errno.ENOSPC,
+  errno.EDQUOT,
+  errno.EFBIG,
+  errno.EIO,
+  errno.EROFS,
+  errno.EACCES,
+  errno.EPERM,
+}
 
 
 def disk_error(error: OSError) -> str | None:
@@ -26,9 +31,7 @@ def disk_error(error: OSError) -> str | None:
   return f"{where} cannot be written ({error.strerror})"
 
 
-def write_whole(
-  path: pathlib.Path, content: str | bytes, *, mode: int = 0o666
-) -> None:
+def write_whole(path: pathlib.Path, content: str | bytes, *, mode: int = 0o666) -> None:
   """Writes a file completely or not at all; on the disk on return.
 
   Args:
@@ -91,10 +94,7 @@ def owner_only(folder: pathlib.Path) -> pathlib.Path:
   if os.name == "posix":
     found = folder.stat()
     shared = found.st_mode & stat.S_ISVTX or found.st_uid != os.geteuid()
-    checks.require(
-      not shared,
-      f"{folder} is shared with other users; name a folder of your own",
-    )
+    checks.require(not shared, f"{folder} is shared with other users; name a folder of your own")
     if stat.S_IMODE(found.st_mode) & 0o077:
       folder.chmod(0o700)
   return folder

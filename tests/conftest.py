@@ -23,9 +23,7 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
 
 # The first example of a property may compile a program; that is no failure.
 # The same examples every time: what passes on one machine passes on another.
-hypothesis.settings.register_profile(
-  "unhurried", deadline=None, derandomize=True
-)
+hypothesis.settings.register_profile("unhurried", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("unhurried")
 
 

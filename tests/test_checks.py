@@ -17,10 +17,7 @@ from jaxfair import checks
     (lambda: checks.positive("epsilon", float("nan")), "epsilon=nan"),
     (lambda: checks.positive("epsilon", "a"), "epsilon='a' is not a number"),
     (lambda: checks.non_negative("decay", -1), "decay=-1 must be 0 or above"),
-    (
-      lambda: checks.number("q", 1.5, low=0, high=1, open_low=True),
-      r"q=1.5 must be in (0, 1]",
-    ),
+    (lambda: checks.number("q", 1.5, low=0, high=1, open_low=True), r"q=1.5 must be in (0, 1]"),
     (lambda: checks.number("z", np.array([1.0, -2.0]), low=0), "z=-2.0"),
     (lambda: checks.integer("k", 2.5), "k=2.5 must be a whole number"),
     (lambda: checks.integer("k", True), "k=True must be a whole number"),
@@ -29,14 +26,8 @@ from jaxfair import checks
       lambda: checks.integer("k", 9, high=3, remedy="ask for less"),
       "k=9 must be at most 3; ask for less",
     ),
-    (
-      lambda: checks.one_of("m", "gosht", ["ghost", "vmap"]),
-      "did you mean ghost",
-    ),
-    (
-      lambda: checks.one_of("m", "c", ["a", "a, b"]),
-      "use one of a, 'a, b'",
-    ),
+    (lambda: checks.one_of("m", "gosht", ["ghost", "vmap"]), "did you mean ghost"),
+    (lambda: checks.one_of("m", "c", ["a", "a, b"]), "use one of a, 'a, b'"),
     (lambda: checks.same_length(x=[1], y=[1, 2]), "x has 1, y has 2"),
     (
       lambda: checks.finite("x", np.array([[0.0], [np.nan], [np.inf]])),
@@ -66,9 +57,7 @@ def test_accepts_what_is_right():
   checks.number("a", [0.0, 1.0], low=0.0, high=1.0)
   checks.integer("a", np.int32(3), low=3, high=3)
   checks.one_of("a", "b", ["b"])
-  assert checks.options("c", ["M", "M, corrected"]) == (
-    "use one of M, 'M, corrected'"
-  )
+  assert checks.options("c", ["M", "M, corrected"]) == ("use one of M, 'M, corrected'")
   checks.finite("a", np.zeros((2, 3)))
   checks.ids("a", np.array([], int), 0)
   checks.key("key", jax.random.key(0))
@@ -109,22 +98,14 @@ def test_argument_errors_are_value_errors_and_ours():
 
 
 def test_messages_stay_short_whatever_was_passed():
-  for value in (
-    10**400,
-    -(10**400),
-    "x" * 10**6,
-    [10**5000] * 99,
-    [[-1] * 99] * 9,
-  ):
+  for value in (10**400, -(10**400), "x" * 10**6, [10**5000] * 99, [[-1] * 99] * 9):
     assert len(checks.shown(value)) < 2000
     bounded = functools.partial(checks.integer, low=0, high=9)
     for call in (checks.positive, bounded):
       with pytest.raises(checks.ArgumentError, match=r"^size=") as caught:
         call("size", value)
       assert len(str(caught.value)) < 2000
-  with pytest.raises(
-    checks.ArgumentError, match=r"size=.* or above, and is too"
-  ):
+  with pytest.raises(checks.ArgumentError, match=r"size=.* or above, and is too"):
     checks.non_negative("size", 10**400)
 
 

@@ -21,9 +21,7 @@ PACKAGES = {
   if not path.name.startswith("__") and path.suffix in ("", ".py")
 }
 FOLDERS = ("jaxfair", "tests", "configs", "benchmarks", "docs", *PACKAGES)
-DOTTED = re.compile(
-  rf"(?<!--set )(?<![\w./-])(?:jaxfair|{'|'.join(PACKAGES)})(?:\.\w+)+"
-)
+DOTTED = re.compile(rf"(?<!--set )(?<![\w./-])(?:jaxfair|{'|'.join(PACKAGES)})(?:\.\w+)+")
 PATH = re.compile(rf"(?<![\w./-])(?:{'|'.join(FOLDERS)})(?:/[\w.*-]+)+")
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)[^)]*\)")
 FILE = re.compile(r"\.(html|json|jsonl|csv|toml|md|npz|py)\b")
@@ -35,7 +33,7 @@ OF_THE_READER = {
   "configs/decay.toml",
   "jaxfair/a/b.py",
   "tests/a/test_b.py",
-}  # fmt: skip
+}
 
 
 @functools.cache
@@ -91,9 +89,7 @@ def unknown_in_python(tree: ast.Module) -> list[str]:
       wrong.append(name)
     elif isinstance(node, ast.Call) and callable(found):
       wrong += [
-        f"{name}({keyword.arg}=)"
-        for keyword in node.keywords
-        if not accepts(found, keyword.arg)
+        f"{name}({keyword.arg}=)" for keyword in node.keywords if not accepts(found, keyword.arg)
       ]
   return wrong
 
@@ -104,11 +100,7 @@ def accepts(function, argument: str | None) -> bool:
   kinds = inspect.Parameter
   more = any(one.kind is kinds.VAR_KEYWORD for one in parameters.values())
   one = parameters.get(argument)
-  return (
-    argument is None
-    or more
-    or (one is not None and one.kind is not kinds.POSITIONAL_ONLY)
-  )
+  return argument is None or more or (one is not None and one.kind is not kinds.POSITIONAL_ONLY)
 
 
 def unknown_names(text: str) -> list[str]:
@@ -161,9 +153,7 @@ def unknown_in_command(line: str) -> list[str]:
   return [f"{line}: no option {word}" for word in asked if word not in options]
 
 
-@pytest.mark.parametrize(
-  "page", pages.PAGES, ids=lambda path: str(path.relative_to(pages.ROOT))
-)
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda path: str(path.relative_to(pages.ROOT)))
 def test_what_a_page_names_exists(page):
   text = page.read_text(encoding="utf-8")
   commands = [
@@ -194,15 +184,18 @@ def test_a_name_that_is_gone_is_noticed(text):
 
 
 @pytest.mark.parametrize(
-  "text", ["`tests/no_such.py`", "`experiments/no_such.py`", "`no_such.py`",
-           "```sh\njaxfair run configs/no_such.toml\n```"],
-)  # fmt: skip
+  "text",
+  [
+    "`tests/no_such.py`",
+    "`experiments/no_such.py`",
+    "`no_such.py`",
+    "```sh\njaxfair run configs/no_such.toml\n```",
+  ],
+)
 def test_a_path_that_is_gone_is_noticed(text):
   assert unknown_paths(text)
 
 
-@pytest.mark.parametrize(
-  "line", ["jaxfair no-such", "jaxfair account pate VOTES --no-such 3"]
-)
+@pytest.mark.parametrize("line", ["jaxfair no-such", "jaxfair account pate VOTES --no-such 3"])
 def test_a_command_that_is_gone_is_noticed(line):
   assert unknown_in_command(line)

@@ -12,9 +12,8 @@ SCRIPT = pathlib.Path(__file__).parents[1] / "benchmarks" / "faults.py"
 
 def faults(*arguments):
   done = subprocess.run(
-    [sys.executable, str(SCRIPT), *map(str, arguments)],
-    capture_output=True, text=True, timeout=900,
-  )  # fmt: skip
+    [sys.executable, str(SCRIPT), *map(str, arguments)], capture_output=True, text=True, timeout=900
+  )
   assert done.returncode == 0, done.stdout + done.stderr
   rows = [line.split("|") for line in done.stdout.splitlines()[2:]]
   return {row[2].strip(): int(row[3]) for row in rows}

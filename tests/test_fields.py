@@ -12,9 +12,7 @@ class Config(ex.Settings):
   epsilon: ex.OneOrMany[ex.Positive] = (1.0, 2.0)
 
 
-@pytest.mark.parametrize(
-  ("given", "values"), [(3, (3.0,)), ([1, 2.5], (1.0, 2.5))]
-)
+@pytest.mark.parametrize(("given", "values"), [(3, (3.0,)), ([1, 2.5], (1.0, 2.5))])
 def test_one_value_or_many_are_a_list(given, values):
   config = build(Config, {"epsilon": given})
   assert ex.several(config.epsilon) == values

@@ -15,18 +15,24 @@ ROOT = pathlib.Path(__file__).parent.parent
 
 
 def in_new_process(code: str) -> str:
-  done = subprocess.run(
-    [sys.executable, "-c", code], capture_output=True, text=True, check=True
-  )
+  done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
   return done.stdout
 
 
 def test_import_loads_nothing_heavy():
-  heavy = {"flax", "haiku", "optax", "scipy", "matplotlib", "plotly",
-           "dp_accounting", "orbax", "typer", "rich"}  # fmt: skip
-  loaded = in_new_process(
-    "import jaxfair, sys; print(*{m.split('.')[0] for m in sys.modules})"
-  )
+  heavy = {
+    "flax",
+    "haiku",
+    "optax",
+    "scipy",
+    "matplotlib",
+    "plotly",
+    "dp_accounting",
+    "orbax",
+    "typer",
+    "rich",
+  }
+  loaded = in_new_process("import jaxfair, sys; print(*{m.split('.')[0] for m in sys.modules})")
   assert not heavy & set(loaded.split())
 
 
@@ -86,8 +92,6 @@ def test_packages_say_what_lives_there_and_what_never_does():
 
 
 def test_no_global_randomness_in_the_library():
-  pattern = re.compile(
-    r"np\.random\.(seed|rand|randn|normal|choice)\(|PRNGKey\("
-  )
+  pattern = re.compile(r"np\.random\.(seed|rand|randn|normal|choice)\(|PRNGKey\(")
   for path in (ROOT / "jaxfair").rglob("*.py"):
     assert not pattern.search(path.read_text(encoding="utf-8")), path

@@ -50,9 +50,8 @@ def read(path, text):
 
 def test_a_file_becomes_what_it_describes(tmp_path):
   assert read(tmp_path / "a.json", json.dumps(WHOLE)) == Record(
-    "n", "b", 2.0, ("x", "y"), {"k": "v"}, None, Part(3), (Part(4), Part()),
-    [{}],
-  )  # fmt: skip
+    "n", "b", 2.0, ("x", "y"), {"k": "v"}, None, Part(3), (Part(4), Part()), [{}]
+  )
 
 
 @pytest.mark.parametrize(
@@ -101,8 +100,7 @@ def test_what_cannot_be_read_is_said(tmp_path):
 json_values = st.recursive(
   st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
   lambda inner: (
-    st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(sorted(WHOLE)), inner, max_size=4)
+    st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(sorted(WHOLE)), inner, max_size=4)
   ),
   max_leaves=8,
 )

@@ -18,9 +18,7 @@ def test_a_file_is_replaced_whole_with_its_permissions(tmp_path):
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_a_failed_write_leaves_what_was_there_and_no_part(
-  tmp_path, monkeypatch, call
-):
+def test_a_failed_write_leaves_what_was_there_and_no_part(tmp_path, monkeypatch, call):
   path = tmp_path / "a.txt"
   whole_files.write_whole(path, "older")
 

@@ -8,13 +8,4 @@ them, is written down once, in `calls`.
 from jaxfair._jaxpr.calls import Kind, inner, kind, opened
 from jaxfair._jaxpr.walking import bind, equations, uses, walk
 
-__all__ = [
-  "Kind",
-  "bind",
-  "equations",
-  "inner",
-  "kind",
-  "opened",
-  "uses",
-  "walk",
-]
+__all__ = ["Kind", "bind", "equations", "inner", "kind", "opened", "uses", "walk"]

@@ -95,11 +95,7 @@ def opened(equation: core.JaxprEqn) -> Program:
 def inner(equation: core.JaxprEqn) -> list[Program]:
   """All programs in the equation's parameters, of any primitive."""
   values = list(equation.params.values())
-  return [
-    value
-    for value in jax.tree.leaves(values, is_leaf=_is_program)
-    if _is_program(value)
-  ]
+  return [value for value in jax.tree.leaves(values, is_leaf=_is_program) if _is_program(value)]
 
 
 def _is_program(value: Any) -> bool:

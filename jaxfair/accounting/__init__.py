@@ -38,11 +38,7 @@ from jaxfair.accounting.events import (
   ShuffledDpSgd,
   ZCdp,
 )
-from jaxfair.accounting.gaussian import (
-  gaussian_delta,
-  gaussian_epsilon,
-  gaussian_sigma,
-)
+from jaxfair.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_sigma
 from jaxfair.accounting.grid import grid_delta, grid_gaussian, grid_sigma
 from jaxfair.accounting.guarantee import (
   BudgetError,
@@ -57,27 +53,16 @@ from jaxfair.accounting.ledger import Ledger
 from jaxfair.accounting.ledger_records import Budget, Entry
 from jaxfair.accounting.locked_file import LedgerError
 from jaxfair.accounting.pate_cost import pate_diagnosis, pate_events
-from jaxfair.accounting.pate_gnmax import (
-  gnmax_log_q,
-  gnmax_rdp,
-  histogram_rdp,
-)
+from jaxfair.accounting.pate_gnmax import gnmax_log_q, gnmax_rdp, histogram_rdp
 from jaxfair.accounting.pate_laplace import lnmax_log_q, lnmax_rdp
-from jaxfair.accounting.pate_threshold import (
-  log_answer_probability,
-  threshold_rdp,
-)
+from jaxfair.accounting.pate_threshold import log_answer_probability, threshold_rdp
 from jaxfair.accounting.randomised_response import (
   randomised_response_epsilon,
   randomised_response_keep,
 )
 from jaxfair.accounting.rdp import DEFAULT_ORDERS, rdp_to_epsilon
 from jaxfair.accounting.sanitise import SanitisedEpsilon, sanitised_epsilon
-from jaxfair.accounting.sanitising_plan import (
-  SanitisingPlan,
-  plan_sanitising,
-  sanitising_event,
-)
+from jaxfair.accounting.sanitising_plan import SanitisingPlan, plan_sanitising, sanitising_event
 from jaxfair.accounting.truncation import max_batch_for, truncation_delta
 from jaxfair.accounting.units import NotCovered
 from jaxfair.accounting.zcdp import (

@@ -57,9 +57,7 @@ def best_bound(
   raise NotCovered(_why_not(counted, delta, relation, accountant))
 
 
-def fits(
-  counted: Units, *, epsilon: float, delta: float, relation: Relation
-) -> bool:
+def fits(counted: Units, *, epsilon: float, delta: float, relation: Relation) -> bool:
   """Whether any analysis keeps the units within (epsilon, delta).
 
   Cheap analyses first: most charges are settled without a convolution.
@@ -71,10 +69,7 @@ def fits(
     return exact.epsilon <= epsilon
   if any(b.epsilon <= epsilon for b in _closed_forms(counted, delta)):
     return True
-  return any(
-    analysis(counted, delta, relation).epsilon <= epsilon
-    for analysis in (_rdp, _pld)
-  )
+  return any(analysis(counted, delta, relation).epsilon <= epsilon for analysis in (_rdp, _pld))
 
 
 def require_covered(counted: Units, relation: Relation) -> None:
@@ -122,9 +117,7 @@ def _exact(counted: Units, delta: float) -> Bound | None:
     return Bound(epsilon, "exact Gaussian")
   match counted:
     case ((ev.RandomisedResponse(epsilon=one, categories=k), count),):
-      epsilon = randomised_response_epsilon(
-        epsilon=one, categories=k, count=count, delta=delta
-      )
+      epsilon = randomised_response_epsilon(epsilon=one, categories=k, count=count, delta=delta)
       return Bound(epsilon, "exact randomised response")
   return None
 
@@ -195,9 +188,7 @@ def _rho(unit: ev.Event) -> float:
   raise NotCovered(f"{unit.kind} has no rho")
 
 
-def _why_not(
-  counted: Units, delta: float, relation: Relation, accountant: Accountant
-) -> str:
+def _why_not(counted: Units, delta: float, relation: Relation, accountant: Accountant) -> str:
   if delta == 0:
     return "delta=0 is for pure mechanisms only; pass a delta above 0"
   if overflow(counted) >= delta:
@@ -210,6 +201,5 @@ def _why_not(
   except NotCovered as reason:
     return str(reason)
   return (
-    f"no finite epsilon at delta={delta:g} by accountant={accountant!r}; add "
-    "noise or raise delta"
+    f"no finite epsilon at delta={delta:g} by accountant={accountant!r}; add noise or raise delta"
   )

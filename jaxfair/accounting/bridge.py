@@ -71,17 +71,13 @@ def to_dp_event(event: ev.Event, *, grown: int = 0) -> Any:
       return dp.SelfComposedDpEvent(to_dp_event(one, grown=grown), count)
     case ev.RepeatAndSelect(event=one, mean_runs=mean, shape=shape):
       return dp.RepeatAndSelectDpEvent(
-        to_dp_event(one, grown=grown),
-        mean,
-        math.inf if shape is None else shape,
+        to_dp_event(one, grown=grown), mean, math.inf if shape is None else shape
       )
   raise NotCovered(f"dp-accounting has no event for {event.kind}")
 
 
 @functools.lru_cache(maxsize=4096)
-def rdp_curve(
-  unit: ev.Event, orders: tuple[float, ...], relation: Relation
-) -> np.ndarray:
+def rdp_curve(unit: ev.Event, orders: tuple[float, ...], relation: Relation) -> np.ndarray:
   """[orders] Renyi divergences of one unit, without the price of a cap.
 
   Raises:
@@ -109,8 +105,7 @@ def rdp_curve(
       accountant.compose(to_dp_event(_uncapped(unit, relation)))
   except UnsupportedEventError:
     raise NotCovered(
-      f"the rdp accountant does not cover {unit.kind} under {relation.value}; "
-      "use accountant='pld'"
+      f"the rdp accountant does not cover {unit.kind} under {relation.value}; use accountant='pld'"
     ) from None
   except ArithmeticError:  # as good as no noise
     return np.full(len(orders), np.inf)
@@ -121,9 +116,7 @@ def rdp_curve(
 
 
 @functools.lru_cache(maxsize=4096)
-def pld_epsilon(
-  counted: Units, delta: float, relation: Relation, grid: float = PLD_GRID
-) -> float:
+def pld_epsilon(counted: Units, delta: float, relation: Relation, grid: float = PLD_GRID) -> float:
   """epsilon by composing privacy loss distributions.
 
   Infinite where that cannot be resolved: a delta within the rounding of the
@@ -146,9 +139,7 @@ def pld_epsilon(
   sizes = (0,) if relation.fixed_size or spent == 0 else (0, 1)
   try:
     return max(
-      composed_pld(counted, relation, grown, grid).get_epsilon_for_delta(
-        delta - rounding
-      )
+      composed_pld(counted, relation, grown, grid).get_epsilon_for_delta(delta - rounding)
       for grown in sizes
     )
   except ValueError:
@@ -157,9 +148,7 @@ def pld_epsilon(
 
 
 @functools.lru_cache(maxsize=4)
-def composed_pld(
-  counted: Units, relation: Relation, grown: int, grid: float = PLD_GRID
-) -> Any:
+def composed_pld(counted: Units, relation: Relation, grown: int, grid: float = PLD_GRID) -> Any:
   """The privacy loss distribution of all units together."""
   parts = []
   for unit, count in counted:
@@ -171,9 +160,7 @@ def composed_pld(
 
 
 @functools.lru_cache(maxsize=8)
-def unit_pld(
-  unit: ev.Event, relation: Relation, grown: int, grid: float = PLD_GRID
-) -> Any:
+def unit_pld(unit: ev.Event, relation: Relation, grown: int, grid: float = PLD_GRID) -> Any:
   """The privacy loss distribution of one unit."""
   from dp_accounting.pld import common
   from dp_accounting.pld import privacy_loss_distribution as pld
@@ -224,12 +211,9 @@ def _uncapped(unit: ev.Event, relation: Relation) -> ev.Event:
     return ev.DpSgd(unit.noise_multiplier, unit.sampling_rate, unit.steps)
   if isinstance(unit, ev.RepeatAndSelect):
     runs = [
-      ev.Repeated(_uncapped(one, relation), count)
-      for one, count in units([unit.event], relation)
+      ev.Repeated(_uncapped(one, relation), count) for one, count in units([unit.event], relation)
     ]
-    return ev.RepeatAndSelect(
-      ev.Composed(tuple(runs)), unit.mean_runs, unit.shape
-    )
+    return ev.RepeatAndSelect(ev.Composed(tuple(runs)), unit.mean_runs, unit.shape)
   return unit
 
 

@@ -9,11 +9,7 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.accounting import events as ev
 from jaxfair.accounting.bounds import Accountant, best_bound
-from jaxfair.accounting.guarantee import (
-  PrivacyGuarantee,
-  Relation,
-  delta_in_range,
-)
+from jaxfair.accounting.guarantee import PrivacyGuarantee, Relation, delta_in_range
 from jaxfair.accounting.units import units
 
 
@@ -39,10 +35,7 @@ def composed_epsilon(
     ArgumentError: where no analysis covers an event under this relation.
   """
   return best_bound(
-    units(events, relation),
-    delta=delta,
-    relation=relation,
-    accountant=accountant,
+    units(events, relation), delta=delta, relation=relation, accountant=accountant
   ).epsilon
 
 
@@ -55,20 +48,11 @@ def composed_guarantee(
   accountant: Accountant = "pld",
 ) -> PrivacyGuarantee:
   """`composed_epsilon` with all that must be said along with it."""
-  bound = best_bound(
-    units(events, relation),
-    delta=delta,
-    relation=relation,
-    accountant=accountant,
-  )
-  return PrivacyGuarantee(
-    bound.epsilon, delta, relation, unit, bound.accountant
-  )
+  bound = best_bound(units(events, relation), delta=delta, relation=relation, accountant=accountant)
+  return PrivacyGuarantee(bound.epsilon, delta, relation, unit, bound.accountant)
 
 
-def group_privacy(
-  *, epsilon: float, delta: float, size: int
-) -> tuple[float, float]:
+def group_privacy(*, epsilon: float, delta: float, size: int) -> tuple[float, float]:
   """What (epsilon, delta) for one person means for several at once.
 
   (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1))
@@ -94,9 +78,7 @@ def group_privacy(
   return size * epsilon, math.exp(min(0.0, math.log(delta) + log_sum))
 
 
-def preprocessing_factor(
-  max_gap: float, *, relation: Relation = Relation.ADD_OR_REMOVE_ONE
-) -> int:
+def preprocessing_factor(max_gap: float, *, relation: Relation = Relation.ADD_OR_REMOVE_ONE) -> int:
   """How many people one can move behind the ordered pre-processor.
 
   K = 2 + ceil(2 gamma / (1 - gamma)) for one more or less, herself included;
@@ -129,11 +111,7 @@ def preprocessing_factor(
 
 
 def preprocessed_guarantee(
-  *,
-  epsilon: float,
-  delta: float,
-  max_gap: float,
-  relation: Relation = Relation.ADD_OR_REMOVE_ONE,
+  *, epsilon: float, delta: float, max_gap: float, relation: Relation = Relation.ADD_OR_REMOVE_ONE
 ) -> tuple[float, float]:
   """(K epsilon, K e^(K epsilon) delta) for training after pre-processing.
 
@@ -192,6 +170,4 @@ def repeat_and_select_epsilon(
     Papernot & Steinke (2022), Theorems 2 and 6.
   """
   selected = ev.RepeatAndSelect(event, mean_runs, shape)
-  return composed_epsilon(
-    [selected], delta=delta, relation=relation, accountant="rdp"
-  )
+  return composed_epsilon([selected], delta=delta, relation=relation, accountant="rdp")

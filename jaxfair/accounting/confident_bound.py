@@ -27,9 +27,7 @@ import numpy as np
 BLOCK = 1024
 
 
-def confident_rdp(
-  log_q: np.ndarray, *, sigma: float, orders: np.ndarray
-) -> np.ndarray:
+def confident_rdp(log_q: np.ndarray, *, sigma: float, orders: np.ndarray) -> np.ndarray:
   """The better of the bound above and a / sigma^2, per query and order.
 
   Args:
@@ -65,15 +63,11 @@ def _rdp_of(log_q: np.ndarray, sigma: float, orders: np.ndarray) -> np.ndarray:
   return out
 
 
-def _applicable(
-  log_q: np.ndarray, m: np.ndarray, variance: float
-) -> np.ndarray:
+def _applicable(log_q: np.ndarray, m: np.ndarray, variance: float) -> np.ndarray:
   """Rows whose q is small enough."""
   rows = np.flatnonzero(m > 1)
   inner = m[rows]
-  limit = (inner - 1) * inner / variance - inner * (
-    np.log1p(1 / inner) + np.log1p(1 / (inner - 1))
-  )
+  limit = (inner - 1) * inner / variance - inner * (np.log1p(1 / inner) + np.log1p(1 / (inner - 1)))
   return rows[log_q[rows] <= limit]
 
 
@@ -86,9 +80,7 @@ class _Terms:
     self.usual = log_likely[:, None], (log_likely - log_spread)[:, None]
     self.rare = log_q[:, None], ((2 * m + 1) / variance)[:, None]
 
-  def bound(
-    self, rows: slice, orders: np.ndarray, space: np.ndarray
-  ) -> np.ndarray:
+  def bound(self, rows: slice, orders: np.ndarray, space: np.ndarray) -> np.ndarray:
     """ln(e^usual + e^rare) / (a - 1); into `space`, which saves a fifth."""
     excess = orders - 1
     start, slope = (part[rows] for part in self.usual)
@@ -114,6 +106,4 @@ def _log1mexp(x: np.ndarray) -> np.ndarray:
   """ln(1 - e^-x) for x > 0, to full precision at both ends."""
   small = np.minimum(x, np.log(2))
   large = np.maximum(x, np.log(2))
-  return np.where(
-    x < np.log(2), np.log(-np.expm1(-small)), np.log1p(-np.exp(-large))
-  )
+  return np.where(x < np.log(2), np.log(-np.expm1(-small)), np.log1p(-np.exp(-large)))

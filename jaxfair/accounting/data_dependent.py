@@ -24,9 +24,7 @@ class DataDependentRdp(np.ndarray):
     """The figures, as a plain array, for your own eyes."""
     return self.view(np.ndarray)
 
-  def __array_wrap__(
-    self, array: Any, context: Any = None, return_scalar: bool = False
-  ) -> Any:
+  def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
     # Without this, a sum over everything would come out as a plain number.
     del context
     plain = np.asarray(array)
@@ -34,9 +32,7 @@ class DataDependentRdp(np.ndarray):
       return plain.view(DataDependentRdp)
     return plain[()] if return_scalar else plain  # comparisons
 
-  def __array_function__(
-    self, function: Any, types: Any, args: Any, kwargs: Any
-  ) -> Any:
+  def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     # np.where, np.concatenate and the like would drop the type.
     found = super().__array_function__(function, types, args, kwargs)
     if isinstance(found, np.ndarray | np.floating):

@@ -24,11 +24,7 @@ from typing import NamedTuple
 from jaxfair import checks, whole_files
 from jaxfair.accounting import state_folder
 from jaxfair.accounting.events import ApproxDp, Event
-from jaxfair.accounting.guarantee import (
-  BudgetError,
-  PrivacyGuarantee,
-  Relation,
-)
+from jaxfair.accounting.guarantee import BudgetError, PrivacyGuarantee, Relation
 from jaxfair.accounting.ledger import Ledger
 from jaxfair.accounting.ledger_file import LedgerError
 from jaxfair.accounting.ledger_records import Budget
@@ -98,13 +94,7 @@ class DatasetLedger:
     return cls(name, state_folder.ledgers_folder() / known)
 
   def charge(
-    self,
-    event: Event,
-    *,
-    id: str,
-    relation: Relation,
-    unit: str = PERSON,
-    note: str = "",
+    self, event: Event, *, id: str, relation: Relation, unit: str = PERSON, note: str = ""
   ) -> bool:
     """Writes the event down, as `Ledger.charge`; release only afterwards."""
     with self.opened(relation, unit) as ledger:
@@ -124,17 +114,11 @@ class DatasetLedger:
       or later, is (epsilon, delta)-DP together, however it is chosen. What is
       left unspent is charged as well, and may be spent there.
     """
-    checks.require(
-      ledger.budget is not None,
-      f"{ledger.path} has no budget; create it with one",
-    )
+    checks.require(ledger.budget is not None, f"{ledger.path} has no budget; create it with one")
     assert ledger.budget is not None
     event = ApproxDp(ledger.budget.epsilon, ledger.budget.delta)
     return self.charge(
-      event,
-      id=f"{ledger.id}: a ledger's budget",
-      relation=ledger.relation,
-      unit=ledger.unit,
+      event, id=f"{ledger.id}: a ledger's budget", relation=ledger.relation, unit=ledger.unit
     )
 
   @contextlib.contextmanager
@@ -146,16 +130,12 @@ class DatasetLedger:
       if path.exists():
         ledger = Ledger.open(path)
       else:
-        ledger = Ledger.create(
-          path, data=self.name, relation=relation, unit=unit
-        )
+        ledger = Ledger.create(path, data=self.name, relation=relation, unit=unit)
         path.chmod(0o600)
       with ledger:
         yield ledger
 
-  def require_affordable(
-    self, event: Event, *, relation: Relation, unit: str = PERSON
-  ) -> None:
+  def require_affordable(self, event: Event, *, relation: Relation, unit: str = PERSON) -> None:
     """Raises BudgetError if `charge` would; writes nothing."""
     path = self._path(relation, unit)
     if not path.exists():
@@ -170,11 +150,7 @@ class DatasetLedger:
       )
 
   def set_budget(
-    self,
-    budget: tuple[float, float],
-    *,
-    relation: Relation,
-    unit: str = PERSON,
+    self, budget: tuple[float, float], *, relation: Relation, unit: str = PERSON
   ) -> None:
     """Sets (epsilon, delta) that all releases together must stay within.
 
@@ -213,9 +189,7 @@ class DatasetLedger:
     found = self.spent(delta)
     lines = "; ".join(map(str, found)) or "none"
     alone = " Each figure covers its own releases alone."
-    return f"All releases from this data set so far: {lines}." + (
-      alone if len(found) > 1 else ""
-    )
+    return f"All releases from this data set so far: {lines}." + (alone if len(found) > 1 else "")
 
   def names(self) -> list[str]:
     """Everything that the data set was called."""

@@ -20,11 +20,7 @@ from jaxfair.accounting.guarantee import (
   delta_in_range,
   round_up,
 )
-from jaxfair.accounting.search import (
-  MAX_NOISE,
-  most_steps,
-  smallest_noise,
-)
+from jaxfair.accounting.search import MAX_NOISE, most_steps, smallest_noise
 from jaxfair.accounting.units import NotCovered, units
 
 # Spacing of the loss distributions that only start a search.
@@ -66,12 +62,8 @@ def dp_sgd_epsilon(
   """
   delta_in_range(delta)
   _warn_of_large_delta(delta, dataset_size)
-  event = ev.DpSgd(
-    noise_multiplier, sampling_rate, steps, dataset_size, max_batch
-  )
-  return composed_epsilon(
-    [event], delta=delta, relation=relation, accountant=accountant
-  )
+  event = ev.DpSgd(noise_multiplier, sampling_rate, steps, dataset_size, max_batch)
+  return composed_epsilon([event], delta=delta, relation=relation, accountant=accountant)
 
 
 def calibrate_dp_sgd(
@@ -151,9 +143,7 @@ def max_steps(
   _warn_of_large_delta(delta, dataset_size)
 
   def event(steps: int) -> ev.DpSgd:
-    return ev.DpSgd(
-      noise_multiplier, sampling_rate, steps, dataset_size, max_batch
-    )
+    return ev.DpSgd(noise_multiplier, sampling_rate, steps, dataset_size, max_batch)
 
   one = _covered(event(1), delta, relation, accountant)
   if one > epsilon:
@@ -170,11 +160,7 @@ def max_steps(
 
 
 def shuffled_dp_sgd_epsilon(
-  *,
-  noise_multiplier: float,
-  epochs: int,
-  delta: float,
-  relation: Relation = Relation.ZERO_OUT,
+  *, noise_multiplier: float, epochs: int, delta: float, relation: Relation = Relation.ZERO_OUT
 ) -> float:
   """The epsilon of DP-SGD over shuffled epochs, without amplification.
 
@@ -199,10 +185,7 @@ def shuffled_dp_sgd_epsilon(
 
 
 def _quick_costs(
-  event: Callable[[Any], ev.DpSgd],
-  delta: float,
-  relation: Relation,
-  accountant: Accountant,
+  event: Callable[[Any], ev.DpSgd], delta: float, relation: Relation, accountant: Accountant
 ) -> list[Callable[[Any], float]]:
   """Faster functions that bring a search close to its end."""
 
@@ -234,12 +217,8 @@ def _cost(
     return math.inf
 
 
-def _covered(
-  event: ev.DpSgd, delta: float, relation: Relation, accountant: Accountant
-) -> float:
-  return composed_epsilon(
-    [event], delta=delta, relation=relation, accountant=accountant
-  )
+def _covered(event: ev.DpSgd, delta: float, relation: Relation, accountant: Accountant) -> float:
+  return composed_epsilon([event], delta=delta, relation=relation, accountant=accountant)
 
 
 def _warn_of_large_delta(delta: float, dataset_size: int | None) -> None:

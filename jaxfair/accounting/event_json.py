@@ -9,9 +9,7 @@ from jaxfair.accounting import events as ev
 
 def to_json(event: ev.Event) -> dict[str, Any]:
   """The event as plain JSON values; `from_json` gives an equal event back."""
-  checks.require(
-    isinstance(event, ev.Event), f"event must be an Event, not {event!r}"
-  )
+  checks.require(isinstance(event, ev.Event), f"event must be an Event, not {event!r}")
   written: dict[str, Any] = {"type": event.kind}
   for field in dataclasses.fields(event):  # type: ignore[arg-type]
     value = getattr(event, field.name)
@@ -34,9 +32,7 @@ def from_json(written: Any) -> ev.Event:
 
 
 def _read(written: Any, depth: int) -> ev.Event:
-  checks.require(
-    isinstance(written, dict), f"an event must be an object, not {written!r}"
-  )
+  checks.require(isinstance(written, dict), f"an event must be an object, not {written!r}")
   checks.require(depth > 0, f"events lie in events more than {ev.DEEPEST} deep")
   fields = dict(written)
   kind = fields.pop("type", None)
@@ -50,9 +46,7 @@ def _read(written: Any, depth: int) -> ev.Event:
     if name == "event":
       fields[name] = _read(value, depth - 1)
     elif name in ("events", "orders", "values"):
-      checks.require(
-        isinstance(value, list), f"{name} of {kind} must be a list"
-      )
+      checks.require(isinstance(value, list), f"{name} of {kind} must be a list")
       if name == "events":
         value = [_read(item, depth - 1) for item in value]
       fields[name] = tuple(value)

@@ -75,9 +75,7 @@ class DpSgd(Event):
     _number(self, "sampling_rate", low=SMALLEST, high=1.0)
     _integer(self, "steps")
     both = (self.dataset_size is None) == (self.max_batch is None)
-    checks.require(
-      both, "dataset_size and max_batch go together; pass both or neither"
-    )
+    checks.require(both, "dataset_size and max_batch go together; pass both or neither")
     if self.max_batch is not None:
       _integer(self, "dataset_size")
       _integer(self, "max_batch")
@@ -156,9 +154,7 @@ class Rdp(Event):
     )
     checks.number("orders", self.orders, low=1.0, open_low=True, high=LARGEST)
     checks.number("values", self.values, low=0.0, high=LARGEST)
-    checks.require(
-      all(np.diff(self.orders) > 0), "orders must increase; sort them"
-    )
+    checks.require(all(np.diff(self.orders) > 0), "orders must increase; sort them")
 
 
 @dataclass(frozen=True)
@@ -244,9 +240,7 @@ def _real(name: str, value: Any) -> float:
   return float(value)
 
 
-def _number(
-  event: Event, name: str, *, low: float = 0.0, high: float = LARGEST
-) -> None:
+def _number(event: Event, name: str, *, low: float = 0.0, high: float = LARGEST) -> None:
   value = _real(name, getattr(event, name))
   checks.number(name, value, low=low, high=high)
   object.__setattr__(event, name, value)
@@ -259,9 +253,7 @@ def _integer(event: Event, name: str, low: int = 1) -> None:
 
 
 def _event(name: str, value: Any) -> None:
-  checks.require(
-    isinstance(value, Event), f"{name} must be an Event, not {value!r}"
-  )
+  checks.require(isinstance(value, Event), f"{name} must be an Event, not {value!r}")
   checks.require(
     _depth(value) < DEEPEST,
     f"{name} holds events in events {DEEPEST} deep; write them side by side",

@@ -125,10 +125,7 @@ class PrivacyFilter:
 
   def _alone(self, batch: Units) -> bool:
     return fits(
-      batch,
-      epsilon=self._epsilon * (1 + ROUNDING),
-      delta=self._delta,
-      relation=self._relation,
+      batch, epsilon=self._epsilon * (1 + ROUNDING), delta=self._delta, relation=self._relation
     )
 
   def _fix(self, first: Units) -> Limits | None:
@@ -187,12 +184,7 @@ def _orders(first: Units) -> tuple[float, ...]:
   return (*sorted({*usual, *listed}), math.inf)
 
 
-def _added(
-  spent: Spent,
-  batch: Units,
-  limits: Limits | None,
-  relation: Relation,
-) -> Spent:
+def _added(spent: Spent, batch: Units, limits: Limits | None, relation: Relation) -> Spent:
   """What is spent with the batch, exactly: sums of thousands of events."""
   if limits is None:
     return spent
@@ -203,16 +195,10 @@ def _added(
 
 
 def _within(spent: Spent, limits: Limits | None) -> bool:
-  return (
-    limits is not None
-    and spent[0] <= limits.divergence
-    and spent[1] <= limits.delta
-  )
+  return limits is not None and spent[0] <= limits.divergence and spent[1] <= limits.delta
 
 
-def _divergences(
-  batch: Units, orders: tuple[float, ...], relation: Relation
-) -> np.ndarray:
+def _divergences(batch: Units, orders: tuple[float, ...], relation: Relation) -> np.ndarray:
   """[orders] Renyi divergences of a batch, besides its deltas."""
   total = np.zeros(len(orders))
   for unit, count in batch:
@@ -222,9 +208,7 @@ def _divergences(
 
 
 @functools.lru_cache(maxsize=4096)
-def _curve(
-  unit: ev.Event, orders: tuple[float, ...], relation: Relation
-) -> np.ndarray:
+def _curve(unit: ev.Event, orders: tuple[float, ...], relation: Relation) -> np.ndarray:
   finite = tuple(order for order in orders if order < math.inf)
   pure = ev.PureDp(unit.epsilon) if isinstance(unit, ev.ApproxDp) else unit
   try:

@@ -25,9 +25,7 @@ SLACK = 1e-11
 ROUNDING = 1e-13  # of an epsilon; below SLACK, so that a calibrated sigma fits
 
 
-def gaussian_delta(
-  *, sigma: float, epsilon: float, sensitivity: float = 1.0
-) -> float:
+def gaussian_delta(*, sigma: float, epsilon: float, sensitivity: float = 1.0) -> float:
   """The smallest delta of Gaussian noise at this epsilon.
 
   delta = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)
@@ -49,9 +47,7 @@ def gaussian_delta(
   return min(1.0, math.exp(_log_delta(sensitivity / sigma, epsilon)))
 
 
-def gaussian_epsilon(
-  *, sigma: float, delta: float, sensitivity: float = 1.0
-) -> float:
+def gaussian_epsilon(*, sigma: float, delta: float, sensitivity: float = 1.0) -> float:
   """The smallest epsilon of Gaussian noise at this delta, rounded up.
 
   Args:
@@ -76,9 +72,7 @@ def gaussian_epsilon(
   return _root_above(excess, start=mu * mu / 2 + mu) * (1 + ROUNDING)
 
 
-def gaussian_sigma(
-  *, epsilon: float, delta: float, sensitivity: float = 1.0
-) -> float:
+def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
   """The smallest Gaussian noise that is (epsilon, delta)-DP, rounded up.
 
   Args:

@@ -14,15 +14,10 @@ from scipy import special
 from jaxfair import checks
 from jaxfair.accounting import events
 from jaxfair.accounting.gaussian import gaussian_sigma
-from jaxfair.accounting.zcdp import (
-  discrete_gaussian_rho,
-  discrete_gaussian_sigma,
-)
+from jaxfair.accounting.zcdp import discrete_gaussian_rho, discrete_gaussian_sigma
 
 
-def grid_sigma(
-  *, epsilon: float, delta: float, distance: float, sensitivity: float = 1.0
-) -> float:
+def grid_sigma(*, epsilon: float, delta: float, distance: float, sensitivity: float = 1.0) -> float:
   """The smallest noise on a grid that is (epsilon, delta)-DP, rounded up.
 
   Args:
@@ -37,16 +32,11 @@ def grid_sigma(
     this leaves nothing of delta, the zCDP bound of the discrete law is used.
   """
   checks.non_negative("distance", distance)
-  discrete = discrete_gaussian_sigma(
-    epsilon=epsilon, delta=delta, sensitivity=sensitivity
-  )
+  discrete = discrete_gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
   left = delta - (1 + math.exp(min(epsilon, 700.0))) * distance
   if left <= 0.5 * delta:
     return discrete
-  return min(
-    discrete,
-    gaussian_sigma(epsilon=epsilon, delta=left, sensitivity=sensitivity),
-  )
+  return min(discrete, gaussian_sigma(epsilon=epsilon, delta=left, sensitivity=sensitivity))
 
 
 def grid_delta(*, noise_multiplier: float, distance: float) -> float:

@@ -54,29 +54,22 @@ class Ladder(NamedTuple):
   reach: int
 
 
-def margin_ladder(
-  *, num_teachers: int, num_classes: int, sigma: float, order: float
-) -> Ladder:
+def margin_ladder(*, num_teachers: int, num_classes: int, sigma: float, order: float) -> Ladder:
   """GNMax costs by effective margin."""
   top = RUNGS_PER_VOTE * num_teachers // 2
   tau = np.arange(-RUNGS_PER_VOTE, top + 1) / RUNGS_PER_VOTE
-  log_q = np.log(num_classes - 1) + special.log_ndtr(
-    -math.sqrt(2) * tau / sigma
-  )
+  log_q = np.log(num_classes - 1) + special.log_ndtr(-math.sqrt(2) * tau / sigma)
   log_q = np.minimum(log_q, 0.0)
   costs = confident_rdp(log_q, sigma=sigma, orders=np.array([order]))[:, 0]
   # One rung of slack, so that no rounding of tau can exceed the reach.
   return Ladder(np.minimum.accumulate(costs), RUNGS_PER_VOTE + 1)
 
 
-def margin_rungs(
-  table: np.ndarray, *, sigma: float, discrete: bool = False
-) -> np.ndarray:
+def margin_rungs(table: np.ndarray, *, sigma: float, discrete: bool = False) -> np.ndarray:
   """[n] rungs of the votes on `margin_ladder`; private."""
   checks.require(
     not discrete or sigma >= MIN_DISCRETE,
-    f"sigma={sigma:g} is too small for a bound on discrete noise; use at "
-    f"least {MIN_DISCRETE}",
+    f"sigma={sigma:g} is too small for a bound on discrete noise; use at least {MIN_DISCRETE}",
   )
   teachers = int(table[0].sum()) if len(table) else 0
   gaps = np.arange(teachers + 1) - (1 if discrete else 0)
@@ -89,17 +82,11 @@ def margin_rungs(
 
 
 def threshold_ladder(
-  *,
-  num_teachers: int,
-  threshold: float,
-  sigma: float,
-  order: float,
-  discrete: bool = False,
+  *, num_teachers: int, threshold: float, sigma: float, order: float, discrete: bool = False
 ) -> Ladder:
   """Costs of the threshold test by the largest count, its rung."""
   largest = np.arange(num_teachers + 1)
   costs = rdp_of_largest(
-    largest, threshold=threshold, sigma=sigma, orders=np.array([order]),
-    discrete=discrete,
-  )[:, 0]  # fmt: skip
+    largest, threshold=threshold, sigma=sigma, orders=np.array([order]), discrete=discrete
+  )[:, 0]
   return Ladder(costs, 1)

@@ -22,12 +22,7 @@ from jaxfair.accounting import ledger_file
 from jaxfair.accounting import ledger_records as records
 from jaxfair.accounting.bounds import Accountant, best_bound, require_covered
 from jaxfair.accounting.filters import PrivacyFilter
-from jaxfair.accounting.guarantee import (
-  BudgetError,
-  PrivacyGuarantee,
-  Relation,
-  delta_in_range,
-)
+from jaxfair.accounting.guarantee import BudgetError, PrivacyGuarantee, Relation, delta_in_range
 from jaxfair.accounting.ledger_records import Entry
 from jaxfair.accounting.locked_file import LedgerError, LockedFile
 from jaxfair.accounting.units import Units, units
@@ -52,12 +47,7 @@ class Ledger:
       was later cut back to an older state.
   """
 
-  def __init__(
-    self,
-    path: pathlib.Path,
-    file: LockedFile | None,
-    found: ledger_file.Replay,
-  ):
+  def __init__(self, path: pathlib.Path, file: LockedFile | None, found: ledger_file.Replay):
     header, entries = records.understood(found.records, path)
     self.path = path
     self.id = header.id
@@ -72,9 +62,7 @@ class Ledger:
     self._turn = threading.Lock()
     self._entries: dict[str, Entry] = {}
     self._counts: dict[ev.Event, int] = {}
-    self._filter = (
-      PrivacyFilter(*self.budget, self.relation) if self.budget else None
-    )
+    self._filter = PrivacyFilter(*self.budget, self.relation) if self.budget else None
     for entry in entries:
       self._count(entry, units([entry.event], self.relation))
 
@@ -183,9 +171,7 @@ class Ledger:
     with self._turn:
       return self._filter is None or self._filter.accepts(*batches)
 
-  def epsilon(
-    self, delta: float | None = None, *, accountant: Accountant = "pld"
-  ) -> float:
+  def epsilon(self, delta: float | None = None, *, accountant: Accountant = "pld") -> float:
     """The epsilon of everything charged, at this delta or the budget's.
 
     The best of several analyses for events that were fixed beforehand. Where
@@ -199,12 +185,8 @@ class Ledger:
   ) -> PrivacyGuarantee:
     """`epsilon` with all that must be said along with it."""
     delta = self._delta(delta)
-    bound = best_bound(
-      self._units, delta=delta, relation=self.relation, accountant=accountant
-    )
-    return PrivacyGuarantee(
-      bound.epsilon, delta, self.relation, self.unit, bound.accountant
-    )
+    bound = best_bound(self._units, delta=delta, relation=self.relation, accountant=accountant)
+    return PrivacyGuarantee(bound.epsilon, delta, self.relation, self.unit, bound.accountant)
 
   def remaining(self, delta: float | None = None) -> float:
     """The budget's epsilon less what is spent at this delta, or its own.
@@ -213,9 +195,7 @@ class Ledger:
     tells whether the budget pays for it.
     """
     if self.budget is None:
-      raise checks.ArgumentError(
-        f"{self.path} has no budget; use epsilon to see what is spent"
-      )
+      raise checks.ArgumentError(f"{self.path} has no budget; use epsilon to see what is spent")
     return max(0.0, self.budget.epsilon - self.epsilon(delta))
 
   def close(self) -> None:
@@ -237,10 +217,7 @@ class Ledger:
     return self
 
   def __exit__(
-    self,
-    kind: type[BaseException] | None,
-    error: BaseException | None,
-    trace: TracebackType | None,
+    self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
   ) -> None:
     self.close()
 
@@ -253,9 +230,7 @@ class Ledger:
 
   def _writable(self) -> LockedFile:
     if self._file is None:
-      raise LedgerError(
-        f"{self.path} is open for reading only, or closed; use Ledger.open"
-      )
+      raise LedgerError(f"{self.path} is open for reading only, or closed; use Ledger.open")
     self._file.require_unchanged()
     return self._file
 
@@ -290,9 +265,7 @@ class Ledger:
 
   def _delta(self, delta: float | None) -> float:
     if delta is None:
-      checks.require(
-        self.budget is not None, f"{self.path} has no budget; pass a delta"
-      )
+      checks.require(self.budget is not None, f"{self.path} has no budget; pass a delta")
       assert self.budget is not None
       return self.budget.delta
     delta_in_range(delta, zero=True)

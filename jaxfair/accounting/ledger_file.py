@@ -36,8 +36,7 @@ LEDGER = Kind(
   "jaxfair-ledger",
   2,
   LedgerError,
-  "count everything ever released from this data as unaccounted, unless a "
-  "copy holds every charge",
+  "count everything ever released from this data as unaccounted, unless a copy holds every charge",
 )
 _END = re.compile(rb'"sha256":"[0-9a-f]{64}"\}')
 
@@ -109,9 +108,7 @@ def replay(raw: bytes, path: Any, kind: Kind = LEDGER) -> Replay:
 
 def _check_header(header: dict[str, Any], path: Any, kind: Kind) -> None:
   if header.get("format") != kind.format:
-    raise kind.error(
-      f"{path} is not a {kind.name}: its first line is no header"
-    )
+    raise kind.error(f"{path} is not a {kind.name}: its first line is no header")
   if header.get("version") != kind.version:
     raise kind.error(
       f"{path} has version {header.get('version')}, and this jaxfair reads "

@@ -53,17 +53,12 @@ class Header(NamedTuple):
 
 
 def header(
-  data: str,
-  unit: str,
-  relation: Relation,
-  budget: tuple[float, float] | None,
+  data: str, unit: str, relation: Relation, budget: tuple[float, float] | None
 ) -> dict[str, Any]:
   """The first line: what the ledger speaks of."""
   for name, text in (("data", data), ("unit", unit)):
     _text(name, text)
-  checks.require(
-    isinstance(relation, Relation), f"relation={relation!r} is no Relation"
-  )
+  checks.require(isinstance(relation, Relation), f"relation={relation!r} is no Relation")
   return {
     "format": LEDGER.format,
     "version": LEDGER.version,
@@ -90,17 +85,10 @@ def charge(entry: Entry) -> dict[str, Any]:
 
 def recovered(sequence: int, dropped_bytes: int) -> dict[str, Any]:
   """The line that tells of an unfinished one."""
-  return {
-    "sequence": sequence,
-    "kind": "recovered",
-    "dropped_bytes": dropped_bytes,
-    "time": now(),
-  }
+  return {"sequence": sequence, "kind": "recovered", "dropped_bytes": dropped_bytes, "time": now()}
 
 
-def understood(
-  records: list[dict[str, Any]], path: Any
-) -> tuple[Header, list[Entry]]:
+def understood(records: list[dict[str, Any]], path: Any) -> tuple[Header, list[Entry]]:
   """What the records of a ledger say: its header and its charges.
 
   Raises:
@@ -124,14 +112,11 @@ def understood(
         checks.integer("dropped_bytes", record["dropped_bytes"], low=1)
         continue
       entry = _entry(record, header.relation)
-      checks.require(
-        entry.id not in entries, f"id {entry.id!r} is charged twice"
-      )
+      checks.require(entry.id not in entries, f"id {entry.id!r} is charged twice")
       entries[entry.id] = entry
   except checks.ArgumentError as error:
     raise LedgerError(
-      f"line {number + 1} of {path} is not understood ({error}); use the "
-      "jaxfair that wrote it"
+      f"line {number + 1} of {path} is not understood ({error}); use the jaxfair that wrote it"
     ) from error
   return header, list(entries.values())
 
@@ -177,18 +162,10 @@ def _header(record: dict[str, Any]) -> Header:
 def _entry(record: dict[str, Any], relation: Relation) -> Entry:
   blank = Entry(0, "", ev.PureDp(0.0), "", "")
   _fields(record, charge(blank))
-  checks.require(
-    isinstance(record["note"], str), f"note={record['note']!r} must be text"
-  )
+  checks.require(isinstance(record["note"], str), f"note={record['note']!r} must be text")
   event = event_json.from_json(record["event"])
   require_covered(units([event], relation), relation)
-  return Entry(
-    record["sequence"],
-    _text("id", record["id"]),
-    event,
-    record["note"],
-    record["time"],
-  )
+  return Entry(record["sequence"], _text("id", record["id"]), event, record["note"], record["time"])
 
 
 def _fields(record: dict[str, Any], like: dict[str, Any]) -> None:
@@ -198,18 +175,13 @@ def _fields(record: dict[str, Any], like: dict[str, Any]) -> None:
 
 
 def _text(name: str, value: Any) -> str:
-  checks.require(
-    isinstance(value, str) and value != "", f"{name}={value!r} must be a name"
-  )
+  checks.require(isinstance(value, str) and value != "", f"{name}={value!r} must be a name")
   return str(value)
 
 
 def _number(name: str, value: Any) -> float:
   real = isinstance(value, int | float | np.integer | np.floating)
-  checks.require(
-    real and not isinstance(value, bool),
-    f"{name}={value!r} must be a finite number",
-  )
+  checks.require(real and not isinstance(value, bool), f"{name}={value!r} must be a finite number")
   checks.number(name, value)
   return float(value)
 

@@ -65,9 +65,7 @@ class LockedFile:
     try:
       file = open(path, "r+b", buffering=0)  # noqa: SIM115
     except FileNotFoundError:
-      raise LedgerError(
-        f"there is no ledger at {path}; make one with Ledger.create"
-      ) from None
+      raise LedgerError(f"there is no ledger at {path}; make one with Ledger.create") from None
     except OSError as error:
       raise LedgerError(f"cannot open {path} ({error.strerror})") from None
     try:
@@ -130,8 +128,7 @@ class LockedFile:
       raise LedgerError(f"{self.path} is closed; open it again (Ledger.open)")
     if self._pid != os.getpid():
       raise LedgerError(
-        f"{self.path} belongs to process {self._pid}, which forked this one; "
-        "charge from there"
+        f"{self.path} belongs to process {self._pid}, which forked this one; charge from there"
       )
     if self._unsure:
       raise LedgerError(
@@ -152,10 +149,7 @@ class LockedFile:
       named = os.stat(self.path)
     except OSError:
       named = None
-    if named is None or (named.st_dev, named.st_ino) != (
-      held.st_dev,
-      held.st_ino,
-    ):
+    if named is None or (named.st_dev, named.st_ino) != (held.st_dev, held.st_ino):
       raise LedgerError(
         f"{self.path} was moved, deleted or replaced while it was open; "
         "release nothing, put the file back in its place and open it again"
@@ -192,8 +186,7 @@ def _lock(file: BinaryIO, path: pathlib.Path) -> None:
     except (OSError, ValueError):
       who = "another process"
     raise LedgerError(
-      f"{path} is being written by {who}; wait for it to end, or use "
-      "Ledger.read to look"
+      f"{path} is being written by {who}; wait for it to end, or use Ledger.read to look"
     ) from None
 
 

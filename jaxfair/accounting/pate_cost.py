@@ -51,9 +51,7 @@ def pate_events(
   """
   sigma = votes.noise_sigma(sigma)
   checks.integer("num_queries", num_queries, low=0)
-  labels = answer_cap(
-    num_queries, tested=sigma_threshold is not None, max_answers=max_answers
-  )
+  labels = answer_cap(num_queries, tested=sigma_threshold is not None, max_answers=max_answers)
   found: list[ev.Event] = []
   if labels:
     found.append(ev.Repeated(ev.ZCdp(1 / sigma**2), labels))
@@ -98,24 +96,19 @@ def pate_diagnosis(
   """
   table = votes.vote_table(counts)
   check_threshold(threshold, sigma_threshold)
-  cap = answer_cap(
-    len(table), tested=threshold is not None, max_answers=max_answers
-  )
+  cap = answer_cap(len(table), tested=threshold is not None, max_answers=max_answers)
   labels = gnmax_rdp(table, sigma=sigma, orders=orders, discrete=discrete)
   total = np.sort(labels, axis=0)[len(table) - cap :].sum(axis=0)
   if threshold is not None and sigma_threshold is not None:
     total = total + threshold_rdp(
-      table, threshold=threshold, sigma=sigma_threshold, orders=orders,
-      discrete=discrete,
-    ).sum(axis=0)  # fmt: skip
+      table, threshold=threshold, sigma=sigma_threshold, orders=orders, discrete=discrete
+    ).sum(axis=0)
   found = rdp_to_epsilon(total, orders, delta=delta, conversion=conversion)
   assert isinstance(found, DataDependentEpsilon)
   return found
 
 
-def answer_cap(
-  num_queries: int, *, tested: bool, max_answers: int | None
-) -> int:
+def answer_cap(num_queries: int, *, tested: bool, max_answers: int | None) -> int:
   """The number of labels to charge, after checking the cap."""
   if max_answers is None:
     return num_queries
@@ -128,9 +121,7 @@ def answer_cap(
   return min(max_answers, num_queries)
 
 
-def check_threshold(
-  threshold: float | None, sigma_threshold: float | None
-) -> None:
+def check_threshold(threshold: float | None, sigma_threshold: float | None) -> None:
   """Raises unless both numbers of the test are given, or neither."""
   checks.require(
     (threshold is None) == (sigma_threshold is None),

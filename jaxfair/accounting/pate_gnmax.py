@@ -21,9 +21,7 @@ BLOCK = 8192  # rows at a time, so that the temporaries stay in the cache
 LEAST_LOG = -600.0  # e^-600 and sums of it are numbers of full precision
 
 
-def gnmax_log_q(
-  counts: Any, *, sigma: float, discrete: bool = False
-) -> np.ndarray:
+def gnmax_log_q(counts: Any, *, sigma: float, discrete: bool = False) -> np.ndarray:
   """ln q, where q bounds the chance of another label than the plurality.
 
   q = sum_{i != i*} Pr[N(0, 2 sigma^2) >= n_i* - n_i], at most 1 - 1/classes
@@ -91,11 +89,7 @@ def gnmax_rdp(
 
 
 def histogram_rdp(
-  counts: Any,
-  *,
-  sigma: float,
-  orders: Sequence[float] | np.ndarray,
-  data_dependent: bool = False,
+  counts: Any, *, sigma: float, orders: Sequence[float] | np.ndarray, data_dependent: bool = False
 ) -> np.ndarray:
   """The Renyi divergences of a released noisy histogram (soft labels).
 

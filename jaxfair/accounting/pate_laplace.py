@@ -38,11 +38,7 @@ def lnmax_log_q(counts: Any, *, scale: float) -> np.ndarray:
 
 
 def lnmax_rdp(
-  counts: Any,
-  *,
-  scale: float,
-  orders: Sequence[float] | np.ndarray,
-  data_dependent: bool = True,
+  counts: Any, *, scale: float, orders: Sequence[float] | np.ndarray, data_dependent: bool = True
 ) -> np.ndarray:
   """The Renyi divergences of one LNMax label per query.
 
@@ -96,13 +92,12 @@ def _response(epsilon: float, a: np.ndarray) -> np.ndarray:
   small = np.minimum(wide, 1.0)  # only to keep sinh in range
   scale = small / wide
   near = np.log1p(
-    2 * np.sinh(a * epsilon * scale / 2)
+    2
+    * np.sinh(a * epsilon * scale / 2)
     * np.sinh((a - 1) * epsilon * scale / 2)
     / np.cosh(epsilon * scale / 2)
-  )  # fmt: skip
-  far = (a - 1) * epsilon + (
-    np.log1p(np.exp(-2 * wide)) - np.log1p(np.exp(-epsilon))
   )
+  far = (a - 1) * epsilon + (np.log1p(np.exp(-2 * wide)) - np.log1p(np.exp(-epsilon)))
   return np.where(wide < 1, near, far)
 
 

@@ -79,19 +79,13 @@ def threshold_rdp(
   if not data_dependent:
     return np.tile(a / (2 * sigma**2), (table.shape[0], 1))
   rdp = rdp_of_largest(
-    table.max(axis=1), threshold=threshold, sigma=sigma, orders=a,
-    discrete=discrete,
-  )  # fmt: skip
+    table.max(axis=1), threshold=threshold, sigma=sigma, orders=a, discrete=discrete
+  )
   return marked(rdp)
 
 
 def rdp_of_largest(
-  largest: np.ndarray,
-  *,
-  threshold: float,
-  sigma: float,
-  orders: np.ndarray,
-  discrete: bool = False,
+  largest: np.ndarray, *, threshold: float, sigma: float, orders: np.ndarray, discrete: bool = False
 ) -> np.ndarray:
   """[n, orders] data-dependent divergences, from the largest counts alone."""
   if discrete:
@@ -107,9 +101,7 @@ def _shortfall(largest: np.ndarray, threshold: float) -> np.ndarray:
   return math.ceil(threshold) - largest
 
 
-def _checked(
-  counts: Any, threshold: Any, sigma: Any
-) -> tuple[np.ndarray, float, float]:
+def _checked(counts: Any, threshold: Any, sigma: Any) -> tuple[np.ndarray, float, float]:
   table = votes.vote_table(counts)
   teachers = int(table[0].sum()) if table.shape[0] else 0
   threshold = votes.vote_threshold(threshold, sigma, teachers)

@@ -64,9 +64,7 @@ def randomised_response_epsilon(
   return min(total, exact + 1e-13 * count * max(1.0, epsilon))
 
 
-def _log_loss_probabilities(
-  epsilon: float, categories: int, count: int
-) -> np.ndarray:
+def _log_loss_probabilities(epsilon: float, categories: int, count: int) -> np.ndarray:
   """[2 count + 1] log-probabilities of the losses -count..count (x epsilon)."""
   keep = randomised_response_keep(epsilon=epsilon, categories=categories)
   truthful = special.expit(epsilon)  # of the two answers that tell them apart
@@ -75,9 +73,7 @@ def _log_loss_probabilities(
   told, up = np.tril_indices(count + 1)
   if categories == 2:
     told, up = np.full(count + 1, count), np.arange(count + 1)
-  log_p = _log_binomial(told, count, telling) + _log_binomial(
-    up, told, truthful
-  )
+  log_p = _log_binomial(told, count, telling) + _log_binomial(up, told, truthful)
   np.logaddexp.at(out, 2 * up - told + count, log_p)
   return out
 

@@ -57,21 +57,17 @@ def rdp_to_epsilon(
       f"rdp has shape {rdp.shape}; sum data-dependent divergences over the "
       "queries first: rdp.sum(axis=0)",
     )
-    figure = rdp_to_epsilon(
-      rdp.not_for_release, orders, delta=delta, conversion=conversion
-    )
+    figure = rdp_to_epsilon(rdp.not_for_release, orders, delta=delta, conversion=conversion)
     return DataDependentEpsilon(figure, float(delta))
   rdp = np.asarray(rdp, dtype=np.float64)
   a = np.asarray(orders, dtype=np.float64)
   checks.number("orders", a, low=1.0, open_low=True)
   checks.require(
     a.ndim == 1 and a.size > 0 and rdp.shape[-1:] == a.shape,
-    f"rdp has shape {rdp.shape} for {a.size} orders; its last axis must hold "
-    "one value per order",
+    f"rdp has shape {rdp.shape} for {a.size} orders; its last axis must hold one value per order",
   )
   checks.require(
-    bool(np.all(rdp >= 0)),
-    "rdp has negative or NaN entries; divergences are 0 or above",
+    bool(np.all(rdp >= 0)), "rdp has negative or NaN entries; divergences are 0 or above"
   )
   delta = np.asarray(delta, dtype=np.float64)
   for one in (float(delta.min()), float(delta.max())):

@@ -19,18 +19,8 @@ from jaxfair import checks
 from jaxfair.accounting import smooth_sensitivity as smooth
 from jaxfair.accounting import votes
 from jaxfair.accounting.composition import composed_guarantee
-from jaxfair.accounting.guarantee import (
-  PrivacyGuarantee,
-  Relation,
-  delta_in_range,
-  round_up,
-)
-from jaxfair.accounting.ladders import (
-  Ladder,
-  margin_ladder,
-  margin_rungs,
-  threshold_ladder,
-)
+from jaxfair.accounting.guarantee import PrivacyGuarantee, Relation, delta_in_range, round_up
+from jaxfair.accounting.ladders import Ladder, margin_ladder, margin_rungs, threshold_ladder
 from jaxfair.accounting.pate_cost import check_threshold, pate_events
 from jaxfair.accounting.rdp import rdp_to_epsilon
 from jaxfair.accounting.sanitising_plan import (
@@ -124,8 +114,7 @@ def sanitised_epsilon(
 
   checks.require(
     isinstance(plan, SanitisingPlan),
-    "plan is missing; where plan_sanitising gives None, publish the epsilon "
-    "for any votes instead",
+    "plan is missing; where plan_sanitising gives None, publish the epsilon for any votes instead",
   )
   delta_in_range(delta)
   checks.one_key("key", key)
@@ -133,10 +122,7 @@ def sanitised_epsilon(
   table = votes.vote_table(counts)
   check_threshold(threshold, sigma_threshold)
   events = pate_events(
-    sigma=sigma,
-    num_queries=len(table),
-    sigma_threshold=sigma_threshold,
-    max_answers=max_answers,
+    sigma=sigma, num_queries=len(table), sigma_threshold=sigma_threshold, max_answers=max_answers
   )
   parts = []
   if len(table):
@@ -146,15 +132,11 @@ def sanitised_epsilon(
   if threshold is not None and len(table):
     test = votes.noise_sigma(sigma_threshold, name="sigma_threshold")
     parts.append(_tests(table, threshold, test, plan.order, discrete))
-  draws = np.asarray(
-    noise.gaussian(np.zeros(2, np.float32), sigma=1.0, key=key), np.float64
-  )
+  draws = np.asarray(noise.gaussian(np.zeros(2, np.float32), sigma=1.0, key=key), np.float64)
   cost = _upper_bound(parts, draws, plan) + release_rdp(plan, plan.order)
   epsilon = rdp_to_epsilon([cost], [plan.order], delta=delta)
   guarantee = composed_guarantee(
-    [*events, sanitising_event(plan)],
-    delta=delta,
-    relation=Relation.REPLACE_ONE,
+    [*events, sanitising_event(plan)], delta=delta, relation=Relation.REPLACE_ONE
   )
   return SanitisedEpsilon(
     epsilon=round_up(min(epsilon, guarantee.epsilon)),
@@ -166,28 +148,24 @@ def sanitised_epsilon(
   )
 
 
-def _labels(
-  table: np.ndarray, sigma: float, order: float, discrete: bool
-) -> smooth.Part:
+def _labels(table: np.ndarray, sigma: float, order: float, discrete: bool) -> smooth.Part:
   ladder = margin_ladder(
-    num_teachers=int(table[0].sum()), num_classes=table.shape[1],
-    sigma=sigma, order=order,
-  )  # fmt: skip
+    num_teachers=int(table[0].sum()), num_classes=table.shape[1], sigma=sigma, order=order
+  )
   return _part(ladder, margin_rungs(table, sigma=sigma, discrete=discrete))
 
 
 def _tests(
-  table: np.ndarray,
-  threshold: float,
-  sigma: float,
-  order: float,
-  discrete: bool,
+  table: np.ndarray, threshold: float, sigma: float, order: float, discrete: bool
 ) -> smooth.Part:
   checks.number("threshold", threshold)
   ladder = threshold_ladder(
-    num_teachers=int(table[0].sum()), threshold=threshold, sigma=sigma,
-    order=order, discrete=discrete,
-  )  # fmt: skip
+    num_teachers=int(table[0].sum()),
+    threshold=threshold,
+    sigma=sigma,
+    order=order,
+    discrete=discrete,
+  )
   return _part(ladder, table.max(axis=1))
 
 
@@ -196,9 +174,7 @@ def _part(ladder: Ladder, rungs: np.ndarray) -> smooth.Part:
   return smooth.Part(ladder, occupied, counts.astype(np.float64))
 
 
-def _upper_bound(
-  parts: list[smooth.Part], draws: np.ndarray, plan: SanitisingPlan
-) -> float:
+def _upper_bound(parts: list[smooth.Part], draws: np.ndarray, plan: SanitisingPlan) -> float:
   """A bound on the cost that fails with probability 1 - confidence at most."""
   if not parts:
     return 0.0

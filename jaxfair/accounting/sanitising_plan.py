@@ -13,11 +13,7 @@ from jaxfair.accounting import smooth_sensitivity as smooth
 from jaxfair.accounting import votes
 from jaxfair.accounting.composition import composed_epsilon
 from jaxfair.accounting.guarantee import Relation, delta_in_range
-from jaxfair.accounting.ladders import (
-  margin_ladder,
-  margin_rungs,
-  threshold_ladder,
-)
+from jaxfair.accounting.ladders import margin_ladder, margin_rungs, threshold_ladder
 from jaxfair.accounting.pate_cost import check_threshold, pate_events
 from jaxfair.accounting.rdp import DEFAULT_ORDERS, rdp_to_epsilon
 
@@ -53,10 +49,7 @@ class SanitisingPlan:
     checks.positive("beta", self.beta)
     checks.positive("sigma_cost", self.sigma_cost)
     checks.positive("sigma_scale", self.sigma_scale)
-    checks.number(
-      "confidence", self.confidence, low=0.5, high=1.0,
-      open_low=True, open_high=True,
-    )  # fmt: skip
+    checks.number("confidence", self.confidence, low=0.5, high=1.0, open_low=True, open_high=True)
     limit = max_beta(self.order)
     checks.require(
       self.beta < limit,
@@ -108,21 +101,15 @@ def plan_sanitising(
   checks.integer("num_teachers", num_teachers, low=1)
   checks.integer("num_classes", num_classes, low=2)
   checks.number(
-    "consensus", consensus, low=1 / num_classes, high=1.0,
-    remedy="it is a share of teachers",
-  )  # fmt: skip
+    "consensus", consensus, low=1 / num_classes, high=1.0, remedy="it is a share of teachers"
+  )
   sigma = votes.noise_sigma(sigma)
   delta_in_range(delta)
   check_threshold(threshold, sigma_threshold)
   events = pate_events(
-    sigma=sigma,
-    num_queries=num_queries,
-    sigma_threshold=sigma_threshold,
-    max_answers=max_answers,
+    sigma=sigma, num_queries=num_queries, sigma_threshold=sigma_threshold, max_answers=max_answers
   )
-  any_votes = composed_epsilon(
-    events, delta=delta, relation=Relation.REPLACE_ONE
-  )
+  any_votes = composed_epsilon(events, delta=delta, relation=Relation.REPLACE_ONE)
   imagined = _imagined_votes(num_teachers, num_classes, consensus)
   each = np.full(SCENARIO, num_queries / SCENARIO)
   most = math.inf if max_answers is None else max_answers
@@ -130,16 +117,14 @@ def plan_sanitising(
   found: list[tuple[float, SanitisingPlan]] = []
   for order in ORDERS:
     ladder = margin_ladder(
-      num_teachers=num_teachers, num_classes=num_classes, sigma=sigma,
-      order=order,
-    )  # fmt: skip
+      num_teachers=num_teachers, num_classes=num_classes, sigma=sigma, order=order
+    )
     rungs = margin_rungs(imagined, sigma=sigma)
     parts = [smooth.Part(ladder, rungs, each, most)]
     if threshold is not None and sigma_threshold is not None:
       ladder = threshold_ladder(
-        num_teachers=num_teachers, threshold=threshold,
-        sigma=sigma_threshold, order=order,
-      )  # fmt: skip
+        num_teachers=num_teachers, threshold=threshold, sigma=sigma_threshold, order=order
+      )
       parts.append(smooth.Part(ladder, imagined.max(axis=1), each))
     found += _best_plans(parts, order, delta, confidence, z)
   epsilon, plan = min(found, key=lambda pair: pair[0])
@@ -171,12 +156,8 @@ def release_rdp(plan: SanitisingPlan, order: float) -> float:
   of its terms fall while S'/S rises to 1, and beyond 1 the first keeps
   falling and the second stays below its value at e^(-beta).
   """
-  checks.require(
-    plan.beta < max_beta(order), f"order={order:g} is beyond this plan's beta"
-  )
-  return float(
-    _release_rdp(order, plan.beta, plan.sigma_cost, plan.sigma_scale)
-  )
+  checks.require(plan.beta < max_beta(order), f"order={order:g} is beyond this plan's beta")
+  return float(_release_rdp(order, plan.beta, plan.sigma_cost, plan.sigma_scale))
 
 
 def max_beta(order: float) -> float:
@@ -184,9 +165,7 @@ def max_beta(order: float) -> float:
   return -0.5 * math.log1p(-1 / order)
 
 
-def _imagined_votes(
-  teachers: int, classes: int, consensus: float
-) -> np.ndarray:
+def _imagined_votes(teachers: int, classes: int, consensus: float) -> np.ndarray:
   """Votes from unanimous to contested, with one rival class."""
   spread = -np.log1p(-(np.arange(SCENARIO) + 0.5) / SCENARIO)
   share = np.maximum(1 - (1 - consensus) * spread, 0.5)
@@ -197,9 +176,7 @@ def _imagined_votes(
   return table
 
 
-def _release_rdp(
-  order: float, beta: float, sigma_cost: Any, sigma_scale: Any
-) -> Any:
+def _release_rdp(order: float, beta: float, sigma_cost: Any, sigma_scale: Any) -> Any:
   left = 1 + order * math.expm1(-2 * beta)
   mean = order * math.exp(-2 * beta) / (2 * sigma_cost**2 * left)
   spread = (order * beta + 0.5 * math.log(left)) / (order - 1)
@@ -207,11 +184,7 @@ def _release_rdp(
 
 
 def _best_plans(
-  parts: list[smooth.Part],
-  order: float,
-  delta: float,
-  confidence: float,
-  z: float,
+  parts: list[smooth.Part], order: float, delta: float, confidence: float, z: float
 ) -> list[tuple[float, SanitisingPlan]]:
   totals, distances = smooth.totals_by_distance(parts)
   cost = sum(part.cost for part in parts)
@@ -227,8 +200,7 @@ def _best_plans(
     i, j = np.unravel_index(int(total.argmin()), total.shape)
     epsilon = rdp_to_epsilon([total[i, j]], [order], delta=delta)
     plan = SanitisingPlan(
-      float(order), beta, float(SIGMA_COSTS[i, 0]), float(SIGMA_SCALES[j]),
-      confidence,
-    )  # fmt: skip
+      float(order), beta, float(SIGMA_COSTS[i, 0]), float(SIGMA_SCALES[j]), confidence
+    )
     found.append((epsilon, plan))
   return found

@@ -16,9 +16,7 @@ SLACK = 1e-4
 DIGITS = 6
 
 
-def smallest_noise(
-  cost: Callable[[float], float], target: float, start: float
-) -> float:
+def smallest_noise(cost: Callable[[float], float], target: float, start: float) -> float:
   """A noise with cost in [(1 - SLACK) target, target], of six digits.
 
   Newton's steps on the logarithms with secant slopes, inside a bracket.
@@ -54,9 +52,7 @@ def smallest_noise(
         guess = math.sqrt(low * high)
     else:  # at a growing pace, lest a flat cost is crept along
       pace = min(1.0, SLACK * 4.0 ** (look - 2))
-      guess = noise * math.exp(
-        math.copysign(min(1.0, max(abs(step), pace)), step)
-      )
+      guess = noise * math.exp(math.copysign(min(1.0, max(abs(step), pace)), step))
     noise = round_up(max(MIN_NOISE, min(guess, MAX_NOISE)), DIGITS)
     if noise in (low, high):  # six digits do not tell them apart
       return high

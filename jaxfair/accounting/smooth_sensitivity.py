@@ -82,9 +82,7 @@ def sensitivity_at_distance(part: Part, distances: np.ndarray) -> np.ndarray:
     high = np.minimum(rungs + move, last)
     # Two overlapping windows of a power of two cover any window.
     level = np.frexp(high - low + 1)[1] - 1
-    largest = np.maximum(
-      levels[level, low], levels[level, high - (1 << level) + 1]
-    )
+    largest = np.maximum(levels[level, low], levels[level, high - (1 << level) + 1])
     totals[start : start + per_block] = part.total(largest)
   return totals
 
@@ -94,15 +92,12 @@ def totals_by_distance(parts: list[Part]) -> tuple[np.ndarray, np.ndarray]:
   far = max(math.ceil(len(p.ladder.costs) / p.ladder.reach) for p in parts)
   distances = np.arange(far + 1)
   totals = sum(
-    (sensitivity_at_distance(part, distances) for part in parts),
-    start=np.zeros(far + 1),
+    (sensitivity_at_distance(part, distances) for part in parts), start=np.zeros(far + 1)
   )
   return totals, distances
 
 
-def log_smooth_sensitivity(
-  totals: np.ndarray, distances: np.ndarray, *, beta: float
-) -> float:
+def log_smooth_sensitivity(totals: np.ndarray, distances: np.ndarray, *, beta: float) -> float:
   """ln S from `totals_by_distance`; -inf where no vote can move any cost."""
   moved = totals > 0
   if not moved.any():

@@ -52,9 +52,8 @@ def truncation_delta(
 
 
 def total_variation_delta(
-  *, dataset_size: int, sampling_rate: float, max_batch: int, steps: int,
-  epsilon: float,
-) -> float:  # fmt: skip
+  *, dataset_size: int, sampling_rate: float, max_batch: int, steps: int, epsilon: float
+) -> float:
   """The same by total variation: (1 + e^epsilon) steps Pr[Bin(n + 1, q) > m].
 
   Holds for any mechanism on the batches; for comparison.
@@ -83,9 +82,7 @@ def max_batch_for(
     The cap, from 1 to n + 1; computed from public numbers only.
   """
   _check(dataset_size, sampling_rate, steps)
-  checks.number(
-    "delta_share", delta_share, low=0.0, high=1.0, open_low=True, open_high=True
-  )
+  checks.number("delta_share", delta_share, low=0.0, high=1.0, open_low=True, open_high=True)
   target = math.log(delta_share) - math.log(steps)
   low, high = 0, dataset_size + 1  # the tail is above target, within target
   while high - low > 1:
@@ -114,7 +111,5 @@ def log_binomial_tail(n: int, q: float, m: int) -> float:
 
 def _check(dataset_size: int, sampling_rate: float, steps: int) -> None:
   checks.integer("dataset_size", dataset_size, low=1)
-  checks.number(
-    "sampling_rate", sampling_rate, low=0.0, high=1.0, open_low=True
-  )
+  checks.number("sampling_rate", sampling_rate, low=0.0, high=1.0, open_low=True)
   checks.integer("steps", steps, low=1)

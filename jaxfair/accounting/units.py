@@ -42,10 +42,7 @@ def overflow(counted: Units) -> float:
 
 
 def _collect(
-  events: Iterable[ev.Event],
-  times: int,
-  relation: Relation,
-  counts: dict[ev.Event, int],
+  events: Iterable[ev.Event], times: int, relation: Relation, counts: dict[ev.Event, int]
 ) -> None:
   for event in events:
     unit: ev.Event = event
@@ -105,10 +102,7 @@ def _overflow(unit: ev.Event) -> float:
   match unit:
     case ev.DpSgd(max_batch=int(cap), dataset_size=int(n)):
       return truncation_delta(
-        dataset_size=n,
-        sampling_rate=unit.sampling_rate,
-        max_batch=cap,
-        steps=unit.steps,
+        dataset_size=n, sampling_rate=unit.sampling_rate, max_batch=cap, steps=unit.steps
       )
     case ev.RepeatAndSelect(event=inner, mean_runs=mean):
       return mean * _overflow(inner)

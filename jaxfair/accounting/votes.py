@@ -13,8 +13,7 @@ def vote_table(counts: Any) -> np.ndarray:
   table = np.asarray(counts)
   checks.require(
     table.ndim == 2 and table.shape[1] >= 2,
-    f"counts has shape {table.shape}; pass [queries, classes] with at least "
-    "two classes",
+    f"counts has shape {table.shape}; pass [queries, classes] with at least two classes",
   )
   checks.require(
     table.dtype.kind in "iuf",
@@ -23,8 +22,11 @@ def vote_table(counts: Any) -> np.ndarray:
   )
   if table.dtype.kind == "f":
     whole = np.isfinite(table) & (table == np.floor(table))
-    _rows("counts", ~whole, "is not a whole number of votes; noisy or "
-          "normalised histograms cannot be priced")  # fmt: skip
+    _rows(
+      "counts",
+      ~whole,
+      "is not a whole number of votes; noisy or normalised histograms cannot be priced",
+    )
   table = table.astype(np.int64)
   _rows("counts", table < 0, "is negative; count the votes for each class")
   teachers = table.sum(axis=1)
@@ -34,18 +36,14 @@ def vote_table(counts: Any) -> np.ndarray:
       f"counts has rows of {teachers.min()} to {teachers.max()} votes; every "
       "teacher votes once on every query, so all rows must have the same sum",
     )
-    checks.require(
-      int(teachers[0]) > 0, "counts are all zero; at least one teacher votes"
-    )
+    checks.require(int(teachers[0]) > 0, "counts are all zero; at least one teacher votes")
   return table
 
 
 def noise_sigma(sigma: Any, *, name: str = "sigma") -> float:
   """A positive standard deviation, as one float."""
   checks.require(np.ndim(sigma) == 0, f"{name} must be one number")
-  checks.positive(
-    name, sigma, "without noise nothing is private, and nothing to price"
-  )
+  checks.positive(name, sigma, "without noise nothing is private, and nothing to price")
   return float(sigma)
 
 
@@ -65,8 +63,7 @@ def renyi_orders(orders: Sequence[float] | np.ndarray) -> np.ndarray:
   array = np.asarray(orders, dtype=np.float64)
   checks.require(
     array.ndim == 1 and array.size > 0,
-    f"orders has shape {array.shape}; pass a list of orders, such as "
-    "accounting.DEFAULT_ORDERS",
+    f"orders has shape {array.shape}; pass a list of orders, such as accounting.DEFAULT_ORDERS",
   )
   checks.number("orders", array, low=1.0, open_low=True)
   return array
@@ -75,6 +72,4 @@ def renyi_orders(orders: Sequence[float] | np.ndarray) -> np.ndarray:
 def _rows(name: str, bad: np.ndarray, what: str) -> None:
   if bad.any():
     row, column = np.unravel_index(int(bad.argmax()), bad.shape)
-    raise checks.ArgumentError(
-      f"{name}[{row}, {column}] {what} ({int(bad.sum())} such entries)"
-    )
+    raise checks.ArgumentError(f"{name}[{row}, {column}] {what} ({int(bad.sum())} such entries)")

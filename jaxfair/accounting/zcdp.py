@@ -41,9 +41,8 @@ def zcdp_epsilon(*, rho: float, delta: float) -> float:
 
   guess = 0.5 * math.log(-math.log(delta) / rho)
   found = optimize.minimize_scalar(
-    bound, bounds=(guess - 15, guess + 5), method="bounded",
-    options={"xatol": 1e-10},
-  )  # fmt: skip
+    bound, bounds=(guess - 15, guess + 5), method="bounded", options={"xatol": 1e-10}
+  )
   return max(0.0, float(found.fun))
 
 
@@ -80,9 +79,7 @@ def discrete_gaussian_rho(*, sigma: float, sensitivity: float = 1.0) -> float:
   return 0.5 * (sensitivity / sigma) ** 2 * (1 + 4 * float(_EPS))
 
 
-def discrete_gaussian_sigma(
-  *, epsilon: float, delta: float, sensitivity: float = 1.0
-) -> float:
+def discrete_gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
   """A discrete Gaussian parameter that is (epsilon, delta)-DP, rounded up.
 
   Args:
@@ -117,8 +114,6 @@ def discrete_gaussian_sigma(
 _EPS = np.finfo(np.float64).eps
 
 
-def _meets(
-  sigma: float, sensitivity: float, epsilon: float, delta: float
-) -> bool:
+def _meets(sigma: float, sensitivity: float, epsilon: float, delta: float) -> bool:
   rho = discrete_gaussian_rho(sigma=sigma, sensitivity=sensitivity)
   return zcdp_epsilon(rho=rho, delta=delta) <= epsilon

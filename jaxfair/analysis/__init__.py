@@ -4,17 +4,9 @@ Looks at scores and models that it is handed; never trains one, and never
 decides what may be released.
 """
 
-from jaxfair.analysis.boundary import (
-  closeness,
-  linear_distance,
-  top_two_margin,
-)
+from jaxfair.analysis.boundary import closeness, linear_distance, top_two_margin
 from jaxfair.analysis.by_group import ByGroup, mean_by_group
-from jaxfair.analysis.curvature import (
-  NonPrivateTraces,
-  hessian_trace,
-  trace_per_person,
-)
+from jaxfair.analysis.curvature import NonPrivateTraces, hessian_trace, trace_per_person
 from jaxfair.analysis.decomposition import (
   NonPrivateDecomposition,
   StepSettings,

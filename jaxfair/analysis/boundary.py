@@ -59,9 +59,7 @@ def top_two_margin(scores: Any) -> jax.Array:
   return top[..., 0] - top[..., 1]
 
 
-def linear_distance(
-  model: Model, params: Params, x: Any, *, order: float = 2
-) -> jax.Array:
+def linear_distance(model: Model, params: Params, x: Any, *, order: float = 2) -> jax.Array:
   """The exact distance of each input to where a linear model changes its mind.
 
   min_{c != k} (z_k - z_c) / |w_k - w_c|_*,  k the predicted class,

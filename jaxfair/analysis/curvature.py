@@ -17,26 +17,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, tree
-from jaxfair.analysis.by_group import (
-  ByGroup,
-  mean_by_group,
-  weights_by_group,
-)
+from jaxfair.analysis.by_group import ByGroup, mean_by_group, weights_by_group
 from jaxfair.analysis.directions import along, in_chunks
 from jaxfair.analysis.hutchinson import hutchinson_traces
-from jaxfair.analysis.logit_gram import (
-  SHIFT_INVARIANT,
-  contraction,
-  logit_gram,
-  one_loss,
-)
+from jaxfair.analysis.logit_gram import SHIFT_INVARIANT, contraction, logit_gram, one_loss
 from jaxfair.analysis.residual import plan_residual, residual_traces
 from jaxfair.fairness.intervals import Interval
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
-Method: TypeAlias = Literal[
-  "auto", "exact", "gauss_newton", "hutchinson", "all_parameters"
-]
+Method: TypeAlias = Literal["auto", "exact", "gauss_newton", "hutchinson", "all_parameters"]
 METHODS = ("auto", "exact", "gauss_newton", "hutchinson", "all_parameters")
 MOST_DIRECTIONS = 1_024  # more per person, and "auto" draws probes instead
 
@@ -66,9 +55,8 @@ class NonPrivateTraces(NamedTuple):
     from scipy import special  # host only: this is no part of a program
 
     checks.number(
-      "level", level, low=0.0, high=1.0, open_low=True, open_high=True,
-      remedy="0.95 is usual",
-    )  # fmt: skip
+      "level", level, low=0.0, high=1.0, open_low=True, open_high=True, remedy="0.95 is usual"
+    )
     half = special.stdtrit(max(self.probes - 1, 1), (1 + level) / 2)
 
     def one(value: Any, error: Any) -> Interval:
@@ -139,8 +127,7 @@ def hessian_trace(
   if method != "hutchinson":
     return _exact(model, loss, params, examples, num_groups, method)
   checks.require(
-    key is not None,
-    "method='hutchinson' draws directions; pass key=jax.random.key(seed)",
+    key is not None, "method='hutchinson' draws directions; pass key=jax.random.key(seed)"
   )
   checks.one_key("key", key)
   checks.integer("probes", probes, low=2, remedy="100 is usual")
@@ -148,12 +135,7 @@ def hessian_trace(
 
 
 def trace_per_person(
-  model: Model,
-  loss: PerExampleLoss,
-  params: Params,
-  examples: Examples,
-  *,
-  residual: bool = True,
+  model: Model, loss: PerExampleLoss, params: Params, examples: Examples, *, residual: bool = True
 ) -> jax.Array:
   """[n] exact traces, differentiable, to be used inside a program.
 
@@ -164,9 +146,7 @@ def trace_per_person(
     examples: the people.
     residual: False leaves the Gauss-Newton part.
   """
-  logits, gram = logit_gram(
-    model, params, examples.x, contrasts=loss in SHIFT_INVARIANT
-  )
+  logits, gram = logit_gram(model, params, examples.x, contrasts=loss in SHIFT_INVARIANT)
   own = functools.partial(one_loss, loss)
   bending = jax.vmap(jax.hessian(own))(logits, examples.y)
   total = contraction(bending, gram)
@@ -187,43 +167,41 @@ def check_people(examples: Examples, num_groups: int) -> None:
   checks.ids("examples.group", examples.group, num_groups)
 
 
-@functools.partial(
-  jax.jit, static_argnames=("model", "loss", "num_groups", "method")
-)
+@functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups", "method"))
 def _exact(
-  model: Model, loss: PerExampleLoss, params: Params, examples: Examples,
-  num_groups: int, method: str,
-) -> NonPrivateTraces:  # fmt: skip
+  model: Model,
+  loss: PerExampleLoss,
+  params: Params,
+  examples: Examples,
+  num_groups: int,
+  method: str,
+) -> NonPrivateTraces:
   examples = jax.tree.map(jnp.asarray, examples)
   if method == "all_parameters":
     found = _all_parameters(model, loss, params, examples)
   else:
-    found = trace_per_person(
-      model, loss, params, examples, residual=method == "exact"
-    )
+    found = trace_per_person(model, loss, params, examples, residual=method == "exact")
   traces = mean_by_group(found, examples.group, num_groups)
   return NonPrivateTraces(traces, found, tree.zeros_like(traces), 0)
 
 
-@functools.partial(
-  jax.jit, static_argnames=("model", "loss", "num_groups", "probes")
-)
+@functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups", "probes"))
 def _estimated(
-  model: Model, loss: PerExampleLoss, params: Params, examples: Examples,
-  num_groups: int, probes: int, key: jax.Array,
-) -> NonPrivateTraces:  # fmt: skip
+  model: Model,
+  loss: PerExampleLoss,
+  params: Params,
+  examples: Examples,
+  num_groups: int,
+  probes: int,
+  key: jax.Array,
+) -> NonPrivateTraces:
   examples = jax.tree.map(jnp.asarray, examples)
   weights = weights_by_group(examples.group, num_groups)
-  found, draws = hutchinson_traces(
-    model, loss, params, examples, weights, probes=probes, key=key
-  )
+  found, draws = hutchinson_traces(model, loss, params, examples, weights, probes=probes, key=key)
   mean = jnp.mean(draws, axis=0)
   error = jnp.std(draws, axis=0, ddof=1) / jnp.sqrt(float(probes))
   return NonPrivateTraces(
-    ByGroup(mean[:-1], mean[-1]),
-    found,
-    ByGroup(error[:-1], error[-1]),
-    probes,
+    ByGroup(mean[:-1], mean[-1]), found, ByGroup(error[:-1], error[-1]), probes
   )
 
 
@@ -235,9 +213,7 @@ def _all_parameters(
   def add(total: jax.Array, index: jax.Array) -> tuple[jax.Array, None]:
     direction = unravel(jnp.zeros_like(flat).at[index].set(1.0))
     found = in_chunks(
-      lambda rows: along(model, loss, params, rows, direction).curvatures,
-      examples,
-      16_384,
+      lambda rows: along(model, loss, params, rows, direction).curvatures, examples, 16_384
     )
     return total + found, None
 

@@ -126,9 +126,13 @@ def decompose(
   checks.positive("l2_clip", settings.l2_clip)
   checks.non_negative("noise_multiplier", settings.noise_multiplier)
   checks.number(
-    "sampling_rate", settings.sampling_rate, low=0.0, high=1.0, open_low=True,
+    "sampling_rate",
+    settings.sampling_rate,
+    low=0.0,
+    high=1.0,
+    open_low=True,
     remedy="it is expected batch size / number of examples",
-  )  # fmt: skip
+  )
   checks.one_of("method", method, ("auto", "exact", "probes"))
   checks.integer("probes", probes, low=2)
   check_people(examples, num_groups)
@@ -142,14 +146,11 @@ def decompose(
   if key is not None:
     checks.one_key("key", key)
     key_trace, key = jax.random.split(key)
-  traces = hessian_trace(
-    model, loss, params, examples, num_groups=num_groups, key=key_trace
-  )
+  traces = hessian_trace(model, loss, params, examples, num_groups=num_groups, key=key_trace)
   error = traces.standard_error
   return _decompose(
-    model, loss, params, examples, settings, num_groups, method, probes, key,
-    traces.traces, error,
-  )  # fmt: skip
+    model, loss, params, examples, settings, num_groups, method, probes, key, traces.traces, error
+  )
 
 
 def decompose_along(
@@ -185,24 +186,36 @@ def decompose_along(
     params, index = item
     own = None if key is None else jax.random.fold_in(key, index)
     return decompose(
-      model, loss, params, examples, settings, num_groups=num_groups,
-      method=method, key=own, probes=probes,
-    )  # fmt: skip
+      model,
+      loss,
+      params,
+      examples,
+      settings,
+      num_groups=num_groups,
+      method=method,
+      key=own,
+      probes=probes,
+    )
 
   count = jax.tree.leaves(snapshots)[0].shape[0]
   # One after the other: each is a pass over all people.
   return jax.lax.map(one, (snapshots, jnp.arange(count)))
 
 
-@functools.partial(
-  jax.jit,
-  static_argnames=("model", "loss", "num_groups", "method", "probes"),
-)
+@functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups", "method", "probes"))
 def _decompose(
-  model: Model, loss: PerExampleLoss, params: Params, examples: Any,
-  settings: StepSettings, num_groups: int, method: str, probes: int,
-  key: Any, trace: ByGroup, trace_error: ByGroup,
-) -> NonPrivateDecomposition:  # fmt: skip
+  model: Model,
+  loss: PerExampleLoss,
+  params: Params,
+  examples: Any,
+  settings: StepSettings,
+  num_groups: int,
+  method: str,
+  probes: int,
+  key: Any,
+  trace: ByGroup,
+  trace_error: ByGroup,
+) -> NonPrivateDecomposition:
   examples = jax.tree.map(jnp.asarray, examples)
   n = examples.x.shape[0]
   rate, q = settings.learning_rate, settings.sampling_rate
@@ -212,9 +225,7 @@ def _decompose(
 
   def means(row: jax.Array) -> tuple[jax.Array, ...]:
     """For v = sum_i row_i g_i: [G + 1] losses, <g_a, v> and v' H_a v."""
-    direction = jax.grad(lambda p: row @ per_example(model, loss, p, examples))(
-      params
-    )
+    direction = jax.grad(lambda p: row @ per_example(model, loss, p, examples))(params)
     found = along(model, loss, params, examples, direction)
     return tuple(weights @ values for values in found)
 
@@ -222,9 +233,7 @@ def _decompose(
   rows = jnp.stack([jnp.ones(n), factors])
   losses, slopes, bends = jax.vmap(means)(rows / n)
   if method == "exact":
-    spreads = _second_moments(
-      model, loss, params, examples, factors, num_groups
-    )
+    spreads = _second_moments(model, loss, params, examples, factors, num_groups)
     error = jnp.zeros(num_groups + 1)
   else:
 
@@ -241,9 +250,7 @@ def _decompose(
   second = 0.5 * jnp.square(rate)
   quadratic, quadratic_clipped = bends + variance * spreads
   psi = quadratic_clipped - quadratic
-  noise_variance = jnp.square(
-    settings.l2_clip * settings.noise_multiplier / (q * n)
-  )
+  noise_variance = jnp.square(settings.l2_clip * settings.noise_multiplier / (q * n))
 
   def split(values: jax.Array) -> ByGroup:
     return ByGroup(values[:-1], values[-1])
@@ -263,24 +270,24 @@ def _decompose(
 
 
 def _second_moments(
-  model: Model, loss: PerExampleLoss, params: Params, examples: Examples,
-  factors: jax.Array, num_groups: int,
-) -> jax.Array:  # fmt: skip
+  model: Model,
+  loss: PerExampleLoss,
+  params: Params,
+  examples: Examples,
+  factors: jax.Array,
+  num_groups: int,
+) -> jax.Array:
   """[2, G + 1] sums of g_i' H_a g_i, without and with clipping."""
-  hessians = group_hessians(
-    model, loss, params, examples, num_groups=num_groups
-  )
+  hessians = group_hessians(model, loss, params, examples, num_groups=num_groups)
   matrices = jnp.concatenate([hessians.group, hessians.population[None]])
 
   def forms(rows: Any) -> jax.Array:
     people, factor = rows
     gradients = jax.vmap(
       lambda one: ravel_pytree(
-        jax.grad(
-          lambda p: per_example(
-            model, loss, p, jax.tree.map(lambda v: v[None], one)
-          )[0]
-        )(params)
+        jax.grad(lambda p: per_example(model, loss, p, jax.tree.map(lambda v: v[None], one))[0])(
+          params
+        )
       )[0]
     )(people)
     values = jnp.einsum("np,gpq,nq->ng", gradients, matrices, gradients)

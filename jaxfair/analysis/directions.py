@@ -32,11 +32,7 @@ class Along(NamedTuple):
 
 
 def along(
-  model: Model,
-  loss: PerExampleLoss,
-  params: Params,
-  examples: Examples,
-  direction: Params,
+  model: Model, loss: PerExampleLoss, params: Params, examples: Examples, direction: Params
 ) -> Along:
   """Each person's loss, slope and curvature along a direction.
 
@@ -49,13 +45,9 @@ def along(
   """
 
   def value_and_slope(p: Params) -> tuple[jax.Array, jax.Array]:
-    return jax.jvp(
-      lambda q: per_example(model, loss, q, examples), (p,), (direction,)
-    )
+    return jax.jvp(lambda q: per_example(model, loss, q, examples), (p,), (direction,))
 
-  (losses, slopes), (_, curvatures) = jax.jvp(
-    value_and_slope, (params,), (direction,)
-  )
+  (losses, slopes), (_, curvatures) = jax.jvp(value_and_slope, (params,), (direction,))
   return Along(losses, slopes, curvatures)
 
 
@@ -72,9 +64,7 @@ def per_example(
   return losses
 
 
-def in_chunks(
-  function: Callable[..., Any], arrays: Any, size: int = CHUNK
-) -> Any:
+def in_chunks(function: Callable[..., Any], arrays: Any, size: int = CHUNK) -> Any:
   """`function(arrays)` by rows, so many at a time.
 
   Args:

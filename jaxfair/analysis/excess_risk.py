@@ -85,12 +85,10 @@ def excess_risk(
   integers = jnp.issubdtype(jnp.result_type(examples.y), jnp.integer)
   losses = (loss, models.zero_one) if integers else (loss,)
   with_noise, without = (
-    _risks(model, losses, stacked, examples, num_groups)
-    for stacked in (private, optimum)
+    _risks(model, losses, stacked, examples, num_groups) for stacked in (private, optimum)
   )
   parts = [
-    _intervals(tree.subtract(*pair), level)
-    for pair in zip(with_noise, without, strict=True)
+    _intervals(tree.subtract(*pair), level) for pair in zip(with_noise, without, strict=True)
   ]
   return NonPrivateExcessRisk(parts[0], parts[1] if integers else None)
 
@@ -117,8 +115,7 @@ def _stacked_alike(private: Params, optimum: Params) -> bool:
   """Whether there is one optimum per training; refuses trees that differ."""
   trees: list[Any] = [jax.tree.structure(p) for p in (private, optimum)]
   checks.require(
-    trees[0] == trees[1],
-    "private and optimum have different trees; pass parameters of one model",
+    trees[0] == trees[1], "private and optimum have different trees; pass parameters of one model"
   )
   pairs = zip(jax.tree.leaves(private), jax.tree.leaves(optimum), strict=True)
   shapes = [(np.shape(p), np.shape(o)) for p, o in pairs]
@@ -134,18 +131,14 @@ def _stacked_alike(private: Params, optimum: Params) -> bool:
 
 @functools.partial(jax.jit, static_argnames=("model", "losses", "num_groups"))
 def _risks(
-  model: Model, losses: tuple[PerExampleLoss, ...], stacked: Params,
-  examples: Any, num_groups: int,
-) -> list[ByGroup]:  # fmt: skip
+  model: Model, losses: tuple[PerExampleLoss, ...], stacked: Params, examples: Any, num_groups: int
+) -> list[ByGroup]:
   """For every loss, [S, G] and [S] mean losses of the trainings."""
   examples = jax.tree.map(jnp.asarray, examples)
 
   def one(params: Params) -> list[ByGroup]:
     logits = model.apply(params, examples.x)
-    return [
-      mean_by_group(loss(logits, examples.y), examples.group, num_groups)
-      for loss in losses
-    ]
+    return [mean_by_group(loss(logits, examples.y), examples.group, num_groups) for loss in losses]
 
   return jax.lax.map(one, stacked, batch_size=8)
 

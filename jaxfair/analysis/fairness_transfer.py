@@ -80,12 +80,7 @@ def mismatch(group: Any, voted: Any, num_groups: int) -> np.ndarray:
 
 
 def fair_student_bound(
-  alpha: Any,
-  *,
-  eta: Any,
-  shares: Any,
-  bound: float = 1.0,
-  of_votes: bool = True,
+  alpha: Any, *, eta: Any, shares: Any, bound: float = 1.0, of_votes: bool = True
 ) -> float:
   """The violation for true groups of a model that is fair for voted ones.
 

@@ -91,8 +91,7 @@ def _in_blocks(table: np.ndarray, sigma: float) -> np.ndarray:
   padded = np.pad(table, ((0, missing), (0, 0))).astype(np.float64)
   with jax.enable_x64(True):
     found = [
-      _integrate(padded[start : start + rows], sigma)
-      for start in range(0, len(padded), rows)
+      _integrate(padded[start : start + rows], sigma) for start in range(0, len(padded), rows)
     ]
   return np.concatenate([np.zeros(0), *found])[: len(table)]
 
@@ -108,9 +107,7 @@ def _flips_jvp(primals: Any, tangents: Any) -> Any:
   # would happen outside of it, in float32.
   counts, sigma = primals
   with jax.enable_x64(True):
-    found, slope = jax.jvp(
-      lambda s: _integrate(counts, s), (sigma,), (jnp.ones_like(sigma),)
-    )
+    found, slope = jax.jvp(lambda s: _integrate(counts, s), (sigma,), (jnp.ones_like(sigma),))
     return found, slope * tangents[1].astype(jnp.float64)
 
 

@@ -48,9 +48,13 @@ def group_gradients(
 
 
 def _streamed(
-  model: Model, loss: PerExampleLoss, params: Params, examples: Examples,
-  num_groups: int, chunk: int,
-) -> ByGroup:  # fmt: skip
+  model: Model,
+  loss: PerExampleLoss,
+  params: Params,
+  examples: Examples,
+  num_groups: int,
+  chunk: int,
+) -> ByGroup:
   nothing = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), params)
   found = [
     streamed.mean_gradient(model, loss, params, own) if own else nothing
@@ -59,9 +63,7 @@ def _streamed(
   return ByGroup(tree.stack(found[:-1]), found[-1])
 
 
-def _blocks(
-  group: np.ndarray, num_groups: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _blocks(group: np.ndarray, num_groups: int) -> tuple[np.ndarray, np.ndarray]:
   """[G, m] rows of each group, filled up, and their weights in its mean."""
   members = [np.flatnonzero(group == a) for a in range(num_groups)]
   longest = max(map(len, members))
@@ -77,17 +79,19 @@ def _blocks(
 
 @functools.partial(jax.jit, static_argnames=("model", "loss"))
 def _by_block(
-  model: Model, loss: PerExampleLoss, params: Params, examples: Examples,
-  rows: jax.Array, weights: jax.Array,
-) -> ByGroup:  # fmt: skip
+  model: Model,
+  loss: PerExampleLoss,
+  params: Params,
+  examples: Examples,
+  rows: jax.Array,
+  weights: jax.Array,
+) -> ByGroup:
   """Every person is looked at with their own group only."""
   people = jax.tree.map(jnp.asarray, examples)
 
   def one(own: jax.Array, weight: jax.Array) -> Params:
     known = jnp.where(jnp.isnan(weight), 0.0, weight)
-    found = jax.grad(
-      lambda p: known @ per_example(model, loss, p, people.take(own))
-    )(params)
+    found = jax.grad(lambda p: known @ per_example(model, loss, p, people.take(own)))(params)
     empty = jnp.isnan(weight[0])
     return jax.tree.map(lambda leaf: jnp.where(empty, jnp.nan, leaf), found)
 
@@ -98,9 +102,8 @@ def _by_block(
 
 @functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups"))
 def _together(
-  model: Model, loss: PerExampleLoss, params: Params, examples: Examples,
-  num_groups: int,
-) -> ByGroup:  # fmt: skip
+  model: Model, loss: PerExampleLoss, params: Params, examples: Examples, num_groups: int
+) -> ByGroup:
   """Groups that are not known yet: everybody, once for every group."""
   people = jax.tree.map(jnp.asarray, examples)
 
@@ -110,9 +113,7 @@ def _together(
 
   counts = group_counts(people.group, num_groups)
   found = jax.jacrev(losses)(params)
-  group = jax.tree.map(
-    lambda leaf: jnp.where(_over(counts, leaf) > 0, leaf, jnp.nan), found
-  )
+  group = jax.tree.map(lambda leaf: jnp.where(_over(counts, leaf) > 0, leaf, jnp.nan), found)
   return ByGroup(group, _pooled(group, counts))
 
 
@@ -121,8 +122,7 @@ def _pooled(group: Params, counts: jax.Array) -> Params:
   shares = counts / jnp.sum(counts)
   return jax.tree.map(
     lambda leaf: jnp.sum(
-      jnp.where(_over(counts, leaf) > 0, _over(shares, leaf) * leaf, 0.0),
-      axis=0,
+      jnp.where(_over(counts, leaf) > 0, _over(shares, leaf) * leaf, 0.0), axis=0
     ),
     group,
   )

@@ -16,12 +16,7 @@ LARGEST = 4_000  # parameters; a matrix of that many squared is 64 MB
 
 
 def group_hessians(
-  model: Model,
-  loss: PerExampleLoss,
-  params: Params,
-  examples: Examples,
-  *,
-  num_groups: int,
+  model: Model, loss: PerExampleLoss, params: Params, examples: Examples, *, num_groups: int
 ) -> ByGroup:
   """The Hessian of each group's mean loss, and of the population's.
 
@@ -47,17 +42,14 @@ def group_hessians(
 
 @functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups"))
 def _group_hessians(
-  model: Model, loss: PerExampleLoss, params: Params, examples: Any,
-  num_groups: int,
-) -> ByGroup:  # fmt: skip
+  model: Model, loss: PerExampleLoss, params: Params, examples: Any, num_groups: int
+) -> ByGroup:
   flat, unravel = ravel_pytree(params)
   weights = weights_by_group(examples.group, num_groups)
 
   def one(row: jax.Array) -> jax.Array:
     known = jnp.where(jnp.isnan(row), 0.0, row)
-    found = jax.hessian(
-      lambda v: known @ per_example(model, loss, unravel(v), examples)
-    )(flat)
+    found = jax.hessian(lambda v: known @ per_example(model, loss, unravel(v), examples))(flat)
     return jnp.where(jnp.any(jnp.isnan(row)), jnp.nan, found)
 
   # One after the other: side by side they would multiply the memory.

@@ -15,8 +15,7 @@ def random_signs(params: Params, *, key: jax.Array) -> Params:
   leaves, treedef = jax.tree.flatten(params)
   keys = jax.random.split(key, len(leaves))
   signs = [
-    jax.random.rademacher(k, leaf.shape, leaf.dtype)
-    for k, leaf in zip(keys, leaves, strict=True)
+    jax.random.rademacher(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, leaves, strict=True)
   ]
   return jax.tree.unflatten(treedef, signs)
 
@@ -53,9 +52,7 @@ def hutchinson_traces(
   def probe(total: jax.Array, index: jax.Array) -> Any:
     direction = random_signs(params, key=jax.random.fold_in(key, index))
     found = in_chunks(
-      lambda rows: along(model, loss, params, rows, direction).curvatures,
-      examples,
-      16_384,
+      lambda rows: along(model, loss, params, rows, direction).curvatures, examples, 16_384
     )
     return total + found, weights @ found
 

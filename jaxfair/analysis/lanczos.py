@@ -63,28 +63,27 @@ def top_eigenvalue(
   check_people(examples, num_groups)
   steps = min(int(steps), tree.size(params))
   if chunk is not None:
-    return _streamed(
-      model, loss, params, examples, num_groups, steps, key, chunk
-    )
+    return _streamed(model, loss, params, examples, num_groups, steps, key, chunk)
   return _top(model, loss, params, examples, num_groups, steps, key)
 
 
-@functools.partial(
-  jax.jit, static_argnames=("model", "loss", "num_groups", "steps")
-)
+@functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups", "steps"))
 def _top(
-  model: Model, loss: PerExampleLoss, params: Params, examples: Any,
-  num_groups: int, steps: int, key: jax.Array,
-) -> NonPrivateEigenvalues:  # fmt: skip
+  model: Model,
+  loss: PerExampleLoss,
+  params: Params,
+  examples: Any,
+  num_groups: int,
+  steps: int,
+  key: jax.Array,
+) -> NonPrivateEigenvalues:
   examples = jax.tree.map(jnp.asarray, examples)
   flat, unravel = ravel_pytree(params)
   weights = weights_by_group(examples.group, num_groups)
 
   def one(row: jax.Array, start: jax.Array) -> tuple[jax.Array, jax.Array]:
     known = jnp.where(jnp.isnan(row), 0.0, row)
-    gradient = jax.grad(
-      lambda v: known @ per_example(model, loss, unravel(v), examples)
-    )
+    gradient = jax.grad(lambda v: known @ per_example(model, loss, unravel(v), examples))
 
     def product(v: jax.Array) -> jax.Array:
       return jax.jvp(gradient, (flat,), (v,))[1]
@@ -95,15 +94,19 @@ def _top(
 
   starts = normal(key, (num_groups + 1, flat.size))
   values, errors = jax.vmap(one)(weights, starts)
-  return NonPrivateEigenvalues(
-    ByGroup(values[:-1], values[-1]), ByGroup(errors[:-1], errors[-1])
-  )
+  return NonPrivateEigenvalues(ByGroup(values[:-1], values[-1]), ByGroup(errors[:-1], errors[-1]))
 
 
 def _streamed(
-  model: Model, loss: PerExampleLoss, params: Params, examples: Examples,
-  num_groups: int, steps: int, key: jax.Array, chunk: int,
-) -> NonPrivateEigenvalues:  # fmt: skip
+  model: Model,
+  loss: PerExampleLoss,
+  params: Params,
+  examples: Examples,
+  num_groups: int,
+  steps: int,
+  key: jax.Array,
+  chunk: int,
+) -> NonPrivateEigenvalues:
   found = []
   groups = streamed.chunks_by_group(examples, num_groups, chunk)
   _, unravel = ravel_pytree(params)
@@ -115,9 +118,7 @@ def _streamed(
     start = normal(jax.random.fold_in(key, index), (tree.size(params),))
     found.append(streamed.largest_streamed(product, unravel(start), steps))
   values, errors = (jnp.asarray(column) for column in zip(*found, strict=True))
-  return NonPrivateEigenvalues(
-    ByGroup(values[:-1], values[-1]), ByGroup(errors[:-1], errors[-1])
-  )
+  return NonPrivateEigenvalues(ByGroup(values[:-1], values[-1]), ByGroup(errors[:-1], errors[-1]))
 
 
 class Ritz(NamedTuple):

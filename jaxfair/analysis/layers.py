@@ -38,10 +38,7 @@ class Layers(NamedTuple):
     """No push anywhere: one array per site, one per whole leaf."""
     return (
       [jnp.zeros(s.output.shape, s.output.dtype) for s in self.reading.sites],
-      [
-        jnp.zeros(self.shapes[leaf].shape, self.shapes[leaf].dtype)
-        for leaf in self.whole
-      ],
+      [jnp.zeros(self.shapes[leaf].shape, self.shapes[leaf].dtype) for leaf in self.whole],
     )
 
   def logits(self, params: Params, pushes: Any, x_one: Any) -> Any:
@@ -50,9 +47,7 @@ class Layers(NamedTuple):
     values = jax.tree.leaves(params)
     for leaf, push in zip(self.whole, leaf_pushes, strict=True):
       values[leaf] = values[leaf] + push
-    return taps.evaluate(
-      self._function, self.reading, values, site_pushes, x_one
-    )
+    return taps.evaluate(self._function, self.reading, values, site_pushes, x_one)
 
   def _function(self, values: Any, x_one: Any) -> jax.Array:
     return _logits_of_one(self.model, self.treedef, values, x_one)
@@ -70,14 +65,10 @@ def read_layers(model: Model, params: Params, x: Any) -> Layers:
   shapes = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in leaves]
   one = jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
   reading = taps.read(
-    lambda values, x_one: _logits_of_one(model, treedef, values, x_one),
-    shapes,
-    one,
+    lambda values, x_one: _logits_of_one(model, treedef, values, x_one), shapes, one
   )
   return Layers(model, reading, treedef, shapes)
 
 
-def _logits_of_one(
-  model: Model, treedef: Any, values: Any, x_one: Any
-) -> jax.Array:
+def _logits_of_one(model: Model, treedef: Any, values: Any, x_one: Any) -> jax.Array:
   return model.apply(jax.tree.unflatten(treedef, values), x_one[None])[0]

@@ -37,15 +37,10 @@ class _State(enum.IntEnum):
 
 
 _POINTWISE = (_State.FREE, _State.POINT_LINEAR, _State.POINT)
-_SPREAD = {
-  _State.POINT_LINEAR: _State.LINEAR,
-  _State.POINT: _State.SEPARABLE,
-}
+_SPREAD = {_State.POINT_LINEAR: _State.LINEAR, _State.POINT: _State.SEPARABLE}
 
 
-def bends(
-  function: Callable[..., Any], pushes: Sequence[Any], rest: Any
-) -> list[Bend]:
+def bends(function: Callable[..., Any], pushes: Sequence[Any], rest: Any) -> list[Bend]:
   """How `function(pushes, rest)` bends along each of the pushes.
 
   Args:
@@ -57,9 +52,7 @@ def bends(
   return [_bend(program, index) for index in range(len(pushes))]
 
 
-def same_places(
-  function: Callable[..., Any], pushes: Sequence[Any], rest: Any
-) -> list[int]:
+def same_places(function: Callable[..., Any], pushes: Sequence[Any], rest: Any) -> list[int]:
   """For each push, the first push that does exactly the same as it.
 
   A bias is added to what its layer's matrix gives: pushing either output is
@@ -130,9 +123,7 @@ def _rule(step: Any, name: str, states: list[_State]) -> _State:
   elif name in _BILINEAR:
     return _spread(_joined(states)) if alone else _State.FULL
   if name in _CURVED and all(state in _POINTWISE for state in states):
-    same_size = all(
-      np.prod(step.invars[i].aval.shape) == _size(step) for i in depends
-    )
+    same_size = all(np.prod(step.invars[i].aval.shape) == _size(step) for i in depends)
     return _State.POINT if same_size else _State.FULL
   return _State.FULL
 
@@ -174,27 +165,78 @@ def _size(step: Any) -> int:
 
 # A custom backward pass is not opened: what it does is not traced.
 _OPENED = (_jaxpr.Kind.CALL, _jaxpr.Kind.REMAT, _jaxpr.Kind.CUSTOM_JVP)
-_CONSTANT = frozenset({
-  "gt", "lt", "ge", "le", "eq", "ne", "sign", "floor", "ceil", "round",
-  "is_finite", "argmax", "argmin", "stop_gradient", "and", "or", "not",
-})  # fmt: skip
+_CONSTANT = frozenset(
+  {
+    "gt",
+    "lt",
+    "ge",
+    "le",
+    "eq",
+    "ne",
+    "sign",
+    "floor",
+    "ceil",
+    "round",
+    "is_finite",
+    "argmax",
+    "argmin",
+    "stop_gradient",
+    "and",
+    "or",
+    "not",
+  }
+)
 # Sums and choices: entry by entry, in one shape.
-_SUMS = frozenset({
-  "add", "add_any", "sub", "neg", "max", "min", "abs", "clamp", "copy",
-  "convert_element_type",
-})  # fmt: skip
+_SUMS = frozenset(
+  {"add", "add_any", "sub", "neg", "max", "min", "abs", "clamp", "copy", "convert_element_type"}
+)
 # They keep the order of entries; aligned if they keep their number as well.
-_ORDERED = frozenset({
-  "reshape", "squeeze", "expand_dims", "broadcast_in_dim",
-})  # fmt: skip
-_LINEAR = frozenset({
-  "reduce_sum", "reduce_max", "reduce_min", "transpose", "slice", "rev",
-  "concatenate", "pad", "cumsum", "reduce_window_max", "reduce_window_sum",
-  "reduce_window_min",
-})  # fmt: skip
+_ORDERED = frozenset({"reshape", "squeeze", "expand_dims", "broadcast_in_dim"})
+_LINEAR = frozenset(
+  {
+    "reduce_sum",
+    "reduce_max",
+    "reduce_min",
+    "transpose",
+    "slice",
+    "rev",
+    "concatenate",
+    "pad",
+    "cumsum",
+    "reduce_window_max",
+    "reduce_window_sum",
+    "reduce_window_min",
+  }
+)
 _BILINEAR = frozenset({"dot_general", "conv_general_dilated"})
-_CURVED = frozenset({
-  "mul", "div", "pow", "integer_pow", "square", "sqrt", "rsqrt", "cbrt", "exp",
-  "exp2", "expm1", "log", "log1p", "logistic", "tanh", "sinh", "cosh", "sin",
-  "cos", "tan", "atan", "atan2", "asinh", "erf", "erfc", "erf_inv", "lgamma",
-})  # fmt: skip
+_CURVED = frozenset(
+  {
+    "mul",
+    "div",
+    "pow",
+    "integer_pow",
+    "square",
+    "sqrt",
+    "rsqrt",
+    "cbrt",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log1p",
+    "logistic",
+    "tanh",
+    "sinh",
+    "cosh",
+    "sin",
+    "cos",
+    "tan",
+    "atan",
+    "atan2",
+    "asinh",
+    "erf",
+    "erfc",
+    "erf_inv",
+    "lgamma",
+  }
+)

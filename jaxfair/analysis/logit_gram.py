@@ -20,12 +20,7 @@ from jaxfair.types import Model, Params, PerExampleLoss
 # Losses that do not change when a constant is added to all logits of a person:
 # their derivatives by the logits sum to zero, and contrasts say it all.
 SHIFT_INVARIANT: frozenset[PerExampleLoss] = frozenset(
-  {
-    models.cross_entropy,
-    models.soft_cross_entropy,
-    models.ramp,
-    models.exponential,
-  }
+  {models.cross_entropy, models.soft_cross_entropy, models.ramp, models.exponential}
 )
 
 
@@ -71,9 +66,7 @@ def _gram(
 ) -> tuple[jax.Array, jax.Array]:
   def pull(x_one: jax.Array) -> Any:
     logits, backward, inputs = jax.vjp(
-      lambda pushes: layers.logits(params, pushes, x_one),
-      layers.zeros(),
-      has_aux=True,
+      lambda pushes: layers.logits(params, pushes, x_one), layers.zeros(), has_aux=True
     )
     basis = jnp.eye(logits.shape[0])
     if contrasts and len(basis) > 1:
@@ -92,9 +85,7 @@ def _gram(
       found[leaf].append(factors.part(site, data, one, layers.shapes[leaf]))
     for leaf, one in zip(layers.whole, at_leaves, strict=True):
       found[leaf].append(factors.Whole(one))
-    return [
-      factors.gather(p, s) for p, s in zip(found, layers.shapes, strict=True)
-    ]
+    return [factors.gather(p, s) for p, s in zip(found, layers.shapes, strict=True)]
 
   def inner(first: Any, second: Any) -> jax.Array:
     total = jnp.zeros(x.shape[0])

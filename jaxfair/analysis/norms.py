@@ -8,12 +8,7 @@ import jax.numpy as jnp
 
 from jaxfair.analysis.by_group import ByGroup, mean_by_group
 from jaxfair.analysis.curvature import check_people
-from jaxfair.analysis.logit_gram import (
-  SHIFT_INVARIANT,
-  contraction,
-  logit_gram,
-  one_loss,
-)
+from jaxfair.analysis.logit_gram import SHIFT_INVARIANT, contraction, logit_gram, one_loss
 from jaxfair.privacy import clipped_grad
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
@@ -36,12 +31,7 @@ class NonPrivateNorms(NamedTuple):
 
 
 def norms(
-  model: Model,
-  loss: PerExampleLoss,
-  params: Params,
-  examples: Examples,
-  *,
-  num_groups: int,
+  model: Model, loss: PerExampleLoss, params: Params, examples: Examples, *, num_groups: int
 ) -> NonPrivateNorms:
   """Norms of every person's input and gradient, and the groups' means.
 
@@ -70,9 +60,7 @@ def gradient_norms(
   reports, these are differentiable by the parameters: where a gradient is
   zero, so is its norm's derivative.
   """
-  logits, gram = logit_gram(
-    model, params, examples.x, contrasts=loss in SHIFT_INVARIANT
-  )
+  logits, gram = logit_gram(model, params, examples.x, contrasts=loss in SHIFT_INVARIANT)
   own = functools.partial(one_loss, loss)
   slopes = jax.vmap(jax.grad(own))(logits, examples.y)
   squared = contraction(slopes[:, :, None] * slopes[:, None], gram)
@@ -82,9 +70,8 @@ def gradient_norms(
 
 @functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups"))
 def _norms(
-  model: Model, loss: PerExampleLoss, params: Params, examples: Examples,
-  num_groups: int,
-) -> NonPrivateNorms:  # fmt: skip
+  model: Model, loss: PerExampleLoss, params: Params, examples: Examples, num_groups: int
+) -> NonPrivateNorms:
   examples = jax.tree.map(jnp.asarray, examples)
   flat = examples.x.reshape(examples.x.shape[0], -1)
   inputs = jnp.linalg.norm(flat, axis=1)

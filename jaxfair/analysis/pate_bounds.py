@@ -70,8 +70,7 @@ def model_deviation_bound(
   checks.positive("penalty", penalty)
   checks.require(
     flips.ndim >= 1 and norms.ndim >= 1 and flips.shape[-1] == norms.shape[-1],
-    f"flips has shape {flips.shape} and norms {norms.shape}; pass one of each "
-    "per query",
+    f"flips has shape {flips.shape} and norms {norms.shape}; pass one of each per query",
   )
   moved = flips * norms * np.sqrt(2 if softmax else 1)
   spread = flips * (1 - flips) * norms**2 * (2 if softmax else 1)
@@ -125,9 +124,7 @@ def excess_risk_bound(
   return gradients * deviation.first + 0.5 * betas * deviation.second
 
 
-def fairness_bound(
-  gradient_norms: Any, smoothness: Any, deviation: DeviationBound
-) -> float:
+def fairness_bound(gradient_norms: Any, smoothness: Any, deviation: DeviationBound) -> float:
   """Bounds the largest difference of excess risks between two groups.
 
   xi <= 2 max_a ||G_a|| E||d|| + 1/2 max_a beta_a E||d||^2
@@ -147,17 +144,13 @@ def fairness_bound(
   """
   gradients, betas = _factors(gradient_norms, smoothness)
   here = ~np.isnan(gradients + betas)
-  checks.require(
-    bool(here.any()), "gradient_norms has no group; pass at least one"
-  )
+  checks.require(bool(here.any()), "gradient_norms has no group; pass at least one")
   first, second = float(deviation.first), float(deviation.second)
   steepest = float(gradients[here].max())
   return 2 * steepest * first + 0.5 * float(betas[here].max()) * second
 
 
-def group_gradient_norms(
-  gradients: Any, group: Any, *, num_groups: int
-) -> np.ndarray:
+def group_gradient_norms(gradients: Any, group: Any, *, num_groups: int) -> np.ndarray:
   """[groups] ||G_a||, the norm of a group's mean gradient; NaN if empty.
 
   To float32 rounding, as gradients usually are.
@@ -171,14 +164,10 @@ def group_gradient_norms(
   return np.linalg.norm(means, axis=-1)
 
 
-def _factors(
-  gradient_norms: Any, smoothness: Any
-) -> tuple[np.ndarray, np.ndarray]:
+def _factors(gradient_norms: Any, smoothness: Any) -> tuple[np.ndarray, np.ndarray]:
   gradients = np.asarray(gradient_norms, float)
   betas = np.asarray(smoothness, float)
   for name, values in (("gradient_norms", gradients), ("smoothness", betas)):
-    checks.require(
-      not np.any(values < 0), f"{name} has negative entries; they are norms"
-    )
+    checks.require(not np.any(values < 0), f"{name} has negative entries; they are norms")
   gradients, betas = np.broadcast_arrays(gradients, betas)
   return gradients, betas

@@ -91,15 +91,12 @@ def plan_residual(model: Model, params: Params, x: Any) -> Plan:
     else:
       by_parameter.add(site.view.leaf)
   places = tuple(
-    Place(found[own[0]], tuple(own), tree.size(sites[own[0]].output))
-    for own in kept.values()
+    Place(found[own[0]], tuple(own), tree.size(sites[own[0]].output)) for own in kept.values()
   )
   return Plan(layers, places, tuple(sorted(by_parameter)))
 
 
-def residual_traces(
-  plan: Plan, params: Params, x: Any, slopes: jax.Array
-) -> jax.Array:
+def residual_traces(plan: Plan, params: Params, x: Any, slopes: jax.Array) -> jax.Array:
   """Each person's sum_c r_c Tr(d^2 logits_c).
 
   Args:
@@ -114,9 +111,7 @@ def residual_traces(
   total = jnp.zeros(x.shape[0])
   for place in plan.places:
     if place.directions:
-      held = place.directions * max(
-        tree.size(site.output) for site in plan.layers.reading.sites
-      )
+      held = place.directions * max(tree.size(site.output) for site in plan.layers.reading.sites)
       total += in_chunks(
         lambda rows, place=place: jax.vmap(
           lambda one, slope: _at_place(plan.layers, place, params, one, slope)
@@ -129,9 +124,7 @@ def residual_traces(
   return total
 
 
-def _at_place(
-  layers: Layers, place: Place, params: Params, x_one: Any, slope: Any
-) -> jax.Array:
+def _at_place(layers: Layers, place: Place, params: Params, x_one: Any, slope: Any) -> jax.Array:
   """sum_j u_j d^2 <slope, logits> / d y_j^2 at one layer's output y."""
   site_zeros, leaf_zeros = layers.zeros()
   target = place.sites[0]
@@ -150,11 +143,7 @@ def _at_place(
 
   def second(one: jax.Array, other: jax.Array) -> jax.Array:
     """The mixed second derivative along two directions."""
-    return jax.jvp(
-      lambda p: jax.jvp(lambda q: value(q)[0], (p,), (one,))[1],
-      (start,),
-      (other,),
-    )[1]
+    return jax.jvp(lambda p: jax.jvp(lambda q: value(q)[0], (p,), (one,))[1], (start,), (other,))[1]
 
   if place.bend == Bend.DIAGONAL:
     return second(weights, jnp.ones_like(start))
@@ -204,9 +193,7 @@ def _by_parameter(
   values = jax.tree.leaves(params)
 
   def share(index: jax.Array) -> jax.Array:
-    direction = (jnp.zeros(values[leaf].size).at[index].set(1.0)).reshape(
-      values[leaf].shape
-    )
+    direction = (jnp.zeros(values[leaf].size).at[index].set(1.0)).reshape(values[leaf].shape)
 
     def some(rows: Any) -> jax.Array:
       inputs, slope = rows
@@ -218,9 +205,7 @@ def _by_parameter(
         return layers.model.apply(tree_, inputs)
 
       bend = jax.jvp(
-        lambda p: jax.jvp(logits, (p,), (direction,))[1],
-        (values[leaf],),
-        (direction,),
+        lambda p: jax.jvp(logits, (p,), (direction,))[1], (values[leaf],), (direction,)
       )[1]
       return jnp.sum(slope * bend, axis=-1)
 

@@ -28,9 +28,7 @@ class Chunk(NamedTuple):
   weights: Any
 
 
-def chunks_by_group(
-  examples: Examples, num_groups: int, size: int
-) -> list[list[Chunk]]:
+def chunks_by_group(examples: Examples, num_groups: int, size: int) -> list[list[Chunk]]:
   """Each group's people, then everybody, in chunks of one size.
 
   Args:
@@ -44,8 +42,7 @@ def chunks_by_group(
   """
   checks.integer("chunk", size, low=1)
   checks.require(
-    checks.concrete(examples),
-    "chunk=... loops on the host; leave it out inside jit and vmap",
+    checks.concrete(examples), "chunk=... loops on the host; leave it out inside jit and vmap"
   )
   examples = jax.tree.map(np.asarray, examples)
   members = [np.flatnonzero(examples.group == a) for a in range(num_groups)]
@@ -53,10 +50,7 @@ def chunks_by_group(
   # the same number find their program compiled.
   longest = max(map(len, members))
   size = max(1, min(size, -(-longest // _STEP) * _STEP))
-  return [
-    _chunks(examples, rows, size)
-    for rows in (*members, np.arange(examples.size))
-  ]
+  return [_chunks(examples, rows, size) for rows in (*members, np.arange(examples.size))]
 
 
 def mean_gradient(
@@ -67,13 +61,10 @@ def mean_gradient(
 
 
 def mean_product(
-  model: Model, loss: PerExampleLoss, params: Params,
-  chunks: Sequence[Chunk], direction: Params,
-) -> Params:  # fmt: skip
+  model: Model, loss: PerExampleLoss, params: Params, chunks: Sequence[Chunk], direction: Params
+) -> Params:
   """The Hessian of the chunks' mean loss, times a direction."""
-  return _total(
-    lambda chunk: _product(model, loss, params, chunk, direction), chunks
-  )
+  return _total(lambda chunk: _product(model, loss, params, chunk, direction), chunks)
 
 
 def largest_streamed(
@@ -127,9 +118,7 @@ def _chunks(examples: Examples, rows: np.ndarray, size: int) -> list[Chunk]:
   return found
 
 
-def _total(
-  function: Callable[[Chunk], Params], chunks: Sequence[Chunk]
-) -> Params:
+def _total(function: Callable[[Chunk], Params], chunks: Sequence[Chunk]) -> Params:
   total = function(chunks[0])
   for chunk in chunks[1:]:
     # Waiting keeps one chunk's memory in use at a time, not all of them.
@@ -140,24 +129,19 @@ def _total(
 _add = jax.jit(tree.add, donate_argnums=0)
 
 
-def _weighted(
-  model: Model, loss: PerExampleLoss, chunk: Chunk, params: Params
-) -> jax.Array:
+def _weighted(model: Model, loss: PerExampleLoss, chunk: Chunk, params: Params) -> jax.Array:
   return jnp.vdot(chunk.weights, per_example(model, loss, params, chunk.people))
 
 
 @functools.partial(jax.jit, static_argnames=("model", "loss"))
-def _gradient(
-  model: Model, loss: PerExampleLoss, params: Params, chunk: Chunk
-) -> Params:
+def _gradient(model: Model, loss: PerExampleLoss, params: Params, chunk: Chunk) -> Params:
   return jax.grad(functools.partial(_weighted, model, loss, chunk))(params)
 
 
 @functools.partial(jax.jit, static_argnames=("model", "loss"))
 def _product(
-  model: Model, loss: PerExampleLoss, params: Params, chunk: Chunk,
-  direction: Params,
-) -> Params:  # fmt: skip
+  model: Model, loss: PerExampleLoss, params: Params, chunk: Chunk, direction: Params
+) -> Params:
   gradient = jax.grad(functools.partial(_weighted, model, loss, chunk))
   return jax.jvp(gradient, (params,), (direction,))[1]
 

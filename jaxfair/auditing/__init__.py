@@ -13,12 +13,7 @@ from jaxfair.auditing.canaries import (
   likelihood_separation,
 )
 from jaxfair.auditing.mechanisms import attack_scores, audit_mechanism
-from jaxfair.auditing.one_run import (
-  OneRunBound,
-  audit_one_run,
-  one_run_p_value,
-  plan_guesses,
-)
+from jaxfair.auditing.one_run import OneRunBound, audit_one_run, one_run_p_value, plan_guesses
 
 __all__ = [
   "Attack",

@@ -60,9 +60,7 @@ def _weights(without: np.ndarray, present: np.ndarray) -> np.ndarray:
   # A feature that never varies decides alone if it differs, and is else mute.
   floor = np.maximum(1e-6 * np.abs(shift), np.finfo(float).tiny ** 0.5)
   spread = np.maximum(spread, floor)
-  residuals = np.concatenate(
-    [(x - x.mean(0)) / spread for x in (without, present)]
-  )
+  residuals = np.concatenate([(x - x.mean(0)) / spread for x in (without, present)])
   correlation = residuals.T @ residuals / len(residuals)
   shrinkage = min(1.0, max(1e-6, len(shift) / len(residuals)))
   shrunk = (1 - shrinkage) * correlation + shrinkage * np.eye(len(shift))

@@ -90,9 +90,7 @@ def epsilon_lower_bound(
     Nasr et al. (2023) for Gaussian trade-off curves.
   """
   check_bound(delta, confidence, method)
-  checks.number(
-    "selection", selection, low=0.0, high=1.0, open_low=True, open_high=True
-  )
+  checks.number("selection", selection, low=0.0, high=1.0, open_low=True, open_high=True)
   without = _scores("scores_without", scores_without)
   present = _scores("scores_with", scores_with)
   cuts = [math.ceil(selection * len(s)) for s in (without, present)]
@@ -105,21 +103,23 @@ def epsilon_lower_bound(
   found = max(0.0, float(value(low, high, delta)))
   epsilon = _gaussian_epsilon(found, delta) if method == "gaussian" else found
   return EpsilonBound(
-    epsilon, delta, confidence, method, min(len(without), len(present)),
-    test.threshold,
-  )  # fmt: skip
+    epsilon, delta, confidence, method, min(len(without), len(present)), test.threshold
+  )
 
 
 def check_bound(delta: float, confidence: float, method: str) -> None:
   """Refuses settings of a bound that cannot be, before any run."""
   checks.one_of("method", method, _VALUES)
   checks.number(
-    "delta", delta, low=0.0, high=1.0, open_low=method == "gaussian",
-    open_high=True, remedy="pass the delta of the claim that is audited",
-  )  # fmt: skip
-  checks.number(
-    "confidence", confidence, low=0.0, high=1.0, open_low=True, open_high=True
+    "delta",
+    delta,
+    low=0.0,
+    high=1.0,
+    open_low=method == "gaussian",
+    open_high=True,
+    remedy="pass the delta of the claim that is audited",
   )
+  checks.number("confidence", confidence, low=0.0, high=1.0, open_low=True, open_high=True)
 
 
 def clopper_pearson_low(count: Any, total: Any, alpha: float) -> Any:
@@ -175,10 +175,8 @@ def _choose(runs: _Runs, delta: float, alpha: float, value: Any) -> _Test:
     for one in (1, 0):
       low, high = (
         end(counts[i] if above else totals[i] - counts[i], totals[i], level)
-        for end, i in (
-          (clopper_pearson_low, one), (clopper_pearson_high, 1 - one)
-        )
-      )  # fmt: skip
+        for end, i in ((clopper_pearson_low, one), (clopper_pearson_high, 1 - one))
+      )
       promised = value(low, high, delta)
       at = int(np.argmax(promised))
       if promised[at] > best:
@@ -237,10 +235,7 @@ def _gaussian_epsilon(mu: float, delta: float) -> float:
 
 def _scores(name: str, values: Any) -> np.ndarray:
   scores = np.asarray(values, dtype=np.float64)
-  checks.require(
-    scores.ndim == 1,
-    f"{name} has shape {scores.shape}; pass one score per run",
-  )
+  checks.require(scores.ndim == 1, f"{name} has shape {scores.shape}; pass one score per run")
   checks.require(
     len(scores) >= MIN_RUNS,
     f"{name} holds {len(scores)} runs; an audit needs at least {MIN_RUNS}, "

@@ -60,8 +60,7 @@ class GradientCanaries:
     m = self.num_canaries
     checks.require(
       included.shape == (m,),
-      f"included has shape {included.shape}; flip one coin for each of the {m} "
-      "canaries",
+      f"included has shape {included.shape}; flip one coin for each of the {m} canaries",
     )
     x = jnp.asarray(people.x)
     flat = x.reshape(x.shape[0], -1)
@@ -80,12 +79,7 @@ class GradientCanaries:
 
 
 def gradient_canaries(
-  model: Model,
-  loss: PerExampleLoss,
-  people: Examples,
-  *,
-  num_canaries: int,
-  norm: float = 1e3,
+  model: Model, loss: PerExampleLoss, people: Examples, *, num_canaries: int, norm: float = 1e3
 ) -> GradientCanaries:
   """Adds canaries to a model, for the audit of one training.
 
@@ -115,9 +109,8 @@ def gradient_canaries(
   checks.positive("norm", norm)
   shape = tuple(np.shape(people.x)[1:])
   return GradientCanaries(
-    _with_parameters(model, shape, num_canaries), _with_canaries(loss, norm),
-    num_canaries,
-  )  # fmt: skip
+    _with_parameters(model, shape, num_canaries), _with_canaries(loss, norm), num_canaries
+  )
 
 
 def likelihood_recorder(
@@ -148,9 +141,7 @@ def likelihood_recorder(
   Returns:
     An optimizer for `DpSgdConfig(optimizer=...)`, without weight decay.
   """
-  checks.number(
-    "sampling_rate", sampling_rate, low=0.0, high=1.0, open_low=True
-  )
+  checks.number("sampling_rate", sampling_rate, low=0.0, high=1.0, open_low=True)
   checks.positive("noise_multiplier", noise_multiplier)
   checks.positive("l2_clip", l2_clip)
   checks.integer("batch_size", batch_size, low=1)
@@ -162,9 +153,7 @@ def likelihood_recorder(
     def init(params: Params) -> Any:
       return inner.init(params["model"])
 
-    def update(
-      gradient: Params, state: Any, params: Params | None = None
-    ) -> tuple[Params, Any]:
+    def update(gradient: Params, state: Any, params: Params | None = None) -> tuple[Params, Any]:
       known = None if params is None else params["model"]
       moves, state = inner.update(gradient["model"], state, known)
       seen = gradient["canaries"] * (batch_size / l2_clip)
@@ -177,9 +166,7 @@ def likelihood_recorder(
   return make
 
 
-def likelihood_separation(
-  *, sampling_rate: float, noise_multiplier: float, steps: int
-) -> float:
+def likelihood_separation(*, sampling_rate: float, noise_multiplier: float, steps: int) -> float:
   """How far the recorded evidence moves if a canary takes part, for planning.
 
   mu = q sqrt(steps (e^(1/z^2) - 1)), in standard deviations of the evidence
@@ -200,9 +187,7 @@ def likelihood_separation(
   return min(whole, sampling_rate * math.sqrt(steps * signal))
 
 
-def _with_parameters(
-  model: Model, shape: tuple[int, ...], num_canaries: int
-) -> Model:
+def _with_parameters(model: Model, shape: tuple[int, ...], num_canaries: int) -> Model:
   def init(key: jax.Array, x_one: Any) -> Params:
     return {
       "model": model.init(key, jnp.reshape(x_one[:-1], shape)),

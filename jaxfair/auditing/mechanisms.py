@@ -10,12 +10,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.auditing.attacks import Attack, discriminant
-from jaxfair.auditing.bounds import (
-  EpsilonBound,
-  Method,
-  check_bound,
-  epsilon_lower_bound,
-)
+from jaxfair.auditing.bounds import EpsilonBound, Method, check_bound, epsilon_lower_bound
 
 Mechanism = Callable[[Any, jax.Array], Any]
 
@@ -61,13 +56,11 @@ def audit_mechanism(
   """
   check_bound(delta, confidence, method)
   without, present = attack_scores(
-    mechanism, first, second, num_runs=num_runs, key=key, attack=attack,
-    chunk=chunk,
-  )  # fmt: skip
+    mechanism, first, second, num_runs=num_runs, key=key, attack=attack, chunk=chunk
+  )
   found = epsilon_lower_bound(
-    without, present, delta=delta, confidence=confidence, method=method,
-    selection=SELECTION,
-  )  # fmt: skip
+    without, present, delta=delta, confidence=confidence, method=method, selection=SELECTION
+  )
   return found._replace(num_runs=num_runs)
 
 
@@ -114,9 +107,7 @@ def attack_scores(
 
 
 @functools.partial(jax.jit, static_argnames=("mechanism", "chunk"))
-def _run(
-  mechanism: Mechanism, data: Any, keys: jax.Array, *, chunk: int
-) -> jax.Array:
+def _run(mechanism: Mechanism, data: Any, keys: jax.Array, *, chunk: int) -> jax.Array:
   """[runs, d] outputs as float32 rows, a chunk of runs in memory at a time."""
 
   def one(key: jax.Array) -> jax.Array:

@@ -77,12 +77,14 @@ def audit_one_run(
     Steinke, Nasr & Jagielski (2023), Theorem 5.2.
   """
   checks.number(
-    "delta", delta, low=0.0, high=1.0, open_high=True,
+    "delta",
+    delta,
+    low=0.0,
+    high=1.0,
+    open_high=True,
     remedy="pass the delta of the claim that is audited",
-  )  # fmt: skip
-  checks.number(
-    "confidence", confidence, low=0.0, high=1.0, open_low=True, open_high=True
   )
+  checks.number("confidence", confidence, low=0.0, high=1.0, open_low=True, open_high=True)
   ranked = _ranked(scores, included)
   m = len(ranked)
   ways = _ways(m) if guesses is None else [guesses]
@@ -92,14 +94,8 @@ def audit_one_run(
     _check_guesses(guessed_in, guessed_out, m)
     correct = int(ranked[:guessed_in].sum())
     correct += int(guessed_out - ranked[m - guessed_out :].sum())
-    epsilon = _largest_epsilon(
-      m, guessed_in + guessed_out, correct, delta, alpha
-    )
-    found.append(
-      OneRunBound(
-        epsilon, delta, confidence, m, guessed_in, guessed_out, correct
-      )
-    )
+    epsilon = _largest_epsilon(m, guessed_in + guessed_out, correct, delta, alpha)
+    found.append(OneRunBound(epsilon, delta, confidence, m, guessed_in, guessed_out, correct))
   return max(found, key=lambda bound: bound.epsilon)
 
 
@@ -134,11 +130,7 @@ def one_run_p_value(
 
 
 def plan_guesses(
-  num_canaries: int,
-  *,
-  separation: float,
-  delta: float,
-  confidence: float = 0.95,
+  num_canaries: int, *, separation: float, delta: float, confidence: float = 0.95
 ) -> tuple[int, int]:
   """How many guesses promise the largest bound, before any training.
 
@@ -161,9 +153,7 @@ def plan_guesses(
   for each in np.unique(np.geomspace(1, half, 40).astype(int))[::-1]:
     right = _share_right(each / num_canaries, separation)
     expected = math.floor(2 * each * right)
-    promised = _largest_epsilon(
-      num_canaries, 2 * int(each), expected, delta, 1 - confidence
-    )
+    promised = _largest_epsilon(num_canaries, 2 * int(each), expected, delta, 1 - confidence)
     if promised > best:
       best, found = promised, int(each)
   return found, found
@@ -180,16 +170,13 @@ def _share_right(share: float, separation: float) -> float:
   return float(present / (present + special.ndtr(-ends[0])))
 
 
-def _largest_epsilon(
-  m: int, guesses: int, correct: int, delta: float, alpha: float
-) -> float:
+def _largest_epsilon(m: int, guesses: int, correct: int, delta: float, alpha: float) -> float:
   """The epsilon up to which all hypotheses are rejected."""
 
   def rejected(epsilon: float) -> bool:
     found = one_run_p_value(
-      num_canaries=m, guesses=guesses, correct=correct, epsilon=epsilon,
-      delta=delta,
-    )  # fmt: skip
+      num_canaries=m, guesses=guesses, correct=correct, epsilon=epsilon, delta=delta
+    )
     return found <= alpha
 
   # In small steps: where m delta is large the p-value need not be monotone,
@@ -211,17 +198,13 @@ def _ranked(scores: Any, included: Any) -> np.ndarray:
   scores, coins = np.asarray(scores, np.float64), np.asarray(included)
   checks.require(
     scores.ndim == 1 and scores.shape == coins.shape,
-    f"scores has shape {scores.shape} and included {coins.shape}; pass one of "
-    "each per canary",
+    f"scores has shape {scores.shape} and included {coins.shape}; pass one of each per canary",
   )
   checks.require(
     coins.dtype == bool,
-    f"included holds {coins.dtype} values; pass booleans, True for canaries "
-    "that took part",
+    f"included holds {coins.dtype} values; pass booleans, True for canaries that took part",
   )
-  checks.require(
-    len(scores) >= 2, "an audit needs at least 2 canaries, better thousands"
-  )
+  checks.require(len(scores) >= 2, "an audit needs at least 2 canaries, better thousands")
   checks.require(
     not np.isnan(scores).any(),
     "scores has NaN values; did the training diverge? lower its learning_rate",

@@ -14,20 +14,14 @@ if TYPE_CHECKING:
 def ledger(
   of: Annotated[
     str | None,
-    typer.Argument(
-      help="A ledger.jsonl, a CSV file or a named set; all data sets if none."
-    ),
+    typer.Argument(help="A ledger.jsonl, a CSV file or a named set; all data sets if none."),
   ] = None,
   delta: Annotated[
-    float | None,
-    typer.Option(help="Default: the budget's; 1e-6 for a data set without."),
+    float | None, typer.Option(help="Default: the budget's; 1e-6 for a data set without.")
   ] = None,
   budget: Annotated[
     str | None,
-    typer.Option(
-      metavar="EPSILON,DELTA",
-      help="Refuse releases of this data set beyond it.",
-    ),
+    typer.Option(metavar="EPSILON,DELTA", help="Refuse releases of this data set beyond it."),
   ] = None,
   relation: Annotated[
     str, typer.Option(help="Which neighbors the budget is for.")
@@ -72,9 +66,7 @@ def _tell_run(book: "Ledger", delta: float | None) -> None:
     typer.echo(f"a crash left {book.torn} bytes of an unfinished line")
 
 
-def _tell_dataset(
-  book: "DatasetLedger", delta: float | None, *, entries: bool
-) -> None:
+def _tell_dataset(book: "DatasetLedger", delta: float | None, *, entries: bool) -> None:
   from jaxfair import accounting
 
   typer.echo(f"data: {book.name}")
@@ -105,8 +97,7 @@ def _dataset(of: str) -> "DatasetLedger":
   path = pathlib.Path(of)
   require(
     path.is_file(),
-    f"{of} is no ledger.jsonl, no CSV file and no named set; leave it out to "
-    "list all data sets",
+    f"{of} is no ledger.jsonl, no CSV file and no named set; leave it out to list all data sets",
   )
   return accounting.DatasetLedger.of(data.csv_identity(path), name=path.stem)
 
@@ -115,9 +106,7 @@ def _pair(text: str) -> tuple[float, float]:
   try:
     epsilon, delta = map(float, text.split(","))
   except ValueError:
-    raise ArgumentError(
-      f"--budget {text!r} must be EPSILON,DELTA, such as 3,1e-5"
-    ) from None
+    raise ArgumentError(f"--budget {text!r} must be EPSILON,DELTA, such as 3,1e-5") from None
   return epsilon, delta
 
 

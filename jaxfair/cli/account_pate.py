@@ -9,13 +9,8 @@ from jaxfair import checks
 
 
 def pate(
-  votes: Annotated[
-    pathlib.Path,
-    typer.Argument(help="A .npy of [queries, classes] counts."),
-  ],
-  sigma: Annotated[
-    float, typer.Option(help="Noise on each count (standard deviation).")
-  ],
+  votes: Annotated[pathlib.Path, typer.Argument(help="A .npy of [queries, classes] counts.")],
+  sigma: Annotated[float, typer.Option(help="Noise on each count (standard deviation).")],
   delta: Annotated[float, typer.Option(help="The delta of the guarantee.")],
   threshold: Annotated[
     float | None, typer.Option(help="Answer where the largest count is above.")
@@ -25,14 +20,10 @@ def pate(
   ] = None,
   max_answers: Annotated[
     int | None,
-    typer.Option(
-      help="A cap on answers, fixed before the first one; all are charged "
-      "without."
-    ),
+    typer.Option(help="A cap on answers, fixed before the first one; all are charged without."),
   ] = None,
   num_classes: Annotated[
-    int | None,
-    typer.Option(help="VOTES holds [teachers, queries] class ids instead."),
+    int | None, typer.Option(help="VOTES holds [teachers, queries] class ids instead.")
   ] = None,
   discrete: Annotated[
     bool, typer.Option("--discrete", help="The noise is discrete Gaussian.")
@@ -45,9 +36,7 @@ def pate(
       "beforehand, since its price is in every epsilon.",
     ),
   ] = False,
-  consensus: Annotated[
-    float, typer.Option(help="Your guess of how many teachers agree.")
-  ] = 0.9,
+  consensus: Annotated[float, typer.Option(help="Your guess of how many teachers agree.")] = 0.9,
   confidence: Annotated[
     float, typer.Option(help="With which the sanitised epsilon is a bound.")
   ] = 0.999,
@@ -64,10 +53,7 @@ def pate(
     "--max-answers goes with --threshold and --sigma-threshold",
   )
   counts = _counts(votes, num_classes)
-  capped: dict[str, Any] = {
-    "sigma_threshold": sigma_threshold,
-    "max_answers": max_answers,
-  }
+  capped: dict[str, Any] = {"sigma_threshold": sigma_threshold, "max_answers": max_answers}
   tested: dict[str, Any] = {"threshold": threshold, **capped}
   # Everything that can be refused is computed before anything is printed.
   diagnosis = accounting.pate_diagnosis(
@@ -92,23 +78,14 @@ def pate(
     )
   if plan is not None:
     sanitized = accounting.sanitised_epsilon(
-      counts,
-      sigma=sigma,
-      delta=delta,
-      plan=plan,
-      discrete=discrete,
-      key=privacy.os_key(),
-      **tested,
+      counts, sigma=sigma, delta=delta, plan=plan, discrete=discrete, key=privacy.os_key(), **tested
     )
     guarantee = sanitized.guarantee
 
   typer.echo(
-    f"votes: {len(counts)} queries, {int(counts[0].sum())} teachers, "
-    f"{counts.shape[1]} classes"
+    f"votes: {len(counts)} queries, {int(counts[0].sum())} teachers, {counts.shape[1]} classes"
   )
-  typer.echo(
-    _answers(counts, max_answers, threshold, sigma_threshold, discrete)
-  )
+  typer.echo(_answers(counts, max_answers, threshold, sigma_threshold, discrete))
   typer.echo(f"for any votes (releasable): {guarantee}")
   typer.echo(
     "for these votes (diagnosis, NOT FOR PUBLICATION): epsilon "
@@ -127,9 +104,7 @@ def pate(
     )
 
 
-def _answers(
-  counts: Any, most: int | None, threshold: Any, sigma: Any, discrete: bool
-) -> str:
+def _answers(counts: Any, most: int | None, threshold: Any, sigma: Any, discrete: bool) -> str:
   import numpy as np
 
   from jaxfair import accounting
@@ -179,7 +154,6 @@ def _load(path: pathlib.Path) -> Any:
 
   found = read_arrays(path, remedy="write it with numpy.save")
   checks.require(
-    list(found) == [""],
-    f"{path} holds several arrays; save the counts alone with numpy.save",
+    list(found) == [""], f"{path} holds several arrays; save the counts alone with numpy.save"
   )
   return found[""]

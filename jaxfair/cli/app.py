@@ -51,9 +51,7 @@ def main() -> None:
     sys.exit(2)
   except SystemExit as ended:
     if ended.code == STOPPED:
-      typer.echo(
-        "jaxfair: stopped; the same command continues where it was", err=True
-      )
+      typer.echo("jaxfair: stopped; the same command continues where it was", err=True)
     raise
 
 
@@ -71,11 +69,7 @@ def _use_all_cores() -> None:
   flags = os.environ.get("XLA_FLAGS", "")
   if "jax" in sys.modules or "host_platform_device_count" in flags:
     return
-  cores = (
-    len(os.sched_getaffinity(0))
-    if sys.platform == "linux"
-    else (os.cpu_count() or 1)
-  )
+  cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else (os.cpu_count() or 1)
   os.environ.setdefault("JAX_NUM_CPU_DEVICES", str(cores))
   os.environ.setdefault("NPROC", str(cores + 1))  # XLA's name for that number
 
@@ -89,10 +83,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
   version: Annotated[
-    bool,
-    typer.Option(
-      "--version", callback=_version, is_eager=True, help="Print the version."
-    ),
+    bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
   ] = False,
 ) -> None:
   del version

@@ -8,15 +8,11 @@ import typer
 from jaxfair import checks
 
 RunFolder = Annotated[
-  pathlib.Path,
-  typer.Argument(help="Directory of a run of the study 'release'."),
+  pathlib.Path, typer.Argument(help="Directory of a run of the study 'release'.")
 ]
-Delta = Annotated[
-  float, typer.Option(help="Chance of another decision; 0 asks for certainty.")
-]
+Delta = Annotated[float, typer.Option(help="Chance of another decision; 0 asks for certainty.")]
 Page = Annotated[
-  pathlib.Path | None,
-  typer.Option(help="Write a web page that asks, instead of asking here."),
+  pathlib.Path | None, typer.Option(help="Write a web page that asks, instead of asking here.")
 ]
 
 
@@ -64,11 +60,7 @@ def _prompt(asked: Any, column: str) -> str:
       asked.encoded(column, given)
       return given
     except checks.ArgumentError:
-      typer.echo(
-        f"  a number from 1 to {len(words)}, please"
-        if words
-        else "  a number, please"
-      )
+      typer.echo(f"  a number from 1 to {len(words)}, please" if words else "  a number, please")
 
 
 def _listed(columns: tuple[str, ...]) -> str:

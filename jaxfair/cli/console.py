@@ -52,13 +52,7 @@ def progress() -> Iterator[tuple[Say, Advance]]:
 def download() -> Iterator[Callable[[str, int, int | None], None]]:
   """A bar over bytes."""
   from rich.console import Console
-  from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-  )
+  from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
   bar = Progress(
     TextColumn("{task.description}"),
@@ -82,7 +76,5 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
   lines = [list(heads), *map(list, rows)]
   widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
   for line in lines:
-    padded = (
-      cell.ljust(width) for cell, width in zip(line, widths, strict=True)
-    )
+    padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
     typer.echo("  ".join(padded).rstrip())

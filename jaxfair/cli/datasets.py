@@ -24,14 +24,18 @@ def list_sets(names: Names = None) -> None:
     sizes = entry.group_sizes.get(entry.groups[0], ()) if entry.groups else ()
     group = f"{entry.groups[0]}: {_short(sizes)}" if entry.groups else "none"
     rows.append(
-      (entry.name, f"{entry.rows:,}", str(len(entry.classes)), group,
-       "here" if entry.available else "not here", entry.source.licence)
-    )  # fmt: skip
+      (
+        entry.name,
+        f"{entry.rows:,}",
+        str(len(entry.classes)),
+        group,
+        "here" if entry.available else "not here",
+        entry.source.licence,
+      )
+    )
   heads = ("name", "rows", "classes", "groups", "", "licence")
   console.table(heads, rows)
-  typer.echo(
-    "More on one: jaxfair data list NAME. To get one: data fetch NAME."
-  )
+  typer.echo("More on one: jaxfair data list NAME. To get one: data fetch NAME.")
 
 
 @app.command()
@@ -52,9 +56,7 @@ def check(names: Names = None) -> None:
 
 
 @app.command()
-def fetch(
-  names: Annotated[list[str], typer.Argument(help="Names of data sets.")],
-) -> None:
+def fetch(names: Annotated[list[str], typer.Argument(help="Names of data sets.")]) -> None:
   """Get data sets into the cache, verified."""
   from jaxfair import data
 
@@ -80,11 +82,7 @@ def _describe(entry: object) -> None:
   for group in entry.groups:
     named = entry.group_names.get(group)
     sizes = entry.group_sizes.get(group, ())
-    told = (
-      ", ".join(f"{k} {v:,}" for k, v in named.items())
-      if named
-      else _short(sizes)
-    )
+    told = ", ".join(f"{k} {v:,}" for k, v in named.items()) if named else _short(sizes)
     typer.echo(f"  group {group}: {told}")
   if entry.paths:
     for path in entry.paths:

@@ -20,17 +20,13 @@ OWN_EYES = (
 
 
 def decide(
-  counts: Annotated[
-    pathlib.Path, typer.Option(help="CSV file, one place per line.")
-  ],
+  counts: Annotated[pathlib.Path, typer.Option(help="CSV file, one place per line.")],
   rule: Annotated[
-    Literal["title-one", "minority-language"],
-    typer.Option(help="How the counts are used."),
+    Literal["title-one", "minority-language"], typer.Option(help="How the counts are used.")
   ],
   epsilon: Annotated[float, typer.Option(help="Privacy of one person.")],
   remedy: Annotated[
-    list[str] | None,
-    typer.Option(help="title-one: a method to compare; default all of them."),
+    list[str] | None, typer.Option(help="title-one: a method to compare; default all of them.")
   ] = None,
   column: Annotated[
     list[str] | None,
@@ -41,15 +37,10 @@ def decide(
     ),
   ] = None,
   label: Annotated[str, typer.Option(help="Column of the places' names.")] = "",
-  budget: Annotated[
-    float, typer.Option(help="Dollars that are shared.")
-  ] = 6.5e9,
-  draws: Annotated[
-    int, typer.Option(help="Simulated releases, in each of 3 rounds.")
-  ] = 2000,
+  budget: Annotated[float, typer.Option(help="Dollars that are shared.")] = 6.5e9,
+  draws: Annotated[int, typer.Option(help="Simulated releases, in each of 3 rounds.")] = 2000,
   out: Annotated[
-    pathlib.Path | None,
-    typer.Option(help="Folder of the page; default runs/decide-NAME."),
+    pathlib.Path | None, typer.Option(help="Folder of the page; default runs/decide-NAME.")
   ] = None,
 ) -> None:
   """Who gains and who loses when noisy counts decide, and what would help."""
@@ -64,11 +55,7 @@ def decide(
     "epsilons": [float(epsilon)],
     "draws": draws,
     "seeds": 3,
-    "data": {
-      "csv": str(counts),
-      "columns": column or _columns(counts, rule),
-      "label": label,
-    },
+    "data": {"csv": str(counts), "columns": column or _columns(counts, rule), "label": label},
   }
   if money:
     values |= {"budget": float(budget)}
@@ -113,9 +100,7 @@ def _print_money(table: Any) -> None:
     shown = [*order[:SHOWN], *order[max(SHOWN, len(order) - SHOWN) :]]
     _print_places(places, shown, "district_size", "children", "gain")
   rows = []
-  for (method, heat), part in table.where(row="summary").split(
-    "method", "heat"
-  ):
+  for (method, heat), part in table.where(row="summary").split("method", "heat"):
     name = f"{method}, {heat}" if heat else str(method)
     alpha = float(part["alpha"].mean())
     fair = float(part["alpha_low"].max()) < 1e-12
@@ -144,9 +129,7 @@ def _print_rights(table: Any) -> None:
   _print_places(places, worst, "citizens", "citizens", "error")
 
 
-def _print_places(
-  places: Any, order: Any, size: str, head: str, value: str
-) -> None:
+def _print_places(places: Any, order: Any, size: str, head: str, value: str) -> None:
   rows = []
   for i in order:
     number = float(places[value][i])
@@ -161,8 +144,4 @@ def _dollars(amount: float) -> str:
   if abs(amount) < 0.005:
     return "$0"
   sign = "-" if amount < 0 else ""
-  return (
-    f"{sign}${abs(amount):,.0f}"
-    if abs(amount) >= 100
-    else (f"{sign}${abs(amount):.2f}")
-  )
+  return f"{sign}${abs(amount):,.0f}" if abs(amount) >= 100 else (f"{sign}${abs(amount):.2f}")

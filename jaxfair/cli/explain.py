@@ -19,9 +19,7 @@ WORDS = {
 
 
 def explain(
-  folder: Annotated[
-    pathlib.Path, typer.Argument(help="Directory of a finished `train` run.")
-  ],
+  folder: Annotated[pathlib.Path, typer.Argument(help="Directory of a finished `train` run.")],
 ) -> None:
   """Say which group pays for a model's privacy, why, and what to try first."""
   from jaxfair.studies.explanation import explain_run
@@ -49,15 +47,12 @@ def sentences(found: "NonPrivateExplanation") -> list[str]:
       f"{float(found.apart.high):.4f}]."
     )
   else:
-    lines.append(
-      "The groups' costs do not differ beyond chance with these seeds."
-    )
+    lines.append("The groups' costs do not differ beyond chance with these seeds.")
   terms = {name: float(value[which]) for name, value in found.terms.items()}
   told = ", ".join(f"{name} {value:.2g}" for name, value in terms.items())
   lines += [
     f"Through which term: {found.term} ({told} per step at this model).",
-    f"Through which factor: {WORDS[found.factor]}, {ratio:.2f} times "
-    "everybody's.",
+    f"Through which factor: {WORDS[found.factor]}, {ratio:.2f} times everybody's.",
     f"Try first: {_advice(found, ratio)}",
   ]
   if found.note:
@@ -95,12 +90,14 @@ def _print_groups(found: "NonPrivateExplanation") -> None:
   rows = []
   for i, name in enumerate(found.groups):
     cost = found.costs[name]
-    rows.append([
-      name,
-      f"{cost.loss:.4f}",
-      f"{cost.accuracy:.4f}",
-      *(f"{found.terms[term][i]:.2g}" for term in ("clipping", "noise")),
-      f"{100 * found.clipped[i]:.0f}%",
-      *(f"{found.factors[factor][i]:.3g}" for factor in WORDS),
-    ])  # fmt: skip
+    rows.append(
+      [
+        name,
+        f"{cost.loss:.4f}",
+        f"{cost.accuracy:.4f}",
+        *(f"{found.terms[term][i]:.2g}" for term in ("clipping", "noise")),
+        f"{100 * found.clipped[i]:.0f}%",
+        *(f"{found.factors[factor][i]:.3g}" for factor in WORDS),
+      ]
+    )
   console.table(heads, rows)

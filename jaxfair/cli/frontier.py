@@ -17,35 +17,27 @@ if TYPE_CHECKING:
 
 def frontier(
   folder: Annotated[
-    pathlib.Path,
-    typer.Argument(help="Directory of a run over settings and seeds."),
+    pathlib.Path, typer.Argument(help="Directory of a run over settings and seeds.")
   ],
   limit: Annotated[
     list[str] | None,
     typer.Option(
-      "--limit",
-      metavar="NAME=VALUE",
-      help="What must hold, such as gap=0.1 or accuracy=0.8.",
+      "--limit", metavar="NAME=VALUE", help="What must hold, such as gap=0.1 or accuracy=0.8."
     ),
   ] = None,
   by: Annotated[str, typer.Option(help="What is then made best.")] = "accuracy",
   confidence: Annotated[
-    float | None,
-    typer.Option(help="Ask limits of the bound over seeds, such as 0.95."),
+    float | None, typer.Option(help="Ask limits of the bound over seeds, such as 0.95.")
   ] = None,
-  data: Annotated[
-    str | None, typer.Option(help="Which data set, if the run has several.")
-  ] = None,
+  data: Annotated[str | None, typer.Option(help="Which data set, if the run has several.")] = None,
   against: Annotated[
     str | None,
     typer.Option(
-      metavar="DATA|RUN_DIR",
-      help="Compare with another data set of this run, or with another run.",
+      metavar="DATA|RUN_DIR", help="Compare with another data set of this run, or with another run."
     ),
   ] = None,
   out: Annotated[
-    pathlib.Path | None,
-    typer.Option(help="The page; default RUN_DIR/frontier.html."),
+    pathlib.Path | None, typer.Option(help="The page; default RUN_DIR/frontier.html.")
   ] = None,
 ) -> None:
   """Write the page on which to choose a setting, and name the best one."""
@@ -123,9 +115,7 @@ def _limit(assignment: str) -> tuple[str, float]:
     number = float(value)
   except ValueError:
     separator = ""
-  checks.require(
-    bool(separator), f"--limit {assignment!r}: write it as gap=0.1"
-  )
+  checks.require(bool(separator), f"--limit {assignment!r}: write it as gap=0.1")
   return name.strip(), number
 
 
@@ -139,9 +129,7 @@ def _print_reach(found: "RunFrontier") -> None:
     on = int((found.attained.on & own).sum())
     volume = _interval(share.volume)
     rows.append([name, str(share.settings), str(on), volume])
-  console.table(
-    ["method", "settings", "that nobody beats", "volume by itself"], rows
-  )
+  console.table(["method", "settings", "that nobody beats", "volume by itself"], rows)
   typer.echo("")
 
 
@@ -172,9 +160,7 @@ def _print_each(found: "RunFrontier", kept: np.ndarray, by: str) -> None:
 MOST = 12  # lines that a screen holds
 
 
-def _print(
-  found: "RunFrontier", on: np.ndarray, chosen: int | None, by: str
-) -> None:
+def _print(found: "RunFrontier", on: np.ndarray, chosen: int | None, by: str) -> None:
   if chosen is None:
     typer.echo("Nothing keeps these limits; the page tells which to loosen.")
     return
@@ -199,9 +185,7 @@ def _table(found: "RunFrontier", chosen: Iterable[int]) -> None:
   heads = ["method", *found.keys, *points.names, "on frontier"]
   rows = []
   for i in chosen:
-    figures = [
-      _figure(means[i, j], low[i, j], high[i, j]) for j in range(means.shape[1])
-    ]
+    figures = [_figure(means[i, j], low[i, j], high[i, j]) for j in range(means.shape[1])]
     named = [_value(found.settings[i][key]) for key in found.keys]
     share = f"{100 * found.attained.probability[i]:.0f}%"
     rows.append([found.methods[i] or "-", *named, *figures, share])

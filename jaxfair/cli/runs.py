@@ -12,25 +12,15 @@ if TYPE_CHECKING:
   from jaxfair.experiments import Plan
 
 ConfigPath = Annotated[pathlib.Path, typer.Argument(help="A TOML config.")]
-Configs = Annotated[
-  pathlib.Path, typer.Argument(help="A TOML config, or a folder of them.")
-]
+Configs = Annotated[pathlib.Path, typer.Argument(help="A TOML config, or a folder of them.")]
 Sets = Annotated[
-  list[str] | None,
-  typer.Option("--set", metavar="KEY=VALUE", help="Replace a config value."),
+  list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a config value.")
 ]
-Size = Annotated[
-  str | None, typer.Option(help="smoke, small or paper, if the config has it.")
-]
-Out = Annotated[
-  pathlib.Path | None,
-  typer.Option(help="Run directory; default runs/FOLDER/NAME."),
-]
+Size = Annotated[str | None, typer.Option(help="smoke, small or paper, if the config has it.")]
+Out = Annotated[pathlib.Path | None, typer.Option(help="Run directory; default runs/FOLDER/NAME.")]
 
 
-def run(
-  config: Configs, sets: Sets = None, size: Size = None, out: Out = None
-) -> None:
+def run(config: Configs, sets: Sets = None, size: Size = None, out: Out = None) -> None:
   """Run a study from a config; the same command continues a stopped run.
 
   A folder of configs is run one after the other, with one page over all.
@@ -43,9 +33,7 @@ def run(
     _run(config, experiments.load(config, size=size, sets=sets or []), out)
 
 
-def audit(
-  config: ConfigPath, sets: Sets = None, size: Size = None, out: Out = None
-) -> None:
+def audit(config: ConfigPath, sets: Sets = None, size: Size = None, out: Out = None) -> None:
   """Attack private training: how much of its epsilon can be shown?"""
   from jaxfair import experiments
 
@@ -62,9 +50,7 @@ def list_studies() -> None:
   """List the studies, and the configs for them in ./configs."""
   from jaxfair import experiments
 
-  of: dict[object, list[pathlib.Path]] = {
-    name: [] for name in experiments.names()
-  }
+  of: dict[object, list[pathlib.Path]] = {name: [] for name in experiments.names()}
   for path in sorted(pathlib.Path("configs").rglob("[!_]*.toml")):
     try:
       name = experiments.read(path).get("study")
@@ -79,9 +65,7 @@ def list_studies() -> None:
 
 
 def report(
-  folder: Annotated[
-    pathlib.Path, typer.Argument(help="A run directory, or a folder of them.")
-  ],
+  folder: Annotated[pathlib.Path, typer.Argument(help="A run directory, or a folder of them.")],
 ) -> None:
   """Draw a run's figures and page again."""
   from jaxfair import experiments
@@ -107,24 +91,17 @@ def _run(config: pathlib.Path, made: "Plan", out: pathlib.Path | None) -> None:
 
 
 def _run_folder(
-  configs: pathlib.Path,
-  size: str | None,
-  sets: Sequence[str],
-  out: pathlib.Path | None,
+  configs: pathlib.Path, size: str | None, sets: Sequence[str], out: pathlib.Path | None
 ) -> None:
   """Runs every config of a folder; all of them are read before the first."""
   from jaxfair import experiments, report
 
   paths = sorted(configs.glob("[!_]*.toml"))
   if not paths:
-    raise experiments.ConfigError(
-      f"{configs} holds no config; name a .toml file"
-    )
+    raise experiments.ConfigError(f"{configs} holds no config; name a .toml file")
   plans = {path: experiments.load(path, size=size, sets=sets) for path in paths}
   for made in plans.values():
-    made.study.load_people(
-      made.settings
-    )  # finds a missing file before any work
+    made.study.load_people(made.settings)  # finds a missing file before any work
   whole = out or _home(configs)
   for i, (path, made) in enumerate(plans.items()):
     typer.echo(f"[{i + 1}/{len(plans)}] {path}")

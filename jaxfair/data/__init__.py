@@ -9,19 +9,8 @@ from jaxfair.data.dataset import Dataset, Source
 from jaxfair.data.fetching import Fetched, fetch
 from jaxfair.data.files import DataError
 from jaxfair.data.frames import from_csv, from_frame
-from jaxfair.data.identity import (
-  csv_identity,
-  named_identity,
-  records_identity,
-)
-from jaxfair.data.inventory import (
-  Check,
-  Description,
-  Entry,
-  catalogue,
-  check,
-  describe,
-)
+from jaxfair.data.identity import csv_identity, named_identity, records_identity
+from jaxfair.data.inventory import Check, Description, Entry, catalogue, check, describe
 from jaxfair.data.loading import load, names
 from jaxfair.data.preparing import Prepared, prepare
 from jaxfair.data.scaling import Scale, Scaler, bound_rows, fit_scaler

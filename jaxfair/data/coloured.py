@@ -25,16 +25,12 @@ from jaxfair.data.spec import Form, Raw, Spec
 from jaxfair.types import Examples
 
 COLOURS = ("red", "green", "blue", "yellow", "magenta", "cyan")
-RGB = np.array(
-  [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]], np.uint8
-)
+RGB = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]], np.uint8)
 AGREEMENT = 0.75
 SEED = 0
 
 
-def colour(
-  dataset: Dataset, *, agreement: float, num_groups: int = 2, key: jax.Array
-) -> Dataset:
+def colour(dataset: Dataset, *, agreement: float, num_groups: int = 2, key: jax.Array) -> Dataset:
   """Paints gray images; the colour becomes the group.
 
   favourite(y) = floor(y num_groups / num_classes)
@@ -59,12 +55,9 @@ def colour(
   x, y, _ = dataset.examples
   checks.require(
     np.ndim(x) == 4 and np.shape(x)[-1] == 1,
-    f"{dataset.name} has x of shape {np.shape(x)}; only gray images "
-    "[n, h, w, 1] can be coloured",
+    f"{dataset.name} has x of shape {np.shape(x)}; only gray images [n, h, w, 1] can be coloured",
   )
-  group = draw_colours(
-    y, dataset.num_classes, agreement=agreement, num_groups=num_groups, key=key
-  )
+  group = draw_colours(y, dataset.num_classes, agreement=agreement, num_groups=num_groups, key=key)
   return dataclasses.replace(
     dataset,
     name=f"coloured_{dataset.name}",
@@ -106,22 +99,15 @@ def coloured_spec(base: Spec) -> Spec:
     base,
     name=f"coloured_{base.name}",
     source=_told(base.source, f"agreement {AGREEMENT}, seed {SEED}"),
-    forms=tuple(
-      form._replace(read=_painted(form, len(base.facts.classes)))
-      for form in base.forms
-    ),
-    groups={
-      "colour": rules.values("colour", {"0": COLOURS[0], "1": COLOURS[1]})
-    },
+    forms=tuple(form._replace(read=_painted(form, len(base.facts.classes))) for form in base.forms),
+    groups={"colour": rules.values("colour", {"0": COLOURS[0], "1": COLOURS[1]})},
   )
 
 
 def _told(source: Source, how: str) -> Source:
   caution = f"colours are drawn by jaxfair ({how})"
   return dataclasses.replace(
-    source,
-    title=f"{source.title}, coloured",
-    cautions=(*source.cautions, caution),
+    source, title=f"{source.title}, coloured", cautions=(*source.cautions, caution)
   )
 
 
@@ -137,14 +123,10 @@ def _painted(form: Form, num_classes: int) -> Callable[[Files], Raw]:
       key=jax.random.key(SEED),
     )
     return raw._replace(
-      table={**raw.table, "colour": group.astype(np.float64)},
-      images=paint(raw.images, group),
+      table={**raw.table, "colour": group.astype(np.float64)}, images=paint(raw.images, group)
     )
 
   return read
 
 
-SPECS = tuple(
-  coloured_spec(base)
-  for base in (images.DIGITS, images.MNIST, images.FASHION_MNIST)
-)
+SPECS = tuple(coloured_spec(base) for base in (images.DIGITS, images.MNIST, images.FASHION_MNIST))

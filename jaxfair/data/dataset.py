@@ -61,9 +61,7 @@ class Dataset:
     checks.ids("y", y, self.num_classes)
     checks.ids("group", group, self.num_groups)
     for names in (self.class_names, self.group_names):
-      checks.require(
-        len(set(names)) == len(names), f"names must differ, but are {names}"
-      )
+      checks.require(len(set(names)) == len(names), f"names must differ, but are {names}")
     for title, extra in (
       ("unit", self.unit),
       ("test_rows", self.test_rows),
@@ -81,8 +79,7 @@ class Dataset:
         "columns; name each feature once",
       )
       checks.require(
-        not np.isinf(x).any(),
-        f"{self.name} has infinite features; leave such cells empty",
+        not np.isinf(x).any(), f"{self.name} has infinite features; leave such cells empty"
       )
 
   @property

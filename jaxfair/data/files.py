@@ -53,12 +53,7 @@ Wanted: TypeAlias = KnownFile | ImageFolder
 class Files:
   """The files of one set as they were found; reading verifies them."""
 
-  def __init__(
-    self,
-    wanted: Sequence[Wanted],
-    paths: Mapping[str, pathlib.Path],
-    remedy: str,
-  ):
+  def __init__(self, wanted: Sequence[Wanted], paths: Mapping[str, pathlib.Path], remedy: str):
     self.paths = dict(paths)
     self.remedy = remedy
     self._wanted = {item.name: item for item in wanted}
@@ -75,21 +70,16 @@ class Files:
       return self.read(name).decode(encoding)
     except UnicodeError:
       raise DataError(
-        f"{self.paths[name]} is not {encoding} text; delete it and "
-        f"{self.remedy}"
+        f"{self.paths[name]} is not {encoding} text; delete it and {self.remedy}"
       ) from None
 
 
-def read(
-  path: pathlib.Path, known: KnownFile, *, remedy: str = "get it again"
-) -> bytes:
+def read(path: pathlib.Path, known: KnownFile, *, remedy: str = "get it again") -> bytes:
   """Reads a known file, and refuses it if it was cut short or altered."""
   try:
     content = _content(path, known.as_is)
   except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-    raise DataError(
-      f"{path} is damaged or cut short ({error}); delete it and {remedy}"
-    ) from None
+    raise DataError(f"{path} is damaged or cut short ({error}); delete it and {remedy}") from None
   if not matches(content, known):
     raise DataError(
       f"{path} is not the {known.name} this version knows: its checksum "
@@ -107,9 +97,7 @@ def matches(content: bytes, known: KnownFile) -> bool:
   return found.hexdigest() == known.digest
 
 
-def read_arrays(
-  path: pathlib.Path, *, remedy: str = "get it again"
-) -> dict[str, np.ndarray]:
+def read_arrays(path: pathlib.Path, *, remedy: str = "get it again") -> dict[str, np.ndarray]:
   """The arrays of an .npz file by name; a .npy file's array is named "".
 
   Raises:
@@ -141,9 +129,7 @@ def read_text(path: pathlib.Path, encoding: str = "utf-8-sig") -> str:
     content = path.read_bytes()
     content = gzip.decompress(content) if path.suffix == ".gz" else content
   except (OSError, EOFError, ValueError, zlib.error) as error:
-    raise DataError(
-      f"{path} cannot be read ({error}); check the path"
-    ) from None
+    raise DataError(f"{path} cannot be read ({error}); check the path") from None
   try:
     return content.decode(encoding)
   except UnicodeError:
@@ -171,9 +157,7 @@ def write(path: pathlib.Path, content: bytes) -> None:
     partial.unlink(missing_ok=True)
 
 
-def find(
-  wanted: Sequence[Wanted], place: pathlib.Path
-) -> dict[str, pathlib.Path] | None:
+def find(wanted: Sequence[Wanted], place: pathlib.Path) -> dict[str, pathlib.Path] | None:
   """Where the wanted files lie in this folder; None unless all are there."""
   paths = {item.name: _lies(item, place) for item in wanted}
   if any(path is None for path in paths.values()):
@@ -181,9 +165,7 @@ def find(
   return {name: path for name, path in paths.items() if path is not None}
 
 
-def places(
-  folders: Sequence[str], root: PathLike | None = None
-) -> list[pathlib.Path]:
+def places(folders: Sequence[str], root: PathLike | None = None) -> list[pathlib.Path]:
   """The folders that are looked at, in order.
 
   Args:

@@ -64,9 +64,12 @@ def from_frame(
   groups = (group,) if isinstance(group, str) else tuple(group)
   bins = dict(bins or {})
   for role, names in (
-    ("label", (label,)), ("group", groups), ("bins", bins),
-    ("categorical", categorical), ("unit", () if unit is None else (unit,)),
-  ):  # fmt: skip
+    ("label", (label,)),
+    ("group", groups),
+    ("bins", bins),
+    ("categorical", categorical),
+    ("unit", () if unit is None else (unit,)),
+  ):
     for column in names:
       tables.column(table, column, role)
   checks.require(
@@ -119,9 +122,7 @@ def from_csv(
   path = pathlib.Path(path)
   text = read_text(path, encoding)
   try:
-    table = tables.parse(
-      text, separator=separator, categorical=categorical, missing=missing
-    )
+    table = tables.parse(text, separator=separator, categorical=categorical, missing=missing)
     return from_frame(
       table,
       label=label,
@@ -134,20 +135,12 @@ def from_csv(
     raise checks.ArgumentError(f"{path}: {error}") from None
 
 
-def _table(
-  frame: Any, categorical: Collection[str], drop: Collection[str]
-) -> Table:
+def _table(frame: Any, categorical: Collection[str], drop: Collection[str]) -> Table:
   names = list(frame.keys() if isinstance(frame, Mapping) else frame.columns)
   checks.require(bool(names), "frame has no columns; pass at least two")
-  checks.require(
-    len(set(names)) == len(names),
-    "frame has columns of the same name; rename them",
-  )
+  checks.require(len(set(names)) == len(names), "frame has columns of the same name; rename them")
   for name in drop:
-    checks.require(
-      name in names,
-      f"drop {name!r} is not a column; {checks.options(name, names)}",
-    )
+    checks.require(name in names, f"drop {name!r} is not a column; {checks.options(name, names)}")
   table = {
     str(name): _column(str(name), frame[name], name in categorical)
     for name in names
@@ -173,8 +166,7 @@ def _check_words(table: Table, roles: Collection[str | None]) -> None:
 def _column(name: str, values: Any, categorical: bool) -> np.ndarray:
   array = np.asarray(values)
   checks.require(
-    array.ndim == 1,
-    f"column {name!r} has shape {array.shape}; a column holds one value a row",
+    array.ndim == 1, f"column {name!r} has shape {array.shape}; a column holds one value a row"
   )
   checks.require(
     array.dtype.kind not in "mM",
@@ -201,10 +193,7 @@ def _known(value: Any) -> str:
 
 
 def _label_rule(
-  table: Table,
-  label: str,
-  positive: str | float | bool | None,
-  threshold: float | None,
+  table: Table, label: str, positive: str | float | bool | None, threshold: float | None
 ) -> Rule:
   values = table[label]
   unknown = np.isnan(values) if values.dtype.kind == "f" else values == ""
@@ -236,17 +225,13 @@ def _label_rule(
   )
   checks.require(
     len(distinct) <= MAX_CLASSES,
-    f"label {label!r} has {len(distinct)} different values; pass positive= to "
-    "name class 1",
+    f"label {label!r} has {len(distinct)} different values; pass positive= to name class 1",
   )
   return rules.values(label)
 
 
 def _group_rule(
-  table: Table,
-  groups: tuple[str, ...],
-  bins: Mapping[str, Sequence[float]],
-  max_groups: int,
+  table: Table, groups: tuple[str, ...], bins: Mapping[str, Sequence[float]], max_groups: int
 ) -> Rule:
   if not groups:
     return rules.everyone()
@@ -278,14 +263,11 @@ def _group_rule(
   return parts[0] if len(parts) == 1 else rules.cross(parts)
 
 
-def _check(
-  dataset: Dataset, label: str, groups: tuple[str, ...], max_groups: int
-) -> None:
+def _check(dataset: Dataset, label: str, groups: tuple[str, ...], max_groups: int) -> None:
   present = [name for name, count in dataset.class_sizes.items() if count]
   checks.require(
     len(present) > 1,
-    f"label {label!r} has one class only ({', '.join(present)}); there is "
-    "nothing to learn",
+    f"label {label!r} has one class only ({', '.join(present)}); there is nothing to learn",
   )
   checks.require(
     dataset.num_groups <= max_groups,

@@ -36,9 +36,7 @@ def csv_identity(path: PathLike) -> bytes:
   return _identity("csv", (line for line in lines if line.strip()))
 
 
-def records_identity(
-  examples: Examples, *, feature_names: Sequence[str] = ()
-) -> bytes:
+def records_identity(examples: Examples, *, feature_names: Sequence[str] = ()) -> bytes:
   """Of arrays: their rows, in any order.
 
   Pass everybody, before splitting: a part of the people has an identity of its
@@ -47,9 +45,7 @@ def records_identity(
   arrays = [np.asarray(leaf) for leaf in examples]
   checks.same_length(x=arrays[0], y=arrays[1], group=arrays[2])
   kinds = [f"{array.shape[1:]} {array.dtype}" for array in arrays]
-  rows = (
-    b"".join(a[i].tobytes() for a in arrays) for i in range(len(arrays[0]))
-  )
+  rows = (b"".join(a[i].tobytes() for a in arrays) for i in range(len(arrays[0])))
   return _identity(f"records {kinds} {list(feature_names)}", rows)
 
 

@@ -55,9 +55,7 @@ class Description(Entry):
   """
 
   class_names: tuple[str, ...] = ()
-  group_names: dict[str, dict[str, int]] = dataclasses.field(
-    default_factory=dict
-  )
+  group_names: dict[str, dict[str, int]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,9 +87,7 @@ def describe(name: str, *, root: PathLike | None = None) -> Description:
     **fields,
     class_names=label.assign(table).names,
     group_names={
-      group: dict(
-        zip(rule.assign(table).names, loading.count(rule, table), strict=True)
-      )
+      group: dict(zip(rule.assign(table).names, loading.count(rule, table), strict=True))
       for group, rule in chosen.items()
     },
   )
@@ -111,8 +107,7 @@ def check(name: str, *, root: PathLike | None = None) -> list[Check]:
   except DataError as error:
     return [Check("files", "as known", str(error), False)]
   verified = [
-    Check(str(path), "as known", "as known", True)
-    for path in opened.files.paths.values()
+    Check(str(path), "as known", "as known", True) for path in opened.files.paths.values()
   ]
   return verified + _figures(spec, opened)
 
@@ -121,20 +116,13 @@ def _figures(spec: Spec, opened: Opened) -> list[Check]:
   table = opened.raw.table
   expected = loading.facts_of(spec, opened.form)
   label = spec.label_rule(None)
-  found = [
-    _compare("rows per class", expected.classes, loading.count(label, table))
-  ]
+  found = [_compare("rows per class", expected.classes, loading.count(label, table))]
   found += [
-    _compare(
-      f"rows per group, {group}",
-      sizes,
-      loading.count(spec.group_rule(group, label), table),
-    )
+    _compare(f"rows per group, {group}", sizes, loading.count(spec.group_rule(group, label), table))
     for group, sizes in expected.groups.items()
   ]
   found += [
-    _compare(figure.what, figure.expected, figure.compute(table))
-    for figure in expected.figures
+    _compare(figure.what, figure.expected, figure.compute(table)) for figure in expected.figures
   ]
   return found
 

@@ -28,11 +28,18 @@ from jaxfair.data.tables import Table
 SPECS: Mapping[str, Spec] = {
   spec.name: spec
   for family in (
-    uci_people, uci_things, tabular, celeba, images, coloured, faces,
-    districts, section203,
+    uci_people,
+    uci_things,
+    tabular,
+    celeba,
+    images,
+    coloured,
+    faces,
+    districts,
+    section203,
   )
   for spec in family.SPECS
-}  # fmt: skip
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,9 +106,7 @@ def find_spec(name: str) -> Spec:
   return SPECS[name]
 
 
-def locate(
-  spec: Spec, root: PathLike | None = None
-) -> tuple[Form, Files] | None:
+def locate(spec: Spec, root: PathLike | None = None) -> tuple[Form, Files] | None:
   """The form in which the set is there, without reading it; None if not."""
   for place in files.places(spec.folders, root):
     for form in spec.forms:

@@ -9,9 +9,7 @@ def pool_images(x: np.ndarray, side: int) -> np.ndarray:
   """Averages [n, h, w, c] images over squares of `side` x `side` pixels."""
   if side == 1:
     return x
-  checks.require(
-    x.ndim == 4, f"pool={side} needs images, not {x.shape[1:]}; use pool = 1"
-  )
+  checks.require(x.ndim == 4, f"pool={side} needs images, not {x.shape[1:]}; use pool = 1")
   n, h, w, c = x.shape
   checks.require(
     h % side == 0 and w % side == 0,

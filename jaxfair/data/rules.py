@@ -73,9 +73,7 @@ def against(column: str, value: str, names: tuple[str, str]) -> Rule:
 
 
 def above(
-  column: str,
-  threshold: float | None = None,
-  names: tuple[str, str] | None = None,
+  column: str, threshold: float | None = None, names: tuple[str, str] | None = None
 ) -> Rule:
   """Id 1 where the number exceeds the threshold (default: the median)."""
 
@@ -83,16 +81,12 @@ def above(
     numbers = _numbers(table, column)
     limit = float(np.nanmedian(numbers)) if threshold is None else threshold
     ids = np.where(np.isnan(numbers), LEFT_OUT, numbers > limit)
-    return Assigned(
-      ids, names or (f"{column} <= {limit:g}", f"{column} > {limit:g}")
-    )
+    return Assigned(ids, names or (f"{column} <= {limit:g}", f"{column} > {limit:g}"))
 
   return Rule((column,), assign)
 
 
-def bins(
-  column: str, edges: Sequence[float], names: tuple[str, ...] | None = None
-) -> Rule:
+def bins(column: str, edges: Sequence[float], names: tuple[str, ...] | None = None) -> Rule:
   """One id per interval: below edges[0], [edges[0], edges[1]), ..., the rest.
 
   Rows without a number form a last group, if there are any.
@@ -103,14 +97,8 @@ def bins(
     f"bins={edges} of {column!r} must be rising numbers, such as (25, 60)",
   )
   shown = [f"{edge:g}" for edge in edges]
-  between = [
-    f"{low} <= {column} < {high}" for low, high in itertools.pairwise(shown)
-  ]
-  given = names or (
-    f"{column} < {shown[0]}",
-    *between,
-    f"{column} >= {shown[-1]}",
-  )
+  between = [f"{low} <= {column} < {high}" for low, high in itertools.pairwise(shown)]
+  given = names or (f"{column} < {shown[0]}", *between, f"{column} >= {shown[-1]}")
 
   def assign(table: Table) -> Assigned:
     numbers = _numbers(table, column)
@@ -131,17 +119,13 @@ def cross(parts: Sequence[Rule]) -> Rule:
 
   Combinations that nobody belongs to are no groups.
   """
-  columns = tuple(
-    dict.fromkeys(name for rule in parts for name in rule.columns)
-  )
+  columns = tuple(dict.fromkeys(name for rule in parts for name in rule.columns))
 
   def assign(table: Table) -> Assigned:
     assigned = [rule.assign(table) for rule in parts]
     stacked = np.stack([part.ids for part in assigned])
     inside = (stacked != LEFT_OUT).all(axis=0)
-    combinations, places = np.unique(
-      stacked[:, inside], axis=1, return_inverse=True
-    )
+    combinations, places = np.unique(stacked[:, inside], axis=1, return_inverse=True)
     ids = np.full(stacked.shape[1], LEFT_OUT)
     ids[inside] = places.reshape(-1)
     names = tuple(
@@ -157,8 +141,7 @@ def _numbers(table: Table, column: str) -> np.ndarray:
   found = tables.column(table, column)
   checks.require(
     found.dtype.kind == "f",
-    f"column {column!r} holds words, not numbers; bins and thresholds need "
-    "numbers",
+    f"column {column!r} holds words, not numbers; bins and thresholds need numbers",
   )
   return found
 

@@ -118,9 +118,7 @@ def bound_rows(x: Any, norm: float = 1.0) -> Any:
   return xp.where(inside, flat, shorter).astype(x.dtype).reshape(x.shape)
 
 
-def _moments(
-  x: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
   """Mean, variance, minimum and maximum of the known values, in float64.
 
   A column without any known value counts as constant 0.

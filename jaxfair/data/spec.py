@@ -52,9 +52,7 @@ class Facts:
   """
 
   classes: tuple[int, ...]
-  groups: Mapping[str, tuple[int, ...]] = dataclasses.field(
-    default_factory=dict
-  )
+  groups: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
   figures: tuple[Figure, ...] = ()
 
 
@@ -152,9 +150,7 @@ def assemble(
   return Dataset(
     name=name,
     examples=Examples(
-      encoded.x,
-      classes.ids[rows].astype(np.int32),
-      groups.ids[rows].astype(np.int32),
+      encoded.x, classes.ids[rows].astype(np.int32), groups.ids[rows].astype(np.int32)
     ),
     class_names=classes.names,
     group_names=groups.names,

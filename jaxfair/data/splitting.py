@@ -12,11 +12,7 @@ MIN_PART = 10  # fewer examples than this hardly train a teacher
 
 
 def split(
-  examples: Examples,
-  fractions: Sequence[float],
-  *,
-  key: jax.Array,
-  unit: np.ndarray | None = None,
+  examples: Examples, fractions: Sequence[float], *, key: jax.Array, unit: np.ndarray | None = None
 ) -> tuple[Examples, ...]:
   """Splits people at random into disjoint parts.
 
@@ -36,11 +32,7 @@ def split(
 
 
 def split_rows(
-  size: int,
-  fractions: Sequence[float],
-  *,
-  key: jax.Array,
-  unit: np.ndarray | None = None,
+  size: int, fractions: Sequence[float], *, key: jax.Array, unit: np.ndarray | None = None
 ) -> tuple[np.ndarray, ...]:
   """The rows of each part of `split`."""
   checks.key("key", key)
@@ -64,11 +56,7 @@ def split_rows(
 
 
 def partition(
-  examples: Examples,
-  num_parts: int,
-  *,
-  key: jax.Array,
-  allow_tiny_parts: bool = False,
+  examples: Examples, num_parts: int, *, key: jax.Array, allow_tiny_parts: bool = False
 ) -> Examples:
   """Deals people at random into disjoint parts of equal size, one a teacher.
 
@@ -109,9 +97,7 @@ def partition(
 
 def _ends(size: int, fractions: Sequence[float]) -> np.ndarray:
   """[parts] where each part ends in the shuffled order."""
-  checks.require(
-    len(fractions) > 0, "fractions is empty; name at least one part"
-  )
+  checks.require(len(fractions) > 0, "fractions is empty; name at least one part")
   whole, share, ends = 0, 0.0, []
   for wanted in fractions:
     if isinstance(wanted, int | np.integer):
@@ -130,9 +116,7 @@ def _ends(size: int, fractions: Sequence[float]) -> np.ndarray:
   return np.array(ends)
 
 
-def _parts_by_unit(
-  unit: np.ndarray, size: int, ends: np.ndarray, key: jax.Array
-) -> np.ndarray:
+def _parts_by_unit(unit: np.ndarray, size: int, ends: np.ndarray, key: jax.Array) -> np.ndarray:
   """[n] the part of each row; len(ends) for rows in no part.
 
   Units are laid one after the other in random order; a unit belongs to the

@@ -54,16 +54,12 @@ def two_gaussians(
   checks.number("positive", rate, low=0.0, high=1.0)
   shift = _shifts(norms, margin, dimension, spread)
   key_order, key_label, key_noise = jax.random.split(key, 3)
-  group = jax.random.permutation(
-    key_order, np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-  )
+  group = jax.random.permutation(key_order, np.repeat(np.arange(len(sizes), dtype=np.int32), sizes))
   y = jax.random.bernoulli(key_label, jnp.asarray(rate)[group])
   x = spread * jax.random.normal(key_noise, (len(group), dimension))
   x = x.at[:, 0].add((2 * y - 1) * jnp.asarray(margin)[group])
   x = x.at[:, 1].add(jnp.asarray(shift)[group])
-  return _dataset(
-    "two_gaussians", x, y, group, tuple(f"group {a}" for a in range(len(sizes)))
-  )
+  return _dataset("two_gaussians", x, y, group, tuple(f"group {a}" for a in range(len(sizes))))
 
 
 def gaussian_mixture(
@@ -98,9 +94,8 @@ def gaussian_mixture(
   checks.positive("ratio", ratio)
   checks.number("positive", positive, low=0.0, high=1.0)
   checks.number(
-    "mu_plus", mu_plus, low=mu_minus, open_low=True,
-    remedy="mu_plus lies above mu_minus",
-  )  # fmt: skip
+    "mu_plus", mu_plus, low=mu_minus, open_low=True, remedy="mu_plus lies above mu_minus"
+  )
   key_label, key_noise = jax.random.split(key)
   y = jax.random.bernoulli(key_label, positive, (size,))
   noise = jax.random.normal(key_noise, (size,))
@@ -109,10 +104,7 @@ def gaussian_mixture(
 
 
 def _shifts(
-  norms: float | Sequence[float] | None,
-  margin: np.ndarray,
-  dimension: int,
-  spread: float,
+  norms: float | Sequence[float] | None, margin: np.ndarray, dimension: int, spread: float
 ) -> np.ndarray:
   if norms is None:
     return np.zeros_like(margin)
@@ -127,33 +119,24 @@ def _shifts(
   return np.sqrt(norm**2 - squared)
 
 
-def _per_group(
-  name: str, value: float | Sequence[float], num_groups: int
-) -> np.ndarray:
+def _per_group(name: str, value: float | Sequence[float], num_groups: int) -> np.ndarray:
   checks.number(name, value)
   array = np.asarray(value, np.float64)
   checks.require(
     array.ndim == 0 or array.shape == (num_groups,),
-    f"{name}={value!r} must be one number, or one for each of the "
-    f"{num_groups} groups",
+    f"{name}={value!r} must be one number, or one for each of the {num_groups} groups",
   )
   return np.broadcast_to(array, (num_groups,))
 
 
 def _dataset(
-  name: str,
-  x: jax.Array,
-  y: jax.Array,
-  group: jax.Array,
-  group_names: tuple[str, ...],
+  name: str, x: jax.Array, y: jax.Array, group: jax.Array, group_names: tuple[str, ...]
 ) -> Dataset:
   names = tuple(f"x{i}" for i in range(x.shape[1]))
   return Dataset(
     name=name,
     examples=Examples(
-      np.asarray(x, np.float32),
-      np.asarray(y, np.int32),
-      np.asarray(group, np.int32),
+      np.asarray(x, np.float32), np.asarray(y, np.int32), np.asarray(group, np.int32)
     ),
     class_names=("0", "1"),
     group_names=group_names,

@@ -41,11 +41,8 @@ def parse(
     The table. Repeated column names get the suffix ".1", ".2", ...
   """
   checks.require(
-    isinstance(separator, str)
-    and len(separator) == 1
-    and separator not in ' "\r\n',
-    f"separator={checks.shown(separator)} must be one character, such as ',' "
-    "or ';'",
+    isinstance(separator, str) and len(separator) == 1 and separator not in ' "\r\n',
+    f"separator={checks.shown(separator)} must be one character, such as ',' or ';'",
   )
   lines: Iterable[str] = io.StringIO(text, newline="")
   if comment is not None:
@@ -69,9 +66,7 @@ def parse(
 
 
 def typed(
-  values: np.ndarray,
-  categorical: bool = False,
-  missing: Collection[str] = MISSING,
+  values: np.ndarray, categorical: bool = False, missing: Collection[str] = MISSING
 ) -> np.ndarray:
   """Numbers where every known cell is one, text with "" for missing else."""
   if not categorical:
@@ -105,9 +100,7 @@ def recode(values: np.ndarray, meaning: Mapping[str, str]) -> np.ndarray:
 def column(table: Table, name: str, role: str = "column") -> np.ndarray:
   """The named column, or an error that names the nearest one."""
   if name not in table:
-    raise checks.ArgumentError(
-      f"{role} {name!r} is not a column; {checks.options(name, table)}"
-    )
+    raise checks.ArgumentError(f"{role} {name!r} is not a column; {checks.options(name, table)}")
   return table[name]
 
 
@@ -118,9 +111,7 @@ def take(table: Table, rows: np.ndarray) -> Table:
 
 def concatenate(parts: Sequence[Table]) -> Table:
   """Tables of the same columns, one below the other."""
-  return {
-    name: np.concatenate([part[name] for part in parts]) for name in parts[0]
-  }
+  return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def size(table: Table) -> int:

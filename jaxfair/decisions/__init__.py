@@ -3,11 +3,7 @@
 Takes counts and problems as they come; which data they are is a study's choice.
 """
 
-from jaxfair.decisions.bias import (
-  NonPrivateBias,
-  simulate,
-  simulate_mechanism,
-)
+from jaxfair.decisions.bias import NonPrivateBias, simulate, simulate_mechanism
 from jaxfair.decisions.curvature import (
   NonPrivateTraces,
   allotment_trace,

@@ -95,9 +95,8 @@ def simulate(
       under noise that says it is unbiased.
   """
   return simulate_mechanism(
-    on_counts(problem, release), problem, counts, draws=draws, key=key,
-    control=control,
-  )  # fmt: skip
+    on_counts(problem, release), problem, counts, draws=draws, key=key, control=control
+  )
 
 
 def simulate_mechanism(
@@ -137,9 +136,7 @@ def simulate_mechanism(
     query = mechanism.query(counts)
     width = sum(np.size(leaf) for leaf in jax.tree.leaves(query))
     chunk = int(min(draws, max(1, CHUNK_NUMBERS // max(width, 1))))
-    truth, sums = _run(
-      problem, mechanism, counts, key, draws, chunk=chunk, control=controlled
-    )
+    truth, sums = _run(problem, mechanism, counts, key, draws, chunk=chunk, control=controlled)
     truth, sums = jax.tree.map(np.asarray, (truth, sums))
   return _summary(truth, sums, draws, is_rule)
 
@@ -154,9 +151,15 @@ class _Sums(NamedTuple):
 
 @jax.jit(static_argnames=("chunk", "control"))
 def _run(
-  problem: Problem, mechanism: Mechanism, counts: Any, key: jax.Array,
-  draws: Any, *, chunk: int, control: bool,
-) -> tuple[Any, _Sums]:  # fmt: skip
+  problem: Problem,
+  mechanism: Mechanism,
+  counts: Any,
+  key: jax.Array,
+  draws: Any,
+  *,
+  chunk: int,
+  control: bool,
+) -> tuple[Any, _Sums]:
   truth = problem(counts)
   wanted = truth.astype(jnp.float64)
   query = mechanism.query(counts)
@@ -182,9 +185,7 @@ def _run(
   return truth, jax.lax.fori_loop(0, steps, step, zeros)
 
 
-def _summary(
-  truth: np.ndarray, sums: _Sums, draws: int, is_rule: bool
-) -> NonPrivateBias:
+def _summary(truth: np.ndarray, sums: _Sums, draws: int, is_rule: bool) -> NonPrivateBias:
   mean = sums.deviation / draws
   variance = np.maximum(sums.square / draws - mean**2, 0) * draws / (draws - 1)
   bias = sums.rest / draws
@@ -194,6 +195,4 @@ def _summary(
     # No wrong decision in m draws does not mean that there never is one.
     rate = (sums.magnitude + 2) / (draws + 4)
     error = np.sqrt(rate * (1 - rate) / (draws + 4))
-  return NonPrivateBias(
-    truth, bias, error, variance, sums.magnitude / draws, draws, is_rule
-  )
+  return NonPrivateBias(truth, bias, error, variance, sums.magnitude / draws, draws, is_rule)

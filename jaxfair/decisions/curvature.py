@@ -83,9 +83,7 @@ def hessian_trace(
     counts = in_float64(counts)
     problem = wide(problem)
     is_rule = problems.check_problem(problem, counts)
-    checks.require(
-      not is_rule, "problem is a decision rule; only numbers have a curvature"
-    )
+    checks.require(not is_rule, "problem is a decision rule; only numbers have a curvature")
     flat, restore = jax.flatten_util.ravel_pytree(counts)
     if probes is not None:
       checks.integer("probes", probes, low=2)
@@ -97,9 +95,7 @@ def hessian_trace(
     if local:
       leaves, treedef = jax.tree.flatten(counts)
       own = [
-        jax.tree.unflatten(
-          treedef, [jnp.full_like(x, i == j) for j, x in enumerate(leaves)]
-        )
+        jax.tree.unflatten(treedef, [jnp.full_like(x, i == j) for j, x in enumerate(leaves)])
         for i in range(len(leaves))
       ]
       parts = [np.asarray(_along(problem, counts, way)) for way in own]

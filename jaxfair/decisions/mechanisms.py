@@ -55,9 +55,7 @@ class LaplaceRelease:
   unbiased: ClassVar[bool] = True
 
   @classmethod
-  def for_epsilon(
-    cls, epsilon: float, *, sensitivity: float = 1.0
-  ) -> "LaplaceRelease":
+  def for_epsilon(cls, epsilon: float, *, sensitivity: float = 1.0) -> "LaplaceRelease":
     """The release that is epsilon-DP."""
     scale = accounting.laplace_scale(epsilon=epsilon, sensitivity=sensitivity)
     return cls(scale, sensitivity)
@@ -70,9 +68,7 @@ class LaplaceRelease:
   @property
   def event(self) -> Event:
     """Pure DP, at sensitivity / scale."""
-    return PureDp(
-      accounting.laplace_epsilon(scale=self.scale, sensitivity=self.sensitivity)
-    )
+    return PureDp(accounting.laplace_epsilon(scale=self.scale, sensitivity=self.sensitivity))
 
   def __call__(self, values: Any, *, key: jax.Array) -> Any:
     """The values with noise, in their own type."""
@@ -195,15 +191,12 @@ def release_counts(
   checks.integer("sensitivity", sensitivity, low=1)
   check = np.asarray(counts)
   checks.require(
-    check.dtype.kind in "iu",
-    f"counts hold {check.dtype} numbers; exact noise is for whole people",
+    check.dtype.kind in "iu", f"counts hold {check.dtype} numbers; exact noise is for whole people"
   )
   scale = accounting.laplace_scale(epsilon=epsilon, sensitivity=sensitivity)
   moves = 2 if ledger.relation.substitutes else 1
   fresh = ledger.charge(PureDp(moves * epsilon), id=id)
-  checks.require(
-    fresh, f"id={id!r} was published before; fresh noise needs another id"
-  )
+  checks.require(fresh, f"id={id!r} was published before; fresh noise needs another id")
   return exact.discrete_laplace(check, scale=scale, source=source)
 
 

@@ -55,9 +55,7 @@ def tempered_laplace_mean(
   return np.asarray(lower + mean - edge * cut - heat * taken)
 
 
-def best_temperature(
-  *, scale: float, lower: float = 0.0, values: Any = None
-) -> float:
+def best_temperature(*, scale: float, lower: float = 0.0, values: Any = None) -> float:
   """The temperature that treats counts of all sizes most alike.
 
   argmin_T max_x |E[temper(x~)] - x| - min_x |E[temper(x~)] - x|
@@ -85,9 +83,7 @@ def best_temperature(
   checks.number("values", grid, low=lower)
 
   def spread(heats: np.ndarray) -> np.ndarray:
-    means = tempered_laplace_mean(
-      grid, scale=scale, temperature=heats[:, None], lower=lower
-    )
+    means = tempered_laplace_mean(grid, scale=scale, temperature=heats[:, None], lower=lower)
     away = np.abs(means - grid)
     return np.asarray(away.max(axis=1) - away.min(axis=1))
 

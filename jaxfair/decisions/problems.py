@@ -39,9 +39,7 @@ def ratio(numerator: Any, denominator: Any, *, floor: Any = None) -> Any:
   simulation of it settles nowhere. With a public floor, such as 1 person, it
   has one, and `theory.floored_inverse_mean` tells it.
   """
-  return numerator / (
-    denominator if floor is None else jnp.maximum(denominator, floor)
-  )
+  return numerator / (denominator if floor is None else jnp.maximum(denominator, floor))
 
 
 def threshold(counts: Any, *, at: Any) -> Any:
@@ -86,9 +84,7 @@ def negated(rule: Problem) -> Problem:
   return Partial(_negated, as_tree(rule))
 
 
-def check_counts(
-  counts: Any, *, weights: Any = None, names: Any = None
-) -> None:
+def check_counts(counts: Any, *, weights: Any = None, names: Any = None) -> None:
   """Requires known counts, not negative, and a total to divide by.
 
   Args:
@@ -103,8 +99,7 @@ def check_counts(
       (np.isfinite(values) & (values < 0), "negative"),
     ):
       checks.require(
-        not bad.any(),
-        f"counts are {told} in {_rows(bad, names)}; drop or mend these rows",
+        not bad.any(), f"counts are {told} in {_rows(bad, names)}; drop or mend these rows"
       )
   if weights is not None:
     values = np.asarray(weights, np.float64)
@@ -115,9 +110,7 @@ def check_counts(
       "expenditure, 0 or above",
     )
     total = float(np.sum(values * np.asarray(counts, np.float64)))
-    checks.require(
-      total > 0, "counts and weights give a total of 0: nothing can be shared"
-    )
+    checks.require(total > 0, "counts and weights give a total of 0: nothing can be shared")
 
 
 def check_problem(problem: Problem, counts: Any) -> bool:
@@ -138,8 +131,7 @@ def check_problem(problem: Problem, counts: Any) -> bool:
     "allotment) or one boolean (a decision rule) per entity",
   )
   checks.require(
-    len(found.shape) == 1,
-    f"problem returns shape {found.shape}; return one value per entity",
+    len(found.shape) == 1, f"problem returns shape {found.shape}; return one value per entity"
   )
   return is_rule
 

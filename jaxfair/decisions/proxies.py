@@ -49,12 +49,7 @@ class PiecewiseProxy:
 
 
 def fit_proxy(
-  rule: Problem,
-  released: tuple[Any, ...],
-  *,
-  learner: Learner,
-  by: int = 1,
-  num_bins: int = 9,
+  rule: Problem, released: tuple[Any, ...], *, learner: Learner, by: int = 1, num_bins: int = 9
 ) -> PiecewiseProxy:
   """Learns a piece-wise linear stand-in for a rule from released counts.
 
@@ -76,8 +71,7 @@ def fit_proxy(
   columns = np.stack([np.asarray(c, np.float64) for c in released], axis=-1)
   checks.finite("released", columns)
   checks.require(
-    len(columns) >= num_bins,
-    f"num_bins={num_bins} exceeds the {len(columns)} entities; use fewer",
+    len(columns) >= num_bins, f"num_bins={num_bins} exceeds the {len(columns)} entities; use fewer"
   )
   bins = equal_bins(columns[:, by], num_bins)
   with jax.enable_x64(True):

@@ -12,12 +12,7 @@ from jax.tree_util import Partial
 from jaxfair import checks
 from jaxfair.decisions import theory
 from jaxfair.decisions.calling import Problem, as_tree, identity
-from jaxfair.decisions.mechanisms import (
-  JointRelease,
-  LaplaceRelease,
-  Mechanism,
-  on_counts,
-)
+from jaxfair.decisions.mechanisms import JointRelease, LaplaceRelease, Mechanism, on_counts
 from jaxfair.decisions.problems import title_one
 
 
@@ -45,9 +40,7 @@ def output_perturbation(
     Thesis, section 2.7.1.
   """
   own = _bounded(weights, max_weight)
-  sensitivity = theory.allotment_sensitivity(
-    max_weight=max_weight, lower_total=lower_total
-  )
+  sensitivity = theory.allotment_sensitivity(max_weight=max_weight, lower_total=lower_total)
   release = LaplaceRelease.for_epsilon(epsilon, sensitivity=sensitivity)
   query = Partial(_floored_share, own, float(lower_total))
   return Mechanism(query, release, as_tree(identity))
@@ -72,12 +65,7 @@ def linear_proxy(*, weights: Any, total: float, epsilon: float) -> Mechanism:
 
 
 def linear_proxy_private(
-  *,
-  weights: Any,
-  max_weight: float,
-  lower_total: float,
-  epsilon: float,
-  total_share: float = 0.5,
+  *, weights: Any, max_weight: float, lower_total: float, epsilon: float, total_share: float = 0.5
 ) -> Mechanism:
   """Shares of a total that is released, too: nearly fair.
 
@@ -95,9 +83,7 @@ def linear_proxy_private(
     total_share: of epsilon that goes to the total.
   """
   checks.positive("epsilon", epsilon)
-  checks.number(
-    "total_share", total_share, low=0, high=1, open_low=True, open_high=True
-  )
+  checks.number("total_share", total_share, low=0, high=1, open_low=True, open_high=True)
   checks.positive("lower_total", lower_total)
   own = _bounded(weights, max_weight)
   release = JointRelease(
@@ -107,15 +93,11 @@ def linear_proxy_private(
     )
   )
   return Mechanism(
-    Partial(_with_total, own),
-    release,
-    Partial(_share_of_released, own, float(lower_total)),
+    Partial(_with_total, own), release, Partial(_share_of_released, own, float(lower_total))
   )
 
 
-def linear_proxy_bias(
-  counts: Any, *, weights: Any, scale: float, lower_total: float
-) -> np.ndarray:
+def linear_proxy_bias(counts: Any, *, weights: Any, scale: float, lower_total: float) -> np.ndarray:
   """The biases of `linear_proxy_private`, in closed form.
 
   P_i(x) (Z E[1 / max(Z~, L)] - 1)

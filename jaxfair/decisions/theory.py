@@ -14,9 +14,7 @@ Op: TypeAlias = Literal["and", "or", "xor"]
 OPS: tuple[Op, ...] = ("and", "or", "xor")
 
 
-def clipped_laplace_mean(
-  value: Any, *, scale: Any, lower: Any = 0.0
-) -> np.ndarray:
+def clipped_laplace_mean(value: Any, *, scale: Any, lower: Any = 0.0) -> np.ndarray:
   """E[max(lower, value + Lap(scale))]: what non-negativity makes of a count.
 
   max(x, l) + scale / 2 exp(-|x - l| / scale)
@@ -85,9 +83,7 @@ def compose_error(op: Op, p1: Any, p2: Any, b1: Any, b2: Any) -> np.ndarray:
   return np.where(p1 & p2, b1 + b2 - b1 * b2, yes1 * yes2)
 
 
-def compose_alpha(
-  op: Op, range1: tuple[Any, Any], range2: tuple[Any, Any]
-) -> np.ndarray:
+def compose_alpha(op: Op, range1: tuple[Any, Any], range2: tuple[Any, Any]) -> np.ndarray:
   """The alpha of a composed rule, from the ranges of its parts' errors.
 
   and, or: u1 + u2 - u1 u2 - min(l1 l2, (1 - u1) l2, l1 (1 - u2))
@@ -113,8 +109,7 @@ def compose_alpha(
       f"{name} is (least, largest), and its first exceeds its second",
     )
   (l1, u1), (l2, u2) = (
-    (np.asarray(low, np.float64), np.asarray(high, np.float64))
-    for low, high in (range1, range2)
+    (np.asarray(low, np.float64), np.asarray(high, np.float64)) for low, high in (range1, range2)
   )
   if op == "xor":
     corners = [a + b - 2 * a * b for a in (l1, u1) for b in (l2, u2)]
@@ -148,9 +143,7 @@ def inverse_tail(value: Any, *, scale: Any, start: Any) -> np.ndarray:
   """
   checks.positive("scale", scale)
   checks.positive("start", start)
-  y, b, s = np.broadcast_arrays(
-    *(np.asarray(v, np.float64) for v in (value, start, scale))
-  )
+  y, b, s = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (value, start, scale)))
   y, b = y / s, b / s  # in units of the scale
   top = np.maximum(y, b)
   # e^y E1(top) = e^(y - top) e^top E1(top)

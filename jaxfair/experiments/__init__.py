@@ -18,11 +18,7 @@ from jaxfair.experiments.claims import (
 )
 from jaxfair.experiments.config import ConfigError, parse, read
 from jaxfair.experiments.folders import RunError
-from jaxfair.experiments.frontiers import (
-  RunFrontier,
-  compare_frontiers,
-  read_frontier,
-)
+from jaxfair.experiments.frontiers import RunFrontier, compare_frontiers, read_frontier
 from jaxfair.experiments.measures import group_table, measure_groups
 from jaxfair.experiments.people import People, load_people
 from jaxfair.experiments.reading import Run, read_plan, read_run
@@ -39,14 +35,7 @@ from jaxfair.experiments.statistics import (
   spread,
   trend,
 )
-from jaxfair.experiments.study import (
-  Cell,
-  Context,
-  Figure,
-  Study,
-  Summary,
-  grid,
-)
+from jaxfair.experiments.study import Cell, Context, Figure, Study, Summary, grid
 from jaxfair.experiments.table import Table
 from jaxfair.fields import (
   Count,

@@ -87,9 +87,7 @@ class Check:
 
   def at(self, **where: Any) -> "Check":
     """The check on some rows only; see `narrowed`."""
-    return Check(
-      lambda table: self.run(narrowed(table, where)), self.columns | set(where)
-    )
+    return Check(lambda table: self.run(narrowed(table, where)), self.columns | set(where))
 
   def of(self, change: Callable[[Table], Table]) -> "Check":
     """The check on a table made from the whole one."""
@@ -112,9 +110,7 @@ class Check:
     return Check(run, self.columns | {column})
 
 
-def every(
-  checks: Callable[[Table], Mapping[Any, Check]], columns: frozenset[str]
-) -> Check:
+def every(checks: Callable[[Table], Mapping[Any, Check]], columns: frozenset[str]) -> Check:
   """Several checks that must all be supported; which ones depends on the table.
 
   Args:
@@ -146,10 +142,7 @@ class Statistic:
 
   def at(self, **where: Any) -> "Statistic":
     """The statistic of some rows only; see `narrowed`."""
-    return Statistic(
-      lambda table: self.estimate(narrowed(table, where)),
-      self.columns | set(where),
-    )
+    return Statistic(lambda table: self.estimate(narrowed(table, where)), self.columns | set(where))
 
   def __gt__(self, bound: float) -> Check:
     return self._check(lambda e: e.low > bound, lambda e: e.high <= bound)
@@ -166,13 +159,10 @@ class Statistic:
   def between(self, low: float, high: float) -> Check:
     """The statistic lies between two bounds."""
     return self._check(
-      lambda e: low < e.low and e.high < high,
-      lambda e: e.high <= low or high <= e.low,
+      lambda e: low < e.low and e.high < high, lambda e: e.high <= low or high <= e.low
     )
 
-  def _check(
-    self, holds: Callable[[Estimate], Any], fails: Callable[[Estimate], Any]
-  ) -> Check:
+  def _check(self, holds: Callable[[Estimate], Any], fails: Callable[[Estimate], Any]) -> Check:
     def run(table: Table) -> Finding:
       found = self.estimate(table)
       verdict: Verdict = "undecided"
@@ -226,14 +216,10 @@ def narrowed(table: Table, where: Where) -> Table:
 
 def but(*unwanted: Any) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
   """For `at`: all values of a column but these."""
-  return lambda values: tuple(
-    value for value in values if value not in unwanted
-  )
+  return lambda values: tuple(value for value in values if value not in unwanted)
 
 
-def or_missing(
-  choose: Callable[[Sequence[Any]], Any],
-) -> Callable[[Sequence[Any]], Any]:
+def or_missing(choose: Callable[[Sequence[Any]], Any]) -> Callable[[Sequence[Any]], Any]:
   """For `at`: the chosen value, and rows that have no value in the column."""
   return lambda values: (choose(values), math.nan)
 
@@ -250,14 +236,10 @@ def words(where: Where) -> str:
   return ", ".join(f"{k}={v}" for k, v in where.items()) or "all rows"
 
 
-def _worst(
-  found: Mapping[Any, Finding], where: Callable[[Any], str]
-) -> Finding:
+def _worst(found: Mapping[Any, Finding], where: Callable[[Any], str]) -> Finding:
   """The first finding that is not supported, else the one nearest to 0."""
   for verdict in ("not run", "not supported", "undecided"):
-    failed = [
-      (name, one) for name, one in found.items() if one.verdict == verdict
-    ]
+    failed = [(name, one) for name, one in found.items() if one.verdict == verdict]
     if failed and verdict == "not run":
       name, first = failed[0]
       return dataclasses.replace(first, why=f"{first.why}{where(name)}")

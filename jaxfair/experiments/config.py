@@ -25,10 +25,7 @@ class ConfigError(checks.JaxfairError):
 
 
 def read(
-  path: str | pathlib.Path,
-  *,
-  size: str | None = None,
-  sets: Sequence[str] = (),
+  path: str | pathlib.Path, *, size: str | None = None, sets: Sequence[str] = ()
 ) -> dict[str, Any]:
   """Reads a TOML file and applies one size and `key=value` replacements.
 
@@ -43,9 +40,7 @@ def read(
   path = pathlib.Path(path)
   raw = _extended(path, ())
   sizes = raw.pop("sizes", {})
-  tables = isinstance(sizes, dict) and all(
-    isinstance(table, dict) for table in sizes.values()
-  )
+  tables = isinstance(sizes, dict) and all(isinstance(table, dict) for table in sizes.values())
   if not tables or set(sizes) - set(SIZES):
     raise ConfigError(f"{path}: sizes: use tables named {', '.join(SIZES)}")
   # A run's own config.toml names the size that was applied to it, and has no
@@ -57,8 +52,7 @@ def read(
       raise ConfigError(f"{path}: size={size!r}: this config has no sizes")
     if size not in list(sizes):
       raise ConfigError(
-        f"{path}: size={checks.shown(size)} is not known; "
-        f"{checks.options(size, sizes)}"
+        f"{path}: size={checks.shown(size)} is not known; {checks.options(size, sizes)}"
       )
     merge(raw, sizes[size])
     raw["size"] = size
@@ -92,9 +86,7 @@ def parse(path: pathlib.Path) -> dict[str, Any]:
   return values
 
 
-def _extended(
-  path: pathlib.Path, seen: tuple[pathlib.Path, ...]
-) -> dict[str, Any]:
+def _extended(path: pathlib.Path, seen: tuple[pathlib.Path, ...]) -> dict[str, Any]:
   """The file's values over those of the file that it extends, if any."""
   if path.resolve() in seen:
     raise ConfigError(f"{path}: extends leads back to itself")
@@ -103,9 +95,7 @@ def _extended(
   if base is None:
     return raw
   if not isinstance(base, str):
-    raise ConfigError(
-      f"{path}: extends={base!r} must be the path of a config file"
-    )
+    raise ConfigError(f"{path}: extends={base!r} must be the path of a config file")
   values = _extended(path.parent / base, (*seen, path.resolve()))
   merge(values, raw)
   return values
@@ -139,9 +129,7 @@ def check_sizes(path: pathlib.Path, cls: type) -> None:
   """
   for size, table in _extended(path, ()).get("sizes", {}).items():
     own, where = dict(table), f"{path}: sizes.{size}."
-    check_frame(
-      {key: own.pop(key) for key in ("seed", "title") if key in own}, where
-    )
+    check_frame({key: own.pop(key) for key in ("seed", "title") if key in own}, where)
     try:
       schema.check_part(cls, own, where=where)
     except checks.ArgumentError as error:
@@ -161,8 +149,7 @@ def check_frame(values: Mapping[str, Any], where: str) -> None:
     raise ConfigError(f"{where}title={checks.shown(title)} must be a string")
   if size is not None and size not in SIZES:
     raise ConfigError(
-      f"{where}size={checks.shown(size)} is not known; "
-      f"{checks.options(size, SIZES)}"
+      f"{where}size={checks.shown(size)} is not known; {checks.options(size, SIZES)}"
     )
 
 
@@ -182,9 +169,7 @@ def _value(text: str) -> Any:
   try:
     return tomllib.loads(f"value = {text}")["value"]
   except RecursionError:
-    raise ConfigError(
-      f"--set {checks.shown(text)}: lists nest too deeply"
-    ) from None
+    raise ConfigError(f"--set {checks.shown(text)}: lists nest too deeply") from None
   except ValueError:
     return text
 
@@ -206,17 +191,14 @@ def _check_values(value: Any, where: str) -> None:
   elif isinstance(value, str):
     _check_text(value, where)
   elif isinstance(value, int) and not -(2**63) <= value < 2**63:
-    raise ConfigError(
-      f"{where}={checks.shown(value)} must be a whole number of at most 64 bits"
-    )
+    raise ConfigError(f"{where}={checks.shown(value)} must be a whole number of at most 64 bits")
 
 
 def _check_text(text: str, where: str) -> None:
   wrong = "\0" in text or any("\ud800" <= c <= "\udfff" for c in text)
   if wrong:
     raise ConfigError(
-      f"{where}: {checks.shown(text)} has a NUL or half a character in it; "
-      "write it without"
+      f"{where}: {checks.shown(text)} has a NUL or half a character in it; write it without"
     )
 
 
@@ -236,9 +218,7 @@ def _plain(value: Any) -> Any:
   return value
 
 
-def _dump_table(
-  values: Mapping[str, Any], path: tuple[str, ...], lines: list[str]
-) -> None:
+def _dump_table(values: Mapping[str, Any], path: tuple[str, ...], lines: list[str]) -> None:
   scalars = {k: v for k, v in values.items() if not isinstance(v, Mapping)}
   if path and (scalars or not values):
     lines += ["", f"[{'.'.join(map(_key, path))}]"]

@@ -26,11 +26,7 @@ class Readings:
   """
 
   def __init__(
-    self,
-    values: Any,
-    folder: pathlib.Path,
-    loaded: dict[str, str],
-    tell: Callable[[str], None],
+    self, values: Any, folder: pathlib.Path, loaded: dict[str, str], tell: Callable[[str], None]
   ):
     """Recognises the data of an earlier run, or takes note of it.
 

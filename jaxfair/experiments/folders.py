@@ -81,16 +81,13 @@ def locked(folder: pathlib.Path, config: str) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     lock = open(folder / ".lock", "w")  # noqa: SIM115
   except OSError as error:
-    raise RunError(
-      f"{folder} cannot be written ({error.strerror}); choose another --out"
-    ) from None
+    raise RunError(f"{folder} cannot be written ({error.strerror}); choose another --out") from None
   with lock:
     try:
       fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
       raise RunError(
-        f"{folder} is being written by another process; wait for it, or "
-        "choose another --out"
+        f"{folder} is being written by another process; wait for it, or choose another --out"
       ) from None
     _match(folder, config)  # another process may just have been here
     try:
@@ -162,24 +159,17 @@ def _match(folder: pathlib.Path, text: str) -> None:
   present = folder / "config.toml"
   # A run that was killed in its first moment has the lock and little else.
   begun = {".lock", "config.toml.partial"}
-  if not folder.is_dir() or (
-    not present.exists() and {p.name for p in folder.iterdir()} - begun
-  ):
+  if not folder.is_dir() or (not present.exists() and {p.name for p in folder.iterdir()} - begun):
     raise RunError(f"{folder} is not a run directory; choose another --out")
   if present.exists() and _bytes(present) != text.encode():
-    raise RunError(
-      f"{folder} holds a run of another config; choose another --out, or "
-      "delete it"
-    )
+    raise RunError(f"{folder} holds a run of another config; choose another --out, or delete it")
 
 
 def _bytes(path: pathlib.Path) -> bytes:
   try:
     return path.read_bytes()
   except OSError as error:
-    raise RunError(
-      f"{path} cannot be read ({error.strerror}); choose another --out"
-    ) from None
+    raise RunError(f"{path} cannot be read ({error.strerror}); choose another --out") from None
 
 
 def _remove_unused(folder: pathlib.Path, made: list[pathlib.Path]) -> None:

@@ -60,9 +60,7 @@ class RunFrontier(NamedTuple):
     return shlex.join([*words, "--out", out])
 
 
-def read_frontier(
-  folder: pathlib.Path, *, data: str | None = None
-) -> RunFrontier:
+def read_frontier(folder: pathlib.Path, *, data: str | None = None) -> RunFrontier:
   """Reads a finished run whose rows are settings x seeds.
 
   Args:
@@ -79,9 +77,7 @@ def read_frontier(
   study = registry.find(values.get("study"), where=f"{config}: ")
   rows = _of_one_set(_measured(table.where(**study.points), folder), data)
   keys = {
-    name: key
-    for name in rows.names
-    if name != "seed" and (key := _key(name, rows[name], values))
+    name: key for name in rows.names if name != "seed" and (key := _key(name, rows[name], values))
   }
   names = [*(("method",) if "method" in rows else ()), *keys]
   places, cube = settings_cube(rows, list(dict.fromkeys(names)), where=folder)
@@ -110,10 +106,7 @@ def read_frontier(
     keys=tuple(n for n in swept if n not in ("method", *NEEDED)),
     settings=settings,
     methods=methods,
-    sets=[
-      _sets(one, place, swept, values)
-      for one, place in zip(settings, kept, strict=True)
-    ],
+    sets=[_sets(one, place, swept, values) for one, place in zip(settings, kept, strict=True)],
     config=config,
     attained=frontier.attainment(points, key=key_attained, draws=draws),
     reach=reach,
@@ -141,9 +134,7 @@ def compare_frontiers(first: RunFrontier, second: RunFrontier) -> Comparison:
   Limits on epsilon and gap are quantiles of what both runs reach. Draws of
   seeds are the same every time.
   """
-  return compare_points(
-    first.points, second.points, _names(first), _names(second)
-  )
+  return compare_points(first.points, second.points, _names(first), _names(second))
 
 
 def compare_points(
@@ -157,9 +148,7 @@ def compare_points(
   key_shapes, key_transfer = jax.random.split(jax.random.key(0))
   shapes = frontier.compare_shapes(first, second, grid, key=key_shapes)
   place = {name: i for i, name in enumerate(second_names)}
-  both = [
-    (i, place[name]) for i, name in enumerate(first_names) if name in place
-  ]
+  both = [(i, place[name]) for i, name in enumerate(first_names) if name in place]
   if not both:
     return Comparison(shapes, None, 0)
   rows = np.array(both).T
@@ -185,9 +174,7 @@ def _files(folder: pathlib.Path) -> tuple[pathlib.Path, Table]:
     raise RunError(f"{folder} is not a run directory; see `jaxfair run --help`")
   results = folder / "results.csv"
   if not results.is_file():
-    raise RunError(
-      f"{folder} is not finished; continue it with the same `jaxfair run`"
-    )
+    raise RunError(f"{folder} is not finished; continue it with the same `jaxfair run`")
   return config, Table.read(results)
 
 
@@ -212,8 +199,7 @@ def _of_one_set(rows: Table, data: str | None) -> Table:
   found = rows.unique("data")
   if data is None:
     checks.require(
-      len(found) == 1,
-      f"the run is about {', '.join(map(str, found))}; choose one with --data",
+      len(found) == 1, f"the run is about {', '.join(map(str, found))}; choose one with --data"
     )
     return rows
   checks.one_of("data", data, found)
@@ -233,13 +219,9 @@ def _key(name: str, column: np.ndarray, values: Mapping[str, Any]) -> str:
   return ""
 
 
-def _varies(
-  name: str, key: str, rows: Table, values: Mapping[str, Any]
-) -> bool:
+def _varies(name: str, key: str, rows: Table, values: Mapping[str, Any]) -> bool:
   offered = values[key]
-  return len(rows.unique(name)) > 1 or (
-    isinstance(offered, list) and len(offered) > 1
-  )
+  return len(rows.unique(name)) > 1 or (isinstance(offered, list) and len(offered) > 1)
 
 
 def settings_cube(

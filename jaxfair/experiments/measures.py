@@ -13,11 +13,7 @@ from jaxfair.experiments.table import Table
 from jaxfair.types import Examples
 
 EVERYONE = "everyone"
-GAPS = (
-  "accuracy_parity_difference",
-  "demographic_parity_difference",
-  "equalized_odds_difference",
-)
+GAPS = ("accuracy_parity_difference", "demographic_parity_difference", "equalized_odds_difference")
 
 
 # Ends of the names of columns that are shares of people or of draws.
@@ -31,9 +27,7 @@ def seed_interval(column: str, values: Any) -> fairness.Interval:
   known = known[~np.isnan(known)]
   if not column.endswith(SHARES) or not ((known >= 0) & (known <= 1)).all():
     return found
-  return found._replace(
-    low=np.clip(found.low, 0, 1), high=np.clip(found.high, 0, 1)
-  )
+  return found._replace(low=np.clip(found.low, 0, 1), high=np.clip(found.high, 0, 1))
 
 
 class GroupMeasures(NamedTuple):
@@ -44,9 +38,7 @@ class GroupMeasures(NamedTuple):
   gaps: dict[str, jax.Array]
 
 
-def measure_groups(
-  logits: jax.Array, test: Examples, dataset: Dataset
-) -> GroupMeasures:
+def measure_groups(logits: jax.Array, test: Examples, dataset: Dataset) -> GroupMeasures:
   """Measures predictions on held-out people; pure, for use inside a program.
 
   Args:
@@ -62,9 +54,7 @@ def measure_groups(
     "num_classes": dataset.num_classes,
   }
   report = fairness.by_group(test.y, predicted, losses, pos_label=1, **options)
-  gaps = {
-    name: getattr(fairness, name)(test.y, predicted, **options) for name in GAPS
-  }
+  gaps = {name: getattr(fairness, name)(test.y, predicted, **options) for name in GAPS}
   return GroupMeasures(report.groups, report.overall, gaps)
 
 
@@ -76,12 +66,8 @@ def group_table(
   everyone = measured.overall._asdict() | measured.gaps
   return Table.concat(
     [
-      Table.from_arrays(
-        settings, {"seed": seeds, "group": names}, measured.groups._asdict()
-      ),
-      Table.from_arrays(
-        settings, {"seed": seeds, "group": [EVERYONE]}, everyone
-      ),
+      Table.from_arrays(settings, {"seed": seeds, "group": names}, measured.groups._asdict()),
+      Table.from_arrays(settings, {"seed": seeds, "group": [EVERYONE]}, everyone),
     ]
   )
 
@@ -111,7 +97,5 @@ def paired_costs(
   costs = {}
   for value, sign in (("accuracy", -1.0), ("loss", 1.0)):
     was = table.join(before, pair, was=value)["was"]
-    costs[f"{value}_cost"] = np.where(
-      unpaired, np.nan, sign * (table[value] - was)
-    )
+    costs[f"{value}_cost"] = np.where(unpaired, np.nan, sign * (table[value] - was))
   return table.plus(**costs)

@@ -59,8 +59,7 @@ class People:
       )
       checks.require(
         not self.bins or "*" not in str(self.group),
-        f"bins={list(self.bins)} cut one column, not {self.group!r}; cut it in "
-        "the file first",
+        f"bins={list(self.bins)} cut one column, not {self.group!r}; cut it in the file first",
       )
       return
     checks.one_of("name", self.name, data.names())
@@ -68,8 +67,7 @@ class People:
       value = getattr(self, only)
       checks.require(
         value in (None, ()),
-        f"{only}={value!r} is about a file of your own; set csv, or leave it "
-        "out",
+        f"{only}={value!r} is about a file of your own; set csv, or leave it out",
       )
 
 
@@ -117,8 +115,8 @@ def watched(tell: Callable[[str, str], Any]) -> Iterator[None]:
     _WATCHING.reset(token)
 
 
-_WATCHING: contextvars.ContextVar[Callable[[str, str], Any] | None] = (
-  contextvars.ContextVar("watching", default=None)
+_WATCHING: contextvars.ContextVar[Callable[[str, str], Any] | None] = contextvars.ContextVar(
+  "watching", default=None
 )
 
 
@@ -154,9 +152,7 @@ def _load(config: People, version: int) -> _Loaded:
   del version
   if config.csv is not None:
     return _Loaded(_own(config), "")
-  load = functools.partial(
-    data.load, config.name, label=config.label, group=config.group
-  )
+  load = functools.partial(data.load, config.name, label=config.label, group=config.group)
   try:
     return _Loaded(load(), "")
   except data.DataError as missing:

@@ -31,9 +31,7 @@ class Run(NamedTuple):
   notes: tuple[str, ...]
 
 
-def read_plan(
-  folder: str | pathlib.Path, *, study: Study | None = None
-) -> Plan:
+def read_plan(folder: str | pathlib.Path, *, study: Study | None = None) -> Plan:
   """What a run directory is a run of.
 
   Args:
@@ -44,11 +42,7 @@ def read_plan(
   if not config.is_file():
     raise RunError(f"{folder} is not a run directory; see `jaxfair run --help`")
   values, where = configs.parse(config), f"{config}: "
-  return plan(
-    study or registry.find(values.get("study"), where=where),
-    values,
-    where=where,
-  )
+  return plan(study or registry.find(values.get("study"), where=where), values, where=where)
 
 
 def read_run(folder: str | pathlib.Path, *, study: Study | None = None) -> Run:

@@ -18,9 +18,7 @@ GROUP = "jaxfair.studies"  # entry points of packages that bring studies
 def names() -> tuple[str, ...]:
   """The names of all studies that are installed."""
   own: tuple[str, ...] = importlib.import_module("jaxfair.studies").NAMES
-  others = (
-    entry.name for entry in importlib.metadata.entry_points(group=GROUP)
-  )
+  others = (entry.name for entry in importlib.metadata.entry_points(group=GROUP))
   return (*own, *others)
 
 
@@ -33,33 +31,23 @@ def find(name: object, *, where: str = "") -> Study:
     where: an error begins with it.
   """
   if not isinstance(name, str):
-    raise ConfigError(
-      f"{where}study is missing; {checks.options(name, names())}"
-    )
+    raise ConfigError(f"{where}study is missing; {checks.options(name, names())}")
   if name.endswith(".py"):
     return _study(_load_file(pathlib.Path(name), where), name, where)
   if name in importlib.import_module("jaxfair.studies").NAMES:
-    return _study(
-      importlib.import_module(f"jaxfair.studies.{name}"), name, where
-    )
+    return _study(importlib.import_module(f"jaxfair.studies.{name}"), name, where)
   for entry in importlib.metadata.entry_points(group=GROUP):
     if entry.name == name:
       return _study(entry.load(), name, where)
   try:
     module = importlib.import_module(name)
   except ImportError:
-    told = (
-      f"study={checks.shown(name)} is unknown; {checks.options(name, names())}"
-    )
-    raise ConfigError(
-      f"{where}{told}, or a Python file that defines STUDY"
-    ) from None
+    told = f"study={checks.shown(name)} is unknown; {checks.options(name, names())}"
+    raise ConfigError(f"{where}{told}, or a Python file that defines STUDY") from None
   return _study(module, name, where)
 
 
-def load(
-  path: pathlib.Path, *, size: str | None = None, sets: Sequence[str] = ()
-) -> Plan:
+def load(path: pathlib.Path, *, size: str | None = None, sets: Sequence[str] = ()) -> Plan:
   """Reads a config file for the study that it names; all its sizes are checked.
 
   Args:

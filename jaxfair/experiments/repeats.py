@@ -53,9 +53,8 @@ def repeat(
   x = np.asarray(dataset.examples.x)
   for seed in range(seeds):
     rows = data.split_rows(
-      dataset.size, fractions, key=jax.random.fold_in(split_key, seed),
-      unit=dataset.unit,
-    )  # fmt: skip
+      dataset.size, fractions, key=jax.random.fold_in(split_key, seed), unit=dataset.unit
+    )
     splits.append(rows)
     scalers.append(data.fit_scaler(x[rows[0]], scale))
   # Parts kept together by person differ a little in size between seeds.

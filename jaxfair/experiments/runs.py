@@ -30,27 +30,24 @@ from jaxfair import privacy
 from jaxfair.experiments import config as configs
 from jaxfair.experiments import folders
 from jaxfair.experiments.data_digests import Readings
-from jaxfair.experiments.folders import (
-  SECRET,
-  ClaimRecord,
-  RunRecord,
-  read_record,
-  read_words,
-)
+from jaxfair.experiments.folders import SECRET, ClaimRecord, RunRecord, read_record, read_words
 from jaxfair.experiments.people import watched
-from jaxfair.experiments.study import (
-  Cell,
-  Context,
-  Study,
-  cell_name,
-  check_claims,
-)
+from jaxfair.experiments.study import Cell, Context, Study, cell_name, check_claims
 from jaxfair.experiments.table import Table
 from jaxfair.whole_files import write_whole
 
 Say = Callable[[str], None]
-PACKAGES = ("jaxfair", "jax", "jaxlib", "numpy", "scipy", "optax", "flax",
-            "dm-haiku", "dp-accounting")  # fmt: skip
+PACKAGES = (
+  "jaxfair",
+  "jax",
+  "jaxlib",
+  "numpy",
+  "scipy",
+  "optax",
+  "flax",
+  "dm-haiku",
+  "dp-accounting",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,9 +124,7 @@ def execute(
   return table
 
 
-def write_claims(
-  study: Study, table: Table, folder: pathlib.Path
-) -> tuple[ClaimRecord, ...]:
+def write_claims(study: Study, table: Table, folder: pathlib.Path) -> tuple[ClaimRecord, ...]:
   """Checks the claims and writes claims.json."""
   records = [
     ClaimRecord(

@@ -35,9 +35,7 @@ def mean(value: str) -> Statistic:
   def estimate(table: Table) -> Estimate:
     found = student(f"mean {value}", values := by_seed(table, value))
     ends = seed_interval(value, [*values.values()])
-    return dataclasses.replace(
-      found, low=float(ends.low), high=float(ends.high)
-    )
+    return dataclasses.replace(found, low=float(ends.low), high=float(ends.high))
 
   return Statistic(estimate, frozenset({value}))
 
@@ -51,9 +49,7 @@ def least(value: str) -> Statistic:
   return Statistic(estimate, frozenset({value}))
 
 
-def difference(
-  value: str, first: Where, second: Where, *, relative: bool = False
-) -> Statistic:
+def difference(value: str, first: Where, second: Where, *, relative: bool = False) -> Statistic:
   """`first` minus `second`, paired over seeds.
 
   Args:
@@ -65,10 +61,7 @@ def difference(
 
   def estimate(table: Table) -> Estimate:
     shared = {k: v for k, v in first.items() if k in second and second[k] == v}
-    left, right = (
-      {k: v for k, v in side.items() if k not in shared}
-      for side in (first, second)
-    )
+    left, right = ({k: v for k, v in side.items() if k not in shared} for side in (first, second))
     told = f"{value}: {words(left)} minus {words(right)}, paired"
     rows = narrowed(table, shared)
     a, b = (by_seed(narrowed(rows, side), value) for side in (left, right))
@@ -76,9 +69,7 @@ def difference(
     if relative:
       total = sum(b[seed] for seed in seeds)
       if total <= 0:
-        raise CannotTellError(
-          f"the mean {value} of {words(right)} is not positive"
-        )
+        raise CannotTellError(f"the mean {value} of {words(right)} is not positive")
       told, scale = f"{told}, over the latter", len(seeds) / total
     return student(told, {seed: (a[seed] - b[seed]) * scale for seed in seeds})
 
@@ -94,19 +85,13 @@ def spread(value: str, between: str) -> Statistic:
 
   def estimate(table: Table) -> Estimate:
     require_columns(table, between)
-    found = {
-      name: by_seed(part, value) for (name,), part in table.split(between)
-    }
+    found = {name: by_seed(part, value) for (name,), part in table.split(between)}
     found = {name: own for name, own in found.items() if own}
     if len(found) < 2:
       raise CannotTellError(f"fewer than two {between}s")
-    order = sorted(
-      found, key=lambda name: float(np.mean([*found[name].values()]))
-    )
+    order = sorted(found, key=lambda name: float(np.mean([*found[name].values()])))
     low, high = found[order[0]], found[order[-1]]
-    pairs = {
-      seed: high[seed] - low[seed] for seed in sorted(low.keys() & high.keys())
-    }
+    pairs = {seed: high[seed] - low[seed] for seed in sorted(low.keys() & high.keys())}
     return student(f"{value}: {order[-1]} minus {order[0]}, paired", pairs)
 
   return Statistic(estimate, frozenset({value, between}))
@@ -125,15 +110,9 @@ def trend(value: str, along: str) -> Statistic:
       raise CannotTellError(f"{along} has one value only")
     found = {}
     for (seed,), part in table.split("seed"):
-      averaged = (
-        (at, by_seed(rows, value)) for (at,), rows in part.split(along)
-      )
-      places = [
-        (at, own) for at, found_at in averaged for own in found_at.values()
-      ]
-      correlation = (
-        rank_correlation(*np.array(places).T) if places else math.nan
-      )
+      averaged = ((at, by_seed(rows, value)) for (at,), rows in part.split(along))
+      places = [(at, own) for at, found_at in averaged for own in found_at.values()]
+      correlation = rank_correlation(*np.array(places).T) if places else math.nan
       if np.isfinite(correlation):
         found[seed] = float(correlation)
     estimated = student(f"rank correlation of {value} with {along}", found)
@@ -143,9 +122,7 @@ def trend(value: str, along: str) -> Statistic:
   return Statistic(estimate, frozenset({value, along}))
 
 
-def exact(
-  told: str, statistic: Callable[[Table], float], columns: Sequence[str] = ()
-) -> Statistic:
+def exact(told: str, statistic: Callable[[Table], float], columns: Sequence[str] = ()) -> Statistic:
   """A number without uncertainty, such as a worst case over all rows."""
 
   def estimate(table: Table) -> Estimate:
@@ -166,22 +143,15 @@ def student(told: str, values: Mapping[Any, float]) -> Estimate:
   if not np.isfinite(numbers).all():
     raise CannotTellError(f"{told} is infinite for some seeds")
   found = fairness.seed_interval(numbers)
-  return Estimate(
-    told, float(found.estimate), float(found.low), float(found.high)
-  )
+  return Estimate(told, float(found.estimate), float(found.low), float(found.high))
 
 
-def by_seed(
-  rows: Table, value: str, reduce: Callable[..., Any] = np.mean
-) -> dict[Any, float]:
+def by_seed(rows: Table, value: str, reduce: Callable[..., Any] = np.mean) -> dict[Any, float]:
   """One number of each seed's rows; a seed without a known value drops out."""
   require_columns(rows, value, "seed")
   if rows[value].dtype.kind != "f":
     raise CannotTellError(f"column {value} holds no numbers")
-  known = {
-    seed: part[value][~np.isnan(part[value])]
-    for (seed,), part in rows.split("seed")
-  }
+  known = {seed: part[value][~np.isnan(part[value])] for (seed,), part in rows.split("seed")}
   return {seed: float(reduce(own)) for seed, own in known.items() if len(own)}
 
 
@@ -230,9 +200,7 @@ def of_points(
       raise CannotTellError("an interval needs at least 2 seeds")
     if not np.isfinite(cube).all():
       raise CannotTellError("a point lacks some seeds, or is not finite")
-    found = np.asarray(
-      in_strata(labels, *(cube @ _weights(cube.shape[2]))), np.float64
-    )
+    found = np.asarray(in_strata(labels, *(cube @ _weights(cube.shape[2]))), np.float64)
     if not np.isfinite(found).all():
       raise CannotTellError("the statistic is undefined on these rows")
     low, high = np.quantile(found[1:], (0.025, 0.975))
@@ -241,9 +209,7 @@ def of_points(
   return Statistic(estimate, frozenset({*points, *values}))
 
 
-def correlation(
-  x: str, y: str, *, points: Sequence[str], within: Sequence[str] = ()
-) -> Statistic:
+def correlation(x: str, y: str, *, points: Sequence[str], within: Sequence[str] = ()) -> Statistic:
   """Spearman's correlation of two columns over points, averaged over strata.
 
   With two groups in a stratum it is 1 where they are in the same order by both
@@ -271,10 +237,7 @@ def rank_correlation(first: Any, second: Any) -> Any:
 
   NaN where one of both is constant: then neither rises nor falls.
   """
-  a, b = (
-    stats.rankdata(np.asarray(values, float), axis=0)
-    for values in (first, second)
-  )
+  a, b = (stats.rankdata(np.asarray(values, float), axis=0) for values in (first, second))
   a, b = a - a.mean(axis=0), b - b.mean(axis=0)
   spread = np.sqrt((a * a).sum(axis=0) * (b * b).sum(axis=0))
   known = spread > 0
@@ -282,9 +245,7 @@ def rank_correlation(first: Any, second: Any) -> Any:
   return np.where(known, together / np.where(known, spread, 1.0), np.nan)[()]
 
 
-def _cube(
-  rows: Table, values: Sequence[str], points: Sequence[str]
-) -> tuple[Labels, np.ndarray]:
+def _cube(rows: Table, values: Sequence[str], points: Sequence[str]) -> tuple[Labels, np.ndarray]:
   """The points' names, and [values, points, seeds] means."""
   seeds = {seed: i for i, seed in enumerate(rows.unique("seed"))}
   labels = list(zip(*(rows[name].tolist() for name in points), strict=True))

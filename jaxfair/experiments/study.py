@@ -109,9 +109,7 @@ class Figure:
   @property
   def columns(self) -> set[str]:
     """The columns that it names."""
-    return {self.x, self.y, *self.where} | {
-      c for c in (self.color, self.facet) if c
-    }
+    return {self.x, self.y, *self.where} | {c for c in (self.color, self.facet) if c}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,9 +194,7 @@ class Study:
     cells = list(self.cells(config))
     checks.require(bool(cells), "this config describes no cell to run")
     names = [cell_name(cell) for cell in cells]
-    checks.require(
-      len(set(names)) == len(names), "two cells have equal settings"
-    )
+    checks.require(len(set(names)) == len(names), "two cells have equal settings")
     return cells
 
 
@@ -213,10 +209,7 @@ def grid(**fields: str) -> Callable[[Any], list[Cell]]:
 
   def cells(config: Any) -> list[Cell]:
     axes = [_values(getattr(config, field)) for field in fields.values()]
-    return [
-      dict(zip(fields, values, strict=True))
-      for values in itertools.product(*axes)
-    ]
+    return [dict(zip(fields, values, strict=True)) for values in itertools.product(*axes)]
 
   return cells
 
@@ -227,19 +220,14 @@ def cell_name(cell: Cell) -> str:
   digest = hashlib.sha256(text.encode()).hexdigest()[:10]
   words = "-".join(str(value) for value in cell.values())
   plain = (c.isascii() and (c.isalnum() or c in "-._") for c in words)
-  safe = "".join(
-    c if keep else "_" for c, keep in zip(words, plain, strict=True)
-  )
+  safe = "".join(c if keep else "_" for c, keep in zip(words, plain, strict=True))
   return f"{safe[:60]}-{digest}"
 
 
 def check_claims(study: Study, table: Table) -> list[tuple[Claim, Finding]]:
   """Checks every claim on the table of all rows."""
   nothing = Finding("not run", why="no rows")
-  return [
-    (claim, claim.check(table) if len(table) else nothing)
-    for claim in study.claims
-  ]
+  return [(claim, claim.check(table) if len(table) else nothing) for claim in study.claims]
 
 
 def _values(value: Any) -> list[Any]:

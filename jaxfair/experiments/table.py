@@ -29,10 +29,7 @@ class Table:
 
   @classmethod
   def from_arrays(
-    cls,
-    settings: Mapping[str, Any],
-    axes: Mapping[str, Sequence[Any]],
-    values: Mapping[str, Any],
+    cls, settings: Mapping[str, Any], axes: Mapping[str, Sequence[Any]], values: Mapping[str, Any]
   ) -> "Table":
     """A table from arrays whose leading axes are named.
 
@@ -47,9 +44,7 @@ class Table:
     """
     shape = tuple(len(labels) for labels in axes.values())
     grid = list(itertools.product(*axes.values()))
-    columns: dict[str, Any] = {
-      name: [value] * len(grid) for name, value in settings.items()
-    }
+    columns: dict[str, Any] = {name: [value] * len(grid) for name, value in settings.items()}
     for i, name in enumerate(axes):
       columns[name] = [labels[i] for labels in grid]
     for name, value in values.items():
@@ -76,9 +71,7 @@ class Table:
     names = list(dict.fromkeys(n for table in tables for n in table.names))
     columns = {}
     for name in names:
-      parts = [
-        t[name].tolist() if name in t else [None] * len(t) for t in tables
-      ]
+      parts = [t[name].tolist() if name in t else [None] * len(t) for t in tables]
       columns[name] = list(itertools.chain.from_iterable(parts))
     return cls(columns)
 
@@ -95,9 +88,7 @@ class Table:
 
   def __getitem__(self, name: str) -> np.ndarray:
     if name not in self._columns:
-      raise checks.ArgumentError(
-        f"no column {name!r}; {checks.options(name, self._columns)}"
-      )
+      raise checks.ArgumentError(f"no column {name!r}; {checks.options(name, self._columns)}")
     return self._columns[name]
 
   def rows(self) -> Iterator[dict[str, Any]]:
@@ -140,20 +131,11 @@ class Table:
     """
     keys = zip(*(_comparable(other[name]) for name in on), strict=True)
     place = {key: i for i, key in enumerate(keys)}
-    checks.require(
-      len(place) == len(other),
-      f"join needs each {tuple(on)} once in the other table",
-    )
-    found = [
-      place.get(key)
-      for key in zip(*(_comparable(self[n]) for n in on), strict=True)
-    ]
+    checks.require(len(place) == len(other), f"join needs each {tuple(on)} once in the other table")
+    found = [place.get(key) for key in zip(*(_comparable(self[n]) for n in on), strict=True)]
     values = {new: other[old].tolist() for new, old in columns.items()}
     return self.plus(
-      **{
-        new: [None if i is None else own[i] for i in found]
-        for new, own in values.items()
-      }
+      **{new: [None if i is None else own[i] for i in found] for new, own in values.items()}
     )
 
   def split(self, *names: str) -> Iterator[tuple[tuple[Any, ...], "Table"]]:
@@ -177,8 +159,7 @@ class Table:
     i, j = np.argsort(rows)[i], np.argsort(columns)[j]
     checks.require(
       len(self) == len(rows) * len(columns) == len(set(zip(i, j, strict=True))),
-      f"pivot needs each ({row}, {column}) exactly once; filter the table with "
-      ".where(...) first",
+      f"pivot needs each ({row}, {column}) exactly once; filter the table with .where(...) first",
     )
     matrix[i, j] = self[value]
     return matrix
@@ -203,9 +184,7 @@ class Table:
     Raises:
       ValueError: if it is no such text.
     """
-    reader = csv.reader(
-      io.StringIO(text), quoting=csv.QUOTE_NONNUMERIC, strict=True
-    )
+    reader = csv.reader(io.StringIO(text), quoting=csv.QUOTE_NONNUMERIC, strict=True)
     try:
       names, *rows = [*reader] or [[]]
     except csv.Error as error:
@@ -237,9 +216,7 @@ class Table:
       # Bytes: reading as text would change a line break within a cell.
       return cls.from_csv(path.read_bytes().decode("utf-8"))
     except OSError as error:
-      raise folders.RunError(
-        f"{path} cannot be read ({error.strerror}); check the path"
-      ) from None
+      raise folders.RunError(f"{path} cannot be read ({error.strerror}); check the path") from None
     except ValueError as error:
       raise folders.RunError(
         f"{path} is damaged ({str(error)[: checks.LONGEST]}); delete it, and "
@@ -257,9 +234,7 @@ def _column(values: Any) -> np.ndarray:
   if array.dtype.kind in "biuf":
     return array.astype(np.float64)
   listed = ["" if v is None else v for v in array.tolist()]
-  if all(v == "" or _is_number(v) for v in listed) and not all(
-    v == "" for v in listed
-  ):
+  if all(v == "" or _is_number(v) for v in listed) and not all(v == "" for v in listed):
     return np.array([math.nan if v == "" else v for v in listed], np.float64)
   return np.array([str(v) for v in listed], dtype=np.str_)
 

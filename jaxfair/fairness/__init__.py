@@ -6,11 +6,7 @@ intervals; never a training loop, and nothing that spends privacy.
 
 from jaxfair.fairness import constraints, rates
 from jaxfair.fairness.abstain import Abstainer
-from jaxfair.fairness.bootstrap import (
-  bootstrap,
-  bootstrap_counts,
-  bootstrap_rows,
-)
+from jaxfair.fairness.bootstrap import bootstrap, bootstrap_counts, bootstrap_rows
 from jaxfair.fairness.confusion import confusion_counts, prediction_counts
 from jaxfair.fairness.counter import (
   REFUSED,
@@ -23,18 +19,8 @@ from jaxfair.fairness.counter import (
 )
 from jaxfair.fairness.disparity import demographic_disparity
 from jaxfair.fairness.gaps import difference, ratio
-from jaxfair.fairness.groups import (
-  divide,
-  group_counts,
-  group_means,
-  group_sums,
-)
-from jaxfair.fairness.intervals import (
-  Interval,
-  interval_of_draws,
-  paired_interval,
-  seed_interval,
-)
+from jaxfair.fairness.groups import divide, group_counts, group_means, group_sums
+from jaxfair.fairness.intervals import Interval, interval_of_draws, paired_interval, seed_interval
 from jaxfair.fairness.metrics import (
   accuracy,
   false_negative_rate,
@@ -54,17 +40,10 @@ from jaxfair.fairness.parity import (
   equalized_odds_difference,
   equalized_odds_ratio,
 )
-from jaxfair.fairness.preprocess import (
-  leave_out,
-  ordered_filter,
-  sequential_filter,
-)
+from jaxfair.fairness.preprocess import leave_out, ordered_filter, sequential_filter
 from jaxfair.fairness.soft import soft_disparity
 from jaxfair.fairness.summary import GroupReport, Measures, by_group
-from jaxfair.fairness.wasserstein import (
-  wasserstein_disparity,
-  wasserstein_distances,
-)
+from jaxfair.fairness.wasserstein import wasserstein_disparity, wasserstein_distances
 
 __all__ = [
   "REFUSED",

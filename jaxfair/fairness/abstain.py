@@ -10,12 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.fairness.counter import (
-  REFUSED,
-  CounterRule,
-  admit_in_order,
-  check_counters,
-)
+from jaxfair.fairness.counter import REFUSED, CounterRule, admit_in_order, check_counters
 from jaxfair.fairness.disparity import demographic_disparity
 
 FORMAT = "jaxfair-abstainer-1"
@@ -84,8 +79,7 @@ class Abstainer:
     answered = self._counters.sum(axis=1)
     self._asked = np.array(answered if asked is None else asked, np.int64)
     checks.require(
-      self._asked.shape == (num_groups,)
-      and bool(np.all(self._asked >= answered)),
+      self._asked.shape == (num_groups,) and bool(np.all(self._asked >= answered)),
       "asked must hold one number per group, none below what was answered",
     )
     self.rule = rule
@@ -123,10 +117,13 @@ class Abstainer:
     whose[: labels.size] = groups
     with self._lock:
       found = admit_in_order(
-        jnp.asarray(padded), jnp.asarray(whose), self.rule,
-        num_groups=num_groups, num_classes=num_classes,
+        jnp.asarray(padded),
+        jnp.asarray(whose),
+        self.rule,
+        num_groups=num_groups,
+        num_classes=num_classes,
         counters=self._counters,
-      )  # fmt: skip
+      )
       shown = np.asarray(found.labels)[: labels.size]
       self._counters = np.array(found.counters, np.int64)
       self._asked += np.bincount(groups, minlength=num_groups)
@@ -197,13 +194,10 @@ class Abstainer:
     try:
       table = np.array(state["counters"], np.int64)
       num_groups, num_classes = table.shape
-      rule = CounterRule(
-        state["max_gap"], state["min_count"], state["disparity"], state["guard"]
-      )
+      rule = CounterRule(state["max_gap"], state["min_count"], state["disparity"], state["guard"])
       return cls(
-        rule, num_groups=num_groups, num_classes=num_classes, counters=table,
-        asked=state["asked"],
-      )  # fmt: skip
+        rule, num_groups=num_groups, num_classes=num_classes, counters=table, asked=state["asked"]
+      )
     except (KeyError, OverflowError, TypeError, ValueError) as error:
       raise checks.ArgumentError(
         f"{path} is damaged ({error}); restore a copy, or begin with a new gate"

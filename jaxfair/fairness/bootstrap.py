@@ -106,12 +106,9 @@ def bootstrap_counts(
   counts = np.asarray(counts)
   checks.require(
     bool(np.all(counts >= 0) and np.all(counts == np.round(counts))),
-    "counts must be whole numbers of 0 or above; use bootstrap_rows for "
-    "weighted people",
+    "counts must be whole numbers of 0 or above; use bootstrap_rows for weighted people",
   )
-  checks.require(
-    bool(counts.sum() > 0), "counts has nobody in it; pass at least one person"
-  )
+  checks.require(bool(counts.sum() > 0), "counts has nobody in it; pass at least one person")
   run = _of_table(statistic)
   tables = resampling.tables(generator, counts, num_draws)
   values = _evaluate(run, (), tables, num_draws + 1)
@@ -162,9 +159,7 @@ def bootstrap_rows(
   generator = _check(key, num_draws, level, kind)
   columns = tuple(inputs.as_array(column) for column in columns)
   named = {f"column {i}": column for i, column in enumerate(columns)}
-  group, num_groups, base = inputs.groups(
-    sensitive_features, num_groups, sample_weight, **named
-  )
+  group, num_groups, base = inputs.groups(sensitive_features, num_groups, sample_weight, **named)
   size = group.shape[0]
   checks.require(size > 0, "there is nobody to draw; pass at least one person")
   run = _of_rows(metric, num_groups)
@@ -214,10 +209,7 @@ def _of_rows(metric: Callable[..., Any], num_groups: int) -> _Run:
   def run(arguments: Any, weights: Any) -> Any:
     columns, group, base = arguments
     return metric(
-      *columns,
-      sensitive_features=group,
-      sample_weight=weights * base,
-      num_groups=num_groups,
+      *columns, sensitive_features=group, sample_weight=weights * base, num_groups=num_groups
     )
 
   return run
@@ -234,14 +226,9 @@ def _slopes(run: _Run, arguments: Any, weights: Any) -> Any:
   return jax.jacrev(lambda w: _floats(run(arguments, w)))(weights)
 
 
-def _evaluate(
-  run: _Run, arguments: Any, weights: Iterable[np.ndarray], number: int
-) -> Any:
+def _evaluate(run: _Run, arguments: Any, weights: Iterable[np.ndarray], number: int) -> Any:
   """The first `number` values of the statistic, chunk by chunk."""
-  chunks = [
-    jax.tree.map(np.asarray, _compiled(run, arguments, chunk))
-    for chunk in weights
-  ]
+  chunks = [jax.tree.map(np.asarray, _compiled(run, arguments, chunk)) for chunk in weights]
   return jax.tree.map(lambda *c: np.concatenate(c)[:number], *chunks)
 
 
@@ -249,9 +236,7 @@ def _floats(values: Any) -> Any:
   return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), values)
 
 
-def _check(
-  key: jax.Array, num_draws: int, level: float, kind: Kind
-) -> np.random.Generator:
+def _check(key: jax.Array, num_draws: int, level: float, kind: Kind) -> np.random.Generator:
   checks.key("key", key)
   checks.integer("num_draws", num_draws, low=2, remedy="1000 is usual")
   intervals.check_options(level, kind)
@@ -259,12 +244,7 @@ def _check(
 
 
 def _interval(
-  estimate: Any,
-  draws: Any,
-  level: float,
-  kind: Kind,
-  slopes: Any,
-  people: np.ndarray,
+  estimate: Any, draws: Any, level: float, kind: Kind, slopes: Any, people: np.ndarray
 ) -> Interval:
   # tree.map leaves None, for the kinds that need no slopes, as it is.
   acceleration = jax.tree.map(

@@ -59,9 +59,7 @@ def confusion_counts(
   group, num_groups, weights = inputs.groups(
     sensitive_features, num_groups, sample_weight, y_true=y_true, y_pred=y_pred
   )
-  num_classes = inputs.count(
-    "num_classes", num_classes, minimum=2, y_true=y_true, y_pred=y_pred
-  )
+  num_classes = inputs.count("num_classes", num_classes, minimum=2, y_true=y_true, y_pred=y_pred)
   cells = num_groups * num_classes**2
   checks.require(
     cells <= _MAX_CELLS,
@@ -86,9 +84,7 @@ def prediction_counts(
   """
   y_pred = inputs.ids("y_pred", y_pred)
   nobody = np.zeros(y_pred.shape, np.int32)  # the true class plays no part
-  counts = confusion_counts(
-    nobody, y_pred, sensitive_features=sensitive_features, **options
-  )
+  counts = confusion_counts(nobody, y_pred, sensitive_features=sensitive_features, **options)
   return counts[:, 0]
 
 
@@ -99,12 +95,7 @@ def with_everybody(counts: jax.Array) -> jax.Array:
 
 @functools.partial(jax.jit, static_argnums=(4, 5))
 def _count(
-  y_true: Any,
-  y_pred: Any,
-  group: Any,
-  weights: Any,
-  num_classes: int,
-  num_groups: int,
+  y_true: Any, y_pred: Any, group: Any, weights: Any, num_classes: int, num_groups: int
 ) -> jax.Array:
   shape = (num_groups, num_classes, num_classes)
   ids = [jnp.asarray(i).astype(jnp.int32) for i in (group, y_true, y_pred)]

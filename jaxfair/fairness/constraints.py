@@ -37,11 +37,7 @@ __all__ = [
 
 
 def demographic_parity(
-  num_groups: int,
-  num_classes: int = 2,
-  *,
-  sharpness: float = 1.0,
-  sides: Sides = "both",
+  num_groups: int, num_classes: int = 2, *, sharpness: float = 1.0, sides: Sides = "both"
 ) -> Notion:
   """Every class is given to every group equally often: h = prediction.
 
@@ -56,35 +52,22 @@ def demographic_parity(
     The notion; equal arguments give equal notions, which share programs.
   """
   soft, hard = _rates(num_classes, sharpness)
-  return Notion(
-    "demographic parity", num_groups, 1, soft, hard, _everybody, sides=sides
-  )
+  return Notion("demographic parity", num_groups, 1, soft, hard, _everybody, sides=sides)
 
 
 def equalized_odds(
-  num_groups: int,
-  num_classes: int = 2,
-  *,
-  sharpness: float = 1.0,
-  sides: Sides = "both",
+  num_groups: int, num_classes: int = 2, *, sharpness: float = 1.0, sides: Sides = "both"
 ) -> Notion:
   """Demographic parity among the people of each true class.
 
   Arguments as in `demographic_parity`; S = C strata.
   """
   soft, hard = _rates(num_classes, sharpness)
-  return Notion(
-    "equalized odds", num_groups, num_classes, soft, hard, jnp.asarray,
-    sides=sides,
-  )  # fmt: skip
+  return Notion("equalized odds", num_groups, num_classes, soft, hard, jnp.asarray, sides=sides)
 
 
 def equal_opportunity(
-  num_groups: int,
-  num_classes: int = 2,
-  *,
-  sharpness: float = 1.0,
-  sides: Sides = "both",
+  num_groups: int, num_classes: int = 2, *, sharpness: float = 1.0, sides: Sides = "both"
 ) -> Notion:
   """True positives: P(prediction = k | y = k) is the same for every group.
 
@@ -93,31 +76,19 @@ def equal_opportunity(
   soft, hard = _own_class(num_classes, sharpness)
   stratum = _Shifted(1) if num_classes == 2 else _Shifted(0)
   strata = 1 if num_classes == 2 else num_classes
-  return Notion(
-    "equal opportunity", num_groups, strata, soft, hard, stratum, sides=sides
-  )
+  return Notion("equal opportunity", num_groups, strata, soft, hard, stratum, sides=sides)
 
 
 def accuracy_parity(
-  num_groups: int,
-  num_classes: int = 2,
-  *,
-  sharpness: float = 1.0,
-  sides: Sides = "both",
+  num_groups: int, num_classes: int = 2, *, sharpness: float = 1.0, sides: Sides = "both"
 ) -> Notion:
   """Every group is predicted right equally often: h = [prediction = y]."""
   soft, hard = _own_class(num_classes, sharpness)
-  return Notion(
-    "accuracy parity", num_groups, 1, soft, hard, _everybody, sides=sides
-  )
+  return Notion("accuracy parity", num_groups, 1, soft, hard, _everybody, sides=sides)
 
 
 def generalized_demographic_parity(
-  num_groups: int,
-  num_classes: int = 2,
-  *,
-  moments: int = 2,
-  sides: Sides = "both",
+  num_groups: int, num_classes: int = 2, *, moments: int = 2, sides: Sides = "both"
 ) -> Notion:
   """Scores have the same first moments in every group: h = score^1 .. score^H.
 
@@ -141,17 +112,12 @@ def generalized_demographic_parity(
   checks.integer("moments", moments, low=1)
   powers = _Powers(num_classes, moments)
   return Notion(
-    "generalized demographic parity", num_groups, 1, powers, powers,
-    _everybody, sides=sides,
-  )  # fmt: skip
+    "generalized demographic parity", num_groups, 1, powers, powers, _everybody, sides=sides
+  )
 
 
 def equal_losses(
-  num_groups: int,
-  loss: Callable[[Any, Any], Any],
-  *,
-  bound: float = np.inf,
-  sides: Sides = "both",
+  num_groups: int, loss: Callable[[Any, Any], Any], *, bound: float = np.inf, sides: Sides = "both"
 ) -> Notion:
   """Every group has the same mean loss: h = loss(scores, y).
 
@@ -162,9 +128,7 @@ def equal_losses(
     sides: see `Notion`.
   """
   column = _Column(loss)
-  return Notion(
-    "equal losses", num_groups, 1, column, column, _everybody, bound, sides
-  )
+  return Notion("equal losses", num_groups, 1, column, column, _everybody, bound, sides)
 
 
 def corrected(notion: Notion, response: Any) -> Notion:
@@ -192,8 +156,7 @@ def corrected(notion: Notion, response: Any) -> Notion:
   matrix = np.asarray(response, np.float64)
   groups = notion.num_groups
   checks.require(
-    matrix.shape == (groups, groups)
-    and bool(np.allclose(matrix.sum(axis=1), 1.0)),
+    matrix.shape == (groups, groups) and bool(np.allclose(matrix.sum(axis=1), 1.0)),
     f"response has shape {matrix.shape} or rows that do not sum to 1; pass "
     f"[{groups}, {groups}] probabilities of each report given each group",
   )
@@ -293,9 +256,7 @@ def _rates(num_classes: int, sharpness: float) -> tuple[_Rates, _Rates]:
   return _Rates(soft), _Rates(_Hard(num_classes))
 
 
-def _own_class(
-  num_classes: int, sharpness: float
-) -> tuple[_OwnClass, _OwnClass]:
+def _own_class(num_classes: int, sharpness: float) -> tuple[_OwnClass, _OwnClass]:
   soft = _Soft(num_classes, float(sharpness))
   return _OwnClass(soft), _OwnClass(_Hard(num_classes))
 
@@ -303,6 +264,5 @@ def _own_class(
 def _check_columns(scores: Any, num_classes: int) -> None:
   checks.require(
     jnp.ndim(scores) == 2 and scores.shape[1] == num_classes,
-    f"scores has shape {jnp.shape(scores)}; pass logits [n, {num_classes}], "
-    "one column per class",
+    f"scores has shape {jnp.shape(scores)}; pass logits [n, {num_classes}], one column per class",
   )

@@ -94,9 +94,7 @@ def new_counters(num_groups: int, num_classes: int) -> jax.Array:
   return jnp.zeros((num_groups, num_classes), jnp.int32)
 
 
-def allowed_classes(
-  counters: jax.Array, group: jax.Array, rule: CounterRule
-) -> jax.Array:
+def allowed_classes(counters: jax.Array, group: jax.Array, rule: CounterRule) -> jax.Array:
   """Which classes this group may be answered with next.
 
   Args:
@@ -138,9 +136,7 @@ def admit(
   return count(counters, group, label, given), given
 
 
-def count(
-  counters: jax.Array, group: jax.Array, label: jax.Array, given: jax.Array
-) -> jax.Array:
+def count(counters: jax.Array, group: jax.Array, label: jax.Array, given: jax.Array) -> jax.Array:
   """The counters after an answer, if it was given."""
   row = _is_group(counters, group) & given
   column = is_class(label, counters.shape[1])
@@ -182,14 +178,14 @@ def admit_in_order(
   else:
     check_counters(counters, num_groups, num_classes, more=len(labels))
   return _in_order(
-    jnp.asarray(labels, jnp.int32), jnp.asarray(groups, jnp.int32),
-    jnp.asarray(counters, jnp.int32), rule,
-  )  # fmt: skip
+    jnp.asarray(labels, jnp.int32),
+    jnp.asarray(groups, jnp.int32),
+    jnp.asarray(counters, jnp.int32),
+    rule,
+  )
 
 
-def check_counters(
-  counters: Any, num_groups: int, num_classes: int, *, more: int = 0
-) -> None:
+def check_counters(counters: Any, num_groups: int, num_classes: int, *, more: int = 0) -> None:
   """Refuses counters that cannot be continued, by so many more answers."""
   shape = (num_groups, num_classes)
   checks.require(
@@ -206,9 +202,7 @@ def check_counters(
     )
 
 
-def check_people(
-  labels: Any, groups: Any, num_groups: int, num_classes: int
-) -> None:
+def check_people(labels: Any, groups: Any, num_groups: int, num_classes: int) -> None:
   """Refuses labels and groups that cannot be counted."""
   checks.integer("num_groups", num_groups, low=1)
   checks.integer("num_classes", num_classes, low=1)
@@ -235,9 +229,7 @@ def _in_order(
 def _is_group(counters: jax.Array, group: Any) -> jax.Array:
   """[G, ...] which row is the group's; one id may serve all lanes."""
   lanes = counters.shape[2:]
-  return _places(counters.shape[0], len(lanes)) == jnp.broadcast_to(
-    group, lanes
-  )
+  return _places(counters.shape[0], len(lanes)) == jnp.broadcast_to(group, lanes)
 
 
 def _places(many: int, lanes: int) -> jax.Array:
@@ -252,11 +244,7 @@ def _own(rows: jax.Array, is_own: jax.Array) -> jax.Array:
 
 
 def _against_all(
-  table: jax.Array,
-  sizes: jax.Array,
-  warm: jax.Array,
-  is_own: jax.Array,
-  rule: CounterRule,
+  table: jax.Array, sizes: jax.Array, warm: jax.Array, is_own: jax.Array, rule: CounterRule
 ) -> tuple[jax.Array, jax.Array]:
   """[C, ...] whether each class is fair by "rest" or "overall", and if judged.
 
@@ -291,11 +279,7 @@ def _against_all(
 
 
 def _pairwise(
-  table: jax.Array,
-  sizes: jax.Array,
-  warm: jax.Array,
-  is_own: jax.Array,
-  rule: CounterRule,
+  table: jax.Array, sizes: jax.Array, warm: jax.Array, is_own: jax.Array, rule: CounterRule
 ) -> tuple[jax.Array, jax.Array]:
   """[C, ...] whether each class is fair between groups, and if judged.
 

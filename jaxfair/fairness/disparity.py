@@ -43,16 +43,13 @@ def demographic_disparity(
   counts = jnp.asarray(counts)
   checks.require(
     counts.ndim == 2,
-    f"counts has shape {counts.shape}; pass (groups, classes), as "
-    "prediction_counts does",
+    f"counts has shape {counts.shape}; pass (groups, classes), as prediction_counts does",
   )
   return _disparity(counts, notion, skip_empty)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
-def _disparity(
-  counts: jax.Array, notion: Notion, skip_empty: bool
-) -> jax.Array:
+def _disparity(counts: jax.Array, notion: Notion, skip_empty: bool) -> jax.Array:
   sizes = jnp.sum(counts, axis=1, keepdims=True)
   rate = divide(counts, sizes)
   class_totals = jnp.sum(counts, axis=0)
@@ -60,12 +57,8 @@ def _disparity(
     return rate - divide(_sum_of_others(counts), _sum_of_others(sizes))
   if notion == "overall":
     return rate - divide(class_totals, jnp.sum(class_totals))
-  smallest, largest = (
-    (jnp.nanmin, jnp.nanmax) if skip_empty else (jnp.min, jnp.max)
-  )
-  return jnp.maximum(
-    rate - smallest(rate, axis=0), largest(rate, axis=0) - rate
-  )
+  smallest, largest = (jnp.nanmin, jnp.nanmax) if skip_empty else (jnp.min, jnp.max)
+  return jnp.maximum(rate - smallest(rate, axis=0), largest(rate, axis=0) - rate)
 
 
 def _sum_of_others(rows: jax.Array) -> jax.Array:

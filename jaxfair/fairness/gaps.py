@@ -87,7 +87,5 @@ def _reference(overall: jax.Array | None, method: Method) -> jax.Array | None:
   if method == "between_groups":
     return None
   if overall is None:
-    raise checks.ArgumentError(
-      "method='to_overall' compares with everybody; pass overall as well"
-    )
+    raise checks.ArgumentError("method='to_overall' compares with everybody; pass overall as well")
   return overall

@@ -32,9 +32,7 @@ def group_counts(group: Any, num_groups: int, weights: Any = None) -> jax.Array:
   return group_sums(weights, group, num_groups)
 
 
-def group_sums(
-  values: Any, group: Any, num_groups: int, weights: Any = None
-) -> jax.Array:
+def group_sums(values: Any, group: Any, num_groups: int, weights: Any = None) -> jax.Array:
   """Sum of the values, or of weight times value, in every group.
 
   Args:
@@ -61,9 +59,7 @@ def group_sums(
   return jax.ops.segment_sum(values, group, num_groups, bucket_size=bucket_size)
 
 
-def group_means(
-  values: Any, group: Any, num_groups: int, weights: Any = None
-) -> jax.Array:
+def group_means(values: Any, group: Any, num_groups: int, weights: Any = None) -> jax.Array:
   """Mean of the values in every group; NaN for an empty group.
 
   An empty group does not spoil the gradients of the others.

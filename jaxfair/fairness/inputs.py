@@ -25,15 +25,12 @@ def ids(name: str, values: Any) -> jax.Array | np.ndarray:
     f"names, {name} = numpy.unique({name}, return_inverse=True)",
   )
   checks.require(
-    values.ndim == 1,
-    f"{name} has shape {values.shape}; pass one id per person, shape (n,)",
+    values.ndim == 1, f"{name} has shape {values.shape}; pass one id per person, shape (n,)"
   )
   return values
 
 
-def count(
-  argument: str, given: int | None, *, minimum: int = 1, **arrays: Any
-) -> int:
+def count(argument: str, given: int | None, *, minimum: int = 1, **arrays: Any) -> int:
   """The number of classes or groups: as given, or the largest id plus one.
 
   It is a static number. Where the ids are not known (inside jit, vmap or
@@ -48,10 +45,7 @@ def count(
 
 
 def groups(
-  sensitive_features: Any,
-  num_groups: int | None,
-  sample_weight: Any,
-  **columns: Any,
+  sensitive_features: Any, num_groups: int | None, sample_weight: Any, **columns: Any
 ) -> tuple[jax.Array | np.ndarray, int, jax.Array | None]:
   """Checked group ids, their number, and the weights, for these columns."""
   group = ids("sensitive_features", sensitive_features)
@@ -68,8 +62,7 @@ def weights(name: str, values: Any) -> jax.Array:
   values = as_array(values)
   checks.non_negative(name, values, "drop the row or give it weight 0")
   checks.require(
-    values.ndim == 1,
-    f"{name} has shape {values.shape}; pass one weight per person, shape (n,)",
+    values.ndim == 1, f"{name} has shape {values.shape}; pass one weight per person, shape (n,)"
   )
   return jnp.asarray(values, jnp.result_type(float))
 
@@ -82,8 +75,7 @@ def scores(name: str, values: Any) -> jax.Array:
     f"{name} holds {values.dtype} values, not numbers; pass scores as floats",
   )
   checks.require(
-    values.ndim in (1, 2),
-    f"{name} has shape {values.shape}; pass (n,) or (n, classes)",
+    values.ndim in (1, 2), f"{name} has shape {values.shape}; pass (n,) or (n, classes)"
   )
   checks.finite(name, values)
   return jnp.asarray(values, jnp.result_type(float))
@@ -92,8 +84,7 @@ def scores(name: str, values: Any) -> jax.Array:
 def on_host(name: str, *values: Any) -> None:
   """Requires known values: intervals are computed outside jit and vmap."""
   checks.require(
-    checks.concrete(values),
-    f"{name} runs on the host; call it on results, outside jit and vmap",
+    checks.concrete(values), f"{name} runs on the host; call it on results, outside jit and vmap"
   )
 
 
@@ -110,7 +101,5 @@ def _largest(argument: str, arrays: dict[str, Any]) -> int:
     f"not known; pass {argument}=<how many there are>",
   )
   sizes = [np.size(array) for array in arrays.values()]
-  checks.require(
-    min(sizes) > 0, f"{names} has no rows; pass {argument}=<how many there are>"
-  )
+  checks.require(min(sizes) > 0, f"{names} has no rows; pass {argument}=<how many there are>")
   return max(int(np.max(array)) for array in arrays.values())

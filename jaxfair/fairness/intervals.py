@@ -36,9 +36,7 @@ class Interval(NamedTuple):
   dropped: Any
 
 
-def seed_interval(
-  values: Any, *, axis: int = 0, level: float = 0.95
-) -> Interval:
+def seed_interval(values: Any, *, axis: int = 0, level: float = 0.95) -> Interval:
   """Student's t interval for the mean over repeated seeds.
 
   mean +- t_{n-1, (1+level)/2} s / sqrt(n)
@@ -74,9 +72,7 @@ def seed_interval(
   )
 
 
-def paired_interval(
-  first: Any, second: Any, *, axis: int = 0, level: float = 0.95
-) -> Interval:
+def paired_interval(first: Any, second: Any, *, axis: int = 0, level: float = 0.95) -> Interval:
   """Student's t interval for the mean of first - second over shared seeds.
 
   Pairing removes what both have in common (the split, the initialisation). A
@@ -98,9 +94,7 @@ def paired_interval(
     f"first has shape {first.shape} and second {second.shape}; pass the same "
     "seeds in the same order",
   )
-  return seed_interval(
-    first.astype(np.float64) - second, axis=axis, level=level
-  )
+  return seed_interval(first.astype(np.float64) - second, axis=axis, level=level)
 
 
 def interval_of_draws(
@@ -155,17 +149,12 @@ def check_options(level: float, kind: Kind) -> None:
 
 def _check_level(level: float) -> None:
   checks.number(
-    "level", level, low=0.0, high=1.0, open_low=True, open_high=True,
-    remedy="0.95 is usual",
-  )  # fmt: skip
+    "level", level, low=0.0, high=1.0, open_low=True, open_high=True, remedy="0.95 is usual"
+  )
 
 
 def _ends(
-  estimate: np.ndarray,
-  draws: np.ndarray,
-  acceleration: Any,
-  level: float,
-  kind: Kind,
+  estimate: np.ndarray, draws: np.ndarray, acceleration: Any, level: float, kind: Kind
 ) -> tuple[Any, Any, Any, Any]:
   known = np.sum(~np.isnan(draws), axis=0)
   tails = (1 - level) / 2, (1 + level) / 2
@@ -185,21 +174,15 @@ def _corrected(
   acceleration: Any,
   tails: tuple[float, float],
 ) -> tuple[Any, Any]:
-  below = (
-    np.sum(draws < estimate, axis=0) + np.sum(draws == estimate, axis=0) / 2
-  )
+  below = np.sum(draws < estimate, axis=0) + np.sum(draws == estimate, axis=0) / 2
   # With every draw on one side the bias is only known to be beyond the last
   # draw: half a draw keeps it finite.
-  share = np.clip(
-    _quotient(below, known), 0.5 / len(draws), 1 - 0.5 / len(draws)
-  )
+  share = np.clip(_quotient(below, known), 0.5 / len(draws), 1 - 0.5 / len(draws))
   bias = special.ndtri(share)
 
   def corrected(tail: float) -> Any:
     shifted = bias + special.ndtri(tail)
-    return special.ndtr(
-      bias + shifted / (1 - np.asarray(acceleration) * shifted)
-    )
+    return special.ndtr(bias + shifted / (1 - np.asarray(acceleration) * shifted))
 
   return corrected(tails[0]), corrected(tails[1])
 
@@ -210,10 +193,7 @@ def _quantile(ordered: np.ndarray, known: np.ndarray, level: Any) -> np.ndarray:
   position = np.nan_to_num(level * last)
   lower = np.floor(position).astype(int)
   upper = np.minimum(lower + 1, last)
-  below, above = (
-    np.take_along_axis(ordered, index[None], axis=0)[0]
-    for index in (lower, upper)
-  )
+  below, above = (np.take_along_axis(ordered, index[None], axis=0)[0] for index in (lower, upper))
   value = below + (position - lower) * (above - below)
   return np.where(np.isnan(level), np.nan, value)
 

@@ -14,11 +14,7 @@ from jaxfair.fairness.confusion import CountOptions, confusion_counts
 
 
 def accuracy(
-  y_true: Any,
-  y_pred: Any,
-  *,
-  sensitive_features: Any,
-  **options: Unpack[CountOptions],
+  y_true: Any, y_pred: Any, *, sensitive_features: Any, **options: Unpack[CountOptions]
 ) -> jax.Array:
   """P(y_pred = y_true | group).
 
@@ -31,18 +27,12 @@ def accuracy(
   Returns:
     [G] accuracies.
   """
-  counts = confusion_counts(
-    y_true, y_pred, sensitive_features=sensitive_features, **options
-  )
+  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
   return rates.accuracy(counts)
 
 
 def mean_loss(
-  losses: Any,
-  *,
-  sensitive_features: Any,
-  sample_weight: Any = None,
-  num_groups: int | None = None,
+  losses: Any, *, sensitive_features: Any, sample_weight: Any = None, num_groups: int | None = None
 ) -> jax.Array:
   """E[loss | group].
 
@@ -83,9 +73,7 @@ def selection_rate(
   Returns:
     [G] rates, or [G, C] when each class is taken in turn.
   """
-  counts = confusion_counts(
-    y_true, y_pred, sensitive_features=sensitive_features, **options
-  )
+  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
   return rates.selection_rate(counts, pos_label)
 
 
@@ -98,9 +86,7 @@ def true_positive_rate(
   **options: Unpack[CountOptions],
 ) -> jax.Array:
   """P(y_pred = k | y_true = k, group); arguments as in `selection_rate`."""
-  counts = confusion_counts(
-    y_true, y_pred, sensitive_features=sensitive_features, **options
-  )
+  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
   return rates.true_positive_rate(counts, pos_label)
 
 
@@ -113,9 +99,7 @@ def false_positive_rate(
   **options: Unpack[CountOptions],
 ) -> jax.Array:
   """P(y_pred = k | y_true != k, group); arguments as in `selection_rate`."""
-  counts = confusion_counts(
-    y_true, y_pred, sensitive_features=sensitive_features, **options
-  )
+  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
   return rates.false_positive_rate(counts, pos_label)
 
 
@@ -128,9 +112,7 @@ def true_negative_rate(
   **options: Unpack[CountOptions],
 ) -> jax.Array:
   """P(y_pred != k | y_true != k, group); arguments as in `selection_rate`."""
-  counts = confusion_counts(
-    y_true, y_pred, sensitive_features=sensitive_features, **options
-  )
+  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
   return rates.true_negative_rate(counts, pos_label)
 
 
@@ -143,9 +125,7 @@ def false_negative_rate(
   **options: Unpack[CountOptions],
 ) -> jax.Array:
   """P(y_pred != k | y_true = k, group); arguments as in `selection_rate`."""
-  counts = confusion_counts(
-    y_true, y_pred, sensitive_features=sensitive_features, **options
-  )
+  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
   return rates.false_negative_rate(counts, pos_label)
 
 

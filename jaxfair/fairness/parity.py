@@ -23,11 +23,7 @@ import jax.numpy as jnp
 
 from jaxfair import checks
 from jaxfair.fairness import gaps, rates
-from jaxfair.fairness.confusion import (
-  CountOptions,
-  confusion_counts,
-  with_everybody,
-)
+from jaxfair.fairness.confusion import CountOptions, confusion_counts, with_everybody
 from jaxfair.fairness.gaps import Method
 
 
@@ -42,12 +38,8 @@ def demographic_parity_difference(
   **options: Unpack[CountOptions],
 ) -> jax.Array:
   """Largest difference of the selection rate P(y_pred = k | group)."""
-  counts = confusion_counts(
-    y_true, y_pred, sensitive_features=sensitive_features, **options
-  )
-  return _difference(
-    counts, rates.selection_rate, pos_label, method, skip_empty
-  )
+  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
+  return _difference(counts, rates.selection_rate, pos_label, method, skip_empty)
 
 
 def demographic_parity_ratio(
@@ -61,9 +53,7 @@ def demographic_parity_ratio(
   **options: Unpack[CountOptions],
 ) -> jax.Array:
   """Smallest ratio of the selection rate P(y_pred = k | group)."""
-  counts = confusion_counts(
-    y_true, y_pred, sensitive_features=sensitive_features, **options
-  )
+  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
   return _ratio(counts, rates.selection_rate, pos_label, method, skip_empty)
 
 
@@ -78,12 +68,8 @@ def equal_opportunity_difference(
   **options: Unpack[CountOptions],
 ) -> jax.Array:
   """Largest difference of P(y_pred = k | y_true = k, group)."""
-  counts = confusion_counts(
-    y_true, y_pred, sensitive_features=sensitive_features, **options
-  )
-  return _difference(
-    counts, rates.true_positive_rate, pos_label, method, skip_empty
-  )
+  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
+  return _difference(counts, rates.true_positive_rate, pos_label, method, skip_empty)
 
 
 def equal_opportunity_ratio(
@@ -97,9 +83,7 @@ def equal_opportunity_ratio(
   **options: Unpack[CountOptions],
 ) -> jax.Array:
   """Smallest ratio of P(y_pred = k | y_true = k, group)."""
-  counts = confusion_counts(
-    y_true, y_pred, sensitive_features=sensitive_features, **options
-  )
+  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
   return _ratio(counts, rates.true_positive_rate, pos_label, method, skip_empty)
 
 
@@ -115,16 +99,10 @@ def equalized_odds_difference(
   **options: Unpack[CountOptions],
 ) -> jax.Array:
   """Worse (or mean, by `agg`) of the true and false positive differences."""
-  counts = confusion_counts(
-    y_true, y_pred, sensitive_features=sensitive_features, **options
-  )
+  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
   return _aggregate(agg, jnp.maximum)(
-    _difference(
-      counts, rates.true_positive_rate, pos_label, method, skip_empty
-    ),
-    _difference(
-      counts, rates.false_positive_rate, pos_label, method, skip_empty
-    ),
+    _difference(counts, rates.true_positive_rate, pos_label, method, skip_empty),
+    _difference(counts, rates.false_positive_rate, pos_label, method, skip_empty),
   )
 
 
@@ -140,9 +118,7 @@ def equalized_odds_ratio(
   **options: Unpack[CountOptions],
 ) -> jax.Array:
   """Worse (or mean, by `agg`) of the true and false positive ratios."""
-  counts = confusion_counts(
-    y_true, y_pred, sensitive_features=sensitive_features, **options
-  )
+  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
   return _aggregate(agg, jnp.minimum)(
     _ratio(counts, rates.true_positive_rate, pos_label, method, skip_empty),
     _ratio(counts, rates.false_positive_rate, pos_label, method, skip_empty),
@@ -159,9 +135,7 @@ def accuracy_parity_difference(
   **options: Unpack[CountOptions],
 ) -> jax.Array:
   """Largest difference of the accuracy P(y_pred = y_true | group)."""
-  counts = confusion_counts(
-    y_true, y_pred, sensitive_features=sensitive_features, **options
-  )
+  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
   return _difference(counts, _accuracy, None, method, skip_empty)
 
 
@@ -175,9 +149,7 @@ def accuracy_parity_ratio(
   **options: Unpack[CountOptions],
 ) -> jax.Array:
   """Smallest ratio of the accuracy P(y_pred = y_true | group)."""
-  counts = confusion_counts(
-    y_true, y_pred, sensitive_features=sensitive_features, **options
-  )
+  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
   return _ratio(counts, _accuracy, None, method, skip_empty)
 
 
@@ -188,11 +160,7 @@ _compiled = functools.partial(jax.jit, static_argnums=(1, 2, 3, 4))
 
 @_compiled
 def _difference(
-  counts: jax.Array,
-  rate: _Rate,
-  pos_label: int | None,
-  method: Method,
-  skip_empty: bool,
+  counts: jax.Array, rate: _Rate, pos_label: int | None, method: Method, skip_empty: bool
 ) -> jax.Array:
   by_group, overall = _rates(counts, rate, pos_label)
   gap = gaps.difference(by_group, overall, method=method, skip_empty=skip_empty)
@@ -201,20 +169,14 @@ def _difference(
 
 @_compiled
 def _ratio(
-  counts: jax.Array,
-  rate: _Rate,
-  pos_label: int | None,
-  method: Method,
-  skip_empty: bool,
+  counts: jax.Array, rate: _Rate, pos_label: int | None, method: Method, skip_empty: bool
 ) -> jax.Array:
   by_group, overall = _rates(counts, rate, pos_label)
   gap = gaps.ratio(by_group, overall, method=method, skip_empty=skip_empty)
   return (jnp.nanmin if skip_empty else jnp.min)(gap)
 
 
-def _rates(
-  counts: jax.Array, rate: _Rate, pos_label: int | None
-) -> tuple[jax.Array, jax.Array]:
+def _rates(counts: jax.Array, rate: _Rate, pos_label: int | None) -> tuple[jax.Array, jax.Array]:
   both = rate(with_everybody(counts), pos_label)
   return both[:-1], both[-1]
 

@@ -12,12 +12,7 @@ from jaxfair.types import Examples
 
 
 def sequential_filter(
-  labels: Any,
-  groups: Any,
-  rule: CounterRule,
-  *,
-  num_groups: int,
-  num_classes: int,
+  labels: Any, groups: Any, rule: CounterRule, *, num_groups: int, num_classes: int
 ) -> np.ndarray:
   """Keeps people in order, each unless a disparity would reach the margin.
 
@@ -41,9 +36,7 @@ def sequential_filter(
     Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,
     and Utility, Algorithm 3.
   """
-  kept = admit_in_order(
-    labels, groups, rule, num_groups=num_groups, num_classes=num_classes
-  )
+  kept = admit_in_order(labels, groups, rule, num_groups=num_groups, num_classes=num_classes)
   return np.asarray(kept.labels) != REFUSED
 
 
@@ -127,13 +120,10 @@ def leave_out(examples: Examples, kept: Any) -> Examples:
   """
   checks.same_length(kept=kept, **examples._asdict())
   kept, x = np.asarray(kept), np.asarray(examples.x)
-  checks.require(
-    kept.dtype == bool, f"kept holds {kept.dtype}, not bools; pass a mask"
-  )
+  checks.require(kept.dtype == bool, f"kept holds {kept.dtype}, not bools; pass a mask")
   checks.require(
     x.dtype.kind == "f",
-    f"examples.x holds {x.dtype}, in which nothing means missing; make it "
-    "float32",
+    f"examples.x holds {x.dtype}, in which nothing means missing; make it float32",
   )
   mask = kept.reshape(kept.shape + (1,) * (x.ndim - 1))
   return examples._replace(x=np.where(mask, x, x.dtype.type(np.nan)))

@@ -28,9 +28,7 @@ def accuracy(counts: jax.Array) -> jax.Array:
 
 
 @_compiled
-def selection_rate(
-  counts: jax.Array, pos_label: int | None = None
-) -> jax.Array:
+def selection_rate(counts: jax.Array, pos_label: int | None = None) -> jax.Array:
   """P(y_pred = k): [...] or [..., C]."""
   _check(counts)
   predicted = jnp.sum(counts, axis=-2)
@@ -39,9 +37,7 @@ def selection_rate(
 
 
 @_compiled
-def true_positive_rate(
-  counts: jax.Array, pos_label: int | None = None
-) -> jax.Array:
+def true_positive_rate(counts: jax.Array, pos_label: int | None = None) -> jax.Array:
   """P(y_pred = k | y_true = k): [...] or [..., C]."""
   _check(counts)
   hits = jnp.diagonal(counts, axis1=-2, axis2=-1)
@@ -49,9 +45,7 @@ def true_positive_rate(
 
 
 @_compiled
-def false_negative_rate(
-  counts: jax.Array, pos_label: int | None = None
-) -> jax.Array:
+def false_negative_rate(counts: jax.Array, pos_label: int | None = None) -> jax.Array:
   """P(y_pred != k | y_true = k): [...] or [..., C]."""
   _check(counts)
   misses = jnp.sum(counts * _others(counts), axis=-1)
@@ -59,18 +53,14 @@ def false_negative_rate(
 
 
 @_compiled
-def false_positive_rate(
-  counts: jax.Array, pos_label: int | None = None
-) -> jax.Array:
+def false_positive_rate(counts: jax.Array, pos_label: int | None = None) -> jax.Array:
   """P(y_pred = k | y_true != k): [...] or [..., C]."""
   false_alarms, negatives = _negatives(counts)
   return _positive(divide(false_alarms, negatives), pos_label)
 
 
 @_compiled
-def true_negative_rate(
-  counts: jax.Array, pos_label: int | None = None
-) -> jax.Array:
+def true_negative_rate(counts: jax.Array, pos_label: int | None = None) -> jax.Array:
   """P(y_pred != k | y_true != k): [...] or [..., C]."""
   false_alarms, negatives = _negatives(counts)
   return _positive(divide(negatives - false_alarms, negatives), pos_label)

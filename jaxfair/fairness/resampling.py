@@ -34,9 +34,7 @@ def tables(
     yield drawn.reshape(chunk, *counts.shape).astype(np.float32)
 
 
-def row_weights(
-  generator: np.random.Generator, size: int, num_draws: int
-) -> Iterator[np.ndarray]:
+def row_weights(generator: np.random.Generator, size: int, num_draws: int) -> Iterator[np.ndarray]:
   """How often each person is drawn: num_draws rows or more, in chunks.
 
   weights ~ Multinomial(size, 1 / size)

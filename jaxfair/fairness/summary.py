@@ -8,11 +8,7 @@ import jax.numpy as jnp
 
 from jaxfair import checks
 from jaxfair.fairness import groups, inputs, rates
-from jaxfair.fairness.confusion import (
-  CountOptions,
-  confusion_counts,
-  with_everybody,
-)
+from jaxfair.fairness.confusion import CountOptions, confusion_counts, with_everybody
 
 
 class Measures(NamedTuple):
@@ -70,30 +66,22 @@ def by_group(
   Returns:
     The measures by group and overall.
   """
-  counts = confusion_counts(
-    y_true, y_pred, sensitive_features=sensitive_features, **options
-  )
+  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
   columns = None
   if losses is not None:
     losses = inputs.scores("losses", losses)
     checks.require(
-      losses.ndim == 1,
-      f"losses has shape {losses.shape}; pass one per person, shape (n,)",
+      losses.ndim == 1, f"losses has shape {losses.shape}; pass one per person, shape (n,)"
     )
     group, _, weights = inputs.groups(
-      sensitive_features,
-      counts.shape[0],
-      options.get("sample_weight"),
-      losses=losses,
+      sensitive_features, counts.shape[0], options.get("sample_weight"), losses=losses
     )
     columns = losses, group, weights
   return _report(counts, columns, pos_label)
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _report(
-  counts: jax.Array, columns: Any, pos_label: int | None
-) -> GroupReport:
+def _report(counts: jax.Array, columns: Any, pos_label: int | None) -> GroupReport:
   # Everybody is one more row of the table: each rate is computed once.
   counts = with_everybody(counts)
   loss = None
@@ -110,9 +98,7 @@ def _report(
   )
 
 
-def _measures(
-  counts: jax.Array, loss: jax.Array | None, pos_label: int | None
-) -> Measures:
+def _measures(counts: jax.Array, loss: jax.Array | None, pos_label: int | None) -> Measures:
   return Measures(
     count=jnp.sum(counts, axis=(-2, -1)),
     accuracy=rates.accuracy(counts),

@@ -92,11 +92,7 @@ def wasserstein_distances(
 
 @functools.partial(jax.jit, static_argnames=("num_groups", "to_overall"))
 def _distances(
-  scores: jax.Array,
-  group: jax.Array,
-  weights: jax.Array,
-  num_groups: int,
-  to_overall: bool,
+  scores: jax.Array, group: jax.Array, weights: jax.Array, num_groups: int, to_overall: bool
 ) -> jax.Array:
   order = jnp.argsort(scores)
   steps = jnp.diff(scores[order])

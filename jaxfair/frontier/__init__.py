@@ -6,29 +6,10 @@ uncertainty over seeds; never a training, and nothing that draws.
 
 from jaxfair.frontier.attaining import Attainment, attainment
 from jaxfair.frontier.dominance import NonDominated, non_dominated
-from jaxfair.frontier.objectives import (
-  OBJECTIVES,
-  Objective,
-  Points,
-  bounds,
-  points,
-)
-from jaxfair.frontier.shapes import (
-  Shapes,
-  Transfer,
-  compare_shapes,
-  limit_grid,
-  surface,
-  transfer,
-)
+from jaxfair.frontier.objectives import OBJECTIVES, Objective, Points, bounds, points
+from jaxfair.frontier.shapes import Shapes, Transfer, compare_shapes, limit_grid, surface, transfer
 from jaxfair.frontier.shares import Share, volume_shares
-from jaxfair.frontier.specification import (
-  RULES,
-  Specified,
-  best,
-  select,
-  specify,
-)
+from jaxfair.frontier.specification import RULES, Specified, best, select, specify
 from jaxfair.frontier.volume import hypervolume
 
 __all__ = [

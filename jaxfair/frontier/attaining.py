@@ -26,9 +26,7 @@ class Attainment(NamedTuple):
   draws: int
 
 
-def attainment(
-  points: Points, *, key: jax.Array, draws: int = 1000
-) -> Attainment:
+def attainment(points: Points, *, key: jax.Array, draws: int = 1000) -> Attainment:
   """Probability that a setting is on the frontier of means over seeds.
 
   Seeds are drawn with replacement, the same for all settings, since seeds
@@ -63,9 +61,7 @@ def seed_weights(points: Points, draws: int, *, key: jax.Array) -> np.ndarray:
 
 
 @jax.jit
-def _counted(
-  weights: jax.Array, first: jax.Array, moved: jax.Array
-) -> jax.Array:
+def _counted(weights: jax.Array, first: jax.Array, moved: jax.Array) -> jax.Array:
   """[n] in how many draws nobody dominates a setting."""
 
   def draw(total: jax.Array, own: jax.Array) -> tuple[jax.Array, None]:

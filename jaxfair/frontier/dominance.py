@@ -46,8 +46,7 @@ def non_dominated(
   array = np.asarray(values, np.float64)
   checks.require(
     array.ndim == 2 and array.shape[1] == len(better) > 0,
-    f"values has shape {array.shape}; pass (points, {len(better)}), one column "
-    "for each direction",
+    f"values has shape {array.shape}; pass (points, {len(better)}), one column for each direction",
   )
   for one in better:
     checks.one_of("better", one, ("low", "high"))
@@ -94,9 +93,7 @@ def _minimal(ranks: np.ndarray) -> np.ndarray:
   return minimal[own.ravel()]
 
 
-def _covered(
-  by: np.ndarray, those: np.ndarray, *, itself: bool = False
-) -> np.ndarray:
+def _covered(by: np.ndarray, those: np.ndarray, *, itself: bool = False) -> np.ndarray:
   """Whether some point of `by` is nowhere worse.
 
   With `itself`, whether a point is covered by itself alone.

@@ -73,10 +73,7 @@ class Points(NamedTuple):
 
 
 def points(
-  values: Any,
-  objectives: Sequence[Objective] = OBJECTIVES,
-  *,
-  missing: Missing = "refuse",
+  values: Any, objectives: Sequence[Objective] = OBJECTIVES, *, missing: Missing = "refuse"
 ) -> Points:
   """Checks measured settings and makes `Points` of them.
 
@@ -114,8 +111,7 @@ def known_rows(values: np.ndarray, missing: Missing) -> tuple[np.ndarray, int]:
   dropped = int((~known).sum())
   checks.require(
     not dropped or missing == "drop",
-    f'values has {dropped} rows with NaN; pass missing="drop" to leave them '
-    "out, and say so",
+    f'values has {dropped} rows with NaN; pass missing="drop" to leave them out, and say so',
   )
   return np.flatnonzero(known), dropped
 
@@ -138,9 +134,7 @@ def centred(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
   return first[:, 0], moved
 
 
-def bounds(
-  points: Points, *, level: float = 0.95
-) -> tuple[np.ndarray, np.ndarray]:
+def bounds(points: Points, *, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
   """[n, d] ends of Student's intervals of the means over seeds.
 
   Args:

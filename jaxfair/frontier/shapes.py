@@ -48,9 +48,7 @@ class Transfer(NamedTuple):
   regret: fairness.Interval
 
 
-def surface(
-  points: Points, grid: Grid, *, height: str = "accuracy"
-) -> np.ndarray:
+def surface(points: Points, grid: Grid, *, height: str = "accuracy") -> np.ndarray:
   """The best height within limits: [len of each grid axis], NaN for none.
 
   Args:
@@ -64,11 +62,7 @@ def surface(
 
 
 def limit_grid(
-  first: Points,
-  second: Points,
-  *,
-  names: Sequence[str] = ("epsilon", "gap"),
-  steps: int = 6,
+  first: Points, second: Points, *, names: Sequence[str] = ("epsilon", "gap"), steps: int = 6
 ) -> dict[str, np.ndarray]:
   """Limits that both frontiers are asked about: quantiles of all means.
 
@@ -128,14 +122,11 @@ def compare_shapes(
     shift = _mean(gap, known)
     apart = np.sqrt(_mean((gap - shift[:, None]) ** 2, known))
     a, b = (
-      np.where(known, side - _mean(side, known)[:, None], 0.0)
-      for side in (top[:, 0], top[:, 1])
+      np.where(known, side - _mean(side, known)[:, None], 0.0) for side in (top[:, 0], top[:, 1])
     )
     spread = np.sqrt((a**2).sum(1) * (b**2).sum(1))
     correlation = (a * b).sum(1) / spread
-  return Shapes(
-    *(_interval(values, level) for values in (correlation, shift, apart))
-  )
+  return Shapes(*(_interval(values, level) for values in (correlation, shift, apart)))
 
 
 def transfer(
@@ -181,12 +172,7 @@ def transfer(
 
 
 def _surfaces(
-  both: tuple[Points, ...],
-  grid: Grid,
-  height: str,
-  *,
-  draws: int,
-  key: jax.Array | None,
+  both: tuple[Points, ...], grid: Grid, height: str, *, draws: int, key: jax.Array | None
 ) -> dict[str, np.ndarray]:
   """Best costs within limits and whom they belong to, of means and draws.
 
@@ -239,10 +225,7 @@ def _looked_up(weights: Any, parts: Any, limits: jax.Array) -> Any:
 
     def cell(limit: jax.Array) -> dict[str, jax.Array]:
       within = [jnp.all(m[:, :-1] <= limit, axis=1) for m in means]
-      tall = [
-        jnp.where(w, m[:, -1], jnp.inf)
-        for w, m in zip(within, means, strict=True)
-      ]
+      tall = [jnp.where(w, m[:, -1], jnp.inf) for w, m in zip(within, means, strict=True)]
       chosen = jnp.argmin(tall[0])
       best = jnp.stack([jnp.min(t) for t in tall])
       return {

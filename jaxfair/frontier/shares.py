@@ -28,12 +28,7 @@ class Share(NamedTuple):
 
 
 def volume_shares(
-  points: Points,
-  labels: Sequence[str],
-  *,
-  key: jax.Array,
-  draws: int = 100,
-  level: float = 0.95,
+  points: Points, labels: Sequence[str], *, key: jax.Array, draws: int = 100, level: float = 0.95
 ) -> dict[str, Share]:
   """How far each method reaches, with bootstrap intervals over seeds.
 
@@ -56,33 +51,30 @@ def volume_shares(
   checks.one_key("key", key)
   checks.require(
     len(labels) == len(points.values),
-    f"labels has {len(labels)} entries for {len(points.values)} settings; "
-    "pass one for each",
+    f"labels has {len(labels)} entries for {len(points.values)} settings; pass one for each",
   )
   first, moved = centred(points.values)
   seeds = points.values.shape[1]
-  weights = np.concatenate(
-    [np.full((1, seeds), 1 / seeds), seed_weights(points, draws, key=key)]
-  )
+  weights = np.concatenate([np.full((1, seeds), 1 / seeds), seed_weights(points, draws, key=key)])
   means = first + np.einsum("bs,nsd->bnd", weights, moved)
   own = np.array(labels)
   unit, reference = _units(points)
-  volumes = np.array([
+  volumes = np.array(
     [
-      hypervolume(rows / unit, points.better, reference=reference / unit)
-      for rows in (draw, *(draw[own == name] for name in dict.fromkeys(labels)))
+      [
+        hypervolume(rows / unit, points.better, reference=reference / unit)
+        for rows in (draw, *(draw[own == name] for name in dict.fromkeys(labels)))
+      ]
+      for draw in means
     ]
-    for draw in means
-  ])  # fmt: skip
+  )
   with np.errstate(invalid="ignore"):
     shares = volumes[:, 1:] / volumes[:, :1]
   found = fairness.interval_of_draws(shares[0], shares[1:], level=level)
   return {
     name: Share(
       int((own == name).sum()),
-      fairness.Interval(
-        found.estimate[i], found.low[i], found.high[i], level, found.dropped[i]
-      ),
+      fairness.Interval(found.estimate[i], found.low[i], found.high[i], level, found.dropped[i]),
     )
     for i, name in enumerate(dict.fromkeys(labels))
   }

@@ -31,10 +31,7 @@ class Specified(NamedTuple):
 
 
 def specify(
-  points: Points,
-  limits: Mapping[str, float],
-  *,
-  confidence: float | None = None,
+  points: Points, limits: Mapping[str, float], *, confidence: float | None = None
 ) -> Specified:
   """The settings that satisfy limits, and the frontier of those.
 
@@ -78,14 +75,11 @@ def _check_reachable(objective: Objective, limit: float) -> None:
     bound = f"below {least:g}"
     remedy = "write 5% as 0.05" if share else f"pass a number above {least:g}"
   raise checks.ArgumentError(
-    f"limit {name}={limit:g} can never be kept: {name} is never {bound}; "
-    f"{remedy}"
+    f"limit {name}={limit:g} can never be kept: {name} is never {bound}; {remedy}"
   )
 
 
-def best(
-  points: Points, among: np.ndarray, *, objective: str = "accuracy"
-) -> int | None:
+def best(points: Points, among: np.ndarray, *, objective: str = "accuracy") -> int | None:
   """The setting with the best mean of an objective.
 
   Args:
@@ -109,11 +103,7 @@ def best(
 
 
 def select(
-  points: Points,
-  rule: Rule,
-  *,
-  limit: float | None = None,
-  confidence: float | None = None,
+  points: Points, rule: Rule, *, limit: float | None = None, confidence: float | None = None
 ) -> int | None:
   """The setting that stands for a wish: "fair", "private" or "accurate".
 
@@ -145,9 +135,7 @@ def select(
     means = costs(points.means, points.better)[:, column]
     kept = means == means.min(initial=np.inf)
   else:
-    kept = specify(
-      points, {constrained: limit}, confidence=confidence
-    ).satisfied
+    kept = specify(points, {constrained: limit}, confidence=confidence).satisfied
   return best(points, kept, objective=improved)
 
 
@@ -155,13 +143,10 @@ def _worst_case(points: Points, confidence: float | None) -> np.ndarray:
   """[n, d] costs that are compared with the limits."""
   if confidence is None:
     return costs(points.means, points.better)
-  checks.number(
-    "confidence", confidence, low=0.5, high=1.0, open_low=True, open_high=True
-  )
+  checks.number("confidence", confidence, low=0.5, high=1.0, open_low=True, open_high=True)
   checks.require(
     points.values.shape[1] > 1,
-    f"confidence={confidence} needs at least 2 seeds; run more, or leave it "
-    "out",
+    f"confidence={confidence} needs at least 2 seeds; run more, or leave it out",
   )
   low, high = bounds(points, level=2 * confidence - 1)
   return np.maximum(costs(low, points.better), costs(high, points.better))

@@ -13,11 +13,7 @@ MOST_AXES = 4
 
 
 def hypervolume(
-  values: Any,
-  better: Sequence[Better],
-  *,
-  reference: Sequence[float],
-  missing: Missing = "refuse",
+  values: Any, better: Sequence[Better], *, reference: Sequence[float], missing: Missing = "refuse"
 ) -> float:
   """Volume of what is worse than some point and better than the reference.
 
@@ -44,8 +40,7 @@ def hypervolume(
   array = np.asarray(values, np.float64)
   limits = np.asarray(reference, np.float64)
   checks.require(
-    array.ndim == 2
-    and array.shape[1] == len(better) == len(limits) <= MOST_AXES,
+    array.ndim == 2 and array.shape[1] == len(better) == len(limits) <= MOST_AXES,
     f"values has shape {array.shape}, with {len(better)} directions and "
     f"{len(limits)} reference values; pass as many as there are columns, 4 "
     "at most",
@@ -55,8 +50,7 @@ def hypervolume(
   found, corner = costs(array[rows], better), costs(limits, better)
   found = found[(found < corner).all(axis=1)]
   checks.require(
-    bool(np.isfinite(found).all()),
-    "values has points that are infinitely good; leave them out",
+    bool(np.isfinite(found).all()), "values has points that are infinitely good; leave them out"
   )
   if not len(found):
     return 0.0
@@ -72,9 +66,7 @@ def _sweep(found: np.ndarray, corner: np.ndarray) -> float:
   lacking = MOST_AXES - found.shape[1]
   found = np.pad(found, ((0, 0), (0, lacking)))
   corner = np.pad(corner, (0, lacking), constant_values=1.0)
-  (rows, tall), (columns, wide) = (
-    _steps(found[:, axis], corner[axis]) for axis in (2, 3)
-  )
+  (rows, tall), (columns, wide) = (_steps(found[:, axis], corner[axis]) for axis in (2, 3))
   reached = np.full((len(tall), len(wide)), corner[1])
   order = np.argsort(found[:, 0], kind="stable")
   heights = np.diff(np.append(found[order, 0], corner[0]))

@@ -41,12 +41,7 @@ class _Baseline:
   traceable = True
 
   def release(
-    self,
-    plan: Plan,
-    data: Population,
-    *,
-    folder: str | pathlib.Path,
-    key: jax.Array | None = None,
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
   ) -> Released:
     """Refuses: nothing protects the people behind a baseline."""
     del plan, data, folder, key
@@ -61,10 +56,7 @@ class Plain(_Baseline):
   reference = ""
 
   def plan(
-    self,
-    settings: PlainSettings,
-    sizes: Sizes,
-    budget: accounting.Budget | None = None,
+    self, settings: PlainSettings, sizes: Sizes, budget: accounting.Budget | None = None
   ) -> Plan:
     """Looks at the settings; there is nothing to price."""
     refuse_unfit(self, settings, sizes, budget)
@@ -78,9 +70,7 @@ class Plain(_Baseline):
 
   def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
     """Trains on the private people as they are."""
-    return training.fit(
-      plan.model, plan.loss, data.private, plan.config, key=key
-    )
+    return training.fit(plan.model, plan.loss, data.private, plan.config, key=key)
 
 
 class MajorityClass(_Baseline):
@@ -95,10 +85,7 @@ class MajorityClass(_Baseline):
   reference = ""
 
   def plan(
-    self,
-    settings: NetworkSettings,
-    sizes: Sizes,
-    budget: accounting.Budget | None = None,
+    self, settings: NetworkSettings, sizes: Sizes, budget: accounting.Budget | None = None
   ) -> Plan:
     """A constant is a logistic model without weights."""
     refuse_unfit(self, settings, sizes, budget)
@@ -109,9 +96,7 @@ class MajorityClass(_Baseline):
     """Counts the private people's classes."""
     one = jnp.zeros(plan.sizes.shape, data.private.x.dtype)
     empty = plan.model.init(key, one)
-    counts = jnp.bincount(
-      jnp.asarray(data.private.y), length=plan.sizes.classes
-    )
+    counts = jnp.bincount(jnp.asarray(data.private.y), length=plan.sizes.classes)
     chosen = jnp.arange(plan.sizes.classes) == jnp.argmax(counts)
     return Fit({**empty, "b": chosen.astype(empty["b"].dtype)}, None)
 
@@ -121,9 +106,7 @@ def batch_or_all(batch_size: int, size: int) -> int | None:
   return batch_size if batch_size < size else None
 
 
-def _unpriced(
-  method: Any, settings: Any, sizes: Sizes, network: Network, config: Any
-) -> Plan:
+def _unpriced(method: Any, settings: Any, sizes: Sizes, network: Network, config: Any) -> Plan:
   return Plan(
     method=method.name,
     settings=settings,

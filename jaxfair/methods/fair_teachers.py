@@ -21,12 +21,7 @@ from jaxfair.methods.pate_settings import (
   PenaltySettings,
   TeacherSettings,
 )
-from jaxfair.methods.teachers import (
-  ConfidentPate,
-  confident_rule,
-  fair_answers,
-  total_rho,
-)
+from jaxfair.methods.teachers import ConfidentPate, confident_rule, fair_answers, total_rho
 
 
 class FairPate(ConfidentPate):
@@ -58,9 +53,8 @@ class FairPate(ConfidentPate):
     assert plan.abstention is not None
     groups = np.asarray(data.public.group)[: len(counts)]
     found = fair_answers(
-      plan, counts, groups, plan.sizes.groups, plan.abstention,
-      plan.settings.choice, key,
-    )  # fmt: skip
+      plan, counts, groups, plan.sizes.groups, plan.abstention, plan.settings.choice, key
+    )
     return np.asarray(found.labels)
 
   def _answers(
@@ -101,9 +95,12 @@ class PateSPre(ConfidentPate):
   ) -> tuple[np.ndarray, training.FitConfig]:
     assert plan.abstention is not None
     kept = fairness.admit_in_order(
-      jnp.asarray(labels), jnp.asarray(asked.group), plan.abstention,
-      num_groups=plan.sizes.groups, num_classes=plan.sizes.classes,
-    )  # fmt: skip
+      jnp.asarray(labels),
+      jnp.asarray(asked.group),
+      plan.abstention,
+      num_groups=plan.sizes.groups,
+      num_classes=plan.sizes.classes,
+    )
     return super()._taught(plan, asked, np.asarray(kept.labels))
 
 
@@ -127,7 +124,11 @@ class PateSIn(ConfidentPate):
   ) -> tuple[np.ndarray, training.FitConfig]:
     labels, student = super()._taught(plan, asked, labels)
     penalty = training.parity_penalty(
-      plan.model, asked.x, asked.group, num_groups=plan.sizes.groups,
-      lam=plan.settings.lam, disparity=plan.settings.disparity,
-    )  # fmt: skip
+      plan.model,
+      asked.x,
+      asked.group,
+      num_groups=plan.sizes.groups,
+      lam=plan.settings.lam,
+      disparity=plan.settings.disparity,
+    )
     return labels, training.FitConfig(**{**vars(student), "penalty": penalty})

@@ -76,9 +76,7 @@ class DpSgd:
   traceable = True
   reference = "Abadi et al. 2016"
 
-  def plan(
-    self, settings: Any, sizes: Sizes, budget: accounting.Budget | None
-  ) -> Plan:
+  def plan(self, settings: Any, sizes: Sizes, budget: accounting.Budget | None) -> Plan:
     """Calibrates the noise for all steps."""
     refuse_unfit(self, settings, sizes, budget)
     assert budget is not None
@@ -96,9 +94,7 @@ class DpSgd:
       delta=budget.delta,
     )
     event = config.event(sizes.private)
-    spent = accounting.composed_guarantee(
-      [event], delta=budget.delta, relation=self.relation
-    )
+    spent = accounting.composed_guarantee([event], delta=budget.delta, relation=self.relation)
     return Plan(
       method=self.name,
       settings=settings,
@@ -124,17 +120,10 @@ class DpSgd:
     return training.dp_sgd(plan.model, plan.loss, data.private, config, key=key)
 
   def release(
-    self,
-    plan: Plan,
-    data: Population,
-    *,
-    folder: str | pathlib.Path,
-    key: jax.Array | None = None,
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
   ) -> Released:
     """Trains for release; continues from its last checkpoint if stopped."""
-    return release_training(
-      plan, data, self._config(plan, data), folder=folder, key=key
-    )
+    return release_training(plan, data, self._config(plan, data), folder=folder, key=key)
 
   def _config(self, plan: Plan, data: Population) -> training.DpSgdConfig:
     del data
@@ -146,10 +135,7 @@ class DpSgd:
     return None
 
   def _not_protected(self) -> tuple[str, ...]:
-    return (
-      "the number of people, which is taken to be public",
-      SCALING, FIGURES, TUNING,
-    )  # fmt: skip
+    return ("the number of people, which is taken to be public", SCALING, FIGURES, TUNING)
 
 
 class FairDpSgd(DpSgd):
@@ -169,10 +155,15 @@ class FairDpSgd(DpSgd):
     settings, public = plan.settings, data.public
     assert public is not None
     penalty = training.parity_penalty(
-      plan.model, public.x, public.group, num_groups=plan.sizes.groups,
-      lam=settings.lam, placement=settings.placement,
-      disparity=settings.disparity, sample=settings.sample,
-    )  # fmt: skip
+      plan.model,
+      public.x,
+      public.group,
+      num_groups=plan.sizes.groups,
+      lam=settings.lam,
+      placement=settings.placement,
+      disparity=settings.disparity,
+      sample=settings.sample,
+    )
     config: training.DpSgdConfig = plan.config
     return dataclasses.replace(config, penalty=penalty)
 
@@ -180,10 +171,7 @@ class FairDpSgd(DpSgd):
     return margin(settings)
 
   def _not_protected(self) -> tuple[str, ...]:
-    return (
-      "features and groups of the public people",
-      *super()._not_protected(),
-    )
+    return ("features and groups of the public people", *super()._not_protected())
 
 
 def margin(settings: Any) -> CounterRule | None:
@@ -191,6 +179,5 @@ def margin(settings: Any) -> CounterRule | None:
   if settings.max_gap is None:
     return None
   return CounterRule(
-    settings.max_gap, settings.min_count, settings.disparity,
-    getattr(settings, "guard", "table"),
-  )  # fmt: skip
+    settings.max_gap, settings.min_count, settings.disparity, getattr(settings, "guard", "table")
+  )

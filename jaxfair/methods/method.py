@@ -96,10 +96,7 @@ class Population:
 
   @classmethod
   def prepared(
-    cls,
-    prepared: data.Prepared,
-    *,
-    ledger: accounting.DatasetLedger | None = None,
+    cls, prepared: data.Prepared, *, ledger: accounting.DatasetLedger | None = None
   ) -> "Population":
     """From `data.prepare`: its first part is public, its second private.
 
@@ -221,9 +218,7 @@ class Method(Protocol):
   def reference(self) -> str:
     """See the class."""
 
-  def plan(
-    self, settings: Any, sizes: Sizes, budget: accounting.Budget | None
-  ) -> Plan:
+  def plan(self, settings: Any, sizes: Sizes, budget: accounting.Budget | None) -> Plan:
     """Refuses what cannot work, calibrates the noise, prices the release.
 
     On the host; looks at no person. The event never exceeds the budget.
@@ -237,12 +232,7 @@ class Method(Protocol):
     """
 
   def release(
-    self,
-    plan: Plan,
-    data: Population,
-    *,
-    folder: str | pathlib.Path,
-    key: jax.Array | None = None,
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
   ) -> Released:
     """Computes the model for release, into `folder / "release"`.
 
@@ -259,16 +249,12 @@ class Method(Protocol):
 
 
 def refuse_unfit(
-  method: Method,
-  settings: Any,
-  sizes: Sizes,
-  budget: accounting.Budget | None,
+  method: Method, settings: Any, sizes: Sizes, budget: accounting.Budget | None
 ) -> None:
   """Refuses settings, people or a budget that a method cannot work with."""
   checks.require(
     isinstance(settings, method.settings),
-    f"settings={settings!r} are not those of {method.name}; pass "
-    f"{method.settings.__name__}(...)",
+    f"settings={settings!r} are not those of {method.name}; pass {method.settings.__name__}(...)",
   )
   checks.integer("sizes.private", sizes.private, low=1)
   checks.integer("sizes.classes", sizes.classes, low=2)
@@ -283,29 +269,28 @@ def refuse_unfit(
     "with two groups or more, or choose a method without groups",
   )
   if method.protects is not None:
-    checks.require(
-      budget is not None,
-      f"budget is missing; {method.name} spends (epsilon, delta)",
-    )
+    checks.require(budget is not None, f"budget is missing; {method.name} spends (epsilon, delta)")
     assert budget is not None
     checks.positive("epsilon", budget.epsilon, "a budget of 0 buys nothing")
     checks.number(
-      "delta", budget.delta, low=0.0, high=1.0, open_low=True, open_high=True,
+      "delta",
+      budget.delta,
+      low=0.0,
+      high=1.0,
+      open_low=True,
+      open_high=True,
       remedy="use well below one over the number of people",
-    )  # fmt: skip
+    )
 
 
 def network_of(settings: NetworkSettings, sizes: Sizes) -> Network:
   """The network that settings name, for these people."""
-  return Network(
-    settings.network, sizes.classes, tuple(settings.hidden), settings.width
-  )
+  return Network(settings.network, sizes.classes, tuple(settings.hidden), settings.width)
 
 
 def require_planned(plan: Plan, data: Population) -> None:
   """Refuses other people than a plan was priced for."""
   checks.require(
     plan.sizes == data.sizes,
-    f"the plan is for {plan.sizes}, and these people are {data.sizes}; plan "
-    "again with data.sizes",
+    f"the plan is for {plan.sizes}, and these people are {data.sizes}; plan again with data.sizes",
   )

@@ -56,10 +56,7 @@ class OutputPerturbation:
   reference = "Chaudhuri, Monteleoni and Sarwate 2011"
 
   def plan(
-    self,
-    settings: OutputPerturbationSettings,
-    sizes: Sizes,
-    budget: accounting.Budget | None,
+    self, settings: OutputPerturbationSettings, sizes: Sizes, budget: accounting.Budget | None
   ) -> Plan:
     """One release of (epsilon, delta)."""
     refuse_unfit(self, settings, sizes, budget)
@@ -71,9 +68,7 @@ class OutputPerturbation:
       row_norm=settings.row_norm,
     )
     event = accounting.ApproxDp(*budget)
-    spent = accounting.composed_guarantee(
-      [event], delta=budget.delta, relation=self.relation
-    )
+    spent = accounting.composed_guarantee([event], delta=budget.delta, relation=self.relation)
     loss = models.cross_entropy
     moved = config.sensitivity(loss, sizes.private)
     return Plan(
@@ -88,30 +83,21 @@ class OutputPerturbation:
       guarantee=Protection(
         spent,
         ("a person's whole record",),
-        (
-          "the number of people, which is taken to be public",
-          SCALING, FIGURES, TUNING,
-        ),
+        ("the number of people, which is taken to be public", SCALING, FIGURES, TUNING),
       ),
       row_norm=settings.row_norm,
       says=(
-        f"One of {sizes.private} people moves the optimum by {moved:.3g} at "
-        "most.",
+        f"One of {sizes.private} people moves the optimum by {moved:.3g} at most.",
         f"The model costs {spent}.",
       ),
-    )  # fmt: skip
+    )
 
   def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
     """The optimum with noise from the key."""
     return _perturbed(plan, data, key)
 
   def release(
-    self,
-    plan: Plan,
-    data: Population,
-    *,
-    folder: str | pathlib.Path,
-    key: jax.Array | None = None,
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
   ) -> Released:
     """The optimum with exact noise from the operating system."""
 
@@ -119,12 +105,8 @@ class OutputPerturbation:
       del own, work
       return _perturbed(plan, data, None).params
 
-    return release_once(
-      self, plan, data, folder=folder, key=key, compute=compute
-    )
+    return release_once(self, plan, data, folder=folder, key=key, compute=compute)
 
 
 def _perturbed(plan: Plan, data: Population, key: Any) -> Fit:
-  return training.output_perturbation(
-    plan.model, plan.loss, data.private, plan.config, key=key
-  )
+  return training.output_perturbation(plan.model, plan.loss, data.private, plan.config, key=key)

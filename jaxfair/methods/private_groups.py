@@ -42,8 +42,9 @@ NOT_PROTECTED = (
   "features and labels, which are taken to be public",
   "that a person is among the people",
   "a group that anybody can guess from the features",
-  FIGURES, TUNING,
-)  # fmt: skip
+  FIGURES,
+  TUNING,
+)
 
 
 class FairSettings(NetworkSettings):
@@ -61,10 +62,7 @@ class FairSettings(NetworkSettings):
   """
 
   notion: Literal[
-    "demographic_parity",
-    "equalized_odds",
-    "equal_opportunity",
-    "accuracy_parity",
+    "demographic_parity", "equalized_odds", "equal_opportunity", "accuracy_parity"
   ] = "demographic_parity"
   tolerance: NonNegative = 0.01
   learning_rate: Positive = 0.003
@@ -115,9 +113,7 @@ class ProtectsGroups:
     protected: tuple[str, ...] = GROUPS,
     not_protected: tuple[str, ...] = NOT_PROTECTED,
   ) -> Plan:
-    spent = accounting.composed_guarantee(
-      [event], delta=budget.delta, relation=self.relation
-    )
+    spent = accounting.composed_guarantee([event], delta=budget.delta, relation=self.relation)
     return Plan(
       method=self.name,
       settings=settings,
@@ -136,12 +132,7 @@ class ProtectsGroups:
     raise NotImplementedError
 
   def release(
-    self,
-    plan: Plan,
-    data: Population,
-    *,
-    folder: str | pathlib.Path,
-    key: jax.Array | None = None,
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
   ) -> Released:
     """Trains with noise from a key that the operating system drew."""
 
@@ -168,43 +159,41 @@ class RandomizedGroups(ProtectsGroups):
   reference = "Mozannar, Ohannessian and Srebro 2020"
 
   def plan(
-    self,
-    settings: RandomizedSettings,
-    sizes: Sizes,
-    budget: accounting.Budget | None,
+    self, settings: RandomizedSettings, sizes: Sizes, budget: accounting.Budget | None
   ) -> Plan:
     """Epsilon alone: randomised response needs no delta."""
     refuse_unfit(self, settings, sizes, budget)
     assert budget is not None
     config = fair_config(settings, sizes, sizes.private)
     if settings.corrected:
-      matrix = privacy.response_matrix(
-        epsilon=budget.epsilon, num_categories=sizes.groups
-      )
+      matrix = privacy.response_matrix(epsilon=budget.epsilon, num_categories=sizes.groups)
       notion = constraints.corrected(_notion(settings, sizes), matrix)
       config = dataclasses.replace(config, constraint=notion)
-    keep = accounting.randomised_response_keep(
-      epsilon=budget.epsilon, categories=sizes.groups
-    )
+    keep = accounting.randomised_response_keep(epsilon=budget.epsilon, categories=sizes.groups)
     return self._planned(
-      settings, sizes, budget, config,
+      settings,
+      sizes,
+      budget,
+      config,
       accounting.RandomisedResponse(budget.epsilon, sizes.groups),
-      f"Each of {sizes.private} people reports the true group with "
-      f"probability {keep:.3g}.",
-    )  # fmt: skip
+      f"Each of {sizes.private} people reports the true group with probability {keep:.3g}.",
+    )
 
   def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
     """Reports and training from one key."""
     keys = _keys(key)
     assert plan.budget is not None
     reported = pate.randomised_groups(
-      data.private, epsilon=plan.budget.epsilon,
-      num_groups=plan.sizes.groups, key=keys["noise"],
-    )  # fmt: skip
+      data.private, epsilon=plan.budget.epsilon, num_groups=plan.sizes.groups, key=keys["noise"]
+    )
     return training.lagrangian(
-      plan.model, plan.loss, reported.examples, plan.config,
-      key=keys["train"], initial=_start(plan, data, keys["plain"]),
-    )  # fmt: skip
+      plan.model,
+      plan.loss,
+      reported.examples,
+      plan.config,
+      key=keys["train"],
+      initial=_start(plan, data, keys["plain"]),
+    )
 
 
 class PrivateLagrangian(ProtectsGroups):
@@ -216,68 +205,74 @@ class PrivateLagrangian(ProtectsGroups):
   reference = "Tran, Fioretto and Van Hentenryck 2021"
 
   def plan(
-    self,
-    settings: PrivateLagrangianSettings,
-    sizes: Sizes,
-    budget: accounting.Budget | None,
+    self, settings: PrivateLagrangianSettings, sizes: Sizes, budget: accounting.Budget | None
   ) -> Plan:
     """Calibrates the noise of primal steps, dual steps and group sizes."""
     refuse_unfit(self, settings, sizes, budget)
     assert budget is not None
     config = training.PrivateLagrangianConfig(
-      learning_rate=settings.learning_rate, dual_rate=settings.dual_rate,
-      tolerance=settings.tolerance, l2_clip=settings.l2_clip,
-      constraint=_notion(settings, sizes), rounds=settings.rounds,
+      learning_rate=settings.learning_rate,
+      dual_rate=settings.dual_rate,
+      tolerance=settings.tolerance,
+      l2_clip=settings.l2_clip,
+      constraint=_notion(settings, sizes),
+      rounds=settings.rounds,
       steps_per_round=settings.steps_per_round,
       batch_size=min(settings.batch_size, sizes.private),
-    ).calibrated(
-      sizes.private, epsilon=budget.epsilon, delta=budget.delta
-    )  # fmt: skip
+    ).calibrated(sizes.private, epsilon=budget.epsilon, delta=budget.delta)
     return self._planned(
-      settings, sizes, budget, config, config.event(sizes.private),
+      settings,
+      sizes,
+      budget,
+      config,
+      config.event(sizes.private),
       f"{settings.rounds} rounds of {settings.steps_per_round} steps, with "
       f"noise of {float(config.noise_multiplier):.3g} times what one group "
       "can move.",
-    )  # fmt: skip
+    )
 
   def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
     """Trains with noise from the key."""
     keys = _keys(key)
     return training.private_lagrangian(
-      plan.model, plan.loss, data.private, plan.config, key=keys["train"],
+      plan.model,
+      plan.loss,
+      data.private,
+      plan.config,
+      key=keys["train"],
       initial=_start(plan, data, keys["plain"]),
-    )  # fmt: skip
+    )
 
 
 def _notion(settings: Any, sizes: Sizes) -> constraints.Notion:
   return NOTIONS[settings.notion](sizes.groups, sizes.classes)
 
 
-def fair_config(
-  settings: Any, sizes: Sizes, size: int
-) -> training.LagrangianConfig:
+def fair_config(settings: Any, sizes: Sizes, size: int) -> training.LagrangianConfig:
   """A fair training on so many people."""
   return training.LagrangianConfig(
-    learning_rate=settings.learning_rate, dual_rate=settings.dual_rate,
-    tolerance=settings.tolerance, constraint=_notion(settings, sizes),
-    rounds=settings.rounds, steps_per_round=settings.steps_per_round,
+    learning_rate=settings.learning_rate,
+    dual_rate=settings.dual_rate,
+    tolerance=settings.tolerance,
+    constraint=_notion(settings, sizes),
+    rounds=settings.rounds,
+    steps_per_round=settings.steps_per_round,
     batch_size=batch_or_all(settings.batch_size, size),
-  )  # fmt: skip
+  )
 
 
 def plain_config(settings: Any, steps: int, size: int) -> training.FitConfig:
   """A training without groups on so many people."""
   return training.FitConfig(
-    learning_rate=settings.learning_rate, steps=steps,
+    learning_rate=settings.learning_rate,
+    steps=steps,
     batch_size=batch_or_all(settings.batch_size, size),
-  )  # fmt: skip
+  )
 
 
 def _start(plan: Plan, data: Population, key: jax.Array) -> Params:
   """theta*, the model without groups; free."""
-  config = plain_config(
-    plan.settings, plan.settings.plain_steps, plan.sizes.private
-  )
+  config = plain_config(plan.settings, plan.settings.plain_steps, plan.sizes.private)
   return plain_model(plan.model, plan.loss, data.private, config, key=key)
 
 

@@ -16,8 +16,7 @@ METHODS: dict[str, Method] = {}
 def register(method: Method) -> Method:
   """Adds a method under its name, which must be new."""
   checks.require(
-    method.name not in METHODS,
-    f"there is a method {method.name!r} already; choose another name",
+    method.name not in METHODS, f"there is a method {method.name!r} already; choose another name"
   )
   METHODS[method.name] = method
   return method

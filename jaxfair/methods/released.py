@@ -56,9 +56,7 @@ class Network:
   @property
   def model(self) -> Model:
     """The network itself."""
-    return models.network(
-      self.name, self.num_classes, hidden=self.hidden, width=self.width
-    )
+    return models.network(self.name, self.num_classes, hidden=self.hidden, width=self.width)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -111,15 +109,11 @@ class Released:
 
   def scores(self, x: Any) -> np.ndarray:
     """[n, C] probability of each class, from features as they were recorded."""
-    return np.asarray(
-      models.scores(self.network.model, self.params, self.prepare(x))
-    )
+    return np.asarray(models.scores(self.network.model, self.params, self.prepare(x)))
 
   def predict(self, x: Any) -> np.ndarray:
     """[n] class ids, from features as they were recorded."""
-    return np.asarray(
-      models.predict(self.network.model, self.params, self.prepare(x))
-    )
+    return np.asarray(models.predict(self.network.model, self.params, self.prepare(x)))
 
   def abstainer(self) -> Abstainer:
     """A new gate that keeps predictions within the margin between groups."""
@@ -129,9 +123,7 @@ class Released:
         "groups; show its predictions as they are, or set max_gap"
       )
     return Abstainer(
-      self.abstention,
-      num_groups=len(self.group_names),
-      num_classes=len(self.class_names),
+      self.abstention, num_groups=len(self.group_names), num_classes=len(self.class_names)
     )
 
   def save(self, folder: str | pathlib.Path) -> None:
@@ -144,9 +136,7 @@ class Released:
     digests = {name: _digest(content) for name, content in files.items()}
     files[DIGESTS] = json.dumps(digests, indent=2).encode()
     folder = pathlib.Path(folder)
-    checks.require(
-      not folder.exists(), f"{folder} exists; choose another folder"
-    )
+    checks.require(not folder.exists(), f"{folder} exists; choose another folder")
     with whole_files.new_folder(folder) as made:
       for name, content in files.items():
         (made / name).write_bytes(content)
@@ -164,8 +154,7 @@ def load(folder: str | pathlib.Path) -> Released:
     values = json.loads(files[RECORD])
     record = schema.build(_Record, values, where=f"{folder / RECORD}: ")
     checks.require(
-      record.format == FORMAT,
-      f"{folder} has format {record.format}; this version reads {FORMAT}",
+      record.format == FORMAT, f"{folder} has format {record.format}; this version reads {FORMAT}"
     )
     return _unpacked(record, files[ARRAYS], folder)
   except (ValueError, KeyError) as error:
@@ -237,14 +226,8 @@ def _record(own: Released) -> _Record:
     row_norm=own.row_norm,
     abstention=None
     if rule is None
-    else _Rule(
-      float(rule.max_gap), int(rule.min_count), rule.disparity, rule.guard
-    ),
-    versions={
-      "jaxfair": jaxfair.__version__,
-      "jax": jax.__version__,
-      "numpy": np.__version__,
-    },
+    else _Rule(float(rule.max_gap), int(rule.min_count), rule.disparity, rule.guard),
+    versions={"jaxfair": jaxfair.__version__, "jax": jax.__version__, "numpy": np.__version__},
   )
 
 
@@ -252,8 +235,7 @@ def _packed(own: Released) -> bytes:
   """All arrays of a release as the content of a `.npz` file."""
   leaves, _ = jax.tree_util.tree_flatten_with_path(own.params)
   arrays: dict[str, Any] = {
-    PARAMS + jax.tree_util.keystr(path): np.asarray(leaf)
-    for path, leaf in leaves
+    PARAMS + jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves
   }
   if own.scaler is not None:
     arrays |= {SCALER + k: v for k, v in own.scaler._asdict().items()}
@@ -265,9 +247,7 @@ def _packed(own: Released) -> bytes:
 def _unpacked(record: _Record, raw: bytes, folder: pathlib.Path) -> Released:
   with np.load(io.BytesIO(raw), allow_pickle=False) as file:
     arrays = {name: file[name] for name in file.files}
-  one = jax.ShapeDtypeStruct(
-    record.shape, jnp.float32 if _scaled(arrays) else record.dtype
-  )
+  one = jax.ShapeDtypeStruct(record.shape, jnp.float32 if _scaled(arrays) else record.dtype)
   like = jax.eval_shape(record.network.model.init, jax.random.key(0), one)
   leaves, structure = jax.tree_util.tree_flatten_with_path(like)
   found = []
@@ -294,11 +274,7 @@ def _unpacked(record: _Record, raw: bytes, folder: pathlib.Path) -> Released:
     params=jax.tree.unflatten(structure, found),
     guarantee=Protection(
       accounting.PrivacyGuarantee(
-        told.epsilon,
-        told.delta,
-        accounting.Relation(told.relation),
-        told.unit,
-        told.accountant,
+        told.epsilon, told.delta, accounting.Relation(told.relation), told.unit, told.accountant
       ),
       told.protected,
       told.not_protected,
@@ -326,13 +302,10 @@ def _verified(folder: pathlib.Path) -> dict[str, bytes]:
   """The files of a release, if each is as it was written."""
   try:
     digests = json.loads((folder / DIGESTS).read_bytes())
-    files = {
-      name: (folder / name).read_bytes() for name in (RECORD, ARRAYS, STATEMENT)
-    }
+    files = {name: (folder / name).read_bytes() for name in (RECORD, ARRAYS, STATEMENT)}
   except (OSError, ValueError):
     raise ReleaseError(
-      f"{folder} holds no complete release; pass the folder that "
-      "Released.save wrote"
+      f"{folder} holds no complete release; pass the folder that Released.save wrote"
     ) from None
   for name, content in files.items():
     if not isinstance(digests, dict) or digests.get(name) != _digest(content):

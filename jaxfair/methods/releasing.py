@@ -61,11 +61,12 @@ def release_once(
   assert plan.event is not None
   place = _begun(plan, data, folder, key)
   store = Checkpoints(
-    place, _described(plan), (data.private, data.public), key,
-    programs=programs(
-      plan.model, plan.loss, data.private, training.FitConfig()
-    ),
-  )  # fmt: skip
+    place,
+    _described(plan),
+    (data.private, data.public),
+    key,
+    programs=programs(plan.model, plan.loss, data.private, training.FitConfig()),
+  )
   with _ledger(place / "ledger.jsonl", plan, data) as ledger:
     name = f"{store.run_id}: {method.name}"
     ledger.charge(plan.event, id=name)
@@ -98,22 +99,22 @@ def release_training(
   assert plan.budget is not None
   place = _begun(plan, data, folder, key)
   fitted = training.train_to_budget(
-    plan.model, plan.loss, data.private, config,
-    epsilon=plan.budget.epsilon, delta=plan.budget.delta, key=key,
-    folder=place, dataset_ledger=data.ledger, data=data.name,
-  )  # fmt: skip
-  return publish(
-    plan, data, fitted.params, folder, for_release=fitted.for_release
+    plan.model,
+    plan.loss,
+    data.private,
+    config,
+    epsilon=plan.budget.epsilon,
+    delta=plan.budget.delta,
+    key=key,
+    folder=place,
+    dataset_ledger=data.ledger,
+    data=data.name,
   )
+  return publish(plan, data, fitted.params, folder, for_release=fitted.for_release)
 
 
 def publish(
-  plan: Plan,
-  data: Population,
-  params: Params,
-  folder: str | pathlib.Path,
-  *,
-  for_release: bool,
+  plan: Plan, data: Population, params: Params, folder: str | pathlib.Path, *, for_release: bool
 ) -> Released:
   """Writes `folder / "release"`, or reads the one that is there."""
   place = pathlib.Path(folder) / RELEASE
@@ -153,10 +154,7 @@ def refuse_release(method: Method) -> Released:
 
 
 def _begun(
-  plan: Plan,
-  data: Population,
-  folder: str | pathlib.Path,
-  key: jax.Array | None,
+  plan: Plan, data: Population, folder: str | pathlib.Path, key: jax.Array | None
 ) -> pathlib.Path:
   """The part of a release's folder that stays in the house.
 
@@ -167,23 +165,22 @@ def _begun(
   if key is None and data.ledger is not None and not (folder / WORK).exists():
     assert plan.event is not None
     assert plan.guarantee is not None
-    data.ledger.require_affordable(
-      plan.event, relation=plan.guarantee.guarantee.relation
-    )
+    data.ledger.require_affordable(plan.event, relation=plan.guarantee.guarantee.relation)
   folder.mkdir(parents=True, exist_ok=True)
   return folder / WORK
 
 
-def _ledger(
-  path: pathlib.Path, plan: Plan, data: Population
-) -> accounting.Ledger:
+def _ledger(path: pathlib.Path, plan: Plan, data: Population) -> accounting.Ledger:
   if path.exists():
     return accounting.Ledger.open(path)
   assert plan.guarantee is not None
   return accounting.Ledger.create(
-    path, data=data.name, unit=PERSON, budget=plan.budget,
+    path,
+    data=data.name,
+    unit=PERSON,
+    budget=plan.budget,
     relation=plan.guarantee.guarantee.relation,
-  )  # fmt: skip
+  )
 
 
 def _described(plan: Plan) -> dict[str, object]:

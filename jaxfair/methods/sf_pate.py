@@ -49,16 +49,17 @@ class SfPateS(ProtectsGroups):
   traceable = False
   reference = "Tran et al. 2023, section 5.1"
 
-  def plan(
-    self, settings: Any, sizes: Sizes, budget: accounting.Budget | None
-  ) -> Plan:
+  def plan(self, settings: Any, sizes: Sizes, budget: accounting.Budget | None) -> Plan:
     """Calibrates the noise on votes for all queries."""
     refuse_unfit(self, settings, sizes, budget)
     assert budget is not None
     checks.integer(
-      "queries", settings.queries, low=1, high=sizes.private,
+      "queries",
+      settings.queries,
+      low=1,
+      high=sizes.private,
       remedy="the student learns from some of the people",
-    )  # fmt: skip
+    )
     part = sizes.private // settings.num_teachers
     checks.require(
       part >= MIN_PART,
@@ -67,15 +68,21 @@ class SfPateS(ProtectsGroups):
     )
     teacher, student = self._trainers(settings, sizes)
     config = pate.SfPateConfig(
-      epsilon=budget.epsilon, delta=budget.delta,
-      num_teachers=settings.num_teachers, queries=settings.queries,
-      teacher=teacher, student=student,
+      epsilon=budget.epsilon,
+      delta=budget.delta,
+      num_teachers=settings.num_teachers,
+      queries=settings.queries,
+      teacher=teacher,
+      student=student,
       plain=plain_config(settings, settings.plain_steps, sizes.private),
-    )  # fmt: skip
+    )
     answer = pate.GnMax(config.sigma).answer
     blind = self._hides_labels(settings)
     return self._planned(
-      settings, sizes, budget, config,
+      settings,
+      sizes,
+      budget,
+      config,
       accounting.Repeated(answer, settings.queries),
       f"{settings.num_teachers} teachers with {part} people each are asked "
       f"about {settings.queries} people, with noise of {config.sigma:.3g} "
@@ -83,61 +90,51 @@ class SfPateS(ProtectsGroups):
       protected=GROUPS + (("their labels",) if blind else ()),
       not_protected=(
         "teachers and their votes: they must not leave the house",
-        "that the people were not refused, which is decided by looking at "
-        "groups",
+        "that the people were not refused, which is decided by looking at groups",
         *(("features, which are taken to be public",) if blind else ()),
         *(NOT_PROTECTED[1:] if blind else NOT_PROTECTED),
       ),
-    )  # fmt: skip
+    )
 
   def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
     """Teachers, votes and student from one key."""
     return self._computed(plan, data, key, None)
 
   def release(
-    self,
-    plan: Plan,
-    data: Population,
-    *,
-    folder: str | pathlib.Path,
-    key: jax.Array | None = None,
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
   ) -> Released:
     """Votes get exact noise from the operating system, and are logged."""
 
     def compute(own: jax.Array, work: pathlib.Path) -> Params:
       return self._computed(plan, data, own, work / "answers").params
 
-    return release_once(
-      self, plan, data, folder=folder, key=key, compute=compute
-    )
+    return release_once(self, plan, data, folder=folder, key=key, compute=compute)
 
   def _trainers(self, settings: Any, sizes: Sizes) -> tuple[Any, Any]:
     teacher = training.FitConfig(
-      learning_rate=settings.teacher_rate, steps=settings.teacher_steps,
-      batch_size=None,
-    )  # fmt: skip
-    student = fair_config(settings, sizes, settings.queries)
-    return teacher, dataclasses.replace(
-      student, proximity=2 * settings.proximity
+      learning_rate=settings.teacher_rate, steps=settings.teacher_steps, batch_size=None
     )
+    student = fair_config(settings, sizes, settings.queries)
+    return teacher, dataclasses.replace(student, proximity=2 * settings.proximity)
 
   def _hides_labels(self, settings: Any) -> bool:
     del settings
     return False
 
   def _computed(
-    self,
-    plan: Plan,
-    data: Population,
-    key: jax.Array,
-    folder: pathlib.Path | None,
+    self, plan: Plan, data: Population, key: jax.Array, folder: pathlib.Path | None
   ) -> Fit:
     outputs = dataclasses.replace(plan.network, num_classes=plan.sizes.groups)
     return pate.fair_student(
-      plan.model, plan.loss, data.private, plan.config,
-      num_groups=plan.sizes.groups, key=key, teacher_model=outputs.model,
+      plan.model,
+      plan.loss,
+      data.private,
+      plan.config,
+      num_groups=plan.sizes.groups,
+      key=key,
+      teacher_model=outputs.model,
       folder=folder,
-    ).fit  # fmt: skip
+    ).fit
 
 
 class SfPateT(SfPateS):
@@ -163,22 +160,21 @@ class SfPateT(SfPateS):
     )
     steps = settings.rounds * settings.steps_per_round
     student = plain_config(settings, steps, settings.queries)
-    return teacher, dataclasses.replace(
-      student, proximity=2 * settings.proximity
-    )
+    return teacher, dataclasses.replace(student, proximity=2 * settings.proximity)
 
   def _hides_labels(self, settings: Any) -> bool:
     return bool(settings.proximity == 0)
 
   def _computed(
-    self,
-    plan: Plan,
-    data: Population,
-    key: jax.Array,
-    folder: pathlib.Path | None,
+    self, plan: Plan, data: Population, key: jax.Array, folder: pathlib.Path | None
   ) -> Fit:
     return pate.fair_teachers(
-      plan.model, plan.loss, data.private, plan.config,
-      num_groups=plan.sizes.groups, num_classes=plan.sizes.classes, key=key,
+      plan.model,
+      plan.loss,
+      data.private,
+      plan.config,
+      num_groups=plan.sizes.groups,
+      num_classes=plan.sizes.classes,
+      key=key,
       folder=folder,
-    ).fit  # fmt: skip
+    ).fit

@@ -18,14 +18,7 @@ from jaxfair.data.splitting import MIN_PART
 from jaxfair.fairness import CounterRule
 from jaxfair.methods.baselines import batch_or_all
 from jaxfair.methods.gradients import FIGURES, SCALING, TUNING
-from jaxfair.methods.method import (
-  PERSON,
-  Plan,
-  Population,
-  Sizes,
-  network_of,
-  refuse_unfit,
-)
+from jaxfair.methods.method import PERSON, Plan, Population, Sizes, network_of, refuse_unfit
 from jaxfair.methods.pate_settings import ConfidentSettings, TeacherSettings
 from jaxfair.methods.released import Released
 from jaxfair.methods.releasing import PRIVATE, release_once
@@ -38,12 +31,11 @@ NOT_PROTECTED = (
   "features of the public people, which are the queries",
   "the number of people, which is taken to be public",
   "teachers and their votes: they must not leave the house",
-  SCALING, FIGURES, TUNING,
-)  # fmt: skip
-WITH_GROUPS = (
-  "groups of the public people, which are the queries",
-  *NOT_PROTECTED,
+  SCALING,
+  FIGURES,
+  TUNING,
 )
+WITH_GROUPS = ("groups of the public people, which are the queries", *NOT_PROTECTED)
 
 
 class Aggregation(NamedTuple):
@@ -75,17 +67,12 @@ class Pate:
   traceable = False  # teachers are dealt and trained from the host
   reference = "Papernot et al. 2018"
 
-  def plan(
-    self, settings: Any, sizes: Sizes, budget: accounting.Budget | None
-  ) -> Plan:
+  def plan(self, settings: Any, sizes: Sizes, budget: accounting.Budget | None) -> Plan:
     """Calibrates the noise on votes for all queries."""
     refuse_unfit(self, settings, sizes, budget)
     assert budget is not None
     queries = settings.queries or sizes.public
-    checks.integer(
-      "queries", queries, low=1, high=sizes.public,
-      remedy="queries are public people",
-    )  # fmt: skip
+    checks.integer("queries", queries, low=1, high=sizes.public, remedy="queries are public people")
     part = sizes.private // settings.num_teachers
     checks.require(
       part >= MIN_PART,
@@ -113,9 +100,7 @@ class Pate:
       loss=models.cross_entropy,
       config=config,
       event=event,
-      guarantee=Protection(
-        spent, RECORD, WITH_GROUPS if with_groups else NOT_PROTECTED
-      ),
+      guarantee=Protection(spent, RECORD, WITH_GROUPS if with_groups else NOT_PROTECTED),
       abstention=self._abstention(settings),
       says=(
         f"{settings.num_teachers} teachers with {part} people each are asked "
@@ -132,12 +117,7 @@ class Pate:
     return Fit(self._student(plan, data, labels, keys), labels)
 
   def release(
-    self,
-    plan: Plan,
-    data: Population,
-    *,
-    folder: str | pathlib.Path,
-    key: jax.Array | None = None,
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
   ) -> Released:
     """Answers with exact noise from the operating system.
 
@@ -151,18 +131,14 @@ class Pate:
       labels = self._answers(plan, data, counts, work / ANSWERS, keys)
       return self._student(plan, data, labels, keys)
 
-    return release_once(
-      self, plan, data, folder=folder, key=key, compute=compute
-    )
+    return release_once(self, plan, data, folder=folder, key=key, compute=compute)
 
   def _priced(
     self, settings: Any, queries: int, budget: accounting.Budget
   ) -> tuple[Any, accounting.Event]:
     """The rule, and what all its answers cost."""
     del settings
-    sigma = pate.vote_sigma(
-      epsilon=budget.epsilon, delta=budget.delta, queries=queries
-    )
+    sigma = pate.vote_sigma(epsilon=budget.epsilon, delta=budget.delta, queries=queries)
     rule = pate.GnMax(sigma)
     return rule, accounting.Repeated(rule.answer, queries)
 
@@ -171,27 +147,18 @@ class Pate:
     return None
 
   def _votes(
-    self,
-    plan: Plan,
-    data: Population,
-    keys: dict[str, jax.Array],
-    checkpoint: pathlib.Path | None,
+    self, plan: Plan, data: Population, keys: dict[str, jax.Array], checkpoint: pathlib.Path | None
   ) -> np.ndarray:
     """[queries, C] votes; not for release."""
     config: Aggregation = plan.config
-    parts = partition(
-      data.private, plan.settings.num_teachers, key=keys["parts"]
-    )
+    parts = partition(data.private, plan.settings.num_teachers, key=keys["parts"])
     trained = pate.train_teachers(
-      plan.model, plan.loss, parts, config.teacher, key=keys["teachers"],
-      checkpoint=checkpoint,
-    )  # fmt: skip
+      plan.model, plan.loss, parts, config.teacher, key=keys["teachers"], checkpoint=checkpoint
+    )
     assert data.public is not None
     asked = data.public.x[: config.queries]
     votes = pate.predict_votes(plan.model, trained, asked)
-    counts = pate.vote_counts(
-      votes, plan.sizes.classes, num_teachers=plan.settings.num_teachers
-    )
+    counts = pate.vote_counts(votes, plan.sizes.classes, num_teachers=plan.settings.num_teachers)
     return np.asarray(counts)
 
   def _labels(
@@ -213,19 +180,14 @@ class Pate:
     """[queries] answers, with noise from the operating system."""
     del keys
     with pate.Answerer(
-      folder, plan.config.rule, budget=plan.budget, data=data.name,
-      unit=PERSON,
-    ) as answerer:  # fmt: skip
+      folder, plan.config.rule, budget=plan.budget, data=data.name, unit=PERSON
+    ) as answerer:
       found = answerer.answer(counts, first=0)
       answerer.finish()
     return found.labels.astype(np.int32)
 
   def _student(
-    self,
-    plan: Plan,
-    data: Population,
-    labels: np.ndarray,
-    keys: dict[str, jax.Array],
+    self, plan: Plan, data: Population, labels: np.ndarray, keys: dict[str, jax.Array]
   ) -> Params:
     """Computed from public people and released labels: free."""
     assert data.public is not None
@@ -233,9 +195,8 @@ class Pate:
     asked = data.public.take(np.arange(config.queries))
     labels, student = self._taught(plan, asked, labels)
     fitted = pate.train_student(
-      plan.model, plan.loss, asked.x, labels, student,
-      keys=keys["student"][None],
-    )  # fmt: skip
+      plan.model, plan.loss, asked.x, labels, student, keys=keys["student"][None]
+    )
     return jax.tree.map(lambda leaf: leaf[0], fitted.params)
 
   def _taught(
@@ -270,9 +231,7 @@ class ConfidentPate(Pate):
     del data
     everyone = np.zeros(len(counts), np.int32)
     return np.asarray(
-      fair_answers(
-        plan, counts, everyone, 1, CounterRule(2.0, 0), "any", key
-      ).labels
+      fair_answers(plan, counts, everyone, 1, CounterRule(2.0, 0), "any", key).labels
     )
 
 
@@ -290,17 +249,23 @@ def fair_answers(
   noise = config.rule
   assert isinstance(noise, pate.ConfidentGnMax)
   return pate.fair_gnmax(
-    counts, groups, num_groups=num_groups, threshold=noise.threshold,
-    sigma_threshold=noise.sigma_threshold, sigma_answer=noise.sigma_answer,
-    max_gap=rule.max_gap, min_count=rule.min_count,
-    disparity=rule.disparity, guard=rule.guard, choice=choice,
-    max_rho=config.max_rho, key=key,
-  )  # fmt: skip
+    counts,
+    groups,
+    num_groups=num_groups,
+    threshold=noise.threshold,
+    sigma_threshold=noise.sigma_threshold,
+    sigma_answer=noise.sigma_answer,
+    max_gap=rule.max_gap,
+    min_count=rule.min_count,
+    disparity=rule.disparity,
+    guard=rule.guard,
+    choice=choice,
+    max_rho=config.max_rho,
+    key=key,
+  )
 
 
-def confident_rule(
-  settings: Any, queries: int, max_rho: float
-) -> pate.ConfidentGnMax:
+def confident_rule(settings: Any, queries: int, max_rho: float) -> pate.ConfidentGnMax:
   """Noise at which the budget pays for all tests and for `answers` answers.
 
   queries / (2 (r s)^2) + answers / s^2 = rho, with r = test_ratio.

@@ -7,12 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from jaxfair.models.adapters import from_flax, from_haiku
-from jaxfair.models.coupling import (
-  CouplingError,
-  check_independent,
-  check_loss,
-  couples_examples,
-)
+from jaxfair.models.coupling import CouplingError, check_independent, check_loss, couples_examples
 from jaxfair.models.dense import logistic, mlp
 from jaxfair.models.inference import predict, scores
 from jaxfair.models.losses import (

@@ -72,13 +72,11 @@ def from_haiku(function: Any) -> Model:
 
   if isinstance(function, hk.TransformedWithState):
     raise checks.ArgumentError(
-      _NO_STATE.format(what="hk.transform_with_state")
-      + ", and pass hk.transform(function)"
+      _NO_STATE.format(what="hk.transform_with_state") + ", and pass hk.transform(function)"
     )
   if not isinstance(function, hk.Transformed):
     checks.require(
-      callable(function),
-      f"function={function!r} cannot be called; pass a haiku function",
+      callable(function), f"function={function!r} cannot be called; pass a haiku function"
     )
   return _from_haiku(function)
 
@@ -101,9 +99,7 @@ def _from_flax(module: Any, call_kwargs: tuple[tuple[str, Any], ...]) -> Model:
       jax.eval_shape(apply, params, x)
     except errors.InvalidRngError as error:
       raise checks.ArgumentError(
-        _NO_RANDOMNESS.format(
-          what=_first_line(error), how=" with deterministic=True"
-        )
+        _NO_RANDOMNESS.format(what=_first_line(error), how=" with deterministic=True")
       ) from None
     return params
 
@@ -152,13 +148,9 @@ def _explained(call: Callable[[], Any]) -> Any:
   except ValueError as error:
     line = _first_line(error)
     if "transform_with_state" in str(error):
-      raise checks.ArgumentError(
-        _NO_STATE.format(what="hk.get_state or hk.set_state")
-      ) from None
+      raise checks.ArgumentError(_NO_STATE.format(what="hk.get_state or hk.set_state")) from None
     if "PRNGKey" in str(error):
-      raise checks.ArgumentError(
-        _NO_RANDOMNESS.format(what=line, how="")
-      ) from None
+      raise checks.ArgumentError(_NO_RANDOMNESS.format(what=line, how="")) from None
     raise
 
 

@@ -29,9 +29,7 @@ class MovesRowsError(Exception):
 def _elementwise(step: core.JaxprEqn, axes: Axes) -> int:
   found = {axis for axis in axes if axis is not None}
   if len(found) > 1:
-    raise MixesRowsError(
-      f"{step.primitive.name} pairs different rows of the batch"
-    )
+    raise MixesRowsError(f"{step.primitive.name} pairs different rows of the batch")
   return found.pop()
 
 
@@ -103,9 +101,7 @@ def _dot(step: core.JaxprEqn, axes: Axes) -> int:
   # The output has the paired axes, then the left's free ones, then the right's.
   free = [
     [d for d in range(len(_shape(atom))) if d not in (*summed, *shared)]
-    for atom, summed, shared in zip(
-      step.invars, contracted, paired, strict=True
-    )
+    for atom, summed, shared in zip(step.invars, contracted, paired, strict=True)
   ]
   return len(paired[0]) + side * len(free[0]) + free[side].index(axis)
 
@@ -140,8 +136,7 @@ def _unstack(step: core.JaxprEqn, axes: Axes) -> int:
 def _keeping_length(step: core.JaxprEqn, axes: Axes) -> int:
   """Slices and copies: the batch axis stays as long as it is."""
   axis = _first(step, axes)
-  if any(_shape(atom)[axis] != _shape(step.invars[0])[axis]
-         for atom in step.outvars):  # fmt: skip
+  if any(_shape(atom)[axis] != _shape(step.invars[0])[axis] for atom in step.outvars):
     raise _moves(step)
   return axis
 
@@ -159,26 +154,14 @@ def _gather(step: core.JaxprEqn, axes: Axes) -> int:
   shape, rank = _shape(step.invars[0]), len(_shape(step.outvars[0]))
   outer = [d for d in range(rank) if d not in numbers.offset_dims]
   paired = dict(
-    zip(
-      numbers.operand_batching_dims,
-      numbers.start_indices_batching_dims,
-      strict=True,
-    )
+    zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)
   )
   if table in paired and places in (None, paired[table]):
     return outer[paired[table]]
   if table is None and places is not None and places < len(outer):
     return outer[places]
-  kept = [
-    d
-    for d in range(len(shape))
-    if d not in numbers.collapsed_slice_dims and d not in paired
-  ]
-  if (
-    places is None
-    and table in kept
-    and step.params["slice_sizes"][table] == shape[table]
-  ):
+  kept = [d for d in range(len(shape)) if d not in numbers.collapsed_slice_dims and d not in paired]
+  if places is None and table in kept and step.params["slice_sizes"][table] == shape[table]:
     return numbers.offset_dims[kept.index(table)]
   raise _moves(step)
 
@@ -204,30 +187,88 @@ def _moves(step: core.JaxprEqn) -> MovesRowsError:
 
 
 _ELEMENTWISE = (
-    "abs", "acos", "acosh", "add", "add_any", "and", "asin", "asinh", "atan",
-    "atan2", "atanh", "cbrt", "ceil", "clamp",
-    "convert_element_type", "copy", "copy_p", "cos", "cosh", "digamma", "div",
-    "eq", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "ge",
-    "gt", "integer_pow", "is_finite", "le", "lgamma", "log", "log1p",
-    "logistic", "lt", "max", "min", "mul", "ne", "neg", "nextafter", "not",
-    "or", "pow", "reduce_precision", "rem", "round", "rsqrt", "select_n",
-    "sign", "sin", "sinh", "sqrt", "square", "stop_gradient", "sub", "tan",
-    "tanh", "xor",
-)  # fmt: skip
+  "abs",
+  "acos",
+  "acosh",
+  "add",
+  "add_any",
+  "and",
+  "asin",
+  "asinh",
+  "atan",
+  "atan2",
+  "atanh",
+  "cbrt",
+  "ceil",
+  "clamp",
+  "convert_element_type",
+  "copy",
+  "copy_p",
+  "cos",
+  "cosh",
+  "digamma",
+  "div",
+  "eq",
+  "erf",
+  "erf_inv",
+  "erfc",
+  "exp",
+  "exp2",
+  "expm1",
+  "floor",
+  "ge",
+  "gt",
+  "integer_pow",
+  "is_finite",
+  "le",
+  "lgamma",
+  "log",
+  "log1p",
+  "logistic",
+  "lt",
+  "max",
+  "min",
+  "mul",
+  "ne",
+  "neg",
+  "nextafter",
+  "not",
+  "or",
+  "pow",
+  "reduce_precision",
+  "rem",
+  "round",
+  "rsqrt",
+  "select_n",
+  "sign",
+  "sin",
+  "sinh",
+  "sqrt",
+  "square",
+  "stop_gradient",
+  "sub",
+  "tan",
+  "tanh",
+  "xor",
+)
 
 RULES: dict[str, Callable[[core.JaxprEqn, Axes], int]] = {
   **dict.fromkeys(_ELEMENTWISE, _elementwise),
   **dict.fromkeys(
-    ["argmax", "argmin", "reduce_and", "reduce_max", "reduce_min", "reduce_or",
-     "reduce_prod", "reduce_sum"],
+    [
+      "argmax",
+      "argmin",
+      "reduce_and",
+      "reduce_max",
+      "reduce_min",
+      "reduce_or",
+      "reduce_prod",
+      "reduce_sum",
+    ],
     _reduction,
   ),
-  **dict.fromkeys(
-    ["cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"], _along("axis")
-  ),
-  **dict.fromkeys(
-    ["reduce_window_max", "reduce_window_min", "reduce_window_sum"], _window
-  ),
+  **dict.fromkeys(["cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"], _along("axis")),
+  **dict.fromkeys(["reduce_window_max", "reduce_window_min", "reduce_window_sum"], _window),
   "broadcast_in_dim": _broadcast,
   "concatenate": _concatenate,
   "conv_general_dilated": _conv,
@@ -246,4 +287,4 @@ RULES: dict[str, Callable[[core.JaxprEqn, Axes], int]] = {
   "top_k": _along("axis"),
   "transpose": _transpose,
   "unstack": _unstack,
-}  # fmt: skip
+}

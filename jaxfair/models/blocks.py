@@ -37,8 +37,7 @@ def image_model(module: nn.Module) -> Model:
   def apply(params: Params, x: Any) -> jax.Array:
     checks.require(
       np.ndim(x) == 4,
-      f"x has shape {np.shape(x)}; pass a batch of images [n, h, w, c], with "
-      "c = 1 for grey ones",
+      f"x has shape {np.shape(x)}; pass a batch of images [n, h, w, c], with c = 1 for grey ones",
     )
     return inner.apply(params, _as_float(x))
 
@@ -46,9 +45,8 @@ def image_model(module: nn.Module) -> Model:
 
 
 def conv(
-  features: int, kernel: int, stride: int = 1, *,
-  padding: str | int = "SAME", bias: bool = True,
-) -> nn.Conv:  # fmt: skip
+  features: int, kernel: int, stride: int = 1, *, padding: str | int = "SAME", bias: bool = True
+) -> nn.Conv:
   """A square convolution."""
   sides = ((padding, padding),) * 2 if isinstance(padding, int) else padding
   return nn.Conv(
@@ -73,9 +71,8 @@ _LOGITS = "logits"
 
 
 def _convolve(
-  x: Any, kernel: Any, strides: Any, padding: Any, *, rhs_dilation: Any,
-  **others: Any,
-) -> jax.Array:  # fmt: skip
+  x: Any, kernel: Any, strides: Any, padding: Any, *, rhs_dilation: Any, **others: Any
+) -> jax.Array:
   """`lax.conv_general_dilated`, by a matrix product on the smallest maps.
 
   XLA's convolution on CPU runs 40 times slower, and its gradients more, where
@@ -83,9 +80,7 @@ def _convolve(
   """
   sides = padding
   if isinstance(padding, str):
-    sides = jax.lax.padtype_to_pads(
-      x.shape[1:3], kernel.shape[:2], strides, padding
-    )
+    sides = jax.lax.padtype_to_pads(x.shape[1:3], kernel.shape[:2], strides, padding)
   made = [
     (size + low + high - side) // stride + 1
     for size, (low, high), side, stride in zip(
@@ -97,9 +92,8 @@ def _convolve(
       x, kernel, strides, padding, rhs_dilation=rhs_dilation, **others
     )
   rows = patches.extract(
-    x[None], kernel.shape[:2], strides=strides, padding=sides,
-    dilation=rhs_dilation,
-  )[0]  # fmt: skip
+    x[None], kernel.shape[:2], strides=strides, padding=sides, dilation=rhs_dilation
+  )[0]
   return rows @ kernel.reshape(-1, kernel.shape[-1])
 
 
@@ -154,9 +148,7 @@ def check_width(width: int) -> int:
   checks.integer("width", width, low=4)
   if width % 4:
     nearest = 4 * math.ceil(width / 4)
-    raise checks.ArgumentError(
-      f"width={width} must be a multiple of 4; use {nearest}"
-    )
+    raise checks.ArgumentError(f"width={width} must be a multiple of 4; use {nearest}")
   return int(width)
 
 
@@ -164,9 +156,7 @@ def _initialise(shapes: Params, key: jax.Array) -> Params:
   """Fills a tree of shapes by the names of its leaves."""
   paths, structure = jax.tree.flatten_with_path(shapes)
   layers = [(path[-2].key, path[-1].key, leaf.shape) for path, leaf in paths]
-  kernels = [
-    (layer, shape) for layer, leaf, shape in layers if leaf == "kernel"
-  ]
+  kernels = [(layer, shape) for layer, leaf, shape in layers if leaf == "kernel"]
   weights = iter(
     initial.scaled_normals(
       key,
@@ -174,11 +164,7 @@ def _initialise(shapes: Params, key: jax.Array) -> Params:
       tuple(1.0 if layer == _LOGITS else 2.0 for layer, _ in kernels),
     )
   )
-  start = {
-    "kernel": lambda _: next(weights),
-    "scale": jnp.ones,
-    "bias": jnp.zeros,
-  }
+  start = {"kernel": lambda _: next(weights), "scale": jnp.ones, "bias": jnp.zeros}
   leaves = [start[leaf](shape) for _, leaf, shape in layers]
   return jax.tree.unflatten(structure, leaves)
 

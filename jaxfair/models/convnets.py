@@ -77,10 +77,7 @@ def convnet_color_mnist(num_classes: int = 10) -> Model:
   Returns:
     A model.
   """
-  convs = (
-    Conv(20, kernel=5, pool=2, padding="VALID"),
-    Conv(50, kernel=5, pool=2, padding="VALID"),
-  )
+  convs = (Conv(20, kernel=5, pool=2, padding="VALID"), Conv(50, kernel=5, pool=2, padding="VALID"))
   return convnet(num_classes, convs, (500,))
 
 
@@ -99,9 +96,7 @@ def convnet_celeba(num_classes: int = 2, *, width: int = 64) -> Model:
     A model.
   """
   checks.integer("width", width, low=1)
-  convs = [
-    Conv(width * 2**stage, pool=2, padding="VALID") for stage in range(4)
-  ]
+  convs = [Conv(width * 2**stage, pool=2, padding="VALID") for stage in range(4)]
   return convnet(num_classes, convs, (16 * width, 4 * width))
 
 
@@ -143,7 +138,5 @@ class _ConvNet(nn.Module):
 
 
 @functools.cache
-def _convnet(
-  num_classes: int, convs: tuple[Conv, ...], hidden: tuple[int, ...]
-) -> Model:
+def _convnet(num_classes: int, convs: tuple[Conv, ...], hidden: tuple[int, ...]) -> Model:
   return blocks.image_model(_ConvNet(num_classes, convs, hidden))

@@ -69,9 +69,7 @@ def couples_examples(model: Model, params: Params, x: Any) -> bool:
   return bool(_coupling(model.apply, params, (x,)))
 
 
-def check_loss(
-  loss: PerExampleLoss, num_classes: int, *, y_one: Any = 0
-) -> None:
+def check_loss(loss: PerExampleLoss, num_classes: int, *, y_one: Any = 0) -> None:
   """Refuses a loss that is not per example.
 
   Args:
@@ -93,14 +91,10 @@ def check_loss(
   y = jax.ShapeDtypeStruct((n, *one.shape), one.dtype)
   shape = jax.eval_shape(loss, logits, y).shape
   if shape != (n,):
-    raise CouplingError(
-      f"the loss of {n} examples has shape {shape}, not ({n},); {remedy}"
-    )
+    raise CouplingError(f"the loss of {n} examples has shape {shape}, not ({n},); {remedy}")
   reason = _coupling(_of_rows(loss), (), (logits, y))
   if reason:
-    raise CouplingError(
-      f"the loss couples the examples of a batch ({reason}); {remedy}"
-    )
+    raise CouplingError(f"the loss couples the examples of a batch ({reason}); {remedy}")
 
 
 @functools.cache
@@ -133,9 +127,7 @@ def _from_shapes(
   state = dependence.analyse(function, fixed, rows)
   if isinstance(state, dependence.Mixed):
     return state, ""
-  one, several = (
-    dependence.numbers(function, fixed, rows, size) for size in (1, 3)
-  )
+  one, several = (dependence.numbers(function, fixed, rows, size) for size in (1, 3))
   # Equal programs need no run, which a deep network takes long to compile for.
   if one == several and not isinstance(state, dependence.Unknown):
     return state, ""

@@ -32,9 +32,7 @@ def logistic(num_classes: int) -> Model:
   return _logistic(int(num_classes))
 
 
-def mlp(
-  hidden: int | Sequence[int], num_classes: int, activation: str = "relu"
-) -> Model:
+def mlp(hidden: int | Sequence[int], num_classes: int, activation: str = "relu") -> Model:
   """A multi-layer perceptron on the flattened features.
 
   h_0 = x,  h_j = activation(h_{j-1} w_j + b_j),  logits = h w + b
@@ -76,10 +74,7 @@ _ACTIVATIONS = {
 def _logistic(num_classes: int) -> Model:
   def init(key: jax.Array, x_one: Any) -> Params:
     checks.key("key", key)
-    return {
-      "w": jnp.zeros((_num_features(x_one), num_classes)),
-      "b": jnp.zeros(num_classes),
-    }
+    return {"w": jnp.zeros((_num_features(x_one), num_classes)), "b": jnp.zeros(num_classes)}
 
   def apply(params: Params, x: Any) -> jax.Array:
     return _affine(params, _rows(x, params["w"]))
@@ -99,8 +94,7 @@ def _mlp(hidden: tuple[int, ...], num_classes: int, activation: str) -> Model:
     gains = (act.gain,) * len(hidden) + (1.0,)
     weights = initial.scaled_normals(key, shapes, gains)
     return {
-      name: {"w": w, "b": jnp.zeros(w.shape[1])}
-      for name, w in zip(names, weights, strict=True)
+      name: {"w": w, "b": jnp.zeros(w.shape[1])} for name, w in zip(names, weights, strict=True)
     }
 
   def apply(params: Params, x: Any) -> jax.Array:

@@ -61,9 +61,7 @@ def analyse(function: Callable[..., Any], fixed: Any, rows: Any) -> State:
   return _worst(outputs)
 
 
-def numbers(
-  function: Callable[..., Any], fixed: Any, rows: Any, num_rows: int
-) -> list[Any]:
+def numbers(function: Callable[..., Any], fixed: Any, rows: Any, num_rows: int) -> list[Any]:
   """The operations on a batch of that many rows, with the numbers in them.
 
   Programs whose operations and numbers agree for two sizes do not divide by

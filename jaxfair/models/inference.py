@@ -11,9 +11,7 @@ from jaxfair import checks
 from jaxfair.types import Model, Params
 
 
-def predict(
-  model: Model, params: Params, x: Any, *, batch_size: int = 1024
-) -> jax.Array:
+def predict(model: Model, params: Params, x: Any, *, batch_size: int = 1024) -> jax.Array:
   """The class with the largest logit; ties go to the lower id.
 
   Args:
@@ -29,9 +27,7 @@ def predict(
   return jnp.argmax(logits, axis=-1).astype(jnp.int32)
 
 
-def scores(
-  model: Model, params: Params, x: Any, *, batch_size: int = 1024
-) -> jax.Array:
+def scores(model: Model, params: Params, x: Any, *, batch_size: int = 1024) -> jax.Array:
   """softmax(logits), the probability of each class.
 
   Args:
@@ -53,9 +49,7 @@ def _logits(model: Model, params: Params, x: Any, batch_size: int) -> jax.Array:
 
 
 @functools.partial(jax.jit, static_argnums=(0, 3))
-def _chunked(
-  model: Model, params: Params, x: jax.Array, batch_size: int
-) -> jax.Array:
+def _chunked(model: Model, params: Params, x: jax.Array, batch_size: int) -> jax.Array:
   n = x.shape[0]
   if n <= batch_size:
     return model.apply(params, x)

@@ -30,9 +30,7 @@ def scaled_normals(
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def _cut(
-  flat: jax.Array,
-  shapes: tuple[tuple[int, ...], ...],
-  gains: tuple[float, ...],
+  flat: jax.Array, shapes: tuple[tuple[int, ...], ...], gains: tuple[float, ...]
 ) -> list[jax.Array]:
   weights, start = [], 0
   for shape, gain in zip(shapes, gains, strict=True):

@@ -69,10 +69,7 @@ def squared(logits: Any, y: Any) -> jax.Array:
     _check_same("squared", logits, targets)
     return jnp.sum(jnp.square(logits - targets), axis=-1)
   _check_ids("squared", logits, y)
-  checks.require(
-    num_outputs > 1,
-    "squared: one output is a regression; pass y as float targets",
-  )
+  checks.require(num_outputs > 1, "squared: one output is a regression; pass y as float targets")
   chosen = _chosen(y, num_outputs)
   losses = jnp.sum(jnp.square(logits - chosen), axis=-1)
   return jnp.where(jnp.any(chosen, axis=-1), losses, jnp.nan)

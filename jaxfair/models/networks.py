@@ -12,11 +12,7 @@ _Builder = Callable[[int, tuple[int, ...], int | None], Model]
 
 
 def network(
-  name: str,
-  num_classes: int,
-  *,
-  hidden: Sequence[int] = (64,),
-  width: int | None = None,
+  name: str, num_classes: int, *, hidden: Sequence[int] = (64,), width: int | None = None
 ) -> Model:
   """The network of this name.
 
@@ -33,9 +29,7 @@ def network(
 def _lazy(function: str, *leading: Any, **fixed: Any) -> _Builder:
   """A builder in a module that needs flax, which is slow to import."""
 
-  def build(
-    num_classes: int, hidden: tuple[int, ...], width: int | None
-  ) -> Model:
+  def build(num_classes: int, hidden: tuple[int, ...], width: int | None) -> Model:
     models = importlib.import_module("jaxfair.models")
     options = fixed if width is None else {**fixed, "width": width}
     made: Model = getattr(models, function)(*leading, num_classes, **options)
@@ -44,9 +38,7 @@ def _lazy(function: str, *leading: Any, **fixed: Any) -> _Builder:
   return build
 
 
-def _small_cnn(
-  num_classes: int, hidden: tuple[int, ...], width: int | None
-) -> Model:
+def _small_cnn(num_classes: int, hidden: tuple[int, ...], width: int | None) -> Model:
   from jaxfair.models.convnets import Conv, convnet
 
   width = width or 32
@@ -54,23 +46,15 @@ def _small_cnn(
   return convnet(num_classes, convs, (8 * width,))
 
 
-def _strided_cnn(
-  num_classes: int, hidden: tuple[int, ...], width: int | None
-) -> Model:
+def _strided_cnn(num_classes: int, hidden: tuple[int, ...], width: int | None) -> Model:
   from jaxfair.models.convnets import Conv, convnet
 
   width = width or 8
-  convs = (
-    Conv(width, kernel=5, stride=4),
-    Conv(2 * width, stride=2),
-    Conv(4 * width, stride=2),
-  )
+  convs = (Conv(width, kernel=5, stride=4), Conv(2 * width, stride=2), Conv(4 * width, stride=2))
   return convnet(num_classes, convs, (8 * width,))
 
 
-def _two_stage_cnn(
-  num_classes: int, hidden: tuple[int, ...], width: int | None
-) -> Model:
+def _two_stage_cnn(num_classes: int, hidden: tuple[int, ...], width: int | None) -> Model:
   from jaxfair.models.convnets import Conv, convnet
 
   width = width or 32
@@ -78,9 +62,7 @@ def _two_stage_cnn(
   return convnet(num_classes, convs, (8 * width, 4 * width))
 
 
-def _convnet(
-  num_classes: int, hidden: tuple[int, ...], width: int | None
-) -> Model:
+def _convnet(num_classes: int, hidden: tuple[int, ...], width: int | None) -> Model:
   from jaxfair.models.convnets import convnet
 
   return convnet(num_classes, hidden=hidden)
@@ -89,9 +71,7 @@ def _convnet(
 NETWORKS: dict[str, _Builder] = {
   "logistic": lambda num_classes, hidden, width: logistic(num_classes),
   "mlp": lambda num_classes, hidden, width: mlp(hidden, num_classes),
-  "tanh_mlp": lambda num_classes, hidden, width: mlp(
-    hidden, num_classes, "tanh"
-  ),
+  "tanh_mlp": lambda num_classes, hidden, width: mlp(hidden, num_classes, "tanh"),
   "convnet": _convnet,
   "small_cnn": _small_cnn,  # three convolutions of stride 2: for two cores
   "strided_cnn": _strided_cnn,  # the first of stride 4: smaller still

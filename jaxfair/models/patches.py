@@ -35,9 +35,7 @@ def extract(
   reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
   out = [
     (size + sum(pad) - span) // stride + 1
-    for size, pad, span, stride in zip(
-      images.shape[2:-1], padding, reach, strides, strict=True
-    )
+    for size, pad, span, stride in zip(images.shape[2:-1], padding, reach, strides, strict=True)
   ]
   # Neighbouring columns lie side by side in memory: as many as the window
   # moves by are copied as one.
@@ -48,22 +46,16 @@ def extract(
   high = max(high, blocks * run - width - low)
   pads = [*rows_pad, (low, high)]
   padded = jax.lax.pad(
-    images, jnp.zeros((), images.dtype),
+    images,
+    jnp.zeros((), images.dtype),
     [(0, 0, 0)] * 2 + [(lo, hi, 0) for lo, hi in pads] + [(0, 0, 0)],
-  )  # fmt: skip
-  columns = padded[..., : blocks * run, :].reshape(
-    *padded.shape[:-2], blocks, run * channels
   )
+  columns = padded[..., : blocks * run, :].reshape(*padded.shape[:-2], blocks, run * channels)
   views = []
-  for *offset, at in itertools.product(
-    *(range(k) for k in kernel[:-1]), range(0, kernel[-1], run)
-  ):
+  for *offset, at in itertools.product(*(range(k) for k in kernel[:-1]), range(0, kernel[-1], run)):
     first = [o * d for o, d in zip(offset, dilation[:-1], strict=True)]
     first.append(at * dilation[-1] // run)
-    last = [
-      f + (o - 1) * s + 1
-      for f, o, s in zip(first, out, [*strides[:-1], step], strict=True)
-    ]
+    last = [f + (o - 1) * s + 1 for f, o, s in zip(first, out, [*strides[:-1], step], strict=True)]
     taken = min(run, kernel[-1] - at) * channels
     views.append(
       jax.lax.slice(

@@ -12,13 +12,7 @@ from jaxfair.models import blocks
 from jaxfair.types import Model
 
 
-def resnet(
-  depth: int,
-  num_classes: int,
-  *,
-  width: int = 64,
-  small_images: bool = True,
-) -> Model:
+def resnet(depth: int, num_classes: int, *, width: int = 64, small_images: bool = True) -> Model:
   """ResNet-18 or ResNet-50 with GroupNorm in place of BatchNorm.
 
   Convolutions start normal with variance 2 / fan_in, norms at scale 1 and bias
@@ -72,10 +66,7 @@ class _Design(NamedTuple):
   repeats: tuple[int, ...]
 
 
-_DESIGNS = {
-  18: _Design(_BasicBlock, (2, 2, 2, 2)),
-  50: _Design(_Bottleneck, (3, 4, 6, 3)),
-}
+_DESIGNS = {18: _Design(_BasicBlock, (2, 2, 2, 2)), 50: _Design(_Bottleneck, (3, 4, 6, 3))}
 
 
 class _ResNet(nn.Module):
@@ -113,7 +104,5 @@ def _shortcut(x: jax.Array, features: int, stride: int) -> jax.Array:
 
 
 @functools.cache
-def _resnet(
-  depth: int, num_classes: int, width: int, small_images: bool
-) -> Model:
+def _resnet(depth: int, num_classes: int, width: int, small_images: bool) -> Model:
   return blocks.image_model(_ResNet(depth, num_classes, width, small_images))

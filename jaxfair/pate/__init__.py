@@ -15,21 +15,9 @@ from jaxfair.pate.aggregation import (
 from jaxfair.pate.answer_log import AnswerLogError
 from jaxfair.pate.answerer import Answerer, Answers
 from jaxfair.pate.attribute import Protection, vote_guarantee, vote_sigma
-from jaxfair.pate.fair import (
-  FairAnswers,
-  Outcome,
-  fair_events,
-  fair_gnmax,
-  papers_unsound_events,
-)
+from jaxfair.pate.fair import FairAnswers, Outcome, fair_events, fair_gnmax, papers_unsound_events
 from jaxfair.pate.fair_grid import FairGrid, FairSettings, fair_query_grid
-from jaxfair.pate.rules import (
-  ConfidentGnMax,
-  GnMax,
-  LaplaceMax,
-  NoisyVotes,
-  Rule,
-)
+from jaxfair.pate.rules import ConfidentGnMax, GnMax, LaplaceMax, NoisyVotes, Rule
 from jaxfair.pate.sf_pate import SfPate, fair_student, fair_teachers
 from jaxfair.pate.sf_release import (
   Released,

@@ -19,9 +19,7 @@ from jaxfair.privacy import bits, noise
 NO_ANSWER = -1
 
 
-def gnmax(
-  counts: Any, *, sigma: Any, key: jax.Array, continuous: bool = False
-) -> jax.Array:
+def gnmax(counts: Any, *, sigma: Any, key: jax.Array, continuous: bool = False) -> jax.Array:
   """Labels each query by the largest noisy vote count (GNMax).
 
   label = argmax_c n_c + N(0, sigma^2)
@@ -81,9 +79,13 @@ def confident_gnmax(
     Papernot et al. (2018), Algorithm 1.
   """
   draws = confident_draws(
-    as_counts(counts), threshold=threshold, sigma_threshold=sigma_threshold,
-    sigma_answer=sigma_answer, key=key, continuous=continuous,
-  )  # fmt: skip
+    as_counts(counts),
+    threshold=threshold,
+    sigma_threshold=sigma_threshold,
+    sigma_answer=sigma_answer,
+    key=key,
+    continuous=continuous,
+  )
   return jnp.where(draws.confident, draws.labels(), NO_ANSWER)
 
 
@@ -128,16 +130,12 @@ def confident_draws(
   _check_reachable(counts, threshold, sigma_threshold)
   key_test, key_noise, key_ties = _keys(key, 3)
   largest = jnp.max(counts, axis=-1)
-  tested = _gaussian(
-    largest, "sigma_threshold", sigma_threshold, key_test, continuous
-  )
+  tested = _gaussian(largest, "sigma_threshold", sigma_threshold, key_test, continuous)
   noisy = _gaussian(counts, "sigma_answer", sigma_answer, key_noise, continuous)
   return ConfidentDraws(tested >= threshold, noisy, key_ties)
 
 
-def laplace_max(
-  counts: Any, *, scale: Any, key: jax.Array, continuous: bool = False
-) -> jax.Array:
+def laplace_max(counts: Any, *, scale: Any, key: jax.Array, continuous: bool = False) -> jax.Array:
   """Labels each query by the largest count under Laplace noise (LNMax).
 
   Args:
@@ -159,17 +157,13 @@ def laplace_max(
   key_noise, key_ties = _keys(key, 2)
   if continuous:
     real = counts.astype(jnp.float32)
-    return _fair_argmax(
-      noise.laplace(real, scale=scale, key=key_noise), key_ties
-    )
+    return _fair_argmax(noise.laplace(real, scale=scale, key=key_noise), key_ties)
   _known("scale", scale)
   noisy = noise.discrete_laplace(counts, scale=scale, key=key_noise)
   return _fair_argmax(noisy, key_ties)
 
 
-def soft_labels(
-  counts: Any, *, sigma: Any, key: jax.Array, continuous: bool = False
-) -> jax.Array:
+def soft_labels(counts: Any, *, sigma: Any, key: jax.Array, continuous: bool = False) -> jax.Array:
   """Noisy shares of the votes, one weight for each class.
 
   weights_c = (n_c + N(0, sigma^2)) / k
@@ -260,14 +254,16 @@ def check_counts(counts: Any) -> None:
   )
   checks.require(
     counts.dtype.kind in "iu",
-    f"counts holds {counts.dtype} numbers; votes are whole, so pass the "
-    "integers of vote_counts",
+    f"counts holds {counts.dtype} numbers; votes are whole, so pass the integers of vote_counts",
   )
   if checks.concrete(counts) and counts.size:
     checks.number(
-      "counts", [counts.min(), counts.max()], low=0.0, high=2.0**24,
+      "counts",
+      [counts.min(), counts.max()],
+      low=0.0,
+      high=2.0**24,
       remedy="count one vote per teacher",
-    )  # fmt: skip
+    )
 
 
 def _check_reachable(counts: Any, threshold: Any, sigma: Any) -> None:

@@ -80,39 +80,29 @@ class Charges:
         "charged, or begin another folder, which pays for its answers anew"
       )
     name = f"{self._run}: {what} of queries {start} to {stop}"
-    self._ledger.charge(
-      accounting.Repeated(event, len(rows)), id=f"{name}, votes {drawn.tag}"
-    )
+    self._ledger.charge(accounting.Repeated(event, len(rows)), id=f"{name}, votes {drawn.tag}")
     paid[stop] = drawn.tag
     return drawn
 
 
 def open_ledger(
-  path: pathlib.Path,
-  data: str,
-  unit: str,
-  budget: tuple[float, float] | None,
+  path: pathlib.Path, data: str, unit: str, budget: tuple[float, float] | None
 ) -> accounting.Ledger:
   """The ledger of a folder of answers; begun if it is missing."""
   if path.exists():
     return accounting.Ledger.open(path)
   checks.require(
-    budget is not None,
-    "budget is missing; pass (epsilon, delta), or a ledger that has one",
+    budget is not None, "budget is missing; pass (epsilon, delta), or a ledger that has one"
   )
   return accounting.Ledger.create(
-    path, data=data, unit=unit, budget=budget,
-    relation=accounting.Relation.REPLACE_ONE,
-  )  # fmt: skip
+    path, data=data, unit=unit, budget=budget, relation=accounting.Relation.REPLACE_ONE
+  )
 
 
-def check_ledger(
-  ledger: accounting.Ledger, budget: tuple[float, float] | None
-) -> None:
+def check_ledger(ledger: accounting.Ledger, budget: tuple[float, float] | None) -> None:
   """Requires a ledger that answers can be charged to until its budget ends."""
   checks.require(
-    ledger.budget is not None,
-    f"{ledger.path} has no budget to stop at; create it with one",
+    ledger.budget is not None, f"{ledger.path} has no budget to stop at; create it with one"
   )
   checks.require(
     budget is None or tuple(budget) == ledger.budget,

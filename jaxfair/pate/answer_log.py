@@ -28,8 +28,7 @@ KIND = ledger_file.Kind(
   "jaxfair-answers",
   2,
   AnswerLogError,
-  "put back a copy of the log, or begin another folder, which pays for its "
-  "answers anew",
+  "put back a copy of the log, or begin another folder, which pays for its answers anew",
 )
 
 
@@ -139,13 +138,7 @@ class AnswerLog:
     self._file.close()
 
   def _write(self, what: str, start: int, count: int, **values: Any) -> None:
-    record = {
-      "sequence": self._lines,
-      "kind": what,
-      "first": start,
-      "count": count,
-      **values,
-    }
+    record = {"sequence": self._lines, "kind": what, "first": start, "count": count, **values}
     line, seal = ledger_file.sealed_line(record, self._seal)
     self._file.append(line)
     self._seal = seal
@@ -185,8 +178,7 @@ class AnswerLog:
     before = self.tested if what == "tests" else self.done
     checks.integer("first", record["first"])
     checks.require(
-      record["first"] == before,
-      f"{what} at {record['first']} do not follow on {before}",
+      record["first"] == before, f"{what} at {record['first']} do not follow on {before}"
     )
     checks.integer("count", record["count"], low=1, high=2**40)
     count = int(record["count"])
@@ -208,13 +200,10 @@ def _check_header(header: dict[str, Any]) -> str:
   for name, digits in (("run", 16), ("ledger", 32), ("secret", 32)):
     value = header[name]
     checks.require(
-      isinstance(value, str)
-      and re.fullmatch(f"[0-9a-f]{{{digits}}}", value) is not None,
+      isinstance(value, str) and re.fullmatch(f"[0-9a-f]{{{digits}}}", value) is not None,
       f"{name}={value!r} must be {digits} hexadecimal digits",
     )
-  checks.require(
-    isinstance(header["settings"], dict), "settings must be an object"
-  )
+  checks.require(isinstance(header["settings"], dict), "settings must be an object")
   return str(header["run"])
 
 
@@ -267,8 +256,7 @@ def _unpacked(value: Any, count: int) -> np.ndarray:
 
 def _labels(value: Any, count: int, soft: bool) -> np.ndarray:
   checks.require(
-    isinstance(value, list) and len(value) == count,
-    f"labels must be a list of {count}",
+    isinstance(value, list) and len(value) == count, f"labels must be a list of {count}"
   )
   rows = value if soft else [value]
   for row in rows:

@@ -56,9 +56,7 @@ class NoiseSecret:
     return cls(hashlib.sha256(f"jaxfair answers {seed}".encode()).digest())
 
   @classmethod
-  def of_folder(
-    cls, folder: pathlib.Path, *, begin: bool
-  ) -> "NoiseSecret | None":
+  def of_folder(cls, folder: pathlib.Path, *, begin: bool) -> "NoiseSecret | None":
     """The folder's secret.
 
     Args:

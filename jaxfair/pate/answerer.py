@@ -115,10 +115,7 @@ class Answerer:
     self.rule = rule
     self._batch_size = batch_size
     self._seed = seed
-    self._settings: dict[str, Any] = {
-      "rule": rules.described(rule),
-      "seed": seed,
-    }
+    self._settings: dict[str, Any] = {"rule": rules.described(rule), "seed": seed}
     if about is not None:
       self._settings["about"] = about
     self._own = ledger is None
@@ -170,9 +167,8 @@ class Answerer:
     """
     check_counts(counts)
     checks.integer(
-      "first", first, low=0, high=self.asked,
-      remedy="queries are answered in order, without gaps",
-    )  # fmt: skip
+      "first", first, low=0, high=self.asked, remedy="queries are answered in order, without gaps"
+    )
     votes = np.asarray(counts).astype(np.int64)
     while self.asked < first + len(votes):
       if not self._advance(votes[max(0, self.asked - first) :]):
@@ -198,10 +194,7 @@ class Answerer:
     return self
 
   def __exit__(
-    self,
-    kind: type[BaseException] | None,
-    error: BaseException | None,
-    trace: TracebackType | None,
+    self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
   ) -> None:
     self.close()
 
@@ -247,9 +240,7 @@ class Answerer:
     """How many of each event the budget pays for, up to a batch."""
 
     def fits(count: int) -> bool:
-      return self.ledger.affords(
-        *(accounting.Repeated(event, count) for event in events)
-      )
+      return self.ledger.affords(*(accounting.Repeated(event, count) for event in events))
 
     low, high = 0, min(limit, self._batch_size)
     if fits(high):
@@ -260,12 +251,7 @@ class Answerer:
     return low
 
   def _pay(
-    self,
-    what: str,
-    start: int,
-    stop: int,
-    event: accounting.Event,
-    rows: np.ndarray,
+    self, what: str, start: int, stop: int, event: accounting.Event, rows: np.ndarray
   ) -> Drawn:
     """Pays for a stretch unless it is paid for; its noise."""
     if self._secret is None:
@@ -275,9 +261,7 @@ class Answerer:
       )
     # A study's answers are the same in every folder.
     settings = [self._log.run if self._seed is None else "", self._settings]
-    return self._charges.pay(
-      what, start, stop, event, rows, secret=self._secret, settings=settings
-    )
+    return self._charges.pay(what, start, stop, event, rows, secret=self._secret, settings=settings)
 
   def _paid_until(self, what: str, start: int, size: int) -> int | None:
     """Where a stretch ends that is charged and not in the log.
@@ -308,9 +292,7 @@ class Answerer:
     if answered.any():
       labels[answered] = values[before : before + within.sum()]
     asked = np.arange(first, first + size) < known
-    return Answers(
-      labels, answered, asked, self._guarantee(), self._seed is None
-    )
+    return Answers(labels, answered, asked, self._guarantee(), self._seed is None)
 
   def _guarantee(self) -> accounting.PrivacyGuarantee:
     if self.rule.test is None:

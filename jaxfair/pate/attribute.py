@@ -63,9 +63,7 @@ def vote_sigma(*, epsilon: float, delta: float, queries: int) -> float:
   )
 
 
-def vote_guarantee(
-  *, sigma: float, queries: int, delta: float
-) -> accounting.PrivacyGuarantee:
+def vote_guarantee(*, sigma: float, queries: int, delta: float) -> accounting.PrivacyGuarantee:
   """What answers to so many queries cost, for one person's group changed."""
   checks.integer("queries", queries, low=1)
   return accounting.composed_guarantee(
@@ -77,12 +75,7 @@ def vote_guarantee(
 
 
 def deal(
-  people: Examples,
-  num_teachers: int,
-  *,
-  num_groups: int,
-  key: jax.Array,
-  rows: Any = None,
+  people: Examples, num_teachers: int, *, num_groups: int, key: jax.Array, rows: Any = None
 ) -> Examples:
   """Disjoint parts, one per teacher, that do not depend on the groups.
 
@@ -180,15 +173,12 @@ def check_groups(group: Any, num_groups: int) -> None:
   )
 
 
-def check_rows(
-  rows: Any, people: Examples, num_teachers: int, num_groups: int
-) -> None:
+def check_rows(rows: Any, people: Examples, num_teachers: int, num_groups: int) -> None:
   """Refuses a partition that overlaps, or that follows the groups."""
   rows = np.asarray(rows)
   checks.require(
     rows.ndim == 2 and len(rows) == num_teachers and rows.dtype.kind in "iu",
-    f"rows has shape {rows.shape}; pass [{num_teachers}, n] row numbers, one "
-    "line per teacher",
+    f"rows has shape {rows.shape}; pass [{num_teachers}, n] row numbers, one line per teacher",
   )
   checks.require(
     bool(rows.size and rows.min() >= 0 and rows.max() < people.size),

@@ -15,13 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import accounting, checks
-from jaxfair.fairness.counter import (
-  CounterRule,
-  Guard,
-  allowed_classes,
-  count,
-  is_class,
-)
+from jaxfair.fairness.counter import CounterRule, Guard, allowed_classes, count, is_class
 from jaxfair.fairness.disparity import Notion
 from jaxfair.pate import aggregation
 from jaxfair.pate.aggregation import NO_ANSWER
@@ -137,9 +131,13 @@ def fair_gnmax(
   checks.same_length(counts=table, groups=groups)
   checks.ids("groups", groups, num_groups)
   draws = aggregation.confident_draws(
-    table, threshold=threshold, sigma_threshold=sigma_threshold,
-    sigma_answer=sigma_answer, key=key, continuous=continuous,
-  )  # fmt: skip
+    table,
+    threshold=threshold,
+    sigma_threshold=sigma_threshold,
+    sigma_answer=sigma_answer,
+    key=key,
+    continuous=continuous,
+  )
   budget = Budget.of(sigma_threshold, sigma_answer, max_rho)
   feed = Feed(
     jnp.asarray(groups, jnp.int32),
@@ -147,11 +145,7 @@ def fair_gnmax(
     draws.labels() if choice == "any" else draws.ranks(),
   )
   found = answer_in_order(feed, rule, budget, num_groups, table.shape[1])
-  return found._replace(
-    sigma_threshold=sigma_threshold,
-    sigma_answer=sigma_answer,
-    max_rho=max_rho,
-  )
+  return found._replace(sigma_threshold=sigma_threshold, sigma_answer=sigma_answer, max_rho=max_rho)
 
 
 def fair_events(answers: FairAnswers) -> tuple[accounting.Event, ...]:
@@ -178,9 +172,7 @@ def fair_events(answers: FairAnswers) -> tuple[accounting.Event, ...]:
   return (accounting.ZCdp(rho),) if rho else ()
 
 
-def papers_unsound_events(
-  answers: FairAnswers,
-) -> tuple[accounting.Event, ...]:
+def papers_unsound_events(answers: FairAnswers) -> tuple[accounting.Event, ...]:
   """What the paper charges: nothing for the labels it found and refused.
 
   To reproduce its figures and to show how far they are off. No guarantee: a
@@ -197,8 +189,7 @@ def _noise_rho(answers: FairAnswers) -> tuple[float, float]:
   """zCDP of one test and of one argmax."""
   checks.require(
     answers.sigma_answer is not None and jnp.ndim(answers.outcome) == 1,
-    "answers must be those of one call of fair_gnmax; of many, take one "
-    "setting and seed at a time",
+    "answers must be those of one call of fair_gnmax; of many, take one setting and seed at a time",
   )
   test = accounting.discrete_gaussian_rho(sigma=float(answers.sigma_threshold))
   answer = accounting.discrete_gaussian_rho(
@@ -215,18 +206,13 @@ class Budget(NamedTuple):
   total: Any
 
   @classmethod
-  def of(
-    cls, sigma_threshold: Any, sigma_answer: Any, max_rho: Any
-  ) -> "Budget":
+  def of(cls, sigma_threshold: Any, sigma_answer: Any, max_rho: Any) -> "Budget":
     """From the noise; the total a little lower, for rounding to float32."""
     checks.require(
       not checks.concrete(max_rho) or bool(np.all(np.asarray(max_rho) >= 0)),
       f"max_rho={max_rho} must be 0 or above; see accounting.zcdp_budget",
     )
-    test, answer = (
-      jnp.asarray(sigma, jnp.float32)
-      for sigma in (sigma_threshold, sigma_answer)
-    )
+    test, answer = (jnp.asarray(sigma, jnp.float32) for sigma in (sigma_threshold, sigma_answer))
     total = jnp.asarray(max_rho, jnp.float32) * (1 - 1e-6)
     return cls(0.5 / jnp.square(test), 1 / jnp.square(answer), total)
 
@@ -247,11 +233,7 @@ class Feed(NamedTuple):
 
 @functools.partial(jax.jit, static_argnames=("num_groups", "num_classes"))
 def answer_in_order(
-  feed: Feed,
-  rule: CounterRule,
-  budget: Budget,
-  num_groups: int,
-  num_classes: int,
+  feed: Feed, rule: CounterRule, budget: Budget, num_groups: int, num_classes: int
 ) -> FairAnswers:
   """Takes the queries one after the other, as one scan.
 
@@ -274,19 +256,12 @@ def answer_in_order(
     given = passed & fair
     outcome = jnp.select(
       [~is_open, ~tested, ~passed, ~given],
-      [
-        Outcome.NOT_ASKED,
-        Outcome.REFUSED_FREE,
-        Outcome.NOT_CONFIDENT,
-        Outcome.UNFAIR,
-      ],
+      [Outcome.NOT_ASKED, Outcome.REFUSED_FREE, Outcome.NOT_CONFIDENT, Outcome.UNFAIR],
       Outcome.ANSWERED,
     ).astype(jnp.int8)
     label = jnp.where(given, winner, NO_ANSWER)
     counters = count(counters, one.group, winner, given)
-    return (counters, tests + tested, choices + chosen), (
-      label, outcome, tested, chosen,
-    )  # fmt: skip
+    return (counters, tests + tested, choices + chosen), (label, outcome, tested, chosen)
 
   (counters, _, _), (labels, outcome, tested, chosen) = jax.lax.scan(
     step, (counters, nothing, nothing), feed
@@ -294,9 +269,7 @@ def answer_in_order(
   return FairAnswers(labels, outcome, counters, tested, chosen)
 
 
-def _winner(
-  winner: jax.Array, allowed: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+def _winner(winner: jax.Array, allowed: jax.Array) -> tuple[jax.Array, jax.Array]:
   """The label in question, and whether it was found without the votes."""
   if winner.ndim < allowed.ndim:  # of all classes
     return winner, jnp.zeros(winner.shape, bool)

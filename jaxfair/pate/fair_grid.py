@@ -13,14 +13,7 @@ from jaxfair import checks
 from jaxfair.fairness.counter import CounterRule, Guard
 from jaxfair.fairness.disparity import Notion, demographic_disparity
 from jaxfair.pate import aggregation
-from jaxfair.pate.fair import (
-  CHOICES,
-  Budget,
-  Choice,
-  Feed,
-  Outcome,
-  answer_in_order,
-)
+from jaxfair.pate.fair import CHOICES, Budget, Choice, Feed, Outcome, answer_in_order
 from jaxfair.privacy.normal import normal
 from jaxfair.training import ensembles
 
@@ -108,12 +101,12 @@ def fair_query_grid(
   padded = np.minimum(np.arange(blocks * block), size - 1)
   members = FairSettings(*(a[padded].reshape(blocks, block) for a in flat))
   found = ensembles.map_members(
-    _Block(num_groups, disparity, guard, choice), members,
-    (table, jnp.asarray(groups, jnp.int32), keys), chunk=1,
-  )  # fmt: skip
-  return jax.tree.map(
-    lambda a: a.reshape(blocks * block, *a.shape[2:])[:size], found
+    _Block(num_groups, disparity, guard, choice),
+    members,
+    (table, jnp.asarray(groups, jnp.int32), keys),
+    chunk=1,
   )
+  return jax.tree.map(lambda a: a.reshape(blocks * block, *a.shape[2:])[:size], found)
 
 
 def _stacked(settings: FairSettings) -> FairSettings:
@@ -126,13 +119,10 @@ def _stacked(settings: FairSettings) -> FairSettings:
   shapes = {np.shape(value) for value in settings} - {()}
   checks.require(
     len(shapes) <= 1 and all(len(shape) == 1 for shape in shapes),
-    f"settings have shapes {sorted(shapes)}; pass numbers, or lists of one "
-    "length",
+    f"settings have shapes {sorted(shapes)}; pass numbers, or lists of one length",
   )
   size = shapes.pop() if shapes else (1,)
-  return FairSettings(
-    *(np.broadcast_to(np.asarray(v, np.float32), size) for v in settings)
-  )
+  return FairSettings(*(np.broadcast_to(np.asarray(v, np.float32), size) for v in settings))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,13 +140,9 @@ class _Block:
     feed = self._feed(own, counts, groups, keys)
     rule = CounterRule(own.max_gap, own.min_count, self.disparity, self.guard)
     budget = Budget.of(own.sigma_threshold, own.sigma_answer, own.max_rho)
-    found = answer_in_order(
-      feed, rule, budget, self.num_groups, counts.shape[1]
-    )
+    found = answer_in_order(feed, rule, budget, self.num_groups, counts.shape[1])
     kinds = jnp.arange(len(Outcome), dtype=jnp.int8)
-    outcomes = jnp.stack(
-      [jnp.sum(found.outcome == kind, axis=0) for kind in kinds], axis=-1
-    )
+    outcomes = jnp.stack([jnp.sum(found.outcome == kind, axis=0) for kind in kinds], axis=-1)
     spent = jnp.sum(found.tested, axis=0) * budget.test
     spent += jnp.sum(found.chosen, axis=0) * budget.answer
     counters = jnp.moveaxis(found.counters, (0, 1), (-2, -1))
@@ -164,9 +150,7 @@ class _Block:
     gaps = jnp.max(jax.vmap(jax.vmap(disparity))(counters), axis=(-2, -1))
     return FairGrid(outcomes, gaps, spent, counters)
 
-  def _feed(
-    self, own: FairSettings, counts: jax.Array, groups: jax.Array, keys: Any
-  ) -> Feed:
+  def _feed(self, own: FairSettings, counts: jax.Array, groups: jax.Array, keys: Any) -> Feed:
     """The noise of every seed, scaled for every setting.
 
     The same draws as those of `fair_gnmax` with the seed's key.

@@ -112,9 +112,7 @@ class ConfidentGnMax:
   def passes(self, counts: np.ndarray, source: BitSource) -> np.ndarray:
     """[n] whether the noisy largest count reaches the threshold."""
     largest = counts.max(axis=1)
-    noisy = exact.discrete_gaussian(
-      largest, sigma=self.sigma_threshold, source=source
-    )
+    noisy = exact.discrete_gaussian(largest, sigma=self.sigma_threshold, source=source)
     return noisy >= self.threshold
 
   def answers(self, counts: np.ndarray, source: BitSource) -> np.ndarray:

@@ -18,22 +18,9 @@ import numpy as np
 
 from jaxfair import accounting, checks, training
 from jaxfair.pate.attribute import Protection
-from jaxfair.pate.sf_release import (
-  Released,
-  SfPateConfig,
-  private_groups,
-  private_labels,
-)
+from jaxfair.pate.sf_release import Released, SfPateConfig, private_groups, private_labels
 from jaxfair.pate.sf_votes import Ensemble
-from jaxfair.types import (
-  AnchoredTrainer,
-  Examples,
-  Fit,
-  Model,
-  Params,
-  PerExampleLoss,
-  Trainer,
-)
+from jaxfair.types import AnchoredTrainer, Examples, Fit, Model, Params, PerExampleLoss, Trainer
 
 
 class SfPate(NamedTuple):
@@ -102,15 +89,21 @@ def fair_student(
   """
   key_votes, key_plain, key_student = _keys(key)
   released = private_groups(
-    teacher_model, loss, people, config, num_groups=num_groups, key=key_votes,
-    ensemble=ensemble, rows=rows, folder=folder,
+    teacher_model,
+    loss,
+    people,
+    config,
+    num_groups=num_groups,
+    key=key_votes,
+    ensemble=ensemble,
+    rows=rows,
+    folder=folder,
     dataset_ledger=dataset_ledger,
-  )  # fmt: skip
+  )
   anchor = plain_model(model, loss, people, config.plain, key=key_plain)
   fit = trainer(
-    model, loss, released.examples, config.student, key=key_student,
-    initial=anchor, anchor=anchor,
-  )  # fmt: skip
+    model, loss, released.examples, config.student, key=key_student, initial=anchor, anchor=anchor
+  )
   return SfPate(fit.params, fit, released, released.protection)
 
 
@@ -164,18 +157,26 @@ def fair_teachers(
   key_votes, key_plain, key_student = _keys(key)
   blind = not np.any(np.asarray(config.student.proximity) > 0)
   released = private_labels(
-    teacher_model or model, loss, people, config, num_groups=num_groups,
-    num_classes=num_classes, key=key_votes, trainer=trainer, ensemble=ensemble,
-    rows=rows, folder=folder, dataset_ledger=dataset_ledger,
+    teacher_model or model,
+    loss,
+    people,
+    config,
+    num_groups=num_groups,
+    num_classes=num_classes,
+    key=key_votes,
+    trainer=trainer,
+    ensemble=ensemble,
+    rows=rows,
+    folder=folder,
+    dataset_ledger=dataset_ledger,
     labels_private=blind,
-  )  # fmt: skip
+  )
   anchor = None
   if not blind:
     anchor = plain_model(model, loss, people, config.plain, key=key_plain)
   fit = training.fit(
-    model, loss, released.examples, config.student, key=key_student,
-    initial=anchor, anchor=anchor,
-  )  # fmt: skip
+    model, loss, released.examples, config.student, key=key_student, initial=anchor, anchor=anchor
+  )
   return SfPate(fit.params, fit, released, released.protection)
 
 

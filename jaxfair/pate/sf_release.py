@@ -27,10 +27,7 @@ _TEACHER = training.FitConfig(steps=100, batch_size=32)
 _STUDENT = training.LagrangianConfig(batch_size=None)
 _PLAIN = training.FitConfig()
 _GROUPS = ("which group each one of the people belongs to",)
-_NEVER = (
-  "that a person is among the people",
-  "a group that anybody can guess from the features",
-)
+_NEVER = ("that a person is among the people", "a group that anybody can guess from the features")
 _CHECKED = (
   "that the people were not refused, which is decided by looking at groups",
   "teachers and their votes: they must not leave the house",
@@ -64,9 +61,7 @@ class SfPateConfig:
   @property
   def sigma(self) -> float:
     """The noise on each vote count."""
-    return attribute.vote_sigma(
-      epsilon=self.epsilon, delta=self.delta, queries=self.queries
-    )
+    return attribute.vote_sigma(epsilon=self.epsilon, delta=self.delta, queries=self.queries)
 
 
 class Released(NamedTuple):
@@ -106,20 +101,20 @@ def private_groups(
   """
   asked = _ask(people, config, num_groups, key, rows)
   counts = group_votes(
-    model, loss, asked.parts, asked.queries.x, config.teacher,
-    num_groups=num_groups, key=asked.key_teachers, ensemble=ensemble,
-  )  # fmt: skip
-  voted, guarantee = _answers(
-    counts, config, asked, "groups", folder, dataset_ledger
+    model,
+    loss,
+    asked.parts,
+    asked.queries.x,
+    config.teacher,
+    num_groups=num_groups,
+    key=asked.key_teachers,
+    ensemble=ensemble,
   )
+  voted, guarantee = _answers(counts, config, asked, "groups", folder, dataset_ledger)
   protection = Protection(
     guarantee,
     protected=_GROUPS,
-    not_protected=(
-      "features and labels, which are taken to be public",
-      *_NEVER,
-      *_CHECKED,
-    ),
+    not_protected=("features and labels, which are taken to be public", *_NEVER, *_CHECKED),
     for_release=folder is not None,
   )
   examples = asked.queries._replace(group=voted)
@@ -149,13 +144,17 @@ def private_labels(
   """
   asked = _ask(people, config, num_groups, key, rows)
   counts = label_votes(
-    model, loss, asked.parts, asked.queries.x, config.teacher,
-    num_classes=num_classes, key=asked.key_teachers, trainer=trainer,
+    model,
+    loss,
+    asked.parts,
+    asked.queries.x,
+    config.teacher,
+    num_classes=num_classes,
+    key=asked.key_teachers,
+    trainer=trainer,
     ensemble=ensemble,
-  )  # fmt: skip
-  voted, guarantee = _answers(
-    counts, config, asked, "labels", folder, dataset_ledger
   )
+  voted, guarantee = _answers(counts, config, asked, "labels", folder, dataset_ledger)
   told = "labels, since the student stays close to a model fitted to them"
   protection = Protection(
     guarantee,
@@ -215,21 +214,15 @@ def randomised_groups(
       relation=accounting.Relation.ATTRIBUTE,
     )
   reports = randomised_response(
-    people.group, epsilon=epsilon, num_categories=num_groups,
-    key=os_key() if key is None else key,
-  )  # fmt: skip
-  spent = accounting.randomised_response_epsilon(
-    epsilon=epsilon, categories=num_groups, count=1
+    people.group, epsilon=epsilon, num_categories=num_groups, key=os_key() if key is None else key
   )
+  spent = accounting.randomised_response_epsilon(epsilon=epsilon, categories=num_groups, count=1)
   protection = Protection(
     accounting.PrivacyGuarantee(
       spent, 0.0, accounting.Relation.ATTRIBUTE, "one person", "closed form"
     ),
     protected=_GROUPS,
-    not_protected=(
-      "features and labels, which are taken to be public",
-      *_NEVER,
-    ),
+    not_protected=("features and labels, which are taken to be public", *_NEVER),
     for_release=key is None,
   )
   everyone = np.arange(people.size)
@@ -246,9 +239,8 @@ class _Asked(NamedTuple):
 
 
 def _ask(
-  people: Examples, config: SfPateConfig, num_groups: int, key: jax.Array,
-  rows: Any,
-) -> _Asked:  # fmt: skip
+  people: Examples, config: SfPateConfig, num_groups: int, key: jax.Array, rows: Any
+) -> _Asked:
   """Who teaches whom, and whom teachers are asked about."""
   key_parts, key_teachers, key_rows, key_noise = jax.random.split(key, 4)
   parts = attribute.deal(
@@ -268,9 +260,7 @@ def _answers(
 ) -> tuple[np.ndarray, accounting.PrivacyGuarantee]:
   """[m] private labels, and what they cost."""
   sigma = config.sigma
-  guarantee = attribute.vote_guarantee(
-    sigma=sigma, queries=config.queries, delta=config.delta
-  )
+  guarantee = attribute.vote_guarantee(sigma=sigma, queries=config.queries, delta=config.delta)
   if folder is None:
     voted = gnmax(counts, sigma=sigma, key=asked.key_noise)
     return np.asarray(voted), guarantee
@@ -281,11 +271,13 @@ def _answers(
     accounting.Ledger.open(book)
     if book.exists()
     else accounting.Ledger.create(
-      book, data="private attribute", unit="one person",
+      book,
+      data="private attribute",
+      unit="one person",
       budget=(config.epsilon, config.delta),
       relation=accounting.Relation.ATTRIBUTE,
     )
-  )  # fmt: skip
+  )
   # Only the same questions may be answered from the folder: the answers are
   # in the order of the queries, whose features are public.
   x = np.ascontiguousarray(asked.queries.x)

@@ -57,9 +57,7 @@ def label_votes(
   """[m, C] votes of fair teachers on the class; not for release."""
   if ensemble is None:
     model = _required(model)
-    trained = train_teachers(
-      model, loss, parts, config, key=key, trainer=trainer
-    )
+    trained = train_teachers(model, loss, parts, config, key=key, trainer=trainer)
     votes = predict_votes(model, trained, x)
   else:
     votes = ensemble(parts, x)
@@ -93,9 +91,7 @@ def estimators(make: Callable[[], Any]) -> Ensemble:
 def _fitted(estimator: Any, part: Examples) -> Any:
   names = _arguments(estimator.fit)
   if "sensitive_features" in names:
-    return (
-      estimator.fit(part.x, part.y, sensitive_features=part.group) or estimator
-    )
+    return estimator.fit(part.x, part.y, sensitive_features=part.group) or estimator
   return estimator.fit(part.x, part.y) or estimator
 
 
@@ -109,9 +105,7 @@ def _arguments(function: Callable[..., Any]) -> Sequence[str]:
   return names
 
 
-def _counted(
-  votes: Any, num_classes: int, parts: Examples, x: Any
-) -> np.ndarray:
+def _counted(votes: Any, num_classes: int, parts: Examples, x: Any) -> np.ndarray:
   """[m, C] votes, one of each part's teacher on each query."""
   wanted = (len(parts.y), len(x))
   checks.require(
@@ -125,7 +119,6 @@ def _counted(
 def _required(model: Model | None) -> Model:
   if model is None:
     raise checks.ArgumentError(
-      "teacher_model is missing; pass a model with one output per group, or an "
-      "ensemble"
+      "teacher_model is missing; pass a model with one output per group, or an ensemble"
     )
   return model

@@ -67,9 +67,15 @@ def train_student(
     loss = weighted(loss) if partly else loss
   group = np.zeros(np.shape(x)[0], np.int32)
   return training.fit_many(
-    model, loss, Examples(x, targets, group), config, keys=keys,
-    stacked=Examples(False, each, False), chunk=chunk, devices=devices,
-  )  # fmt: skip
+    model,
+    loss,
+    Examples(x, targets, group),
+    config,
+    keys=keys,
+    stacked=Examples(False, each, False),
+    chunk=chunk,
+    devices=devices,
+  )
 
 
 def weighted(loss: PerExampleLoss) -> PerExampleLoss:
@@ -117,8 +123,7 @@ def _answered(x: Any, labels: Any, num_classes: int) -> tuple[Any, Any, bool]:
   checks.ids("labels", labels[known], num_classes)
   checks.require(
     bool(known.any(axis=-1).all()),
-    "no query was answered, so there is nothing to learn from; lower the "
-    "threshold or the noise",
+    "no query was answered, so there is nothing to learn from; lower the threshold or the noise",
   )
   if known.all():
     return x, labels, False
@@ -142,9 +147,7 @@ def _num_classes(model: Model, x: Any) -> int:
   return int(jax.eval_shape(model.apply, params, batch).shape[-1])
 
 
-def _check_labels(
-  x: tuple[int, ...], labels: tuple[int, ...], soft: bool, count: int
-) -> bool:
+def _check_labels(x: tuple[int, ...], labels: tuple[int, ...], soft: bool, count: int) -> bool:
   """Whether every student has its own labels."""
   shared = (x[0],)
   rows = labels[:-1] if soft else labels

@@ -113,16 +113,19 @@ class _Run:
     if rows is not None:
       keys, parts = keys[rows], tree.take(parts, rows)
       config = jax.tree_util.tree_map_with_path(
-        lambda path, value: (
-          value[rows] if ensembles.is_stacked(path, value) else value
-        ),
-        config,
+        lambda path, value: value[rows] if ensembles.is_stacked(path, value) else value, config
       )
     return ensembles.fit_many(
-      self.model, self.loss, parts, config, keys=keys, stacked=True,
-      trainer=ensembles.Untraced(self.trainer), chunk=self.chunk,
+      self.model,
+      self.loss,
+      parts,
+      config,
+      keys=keys,
+      stacked=True,
+      trainer=ensembles.Untraced(self.trainer),
+      chunk=self.chunk,
       devices=self.devices,
-    ).params  # fmt: skip
+    ).params
 
   def shapes(self) -> Any:
     """What one teacher's parameters look like."""
@@ -130,11 +133,7 @@ class _Run:
 
 
 def _train_segments(
-  run: _Run,
-  store: SavedTeachers,
-  rows: np.ndarray,
-  size: int,
-  progress: Callable[[int, int], None],
+  run: _Run, store: SavedTeachers, rows: np.ndarray, size: int, progress: Callable[[int, int], None]
 ) -> Params:
   """Trains some teachers at a time; those that were saved are read."""
   missing = -len(rows) % size
@@ -152,9 +151,7 @@ def _train_segments(
   return jax.tree.map(lambda leaf: jnp.asarray(leaf[: len(rows)]), joined)
 
 
-def _store(
-  folder: pathlib.Path, run: _Run, size: int, key: jax.Array
-) -> SavedTeachers:
+def _store(folder: pathlib.Path, run: _Run, size: int, key: jax.Array) -> SavedTeachers:
   """The folder of this process, which must hold this ensemble or nothing."""
   count, me = jax.process_count(), jax.process_index()
   if count > 1:
@@ -180,10 +177,7 @@ def _store(
 def _told(value: Any) -> Any:
   """A setting as JSON."""
   if dataclasses.is_dataclass(value):
-    return {
-      field.name: _told(getattr(value, field.name))
-      for field in dataclasses.fields(value)
-    }
+    return {field.name: _told(getattr(value, field.name)) for field in dataclasses.fields(value)}
   if callable(value):
     return getattr(value, "__qualname__", type(value).__qualname__)
   if isinstance(value, str | int | None):
@@ -191,9 +185,7 @@ def _told(value: Any) -> Any:
   return np.asarray(value, np.float64).tolist()
 
 
-def _check_parts(
-  model: Model, loss: PerExampleLoss, parts: Examples, config: Any
-) -> int:
+def _check_parts(model: Model, loss: PerExampleLoss, parts: Examples, config: Any) -> int:
   """Refuses what is no stack of parts; k."""
   for name, leaf in parts._asdict().items():
     checks.require(
@@ -204,9 +196,7 @@ def _check_parts(
   total, size = np.shape(parts.y)[:2]
   checks.require(total > 0, "parts holds no teacher; use at least one part")
   checks.require(
-    size > 0,
-    f"{total} teachers have no examples; use fewer teachers than there are "
-    "people",
+    size > 0, f"{total} teachers have no examples; use fewer teachers than there are people"
   )
   config.check(model, loss, ensembles.first_member(parts))
   check_examples(model, ensembles.join_members(parts))
@@ -225,10 +215,7 @@ def _warn_of_missing_classes(y: Any) -> None:
   teachers = np.flatnonzero(lacks.any(axis=1))
   if not teachers.size:
     return
-  first = [
-    f"{i} (no {', '.join(map(str, classes[lacks[i]]))})"
-    for i in teachers[:NAMED]
-  ]
+  first = [f"{i} (no {', '.join(map(str, classes[lacks[i]]))})" for i in teachers[:NAMED]]
   more = len(teachers) - len(first)
   warnings.warn(
     f"{len(teachers)} of {len(y)} teachers have no example of some class and "

@@ -44,8 +44,7 @@ def predict_votes(
   lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(stacked)}
   checks.require(
     len(lengths) == 1 and () not in lengths,
-    "stacked needs one leading axis of teachers on every leaf; pass what "
-    "train_teachers returns",
+    "stacked needs one leading axis of teachers on every leaf; pass what train_teachers returns",
   )
   chunk = ensembles.default_chunk() if chunk is None else chunk
   checks.integer("chunk", chunk, low=1)
@@ -53,9 +52,7 @@ def predict_votes(
   checks.finite("x", x)
   voter, total = _Voter(model, int(batch_size)), lengths.pop()[0]
   if jax.process_count() == 1:
-    return ensembles.map_members(
-      voter, stacked, x, chunk=chunk, devices=devices
-    )
+    return ensembles.map_members(voter, stacked, x, chunk=chunk, devices=devices)
   chunk = min(chunk, total)
   share = processes.own_share(total, chunk)
   votes = ensembles.map_members(
@@ -64,9 +61,7 @@ def predict_votes(
   return processes.gather(votes, total)
 
 
-def vote_counts(
-  predictions: Any, num_classes: int, *, num_teachers: int
-) -> jax.Array:
+def vote_counts(predictions: Any, num_classes: int, *, num_teachers: int) -> jax.Array:
   """How many teachers vote for each class.
 
   n_c = #{i : predictions[i] = c}

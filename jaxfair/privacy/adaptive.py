@@ -44,13 +44,7 @@ class QuantileClip:
     checks.positive("count_noise", self.count_noise)
 
   def update(
-    self,
-    clip: Any,
-    norms: jax.Array,
-    mask: jax.Array,
-    *,
-    expected_size: float,
-    key: jax.Array,
+    self, clip: Any, norms: jax.Array, mask: jax.Array, *, expected_size: float, key: jax.Array
   ) -> jax.Array:
     """The next bound, from this step's norms and one noisy count."""
     centred = jnp.where(norms <= clip, 0.5, -0.5)
@@ -62,9 +56,10 @@ class QuantileClip:
   def joint_multiplier(self, noise_multiplier: float) -> float:
     """What the accountant must be told: both releases as one."""
     checks.positive(
-      "noise_multiplier", noise_multiplier,
+      "noise_multiplier",
+      noise_multiplier,
       remedy="without noise on the sum no event covers the training",
-    )  # fmt: skip
+    )
     return (noise_multiplier**-2 + (2 * self.count_noise) ** -2) ** -0.5
 
   def sum_multiplier(self, joint: float) -> float:

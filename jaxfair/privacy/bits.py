@@ -24,9 +24,7 @@ class Words(NamedTuple):
   low: jax.Array
 
 
-def random_words(
-  key: jax.Array, count: int, *, start: int | jax.Array = 0
-) -> Words:
+def random_words(key: jax.Array, count: int, *, start: int | jax.Array = 0) -> Words:
   """64 bits for each of the counters start, ..., start + count - 1.
 
   Args:
@@ -45,8 +43,7 @@ def random_words(
   data = jax.random.key_data(key)
   if data.shape[-1] != 2:
     raise checks.ArgumentError(
-      "key must be a Threefry key; make it with jax.random.key(seed, "
-      'impl="threefry2x32")'
+      'key must be a Threefry key; make it with jax.random.key(seed, impl="threefry2x32")'
     )
   if checks.concrete(start):
     checks.integer("start + count", start + count, low=0, high=2**32)
@@ -54,9 +51,7 @@ def random_words(
   return threefry(data[0], data[1], jnp.zeros_like(counter), counter)
 
 
-def threefry(
-  k0: jax.Array, k1: jax.Array, x0: jax.Array, x1: jax.Array
-) -> Words:
+def threefry(k0: jax.Array, k1: jax.Array, x0: jax.Array, x1: jax.Array) -> Words:
   """The Threefry-2x32 block cipher with 20 rounds (Salmon et al. 2011)."""
   schedule = (k0, k1, k0 ^ k1 ^ _PARITY)
   x0, x1 = x0 + k0, x1 + k1

@@ -55,9 +55,7 @@ class ClippedGrad:
     """L2 distance of `total` when one example is added, removed or masked."""
     return self.l2_clip
 
-  def __call__(
-    self, params: Params, examples: Examples, mask: jax.Array | None = None
-  ) -> Clipped:
+  def __call__(self, params: Params, examples: Examples, mask: jax.Array | None = None) -> Clipped:
     """Clips each example's gradient and adds them up.
 
     Args:
@@ -139,9 +137,8 @@ def clipped_grad(
   if microbatch is not None:
     checks.integer("microbatch", microbatch, low=1)
   return ClippedGrad(
-    model, loss, l2_clip, "ghost" if method == "auto" else method, per_layer,
-    microbatch,
-  )  # fmt: skip
+    model, loss, l2_clip, "ghost" if method == "auto" else method, per_layer, microbatch
+  )
 
 
 def zero_broken(examples: Examples) -> tuple[Examples, jax.Array]:
@@ -184,9 +181,7 @@ def _check_precision(params: Params) -> None:
     )
 
 
-def _one_loss(
-  model: Model, loss: PerExampleLoss, params: Params, x: Any, y: Any
-) -> jax.Array:
+def _one_loss(model: Model, loss: PerExampleLoss, params: Params, x: Any, y: Any) -> jax.Array:
   losses = loss(model.apply(params, x[None]), y[None])
   if jnp.shape(losses) != (1,):
     raise checks.ArgumentError(
@@ -207,9 +202,7 @@ def _ghost_sum(
     tree_ = jax.tree.unflatten(treedef, values)
     return _one_loss(spec.model, spec.loss, tree_, *one)
 
-  one = jax.tree.map(
-    lambda v: jax.ShapeDtypeStruct(v.shape[1:], v.dtype), example
-  )
+  one = jax.tree.map(lambda v: jax.ShapeDtypeStruct(v.shape[1:], v.dtype), example)
   reading = taps.read(function, shapes, one)
   whole = sorted(reading.whole)
   _warn_slow(whole, params)
@@ -255,9 +248,7 @@ def _ghost_sum(
     lambda _: (jnp.array(False), sums(lambda q: factors.zero_where(bad, q))),
     (jnp.any(bad), sums(lambda q: q)),
   )
-  clipped = Clipped(
-    jax.tree.unflatten(treedef, totals), norms, jnp.sum(bad & mask)
-  )
+  clipped = Clipped(jax.tree.unflatten(treedef, totals), norms, jnp.sum(bad & mask))
   return clipped, losses
 
 
@@ -265,17 +256,14 @@ def _vmap_sum(
   spec: ClippedGrad, params: Params, examples: Examples, mask: Any, finite: Any
 ) -> tuple[Clipped, jax.Array]:
   value_and_grad = jax.vmap(
-    jax.value_and_grad(functools.partial(_one_loss, spec.model, spec.loss)),
-    in_axes=(None, 0, 0),
+    jax.value_and_grad(functools.partial(_one_loss, spec.model, spec.loss)), in_axes=(None, 0, 0)
   )
 
   def some(x: Any, y: Any, mask: Any, finite: Any) -> Any:
     losses, grads = value_and_grad(params, x, y)
     leaves = jax.tree.leaves(grads)
     kept: list[list[factors.Part]] = [[factors.Whole(g)] for g in leaves]
-    squared = jnp.stack(
-      [factor_norms.squared_norms(p, x.shape[0]) for p in kept]
-    )
+    squared = jnp.stack([factor_norms.squared_norms(p, x.shape[0]) for p in kept])
     largest = _largest(kept, squared)
     weights, norms, bad = _weights(spec, params, squared, largest, mask, finite)
     totals = [
@@ -289,26 +277,24 @@ def _vmap_sum(
   micro = max(1, min(spec.microbatch or _default_microbatch(params), n))
   blocks = -(-n // micro)
   padded = jax.tree.map(
-    lambda v: jnp.pad(v, [(0, blocks * micro - n)] + [(0, 0)] * (v.ndim - 1))
-    .reshape(blocks, micro, *v.shape[1:]),
+    lambda v: jnp.pad(v, [(0, blocks * micro - n)] + [(0, 0)] * (v.ndim - 1)).reshape(
+      blocks, micro, *v.shape[1:]
+    ),
     (examples.x, examples.y, mask, finite),
-  )  # fmt: skip
+  )
 
   def add_block(total: Any, block: Any) -> Any:
     more, norms, count, losses = some(*block)
     return tree.add(total, more), (norms, count, losses)
 
-  total, (norms, counts, losses) = jax.lax.scan(
-    add_block, tree.zeros_like(params), padded
-  )
+  total, (norms, counts, losses) = jax.lax.scan(add_block, tree.zeros_like(params), padded)
   clipped = Clipped(total, norms.reshape(-1)[:n], jnp.sum(counts))
   return clipped, losses.reshape(-1)[:n]
 
 
 def _weights(
-  spec: ClippedGrad, params: Params, squared: jax.Array, largest: jax.Array,
-  mask: Any, finite: Any,
-) -> tuple[jax.Array, jax.Array, jax.Array]:  # fmt: skip
+  spec: ClippedGrad, params: Params, squared: jax.Array, largest: jax.Array, mask: Any, finite: Any
+) -> tuple[jax.Array, jax.Array, jax.Array]:
   """[leaves, n] clip factors, [n] norms, and [n] which are non-finite.
 
   Factors are those of the largest norms that rounding may have hidden. Where
@@ -365,11 +351,7 @@ def _default_microbatch(params: Params) -> int:
 
 def _warn_slow(whole: list[int], params: Params) -> None:
   named = jax.tree_util.tree_leaves_with_path(params)
-  slow = [
-    jax.tree_util.keystr(named[leaf][0])
-    for leaf in whole
-    if named[leaf][1].size
-  ]
+  slow = [jax.tree_util.keystr(named[leaf][0]) for leaf in whole if named[leaf][1].size]
   if not slow:
     return
   names = ", ".join(slow)

@@ -70,9 +70,7 @@ def below(source: BitSource, bound: int, count: int) -> np.ndarray:
   return result
 
 
-def bernoulli(
-  source: BitSource, numerator: np.ndarray, denominator: int
-) -> np.ndarray:
+def bernoulli(source: BitSource, numerator: np.ndarray, denominator: int) -> np.ndarray:
   """[n] coins that are True with probability numerator / denominator.
 
   Compares the binary expansion of each probability with random digits, a few
@@ -97,9 +95,7 @@ def bernoulli(
   return heads
 
 
-def bernoulli_exp(
-  source: BitSource, numerator: np.ndarray, denominator: int
-) -> np.ndarray:
+def bernoulli_exp(source: BitSource, numerator: np.ndarray, denominator: int) -> np.ndarray:
   """[n] coins that are True with probability exp(-numerator / denominator).
 
   Args:
@@ -156,9 +152,7 @@ def exp_of_one_digit(place: int) -> int:
   return (value >> guard) & 0xFFFFFFFF
 
 
-def _exp_of_fraction(
-  source: BitSource, numerator: np.ndarray, denominator: int
-) -> np.ndarray:
+def _exp_of_fraction(source: BitSource, numerator: np.ndarray, denominator: int) -> np.ndarray:
   """exp(-x) for 0 <= x <= 1, from coins of x, x/2, x/3, ...
 
   The first tails has an odd number with probability 1 - x + x^2/2 - ...
@@ -172,9 +166,7 @@ def _exp_of_fraction(
   return heads
 
 
-def _divide(
-  numerator: np.ndarray, denominator: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _divide(numerator: np.ndarray, denominator: int) -> tuple[np.ndarray, np.ndarray]:
   if denominator.bit_length() > INT64_BITS:
     numerator = numerator.astype(object)
   quotient = numerator // denominator

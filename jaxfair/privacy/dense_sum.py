@@ -27,9 +27,7 @@ _OWN_DRAWS = 4
 _LARGE = 4096
 
 
-def add_normal(
-  leaves: list[jax.Array], *, sigma: Any, key: jax.Array
-) -> list[jax.Array]:
+def add_normal(leaves: list[jax.Array], *, sigma: Any, key: jax.Array) -> list[jax.Array]:
   """Float32 sums of each number and N(0, sigma^2) noise, on a grid.
 
   Args:
@@ -100,9 +98,7 @@ def fine_steps(words: bits.Words) -> jax.Array:
 def _noisy(value: jax.Array, words: bits.Words, sigma: Any) -> jax.Array:
   sigma = jnp.asarray(sigma, jnp.float32) * np.float32(1 + RAISED)
   scale = 1 / grid_step(sigma)
-  total, error = two_sum(
-    jnp.round(value * scale), coarse_steps(words, sigma * scale)
-  )
+  total, error = two_sum(jnp.round(value * scale), coarse_steps(words, sigma * scale))
   # All three are whole numbers, and while |value| < 2^17 sigma the second and
   # third have few digits: the one rounding is that of their sum to float32.
   steps = total + (error + fine_steps(words).astype(jnp.float32))

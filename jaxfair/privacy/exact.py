@@ -25,9 +25,7 @@ LARGEST = 2**40
 LARGEST_VALUE = 2**62
 
 
-def discrete_gaussian(
-  value: Any, *, sigma: Any, source: BitSource = os.urandom
-) -> np.ndarray:
+def discrete_gaussian(value: Any, *, sigma: Any, source: BitSource = os.urandom) -> np.ndarray:
   """Adds independent discrete Gaussian noise to integers.
 
   Pr[noise = n] proportional to exp(-n^2 / (2 sigma^2))
@@ -54,9 +52,7 @@ def discrete_gaussian(
   return _add(value, lambda count: _gaussian(source, exact**2, count))
 
 
-def discrete_laplace(
-  value: Any, *, scale: Any, source: BitSource = os.urandom
-) -> np.ndarray:
+def discrete_laplace(value: Any, *, scale: Any, source: BitSource = os.urandom) -> np.ndarray:
   """Adds independent discrete Laplace noise to integers.
 
   Pr[noise = n] = (1 - q) / (1 + q) q^|n|,  q = exp(-1 / scale)
@@ -120,9 +116,7 @@ def _gaussian(source: BitSource, variance: Fraction, count: int) -> np.ndarray:
     if 2 * most.bit_length() > coins.INT64_BITS:
       distance = distance.astype(object)
     distance = distance * (scale * bottom) - top
-    kept = coins.bernoulli_exp(
-      source, distance * distance, 2 * top * bottom * scale**2
-    )
+    kept = coins.bernoulli_exp(source, distance * distance, 2 * top * bottom * scale**2)
     result[open_[kept]] = drawn[kept]
     open_ = open_[~kept]
   return result
@@ -132,8 +126,7 @@ def _parameter(name: str, value: Any) -> Fraction:
   exact = rational(name, value)
   checks.require(
     exact <= LARGEST,
-    f"{name}={float(exact):g} is above 2^40, and noisy counts are int64; count "
-    "in larger units",
+    f"{name}={float(exact):g} is above 2^40, and noisy counts are int64; count in larger units",
   )
   return exact
 
@@ -152,7 +145,10 @@ def _add(value: Any, draw: Any) -> np.ndarray:
   )
   if array.size:
     checks.number(
-      "value", [array.min(), array.max()], low=-LARGEST_VALUE,
-      high=LARGEST_VALUE, remedy="noisy counts are int64",
-    )  # fmt: skip
+      "value",
+      [array.min(), array.max()],
+      low=-LARGEST_VALUE,
+      high=LARGEST_VALUE,
+      remedy="noisy counts are int64",
+    )
   return array.astype(np.int64) + draw(array.size).reshape(array.shape)

@@ -31,9 +31,7 @@ def squared_norms(parts: list[Part], num_examples: int) -> jax.Array:
   return total
 
 
-def hidden_by_rounding(
-  parts: list[Part], squared: jax.Array, later: int = 0
-) -> jax.Array:
+def hidden_by_rounding(parts: list[Part], squared: jax.Array, later: int = 0) -> jax.Array:
   """[n] the most by which `squared_norms` may lie below the truth.
 
   With u = 2^-24, a float32 sum or dot product of m terms, in whatever order,
@@ -73,9 +71,7 @@ def hidden_by_rounding(
   return share * sizes**2 + 2 * lost
 
 
-def inner_products(
-  parts: list[Part], others: list[Part], num_examples: int
-) -> jax.Array:
+def inner_products(parts: list[Part], others: list[Part], num_examples: int) -> jax.Array:
   """[n] inner products of two gradients of one leaf, from like parts.
 
   <sum_i P_i, sum_j Q_j> = sum_{i,j} <P_i, Q_j>
@@ -150,9 +146,7 @@ def _left_gram(a: Product, b: Product) -> jax.Array:
     return (same & inside[:, :, None]).astype(a.right.dtype)
   if a.left.ndim == 3:
     return jnp.swapaxes(_left_gram(b, a), 1, 2)
-  look_up = jax.vmap(
-    lambda rows, left: left.at[:, rows].get(mode="fill", fill_value=0)
-  )
+  look_up = jax.vmap(lambda rows, left: left.at[:, rows].get(mode="fill", fill_value=0))
   return jnp.swapaxes(look_up(a.left, b.left), 1, 2)
 
 

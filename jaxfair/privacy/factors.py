@@ -144,14 +144,10 @@ def zero_where(bad: jax.Array, p: Part) -> Part:
 def build(p: Part, leaf: Any) -> jax.Array:
   """[n, *leaf] gradients."""
   if isinstance(p, Whole):
-    return (
-      p.gradients if p.rebuild is None else jax.vmap(p.rebuild)(p.gradients)
-    )
+    return p.gradients if p.rebuild is None else jax.vmap(p.rebuild)(p.gradients)
   if p.left.ndim == 2:
     empty = jnp.zeros(leaf.shape, leaf.dtype)
-    return jax.vmap(lambda r, s: empty.at[r].add(s, mode="drop"))(
-      p.left, p.right
-    )
+    return jax.vmap(lambda r, s: empty.at[r].add(s, mode="drop"))(p.left, p.right)
   return build(_matrices(p), leaf)
 
 
@@ -182,9 +178,7 @@ def _build_is_smaller(p: Part) -> TypeGuard[Product]:
   return positions > 1 and height * width <= 2 * positions * (height + width)
 
 
-def _dense(
-  site: Site, data: jax.Array, signal: jax.Array, leaf: Any
-) -> Product:
+def _dense(site: Site, data: jax.Array, signal: jax.Array, leaf: Any) -> Product:
   (lhs_contract, rhs_contract), _ = site.params["dimension_numbers"]
   own, other = lhs_contract, rhs_contract
   if site.position == 1:
@@ -243,10 +237,7 @@ def _conv(site: Site, data: jax.Array, signal: jax.Array, leaf: Any) -> Product:
 
   fan_in = inputs.shape[-1]
   return Product(
-    inputs.reshape(n, positions, fan_in),
-    signals.reshape(n, positions, fan_out),
-    rebuild,
-    fan_in,
+    inputs.reshape(n, positions, fan_in), signals.reshape(n, positions, fan_out), rebuild, fan_in
   )
 
 
@@ -288,9 +279,7 @@ def _unbroadcast(cotangent: jax.Array, operand: tuple[int, ...]) -> jax.Array:
   """Sums over the axes along which an operand was repeated."""
   if not operand:
     return jnp.sum(cotangent, axis=tuple(range(1, cotangent.ndim)))
-  repeated = [
-    d + 1 for d, size in enumerate(operand) if size != cotangent.shape[d + 1]
-  ]
+  repeated = [d + 1 for d, size in enumerate(operand) if size != cotangent.shape[d + 1]]
   return jnp.sum(cotangent, axis=tuple(repeated), keepdims=True)
 
 

@@ -22,9 +22,7 @@ from jaxfair.privacy.coins import BitSource
 STEPS = 2**40
 
 
-def gaussian(
-  value: Any, *, sigma: Any, source: BitSource = os.urandom
-) -> np.ndarray:
+def gaussian(value: Any, *, sigma: Any, source: BitSource = os.urandom) -> np.ndarray:
   """Rounds real numbers to a public grid and adds discrete Gaussian noise.
 
   step (round(value / step) + N),  Pr[N = n] proportional to
@@ -65,16 +63,12 @@ def gaussian(
     zip(array.ravel().tolist(), sigmas.ravel().tolist(), strict=True)
   ):
     steps[i] = round(Fraction(one) * STEPS / Fraction(scale))
-  drawn = exact.discrete_gaussian(
-    np.zeros(array.size, np.int64), sigma=STEPS, source=source
-  )
+  drawn = exact.discrete_gaussian(np.zeros(array.size, np.int64), sigma=STEPS, source=source)
   noisy = (steps + drawn.astype(object)) / STEPS
   return noisy.astype(np.float64).reshape(array.shape) * sigmas
 
 
-def sigma_for(
-  *, noise_multiplier: float, sensitivity: float, count: int
-) -> float:
+def sigma_for(*, noise_multiplier: float, sensitivity: float, count: int) -> float:
   """The sigma of `gaussian` for a noise multiplier, with the grid counted.
 
   sigma = z (D + sqrt(n) step),  step = sigma / STEPS

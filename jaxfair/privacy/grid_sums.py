@@ -108,9 +108,7 @@ def distance(count: int) -> float:
 def _sums(values: jax.Array, cell: jax.Array, num_cells: int) -> Wide:
   """Exact sums of int32 values: of their digits, each of which fits int32."""
   width = 31 - max(1, values.shape[0].bit_length())
-  checks.require(
-    width >= 1, f"{values.shape[0]} people are too many to be summed exactly"
-  )
+  checks.require(width >= 1, f"{values.shape[0]} people are too many to be summed exactly")
   total = Wide(
     jnp.zeros((num_cells, *values.shape[1:]), jnp.int32),
     jnp.zeros((num_cells, *values.shape[1:]), jnp.uint32),

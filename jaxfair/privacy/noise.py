@@ -170,9 +170,7 @@ def _add_scaled(value: Tree, scale: Any, draws: jax.Array) -> Tree:
   return jax.tree.unflatten(treedef, noisy)
 
 
-def _add_integers(
-  value: Tree, table: thresholds.Thresholds, key: jax.Array
-) -> Tree:
+def _add_integers(value: Tree, table: thresholds.Thresholds, key: jax.Array) -> Tree:
   checks.one_key("key", key)
   reach = table.length // 2
   limit = 2**31 - 1 - reach
@@ -181,14 +179,10 @@ def _add_integers(
 
 
 @jax.jit
-def _add_drawn(
-  value: Tree, table: thresholds.Words, reach: Any, key: jax.Array
-) -> Tree:
+def _add_drawn(value: Tree, table: thresholds.Words, reach: Any, key: jax.Array) -> Tree:
   leaves, treedef = jax.tree.flatten(value)
   draws = thresholds.draw(key, table, count=tree.size(value)) - reach
-  noisy = [
-    leaf + draw for leaf, draw in zip(leaves, _cut(draws, leaves), strict=True)
-  ]
+  noisy = [leaf + draw for leaf, draw in zip(leaves, _cut(draws, leaves), strict=True)]
   return jax.tree.unflatten(treedef, noisy)
 
 
@@ -196,8 +190,7 @@ def _cut(draws: jax.Array, leaves: list[jax.Array]) -> list[jax.Array]:
   """A flat array, cut into the shapes of the leaves."""
   ends = np.cumsum([leaf.size for leaf in leaves])
   return [
-    draws[end - leaf.size : end].reshape(leaf.shape)
-    for leaf, end in zip(leaves, ends, strict=True)
+    draws[end - leaf.size : end].reshape(leaf.shape) for leaf, end in zip(leaves, ends, strict=True)
   ]
 
 
@@ -205,9 +198,7 @@ def _as_int32(leaf: Any, limit: int) -> jax.Array:
   known = checks.concrete(leaf)
   leaf = np.asarray(leaf) if known else leaf
   # A tracer's range is unknown: its type must fit int32.
-  fits = leaf.dtype.kind in "iu" and (
-    known or np.can_cast(leaf.dtype, np.int32)
-  )
+  fits = leaf.dtype.kind in "iu" and (known or np.can_cast(leaf.dtype, np.int32))
   checks.require(
     fits,
     f"value holds {leaf.dtype} numbers; discrete noise is for int32 counts "
@@ -215,9 +206,12 @@ def _as_int32(leaf: Any, limit: int) -> jax.Array:
   )
   if known and leaf.size:
     checks.number(
-      "value", [leaf.min(), leaf.max()], low=-limit, high=limit,
+      "value",
+      [leaf.min(), leaf.max()],
+      low=-limit,
+      high=limit,
       remedy="noisy sums are int32; privacy.exact has room for larger counts",
-    )  # fmt: skip
+    )
   return jnp.asarray(leaf, jnp.int32)
 
 
@@ -238,8 +232,7 @@ def _float32_up(name: str, value: Any) -> Any:
   and by what it was multiplied with: it is raised by 16 such roundings.
   """
   checks.require(
-    jnp.ndim(value) == 0,
-    f"{name} has shape {jnp.shape(value)}; pass one number, or vmap over them",
+    jnp.ndim(value) == 0, f"{name} has shape {jnp.shape(value)}; pass one number, or vmap over them"
   )
   if not checks.concrete(value):
     return jnp.asarray(value, jnp.float32) * (1 + 2.0**-20)

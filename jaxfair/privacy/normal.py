@@ -22,21 +22,28 @@ from jaxfair.privacy import bits
 # |z| = t^2 N(t) / D(t) where t^2 / 2 = -log Pr[|Z| > z], on 0 <= t <= 9.42;
 # relative error 1.1e-8 before rounding. Weighted least-squares fit.
 _NUMERATOR = (
-  0.626657075252164, 0.8699421547792011, 0.9418191638390309,
-  0.5956545462285581, 0.24059570265960326, 0.040349230398007155,
+  0.626657075252164,
+  0.8699421547792011,
+  0.9418191638390309,
+  0.5956545462285581,
+  0.24059570265960326,
+  0.040349230398007155,
   -1.469513563598989e-06,
-)  # fmt: skip
+)
 _DENOMINATOR = (
-  1.0, 1.3882283790367085, 1.7528894892079208, 1.2979074692400303,
-  0.7136219664706599, 0.24361332248733314, 0.04026450594955716,
-)  # fmt: skip
+  1.0,
+  1.3882283790367085,
+  1.7528894892079208,
+  1.2979074692400303,
+  0.7136219664706599,
+  0.24361332248733314,
+  0.04026450594955716,
+)
 # Mass of the normal law beyond the largest draw.
 MISSING_TAIL = 2.0**-63
 
 
-def normal(
-  key: jax.Array, shape: tuple[int, ...], *, start: int = 0
-) -> jax.Array:
+def normal(key: jax.Array, shape: tuple[int, ...], *, start: int = 0) -> jax.Array:
   """Independent standard normal draws.
 
   Args:

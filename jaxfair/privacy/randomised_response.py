@@ -84,9 +84,7 @@ def unbiased_counts(counts: Any, *, epsilon: float) -> jax.Array:
 
 
 @functools.partial(jax.jit, static_argnames="num_categories")
-def _report(
-  values: jax.Array, table: Words, key: jax.Array, num_categories: int
-) -> jax.Array:
+def _report(values: jax.Array, table: Words, key: jax.Array, num_categories: int) -> jax.Array:
   words = bits.random_words(key, values.size)
   # 0 keeps the value; 1, ..., k - 1 are equally likely steps around the circle.
   step = count_above(tuple(words), table).reshape(values.shape)

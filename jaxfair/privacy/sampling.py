@@ -59,18 +59,27 @@ class PoissonSampler:
 
   def __post_init__(self) -> None:
     checks.integer(
-      "num_examples", self.num_examples, low=1, high=2**24 - 2,
+      "num_examples",
+      self.num_examples,
+      low=1,
+      high=2**24 - 2,
       remedy="the sampler counts rows exactly only up to there",
-    )  # fmt: skip
+    )
     checks.number(
-      "sampling_rate", self.rate, low=0.0, high=1.0, open_low=True,
+      "sampling_rate",
+      self.rate,
+      low=0.0,
+      high=1.0,
+      open_low=True,
       remedy="it is expected batch size / number of examples",
-    )  # fmt: skip
+    )
     checks.integer(
-      "max_batch", self.max_batch,
-      low=math.ceil(self.expected_batch_size), high=self.num_examples,
+      "max_batch",
+      self.max_batch,
+      low=math.ceil(self.expected_batch_size),
+      high=self.num_examples,
       remedy="accounting.max_batch_for gives a cap that is rarely reached",
-    )  # fmt: skip
+    )
 
   @property
   def expected_batch_size(self) -> float:
@@ -94,9 +103,7 @@ class PoissonSampler:
     return Batch(jnp.where(mask, rows, 0), mask)
 
 
-def _keep(
-  rows: jax.Array, count: jax.Array, cap: int, key: jax.Array
-) -> jax.Array:
+def _keep(rows: jax.Array, count: jax.Array, cap: int, key: jax.Array) -> jax.Array:
   """A uniformly random `cap` of the first `count` rows, by reservoir sampling.
 
   The loop runs once per row beyond the cap: not at all, nearly always.

@@ -26,9 +26,7 @@ from jaxfair import _jaxpr
 # A rematerialized part computes what it holds, and so do its gradients. Custom
 # derivatives stay closed: taps inside would see another backward pass.
 OPENED = (_jaxpr.Kind.CALL, _jaxpr.Kind.REMAT)
-VIEWS = frozenset({
-  "reshape", "transpose", "squeeze", "expand_dims", "broadcast_in_dim", "copy",
-})  # fmt: skip
+VIEWS = frozenset({"reshape", "transpose", "squeeze", "expand_dims", "broadcast_in_dim", "copy"})
 
 
 class View(NamedTuple):
@@ -107,9 +105,7 @@ class _Value(NamedTuple):
 Tap = Callable[[Site, Any, Any], Any]
 
 
-def read(
-  function: Callable[..., Any], leaves: Sequence[Any], example: Any
-) -> Reading:
+def read(function: Callable[..., Any], leaves: Sequence[Any], example: Any) -> Reading:
   """Lists the sites of `function(leaves, example)`.
 
   Args:
@@ -125,11 +121,7 @@ def read(
     sites.append(site)
     return output
 
-  jax.eval_shape(
-    lambda ls, e: _interpret(function, ls, e, note, whole.update),
-    leaves,
-    example,
-  )
+  jax.eval_shape(lambda ls, e: _interpret(function, ls, e, note, whole.update), leaves, example)
   kept = tuple(site for site in sites if site.view.leaf not in whole)
   return Reading(kept, frozenset(whole))
 
@@ -176,19 +168,14 @@ def _interpret(
       return None
     return _apply(equation, inputs, tap, spoil)
 
-  (output,) = _jaxpr.walk(
-    closed, parameters + data, rule, constant=lambda v: _Value(v, None)
-  )
+  (output,) = _jaxpr.walk(closed, parameters + data, rule, constant=lambda v: _Value(v, None))
   # What reaches the end without meeting data has a gradient, too.
   spoil(_leaves(output.origin))
   return output.value
 
 
 def _apply(
-  equation: Any,
-  inputs: Sequence[_Value],
-  tap: Tap,
-  spoil: Callable[[frozenset[int]], None],
+  equation: Any, inputs: Sequence[_Value], tap: Tap, spoil: Callable[[frozenset[int]], None]
 ) -> list[_Value]:
   """One operation: its value, its origin, and its site if it is one."""
   results = _jaxpr.bind(equation, [v.value for v in inputs])
@@ -211,11 +198,7 @@ def _apply(
 def _rearranged(equation: Any, inputs: Sequence[_Value]) -> Any:
   """The origin of something made of parameters and constants."""
   first = inputs[0].origin
-  if (
-    equation.primitive.name in VIEWS
-    and len(inputs) == 1
-    and isinstance(first, View)
-  ):
+  if equation.primitive.name in VIEWS and len(inputs) == 1 and isinstance(first, View):
     operation = (equation.primitive, equation.params)
     return View(first.leaf, (*first.operations, operation))
   return _Mixed(frozenset().union(*(_leaves(v.origin) for v in inputs)))
@@ -227,9 +210,7 @@ def _leaves(origin: Any) -> frozenset[int]:
   return origin.leaves if isinstance(origin, _Mixed) else frozenset()
 
 
-def _site(
-  equation: Any, inputs: Sequence[_Value]
-) -> tuple[Site, _Value] | None:
+def _site(equation: Any, inputs: Sequence[_Value]) -> tuple[Site, _Value] | None:
   """The site this operation is, with its data operand; None if unknown."""
   if len(inputs) != 2:
     return None
@@ -254,9 +235,7 @@ def _site(
   return site, data
 
 
-def _has_long_factors(
-  kind: str, parameter: _Value, data: _Value, output: Any
-) -> bool:
+def _has_long_factors(kind: str, parameter: _Value, data: _Value, output: Any) -> bool:
   """Whether inputs and signals are of the parameter's type, 32 bits or more.
 
   Norms are bounded for the rounding of float32. In shorter numbers the factors
@@ -275,9 +254,7 @@ def _kind(equation: Any, parameter: _Value, position: int) -> str | None:
   name, params = equation.primitive.name, equation.params
   plain = "broadcast_in_dim" not in parameter.origin.names
   if name == "dot_general":
-    return (
-      "dense" if plain and params["dimension_numbers"][1] == ((), ()) else None
-    )
+    return "dense" if plain and params["dimension_numbers"][1] == ((), ()) else None
   if name == "conv_general_dilated":
     simple = (
       params["feature_group_count"] == 1

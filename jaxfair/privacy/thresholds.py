@@ -103,9 +103,7 @@ def draw(key: jax.Array, table: Words, count: int) -> jax.Array:
 
   # The counter is part of the state to keep the work inside the loop: XLA
   # would move what is the same in every round out of it, and do it always.
-  def look_further(
-    state: tuple[jax.Array, jax.Array],
-  ) -> tuple[jax.Array, jax.Array]:
+  def look_further(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
     _, start = state
     second = bits.random_words(key, count, start=start)
     return count_above((*first, *second), table), start + count

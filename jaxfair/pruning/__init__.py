@@ -3,12 +3,7 @@
 Never reads data files, and never decides which groups there are.
 """
 
-from jaxfair.pruning.bounds import (
-  NonPrivateExcessBound,
-  SizeIdentity,
-  excess_bound,
-  size_identity,
-)
+from jaxfair.pruning.bounds import NonPrivateExcessBound, SizeIdentity, excess_bound, size_identity
 from jaxfair.pruning.constraints import full, relaxed
 from jaxfair.pruning.factor_bounds import (
   NonPrivateEigenvalueBound,
@@ -27,13 +22,7 @@ from jaxfair.pruning.fair_prune import (
 from jaxfair.pruning.holding import fine_tune, held, hold_zeros, masks_of
 from jaxfair.pruning.impact import NonPrivateImpact, compare, impact
 from jaxfair.pruning.look_at import NonPrivateLook, look, look_many
-from jaxfair.pruning.masks import (
-  Sparsity,
-  apply_masks,
-  magnitude_masks,
-  masks_at_rates,
-  sparsity,
-)
+from jaxfair.pruning.masks import Sparsity, apply_masks, magnitude_masks, masks_at_rates, sparsity
 
 __all__ = [
   "KINDS",

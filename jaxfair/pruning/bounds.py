@@ -81,19 +81,14 @@ def excess_bound(
   check(examples, num_groups, key)
   change = tree.subtract(pruned, params)
   moved = tree.norm(change)
-  gradients = analysis.group_gradients(
-    model, loss, params, examples, num_groups=num_groups
-  )
+  gradients = analysis.group_gradients(model, loss, params, examples, num_groups=num_groups)
   top = analysis.top_eigenvalue(
     model, loss, params, examples, num_groups=num_groups, key=key, steps=steps
   ).values
   first = ByGroup(
-    jax.vmap(tree.norm)(gradients.group) * moved,
-    tree.norm(gradients.population) * moved,
+    jax.vmap(tree.norm)(gradients.group) * moved, tree.norm(gradients.population) * moved
   )
-  slope, curvature, excess = _expansion(
-    model, loss, params, change, examples, num_groups
-  )
+  slope, curvature, excess = _expansion(model, loss, params, change, examples, num_groups)
   second = tree.scale(0.5 * moved**2, top)
   return NonPrivateExcessBound(first, second, slope, curvature, excess)
 
@@ -114,12 +109,7 @@ class SizeIdentity(NamedTuple):
 
 
 def size_identity(
-  model: Model,
-  loss: PerExampleLoss,
-  params: Params,
-  examples: Examples,
-  *,
-  num_groups: int,
+  model: Model, loss: PerExampleLoss, params: Params, examples: Examples, *, num_groups: int
 ) -> SizeIdentity:
   """How far group gradients balance: sum_a |D_a| g_a = 0 when training ended.
 
@@ -138,9 +128,7 @@ def size_identity(
     Thesis chapter 5, Proposition 5.1, which states it for any two groups of
     any number; its proof is for two.
   """
-  found = analysis.group_gradients(
-    model, loss, params, examples, num_groups=num_groups
-  )
+  found = analysis.group_gradients(model, loss, params, examples, num_groups=num_groups)
   norms = jax.vmap(tree.norm)(found.group)
   count = group_counts(examples.group, num_groups)
   pull = examples.size * tree.norm(found.population)
@@ -149,14 +137,11 @@ def size_identity(
 
 @functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups"))
 def _expansion(
-  model: Model, loss: PerExampleLoss, params: Params, change: Params,
-  examples: Any, num_groups: int,
-) -> tuple[ByGroup, ByGroup, ByGroup]:  # fmt: skip
+  model: Model, loss: PerExampleLoss, params: Params, change: Params, examples: Any, num_groups: int
+) -> tuple[ByGroup, ByGroup, ByGroup]:
   people = jax.tree.map(jnp.asarray, examples)
   here = analysis.along(model, loss, params, people, change)
   after = loss(model.apply(tree.add(params, change), people.x), people.y)
   values = (here.slopes, 0.5 * here.curvatures, after - here.losses)
-  slope, curvature, excess = (
-    analysis.mean_by_group(v, people.group, num_groups) for v in values
-  )
+  slope, curvature, excess = (analysis.mean_by_group(v, people.group, num_groups) for v in values)
   return slope, curvature, excess

@@ -29,9 +29,7 @@ def relaxed(num_groups: int, loss: PerExampleLoss) -> Notion:
   return equal_losses(num_groups, loss, sides="absolute")
 
 
-def full(
-  model: Model, loss: PerExampleLoss, num_groups: int, *, steps: int = 5
-) -> "EqualFactors":
+def full(model: Model, loss: PerExampleLoss, num_groups: int, *, steps: int = 5) -> "EqualFactors":
   """Equal gradient norms and equal top eigenvalues.
 
   | ||g_a|| - ||g|| | / s_g  and  | lambda_max(H_a) - lambda_max(H) | / s_H
@@ -89,9 +87,7 @@ class EqualFactors:
         return jax.jvp(jax.grad(mean), (at,), (v,))[1]
 
       fixed = jax.lax.stop_gradient(flat)
-      vector = jax.lax.stop_gradient(
-        largest(lambda v: product(fixed, v), start, self.steps).vector
-      )
+      vector = jax.lax.stop_gradient(largest(lambda v: product(fixed, v), start, self.steps).vector)
       # With its eigenvector held fixed, the derivative of v' H v is that of
       # the eigenvalue.
       return tree.norm(jax.grad(mean)(flat)), vector @ product(flat, vector)

@@ -33,12 +33,7 @@ class NonPrivateGradientBound(NamedTuple):
 
 
 def gradient_bound(
-  model: Model,
-  loss: PerExampleLoss,
-  params: Params,
-  examples: Examples,
-  *,
-  num_groups: int,
+  model: Model, loss: PerExampleLoss, params: Params, examples: Examples, *, num_groups: int
 ) -> NonPrivateGradientBound:
   """A group's gradient is small where its errors or its Jacobians are.
 
@@ -58,13 +53,9 @@ def gradient_bound(
   Reference:
     Thesis chapter 5, Proposition 5.2.
   """
-  found = analysis.group_gradients(
-    model, loss, params, examples, num_groups=num_groups
-  )
+  found = analysis.group_gradients(model, loss, params, examples, num_groups=num_groups)
   norms = ByGroup(jax.vmap(tree.norm)(found.group), tree.norm(found.population))
-  return NonPrivateGradientBound(
-    norms, *_gradient_chain(model, loss, params, examples, num_groups)
-  )
+  return NonPrivateGradientBound(norms, *_gradient_chain(model, loss, params, examples, num_groups))
 
 
 class NonPrivateEigenvalueBound(NamedTuple):
@@ -123,21 +114,17 @@ def eigenvalue_bound(
   checks.integer("steps", steps, low=1)
   key_group, key_person = jax.random.split(key)
   top = analysis.top_eigenvalue(
-    model, loss, params, examples, num_groups=num_groups, key=key_group,
-    steps=steps,
-  ).values  # fmt: skip
+    model, loss, params, examples, num_groups=num_groups, key=key_group, steps=steps
+  ).values
   steps = min(steps, tree.size(params))
-  boundary, error = _eigenvalue_parts(
-    model, loss, params, examples, num_groups, steps, key_person
-  )
+  boundary, error = _eigenvalue_parts(model, loss, params, examples, num_groups, steps, key_person)
   return NonPrivateEigenvalueBound(top, boundary, error)
 
 
 @functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups"))
 def _gradient_chain(
-  model: Model, loss: PerExampleLoss, params: Params, examples: Any,
-  num_groups: int,
-) -> tuple[ByGroup, ByGroup, ByGroup]:  # fmt: skip
+  model: Model, loss: PerExampleLoss, params: Params, examples: Any, num_groups: int
+) -> tuple[ByGroup, ByGroup, ByGroup]:
   people = jax.tree.map(jnp.asarray, examples)
   logits, gram = logit_gram(model, params, people.x)
   own = functools.partial(one_loss, loss)
@@ -152,13 +139,16 @@ def _gradient_chain(
   return mean_norm, bound, mean_error
 
 
-@functools.partial(
-  jax.jit, static_argnames=("model", "loss", "num_groups", "steps")
-)
+@functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups", "steps"))
 def _eigenvalue_parts(
-  model: Model, loss: PerExampleLoss, params: Params, examples: Any,
-  num_groups: int, steps: int, key: jax.Array,
-) -> tuple[ByGroup, ByGroup]:  # fmt: skip
+  model: Model,
+  loss: PerExampleLoss,
+  params: Params,
+  examples: Any,
+  num_groups: int,
+  steps: int,
+  key: jax.Array,
+) -> tuple[ByGroup, ByGroup]:
   people = jax.tree.map(jnp.asarray, examples)
   flat, unravel = jax.flatten_util.ravel_pytree(params)
   logits, gram = logit_gram(model, params, people.x)
@@ -175,17 +165,11 @@ def _eigenvalue_parts(
   start = jax.random.normal(key, flat.shape)
 
   def bent(x_one: jax.Array, slope: jax.Array) -> jax.Array:
-    gradient = jax.grad(
-      lambda v: slope @ model.apply(unravel(v), x_one[None])[0]
-    )
-    return largest(lambda v: jax.jvp(gradient, (flat,), (v,))[1], start, steps)[
-      0
-    ]
+    gradient = jax.grad(lambda v: slope @ model.apply(unravel(v), x_one[None])[0])
+    return largest(lambda v: jax.jvp(gradient, (flat,), (v,))[1], start, steps)[0]
 
   held = max(1, 2**22 // (steps * flat.size))
-  error = in_chunks(
-    lambda rows: jax.vmap(bent)(*rows), (people.x, slopes), held
-  )
+  error = in_chunks(lambda rows: jax.vmap(bent)(*rows), (people.x, slopes), held)
   return (
     analysis.mean_by_group(boundary, people.group, num_groups),
     analysis.mean_by_group(error, people.group, num_groups),

@@ -39,9 +39,7 @@ class FairPruneConfig:
   rates: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9)
   fair: Stage = "after"
   constraint: Kind = "relaxed"
-  train: training.LagrangianConfig = dataclasses.field(
-    default_factory=training.LagrangianConfig
-  )
+  train: training.LagrangianConfig = dataclasses.field(default_factory=training.LagrangianConfig)
   tune: training.LagrangianConfig = dataclasses.field(
     default_factory=lambda: training.LagrangianConfig(rounds=20)
   )
@@ -123,9 +121,8 @@ def fair_prune(
   if dense is None:
     fair = held if config.fair in ("before", "both") else None
     dense = training.lagrangian(
-      model, loss, examples, dataclasses.replace(config.train, constraint=fair),
-      key=key_dense,
-    ).params  # fmt: skip
+      model, loss, examples, dataclasses.replace(config.train, constraint=fair), key=key_dense
+    ).params
   masks = masking.masks_at_rates(
     dense, config.rates, scope=config.scope, unit=config.unit, norm=config.norm
   )
@@ -161,9 +158,7 @@ def tune_many(
   """
 
   def one(mask: Any) -> Fit:
-    return training.lagrangian(
-      model, loss, examples, config, key=key, initial=params, mask=mask
-    )
+    return training.lagrangian(model, loss, examples, config, key=key, initial=params, mask=mask)
 
   masking.check_masks(params, tree.take(masks, 0))
   if chunk_for(model, params, examples) is None:

@@ -44,9 +44,8 @@ def fine_tune(
     `Fit` with plain parameters, zero wherever a mask is False.
   """
   return training.fit(
-    model, loss, examples, held(config),
-    key=key, initial=apply_masks(params, masks),
-  )  # fmt: skip
+    model, loss, examples, held(config), key=key, initial=apply_masks(params, masks)
+  )
 
 
 def held(config: Any) -> Any:
@@ -72,12 +71,8 @@ def hold_zeros(optimizer: Optimizer) -> Optimizer:
     def init(params: Params) -> _Held:
       return _Held(masks_of(params), inner.init(params))
 
-    def update(
-      gradient: Any, state: _Held, params: Params | None = None
-    ) -> tuple[Any, _Held]:
-      updates, own = inner.update(
-        _kept(gradient, state.masks), state.own, params
-      )
+    def update(gradient: Any, state: _Held, params: Params | None = None) -> tuple[Any, _Held]:
+      updates, own = inner.update(_kept(gradient, state.masks), state.own, params)
       return _kept(updates, state.masks), _Held(state.masks, own)
 
     return optax.GradientTransformation(init, update)
@@ -104,9 +99,7 @@ def masks_of(params: Params) -> Masks:
       fed = [
         jnp.any(jnp.asarray(other) != 0, axis=tuple(range(other.ndim - 1)))
         for place, other in paths
-        if place[:-1] == path[:-1]
-        and jnp.ndim(other) >= 2
-        and other.shape[-1:] == alive.shape
+        if place[:-1] == path[:-1] and jnp.ndim(other) >= 2 and other.shape[-1:] == alive.shape
       ]
       # Without a matrix beside it there is no filter that could be gone.
       alive = alive | (functools.reduce(jnp.logical_or, fed) if fed else True)
@@ -121,7 +114,5 @@ class _Held(NamedTuple):
 
 def _kept(values: Any, masks: Masks) -> Any:
   return jax.tree.map(
-    lambda value, keep: jnp.where(keep, value, jnp.zeros_like(value)),
-    values,
-    masks,
+    lambda value, keep: jnp.where(keep, value, jnp.zeros_like(value)), values, masks
   )

@@ -92,14 +92,20 @@ def impact(
   Reference:
     Thesis chapter 5, (5.2) and (5.3).
   """
-  kept = masking.masks_at_rates(
-    params, rates, scope=scope, unit=unit, norm=norm, prunable=prunable
-  )
+  kept = masking.masks_at_rates(params, rates, scope=scope, unit=unit, norm=norm, prunable=prunable)
   pruned = jax.tree.map(lambda leaf, keep: leaf * keep, params, kept)
   return compare(
-    model, loss, params, pruned, examples, num_groups=num_groups, rates=rates,
-    key=key, steps=steps, max_curved=max_curved,
-  )  # fmt: skip
+    model,
+    loss,
+    params,
+    pruned,
+    examples,
+    num_groups=num_groups,
+    rates=rates,
+    key=key,
+    steps=steps,
+    max_curved=max_curved,
+  )
 
 
 def compare(
@@ -133,19 +139,23 @@ def compare(
   """
   shares = masking.check_rates(rates)
   masking.check_like(
-    before, after, "after", "stack one pruned network for each of the rates",
-    leading=shares.shape,
-  )  # fmt: skip
+    before, after, "after", "stack one pruned network for each of the rates", leading=shares.shape
+  )
   # One program for all: the network as it was is the first of them.
   networks = jax.tree.map(
-    lambda one, many: jnp.concatenate([jnp.asarray(one)[None], many]),
-    before,
-    after,
+    lambda one, many: jnp.concatenate([jnp.asarray(one)[None], many]), before, after
   )
   looks = look_many(
-    model, loss, networks, examples, num_groups=num_groups, key=key,
-    steps=steps, max_curved=max_curved, gradients=gradients,
-  )  # fmt: skip
+    model,
+    loss,
+    networks,
+    examples,
+    num_groups=num_groups,
+    key=key,
+    steps=steps,
+    max_curved=max_curved,
+    gradients=gradients,
+  )
   removed, moved = _sizes(before, after)
   return NonPrivateImpact(
     jnp.asarray(shares, jnp.float32),

@@ -79,9 +79,15 @@ def look(
     norms = _norms(model, loss, params, examples, num_groups, chunk)
   if key is not None:
     curved = analysis.top_eigenvalue(
-      model, loss, params, examples.take(slice(max_curved)),
-      num_groups=num_groups, key=key, steps=steps, chunk=chunk,
-    ).values  # fmt: skip
+      model,
+      loss,
+      params,
+      examples.take(slice(max_curved)),
+      num_groups=num_groups,
+      key=key,
+      steps=steps,
+      chunk=chunk,
+    ).values
   return NonPrivateLook(*found, norms, curved)
 
 
@@ -114,9 +120,16 @@ def look_many(
     The look with a leading axis on every array.
   """
   one = functools.partial(
-    look, model, loss, examples=examples, num_groups=num_groups, key=key,
-    steps=steps, max_curved=max_curved, gradients=gradients,
-  )  # fmt: skip
+    look,
+    model,
+    loss,
+    examples=examples,
+    num_groups=num_groups,
+    key=key,
+    steps=steps,
+    max_curved=max_curved,
+    gradients=gradients,
+  )
   first = tree.take(stacked, 0)
   check(examples, num_groups, key, max_curved)
   if chunk_for(model, first, examples) is None:
@@ -133,9 +146,7 @@ def chunk_for(model: Model, params: Params, examples: Examples) -> int | None:
   return CHUNK if loop == "step" else None
 
 
-def check(
-  examples: Examples, num_groups: int, key: Any, max_curved: int | None = None
-) -> None:
+def check(examples: Examples, num_groups: int, key: Any, max_curved: int | None = None) -> None:
   """Refuses people of whom the look cannot be had."""
   checks.integer("num_groups", num_groups, low=1)
   checks.same_length(**examples._asdict())
@@ -146,14 +157,10 @@ def check(
     return
   checks.one_key("key", key)
   told = "" if max_curved is None else f" of the first max_curved={max_curved}"
-  check_curved(
-    examples.group[:max_curved], num_groups, "leave key out", told=told
-  )
+  check_curved(examples.group[:max_curved], num_groups, "leave key out", told=told)
 
 
-def check_curved(
-  group: Any, num_groups: int, remedy: str, *, told: str = ""
-) -> None:
+def check_curved(group: Any, num_groups: int, remedy: str, *, told: str = "") -> None:
   """Refuses a group of fewer than two people where curvature is asked."""
   if not checks.concrete(group):
     return
@@ -167,9 +174,13 @@ def check_curved(
 
 
 def _norms(
-  model: Model, loss: PerExampleLoss, params: Params, examples: Examples,
-  num_groups: int, chunk: int | None,
-) -> ByGroup:  # fmt: skip
+  model: Model,
+  loss: PerExampleLoss,
+  params: Params,
+  examples: Examples,
+  num_groups: int,
+  chunk: int | None,
+) -> ByGroup:
   found = analysis.group_gradients(
     model, loss, params, examples, num_groups=num_groups, chunk=chunk
   )
@@ -177,9 +188,13 @@ def _norms(
 
 
 def _outputs(
-  model: Model, loss: PerExampleLoss, params: Params, examples: Examples,
-  num_groups: int, chunk: int | None,
-) -> tuple[ByGroup, ByGroup, ByGroup]:  # fmt: skip
+  model: Model,
+  loss: PerExampleLoss,
+  params: Params,
+  examples: Examples,
+  num_groups: int,
+  chunk: int | None,
+) -> tuple[ByGroup, ByGroup, ByGroup]:
   if chunk is None:
     logits = _apply(model, params, jnp.asarray(examples.x))
   else:
@@ -202,7 +217,5 @@ def _of_logits(
 ) -> tuple[ByGroup, ByGroup, ByGroup]:
   margin = analysis.top_two_margin(jax.nn.softmax(logits, axis=-1))
   values = (loss(logits, y), 1.0 - zero_one(logits, y), margin)
-  loss_, accuracy, distance = (
-    analysis.mean_by_group(v, group, num_groups) for v in values
-  )
+  loss_, accuracy, distance = (analysis.mean_by_group(v, group, num_groups) for v in values)
   return loss_, accuracy, distance

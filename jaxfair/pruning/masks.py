@@ -61,10 +61,7 @@ def magnitude_masks(
     Thesis chapter 5, section 5.2, step 2.
   """
   return tree.take(
-    masks_at_rates(
-      params, (rate,), scope=scope, unit=unit, norm=norm, prunable=prunable
-    ),
-    0,
+    masks_at_rates(params, (rate,), scope=scope, unit=unit, norm=norm, prunable=prunable), 0
   )
 
 
@@ -134,11 +131,7 @@ def apply_masks(params: Params, masks: Masks) -> Params:
     masks: of the same structure and shapes.
   """
   check_masks(params, masks)
-  return jax.tree.map(
-    lambda leaf, keep: jnp.where(keep, leaf, jnp.zeros_like(leaf)),
-    params,
-    masks,
-  )
+  return jax.tree.map(lambda leaf, keep: jnp.where(keep, leaf, jnp.zeros_like(leaf)), params, masks)
 
 
 class Sparsity(NamedTuple):
@@ -160,8 +153,7 @@ class Sparsity(NamedTuple):
 def sparsity(params: Params) -> Sparsity:
   """How many numbers of a tree are zero: of parameters, or of masks."""
   checks.require(
-    checks.concrete(params),
-    "sparsity counts on the host; call it outside of jit and vmap",
+    checks.concrete(params), "sparsity counts on the host; call it outside of jit and vmap"
   )
   paths = jax.tree_util.tree_flatten_with_path(params)[0]
   zeros, layers = 0, {}
@@ -176,36 +168,25 @@ def sparsity(params: Params) -> Sparsity:
 
 def check_masks(params: Params, masks: Masks) -> None:
   """Refuses masks that are not of these parameters."""
-  check_like(
-    params, masks, "masks", "make them with magnitude_masks from these"
-  )
+  check_like(params, masks, "masks", "make them with magnitude_masks from these")
   for path, mask in jax.tree_util.tree_flatten_with_path(masks)[0]:
     checks.require(
       jnp.result_type(mask) == jnp.bool_,
-      f"masks{jax.tree_util.keystr(path)} holds {jnp.result_type(mask)}; use "
-      "True for what is kept",
+      f"masks{jax.tree_util.keystr(path)} holds {jnp.result_type(mask)}; use True for what is kept",
     )
 
 
 def check_like(
-  params: Params, other: Any, name: str, remedy: str, *,
-  leading: tuple[int, ...] = (),
-) -> None:  # fmt: skip
+  params: Params, other: Any, name: str, remedy: str, *, leading: tuple[int, ...] = ()
+) -> None:
   """Refuses a tree without the parameters' structure and shapes.
 
   `leading` are axes before the parameters' own.
   """
   own: Any = jax.tree.structure(params)
   found: Any = jax.tree.structure(other)
-  checks.require(
-    own == found,
-    f"{name} has the structure {found}, the parameters {own}; {remedy}",
-  )
-  pairs = zip(
-    jax.tree_util.tree_flatten_with_path(params)[0],
-    jax.tree.leaves(other),
-    strict=True,
-  )
+  checks.require(own == found, f"{name} has the structure {found}, the parameters {own}; {remedy}")
+  pairs = zip(jax.tree_util.tree_flatten_with_path(params)[0], jax.tree.leaves(other), strict=True)
   for (path, leaf), value in pairs:
     asked = (*leading, *np.shape(leaf))
     checks.require(
@@ -221,13 +202,10 @@ def check_rates(rates: Any) -> np.ndarray:
     checks.concrete(rates),
     "rates must be known numbers: how many weights go is decided on the host",
   )
-  checks.number(
-    "rate", rates, low=0.0, high=1.0, open_high=True, remedy=_NO_RATE
-  )
+  checks.number("rate", rates, low=0.0, high=1.0, open_high=True, remedy=_NO_RATE)
   shares = np.asarray(rates, np.float64)
   checks.require(
-    shares.ndim == 1 and shares.size > 0,
-    "rates must be a list of at least one number",
+    shares.ndim == 1 and shares.size > 0, "rates must be a list of at least one number"
   )
   return shares
 
@@ -265,8 +243,7 @@ def _ranks_together(xp: Any, scores: list[Any]) -> list[tuple[Any, int]]:
   ranks = _rank(xp, xp.concatenate([score.reshape(-1) for score in scores]))
   parts = xp.split(ranks, np.cumsum(sizes)[:-1])
   return [
-    (part.reshape(score.shape), sum(sizes))
-    for part, score in zip(parts, scores, strict=True)
+    (part.reshape(score.shape), sum(sizes)) for part, score in zip(parts, scores, strict=True)
   ]
 
 
@@ -279,9 +256,7 @@ def _rank(xp: Any, values: Any) -> Any:
   return xp.where(xp.isinf(values), values.size, ranks)
 
 
-def _keep(
-  xp: Any, kernel: Any, ranks: Any, removed: np.ndarray, unit: str
-) -> Any:
+def _keep(xp: Any, kernel: Any, ranks: Any, removed: np.ndarray, unit: str) -> Any:
   """[R, ...] masks of one kernel."""
   kept = ranks >= removed.reshape(-1, *(1,) * ranks.ndim)
   if unit == "weight":
@@ -290,9 +265,7 @@ def _keep(
   return xp.broadcast_to(kept.reshape(shape), (len(removed), *kernel.shape))
 
 
-def _biases(
-  paths: list[Any], leaves: list[Any], kept: dict[int, Any]
-) -> dict[int, Any]:
+def _biases(paths: list[Any], leaves: list[Any], kept: dict[int, Any]) -> dict[int, Any]:
   """[R, channels] masks of the biases next to the kernels."""
   found = {}
   for kernel, mask in kept.items():

@@ -5,13 +5,7 @@ Never here: training, and anything that reads a value nobody revealed.
 """
 
 from jaxfair.release.audit import Audit, audit
-from jaxfair.release.choosers import (
-  AtRandom,
-  ByEntropy,
-  ByImportance,
-  ByProgress,
-  ByVariance,
-)
+from jaxfair.release.choosers import AtRandom, ByEntropy, ByImportance, ByProgress, ByVariance
 from jaxfair.release.core_sets import Grid, Interval, Verdict
 from jaxfair.release.gaussian import (
   Conditional,
@@ -20,12 +14,7 @@ from jaxfair.release.gaussian import (
   fit_gaussian,
   fit_private_gaussian,
 )
-from jaxfair.release.greedy import (
-  NOT_ASKED,
-  Released,
-  release,
-  release_each,
-)
+from jaxfair.release.greedy import NOT_ASKED, Released, release, release_each
 from jaxfair.release.network import Network, as_network
 from jaxfair.release.optimum import smallest_core_sets
 from jaxfair.release.questionnaire import Questionnaire

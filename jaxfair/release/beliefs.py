@@ -57,9 +57,7 @@ class Beliefs(NamedTuple):
   parts: Callable[[Any], tuple[Any, Any]]
 
 
-def beliefs(
-  network: Network, gaussian: Gaussian, questions: Questions
-) -> Beliefs:
+def beliefs(network: Network, gaussian: Gaussian, questions: Questions) -> Beliefs:
   """Prepares the laws for every set of answers; for use inside a program."""
   weights, bias = network.layers[0]
 
@@ -86,11 +84,7 @@ def beliefs(
 
   size = questions.size
   return Beliefs(
-    network,
-    questions,
-    law,
-    _over_subsets(one_factor, size),
-    _over_subsets(one_part, size),
+    network, questions, law, _over_subsets(one_factor, size), _over_subsets(one_part, size)
   )
 
 
@@ -113,9 +107,7 @@ def expected_parts(known: Beliefs, revealed: Any, x: Any) -> jax.Array:
   return offset + jnp.einsum("d,qdh->qh", seen, weights)
 
 
-def label_probabilities(
-  network: Network, mean: Any, covariance: Any, normals: Any
-) -> jax.Array:
+def label_probabilities(network: Network, mean: Any, covariance: Any, normals: Any) -> jax.Array:
   """[C] probabilities of the labels for Gaussian pre-activations.
 
   outputs ~ N(f(mean), J covariance J')  (exact for linear models)
@@ -133,9 +125,7 @@ def label_probabilities(
     Thesis, Propositions 7.4 and 7.5, Theorem 7.1, Section 7.9.4.
   """
   if network.is_binary:
-    upper = jax.scipy.special.ndtr(
-      _margin_over_deviation(network, mean, covariance)
-    )
+    upper = jax.scipy.special.ndtr(_margin_over_deviation(network, mean, covariance))
     return jnp.stack([1 - upper, upper])
   scores = after_first(network, mean)
   jacobian = jax.jacrev(lambda a: after_first(network, a))(mean)
@@ -144,9 +134,7 @@ def label_probabilities(
   return jnp.mean(jax.nn.one_hot(winners, scores.shape[0]), axis=0)
 
 
-def label_entropy(
-  network: Network, mean: Any, covariance: Any, normals: Any
-) -> jax.Array:
+def label_entropy(network: Network, mean: Any, covariance: Any, normals: Any) -> jax.Array:
   """Entropy of `label_probabilities`; with two classes exact in both tails."""
   if network.is_binary:
     ratio = _margin_over_deviation(network, mean, covariance)
@@ -179,9 +167,7 @@ def all_subsets(size: int) -> np.ndarray:
   return np.array(list(bits), bool)[:, ::-1]
 
 
-def _margin_over_deviation(
-  network: Network, mean: Any, covariance: Any
-) -> jax.Array:
+def _margin_over_deviation(network: Network, mean: Any, covariance: Any) -> jax.Array:
   """m / s of a margin N(m, s^2); infinite where nothing is left to learn."""
   margin = lambda a: after_first(network, a)[0]  # noqa: E731
   value, slope = jax.value_and_grad(margin)(mean)
@@ -191,9 +177,7 @@ def _margin_over_deviation(
   return jnp.where(deviation > 0, ratio, certain)
 
 
-def _over_subsets(
-  function: Callable[[Any], Any], size: int
-) -> Callable[[Any], Any]:
+def _over_subsets(function: Callable[[Any], Any], size: int) -> Callable[[Any], Any]:
   """The function of a set of questions, from a table where that is small."""
   if size > TABLE_LIMIT:
     return function

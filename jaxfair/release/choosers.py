@@ -78,9 +78,7 @@ class ByEntropy:
       def one(after: Any, factor: Any) -> jax.Array:
         rest = known.law(after).covariance
         means = centre + answers @ factor.T
-        left = jax.vmap(
-          lambda mean: label_entropy(network, mean, rest, normals)
-        )(means)
+        left = jax.vmap(lambda mean: label_entropy(network, mean, rest, normals))(means)
         return -jnp.mean(left)
 
       return jax.vmap(one)(revealed_next(revealed), known.factors(revealed))
@@ -108,8 +106,7 @@ class ByVariance:
     network = known.network
     checks.require(
       network.is_binary,
-      "ByVariance is about one margin; with more than two classes use "
-      "ByEntropy()",
+      "ByVariance is about one margin; with more than two classes use ByEntropy()",
     )
 
     def scores(revealed: Any, person: Person) -> jax.Array:

@@ -38,9 +38,7 @@ class PureTest(Protocol):
   def is_sound(self) -> bool:
     """Whether an impure set is never called pure."""
 
-  def build(
-    self, network: Network, questions: Questions, *, key: jax.Array
-  ) -> Test:
+  def build(self, network: Network, questions: Questions, *, key: jax.Array) -> Test:
     """The test; inside a program."""
 
 
@@ -65,9 +63,7 @@ class Interval:
     """Always."""
     return True
 
-  def build(
-    self, network: Network, questions: Questions, *, key: jax.Array
-  ) -> Test:
+  def build(self, network: Network, questions: Questions, *, key: jax.Array) -> Test:
     """The test; `key` is not used."""
     del key
     layers = _differences(network)
@@ -84,10 +80,7 @@ class Interval:
       for w, b in layers[1:]:
         bottom, top = jax.nn.relu(bottom), jax.nn.relu(top)
         up, down = jnp.maximum(w, 0.0), jnp.minimum(w, 0.0)
-        bottom, top = (
-          bottom @ up + top @ down + b,
-          top @ up + bottom @ down + b,
-        )
+        bottom, top = (bottom @ up + top @ down + b, top @ up + bottom @ down + b)
       classes = math.isqrt(bottom.shape[0])
       wins = (bottom > slack).reshape(classes, classes)
       leads = jnp.all(wins | jnp.eye(classes, dtype=bool), axis=1)
@@ -124,9 +117,7 @@ class Grid:
     counts = np.asarray(questions.counts).tolist()
     return math.prod(counts) <= self.points
 
-  def build(
-    self, network: Network, questions: Questions, *, key: jax.Array
-  ) -> Test:
+  def build(self, network: Network, questions: Questions, *, key: jax.Array) -> Test:
     """The test; `key` draws combinations where there are too many."""
     size = questions.size
     checks.require(
@@ -139,18 +130,14 @@ class Grid:
     weights, bias = network.layers[0]
     worth = jnp.einsum("qkd,dh->qkh", questions.values, weights)
     numbers = jnp.arange(self.points)
-    drawn = jax.random.randint(
-      key, (self.points, size), 0, counts, dtype=jnp.int32
-    )
+    drawn = jax.random.randint(key, (self.points, size), 0, counts, dtype=jnp.int32)
 
     def test(revealed: Any, x: Any) -> Verdict:
       radix = jnp.where(revealed, 1, counts)
       # Products beyond the cap only need to stay beyond it.
       stop = self.points + 1
       below = jnp.concatenate([jnp.ones(1, jnp.int32), radix[:-1]])
-      place = jax.lax.associative_scan(
-        lambda a, b: jnp.minimum(a * b, stop), below
-      )
+      place = jax.lax.associative_scan(lambda a, b: jnp.minimum(a * b, stop), below)
       fits = place[-1] * radix[-1] <= self.points
       counted = (numbers[:, None] // place) % radix
       choice = jnp.where(fits, counted, drawn)

@@ -112,8 +112,7 @@ def fit_private_gaussian(
   checks.number("shrinkage", shrinkage, low=0.0, high=1.0, open_low=True)
   check_features(x)
   checks.require(
-    id not in ledger,
-    f"id={id!r} was charged before; give the new release an id of its own",
+    id not in ledger, f"id={id!r} was charged before; give the new release an id of its own"
   )
   sums = _exact_moments(x)
   size = len(sums)
@@ -128,13 +127,10 @@ def fit_private_gaussian(
   below = np.nextafter(np.sqrt(2.0), 0.0)
   weight = np.where(upper[0] == upper[1], 1.0, below)
   event = accounting.grid_gaussian(
-    noise_multiplier=noise_multiplier,
-    distance=grid.distance(len(upper[0])),
+    noise_multiplier=noise_multiplier, distance=grid.distance(len(upper[0]))
   )
   ledger.charge(event, id=id)
-  noisy = grid.gaussian(
-    sums[upper], sigma=sigma / weight * UNIT**2, source=source
-  )
+  noisy = grid.gaussian(sums[upper], sigma=sigma / weight * UNIT**2, source=source)
   moments = np.zeros((size, size))
   moments[upper] = noisy / UNIT**2
   moments = moments + np.triu(moments, 1).T
@@ -144,8 +140,7 @@ def fit_private_gaussian(
   values, vectors = np.linalg.eigh(covariance)
   covariance = (vectors * np.clip(values, 1e-6, None)) @ vectors.T
   return Gaussian(
-    jnp.asarray(mean, jnp.float32),
-    _shrunk(jnp.asarray(covariance, jnp.float32), shrinkage),
+    jnp.asarray(mean, jnp.float32), _shrunk(jnp.asarray(covariance, jnp.float32), shrinkage)
   )
 
 
@@ -185,10 +180,7 @@ def condition(gaussian: Gaussian, known: Any) -> Conditional:
     new = known[i] & (pivot > PIVOT)
     slope = jnp.where(new, rest[:, i] / jnp.where(new, pivot, 1.0), 0.0)
     surprise = jnp.zeros(size).at[i].set(1.0) - gain[i]
-    return (
-      gain + slope[:, None] * surprise[None, :],
-      rest - slope[:, None] * rest[i][None, :],
-    )
+    return (gain + slope[:, None] * surprise[None, :], rest - slope[:, None] * rest[i][None, :])
 
   begun = (jnp.zeros((size, size)), covariance / scale)
   gain, rest = jax.lax.fori_loop(0, size, learn, begun)
@@ -215,9 +207,7 @@ def _factor(matrix: Any) -> jax.Array:
     rest, root = state
     pivot = rest[i, i]
     new = pivot > least
-    column = jnp.where(
-      new, rest[:, i] / jnp.sqrt(jnp.where(new, pivot, 1.0)), 0.0
-    )
+    column = jnp.where(new, rest[:, i] / jnp.sqrt(jnp.where(new, pivot, 1.0)), 0.0)
     return rest - jnp.outer(column, column), root.at[:, i].set(column)
 
   return jax.lax.fori_loop(0, size, step, (matrix, jnp.zeros_like(matrix)))[1]

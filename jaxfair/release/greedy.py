@@ -11,14 +11,7 @@ from jaxfair import checks, models
 from jaxfair.data import Scaler
 from jaxfair.release import beliefs as laws
 from jaxfair.release.choosers import ByEntropy, Chooser, Person, Scores
-from jaxfair.release.core_sets import (
-  GRID_LIMIT,
-  Grid,
-  Interval,
-  PureTest,
-  Test,
-  Verdict,
-)
+from jaxfair.release.core_sets import GRID_LIMIT, Grid, Interval, PureTest, Test, Verdict
 from jaxfair.release.gaussian import Gaussian, check_features
 from jaxfair.release.network import Network, as_network
 from jaxfair.release.questions import Questions, as_arrays
@@ -85,9 +78,17 @@ def release(
     A value that is not revealed touches neither the order nor the label.
   """
   found = release_each(
-    model, params, gaussian, questions, x, deltas=(delta,),
-    choosers={"": chooser}, pure=pure, scaler=scaler, key=key,
-  )  # fmt: skip
+    model,
+    params,
+    gaussian,
+    questions,
+    x,
+    deltas=(delta,),
+    choosers={"": chooser},
+    pure=pure,
+    scaler=scaler,
+    key=key,
+  )
   return jax.tree.map(lambda leaf: leaf[0], found[""])
 
 
@@ -124,8 +125,7 @@ def release_each(
     name -> what was asked, with a leading axis [k].
   """
   checks.require(
-    len(deltas) > 0 and len(choosers) > 0,
-    "deltas or choosers is empty; pass at least one of each",
+    len(deltas) > 0 and len(choosers) > 0, "deltas or choosers is empty; pass at least one of each"
   )
   for delta in deltas:
     checks.number("delta", delta, low=0.0, high=0.5, open_high=True)
@@ -134,10 +134,16 @@ def release_each(
   x = jnp.asarray(x if scaler is None else scaler.apply(x))
   check_features(x)
   found = _release(
-    as_network(params), gaussian, as_arrays(questions), x,
-    models.predict(model, params, x), jnp.asarray(deltas, jnp.float32),
-    tuple(choosers.values()), pure, key,
-  )  # fmt: skip
+    as_network(params),
+    gaussian,
+    as_arrays(questions),
+    x,
+    models.predict(model, params, x),
+    jnp.asarray(deltas, jnp.float32),
+    tuple(choosers.values()),
+    pure,
+    key,
+  )
   return dict(zip(choosers, found, strict=True))
 
 
@@ -150,9 +156,7 @@ def check_questions(questions: Questions, pure: PureTest) -> None:
   )
 
 
-def core_test(
-  known: laws.Beliefs, pure: Test, delta: Any, *, key: jax.Array
-) -> Test:
+def core_test(known: laws.Beliefs, pure: Test, delta: Any, *, key: jax.Array) -> Test:
   """Pure, or probable enough: Definition 7.1."""
   network = known.network
   classes = network.layers[-1][1].shape[0]
@@ -185,10 +189,16 @@ class _Asking(NamedTuple):
 
 @functools.partial(jax.jit, static_argnames=("choosers", "pure"))
 def _release(
-  network: Network, gaussian: Gaussian, questions: Questions, x: Any,
-  chosen: Any, deltas: Any, choosers: tuple[Chooser, ...], pure: PureTest,
+  network: Network,
+  gaussian: Gaussian,
+  questions: Questions,
+  x: Any,
+  chosen: Any,
+  deltas: Any,
+  choosers: tuple[Chooser, ...],
+  pure: PureTest,
   key: jax.Array,
-) -> list[Released]:  # fmt: skip
+) -> list[Released]:
   key_pure, key_label, key_choose, key_people = jax.random.split(key, 4)
   known = laws.beliefs(network, gaussian, questions)
   certain = pure.build(network, questions, key=key_pure)
@@ -212,55 +222,39 @@ def _release(
     def one(delta: Any, own: _Asking, scores: Scores = scores) -> Released:
       ask = functools.partial(_ask, heard(delta), scores)
       ended = _in_rounds(ask, own, people, chunk)
-      return Released(
-        ended.order, ended.revealed, ended.count, ended.verdict.label
-      )
+      return Released(ended.order, ended.revealed, ended.count, ended.verdict.label)
 
     found.append(jax.vmap(one)(deltas, begun))
   return found
 
 
-def _heard(
-  test: Test, revealed: Any, person: Person, own_label: Any
-) -> Verdict:
+def _heard(test: Test, revealed: Any, person: Person, own_label: Any) -> Verdict:
   """The test, which ends at the latest when there is nothing left to ask."""
   verdict = test(revealed, person.x)
   everything = jnp.all(revealed)
-  return Verdict(
-    verdict.core | everything, jnp.where(everything, own_label, verdict.label)
-  )
+  return Verdict(verdict.core | everything, jnp.where(everything, own_label, verdict.label))
 
 
 def _begin(heard: Heard, size: int, given: tuple[Person, Any]) -> _Asking:
   nothing = jnp.zeros(size, bool)
   return _Asking(
-    heard(nothing, *given),
-    nothing,
-    jnp.full(size, NOT_ASKED, jnp.int32),
-    jnp.asarray(0, jnp.int32),
+    heard(nothing, *given), nothing, jnp.full(size, NOT_ASKED, jnp.int32), jnp.asarray(0, jnp.int32)
   )
 
 
-def _ask(
-  heard: Heard, scores: Scores, asking: _Asking, given: tuple[Person, Any]
-) -> _Asking:
+def _ask(heard: Heard, scores: Scores, asking: _Asking, given: tuple[Person, Any]) -> _Asking:
   """One question to one person; nothing changes for one who is done."""
   value = scores(asking.revealed, given[0])
   best = jnp.argmax(jnp.where(asking.revealed, -jnp.inf, value))
   revealed = asking.revealed.at[best].set(True)
   asked = _Asking(
-    heard(revealed, *given),
-    revealed,
-    asking.order.at[asking.count].set(best),
-    asking.count + 1,
+    heard(revealed, *given), revealed, asking.order.at[asking.count].set(best), asking.count + 1
   )
   over = asking.verdict.core
   return jax.tree.map(lambda a, b: jnp.where(over, a, b), asking, asked)
 
 
-def _in_rounds(
-  ask: Callable[[Any, Any], Any], begun: _Asking, people: Any, chunk: int
-) -> _Asking:
+def _in_rounds(ask: Callable[[Any, Any], Any], begun: _Asking, people: Any, chunk: int) -> _Asking:
   """One question to everybody who still waits, and again, until nobody does.
 
   Those who wait stand first in every round, so that a chunk holds no one who
@@ -280,15 +274,11 @@ def _in_rounds(
     queue = jnp.argsort(over, stable=True)
 
     def one_chunk(i: Any, state: _Asking) -> _Asking:
-      rows = queue.at[i * chunk + jnp.arange(chunk)].get(
-        mode="fill", fill_value=size
-      )
+      rows = queue.at[i * chunk + jnp.arange(chunk)].get(mode="fill", fill_value=size)
       mine = lambda leaf: leaf.at[rows].get(mode="clip")  # noqa: E731
       own = jax.tree.map(mine, (state, people))
       asked = jax.vmap(ask)(*own)
-      return jax.tree.map(
-        lambda all_, new: all_.at[rows].set(new, mode="drop"), state, asked
-      )
+      return jax.tree.map(lambda all_, new: all_.at[rows].set(new, mode="drop"), state, asked)
 
     waiting = size - jnp.sum(over)
     return jax.lax.fori_loop(0, -(-waiting // chunk), one_chunk, state)

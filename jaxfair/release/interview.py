@@ -78,15 +78,11 @@ class Interview:
     """The representative label of what was answered."""
     core, label, _ = self._look()
     everything = len(self._revealed()) == len(self._of.sensitive)
-    checks.require(
-      core or everything, "the interview is not over; call next_column first"
-    )
+    checks.require(core or everything, "the interview is not over; call next_column first")
     certain = self._delta == 0 or everything
     told = "certain" if certain else f"{100 * (1 - self._delta):.4g}% sure"
     hidden = [c for c in self._of.sensitive if c not in self._asked]
-    return Decision(
-      self._of.class_names[label], told, tuple(self._asked), tuple(hidden)
-    )
+    return Decision(self._of.class_names[label], told, tuple(self._asked), tuple(hidden))
 
   def _revealed(self) -> set[str]:
     return set(self._of.sensitive) & set(self._asked)

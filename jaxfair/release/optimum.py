@@ -19,12 +19,7 @@ PAIRS = 1024  # of person and subset side by side: a grid each is much memory
 
 
 def smallest_core_sets(
-  params: Params,
-  questions: Questions,
-  x: Any,
-  *,
-  pure: PureTest = Interval(),
-  key: jax.Array,
+  params: Params, questions: Questions, x: Any, *, pure: PureTest = Interval(), key: jax.Array
 ) -> jax.Array:
   """[n] size of the smallest pure core set of each person, by brute force.
 
@@ -34,20 +29,16 @@ def smallest_core_sets(
   checks.one_key("key", key)
   checks.require(
     questions.size <= LIMIT,
-    f"the optimum looks at 2^{questions.size} subsets; use at most "
-    f"{LIMIT} questions",
+    f"the optimum looks at 2^{questions.size} subsets; use at most {LIMIT} questions",
   )
   check_features(x)
-  return _smallest(
-    as_network(params), as_arrays(questions), jnp.asarray(x), pure, key
-  )
+  return _smallest(as_network(params), as_arrays(questions), jnp.asarray(x), pure, key)
 
 
 @functools.partial(jax.jit, static_argnames=("pure",))
 def _smallest(
-  network: Network, questions: Questions, x: Any, pure: PureTest,
-  key: jax.Array,
-) -> jax.Array:  # fmt: skip
+  network: Network, questions: Questions, x: Any, pure: PureTest, key: jax.Array
+) -> jax.Array:
   test = pure.build(network, questions, key=key)
   subsets = jnp.asarray(all_subsets(questions.size))
   sizes = subsets.sum(axis=1)

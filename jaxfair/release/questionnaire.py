@@ -49,9 +49,7 @@ class Questionnaire:
   factor: np.ndarray
 
   @classmethod
-  def of(
-    cls, prepared: Prepared, params: Params, sensitive: tuple[str, ...]
-  ) -> "Questionnaire":
+  def of(cls, prepared: Prepared, params: Params, sensitive: tuple[str, ...]) -> "Questionnaire":
     """For a model that was trained on the first part.
 
     Args:
@@ -153,9 +151,7 @@ class Questionnaire:
     try:
       return found.questionnaire()
     except (TypeError, ValueError) as error:
-      raise checks.ArgumentError(
-        f"{path} is damaged ({error}); {again}"
-      ) from None
+      raise checks.ArgumentError(f"{path} is damaged ({error}); {again}") from None
 
 
 Numbers = tuple[float, ...]
@@ -190,9 +186,7 @@ class _File:
     if not layers or inputs != (1 if classes == 2 else classes):
       raise ValueError(f"the last layer is not about {classes} classes")
     law = np.asarray(self.mean), np.asarray(self.covariance)
-    sizes = {
-      len(x) for x in (self.columns, self.mean, self.centre, self.factor)
-    }
+    sizes = {len(x) for x in (self.columns, self.mean, self.centre, self.factor)}
     if sizes != {width} or law[1].shape != (width, width):
       raise ValueError(f"not everything is about {width} features")
     if not set(self.sensitive) <= set(self.columns):

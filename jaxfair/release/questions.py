@@ -64,17 +64,13 @@ def questions(
   checks.number("step", step, low=0.0, high=2.0, open_low=True)
   names = tuple(dict.fromkeys(columns))
   wanted = names if sensitive is None else tuple(sensitive)
-  checks.require(
-    len(wanted) > 0, "sensitive is empty; name at least one column"
-  )
+  checks.require(len(wanted) > 0, "sensitive is empty; name at least one column")
   for name in wanted:
     if name not in names:
       raise checks.ArgumentError(
         f"sensitive={name!r} is not a column; {checks.options(name, names)}"
       )
-  checks.require(
-    len(set(wanted)) == len(wanted), "sensitive names a column twice"
-  )
+  checks.require(len(set(wanted)) == len(wanted), "sensitive names a column twice")
   origin = np.asarray(columns)
   grid = np.linspace(-1.0, 1.0, round(2 / step) + 1)
   answers = []
@@ -86,10 +82,7 @@ def questions(
     placed[:, rows] = listed
     answers.append(placed)
   longest = max(map(len, answers))
-  padded = [
-    np.concatenate([a, np.repeat(a[:1], longest - len(a), axis=0)])
-    for a in answers
-  ]
+  padded = [np.concatenate([a, np.repeat(a[:1], longest - len(a), axis=0)]) for a in answers]
   return wanted, Questions(
     np.stack([origin == name for name in wanted]),
     np.stack(padded),

@@ -13,9 +13,7 @@ from jaxfair import checks
 from jaxfair.release.questionnaire import Questionnaire
 
 
-def write_page(
-  questionnaire: Questionnaire, path: pathlib.Path, *, delta: float = 0.05
-) -> None:
+def write_page(questionnaire: Questionnaire, path: pathlib.Path, *, delta: float = 0.05) -> None:
   """Writes a page that asks one person, offline.
 
   Args:

@@ -7,10 +7,4 @@ from jaxfair.report.collection import count, is_collection, write_collection
 from jaxfair.report.frontier_page import write_frontier
 from jaxfair.report.page import write
 
-__all__ = [
-  "count",
-  "is_collection",
-  "write",
-  "write_collection",
-  "write_frontier",
-]
+__all__ = ["count", "is_collection", "write", "write_collection", "write_frontier"]

@@ -55,11 +55,7 @@ def count(claims: Sequence[ClaimRecord]) -> str:
   """How many of the claims are supported, in words."""
   verdicts = collections.Counter(claim.verdict for claim in claims)
   text = f"{verdicts['supported']} of {len(claims)} claims supported"
-  rest = (
-    f"{verdicts[name]} {name}"
-    for name in ("undecided", "not run")
-    if verdicts[name]
-  )
+  rest = (f"{verdicts[name]} {name}" for name in ("undecided", "not run") if verdicts[name])
   return ", ".join([text, *rest])
 
 
@@ -71,9 +67,7 @@ def _run_folders(folder: pathlib.Path) -> list[pathlib.Path]:
 def _by_numbers(folder: pathlib.Path) -> list[tuple[bool, int, str]]:
   """fig_3_9 comes before fig_3_10."""
   parts = folder.name.replace("-", "_").split("_")
-  return [
-    (part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts
-  ]
+  return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
 
 def _read(folder: pathlib.Path) -> _Run:
@@ -82,9 +76,7 @@ def _read(folder: pathlib.Path) -> _Run:
     folder,
     made.title,
     folders.read_claims(folder),
-    [
-      folder / "figures" / f"{figure.name}.png" for figure in made.study.figures
-    ],
+    [folder / "figures" / f"{figure.name}.png" for figure in made.study.figures],
     record.seconds,
     record.finished,
   )

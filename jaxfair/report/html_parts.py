@@ -6,12 +6,7 @@ from collections.abc import Iterable, Sequence
 from jaxfair.experiments.folders import ClaimRecord
 from jaxfair.report.style import STYLE
 
-VERDICTS = {
-  "supported": "✓",
-  "not supported": "✗",
-  "undecided": "?",
-  "not run": "-",
-}
+VERDICTS = {"supported": "✓", "not supported": "✗", "undecided": "?", "not run": "-"}
 
 
 def page(title: str, sections: Iterable[str]) -> str:

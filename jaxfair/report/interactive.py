@@ -19,19 +19,12 @@ def chart(figure: Figure, table: Table) -> str:
   canvas = draw(figure, table)
   if canvas is None:
     return ""
-  config = {
-    "responsive": True,
-    "displaylogo": False,
-    "modeBarButtons": [list(BUTTONS)],
-  }
+  config = {"responsive": True, "displaylogo": False, "modeBarButtons": [list(BUTTONS)]}
   drawn = canvas.to_html(
-    full_html=False, include_plotlyjs=False, config=config,
-    div_id=f"figure-{figure.name}",
-  )  # fmt: skip
-  width = PANEL * series.columns(len(series.panels(figure, table)))
-  return (
-    f"<div class='wide'><div style='min-width:{width}px'>{drawn}</div></div>"
+    full_html=False, include_plotlyjs=False, config=config, div_id=f"figure-{figure.name}"
   )
+  width = PANEL * series.columns(len(series.panels(figure, table)))
+  return f"<div class='wide'><div style='min-width:{width}px'>{drawn}</div></div>"
 
 
 def draw(figure: Figure, table: Table) -> Any:
@@ -46,9 +39,12 @@ def draw(figure: Figure, table: Table) -> Any:
   across = series.columns(len(found))
   down = math.ceil(len(found) / across)
   canvas = make_subplots(
-    rows=down, cols=across, shared_xaxes="all", shared_yaxes="all",
+    rows=down,
+    cols=across,
+    shared_xaxes="all",
+    shared_yaxes="all",
     subplot_titles=[_text(panel.title) for panel in found],
-  )  # fmt: skip
+  )
   named: set[str] = set()
   for i, panel in enumerate(found):
     row, column = i // across + 1, i % across + 1
@@ -76,16 +72,18 @@ def draw(figure: Figure, table: Table) -> Any:
     template="plotly_white",
     height=360 * down + 60,
     margin={"l": 60, "r": 20, "t": 60 if figure.facet else 40, "b": 90},
-    font={
-      "family": "system-ui, sans-serif", "size": 13, "color": series.INK,
-    },
+    font={"family": "system-ui, sans-serif", "size": 13, "color": series.INK},
     legend={
       "title": {"text": _text(series.words(figure.color or ""))},
-      "orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom",
-      "x": 0, "xanchor": "left",
+      "orientation": "h",
+      "yref": "container",
+      "y": 0,
+      "yanchor": "bottom",
+      "x": 0,
+      "xanchor": "left",
     },
     barmode="group",
-  )  # fmt: skip
+  )
   return canvas
 
 
@@ -94,28 +92,29 @@ def _text(text: str) -> str:
   return html.escape(text, quote=False)
 
 
-def _traces(
-  kinds: Any, figure: Figure, one: series.Series, in_legend: bool
-) -> Any:
+def _traces(kinds: Any, figure: Figure, one: series.Series, in_legend: bool) -> Any:
   name = _text(one.name)
   x = [_text(p) if isinstance(p, str) else p for p in one.x]
   common = {
-    "x": x, "y": one.y.tolist(), "name": name, "legendgroup": name,
+    "x": x,
+    "y": one.y.tolist(),
+    "name": name,
+    "legendgroup": name,
     "showlegend": in_legend and figure.color is not None,
-  }  # fmt: skip
+  }
   symbol = series.SYMBOLS[one.order % len(series.SYMBOLS)]
   if figure.mark == "bar":
     return [
       kinds.Bar(
-        **common, marker_color=one.color, error_y=_ends(one),
+        **common,
+        marker_color=one.color,
+        error_y=_ends(one),
         hovertemplate="%{x}: %{y:.4g}<extra>%{fullData.name}</extra>",
       )
-    ]  # fmt: skip
+    ]
   marker = {"color": one.color, "symbol": symbol, "size": 7}
   if figure.mark == "point":
-    return [
-      kinds.Scatter(**common, mode="markers", marker=marker, opacity=0.75)
-    ]
+    return [kinds.Scatter(**common, mode="markers", marker=marker, opacity=0.75)]
   line = kinds.Scatter(**common, mode="lines+markers", marker=marker)
   known = np.flatnonzero(np.isfinite(one.low))
   if not len(known):
@@ -126,9 +125,15 @@ def _traces(
   band = kinds.Scatter(
     x=[x[i] for i in (*known, *known[::-1])],
     y=np.concatenate([one.high[known], one.low[known][::-1]]).tolist(),
-    fill="toself", fillcolor=one.color, opacity=0.2, line={"width": 0},
-    mode="lines", hoverinfo="skip", showlegend=False, legendgroup=name,
-  )  # fmt: skip
+    fill="toself",
+    fillcolor=one.color,
+    opacity=0.2,
+    line={"width": 0},
+    mode="lines",
+    hoverinfo="skip",
+    showlegend=False,
+    legendgroup=name,
+  )
   return [band, line]
 
 

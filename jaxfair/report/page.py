@@ -114,8 +114,7 @@ def _details(folder: pathlib.Path) -> str:
   config = html.escape((folder / "config.toml").read_text("utf-8"))
   versions = folders.read_words(folder / "versions.json")
   lines = "".join(
-    f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>"
-    for k, v in versions.items()
+    f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in versions.items()
   )
   return (
     "<section><h2>To repeat this</h2><p>Save the config and call "

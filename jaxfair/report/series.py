@@ -9,10 +9,7 @@ from jaxfair.experiments import Figure, Table
 from jaxfair.experiments.measures import seed_interval
 
 # Okabe and Ito's colors: told apart with any kind of color vision.
-PALETTE = (
-  "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
-  "#8A7F00",
-)  # fmt: skip
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A7F00")
 INK = "#1b1f24"
 WIDEST_BAND = 1.5  # ranges of the means that bands may add on either side
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross", "star")
@@ -148,9 +145,8 @@ def _series(figure: Figure, rows: Table, name: Any, order: int) -> Series:
   if figure.mark == "point":
     nothing = np.full(len(rows), np.nan)
     return Series(
-      label(name), color, rows[figure.x].tolist(), rows[figure.y], nothing,
-      nothing, order,
-    )  # fmt: skip
+      label(name), color, rows[figure.x].tolist(), rows[figure.y], nothing, nothing, order
+    )
   positions, means, lows, highs = [], [], [], []
   for (position,), repeats in rows.split(figure.x):
     found = seed_interval(figure.y, repeats[figure.y])
@@ -166,6 +162,11 @@ def _series(figure: Figure, rows: Table, name: Any, order: int) -> Series:
   if figure.mark == "bar":
     shown = [label(p) for p in shown]
   return Series(
-    label(name), color, shown, np.array(means)[by_x], np.array(lows)[by_x],
-    np.array(highs)[by_x], order,
-  )  # fmt: skip
+    label(name),
+    color,
+    shown,
+    np.array(means)[by_x],
+    np.array(lows)[by_x],
+    np.array(highs)[by_x],
+    order,
+  )

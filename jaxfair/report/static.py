@@ -28,9 +28,7 @@ def save(figure: Figure, table: Table, path: pathlib.Path) -> bool:
   down = math.ceil(len(found) / across)
   places = max(len({*_positions(panel)}) for panel in found)
   wide = PANEL[0] if figure.mark != "bar" else max(PANEL[0], BAR * places)
-  canvas = Canvas(
-    figsize=(wide * across, PANEL[1] * down + 0.5), layout="constrained"
-  )
+  canvas = Canvas(figsize=(wide * across, PANEL[1] * down + 0.5), layout="constrained")
   FigureCanvasAgg(canvas)
   axes = canvas.subplots(down, across, squeeze=False, sharex=True, sharey=True)
   for axis, panel in zip(axes.flat, found, strict=False):
@@ -43,9 +41,7 @@ def save(figure: Figure, table: Table, path: pathlib.Path) -> bool:
   # Panels above an empty place have their own numbers below.
   for axis in axes.flat[max(0, len(found) - across) : len(found)]:
     axis.tick_params(axis="x", which="both", labelbottom=True)
-  canvas.suptitle(
-    _text(figure.title, 40 * across), fontsize=12, x=0.02, ha="left"
-  )
+  canvas.suptitle(_text(figure.title, 40 * across), fontsize=12, x=0.02, ha="left")
   if figure.color:
     # Each series once, also those that some panels lack.
     drawn: dict[str, Any] = {}
@@ -53,10 +49,13 @@ def save(figure: Figure, table: Table, path: pathlib.Path) -> bool:
       handles, names = axis.get_legend_handles_labels()
       drawn |= dict(zip(names, handles, strict=True))
     canvas.legend(
-      list(drawn.values()), list(drawn), frameon=False,
-      title=_text(series.words(figure.color)), loc="outside right center",
+      list(drawn.values()),
+      list(drawn),
+      frameon=False,
+      title=_text(series.words(figure.color)),
+      loc="outside right center",
       fontsize=9,
-    )  # fmt: skip
+    )
   canvas.savefig(path, dpi=150)
   return True
 
@@ -84,21 +83,16 @@ def _draw(figure: Figure, axis: object, panel: series.Panel) -> None:
   for one in panel.series:
     marker = MARKERS[one.order % len(MARKERS)]
     if figure.mark == "line":
-      axis.plot(
-        one.x, one.y, color=one.color, marker=marker, label=_text(one.name)
-      )
+      axis.plot(one.x, one.y, color=one.color, marker=marker, label=_text(one.name))
       axis.fill_between(one.x, one.low, one.high, color=one.color, alpha=0.2)
       if len(one.x) == 1:  # a band would have no width
         axis.vlines(one.x, one.low, one.high, color=one.color)
     elif figure.mark == "point":
-      axis.scatter(one.x, one.y, color=one.color, marker=marker, alpha=0.7,
-                   label=_text(one.name))  # fmt: skip
+      axis.scatter(one.x, one.y, color=one.color, marker=marker, alpha=0.7, label=_text(one.name))
   if figure.log_x:
     axis.set_xscale("log")
     _plain_ticks(axis.xaxis)
-  elif figure.mark != "bar" and all(
-    np.asarray(one.x).dtype.kind in "if" for one in panel.series
-  ):
+  elif figure.mark != "bar" and all(np.asarray(one.x).dtype.kind in "if" for one in panel.series):
     axis.locator_params(axis="x", nbins=5)  # more would overlap in a panel
   elif figure.mark == "line":
     _turn(axis, _positions(panel))
@@ -135,9 +129,15 @@ def _bars(axis: object, panel: series.Panel) -> None:
     places = places + (i - (len(panel.series) - 1) / 2) * width
     ends = np.nan_to_num(np.abs(np.stack([one.y - one.low, one.high - one.y])))
     axis.bar(
-      places, one.y, width * 0.92, yerr=ends, capsize=3, color=one.color,
-      label=_text(one.name), error_kw={"linewidth": 1},
-    )  # fmt: skip
+      places,
+      one.y,
+      width * 0.92,
+      yerr=ends,
+      capsize=3,
+      color=one.color,
+      label=_text(one.name),
+      error_kw={"linewidth": 1},
+    )
   axis.set_xticks(range(len(names)), [_text(name, 30, 1) for name in names])
   _turn(axis, names)
 

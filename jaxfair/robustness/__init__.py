@@ -16,12 +16,7 @@ from jaxfair.robustness.attacks import (
   rfgsm,
 )
 from jaxfair.robustness.balls import BALLS, L2, LINF, Ball
-from jaxfair.robustness.errors import (
-  Errors,
-  attack_errors,
-  errors_of,
-  linear_errors,
-)
+from jaxfair.robustness.errors import Errors, attack_errors, errors_of, linear_errors
 from jaxfair.robustness.gaussians import (
   ClassErrors,
   boundary_error,

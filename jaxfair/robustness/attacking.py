@@ -108,9 +108,7 @@ def attack(
     best = _PROGRAMS[stop, chosen](step, inputs, own)
     kept = min(batch, size - first)
     found.append([np.asarray(leaf)[:, :kept] for leaf in best])
-  x, losses, wrong = (
-    np.concatenate(parts, 1) for parts in zip(*found, strict=True)
-  )
+  x, losses, wrong = (np.concatenate(parts, 1) for parts in zip(*found, strict=True))
   return Attacked(x.reshape(len(x), *np.shape(examples.x)), losses, wrong)
 
 
@@ -141,9 +139,7 @@ class _Advance:
   shape: tuple[int, ...]  # of one input
 
   def judge(self, inputs: _Inputs) -> Judge:
-    return judge_of(
-      self.model, self.loss, inputs.params, inputs.examples.y, shape=self.shape
-    )
+    return judge_of(self.model, self.loss, inputs.params, inputs.examples.y, shape=self.shape)
 
   def search(self, inputs: _Inputs) -> smallest.Search:
     size = min(smallest.WINDOW, inputs.examples.x.shape[0])
@@ -157,19 +153,15 @@ class _Advance:
   def begin(self, inputs: _Inputs, key: jax.Array) -> State:
     keys = jax.random.split(key, inputs.epsilons.shape[0])
     return jax.vmap(
-      lambda epsilon, own: self.how.begin(
-        self.judge(inputs), inputs.examples.x, epsilon, own
-      )
+      lambda epsilon, own: self.how.begin(self.judge(inputs), inputs.examples.x, epsilon, own)
     )(inputs.epsilons, keys)
 
-  def __call__(
-    self, state: State, feed: Any, inputs: _Inputs
-  ) -> tuple[State, None]:
+  def __call__(self, state: State, feed: Any, inputs: _Inputs) -> tuple[State, None]:
     del feed
     judge, x = self.judge(inputs), inputs.examples.x
-    return jax.vmap(
-      lambda own, epsilon: self.how.advance(judge, own, x, epsilon)
-    )(state, inputs.epsilons), None
+    return jax.vmap(lambda own, epsilon: self.how.advance(judge, own, x, epsilon))(
+      state, inputs.epsilons
+    ), None
 
   def end(self, state: State, inputs: _Inputs) -> Best:
     return jax.vmap(lambda own: self.how.end(self.judge(inputs), own))(state)
@@ -187,9 +179,7 @@ def _whole(step: _Advance, inputs: _Inputs, key: jax.Array) -> Best:
   return step.end(_advanced(step, state, inputs, "scan"), inputs)
 
 
-def _advanced(
-  step: _Advance, state: State, inputs: _Inputs, loop: Any
-) -> State:
+def _advanced(step: _Advance, state: State, inputs: _Inputs, loop: Any) -> State:
   if not step.how.steps_left:
     return state
   feeds = jnp.arange(step.how.steps_left)

@@ -67,9 +67,7 @@ class Attack:
     """Refuses inputs of another range than the declared one."""
     check_range(x, self.input_range)
 
-  def perturb(
-    self, judge: Judge, x: Any, *, epsilon: Any, key: jax.Array
-  ) -> jax.Array:
+  def perturb(self, judge: Judge, x: Any, *, epsilon: Any, key: jax.Array) -> jax.Array:
     """Pushes a batch; pure, unrolled, for use inside a training step.
 
     Args:
@@ -83,9 +81,7 @@ class Attack:
       state = self.advance(judge, state, x, epsilon)
     return self.end(judge, state).x
 
-  def begin(
-    self, judge: Judge, x: Any, epsilon: Any, key: jax.Array
-  ) -> "State":
+  def begin(self, judge: Judge, x: Any, epsilon: Any, key: jax.Array) -> "State":
     """The first push, with the clean input as the best so far.
 
     Its gradient is that of the clean input, whatever epsilon is. An attack that
@@ -99,9 +95,7 @@ class Attack:
       moved = self._inside(x, self.start_share * epsilon * push, epsilon)
     return State(moved, Best(x, losses, wrong))
 
-  def advance(
-    self, judge: Judge, state: "State", x: Any, epsilon: Any
-  ) -> "State":
+  def advance(self, judge: Judge, state: "State", x: Any, epsilon: Any) -> "State":
     """One gradient step."""
     (losses, wrong), gradient = judged(judge, state.x)
     best = state.best
@@ -166,17 +160,11 @@ def rfgsm(
   Reference:
     Tramer et al. 2018, section 4.
   """
-  return Attack(
-    "RFGSM", LINF, steps, step_share, from_signs, random_share, input_range
-  )
+  return Attack("RFGSM", LINF, steps, step_share, from_signs, random_share, input_range)
 
 
 def pgd(
-  ball: Ball = LINF,
-  *,
-  input_range: tuple[float, float],
-  steps: int = 10,
-  step_share: float = 0.25,
+  ball: Ball = LINF, *, input_range: tuple[float, float], steps: int = 10, step_share: float = 0.25
 ) -> Attack:
   """Projected gradient ascent that starts where FGSM ends.
 
@@ -234,15 +222,13 @@ def check_range(x: Any, input_range: tuple[float, float]) -> None:
   )
   checks.require(
     len(x) < 2 or most - least > _NARROW * (high - low),
-    f"{told}, less than 1% of the declared input_range=({low:g}, {high:g}): "
-    f"{remedy}",
+    f"{told}, less than 1% of the declared input_range=({low:g}, {high:g}): {remedy}",
   )
 
 
 def judge_of(
-  model: Model, loss: PerExampleLoss, params: Params, y: Any, *,
-  shape: tuple[int, ...],
-) -> Judge:  # fmt: skip
+  model: Model, loss: PerExampleLoss, params: Params, y: Any, *, shape: tuple[int, ...]
+) -> Judge:
   """What an attack asks about inputs: their losses, and who is wrong.
 
   Args:

@@ -40,12 +40,7 @@ class Errors(NamedTuple):
 
 
 def attack_errors(
-  model: Model,
-  params: Params,
-  examples: Examples,
-  found: Attacked,
-  *,
-  num_groups: int,
+  model: Model, params: Params, examples: Examples, found: Attacked, *, num_groups: int
 ) -> Errors:
   """Errors as an attack found them: lower bounds of the true ones.
 
@@ -102,9 +97,7 @@ def linear_errors(
   return errors_of(wrong, reached, examples.group, num_groups=num_groups)
 
 
-def errors_of(
-  wrong: Any, reached: Any, group: Any, *, num_groups: int
-) -> Errors:
+def errors_of(wrong: Any, reached: Any, group: Any, *, num_groups: int) -> Errors:
   """Errors from who is wrong, and who can be made wrong.
 
   Args:

@@ -64,9 +64,7 @@ def fair_threshold(mu_minus: Any, mu_plus: Any, ratio: Any) -> np.ndarray:
   return mu + distance / (ratio + 1)
 
 
-def robust_threshold(
-  mu_minus: Any, mu_plus: Any, ratio: Any, epsilon: Any
-) -> np.ndarray:
+def robust_threshold(mu_minus: Any, mu_plus: Any, ratio: Any, epsilon: Any) -> np.ndarray:
   """The threshold with the fewest errors when everybody is pushed by epsilon.
 
   The worst push moves class -1 up and class +1 down, so this is the natural
@@ -87,9 +85,7 @@ def robust_threshold(
   return mu + epsilon + _crossing(inner, ratio, np.log(ratio))
 
 
-def penalised_threshold(
-  mu_minus: Any, mu_plus: Any, ratio: Any, penalty: Any
-) -> np.ndarray:
+def penalised_threshold(mu_minus: Any, mu_plus: Any, ratio: Any, penalty: Any) -> np.ndarray:
   """The threshold that trades errors against their gap.
 
   min over theta of  e_plus + e_minus + penalty |e_plus - e_minus|
@@ -116,9 +112,7 @@ def penalised_threshold(
   inside = penalty < (ratio - 1) / (ratio + 1)
   used = np.where(inside, penalty, 0.0)
   log_weight = np.log(ratio) + np.log1p(-used) - np.log1p(used)
-  at = np.where(
-    inside, _crossing(distance, ratio, log_weight), distance / (ratio + 1)
-  )
+  at = np.where(inside, _crossing(distance, ratio, log_weight), distance / (ratio + 1))
   return mu + at
 
 
@@ -141,14 +135,10 @@ def class_errors(
   mu, distance, ratio = _check(mu_minus, mu_plus, ratio)
   checks.non_negative("epsilon", epsilon)
   at = np.asarray(threshold, np.float64) - mu
-  return ClassErrors(
-    special.ndtr(epsilon - at), special.ndtr((at + epsilon - distance) / ratio)
-  )
+  return ClassErrors(special.ndtr(epsilon - at), special.ndtr((at + epsilon - distance) / ratio))
 
 
-def natural_error(
-  threshold: Any, mu_minus: Any, mu_plus: Any, ratio: Any
-) -> np.ndarray:
+def natural_error(threshold: Any, mu_minus: Any, mu_plus: Any, ratio: Any) -> np.ndarray:
   """Chance of an error without any push, over both classes."""
   return robust_error(threshold, mu_minus, mu_plus, ratio, epsilon=0.0)
 
@@ -157,9 +147,7 @@ def robust_error(
   threshold: Any, mu_minus: Any, mu_plus: Any, ratio: Any, *, epsilon: Any
 ) -> np.ndarray:
   """Chance of an error under the worst push by epsilon, over both classes."""
-  minus, plus = class_errors(
-    threshold, mu_minus, mu_plus, ratio, epsilon=epsilon
-  )
+  minus, plus = class_errors(threshold, mu_minus, mu_plus, ratio, epsilon=epsilon)
   return np.asarray(0.5 * (minus + plus))
 
 
@@ -171,9 +159,7 @@ def boundary_error(
   return robust_error(*where, epsilon=epsilon) - natural_error(*where)
 
 
-def mean_distance(
-  threshold: Any, mu_minus: Any, mu_plus: Any, ratio: Any
-) -> np.ndarray:
+def mean_distance(threshold: Any, mu_minus: Any, mu_plus: Any, ratio: Any) -> np.ndarray:
   """E|x - theta| over both classes.
 
   Reference:
@@ -211,9 +197,7 @@ def largest_ratio(mu_minus: Any, mu_plus: Any, epsilon: Any) -> np.ndarray:
   return np.minimum(_gap_bound(distance, epsilon), _shares(distance, epsilon))
 
 
-def largest_ratio_for_boundary(
-  mu_minus: Any, mu_plus: Any, epsilon: Any
-) -> np.ndarray:
+def largest_ratio_for_boundary(mu_minus: Any, mu_plus: Any, epsilon: Any) -> np.ndarray:
   """The largest K of the thesis's order of boundary errors.
 
   min(exp((D - 2 epsilon)^2 / 2), the K >= 1 with K + 1/K = D / epsilon - 2)
@@ -265,35 +249,27 @@ def _shares(distance: Any, epsilon: Any) -> np.ndarray:
   return np.where(some, distance / np.where(some, epsilon, 1.0) - 1, np.inf)
 
 
-def _check(
-  mu_minus: Any, mu_plus: Any, ratio: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _check(mu_minus: Any, mu_plus: Any, ratio: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   checks.number("mu_minus", mu_minus)
   checks.number("mu_plus", mu_plus)
   distance = np.asarray(mu_plus, np.float64) - np.asarray(mu_minus, np.float64)
   checks.require(
-    bool(np.all(distance > 0)),
-    "mu_plus must be above mu_minus everywhere; swap the classes",
+    bool(np.all(distance > 0)), "mu_plus must be above mu_minus everywhere; swap the classes"
   )
   checks.number(
-    "ratio", ratio, low=1.0,
+    "ratio",
+    ratio,
+    low=1.0,
     remedy="call the class with the smaller deviation -1, and scale it to 1",
-  )  # fmt: skip
-  return (
-    np.asarray(mu_minus, np.float64),
-    distance,
-    np.asarray(ratio, np.float64),
   )
+  return (np.asarray(mu_minus, np.float64), distance, np.asarray(ratio, np.float64))
 
 
-def _check_epsilon(
-  epsilon: Any, distance: np.ndarray, share: int = 2
-) -> np.ndarray:
+def _check_epsilon(epsilon: Any, distance: np.ndarray, share: int = 2) -> np.ndarray:
   checks.non_negative("epsilon", epsilon)
   epsilon = np.asarray(epsilon, np.float64)
   checks.require(
     bool(np.all(epsilon <= distance / share)),
-    f"epsilon={epsilon.max():g} is more than 1/{share} of the distance of the "
-    "means; push less",
+    f"epsilon={epsilon.max():g} is more than 1/{share} of the distance of the means; push less",
   )
   return epsilon

@@ -37,9 +37,7 @@ class Orderings(NamedTuple):
   stated_boundary: np.ndarray
 
 
-def orderings(
-  mu_minus: Any, mu_plus: Any, ratio: Any, epsilon: Any
-) -> Orderings:
+def orderings(mu_minus: Any, mu_plus: Any, ratio: Any, epsilon: Any) -> Orderings:
   """Compares the fair, the natural and the robust threshold.
 
   Args:
@@ -64,9 +62,7 @@ def orderings(
   three = (fair, natural, robust)
   size = _ROUNDING * (1 + np.abs(low) + np.abs(high))
   inner = _rises(three, size)
-  outer = _rises((low + epsilon, fair), size) & _rises(
-    (robust, high - epsilon), size
-  )
+  outer = _rises((low + epsilon, fair), size) & _rises((robust, high - epsilon), size)
   quarter = np.minimum(epsilon, (high - low) / 4)
   bound = gaussians.largest_ratio_for_boundary(low, high, quarter)
   under = [gaussians.robust_error(t, *people, epsilon=epsilon) for t in three]
@@ -84,7 +80,5 @@ def orderings(
 
 
 def _rises(values: Any, rounding: Any) -> np.ndarray:
-  steps = [
-    before <= after + rounding for before, after in itertools.pairwise(values)
-  ]
+  steps = [before <= after + rounding for before, after in itertools.pairwise(values)]
   return np.all(steps, axis=0)

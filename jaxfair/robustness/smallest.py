@@ -113,19 +113,12 @@ class Search:
     level = jnp.where(broken, same[first], levels)
     level = jnp.where(clean_wrong, 0, level)
     found = Found(
-      choose(broken, state.x[at], examples.x),
-      jnp.where(broken, losses[at], clean),
-      level,
+      choose(broken, state.x[at], examples.x), jnp.where(broken, losses[at], clean), level
     )
     todo = (level > 0) & (self.how.steps_left > 0)
     waiting = jnp.where(todo, jnp.arange(count), count)
-    waiting = jnp.concatenate(
-      [jnp.sort(waiting), jnp.full(self.size, count, waiting.dtype)]
-    )
-    given = Given(
-      state.x, order, epsilons, same, waiting, level - 1, clean, examples,
-      params,
-    )  # fmt: skip
+    waiting = jnp.concatenate([jnp.sort(waiting), jnp.full(self.size, count, waiting.dtype)])
+    given = Given(state.x, order, epsilons, same, waiting, level - 1, clean, examples, params)
     row = waiting[: self.size]
     window = self._entered(row, given.level[row], given)
     return Progress(window, self.size, found), given
@@ -148,16 +141,12 @@ class Search:
     level = jnp.minimum(smaller, given.same[own.level])
     place = jnp.where(broken, own.row, count)  # beyond the end: not written
     found = jax.tree.map(
-      lambda old, new: old.at[place].set(new, mode="drop"),
-      found,
-      Found(own.x, losses, level),
+      lambda old, new: old.at[place].set(new, mode="drop"), found, Found(own.x, losses, level)
     )
     out = held | (broken & (level == 0))
     next_in = given.waiting[taken - 1 + jnp.cumsum(out)]
     row = jnp.where(out, next_in, own.row)
-    entered = self._entered(
-      row, jnp.where(out, given.level[next_in], level - 1), given
-    )
+    entered = self._entered(row, jnp.where(out, given.level[next_in], level - 1), given)
     anew = out | broken
     going = Window(moved, own.row, own.level, own.age + 1)
     window = jax.tree.map(lambda a, b: choose(anew, a, b), entered, going)
@@ -191,9 +180,7 @@ class Search:
 def run(search: Search, progress: Progress, given: Given) -> Progress:
   """All turns as one program."""
   return jax.lax.while_loop(
-    lambda held: search.left(held) > 0,
-    lambda held: search.turn(held, given),
-    progress,
+    lambda held: search.left(held) > 0, lambda held: search.turn(held, given), progress
   )
 
 

@@ -48,11 +48,7 @@ LOSSES: dict[str, MarginLoss] = {
 
 
 def class_losses(
-  loss: MarginLoss,
-  threshold: float,
-  mu_minus: float,
-  mu_plus: float,
-  ratio: float,
+  loss: MarginLoss, threshold: float, mu_minus: float, mu_plus: float, ratio: float
 ) -> gaussians.ClassErrors:
   """Each class's expected loss, by quadrature over 12 standard deviations.
 
@@ -69,9 +65,7 @@ def class_losses(
   return gaussians.ClassErrors(minus, plus)
 
 
-def equal_loss_threshold(
-  loss: MarginLoss, mu_minus: float, mu_plus: float, ratio: float
-) -> float:
+def equal_loss_threshold(loss: MarginLoss, mu_minus: float, mu_plus: float, ratio: float) -> float:
   """The threshold at which both classes have the same expected loss.
 
   The classifier that a fairness penalty without end picks when groups are
@@ -94,16 +88,11 @@ def equal_loss_threshold(
 
   # Rising in the threshold: class +1 loses more, class -1 less.
   width = ratio * ratio + (mu_plus - mu_minus) + 1
-  return float(
-    optimize.brentq(apart, mu_minus - width, mu_plus + width, xtol=1e-12)
-  )
+  return float(optimize.brentq(apart, mu_minus - width, mu_plus + width, xtol=1e-12))
 
 
 def _mean(
-  function: Callable[[np.ndarray], np.ndarray],
-  mean: float,
-  deviation: float,
-  threshold: float,
+  function: Callable[[np.ndarray], np.ndarray], mean: float, deviation: float, threshold: float
 ) -> np.ndarray:
   """E f(mean + deviation N(0, 1)), piece by piece between the losses' kinks."""
   # exp(-margin) moves the bulk of the integral by up to deviation^2.
@@ -129,9 +118,7 @@ def ramp_class_losses(
   gaussians.fair_threshold(mu_minus, mu_plus, ratio)
   at = np.asarray(threshold, np.float64)
   minus = _integral(mu_minus - at + 1) - _integral(mu_minus - at)
-  plus = ratio * (
-    _integral((at + 1 - mu_plus) / ratio) - _integral((at - mu_plus) / ratio)
-  )
+  plus = ratio * (_integral((at + 1 - mu_plus) / ratio) - _integral((at - mu_plus) / ratio))
   return gaussians.ClassErrors(np.asarray(minus), np.asarray(plus))
 
 

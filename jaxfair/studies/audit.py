@@ -82,11 +82,7 @@ class Audited:
   def canaries(self, people: Examples, count: int) -> auditing.GradientCanaries:
     """Canaries with gradients far above the clip bound."""
     return auditing.gradient_canaries(
-      self.model,
-      models.cross_entropy,
-      people,
-      num_canaries=count,
-      norm=1e3 * self.config.l2_clip,
+      self.model, models.cross_entropy, people, num_canaries=count, norm=1e3 * self.config.l2_clip
     )
 
 
@@ -130,9 +126,7 @@ def _one_run(own: Audited, key: jax.Array) -> list[dict[str, Any]]:
     key_coins, key_training = jax.random.split(key)
     included = canaries.flip(key=key_coins)
     hidden = canaries.hide(people, included)
-    fitted = dp_sgd(
-      canaries.model, canaries.loss, hidden, recorded, key=key_training
-    )
+    fitted = dp_sgd(canaries.model, canaries.loss, hidden, recorded, key=key_training)
     return canaries.scores(fitted.params), included
 
   keys = jax.random.split(key, config.seeds)
@@ -151,9 +145,7 @@ def _one_run(own: Audited, key: jax.Array) -> list[dict[str, Any]]:
     bounds = []
     for confidence in (config.confidence, config.joint_confidence):
       level = {"delta": config.delta, "confidence": confidence}
-      guesses = auditing.plan_guesses(
-        config.canaries, separation=separation, **level
-      )
+      guesses = auditing.plan_guesses(config.canaries, separation=separation, **level)
       audit = auditing.audit_one_run(*guessed, guesses=guesses, **level)
       bounds.append(audit.epsilon)
     rows.append(_row("canaries", seed, claimed, bounds))
@@ -166,18 +158,14 @@ def _one_step(own: Audited, key: jax.Array) -> list[dict[str, Any]]:
   config = own.config
   batch = own.people.take(slice(min(STEP_BATCH, own.people.size)))
   canary = own.canaries(batch, 1)
-  without, present = (
-    canary.hide(batch, jnp.array([there])) for there in (False, True)
-  )
+  without, present = (canary.hide(batch, jnp.array([there])) for there in (False, True))
   step = dataclasses.replace(
     own.training, steps=1, batch_size=without.size, max_batch=None, loop="scan"
   )
   start = canary.model.init(jax.random.key(0), without.x[0])
 
   def released(examples: Examples, key: jax.Array) -> Any:
-    fitted = dp_sgd(
-      canary.model, canary.loss, examples, step, key=key, initial=start
-    )
+    fitted = dp_sgd(canary.model, canary.loss, examples, step, key=key, initial=start)
     others = tree.subtract(fitted.params, start)["model"]
     size = tree.norm(others)
     return canary.scores(fitted.params), size
@@ -186,9 +174,7 @@ def _one_step(own: Audited, key: jax.Array) -> list[dict[str, Any]]:
   claimed = accounting.gaussian_epsilon(sigma=noise, delta=config.delta)
   rows = []
   for seed, own_key in enumerate(jax.random.split(key, config.seeds)):
-    scores = auditing.attack_scores(
-      released, without, present, num_runs=config.runs, key=own_key
-    )
+    scores = auditing.attack_scores(released, without, present, num_runs=config.runs, key=own_key)
     for method in METHODS:
       bounds = [
         auditing.epsilon_lower_bound(
@@ -200,9 +186,7 @@ def _one_step(own: Audited, key: jax.Array) -> list[dict[str, Any]]:
   return rows
 
 
-def _row(
-  method: str, seed: int, claimed: float, bounds: Sequence[float]
-) -> dict[str, Any]:
+def _row(method: str, seed: int, claimed: float, bounds: Sequence[float]) -> dict[str, Any]:
   each, joint = bounds
   return {
     **BOUNDS,
@@ -238,9 +222,7 @@ def _people(config: Config, context: ex.Context) -> tuple[Examples, int]:
     chosen = data.two_gaussians((half, half), key=context.shared_key)
   else:
     chosen = context.load(config.data)
-  order = jax.random.permutation(
-    jax.random.fold_in(context.shared_key, 1), chosen.size
-  )
+  order = jax.random.permutation(jax.random.fold_in(context.shared_key, 1), chosen.size)
   some = chosen.examples.take(np.asarray(order[: config.people]))
   scaler = data.fit_scaler(np.asarray(some.x))
   some = some._replace(x=scaler.apply(some.x))
@@ -286,11 +268,7 @@ STUDY = ex.Study(
     ),
   ),
   claims=(
-    Claim(
-      "not caught",
-      "The implementation is not caught violating its claim",
-      LARGEST <= 1,
-    ),
+    Claim("not caught", "The implementation is not caught violating its claim", LARGEST <= 1),
     Claim(
       "canaries",
       "Canaries in one training show at least 30% of its epsilon",

@@ -96,16 +96,12 @@ def explain_run(folder: pathlib.Path) -> NonPrivateExplanation:
   sample = _sample(people, scaler)
   costs, apart, epsilon = _costs(table, settings, people.group_names)
   payer = max(costs, key=lambda name: costs[name].loss)
-  found = _at_model(
-    settings, model, params, sample, people.num_groups, card["noise_multiplier"]
-  )
+  found = _at_model(settings, model, params, sample, people.num_groups, card["noise_multiplier"])
   terms, factors, of_all = found.terms, found.factors, found.of_all
   which = people.group_names.index(payer)
   term = max(terms, key=lambda name: terms[name][which])
   behind = "gradient_norm" if term == CLIPPING else "closeness"
-  factor = max(
-    (behind, "input_norm"), key=lambda name: factors[name][which] / of_all[name]
-  )
+  factor = max((behind, "input_norm"), key=lambda name: factors[name][which] / of_all[name])
   note = ""
   if settings.private.optimizer != "sgd":
     note = (
@@ -147,15 +143,12 @@ def _read(folder: pathlib.Path) -> tuple[train.Config, Table, dict[str, Any]]:
     )
   made = runs.plan(train.STUDY, values, where=f"{path}: ")
   if made.settings.release_epsilon is None:
-    raise RunError(
-      f"{folder} holds no released model; set release_epsilon and run it again"
-    )
+    raise RunError(f"{folder} holds no released model; set release_epsilon and run it again")
   needed = ("results.csv", "release/model.npz", "release/guarantee.json")
   for name in needed:
     if not (folder / name).is_file():
       raise RunError(
-        f"{folder} has no {name}: the run is not finished; the same `jaxfair "
-        "run` continues it"
+        f"{folder} has no {name}: the run is not finished; the same `jaxfair run` continues it"
       )
   path = folder / needed[2]
   card = schema.read_json(path, dict[str, Any], remedy=AGAIN)
@@ -179,8 +172,7 @@ def _released(
   for name, shape in (wanted | parts | {"scaler.limit": ()}).items():
     if name not in saved or saved[name].shape != shape:
       raise RunError(
-        f"{file} has no array {name} of shape {shape}, so it is not the model "
-        f"of this run; {AGAIN}"
+        f"{file} has no array {name} of shape {shape}, so it is not the model of this run; {AGAIN}"
       )
   scaled: Any = [saved[name] for name in parts]
   params = [jnp.asarray(saved[name]) for name in wanted]
@@ -203,9 +195,7 @@ def _costs(
   assert wanted is not None
   known = sorted(settings.epsilons, key=lambda e: abs(np.log(e / wanted)))
   rows = table.where(training=f"epsilon {known[0]:g}")
-  per_seed = {
-    name: rows.where(group=name)["loss_cost"] for name in (*groups, EVERYONE)
-  }
+  per_seed = {name: rows.where(group=name)["loss_cost"] for name in (*groups, EVERYONE)}
   costs = {}
   for name in groups:
     found = fairness.seed_interval(per_seed[name])
@@ -243,14 +233,7 @@ def _at_model(
     sampling_rate=min(1.0, private.batch_size / people.size),
   )
   found = analysis.decompose(
-    model,
-    loss,
-    params,
-    people,
-    step,
-    num_groups=num_groups,
-    probes=16,
-    key=jax.random.key(0),
+    model, loss, params, people, step, num_groups=num_groups, probes=16, key=jax.random.key(0)
   )
   norms = analysis.norms(model, loss, params, people, num_groups=num_groups)
 
@@ -268,8 +251,6 @@ def _at_model(
     terms={name: np.asarray(value.group) for name, value in terms.items()},
     factors={name: np.asarray(value.group) for name, value in factors.items()},
     of_all={name: float(value.population) for name, value in factors.items()},
-    clipped=np.asarray(
-      by_group(1.0 * (norms.gradients > private.l2_clip)).group
-    ),
+    clipped=np.asarray(by_group(1.0 * (norms.gradients > private.l2_clip)).group),
     gradients=np.asarray(norms.gradients),
   )

@@ -27,13 +27,9 @@ class Config(ex.Settings):
 def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All seeds of one model in one program: train, predict, measure."""
   people = context.load(config.data)
-  model = models.network(
-    str(cell["model"]), people.num_classes, hidden=config.hidden
-  )
+  model = models.network(str(cell["model"]), people.num_classes, hidden=config.hidden)
   settings = FitConfig(
-    learning_rate=config.learning_rate,
-    steps=config.steps,
-    batch_size=config.batch_size,
+    learning_rate=config.learning_rate, steps=config.steps, batch_size=config.batch_size
   )
 
   def measure(parts: tuple, key: jax.Array) -> object:
@@ -50,9 +46,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     split_key=context.shared_key,
     fractions=share,
   )
-  return ex.group_table(
-    {"data": people.name, **cell}, measured, people.group_names
-  )
+  return ex.group_table({"data": people.name, **cell}, measured, people.group_names)
 
 
 EVERYONE = {"group": "everyone"}
@@ -65,11 +59,7 @@ STUDY = ex.Study(
   cells=ex.grid(model="models"),
   run=run,
   summaries=(
-    ex.Summary(
-      "By group",
-      ("model", "group"),
-      ("accuracy", "loss", "selection_rate", *RATES),
-    ),
+    ex.Summary("By group", ("model", "group"), ("accuracy", "loss", "selection_rate", *RATES)),
     ex.Summary("Gaps between groups", ("model",), GAPS, EVERYONE),
   ),
   claims=(
@@ -86,9 +76,7 @@ STUDY = ex.Study(
     ex.Claim(
       "capacity",
       "The network is more accurate than logistic regression",
-      (
-        ex.difference("accuracy", {"model": "mlp"}, {"model": "logistic"}) > 0
-      ).at(**EVERYONE),
+      (ex.difference("accuracy", {"model": "mlp"}, {"model": "logistic"}) > 0).at(**EVERYONE),
     ),
   ),
   figures=(

@@ -57,8 +57,7 @@ class Config(ex.Settings):
   def questions(self, people: Dataset) -> tuple[tuple[str, ...], Questions]:
     """The columns that may be asked for, by name and as questions."""
     checks.require(
-      len(people.columns) > 0,
-      f"{people.name} has no columns to ask for; use a table of people",
+      len(people.columns) > 0, f"{people.name} has no columns to ask for; use a table of people"
     )
     names = self.sensitive or None
     return release.questions(people.feature_names, people.columns, names)
@@ -75,9 +74,7 @@ class Config(ex.Settings):
       RANDOM: release.AtRandom(),
     }
 
-  def fit(
-    self, people: Dataset, train: Examples, *, key: jax.Array
-  ) -> tuple[Model, Params]:
+  def fit(self, people: Dataset, train: Examples, *, key: jax.Array) -> tuple[Model, Params]:
     """The model that decides, trained."""
     model = models.network(self.model, people.num_classes, hidden=self.hidden)
     batch, rate = min(self.batch_size, train.size), self.learning_rate
@@ -106,10 +103,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   size, (_, everything) = int(cell["sensitive"]), config.questions(people)
   grid, interval = release.Grid(config.grid_points), release.Interval()
   pure: Any = grid if config.pure == "grid" else interval
-  orders: dict[str, Any] = {
-    "deltas": config.deltas,
-    "choosers": config.choosers(people),
-  }
+  orders: dict[str, Any] = {"deltas": config.deltas, "choosers": config.choosers(people)}
   counts = {"num_questions": size, "num_groups": people.num_groups}
 
   def measure(parts: tuple[Examples, ...], key: jax.Array) -> Any:
@@ -133,13 +127,8 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     asking = release.release_each(
       model, params, law, asked, test.x, **orders, pure=pure, key=key_ask
     )
-    found = {
-      name: jax.vmap(audited)(own.count, own.label)
-      for name, own in asking.items()
-    }
-    best = release.smallest_core_sets(
-      params, asked, test.x, pure=pure, key=key_best
-    )
+    found = {name: jax.vmap(audited)(own.count, own.label) for name, own in asking.items()}
+    best = release.smallest_core_sets(params, asked, test.x, pure=pure, key=key_best)
     found[OPTIMUM] = jax.tree.map(lambda v: v[None], audited(best, full))
     return found
 
@@ -156,9 +145,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   return _table(config, settings, measured, people)
 
 
-def _questionnaire(
-  config: Config, people: Dataset, *, key: jax.Array
-) -> Questionnaire:
+def _questionnaire(config: Config, people: Dataset, *, key: jax.Array) -> Questionnaire:
   """The model of one split with its law: what `jaxfair ask` needs."""
   key_split, key_fit = jax.random.split(key)
   prepared = data.prepare(people, PARTS, key=key_split, scale="minmax")
@@ -166,9 +153,7 @@ def _questionnaire(
   return Questionnaire.of(prepared, params, config.questions(people)[0])
 
 
-def _table(
-  config: Config, settings: ex.Cell, measured: Any, people: Dataset
-) -> ex.Table:
+def _table(config: Config, settings: ex.Cell, measured: Any, people: Dataset) -> ex.Table:
   seeds: dict[str, Any] = {"seed": range(config.seeds)}
   tables = []
   for name, found in measured.items():
@@ -231,9 +216,7 @@ def _groups_differ(name: str, delta: float) -> Claim:
   )
 
 
-def _figure(
-  name: str, title: str, x: str, y: str, color: str = "delta", **more: Any
-) -> Figure:
+def _figure(name: str, title: str, x: str, y: str, color: str = "delta", **more: Any) -> Figure:
   where = {"method": ENTROPY, "group": EVERYONE}
   told: dict[str, Any] = {"color": color, "where": where}
   if x == "sensitive":
@@ -254,9 +237,7 @@ STUDY = ex.Study(
   cells=_cells,
   run=run,
   precheck=_check,
-  derive=lambda table: table.plus(
-    spared=1 - table["share"], accuracy_kept=-table["accuracy_lost"]
-  ),
+  derive=lambda table: table.plus(spared=1 - table["share"], accuracy_kept=-table["accuracy_lost"]),
   notes=_notes,
   claims=(
     Claim(

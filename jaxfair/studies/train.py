@@ -79,9 +79,7 @@ class Config(ex.Settings):
   def check(self) -> None:
     """Somebody is left to train on."""
     checks.positive(
-      "1 - public_fraction - test_fraction",
-      self.fractions[1],
-      remedy="leave people to train on",
+      "1 - public_fraction - test_fraction", self.fractions[1], remedy="leave people to train on"
     )
 
   @property
@@ -110,9 +108,7 @@ def _precheck(config: Config, people: data.Dataset) -> None:
 def _cells(config: Config) -> list[ex.Cell]:
   """The plain model, one cell per epsilon, and the model that is released."""
   listed: list[ex.Cell] = [{"training": PLAIN}]
-  listed += [
-    {"training": f"epsilon {e:g}", "epsilon": e} for e in config.epsilons
-  ]
+  listed += [{"training": f"epsilon {e:g}", "epsilon": e} for e in config.epsilons]
   if config.release_epsilon is not None:
     listed += [{"training": RELEASED, "epsilon": config.release_epsilon}]
   return listed
@@ -133,14 +129,10 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     params: Params
     if cell["training"] == PLAIN:
       plain = config.plain.plain_config()
-      params = training.fit(
-        model, models.cross_entropy, train, plain, key=key
-      ).params
+      params = training.fit(model, models.cross_entropy, train, plain, key=key).params
     else:
       private = config.calibrated(train.size, float(cell["epsilon"]))
-      params = training.dp_sgd(
-        model, models.cross_entropy, train, private, key=key
-      ).params
+      params = training.dp_sgd(model, models.cross_entropy, train, private, key=key).params
     return ex.measure_groups(model.apply(params, test.x), test, people)
 
   measured = ex.repeat(
@@ -163,11 +155,7 @@ def save_model(path: pathlib.Path, params: Params, scaler: data.Scaler) -> None:
 
 
 def _release(
-  config: Config,
-  people: data.Dataset,
-  model: Model,
-  setting: dict[str, Any],
-  context: ex.Context,
+  config: Config, people: data.Dataset, model: Model, setting: dict[str, Any], context: ex.Context
 ) -> ex.Table:
   """Trains one model for release, with a ledger, and measures it.
 
@@ -217,9 +205,7 @@ def _release(
   return ex.group_table(setting, stacked, people.group_names)
 
 
-def _require_affordable(
-  config: Config, people: data.Dataset, context: ex.Context
-) -> None:
+def _require_affordable(config: Config, people: data.Dataset, context: ex.Context) -> None:
   """Refuses a release that the data set's budget does not pay for.
 
   Before any cell is computed; a training that has begun is charged already.
@@ -253,9 +239,7 @@ STUDY = ex.Study(
   run=run,
   precheck=_precheck,
   # The released model has a split of its own, so there is no pair for it.
-  derive=lambda table: paired_costs(
-    table, "training", PLAIN, without=(RELEASED,)
-  ),
+  derive=lambda table: paired_costs(table, "training", PLAIN, without=(RELEASED,)),
   notes=_notes,
   summaries=(
     Summary(

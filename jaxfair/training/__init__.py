@@ -10,12 +10,7 @@ from jaxfair.training.driver import choose_loop, run_steps
 from jaxfair.training.ensembles import fit_many, map_members
 from jaxfair.training.erm import SolveConfig, SolveError, SolveTrace, solve
 from jaxfair.training.fair_dp_sgd import calibrate_fairness, fair_dp_sgd
-from jaxfair.training.fair_robust import (
-  Adversary,
-  FairRobustConfig,
-  fair_robust,
-  group_objective,
-)
+from jaxfair.training.fair_robust import Adversary, FairRobustConfig, fair_robust, group_objective
 from jaxfair.training.fit import FitConfig, fit
 from jaxfair.training.lagrangian import NonPrivateDualTrace, lagrangian
 from jaxfair.training.lagrangian_config import LagrangianConfig
@@ -29,11 +24,7 @@ from jaxfair.training.penalties import Penalty, UncoveredError
 from jaxfair.training.private_lagrangian import DualTrace, private_lagrangian
 from jaxfair.training.private_lagrangian_config import PrivateLagrangianConfig
 from jaxfair.training.privatise import privatise
-from jaxfair.training.risk_balanced import (
-  RiskPenalty,
-  clipped_part_event,
-  risk_penalty,
-)
+from jaxfair.training.risk_balanced import RiskPenalty, clipped_part_event, risk_penalty
 from jaxfair.training.snapshots import SnapshotFit, dp_sgd_snapshots
 
 __all__ = [

@@ -32,9 +32,7 @@ class Shuffles(NamedTuple):
   salts: jax.Array
 
 
-def make_shuffles(
-  num_rows: int, num_epochs: int, *, key: jax.Array
-) -> Shuffles:
+def make_shuffles(num_rows: int, num_epochs: int, *, key: jax.Array) -> Shuffles:
   """Draws the bijections of all epochs at once."""
   # Drawn flat, which gives the same numbers: of short rows under a vmap the
   # compiler unrolls the generator, and takes five times as long. And by one
@@ -42,16 +40,12 @@ def make_shuffles(
   flat, shape = (num_epochs * ROUNDS,), (num_epochs, ROUNDS)
   key_offsets, key_salts = jax.random.split(key)
   keys = [*jax.random.split(key_offsets), key_salts]
-  high, low, salts = jax.vmap(
-    lambda own: jax.random.bits(own, flat, jnp.uint32)
-  )(jnp.stack(keys))
+  high, low, salts = jax.vmap(lambda own: jax.random.bits(own, flat, jnp.uint32))(jnp.stack(keys))
   offsets = _remainder(high, low, num_rows).astype(jnp.int32)
   return Shuffles(offsets.reshape(shape), salts.reshape(shape))
 
 
-def shuffles_for(
-  num_rows: int, batch_size: int, steps: int, *, key: jax.Array
-) -> Shuffles:
+def shuffles_for(num_rows: int, batch_size: int, steps: int, *, key: jax.Array) -> Shuffles:
   """The bijections that the batches of so many steps need.
 
   Args:
@@ -64,12 +58,7 @@ def shuffles_for(
 
 
 def batch_rows(
-  shuffles: Shuffles,
-  num_rows: int,
-  batch_size: int,
-  count: int,
-  *,
-  start: Any = 0,
+  shuffles: Shuffles, num_rows: int, batch_size: int, count: int, *, start: Any = 0
 ) -> jax.Array:
   """The rows of some steps' batches.
 
@@ -103,9 +92,7 @@ def look_up(people: Any, rows: jax.Array) -> Any:
   """
   return jax.tree.map(
     lambda leaf: (
-      jnp.asarray(leaf)
-      .at[rows]
-      .get(mode="promise_in_bounds", wrap_negative_indices=False)
+      jnp.asarray(leaf).at[rows].get(mode="promise_in_bounds", wrap_negative_indices=False)
     ),
     people,
   )
@@ -118,9 +105,7 @@ def poisson_sampler(num_rows: int, batch_size: int) -> PoissonSampler:
   return PoissonSampler(num_rows, rate, min(num_rows, math.ceil(cap)))
 
 
-def shuffle(
-  rows: jax.Array, offsets: jax.Array, salts: jax.Array, *, num_rows: int
-) -> jax.Array:
+def shuffle(rows: jax.Array, offsets: jax.Array, salts: jax.Array, *, num_rows: int) -> jax.Array:
   """Maps row numbers by a bijection of range(num_rows).
 
   Args:

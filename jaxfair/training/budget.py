@@ -15,13 +15,7 @@ import numpy as np
 from jaxfair import accounting, checks, privacy
 from jaxfair.training import driver
 from jaxfair.training.checkpoints import Checkpoints
-from jaxfair.training.dp_sgd import (
-  DpSgdConfig,
-  DpSgdState,
-  NonPrivateDpTrace,
-  advance,
-  begin,
-)
+from jaxfair.training.dp_sgd import DpSgdConfig, DpSgdState, NonPrivateDpTrace, advance, begin
 from jaxfair.training.programs import programs
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
@@ -61,22 +55,26 @@ def calibrate(
   """
   config.refuse_uncovered()
   checks.positive("epsilon", epsilon)
-  checks.number(
-    "delta", delta, low=0.0, high=1.0, open_low=True, open_high=True
-  )
+  checks.number("delta", delta, low=0.0, high=1.0, open_low=True, open_high=True)
   if config.max_batch is None:
     draft = config.sampler(num_examples)
     cap = accounting.max_batch_for(
-      dataset_size=num_examples, sampling_rate=draft.rate, steps=config.steps,
+      dataset_size=num_examples,
+      sampling_rate=draft.rate,
+      steps=config.steps,
       delta_share=1e-3 * delta,
-    )  # fmt: skip
+    )
     cap = max(config.batch_size, min(cap, num_examples))
     config = dataclasses.replace(config, max_batch=cap)
   sampler = config.sampler(num_examples)
   noise = accounting.calibrate_dp_sgd(
-    epsilon=epsilon, delta=delta, sampling_rate=sampler.rate,
-    steps=config.steps, dataset_size=num_examples, max_batch=sampler.max_batch,
-  )  # fmt: skip
+    epsilon=epsilon,
+    delta=delta,
+    sampling_rate=sampler.rate,
+    steps=config.steps,
+    dataset_size=num_examples,
+    max_batch=sampler.max_batch,
+  )
   if config.adaptive is not None:
     noise = config.adaptive.sum_multiplier(noise)
   return dataclasses.replace(config, noise_multiplier=noise)
@@ -157,9 +155,12 @@ def train_to_budget(
       folder = pathlib.Path(folder)
       described = _described(config, epsilon, delta, size)
       store = Checkpoints(
-        folder, described, (examples, initial), key,
+        folder,
+        described,
+        (examples, initial),
+        key,
         programs=programs(model, loss, examples, config),
-      )  # fmt: skip
+      )
       for_release = store.for_release
       if ledger is None:
         path = folder / "ledger.jsonl"
@@ -185,10 +186,7 @@ class _Training:
   progress: Callable[[int, int], None]
 
   def charge(
-    self,
-    ledger: accounting.Ledger | None,
-    book: accounting.DatasetLedger | None,
-    run_id: str,
+    self, ledger: accounting.Ledger | None, book: accounting.DatasetLedger | None, run_id: str
   ) -> None:
     """Charges the whole training to a ledger and to its data set, once."""
     event, id = self.config.event(self.examples.size), f"{run_id}: DP-SGD"
@@ -198,23 +196,15 @@ class _Training:
       relation = accounting.Relation.ADD_OR_REMOVE_ONE
       book.charge(event, id=id, relation=relation)
 
-  def resume(
-    self, store: Checkpoints
-  ) -> tuple[Params, NonPrivateDpTrace | None]:
+  def resume(self, store: Checkpoints) -> tuple[Params, NonPrivateDpTrace | None]:
     """What is left to do in a folder: nothing, if its release is finished."""
     if not store.finished:
       return self.run(store.key, store)
     start = functools.partial(begin, self.model, self.examples, self.config)
-    like = jax.eval_shape(
-      lambda key: start(key, self.initial), jax.random.key(0)
-    )
+    like = jax.eval_shape(lambda key: start(key, self.initial), jax.random.key(0))
     return store.released(like.params), None
 
-  def run(
-    self,
-    key: jax.Array,
-    store: Checkpoints | None,
-  ) -> tuple[Params, NonPrivateDpTrace]:
+  def run(self, key: jax.Array, store: Checkpoints | None) -> tuple[Params, NonPrivateDpTrace]:
     """From the newest checkpoint to the end."""
     config, steps = self.config, self.config.steps
     state = begin(self.model, self.examples, config, key, self.initial)
@@ -227,9 +217,8 @@ class _Training:
     while done < steps:
       count = min(length, steps - done)
       state, trace = advance(
-        self.model, self.loss, self.examples, config, state,
-        key=key, count=count, start=done,
-      )  # fmt: skip
+        self.model, self.loss, self.examples, config, state, key=key, count=count, start=done
+      )
       parts.append(trace)
       done += count
       if store is not None:
@@ -242,35 +231,32 @@ class _Training:
 
     def made(state: DpSgdState, key: jax.Array) -> Any:
       return advance(
-        self.model, self.loss, self.examples,
-        dataclasses.replace(self.config, loop="scan"), state,
-        key=key, count=done,
-      )  # fmt: skip
+        self.model,
+        self.loss,
+        self.examples,
+        dataclasses.replace(self.config, loop="scan"),
+        state,
+        key=key,
+        count=done,
+      )
 
     return jax.eval_shape(made, state, jax.random.key(0))
 
 
 def _joined(parts: list[NonPrivateDpTrace]) -> NonPrivateDpTrace:
   # On the host: every number of segments would be another program.
-  return jax.tree.map(
-    lambda *leaves: jnp.asarray(np.concatenate(leaves)), *parts
-  )
+  return jax.tree.map(lambda *leaves: jnp.asarray(np.concatenate(leaves)), *parts)
 
 
-def _open_ledger(
-  path: pathlib.Path, data: str, epsilon: float, delta: float
-) -> accounting.Ledger:
+def _open_ledger(path: pathlib.Path, data: str, epsilon: float, delta: float) -> accounting.Ledger:
   if path.exists():
     return accounting.Ledger.open(path)
   return accounting.Ledger.create(
-    path, data=data, relation=accounting.Relation.ADD_OR_REMOVE_ONE,
-    budget=(epsilon, delta),
-  )  # fmt: skip
+    path, data=data, relation=accounting.Relation.ADD_OR_REMOVE_ONE, budget=(epsilon, delta)
+  )
 
 
-def _described(
-  config: DpSgdConfig, epsilon: float, delta: float, size: int
-) -> dict[str, Any]:
+def _described(config: DpSgdConfig, epsilon: float, delta: float, size: int) -> dict[str, Any]:
   """What must be the same when a training is continued."""
   numbers = ("learning_rate", "l2_clip", "noise_multiplier", "weight_decay")
   fixed = ("steps", "batch_size", "max_batch", "method", "per_layer")

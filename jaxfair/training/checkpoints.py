@@ -55,13 +55,7 @@ class Checkpoints:
   """
 
   def __init__(
-    self,
-    folder: pathlib.Path,
-    described: Any,
-    private: Any,
-    key: Any,
-    *,
-    programs: dict[str, str],
+    self, folder: pathlib.Path, described: Any, private: Any, key: Any, *, programs: dict[str, str]
   ):
     """Begins a training's folder, or finds the one that is there.
 
@@ -91,9 +85,7 @@ class Checkpoints:
     # Killed in its first moment, a training has a key and has used it nowhere.
     begun = {self._root, *(self._root / name for name in BEGUN)}
     if folder.exists() and not begun.issuperset(folder.rglob("*")):
-      raise CheckpointError(
-        f"{folder} is not empty and holds no training; choose another folder"
-      )
+      raise CheckpointError(f"{folder} is not empty and holds no training; choose another folder")
     owner_only(self._root)
     self.run_id = secrets.token_hex(8)
     self.for_release = key is None
@@ -205,9 +197,7 @@ class Checkpoints:
           "choose another folder"
         )
     elif record["data"] != _fingerprint(self._private, self.key):
-      raise CheckpointError(
-        f"{folder} holds a training on other data; choose another folder"
-      )
+      raise CheckpointError(f"{folder} holds a training on other data; choose another folder")
 
   def _lasting_fingerprint(self) -> str | None:
     """Recognises the data by the state folder's secret, which is not erased.
@@ -264,9 +254,7 @@ def load_leaves(path: pathlib.Path, like: Any) -> Any:
   return jax.tree.unflatten(structure, map(jnp.asarray, typed))
 
 
-def _require_programs(
-  record: Any, programs: dict[str, str], folder: pathlib.Path
-) -> None:
+def _require_programs(record: Any, programs: dict[str, str], folder: pathlib.Path) -> None:
   """Refuses to go on with another model, loss, optimizer or penalty."""
   if "programs" not in record:
     raise CheckpointError(

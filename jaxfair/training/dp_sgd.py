@@ -12,12 +12,7 @@ import optax
 from jaxfair import accounting, checks, models, tree
 from jaxfair.privacy import noise
 from jaxfair.privacy.adaptive import QuantileClip
-from jaxfair.privacy.clipping import (
-  Method,
-  clipped_grad,
-  refuse_64_bit_mode,
-  zero_broken,
-)
+from jaxfair.privacy.clipping import Method, clipped_grad, refuse_64_bit_mode, zero_broken
 from jaxfair.privacy.sampling import Batch, PoissonSampler
 from jaxfair.training import batches, driver
 from jaxfair.training.fit import Optimizer
@@ -32,14 +27,18 @@ DEFAULT_DELTA_SHARE = 1e-10
 
 @functools.partial(
   jax.tree_util.register_dataclass,
-  data_fields=[
-    "learning_rate", "l2_clip", "noise_multiplier", "weight_decay", "penalty",
-  ],
+  data_fields=["learning_rate", "l2_clip", "noise_multiplier", "weight_decay", "penalty"],
   meta_fields=[
-    "steps", "batch_size", "max_batch", "optimizer", "method", "per_layer",
-    "adaptive", "loop",
+    "steps",
+    "batch_size",
+    "max_batch",
+    "optimizer",
+    "method",
+    "per_layer",
+    "adaptive",
+    "loop",
   ],
-)  # fmt: skip
+)
 @dataclasses.dataclass(frozen=True)
 class DpSgdConfig:
   """Settings of DP-SGD.
@@ -84,9 +83,7 @@ class DpSgdConfig:
   loop: driver.Loop = "auto"
   penalty: Penalty | None = None
 
-  def check(
-    self, model: Model, loss: PerExampleLoss, examples: Examples
-  ) -> None:
+  def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
     """Refuses what cannot be trained privately, before any work.
 
     Non-finite examples are not refused: whether somebody's record is broken is
@@ -106,16 +103,21 @@ class DpSgdConfig:
   def sampler(self, num_examples: int) -> PoissonSampler:
     """The sampler this config trains with on n examples."""
     checks.integer(
-      "batch_size", self.batch_size, low=1, high=num_examples,
+      "batch_size",
+      self.batch_size,
+      low=1,
+      high=num_examples,
       remedy="it is the expected size of a batch",
-    )  # fmt: skip
+    )
     rate = self.batch_size / num_examples
     cap = self.max_batch
     if cap is None:
       cap = accounting.max_batch_for(
-        dataset_size=num_examples, sampling_rate=rate, steps=self.steps,
+        dataset_size=num_examples,
+        sampling_rate=rate,
+        steps=self.steps,
         delta_share=DEFAULT_DELTA_SHARE,
-      )  # fmt: skip
+      )
       cap = max(math.ceil(self.batch_size), min(cap, num_examples))
     return PoissonSampler(num_examples, rate, cap)
 
@@ -131,9 +133,8 @@ class DpSgdConfig:
       multiplier = self.adaptive.joint_multiplier(float(multiplier))
     sampler = self.sampler(num_examples)
     return accounting.DpSgd(
-      float(multiplier), sampler.rate, self.steps, num_examples,
-      sampler.max_batch,
-    )  # fmt: skip
+      float(multiplier), sampler.rate, self.steps, num_examples, sampler.max_batch
+    )
 
   def refuse_uncovered(self) -> None:
     """Raises `UncoveredError` if the penalty reads private data."""
@@ -222,9 +223,7 @@ def dp_sgd(
   return work(model, loss, examples, config, key, initial)
 
 
-def check_per_example(
-  model: Model, loss: PerExampleLoss, examples: Examples
-) -> None:
+def check_per_example(model: Model, loss: PerExampleLoss, examples: Examples) -> None:
   """Refuses a model or loss that couples examples: clipping would not hold."""
   refuse_64_bit_mode()
   one = jax.ShapeDtypeStruct(examples.x.shape[1:], examples.x.dtype)
@@ -237,13 +236,15 @@ def check_per_example(
 
 
 def _train(
-  model: Model, loss: PerExampleLoss, examples: Examples, config: DpSgdConfig,
-  key: jax.Array, initial: Params | None,
-) -> Fit:  # fmt: skip
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: DpSgdConfig,
+  key: jax.Array,
+  initial: Params | None,
+) -> Fit:
   state = begin(model, examples, config, key, initial)
-  state, trace = advance(
-    model, loss, examples, config, state, key=key, count=config.steps
-  )
+  state, trace = advance(model, loss, examples, config, state, key=key, count=config.steps)
   return Fit(state.params, trace)
 
 
@@ -252,9 +253,8 @@ _train_jit = jax.jit(_train, static_argnames=("model", "loss"))
 
 @functools.partial(jax.jit, static_argnames=("model",))
 def begin(
-  model: Model, examples: Examples, config: DpSgdConfig, key: jax.Array,
-  initial: Params | None,
-) -> DpSgdState:  # fmt: skip
+  model: Model, examples: Examples, config: DpSgdConfig, key: jax.Array, initial: Params | None
+) -> DpSgdState:
   """The state before the first step."""
   if initial is None:
     one = jnp.zeros(examples.x.shape[1:], examples.x.dtype)
@@ -274,12 +274,7 @@ class Feed(NamedTuple):
 
 @functools.partial(jax.jit, static_argnames=("num_examples", "count"))
 def make_feeds(
-  config: DpSgdConfig,
-  num_examples: int,
-  count: int,
-  *,
-  key: jax.Array,
-  start: Any = 0,
+  config: DpSgdConfig, num_examples: int, count: int, *, key: jax.Array, start: Any = 0
 ) -> Feed:
   """Samples and keys of `count` steps from `start` on.
 
@@ -287,9 +282,7 @@ def make_feeds(
   the same samples and noise as one in a piece.
   """
   sampler = config.sampler(num_examples)
-  key_batch, *keys = (
-    jax.random.fold_in(key, purpose) for purpose in (1, 2, 3, 4)
-  )
+  key_batch, *keys = (jax.random.fold_in(key, purpose) for purpose in (1, 2, 3, 4))
 
   def one(step: jax.Array) -> Feed:
     return Feed(
@@ -324,16 +317,28 @@ def advance(
 ) -> tuple[DpSgdState, NonPrivateDpTrace]:
   """Takes `count` steps from `start` on."""
   step = DpSgdStep(
-    model, loss, config.optimizer, float(config.batch_size), config.method,
-    config.per_layer, config.adaptive,
-  )  # fmt: skip
+    model,
+    loss,
+    config.optimizer,
+    float(config.batch_size),
+    config.method,
+    config.per_layer,
+    config.adaptive,
+  )
   loop: Literal["scan", "step"] = "step" if config.loop == "step" else "scan"
   people, finite = zero_broken(jax.tree.map(jnp.asarray, examples))
   size = examples.x.shape[0]
   found, trace = driver.run_blocks(
-    step, state, _Feeds(size), (config, key), (people, finite, config),
-    steps=count, start=start, rows=config.sampler(size).max_batch, loop=loop,
-  )  # fmt: skip
+    step,
+    state,
+    _Feeds(size),
+    (config, key),
+    (people, finite, config),
+    steps=count,
+    start=start,
+    rows=config.sampler(size).max_batch,
+    loop=loop,
+  )
   return found, trace
 
 
@@ -350,33 +355,26 @@ class DpSgdStep:
   adaptive: QuantileClip | None
 
   def __call__(
-    self,
-    state: DpSgdState,
-    feed: Feed,
-    inputs: tuple[Examples, jax.Array, DpSgdConfig],
+    self, state: DpSgdState, feed: Feed, inputs: tuple[Examples, jax.Array, DpSgdConfig]
   ) -> tuple[DpSgdState, NonPrivateDpTrace]:
     """Samples, clips, adds noise, averages, steps."""
     everybody, finite, config = inputs
     rows, mask = feed.batch
     extra = None
     if config.penalty is not None:
-      extra = config.penalty.gradient(
-        state.params, l2_clip=state.l2_clip, key=feed.key_penalty
-      )
+      extra = config.penalty.gradient(state.params, l2_clip=state.l2_clip, key=feed.key_penalty)
     inside = config.penalty is not None and config.penalty.inside
     model, loss, method = self.model, self.loss, self.method
     if inside:
       model, loss, method = *shifted(model, loss, extra), "vmap"
     gradient = clipped_grad(
-      model, loss, l2_clip=state.l2_clip, method=method,
-      per_layer=self.per_layer,
-    )  # fmt: skip
+      model, loss, l2_clip=state.l2_clip, method=method, per_layer=self.per_layer
+    )
     people, whole = batches.look_up((everybody, finite), rows)
     clipped, losses = gradient.with_losses(state.params, people, mask, whole)
     noisy = noise.gaussian(
-      clipped.total, sigma=config.noise_multiplier * gradient.sensitivity,
-      key=feed.key_sum,
-    )  # fmt: skip
+      clipped.total, sigma=config.noise_multiplier * gradient.sensitivity, key=feed.key_sum
+    )
     mean = tree.scale(1 / self.expected_size, noisy)
     mean = tree.add(mean, tree.scale(config.weight_decay, state.params))
     if extra is not None and not inside:
@@ -389,17 +387,14 @@ class DpSgdStep:
       # Whoever is left out of the sum is not counted, either: to be left out
       # is then as not to be there.
       clip = self.adaptive.update(
-        clip, clipped.norms, mask & whole, expected_size=self.expected_size,
-        key=feed.key_count,
-      )  # fmt: skip
+        clip, clipped.norms, mask & whole, expected_size=self.expected_size, key=feed.key_count
+      )
     trace = _trace(losses, clipped, mask, state.l2_clip)
     params = optax.apply_updates(state.params, updates)
     return DpSgdState(params, optimizer, clip), trace
 
 
-def _trace(
-  losses: jax.Array, clipped: Any, mask: jax.Array, clip: jax.Array
-) -> NonPrivateDpTrace:
+def _trace(losses: jax.Array, clipped: Any, mask: jax.Array, clip: jax.Array) -> NonPrivateDpTrace:
   count = jnp.sum(mask)
   share = 1 / jnp.maximum(count, 1)
   return NonPrivateDpTrace(

@@ -84,9 +84,7 @@ def run_blocks(
   if loop == "scan":
     if size == steps:
       return _scan(step, carry, feeds(source, start, steps), inputs)
-    return _scan_blocks(
-      step, carry, feeds, source, inputs, start, steps=steps, size=size
-    )
+    return _scan_blocks(step, carry, feeds, source, inputs, start, steps=steps, size=size)
   infos = []
   for first in range(0, steps, size):
     # As long as the others also if fewer are left: one program for all.
@@ -117,12 +115,7 @@ def make(feeds: Feeds, source: Any, start: Any, count: int) -> Any:
 
 
 def run_steps(
-  step: Step,
-  carry: Any,
-  feeds: Any,
-  inputs: Any,
-  *,
-  loop: Literal["scan", "step"] = "scan",
+  step: Step, carry: Any, feeds: Any, inputs: Any, *, loop: Literal["scan", "step"] = "scan"
 ) -> tuple[Any, Any]:
   """Applies `step` once per feed.
 
@@ -148,9 +141,7 @@ def run_steps(
   return carry, jax.tree.map(lambda *leaves: jnp.stack(leaves), *infos)
 
 
-def choose_loop(
-  loop: Loop, model: Model, x: Any, *, traced: bool
-) -> Literal["scan", "step"]:
+def choose_loop(loop: Loop, model: Model, x: Any, *, traced: bool) -> Literal["scan", "step"]:
   """Picks the faster loop for this model on this backend.
 
   Args:
@@ -197,9 +188,7 @@ def _scan_blocks(
     return _scan(step, carry, feeds(source, first, count), inputs)
 
   carry, infos = jax.lax.scan(
-    lambda carry, first: run(carry, first, size),
-    carry,
-    start + size * jnp.arange(blocks),
+    lambda carry, first: run(carry, first, size), carry, start + size * jnp.arange(blocks)
   )
   infos = jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), infos)
   if left:
@@ -209,9 +198,7 @@ def _scan_blocks(
 
 
 @functools.partial(jax.jit, static_argnames=("step",))
-def _single(
-  step: Step, carry: Any, feeds: Any, index: Any, inputs: Any
-) -> tuple[Any, Any]:
+def _single(step: Step, carry: Any, feeds: Any, index: Any, inputs: Any) -> tuple[Any, Any]:
   # The index is a device array: one compilation serves all steps.
   return by_columns(step)(carry, tree.take(feeds, index), inputs)
 

@@ -82,9 +82,8 @@ def fit_many(
     fits = [member(tree.take(per_member, i), common) for i in range(count)]
     return tree.stack(fits)
   return map_members(
-    member, per_member, common,
-    chunk=chunk or chunk_for(config, one), devices=devices,
-  )  # fmt: skip
+    member, per_member, common, chunk=chunk or chunk_for(config, one), devices=devices
+  )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,15 +128,10 @@ def map_members(
   checks.integer("chunk", chunk, low=1)
   chosen = tuple(jax.local_devices() if devices is None else devices)
   count = _num_members(per_member)
-  return _mapped(
-    function, per_member, common, count=count, chunk=min(chunk, count),
-    devices=chosen,
-  )  # fmt: skip
+  return _mapped(function, per_member, common, count=count, chunk=min(chunk, count), devices=chosen)
 
 
-@functools.partial(
-  jax.jit, static_argnames=("function", "count", "chunk", "devices")
-)
+@functools.partial(jax.jit, static_argnames=("function", "count", "chunk", "devices"))
 def _mapped(
   function: Callable[[Any, Any], Any],
   per_member: Any,
@@ -172,14 +166,11 @@ def _mapped(
     # the mapped function count as replicated, and their gradients are silently
     # summed over devices. Members must not see each other.
     run = jax.shard_map(
-      run, mesh=mesh, in_specs=(spec(AXIS), spec()), out_specs=spec(AXIS),
-      check_vma=False,
-    )  # fmt: skip
+      run, mesh=mesh, in_specs=(spec(AXIS), spec()), out_specs=spec(AXIS), check_vma=False
+    )
   out = run(chunks, common)
   joined = len(shape)
-  return jax.tree.map(
-    lambda leaf: jax.lax.collapse(leaf, 0, joined)[:count], out
-  )
+  return jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, joined)[:count], out)
 
 
 def default_chunk(batch_bytes: int = 0) -> int:
@@ -218,9 +209,7 @@ class _Member:
     given: dict[str, Any] = {"initial": initial, "anchor": anchor}
     given = {name: v for name, v in given.items() if v is not None}
     examples = _merged(own_examples, all_examples)
-    return self.trainer(
-      self.model, self.loss, examples, config, key=key, **given
-    )
+    return self.trainer(self.model, self.loss, examples, config, key=key, **given)
 
 
 def _num_members(per_member: Any) -> int:
@@ -235,9 +224,7 @@ def _num_members(per_member: Any) -> int:
     "keys, stacked examples and initial parameters need one entry per member "
     f"along their first axis, but have {', '.join(map(str, lengths))}",
   )
-  checks.require(
-    lengths[0] > 0, "there is no member to run; pass at least one key"
-  )
+  checks.require(lengths[0] > 0, "there is no member to run; pass at least one key")
   return lengths[0]
 
 
@@ -274,8 +261,10 @@ def _merged(first: Any, second: Any) -> Any:
   """A whole tree from two with None where the other one has a value."""
   return jax.tree.map(
     lambda mine, ours: ours if mine is None else mine,
-    first, second, is_leaf=lambda value: value is None,
-  )  # fmt: skip
+    first,
+    second,
+    is_leaf=lambda value: value is None,
+  )
 
 
 def _split(config: Any, count: int) -> tuple[Any, Any]:
@@ -287,8 +276,7 @@ def _split(config: Any, count: int) -> tuple[Any, Any]:
     if is_stacked(path, value) and jnp.shape(value) != (count,):
       name = jax.tree_util.keystr(path).strip(".")
       raise checks.ArgumentError(
-        f"{name} has shape {jnp.shape(value)}; stack one value per key: "
-        f"({count},)"
+        f"{name} has shape {jnp.shape(value)}; stack one value per key: ({count},)"
       )
 
   def ours(path: Any, value: Any) -> Any:

@@ -95,9 +95,14 @@ def solve(
   with jax.enable_x64(True):
     run = _newton if method == "newton" else _lbfgs
     params, trace = run(
-      model, loss, _as_float64(examples), _as_float64(start),
-      config.weight_decay, config.tolerance, max_steps=config.max_steps,
-    )  # fmt: skip
+      model,
+      loss,
+      _as_float64(examples),
+      _as_float64(start),
+      config.weight_decay,
+      config.tolerance,
+      max_steps=config.max_steps,
+    )
     params, trace = jax.device_get((params, trace))
   if not trace.converged:
     raise SolveError(
@@ -111,18 +116,23 @@ def solve(
 
 
 def _objective(
-  model: Model, loss: PerExampleLoss, examples: Examples, weight_decay: Any,
-  params: Params,
-) -> jax.Array:  # fmt: skip
+  model: Model, loss: PerExampleLoss, examples: Examples, weight_decay: Any, params: Params
+) -> jax.Array:
   losses = loss(model.apply(params, examples.x), examples.y)
   return jnp.mean(losses) + 0.5 * weight_decay * tree.squared_norm(params)
 
 
 @functools.partial(jax.jit, static_argnames=("model", "loss", "max_steps"))
 def _newton(
-  model: Model, loss: PerExampleLoss, examples: Examples, start: Params,
-  weight_decay: Any, tolerance: Any, *, max_steps: int,
-) -> tuple[Params, SolveTrace]:  # fmt: skip
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  start: Params,
+  weight_decay: Any,
+  tolerance: Any,
+  *,
+  max_steps: int,
+) -> tuple[Params, SolveTrace]:
   """Newton steps, halved until the gradient norm falls.
 
   Along a Newton direction the squared gradient norm has slope -2 ||g||^2, so a
@@ -130,9 +140,7 @@ def _newton(
   tells steps apart near the optimum.
   """
   flat, unravel = jax.flatten_util.ravel_pytree(start)
-  gradient = jax.grad(
-    lambda v: _objective(model, loss, examples, weight_decay, unravel(v))
-  )
+  gradient = jax.grad(lambda v: _objective(model, loss, examples, weight_decay, unravel(v)))
   hessian = jax.jacfwd(gradient)
   shares = 0.5 ** jnp.arange(12.0)
 
@@ -145,9 +153,7 @@ def _newton(
     direction = -jax.scipy.linalg.solve(curvature, slope, assume_a="pos")
     points = point + shares[:, None] * direction
     slopes = jax.lax.map(gradient, points)
-    norms = jnp.where(
-      jnp.isfinite(slopes).all(1), jnp.linalg.norm(slopes, axis=1), jnp.inf
-    )
+    norms = jnp.where(jnp.isfinite(slopes).all(1), jnp.linalg.norm(slopes, axis=1), jnp.inf)
     best = jnp.argmin(norms)
     better = norms[best] < jnp.linalg.norm(slope)
     point = jnp.where(better, points[best], point)
@@ -158,18 +164,22 @@ def _newton(
     _, slope, count = carry
     return (jnp.linalg.norm(slope) > tolerance) & (count < max_steps)
 
-  point, slope, count = jax.lax.while_loop(
-    unfinished, step, (flat, gradient(flat), jnp.asarray(0))
-  )
+  point, slope, count = jax.lax.while_loop(unfinished, step, (flat, gradient(flat), jnp.asarray(0)))
   norm = jnp.linalg.norm(slope)
   return unravel(point), SolveTrace(norm, count, norm <= tolerance)
 
 
 @functools.partial(jax.jit, static_argnames=("model", "loss", "max_steps"))
 def _lbfgs(
-  model: Model, loss: PerExampleLoss, examples: Examples, start: Params,
-  weight_decay: Any, tolerance: Any, *, max_steps: int,
-) -> tuple[Params, SolveTrace]:  # fmt: skip
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  start: Params,
+  weight_decay: Any,
+  tolerance: Any,
+  *,
+  max_steps: int,
+) -> tuple[Params, SolveTrace]:
   objective = functools.partial(_objective, model, loss, examples, weight_decay)
   optimizer = optax.lbfgs(memory_size=20)
   value_and_grad = optax.value_and_grad_from_state(objective)

@@ -71,9 +71,15 @@ def fair_dp_sgd(
     and Utility, Algorithm 6.
   """
   penalty = parity_penalty(
-    model, public_x, public_group, num_groups=num_groups, lam=lam,
-    placement=placement, disparity=disparity, sample=sample,
-  )  # fmt: skip
+    model,
+    public_x,
+    public_group,
+    num_groups=num_groups,
+    lam=lam,
+    placement=placement,
+    disparity=disparity,
+    sample=sample,
+  )
   config = dataclasses.replace(config, penalty=penalty)
   return dp_sgd(model, loss, examples, config, key=key, initial=initial)
 
@@ -123,9 +129,7 @@ def calibrate_fairness(
   """
   checks.non_negative("lam", lam)
   checks.positive("learning_rate", learning_rate)
-  penalty = parity_penalty(
-    model, x, group, num_groups=num_groups, lam=lam, disparity=disparity
-  )
+  penalty = parity_penalty(model, x, group, num_groups=num_groups, lam=lam, disparity=disparity)
   x = jnp.asarray(x)
   loss: PerExampleLoss
   if labels is None:
@@ -134,8 +138,7 @@ def calibrate_fairness(
     checks.same_length(x=x, labels=labels)
     loss, y = models.cross_entropy, jnp.asarray(labels, jnp.int32)
   config = FitConfig(
-    learning_rate=learning_rate, steps=steps, batch_size=None,
-    optimizer=optax.adam, penalty=penalty,
-  )  # fmt: skip
+    learning_rate=learning_rate, steps=steps, batch_size=None, optimizer=optax.adam, penalty=penalty
+  )
   people = Examples(x, y, np.asarray(group))
   return fit(model, loss, people, config, key=key, initial=params)

@@ -22,14 +22,7 @@ from jaxfair import checks, tree
 from jaxfair.fairness.groups import group_means
 from jaxfair.training import batches, driver
 from jaxfair.training.fit import FitConfig, PlainFeeds, begin
-from jaxfair.types import (
-  Examples,
-  Fit,
-  Model,
-  NonPrivateTrace,
-  Params,
-  PerExampleLoss,
-)
+from jaxfair.types import Examples, Fit, Model, NonPrivateTrace, Params, PerExampleLoss
 
 Judge = Callable[[Any], tuple[jax.Array, jax.Array]]
 
@@ -43,9 +36,7 @@ class Adversary(Protocol):
   def check(self, x: Any) -> None:
     """Refuses inputs that cannot be pushed, before any work."""
 
-  def perturb(
-    self, judge: Judge, x: Any, *, epsilon: Any, key: jax.Array
-  ) -> jax.Array:
+  def perturb(self, judge: Judge, x: Any, *, epsilon: Any, key: jax.Array) -> jax.Array:
     """Inputs within epsilon of x with larger losses.
 
     `judge` gives each row's loss, and whether it is predicted wrongly.
@@ -89,9 +80,7 @@ class FairRobustConfig:
     """See `driver.choose_loop`."""
     return self.plain.loop
 
-  def check(
-    self, model: Model, loss: PerExampleLoss, examples: Examples
-  ) -> None:
+  def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
     """Refuses what cannot be trained with, before any work."""
     self.plain.check(model, loss, examples)
     checks.one_of("plain.sampling", self.plain.sampling, ("shuffle",))
@@ -111,13 +100,10 @@ class FairRobustConfig:
       checks.non_negative("focus", self.focus)
     checks.non_negative("epsilon", self.epsilon)
     checks.non_negative("robust_weight", self.robust_weight)
-    pushes = checks.concrete(self.epsilon) and np.any(
-      np.asarray(self.epsilon) > 0
-    )
+    pushes = checks.concrete(self.epsilon) and np.any(np.asarray(self.epsilon) > 0)
     checks.require(
       not pushes or self.adversary is not None,
-      f"epsilon={self.epsilon} but nobody pushes; pass adversary="
-      "robustness.pgd(input_range=...)",
+      f"epsilon={self.epsilon} but nobody pushes; pass adversary=robustness.pgd(input_range=...)",
     )
     if self.adversary is not None:
       self.adversary.check(examples.x)
@@ -202,9 +188,7 @@ class _Step:
   model: Model
   loss: PerExampleLoss
 
-  def __call__(
-    self, carry: Any, feed: _Feed, inputs: Any
-  ) -> tuple[Any, NonPrivateTrace]:
+  def __call__(self, carry: Any, feed: _Feed, inputs: Any) -> tuple[Any, NonPrivateTrace]:
     """A batch, pushed inputs, the objective's gradient, the optimizer."""
     params, state = carry
     config: FairRobustConfig = inputs.config
@@ -216,9 +200,12 @@ class _Step:
     def objective(p: Params) -> jax.Array:
       losses = self.loss(self.model.apply(p, examples.x), examples.y)
       value = group_objective(
-        losses, examples.group, num_groups=config.num_groups,
-        penalty=config.penalty, focus=config.focus,
-      )  # fmt: skip
+        losses,
+        examples.group,
+        num_groups=config.num_groups,
+        penalty=config.penalty,
+        focus=config.focus,
+      )
       if pushed is not None:
         under = self.loss(self.model.apply(p, pushed), examples.y)
         value += config.robust_weight * jnp.mean(under)
@@ -242,9 +229,7 @@ class _Step:
       wrong = jnp.argmax(logits, axis=-1) != examples.y
       return self.loss(logits, examples.y), wrong
 
-    return config.adversary.perturb(
-      judge, examples.x, epsilon=config.epsilon, key=key
-    )
+    return config.adversary.perturb(judge, examples.x, epsilon=config.epsilon, key=key)
 
 
 class _Inputs(NamedTuple):
@@ -253,18 +238,26 @@ class _Inputs(NamedTuple):
 
 
 def _fit(
-  model: Model, loss: PerExampleLoss, examples: Examples,
-  config: FairRobustConfig, key: jax.Array, initial: Any,
-) -> Fit:  # fmt: skip
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: FairRobustConfig,
+  key: jax.Array,
+  initial: Any,
+) -> Fit:
   plain = config.plain
   carry, source, examples = begin(model, examples, plain, key, initial)
   own = PlainFeeds(examples.size, plain.batch_size, plain.sampling)
   (params, _), trace = driver.run_blocks(
-    _Step(model, loss), carry, _Feeds(own),
-    (source, jax.random.fold_in(key, 3)), _Inputs(examples, config),
-    steps=plain.steps, rows=own.rows,
+    _Step(model, loss),
+    carry,
+    _Feeds(own),
+    (source, jax.random.fold_in(key, 3)),
+    _Inputs(examples, config),
+    steps=plain.steps,
+    rows=own.rows,
     loop="step" if plain.loop == "step" else "scan",
-  )  # fmt: skip
+  )
   return Fit(params, trace)
 
 

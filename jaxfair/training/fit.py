@@ -13,14 +13,7 @@ import optax
 from jaxfair import checks, tree
 from jaxfair.training import batches, driver
 from jaxfair.training.penalties import Penalty
-from jaxfair.types import (
-  Examples,
-  Fit,
-  Model,
-  NonPrivateTrace,
-  Params,
-  PerExampleLoss,
-)
+from jaxfair.types import Examples, Fit, Model, NonPrivateTrace, Params, PerExampleLoss
 
 Optimizer = Callable[[Any], optax.GradientTransformation]
 
@@ -66,9 +59,7 @@ class FitConfig:
   loop: driver.Loop = "auto"
   penalty: Penalty | None = None
 
-  def check(
-    self, model: Model, loss: PerExampleLoss, examples: Examples
-  ) -> None:
+  def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
     """Refuses what cannot be trained with, before any work."""
     del loss
     if self.penalty is not None:
@@ -80,9 +71,12 @@ class FitConfig:
     check_examples(model, examples)
     if self.batch_size is not None:
       checks.integer(
-        "batch_size", self.batch_size, low=1, high=examples.size,
+        "batch_size",
+        self.batch_size,
+        low=1,
+        high=examples.size,
         remedy="batch_size=None uses all examples in every step",
-      )  # fmt: skip
+      )
     checks.one_of("sampling", self.sampling, ("shuffle", "poisson"))
 
 
@@ -161,9 +155,7 @@ class PlainStep:
   optimizer: Optimizer
   expected_size: float  # what sums of losses are divided by
 
-  def __call__(
-    self, carry: Any, batch: "_Feed", inputs: "_Inputs"
-  ) -> tuple[Any, NonPrivateTrace]:
+  def __call__(self, carry: Any, batch: "_Feed", inputs: "_Inputs") -> tuple[Any, NonPrivateTrace]:
     """Takes a batch, its gradient, and the optimizer's step."""
     params, state = carry
     examples, config = inputs.examples, inputs.config
@@ -181,16 +173,12 @@ class PlainStep:
     if config.penalty is not None:
       extra = config.penalty.gradient(params, l2_clip=None, key=batch.key)
       gradient = tree.add(gradient, extra)
-    updates, state = self.optimizer(config.learning_rate).update(
-      gradient, state, params
-    )
+    updates, state = self.optimizer(config.learning_rate).update(gradient, state, params)
     info = NonPrivateTrace(loss, tree.norm(gradient))
     return (optax.apply_updates(params, updates), state), info
 
 
-def penalty(
-  params: Params, config: FitConfig, anchor: Params | None
-) -> jax.Array:
+def penalty(params: Params, config: FitConfig, anchor: Params | None) -> jax.Array:
   """The regularisers of `FitConfig`."""
   value = 0.5 * config.weight_decay * tree.squared_norm(params)
   if anchor is not None:
@@ -213,18 +201,29 @@ class _Inputs(NamedTuple):
 
 
 def _fit(
-  model: Model, loss: PerExampleLoss, examples: Examples, config: FitConfig,
-  key: jax.Array, initial: Any, anchor: Any,
-) -> Fit:  # fmt: skip
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: FitConfig,
+  key: jax.Array,
+  initial: Any,
+  anchor: Any,
+) -> Fit:
   carry, source, examples = begin(model, examples, config, key, initial)
   feeds = PlainFeeds(examples.size, config.batch_size, config.sampling)
   size = config.batch_size or examples.size
   step = PlainStep(model, loss, config.optimizer, float(size))
   loop: Literal["scan", "step"] = "step" if config.loop == "step" else "scan"
   (params, _), trace = driver.run_blocks(
-    step, carry, feeds, source, _Inputs(examples, config, anchor),
-    steps=config.steps, rows=feeds.rows, loop=loop,
-  )  # fmt: skip
+    step,
+    carry,
+    feeds,
+    source,
+    _Inputs(examples, config, anchor),
+    steps=config.steps,
+    rows=feeds.rows,
+    loop=loop,
+  )
   return Fit(params, trace)
 
 
@@ -238,9 +237,8 @@ class _Source(NamedTuple):
 
 @functools.partial(jax.jit, static_argnames=("model",))
 def begin(
-  model: Model, examples: Examples, config: FitConfig, key: jax.Array,
-  initial: Any,
-) -> tuple[Any, _Source, Examples]:  # fmt: skip
+  model: Model, examples: Examples, config: FitConfig, key: jax.Array, initial: Any
+) -> tuple[Any, _Source, Examples]:
   """Parameters and optimizer, what batches are made of, and the examples."""
   examples = jax.tree.map(jnp.asarray, examples)
   if initial is None:
@@ -249,9 +247,7 @@ def begin(
   if config.batch_size is not None:
     source = jax.random.fold_in(key, 1)
     if config.sampling == "shuffle":
-      source = batches.shuffles_for(
-        examples.size, config.batch_size, config.steps, key=source
-      )
+      source = batches.shuffles_for(examples.size, config.batch_size, config.steps, key=source)
   own = None if config.penalty is None else jax.random.fold_in(key, 2)
   state = config.optimizer(config.learning_rate).init(initial)
   return (initial, state), _Source(source, own), examples
@@ -279,12 +275,8 @@ class PlainFeeds:
     if self.batch_size is None:
       return _Feed(None, None, steps, key)
     if self.sampling == "shuffle":
-      rows = batches.batch_rows(
-        source.batches, self.num_rows, self.batch_size, count, start=start
-      )
+      rows = batches.batch_rows(source.batches, self.num_rows, self.batch_size, count, start=start)
       return _Feed(rows, None, steps, key)
     sampler = batches.poisson_sampler(self.num_rows, self.batch_size)
-    batch = jax.vmap(
-      lambda s: sampler.draw(key=jax.random.fold_in(source.batches, s))
-    )(steps)
+    batch = jax.vmap(lambda s: sampler.draw(key=jax.random.fold_in(source.batches, s)))(steps)
     return _Feed(batch.rows, batch.mask, steps, key)

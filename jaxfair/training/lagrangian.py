@@ -20,12 +20,7 @@ from jaxfair.fairness.notion import Notion, Violations
 from jaxfair.training import batches, driver
 from jaxfair.training.fit import Optimizer, check_anchor, penalty
 from jaxfair.training.lagrangian_config import Constraint, LagrangianConfig
-from jaxfair.training.round_feeds import (
-  RoundFeed,
-  RoundFeeds,
-  RoundSource,
-  round_source,
-)
+from jaxfair.training.round_feeds import RoundFeed, RoundFeeds, RoundSource, round_source
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 
@@ -118,9 +113,7 @@ class _Problem:
   loss: PerExampleLoss
   constraint: Notion | Constraint | None
 
-  def evaluate(
-    self, params: Params, people: Examples
-  ) -> tuple[jax.Array, Violations]:
+  def evaluate(self, params: Params, people: Examples) -> tuple[jax.Array, Violations]:
     """Mean loss, and what is differentiable of the violations."""
     scores = self.model.apply(params, people.x)
     loss = jnp.mean(self.loss(scores, people.y))
@@ -143,16 +136,10 @@ class _Primal:
   problem: _Problem
   optimizer: Optimizer
 
-  def __call__(
-    self, state: _State, feed: Any, inputs: _Inputs
-  ) -> tuple[_State, Any]:
+  def __call__(self, state: _State, feed: Any, inputs: _Inputs) -> tuple[_State, Any]:
     rows, number = feed
     config = inputs.config
-    people = (
-      inputs.examples
-      if rows is None
-      else batches.look_up(inputs.examples, rows)
-    )
+    people = inputs.examples if rows is None else batches.look_up(inputs.examples, rows)
 
     def objective(params: Params) -> Any:
       loss, found = self.problem.evaluate(params, people)
@@ -178,16 +165,10 @@ class _Dual:
 
   problem: _Problem
 
-  def __call__(
-    self, state: _State, feed: Any, inputs: _Inputs
-  ) -> tuple[_State, Any]:
+  def __call__(self, state: _State, feed: Any, inputs: _Inputs) -> tuple[_State, Any]:
     rows, _ = feed
     config = inputs.config
-    people = (
-      inputs.examples
-      if rows is None
-      else batches.look_up(inputs.examples, rows)
-    )
+    people = inputs.examples if rows is None else batches.look_up(inputs.examples, rows)
     found = self.problem.violations(state.params, people)
     excess = found.measured - config.tolerance
     # Nobody there: no evidence, so the multiplier stays as it is.
@@ -216,42 +197,43 @@ class _Round:
       state, found = self.dual(state, look, inputs)
     else:  # a program of its own
       look = jax.tree.map(lambda a: a[None], look)
-      state, found = driver.run_steps(
-        self.dual, state, look, inputs, loop=self.loop
-      )
+      state, found = driver.run_steps(self.dual, state, look, inputs, loop=self.loop)
       found = tree.take(found, 0)
     measured, multipliers, people = found
     state = _keep(state, jnp.mean(loss), measured, people, feed, inputs.config)
-    return state, NonPrivateDualTrace(
-      jnp.mean(loss), measured, multipliers, people, jnp.sum(empty)
-    )
+    return state, NonPrivateDualTrace(jnp.mean(loss), measured, multipliers, people, jnp.sum(empty))
 
 
 @functools.partial(jax.jit, static_argnames=("model", "loss"))
 def _run_scan(
-  model: Model, loss: PerExampleLoss, examples: Examples,
-  config: LagrangianConfig, key: jax.Array, initial: Any, anchor: Any,
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: LagrangianConfig,
+  key: jax.Array,
+  initial: Any,
+  anchor: Any,
   mask: Any,
-) -> Fit:  # fmt: skip
-  state, source, inputs = _begin(
-    model, loss, examples, config, key, initial, anchor, mask
-  )
+) -> Fit:
+  state, source, inputs = _begin(model, loss, examples, config, key, initial, anchor, mask)
   feeds = RoundFeeds.of(config, inputs.examples.size)
   state, trace = driver.run_blocks(
-    _round(model, loss, config), state, feeds, source, inputs,
-    steps=config.rounds, rows=feeds.rows,
-  )  # fmt: skip
+    _round(model, loss, config), state, feeds, source, inputs, steps=config.rounds, rows=feeds.rows
+  )
   return Fit(state.kept, trace)
 
 
 def _run_steps(
-  model: Model, loss: PerExampleLoss, examples: Examples,
-  config: LagrangianConfig, key: jax.Array, initial: Any, anchor: Any,
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: LagrangianConfig,
+  key: jax.Array,
+  initial: Any,
+  anchor: Any,
   mask: Any,
-) -> Fit:  # fmt: skip
-  state, source, inputs = _begin(
-    model, loss, examples, config, key, initial, anchor, mask
-  )
+) -> Fit:
+  state, source, inputs = _begin(model, loss, examples, config, key, initial, anchor, mask)
   feeds = RoundFeeds.of(config, inputs.examples.size)
   step, traces = _round(model, loss, config), []
   for number in range(config.rounds):
@@ -263,10 +245,15 @@ def _run_steps(
 
 @functools.partial(jax.jit, static_argnames=("model", "loss"))
 def _begin(
-  model: Model, loss: PerExampleLoss, examples: Examples,
-  config: LagrangianConfig, key: jax.Array, initial: Any, anchor: Any,
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: LagrangianConfig,
+  key: jax.Array,
+  initial: Any,
+  anchor: Any,
   mask: Any,
-) -> tuple[_State, RoundSource, _Inputs]:  # fmt: skip
+) -> tuple[_State, RoundSource, _Inputs]:
   examples = jax.tree.map(jnp.asarray, examples)
   if initial is None:
     initial = model.init(jax.random.fold_in(key, 0), examples.x[0])
@@ -281,16 +268,10 @@ def _begin(
     jnp.asarray(jnp.inf),
     jnp.asarray(jnp.inf),
   )
-  return (
-    state,
-    round_source(config, examples.size, key),
-    _Inputs(examples, config, anchor, mask),
-  )
+  return (state, round_source(config, examples.size, key), _Inputs(examples, config, anchor, mask))
 
 
-def _evaluated(
-  constraint: Constraint | None, params: Params, people: Examples
-) -> Violations:
+def _evaluated(constraint: Constraint | None, params: Params, people: Examples) -> Violations:
   """Of somebody's own function; without one, no violations."""
   if constraint is None:
     none = jnp.zeros(0)
@@ -302,9 +283,7 @@ def _evaluated(
   return Violations(value, value, jnp.full(value.shape, people.size))
 
 
-def _round(
-  model: Model, loss: PerExampleLoss, config: LagrangianConfig
-) -> _Round:
+def _round(model: Model, loss: PerExampleLoss, config: LagrangianConfig) -> _Round:
   problem = _Problem(model, loss, config.constraint)
   return _Round(_Primal(problem, config.optimizer), _Dual(problem), config.loop)
 
@@ -323,9 +302,7 @@ def _keep(
   excess = jnp.max(jnp.where(people > 0, measured, 0.0)) - config.tolerance
   excess = jnp.maximum(0.0, excess)
   # First by the violation; within the tolerance, where it is 0, by the loss.
-  less = (excess < state.excess) | (excess == state.excess) & (
-    loss < state.loss
-  )
+  less = (excess < state.excess) | (excess == state.excess) & (loss < state.loss)
   late = feed.step[-1] >= 0.75 * config.rounds * config.steps_per_round - 1
   kept = (state.params, excess, loss), (state.kept, state.excess, state.loss)
   choose = functools.partial(jnp.where, late & less)

@@ -20,13 +20,7 @@ Constraint = Callable[[Params, Examples], Violations | jax.Array]
 
 @functools.partial(
   jax.tree_util.register_dataclass,
-  data_fields=[
-    "learning_rate",
-    "weight_decay",
-    "proximity",
-    "dual_rate",
-    "tolerance",
-  ],
+  data_fields=["learning_rate", "weight_decay", "proximity", "dual_rate", "tolerance"],
   meta_fields=[
     "constraint",
     "rounds",
@@ -84,9 +78,7 @@ class LagrangianConfig:
   optimizer: Optimizer = optax.adam
   loop: driver.Loop = "auto"
 
-  def check(
-    self, model: Model, loss: PerExampleLoss, examples: Examples
-  ) -> None:
+  def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
     """Refuses what cannot be trained with, before any work."""
     del loss
     checks.positive("learning_rate", self.learning_rate)
@@ -105,8 +97,7 @@ class LagrangianConfig:
       value = getattr(self, name)
       if value is not None:
         checks.integer(
-          name, value, low=1, high=examples.size,
-          remedy=f"{name}=None uses all examples",
-        )  # fmt: skip
+          name, value, low=1, high=examples.size, remedy=f"{name}=None uses all examples"
+        )
     if isinstance(self.constraint, Notion):
       checks.ids("examples.group", examples.group, self.constraint.num_groups)

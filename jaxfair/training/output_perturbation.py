@@ -17,9 +17,7 @@ from jaxfair.training.erm import SolveConfig, solve
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 # ||grad of the loss by the logits||: softmax(z) - onehot(y) has norm <= sqrt 2.
-LOGIT_LIPSCHITZ: dict[PerExampleLoss, float] = {
-  models.cross_entropy: math.sqrt(2)
-}
+LOGIT_LIPSCHITZ: dict[PerExampleLoss, float] = {models.cross_entropy: math.sqrt(2)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,32 +45,27 @@ class OutputPerturbationConfig:
   logit_lipschitz: float | None = None
   tolerance: float = 1e-9
 
-  def check(
-    self, model: Model, loss: PerExampleLoss, examples: Examples
-  ) -> None:
+  def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
     """Refuses what the guarantee does not cover, before any work."""
     checks.positive("epsilon", self.epsilon)
-    checks.number(
-      "delta", self.delta, low=0.0, high=1.0, open_low=True, open_high=True
-    )
+    checks.number("delta", self.delta, low=0.0, high=1.0, open_low=True, open_high=True)
     checks.positive(
-      "weight_decay", self.weight_decay,
+      "weight_decay",
+      self.weight_decay,
       remedy="without it one person can move the optimum without bound",
-    )  # fmt: skip
+    )
     checks.positive("row_norm", self.row_norm)
     checks.people(examples)
     known = self._steepness(loss)
     checks.require(
       known is not None,
-      "logit_lipschitz is needed for this loss: a bound on the norm of its "
-      "gradient by the logits",
+      "logit_lipschitz is needed for this loss: a bound on the norm of its gradient by the logits",
     )
     checks.positive("logit_lipschitz", known)
     size = math.prod(examples.x.shape[1:])
     shapes, classes = _shapes(model, examples)
     checks.require(
-      model == models.logistic(classes)
-      and tree.size(shapes) == (size + 1) * classes,
+      model == models.logistic(classes) and tree.size(shapes) == (size + 1) * classes,
       "output perturbation needs models.logistic: its bounds hold for a model "
       "that is linear in its parameters",
     )
@@ -168,15 +161,11 @@ def output_perturbation(
   multiplier = accounting.grid_sigma(
     epsilon=config.epsilon, delta=config.delta, distance=grid.distance(count)
   )
-  sigma = grid.sigma_for(
-    noise_multiplier=multiplier, sensitivity=sensitivity, count=count
-  )
+  sigma = grid.sigma_for(noise_multiplier=multiplier, sensitivity=sensitivity, count=count)
   people, broken = _mended(model, examples)
   flat = bound_rows(people.x.reshape(size, -1), config.row_norm)
   people = people._replace(x=flat.reshape(examples.x.shape))
-  settings = SolveConfig(
-    weight_decay=config.weight_decay, tolerance=config.tolerance
-  )
+  settings = SolveConfig(weight_decay=config.weight_decay, tolerance=config.tolerance)
   source: exact.BitSource = os.urandom
   key_start = jax.random.key(0)  # the optimum does not depend on the start
   if key is not None:
@@ -186,18 +175,12 @@ def output_perturbation(
   return Fit(
     perturbed(optimum.params, sigma=sigma, source=source),
     NonPrivateOptimum(
-      optimum.params,
-      sigma,
-      sensitivity,
-      optimum.trace.gradient_norm,
-      int(broken.sum()),
+      optimum.params, sigma, sensitivity, optimum.trace.gradient_norm, int(broken.sum())
     ),
   )
 
 
-def perturbed(
-  params: Params, *, sigma: float, source: exact.BitSource
-) -> Params:
+def perturbed(params: Params, *, sigma: float, source: exact.BitSource) -> Params:
   """Float32 parameters with noise on a grid, all leaves in one draw."""
   leaves, treedef = jax.tree.flatten(params)
   flat = np.concatenate([np.ravel(leaf) for leaf in leaves])

@@ -18,9 +18,7 @@ Placement: TypeAlias = Literal["after", "inside"]
 PLACEMENTS: tuple[Placement, ...] = ("after", "inside")
 
 
-@functools.partial(
-  jax.tree_util.register_dataclass, data_fields=["x", "group"], meta_fields=[]
-)
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["x", "group"], meta_fields=[])
 @dataclasses.dataclass(frozen=True, repr=False)
 class PublicPeople:
   """Features and groups; data of a program, not part of it."""
@@ -41,10 +39,8 @@ class PublicPeople:
 @functools.partial(
   jax.tree_util.register_dataclass,
   data_fields=["lam", "people"],
-  meta_fields=[
-    "model", "num_groups", "disparity", "temperature", "sample", "placement",
-  ],
-)  # fmt: skip
+  meta_fields=["model", "num_groups", "disparity", "temperature", "sample", "placement"],
+)
 @dataclasses.dataclass(frozen=True)
 class ParityPenalty:
   """lam times the soft disparity of a model on public people.
@@ -73,13 +69,10 @@ class ParityPenalty:
     """Refuses to train another model than the one it was made for."""
     checks.require(
       self.model == model,
-      "the penalty was made for another model; pass the trained model to "
-      "parity_penalty",
+      "the penalty was made for another model; pass the trained model to parity_penalty",
     )
 
-  def gradient(
-    self, params: Params, *, l2_clip: jax.Array | None, key: jax.Array
-  ) -> Params:
+  def gradient(self, params: Params, *, l2_clip: jax.Array | None, key: jax.Array) -> Params:
     """lam times the disparity's gradient, on all people or a fresh sample."""
     del l2_clip
     x, group = jnp.asarray(self.people.x), jnp.asarray(self.people.group)
@@ -93,9 +86,12 @@ class ParityPenalty:
     """The soft disparity itself, without lam."""
     shares = jax.nn.softmax(self.model.apply(params, x))
     return soft_disparity(
-      shares, group, num_groups=self.num_groups, disparity=self.disparity,
+      shares,
+      group,
+      num_groups=self.num_groups,
+      disparity=self.disparity,
       temperature=self.temperature,
-    )  # fmt: skip
+    )
 
 
 def parity_penalty(
@@ -151,6 +147,12 @@ def parity_penalty(
   if sample is not None:
     checks.integer("sample", sample, low=1)
   return ParityPenalty(
-    lam, PublicPeople(x, group), model, int(num_groups), disparity,
-    float(temperature), sample, placement,
-  )  # fmt: skip
+    lam,
+    PublicPeople(x, group),
+    model,
+    int(num_groups),
+    disparity,
+    float(temperature),
+    sample,
+    placement,
+  )

@@ -33,9 +33,7 @@ class Penalty(Protocol):
   def check(self, model: Model) -> None:
     """Refuses what cannot be trained with, before any work."""
 
-  def gradient(
-    self, params: Params, *, l2_clip: jax.Array | None, key: jax.Array
-  ) -> Params:
+  def gradient(self, params: Params, *, l2_clip: jax.Array | None, key: jax.Array) -> Params:
     """Its gradient at the parameters; the key is used once.
 
     There is no clip bound in a training without privacy.

@@ -33,10 +33,7 @@ from jaxfair.privacy.clipping import clipped_grad
 from jaxfair.privacy.sampling import Batch
 from jaxfair.training import batches, driver
 from jaxfair.training.fit import check_anchor, penalty
-from jaxfair.training.private_lagrangian_config import (
-  MAX_WIDTH,
-  PrivateLagrangianConfig,
-)
+from jaxfair.training.private_lagrangian_config import MAX_WIDTH, PrivateLagrangianConfig
 from jaxfair.training.round_feeds import PrimalFeed, PrivateRoundFeeds
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
@@ -122,9 +119,14 @@ class _Inputs(NamedTuple):
 
 @functools.partial(jax.jit, static_argnames=("model", "loss"))
 def _train(
-  model: Model, loss: PerExampleLoss, examples: Examples,
-  config: PrivateLagrangianConfig, key: jax.Array, initial: Any, anchor: Any,
-) -> Fit:  # fmt: skip
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: PrivateLagrangianConfig,
+  key: jax.Array,
+  initial: Any,
+  anchor: Any,
+) -> Fit:
   examples = jax.tree.map(jnp.asarray, examples)
   notion = config.notion
   names = ("start", "secret", "primal", "dual", "sizes", "public")
@@ -140,27 +142,34 @@ def _train(
   shape = (notion.num_strata, notion.num_groups)
   cell = _cells(notion, examples)
   sizes = grid_sums.noisy_sums(
-    jnp.ones((examples.size, 1)), cell, math.prod(shape), bound=1.0,
-    noise_multiplier=config.count_noise, sensitivity=math.sqrt(2),
+    jnp.ones((examples.size, 1)),
+    cell,
+    math.prod(shape),
+    bound=1.0,
+    noise_multiplier=config.count_noise,
+    sensitivity=math.sqrt(2),
     key=keys["sizes"],
-  )  # fmt: skip
+  )
   sizes = jnp.maximum(sizes.reshape(shape), 1.0)
   # Not a scatter: with one stratum its indices are constants, and the
   # compiler would add them up, slowly, itself.
   stratum = notion.stratum(examples.y)[:, None]
   strata = jnp.sum(stratum == jnp.arange(notion.num_strata), axis=0)
   state = _State(
-    initial,
-    config.optimizer(config.learning_rate).init(initial),
-    jnp.zeros((2, *shape, width)),
+    initial, config.optimizer(config.learning_rate).init(initial), jnp.zeros((2, *shape, width))
   )
   step = _Round(_Primal(model, loss), _Dual(model, notion))
   inputs = _Inputs(examples, config, anchor, sizes, strata)
   sampler, steps = config.sampler(examples.size), config.steps_per_round
   state, (losses, gaps, multipliers) = driver.run_blocks(
-    step, state, PrivateRoundFeeds(sampler, steps), keys, inputs,
-    steps=config.rounds, rows=2 * steps * sampler.max_batch,
-  )  # fmt: skip
+    step,
+    state,
+    PrivateRoundFeeds(sampler, steps),
+    keys,
+    inputs,
+    steps=config.rounds,
+    rows=2 * steps * sampler.max_batch,
+  )
   return Fit(state.params, DualTrace(losses, gaps, multipliers, sizes))
 
 
@@ -171,9 +180,7 @@ class _Primal:
   model: Model
   loss: PerExampleLoss
 
-  def __call__(
-    self, state: _State, feed: PrimalFeed, inputs: _Inputs
-  ) -> tuple[_State, jax.Array]:
+  def __call__(self, state: _State, feed: PrimalFeed, inputs: _Inputs) -> tuple[_State, jax.Array]:
     config = inputs.config
     total = inputs.examples.size
     signed = state.multipliers[0] - state.multipliers[1]  # [S, G, d]
@@ -196,17 +203,14 @@ class _Primal:
 
     gradient, mean = jax.grad(public, has_aux=True)(state.params)
     known = self._priced(
-      state.params, feed.public, inputs,
-      lambda stratum, group: (middle - everybody)[stratum],
-    )  # fmt: skip
+      state.params, feed.public, inputs, lambda stratum, group: (middle - everybody)[stratum]
+    )
     private = self._priced(
-      state.params, feed.secret, inputs,
-      lambda stratum, group: beyond[stratum, group],
-    )  # fmt: skip
+      state.params, feed.secret, inputs, lambda stratum, group: beyond[stratum, group]
+    )
     private = noise.gaussian(
-      private, sigma=config.noise_multiplier * config.l2_clip * reach,
-      key=feed.key,
-    )  # fmt: skip
+      private, sigma=config.noise_multiplier * config.l2_clip * reach, key=feed.key
+    )
     constraints = tree.scale(1 / config.batch_size, tree.add(known, private))
     gradient = tree.add(gradient, constraints)
     updates, optimizer = config.optimizer(config.learning_rate).update(
@@ -234,9 +238,11 @@ class _Primal:
     prices = jnp.where(inside[:, None], price(stratum, batch.group), 0.0)
     packed = [batch.y[:, None].astype(prices.dtype), prices]
     clipped = clipped_grad(
-      self.model, _Priced(notion), method=config.method,
+      self.model,
+      _Priced(notion),
+      method=config.method,
       l2_clip=config.l2_clip * jnp.linalg.norm(prices, axis=-1),
-    )  # fmt: skip
+    )
     own = batch._replace(y=jnp.concatenate(packed, axis=1))
     return clipped(params, own, inside).total
 
@@ -259,18 +265,20 @@ class _Dual:
   model: Model
   notion: Notion
 
-  def __call__(
-    self, state: _State, key: jax.Array, inputs: _Inputs
-  ) -> tuple[_State, Any]:
+  def __call__(self, state: _State, key: jax.Array, inputs: _Inputs) -> tuple[_State, Any]:
     notion, config, people = self.notion, inputs.config, inputs.examples
     scores = self.model.apply(state.params, people.x)
     values = _bounded(notion.decision(scores, people.y), notion.bound)
     shape = state.multipliers.shape[1:]
     sums = grid_sums.noisy_sums(
-      values, _cells(notion, people), shape[0] * shape[1], bound=notion.bound,
-      noise_multiplier=config.dual_noise, sensitivity=math.sqrt(2 * shape[2]),
+      values,
+      _cells(notion, people),
+      shape[0] * shape[1],
+      bound=notion.bound,
+      noise_multiplier=config.dual_noise,
+      sensitivity=math.sqrt(2 * shape[2]),
       key=key,
-    )  # fmt: skip
+    )
     sums = sums.reshape(shape)
     public = group_sums(values, notion.stratum(people.y), notion.num_strata)
     everybody = public / jnp.maximum(inputs.strata, 1)[:, None]
@@ -286,9 +294,7 @@ class _Round:
   primal: _Primal
   dual: _Dual
 
-  def __call__(
-    self, state: _State, feed: Any, inputs: _Inputs
-  ) -> tuple[_State, Any]:
+  def __call__(self, state: _State, feed: Any, inputs: _Inputs) -> tuple[_State, Any]:
     primals, key = feed
     state, losses = driver.run_steps(self.primal, state, primals, inputs)
     state, (gaps, multipliers) = self.dual(state, key, inputs)
@@ -312,12 +318,9 @@ def _cells(notion: Notion, people: Examples) -> jax.Array:
   return jnp.where(inside, cells, notion.num_strata * notion.num_groups)
 
 
-def _width(
-  model: Model, notion: Notion, params: Params, people: Examples
-) -> int:
+def _width(model: Model, notion: Notion, params: Params, people: Examples) -> int:
   """d, the number of statistics."""
   few = jax.eval_shape(
-    lambda p: notion.statistic(model.apply(p, people.x[:1]), people.y[:1]),
-    params,
+    lambda p: notion.statistic(model.apply(p, people.x[:1]), people.y[:1]), params
   )
   return int(np.shape(few)[-1])

@@ -27,14 +27,27 @@ MAX_WIDTH = 1024
 @functools.partial(
   jax.tree_util.register_dataclass,
   data_fields=[
-    "learning_rate", "weight_decay", "proximity", "dual_rate", "tolerance",
-    "l2_clip", "noise_multiplier", "dual_noise", "count_noise",
+    "learning_rate",
+    "weight_decay",
+    "proximity",
+    "dual_rate",
+    "tolerance",
+    "l2_clip",
+    "noise_multiplier",
+    "dual_noise",
+    "count_noise",
   ],
   meta_fields=[
-    "constraint", "rounds", "steps_per_round", "batch_size", "max_batch",
-    "optimizer", "method", "loop",
+    "constraint",
+    "rounds",
+    "steps_per_round",
+    "batch_size",
+    "max_batch",
+    "optimizer",
+    "method",
+    "loop",
   ],
-)  # fmt: skip
+)
 @dataclasses.dataclass(frozen=True)
 class PrivateLagrangianConfig:
   """Settings of `private_lagrangian`; `calibrated` sets the three noises.
@@ -78,16 +91,19 @@ class PrivateLagrangianConfig:
   method: Method = "auto"
   loop: driver.Loop = "scan"
 
-  def check(
-    self, model: Model, loss: PerExampleLoss, examples: Examples
-  ) -> None:
+  def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
     """Refuses what cannot be trained privately, before any work."""
     for name in ("learning_rate", "l2_clip"):
       checks.positive(name, getattr(self, name))
     for name in (
-      "weight_decay", "proximity", "dual_rate", "tolerance",
-      "noise_multiplier", "dual_noise", "count_noise",
-    ):  # fmt: skip
+      "weight_decay",
+      "proximity",
+      "dual_rate",
+      "tolerance",
+      "noise_multiplier",
+      "dual_noise",
+      "count_noise",
+    ):
       checks.non_negative(name, getattr(self, name))
     checks.require(
       isinstance(self.constraint, Notion),
@@ -116,9 +132,8 @@ class PrivateLagrangianConfig:
   def sampler(self, num_examples: int) -> PoissonSampler:
     """The sampler this config trains with on n examples."""
     return DpSgdConfig(
-      steps=self.rounds * self.steps_per_round, batch_size=self.batch_size,
-      max_batch=self.max_batch,
-    ).sampler(num_examples)  # fmt: skip
+      steps=self.rounds * self.steps_per_round, batch_size=self.batch_size, max_batch=self.max_batch
+    ).sampler(num_examples)
 
   def event(self, num_examples: int) -> accounting.Event:
     """What a training on n people is charged as, for one group changed."""
@@ -126,16 +141,17 @@ class PrivateLagrangianConfig:
     return accounting.Composed(
       (
         accounting.DpSgd(
-          float(self.noise_multiplier), sampler.rate,
-          self.rounds * self.steps_per_round, num_examples, sampler.max_batch,
+          float(self.noise_multiplier),
+          sampler.rate,
+          self.rounds * self.steps_per_round,
+          num_examples,
+          sampler.max_batch,
         ),
-        accounting.Repeated(
-          accounting.Gaussian(float(self.dual_noise)), self.rounds
-        ),
+        accounting.Repeated(accounting.Gaussian(float(self.dual_noise)), self.rounds),
         accounting.Gaussian(float(self.count_noise)),
         accounting.ApproxDp(0.0, self._grid_delta()),
       )
-    )  # fmt: skip
+    )
 
   def _grid_delta(self) -> float:
     """What discrete noise on sizes and sums adds to the Gaussian events.
@@ -143,23 +159,16 @@ class PrivateLagrangianConfig:
     Neighbours differ in two sizes, and in the sums of two cells.
     """
     dual, count = (
-      accounting.grid_delta(
-        noise_multiplier=float(noise), distance=grid_sums.distance(numbers)
-      )
-      for noise, numbers in (
-        (self.dual_noise, 2 * MAX_WIDTH), (self.count_noise, 2)
-      )
-    )  # fmt: skip
+      accounting.grid_delta(noise_multiplier=float(noise), distance=grid_sums.distance(numbers))
+      for noise, numbers in ((self.dual_noise, 2 * MAX_WIDTH), (self.count_noise, 2))
+    )
     return min(1.0, self.rounds * dual + count)
 
-  def guarantee(
-    self, num_examples: int, *, delta: float
-  ) -> accounting.PrivacyGuarantee:
+  def guarantee(self, num_examples: int, *, delta: float) -> accounting.PrivacyGuarantee:
     """What a training on n people costs, for one person's group changed."""
     return accounting.composed_guarantee(
-      [self.event(num_examples)], delta=delta,
-      relation=accounting.Relation.ATTRIBUTE,
-    )  # fmt: skip
+      [self.event(num_examples)], delta=delta, relation=accounting.Relation.ATTRIBUTE
+    )
 
   def calibrated(
     self,
@@ -180,9 +189,7 @@ class PrivateLagrangianConfig:
       count_share: for the groups' sizes; the primal gets all that is left.
     """
     for name, value in (("dual", dual_share), ("count", count_share)):
-      checks.number(
-        f"{name}_share", value, low=0.0, high=0.5, open_low=True, open_high=True
-      )
+      checks.number(f"{name}_share", value, low=0.0, high=0.5, open_low=True, open_high=True)
     unit = accounting.discrete_gaussian_sigma(epsilon=epsilon, delta=delta)
     config = dataclasses.replace(
       self,

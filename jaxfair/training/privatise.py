@@ -19,11 +19,7 @@ class PrivatiseState(NamedTuple):
 
 
 def privatise(
-  *,
-  sensitivity: Any,
-  noise_multiplier: Any,
-  expected_batch_size: float,
-  key: jax.Array,
+  *, sensitivity: Any, noise_multiplier: Any, expected_batch_size: float, key: jax.Array
 ) -> optax.GradientTransformation:
   """Turns a clipped *sum* into a private mean, before any optimizer.
 
@@ -92,9 +88,7 @@ def privatise(
     )
     return PrivatiseState(key, jnp.zeros((), jnp.int32))
 
-  def update(
-    total: Any, state: PrivatiseState, params: Any = None
-  ) -> tuple[Any, PrivatiseState]:
+  def update(total: Any, state: PrivatiseState, params: Any = None) -> tuple[Any, PrivatiseState]:
     del params
     _check_whole(total)
     noisy = noise.gaussian(
@@ -116,9 +110,7 @@ def _own_key(total: Any, key: jax.Array) -> jax.Array:
 
 
 @_own_key.def_vmap
-def _own_key_of_each(
-  size: int, mapped: Any, total: Any, key: jax.Array
-) -> tuple[jax.Array, bool]:
+def _own_key_of_each(size: int, mapped: Any, total: Any, key: jax.Array) -> tuple[jax.Array, bool]:
   del size
   of_total, of_key = mapped
   checks.require(
@@ -133,9 +125,7 @@ def _own_key_of_each(
 
 def _check_whole(values: Any) -> None:
   """Raises if optax has masked some parameters out."""
-  leaves = jax.tree.leaves(
-    values, is_leaf=lambda leaf: isinstance(leaf, optax.MaskedNode)
-  )
+  leaves = jax.tree.leaves(values, is_leaf=lambda leaf: isinstance(leaf, optax.MaskedNode))
   checks.require(
     not any(isinstance(leaf, optax.MaskedNode) for leaf in leaves),
     "privatise is inside optax.masked or multi_transform, so some parameters "

@@ -26,9 +26,7 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
 _NAMES = ("name", "ctx_mesh")  # of a nested program: no part of what it does
 
 
-def programs(
-  model: Model, loss: PerExampleLoss, examples: Examples, config: Any
-) -> dict[str, str]:
+def programs(model: Model, loss: PerExampleLoss, examples: Examples, config: Any) -> dict[str, str]:
   """Fingerprints of what a training consists of, as one resumes it by.
 
   Gradients are traced along, so that a rule of one's own for them counts. No
@@ -165,9 +163,7 @@ def _program(program: core.Jaxpr) -> list[bytes]:
   variables = [*program.constvars, *program.invars]
   inputs = places(variables)
   note(variables, inputs)
-  outputs = _jaxpr.walk(
-    program, inputs, rule, constant=lambda v: list(_array(np.asarray(v)))
-  )
+  outputs = _jaxpr.walk(program, inputs, rule, constant=lambda v: list(_array(np.asarray(v))))
   words.append(b"out")
   note(program.outvars, outputs)
   return words

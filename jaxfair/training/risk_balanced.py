@@ -88,22 +88,17 @@ def risk_penalty(
     "train without a penalty",
   )
   checks.one_of("form", form, ("closeness", "trace"))
-  checks.require(
-    isinstance(public, bool), f"public={public!r} must be True or False"
-  )
+  checks.require(isinstance(public, bool), f"public={public!r} must be True or False")
   check_people(people, num_groups)
   checks.finite("people.x", people.x)
   if sample is not None:
     checks.integer("sample", sample, low=1)
   return RiskPenalty(
-    clip_weight, noise_weight, model, loss, _Held(people), int(num_groups),
-    form, sample, public,
-  )  # fmt: skip
+    clip_weight, noise_weight, model, loss, _Held(people), int(num_groups), form, sample, public
+  )
 
 
-def clipped_part_event(
-  config: DpSgdConfig, num_examples: int
-) -> accounting.DpSgd:
+def clipped_part_event(config: DpSgdConfig, num_examples: int) -> accounting.DpSgd:
   """What the clipped part of a training is charged as, and no more.
 
   For reports of the thesis's form, whose penalty reads private data. This is
@@ -116,10 +111,8 @@ def clipped_part_event(
 @functools.partial(
   jax.tree_util.register_dataclass,
   data_fields=["clip_weight", "noise_weight"],
-  meta_fields=[
-    "model", "loss", "people", "num_groups", "form", "sample", "public",
-  ],
-)  # fmt: skip
+  meta_fields=["model", "loss", "people", "num_groups", "form", "sample", "public"],
+)
 @dataclasses.dataclass(frozen=True)
 class RiskPenalty:
   """What `risk_penalty` returns."""
@@ -139,13 +132,10 @@ class RiskPenalty:
     """Refuses to train another model than the one it was made for."""
     checks.require(
       self.model == model,
-      "the penalty was made for another model; pass the trained model to "
-      "risk_penalty",
+      "the penalty was made for another model; pass the trained model to risk_penalty",
     )
 
-  def gradient(
-    self, params: Params, *, l2_clip: jax.Array | None, key: jax.Array
-  ) -> Params:
+  def gradient(self, params: Params, *, l2_clip: jax.Array | None, key: jax.Array) -> Params:
     """The penalty's gradient, on all its people or on a fresh sample."""
     people = jax.tree.map(jnp.asarray, self.people.examples)
     if self.sample is not None:
@@ -153,9 +143,7 @@ class RiskPenalty:
       people = batches.look_up(people, rows)
     return jax.grad(lambda p: self.value(p, people, l2_clip=l2_clip))(params)
 
-  def value(
-    self, params: Params, people: Examples, *, l2_clip: Any
-  ) -> jax.Array:
+  def value(self, params: Params, people: Examples, *, l2_clip: Any) -> jax.Array:
     """The penalty; groups that are empty among the people are left out."""
     total = jnp.zeros(())
     if self.clip_weight is not None:
@@ -166,9 +154,7 @@ class RiskPenalty:
       total += self.noise_weight * jnp.sum(gaps)
     return total
 
-  def clipping_gaps(
-    self, params: Params, people: Examples, *, l2_clip: Any
-  ) -> jax.Array:
+  def clipping_gaps(self, params: Params, people: Examples, *, l2_clip: Any) -> jax.Array:
     """[G] |<g_a - g, g - gbar>|, 0 for an empty group.
 
     With u = g - gbar, the inner products <g_i, u> of all people are one

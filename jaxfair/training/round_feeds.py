@@ -27,9 +27,7 @@ class RoundSource(NamedTuple):
   dual: Any
 
 
-def round_source(
-  config: LagrangianConfig, size: int, key: jax.Array
-) -> RoundSource:
+def round_source(config: LagrangianConfig, size: int, key: jax.Array) -> RoundSource:
   """Shuffles of the primal steps' batches and of the dual steps'."""
   rounds, steps = config.rounds, config.steps_per_round
   primal = dual = None
@@ -38,9 +36,7 @@ def round_source(
       size, config.batch_size, rounds * steps, key=jax.random.fold_in(key, 1)
     )
   if config.dual_size is not None:
-    dual = batches.shuffles_for(
-      size, config.dual_size, rounds, key=jax.random.fold_in(key, 2)
-    )
+    dual = batches.shuffles_for(size, config.dual_size, rounds, key=jax.random.fold_in(key, 2))
   return RoundSource(primal, dual)
 
 
@@ -56,9 +52,7 @@ class RoundFeeds:
   @classmethod
   def of(cls, config: LagrangianConfig, size: int) -> "RoundFeeds":
     """The feeds of this config on n people."""
-    return cls(
-      size, config.batch_size, config.dual_size, config.steps_per_round
-    )
+    return cls(size, config.batch_size, config.dual_size, config.steps_per_round)
 
   @property
   def rows(self) -> int:
@@ -71,13 +65,10 @@ class RoundFeeds:
     rows = dual_rows = None
     if self.batch_size is not None:
       rows = batches.batch_rows(
-        source.primal, self.num_rows, self.batch_size, math.prod(shape),
-        start=first,
-      ).reshape(*shape, -1)  # fmt: skip
+        source.primal, self.num_rows, self.batch_size, math.prod(shape), start=first
+      ).reshape(*shape, -1)
     if self.dual_size is not None:
-      dual_rows = batches.batch_rows(
-        source.dual, self.num_rows, self.dual_size, count, start=start
-      )
+      dual_rows = batches.batch_rows(source.dual, self.num_rows, self.dual_size, count, start=start)
     step = (first + jnp.arange(math.prod(shape))).reshape(shape)
     return RoundFeed(rows, dual_rows, step)
 
@@ -111,12 +102,8 @@ class PrivateRoundFeeds:
     pair = jnp.concatenate([numbered(keys["public"]), numbered(keys["secret"])])
     drawn = jax.vmap(lambda key: self.sampler.draw(key=key))(pair)
     public, secret = (
-      jax.tree.map(lambda leaf, i=i: leaf.reshape(2, *shape, -1)[i], drawn)
-      for i in range(2)
+      jax.tree.map(lambda leaf, i=i: leaf.reshape(2, *shape, -1)[i], drawn) for i in range(2)
     )
     noises = numbered(keys["primal"]).reshape(shape)
     duals = jax.vmap(lambda r: jax.random.fold_in(keys["dual"], r))
-    return (
-      PrimalFeed(public, secret, noises),
-      duals(start + jnp.arange(count)),
-    )
+    return (PrimalFeed(public, secret, noises), duals(start + jnp.arange(count)))

@@ -9,9 +9,7 @@ from jaxfair import tree
 from jaxfair.types import Model, Params, PerExampleLoss
 
 
-def shifted(
-  model: Model, loss: PerExampleLoss, shift: Params
-) -> tuple[Model, PerExampleLoss]:
+def shifted(model: Model, loss: PerExampleLoss, shift: Params) -> tuple[Model, PerExampleLoss]:
   """A model and loss whose gradient is each person's plus `shift`.
 
   l_i(theta) + <theta - theta_0, shift>,  theta_0 the parameters as they are

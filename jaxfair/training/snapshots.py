@@ -8,13 +8,7 @@ import jax.numpy as jnp
 
 from jaxfair import checks, tree
 from jaxfair.training import driver
-from jaxfair.training.dp_sgd import (
-  DpSgdConfig,
-  DpSgdState,
-  NonPrivateDpTrace,
-  advance,
-  begin,
-)
+from jaxfair.training.dp_sgd import DpSgdConfig, DpSgdState, NonPrivateDpTrace, advance, begin
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 
@@ -64,8 +58,7 @@ def dp_sgd_snapshots(
   config.check(model, loss, examples)
   checks.require(
     config.steps % count == 0,
-    f"steps={config.steps} is no multiple of count={count}; snapshots are "
-    "taken at equal distances",
+    f"steps={config.steps} is no multiple of count={count}; snapshots are taken at equal distances",
   )
   traced = not checks.concrete((examples, config, key, initial))
   loop = driver.choose_loop(config.loop, model, examples.x, traced=traced)
@@ -74,9 +67,7 @@ def dp_sgd_snapshots(
   length = config.steps // count
 
   def segment(state: DpSgdState, first: Any) -> Any:
-    state, trace = advance(
-      model, loss, examples, config, state, key=key, count=length, start=first
-    )
+    state, trace = advance(model, loss, examples, config, state, key=key, count=length, start=first)
     return state, (state.params, trace)
 
   if loop == "scan":
@@ -89,9 +80,7 @@ def dp_sgd_snapshots(
       kept.append(found)
     after, traces = tree.stack(kept)
   snapshots = jax.tree.map(
-    lambda first, rest: jnp.concatenate([first[None], rest]),
-    start.params,
-    after,
+    lambda first, rest: jnp.concatenate([first[None], rest]), start.params, after
   )
   trace = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), traces)
   steps = jnp.arange(count + 1) * length

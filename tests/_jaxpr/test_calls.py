@@ -46,32 +46,22 @@ def odd_sum(a, b):
 EXAMPLES = {
   "jit": jax.jit(jnp.sin),
   "checkpoint": jax.checkpoint(jnp.sin),
-  "grad of checkpoint": jax.grad(
-    lambda x: jax.checkpoint(lambda v: jnp.sin(jnp.sin(v)))(x).sum()
-  ),
+  "grad of checkpoint": jax.grad(lambda x: jax.checkpoint(lambda v: jnp.sin(jnp.sin(v)))(x).sum()),
   "custom_jvp": own_jvp,
   "custom_vjp": own_vjp,
   "custom_gradient": jax.custom_gradient(lambda x: (x, lambda g: g)),
   "custom_vmap": own_vmap,
   "scan": lambda x: jax.lax.scan(lambda c, v: (c + v, c), 0.0, x),
-  "grad of scan": jax.grad(
-    lambda x: jax.lax.scan(lambda c, v: (jnp.sin(c + v), c), 0.0, x)[0]
-  ),
+  "grad of scan": jax.grad(lambda x: jax.lax.scan(lambda c, v: (jnp.sin(c + v), c), 0.0, x)[0]),
   "map": lambda x: jax.lax.map(jnp.sin, x),
   "associative_scan": lambda x: jax.lax.associative_scan(odd_sum, x),
   "fori_loop": lambda x: jax.lax.fori_loop(0, 3, lambda i, v: v + i, x),
-  "while_loop": lambda x: jax.lax.while_loop(
-    lambda v: v.sum() < 9, lambda v: v + 1, x
-  ),
+  "while_loop": lambda x: jax.lax.while_loop(lambda v: v.sum() < 9, lambda v: v + 1, x),
   "cond": lambda x: jax.lax.cond(x.sum() > 0, jnp.sin, jnp.cos, x),
   "switch": lambda x: jax.lax.switch(jnp.int32(x.sum()), [jnp.sin, jnp.cos], x),
-  "platform_dependent": lambda x: jax.lax.platform_dependent(
-    x, cpu=jnp.sin, default=jnp.cos
-  ),
+  "platform_dependent": lambda x: jax.lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos),
   "reduce": lambda x: jax.lax.reduce(x, 0.0, odd_sum, (0,)),
-  "reduce_window": lambda x: jax.lax.reduce_window(
-    x, 0.0, odd_sum, (2,), (1,), "VALID"
-  ),
+  "reduce_window": lambda x: jax.lax.reduce_window(x, 0.0, odd_sum, (2,), (1,), "VALID"),
   "scatter": lambda x: x.at[0].set(1.0),
   "scatter-add": lambda x: x.at[0].add(1.0),
   "scatter-mul": lambda x: x.at[0].multiply(2.0),
@@ -79,9 +69,7 @@ EXAMPLES = {
   "scatter-max": lambda x: x.at[0].max(2.0),
   "scatter-sub": lambda x: x.at[0].subtract(2.0),
   "scatter apply": lambda x: x.at[jnp.array([0])].apply(jnp.sin),
-  "custom_root": lambda x: jax.lax.custom_root(
-    lambda v: v - x, x, lambda f, v: v, lambda g, v: v
-  ),
+  "custom_root": lambda x: jax.lax.custom_root(lambda v: v - x, x, lambda f, v: v, lambda g, v: v),
   "custom_linear_solve": lambda x: jax.lax.custom_linear_solve(
     lambda v: 2 * v, x, lambda _, b: b / 2, symmetric=True
   ),
@@ -89,9 +77,7 @@ EXAMPLES = {
     lambda _, v: 2 * v, lambda _, v: 2 * v, (), x
   ),
   "composite": jax.lax.composite(jnp.sin, name="jaxfair.sine"),
-  "shard_map": jax.shard_map(
-    jnp.sin, mesh=MESH, in_specs=jax.P(), out_specs=jax.P()
-  ),
+  "shard_map": jax.shard_map(jnp.sin, mesh=MESH, in_specs=jax.P(), out_specs=jax.P()),
   "callback": lambda x: jax.pure_callback(lambda v: v, x, x),
   "solve": lambda x: jnp.linalg.solve(jnp.diag(x), x),
   "random": lambda x: jax.random.gamma(jax.random.key(0), x),
@@ -117,10 +103,7 @@ def test_what_can_be_opened_has_the_inputs_and_outputs_of_its_equation():
       program = _jaxpr.opened(equation)
       program = getattr(program, "jaxpr", program)
       found.add(equation.primitive.name)
-      for ours, theirs in (
-        (program.invars, equation.invars),
-        (program.outvars, equation.outvars),
-      ):
+      for ours, theirs in ((program.invars, equation.invars), (program.outvars, equation.outvars)):
         assert [v.aval.shape for v in ours] == [v.aval.shape for v in theirs]
   assert found >= {"jit", "remat2", "custom_jvp_call"}
 

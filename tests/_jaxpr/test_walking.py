@@ -50,9 +50,7 @@ def test_values_may_be_of_any_kind():
 
 def test_constants_of_an_open_program_are_its_first_inputs():
   closed = jax.make_jaxpr(lambda x: x * TABLE)(X)
-  (found,) = _jaxpr.walk(
-    closed.jaxpr, [10 * TABLE, X], _jaxpr.bind, constant=lambda value: value
-  )
+  (found,) = _jaxpr.walk(closed.jaxpr, [10 * TABLE, X], _jaxpr.bind, constant=lambda value: value)
   np.testing.assert_array_equal(found, 10 * TABLE * X)
   with pytest.raises(ValueError, match="shorter"):
     _jaxpr.walk(closed.jaxpr, [X], _jaxpr.bind, constant=lambda value: value)
@@ -70,9 +68,7 @@ def names(program, **options):
 
 def test_equations_are_those_of_all_programs_inside_or_of_some_kinds():
   def function(x):
-    return jax.lax.cond(
-      x.sum() > 0, jax.jit(jnp.sin), jax.checkpoint(jnp.cos), x
-    )
+    return jax.lax.cond(x.sum() > 0, jax.jit(jnp.sin), jax.checkpoint(jnp.cos), x)
 
   program = jax.make_jaxpr(jax.jit(function))(X)
   assert {"cond", "jit", "remat2", "sin", "cos"} <= set(names(program))
@@ -93,8 +89,6 @@ def test_uses_lists_who_reads_a_variable():
 def test_no_other_module_loops_over_equations():
   package = pathlib.Path(_jaxpr.__file__).parent
   readers = [
-    path
-    for path in package.parent.rglob("*.py")
-    if ".eqns" in path.read_text(encoding="utf-8")
+    path for path in package.parent.rglob("*.py") if ".eqns" in path.read_text(encoding="utf-8")
   ]
   assert readers == [package / "walking.py"]

@@ -12,12 +12,7 @@ ADD = Relation.ADD_OR_REMOVE_ONE
 
 
 def best(*events, delta=1e-5, relation=ADD, accountant="pld"):
-  return best_bound(
-    units(events, relation),
-    delta=delta,
-    relation=relation,
-    accountant=accountant,
-  )
+  return best_bound(units(events, relation), delta=delta, relation=relation, accountant=accountant)
 
 
 def test_nothing_costs_nothing():
@@ -29,9 +24,7 @@ def test_gaussians_are_exact_under_every_accountant():
   sigma = 1 / math.sqrt(1 / 4 + 3 / 9)
   exact = gaussian_epsilon(sigma=sigma, delta=1e-5)
   for accountant in ("pld", "rdp"):
-    found = best(
-      ev.Gaussian(2.0), ev.Repeated(ev.Gaussian(3.0), 3), accountant=accountant
-    )
+    found = best(ev.Gaussian(2.0), ev.Repeated(ev.Gaussian(3.0), 3), accountant=accountant)
     assert found.epsilon == pytest.approx(exact, rel=1e-9)
     assert found.accountant == "exact Gaussian"
 
@@ -75,10 +68,7 @@ def test_every_mixture_lies_between_its_parts_and_their_sum():
   ]
   for accountant in ("pld", "rdp"):
     alone = [best(part, accountant=accountant).epsilon for part in parts]
-    shares = [
-      best(part, delta=1e-5 / len(parts), accountant="pld").epsilon
-      for part in parts
-    ]
+    shares = [best(part, delta=1e-5 / len(parts), accountant="pld").epsilon for part in parts]
     together = best(*parts, accountant=accountant).epsilon
     assert max(alone) < together
     if accountant == "pld":
@@ -93,9 +83,7 @@ def test_mixtures_are_never_below_the_exact_gaussian(rho):
   for accountant in ("pld", "rdp"):
     found = best(ev.DpSgd(3.0, 1.0, 1), ev.ZCdp(rho), accountant=accountant)
     assert exact <= found.epsilon <= 1.2 * exact
-  parts = bounds._pld(
-    units([ev.DpSgd(3.0, 1.0, 1), ev.ZCdp(rho)], ADD), 1e-5, ADD
-  )
+  parts = bounds._pld(units([ev.DpSgd(3.0, 1.0, 1), ev.ZCdp(rho)], ADD), 1e-5, ADD)
   assert exact <= parts.epsilon <= 2 * exact
 
 
@@ -121,9 +109,7 @@ def test_pld_composes_pure_events_better_than_their_sum():
   found = best(ev.Repeated(ev.PureDp(0.05), 200))
   assert found.accountant == "pld"
   assert found.epsilon < 0.5 * 10.0
-  exact = best(
-    ev.RandomisedResponse(0.05, 2, 200), relation=Relation.REPLACE_ONE
-  )
+  exact = best(ev.RandomisedResponse(0.05, 2, 200), relation=Relation.REPLACE_ONE)
   assert exact.accountant == "exact randomised response"
   # binary randomised response is the worst pure mechanism
   assert exact.epsilon <= found.epsilon <= exact.epsilon * 1.02
@@ -132,9 +118,7 @@ def test_pld_composes_pure_events_better_than_their_sum():
 def test_rdp_takes_over_where_pld_cannot_tell():
   found = best(ev.DpSgd(1.0, 0.01, 10**5), delta=1e-12)
   assert found.accountant == "rdp"
-  assert found == best(
-    ev.DpSgd(1.0, 0.01, 10**5), delta=1e-12, accountant="rdp"
-  )
+  assert found == best(ev.DpSgd(1.0, 0.01, 10**5), delta=1e-12, accountant="rdp")
 
 
 def test_zcdp_is_as_good_as_its_closed_form():
@@ -148,12 +132,8 @@ def test_why_there_is_no_answer_is_told():
   with pytest.raises(NotCovered, match="max_batch"):
     best(ev.DpSgd(1.0, 0.5, 10, 100, 20), accountant="rdp")
   with pytest.raises(NotCovered, match="accountant='pld'"):
-    best(
-      ev.DpSgd(1.0, 0.1, 10), relation=Relation.REPLACE_ONE, accountant="rdp"
-    )
-  with pytest.raises(
-    checks.ArgumentError, match="noise_multiplier=1e-200 must"
-  ):
+    best(ev.DpSgd(1.0, 0.1, 10), relation=Relation.REPLACE_ONE, accountant="rdp")
+  with pytest.raises(checks.ArgumentError, match="noise_multiplier=1e-200 must"):
     ev.DpSgd(1e-200, 0.5, 1)
   with pytest.raises(checks.ArgumentError, match="did you mean pld"):
     best(ev.Gaussian(1.0), accountant="plt")
@@ -181,9 +161,7 @@ def test_fits_settles_easy_cases_without_convolutions(monkeypatch):
 
 def test_fits_to_the_boundary():
   counted = units([ev.DpSgd(2.0, 0.013, 100)], ADD)
-  epsilon = best_bound(
-    counted, delta=1e-5, relation=ADD, accountant="pld"
-  ).epsilon
+  epsilon = best_bound(counted, delta=1e-5, relation=ADD, accountant="pld").epsilon
   assert fits(counted, epsilon=epsilon, delta=1e-5, relation=ADD)
   assert not fits(counted, epsilon=epsilon - 1e-9, delta=1e-5, relation=ADD)
 

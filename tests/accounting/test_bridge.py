@@ -8,13 +8,7 @@ import pytest
 
 from jaxfair.accounting import DEFAULT_ORDERS, Relation, gaussian_epsilon
 from jaxfair.accounting import events as ev
-from jaxfair.accounting.bridge import (
-  composed_pld,
-  pld_epsilon,
-  rdp_curve,
-  to_dp_event,
-  unit_pld,
-)
+from jaxfair.accounting.bridge import composed_pld, pld_epsilon, rdp_curve, to_dp_event, unit_pld
 from jaxfair.accounting.truncation import max_batch_for
 from jaxfair.accounting.units import NotCovered, units
 
@@ -29,10 +23,7 @@ def exact_rdp(q, sigma, order):
   with mp.workdps(50):
     q, sigma = mp.mpf(q), mp.mpf(sigma)
     terms = (
-      mp.binomial(order, i)
-      * q**i
-      * (1 - q) ** (order - i)
-      * mp.exp((i * i - i) / (2 * sigma**2))
+      mp.binomial(order, i) * q**i * (1 - q) ** (order - i) * mp.exp((i * i - i) / (2 * sigma**2))
       for i in range(order + 1)
     )
     return mp.log(mp.fsum(terms)) / (order - 1)
@@ -42,15 +33,11 @@ def exact_rdp(q, sigma, order):
 @pytest.mark.parametrize("q", [1e-9, 1e-6, 1e-3, 0.3])
 @pytest.mark.parametrize("sigma", [0.5, 2.0, 100.0])
 def test_rdp_is_never_below_fifty_digits(q, sigma):
-  curve = dict(
-    zip(ORDERS, rdp_curve(ev.DpSgd(sigma, q, 1), ORDERS, ADD), strict=True)
-  )
+  curve = dict(zip(ORDERS, rdp_curve(ev.DpSgd(sigma, q, 1), ORDERS, ADD), strict=True))
   for order in (2, 3, 17, 63, 256):
     exact = exact_rdp(q, sigma, order)
     assert curve[float(order)] >= exact
-    assert curve[float(order)] == pytest.approx(
-      float(exact), rel=1e-13, abs=1e-14
-    )
+    assert curve[float(order)] == pytest.approx(float(exact), rel=1e-13, abs=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -114,9 +101,7 @@ def test_noise_of_plain_mechanisms_is_relative_to_the_relation():
   for relation in Relation:
     counted = units([ev.Gaussian(2.0)], relation)
     exact = gaussian_epsilon(sigma=2.0, delta=1e-5)
-    assert pld_epsilon(counted, 1e-5, relation) == pytest.approx(
-      exact, rel=1e-4
-    )
+    assert pld_epsilon(counted, 1e-5, relation) == pytest.approx(exact, rel=1e-4)
     curve = rdp_curve(ev.Gaussian(2.0), ORDERS, relation)
     np.testing.assert_allclose(curve, np.array(ORDERS) / 8, rtol=1e-12)
 
@@ -130,15 +115,11 @@ def test_substituting_a_clipped_person_moves_the_sum_twice_as_far():
     assert found == pytest.approx(twice, rel=1e-4)
   for relation in (ADD, Relation.ZERO_OUT):
     found = pld_epsilon(counted, 1e-5, relation)
-    assert found == pytest.approx(
-      gaussian_epsilon(sigma=2.0, delta=1e-5), rel=1e-4
-    )
+    assert found == pytest.approx(gaussian_epsilon(sigma=2.0, delta=1e-5), rel=1e-4)
 
 
 def test_repeated_responses_are_composed():
-  counted = units(
-    [ev.RandomisedResponse(math.log(3), 2, 10)], Relation.ATTRIBUTE
-  )
+  counted = units([ev.RandomisedResponse(math.log(3), 2, 10)], Relation.ATTRIBUTE)
   found = pld_epsilon(counted, 1e-9, Relation.ATTRIBUTE)
   assert found == pytest.approx(10 * math.log(3), rel=1e-3)
   assert found >= 10.97
@@ -179,9 +160,7 @@ def test_a_wider_grid_is_still_an_upper_bound():
 def test_small_overflow_is_paid_from_delta_and_large_exactly():
   n, q, steps, delta = 2000, 0.05, 50, 1e-5
   plain = pld_epsilon(units([ev.DpSgd(6.0, q, steps)], ADD), delta, ADD)
-  small = max_batch_for(
-    dataset_size=n, sampling_rate=q, steps=steps, delta_share=0.005 * delta
-  )
+  small = max_batch_for(dataset_size=n, sampling_rate=q, steps=steps, delta_share=0.005 * delta)
   event = ev.DpSgd(6.0, q, steps, n, small)
   found = pld_epsilon(units([event], ADD), delta, ADD)
   assert plain < found < plain * 1.001
@@ -191,9 +170,7 @@ def test_small_overflow_is_paid_from_delta_and_large_exactly():
   event = ev.DpSgd(6.0, q, steps, n, 105)
   found = pld_epsilon(units([event], ADD), delta, ADD)
   theirs = max(
-    pld.PLDAccountant()
-    .compose(to_dp_event(event, grown=grown))
-    .get_epsilon(delta)
+    pld.PLDAccountant().compose(to_dp_event(event, grown=grown)).get_epsilon(delta)
     for grown in (0, 1)
   )
   assert found == pytest.approx(theirs, rel=1e-6)
@@ -204,10 +181,7 @@ def test_small_overflow_is_paid_from_delta_and_large_exactly():
 def test_one_more_person_is_counted_where_neighbours_differ_in_size():
   event = ev.DpSgd(8.0, 0.3, 5, 20, 8)
   counted = units([event], ADD)
-  grown = [
-    composed_pld(counted, ADD, extra).get_epsilon_for_delta(1e-5)
-    for extra in (0, 1)
-  ]
+  grown = [composed_pld(counted, ADD, extra).get_epsilon_for_delta(1e-5) for extra in (0, 1)]
   assert grown[0] != grown[1]
   assert pld_epsilon(counted, 1e-5, ADD) == pytest.approx(max(grown), rel=1e-9)
   fixed = pld_epsilon(counted, 1e-5, Relation.ZERO_OUT)

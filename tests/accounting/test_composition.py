@@ -37,10 +37,7 @@ def test_different_events_agree_with_dp_accounting():
       dp_event.LaplaceDpEvent(5.0),
     ]
   )
-  for name, accountant in (
-    ("pld", pld.PLDAccountant()),
-    ("rdp", rdp.RdpAccountant()),
-  ):
+  for name, accountant in (("pld", pld.PLDAccountant()), ("rdp", rdp.RdpAccountant())):
     accountant.compose(theirs)
     for delta in (1e-4, 1e-6):
       found = composed_epsilon(events, delta=delta, accountant=name)
@@ -112,13 +109,9 @@ def test_preprocessing_multiplies_as_the_theorem_says():
 def test_a_person_replaced_is_taken_out_and_put_in():
   replaced = {"relation": Relation.REPLACE_ONE}
   assert preprocessing_factor(0.2, **replaced) == 5
-  found = preprocessed_guarantee(
-    epsilon=0.5, delta=0.0, max_gap=0.2, **replaced
-  )
+  found = preprocessed_guarantee(epsilon=0.5, delta=0.0, max_gap=0.2, **replaced)
   assert found == (2.5, 0.0)
-  with pytest.raises(
-    checks.ArgumentError, match="relation=ZERO_OUT is not covered"
-  ):
+  with pytest.raises(checks.ArgumentError, match="relation=ZERO_OUT is not covered"):
     preprocessing_factor(0.2, relation=Relation.ZERO_OUT)
 
 
@@ -131,9 +124,7 @@ def test_tuning_agrees_with_the_theorems():
   geometric = rdp + constant + math.log(mean) / (orders - 1)
   geometric = np.minimum.accumulate(geometric[::-1])[::-1]
   found = repeat_and_select_epsilon(Gaussian(4.0), mean_runs=mean, delta=delta)
-  assert found == pytest.approx(
-    rdp_to_epsilon(geometric, orders, delta=delta), rel=1e-9
-  )
+  assert found == pytest.approx(rdp_to_epsilon(geometric, orders, delta=delta), rel=1e-9)
   # Poisson: delta-hat at epsilon-hat = ln(1 + 1/(a - 1)), minimised over b
   hats = np.log1p(1 / (orders - 1))
   b = orders[:, None]
@@ -141,12 +132,8 @@ def test_tuning_agrees_with_the_theorems():
   by_kl = 0.5 * np.log(-np.expm1(-rdp))[:, None] + 0 * hats
   delta_hats = np.exp(np.minimum(log_deltas, by_kl).min(axis=0))
   poisson = rdp + mean * delta_hats + math.log(mean) / (orders - 1)
-  found = repeat_and_select_epsilon(
-    Gaussian(4.0), mean_runs=mean, delta=delta, shape=None
-  )
-  assert found == pytest.approx(
-    rdp_to_epsilon(poisson, orders, delta=delta), rel=1e-9
-  )
+  found = repeat_and_select_epsilon(Gaussian(4.0), mean_runs=mean, delta=delta, shape=None)
+  assert found == pytest.approx(rdp_to_epsilon(poisson, orders, delta=delta), rel=1e-9)
 
 
 @pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 5.0, None])
@@ -160,15 +147,10 @@ def test_every_distribution_of_runs_has_a_price(shape):
 def test_tuning_costs_more_than_one_run_and_grows_slowly():
   run = DpSgd(2.0, 0.05, 100)
   one = dp_sgd_epsilon(
-    noise_multiplier=2.0,
-    sampling_rate=0.05,
-    steps=100,
-    delta=1e-5,
-    accountant="rdp",
+    noise_multiplier=2.0, sampling_rate=0.05, steps=100, delta=1e-5, accountant="rdp"
   )
   costs = [
-    repeat_and_select_epsilon(run, mean_runs=mean, delta=1e-5)
-    for mean in (2.0, 10.0, 100.0)
+    repeat_and_select_epsilon(run, mean_runs=mean, delta=1e-5) for mean in (2.0, 10.0, 100.0)
   ]
   assert one < costs[0] < costs[1] < costs[2] < 10 * one
 
@@ -176,14 +158,10 @@ def test_tuning_costs_more_than_one_run_and_grows_slowly():
 def test_tuning_pays_for_the_caps_of_all_runs():
   capped = DpSgd(2.0, 0.05, 100, 1000, 98)
   plain = DpSgd(2.0, 0.05, 100)
-  share = truncation_delta(
-    dataset_size=1000, sampling_rate=0.05, max_batch=98, steps=100
-  )
+  share = truncation_delta(dataset_size=1000, sampling_rate=0.05, max_batch=98, steps=100)
   assert 1e-9 < share < 1e-6
   found = repeat_and_select_epsilon(capped, mean_runs=10.0, delta=1e-5)
-  expected = repeat_and_select_epsilon(
-    plain, mean_runs=10.0, delta=1e-5 - 10 * share
-  )
+  expected = repeat_and_select_epsilon(plain, mean_runs=10.0, delta=1e-5 - 10 * share)
   assert found == pytest.approx(expected, rel=1e-12)
 
 

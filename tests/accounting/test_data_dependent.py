@@ -71,9 +71,7 @@ def test_epsilon_is_marked_too(private):
   assert isinstance(epsilon, DataDependentEpsilon)
   with pytest.raises(TypeError, match="private data"):
     float(epsilon)
-  plain = rdp_to_epsilon(
-    private.not_for_release.sum(axis=0), ORDERS, delta=1e-5
-  )
+  plain = rdp_to_epsilon(private.not_for_release.sum(axis=0), ORDERS, delta=1e-5)
   assert epsilon.not_for_release == plain
 
 

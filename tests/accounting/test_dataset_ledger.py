@@ -45,9 +45,7 @@ def test_releases_of_one_data_set_add_up_whatever_it_is_called():
   assert book(b"others").charge(EVENT, id="c: ages", relation=PERSON)
   (spent,) = book().spent(1e-5)
   assert spent.releases == 2
-  assert spent.guarantee.epsilon == pytest.approx(
-    composed_epsilon([EVENT, EVENT], delta=1e-5)
-  )
+  assert spent.guarantee.epsilon == pytest.approx(composed_epsilon([EVENT, EVENT], delta=1e-5))
   told = book().told(1e-5)
   assert "delta 1e-05 for one person added or removed" in told
   assert "2 releases." in told
@@ -70,9 +68,7 @@ def test_charges_of_one_release_are_one_release():
 def test_relations_and_units_are_not_added_up():
   book().charge(EVENT, id="a", relation=PERSON)
   book().charge(EVENT, id="b", relation=PERSON, unit="one household")
-  book().charge(
-    RandomisedResponse(1.0, 2, 10), id="c", relation=Relation.ATTRIBUTE
-  )
+  book().charge(RandomisedResponse(1.0, 2, 10), id="c", relation=Relation.ATTRIBUTE)
   found = book().spent(1e-5)
   assert {(s.guarantee.relation, s.guarantee.unit) for s in found} == {
     (PERSON, "one person"),
@@ -173,15 +169,12 @@ def test_another_ledger_s_budget_is_charged_whole_and_once(tmp_path):
   assert spent.guarantee.relation is Relation.REPLACE_ONE
   assert 0.99 < spent.guarantee.epsilon <= 1.0
   with Ledger.create(
-    tmp_path / "other.jsonl", data="people", budget=(1.0, 1e-6),
-    relation=Relation.REPLACE_ONE,
-  ) as ledger:  # fmt: skip
+    tmp_path / "other.jsonl", data="people", budget=(1.0, 1e-6), relation=Relation.REPLACE_ONE
+  ) as ledger:
     assert book().charge_budget(ledger)
   assert [spent.releases for spent in book().spent(1e-5)] == [2]
   with (
-    Ledger.create(
-      tmp_path / "free.jsonl", data="people", relation=PERSON
-    ) as ledger,
+    Ledger.create(tmp_path / "free.jsonl", data="people", relation=PERSON) as ledger,
     pytest.raises(checks.ArgumentError, match="has no budget"),
   ):
     book().charge_budget(ledger)
@@ -189,10 +182,7 @@ def test_another_ledger_s_budget_is_charged_whole_and_once(tmp_path):
 
 def test_a_data_set_that_stays_held_is_told_of(monkeypatch):
   monkeypatch.setattr(module, "PATIENCE", 0.1)
-  with (
-    book().opened(PERSON),
-    pytest.raises(LedgerError, match="held by another process"),
-  ):
+  with book().opened(PERSON), pytest.raises(LedgerError, match="held by another process"):
     book().charge(EVENT, id="a", relation=PERSON)
 
 
@@ -221,11 +211,10 @@ def test_processes_share_a_ledger_and_a_kill_loses_no_charge(root):
   environment = os.environ | {"PYTHONPATH": here}
   running = [
     subprocess.Popen(
-      [sys.executable, "-c", PROGRAM, name], stdout=subprocess.PIPE, text=True,
-      env=environment,
+      [sys.executable, "-c", PROGRAM, name], stdout=subprocess.PIPE, text=True, env=environment
     )
     for name in "ab"
-  ]  # fmt: skip
+  ]
   told = {}
   for name, process in zip("ab", running, strict=True):
     for _ in range(10):

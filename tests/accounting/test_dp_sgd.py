@@ -50,11 +50,7 @@ def test_agrees_with_dp_accounting_on_the_grid(rate, name):
   for noise, steps in itertools.product(NOISES, STEPS[rate]):
     accountant = theirs(make(), noise, rate, steps)
     for delta in DELTAS:
-      found = dp_sgd_epsilon(
-        noise_multiplier=noise,
-        accountant=name,
-        **setting(rate, steps, delta),
-      )
+      found = dp_sgd_epsilon(noise_multiplier=noise, accountant=name, **setting(rate, steps, delta))
       expected = accountant.get_epsilon(delta)
       assert found == pytest.approx(expected, rel=1e-6, abs=1e-9)
       assert found >= expected * (1 - 1e-9)
@@ -128,9 +124,7 @@ def test_max_steps_is_the_last_step_that_fits():
 @pytest.mark.slow
 def test_max_steps_undoes_calibration():
   noise = calibrate_dp_sgd(epsilon=1.0, **setting(0.02, 300))
-  found = max_steps(
-    epsilon=1.0, delta=1e-5, noise_multiplier=noise, sampling_rate=0.02
-  )
+  found = max_steps(epsilon=1.0, delta=1e-5, noise_multiplier=noise, sampling_rate=0.02)
   assert found == 300
 
 
@@ -145,12 +139,8 @@ def test_accountants_and_relations_are_in_order():
   given = setting(0.05, 50)
   pld = dp_sgd_epsilon(noise_multiplier=2.0, **given)
   rdp = dp_sgd_epsilon(noise_multiplier=2.0, accountant="rdp", **given)
-  zero = dp_sgd_epsilon(
-    noise_multiplier=2.0, relation=Relation.ZERO_OUT, **given
-  )
-  other = dp_sgd_epsilon(
-    noise_multiplier=2.0, relation=Relation.REPLACE_ONE, **given
-  )
+  zero = dp_sgd_epsilon(noise_multiplier=2.0, relation=Relation.ZERO_OUT, **given)
+  other = dp_sgd_epsilon(noise_multiplier=2.0, relation=Relation.REPLACE_ONE, **given)
   assert pld < rdp < 1.25 * pld
   assert zero == pld
   assert pld < other <= 2.5 * pld
@@ -158,15 +148,11 @@ def test_accountants_and_relations_are_in_order():
 
 def test_a_cap_costs_a_little_under_both_accountants():
   n = 1000
-  cap = max_batch_for(
-    dataset_size=n, sampling_rate=0.05, steps=50, delta_share=1e-7
-  )
+  cap = max_batch_for(dataset_size=n, sampling_rate=0.05, steps=50, delta_share=1e-7)
   for accountant in ("pld", "rdp"):
     given = setting(0.05, 50, accountant=accountant)
     plain = dp_sgd_epsilon(noise_multiplier=2.0, **given)
-    capped = dp_sgd_epsilon(
-      noise_multiplier=2.0, dataset_size=n, max_batch=cap, **given
-    )
+    capped = dp_sgd_epsilon(noise_multiplier=2.0, dataset_size=n, max_batch=cap, **given)
     assert plain < capped < 1.002 * plain
 
 
@@ -184,10 +170,7 @@ def test_shuffled_epochs_are_plain_gaussians():
 def test_shuffled_epochs_are_refused_where_nothing_is_known():
   with pytest.raises(checks.ArgumentError, match="ZERO_OUT"):
     shuffled_dp_sgd_epsilon(
-      noise_multiplier=5.0,
-      epochs=10,
-      delta=1e-5,
-      relation=Relation.ADD_OR_REMOVE_ONE,
+      noise_multiplier=5.0, epochs=10, delta=1e-5, relation=Relation.ADD_OR_REMOVE_ONE
     )
 
 
@@ -224,19 +207,10 @@ def test_a_sweep_builds_each_loss_distribution_once(monkeypatch):
 
 def test_a_delta_above_one_over_n_is_warned_of():
   for call in (
-    lambda: dp_sgd_epsilon(
-      noise_multiplier=9.0, **setting(delta=1e-2, **SMALL)
-    ),
-    lambda: calibrate_dp_sgd(
-      epsilon=1.0, **setting(delta=1e-2, accountant="rdp", **SMALL)
-    ),
+    lambda: dp_sgd_epsilon(noise_multiplier=9.0, **setting(delta=1e-2, **SMALL)),
+    lambda: calibrate_dp_sgd(epsilon=1.0, **setting(delta=1e-2, accountant="rdp", **SMALL)),
     lambda: max_steps(
-      epsilon=1.0,
-      delta=1e-2,
-      noise_multiplier=9.0,
-      sampling_rate=0.02,
-      accountant="rdp",
-      **SMALL,
+      epsilon=1.0, delta=1e-2, noise_multiplier=9.0, sampling_rate=0.02, accountant="rdp", **SMALL
     ),
   ):
     with pytest.warns(DeltaWarning, match=r"above 1/n") as caught:

@@ -35,9 +35,7 @@ def noisy_law(contributions, rate, cap, sigma):
   grid = np.arange(-9 - 8 * sigma, 9 + 8 * sigma, step)
   sums = sum_law(contributions, rate, cap)
   return step * sum(
-    weight * stats.norm.pdf(grid, centre, sigma)
-    for centre, weight in sums.items()
-    if weight
+    weight * stats.norm.pdf(grid, centre, sigma) for centre, weight in sums.items() if weight
   )
 
 
@@ -56,9 +54,7 @@ def test_a_step_of_dp_sgd_with_a_cap(relation, pairs):
   epsilon = composed_epsilon([event], delta=delta, relation=relation)
   found, lower = (
     max(
-      exact.delta_of(
-        *(noisy_law(others + one, rate, cap, sigma) for one in pair), at
-      )
+      exact.delta_of(*(noisy_law(others + one, rate, cap, sigma) for one in pair), at)
       for others in ((0,) * 5, (-1,) * 5, (-1, -1, -1, 1, 1))
       for pair in pairs
     )
@@ -135,9 +131,7 @@ def test_the_best_of_many_gaussian_runs(shape, mean):
   edges = np.concatenate([[-np.inf], BINS, [np.inf]])
   laws = [np.diff(special.ndtr((edges - at) / sigma)) for at in (0.0, 1.0)]
   runs = generating(shape, mean)
-  charged = repeat_and_select_epsilon(
-    Gaussian(sigma), mean_runs=mean, delta=delta, shape=shape
-  )
+  charged = repeat_and_select_epsilon(Gaussian(sigma), mean_runs=mean, delta=delta, shape=shape)
   once = composed_epsilon([Gaussian(sigma)], delta=delta)
   for order in (1, -1):
     pair = [best_law(law[::order], runs) for law in laws]

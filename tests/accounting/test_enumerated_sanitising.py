@@ -94,17 +94,11 @@ def test_labels_and_figure_together_keep_the_guarantee(cap):
       max_answers=cap,
       **test,
     )
-    laws = [
-      exact.confident_law(votes, THRESHOLD, SIGMA_THRESHOLD, SIGMA)
-      for votes in (row, other)
-    ]
+    laws = [exact.confident_law(votes, THRESHOLD, SIGMA_THRESHOLD, SIGMA) for votes in (row, other)]
     most = QUERIES if cap is None else cap
     answers = exact.capped_laws(*laws, QUERIES, most)
     figure = released_laws(secrets_of(row, most), secrets_of(other, most))
-    pair = [
-      np.outer(labels, law.ravel())
-      for labels, law in zip(answers, figure, strict=True)
-    ]
+    pair = [np.outer(labels, law.ravel()) for labels, law in zip(answers, figure, strict=True)]
     worst = max(worst, exact.delta_of(*pair, shown.guarantee.epsilon))
     lower = max(lower, exact.delta_of(*pair, 0.4 * shown.guarantee.epsilon))
   assert worst <= DELTA < lower

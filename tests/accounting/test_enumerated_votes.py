@@ -8,28 +8,19 @@ import pytest
 from helpers import enumerations as exact
 from helpers import vote_references as reference
 from jaxfair import accounting
-from jaxfair.accounting import (
-  Relation,
-  composed_epsilon,
-  gnmax_rdp,
-  pate_events,
-  threshold_rdp,
-)
+from jaxfair.accounting import Relation, composed_epsilon, gnmax_rdp, pate_events, threshold_rdp
 from jaxfair.pate import rules
 
 DELTA = 1e-3
 
 
 def charged(**public):
-  return composed_epsilon(
-    pate_events(**public), delta=DELTA, relation=Relation.REPLACE_ONE
-  )
+  return composed_epsilon(pate_events(**public), delta=DELTA, relation=Relation.REPLACE_ONE)
 
 
 @pytest.mark.parametrize("discrete", [False, True])
 @pytest.mark.parametrize(
-  ("teachers", "classes", "sigma", "rounds"),
-  [(6, 2, 1.0, 1), (6, 2, 3.0, 20), (4, 3, 2.0, 5)],
+  ("teachers", "classes", "sigma", "rounds"), [(6, 2, 1.0, 1), (6, 2, 3.0, 20), (4, 3, 2.0, 5)]
 )
 def test_gnmax(teachers, classes, sigma, rounds, discrete):
   rows = exact.every_row(teachers, classes)
@@ -48,10 +39,7 @@ def test_gnmax(teachers, classes, sigma, rounds, discrete):
 def test_lnmax(teachers, classes, scale):
   event = rules.LaplaceMax(scale).answer
   rows = exact.every_row(teachers, classes)
-  laws = {
-    tuple(row): exact.argmax_law(row, exact.discrete_laplace(scale))
-    for row in rows
-  }
+  laws = {tuple(row): exact.argmax_law(row, exact.discrete_laplace(scale)) for row in rows}
   worst = max(
     np.abs(np.log(laws[row] / laws[tuple(other)])).max()
     for row in laws
@@ -67,24 +55,17 @@ def test_a_threshold_test(discrete):
   def law(row):
     return exact.pass_law(row, 4.0, sigma, discrete=discrete)
 
-  alone = pate_events(
-    sigma=1.0, num_queries=rounds, sigma_threshold=sigma, max_answers=0
-  )
+  alone = pate_events(sigma=1.0, num_queries=rounds, sigma_threshold=sigma, max_answers=0)
   rule = accounting.Repeated(rules.ConfidentGnMax(4.0, sigma, 1.0).test, rounds)
   for events in (alone, [rule]):
-    epsilon = composed_epsilon(
-      events, delta=DELTA, relation=Relation.REPLACE_ONE
-    )
+    epsilon = composed_epsilon(events, delta=DELTA, relation=Relation.REPLACE_ONE)
     assert exact.worst_delta(law, rows, epsilon, rounds) <= DELTA
     assert exact.worst_delta(law, rows, 0.6 * epsilon, rounds) > DELTA
 
 
 # Teachers, queries, threshold, sigma_threshold, sigma, delta. Both cases are
 # from a review: with so many answers the charge for these alone was printed.
-REVIEWED = [
-  (6, 3, 4.3, 3.0, 1.0, 0, 1e-3),
-  (20, 30, 18.0, 8.0, 2.0, 1, 1e-5),
-]
+REVIEWED = [(6, 3, 4.3, 3.0, 1.0, 0, 1e-3), (20, 30, 18.0, 8.0, 2.0, 1, 1e-5)]
 
 
 @pytest.mark.parametrize("case", REVIEWED)
@@ -113,10 +94,7 @@ def test_a_cap_on_answers_is_a_filter(cap, share):
   # cap; the charge has tests for all queries and labels up to the cap.
   queries, sigma_threshold, sigma = 6, 3.0, 1.0
   epsilon = charged(
-    sigma=sigma,
-    num_queries=queries,
-    sigma_threshold=sigma_threshold,
-    max_answers=cap,
+    sigma=sigma, num_queries=queries, sigma_threshold=sigma_threshold, max_answers=cap
   )
   worst = lower = 0.0
   for row in exact.every_row(6, 2):

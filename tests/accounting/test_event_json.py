@@ -28,12 +28,7 @@ EVENTS = st.recursive(
   lambda inner: st.one_of(
     st.builds(ev.Composed, st.tuples(inner, inner)),
     st.builds(ev.Repeated, inner, COUNT),
-    st.builds(
-      ev.RepeatAndSelect,
-      inner,
-      st.floats(1.0, 100.0),
-      st.none() | st.floats(0.0, 10.0),
-    ),
+    st.builds(ev.RepeatAndSelect, inner, st.floats(1.0, 100.0), st.none() | st.floats(0.0, 10.0)),
   ),
   max_leaves=4,
 )
@@ -77,10 +72,7 @@ def test_written_form_is_stable():
     ({"type": "gaussian"}, "noise_multiplier"),
     ({"type": "gaussian", "noise_multiplier": "1"}, "noise_multiplier"),
     ({"type": "gaussian", "noise_multiplier": None}, "noise_multiplier"),
-    (
-      {"type": "gaussian", "noise_multiplier": 1.0, "sigma": 2},
-      "use one of noise",
-    ),
+    ({"type": "gaussian", "noise_multiplier": 1.0, "sigma": 2}, "use one of noise"),
     ({"type": "gaussian", "noise_multiplier": [1.0]}, "noise_multiplier"),
     ({"type": "dp-sgd", "noise_multiplier": 1.0}, "sampling_rate"),
     ({"type": "rdp", "orders": 2.0, "values": [1.0]}, "orders"),

@@ -76,9 +76,7 @@ def test_one_event_alone_is_judged_by_the_best_analysis():
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 def test_trainings_chosen_one_by_one_are_affordable(epsilon):
   """Of half the budget each, by loss distributions: three fit."""
-  noise = acc.calibrate_dp_sgd(
-    epsilon=epsilon / 2, delta=1e-5, sampling_rate=0.01, steps=1000
-  )
+  noise = acc.calibrate_dp_sgd(epsilon=epsilon / 2, delta=1e-5, sampling_rate=0.01, steps=1000)
   assert most(acc.DpSgd(noise, 0.01, 1000), epsilon=epsilon) == 3
 
 
@@ -104,9 +102,7 @@ def test_deltas_of_events_have_their_own_share():
   assert accepts(found, tiny, tiny, tiny)
   assert not accepts(found, tiny, tiny, tiny, tiny)
   capped = acc.DpSgd(2.0, 0.01, 10, 10_000, 160)
-  own = acc.truncation_delta(
-    dataset_size=10_000, sampling_rate=0.01, max_batch=160, steps=10
-  )
+  own = acc.truncation_delta(dataset_size=10_000, sampling_rate=0.01, max_batch=160, steps=10)
   assert own > SHARE * 1e-6
   assert not accepts(begun(acc.ZCdp(1e-4), epsilon=9, delta=1e-6), capped)
   # If the first event needs more, more is put aside.
@@ -117,9 +113,7 @@ def test_deltas_of_events_have_their_own_share():
 def test_the_share_of_the_events_is_taken_off_delta():
   """The divergence that is allowed implies epsilon at what is left of it."""
   limits = begun(acc.ZCdp(0.001), epsilon=1.0, delta=1e-5)._limits
-  implied = acc.rdp_to_epsilon(
-    [limits.divergence], [limits.order], delta=1e-5 - limits.delta
-  )
+  implied = acc.rdp_to_epsilon([limits.divergence], [limits.order], delta=1e-5 - limits.delta)
   assert 1 - 1e-9 < implied <= 1.0
 
 
@@ -135,13 +129,10 @@ def test_what_has_no_divergence_is_accepted_alone_only():
 
 
 def test_silence_is_no_first_event():
-  quiet = [acc.ZCdp(0.0), acc.PureDp(0.0), acc.Composed(()),
-           acc.Rdp((2.0, 3.0), (0.0, 1.0))]  # fmt: skip
+  quiet = [acc.ZCdp(0.0), acc.PureDp(0.0), acc.Composed(()), acc.Rdp((2.0, 3.0), (0.0, 1.0))]
   found = begun(*quiet)
   assert accepts(found, *quiet)
-  assert accepts(
-    found, acc.Gaussian(acc.gaussian_sigma(epsilon=1.0, delta=1e-5))
-  )
+  assert accepts(found, acc.Gaussian(acc.gaussian_sigma(epsilon=1.0, delta=1e-5)))
 
 
 EVENTS = st.one_of(
@@ -149,9 +140,7 @@ EVENTS = st.one_of(
   st.floats(5.0, 100.0).map(acc.Gaussian),
   st.floats(5.0, 100.0).map(acc.Laplace),
   st.floats(1e-3, 0.5).map(acc.PureDp),
-  st.tuples(st.floats(1e-3, 0.2), st.floats(0, 1e-6)).map(
-    lambda pair: acc.ApproxDp(*pair)
-  ),
+  st.tuples(st.floats(1e-3, 0.2), st.floats(0, 1e-6)).map(lambda pair: acc.ApproxDp(*pair)),
   st.floats(0.01, 0.2).map(lambda v: acc.Rdp((2.0, 9.0, 30.0), (v, v, 9 * v))),
 )
 
@@ -200,12 +189,8 @@ def test_no_adaptive_choice_of_responses_beats_it(delta):
     for place, size in enumerate(menu):
       if first is None or accepted(first, counts, size):
         chance = 1 / (1 + math.exp(-size * unit))
-        then = tuple(
-          np.add(counts, np.eye(len(menu), dtype=int)[place]).tolist()
-        )
-        up, down = (
-          worst(first or size, loss + sign * size, then) for sign in (1, -1)
-        )
+        then = tuple(np.add(counts, np.eye(len(menu), dtype=int)[place]).tolist())
+        up, down = (worst(first or size, loss + sign * size, then) for sign in (1, -1))
         best = max(best, chance * up + (1 - chance) * down)
     return best
 

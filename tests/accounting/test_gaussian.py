@@ -8,11 +8,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from jaxfair import checks
-from jaxfair.accounting import (
-  gaussian_delta,
-  gaussian_epsilon,
-  gaussian_sigma,
-)
+from jaxfair.accounting import gaussian_delta, gaussian_epsilon, gaussian_sigma
 from jaxfair.accounting.gaussian import _log_delta
 
 
@@ -53,9 +49,7 @@ def test_delta_is_the_integral_of_its_definition():
   brute, _ = integrate.quad(
     lambda x: p.pdf(x) - math.exp(epsilon) * q.pdf(x), start, 30, epsabs=1e-14
   )
-  assert gaussian_delta(sigma=sigma, epsilon=epsilon) == pytest.approx(
-    brute, rel=1e-10
-  )
+  assert gaussian_delta(sigma=sigma, epsilon=epsilon) == pytest.approx(brute, rel=1e-10)
 
 
 def test_agrees_with_dp_accounting():
@@ -67,9 +61,7 @@ def test_agrees_with_dp_accounting():
       ours = gaussian_sigma(epsilon=epsilon, delta=delta)
       assert ours == pytest.approx(theirs, rel=1e-9)
       again = dp_accounting.get_epsilon_gaussian(ours, delta)
-      assert gaussian_epsilon(sigma=ours, delta=delta) == pytest.approx(
-        again, rel=1e-8
-      )
+      assert gaussian_epsilon(sigma=ours, delta=delta) == pytest.approx(again, rel=1e-8)
 
 
 @pytest.mark.slow
@@ -101,12 +93,12 @@ def test_no_epsilon_is_needed_for_a_large_delta():
 
 
 def test_only_sensitivity_over_sigma_counts():
-  assert gaussian_delta(
-    sigma=6.0, epsilon=1.0, sensitivity=3.0
-  ) == gaussian_delta(sigma=2.0, epsilon=1.0)
-  assert gaussian_sigma(
-    epsilon=1.0, delta=1e-5, sensitivity=3.0
-  ) == pytest.approx(3 * gaussian_sigma(epsilon=1.0, delta=1e-5), rel=1e-12)
+  assert gaussian_delta(sigma=6.0, epsilon=1.0, sensitivity=3.0) == gaussian_delta(
+    sigma=2.0, epsilon=1.0
+  )
+  assert gaussian_sigma(epsilon=1.0, delta=1e-5, sensitivity=3.0) == pytest.approx(
+    3 * gaussian_sigma(epsilon=1.0, delta=1e-5), rel=1e-12
+  )
 
 
 def test_the_classical_formula_is_not_private_for_large_epsilon():
@@ -122,10 +114,7 @@ def test_the_classical_formula_is_not_private_for_large_epsilon():
     (lambda: gaussian_sigma(epsilon=-1.0, delta=1e-5), "epsilon"),
     (lambda: gaussian_sigma(epsilon=1.0, delta=0.0), "delta"),
     (lambda: gaussian_sigma(epsilon=1.0, delta=1.0), "delta"),
-    (
-      lambda: gaussian_sigma(epsilon=1.0, delta=0.1, sensitivity=0.0),
-      "sensitivity",
-    ),
+    (lambda: gaussian_sigma(epsilon=1.0, delta=0.1, sensitivity=0.0), "sensitivity"),
     (lambda: gaussian_epsilon(sigma=0.0, delta=1e-5), "sigma"),
     (lambda: gaussian_delta(sigma=1.0, epsilon=-0.1), "epsilon"),
   ],

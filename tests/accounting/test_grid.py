@@ -23,9 +23,7 @@ def hockey_stick(steps, shift, epsilon):
 def test_the_event_covers_the_discrete_law_at_every_epsilon(multiplier):
   steps = 400
   shift = round(steps / multiplier)
-  extra = accounting.grid_delta(
-    noise_multiplier=multiplier, distance=grid.distance(1, steps=steps)
-  )
+  extra = accounting.grid_delta(noise_multiplier=multiplier, distance=grid.distance(1, steps=steps))
   assert extra < 0.01
   for epsilon in np.linspace(0, 30, 31):
     smooth = accounting.gaussian_delta(sigma=multiplier, epsilon=epsilon)
@@ -40,9 +38,7 @@ def test_no_less_than_the_distance_is_added(multiplier):
 
 
 def test_the_grid_adds_next_to_nothing():
-  event = accounting.grid_gaussian(
-    noise_multiplier=2.0, distance=grid.distance(10_000)
-  )
+  event = accounting.grid_gaussian(noise_multiplier=2.0, distance=grid.distance(10_000))
   gaussian, extra = event.events
   assert gaussian == accounting.Gaussian(2.0)
   assert 0 < extra.delta < 1e-15
@@ -56,9 +52,7 @@ def test_the_grid_adds_next_to_nothing():
 
 
 def test_with_hardly_any_noise_the_discrete_bound_is_charged():
-  event = accounting.grid_gaussian(
-    noise_multiplier=0.1, distance=grid.distance(100)
-  )
+  event = accounting.grid_gaussian(noise_multiplier=0.1, distance=grid.distance(100))
   assert isinstance(event, accounting.ZCdp)
   assert 50.0 <= event.rho < 50.001
 

@@ -6,35 +6,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxfair import checks
-from jaxfair.accounting import (
-  BudgetError,
-  DataDependentEpsilon,
-  PrivacyGuarantee,
-  Relation,
-)
+from jaxfair.accounting import BudgetError, DataDependentEpsilon, PrivacyGuarantee, Relation
 from jaxfair.accounting.guarantee import delta_in_range, round_up
 
 
 def test_a_guarantee_always_tells_whom_it_protects():
-  told = str(
-    PrivacyGuarantee(1.23456, 1e-5, Relation.ATTRIBUTE, "one pupil", "pld")
-  )
+  told = str(PrivacyGuarantee(1.23456, 1e-5, Relation.ATTRIBUTE, "one pupil", "pld"))
   for part in ("1.235", "1e-05", "one pupil", "private attribute", "pld"):
     assert part in told
 
 
 def test_every_relation_is_told_in_its_own_words():
-  told = {
-    str(PrivacyGuarantee(1.0, 0.0, relation, "one person", "rdp"))
-    for relation in Relation
-  }
+  told = {str(PrivacyGuarantee(1.0, 0.0, relation, "one person", "rdp")) for relation in Relation}
   assert len(told) == len(Relation)
 
 
 def test_printed_epsilon_is_never_below():
-  assert "1.001," in str(
-    PrivacyGuarantee(1.0001, 0.0, Relation.ZERO_OUT, "one person", "pld")
-  )
+  assert "1.001," in str(PrivacyGuarantee(1.0001, 0.0, Relation.ZERO_OUT, "one person", "pld"))
 
 
 @given(st.floats(1e-300, 1e300), st.integers(1, 8))

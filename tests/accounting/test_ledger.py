@@ -46,9 +46,7 @@ def path(tmp_path):
 
 
 def create(path, *, relation=ADD, budget=None, **more):
-  return Ledger.create(
-    path, data="adult", relation=relation, budget=budget, **more
-  )
+  return Ledger.create(path, data="adult", relation=relation, budget=budget, **more)
 
 
 def test_what_was_charged_is_read_back(path):
@@ -66,11 +64,7 @@ def test_what_was_charged_is_read_back(path):
   assert [entry.event for entry in again] == events
   assert [entry.sequence for entry in again] == [1, 2, 3, 4]
   assert [entry.note for entry in again] == ["für alle"] * 4
-  assert (again.data, again.unit, again.relation) == (
-    "adult",
-    "one household",
-    ADD,
-  )
+  assert (again.data, again.unit, again.relation) == ("adult", "one household", ADD)
   assert again.budget == (50.0, 1e-5)
   assert again.epsilon() == spent == composed_epsilon(events, delta=1e-5)
   assert again.head == ledger.head
@@ -91,9 +85,7 @@ def test_it_is_on_disk_before_charge_returns(path, monkeypatch):
   with create(path) as ledger:
     assert len(calls) == 2  # the file, and the folder that names it
     before = path.stat().st_size
-    monkeypatch.setattr(
-      os, "fsync", lambda h: calls.append((path.stat().st_size, True))
-    )
+    monkeypatch.setattr(os, "fsync", lambda h: calls.append((path.stat().st_size, True)))
     ledger.charge(Gaussian(1.0), id="a")
     assert calls[-1][0] > before  # synced after it was written
     assert len(calls) == 3
@@ -133,9 +125,7 @@ def test_a_training_in_pieces_costs_what_it_costs_in_one(path):
   with create(path) as ledger:
     for piece in range(5):
       ledger.charge(DpSgd(2.0, 0.02, 20), id=f"steps {20 * piece}")
-    assert ledger.epsilon(1e-5) == composed_epsilon(
-      [DpSgd(2.0, 0.02, 100)], delta=1e-5
-    )
+    assert ledger.epsilon(1e-5) == composed_epsilon([DpSgd(2.0, 0.02, 100)], delta=1e-5)
 
 
 EXACT_FITS = {
@@ -144,25 +134,14 @@ EXACT_FITS = {
     Repeated(Gaussian(2 * gaussian_sigma(epsilon=e, delta=d) * (1 + 1e-12)), 4)
   ],
   "discrete gaussian": lambda e, d: [
-    ZCdp(
-      discrete_gaussian_rho(sigma=discrete_gaussian_sigma(epsilon=e, delta=d))
-    )
+    ZCdp(discrete_gaussian_rho(sigma=discrete_gaussian_sigma(epsilon=e, delta=d)))
   ],
   "dp-sgd": lambda e, d: [
-    DpSgd(
-      calibrate_dp_sgd(epsilon=e, delta=d, sampling_rate=0.02, steps=100),
-      0.02,
-      100,
-    )
+    DpSgd(calibrate_dp_sgd(epsilon=e, delta=d, sampling_rate=0.02, steps=100), 0.02, 100)
   ],
   "dp-sgd in pieces": lambda e, d: [
     Repeated(
-      DpSgd(
-        calibrate_dp_sgd(epsilon=e, delta=d, sampling_rate=0.02, steps=100),
-        0.02,
-        25,
-      ),
-      4,
+      DpSgd(calibrate_dp_sgd(epsilon=e, delta=d, sampling_rate=0.02, steps=100), 0.02, 25), 4
     )
   ],
   "pure": lambda e, d: [PureDp(e / 3)] * 3,
@@ -330,12 +309,7 @@ def test_a_torn_tail_is_reported_then_mended(path):
     assert ledger.torn == torn
     assert ledger.charge(Gaussian(6.0), id="b") is True
   lines = [json.loads(line) for line in path.read_text().splitlines()]
-  assert [line.get("kind") for line in lines] == [
-    None,
-    "charge",
-    "recovered",
-    "charge",
-  ]
+  assert [line.get("kind") for line in lines] == [None, "charge", "recovered", "charge"]
   assert lines[2]["dropped_bytes"] == torn
   assert [e.id for e in Ledger.read(path)] == ["a", "b"]
   assert Ledger.read(path).torn == 0
@@ -366,9 +340,7 @@ def test_every_cut_can_be_opened_and_continued(path, tmp_path):
     assert [e.id for e in Ledger.read(copy)][-1] == "after"
 
 
-def test_a_full_disk_stops_the_ledger_until_it_is_opened_again(
-  path, monkeypatch
-):
+def test_a_full_disk_stops_the_ledger_until_it_is_opened_again(path, monkeypatch):
   with create(path) as ledger:
     ledger.charge(Gaussian(5.0), id="a")
     with monkeypatch.context() as patch:
@@ -525,9 +497,7 @@ def test_extreme_noise_is_charged_or_refused(path, make, value):
   """With and without a budget, alone and after something else."""
   event = make(value)
   for number, budget in enumerate((None, (1.0, 1e-5), (1.0, 0.0))):
-    with create(
-      path.with_name(str(number)), relation=Relation.ZERO_OUT, budget=budget
-    ) as ledger:
+    with create(path.with_name(str(number)), relation=Relation.ZERO_OUT, budget=budget) as ledger:
       for id in ("first", "second"):
         try:
           ledger.charge(event, id=id)

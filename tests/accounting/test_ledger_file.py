@@ -13,10 +13,7 @@ def raw(tmp_path_factory):
   """The bytes of a small ledger."""
   path = tmp_path_factory.mktemp("ledger") / "ledger.jsonl"
   with Ledger.create(
-    path,
-    data="adult",
-    relation=Relation.ADD_OR_REMOVE_ONE,
-    budget=(10.0, 1e-5),
+    path, data="adult", relation=Relation.ADD_OR_REMOVE_ONE, budget=(10.0, 1e-5)
   ) as ledger:
     ledger.charge(Gaussian(5.0), id="a", note="with a } and a \n in it")
     ledger.charge(ZCdp(0.01), id="b")
@@ -82,9 +79,7 @@ def test_lost_doubled_and_swapped_lines_are_detected(raw):
 
 
 def test_a_line_of_another_ledger_does_not_fit(raw, tmp_path):
-  with Ledger.create(
-    tmp_path / "other", data="bank", relation=Relation.ADD_OR_REMOVE_ONE
-  ) as other:
+  with Ledger.create(tmp_path / "other", data="bank", relation=Relation.ADD_OR_REMOVE_ONE) as other:
     other.charge(Gaussian(5.0), id="a")
   foreign = (tmp_path / "other").read_bytes().splitlines(keepends=True)[1]
   header = raw.splitlines(keepends=True)[0]
@@ -123,17 +118,7 @@ def test_other_formats_and_versions_are_refused(header, told):
 
 
 @pytest.mark.parametrize(
-  "raw_line",
-  [
-    b"",
-    b"hello",
-    b"[]",
-    b"{}",
-    b'{"a":NaN}',
-    b"\xff\xfe",
-    b"1" * 5000,
-    b"[" * 10**5,
-  ],
+  "raw_line", [b"", b"hello", b"[]", b"{}", b'{"a":NaN}', b"\xff\xfe", b"1" * 5000, b"[" * 10**5]
 )
 def test_other_files_are_refused(raw_line):
   with pytest.raises(LedgerError):

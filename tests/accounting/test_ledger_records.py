@@ -48,9 +48,7 @@ def write(path, records):
 def test_every_ledger_has_an_id_of_its_own(tmp_path):
   ids = set()
   for name in "abc":
-    with Ledger.create(
-      tmp_path / name, data="adult", relation=Relation.ZERO_OUT
-    ) as ledger:
+    with Ledger.create(tmp_path / name, data="adult", relation=Relation.ZERO_OUT) as ledger:
       ids.add(ledger.id)
     assert Ledger.read(tmp_path / name).id == ledger.id
   assert len(ids) == 3
@@ -102,8 +100,7 @@ CHARGES = [
 
 
 @pytest.mark.parametrize(
-  ("line", "change"),
-  [*((0, change) for change in HEADERS), *((1, change) for change in CHARGES)],
+  ("line", "change"), [*((0, change) for change in HEADERS), *((1, change) for change in CHARGES)]
 )
 def test_a_sealed_lie_is_refused(tmp_path, good, line, change):
   records = copy.deepcopy(good)
@@ -155,9 +152,7 @@ def test_deep_events_are_refused(tmp_path, good):
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.data())
-def test_mutated_ledgers_open_as_valid_ones_or_are_refused(
-  good, tmp_path_factory, data
-):
+def test_mutated_ledgers_open_as_valid_ones_or_are_refused(good, tmp_path_factory, data):
   records = copy.deepcopy(good)
   for _ in range(data.draw(st.integers(1, 3))):
     spots = [place for place in places(records) if len(place) > 1]

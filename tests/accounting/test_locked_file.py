@@ -67,9 +67,7 @@ def test_a_moved_ledger_takes_no_charge(path, name):
 
 
 @pytest.mark.parametrize("name", MOVES)
-def test_a_ledger_moved_during_a_charge_releases_nothing(
-  path, name, monkeypatch
-):
+def test_a_ledger_moved_during_a_charge_releases_nothing(path, name, monkeypatch):
   with create(path) as ledger:
     with monkeypatch.context() as patch:
       sync = os.fsync
@@ -106,9 +104,7 @@ def test_an_older_copy_written_over_it_is_seen(path):
       ledger.charge(Gaussian(1.0), id="b")
 
 
-def test_another_working_directory_does_not_move_it(
-  path, tmp_path, monkeypatch
-):
+def test_another_working_directory_does_not_move_it(path, tmp_path, monkeypatch):
   monkeypatch.chdir(path.parent)
   with create(path.name) as ledger:
     monkeypatch.chdir(tmp_path)

@@ -22,9 +22,7 @@ def sample(rows=300):
 
 
 def test_events_are_the_data_independent_charges():
-  events = pate_events(
-    sigma=40.0, num_queries=300, sigma_threshold=150.0, max_answers=120
-  )
+  events = pate_events(sigma=40.0, num_queries=300, sigma_threshold=150.0, max_answers=120)
   rdp = ORDERS * (120 / 40**2 + 300 / (2 * 150**2))
   by_orders = rdp_to_epsilon(rdp, ORDERS, delta=1e-6)
   found = composed_epsilon(events, delta=1e-6)
@@ -45,9 +43,8 @@ def test_without_a_cap_every_query_is_charged_for_a_label():
 def test_diagnosis_charges_tests_and_the_costliest_labels():
   counts = sample()
   found = pate_diagnosis(
-    counts, sigma=20.0, delta=1e-6, threshold=180.0, sigma_threshold=60.0,
-    max_answers=40,
-  )  # fmt: skip
+    counts, sigma=20.0, delta=1e-6, threshold=180.0, sigma_threshold=60.0, max_answers=40
+  )
   assert isinstance(found, DataDependentEpsilon)
   labels = gnmax_rdp(counts, sigma=20.0, orders=ORDERS).not_for_release
   tests = threshold_rdp(counts, threshold=180.0, sigma=60.0, orders=ORDERS)
@@ -55,9 +52,7 @@ def test_diagnosis_charges_tests_and_the_costliest_labels():
   total = costliest.sum(0) + tests.not_for_release.sum(0)
   exact = rdp_to_epsilon(total, ORDERS, delta=1e-6)
   assert found.not_for_release == pytest.approx(exact, rel=1e-12)
-  everything = pate_diagnosis(
-    counts, sigma=20.0, delta=1e-6, threshold=180.0, sigma_threshold=60.0
-  )
+  everything = pate_diagnosis(counts, sigma=20.0, delta=1e-6, threshold=180.0, sigma_threshold=60.0)
   assert everything.not_for_release > found.not_for_release
 
 
@@ -65,13 +60,9 @@ def test_diagnosis_charges_tests_and_the_costliest_labels():
 @pytest.mark.parametrize("sigma", [5.0, 40.0, 200.0])
 def test_never_above_the_data_independent_epsilon(sigma, conversion):
   counts = sample()
-  found = pate_diagnosis(
-    counts, sigma=sigma, delta=1e-6, conversion=conversion
-  ).not_for_release
+  found = pate_diagnosis(counts, sigma=sigma, delta=1e-6, conversion=conversion).not_for_release
   flat = gnmax_rdp(counts, sigma=sigma, orders=ORDERS, data_dependent=False)
-  assert found <= rdp_to_epsilon(
-    flat.sum(axis=0), ORDERS, delta=1e-6, conversion=conversion
-  )
+  assert found <= rdp_to_epsilon(flat.sum(axis=0), ORDERS, delta=1e-6, conversion=conversion)
 
 
 @pytest.mark.parametrize(
@@ -79,10 +70,7 @@ def test_never_above_the_data_independent_epsilon(sigma, conversion):
   [
     ({"threshold": 3.0}, "threshold and sigma_threshold go together"),
     ({"max_answers": 1}, "max_answers is for Confident-GNMax"),
-    (
-      {"threshold": 3.0, "sigma_threshold": 1.0, "max_answers": -1},
-      "max_answers=-1",
-    ),
+    ({"threshold": 3.0, "sigma_threshold": 1.0, "max_answers": -1}, "max_answers=-1"),
     ({"threshold": 3.0, "sigma_threshold": 0.0}, "sigma"),
     ({"delta": 1.0}, "delta"),
     ({"delta": 0.0}, "delta"),

@@ -87,16 +87,11 @@ def test_any_number_of_classes(classes):
   assert np.all(rdp.not_for_release[0, :100] < 1e-6 * flat[:100])
 
 
-@given(
-  st.integers(1, 400), st.integers(2, 12), st.floats(0.05, 300.0),
-  st.integers(0, 10**6),
-)  # fmt: skip
+@given(st.integers(1, 400), st.integers(2, 12), st.floats(0.05, 300.0), st.integers(0, 10**6))
 def test_never_above_what_holds_for_all_votes(teachers, classes, sigma, seed):
   counts = sample(seed, teachers, classes, 5)
   rdp = gnmax_rdp(counts, sigma=sigma, orders=DEFAULT_ORDERS).not_for_release
-  flat = gnmax_rdp(
-    counts, sigma=sigma, orders=DEFAULT_ORDERS, data_dependent=False
-  )
+  flat = gnmax_rdp(counts, sigma=sigma, orders=DEFAULT_ORDERS, data_dependent=False)
   assert np.array_equal(flat[0], np.array(DEFAULT_ORDERS) / sigma**2)
   assert np.all(rdp <= flat)
   assert np.all(rdp >= 0)

@@ -46,9 +46,7 @@ def test_bounds_the_divergence_from_every_neighbour():
   orders = np.array([1.5, 3.0, 10.0, 30.0])
   largest = np.arange(60, 121)
   counts = np.stack([largest, 120 - largest], axis=1)
-  rdp = threshold_rdp(
-    counts, threshold=90, sigma=4.0, orders=orders
-  ).not_for_release
+  rdp = threshold_rdp(counts, threshold=90, sigma=4.0, orders=orders).not_for_release
   for i, top in enumerate(largest):
     mine = log_bits(top)
     for other in (top - 1, top + 1):
@@ -63,9 +61,7 @@ def log_bits(largest):
 
 
 def test_without_looking_it_is_a_gaussian_of_sensitivity_one():
-  rdp = threshold_rdp(
-    [[3, 1]], threshold=2, sigma=2.0, orders=[4.0], data_dependent=False
-  )
+  rdp = threshold_rdp([[3, 1]], threshold=2, sigma=2.0, orders=[4.0], data_dependent=False)
   assert rdp.item() == 4 / (2 * 4)
 
 

@@ -7,10 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxfair import checks
-from jaxfair.accounting import (
-  randomised_response_epsilon,
-  randomised_response_keep,
-)
+from jaxfair.accounting import randomised_response_epsilon, randomised_response_keep
 
 
 def brute_force_delta(epsilon, categories, count, at):
@@ -46,21 +43,15 @@ def test_equals_the_enumeration_of_all_answers(epsilon, shape, log_delta):
 
 def test_repetitions_are_counted():
   """dp-accounting 0.6.0 gives 1.0987 here, the cost of one response."""
-  found = randomised_response_epsilon(
-    epsilon=math.log(3), categories=2, count=10, delta=1e-9
-  )
+  found = randomised_response_epsilon(epsilon=math.log(3), categories=2, count=10, delta=1e-9)
   assert found == pytest.approx(10 * math.log(3), rel=1e-3)
-  exact = randomised_response_epsilon(
-    epsilon=math.log(3), categories=2, count=10
-  )
+  exact = randomised_response_epsilon(epsilon=math.log(3), categories=2, count=10)
   assert exact == 10 * math.log(3)
 
 
 def test_delta_buys_something_over_many_responses():
   total = 200 * 0.1
-  found = randomised_response_epsilon(
-    epsilon=0.1, categories=4, count=200, delta=1e-5
-  )
+  found = randomised_response_epsilon(epsilon=0.1, categories=4, count=200, delta=1e-5)
   assert found < 0.5 * total
   # and no less than a normal with the mean and variance of the loss needs
   keep = randomised_response_keep(epsilon=0.1, categories=4)
@@ -92,9 +83,7 @@ def test_many_responses_agree_with_repeated_convolution():
 def test_tiny_deltas_are_finite_and_fall():
   deltas = [1e-300, 1e-100, 1e-30, 1e-9, 0.5]
   found = [
-    randomised_response_epsilon(
-      epsilon=0.5, categories=3, count=60, delta=delta
-    )
+    randomised_response_epsilon(epsilon=0.5, categories=3, count=60, delta=delta)
     for delta in deltas
   ]
   assert np.all(np.diff(found) <= 0)
@@ -108,12 +97,8 @@ def test_absurdly_many_are_bounded_by_the_sum():
 
 
 def test_keep_probability_by_hand():
-  assert randomised_response_keep(
-    epsilon=math.log(3), categories=2
-  ) == pytest.approx(0.75)
-  assert randomised_response_keep(
-    epsilon=math.log(6), categories=4
-  ) == pytest.approx(6 / 9)
+  assert randomised_response_keep(epsilon=math.log(3), categories=2) == pytest.approx(0.75)
+  assert randomised_response_keep(epsilon=math.log(6), categories=4) == pytest.approx(6 / 9)
   assert randomised_response_keep(epsilon=800.0, categories=4) == 1.0
 
 

@@ -6,11 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxfair import checks
-from jaxfair.accounting import (
-  DEFAULT_ORDERS,
-  gaussian_epsilon,
-  rdp_to_epsilon,
-)
+from jaxfair.accounting import DEFAULT_ORDERS, gaussian_epsilon, rdp_to_epsilon
 
 ORDERS = np.array(DEFAULT_ORDERS)
 
@@ -28,9 +24,7 @@ def test_tight_agrees_with_dp_accounting(scale, log_delta, power):
   delta = math.exp(log_delta)
   rdp = scale * ORDERS**power
   expected, _ = theirs.compute_epsilon(ORDERS, rdp, delta)
-  assert rdp_to_epsilon(rdp, ORDERS, delta=delta) == pytest.approx(
-    expected, rel=1e-12, abs=1e-13
-  )
+  assert rdp_to_epsilon(rdp, ORDERS, delta=delta) == pytest.approx(expected, rel=1e-12, abs=1e-13)
 
 
 def test_mironov_is_the_formula_of_the_papers():

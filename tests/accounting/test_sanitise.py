@@ -33,9 +33,7 @@ def sample(rows=2000, teachers=250, classes=5):
 
 
 COUNTS = sample()
-PLAN = plan_sanitising(
-  num_queries=2000, num_teachers=250, num_classes=5, sigma=30.0, delta=DELTA
-)
+PLAN = plan_sanitising(num_queries=2000, num_teachers=250, num_classes=5, sigma=30.0, delta=DELTA)
 
 
 def release(seed=0, **change):
@@ -48,9 +46,7 @@ def test_lies_between_the_diagnosis_and_what_holds_for_all():
   found = release()
   own = gnmax_rdp(COUNTS, sigma=30.0, orders=[PLAN.order]).not_for_release
   diagnosis = rdp_to_epsilon(own.sum(0), [PLAN.order], delta=DELTA)
-  flat = composed_epsilon(
-    pate_events(sigma=30.0, num_queries=2000), delta=DELTA
-  )
+  flat = composed_epsilon(pate_events(sigma=30.0, num_queries=2000), delta=DELTA)
   assert diagnosis < found.epsilon < 0.7 * flat
   assert isinstance(found.guarantee, PrivacyGuarantee)
   assert flat < found.guarantee.epsilon < 1.5 * flat
@@ -62,9 +58,7 @@ def test_the_confidence_is_kept():
   # time; counted over 200 keys.
   plan = dataclasses.replace(PLAN, confidence=0.6, sigma_scale=30.0)
   truth = gnmax_rdp(COUNTS, sigma=30.0, orders=[plan.order]).not_for_release
-  exact = rdp_to_epsilon(
-    truth.sum(0) + release_rdp(plan, plan.order), [plan.order], delta=DELTA
-  )
+  exact = rdp_to_epsilon(truth.sum(0) + release_rdp(plan, plan.order), [plan.order], delta=DELTA)
   held = sum(release(seed, plan=plan).epsilon >= exact for seed in range(200))
   # Fewer than this has probability below 1e-6 if the chance is 0.6.
   assert held > stats.binom.ppf(1e-6, 200, 0.6)

@@ -6,11 +6,7 @@ from scipy import stats
 
 from jaxfair import checks
 from jaxfair.accounting import SanitisingPlan, plan_sanitising, sanitising_event
-from jaxfair.accounting.sanitising_plan import (
-  confidence_z,
-  max_beta,
-  release_rdp,
-)
+from jaxfair.accounting.sanitising_plan import confidence_z, max_beta, release_rdp
 
 
 def gaussian_divergence(mean, ratio, sigma, order):
@@ -23,9 +19,7 @@ def gaussian_divergence(mean, ratio, sigma, order):
   return math.log(total) / (order - 1)
 
 
-@pytest.mark.parametrize(
-  ("order", "beta", "sigma"), [(4.0, 0.05, 3.0), (8.0, 0.04, 6.0)]
-)
+@pytest.mark.parametrize(("order", "beta", "sigma"), [(4.0, 0.05, 3.0), (8.0, 0.04, 6.0)])
 def test_release_costs_the_worst_pair_of_neighbours(order, beta, sigma):
   plan = SanitisingPlan(order, beta, sigma, 1e6)
   found = release_rdp(plan, order)
@@ -63,9 +57,12 @@ def test_event_lists_the_orders_that_exist():
 
 def test_a_plan_looks_at_public_numbers_and_follows_the_guess():
   public = {
-    "num_queries": 5000, "num_teachers": 250, "num_classes": 10,
-    "sigma": 20.0, "delta": 1e-6,
-  }  # fmt: skip
+    "num_queries": 5000,
+    "num_teachers": 250,
+    "num_classes": 10,
+    "sigma": 20.0,
+    "delta": 1e-6,
+  }
   plans = [plan_sanitising(**public, consensus=c) for c in (0.7, 0.99)]
   assert plan_sanitising(**public, consensus=0.7) == plans[0]
   # The surer one is of agreement, the higher the order that pays.
@@ -76,10 +73,7 @@ def test_a_plan_looks_at_public_numbers_and_follows_the_guess():
 
 def test_no_plan_where_a_figure_would_not_be_lower():
   # Few teachers for the noise: votes cannot help, whatever they are.
-  few = {
-    "num_queries": 200, "num_teachers": 150, "num_classes": 2, "sigma": 50.0,
-    "delta": 1e-6,
-  }  # fmt: skip
+  few = {"num_queries": 200, "num_teachers": 150, "num_classes": 2, "sigma": 50.0, "delta": 1e-6}
   assert plan_sanitising(**few, consensus=0.9) is None
   many = few | {"num_teachers": 5000}
   assert plan_sanitising(**many, consensus=0.9) is not None
@@ -97,9 +91,7 @@ def test_no_plan_where_a_figure_would_not_be_lower():
   ],
 )
 def test_bad_plans_are_named(change, told):
-  given = {
-    "order": 4.0, "beta": 0.1, "sigma_cost": 1.0, "sigma_scale": 1.0, **change,
-  }  # fmt: skip
+  given = {"order": 4.0, "beta": 0.1, "sigma_cost": 1.0, "sigma_scale": 1.0, **change}
   with pytest.raises(checks.ArgumentError, match=told):
     SanitisingPlan(**given)
 
@@ -119,8 +111,12 @@ def test_bad_plans_are_named(change, told):
 )
 def test_bad_public_numbers_are_named(change, told):
   given = {
-    "num_queries": 10, "num_teachers": 20, "num_classes": 2, "sigma": 3.0,
-    "delta": 1e-5, **change,
-  }  # fmt: skip
+    "num_queries": 10,
+    "num_teachers": 20,
+    "num_classes": 2,
+    "sigma": 3.0,
+    "delta": 1e-5,
+    **change,
+  }
   with pytest.raises(checks.ArgumentError, match=told):
     plan_sanitising(**given)

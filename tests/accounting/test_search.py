@@ -5,19 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxfair import checks
-from jaxfair.accounting.search import (
-  MAX_STEPS,
-  MIN_NOISE,
-  SLACK,
-  most_steps,
-  smallest_noise,
-)
+from jaxfair.accounting.search import MAX_STEPS, MIN_NOISE, SLACK, most_steps, smallest_noise
 
 
-@given(
-  st.floats(0.01, 100.0), st.floats(0.3, 3.0), st.floats(1e-2, 1e2),
-  st.floats(0.1, 100.0),
-)  # fmt: skip
+@given(st.floats(0.01, 100.0), st.floats(0.3, 3.0), st.floats(1e-2, 1e2), st.floats(0.1, 100.0))
 def test_noise_meets_the_target_from_below(scale, power, target, start):
   looks = []
 
@@ -57,9 +48,7 @@ def test_jumps_and_unknown_costs_are_searched_too():
   def partly_unknown(noise):
     return math.inf if noise < 2.0 else 3.0 / noise
 
-  assert smallest_noise(partly_unknown, 1.0, 0.5) == pytest.approx(
-    3.0, rel=1e-3
-  )
+  assert smallest_noise(partly_unknown, 1.0, 0.5) == pytest.approx(3.0, rel=1e-3)
 
 
 def test_a_flat_cost_is_not_crept_along():

@@ -60,9 +60,7 @@ def test_local_sensitivity_at_every_distance(case):
   assert np.ptp(costs) > 0  # the votes matter
   ids = index_of(counts)
   near = [[ids[tuple(o)] for o in reference.neighbours(r)] for r in counts]
-  exact = np.array(
-    [max(abs(costs[i] - costs[j]) for j in near[i]) for i in range(len(counts))]
-  )
+  exact = np.array([max(abs(costs[i] - costs[j]) for j in near[i]) for i in range(len(counts))])
   distances = np.arange(6)
   for d in distances:
     for i, rung in enumerate(rungs):
@@ -70,18 +68,14 @@ def test_local_sensitivity_at_every_distance(case):
       bound = smooth.sensitivity_at_distance(part, distances[d : d + 1])
       assert exact[i] <= bound[0] * (1 + 1e-12)
     # The largest over everything within one more vote.
-    exact = np.array(
-      [max(exact[i], *(exact[j] for j in near[i])) for i in range(len(counts))]
-    )
+    exact = np.array([max(exact[i], *(exact[j] for j in near[i])) for i in range(len(counts))])
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_neighbours_differ_by_a_factor_of_at_most_e_to_beta(case):
   counts, ladder, rungs = case[0](*case[1:])
   ids = index_of(counts)
-  logs = np.array(
-    [log_smooth(ladder, rungs[i : i + 1]) for i in range(len(rungs))]
-  )
+  logs = np.array([log_smooth(ladder, rungs[i : i + 1]) for i in range(len(rungs))])
   assert np.ptp(logs) > 0.5 * BETA
   for row, mine in zip(counts, logs, strict=True):
     for other in reference.neighbours(row):
@@ -99,17 +93,13 @@ def test_many_queries_moved_by_one_teacher(most):
   for _ in range(150):
     lean = rng.integers(classes, size=queries)
     votes = np.where(
-      rng.random((teachers, queries)) < 0.8,
-      lean,
-      rng.integers(classes, size=(teachers, queries)),
+      rng.random((teachers, queries)) < 0.8, lean, rng.integers(classes, size=(teachers, queries))
     )
     pair = []
     for changed in (False, True):
       if changed:
         votes[0] = rng.integers(classes, size=queries)
-      counts = np.stack(
-        [np.bincount(column, minlength=classes) for column in votes.T]
-      )
+      counts = np.stack([np.bincount(column, minlength=classes) for column in votes.T])
       rungs = ladders.margin_rungs(counts, sigma=sigma)
       total = part_of(ladder, rungs, most).cost
       largest = np.sort(ladder.costs[rungs])[-int(min(most, queries)) :]
@@ -134,9 +124,7 @@ def test_window_maxima_are_those_of_a_loop():
   rungs = np.array([0, 5, 31, 56])
   weights = np.array([1.0, 2.0, 0.5, 4.0])
   distances = np.arange(25)
-  found = smooth.sensitivity_at_distance(
-    smooth.Part(ladder, rungs, weights), distances
-  )
+  found = smooth.sensitivity_at_distance(smooth.Part(ladder, rungs, weights), distances)
   for d, total in zip(distances, found, strict=True):
     by_hand = sum(
       w * local[max(0, j - 3 * d) : j + 3 * d + 1].max()

@@ -8,18 +8,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jaxfair import checks
-from jaxfair.accounting import (
-  DpSgd,
-  Relation,
-  composed_epsilon,
-  max_batch_for,
-  truncation_delta,
-)
+from jaxfair.accounting import DpSgd, Relation, composed_epsilon, max_batch_for, truncation_delta
 from jaxfair.accounting.bridge import unit_pld
-from jaxfair.accounting.truncation import (
-  log_binomial_tail,
-  total_variation_delta,
-)
+from jaxfair.accounting.truncation import log_binomial_tail, total_variation_delta
 
 GRID = np.linspace(-14, 14, 7001)
 
@@ -53,9 +44,7 @@ SETTINGS = [(0.9, 1, 1.5), (0.5, 2, 1.0), (0.3, 1, 2.0), (0.7, 3, 0.8)]
 @pytest.mark.slow
 @pytest.mark.parametrize(("rate", "cap", "sigma"), SETTINGS)
 @pytest.mark.parametrize("relation", list(Relation))
-def test_loss_distribution_covers_the_sampler_exactly_enumerated(
-  rate, cap, sigma, relation
-):
+def test_loss_distribution_covers_the_sampler_exactly_enumerated(rate, cap, sigma, relation):
   """All small neighbours with contributions of -1, 0, 1; one step."""
   bound = unit_pld(DpSgd(sigma, rate, 1, 4, cap), relation, 0, 2e-3)
   plain = unit_pld(DpSgd(sigma, rate, 1), relation, 0, 2e-3)
@@ -73,16 +62,11 @@ def test_loss_distribution_covers_the_sampler_exactly_enumerated(
       sigma,
     )
     for epsilon in (0.0, 0.3, 1.0, 2.0):
-      exact = max(
-        hockey_stick(first, second, epsilon),
-        hockey_stick(second, first, epsilon),
-      )
+      exact = max(hockey_stick(first, second, epsilon), hockey_stick(second, first, epsilon))
       assert exact <= bound.get_delta_for_epsilon(epsilon) + 1e-7
       uncapped = float(plain.get_delta_for_epsilon(epsilon))
       # the cheaper bound: the plain sampler plus the chance of an overflow
-      share = truncation_delta(
-        dataset_size=3, sampling_rate=rate, max_batch=cap, steps=1
-      )
+      share = truncation_delta(dataset_size=3, sampling_rate=rate, max_batch=cap, steps=1)
       assert exact <= uncapped + share + 1e-7
 
 
@@ -90,9 +74,7 @@ def test_a_cap_that_is_ignored_is_under_reported():
   rate, cap, sigma, epsilon = 0.3, 1, 1.0, 2.0
   others = [-1, -1, -1]
   exact = hockey_stick(
-    density([*others, 1], rate, cap, sigma),
-    density(others, rate, cap, sigma),
-    epsilon,
+    density([*others, 1], rate, cap, sigma), density(others, rate, cap, sigma), epsilon
   )
   plain = unit_pld(DpSgd(sigma, rate, 1), Relation.ADD_OR_REMOVE_ONE, 0, 1e-3)
   assert exact > 3 * plain.get_delta_for_epsilon(epsilon)
@@ -101,15 +83,8 @@ def test_a_cap_that_is_ignored_is_under_reported():
 @pytest.mark.slow
 def test_the_three_prices_are_in_order():
   n, q, steps, sigma, delta = 5000, 0.02, 300, 4.0, 1e-5
-  cap = max_batch_for(
-    dataset_size=n, sampling_rate=q, steps=steps, delta_share=0.1 * delta
-  )
-  capped = {
-    "dataset_size": n,
-    "sampling_rate": q,
-    "max_batch": cap,
-    "steps": steps,
-  }
+  cap = max_batch_for(dataset_size=n, sampling_rate=q, steps=steps, delta_share=0.1 * delta)
+  capped = {"dataset_size": n, "sampling_rate": q, "max_batch": cap, "steps": steps}
   plain = composed_epsilon([DpSgd(sigma, q, steps)], delta=delta)
   exact = composed_epsilon([DpSgd(sigma, q, steps, n, cap)], delta=delta)
   share = truncation_delta(**capped)
@@ -121,21 +96,14 @@ def test_the_three_prices_are_in_order():
 
 def test_a_well_chosen_cap_is_hardly_felt():
   n, q, steps, sigma, delta = 5000, 0.02, 300, 1.1, 1e-5
-  cap = max_batch_for(
-    dataset_size=n, sampling_rate=q, steps=steps, delta_share=1e-3 * delta
-  )
+  cap = max_batch_for(dataset_size=n, sampling_rate=q, steps=steps, delta_share=1e-3 * delta)
   assert q * n < cap < q * n + 8 * math.sqrt(q * n)
   plain = composed_epsilon([DpSgd(sigma, q, steps)], delta=delta)
   capped = composed_epsilon([DpSgd(sigma, q, steps, n, cap)], delta=delta)
   assert plain < capped < plain * (1 + 2e-4)
 
 
-@given(
-  st.integers(1, 3000),
-  st.floats(1e-4, 1.0),
-  st.integers(1, 10**5),
-  st.floats(-40, -1),
-)
+@given(st.integers(1, 3000), st.floats(1e-4, 1.0), st.integers(1, 10**5), st.floats(-40, -1))
 def test_the_cap_is_the_smallest(n, q, steps, log_share):
   share = math.exp(log_share)
   setting = {"dataset_size": n, "sampling_rate": q, "steps": steps}
@@ -160,8 +128,7 @@ def test_tails_below_the_smallest_float_are_bounded():
   n, q, m = 20000, 0.01, 1500
   with mp.workdps(50):
     terms = (
-      mp.binomial(n, k) * mp.mpf(q) ** k * (1 - mp.mpf(q)) ** (n - k)
-      for k in range(m, m + 200)
+      mp.binomial(n, k) * mp.mpf(q) ** k * (1 - mp.mpf(q)) ** (n - k) for k in range(m, m + 200)
     )
     exact = float(mp.log(mp.fsum(terms)))
   found = log_binomial_tail(n, q, m)
@@ -171,16 +138,13 @@ def test_tails_below_the_smallest_float_are_bounded():
 
 def test_hand_values():
   # three others, each with chance 1/2: at least two come with chance 1/2
-  assert truncation_delta(
-    dataset_size=3, sampling_rate=0.5, max_batch=2, steps=1
-  ) == pytest.approx(0.5)
-  assert truncation_delta(
-    dataset_size=3, sampling_rate=0.5, max_batch=3, steps=2
-  ) == pytest.approx(0.25)
-  assert (
-    truncation_delta(dataset_size=3, sampling_rate=1.0, max_batch=4, steps=9)
-    == 0.0
+  assert truncation_delta(dataset_size=3, sampling_rate=0.5, max_batch=2, steps=1) == pytest.approx(
+    0.5
   )
+  assert truncation_delta(dataset_size=3, sampling_rate=0.5, max_batch=3, steps=2) == pytest.approx(
+    0.25
+  )
+  assert truncation_delta(dataset_size=3, sampling_rate=1.0, max_batch=4, steps=9) == 0.0
   # (1 + e^0) * 2 * Pr[Bin(4, 1/2) > 3]
   assert total_variation_delta(
     dataset_size=3, sampling_rate=0.5, max_batch=3, steps=2, epsilon=0.0
@@ -199,11 +163,6 @@ def test_hand_values():
   ],
 )
 def test_bad_arguments_are_named(change, names):
-  good = {
-    "dataset_size": 100,
-    "sampling_rate": 0.1,
-    "steps": 10,
-    "delta_share": 1e-6,
-  }
+  good = {"dataset_size": 100, "sampling_rate": 0.1, "steps": 10, "delta_share": 1e-6}
   with pytest.raises(checks.ArgumentError, match=names):
     max_batch_for(**{**good, **change})

@@ -111,16 +111,13 @@ def test_diagnosis_and_sanitised_figure_cost_a_little_more():
   counts = np.random.default_rng(0).multinomial(100, [0.9, 0.05, 0.05], 500)
   test = {"threshold": 70.0, "sigma_threshold": 20.0}
   plan = plan_sanitising(
-    num_queries=500, num_teachers=100, num_classes=3,
-    sigma=8.0, delta=1e-6, **test,
-  )  # fmt: skip
+    num_queries=500, num_teachers=100, num_classes=3, sigma=8.0, delta=1e-6, **test
+  )
   own, shown = [], []
   for discrete in (False, True):
     given = {"sigma": 8.0, "delta": 1e-6, "discrete": discrete, **test}
     own.append(pate_diagnosis(counts, **given).not_for_release)
-    shown.append(
-      sanitised_epsilon(counts, plan=plan, key=jax.random.key(0), **given)
-    )
+    shown.append(sanitised_epsilon(counts, plan=plan, key=jax.random.key(0), **given))
   assert own[0] < own[1] < 1.1 * own[0]
   assert shown[0].epsilon < shown[1].epsilon < 1.2 * shown[0].epsilon
 
@@ -129,9 +126,8 @@ def test_tiny_discrete_noise_cannot_be_sanitised():
   plan = SanitisingPlan(4.0, 0.1, 3.0, 3.0)
   with pytest.raises(checks.ArgumentError, match="too small"):
     sanitised_epsilon(
-      [[3, 1]], sigma=0.3, delta=1e-5, plan=plan, key=jax.random.key(0),
-      discrete=True,
-    )  # fmt: skip
+      [[3, 1]], sigma=0.3, delta=1e-5, plan=plan, key=jax.random.key(0), discrete=True
+    )
 
 
 @pytest.mark.parametrize("sigma", [0.5, 0.7, 1.0, 4.0, 40.0, 300.0])

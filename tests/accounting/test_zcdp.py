@@ -44,9 +44,7 @@ def test_discrete_gaussian_bounds_its_own_loss_distribution():
   from dp_accounting.pld import privacy_loss_distribution as pld
 
   sigma, delta = 3.0, 1e-6
-  exact = pld.from_discrete_gaussian_mechanism(sigma).get_epsilon_for_delta(
-    delta
-  )
+  exact = pld.from_discrete_gaussian_mechanism(sigma).get_epsilon_for_delta(delta)
   rho = discrete_gaussian_rho(sigma=sigma)
   assert rho == pytest.approx(1 / 18)
   assert exact <= zcdp_epsilon(rho=rho, delta=delta) <= 1.15 * exact

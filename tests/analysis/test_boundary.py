@@ -14,9 +14,7 @@ from jaxfair.analysis import closeness, linear_distance, top_two_margin
 def test_closeness_is_largest_when_all_classes_are_alike():
   logits = jnp.array([[0.0, 0.0, 0.0], [1e4, 0.0, 0.0], [1.0, 0.0, -1.0]])
   f = np.exp([1.0, 0.0, -1.0]) / np.exp([1.0, 0.0, -1.0]).sum()
-  np.testing.assert_allclose(
-    closeness(logits), [2 / 3, 0.0, 1 - np.sum(f**2)], rtol=1e-6
-  )
+  np.testing.assert_allclose(closeness(logits), [2 / 3, 0.0, 1 - np.sum(f**2)], rtol=1e-6)
 
 
 def test_the_margin_is_between_the_best_two():
@@ -41,11 +39,7 @@ def test_the_distance_is_the_shortest_way_to_another_class():
     # Nothing changes just inside, and something does just outside.
     inside = (x + 0.999 * distance * ways) @ w + b
     assert np.all(inside.argmax(1) == k)
-    steps = [
-      (w[:, c] - w[:, k]) / np.linalg.norm(w[:, c] - w[:, k])
-      for c in range(3)
-      if c != k
-    ]
+    steps = [(w[:, c] - w[:, k]) / np.linalg.norm(w[:, c] - w[:, k]) for c in range(3) if c != k]
     outside = (x + 1.001 * distance * np.array(steps)) @ w + b
     assert np.any(outside.argmax(1) != k)
 

@@ -24,6 +24,4 @@ def test_gaps_of_many_trainings():
 def test_weights_give_the_same_means():
   found = mean_by_group(VALUES, GROUP, 3)
   expected = np.append(found.group, found.population)
-  np.testing.assert_allclose(
-    weights_by_group(GROUP, 3) @ VALUES, expected, rtol=1e-6
-  )
+  np.testing.assert_allclose(weights_by_group(GROUP, 3) @ VALUES, expected, rtol=1e-6)

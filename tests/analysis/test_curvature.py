@@ -24,9 +24,8 @@ def trace(name, method, **more):
   model = ZOO[name]
   params = moved(model, PEOPLE)
   return hessian_trace(
-    model, models.cross_entropy, params, PEOPLE, num_groups=2, method=method,
-    **more,
-  )  # fmt: skip
+    model, models.cross_entropy, params, PEOPLE, num_groups=2, method=method, **more
+  )
 
 
 def oracle(model, loss, params, examples=PEOPLE):
@@ -41,9 +40,7 @@ def test_exact_traces_are_those_of_the_hessian(name):
   truth = oracle(model, models.cross_entropy, moved(model, PEOPLE))
   found = trace(name, "auto")
   np.testing.assert_allclose(found.traces.group, truth.group, rtol=1e-5)
-  np.testing.assert_allclose(
-    found.traces.population, truth.population, rtol=1e-5
-  )
+  np.testing.assert_allclose(found.traces.population, truth.population, rtol=1e-5)
   assert found.probes == 0
   assert not np.any(found.standard_error.group)
 
@@ -51,9 +48,7 @@ def test_exact_traces_are_those_of_the_hessian(name):
 @pytest.mark.slow
 def test_all_parameters_one_by_one_give_the_same_for_every_person():
   exact, slow = trace("softmax", "exact"), trace("softmax", "all_parameters")
-  np.testing.assert_allclose(
-    exact.per_person, slow.per_person, rtol=1e-4, atol=1e-5
-  )
+  np.testing.assert_allclose(exact.per_person, slow.per_person, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -111,9 +106,7 @@ def test_one_hidden_layer_has_its_closed_form_and_derivatives():
 
   (slopes, found), (expected_slopes, expected) = both(moved(model, PEOPLE))
   np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-  for ours, theirs in zip(
-    jax.tree.leaves(slopes), jax.tree.leaves(expected_slopes), strict=True
-  ):
+  for ours, theirs in zip(jax.tree.leaves(slopes), jax.tree.leaves(expected_slopes), strict=True):
     np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
 
 
@@ -132,9 +125,7 @@ def test_another_loss_and_real_targets():
 def test_an_empty_group_is_nan_and_spoils_nobody():
   model = models.logistic(3)
   params = moved(model, PEOPLE)
-  found = hessian_trace(
-    model, models.cross_entropy, params, PEOPLE, num_groups=3
-  )
+  found = hessian_trace(model, models.cross_entropy, params, PEOPLE, num_groups=3)
   assert np.isnan(found.traces.group).tolist() == [False, False, True]
   assert np.isfinite(found.traces.population)
 
@@ -161,24 +152,23 @@ def test_refuses(change, message):
   model = models.logistic(3)
   with pytest.raises(checks.ArgumentError, match=message):
     hessian_trace(
-      model, models.cross_entropy, moved(model, PEOPLE), PEOPLE,
-      **{"num_groups": 2, **change},
-    )  # fmt: skip
+      model, models.cross_entropy, moved(model, PEOPLE), PEOPLE, **{"num_groups": 2, **change}
+    )
 
 
 def test_refuses_nobody():
   nobody = Examples(np.zeros((0, 4), np.float32), *(np.zeros(0, np.int32),) * 2)
   with pytest.raises(checks.ArgumentError, match="examples is empty"):
-    hessian_trace(
-      models.logistic(3), models.cross_entropy, {}, nobody, num_groups=2
-    )
+    hessian_trace(models.logistic(3), models.cross_entropy, {}, nobody, num_groups=2)
 
 
 def test_intervals_are_student_s():
   found = NonPrivateTraces(
-    ByGroup(np.array([10.0]), np.array(20.0)), np.zeros(3),
-    ByGroup(np.array([1.0]), np.array(2.0)), 5,
-  ).interval(0.95)  # fmt: skip
+    ByGroup(np.array([10.0]), np.array(20.0)),
+    np.zeros(3),
+    ByGroup(np.array([1.0]), np.array(2.0)),
+    5,
+  ).interval(0.95)
   # t with 4 degrees of freedom: 2.776445.
   np.testing.assert_allclose(found.group.low, [10 - 2.776445], rtol=1e-6)
   np.testing.assert_allclose(found.population.high, 20 + 2 * 2.776445)

@@ -11,9 +11,7 @@ from jaxfair import checks, models, tree
 from jaxfair.analysis import StepSettings, decompose, decompose_along
 
 PEOPLE = people(40, num_classes=2)
-SETTINGS = StepSettings(
-  learning_rate=0.05, l2_clip=0.5, noise_multiplier=4.0, sampling_rate=0.25
-)
+SETTINGS = StepSettings(learning_rate=0.05, l2_clip=0.5, noise_multiplier=4.0, sampling_rate=0.25)
 
 
 def simulate(model, params, draws=8_000):
@@ -55,10 +53,7 @@ def simulate(model, params, draws=8_000):
   @jax.jit
   def changes(keys):
     steps = jax.vmap(step)(keys).reshape(-1, flat.size)
-    ahead, back = (
-      jax.vmap(lambda s, sign=sign: means(flat + sign * s))(steps)
-      for sign in (1, -1)
-    )
+    ahead, back = (jax.vmap(lambda s, sign=sign: means(flat + sign * s))(steps) for sign in (1, -1))
     # The slope's part is known in the mean; its scatter would hide the rest.
     scatter = (steps.reshape(-1, 4, flat.size) - expected).reshape(steps.shape)
     change = ahead - means(flat) - scatter @ slopes.T
@@ -78,13 +73,10 @@ def simulate(model, params, draws=8_000):
 def test_the_terms_explain_the_simulated_change_of_every_group():
   model = models.mlp(3, 2, "tanh")
   params = moved(model, PEOPLE)
-  found = decompose(
-    model, models.cross_entropy, params, PEOPLE, SETTINGS, num_groups=2
-  )
+  found = decompose(model, models.cross_entropy, params, PEOPLE, SETTINGS, num_groups=2)
   changes, thirds = (np.asarray(v, np.float64) for v in simulate(model, params))
   terms = [
-    np.append(t.group, t.population)
-    for t in (found.non_private, found.clipping, found.noise)
+    np.append(t.group, t.population) for t in (found.non_private, found.clipping, found.noise)
   ]
   # Plain steps; what clipping changes on the same batch; what noise changes.
   simulated = np.diff(changes, axis=1, prepend=0.0)
@@ -105,9 +97,15 @@ def test_the_terms_explain_the_simulated_change_of_every_group():
 def terms(settings, method, **more):
   model = models.logistic(2)
   return decompose(
-    model, models.cross_entropy, moved(model, PEOPLE), PEOPLE, settings,
-    num_groups=2, method=method, **more,
-  )  # fmt: skip
+    model,
+    models.cross_entropy,
+    moved(model, PEOPLE),
+    PEOPLE,
+    settings,
+    num_groups=2,
+    method=method,
+    **more,
+  )
 
 
 @pytest.mark.slow
@@ -115,13 +113,9 @@ def test_probes_agree_with_whole_hessians_at_every_snapshot():
   model = models.logistic(2)
   params = moved(model, PEOPLE)
   stacked = tree.stack([params, tree.scale(0.5, params)])
-  exact = decompose_along(
-    model, models.cross_entropy, stacked, PEOPLE, SETTINGS, num_groups=2
-  )
+  exact = decompose_along(model, models.cross_entropy, stacked, PEOPLE, SETTINGS, num_groups=2)
   probed = terms(SETTINGS, "probes", key=KEY, probes=400)
-  np.testing.assert_allclose(
-    probed.clipping_slope.group, exact.clipping_slope.group[0], rtol=1e-4
-  )
+  np.testing.assert_allclose(probed.clipping_slope.group, exact.clipping_slope.group[0], rtol=1e-4)
   off = np.abs(probed.total.group - exact.total.group[0])
   assert np.all(off < 5.5 * probed.standard_error.group)
   assert not np.any(exact.standard_error.group)

@@ -78,9 +78,7 @@ def test_the_student_s_bound_by_hand():
   assert found == pytest.approx(0.01 + 2 * 0.05 / 0.2)
   found = ft.fair_student_bound(0.01, eta=0.05, shares=shares, of_votes=False)
   assert found == pytest.approx(0.01 + 2 * 0.05 / 0.15)
-  assert ft.fair_student_bound(0.0, eta=0.3, shares=shares, of_votes=False) == (
-    np.inf
-  )
+  assert ft.fair_student_bound(0.0, eta=0.3, shares=shares, of_votes=False) == (np.inf)
   assert ft.fair_student_bound(0.02, eta=0.0, shares=shares) == 0.02
 
 
@@ -91,9 +89,7 @@ def test_no_vote_violates_more_than_the_teachers_bound(seed):
   ones = rng.binomial(20, 0.4 + 0.05 * seed * group)
   counts = np.stack([20 - ones, ones], axis=1)
   chance = ft.answer_probabilities(counts, sigma=3.0)[:, 1]
-  measured = max(
-    abs(chance[group == a].mean() - chance.mean()) for a in range(2)
-  )
+  measured = max(abs(chance[group == a].mean() - chance.mean()) for a in range(2))
   bound = ft.fair_teachers_bound(counts, group, 2)
   assert measured <= bound + 1e-12
   assert ft.fair_teachers_bound(counts, group, 2, y=ones > 8) >= bound - 1e-12

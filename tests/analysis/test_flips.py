@@ -51,18 +51,12 @@ def by_quadrature(row, sigma):
     return stats.norm.pdf(z) * np.prod(special.ndtr(z + gaps))
 
   points = np.linspace(-10, 10, 21)
-  total = sum(
-    integrate.quad(kept, a, b, epsabs=1e-14)[0]
-    for a, b in itertools.pairwise(points)
-  )
+  total = sum(integrate.quad(kept, a, b, epsabs=1e-14)[0] for a, b in itertools.pairwise(points))
   return 1 - total
 
 
 def test_unanimous_votes_flip_more_often_with_more_classes():
-  found = [
-    flip_probability([[100] + [0] * rivals], sigma=50.0)[0]
-    for rivals in (1, 2, 9)
-  ]
+  found = [flip_probability([[100] + [0] * rivals], sigma=50.0)[0] for rivals in (1, 2, 9)]
   assert found[0] == pytest.approx(1 - stats.norm.cdf(2 / math.sqrt(2)))
   assert found[0] < found[1] < found[2] < 9 * found[0]
 
@@ -81,9 +75,7 @@ def test_agrees_with_a_million_draws(classes):
   [p] = flip_probability(row[None], sigma=sigma)
   assert 0.05 < p < 0.99
   # Five standard errors: a false alarm in 1.7 million.
-  assert flipped / draws == pytest.approx(
-    p, abs=5 * math.sqrt(p * (1 - p) / draws)
-  )
+  assert flipped / draws == pytest.approx(p, abs=5 * math.sqrt(p * (1 - p) / draws))
 
 
 @pytest.mark.slow

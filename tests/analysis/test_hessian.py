@@ -14,16 +14,12 @@ def test_squared_loss_gives_the_second_moments_of_each_group():
   targets = np.ones(examples.size, np.float32)
   model = models.logistic(1)
   params = model.init(KEY, examples.x[0])
-  found = group_hessians(
-    model, models.squared, params, examples._replace(y=targets), num_groups=3
-  )
+  found = group_hessians(model, models.squared, params, examples._replace(y=targets), num_groups=3)
   # Flattened parameters are (b, w): inputs are (1, x).
   inputs = np.c_[np.ones(examples.size), examples.x]
   for a in (0, 1):
     own = inputs[examples.group == a]
-    np.testing.assert_allclose(
-      found.group[a], 2 * own.T @ own / len(own), rtol=1e-5, atol=1e-6
-    )
+    np.testing.assert_allclose(found.group[a], 2 * own.T @ own / len(own), rtol=1e-5, atol=1e-6)
   assert np.isnan(found.group[2]).all()
   everybody = 2 * inputs.T @ inputs / len(inputs)
   np.testing.assert_allclose(found.population, everybody, rtol=1e-5, atol=1e-6)

@@ -16,19 +16,23 @@ PARAMS = moved(MODEL, PEOPLE)
 
 @pytest.mark.slow
 def test_the_interval_covers_95_times_in_100():
-  truth = hessian_trace(
-    MODEL, models.cross_entropy, PARAMS, PEOPLE, num_groups=2
-  ).traces
+  truth = hessian_trace(MODEL, models.cross_entropy, PARAMS, PEOPLE, num_groups=2).traces
   runs, probes = 500, 40
   keys = jax.random.split(KEY, runs)
   found = jax.lax.map(
     lambda key: hessian_trace(
-      MODEL, models.cross_entropy, PARAMS, PEOPLE, num_groups=2,
-      method="hutchinson", key=key, probes=probes,
+      MODEL,
+      models.cross_entropy,
+      PARAMS,
+      PEOPLE,
+      num_groups=2,
+      method="hutchinson",
+      key=key,
+      probes=probes,
     ),
     keys,
     batch_size=50,
-  )  # fmt: skip
+  )
   t = stats.t.ppf(0.975, probes - 1)
   off = np.abs(found.traces.group - truth.group)
   covered = np.sum(off <= t * found.standard_error.group, axis=0)

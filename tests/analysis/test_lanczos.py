@@ -37,12 +37,8 @@ def test_more_steps_than_the_space_has_add_no_eigenvalue():
 @pytest.mark.slow
 def test_every_group_has_the_eigenvalue_of_its_hessian():
   params = moved(MODEL, PEOPLE)
-  found = top_eigenvalue(
-    MODEL, models.cross_entropy, params, PEOPLE, num_groups=3, key=KEY
-  )
-  truth = group_hessians(
-    MODEL, models.cross_entropy, params, PEOPLE, num_groups=3
-  )
+  found = top_eigenvalue(MODEL, models.cross_entropy, params, PEOPLE, num_groups=3, key=KEY)
+  truth = group_hessians(MODEL, models.cross_entropy, params, PEOPLE, num_groups=3)
   largest = np.linalg.eigvalsh(np.asarray(truth.group[:2], np.float64))[:, -1]
   np.testing.assert_allclose(found.values.group[:2], largest, rtol=1e-4)
   assert np.isnan(found.values.group[2])
@@ -55,6 +51,5 @@ def test_refuses_no_steps_and_no_key():
   for change, message in (({"steps": 0}, "steps=0"), ({"key": 3}, "key must")):
     with pytest.raises(checks.ArgumentError, match=message):
       top_eigenvalue(
-        MODEL, models.cross_entropy, params, PEOPLE,
-        **{"num_groups": 2, "key": KEY, **change},
-      )  # fmt: skip
+        MODEL, models.cross_entropy, params, PEOPLE, **{"num_groups": 2, "key": KEY, **change}
+      )

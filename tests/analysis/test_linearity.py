@@ -12,39 +12,30 @@ OUT = jax.ShapeDtypeStruct((4, 3), jnp.float32)
 
 CASES = {
   "linear": (lambda h, w, v: h @ w @ v, Bend.ZERO),
-  "relu, twice": (
-    lambda h, w, v: jax.nn.relu(jax.nn.relu(h) @ w) @ v, Bend.ZERO
-  ),
+  "relu, twice": (lambda h, w, v: jax.nn.relu(jax.nn.relu(h) @ w) @ v, Bend.ZERO),
   "leaky, clipped, chosen": (
-    lambda h, w, v: jnp.where(h > 0, h, 0.1 * h).clip(-1, 1) @ v, Bend.ZERO
+    lambda h, w, v: jnp.where(h > 0, h, 0.1 * h).clip(-1, 1) @ v,
+    Bend.ZERO,
   ),
   "largest of a pool": (lambda h, w, v: (h @ w).max(keepdims=True), Bend.ZERO),
   "a step": (lambda h, w, v: jnp.sign(h) @ v, Bend.ZERO),
-  "tanh below a linear output": (
-    lambda h, w, v: jnp.tanh(h + 1) @ v, Bend.DIAGONAL
-  ),
+  "tanh below a linear output": (lambda h, w, v: jnp.tanh(h + 1) @ v, Bend.DIAGONAL),
   "gelu": (lambda h, w, v: jax.nn.gelu(h) @ v, Bend.DIAGONAL),
-  "swish, with a skip": (
-    lambda h, w, v: (jax.nn.silu(h) + h @ w) @ v, Bend.DIAGONAL
-  ),
-  "tanh, then relu": (
-    lambda h, w, v: jax.nn.relu(jnp.tanh(h) @ w) @ v, Bend.DIAGONAL
-  ),
+  "swish, with a skip": (lambda h, w, v: (jax.nn.silu(h) + h @ w) @ v, Bend.DIAGONAL),
+  "tanh, then relu": (lambda h, w, v: jax.nn.relu(jnp.tanh(h) @ w) @ v, Bend.DIAGONAL),
   "tanh above a mix": (lambda h, w, v: jnp.tanh(h @ w) @ v, Bend.FULL),
   "two tanh": (lambda h, w, v: jnp.tanh(jnp.tanh(h) @ w) @ v, Bend.FULL),
   "neighbours multiplied": (lambda h, w, v: (h * h[:, ::-1]) @ v, Bend.FULL),
   "normalised": (lambda h, w, v: (h / jnp.sum(h**2)) @ v, Bend.FULL),
   "softmax": (lambda h, w, v: jax.nn.softmax(h) @ v, Bend.FULL),
   "squared by itself": (lambda h, w, v: h @ h.T, Bend.FULL),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_bend(name):
   function, expected = CASES[name]
-  (found,) = bends(
-    lambda pushes, rest: function(pushes[0], *rest), [PUSH], (SQUARE, OUT)
-  )
+  (found,) = bends(lambda pushes, rest: function(pushes[0], *rest), [PUSH], (SQUARE, OUT))
   assert found == expected
 
 
@@ -56,8 +47,7 @@ SURE = [name for name, (_, bend) in CASES.items() if bend != Bend.FULL]
 def test_second_derivatives_are_what_was_read(name):
   function, expected = CASES[name]
   w, v = (
-    jax.random.normal(jax.random.key(i), shape.shape)
-    for i, shape in enumerate((SQUARE, OUT))
+    jax.random.normal(jax.random.key(i), shape.shape) for i, shape in enumerate((SQUARE, OUT))
   )
   at = jnp.array([[0.3, -0.7, 1.1, 0.2]])
 

@@ -13,18 +13,12 @@ MODEL = ZOO["softmax"]
 def test_gram_of_softmax_regression_and_its_contrasts():
   params = moved(MODEL, PEOPLE)
   (logits, gram), (_, short) = jax.jit(
-    lambda p: [
-      logit_gram(MODEL, p, PEOPLE.x, contrasts=c) for c in (False, True)
-    ]
+    lambda p: [logit_gram(MODEL, p, PEOPLE.x, contrasts=c) for c in (False, True)]
   )(params)
-  np.testing.assert_allclose(
-    logits, MODEL.apply(params, PEOPLE.x), rtol=1e-5, atol=1e-6
-  )
+  np.testing.assert_allclose(logits, MODEL.apply(params, PEOPLE.x), rtol=1e-5, atol=1e-6)
   # Logits have parameters of their own, all with the inputs (x, 1).
   length = np.sum(PEOPLE.x**2, axis=1) + 1
   expected = length[:, None, None] * np.eye(3)
   np.testing.assert_allclose(gram, expected, rtol=1e-5, atol=1e-5)
   to_last = np.array([[1, 0, -1], [0, 1, -1]])
-  np.testing.assert_allclose(
-    short, to_last @ expected @ to_last.T, rtol=1e-5, atol=1e-5
-  )
+  np.testing.assert_allclose(short, to_last @ expected @ to_last.T, rtol=1e-5, atol=1e-5)

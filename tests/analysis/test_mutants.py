@@ -41,8 +41,7 @@ def test_where_the_audit_is_strong_it_shows_much_of_the_library_s_epsilon():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-  "name",
-  ["noise key reused between steps", "normalisation by the realised batch"],
+  "name", ["noise key reused between steps", "normalisation by the realised batch"]
 )
 def test_a_step_without_a_mistake_is_the_library_s(name):
   """So what is caught is the mistake, and nothing else."""
@@ -51,18 +50,19 @@ def test_a_step_without_a_mistake_is_the_library_s(name):
   same = jax.jit(mutants.mutated, static_argnums=(0, 1))
   for examples in (case.without, case.present):
     args = (case.config, examples, jax.random.key(7))
-    np.testing.assert_allclose(
-      same(mutants.Step, *args), right(*args), rtol=1e-6
-    )
+    np.testing.assert_allclose(same(mutants.Step, *args), right(*args), rtol=1e-6)
 
 
 def test_the_coupled_model_is_refused():
   case = mutants.CASES["leaking BatchNorm"]
   with pytest.raises(models.CouplingError, match="BatchNorm"):
     dp_sgd(
-      mutants.COUPLED, mutants.linear_loss, case.present,
-      DpSgdConfig(steps=1, batch_size=2), key=jax.random.key(0),
-    )  # fmt: skip
+      mutants.COUPLED,
+      mutants.linear_loss,
+      case.present,
+      DpSgdConfig(steps=1, batch_size=2),
+      key=jax.random.key(0),
+    )
 
 
 @pytest.mark.slow

@@ -25,12 +25,8 @@ def test_softmax_regression_by_hand():
   np.testing.assert_allclose(found.gradients, gradients, rtol=1e-5)
   for a in (0, 1):
     own = PEOPLE.group == a
-    np.testing.assert_allclose(
-      found.mean_gradient.group[a], gradients[own].mean(), rtol=1e-5
-    )
-  np.testing.assert_allclose(
-    found.mean_input.population, inputs.mean(), rtol=1e-5
-  )
+    np.testing.assert_allclose(found.mean_gradient.group[a], gradients[own].mean(), rtol=1e-5)
+  np.testing.assert_allclose(found.mean_input.population, inputs.mean(), rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -47,13 +43,8 @@ def test_a_shared_matrix_and_a_zero_gradient():
   @jax.jit
   def both(params):
     built = jax.vmap(jax.grad(one), (None, 0, 0))(params, PEOPLE.x, PEOPLE.y)
-    squared = sum(
-      jnp.sum(g.reshape(PEOPLE.size, -1) ** 2, axis=1)
-      for g in jax.tree.leaves(built)
-    )
-    found = jax.value_and_grad(
-      lambda q: jnp.sum(gradient_norms(model, loss, q, PEOPLE))
-    )(params)
+    squared = sum(jnp.sum(g.reshape(PEOPLE.size, -1) ** 2, axis=1) for g in jax.tree.leaves(built))
+    found = jax.value_and_grad(lambda q: jnp.sum(gradient_norms(model, loss, q, PEOPLE)))(params)
     return jnp.sum(jnp.sqrt(squared)), found
 
   expected, (value, slope) = both(params)

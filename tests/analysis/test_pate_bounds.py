@@ -104,9 +104,7 @@ def test_softmax_students_stay_within():
 
   def student(labels):
     people_ = Examples(x, labels, np.zeros(30, np.int32))
-    fit = training.solve(
-      model, models.cross_entropy, people_, config, key=jax.random.key(0)
-    )
+    fit = training.solve(model, models.cross_entropy, people_, config, key=jax.random.key(0))
     return np.concatenate([np.ravel(v) for v in jax.tree.leaves(fit.params)])
 
   best = student(y)
@@ -114,11 +112,7 @@ def test_softmax_students_stay_within():
   for _ in range(40):
     away = rng.integers(1, 3, size=30)
     flip = rng.random(30) < flips
-    moved.append(
-      np.linalg.norm(
-        student(np.where(flip, (y + away) % 3, y).astype(np.int32)) - best
-      )
-    )
+    moved.append(np.linalg.norm(student(np.where(flip, (y + away) % 3, y).astype(np.int32)) - best))
   # The model has an intercept, which is penalised like the rest.
   norms = np.sqrt(1 + np.sum(x**2, axis=1))
   bound = model_deviation_bound(flips, norms, penalty=penalty, softmax=True)

@@ -17,13 +17,7 @@ EXAMPLES = Examples(np.ones((6, 2), np.float32), PEOPLE, PEOPLE)
 
 def traces(weights):
   return hutchinson_traces(
-    models.logistic(2),
-    models.cross_entropy,
-    {},
-    EXAMPLES,
-    weights,
-    probes=1,
-    key=jax.random.key(0),
+    models.logistic(2), models.cross_entropy, {}, EXAMPLES, weights, probes=1, key=jax.random.key(0)
   )
 
 
@@ -32,9 +26,7 @@ def traces(weights):
   [
     lambda: boundaries.closeness(1.0),
     lambda: jax.eval_shape(flips.vote_margin, jnp.zeros((2, 3, 4))),
-    lambda: jax.eval_shape(
-      lambda counts: flips.flip_probability(counts, sigma=1.0), jnp.zeros(3)
-    ),
+    lambda: jax.eval_shape(lambda counts: flips.flip_probability(counts, sigma=1.0), jnp.zeros(3)),
     lambda: by_group.mean_by_group(np.zeros((6, 2)), PEOPLE, 2),
     lambda: by_group.mean_by_group(np.zeros(6), COLUMN, 2),
     lambda: by_group.weights_by_group(COLUMN, 2),

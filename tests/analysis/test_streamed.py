@@ -31,28 +31,16 @@ def test_weights_of_a_group_sum_to_one_and_padding_has_none():
 @pytest.mark.slow
 def test_gradients_of_groups_are_those_of_their_people_alone():
   found = group_gradients(MODEL, LOSS, PARAMS, PEOPLE, num_groups=3)
-  traced = jax.jit(
-    lambda some: group_gradients(MODEL, LOSS, PARAMS, some, num_groups=3)
-  )(PEOPLE)
-  slope = jax.jit(
-    jax.grad(lambda p, x, y, w: jnp.vdot(w, LOSS(MODEL.apply(p, x), y)))
-  )
+  traced = jax.jit(lambda some: group_gradients(MODEL, LOSS, PARAMS, some, num_groups=3))(PEOPLE)
+  slope = jax.jit(jax.grad(lambda p, x, y, w: jnp.vdot(w, LOSS(MODEL.apply(p, x), y))))
   for a in (0, 1, None):
     member = PEOPLE.group == a if a is not None else np.ones(24, bool)
     weights = np.float32(member / member.sum())
     alone = slope(PARAMS, PEOPLE.x, PEOPLE.y, weights)
     for way in (found, traced):
-      own = (
-        way.population
-        if a is None
-        else jax.tree.map(lambda leaf, a=a: leaf[a], way.group)
-      )
+      own = way.population if a is None else jax.tree.map(lambda leaf, a=a: leaf[a], way.group)
       jax.tree.map(
-        lambda one, truth: np.testing.assert_allclose(
-          one, truth, rtol=1e-4, atol=1e-6
-        ),
-        own,
-        alone,
+        lambda one, truth: np.testing.assert_allclose(one, truth, rtol=1e-4, atol=1e-6), own, alone
       )
   for way in (found, traced):
     assert all(np.isnan(leaf[2]).all() for leaf in jax.tree.leaves(way.group))

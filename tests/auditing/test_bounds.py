@@ -14,9 +14,7 @@ from jaxfair.auditing.bounds import epsilon_lower_bound
 @pytest.mark.parametrize(("count", "total"), [(0, 9), (3, 9), (9, 9), (1, 500)])
 def test_ends_are_clopper_and_pearsons(count, total):
   level = 1e-3
-  exact = stats.binomtest(count, total).proportion_ci(
-    1 - 2 * level, method="exact"
-  )
+  exact = stats.binomtest(count, total).proportion_ci(1 - 2 * level, method="exact")
   low = bounds.clopper_pearson_low(count, total, level)
   high = bounds.clopper_pearson_high(count, total, level)
   np.testing.assert_allclose((low, high), exact, rtol=1e-9)
@@ -31,9 +29,7 @@ def binary(ones, total):
 
 def test_a_bound_by_hand():
   """900 of 1000 against 100 of 1000; half of them are counted."""
-  found = epsilon_lower_bound(
-    binary(100, 1000), binary(900, 1000), delta=0.01, confidence=0.9
-  )
+  found = epsilon_lower_bound(binary(100, 1000), binary(900, 1000), delta=0.01, confidence=0.9)
   level = 0.05
   low = stats.beta.ppf(level, 450, 51)
   high = stats.beta.ppf(1 - level, 51, 450)
@@ -45,9 +41,8 @@ def test_a_bound_by_hand():
 
 def test_a_gaussian_bound_by_hand():
   found = epsilon_lower_bound(
-    binary(100, 1000), binary(900, 1000), delta=1e-5, confidence=0.9,
-    method="gaussian",
-  )  # fmt: skip
+    binary(100, 1000), binary(900, 1000), delta=1e-5, confidence=0.9, method="gaussian"
+  )
   low, high = stats.beta.ppf(0.05, 450, 51), stats.beta.ppf(0.95, 51, 450)
   mu = stats.norm.ppf(low) - stats.norm.ppf(high)
   exact = accounting.gaussian_epsilon(sigma=1 / mu, delta=1e-5)
@@ -84,8 +79,7 @@ def test_an_event_that_is_rare_for_one_neighbour_only_counts():
 def failures(mechanism, truth, *, audits, **settings):
   rng = np.random.default_rng(5)
   return sum(
-    epsilon_lower_bound(*mechanism(rng), **settings).epsilon > truth
-    for _ in range(audits)
+    epsilon_lower_bound(*mechanism(rng), **settings).epsilon > truth for _ in range(audits)
   )
 
 
@@ -110,9 +104,7 @@ def test_the_bound_holds_with_its_confidence_for_randomised_response(delta):
       answers.append(np.where(leaked, 10 * (2 * truth - 1), told))
     return answers
 
-  failed = failures(
-    mechanism, epsilon, audits=audits, delta=delta, confidence=0.8
-  )
+  failed = failures(mechanism, epsilon, audits=audits, delta=delta, confidence=0.8)
   assert not_above(failed, audits, 0.2)
 
 
@@ -125,10 +117,7 @@ def test_the_gaussian_bound_holds_with_its_confidence():
   def mechanism(rng):
     return rng.normal(size=300), rng.normal(mu, size=300)
 
-  failed = failures(
-    mechanism, truth, audits=audits, delta=1e-4, confidence=0.8,
-    method="gaussian",
-  )  # fmt: skip
+  failed = failures(mechanism, truth, audits=audits, delta=1e-4, confidence=0.8, method="gaussian")
   assert not_above(failed, audits, 0.2)
 
 
@@ -157,10 +146,7 @@ def test_runs_that_choose_are_not_counted():
 def test_a_larger_delta_and_a_higher_confidence_lower_the_bound():
   rng = np.random.default_rng(2)
   scores = rng.normal(size=5000), rng.normal(1.5, size=5000)
-  by_delta = [
-    epsilon_lower_bound(*scores, delta=delta).epsilon
-    for delta in (0.0, 0.01, 0.1, 0.9)
-  ]
+  by_delta = [epsilon_lower_bound(*scores, delta=delta).epsilon for delta in (0.0, 0.01, 0.1, 0.9)]
   assert by_delta == sorted(by_delta, reverse=True)
   assert by_delta[-1] == 0.0
   sure = epsilon_lower_bound(*scores, delta=0.0, confidence=1 - 1e-7)
@@ -192,7 +178,5 @@ def test_what_cannot_be_bounded_is_refused(scores, settings, told):
 def test_scores_that_never_vary_show_nothing():
   found = epsilon_lower_bound(np.zeros(100), np.zeros(100), delta=1e-5)
   assert found.epsilon == 0.0
-  found = epsilon_lower_bound(
-    np.zeros(100), np.zeros(100), delta=1e-5, method="gaussian"
-  )
+  found = epsilon_lower_bound(np.zeros(100), np.zeros(100), delta=1e-5, method="gaussian")
   assert found.epsilon == 0.0

@@ -40,25 +40,20 @@ def test_each_canary_moves_its_own_coordinate_by_the_clip_bound(method, shape):
   canaries = added(examples, model)
   rows = canaries.hide(examples, COINS)
   params = jax.jit(canaries.model.init)(jax.random.key(1), rows.x[0])
-  gradient = clipped_grad(
-    canaries.model, canaries.loss, l2_clip=l2_clip, method=method
-  )
+  gradient = clipped_grad(canaries.model, canaries.loss, l2_clip=l2_clip, method=method)
   found = jax.jit(gradient)(params, rows)
   bound = np.float32(ROUNDING_MARGIN * l2_clip)
-  np.testing.assert_allclose(
-    found.total["canaries"][:, 0], np.where(COINS, bound, 0.0), rtol=1e-6
-  )
+  np.testing.assert_allclose(found.total["canaries"][:, 0], np.where(COINS, bound, 0.0), rtol=1e-6)
   # The people train the same model as without canaries.
-  alone = jax.jit(
-    clipped_grad(model, models.cross_entropy, l2_clip=l2_clip, method=method)
-  )(params["model"], examples)
+  alone = jax.jit(clipped_grad(model, models.cross_entropy, l2_clip=l2_clip, method=method))(
+    params["model"], examples
+  )
   jax.tree.map(
     lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6),
-    found.total["model"], alone.total,
-  )  # fmt: skip
-  np.testing.assert_array_equal(
-    found.norms[30:] > 0, COINS
-  )  # an empty record contributes nothing
+    found.total["model"],
+    alone.total,
+  )
+  np.testing.assert_array_equal(found.norms[30:] > 0, COINS)  # an empty record contributes nothing
   assert found.num_nonfinite == 0
 
 
@@ -89,16 +84,13 @@ def test_coins_are_fair_and_follow_the_key():
   assert 0.4 < float((coins == other).mean()) < 0.6
 
 
-CONFIG = DpSgdConfig(
-  learning_rate=0.5, l2_clip=2.0, noise_multiplier=0.8, steps=5, batch_size=12
-)
+CONFIG = DpSgdConfig(learning_rate=0.5, l2_clip=2.0, noise_multiplier=0.8, steps=5, batch_size=12)
 
 
 def trained(canaries, examples, config, seed=0):
   return dp_sgd(
-    canaries.model, canaries.loss, canaries.hide(examples, COINS), config,
-    key=jax.random.key(seed),
-  )  # fmt: skip
+    canaries.model, canaries.loss, canaries.hide(examples, COINS), config, key=jax.random.key(seed)
+  )
 
 
 @pytest.mark.slow
@@ -112,9 +104,8 @@ def test_an_unchanged_trainer_takes_them_and_its_scores_order_them():
 
 def record(noise=0.8, optimizer=optax.sgd):
   return auditing.likelihood_recorder(
-    optimizer, sampling_rate=12 / 36, noise_multiplier=noise, l2_clip=2.0,
-    batch_size=12,
-  )  # fmt: skip
+    optimizer, sampling_rate=12 / 36, noise_multiplier=noise, l2_clip=2.0, batch_size=12
+  )
 
 
 def test_the_recorder_adds_up_log_likelihood_ratios():
@@ -131,9 +122,7 @@ def test_the_recorder_adds_up_log_likelihood_ratios():
     updates, state = optimizer.update(gradient, state, params)
     params = optax.apply_updates(params, updates)
   q = 12 / 36
-  there = q * stats.norm.pdf(seen, 1, 0.8) + (1 - q) * stats.norm.pdf(
-    seen, 0, 0.8
-  )
+  there = q * stats.norm.pdf(seen, 1, 0.8) + (1 - q) * stats.norm.pdf(seen, 0, 0.8)
   expected = np.log(there / stats.norm.pdf(seen, 0, 0.8)).sum(0)[:, 0]
   np.testing.assert_allclose(-params["canaries"][:, 0], expected, rtol=1e-4)
   np.testing.assert_allclose(params["model"], 1 - 7 * 0.1, rtol=1e-6)
@@ -141,15 +130,12 @@ def test_the_recorder_adds_up_log_likelihood_ratios():
 
 def test_full_batches_make_the_ratio_linear():
   optimizer = auditing.likelihood_recorder(
-    optax.sgd, sampling_rate=1.0, noise_multiplier=2.0, l2_clip=1.0,
-    batch_size=4,
-  )(0.1)  # fmt: skip
+    optax.sgd, sampling_rate=1.0, noise_multiplier=2.0, l2_clip=1.0, batch_size=4
+  )(0.1)
   params = {"model": jnp.zeros(1), "canaries": jnp.zeros((2, 1))}
   gradient = {"model": jnp.zeros(1), "canaries": jnp.array([[0.25], [-0.5]])}
   updates, _ = optimizer.update(gradient, optimizer.init(params), params)
-  np.testing.assert_allclose(
-    -updates["canaries"][:, 0], [0.5 / 4, -2.5 / 4], rtol=1e-6
-  )
+  np.testing.assert_allclose(-updates["canaries"][:, 0], [0.5 / 4, -2.5 / 4], rtol=1e-6)
 
 
 @pytest.mark.slow
@@ -161,8 +147,9 @@ def test_the_recorder_trains_the_model_as_the_optimizer_does():
   fits = [trained(canaries, examples, config) for config in (plain, recorded)]
   jax.tree.map(
     lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6),
-    fits[0].params["model"], fits[1].params["model"],
-  )  # fmt: skip
+    fits[0].params["model"],
+    fits[1].params["model"],
+  )
 
 
 def test_separation_is_that_of_the_recorded_evidence():
@@ -177,13 +164,9 @@ def test_separation_is_that_of_the_recorded_evidence():
     evidence.append(np.log1p(q * (ratio - 1)).sum(1))
   spread = math.sqrt((evidence[0].var() + evidence[1].var()) / 2)
   found = (evidence[1].mean() - evidence[0].mean()) / spread
-  planned = auditing.likelihood_separation(
-    sampling_rate=q, noise_multiplier=noise, steps=steps
-  )
+  planned = auditing.likelihood_separation(sampling_rate=q, noise_multiplier=noise, steps=steps)
   assert planned == pytest.approx(found, abs=0.12)  # 5 standard errors
-  whole = auditing.likelihood_separation(
-    sampling_rate=1.0, noise_multiplier=0.1, steps=4
-  )
+  whole = auditing.likelihood_separation(sampling_rate=1.0, noise_multiplier=0.1, steps=4)
   assert whole == pytest.approx(20.0)
 
 
@@ -196,29 +179,29 @@ def test_one_training_shows_at_least_thirty_percent_of_its_epsilon(epsilon):
     models.logistic(2), models.cross_entropy, examples, num_canaries=m
   )
   config = training.calibrate(
-    DpSgdConfig(learning_rate=0.5, steps=200, batch_size=800), 8000,
-    epsilon=epsilon, delta=delta,
-  )  # fmt: skip
+    DpSgdConfig(learning_rate=0.5, steps=200, batch_size=800), 8000, epsilon=epsilon, delta=delta
+  )
   noise = config.noise_multiplier
   recorder = auditing.likelihood_recorder(
-    optax.sgd, sampling_rate=0.1, noise_multiplier=noise, l2_clip=1.0,
-    batch_size=800,
-  )  # fmt: skip
+    optax.sgd, sampling_rate=0.1, noise_multiplier=noise, l2_clip=1.0, batch_size=800
+  )
   config = dataclasses.replace(config, optimizer=recorder)
   guesses = auditing.plan_guesses(
-    m, delta=delta,
-    separation=auditing.likelihood_separation(
-      sampling_rate=0.1, noise_multiplier=noise, steps=200
-    ),
-  )  # fmt: skip
+    m,
+    delta=delta,
+    separation=auditing.likelihood_separation(sampling_rate=0.1, noise_multiplier=noise, steps=200),
+  )
 
   @jax.jit
   def run(key):
     coins = canaries.flip(key=jax.random.fold_in(key, 0))
     fitted = dp_sgd(
-      canaries.model, canaries.loss, canaries.hide(examples, coins), config,
+      canaries.model,
+      canaries.loss,
+      canaries.hide(examples, coins),
+      config,
       key=jax.random.fold_in(key, 1),
-    )  # fmt: skip
+    )
     return canaries.scores(fitted.params), coins
 
   bounds = []
@@ -226,9 +209,7 @@ def test_one_training_shows_at_least_thirty_percent_of_its_epsilon(epsilon):
     scores, coins = map(np.asarray, run(jax.random.key(seed)))
     found = auditing.audit_one_run(scores, coins, delta=delta, guesses=guesses)
     bounds.append(found.epsilon)
-    sure = auditing.audit_one_run(
-      scores, coins, delta=delta, guesses=guesses, confidence=1 - 1e-8
-    )
+    sure = auditing.audit_one_run(scores, coins, delta=delta, guesses=guesses, confidence=1 - 1e-8)
     assert sure.epsilon <= epsilon
   # One bound deviates by 0.08 of epsilon between seeds, a mean of 8 by 0.03.
   assert np.mean(bounds) > 0.3 * epsilon

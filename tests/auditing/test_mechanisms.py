@@ -27,10 +27,16 @@ def test_gaussian_noise_shows_most_of_its_epsilon(epsilon):
   sigma = accounting.gaussian_sigma(epsilon=epsilon, delta=DELTA)
   for seed in range(3):
     found = audit_mechanism(
-      gaussian(sigma), jnp.zeros(3), jnp.array([1.0, 0.0, 0.0]),
-      num_runs=100_000, delta=DELTA, key=jax.random.key(seed),
-      method="gaussian", chunk=2048, confidence=1 - 1e-7,
-    )  # fmt: skip
+      gaussian(sigma),
+      jnp.zeros(3),
+      jnp.array([1.0, 0.0, 0.0]),
+      num_runs=100_000,
+      delta=DELTA,
+      key=jax.random.key(seed),
+      method="gaussian",
+      chunk=2048,
+      confidence=1 - 1e-7,
+    )
     assert 0.6 * epsilon < found.epsilon <= epsilon
     assert found.num_runs == 100_000
 
@@ -41,11 +47,17 @@ def test_without_assumptions_a_million_runs_show_most_of_it(epsilon):
   sigma = accounting.gaussian_sigma(epsilon=epsilon, delta=DELTA)
   shares = [
     audit_mechanism(
-      gaussian(sigma), jnp.zeros(1), jnp.ones(1), num_runs=1_000_000,
-      delta=DELTA, key=jax.random.key(seed), chunk=4096,
-    ).epsilon / epsilon
+      gaussian(sigma),
+      jnp.zeros(1),
+      jnp.ones(1),
+      num_runs=1_000_000,
+      delta=DELTA,
+      key=jax.random.key(seed),
+      chunk=4096,
+    ).epsilon
+    / epsilon
     for seed in range(3)
-  ]  # fmt: skip
+  ]
   assert 0.6 < np.mean(shares) < 1
 
 
@@ -56,9 +68,14 @@ def test_laplace_noise_shows_most_of_its_epsilon():
     return noise.laplace(value, scale=0.5, key=key)
 
   found = audit_mechanism(
-    mechanism, jnp.zeros(1), jnp.ones(1), num_runs=100_000, delta=0.0,
-    key=jax.random.key(0), confidence=1 - 1e-7,
-  )  # fmt: skip
+    mechanism,
+    jnp.zeros(1),
+    jnp.ones(1),
+    num_runs=100_000,
+    delta=0.0,
+    key=jax.random.key(0),
+    confidence=1 - 1e-7,
+  )
   assert 0.6 * 2.0 < found.epsilon <= 2.0
 
 
@@ -70,17 +87,27 @@ def test_randomised_response_shows_nearly_all_of_it():
     return jnp.where(jax.random.bernoulli(key, keep), value, 1 - value)
 
   found = audit_mechanism(
-    mechanism, jnp.array(0), jnp.array(1), num_runs=100_000, delta=0.0,
-    key=jax.random.key(0), confidence=1 - 1e-7,
-  )  # fmt: skip
+    mechanism,
+    jnp.array(0),
+    jnp.array(1),
+    num_runs=100_000,
+    delta=0.0,
+    key=jax.random.key(0),
+    confidence=1 - 1e-7,
+  )
   assert 0.93 * math.log(3) < found.epsilon <= math.log(3)
 
 
 def test_equal_inputs_show_nothing():
   found = audit_mechanism(
-    gaussian(1.0), jnp.zeros(2), jnp.zeros(2), num_runs=4000, delta=DELTA,
-    key=jax.random.key(0), confidence=1 - 1e-7,
-  )  # fmt: skip
+    gaussian(1.0),
+    jnp.zeros(2),
+    jnp.zeros(2),
+    num_runs=4000,
+    delta=DELTA,
+    key=jax.random.key(0),
+    confidence=1 - 1e-7,
+  )
   assert found.epsilon == 0.0
 
 
@@ -95,11 +122,16 @@ def test_every_run_has_its_own_key_and_chunks_do_not_matter():
 
   found = [
     attack_scores(
-      mechanism, jnp.zeros(1), jnp.ones(1), num_runs=1000,
-      key=jax.random.key(3), attack=mixed, chunk=chunk,
+      mechanism,
+      jnp.zeros(1),
+      jnp.ones(1),
+      num_runs=1000,
+      key=jax.random.key(3),
+      attack=mixed,
+      chunk=chunk,
     )
     for chunk in (7, 1000, 5000)
-  ]  # fmt: skip
+  ]
   for other in found[1:]:
     np.testing.assert_array_equal(np.stack(found[0]), np.stack(other))
   scores = np.concatenate(found[0])
@@ -114,9 +146,14 @@ def test_attacks_are_judged_on_runs_they_have_not_seen():
     return lambda rows: np.array([tuple(row) in known for row in rows], float)
 
   found = audit_mechanism(
-    gaussian(1.0), jnp.zeros(2), jnp.zeros(2), num_runs=400, delta=0.0,
-    key=jax.random.key(0), attack=remembers,
-  )  # fmt: skip
+    gaussian(1.0),
+    jnp.zeros(2),
+    jnp.zeros(2),
+    num_runs=400,
+    delta=0.0,
+    key=jax.random.key(0),
+    attack=remembers,
+  )
   assert found.epsilon == 0.0
 
 
@@ -129,9 +166,8 @@ def test_neighbours_of_one_shape_share_one_compilation():
 
   for seed in range(3):
     audit_mechanism(
-      mechanism, jnp.zeros(1), jnp.ones(1), num_runs=64, delta=DELTA,
-      key=jax.random.key(seed),
-    )  # fmt: skip
+      mechanism, jnp.zeros(1), jnp.ones(1), num_runs=64, delta=DELTA, key=jax.random.key(seed)
+    )
   assert len(traced) == 1
 
 
@@ -150,8 +186,12 @@ def test_neighbours_of_one_shape_share_one_compilation():
 )
 def test_what_cannot_be_audited_is_refused(change, told):
   settings = {
-    "mechanism": gaussian(1.0), "first": jnp.zeros(2), "second": jnp.ones(2),
-    "num_runs": 64, "delta": DELTA, "key": privacy.os_key(),
-  }  # fmt: skip
+    "mechanism": gaussian(1.0),
+    "first": jnp.zeros(2),
+    "second": jnp.ones(2),
+    "num_runs": 64,
+    "delta": DELTA,
+    "key": privacy.os_key(),
+  }
   with pytest.raises(checks.ArgumentError, match=told):
     audit_mechanism(**(settings | change))

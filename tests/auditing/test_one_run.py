@@ -11,9 +11,7 @@ from jaxfair.auditing import audit_one_run, one_run_p_value, plan_guesses
 
 
 def p_value(m, r, v, epsilon, delta):
-  return one_run_p_value(
-    num_canaries=m, guesses=r, correct=v, epsilon=epsilon, delta=delta
-  )
+  return one_run_p_value(num_canaries=m, guesses=r, correct=v, epsilon=epsilon, delta=delta)
 
 
 @pytest.mark.parametrize("correct", [0, 1, 40, 57, 60])
@@ -34,10 +32,7 @@ def test_with_delta_it_is_the_sum_of_the_theorem(correct):
     return math.comb(r, k) * right**k * (1 - right) ** (r - k)
 
   enough = sum(mass(k) for k in range(correct, r + 1))
-  most = max(
-    sum(mass(k) for k in range(correct - i, correct)) / i
-    for i in range(1, correct + 1)
-  )
+  most = max(sum(mass(k) for k in range(correct - i, correct)) / i for i in range(1, correct + 1))
   expected = min(1.0, enough + 2 * m * delta * most)
   assert p_value(m, r, correct, epsilon, delta) == pytest.approx(expected)
 
@@ -46,9 +41,7 @@ def test_a_bound_by_hand():
   """Top 3 and bottom 2: four of five are right."""
   scores = [9.0, 8.0, 7.0, 5.0, 5.0, 5.0, 1.0, 0.0]
   included = np.array([1, 0, 1, 1, 0, 1, 0, 0], bool)
-  found = audit_one_run(
-    scores, included, delta=0.0, confidence=0.5, guesses=(3, 2)
-  )
+  found = audit_one_run(scores, included, delta=0.0, confidence=0.5, guesses=(3, 2))
   assert (found.guessed_in, found.guessed_out, found.correct) == (3, 2, 4)
   # Pr[Binomial(5, p) >= 4] = 5 p^4 - 4 p^5 = 1/2 at the bound.
   p = 1 / (1 + math.exp(-found.epsilon))
@@ -69,11 +62,11 @@ def failures(audits, level, guesses, *, epsilon, delta, m=60):
   rng = np.random.default_rng(3)
   return sum(
     audit_one_run(
-      *responses(rng, m, epsilon, delta), delta=delta, confidence=1 - level,
-      guesses=guesses,
-    ).epsilon > epsilon
+      *responses(rng, m, epsilon, delta), delta=delta, confidence=1 - level, guesses=guesses
+    ).epsilon
+    > epsilon
     for _ in range(audits)
-  )  # fmt: skip
+  )
 
 
 @pytest.mark.slow
@@ -96,9 +89,7 @@ def test_randomised_response_on_all_canaries_uses_up_the_level():
     # The order of equal scores is by position, so give them their sides.
     scores = np.where(told, included, ~included) + 0.0
     k = int(scores.sum())
-    found = audit_one_run(
-      scores, included, delta=0.0, confidence=1 - level, guesses=(k, 200 - k)
-    )
+    found = audit_one_run(scores, included, delta=0.0, confidence=1 - level, guesses=(k, 200 - k))
     failed += found.epsilon > math.log(3)
   # Binomial tails jump: at 200 guesses the level is met within 0.05.
   low, high = stats.binom.interval(1 - 1e-6, audits, [level - 0.05, level])
@@ -130,9 +121,7 @@ def test_each_of_five_ways_has_a_fifth_of_the_level():
   scores = rng.normal(size=1000) + 1.5 * included
   found = audit_one_run(scores, included, delta=1e-5, confidence=0.9)
   ways = [
-    audit_one_run(
-      scores, included, delta=1e-5, confidence=0.98, guesses=(each, each)
-    ).epsilon
+    audit_one_run(scores, included, delta=1e-5, confidence=0.98, guesses=(each, each)).epsilon
     for each in (500, 125, 31, 7, 1)
   ]
   assert found.epsilon == pytest.approx(max(ways))
@@ -142,18 +131,15 @@ def test_each_of_five_ways_has_a_fifth_of_the_level():
 def test_scores_by_chance_show_nothing():
   rng = np.random.default_rng(1)
   found = audit_one_run(
-    rng.normal(size=1000), rng.random(1000) < 0.5, delta=1e-5,
-    confidence=1 - 1e-7,
-  )  # fmt: skip
+    rng.normal(size=1000), rng.random(1000) < 0.5, delta=1e-5, confidence=1 - 1e-7
+  )
   assert found.epsilon == 0.0
 
 
 def test_a_perfect_attack_is_limited_by_the_number_of_canaries():
   """All m right: p^m = level."""
   included = np.arange(1000) % 2 == 0
-  found = audit_one_run(
-    included.astype(float), included, delta=0.0, guesses=(500, 500)
-  )
+  found = audit_one_run(included.astype(float), included, delta=0.0, guesses=(500, 500))
   p = 0.05 ** (1 / 1000)
   assert found.epsilon == pytest.approx(math.log(p / (1 - p)), abs=1e-4)
 
@@ -171,12 +157,7 @@ def test_the_plan_is_nearly_the_best_choice_of_guesses(separation):
     runs.append((rng.normal(size=m) + separation * included, included))
 
   def mean(guesses):
-    return np.mean(
-      [
-        audit_one_run(*run, delta=delta, guesses=guesses).epsilon
-        for run in runs
-      ]
-    )
+    return np.mean([audit_one_run(*run, delta=delta, guesses=guesses).epsilon for run in runs])
 
   others = [mean((k, k)) for k in (1000, 500, 250, 125, 60, 30)]
   assert planned[0] == planned[1]

@@ -22,9 +22,19 @@ def gaussian_delta(sigma, epsilon):
 @pytest.mark.slow
 def test_noise_for_a_budget_keeps_it(jaxfair):
   ended = jaxfair(
-    "account", "dp-sgd", "--epsilon", 2, "--delta", 1e-5, "--steps", 100,
-    "--batch-size", 50, "--examples", 1000,
-  )  # fmt: skip
+    "account",
+    "dp-sgd",
+    "--epsilon",
+    2,
+    "--delta",
+    1e-5,
+    "--steps",
+    100,
+    "--batch-size",
+    50,
+    "--examples",
+    1000,
+  )
   assert ended.code == 0, ended.err
   noise = number("noise multiplier:", ended.out)
   spent = accounting.dp_sgd_epsilon(
@@ -37,13 +47,22 @@ def test_noise_for_a_budget_keeps_it(jaxfair):
 
 def test_the_cost_of_given_noise(jaxfair):
   ended = jaxfair(
-    "account", "dp-sgd", "--noise-multiplier", 1.1, "--delta", 1e-5, "--steps",
-    100, "--sampling-rate", 0.05, "--accountant", "rdp",
-  )  # fmt: skip
+    "account",
+    "dp-sgd",
+    "--noise-multiplier",
+    1.1,
+    "--delta",
+    1e-5,
+    "--steps",
+    100,
+    "--sampling-rate",
+    0.05,
+    "--accountant",
+    "rdp",
+  )
   spent = accounting.dp_sgd_epsilon(
-    noise_multiplier=1.1, sampling_rate=0.05, steps=100, delta=1e-5,
-    accountant="rdp",
-  )  # fmt: skip
+    noise_multiplier=1.1, sampling_rate=0.05, steps=100, delta=1e-5, accountant="rdp"
+  )
   printed = number("epsilon", ended.out)
   assert spent <= printed <= spent + 0.01
   assert "noise multiplier" not in ended.out
@@ -67,9 +86,7 @@ def test_sensitivity_scales_the_noise(jaxfair):
 def test_a_ledger_is_read_aloud(jaxfair, tmp_path):
   path = tmp_path / "ledger.jsonl"
   relation = accounting.Relation.ADD_OR_REMOVE_ONE
-  with accounting.Ledger.create(
-    path, data="wards", relation=relation, budget=(3.0, 1e-6)
-  ) as book:
+  with accounting.Ledger.create(path, data="wards", relation=relation, budget=(3.0, 1e-6)) as book:
     book.charge(accounting.Gaussian(5.0), id="first")
   ended = jaxfair("account", "ledger", path)
   assert ended.code == 0, ended.err
@@ -89,25 +106,22 @@ def test_a_ledger_is_read_aloud(jaxfair, tmp_path):
       "--sampling-rate, or both --batch-size and --examples",
     ),
     (
-      ("dp-sgd", "--steps", 1, "--delta", 1e-5, "--epsilon", 1,
-       "--batch-size", 5, "--examples", 4),
+      ("dp-sgd", "--steps", 1, "--delta", 1e-5, "--epsilon", 1, "--batch-size", 5, "--examples", 4),
       "--batch-size 5 must be from 1 to --examples 4",
     ),
     (
-      ("dp-sgd", "--steps", 1, "--delta", 1e-5, "--epsilon", -1,
-       "--sampling-rate", 0.1),
+      ("dp-sgd", "--steps", 1, "--delta", 1e-5, "--epsilon", -1, "--sampling-rate", 0.1),
       "epsilon=-1.0",
     ),
     (
-      ("dp-sgd", "--steps", 1, "--delta", 1e-5, "--epsilon", 1,
-       "--sampling-rate", 1.5),
+      ("dp-sgd", "--steps", 1, "--delta", 1e-5, "--epsilon", 1, "--sampling-rate", 1.5),
       "sampling_rate=1.5",
     ),
     (("gaussian", "--delta", 2, "--epsilon", 1), "delta=2.0"),
     (("gaussian", "--delta", 1e-5), "--sigma"),
     (("ledger", "none.jsonl"), "none.jsonl"),
   ],
-)  # fmt: skip
+)
 def test_impossible_questions_are_refused(refused, arguments, told):
   assert told in refused("account", *arguments)
 
@@ -120,9 +134,7 @@ def own_state(tmp_path, monkeypatch):
   return path
 
 
-def test_ledgers_of_data_sets_are_listed_and_found_by_their_data(
-  jaxfair, own_state
-):
+def test_ledgers_of_data_sets_are_listed_and_found_by_their_data(jaxfair, own_state):
   assert "nothing was released" in jaxfair("account", "ledger").out
   books = [
     accounting.DatasetLedger.of(data.csv_identity(own_state), name="people"),
@@ -130,11 +142,7 @@ def test_ledgers_of_data_sets_are_listed_and_found_by_their_data(
   ]
   for book in books:
     for id in ("a: ages", "b: ages"):
-      book.charge(
-        accounting.Gaussian(5.0),
-        id=id,
-        relation=accounting.Relation.REPLACE_ONE,
-      )
+      book.charge(accounting.Gaussian(5.0), id=id, relation=accounting.Relation.REPLACE_ONE)
   every = jaxfair("account", "ledger", "--delta", 1e-5).out
   assert [line for line in every.splitlines() if line[:5] == "data:"] == [
     "data: adult",
@@ -142,9 +150,8 @@ def test_ledgers_of_data_sets_are_listed_and_found_by_their_data(
   ]
   assert every.count("2 releases") == 2
   spent = accounting.composed_epsilon(
-    [accounting.Gaussian(5.0)] * 2, delta=1e-5,
-    relation=accounting.Relation.REPLACE_ONE,
-  )  # fmt: skip
+    [accounting.Gaussian(5.0)] * 2, delta=1e-5, relation=accounting.Relation.REPLACE_ONE
+  )
   assert number("epsilon", every) == pytest.approx(spent, abs=1e-3)
   for of in (own_state, "adult"):
     one = jaxfair("account", "ledger", of, "--delta", 1e-5).out

@@ -50,9 +50,7 @@ def test_two_epsilons(jaxfair, votes):
   assert own == accounting.round_up(diagnosis.not_for_release)
 
 
-def test_a_sanitized_figure_is_in_every_epsilon_that_may_be_told(
-  jaxfair, votes
-):
+def test_a_sanitized_figure_is_in_every_epsilon_that_may_be_told(jaxfair, votes):
   del votes
   command = ("account", "pate", "votes.npy", *OPTIONS)
   without = epsilons(jaxfair(*command).out)
@@ -101,9 +99,7 @@ def test_a_threshold(jaxfair):
   assert whole.code == 0, whole.err
   assert "expected (diagnosis, NOT FOR PUBLICATION)" in whole.out
   assert "charged: 1000 tests, 1000 answers" in whole.out
-  some = jaxfair(
-    "account", "pate", "votes.npy", *OPTIONS, *test, "--max-answers", 300
-  )
+  some = jaxfair("account", "pate", "votes.npy", *OPTIONS, *test, "--max-answers", 300)
   assert "charged: 1000 tests, 300 answers" in some.out
   for name in ("releasable", "diagnosis, NOT FOR PUBLICATION"):
     assert epsilons(some.out)[name] < epsilons(whole.out)[name]
@@ -135,10 +131,7 @@ def test_wrong_arrays_are_refused(refused, tmp_path, array, told):
     (lambda path: path.write_bytes(b""), "not a .npy array"),
     (lambda path: path.mkdir(), "not a .npy array"),
     (write_several, "several arrays"),
-    (
-      lambda path: np.save(path, np.array([{}]), allow_pickle=True),
-      "not a .npy array",
-    ),
+    (lambda path: np.save(path, np.array([{}]), allow_pickle=True), "not a .npy array"),
   ],
 )
 def test_wrong_files_are_refused(refused, tmp_path, write, told):
@@ -157,17 +150,10 @@ def test_wrong_files_are_refused(refused, tmp_path, write, told):
     ((*OPTIONS, "--num-classes", 1), "--num-classes=1 must be at least 2"),
     ((*OPTIONS, "--sanitize", "--consensus", 2), "consensus"),
     ((*OPTIONS, "--sanitize", "--confidence", 1), "confidence"),
-    (
-      (*OPTIONS, "--threshold", 300, "--sigma-threshold", 0),
-      "above the 250 teachers",
-    ),
-    (
-      (*OPTIONS, "--threshold", 200, "--sigma-threshold", 9,
-       "--max-answers", -1),
-      "max_answers=-1",
-    ),
+    ((*OPTIONS, "--threshold", 300, "--sigma-threshold", 0), "above the 250 teachers"),
+    ((*OPTIONS, "--threshold", 200, "--sigma-threshold", 9, "--max-answers", -1), "max_answers=-1"),
   ],
-)  # fmt: skip
+)
 @pytest.mark.usefixtures("votes")
 def test_wrong_options_are_refused(refused, options, told):
   assert told in refused("account", "pate", "votes.npy", *options)

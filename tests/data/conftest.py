@@ -48,9 +48,7 @@ def toy(monkeypatch, tmp_path):
       "white_only": rules.values("race", {"white": "white"}),
     },
     facts=Facts(
-      (3, 2),
-      {"sex": (2, 3), "race": (2, 3)},
-      (Figure("oldest", lambda t: float(t["age"][4]), 60),),
+      (3, 2), {"sex": (2, 3), "race": (2, 3)}, (Figure("oldest", lambda t: float(t["age"][4]), 60),)
     ),
     drop=("id",),
   )

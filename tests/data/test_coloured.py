@@ -18,9 +18,7 @@ Z = 5.5  # two-sided false alarm below 1e-7
 def test_colours_agree_as_often_as_asked(num_groups, agreement):
   size = 60_000
   y = np.arange(size) % 10
-  group = coloured.draw_colours(
-    y, 10, agreement=agreement, num_groups=num_groups, key=KEY
-  )
+  group = coloured.draw_colours(y, 10, agreement=agreement, num_groups=num_groups, key=KEY)
   favourite = y * num_groups // 10
   for steps in range(num_groups):
     share = (group == (favourite + steps) % num_groups).mean()
@@ -41,10 +39,7 @@ def test_named_sets_have_the_disparity_of_the_paper():
   """Gamma(z, k) of the true labels is 0.10 for agreement 0.75."""
   digits = data.load("coloured_digits")
   _, y, group = digits.examples
-  gaps = [
-    abs((y[group == 0] == k).mean() - (y[group == 1] == k).mean())
-    for k in range(10)
-  ]
+  gaps = [abs((y[group == 0] == k).mean() - (y[group == 1] == k).mean()) for k in range(10)]
   # The mean of ten gaps of about 900 people a side.
   assert abs(np.mean(gaps) - 0.10) < Z * np.sqrt(2 * 0.1 / 900 / 10)
   assert digits.group_names == ("red", "green")

@@ -85,8 +85,7 @@ def wheel(folder, name, version, members):
       "Requires-Python: <3\nRequires-Dist: nothing-of-this-name\n",
     )
     archive.writestr(
-      f"{info}/WHEEL",
-      "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+      f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     )
     archive.writestr(f"{info}/RECORD", "")
 
@@ -96,20 +95,14 @@ def everything_under(folder):
 
 
 @pytest.mark.slow
-def test_a_package_is_opened_and_not_installed(
-  toy, origins, tmp_path, monkeypatch, content
-):
+def test_a_package_is_opened_and_not_installed(toy, origins, tmp_path, monkeypatch, content):
   """Also one that asks for another Python and for dependencies."""
   shelf = tmp_path / "wheels"
   shelf.mkdir()
   wheel(shelf, "toypack", "1.0", {"toypack/t.csv": b"ID" + content[2:]})
   monkeypatch.setenv("PIP_NO_INDEX", "1")
   monkeypatch.setenv("PIP_FIND_LINKS", str(shelf))
-  origins(
-    Package(
-      "toypack", "1.0", {"toy.csv": "toypack/t.csv"}, lambda c: b"id" + c[2:]
-    )
-  )
+  origins(Package("toypack", "1.0", {"toy.csv": "toypack/t.csv"}, lambda c: b"id" + c[2:]))
   told = []
   fetched = data.fetch("toy", progress=lambda *now: told.append(now))
   assert fetched.paths == (tmp_path / "cache/data/toy/toy.csv",)
@@ -125,8 +118,7 @@ def test_a_package_that_is_not_there_falls_back_to_the_web(
   monkeypatch.setenv("PIP_FIND_LINKS", str(shelf))
   (shelf / "toy.csv").write_bytes(content)
   origins(
-    Package("toypack", "1.0", {"toy.csv": "toypack/t.csv"}),
-    Web({"toy.csv": f"{web}/toy.csv"}),
+    Package("toypack", "1.0", {"toy.csv": "toypack/t.csv"}), Web({"toy.csv": f"{web}/toy.csv"})
   )
   fetched = data.fetch("toy", root=tmp_path / "mine")
   assert fetched.paths == (tmp_path / "mine/toy/toy.csv",)
@@ -134,9 +126,7 @@ def test_a_package_that_is_not_there_falls_back_to_the_web(
 
 
 @pytest.mark.parametrize("scheme", ["http", "file"])
-def test_web_files_archives_and_archives_in_archives(
-  toy, origins, shelf, web, scheme, content
-):
+def test_web_files_archives_and_archives_in_archives(toy, origins, shelf, web, scheme, content):
   base = web if scheme == "http" else shelf.as_uri()
   inner = zipped(deep__toy=content)
   (shelf / "outer.zip").write_bytes(zipped(inner=inner))
@@ -194,9 +184,7 @@ def test_an_address_that_nobody_answers(toy, origins, web, tmp_path):
     data.fetch("toy")
 
 
-def test_a_folder_that_cannot_be_written(
-  toy, origins, shelf, web, tmp_path, content
-):
+def test_a_folder_that_cannot_be_written(toy, origins, shelf, web, tmp_path, content):
   (shelf / "toy.csv").write_bytes(content)
   origins(Web({"toy.csv": f"{web}/toy.csv"}))
   (tmp_path / "file").touch()

@@ -12,9 +12,7 @@ from jaxfair.data import files
 from jaxfair.data.files import DataError, ImageFolder, KnownFile
 
 CONTENT = b"a,b\n1,2\n" * 100
-KNOWN = KnownFile(
-  "toy.csv", hashlib.sha256(CONTENT).hexdigest(), aliases=("old.csv",)
-)
+KNOWN = KnownFile("toy.csv", hashlib.sha256(CONTENT).hexdigest(), aliases=("old.csv",))
 
 
 @pytest.fixture
@@ -24,13 +22,10 @@ def no_settings(monkeypatch):
 
 
 @pytest.mark.parametrize(
-  ("ending", "pack"),
-  [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)],
+  ("ending", "pack"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)]
 )
 @pytest.mark.parametrize("name", ["toy.csv", "old.csv"])
-def test_plain_and_compressed_files_are_found_and_read(
-  tmp_path, ending, pack, name
-):
+def test_plain_and_compressed_files_are_found_and_read(tmp_path, ending, pack, name):
   (tmp_path / f"{name}{ending}").write_bytes(pack(CONTENT))
   (path,) = files.find([KNOWN], tmp_path).values()
   assert files.read(path, KNOWN) == CONTENT
@@ -80,9 +75,7 @@ def test_image_folders_are_found_inside_or_in_place(tmp_path):
   assert files.find([wanted], tmp_path) is None
   (tmp_path / "faces" / "1.jpg").touch()
   assert files.find([wanted], tmp_path) == {"faces": tmp_path / "faces"}
-  assert files.find([wanted], tmp_path / "faces") == {
-    "faces": tmp_path / "faces"
-  }
+  assert files.find([wanted], tmp_path / "faces") == {"faces": tmp_path / "faces"}
 
 
 def test_roots_are_root_then_variable_then_cache(monkeypatch, no_settings):

@@ -38,9 +38,7 @@ def test_csv_agrees_with_the_frame(tmp_path):
   packed.write_bytes(gzip.compress(plain.read_bytes()))
   expected = from_frame(frame, label="hired", group=["sex"], drop=["person"])
   for path in (plain, packed):
-    own = from_csv(
-      path, label="hired", group="sex", separator=";", drop=["person"]
-    )
+    own = from_csv(path, label="hired", group="sex", separator=";", drop=["person"])
     assert own.name == "own"
     np.testing.assert_array_equal(own.examples.x, expected.examples.x)
     assert own.feature_names == expected.feature_names
@@ -55,9 +53,7 @@ def test_bins_intersections_and_units():
     bins={"age": [40]},
     unit="person",
   )
-  assert own.group_names == (
-    "F, age < 40", "F, age >= 40", "M, age < 40", "M, age >= 40",
-  )  # fmt: skip
+  assert own.group_names == ("F, age < 40", "F, age >= 40", "M, age < 40", "M, age >= 40")
   assert own.unit.tolist() == [0, 1, 2, 3, 4, 5]
   assert "age" not in own.columns
   assert "person" not in own.columns
@@ -117,22 +113,14 @@ def test_own_data_can_be_prepared():
     ({}, {"drop": ["persn"]}, r"drop 'persn'.*did you mean person"),
     ({}, {"unit": "no"}, "unit 'no' is not a column"),
     ({"hired": ["yes"] * 6}, {}, "one class only"),
-    (
-      {"hired": ["yes", None] * 3},
-      {},
-      r"missing in 3 rows \(the first is row 1",
-    ),
+    ({"hired": ["yes", None] * 3}, {}, r"missing in 3 rows \(the first is row 1"),
     ({}, {"label": "pay"}, "missing in 1 rows"),
     ({}, {"positive": "maybe"}, "positive='maybe' is not a value"),
     ({}, {"positive": "yes", "threshold": 1.0}, "pass one of them"),
     ({}, {"group": "age", "bins": {"age": [99]}}, "'age >= 99' empty"),
     ({}, {"group": "age", "bins": {"age": [50, 20]}}, "rising"),
     ({}, {"bins": {"age": [50]}}, "not columns of group="),
-    (
-      {},
-      {"group": "person", "drop": [], "max_groups": 3},
-      "6 different values",
-    ),
+    ({}, {"group": "person", "drop": [], "max_groups": 3}, "6 different values"),
     ({}, {"group": ("sex", "job"), "max_groups": 3}, "makes [4-9] groups"),
     ({"age": [1, 2]}, {}, "one row per person"),
     ({"age": [[1, 2]] * 6}, {}, "one value a row"),
@@ -155,19 +143,11 @@ def test_measurements_need_bins_or_a_threshold():
 
 
 def test_names_and_dates_as_features_are_refused():
-  many = {
-    "name": [f"n{i}" for i in range(1500)],
-    "y": ["u", "v"] * 750,
-    "g": ["a", "b"] * 750,
-  }
+  many = {"name": [f"n{i}" for i in range(1500)], "y": ["u", "v"] * 750, "g": ["a", "b"] * 750}
   with pytest.raises(ArgumentError, match="1500 different words"):
     from_frame(many, label="y", group="g")
   dates = pd.DataFrame(
-    {
-      "day": pd.to_datetime(["2020-01-01", "2020-01-02"]),
-      "y": ["u", "v"],
-      "g": ["a", "b"],
-    }
+    {"day": pd.to_datetime(["2020-01-01", "2020-01-02"]), "y": ["u", "v"], "g": ["a", "b"]}
   )
   with pytest.raises(ArgumentError, match="'day' holds dates"):
     from_frame(dates, label="y", group="g")
@@ -189,9 +169,7 @@ def test_unreadable_files_are_refused(tmp_path):
 @pytest.mark.parametrize("encoding", ["utf-9", "hex", "a\0", 8, "x" * 10**5])
 def test_an_unknown_encoding_is_refused(tmp_path, encoding):
   (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-  with pytest.raises(
-    ArgumentError, match=r"^encoding=.* is not known; use utf-8"
-  ):
+  with pytest.raises(ArgumentError, match=r"^encoding=.* is not known; use utf-8"):
     from_csv(tmp_path / "a.csv", label="a", group="b", encoding=encoding)
 
 
@@ -211,7 +189,5 @@ def test_a_mistake_in_a_file_names_the_file(tmp_path):
 @pytest.mark.parametrize("separator", ['"', "\n", "\r", "", ",,", " ", None])
 def test_what_cannot_separate_is_refused(tmp_path, separator):
   (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-  with pytest.raises(
-    ArgumentError, match=r"separator=.* must be one character"
-  ):
+  with pytest.raises(ArgumentError, match=r"separator=.* must be one character"):
     from_csv(tmp_path / "a.csv", label="a", group="b", separator=separator)

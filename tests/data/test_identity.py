@@ -30,8 +30,7 @@ def test_a_file_is_the_same_in_another_order_and_form(path):
 
 
 @pytest.mark.parametrize(
-  "lines",
-  [ROWS[:3], [*ROWS, "44,m"], [*ROWS[:3], "44,f"], ["sex,age", *ROWS[1:]]],
+  "lines", [ROWS[:3], [*ROWS, "44,m"], [*ROWS[:3], "44,f"], ["sex,age", *ROWS[1:]]]
 )
 def test_other_people_are_another_file(path, lines):
   assert identity(path, lines) != identity(path, ROWS)

@@ -59,9 +59,7 @@ def test_check_tells_what_differs(toy, toy_file):
 
 def test_check_tells_which_figure_differs(toy, toy_file, monkeypatch):
   facts = dataclasses.replace(toy.facts, groups={"sex": (3, 2)})
-  monkeypatch.setitem(
-    loading.SPECS, "toy", dataclasses.replace(toy, facts=facts)
-  )
+  monkeypatch.setitem(loading.SPECS, "toy", dataclasses.replace(toy, facts=facts))
   (failed,) = (one for one in data.check("toy") if not one.ok)
   assert failed.what == "rows per group, sex"
   assert (failed.expected, failed.found) == ((3, 2), (2, 3))

@@ -31,13 +31,9 @@ def test_group_features_can_be_kept(toy_file):
 
 def test_groups_can_be_chosen_and_crossed(toy_file):
   crossed = data.load("toy", group="sex*race")
-  assert crossed.group_sizes == {
-    "F, black": 1, "F, white": 1, "M, black": 1, "M, white": 2,
-  }  # fmt: skip
+  assert crossed.group_sizes == {"F, black": 1, "F, white": 1, "M, black": 1, "M, white": 2}
   assert not {"sex", "race"} & set(crossed.columns)
-  assert data.load("toy", group="age").group_sizes == {
-    "age < 35": 2, "age >= 35": 2, "missing": 1,
-  }  # fmt: skip
+  assert data.load("toy", group="age").group_sizes == {"age < 35": 2, "age >= 35": 2, "missing": 1}
   assert data.load("toy", group="all").group_names == ("everyone",)
   by_label = data.load("toy", group="label")
   np.testing.assert_array_equal(by_label.examples.group, by_label.examples.y)
@@ -65,9 +61,7 @@ def test_labels_can_be_chosen(toy_file):
     ({"name": "toy", "label": "own"}, "label='own'"),
   ],
 )
-def test_unknown_choices_are_refused_before_any_file_is_read(
-  toy, options, message
-):
+def test_unknown_choices_are_refused_before_any_file_is_read(toy, options, message):
   with pytest.raises(ArgumentError, match=message):
     data.load(**options)
 
@@ -77,13 +71,7 @@ def test_a_missing_set_says_where_it_looked_and_what_to_do(toy, tmp_path):
     data.load("toy", root=tmp_path / "mine")
   message = str(caught.value)
   assert "\n" not in message
-  for part in (
-    "mine",
-    "variable",
-    "cache",
-    "toy.csv",
-    "jaxfair data fetch toy",
-  ):
+  for part in ("mine", "variable", "cache", "toy.csv", "jaxfair data fetch toy"):
     assert part in message
 
 
@@ -92,15 +80,11 @@ def test_a_set_that_cannot_be_fetched_says_where_it_is(toy):
     data.load("utkface")
 
 
-def test_root_comes_before_the_variable_before_the_cache(
-  toy, toy_file, tmp_path, monkeypatch
-):
+def test_root_comes_before_the_variable_before_the_cache(toy, toy_file, tmp_path, monkeypatch):
   text = toy_file.read_text()
   for folder in ("mine", "cache/data"):
     (tmp_path / folder / "toys").mkdir(parents=True)
-    (tmp_path / folder / "toys" / "toy.csv.gz").write_bytes(
-      gzip.compress(text.encode())
-    )
+    (tmp_path / folder / "toys" / "toy.csv.gz").write_bytes(gzip.compress(text.encode()))
 
   def found(root=None):
     return loading.locate(toy, root)[1].paths["toy.csv"]
@@ -115,9 +99,7 @@ def test_root_comes_before_the_variable_before_the_cache(
   assert data.load("toy", root=own).size == 5
 
 
-def test_an_earlier_place_wins_over_a_preferred_form(
-  toy, tmp_path, monkeypatch
-):
+def test_an_earlier_place_wins_over_a_preferred_form(toy, tmp_path, monkeypatch):
   """What a user names is taken, whatever lies in the later places."""
   second = text_form(KnownFile("other.csv"))
   spec = dataclasses.replace(toy, forms=(*toy.forms, second))
@@ -134,16 +116,12 @@ def test_an_altered_file_is_refused(toy_file):
     data.load("toy")
 
 
-def test_a_truncated_file_without_checksum_is_refused_by_its_figures(
-  toy, toy_file, monkeypatch
-):
+def test_a_truncated_file_without_checksum_is_refused_by_its_figures(toy, toy_file, monkeypatch):
   spec = dataclasses.replace(toy, forms=(text_form(KnownFile("toy.csv")),))
   monkeypatch.setitem(loading.SPECS, "toy", spec)
   assert data.load("toy", group="race").size == 5
   toy_file.write_text(toy_file.read_text().rsplit("\n", 2)[0] + "\n")
-  with pytest.raises(
-    DataError, match=r"\(2, 2\) rows per class where toy has \(3, 2\)"
-  ):
+  with pytest.raises(DataError, match=r"\(2, 2\) rows per class where toy has \(3, 2\)"):
     data.load("toy", group="race")
 
 

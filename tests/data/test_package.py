@@ -14,7 +14,5 @@ def test_heavy_packages_are_not_imported():
     "new = {name.split('.')[0] for name in set(sys.modules) - before}\n"
     "print(sorted(new & {'scipy', 'pandas', 'matplotlib', 'PIL', 'xlrd'}))"
   )
-  done = subprocess.run(
-    [sys.executable, "-c", code], capture_output=True, text=True, check=True
-  )
+  done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
   assert done.stdout.strip() == "[]"

@@ -43,9 +43,7 @@ def test_the_scaler_never_sees_the_other_parts():
   test_rows = prepare(numbered(dataset), key=KEY, scale="none").test.x[:, 0]
   moved = dataset.examples.x.copy()
   moved[test_rows.astype(int)] += 1000
-  far = dataclasses.replace(
-    dataset, examples=dataset.examples._replace(x=moved)
-  )
+  far = dataclasses.replace(dataset, examples=dataset.examples._replace(x=moved))
   near, away = prepare(dataset, key=KEY), prepare(far, key=KEY)
   np.testing.assert_array_equal(near.train.x, away.train.x)
   assert (away.test.x - near.test.x)[:, 1].min() > 100
@@ -55,10 +53,7 @@ def test_persons_stay_together():
   unit = np.repeat(np.arange(40), 5)
   dataset = dataclasses.replace(gappy(), unit=unit)
   tagged = dataclasses.replace(
-    dataset,
-    examples=dataset.examples._replace(
-      x=np.stack([unit, unit], 1).astype(np.float32)
-    ),
+    dataset, examples=dataset.examples._replace(x=np.stack([unit, unit], 1).astype(np.float32))
   )
   parts = prepare(tagged, key=KEY, scale="none").parts
   assert not set(parts[0].x[:, 0]) & set(parts[1].x[:, 0])

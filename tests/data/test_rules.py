@@ -64,24 +64,13 @@ def test_everyone_is_one_group():
 
 
 @settings(max_examples=50, deadline=None)
-@given(
-  st.lists(
-    st.tuples(st.sampled_from("FMX"), st.sampled_from("abc")), min_size=1
-  )
-)
+@given(st.lists(st.tuples(st.sampled_from("FMX"), st.sampled_from("abc")), min_size=1))
 def test_cross_agrees_with_brute_force(rows):
-  table = {
-    "sex": np.array([sex for sex, _ in rows]),
-    "race": np.array([race for _, race in rows]),
-  }
-  rule = rules.cross([
-    rules.values("sex", {"F": "F", "M": "M"}), rules.values("race")
-  ])  # fmt: skip
+  table = {"sex": np.array([sex for sex, _ in rows]), "race": np.array([race for _, race in rows])}
+  rule = rules.cross([rules.values("sex", {"F": "F", "M": "M"}), rules.values("race")])
   ids, names = rule.assign(table)
   found = [names[i] if i >= 0 else None for i in ids]
-  assert found == [
-    f"{sex}, {race}" if sex != "X" else None for sex, race in rows
-  ]
+  assert found == [f"{sex}, {race}" if sex != "X" else None for sex, race in rows]
   present = {(s, r) for s, r in rows if s != "X"}
   ordered = [p for p in itertools.product("FM", "abc") if p in present]
   assert names == tuple(f"{sex}, {race}" for sex, race in ordered)

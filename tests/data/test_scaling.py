@@ -10,9 +10,7 @@ from jaxfair.checks import ArgumentError
 from jaxfair.data import bound_rows, fit_scaler, scaling
 
 RNG = np.random.default_rng(0)
-X = (RNG.normal(size=(500, 4)) * [1, 10, 1e-3, 1e3] + [0, 5, 1, -7]).astype(
-  np.float32
-)
+X = (RNG.normal(size=(500, 4)) * [1, 10, 1e-3, 1e3] + [0, 5, 1, -7]).astype(np.float32)
 
 
 def test_standard_agrees_with_scikit_learn():
@@ -32,9 +30,7 @@ def test_minmax_agrees_with_scikit_learn_and_clips_the_rest():
 
 def test_none_only_fills():
   x = np.array([[1.0, np.nan], [3.0, 4.0]], np.float32)
-  np.testing.assert_array_equal(
-    fit_scaler(x, "none").apply(x), [[1, 4], [3, 4]]
-  )
+  np.testing.assert_array_equal(fit_scaler(x, "none").apply(x), [[1, 4], [3, 4]])
 
 
 def test_gaps_get_the_mean_of_the_fitted_part():
@@ -60,9 +56,7 @@ def test_ranges_below_float32_count_as_constant():
 def test_apply_is_pure_and_jits():
   scaler = fit_scaler(X, "minmax")
   before = X.copy()
-  np.testing.assert_allclose(
-    jax.jit(scaler.apply)(jnp.asarray(X)), scaler.apply(X), atol=1e-6
-  )
+  np.testing.assert_allclose(jax.jit(scaler.apply)(jnp.asarray(X)), scaler.apply(X), atol=1e-6)
   np.testing.assert_array_equal(X, before)
   assert scaler.apply(X).dtype == np.float32
 
@@ -70,9 +64,7 @@ def test_apply_is_pure_and_jits():
 def test_invert_undoes_apply():
   x = np.concatenate([X, np.full((500, 1), 3.0, np.float32)], axis=1)
   scaler = fit_scaler(x)
-  np.testing.assert_allclose(
-    scaler.invert(scaler.apply(x)), x, rtol=1e-3, atol=1e-3
-  )
+  np.testing.assert_allclose(scaler.invert(scaler.apply(x)), x, rtol=1e-3, atol=1e-3)
 
 
 def test_scalers_can_be_stacked_and_mapped():
@@ -123,17 +115,13 @@ def test_rows_end_inside_the_ball_and_short_ones_stay(make):
 
 def test_bounding_survives_numbers_whose_squares_overflow():
   x = np.array([[3e30, 4e30], [3e-30, 4e-30]], np.float32)
-  np.testing.assert_allclose(
-    bound_rows(x), [[0.6, 0.8], [3e-30, 4e-30]], rtol=1e-5
-  )
+  np.testing.assert_allclose(bound_rows(x), [[0.6, 0.8], [3e-30, 4e-30]], rtol=1e-5)
 
 
 def test_bounding_works_for_images_inside_jit():
   x = jnp.ones((2, 3, 3, 1)) * jnp.array([1.0, 0.1]).reshape(2, 1, 1, 1)
   bounded = jax.jit(bound_rows)(x)
-  np.testing.assert_allclose(
-    jnp.sqrt(jnp.sum(bounded**2, (1, 2, 3))), [1, 0.3], rtol=1e-5
-  )
+  np.testing.assert_allclose(jnp.sqrt(jnp.sum(bounded**2, (1, 2, 3))), [1, 0.3], rtol=1e-5)
 
 
 def test_bounding_refuses_what_has_no_norm():

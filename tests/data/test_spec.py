@@ -11,9 +11,8 @@ def test_bytes_become_pixels_between_0_and_1():
   images = np.array([0, 51, 255], np.uint8).reshape(3, 1, 1, 1)
   raw = Raw({"class": np.array([0.0, 1.0, 1.0])}, images)
   made = assemble(
-    "toy", raw, label=rules.values("class"), group=rules.everyone(),
-    source=Source("toy"),
-  )  # fmt: skip
+    "toy", raw, label=rules.values("class"), group=rules.everyone(), source=Source("toy")
+  )
   np.testing.assert_allclose(made.examples.x.ravel(), [0, 0.2, 1], rtol=1e-6)
   assert made.examples.x.dtype == np.float32
   assert made.feature_names == ()

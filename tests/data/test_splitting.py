@@ -27,9 +27,7 @@ def rows_of(part):
 
 @settings(max_examples=40, deadline=None)
 @given(
-  st.integers(20, 400),
-  st.lists(st.floats(0.06, 0.5), min_size=1, max_size=4),
-  st.integers(0, 99),
+  st.integers(20, 400), st.lists(st.floats(0.06, 0.5), min_size=1, max_size=4), st.integers(0, 99)
 )
 def test_parts_are_disjoint_and_as_large_as_asked(size, weights, seed):
   fractions = [w / max(1.0, sum(weights)) for w in weights]
@@ -65,10 +63,7 @@ def test_same_key_same_split_and_rows_are_shuffled():
 def test_every_order_is_equally_likely():
   # 4,800 shuffles of 4: the chi-square statistic of the 24 orders exceeds its
   # 1 - 1e-7 quantile once in 10^7.
-  orders = [
-    tuple(splitting.shuffled(key, 4))
-    for key in jax.random.split(jax.random.key(5), 4_800)
-  ]
+  orders = [tuple(splitting.shuffled(key, 4)) for key in jax.random.split(jax.random.key(5), 4_800)]
   counts = np.array(list(collections.Counter(orders).values()))
   assert len(counts) == 24
   assert ((counts - 200) ** 2 / 200).sum() < stats.chi2(23).isf(1e-7)
@@ -80,14 +75,10 @@ def test_jax_arrays_can_be_split():
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-  st.lists(st.integers(1, 30), min_size=8, max_size=40), st.integers(0, 99)
-)
+@given(st.lists(st.integers(1, 30), min_size=8, max_size=40), st.integers(0, 99))
 def test_units_stay_together(counts, seed):
   unit = np.repeat(np.arange(len(counts)), counts)
-  parts = split(
-    people(len(unit)), (0.5, 0.5), key=jax.random.key(seed), unit=unit
-  )
+  parts = split(people(len(unit)), (0.5, 0.5), key=jax.random.key(seed), unit=unit)
   owners = [set(unit[rows_of(part)]) for part in parts]
   assert not owners[0] & owners[1]
   assert sum(part.size for part in parts) == len(unit)
@@ -150,13 +141,10 @@ def test_one_changed_person_changes_one_part():
 def test_tiny_and_impossible_parts_are_refused():
   with pytest.raises(
     ArgumentError,
-    match="num_parts=50 leaves 2 examples per part; use at most 10, or pass "
-    "allow_tiny_parts=True",
+    match="num_parts=50 leaves 2 examples per part; use at most 10, or pass allow_tiny_parts=True",
   ):
     partition(people(100), 50, key=KEY)
-  assert partition(people(100), 50, key=KEY, allow_tiny_parts=True).x.shape == (
-    50, 2, 1,
-  )  # fmt: skip
+  assert partition(people(100), 50, key=KEY, allow_tiny_parts=True).x.shape == (50, 2, 1)
   with pytest.raises(ArgumentError, match="more than the 100 examples"):
     partition(people(100), 101, key=KEY, allow_tiny_parts=True)
   with pytest.raises(ArgumentError, match="num_parts=0"):
@@ -166,8 +154,5 @@ def test_tiny_and_impossible_parts_are_refused():
 def test_who_is_dropped_is_random():
   # 9 of 109 are dropped. The chance that person 0 never is, in 400 draws, is
   # (100/109)^400 < 1e-14.
-  kept = [
-    0 in rows_of(partition(people(109), 10, key=jax.random.key(seed)))
-    for seed in range(400)
-  ]
+  kept = [0 in rows_of(partition(people(109), 10, key=jax.random.key(seed))) for seed in range(400)]
   assert not all(kept)

@@ -18,9 +18,7 @@ Z = 5.5
 @pytest.mark.slow
 def test_sizes_margins_and_norms_are_as_asked():
   margins, norms = (0.5, 2.0), (4.0, 8.0)
-  data = two_gaussians(
-    (SIZE, SIZE // 2), margins=margins, norms=norms, dimension=5, key=KEY
-  )
+  data = two_gaussians((SIZE, SIZE // 2), margins=margins, norms=norms, dimension=5, key=KEY)
   assert data.group_sizes == {"group 0": SIZE, "group 1": SIZE // 2}
   x, y, group = data.examples
   assert x.shape == (SIZE + SIZE // 2, 5)
@@ -39,9 +37,7 @@ def test_sizes_margins_and_norms_are_as_asked():
 
 @pytest.mark.slow
 def test_rates_of_the_positive_class():
-  _, y, group = two_gaussians(
-    (SIZE, SIZE), positive=(0.2, 0.7), key=KEY
-  ).examples
+  _, y, group = two_gaussians((SIZE, SIZE), positive=(0.2, 0.7), key=KEY).examples
   for a, rate in enumerate((0.2, 0.7)):
     error = Z * np.sqrt(rate * (1 - rate) / SIZE)
     assert abs(y[group == a].mean() - rate) < error

@@ -62,9 +62,7 @@ WORDS = st.text(
 @settings(max_examples=60, deadline=None)
 @given(
   st.lists(
-    st.tuples(WORDS, st.floats(allow_nan=False, allow_infinity=False)),
-    min_size=1,
-    max_size=8,
+    st.tuples(WORDS, st.floats(allow_nan=False, allow_infinity=False)), min_size=1, max_size=8
   )
 )
 def test_what_a_csv_writer_writes_is_read_back(rows):
@@ -86,9 +84,7 @@ def test_recode_replaces_codes_and_leaves_the_rest():
 
 
 def test_a_missing_column_names_the_nearest():
-  with pytest.raises(
-    ArgumentError, match=r"label 'incme'.*did you mean income"
-  ):
+  with pytest.raises(ArgumentError, match=r"label 'incme'.*did you mean income"):
     tables.column({"income": np.zeros(1)}, "incme", "label")
 
 

@@ -37,9 +37,7 @@ def test_errors_of_a_threshold_are_the_closed_form():
 def test_gaussian_errors_of_a_threshold():
   x = np.array([9.0, 10.0, 12.0])
   rule = functools.partial(decisions.threshold, at=10.0)
-  found = decisions.simulate(
-    rule, x, release=decisions.GaussianRelease(2.0), draws=20_000, key=KEY
-  )
+  found = decisions.simulate(rule, x, release=decisions.GaussianRelease(2.0), draws=20_000, key=KEY)
   exact = decisions.gaussian_threshold_error(x, at=10.0, sigma=2.0)
   assert np.all(np.abs(found.error - exact) <= WIDE * 0.5 / np.sqrt(20_000))
 
@@ -50,9 +48,7 @@ def test_bias_of_clipping_is_the_closed_form():
   )
   exact = decisions.clipped_laplace_mean(COUNTS, scale=10.0) - COUNTS
   # Clipping is plain addition far from 0: rounding is all that is left.
-  assert np.all(
-    np.abs(found.bias - exact) <= WIDE * found.standard_error + 1e-9
-  )
+  assert np.all(np.abs(found.bias - exact) <= WIDE * found.standard_error + 1e-9)
   assert found.bias[0] > 3.0
   lam = 10.0
   np.testing.assert_allclose(found.variance[3], 2 * lam**2, rtol=0.1)
@@ -62,12 +58,9 @@ def test_bias_of_clipping_is_the_closed_form():
 def test_with_and_without_control_they_agree_and_control_is_sharper():
   problem = decisions.allotment(WEIGHTS)
   some = [
-    decisions.simulate(
-      problem, COUNTS, release=release(0.1), draws=5000, key=key,
-      control=control,
-    )
+    decisions.simulate(problem, COUNTS, release=release(0.1), draws=5000, key=key, control=control)
     for key, control in zip(jax.random.split(KEY), (True, False), strict=True)
-  ]  # fmt: skip
+  ]
   spread = np.hypot(some[0].standard_error, some[1].standard_error)
   assert np.all(np.abs(some[0].bias - some[1].bias) <= WIDE * spread)
   assert np.all(some[0].standard_error < 0.3 * some[1].standard_error)
@@ -77,9 +70,7 @@ def test_with_and_without_control_they_agree_and_control_is_sharper():
 def test_simulated_biases_are_the_second_order_ones_for_small_noise():
   problem = decisions.allotment(WEIGHTS)
   noise = decisions.LaplaceRelease(scale=5.0)
-  found = decisions.simulate(
-    problem, COUNTS, release=noise, draws=20_000, key=KEY
-  )
+  found = decisions.simulate(problem, COUNTS, release=noise, draws=20_000, key=KEY)
   predicted = decisions.second_order_bias(
     decisions.allotment_trace(COUNTS, weights=WEIGHTS), variance=noise.variance
   )
@@ -95,9 +86,7 @@ def test_draws_that_fill_no_whole_chunk_are_counted_once(monkeypatch):
   problem = decisions.allotment(WEIGHTS)
 
   def run():
-    return decisions.simulate(
-      problem, COUNTS, release=release(), draws=103, key=KEY
-    )
+    return decisions.simulate(problem, COUNTS, release=release(), draws=103, key=KEY)
 
   whole = run()
   monkeypatch.setattr(module, "CHUNK_NUMBERS", 5 * 10)
@@ -110,9 +99,7 @@ def test_draws_that_fill_no_whole_chunk_are_counted_once(monkeypatch):
 def test_one_program_for_all_weights_budgets_and_numbers_of_draws():
   def run(weights, epsilon, draws):
     problem = functools.partial(decisions.title_one, weights=weights)
-    decisions.simulate(
-      problem, COUNTS, release=release(epsilon), draws=draws, key=KEY
-    )
+    decisions.simulate(problem, COUNTS, release=release(epsilon), draws=draws, key=KEY)
 
   run(WEIGHTS, 0.5, 60_000)
   before = module._run._cache_size()
@@ -124,9 +111,7 @@ def test_one_program_for_all_weights_budgets_and_numbers_of_draws():
 def test_alpha_and_disparity_by_hand():
   def made(is_rule):
     bias = np.array([-0.2, 0.1, 0.3])
-    return decisions.NonPrivateBias(
-      bias, bias, np.full(3, 0.01), bias, np.abs(bias), 100, is_rule
-    )
+    return decisions.NonPrivateBias(bias, bias, np.full(3, 0.01), bias, np.abs(bias), 100, is_rule)
 
   numbers, rule = made(False), made(True)
   assert numbers.alpha == pytest.approx(0.5)
@@ -136,9 +121,7 @@ def test_alpha_and_disparity_by_hand():
   low, high = numbers.alpha_interval()
   z = 2.3939797998185104  # standard normal quantile at 1 - 0.05 / 6
   assert (low, high) == pytest.approx((0.5 - 2 * z * 0.01, 0.5 + 2 * z * 0.01))
-  assert (
-    made(False)._replace(standard_error=np.ones(3)).alpha_interval()[0] == 0
-  )
+  assert made(False)._replace(standard_error=np.ones(3)).alpha_interval()[0] == 0
 
 
 @pytest.mark.slow
@@ -146,21 +129,20 @@ def test_noise_of_your_own_and_trees_of_counts():
   def rounding(counts, *, key):
     noisy = jax.tree.map(lambda x: x + 0.5, counts)
     keys = jax.random.split(key, len(noisy))
-    return tuple(
-      decisions.stochastic_round(x, key=k)
-      for x, k in zip(noisy, keys, strict=True)
-    )
+    return tuple(decisions.stochastic_round(x, key=k) for x, k in zip(noisy, keys, strict=True))
 
   counts = (np.array([10.0, 20.0]), np.array([1.0, 2.0]))
-  found = decisions.simulate(
-    lambda c: c[0] + c[1], counts, release=rounding, draws=4000, key=KEY
-  )
+  found = decisions.simulate(lambda c: c[0] + c[1], counts, release=rounding, draws=4000, key=KEY)
   assert np.all(np.abs(found.bias - 1.0) <= WIDE * found.standard_error)
 
 
 def test_control_is_refused_where_it_would_be_wrong():
   with pytest.raises(checks.ArgumentError, match="unbiased = True"):
     decisions.simulate(
-      lambda x: x, COUNTS, release=lambda c, *, key: jnp.maximum(c, 5.0),
-      draws=4, key=KEY, control=True,
-    )  # fmt: skip
+      lambda x: x,
+      COUNTS,
+      release=lambda c, *, key: jnp.maximum(c, 5.0),
+      draws=4,
+      key=KEY,
+      control=True,
+    )

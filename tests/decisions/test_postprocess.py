@@ -12,9 +12,7 @@ KEY = jax.random.key(3)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7, 30.0])
-@pytest.mark.parametrize(
-  ("value", "lower"), [(0.0, 0.0), (7.0, 2.0), (90.0, 0.0)]
-)
+@pytest.mark.parametrize(("value", "lower"), [(0.0, 0.0), (7.0, 2.0), (90.0, 0.0)])
 def test_the_tempered_mean(value, lower, temperature):
   scale = 4.0
   mpmath.mp.dps = 25
@@ -29,9 +27,7 @@ def test_the_tempered_mean(value, lower, temperature):
   edge = lower + (mpmath.sqrt(1 + 4 * temperature) - 1) / 2
   points = sorted({mpmath.mpf(lower), edge, mpmath.mpf(value)})
   ends = [points[0] - 70 * scale, *points, points[-1] + 70 * scale]
-  found = decisions.tempered_laplace_mean(
-    value, scale=scale, temperature=temperature, lower=lower
-  )
+  found = decisions.tempered_laplace_mean(value, scale=scale, temperature=temperature, lower=lower)
   expected = float(mpmath.quad(integrand, ends))
   np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
@@ -41,9 +37,8 @@ def test_tempering_is_what_its_mean_is_of():
   x = np.array([0.0, 5.0, 50.0])
   noise = decisions.LaplaceRelease(scale=10.0)
   found = decisions.simulate(
-    lambda c: decisions.temper(c, temperature=20.0), x, release=noise,
-    draws=20_000, key=KEY,
-  )  # fmt: skip
+    lambda c: decisions.temper(c, temperature=20.0), x, release=noise, draws=20_000, key=KEY
+  )
   # Outcomes on true counts are tempered as well: compare means.
   mean = np.asarray(found.truth) + found.bias
   exact = decisions.tempered_laplace_mean(x, scale=10.0, temperature=20.0)
@@ -52,9 +47,7 @@ def test_tempering_is_what_its_mean_is_of():
 
 def test_no_heat_is_non_negativity():
   x = jnp.array([-3.0, 0.0, 2.5])
-  np.testing.assert_array_equal(
-    decisions.temper(x, temperature=0.0), decisions.non_negative(x)
-  )
+  np.testing.assert_array_equal(decisions.temper(x, temperature=0.0), decisions.non_negative(x))
 
 
 @pytest.mark.slow
@@ -73,9 +66,7 @@ def test_the_best_temperature_beats_its_neighbours_and_none():
   assert spread(best) <= min(map(spread, others)) + 1e-3
   # In large units it is a matter of scale^2 alone.
   wide = decisions.best_temperature(scale=1e4)
-  np.testing.assert_allclose(
-    decisions.best_temperature(scale=2e4) / wide, 4.0, rtol=0.02
-  )
+  np.testing.assert_allclose(decisions.best_temperature(scale=2e4) / wide, 4.0, rtol=0.02)
 
 
 @pytest.mark.slow

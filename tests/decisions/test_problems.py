@@ -34,9 +34,7 @@ def test_the_language_rule_is_its_ratios_for_positive_counts():
   sp = np.ceil(s * rng.uniform(0, 0.2, 5000)) + 1
   spe = np.floor(sp * rng.uniform(0, 0.05, 5000))
   expected = ((sp / s > 0.05) | (sp > 1e4)) & (spe / sp > 0.0131)
-  np.testing.assert_array_equal(
-    np.asarray(decisions.minority_language(s, sp, spe)), expected
-  )
+  np.testing.assert_array_equal(np.asarray(decisions.minority_language(s, sp, spe)), expected)
 
 
 def test_compositions_follow_their_truth_tables():
@@ -70,9 +68,7 @@ def simulate(problem, counts):
     (lambda counts: (counts, counts), "returns tuple"),
   ],
 )
-def test_a_rule_that_returns_neither_numbers_nor_booleans_is_refused(
-  problem, told
-):
+def test_a_rule_that_returns_neither_numbers_nor_booleans_is_refused(problem, told):
   with pytest.raises(checks.ArgumentError, match=told):
     simulate(problem, np.array([1.0, 2.0]))
 

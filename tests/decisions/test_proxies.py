@@ -74,9 +74,8 @@ def test_a_proxy_is_a_problem_like_any_other():
   proxy = decisions.PiecewiseProxy(np.zeros(40, np.int32), line)
   release = decisions.LaplaceRelease.for_epsilon(1.0, sensitivity=3)
   found = decisions.simulate_mechanism(
-    decisions.on_counts(proxy, release), rule, counts, draws=100,
-    key=jax.random.key(0),
-  )  # fmt: skip
+    decisions.on_counts(proxy, release), rule, counts, draws=100, key=jax.random.key(0)
+  )
   assert found.is_rule
   far = np.abs(counts[0] - counts[1]) > 100  # 33 noise scales
   assert not found.error[far].any()
@@ -84,7 +83,4 @@ def test_a_proxy_is_a_problem_like_any_other():
 
 def test_refused():
   with pytest.raises(checks.ArgumentError, match="num_bins=9 exceeds"):
-    decisions.fit_proxy(
-      lambda c: c[0] > 1, (ONES[:3], ONES[:3]),
-      learner=decisions.linear_svm,
-    )  # fmt: skip
+    decisions.fit_proxy(lambda c: c[0] > 1, (ONES[:3], ONES[:3]), learner=decisions.linear_svm)

@@ -18,10 +18,7 @@ EPSILON = 0.1
 
 def outputs(lower_total=0.9 * TOTAL):
   return decisions.output_perturbation(
-    weights=WEIGHTS,
-    max_weight=1.5,
-    lower_total=lower_total,
-    epsilon=EPSILON,
+    weights=WEIGHTS, max_weight=1.5, lower_total=lower_total, epsilon=EPSILON
   )
 
 
@@ -34,10 +31,7 @@ def private(epsilon=EPSILON):
 @pytest.mark.slow
 @pytest.mark.parametrize(
   "mechanism",
-  [
-    decisions.linear_proxy(weights=WEIGHTS, total=TOTAL, epsilon=EPSILON),
-    outputs(),
-  ],
+  [decisions.linear_proxy(weights=WEIGHTS, total=TOTAL, epsilon=EPSILON), outputs()],
   ids=["public total", "outputs"],
 )
 def test_alpha_cannot_be_told_from_0(mechanism):
@@ -58,9 +52,7 @@ def test_without_a_remedy_alpha_is_told_from_0():
   def clipped(counts):
     return PROBLEM(decisions.non_negative(counts))
 
-  found = decisions.simulate(
-    clipped, COUNTS, release=release, draws=20_000, key=KEY
-  )
+  found = decisions.simulate(clipped, COUNTS, release=release, draws=20_000, key=KEY)
   assert found.alpha_interval(level=1 - 1e-6)[0] > 0
 
 
@@ -68,15 +60,11 @@ def test_without_a_remedy_alpha_is_told_from_0():
 def test_a_private_total_bends_every_share_alike():
   mechanism = private()
   scale = mechanism.release.releases[1].scale
-  exact = decisions.linear_proxy_bias(
-    COUNTS, weights=WEIGHTS, scale=scale, lower_total=0.9 * TOTAL
-  )
+  exact = decisions.linear_proxy_bias(COUNTS, weights=WEIGHTS, scale=scale, lower_total=0.9 * TOTAL)
   shares = WEIGHTS * COUNTS / TOTAL
   expected = 2 * (scale / TOTAL) ** 2 * shares
   np.testing.assert_allclose(exact, expected, rtol=1e-4)
-  found = decisions.simulate_mechanism(
-    mechanism, PROBLEM, COUNTS, draws=20_000, key=KEY
-  )
+  found = decisions.simulate_mechanism(mechanism, PROBLEM, COUNTS, draws=20_000, key=KEY)
   assert np.all(np.abs(found.bias - exact) <= 6 * found.standard_error)
 
 
@@ -123,18 +111,13 @@ def test_counts_are_published_once_and_charged_first(tmp_path):
   path = tmp_path / "ledger.jsonl"
   counts = np.arange(2000)
   ledger = accounting.Ledger.create(
-    path, data="toy", relation=accounting.Relation.ADD_OR_REMOVE_ONE,
-    budget=(1.0, 0.0),
-  )  # fmt: skip
+    path, data="toy", relation=accounting.Relation.ADD_OR_REMOVE_ONE, budget=(1.0, 0.0)
+  )
   with ledger:
-    noisy = decisions.release_counts(
-      counts, epsilon=0.5, ledger=ledger, id="counts 2019"
-    )
+    noisy = decisions.release_counts(counts, epsilon=0.5, ledger=ledger, id="counts 2019")
     assert ledger.epsilon() == pytest.approx(0.5)
     with pytest.raises(checks.ArgumentError, match="was published before"):
-      decisions.release_counts(
-        counts, epsilon=0.5, ledger=ledger, id="counts 2019"
-      )
+      decisions.release_counts(counts, epsilon=0.5, ledger=ledger, id="counts 2019")
     with pytest.raises(accounting.BudgetError):
       decisions.release_counts(counts, epsilon=0.6, ledger=ledger, id="more")
   assert noisy.dtype == np.int64
@@ -146,9 +129,11 @@ def test_counts_are_published_once_and_charged_first(tmp_path):
 def test_counts_cost_twice_for_a_person_replaced(tmp_path):
   """One count falls by one and another rises: the same noise hides half."""
   with accounting.Ledger.create(
-    tmp_path / "ledger.jsonl", data="toy", budget=(1.0, 0.0),
+    tmp_path / "ledger.jsonl",
+    data="toy",
+    budget=(1.0, 0.0),
     relation=accounting.Relation.REPLACE_ONE,
-  ) as ledger:  # fmt: skip
+  ) as ledger:
     decisions.release_counts([3, 4], epsilon=0.5, ledger=ledger, id="counts")
     assert ledger.epsilon() == pytest.approx(1.0)
 
@@ -156,13 +141,16 @@ def test_counts_cost_twice_for_a_person_replaced(tmp_path):
 def test_counts_of_a_larger_sensitivity_have_more_noise(tmp_path):
   """A person in four counts moves them by four, for the same epsilon."""
   with accounting.Ledger.create(
-    tmp_path / "ledger.jsonl", data="toy",
-    relation=accounting.Relation.ADD_OR_REMOVE_ONE,
-  ) as ledger:  # fmt: skip
+    tmp_path / "ledger.jsonl", data="toy", relation=accounting.Relation.ADD_OR_REMOVE_ONE
+  ) as ledger:
     noisy = decisions.release_counts(
-      np.zeros(2000, int), epsilon=0.5, sensitivity=4, ledger=ledger,
-      id="visits", source=exact.seeded(0),
-    )  # fmt: skip
+      np.zeros(2000, int),
+      epsilon=0.5,
+      sensitivity=4,
+      ledger=ledger,
+      id="visits",
+      source=exact.seeded(0),
+    )
     assert ledger.epsilon(0.0) == pytest.approx(0.5)
   # |noise| of scale 8 is about 8 on average, with a deviation of about 8.
   assert abs(np.abs(noisy).mean() - 8) < 6 * 8 / np.sqrt(2000)
@@ -176,10 +164,7 @@ def test_gaussian_noise_is_charged_by_the_sensitivity():
 @pytest.mark.parametrize(
   ("call", "told"),
   [
-    (
-      lambda: decisions.linear_proxy(weights=WEIGHTS, total=0.0, epsilon=1.0),
-      "total=0",
-    ),
+    (lambda: decisions.linear_proxy(weights=WEIGHTS, total=0.0, epsilon=1.0), "total=0"),
     (
       lambda: decisions.linear_proxy_private(
         weights=WEIGHTS, max_weight=1.0, lower_total=1.0, epsilon=1.0
@@ -205,10 +190,7 @@ def test_gaussian_noise_is_charged_by_the_sensitivity():
       "weights",
     ),
     (lambda: decisions.cost_of_privacy([0.1], budget=0.0), "budget=0"),
-    (
-      lambda: decisions.release_counts([1.5], epsilon=1.0, ledger=None, id="x"),
-      "whole people",
-    ),
+    (lambda: decisions.release_counts([1.5], epsilon=1.0, ledger=None, id="x"), "whole people"),
   ],
 )
 def test_refused(call, told):

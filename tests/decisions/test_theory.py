@@ -33,9 +33,7 @@ def test_clipped_mean(value, scale, lower):
   np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-10)
 
 
-@pytest.mark.parametrize(
-  ("value", "scale"), [(8.0, 3.0), (0.4, 30.0), (600.0, 0.9), (-5.0, 2.0)]
-)
+@pytest.mark.parametrize(("value", "scale"), [(8.0, 3.0), (0.4, 30.0), (600.0, 0.9), (-5.0, 2.0)])
 @pytest.mark.parametrize("floor", [1.0, 20.0])
 def test_floored_inverse_mean(value, scale, floor):
   expected = mean_of(lambda t: 1 / max(floor, t), value, scale, (floor,))
@@ -123,9 +121,7 @@ def test_sensitivity_of_shares_is_never_below_removing_one_child():
     for i in np.flatnonzero(x):
       less = x - (np.arange(5) == i)
       moved = np.abs(a * x / (a @ x) - a * less / (a @ less)).sum()
-      bound = decisions.allotment_sensitivity(
-        max_weight=a.max(), lower_total=a @ less
-      )
+      bound = decisions.allotment_sensitivity(max_weight=a.max(), lower_total=a @ less)
       assert moved <= bound + 1e-12
 
 
@@ -134,15 +130,9 @@ def test_sensitivity_of_shares_is_never_below_removing_one_child():
   [
     (lambda: decisions.compose_error("nor", True, True, 0.1, 0.1), "op='nor'"),
     (lambda: decisions.compose_error("or", True, True, 1.1, 0.1), "b1=1.1"),
-    (
-      lambda: decisions.compose_alpha("or", (0.5, 0.1), (0, 1)),
-      "range1 is \\(least, largest\\)",
-    ),
+    (lambda: decisions.compose_alpha("or", (0.5, 0.1), (0, 1)), "range1 is \\(least, largest\\)"),
     (lambda: decisions.clipped_laplace_mean(1.0, scale=0.0), "scale=0.0"),
-    (
-      lambda: decisions.allotment_sensitivity(max_weight=1.0, lower_total=0.0),
-      "lower_total=0.0",
-    ),
+    (lambda: decisions.allotment_sensitivity(max_weight=1.0, lower_total=0.0), "lower_total=0.0"),
   ],
 )
 def test_refused(call, told):

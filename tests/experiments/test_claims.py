@@ -30,12 +30,8 @@ def table(**columns):
 
 def test_mean_above_is_student_s_interval():
   finding = (mean("value") > 0)(table())
-  low, high = stats.t.interval(
-    0.95, 3, loc=VALUES.mean(), scale=stats.sem(VALUES)
-  )
-  np.testing.assert_allclose(
-    [finding.value, finding.low, finding.high], [VALUES.mean(), low, high]
-  )
+  low, high = stats.t.interval(0.95, 3, loc=VALUES.mean(), scale=stats.sem(VALUES))
+  np.testing.assert_allclose([finding.value, finding.low, finding.high], [VALUES.mean(), low, high])
   assert finding.verdict == "supported"
   assert finding.statistic == "mean value"
 
@@ -52,8 +48,7 @@ def test_rows_of_one_seed_are_averaged_first():
   finding = (mean("value") > 0)(twice)
   alone = (mean("value") > 0)(table(value=VALUES + 0.5))
   np.testing.assert_allclose(
-    [finding.value, finding.low, finding.high],
-    [alone.value, alone.low, alone.high],
+    [finding.value, finding.low, finding.high], [alone.value, alone.low, alone.high]
   )
 
 
@@ -62,10 +57,7 @@ def test_difference_is_paired_by_seed():
   # The second model's seeds come in another order.
   order = [2, 0, 3, 1]
   both = Table.concat(
-    [
-      table(model=["a"] * 4),
-      Table({"seed": order, "value": other[order], "model": ["b"] * 4}),
-    ]
+    [table(model=["a"] * 4), Table({"seed": order, "value": other[order], "model": ["b"] * 4})]
   )
   finding = (difference("value", {"model": "a"}, {"model": "b"}) > 0.05)(both)
   alone = stats.ttest_rel(VALUES, other).confidence_interval(0.95)
@@ -79,34 +71,14 @@ def test_difference_is_paired_by_seed():
   [
     ((mean("none") > 0), table(), "no column none"),
     ((mean("value") > 0).at(**{"m": 1}), table(), "no column m"),
-    (
-      (mean("value") > 0).at(**{"seed": 9}),
-      table(),
-      "no rows with seed=9",
-    ),
-    (
-      (mean("value") > 0),
-      Table({"seed": [0, 0], "value": [1, 2]}),
-      "at least 2 seeds",
-    ),
-    (
-      (mean("value") > 0),
-      table(value=[math.nan] * 3 + [1]),
-      "at least 2 seeds",
-    ),
+    ((mean("value") > 0).at(**{"seed": 9}), table(), "no rows with seed=9"),
+    ((mean("value") > 0), Table({"seed": [0, 0], "value": [1, 2]}), "at least 2 seeds"),
+    ((mean("value") > 0), table(value=[math.nan] * 3 + [1]), "at least 2 seeds"),
     ((mean("value") > 0), table(value=[math.nan] * 4), "at least 2"),
     ((mean("value") > 0), table(value=[math.inf, 1, 2, 3]), "infinite"),
     ((mean("value") > 0), table(value=["a"] * 4), "holds no numbers"),
-    (
-      (difference("value", {"seed": (0, 1)}, {"seed": (2, 3)}) > 0),
-      table(),
-      "at least 2 seeds",
-    ),
-    (
-      (difference("value", {"seed": 0}, {"seed": 9}) > 0),
-      table(),
-      "no rows with seed=9",
-    ),
+    ((difference("value", {"seed": (0, 1)}, {"seed": (2, 3)}) > 0), table(), "at least 2 seeds"),
+    ((difference("value", {"seed": 0}, {"seed": 9}) > 0), table(), "no rows with seed=9"),
   ],
 )
 def test_a_check_that_cannot_run_says_why(check, rows, why):
@@ -173,9 +145,7 @@ def along(values, seeds=3):
   ],
 )
 def test_a_trend_is_a_rank_correlation(values, rises, holds):
-  finding = (
-    trend("value", "place") > 0 if rises else trend("value", "place") < 0
-  )(along(values))
+  finding = (trend("value", "place") > 0 if rises else trend("value", "place") < 0)(along(values))
   assert finding.verdict == ("supported" if holds else "not supported")
   expected = stats.spearmanr(range(4), values).statistic
   assert finding.value == pytest.approx(expected)
@@ -183,9 +153,12 @@ def test_a_trend_is_a_rank_correlation(values, rises, holds):
 
 def test_a_trend_s_interval_is_over_seeds():
   rows = Table.concat(
-    [along([1, 2, 3, 4], 1), along([1, 3, 2, 4], 1).plus(seed=[1] * 4),
-     along([1, 2, 4, 3], 1).plus(seed=[2] * 4)]
-  )  # fmt: skip
+    [
+      along([1, 2, 3, 4], 1),
+      along([1, 3, 2, 4], 1).plus(seed=[1] * 4),
+      along([1, 2, 4, 3], 1).plus(seed=[2] * 4),
+    ]
+  )
   finding = (trend("value", "place") > 0)(rows)
   each = [1.0, 0.8, 0.8]
   low, _ = stats.t.interval(0.95, 2, loc=np.mean(each), scale=stats.sem(each))
@@ -232,9 +205,7 @@ def test_in_each_needs_all_and_lists_them():
     (1.0, "not supported", "supported"),
   ],
 )
-def test_an_interval_that_holds_both_answers_decides_nothing(
-  bound, above, below
-):
+def test_an_interval_that_holds_both_answers_decides_nothing(bound, above, below):
   assert (mean("value") > bound)(table()).verdict == above
   assert (mean("value") < bound)(table()).verdict == below
 
@@ -265,11 +236,7 @@ def test_rows_are_chosen_by_value_by_function_and_where_missing():
 
 
 def test_a_check_knows_the_columns_it_names():
-  check = (
-    (difference("value", {"model": "a"}, {"model": "b"}) > 0)
-    .at(group="g")
-    .in_each("data")
-  )
+  check = (difference("value", {"model": "a"}, {"model": "b"}) > 0).at(group="g").in_each("data")
   assert check.columns == {"value", "model", "group", "data"}
 
 
@@ -277,15 +244,10 @@ def test_every_check_of_a_table_must_hold():
   def neighbours(rows):
     names = rows.unique("model")
     pairs = itertools.pairwise(names)
-    return {
-      f"{a} {b}": difference("value", {"model": b}, {"model": a}) > 0
-      for a, b in pairs
-    }
+    return {f"{a} {b}": difference("value", {"model": b}, {"model": a}) > 0 for a, b in pairs}
 
   check = every(neighbours, frozenset({"model", "value"}))
-  up = Table.concat(
-    [table(model=[name] * 4, value=VALUES + i) for i, name in enumerate("abc")]
-  )
+  up = Table.concat([table(model=[name] * 4, value=VALUES + i) for i, name in enumerate("abc")])
   assert check(up).verdict == "supported"
   down = Table.concat([up, table(model=["d"] * 4, value=VALUES - 1)])
   assert check(down).verdict == "not supported"
@@ -305,9 +267,7 @@ def test_a_relative_difference_is_divided_by_the_mean_of_the_second():
   found = (difference("cost", *sides, relative=True) > 0)(rows)
   plain = (difference("cost", *sides) > 0)(rows)
   assert found.value == pytest.approx(15 / 12 - 1)
-  assert (found.low, found.high) == pytest.approx(
-    (plain.low / 4, plain.high / 4)
-  )
+  assert (found.low, found.high) == pytest.approx((plain.low / 4, plain.high / 4))
   free = rows.plus(cost=rows["cost"] * (rows["method"] == "new"))
   told = (difference("cost", *sides, relative=True) > 0)(free)
   assert told.verdict == "not run"

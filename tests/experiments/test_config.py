@@ -42,12 +42,7 @@ class Outer:
 
 
 numbers = st.floats(allow_nan=False)
-inners = st.builds(
-  Inner,
-  width=st.integers(),
-  label=st.text(),
-  parts=st.lists(numbers).map(tuple),
-)
+inners = st.builds(Inner, width=st.integers(), label=st.text(), parts=st.lists(numbers).map(tuple))
 outers = st.builds(
   Outer,
   needed=st.integers(-(2**63), 2**63 - 1),
@@ -157,11 +152,7 @@ def path(tmp_path):
 
 def test_the_size_of_the_file_is_the_default(path):
   read = configs.read(path)
-  assert read == {
-    "size": "small",
-    "seeds": 5,
-    "data": {"name": "bank", "group": "sex"},
-  }
+  assert read == {"size": "small", "seeds": 5, "data": {"name": "bank", "group": "sex"}}
 
 
 def test_a_runs_own_config_is_taken_back(path, tmp_path):
@@ -283,9 +274,7 @@ def test_the_file_system_is_not_searched_for_neighbours(monkeypatch, tmp_path):
     ("x" * 10**6, "write it as key=value"),
   ],
 )
-def test_a_set_that_no_config_could_hold_is_one_short_line(
-  path, assignment, told
-):
+def test_a_set_that_no_config_could_hold_is_one_short_line(path, assignment, told):
   with pytest.raises(ConfigError, match=told) as caught:
     configs.read(path, sets=[assignment])
   assert str(caught.value).startswith("--set ")
@@ -305,9 +294,7 @@ def test_a_set_that_no_config_could_hold_is_one_short_line(
 )
 def test_a_size_that_is_not_chosen_is_checked_too(tmp_path, line, told):
   path = tmp_path / "a.toml"
-  path.write_text(
-    f'study = "quickstart"\n[sizes.smoke]\nseeds = 2\n[sizes.paper]\n{line}\n'
-  )
+  path.write_text(f'study = "quickstart"\n[sizes.smoke]\nseeds = 2\n[sizes.paper]\n{line}\n')
   with pytest.raises(ConfigError, match=rf"a\.toml: sizes\.paper\.{told}"):
     experiments.load(path, size="smoke")
 
@@ -328,11 +315,7 @@ def test_a_config_extends_another_table_by_table(tmp_path):
   (tmp_path / "deep").mkdir()
   own = tmp_path / "deep" / "own.toml"
   own.write_text("extends='../base.toml'\n[data]\nname='y'\n[sizes.smoke]\nb=2")
-  assert configs.read(own) == {
-    "study": "s",
-    "a": 1,
-    "data": {"name": "y", "group": "g"},
-  }
+  assert configs.read(own) == {"study": "s", "a": 1, "data": {"name": "y", "group": "g"}}
   assert configs.read(own, size="smoke")["b"] == 2
   assert configs.read(own, size="smoke")["a"] == 0
 

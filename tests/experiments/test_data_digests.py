@@ -55,9 +55,7 @@ def content(folder):
 
 @pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize("finished", [False, True])
-def test_an_edited_file_stops_a_continued_run(
-  toy, own, run, tmp_path, finished, listed
-):
+def test_an_edited_file_stops_a_continued_run(toy, own, run, tmp_path, finished, listed):
   if not finished:
     toy.failures[1.0] = Crash()
     with pytest.raises(Crash):
@@ -66,9 +64,7 @@ def test_an_edited_file_stops_a_continued_run(
     run(listed=listed)
   before = content(tmp_path / "r")
   own.write_text(OWN.replace("20", "21"))
-  told = (
-    r"own\.csv holds other data than when cells of .*r were .* --out, delete"
-  )
+  told = r"own\.csv holds other data than when cells of .*r were .* --out, delete"
   with pytest.raises(RunError, match=told):
     run(listed=listed)
   assert content(tmp_path / "r") == before
@@ -85,9 +81,7 @@ def test_a_file_that_was_only_touched_is_the_same(toy, own, run):
 
 
 @pytest.mark.parametrize("during", [0.0, 1.0])
-def test_a_file_edited_while_a_cell_runs_leaves_no_mixed_rows(
-  toy, own, run, tmp_path, during
-):
+def test_a_file_edited_while_a_cell_runs_leaves_no_mixed_rows(toy, own, run, tmp_path, during):
   compute = toy.run
 
   def editing(config, cell, context):
@@ -102,9 +96,7 @@ def test_a_file_edited_while_a_cell_runs_leaves_no_mixed_rows(
   assert len(list(tmp_path.glob("r/cells/*.csv"))) == during
 
 
-def test_a_run_of_which_nothing_was_computed_takes_the_new_file(
-  toy, own, run, tmp_path
-):
+def test_a_run_of_which_nothing_was_computed_takes_the_new_file(toy, own, run, tmp_path):
   toy.failures[0.0] = Crash()
   with pytest.raises(Crash):
     run()
@@ -197,9 +189,7 @@ def named(toy, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("early", [False, True])
-def test_a_named_set_that_changed_stops_a_continued_run(
-  toy, named, tmp_path, early
-):
+def test_a_named_set_that_changed_stops_a_continued_run(toy, named, tmp_path, early):
   execute, change = named
   toy.failures[1.0] = Crash()
   with pytest.raises(Crash):

@@ -19,9 +19,8 @@ def people(group_names):
   group = rng.integers(0, 2, 60).astype(np.int32)
   x = rng.normal(size=(60, 2)).astype(np.float32)
   return data.Dataset(
-    "toy", Examples(x, y, group), ("no", "yes"), group_names, ("u", "v"),
-    ("u", "v"),
-  )  # fmt: skip
+    "toy", Examples(x, y, group), ("no", "yes"), group_names, ("u", "v"), ("u", "v")
+  )
 
 
 @pytest.fixture
@@ -38,9 +37,7 @@ def logits():
 @pytest.mark.slow
 def test_groups_are_counted_as_by_hand(dataset, logits):
   _, y, group = dataset.examples
-  found = jax.jit(lambda z: measure_groups(z, dataset.examples, dataset))(
-    logits[0]
-  )
+  found = jax.jit(lambda z: measure_groups(z, dataset.examples, dataset))(logits[0])
   predicted = logits[0].argmax(-1)
   losses = np.log(np.exp(logits[0]).sum(-1)) - logits[0][np.arange(60), y]
   for g in (0, 1):
@@ -75,9 +72,7 @@ def test_gaps_agree_with_fairlearn(logits):
   found = measure_groups(jnp.asarray(logits[1]), dataset.examples, dataset)
   predicted = logits[1].argmax(-1)
   for name in ("demographic_parity_difference", "equalized_odds_difference"):
-    theirs = getattr(fairlearn.metrics, name)(
-      y, predicted, sensitive_features=group
-    )
+    theirs = getattr(fairlearn.metrics, name)(y, predicted, sensitive_features=group)
     assert theirs > 0.01
     np.testing.assert_allclose(found.gaps[name], theirs, rtol=1e-5)
 
@@ -85,17 +80,14 @@ def test_gaps_agree_with_fairlearn(logits):
 @pytest.mark.slow
 def test_the_table_has_a_row_per_seed_and_group_and_one_for_everyone(logits):
   dataset = people(("a", "b"))
-  measured = jax.vmap(lambda z: measure_groups(z, dataset.examples, dataset))(
-    jnp.asarray(logits)
-  )
+  measured = jax.vmap(lambda z: measure_groups(z, dataset.examples, dataset))(jnp.asarray(logits))
   table = group_table({"model": "m"}, measured, dataset.group_names)
   assert len(table) == 3 * (2 + 1)
   assert set(table["model"].tolist()) == {"m"}
   assert table.unique("group") == ["a", "b", "everyone"]
   everyone = table.where(group="everyone")
   np.testing.assert_allclose(
-    everyone["equalized_odds_difference"],
-    measured.gaps["equalized_odds_difference"],
+    everyone["equalized_odds_difference"], measured.gaps["equalized_odds_difference"]
   )
   b = table.where(group="b", seed=2)
   assert b["accuracy"].tolist() == [float(measured.groups.accuracy[2, 1])]

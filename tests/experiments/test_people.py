@@ -45,9 +45,7 @@ def test_label_and_group_of_a_named_set_are_used():
 
 
 def test_your_own_file_is_loaded_by_its_columns(own):
-  dataset, told = load_people(
-    build(csv=own, label="hired", group="sex", positive="yes")
-  )
+  dataset, told = load_people(build(csv=own, label="hired", group="sex", positive="yes"))
   assert told == ""
   assert dataset.name == "own"
   assert dataset.class_names == ("not yes", "yes")
@@ -57,20 +55,11 @@ def test_your_own_file_is_loaded_by_its_columns(own):
 
 def test_your_own_file_takes_every_option(own):
   dataset, _ = load_people(
-    build(
-      csv=own,
-      label="hired",
-      group="sex",
-      name="us",
-      positive="no",
-      drop=["age"],
-    )
+    build(csv=own, label="hired", group="sex", name="us", positive="no", drop=["age"])
   )
   assert dataset.name == "us"
   assert dataset.examples.x.shape == (6, 0)
-  dataset, _ = load_people(
-    build(csv=own, label="hired", group="sex*age", categorical=["age"])
-  )
+  dataset, _ = load_people(build(csv=own, label="hired", group="sex*age", categorical=["age"]))
   assert "F, 20" in dataset.group_names
 
 
@@ -112,10 +101,7 @@ def test_a_changed_file_is_loaded_anew(own):
     ({"name": "adlut"}, r"data\.name='adlut' is not known; .*mean adult\?"),
     ({"csv": "a.csv"}, "csv='a.csv' needs label and group"),
     ({"csv": "a.csv", "label": "y"}, "needs label and group"),
-    (
-      {"csv": "a.csv", "label": "y", "group": "a*b", "bins": [1]},
-      r"bins=\[1.0\] cut one column",
-    ),
+    ({"csv": "a.csv", "label": "y", "group": "a*b", "bins": [1]}, r"bins=\[1.0\] cut one column"),
     ({"positive": "yes"}, "positive='yes' is about a file of your own"),
     ({"threshold": 0.0}, "threshold=0.0 is about a file of your own"),
     ({"drop": ["age"]}, "drop=.* is about a file of your own"),

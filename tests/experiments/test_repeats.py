@@ -23,9 +23,8 @@ def dataset(**extra):
   group = rng.integers(0, 3, N).astype(np.int32)
   names = ("a", "b", "who")
   return data.Dataset(
-    "toy", Examples(x, y, group), ("no", "yes"), ("r", "g", "b"), names, names,
-    **extra,
-  )  # fmt: skip
+    "toy", Examples(x, y, group), ("no", "yes"), ("r", "g", "b"), names, names, **extra
+  )
 
 
 def everything(parts, key):
@@ -36,29 +35,22 @@ def everything(parts, key):
 def test_each_seed_is_what_the_host_makes_of_it():
   people = dataset()
   parts, words = repeat(
-    everything, people, seeds=5, key=KEY, split_key=SPLIT_KEY,
-    fractions=(0.6, 0.2, 0.2), chunk=2,
-  )  # fmt: skip
+    everything, people, seeds=5, key=KEY, split_key=SPLIT_KEY, fractions=(0.6, 0.2, 0.2), chunk=2
+  )
   keys = jax.random.split(KEY, 5)
   for seed in range(5):
-    rows = data.split_rows(
-      N, (0.6, 0.2, 0.2), key=jax.random.fold_in(SPLIT_KEY, seed)
-    )
+    rows = data.split_rows(N, (0.6, 0.2, 0.2), key=jax.random.fold_in(SPLIT_KEY, seed))
     scaler = data.fit_scaler(people.examples.x[rows[0]])
     for part, own in zip(parts, rows, strict=True):
       expected = people.examples.take(own)
-      np.testing.assert_allclose(
-        part.x[seed], scaler.apply(expected.x), rtol=1e-5, atol=1e-6
-      )
+      np.testing.assert_allclose(part.x[seed], scaler.apply(expected.x), rtol=1e-5, atol=1e-6)
       np.testing.assert_array_equal(part.y[seed], expected.y)
       np.testing.assert_array_equal(part.group[seed], expected.group)
     np.testing.assert_array_equal(words[seed], jax.random.key_data(keys[seed]))
 
 
 def test_the_training_part_is_standard_and_the_test_part_uses_its_scaler():
-  (train, test), _ = repeat(
-    everything, dataset(), seeds=3, key=KEY, split_key=SPLIT_KEY
-  )
+  (train, test), _ = repeat(everything, dataset(), seeds=3, key=KEY, split_key=SPLIT_KEY)
   np.testing.assert_allclose(train.x.mean(1), 0, atol=1e-5)
   assert np.abs(np.asarray(test.x).mean(1)).max() > 0.05
   assert np.isfinite(train.x).all()
@@ -77,14 +69,10 @@ def test_nobody_is_in_two_parts_and_splits_differ():
 @pytest.mark.slow
 def test_splits_follow_their_own_key_only():
   def who(key, split_key):
-    parts, _ = repeat(
-      everything, dataset(), seeds=2, key=key, split_key=split_key, scale="none"
-    )
+    parts, _ = repeat(everything, dataset(), seeds=2, key=key, split_key=split_key, scale="none")
     return np.asarray(parts[0].x[..., 2])
 
-  np.testing.assert_array_equal(
-    who(KEY, SPLIT_KEY), who(jax.random.key(9), SPLIT_KEY)
-  )
+  np.testing.assert_array_equal(who(KEY, SPLIT_KEY), who(jax.random.key(9), SPLIT_KEY))
   assert (who(KEY, SPLIT_KEY) != who(KEY, jax.random.key(9))).any()
 
 
@@ -92,13 +80,10 @@ def test_splits_follow_their_own_key_only():
 def test_rows_of_one_person_stay_together():
   unit = np.arange(N) // 4
   parts, _ = repeat(
-    everything, dataset(unit=unit), seeds=6, key=KEY, split_key=SPLIT_KEY,
-    scale="none",
-  )  # fmt: skip
+    everything, dataset(unit=unit), seeds=6, key=KEY, split_key=SPLIT_KEY, scale="none"
+  )
   for seed in range(6):
-    train, test = (
-      {unit[int(i)] for i in np.asarray(part.x[seed, :, 2])} for part in parts
-    )
+    train, test = ({unit[int(i)] for i in np.asarray(part.x[seed, :, 2])} for part in parts)
     assert not train & test
 
 
@@ -109,9 +94,7 @@ def test_the_chunk_size_changes_nothing(chunk):
     return jnp.mean(parts[0].x, axis=0) + jax.random.normal(key, (3,))
 
   def of(chunk):
-    return repeat(
-      mean, dataset(), seeds=5, key=KEY, split_key=SPLIT_KEY, chunk=chunk
-    )
+    return repeat(mean, dataset(), seeds=5, key=KEY, split_key=SPLIT_KEY, chunk=chunk)
 
   np.testing.assert_allclose(of(chunk), of(2), rtol=1e-6, atol=1e-6)
 

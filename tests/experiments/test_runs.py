@@ -33,9 +33,7 @@ def silent(message):
 
 
 def run(toy, folder, say=silent, **values):
-  return experiments.execute(
-    experiments.plan(toy.study, values), folder, say=say
-  )
+  return experiments.execute(experiments.plan(toy.study, values), folder, say=say)
 
 
 def content(folder):
@@ -63,17 +61,24 @@ def test_a_run_directory_holds_what_is_promised(toy, tmp_path):
   assert toy.computed == [0.0, 1.0, 2.0]
   names = {str(p.relative_to(tmp_path / "r")) for p in tmp_path.rglob("r/*")}
   assert names == {
-    "config.toml", "versions.json", "run.json", "results.csv", "claims.json",
-    "cells", ".lock",
-  }  # fmt: skip
+    "config.toml",
+    "versions.json",
+    "run.json",
+    "results.csv",
+    "claims.json",
+    "cells",
+    ".lock",
+  }
   config = experiments.read(tmp_path / "r" / "config.toml")
   assert config == {
-    "study": "toy", "title": "", "seed": 0, "means": [0.0, 1.0, 2.0],
-    "seeds": 3, "spread": 0.5,
-  }  # fmt: skip
-  assert (
-    experiments.Table.read(tmp_path / "r" / "results.csv").names == table.names
-  )
+    "study": "toy",
+    "title": "",
+    "seed": 0,
+    "means": [0.0, 1.0, 2.0],
+    "seeds": 3,
+    "spread": 0.5,
+  }
+  assert experiments.Table.read(tmp_path / "r" / "results.csv").names == table.names
   versions = json.loads((tmp_path / "r" / "versions.json").read_text())
   assert versions["jax"] == jax.__version__
   record = json.loads((tmp_path / "r" / "run.json").read_text())
@@ -85,8 +90,7 @@ def test_a_run_directory_holds_what_is_promised(toy, tmp_path):
 def test_verdicts_are_written(toy, tmp_path):
   run(toy, tmp_path / "r", seeds=8)
   verdicts = {
-    claim["name"]: claim
-    for claim in json.loads((tmp_path / "r" / "claims.json").read_text())
+    claim["name"]: claim for claim in json.loads((tmp_path / "r" / "claims.json").read_text())
   }
   assert verdicts["grows"]["verdict"] == "supported"
   assert verdicts["grows"]["low"] > 0
@@ -97,9 +101,7 @@ def test_verdicts_are_written(toy, tmp_path):
   assert verdicts["other"]["value"] is None
 
 
-def test_the_same_config_gives_the_same_bytes_and_another_seed_others(
-  toy, tmp_path
-):
+def test_the_same_config_gives_the_same_bytes_and_another_seed_others(toy, tmp_path):
   for name, seed in (("a", 0), ("b", 0), ("c", 1)):
     run(toy, tmp_path / name, seed=seed)
   a, b, c = (content(tmp_path / name) for name in "abc")
@@ -113,20 +115,16 @@ def test_cells_have_their_own_keys_whatever_runs_before_them(toy, tmp_path):
   words = [np.asarray(jax.random.key_data(c.key)) for c in toy.contexts]
   assert (words[0] != words[1]).any()
   np.testing.assert_array_equal(words[1], words[2])
-  shared = {
-    np.asarray(jax.random.key_data(c.shared_key)).tobytes()
-    for c in toy.contexts
-  }
+  shared = {np.asarray(jax.random.key_data(c.shared_key)).tobytes() for c in toy.contexts}
   assert len(shared) == 1
   assert shared.isdisjoint({word.tobytes() for word in words})
 
 
 def test_named_keys_do_not_collide():
   keys = {
-    np.asarray(jax.random.key_data(runs._named_key(jax.random.key(0), name)))
-    .tobytes()
+    np.asarray(jax.random.key_data(runs._named_key(jax.random.key(0), name))).tobytes()
     for name in map(str, range(200))
-  }  # fmt: skip
+  }
   assert len(keys) == 200
 
 
@@ -170,9 +168,7 @@ def test_other_versions_on_the_way_are_noted(toy, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 @pytest.mark.parametrize("seed", [3, "os"])
-def test_a_crash_at_any_write_is_made_good(
-  toy, tmp_path, monkeypatch, whole, call, seed
-):
+def test_a_crash_at_any_write_is_made_good(toy, tmp_path, monkeypatch, whole, call, seed):
   """Dies before the n-th file is complete, for every n, in one long run."""
   expected = whole(toy, seed=3)
   real = getattr(os, call)
@@ -253,8 +249,10 @@ print(kills)
 def test_kill_9_at_random_moments_changes_nothing(toy, tmp_path):
   made = subprocess.run(
     [sys.executable, "-W", "ignore", "-c", KILLED, SOURCE, tmp_path / "r"],
-    capture_output=True, text=True, timeout=120,
-  )  # fmt: skip
+    capture_output=True,
+    text=True,
+    timeout=120,
+  )
   assert made.returncode == 0, made.stderr
   assert int(made.stdout) >= 3  # or nothing was tested
   run(toy, tmp_path / "whole", means=[float(m) for m in range(5)])
@@ -293,8 +291,7 @@ def test_an_error_that_is_not_the_disk_s_is_not_hidden(toy, tmp_path):
 
   with pytest.raises(FileNotFoundError):
     experiments.execute(
-      experiments.plan(dataclasses.replace(toy.study, run=lost), {}),
-      tmp_path / "r",
+      experiments.plan(dataclasses.replace(toy.study, run=lost), {}), tmp_path / "r"
     )
 
 
@@ -341,8 +338,10 @@ def test_two_processes_do_not_write_one_directory(toy, tmp_path):
   text = experiments.config.dump(made.values)
   with subprocess.Popen(
     [sys.executable, "-c", HOLDER, tmp_path / "r", text],
-    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-  ) as other:  # fmt: skip
+    stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE,
+    text=True,
+  ) as other:
     assert other.stdout.readline() == "held\n"
     with pytest.raises(RunError, match="being written by another process"):
       experiments.execute(made, tmp_path / "r", say=silent)
@@ -376,9 +375,7 @@ def test_the_secret_key_is_its_owner_s_and_gone_at_the_end(toy, tmp_path):
   assert record["seed"] == "os"
 
 
-def test_a_resumed_run_keeps_its_secret_key_and_a_new_one_has_another(
-  toy, tmp_path
-):
+def test_a_resumed_run_keeps_its_secret_key_and_a_new_one_has_another(toy, tmp_path):
   toy.failures[1.0] = Crash()
   with pytest.raises(Crash):
     run(toy, tmp_path / "r", seed="os")
@@ -452,9 +449,8 @@ def test_progress_counts_cells(toy, tmp_path):
   for _ in range(2):
     try:
       experiments.execute(
-        made, tmp_path / "r", say=silent,
-        progress=lambda *step: steps.append(step[:2]),
-      )  # fmt: skip
+        made, tmp_path / "r", say=silent, progress=lambda *step: steps.append(step[:2])
+      )
     except Crash:
       steps.append("crash")
   assert steps == [(0, 2), (1, 2), "crash", (1, 2), (2, 2)]
@@ -472,8 +468,15 @@ DAMAGE = {
   "infinite": lambda text: text.replace(b"0", b"1" + 400 * b"0"),
   "quoted": lambda text: text.replace(b"1", b'"1"', 1),
 }
-RECORDS = ["run.json", "versions.json", "data.json", "claims.json",
-           "results.csv", "config.toml", "cells"]  # fmt: skip
+RECORDS = [
+  "run.json",
+  "versions.json",
+  "data.json",
+  "claims.json",
+  "results.csv",
+  "config.toml",
+  "cells",
+]
 
 
 @pytest.mark.slow

@@ -44,12 +44,8 @@ def test_without_strata_all_points_are_compared():
 def test_the_bootstrap_of_a_mean_is_student_s_interval():
   value = RNG.normal(1.0, 2.0, size=200)
   rows = Table({"seed": range(200), "p": [0] * 200, "v": value})
-  found = (
-    of_points("mean", lambda labels, v: v[0], values=("v",), points=("p",)) > 0
-  )(rows)
-  low, high = stats.t.interval(
-    0.95, 199, loc=value.mean(), scale=stats.sem(value)
-  )
+  found = (of_points("mean", lambda labels, v: v[0], values=("v",), points=("p",)) > 0)(rows)
+  low, high = stats.t.interval(0.95, 199, loc=value.mean(), scale=stats.sem(value))
   assert found.value == pytest.approx(value.mean())
   # A quantile of 1,000 draws has some 6% of a deviation's error.
   spread = 0.35 * stats.sem(value)

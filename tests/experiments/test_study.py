@@ -11,9 +11,8 @@ from jaxfair.experiments import Claim, Study, Table
 from jaxfair.experiments.study import cell_name, check_claims
 
 settings = st.dictionaries(
-  st.text(max_size=10), st.text(max_size=80) | st.integers() | st.floats(),
-  max_size=4,
-)  # fmt: skip
+  st.text(max_size=10), st.text(max_size=80) | st.integers() | st.floats(), max_size=4
+)
 
 
 @given(settings)
@@ -42,9 +41,7 @@ def test_claims_without_rows_are_not_run():
     raise AssertionError("no rows to look at")
 
   claim = Claim("c", "Something is so", never)
-  study = Study(
-    "s", "", dict, lambda c: [], lambda c, s, x: Table({}), (claim,)
-  )
+  study = Study("s", "", dict, lambda c: [], lambda c, s, x: Table({}), (claim,))
   [(found_claim, finding)] = check_claims(study, Table({"a": []}))
   assert found_claim is claim
   assert (finding.verdict, finding.why) == ("not run", "no rows")
@@ -63,9 +60,7 @@ def test_every_study_is_named_as_its_module(name):
 def test_an_unknown_study_is_refused_with_the_names():
   with pytest.raises(experiments.ConfigError, match="mean quickstart"):
     experiments.find("quikstart", where="a.toml: ")
-  with pytest.raises(
-    experiments.ConfigError, match=r"^a\.toml: study is missing"
-  ):
+  with pytest.raises(experiments.ConfigError, match=r"^a\.toml: study is missing"):
     experiments.find(None, where="a.toml: ")
 
 

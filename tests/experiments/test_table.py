@@ -77,8 +77,13 @@ def test_arrays_are_laid_out_over_their_axes():
     {"cell": np.arange(6).reshape(2, 3), "per_seed": [10, 20], "all": 7},
   )
   assert list(table.rows())[4] == {
-    "model": "m", "seed": 1, "group": "b", "cell": 4, "per_seed": 20, "all": 7,
-  }  # fmt: skip
+    "model": "m",
+    "seed": 1,
+    "group": "b",
+    "cell": 4,
+    "per_seed": 20,
+    "all": 7,
+  }
   with pytest.raises(checks.ArgumentError, match=r"bad has shape \(3,\)"):
     Table.from_arrays({}, {"seed": [0, 1]}, {"bad": [1, 2, 3]})
 
@@ -89,9 +94,7 @@ def test_columns_must_be_equally_long():
 
 
 def test_concat_marks_what_a_table_lacks():
-  joined = Table.concat(
-    [Table({"a": [1], "t": ["x"]}), Table({}), Table({"a": [2], "b": [3]})]
-  )
+  joined = Table.concat([Table({"a": [1], "t": ["x"]}), Table({}), Table({"a": [2], "b": [3]})])
   assert joined.names == ("a", "t", "b")
   assert joined["t"].tolist() == ["x", ""]
   np.testing.assert_array_equal(joined["b"], [math.nan, 3])
@@ -142,9 +145,7 @@ def test_split_of_nothing_is_nothing():
 
 
 def test_pivot_orders_by_appearance_and_never_averages():
-  table = Table(
-    {"m": ["b", "b", "a", "a"], "g": [2, 1, 1, 2], "v": [1, 2, 3, 4]}
-  )
+  table = Table({"m": ["b", "b", "a", "a"], "g": [2, 1, 1, 2], "v": [1, 2, 3, 4]})
   np.testing.assert_array_equal(table.pivot("m", "g", "v"), [[1, 2], [4, 3]])
   with pytest.raises(checks.ArgumentError, match="exactly once"):
     Table({"m": ["a", "a"], "g": [1, 1], "v": [1, 2]}).pivot("m", "g", "v")
@@ -155,9 +156,7 @@ PLAIN = ["<=25", "a=1", "'quoted'", "'", "", "it's", " =1"]
 
 
 def test_no_text_is_a_formula_in_a_spreadsheet_and_all_come_back():
-  table = Table(
-    {"group": FORMULAS + PLAIN, "=cost": range(len(FORMULAS + PLAIN))}
-  )
+  table = Table({"group": FORMULAS + PLAIN, "=cost": range(len(FORMULAS + PLAIN))})
   written = table.to_csv()
   for cells in list(csv.reader(io.StringIO(written, newline="")))[1:]:
     assert not cells[0].startswith(tuple("=+-@\t\r\n＝"))  # noqa: RUF001
@@ -169,9 +168,7 @@ def test_no_text_is_a_formula_in_a_spreadsheet_and_all_come_back():
 
 
 def test_negative_numbers_stay_numbers():
-  assert (
-    Table({"a": [-1.0, -0.5, -math.inf]}).to_csv() == '"a"\n-1\n-0.5\n-inf\n'
-  )
+  assert Table({"a": [-1.0, -0.5, -math.inf]}).to_csv() == '"a"\n-1\n-0.5\n-inf\n'
 
 
 @given(st.lists(st.text("'=+-@\t\r\nab0", max_size=5), min_size=1))
@@ -197,9 +194,7 @@ def test_any_text_comes_back(texts):
 def test_a_damaged_file_is_one_line(tmp_path, damage):
   path = tmp_path / "results.csv"
   path.write_bytes(damage)
-  with pytest.raises(
-    RunError, match=r"results\.csv is damaged \(.*; delete it"
-  ):
+  with pytest.raises(RunError, match=r"results\.csv is damaged \(.*; delete it"):
     Table.read(path)
 
 
@@ -213,14 +208,7 @@ def test_rows_become_columns_and_gaps_missing_values():
 
 def test_a_join_looks_up_by_key_and_leaves_the_rest_missing():
   rows = Table({"seed": [0, 1, 0, 1], "group": ["a", "a", "b", "b"]})
-  other = Table(
-    {
-      "seed": [1, 0],
-      "group": ["a", "b"],
-      "value": [5.0, 7.0],
-      "name": ["p", "q"],
-    }
-  )
+  other = Table({"seed": [1, 0], "group": ["a", "b"], "value": [5.0, 7.0], "name": ["p", "q"]})
   made = rows.join(other, ("seed", "group"), was="value", called="name")
   np.testing.assert_array_equal(made["was"], [np.nan, 5, 7, np.nan])
   assert made["called"].tolist() == ["", "p", "q", ""]

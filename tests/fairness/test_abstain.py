@@ -25,8 +25,7 @@ def test_batches_and_single_people_are_judged_alike():
   shown = whole.answer(labels, groups)
   parts = [pieces.answer(labels[:256], groups[:256])]
   parts += [
-    pieces.answer(int(k), int(z))
-    for k, z in zip(labels[256:260], groups[256:260], strict=True)
+    pieces.answer(int(k), int(z)) for k, z in zip(labels[256:260], groups[256:260], strict=True)
   ]
   parts += [pieces.answer(labels[260:], groups[260:])]
   np.testing.assert_array_equal(shown, np.hstack(parts))
@@ -60,8 +59,7 @@ def test_threads_share_one_gate():
   def work(i):
     rows = slice(64 * i, 64 * (i + 1))
     shown[i] = [
-      gate.answer(labels[rows][j : j + 16], groups[rows][j : j + 16])
-      for j in range(0, 64, 16)
+      gate.answer(labels[rows][j : j + 16], groups[rows][j : j + 16]) for j in range(0, 64, 16)
     ]
 
   workers = [threading.Thread(target=work, args=(i,)) for i in range(8)]
@@ -107,9 +105,7 @@ def test_what_was_not_saved_is_refused(tmp_path):
   with pytest.raises(ArgumentError, match="is no state of an Abstainer"):
     fairness.Abstainer.restore(tmp_path / "other.json")
   (tmp_path / "part.json").write_text('{"format": "jaxfair-abstainer-1"}')
-  with pytest.raises(
-    ArgumentError, match=r"part.json is damaged \('counters'\)"
-  ):
+  with pytest.raises(ArgumentError, match=r"part.json is damaged \('counters'\)"):
     fairness.Abstainer.restore(tmp_path / "part.json")
   with pytest.raises(ArgumentError, match="none below what was answered"):
     fairness.Abstainer(RULE, **SIZES, counters=[[1, 0], [0, 0]], asked=[0, 0])

@@ -61,9 +61,15 @@ def test_bca_ends_of_one_accuracy_are_the_analytic_ones():
   y_true = np.zeros(n, int)
   y_pred = (np.arange(n) >= right).astype(int)
   interval = fairness.bootstrap(
-    fairness.accuracy, y_true, y_pred, sensitive_features=y_true, key=KEY,
-    num_draws=num_draws, level=0.9, kind="bca",
-  )  # fmt: skip
+    fairness.accuracy,
+    y_true,
+    y_pred,
+    sensitive_features=y_true,
+    key=KEY,
+    num_draws=num_draws,
+    level=0.9,
+    kind="bca",
+  )
   exact = stats.binom(n, right / n)
   centred = (y_pred == 0) - right / n
   a = np.sum(centred**3) / (6 * np.sum(centred**2) ** 1.5)
@@ -104,21 +110,12 @@ def test_draws_follow_the_row_bootstrap(people, path):
   error = 2 * dkw(num_draws)
   for level in (0.2, 0.5, 0.8):
     if path == "tables":
-      interval = fairness.bootstrap(
-        metric, y_true, y_pred, level=level, **options
-      )
+      interval = fairness.bootstrap(metric, y_true, y_pred, level=level, **options)
     else:
       interval = fairness.bootstrap_rows(
-        functools.partial(metric, num_classes=2),
-        y_true,
-        y_pred,
-        level=level,
-        **options,
+        functools.partial(metric, num_classes=2), y_true, y_pred, level=level, **options
       )
-    for end, tail in (
-      (interval.low, (1 - level) / 2),
-      (interval.high, (1 + level) / 2),
-    ):
+    for end, tail in ((interval.low, (1 - level) / 2), (interval.high, (1 + level) / 2)):
       # Values repeat: compare with the distribution on both sides of the end.
       assert np.mean(brute < end - 1e-6) <= tail + error
       assert np.mean(brute <= end + 1e-6) >= tail - error
@@ -127,9 +124,13 @@ def test_draws_follow_the_row_bootstrap(people, path):
 def test_many_chunks_give_the_draws_asked_for(people, monkeypatch):
   *_, group, weight = people(0)
   call = functools.partial(
-    fairness.bootstrap_rows, fairness.mean_loss, weight,
-    sensitive_features=group, key=KEY, num_draws=50,
-  )  # fmt: skip
+    fairness.bootstrap_rows,
+    fairness.mean_loss,
+    weight,
+    sensitive_features=group,
+    key=KEY,
+    num_draws=50,
+  )
   whole = call()
   monkeypatch.setattr(resampling, "_CHUNK", 7 * group.size)
   chunked = call()
@@ -141,9 +142,14 @@ def test_many_chunks_give_the_draws_asked_for(people, monkeypatch):
 def test_many_chunks_of_tables_give_the_draws_asked_for(people, monkeypatch):
   y_true, y_pred, group, _ = people(0)
   call = functools.partial(
-    fairness.bootstrap, fairness.accuracy, y_true, y_pred,
-    sensitive_features=group, key=KEY, num_draws=50,
-  )  # fmt: skip
+    fairness.bootstrap,
+    fairness.accuracy,
+    y_true,
+    y_pred,
+    sensitive_features=group,
+    key=KEY,
+    num_draws=50,
+  )
   whole = call()
   monkeypatch.setattr(resampling, "_CHUNK", 7 * 12)
   chunked = call()
@@ -156,9 +162,8 @@ def test_the_standard_error_of_a_mean_is_recovered(people):
   *_, group, losses = people(1)
   num_draws = 4000
   interval = fairness.bootstrap_rows(
-    fairness.mean_loss, losses, sensitive_features=group, key=KEY,
-    num_draws=num_draws, level=0.6827,
-  )  # fmt: skip
+    fairness.mean_loss, losses, sensitive_features=group, key=KEY, num_draws=num_draws, level=0.6827
+  )
   for g in range(3):
     own = losses[group == g]
     half = (interval.high[g] - interval.low[g]) / 2
@@ -173,12 +178,14 @@ def test_weighted_people_keep_their_weights(people):
   y_true, y_pred, group, weight = people(2)
   interval = fairness.bootstrap_rows(
     functools.partial(fairness.accuracy, num_classes=2),
-    y_true, y_pred, sensitive_features=group, sample_weight=weight, key=KEY,
+    y_true,
+    y_pred,
+    sensitive_features=group,
+    sample_weight=weight,
+    key=KEY,
     num_draws=100,
-  )  # fmt: skip
-  expected = fairness.accuracy(
-    y_true, y_pred, sensitive_features=group, sample_weight=weight
   )
+  expected = fairness.accuracy(y_true, y_pred, sensitive_features=group, sample_weight=weight)
   np.testing.assert_allclose(interval.estimate, expected, rtol=1e-6)
   assert np.all(interval.low < expected)
   assert np.all(expected < interval.high)
@@ -206,9 +213,7 @@ def test_acceleration_of_a_gap_is_that_of_its_influence_values(people):
   def gap_of_counts(counts):
     return fairness.difference(fairness.divide(counts[:, 1], counts.sum(1)))
 
-  counts = np.array(
-    fairness.prediction_counts(y_pred, sensitive_features=group)
-  )
+  counts = np.array(fairness.prediction_counts(y_pred, sensitive_features=group))
   slopes = jax.grad(gap_of_counts)(counts.astype(np.float32))
   found = _acceleration(np.asarray(slopes), counts)
   np.testing.assert_allclose(found, expected, rtol=1e-4)
@@ -240,9 +245,14 @@ def test_draws_that_empty_a_group_are_dropped_and_counted():
 def test_a_group_nobody_is_in_drops_every_draw(people):
   y_true, y_pred, group, _ = people(3)
   interval = fairness.bootstrap(
-    fairness.accuracy_parity_difference, y_true, y_pred,
-    sensitive_features=group, num_groups=4, key=KEY, num_draws=20,
-  )  # fmt: skip
+    fairness.accuracy_parity_difference,
+    y_true,
+    y_pred,
+    sensitive_features=group,
+    num_groups=4,
+    key=KEY,
+    num_draws=20,
+  )
   assert np.isnan([interval.estimate, interval.low, interval.high]).all()
   assert interval.dropped == 20
 
@@ -253,18 +263,19 @@ def test_a_whole_report_gets_intervals_in_one_call(people):
   report = fairness.by_group(y_true, y_pred, sensitive_features=group)
   for interval in (
     fairness.bootstrap(
-      fairness.by_group, y_true, y_pred, sensitive_features=group, key=KEY,
-      num_draws=200,
+      fairness.by_group, y_true, y_pred, sensitive_features=group, key=KEY, num_draws=200
     ),
     fairness.bootstrap_rows(
       functools.partial(fairness.by_group, num_classes=2),
-      y_true, y_pred, losses, sensitive_features=group, key=KEY,
+      y_true,
+      y_pred,
+      losses,
+      sensitive_features=group,
+      key=KEY,
       num_draws=200,
     ),
-  ):  # fmt: skip
-    np.testing.assert_allclose(
-      interval.estimate.groups.accuracy, report.groups.accuracy, rtol=1e-6
-    )
+  ):
+    np.testing.assert_allclose(interval.estimate.groups.accuracy, report.groups.accuracy, rtol=1e-6)
     assert interval.low.overall.count == group.size
     assert np.all(interval.low.groups.accuracy < report.groups.accuracy)
     assert np.all(interval.high.groups.accuracy > report.groups.accuracy)
@@ -276,9 +287,7 @@ def test_any_table_and_any_statistic_of_it():
   interval = fairness.bootstrap_counts(
     fairness.demographic_disparity, counts, key=KEY, num_draws=500
   )
-  np.testing.assert_allclose(
-    interval.estimate, fairness.demographic_disparity(counts), rtol=1e-5
-  )
+  np.testing.assert_allclose(interval.estimate, fairness.demographic_disparity(counts), rtol=1e-5)
   assert np.all(interval.low < interval.estimate)
   assert np.all(interval.estimate < interval.high)
 
@@ -293,9 +302,7 @@ def test_two_models_on_the_same_people(people):
     return of(y, before) - of(y, after)
 
   options = {"sensitive_features": group, "key": KEY, "num_draws": 300}
-  lost = fairness.bootstrap_rows(
-    accuracy_lost, y_true, y_pred, other, **options
-  )
+  lost = fairness.bootstrap_rows(accuracy_lost, y_true, y_pred, other, **options)
   alone = fairness.bootstrap(fairness.accuracy, y_true, y_pred, **options)
   assert np.all(lost.high - lost.low < alone.high - alone.low)
 
@@ -303,9 +310,8 @@ def test_two_models_on_the_same_people(people):
 def test_the_key_decides(people):
   y_true, y_pred, group, _ = people(6)
   call = functools.partial(
-    fairness.bootstrap, fairness.accuracy, y_true, y_pred,
-    sensitive_features=group, num_draws=100,
-  )  # fmt: skip
+    fairness.bootstrap, fairness.accuracy, y_true, y_pred, sensitive_features=group, num_draws=100
+  )
   once, again = call(key=KEY), call(key=KEY)
   np.testing.assert_array_equal(once.low, again.low)
   assert np.any(once.low != call(key=jax.random.key(8)).low)
@@ -325,9 +331,8 @@ def test_a_metric_is_compiled_once(people):
 
   for seed in range(3):
     fairness.bootstrap(
-      counted, y_true, y_pred, sensitive_features=group, num_draws=10,
-      key=jax.random.key(seed),
-    )  # fmt: skip
+      counted, y_true, y_pred, sensitive_features=group, num_draws=10, key=jax.random.key(seed)
+    )
   assert len(traces) == 1
 
 
@@ -343,9 +348,8 @@ def test_bad_options_are_refused(people, options, message):
   y_true, y_pred, group, _ = people(8)
   with pytest.raises(ArgumentError, match=message):
     fairness.bootstrap(
-      fairness.accuracy, y_true, y_pred, sensitive_features=group,
-      **{"key": KEY, **options},
-    )  # fmt: skip
+      fairness.accuracy, y_true, y_pred, sensitive_features=group, **{"key": KEY, **options}
+    )
 
 
 def test_bad_tables_and_columns_are_refused(people):
@@ -358,22 +362,19 @@ def test_bad_tables_and_columns_are_refused(people):
     fairness.bootstrap_counts(statistic, np.zeros((0, 2)), key=KEY)
   with pytest.raises(ArgumentError, match="losses has 1 rows with NaN"):
     fairness.bootstrap_rows(
-      fairness.mean_loss, np.array([1.0, np.nan]), sensitive_features=[0, 0],
-      key=KEY,
-    )  # fmt: skip
-  with pytest.raises(ArgumentError, match="one row per person"):
-    fairness.bootstrap_rows(
-      fairness.mean_loss, np.ones(3), sensitive_features=[0, 0], key=KEY
+      fairness.mean_loss, np.array([1.0, np.nan]), sensitive_features=[0, 0], key=KEY
     )
+  with pytest.raises(ArgumentError, match="one row per person"):
+    fairness.bootstrap_rows(fairness.mean_loss, np.ones(3), sensitive_features=[0, 0], key=KEY)
   with pytest.raises(ArgumentError, match="y_pred has ids from 0 to 2"):
     fairness.bootstrap_rows(
       functools.partial(fairness.accuracy, num_classes=2),
-      np.array([0, 1, 1]), np.array([0, 1, 2]), sensitive_features=[0, 0, 0],
+      np.array([0, 1, 1]),
+      np.array([0, 1, 2]),
+      sensitive_features=[0, 0, 0],
       key=KEY,
-    )  # fmt: skip
+    )
   with pytest.raises(ArgumentError, match="outside jit"):
-    jax.jit(
-      lambda y: fairness.bootstrap(
-        fairness.accuracy, y, y, sensitive_features=y, key=KEY
-      )
-    )(np.array([0, 1]))
+    jax.jit(lambda y: fairness.bootstrap(fairness.accuracy, y, y, sensitive_features=y, key=KEY))(
+      np.array([0, 1])
+    )

@@ -12,10 +12,7 @@ from jaxfair import fairness
 def test_agrees_with_scikit_learn_group_by_group(people, num_classes, weighted):
   y_true, y_pred, group, weight = people(0, num_classes=num_classes)
   counts = fairness.confusion_counts(
-    y_true,
-    y_pred,
-    sensitive_features=group,
-    sample_weight=weight if weighted else None,
+    y_true, y_pred, sensitive_features=group, sample_weight=weight if weighted else None
   )
   assert counts.shape == (3, num_classes, num_classes)
   for g in range(3):
@@ -46,19 +43,13 @@ def test_ids_out_of_range_inside_jit_are_left_out_of_every_cell():
   )
   good = count(np.array([0, 1]), np.array([1, 1]), np.array([0, 1]))
   mixed = count(
-    np.array([0, 1, 0, 2, -1, 0]),
-    np.array([1, 1, 2, 0, 0, 0]),
-    np.array([0, 1, 0, 0, 0, -1]),
+    np.array([0, 1, 0, 2, -1, 0]), np.array([1, 1, 2, 0, 0, 0]), np.array([0, 1, 0, 0, 0, -1])
   )
   np.testing.assert_array_equal(mixed, good)
 
 
 def test_prediction_counts_add_up_the_true_classes(people):
   y_true, y_pred, group, weight = people(1, num_classes=4)
-  full = fairness.confusion_counts(
-    y_true, y_pred, sensitive_features=group, sample_weight=weight
-  )
-  counts = fairness.prediction_counts(
-    y_pred, sensitive_features=group, sample_weight=weight
-  )
+  full = fairness.confusion_counts(y_true, y_pred, sensitive_features=group, sample_weight=weight)
+  counts = fairness.prediction_counts(y_pred, sensitive_features=group, sample_weight=weight)
   np.testing.assert_allclose(counts, full.sum(axis=1), rtol=1e-5)

@@ -28,10 +28,7 @@ def look(notion, scores, y, group, weights=None):
 
 def by_hand(values, keep, group, num_groups):
   """[G] means of groups minus the mean of all, one group after the other."""
-  return [
-    values[keep & (group == a)].mean() - values[keep].mean()
-    for a in range(num_groups)
-  ]
+  return [values[keep & (group == a)].mean() - values[keep].mean() for a in range(num_groups)]
 
 
 def softmax(scores):
@@ -43,9 +40,9 @@ def test_either_half_may_be_asked_for_alone():
   scores, y, group = draw()
   notion = constraints.equalized_odds(3)
   whole = look(notion, scores, y, group)
-  soft, hard = jax.jit(
-    lambda *people: (notion.soft(*people), notion.hard(*people))
-  )(scores, y, group)
+  soft, hard = jax.jit(lambda *people: (notion.soft(*people), notion.hard(*people)))(
+    scores, y, group
+  )
   np.testing.assert_array_equal(soft.value, whole.value)
   np.testing.assert_array_equal(hard.measured, whole.measured)
   for half in (soft, hard):
@@ -56,19 +53,14 @@ def test_either_half_may_be_asked_for_alone():
 @pytest.mark.parametrize(
   ("notion", "difference"),
   [
-    (
-      constraints.demographic_parity(3),
-      fairlearn.demographic_parity_difference,
-    ),
+    (constraints.demographic_parity(3), fairlearn.demographic_parity_difference),
     (constraints.equalized_odds(3), fairlearn.equalized_odds_difference),
     (constraints.equal_opportunity(3), fairlearn.equal_opportunity_difference),
   ],
 )
 def test_the_largest_gap_of_decisions_is_fairlearn_s(notion, difference):
   scores, y, group = draw()
-  wanted = difference(
-    y, scores.argmax(1), sensitive_features=group, method="to_overall"
-  )
+  wanted = difference(y, scores.argmax(1), sensitive_features=group, method="to_overall")
   found = jax.jit(notion.largest)(scores, y, group)
   np.testing.assert_allclose(found, wanted, atol=1e-6)
   measured = look(notion, scores, y, group).measured
@@ -85,22 +77,15 @@ def test_soft_gaps_are_those_of_probabilities():
   both = np.concatenate([wanted, np.negative(wanted)])
   np.testing.assert_allclose(found.value, both, atol=1e-6)
   notion = constraints.demographic_parity(3, sharpness=2.0, sides="absolute")
-  np.testing.assert_allclose(
-    look(notion, scores, y, group).value, np.abs(wanted), atol=1e-6
-  )
+  np.testing.assert_allclose(look(notion, scores, y, group).value, np.abs(wanted), atol=1e-6)
 
 
 @pytest.mark.slow
 def test_every_class_and_stratum_is_compared():
   scores, y, group = draw(num_classes=4)
   chance, everyone = softmax(scores), np.ones(len(y), bool)
-  odds = look(
-    constraints.equalized_odds(3, 4, sides="absolute"), scores, y, group
-  )
-  wanted = [
-    [by_hand(chance[:, k], y == label, group, 3) for k in range(4)]
-    for label in range(4)
-  ]
+  odds = look(constraints.equalized_odds(3, 4, sides="absolute"), scores, y, group)
+  wanted = [[by_hand(chance[:, k], y == label, group, 3) for k in range(4)] for label in range(4)]
   wanted = np.moveaxis(np.array(wanted), 1, 2)  # strata, groups, classes
   np.testing.assert_allclose(odds.value, np.abs(wanted).ravel(), atol=1e-6)
   assert odds.people.shape == odds.value.shape == odds.measured.shape
@@ -113,30 +98,22 @@ def test_every_class_and_stratum_is_compared():
   np.testing.assert_allclose(found.measured, hard, atol=1e-6)
   opportunity = constraints.equal_opportunity(3, 4, sides="absolute")
   wanted = [np.abs(by_hand(right, y == k, group, 3)) for k in range(4)]
-  np.testing.assert_allclose(
-    look(opportunity, scores, y, group).value, np.ravel(wanted), atol=1e-6
-  )
+  np.testing.assert_allclose(look(opportunity, scores, y, group).value, np.ravel(wanted), atol=1e-6)
 
 
 def test_moments_and_losses():
   scores, y, group = draw()
   everyone = np.ones(len(y), bool)
   chance = softmax(scores)[:, 1]
-  notion = constraints.generalized_demographic_parity(
-    3, moments=2, sides="absolute"
-  )
+  notion = constraints.generalized_demographic_parity(3, moments=2, sides="absolute")
   wanted = [by_hand(chance**h, everyone, group, 3) for h in (1, 2)]
   found = look(notion, scores, y, group)
-  np.testing.assert_allclose(
-    found.value, np.abs(np.array(wanted).T.ravel()), atol=1e-6
-  )
+  np.testing.assert_allclose(found.value, np.abs(np.array(wanted).T.ravel()), atol=1e-6)
   np.testing.assert_array_equal(found.value, found.measured)
   notion = constraints.equal_losses(3, models.cross_entropy, sides="absolute")
   losses = -np.log(softmax(scores)[np.arange(len(y)), y])
   np.testing.assert_allclose(
-    look(notion, scores, y, group).value,
-    np.abs(by_hand(losses, everyone, group, 3)),
-    atol=1e-5,
+    look(notion, scores, y, group).value, np.abs(by_hand(losses, everyone, group, 3)), atol=1e-5
   )
 
 
@@ -210,12 +187,8 @@ def test_known_noise_is_taken_out_again():
   # A mean's standard error is below 0.5 / sqrt(n_a), with n_a >= 0.2 n; the
   # inverse has entries below 4.4, and 6 deviations leave 1e-8 to chance.
   error = 6 * 4.4 * 3 * 0.5 / np.sqrt(0.2 * n)
-  assert (
-    np.abs(look(mended, scores, y, reports).measured[:3] - truth).max() < error
-  )
-  assert (
-    np.abs(look(plain, scores, y, reports).measured[:3] - truth).max() > 0.05
-  )
+  assert np.abs(look(mended, scores, y, reports).measured[:3] - truth).max() < error
+  assert np.abs(look(plain, scores, y, reports).measured[:3] - truth).max() > 0.05
   # Reports without noise: nothing to mend.
   same = constraints.corrected(plain, np.eye(3))
   np.testing.assert_allclose(look(same, scores, y, group).measured[:3], truth)

@@ -44,33 +44,24 @@ def disparities(table, notion, warm):
 
 
 def plus_one(table, z, k):
-  return [
-    [m + (i == z and j == k) for j, m in enumerate(row)]
-    for i, row in enumerate(table)
-  ]
+  return [[m + (i == z and j == k) for j, m in enumerate(row)] for i, row in enumerate(table)]
 
 
 @functools.partial(jax.jit, static_argnames=("notion", "guard", "shape"))
 def _compiled(labels, groups, max_gap, min_count, notion, guard, shape):
   rule = fairness.CounterRule(max_gap, min_count, notion, guard)
-  return fairness.admit_in_order(
-    labels, groups, rule, num_groups=shape[0], num_classes=shape[1]
-  )
+  return fairness.admit_in_order(labels, groups, rule, num_groups=shape[0], num_classes=shape[1])
 
 
 def run(labels, groups, gap, count, notion, guard, shape=(GROUPS, CLASSES)):
-  found = _compiled(
-    jnp.asarray(labels), jnp.asarray(groups), gap, count, notion, guard, shape
-  )
+  found = _compiled(jnp.asarray(labels), jnp.asarray(groups), gap, count, notion, guard, shape)
   return np.asarray(found.labels), np.asarray(found.counters)
 
 
 @st.composite
 def sequences(draw):
   """Labels and groups in any order, of 1 to 5 groups and 1 to 4 classes."""
-  shape = draw(
-    st.sampled_from([(1, 3), (2, 1), (2, 2), (3, 3), (5, 2), (4, 4)])
-  )
+  shape = draw(st.sampled_from([(1, 3), (2, 1), (2, 2), (3, 3), (5, 2), (4, 4)]))
   pairs = st.tuples(st.integers(0, shape[1] - 1), st.integers(0, shape[0] - 1))
   drawn = draw(st.lists(pairs, min_size=LENGTH, max_size=LENGTH))
   return shape, *np.array(drawn).T
@@ -80,13 +71,9 @@ def sequences(draw):
 @pytest.mark.parametrize("notion", NOTIONS)
 @hypothesis.settings(max_examples=40)
 @hypothesis.given(
-  sequence=sequences(),
-  gap=st.sampled_from([0.0, 0.05, 0.1, 0.3]),
-  count=st.sampled_from([0, 2, 5]),
+  sequence=sequences(), gap=st.sampled_from([0.0, 0.05, 0.1, 0.3]), count=st.sampled_from([0, 2, 5])
 )
-def test_the_largest_disparity_stays_below_the_margin_or_falls(
-  notion, sequence, gap, count
-):
+def test_the_largest_disparity_stays_below_the_margin_or_falls(notion, sequence, gap, count):
   shape, labels, groups = sequence
   given, counters = run(labels, groups, gap, count, notion, "table", shape)
   table = [[0] * shape[1] for _ in range(shape[0])]
@@ -121,9 +108,8 @@ def test_the_papers_rule_judges_the_answer_alone(notion):
     gamma = disparities(after, notion, warm).get((group, label))
     if notion == "pairwise":  # the sign that the answer raises
       rates = [
-        Fraction(row[label], sum(row))
-        for j, row in enumerate(table) if j != group and warm[j]
-      ]  # fmt: skip
+        Fraction(row[label], sum(row)) for j, row in enumerate(table) if j != group and warm[j]
+      ]
       own = Fraction(after[group][label], sum(after[group]))
       gamma = own - min(rates) if rates else None
     fair = not warm[group] or gamma is None or gamma < Fraction(gap)
@@ -137,9 +123,7 @@ def test_two_groups_and_two_classes_need_one_guard_only():
   rng = np.random.default_rng(1)
   labels = (rng.random(LENGTH) < 0.5).astype(int)
   groups = (rng.random(LENGTH) < np.where(labels, 0.7, 0.3)).astype(int)
-  both = [
-    run(labels, groups, 0.1, 3, "rest", guard, (2, 2))[0] for guard in GUARDS
-  ]
+  both = [run(labels, groups, 0.1, 3, "rest", guard, (2, 2))[0] for guard in GUARDS]
   assert (both[0] == fairness.REFUSED).sum() > 5
   np.testing.assert_array_equal(*both)
 
@@ -186,9 +170,7 @@ def test_given_counts_are_continued_and_refusals_are_not_counted():
     labels[half:], groups[half:], rule, counters=first.counters, **sizes
   )
   np.testing.assert_array_equal(whole.counters, second.counters)
-  np.testing.assert_array_equal(
-    whole.labels, np.concatenate([first.labels, second.labels])
-  )
+  np.testing.assert_array_equal(whole.labels, np.concatenate([first.labels, second.labels]))
   assert (np.asarray(whole.labels)[::7] == fairness.REFUSED).all()
   assert whole.counters.sum() == (whole.labels >= 0).sum()
 
@@ -204,10 +186,7 @@ def test_a_small_group_counts_beside_one_of_millions():
 
 
 def test_counters_that_cannot_be_continued_are_refused():
-  rule, sizes = (
-    fairness.CounterRule(0.1, 5),
-    {"num_groups": 2, "num_classes": 2},
-  )
+  rule, sizes = (fairness.CounterRule(0.1, 5), {"num_groups": 2, "num_classes": 2})
   for counters, told in (
     ([[1, 2, 3], [0, 0, 0]], r"counters has shape \(2, 3\); pass \(2, 2\)"),
     ([[1, 2], [-3, 4]], "counters=-3.0 must be 0 or above"),
@@ -222,18 +201,17 @@ def answered_of_h2(guard, notions=NOTIONS):
   """Answers and largest disparity of 20 random orders, by notion."""
   group, label = np.indices(H2.shape).reshape(2, -1)
   groups, labels = (np.repeat(ids, H2.ravel()) for ids in (group, label))
-  orders = np.stack(
-    [np.random.default_rng(i).permutation(labels.size) for i in range(20)]
-  )
+  orders = np.stack([np.random.default_rng(i).permutation(labels.size) for i in range(20)])
   found = {}
   for notion in notions:
     rule = fairness.CounterRule(0.01, 50, notion, guard)
     counters = jax.vmap(
-      lambda o, rule=rule: fairness.admit_in_order(
-        jnp.asarray(labels)[o], jnp.asarray(groups)[o], rule, num_groups=3,
-        num_classes=2,
-      ).counters
-    )(orders)  # fmt: skip
+      lambda o, rule=rule: (
+        fairness.admit_in_order(
+          jnp.asarray(labels)[o], jnp.asarray(groups)[o], rule, num_groups=3, num_classes=2
+        ).counters
+      )
+    )(orders)
     disparity = functools.partial(fairness.demographic_disparity, notion=notion)
     gaps = jax.vmap(disparity)(counters)
     found[notion] = np.asarray(counters).sum((1, 2)), float(gaps.max())
@@ -244,9 +222,7 @@ def answered_of_h2(guard, notions=NOTIONS):
 def test_appendix_h2_is_in_the_papers_order():
   # The paper: 1661 pairwise, 1772 rest, 1832 overall, one order each.
   found = answered_of_h2("own")
-  pairwise, rest, overall = (
-    found[notion][0].mean() for notion in ("pairwise", "rest", "overall")
-  )
+  pairwise, rest, overall = (found[notion][0].mean() for notion in ("pairwise", "rest", "overall"))
   assert pairwise < rest < overall
   assert abs(pairwise - 1661) < 100
   assert abs(rest - 1772) < 50
@@ -277,10 +253,6 @@ def test_impossible_rules_are_refused(changed, told):
 def test_people_who_cannot_be_counted_are_refused():
   rule = fairness.CounterRule(0.1, 5)
   with pytest.raises(ArgumentError, match="groups has ids from 0 to 2"):
-    fairness.admit_in_order(
-      [0, 1], np.array([0, 2]), rule, num_groups=2, num_classes=2
-    )
+    fairness.admit_in_order([0, 1], np.array([0, 2]), rule, num_groups=2, num_classes=2)
   with pytest.raises(ArgumentError, match="one row per person"):
-    fairness.admit_in_order(
-      [0, 1], np.array([0]), rule, num_groups=2, num_classes=2
-    )
+    fairness.admit_in_order([0, 1], np.array([0]), rule, num_groups=2, num_classes=2)

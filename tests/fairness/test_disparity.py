@@ -10,8 +10,7 @@ H2 = np.array([[324, 287], [420, 274], [445, 250]])
 
 
 def brute_force(counts, notion, z, k):
-  rows = [(g, c) for g, row in enumerate(counts) for c, m in enumerate(row)
-          for _ in range(int(m))]  # fmt: skip
+  rows = [(g, c) for g, row in enumerate(counts) for c, m in enumerate(row) for _ in range(int(m))]
 
   def rate(keep):
     chosen = [c for g, c in rows if keep(g)]
@@ -22,17 +21,13 @@ def brute_force(counts, notion, z, k):
     return own - rate(lambda g: g != z)
   if notion == "overall":
     return own - rate(lambda g: True)
-  others = [
-    rate(lambda g, other=other: g == other) for other in range(len(counts))
-  ]
+  others = [rate(lambda g, other=other: g == other) for other in range(len(counts))]
   return max(abs(own - other) for other in others)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("notion", ["rest", "pairwise", "overall"])
-@pytest.mark.parametrize(
-  "counts", [H2, np.array([[3, 0, 5, 1], [2, 2, 0, 0], [0, 7, 1, 1]])]
-)
+@pytest.mark.parametrize("counts", [H2, np.array([[3, 0, 5, 1], [2, 2, 0, 0], [0, 7, 1, 1]])])
 def test_agrees_with_counting_people(counts, notion):
   disparity = fairness.demographic_disparity(counts, notion=notion)
   for z, row in enumerate(counts):
@@ -47,9 +42,7 @@ def test_two_groups_rest_is_pairwise_up_to_sign():
   rest = fairness.demographic_disparity(counts)
   pairwise = fairness.demographic_disparity(counts, notion="pairwise")
   np.testing.assert_allclose(np.abs(rest), pairwise, rtol=1e-6)
-  np.testing.assert_allclose(
-    rest[0], [3 / 4 - 5 / 12, 1 / 4 - 7 / 12], rtol=1e-6
-  )
+  np.testing.assert_allclose(rest[0], [3 / 4 - 5 / 12, 1 / 4 - 7 / 12], rtol=1e-6)
 
 
 def test_signs_cancel_over_the_classes():
@@ -58,16 +51,12 @@ def test_signs_cancel_over_the_classes():
     np.testing.assert_allclose(disparity.sum(axis=1), 0, atol=1e-6)
 
 
-def test_its_largest_pairwise_entry_is_the_demographic_parity_difference(
-  people,
-):
+def test_its_largest_pairwise_entry_is_the_demographic_parity_difference(people):
   y_true, y_pred, group, _ = people(0, num_classes=3)
   counts = fairness.prediction_counts(y_pred, sensitive_features=group)
   np.testing.assert_allclose(
     fairness.demographic_disparity(counts, notion="pairwise").max(),
-    fairness.demographic_parity_difference(
-      y_true, y_pred, sensitive_features=group
-    ),
+    fairness.demographic_parity_difference(y_true, y_pred, sensitive_features=group),
     rtol=1e-6,
   )
 
@@ -77,19 +66,13 @@ def test_an_empty_side_is_nan():
   rest = fairness.demographic_disparity(counts)
   assert np.isnan(rest[1]).all()
   np.testing.assert_allclose(rest[[0, 2], 0], [0.25, -0.25])
-  assert np.isnan(
-    fairness.demographic_disparity(counts, notion="pairwise")
-  ).all()
-  skipped = fairness.demographic_disparity(
-    counts, notion="pairwise", skip_empty=True
-  )
+  assert np.isnan(fairness.demographic_disparity(counts, notion="pairwise")).all()
+  skipped = fairness.demographic_disparity(counts, notion="pairwise", skip_empty=True)
   np.testing.assert_allclose(skipped[[0, 2], 0], [0.25, 0.25])
   assert np.isnan(skipped[1]).all()
   alone = fairness.demographic_disparity(np.array([[3, 1], [0, 0]]))
   assert np.isnan(alone).all()  # nobody to compare with
-  assert np.isnan(
-    fairness.demographic_disparity(np.zeros((2, 2)), notion="overall")
-  ).all()
+  assert np.isnan(fairness.demographic_disparity(np.zeros((2, 2)), notion="overall")).all()
 
 
 def test_a_few_people_beside_millions_are_still_compared():
@@ -105,9 +88,7 @@ def test_soft_counts_jit_and_vmap():
     one = lambda c, notion=notion: fairness.demographic_disparity(  # noqa: E731
       c, notion=notion
     )
-    np.testing.assert_allclose(
-      jax.jit(jax.vmap(one))(soft), [one(c) for c in soft], atol=1e-6
-    )
+    np.testing.assert_allclose(jax.jit(jax.vmap(one))(soft), [one(c) for c in soft], atol=1e-6)
 
 
 def test_bad_counts_are_refused():

@@ -14,9 +14,7 @@ FIRST, LAST = -1.0, 99.0
 def rows_kept(people, max_gap):
   """[n] who is kept; people are (x, label, group) in a fixed order."""
   x, labels, groups = map(np.array, zip(*people, strict=True))
-  return fairness.ordered_filter(
-    x[:, None], labels, groups, max_gap=max_gap, num_classes=2
-  )
+  return fairness.ordered_filter(x[:, None], labels, groups, max_gap=max_gap, num_classes=2)
 
 
 def moved(people, i, other, max_gap):
@@ -35,9 +33,7 @@ def test_one_of_four_people_replaced_moves_three_at_gap_0():
     people += [(float(i), *kind) for i, kind in enumerate(others)]
     for kind, x in itertools.product(kinds, (FIRST, LAST)):
       worst = max(worst, moved(people, 0, (x, *kind), 0.0))
-  assert worst == accounting.preprocessing_factor(
-    0.0, relation=Relation.REPLACE_ONE
-  )
+  assert worst == accounting.preprocessing_factor(0.0, relation=Relation.REPLACE_ONE)
 
 
 @pytest.mark.parametrize("max_gap", [0.2, 0.5])
@@ -55,9 +51,7 @@ def test_one_replaced_moves_as_many_as_is_charged(max_gap):
     for i in (0, few - 1, few, few + many - 1):
       for x, label, group in itertools.product((FIRST, LAST), (0, 1), (0, 1)):
         worst = max(worst, moved(people, i, (x, label, group), max_gap))
-  assert worst == accounting.preprocessing_factor(
-    max_gap, relation=Relation.REPLACE_ONE
-  )
+  assert worst == accounting.preprocessing_factor(max_gap, relation=Relation.REPLACE_ONE)
 
 
 def test_randomised_response_behind_the_filter_is_covered():
@@ -71,7 +65,5 @@ def test_randomised_response_behind_the_filter_is_covered():
     rest = [p for j, p in enumerate(people) if j != i]
     before = np.delete(rows_kept(people, max_gap), i)
     worst = max(worst, 1 + (before != rows_kept(rest, max_gap)).sum())
-  charged, _ = accounting.preprocessed_guarantee(
-    epsilon=epsilon, delta=0.0, max_gap=max_gap
-  )
+  charged, _ = accounting.preprocessed_guarantee(epsilon=epsilon, delta=0.0, max_gap=max_gap)
   assert charged == worst * epsilon

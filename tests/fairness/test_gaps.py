@@ -17,13 +17,9 @@ def test_by_hand():
     fairness.difference(RATES, OVERALL, method="to_overall"), 0.2, rtol=1e-6
   )
   np.testing.assert_allclose(fairness.ratio(RATES), 0.4, rtol=1e-6)
-  np.testing.assert_allclose(
-    fairness.ratio(RATES, OVERALL, method="to_overall"), 0.5, rtol=1e-6
-  )
+  np.testing.assert_allclose(fairness.ratio(RATES, OVERALL, method="to_overall"), 0.5, rtol=1e-6)
   np.testing.assert_allclose(  # the group above everybody is the furthest
-    fairness.ratio(jnp.array([0.4, 0.9]), OVERALL, method="to_overall"),
-    0.4 / 0.9,
-    rtol=1e-6,
+    fairness.ratio(jnp.array([0.4, 0.9]), OVERALL, method="to_overall"), 0.4 / 0.9, rtol=1e-6
   )
 
 
@@ -34,8 +30,7 @@ def test_an_unknown_group_makes_the_gap_unknown_unless_skipped(gap, method):
   with_empty = jnp.append(RATES, jnp.nan)
   assert np.isnan(gap(with_empty, OVERALL, method=method))
   np.testing.assert_allclose(
-    gap(with_empty, OVERALL, method=method, skip_empty=True),
-    gap(RATES, OVERALL, method=method),
+    gap(with_empty, OVERALL, method=method, skip_empty=True), gap(RATES, OVERALL, method=method)
   )
   nobody = jnp.full(3, jnp.nan)
   assert np.isnan(gap(nobody, jnp.nan, method=method, skip_empty=True))

@@ -37,9 +37,7 @@ def test_scores_are_refused_with_the_metric_that_takes_them(metric):
   scores = np.array([0.2, 0.9, 0.7, 0.1])
   with pytest.raises(ArgumentError, match=r"y_pred.*wasserstein_disparity"):
     metric(Y, scores, sensitive_features=G)
-  traced = jax.jit(
-    lambda s: metric(Y, s, sensitive_features=G, num_classes=2, num_groups=2)
-  )
+  traced = jax.jit(lambda s: metric(Y, s, sensitive_features=G, num_classes=2, num_groups=2))
   with pytest.raises(ArgumentError, match="wasserstein_disparity"):
     traced(scores)
 
@@ -50,13 +48,7 @@ def test_counts_must_be_given_inside_jit(metric):
     jax.jit(lambda g: metric(Y, Y, sensitive_features=g))(G)
   with pytest.raises(ArgumentError, match=r"num_classes.*num_classes=<"):
     jax.jit(lambda y: metric(Y, y, sensitive_features=G))(Y)
-  jax.eval_shape(
-    lambda y, g: metric(
-      y, y, sensitive_features=g, num_classes=2, num_groups=2
-    ),
-    Y,
-    G,
-  )
+  jax.eval_shape(lambda y, g: metric(y, y, sensitive_features=g, num_classes=2, num_groups=2), Y, G)
 
 
 def test_strings_are_refused_with_how_to_encode_them():
@@ -64,9 +56,7 @@ def test_strings_are_refused_with_how_to_encode_them():
   with pytest.raises(ArgumentError, match=r"numpy.unique.*return_inverse"):
     fairness.accuracy(Y, Y, sensitive_features=names)
   _, ids = np.unique(names, return_inverse=True)
-  np.testing.assert_array_equal(
-    fairness.accuracy(Y, Y, sensitive_features=ids), [1, 1]
-  )
+  np.testing.assert_array_equal(fairness.accuracy(Y, Y, sensitive_features=ids), [1, 1])
 
 
 @pytest.mark.parametrize(
@@ -82,11 +72,13 @@ def test_strings_are_refused_with_how_to_encode_them():
     ({"sample_weight": np.full(4, np.nan)}, "sample_weight=nan"),
     ({"sample_weight": np.ones(3)}, "sample_weight has 3"),
     ({"sample_weight": np.ones((4, 1))}, "one weight per person"),
-    ({"y_true": Y[:0], "y_pred": Y[:0], "sensitive_features": G[:0]},
-     "has no rows; pass num_groups"),
+    (
+      {"y_true": Y[:0], "y_pred": Y[:0], "sensitive_features": G[:0]},
+      "has no rows; pass num_groups",
+    ),
     ({"sensitive_features": G * 10**8}, "without gaps"),
   ],
-)  # fmt: skip
+)
 def test_each_mistake_has_its_message(arguments, message):
   given = {"y_true": Y, "y_pred": Y, "sensitive_features": G, **arguments}
   with pytest.raises(ArgumentError, match=message):
@@ -95,9 +87,7 @@ def test_each_mistake_has_its_message(arguments, message):
 
 def test_no_rows_is_nan_when_the_counts_are_given():
   none = np.zeros(0, int)
-  result = fairness.accuracy(
-    none, none, sensitive_features=none, num_classes=2, num_groups=2
-  )
+  result = fairness.accuracy(none, none, sensitive_features=none, num_classes=2, num_groups=2)
   assert np.isnan(result).all()
 
 
@@ -116,9 +106,7 @@ def test_unknown_options_are_named(option, message):
 
 def test_scores_must_be_finite_numbers():
   with pytest.raises(ArgumentError, match="scores has 1 rows with NaN"):
-    fairness.wasserstein_disparity(
-      np.array([0.1, np.nan, 0.2, 0.3]), sensitive_features=G
-    )
+    fairness.wasserstein_disparity(np.array([0.1, np.nan, 0.2, 0.3]), sensitive_features=G)
   with pytest.raises(ArgumentError, match="not numbers"):
     fairness.wasserstein_disparity(np.array(list("abcd")), sensitive_features=G)
   with pytest.raises(ArgumentError, match="shape"):
@@ -127,9 +115,7 @@ def test_scores_must_be_finite_numbers():
 
 @pytest.mark.parametrize("convert", [list, pd.Series, jnp.asarray, tuple])
 def test_lists_frames_and_arrays_are_welcome(convert):
-  result = fairness.accuracy(
-    convert(Y), convert(1 - Y), sensitive_features=convert(G)
-  )
+  result = fairness.accuracy(convert(Y), convert(1 - Y), sensitive_features=convert(G))
   np.testing.assert_array_equal(result, [0, 0])
 
 

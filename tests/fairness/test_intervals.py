@@ -12,9 +12,7 @@ RNG = np.random.default_rng(0)
 def test_seed_interval_is_scipys_t_interval():
   values = RNG.normal(2.0, 3.0, (20, 4))
   interval = fairness.seed_interval(values, level=0.9)
-  low, high = stats.t.interval(
-    0.9, 19, loc=values.mean(0), scale=stats.sem(values, axis=0)
-  )
+  low, high = stats.t.interval(0.9, 19, loc=values.mean(0), scale=stats.sem(values, axis=0))
   np.testing.assert_allclose(interval.estimate, values.mean(0))
   np.testing.assert_allclose(interval.low, low)
   np.testing.assert_allclose(interval.high, high)
@@ -94,23 +92,18 @@ def test_bca_by_hand():
   estimate, a = 0.2, 0.05
   bias = stats.norm.ppf(np.mean(draws < estimate))
   levels = [
-    stats.norm.cdf(bias + (bias + z) / (1 - a * (bias + z)))
-    for z in stats.norm.ppf([0.05, 0.95])
+    stats.norm.cdf(bias + (bias + z) / (1 - a * (bias + z))) for z in stats.norm.ppf([0.05, 0.95])
   ]
   interval = fairness.interval_of_draws(
     np.array(estimate), draws, level=0.9, kind="bca", acceleration=np.array(a)
   )
-  np.testing.assert_allclose(
-    [interval.low, interval.high], np.quantile(draws, levels)
-  )
+  np.testing.assert_allclose([interval.low, interval.high], np.quantile(draws, levels))
 
 
 def test_bca_without_bias_and_acceleration_is_the_percentile_interval():
   draws = np.linspace(-1, 1, 1001)
   bca, percentile = (
-    fairness.interval_of_draws(
-      np.array(0.0), draws, kind=kind, acceleration=np.array(0.0)
-    )
+    fairness.interval_of_draws(np.array(0.0), draws, kind=kind, acceleration=np.array(0.0))
     for kind in ("bca", "percentile")
   )
   np.testing.assert_allclose(bca.low, percentile.low)

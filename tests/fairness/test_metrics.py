@@ -28,11 +28,7 @@ def test_rates_by_group_agree_with_fairlearn(people, shares, weighted, name):
     y_true, y_pred, group, weight = people(seed, shares)
     weight = weight if weighted else None
     ours = getattr(fairness, name)(
-      y_true,
-      y_pred,
-      sensitive_features=group,
-      sample_weight=weight,
-      num_groups=len(shares),
+      y_true, y_pred, sensitive_features=group, sample_weight=weight, num_groups=len(shares)
     )
     theirs = peer.MetricFrame(
       metrics=RATES[name],
@@ -57,9 +53,7 @@ def test_mean_loss_is_the_weighted_average(people):
   *_, group, weight = people(0)
   losses = np.random.default_rng(1).exponential(size=group.size)
   plain = fairness.mean_loss(losses, sensitive_features=group)
-  weighted = fairness.mean_loss(
-    losses, sensitive_features=group, sample_weight=weight
-  )
+  weighted = fairness.mean_loss(losses, sensitive_features=group, sample_weight=weight)
   for g in range(3):
     rows = group == g
     np.testing.assert_allclose(plain[g], losses[rows].mean(), rtol=1e-5)

@@ -58,10 +58,7 @@ def test_the_mean_of_both_odds_agrees_with_fairlearn(people, name, method):
 def test_accuracy_parity_agrees_with_a_metric_frame(people, kind, method):
   y_true, y_pred, group, _ = people(8, num_classes=3)
   frame = peer.MetricFrame(
-    metrics=accuracy_score,
-    y_true=y_true,
-    y_pred=y_pred,
-    sensitive_features=group,
+    metrics=accuracy_score, y_true=y_true, y_pred=y_pred, sensitive_features=group
   )
   np.testing.assert_allclose(
     getattr(fairness, f"accuracy_parity_{kind}")(
@@ -103,21 +100,15 @@ def test_of_more_classes_the_worst_counts(people, name):
   y_true, y_pred, group, _ = people(10, num_classes=4)
   each = [
     getattr(peer, name)(
-      (y_true == k).astype(int),
-      (y_pred == k).astype(int),
-      sensitive_features=group,
+      (y_true == k).astype(int), (y_pred == k).astype(int), sensitive_features=group
     )
     for k in range(4)
   ]
   metric = getattr(fairness, name)
   worst = max(each) if name.endswith("difference") else min(each)
+  np.testing.assert_allclose(metric(y_true, y_pred, sensitive_features=group), worst, rtol=5e-6)
   np.testing.assert_allclose(
-    metric(y_true, y_pred, sensitive_features=group), worst, rtol=5e-6
-  )
-  np.testing.assert_allclose(
-    metric(y_true, y_pred, sensitive_features=group, pos_label=2),
-    each[2],
-    rtol=5e-6,
+    metric(y_true, y_pred, sensitive_features=group, pos_label=2), each[2], rtol=5e-6
   )
 
 
@@ -127,41 +118,27 @@ def test_conformance(people, name):
   """Pure, jit-able, vmap-able; one group, equal groups and renamed groups."""
   num_classes = 3 if name in OURS else 2
   y_true, y_pred, group, weight = people(11, num_classes=num_classes)
-  metric = functools.partial(
-    getattr(fairness, name), num_groups=3, num_classes=num_classes
-  )
+  metric = functools.partial(getattr(fairness, name), num_groups=3, num_classes=num_classes)
 
   def of(y_true, y_pred, group, weight):
-    return metric(
-      y_true, y_pred, sensitive_features=group, sample_weight=weight
-    )
+    return metric(y_true, y_pred, sensitive_features=group, sample_weight=weight)
 
   value = of(y_true, y_pred, group, weight)
-  np.testing.assert_allclose(
-    jax.jit(of)(y_true, y_pred, group, weight), value, rtol=1e-6
-  )
+  np.testing.assert_allclose(jax.jit(of)(y_true, y_pred, group, weight), value, rtol=1e-6)
   others = [people(seed, num_classes=num_classes) for seed in (12, 13)]
   batch = jax.tree.map(lambda *x: jnp.stack(x), *others)
   np.testing.assert_allclose(
     jax.jit(jax.vmap(of))(*batch), [of(*other) for other in others], rtol=1e-6
   )
-  np.testing.assert_allclose(
-    of(y_true, y_pred, (group + 1) % 3, weight), value, rtol=1e-5
-  )
+  np.testing.assert_allclose(of(y_true, y_pred, (group + 1) % 3, weight), value, rtol=1e-5)
   order = np.random.default_rng(0).permutation(group.size)
   np.testing.assert_allclose(
-    of(y_true[order], y_pred[order], group[order], weight[order]),
-    value,
-    rtol=1e-5,
+    of(y_true[order], y_pred[order], group[order], weight[order]), value, rtol=1e-5
   )
   alike = 0.0 if name.endswith("difference") else 1.0
-  alone = metric.func(
-    y_true, y_pred, sensitive_features=np.zeros_like(group), num_groups=1
-  )
+  alone = metric.func(y_true, y_pred, sensitive_features=np.zeros_like(group), num_groups=1)
   assert alone == alike
   twice = metric.func(
-    np.tile(y_true, 2),
-    np.tile(y_pred, 2),
-    sensitive_features=np.repeat([0, 1], y_true.size),
+    np.tile(y_true, 2), np.tile(y_pred, 2), sensitive_features=np.repeat([0, 1], y_true.size)
   )
   np.testing.assert_allclose(twice, alike, atol=1e-7)

@@ -17,9 +17,7 @@ def kept_of(people, max_gap):
   if not people:
     return {}
   x, labels, groups = map(np.array, zip(*people, strict=True))
-  mask = fairness.ordered_filter(
-    x[:, None], labels, groups, max_gap=max_gap, num_classes=2
-  )
+  mask = fairness.ordered_filter(x[:, None], labels, groups, max_gap=max_gap, num_classes=2)
   return {person for person, kept in zip(people, mask, strict=True) if kept}
 
 
@@ -77,9 +75,7 @@ def test_the_sequential_filter_is_the_counter_rule():
   rng = np.random.default_rng(2)
   labels, groups = rng.integers(0, 2, 601), rng.integers(0, 2, 601)
   rule = fairness.CounterRule(0.05, 20)
-  kept = fairness.sequential_filter(
-    labels, groups, rule, num_groups=2, num_classes=2
-  )
+  kept = fairness.sequential_filter(labels, groups, rule, num_groups=2, num_classes=2)
   counts = fairness.prediction_counts(
     labels[kept], sensitive_features=groups[kept], num_groups=2, num_classes=2
   )
@@ -90,9 +86,8 @@ def test_the_sequential_filter_is_the_counter_rule():
 def test_three_groups_are_refused():
   with pytest.raises(ArgumentError, match="groups has ids from 0 to 2"):
     fairness.ordered_filter(
-      np.zeros((3, 1)), np.zeros(3, int), np.arange(3), max_gap=0.1,
-      num_classes=2,
-    )  # fmt: skip
+      np.zeros((3, 1)), np.zeros(3, int), np.arange(3), max_gap=0.1, num_classes=2
+    )
 
 
 def crowd(seed=0, count=60):
@@ -113,12 +108,14 @@ MODEL = models.logistic(2)
 def clipped_sum(people, clip=0.5):
   """What one step of DP-SGD without noise sums up, everybody taking part."""
   config = training.DpSgdConfig(
-    learning_rate=1.0, l2_clip=clip, noise_multiplier=0.0, steps=1,
-    batch_size=people.size, max_batch=people.size,
-  )  # fmt: skip
-  fitted = training.dp_sgd(
-    MODEL, models.cross_entropy, people, config, key=jax.random.key(0)
+    learning_rate=1.0,
+    l2_clip=clip,
+    noise_multiplier=0.0,
+    steps=1,
+    batch_size=people.size,
+    max_batch=people.size,
   )
+  fitted = training.dp_sgd(MODEL, models.cross_entropy, people, config, key=jax.random.key(0))
   leaves = jax.tree.leaves(fitted.params)  # started at 0
   return -people.size * np.concatenate([np.ravel(leaf) for leaf in leaves])
 
@@ -130,8 +127,9 @@ def test_those_left_out_add_nothing_to_dp_sgd():
   np.testing.assert_allclose(
     clipped_sum(fairness.leave_out(people, kept)),
     clipped_sum(people.take(kept)),
-    rtol=1e-4, atol=1e-5,
-  )  # fmt: skip
+    rtol=1e-4,
+    atol=1e-5,
+  )
 
 
 def test_those_left_out_are_not_counted_by_an_adaptive_clip():
@@ -140,13 +138,11 @@ def test_those_left_out_are_not_counted_by_an_adaptive_clip():
   kept = np.arange(60) < 40
   adaptive = QuantileClip(rate=1.0, quantile=0.5, count_noise=1e-6)
   config = training.DpSgdConfig(
-    l2_clip=1e-3, noise_multiplier=0.0, steps=2, batch_size=60, max_batch=60,
-    adaptive=adaptive,
-  )  # fmt: skip
+    l2_clip=1e-3, noise_multiplier=0.0, steps=2, batch_size=60, max_batch=60, adaptive=adaptive
+  )
   fitted = training.dp_sgd(
-    MODEL, models.cross_entropy, fairness.leave_out(people, kept), config,
-    key=jax.random.key(0),
-  )  # fmt: skip
+    MODEL, models.cross_entropy, fairness.leave_out(people, kept), config, key=jax.random.key(0)
+  )
   share = 0.5 - 0.5 * 40 / 60
   expected = 1e-3 * np.exp(-(share - 0.5))
   assert fitted.trace.l2_clip[1] == pytest.approx(expected, rel=1e-4)

@@ -79,27 +79,17 @@ def test_an_empty_denominator_is_nan():
 
 def test_a_few_people_beside_millions_keep_their_rates():
   few_negatives = jnp.array([[1.0, 2.0], [3e7, 0.0]])
-  np.testing.assert_allclose(
-    rates.false_positive_rate(few_negatives), 2 / 3, rtol=1e-6
-  )
+  np.testing.assert_allclose(rates.false_positive_rate(few_negatives), 2 / 3, rtol=1e-6)
   few_misses = jnp.array([[0.0, 0.0], [3.0, 3e7]])
-  np.testing.assert_allclose(
-    rates.false_negative_rate(few_misses), 1e-7, rtol=1e-6
-  )
+  np.testing.assert_allclose(rates.false_negative_rate(few_misses), 1e-7, rtol=1e-6)
 
 
 def test_true_positive_rates_are_scikit_learns_recalls(people):
   from jaxfair import fairness
 
   y_true, y_pred, group, weight = people(3, num_classes=4)
-  counts = fairness.confusion_counts(
-    y_true, y_pred, sensitive_features=group, sample_weight=weight
-  )
+  counts = fairness.confusion_counts(y_true, y_pred, sensitive_features=group, sample_weight=weight)
   for g in range(3):
     rows = group == g
-    expected = recall_score(
-      y_true[rows], y_pred[rows], average=None, sample_weight=weight[rows]
-    )
-    np.testing.assert_allclose(
-      rates.true_positive_rate(counts)[g], expected, rtol=1e-5
-    )
+    expected = recall_score(y_true[rows], y_pred[rows], average=None, sample_weight=weight[rows])
+    np.testing.assert_allclose(rates.true_positive_rate(counts)[g], expected, rtol=1e-5)

@@ -31,9 +31,7 @@ def test_row_weights_are_multinomial():
   assert abs(covariance + 1 / n) < 5.5 * np.sqrt(1.1 / num_draws)
 
 
-@pytest.mark.parametrize(
-  ("num_draws", "size"), [(1000, 10), (7, 2**22), (3, 2**30)]
-)
+@pytest.mark.parametrize(("num_draws", "size"), [(1000, 10), (7, 2**22), (3, 2**30)])
 def test_chunks_bound_the_memory_and_cover_the_draws(num_draws, size):
   chunks = resampling.chunk_sizes(num_draws, size)
   assert sum(chunks) >= num_draws
@@ -67,9 +65,7 @@ def test_millions_of_people_are_drawn_with_the_right_spread():
   (tables,) = resampling.tables(np.random.default_rng(2), counts, num_draws)
   variance = np.var(tables[1:, 0].astype(np.float64))
   # A normal sample variance has relative standard error sqrt(2 / B).
-  np.testing.assert_allclose(
-    variance, n * 0.24, rtol=5.5 * np.sqrt(2 / num_draws)
-  )
+  np.testing.assert_allclose(variance, n * 0.24, rtol=5.5 * np.sqrt(2 / num_draws))
 
 
 def test_the_key_decides_the_stream():

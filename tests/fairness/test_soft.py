@@ -52,9 +52,7 @@ def test_an_empty_group_neither_counts_nor_spoils_the_gradient():
   @functools.partial(jax.jit, static_argnums=2)
   @jax.value_and_grad
   def both(x, groups, num_groups):
-    return fairness.soft_disparity(
-      jax.nn.softmax(x), groups, num_groups=num_groups
-    )
+    return fairness.soft_disparity(jax.nn.softmax(x), groups, num_groups=num_groups)
 
   two, three = (both(logits, groups, count) for count in (2, 3))
   np.testing.assert_allclose(two[0], three[0], rtol=1e-5)

@@ -25,9 +25,7 @@ def test_a_draw_of_two_seeds_has_three_outcomes():
   values = np.zeros((2, 2, 2))
   values[1, :, 1] = [2.0, -1.0]
   draws = 4000
-  found = frontier.attainment(
-    frontier.points(values, TWO), key=KEY, draws=draws
-  )
+  found = frontier.attainment(frontier.points(values, TWO), key=KEY, draws=draws)
   limit = 5 * np.sqrt(0.25 * 0.75 / draws)
   np.testing.assert_allclose(found.probability, [0.25, 0.75], atol=limit)
 

@@ -13,24 +13,19 @@ from jaxfair.frontier import dominance
 
 
 def by_definition(costs):
-  return np.array([
-    not any((b <= a).all() and (b < a).any() for b in costs) for a in costs
-  ], bool)  # fmt: skip
+  return np.array([not any((b <= a).all() and (b < a).any() for b in costs) for a in costs], bool)
 
 
 @hypothesis.given(
   arrays.arrays(
-    np.int64,
-    st.tuples(st.integers(0, 30), st.integers(1, 5)),
-    elements=st.integers(0, 4),
+    np.int64, st.tuples(st.integers(0, 30), st.integers(1, 5)), elements=st.integers(0, 4)
   ),
   st.data(),
 )
 @hypothesis.settings(max_examples=60)
 def test_it_is_the_definition(values, data):
   dims = values.shape[1]
-  signs = data.draw(st.lists(st.sampled_from([1, -1]), min_size=dims,
-                             max_size=dims))  # fmt: skip
+  signs = data.draw(st.lists(st.sampled_from([1, -1]), min_size=dims, max_size=dims))
   better = ["low" if sign == 1 else "high" for sign in signs]
   found = frontier.non_dominated(values, better)
   assert found.on.tolist() == by_definition(values * signs).tolist()

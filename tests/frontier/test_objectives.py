@@ -23,9 +23,7 @@ def test_bounds_are_students():
   values = rng.normal(size=(5, 7, 4))
   free = [frontier.Objective(name, "low") for name in "abcd"]
   low, high = frontier.bounds(frontier.points(values, free), level=0.9)
-  expected = stats.t.interval(
-    0.9, 6, loc=values.mean(1), scale=stats.sem(values, axis=1)
-  )
+  expected = stats.t.interval(0.9, 6, loc=values.mean(1), scale=stats.sem(values, axis=1))
   np.testing.assert_allclose([low, high], expected, atol=1e-12)
 
 

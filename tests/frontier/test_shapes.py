@@ -29,9 +29,10 @@ def test_a_surface_is_the_best_within_limits(cloud):
   assert found.shape == (4, 3)
   for i, j in itertools.product(range(4), range(3)):
     within = [
-      mean[2] for mean in points.means
+      mean[2]
+      for mean in points.means
       if mean[0] <= GRID["epsilon"][i] and mean[1] <= GRID["gap"][j]
-    ]  # fmt: skip
+    ]
     expected = max(within, default=np.nan)
     np.testing.assert_allclose(found[i, j], expected, rtol=1e-12)
   assert np.isnan(frontier.surface(points, {"epsilon": [-1.0]})).all()
@@ -70,9 +71,7 @@ def test_unlike_shapes_are_told_apart(cloud):
 def test_a_choice_that_breaks_limits_elsewhere_is_counted(cloud):
   worse = cloud.copy()
   worse[..., 1] += 1.0  # every gap is beyond every limit
-  found = frontier.transfer(
-    frontier.points(cloud), frontier.points(worse), GRID, key=KEY, draws=50
-  )
+  found = frontier.transfer(frontier.points(cloud), frontier.points(worse), GRID, key=KEY, draws=50)
   assert found.violated.estimate == 1.0
   assert np.isnan(found.regret.estimate)
 
@@ -87,9 +86,7 @@ def test_what_cannot_be_compared_is_said(cloud):
     frontier.transfer(points, frontier.points(cloud[:5]), GRID, key=KEY)
   two = (frontier.Objective("epsilon", "low"), frontier.Objective("x", "low"))
   with pytest.raises(ArgumentError, match="objectives differ"):
-    frontier.compare_shapes(
-      points, frontier.points(cloud[..., :2], two), GRID, key=KEY
-    )
+    frontier.compare_shapes(points, frontier.points(cloud[..., :2], two), GRID, key=KEY)
 
 
 def test_limits_are_quantiles_that_end_with_none(cloud):

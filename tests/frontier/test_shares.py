@@ -31,22 +31,16 @@ def test_units_do_not_matter_and_no_privacy_reaches_nothing():
   means = np.array([[1.0, 0.2], [2.0, 0.6], [4.0, 0.8], [np.inf, 0.9]])
   labels = ["a", "b", "a", "plain"]
   plain = frontier.volume_shares(cloud(means), labels, key=KEY, draws=3)
-  scaled = frontier.volume_shares(
-    cloud(means * [10.0, 100.0]), labels, key=KEY, draws=3
-  )
+  scaled = frontier.volume_shares(cloud(means * [10.0, 100.0]), labels, key=KEY, draws=3)
   for name in ("a", "b"):
-    assert scaled[name].volume.estimate == pytest.approx(
-      plain[name].volume.estimate
-    )
+    assert scaled[name].volume.estimate == pytest.approx(plain[name].volume.estimate)
   assert plain["plain"].volume.estimate == 0.0
 
 
 def test_noise_widens_the_interval():
   rng = np.random.default_rng(0)
   values = rng.random((6, 1, 2)) + 0.05 * rng.normal(size=(6, 5, 2))
-  found = frontier.volume_shares(
-    frontier.points(values, TWO), list("aaabbb"), key=KEY, draws=50
-  )
+  found = frontier.volume_shares(frontier.points(values, TWO), list("aaabbb"), key=KEY, draws=50)
   assert found["a"].volume.low < found["a"].volume.high
 
 

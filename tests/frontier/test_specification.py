@@ -78,9 +78,7 @@ def test_what_cannot_be_asked_is_said(four):
     ("coverage", 1.5, "coverage is never above 1; write 85% as 0.85"),
   ],
 )
-def test_an_impossible_limit_is_refused_with_its_own_remedy(
-  four, name, limit, told
-):
+def test_an_impossible_limit_is_refused_with_its_own_remedy(four, name, limit, told):
   with pytest.raises(ArgumentError) as caught:
     frontier.specify(four, {name: limit})
   assert str(caught.value).endswith(told)

@@ -13,8 +13,7 @@ def counted(values, corner):
   """Unit cells of an integer lattice that some point dominates."""
   ranges = [range(end) for end in corner]
   return sum(
-    bool((values <= np.array(cell)).all(axis=1).any())
-    for cell in itertools.product(*ranges)
+    bool((values <= np.array(cell)).all(axis=1).any()) for cell in itertools.product(*ranges)
   )
 
 

@@ -37,8 +37,7 @@ TIMES = re.compile(r"(^|_)seconds$|^after_teachers$|_over_")
 SETTINGS = {
   "JAX_NUM_CPU_DEVICES": "2",
   "NPROC": "3",
-  "XLA_FLAGS": "--xla_backend_optimization_level=0 "
-  "--xla_llvm_disable_expensive_passes=true",
+  "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
 }
 
 
@@ -48,10 +47,7 @@ def main(arguments: Sequence[str]) -> int:
   parser.add_argument("command", choices=("record", "compare"))
   parser.add_argument("folder", type=pathlib.Path)
   parser.add_argument(
-    "--only",
-    action="append",
-    metavar="GLOB",
-    help="names such as configs/pate/*",
+    "--only", action="append", metavar="GLOB", help="names such as configs/pate/*"
   )
   parser.add_argument(
     "--budget",
@@ -60,9 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     metavar="SECONDS",
     help="start no further config after this time",
   )
-  parser.add_argument(
-    "--root", type=pathlib.Path, default=ROOT, help="the checkout to run"
-  )
+  parser.add_argument("--root", type=pathlib.Path, default=ROOT, help="the checkout to run")
   options = parser.parse_args(arguments)
   folder, root = options.folder.resolve(), options.root.resolve()
   digest = code_digest(root)
@@ -104,10 +98,7 @@ def item_names(root: pathlib.Path) -> list[str]:
 def code_digest(root: pathlib.Path) -> str:
   """SHA-256 of everything that decides a result: sources and configs."""
   found = hashlib.sha256()
-  paths = [
-    *(root / "jaxfair").rglob("*.py"),
-    *(root / "configs").rglob("*.toml"),
-  ]
+  paths = [*(root / "jaxfair").rglob("*.py"), *(root / "configs").rglob("*.toml")]
   for path in sorted(paths):
     name = path.relative_to(root).as_posix()
     found.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -140,10 +131,7 @@ def compute(
 
 
 def report(
-  recorded: pathlib.Path,
-  target: pathlib.Path,
-  wanted: Iterable[str],
-  left: Iterable[str],
+  recorded: pathlib.Path, target: pathlib.Path, wanted: Iterable[str], left: Iterable[str]
 ) -> int:
   """Prints what differs; the number of items that do."""
   done = [name for name in wanted if name not in set(left)]
@@ -181,11 +169,7 @@ def differing_cells(before: pathlib.Path, now: pathlib.Path) -> Iterator[str]:
     return
   for name in [name for name in old_names if name in new_names]:
     first, second = old_names.index(name), new_names.index(name)
-    rows = [
-      i
-      for i, (a, b) in enumerate(zip(old, new, strict=True))
-      if a[first] != b[second]
-    ]
+    rows = [i for i, (a, b) in enumerate(zip(old, new, strict=True)) if a[first] != b[second]]
     if rows:
       i = rows[0]
       yield (
@@ -224,15 +208,12 @@ def _claim(target: pathlib.Path, digest: str) -> None:
   note = target / "code.txt"
   if note.exists() and note.read_text() != digest:
     raise SystemExit(
-      f"{target} was recorded with other sources; name another folder, or "
-      "delete it to record again"
+      f"{target} was recorded with other sources; name another folder, or delete it to record again"
     )
   note.write_text(digest)
 
 
-def _child(
-  name: str, root: pathlib.Path, folder: pathlib.Path, target: pathlib.Path
-) -> str:
+def _child(name: str, root: pathlib.Path, folder: pathlib.Path, target: pathlib.Path) -> str:
   """Computes one item in a process of its own; what went wrong, if anything.
 
   The item's folder appears when it is complete. Equal programs are compiled

@@ -35,9 +35,7 @@ CASES: dict[str, Callable[[], Any]] = {}
 SOFTMAX = models.logistic(3)
 MLP = models.mlp((8,), 3)
 LOSS = models.cross_entropy
-VOTES = np.array(
-  [[40, 6, 4], [20, 18, 12], [17, 17, 16], [0, 50, 0], [25, 25, 0]], np.int32
-)
+VOTES = np.array([[40, 6, 4], [20, 18, 12], [17, 17, 16], [0, 50, 0], [25, 25, 0]], np.int32)
 COUNTS = np.array([120.0, 30.0, 7.0, 410.0])
 WEIGHTS = np.array([1.0, 1.5, 1.2, 0.9])
 ORDERS = (1.5, 2.0, 8.0, 32.0)
@@ -66,9 +64,7 @@ def network() -> tuple[Any, Examples]:
 
 def plain() -> training.FitConfig:
   """A short plain training."""
-  return training.FitConfig(
-    learning_rate=0.2, steps=6, batch_size=8, optimizer=optax.sgd
-  )
+  return training.FitConfig(learning_rate=0.2, steps=6, batch_size=8, optimizer=optax.sgd)
 
 
 @frozen
@@ -97,10 +93,7 @@ def dp_sgd() -> Any:
   config = training.DpSgdConfig(learning_rate=0.2, steps=6, batch_size=8)
   layers = dataclasses.replace(config, per_layer=True, l2_clip=0.5)
   slow = dataclasses.replace(config, method="vmap")
-  return [
-    training.dp_sgd(MLP, LOSS, people(), made, key=KEY)
-    for made in (config, layers, slow)
-  ]
+  return [training.dp_sgd(MLP, LOSS, people(), made, key=KEY) for made in (config, layers, slow)]
 
 
 @frozen
@@ -108,27 +101,36 @@ def fair_dp_sgd() -> Any:
   config = training.DpSgdConfig(learning_rate=0.2, steps=4, batch_size=8)
   public = people(20)
   return training.fair_dp_sgd(
-    SOFTMAX, LOSS, people(), config, public_x=public.x,
-    public_group=public.group, num_groups=2, lam=1.0, sample=16, key=KEY,
-  )  # fmt: skip
+    SOFTMAX,
+    LOSS,
+    people(),
+    config,
+    public_x=public.x,
+    public_group=public.group,
+    num_groups=2,
+    lam=1.0,
+    sample=16,
+    key=KEY,
+  )
 
 
 @frozen
 def lagrangians() -> Any:
   notion = fairness.constraints.equalized_odds(2, 3)
   shared = {
-    "constraint": notion, "learning_rate": 0.2, "rounds": 2,
-    "steps_per_round": 3, "batch_size": 8, "optimizer": optax.sgd,
-  }  # fmt: skip
+    "constraint": notion,
+    "learning_rate": 0.2,
+    "rounds": 2,
+    "steps_per_round": 3,
+    "batch_size": 8,
+    "optimizer": optax.sgd,
+  }
   return (
-    training.lagrangian(
-      SOFTMAX, LOSS, people(), training.LagrangianConfig(**shared), key=KEY
-    ),
+    training.lagrangian(SOFTMAX, LOSS, people(), training.LagrangianConfig(**shared), key=KEY),
     training.private_lagrangian(
-      SOFTMAX, LOSS, people(), training.PrivateLagrangianConfig(**shared),
-      key=KEY,
+      SOFTMAX, LOSS, people(), training.PrivateLagrangianConfig(**shared), key=KEY
     ),
-  )  # fmt: skip
+  )
 
 
 @frozen
@@ -157,9 +159,7 @@ def clipped_grad() -> Any:
   found = {}
   for method in ("ghost", "vmap"):
     for per_layer in (False, True):
-      clip = privacy.clipped_grad(
-        MLP, LOSS, l2_clip=0.5, method=method, per_layer=per_layer
-      )
+      clip = privacy.clipped_grad(MLP, LOSS, l2_clip=0.5, method=method, per_layer=per_layer)
       found[f"{method}, {per_layer}"] = clip(params, examples)
   return found
 
@@ -179,18 +179,12 @@ def noises() -> Any:
   return {
     "gaussian": privacy.noise.gaussian(zeros, sigma=2.0, key=KEY),
     "laplace": privacy.noise.laplace(zeros, scale=2.0, key=KEY),
-    "discrete_gaussian": privacy.noise.discrete_gaussian(
-      whole, sigma=2.0, key=KEY
-    ),
-    "discrete_laplace": privacy.noise.discrete_laplace(
-      whole, scale=2.0, key=KEY
-    ),
+    "discrete_gaussian": privacy.noise.discrete_gaussian(whole, sigma=2.0, key=KEY),
+    "discrete_laplace": privacy.noise.discrete_laplace(whole, scale=2.0, key=KEY),
     "exact_gaussian": privacy.exact.discrete_gaussian(
       np.zeros(20, np.int64), sigma=2, source=source
     ),
-    "exact_laplace": privacy.exact.discrete_laplace(
-      np.zeros(20, np.int64), scale=2, source=source
-    ),
+    "exact_laplace": privacy.exact.discrete_laplace(np.zeros(20, np.int64), scale=2, source=source),
   }
 
 
@@ -206,9 +200,7 @@ def samplers() -> Any:
 
 @frozen
 def votes() -> Any:
-  confident = {
-    "threshold": 15, "sigma_threshold": 4.0, "sigma_answer": 3.0, "key": KEY
-  }  # fmt: skip
+  confident = {"threshold": 15, "sigma_threshold": 4.0, "sigma_answer": 3.0, "key": KEY}
   many = np.tile(VOTES, (8, 1))
   return {
     "plurality": pate.plurality(VOTES, key=KEY),
@@ -217,16 +209,14 @@ def votes() -> Any:
     "confident": pate.confident_gnmax(many, **confident),
     "soft": pate.soft_labels(many, sigma=5.0, key=KEY),
     "fair": pate.fair_gnmax(
-      many, np.arange(40) % 2, num_groups=2, max_gap=0.2, min_count=5,
-      **confident,
+      many, np.arange(40) % 2, num_groups=2, max_gap=0.2, min_count=5, **confident
     ),
-  }  # fmt: skip
+  }
 
 
 @frozen
 def teachers() -> Any:
-  parts = jax.tree.map(lambda leaf: leaf.reshape(4, 12, *leaf.shape[1:]),
-                       people())  # fmt: skip
+  parts = jax.tree.map(lambda leaf: leaf.reshape(4, 12, *leaf.shape[1:]), people())
   config = training.FitConfig(steps=5, batch_size=6)
   stacked = pate.train_teachers(MLP, LOSS, parts, config, key=KEY)
   return stacked, pate.predict_votes(MLP, stacked, people(10).x)
@@ -237,20 +227,14 @@ def accountants() -> Any:
   steps = {"sampling_rate": 0.02, "steps": 300, "delta": 1e-5}
   return {
     "pld": accounting.dp_sgd_epsilon(noise_multiplier=1.1, **steps),
-    "rdp": accounting.dp_sgd_epsilon(
-      noise_multiplier=1.1, accountant="rdp", **steps
-    ),
-    "calibrated": accounting.calibrate_dp_sgd(
-      epsilon=2.0, accountant="rdp", **steps
-    ),
+    "rdp": accounting.dp_sgd_epsilon(noise_multiplier=1.1, accountant="rdp", **steps),
+    "calibrated": accounting.calibrate_dp_sgd(epsilon=2.0, accountant="rdp", **steps),
     "gaussian": accounting.gaussian_sigma(epsilon=1.0, delta=1e-5),
     "discrete": accounting.discrete_gaussian_sigma(epsilon=1.0, delta=1e-5),
     "zcdp": accounting.zcdp_epsilon(rho=0.1, delta=1e-5),
     "gnmax": accounting.gnmax_rdp(VOTES, sigma=8.0, orders=ORDERS),
     "lnmax": accounting.lnmax_rdp(VOTES, scale=8.0, orders=ORDERS),
-    "threshold": accounting.threshold_rdp(
-      VOTES, threshold=20.0, sigma=8.0, orders=ORDERS
-    ),
+    "threshold": accounting.threshold_rdp(VOTES, threshold=20.0, sigma=8.0, orders=ORDERS),
     "composed": accounting.composed_epsilon(
       accounting.pate_events(sigma=20.0, num_queries=30), delta=1e-5
     ),
@@ -270,16 +254,13 @@ def metrics() -> Any:
     if name.endswith(("_rate", "_difference", "_ratio")) or name == "accuracy"
   }
   found["interval"] = fairness.bootstrap(
-    fairness.accuracy, y, predicted, sensitive_features=group, key=KEY,
-    num_draws=50,
-  )  # fmt: skip
+    fairness.accuracy, y, predicted, sensitive_features=group, key=KEY, num_draws=50
+  )
   found["wasserstein"] = fairness.wasserstein_distances(
     rng.normal(size=200), sensitive_features=group
   )
   rule = fairness.CounterRule(max_gap=0.1, min_count=5)
-  found["counted"] = fairness.admit_in_order(
-    y, group, rule, num_groups=2, num_classes=2
-  )
+  found["counted"] = fairness.admit_in_order(y, group, rule, num_groups=2, num_classes=2)
   return found
 
 
@@ -293,9 +274,7 @@ def curvature() -> Any:
       *start, num_groups=2, method="hutchinson", key=KEY, probes=5
     ),
     "per person": analysis.trace_per_person(*start),
-    "eigenvalue": analysis.top_eigenvalue(
-      *start, num_groups=2, key=KEY, steps=5
-    ),
+    "eigenvalue": analysis.top_eigenvalue(*start, num_groups=2, key=KEY, steps=5),
     "gradients": analysis.group_gradients(*start, num_groups=2),
     "norms": analysis.norms(*start, num_groups=2),
     "closeness": analysis.closeness(MLP.apply(params, examples.x)),
@@ -306,10 +285,7 @@ def curvature() -> Any:
 @frozen
 def pruning_masks() -> Any:
   params, _ = network()
-  return [
-    pruning.magnitude_masks(params, 0.5, scope=scope)
-    for scope in ("global", "layer")
-  ]
+  return [pruning.magnitude_masks(params, 0.5, scope=scope) for scope in ("global", "layer")]
 
 
 @frozen
@@ -331,15 +307,12 @@ def decision_rules() -> Any:
   return {
     "allotment": problem(COUNTS),
     "trace": decisions.allotment_trace(COUNTS, weights=WEIGHTS),
-    "simulated": decisions.simulate(
-      problem, COUNTS, release=release, draws=200, key=KEY
-    ),
+    "simulated": decisions.simulate(problem, COUNTS, release=release, draws=200, key=KEY),
     "language": decisions.minority_language(
-      np.array([12000.0, 300.0]), np.array([11000.0, 200.0]),
-      np.array([900.0, 10.0]),
+      np.array([12000.0, 300.0]), np.array([11000.0, 200.0]), np.array([900.0, 10.0])
     ),
     "sum": decisions.preserve_sum(COUNTS - 50.0, total=400.0),
-  }  # fmt: skip
+  }
 
 
 @frozen
@@ -358,18 +331,13 @@ def arrays(name: str) -> dict[str, np.ndarray]:
   """The arrays of one case by their place in what it returns."""
   found = _plain(CASES[name]())
   leaves = jax.tree_util.tree_leaves_with_path(found)
-  return {
-    f"{name}{jax.tree_util.keystr(path)}": _array(leaf) for path, leaf in leaves
-  }
+  return {f"{name}{jax.tree_util.keystr(path)}": _array(leaf) for path, leaf in leaves}
 
 
 def _plain(value: Any) -> Any:
   """Frozen dataclasses that are no pytrees, as dictionaries."""
   if dataclasses.is_dataclass(value) and jax.tree.leaves(value) == [value]:
-    return {
-      field.name: _plain(getattr(value, field.name))
-      for field in dataclasses.fields(value)
-    }
+    return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
   if isinstance(value, dict):
     return {str(name): _plain(part) for name, part in value.items()}
   if isinstance(value, tuple | list):
@@ -378,9 +346,7 @@ def _plain(value: Any) -> Any:
 
 
 def _array(leaf: Any) -> np.ndarray:
-  if hasattr(leaf, "dtype") and jax.dtypes.issubdtype(
-    leaf.dtype, jax.dtypes.prng_key
-  ):
+  if hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
     leaf = jax.random.key_data(leaf)
   array = np.asarray(leaf)
   return np.asarray(str(leaf)) if array.dtype == object else array

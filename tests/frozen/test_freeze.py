@@ -71,9 +71,7 @@ def toy(root, value):
 
 
 def run(command, folder, root, *more):
-  return freeze.main(
-    [command, str(folder), "--root", str(root), "--only", "configs/*", *more]
-  )
+  return freeze.main([command, str(folder), "--root", str(root), "--only", "configs/*", *more])
 
 
 def test_records_and_compares_a_checkout(tmp_path, capsys):
@@ -101,14 +99,7 @@ def test_every_case_is_an_item(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(
   "name",
-  [
-    "accountants",
-    "decision_rules",
-    "frontiers",
-    "noises",
-    "output_perturbation",
-    "pruning_masks",
-  ],
+  ["accountants", "decision_rules", "frontiers", "noises", "output_perturbation", "pruning_masks"],
 )
 def test_a_function_gives_the_same_bytes_twice(name):
   first, second = functions.arrays(name), functions.arrays(name)

@@ -29,11 +29,7 @@ def docstring(name: str) -> tuple[str, str]:
   path = package if package.exists() else package.parent.with_suffix(".py")
   told = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
   assert told, f"{path} has no docstring"
-  claim, *rest = (
-    " ".join(part.split())
-    for part in told.split("\n\n")
-    if not part.startswith(" ")
-  )
+  claim, *rest = (" ".join(part.split()) for part in told.split("\n\n") if not part.startswith(" "))
   return claim, " ".join(rest)
 
 

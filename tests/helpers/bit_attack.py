@@ -71,8 +71,7 @@ def wins(releases, values, sigma):
   score = 0.0
   for i, released in enumerate(releases):
     right, wrong = (
-      explained(np.asarray(released), values[j], sigma).mean(axis=-1)
-      for j in (i, 1 - i)
+      explained(np.asarray(released), values[j], sigma).mean(axis=-1) for j in (i, 1 - i)
     )
     score += float(np.sum((right > wrong) + 0.5 * (right == wrong)))
   return score
@@ -88,8 +87,7 @@ def of_sparse_noise(values, sigma, count, seed=0):
   """Releases of both values with the noise that falls to the attack."""
   keys = jax.random.split(jax.random.key(seed), count)
   return [
-    jax.vmap(sparse_gaussian, (None, None, 0))(value, np.float32(sigma), keys)
-    for value in values
+    jax.vmap(sparse_gaussian, (None, None, 0))(value, np.float32(sigma), keys) for value in values
   ]
 
 

@@ -57,9 +57,7 @@ class Odd(nn.Module):
 def _attention(x):
   x = x.reshape(x.shape[0], 10, -1)
   x = hk.Linear(8)(x)
-  x = hk.MultiHeadAttention(2, 4, w_init=hk.initializers.VarianceScaling())(
-    x, x, x
-  )
+  x = hk.MultiHeadAttention(2, 4, w_init=hk.initializers.VarianceScaling())(x, x, x)
   x = hk.LayerNorm(-1, create_scale=True, create_offset=True)(x)
   return hk.Linear(3)(x.mean(1))
 

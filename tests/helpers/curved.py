@@ -26,8 +26,7 @@ def moved(model, examples, scale=0.6, seed=0):
   shapes = jax.eval_shape(model.init, KEY, one)
   rng = np.random.default_rng(seed)
   return jax.tree.map(
-    lambda leaf: jnp.asarray(scale * rng.normal(size=leaf.shape), jnp.float32),
-    shapes,
+    lambda leaf: jnp.asarray(scale * rng.normal(size=leaf.shape), jnp.float32), shapes
   )
 
 

@@ -19,9 +19,7 @@ FIGURES = sorted(path.stem for path in CONFIGS.glob("[!_]*.toml"))
 
 def two_groups(norms=(2.0, 5.0), sizes=(200, 100)):
   """As easy to classify; the second group, the minority, has larger inputs."""
-  return data.two_gaussians(
-    sizes, norms=norms, dimension=3, key=jax.random.key(7)
-  )
+  return data.two_gaussians(sizes, norms=norms, dimension=3, key=jax.random.key(7))
 
 
 def context(folder=pathlib.Path(), seed=0):
@@ -66,9 +64,7 @@ def run_untrained(folder, figure, *sets, people=None, configs=None):
 
     keys = jax.random.split(made.key, math.prod(shape))
     found = jax.jit(lambda keys: jax.lax.map(one, keys))(keys)
-    return jax.tree.map(
-      lambda leaf: np.asarray(leaf).reshape(*shape, *leaf.shape[1:]), found
-    )
+    return jax.tree.map(lambda leaf: np.asarray(leaf).reshape(*shape, *leaf.shape[1:]), found)
 
   def start(model, loss, examples, config, *, key):
     return Fit(model.init(key, examples.x[0]), None)

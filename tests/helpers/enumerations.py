@@ -20,9 +20,7 @@ def delta_of(p, q, epsilon):
   """The least delta at epsilon between two laws, the larger of both ways."""
   p, q = np.asarray(p).ravel(), np.asarray(q).ravel()
   ratio = math.exp(epsilon)
-  return max(
-    np.maximum(p - ratio * q, 0).sum(), np.maximum(q - ratio * p, 0).sum()
-  )
+  return max(np.maximum(p - ratio * q, 0).sum(), np.maximum(q - ratio * p, 0).sum())
 
 
 def worst_delta(law, rows, epsilon, rounds=1):
@@ -105,10 +103,7 @@ def gnmax_law(row, sigma, *, discrete=False):
   gaps = row[:, None, None] - row[None, :, None] + sigma * GRID
   below = special.ndtr(gaps / sigma)
   return np.array(
-    [
-      (density * np.delete(below[i], i, axis=0).prod(axis=0)).sum()
-      for i in range(len(row))
-    ]
+    [(density * np.delete(below[i], i, axis=0).prod(axis=0)).sum() for i in range(len(row))]
   )
 
 
@@ -145,15 +140,10 @@ def capped_laws(p, q, rounds, cap):
         ended.append(pair)
         continue
       none = [law * one[0] for law, one in zip(pair, (p, q), strict=True)]
-      some = [
-        np.outer(law, one[1:]).ravel()
-        for law, one in zip(pair, (p, q), strict=True)
-      ]
+      some = [np.outer(law, one[1:]).ravel() for law, one in zip(pair, (p, q), strict=True)]
       for count, new in ((given, none), (given + 1, some)):
         old = after.get(count, (np.zeros(0), np.zeros(0)))
-        after[count] = tuple(
-          np.concatenate(two) for two in zip(old, new, strict=True)
-        )
+        after[count] = tuple(np.concatenate(two) for two in zip(old, new, strict=True))
     states = after
   ended += states.values()
   return [np.concatenate(side) for side in zip(*ended, strict=True)]

@@ -19,25 +19,39 @@ def table(seeds=4, data="coloured_digits"):
   grid = itertools.product(EPSILONS, SIGMAS, THRESHOLDS, range(seeds))
   for epsilon, sigma, threshold, seed in grid:
     moved = 0.01 * rng.normal(size=2)
-    rows.append({
-      "data": data, "teachers": 10,
-      "method": "confident-gnmax" if threshold else "gnmax",
-      "epsilon": epsilon, "sigma": sigma, "threshold": threshold,
-      "accuracy": 0.7 + 0.05 * np.log(epsilon) - 0.001 * sigma + moved[0],
-      "gap": 0.05 + 0.02 * epsilon - 0.0005 * sigma + moved[1],
-      "coverage": round(1 - 0.5 * threshold, 3), "seed": seed,
-    })  # fmt: skip
+    rows.append(
+      {
+        "data": data,
+        "teachers": 10,
+        "method": "confident-gnmax" if threshold else "gnmax",
+        "epsilon": epsilon,
+        "sigma": sigma,
+        "threshold": threshold,
+        "accuracy": 0.7 + 0.05 * np.log(epsilon) - 0.001 * sigma + moved[0],
+        "gap": 0.05 + 0.02 * epsilon - 0.0005 * sigma + moved[1],
+        "coverage": round(1 - 0.5 * threshold, 3),
+        "seed": seed,
+      }
+    )
   return Table.from_rows(rows)
 
 
 def write(folder, rows=None, title="What can <b>be</b> had & why", **changes):
   """A finished run of `pate.frontier` with these rows."""
   values = {
-    "title": title, "sets": [{"name": "coloured_digits"}], "teachers": [10],
-    "epsilons": list(EPSILONS), "sigmas": list(SIGMAS),
-    "thresholds": list(THRESHOLDS), "queries": 50, "splits": 4,
-    "batch_size": 10, "hidden": [4], "teacher_steps": 2, "student_steps": 2,
-  }  # fmt: skip
+    "title": title,
+    "sets": [{"name": "coloured_digits"}],
+    "teachers": [10],
+    "epsilons": list(EPSILONS),
+    "sigmas": list(SIGMAS),
+    "thresholds": list(THRESHOLDS),
+    "queries": 50,
+    "splits": 4,
+    "batch_size": 10,
+    "hidden": [4],
+    "teacher_steps": 2,
+    "student_steps": 2,
+  }
   made = experiments.plan(experiments.find("pate.frontier"), values | changes)
   folder.mkdir(parents=True)
   (folder / "config.toml").write_text(configs.dump(made.values))

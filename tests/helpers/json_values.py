@@ -10,8 +10,7 @@ JSON = st.recursive(
   | st.floats(allow_nan=False, allow_infinity=False)
   | st.text(max_size=5),
   lambda inner: (
-    st.lists(inner, max_size=3)
-    | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
   ),
   max_leaves=4,
 )

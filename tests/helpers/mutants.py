@@ -74,13 +74,9 @@ class Step:
 
   config: DpSgdConfig
 
-  def __call__(
-    self, examples: Examples, state: DpSgdState, feed: Any
-  ) -> tuple[DpSgdState, None]:
+  def __call__(self, examples: Examples, state: DpSgdState, feed: Any) -> tuple[DpSgdState, None]:
     config, batch = self.config, examples.take(feed.batch.rows)
-    total, count = self.total(
-      state.params, batch, feed.batch.mask, config.l2_clip
-    )
+    total, count = self.total(state.params, batch, feed.batch.mask, config.l2_clip)
     # Raised as that of the reference is, which is traced.
     sigma = config.noise_multiplier * config.l2_clip * (1 + 2.0**-20)
     noisy = self.noisy(total, sigma, feed.key_sum)
@@ -96,14 +92,10 @@ class Step:
     del num_examples
     return feeds
 
-  def total(
-    self, params: Any, batch: Examples, mask: Any, l2_clip: Any
-  ) -> tuple[Any, Any]:
+  def total(self, params: Any, batch: Examples, mask: Any, l2_clip: Any) -> tuple[Any, Any]:
     """The sum of clipped gradients, and how many people are in it."""
     model = linear(self.config.steps)
-    clipped = clipped_grad(model, linear_loss, l2_clip=l2_clip)(
-      params, batch, mask
-    )
+    clipped = clipped_grad(model, linear_loss, l2_clip=l2_clip)(params, batch, mask)
     return clipped.total, jnp.sum(mask) - clipped.num_nonfinite
 
   def noisy(self, total: Any, sigma: Any, key: jax.Array) -> Any:
@@ -182,17 +174,13 @@ def batch_norm(params: Any, x: Any) -> Any:
 COUPLED = Model(linear(1).init, batch_norm)
 
 
-def reference(
-  config: DpSgdConfig, examples: Examples, key: jax.Array
-) -> jax.Array:
+def reference(config: DpSgdConfig, examples: Examples, key: jax.Array) -> jax.Array:
   """[parameters, steps] privatised gradients of the library's DP-SGD."""
   fitted = dp_sgd(linear(config.steps), linear_loss, examples, config, key=key)
   return fitted.params["history"]
 
 
-def mutated(
-  step: type[Step], config: DpSgdConfig, examples: Examples, key: jax.Array
-) -> jax.Array:
+def mutated(step: type[Step], config: DpSgdConfig, examples: Examples, key: jax.Array) -> jax.Array:
   """The same of a training with other steps; `Step` changes nothing."""
   state = begin(linear(config.steps), examples, config, key, None)
   taken, size = step(config), examples.x.shape[0]
@@ -215,9 +203,7 @@ class Case(NamedTuple):
 
   def claimed(self) -> float:
     event = self.config.event(self.without.size)
-    return accounting.composed_epsilon(
-      [event], delta=DELTA, relation=accounting.Relation.ZERO_OUT
-    )
+    return accounting.composed_epsilon([event], delta=DELTA, relation=accounting.Relation.ZERO_OUT)
 
   def audit_mutant(self, *, seed: int = 0) -> auditing.EpsilonBound:
     mechanism = functools.partial(mutated, self.mutant, self.config)
@@ -226,13 +212,16 @@ class Case(NamedTuple):
   def audit_reference(self, *, seed: int = 0) -> auditing.EpsilonBound:
     return self._audit(functools.partial(reference, self.config), seed)
 
-  def _audit(
-    self, mechanism: Callable[..., Any], seed: int
-  ) -> auditing.EpsilonBound:
+  def _audit(self, mechanism: Callable[..., Any], seed: int) -> auditing.EpsilonBound:
     return auditing.audit_mechanism(
-      mechanism, self.without, self.present, num_runs=RUNS, delta=DELTA,
-      confidence=CONFIDENCE, key=jax.random.key(seed),
-    )  # fmt: skip
+      mechanism,
+      self.without,
+      self.present,
+      num_runs=RUNS,
+      delta=DELTA,
+      confidence=CONFIDENCE,
+      key=jax.random.key(seed),
+    )
 
 
 def crowd(others: Any, person: Any) -> tuple[Examples, Examples]:
@@ -248,9 +237,14 @@ def crowd(others: Any, person: Any) -> tuple[Examples, Examples]:
 
 def _config(noise_multiplier: float, steps: int, batch_size: int) -> Any:
   return DpSgdConfig(
-    learning_rate=1.0, l2_clip=1.0, noise_multiplier=noise_multiplier,
-    steps=steps, batch_size=batch_size, optimizer=recorder, loop="scan",
-  )  # fmt: skip
+    learning_rate=1.0,
+    l2_clip=1.0,
+    noise_multiplier=noise_multiplier,
+    steps=steps,
+    batch_size=batch_size,
+    optimizer=recorder,
+    loop="scan",
+  )
 
 
 def _cases() -> dict[str, Case]:
@@ -272,15 +266,12 @@ def _cases() -> dict[str, Case]:
       RealisedBatch, _config(1.0, steps=1, batch_size=2), gone, there
     ),
     "sampling without accounting": Case(
-      EveryoneInEveryBatch, _config(1.0, steps=4, batch_size=1),
-      *crowd(np.zeros((9, 1)), 1.0),
+      EveryoneInEveryBatch, _config(1.0, steps=4, batch_size=1), *crowd(np.zeros((9, 1)), 1.0)
     ),
-    "clip after averaging": Case(
-      ClipAfterAveraging, full, *crowd(nobody, 100.0)
-    ),
+    "clip after averaging": Case(ClipAfterAveraging, full, *crowd(nobody, 100.0)),
     # One person moves the mean, and with it everybody's gradient.
     "leaking BatchNorm": Case(LeakingBatchNorm, full, *crowd(nobody, 1.0)),
-  }  # fmt: skip
+  }
 
 
 CASES = _cases()
@@ -292,9 +283,7 @@ def main() -> None:
   print("|---|---|---|---|")
   for name, case in CASES.items():
     shown = (case.audit_mutant().epsilon, case.audit_reference().epsilon)
-    print(
-      f"| {name} | {case.claimed():.2f} | {shown[0]:.2f} | {shown[1]:.2f} |"
-    )
+    print(f"| {name} | {case.claimed():.2f} | {shown[0]:.2f} | {shown[1]:.2f} |")
 
 
 if __name__ == "__main__":

@@ -24,11 +24,7 @@ def read(page: str) -> str:
 
 def code_blocks(text: str, language: str = "python") -> list[str]:
   """The code blocks in that language, in their order, without indentation."""
-  return [
-    textwrap.dedent(code)
-    for found, code in _BLOCK.findall(text)
-    if found == language
-  ]
+  return [textwrap.dedent(code) for found, code in _BLOCK.findall(text) if found == language]
 
 
 def shell_lines(text: str) -> Iterator[str]:

@@ -27,8 +27,7 @@ def write_people(path, size=480):
   x = (2 * y - 1)[:, None] * apart[:, None] + rng.normal(size=(size, 3))
   lines = [f"{a:.4f},{b:.4f},{c:.4f}" for a, b, c in x]
   rows = [
-    f"{features},{label},{'ab'[g]}"
-    for features, label, g in zip(lines, y, group, strict=True)
+    f"{features},{label},{'ab'[g]}" for features, label, g in zip(lines, y, group, strict=True)
   ]
   path.write_text("\n".join(["u,v,w,label,group", *rows]) + "\n")
 
@@ -45,6 +44,4 @@ def plan(name, folder, **changes):
 
 def run(name, folder, **changes):
   """Its table."""
-  return experiments.execute(
-    plan(name, folder, **changes), folder / name, say=lambda text: None
-  )
+  return experiments.execute(plan(name, folder, **changes), folder / name, say=lambda text: None)

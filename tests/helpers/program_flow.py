@@ -12,9 +12,7 @@ from helpers.program_layers import Layer, _normal, _pick, _width, wide
 
 def rematerialised(rng: np.random.Generator, length: int, width: int) -> Layer:
   out = _width(rng)
-  wrap = _pick(
-    rng, jax.checkpoint, jax.jit, lambda f: jax.checkpoint(jax.jit(f))
-  )
+  wrap = _pick(rng, jax.checkpoint, jax.jit, lambda f: jax.checkpoint(jax.jit(f)))
 
   def apply(p: Any, h: Any) -> Any:
     return wrap(lambda w, b, h: jnp.tanh(h @ w + b))(p["w"], p["b"], h)
@@ -94,21 +92,13 @@ def branched(rng: np.random.Generator, length: int, width: int) -> Layer:
     score = lax.stop_gradient(h[0, 0])
     match form:
       case "cond":
-        return lax.cond(
-          score > 0, lambda: h @ p["w"], lambda: jnp.sin(h) @ p["w"] * 2
-        )
+        return lax.cond(score > 0, lambda: h @ p["w"], lambda: jnp.sin(h) @ p["w"] * 2)
       case "switch":
         index = jnp.clip(score, 0, 2).astype(int)
-        ways = [
-          lambda: h @ p["w"],
-          lambda: -h @ p["w"],
-          lambda: h[:, :1] * p["b"],
-        ]
+        ways = [lambda: h @ p["w"], lambda: -h @ p["w"], lambda: h[:, :1] * p["b"]]
         return lax.switch(index, ways)
       case "while":
-        scale = lax.while_loop(
-          lambda s: s < 1.0, lambda s: 2 * s, jnp.abs(score) + 0.1
-        )
+        scale = lax.while_loop(lambda s: s < 1.0, lambda s: 2 * s, jnp.abs(score) + 0.1)
         return (h * scale) @ p["w"]
     return jnp.where(score > 0, h @ p["w"], p["b"] - jnp.zeros((length, out)))
 
@@ -162,8 +152,5 @@ def constant_term(rng: np.random.Generator, length: int, width: int) -> Layer:
   def apply(p: Any, h: Any) -> Any:
     return h @ p["w"] + 0.1 * jnp.sum(jnp.cos(p["w"])) + jnp.sum(p["v"] ** 2)
 
-  params = {
-    "w": _normal(rng, width, width), "v": _normal(rng, 3),
-    "unused": _normal(rng, 2, 2),
-  }  # fmt: skip
+  params = {"w": _normal(rng, width, width), "v": _normal(rng, 3), "unused": _normal(rng, 2, 2)}
   return Layer(params, apply, (length, width))

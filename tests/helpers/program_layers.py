@@ -48,9 +48,7 @@ def _width(rng: np.random.Generator) -> int:
 def dense(rng: np.random.Generator, length: int, width: int) -> Layer:
   out = _width(rng)
   form = _pick(rng, "right", "transposed", "left", "reshaped", "einsum", "all")
-  shape = {
-    "transposed": (out, width), "left": (out, width), "all": (length, width, 1)
-  }  # fmt: skip
+  shape = {"transposed": (out, width), "left": (out, width), "all": (length, width, 1)}
   w = _normal(rng, *shape.get(form, (width, out)))
   if form == "reshaped":
     w = w.reshape(-1)
@@ -103,9 +101,7 @@ def any_dot(rng: np.random.Generator, length: int, width: int) -> Layer:
     return found.reshape(h.shape[0], 1, -1)[:, :, :6]
 
   left = {a: s for a, s in sizes.items() if roles[a] != "contract"}
-  return Layer(
-    {"w": w}, apply, (1, min(6, int(np.prod([*left.values(), out]))))
-  )
+  return Layer({"w": w}, apply, (1, min(6, int(np.prod([*left.values(), out])))))
 
 
 def convolution(rng: np.random.Generator, length: int, width: int) -> Layer:
@@ -127,10 +123,15 @@ def convolution(rng: np.random.Generator, length: int, width: int) -> Layer:
 
   def apply(p: Any, h: Any) -> Any:
     found = lax.conv_general_dilated(
-      wide(h), p["k"], (stride,), [(low, high)], lhs_dilation=(holes,),
-      rhs_dilation=(dilation,), dimension_numbers=layout,
+      wide(h),
+      p["k"],
+      (stride,),
+      [(low, high)],
+      lhs_dilation=(holes,),
+      rhs_dilation=(dilation,),
+      dimension_numbers=layout,
       feature_group_count=groups,
-    )  # fmt: skip
+    )
     return found if layout[2] == "NWC" else jnp.swapaxes(found, 1, 2)
 
   return Layer({"k": _normal(rng, *shape)}, apply, (after, out))
@@ -150,25 +151,29 @@ def convolution_2d(rng: np.random.Generator, length: int, width: int) -> Layer:
     match role:
       case "kernel":
         found = lax.conv_general_dilated(
-          h[None, :, :, None], p["k"], strides,
+          h[None, :, :, None],
+          p["k"],
+          strides,
           [(low + 1, high + 1) for low, high in pads],
           dimension_numbers=("NHWC", "HWIO", "NHWC"),
-        )  # fmt: skip
+        )
       case "transpose":
         found = lax.conv_transpose(
-          h[None, :, :, None], p["k"], strides, "SAME",
-          dimension_numbers=("NHWC", "HWIO", "NHWC"),
-        )  # fmt: skip
+          h[None, :, :, None], p["k"], strides, "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
       case "batch groups":
         found = lax.conv_general_dilated(
-          jnp.stack([h, h * h])[:, :, :, None], p["k"], strides, "SAME",
-          dimension_numbers=("NHWC", "HWIO", "NHWC"), batch_group_count=2,
-        )  # fmt: skip
+          jnp.stack([h, h * h])[:, :, :, None],
+          p["k"],
+          strides,
+          "SAME",
+          dimension_numbers=("NHWC", "HWIO", "NHWC"),
+          batch_group_count=2,
+        )
       case "image":
         found = lax.conv_general_dilated(
-          p["k"], h[:, :, None, None], strides, "SAME",
-          dimension_numbers=("NHWC", "HWIO", "NHWC"),
-        )  # fmt: skip
+          p["k"], h[:, :, None, None], strides, "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
     return found.mean((0, 1))
 
   def apply(p: Any, h: Any) -> Any:
@@ -255,9 +260,10 @@ def empty(rng: np.random.Generator, length: int, width: int) -> Layer:
     return h * p["g"] + nothing + jnp.sum(p["zero"])
 
   params = {
-    "none": np.zeros((width, 0), np.float32), "zero": np.zeros(0, np.float32),
+    "none": np.zeros((width, 0), np.float32),
+    "zero": np.zeros(0, np.float32),
     "g": _normal(rng, width),
-  }  # fmt: skip
+  }
   return Layer(params, apply, (length, width))
 
 
@@ -274,21 +280,16 @@ def mixed_precision(rng: np.random.Generator, length: int, width: int) -> Layer:
       case "all":
         return h.astype(short) @ w.astype(short)
       case "data":
-        return lax.dot_general(
-          h.astype(short), w, numbers, preferred_element_type=w.dtype
-        )
+        return lax.dot_general(h.astype(short), w, numbers, preferred_element_type=w.dtype)
       case "result":
-        return lax.dot_general(
-          wide(h), w, numbers, preferred_element_type=short
-        )
+        return lax.dot_general(wide(h), w, numbers, preferred_element_type=short)
       case "parameter":
         return h @ w.astype(short)
       case "bias":
         return (h.astype(short)[..., :1] + w[0].astype(short)) * short(3)
     return lax.conv_general_dilated(
-      wide(h).astype(short), w.astype(short), (1,), "VALID",
-      dimension_numbers=("NWC", "WIO", "NWC"),
-    )  # fmt: skip
+      wide(h).astype(short), w.astype(short), (1,), "VALID", dimension_numbers=("NWC", "WIO", "NWC")
+    )
 
   return Layer({"w": _normal(rng, *shape)}, apply, (length, out))
 

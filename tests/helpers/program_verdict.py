@@ -14,11 +14,7 @@ import numpy as np
 
 from helpers.program_zoo import Case, Program
 from jaxfair import checks
-from jaxfair.privacy.clipping import (
-  SlowClippingWarning,
-  clipped_grad,
-  layer_ids,
-)
+from jaxfair.privacy.clipping import SlowClippingWarning, clipped_grad, layer_ids
 from jaxfair.types import Examples, Model
 
 # Clipped gradients are shortened by what rounding may have hidden of the norm:
@@ -56,9 +52,7 @@ def judge(program: Program) -> Verdict:
   """Runs a program on all its cases; see `Verdict`."""
   sums, reference = _compile_sums(program), _compile_reference(program)
   try:
-    found = [
-      _judge(program, case, reference(case), sums) for case in program.cases
-    ]
+    found = [_judge(program, case, reference(case), sums) for case in program.cases]
   except checks.ArgumentError as refusal:
     return Verdict(0.0, 0.0, (), str(refusal))
   return Verdict(
@@ -84,9 +78,7 @@ def _compile_sums(program: Program) -> Callable[[Case, float], Any]:
   @functools.partial(jax.jit, compiler_options=QUICK)
   def run(params: Any, examples: Examples, masks: Any, clips: Any) -> Any:
     def total(clip: Any, mask: Any) -> Any:
-      found = clipped_grad(model, _loss, l2_clip=clip, **program.options)(
-        params, examples, mask
-      )
+      found = clipped_grad(model, _loss, l2_clip=clip, **program.options)(params, examples, mask)
       return found.total, found.norms
 
     each = jax.vmap(total, in_axes=(None, 0))
@@ -99,9 +91,8 @@ def _compile_sums(program: Program) -> Callable[[Case, float], Any]:
     with warnings.catch_warnings():
       warnings.simplefilter("ignore", SlowClippingWarning)
       totals, norms = run(
-        case.params, Examples(case.x, ids, ids), masks,
-        np.array([1e30, clip], np.float32),
-      )  # fmt: skip
+        case.params, Examples(case.x, ids, ids), masks, np.array([1e30, clip], np.float32)
+      )
     wide = jax.tree.map(lambda v: np.asarray(v, np.float64), totals)
     return wide, np.asarray(norms)[0, count]
 
@@ -140,9 +131,7 @@ def _compile_reference(program: Program) -> Callable[[Case], Any]:
 def _norms(stacked: Any, groups: tuple[int, ...], axes: int) -> np.ndarray:
   """[groups, ...] norms; the first `axes` axes of the leaves remain."""
   leaves = jax.tree.leaves(stacked)
-  squares = [
-    np.sum(v.reshape(*v.shape[:axes], -1) ** 2, axis=-1) for v in leaves
-  ]
+  squares = [np.sum(v.reshape(*v.shape[:axes], -1) ** 2, axis=-1) for v in leaves]
   total = np.zeros((max(groups) + 1, *squares[0].shape))
   for group, square in zip(groups, squares, strict=True):
     total[group] += square
@@ -153,15 +142,12 @@ def _weighted(stacked: Any, factor: np.ndarray, groups: tuple[int, ...]) -> Any:
   """Leaves [n, ...] times the factors [groups, n] of their groups."""
   leaves, structure = jax.tree.flatten(stacked)
   found = [
-    v * factor[g].reshape(-1, *(1,) * (v.ndim - 1))
-    for v, g in zip(leaves, groups, strict=True)
+    v * factor[g].reshape(-1, *(1,) * (v.ndim - 1)) for v, g in zip(leaves, groups, strict=True)
   ]
   return jax.tree.unflatten(structure, found)
 
 
-def _judge(
-  program: Program, case: Case, reference: Any, sums: Callable[..., Any]
-) -> Verdict:
+def _judge(program: Program, case: Case, reference: Any, sums: Callable[..., Any]) -> Verdict:
   leaves = len(jax.tree.leaves(reference))
   layer = (0,) * leaves
   if program.options["per_layer"]:
@@ -186,9 +172,7 @@ def _judge(
   # 1. The bound: alone, and as what everybody's sum changes by.
   share = float(clip) / np.sqrt(max(layer) + 1)
   change = jax.tree.map(np.subtract, part(1, everybody), part(1, without))
-  excess = max(
-    float(np.max(_norms(v, layer, 1))) / share - 1 for v in (clipped, change)
-  )
+  excess = max(float(np.max(_norms(v, layer, 1))) / share - 1 for v in (clipped, change))
   if not excess <= EXCESS:
     failures.append(f"the bound is exceeded by {excess:.3g}")
   # 2. Nobody who is not finite moves anything; nobody else is left out.
@@ -212,10 +196,7 @@ def _judge(
   if not np.all(off <= SHORTENED * norm(goal, axes=1)[0] + 1e-30):
     failures.append(f"clipped gradients are off by {np.max(off):.3g}")
   # 5. A sum is the sum of its parts.
-  for rows, kept in (
-    (everybody, np.ones((1, count))),
-    (without, 1 - np.eye(count)),
-  ):
+  for rows, kept in ((everybody, np.ones((1, count))), (without, 1 - np.eye(count))):
     goal = jax.tree.map(functools.partial(np.tensordot, kept, axes=1), clipped)
     off = norm(jax.tree.map(np.subtract, part(1, rows), goal), axes=1)[0]
     if not np.all(off <= 1e-6 * count * clip):

@@ -35,12 +35,7 @@ LAYERS = {
   "constant term": flow.constant_term,
 }
 # Not tanh: where it is flat, float32 has lost its derivative.
-BENDS = (
-  lambda h: h,
-  jnp.sin,
-  jax.nn.softplus,
-  lambda h: h * jax.lax.rsqrt(1 + h * h),
-)
+BENDS = (lambda h: h, jnp.sin, jax.nn.softplus, lambda h: h * jax.lax.rsqrt(1 + h * h))
 HEIGHTS = (3, 127, 128, 255, 256, 257, 300, 65535, 65536, 65537)
 IDS = ("uint8", "int8", "uint16", "int16", "int32", "uint32")
 
@@ -67,9 +62,7 @@ def draw(number: int, cases: int = 4) -> Program:
   """The program of that number; the same on every machine."""
   rng = np.random.default_rng([number, 20261117])
   count, length, width = (int(rng.integers(1, 5)) for _ in range(3))
-  kind = str(rng.choice(["float32", "bfloat16", "float16", "ids"], p=[
-    0.5, 0.1, 0.1, 0.3
-  ]))  # fmt: skip
+  kind = str(rng.choice(["float32", "bfloat16", "float16", "ids"], p=[0.5, 0.1, 0.1, 0.3]))
   features, made = [], []
   if kind == "ids":
     first, people, kind = _ids(rng, count, length, width)
@@ -77,9 +70,7 @@ def draw(number: int, cases: int = 4) -> Program:
     features.append("table")
   else:
     features += ["broken"] if rng.random() < 0.25 else []
-    people = functools.partial(
-      _rows, (count, length, width), kind, "broken" in features
-    )
+    people = functools.partial(_rows, (count, length, width), kind, "broken" in features)
   shape = (length, width)
   for _ in range(int(rng.integers(1, 4))):
     name = str(rng.choice(list(LAYERS)))
@@ -111,9 +102,8 @@ def draw(number: int, cases: int = 4) -> Program:
   params = {f"layer {i}": layer.params for i, layer in enumerate(made)}
   short = kind in ("bfloat16", "float16") or "mixed precision" in features
   return Program(
-    tuple(features), apply, options,
-    tuple(_case(rng, params, people) for _ in range(cases)), short,
-  )  # fmt: skip
+    tuple(features), apply, options, tuple(_case(rng, params, people) for _ in range(cases)), short
+  )
 
 
 def _case(rng: np.random.Generator, params: Any, people: Any) -> Case:
@@ -127,9 +117,7 @@ def _case(rng: np.random.Generator, params: Any, people: Any) -> Case:
   return Case(jax.tree.map(other, params), people(rng), tightness)
 
 
-def _rows(
-  shape: tuple[int, ...], kind: str, broken: bool, rng: np.random.Generator
-) -> np.ndarray:
+def _rows(shape: tuple[int, ...], kind: str, broken: bool, rng: np.random.Generator) -> np.ndarray:
   x = rng.normal(size=shape).astype(jnp.dtype(kind))
   if broken:
     with np.errstate(over="ignore"):
@@ -158,9 +146,7 @@ def _ids(
   def apply(p: Any, ids: Any) -> Any:
     if mode == "index":  # which JAX refuses for ids that cannot hold the height
       return p["table"][ids if info.max >= height else ids.astype(jnp.int32)]
-    return jax.lax.gather(
-      p["table"], ids[..., None], numbers, (1, width), mode=mode, fill_value=0
-    )
+    return jax.lax.gather(p["table"], ids[..., None], numbers, (1, width), mode=mode, fill_value=0)
 
   def people(rng: np.random.Generator) -> np.ndarray:
     return rng.choice(edges, size=(count, length)).astype(kind)

@@ -12,9 +12,15 @@ from jaxfair.types import Fit
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "configs" / "pruning"
 NAMES = sorted(path.stem for path in CONFIGS.glob("*.toml"))
-DIGITS = ("data.name=digits", "network.kind=mlp", "network.width=3",
-          "max_people=150", "pool=2", "seeds=2",
-          "train.batch_size=50")  # fmt: skip
+DIGITS = (
+  "data.name=digits",
+  "network.kind=mlp",
+  "network.width=3",
+  "max_people=150",
+  "pool=2",
+  "seeds=2",
+  "train.batch_size=50",
+)
 
 
 def plan(name, *sets, size="smoke"):

@@ -37,9 +37,11 @@ def _start(code, devices, *arguments):
   flags = f"--xla_force_host_platform_device_count={devices}"
   return subprocess.Popen(
     [sys.executable, "-W", "error", "-c", code, *arguments],
-    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    text=True,
     env=os.environ | {"XLA_FLAGS": flags},
-  )  # fmt: skip
+  )
 
 
 def _result(process):

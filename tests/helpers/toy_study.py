@@ -5,16 +5,7 @@ import dataclasses
 import jax
 
 from jaxfair import checks, experiments
-from jaxfair.experiments import (
-  Claim,
-  Figure,
-  Study,
-  Summary,
-  Table,
-  difference,
-  mean,
-  registry,
-)
+from jaxfair.experiments import Claim, Figure, Study, Summary, Table, difference, mean, registry
 
 
 @dataclasses.dataclass(frozen=True)

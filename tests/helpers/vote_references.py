@@ -33,9 +33,7 @@ def confident_rdp(q, sigma_squared, order):
   if mu2 <= 1 or order > mu1:
     return flat
   eps1, eps2 = mu1 / variance, mu2 / variance
-  limit = (
-    mpmath.exp((mu2 - 1) * eps2) / (mu1 / (mu1 - 1) * mu2 / (mu2 - 1)) ** mu2
-  )
+  limit = mpmath.exp((mu2 - 1) * eps2) / (mu1 / (mu1 - 1) * mu2 / (mu2 - 1)) ** mu2
   if q > limit:
     return flat
   a = (1 - q) / (1 - (q * mpmath.exp(eps2)) ** ((mu2 - 1) / mu2))

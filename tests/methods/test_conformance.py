@@ -41,18 +41,21 @@ ROWS = [
   Row("fair_dp_sgd", {**STEPS, "lam": 0.5, "placement": "inside"}),
 ]
 TEACHERS = {
-  "num_teachers": 15, "queries": 25, "teacher_steps": 40, "student_steps": 60,
+  "num_teachers": 15,
+  "queries": 25,
+  "teacher_steps": 40,
+  "student_steps": 60,
   "learning_rate": 0.1,
-}  # fmt: skip
+}
 MARGIN = {**TEACHERS, "max_gap": 0.5, "min_count": 3}
 FAIR = {
-  "rounds": 6, "steps_per_round": 5, "plain_steps": 40, "learning_rate": 0.05,
+  "rounds": 6,
+  "steps_per_round": 5,
+  "plain_steps": 40,
+  "learning_rate": 0.05,
   "batch_size": 100,
-}  # fmt: skip
-ATTRIBUTE = {
-  **FAIR, "num_teachers": 10, "queries": 50, "teacher_steps": 24,
-  "teacher_rate": 0.1,
-}  # fmt: skip
+}
+ATTRIBUTE = {**FAIR, "num_teachers": 10, "queries": 50, "teacher_steps": 24, "teacher_rate": 0.1}
 ROWS += [
   Row("output_perturbation", {"weight_decay": 0.03, "row_norm": 2.0}),
   Row("pate", TEACHERS),
@@ -78,9 +81,7 @@ def cases(rows):
   return [
     pytest.param(
       row,
-      id="-".join(
-        [row.method, *map(str, filter(_told, row.settings.values()))]
-      ),
+      id="-".join([row.method, *map(str, filter(_told, row.settings.values()))]),
       marks=[pytest.mark.slow] if row.slow else [],
     )
     for row in rows
@@ -103,14 +104,11 @@ def easy(size, seed):
 def population(tmp_path=None, **changes):
   raw = easy(60, 1)
   scaler = data.fit_scaler(raw.x)
-  public, private = (
-    people._replace(x=scaler.apply(people.x)) for people in (raw, easy(300, 2))
-  )
+  public, private = (people._replace(x=scaler.apply(people.x)) for people in (raw, easy(300, 2)))
   book = tmp_path and DatasetLedger("easy", tmp_path / "book")
   made = methods.Population(
-    private=private, public=public, scaler=scaler, ledger=book, name="easy",
-    **NAMES,
-  )  # fmt: skip
+    private=private, public=public, scaler=scaler, ledger=book, name="easy", **NAMES
+  )
   return dataclasses.replace(made, **changes)
 
 
@@ -194,10 +192,7 @@ def test_fit_is_pure(row):
   for i, own in enumerate((one, two)):
     # Sums of a batch in another order: a few units in the last place.
     mine = jax.tree.map(lambda leaf, i=i: leaf[i], many)
-    jax.tree.map(
-      lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5),
-      mine, own,
-    )  # fmt: skip
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), mine, own)
 
 
 @pytest.mark.parametrize("row", cases(ROWS))
@@ -291,14 +286,23 @@ def test_a_release_leaves_nothing_that_undoes_its_noise(row, run_of):
   private = {name for name in left if "private/" in name}
   assert private <= {"work/private/run.json"}
   assert {name for name in left if name.startswith("release/")} == {
-    f"release/{name}"
-    for name in ("release.json", "arrays.npz", "statement.txt", "sha256.json")
+    f"release/{name}" for name in ("release.json", "arrays.npz", "statement.txt", "sha256.json")
   }
   record = json.loads((run.folder / "release" / "release.json").read_text())
   assert set(record) == {
-    "format", "method", "settings", "network", "guarantee", "class_names",
-    "group_names", "shape", "dtype", "row_norm", "abstention", "versions",
-  }  # fmt: skip
+    "format",
+    "method",
+    "settings",
+    "network",
+    "guarantee",
+    "class_names",
+    "group_names",
+    "shape",
+    "dtype",
+    "row_norm",
+    "abstention",
+    "versions",
+  }
   with np.load(run.folder / "release" / "arrays.npz") as arrays:
     assert all(name.startswith(("params", "scaler.")) for name in arrays.files)
   assert run.released.guarantee.for_release
@@ -342,8 +346,10 @@ def test_another_process_predicts_the_same_bits(run_of, tmp_path):
   done = subprocess.run(
     [sys.executable, "-c", LOADED, str(tmp_path / "x.npy")]
     + [str(run.folder / "release") for run in runs],
-    capture_output=True, text=True, check=True,
-  )  # fmt: skip
+    capture_output=True,
+    text=True,
+    check=True,
+  )
   assert done.stdout.split() == expected
 
 

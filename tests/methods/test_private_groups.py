@@ -27,9 +27,7 @@ class StopError(Exception):
 
 
 @pytest.mark.slow
-def test_fair_training_sees_reported_groups_at_the_charged_epsilon(
-  monkeypatch,
-):
+def test_fair_training_sees_reported_groups_at_the_charged_epsilon(monkeypatch):
   method = methods.get("randomised_groups")
   plan = method.plan(method.settings(**SHORT), PEOPLE.sizes, BUDGET)
   respond, seen = pate.randomised_groups, []
@@ -80,9 +78,7 @@ def test_votes_have_the_noise_that_is_charged(name):
 def test_labels_are_protected_only_where_nothing_else_reads_them():
   method = methods.get("sf_pate_t")
   for proximity, hidden in ((0.0, True), (0.1, False)):
-    settings = method.settings(
-      **SHORT, num_teachers=6, queries=40, proximity=proximity
-    )
+    settings = method.settings(**SHORT, num_teachers=6, queries=40, proximity=proximity)
     told = method.plan(settings, PEOPLE.sizes, BUDGET).guarantee
     assert ("their labels" in told.protected) is hidden
     public = [what for what in told.not_protected if "public" in what]

@@ -12,9 +12,7 @@ from jaxfair.fairness import CounterRule
 from jaxfair.pate import Protection
 
 GUARANTEE = Protection(
-  accounting.PrivacyGuarantee(
-    1.0, 1e-5, accounting.Relation.REPLACE_ONE, "one person", "zcdp"
-  ),
+  accounting.PrivacyGuarantee(1.0, 1e-5, accounting.Relation.REPLACE_ONE, "one person", "zcdp"),
   ("a record",),
   ("the number of people, which is public",),
   for_release=True,
@@ -48,13 +46,11 @@ def test_what_is_saved_is_loaded(tmp_path):
     if field.name not in ("params", "scaler"):
       assert getattr(found, field.name) == getattr(own, field.name), field.name
   for name in ("params", "scaler"):
-    jax.tree.map(
-      np.testing.assert_array_equal, getattr(found, name), getattr(own, name)
-    )
+    jax.tree.map(np.testing.assert_array_equal, getattr(found, name), getattr(own, name))
   assert np.array_equal(found.scores(X), own.scores(X))
-  assert "the number of people" in (
-    tmp_path / "release" / "statement.txt"
-  ).read_text(encoding="utf-8")
+  assert "the number of people" in (tmp_path / "release" / "statement.txt").read_text(
+    encoding="utf-8"
+  )
 
 
 def test_new_people_are_scaled_and_bounded_as_at_training():
@@ -78,9 +74,7 @@ def test_a_changed_file_is_refused(tmp_path, name):
     methods.load(folder)
 
 
-@pytest.mark.parametrize(
-  "name", ["release.json", "arrays.npz", "statement.txt", "sha256.json"]
-)
+@pytest.mark.parametrize("name", ["release.json", "arrays.npz", "statement.txt", "sha256.json"])
 def test_a_missing_file_is_refused(tmp_path, name):
   folder = tmp_path / "release"
   released().save(folder)

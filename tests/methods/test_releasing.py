@@ -19,9 +19,8 @@ def people(tmp_path):
   y = (rng.random(80) < 0.5).astype(np.int32)
   x = (rng.normal(size=(80, 2)) + y[:, None]).astype(np.float32)
   return methods.Population(
-    Examples(x, y, y), ("no", "yes"), ("a", "b"),
-    ledger=DatasetLedger("toy", tmp_path / "book"),
-  )  # fmt: skip
+    Examples(x, y, y), ("no", "yes"), ("a", "b"), ledger=DatasetLedger("toy", tmp_path / "book")
+  )
 
 
 @pytest.fixture
@@ -29,9 +28,7 @@ def plan(people):
   return METHOD.plan(METHOD.settings(), people.sizes, BUDGET)
 
 
-def test_charges_are_on_disk_before_anything_is_computed(
-  people, plan, tmp_path, monkeypatch
-):
+def test_charges_are_on_disk_before_anything_is_computed(people, plan, tmp_path, monkeypatch):
   seen = []
 
   def computing(*args, **options):
@@ -47,9 +44,7 @@ def test_charges_are_on_disk_before_anything_is_computed(
     assert seen[-2:] == [[plan.event], [1]]
 
 
-def test_a_data_set_that_cannot_pay_is_refused_before_anything_is_written(
-  people, plan, tmp_path
-):
+def test_a_data_set_that_cannot_pay_is_refused_before_anything_is_written(people, plan, tmp_path):
   relation = accounting.Relation.REPLACE_ONE
   people.ledger.set_budget((1.0, 1e-4), relation=relation)
   with pytest.raises(BudgetError, match="does not pay"):

@@ -10,9 +10,12 @@ from jaxfair.types import Examples
 
 BUDGET = Budget(10.0, 1e-4)
 SETTINGS = {
-  "num_teachers": 8, "queries": 12, "teacher_steps": 10, "student_steps": 10,
+  "num_teachers": 8,
+  "queries": 12,
+  "teacher_steps": 10,
+  "student_steps": 10,
   "learning_rate": 0.1,
-}  # fmt: skip
+}
 
 
 def easy(size, seed):
@@ -23,9 +26,7 @@ def easy(size, seed):
   return Examples(x.astype(np.float32), y, group)
 
 
-PEOPLE = methods.Population(
-  easy(96, 1), ("no", "yes"), ("a", "b"), public=easy(15, 2)
-)
+PEOPLE = methods.Population(easy(96, 1), ("no", "yes"), ("a", "b"), public=easy(15, 2))
 
 
 def plan_of(name, budget=BUDGET, **settings):
@@ -42,9 +43,7 @@ def test_all_that_can_be_asked_fits_into_the_event(name):
   if rule.test is not None:
     events.append(accounting.Repeated(rule.test, queries))
   spent, charged = (
-    accounting.composed_epsilon(
-      list_, delta=BUDGET.delta, relation=method.relation
-    )
+    accounting.composed_epsilon(list_, delta=BUDGET.delta, relation=method.relation)
     for list_ in (events, [plan.event])
   )
   assert spent <= charged * (1 + 1e-6)
@@ -77,9 +76,7 @@ def test_fairpate_stops_at_the_event_that_is_charged(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["pate", "confident_pate", "pate_s_pre"])
-def test_a_release_stopped_after_its_answers_learns_from_the_same(
-  name, tmp_path, monkeypatch
-):
+def test_a_release_stopped_after_its_answers_learns_from_the_same(name, tmp_path, monkeypatch):
   method, plan = plan_of(name)
   taught, teach = [], pate.train_student
 

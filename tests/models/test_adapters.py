@@ -37,9 +37,7 @@ def test_from_flax_is_the_module():
   theirs = module.init(KEY, X[:1])["params"]
   for a, b in zip(*map(jax.tree.leaves, (params, theirs)), strict=True):
     np.testing.assert_array_equal(a, b)
-  np.testing.assert_array_equal(
-    model.apply(params, X), module.apply({"params": params}, X)
-  )
+  np.testing.assert_array_equal(model.apply(params, X), module.apply({"params": params}, X))
 
 
 def test_equal_flax_modules_give_the_same_model():
@@ -95,12 +93,7 @@ def test_what_is_no_module_is_refused():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-  "wrap",
-  [
-    lambda f: f,
-    hk.transform,
-    lambda f: hk.without_apply_rng(hk.transform(f)),
-  ],
+  "wrap", [lambda f: f, hk.transform, lambda f: hk.without_apply_rng(hk.transform(f))]
 )
 def test_from_haiku_is_the_network(wrap):
   model = models.from_haiku(wrap(haiku_net))
@@ -124,9 +117,7 @@ def normalised(x):
 
 @pytest.mark.slow
 def test_state_of_haiku_is_refused():
-  with pytest.raises(
-    checks.ArgumentError, match=r"transform_with_state.*Group"
-  ):
+  with pytest.raises(checks.ArgumentError, match=r"transform_with_state.*Group"):
     models.from_haiku(hk.transform_with_state(normalised))
   for function in (normalised, hk.transform(normalised)):
     with pytest.raises(checks.ArgumentError, match=r"keeps state.*GroupNorm"):

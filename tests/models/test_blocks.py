@@ -49,8 +49,7 @@ def test_group_norm_keeps_maps_of_one_pixel_apart():
 
 
 @pytest.mark.parametrize(
-  ("channels", "groups"),
-  [(2, 1), (4, 1), (8, 2), (12, 3), (20, 5), (64, 16), (96, 24), (2048, 32)],
+  ("channels", "groups"), [(2, 1), (4, 1), (8, 2), (12, 3), (20, 5), (64, 16), (96, 24), (2048, 32)]
 )
 def test_number_of_groups(channels, groups):
   assert blocks.num_groups(channels) == groups
@@ -68,9 +67,7 @@ def test_widths_are_multiples_of_four():
   ("side", "kernel", "stride", "padding"),
   [(2, 3, 1, 1), (1, 3, 1, "SAME"), (3, 3, 2, 1), (4, 3, 1, "VALID")],
 )
-def test_small_maps_take_a_product_for_the_convolution(
-  side, kernel, stride, padding
-):
+def test_small_maps_take_a_product_for_the_convolution(side, kernel, stride, padding):
   x = normal(5, side, side, 4)
   module = blocks.conv(6, kernel, stride, padding=padding)
   params = module.init(jax.random.key(0), x)
@@ -79,9 +76,8 @@ def test_small_maps_take_a_product_for_the_convolution(
   sides = [(padding, padding)] * 2 if isinstance(padding, int) else padding
   weights = params["params"]["kernel"]
   expected = jax.lax.conv_general_dilated(
-    x, weights, (stride, stride), sides,
-    dimension_numbers=("NHWC", "HWIO", "NHWC"),
-  )  # fmt: skip
+    x, weights, (stride, stride), sides, dimension_numbers=("NHWC", "HWIO", "NHWC")
+  )
   np.testing.assert_allclose(module.apply(params, x), expected, atol=1e-5)
 
 

@@ -47,10 +47,7 @@ LIGHT = {
 HEAVY = {
   "vgg 13": (lambda: models.vgg(13, C, width=4), IMAGE),
   "resnet 18": (lambda: models.resnet(18, C, width=4), (8, 8, 3)),
-  "resnet 18 large": (
-    lambda: models.resnet(18, C, width=4, small_images=False),
-    (32, 32, 3),
-  ),
+  "resnet 18 large": (lambda: models.resnet(18, C, width=4, small_images=False), (32, 32, 3)),
   "resnet 50": (lambda: models.resnet(50, C, width=4), (8, 8, 3)),
   "vgg 19": (lambda: models.vgg(19, C, width=4), (28, 28, 1)),
 }
@@ -58,10 +55,7 @@ ALL = LIGHT | HEAVY
 # The other deep networks are made of the same blocks: shapes tell what is new.
 WITH_SLOW = [
   *LIGHT,
-  *(
-    pytest.param(name, marks=pytest.mark.slow)
-    for name in ("vgg 13", "resnet 18", "resnet 50")
-  ),
+  *(pytest.param(name, marks=pytest.mark.slow) for name in ("vgg 13", "resnet 18", "resnet 50")),
 ]
 
 
@@ -99,9 +93,7 @@ def test_maps_n_examples_to_n_rows_of_float32_logits(name, n):
   model, params = ALL[name][0](), shapes(name)
   logits = jax.eval_shape(model.apply, params, examples(name, n))
   assert logits.shape == (n, NUM_CLASSES)
-  assert {leaf.dtype for leaf in jax.tree.leaves((params, logits))} == {
-    jnp.dtype("float32")
-  }
+  assert {leaf.dtype for leaf in jax.tree.leaves((params, logits))} == {jnp.dtype("float32")}
 
 
 @pytest.mark.slow
@@ -223,8 +215,7 @@ def primitives_that_use_parameters(jaxpr, from_params):
   found = set()
   for eqn in jaxpr.eqns:
     takes = [
-      not isinstance(atom, jax.extend.core.Literal) and atom in from_params
-      for atom in eqn.invars
+      not isinstance(atom, jax.extend.core.Literal) and atom in from_params for atom in eqn.invars
     ]
     if not any(takes):
       continue

@@ -43,9 +43,7 @@ def test_the_celeba_network_has_the_layers_of_the_papers_table():
 
 def test_the_medium_network_has_three_and_three_layers():
   params = shapes(models.convnet_medium(9, width=16), 48, 48, 3)
-  assert sorted(params) == [
-    "Conv_0", "Conv_1", "Conv_2", "Dense_0", "Dense_1", "logits",
-  ]  # fmt: skip
+  assert sorted(params) == ["Conv_0", "Conv_1", "Conv_2", "Dense_0", "Dense_1", "logits"]
   assert params["Dense_0"]["kernel"].shape == (6 * 6 * 64, 128)
 
 
@@ -67,9 +65,7 @@ def test_a_small_network_by_hand():
   pooled = maps.reshape(2, 2, 2, 2, 2, 4).max(axis=(2, 4))
   flat = np.maximum(pooled, 0).reshape(2, -1)
   by_hand = flat @ params["logits"]["kernel"] + params["logits"]["bias"]
-  np.testing.assert_allclose(
-    model.apply(params, x), by_hand, rtol=1e-4, atol=1e-4
-  )
+  np.testing.assert_allclose(model.apply(params, x), by_hand, rtol=1e-4, atol=1e-4)
 
 
 def test_weights_start_with_the_stated_variance():
@@ -87,9 +83,7 @@ def test_integer_pixels_are_taken_as_numbers():
   model = models.convnet(2)
   x = np.random.default_rng(0).integers(0, 256, (2, 8, 8, 1), np.uint8)
   params = model.init(KEY, x[0])
-  np.testing.assert_array_equal(
-    model.apply(params, x), model.apply(params, x.astype(np.float32))
-  )
+  np.testing.assert_array_equal(model.apply(params, x), model.apply(params, x.astype(np.float32)))
 
 
 def test_sequences_of_any_kind_give_the_same_object():
@@ -102,10 +96,7 @@ def test_sequences_of_any_kind_give_the_same_object():
   [
     (lambda: models.convnet(0), "num_classes=0"),
     (lambda: models.convnet(2, [Conv(0)]), "features=0 must be at least 1"),
-    (
-      lambda: models.convnet(2, [Conv(4, padding="same")]),
-      "use one of SAME, VALID",
-    ),
+    (lambda: models.convnet(2, [Conv(4, padding="same")]), "use one of SAME, VALID"),
     (lambda: models.convnet(2, hidden=[1.5]), "hidden=1.5 must be a whole"),
     (lambda: models.convnet_celeba(width=0), "width=0"),
     (lambda: models.convnet_medium(2, width=0), "width=0"),

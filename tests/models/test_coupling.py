@@ -32,9 +32,7 @@ def flax_function(module, shape, **rngs):
 
 @functools.cache
 def flax_batch_norm():
-  module = nn.Sequential([
-    nn.Dense(4), nn.BatchNorm(use_running_average=False), nn.Dense(2),
-  ])  # fmt: skip
+  module = nn.Sequential([nn.Dense(4), nn.BatchNorm(use_running_average=False), nn.Dense(2)])
   return flax_function(module, (FEATURES,))
 
 
@@ -81,9 +79,7 @@ def coupled_backwards(x):
   return x
 
 
-coupled_backwards.defvjp(
-  lambda x: (x, x.mean()), lambda mean, g: (g * (1 + mean),)
-)
+coupled_backwards.defvjp(lambda x: (x, x.mean()), lambda mean, g: (g * (1 + mean),))
 
 
 def running(x):
@@ -100,9 +96,7 @@ COUPLED = {
   "flax BatchNorm": flax_batch_norm,
   "haiku BatchNorm": haiku_batch_norm,
   "mean subtracted": plain(lambda x: x - x.mean(0)),
-  "mean without gradient": plain(
-    lambda x: x - jax.lax.stop_gradient(x.mean(0))
-  ),
+  "mean without gradient": plain(lambda x: x - jax.lax.stop_gradient(x.mean(0))),
   "softmax over axis 0": plain(lambda x: jax.nn.softmax(x, axis=0)),
   "attention over the batch": plain(lambda x: jax.nn.softmax(x @ x.T) @ x),
   "divided by the largest": plain(lambda x: x / jnp.max(x)),
@@ -115,15 +109,11 @@ COUPLED = {
   "scan over the batch": plain(running),
   "zero scale times mean": scaled(lambda x: x.mean()),
   "zero scale times maximum": scaled(lambda x: jnp.max(jnp.abs(x))),
-  "zeroed if any is not finite": plain(
-    lambda x: jnp.where(jnp.all(jnp.isfinite(x)), x, 0.0)
-  ),
+  "zeroed if any is not finite": plain(lambda x: jnp.where(jnp.all(jnp.isfinite(x)), x, 0.0)),
   "above the median": plain(lambda x: (x > jnp.median(x, 0)) * 1.0),
   "outer product": plain(lambda x: (x[:, None] * x[None]).sum(1)),
   "convolution along the batch": plain(
-    lambda x: jnp.apply_along_axis(
-      lambda column: jnp.convolve(column, jnp.ones(2), "same"), 0, x
-    )
+    lambda x: jnp.apply_along_axis(lambda column: jnp.convolve(column, jnp.ones(2), "same"), 0, x)
   ),
 }
 # Backwards only: nothing in the forward program shows it.
@@ -168,20 +158,12 @@ INDEPENDENT = {
   "recurrent": recurrent,
   "embedding": tokens,
   "merged rows": lambda: (merged, normal(2, 4)),
-  "written for one example": lambda: (
-    jax.vmap(lambda w, one: jnp.sort(one) @ w, (None, 0)),
-    W,
-  ),
+  "written for one example": lambda: (jax.vmap(lambda w, one: jnp.sort(one) @ w, (None, 0)), W),
   "NaN replaced": plain(jnp.nan_to_num),
   "feature statistics": plain(
-    lambda x: jnp.concatenate(
-      [x[:, 1:], jnp.median(x, axis=1, keepdims=True)], axis=1
-    )
+    lambda x: jnp.concatenate([x[:, 1:], jnp.median(x, axis=1, keepdims=True)], axis=1)
   ),
-  "best features": lambda: (
-    lambda w, x: jax.lax.top_k(x, 3)[0] @ w,
-    normal(3, 2),
-  ),
+  "best features": lambda: (lambda w, x: jax.lax.top_k(x, 3)[0] @ w, normal(3, 2)),
   "its own pairs": lambda: (
     lambda w, x: jnp.einsum("ni,nj,ijk->nk", x, x, w),
     normal(FEATURES, FEATURES, 2),
@@ -398,25 +380,15 @@ def test_a_target_without_a_value_is_enough():
     (lambda logits, y: models.cross_entropy(logits, y).sum(), r"shape \(\),"),
     (lambda logits, y: jax.nn.log_softmax(logits), r"shape \(4, 3\)"),
     (
-      lambda logits, y: jnp.full(
-        len(y), models.cross_entropy(logits, y).mean()
-      ),
+      lambda logits, y: jnp.full(len(y), models.cross_entropy(logits, y).mean()),
       "reduce_sum across the batch",
     ),
-    (
-      lambda logits, y: models.cross_entropy(logits, y) / len(y),
-      "one example alone",
-    ),
+    (lambda logits, y: models.cross_entropy(logits, y) / len(y), "one example alone"),
     (
       lambda logits, y: models.cross_entropy(logits - logits.max(), y),
       "reduce_max across the batch",
     ),
-    (
-      lambda logits, y: (
-        models.cross_entropy(logits, y) * jnp.bincount(y, length=3)[y]
-      ),
-      "couples",
-    ),
+    (lambda logits, y: models.cross_entropy(logits, y) * jnp.bincount(y, length=3)[y], "couples"),
   ],
 )
 def test_other_losses_are_refused(loss, message):

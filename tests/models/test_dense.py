@@ -17,9 +17,7 @@ def test_logistic_is_an_affine_map_of_the_flattened_features():
   w = rng.normal(size=(6, 4)).astype(np.float32)
   b = rng.normal(size=4).astype(np.float32)
   logits = models.logistic(4).apply({"w": w, "b": b}, x)
-  np.testing.assert_allclose(
-    logits, x.reshape(5, 6).astype(float) @ w + b, rtol=1e-5, atol=1e-6
-  )
+  np.testing.assert_allclose(logits, x.reshape(5, 6).astype(float) @ w + b, rtol=1e-5, atol=1e-6)
 
 
 def test_logistic_starts_at_zero():
@@ -36,17 +34,11 @@ def test_logistic_gives_scikit_learns_probabilities():
   fitted = LogisticRegression().fit(x, y)
   params = {"w": fitted.coef_.T, "b": fitted.intercept_}
   np.testing.assert_allclose(
-    models.scores(models.logistic(3), params, x),
-    fitted.predict_proba(x),
-    atol=1e-5,
+    models.scores(models.logistic(3), params, x), fitted.predict_proba(x), atol=1e-5
   )
 
 
-ACTIVATIONS = {
-  "relu": nn.relu,
-  "tanh": nn.tanh,
-  "gelu": lambda x: nn.gelu(x, approximate=False),
-}
+ACTIVATIONS = {"relu": nn.relu, "tanh": nn.tanh, "gelu": lambda x: nn.gelu(x, approximate=False)}
 
 
 @pytest.mark.slow
@@ -69,10 +61,7 @@ def test_mlp_equals_the_flax_network_with_the_same_weights(activation):
     for i, layer in enumerate(params.values())
   }
   np.testing.assert_allclose(
-    model.apply(params, x),
-    Net().apply({"params": in_flax}, x),
-    rtol=1e-6,
-    atol=1e-6,
+    model.apply(params, x), Net().apply({"params": in_flax}, x), rtol=1e-6, atol=1e-6
   )
 
 

@@ -134,10 +134,28 @@ def outer_sum(xp, x, a, b):
 
 
 OPERATIONS = [
-  transpose, merge, split, total, centred, largest, running, ordered, flipped,
-  rolled, doubled, padded, cut, first, picked, widened, repeated, weighted,
-  paired, own_products, outer_sum,
-]  # fmt: skip
+  transpose,
+  merge,
+  split,
+  total,
+  centred,
+  largest,
+  running,
+  ordered,
+  flipped,
+  rolled,
+  doubled,
+  padded,
+  cut,
+  first,
+  picked,
+  widened,
+  repeated,
+  weighted,
+  paired,
+  own_products,
+  outer_sum,
+]
 STEPS = st.lists(
   st.tuples(st.sampled_from(OPERATIONS), st.integers(0, 5), st.integers(0, 5)),
   min_size=1,
@@ -207,12 +225,8 @@ def one_row(x):
 
 W = np.ones((3, 4), np.float32)
 TRAPS = {
-  "rows paired after doubling": lambda x: (
-    jnp.concatenate([x, x]).reshape(3, 2, 4).sum(1)
-  ),
-  "rows paired after padding": lambda x: (
-    jnp.pad(x, ((0, 3), (0, 0))).reshape(3, 2, 4).sum(1)
-  ),
+  "rows paired after doubling": lambda x: jnp.concatenate([x, x]).reshape(3, 2, 4).sum(1),
+  "rows paired after padding": lambda x: jnp.pad(x, ((0, 3), (0, 0))).reshape(3, 2, 4).sum(1),
   "sorted across a cut": lambda x: jnp.sort(x.reshape(2, 6)).reshape(3, 4),
   "rows by rows": lambda x: x @ x.T,
   "weights by rows": lambda x: W @ x.T,
@@ -220,9 +234,7 @@ TRAPS = {
   "convolution over rows": lambda x: jax.lax.conv(
     x.T[:3, None], np.ones((1, 1, 3), np.float32), (1,), "SAME"
   ).squeeze(1),
-  "rows paired after repeating": lambda x: (
-    jax.lax.tile(x, (2, 1)).reshape(3, 2, 4).sum(1)
-  ),
+  "rows paired after repeating": lambda x: jax.lax.tile(x, (2, 1)).reshape(3, 2, 4).sum(1),
   "one row, unstacked": lambda x: jnp.unstack(x[:, :3])[0],
   "the outer axis": lambda x: jnp.stack([x, x, x])[:, 0],
 }
@@ -261,9 +273,7 @@ def test_these_are_proved_too(function):
 def test_pooling_and_convolutions_of_single_images():
   def apply(kernel, x):
     y = jax.lax.conv(x, kernel, (1, 1), "SAME")
-    y = jax.lax.reduce_window(
-      y, -jnp.inf, jax.lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID"
-    )
+    y = jax.lax.reduce_window(y, -jnp.inf, jax.lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
     return y.sum((1, 2, 3))
 
   kernel, x = np.zeros((4, 1, 3, 3), np.float32), np.zeros((3, 1, 4, 4))
@@ -281,14 +291,10 @@ def test_windows_over_the_batch_are_seen():
 def test_two_batches_are_kept_apart_row_by_row():
   logits, y = np.zeros((3, 4), np.float32), np.zeros(3, np.int32)
   picked = dependence.analyse(
-    lambda _, logits, y: jnp.take_along_axis(logits, y[:, None], 1)[:, 0],
-    (),
-    (logits, y),
+    lambda _, logits, y: jnp.take_along_axis(logits, y[:, None], 1)[:, 0], (), (logits, y)
   )
   crossed = dependence.analyse(
-    lambda _, logits, y: (logits[:, 0][None] + y[:, None]).sum(1),
-    (),
-    (logits, y),
+    lambda _, logits, y: (logits[:, 0][None] + y[:, None]).sum(1), (), (logits, y)
   )
   assert picked == 0
   assert crossed == dependence.Mixed("add pairs different rows of the batch")
@@ -296,9 +302,7 @@ def test_two_batches_are_kept_apart_row_by_row():
 
 def test_operations_without_a_rule_are_not_guessed():
   state = dependence.analyse(
-    lambda _, x: jax.lax.fori_loop(0, 2, lambda _, s: 2 * s, x),
-    (),
-    (np.zeros((3, 2), np.float32),),
+    lambda _, x: jax.lax.fori_loop(0, 2, lambda _, s: 2 * s, x), (), (np.zeros((3, 2), np.float32),)
   )
   assert isinstance(state, dependence.Unknown)
 

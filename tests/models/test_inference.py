@@ -61,9 +61,7 @@ def test_a_model_compiles_once_for_a_shape():
 def test_stacked_parameters_are_mapped_over():
   keys = jax.random.split(jax.random.key(1), 3)
   stacked = jax.vmap(MODEL.init, (0, None))(keys, X[0])
-  many = jax.vmap(
-    lambda params: models.predict(MODEL, params, X, batch_size=10)
-  )(stacked)
+  many = jax.vmap(lambda params: models.predict(MODEL, params, X, batch_size=10))(stacked)
   assert many.shape == (3, 23)
   one = models.predict(MODEL, jax.tree.map(lambda leaf: leaf[1], stacked), X)
   np.testing.assert_array_equal(many[1], one)

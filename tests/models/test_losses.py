@@ -49,18 +49,14 @@ def margins(logits, y):
 
 def test_cross_entropy_equals_scipy():
   expected = -scipy.special.log_softmax(LOGITS.astype(float), axis=1)
-  np.testing.assert_allclose(
-    models.cross_entropy(LOGITS, Y), expected[np.arange(50), Y], rtol=1e-5
-  )
+  np.testing.assert_allclose(models.cross_entropy(LOGITS, Y), expected[np.arange(50), Y], rtol=1e-5)
 
 
 def test_cross_entropy_of_huge_scores_equals_scipy():
   for label in range(4):
     y = np.full(len(HUGE), label)
     expected = -scipy.special.log_softmax(HUGE.astype(float), axis=1)[:, label]
-    np.testing.assert_allclose(
-      models.cross_entropy(HUGE, y), expected, rtol=1e-5, atol=1e-6
-    )
+    np.testing.assert_allclose(models.cross_entropy(HUGE, y), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_gradient_of_cross_entropy_is_softmax_minus_the_label():
@@ -73,10 +69,7 @@ def test_gradient_of_cross_entropy_is_softmax_minus_the_label():
 def test_soft_cross_entropy_is_linear_in_its_weights():
   """sum_c a_c CE_c, for weights that are negative and do not sum to one."""
   weights = RNG.normal(size=LOGITS.shape).astype(np.float32)
-  by_class = [
-    np.asarray(models.cross_entropy(LOGITS, np.full(50, c)), float)
-    for c in range(4)
-  ]
+  by_class = [np.asarray(models.cross_entropy(LOGITS, np.full(50, c)), float) for c in range(4)]
   expected = sum(weights[:, c] * by_class[c] for c in range(4))
   np.testing.assert_allclose(
     models.soft_cross_entropy(LOGITS, weights), expected, rtol=1e-4, atol=1e-5
@@ -86,9 +79,7 @@ def test_soft_cross_entropy_is_linear_in_its_weights():
 def test_one_hot_weights_give_the_hard_loss():
   one_hot = np.eye(4, dtype=np.float32)[Y]
   np.testing.assert_allclose(
-    models.soft_cross_entropy(LOGITS, one_hot),
-    models.cross_entropy(LOGITS, Y),
-    rtol=1e-6,
+    models.soft_cross_entropy(LOGITS, one_hot), models.cross_entropy(LOGITS, Y), rtol=1e-6
   )
 
 
@@ -109,14 +100,10 @@ def test_squared_of_class_ids_regresses_on_one_hot_rows():
 def test_squared_of_real_targets():
   targets = RNG.normal(size=LOGITS.shape).astype(np.float32)
   np.testing.assert_allclose(
-    models.squared(LOGITS, targets),
-    ((LOGITS - targets) ** 2).sum(1),
-    rtol=1e-5,
+    models.squared(LOGITS, targets), ((LOGITS - targets) ** 2).sum(1), rtol=1e-5
   )
   np.testing.assert_allclose(
-    models.squared(LOGITS[:, :1], targets[:, 0]),
-    (LOGITS[:, 0] - targets[:, 0]) ** 2,
-    rtol=1e-5,
+    models.squared(LOGITS[:, :1], targets[:, 0]), (LOGITS[:, 0] - targets[:, 0]) ** 2, rtol=1e-5
   )
 
 
@@ -130,9 +117,7 @@ def test_squared_has_twice_the_squared_input_norm_as_hessian_trace():
 
 def test_margin_by_hand():
   logits = np.array([[3.0, 1.0, 2.5], [3.0, 1.0, 2.5], [0.0, 0.0, 0.0]])
-  np.testing.assert_allclose(
-    models.margin(logits, np.array([0, 1, 2])), [0.5, -2.0, 0.0]
-  )
+  np.testing.assert_allclose(models.margin(logits, np.array([0, 1, 2])), [0.5, -2.0, 0.0])
 
 
 def test_margin_of_two_classes_is_y_times_the_difference():
@@ -144,12 +129,8 @@ def test_margin_of_two_classes_is_y_times_the_difference():
 
 def test_ramp_and_exponential_of_the_margin():
   m = margins(LOGITS, Y)
-  np.testing.assert_allclose(
-    models.ramp(LOGITS, Y), np.clip(1 - m, 0, 1), atol=1e-6
-  )
-  np.testing.assert_allclose(
-    models.exponential(LOGITS, Y), np.exp(-m), rtol=1e-5
-  )
+  np.testing.assert_allclose(models.ramp(LOGITS, Y), np.clip(1 - m, 0, 1), atol=1e-6)
+  np.testing.assert_allclose(models.exponential(LOGITS, Y), np.exp(-m), rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -157,9 +138,9 @@ def test_ramp_and_exponential_of_the_margin():
 def test_exponential_and_its_slope(m):
   """exp(-m) down to -20, its tangent below; the slope has no jump."""
   logits = np.array([[m, 0.0]], np.float32)
-  value, grad = jax.value_and_grad(
-    lambda logits: models.exponential(logits, np.array([0]))[0]
-  )(logits)
+  value, grad = jax.value_and_grad(lambda logits: models.exponential(logits, np.array([0]))[0])(
+    logits
+  )
   cap = max(m, -20.0)
   np.testing.assert_allclose(value, np.exp(-cap) * (1 + cap - m), rtol=1e-5)
   np.testing.assert_allclose(grad[0, 0], -np.exp(-cap), rtol=1e-5)
@@ -205,9 +186,7 @@ def test_one_value_for_each_example_alone_or_in_a_batch(name):
   np.testing.assert_array_equal(np.roll(rolled, -1), together)
 
 
-@pytest.mark.parametrize(
-  "name", ["cross_entropy", "squared", "ramp", "exponential", "zero_one"]
-)
+@pytest.mark.parametrize("name", ["cross_entropy", "squared", "ramp", "exponential", "zero_one"])
 @pytest.mark.parametrize("label", [-1, 4])
 def test_a_class_that_does_not_exist_is_nan(name, label):
   y = Y.copy()

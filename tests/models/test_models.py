@@ -27,9 +27,7 @@ def test_the_import_leaves_the_network_libraries_alone():
     "models.mlp(4, 2); models.check_loss(models.ramp, 2); "
     "print([m for m in ('flax', 'haiku', 'optax', 'chex') if m in sys.modules])"
   )
-  done = subprocess.run(
-    [sys.executable, "-c", code], capture_output=True, text=True, check=True
-  )
+  done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
   assert done.stdout.strip() == "[]"
 
 

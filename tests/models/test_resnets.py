@@ -19,9 +19,7 @@ def count(model, params, name, *image):
 # The published sizes for 1,000 classes, with BatchNorm's scale and bias, of
 # which GroupNorm has as many. The thesis says about 11 and 25 million.
 @pytest.mark.slow
-@pytest.mark.parametrize(
-  ("depth", "size"), [(18, 11_689_512), (50, 25_557_032)]
-)
+@pytest.mark.parametrize(("depth", "size"), [(18, 11_689_512), (50, 25_557_032)])
 def test_size_is_the_published_one(depth, size):
   model = models.resnet(depth, 1000, small_images=False)
   assert tree.size(shapes(model, 224, 224, 3)) == size
@@ -37,9 +35,7 @@ def test_number_of_convolutions(depth, convs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-  ("small_images", "size", "last"), [(True, 32, 4), (False, 224, 7)]
-)
+@pytest.mark.parametrize(("small_images", "size", "last"), [(True, 32, 4), (False, 224, 7)])
 def test_the_last_maps_have_the_papers_size(small_images, size, last):
   model = models.resnet(18, 10, width=4, small_images=small_images)
   params = shapes(model, size, size, 3)

@@ -85,9 +85,7 @@ def test_gnmax_has_the_frequencies_of_real_noise():
 @pytest.mark.slow
 @pytest.mark.parametrize("continuous", [False, True])
 def test_laplace_max_has_its_frequencies(continuous):
-  labels = pate.laplace_max(
-    repeated(COUNTS), scale=3.0, key=KEY, continuous=continuous
-  )
+  labels = pate.laplace_max(repeated(COUNTS), scale=3.0, key=KEY, continuous=continuous)
   expected = (
     real_argmax(COUNTS, stats.laplace(scale=3.0))
     if continuous
@@ -99,9 +97,8 @@ def test_laplace_max_has_its_frequencies(continuous):
 @pytest.mark.slow
 def test_confident_answers_have_their_frequencies():
   labels = pate.confident_gnmax(
-    repeated(COUNTS), threshold=9.5, sigma_threshold=3.0, sigma_answer=1.5,
-    key=KEY,
-  )  # fmt: skip
+    repeated(COUNTS), threshold=9.5, sigma_threshold=3.0, sigma_answer=1.5, key=KEY
+  )
   grid = np.arange(-100, 100)
   mass = discrete_gaussian(3.0)(grid)
   passes = mass[grid + COUNTS.max() >= 9.5].sum() / mass.sum()
@@ -111,9 +108,7 @@ def test_confident_answers_have_their_frequencies():
 
 def test_unanimous_votes_flip_as_the_normal_law_says():
   sigma, k = 20.0, 30
-  labels = pate.gnmax(
-    repeated(np.array([k, 0])), sigma=sigma, key=KEY, continuous=True
-  )
+  labels = pate.gnmax(repeated(np.array([k, 0])), sigma=sigma, key=KEY, continuous=True)
   flip = stats.norm.sf(k / (math.sqrt(2) * sigma))
   agree(labels, np.array([1 - flip, flip]))
 
@@ -127,9 +122,8 @@ def test_noise_of_the_test_and_of_the_answer_is_fresh():
   """Were it shared, a passed test would favour the largest count."""
   counts = np.array([6, 5])
   labels = pate.confident_gnmax(
-    repeated(counts), threshold=12, sigma_threshold=4.0, sigma_answer=4.0,
-    key=KEY, continuous=True,
-  )  # fmt: skip
+    repeated(counts), threshold=12, sigma_threshold=4.0, sigma_answer=4.0, key=KEY, continuous=True
+  )
   answered = np.asarray(labels)[np.asarray(labels) >= 0]
   expected = stats.norm.cdf(1 / (math.sqrt(2) * 4.0))
   deviation = math.sqrt(expected * (1 - expected) / answered.size)
@@ -139,9 +133,13 @@ def test_noise_of_the_test_and_of_the_answer_is_fresh():
 def test_the_test_s_noise_is_not_the_stream_of_the_answer_s():
   """With one class both would be drawn from the same counters."""
   draws = aggregation.confident_draws(
-    jnp.full((2000, 1), 50), threshold=50.0, sigma_threshold=5.0,
-    sigma_answer=5.0, key=KEY, continuous=True,
-  )  # fmt: skip
+    jnp.full((2000, 1), 50),
+    threshold=50.0,
+    sigma_threshold=5.0,
+    sigma_answer=5.0,
+    key=KEY,
+    continuous=True,
+  )
   same = np.asarray(draws.confident) == (np.asarray(draws.noisy)[:, 0] >= 50)
   assert abs(same.mean() - 0.5) < DEVIATIONS * 0.5 / math.sqrt(2000)
 
@@ -155,14 +153,10 @@ def test_without_noise_all_are_the_plurality():
     pate.gnmax(counts, sigma=0.0, key=KEY, continuous=True),
     pate.laplace_max(counts, scale=0, key=KEY),
     pate.plurality(counts, key=KEY),
-    pate.confident_gnmax(
-      counts, threshold=5, sigma_threshold=0, sigma_answer=0, key=KEY
-    ),
+    pate.confident_gnmax(counts, threshold=5, sigma_threshold=0, sigma_answer=0, key=KEY),
   ):
     np.testing.assert_array_equal(labels, expected)
-  some = pate.confident_gnmax(
-    counts, threshold=6, sigma_threshold=0, sigma_answer=0, key=KEY
-  )
+  some = pate.confident_gnmax(counts, threshold=6, sigma_threshold=0, sigma_answer=0, key=KEY)
   np.testing.assert_array_equal(some, [-1, -1, 1])
 
 
@@ -170,9 +164,7 @@ def test_without_noise_all_are_the_plurality():
 def test_soft_labels_are_noisy_shares():
   counts = np.tile([6, 3, 1], (60_000, 1))
   for continuous in (False, True):
-    weights = pate.soft_labels(
-      counts, sigma=4.0, key=KEY, continuous=continuous
-    )
+    weights = pate.soft_labels(counts, sigma=4.0, key=KEY, continuous=continuous)
     noise = np.asarray(weights) * 10 - [6, 3, 1]
     if not continuous:
       np.testing.assert_allclose(noise, np.round(noise), atol=1e-4)
@@ -189,9 +181,7 @@ def test_projection_is_the_nearest_point_of_the_simplex():
   np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-6)
   for row, projected in zip(weights, found, strict=True):
     # At the optimum all that is kept was lowered by the same amount.
-    shift = optimize.brentq(
-      lambda t, row=row: np.maximum(row - t, 0).sum() - 1, -5, 5
-    )
+    shift = optimize.brentq(lambda t, row=row: np.maximum(row - t, 0).sum() - 1, -5, 5)
     np.testing.assert_allclose(projected, np.maximum(row - shift, 0), atol=1e-6)
   inside = np.array([[0.2, 0.3, 0.5]], np.float32)
   np.testing.assert_allclose(pate.project_to_simplex(inside), inside, atol=1e-6)
@@ -203,9 +193,7 @@ def test_rules_map_over_seeds_and_compile():
   keys = jax.random.split(KEY, 5)
   rules = [
     lambda c, k: pate.soft_labels(c, sigma=3.0, key=k),
-    lambda c, k: pate.confident_gnmax(
-      c, threshold=4, sigma_threshold=3.0, sigma_answer=2.0, key=k
-    ),
+    lambda c, k: pate.confident_gnmax(c, threshold=4, sigma_threshold=3.0, sigma_answer=2.0, key=k),
   ]
   for rule in rules:
     many = jax.jit(jax.vmap(rule, in_axes=(None, 0)))(counts, keys)
@@ -217,9 +205,7 @@ def test_rules_map_over_seeds_and_compile():
 def test_real_noise_maps_over_sigmas():
   counts = np.array([[5, 4], [1, 2]])
   sigmas = jnp.array([0.0, 1.0, 100.0])
-  many = jax.vmap(
-    lambda s: pate.gnmax(counts, sigma=s, key=KEY, continuous=True)
-  )(sigmas)
+  many = jax.vmap(lambda s: pate.gnmax(counts, sigma=s, key=KEY, continuous=True))(sigmas)
   for sigma, labels in zip(sigmas, many, strict=True):
     one = pate.gnmax(counts, sigma=float(sigma), key=KEY, continuous=True)
     np.testing.assert_array_equal(labels, one)
@@ -260,9 +246,7 @@ def test_what_is_no_histogram_is_refused(counts, told):
 def test_other_impossible_requests_are_refused():
   counts = np.array([[3, 2], [5, 0]])
   with pytest.raises(checks.ArgumentError, match="above the 5 teachers"):
-    pate.confident_gnmax(
-      counts, threshold=6, sigma_threshold=0.0, sigma_answer=1.0, key=KEY
-    )
+    pate.confident_gnmax(counts, threshold=6, sigma_threshold=0.0, sigma_answer=1.0, key=KEY)
   with pytest.raises(checks.ArgumentError, match=r"sigma=-1.0 must be"):
     pate.gnmax(counts, sigma=-1.0, key=KEY)
   with pytest.raises(checks.ArgumentError, match="rows with different sums"):

@@ -14,8 +14,7 @@ from jaxfair import accounting, checks, pate
 
 BUDGET = (2.0, 1e-5)
 GNMAX = pate.GnMax(20.0)
-CONFIDENT = pate.ConfidentGnMax(threshold=60, sigma_threshold=30.0,
-                                sigma_answer=12.0)  # fmt: skip
+CONFIDENT = pate.ConfidentGnMax(threshold=60, sigma_threshold=30.0, sigma_answer=12.0)
 
 
 @pytest.fixture
@@ -130,9 +129,7 @@ class Deaths:
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", [GNMAX, CONFIDENT])
 @pytest.mark.parametrize("after", [False, True])
-def test_a_death_at_any_write_loses_and_leaks_nothing(
-  tmp_path, counts, monkeypatch, rule, after
-):
+def test_a_death_at_any_write_loses_and_leaks_nothing(tmp_path, counts, monkeypatch, rule, after):
   votes = counts[:30]
   with begin(tmp_path / "whole", rule, batch_size=10) as answerer:
     whole = answerer.answer(votes, first=0)
@@ -140,10 +137,7 @@ def test_a_death_at_any_write_loses_and_leaks_nothing(
   deaths = 0
   for at in range(1, 40):
     folder = tmp_path / str(at)
-    with (
-      monkeypatch.context() as patch,
-      begin(folder, rule, batch_size=10) as answerer,
-    ):
+    with monkeypatch.context() as patch, begin(folder, rule, batch_size=10) as answerer:
       Deaths(patch, at, after)
       try:
         answerer.answer(votes, first=0)
@@ -208,9 +202,8 @@ def test_a_lost_log_is_paid_for_again(tmp_path, counts):
 
 def test_a_shared_ledger_pays_for_everything(tmp_path, counts):
   ledger = accounting.Ledger.create(
-    tmp_path / "all.jsonl", data="adult", budget=BUDGET,
-    relation=accounting.Relation.REPLACE_ONE,
-  )  # fmt: skip
+    tmp_path / "all.jsonl", data="adult", budget=BUDGET, relation=accounting.Relation.REPLACE_ONE
+  )
   with ledger:
     ledger.charge(accounting.ZCdp(0.02), id="something else")
     with begin(tmp_path / "a", ledger=ledger) as answerer:
@@ -220,9 +213,7 @@ def test_a_shared_ledger_pays_for_everything(tmp_path, counts):
     ledger.charge(accounting.ZCdp(1e-9), id="still open")
 
 
-def test_a_data_set_is_charged_the_budget_before_the_first_answer(
-  tmp_path, counts, monkeypatch
-):
+def test_a_data_set_is_charged_the_budget_before_the_first_answer(tmp_path, counts, monkeypatch):
   monkeypatch.setenv("JAXFAIR_STATE", str(tmp_path / "state"))
   book = accounting.DatasetLedger.of(b"adult", name="adult")
   with begin(tmp_path / "study", dataset_ledger=book):
@@ -236,9 +227,7 @@ def test_a_data_set_is_charged_the_budget_before_the_first_answer(
   assert found.releases == 1
   assert found.guarantee.epsilon == pytest.approx(BUDGET[0], rel=1e-6)
   assert found.guarantee.epsilon >= answerer.ledger.epsilon()
-  book.set_budget(
-    (1.5 * BUDGET[0], 2 * BUDGET[1]), relation=found.guarantee.relation
-  )
+  book.set_budget((1.5 * BUDGET[0], 2 * BUDGET[1]), relation=found.guarantee.relation)
   with pytest.raises(accounting.BudgetError):
     begin(tmp_path / "b", seed=None, dataset_ledger=book)
   accounting.Ledger.open(tmp_path / "b" / "ledger.jsonl").close()  # not held
@@ -276,9 +265,7 @@ def released(folder, rule, counts):
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_an_older_log_gives_the_same_answers_for_the_same_charge(
-  tmp_path, counts, rule
-):
+def test_an_older_log_gives_the_same_answers_for_the_same_charge(tmp_path, counts, rule):
   """As often as somebody puts it back: one release, one charge."""
   log = tmp_path / "answers.jsonl"
   begin(tmp_path, rule, **OURS).close()
@@ -383,9 +370,7 @@ def test_another_secret_is_refused(tmp_path, counts):
     ({"seed": -1}, "seed=-1 must be at least 0"),
   ],
 )
-def test_a_folder_with_other_answers_is_refused(
-  tmp_path, counts, options, told
-):
+def test_a_folder_with_other_answers_is_refused(tmp_path, counts, options, told):
   with begin(tmp_path) as answerer:
     answerer.answer(counts[:5], first=0)
   with pytest.raises(checks.JaxfairError, match=told):
@@ -397,9 +382,11 @@ def test_impossible_requests_are_refused(tmp_path, counts):
   with pytest.raises(checks.ArgumentError, match="budget is missing"):
     begin(tmp_path / "a", budget=None)
   ledger = accounting.Ledger.create(
-    tmp_path / "l.jsonl", data="adult", budget=BUDGET,
+    tmp_path / "l.jsonl",
+    data="adult",
+    budget=BUDGET,
     relation=accounting.Relation.ADD_OR_REMOVE_ONE,
-  )  # fmt: skip
+  )
   with ledger, pytest.raises(checks.ArgumentError, match="added or removed"):
     begin(tmp_path / "b", ledger=ledger)
   with begin(tmp_path / "c") as answerer:
@@ -479,8 +466,7 @@ print(len(midway))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_kill_9_never_answers_twice_nor_under_reports(tmp_path):
   done = subprocess.run(
-    [sys.executable, "-c", SCRIPT, str(tmp_path), "6"],
-    capture_output=True, text=True, check=False,
-  )  # fmt: skip
+    [sys.executable, "-c", SCRIPT, str(tmp_path), "6"], capture_output=True, text=True, check=False
+  )
   assert done.returncode == 0, done.stderr
   assert int(done.stdout.split()[-1]) >= 5  # kills that came in the middle

@@ -22,9 +22,7 @@ def people(n=600, num_groups=2, seed=0):
 
 
 def deal(who, rows=None, teachers=20, num_groups=2):
-  return attribute.deal(
-    who, teachers, num_groups=num_groups, key=KEY, rows=rows
-  )
+  return attribute.deal(who, teachers, num_groups=num_groups, key=KEY, rows=rows)
 
 
 def test_parts_do_not_depend_on_the_groups():
@@ -122,8 +120,6 @@ def test_votes_cost_what_was_asked_for(epsilon, queries):
   assert 0.97 * epsilon < found.epsilon <= epsilon * (1 + 1e-9)
   assert found.relation is accounting.Relation.ATTRIBUTE
   # The histogram of all counts, released by one exact Gaussian, costs no more.
-  exact = accounting.gaussian_epsilon(
-    sigma=sigma, delta=1e-5, sensitivity=math.sqrt(2 * queries)
-  )
+  exact = accounting.gaussian_epsilon(sigma=sigma, delta=1e-5, sensitivity=math.sqrt(2 * queries))
   assert exact <= found.epsilon
   assert exact > 0.7 * epsilon

@@ -62,17 +62,9 @@ def run(rule, choice, max_rho, queries):
   confident, winner = np.divmod(lanes.T, winners)
   if choice == "allowed":
     winner = np.array(RANKS)[winner].transpose(0, 2, 1)
-  feed = fair.Feed(
-    jnp.asarray(WHOSE[:queries]),
-    jnp.asarray(confident == 1),
-    jnp.asarray(winner),
-  )
+  feed = fair.Feed(jnp.asarray(WHOSE[:queries]), jnp.asarray(confident == 1), jnp.asarray(winner))
   found = fair.answer_in_order(
-    feed,
-    rule,
-    fair.Budget.of(*NOISE.values(), max_rho),
-    GROUPS,
-    CLASSES,
+    feed, rule, fair.Budget.of(*NOISE.values(), max_rho), GROUPS, CLASSES
   )
   seen = np.concatenate([found.labels, found.outcome]).T
   numbers = np.unique(seen, axis=0, return_inverse=True)[1].ravel()
@@ -89,8 +81,7 @@ STRICT = CounterRule(0.45, 0, "rest", "table")
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", [math.inf, 2.5])
 @pytest.mark.parametrize(
-  ("rule", "choice"),
-  [(OWN, "any"), (TABLE, "any"), (STRICT, "any"), (TABLE, "allowed")],
+  ("rule", "choice"), [(OWN, "any"), (TABLE, "any"), (STRICT, "any"), (TABLE, "allowed")]
 )
 def test_what_is_charged_covers_all_that_is_released(rule, choice, budget):
   queries = 5 if choice == "any" else 3
@@ -119,16 +110,11 @@ def test_a_charge_for_what_was_answered_is_no_guarantee():
   # Nobody was confident, which happens: the price of the tests alone.
   found, numbers, _ = run(TABLE, "any", math.inf, 5)
   lane = np.flatnonzero((found.outcome == pate.Outcome.NOT_CONFIDENT).all(0))[0]
-  one = found._replace(
-    outcome=found.outcome[:, lane], tested=found.tested[:, lane], **NOISE
-  )
+  one = found._replace(outcome=found.outcome[:, lane], tested=found.tested[:, lane], **NOISE)
   epsilon = accounting.composed_epsilon(
-    pate.papers_unsound_events(one),
-    delta=DELTA,
-    relation=accounting.Relation.REPLACE_ONE,
+    pate.papers_unsound_events(one), delta=DELTA, relation=accounting.Relation.REPLACE_ONE
   )
   pair = [
-    np.bincount(numbers, lane_law(votes, "any"))
-    for votes in (VOTES[2], moved(VOTES[2], 0, 1))
+    np.bincount(numbers, lane_law(votes, "any")) for votes in (VOTES[2], moved(VOTES[2], 0, 1))
   ]
   assert exact.delta_of(*pair, epsilon) > 10 * DELTA

@@ -30,16 +30,13 @@ def ask(max_gap=0.1, min_count=10, **changes):
   counts, groups = votes()
   options = NOISE | {"key": jax.random.key(7)} | changes
   found = pate.fair_gnmax(
-    counts, groups, num_groups=GROUPS, max_gap=max_gap, min_count=min_count,
-    **options,
-  )  # fmt: skip
+    counts, groups, num_groups=GROUPS, max_gap=max_gap, min_count=min_count, **options
+  )
   return jax.tree.map(np.asarray, found)
 
 
 def plain():
-  return np.asarray(
-    pate.confident_gnmax(votes()[0], **NOISE, key=jax.random.key(7))
-  )
+  return np.asarray(pate.confident_gnmax(votes()[0], **NOISE, key=jax.random.key(7)))
 
 
 @pytest.mark.slow
@@ -50,9 +47,7 @@ def test_without_a_margin_it_is_confident_gnmax():
   assert 100 < confident.sum() < QUERIES
   np.testing.assert_array_equal(found.chosen, confident)
   assert found.tested.all()
-  expected = np.where(
-    confident, pate.Outcome.ANSWERED, pate.Outcome.NOT_CONFIDENT
-  )
+  expected = np.where(confident, pate.Outcome.ANSWERED, pate.Outcome.NOT_CONFIDENT)
   np.testing.assert_array_equal(found.outcome, expected)
 
 
@@ -96,9 +91,7 @@ def test_the_argmax_over_allowed_classes_wastes_nothing():
   counters = np.zeros((GROUPS, CLASSES), np.int32)
   rule = fairness.CounterRule(0.1, 20)
   allowed = jax.jit(fairness.allowed_classes)
-  for i, (label, group) in enumerate(
-    zip(found.labels, votes()[1], strict=True)
-  ):
+  for i, (label, group) in enumerate(zip(found.labels, votes()[1], strict=True)):
     if answered[i]:
       open_classes = np.asarray(allowed(counters, group, rule))
       assert open_classes[label]
@@ -113,10 +106,17 @@ def test_with_everything_allowed_both_choices_take_the_largest():
   counts = np.array([[9, 1, 0], [0, 3, 7], [4, 5, 1]] * 10)
   for choice in ("any", "allowed"):
     found = pate.fair_gnmax(
-      counts, np.zeros(30, int), num_groups=1, threshold=0,
-      sigma_threshold=0.01, sigma_answer=0.01, max_gap=3.0, min_count=0,
-      choice=choice, key=jax.random.key(0),
-    )  # fmt: skip
+      counts,
+      np.zeros(30, int),
+      num_groups=1,
+      threshold=0,
+      sigma_threshold=0.01,
+      sigma_answer=0.01,
+      max_gap=3.0,
+      min_count=0,
+      choice=choice,
+      key=jax.random.key(0),
+    )
     np.testing.assert_array_equal(found.labels, [0, 2, 1] * 10)
 
 
@@ -124,10 +124,17 @@ def test_with_everything_allowed_both_choices_take_the_largest():
 def test_ties_are_ranked_fairly():
   counts = np.array([[5, 5, 0]] * 4000)
   found = pate.fair_gnmax(
-    counts, np.zeros(4000, int), num_groups=1, threshold=0,
-    sigma_threshold=0.01, sigma_answer=0.01, max_gap=3.0, min_count=0,
-    choice="allowed", key=jax.random.key(0),
-  )  # fmt: skip
+    counts,
+    np.zeros(4000, int),
+    num_groups=1,
+    threshold=0,
+    sigma_threshold=0.01,
+    sigma_answer=0.01,
+    max_gap=3.0,
+    min_count=0,
+    choice="allowed",
+    key=jax.random.key(0),
+  )
   # 5 standard deviations of a fair coin: 1e-6.
   assert abs(found.counters[0, 0] - 2000) < 5 * np.sqrt(1000)
   assert found.counters[0, 2] == 0
@@ -146,10 +153,7 @@ def test_answers_carry_the_noise_that_is_charged():
 
 
 def test_the_budget_is_never_overrun_and_is_spent():
-  test, answer = (
-    0.5 / NOISE["sigma_threshold"] ** 2,
-    NOISE["sigma_answer"] ** -2,
-  )
+  test, answer = (0.5 / NOISE["sigma_threshold"] ** 2, NOISE["sigma_answer"] ** -2)
   found = ask(max_rho=3.0)
   spent = found.tested.sum() * test + found.chosen.sum() * answer
   assert 3.0 - 1.01 * (test + answer) < spent <= 3.0
@@ -179,17 +183,20 @@ def test_the_papers_charge_is_not_sound():
   # 200 queries of votes (38, 62), of which class 1 is not allowed; a
   # neighbour has (39, 61). The observer sees which were refused.
   sigma, many, delta = 10.0, 200, 1e-5
-  refused = stats.norm.cdf(
-    [24 / (sigma * np.sqrt(2)), 22 / (sigma * np.sqrt(2))]
-  )
+  refused = stats.norm.cdf([24 / (sigma * np.sqrt(2)), 22 / (sigma * np.sqrt(2))])
   answered = round(many * (1 - refused[0]))
   outcome = np.full(many, pate.Outcome.UNFAIR)
   outcome[:answered] = pate.Outcome.ANSWERED
   everything = np.ones(many, bool)
   run = pate.FairAnswers(
-    np.where(outcome, -1, 0), outcome, np.array([[answered, 0]]), everything,
-    everything, sigma_threshold=1e6, sigma_answer=sigma,
-  )  # fmt: skip
+    np.where(outcome, -1, 0),
+    outcome,
+    np.array([[answered, 0]]),
+    everything,
+    everything,
+    sigma_threshold=1e6,
+    sigma_answer=sigma,
+  )
 
   def epsilon(events):
     return accounting.composed_guarantee(
@@ -202,15 +209,9 @@ def test_the_papers_charge_is_not_sound():
   assert charged == pytest.approx(10.7, abs=0.1)
   counts = np.arange(many + 1)
   here, there = (stats.binom.pmf(counts, many, p) for p in refused)
-  lost = [
-    np.maximum(p - np.exp(claimed) * q, 0).sum()
-    for p, q in ((here, there), (there, here))
-  ]
+  lost = [np.maximum(p - np.exp(claimed) * q, 0).sum() for p, q in ((here, there), (there, here))]
   assert max(lost) > 1000 * delta
-  sound = [
-    np.maximum(p - np.exp(charged) * q, 0).sum()
-    for p, q in ((here, there), (there, here))
-  ]
+  sound = [np.maximum(p - np.exp(charged) * q, 0).sum() for p, q in ((here, there), (there, here))]
   assert max(sound) < delta
 
 

@@ -32,33 +32,24 @@ def people():
 def test_every_lane_is_a_run(people, choice):
   counts, groups = people
   keys = jax.random.split(jax.random.key(1), 2)
-  grid = pate.fair_query_grid(
-    counts, groups, SETTINGS, num_groups=GROUPS, keys=keys, choice=choice
-  )
+  grid = pate.fair_query_grid(counts, groups, SETTINGS, num_groups=GROUPS, keys=keys, choice=choice)
   assert grid.outcomes.shape == (3, 2, len(pate.Outcome))
   assert (grid.outcomes.sum(-1) == QUERIES).all()
   seen = np.asarray(grid.outcomes).sum((0, 1))
   assert (seen[[pate.Outcome.ANSWERED, pate.Outcome.NOT_CONFIDENT]] > 0).all()
   for s in range(3):
-    one = {
-      name: np.broadcast_to(value, 3)[s]
-      for name, value in SETTINGS._asdict().items()
-    }
+    one = {name: np.broadcast_to(value, 3)[s] for name, value in SETTINGS._asdict().items()}
     for r in range(2):
       run = pate.fair_gnmax(
-        counts, groups, num_groups=GROUPS, key=keys[r], continuous=True,
-        choice=choice, **one,
-      )  # fmt: skip
+        counts, groups, num_groups=GROUPS, key=keys[r], continuous=True, choice=choice, **one
+      )
       np.testing.assert_array_equal(grid.counters[s, r], run.counters)
       found = np.bincount(run.outcome, minlength=len(pate.Outcome))
       np.testing.assert_array_equal(grid.outcomes[s, r], found)
       assert grid.answered[s, r] == (run.labels >= 0).sum()
       gap = fairness.demographic_disparity(run.counters).max()
       np.testing.assert_allclose(grid.gap[s, r], gap, rtol=1e-5)
-      test, answer = (
-        0.5 / one["sigma_threshold"] ** 2,
-        one["sigma_answer"] ** -2,
-      )
+      test, answer = (0.5 / one["sigma_threshold"] ** 2, one["sigma_answer"] ** -2)
       rho = run.tested.sum() * test + run.chosen.sum() * answer
       np.testing.assert_allclose(grid.spent[s, r], rho, rtol=1e-5)
       assert rho <= one["max_rho"]
@@ -68,9 +59,12 @@ def test_a_budget_in_epsilon_is_kept(people):
   counts, groups = people
   rho = accounting.zcdp_budget(epsilon=3.0, delta=1e-5)
   grid = pate.fair_query_grid(
-    counts, groups, SETTINGS._replace(max_rho=rho), num_groups=GROUPS,
+    counts,
+    groups,
+    SETTINGS._replace(max_rho=rho),
+    num_groups=GROUPS,
     keys=jax.random.split(jax.random.key(1), 2),
-  )  # fmt: skip
+  )
   spent = accounting.zcdp_epsilon(rho=float(grid.spent.max()), delta=1e-5)
   assert 2.0 < spent <= 3.0
 
@@ -79,15 +73,21 @@ def test_a_budget_below_nothing_is_refused(people):
   counts, groups = people
   with pytest.raises(ArgumentError, match="max_rho=-1 must be 0 or above"):
     pate.fair_query_grid(
-      counts, groups, SETTINGS._replace(max_rho=-1),
-      num_groups=GROUPS, keys=jax.random.split(jax.random.key(1), 2),
-    )  # fmt: skip
+      counts,
+      groups,
+      SETTINGS._replace(max_rho=-1),
+      num_groups=GROUPS,
+      keys=jax.random.split(jax.random.key(1), 2),
+    )
 
 
 def test_lists_of_different_lengths_are_refused(people):
   counts, groups = people
   with pytest.raises(ArgumentError, match="lists of one length"):
     pate.fair_query_grid(
-      counts, groups, SETTINGS._replace(max_rho=[1.0, 2.0]),
-      num_groups=GROUPS, keys=jax.random.split(jax.random.key(1), 2),
-    )  # fmt: skip
+      counts,
+      groups,
+      SETTINGS._replace(max_rho=[1.0, 2.0]),
+      num_groups=GROUPS,
+      keys=jax.random.split(jax.random.key(1), 2),
+    )

@@ -51,11 +51,7 @@ def test_frequencies_are_exact(rule):
   """Two classes: the difference of two draws decides, a tie by a coin."""
   counts = np.tile([6, 4], (DRAWS, 1))
   grid = np.arange(-100, 101)
-  weight = (
-    np.exp(-(grid**2) / 8.0)
-    if rule.name == "gnmax"
-    else np.exp(-np.abs(grid) / 2.5)
-  )
+  weight = np.exp(-(grid**2) / 8.0) if rule.name == "gnmax" else np.exp(-np.abs(grid) / 2.5)
   weight /= weight.sum()
   both = np.convolve(weight, weight)  # of the difference; both are symmetric
   difference = np.arange(-200, 201) + 2

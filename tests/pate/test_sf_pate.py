@@ -19,14 +19,18 @@ MODEL = models.logistic(2)
 LOSS = models.cross_entropy
 NOTION = constraints.demographic_parity(2)
 FAIR = training.LagrangianConfig(
-  constraint=NOTION, tolerance=0.02, learning_rate=0.05, dual_rate=1.0,
-  rounds=30, steps_per_round=10, batch_size=None,
-)  # fmt: skip
+  constraint=NOTION,
+  tolerance=0.02,
+  learning_rate=0.05,
+  dual_rate=1.0,
+  rounds=30,
+  steps_per_round=10,
+  batch_size=None,
+)
 PLAIN = training.FitConfig(learning_rate=0.05, steps=100, batch_size=None)
 STUDENT = pate.SfPateConfig(
-  epsilon=2.0, num_teachers=100, queries=150, teacher=PLAIN, student=FAIR,
-  plain=PLAIN,
-)  # fmt: skip
+  epsilon=2.0, num_teachers=100, queries=150, teacher=PLAIN, student=FAIR, plain=PLAIN
+)
 TEACHERS = dataclasses.replace(
   STUDENT, teacher=FAIR, student=dataclasses.replace(PLAIN, proximity=0.01)
 )
@@ -54,16 +58,12 @@ def violation(params, notion=NOTION):
 
 @pytest.fixture(scope="module")
 def student():
-  return pate.fair_student(
-    MODEL, LOSS, PEOPLE, STUDENT, num_groups=2, key=KEY, teacher_model=MODEL
-  )
+  return pate.fair_student(MODEL, LOSS, PEOPLE, STUDENT, num_groups=2, key=KEY, teacher_model=MODEL)
 
 
 @pytest.fixture(scope="module")
 def unfair():
-  return violation(
-    sf_pate.plain_model(MODEL, LOSS, PEOPLE, PLAIN, key=jax.random.key(0))
-  )
+  return violation(sf_pate.plain_model(MODEL, LOSS, PEOPLE, PLAIN, key=jax.random.key(0)))
 
 
 @pytest.mark.slow
@@ -92,9 +92,7 @@ def test_the_protection_says_what_is_and_is_not_protected(student):
 
 @pytest.fixture(scope="module")
 def taught():
-  return pate.fair_teachers(
-    MODEL, LOSS, PEOPLE, TEACHERS, num_groups=2, num_classes=2, key=KEY
-  )
+  return pate.fair_teachers(MODEL, LOSS, PEOPLE, TEACHERS, num_groups=2, num_classes=2, key=KEY)
 
 
 @pytest.mark.slow
@@ -112,9 +110,8 @@ def test_without_proximity_labels_are_protected_too():
     return np.ones((len(parts.y), len(x)), np.int32)
 
   found = pate.fair_teachers(
-    MODEL, LOSS, PEOPLE, config, num_groups=2, num_classes=2, key=KEY,
-    ensemble=refuse,
-  )  # fmt: skip
+    MODEL, LOSS, PEOPLE, config, num_groups=2, num_classes=2, key=KEY, ensemble=refuse
+  )
   assert "their labels" in found.protection.protected
   assert not any("labels" in what for what in found.protection.not_protected)
 
@@ -124,13 +121,9 @@ def test_one_attribute_moves_one_vote():
   changed = PEOPLE.group.copy()
   person = 17
   changed[person] = 1 - changed[person]
-  other = attribute.deal(
-    PEOPLE._replace(group=changed), 100, num_groups=2, key=KEY
-  )
+  other = attribute.deal(PEOPLE._replace(group=changed), 100, num_groups=2, key=KEY)
   both = [
-    sf_votes.group_votes(
-      MODEL, LOSS, own, PEOPLE.x[:150], PLAIN, num_groups=2, key=KEY
-    )
+    sf_votes.group_votes(MODEL, LOSS, own, PEOPLE.x[:150], PLAIN, num_groups=2, key=KEY)
     for own in (parts, other)
   ]
   apart = both[0] - both[1]
@@ -157,9 +150,8 @@ def test_any_fair_trainer_and_any_estimator_can_stand_in():
   ensemble = pate.estimators(lambda: LogisticRegression())
   config = dataclasses.replace(STUDENT, num_teachers=20)
   found = pate.fair_student(
-    MODEL, LOSS, PEOPLE, config, num_groups=2, key=KEY, trainer=trainer,
-    ensemble=ensemble,
-  )  # fmt: skip
+    MODEL, LOSS, PEOPLE, config, num_groups=2, key=KEY, trainer=trainer, ensemble=ensemble
+  )
   np.testing.assert_array_equal(seen["group"], found.released.examples.group)
   assert jnp.isfinite(found.params["w"]).all()
 
@@ -172,8 +164,7 @@ def test_any_fair_trainer_and_any_estimator_can_stand_in():
       return np.zeros(len(x), int)
 
   votes = pate.estimators(Fair)(
-    Examples(np.zeros((2, 5, 1)), np.zeros((2, 5)), np.ones((2, 5))),
-    np.zeros((3, 1)),
+    Examples(np.zeros((2, 5, 1)), np.zeros((2, 5)), np.ones((2, 5))), np.zeros((3, 1))
   )
   assert votes.shape == (2, 3)
   assert (seen["own"] == 1).all()
@@ -188,9 +179,16 @@ def test_a_release_is_charged_in_a_ledger(tmp_path, monkeypatch):
 
   def release(key=KEY):
     return pate.private_groups(
-      None, LOSS, PEOPLE, STUDENT, num_groups=2, key=key, ensemble=agreed,
-      folder=tmp_path / "run", dataset_ledger=dataset,
-    )  # fmt: skip
+      None,
+      LOSS,
+      PEOPLE,
+      STUDENT,
+      num_groups=2,
+      key=key,
+      ensemble=agreed,
+      folder=tmp_path / "run",
+      dataset_ledger=dataset,
+    )
 
   first = release()
   assert first.protection.for_release
@@ -207,9 +205,16 @@ def test_a_release_is_charged_in_a_ledger(tmp_path, monkeypatch):
   # Other questions are not answered by what the folder holds.
   with pytest.raises(pate.AnswerLogError, match="about=groups"):
     pate.private_labels(
-      None, LOSS, PEOPLE, STUDENT, num_groups=2, num_classes=2, key=KEY,
-      ensemble=agreed, folder=tmp_path / "run",
-    )  # fmt: skip
+      None,
+      LOSS,
+      PEOPLE,
+      STUDENT,
+      num_groups=2,
+      num_classes=2,
+      key=KEY,
+      ensemble=agreed,
+      folder=tmp_path / "run",
+    )
   with pytest.raises(pate.AnswerLogError, match="choose another folder"):
     release(jax.random.key(8))
 
@@ -224,18 +229,13 @@ def test_randomised_groups_cost_the_closed_form(tmp_path, monkeypatch):
   assert guarantee.relation is accounting.Relation.ATTRIBUTE
   assert "for study only" in str(found.protection)
   # The operating system's key: new every time, and fit for release.
-  released = [
-    pate.randomised_groups(PEOPLE, epsilon=1.5, num_groups=2, key=None)
-    for _ in range(2)
-  ]
+  released = [pate.randomised_groups(PEOPLE, epsilon=1.5, num_groups=2, key=None) for _ in range(2)]
   assert (released[0].examples.group != released[1].examples.group).any()
   assert "for study only" not in str(released[0].protection)
   monkeypatch.setenv("JAXFAIR_STATE", str(tmp_path / "state"))
   book = accounting.DatasetLedger.of(b"people", name="people")
   for key in (KEY, None, None):
-    pate.randomised_groups(
-      PEOPLE, epsilon=1.5, num_groups=2, key=key, dataset_ledger=book
-    )
+    pate.randomised_groups(PEOPLE, epsilon=1.5, num_groups=2, key=key, dataset_ledger=book)
   (spent,) = book.spent(0.0)
   assert spent.releases == 2  # those with a key are studies
   assert spent.guarantee.epsilon == pytest.approx(3.0)
@@ -244,12 +244,8 @@ def test_randomised_groups_cost_the_closed_form(tmp_path, monkeypatch):
   pate.randomised_groups(told, epsilon=1.5, num_groups=2, key=KEY)
   # Twice the same question: composed in closed form, pure epsilons add up.
   twice = accounting.RandomisedResponse(1.5, 2, count=2)
-  total = accounting.composed_epsilon(
-    [twice], delta=1e-9, relation=accounting.Relation.ATTRIBUTE
-  )
-  wanted = accounting.randomised_response_epsilon(
-    epsilon=1.5, categories=2, count=2, delta=1e-9
-  )
+  total = accounting.composed_epsilon([twice], delta=1e-9, relation=accounting.Relation.ATTRIBUTE)
+  wanted = accounting.randomised_response_epsilon(epsilon=1.5, categories=2, count=2, delta=1e-9)
   assert total == pytest.approx(wanted, rel=1e-6)
   assert 2.99 < total <= 3.0
 
@@ -259,9 +255,14 @@ def test_what_is_missing_is_said():
     pate.fair_student(MODEL, LOSS, PEOPLE, STUDENT, num_groups=2, key=KEY)
   with pytest.raises(checks.ArgumentError, match="queries=9000"):
     pate.fair_student(
-      MODEL, LOSS, PEOPLE, dataclasses.replace(STUDENT, queries=9000),
-      num_groups=2, key=KEY, teacher_model=MODEL,
-    )  # fmt: skip
+      MODEL,
+      LOSS,
+      PEOPLE,
+      dataclasses.replace(STUDENT, queries=9000),
+      num_groups=2,
+      key=KEY,
+      teacher_model=MODEL,
+    )
 
 
 @pytest.mark.slow
@@ -280,6 +281,4 @@ def test_an_ensemble_that_answers_by_query_is_refused():
     return np.zeros((len(x), len(parts.y)), np.int32)
 
   with pytest.raises(checks.ArgumentError, match="one row per teacher"):
-    pate.private_groups(
-      None, LOSS, PEOPLE, STUDENT, num_groups=2, key=KEY, ensemble=transposed
-    )
+    pate.private_groups(None, LOSS, PEOPLE, STUDENT, num_groups=2, key=KEY, ensemble=transposed)

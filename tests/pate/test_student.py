@@ -16,9 +16,8 @@ N, C = 40, 3
 MODEL = models.logistic(C)
 KEYS = jax.random.split(jax.random.key(2), 4)
 CONFIG = training.FitConfig(
-  learning_rate=0.2, steps=300, batch_size=None, weight_decay=0.02,
-  optimizer=optax.sgd,
-)  # fmt: skip
+  learning_rate=0.2, steps=300, batch_size=None, weight_decay=0.02, optimizer=optax.sgd
+)
 
 
 @pytest.fixture
@@ -47,9 +46,7 @@ def one_hot(labels):
 
 def test_with_all_labels_it_is_a_plain_fit(x, labels):
   people = Examples(x, labels, np.zeros(N, np.int32))
-  expected = training.fit_many(
-    MODEL, models.cross_entropy, people, CONFIG, keys=KEYS
-  )
+  expected = training.fit_many(MODEL, models.cross_entropy, people, CONFIG, keys=KEYS)
   same(train(x, labels), expected.params, rtol=0, atol=0)
 
 
@@ -64,12 +61,8 @@ def test_weights_are_the_derivative_s_weights(x):
   params = tree.take(train(x, weights, config), 0)
   # At zero the softmax is 1/C: d/dz of -sum_c a_c log p_c is p sum(a) - a.
   slope = weights.sum(axis=1, keepdims=True) / C - weights
-  np.testing.assert_allclose(
-    params["w"], -0.2 * x.T @ slope / N, rtol=1e-4, atol=1e-6
-  )
-  np.testing.assert_allclose(
-    params["b"], -0.2 * slope.mean(axis=0), rtol=1e-4, atol=1e-6
-  )
+  np.testing.assert_allclose(params["w"], -0.2 * x.T @ slope / N, rtol=1e-4, atol=1e-6)
+  np.testing.assert_allclose(params["b"], -0.2 * slope.mean(axis=0), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.slow
@@ -99,9 +92,7 @@ def test_other_losses_take_weights_too(x):
   weights = weights.astype(np.float32)
   logits = np.random.default_rng(5).normal(size=(N, C)).astype(np.float32)
   for loss in (models.squared, models.ramp):
-    expected = sum(
-      weights[:, c] * np.asarray(loss(logits, np.full(N, c))) for c in range(C)
-    )
+    expected = sum(weights[:, c] * np.asarray(loss(logits, np.full(N, c))) for c in range(C))
     found = pate.weighted(loss)(logits, weights)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
   assert pate.weighted(models.ramp) == pate.weighted(models.ramp)

@@ -18,9 +18,7 @@ K, N = 15, 24
 MODEL = models.mlp((5,), 3)
 KEY = jax.random.key(4)
 RATES = np.linspace(0.01, 0.1, K, dtype=np.float32)  # one for each teacher
-CONFIG = training.FitConfig(
-  learning_rate=RATES, steps=6, batch_size=None, optimizer=optax.sgd
-)
+CONFIG = training.FitConfig(learning_rate=RATES, steps=6, batch_size=None, optimizer=optax.sgd)
 
 
 @pytest.fixture
@@ -36,9 +34,7 @@ def make_parts(seed=0):
   return Examples(x, y, np.zeros((K, N), np.int32))
 
 
-def train(
-  parts, config=CONFIG, model=MODEL, loss=models.cross_entropy, **options
-):
+def train(parts, config=CONFIG, model=MODEL, loss=models.cross_entropy, **options):
   return pate.train_teachers(model, loss, parts, config, key=KEY, **options)
 
 
@@ -52,21 +48,19 @@ def test_a_teacher_is_a_fit_on_its_part_with_its_settings(parts):
   stacked = train(parts)
   for i in (0, 14):
     alone = training.fit(
-      MODEL, models.cross_entropy, tree.take(parts, i),
+      MODEL,
+      models.cross_entropy,
+      tree.take(parts, i),
       dataclasses.replace(CONFIG, learning_rate=RATES[i]),
       key=jax.random.fold_in(KEY, i),
-    )  # fmt: skip
-    for ours, theirs in zip(
-      jax.tree.leaves(stacked), jax.tree.leaves(alone.params), strict=True
-    ):
+    )
+    for ours, theirs in zip(jax.tree.leaves(stacked), jax.tree.leaves(alone.params), strict=True):
       assert ours.shape == (K, *theirs.shape)
       np.testing.assert_allclose(ours[i], theirs, rtol=1e-5, atol=1e-6)
 
 
 def test_no_part_reaches_another_s_teacher(parts):
-  flipped = parts._replace(
-    y=np.where(np.arange(K)[:, None] == 2, parts.y, 2 - parts.y)
-  )
+  flipped = parts._replace(y=np.where(np.arange(K)[:, None] == 2, parts.y, 2 - parts.y))
   a, b = train(parts), train(flipped)
   for ours, theirs in zip(*map(jax.tree.leaves, (a, b)), strict=True):
     np.testing.assert_array_equal(ours[2], theirs[2])
@@ -125,15 +119,10 @@ def test_a_killed_run_loses_one_chunk_and_no_bit(parts, tmp_path):
       {"loss": lambda logits, y: models.cross_entropy(2 * logits, y)},
       "another loss; pass the loss .* or choose another folder",
     ),
-    (
-      {"config": dataclasses.replace(CONFIG, optimizer=optax.sign_sgd)},
-      "another optimizer",
-    ),
+    ({"config": dataclasses.replace(CONFIG, optimizer=optax.sign_sgd)}, "another optimizer"),
   ],
 )
-def test_a_folder_with_another_ensemble_is_refused(
-  parts, tmp_path, change, told
-):
+def test_a_folder_with_another_ensemble_is_refused(parts, tmp_path, change, told):
   where = {"checkpoint": tmp_path / "run", "save_every": 3}
   train(parts, **where)
   with pytest.raises(training.CheckpointError, match=told):
@@ -142,9 +131,7 @@ def test_a_folder_with_another_ensemble_is_refused(
 
 @pytest.mark.slow
 def test_saved_teachers_may_have_a_penalty(parts, tmp_path):
-  term = training.parity_penalty(
-    MODEL, parts.x[0], np.arange(N) % 2, num_groups=2, lam=0.5
-  )
+  term = training.parity_penalty(MODEL, parts.x[0], np.arange(N) % 2, num_groups=2, lam=0.5)
   config = dataclasses.replace(CONFIG, penalty=term)
   saved = train(parts, config, checkpoint=tmp_path / "run", save_every=8)
   assert digest(saved) == digest(train(parts, config))

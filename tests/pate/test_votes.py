@@ -24,12 +24,8 @@ def queries():
 @pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [10, 1024])
 @pytest.mark.parametrize("chunk", [2, None])
-def test_a_vote_is_the_teacher_s_prediction(
-  teachers, queries, batch_size, chunk
-):
-  votes = pate.predict_votes(
-    MODEL, teachers, queries, batch_size=batch_size, chunk=chunk
-  )
+def test_a_vote_is_the_teacher_s_prediction(teachers, queries, batch_size, chunk):
+  votes = pate.predict_votes(MODEL, teachers, queries, batch_size=batch_size, chunk=chunk)
   assert votes.shape == (7, 101)
   assert votes.dtype == np.int32
   for i in range(7):
@@ -74,9 +70,7 @@ def test_what_is_no_vote_is_refused(votes, told):
 
 def test_a_transposed_array_is_refused():
   votes = np.zeros((30, 40), int)
-  with pytest.raises(
-    checks.ArgumentError, match=r"\(40, 30\).*num_teachers=30"
-  ):
+  with pytest.raises(checks.ArgumentError, match=r"\(40, 30\).*num_teachers=30"):
     pate.vote_counts(votes.T, 2, num_teachers=30)
 
 

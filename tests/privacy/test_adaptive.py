@@ -14,11 +14,7 @@ EVERYBODY = jnp.ones(4, bool)
 
 def noiseless(clip, norms=NORMS, mask=EVERYBODY, size=4.0, quantile=0.5):
   adaptive = QuantileClip(quantile, rate=1.0, count_noise=1e-12)
-  return float(
-    adaptive.update(
-      clip, norms, mask, expected_size=size, key=jax.random.key(0)
-    )
-  )
+  return float(adaptive.update(clip, norms, mask, expected_size=size, key=jax.random.key(0)))
 
 
 @pytest.mark.slow
@@ -44,9 +40,7 @@ def test_one_person_moves_the_count_by_one_half():
 def test_noise_has_the_stated_deviation():
   adaptive = QuantileClip(rate=1.0, count_noise=3.0)
   keys = jax.random.split(jax.random.key(0), 20_000)
-  clips = jax.vmap(
-    lambda k: adaptive.update(2.0, NORMS, EVERYBODY, expected_size=4.0, key=k)
-  )(keys)
+  clips = jax.vmap(lambda k: adaptive.update(2.0, NORMS, EVERYBODY, expected_size=4.0, key=k))(keys)
   noise = -np.log(np.asarray(clips) / 2.0) * 4
   assert abs(noise.std() / 3 - 1) < 6 / np.sqrt(2 * 20_000)
 
@@ -54,12 +48,8 @@ def test_noise_has_the_stated_deviation():
 def test_joint_multiplier_composes_two_gaussians():
   adaptive = QuantileClip(count_noise=4.0)
   # mu^2 adds up: (1/z)^2 + (0.5/4)^2
-  assert adaptive.joint_multiplier(2.0) == pytest.approx(
-    1 / np.sqrt(1 / 4 + 1 / 64), rel=1e-12
-  )
-  assert adaptive.joint_multiplier(adaptive.sum_multiplier(1.7)) >= 1.7 * (
-    1 - 1e-12
-  )
+  assert adaptive.joint_multiplier(2.0) == pytest.approx(1 / np.sqrt(1 / 4 + 1 / 64), rel=1e-12)
+  assert adaptive.joint_multiplier(adaptive.sum_multiplier(1.7)) >= 1.7 * (1 - 1e-12)
 
 
 def test_too_little_count_noise_is_refused():
@@ -72,9 +62,7 @@ def test_a_sum_without_noise_has_no_joint_multiplier():
     QuantileClip().joint_multiplier(0.0)
 
 
-@pytest.mark.parametrize(
-  "options", [{"quantile": 1.5}, {"rate": 0.0}, {"count_noise": -1.0}]
-)
+@pytest.mark.parametrize("options", [{"quantile": 1.5}, {"rate": 0.0}, {"count_noise": -1.0}])
 def test_refused(options):
   with pytest.raises(checks.ArgumentError, match=next(iter(options))):
     QuantileClip(**options)

@@ -15,22 +15,15 @@ from jaxfair.privacy import bits
 def test_words_are_those_of_jax(seed):
   key = jax.random.key(seed)
   counter = jnp.arange(501, dtype=jnp.uint32)
-  expected = threefry_2x32(
-    jax.random.key_data(key), jnp.concatenate([0 * counter, counter])
-  )
+  expected = threefry_2x32(jax.random.key_data(key), jnp.concatenate([0 * counter, counter]))
   words = bits.random_words(key, 501)
   np.testing.assert_array_equal(jnp.concatenate(words), expected)
-  np.testing.assert_array_equal(
-    words.high ^ words.low, jax.random.bits(key, (501,))
-  )
+  np.testing.assert_array_equal(words.high ^ words.low, jax.random.bits(key, (501,)))
 
 
 def test_start_continues_the_stream():
   key = jax.random.key(3)
-  whole, tail = (
-    bits.random_words(key, 100),
-    bits.random_words(key, 60, start=40),
-  )
+  whole, tail = (bits.random_words(key, 100), bits.random_words(key, 60, start=40))
   np.testing.assert_array_equal(whole.high[40:], tail.high)
   np.testing.assert_array_equal(whole.low[40:], tail.low)
 
@@ -40,9 +33,7 @@ def test_works_under_vmap_as_one_by_one():
   keys = jax.random.split(jax.random.key(0), 5)
   together = jax.vmap(lambda k: bits.random_words(k, 7))(keys)
   for i in range(5):
-    np.testing.assert_array_equal(
-      together.high[i], bits.random_words(keys[i], 7).high
-    )
+    np.testing.assert_array_equal(together.high[i], bits.random_words(keys[i], 7).high)
 
 
 def test_a_traced_start_continues_the_stream():

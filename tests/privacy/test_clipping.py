@@ -31,9 +31,8 @@ def jitted(model, method="auto", per_layer=False):
   @jax.jit
   def gradient(params, examples, mask, clip):
     return clipped_grad(
-      model, models.cross_entropy, l2_clip=clip, method=method,
-      per_layer=per_layer, microbatch=4,
-    )(params, examples, mask)  # fmt: skip
+      model, models.cross_entropy, l2_clip=clip, method=method, per_layer=per_layer, microbatch=4
+    )(params, examples, mask)
 
   def quietly(*arguments):
     with warnings.catch_warnings():
@@ -59,20 +58,12 @@ def gradients_in_float64(model, params, examples):
 def clipped_by_definition(gradients, params, clip, mask, per_layer):
   """sum_i mask_i g_i min(1, clip / ||g_i||), layer by layer if asked."""
   leaves, structure = jax.tree.flatten(gradients)
-  squares = np.stack(
-    [np.sum(g**2, axis=tuple(range(1, g.ndim))) for g in leaves]
-  )
-  layer = (
-    np.array(clipping.layer_ids(params))
-    if per_layer
-    else np.zeros(len(leaves), int)
-  )
+  squares = np.stack([np.sum(g**2, axis=tuple(range(1, g.ndim))) for g in leaves])
+  layer = np.array(clipping.layer_ids(params)) if per_layer else np.zeros(len(leaves), int)
   sums = np.zeros((layer.max() + 1, len(mask)))
   np.add.at(sums, layer, squares)
   bound = clip / np.sqrt(len(sums))
-  factor = (
-    np.minimum(1, bound / np.sqrt(np.maximum(sums, 1e-300)))[layer] * mask
-  )
+  factor = np.minimum(1, bound / np.sqrt(np.maximum(sums, 1e-300)))[layer] * mask
   total = [np.tensordot(f, g, 1) for f, g in zip(factor, leaves, strict=True)]
   norms = np.sqrt(squares.sum(0)) * mask
   return jax.tree.unflatten(structure, total), norms
@@ -102,9 +93,7 @@ def test_methods_agree_with_float64(name):
     # numbers behind these norms, at most 2^-16 of the norm, with cancelling
     # positions twice that.
     for clip, close in ((0.05, 2.0**-15), (1e4, 1e-5)):
-      expected, norms = clipped_by_definition(
-        gradients, params, clip, np.asarray(mask), per_layer
-      )
+      expected, norms = clipped_by_definition(gradients, params, clip, np.asarray(mask), per_layer)
       found = gradient(params, examples, mask, clip)
       assert distance(found.total, expected) < close, (method, per_layer, clip)
       np.testing.assert_allclose(found.norms, norms, rtol=1e-5, atol=1e-7)
@@ -129,9 +118,7 @@ def both_methods(hidden):
   data=st.data(),
 )
 @settings(max_examples=60, deadline=None)
-def test_ghost_equals_vmap_for_any_mask_and_broken_row(
-  shape, clip, seed, broken, data
-):
+def test_ghost_equals_vmap_for_any_mask_and_broken_row(shape, clip, seed, broken, data):
   count, features, hidden = shape
   examples = people(count, seed, (features,))
   drawn = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
@@ -161,9 +148,7 @@ def test_ghost_equals_vmap_for_any_mask_and_broken_row(
 def test_a_broken_example_is_left_out_and_counted(method, value):
   model, examples = models.mlp((4,), 3), people(5, shape=(3,))
   params = model.init(jax.random.key(0), examples.x[0])
-  gradient = clipped_grad(
-    model, models.cross_entropy, l2_clip=1.0, method=method
-  )
+  gradient = clipped_grad(model, models.cross_entropy, l2_clip=1.0, method=method)
   broken = examples._replace(x=examples.x.at[2].set(value))
   found = gradient(params, broken)
   without = gradient(params, examples, jnp.arange(5) != 2)
@@ -177,9 +162,7 @@ def test_a_broken_example_is_left_out_and_counted(method, value):
 def test_an_example_whose_norm_overflows_moves_nothing(method):
   model, examples = models.logistic(3), people(5, shape=(3,))
   params = model.init(jax.random.key(0), examples.x[0])
-  gradient = clipped_grad(
-    model, models.cross_entropy, l2_clip=1.0, method=method
-  )
+  gradient = clipped_grad(model, models.cross_entropy, l2_clip=1.0, method=method)
   broken = examples._replace(x=examples.x.at[2].set(1e38))
   without = gradient(params, examples, jnp.arange(5) != 2)
   assert distance(gradient(params, broken).total, without.total) < 1e-6
@@ -188,12 +171,8 @@ def test_an_example_whose_norm_overflows_moves_nothing(method):
 @pytest.mark.slow
 def test_non_finite_parameters_leave_everybody_out():
   model, examples = models.logistic(3), people(4, shape=(3,))
-  params = jax.tree.map(
-    lambda leaf: leaf + jnp.nan, model.init(jax.random.key(0), examples.x[0])
-  )
-  found = clipped_grad(model, models.cross_entropy, l2_clip=1.0)(
-    params, examples
-  )
+  params = jax.tree.map(lambda leaf: leaf + jnp.nan, model.init(jax.random.key(0), examples.x[0]))
+  found = clipped_grad(model, models.cross_entropy, l2_clip=1.0)(params, examples)
   assert found.num_nonfinite == 4
   assert tree.norm(found.total) == 0
 
@@ -233,10 +212,7 @@ def test_no_example_contributes_more_than_the_bound(name):
     gradient = jitted(model, "ghost", per_layer)
     for i in range(4):
       total = gradient(params, examples, jnp.arange(4) == i, 0.01).total
-      squares = sum(
-        np.sum(np.asarray(leaf, np.float64) ** 2)
-        for leaf in jax.tree.leaves(total)
-      )
+      squares = sum(np.sum(np.asarray(leaf, np.float64) ** 2) for leaf in jax.tree.leaves(total))
       assert 0.009 < np.sqrt(squares) <= 0.01
 
 
@@ -281,9 +257,7 @@ def test_a_gradient_whose_parts_cancel_is_within_the_bound(kind):
 
 def test_a_huge_signal_does_not_lift_a_vanishing_input_over_the_bound():
   """The input's square is zero in float32; the signal's is nearly infinite."""
-  model = Model(
-    lambda key, x: {"w": jnp.zeros((4000, 1))}, lambda p, x: x @ p["w"]
-  )
+  model = Model(lambda key, x: {"w": jnp.zeros((4000, 1))}, lambda p, x: x @ p["w"])
   x = jnp.full((1, 4000), 1e-19, jnp.float32)
   target = jnp.full((1,), 5e18, jnp.float32)
   examples = Examples(x, target, jnp.zeros(1, jnp.int32))
@@ -299,15 +273,11 @@ def test_known_layers_are_not_built_and_unknown_ones_are_named():
   params = fast.init(jax.random.key(0), examples.x[0])
   with warnings.catch_warnings():
     warnings.simplefilter("error")
-    jax.eval_shape(
-      clipped_grad(fast, models.cross_entropy, l2_clip=1.0), params, examples
-    )
+    jax.eval_shape(clipped_grad(fast, models.cross_entropy, l2_clip=1.0), params, examples)
   odd = zoo()["odd"]
   params = odd.init(jax.random.key(0), examples.x[0])
   with pytest.warns(SlowClippingWarning, match=r"Conv_1.*kernel.*gate"):
-    jax.eval_shape(
-      clipped_grad(odd, models.cross_entropy, l2_clip=1.0), params, examples
-    )
+    jax.eval_shape(clipped_grad(odd, models.cross_entropy, l2_clip=1.0), params, examples)
 
 
 def test_a_loss_that_is_a_mean_is_refused():
@@ -325,9 +295,7 @@ def test_a_loss_that_is_a_mean_is_refused():
 @pytest.mark.slow
 def test_vmaps_over_clip_bounds_and_parameters():
   model, examples = models.mlp((4,), 3), people(5, shape=(3,))
-  params = jax.vmap(lambda k: model.init(k, examples.x[0]))(
-    jax.random.split(jax.random.key(0), 3)
-  )
+  params = jax.vmap(lambda k: model.init(k, examples.x[0]))(jax.random.split(jax.random.key(0), 3))
   clips = jnp.array([0.1, 1.0, 10.0])
 
   def one(p, clip):
@@ -361,12 +329,9 @@ def test_short_floats_are_refused(dtype, method):
   """Their norms and sums are rounded to a few digits: 228 times the bound."""
   model, examples = models.logistic(3), people(2)
   params = jax.tree.map(
-    lambda leaf: leaf.astype(dtype),
-    model.init(jax.random.key(0), examples.x[0]),
+    lambda leaf: leaf.astype(dtype), model.init(jax.random.key(0), examples.x[0])
   )
-  gradient = clipped_grad(
-    model, models.cross_entropy, l2_clip=1.0, method=method
-  )
+  gradient = clipped_grad(model, models.cross_entropy, l2_clip=1.0, method=method)
   with pytest.raises(checks.ArgumentError, match="keep them in float32"):
     gradient(params, examples)
 
@@ -380,18 +345,12 @@ def test_layers_are_the_leaves_under_one_node():
 def test_integer_inputs_are_always_finite():
   table = jnp.arange(12.0).reshape(4, 3)
   model = Model(lambda key, x: {"t": table}, lambda p, x: p["t"][x].sum(1))
-  examples = Examples(
-    jnp.array([[0, 1], [3, 3], [2, 9]]), jnp.array([0, 1, 2]), jnp.zeros(3, int)
-  )
+  examples = Examples(jnp.array([[0, 1], [3, 3], [2, 9]]), jnp.array([0, 1, 2]), jnp.zeros(3, int))
   found = [
-    clipped_grad(model, models.cross_entropy, l2_clip=100.0, method=m)(
-      {"t": table}, examples
-    )
+    clipped_grad(model, models.cross_entropy, l2_clip=100.0, method=m)({"t": table}, examples)
     for m in ("ghost", "vmap")
   ]
-  np.testing.assert_allclose(
-    found[0].total["t"], found[1].total["t"], rtol=1e-6
-  )
+  np.testing.assert_allclose(found[0].total["t"], found[1].total["t"], rtol=1e-6)
 
 
 def test_clip_factors_by_hand():

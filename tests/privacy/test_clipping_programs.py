@@ -69,12 +69,7 @@ def table_model(mode, height, width=3):
 
   def apply(params, ids):
     found = jax.lax.gather(
-      params["table"],
-      ids[..., None],
-      numbers,
-      (1, width),
-      mode=mode,
-      fill_value=0,
+      params["table"], ids[..., None], numbers, (1, width), mode=mode, fill_value=0
     )
     return jnp.sin(found * scale).sum((1, 2))[:, None]
 
@@ -100,18 +95,12 @@ def test_row_numbers_of_every_type_and_table(dtype, height, mode):
   model, params = table_model(mode, height)
   ids = np.array(IDS[dtype]).astype(dtype)
   alone = sums_of(model, first, params, ids, 0.5)
-  for found, plain in zip(
-    alone, plain_gradients(model, first, params, ids), strict=True
-  ):
+  for found, plain in zip(alone, plain_gradients(model, first, params, ids), strict=True):
     size = norm(plain)
     assert norm(found) <= 0.5 * (1 + 1e-6)
     factor = min(1.0, 0.5 / size) if size else 1.0
     # Of a few hundred to 65,537 rows: see `hidden_by_rounding`.
-    np.testing.assert_allclose(
-      found["table"],
-      factor * plain["table"],
-      rtol=2.0**-12,
-    )
+    np.testing.assert_allclose(found["table"], factor * plain["table"], rtol=2.0**-12)
 
 
 def short_model(kind, dtype):
@@ -122,15 +111,10 @@ def short_model(kind, dtype):
   def apply(params, x):
     match kind:
       case "result":  # float32 in, short out
-        h = jax.lax.dot_general(
-          x, params["w"], numbers, preferred_element_type=dtype
-        )
+        h = jax.lax.dot_general(x, params["w"], numbers, preferred_element_type=dtype)
       case "data":  # short data, float32 weights
         h = jax.lax.dot_general(
-          x.astype(dtype),
-          params["w"],
-          numbers,
-          preferred_element_type=jnp.float32,
+          x.astype(dtype), params["w"], numbers, preferred_element_type=jnp.float32
         )
       case "weights":
         h = x.astype(dtype) @ params["w"].astype(dtype)
@@ -168,9 +152,7 @@ def test_complex_numbers_inside_a_model_are_differentiated_plainly():
   model, params = short_model("complex", None)
   x = np.float32(np.random.default_rng(1).normal(size=(2, 40)))
   alone = sums_of(model, first, params, x, 1e6)
-  for found, gradient in zip(
-    alone, plain_gradients(model, first, params, x), strict=True
-  ):
+  for found, gradient in zip(alone, plain_gradients(model, first, params, x), strict=True):
     np.testing.assert_allclose(found["w"], gradient["w"], rtol=1e-4, atol=1e-6)
 
 
@@ -185,10 +167,7 @@ def test_a_loss_without_data_has_the_gradient_that_everybody_shares(method):
   for found in sums_of(model, first, params, np.ones((2, 1)), 1e6, method):
     np.testing.assert_allclose(found["a"], [2.0, 4.0, 6.0])
     assert found["b"] == 0
-  itself = Model(
-    lambda key, x: None,
-    lambda p, x: jnp.broadcast_to(p["b"], (x.shape[0], 1)),
-  )
+  itself = Model(lambda key, x: None, lambda p, x: jnp.broadcast_to(p["b"], (x.shape[0], 1)))
   for found in sums_of(itself, first, params, np.ones((2, 1)), 0.5, method):
     assert 0.4999 < found["b"] <= 0.5
 
@@ -209,9 +188,7 @@ def test_empty_parameters_and_empty_batches(method):
   model = Model(lambda key, x: params, apply)
   x = np.ones((2, 3), np.float32)
   for found in sums_of(model, first, params, x, 1e6, method):
-    assert {k: v.shape for k, v in found.items()} == {
-      k: v.shape for k, v in params.items()
-    }
+    assert {k: v.shape for k, v in found.items()} == {k: v.shape for k, v in params.items()}
     np.testing.assert_allclose(found["w"], [[1, 0]] * 3)
   gradient = clipped_grad(model, first, l2_clip=1.0, method=method)
   nobody = gradient(params, examples_of(x[:0]))
@@ -245,9 +222,7 @@ def test_rematerialised_layers_have_the_fast_rule():
     )
   np.testing.assert_allclose(again.norms, once.norms, rtol=1e-6)
   for name in params:
-    np.testing.assert_allclose(
-      again.total[name], once.total[name], rtol=1e-5, atol=1e-8
-    )
+    np.testing.assert_allclose(again.total[name], once.total[name], rtol=1e-5, atol=1e-8)
 
 
 def test_a_transpose_that_changes_nothing_is_read_as_such():
@@ -262,9 +237,7 @@ def test_a_transpose_that_changes_nothing_is_read_as_such():
   model = Model(lambda key, x: None, apply)
   x = np.float32(rng.normal(size=(2, 3)))
   for found, plain in zip(
-    sums_of(model, first, {"w": w}, x, 1e6),
-    plain_gradients(model, first, {"w": w}, x),
-    strict=True,
+    sums_of(model, first, {"w": w}, x, 1e6), plain_gradients(model, first, {"w": w}, x), strict=True
   ):
     np.testing.assert_allclose(found["w"], plain["w"], rtol=1e-5, atol=1e-7)
 
@@ -328,10 +301,7 @@ def test_only_numbers_of_one_type_of_32_bits_or_more_make_a_site():
     reading = taps.read(
       lambda leaves, x: jnp.sum(
         jax.lax.dot_general(
-          x,
-          leaves[0],
-          (((1,), (0,)), ((), ())),
-          preferred_element_type=jnp.float32,
+          x, leaves[0], (((1,), (0,)), ((), ())), preferred_element_type=jnp.float32
         )
       ),
       shapes,

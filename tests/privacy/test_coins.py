@@ -28,9 +28,7 @@ def scripted(*numbers, size):
 
 
 def share_is(heads, probability):
-  low, high = stats.binom.interval(
-    1 - FALSE_ALARM, heads.size, float(probability)
-  )
+  low, high = stats.binom.interval(1 - FALSE_ALARM, heads.size, float(probability))
   return low <= heads.sum() <= high
 
 
@@ -82,9 +80,7 @@ def test_certain_coins(denominator):
   kind = np.int64 if denominator < 2**62 else object
   source = coins.seeded(5)
   never = coins.bernoulli(source, np.zeros(1000, kind), denominator)
-  always = coins.bernoulli(
-    source, np.full(1000, denominator, kind), denominator
-  )
+  always = coins.bernoulli(source, np.full(1000, denominator, kind), denominator)
   assert not never.any()
   assert always.all()
 

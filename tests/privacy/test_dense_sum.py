@@ -17,9 +17,9 @@ def parts(key, count, sigma=1.0):
   words = bits.random_words(key, count)
   raised = jnp.float32(sigma) * np.float32(1 + dense_sum.RAISED)
   step = dense_sum.grid_step(raised)
-  coarse, fine = jax.jit(
-    lambda w, s: (dense_sum.coarse_steps(w, s), dense_sum.fine_steps(w))
-  )(words, raised / step)
+  coarse, fine = jax.jit(lambda w, s: (dense_sum.coarse_steps(w, s), dense_sum.fine_steps(w)))(
+    words, raised / step
+  )
   return np.float64(coarse), np.float64(fine), np.float64(step)
 
 
@@ -70,9 +70,7 @@ def test_every_step_is_as_probable_as_the_normal_law_says(place):
   smoothly: neighbouring grid steps differ by much less.
   """
   width = 2.0**-12
-  low, high = (
-    2 * stats.norm.sf(max(0.0, place + side * 1.2 * width)) for side in (1, -1)
-  )
+  low, high = (2 * stats.norm.sf(max(0.0, place + side * 1.2 * width)) for side in (1, -1))
   low, high = (np.float32(u).view(np.int32) for u in (low, min(high, 1.0)))
   uniform = np.arange(low, high + 1, dtype=np.int32).view(np.float32)
   # Each float stands for what is rounded to it; the last also for 1.
@@ -98,9 +96,7 @@ def test_every_step_is_as_probable_as_the_normal_law_says(place):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-  ("value", "least"), [(0.0, 950), (1e-3, 950), (0.37, 950), (3.0, 650)]
-)
+@pytest.mark.parametrize(("value", "least"), [(0.0, 950), (1e-3, 950), (0.37, 950), (3.0, 650)])
 def test_bits_of_dense_sums_do_not_tell_the_value(value, least):
   """1,000 releases of 20 numbers, and an observer with two candidates."""
   values = np.float32([[value] * 20, [value + 2e-3] * 20])
@@ -118,9 +114,7 @@ def test_bits_of_dense_sums_do_not_tell_the_value(value, least):
 def test_neighboring_results_are_equally_frequent():
   """The last bits of results from 0 and from 1 have the same law: uniform."""
   for value in (0.0, 1.0):
-    noisy = noise.gaussian(
-      jnp.full(2_000_000, value), sigma=1.0, key=jax.random.key(1)
-    )
+    noisy = noise.gaussian(jnp.full(2_000_000, value), sigma=1.0, key=jax.random.key(1))
     near = np.asarray(noisy, np.float64)
     near = near[np.abs(near) < 2.0**-5] * 2.0**29
     np.testing.assert_array_equal(near, np.round(near))

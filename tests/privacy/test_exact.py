@@ -39,9 +39,7 @@ def pmf(name, parameter):
 
 # Short fractions run in int64, 0.3 and 7.1 need long integers for the Gaussian.
 @pytest.mark.slow
-@pytest.mark.parametrize(
-  "parameter", [Fraction(1, 2), 0.3, 1, Fraction(5, 3), 7.1, 30]
-)
+@pytest.mark.parametrize("parameter", [Fraction(1, 2), 0.3, 1, Fraction(5, 3), 7.1, 30])
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_law(name, parameter):
   drawn = draws(name, parameter)
@@ -75,9 +73,7 @@ def test_long_fractions_have_the_whole_support(width):
   parameter=st.one_of(
     st.floats(0, 2.0**40),
     st.fractions(0, 10**6, max_denominator=10**30),
-    st.builds(
-      lambda m, e: m * 2.0**e, st.integers(1, 2**53), st.integers(-1000, -13)
-    ),
+    st.builds(lambda m, e: m * 2.0**e, st.integers(1, 2**53), st.integers(-1000, -13)),
   ),
   name=st.sampled_from(sorted(SAMPLERS)),
 )
@@ -105,13 +101,10 @@ def test_tiny_noise_is_none(name, parameter):
 def test_agrees_with_the_compiled_sampler():
   """Two samples from one law: neither knows the other's code."""
   ours = draws("gaussian", 3.5, 200_000, seed=5)
-  table = noise.discrete_gaussian(
-    np.zeros(200_000, int), sigma=3.5, key=jax.random.key(5)
+  table = noise.discrete_gaussian(np.zeros(200_000, int), sigma=3.5, key=jax.random.key(5))
+  counts = np.array(
+    [np.bincount(np.clip(np.asarray(d), -12, 12) + 12, minlength=25) for d in (ours, table)]
   )
-  counts = np.array([
-    np.bincount(np.clip(np.asarray(d), -12, 12) + 12, minlength=25)
-    for d in (ours, table)
-  ])  # fmt: skip
   assert stats.chi2_contingency(counts).pvalue > FALSE_ALARM
 
 

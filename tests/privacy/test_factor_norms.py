@@ -49,8 +49,7 @@ def exact(arrays):
 def judged(arrays):
   """[n] the truth, what was found, and the allowance."""
   arrays = jax.tree.map(
-    lambda a: jnp.asarray(a, jnp.int32 if a.dtype.kind == "i" else jnp.float32),
-    arrays,
+    lambda a: jnp.asarray(a, jnp.int32 if a.dtype.kind == "i" else jnp.float32), arrays
   )
   squared, hidden = (np.asarray(a, np.float64) for a in bounded(arrays))
   return exact(arrays), squared, hidden
@@ -80,16 +79,8 @@ CASES = {
   "positions": [(normal(50, 6, 80), normal(50, 6, 70, seed=1))],
   "cancelling": [cancelling(400, 6, 80, 70)],
   "many positions": [cancelling(200, 60, 20, 30)],
-  "two uses": [
-    cancelling(400, 4, 20, 30),
-    tuple(-a for a in cancelling(400, 4, 20, 30, seed=1)),
-  ],
-  "rows": [
-    (
-      np.random.default_rng(0).integers(0, HEIGHT + 1, (50, 9)),
-      normal(50, 9, 5),
-    )
-  ],
+  "two uses": [cancelling(400, 4, 20, 30), tuple(-a for a in cancelling(400, 4, 20, 30, seed=1))],
+  "rows": [(np.random.default_rng(0).integers(0, HEIGHT + 1, (50, 9)), normal(50, 9, 5))],
 }
 
 
@@ -133,9 +124,7 @@ def test_later_roundings_are_paid_for_as_well():
   squared = factor_norms.squared_norms(whole, 5)
   more = factor_norms.hidden_by_rounding(whole, squared, later=100)
   less = factor_norms.hidden_by_rounding(whole, squared)
-  np.testing.assert_allclose(
-    more - less, 100 * 2.0**-24 * squared, rtol=0.01, atol=0
-  )
+  np.testing.assert_allclose(more - less, 100 * 2.0**-24 * squared, rtol=0.01, atol=0)
 
 
 def test_a_sum_too_long_to_be_bounded_is_refused():
@@ -158,9 +147,7 @@ def test_products_keep_all_digits_on_accelerators(name):
   arrays = jax.tree.map(lambda a: jnp.asarray(a, jnp.float32), CASES[name])
   count = jax.tree.leaves(arrays)[0].shape[0]
   program = jax.make_jaxpr(all_of_it)(arrays, jnp.ones(count))
-  found = [
-    e.params["precision"] for e in program.eqns if "precision" in e.params
-  ]
+  found = [e.params["precision"] for e in program.eqns if "precision" in e.params]
   highest = jax.lax.Precision.HIGHEST
   assert found
   assert all(one == (highest, highest) for one in found)

@@ -33,8 +33,7 @@ def test_values_are_rounded_to_the_grid_before_the_noise():
     near = [base, base + step * Fraction(2, 5), base - step * Fraction(2, 5)]
     values = np.array([*near, base + step], object)
     released = [
-      grid.gaussian(np.array([v], object), sigma=sigma, source=exact.seeded(3))
-      for v in values
+      grid.gaussian(np.array([v], object), sigma=sigma, source=exact.seeded(3)) for v in values
     ]
     assert released[0] == released[1] == released[2]
     assert base != 0 or released[0] != released[3]

@@ -17,9 +17,8 @@ KEY = jax.random.key(0)
 
 def sums(values, cell, cells, *, bound=1.0, noise=0.0, key=KEY):
   return grid_sums.noisy_sums(
-    values, cell, cells, bound=bound, noise_multiplier=noise,
-    sensitivity=math.sqrt(2), key=key,
-  )  # fmt: skip
+    values, cell, cells, bound=bound, noise_multiplier=noise, sensitivity=math.sqrt(2), key=key
+  )
 
 
 @pytest.mark.parametrize("size", [1, 200, 5000])
@@ -57,9 +56,7 @@ def test_noise_is_gaussian_and_not_below_what_is_promised(multiplier):
   values = jnp.ones((50, 3)) * 0.3
   keys = jax.random.split(jax.random.key(3), 4000)
   found = jax.vmap(
-    lambda key: sums(
-      values, jnp.arange(50) % 2, 2, bound=0.5, noise=multiplier, key=key
-    )
+    lambda key: sums(values, jnp.arange(50) % 2, 2, bound=0.5, noise=multiplier, key=key)
   )(keys)
   sigma = multiplier * math.sqrt(2) * 0.5
   noise = (np.asarray(found, np.float64) - 7.5).ravel() / sigma
@@ -113,9 +110,8 @@ def test_bits_of_a_size_do_not_tell_it():
 
   def released(size, keys):
     one = lambda key: sums(  # noqa: E731
-      jnp.ones((size, 1)), jnp.zeros(size, jnp.int32), 1,
-      noise=50 / math.sqrt(2), key=key,
-    )[0]  # fmt: skip
+      jnp.ones((size, 1)), jnp.zeros(size, jnp.int32), 1, noise=50 / math.sqrt(2), key=key
+    )[0]
     return jax.vmap(one)(keys)
 
   ours = [released(12, keys[::2]), released(13, keys[1::2])]

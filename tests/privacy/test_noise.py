@@ -113,9 +113,7 @@ def test_mapping_over_keys_equals_one_by_one(name):
   mapped = jax.jit(jax.vmap(lambda key: one(key=key)))(keys)
   for i, key in enumerate(keys):
     expected = flat(one(key=key))
-    np.testing.assert_allclose(
-      flat(tree.take(mapped, i)), expected, rtol=1e-6, atol=1e-6
-    )
+    np.testing.assert_allclose(flat(tree.take(mapped, i)), expected, rtol=1e-6, atol=1e-6)
 
 
 def test_leaves_of_a_tree_have_noise_of_their_own():
@@ -152,9 +150,7 @@ def test_keys_are_required_and_single(name):
 @pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf"), 1e39])
 def test_impossible_parameters_are_refused(name, bad):
   add, parameter, dtype = ALL[name]
-  with pytest.raises(
-    checks.ArgumentError, match=re.escape(f"{parameter}={bad}")
-  ):
+  with pytest.raises(checks.ArgumentError, match=re.escape(f"{parameter}={bad}")):
     add(jnp.zeros(3, dtype), **{parameter: bad}, key=jax.random.key(0))
 
 
@@ -176,17 +172,13 @@ def test_continuous_law(name):
 def test_gaussian_is_the_normal_stream():
   key = jax.random.key(11)
   noisy = noise.gaussian(jnp.zeros(50), sigma=1.0, key=key)
-  np.testing.assert_allclose(
-    noisy, normal.normal(key, (50,)), rtol=1e-5, atol=2.0**-12
-  )
+  np.testing.assert_allclose(noisy, normal.normal(key, (50,)), rtol=1e-5, atol=2.0**-12)
 
 
 @pytest.mark.slow
 def test_laplace_has_its_tails():
   """All 63 bits count: words of zeros give 43.7 scales, not 16."""
-  uniform = bits.unit_interval(
-    bits.Words(jnp.zeros(1, jnp.uint32), jnp.zeros(1, jnp.uint32))
-  )
+  uniform = bits.unit_interval(bits.Words(jnp.zeros(1, jnp.uint32), jnp.zeros(1, jnp.uint32)))
   assert -np.log(float(uniform[0])) == pytest.approx(63 * np.log(2), rel=1e-6)
   key = jax.random.key(13)
   words = bits.random_words(key, 4000)
@@ -256,10 +248,7 @@ def test_numbers_the_noise_cannot_cover_are_refused(name):
   for dtype in (jnp.int32, jnp.bool_, jnp.complex64):
     with pytest.raises(checks.ArgumentError, match="cast to float32"):
       add({"a": jnp.zeros(3), "b": jnp.zeros(3, dtype)}, **setting)
-  with (
-    jax.enable_x64(True),
-    pytest.raises(checks.ArgumentError, match="float64"),
-  ):
+  with jax.enable_x64(True), pytest.raises(checks.ArgumentError, match="float64"):
     add(jnp.zeros(3, jnp.float64), **setting)
   with pytest.raises(checks.ArgumentError, match="vmap"):
     add(jnp.zeros(3), **{**setting, parameter: jnp.ones(3)})
@@ -339,13 +328,9 @@ def test_the_parameter_of_discrete_noise_is_static(name):
   add, argument = DISCRETE[name]
   key = jax.random.key(0)
   with pytest.raises(checks.ArgumentError, match="known before tracing"):
-    jax.vmap(lambda s: add(jnp.arange(3), **{argument: s}, key=key))(
-      jnp.ones(2)
-    )
+    jax.vmap(lambda s: add(jnp.arange(3), **{argument: s}, key=key))(jnp.ones(2))
   exact = add(jnp.arange(30), **{argument: Fraction(5, 2)}, key=key)
-  np.testing.assert_array_equal(
-    exact, add(jnp.arange(30), **{argument: 2.5}, key=key)
-  )
+  np.testing.assert_array_equal(exact, add(jnp.arange(30), **{argument: 2.5}, key=key))
 
 
 def test_distances_are_negligible_and_grow_with_the_table():

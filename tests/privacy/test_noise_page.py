@@ -36,9 +36,7 @@ def test_the_examples_give_what_they_say(names):
 
 def test_low_bits_of_float_noise_show_the_value(names):
   """The attack the page warns of works, so the warning is deserved."""
-  from_one, from_zero = (
-    names["on_grid"](names["near_zero"](value)) for value in (1.0, 0.0)
-  )
+  from_one, from_zero = (names["on_grid"](names["near_zero"](value)) for value in (1.0, 0.0))
   assert from_one == 1.0
   assert from_zero < 0.1
 

@@ -18,9 +18,9 @@ def draws():
 
 def test_map_agrees_with_scipy_down_to_the_tail():
   """|z| is the inverse survival function of the uniform number."""
-  uniform = np.concatenate([
-    np.logspace(-18.9, -1, 4000), np.linspace(0.1, 1 - 2.0**-24, 4000)
-  ]).astype(np.float32)  # fmt: skip
+  uniform = np.concatenate(
+    [np.logspace(-18.9, -1, 4000), np.linspace(0.1, 1 - 2.0**-24, 4000)]
+  ).astype(np.float32)
   squared = -2.0 * jnp.log(jnp.asarray(uniform))
   t = jnp.sqrt(squared)
   value = squared * normal._polynomial(normal._NUMERATOR, t)
@@ -45,9 +45,7 @@ def test_distribution(draws):
 def test_tails_exceed_what_jax_can_draw():
   """Words with tiny magnitudes map beyond 5.42, the limit of a 23-bit grid."""
   for high, low, expected in ((0, 0, 9.0), (0, 2**31, 6.3), (2, 0, 6.2)):
-    words = bits.Words(
-      jnp.array([high], jnp.uint32), jnp.array([low], jnp.uint32)
-    )
+    words = bits.Words(jnp.array([high], jnp.uint32), jnp.array([low], jnp.uint32))
     squared = -2 * jnp.log(bits.unit_interval(words))
     value = squared * normal._polynomial(normal._NUMERATOR, jnp.sqrt(squared))
     value /= normal._polynomial(normal._DENOMINATOR, jnp.sqrt(squared))

@@ -23,9 +23,7 @@ FALSE_ALARM = 1e-6
 def test_the_table_keeps_epsilon_and_the_law(epsilon, categories):
   """Every probability, as the integer it is; nothing is sampled."""
   table = _table(rational("epsilon", epsilon), categories)
-  values = [(int(h) << 32) | int(w) for h, w in zip(*table.words, strict=True)][
-    : table.length
-  ]
+  values = [(int(h) << 32) | int(w) for h, w in zip(*table.words, strict=True)][: table.length]
   edges = [2**64, *values, 0]
   cells = [a - b for a, b in itertools.pairwise(edges)]
   keep, *flips = cells
@@ -36,10 +34,7 @@ def test_the_table_keeps_epsilon_and_the_law(epsilon, categories):
     assert 1 <= mpmath.mpf(keep) / flips[0] <= ratio
     total = ratio + categories - 1
     exact = [ratio / total, *[1 / total] * (categories - 1)]
-    off = [
-      abs(c * mpmath.mpf(2) ** -64 - e)
-      for c, e in zip(cells, exact, strict=True)
-    ]
+    off = [abs(c * mpmath.mpf(2) ** -64 - e) for c, e in zip(cells, exact, strict=True)]
     assert mpmath.fsum(off) / 2 <= table.distance <= categories * 2.0**-64
 
 
@@ -73,12 +68,8 @@ def test_the_matrix_by_hand():
 def test_the_accountant_speaks_of_this_mechanism():
   for epsilon in (0.1, 1.0, 8.0):
     for categories in (2, 7):
-      matrix = privacy.response_matrix(
-        epsilon=epsilon, num_categories=categories
-      )
-      keep = accounting.randomised_response_keep(
-        epsilon=epsilon, categories=categories
-      )
+      matrix = privacy.response_matrix(epsilon=epsilon, num_categories=categories)
+      keep = accounting.randomised_response_keep(epsilon=epsilon, categories=categories)
       np.testing.assert_allclose(np.diag(matrix), keep, rtol=1e-14)
       loss = np.log(matrix[:, None, :] / matrix[None, :, :])
       np.testing.assert_allclose(np.abs(loss).max(), epsilon, rtol=1e-12)
@@ -101,9 +92,7 @@ def test_corrected_counts_are_unbiased():
   runs = 400
 
   def estimate(key):
-    reports = privacy.randomised_response(
-      values, epsilon=1.0, num_categories=3, key=key
-    )
+    reports = privacy.randomised_response(values, epsilon=1.0, num_categories=3, key=key)
     return privacy.unbiased_counts(jnp.bincount(reports, length=3), epsilon=1.0)
 
   keys = jax.random.split(jax.random.key(1), runs)
@@ -118,9 +107,7 @@ def test_mapping_over_keys_equals_one_by_one():
   keys = jax.random.split(jax.random.key(0), 3)
 
   def report(key):
-    return privacy.randomised_response(
-      values, epsilon=1.0, num_categories=4, key=key
-    )
+    return privacy.randomised_response(values, epsilon=1.0, num_categories=4, key=key)
 
   mapped = jax.vmap(report)(keys)
   np.testing.assert_array_equal(mapped, jnp.stack([report(k) for k in keys]))
@@ -129,9 +116,7 @@ def test_mapping_over_keys_equals_one_by_one():
 
 def test_a_large_epsilon_tells_the_truth():
   values = np.arange(1000) % 9
-  told = privacy.randomised_response(
-    values, epsilon=200.0, num_categories=9, key=jax.random.key(0)
-  )
+  told = privacy.randomised_response(values, epsilon=200.0, num_categories=9, key=jax.random.key(0))
   np.testing.assert_array_equal(told, values)
 
 

@@ -31,9 +31,7 @@ def indicators(rows, mask, size):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-  ("size", "rate"), [(40, 0.1), (40, 0.5), (12, 0.95), (500, 0.01)]
-)
+@pytest.mark.parametrize(("size", "rate"), [(40, 0.1), (40, 0.5), (12, 0.95), (500, 0.01)])
 def test_every_example_takes_part_independently_with_the_rate(size, rate):
   count = 20_000
   rows, mask = draw_many(PoissonSampler(size, rate, size), count)
@@ -69,9 +67,7 @@ def test_cap_cuts_without_preferring_anybody():
   rows, mask = draw_many(PoissonSampler(size, rate, cap), count)
   assert mask.sum(1).max() == cap
   kept = indicators(rows, mask, size).mean(0)
-  mean = np.minimum(np.arange(size + 1), cap) @ stats.binom.pmf(
-    np.arange(size + 1), size, rate
-  )
+  mean = np.minimum(np.arange(size + 1), cap) @ stats.binom.pmf(np.arange(size + 1), size, rate)
   expected = mean / size
   spread = np.sqrt(expected * (1 - expected) / count)
   assert np.all(np.abs(kept - expected) < 6.5 * spread)
@@ -84,9 +80,7 @@ def test_cap_keeps_every_subset_equally_often():
   sampler = PoissonSampler(size, rate, 3)
   object.__setattr__(sampler, "max_batch", 2)  # below the mean, on purpose
   rows, mask = draw_many(sampler, count)
-  seen = collections.Counter(
-    tuple(sorted(r[m].tolist())) for r, m in zip(rows, mask, strict=True)
-  )
+  seen = collections.Counter(tuple(sorted(r[m].tolist())) for r, m in zip(rows, mask, strict=True))
   law = collections.defaultdict(float)
   for come in itertools.product((False, True), repeat=size):
     who = [i for i in range(size) if come[i]]
@@ -94,20 +88,13 @@ def test_cap_keeps_every_subset_equally_often():
     subsets = list(itertools.combinations(who, min(2, len(who))))
     for subset in subsets:
       law[subset] += chance / len(subsets)
-  statistic = sum(
-    (seen[subset] - count * p) ** 2 / (count * p) for subset, p in law.items()
-  )
+  statistic = sum((seen[subset] - count * p) ** 2 / (count * p) for subset, p in law.items())
   assert stats.chi2.sf(statistic, len(law) - 1) > 1e-6
   assert set(seen) <= set(law)
 
 
 def test_slots_are_hardly_ever_exceeded():
-  for size, rate in (
-    (35_000, 256 / 35_000),
-    (50, 0.3),
-    (10**7, 1e-6),
-    (9, 0.9),
-  ):
+  for size, rate in ((35_000, 256 / 35_000), (50, 0.3), (10**7, 1e-6), (9, 0.9)):
     slots = sampling.slots_for(size, rate)
     assert stats.binom.sf(slots, size, rate) < 2.0**-60
     assert slots <= size
@@ -137,8 +124,7 @@ def test_gaps_are_decided_by_all_64_bits(rate):
 
 @pytest.mark.slow
 @given(
-  rate=st.floats(1e-5, 0.999),
-  words=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=30),
+  rate=st.floats(1e-5, 0.999), words=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=30)
 )
 @settings(max_examples=60, deadline=None)
 def test_gaps_are_exact(rate, words):
@@ -164,9 +150,7 @@ def test_gaps_are_exact(rate, words):
 @pytest.mark.slow
 def test_saturating_sum():
   steps = jnp.asarray([3, 1, 0, 7, 2, 2], jnp.int32)
-  np.testing.assert_array_equal(
-    sampling._saturating_sum(steps, 10), [3, 4, 4, 11, 11, 11]
-  )
+  np.testing.assert_array_equal(sampling._saturating_sum(steps, 10), [3, 4, 4, 11, 11, 11])
   huge = jnp.full(900, 2**30, jnp.int32)
   limit = 2**24 - 2
   assert np.all(sampling._saturating_sum(huge, limit) == limit + 1)

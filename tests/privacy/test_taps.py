@@ -18,9 +18,7 @@ def product(w, x):
 def with_jvp():
   """A product whose derivative is three times that of a product."""
   function = jax.custom_jvp(product)
-  function.defjvp(
-    lambda values, tangents: (product(*values), 3 * product(*tangents))
-  )
+  function.defjvp(lambda values, tangents: (product(*values), 3 * product(*tangents)))
   return function
 
 
@@ -44,9 +42,7 @@ def read(function):
   return taps.read(lambda ls, x: function(ls[0], x).sum(), [LEAF], ROW)
 
 
-@pytest.mark.parametrize(
-  "wrap", [jax.jit, jax.checkpoint, lambda f: jax.jit(jax.checkpoint(f))]
-)
+@pytest.mark.parametrize("wrap", [jax.jit, jax.checkpoint, lambda f: jax.jit(jax.checkpoint(f))])
 def test_plain_calls_and_rematerialized_parts_are_read_through(wrap):
   found = read(wrap(product))
   assert [site.kind for site in found.sites] == ["dense"]

@@ -25,12 +25,9 @@ def unequal():
 PEOPLE = unequal()
 MODEL = models.mlp((8,), 2)
 STAGE = training.LagrangianConfig(
-  learning_rate=0.02, rounds=10, steps_per_round=10, batch_size=None,
-  dual_rate=1.0,
-)  # fmt: skip
-CONFIG = pruning.FairPruneConfig(
-  rates=(0.3, 0.7), fair="never", train=STAGE, tune=STAGE
+  learning_rate=0.02, rounds=10, steps_per_round=10, batch_size=None, dual_rate=1.0
 )
+CONFIG = pruning.FairPruneConfig(rates=(0.3, 0.7), fair="never", train=STAGE, tune=STAGE)
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +42,7 @@ def gaps(params):
 
 @pytest.mark.slow
 def test_pruned_weights_stay_zero_at_every_rate(never):
-  for keep, leaf in zip(
-    jax.tree.leaves(never.masks), jax.tree.leaves(never.params), strict=True
-  ):
+  for keep, leaf in zip(jax.tree.leaves(never.masks), jax.tree.leaves(never.params), strict=True):
     assert np.all(np.asarray(leaf)[~np.asarray(keep)] == 0)
   zeros = [pruning.sparsity(tree.take(never.params, i)).kept for i in (0, 1)]
   # 3 x 8 + 8 x 2 = 40 weights; 12 or 28 are gone, the biases stay.
@@ -57,9 +52,7 @@ def test_pruned_weights_stay_zero_at_every_rate(never):
 @pytest.mark.slow
 def test_equal_losses_after_pruning_shrink_the_gap_of_losses(never):
   config = dataclasses.replace(CONFIG, fair="after")
-  fair = pruning.fair_prune(
-    MODEL, LOSS, PEOPLE, config, num_groups=2, key=KEY, dense=never.dense
-  )
+  fair = pruning.fair_prune(MODEL, LOSS, PEOPLE, config, num_groups=2, key=KEY, dense=never.dense)
   jax.tree.map(np.testing.assert_array_equal, fair.masks, never.masks)
   assert np.all(gaps(never.params) > 0.3)
   assert np.all(gaps(fair.params) < 0.5 * gaps(never.params))
@@ -109,9 +102,9 @@ def test_the_full_constraint_is_made_of_the_factors():
   params = moved(model, some)
   constraint = pruning.full(model, LOSS, 3, steps=10)
   way = moved(model, some, seed=1)
-  value, along = jax.jit(
-    lambda p, v: jax.jvp(lambda q: constraint(q, some).value, (p,), (v,))
-  )(params, way)
+  value, along = jax.jit(lambda p, v: jax.jvp(lambda q: constraint(q, some).value, (p,), (v,)))(
+    params, way
+  )
   known = np.array([0, 1, 3, 4])  # the third group is empty
   expected, scales = factors(params, some, 2)
   np.testing.assert_allclose(value[known], expected, rtol=1e-3, atol=1e-6)
@@ -119,12 +112,9 @@ def test_the_full_constraint_is_made_of_the_factors():
   # Its derivative along a direction, against differences in float64.
   step = 1e-5
   ahead, behind = (
-    jax.tree.map(
-      lambda p, v, sign=sign: np.asarray(p, np.float64) + sign * step * v,
-      params, way,
-    )
+    jax.tree.map(lambda p, v, sign=sign: np.asarray(p, np.float64) + sign * step * v, params, way)
     for sign in (1, -1)
-  )  # fmt: skip
+  )
   sides = [factors(p, some, 2, scales)[0] for p in (ahead, behind)]
   slope = (sides[0] - sides[1]) / (2 * step)
   np.testing.assert_allclose(along[known], slope, rtol=1e-2, atol=1e-4)
@@ -133,19 +123,13 @@ def test_the_full_constraint_is_made_of_the_factors():
 
 
 @pytest.mark.slow
-def test_equal_factors_after_pruning_shrink_their_gaps_and_that_of_losses(
-  never,
-):
+def test_equal_factors_after_pruning_shrink_their_gaps_and_that_of_losses(never):
   config = dataclasses.replace(CONFIG, fair="after", constraint="full")
-  fair = pruning.fair_prune(
-    MODEL, LOSS, PEOPLE, config, num_groups=2, key=KEY, dense=never.dense
-  )
+  fair = pruning.fair_prune(MODEL, LOSS, PEOPLE, config, num_groups=2, key=KEY, dense=never.dense)
   constraint = jax.jit(pruning.full(MODEL, LOSS, 2, steps=10))
 
   def largest(params):
-    each = [
-      constraint(tree.take(params, rate), PEOPLE).value for rate in (0, 1)
-    ]
+    each = [constraint(tree.take(params, rate), PEOPLE).value for rate in (0, 1)]
     return np.max(each, axis=1)
 
   assert np.all(largest(never.params) > 1)
@@ -162,8 +146,7 @@ def test_the_full_constraint_has_no_units():
     return 100 * LOSS(logits, y)
 
   own, other = (
-    jax.jit(pruning.full(model, loss, 2, steps=10))(params, some).value
-    for loss in (LOSS, larger)
+    jax.jit(pruning.full(model, loss, 2, steps=10))(params, some).value for loss in (LOSS, larger)
   )
   np.testing.assert_allclose(own, other, rtol=1e-3)
   assert np.all(own[:2] > 0.05)
@@ -174,9 +157,7 @@ def test_factors_that_are_zero_have_no_gap():
   flat = Model(MODEL.init, lambda p, x: 0 * MODEL.apply(p, x))
   params = moved(MODEL, PEOPLE)
   constraint = pruning.full(flat, LOSS, 2, steps=2)
-  value, slope = jax.value_and_grad(
-    lambda p: constraint(p, PEOPLE).value.sum()
-  )(params)
+  value, slope = jax.value_and_grad(lambda p: constraint(p, PEOPLE).value.sum())(params)
   assert value == 0
   assert all(np.all(leaf == 0) for leaf in jax.tree.leaves(slope))
 
@@ -188,9 +169,8 @@ def test_what_cannot_be_done_is_refused():
     pruning.FairPruneConfig(rates=(1.0,))
   with pytest.raises(checks.ArgumentError, match="trained already"):
     pruning.fair_prune(
-      MODEL, LOSS, PEOPLE, pruning.FairPruneConfig(fair="both"), num_groups=2,
-      key=KEY, dense={},
-    )  # fmt: skip
+      MODEL, LOSS, PEOPLE, pruning.FairPruneConfig(fair="both"), num_groups=2, key=KEY, dense={}
+    )
   lonely = PEOPLE._replace(group=(np.arange(120) == 7).astype(np.int32))
   dear = dataclasses.replace(CONFIG, fair="after", constraint="full")
   with pytest.raises(checks.ArgumentError, match="at least 2 of every group"):

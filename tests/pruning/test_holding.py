@@ -15,18 +15,14 @@ PEOPLE = people(n=32)
 MODEL = models.mlp((6,), 3)
 LOSS = models.cross_entropy
 START = moved(MODEL, PEOPLE)
-CONFIG = training.FitConfig(
-  learning_rate=0.1, weight_decay=0.01, steps=8, batch_size=16
-)
+CONFIG = training.FitConfig(learning_rate=0.1, weight_decay=0.01, steps=8, batch_size=16)
 SGD = functools.partial(optax.sgd, momentum=0.9)
 
 
 @pytest.fixture(scope="module")
 def tuned():
   masks = pruning.magnitude_masks(START, 0.6)
-  fit = pruning.fine_tune(
-    MODEL, LOSS, PEOPLE, CONFIG, params=START, masks=masks, key=KEY
-  )
+  fit = pruning.fine_tune(MODEL, LOSS, PEOPLE, CONFIG, params=START, masks=masks, key=KEY)
   return masks, fit
 
 
@@ -43,40 +39,28 @@ def test_what_was_removed_stays_zero_and_the_rest_moves(tuned):
 @pytest.mark.slow
 def test_without_a_mask_it_is_plain_training():
   whole = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), START)
-  held = pruning.fine_tune(
-    MODEL, LOSS, PEOPLE, CONFIG, params=START, masks=whole, key=KEY
-  )
+  held = pruning.fine_tune(MODEL, LOSS, PEOPLE, CONFIG, params=START, masks=whole, key=KEY)
   plain = training.fit(MODEL, LOSS, PEOPLE, CONFIG, key=KEY, initial=START)
   # Another program, which may round its sums in another order.
   jax.tree.map(
-    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6),
-    held.params,
-    plain.params,
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), held.params, plain.params
   )
 
 
 @pytest.mark.slow
 def test_the_kept_weights_follow_the_gradient_of_the_pruned_network():
-  config = training.FitConfig(
-    learning_rate=0.5, steps=1, batch_size=None, optimizer=SGD
-  )
+  config = training.FitConfig(learning_rate=0.5, steps=1, batch_size=None, optimizer=SGD)
   masks = pruning.magnitude_masks(START, 0.6)
-  fit = pruning.fine_tune(
-    MODEL, LOSS, PEOPLE, config, params=START, masks=masks, key=KEY
-  )
+  fit = pruning.fine_tune(MODEL, LOSS, PEOPLE, config, params=START, masks=masks, key=KEY)
   pruned = pruning.apply_masks(START, masks)
-  slope = jax.jit(
-    jax.grad(lambda p: jnp.mean(LOSS(MODEL.apply(p, PEOPLE.x), PEOPLE.y)))
-  )(pruned)
+  slope = jax.jit(jax.grad(lambda p: jnp.mean(LOSS(MODEL.apply(p, PEOPLE.x), PEOPLE.y))))(pruned)
   expected = jax.tree.map(
     lambda p, g, keep: np.where(keep, np.asarray(p) - 0.5 * np.asarray(g), 0.0),
     pruned,
     slope,
     masks,
   )
-  for found, wanted in zip(
-    jax.tree.leaves(fit.params), jax.tree.leaves(expected), strict=True
-  ):
+  for found, wanted in zip(jax.tree.leaves(fit.params), jax.tree.leaves(expected), strict=True):
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
@@ -120,7 +104,6 @@ def test_one_program_serves_every_mask():
   training.fit.__globals__["_fit_scan"].clear_cache()
   for rate in (0.3, 0.7):
     pruning.fine_tune(
-      MODEL, LOSS, PEOPLE, CONFIG, params=START,
-      masks=pruning.magnitude_masks(START, rate), key=KEY,
-    )  # fmt: skip
+      MODEL, LOSS, PEOPLE, CONFIG, params=START, masks=pruning.magnitude_masks(START, rate), key=KEY
+    )
   assert training.fit.__globals__["_fit_scan"]._cache_size() == 1

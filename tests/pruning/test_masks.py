@@ -41,9 +41,7 @@ def test_layer_masks_rank_each_layer_by_itself():
   values=st.lists(st.integers(-3, 3), min_size=12, max_size=12),
 )
 @hypothesis.settings(max_examples=40)
-def test_the_floor_of_the_share_goes_and_nothing_larger_stays_behind(
-  rate, values
-):
+def test_the_floor_of_the_share_goes_and_nothing_larger_stays_behind(rate, values):
   weights = np.float32(values)[:, None]  # with ties, and with zeros
   keep = np.asarray(pruning.magnitude_masks({"w": weights}, rate)["w"])
   assert (~keep).sum() == int(np.floor(rate * len(values) + 1e-9))
@@ -60,20 +58,14 @@ def test_a_higher_rate_keeps_a_part_of_what_a_lower_one_keeps():
     gone = sum(int((~leaf[i]).sum()) for leaf in kernels)
     assert gone == int(rate * total + 1e-9)
     alone = pruning.magnitude_masks(KERNELS, rate)
-    jax.tree.map(
-      lambda one, many, i=i: np.testing.assert_array_equal(one, many[i]),
-      alone,
-      masks,
-    )
+    jax.tree.map(lambda one, many, i=i: np.testing.assert_array_equal(one, many[i]), alone, masks)
   for leaf in kernels:
     assert not np.any(leaf[1:] & ~leaf[:-1])
 
 
 @pytest.mark.parametrize("norm", pruning.masks.NORMS)
 def test_filters_go_whole_and_take_their_bias(norm):
-  masks = pruning.magnitude_masks(
-    KERNELS, 0.5, scope="layer", unit="filter", norm=norm
-  )
+  masks = pruning.magnitude_masks(KERNELS, 0.5, scope="layer", unit="filter", norm=norm)
   order = {"l1": 1, "l2": 2}[norm]
   for layer in ("Conv_0", "Conv_1"):
     kernel = np.asarray(KERNELS[layer]["kernel"])
@@ -81,9 +73,7 @@ def test_filters_go_whole_and_take_their_bias(norm):
     sizes = np.linalg.norm(flat, ord=order, axis=0)
     expected = sizes >= np.median(sizes)
     np.testing.assert_array_equal(masks[layer]["bias"], expected)
-    np.testing.assert_array_equal(
-      masks[layer]["kernel"], np.broadcast_to(expected, kernel.shape)
-    )
+    np.testing.assert_array_equal(masks[layer]["kernel"], np.broadcast_to(expected, kernel.shape))
   assert all(leaf.all() for leaf in jax.tree.leaves(masks["logits"]))
 
 
@@ -129,10 +119,7 @@ def test_masks_of_another_network_are_refused():
   masks = pruning.magnitude_masks(TWO, 0.5)
   with pytest.raises(checks.ArgumentError, match="structure"):
     pruning.apply_masks(KERNELS, masks)
-  wrong = {
-    **masks,
-    "second": {"w": np.ones((3, 1), bool), "b": masks["second"]["b"]},
-  }
+  wrong = {**masks, "second": {"w": np.ones((3, 1), bool), "b": masks["second"]["b"]}}
   with pytest.raises(checks.ArgumentError, match=r"has shape \(3, 1\)"):
     pruning.apply_masks(TWO, wrong)
   floats = jax.tree.map(lambda leaf: leaf * 1.0, masks)

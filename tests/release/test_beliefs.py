@@ -20,16 +20,12 @@ def look(params, sensitive, revealed, x, normals=None):
 
   @jax.jit
   def program(x):
-    known = beliefs.beliefs(
-      release.as_network(params), LAW, cases.asked(*sensitive)
-    )
+    known = beliefs.beliefs(release.as_network(params), LAW, cases.asked(*sensitive))
     law, factors = known.law(revealed), known.factors(revealed)
     centre = beliefs.pre_activation(known, revealed, x)
     parts = beliefs.expected_parts(known, revealed, x)
     after = jax.vmap(known.law)(beliefs.revealed_next(revealed)).covariance
-    chances = beliefs.label_probabilities(
-      known.network, centre, law.covariance, normals
-    )
+    chances = beliefs.label_probabilities(known.network, centre, law.covariance, normals)
     return law, factors, after, centre, parts, chances
 
   return jax.tree.map(np.asarray, program(x))
@@ -53,9 +49,7 @@ def test_linear_label_probabilities_are_those_of_drawn_people(num_classes):
   hidden = np.where(mask, x, np.nan)  # NaN must not be read
   *_, found = look(params, sensitive, REVEALED, hidden, normals)
   mean, covariance = given(mask, x)
-  people = np.random.default_rng(1).multivariate_normal(
-    mean, covariance, draws, method="eigh"
-  )
+  people = np.random.default_rng(1).multivariate_normal(mean, covariance, draws, method="eigh")
   logits = people @ np.asarray(params["w"]) + np.asarray(params["b"])
   shares = np.bincount(logits.argmax(1), minlength=num_classes) / draws
   # Two independent shares of 20,000: 5 standard deviations of sqrt(2) * 0.5.

@@ -22,9 +22,7 @@ def verdicts(test, params, asked, x):
 
 def labels_everywhere(params, asked, revealed, x):
   """The labels at all combinations of answers to what is not revealed."""
-  hidden = [
-    asked.values[j, : asked.counts[j]] for j in np.flatnonzero(~revealed)
-  ]
+  hidden = [asked.values[j, : asked.counts[j]] for j in np.flatnonzero(~revealed)]
   known = np.where(asked.members[~revealed].any(axis=0), 0.0, x)
   points = [known + sum(chosen) for chosen in itertools.product(*hidden)]
   value = np.array(points)
@@ -61,9 +59,7 @@ def test_a_margin_within_rounding_is_not_certain():
   rest = np.zeros(6, "f4")
   for extra, core in ((1e-6, False), (1e-2, True)):
     shifted = {**params, "b": jnp.asarray([0.0, size * (1 + extra)])}
-    test = release.Interval().build(
-      release.as_network(shifted), asked, key=jax.random.key(0)
-    )
+    test = release.Interval().build(release.as_network(shifted), asked, key=jax.random.key(0))
     assert bool(test(jnp.zeros(1, bool), rest).core) == core
 
 
@@ -119,10 +115,7 @@ def test_more_than_20_columns_are_refused_for_the_grid():
   model = models.logistic(2)
   params = model.init(jax.random.key(0), jnp.zeros(21))
   law = release.fit_gaussian(np.eye(21, dtype="f4"))
-  with pytest.raises(
-    checks.ArgumentError, match=r"at most 20 sensitive.*Inter"
-  ):
+  with pytest.raises(checks.ArgumentError, match=r"at most 20 sensitive.*Inter"):
     release.release(
-      model, params, law, asked, np.zeros((3, 21), "f4"), pure=release.Grid(),
-      key=jax.random.key(0),
-    )  # fmt: skip
+      model, params, law, asked, np.zeros((3, 21), "f4"), pure=release.Grid(), key=jax.random.key(0)
+    )

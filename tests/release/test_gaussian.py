@@ -64,22 +64,22 @@ def test_the_fit_is_that_of_numpy():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("relation", ["ADD_OR_REMOVE_ONE", "REPLACE_ONE"])
-def test_private_moments_are_charged_and_have_the_stated_noise(
-  tmp_path, relation
-):
+def test_private_moments_are_charged_and_have_the_stated_noise(tmp_path, relation):
   x = np.zeros((4000, 2), "f4")
   multiplier = 5.0
   sensitivity = 3.0 * (2 if relation == "REPLACE_ONE" else 1)
   means = []
   with accounting.Ledger.create(
-    tmp_path / "ledger.jsonl", data="toy",
-    relation=accounting.Relation[relation],
-  ) as ledger:  # fmt: skip
+    tmp_path / "ledger.jsonl", data="toy", relation=accounting.Relation[relation]
+  ) as ledger:
     for seed in range(100):
       law = release.fit_private_gaussian(
-        x, noise_multiplier=multiplier, ledger=ledger, id=f"moments {seed}",
+        x,
+        noise_multiplier=multiplier,
+        ledger=ledger,
+        id=f"moments {seed}",
         source=exact.seeded(seed),
-      )  # fmt: skip
+      )
       means.append(law.mean)
     assert len(ledger) == 100
     (event,) = {entry.event for entry in ledger}
@@ -87,9 +87,7 @@ def test_private_moments_are_charged_and_have_the_stated_noise(
     assert gaussian == accounting.Gaussian(multiplier)
     assert rest.epsilon == 0 < rest.delta < 1e-20
     with pytest.raises(checks.ArgumentError, match="charged before"):
-      release.fit_private_gaussian(
-        x, noise_multiplier=multiplier, ledger=ledger, id="moments 0",
-      )  # fmt: skip
+      release.fit_private_gaussian(x, noise_multiplier=multiplier, ledger=ledger, id="moments 0")
   # Entries off the diagonal are divided by sqrt(2) again. 200 draws: the
   # standard deviation is within 25% with probability above 1 - 1e-6.
   expected = multiplier * sensitivity / np.sqrt(2) / 4000
@@ -120,9 +118,8 @@ def test_the_moments_leave_on_a_grid(tmp_path, monkeypatch):
   monkeypatch.setattr(grid, "gaussian", watched)
   x = cases.people(50)[:, :2]
   with accounting.Ledger.create(
-    tmp_path / "ledger.jsonl", data="toy",
-    relation=accounting.Relation.ADD_OR_REMOVE_ONE,
-  ) as ledger:  # fmt: skip
+    tmp_path / "ledger.jsonl", data="toy", relation=accounting.Relation.ADD_OR_REMOVE_ONE
+  ) as ledger:
     release.fit_private_gaussian(
       x, noise_multiplier=4.0, ledger=ledger, id="a", source=exact.seeded(0)
     )
@@ -130,9 +127,7 @@ def test_the_moments_leave_on_a_grid(tmp_path, monkeypatch):
   assert all(isinstance(v, int) for v in value)
   z = np.concatenate([np.ones((50, 1)), x], axis=1)
   upper = np.triu_indices(3)
-  np.testing.assert_allclose(
-    value.astype(float) / UNIT**2, (z.T @ z)[upper], atol=1e-3
-  )
+  np.testing.assert_allclose(value.astype(float) / UNIT**2, (z.T @ z)[upper], atol=1e-3)
   plain = 4.0 * 3  # noise multiplier times d + 1
   diagonal = upper[0] == upper[1]
   expected = np.where(diagonal, plain, plain / np.sqrt(2))
@@ -143,12 +138,9 @@ def test_the_moments_leave_on_a_grid(tmp_path, monkeypatch):
 def test_features_outside_the_range_are_refused(tmp_path):
   with (
     accounting.Ledger.create(
-      tmp_path / "ledger.jsonl", data="toy",
-      relation=accounting.Relation.REPLACE_ONE,
+      tmp_path / "ledger.jsonl", data="toy", relation=accounting.Relation.REPLACE_ONE
     ) as ledger,
     pytest.raises(checks.ArgumentError, match=r"outside \[-1, 1\].*scaler"),
-  ):  # fmt: skip
-    release.fit_private_gaussian(
-      np.full((3, 2), 1.5), noise_multiplier=1.0, ledger=ledger, id="a",
-    )  # fmt: skip
+  ):
+    release.fit_private_gaussian(np.full((3, 2), 1.5), noise_multiplier=1.0, ledger=ledger, id="a")
   assert len(ledger) == 0

@@ -32,9 +32,7 @@ def test_certain_labels_of_linear_models_are_the_models_own(chooser):
   assert found.count.min() < found.count.max()
   np.testing.assert_array_equal(found.revealed.sum(axis=1), found.count)
   order = np.asarray(found.order)
-  np.testing.assert_array_equal(
-    (order != release.NOT_ASKED).sum(1), found.count
-  )
+  np.testing.assert_array_equal((order != release.NOT_ASKED).sum(1), found.count)
   for row, revealed in zip(order[:20], found.revealed[:20], strict=True):
     asked = row[row != release.NOT_ASKED]
     assert sorted(asked.tolist()) == np.flatnonzero(revealed).tolist()
@@ -122,9 +120,7 @@ def test_the_number_of_people_side_by_side_changes_nothing(monkeypatch):
 def test_orders_and_deltas_together_are_those_apart():
   case = cases.linear()
   choosers = {"variance": release.ByVariance(), "progress": CHOOSERS[2]}
-  found = release.release_each(
-    *case, LAW, ASKED, X, deltas=(0.0, 0.2), choosers=choosers, key=KEY
-  )
+  found = release.release_each(*case, LAW, ASKED, X, deltas=(0.0, 0.2), choosers=choosers, key=KEY)
   assert list(found) == list(choosers)
   for name, delta, row in (("variance", 0.2, 1), ("progress", 0.0, 0)):
     alone = ask(case, chooser=choosers[name], delta=delta)
@@ -168,9 +164,7 @@ def test_impossible_arguments_are_refused(options, told):
 
 def test_nothing_to_compare_is_refused():
   with pytest.raises(checks.ArgumentError, match="at least one of each"):
-    release.release_each(
-      *cases.linear(), LAW, ASKED, X, deltas=(), choosers={}, key=KEY
-    )
+    release.release_each(*cases.linear(), LAW, ASKED, X, deltas=(), choosers={}, key=KEY)
 
 
 def test_variance_is_refused_with_three_classes():

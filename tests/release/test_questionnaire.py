@@ -52,21 +52,21 @@ def interviewed(interview, answers):
 @pytest.mark.slow
 @pytest.mark.parametrize(
   ("delta", "chooser", "told"),
-  [
-    (0.0, release.ByProgress(), "certain"),
-    (0.1, release.ByVariance(), "90% sure"),
-  ],
+  [(0.0, release.ByProgress(), "certain"), (0.1, release.ByVariance(), "90% sure")],
 )
-def test_an_interview_asks_what_the_greedy_release_does(
-  asking, tmp_path, delta, chooser, told
-):
+def test_an_interview_asks_what_the_greedy_release_does(asking, tmp_path, delta, chooser, told):
   asking.save(tmp_path / "q.json")
   asking = questionnaire.Questionnaire.read(tmp_path / "q.json")
   x = cases.people(256)[:12]
   found = release.release(
-    *cases.linear(), asking.gaussian, asking.asked, x, delta=delta,
-    chooser=chooser, key=jax.random.key(0),
-  )  # fmt: skip
+    *cases.linear(),
+    asking.gaussian,
+    asking.asked,
+    x,
+    delta=delta,
+    chooser=chooser,
+    key=jax.random.key(0),
+  )
   interview = Interview(asking, delta=delta)
   for person, order, label in zip(x, found.order, found.label, strict=True):
     interview.restart()
@@ -102,9 +102,7 @@ def test_answers_are_words_or_numbers(asking):
 def test_columns_are_named_as_one_says_them():
   names = ("DRIVING_EXPERIENCE", "capital-gain", "pay", "PaidBy", "pay_0_")
   said = [questionnaire.in_words(name) for name in names]
-  assert said == [
-    "driving experience", "capital gain", "pay", "PaidBy", "pay 0",
-  ]  # fmt: skip
+  assert said == ["driving experience", "capital gain", "pay", "PaidBy", "pay 0"]
 
 
 def test_a_page_is_refused_for_networks(asking, tmp_path):
@@ -143,10 +141,7 @@ def test_the_page_asks_and_decides_as_the_terminal_does(asking, tmp_path):
   assert "http://" not in text
   assert "https://" not in text
   assert "Loan &amp; &lt;credit&gt;" in text
-  people = [
-    (delta, answers_of(x)) for x in cases.people(256)[:6]
-    for delta in (0.0, 0.1)
-  ]  # fmt: skip
+  people = [(delta, answers_of(x)) for x in cases.people(256)[:6] for delta in (0.0, 0.1)]
   driver = DRIVER.replace("PEOPLE", json.dumps(people))
   path.write_text(text.replace("</body>", driver), encoding="utf-8")
   dom, complaints = browser.draw(path)

@@ -8,9 +8,7 @@ from jaxfair import checks, release
 
 
 def test_a_column_of_words_is_one_question():
-  names, asked = release.questions(
-    cases.FEATURES, cases.COLUMNS, ("job", "pay"), step=0.2
-  )
+  names, asked = release.questions(cases.FEATURES, cases.COLUMNS, ("job", "pay"), step=0.2)
   assert names == ("job", "pay")
   assert asked.members.tolist() == [
     [False, True, True, True, False, False],

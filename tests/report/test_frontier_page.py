@@ -190,9 +190,7 @@ def test_the_page_recommends_what_specify_and_best_do(driven, written):
 @pytest.mark.slow
 def test_sliders_wishes_and_limits_do_what_they_say(driven, written):
   found, _ = written
-  free, private, both, accurate, strict, cheap, none, reset, fair = driven[
-    "states"
-  ]
+  free, private, both, accurate, strict, cheap, none, reset, fair = driven["states"]
   assert free["limits"] == reset["limits"] == [None] * 4
   assert len(free["left"]) == 18
   assert private["limits"][0] == 1.0

@@ -38,9 +38,7 @@ def test_names_are_shown_as_they_are():
 
 def test_each_series_is_in_the_legend_once_even_if_the_first_panel_lacks_it():
   part = Table.concat([ROWS.where(panel="p", group="a"), ROWS.where(panel="q")])
-  figure = Figure(
-    "f", "F", x="x", y="value", color="group", facet="panel", mark="point"
-  )
+  figure = Figure("f", "F", x="x", y="value", color="group", facet="panel", mark="point")
   canvas = interactive.draw(figure, part)
   shown = [trace.name for trace in canvas.data if trace.showlegend]
   assert sorted(shown) == ["&lt;b&gt;&amp;", "a"]
@@ -48,9 +46,8 @@ def test_each_series_is_in_the_legend_once_even_if_the_first_panel_lacks_it():
 
 def test_a_line_has_a_band_where_there_are_repetitions():
   figure = Figure(
-    "f", "F", x="x", y="value", mark="line", where={"panel": "p"}, log_x=True,
-    reference=2.0,
-  )  # fmt: skip
+    "f", "F", x="x", y="value", mark="line", where={"panel": "p"}, log_x=True, reference=2.0
+  )
   canvas = interactive.draw(figure, ROWS)
   band, line = canvas.data
   assert band.fill == "toself"
@@ -69,9 +66,7 @@ def test_a_line_has_a_band_where_there_are_repetitions():
 
 def test_a_single_point_has_its_interval():
   single = Figure("f", "F", x="seed", y="value", mark="line", color="group")
-  rows = Table(
-    {"group": ["a", "a", "b", "b"], "seed": [1.0] * 4, "value": [1.0, 2, 3, 5]}
-  )
+  rows = Table({"group": ["a", "a", "b", "b"], "seed": [1.0] * 4, "value": [1.0, 2, 3, 5]})
   traces = interactive.draw(single, rows).data
   assert [list(trace.x) for trace in traces] == [["a"], ["b"]]
   assert all(trace.error_y.array[0] > 0 for trace in traces)
@@ -88,9 +83,7 @@ def test_panels_share_their_axes():
 def test_no_button_sends_data_anywhere():
   figure = Figure("own", "F", x="group", y="value")
   html = interactive.chart(figure, ROWS)
-  config = json.loads(
-    re.findall(r"\{[^{}]*\"modeBarButtons\"[^{}]*\}", html)[0]
-  )
+  config = json.loads(re.findall(r"\{[^{}]*\"modeBarButtons\"[^{}]*\}", html)[0])
   assert config["modeBarButtons"] == [list(interactive.BUTTONS)]
   assert not any("cloud" in name.lower() for name in interactive.BUTTONS)
   assert 'id="figure-own"' in html

@@ -17,9 +17,7 @@ EVIL = "<script>alert('x')</script> & <b>bold</b>"
 def run(toy, folder, **values):
   made = experiments.plan(toy.study, values)
   experiments.execute(made, folder, say=lambda message: None)
-  return report.write(experiments.read_run(folder, study=toy.study)).read_text(
-    "utf-8"
-  )
+  return report.write(experiments.read_run(folder, study=toy.study)).read_text("utf-8")
 
 
 class Page(html.parser.HTMLParser):
@@ -64,10 +62,19 @@ def test_nothing_is_loaded_from_anywhere(toy, tmp_path):
 
 def test_the_page_says_what_was_run(page):
   for words in (
-    "Our run", "Draws numbers", "study: toy", "fixed seed 0",
-    "not for release", "numbers are drawn", "spread 0.5", "computed in",
-    "Config", "means = [0.0, 1.0, 2.0]", "Versions", "jaxlib",
-  ):  # fmt: skip
+    "Our run",
+    "Draws numbers",
+    "study: toy",
+    "fixed seed 0",
+    "not for release",
+    "numbers are drawn",
+    "spread 0.5",
+    "computed in",
+    "Config",
+    "means = [0.0, 1.0, 2.0]",
+    "Versions",
+    "jaxlib",
+  ):
     assert words in page.text, words
   assert "unfinished" not in page.text
 
@@ -82,8 +89,7 @@ def test_means_are_shown_with_their_intervals(toy, tmp_path):
 
 def test_claims_are_shown_with_verdict_interval_and_reason(page):
   assert re.search(
-    r"A larger mean gives larger numbers \(Tab\. 1\)[\d.]+ \[.*?✓ supported",
-    page.text,
+    r"A larger mean gives larger numbers \(Tab\. 1\)[\d.]+ \[.*?✓ supported", page.text
   )
   assert "✗ not supported" in page.text
   assert "the table has no column other" in page.text
@@ -106,9 +112,7 @@ def test_names_are_escaped_wherever_they_come_from(toy, tmp_path):
     summary=EVIL,
     run=evil,
     claims=(
-      Claim(
-        EVIL, EVIL, lambda t: Finding("supported", EVIL, 1, 0, 2), source=EVIL
-      ),
+      Claim(EVIL, EVIL, lambda t: Finding("supported", EVIL, 1, 0, 2), source=EVIL),
       Claim("why", EVIL, lambda t: Finding("not run", "s", why=EVIL)),
     ),
     figures=(
@@ -131,11 +135,7 @@ def test_an_unfinished_run_is_shown_and_marked(toy, tmp_path):
   toy.failures[2.0] = KeyboardInterrupt()
   with pytest.raises(KeyboardInterrupt):
     run(toy, tmp_path / "r")
-  page = Page(
-    report.write(
-      experiments.read_run(tmp_path / "r", study=toy.study)
-    ).read_text()
-  )
+  page = Page(report.write(experiments.read_run(tmp_path / "r", study=toy.study)).read_text())
   assert "unfinished: only the cells computed so far" in page.text
   assert "no rows with mean=2.0" in page.text  # why the claim was not run
   assert not (tmp_path / "r" / "results.csv").exists()
@@ -148,14 +148,7 @@ def test_a_run_with_a_key_from_the_system_does_not_claim_a_seed(toy, tmp_path):
 
 
 def test_columns_that_are_missing_or_odd_leave_gaps_not_errors(toy, tmp_path):
-  rows = Table(
-    {
-      "seed": [0, 1],
-      "mean": [0, 0],
-      "gone": [None, None],
-      "inf": [float("inf"), 1.0],
-    }
-  )
+  rows = Table({"seed": [0, 1], "mean": [0, 0], "gone": [None, None], "inf": [float("inf"), 1.0]})
   toy.study = dataclasses.replace(
     toy.study,
     run=lambda config, cell, context: rows,
@@ -183,9 +176,7 @@ def test_what_is_no_run_is_refused(tmp_path, toy):
   (tmp_path / "config.toml").write_text("study = 'toy'")
   with pytest.raises(RunError, match="no finished cell yet; run it first"):
     report.write(experiments.read_run(tmp_path, study=toy.study))
-  with pytest.raises(
-    experiments.ConfigError, match=r"config\.toml: study='toy' is"
-  ):
+  with pytest.raises(experiments.ConfigError, match=r"config\.toml: study='toy' is"):
     report.write(experiments.read_run(tmp_path))
   (tmp_path / "config.toml").write_text("study = ")
   with pytest.raises(experiments.ConfigError, match="not valid TOML"):
@@ -195,12 +186,8 @@ def test_what_is_no_run_is_refused(tmp_path, toy):
 @pytest.mark.slow
 def test_a_browser_draws_the_page_without_complaint(toy, tmp_path):
   name = "<i>a</i> & b"
-  values = Table(
-    {"seed": [0, 1], "group": [name] * 2, "mean": [0, 0], "value": [1, 2]}
-  )
-  toy.study = dataclasses.replace(
-    toy.study, run=lambda config, cell, context: values
-  )
+  values = Table({"seed": [0, 1], "group": [name] * 2, "mean": [0, 0], "value": [1, 2]})
+  toy.study = dataclasses.replace(toy.study, run=lambda config, cell, context: values)
   run(toy, tmp_path / "r", means=[0.0])
   dom, complaints = browser.draw(tmp_path / "r" / "report.html")
   assert complaints == []
@@ -216,9 +203,7 @@ def test_a_browser_draws_the_page_without_complaint(toy, tmp_path):
 @pytest.mark.slow
 def test_a_page_can_be_written_again(toy, tmp_path):
   first = run(toy, tmp_path / "r")
-  again = report.write(
-    experiments.read_run(tmp_path / "r", study=toy.study)
-  ).read_text()
+  again = report.write(experiments.read_run(tmp_path / "r", study=toy.study)).read_text()
   assert first == again
   claims = json.loads((tmp_path / "r" / "claims.json").read_text())
   assert len(claims) == 3

@@ -39,12 +39,8 @@ def test_bars_are_means_with_student_s_interval():
     assert one.x == ["a", "b"]
     for i, group in enumerate(one.x):
       values = VALUES[one.name, group]
-      low, high = stats.t.interval(
-        0.95, 2, loc=np.mean(values), scale=stats.sem(values)
-      )
-      np.testing.assert_allclose(
-        [one.y[i], one.low[i], one.high[i]], [np.mean(values), low, high]
-      )
+      low, high = stats.t.interval(0.95, 2, loc=np.mean(values), scale=stats.sem(values))
+      np.testing.assert_allclose([one.y[i], one.low[i], one.high[i]], [np.mean(values), low, high])
 
 
 def test_a_facet_is_a_panel_and_keeps_its_colors():
@@ -104,10 +100,7 @@ def test_points_without_a_place_are_left_out():
 def test_a_missing_color_is_a_series_of_its_own():
   rows = Table({"epsilon": [1, math.nan], "g": ["a", "a"], "v": [1, 2]})
   [panel] = series.panels(Figure("f", "F", x="g", y="v", color="epsilon"), rows)
-  assert [(s.name, s.y.tolist()) for s in panel.series] == [
-    ("1", [1]),
-    ("none", [2]),
-  ]
+  assert [(s.name, s.y.tolist()) for s in panel.series] == [("1", [1]), ("none", [2])]
 
 
 def test_more_series_than_colors_start_over():
@@ -138,19 +131,12 @@ def test_figures_of_one_page_agree_on_colors():
 
 def test_a_panel_of_a_number_says_of_what():
   rows = Table({"g": ["a", "a"], "noise_scale": [0.5, 2.0], "v": [1.0, 2.0]})
-  found = series.panels(
-    Figure("f", "F", x="g", y="v", facet="noise_scale"), rows
-  )
-  assert [panel.title for panel in found] == [
-    "noise scale 0.5",
-    "noise scale 2",
-  ]
+  found = series.panels(Figure("f", "F", x="g", y="v", facet="noise_scale"), rows)
+  assert [panel.title for panel in found] == ["noise scale 0.5", "noise scale 2"]
 
 
 def test_lines_over_one_x_become_points_side_by_side():
-  lines = Figure(
-    "f", "F", x="epsilon", y="value", mark="line", color="model", log_x=True
-  )
+  lines = Figure("f", "F", x="epsilon", y="value", mark="line", color="model", log_x=True)
   both = Table.concat([table().plus(epsilon=[e] * 12) for e in (1.0, 2.0)])
   assert series.settled(lines, both) == lines
   one = both.where(epsilon=1.0)
@@ -158,9 +144,7 @@ def test_lines_over_one_x_become_points_side_by_side():
   assert series.axis_title(settled, "x") == "epsilon 1"
   assert not settled.log_x
   [panel] = series.panels(settled, one)
-  assert [(some.name, some.x) for some in panel.series] == [
-    ("m", ["m"]), ("l", ["l"])
-  ]  # fmt: skip
+  assert [(some.name, some.x) for some in panel.series] == [("m", ["m"]), ("l", ["l"])]
   assert series.settled(BARS, one) == BARS
 
 
@@ -204,8 +188,7 @@ def test_the_axis_is_left_alone_where_intervals_can_be_seen():
 def test_the_axis_stops_where_the_intervals_end():
   found = series.panels(LINES, wide(0.05))  # up only as far as they go
   one_sided = [
-    panel._replace(series=[one._replace(low=one.y) for one in panel.series])
-    for panel in found
+    panel._replace(series=[one._replace(low=one.y) for one in panel.series]) for panel in found
   ]
   low, high = series.view(LINES, one_sided)
   assert low == 0.0

@@ -33,9 +33,8 @@ def drawn(path, figure, table):
 @pytest.mark.parametrize("log", [False, True])
 def test_every_mark_is_drawn_in_color(tmp_path, mark, log):
   figure = Figure(
-    "f", "Title", x="x", y="v", color="c", mark=mark, log_x=log, log_y=log,
-    reference=1.5,
-  )  # fmt: skip
+    "f", "Title", x="x", y="v", color="c", mark=mark, log_x=log, log_y=log, reference=1.5
+  )
   _, colors = drawn(tmp_path / "f.png", figure, rows())
   assert colors > 200
 
@@ -54,9 +53,7 @@ def test_panels_stand_side_by_side_and_then_below(tmp_path):
 @pytest.mark.slow
 def test_names_are_text_not_formulas(tmp_path):
   names = ("$5 to $10", r"$\frac{$", "_hidden", "50%")
-  figure = Figure(
-    "f", "Pay in $ and $", x="c", y="v", color="c", facet="c", x_title="$x$$"
-  )
+  figure = Figure("f", "Pay in $ and $", x="c", y="v", color="c", facet="c", x_title="$x$$")
   drawn(tmp_path / "f.png", figure, rows(names))
 
 

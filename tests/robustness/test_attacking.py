@@ -49,9 +49,7 @@ def start(name, seed=0, scale=2.0):
 def run(name, kind, *, seed=0, key=KEY, epsilons=EPSILONS, **options):
   model, params, examples = start(name, seed)
   how = KINDS[kind] if isinstance(kind, str) else kind
-  found = attack(
-    model, params, examples, how, epsilons=epsilons, key=key, **options
-  )
+  found = attack(model, params, examples, how, epsilons=epsilons, key=key, **options)
   return found, examples
 
 
@@ -69,13 +67,9 @@ def pushes(found, examples, ball):
   stop=st.sampled_from(["end", "smallest"]),
 )
 @hypothesis.settings(max_examples=20)
-def test_pushes_stay_in_the_ball_and_pixels_in_their_range(
-  kind, seed, epsilons, stop
-):
+def test_pushes_stay_in_the_ball_and_pixels_in_their_range(kind, seed, epsilons, stop):
   key = jax.random.key(seed)
-  found, examples = run(
-    "mlp", kind, seed=seed, key=key, epsilons=epsilons, stop=stop
-  )
+  found, examples = run("mlp", kind, seed=seed, key=key, epsilons=epsilons, stop=stop)
   # The last rounding of x + push is of the size of the pixels.
   allowed = np.float64(epsilons)[:, None] * (1 + 1e-5) + 2e-7
   assert (pushes(found, examples, KINDS[kind].ball) <= allowed).all()
@@ -88,8 +82,7 @@ def test_pushes_stay_in_the_ball_and_pixels_in_their_range(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-  ("name", "ball"),
-  [("linear", LINF), ("mlp", LINF), ("mlp", L2), ("conv", LINF)],
+  ("name", "ball"), [("linear", LINF), ("mlp", LINF), ("mlp", L2), ("conv", LINF)]
 )
 def test_pgd_is_never_weaker_than_fgsm(name, ball):
   weak, strong = ("FGSM", "PGD") if ball is LINF else ("FGSM l_2", "PGD l_2")
@@ -102,9 +95,7 @@ def test_pgd_is_never_weaker_than_fgsm(name, ball):
 
 
 def linear_logits(params, x):
-  return x @ np.float64(params["layer_0"]["w"]) + np.float64(
-    params["layer_0"]["b"]
-  )
+  return x @ np.float64(params["layer_0"]["w"]) + np.float64(params["layer_0"]["b"])
 
 
 def softmax_gradient(params, x, y):
@@ -119,9 +110,7 @@ def softmax_gradient(params, x, y):
 @pytest.mark.parametrize("ball", [LINF, L2], ids=["l_inf", "l_2"])
 def test_the_last_iterate_is_that_of_a_numpy_loop(ball):
   model, params, examples = start("linear")
-  how = attacks.Attack(
-    "PGD", ball, 6, 0.3, attacks.from_input, 0.0, PIXELS, keep_best=False
-  )
+  how = attacks.Attack("PGD", ball, 6, 0.3, attacks.from_input, 0.0, PIXELS, keep_best=False)
   found = attack(model, params, examples, how, epsilons=EPSILONS, key=KEY)
   clean = np.float64(examples.x)
   for row, epsilon in enumerate(EPSILONS):
@@ -187,9 +176,7 @@ def test_the_margin_attacks_where_cross_entropy_is_flat():
   people = examples._replace(y=right)
   options = {"epsilons": EPSILONS, "key": KEY}
   flat = attack(model, params, people, KINDS["PGD"], **options)
-  steep = attack(
-    model, params, people, KINDS["PGD"], loss=negative_margin, **options
-  )
+  steep = attack(model, params, people, KINDS["PGD"], loss=negative_margin, **options)
   assert steep.success.mean() > flat.success.mean()
 
 
@@ -206,10 +193,7 @@ def test_the_margin_attacks_where_cross_entropy_is_flat():
 def test_people_that_cannot_be_attacked_are_refused(change, told):
   model, params, examples = start("mlp")
   with pytest.raises(checks.ArgumentError, match=told):
-    attack(
-      model, params, examples._replace(**change), KINDS["PGD"],
-      epsilons=(0.1,), key=KEY,
-    )  # fmt: skip
+    attack(model, params, examples._replace(**change), KINDS["PGD"], epsilons=(0.1,), key=KEY)
 
 
 @pytest.mark.parametrize(

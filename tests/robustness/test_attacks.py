@@ -16,9 +16,7 @@ PIXELS = (0.0, 1.0)
 
 def test_equal_attacks_are_one():
   assert attacks.pgd(input_range=PIXELS) == attacks.pgd(input_range=PIXELS)
-  assert hash(attacks.pgd(input_range=PIXELS)) == hash(
-    attacks.pgd(input_range=PIXELS)
-  )
+  assert hash(attacks.pgd(input_range=PIXELS)) == hash(attacks.pgd(input_range=PIXELS))
   assert attacks.pgd(input_range=PIXELS) != attacks.pgd(L2, input_range=PIXELS)
 
 
@@ -28,10 +26,7 @@ def test_equal_attacks_are_one():
     (lambda: attacks.pgd(input_range=(1.0, 0.0)), "least, greatest"),
     (lambda: attacks.pgd(input_range=PIXELS, steps=-1), "steps"),
     (lambda: attacks.pgd(input_range=PIXELS, step_share=0.0), "step_share"),
-    (
-      lambda: attacks.rfgsm(input_range=PIXELS, random_share=1.5),
-      "start_share",
-    ),
+    (lambda: attacks.rfgsm(input_range=PIXELS, random_share=1.5), "start_share"),
   ],
 )
 def test_impossible_attacks_are_refused(make, told):
@@ -79,9 +74,7 @@ def test_a_wrong_input_beats_a_larger_loss():
   def judge(x):  # the loss rises with x; wrong only on the way
     return x[:, 0], (x[:, 0] > 0.55) & (x[:, 0] < 0.65)
 
-  how = attacks.Attack(
-    "PGD", LINF, 4, 0.25, attacks.from_input, 0.0, PIXELS, keep_best=True
-  )
+  how = attacks.Attack("PGD", LINF, 4, 0.25, attacks.from_input, 0.0, PIXELS, keep_best=True)
   x = jnp.array([[0.5]])
   found = how.perturb(judge, x, epsilon=0.4, key=jax.random.key(0))
   assert float(found[0, 0]) == pytest.approx(0.6)
@@ -105,10 +98,7 @@ def test_random_starts_are_the_key_s(start):
 
   how = attacks.Attack("start", LINF, 0, 1.0, start, 1.0, PIXELS, False)
   x = jnp.full((3, 4), 0.5)
-  found = [
-    how.perturb(judge, x, epsilon=0.2, key=jax.random.key(seed))
-    for seed in (0, 0, 1)
-  ]
+  found = [how.perturb(judge, x, epsilon=0.2, key=jax.random.key(seed)) for seed in (0, 0, 1)]
   np.testing.assert_array_equal(found[0], found[1])
   assert not np.array_equal(found[0], found[2])
   assert np.abs(found[0] - x).max() <= 0.2 + 1e-6

@@ -28,9 +28,7 @@ def test_the_table_of_thresholds():
     "natural": robustness.natural_threshold(*PEOPLE),
     "fair": robustness.fair_threshold(*PEOPLE),
     "robust": robustness.robust_threshold(*PEOPLE, 0.2),
-    "fair, by the ramp loss": robustness.equal_loss_threshold(
-      surrogates.ramp_loss, *PEOPLE
-    ),
+    "fair, by the ramp loss": robustness.equal_loss_threshold(surrogates.ramp_loss, *PEOPLE),
   }
   for name, at in thresholds.items():
     [row] = re.findall(rf"^\| {name} \| (.*) \|$", TEXT, re.MULTILINE)

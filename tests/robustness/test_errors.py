@@ -16,9 +16,7 @@ GROUP = np.array([0, 0, 0, 1, 1, 1])
 @pytest.mark.slow
 def test_by_hand():
   found = errors.errors_of(WRONG, REACHED, GROUP, num_groups=3)
-  np.testing.assert_allclose(
-    found.natural.group, [1 / 3, 1 / 3, np.nan], rtol=1e-6
-  )
+  np.testing.assert_allclose(found.natural.group, [1 / 3, 1 / 3, np.nan], rtol=1e-6)
   assert float(found.natural.population) == pytest.approx(1 / 3)
   np.testing.assert_allclose(
     found.boundary.group, [[0, 0, np.nan], [1 / 3, 1 / 3, np.nan]], rtol=1e-6
@@ -28,9 +26,7 @@ def test_by_hand():
 
 
 def test_the_violation_is_the_largest_gap():
-  found = errors.errors_of(
-    np.array([1, 1, 0, 0, 0, 0]), REACHED, GROUP, num_groups=2
-  )
+  found = errors.errors_of(np.array([1, 1, 0, 0, 0, 0]), REACHED, GROUP, num_groups=2)
   assert float(found.violation) == pytest.approx(1 / 3)
 
 
@@ -38,10 +34,7 @@ def test_the_violation_is_the_largest_gap():
 def linear():
   rng = np.random.default_rng(0)
   model = models.logistic(3)
-  params = {
-    "w": rng.normal(size=(5, 3)).astype(np.float32),
-    "b": np.zeros(3, np.float32),
-  }
+  params = {"w": rng.normal(size=(5, 3)).astype(np.float32), "b": np.zeros(3, np.float32)}
   x = rng.normal(size=(300, 5)).astype(np.float32)
   y = np.asarray(models.predict(model, params, x)).copy()
   y[:60] = (y[:60] + 1) % 3
@@ -54,14 +47,17 @@ def test_attacks_find_the_exact_errors_of_a_linear_model(linear, name):
   model, params, people = linear
   ball = robustness.BALLS[name]
   epsilons = (0.0, 0.2, 0.5)
-  exact = errors.linear_errors(
-    model, params, people, epsilons=epsilons, num_groups=2, ball=ball
-  )
+  exact = errors.linear_errors(model, params, people, epsilons=epsilons, num_groups=2, ball=ball)
   how = robustness.pgd(ball, input_range=(-30.0, 30.0), steps=20)
   found = robustness.attack(
-    model, params, people, how, epsilons=epsilons, key=jax.random.key(0),
+    model,
+    params,
+    people,
+    how,
+    epsilons=epsilons,
+    key=jax.random.key(0),
     loss=robustness.negative_margin,
-  )  # fmt: skip
+  )
   counted = errors.attack_errors(model, params, people, found, num_groups=2)
   np.testing.assert_allclose(counted.natural.group, exact.natural.group)
   # The nearest boundary need not be the attack's class of the moment.

@@ -54,9 +54,7 @@ def span(low, high, ratio):
 def test_the_natural_threshold_has_the_fewest_errors(case):
   people = case[:3]
   found = minimise(lambda t: sum(errors(t, *people)), *span(*people))
-  assert float(g.natural_threshold(*people)) == pytest.approx(
-    found, abs=TOLERANCE
-  )
+  assert float(g.natural_threshold(*people)) == pytest.approx(found, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -122,9 +120,7 @@ def test_mean_distance_by_quadrature():
   low, high, ratio, at = -1.0, 1.0, 5.0, 0.3
 
   def integrand(x):
-    return abs(x - at) * (
-      mpmath.npdf(x, low, 1) + mpmath.npdf(x, high, ratio)
-    )  # fmt: skip
+    return abs(x - at) * (mpmath.npdf(x, low, 1) + mpmath.npdf(x, high, ratio))
 
   found = mpmath.quad(integrand, [-60, -10, low, at, high, 10, 60]) / 2
   ours = float(g.mean_distance(at, low, high, ratio))
@@ -167,15 +163,17 @@ def test_printed_formulas_agree_away_from_equal_deviations():
   low, high, k, e, lam = -1.0, 1.0, 5.0, 0.2, 0.3
   d = high - low
   root = k / (k * k - 1)
-  natural = low - d / (k * k - 1) + root * np.sqrt(
-    2 * (k * k - 1) * np.log(k) + d * d
-  )  # fmt: skip
-  robust = low - (d - (k * k + 1) * e) / (k * k - 1) + root * np.sqrt(
-    2 * (k * k - 1) * np.log(k) + (d - 2 * e) ** 2
-  )  # fmt: skip
-  fair = low - d / (k * k - 1) + root * np.sqrt(
-    2 * (k * k - 1) * np.log(k * (1 - lam) / (1 + lam)) + d * d
-  )  # fmt: skip
+  natural = low - d / (k * k - 1) + root * np.sqrt(2 * (k * k - 1) * np.log(k) + d * d)
+  robust = (
+    low
+    - (d - (k * k + 1) * e) / (k * k - 1)
+    + root * np.sqrt(2 * (k * k - 1) * np.log(k) + (d - 2 * e) ** 2)
+  )
+  fair = (
+    low
+    - d / (k * k - 1)
+    + root * np.sqrt(2 * (k * k - 1) * np.log(k * (1 - lam) / (1 + lam)) + d * d)
+  )
   people = (low, high, k)
   assert g.natural_threshold(*people) == pytest.approx(natural, abs=1e-12)
   assert g.robust_threshold(*people, e) == pytest.approx(robust, abs=1e-12)

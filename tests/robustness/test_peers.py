@@ -21,9 +21,7 @@ from jaxfair.robustness.balls import L2, LINF
 from jaxfair.types import Examples
 
 with warnings.catch_warnings():
-  warnings.filterwarnings(
-    "ignore", "Please import `gaussian_filter`", DeprecationWarning
-  )
+  warnings.filterwarnings("ignore", "Please import `gaussian_filter`", DeprecationWarning)
   import foolbox
 
 PIXELS = (0.0, 1.0)
@@ -54,12 +52,8 @@ def setting(name):
 
 def kinds(ball):
   """Ours, foolbox's, how many steps, and their share of epsilon."""
-  once = dataclasses.replace(
-    attacks.fgsm(ball, input_range=PIXELS), keep_best=False
-  )
-  many = attacks.Attack(
-    "PGD", ball, STEPS, SHARE, attacks.from_input, 0.0, PIXELS, keep_best=False
-  )
+  once = dataclasses.replace(attacks.fgsm(ball, input_range=PIXELS), keep_best=False)
+  many = attacks.Attack("PGD", ball, STEPS, SHARE, attacks.from_input, 0.0, PIXELS, keep_best=False)
   options = {"rel_stepsize": SHARE, "steps": STEPS, "random_start": False}
   if ball is LINF:
     pgd, fgsm = foolbox.attacks.LinfPGD, foolbox.attacks.LinfFastGradientAttack
@@ -102,29 +96,20 @@ def test_images_and_success_are_foolboxes(name, kind, ball):
   model, params, some = setting(name)
   how, peer, steps, share = kinds(ball)[kind]
   epsilons = EPSILONS[ball.name]
-  found = attack(
-    model, params, some, how, epsilons=epsilons, key=jax.random.key(0)
-  )
-  wrapped = foolbox.JAXModel(
-    jax.jit(lambda x: model.apply(params, x)), bounds=PIXELS
-  )
-  _, pushed, success = peer(
-    wrapped, jnp.asarray(some.x), jnp.asarray(some.y), epsilons=epsilons
-  )
+  found = attack(model, params, some, how, epsilons=epsilons, key=jax.random.key(0))
+  wrapped = foolbox.JAXModel(jax.jit(lambda x: model.apply(params, x)), bounds=PIXELS)
+  _, pushed, success = peer(wrapped, jnp.asarray(some.x), jnp.asarray(some.y), epsilons=epsilons)
   for row, epsilon in enumerate(epsilons):
     certain = sure(model, params, some, ball, epsilon, steps, share)
     assert certain.mean() > 0.75
-    np.testing.assert_array_equal(
-      found.success[row][certain], np.asarray(success[row])[certain]
-    )
+    np.testing.assert_array_equal(found.success[row][certain], np.asarray(success[row])[certain])
     # Signs: each step adds and projects, three roundings of a pixel of at
     # most 1. Directions also err by COIN of a step's length.
     allowed = 3 * steps * 2 * ROUNDING
     if ball is L2:
       allowed += steps * share * epsilon * COIN
     np.testing.assert_allclose(
-      found.x[row][certain], np.asarray(pushed[row])[certain], rtol=0,
-      atol=allowed,
-    )  # fmt: skip
+      found.x[row][certain], np.asarray(pushed[row])[certain], rtol=0, atol=allowed
+    )
   # Both answers occur.
   assert 0.1 < found.success.mean() < 0.95

@@ -35,18 +35,13 @@ KINDS = {
   "RFGSM": attacks.rfgsm(input_range=PIXELS, steps=3),
   "PGD": attacks.pgd(input_range=PIXELS, steps=6),
   "PGD l_2": attacks.pgd(L2, input_range=PIXELS, steps=6),
-  "PGD from the input": attacks.Attack(
-    "PGD", LINF, 12, 0.1, attacks.from_input, 0.0, PIXELS
-  ),
+  "PGD from the input": attacks.Attack("PGD", LINF, 12, 0.1, attacks.from_input, 0.0, PIXELS),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def run(how, stop="smallest", epsilons=EPSILONS, examples=SOME, **options):
-  return attack(
-    MODEL, PARAMS, examples, how, epsilons=epsilons, key=KEY, stop=stop,
-    **options,
-  )  # fmt: skip
+  return attack(MODEL, PARAMS, examples, how, epsilons=epsilons, key=KEY, stop=stop, **options)
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +63,7 @@ def test_success_is_that_of_attacks_that_take_all_steps(kind, found):
 def test_one_epsilon_misses_nothing():
   for epsilon in (0.02, 0.1):
     for kind in ("PGD l_2", "PGD from the input"):
-      ours, whole = (
-        run(KINDS[kind], stop, epsilons=(epsilon,))
-        for stop in ("smallest", "end")
-      )
+      ours, whole = (run(KINDS[kind], stop, epsilons=(epsilon,)) for stop in ("smallest", "end"))
       np.testing.assert_array_equal(ours.success, whole.success)
 
 
@@ -122,13 +114,8 @@ def bent(turn):
 
 
 def on_bent(how, epsilons, stop):
-  two = Examples(
-    np.array([[0.5], [0.9]], np.float32), np.zeros(2, np.int32),
-    np.zeros(2, np.int32),
-  )  # fmt: skip
-  return attack(
-    bent(0.1), jnp.ones(()), two, how, epsilons=epsilons, key=KEY, stop=stop
-  )
+  two = Examples(np.array([[0.5], [0.9]], np.float32), np.zeros(2, np.int32), np.zeros(2, np.int32))
+  return attack(bent(0.1), jnp.ones(()), two, how, epsilons=epsilons, key=KEY, stop=stop)
 
 
 @pytest.mark.slow

@@ -28,9 +28,7 @@ def test_the_ramp_s_closed_form_is_its_quadrature(people):
 
 def test_exponential_losses_have_a_closed_form():
   low, high, k = -1.0, 1.0, 2.0
-  minus, plus = surrogates.class_losses(
-    surrogates.exponential_loss, 0.3, low, high, k
-  )
+  minus, plus = surrogates.class_losses(surrogates.exponential_loss, 0.3, low, high, k)
   assert float(minus) == pytest.approx(np.exp(low - 0.3 + 0.5), rel=1e-9)
   assert float(plus) == pytest.approx(np.exp(0.3 - high + k * k / 2), rel=1e-9)
 
@@ -39,8 +37,7 @@ def test_exponential_losses_have_a_closed_form():
 def test_equal_loss_thresholds(people):
   low, high, k = people
   found = {
-    name: surrogates.equal_loss_threshold(loss, *people)
-    for name, loss in surrogates.LOSSES.items()
+    name: surrogates.equal_loss_threshold(loss, *people) for name, loss in surrogates.LOSSES.items()
   }
   fair = float(gaussians.fair_threshold(*people))
   assert found["zero_one"] == pytest.approx(fair, abs=1e-8)

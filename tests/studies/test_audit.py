@@ -12,9 +12,14 @@ from jaxfair.studies import audit
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "audit" / "dp_sgd.toml"
 TINY = [
-  "epsilons=[4.0, 8.0]", "steps=10", "people=200", "canaries=200",
-  "batch_size=40", "seeds=3", "runs=2000",
-]  # fmt: skip
+  "epsilons=[4.0, 8.0]",
+  "steps=10",
+  "people=200",
+  "canaries=200",
+  "batch_size=40",
+  "seeds=3",
+  "runs=2000",
+]
 
 
 def plan(*sets, size=None):
@@ -38,9 +43,7 @@ def test_there_is_a_bound_for_every_budget_method_and_seed(done):
   assert np.isfinite(bounds["lower_bound"]).all()
   # Each level chooses its own test, so a single pair may come out reversed.
   assert bounds["joint_bound"].mean() < bounds["lower_bound"].mean()
-  np.testing.assert_allclose(
-    bounds["share"], bounds["lower_bound"] / bounds["claimed"]
-  )
+  np.testing.assert_allclose(bounds["share"], bounds["lower_bound"] / bounds["claimed"])
 
 
 def test_claims_are_the_accountant_s(done):
@@ -48,9 +51,7 @@ def test_claims_are_the_accountant_s(done):
   for epsilon in (4.0, 8.0):
     whole = table.where(row="bound", method="canaries", epsilon=epsilon)
     assert 0.99 * epsilon < whole["claimed"][0] <= epsilon
-    noise = accounting.calibrate_dp_sgd(
-      epsilon=epsilon, delta=1e-5, sampling_rate=0.1, steps=10
-    )
+    noise = accounting.calibrate_dp_sgd(epsilon=epsilon, delta=1e-5, sampling_rate=0.1, steps=10)
     step = table.where(row="bound", method="gaussian", epsilon=epsilon)
     exact = accounting.gaussian_epsilon(sigma=noise, delta=1e-5)
     # The cap on batches takes a thousandth of delta.

@@ -42,9 +42,7 @@ def test_the_config_is_one_that_people_take():
   configs.build(People, values["data"])
 
 
-@pytest.mark.parametrize(
-  "command", re.findall(r"^jaxfair (\w+)", TEXT, re.MULTILINE)
-)
+@pytest.mark.parametrize("command", re.findall(r"^jaxfair (\w+)", TEXT, re.MULTILINE))
 def test_the_commands_exist(command):
   known = {c.name or c.callback.__name__ for c in app.app.registered_commands}
   assert command in known

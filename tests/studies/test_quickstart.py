@@ -71,13 +71,10 @@ def test_a_row_is_what_training_by_hand_gives(offline):
   name = study.cell_name({"model": "logistic"})
   split_key = runs._named_key(root, "/shared by all cells")
   keys = jax.random.split(runs._named_key(root, name), 3)
-  rows = data.split_rows(
-    digits.size, (0.75, 0.25), key=jax.random.fold_in(split_key, seed)
-  )
+  rows = data.split_rows(digits.size, (0.75, 0.25), key=jax.random.fold_in(split_key, seed))
   scaler = data.fit_scaler(digits.examples.x[rows[0]])
   train, test = (
-    digits.examples.take(part)._replace(x=scaler.apply(digits.examples.x[part]))
-    for part in rows
+    digits.examples.take(part)._replace(x=scaler.apply(digits.examples.x[part])) for part in rows
   )
   config = FitConfig(learning_rate=1e-3, steps=60, batch_size=64)
   model = models.logistic(10)
@@ -95,8 +92,7 @@ def test_models_are_compared_on_the_same_people(offline):
   _, table, _, _ = offline
   for group in table.unique("group"):
     counts = [
-      table.where(model=model, group=group)["count"].tolist()
-      for model in ("logistic", "mlp")
+      table.where(model=model, group=group)["count"].tolist() for model in ("logistic", "mlp")
     ]
     assert counts[0] == counts[1]
 
@@ -113,10 +109,7 @@ def test_every_claim_has_a_verdict(offline):
 @pytest.mark.parametrize(
   ("change", "told"),
   [
-    (
-      "models=['tree']",
-      r"models\[0\]='tree' is not known; use one of logistic, mlp",
-    ),
+    ("models=['tree']", r"models\[0\]='tree' is not known; use one of logistic, mlp"),
     ("seeds=0", "seeds=0 must be at least 1"),
     ("steps=0", "steps=0 must be at least 1"),
     ("batch_size=-3", "batch_size=-3 must be at least 1"),
@@ -132,18 +125,14 @@ def test_impossible_settings_are_refused(change, told):
 
 
 def test_a_batch_larger_than_the_training_part_leaves_nothing(tmp_path):
-  made = plan(
-    "data.name=coloured_digits", "data.group=colour", "batch_size=1500"
-  )
+  made = plan("data.name=coloured_digits", "data.group=colour", "batch_size=1500")
   with pytest.raises(checks.ArgumentError, match=r"batch_size=1500 .* 1348"):
     experiments.execute(made, tmp_path / "r")
   assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
-def test_on_adult_the_model_treats_women_and_men_differently(
-  data_root, tmp_path
-):
+def test_on_adult_the_model_treats_women_and_men_differently(data_root, tmp_path):
   del data_root
   values = experiments.read(CONFIG, sets=["seeds=4", "steps=300"])
   made = experiments.plan(experiments.find("quickstart"), values)

@@ -49,9 +49,7 @@ def check(people, changes):
 
 
 @pytest.mark.slow
-def test_the_study_compares_procedures_and_saves_a_questionnaire(
-  people, tmp_path
-):
+def test_the_study_compares_procedures_and_saves_a_questionnaire(people, tmp_path):
   folder = tmp_path / "run"
   table = experiments.execute(plan(people), folder)
   everyone = table.where(group="everyone")

@@ -9,15 +9,20 @@ import pytest
 from jaxfair import accounting, checks, data, experiments, report
 from jaxfair.studies import train
 
-CONFIG = (
-  pathlib.Path(__file__).parents[2] / "configs" / "train" / "dp_sgd_adult.toml"
-)
+CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "train" / "dp_sgd_adult.toml"
 TINY = [
-  "data.name=coloured_digits", "data.group=colour", "model=logistic",
-  "epsilons=[1.0, 8.0]", "delta=1e-5", "release_epsilon=4.0", "seeds=3",
-  "plain.steps=40", "plain.learning_rate=0.03",
-  "private.steps=40", "private.batch_size=64",
-]  # fmt: skip
+  "data.name=coloured_digits",
+  "data.group=colour",
+  "model=logistic",
+  "epsilons=[1.0, 8.0]",
+  "delta=1e-5",
+  "release_epsilon=4.0",
+  "seeds=3",
+  "plain.steps=40",
+  "plain.learning_rate=0.03",
+  "private.steps=40",
+  "private.batch_size=64",
+]
 
 
 def plan(*sets, size="smoke"):
@@ -50,9 +55,7 @@ def test_costs_are_differences_on_the_same_split(done):
       own = {"seed": seed, "group": group}
       plain = table.where(training=train.PLAIN, **own)["accuracy"][0]
       noisy = table.where(training="epsilon 1", **own)
-      assert noisy["accuracy_cost"][0] == pytest.approx(
-        plain - noisy["accuracy"][0]
-      )
+      assert noisy["accuracy_cost"][0] == pytest.approx(plain - noisy["accuracy"][0])
   for unpaired in (train.PLAIN, train.RELEASED):
     assert np.isnan(table.where(training=unpaired)["loss_cost"]).all()
 
@@ -60,9 +63,7 @@ def test_costs_are_differences_on_the_same_split(done):
 def test_less_privacy_costs_less(done):
   _, table, _ = done
   everyone = table.where(group="everyone")
-  cost = [
-    everyone.where(training=f"epsilon {e}")["loss_cost"].mean() for e in (1, 8)
-  ]
+  cost = [everyone.where(training=f"epsilon {e}")["loss_cost"].mean() for e in (1, 8)]
   assert cost[0] > cost[1] > 0
 
 
@@ -133,9 +134,7 @@ def test_releases_of_one_file_are_in_one_ledger(csv, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_release_beyond_the_data_set_s_budget_is_refused_before_any_work(
-  csv, tmp_path
-):
+def test_a_release_beyond_the_data_set_s_budget_is_refused_before_any_work(csv, tmp_path):
   book = accounting.DatasetLedger.of(data.csv_identity(csv), name="people")
   relation = accounting.Relation.ADD_OR_REMOVE_ONE
   book.set_budget((3.0, 1e-5), relation=relation)

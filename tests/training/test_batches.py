@@ -65,18 +65,14 @@ def test_row_numbers_do_not_overflow(n):
   shuffles = batches.make_shuffles(n, 1, key=KEY)
   rows = jnp.concatenate([jnp.arange(500), n - 1 - jnp.arange(500)])
   rows = rows.astype(jnp.int32)
-  found = jax.jit(batches.shuffle)(
-    rows, shuffles.offsets[0], shuffles.salts[0], num_rows=n
-  )
+  found = jax.jit(batches.shuffle)(rows, shuffles.offsets[0], shuffles.salts[0], num_rows=n)
   assert found.min() >= 0
   assert found.max() < n
   assert len(set(found.tolist())) == 1000
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-  ("n", "batch", "steps"), [(23, 5, 13), (8, 8, 3), (7, 1, 20), (1, 1, 4)]
-)
+@pytest.mark.parametrize(("n", "batch", "steps"), [(23, 5, 13), (8, 8, 3), (7, 1, 20), (1, 1, 4)])
 def test_the_batches_of_an_epoch_are_disjoint(n, batch, steps):
   rows = np.asarray(batch_rows(n, batch, steps, key=KEY))
   assert rows.shape == (steps, batch)
@@ -120,11 +116,7 @@ def uniform(counts):
 
 def draws(n, count, epochs=1):
   keys = jax.random.split(jax.random.key(3), count)
-  return np.asarray(
-    jax.jit(
-      jax.vmap(lambda key: rows_of_steps(n, n, epochs, key=key))
-    )(keys)
-  )  # fmt: skip
+  return np.asarray(jax.jit(jax.vmap(lambda key: rows_of_steps(n, n, epochs, key=key)))(keys))
 
 
 @pytest.mark.slow
@@ -170,14 +162,10 @@ def test_epochs_are_independent_of_each_other():
 def test_a_biased_shuffle_would_be_noticed(monkeypatch):
   monkeypatch.setattr(batches, "ROUNDS", 2)
   rows = draws(10, 40_000)[:, 0]
-  assert not all(
-    uniform(np.bincount(rows[:, place], minlength=10)) for place in range(10)
-  )
+  assert not all(uniform(np.bincount(rows[:, place], minlength=10)) for place in range(10))
 
 
-@pytest.mark.parametrize(
-  ("n", "batch"), [(1000, 64), (10, 10), (10, 9), (5, 1), (1, 1), (3, 2)]
-)
+@pytest.mark.parametrize(("n", "batch"), [(1000, 64), (10, 10), (10, 9), (5, 1), (1, 1), (3, 2)])
 def test_poisson_caps_are_six_deviations_away(n, batch):
   sampler = batches.poisson_sampler(n, batch)
   assert sampler.expected_batch_size == pytest.approx(batch)

@@ -17,12 +17,7 @@ import pytest
 
 from jaxfair import accounting, checks, models
 from jaxfair.privacy.adaptive import QuantileClip
-from jaxfair.training import (
-  CheckpointError,
-  DpSgdConfig,
-  calibrate,
-  train_to_budget,
-)
+from jaxfair.training import CheckpointError, DpSgdConfig, calibrate, train_to_budget
 from jaxfair.types import Examples
 
 CONFIG = DpSgdConfig(steps=20, batch_size=16, learning_rate=0.5)
@@ -38,19 +33,21 @@ def people(count=200, seed=0):
 
 
 def train(
-  folder=None, key=None, config=CONFIG, examples=None,
-  model=models.logistic(2), loss=models.cross_entropy, **options,
-):  # fmt: skip
+  folder=None,
+  key=None,
+  config=CONFIG,
+  examples=None,
+  model=models.logistic(2),
+  loss=models.cross_entropy,
+  **options,
+):
   return train_to_budget(
-    model, loss, examples or people(), config, key=key, folder=folder,
-    **(BUDGET | options),
-  )  # fmt: skip
+    model, loss, examples or people(), config, key=key, folder=folder, **(BUDGET | options)
+  )
 
 
 def bits(fit):
-  return [
-    np.asarray(v).tobytes() for v in jax.tree.leaves((fit.params, fit.trace))
-  ]
+  return [np.asarray(v).tobytes() for v in jax.tree.leaves((fit.params, fit.trace))]
 
 
 @pytest.mark.slow
@@ -81,9 +78,7 @@ def test_calibration_spends_the_budget_with_the_cap_paid():
 @pytest.mark.slow
 def test_adaptive_clip_shares_the_budget():
   adaptive = QuantileClip(count_noise=20.0)
-  config = calibrate(
-    DpSgdConfig(steps=20, batch_size=16, adaptive=adaptive), 200, **BUDGET
-  )
+  config = calibrate(DpSgdConfig(steps=20, batch_size=16, adaptive=adaptive), 200, **BUDGET)
   alone = calibrate(CONFIG, 200, **BUDGET)
   assert config.noise_multiplier > alone.noise_multiplier
   spent = accounting.composed_epsilon([config.event(200)], delta=1e-5)
@@ -109,10 +104,7 @@ def test_folder_changes_no_bit_and_keeps_a_ledger(tmp_path):
 def test_a_finished_training_is_only_loaded(tmp_path):
   first = train(tmp_path / "run", keep_private=True)
   told = []
-  again = train(
-    tmp_path / "run", keep_private=True,
-    progress=lambda *now: told.append(now),
-  )  # fmt: skip
+  again = train(tmp_path / "run", keep_private=True, progress=lambda *now: told.append(now))
   assert bits(first) == bits(again)
   assert told == []
   assert again.for_release
@@ -131,9 +123,7 @@ def test_stopped_training_continues_to_the_same_bits(tmp_path):
   ledger = accounting.Ledger.read(tmp_path / "run" / "ledger.jsonl")
   assert sum(entry.event.steps for entry in ledger) == 20  # from the start
   told = []
-  continued = train(
-    tmp_path / "run", key=key, progress=lambda *now: told.append(now)
-  )
+  continued = train(tmp_path / "run", key=key, progress=lambda *now: told.append(now))
   assert told[0] == (10, 20)
   assert bits(continued) == bits(train(key=key))
   ledger = accounting.Ledger.read(tmp_path / "run" / "ledger.jsonl")
@@ -161,9 +151,8 @@ def test_a_crash_between_charge_and_checkpoint_is_not_charged_twice(tmp_path):
 
 def other_ledger(path, budget=(9.0, 1e-5)):
   return accounting.Ledger.create(
-    path, data="toy", budget=budget,
-    relation=accounting.Relation.ADD_OR_REMOVE_ONE,
-  )  # fmt: skip
+    path, data="toy", budget=budget, relation=accounting.Relation.ADD_OR_REMOVE_ONE
+  )
 
 
 @pytest.mark.slow
@@ -200,9 +189,7 @@ def test_another_training_in_the_folder_is_refused(tmp_path):
   with pytest.raises(CheckpointError, match=r"epsilon=2\.0, not 3\.0"):
     train(folder, epsilon=3.0)
   with pytest.raises(CheckpointError, match="learning_rate"):
-    train(
-      folder, config=DpSgdConfig(steps=20, batch_size=16, learning_rate=0.4)
-    )
+    train(folder, config=DpSgdConfig(steps=20, batch_size=16, learning_rate=0.4))
   with pytest.raises(CheckpointError, match="another key"):
     train(folder, key=jax.random.key(1))
   with pytest.raises(CheckpointError, match="other data"):
@@ -285,9 +272,7 @@ def test_nothing_in_the_folder_identifies_the_data_without_the_key(tmp_path):
 def test_a_shared_ledger_refuses_what_its_budget_does_not_pay(tmp_path):
   path = tmp_path / "ledger.jsonl"
   relation = accounting.Relation.ADD_OR_REMOVE_ONE
-  with accounting.Ledger.create(
-    path, data="toy", relation=relation, budget=(2.5, 1e-5)
-  ) as ledger:
+  with accounting.Ledger.create(path, data="toy", relation=relation, budget=(2.5, 1e-5)) as ledger:
     train(ledger=ledger)
     with pytest.raises(accounting.BudgetError):
       train(ledger=ledger)
@@ -330,12 +315,7 @@ def test_a_release_is_found_again_without_its_key(tmp_path):
   first = train(folder)
   assert first.trace is not None
   names = sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
-  assert names == [
-    "ledger.jsonl",
-    "private",
-    "private/run.json",
-    "released.npz",
-  ]
+  assert names == ["ledger.jsonl", "private", "private/run.json", "released.npz"]
   again = train(folder)
   assert parameters(again) == parameters(first)
   assert again.trace is None
@@ -382,19 +362,14 @@ def test_a_release_is_charged_to_its_data_set_once(tmp_path, monkeypatch):
   assert [spent.releases for spent in book.spent(1e-5)] == [2]
 
 
-def test_nothing_is_computed_that_the_data_set_does_not_pay_for(
-  tmp_path, monkeypatch
-):
+def test_nothing_is_computed_that_the_data_set_does_not_pay_for(tmp_path, monkeypatch):
   monkeypatch.setenv("JAXFAIR_STATE", str(tmp_path / "state"))
   book = accounting.DatasetLedger.of(b"toy", name="toy")
   relation = accounting.Relation.ADD_OR_REMOVE_ONE
   book.set_budget((1.0, 1e-5), relation=relation)
   told = []
   with pytest.raises(accounting.BudgetError):
-    train(
-      tmp_path / "run", dataset_ledger=book,
-      progress=lambda *now: told.append(now),
-    )  # fmt: skip
+    train(tmp_path / "run", dataset_ledger=book, progress=lambda *now: told.append(now))
   assert told == []
 
 
@@ -416,9 +391,7 @@ def test_kill_at_any_moment_never_under_reports_and_resumes(tmp_path):
   killed = 0
   for attempt in range(8):
     with subprocess.Popen(
-      [sys.executable, "-c", PROGRAM, str(folder), here],
-      stdout=subprocess.PIPE,
-      text=True,
+      [sys.executable, "-c", PROGRAM, str(folder), here], stdout=subprocess.PIPE, text=True
     ) as process:
       assert process.stdout.readline() == "ready\n"
       if attempt < 7:
@@ -426,13 +399,10 @@ def test_kill_at_any_moment_never_under_reports_and_resumes(tmp_path):
         process.send_signal(signal.SIGKILL)
       killed += process.wait() == -signal.SIGKILL
     path = folder / "ledger.jsonl"
-    saved = [int(p.name[5:]) for p in (folder / "private").glob("step-*")
-             if p.name[5:].isdigit()]  # fmt: skip
+    saved = [int(p.name[5:]) for p in (folder / "private").glob("step-*") if p.name[5:].isdigit()]
     charged = 0
     if path.exists() and path.stat().st_size:
       charged = sum(e.event.steps for e in accounting.Ledger.read(path))
     assert charged >= max(saved, default=0)
   assert killed >= 3
-  assert bits(train(folder, key=jax.random.key(4))) == bits(
-    train(key=jax.random.key(4))
-  )
+  assert bits(train(folder, key=jax.random.key(4))) == bits(train(key=jax.random.key(4)))

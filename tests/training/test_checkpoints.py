@@ -13,11 +13,7 @@ import numpy as np
 import pytest
 
 from jaxfair.training import CheckpointError, checkpoints
-from jaxfair.training.checkpoints import (
-  Checkpoints,
-  load_leaves,
-  save_leaves,
-)
+from jaxfair.training.checkpoints import Checkpoints, load_leaves, save_leaves
 
 PARAMS = {"w": np.arange(6.0, dtype=np.float32).reshape(2, 3)}
 DATA = (np.arange(8.0), None)
@@ -52,9 +48,7 @@ def test_a_finished_release_keeps_no_key_checkpoint_or_trace(tmp_path):
   np.testing.assert_array_equal(again.released(PARAMS)["w"], PARAMS["w"])
 
 
-@pytest.mark.parametrize(
-  "data", [(np.arange(8.0) + 1, None), (np.arange(8.0), np.zeros(1))]
-)
+@pytest.mark.parametrize("data", [(np.arange(8.0) + 1, None), (np.arange(8.0), np.zeros(1))])
 def test_a_finished_release_on_other_data_is_refused(tmp_path, data):
   begin_with_work(tmp_path).finish(PARAMS)
   with pytest.raises(CheckpointError, match="other data"):
@@ -63,9 +57,7 @@ def test_a_finished_release_on_other_data_is_refused(tmp_path, data):
     begin(tmp_path, key=jax.random.key(0))
 
 
-def test_without_its_state_folder_a_finished_release_is_refused(
-  tmp_path, monkeypatch
-):
+def test_without_its_state_folder_a_finished_release_is_refused(tmp_path, monkeypatch):
   begin_with_work(tmp_path / "run").finish(PARAMS)
   monkeypatch.setenv("JAXFAIR_STATE", str(tmp_path / "another"))
   with pytest.raises(CheckpointError, match=r"take released\.npz from there"):
@@ -122,9 +114,7 @@ def test_a_kill_at_any_moment_of_finishing_is_made_good(tmp_path, monkeypatch):
       assert "secret_key" not in left or {"step-00000003"} <= left
     again.finish(PARAMS)
     assert private_files(folder) == ["run.json"]
-    np.testing.assert_array_equal(
-      begin(folder).released(PARAMS)["w"], PARAMS["w"]
-    )
+    np.testing.assert_array_equal(begin(folder).released(PARAMS)["w"], PARAMS["w"])
     if finished:
       assert point >= 6
       return
@@ -132,9 +122,7 @@ def test_a_kill_at_any_moment_of_finishing_is_made_good(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("existed", [False, True])
-def test_the_private_folder_is_its_owner_s_even_if_it_existed(
-  tmp_path, existed
-):
+def test_the_private_folder_is_its_owner_s_even_if_it_existed(tmp_path, existed):
   private = tmp_path / "run" / "private"
   if existed:
     private.mkdir(parents=True)
@@ -151,9 +139,7 @@ def test_the_private_folder_is_its_owner_s_even_if_it_existed(
 def test_the_name_of_the_data_needs_the_training_s_key():
   """Else whoever guesses all records but one finds that one by trying."""
   people = np.arange(6.0).reshape(2, 3)
-  names = {
-    checkpoints._fingerprint(people, jax.random.key(seed)) for seed in range(3)
-  }
+  names = {checkpoints._fingerprint(people, jax.random.key(seed)) for seed in range(3)}
   assert len(names) == 3
 
 
@@ -162,17 +148,13 @@ def test_leaves_keep_their_bits_and_types(tmp_path):
   save_leaves(tmp_path / "leaves.npz", tree)
   found = load_leaves(tmp_path / "leaves.npz", tree)
   assert jax.tree.structure(found) == jax.tree.structure(tree)
-  for one, other in zip(
-    jax.tree.leaves(tree), jax.tree.leaves(found), strict=True
-  ):
+  for one, other in zip(jax.tree.leaves(tree), jax.tree.leaves(found), strict=True):
     assert one.dtype == other.dtype
     assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
 
 
 @pytest.mark.slow
-def test_a_full_disk_keeps_the_last_checkpoint_and_logs_nothing(
-  tmp_path, capfd
-):
+def test_a_full_disk_keeps_the_last_checkpoint_and_logs_nothing(tmp_path, capfd):
   store = begin(tmp_path)
   state = {"w": jnp.arange(100_000.0)}
   store.save(1, state)
@@ -197,9 +179,7 @@ def test_a_full_disk_keeps_the_last_checkpoint_and_logs_nothing(
 
 def test_a_checkpoint_that_does_not_fit_is_not_begun(tmp_path, monkeypatch):
   store = begin(tmp_path)
-  monkeypatch.setattr(
-    shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(9, 9, 400_000)
-  )
+  monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(9, 9, 400_000))
   with pytest.raises(OSError, match="No space left") as caught:
     store.save(2, {"w": jnp.zeros(100_000)})
   assert "step-00000002" in str(caught.value)

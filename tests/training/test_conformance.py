@@ -43,9 +43,8 @@ KEY = jax.random.key(11)
 MODEL = models.logistic(3)
 PLAIN = FitConfig(learning_rate=0.2, steps=5, batch_size=8, optimizer=optax.sgd)
 POISSON = FitConfig(
-  learning_rate=0.2, steps=5, batch_size=8, optimizer=optax.sgd,
-  sampling="poisson",
-)  # fmt: skip
+  learning_rate=0.2, steps=5, batch_size=8, optimizer=optax.sgd, sampling="poisson"
+)
 
 
 class Row(NamedTuple):
@@ -95,18 +94,30 @@ def noisy_and_fair(examples, key):
   public = make(seed=99)
   config = DpSgdConfig(learning_rate=0.2, steps=5, batch_size=8)
   return fair_dp_sgd(
-    MODEL, models.cross_entropy, examples, config, public_x=public.x,
-    public_group=public.group, num_groups=2, lam=1.0, sample=16, key=key,
-  )  # fmt: skip
+    MODEL,
+    models.cross_entropy,
+    examples,
+    config,
+    public_x=public.x,
+    public_group=public.group,
+    num_groups=2,
+    lam=1.0,
+    sample=16,
+    key=key,
+  )
 
 
 def constrained(examples, key):
   # Loose limits: groups are looked at, and change nothing.
   config = LagrangianConfig(
     constraint=fairness.constraints.equalized_odds(2, 3),
-    learning_rate=0.2, tolerance=2.0, rounds=2, steps_per_round=3,
-    batch_size=8, optimizer=optax.sgd,
-  )  # fmt: skip
+    learning_rate=0.2,
+    tolerance=2.0,
+    rounds=2,
+    steps_per_round=3,
+    batch_size=8,
+    optimizer=optax.sgd,
+  )
   found = lagrangian(MODEL, models.cross_entropy, examples, config, key=key)
   return found._replace(trace=found.trace.loss)
 
@@ -119,19 +130,21 @@ def without_penalty(examples, key):
 def private_groups(examples, key):
   config = PrivateLagrangianConfig(
     constraint=fairness.constraints.equalized_odds(2, 3),
-    learning_rate=0.2, noise_multiplier=0.1, dual_noise=1.0, count_noise=1.0,
-    rounds=2, steps_per_round=3, batch_size=8, optimizer=optax.sgd,
-  )  # fmt: skip
-  return private_lagrangian(
-    MODEL, models.cross_entropy, examples, config, key=key
+    learning_rate=0.2,
+    noise_multiplier=0.1,
+    dual_noise=1.0,
+    count_noise=1.0,
+    rounds=2,
+    steps_per_round=3,
+    batch_size=8,
+    optimizer=optax.sgd,
   )
+  return private_lagrangian(MODEL, models.cross_entropy, examples, config, key=key)
 
 
 def noisy_optimum(examples, key):
   config = OutputPerturbationConfig(weight_decay=0.1)
-  return output_perturbation(
-    MODEL, models.cross_entropy, examples, config, key=key
-  )
+  return output_perturbation(MODEL, models.cross_entropy, examples, config, key=key)
 
 
 TRAINERS = {
@@ -139,16 +152,12 @@ TRAINERS = {
   "fit, Poisson batches": Row(poisson),
   "fair_robust": Row(without_penalty),
   "solve": Row(
-    optimum,
-    untraceable="computes in float64, and raises if it does not converge",
-    random=False,
+    optimum, untraceable="computes in float64, and raises if it does not converge", random=False
   ),
   "dp_sgd": Row(noisy_steps, private=True),
   "fair_dp_sgd": Row(noisy_and_fair, private=True, rounds=True),
   "lagrangian": Row(constrained),
-  "private_lagrangian": Row(
-    private_groups, reads_groups="its multipliers follow the groups' gaps"
-  ),
+  "private_lagrangian": Row(private_groups, reads_groups="its multipliers follow the groups' gaps"),
   "output_perturbation": Row(
     noisy_optimum,
     untraceable="solves in float64, and draws exact noise on the host",
@@ -178,9 +187,7 @@ def leaves(tree):
 
 
 def same_bits(a, b):
-  return all(
-    np.array_equal(u, v) for u, v in zip(leaves(a), leaves(b), strict=True)
-  )
+  return all(np.array_equal(u, v) for u, v in zip(leaves(a), leaves(b), strict=True))
 
 
 def close(a, b):
@@ -207,9 +214,7 @@ def test_gives_float32_parameters_of_the_model_s_shape(name):
   params = train(name, make()).params
   expected = jax.eval_shape(MODEL.init, KEY, make().x[0])
   assert jax.tree.structure(params) == jax.tree.structure(expected)
-  for found, shape in zip(
-    leaves(params), jax.tree.leaves(expected), strict=True
-  ):
+  for found, shape in zip(leaves(params), jax.tree.leaves(expected), strict=True):
     assert (found.shape, found.dtype) == (shape.shape, shape.dtype)
     assert np.isfinite(found).all()
 
@@ -257,9 +262,7 @@ def test_what_cannot_be_compiled_says_so(name):
 def test_can_be_mapped_over_keys(name):
   people, keys = make(), jax.random.split(KEY, 2)
   found = jax.vmap(TRAINERS[name].train, in_axes=(None, 0))(people, keys)
-  close(
-    [leaf[1] for leaf in leaves(found)], leaves(train(name, people, keys[1]))
-  )
+  close([leaf[1] for leaf in leaves(found)], leaves(train(name, people, keys[1])))
 
 
 @pytest.mark.slow
@@ -368,14 +371,15 @@ def results():
 
   def over(name, count):
     found = map_members(
-      lambda own, common: train(name, *own), (stacked, keys), None, chunk=1,
+      lambda own, common: train(name, *own),
+      (stacked, keys),
+      None,
+      chunk=1,
       devices=jax.devices()[:count],
-    )  # fmt: skip
+    )
     return [leaf.ravel().tolist() for leaf in leaves(found)]
 
-  return json.dumps(
-    {n: [over(n, 1), over(n, jax.device_count())] for n in TRACEABLE}
-  )
+  return json.dumps({n: [over(n, 1), over(n, jax.device_count())] for n in TRACEABLE})
 
 
 ELSEWHERE = f"""

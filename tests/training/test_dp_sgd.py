@@ -32,27 +32,19 @@ def leaves(value):
   return np.concatenate([np.ravel(v) for v in jax.tree.leaves(value)])
 
 
-PLAIN = DpSgdConfig(
-  learning_rate=0.5, l2_clip=1e30, noise_multiplier=0.0, steps=7, batch_size=32
-)
+PLAIN = DpSgdConfig(learning_rate=0.5, l2_clip=1e30, noise_multiplier=0.0, steps=7, batch_size=32)
 
 
 @pytest.mark.slow
 def test_no_clip_no_noise_full_batch_is_gradient_descent_to_the_last_bit():
   model, examples = models.mlp((5,), 2), people(32)
-  found = dp_sgd(
-    model, models.cross_entropy, examples, PLAIN, key=jax.random.key(3)
-  )
-  params = jax.jit(model.init)(
-    jax.random.fold_in(jax.random.key(3), 0), jnp.asarray(examples.x[0])
-  )
+  found = dp_sgd(model, models.cross_entropy, examples, PLAIN, key=jax.random.key(3))
+  params = jax.jit(model.init)(jax.random.fold_in(jax.random.key(3), 0), jnp.asarray(examples.x[0]))
 
   @jax.jit
   def step(params):
     gradient = jax.grad(
-      lambda p: jnp.sum(
-        models.cross_entropy(model.apply(p, examples.x), examples.y)
-      )
+      lambda p: jnp.sum(models.cross_entropy(model.apply(p, examples.x), examples.y))
     )(params)
     # 1/32 is a power of two: dividing the sum is exact.
     return jax.tree.map(lambda p, g: p - 0.5 * (g / 32), params, gradient)
@@ -66,14 +58,11 @@ def test_no_clip_no_noise_full_batch_is_gradient_descent_to_the_last_bit():
 def test_one_step_is_the_clipped_sum_plus_noise_over_the_expected_size():
   """theta_1 = theta_0 - rate (sum of clipped + C z N) / (q n), in law."""
   model, examples = models.logistic(2), people(40)
-  config = DpSgdConfig(
-    learning_rate=1.0, l2_clip=0.5, noise_multiplier=2.0, steps=1, batch_size=40
-  )
+  config = DpSgdConfig(learning_rate=1.0, l2_clip=0.5, noise_multiplier=2.0, steps=1, batch_size=40)
   keys = jax.random.split(jax.random.key(0), 4000)
   found = fit_many(
-    model, models.cross_entropy, examples, config, keys=keys, trainer=dp_sgd,
-    chunk=100,
-  )  # fmt: skip
+    model, models.cross_entropy, examples, config, keys=keys, trainer=dp_sgd, chunk=100
+  )
   moves = np.stack([-leaves(tree.take(found.params, i)) for i in range(4000)])
   # By hand: at theta = 0 the gradient is (1/2 - onehot) x (x, 1).
   half = np.where(np.arange(2)[None] == examples.y[:, None], -0.5, 0.5)
@@ -95,16 +84,20 @@ def test_one_step_is_the_clipped_sum_plus_noise_over_the_expected_size():
 @pytest.mark.slow
 def test_noise_differs_between_steps_seeds_and_leaves():
   model, examples = models.logistic(2), people(40)
-  config = dataclasses.replace(PLAIN, noise_multiplier=1.0, l2_clip=1e-6,
-                               learning_rate=1e6, batch_size=40)  # fmt: skip
+  config = dataclasses.replace(
+    PLAIN, noise_multiplier=1.0, l2_clip=1e-6, learning_rate=1e6, batch_size=40
+  )
   seen = []
   for seed in (0, 1):
     before = np.zeros(10)
     for steps in (1, 2, 3):
       found = dp_sgd(
-        model, models.cross_entropy, examples,
-        dataclasses.replace(config, steps=steps), key=jax.random.key(seed),
-      )  # fmt: skip
+        model,
+        models.cross_entropy,
+        examples,
+        dataclasses.replace(config, steps=steps),
+        key=jax.random.key(seed),
+      )
       now = leaves(found.params)
       seen.append(now - before)
       before = now
@@ -121,9 +114,7 @@ def test_batches_are_poisson_and_differ_between_steps():
   sizes = np.asarray(feeds.batch.mask.sum(1))
   expected = stats.binom(50, 0.2)
   assert abs(sizes.mean() - 10) < 6 * expected.std() / np.sqrt(400)
-  assert abs(sizes.var() - expected.var()) < 6 * expected.var() * np.sqrt(
-    2 / 400
-  )
+  assert abs(sizes.var() - expected.var()) < 6 * expected.var() * np.sqrt(2 / 400)
   first, second = feeds.batch.rows[0], feeds.batch.rows[1]
   assert not np.array_equal(first, second)
 
@@ -172,9 +163,7 @@ def test_samples_and_noise_come_from_different_keys(monkeypatch):
   config = DpSgdConfig(steps=8, batch_size=10)
   feeds = make_feeds.__wrapped__(config, 50, 8, key=jax.random.key(0))
   samples = jax.random.wrap_key_data(feeds.batch.rows)
-  used = jnp.concatenate(
-    [samples, feeds.key_sum, feeds.key_count, feeds.key_penalty]
-  )
+  used = jnp.concatenate([samples, feeds.key_sum, feeds.key_count, feeds.key_penalty])
   # Both what a key derives and the first numbers that it draws.
   made = jax.vmap(lambda key: jax.random.split(key, 16))(used)
 
@@ -189,10 +178,7 @@ def one_step(masks, x, clip, adaptive=None):
 
   Under `mutants.linear_loss` a person's gradient is that person's x.
   """
-  step = DpSgdStep(
-    mutants.linear(1), mutants.linear_loss, optax.sgd, 10.0, "auto", False,
-    adaptive,
-  )  # fmt: skip
+  step = DpSgdStep(mutants.linear(1), mutants.linear_loss, optax.sgd, 10.0, "auto", False, adaptive)
   params = {"history": jnp.zeros((3, 1)), "w": jnp.zeros((3, 1))}
   state = DpSgdState(params, optax.sgd(1.0).init(params), jnp.float32(clip))
   config = DpSgdConfig(learning_rate=1.0, noise_multiplier=2.0)
@@ -218,11 +204,10 @@ def test_the_noise_of_a_step_knows_no_batch_size():
     np.testing.assert_array_equal(leaf[1:], leaf[:1].repeat(2, axis=0))
   expected = noise.gaussian(
     jax.tree.map(lambda leaf: jnp.zeros(leaf.shape[1:]), moved),
-    sigma=3.0 * 2.0, key=jax.random.key(0),
-  )  # fmt: skip
-  np.testing.assert_allclose(
-    leaves(tree.take(moved, 0)), -leaves(expected) / 10, rtol=1e-5
+    sigma=3.0 * 2.0,
+    key=jax.random.key(0),
   )
+  np.testing.assert_allclose(leaves(tree.take(moved, 0)), -leaves(expected) / 10, rtol=1e-5)
 
 
 def test_the_clip_does_not_count_who_is_left_out():
@@ -247,12 +232,8 @@ def test_event_tells_what_the_sampler_does():
 
 def test_adaptive_clip_is_charged_jointly():
   adaptive = QuantileClip(count_noise=5.0)
-  config = DpSgdConfig(
-    noise_multiplier=1.0, steps=3, batch_size=10, adaptive=adaptive
-  )
-  assert config.event(50).noise_multiplier == pytest.approx(
-    (1 + 1 / 100) ** -0.5, rel=1e-12
-  )
+  config = DpSgdConfig(noise_multiplier=1.0, steps=3, batch_size=10, adaptive=adaptive)
+  assert config.event(50).noise_multiplier == pytest.approx((1 + 1 / 100) ** -0.5, rel=1e-12)
 
 
 @pytest.mark.slow
@@ -260,12 +241,14 @@ def test_adaptive_clip_finds_the_quantile():
   model, examples = models.logistic(2), people(400)
   adaptive = QuantileClip(quantile=0.5, rate=0.3, count_noise=1.0)
   config = DpSgdConfig(
-    learning_rate=1e-6, l2_clip=50.0, noise_multiplier=0.0, steps=60,
-    batch_size=200, adaptive=adaptive,
-  )  # fmt: skip
-  found = dp_sgd(
-    model, models.cross_entropy, examples, config, key=jax.random.key(0)
+    learning_rate=1e-6,
+    l2_clip=50.0,
+    noise_multiplier=0.0,
+    steps=60,
+    batch_size=200,
+    adaptive=adaptive,
   )
+  found = dp_sgd(model, models.cross_entropy, examples, config, key=jax.random.key(0))
   norms = np.sqrt((examples.x**2).sum(1) + 1) * np.sqrt(0.5)
   assert found.trace.l2_clip[-1] == pytest.approx(np.median(norms), rel=0.1)
 
@@ -274,12 +257,8 @@ def test_adaptive_clip_finds_the_quantile():
 def test_broken_examples_contribute_nothing():
   model, examples = models.logistic(2), people(40)
   config = dataclasses.replace(PLAIN, l2_clip=1.0, batch_size=40)
-  broken = examples._replace(
-    x=np.concatenate([examples.x[:-1], [[np.nan] * 4]])
-  )
-  zeroed = dp_sgd(
-    model, models.cross_entropy, broken, config, key=jax.random.key(0)
-  )
+  broken = examples._replace(x=np.concatenate([examples.x[:-1], [[np.nan] * 4]]))
+  zeroed = dp_sgd(model, models.cross_entropy, broken, config, key=jax.random.key(0))
   assert np.isfinite(leaves(zeroed.params)).all()
   assert np.all(zeroed.trace.num_nonfinite == 1)
 
@@ -288,9 +267,7 @@ def test_broken_examples_contribute_nothing():
 def test_empty_batches_are_normal_steps():
   model, examples = models.logistic(2), people(40)
   config = DpSgdConfig(steps=30, batch_size=1, noise_multiplier=1.0)
-  found = dp_sgd(
-    model, models.cross_entropy, examples, config, key=jax.random.key(0)
-  )
+  found = dp_sgd(model, models.cross_entropy, examples, config, key=jax.random.key(0))
   assert found.trace.batch.min() == 0
   assert np.isfinite(leaves(found)).all()
 
@@ -299,12 +276,14 @@ def test_empty_batches_are_normal_steps():
 def test_any_optimizer_sees_the_private_gradient_only():
   model, examples = models.logistic(2), people(40)
   config = dataclasses.replace(
-    PLAIN, optimizer=optax.adam, learning_rate=0.01, noise_multiplier=1.0,
-    l2_clip=1.0, weight_decay=0.1,
-  )  # fmt: skip
-  found = dp_sgd(
-    model, models.cross_entropy, examples, config, key=jax.random.key(0)
+    PLAIN,
+    optimizer=optax.adam,
+    learning_rate=0.01,
+    noise_multiplier=1.0,
+    l2_clip=1.0,
+    weight_decay=0.1,
   )
+  found = dp_sgd(model, models.cross_entropy, examples, config, key=jax.random.key(0))
   # Adam's first steps have length learning_rate in every coordinate.
   assert np.abs(leaves(found.params)).max() < 7.5 * 0.01
 
@@ -313,18 +292,11 @@ def test_any_optimizer_sees_the_private_gradient_only():
 def test_weight_decay_pulls_to_zero_without_data():
   model, examples = models.mlp((3,), 2), people(40)
   config = dataclasses.replace(
-    PLAIN, l2_clip=1e-30, weight_decay=0.2, learning_rate=1.0, steps=1,
-    batch_size=40,
-  )  # fmt: skip
-  found = dp_sgd(
-    model, models.cross_entropy, examples, config, key=jax.random.key(5)
+    PLAIN, l2_clip=1e-30, weight_decay=0.2, learning_rate=1.0, steps=1, batch_size=40
   )
-  start = model.init(
-    jax.random.fold_in(jax.random.key(5), 0), jnp.asarray(examples.x[0])
-  )
-  np.testing.assert_allclose(
-    leaves(found.params), 0.8 * leaves(start), rtol=1e-6, atol=1e-30
-  )
+  found = dp_sgd(model, models.cross_entropy, examples, config, key=jax.random.key(5))
+  start = model.init(jax.random.fold_in(jax.random.key(5), 0), jnp.asarray(examples.x[0]))
+  np.testing.assert_allclose(leaves(found.params), 0.8 * leaves(start), rtol=1e-6, atol=1e-30)
 
 
 @pytest.mark.slow
@@ -333,14 +305,15 @@ def test_loops_agree():
   config = dataclasses.replace(PLAIN, noise_multiplier=1.0, l2_clip=1.0)
   found = [
     dp_sgd(
-      model, models.cross_entropy, examples,
-      dataclasses.replace(config, loop=loop), key=jax.random.key(0),
+      model,
+      models.cross_entropy,
+      examples,
+      dataclasses.replace(config, loop=loop),
+      key=jax.random.key(0),
     )
     for loop in ("scan", "step")
-  ]  # fmt: skip
-  np.testing.assert_allclose(
-    leaves(found[0].params), leaves(found[1].params), rtol=1e-5, atol=1e-7
-  )
+  ]
+  np.testing.assert_allclose(leaves(found[0].params), leaves(found[1].params), rtol=1e-5, atol=1e-7)
 
 
 def _batch_norm() -> Model:
@@ -367,16 +340,14 @@ def _batch_norm() -> Model:
 def test_bad_settings_are_refused(changes, told):
   config = dataclasses.replace(DpSgdConfig(batch_size=10), **changes)
   with pytest.raises(checks.ArgumentError) as caught:
-    dp_sgd(models.logistic(2), models.cross_entropy, people(), config,
-           key=jax.random.key(0))  # fmt: skip
+    dp_sgd(models.logistic(2), models.cross_entropy, people(), config, key=jax.random.key(0))
   assert told in str(caught.value)
 
 
 def test_coupled_models_and_losses_are_refused():
   config = DpSgdConfig(batch_size=10)
   with pytest.raises(models.CouplingError):
-    dp_sgd(_batch_norm(), models.cross_entropy, people(), config,
-           key=jax.random.key(0))  # fmt: skip
+    dp_sgd(_batch_norm(), models.cross_entropy, people(), config, key=jax.random.key(0))
 
   def mean(logits, y):
     return jnp.mean(models.cross_entropy(logits, y))
@@ -397,9 +368,11 @@ def test_words_are_refused_in_words(trainer, field):
   told = np.full(np.shape(getattr(examples, field)), "yes")
   with pytest.raises(checks.ArgumentError, match=f"{field} holds .*encode"):
     trainer(
-      models.logistic(2), models.cross_entropy,
-      examples._replace(**{field: told}), key=jax.random.key(0),
-    )  # fmt: skip
+      models.logistic(2),
+      models.cross_entropy,
+      examples._replace(**{field: told}),
+      key=jax.random.key(0),
+    )
 
 
 def test_several_keys_are_refused_in_words():
@@ -417,16 +390,18 @@ def test_bits_of_one_step_do_not_tell_who_was_there():
   model, nobody = models.logistic(2), np.zeros(64, np.int32)
   start = jax.tree.map(jnp.zeros_like, model.init(jax.random.key(0), x[0]))
   config = DpSgdConfig(
-    steps=1, batch_size=64, learning_rate=64.0, l2_clip=0.01,
-    noise_multiplier=8.0, optimizer=optax.sgd,
-  )  # fmt: skip
+    steps=1,
+    batch_size=64,
+    learning_rate=64.0,
+    l2_clip=0.01,
+    noise_multiplier=8.0,
+    optimizer=optax.sgd,
+  )
 
   def released(labels, config, keys):
     def one(key):
       examples = Examples(x, labels, nobody)
-      fit = dp_sgd(
-        model, models.cross_entropy, examples, config, key=key, initial=start
-      )
+      fit = dp_sgd(model, models.cross_entropy, examples, config, key=key, initial=start)
       return ravel_pytree(fit.params)[0]
 
     return np.asarray(jax.vmap(one)(keys))

@@ -9,15 +9,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, models
-from jaxfair.training import (
-  DpSgdConfig,
-  FitConfig,
-  choose_loop,
-  dp_sgd,
-  driver,
-  fit,
-  run_steps,
-)
+from jaxfair.training import DpSgdConfig, FitConfig, choose_loop, dp_sgd, driver, fit, run_steps
 from jaxfair.types import Examples, Model
 
 IMAGE = (8, 8, 3)
@@ -52,9 +44,7 @@ def test_a_step_is_applied_once_per_feed_in_order(loop):
   np.testing.assert_array_equal(info["before"], before)
 
 
-@pytest.mark.parametrize(
-  ("loop", "compiled"), [("scan", driver._scan), ("step", driver._single)]
-)
+@pytest.mark.parametrize(("loop", "compiled"), [("scan", driver._scan), ("step", driver._single)])
 def test_steps_that_compare_equal_are_compiled_once(loop, compiled):
   def run(factor, start, inputs):
     return run_steps(Walk(factor), jnp.float32(start), FEEDS, inputs, loop=loop)
@@ -78,16 +68,11 @@ class Sizes:
 
 
 @pytest.mark.parametrize("loop", ["scan", "step"])
-@pytest.mark.parametrize(
-  ("limit", "size"),
-  [(6, 6), (5, 3), (4, 3), (8, 6), (1, 1)],
-)
+@pytest.mark.parametrize(("limit", "size"), [(6, 6), (5, 3), (4, 3), (8, 6), (1, 1)])
 def test_blocks_do_what_one_piece_does(monkeypatch, loop, limit, size):
   monkeypatch.setattr(driver, "BLOCK", limit)
   assert driver.block_size(6, 1) == size
-  carry, info = driver.run_blocks(
-    Walk(), jnp.asarray(4.0), Sizes(6), 1.0, 3.0, steps=6, loop=loop
-  )
+  carry, info = driver.run_blocks(Walk(), jnp.asarray(4.0), Sizes(6), 1.0, 3.0, steps=6, loop=loop)
   expected, before = by_hand(4.0, 3.0)
   assert carry == expected
   np.testing.assert_array_equal(info["before"], before)
@@ -130,9 +115,7 @@ def test_memory_does_not_grow_with_the_number_of_steps(name):
     own = dataclasses.replace(config, steps=steps)
 
     def train(examples, key):
-      return trainer(
-        models.logistic(2), models.cross_entropy, examples, own, key=key
-      )
+      return trainer(models.logistic(2), models.cross_entropy, examples, own, key=key)
 
     lowered = jax.jit(train).lower(Examples(x, y, y), jax.random.key(0))
     return lowered.compile().memory_analysis().temp_size_in_bytes
@@ -149,9 +132,7 @@ def test_a_scan_can_be_differentiated_and_vmapped():
 
   assert jax.grad(last)(2.0) == 0.5**6
   starts = jnp.arange(3.0)
-  np.testing.assert_array_equal(
-    jax.vmap(last)(starts), [last(start) for start in starts]
-  )
+  np.testing.assert_array_equal(jax.vmap(last)(starts), [last(start) for start in starts])
 
 
 def convolution(x):
@@ -172,9 +153,7 @@ HIDING_PLACES = {
   "plain": convolution,
   "jit": jax.jit(convolution),
   "remat": jax.checkpoint(convolution),
-  "scan": lambda x: jax.lax.scan(lambda c, _: (c, convolution(x)), 0, length=2)[
-    1
-  ][0],
+  "scan": lambda x: jax.lax.scan(lambda c, _: (c, convolution(x)), 0, length=2)[1][0],
   "cond": lambda x: jax.lax.cond(x.sum() > 0, convolution, convolution, x),
   "custom": custom,
   "vmap": jax.vmap(lambda x: convolution(x[None])[0]),

@@ -13,9 +13,7 @@ from jaxfair.training import FitConfig, ensembles, fit, fit_many, map_members
 from jaxfair.types import Examples, Model
 
 KEYS = jax.random.split(jax.random.key(5), 7)
-CONFIG = FitConfig(
-  learning_rate=0.1, steps=6, batch_size=8, optimizer=optax.sgd
-)
+CONFIG = FitConfig(learning_rate=0.1, steps=6, batch_size=8, optimizer=optax.sgd)
 MODEL = Model(
   lambda key, x: {"w": jax.random.normal(key, (x.size, 3)), "b": jnp.zeros(3)},
   lambda params, x: x @ params["w"] + params["b"],
@@ -37,16 +35,12 @@ def member(fits, i):
 
 
 def many(examples, config=CONFIG, keys=KEYS, **options):
-  return fit_many(
-    MODEL, models.cross_entropy, examples, config, keys=keys, **options
-  )
+  return fit_many(MODEL, models.cross_entropy, examples, config, keys=keys, **options)
 
 
 def alone(examples, i, config=CONFIG, **options):
   """What member i is by itself."""
-  return fit(
-    MODEL, models.cross_entropy, examples, config, key=KEYS[i], **options
-  )
+  return fit(MODEL, models.cross_entropy, examples, config, key=KEYS[i], **options)
 
 
 def stack(trees):
@@ -80,14 +74,9 @@ def test_a_member_depends_on_its_own_key_only(people):
 def test_every_number_of_the_config_may_differ_between_members(people):
   rates = np.linspace(0.01, 0.05, 7, dtype=np.float32)
   decays = np.linspace(0, 0.3, 7, dtype=np.float32)
-  found = many(
-    people,
-    dataclasses.replace(CONFIG, learning_rate=rates, weight_decay=decays),
-  )
+  found = many(people, dataclasses.replace(CONFIG, learning_rate=rates, weight_decay=decays))
   for i in range(7):
-    own = dataclasses.replace(
-      CONFIG, learning_rate=float(rates[i]), weight_decay=float(decays[i])
-    )
+    own = dataclasses.replace(CONFIG, learning_rate=float(rates[i]), weight_decay=float(decays[i]))
     close(member(found, i), alone(people, i, own))
 
 
@@ -95,9 +84,7 @@ def test_every_number_of_the_config_may_differ_between_members(people):
 def test_proximity_is_to_the_shared_anchor(people):
   anchor = {"w": np.ones((4, 3), np.float32), "b": np.zeros(3, np.float32)}
   pulls = np.array([0, 1, 5, 5, 5, 5, 5], np.float32)
-  found = many(
-    people, dataclasses.replace(CONFIG, proximity=pulls), anchor=anchor
-  )
+  found = many(people, dataclasses.replace(CONFIG, proximity=pulls), anchor=anchor)
   for i in (0, 1, 6):
     own = dataclasses.replace(CONFIG, proximity=float(pulls[i]))
     close(member(found, i), alone(people, i, own, anchor=anchor))
@@ -131,9 +118,7 @@ def test_members_may_share_features_and_differ_in_labels(parts):
 
 @pytest.mark.slow
 def test_a_member_does_not_see_the_others_people(parts):
-  flipped = parts._replace(
-    y=np.where(np.arange(7)[:, None] == 2, parts.y, 2 - parts.y)
-  )
+  flipped = parts._replace(y=np.where(np.arange(7)[:, None] == 2, parts.y, 2 - parts.y))
   a, b = (many(p, stacked=True) for p in (parts, flipped))
   same_bits(member(a, 2), member(b, 2))
   assert (a.params["b"][1] != b.params["b"][1]).any()
@@ -159,9 +144,8 @@ def test_convolutions_run_one_after_the_other():
   model, people = models.convnet(2), Examples(x, y, y)
   found = fit_many(model, models.cross_entropy, people, config, keys=KEYS[:2])
   alone = fit(
-    model, models.cross_entropy, people,
-    dataclasses.replace(config, learning_rate=0.2), key=KEYS[1],
-  )  # fmt: skip
+    model, models.cross_entropy, people, dataclasses.replace(config, learning_rate=0.2), key=KEYS[1]
+  )
   close(member(found, 1), alone)
 
 
@@ -190,10 +174,7 @@ def test_members_may_return_any_tree_and_share_what_is_common():
       {"config": dataclasses.replace(CONFIG, learning_rate=np.zeros(7))},
       "learning_rate=0.0 must be above 0",
     ),
-    (
-      {"config": dataclasses.replace(CONFIG, proximity=1.0)},
-      "proximity needs a centre",
-    ),
+    ({"config": dataclasses.replace(CONFIG, proximity=1.0)}, "proximity needs a centre"),
     (
       {"config": dataclasses.replace(CONFIG, batch_size=61)},
       "batch_size=61 must be at least 1 and at most 60",
@@ -340,9 +321,7 @@ def test_shard_map_s_own_check_would_leak_between_members(eight, model):
   ("batch", "features", "side_by_side"),
   [(32, 100, 4), (32, 256, 2), (100, 256, 1), (8, 1, 4), (None, 256, 1)],
 )
-def test_members_share_a_chunk_while_their_batches_fit_a_cache(
-  batch, features, side_by_side
-):
+def test_members_share_a_chunk_while_their_batches_fit_a_cache(batch, features, side_by_side):
   people = Examples(np.zeros((190, features), np.float32), *2 * [None])
   config = dataclasses.replace(CONFIG, batch_size=batch)
   assert ensembles.chunk_for(config, people) == side_by_side

@@ -31,12 +31,8 @@ def weights(params):
 @pytest.mark.parametrize("decay", [1e-3, 0.1])
 def test_softmax_regression_is_scikit_learn_s(people, method, decay):
   config = SolveConfig(weight_decay=decay, method=method)
-  found = solve(
-    models.logistic(3), models.cross_entropy, people, config, key=KEY
-  )
-  np.testing.assert_allclose(
-    weights(found.params), theirs(people, decay), atol=1e-5
-  )
+  found = solve(models.logistic(3), models.cross_entropy, people, config, key=KEY)
+  np.testing.assert_allclose(weights(found.params), theirs(people, decay), atol=1e-5)
   assert found.trace.gradient_norm <= config.tolerance
   assert found.trace.converged
 
@@ -46,9 +42,8 @@ def test_two_classes_are_logistic_regression(make_people):
   """The softmax of two classes is a sigmoid whose weights share a penalty."""
   people = make_people(num_classes=2)
   found = solve(
-    models.logistic(2), models.cross_entropy, people,
-    SolveConfig(weight_decay=0.02), key=KEY,
-  ).params  # fmt: skip
+    models.logistic(2), models.cross_entropy, people, SolveConfig(weight_decay=0.02), key=KEY
+  ).params
   w = weights(found)
   expected = theirs(people, 0.01)  # |w1|^2 + |w0|^2 = |w1 - w0|^2 / 2
   np.testing.assert_allclose(w[:, 1:] - w[:, :1], expected, atol=1e-5)
@@ -60,9 +55,8 @@ def test_least_squares_are_ridge_regression(people):
   n = people.size
   y = np.random.default_rng(1).normal(size=n).astype(np.float32)
   found = solve(
-    models.logistic(1), models.squared, people._replace(y=y),
-    SolveConfig(weight_decay=0.5), key=KEY,
-  ).params  # fmt: skip
+    models.logistic(1), models.squared, people._replace(y=y), SolveConfig(weight_decay=0.5), key=KEY
+  ).params
   x = np.hstack([people.x, np.ones((n, 1))]).astype(np.float64)
   # mean (..)^2 + decay / 2 |w|^2 = (sum (..)^2 + n decay / 2 |w|^2) / n
   ridge = Ridge(alpha=n * 0.25, fit_intercept=False).fit(x, y)
@@ -80,9 +74,7 @@ def test_the_returned_parameters_are_where_the_gradient_vanishes(people):
   assert found.trace.gradient_norm <= 1e-8
 
 
-def test_newton_is_for_few_parameters_and_lbfgs_for_many(
-  make_people, monkeypatch
-):
+def test_newton_is_for_few_parameters_and_lbfgs_for_many(make_people, monkeypatch):
   called = []
   for name in ("_newton", "_lbfgs"):
 
@@ -99,9 +91,7 @@ def test_newton_is_for_few_parameters_and_lbfgs_for_many(
 
 def test_float64_is_used_inside_and_left_again(people):
   found = solve(models.logistic(3), models.cross_entropy, people, key=KEY)
-  assert {leaf.dtype for leaf in jax.tree.leaves(found.params)} == {
-    jnp.dtype("float32")
-  }
+  assert {leaf.dtype for leaf in jax.tree.leaves(found.params)} == {jnp.dtype("float32")}
   assert not jax.config.jax_enable_x64
   assert jnp.ones(1).dtype == jnp.float32
 
@@ -128,17 +118,12 @@ def test_far_from_the_optimum_newton_still_arrives(make_people):
   people = make_people(50, 2, 2)
   model = models.logistic(2)
   start = model._replace(
-    init=lambda key, x: {
-      "w": 4.0 * jnp.array([[1.0, -1.0], [1.0, -1.0]]),
-      "b": jnp.zeros(2),
-    }
+    init=lambda key, x: {"w": 4.0 * jnp.array([[1.0, -1.0], [1.0, -1.0]]), "b": jnp.zeros(2)}
   )
   config = SolveConfig(weight_decay=1e-4, method="newton")
   far = solve(start, models.cross_entropy, people, config, key=KEY)
   near = solve(model, models.cross_entropy, people, config, key=KEY)
-  np.testing.assert_allclose(
-    weights(far.params), weights(near.params), atol=1e-4
-  )
+  np.testing.assert_allclose(weights(far.params), weights(near.params), atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,7 @@ from jaxfair.types import Examples
 
 MODEL = models.logistic(2)
 LOSS = models.cross_entropy
-CONFIG = training.DpSgdConfig(
-  learning_rate=0.5, steps=60, batch_size=100, noise_multiplier=0.5
-)
+CONFIG = training.DpSgdConfig(learning_rate=0.5, steps=60, batch_size=100, noise_multiplier=0.5)
 
 
 @functools.cache
@@ -35,9 +33,7 @@ def people():
 
 def penalty(**changes):
   own = people()
-  return training.parity_penalty(
-    MODEL, own.x, own.group, num_groups=2, **changes
-  )
+  return training.parity_penalty(MODEL, own.x, own.group, num_groups=2, **changes)
 
 
 def gap(params):
@@ -54,9 +50,16 @@ def test_a_larger_weight_narrows_the_gap_in_one_sweep():
 
   def train(lam):
     return training.fair_dp_sgd(
-      MODEL, LOSS, own, CONFIG, public_x=own.x, public_group=own.group,
-      num_groups=2, lam=lam, key=jax.random.key(1),
-    ).params  # fmt: skip
+      MODEL,
+      LOSS,
+      own,
+      CONFIG,
+      public_x=own.x,
+      public_group=own.group,
+      num_groups=2,
+      lam=lam,
+      key=jax.random.key(1),
+    ).params
 
   found = jax.vmap(train)(jnp.array([0.0, 1.0, 3.0]))
   gaps = [gap(tree.take(found, i)) for i in range(3)]
@@ -68,9 +71,14 @@ def test_a_larger_weight_narrows_the_gap_in_one_sweep():
 def one_step(params, own, lam, placement):
   """The clipped sum that a step takes: where it was minus where it goes."""
   config = training.DpSgdConfig(
-    learning_rate=1.0, noise_multiplier=0.0, batch_size=1, steps=1, l2_clip=0.1,
-    penalty=penalty(lam=lam, placement=placement), optimizer=optax.sgd,
-  )  # fmt: skip
+    learning_rate=1.0,
+    noise_multiplier=0.0,
+    batch_size=1,
+    steps=1,
+    l2_clip=0.1,
+    penalty=penalty(lam=lam, placement=placement),
+    optimizer=optax.sgd,
+  )
   step = DpSgdStep(MODEL, LOSS, config.optimizer, 1.0, "auto", False, None)
   state = DpSgdState(params, config.optimizer(1.0).init(params), jnp.array(0.1))
   key = jax.random.key(0)
@@ -119,9 +127,7 @@ def norm(arrays):
 
 def test_both_places_have_the_event_of_dp_sgd():
   for placement in ("after", "inside"):
-    config = dataclasses.replace(
-      CONFIG, penalty=penalty(lam=1.0, placement=placement)
-    )
+    config = dataclasses.replace(CONFIG, penalty=penalty(lam=1.0, placement=placement))
     assert config.event(400) == CONFIG.event(400)
 
 
@@ -131,27 +137,37 @@ def test_calibration_narrows_the_gap_and_keeps_the_model_close():
   config = training.FitConfig(steps=150, batch_size=None, learning_rate=0.05)
   before = training.fit(MODEL, LOSS, own, config, key=jax.random.key(0)).params
   after = training.calibrate_fairness(
-    MODEL, before, own.x, own.group, num_groups=2, lam=2.0, steps=150,
-    learning_rate=0.05, key=jax.random.key(0),
-  ).params  # fmt: skip
+    MODEL,
+    before,
+    own.x,
+    own.group,
+    num_groups=2,
+    lam=2.0,
+    steps=150,
+    learning_rate=0.05,
+    key=jax.random.key(0),
+  ).params
   assert gap(after) < 0.5 * gap(before)
   still = training.calibrate_fairness(
-    MODEL, before, own.x, own.group, num_groups=2, lam=0.0, steps=150,
-    learning_rate=0.05, key=jax.random.key(0),
-  ).params  # fmt: skip
+    MODEL,
+    before,
+    own.x,
+    own.group,
+    num_groups=2,
+    lam=0.0,
+    steps=150,
+    learning_rate=0.05,
+    key=jax.random.key(0),
+  ).params
   # Its own soft predictions are a minimum of the cross-entropy to them.
   assert tree.norm(tree.subtract(still, before)) < 0.02 * tree.norm(before)
 
 
 def test_wrong_penalties_are_refused():
-  with pytest.raises(
-    checks.ArgumentError, match=r"lam=-1.0 must be 0 or above"
-  ):
+  with pytest.raises(checks.ArgumentError, match=r"lam=-1.0 must be 0 or above"):
     penalty(lam=-1.0)
   with pytest.raises(checks.ArgumentError, match="use one of after, inside"):
     penalty(placement="before")
   config = dataclasses.replace(CONFIG, penalty=penalty())
   with pytest.raises(checks.ArgumentError, match="made for another model"):
-    training.dp_sgd(
-      models.logistic(3), LOSS, people(), config, key=jax.random.key(0)
-    )
+    training.dp_sgd(models.logistic(3), LOSS, people(), config, key=jax.random.key(0))

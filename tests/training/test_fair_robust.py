@@ -10,21 +10,13 @@ import optax
 import pytest
 
 from jaxfair import checks, models, robustness
-from jaxfair.training import (
-  FairRobustConfig,
-  FitConfig,
-  fair_robust,
-  fit,
-  group_objective,
-)
+from jaxfair.training import FairRobustConfig, FitConfig, fair_robust, fit, group_objective
 from jaxfair.types import Examples
 
 KEY = jax.random.key(2)
 MODEL = models.logistic(2)
 LOSS = models.cross_entropy
-PLAIN = FitConfig(
-  learning_rate=0.1, steps=150, batch_size=64, optimizer=optax.sgd
-)
+PLAIN = FitConfig(learning_rate=0.1, steps=150, batch_size=64, optimizer=optax.sgd)
 PGD = robustness.pgd(input_range=(-9.0, 9.0), steps=2)
 
 
@@ -86,9 +78,7 @@ def test_the_objective_by_hand():
 @pytest.mark.slow
 def test_an_empty_group_does_not_poison_the_gradient():
   def value(own):
-    return group_objective(
-      own, jnp.array([0, 0, 2]), num_groups=3, penalty=1.0, focus=1.0
-    )
+    return group_objective(own, jnp.array([0, 0, 2]), num_groups=3, penalty=1.0, focus=1.0)
 
   slope = jax.grad(value)(jnp.array([1.0, 2.0, 4.0]))
   assert np.isfinite(slope).all()
@@ -97,9 +87,7 @@ def test_an_empty_group_does_not_poison_the_gradient():
 @pytest.mark.slow
 def test_the_focus_weighs_the_group_that_loses_most():
   def value(own):
-    return group_objective(
-      own, jnp.array([0, 1]), num_groups=2, penalty=0.0, focus=2.0
-    )
+    return group_objective(own, jnp.array([0, 1]), num_groups=2, penalty=0.0, focus=2.0)
 
   slope = jax.grad(value)(jnp.array([1.0, 3.0]))
   np.testing.assert_allclose(slope, [1.0, 9.0], rtol=1e-6)  # L_a^q
@@ -118,25 +106,16 @@ def test_pgd_training_holds_against_pgd():
   hardened = train(adversary=PGD, epsilon=0.3).params
   under = []
   for params in (plain, hardened):
-    found = robustness.attack(
-      MODEL, params, PEOPLE, PGD, epsilons=(0.3,), key=KEY
-    )
+    found = robustness.attack(MODEL, params, PEOPLE, PGD, epsilons=(0.3,), key=KEY)
     under.append(found.loss.mean())
   assert under[1] < under[0]
   # The objective by hand: the mean loss twice, once after the worst push,
   # which for a linear model is epsilon times the slope's l1 norm.
   step = dataclasses.replace(PLAIN, steps=1, batch_size=None)
-  start = {"w": jnp.asarray([[0.3, -0.2], [0.1, 0.4], [0.0, 0.5]]),
-           "b": jnp.zeros(2)}  # fmt: skip
-  config = FairRobustConfig(
-    num_groups=2, plain=step, adversary=PGD, epsilon=0.3, robust_weight=0.5
-  )
-  found = fair_robust(
-    MODEL, LOSS, PEOPLE, config, key=KEY, initial=start
-  ).trace.loss[0]
-  away = np.where(PEOPLE.y[:, None] == 0, 1, -1) * np.sign(
-    start["w"][:, 1] - start["w"][:, 0]
-  )
+  start = {"w": jnp.asarray([[0.3, -0.2], [0.1, 0.4], [0.0, 0.5]]), "b": jnp.zeros(2)}
+  config = FairRobustConfig(num_groups=2, plain=step, adversary=PGD, epsilon=0.3, robust_weight=0.5)
+  found = fair_robust(MODEL, LOSS, PEOPLE, config, key=KEY, initial=start).trace.loss[0]
+  away = np.where(PEOPLE.y[:, None] == 0, 1, -1) * np.sign(start["w"][:, 1] - start["w"][:, 0])
   worst = PEOPLE._replace(x=np.clip(PEOPLE.x + 0.3 * away, -9, 9))
   expected = losses(start).mean() + 0.5 * losses(start, worst).mean()
   assert float(found) == pytest.approx(expected, rel=1e-5)
@@ -164,10 +143,7 @@ def test_both_loops_agree():
     ({"focus": -0.5}, "focus"),
     ({"plain": dataclasses.replace(PLAIN, sampling="poisson")}, "sampling"),
     ({"plain": dataclasses.replace(PLAIN, proximity=1.0)}, "proximity"),
-    (
-      {"plain": dataclasses.replace(PLAIN, penalty=NO_PENALTY)},
-      "plain.penalty",
-    ),
+    ({"plain": dataclasses.replace(PLAIN, penalty=NO_PENALTY)}, "plain.penalty"),
     (
       {"adversary": robustness.pgd(input_range=(0.0, 1.0)), "epsilon": 0.1},
       "outside the declared input_range",

@@ -15,9 +15,7 @@ from jaxfair.training.fit import _fit_scan
 from jaxfair.types import Examples, Model
 
 KEY = jax.random.key(0)
-SGD = FitConfig(
-  learning_rate=0.3, steps=12, batch_size=None, optimizer=optax.sgd
-)
+SGD = FitConfig(learning_rate=0.3, steps=12, batch_size=None, optimizer=optax.sgd)
 
 
 def close(a, b, **tolerance):
@@ -83,14 +81,9 @@ def test_mini_batches_are_gradient_descent_on_their_rows(people):
 def test_regularisers_are_gradient_descent_on_the_stated_objective(people):
   anchor = {"w": np.full((4, 3), 0.5, np.float32), "b": np.arange(3.0)}
   config = dataclasses.replace(SGD, weight_decay=0.2, proximity=0.4)
-  found = fit(
-    models.logistic(3), models.cross_entropy, people, config, key=KEY,
-    anchor=anchor,
-  )  # fmt: skip
+  found = fit(models.logistic(3), models.cross_entropy, people, config, key=KEY, anchor=anchor)
   everyone = [np.arange(people.size)] * 12
-  params, losses, norms = Softmax(people).descend(
-    zeros(), everyone, 0.3, 0.2, 0.4, anchor
-  )
+  params, losses, norms = Softmax(people).descend(zeros(), everyone, 0.3, 0.2, 0.4, anchor)
   close(found.params, params, rtol=1e-5, atol=1e-6)
   # The trace holds the loss alone, and the gradient with everything.
   np.testing.assert_allclose(found.trace.loss, losses, rtol=1e-5)
@@ -99,9 +92,7 @@ def test_regularisers_are_gradient_descent_on_the_stated_objective(people):
 
 def test_an_anchor_without_proximity_changes_nothing(people):
   def train(**extra):
-    return fit(
-      models.logistic(3), models.cross_entropy, people, SGD, key=KEY, **extra
-    ).params
+    return fit(models.logistic(3), models.cross_entropy, people, SGD, key=KEY, **extra).params
 
   close(train(anchor=tree.scale(3.0, zeros())), train(), rtol=1e-6, atol=1e-7)
 
@@ -114,13 +105,11 @@ def test_one_step_of_a_flat_loss_is_the_regularisers_alone(people):
   start = {"w": jnp.full((4, 3), 2.0), "b": jnp.ones(3)}
   anchor = {"w": jnp.full((4, 3), -1.0), "b": jnp.zeros(3)}
   config = FitConfig(
-    learning_rate=0.1, weight_decay=0.5, proximity=2.0, steps=1,
-    optimizer=optax.sgd, batch_size=8,
-  )  # fmt: skip
+    learning_rate=0.1, weight_decay=0.5, proximity=2.0, steps=1, optimizer=optax.sgd, batch_size=8
+  )
   found = fit(
-    models.logistic(3), flat, people, config, key=KEY, initial=start,
-    anchor=anchor,
-  ).params  # fmt: skip
+    models.logistic(3), flat, people, config, key=KEY, initial=start, anchor=anchor
+  ).params
   # theta - 0.1 (0.5 theta + 2 (theta - anchor))
   np.testing.assert_allclose(found["w"], 2 - 0.1 * (1 + 6), rtol=1e-6)
   np.testing.assert_allclose(found["b"], 1 - 0.1 * (0.5 + 2), rtol=1e-6)
@@ -132,11 +121,14 @@ def test_both_loops_agree(people, batch_size):
   config = dataclasses.replace(SGD, batch_size=batch_size)
   scan, step = (
     fit(
-      models.logistic(3), models.cross_entropy, people,
-      dataclasses.replace(config, loop=loop), key=KEY,
+      models.logistic(3),
+      models.cross_entropy,
+      people,
+      dataclasses.replace(config, loop=loop),
+      key=KEY,
     )
     for loop in ("scan", "step")
-  )  # fmt: skip
+  )
   close(scan, step, rtol=1e-5, atol=1e-6)
 
 
@@ -155,9 +147,8 @@ def test_a_convolution_is_trained_by_the_loop_that_suits_it():
   y = np.arange(12, dtype=np.int32) % 2
   before = _fit_scan._cache_size()
   found = fit(
-    CONVOLUTION, models.cross_entropy, Examples(x, y, y),
-    FitConfig(steps=3, batch_size=4), key=KEY,
-  )  # fmt: skip
+    CONVOLUTION, models.cross_entropy, Examples(x, y, y), FitConfig(steps=3, batch_size=4), key=KEY
+  )
   assert _fit_scan._cache_size() == before
   assert bool(tree.all_finite(found))
 
@@ -166,13 +157,10 @@ def test_a_convolution_is_trained_by_the_loop_that_suits_it():
 def test_poisson_batches_are_divided_by_their_expected_size():
   """With loss = the only logit and x = 1, a step moves b by -count / B."""
   n, batch, runs = 50, 10, 400
-  people = Examples(
-    np.ones((n, 1), np.float32), np.zeros(n, np.int32), np.zeros(n, np.int32)
-  )
+  people = Examples(np.ones((n, 1), np.float32), np.zeros(n, np.int32), np.zeros(n, np.int32))
   config = FitConfig(
-    learning_rate=1.0, steps=1, batch_size=batch, sampling="poisson",
-    optimizer=optax.sgd,
-  )  # fmt: skip
+    learning_rate=1.0, steps=1, batch_size=batch, sampling="poisson", optimizer=optax.sgd
+  )
   model = models.logistic(1)
 
   def moved(key):
@@ -198,17 +186,12 @@ def test_poisson_at_rate_one_is_the_full_batch(people):
   config = dataclasses.replace(SGD, steps=5)
   full, poisson = (
     fit(models.logistic(3), models.cross_entropy, people, c, key=KEY)
-    for c in (
-      config,
-      dataclasses.replace(config, batch_size=people.size, sampling="poisson"),
-    )
+    for c in (config, dataclasses.replace(config, batch_size=people.size, sampling="poisson"))
   )
   close(full, poisson, rtol=1e-5, atol=1e-6)
 
 
-LINEAR = Model(
-  lambda key, x: jax.random.normal(key, (x.size, 3)), lambda w, x: x @ w
-)
+LINEAR = Model(lambda key, x: jax.random.normal(key, (x.size, 3)), lambda w, x: x @ w)
 
 
 @pytest.mark.slow
@@ -217,9 +200,7 @@ def test_training_starts_where_it_is_told_or_where_the_key_says(people):
   drawn = fit(LINEAR, models.cross_entropy, people, still, key=KEY).params
   own = LINEAR.init(jax.random.fold_in(KEY, 0), people.x[0])
   close(drawn, own, atol=1e-8)
-  found = fit(
-    LINEAR, models.cross_entropy, people, still, key=KEY, initial=2 * own
-  ).params
+  found = fit(LINEAR, models.cross_entropy, people, still, key=KEY, initial=2 * own).params
   close(found, 2 * own, atol=1e-8)
 
 
@@ -230,9 +211,7 @@ def decaying(rate):
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", [optax.adam, decaying])
 def test_any_optimizer_learns(people, optimizer):
-  config = FitConfig(
-    learning_rate=0.1, steps=80, batch_size=None, optimizer=optimizer
-  )
+  config = FitConfig(learning_rate=0.1, steps=80, batch_size=None, optimizer=optimizer)
   found = fit(models.logistic(3), models.cross_entropy, people, config, key=KEY)
   assert found.trace.loss.shape == found.trace.grad_norm.shape == (80,)
   assert found.trace.loss[-1] < 0.8 * found.trace.loss[0]
@@ -241,9 +220,12 @@ def test_any_optimizer_learns(people, optimizer):
 def test_other_numbers_of_the_same_shape_compile_nothing(make_people):
   def train(seed, **changes):
     return fit(
-      models.logistic(3), models.cross_entropy, make_people(seed=seed),
-      dataclasses.replace(SGD, **changes), key=jax.random.key(seed),
-    )  # fmt: skip
+      models.logistic(3),
+      models.cross_entropy,
+      make_people(seed=seed),
+      dataclasses.replace(SGD, **changes),
+      key=jax.random.key(seed),
+    )
 
   train(0)
   size = _fit_scan._cache_size()
@@ -257,9 +239,7 @@ def test_other_numbers_of_the_same_shape_compile_nothing(make_people):
 @pytest.mark.slow
 def test_one_person_can_be_trained_on(make_people):
   config = FitConfig(steps=3, batch_size=1)
-  found = fit(
-    models.logistic(3), models.cross_entropy, make_people(1), config, key=KEY
-  )
+  found = fit(models.logistic(3), models.cross_entropy, make_people(1), config, key=KEY)
   assert bool(tree.all_finite(found))
 
 
@@ -300,19 +280,13 @@ def test_adam_reaches_scikit_learn_s_accuracy_on_adult(data_root):
 
   from jaxfair import data
 
-  prepared = data.prepare(
-    data.load("adult", group="sex", root=data_root), (0.75, 0.25), key=KEY
-  )
+  prepared = data.prepare(data.load("adult", group="sex", root=data_root), (0.75, 0.25), key=KEY)
   train, test = prepared.parts
   epochs, batch = 6, 256
-  theirs = MLPClassifier(
-    (64, 64), batch_size=batch, max_iter=epochs, random_state=0, alpha=0.0
-  )
+  theirs = MLPClassifier((64, 64), batch_size=batch, max_iter=epochs, random_state=0, alpha=0.0)
   with pytest.warns(ConvergenceWarning):
     theirs.fit(train.x, train.y)
-  config = FitConfig(
-    learning_rate=1e-3, steps=epochs * (train.size // batch), batch_size=batch
-  )
+  config = FitConfig(learning_rate=1e-3, steps=epochs * (train.size // batch), batch_size=batch)
   model = models.mlp((64, 64), 2)
   ours = fit(model, models.cross_entropy, train, config, key=KEY)
   predicted = np.argmax(model.apply(ours.params, test.x), -1)

@@ -31,15 +31,12 @@ def unequal(n=2000, seed=0):
 
 
 PEOPLE = unequal()
-CONFIG = LagrangianConfig(
-  constraint=PARITY, tolerance=0.03, learning_rate=0.05, batch_size=256
-)
+CONFIG = LagrangianConfig(constraint=PARITY, tolerance=0.03, learning_rate=0.05, batch_size=256)
 
 
 SHORT = LagrangianConfig(
-  constraint=PARITY, tolerance=0.03, rounds=3, steps_per_round=4,
-  batch_size=64, dual_size=50,
-)  # fmt: skip
+  constraint=PARITY, tolerance=0.03, rounds=3, steps_per_round=4, batch_size=64, dual_size=50
+)
 
 
 def train(config, people=PEOPLE, **options):
@@ -69,9 +66,7 @@ def test_the_trace_tells_what_the_multipliers_did(fair):
   trace, config = fair.trace, CONFIG
   before = np.concatenate([np.zeros((1, 4)), trace.multipliers[:-1]])
   step = config.dual_rate * (np.asarray(trace.violations) - config.tolerance)
-  np.testing.assert_allclose(
-    trace.multipliers, np.maximum(0, before + step), atol=1e-6
-  )
+  np.testing.assert_allclose(trace.multipliers, np.maximum(0, before + step), atol=1e-6)
   assert (np.asarray(trace.people).sum(axis=1) == 2 * len(PEOPLE.y)).all()
   assert (np.asarray(trace.empty) == 0).all()
   # The best of the last quarter's rounds within the limit are kept.
@@ -80,9 +75,11 @@ def test_the_trace_tells_what_the_multipliers_did(fair):
   allowed = np.flatnonzero(worst <= config.tolerance)
   kept = allowed[np.argmin(np.asarray(trace.loss)[late][allowed])]
   measured = fairness.demographic_parity_difference(
-    PEOPLE.y, np.argmax(MODEL.apply(fair.params, PEOPLE.x), -1),
-    sensitive_features=PEOPLE.group, method="to_overall",
-  )  # fmt: skip
+    PEOPLE.y,
+    np.argmax(MODEL.apply(fair.params, PEOPLE.x), -1),
+    sensitive_features=PEOPLE.group,
+    method="to_overall",
+  )
   np.testing.assert_allclose(worst[kept], measured, atol=1e-6)
 
 
@@ -90,27 +87,31 @@ def test_the_trace_tells_what_the_multipliers_did(fair):
 def test_without_a_constraint_it_is_plain_training():
   free = train(
     LagrangianConfig(
-      learning_rate=0.1, rounds=4, steps_per_round=5, batch_size=64,
-      weight_decay=0.1, decay=False, optimizer=optax.sgd,
-    )
-  )  # fmt: skip
-  plain = training.fit(
-    MODEL, LOSS, PEOPLE,
-    training.FitConfig(
-      learning_rate=0.1, steps=20, batch_size=64, weight_decay=0.1,
+      learning_rate=0.1,
+      rounds=4,
+      steps_per_round=5,
+      batch_size=64,
+      weight_decay=0.1,
+      decay=False,
       optimizer=optax.sgd,
+    )
+  )
+  plain = training.fit(
+    MODEL,
+    LOSS,
+    PEOPLE,
+    training.FitConfig(
+      learning_rate=0.1, steps=20, batch_size=64, weight_decay=0.1, optimizer=optax.sgd
     ),
     key=KEY,
-  )  # fmt: skip
+  )
   jax.tree.map(np.testing.assert_array_equal, free.params, plain.params)
 
 
 class _Point:
   """theta in the plane; the loss pulls it to (2, 1)."""
 
-  model = Model(
-    lambda key, x: jnp.zeros(2), lambda params, x: jnp.tile(params, (len(x), 1))
-  )
+  model = Model(lambda key, x: jnp.zeros(2), lambda params, x: jnp.tile(params, (len(x), 1)))
 
   @staticmethod
   def loss(theta, y):
@@ -125,10 +126,16 @@ def first_coordinate(params, batch):
 
 def solve_point(**changes):
   config = LagrangianConfig(
-    learning_rate=0.1, rounds=200, steps_per_round=10, batch_size=None,
-    decay=False, optimizer=optax.sgd, constraint=first_coordinate,
-    tolerance=0.5, **changes,
-  )  # fmt: skip
+    learning_rate=0.1,
+    rounds=200,
+    steps_per_round=10,
+    batch_size=None,
+    decay=False,
+    optimizer=optax.sgd,
+    constraint=first_coordinate,
+    tolerance=0.5,
+    **changes,
+  )
   people = Examples(np.zeros((3, 1), np.float32), np.zeros(3), np.zeros(3))
   return config, people
 
@@ -142,9 +149,7 @@ def test_any_function_is_a_constraint_and_kkt_holds():
   np.testing.assert_allclose(found.trace.multipliers[-1], [3.0], atol=5e-3)
   # With 2 |theta - (0, 0)|^2 on top: theta = (1/2, 1/3), mu = 3 - 2.
   config, people = solve_point(proximity=4.0)
-  found = lagrangian(
-    _Point.model, _Point.loss, people, config, key=KEY, anchor=jnp.zeros(2)
-  )
+  found = lagrangian(_Point.model, _Point.loss, people, config, key=KEY, anchor=jnp.zeros(2))
   np.testing.assert_allclose(found.params, [0.5, 1 / 3], atol=1e-3)
   np.testing.assert_allclose(found.trace.multipliers[-1], [1.0], atol=5e-3)
 
@@ -153,9 +158,8 @@ def test_a_start_and_a_mask_are_kept_to():
   config, people = solve_point()
   mask = jnp.array([1.0, 0.0])
   found = lagrangian(
-    _Point.model, _Point.loss, people, config, key=KEY,
-    initial=jnp.array([5.0, 5.0]), mask=mask,
-  )  # fmt: skip
+    _Point.model, _Point.loss, people, config, key=KEY, initial=jnp.array([5.0, 5.0]), mask=mask
+  )
   np.testing.assert_allclose(found.params, [0.5, 0.0], atol=1e-3)
 
 
@@ -173,18 +177,20 @@ def test_many_settings_are_one_program_and_equal_single_trainings():
   rates = np.array([0.01, 1e-3], np.float32)
   keys = jax.random.split(KEY, 2)
   many = training.fit_many(
-    MODEL, LOSS, PEOPLE, dataclasses.replace(SHORT, learning_rate=rates),
-    keys=keys, trainer=lagrangian,
-  )  # fmt: skip
+    MODEL,
+    LOSS,
+    PEOPLE,
+    dataclasses.replace(SHORT, learning_rate=rates),
+    keys=keys,
+    trainer=lagrangian,
+  )
   alone = lagrangian(MODEL, LOSS, PEOPLE, SHORT, key=keys[1])
   close(tree.take(many, 1), alone)
 
 
 @pytest.mark.slow
 def test_both_loops_give_the_same():
-  scan, step = (
-    train(dataclasses.replace(SHORT, loop=loop)) for loop in ("scan", "step")
-  )
+  scan, step = (train(dataclasses.replace(SHORT, loop=loop)) for loop in ("scan", "step"))
   close(scan, step)
   # The multipliers looked at a sample of 50, from two sides.
   assert (np.asarray(scan.trace.people).sum(axis=1) == 100).all()

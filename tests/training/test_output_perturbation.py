@@ -12,12 +12,7 @@ import pytest
 from helpers import bit_attack
 from jaxfair import accounting, checks, models
 from jaxfair.privacy import exact
-from jaxfair.training import (
-  OutputPerturbationConfig,
-  SolveConfig,
-  output_perturbation,
-  solve,
-)
+from jaxfair.training import OutputPerturbationConfig, SolveConfig, output_perturbation, solve
 from jaxfair.training.output_perturbation import perturbed
 from jaxfair.types import Examples
 
@@ -33,9 +28,8 @@ def people(count=50, seed=0, classes=2):
 
 def release(examples, config=CONFIG, seed=0, classes=2):
   return output_perturbation(
-    models.logistic(classes), models.cross_entropy, examples, config,
-    key=jax.random.key(seed),
-  )  # fmt: skip
+    models.logistic(classes), models.cross_entropy, examples, config, key=jax.random.key(seed)
+  )
 
 
 def leaves(value):
@@ -73,31 +67,25 @@ def test_rows_beyond_the_ball_are_projected_into_it():
 
 
 def test_sensitivity_by_hand():
-  config = OutputPerturbationConfig(
-    weight_decay=0.5, row_norm=2.0, tolerance=1e-6
-  )
+  config = OutputPerturbationConfig(weight_decay=0.5, row_norm=2.0, tolerance=1e-6)
   gradient = math.sqrt(2) * math.sqrt(5)
-  expected = (
-    2 * gradient / (100 * 0.5) + 2e-6 / 0.5 + 2 * 2**-24 * gradient / 0.5
-  )
-  assert config.sensitivity(models.cross_entropy, 100) == pytest.approx(
-    expected
-  )
+  expected = 2 * gradient / (100 * 0.5) + 2e-6 / 0.5 + 2 * 2**-24 * gradient / 0.5
+  assert config.sensitivity(models.cross_entropy, 100) == pytest.approx(expected)
 
 
 @pytest.mark.slow
 def test_noise_is_the_analytic_gaussian():
   examples = people()
   found = release(examples)
-  expected = accounting.gaussian_sigma(
-    epsilon=1.0, delta=1e-5, sensitivity=found.trace.sensitivity
-  )
+  expected = accounting.gaussian_sigma(epsilon=1.0, delta=1e-5, sensitivity=found.trace.sensitivity)
   # The grid, and the distance to the continuous law, cost next to nothing.
   assert expected <= found.trace.sigma <= expected * (1 + 1e-9)
-  noise = np.stack([
-    leaves(release(examples, seed=s).params) - leaves(found.trace.params)
-    for s in range(60)
-  ]) / expected  # fmt: skip
+  noise = (
+    np.stack(
+      [leaves(release(examples, seed=s).params) - leaves(found.trace.params) for s in range(60)]
+    )
+    / expected
+  )
   count = noise.size
   assert abs(noise.mean()) < 6 / math.sqrt(count)
   assert abs(noise.std() - 1) < 6 / math.sqrt(2 * count)
@@ -123,10 +111,7 @@ def test_released_bits_do_not_tell_who_was_there():
   assert bit_attack.wins(sparse, values, np.float32(sigma)) >= 190
   sources = [exact.seeded(seed) for seed in range(1000)]
   ours = [
-    [
-      leaves(perturbed(optimum.params, sigma=sigma, source=source))
-      for source in sources[i::2]
-    ]
+    [leaves(perturbed(optimum.params, sigma=sigma, source=source)) for source in sources[i::2]]
     for i, optimum in enumerate(optima)
   ]
   assert bit_attack.at_chance(bit_attack.wins(ours, values, sigma), 1000)
@@ -142,8 +127,7 @@ def test_a_release_takes_its_bits_from_the_operating_system(monkeypatch):
 
   monkeypatch.setattr(module, "perturbed", counted)
   first, second = (
-    output_perturbation(models.logistic(2), models.cross_entropy, people())
-    for _ in range(2)
+    output_perturbation(models.logistic(2), models.cross_entropy, people()) for _ in range(2)
   )
   assert asked == [os.urandom, os.urandom]
   assert (leaves(first.params) != leaves(second.params)).all()
@@ -158,13 +142,14 @@ def test_hardly_any_noise_is_the_solution():
   norms = np.linalg.norm(examples.x, axis=1, keepdims=True)
   bounded = examples._replace(x=examples.x / np.maximum(norms, 1))
   solution = solve(
-    models.logistic(2), models.cross_entropy, bounded,
-    SolveConfig(weight_decay=0.1), key=jax.random.key(0),
-  )  # fmt: skip
-  found = release(examples, config)
-  np.testing.assert_allclose(
-    leaves(found.trace.params), leaves(solution.params), atol=1e-6
+    models.logistic(2),
+    models.cross_entropy,
+    bounded,
+    SolveConfig(weight_decay=0.1),
+    key=jax.random.key(0),
   )
+  found = release(examples, config)
+  np.testing.assert_allclose(leaves(found.trace.params), leaves(solution.params), atol=1e-6)
   np.testing.assert_allclose(
     leaves(found.params), leaves(solution.params), atol=6 * found.trace.sigma
   )
@@ -178,9 +163,7 @@ def test_broken_rows_count_as_zero():
   zeroed.x[[3, 7]], zeroed.y[[3, 7]] = 0, 0
   found = release(broken)
   assert found.trace.num_broken == 2
-  np.testing.assert_allclose(
-    leaves(found.params), leaves(release(zeroed).params), atol=1e-7
-  )
+  np.testing.assert_allclose(leaves(found.params), leaves(release(zeroed).params), atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -201,11 +184,9 @@ def test_bad_settings_are_refused(changes, told):
 def test_unknown_losses_and_models_are_refused():
   with pytest.raises(checks.ArgumentError, match="logit_lipschitz"):
     output_perturbation(
-      models.logistic(2), models.exponential, people(), CONFIG,
-      key=jax.random.key(0),
-    )  # fmt: skip
+      models.logistic(2), models.exponential, people(), CONFIG, key=jax.random.key(0)
+    )
   with pytest.raises(checks.ArgumentError, match=r"models\.logistic"):
     output_perturbation(
-      models.mlp((3,), 2), models.cross_entropy, people(), CONFIG,
-      key=jax.random.key(0),
-    )  # fmt: skip
+      models.mlp((3,), 2), models.cross_entropy, people(), CONFIG, key=jax.random.key(0)
+    )

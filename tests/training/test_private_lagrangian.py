@@ -14,12 +14,7 @@ from jaxfair import accounting, checks, models
 from jaxfair.fairness import constraints
 from jaxfair.privacy.sampling import Batch
 from jaxfair.training import PrivateLagrangianConfig, private_lagrangian
-from jaxfair.training.private_lagrangian import (
-  _Dual,
-  _Inputs,
-  _Primal,
-  _State,
-)
+from jaxfair.training.private_lagrangian import _Dual, _Inputs, _Primal, _State
 from jaxfair.training.round_feeds import PrivateRoundFeeds
 from jaxfair.types import Examples
 
@@ -40,10 +35,19 @@ def make(n=60, seed=0):
 
 PEOPLE = make()
 EXACT = PrivateLagrangianConfig(
-  constraint=ODDS, learning_rate=0.3, dual_rate=2.0, tolerance=0.01,
-  l2_clip=1e3, noise_multiplier=0.0, dual_noise=0.0, count_noise=0.0,
-  rounds=3, steps_per_round=2, batch_size=60, optimizer=optax.sgd,
-)  # fmt: skip
+  constraint=ODDS,
+  learning_rate=0.3,
+  dual_rate=2.0,
+  tolerance=0.01,
+  l2_clip=1e3,
+  noise_multiplier=0.0,
+  dual_noise=0.0,
+  count_noise=0.0,
+  rounds=3,
+  steps_per_round=2,
+  batch_size=60,
+  optimizer=optax.sgd,
+)
 
 
 @pytest.mark.slow
@@ -71,10 +75,7 @@ def test_without_noise_it_follows_the_lagrangian():
     up = np.maximum(0, up + 2.0 * (gap - 0.01))
     down = np.maximum(0, down + 2.0 * (-gap - 0.01))
   assert np.abs(up - down).max() > 0.1  # the constraints were at work
-  jax.tree.map(
-    lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5),
-    found.params, params,
-  )  # fmt: skip
+  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), found.params, params)
 
 
 def test_only_clipped_and_noised_terms_know_groups():
@@ -90,9 +91,7 @@ def test_only_clipped_and_noised_terms_know_groups():
 @pytest.mark.slow
 def test_what_is_computed_without_noise_does_not_tell_the_secret_sample():
   """Amplified only while nobody knows who was sampled; the loss would tell."""
-  config = dataclasses.replace(
-    EXACT, batch_size=15, rounds=100, steps_per_round=5
-  )
+  config = dataclasses.replace(EXACT, batch_size=15, rounds=100, steps_per_round=5)
   names = ("secret", "primal", "dual", "public")
   keys = {name: jax.random.fold_in(KEY, i) for i, name in enumerate(names)}
   make = PrivateRoundFeeds(config.sampler(60), config.steps_per_round)
@@ -153,8 +152,7 @@ def test_one_group_changed_moves_what_the_noise_is_scaled_to():
     rng.integers(0, 3, 8).astype(np.int32),
   )
   params = jax.tree.map(
-    lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), jnp.float32),
-    model.init(KEY, people.x[0]),
+    lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), jnp.float32), model.init(KEY, people.x[0])
   )
   config = dataclasses.replace(EXACT, constraint=notion, l2_clip=0.05)
   multipliers = jnp.asarray(rng.random((2, 1, 3, 3)), jnp.float32)
@@ -166,9 +164,8 @@ def test_one_group_changed_moves_what_the_noise_is_scaled_to():
   @jax.jit
   def released(group):
     inputs = _Inputs(
-      people._replace(group=group), config, None, jnp.full((1, 3), 2.5),
-      jnp.array([8]),
-    )  # fmt: skip
+      people._replace(group=group), config, None, jnp.full((1, 3), 2.5), jnp.array([8])
+    )
     everybody = Batch(jnp.arange(8), jnp.ones(8, bool))
     term = _Primal(model, LOSS)._priced(
       params, everybody, inputs, lambda stratum, group: beyond[group]
@@ -191,9 +188,7 @@ def test_one_group_changed_moves_what_the_noise_is_scaled_to():
 
 def test_what_is_no_number_tells_nobody_s_group():
   def broken(scores, y):
-    return jnp.where(
-      jnp.arange(len(y)) == 0, jnp.nan, jax.nn.sigmoid(scores[:, 1])
-    )
+    return jnp.where(jnp.arange(len(y)) == 0, jnp.nan, jax.nn.sigmoid(scores[:, 1]))
 
   notion = constraints.equal_losses(2, broken, bound=1.0)
   config = dataclasses.replace(EXACT, constraint=notion, rounds=1)
@@ -216,9 +211,8 @@ def test_statistics_stay_within_the_bound_the_noise_is_scaled_to():
 
 def test_every_step_round_and_size_is_charged():
   config = dataclasses.replace(
-    EXACT, noise_multiplier=1.5, dual_noise=20.0, count_noise=15.0,
-    batch_size=6,
-  )  # fmt: skip
+    EXACT, noise_multiplier=1.5, dual_noise=20.0, count_noise=15.0, batch_size=6
+  )
   primal, dual, sizes, _ = config.event(60).events
   cap = config.sampler(60).max_batch
   assert primal == accounting.DpSgd(1.5, 0.1, 3 * 2, 60, cap)
@@ -229,9 +223,8 @@ def test_every_step_round_and_size_is_charged():
 @pytest.mark.slow
 def test_the_price_is_that_of_composed_gaussians():
   config = dataclasses.replace(
-    EXACT, noise_multiplier=1.5, dual_noise=20.0, count_noise=15.0,
-    batch_size=6,
-  )  # fmt: skip
+    EXACT, noise_multiplier=1.5, dual_noise=20.0, count_noise=15.0, batch_size=6
+  )
   delta = 1e-5
   found = config.guarantee(60, delta=delta).epsilon
   assert config.guarantee(60, delta=delta).relation.value == "attribute"
@@ -244,9 +237,12 @@ def test_the_price_is_that_of_composed_gaussians():
   most = accounting.gaussian_epsilon(sigma=1 / signal, delta=delta)
   assert least < found < most
   sampled = accounting.dp_sgd_epsilon(
-    noise_multiplier=1.5, sampling_rate=0.1, steps=6, delta=delta / 2,
+    noise_multiplier=1.5,
+    sampling_rate=0.1,
+    steps=6,
+    delta=delta / 2,
     relation=accounting.Relation.ATTRIBUTE,
-  )  # fmt: skip
+  )
   rest = accounting.gaussian_epsilon(
     sigma=1 / math.sqrt(3 / 20.0**2 + 1 / 15.0**2), delta=delta / 2
   )

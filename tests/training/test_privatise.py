@@ -9,9 +9,7 @@ import pytest
 from jaxfair import checks
 from jaxfair.training import privatise
 
-OPTIONS = {
-  "sensitivity": 2.0, "noise_multiplier": 3.0, "expected_batch_size": 10.0
-}  # fmt: skip
+OPTIONS = {"sensitivity": 2.0, "noise_multiplier": 3.0, "expected_batch_size": 10.0}
 
 
 @pytest.mark.slow
@@ -30,8 +28,7 @@ def test_update_is_sum_plus_noise_over_the_constant():
 
 def test_chains_with_an_optimizer_under_jit():
   optimizer = optax.chain(
-    privatise(**(OPTIONS | {"noise_multiplier": 0.0}), key=jax.random.key(0)),
-    optax.sgd(0.5),
+    privatise(**(OPTIONS | {"noise_multiplier": 0.0}), key=jax.random.key(0)), optax.sgd(0.5)
   )
   params = {"w": jnp.ones(3)}
   state = optimizer.init(params)
@@ -115,12 +112,8 @@ def test_all_parameters_get_noise_or_none(wrapped):
 @pytest.mark.slow
 def test_what_masks_or_accumulates_goes_around_or_behind():
   behind = optax.masked(optax.add_decayed_weights(0.1), {"w": True, "b": False})
-  quiet = privatise(
-    **(OPTIONS | {"noise_multiplier": 0.0}), key=jax.random.key(0)
-  )
-  optimizer = optax.MultiSteps(
-    optax.chain(quiet, behind, optax.sgd(1.0)), 2, use_grad_mean=False
-  )
+  quiet = privatise(**(OPTIONS | {"noise_multiplier": 0.0}), key=jax.random.key(0))
+  optimizer = optax.MultiSteps(optax.chain(quiet, behind, optax.sgd(1.0)), 2, use_grad_mean=False)
   state = optimizer.init(PARAMS)
   for _ in range(2):
     updates, state = optimizer.update(PARAMS, state, PARAMS)

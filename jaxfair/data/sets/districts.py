@@ -24,11 +24,7 @@ def _title_one(found: Files) -> Raw:
   spelt = {name.upper(): name for name in places.STATES.values()}
   state = tables.recode(table["State"], spelt)
   return Raw(
-    {
-      "students": table["num_students"],
-      "expenditure": table["exp_index"],
-      "state": state,
-    },
+    {"students": table["num_students"], "expenditure": table["exp_index"], "state": state},
     row_names=places.row_names(table["Agency Name"], state),
   )
 
@@ -49,8 +45,7 @@ TITLE_ONE = Spec(
     Form(
       (
         KnownFile(
-          "title1_full_data.csv",
-          "d0442c7e57adcf27973e156ba43b463f8dcfdc6f1974ef3d6ed60201e66194ce",
+          "title1_full_data.csv", "d0442c7e57adcf27973e156ba43b463f8dcfdc6f1974ef3d6ed60201e66194ce"
         ),
       ),
       _title_one,
@@ -78,13 +73,11 @@ SAIPE_COUNTS = ("population", "children", "poor_children")
 def _saipe_text(found: Files) -> Raw:
   """Fixed width: state, district, name, then three counts."""
   lines = found.text("ussd19.txt", "latin-1").splitlines()
-  counts = np.array(
-    [(line[82:90], line[91:99], line[100:108]) for line in lines]
-  ).astype(np.float64)
+  counts = np.array([(line[82:90], line[91:99], line[100:108]) for line in lines]).astype(
+    np.float64
+  )
   return _saipe(
-    np.array([line[:2] for line in lines]),
-    np.array([line[9:81].strip() for line in lines]),
-    counts,
+    np.array([line[:2] for line in lines]), np.array([line[9:81].strip() for line in lines]), counts
   )
 
 
@@ -110,9 +103,7 @@ def _saipe_excel(found: Files) -> Raw:
 def _saipe(codes: np.ndarray, names: np.ndarray, counts: np.ndarray) -> Raw:
   state = tables.recode(codes, places.STATES)
   table = dict(zip(SAIPE_COUNTS, counts.T, strict=True))
-  return Raw(
-    {**table, "state": state}, row_names=places.row_names(names, state)
-  )
+  return Raw({**table, "state": state}, row_names=places.row_names(names, state))
 
 
 def _saipe_spec(
@@ -142,12 +133,7 @@ SAIPE = _saipe_spec(
   "saipe",
   2019,
   Form(
-    (
-      KnownFile(
-        "ussd19.txt",
-        "75b778a862273a7b4802a911a89600624108633009612576305680824f7bfca9",
-      ),
-    ),
+    (KnownFile("ussd19.txt", "75b778a862273a7b4802a911a89600624108633009612576305680824f7bfca9"),),
     _saipe_text,
   ),
   Facts((13183,)),

@@ -29,9 +29,7 @@ def read_images(paths: list[pathlib.Path]) -> np.ndarray:
   for row, path in enumerate(paths):
     try:
       with Image.open(path) as image:
-        small = image.convert("L").resize(
-          (SIDE, SIDE), Image.Resampling.BILINEAR
-        )
+        small = image.convert("L").resize((SIDE, SIDE), Image.Resampling.BILINEAR)
     except (UnidentifiedImageError, OSError) as error:
       raise DataError(
         f"{path} cannot be read as an image ({error}); unpack the set again"
@@ -73,9 +71,7 @@ def utkface_csv(found: Files) -> Raw:
   for row in rows:
     labels.append([float(row[name]) for name in ("age", "gender", "ethnicity")])
     images.append(np.fromstring(row["pixels"], np.uint8, sep=" "))
-  return Raw(
-    _people(*np.array(labels).T), np.stack(images).reshape(-1, SIDE, SIDE, 1)
-  )
+  return Raw(_people(*np.array(labels).T), np.stack(images).reshape(-1, SIDE, SIDE, 1))
 
 
 def _people(age: np.ndarray, gender: np.ndarray, race: np.ndarray) -> Table:
@@ -83,10 +79,7 @@ def _people(age: np.ndarray, gender: np.ndarray, race: np.ndarray) -> Table:
 
 
 GENDER = rules.values("gender", {"0": "male", "1": "female"})
-RACE = rules.values(
-  "race",
-  {"0": "White", "1": "Black", "2": "Asian", "3": "Indian", "4": "Other"},
-)
+RACE = rules.values("race", {"0": "White", "1": "Black", "2": "Asian", "3": "Indian", "4": "Other"})
 AGE = rules.bins(
   "age",
   (10, 15, 20, 25, 30, 40, 50, 60),
@@ -114,8 +107,7 @@ UTKFACE = Spec(
           "f29fc336aed6b161de93a6631fbdd51df994760c5cbbf07e2dd0ff04bd532eb8",
         ),
         KnownFile(
-          "utkface_labels.csv",
-          "a693b34ac6a051dea6a19f45711c6a6b96a98fc4907b1f75cf51103cc4ee8a49",
+          "utkface_labels.csv", "a693b34ac6a051dea6a19f45711c6a6b96a98fc4907b1f75cf51103cc4ee8a49"
         ),
       ),
       _utkface_compact,
@@ -149,10 +141,7 @@ def _fairface_compact(found: Files) -> Raw:
 
 def fairface_folder(found: Files) -> Raw:
   """The label files and the jpg files they name, training part first."""
-  parts = [
-    _fairface_table(found.text(f"fairface_label_{part}.csv"))
-    for part in ("train", "val")
-  ]
+  parts = [_fairface_table(found.text(f"fairface_label_{part}.csv")) for part in ("train", "val")]
   table = tables.concatenate(parts)
   # The folder that was found is train/; the labels name train/1.jpg.
   base = found.paths["train"].parent
@@ -163,11 +152,7 @@ def fairface_folder(found: Files) -> Raw:
       f"{len(lost)} images named by the labels are not there, first {lost[0]}; "
       "unpack FairFace's train/ and val/ next to the label files"
     )
-  return Raw(
-    table,
-    read_images(paths),
-    test_rows=np.arange(len(paths)) >= tables.size(parts[0]),
-  )
+  return Raw(table, read_images(paths), test_rows=np.arange(len(paths)) >= tables.size(parts[0]))
 
 
 FAIRFACE_GENDER = rules.values("gender", {"Male": "male", "Female": "female"})
@@ -176,12 +161,9 @@ FAIRFACE_AGE = rules.values(
   "age",
   {
     name: name
-    for name in (
-      "0-2", "3-9", "10-19", "20-29", "30-39", "40-49", "50-59", "60-69",
-      "more than 70",
-    )
+    for name in ("0-2", "3-9", "10-19", "20-29", "30-39", "40-49", "50-59", "60-69", "more than 70")
   },
-)  # fmt: skip
+)
 
 FAIRFACE = Spec(
   name="fairface",
@@ -220,20 +202,9 @@ FAIRFACE = Spec(
       Facts((2633, 2367), {"race": (726, 725, 681, 715, 527, 664, 962)}),
     ),
   ),
-  labels={
-    "gender": FAIRFACE_GENDER,
-    "race": FAIRFACE_RACE,
-    "age": FAIRFACE_AGE,
-  },
-  groups={
-    "race": FAIRFACE_RACE,
-    "age": FAIRFACE_AGE,
-    "gender": FAIRFACE_GENDER,
-  },
-  facts=Facts(
-    (51778, 45920),
-    {"race": (13789, 13837, 13835, 14990, 10425, 12210, 18612)},
-  ),
+  labels={"gender": FAIRFACE_GENDER, "race": FAIRFACE_RACE, "age": FAIRFACE_AGE},
+  groups={"race": FAIRFACE_RACE, "age": FAIRFACE_AGE, "gender": FAIRFACE_GENDER},
+  facts=Facts((51778, 45920), {"race": (13789, 13837, 13835, 14990, 10425, 12210, 18612)}),
 )
 
 SPECS = (UTKFACE, FAIRFACE)

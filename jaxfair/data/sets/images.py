@@ -18,20 +18,34 @@ from jaxfair.data.spec import Facts, Form, Raw, Spec
 DIGIT_NAMES = tuple("0123456789")
 # The order of ids; also the alphabetical one, as in the folder names.
 CIFAR_NAMES = (
-  "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse",
-  "ship", "truck",
-)  # fmt: skip
+  "airplane",
+  "automobile",
+  "bird",
+  "cat",
+  "deer",
+  "dog",
+  "frog",
+  "horse",
+  "ship",
+  "truck",
+)
 FASHION_NAMES = (
-  "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt",
-  "Sneaker", "Bag", "Ankle boot",
-)  # fmt: skip
+  "T-shirt/top",
+  "Trouser",
+  "Pullover",
+  "Dress",
+  "Coat",
+  "Sandal",
+  "Shirt",
+  "Sneaker",
+  "Bag",
+  "Ankle boot",
+)
 
 
 def class_rule(names: tuple[str, ...]) -> rules.Rule:
   """The rule of a column "class" that already holds ids."""
-  return rules.values(
-    "class", {str(position): name for position, name in enumerate(names)}
-  )
+  return rules.values("class", {str(position): name for position, name in enumerate(names)})
 
 
 def parse_idx(content: bytes) -> np.ndarray:
@@ -45,8 +59,7 @@ def parse_idx(content: bytes) -> np.ndarray:
   rank, head = content[3], 4 + 4 * content[3]
   if not 0 < rank <= 4 or len(content) < head:
     raise DataError(
-      f"this idx file has {rank} axes and ends within its head; it was cut "
-      "short, get it again"
+      f"this idx file has {rank} axes and ends within its head; it was cut short, get it again"
     )
   shape = np.frombuffer(content, ">u4", count=rank, offset=4).tolist()
   size = math.prod(shape)  # of Python's numbers: these do not wrap around
@@ -99,9 +112,7 @@ def cifar_from_jpegs(found: Files) -> Raw:
         images.append(np.asarray(Image.open(file).convert("RGB")))
         labels.append(CIFAR_NAMES.index(label))
         test.append(part == "test")
-  return Raw(
-    {"class": np.array(labels, np.float64)}, np.stack(images), np.array(test)
-  )
+  return Raw({"class": np.array(labels, np.float64)}, np.stack(images), np.array(test))
 
 
 CIFAR_BATCHES = {
@@ -155,10 +166,7 @@ def _dtype(code: Any, align: Any = False, copy: Any = False) -> np.dtype:
 def _cifar_from_archive(found: Files) -> Raw:
   content = io.BytesIO(found.read("cifar-10-python.tar.gz"))
   with tarfile.open(fileobj=content, mode="r:gz") as archive:
-    opened = [
-      archive.extractfile(f"cifar-10-batches-py/{name}")
-      for name in CIFAR_BATCHES
-    ]
+    opened = [archive.extractfile(f"cifar-10-batches-py/{name}") for name in CIFAR_BATCHES]
     return cifar_from_batches([file.read() for file in opened if file])
 
 
@@ -168,8 +176,7 @@ def _digits(found: Files) -> Raw:
   with resource.open("rb") as file, np.load(file) as arrays:
     images, labels = arrays["images"], arrays["labels"]
   return Raw(
-    {"class": labels.astype(np.float64)},
-    images=(images.astype(np.float32) / 16)[..., None],
+    {"class": labels.astype(np.float64)}, images=(images.astype(np.float32) / 16)[..., None]
   )
 
 
@@ -190,9 +197,7 @@ DIGITS = Spec(
 
 MNIST = Spec(
   name="mnist",
-  source=Source(
-    "MNIST handwritten digits", "CC BY-SA 3.0", "Y. LeCun, C. Cortes, C. Burges"
-  ),
+  source=Source("MNIST handwritten digits", "CC BY-SA 3.0", "Y. LeCun, C. Cortes, C. Burges"),
   folders=("mnist", "MNIST", "MNIST/raw"),
   forms=(
     idx_form(
@@ -253,8 +258,7 @@ CIFAR10 = Spec(
     ),
     Form(
       tuple(
-        KnownFile(f"cifar-10-batches-py/{name}", digest)
-        for name, digest in CIFAR_BATCHES.items()
+        KnownFile(f"cifar-10-batches-py/{name}", digest) for name, digest in CIFAR_BATCHES.items()
       ),
       lambda found: cifar_from_batches(
         [found.read(f"cifar-10-batches-py/{name}") for name in CIFAR_BATCHES]

@@ -14,15 +14,18 @@ from jaxfair.data.spec import Facts, Form, Raw, Spec
 from jaxfair.data.tables import Table
 
 ALASKA_NATIVE = (
-  "Yup'ik", "Inupiat", "Alaskan Athabascan", "Aleut", "Tlingit-Haida",
-  "Tsimshian", "Alaska Native Tribe - Tribe not Specified",
-)  # fmt: skip
+  "Yup'ik",
+  "Inupiat",
+  "Alaskan Athabascan",
+  "Aleut",
+  "Tlingit-Haida",
+  "Tsimshian",
+  "Alaska Native Tribe - Tribe not Specified",
+)
 
 
 def _language_group(language: np.ndarray) -> np.ndarray:
-  native = np.char.startswith(language, "American Indian") | np.isin(
-    language, ALASKA_NATIVE
-  )
+  native = np.char.startswith(language, "American Indian") | np.isin(language, ALASKA_NATIVE)
   others = np.where(language == "Hispanic", "Hispanic", "Asian")
   return np.where(native, "American Indian or Alaska Native", others)
 
@@ -77,10 +80,7 @@ def _section203_spec(
     source=Source(title, places.LICENCE, "US Census Bureau, 2016", cautions),
     folders=("section203",),
     forms=(form,),
-    labels={
-      "covered": rules.values("covered", answer),
-      "rule": rules.values("rule", answer),
-    },
+    labels={"covered": rules.values("covered", answer), "rule": rules.values("rule", answer)},
     groups={
       "language_group": rules.values("language_group"),
       "language": rules.values("language"),

@@ -11,9 +11,7 @@ from jaxfair.data.tables import Table
 
 CHURN = Spec(
   name="churn",
-  source=Source(
-    "Telco customer churn", "IBM sample data, terms not stated", "IBM"
-  ),
+  source=Source("Telco customer churn", "IBM sample data, terms not stated", "IBM"),
   folders=("churn", "telco_churn"),
   forms=(
     text_form(
@@ -32,13 +30,7 @@ CHURN = Spec(
   facts=Facts(
     (5174, 1869),
     {"gender": (3488, 3555), "senior": (5901, 1142)},
-    (
-      Figure(
-        "rows without TotalCharges",
-        lambda t: float(np.isnan(t["TotalCharges"]).sum()),
-        11,
-      ),
-    ),
+    (Figure("rows without TotalCharges", lambda t: float(np.isnan(t["TotalCharges"]).sum()), 11),),
   ),
   drop=("customerID",),
 )
@@ -72,19 +64,22 @@ STROKE = Spec(
   facts=Facts(
     (4861, 249),
     {"gender": (2994, 2115), "age": (2170, 1564, 1376)},
-    (
-      Figure(
-        "rows without bmi", lambda t: float(np.isnan(t["bmi"]).sum()), 201
-      ),
-    ),
+    (Figure("rows without bmi", lambda t: float(np.isnan(t["bmi"]).sum()), 201),),
   ),
   drop=("id",),
 )
 
 COMPAS_FEATURES = (
-  "sex", "age", "race", "juv_fel_count", "juv_misd_count", "juv_other_count",
-  "priors_count", "c_charge_degree", "two_year_recid",
-)  # fmt: skip
+  "sex",
+  "age",
+  "race",
+  "juv_fel_count",
+  "juv_misd_count",
+  "juv_other_count",
+  "priors_count",
+  "c_charge_degree",
+  "two_year_recid",
+)
 
 
 def _compas_rows(table: Table) -> Table:
@@ -122,26 +117,19 @@ COMPAS = Spec(
     ),
   ),
   labels={
-    "two_year_recid": rules.values(
-      "two_year_recid", {"0": "no re-arrest", "1": "re-arrest"}
-    )
+    "two_year_recid": rules.values("two_year_recid", {"0": "no re-arrest", "1": "re-arrest"})
   },
   groups={
     "race": rules.values("race"),
     "black_white": rules.values(
-      "race",
-      {"African-American": "African-American", "Caucasian": "Caucasian"},
+      "race", {"African-American": "African-American", "Caucasian": "Caucasian"}
     ),
     "sex": rules.values("sex"),
     "age": rules.bins("age", (25, 46)),
   },
   facts=Facts(
     (3363, 2809),
-    {
-      "race": (3175, 31, 2103, 509, 11, 343),
-      "black_white": (3175, 2103),
-      "sex": (1175, 4997),
-    },
+    {"race": (3175, 31, 2103, 509, 11, 343), "black_white": (3175, 2103), "sex": (1175, 4997)},
   ),
 )
 
@@ -171,17 +159,11 @@ INSURANCE = Spec(
   },
   facts=Facts(
     (6867, 3133),
-    {
-      "gender": (5010, 4990),
-      "race": (9012, 988),
-      "age": (2016, 3063, 2931, 1990),
-    },
+    {"gender": (5010, 4990), "race": (9012, 988), "age": (2016, 3063, 2931, 1990)},
     (
       Figure(
         "missing numbers",
-        lambda t: float(
-          sum(np.isnan(v).sum() for v in t.values() if v.dtype.kind == "f")
-        ),
+        lambda t: float(sum(np.isnan(v).sum() for v in t.values() if v.dtype.kind == "f")),
         1939,
       ),
     ),
@@ -203,10 +185,7 @@ SEGMENTATION = Spec(
   folders=("segmentation", "customer_segmentation"),
   forms=(
     text_form(
-      KnownFile(
-        "Train.csv",
-        "4245166ea666055eaeb151aecf2d16c346cdb230749eb064949684c965bf7355",
-      )
+      KnownFile("Train.csv", "4245166ea666055eaeb151aecf2d16c346cdb230749eb064949684c965bf7355")
     ),
   ),
   labels={"segment": rules.values("Segmentation")},
@@ -215,10 +194,7 @@ SEGMENTATION = Spec(
     "age": rules.bins("Age", (30, 50)),
     "married": rules.values("Ever_Married"),
   },
-  facts=Facts(
-    (1972, 1858, 1970, 2268),
-    {"gender": (3651, 4417), "married": (140, 3285, 4643)},
-  ),
+  facts=Facts((1972, 1858, 1970, 2268), {"gender": (3651, 4417), "married": (140, 3285, 4643)}),
   drop=("ID",),
 )
 

@@ -38,8 +38,6 @@ def text_form(
     if test is None:
       return Raw(first)
     both = tables.concatenate([first, table(test)])
-    return Raw(
-      both, test_rows=np.arange(tables.size(both)) >= tables.size(first)
-    )
+    return Raw(both, test_rows=np.arange(tables.size(both)) >= tables.size(first))
 
   return Form((train,) if test is None else (train, test), read)

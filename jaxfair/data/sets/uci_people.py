@@ -13,10 +13,22 @@ LICENCE = "CC BY 4.0"
 ORIGIN = "UCI Machine Learning Repository"
 YES_NO = {"no": "no", "yes": "yes"}
 ADULT_COLUMNS = (
-  "age", "workclass", "fnlwgt", "education", "education-num",
-  "marital-status", "occupation", "relationship", "race", "sex",
-  "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
-)  # fmt: skip
+  "age",
+  "workclass",
+  "fnlwgt",
+  "education",
+  "education-num",
+  "marital-status",
+  "occupation",
+  "relationship",
+  "race",
+  "sex",
+  "capital-gain",
+  "capital-loss",
+  "hours-per-week",
+  "native-country",
+  "income",
+)
 
 
 def _adult_income(table: Table) -> Table:
@@ -38,14 +50,8 @@ ADULT = Spec(
   folders=("adult",),
   forms=(
     text_form(
-      KnownFile(
-        "adult.data",
-        "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
-      ),
-      KnownFile(
-        "adult.test",
-        "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
-      ),
+      KnownFile("adult.data", "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d"),
+      KnownFile("adult.test", "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05"),
       names=ADULT_COLUMNS,
       comment="|",
       prepare=_adult_income,
@@ -71,19 +77,20 @@ ADULT = Spec(
 
 
 def _bank(
-  name: str, file: KnownFile, label: str, separator: str, facts: Facts,
+  name: str,
+  file: KnownFile,
+  label: str,
+  separator: str,
+  facts: Facts,
   cautions: tuple[str, ...] = (),
-) -> Spec:  # fmt: skip
+) -> Spec:
   return Spec(
     name=name,
     source=Source(
       "Bank marketing, Portugal 2008-2013",
       LICENCE,
       ORIGIN,
-      (
-        "duration is known only after the call whose outcome is predicted",
-        *cautions,
-      ),
+      ("duration is known only after the call whose outcome is predicted", *cautions),
     ),
     folders=("bank", "bank-additional"),
     forms=(text_form(file, separator=separator),),
@@ -100,10 +107,7 @@ def _bank(
 
 BANK = _bank(
   "bank",
-  KnownFile(
-    "bank-full.csv",
-    "d1513ec63b385506f7cfce9f2c5caa9fe99e7ba4e8c3fa264b3aaf0f849ed32d",
-  ),
+  KnownFile("bank-full.csv", "d1513ec63b385506f7cfce9f2c5caa9fe99e7ba4e8c3fa264b3aaf0f849ed32d"),
   "y",
   ";",
   Facts((39922, 5289), {"age": (43427, 1784), "marital": (5207, 27214, 12790)}),
@@ -111,8 +115,7 @@ BANK = _bank(
 BANK_ADDITIONAL = _bank(
   "bank_additional",
   KnownFile(
-    "bank-additional-full.csv",
-    "74adfc578bf77a7ff4bb1ba4a9f8709d9e3c6907342959c2c8416847e0afb4d8",
+    "bank-additional-full.csv", "74adfc578bf77a7ff4bb1ba4a9f8709d9e3c6907342959c2c8416847e0afb4d8"
   ),
   "y",
   ";",
@@ -121,8 +124,7 @@ BANK_ADDITIONAL = _bank(
 BANK_BALANCED = _bank(
   "bank_balanced",
   KnownFile(
-    "bank_dp_fair_authors.csv",
-    "c25bf6ac8ef9e37119427fce9a32923baf57cb466ca27b34b2c930e88035d2fe",
+    "bank_dp_fair_authors.csv", "c25bf6ac8ef9e37119427fce9a32923baf57cb466ca27b34b2c930e88035d2fe"
   ),
   "deposit",
   ",",
@@ -135,19 +137,17 @@ def _credit_words(table: Table) -> Table:
   words = {
     "SEX": {"1": "male", "2": "female"},
     "EDUCATION": {
-      "1": "graduate school", "2": "university", "3": "high school",
-      "4": "other", "0": "unknown", "5": "unknown", "6": "unknown",
+      "1": "graduate school",
+      "2": "university",
+      "3": "high school",
+      "4": "other",
+      "0": "unknown",
+      "5": "unknown",
+      "6": "unknown",
     },
-    "MARRIAGE": {
-      "1": "married", "2": "single", "3": "other", "0": "unknown",
-    },
-  }  # fmt: skip
-  return {
-    **table,
-    **{
-      name: tables.recode(table[name], codes) for name, codes in words.items()
-    },
+    "MARRIAGE": {"1": "married", "2": "single", "3": "other", "0": "unknown"},
   }
+  return {**table, **{name: tables.recode(table[name], codes) for name, codes in words.items()}}
 
 
 CREDIT = Spec(
@@ -162,26 +162,19 @@ CREDIT = Spec(
   forms=(
     text_form(
       KnownFile(
-        "UCI_Credit_Card.csv",
-        "2d0560932c75d5d727818e77f6082d4eeb36b6a803d7dca2a6a1b23951e716ae",
+        "UCI_Credit_Card.csv", "2d0560932c75d5d727818e77f6082d4eeb36b6a803d7dca2a6a1b23951e716ae"
       ),
       prepare=_credit_words,
     ),
   ),
-  labels={
-    "default": rules.values(
-      "default_payment_next_month", {"0": "paid", "1": "default"}
-    )
-  },
+  labels={"default": rules.values("default_payment_next_month", {"0": "paid", "1": "default"})},
   groups={
     "sex": rules.values("SEX", {"female": "female", "male": "male"}),
     "age": rules.bins("AGE", (30, 40, 50)),
     "education": rules.values("EDUCATION"),
     "marriage": rules.values("MARRIAGE"),
   },
-  facts=Facts(
-    (23364, 6636), {"sex": (18112, 11888), "age": (9618, 11238, 6464, 2680)}
-  ),
+  facts=Facts((23364, 6636), {"sex": (18112, 11888), "age": (9618, 11238, 6464, 2680)}),
   drop=("ID",),
 )
 
@@ -200,15 +193,11 @@ PARKINSONS = Spec(
   forms=(
     text_form(
       KnownFile(
-        "parkinsons_updrs.data",
-        "f2c7d5025dec4e92e7feae367a5f7ccf58789a10ac6b54bdf15976c599f9dd39",
+        "parkinsons_updrs.data", "f2c7d5025dec4e92e7feae367a5f7ccf58789a10ac6b54bdf15976c599f9dd39"
       )
     ),
   ),
-  labels={
-    "total_UPDRS": rules.above("total_UPDRS"),
-    "motor_UPDRS": rules.above("motor_UPDRS"),
-  },
+  labels={"total_UPDRS": rules.above("total_UPDRS"), "motor_UPDRS": rules.above("motor_UPDRS")},
   groups={
     "sex": rules.values("sex", {"0": "male", "1": "female"}),
     "age": rules.bins("age", (60, 70)),
@@ -217,11 +206,7 @@ PARKINSONS = Spec(
     (2941, 2934),
     {"sex": (4008, 1867), "age": (1877, 2127, 1871)},
     (
-      Figure(
-        "median total_UPDRS",
-        lambda t: float(np.median(t["total_UPDRS"])),
-        27.576,
-      ),
+      Figure("median total_UPDRS", lambda t: float(np.median(t["total_UPDRS"])), 27.576),
       Figure("people", lambda t: len(np.unique(t["subject#"])), 42),
     ),
   ),

@@ -10,12 +10,10 @@ from jaxfair.data.sets.uci_people import LICENCE, ORIGIN
 from jaxfair.data.spec import Facts, Figure, Form, Raw, Spec
 
 RED = KnownFile(
-  "winequality-red.csv",
-  "4a402cf041b025d4566d954c3b9ba8635a3a8a01e039005d97d6a710278cf05e",
+  "winequality-red.csv", "4a402cf041b025d4566d954c3b9ba8635a3a8a01e039005d97d6a710278cf05e"
 )
 WHITE = KnownFile(
-  "winequality-white.csv",
-  "76c3f809815c17c07212622f776311faeb31e87610d52c26d87d6e361b169836",
+  "winequality-white.csv", "76c3f809815c17c07212622f776311faeb31e87610d52c26d87d6e361b169836"
 )
 
 
@@ -49,8 +47,15 @@ ABALONE = Spec(
         aliases=("abalone.data.txt",),
       ),
       names=(
-        "sex", "length", "diameter", "height", "whole weight",
-        "shucked weight", "viscera weight", "shell weight", "rings",
+        "sex",
+        "length",
+        "diameter",
+        "height",
+        "whole weight",
+        "shucked weight",
+        "viscera weight",
+        "shell weight",
+        "rings",
       ),
     ),
   ),
@@ -65,7 +70,7 @@ ABALONE = Spec(
     {"sex": (1307, 1528, 1342), "grown_sex": (1307, 1528)},
     (Figure("median rings", lambda t: float(np.median(t["rings"])), 9.0),),
   ),
-)  # fmt: skip
+)
 
 FETAL_COLUMNS = {
   "LB": "baseline value",
@@ -104,8 +109,7 @@ FETAL = Spec(
   forms=(
     text_form(
       KnownFile(
-        "fetal_health.csv",
-        "90bd62b95020ffa466f01a2942a79cf6b8b04cc5ac680144d705002d893f6622",
+        "fetal_health.csv", "90bd62b95020ffa466f01a2942a79cf6b8b04cc5ac680144d705002d893f6622"
       )
     ),
     text_form(
@@ -114,15 +118,11 @@ FETAL = Spec(
         "d572921035bfbaca73b352e156f9f783acc54584a3a19e285dd15a68dee4db56",
         aliases=("ctg.csv",),
       ),
-      prepare=lambda table: {
-        name: table[code] for code, name in FETAL_COLUMNS.items()
-      },
+      prepare=lambda table: {name: table[code] for code, name in FETAL_COLUMNS.items()},
     ),
   ),
   labels={
-    "health": rules.values(
-      "fetal_health", {"1": "normal", "2": "suspect", "3": "pathological"}
-    )
+    "health": rules.values("fetal_health", {"1": "normal", "2": "suspect", "3": "pathological"})
   },
   groups={"all": rules.everyone()},
   facts=Facts((1655, 295, 176), {"all": (2126,)}),

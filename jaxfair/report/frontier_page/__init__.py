@@ -15,9 +15,7 @@ from jaxfair.report import series
 SCRIPTS = ("core.js", "charts.js", "space.js", "main.js")
 
 
-def write_frontier(
-  found: RunFrontier, path: pathlib.Path, *, notes: tuple[str, ...] = ()
-) -> None:
+def write_frontier(found: RunFrontier, path: pathlib.Path, *, notes: tuple[str, ...] = ()) -> None:
   """Writes the page of a run's frontier.
 
   Args:
@@ -49,8 +47,7 @@ def _data(found: RunFrontier) -> dict[str, Any]:
   methods = list(dict.fromkeys(found.methods))
   return {
     "objectives": [
-      {"name": o.name, "better": o.better, "words": series.words(o.name)}
-      for o in points.objectives
+      {"name": o.name, "better": o.better, "words": series.words(o.name)} for o in points.objectives
     ],
     "seeds": points.values.shape[1],
     "methods": methods,
@@ -122,8 +119,8 @@ def _caveats(found: RunFrontier) -> list[str]:
     "you promise its numbers.",
     "Choosing a setting by what the private people show is itself something "
     "epsilon does not cover. Choose on public people, or on another data set "
-    "of the kind."
-  ]  # fmt: skip
+    "of the kind.",
+  ]
   if dropped:
     told.append(
       f"{dropped} settings are left out: in some seed one of the four numbers "

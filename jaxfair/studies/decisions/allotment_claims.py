@@ -13,10 +13,7 @@ OUTPUTS = "output perturbation"
 METHODS = (COUNTS, CLIPPED, TEMPERED, PUBLIC, PRIVATE, OUTPUTS)
 BEST = "best"
 SUMMARY = {"row": "summary"}
-UNFAIR = SUMMARY | {
-  "heat": ("", BEST),
-  "method": (COUNTS, CLIPPED, TEMPERED, PRIVATE),
-}
+UNFAIR = SUMMARY | {"heat": ("", BEST), "method": (COUNTS, CLIPPED, TEMPERED, PRIVATE)}
 
 
 def _at_most_noise(statistic: ex.Statistic) -> ex.Statistic:
@@ -36,8 +33,7 @@ def _ratio(value: str, first: str, second: str) -> ex.Statistic:
     ratios = [
       float(np.mean(a) / np.mean(b))
       for _, part in table.split("epsilon")
-      if len(a := part.where(method=first)[value])
-      and len(b := part.where(method=second)[value])
+      if len(a := part.where(method=first)[value]) and len(b := part.where(method=second)[value])
     ]
     return max(ratios, default=np.nan)
 
@@ -48,17 +44,13 @@ def _ratio(value: str, first: str, second: str) -> ex.Statistic:
 def _told_from_0(method: str) -> ex.Statistic:
   """The largest lower end of alpha's interval."""
   told = f"alpha of {method}: what is told apart from 0"
-  largest = ex.exact(
-    told, lambda table: table["alpha_low"].max(), ("alpha_low",)
-  )
+  largest = ex.exact(told, lambda table: table["alpha_low"].max(), ("alpha_low",))
   return largest.at(method=method, **SUMMARY)
 
 
 def _least_fall(table: ex.Table) -> float:
   """The least ratio of alphas of neighbouring epsilons."""
-  means = {
-    key[0]: float(part["alpha"].mean()) for key, part in table.split("epsilon")
-  }
+  means = {key[0]: float(part["alpha"].mean()) for key, part in table.split("epsilon")}
   if len(means) < 2:
     raise ex.CannotTellError("fewer than two epsilons")
   ordered = np.array([means[epsilon] for epsilon in sorted(means)])
@@ -67,9 +59,7 @@ def _least_fall(table: ex.Table) -> float:
 
 def _cooler(heat: str) -> ex.Statistic:
   """How much fairer the best temperature is than another one."""
-  other = (
-    {"method": CLIPPED} if heat == "" else {"method": TEMPERED, "heat": heat}
-  )
+  other = {"method": CLIPPED} if heat == "" else {"method": TEMPERED, "heat": heat}
   return ex.difference("alpha", other, {"method": TEMPERED, "heat": BEST})
 
 
@@ -81,9 +71,7 @@ def _hottest(table: ex.Table) -> dict[str, ex.Check]:
   return {top: _at_most_noise(_cooler(top)) > 0}
 
 
-FALL = ex.exact(
-  "least ratio of alphas of neighbouring epsilons", _least_fall, ("alpha",)
-)
+FALL = ex.exact("least ratio of alphas of neighbouring epsilons", _least_fall, ("alpha",))
 GAIN = ex.mean("small_minus_large")
 SLOPE = ex.mean("predicted_slope").at(epsilon=max, **SUMMARY, method=COUNTS)
 
@@ -99,12 +87,7 @@ CLAIMS = (
     "Without post-processing it is the other way round: by its curvature large districts gain",
     (_at_most_noise(GAIN) < 0).at(method=COUNTS),
   ),
-  Claim(
-    "epsilon",
-    "Less privacy is fairer",
-    (FALL > 1).at(method=CLIPPED, **SUMMARY),
-    "Fig. 2.2",
-  ),
+  Claim("epsilon", "Less privacy is fairer", (FALL > 1).at(method=CLIPPED, **SUMMARY), "Fig. 2.2"),
   Claim(
     "second order",
     "The second-order bias is the simulated one, to 2%",
@@ -123,12 +106,7 @@ CLAIMS = (
     _difference("alpha", COUNTS, PRIVATE),
     "Fig. 2.5",
   ),
-  Claim(
-    "outputs fair",
-    "Output perturbation is fair",
-    _told_from_0(OUTPUTS) < 1e-12,
-    "Fig. 2.5",
-  ),
+  Claim("outputs fair", "Output perturbation is fair", _told_from_0(OUTPUTS) < 1e-12, "Fig. 2.5"),
   Claim(
     "outputs err",
     "Output perturbation errs more than noisy counts",
@@ -180,9 +158,7 @@ CLAIMS = (
 )
 
 
-def _points(
-  name: str, title: str, y: str, y_title: str, caption: str, **where: Any
-) -> Figure:
+def _points(name: str, title: str, y: str, y_title: str, caption: str, **where: Any) -> Figure:
   return Figure(
     name,
     title,

@@ -84,18 +84,12 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
       key=jax.random.fold_in(context.key, seed),
     )
     total += found.bias
-    predicted = (
-      _prediction(found, places, release) if cell["method"] == COUNTS else {}
-    )
-    rows.append(
-      SUMMARY | {"seed": seed} | _summary(found, budget, places) | predicted
-    )
+    predicted = _prediction(found, places, release) if cell["method"] == COUNTS else {}
+    rows.append(SUMMARY | {"seed": seed} | _summary(found, budget, places) | predicted)
     rows += _bins(budget * found.bias, places, seed)
   rows += _districts(budget * total / config.seeds, places)
   relative = heat / float(release.scale) ** 2 if cell["heat"] else None
-  return ex.Table.from_rows(
-    {**cell, "temperature": relative, **row} for row in rows
-  )
+  return ex.Table.from_rows({**cell, "temperature": relative, **row} for row in rows)
 
 
 def _mechanism(
@@ -112,19 +106,13 @@ def _mechanism(
     case "non-negative" | "tempered":
       return decisions.on_counts(Partial(_after, problem, heat), release)
     case "linear proxy, public total":
-      return decisions.linear_proxy(
-        weights=places.weights, total=total, epsilon=epsilon
-      )
+      return decisions.linear_proxy(weights=places.weights, total=total, epsilon=epsilon)
     case "linear proxy, private total":
       return decisions.linear_proxy_private(
-        weights=places.weights, max_weight=highest, lower_total=lower,
-        epsilon=epsilon,
-      )  # fmt: skip
+        weights=places.weights, max_weight=highest, lower_total=lower, epsilon=epsilon
+      )
   return decisions.output_perturbation(
-    weights=places.weights,
-    max_weight=highest,
-    lower_total=lower,
-    epsilon=epsilon,
+    weights=places.weights, max_weight=highest, lower_total=lower, epsilon=epsilon
   )
 
 
@@ -138,9 +126,7 @@ def _temperature(heat: str, scale: float) -> float:
   return float(heat or 0.0) * scale**2
 
 
-def _summary(
-  found: decisions.NonPrivateBias, budget: float, places: Districts
-) -> dict[str, float]:
+def _summary(found: decisions.NonPrivateBias, budget: float, places: Districts) -> dict[str, float]:
   low, high = found.alpha_interval()
   order = np.argsort(places.counts, kind="stable")
   tenth = max(1, len(order) // SIZE_BINS)
@@ -153,41 +139,34 @@ def _summary(
     "cost": decisions.cost_of_privacy(found.bias, budget=budget),
     "small_gain": float(dollars[order[:tenth]].mean()),
     "large_gain": float(dollars[order[-tenth:]].mean()),
-    "small_minus_large": float(
-      dollars[order[:tenth]].mean() - dollars[order[-tenth:]].mean()
-    ),
+    "small_minus_large": float(dollars[order[:tenth]].mean() - dollars[order[-tenth:]].mean()),
     "worst_loss": float(dollars.min()),
   }
 
 
 def _prediction(
-  found: decisions.NonPrivateBias,
-  places: Districts,
-  release: decisions.LaplaceRelease,
+  found: decisions.NonPrivateBias, places: Districts, release: decisions.LaplaceRelease
 ) -> dict[str, float]:
   """How the second-order biases fit: a slope of 1 is a perfect fit."""
   trace = decisions.allotment_trace(places.counts, weights=places.weights)
   predicted = decisions.second_order_bias(trace, variance=release.variance)
   weight = 1 / np.maximum(found.standard_error, 1e-300) ** 2
-  slope = np.sum(weight * predicted * found.bias) / np.sum(
-    weight * predicted**2
-  )
+  slope = np.sum(weight * predicted * found.bias) / np.sum(weight * predicted**2)
   return {"predicted_slope": float(slope)}
 
 
-def _bins(
-  dollars: np.ndarray, places: Districts, seed: int
-) -> list[dict[str, Any]]:
+def _bins(dollars: np.ndarray, places: Districts, seed: int) -> list[dict[str, Any]]:
   bins = decisions.equal_bins(places.counts, min(SIZE_BINS, len(dollars)))
   return [
     {
-      "row": "bin", "seed": seed,
+      "row": "bin",
+      "seed": seed,
       "children": float(np.median(places.counts[bins == b])),
       "bin_gain": float(dollars[bins == b].mean()),
       "bin_misallocated": float(np.abs(dollars[bins == b]).mean()),
     }
     for b in np.unique(bins)
-  ]  # fmt: skip
+  ]
 
 
 def _districts(dollars: np.ndarray, places: Districts) -> list[dict[str, Any]]:
@@ -199,18 +178,19 @@ def _districts(dollars: np.ndarray, places: Districts) -> list[dict[str, Any]]:
     order = order[kept]
   return [
     {
-      "row": "district", "name": str(places.names[i]),
-      "district_size": float(places.counts[i]), "gain": float(dollars[i]),
+      "row": "district",
+      "name": str(places.names[i]),
+      "district_size": float(places.counts[i]),
+      "gain": float(dollars[i]),
       "relative_gain": float(dollars[i]) / largest,
     }
     for i in order
-  ]  # fmt: skip
+  ]
 
 
 def _notes(config: Config) -> list[str]:
   return [
-    "Computed from the true counts: for the agency's own eyes, not for "
-    "release.",
+    "Computed from the true counts: for the agency's own eyes, not for release.",
     "Alpha is the largest minus the smallest bias, in shares of the money. A "
     "simulated alpha is never 0: alpha low is what is told apart from 0, all "
     "districts at once at 95%.",

@@ -41,9 +41,7 @@ class Places(ex.Settings):
       bool(self.name) != bool(self.csv),
       "name a set with data.name, or a file with data.csv: one of them",
     )
-    checks.require(
-      not (self.csv and self.state), "data.state is for named sets only"
-    )
+    checks.require(not (self.csv and self.state), "data.state is for named sets only")
 
 
 class Districts(NamedTuple):
@@ -108,9 +106,8 @@ def _title_one(state: str) -> Districts:
   found = data.load("title_one", group="state")
   x = found.examples.x.astype(np.float64)
   return _of_state(
-    x[:, 0], x[:, 1], found, state,
-    "Title I file: enrolled pupils stand in for eligible children.",
-  )  # fmt: skip
+    x[:, 0], x[:, 1], found, state, "Title I file: enrolled pupils stand in for eligible children."
+  )
 
 
 def _saipe(state: str) -> Districts:
@@ -124,20 +121,20 @@ def _saipe(state: str) -> Districts:
       strict=True,
     )
   )
-  weights = np.array(
-    [spent[found.group_names[g]] for g in found.examples.group]
-  )
+  weights = np.array([spent[found.group_names[g]] for g in found.examples.group])
   return _of_state(
-    found.examples.x[:, 2].astype(np.float64), weights, found, state,
+    found.examples.x[:, 2].astype(np.float64),
+    weights,
+    found,
+    state,
     "SAIPE 2019: children in poverty, themselves estimates; weights are the "
     "states' expenditures per pupil of 2014-15.",
-  )  # fmt: skip
+  )
 
 
 def _of_state(
-  counts: np.ndarray, weights: np.ndarray, found: data.Dataset, state: str,
-  note: str,
-) -> Districts:  # fmt: skip
+  counts: np.ndarray, weights: np.ndarray, found: data.Dataset, state: str, note: str
+) -> Districts:
   names = found.row_names
   assert names is not None
   if not state:
@@ -145,10 +142,7 @@ def _of_state(
   checks.one_of("data.state", state, found.group_names)
   own = found.examples.group == found.group_names.index(state)
   share = float((weights * counts)[own].sum() / (weights * counts).sum())
-  told = (
-    f"{note} Shares are of {state} alone, of the state's {share:.1%} of the "
-    "budget."
-  )
+  told = f"{note} Shares are of {state} alone, of the state's {share:.1%} of the budget."
   return Districts(counts[own], weights[own], names[own], share, told)
 
 
@@ -159,9 +153,12 @@ def _districts(state: str) -> Districts:
   counts = np.ceil(rng.lognormal(7.0, 1.5, size))
   names = np.array([f"district {i}" for i in range(size)])
   return Districts(
-    counts, rng.choice([0.8, 1.0, 1.3], size), names, 1.0,
+    counts,
+    rng.choice([0.8, 1.0, 1.3], size),
+    names,
+    1.0,
     f"{size} made-up districts: counts log-normal (7.0, 1.5), three weights.",
-  )  # fmt: skip
+  )
 
 
 def _section203(name: str) -> Jurisdictions:
@@ -190,10 +187,11 @@ def _jurisdictions() -> Jurisdictions:
   spe = np.round(sp * 10 ** rng.uniform(-2.5, -0.4, size))
   names = np.array([f"county {i}" for i in range(size)])
   return Jurisdictions(
-    (s, sp, spe), names,
+    (s, sp, spe),
+    names,
     f"{size} made-up counties: citizens 10^U(2.5, 6.5), shares of limited "
     "English and of little schooling 10^U(-2.5, -0.4) each.",
-  )  # fmt: skip
+  )
 
 
 def _read(places: Places, needed: int) -> tables.Table:
@@ -210,10 +208,7 @@ def _read(places: Places, needed: int) -> tables.Table:
 
 def _numbers(table: tables.Table, name: str) -> np.ndarray:
   found = tables.column(table, name)
-  checks.require(
-    found.dtype.kind == "f",
-    f"column {name!r} holds words; name a column of numbers",
-  )
+  checks.require(found.dtype.kind == "f", f"column {name!r} holds words; name a column of numbers")
   return found
 
 

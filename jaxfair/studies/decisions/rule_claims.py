@@ -15,13 +15,11 @@ def _neighbours_in_size(value: str) -> ex.Check:
   """Every county has a larger value than the next larger one."""
 
   def pairs(table: ex.Table) -> dict[str, ex.Check]:
-    names = ex.narrowed(table, {"row": "ratio", "epsilon": min}).unique(
-      "county"
-    )
+    names = ex.narrowed(table, {"row": "ratio", "epsilon": min}).unique("county")
     return {
-      f"{small} and {large}": (
-        ex.difference(value, {"county": small}, {"county": large}) > 0
-      ).at(row="ratio", epsilon=min)
+      f"{small} and {large}": (ex.difference(value, {"county": small}, {"county": large}) > 0).at(
+        row="ratio", epsilon=min
+      )
       for small, large in itertools.pairwise(names)
     }
 
@@ -37,25 +35,19 @@ def _excess_over_allowed(table: ex.Table) -> float:
   for _, part in table.split("epsilon", "county"):
     away = part["ratio_bias"] - part["exact_bias"]
     scores.append(abs(away.mean()) / (away.std(ddof=1) / len(away) ** 0.5))
-  return float(
-    max(scores) / special.stdtrit(seeds - 1, 1 - 0.025 / len(scores))
-  )
+  return float(max(scores) / special.stdtrit(seeds - 1, 1 - 0.025 / len(scores)))
 
 
 def _worst_truth(operator: str, pair: str) -> ex.Check:
   """Errors at one pair of truth values exceed those at every other."""
-  where: dict[str, Any] = {
-    "row": "truth",
-    "operator": operator,
-    "places": "synthetic",
-  }
+  where: dict[str, Any] = {"row": "truth", "operator": operator, "places": "synthetic"}
 
   def others(table: ex.Table) -> dict[str, ex.Check]:
     found = ex.narrowed(table, where).unique("truth")
     return {
-      other: (
-        ex.difference("group_error", {"truth": pair}, {"truth": other}) > 0
-      ).at(**where, epsilon=min)
+      other: (ex.difference("group_error", {"truth": pair}, {"truth": other}) > 0).at(
+        **where, epsilon=min
+      )
       for other in found
       if other != pair
     }
@@ -82,10 +74,7 @@ CLAIMS = (
   Claim(
     "thresholds",
     "Errors peak next to the thresholds",
-    (ex.mean("rank_correlation") < 0)
-    .in_each("epsilon")
-    .in_each("places")
-    .at(row="summary"),
+    (ex.mean("rank_correlation") < 0).in_each("epsilon").in_each("places").at(row="summary"),
     "Fig. 2.3",
   ),
   Claim(
@@ -95,10 +84,7 @@ CLAIMS = (
     "Fig. 2.4, left",
   ),
   Claim(
-    "ratio spread",
-    "and spreads more",
-    _neighbours_in_size("ratio_spread"),
-    "Fig. 2.4, middle",
+    "ratio spread", "and spreads more", _neighbours_in_size("ratio_spread"), "Fig. 2.4, middle"
   ),
   Claim(
     "closed form",
@@ -108,9 +94,7 @@ CLAIMS = (
   Claim(
     "or",
     "Where neither holds, the disjunction of two predicates errs more than either",
-    (ex.mean("or_minus_worse") > 0).at(
-      row="summary", places="synthetic", epsilon=min
-    ),
+    (ex.mean("or_minus_worse") > 0).at(row="summary", places="synthetic", epsilon=min),
     "Fig. 2.4, right",
   ),
   Claim(
@@ -136,9 +120,7 @@ CLAIMS = (
 )
 
 
-def _by_bin(
-  name: str, title: str, y: str, y_title: str, caption: str
-) -> Figure:
+def _by_bin(name: str, title: str, y: str, y_title: str, caption: str) -> Figure:
   return Figure(
     name,
     title,
@@ -154,9 +136,7 @@ def _by_bin(
   )
 
 
-def _by_place(
-  name: str, title: str, x: str, x_title: str, caption: str
-) -> Figure:
+def _by_place(name: str, title: str, x: str, x_title: str, caption: str) -> Figure:
   wrong = "chance of a wrong decision"
   return Figure(
     name,
@@ -174,9 +154,7 @@ def _by_place(
   )
 
 
-def _by_county(
-  name: str, title: str, y: str, y_title: str, caption: str
-) -> Figure:
+def _by_county(name: str, title: str, y: str, y_title: str, caption: str) -> Figure:
   return Figure(
     name,
     title,

@@ -11,18 +11,8 @@ from jaxfair import decisions
 from jaxfair import experiments as ex
 from jaxfair.decisions import problems
 from jaxfair.experiments import Summary
-from jaxfair.studies.decisions.counts import (
-  Jurisdictions,
-  Places,
-  load_jurisdictions,
-)
-from jaxfair.studies.decisions.rule_claims import (
-  CLAIMS,
-  FIGURES,
-  LINEAR,
-  RULE,
-  SVM,
-)
+from jaxfair.studies.decisions.counts import Jurisdictions, Places, load_jurisdictions
+from jaxfair.studies.decisions.rule_claims import CLAIMS, FIGURES, LINEAR, RULE, SVM
 
 ERRORS, RATIOS, PROXIES = "errors", "ratios", "proxies"
 # A person may be in all three counts of a jurisdiction, or in two of a ratio.
@@ -33,10 +23,7 @@ COUNTIES = (
   ("Union, NM: 160 of 3305", 160.0, 3305.0),
 )
 FLOOR = 1.0  # one person: a public bound that gives ratios a mean
-LEARNERS = {
-  LINEAR: decisions.linear_regression,
-  SVM: decisions.linear_svm,
-}
+LEARNERS = {LINEAR: decisions.linear_regression, SVM: decisions.linear_svm}
 SYNTHETIC = Places(name="synthetic")
 
 
@@ -56,11 +43,7 @@ class Config(ex.Settings):
 
   data: Places = Places(name="section203")
   made_up: bool = True
-  parts: ex.Sweep[Literal["errors", "ratios", "proxies"]] = (
-    "errors",
-    "ratios",
-    "proxies",
-  )
+  parts: ex.Sweep[Literal["errors", "ratios", "proxies"]] = ("errors", "ratios", "proxies")
   epsilons: ex.Sweep[ex.Positive] = (0.1, 1.0)
   bins: ex.Count = 9
   draws: Annotated[int, ex.Within(100)] = 10_000
@@ -120,12 +103,8 @@ def _errors(
     "or": decisions.either(_many, _unschooled),
   }
   s, sp, spe = places.counts
-  many, unschooled = (
-    np.asarray(part(places.counts)) for part in (_many, _unschooled)
-  )
-  truth = np.char.add(
-    np.where(many, "T", "F"), np.where(unschooled, "T", "F")
-  ).astype(str)
+  many, unschooled = (np.asarray(part(places.counts)) for part in (_many, _unschooled))
+  truth = np.char.add(np.where(many, "T", "F"), np.where(unschooled, "T", "F")).astype(str)
   # How many noise scales the nearest count is from where a part would turn.
   scale = float(release.scale)
   share = np.maximum(sp - problems.SHARE * s, sp - problems.NUMBER)
@@ -137,73 +116,76 @@ def _errors(
     # The same draws for all rules: their errors are compared place by place.
     own = jax.random.fold_in(key, seed)
     found = {
-      name: decisions.simulate(
-        rule, places.counts, release=release, draws=config.draws, key=own
-      )
+      name: decisions.simulate(rule, places.counts, release=release, draws=config.draws, key=own)
       for name, rule in rules.items()
     }
     errors = {name: one.error for name, one in found.items()}
     total += errors["rule"]
     rows.append(
       {
-        "row": "summary", "seed": seed, "alpha": found["rule"].alpha,
+        "row": "summary",
+        "seed": seed,
+        "alpha": found["rule"].alpha,
         "mean_error": float(errors["rule"].mean()),
-        "rank_correlation": float(
-          stats.spearmanr(distance, errors["rule"]).statistic
-        ),
+        "rank_correlation": float(stats.spearmanr(distance, errors["rule"]).statistic),
         "or_of_two": float(np.mean(errors["or"][truth == "FF"]))
-        if np.any(truth == "FF") else np.nan,
-        "or_minus_worse": float(np.mean(
-          (errors["or"] - np.maximum(errors["many"], errors["unschooled"]))[
-            truth == "FF"]
-        )) if np.any(truth == "FF") else np.nan,
+        if np.any(truth == "FF")
+        else np.nan,
+        "or_minus_worse": float(
+          np.mean((errors["or"] - np.maximum(errors["many"], errors["unschooled"]))[truth == "FF"])
+        )
+        if np.any(truth == "FF")
+        else np.nan,
       }
-    )  # fmt: skip
+    )
     rows += [
       {
-        "row": "truth", "seed": seed, "operator": operator, "truth": pair,
+        "row": "truth",
+        "seed": seed,
+        "operator": operator,
+        "truth": pair,
         "group_error": float(errors[name][truth == pair].mean()),
       }
       for operator, name in (("and", "rule"), ("or", "or"))
       for pair in ("FF", "FT", "TF", "TT")
       if np.any(truth == pair)
-    ]  # fmt: skip
+    ]
   mean = total / config.seeds
   rows += [
     {
-      "row": "place", "name": str(places.names[i]), "truth": str(truth[i]),
-      "citizens": float(s[i]), "distance": float(max(distance[i], 1e-3)),
+      "row": "place",
+      "name": str(places.names[i]),
+      "truth": str(truth[i]),
+      "citizens": float(s[i]),
+      "distance": float(max(distance[i], 1e-3)),
       "error": float(mean[i]),
     }
     for i in range(len(s))
-  ]  # fmt: skip
+  ]
   return rows
 
 
-def _ratios(
-  config: Config, epsilon: float, key: jax.Array
-) -> list[dict[str, Any]]:
+def _ratios(config: Config, epsilon: float, key: jax.Array) -> list[dict[str, Any]]:
   """Bias and spread of three ratios that are nearly the same."""
   release = decisions.LaplaceRelease.for_epsilon(epsilon, sensitivity=PAIR)
   x, y = (np.array([county[i] for county in COUNTIES]) for i in (1, 2))
-  exact = (
-    x * decisions.floored_inverse_mean(y, scale=release.scale, floor=FLOOR)
-    - x / y
-  )
+  exact = x * decisions.floored_inverse_mean(y, scale=release.scale, floor=FLOOR) - x / y
   rows = []
   for seed in range(config.seeds):
     found = decisions.simulate(
-      _floored, (x, y), release=release, draws=config.draws,
-      key=jax.random.fold_in(key, seed),
-    )  # fmt: skip
+      _floored, (x, y), release=release, draws=config.draws, key=jax.random.fold_in(key, seed)
+    )
     rows += [
       {
-        "row": "ratio", "seed": seed, "county": name,
-        "ratio_bias": float(found.bias[i]), "exact_bias": float(exact[i]),
+        "row": "ratio",
+        "seed": seed,
+        "county": name,
+        "ratio_bias": float(found.bias[i]),
+        "exact_bias": float(exact[i]),
         "ratio_spread": float(np.sqrt(found.variance[i])),
       }
       for i, (name, _, _) in enumerate(COUNTIES)
-    ]  # fmt: skip
+    ]
   return rows
 
 
@@ -225,9 +207,7 @@ def _proxies(
     bins = decisions.equal_bins(learnt_from[1], config.bins)
     mechanisms = {RULE: decisions.on_counts(_rule, whole)}
     for name, learner in LEARNERS.items():
-      proxy = decisions.fit_proxy(
-        _rule, learnt_from, learner=learner, num_bins=config.bins
-      )
+      proxy = decisions.fit_proxy(_rule, learnt_from, learner=learner, num_bins=config.bins)
       mechanisms[name] = decisions.on_counts(proxy, half)
     for name, mechanism in mechanisms.items():
       # Against the rule, and against itself: what noise alone does.
@@ -239,20 +219,22 @@ def _proxies(
       )
       rows += [
         {
-          "row": "bin", "seed": seed, "method": name, "bin": int(b),
+          "row": "bin",
+          "seed": seed,
+          "method": name,
+          "bin": int(b),
           "bin_alpha": float(np.ptp(found.error[bins == b])),
           "own_alpha": float(np.ptp(own.error[bins == b])),
           "bin_error": float(found.error[bins == b].mean()),
         }
         for b in range(config.bins)
-      ]  # fmt: skip
+      ]
   return rows
 
 
 def _notes(config: Config) -> list[str]:
   return [
-    "Computed from the true counts: for the agency's own eyes, not for "
-    "release.",
+    "Computed from the true counts: for the agency's own eyes, not for release.",
     "One citizen may be in all three counts of a place, so the noise of each "
     "has scale 3 / epsilon (2 / epsilon for a ratio of two).",
     "The public Section 203 file holds covered places only. What is said of "

@@ -15,33 +15,22 @@ class Config(networks.NetworkConfig):
   def check(self) -> None:
     """Bounds are compared."""
     super().check()
-    checks.require(
-      len(self.clips) > 1, "clips needs at least two bounds to compare"
-    )
+    checks.require(len(self.clips) > 1, "clips needs at least two bounds to compare")
 
 
 def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All clip bounds and seeds of one data set in one program."""
   made = networks.set_up(config, cell, context)
   losses, norms = made.train(made.losses_and_norms, config.clips)
-  table = made.rows(
-    {"clip": config.clips},
-    {**made.excess(losses), "gradient_norm": norms.group},
-  )
+  table = made.rows({"clip": config.clips}, {**made.excess(losses), "gradient_norm": norms.group})
   return networks.with_panels(table, lambda row: f"C = {row['clip']:g}")
 
 
 FALLING = ex.correlation(
-  "clip",
-  "gradient_norm",
-  points=("data", "group", "clip"),
-  within=("data", "group"),
+  "clip", "gradient_norm", points=("data", "group", "clip"), within=("data", "group")
 ).at(**END)
 TOGETHER = ex.correlation(
-  "gradient_norm",
-  "excess_risk",
-  points=("data", "clip", "group"),
-  within=("data", "clip"),
+  "gradient_norm", "excess_risk", points=("data", "clip", "group"), within=("data", "clip")
 ).at(**END)
 
 STUDY = networks.study(
@@ -81,10 +70,7 @@ STUDY = networks.study(
   ),
   summaries=(
     Summary(
-      "At the end of training",
-      ("data", "clip", "group"),
-      ("gradient_norm", "excess_risk"),
-      END,
+      "At the end of training", ("data", "clip", "group"), ("gradient_norm", "excess_risk"), END
     ),
   ),
 )

@@ -95,10 +95,7 @@ class Sample(NamedTuple):
     return [MAJORITY, MINORITY] if first >= second else [MINORITY, MAJORITY]
 
   def rows(
-    self,
-    cell: Mapping[str, Any],
-    axes: Mapping[str, Sequence[Any]],
-    values: Mapping[str, Any],
+    self, cell: Mapping[str, Any], axes: Mapping[str, Sequence[Any]], values: Mapping[str, Any]
   ) -> ex.Table:
     """A table whose last axis is the groups, with their roles."""
     names = self.dataset.group_names
@@ -155,8 +152,7 @@ def draw(
     scaler = data.fit_scaler(flat[-1])  # the public people, if there are any
     scaled = [scaler.apply(x) for x in flat]
   drawn = [
-    jax.tree.map(jnp.asarray, part._replace(x=x))
-    for part, x in zip(parts, scaled, strict=True)
+    jax.tree.map(jnp.asarray, part._replace(x=x)) for part, x in zip(parts, scaled, strict=True)
   ]
   return Sample(drawn[0], dataset, *drawn[1:])
 
@@ -195,9 +191,7 @@ def gap_ratio(
     over: combines the comparisons.
   """
 
-  def statistic(
-    labels: list[tuple[Any, ...]], risk: np.ndarray, of_all: np.ndarray
-  ) -> np.ndarray:
+  def statistic(labels: list[tuple[Any, ...]], risk: np.ndarray, of_all: np.ndarray) -> np.ndarray:
     gaps = np.abs(risk - of_all)
     values = [label[-2] for label in labels]
     ends = (w(values) if callable(w) else w for w in (after, before))
@@ -205,12 +199,7 @@ def gap_ratio(
     return of(worst[0] / worst[1])
 
   return ex.of_points(
-    told,
-    statistic,
-    values=RISKS,
-    points=(*by, setting, "group"),
-    within=by,
-    over=over,
+    told, statistic, values=RISKS, points=(*by, setting, "group"), within=by, over=over
   )
 
 
@@ -226,12 +215,9 @@ def gap_claims(
 ) -> tuple[ex.Claim, ex.Claim]:
   """Claims that a remedy closes gaps: in three of four comparisons, and overall."""
   told = " and ".join({"data": "data sets"}.get(c, f"{c}s") for c in by)
-  ratio = functools.partial(
-    gap_ratio, setting=setting, after=after, before=before, by=by
-  )
+  ratio = functools.partial(gap_ratio, setting=setting, after=after, before=before, by=by)
   share = ratio(
-    f"share of {told} whose gap is smaller with {setting} {after}",
-    of=lambda own: own < 1,
+    f"share of {told} whose gap is smaller with {setting} {after}", of=lambda own: own < 1
   )
   mean = ratio(
     f"gap with {setting} {after} over that with {before}, geometric mean over {told}",

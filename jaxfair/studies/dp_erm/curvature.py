@@ -14,9 +14,7 @@ CLOSE, FAR_OUT = "closeness_trace_correlation", "input_trace_correlation"
 PAIRS = {CLOSE: ("closeness", "trace"), FAR_OUT: ("input_norm", "trace")}
 
 
-def _quantities(
-  model: Model, params: Params, people: Examples
-) -> Mapping[str, jax.Array]:
+def _quantities(model: Model, params: Params, people: Examples) -> Mapping[str, jax.Array]:
   return {
     "trace": analysis.trace_per_person(model, common.LOSS, params, people),
     "closeness": analysis.closeness(model.apply(params, people.x)),
@@ -54,19 +52,12 @@ STUDY = networks.study(
       x_title="closeness 1 - sum f^2",
     ),
     persons.scatter(
-      "input_norm",
-      "Trace of the Hessian and input norm",
-      "input_norm",
-      "trace",
-      "The same people.",
+      "input_norm", "Trace of the Hessian and input norm", "input_norm", "trace", "The same people."
     ),
   ),
   summaries=(
     Summary(
-      "Rank correlations over all people",
-      ("data", "step"),
-      (CLOSE, FAR_OUT),
-      persons.CORRELATION,
+      "Rank correlations over all people", ("data", "step"), (CLOSE, FAR_OUT), persons.CORRELATION
     ),
   ),
 )

@@ -16,14 +16,9 @@ from jaxfair.types import Examples, Model, Params
 NORMS = "input_gradient_correlation"
 
 
-def _norms(
-  model: Model, params: Params, people: Examples
-) -> Mapping[str, jax.Array]:
+def _norms(model: Model, params: Params, people: Examples) -> Mapping[str, jax.Array]:
   gradients = analysis.gradient_norms(model, common.LOSS, params, people)
-  return {
-    "input_norm": jnp.linalg.norm(people.x, axis=1),
-    "gradient_norm": gradients,
-  }
+  return {"input_norm": jnp.linalg.norm(people.x, axis=1), "gradient_norm": gradients}
 
 
 DECLINE = ex.of_points(
@@ -76,10 +71,7 @@ STUDY = networks.study(
   ),
   summaries=(
     Summary(
-      "Rank correlation of input norm and gradient norm",
-      ("data", "step"),
-      (NORMS,),
-      CORRELATION,
+      "Rank correlation of input norm and gradient norm", ("data", "step"), (NORMS,), CORRELATION
     ),
   ),
 )

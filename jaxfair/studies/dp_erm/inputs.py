@@ -33,31 +33,22 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
 
   def losses(params: Params, people: Examples) -> jax.Array:
     own = common.LOSS(made.model.apply(params, people.x), people.y)
-    return jnp.concatenate(
-      [analysis.mean_by_group(own, ids, count).group for ids, count in both]
-    )
+    return jnp.concatenate([analysis.mean_by_group(own, ids, count).group for ids, count in both])
 
   found = made.train(lambda params, people, key: losses(params, people))
   excess = found[0, :, -1] - np.asarray(losses(made.optimum, people))
-  norms = np.concatenate(
-    [analysis.mean_by_group(norm, ids, count).group for ids, count in both]
-  )
+  norms = np.concatenate([analysis.mean_by_group(norm, ids, count).group for ids, count in both])
   shells = [f"shell {i + 1}" for i in range(config.shells)]
   table = ex.Table.from_arrays(
     cell,
-    {
-      "seed": range(config.seeds),
-      "group": [*made.sample.dataset.group_names, *shells],
-    },
+    {"seed": range(config.seeds), "group": [*made.sample.dataset.group_names, *shells]},
     {"excess_risk": excess, "input_norm": np.broadcast_to(norms, excess.shape)},
   )
   kinds = [GROUP] * groups + [SHELL] * config.shells
   return table.plus(kind=kinds * config.seeds)
 
 
-TOGETHER = ex.correlation(
-  "input_norm", "excess_risk", points=("data", "group"), within=("data",)
-)
+TOGETHER = ex.correlation("input_norm", "excess_risk", points=("data", "group"), within=("data",))
 
 
 def _figure(kind: str, told: str, caption: str) -> Figure:
@@ -95,13 +86,7 @@ STUDY = networks.study(
   ),
   figures=(
     _figure(GROUP, "groups", "Each line joins the groups of one data set."),
-    _figure(
-      SHELL,
-      "equal parts of the people",
-      "People cut into equal parts by their input norm.",
-    ),
+    _figure(SHELL, "equal parts of the people", "People cut into equal parts by their input norm."),
   ),
-  summaries=(
-    Summary("Excess risk", ("data", "group"), ("input_norm", "excess_risk")),
-  ),
+  summaries=(Summary("Excess risk", ("data", "group"), ("input_norm", "excess_risk")),),
 )

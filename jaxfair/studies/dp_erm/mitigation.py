@@ -15,12 +15,7 @@ from jaxfair.studies.dp_erm import common, networks
 from jaxfair.studies.dp_erm.networks import END, along_training
 
 NONE, CLIP, NOISE, BOTH = "none", "clipping", "noise", "both"
-TERMS = {
-  NONE: (0.0, 0.0),
-  CLIP: (1.0, 0.0),
-  NOISE: (0.0, 1.0),
-  BOTH: (1.0, 1.0),
-}
+TERMS = {NONE: (0.0, 0.0), CLIP: (1.0, 0.0), NOISE: (0.0, 1.0), BOTH: (1.0, 1.0)}
 
 
 class Config(networks.NetworkConfig):
@@ -62,9 +57,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   )
 
   def change(settings: training.DpSgdConfig, weights: Any) -> Any:
-    own = dataclasses.replace(
-      penalty, clip_weight=weights[0], noise_weight=weights[1]
-    )
+    own = dataclasses.replace(penalty, clip_weight=weights[0], noise_weight=weights[1])
     return dataclasses.replace(settings, penalty=own)
 
   losses = made.train(
@@ -73,13 +66,8 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     change,
   )
   table = made.rows({"penalty": [*TERMS]}, made.excess(losses))
-  spent = {
-    steps: _epsilon(config, steps, made.people.size)
-    for steps in config.training.looks
-  }
-  table = table.plus(
-    epsilon_of_clipped_part=[spent[int(step)] for step in table["step"]]
-  )
+  spent = {steps: _epsilon(config, steps, made.people.size) for steps in config.training.looks}
+  table = table.plus(epsilon_of_clipped_part=[spent[int(step)] for step in table["step"]])
   return networks.with_panels(table, lambda row: f"penalty {row['penalty']}")
 
 
@@ -165,9 +153,5 @@ STUDY = networks.study(
       reference=0.0,
     ),
   ),
-  summaries=(
-    Summary(
-      "At the end of training", ("data", "penalty", "group"), common.RISKS, END
-    ),
-  ),
+  summaries=(Summary("At the end of training", ("data", "penalty", "group"), common.RISKS, END),),
 )

@@ -80,9 +80,7 @@ class Training(ex.Settings):
   def plain(self, size: int) -> training.FitConfig:
     """The training without privacy, on this many people."""
     return training.FitConfig(
-      learning_rate=self.plain_rate,
-      steps=self.plain_steps,
-      batch_size=min(256, size),
+      learning_rate=self.plain_rate, steps=self.plain_steps, batch_size=min(256, size)
     )
 
 
@@ -136,9 +134,7 @@ class Setup(NamedTuple):
 
   def losses(self, params: Params, people: Examples) -> analysis.ByGroup:
     """Mean loss of every group, and of everybody."""
-    return common.group_losses(
-      self.model, params, people, self.sample.num_groups
-    )
+    return common.group_losses(self.model, params, people, self.sample.num_groups)
 
   def losses_and_norms(
     self, params: Params, people: Examples, key: jax.Array
@@ -151,10 +147,7 @@ class Setup(NamedTuple):
     )
 
   def train(
-    self,
-    look: Look,
-    values: Sequence[Any] | None = None,
-    change: Change = with_clip,
+    self, look: Look, values: Sequence[Any] | None = None, change: Change = with_clip
   ) -> Any:
     """Trains privately for every value and seed, in one program.
 
@@ -185,28 +178,19 @@ class Setup(NamedTuple):
         self.model, common.LOSS, people, changed, count=count, key=key_train
       )
       key_looks = jax.random.split(key_look, count + 1)
-      return jax.lax.map(
-        lambda item: look(item[0], people, item[1]),
-        (fitted.snapshots, key_looks),
-      )
+      return jax.lax.map(lambda item: look(item[0], people, item[1]), (fitted.snapshots, key_looks))
 
     members = (stacked[pairs[0]], keys[pairs[1]])
-    found = training.map_members(
-      one, members, self.people, chunk=default_chunk()
-    )
+    found = training.map_members(one, members, self.people, chunk=default_chunk())
     shape = (len(stacked), seeds)
-    return jax.tree.map(
-      lambda leaf: np.asarray(leaf).reshape(*shape, *leaf.shape[1:]), found
-    )
+    return jax.tree.map(lambda leaf: np.asarray(leaf).reshape(*shape, *leaf.shape[1:]), found)
 
   def excess(self, losses: analysis.ByGroup) -> dict[str, np.ndarray]:
     """What losses exceed those of the plain training by, as columns."""
     over = jax.tree.map(lambda a, b: a - np.asarray(b), losses, self.plain)
     return dict(zip(common.RISKS, over, strict=True))
 
-  def rows(
-    self, leading: dict[str, Sequence[Any]], values: dict[str, Any]
-  ) -> ex.Table:
+  def rows(self, leading: dict[str, Sequence[Any]], values: dict[str, Any]) -> ex.Table:
     """Rows of all leading axes, seeds, snapshots and groups."""
     seeds, steps = range(self.config.seeds), self.config.training.looks
     axes = {**leading, "seed": seeds, "step": steps}
@@ -214,10 +198,7 @@ class Setup(NamedTuple):
 
 
 def set_up(
-  config: NetworkConfig,
-  cell: ex.Cell,
-  context: ex.Context,
-  sample: common.Sample | None = None,
+  config: NetworkConfig, cell: ex.Cell, context: ex.Context, sample: common.Sample | None = None
 ) -> Setup:
   """Draws a cell's people, unless they are given, and trains without privacy."""
   sample = sample or common.draw(config, cell, context)
@@ -225,9 +206,7 @@ def set_up(
   model = settings.model(sample.dataset.num_classes)
   key_plain, key_private = jax.random.split(context.key)
   plain = settings.plain(people.size)
-  optimum = training.fit(
-    model, common.LOSS, people, plain, key=key_plain
-  ).params
+  optimum = training.fit(model, common.LOSS, people, plain, key=key_plain).params
   losses = common.group_losses(model, optimum, people, sample.num_groups)
   return Setup(config, cell, sample, model, key_private, optimum, losses)
 
@@ -240,9 +219,7 @@ def along_training(
   return ex.Figure(name, title, x, y, "line", **options)
 
 
-def with_panels(
-  table: ex.Table, told: Callable[[dict[str, Any]], str]
-) -> ex.Table:
+def with_panels(table: ex.Table, told: Callable[[dict[str, Any]], str]) -> ex.Table:
   """Adds the name of each row's panel, and whether it is the last snapshot."""
   last = table["step"] == table["step"].max()
   return table.plus(

@@ -21,9 +21,7 @@ STUDY = ex.Study(
   config=Config,
   people=common.people,
   cells=lambda config: [
-    {"data": name, "normalised": way}
-    for name in config.sets
-    for way in (TOGETHER, APART)
+    {"data": name, "normalised": way} for name in config.sets for way in (TOGETHER, APART)
   ],
   run=run,
   notes=lambda config: [
@@ -52,9 +50,7 @@ STUDY = ex.Study(
   ),
   summaries=(
     ex.Summary(
-      "By group",
-      ("data", "normalised", "epsilon", "group"),
-      ("input_norm", "trace", "excess_risk"),
+      "By group", ("data", "normalised", "epsilon", "group"), ("input_norm", "trace", "excess_risk")
     ),
   ),
 )

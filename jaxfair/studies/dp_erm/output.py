@@ -39,9 +39,7 @@ class Config(common.ErmConfig):
   weight_decay: Positive = 1.0
   row_norm: Positive = 2.0
 
-  def release(
-    self, epsilon: float, width: int
-  ) -> training.OutputPerturbationConfig:
+  def release(self, epsilon: float, width: int) -> training.OutputPerturbationConfig:
     """The mechanism's settings for rows of this many features."""
     return training.OutputPerturbationConfig(
       epsilon=epsilon,
@@ -58,33 +56,23 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   return perturb(config, sample, cell, key=context.key)
 
 
-def perturb(
-  config: Config, sample: common.Sample, cell: ex.Cell, *, key: jax.Array
-) -> ex.Table:
+def perturb(config: Config, sample: common.Sample, cell: ex.Cell, *, key: jax.Array) -> ex.Table:
   """Rows of all epsilons, repetitions and groups of these people."""
   size, width = sample.people.x.shape
   first = config.release(config.epsilons[0], width)
-  people = sample.people._replace(
-    x=data.bound_rows(sample.people.x, first.row_norm)
-  )
+  people = sample.people._replace(x=data.bound_rows(sample.people.x, first.row_norm))
   key_optimum, key_noise = jax.random.split(key)
   model = models.network("logistic", sample.dataset.num_classes)
-  fitted = training.output_perturbation(
-    model, common.LOSS, people, first, key=key_optimum
-  )
+  fitted = training.output_perturbation(model, common.LOSS, people, first, key=key_optimum)
   optimum = fitted.trace.params
   traces = analysis.hessian_trace(
     model, common.LOSS, optimum, people, num_groups=sample.num_groups
   ).traces
-  norms = analysis.mean_by_group(
-    jnp.linalg.norm(people.x, axis=1), people.group, sample.num_groups
-  )
+  norms = analysis.mean_by_group(jnp.linalg.norm(people.x, axis=1), people.group, sample.num_groups)
   sigmas = np.array(
     [
       accounting.gaussian_sigma(
-        epsilon=epsilon,
-        delta=config.delta,
-        sensitivity=fitted.trace.sensitivity,
+        epsilon=epsilon, delta=config.delta, sensitivity=fitted.trace.sensitivity
       )
       for epsilon in config.epsilons
     ]
@@ -205,20 +193,14 @@ STUDY = ex.Study(
       "same order",
       "Of two groups of a data set, the one with the larger Hessian trace has the larger excess "
       "risk",
-      ex.correlation(
-        "trace", "excess_risk", points=POINTS, within=("data", "epsilon")
-      )
-      > 0,
+      ex.correlation("trace", "excess_risk", points=POINTS, within=("data", "epsilon")) > 0,
       source="Thm. 3.1, Fig. 3.1 and 3.8",
     ),
     Claim(
       "all groups",
       "Across the groups of all data sets, excess risk per variance of the noise grows with the "
       "Hessian trace",
-      ex.correlation(
-        "trace", "excess_per_variance", points=POINTS, within=("epsilon",)
-      )
-      > 0,
+      ex.correlation("trace", "excess_per_variance", points=POINTS, within=("epsilon",)) > 0,
       source="Thm. 3.1",
     ),
     Claim(
@@ -256,9 +238,5 @@ STUDY = ex.Study(
       "Mean over repetitions with its 95% interval.",
     ),
   ),
-  summaries=(
-    Summary(
-      "By group", POINTS, ("trace", "input_norm", "excess_risk", "predicted")
-    ),
-  ),
+  summaries=(Summary("By group", POINTS, ("trace", "input_norm", "excess_risk", "predicted")),),
 )

@@ -42,10 +42,7 @@ def measure(
     def look(params: Params, people: Examples, key: jax.Array) -> Any:
       del key
       found = quantities(made.model, params, people)
-      related = {
-        name: rank_correlation(found[a], found[b])
-        for name, (a, b) in pairs.items()
-      }
+      related = {name: rank_correlation(found[a], found[b]) for name, (a, b) in pairs.items()}
       return related, {n: v[: config.shown] for n, v in found.items()}
 
     related, values = made.train(look)
@@ -61,9 +58,7 @@ def measure(
       {"seed": range(config.seeds), "step": steps},
       {name: v[0] for name, v in related.items()},
     )
-    table = ex.Table.concat(
-      [points.plus(role=np.tile(roles, len(steps))), correlations]
-    )
+    table = ex.Table.concat([points.plus(role=np.tile(roles, len(steps))), correlations])
     return networks.with_panels(table, lambda row: f"step {row['step']:g}")
 
   return run
@@ -87,9 +82,7 @@ def least(column: str) -> ex.Statistic:
   ).at(**CORRELATION, **networks.END)
 
 
-def scatter(
-  name: str, title: str, x: str, y: str, caption: str, **options: Any
-) -> ex.Figure:
+def scatter(name: str, title: str, x: str, y: str, caption: str, **options: Any) -> ex.Figure:
   """Some people of the first training, as points."""
   options |= {"color": "role", "facet": "panel", "where": PERSON}
   return ex.Figure(name, title, x, y, "point", caption=caption, **options)

@@ -32,19 +32,14 @@ class Config(networks.NetworkConfig):
     """Batches are drawn from the people; ratios are compared."""
     super().check()
     checks.integer("people", self.people, low=self.training.batch_size)
-    checks.require(
-      len(self.ratios) > 1, "ratios needs at least two values to compare"
-    )
+    checks.require(len(self.ratios) > 1, "ratios needs at least two values to compare")
 
 
 def _precheck(config: Config, *people: data.Dataset) -> None:
   """Every set has two groups, which are large enough for every ratio."""
   for one in people:
     sizes = [*one.group_sizes.values()]
-    checks.require(
-      len(sizes) == 2,
-      f"{one.name} has {len(sizes)} groups; this study compares two",
-    )
+    checks.require(len(sizes) == 2, f"{one.name} has {len(sizes)} groups; this study compares two")
     for ratio in config.ratios:
       major, minor = _sizes(config, ratio)
       checks.require(
@@ -139,10 +134,6 @@ STUDY = networks.study(
     _figure("risks", "Excess risk and group sizes", "excess_risk"),
   ),
   summaries=(
-    Summary(
-      "At the end of training",
-      ("data", "ratio", "group"),
-      ("gradient_norm", "excess_risk"),
-    ),
+    Summary("At the end of training", ("data", "ratio", "group"), ("gradient_norm", "excess_risk")),
   ),
 )

@@ -11,11 +11,7 @@ from jaxfair.experiments import Claim, Figure, Summary
 from jaxfair.studies.dp_erm import common, networks
 from jaxfair.types import Examples, Params
 
-TERMS = {
-  "clipping": "clipping",
-  "its curvature part": "curvature_part",
-  "noise": "noise",
-}
+TERMS = {"clipping": "clipping", "its curvature part": "curvature_part", "noise": "noise"}
 FIRST = {"what": "clipping"}  # every value once, not once per term
 
 
@@ -79,9 +75,7 @@ def _share(told: str, column: str) -> ex.Statistic:
   """Mean size of a column over that of the clipping term, largest of the sets."""
   return ex.of_points(
     f"mean |{told}| over mean |clipping term|, largest of the sets",
-    lambda labels, all_of_it, part: (
-      np.abs(part).mean(axis=0) / np.abs(all_of_it).mean(axis=0)
-    ),
+    lambda labels, all_of_it, part: np.abs(part).mean(axis=0) / np.abs(all_of_it).mean(axis=0),
     values=("clipping", column),
     points=("data", "step", "group"),
     within=("data",),

@@ -87,11 +87,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
 
 
 def _train(
-  config: Config,
-  own: Repetition,
-  route: methods.Route,
-  points: list[Point],
-  keys: jax.Array,
+  config: Config, own: Repetition, route: methods.Route, points: list[Point], keys: jax.Array
 ) -> tuple[Any, np.ndarray]:
   """[S] models, and the number of labels that each has learned from."""
   key_noise, key_student, key_sgd, key_mend = keys
@@ -108,9 +104,7 @@ def _train(
     epsilons = [p.epsilon for p in points]
     params = methods.train_privately(own, epsilons, settings, key=key_sgd)
     return params, np.full(len(points), np.nan)
-  labels = np.stack(
-    [methods.labels_of(own, config.threshold, p, key=key_noise) for p in points]
-  )
+  labels = np.stack([methods.labels_of(own, config.threshold, p, key=key_noise) for p in points])
   penalty = methods.penalty_of(own, lams) if route == "penalized" else None
   params = methods.train_students(
     own, labels, config.student_steps, penalty=penalty, key=key_student
@@ -120,9 +114,7 @@ def _train(
   return params, (labels >= 0).sum(axis=1).astype(float)
 
 
-def _rows(
-  own: Repetition, points: list[Point], params: Any, answered: np.ndarray
-) -> ex.Table:
+def _rows(own: Repetition, points: list[Point], params: Any, answered: np.ndarray) -> ex.Table:
   """One row for each point; unknown where it has learned from no label."""
   found = methods.measure(own, params, points)._asdict()
   columns = dict(zip(Point._fields, zip(*points, strict=True), strict=True))
@@ -158,16 +150,8 @@ STUDY = common.study(
   derive=claims.derive,
   notes=_notes,
   summaries=(
-    Summary(
-      "What each setting reaches",
-      SETTING,
-      ("gap", "accuracy", "coverage", "answered"),
-    ),
-    Summary(
-      "Everybody answered: without abstention",
-      SETTING,
-      ("raw_gap", "raw_accuracy"),
-    ),
+    Summary("What each setting reaches", SETTING, ("gap", "accuracy", "coverage", "answered")),
+    Summary("Everybody answered: without abstention", SETTING, ("raw_gap", "raw_accuracy")),
   ),
   claims=claims.CLAIMS,
   figures=claims.FIGURES,

@@ -39,9 +39,7 @@ def best_lam(value: str, *methods: str) -> Callable[[ex.Table], ex.Table]:
   def chosen(table: ex.Table) -> ex.Table:
     for method in methods:
       own = ex.narrowed(table, {"method": method})
-      means = {
-        lam: float(np.nanmean(part[value])) for (lam,), part in own.split("lam")
-      }
+      means = {lam: float(np.nanmean(part[value])) for (lam,), part in own.split("lam")}
       best = max(means, key=lambda lam: means[lam])
       table = table.keep((table["method"] != method) | (table["lam"] == best))
     return table
@@ -129,9 +127,9 @@ CLAIMS = (
     "both, after the noise or inside",
     "At the tightest margin and every epsilon it answers more people correctly, each with the "
     "lam that answers most",
-    _tight(
-      _better("served", AFTER, INSIDE).of(best_lam("served", *PLACEMENTS))
-    ).at(method=PLACEMENTS),
+    _tight(_better("served", AFTER, INSIDE).of(best_lam("served", *PLACEMENTS))).at(
+      method=PLACEMENTS
+    ),
   ),
   Claim(
     "abstention keeps the margin",
@@ -157,9 +155,7 @@ CLAIMS = (
   Claim(
     "calibration costs little",
     "at less than 2% of accuracy",
-    _better("raw_accuracy", "fairpate_calibrated", "fairpate", -0.02).at(
-      epsilon=max
-    ),
+    _better("raw_accuracy", "fairpate_calibrated", "fairpate", -0.02).at(epsilon=max),
     "Appendix D.1, Fig. 10",
   ),
   Claim(

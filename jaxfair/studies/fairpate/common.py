@@ -89,9 +89,7 @@ class Ensemble(ex.Settings):
     """The trainer's settings for a part of this size."""
     batch = self.batch_size if self.batch_size < size else None
     rate, decay = self.learning_rate, self.weight_decay
-    return training.FitConfig(
-      rate, decay, steps=steps, batch_size=batch, **more
-    )
+    return training.FitConfig(rate, decay, steps=steps, batch_size=batch, **more)
 
 
 class OneThreshold(Ensemble):
@@ -142,9 +140,7 @@ class Repetition(NamedTuple):
     return _ask(self.config, *asked, *settings, key=key)
 
 
-def study(
-  name: str, summary: str, config: type, run: Any, **more: Any
-) -> ex.Study:
+def study(name: str, summary: str, config: type, run: Any, **more: Any) -> ex.Study:
   """A study with one cell per repetition."""
   return ex.Study(name, summary, config, _cells, run, precheck=_check, **more)
 

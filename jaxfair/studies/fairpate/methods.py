@@ -79,16 +79,12 @@ def trainings(points: list[Point]) -> tuple[list[Point], np.ndarray]:
 
   Points that differ only in the margin of their abstention share a model.
   """
-  alike = [
-    p if p.kind.fair_labels else p._replace(max_gap=np.nan) for p in points
-  ]
+  alike = [p if p.kind.fair_labels else p._replace(max_gap=np.nan) for p in points]
   distinct = list(dict.fromkeys(alike))
   return distinct, np.array([distinct.index(p) for p in alike])
 
 
-def labels_of(
-  own: Repetition, threshold: float, point: Point, *, key: jax.Array
-) -> np.ndarray:
+def labels_of(own: Repetition, threshold: float, point: Point, *, key: jax.Array) -> np.ndarray:
   """[n] labels within epsilon that the method's student learns from.
 
   All methods share the key: for the same question they get the same answer.
@@ -122,14 +118,10 @@ def train_students(
   labels = np.where(nobody[:, None], 0, labels)
   settings = own.config.fit(steps, labels.shape[1], penalty=penalty)
   keys, x = jnp.broadcast_to(key, labels.shape[:1]), own.public.x
-  return pate.train_student(
-    own.model, models.cross_entropy, x, labels, settings, keys=keys
-  ).params
+  return pate.train_student(own.model, models.cross_entropy, x, labels, settings, keys=keys).params
 
 
-def mend(
-  own: Repetition, params: Params, lams: np.ndarray, *, key: jax.Array
-) -> Params:
+def mend(own: Repetition, params: Params, lams: np.ndarray, *, key: jax.Array) -> Params:
   """[S] students, each calibrated on the public people with its lam."""
   calibrate = functools.partial(
     training.calibrate_fairness,
@@ -147,11 +139,7 @@ def mend(
 
 
 def train_privately(
-  own: Repetition,
-  epsilons: list[float],
-  base: training.DpSgdConfig,
-  *,
-  key: jax.Array,
+  own: Repetition, epsilons: list[float], base: training.DpSgdConfig, *, key: jax.Array
 ) -> Params:
   """[S] models of DP-SGD, one for each epsilon; all see the same batches."""
   size, delta = own.private.size, own.config.delta
@@ -192,9 +180,7 @@ def penalty_of(
 
 def measure(own: Repetition, params: Params, points: list[Point]) -> Measured:
   """[S] measures of models [S], each abstaining by the margin of its point."""
-  margins = jnp.array(
-    [p.max_gap if p.kind.abstains else NO_MARGIN for p in points], jnp.float32
-  )
+  margins = jnp.array([p.max_gap if p.kind.abstains else NO_MARGIN for p in points], jnp.float32)
   fixed = (own.config, own.model, _sizes(own))
   found = _measured(*fixed, params, own.test, margins)
   return jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), found)
@@ -217,9 +203,9 @@ def _measured(
   def one(own: tuple[Params, jax.Array]) -> Measured:
     params, margin = own
     predicted = jnp.argmax(model.apply(params, test.x), -1).astype(jnp.int32)
-    shown = jax.vmap(
-      lambda limit: _admit(config, predicted, test.group, limit, sizes)
-    )(jnp.stack([margin, jnp.asarray(NO_MARGIN)]))
+    shown = jax.vmap(lambda limit: _admit(config, predicted, test.group, limit, sizes))(
+      jnp.stack([margin, jnp.asarray(NO_MARGIN)])
+    )
     covered = jnp.mean(shown.labels != NO_ANSWER, axis=1)
     accuracy = jnp.mean(shown.labels == test.y, axis=1) / covered
     gaps = jax.vmap(largest)(shown.counters)
@@ -233,11 +219,7 @@ def _sizes(own: Repetition) -> tuple[int, int]:
 
 
 def _admit(
-  config: Ensemble,
-  labels: Any,
-  group: Any,
-  max_gap: Any,
-  sizes: tuple[int, int],
+  config: Ensemble, labels: Any, group: Any, max_gap: Any, sizes: tuple[int, int]
 ) -> Counted:
   counts = {"num_groups": sizes[0], "num_classes": sizes[1]}
   return admit_in_order(labels, group, config.rule(max_gap), **counts)

@@ -54,9 +54,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All orders of one notion, as one program; the same for all notions."""
   table = np.array(config.counts)
   label, group = np.indices(table.shape).reshape(2, -1)
-  labels, groups = (
-    jnp.asarray(np.repeat(ids, table.ravel())) for ids in (label, group)
-  )
+  labels, groups = (jnp.asarray(np.repeat(ids, table.ravel())) for ids in (label, group))
   notion, guard = cast(Notion, cell["notion"]), cast(Guard, cell["guard"])
   rule = CounterRule(config.max_gap, config.min_count, notion, guard)
   num_classes, num_groups = table.shape
@@ -64,11 +62,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   def one(key: jax.Array) -> tuple[jax.Array, jax.Array]:
     order = jax.random.permutation(key, labels.shape[0])
     counters = admit_in_order(
-      labels[order],
-      groups[order],
-      rule,
-      num_groups=num_groups,
-      num_classes=num_classes,
+      labels[order], groups[order], rule, num_groups=num_groups, num_classes=num_classes
     ).counters
     gaps = demographic_disparity(counters, notion=notion)
     return jnp.sum(counters), jnp.max(gaps)
@@ -91,9 +85,7 @@ def _more(first: str, second: str, guard: Guard) -> Claim:
 
 
 LEAST_ROOM = ex.exact(
-  "margin minus gap, least of all orders",
-  lambda table: table["room"].min(),
-  ("room",),
+  "margin minus gap, least of all orders", lambda table: table["room"].min(), ("room",)
 )
 
 
@@ -127,9 +119,7 @@ STUDY = ex.Study(
   notes=_notes,
   summaries=(
     Summary(
-      "Queries answered, and the disparity they end with",
-      ("guard", "notion"),
-      ("answered", "gap"),
+      "Queries answered, and the disparity they end with", ("guard", "notion"), ("answered", "gap")
     ),
   ),
   claims=(

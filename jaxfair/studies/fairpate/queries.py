@@ -22,10 +22,7 @@ from jaxfair.studies.fairpate import common
 from jaxfair.studies.fairpate.common import Repetition
 
 SOUND, PAPER = "every argmax", "as in the paper"
-METHODS: dict[common.Choice, str] = {
-  "any": "fairpate",
-  "allowed": "fairpate_allowed",
-}
+METHODS: dict[common.Choice, str] = {"any": "fairpate", "allowed": "fairpate_allowed"}
 
 
 class Config(common.Ensemble):
@@ -51,16 +48,12 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All settings of one repetition, one program for each choice."""
   own = common.split(config, cell, context)
   own = own.vote(key=jax.random.fold_in(context.key, 0))
-  settings = list(
-    itertools.product(several(config.thresholds), several(config.max_gap))
-  )
+  settings = list(itertools.product(several(config.thresholds), several(config.max_gap)))
   rows: list[dict[str, Any]] = []
   for choice, method in METHODS.items():
     key = jax.random.fold_in(context.key, 1)
     # Without a budget: the phase within one is the beginning of this one.
-    found = jax.vmap(functools.partial(own.ask, choice=choice, key=key))(
-      *jnp.asarray(settings).T
-    )
+    found = jax.vmap(functools.partial(own.ask, choice=choice, key=key))(*jnp.asarray(settings).T)
     host = jax.tree.map(np.asarray, found)
     for i, (threshold, max_gap) in enumerate(settings):
       one = jax.tree.map(lambda leaf, i=i: leaf[i], host)
@@ -170,8 +163,7 @@ STUDY = common.study(
     _grows("threshold", "the threshold falls", _labels("threshold") < 0, "13"),
     Claim(
       "free labels",
-      "At the tightest margin, the paper's charge gives more labels at the same number for "
-      "epsilon",
+      "At the tightest margin, the paper's charge gives more labels at the same number for epsilon",
       (ex.difference("answered", _PAPER, _SOUND) > 0).at(max_gap=min),
     ),
     Claim(
@@ -198,11 +190,7 @@ STUDY = common.study(
       "Disparity of the labels within a budget",
       caption="Where labels are few, all are of the cold start, which keeps no margin.",
     ),
-    _budgets(
-      "true_epsilon",
-      "What the labels cost when everything is charged",
-      log_y=True,
-    ),
+    _budgets("true_epsilon", "What the labels cost when everything is charged", log_y=True),
     _thresholds("threshold", "Labels over the threshold", "answered"),
   ),
 )

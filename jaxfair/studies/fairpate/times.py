@@ -46,9 +46,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   plain = _dp_sgd(config, own.private.size)
 
   def fair(placement: Any, sample: int | None) -> training.DpSgdConfig:
-    penalty = methods.penalty_of(
-      own, config.lam, placement=placement, sample=sample
-    )
+    penalty = methods.penalty_of(own, config.lam, placement=placement, sample=sample)
     return dataclasses.replace(plain, penalty=penalty)
 
   jobs: dict[str, Callable[[], Any]] = {
@@ -63,16 +61,11 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     "fair_dp_sgd_listed": fair("inside", None),
   }.items():
     jobs[name] = functools.partial(_train, own, made, key)
-  seconds = {
-    name: _cpu_seconds((config, name), job) for name, job in jobs.items()
-  }
+  seconds = {name: _cpu_seconds((config, name), job) for name, job in jobs.items()}
   teachers = seconds.pop("teachers")
   taken = np.array(list(seconds.values()))
   voted = np.array(["sgd" not in name for name in seconds])
-  found = {
-    "after_teachers": np.where(voted, taken, np.nan),
-    "seconds": taken + teachers * voted,
-  }
+  found = {"after_teachers": np.where(voted, taken, np.nan), "seconds": taken + teachers * voted}
   shared, axes = {"data": own.people.name, **cell}, {"method": list(seconds)}
   return ex.Table.from_arrays(shared, axes, found)
 
@@ -150,7 +143,7 @@ STUDY = common.study(
     "and scaling the people. PATE and FairPATE include their teachers; after_teachers is the "
     "time that follows, which is all that a further setting needs. The teachers' votes on the "
     "queries are included, too, and do not grow with the number of epochs: with few epochs the "
-    "ratios come out too small.",
+    "ratios come out too small."
   ],
   summaries=(
     Summary("CPU seconds", ("data", "method"), ("seconds", "after_teachers")),
@@ -177,8 +170,7 @@ STUDY = common.study(
     ),
     _slower(
       "FairDP-SGD is slower, as listed",
-      "FairDP-SGD as the paper lists it, inside the clip and with all public people in every "
-      "step,",
+      "FairDP-SGD as the paper lists it, inside the clip and with all public people in every step,",
       "listed_over_fairpate",
       "Table 5, Algorithm 6",
     ),
@@ -188,13 +180,5 @@ STUDY = common.study(
       "sgd_over_setting",
     ),
   ),
-  figures=(
-    ex.Figure(
-      "seconds",
-      "CPU seconds of one training",
-      "method",
-      "seconds",
-      log_y=True,
-    ),
-  ),
+  figures=(ex.Figure("seconds", "CPU seconds of one training", "method", "seconds", log_y=True),),
 )

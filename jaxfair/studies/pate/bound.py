@@ -15,11 +15,7 @@ from jaxfair import experiments as ex
 from jaxfair.experiments import Claim, Positive
 from jaxfair.models import soft_cross_entropy
 from jaxfair.studies.pate import ensembles as es
-from jaxfair.studies.pate.students import (
-  distances,
-  hard_labels,
-  majority_weights,
-)
+from jaxfair.studies.pate.students import distances, hard_labels, majority_weights
 from jaxfair.types import Examples, Model
 
 KINDS = ("measured", "bound", "bound in the papers")
@@ -49,9 +45,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     norms = np.sqrt((x**2).sum(axis=1) + 1)  # the intercept is penalized, too
     moved = _deviations(config, config.network(people), ensemble)
     for penalty, found in zip(config.penalties, moved, strict=True):
-      limit = analysis.model_deviation_bound(
-        flips, norms, penalty=penalty, softmax=True
-      )
+      limit = analysis.model_deviation_bound(flips, norms, penalty=penalty, softmax=True)
       values = (found.mean(), limit.first, limit.first_in_paper)
       squares = (np.mean(found**2), limit.second, np.nan)
       rows += [
@@ -75,13 +69,9 @@ def _inputs(ensemble: es.Ensemble) -> np.ndarray:
   return x.reshape(len(x), -1)
 
 
-def _deviations(
-  config: Config, model: Model, ensemble: es.Ensemble
-) -> np.ndarray:
+def _deviations(config: Config, model: Model, ensemble: es.Ensemble) -> np.ndarray:
   """[penalties, draws] distances of optimal students, to the tolerance."""
-  noisy = hard_labels(
-    ensemble, [config.sigma], config.draws, key=ensemble.key_noise
-  )[0]
+  noisy = hard_labels(ensemble, [config.sigma], config.draws, key=ensemble.key_noise)[0]
   labels = jnp.concatenate([majority_weights(ensemble)[None], noisy])
   shape = (len(config.penalties), len(labels))
   penalties = np.repeat(config.penalties, shape[1])
@@ -162,9 +152,7 @@ STUDY = es.study(
     ),
     Claim("bound", "The deviation is below half of it", SLACK.at(kind="bound")),
     Claim(
-      "second moment",
-      "The second moment is below the corrected bound",
-      SECOND.at(kind="bound"),
+      "second moment", "The second moment is below the corrected bound", SECOND.at(kind="bound")
     ),
   ),
   figures=(

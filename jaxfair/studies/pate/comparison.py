@@ -53,23 +53,13 @@ class Config(VotingConfig):
 def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """Teachers, votes, and all students of one ensemble."""
   people = context.load(config.data)
-  public, private, test = data.prepare(
-    people, config.sizes(people), key=context.shared_key
-  ).parts
-  key_votes, key_labels, key_students, key_figure = jax.random.split(
-    context.key, 4
-  )
+  public, private, test = data.prepare(people, config.sizes(people), key=context.shared_key).parts
+  key_votes, key_labels, key_students, key_figure = jax.random.split(context.key, 4)
   model = config.network(people)
   counts = config.count_votes(
-    people,
-    private,
-    public.x,
-    int(cell["teachers"]),
-    keys=jax.random.split(key_votes),
+    people, private, public.x, int(cell["teachers"]), keys=jax.random.split(key_votes)
   )
-  settings = config.fit(
-    config.student_steps, public.size, weight_decay=config.weight_decay
-  )
+  settings = config.fit(config.student_steps, public.size, weight_decay=config.weight_decay)
   keys = jax.random.split(key_students, config.seeds)
   students = {
     name: pate.train_student(
@@ -94,9 +84,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   return ex.Table.concat([*tables, spent])
 
 
-def _labels(
-  config: Config, counts: jax.Array, *, key: jax.Array
-) -> dict[str, Any]:
+def _labels(config: Config, counts: jax.Array, *, key: jax.Array) -> dict[str, Any]:
   """Each student's labels: ids [seeds, n], or weights [seeds, n, C]."""
   key_ties, key_hard, key_soft = jax.random.split(key, 3)
 
@@ -143,9 +131,7 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-SOFT_GAIN = ex.difference(
-  "accuracy_cost", {"labels": HARD}, {"labels": SOFT}
-).at(group=EVERYONE)
+SOFT_GAIN = ex.difference("accuracy_cost", {"labels": HARD}, {"labels": SOFT}).at(group=EVERYONE)
 
 STUDY = ex.Study(
   name="pate.comparison",
@@ -154,9 +140,7 @@ STUDY = ex.Study(
   cells=ex.grid(teachers="teachers"),
   run=run,
   precheck=lambda config, people: config.sizes(people),
-  derive=lambda table: paired_costs(
-    table, "labels", MAJORITY, pair=("teachers", "seed", "group")
-  ),
+  derive=lambda table: paired_costs(table, "labels", MAJORITY, pair=("teachers", "seed", "group")),
   notes=_notes,
   summaries=(
     Summary(
@@ -168,11 +152,7 @@ STUDY = ex.Study(
     Summary(
       "Gaps between groups, and how far noise moves the student",
       ("teachers", "labels"),
-      (
-        "accuracy_parity_difference",
-        "demographic_parity_difference",
-        "deviation",
-      ),
+      ("accuracy_parity_difference", "demographic_parity_difference", "deviation"),
       {"group": EVERYONE},
     ),
     EPSILONS,
@@ -186,9 +166,7 @@ STUDY = ex.Study(
     Claim(
       "who pays",
       "Noise in the labels costs one group more accuracy than another",
-      (ex.spread("accuracy_cost", "group") > 0).at(
-        labels=HARD, group=ex.but(EVERYONE, "")
-      ),
+      (ex.spread("accuracy_cost", "group") > 0).at(labels=HARD, group=ex.but(EVERYONE, "")),
     ),
     Claim(
       "shares cost less with few teachers",

@@ -66,21 +66,13 @@ class VotingConfig(ex.Settings):
     return training.FitConfig(rate, steps=steps, batch_size=batch, **options)
 
   def count_votes(
-    self,
-    people: data.Dataset,
-    private: Examples,
-    x: Any,
-    teachers: int,
-    *,
-    keys: Any,
+    self, people: data.Dataset, private: Examples, x: Any, teachers: int, *, keys: Any
   ) -> jax.Array:
     """[queries, classes] votes on x; one key deals the people, one trains."""
     model = self.network(people)
     parts = data.partition(private, teachers, key=keys[0])
     settings = self.fit(self.teacher_steps, parts.y.shape[1])
-    trained = pate.train_teachers(
-      model, models.cross_entropy, parts, settings, key=keys[1]
-    )
+    trained = pate.train_teachers(model, models.cross_entropy, parts, settings, key=keys[1])
     votes = pate.predict_votes(model, trained, x)
     return pate.vote_counts(votes, people.num_classes, num_teachers=teachers)
 
@@ -138,9 +130,7 @@ class Ensemble(NamedTuple):
   key_noise: jax.Array
 
 
-def study(
-  name: str, summary: str, config: type, run: Any, **more: Any
-) -> ex.Study:
+def study(name: str, summary: str, config: type, run: Any, **more: Any) -> ex.Study:
   """A study with one cell per data set and number of teachers."""
   cells = ex.grid(data="sets", teachers="teachers")
   return ex.Study(name, summary, config, cells, run, precheck=_check, **more)
@@ -160,16 +150,11 @@ def repetitions(
 
 
 def _ensembles(
-  config: EnsembleConfig,
-  people: data.Dataset,
-  teachers: int,
-  context: ex.Context,
+  config: EnsembleConfig, people: data.Dataset, teachers: int, context: ex.Context
 ) -> Iterator[Ensemble]:
   made = ex.splits(people, config.sizes(people), config.splits, context)
   for (public, private, test), own in made:
     *dealing, key_ties, key, key_noise = jax.random.split(own, 5)
-    counts = config.count_votes(
-      people, private, public.x, teachers, keys=dealing
-    )
+    counts = config.count_votes(people, private, public.x, teachers, keys=dealing)
     majority = pate.plurality(counts, key=key_ties)
     yield Ensemble(public, test, np.asarray(counts), majority, key, key_noise)

@@ -66,9 +66,7 @@ def epsilon_table(
   # Without a plan no figure is drawn: what holds for any votes is published.
   shown = together = any_votes
   if plan is not None:
-    figure = accounting.sanitised_epsilon(
-      counts, plan=plan, key=key, discrete=True, **noise
-    )
+    figure = accounting.sanitised_epsilon(counts, plan=plan, key=key, discrete=True, **noise)
     shown = figure.epsilon
     together = accounting.round_up(figure.guarantee.epsilon)
   found = {
@@ -78,11 +76,6 @@ def epsilon_table(
     TOGETHER: together,
   }
   return Table.from_rows(
-    {
-      **settings,
-      "analysis": name,
-      "published": MAY_BE_PUBLISHED[name],
-      "label_epsilon": epsilon,
-    }
+    {**settings, "analysis": name, "published": MAY_BE_PUBLISHED[name], "label_epsilon": epsilon}
     for name, epsilon in found.items()
   )

@@ -77,11 +77,6 @@ STUDY = es.study(
     for which, pick in (("least", min), ("largest", max))
   ],
   figures=lines(
-    "norm",
-    "penalty",
-    "deviation",
-    "accuracy",
-    x_title="largest input norm",
-    log_x=True,
+    "norm", "penalty", "deviation", "accuracy", x_title="largest input norm", log_x=True
   ),
 )

@@ -51,9 +51,7 @@ def notes(config: Config) -> list[str]:
   ]
 
 
-def trend_claims(
-  along: str, at: dict[str, Any], rows: Iterable[tuple[str, ...]]
-) -> list[Claim]:
+def trend_claims(along: str, at: dict[str, Any], rows: Iterable[tuple[str, ...]]) -> list[Claim]:
   """Claims by name, value, "rises" or "falls", statement and source."""
   made = []
   for name, value, way, statement, source in rows:

@@ -39,9 +39,7 @@ STATEMENTS = (
 NAMES = [f"{first}, {second}".replace("_", " ") for first, second in PAIRS]
 
 
-def run(
-  config: es.PenaltyConfig, cell: ex.Cell, context: ex.Context
-) -> ex.Table:
+def run(config: es.PenaltyConfig, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """The people of the first split, and correlations on every split."""
   people, made = es.repetitions(config, cell, context)
   model = config.network(people)
@@ -58,9 +56,7 @@ def run(
         tables.append(ex.Table.from_arrays(own, {"group": groups}, found))
       values = [rank_correlation(found[a], found[b]) for a, b in PAIRS]
       own = {"row": SPLIT, **setting, "seed": seed}
-      tables.append(
-        ex.Table.from_arrays(own, {"pair": NAMES}, {"correlation": values})
-      )
+      tables.append(ex.Table.from_arrays(own, {"pair": NAMES}, {"correlation": values}))
   return ex.Table.concat(tables)
 
 
@@ -81,11 +77,7 @@ def _people(
     for values in _risks(model, tree.take(trained, slice(0, -1)), voted)
   )
   norms = analysis.norms(
-    model,
-    models.cross_entropy,
-    tree.take(trained, 0),
-    voted,
-    num_groups=people.num_groups,
+    model, models.cross_entropy, tree.take(trained, 0), voted, num_groups=people.num_groups
   )
   scores = model.apply(tree.take(trained, -1), ensemble.public.x)
   flips = analysis.flip_probability(ensemble.counts, sigma=config.sigma)
@@ -100,14 +92,11 @@ def _people(
 
 
 @functools.partial(jax.jit, static_argnames=("model",))
-def _risks(
-  model: Model, trained: Params, voted: Examples
-) -> tuple[jax.Array, ...]:
+def _risks(model: Model, trained: Params, voted: Examples) -> tuple[jax.Array, ...]:
   """[1 + D, m] errors and losses of each student on each person."""
   logits = jax.lax.map(lambda own: model.apply(own, voted.x), trained)
   return tuple(
-    jax.vmap(loss, (0, None))(logits, voted.y)
-    for loss in (models.zero_one, models.cross_entropy)
+    jax.vmap(loss, (0, None))(logits, voted.y) for loss in (models.zero_one, models.cross_entropy)
   )
 
 
@@ -138,9 +127,7 @@ def _claims() -> list[ex.Claim]:
       above.at(row=SPLIT, pair=pair, penalty=pick).in_each("data"),
       source,
     )
-    for pair, statement, source in zip(
-      NAMES, STATEMENTS, PAIRS.values(), strict=True
-    )
+    for pair, statement, source in zip(NAMES, STATEMENTS, PAIRS.values(), strict=True)
     for which, pick in (("least", min), ("largest", max))
     if which == "least" or not pair.endswith("excess errors")
   ]
@@ -161,10 +148,7 @@ STUDY = es.study(
   notes=_notes,
   summaries=(
     ex.Summary(
-      "Spearman's correlations",
-      ("pair", "penalty", "data"),
-      ("correlation",),
-      {"row": SPLIT},
+      "Spearman's correlations", ("pair", "penalty", "data"), ("correlation",), {"row": SPLIT}
     ),
   ),
   claims=_claims(),

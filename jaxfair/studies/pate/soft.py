@@ -41,9 +41,7 @@ class Config(es.EnsembleConfig):
     """
     return [
       accounting.discrete_gaussian_sigma(
-        epsilon=epsilon,
-        delta=self.delta,
-        sensitivity=math.sqrt(2 * self.queries),
+        epsilon=epsilon, delta=self.delta, sensitivity=math.sqrt(2 * self.queries)
       )
       for epsilon in self.epsilons
     ]
@@ -94,10 +92,7 @@ def _claims() -> list[Claim]:
     ("accuracy", "the student is more accurate than with labels", -1),
   )
   made = []
-  for which, pick, thesis in (
-    ("fewest", min, "4.7, 4.16"),
-    ("most", max, "4.17"),
-  ):
+  for which, pick, thesis in (("fewest", min, "4.7, 4.16"), ("most", max, "4.17")):
     for kind in (SOFT, PROJECTED):
       source = f"Fig. 7, 15, 16; thesis {thesis}" if kind == SOFT else ""
       for value, statement, sign in statements:
@@ -135,10 +130,7 @@ STUDY = es.study(
   notes=_notes,
   summaries=(
     ex.Summary(
-      "What noise does",
-      ("data", "teachers", "labels", "epsilon"),
-      ("accuracy", "gap"),
-      ALL,
+      "What noise does", ("data", "teachers", "labels", "epsilon"), ("accuracy", "gap"), ALL
     ),
   ),
   claims=_claims(),

@@ -44,17 +44,13 @@ def majority_weights(ensemble: Ensemble) -> jax.Array:
   return jax.nn.one_hot(ensemble.majority, ensemble.counts.shape[1])
 
 
-def hard_labels(
-  ensemble: Ensemble, sigmas: Any, draws: int, *, key: jax.Array
-) -> jax.Array:
+def hard_labels(ensemble: Ensemble, sigmas: Any, draws: int, *, key: jax.Array) -> jax.Array:
   """[S, draws, m, C] one-hot noisy labels, for [S] sigmas."""
   ids = _drawn(pate.gnmax, ensemble, sigmas, draws, key)
   return jax.nn.one_hot(ids, ensemble.counts.shape[1])
 
 
-def soft_labels(
-  ensemble: Ensemble, sigmas: Any, draws: int, *, key: jax.Array
-) -> jax.Array:
+def soft_labels(ensemble: Ensemble, sigmas: Any, draws: int, *, key: jax.Array) -> jax.Array:
   """[S, draws, m, C] noisy shares of the votes, raw, for [S] sigmas."""
   return _drawn(pate.soft_labels, ensemble, sigmas, draws, key)
 
@@ -106,9 +102,7 @@ def penalty_students(
 
   Each of `others` is the [m, C] weights of a further student.
   """
-  noisy = hard_labels(
-    ensemble, [config.sigma], config.draws, key=ensemble.key_noise
-  )
+  noisy = hard_labels(ensemble, [config.sigma], config.draws, key=ensemble.key_noise)
   labels = jnp.concatenate([noisy, *(one[None, None] for one in others)], 1)
   clean = majority_weights(ensemble)[None]
   return students(config, model, ensemble, clean, labels, config.penalties)
@@ -137,29 +131,21 @@ def compare_on_splits(
   return ex.Table.concat(tables)
 
 
-def compare(
-  model: Model, trained: Params, test: Examples, num_groups: int
-) -> Comparison:
+def compare(model: Model, trained: Params, test: Examples, num_groups: int) -> Comparison:
   """What noise does to the students of `students`, on held-out people."""
   found = _compared(model, trained, test, num_groups)
   return jax.tree.map(lambda a: np.asarray(a, np.float64), found)
 
 
 def comparison_rows(
-  settings: Sequence[Mapping[str, Any]],
-  found: Comparison,
-  *,
-  seed: int,
-  group_names: Sequence[str],
+  settings: Sequence[Mapping[str, Any]], found: Comparison, *, seed: int, group_names: Sequence[str]
 ) -> ex.Table:
   """One row per setting and group, and one for everyone with the gaps."""
   errors, losses = (
     np.concatenate([risk.group, risk.population[..., None]], -1)
     for risk in (found.errors, found.losses)
   )
-  excess_errors, excess_loss = (
-    risk[:, 1:] - risk[:, :1] for risk in (errors, losses)
-  )
+  excess_errors, excess_loss = (risk[:, 1:] - risk[:, :1] for risk in (errors, losses))
   nobody = [np.nan] * len(group_names)
   tables = []
   for i, setting in enumerate(settings):
@@ -208,11 +194,7 @@ def cross_fitted_gap(excess: np.ndarray) -> float:
 
 
 def _drawn(
-  rule: Callable[..., jax.Array],
-  ensemble: Ensemble,
-  sigmas: Any,
-  draws: int,
-  key: jax.Array,
+  rule: Callable[..., jax.Array], ensemble: Ensemble, sigmas: Any, draws: int, key: jax.Array
 ) -> jax.Array:
   def one(sigma: Any, key: jax.Array) -> jax.Array:
     return rule(ensemble.counts, sigma=sigma, key=key, continuous=True)
@@ -223,9 +205,7 @@ def _drawn(
 
 
 @functools.partial(jax.jit, static_argnames=("model", "num_groups"))
-def _compared(
-  model: Model, trained: Params, test: Examples, num_groups: int
-) -> Comparison:
+def _compared(model: Model, trained: Params, test: Examples, num_groups: int) -> Comparison:
   def risks(params: Params) -> tuple[ByGroup, ...]:
     logits = model.apply(params, test.x)
     return tuple(

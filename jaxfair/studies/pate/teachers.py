@@ -20,13 +20,7 @@ STUDY = ensembles.study(
     "teachers",
     {"penalty": min},
     (
-      (
-        "flips",
-        "flip_probability",
-        "falls",
-        FLIPS,
-        "Fig. 3, 9; thesis 4.4, 4.11",
-      ),
+      ("flips", "flip_probability", "falls", FLIPS, "Fig. 3, 9; thesis 4.4, 4.11"),
       ("deviation", "deviation", "falls", DEVIATION, SOURCE),
       ("gap", "gap", "falls", GAP, SOURCE),
       ("accuracy", "accuracy", "rises", ACCURACY, "Fig. 4"),

@@ -27,16 +27,12 @@ class Network(ex.Settings):
     width: units of the hidden layer, or channels of the first convolution.
   """
 
-  kind: Literal[
-    "mlp", "small_cnn", "cnn", "cnn2", "resnet18", "resnet50", "vgg19"
-  ] = "mlp"
+  kind: Literal["mlp", "small_cnn", "cnn", "cnn2", "resnet18", "resnet50", "vgg19"] = "mlp"
   width: Count = 32
 
   def model(self, num_classes: int) -> Model:
     """The network for this many classes."""
-    return models.network(
-      self.kind, num_classes, hidden=(self.width,), width=self.width
-    )
+    return models.network(self.kind, num_classes, hidden=(self.width,), width=self.width)
 
 
 class Stage(ex.Settings):
@@ -133,28 +129,20 @@ def draw(config: PruningConfig, context: ex.Context) -> Sample:
   size = min(config.max_people or dataset.size, dataset.size)
   tested = round(size * config.test_share)
   parts = [
-    data.split_rows(
-      dataset.size, (size - tested, tested), key=jax.random.fold_in(key, seed)
-    )
+    data.split_rows(dataset.size, (size - tested, tested), key=jax.random.fold_in(key, seed))
     for seed in range(config.seeds)
   ]
-  train, test = (
-    np.stack(part).astype(np.int32) for part in zip(*parts, strict=True)
-  )
+  train, test = (np.stack(part).astype(np.int32) for part in zip(*parts, strict=True))
   used, where = np.unique(np.concatenate([train, test], 1), return_inverse=True)
   where = where.reshape(config.seeds, size).astype(np.int32)
   people = dataset.examples.take(used)
   x = (pool_images(np.asarray(people.x), config.pool) - 0.5) / 0.25
   people = jax.tree.map(jnp.asarray, people._replace(x=x))
   rows = (where[:, : size - tested], where[:, size - tested :])
-  return Sample(
-    people, rows, dataset, config.network.model(dataset.num_classes)
-  )
+  return Sample(people, rows, dataset, config.network.model(dataset.num_classes))
 
 
-def for_each_seed(
-  function: Callable[[Any, Examples], Any], own: Any, sample: Sample
-) -> Any:
+def for_each_seed(function: Callable[[Any, Examples], Any], own: Any, sample: Sample) -> Any:
   """`function((key, rows, ...), people)` for every seed, stacked, as NumPy.
 
   One program where the network allows it; convolutions on CPU take turns.
@@ -165,9 +153,7 @@ def for_each_seed(
     found = training.map_members(function, own, people, chunk=default_chunk())
   else:
     count = len(jax.tree.leaves(own)[0])
-    found = tree.stack(
-      [function(tree.take(own, i), people) for i in range(count)]
-    )
+    found = tree.stack([function(tree.take(own, i), people) for i in range(count)])
   return jax.tree.map(np.asarray, found)
 
 
@@ -189,10 +175,7 @@ def group_rows(
       f"{name}_gap": np.max(value.group, axis=-1) - np.min(value.group, axis=-1)
       for name, value in values.items()
     }
-  whole = {
-    name: np.asarray(value)[..., None]
-    for name, value in (everyone | gaps).items()
-  }
+  whole = {name: np.asarray(value)[..., None] for name, value in (everyone | gaps).items()}
   return ex.Table.concat(
     [
       ex.Table.from_arrays(settings, {**axes, "group": list(names)}, groups),

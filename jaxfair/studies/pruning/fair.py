@@ -51,15 +51,16 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   # Nobody asks for a constraint before: the full one is dear to look at.
   before = any(_STAGES_HELD[method][0] for method in methods)
   made = pruning.FairPruneConfig(
-    rates=config.rates, fair="both" if before else "after", constraint=kind,
-    train=config.train.config(), tune=config.tune.config(),
+    rates=config.rates,
+    fair="both" if before else "after",
+    constraint=kind,
+    train=config.train.config(),
+    tune=config.tune.config(),
     curvature_steps=config.curvature_steps,
-  )  # fmt: skip
+  )
   one = functools.partial(_one, sample.model, sample.num_groups, made)
   # The same keys in all cells: methods are compared from the same start.
-  keys = jax.random.split(
-    jax.random.fold_in(context.shared_key, 1), config.seeds
-  )
+  keys = jax.random.split(jax.random.fold_in(context.shared_key, 1), config.seeds)
   pairs = np.indices((len(methods), config.seeds)).reshape(2, -1)
   held = np.array([_STAGES_HELD[method] for method in methods], np.float32)
   held = held[pairs[0]]
@@ -80,13 +81,9 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     "seed": range(config.seeds),
     "rate": [0.0, *config.rates],
   }
-  table = common.group_rows(
-    dict(cell), axes, sample.dataset.group_names, values
-  )
+  table = common.group_rows(dict(cell), axes, sample.dataset.group_names, values)
   never = table["method"] == "never"
-  return table.plus(
-    constraint=np.where(never, "none", table["constraint"]).tolist()
-  )
+  return table.plus(constraint=np.where(never, "none", table["constraint"]).tolist())
 
 
 def methods_of(config: Config, kind: str) -> list[str]:
@@ -97,20 +94,11 @@ def methods_of(config: Config, kind: str) -> list[str]:
 
 # Whether groups are held together before and after. Multipliers that do not
 # step stay at zero, which is plain training: one program serves all methods.
-_STAGES_HELD = {
-  "never": (0.0, 0.0),
-  "before": (1.0, 0.0),
-  "after": (0.0, 1.0),
-  "both": (1.0, 1.0),
-}
+_STAGES_HELD = {"never": (0.0, 0.0), "before": (1.0, 0.0), "after": (0.0, 1.0), "both": (1.0, 1.0)}
 
 
 def _one(
-  model: Model,
-  num_groups: int,
-  config: pruning.FairPruneConfig,
-  own: Any,
-  everybody: Examples,
+  model: Model, num_groups: int, config: pruning.FairPruneConfig, own: Any, everybody: Examples
 ) -> tuple[pruning.NonPrivateImpact, pruning.NonPrivateLook]:
   """One method and seed: test people over rates, and the whole network."""
   key, held, train_rows, test_rows = own
@@ -120,16 +108,18 @@ def _one(
     for stage, share in zip((config.train, config.tune), held, strict=True)
   )
   config = dataclasses.replace(config, train=before, tune=after)
-  fit = pruning.fair_prune(
-    model, common.LOSS, train, config, num_groups=num_groups, key=key
-  )
+  fit = pruning.fair_prune(model, common.LOSS, train, config, num_groups=num_groups, key=key)
   tested = pruning.compare(
-    model, common.LOSS, fit.dense, fit.params, test, num_groups=num_groups,
-    rates=config.rates, gradients=False,
-  )  # fmt: skip
-  dense = pruning.look(
-    model, common.LOSS, fit.dense, train, num_groups=num_groups
+    model,
+    common.LOSS,
+    fit.dense,
+    fit.params,
+    test,
+    num_groups=num_groups,
+    rates=config.rates,
+    gradients=False,
   )
+  dense = pruning.look(model, common.LOSS, fit.dense, train, num_groups=num_groups)
   return tested, dense
 
 
@@ -149,9 +139,7 @@ def _derive(table: ex.Table) -> ex.Table:
   if "method" not in table:
     return table
   pairs = zip(table["method"], table["constraint"], strict=True)
-  return table.plus(
-    fair=[f"{m} (full)" if c == "full" else m for m, c in pairs]
-  )
+  return table.plus(fair=[f"{m} (full)" if c == "full" else m for m, c in pairs])
 
 
 def _notes(config: Config) -> list[str]:
@@ -167,18 +155,13 @@ ALL = {"group": EVERYONE}
 
 
 def _relaxed(method: str) -> dict[str, Any]:
-  return {
-    "method": method,
-    "constraint": "none" if method == "never" else "relaxed",
-  }
+  return {"method": method, "constraint": "none" if method == "never" else "relaxed"}
 
 
 FULL = {"method": "after", "constraint": "full"}
 
 
-def _less(
-  column: str, first: dict[str, Any], second: dict[str, Any]
-) -> ex.Statistic:
+def _less(column: str, first: dict[str, Any], second: dict[str, Any]) -> ex.Statistic:
   """By how much everyone's column is smaller under `first` than under `second`."""
   return ex.difference(column, ALL | second, ALL | first)
 
@@ -207,15 +190,7 @@ def _levels(column: str, words: str) -> Claim:
 
 def _line(name: str, title: str, y: str, **options: Any) -> Figure:
   return Figure(
-    name,
-    title,
-    "rate",
-    y,
-    "line",
-    "fair",
-    x_title="share of weights removed",
-    where=ALL,
-    **options,
+    name, title, "rate", y, "line", "fair", x_title="share of weights removed", where=ALL, **options
   )
 
 
@@ -235,9 +210,7 @@ STUDY = ex.Study(
       "after beats before",
       "At the highest rate the gap is smaller if losses are made equal after pruning than before "
       "it",
-      (_less("accuracy_gap", _relaxed("after"), _relaxed("before")) > 0).at(
-        rate=max
-      ),
+      (_less("accuracy_gap", _relaxed("after"), _relaxed("before")) > 0).at(rate=max),
       source="Fig. 5.8, 5.9",
     ),
     Claim(
@@ -265,10 +238,7 @@ STUDY = ex.Study(
   figures=(
     _line("accuracy", "Accuracy of everyone", "accuracy"),
     _line(
-      "gap",
-      "Gap between the best and the worst group",
-      "accuracy_gap",
-      y_title="gap of accuracies",
+      "gap", "Gap between the best and the worst group", "accuracy_gap", y_title="gap of accuracies"
     ),
     Figure(
       "groups",

@@ -37,9 +37,7 @@ class Config(common.PruningConfig):
     """Rates are shares, in order; 0 is always looked at."""
     super().check()
     pruning.masks.check_rates(self.rates)
-    checks.require(
-      0.0 not in self.rates, "rates: leave out 0, it is always looked at"
-    )
+    checks.require(0.0 not in self.rates, "rates: leave out 0, it is always looked at")
 
 
 class Found(NamedTuple):
@@ -61,35 +59,35 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     train, test = everybody.take(train_rows), everybody.take(test_rows)
     keys = jax.random.split(key, 2)
     settings = pruning.FairPruneConfig(
-      rates=config.rates, fair="never", train=config.train.config(),
-      tune=config.tune.config(), scope=config.scope, unit=config.unit,
-    )  # fmt: skip
+      rates=config.rates,
+      fair="never",
+      train=config.train.config(),
+      tune=config.tune.config(),
+      scope=config.scope,
+      unit=config.unit,
+    )
     fit = pruning.fair_prune(
       model, common.LOSS, train, settings, num_groups=num_groups, key=keys[0]
     )
     cut = jax.tree.map(lambda leaf, keep: leaf * keep, fit.dense, fit.masks)
     look = functools.partial(
-      pruning.compare, model, common.LOSS, fit.dense, num_groups=num_groups,
-      rates=config.rates,
-    )  # fmt: skip
+      pruning.compare, model, common.LOSS, fit.dense, num_groups=num_groups, rates=config.rates
+    )
     return Found(
       tuned=look(
-        fit.params, train, key=keys[1], steps=config.curvature_steps,
-        max_curved=config.max_curved,
+        fit.params, train, key=keys[1], steps=config.curvature_steps, max_curved=config.max_curved
       ),
       cut=look(cut, train, gradients=False),
       tested=look(fit.params, test, gradients=False),
       cut_tested=look(cut, test, gradients=False),
-    )  # fmt: skip
+    )
 
   keys = jax.random.split(context.key, config.seeds)
   found = common.for_each_seed(one, (keys, *sample.rows), sample)
   return _table(config, cell, sample, found)
 
 
-def _table(
-  config: Config, cell: ex.Cell, sample: common.Sample, found: Found
-) -> ex.Table:
+def _table(config: Config, cell: ex.Cell, sample: common.Sample, found: Found) -> ex.Table:
   tuned, cut, tested, cut_tested = found
   values = {
     "accuracy": _with_start(tested, "accuracy"),
@@ -116,17 +114,11 @@ def _table(
 def _with_start(found: Any, name: str) -> Any:
   """Before, then after, along the axis of rates."""
   before, after = getattr(found.before, name), getattr(found.after, name)
-  return jax.tree.map(
-    lambda one, many: np.concatenate([one[:, None], many], axis=1),
-    before,
-    after,
-  )
+  return jax.tree.map(lambda one, many: np.concatenate([one[:, None], many], axis=1), before, after)
 
 
 def _zero_first(value: Any) -> Any:
-  return jax.tree.map(
-    lambda v: np.concatenate([np.zeros_like(v[:, :1]), v], axis=1), value
-  )
+  return jax.tree.map(lambda v: np.concatenate([np.zeros_like(v[:, :1]), v], axis=1), value)
 
 
 def _bound(before: Any, moved: Any) -> Any:
@@ -184,9 +176,7 @@ def _smallest_minus_largest(table: ex.Table) -> ex.Estimate:
   return ex.difference("accuracy_cost", first, second).estimate(table)
 
 
-SMALLEST = ex.Statistic(
-  _smallest_minus_largest, frozenset({"size", "accuracy_cost"})
-)
+SMALLEST = ex.Statistic(_smallest_minus_largest, frozenset({"size", "accuracy_cost"}))
 
 CLAIMS = (
   Claim(
@@ -264,31 +254,20 @@ CLAIMS = (
 
 def _over_rates(name: str, title: str, y: str, words: str) -> Figure:
   return Figure(
-    name,
-    title,
-    "rate",
-    y,
-    "line",
-    "group",
-    x_title="share of weights removed",
-    y_title=words,
+    name, title, "rate", y, "line", "group", x_title="share of weights removed", y_title=words
   )
 
 
 def _before(name: str, title: str, x: str, y: str) -> Figure:
   caption = "Before pruning; one point per seed."
-  return Figure(
-    name, title, x, y, "point", "group", caption=caption, where={"rate": 0.0}
-  )
+  return Figure(name, title, x, y, "point", "group", caption=caption, where={"rate": 0.0})
 
 
 STUDY = ex.Study(
   name="pruning.rates",
   summary="Who pays for a smaller network, and why?",
   config=Config,
-  cells=lambda config: [
-    {"data": config.data.name, "network": config.network.kind}
-  ],
+  cells=lambda config: [{"data": config.data.name, "network": config.network.kind}],
   run=run,
   derive=_derive,
   notes=_notes,
@@ -302,39 +281,18 @@ STUDY = ex.Study(
       "norm of the group's mean gradient",
     ),
     _over_rates(
-      "curvature",
-      "Top eigenvalue of each group's Hessian",
-      "top_eigenvalue",
-      "largest eigenvalue",
+      "curvature", "Top eigenvalue of each group's Hessian", "top_eigenvalue", "largest eigenvalue"
     ),
     _over_rates(
-      "distance",
-      "Distance to the decision boundary",
-      "distance",
-      "mean distance to the boundary",
+      "distance", "Distance to the decision boundary", "distance", "mean distance to the boundary"
     ),
     _over_rates(
-      "excess",
-      "Excess loss of each group before fine-tuning",
-      "excess_loss",
-      "excess loss",
+      "excess", "Excess loss of each group before fine-tuning", "excess_loss", "excess loss"
     ),
     _before("sizes", "Group size and gradient norm", "size", "gradient_norm"),
-    _before(
-      "errors", "Accuracy and gradient norm", "accuracy", "gradient_norm"
-    ),
-    _before(
-      "boundary",
-      "Curvature and distance to the boundary",
-      "distance",
-      "top_eigenvalue",
-    ),
-    _before(
-      "factors",
-      "Curvature and gradient norm",
-      "gradient_norm",
-      "top_eigenvalue",
-    ),
+    _before("errors", "Accuracy and gradient norm", "accuracy", "gradient_norm"),
+    _before("boundary", "Curvature and distance to the boundary", "distance", "top_eigenvalue"),
+    _before("factors", "Curvature and gradient norm", "gradient_norm", "top_eigenvalue"),
   ),
   summaries=(
     Summary(
@@ -343,10 +301,7 @@ STUDY = ex.Study(
       ("accuracy", "accuracy_untuned", "excess_loss", "bound"),
     ),
     Summary(
-      "Before pruning",
-      ("group",),
-      ("gradient_norm", "top_eigenvalue", "distance"),
-      {"rate": 0.0},
+      "Before pruning", ("group",), ("gradient_norm", "top_eigenvalue", "distance"), {"rate": 0.0}
     ),
   ),
 )

@@ -37,9 +37,7 @@ class Config(common.PruningConfig):
   def check(self) -> None:
     """Factors are compared, and a batch comes from the list."""
     super().check()
-    checks.require(
-      len(self.factors) > 1, "factors needs at least two values to compare"
-    )
+    checks.require(len(self.factors) > 1, "factors needs at least two values to compare")
     checks.integer("rows", self.rows, low=self.train.batch_size)
 
 
@@ -67,20 +65,15 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   train = sample.rows[0]
   listed = [
     upsampled(
-      train[seed], group[train[seed]] == chosen, config.factors[factor],
-      config.rows, seed=int(seed),
+      train[seed], group[train[seed]] == chosen, config.factors[factor], config.rows, seed=int(seed)
     )
     for factor, seed in pairs.T
-  ]  # fmt: skip
-  found = common.for_each_seed(
-    one, (keys[pairs[1]], np.stack(listed), train[pairs[1]]), sample
-  )
+  ]
+  found = common.for_each_seed(one, (keys[pairs[1]], np.stack(listed), train[pairs[1]]), sample)
   shape = (len(config.factors), config.seeds)
   found = jax.tree.map(lambda v: v.reshape(*shape, *v.shape[1:]), found)
   axes: dict[str, Any] = {"factor": config.factors, "seed": range(config.seeds)}
-  values = {
-    name: getattr(found, name) for name in ("gradient_norm", "loss", "accuracy")
-  }
+  values = {name: getattr(found, name) for name in ("gradient_norm", "loss", "accuracy")}
   table = common.group_rows(dict(cell), axes, names, values)
   return table.plus(
     role=[
@@ -104,9 +97,8 @@ class _Training:
       self.model, common.LOSS, everybody.take(listed), self.settings, key=key
     )
     return pruning.look(
-      self.model, common.LOSS, fit.params, everybody.take(rows),
-      num_groups=self.num_groups,
-    )  # fmt: skip
+      self.model, common.LOSS, fit.params, everybody.take(rows), num_groups=self.num_groups
+    )
 
 
 def upsampled(
@@ -185,10 +177,6 @@ STUDY = ex.Study(
     ),
   ),
   summaries=(
-    Summary(
-      "At the end of training",
-      ("upsampled", "factor", "role"),
-      (NORM, "loss", "accuracy"),
-    ),
+    Summary("At the end of training", ("upsampled", "factor", "role"), (NORM, "loss", "accuracy")),
   ),
 )

@@ -48,9 +48,7 @@ class Config(ex.Settings):
 def cells(config: Config) -> list[ex.Cell]:
   """Curves and losses for every ratio, and the random settings."""
   each: list[ex.Cell] = [
-    {"part": part, "ratio": ratio}
-    for part in (CURVES, LOSSES)
-    for ratio in config.ratios
+    {"part": part, "ratio": ratio} for part in (CURVES, LOSSES) for ratio in config.ratios
   ]
   return [*each, {"part": SETTINGS}]
 
@@ -71,10 +69,7 @@ def _curves(config: Config, people: People) -> list[dict[str, Any]]:
     found = {
       "natural": (gaussians.natural_threshold(*people), _best(people, 0.0)),
       "fair": (gaussians.fair_threshold(*people), _equal(people)),
-      "robust": (
-        gaussians.robust_threshold(*people, epsilon),
-        _best(people, epsilon),
-      ),
+      "robust": (gaussians.robust_threshold(*people, epsilon), _best(people, epsilon)),
     }
     for name, (closed, numerical) in found.items():
       rows.append(
@@ -91,8 +86,7 @@ def _losses(config: Config, people: People) -> list[dict[str, Any]]:
   for name, loss in surrogates.LOSSES.items():
     at = robustness.equal_loss_threshold(loss, *people)
     rows += [
-      {"epsilon": epsilon, "classifier": f"fair, {name} loss"}
-      | _errors(at, people, epsilon)
+      {"epsilon": epsilon, "classifier": f"fair, {name} loss"} | _errors(at, people, epsilon)
       for epsilon in config.epsilons
     ]
   return rows
@@ -119,9 +113,7 @@ def _errors(at: float, people: People, epsilon: float) -> dict[str, float]:
   return {
     "threshold": at,
     "natural_error": float(gaussians.natural_error(at, *people)),
-    "boundary_error": float(
-      gaussians.boundary_error(at, *people, epsilon=epsilon)
-    ),
+    "boundary_error": float(gaussians.boundary_error(at, *people, epsilon=epsilon)),
     "robust_error": float(gaussians.robust_error(at, *people, epsilon=epsilon)),
     "violation": abs(float(plus - minus)),
     "distance": float(gaussians.mean_distance(at, *people)),
@@ -156,9 +148,7 @@ def _equal(people: People) -> float:
 def in_order(order: str, stated: str | None = None) -> ex.Check:
   """An order holds in every random setting for which it is stated."""
   told = "share of random settings in order"
-  share = ex.exact(
-    told, lambda rows: float(rows[f"order_{order}"].mean()), (f"order_{order}",)
-  )
+  share = ex.exact(told, lambda rows: float(rows[f"order_{order}"].mean()), (f"order_{order}",))
   held = (
     share.at(part=SETTINGS)
     if stated is None
@@ -192,14 +182,7 @@ RAMP_LEAD = ex.exact(
 
 def _along_epsilon(name: str, title: str, y: str, part: str) -> Figure:
   return Figure(
-    name,
-    title,
-    "epsilon",
-    y,
-    "line",
-    "classifier",
-    facet="ratio",
-    where={"part": part},
+    name, title, "epsilon", y, "line", "classifier", facet="ratio", where={"part": part}
   )
 
 
@@ -271,10 +254,7 @@ STUDY = ex.Study(
   ),
   figures=(
     _along_epsilon(
-      "thresholds",
-      "Robustness pulls the threshold up, fairness down",
-      "threshold",
-      CURVES,
+      "thresholds", "Robustness pulls the threshold up, fairness down", "threshold", CURVES
     ),
     _along_epsilon(
       "boundary",
@@ -293,14 +273,7 @@ STUDY = ex.Study(
     Summary(
       "Thresholds and errors",
       ("ratio", "epsilon", "classifier"),
-      (
-        "threshold",
-        "natural_error",
-        "boundary_error",
-        "robust_error",
-        "violation",
-        "distance",
-      ),
+      ("threshold", "natural_error", "boundary_error", "robust_error", "violation", "distance"),
       {"part": (CURVES, LOSSES)},
     ),
   ),

@@ -127,31 +127,28 @@ def run(config: NetworkConfig, cell: ex.Cell, context: ex.Context) -> ex.Table:
   model = models.network(config.training.network, dataset.num_classes)
   key_warm, key_train, key_attack = jax.random.split(context.key, 3)
   warm = training.fit(
-    model, models.cross_entropy, train,
-    config.training.plain(config.training.warm_steps), key=key_warm,
-  ).params  # fmt: skip
+    model,
+    models.cross_entropy,
+    train,
+    config.training.plain(config.training.warm_steps),
+    key=key_warm,
+  ).params
   tables = []
   for name in config.losses:
     for defence in config.defences:
       fitted = _train(
-        config, model, LOSSES[name], train, dataset.num_groups, warm,
-        defence, key_train,
-      )  # fmt: skip
+        config, model, LOSSES[name], train, dataset.num_groups, warm, defence, key_train
+      )
       for index, strength in enumerate(config.strengths):
-        settings = {
-          **cell, "loss": name, "defence": defence, "strength": strength,
-        }  # fmt: skip
+        settings = {**cell, "loss": name, "defence": defence, "strength": strength}
         params = tree.take(fitted, index)
-        tables.append(
-          measure(config, settings, model, params, test, dataset, key_attack)
-        )
+        tables.append(measure(config, settings, model, params, test, dataset, key_attack))
   table = ex.Table.concat(tables)
   return table.plus(
     setting=[f"{strength:g}" for strength in table["strength"]],
     fair=np.where(table["strength"] > 0, "yes", "no"),
     panel=[
-      f"{attack}, {loss}"
-      for attack, loss in zip(table["attack"], table["loss"], strict=True)
+      f"{attack}, {loss}" for attack, loss in zip(table["attack"], table["loss"], strict=True)
     ],
   )
 
@@ -168,21 +165,23 @@ def measure(
   """One model's rows: as it is, and under every attack and epsilon."""
   groups = [*dataset.group_names, EVERYONE]
   scores = models.scores(model, params, test.x)
-  distance = analysis.mean_by_group(
-    analysis.top_two_margin(scores), test.group, dataset.num_groups
-  )
+  distance = analysis.mean_by_group(analysis.top_two_margin(scores), test.group, dataset.num_groups)
   tables: list[ex.Table] = []
   for name in config.attacks:
     how, loss, epsilons = _attack(config, name)
     # Errors count who is broken; how badly does not matter. One random step is
     # soon taken, and may fail at one epsilon and not at a smaller one.
     found = robustness.attack(
-      model, params, test, how, epsilons=epsilons, key=key, loss=loss,
+      model,
+      params,
+      test,
+      how,
+      epsilons=epsilons,
+      key=key,
+      loss=loss,
       stop="smallest" if how.steps > 1 else "end",
-    )  # fmt: skip
-    errors = robustness.attack_errors(
-      model, params, test, found, num_groups=dataset.num_groups
     )
+    errors = robustness.attack_errors(model, params, test, found, num_groups=dataset.num_groups)
     if not tables:  # natural errors are every attack's
       values = {
         "natural_error": _both(errors.natural),
@@ -195,10 +194,7 @@ def measure(
       ex.Table.from_arrays(
         {**settings, "attack": name},
         {"epsilon": epsilons, "group": groups},
-        {
-          "boundary_error": _both(errors.boundary),
-          "robust_error": _both(errors.robust),
-        },
+        {"boundary_error": _both(errors.boundary), "robust_error": _both(errors.robust)},
       )
     )
   return ex.Table.concat(tables)
@@ -215,8 +211,7 @@ def notes(config: NetworkConfig) -> list[str]:
     "and a strong penalty finds the model that treats all images alike.",
     f"{config.train_people} images to train on and {config.test_people} to "
     "test on, drawn anew for every seed. Intervals are over seeds.",
-    "Distance to the boundary is the thesis's proxy: the largest softmax "
-    "output minus the second.",
+    "Distance to the boundary is the thesis's proxy: the largest softmax output minus the second.",
     "An attack gives a lower bound: an image that it does not break may still "
     "be broken by another. RFGSM: half of epsilon at random, half along the "
     f"gradient. PGD: a full step, then {config.attack_steps} of a quarter.",
@@ -227,16 +222,24 @@ def _split(
   config: NetworkConfig, dataset: data.Dataset, seed: int, key: jax.Array
 ) -> tuple[Examples, Examples]:
   rows = data.split_rows(
-    dataset.size, (config.train_people, config.test_people),
-    key=jax.random.fold_in(key, seed), unit=dataset.unit,
-  )  # fmt: skip
+    dataset.size,
+    (config.train_people, config.test_people),
+    key=jax.random.fold_in(key, seed),
+    unit=dataset.unit,
+  )
   return dataset.examples.take(rows[0]), dataset.examples.take(rows[1])
 
 
 def _train(
-  config: NetworkConfig, model: Model, loss: PerExampleLoss, train: Examples,
-  num_groups: int, warm: Params, defence: float, key: jax.Array,
-) -> Params:  # fmt: skip
+  config: NetworkConfig,
+  model: Model,
+  loss: PerExampleLoss,
+  train: Examples,
+  num_groups: int,
+  warm: Params,
+  defence: float,
+  key: jax.Array,
+) -> Params:
   """[strengths] parameters, all from one start, with the same batches."""
   count = len(config.strengths)
   strengths = jnp.asarray(config.strengths, jnp.float32)
@@ -250,10 +253,14 @@ def _train(
     epsilon=float(defence),
   )
   return training.fit_many(
-    model, loss, train, settings, keys=jnp.stack([key] * count),
+    model,
+    loss,
+    train,
+    settings,
+    keys=jnp.stack([key] * count),
     trainer=training.fair_robust,
     initial=jax.tree.map(lambda leaf: jnp.stack([leaf] * count), warm),
-  ).params  # fmt: skip
+  ).params
 
 
 def _attack(

@@ -25,13 +25,10 @@ def with_broken_share(table: ex.Table) -> ex.Table:
   if "robust_error" not in table:
     return table
   names = ("seed", "loss", "defence", "strength", "group")
-  right = (
-    1 - table.join(table.where(**PLAIN), names, clean="natural_error")["clean"]
-  )
+  right = 1 - table.join(table.where(**PLAIN), names, clean="natural_error")["clean"]
   share = np.divide(
-    table["boundary_error"], right, out=np.full(len(table), np.nan),
-    where=right > 0,
-  )  # fmt: skip
+    table["boundary_error"], right, out=np.full(len(table), np.nan), where=right > 0
+  )
   return table.plus(broken_share=share)
 
 
@@ -49,11 +46,18 @@ def fair_figures(strength: str = "strength of the fairness") -> list[Figure]:
   )
   return [
     Figure(
-      name, title, x="strength", y=column, color="loss", mark="line",
-      where=PLAIN | {"group": EVERYONE}, x_title=strength, y_title=words,
+      name,
+      title,
+      x="strength",
+      y=column,
+      color="loss",
+      mark="line",
+      where=PLAIN | {"group": EVERYONE},
+      x_title=strength,
+      y_title=words,
     )
     for name, title, column, words in pictures
-  ]  # fmt: skip
+  ]
 
 
 def boundary_figure(name: str, push: str, attacks: tuple[str, ...]) -> Figure:
@@ -112,19 +116,9 @@ STUDY = ex.Study(
   notes=networks.notes,
   claims=(
     _weaker("violation", "the smaller the violation", "Fig. 6.4, 6.9 to 6.12"),
-    _stronger(
-      "natural_error", "the larger the natural error", "Fig. 6.4, 6.9 to 6.12"
-    ),
-    _weaker(
-      "distance",
-      "the nearer the images are to the boundary",
-      "Fig. 6.4, 6.9 to 6.11",
-    ),
-    _stronger(
-      "boundary_error",
-      "the larger the boundary error",
-      "Fig. 6.5, 6.12, 6.14 to 6.21",
-    ),
+    _stronger("natural_error", "the larger the natural error", "Fig. 6.4, 6.9 to 6.12"),
+    _weaker("distance", "the nearer the images are to the boundary", "Fig. 6.4, 6.9 to 6.11"),
+    _stronger("boundary_error", "the larger the boundary error", "Fig. 6.5, 6.12, 6.14 to 6.21"),
     _stronger("broken_share", "the more of the right predictions break"),
     _stronger("robust_error", "the larger the robust error", "Sec. 6.10.3.2"),
     _ramp_is_smaller("boundary", "Fig. 6.5, 6.14 to 6.21"),
@@ -132,10 +126,7 @@ STUDY = ex.Study(
     Claim(
       "ramp, violation",
       "They are fairer, too",
-      ex.difference(
-        "violation", PLAIN | CROSS_ENTROPY | FAIR, PLAIN | RAMP | FAIR
-      )
-      > 0,
+      ex.difference("violation", PLAIN | CROSS_ENTROPY | FAIR, PLAIN | RAMP | FAIR) > 0,
       "Sec. 6.10.3.3",
     ),
   ),

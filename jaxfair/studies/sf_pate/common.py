@@ -151,9 +151,7 @@ class Repetition:
   def notion(self) -> constraints.Notion:
     """Of fairness, for these groups and classes."""
     make = getattr(constraints, self.config.notion.replace(" ", "_"))
-    found: constraints.Notion = make(
-      self.people.num_groups, self.people.num_classes
-    )
+    found: constraints.Notion = make(self.people.num_groups, self.people.num_classes)
     return found
 
   def constrained(self, **changes: Any) -> dict[str, Any]:
@@ -214,9 +212,7 @@ def splits(
     yield Repetition(config, people, train, test, key)
 
 
-def study(
-  name: str, summary: str, config: type, run: Any, **more: Any
-) -> ex.Study:
+def study(name: str, summary: str, config: type, run: Any, **more: Any) -> ex.Study:
   """A study with one cell per data set, unless it says otherwise."""
   options = {"cells": ex.grid(data="sets"), "precheck": precheck, **more}
   return ex.Study(name, summary, config, run=run, **options)

@@ -49,9 +49,7 @@ def fair_teachers(split: Repetition) -> Params:
     ),
   )
   teacher = config.network(classes, teacher=True)
-  counts = sf_votes.label_votes(
-    teacher, LOSS, parts, x, settings, num_classes=classes, key=keys[2]
-  )
+  counts = sf_votes.label_votes(teacher, LOSS, parts, x, settings, num_classes=classes, key=keys[2])
   voted, nobody = _noisy(config, counts, keys[3]), jnp.zeros(len(x), jnp.int32)
   steps = config.rounds * config.steps_per_round
   return training.fit_many(
@@ -106,8 +104,7 @@ def private_lagrangian(split: Repetition) -> Params:
   made = [private_config(split, one) for one in split.config.epsilons]
   names = ("noise_multiplier", "dual_noise", "count_noise")
   noises: dict[str, Any] = {
-    name: np.array([getattr(one, name) for one in made], np.float32)
-    for name in names
+    name: np.array([getattr(one, name) for one in made], np.float32) for name in names
   }
   return training.fit_many(
     split.model,
@@ -123,9 +120,7 @@ def private_lagrangian(split: Repetition) -> Params:
 def plain(split: Repetition) -> Params:
   """theta*, for comparison: private, and not fair."""
   count = len(split.config.epsilons)
-  return jax.tree.map(
-    lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), split.plain
-  )
+  return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), split.plain)
 
 
 def fair(split: Repetition) -> Params:
@@ -147,9 +142,7 @@ METHODS: dict[str, Method] = {
 }
 
 
-def group_counts(
-  split: Repetition, teachers: int
-) -> tuple[np.ndarray, np.ndarray, jax.Array]:
+def group_counts(split: Repetition, teachers: int) -> tuple[np.ndarray, np.ndarray, jax.Array]:
   """[m, G] votes of this many teachers, the queries' rows, a key for noise."""
   config, groups = split.config, split.people.num_groups
   parts, rows, keys = _dealt(split, teachers, 1, 4)
@@ -166,9 +159,7 @@ def group_counts(
   return counts, rows, keys[3]
 
 
-def private_config(
-  split: Repetition, epsilon: float
-) -> training.PrivateLagrangianConfig:
+def private_config(split: Repetition, epsilon: float) -> training.PrivateLagrangianConfig:
   """PF-LD's settings at an epsilon."""
   config = split.config
   return training.PrivateLagrangianConfig(
@@ -188,9 +179,7 @@ def _dealt(
   return parts, rows, keys
 
 
-def _fair_students(
-  split: Repetition, people: Examples, proximity: float
-) -> Params:
+def _fair_students(split: Repetition, people: Examples, proximity: float) -> Params:
   """One fair student for each row of groups, started alike."""
   settings = split.fair(people.x.shape[0])
   return training.fit_many(

@@ -25,8 +25,7 @@ class Config(common.Config):
   def check(self) -> None:
     """One epsilon."""
     checks.require(
-      len(self.epsilons) == 1,
-      f"epsilons={list(self.epsilons)} must be a single one: it is timed",
+      len(self.epsilons) == 1, f"epsilons={list(self.epsilons)} must be a single one: it is timed"
     )
 
 
@@ -45,8 +44,7 @@ def one_by_one(split: common.Repetition) -> Params:
 
 
 TIMED = {
-  name: methods.METHODS[name]
-  for name in (methods.SF_S, methods.SF_T, methods.M, methods.PF_LD)
+  name: methods.METHODS[name] for name in (methods.SF_S, methods.SF_T, methods.M, methods.PF_LD)
 } | {ONE_BY_ONE: one_by_one}
 
 
@@ -99,9 +97,7 @@ STUDY = common.study(
   notes=_notes,
   summaries=(
     ex.Summary(
-      "CPU seconds of one training",
-      ("data", "method"),
-      ("seconds", "accuracy", "violation"),
+      "CPU seconds of one training", ("data", "method"), ("seconds", "accuracy", "violation")
     ),
   ),
   claims=(
@@ -122,13 +118,5 @@ STUDY = common.study(
       for rival in (methods.PF_LD, ONE_BY_ONE)
     ),
   ),
-  figures=(
-    ex.Figure(
-      "seconds",
-      "CPU seconds of one training",
-      "method",
-      "seconds",
-      facet="data",
-    ),
-  ),
+  figures=(ex.Figure("seconds", "CPU seconds of one training", "method", "seconds", facet="data"),),
 )

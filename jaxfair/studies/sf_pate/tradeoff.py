@@ -71,9 +71,7 @@ def _claims(ours: str) -> list[ex.Claim]:
   smaller = f"{ours} has smaller violations than"
   told: list[tuple[Any, ...]] = []
   for rival in (methods.M, methods.PF_LD):
-    fairer, right = (
-      f"{ours} is {how} than {rival}" for how in ("fairer", "more accurate")
-    )
+    fairer, right = (f"{ours} is {how} than {rival}" for how in ("fairer", "more accurate"))
     violation = _difference("violation", rival, ours) > 0
     told.append((fairer, f"{smaller} {rival}", violation, "Fig. 2"))
     accuracy = _difference("accuracy", ours, rival) > 0
@@ -98,9 +96,7 @@ def _claims(ours: str) -> list[ex.Claim]:
 
 
 def _figure(name: str, title: str) -> ex.Figure:
-  return ex.Figure(
-    name, title, "epsilon", name, "line", "method", "data", log_x=True
-  )
+  return ex.Figure(name, title, "epsilon", name, "line", "method", "data", log_x=True)
 
 
 STUDY = common.study(
@@ -110,15 +106,8 @@ STUDY = common.study(
   run,
   notes=_notes,
   summaries=(
-    ex.Summary(
-      "Accuracy and violation",
-      ("data", "method", "epsilon"),
-      ("accuracy", "violation"),
-    ),
+    ex.Summary("Accuracy and violation", ("data", "method", "epsilon"), ("accuracy", "violation")),
   ),
   claims=(*_claims(methods.SF_S), *_claims(methods.SF_T)),
-  figures=(
-    _figure("violation", "Fairness violation"),
-    _figure("accuracy", "Accuracy"),
-  ),
+  figures=(_figure("violation", "Fairness violation"), _figure("accuracy", "Accuracy")),
 )

@@ -38,9 +38,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     group = np.asarray(split.train.group)[asked]
     largest = np.bincount(group).max() / len(group)
     for epsilon, sigma in zip(config.epsilons, config.sigmas, strict=True):
-      keep = accounting.randomised_response_keep(
-        epsilon=epsilon, categories=groups
-      )
+      keep = accounting.randomised_response_keep(epsilon=epsilon, categories=groups)
       rows += [
         {**cell, "seed": seed, "epsilon": epsilon, "by": by, **values}
         for by, values in (
@@ -52,9 +50,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   return ex.Table.from_rows(rows)
 
 
-def _voted(
-  counts: np.ndarray, group: np.ndarray, sigma: float
-) -> dict[str, float]:
+def _voted(counts: np.ndarray, group: np.ndarray, sigma: float) -> dict[str, float]:
   """Expected over the noise: how often votes are right, and the bounds."""
   chance = analysis.answer_probabilities(counts, sigma=sigma)
   own = group[:, None] == np.arange(counts.shape[1])
@@ -62,8 +58,7 @@ def _voted(
   _, agreed = analysis.vote_eta(counts, sigma=sigma)
   shares = chance.mean(axis=0)
   bound, by_agreement = (
-    analysis.fair_student_bound(0.0, eta=eta, shares=shares)
-    for eta in (apart, agreed)
+    analysis.fair_student_bound(0.0, eta=eta, shares=shares) for eta in (apart, agreed)
   )
   return {
     "right": float(chance[own].mean()),
@@ -94,9 +89,7 @@ def _notes(config: Config) -> list[str]:
 def _named(table: ex.Table) -> ex.Table:
   """Adds names of lines."""
   pairs = zip(table["by"], table["teachers"], strict=True)
-  return table.plus(
-    line=[f"{k:g} teachers" if by == VOTE else by for by, k in pairs]
-  )
+  return table.plus(line=[f"{k:g} teachers" if by == VOTE else by for by, k in pairs])
 
 
 def _above(rival: str) -> ex.Check:

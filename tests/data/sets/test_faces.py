@@ -31,13 +31,14 @@ def test_deltas_are_undone():
 
 def test_utkface_folder_reads_labels_from_names(tmp_path):
   names = (
-    "1_0_2_20170109.jpg.chip.jpg", "33_1_4_20170110.jpg", "61_1_20170111.jpg",
-    "7_1_0_20170112.jpg", "readme_of_the_set.jpg",
-  )  # fmt: skip
+    "1_0_2_20170109.jpg.chip.jpg",
+    "33_1_4_20170110.jpg",
+    "61_1_20170111.jpg",
+    "7_1_0_20170112.jpg",
+    "readme_of_the_set.jpg",
+  )
   for shade, name in enumerate(names):
-    Image.new("RGB", (200, 200), (shade * 40,) * 3).save(
-      tmp_path / name, "jpeg"
-    )
+    Image.new("RGB", (200, 200), (shade * 40,) * 3).save(tmp_path / name, "jpeg")
   wanted = ImageFolder("UTKFace", "*_*_*_*.jpg")
   raw = faces.utkface_folder(Files([wanted], {"UTKFace": tmp_path}, ""))
   # In the order of the names; those without a race are skipped.
@@ -61,8 +62,7 @@ def test_utkface_folder_without_faces_or_with_damage_is_refused(tmp_path):
 
 def test_utkface_csv_of_pixels(tmp_path):
   lines = [
-    f"{20 + i},{i % 5},{i % 2},name{i},{' '.join(map(str, PIXELS[i].ravel()))}"
-    for i in range(4)
+    f"{20 + i},{i % 5},{i % 2},name{i},{' '.join(map(str, PIXELS[i].ravel()))}" for i in range(4)
   ]
   path = tmp_path / "age_gender.csv"
   path.write_text("\n".join(["age,ethnicity,gender,img_name,pixels", *lines]))
@@ -82,8 +82,7 @@ def test_an_incomplete_folder_is_refused_by_its_figures(tmp_path, monkeypatch):
 def fairface_files(tmp_path):
   head = "file,age,gender,race,service_test\n"
   labels = {
-    "train": "train/1.jpg,9-Mar,Male,White,True\n"
-    "train/2.jpg,more than 70,Female,Black,False\n",
+    "train": "train/1.jpg,9-Mar,Male,White,True\ntrain/2.jpg,more than 70,Female,Black,False\n",
     "val": "val/1.jpg,3-9,Female,Indian,False\n",
   }
   paths = {}
@@ -118,8 +117,12 @@ def test_real_utkface_and_its_faces_as_files(data_root, tmp_path):
   loaded = data.load("utkface", root=data_root)
   assert loaded.examples.x.shape == (23705, 48, 48, 1)
   assert loaded.group_sizes == {
-    "White": 10078, "Black": 4526, "Asian": 3434, "Indian": 3975, "Other": 1692,
-  }  # fmt: skip
+    "White": 10078,
+    "Black": 4526,
+    "Asian": 3434,
+    "Indian": 3975,
+    "Other": 1692,
+  }
   with gzip.open(data_root / "utkface/utkface_labels.csv.gz", "rt") as file:
     names = [line.strip().split(",")[-1] for line in file][1:]
   ages = np.array([int(name.split("_")[0]) for name in names])
@@ -135,9 +138,7 @@ def test_real_utkface_and_its_faces_as_files(data_root, tmp_path):
   raw = faces.utkface_folder(Files([wanted], {"UTKFace": tmp_path}, ""))
   order = np.argsort(names[:50])
   np.testing.assert_array_equal(raw.images[..., 0], pixels[order])
-  np.testing.assert_array_equal(
-    raw.table["gender"], loaded.examples.y[:50][order]
-  )
+  np.testing.assert_array_equal(raw.table["gender"], loaded.examples.y[:50][order])
 
 
 @pytest.mark.slow
@@ -154,8 +155,6 @@ def test_a_compact_file_cut_short_is_refused(tmp_path, monkeypatch):
   monkeypatch.delenv("JAXFAIR_DATA", raising=False)
   whole = lzma.compress(PIXELS.tobytes())
   (tmp_path / "utkface_48x48_gray_delta.npy.xz").write_bytes(whole[:-20])
-  (tmp_path / "utkface_labels.csv").write_text(
-    "age,gender,ethnicity,filename\n"
-  )
+  (tmp_path / "utkface_labels.csv").write_text("age,gender,ethnicity,filename\n")
   with pytest.raises(DataError, match=r"altered|cut short"):
     data.load("utkface", root=tmp_path)

@@ -28,9 +28,7 @@ def test_idx_is_read_back():
   np.testing.assert_array_equal(images.parse_idx(idx(values)), values)
 
 
-@pytest.mark.parametrize(
-  "content", [b"", b"\x00\x00\x0d\x01", idx(np.zeros(9, np.uint8))[:-1]]
-)
+@pytest.mark.parametrize("content", [b"", b"\x00\x00\x0d\x01", idx(np.zeros(9, np.uint8))[:-1]])
 def test_idx_that_is_none_is_refused(content):
   with pytest.raises(DataError, match="get it again"):
     images.parse_idx(content)
@@ -130,12 +128,9 @@ def test_real_idx_sets(data_root, name):
 @pytest.mark.slow
 def test_real_coloured_set_is_the_gray_one_painted(data_root):
   gray, painted = (
-    loading.open_set(loading.SPECS[name], data_root).raw
-    for name in ("mnist", "coloured_mnist")
+    loading.open_set(loading.SPECS[name], data_root).raw for name in ("mnist", "coloured_mnist")
   )
-  np.testing.assert_array_equal(
-    painted.images.max(-1, keepdims=True), gray.images
-  )
+  np.testing.assert_array_equal(painted.images.max(-1, keepdims=True), gray.images)
   np.testing.assert_array_equal(painted.table["class"], gray.table["class"])
   assert painted.test_rows.sum() == 10000
 

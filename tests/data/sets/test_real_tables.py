@@ -71,10 +71,7 @@ def adult_frame(data_root):
     "comment": "|",
   }
   return pd.concat(
-    [
-      pd.read_csv(data_root / f"adult/adult.{part}.gz", **options)
-      for part in ("data", "test")
-    ]
+    [pd.read_csv(data_root / f"adult/adult.{part}.gz", **options) for part in ("data", "test")]
   )
 
 
@@ -100,9 +97,7 @@ def test_credit_speaks_words(data_root):
   loaded = data.load("credit", root=data_root, keep_group_features=True)
   frame = pd.read_csv(data_root / "credit_default/UCI_Credit_Card.csv.gz")
   school = loaded.feature_names.index("EDUCATION=university")
-  np.testing.assert_array_equal(
-    loaded.examples.x[:, school], frame.EDUCATION == 2
-  )
+  np.testing.assert_array_equal(loaded.examples.x[:, school], frame.EDUCATION == 2)
   assert loaded.group_sizes == {"female": 18112, "male": 11888}
   assert "ID" not in loaded.columns
 
@@ -112,10 +107,7 @@ def test_parkinsons_is_split_by_person(data_root):
   assert len(np.unique(loaded.unit)) == 42
   assert not {"motor_UPDRS", "total_UPDRS", "subject#"} & set(loaded.columns)
   parts = data.split(
-    loaded.examples._replace(y=loaded.unit),
-    (0.75, 0.25),
-    key=jax.random.key(0),
-    unit=loaded.unit,
+    loaded.examples._replace(y=loaded.unit), (0.75, 0.25), key=jax.random.key(0), unit=loaded.unit
   )
   assert not set(parts[0].y) & set(parts[1].y)
   assert sum(part.size for part in parts) == 5875
@@ -144,9 +136,14 @@ def test_compas_filter_is_propublicas(data_root):
   names = np.array(loaded.group_names)[loaded.examples.group]
   np.testing.assert_array_equal(names, kept.race)
   assert set(loaded.columns) == {
-    "sex", "age", "juv_fel_count", "juv_misd_count", "juv_other_count",
-    "priors_count", "c_charge_degree",
-  }  # fmt: skip
+    "sex",
+    "age",
+    "juv_fel_count",
+    "juv_misd_count",
+    "juv_other_count",
+    "priors_count",
+    "c_charge_degree",
+  }
 
 
 def test_stroke_and_abalone_groups_can_leave_rows_out(data_root):
@@ -177,9 +174,7 @@ def test_celeba_in_the_original_text_format(data_root, tmp_path):
   ]
   (tmp_path / "list_attr_celeba.txt").write_text("\n".join(lines) + "\n")
   form = next(f for f in spec.forms if f.files[0].name.endswith(".txt"))
-  found = files.Files(
-    form.files, {form.files[0].name: tmp_path / "list_attr_celeba.txt"}, ""
-  )
+  found = files.Files(form.files, {form.files[0].name: tmp_path / "list_attr_celeba.txt"}, "")
   part = form.read(found).table
   assert list(part) == names
   for name in names:
@@ -194,14 +189,10 @@ def test_title_one_gives_the_published_shares(data_root):
   frame = pd.read_csv(data_root / "title1/title1_full_data.csv.gz")
   loaded = data.load("title_one", root=data_root)
   product = loaded.examples.x.astype(np.float64).prod(1)
-  np.testing.assert_allclose(
-    product / product.sum(), frame.true_frac, rtol=1e-9
-  )
+  np.testing.assert_allclose(product / product.sum(), frame.true_frac, rtol=1e-9)
   assert loaded.num_groups == 51
   assert loaded.num_classes == 1
-  assert data.load("title_one", root=data_root, group="size").columns == (
-    "students", "expenditure",
-  )  # fmt: skip
+  assert data.load("title_one", root=data_root, group="size").columns == ("students", "expenditure")
 
 
 def test_saipe_columns_are_cut_at_the_right_places(data_root):
@@ -228,24 +219,18 @@ def test_section203_percentages_are_recovered(data_root):
     encoding="latin-1",
     dtype={"GEOID": str},
   )
-  rows = frame[
-    frame.LEVEL.isin(["County", "MCD"]) & (frame.LANGUAGE != "Total Population")
-  ]
+  rows = frame[frame.LEVEL.isin(["County", "MCD"]) & (frame.LANGUAGE != "Total Population")]
   loaded = data.load("section203", root=data_root)
   citizens, minority, little = loaded.examples.x.astype(np.float64).T
   np.testing.assert_allclose(100 * minority / citizens, rows.LEPPCT, atol=6e-5)
   # Places that are covered for their Indian areas may have no such citizens.
   some = minority > 0
-  np.testing.assert_allclose(
-    (100 * little[some] / minority[some]), rows.ILLRAT[some], atol=6e-5
-  )
+  np.testing.assert_allclose((100 * little[some] / minority[some]), rows.ILLRAT[some], atol=6e-5)
   assert loaded.class_sizes == {"not covered": 0, "covered": 316}
 
 
 def test_the_numeric_rule_is_the_one_of_the_alaska_file(data_root):
-  frame = pd.read_csv(
-    data_root / "section203/alaska_counties_all_languages_2016.csv.gz"
-  )
+  frame = pd.read_csv(data_root / "section203/alaska_counties_all_languages_2016.csv.gz")
   loaded = data.load("section203_alaska", root=data_root, label="rule")
   np.testing.assert_array_equal(loaded.examples.y, frame.coverage)
   census = data.load("section203_alaska", root=data_root)

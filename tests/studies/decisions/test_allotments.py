@@ -36,9 +36,7 @@ def test_ratios_of_small_counts_are_more_biased(tmp_path):
   assert len(table) == 4 * 3
 
 
-@pytest.mark.parametrize(
-  "path", sorted(CONFIGS.glob("*.toml")), ids=lambda p: p.stem
-)
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda p: p.stem)
 def test_every_config_has_three_sizes_and_a_plan(path):
   sizes = tomllib.loads(path.read_text())["sizes"]
   assert set(sizes) == {"smoke", "small", "paper"}
@@ -50,10 +48,12 @@ def test_every_config_has_three_sizes_and_a_plan(path):
 
 def test_a_check_that_fails_says_so():
   rows = {
-    "row": ["summary"] * 4, "method": ["non-negative"] * 4,
-    "epsilon": [0.1, 0.1, 1.0, 1.0], "seed": [0, 1, 0, 1],
+    "row": ["summary"] * 4,
+    "method": ["non-negative"] * 4,
+    "epsilon": [0.1, 0.1, 1.0, 1.0],
+    "seed": [0, 1, 0, 1],
     "alpha": [0.1, 0.1, 0.2, 0.2],
-  }  # fmt: skip
+  }
   [claim] = [c for c in allotment_claims.CLAIMS if c.name == "epsilon"]
   found = claim.check(experiments.Table(rows))
   assert found.verdict == "not supported"
@@ -77,22 +77,10 @@ def test_new_york_and_vermont(data_root):
     (lambda: Places(), "one of them"),
     (lambda: Places(name="saipe", csv="a.csv"), "one of them"),
     (lambda: Places(csv="a.csv", state="Utah"), "named sets only"),
-    (
-      lambda: counts.load_districts(Places(name="saipee")),
-      "did you mean saipe",
-    ),
-    (
-      lambda: counts.load_districts(Places(csv="no.csv", columns=("a",))),
-      "no.csv cannot be read",
-    ),
-    (
-      lambda: plan("allotments", "epsilons=[0.0]"),
-      "epsilons=0.0 must be above 0",
-    ),
-    (
-      lambda: plan("allotments", 'methods=["magic"]'),
-      "methods='magic' is not known",
-    ),
+    (lambda: counts.load_districts(Places(name="saipee")), "did you mean saipe"),
+    (lambda: counts.load_districts(Places(csv="no.csv", columns=("a",))), "no.csv cannot be read"),
+    (lambda: plan("allotments", "epsilons=[0.0]"), "epsilons=0.0 must be above 0"),
+    (lambda: plan("allotments", 'methods=["magic"]'), "methods='magic' is not known"),
     (lambda: plan("rules", 'parts=["all"]'), r"parts\[0\]='all' is not known"),
   ],
 )

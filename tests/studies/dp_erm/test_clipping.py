@@ -13,10 +13,17 @@ pytestmark = pytest.mark.slow  # networks are trained here
 def done(tmp_path_factory):
   folder = tmp_path_factory.mktemp("clipping") / "run"
   return dp_erm_runs.run(
-    folder, "fig_3_3", "seeds=4", "clips=[0.01, 10.0]", "training.hidden=4",
-    "training.steps=100", "training.plain_steps=200", "training.snapshots=2",
-    "training.learning_rate=0.5", "training.noise_multiplier=0.1",
-  )  # fmt: skip
+    folder,
+    "fig_3_3",
+    "seeds=4",
+    "clips=[0.01, 10.0]",
+    "training.hidden=4",
+    "training.steps=100",
+    "training.plain_steps=200",
+    "training.snapshots=2",
+    "training.learning_rate=0.5",
+    "training.noise_multiplier=0.1",
+  )
 
 
 def test_every_look_is_a_row(done):
@@ -26,8 +33,7 @@ def test_every_look_is_a_row(done):
   assert set(table.where(at_end="yes")["step"]) == {100}
   start = table.where(step=0)  # the start is the same whatever the bound
   np.testing.assert_allclose(
-    start.where(clip=0.01)["gradient_norm"],
-    start.where(clip=10.0)["gradient_norm"],
+    start.where(clip=0.01)["gradient_norm"], start.where(clip=10.0)["gradient_norm"]
   )
 
 
@@ -46,8 +52,9 @@ def test_a_tight_bound_leaves_the_network_where_it_began(done):
 def test_everybody_s_risk_is_the_groups_mean(done):
   table, _ = done
   rows = table.where(step=100, clip=10.0, seed=1)
-  mean = (2 * rows.where(role="majority")["excess_risk"]
-          + rows.where(role="minority")["excess_risk"]) / 3  # fmt: skip
+  mean = (
+    2 * rows.where(role="majority")["excess_risk"] + rows.where(role="minority")["excess_risk"]
+  ) / 3
   assert rows["excess_risk_of_all"][0] == pytest.approx(mean[0], rel=1e-4)
 
 

@@ -33,8 +33,7 @@ def test_people_are_standardised(monkeypatch):
 def test_the_thesis_s_groups_are_loaded(data_root):
   del data_root
   loaded = {
-    name: experiments.load_people(common.named(name))[0]
-    for name in ("bank", "abalone", "wine")
+    name: experiments.load_people(common.named(name))[0] for name in ("bank", "abalone", "wine")
   }
   assert {people.num_groups for people in loaded.values()} == {2}
   assert loaded["bank"].group_names == ("age < 60", "age >= 60")

@@ -11,9 +11,8 @@ from jaxfair.studies.dp_erm.inputs import GROUP, SHELL
 def done(tmp_path_factory):
   folder = tmp_path_factory.mktemp("inputs") / "run"
   return dp_erm_runs.run_untrained(
-    folder, "fig_3_6", "sets=['bank']", "seeds=3", "shells=4",
-    "training.hidden=4",
-  )  # fmt: skip
+    folder, "fig_3_6", "sets=['bank']", "seeds=3", "shells=4", "training.hidden=4"
+  )
 
 
 def test_shells_are_equal_parts_in_order(done):

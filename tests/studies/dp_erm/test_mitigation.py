@@ -11,9 +11,15 @@ from jaxfair.studies.dp_erm.mitigation import BOTH, CLIP, NOISE, NONE
 def done(tmp_path_factory):
   folder, configs = tmp_path_factory.mktemp("mitigation") / "run", []
   table, claims = dp_erm_runs.run_untrained(
-    folder, "fig_3_7", "seeds=2", "training.hidden=3", "training.snapshots=2",
-    "sample=30", "weight=2.0", configs=configs,
-  )  # fmt: skip
+    folder,
+    "fig_3_7",
+    "seeds=2",
+    "training.hidden=3",
+    "training.snapshots=2",
+    "sample=30",
+    "weight=2.0",
+    configs=configs,
+  )
   return folder, table, claims, configs
 
 
@@ -34,8 +40,8 @@ def test_the_axis_is_the_clipped_part_s_epsilon(done):
   _, table, _, _ = done
   assert set(table.where(step=0)["epsilon_of_clipped_part"]) == {0.0}
   expected = accounting.dp_sgd_epsilon(
-    noise_multiplier=5.0, sampling_rate=32 / 300, steps=10, delta=1e-5,
-  )  # fmt: skip
+    noise_multiplier=5.0, sampling_rate=32 / 300, steps=10, delta=1e-5
+  )
   found = table.where(step=10)["epsilon_of_clipped_part"][0]
   assert found == pytest.approx(expected, rel=1e-3)
 
@@ -54,21 +60,24 @@ def trained(tmp_path_factory):
   """The penalty on public people, trained for real."""
   folder = tmp_path_factory.mktemp("public") / "run"
   table, _ = dp_erm_runs.run(
-    folder, "fig_3_7", "seeds=2", "training.hidden=3", "training.snapshots=1",
-    "training.steps=40", "sample=20", "weight=10.0", "public_people=80",
-  )  # fmt: skip
+    folder,
+    "fig_3_7",
+    "seeds=2",
+    "training.hidden=3",
+    "training.snapshots=1",
+    "training.steps=40",
+    "sample=20",
+    "weight=10.0",
+    "public_people=80",
+  )
   return table
 
 
 @pytest.mark.slow
 def test_the_penalty_is_part_of_the_training(trained):
   start, end = trained.where(step=0), trained.where(step=40)
-  risks = {
-    name: end.where(penalty=name)["excess_risk"] for name in (NONE, CLIP, BOTH)
-  }
-  starts = [
-    start.where(penalty=name)["excess_risk"].tolist() for name in (NONE, BOTH)
-  ]
+  risks = {name: end.where(penalty=name)["excess_risk"] for name in (NONE, CLIP, BOTH)}
+  starts = [start.where(penalty=name)["excess_risk"].tolist() for name in (NONE, BOTH)]
   assert starts[0] == starts[1]  # seed i starts alike, whatever the penalty
   assert abs(risks[BOTH] - risks[NONE]).min() > 1e-3
   assert abs(risks[CLIP] - risks[NONE]).min() > 1e-4
@@ -77,8 +86,8 @@ def test_the_penalty_is_part_of_the_training(trained):
 @pytest.mark.slow
 def test_with_public_people_the_epsilon_covers_everything(trained):
   expected = accounting.dp_sgd_epsilon(
-    noise_multiplier=5.0, sampling_rate=32 / 220, steps=40, delta=1e-5,
-  )  # fmt: skip
+    noise_multiplier=5.0, sampling_rate=32 / 220, steps=40, delta=1e-5
+  )
   found = trained.where(step=40)["epsilon_of_clipped_part"][0]
   assert found == pytest.approx(expected, rel=1e-3)
   made = dp_erm_runs.plan("fig_3_7", "public_people=80")
@@ -91,9 +100,15 @@ def test_with_public_people_the_epsilon_covers_everything(trained):
 def test_public_people_see_to_it_that_an_epsilon_is_told(tmp_path):
   configs = []
   dp_erm_runs.run_untrained(
-    tmp_path / "run", "fig_3_7", "seeds=2", "training.hidden=3",
-    "training.snapshots=2", "sample=30", "public_people=80", configs=configs,
-  )  # fmt: skip
+    tmp_path / "run",
+    "fig_3_7",
+    "seeds=2",
+    "training.hidden=3",
+    "training.snapshots=2",
+    "sample=30",
+    "public_people=80",
+    configs=configs,
+  )
   assert all(config.event(220).steps == 10 for config in configs)
 
 

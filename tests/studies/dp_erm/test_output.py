@@ -13,9 +13,7 @@ EPSILONS = (0.1, 1.0, 10.0)
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
   folder = tmp_path_factory.mktemp("output") / "run"
-  return dp_erm_runs.run(
-    folder, "fig_3_1", "sets=['bank']", "seeds=200", "epsilons=[0.1, 1, 10]"
-  )
+  return dp_erm_runs.run(folder, "fig_3_1", "sets=['bank']", "seeds=200", "epsilons=[0.1, 1, 10]")
 
 
 def test_there_is_a_row_for_every_epsilon_seed_and_group(done):
@@ -30,8 +28,7 @@ def test_the_group_with_larger_inputs_bends_more_and_pays_more(done):
   small, large = (table.where(role=r) for r in ("majority", "minority"))
   assert large["trace"][0] > 1.2 * small["trace"][0]
   for epsilon in EPSILONS:
-    means = [t.where(epsilon=epsilon)["excess_risk"].mean() for t in
-             (small, large)]  # fmt: skip
+    means = [t.where(epsilon=epsilon)["excess_risk"].mean() for t in (small, large)]
     assert means[1] > means[0] > 0
   assert claims["same order"]["verdict"] == "supported"
   assert claims["less at larger epsilon"]["verdict"] == "supported"
@@ -53,17 +50,11 @@ def test_the_excess_is_what_theorem_3_1_says(done):
 
 def test_sigma_is_the_mechanism_s_own(done):
   table, _ = done
-  release = training.OutputPerturbationConfig(
-    row_norm=2 * 3**0.5, tolerance=1e-7
-  )
+  release = training.OutputPerturbationConfig(row_norm=2 * 3**0.5, tolerance=1e-7)
   sensitivity = release.sensitivity(common.LOSS, 300)
   for epsilon in EPSILONS:
-    expected = accounting.gaussian_sigma(
-      epsilon=epsilon, delta=1e-5, sensitivity=sensitivity
-    )
-    np.testing.assert_allclose(
-      table.where(epsilon=epsilon)["sigma"], expected, rtol=1e-6
-    )
+    expected = accounting.gaussian_sigma(epsilon=epsilon, delta=1e-5, sensitivity=sensitivity)
+    np.testing.assert_allclose(table.where(epsilon=epsilon)["sigma"], expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,9 @@ from scipy import stats
 
 from helpers import dp_erm_runs
 from jaxfair.studies.dp_erm import curvature, gradients
-from jaxfair.studies.dp_erm.persons import (
-  CORRELATION,
-  PERSON,
-  rank_correlation,
-)
+from jaxfair.studies.dp_erm.persons import CORRELATION, PERSON, rank_correlation
 
-TINY = ["sets=['bank']", "seeds=3", "shown=300", "training.hidden=4",
-        "training.snapshots=2"]  # fmt: skip
+TINY = ["sets=['bank']", "seeds=3", "shown=300", "training.hidden=4", "training.snapshots=2"]
 
 
 @pytest.mark.slow
@@ -33,10 +28,7 @@ def test_the_rank_correlation_is_scipy_s():
     ("fig_3_4", {gradients.NORMS: ("input_norm", "gradient_norm")}),
     (
       "fig_3_5",
-      {
-        curvature.CLOSE: ("closeness", "trace"),
-        curvature.FAR_OUT: ("input_norm", "trace"),
-      },
+      {curvature.CLOSE: ("closeness", "trace"), curvature.FAR_OUT: ("input_norm", "trace")},
     ),
   ],
 )

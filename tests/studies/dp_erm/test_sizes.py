@@ -16,9 +16,7 @@ def test_the_groups_stand_in_the_ratio(monkeypatch, ratio):
   monkeypatch.setattr(study, "load_people", lambda people: (made_up, ""))
   config = sizes.Config(people=132)
   choose = sizes._chooser(config, ratio)
-  sample = common.draw(
-    config, {"data": "bank"}, dp_erm_runs.context(), choose=choose
-  )
+  sample = common.draw(config, {"data": "bank"}, dp_erm_runs.context(), choose=choose)
   counts = np.bincount(sample.people.group)
   assert counts.sum() == 132
   assert counts[0] / counts[1] == pytest.approx(ratio)
@@ -27,9 +25,14 @@ def test_the_groups_stand_in_the_ratio(monkeypatch, ratio):
 @pytest.mark.slow
 def test_a_run_has_a_row_for_every_ratio_seed_and_group(tmp_path):
   table, claims = dp_erm_runs.run_untrained(
-    tmp_path / "run", "fig_3_12", "sets=['bank']", "seeds=2", "people=150",
-    "ratios=[0.5, 1.0]", "training.hidden=3",
-  )  # fmt: skip
+    tmp_path / "run",
+    "fig_3_12",
+    "sets=['bank']",
+    "seeds=2",
+    "people=150",
+    "ratios=[0.5, 1.0]",
+    "training.hidden=3",
+  )
   assert len(table) == 2 * 2 * 2
   assert set(claims) == {"risk", "norms"}
   for column, name in (("excess_risk", "risk"), ("gradient_norm", "norms")):
@@ -42,9 +45,7 @@ def test_a_run_has_a_row_for_every_ratio_seed_and_group(tmp_path):
 
 def test_too_few_people_are_refused_before_any_work(tmp_path):
   with pytest.raises(checks.ArgumentError, match="ask for fewer people"):
-    dp_erm_runs.run_untrained(
-      tmp_path / "run", "fig_3_12", "sets=['bank']", "people=250"
-    )
+    dp_erm_runs.run_untrained(tmp_path / "run", "fig_3_12", "sets=['bank']", "people=250")
   assert list(tmp_path.iterdir()) == []
 
 

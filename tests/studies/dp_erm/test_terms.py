@@ -10,9 +10,14 @@ from helpers import dp_erm_runs
 def done(tmp_path_factory):
   folder = tmp_path_factory.mktemp("terms") / "run"
   return dp_erm_runs.run_untrained(
-    folder, "fig_3_11", "sets=['bank']", "seeds=2", "training.hidden=3",
-    "training.snapshots=1", "probes=4",
-  )  # fmt: skip
+    folder,
+    "fig_3_11",
+    "sets=['bank']",
+    "seeds=2",
+    "training.hidden=3",
+    "training.snapshots=1",
+    "probes=4",
+  )
 
 
 def test_every_term_is_a_line(done):
@@ -31,9 +36,7 @@ def test_the_noise_term_is_the_trace_s(done):
   """eta^2/2 Tr(H_a) (C sigma / batch)^2, by hand from the config."""
   table, claims = done
   variance = (0.1 * 5.0 / 32) ** 2
-  np.testing.assert_allclose(
-    table["noise"], 0.5 * 0.1**2 * variance * table["trace"], rtol=1e-4
-  )
+  np.testing.assert_allclose(table["noise"], 0.5 * 0.1**2 * variance * table["trace"], rtol=1e-4)
   rows = table.where(what="clipping")
   share = np.abs(rows["curvature_part"]) / np.abs(rows["clipping"])
   assert (share < 0.5).all()

@@ -11,9 +11,7 @@ from jaxfair.studies.fairpate import notions, queries
 from jaxfair.studies.fairpate.common import Repetition
 
 SIZE = 200
-CONFIG = queries.Config(
-  epsilon=(30.0, 60.0), sigma_threshold=2.0, sigma_answer=1.0
-)
+CONFIG = queries.Config(epsilon=(30.0, 60.0), sigma_threshold=2.0, sigma_answer=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +37,7 @@ def rows():
 
 @pytest.mark.slow
 def test_sound_runs_stay_within_their_budget(rows):
-  sound, paper = (
-    rows.where(charge=charge) for charge in (queries.SOUND, queries.PAPER)
-  )
+  sound, paper = (rows.where(charge=charge) for charge in (queries.SOUND, queries.PAPER))
   assert (sound["true_epsilon"] <= sound["epsilon"]).all()
   assert (paper["true_epsilon"] > paper["epsilon"]).all()
   assert (paper["answered"] > sound["answered"]).all()
@@ -77,9 +73,7 @@ def test_only_sound_charges_are_points_of_a_frontier(rows, tmp_path):
 def test_the_study_of_notions_counts_every_order(tmp_path):
   config = notions.Config(((30, 20), (10, 40)), 0.1, 5, 3)
   assert len(notions.cells(config)) == 6
-  context = experiments.Context(
-    jax.random.key(0), jax.random.key(1), False, tmp_path, print
-  )
+  context = experiments.Context(jax.random.key(0), jax.random.key(1), False, tmp_path, print)
   cell = {"notion": "rest", "guard": "table"}
   table = notions.run(config, cell, context)
   assert len(table) == 3

@@ -111,8 +111,7 @@ def test_methods_that_only_abstain_by_a_margin_are_trained_once(done):
 
 def test_a_point_of_it_is_a_config_of_its_own():
   config = build(
-    fairpate.Config,
-    {"method": "pate_s_in", "epsilon": 3.0, "max_gap": 0.05, "lam": 1.0},
+    fairpate.Config, {"method": "pate_s_in", "epsilon": 3.0, "max_gap": 0.05, "lam": 1.0}
   )
   [point] = config.points
   assert point == ("pate_s_in", 3.0, 0.05, 1.0)

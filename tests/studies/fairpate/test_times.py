@@ -45,8 +45,7 @@ def test_ratios_are_those_of_one_seed():
 
 
 @pytest.mark.parametrize(
-  ("fairpate", "verdict"),
-  [(1.1, "supported"), (1.2, "not supported"), (1.3, "not supported")],
+  ("fairpate", "verdict"), [(1.1, "supported"), (1.2, "not supported"), (1.3, "not supported")]
 )
 def test_at_most_so_long_means_the_interval_is_below(fairpate, verdict):
   found = times.STUDY.derive(table(**TIMES | {"fairpate": fairpate}))

@@ -9,10 +9,18 @@ from jaxfair import accounting, checks, experiments
 from jaxfair.studies.pate import comparison
 
 CONFIG = pathlib.Path(__file__).parents[3] / "configs" / "pate" / "adult.toml"
-SMALL = ["data.name=coloured_digits", "data.group=colour", "teachers=[12]",
-         "model=logistic", "seeds=5", "teacher_steps=100",
-         "student_steps=100", "learning_rate=0.01", "sigma=2.0",
-         "batch_size=200"]  # fmt: skip
+SMALL = [
+  "data.name=coloured_digits",
+  "data.group=colour",
+  "teachers=[12]",
+  "model=logistic",
+  "seeds=5",
+  "teacher_steps=100",
+  "student_steps=100",
+  "learning_rate=0.01",
+  "sigma=2.0",
+  "batch_size=200",
+]
 
 
 def plan(*sets):
@@ -35,9 +43,7 @@ def test_students_are_compared_seed_by_seed(table):
   for labels in (comparison.HARD, comparison.SOFT):
     noisy = everyone.where(labels=labels)
     assert (noisy["deviation"] > 0).all()
-    np.testing.assert_allclose(
-      noisy["accuracy_cost"], majority["accuracy"] - noisy["accuracy"]
-    )
+    np.testing.assert_allclose(noisy["accuracy_cost"], majority["accuracy"] - noisy["accuracy"])
   assert np.isnan(majority["accuracy_cost"]).all()
 
 

@@ -12,9 +12,8 @@ from jaxfair.studies.pate import epsilons as pe
 def table():
   counts = np.tile([[240, 10]], (300, 1))
   return pe.epsilon_table(
-    {"teachers": 250}, counts, sigma=20.0, delta=1e-6, consensus=0.95,
-    key=jax.random.key(0),
-  )  # fmt: skip
+    {"teachers": 250}, counts, sigma=20.0, delta=1e-6, consensus=0.95, key=jax.random.key(0)
+  )
 
 
 def told(table, name):
@@ -35,12 +34,9 @@ def test_the_one_for_any_votes_is_that_of_the_noise(table):
 def test_the_diagnosis_is_for_discrete_noise_and_marked(table):
   counts = np.tile([[20, 5]], (300, 1))
   noise = {"sigma": 2.0, "delta": 1e-6}
-  few = pe.epsilon_table(
-    {}, counts, consensus=0.8, key=jax.random.key(0), **noise
-  )
+  few = pe.epsilon_table({}, counts, consensus=0.8, key=jax.random.key(0), **noise)
   discrete, continuous = (
-    accounting.pate_diagnosis(counts, discrete=d, **noise).not_for_release
-    for d in (True, False)
+    accounting.pate_diagnosis(counts, discrete=d, **noise).not_for_release for d in (True, False)
   )
   assert discrete > 1.01 * continuous  # little noise: the grid shows
   assert told(few, pe.THESE) == pytest.approx(discrete, rel=1e-3)

@@ -20,9 +20,7 @@ def folder(tmp_path_factory):
 
 
 def test_a_large_penalty_moves_the_student_less(folder):
-  table = pate_studies.run(
-    "pate.penalty", folder, penalties=[0.1, 1000.0], sigma=4.0
-  )
+  table = pate_studies.run("pate.penalty", folder, penalties=[0.1, 1000.0], sigma=4.0)
   everyone = table.where(group="everyone")
   assert len(table) == 2 * 2 * 3
   weak, strong = (everyone.where(penalty=p) for p in (0.1, 1000.0))
@@ -79,9 +77,7 @@ def test_deviations_are_below_their_bounds(folder):
   for kind in ("bound", "bound in the papers"):
     assert (table.where(kind=kind)["slack"] > 0).all()
   assert (table.where(kind="bound")["second_slack"] > 0).all()
-  printed, half = (
-    table.where(kind=k)["deviation"] for k in ("bound in the papers", "bound")
-  )
+  printed, half = (table.where(kind=k)["deviation"] for k in ("bound in the papers", "bound"))
   np.testing.assert_allclose(printed, 2 * half)
   found = [claim.check(table).value for claim in bound.STUDY.claims]
   slack = table.where(kind="bound")
@@ -103,14 +99,9 @@ def test_students_of_the_bound_are_optimal(tmp_path, monkeypatch):
   drawn = []
   labels = bound.hard_labels
   monkeypatch.setattr(
-    bound,
-    "hard_labels",
-    lambda *args, **kw: drawn.append(labels(*args, **kw)) or drawn[-1],
+    bound, "hard_labels", lambda *args, **kw: drawn.append(labels(*args, **kw)) or drawn[-1]
   )
-  pate_studies.run(
-    "pate.bound", tmp_path, penalties=[0.5], sigma=4.0,
-    student_steps=100, splits=1,
-  )  # fmt: skip
+  pate_studies.run("pate.bound", tmp_path, penalties=[0.5], sigma=4.0, student_steps=100, splits=1)
   ((ensemble, found),) = seen
   x = np.c_[np.asarray(ensemble.public.x, float), np.ones(40)]
 
@@ -131,9 +122,7 @@ def test_students_of_the_bound_are_optimal(tmp_path, monkeypatch):
 
 def test_a_student_that_is_not_solved_is_refused(tmp_path):
   with pytest.raises(checks.JaxfairError, match="student_steps=1 leave"):
-    pate_studies.run(
-      "pate.bound", tmp_path, penalties=[0.5], student_steps=1, splits=1
-    )
+    pate_studies.run("pate.bound", tmp_path, penalties=[0.5], student_steps=1, splits=1)
 
 
 def test_noise_pays_for_all_labels_and_no_more(folder):
@@ -148,8 +137,6 @@ def test_kinds_of_labels_are_compared(folder):
   everyone = table.where(group="everyone")
   assert len(everyone) == 3 * 2 * 2
   for kind in (soft.HARD, soft.SOFT, soft.PROJECTED):
-    noisy, clear = (
-      everyone.where(labels=kind, epsilon=e)["deviation"] for e in (1, 1000)
-    )
+    noisy, clear = (everyone.where(labels=kind, epsilon=e)["deviation"] for e in (1, 1000))
     assert (clear < noisy).all()
   assert np.isnan(everyone["group_excess"]).all()

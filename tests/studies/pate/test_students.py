@@ -11,9 +11,7 @@ from jaxfair.studies.pate import students as ps
 from jaxfair.studies.pate.ensembles import Ensemble, EnsembleConfig
 from jaxfair.types import Examples
 
-CONFIG = EnsembleConfig(
-  **{k: v for k, v in pate_studies.SETTINGS.items() if k != "teachers"}
-)
+CONFIG = EnsembleConfig(**{k: v for k, v in pate_studies.SETTINGS.items() if k != "teachers"})
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +19,7 @@ def ensemble():
   rng = np.random.default_rng(0)
   x = rng.normal(size=(140, 3)).astype(np.float32)
   people = Examples(
-    jnp.asarray(x),
-    jnp.asarray(x[:, 0] > 0, jnp.int32),
-    jnp.asarray(np.arange(140) % 2, jnp.int32),
+    jnp.asarray(x), jnp.asarray(x[:, 0] > 0, jnp.int32), jnp.asarray(np.arange(140) % 2, jnp.int32)
   )
   public, test = people.take(slice(0, 40)), people.take(slice(40, None))
   votes = np.asarray(public.y)[:, None] == np.arange(2)
@@ -37,9 +33,13 @@ def trained(ensemble):
   clean = ps.majority_weights(ensemble)
   noisy = jnp.stack([clean, 1 - clean])
   return ps.students(
-    CONFIG, models.logistic(2), ensemble, jnp.stack([clean] * 2),
-    jnp.stack([noisy] * 2), [0.1, 1000.0],
-  )  # fmt: skip
+    CONFIG,
+    models.logistic(2),
+    ensemble,
+    jnp.stack([clean] * 2),
+    jnp.stack([noisy] * 2),
+    [0.1, 1000.0],
+  )
 
 
 @pytest.mark.slow
@@ -62,17 +62,14 @@ def test_the_penalty_holds_students_back(trained):
 def test_rows_are_means_over_draws(ensemble, trained):
   found = ps.compare(models.logistic(2), trained, ensemble.test, 2)
   rows = ps.comparison_rows(
-    [{"penalty": 0.1}, {"penalty": 1000.0}], found, seed=3,
-    group_names=("a", "b"),
-  )  # fmt: skip
+    [{"penalty": 0.1}, {"penalty": 1000.0}], found, seed=3, group_names=("a", "b")
+  )
   assert len(rows) == 2 * 3
   first = rows.where(penalty=0.1, group="everyone")
   errors = found.errors.population[0]
   np.testing.assert_allclose(first["clean_accuracy"], 1 - errors[0])
   np.testing.assert_allclose(first["accuracy"], 1 - errors[1:].mean())
-  np.testing.assert_allclose(
-    first["excess_errors"], errors[1:].mean() - errors[0]
-  )
+  np.testing.assert_allclose(first["excess_errors"], errors[1:].mean() - errors[0])
   np.testing.assert_allclose(first["deviation"], found.deviation[0].mean())
   assert np.isnan(rows.where(group="a")["deviation"]).all()
   assert (rows["seed"] == 3).all()

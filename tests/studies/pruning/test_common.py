@@ -17,9 +17,13 @@ from jaxfair.experiments.people import People
 from jaxfair.studies.pruning import common
 
 DIGITS = common.PruningConfig(
-  data=People(name="digits"), seeds=3, max_people=100, test_share=0.25, pool=2,
+  data=People(name="digits"),
+  seeds=3,
+  max_people=100,
+  test_share=0.25,
+  pool=2,
   train=common.Stage(batch_size=20),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("name", pruning_runs.NAMES)
@@ -47,9 +51,7 @@ def test_the_readme_names_every_config_figure_and_table():
 def context():
   """Of a cell whose split has key 0."""
   keys = jax.random.split(jax.random.key(1))
-  return experiments.Context(
-    keys[0], jax.random.key(0), False, pathlib.Path(), lambda _: None
-  )
+  return experiments.Context(keys[0], jax.random.key(0), False, pathlib.Path(), lambda _: None)
 
 
 def test_the_reader_is_told_of_a_stand_in():
@@ -81,9 +83,7 @@ def test_images_are_averaged_over_squares_and_centred():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-  "kind", ["mlp", "small_cnn", "cnn", "cnn2", "resnet18"]
-)
+@pytest.mark.parametrize("kind", ["mlp", "small_cnn", "cnn", "cnn2", "resnet18"])
 def test_networks_have_a_logit_for_every_class(kind):
   model = common.Network(kind, 8).model(5)
   image = jax.ShapeDtypeStruct((32, 32, 1), jnp.float32)
@@ -95,9 +95,7 @@ def test_networks_have_a_logit_for_every_class(kind):
 def test_rows_of_everyone_have_the_gap():
   value = ByGroup(np.array([[0.2, 0.9], [0.5, 0.4]]), np.array([0.5, 0.45]))
   table = common.group_rows({}, {"seed": [0, 1]}, ["a", "b"], {"right": value})
-  np.testing.assert_allclose(
-    table.where(group="everyone")["right_gap"], [0.7, 0.1]
-  )
+  np.testing.assert_allclose(table.where(group="everyone")["right_gap"], [0.7, 0.1])
   np.testing.assert_allclose(table.where(group="b")["right"], [0.9, 0.4])
 
 

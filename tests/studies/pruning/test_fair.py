@@ -10,24 +10,11 @@ from jaxfair.studies.pruning import fair
 
 def made_up(after):
   """Gaps and accuracies of everyone; `after` of fair pruning."""
-  rows = [
-    ("never", "none", seed, 0.9, "everyone", 0.8 + 0.01 * seed, 0.4)
-    for seed in (0, 1)
-  ]
+  rows = [("never", "none", seed, 0.9, "everyone", 0.8 + 0.01 * seed, 0.4) for seed in (0, 1)]
   rows += [
-    (
-      "after",
-      "relaxed",
-      seed,
-      0.9,
-      "everyone",
-      after[0],
-      after[1] + 0.01 * seed,
-    )
-    for seed in (0, 1)
+    ("after", "relaxed", seed, 0.9, "everyone", after[0], after[1] + 0.01 * seed) for seed in (0, 1)
   ]
-  names = ("method", "constraint", "seed", "rate", "group", "accuracy",
-           "accuracy_gap")  # fmt: skip
+  names = ("method", "constraint", "seed", "rate", "group", "accuracy", "accuracy_gap")
   columns = zip(*rows, strict=True)
   return Table(dict(zip(names, map(list, columns), strict=True)))
 
@@ -50,10 +37,7 @@ def test_only_the_first_cell_has_the_method_without_a_constraint():
       dict,
       fair.STUDY.cells(
         pruning_runs.plan(
-          "full_gender",
-          *pruning_runs.DIGITS,
-          "data.label=digit",
-          "data.group=label",
+          "full_gender", *pruning_runs.DIGITS, "data.label=digit", "data.group=label"
         ).settings
       ),
     )
@@ -71,11 +55,7 @@ def test_a_run_has_every_method_and_never_has_no_constraint(tmp_path):
     "rates=[0.5]",
   )
   found = set(zip(table["method"], table["constraint"], strict=True))
-  assert found == {
-    ("never", "none"),
-    ("before", "relaxed"),
-    ("after", "relaxed"),
-  }
+  assert found == {("never", "none"), ("before", "relaxed"), ("after", "relaxed")}
   assert len(table) == 3 * 2 * 2 * 11  # methods, seeds, rates, groups
   dense = table["dense_loss"]
   assert np.all(np.isnan(dense) == (table["rate"] > 0))

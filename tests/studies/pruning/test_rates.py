@@ -15,8 +15,15 @@ def made_up(cost):
     for i, (group, size) in enumerate((("a", 9.0), ("b", 5.0), ("c", 1.0))):
       for rate, paid in ((0.0, 0.0), (0.9, cost[i] + 0.001 * seed)):
         rows.append((seed, group, size, rate, paid, 0.9 - 0.1 * i, 1.0 + i))
-  names = ("seed", "group", "size", "rate", "accuracy_cost",
-           "accuracy_before", "gradient_norm_before")  # fmt: skip
+  names = (
+    "seed",
+    "group",
+    "size",
+    "rate",
+    "accuracy_cost",
+    "accuracy_before",
+    "gradient_norm_before",
+  )
   columns = zip(*rows, strict=True)
   return Table(dict(zip(names, map(list, columns), strict=True)))
 
@@ -32,11 +39,7 @@ def test_claims_are_on_the_right_side():
 @pytest.mark.slow
 def test_a_run_has_every_rate_and_the_bound_of_its_terms(tmp_path):
   table, claims = pruning_runs.run_untrained(
-    tmp_path / "run",
-    "ethnicity",
-    "data.label=digit",
-    "data.group=label",
-    "curvature_steps=3",
+    tmp_path / "run", "ethnicity", "data.label=digit", "data.group=label", "curvature_steps=3"
   )
   groups = table.where(group=tuple("0123456789"))
   assert len(groups) == 2 * 3 * 10  # seeds, rates, groups
@@ -55,7 +58,4 @@ def test_a_run_has_every_rate_and_the_bound_of_its_terms(tmp_path):
   np.testing.assert_allclose(d, d[0], rtol=1e-3)
   assert len(claims) == len(rates.CLAIMS)
   assert claims["bound grows"]["verdict"] == "supported"
-  assert (
-    pytest.approx(own["accuracy_before"] - own["accuracy"])
-    == (own["accuracy_cost"])
-  )
+  assert pytest.approx(own["accuracy_before"] - own["accuracy"]) == (own["accuracy_cost"])

@@ -23,28 +23,17 @@ def test_members_appear_so_many_times_as_often(factor):
 @pytest.mark.slow
 def test_a_run_has_every_group_factor_and_role(tmp_path):
   table, claims = pruning_runs.run_untrained(
-    tmp_path / "run",
-    "sizes_gender",
-    "data.label=digit",
-    "data.group=label",
-    'groups=["3", "8"]',
+    tmp_path / "run", "sizes_gender", "data.label=digit", "data.group=label", 'groups=["3", "8"]'
   )
   assert len(table) == 2 * 2 * 2 * 11  # upsampled, factors, seeds, groups
   own = table.where(role="upsampled")
-  assert set(zip(own["upsampled"], own["group"], strict=True)) == {
-    ("3", "3"),
-    ("8", "8"),
-  }
+  assert set(zip(own["upsampled"], own["group"], strict=True)) == {("3", "3"), ("8", "8")}
   assert set(claims) == {"falls", "smallest"}
 
 
 def test_a_group_that_is_not_there_is_refused_before_any_work(tmp_path):
   with pytest.raises(checks.ArgumentError, match="groups='ten'"):
     pruning_runs.run_untrained(
-      tmp_path / "run",
-      "sizes_gender",
-      "data.label=digit",
-      "data.group=label",
-      'groups=["ten"]',
+      tmp_path / "run", "sizes_gender", "data.label=digit", "data.group=label", 'groups=["ten"]'
     )
   assert list(tmp_path.iterdir()) == []

@@ -23,10 +23,13 @@ TINY = {
   "linf_epsilons": [0.05, 0.2],
   "attack_steps": 1,
   "training": {
-    "network": "mlp", "batch_size": 32, "warm_steps": 60, "steps": 20,
+    "network": "mlp",
+    "batch_size": 32,
+    "warm_steps": 60,
+    "steps": 20,
     "learning_rate": 1e-2,
   },
-}  # fmt: skip
+}
 
 
 def drawn(calls):
@@ -69,17 +72,13 @@ def test_the_robust_error_is_the_sum_of_its_parts(run):
   for _, rows in table.split("seed", "defence", "strength", "group"):
     natural = rows.where(attack="none")["natural_error"][0]
     under = rows.where(attack="PGD l_inf")
-    np.testing.assert_allclose(
-      under["robust_error"], natural + under["boundary_error"], atol=1e-6
-    )
+    np.testing.assert_allclose(under["robust_error"], natural + under["boundary_error"], atol=1e-6)
 
 
 @pytest.mark.slow
 def test_the_violation_is_the_largest_gap_of_natural_errors(run):
   table, _, _ = run
-  for _, rows in table.where(attack="none").split(
-    "seed", "defence", "strength"
-  ):
+  for _, rows in table.where(attack="none").split("seed", "defence", "strength"):
     everyone = rows.where(group="everyone")
     groups = rows["natural_error"][rows["group"] != "everyone"]
     gap = np.abs(groups - everyone["natural_error"]).max()
@@ -106,10 +105,7 @@ def test_the_focus_is_trained_as_told():
   calls = []
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(training, "fit_many", drawn(calls)[1])
-    networks._train(
-      made, None, models.ramp, None, 10, {"w": jnp.ones(2)}, 0.0,
-      jax.random.key(0),
-    )  # fmt: skip
+    networks._train(made, None, models.ramp, None, 10, {"w": jnp.ones(2)}, 0.0, jax.random.key(0))
   [(loss, config, _)] = calls
   assert loss is models.ramp
   assert config.penalty == 0.0
@@ -149,12 +145,7 @@ def test_more_people_than_there_are_is_refused_before_any_work():
 def test_features_that_are_no_pixels_are_refused_before_any_work(tmp_path):
   rows = ["a,g,y"] + [f"{i},{i % 2},{i % 2}" for i in range(60)]
   (tmp_path / "own.csv").write_text("\n".join(rows))
-  own = {
-    "csv": str(tmp_path / "own.csv"), "label": "y", "group": "g",
-    "positive": 1,
-  }  # fmt: skip
-  made = experiments.plan(
-    price.STUDY, {**TINY, "data": own, "train_people": 40}
-  )
+  own = {"csv": str(tmp_path / "own.csv"), "label": "y", "group": "g", "positive": 1}
+  made = experiments.plan(price.STUDY, {**TINY, "data": own, "train_people": 40})
   with pytest.raises(checks.ArgumentError, match="declared input_range"):
     made.study.load_people(made.settings)

@@ -15,9 +15,13 @@ def made(slope, ramp=-0.05, seeds=3):
     for loss in ("cross_entropy", "ramp"):
       for strength in (0.0, 1.0, 2.0):
         own = {
-          "seed": seed, "loss": loss, "defence": 0.0, "strength": strength,
-          "group": "everyone", "fair": "yes" if strength else "no",
-        }  # fmt: skip
+          "seed": seed,
+          "loss": loss,
+          "defence": 0.0,
+          "strength": strength,
+          "group": "everyone",
+          "fair": "yes" if strength else "no",
+        }
         natural = 0.2 + 0.1 * strength
         rows.append(
           own
@@ -32,12 +36,7 @@ def made(slope, ramp=-0.05, seeds=3):
           boundary = 0.3 + slope * strength + ramp * (loss == "ramp")
           boundary += 1e-3 * seed
           rows.append(
-            own
-            | {
-              "attack": attack,
-              "boundary_error": boundary,
-              "robust_error": natural + boundary,
-            }
+            own | {"attack": attack, "boundary_error": boundary, "robust_error": natural + boundary}
           )
   names = dict.fromkeys(name for row in rows for name in row)
   columns = {name: [row.get(name) for row in rows] for name in names}
@@ -51,12 +50,17 @@ def test_the_broken_share_is_of_the_right_predictions():
 
 def test_claims_hold_where_the_thesis_is_right():
   table = made(0.05)
-  for name in ("violation", "natural error", "distance", "boundary error",
-               "robust error", "broken share", "ramp, boundary"):  # fmt: skip
+  for name in (
+    "violation",
+    "natural error",
+    "distance",
+    "boundary error",
+    "robust error",
+    "broken share",
+    "ramp, boundary",
+  ):
     assert CLAIMS[name](table).verdict == "supported", name
-  assert (
-    CLAIMS["ramp, violation"](table).verdict == "not supported"
-  )  # they are alike
+  assert CLAIMS["ramp, violation"](table).verdict == "not supported"  # they are alike
 
 
 def test_claims_fail_where_it_is_not():

@@ -31,8 +31,7 @@ def write_people(path, size=480):
   y = (rng.random(size) < np.where(group == 1, 0.2, 0.7)).astype(int)
   x = rng.normal(size=(size, 2)) + np.stack([2 * y, 3 * group], axis=1)
   lines = [
-    f"{a:.4f},{b:.4f},{label},{'ab'[g]}"
-    for (a, b), label, g in zip(x, y, group, strict=True)
+    f"{a:.4f},{b:.4f},{label},{'ab'[g]}" for (a, b), label, g in zip(x, y, group, strict=True)
   ]
   path.write_text("\n".join(["u,v,label,group", *lines]) + "\n")
 
@@ -73,8 +72,7 @@ def test_votes_are_right_as_often_as_they_should(people, tmp_path):
   assert (voted["right"] > 0.5).all()
   # Two groups: eta is the share that is wrong.
   np.testing.assert_allclose(voted["eta"], 1 - voted["right"], atol=1e-9)
-  assert set(table["line"]) == {"6 teachers", "12 teachers", "M",
-                                "largest group"}  # fmt: skip
+  assert set(table["line"]) == {"6 teachers", "12 teachers", "M", "largest group"}
 
 
 def table_of(ours, rival):
@@ -87,14 +85,10 @@ def table_of(ours, rival):
   return Table(dict(zip(names, zip(*rows, strict=True), strict=True)))
 
 
-@pytest.mark.parametrize(
-  ("ours", "verdict"), [(0.05, "supported"), (0.2, "not supported")]
-)
+@pytest.mark.parametrize(("ours", "verdict"), [(0.05, "supported"), (0.2, "not supported")])
 def test_the_fairer_method_is_told(ours, verdict):
   [claim] = [
-    c
-    for c in tradeoff.STUDY.claims
-    if c.name == f"{methods.SF_S} is fairer than {methods.M}"
+    c for c in tradeoff.STUDY.claims if c.name == f"{methods.SF_S} is fairer than {methods.M}"
   ]
   found = claim.check(table_of(ours, 0.1))
   assert found.verdict == verdict

@@ -7,11 +7,7 @@ import numpy as np
 from jaxfair import experiments as ex
 from jaxfair import fairness, frontier, pate
 from jaxfair.experiments import Claim, Table
-from jaxfair.experiments.frontiers import (
-  Comparison,
-  compare_points,
-  settings_cube,
-)
+from jaxfair.experiments.frontiers import Comparison, compare_points, settings_cube
 
 PLAIN, CONFIDENT = pate.GnMax.name, pate.ConfidentGnMax.name
 NAMES = ("method", "teachers", "epsilon", "sigma", "threshold")
@@ -27,9 +23,7 @@ def chosen(table: Table) -> Table:
   """
   value = np.full(len(table), np.nan)
   settings = zip(table["sigma"], table["threshold"], strict=True)
-  placed = table.plus(
-    place=np.arange(len(table)), setting=[f"{s} {t}" for s, t in settings]
-  )
+  placed = table.plus(place=np.arange(len(table)), setting=[f"{s} {t}" for s, t in settings])
   for _, rows in placed.split("data", "teachers", "epsilon"):
     matrix = rows.pivot("setting", "seed", "accuracy")
     if matrix.shape[1] < 2 or np.isnan(matrix).all():
@@ -42,9 +36,7 @@ def chosen(table: Table) -> Table:
   return table.plus(chosen_accuracy=value)
 
 
-def _of_two_sets(
-  told: str, pick: Callable[[Comparison], fairness.Interval | None]
-) -> ex.Statistic:
+def _of_two_sets(told: str, pick: Callable[[Comparison], fairness.Interval | None]) -> ex.Statistic:
   """A statistic of the frontiers of the first two data sets."""
 
   def estimate(table: Table) -> ex.Estimate:
@@ -72,8 +64,7 @@ def _of_two_sets(
 
 TEST_GAIN = ex.difference("accuracy", {"method": CONFIDENT}, {"method": PLAIN})
 CORRELATION = _of_two_sets(
-  "correlation of the surfaces of best accuracy",
-  lambda found: found.shapes.correlation,
+  "correlation of the surfaces of best accuracy", lambda found: found.shapes.correlation
 )
 REGRET = _of_two_sets(
   "accuracy that settings chosen on the first give away on the second",

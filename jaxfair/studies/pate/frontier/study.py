@@ -90,9 +90,7 @@ def _labels(config: Config, ensemble: es.Ensemble, teachers: int) -> np.ndarray:
 
 
 @jax.jit
-def _draw(
-  counts: Any, thresholds: Any, sigmas: Any, sigma_threshold: Any, keys: Any
-) -> jax.Array:
+def _draw(counts: Any, thresholds: Any, sigmas: Any, sigma_threshold: Any, keys: Any) -> jax.Array:
   def one(threshold: Any, sigma: Any, key: jax.Array) -> jax.Array:
     return pate.confident_gnmax(
       counts,
@@ -108,11 +106,7 @@ def _draw(
 
 
 def _students(
-  config: Config,
-  model: Model,
-  ensemble: es.Ensemble,
-  labels: np.ndarray,
-  num_groups: int,
+  config: Config, model: Model, ensemble: es.Ensemble, labels: np.ndarray, num_groups: int
 ) -> dict[str, np.ndarray]:
   """[S, draws] of each measure; NaN where a budget paid for no label."""
   shape, size = labels.shape[:2], labels.shape[2]
@@ -177,9 +171,7 @@ def _notes(config: Config) -> list[str]:
 
 def _every(name: str) -> Figure:
   title, color = f"{name.capitalize()} of every setting", "sigma"
-  return Figure(
-    name, title, "epsilon", name, "line", color, "threshold", log_x=True
-  )
+  return Figure(name, title, "epsilon", name, "line", color, "threshold", log_x=True)
 
 
 STUDY = es.study(

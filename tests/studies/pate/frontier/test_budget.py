@@ -19,9 +19,7 @@ def epsilon_of(rule, tests, answers):
 
 def test_the_next_query_would_exceed_the_budget():
   rule = pate.ConfidentGnMax(10.0, 30.0, 20.0)
-  prices = budget.spending(
-    epsilon=2.0, delta=DELTA, sigma=20.0, sigma_threshold=30.0
-  )
+  prices = budget.spending(epsilon=2.0, delta=DELTA, sigma=20.0, sigma_threshold=30.0)
   passed = np.random.default_rng(0).random((3, 200)) < 0.5
   asked = budget.asked(passed, prices)
   for own, reached in zip(passed, asked, strict=True):
@@ -35,9 +33,7 @@ def test_the_next_query_would_exceed_the_budget():
 
 
 def test_without_a_test_answers_alone_are_charged():
-  prices = budget.spending(
-    epsilon=1.0, delta=DELTA, sigma=40.0, sigma_threshold=None
-  )
+  prices = budget.spending(epsilon=1.0, delta=DELTA, sigma=40.0, sigma_threshold=None)
   assert prices.test == 0.0
   asked = budget.asked(np.ones(100, bool), prices)
   assert asked.sum() == 48  # as docs/pate.md has it

@@ -10,11 +10,17 @@ from jaxfair.studies.pate.frontier import findings
 
 def test_the_best_is_chosen_on_other_seeds():
   # Setting a is best in seeds 1 and 2, b in seed 0 by luck.
-  rows = Table({
-    "data": ["x"] * 6, "teachers": [1] * 6, "epsilon": [1.0] * 6,
-    "sigma": [1.0] * 3 + [2.0] * 3, "threshold": [0.0] * 6,
-    "seed": [0, 1, 2] * 2, "accuracy": [0.5, 0.8, 0.8, 0.9, 0.6, 0.6],
-  })  # fmt: skip
+  rows = Table(
+    {
+      "data": ["x"] * 6,
+      "teachers": [1] * 6,
+      "epsilon": [1.0] * 6,
+      "sigma": [1.0] * 3 + [2.0] * 3,
+      "threshold": [0.0] * 6,
+      "seed": [0, 1, 2] * 2,
+      "accuracy": [0.5, 0.8, 0.8, 0.9, 0.6, 0.6],
+    }
+  )
   found = findings.chosen(rows)["chosen_accuracy"]
   # Seed 0 is measured with a (0.8 against 0.6 elsewhere); 1 and 2 with b
   # (0.75 against 0.65), which is worse there.
