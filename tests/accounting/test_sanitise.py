@@ -102,8 +102,13 @@ def test_what_it_says_can_be_published():
   assert "confidence 0.999" in told
   json.dumps(dataclasses.asdict(found), default=str)
   assert {field.name for field in dataclasses.fields(SanitisedEpsilon)} == {
-    "epsilon", "delta", "plan", "num_queries", "max_answers", "guarantee",
-  }  # fmt: skip  # no vote, cost or sensitivity rides along
+    "epsilon",
+    "delta",
+    "plan",
+    "num_queries",
+    "max_answers",
+    "guarantee",
+  }  # no vote, cost or sensitivity rides along
 
 
 @pytest.mark.parametrize(
