@@ -98,10 +98,12 @@ def test_the_cheap_form_balances_closeness_and_leaves_out_empty_groups():
 def test_weights_can_be_swept_zero_changes_nothing_and_more_closes_the_gap():
   config = dataclasses.replace(CONFIG, steps=60, noise_multiplier=0.1)
   plain = dp_sgd(MODEL, LOSS, PEOPLE, config, key=KEY)
+  own = jnp.concatenate([KEY[None], jax.random.split(jax.random.key(9), 23)])
+  weights = np.tile([0.0, 5.0], len(own))
   swept = dataclasses.replace(
-    config, penalty=penalty(clip_weight=None, noise_weight=np.array([0.0, 5.0]), sample=24)
+    config, penalty=penalty(clip_weight=None, noise_weight=weights, sample=24)
   )
-  keys = jnp.stack([KEY, KEY])
+  keys = jnp.repeat(own, 2, axis=0)
   found = fit_many(MODEL, LOSS, PEOPLE, swept, keys=keys, trainer=dp_sgd)
   for name, leaf in plain.params.items():
     np.testing.assert_allclose(found.params[name][0], leaf, rtol=1e-3)
@@ -110,8 +112,11 @@ def test_weights_can_be_swept_zero_changes_nothing_and_more_closes_the_gap():
     close = closeness(MODEL.apply(params, PEOPLE.x))
     return float(jnp.sum(mean_by_group(close, PEOPLE.group, 2).gap))
 
-  unbalanced, balanced = (gap(tree.take(found.params, i)) for i in (0, 1))
-  assert balanced < 0.5 * unbalanced
+  gaps = np.array([gap(tree.take(found.params, i)) for i in range(len(weights))])
+  unbalanced, balanced = gaps[::2], gaps[1::2]
+  # One training is mostly its noise. Over keys the gap is halved, with a
+  # standard error of 0.08 of it: three of them are left.
+  assert balanced.mean() < 0.75 * unbalanced.mean()
 
 
 @pytest.mark.slow
