@@ -113,7 +113,9 @@ def _exact(counted: Units, delta: float) -> Bound | None:
     gaussians = (c for c in counted if isinstance(c[0], ev.Gaussian))
     rho = math.fsum(count * _rho(unit) for unit, count in gaussians)
     sigma = 1 / math.sqrt(2 * rho)
-    epsilon = gaussian_epsilon(sigma=sigma, delta=delta - spent)
+    # Below the least noise that an event may have, no epsilon is told.
+    little = sigma < ev.SMALLEST
+    epsilon = math.inf if little else gaussian_epsilon(sigma=sigma, delta=delta - spent)
     return Bound(epsilon, "exact Gaussian")
   match counted:
     case ((ev.RandomisedResponse(epsilon=one, categories=k), count),):

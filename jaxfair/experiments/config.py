@@ -72,9 +72,9 @@ def read(
 
 def parse(path: pathlib.Path) -> dict[str, Any]:
   """The TOML file as it is."""
-  if not path.is_file():
-    raise ConfigError(f"{path}: no such config file{_nearby(path)}")
   try:
+    if not path.is_file():
+      raise ConfigError(f"{path}: no such config file{_nearby(path)}")
     values = tomllib.loads(path.read_text(encoding="utf-8"))
     _check_values(values, f"{path}: ")
   except OSError as error:
@@ -94,8 +94,9 @@ def _extended(path: pathlib.Path, seen: tuple[pathlib.Path, ...]) -> dict[str, A
   base = raw.pop("extends", None)
   if base is None:
     return raw
-  if not isinstance(base, str):
-    raise ConfigError(f"{path}: extends={base!r} must be the path of a config file")
+  named = isinstance(base, str) and base.isprintable() and 0 < len(base) < 1000
+  if not named:
+    raise ConfigError(f"{path}: extends={checks.shown(base)} must be the path of a config file")
   values = _extended(path.parent / base, (*seen, path.resolve()))
   merge(values, raw)
   return values

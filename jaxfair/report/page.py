@@ -46,7 +46,7 @@ def _header(run: Run) -> str:
   badges = [f"study: {study.name}"]
   if values.get("size"):
     badges.append(f"size: {values['size']}")
-  if record.seconds:
+  if record.seconds or record.finished:
     badges.append(f"computed in {html_parts.duration(record.seconds)}")
   fixed = values.get("seed") != "os"
   seed = f"fixed seed {values.get('seed')}: reproducible, not for release"

@@ -71,7 +71,7 @@ def test_who_gains_who_loses_and_what_helps(jaxfair, districts, tmp_path):
 
 @pytest.mark.slow
 def test_rights(jaxfair, tmp_path, monkeypatch):
-  monkeypatch.setattr(report, "write", lambda folder: folder / "report.html")
+  monkeypatch.setattr(report, "write", lambda run: run.folder / "report.html")
   near = ["1000,52,20", "1000,48,20", "1000,100,2", "800,41,0"]
   far = ["5000,900,300", "9000,9,9", "7000,1500,2", "90000,100,0"]
   header = "citizens,limited_english,little_schooling"

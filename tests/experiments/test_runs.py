@@ -494,7 +494,10 @@ def test_a_damaged_record_is_one_line_or_no_matter(toy, tmp_path, name):
       path = sorted(path.iterdir())[0]
     path.write_bytes(damage(path.read_bytes() if path.exists() else b"{}"))
     (folder / "cells").joinpath(missing_cell(folder)).unlink()
-    draw = functools.partial(report.write, study=toy.study)
+
+    def draw(folder):
+      report.write(experiments.read_run(folder, study=toy.study))
+
     again = functools.partial(run, type(toy)(), seeds=3)
     drawn = (draw,) if how in ("names", "quoted") else ()  # takes a while
     for use in (folders.read_claims, *drawn, again):

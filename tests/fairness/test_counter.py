@@ -77,7 +77,8 @@ def test_the_largest_disparity_stays_below_the_margin_or_falls(notion, sequence,
   shape, labels, groups = sequence
   given, counters = run(labels, groups, gap, count, notion, "table", shape)
   table = [[0] * shape[1] for _ in range(shape[0])]
-  for label, group, kept in zip(labels, groups, given, strict=True):
+  # Fractions of NumPy integers overflow.
+  for label, group, kept in zip(labels.tolist(), groups.tolist(), given, strict=True):
     assert kept in (label, fairness.REFUSED)
     warm = [sum(row) >= max(count, 1) for row in table]
     after = plus_one(table, group, label)
