@@ -19,7 +19,7 @@ class Kind(NamedTuple):
   Attributes:
     name: in messages.
     format: in the header.
-    version: likewise.
+    version: of the format, also in the header.
     error: what is raised for a file that cannot be used.
     remedy: what to do about one that is damaged.
   """

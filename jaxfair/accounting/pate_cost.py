@@ -21,7 +21,7 @@ def pate_events(
   sigma_threshold: float | None = None,
   max_answers: int | None = None,
 ) -> tuple[ev.Event, ...]:
-  """What to charge for the labels of so many queries, whatever the votes are.
+  """What to charge for the labels of `num_queries` queries, for any votes.
 
   A label is 1/sigma^2-zCDP, a threshold test 1/(2 sigma_threshold^2)-zCDP.
 

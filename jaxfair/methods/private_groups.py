@@ -249,7 +249,7 @@ def _notion(settings: Any, sizes: Sizes) -> constraints.Notion:
 
 
 def fair_config(settings: Any, sizes: Sizes, size: int) -> training.LagrangianConfig:
-  """A fair training on so many people."""
+  """The settings of a fair training on `size` people."""
   return training.LagrangianConfig(
     learning_rate=settings.learning_rate,
     dual_rate=settings.dual_rate,
@@ -262,7 +262,7 @@ def fair_config(settings: Any, sizes: Sizes, size: int) -> training.LagrangianCo
 
 
 def plain_config(settings: Any, steps: int, size: int) -> training.FitConfig:
-  """A training without groups on so many people."""
+  """The settings of a training without groups on `size` people."""
   return training.FitConfig(
     learning_rate=settings.learning_rate,
     steps=steps,

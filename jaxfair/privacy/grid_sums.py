@@ -83,7 +83,7 @@ def whole_steps(noise_multiplier: Any, sensitivity: float) -> jax.Array:
 
 
 def distance(count: int) -> float:
-  """Total variation of so many draws to those of a rounded Gaussian.
+  """Total variation between `count` draws and those of a rounded Gaussian.
 
   Args:
     count: how many sums neighbours can differ in.

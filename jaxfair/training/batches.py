@@ -46,7 +46,7 @@ def make_shuffles(num_rows: int, num_epochs: int, *, key: jax.Array) -> Shuffles
 
 
 def shuffles_for(num_rows: int, batch_size: int, steps: int, *, key: jax.Array) -> Shuffles:
-  """The bijections that the batches of so many steps need.
+  """The bijections that the batches of `steps` steps need.
 
   Args:
     num_rows: n.
