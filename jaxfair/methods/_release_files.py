@@ -59,7 +59,9 @@ def verified(folder: pathlib.Path) -> dict[str, bytes]:
 def pack(params: Params, others: Mapping[str, Any]) -> bytes:
   """Parameters and other arrays as the content of a `.npz` file."""
   leaves, _ = jax.tree_util.tree_flatten_with_path(params)
-  named = {PARAMS + jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+  named: dict[str, Any] = {
+    PARAMS + jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves
+  }
   raw = io.BytesIO()
   np.savez(raw, **named, **others)
   return raw.getvalue()

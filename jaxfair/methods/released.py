@@ -122,15 +122,14 @@ class Released:
     """
     x = self.prepare(x)
     checks.finite("x", x)
-    labels = [np.zeros(0, np.int32)]
-    scores = [np.zeros((0, len(self.class_names)), np.float32)]
+    parts = [(np.zeros(0, np.int32), np.zeros((0, len(self.class_names)), np.float32))]
     for start in range(0, len(x), CHUNK):
       part = x[start : start + CHUNK]
       padded = np.concatenate([part, np.broadcast_to(part[-1:], (CHUNK - len(part), *self.shape))])
-      found = _answers(self.network.model, self.params, padded)
-      for own, array in zip((labels, scores), found, strict=True):
-        own.append(np.asarray(array)[: len(part)])
-    return np.concatenate(labels), np.concatenate(scores)
+      labels, scores = map(np.asarray, _answers(self.network.model, self.params, padded))
+      parts.append((labels[: len(part)], scores[: len(part)]))
+    all_labels, all_scores = zip(*parts, strict=True)
+    return np.concatenate(all_labels), np.concatenate(all_scores)
 
   def scores(self, x: Any) -> np.ndarray:
     """[n, C] probability of each class, from features as they were recorded."""
@@ -276,7 +275,7 @@ def _record(own: Released) -> _Record:
 def _released(record: _Record, arrays: dict[str, np.ndarray], folder: pathlib.Path) -> Released:
   scaler = None
   if SCALER + "centre" in arrays:
-    parts = {name: arrays[SCALER + name] for name in data.Scaler._fields}
+    parts: dict[str, Any] = {name: arrays[SCALER + name] for name in data.Scaler._fields}
     scaler = data.Scaler(**{**parts, "limit": float(parts["limit"])})
   one = jax.ShapeDtypeStruct(record.shape, jnp.float32 if scaler else record.dtype)
   like = jax.eval_shape(record.network.model.init, jax.random.key(0), one)
