@@ -5,7 +5,6 @@ import pathlib
 from typing import Any, Literal
 
 import jax
-import optax
 
 from jaxfair import accounting, models, training
 from jaxfair.fairness import CounterRule
@@ -23,7 +22,6 @@ from jaxfair.methods.releasing import release_training
 from jaxfair.pate import Protection
 from jaxfair.types import Fit
 
-OPTIMIZERS = {"sgd": optax.sgd, "adam": optax.adam}
 RECORD = ("a person's whole record, and that they took part",)
 SCALING = (
   "the scaling of features, which is taken to be public: fit it on public "
@@ -41,7 +39,8 @@ class DpSgdSettings(NetworkSettings):
   weight_decay: NonNegative = 0.0
   steps: Count = 300
   batch_size: Count = 256
-  optimizer: Literal["sgd", "adam"] = "sgd"
+  optimizer: training.OptimizerName = "sgd"
+  schedule: training.ScheduleName = "constant"
 
 
 class FairDpSgdSettings(DpSgdSettings):
@@ -87,7 +86,9 @@ class DpSgd:
         weight_decay=settings.weight_decay,
         steps=settings.steps,
         batch_size=settings.batch_size,
-        optimizer=OPTIMIZERS[settings.optimizer],
+        optimizer=training.named_optimizer(
+          settings.optimizer, settings.schedule, steps=settings.steps
+        ),
       ),
       sizes.private,
       epsilon=budget.epsilon,
