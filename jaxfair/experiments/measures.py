@@ -17,7 +17,7 @@ GAPS = ("accuracy_parity_difference", "demographic_parity_difference", "equalize
 
 
 # Ends of the names of columns that are shares of people or of draws.
-SHARES = ("accuracy", "coverage", "_rate", "_error", "_share", "probability")
+SHARES = ("accuracy", "coverage", "_rate", "_error", "_share", "probability", *GAPS)
 
 
 def seed_interval(column: str, values: Any) -> fairness.Interval:
@@ -31,11 +31,46 @@ def seed_interval(column: str, values: Any) -> fairness.Interval:
 
 
 class GroupMeasures(NamedTuple):
-  """What a model does to each group, to everyone, and the gaps between."""
+  """What a model does to each group, to everyone, and the gaps between.
+
+  Attributes:
+    groups: measures with an axis of groups.
+    overall: the same for everybody.
+    gaps: name -> largest difference between groups.
+    constant: what tells a model from a constant; see `beside_constant`.
+  """
 
   groups: fairness.Measures
   overall: fairness.Measures
   gaps: dict[str, jax.Array]
+  constant: dict[str, jax.Array]
+
+
+def beside_constant(y: jax.Array, predicted: jax.Array, num_classes: int) -> dict[str, jax.Array]:
+  """What the majority class would reach, and how near a model is to a constant.
+
+  Returns:
+    balanced_accuracy: mean over the classes that occur of the share that is found.
+    majority_accuracy: share of the most frequent class among these people.
+    majority_balanced_accuracy: one over the number of classes that occur.
+    one_class_share: largest share of people who are given the same class.
+    balanced_accuracy_se: standard error of the balanced accuracy over people.
+  """
+  nobody = jnp.zeros_like(y)
+  counts = fairness.confusion_counts(
+    y, predicted, sensitive_features=nobody, num_groups=1, num_classes=num_classes
+  )[0]
+  people, size = counts.sum(-1), counts.sum()
+  occur, safe = people > 0, jnp.maximum(people, 1)
+  recall = jnp.diagonal(counts) / safe
+  classes = occur.sum()
+  return {
+    "balanced_accuracy": recall.sum() / classes,
+    "majority_accuracy": people.max() / size,
+    "majority_balanced_accuracy": 1 / classes,
+    "one_class_share": counts.sum(-2).max() / size,
+    "balanced_accuracy_se": jnp.sqrt(jnp.sum(recall * (1 - recall) / safe)) / classes,
+  }
 
 
 def measure_groups(logits: jax.Array, test: Examples, dataset: Dataset) -> GroupMeasures:
@@ -55,7 +90,8 @@ def measure_groups(logits: jax.Array, test: Examples, dataset: Dataset) -> Group
   }
   report = fairness.by_group(test.y, predicted, losses, pos_label=1, **options)
   gaps = {name: getattr(fairness, name)(test.y, predicted, **options) for name in GAPS}
-  return GroupMeasures(report.groups, report.overall, gaps)
+  constant = beside_constant(test.y, predicted, dataset.num_classes)
+  return GroupMeasures(report.groups, report.overall, gaps, constant)
 
 
 def group_table(
@@ -63,7 +99,7 @@ def group_table(
 ) -> Table:
   """One row per seed and group, and one per seed for everyone with the gaps."""
   seeds = range(measured.overall.count.shape[0])
-  everyone = measured.overall._asdict() | measured.gaps
+  everyone = measured.overall._asdict() | measured.gaps | measured.constant
   return Table.concat(
     [
       Table.from_arrays(settings, {"seed": seeds, "group": names}, measured.groups._asdict()),

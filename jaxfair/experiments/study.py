@@ -167,6 +167,7 @@ class Study:
       the numbers protect and what they do not.
     points: what rows must have to be points of a frontier, if not all are:
       those whose epsilon is no guarantee must not be chosen from.
+    plain: what the rows of the model without privacy have; empty if there are none.
   """
 
   name: str
@@ -182,6 +183,7 @@ class Study:
   derive: Callable[[Table], Table] = lambda table: table
   notes: Callable[[Any], Sequence[str]] = lambda config: ()
   points: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  plain: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
   def load_people(self, config: Any) -> list[str]:
     """Finds the people and prechecks the config; what readers must be told."""
@@ -196,6 +198,14 @@ class Study:
     names = [cell_name(cell) for cell in cells]
     checks.require(len(set(names)) == len(names), "two cells have equal settings")
     return cells
+
+  def setting_columns(self, config: Any, table: Table) -> list[str]:
+    """The columns that tell the settings of a run apart, besides group and seed."""
+    named = [name for cell in self.cells(config) for name in cell]
+    named += [name for summary in self.summaries for name in summary.by]
+    named += [name for figure in self.figures for name in (figure.color, figure.facet) if name]
+    apart = dict.fromkeys(name for name in named if name not in ("group", "seed"))
+    return [name for name in apart if name in table]
 
 
 def grid(**fields: str) -> Callable[[Any], list[Cell]]:

@@ -67,7 +67,7 @@ class Sizes(NamedTuple):
 @functools.partial(
   jax.tree_util.register_dataclass,
   data_fields=["private", "public", "scaler"],
-  meta_fields=["class_names", "group_names", "name", "ledger"],
+  meta_fields=[*("class_names", "group_names", "name", "ledger", "assumed_public", "intended_use")],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
 class Population:
@@ -84,6 +84,9 @@ class Population:
     name: of the data set.
     ledger: of the data set, which releases are charged to; None charges the
       release's own ledger alone.
+    assumed_public: what was taken to be public in preparing the features, in
+      words; added to what the guarantee does not cover.
+    intended_use: of a released model, for its card.
   """
 
   private: Examples
@@ -93,6 +96,8 @@ class Population:
   scaler: data.Scaler | None = None
   name: str = "private data"
   ledger: accounting.DatasetLedger | None = None
+  assumed_public: tuple[str, ...] = ()
+  intended_use: str = ""
 
   @classmethod
   def prepared(

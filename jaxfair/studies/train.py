@@ -240,6 +240,7 @@ STUDY = ex.Study(
   # The released model has a split of its own, so there is no pair for it.
   derive=lambda table: paired_costs(table, "training", PLAIN, without=(RELEASED,)),
   notes=_notes,
+  plain={"training": PLAIN},
   summaries=(
     Summary(
       "By group",
