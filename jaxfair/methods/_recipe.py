@@ -57,19 +57,19 @@ def noisy_descent(settings: S, sizes: Sizes, budget: Budget) -> S:
 
 
 def perturbed_optimum(settings: S, sizes: Sizes, budget: Budget) -> S:
-  """lambda = 30 / (n epsilon): the noise on a score is about a half."""
-  return fill(settings, weight_decay=min(1.0, 30 / (sizes.private * budget.epsilon)))
+  """lambda = 60 / (n epsilon): the noise on a score is about a quarter."""
+  return fill(settings, weight_decay=min(1.0, 60 / (sizes.private * budget.epsilon)))
 
 
 def voting_teachers(settings: S, sizes: Sizes, budget: Budget) -> S:
   """As many queries as noise of a third of the votes pays for.
 
-    teachers = sqrt(2 n), with 20 people each at least
+    teachers = sqrt(8 n), with 20 people each at least
     queries  = rho (teachers / 3)^2, for noise of teachers / 3 on every count
 
   rho is what the budget is worth in zCDP, and one answer costs 1 / sigma^2.
   """
-  teachers = max(2, min(sizes.private // 20, round(math.sqrt(2 * sizes.private))))
+  teachers = max(2, min(sizes.private // 20, round(math.sqrt(8 * sizes.private))))
   teachers = getattr(settings, "num_teachers", None) or teachers
   rho = zcdp_budget(epsilon=budget.epsilon, delta=budget.delta)
   queries = max(20, math.floor(rho * (teachers / 3) ** 2))

@@ -26,7 +26,7 @@ class TeacherSettings(NetworkSettings):
   student_steps: Count = 300
   batch_size: Count = 32
   learning_rate: Positive = 0.01
-  weight_decay: NonNegative = 1e-3
+  weight_decay: NonNegative = 0.2
 
 
 class ConfidentSettings(TeacherSettings):
