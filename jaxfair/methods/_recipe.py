@@ -8,18 +8,15 @@ and what they reach.
 
 import dataclasses
 import math
-from typing import Any, TypeVar
+from typing import Any
 
 from jaxfair.accounting import Budget, zcdp_budget
-from jaxfair.fields import Settings
 from jaxfair.methods.method import Sizes
-
-S = TypeVar("S", bound=Settings)
 
 LARGEST_BATCH = 32_768
 
 
-def fill(settings: S, **chosen: Any) -> S:
+def fill(settings: Any, **chosen: Any) -> Any:
   """The settings with each None replaced by what was chosen for it."""
   missing = {name: value for name, value in chosen.items() if getattr(settings, name) is None}
   return dataclasses.replace(settings, **missing)
@@ -33,7 +30,7 @@ def default_delta(size: int) -> float:
   return 10.0 ** -math.ceil(math.log10(10 * size))
 
 
-def noisy_descent(settings: S, sizes: Sizes, budget: Budget) -> S:
+def noisy_descent(settings: Any, sizes: Sizes, budget: Budget) -> Any:
   """Few steps on large batches, with momentum and rows of norm one.
 
     steps = 60 sqrt(n epsilon / 5000), from 10 to 400
@@ -43,7 +40,7 @@ def noisy_descent(settings: S, sizes: Sizes, budget: Budget) -> S:
   steps grows more slowly than n epsilon. Networks with hidden layers start from random weights of
   their own scale: their rows stay as they are, and their rate is smaller.
   """
-  linear = settings.network == "logistic"  # type: ignore[attr-defined]
+  linear = settings.network == "logistic"
   steps = 60 * math.sqrt(sizes.private * budget.epsilon / 5000)
   batch = min(LARGEST_BATCH, max(min(256, sizes.private), sizes.private // 4))
   return fill(
@@ -56,12 +53,12 @@ def noisy_descent(settings: S, sizes: Sizes, budget: Budget) -> S:
   )
 
 
-def perturbed_optimum(settings: S, sizes: Sizes, budget: Budget) -> S:
+def perturbed_optimum(settings: Any, sizes: Sizes, budget: Budget) -> Any:
   """lambda = 60 / (n epsilon): the noise on a score is about a quarter."""
   return fill(settings, weight_decay=min(1.0, 60 / (sizes.private * budget.epsilon)))
 
 
-def voting_teachers(settings: S, sizes: Sizes, budget: Budget) -> S:
+def voting_teachers(settings: Any, sizes: Sizes, budget: Budget) -> Any:
   """As many queries as noise of a third of the votes pays for.
 
     teachers = sqrt(8 n), with 20 people each at least
