@@ -8,6 +8,7 @@ One contract, one table, one folder format. Trainers, noise and prices are
 those of `training`, `pate` and `accounting`; never here.
 """
 
+from jaxfair.methods._preprocessing import Preprocessing, PreprocessingPlan, plan_preprocessing
 from jaxfair.methods.method import (
   Method,
   NetworkSettings,
@@ -27,10 +28,13 @@ __all__ = [
   "NotReleasableError",
   "Plan",
   "Population",
+  "Preprocessing",
+  "PreprocessingPlan",
   "ReleaseError",
   "Released",
   "Sizes",
   "get",
   "load",
+  "plan_preprocessing",
   "register",
 ]
