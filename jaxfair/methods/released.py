@@ -108,12 +108,17 @@ class Released:
       f"x has people of shape {x.shape[1:]}, and the model was trained on "
       f"{self.shape}; pass the same features, unscaled",
     )
+    return np.asarray(self._scaled(x))
+
+  def _scaled(self, x: Any) -> Any:
+    """Scaled and bounded; NumPy in, NumPy out, else JAX."""
     if self.scaler is not None:
-      x = np.asarray(self.scaler.apply(x))
-    if self.row_norm is not None:
-      flat = data.bound_rows(x.reshape(len(x), -1), self.row_norm)
-      x = np.asarray(flat).reshape(x.shape)
-    return x
+      x = self.scaler.apply(x)
+    return x if self.row_norm is None else data.bound_rows(x, self.row_norm)
+
+  def traced(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """As `answer`, for use inside a program; the last bits may differ from it."""
+    return _answers(self.network.model, self.params, self._scaled(x))
 
   def answer(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
     """[n] class ids and [n, C] probabilities, from features as they were recorded.
