@@ -112,7 +112,10 @@ def _read(
       column in table, f"--group {column!r} is not a column; {checks.options(column, table)}"
     )
     table = {**table, own[0]: table[column]}
-  found = encoder.encode(table, need_group=needed)
+  try:
+    found = encoder.encode(table, need_group=needed)
+  except checks.ArgumentError as error:
+    raise checks.ArgumentError(f"{path}, as the model needs it: {error}") from None
   return found.x, found.group, encoder.notes(table)
 
 

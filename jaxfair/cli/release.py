@@ -79,7 +79,6 @@ def release(
 def _config(
   source: pathlib.Path | None, point: int | None, given: dict[str, Any]
 ) -> "ReleaseConfig":
-  from jaxfair import experiments
   from jaxfair.experiments import _releases
   from jaxfair.experiments import config as configs
 
@@ -93,7 +92,7 @@ def _config(
       point is not None, f"{source} is a run; choose a setting with --point (jaxfair frontier)"
     )
     assert point is not None
-    return experiments.read_frontier(source).release(point, given)
+    return _releases.read_point(source, point, given)
   checks.require(point is None, "--point is for a run directory, not for a config file")
   return _releases.read_release(source, given)
 

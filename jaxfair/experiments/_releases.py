@@ -21,13 +21,15 @@ import numpy as np
 from jaxfair import accounting, checks, data, methods, models
 from jaxfair.experiments import config as configs
 from jaxfair.experiments.config import ConfigError
+from jaxfair.experiments.folders import RunError
+from jaxfair.experiments.frontiers import read_frontier
 from jaxfair.experiments.people import People, dataset_ledger, load_people
+from jaxfair.experiments.reading import read_plan
 from jaxfair.fields import Positive, Probability, Settings, Within
 from jaxfair.methods._evaluation import NonPrivateEvaluation, evaluate
 from jaxfair.types import Examples
 
 TABLE = "release"
-Part = Annotated[float, Within(0.0, 1.0, open_low=True, open_high=True)]
 
 
 class ReleaseConfig(Settings):
@@ -39,10 +41,10 @@ class ReleaseConfig(Settings):
     delta: the same.
     settings: of the method; see its settings class.
     data: the people.
-    public_fraction: share of the people who are taken to be public: the scaler is fitted on
-      them, and methods that need public people get them.
-    test_fraction: share of the people whom the model is measured on.
-    split_seed: who is public, private and test.
+    public: who is taken to be public, as a share of the people (below 1) or as a number: the
+      scaler is fitted on them, and methods that need public people get them.
+    test: whom the model is measured on, as a share or a number. All others are protected.
+    split_seed: decides who is public, protected and test.
     intended_use: for the model card.
     dataset_ledger: whether the release is charged to the ledger of its data set.
   """
@@ -52,20 +54,25 @@ class ReleaseConfig(Settings):
   delta: Probability = 1e-6
   settings: dict[str, Any] = dataclasses.field(default_factory=dict)
   data: People = People()
-  public_fraction: Part = 0.2
-  test_fraction: Part = 0.2
+  public: Positive = 0.2
+  test: Positive = 0.2
   split_seed: Annotated[int, Within(0)] = 0
   intended_use: str = ""
   dataset_ledger: bool = True
 
   def check(self) -> None:
-    """Raises for a method that cannot be released, and if nobody is left to train on."""
+    """Raises for a method that cannot be released."""
     checks.one_of("method", self.method, [n for n, m in methods.METHODS.items() if m.protects])
+
+  def parts(self, size: int) -> tuple[int, int, int]:
+    """Numbers of public, protected and test people among all."""
+    public, test = (round(p * size) if p < 1 else int(p) for p in (self.public, self.test))
     checks.require(
-      self.public_fraction + self.test_fraction < 1,
-      f"public_fraction={self.public_fraction:g} and test_fraction={self.test_fraction:g} leave "
-      "nobody to train on; make them smaller",
+      min(public, test) > 0 and public + test < size,
+      f"public={self.public:g} and test={self.test:g} of {size} people leave a part empty; "
+      "change them",
     )
+    return public, size - public - test, test
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,20 +145,44 @@ def read_release(path: pathlib.Path, overrides: Mapping[str, Any]) -> ReleaseCon
   return configs.build(ReleaseConfig, table, where=f"{path}: {TABLE}.")
 
 
+def read_point(folder: pathlib.Path, number: int, overrides: Mapping[str, Any]) -> ReleaseConfig:
+  """The release of one setting of a run's frontier.
+
+  Args:
+    folder: the run directory.
+    number: of the setting on the frontier page, from 0 on.
+    overrides: as in `read_release`; its data set is the one that is chosen from.
+  """
+  made = read_plan(folder)
+  if made.study.release is None:
+    raise RunError(
+      f"{folder}: the study {made.study.name} does not say how its settings are released; name "
+      "method, data and epsilon instead (jaxfair release --method ...)"
+    )
+  found = read_frontier(folder, data=overrides.get("data", {}).get("name"))
+  checks.integer("point", number, low=0, high=len(found.settings) - 1)
+  setting = {**found.settings[number], "method": found.methods[number]}
+  table = made.study.release(made.settings, setting)
+  if table is None:
+    raise RunError(f"{folder}: {found.methods[number]} has no release; choose another point")
+  configs.merge(table, overrides)
+  return configs.build(ReleaseConfig, table, where=f"{folder}: {TABLE}.")
+
+
 def plan_release(config: ReleaseConfig) -> PlannedRelease:
   """Loads the people and prices the release; computes nothing, charges nothing."""
   method = methods.get(config.method)
   settings: Any = configs.build(method.settings, config.settings, where="settings.")
   dataset, note = load_people(config.data)
-  rest = 1 - config.public_fraction - config.test_fraction
-  fractions = (config.public_fraction, rest, config.test_fraction)
-  key = jax.random.key(config.split_seed)
-  prepared = data.prepare(dataset, fractions, key=key)
-  rows = data.split_rows(dataset.size, fractions, key=key, unit=dataset.unit)
+  parts, key = config.parts(dataset.size), jax.random.key(config.split_seed)
+  prepared = data.prepare(dataset, parts, key=key)
+  rows = data.split_rows(dataset.size, parts, key=key, unit=dataset.unit)
   ledger = dataset_ledger(config.data) if config.dataset_ledger else None
+  people = methods.Population.prepared(prepared, ledger=ledger)
   people = dataclasses.replace(
-    methods.Population.prepared(prepared, ledger=ledger),
+    people,
     assumed_public=(
+      *people.assumed_public,
       f"the records of {len(rows[0]):,} people, drawn at random, who are taken to be public: "
       "features are scaled by theirs",
     ),

@@ -73,6 +73,7 @@ class Released:
     group_names: the name of group id 0, 1, ...
     shape: of one person's features.
     dtype: of the features, before scaling.
+    encoder: makes features of a table of people; None if the model was trained on arrays.
     scaler: applied to features first; None if they are used as they are.
     row_norm: rows are then projected into a ball of this radius, if set.
     abstention: predictions are shown by this rule; its `max_gap` is the
@@ -92,6 +93,7 @@ class Released:
   group_names: tuple[str, ...]
   shape: tuple[int, ...]
   dtype: str = "float32"
+  encoder: data.Encoder | None = None
   scaler: data.Scaler | None = None
   row_norm: float | None = None
   abstention: CounterRule | None = None
@@ -238,6 +240,7 @@ class _Record:
   group_names: tuple[str, ...]
   shape: tuple[int, ...]
   dtype: str
+  encoder: dict[str, Any] | None
   row_norm: float | None
   abstention: _Rule | None
   data_name: str
@@ -260,6 +263,7 @@ def _record(own: Released) -> _Record:
   return _Record(
     format=FORMAT,
     **{name: getattr(own, name) for name in SAME},
+    encoder=None if own.encoder is None else own.encoder.to_record(),
     guarantee=_Guarantee(
       value.epsilon,
       value.delta,
@@ -292,6 +296,7 @@ def _released(record: _Record, arrays: dict[str, np.ndarray], folder: pathlib.Pa
     **{name: getattr(record, name) for name in SAME},
     params=_release_files.params_like(like, arrays, str(folder)),
     guarantee=Protection(promised, told.protected, told.not_protected, told.for_release),
+    encoder=None if record.encoder is None else data.Encoder.from_record(record.encoder),
     scaler=scaler,
     abstention=CounterRule(**dataclasses.asdict(rule)) if rule else None,
   )
