@@ -16,7 +16,16 @@ from jaxfair import accounting, checks, data
 
 USUAL = "adult"
 STAND_IN = "coloured_digits"  # needs no file
-OF_A_FILE = ("positive", "threshold", "bins", "drop", "categorical", "unit")
+OF_A_FILE = (
+  "positive",
+  "threshold",
+  "multiclass",
+  "bins",
+  "drop",
+  "categorical",
+  "unit",
+  "min_group_size",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,10 +41,12 @@ class People:
       its columns ("sex*race" for intersections). What follows is about it.
     positive: value of the label that counts as class 1.
     threshold: class 1 is a numeric label above this.
+    multiclass: a label of more than two values gives one class for each.
     bins: edges that cut a group column of numbers into ranges.
     drop: columns to leave out.
     categorical: columns of numbers that are codes.
     unit: column that tells whose row it is; splits keep a person together.
+    min_group_size: smaller groups are refused.
     stand_in: use digits that come with jaxfair if a named set cannot be had.
   """
 
@@ -45,10 +56,12 @@ class People:
   csv: str | None = None
   positive: str | float | None = None
   threshold: float | None = None
+  multiclass: bool = False
   bins: tuple[float, ...] = ()
   drop: tuple[str, ...] = ()
   categorical: tuple[str, ...] = ()
   unit: str | None = None
+  min_group_size: int = 2
   stand_in: bool = False
 
   def __post_init__(self) -> None:
@@ -66,7 +79,7 @@ class People:
     for only in OF_A_FILE:
       value = getattr(self, only)
       checks.require(
-        value in (None, ()),
+        value == getattr(type(self), only),
         f"{only}={value!r} is about a file of your own; set csv, or leave it out",
       )
 
@@ -174,18 +187,17 @@ def _own(config: People) -> data.Dataset:
   assert config.csv is not None
   assert config.label is not None
   assert config.group is not None
-  try:
-    return data.from_csv(
-      config.csv,
-      label=config.label,
-      group=tuple(config.group.split("*")),
-      positive=config.positive,
-      threshold=config.threshold,
-      bins={config.group: config.bins} if config.bins else None,
-      drop=config.drop,
-      categorical=config.categorical,
-      unit=config.unit,
-      name=None if config.name == USUAL else config.name,
-    )
-  except checks.ArgumentError as error:
-    raise checks.ArgumentError(f"{config.csv}: {error}") from None
+  return data.from_csv(
+    config.csv,
+    label=config.label,
+    group=tuple(config.group.split("*")),
+    positive=config.positive,
+    threshold=config.threshold,
+    multiclass=config.multiclass,
+    bins={config.group: config.bins} if config.bins else None,
+    drop=config.drop,
+    categorical=config.categorical,
+    unit=config.unit,
+    min_group_size=config.min_group_size,
+    name=None if config.name == USUAL else config.name,
+  )

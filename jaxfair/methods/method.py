@@ -67,7 +67,7 @@ class Sizes(NamedTuple):
 @functools.partial(
   jax.tree_util.register_dataclass,
   data_fields=["private", "public", "scaler"],
-  meta_fields=["class_names", "group_names", "name", "ledger"],
+  meta_fields=[*("class_names", "group_names", "name", "ledger", "assumed_public", "intended_use")],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
 class Population:
@@ -84,6 +84,9 @@ class Population:
     name: of the data set.
     ledger: of the data set, which releases are charged to; None charges the
       release's own ledger alone.
+    assumed_public: what was taken to be public in preparing the features, in
+      words; added to what the guarantee does not cover.
+    intended_use: of a released model, for its card.
   """
 
   private: Examples
@@ -93,6 +96,8 @@ class Population:
   scaler: data.Scaler | None = None
   name: str = "private data"
   ledger: accounting.DatasetLedger | None = None
+  assumed_public: tuple[str, ...] = ()
+  intended_use: str = ""
 
   @classmethod
   def prepared(
@@ -143,7 +148,7 @@ class Plan:
 
   Attributes:
     method: name of the method.
-    settings: as asked for.
+    settings: as asked for, with what was None chosen by the method's recipe.
     sizes: whom it is for; other people need another plan.
     budget: what may be spent; None for methods that promise nothing.
     network: what is trained, by name.
@@ -173,6 +178,19 @@ class Plan:
   def model(self) -> Model:
     """The network that is trained."""
     return self.network.model
+
+  def bounded(self, people: Population) -> Population:
+    """The people with features in the ball that the plan asks for, each row by itself."""
+    if self.row_norm is None:
+      return people
+    radius = self.row_norm
+    inside = jax.jit(lambda x: data.bound_rows(x, radius))  # a row that is not finite stays so
+    public = people.public
+    return dataclasses.replace(
+      people,
+      private=people.private._replace(x=inside(people.private.x)),
+      public=public and public._replace(x=inside(public.x)),
+    )
 
 
 class Method(Protocol):

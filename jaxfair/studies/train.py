@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 import jax
 import numpy as np
-import optax
 
 from jaxfair import accounting, checks, data, models, training, whole_files
 from jaxfair import experiments as ex
@@ -17,7 +16,6 @@ from jaxfair.experiments.study import Parts
 from jaxfair.types import Model, Params
 
 PLAIN, RELEASED = "without privacy", "released model"
-OPTIMIZERS = {"sgd": optax.sgd, "adam": optax.adam}
 
 
 class Schedule(ex.Settings):
@@ -26,7 +24,8 @@ class Schedule(ex.Settings):
   steps: Count = 1000
   batch_size: Count = 256
   learning_rate: Positive = 1e-3
-  optimizer: Literal["sgd", "adam"] = "adam"
+  optimizer: training.OptimizerName = "adam"
+  schedule: training.ScheduleName = "constant"
   l2_clip: Positive = 1.0
 
   def plain_config(self) -> training.FitConfig:
@@ -35,7 +34,7 @@ class Schedule(ex.Settings):
       learning_rate=self.learning_rate,
       steps=self.steps,
       batch_size=self.batch_size,
-      optimizer=OPTIMIZERS[self.optimizer],
+      optimizer=training.named_optimizer(self.optimizer, self.schedule, steps=self.steps),
     )
 
   def private_config(self) -> training.DpSgdConfig:
@@ -45,7 +44,7 @@ class Schedule(ex.Settings):
       l2_clip=self.l2_clip,
       steps=self.steps,
       batch_size=self.batch_size,
-      optimizer=OPTIMIZERS[self.optimizer],
+      optimizer=training.named_optimizer(self.optimizer, self.schedule, steps=self.steps),
     )
 
 
@@ -241,6 +240,7 @@ STUDY = ex.Study(
   # The released model has a split of its own, so there is no pair for it.
   derive=lambda table: paired_costs(table, "training", PLAIN, without=(RELEASED,)),
   notes=_notes,
+  plain={"training": PLAIN},
   summaries=(
     Summary(
       "By group",
