@@ -6,7 +6,7 @@ Never here: batch statistics, dropout, anything that knows groups or privacy.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from jaxfair.models._features import Extractor, embed, extractor, with_head
+from jaxfair.models._features import EXTRACTORS, Extractor, embed, extractor, with_head
 from jaxfair.models._fine_tuning import frozen, low_rank
 from jaxfair.models._pretrained import pretrained
 from jaxfair.models._scattering import scattering
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
   from jaxfair.models.vggs import vgg
 
 __all__ = [
+  "EXTRACTORS",
   "NETWORKS",
   "Conv",
   "CouplingError",

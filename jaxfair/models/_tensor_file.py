@@ -41,7 +41,7 @@ class _Storage(NamedTuple):
 
   key: str
   dtype: str
-  count: int
+  size: int
 
 
 class _Tensor(NamedTuple):
@@ -86,8 +86,8 @@ def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *others: Any) -
   _need(all(type(number) is int and number >= 0 for number in numbers), "a tensor without shape")
   _need(len(shape) == len(strides), "a tensor without shape")
   reach = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
-  _need(all(shape) and offset + reach < storage.count, "a tensor beyond its storage")
-  _need(math.prod(shape) <= storage.count, "a tensor larger than its storage")
+  _need(all(shape) and offset + reach < storage.size, "a tensor beyond its storage")
+  _need(math.prod(shape) <= storage.size, "a tensor larger than its storage")
   return _Tensor(storage, offset, tuple(shape), tuple(strides))
 
 
@@ -113,10 +113,10 @@ def _array(numbers: np.ndarray, tensor: _Tensor) -> np.ndarray:
 
 
 def _numbers(file: io.BytesIO, storage: _Storage) -> np.ndarray:
-  _need(int.from_bytes(file.read(8), "little") == storage.count, "a storage of another size")
+  _need(int.from_bytes(file.read(8), "little") == storage.size, "a storage of another size")
   dtype = np.dtype(storage.dtype)
-  raw = file.read(storage.count * dtype.itemsize)
-  _need(len(raw) == storage.count * dtype.itemsize, "a storage that was cut short")
+  raw = file.read(storage.size * dtype.itemsize)
+  _need(len(raw) == storage.size * dtype.itemsize, "a storage that was cut short")
   return np.frombuffer(raw, dtype)
 
 
