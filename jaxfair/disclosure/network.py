@@ -50,7 +50,7 @@ def as_network(params: Params) -> Network:
   else:
     raise checks.ArgumentError(
       "params are not those of models.logistic or models.mlp; personalised "
-      "release reads the layers of these two"
+      "disclosure reads the layers of these two"
     )
   layers = [(jnp.asarray(p["w"]), jnp.asarray(p["b"])) for p in listed]
   weights, bias = layers[-1]

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from helpers import release_cases as cases
-from jaxfair import checks, release
+from helpers import disclosure_cases as cases
+from jaxfair import checks, disclosure
 
 
 def test_a_column_of_words_is_one_question():
-  names, asked = release.questions(cases.FEATURES, cases.COLUMNS, ("job", "pay"), step=0.2)
+  names, asked = disclosure.questions(cases.FEATURES, cases.COLUMNS, ("job", "pay"), step=0.2)
   assert names == ("job", "pay")
   assert asked.members.tolist() == [
     [False, True, True, True, False, False],
@@ -30,7 +30,7 @@ def test_public_features_are_known_from_the_start():
 def test_a_feature_that_never_varies_has_one_answer():
   x = cases.people(50)
   x[:, 2] = 0.0
-  fixed = release.with_constants(cases.asked("job"), x)
+  fixed = disclosure.with_constants(cases.asked("job"), x)
   assert (np.asarray(fixed.values)[0, :, 2] == 0).all()
   assert (np.asarray(fixed.values)[0, :, 1] != 0).all()
 
@@ -46,4 +46,4 @@ def test_a_feature_that_never_varies_has_one_answer():
 )
 def test_names_that_are_no_columns_are_refused(sensitive, told):
   with pytest.raises(checks.ArgumentError, match=told):
-    release.questions(cases.FEATURES, cases.COLUMNS, sensitive)
+    disclosure.questions(cases.FEATURES, cases.COLUMNS, sensitive)

@@ -10,9 +10,9 @@ import numpy as np
 
 from jaxfair import checks, schema
 from jaxfair.data import Prepared, Scaler
-from jaxfair.release.gaussian import Gaussian, fit_gaussian
-from jaxfair.release.network import Network, as_network
-from jaxfair.release.questions import Questions, questions
+from jaxfair.disclosure.gaussian import Gaussian, fit_gaussian
+from jaxfair.disclosure.network import Network, as_network
+from jaxfair.disclosure.questions import Questions, questions
 from jaxfair.types import Params
 
 FILE = "questionnaire.json"
@@ -144,9 +144,9 @@ class Questionnaire:
     checks.require(
       path.is_file(),
       f"{path} does not exist; make it with `jaxfair run "
-      "configs/release/...` and pass that run's directory",
+      "configs/disclosure/...` and pass that run's directory",
     )
-    again = "make it again with `jaxfair run configs/release/...`"
+    again = "make it again with `jaxfair run configs/disclosure/...`"
     found: _File = schema.read_json(path, _File, remedy=again)
     try:
       return found.questionnaire()

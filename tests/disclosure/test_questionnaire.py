@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from helpers import browser
-from helpers import release_cases as cases
-from jaxfair import checks, release
-from jaxfair.release import questionnaire, web_page
-from jaxfair.release.interview import Interview
+from helpers import disclosure_cases as cases
+from jaxfair import checks, disclosure
+from jaxfair.disclosure import questionnaire, web_page
+from jaxfair.disclosure.interview import Interview
 
 RAW_CENTRE = np.array([50, 0.5, 0.5, 0.5, 3000, 0], "f4")
 RAW_FACTOR = np.array([1 / 30, 2, 2, 2, 1 / 2000, 1 / 500], "f4")
@@ -26,8 +26,8 @@ def asking():
     feature_names=cases.FEATURES,
     columns=cases.COLUMNS,
     sensitive=("age", "job", "pay", "debt"),
-    network=release.as_network(params),
-    gaussian=release.fit_gaussian(cases.people(2000, seed=9)),
+    network=disclosure.as_network(params),
+    gaussian=disclosure.fit_gaussian(cases.people(2000, seed=9)),
     centre=RAW_CENTRE,
     factor=RAW_FACTOR,
   )
@@ -52,13 +52,13 @@ def interviewed(interview, answers):
 @pytest.mark.slow
 @pytest.mark.parametrize(
   ("delta", "chooser", "told"),
-  [(0.0, release.ByProgress(), "certain"), (0.1, release.ByVariance(), "90% sure")],
+  [(0.0, disclosure.ByProgress(), "certain"), (0.1, disclosure.ByVariance(), "90% sure")],
 )
-def test_an_interview_asks_what_the_greedy_release_does(asking, tmp_path, delta, chooser, told):
+def test_an_interview_asks_what_the_greedy_disclosure_does(asking, tmp_path, delta, chooser, told):
   asking.save(tmp_path / "q.json")
   asking = questionnaire.Questionnaire.read(tmp_path / "q.json")
   x = cases.people(256)[:12]
-  found = release.release(
+  found = disclosure.disclose(
     *cases.linear(),
     asking.gaussian,
     asking.asked,
@@ -71,7 +71,7 @@ def test_an_interview_asks_what_the_greedy_release_does(asking, tmp_path, delta,
   for person, order, label in zip(x, found.order, found.label, strict=True):
     interview.restart()
     ended = interviewed(interview, answers_of(person))
-    wanted = [asking.sensitive[j] for j in order if j != release.NOT_ASKED]
+    wanted = [asking.sensitive[j] for j in order if j != disclosure.NOT_ASKED]
     assert list(ended.asked) == wanted
     assert ended.label == asking.class_names[int(label)]
     assert {*ended.asked, *ended.never_asked} == set(asking.sensitive)
@@ -107,7 +107,7 @@ def test_columns_are_named_as_one_says_them():
 
 def test_a_page_is_refused_for_networks(asking, tmp_path):
   _, params = cases.network()
-  deep = dataclasses.replace(asking, network=release.as_network(params))
+  deep = dataclasses.replace(asking, network=disclosure.as_network(params))
   with pytest.raises(checks.ArgumentError, match="linear models with two"):
     web_page.write_page(deep, tmp_path / "page.html")
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from jaxfair import release
+from jaxfair import disclosure
 
 
 @pytest.mark.slow
 def test_groups_and_everyone_are_counted():
-  groups, everyone = release.audit(
+  groups, everyone = disclosure.audit(
     count=np.array([0, 2, 4, 1]),
     label=np.array([0, 1, 1, 0]),
     full_label=np.array([0, 1, 0, 1]),

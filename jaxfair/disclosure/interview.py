@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.release import beliefs as laws
-from jaxfair.release.choosers import ByEntropy, ByProgress, ByVariance, Person
-from jaxfair.release.core_sets import Interval
-from jaxfair.release.greedy import core_test
-from jaxfair.release.questionnaire import Questionnaire
+from jaxfair.disclosure import beliefs as laws
+from jaxfair.disclosure.choosers import ByEntropy, ByProgress, ByVariance, Person
+from jaxfair.disclosure.core_sets import IntervalTest
+from jaxfair.disclosure.greedy import core_test
+from jaxfair.disclosure.questionnaire import Questionnaire
 
 
 class Decision(NamedTuple):
@@ -107,7 +107,7 @@ class Interview:
 
     def program(revealed: Any, x: Any) -> Any:
       known = laws.beliefs(network, self._of.gaussian, asked)
-      pure = Interval().build(network, asked, key=key_pure)
+      pure = IntervalTest().build(network, asked, key=key_pure)
       test = core_test(known, pure, self._delta, key=key_label)
       chooser: Any = ByProgress()
       if self._delta > 0:

@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import tree
-from jaxfair.release.gaussian import Gaussian, condition, factor
-from jaxfair.release.network import Network, after_first
-from jaxfair.release.questions import Questions
+from jaxfair.disclosure.gaussian import Gaussian, condition, factor
+from jaxfair.disclosure.network import Network, after_first
+from jaxfair.disclosure.questions import Questions
 
 TABLE_LIMIT = 8  # questions; beyond, 2^q laws are more than the people need
 

@@ -1,6 +1,6 @@
-"""Personalised release for all people at once, beside a loop over people.
+"""Personalized disclosure for all people at once, beside a loop over people.
 
-    JAXFAIR_DATA=folder python benchmarks/release.py
+    JAXFAIR_DATA=folder python benchmarks/disclosure.py
 
 A linear model on Bank, 7 sensitive columns, the paper's order by entropy with
 1,000 imagined answers, delta = 0. The loop is NumPy in float64, one person
@@ -14,7 +14,7 @@ import jax
 import numpy as np
 import scipy.special
 
-from jaxfair import data, models, release, training
+from jaxfair import data, disclosure, models, training
 
 SENSITIVE = ("job", "month", "poutcome", "housing", "contact", "pdays", "day")
 
@@ -36,13 +36,13 @@ def main() -> None:
     training.FitConfig(learning_rate=0.02, steps=500),
     key=jax.random.key(1),
   ).params
-  law = release.fit_gaussian(prepared.train.x)
-  _, asked = release.questions(bank.feature_names, bank.columns, SENSITIVE)
+  law = disclosure.fit_gaussian(prepared.train.x)
+  _, asked = disclosure.questions(bank.feature_names, bank.columns, SENSITIVE)
   x = prepared.test.x[: chosen.people]
   best = {
-    "entropy": _timed(release.ByEntropy(chosen.draws), model, params, law, asked, x),
-    "variance": _timed(release.ByVariance(), model, params, law, asked, x),
-    "progress": _timed(release.ByProgress(), model, params, law, asked, x),
+    "entropy": _timed(disclosure.ByEntropy(chosen.draws), model, params, law, asked, x),
+    "variance": _timed(disclosure.ByVariance(), model, params, law, asked, x),
+    "progress": _timed(disclosure.ByProgress(), model, params, law, asked, x),
   }
   for name, (wall, cpu, leakage) in best.items():
     print(
@@ -62,7 +62,9 @@ def main() -> None:
 
 def _timed(chooser, model, params, law, asked, x):
   def call():
-    found = release.release(model, params, law, asked, x, chooser=chooser, key=jax.random.key(2))
+    found = disclosure.disclose(
+      model, params, law, asked, x, chooser=chooser, key=jax.random.key(2)
+    )
     return jax.block_until_ready(found)
 
   call()

@@ -6,10 +6,10 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import release_cases as cases
-from jaxfair import accounting, checks, release
+from helpers import disclosure_cases as cases
+from jaxfair import accounting, checks, disclosure
+from jaxfair.disclosure.gaussian import UNIT, _exact_moments
 from jaxfair.privacy import exact, grid
-from jaxfair.release.gaussian import UNIT, _exact_moments
 
 
 def brute_force(mean, covariance, known, x):
@@ -30,8 +30,8 @@ def test_conditioning_is_that_of_index_sets_for_every_subset():
   covariance = root @ root.T + 0.2 * np.eye(5)
   mean, x = rng.normal(size=5), rng.normal(size=5)
   masks = np.array(list(itertools.product((False, True), repeat=5)))
-  law = release.Gaussian(mean.astype("f4"), covariance.astype("f4"))
-  given = jax.vmap(lambda m: release.condition(law, m))(masks)
+  law = disclosure.Gaussian(mean.astype("f4"), covariance.astype("f4"))
+  given = jax.vmap(lambda m: disclosure.condition(law, m))(masks)
   for mask, gain, rest in zip(masks, *given, strict=True):
     expected_mean, expected_rest = brute_force(mean, covariance, mask, x)
     found = mean + np.asarray(gain) @ (x - mean)
@@ -44,9 +44,9 @@ def test_conditioning_is_that_of_index_sets_for_every_subset():
 def test_one_hot_and_constant_features_can_be_conditioned_on():
   x = cases.people(500)
   x = np.concatenate([x, np.zeros((500, 1), "f4")], axis=1)
-  law = release.fit_gaussian(x)
+  law = disclosure.fit_gaussian(x)
   known = np.array([True, True, True, True, False, False, True])
-  given = release.condition(law, known)
+  given = disclosure.condition(law, known)
   assert np.isfinite(given.gain).all()
   rest = np.asarray(given.covariance)[4:6, 4:6]
   assert (np.linalg.eigvalsh(rest) > 0).all()
@@ -55,7 +55,7 @@ def test_one_hot_and_constant_features_can_be_conditioned_on():
 
 def test_the_fit_is_that_of_numpy():
   x = cases.people(300)
-  law = release.fit_gaussian(x, shrinkage=0.25)
+  law = disclosure.fit_gaussian(x, shrinkage=0.25)
   expected = np.cov(x.T, bias=True)
   expected *= np.where(np.eye(6), 1.0, 0.75)
   np.testing.assert_allclose(law.covariance, expected, atol=1e-5)
@@ -73,7 +73,7 @@ def test_private_moments_are_charged_and_have_the_stated_noise(tmp_path, relatio
     tmp_path / "ledger.jsonl", data="toy", relation=accounting.Relation[relation]
   ) as ledger:
     for seed in range(100):
-      law = release.fit_private_gaussian(
+      law = disclosure.fit_private_gaussian(
         x,
         noise_multiplier=multiplier,
         ledger=ledger,
@@ -87,7 +87,7 @@ def test_private_moments_are_charged_and_have_the_stated_noise(tmp_path, relatio
     assert gaussian == accounting.Gaussian(multiplier)
     assert rest.epsilon == 0 < rest.delta < 1e-20
     with pytest.raises(checks.ArgumentError, match="charged before"):
-      release.fit_private_gaussian(x, noise_multiplier=multiplier, ledger=ledger, id="moments 0")
+      disclosure.fit_private_gaussian(x, noise_multiplier=multiplier, ledger=ledger, id="moments 0")
   # Entries off the diagonal are divided by sqrt(2) again. 200 draws: the
   # standard deviation is within 25% with probability above 1 - 1e-6.
   expected = multiplier * sensitivity / np.sqrt(2) / 4000
@@ -120,7 +120,7 @@ def test_the_moments_leave_on_a_grid(tmp_path, monkeypatch):
   with accounting.Ledger.create(
     tmp_path / "ledger.jsonl", data="toy", relation=accounting.Relation.ADD_OR_REMOVE_ONE
   ) as ledger:
-    release.fit_private_gaussian(
+    disclosure.fit_private_gaussian(
       x, noise_multiplier=4.0, ledger=ledger, id="a", source=exact.seeded(0)
     )
   ((value, sigma),) = seen
@@ -142,5 +142,7 @@ def test_features_outside_the_range_are_refused(tmp_path):
     ) as ledger,
     pytest.raises(checks.ArgumentError, match=r"outside \[-1, 1\].*scaler"),
   ):
-    release.fit_private_gaussian(np.full((3, 2), 1.5), noise_multiplier=1.0, ledger=ledger, id="a")
+    disclosure.fit_private_gaussian(
+      np.full((3, 2), 1.5), noise_multiplier=1.0, ledger=ledger, id="a"
+    )
   assert len(ledger) == 0

@@ -7,15 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import release_cases as cases
-from jaxfair import checks, models, release
-from jaxfair.release import beliefs
+from helpers import disclosure_cases as cases
+from jaxfair import checks, disclosure, models
+from jaxfair.disclosure import beliefs
 
 SUBSETS = beliefs.all_subsets(4)
 
 
 def verdicts(test, params, asked, x):
-  built = test.build(release.as_network(params), asked, key=jax.random.key(0))
+  built = test.build(disclosure.as_network(params), asked, key=jax.random.key(0))
   each = jax.vmap(jax.vmap(built, (0, None)), (None, 0))
   return jax.jit(each)(jnp.asarray(SUBSETS), jnp.asarray(x))
 
@@ -39,7 +39,7 @@ def test_for_linear_models_the_interval_test_is_exact(num_classes):
   _, params = cases.linear(num_classes)
   asked = cases.asked()
   x = cases.people(15)
-  found = verdicts(release.Interval(), params, asked, x)
+  found = verdicts(disclosure.IntervalTest(), params, asked, x)
   seen = set()
   for i, person in enumerate(x):
     for k, revealed in enumerate(SUBSETS):
@@ -59,7 +59,9 @@ def test_a_margin_within_rounding_is_not_certain():
   rest = np.zeros(6, "f4")
   for extra, core in ((1e-6, False), (1e-2, True)):
     shifted = {**params, "b": jnp.asarray([0.0, size * (1 + extra)])}
-    test = release.Interval().build(release.as_network(shifted), asked, key=jax.random.key(0))
+    test = disclosure.IntervalTest().build(
+      disclosure.as_network(shifted), asked, key=jax.random.key(0)
+    )
     assert bool(test(jnp.zeros(1, bool), rest).core) == core
 
 
@@ -69,7 +71,7 @@ def test_interval_bounds_never_call_an_impure_set_pure(num_classes):
   _, params = cases.network(num_classes)
   asked = cases.asked()
   x = cases.people(24)
-  found = verdicts(release.Interval(), params, asked, x)
+  found = verdicts(disclosure.IntervalTest(), params, asked, x)
   pure = 0
   for i, person in enumerate(x):
     for k, revealed in enumerate(SUBSETS):
@@ -85,9 +87,9 @@ def test_a_grid_that_fits_is_looked_at_completely():
   _, params = cases.network()
   asked = cases.asked()
   x = cases.people(8)
-  whole = release.Grid(points=5 * 3 * 5 * 5)
+  whole = disclosure.GridTest(points=5 * 3 * 5 * 5)
   assert whole.is_exhaustive(asked)
-  assert not release.Grid(points=374).is_exhaustive(asked)
+  assert not disclosure.GridTest(points=374).is_exhaustive(asked)
   found = verdicts(whole, params, asked, x)
   for i, person in enumerate(x):
     for k, revealed in enumerate(SUBSETS):
@@ -100,8 +102,8 @@ def test_a_grid_that_does_not_fit_is_sampled():
   _, params = cases.network()
   asked = cases.asked()
   x = cases.people(8)
-  sampled = verdicts(release.Grid(points=100), params, asked, x)
-  whole = verdicts(release.Grid(points=375), params, asked, x)
+  sampled = verdicts(disclosure.GridTest(points=100), params, asked, x)
+  whole = verdicts(disclosure.GridTest(points=375), params, asked, x)
   # Fewer points can only miss labels; where 100 suffice they are the same.
   assert (sampled.core | ~whole.core).all()
   few = (~SUBSETS).sum(axis=1) <= 2
@@ -111,11 +113,17 @@ def test_a_grid_that_does_not_fit_is_sampled():
 @pytest.mark.slow
 def test_more_than_20_columns_are_refused_for_the_grid():
   names = [f"c{i}" for i in range(21)]
-  _, asked = release.questions(names, names, step=1.0)
+  _, asked = disclosure.questions(names, names, step=1.0)
   model = models.logistic(2)
   params = model.init(jax.random.key(0), jnp.zeros(21))
-  law = release.fit_gaussian(np.eye(21, dtype="f4"))
+  law = disclosure.fit_gaussian(np.eye(21, dtype="f4"))
   with pytest.raises(checks.ArgumentError, match=r"at most 20 sensitive.*Inter"):
-    release.release(
-      model, params, law, asked, np.zeros((3, 21), "f4"), pure=release.Grid(), key=jax.random.key(0)
+    disclosure.disclose(
+      model,
+      params,
+      law,
+      asked,
+      np.zeros((3, 21), "f4"),
+      pure=disclosure.GridTest(),
+      key=jax.random.key(0),
     )

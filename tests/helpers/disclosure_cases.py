@@ -1,11 +1,11 @@
-"""Small people and models for tests of personalised release."""
+"""Small people and models for tests of personalized disclosure."""
 
 import itertools
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import models, release
+from jaxfair import disclosure, models
 
 COLUMNS = ("age", "job", "job", "job", "pay", "debt")
 FEATURES = ("age", "job=a", "job=b", "job=c", "pay", "debt")
@@ -48,4 +48,4 @@ def network(num_classes=2, seed=2, width=5):
 
 def asked(*sensitive, step=0.5):
   """Questions about these columns, or about all."""
-  return release.questions(FEATURES, COLUMNS, sensitive or None, step=step)[1]
+  return disclosure.questions(FEATURES, COLUMNS, sensitive or None, step=step)[1]

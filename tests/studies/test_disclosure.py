@@ -1,16 +1,16 @@
-"""The release study, end to end, on a small table of its own."""
+"""The disclosure study, end to end, on a small table of its own."""
 
 import pathlib
 
 import numpy as np
 import pytest
 
-from helpers import release_cases as cases
+from helpers import disclosure_cases as cases
 from jaxfair import checks, experiments
-from jaxfair.release import questionnaire
-from jaxfair.studies import release
+from jaxfair.disclosure import questionnaire
+from jaxfair.studies import disclosure
 
-CONFIGS = pathlib.Path(__file__).parents[2] / "configs" / "release"
+CONFIGS = pathlib.Path(__file__).parents[2] / "configs" / "disclosure"
 SMALL = {
   "columns": [3],
   "deltas": [0.0, 0.1],
@@ -39,8 +39,8 @@ def people(tmp_path_factory):
 
 
 def plan(people, changes=None):
-  values = {"study": "release", "data": people} | SMALL | (changes or {})
-  return experiments.plan(experiments.find("release"), values)
+  values = {"study": "disclosure", "data": people} | SMALL | (changes or {})
+  return experiments.plan(experiments.find("disclosure"), values)
 
 
 def check(people, changes):
@@ -60,10 +60,10 @@ def test_the_study_compares_procedures_and_saves_a_questionnaire(people, tmp_pat
     method: np.nanmean(certain.where(method=method)["leakage"])
     for method in certain.unique("method")
   }
-  assert mean[release.OPTIMUM] <= min(mean.values())
+  assert mean[disclosure.OPTIMUM] <= min(mean.values())
   assert max(mean.values()) <= 3
-  paper = everyone.where(method=release.ENTROPY)
-  assert np.nanmean(paper.where(delta=0.1)["leakage"]) <= mean[release.ENTROPY]
+  paper = everyone.where(method=disclosure.ENTROPY)
+  assert np.nanmean(paper.where(delta=0.1)["leakage"]) <= mean[disclosure.ENTROPY]
   shares = paper.where(delta=0.0)
   shares = shares["people"][~np.isnan(shares["people"])]
   np.testing.assert_allclose(shares.reshape(2, 4).sum(axis=1), 1.0, atol=1e-5)

@@ -10,7 +10,7 @@ import pathlib
 from importlib import resources
 
 from jaxfair import checks
-from jaxfair.release.questionnaire import Questionnaire
+from jaxfair.disclosure.questionnaire import Questionnaire
 
 
 def write_page(questionnaire: Questionnaire, path: pathlib.Path, *, delta: float = 0.05) -> None:
@@ -31,6 +31,6 @@ def write_page(questionnaire: Questionnaire, path: pathlib.Path, *, delta: float
   plain = questionnaire.plain() | {"delta": delta}
   # "</script>" within a name must not end the script.
   model = json.dumps(plain).replace("<", "\\u003c")
-  page = resources.files("jaxfair.release").joinpath("page.html").read_text()
+  page = resources.files("jaxfair.disclosure").joinpath("page.html").read_text()
   page = page.replace("{{title}}", html.escape(questionnaire.title))
   path.write_text(page.replace("{{model}}", model), encoding="utf-8")

@@ -40,11 +40,11 @@ def audit(
   num_questions: int,
   num_groups: int,
 ) -> tuple[Audit, Audit]:
-  """Measures a release, group by group; jit-able.
+  """Measures a disclosure, group by group; jit-able.
 
   Args:
-    count: [n] columns revealed, as `Released.count`.
-    label: [n] as `Released.label`.
+    count: [n] columns revealed, as `Disclosed.count`.
+    label: [n] as `Disclosed.label`.
     full_label: [n] what the model says with everything known.
     y: [n] the truth.
     group: [n] group ids.

@@ -1,8 +1,8 @@
 """Has the model heard enough? Tests for core feature sets.
 
 A pure test asks whether no possible answer to what is still hidden can change
-the label. `Interval` is sound: it never calls an impure set pure, and for
-linear models it is exact. `Grid` looks at points, as the paper does.
+the label. `IntervalTest` is sound: it never calls an impure set pure, and for
+linear models it is exact. `GridTest` looks at points, as the paper does.
 """
 
 import dataclasses
@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.release.network import Network, after_first, labels
-from jaxfair.release.questions import Questions
+from jaxfair.disclosure.network import Network, after_first, labels
+from jaxfair.disclosure.questions import Questions
 
 GRID_LIMIT = 20  # questions
 
@@ -43,7 +43,7 @@ class PureTest(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Interval:
+class IntervalTest:
   """Bounds on all outputs, layer by layer (interval bound propagation).
 
   Linear models: lows of theta_c x - theta_c' x, summed over questions, are
@@ -90,7 +90,7 @@ class Interval:
 
 
 @dataclasses.dataclass(frozen=True)
-class Grid:
+class GridTest:
   """The label is the same at every combination of listed answers.
 
   Up to `points` combinations all are looked at; of more, as many are drawn.
@@ -109,7 +109,7 @@ class Grid:
 
   @property
   def is_sound(self) -> bool:
-    """Never; for linear models `Interval` is exact and cheaper."""
+    """Never; for linear models `IntervalTest` is exact and cheaper."""
     return False
 
   def is_exhaustive(self, questions: Questions) -> bool:
@@ -123,7 +123,7 @@ class Grid:
     checks.require(
       size <= GRID_LIMIT,
       f"the grid test takes at most {GRID_LIMIT} sensitive columns, not "
-      f"{size}; use Interval(), which needs no grid",
+      f"{size}; use IntervalTest(), which needs no grid",
     )
     counts = jnp.asarray(questions.counts)
     # Answers as what they add to the first layer: h numbers instead of d.

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 
 from jaxfair import checks, models
 from jaxfair.data import Scaler
-from jaxfair.release import beliefs as laws
-from jaxfair.release.choosers import ByEntropy, Chooser, Person, Scores
-from jaxfair.release.core_sets import GRID_LIMIT, Grid, Interval, PureTest, Test, Verdict
-from jaxfair.release.gaussian import Gaussian, check_features
-from jaxfair.release.network import Network, as_network
-from jaxfair.release.questions import Questions, as_arrays
+from jaxfair.disclosure import beliefs as laws
+from jaxfair.disclosure.choosers import ByEntropy, Chooser, Person, Scores
+from jaxfair.disclosure.core_sets import GRID_LIMIT, GridTest, IntervalTest, PureTest, Test, Verdict
+from jaxfair.disclosure.gaussian import Gaussian, check_features
+from jaxfair.disclosure.network import Network, as_network
+from jaxfair.disclosure.questions import Questions, as_arrays
 from jaxfair.types import Model, Params
 
 NOT_ASKED = -1
@@ -22,7 +22,7 @@ CHUNK = 512  # people side by side
 LABEL_DRAWS = 1000
 
 
-class Released(NamedTuple):
+class Disclosed(NamedTuple):
   """What people were asked, and what was decided.
 
   Attributes:
@@ -39,7 +39,7 @@ class Released(NamedTuple):
   label: Any
 
 
-def release(
+def disclose(
   model: Model,
   params: Params,
   gaussian: Gaussian,
@@ -48,11 +48,11 @@ def release(
   *,
   delta: float = 0.0,
   chooser: Chooser = ByEntropy(),
-  pure: PureTest = Interval(),
+  pure: PureTest = IntervalTest(),
   scaler: Scaler | None = None,
   key: jax.Array,
-) -> Released:
-  """Personalised feature release for every person, in one program.
+) -> Disclosed:
+  """Personalized disclosure for every person, in one program.
 
   Ask the best open question, until Pr[f = y | answers] >= 1 - delta for some
   y, or nothing that is hidden can matter.
@@ -72,12 +72,12 @@ def release(
 
   Returns:
     What was asked of each person, and their label. With delta = 0 and
-    `Interval`, the label is the model's for every person, exactly.
+    `IntervalTest`, the label is the model's for every person, exactly.
 
   Privacy:
     A value that is not revealed touches neither the order nor the label.
   """
-  found = release_each(
+  found = disclose_each(
     model,
     params,
     gaussian,
@@ -92,7 +92,7 @@ def release(
   return jax.tree.map(lambda leaf: leaf[0], found[""])
 
 
-def release_each(
+def disclose_each(
   model: Model,
   params: Params,
   gaussian: Gaussian,
@@ -101,16 +101,16 @@ def release_each(
   *,
   deltas: Sequence[float],
   choosers: Mapping[str, Chooser],
-  pure: PureTest = Interval(),
+  pure: PureTest = IntervalTest(),
   scaler: Scaler | None = None,
   key: jax.Array,
-) -> dict[str, Released]:
-  """`release` with several orders and deltas, which share their laws.
+) -> dict[str, Disclosed]:
+  """`disclose` with several orders and deltas, which share their laws.
 
   The laws of what is hidden are most of the work; they depend on neither.
 
   Args:
-    model: see `release`, here and below.
+    model: see `disclose`, here and below.
     params: its parameters.
     gaussian: law of the features.
     questions: the sensitive columns.
@@ -133,7 +133,7 @@ def release_each(
   check_questions(questions, pure)
   x = jnp.asarray(x if scaler is None else scaler.apply(x))
   check_features(x)
-  found = _release(
+  found = _disclose(
     as_network(params),
     gaussian,
     as_arrays(questions),
@@ -150,9 +150,9 @@ def release_each(
 def check_questions(questions: Questions, pure: PureTest) -> None:
   """Refuses more questions than a test takes."""
   checks.require(
-    not isinstance(pure, Grid) or questions.size <= GRID_LIMIT,
+    not isinstance(pure, GridTest) or questions.size <= GRID_LIMIT,
     f"the grid test takes at most {GRID_LIMIT} sensitive columns, not "
-    f"{questions.size}; use Interval(), which needs no grid",
+    f"{questions.size}; use IntervalTest(), which needs no grid",
   )
 
 
@@ -188,7 +188,7 @@ class _Asking(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnames=("choosers", "pure"))
-def _release(
+def _disclose(
   network: Network,
   gaussian: Gaussian,
   questions: Questions,
@@ -198,7 +198,7 @@ def _release(
   choosers: tuple[Chooser, ...],
   pure: PureTest,
   key: jax.Array,
-) -> list[Released]:
+) -> list[Disclosed]:
   key_pure, key_label, key_choose, key_people = jax.random.split(key, 4)
   known = laws.beliefs(network, gaussian, questions)
   certain = pure.build(network, questions, key=key_pure)
@@ -219,10 +219,10 @@ def _release(
   for index, chooser in enumerate(choosers):
     scores = chooser.build(known, key=jax.random.fold_in(key_choose, index))
 
-    def one(delta: Any, own: _Asking, scores: Scores = scores) -> Released:
+    def one(delta: Any, own: _Asking, scores: Scores = scores) -> Disclosed:
       ask = functools.partial(_ask, heard(delta), scores)
       ended = _in_rounds(ask, own, people, chunk)
-      return Released(ended.order, ended.revealed, ended.count, ended.verdict.label)
+      return Disclosed(ended.order, ended.revealed, ended.count, ended.verdict.label)
 
     found.append(jax.vmap(one)(deltas, begun))
   return found

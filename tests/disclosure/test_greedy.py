@@ -5,22 +5,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import release_cases as cases
-from jaxfair import checks, data, models, release
-from jaxfair.release import beliefs, choosers
+from helpers import disclosure_cases as cases
+from jaxfair import checks, data, disclosure, models
+from jaxfair.disclosure import beliefs, choosers
 
 X = cases.people(256)
-LAW = release.fit_gaussian(cases.people(2000, seed=9))
+LAW = disclosure.fit_gaussian(cases.people(2000, seed=9))
 ASKED = cases.asked()
 KEY = jax.random.key(3)
-FEW = release.ByEntropy(draws=50, label_draws=50)
-CHOOSERS = (FEW, release.ByVariance(), release.ByProgress())
+FEW = disclosure.ByEntropy(draws=50, label_draws=50)
+CHOOSERS = (FEW, disclosure.ByVariance(), disclosure.ByProgress())
 
 
 def ask(case, x=X, **options):
   model, params = case
-  options = {"chooser": release.ByVariance(), "key": KEY} | options
-  return release.release(model, params, LAW, ASKED, x, **options)
+  options = {"chooser": disclosure.ByVariance(), "key": KEY} | options
+  return disclosure.disclose(model, params, LAW, ASKED, x, **options)
 
 
 @pytest.mark.slow
@@ -32,15 +32,15 @@ def test_certain_labels_of_linear_models_are_the_models_own(chooser):
   assert found.count.min() < found.count.max()
   np.testing.assert_array_equal(found.revealed.sum(axis=1), found.count)
   order = np.asarray(found.order)
-  np.testing.assert_array_equal((order != release.NOT_ASKED).sum(1), found.count)
+  np.testing.assert_array_equal((order != disclosure.NOT_ASKED).sum(1), found.count)
   for row, revealed in zip(order[:20], found.revealed[:20], strict=True):
-    asked = row[row != release.NOT_ASKED]
+    asked = row[row != disclosure.NOT_ASKED]
     assert sorted(asked.tolist()) == np.flatnonzero(revealed).tolist()
 
 
 @pytest.mark.slow
 def test_hidden_values_change_neither_order_nor_label():
-  progress = release.ByProgress()
+  progress = disclosure.ByProgress()
   certain = ask(cases.network(), chooser=progress)
   wanted = models.predict(*cases.network(), X)
   np.testing.assert_array_equal(certain.label, wanted)
@@ -70,7 +70,7 @@ def test_a_larger_delta_asks_less_and_errs_about_that_often():
 def test_the_variance_order_is_the_same_for_everybody():
   order = np.asarray(ask(cases.linear()).order)
   for column in order.T:
-    assert len({*column.tolist()} - {release.NOT_ASKED}) <= 1
+    assert len({*column.tolist()} - {disclosure.NOT_ASKED}) <= 1
 
 
 @pytest.mark.slow
@@ -80,9 +80,9 @@ def test_expected_entropy_is_that_of_numerical_integration():
 
   @jax.jit
   def both(x):
-    known = beliefs.beliefs(release.as_network(params), LAW, ASKED)
+    known = beliefs.beliefs(disclosure.as_network(params), LAW, ASKED)
     nothing = jnp.zeros(4, bool)
-    drawn = release.ByEntropy(draws=4000).build(known, key=KEY)
+    drawn = disclosure.ByEntropy(draws=4000).build(known, key=KEY)
     centre = beliefs.pre_activation(known, nothing, x)
 
     def integral(alone, factor):
@@ -95,7 +95,7 @@ def test_expected_entropy_is_that_of_numerical_integration():
       return -jnp.sum(weights * beliefs.entropy(chances)) / weights.sum()
 
     exact = jax.vmap(integral)(jnp.eye(4, dtype=bool), known.factors(nothing))
-    variance = release.ByVariance().build(known, key=KEY)
+    variance = disclosure.ByVariance().build(known, key=KEY)
     person = choosers.Person(x, KEY)
     return exact, drawn(nothing, person), variance(nothing, person)
 
@@ -107,7 +107,7 @@ def test_expected_entropy_is_that_of_numerical_integration():
 
 @pytest.mark.slow
 def test_the_number_of_people_side_by_side_changes_nothing(monkeypatch):
-  from jaxfair.release import greedy
+  from jaxfair.disclosure import greedy
 
   whole = ask(cases.linear())
   monkeypatch.setattr(greedy, "CHUNK", 32)
@@ -119,8 +119,10 @@ def test_the_number_of_people_side_by_side_changes_nothing(monkeypatch):
 @pytest.mark.slow
 def test_orders_and_deltas_together_are_those_apart():
   case = cases.linear()
-  choosers = {"variance": release.ByVariance(), "progress": CHOOSERS[2]}
-  found = release.release_each(*case, LAW, ASKED, X, deltas=(0.0, 0.2), choosers=choosers, key=KEY)
+  choosers = {"variance": disclosure.ByVariance(), "progress": CHOOSERS[2]}
+  found = disclosure.disclose_each(
+    *case, LAW, ASKED, X, deltas=(0.0, 0.2), choosers=choosers, key=KEY
+  )
   assert list(found) == list(choosers)
   for name, delta, row in (("variance", 0.2, 1), ("progress", 0.0, 0)):
     alone = ask(case, chooser=choosers[name], delta=delta)
@@ -140,13 +142,13 @@ def test_people_in_other_units_need_their_scaler():
 
 
 def test_one_program_for_all_deltas_and_questions():
-  from jaxfair.release import greedy
+  from jaxfair.disclosure import greedy
 
   case = cases.linear()
   ask(case, delta=0.1)
-  compiled = greedy._release._cache_size()
+  compiled = greedy._disclose._cache_size()
   ask(case, delta=0.3, key=jax.random.key(9))
-  assert greedy._release._cache_size() == compiled
+  assert greedy._disclose._cache_size() == compiled
 
 
 @pytest.mark.parametrize(
@@ -164,7 +166,7 @@ def test_impossible_arguments_are_refused(options, told):
 
 def test_nothing_to_compare_is_refused():
   with pytest.raises(checks.ArgumentError, match="at least one of each"):
-    release.release_each(*cases.linear(), LAW, ASKED, X, deltas=(), choosers={}, key=KEY)
+    disclosure.disclose_each(*cases.linear(), LAW, ASKED, X, deltas=(), choosers={}, key=KEY)
 
 
 def test_variance_is_refused_with_three_classes():
@@ -174,4 +176,4 @@ def test_variance_is_refused_with_three_classes():
 
 def test_models_without_known_layers_are_refused():
   with pytest.raises(checks.ArgumentError, match=r"models.logistic or models"):
-    release.as_network({"kernel": np.zeros((2, 2))})
+    disclosure.as_network({"kernel": np.zeros((2, 2))})

@@ -4,11 +4,11 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import release_cases as cases
-from jaxfair import checks, release
+from helpers import disclosure_cases as cases
+from jaxfair import checks, disclosure
 
 X = cases.people(256)
-LAW = release.fit_gaussian(cases.people(2000, seed=9))
+LAW = disclosure.fit_gaussian(cases.people(2000, seed=9))
 ASKED = cases.asked()
 KEY = jax.random.key(3)
 
@@ -16,10 +16,10 @@ KEY = jax.random.key(3)
 @pytest.mark.slow
 def test_no_procedure_asks_anybody_less_and_progress_little_more():
   model, params = cases.linear()
-  best = np.asarray(release.smallest_core_sets(params, ASKED, X, key=KEY))
-  few = release.ByEntropy(draws=50, label_draws=50)
-  choosers = {"v": release.ByVariance(), "p": release.ByProgress(), "e": few}
-  found = release.release_each(
+  best = np.asarray(disclosure.smallest_core_sets(params, ASKED, X, key=KEY))
+  few = disclosure.ByEntropy(draws=50, label_draws=50)
+  choosers = {"v": disclosure.ByVariance(), "p": disclosure.ByProgress(), "e": few}
+  found = disclosure.disclose_each(
     model, params, LAW, ASKED, X, deltas=(0.0,), choosers=choosers, key=KEY
   )
   counts = {name: np.asarray(own.count[0]) for name, own in found.items()}
@@ -32,7 +32,7 @@ def test_no_procedure_asks_anybody_less_and_progress_little_more():
 def test_the_optimum_is_that_of_sorted_differences():
   """For two classes the columns that lift the worst case most come first."""
   _, params = cases.linear()
-  best = np.asarray(release.smallest_core_sets(params, ASKED, X, key=KEY))
+  best = np.asarray(disclosure.smallest_core_sets(params, ASKED, X, key=KEY))
   theta = np.asarray(params["w"][:, 1] - params["w"][:, 0], float)
   bias = float(params["b"][1] - params["b"][0])
   own = X.astype(float) * theta @ ASKED.members.T  # [n, q] actual worth
@@ -48,7 +48,7 @@ def test_the_optimum_is_that_of_sorted_differences():
 
 def test_too_many_subsets_are_refused():
   names = [f"c{i}" for i in range(13)]
-  _, asked = release.questions(names, names, step=1.0)
+  _, asked = disclosure.questions(names, names, step=1.0)
   params = {"w": np.zeros((13, 2)), "b": np.zeros(2)}
   with pytest.raises(checks.ArgumentError, match=r"2\^13 subsets.*at most 12"):
-    release.smallest_core_sets(params, asked, np.zeros((3, 13)), key=KEY)
+    disclosure.smallest_core_sets(params, asked, np.zeros((3, 13)), key=KEY)

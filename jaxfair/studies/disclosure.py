@@ -1,4 +1,4 @@
-"""Personalized release: how few columns decide a case, and who must tell more?
+"""Personalized disclosure: how few columns decide a case, and who must tell more?
 
 One cell per number of sensitive columns. A repetition is a split, a model
 trained on its first part, a random choice of columns, and every procedure on
@@ -11,13 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import checks, data, models, release, training
+from jaxfair import checks, data, disclosure, models, training
 from jaxfair import experiments as ex
 from jaxfair.data import Dataset
+from jaxfair.disclosure.questionnaire import FILE, Questionnaire
+from jaxfair.disclosure.questions import Questions
 from jaxfair.experiments import Claim, Count, Figure, Summary
 from jaxfair.experiments.measures import EVERYONE
-from jaxfair.release.questionnaire import FILE, Questionnaire
-from jaxfair.release.questions import Questions
 from jaxfair.types import Examples, Model, Params
 
 PARTS = (0.7, 1 - 0.7)
@@ -60,18 +60,18 @@ class Config(ex.Settings):
       len(people.columns) > 0, f"{people.name} has no columns to ask for; use a table of people"
     )
     names = self.sensitive or None
-    return release.questions(people.feature_names, people.columns, names)
+    return disclosure.questions(people.feature_names, people.columns, names)
 
   def choosers(self, people: Dataset) -> dict[str, Any]:
     """The orders of asking that are compared."""
     # Where the entropy order has a closed form no draws are needed.
     exact = self.model == "logistic" and people.num_classes == 2
-    drawn = release.ByEntropy(self.draws, self.draws)
+    drawn = disclosure.ByEntropy(self.draws, self.draws)
     return {
-      ENTROPY: release.ByVariance() if exact else drawn,
-      PROGRESS: release.ByProgress(),
-      IMPORTANCE: release.ByImportance(),
-      RANDOM: release.AtRandom(),
+      ENTROPY: disclosure.ByVariance() if exact else drawn,
+      PROGRESS: disclosure.ByProgress(),
+      IMPORTANCE: disclosure.ByImportance(),
+      RANDOM: disclosure.AtRandom(),
     }
 
   def fit(self, people: Dataset, train: Examples, *, key: jax.Array) -> tuple[Model, Params]:
@@ -101,7 +101,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   if not path.exists():
     _questionnaire(config, people, key=context.shared_key).save(path)
   size, (_, everything) = int(cell["sensitive"]), config.questions(people)
-  grid, interval = release.Grid(config.grid_points), release.Interval()
+  grid, interval = disclosure.GridTest(config.grid_points), disclosure.IntervalTest()
   pure: Any = grid if config.pure == "grid" else interval
   orders: dict[str, Any] = {"deltas": config.deltas, "choosers": config.choosers(people)}
   counts = {"num_questions": size, "num_groups": people.num_groups}
@@ -112,23 +112,23 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     test = test.take(slice(0, config.people))
     model, params = config.fit(people, train, key=key_fit)
     picked = jax.random.permutation(key_pick, everything.size)[:size]
-    asked = release.with_constants(
+    asked = disclosure.with_constants(
       jax.tree.map(lambda leaf: jnp.asarray(leaf)[picked], everything), train.x
     )
     full = models.predict(model, params, test.x)
 
     def audited(count: Any, label: Any) -> Any:
       truth = (full, test.y, test.group)
-      groups, everyone = release.audit(count, label, *truth, **counts)
+      groups, everyone = disclosure.audit(count, label, *truth, **counts)
       shares = jnp.mean(count[:, None] == jnp.arange(size + 1), axis=0)
       return groups, everyone, shares
 
-    law = release.fit_gaussian(train.x)
-    asking = release.release_each(
+    law = disclosure.fit_gaussian(train.x)
+    asking = disclosure.disclose_each(
       model, params, law, asked, test.x, **orders, pure=pure, key=key_ask
     )
     found = {name: jax.vmap(audited)(own.count, own.label) for name, own in asking.items()}
-    best = release.smallest_core_sets(params, asked, test.x, pure=pure, key=key_best)
+    best = disclosure.smallest_core_sets(params, asked, test.x, pure=pure, key=key_best)
     found[OPTIMUM] = jax.tree.map(lambda v: v[None], audited(best, full))
     return found
 
@@ -229,7 +229,7 @@ LOWEST = ex.exact(
 )
 
 STUDY = ex.Study(
-  name="release",
+  name="disclosure",
   summary="How few columns decide a case, and who must disclose more",
   config=Config,
   cells=_cells,

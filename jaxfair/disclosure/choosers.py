@@ -11,14 +11,14 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import checks
-from jaxfair.release.beliefs import (
+from jaxfair.disclosure.beliefs import (
   Beliefs,
   expected_parts,
   label_entropy,
   pre_activation,
   revealed_next,
 )
-from jaxfair.release.network import after_first
+from jaxfair.disclosure.network import after_first
 
 
 class Person(NamedTuple):

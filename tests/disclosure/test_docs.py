@@ -1,10 +1,10 @@
-"""The example of docs/release.md runs, and prints what the page says."""
+"""The example of docs/disclosure.md runs, and prints what the page says."""
 
 import pytest
 
 from helpers import pages
 
-PAGE = "docs/release.md"
+PAGE = "docs/disclosure.md"
 
 
 @pytest.mark.slow

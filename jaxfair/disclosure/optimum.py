@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import checks
-from jaxfair.release.beliefs import all_subsets
-from jaxfair.release.core_sets import Interval, PureTest
-from jaxfair.release.gaussian import check_features
-from jaxfair.release.network import Network, as_network
-from jaxfair.release.questions import Questions, as_arrays
+from jaxfair.disclosure.beliefs import all_subsets
+from jaxfair.disclosure.core_sets import IntervalTest, PureTest
+from jaxfair.disclosure.gaussian import check_features
+from jaxfair.disclosure.network import Network, as_network
+from jaxfair.disclosure.questions import Questions, as_arrays
 from jaxfair.types import Params
 
 LIMIT = 12  # questions: 4,096 subsets for every person
@@ -19,7 +19,7 @@ PAIRS = 1024  # of person and subset side by side: a grid each is much memory
 
 
 def smallest_core_sets(
-  params: Params, questions: Questions, x: Any, *, pure: PureTest = Interval(), key: jax.Array
+  params: Params, questions: Questions, x: Any, *, pure: PureTest = IntervalTest(), key: jax.Array
 ) -> jax.Array:
   """[n] size of the smallest pure core set of each person, by brute force.
 
