@@ -49,7 +49,7 @@ def test_features_take_the_place_of_images(own):
   dataset, _ = load_people(People(name="digits", group="all", features="scattering"))
   assert dataset.examples.x.shape == (1797, 81 * 2 * 2)
   assert dataset.name == "digits"
-  with pytest.raises(configs.ConfigError, match="features=.vgg"):
+  with pytest.raises(configs.ConfigError, match="features='vgg'"):
     build(name="digits", features="vgg")
   with pytest.raises(configs.ConfigError, match="needs images"):
     build(csv=own, label="hired", group="sex", features="scattering")
