@@ -1,5 +1,6 @@
 """How a model treats each group: what most studies measure, as one table."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,19 +16,33 @@ from jaxfair.types import Examples
 EVERYONE = "everyone"
 GAPS = ("accuracy_parity_difference", "demographic_parity_difference", "equalized_odds_difference")
 
+# What a column may hold, by how its name ends: shares of people or of draws, and correlations.
+RANGES = {
+  ("accuracy", "coverage", "_rate", "_error", "_share", "probability", "agreement", *GAPS): (
+    0.0,
+    1.0,
+  ),
+  ("correlation",): (-1.0, 1.0),
+}
 
-# Ends of the names of columns that are shares of people or of draws.
-SHARES = ("accuracy", "coverage", "_rate", "_error", "_share", "probability", *GAPS)
+
+def column_range(column: str, values: Any) -> tuple[float, float]:
+  """Between which numbers a column's mean must lie; infinite ends if nothing is known.
+
+  A column that only happens to be named like a share, and has values elsewhere, has no range.
+  """
+  known = np.asarray(values, np.float64)
+  known = known[~np.isnan(known)]
+  for ends, (low, high) in RANGES.items():
+    if column.endswith(ends) and ((known >= low) & (known <= high)).all():
+      return low, high
+  return -math.inf, math.inf
 
 
 def seed_interval(column: str, values: Any) -> fairness.Interval:
-  """Student's interval over seeds; that of a share stays between 0 and 1."""
-  found = fairness.seed_interval(values)
-  known = np.asarray(values, np.float64)
-  known = known[~np.isnan(known)]
-  if not column.endswith(SHARES) or not ((known >= 0) & (known <= 1)).all():
-    return found
-  return found._replace(low=np.clip(found.low, 0, 1), high=np.clip(found.high, 0, 1))
+  """Student's interval over seeds, within the range of the column."""
+  found, ends = fairness.seed_interval(values), column_range(column, values)
+  return found._replace(low=np.clip(found.low, *ends), high=np.clip(found.high, *ends))
 
 
 class GroupMeasures(NamedTuple):

@@ -14,6 +14,14 @@ from jaxfair import checks
 from jaxfair.experiments import folders
 
 
+class NoColumnError(checks.ArgumentError):
+  """A table without a column that was named."""
+
+  def __init__(self, column: str, table: "Table"):
+    super().__init__(f"no column {column!r}; {checks.options(column, table.names)}")
+    self.column = column
+
+
 class Table:
   """Named columns of equal length; numbers are float64, the rest strings.
 
@@ -88,7 +96,7 @@ class Table:
 
   def __getitem__(self, name: str) -> np.ndarray:
     if name not in self._columns:
-      raise checks.ArgumentError(f"no column {name!r}; {checks.options(name, self._columns)}")
+      raise NoColumnError(name, self)
     return self._columns[name]
 
   def rows(self) -> Iterator[dict[str, Any]]:

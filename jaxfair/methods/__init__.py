@@ -8,6 +8,7 @@ One contract, one table, one folder format. Trainers, noise and prices are
 those of `training`, `pate` and `accounting`; never here.
 """
 
+from jaxfair.methods._recipe import default_delta
 from jaxfair.methods.method import (
   Method,
   NetworkSettings,
@@ -30,6 +31,7 @@ __all__ = [
   "ReleaseError",
   "Released",
   "Sizes",
+  "default_delta",
   "get",
   "load",
   "register",

@@ -148,7 +148,7 @@ class Plan:
 
   Attributes:
     method: name of the method.
-    settings: as asked for.
+    settings: as asked for, with what was None chosen by the method's recipe.
     sizes: whom it is for; other people need another plan.
     budget: what may be spent; None for methods that promise nothing.
     network: what is trained, by name.
@@ -178,6 +178,19 @@ class Plan:
   def model(self) -> Model:
     """The network that is trained."""
     return self.network.model
+
+  def bounded(self, people: Population) -> Population:
+    """The people with features in the ball that the plan asks for, each row by itself."""
+    if self.row_norm is None:
+      return people
+    radius = self.row_norm
+    inside = jax.jit(lambda x: data.bound_rows(x, radius))  # a row that is not finite stays so
+    public = people.public
+    return dataclasses.replace(
+      people,
+      private=people.private._replace(x=inside(people.private.x)),
+      public=public and public._replace(x=inside(public.x)),
+    )
 
 
 class Method(Protocol):

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from helpers import browser
-from jaxfair import experiments, report
+from jaxfair import checks, experiments, report
 from jaxfair.experiments import Claim, Figure, Finding, RunError, Summary, Table
 
 EVIL = "<script>alert('x')</script> & <b>bold</b>"
@@ -94,7 +94,7 @@ def test_claims_are_shown_with_verdict_interval_and_reason(page):
     r"A larger mean gives larger numbers \(Tab\. 1\)[\d.]+ \[.*?✓ supported", page.text
   )
   assert "✗ not supported" in page.text
-  assert "the table has no column other" in page.text
+  assert "no rows with group=other" in page.text
   assert "- not run" in page.text
 
 
@@ -163,7 +163,9 @@ def test_columns_that_are_missing_or_odd_leave_gaps_not_errors(toy, tmp_path):
       Summary("Partly", by=("mean",), values=("gone", "inf", "none")),
     ),
   )
-  page = Page(run(toy, tmp_path / "r"))
+  with pytest.raises(checks.ArgumentError, match=r"claim 'odd' names column 'value'"):
+    run(toy, tmp_path / "r")
+  page = Page(report.write(experiments.read_run(tmp_path / "r", study=toy.study)).read_text())
   for absent in ("No figure", "Gone figure", "Not there"):
     assert absent not in page.text
   assert "meangoneinf0-infinite" in page.text.replace("\n", "")
