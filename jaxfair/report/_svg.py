@@ -168,7 +168,7 @@ def _points(
       yield f"<g data-tip='{_text(_told(one, i))}' opacity='.75'>{_mark(x, y, one.order)}</g>"
     return
   ends = ((box[0], box[1]), (box[3], box[2]))
-  counts, *edges = np.histogram2d(*np.array(places).T, bins=GRID, range=ends)
+  counts, edges = np.histogramdd(np.array(places), bins=GRID, range=ends)
   middles = [(edge[1:] + edge[:-1]) / 2 for edge in edges]
   for i, j in np.argwhere(counts > 0):
     share = math.sqrt(counts[i, j] / counts.max())
