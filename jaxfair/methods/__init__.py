@@ -9,6 +9,7 @@ those of `training`, `pate` and `accounting`; never here.
 """
 
 from jaxfair.methods._export import export
+from jaxfair.methods._recipe import default_delta
 from jaxfair.methods.method import (
   Method,
   NetworkSettings,
@@ -31,6 +32,7 @@ __all__ = [
   "ReleaseError",
   "Released",
   "Sizes",
+  "default_delta",
   "export",
   "get",
   "load",
