@@ -25,7 +25,7 @@ _PACKAGES = frozenset(
     "training",
     "pate",
     "decisions",
-    "release",
+    "disclosure",
     "pruning",
     "robustness",
     "methods",

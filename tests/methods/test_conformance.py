@@ -303,6 +303,7 @@ def test_a_release_leaves_nothing_that_undoes_its_noise(row, run_of):
     "group_names",
     "shape",
     "dtype",
+    "encoder",
     "row_norm",
     "abstention",
     "data_name",
