@@ -19,8 +19,8 @@ import pytest
 
 from jaxfair import accounting, checks, data, methods
 from jaxfair.accounting import Budget, DatasetLedger
+from jaxfair.experiments import _config as configs
 from jaxfair.experiments import _releases
-from jaxfair.experiments import config as configs
 from jaxfair.methods._serving import serve
 from jaxfair.types import Examples
 
