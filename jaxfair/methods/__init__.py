@@ -17,6 +17,7 @@ from jaxfair.methods._method import (
   Population,
   Sizes,
 )
+from jaxfair.methods._preprocessing import Preprocessing, PreprocessingPlan, plan_preprocessing
 from jaxfair.methods._recipe import default_delta
 from jaxfair.methods._registry import METHODS, get, register
 from jaxfair.methods._released import Network, Released, ReleaseError, load
@@ -29,6 +30,8 @@ __all__ = [
   "NotReleasableError",
   "Plan",
   "Population",
+  "Preprocessing",
+  "PreprocessingPlan",
   "ReleaseError",
   "Released",
   "Sizes",
@@ -36,5 +39,6 @@ __all__ = [
   "export",
   "get",
   "load",
+  "plan_preprocessing",
   "register",
 ]
