@@ -43,6 +43,7 @@ class Row:
     public: how many of the publisher's training people are public in their place.
     keep_class: keeps only a share of one class's people in the private part.
     scale: each feature by mean and variance of the public part, or not at all.
+    limit: scaled features are cut at plus and minus this.
     norm: rows are scaled to this length; none leaves them.
     epsilons: budgets, with a learning rate and a number of steps for each.
     watch: a class whose own accuracy is the row's measure.
@@ -71,6 +72,7 @@ class Row:
   public: int = 0
   keep_class: tuple[float, ...] = ()
   scale: Literal["standard", "none"] = "none"
+  limit: float = np.inf
   norm: float | None = None
   network: str = "logistic"
   optimizer: Literal["sgd", "momentum", "adam"] = "momentum"
@@ -154,7 +156,7 @@ def split(row: Row, people: data.Dataset, seed: int) -> tuple[Examples, Examples
     part = people.examples.take(np.sort(chosen))
     x = np.asarray(part.x).reshape(part.size, -1)
     if scaler is not None:
-      x = scaler.apply(x)
+      x = np.clip(scaler.apply(x), -row.limit, row.limit)
     if row.norm is not None:
       x = row.norm * x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
     return part._replace(x=x.astype(np.float32))
