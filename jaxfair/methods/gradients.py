@@ -2,35 +2,24 @@
 
 import dataclasses
 import pathlib
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import optax
 
-from jaxfair import accounting, models, training
+from jaxfair import accounting, training
 from jaxfair.fairness import CounterRule
 from jaxfair.fields import Count, NonNegative, Positive
-from jaxfair.methods.method import (
-  NetworkSettings,
-  Plan,
-  Population,
-  Sizes,
-  network_of,
-  refuse_unfit,
-)
+from jaxfair.methods._base import NOT_PROTECTED, PrivateMethod
+from jaxfair.methods.method import NetworkSettings, Plan, Population, Sizes, refuse_unfit
 from jaxfair.methods.released import Released
 from jaxfair.methods.releasing import release_training
-from jaxfair.pate import Protection
 from jaxfair.types import Fit
 
 OPTIMIZERS = {"sgd": optax.sgd, "adam": optax.adam}
 RECORD = ("a person's whole record, and that they took part",)
-SCALING = (
-  "the scaling of features, which is taken to be public: fit it on public "
-  "people or declare the ranges"
-)
-FIGURES = "figures measured on test people, which are not part of the release"
-TUNING = "settings that were chosen by looking at results on these people"
 
 
 class DpSgdSettings(NetworkSettings):
@@ -65,7 +54,7 @@ class FairDpSgdSettings(DpSgdSettings):
   min_count: Count = 50
 
 
-class DpSgd:
+class DpSgd(PrivateMethod):
   """Clips each person's gradient and adds noise to every sum."""
 
   name = "dp_sgd"
@@ -93,25 +82,15 @@ class DpSgd:
       epsilon=budget.epsilon,
       delta=budget.delta,
     )
-    event = config.event(sizes.private)
-    spent = accounting.composed_guarantee([event], delta=budget.delta, relation=self.relation)
-    return Plan(
-      method=self.name,
-      settings=settings,
-      sizes=sizes,
-      budget=budget,
-      network=network_of(settings, sizes),
-      loss=models.cross_entropy,
-      config=config,
-      event=event,
-      guarantee=Protection(spent, RECORD, self._not_protected()),
+    return self._planned(
+      settings,
+      sizes,
+      budget,
+      config,
+      config.event(sizes.private),
+      f"{settings.steps} steps on about {settings.batch_size} of {sizes.private} people each, "
+      f"with noise of {float(config.noise_multiplier):.3g} times the clip bound.",
       abstention=self._abstention(settings),
-      says=(
-        f"{settings.steps} steps on about {settings.batch_size} of "
-        f"{sizes.private} people each, with noise of "
-        f"{float(config.noise_multiplier):.3g} times the clip bound.",
-        f"The model costs {spent}.",
-      ),
     )
 
   def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
@@ -119,14 +98,28 @@ class DpSgd:
     config = self._config(plan, data)
     return training.dp_sgd(plan.model, plan.loss, data.private, config, key=key)
 
+  def fit_many(self, plans: Sequence[Plan], data: Population, *, key: jax.Array) -> Fit:
+    """Trains plans that differ in budget and weight as one program, on the same batches."""
+    noise = jnp.array([plan.config.noise_multiplier for plan in plans])
+    weights = jnp.asarray([getattr(plan.settings, "lam", 0.0) for plan in plans], jnp.float32)
+    config = self._config(plans[0], data, weights)
+    return training.fit_many(
+      plans[0].model,
+      plans[0].loss,
+      data.private,
+      dataclasses.replace(config, noise_multiplier=noise),
+      keys=jnp.broadcast_to(key, (len(plans),)),
+      trainer=training.dp_sgd,
+    )
+
   def release(
     self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
   ) -> Released:
     """Trains for release; continues from its last checkpoint if stopped."""
     return release_training(plan, data, self._config(plan, data), folder=folder, key=key)
 
-  def _config(self, plan: Plan, data: Population) -> training.DpSgdConfig:
-    del data
+  def _config(self, plan: Plan, data: Population, lam: Any = None) -> training.DpSgdConfig:
+    del data, lam
     config: training.DpSgdConfig = plan.config
     return config
 
@@ -134,8 +127,8 @@ class DpSgd:
     del settings
     return None
 
-  def _not_protected(self) -> tuple[str, ...]:
-    return ("the number of people, which is taken to be public", SCALING, FIGURES, TUNING)
+  def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return RECORD, super()._protection(settings)[1]
 
 
 class FairDpSgd(DpSgd):
@@ -151,7 +144,7 @@ class FairDpSgd(DpSgd):
   settings: type[DpSgdSettings] = FairDpSgdSettings
   reference = "Learning to Walk Impartially on the Pareto Frontier, Alg. 6"
 
-  def _config(self, plan: Plan, data: Population) -> training.DpSgdConfig:
+  def _config(self, plan: Plan, data: Population, lam: Any = None) -> training.DpSgdConfig:
     settings, public = plan.settings, data.public
     assert public is not None
     penalty = training.parity_penalty(
@@ -159,7 +152,7 @@ class FairDpSgd(DpSgd):
       public.x,
       public.group,
       num_groups=plan.sizes.groups,
-      lam=settings.lam,
+      lam=settings.lam if lam is None else lam,
       placement=settings.placement,
       disparity=settings.disparity,
       sample=settings.sample,
@@ -170,8 +163,9 @@ class FairDpSgd(DpSgd):
   def _abstention(self, settings: Any) -> CounterRule | None:
     return margin(settings)
 
-  def _not_protected(self) -> tuple[str, ...]:
-    return ("features and groups of the public people", *super()._not_protected())
+  def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    del settings
+    return RECORD, ("features and groups of the public people", *NOT_PROTECTED)
 
 
 def margin(settings: Any) -> CounterRule | None:

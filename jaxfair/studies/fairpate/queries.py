@@ -13,16 +13,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import accounting, pate
+from jaxfair import accounting, checks, pate
 from jaxfair import experiments as ex
 from jaxfair.experiments import Claim, OneOrMany, Positive, several
 from jaxfair.fairness import demographic_disparity
 from jaxfair.pate import Outcome
+from jaxfair.pate.fair import Choice
 from jaxfair.studies.fairpate import common
 from jaxfair.studies.fairpate.common import Repetition
 
 SOUND, PAPER = "every argmax", "as in the paper"
-METHODS: dict[common.Choice, str] = {"any": "fairpate", "allowed": "fairpate_allowed"}
+METHODS: dict[Choice, str] = {"any": "fairpate", "allowed": "fairpate_allowed"}
 
 
 class Config(common.Ensemble):
@@ -41,19 +42,21 @@ class Config(common.Ensemble):
   def check(self) -> None:
     """The thresholds can be reached."""
     super().check()
-    self.check_threshold("thresholds", self.thresholds)
+    remedy = "no vote of so few teachers would reach it"
+    most = self.num_teachers + self.sigma_threshold
+    checks.number("thresholds", self.thresholds, high=most, remedy=remedy)
 
 
 def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All settings of one repetition, one program for each choice."""
   own = common.split(config, cell, context)
-  own = own.vote(key=jax.random.fold_in(context.key, 0))
+  votes = own.votes(key=jax.random.fold_in(context.key, 0))
   settings = list(itertools.product(several(config.thresholds), several(config.max_gap)))
   rows: list[dict[str, Any]] = []
   for choice, method in METHODS.items():
     key = jax.random.fold_in(context.key, 1)
     # Without a budget: the phase within one is the beginning of this one.
-    found = jax.vmap(functools.partial(own.ask, choice=choice, key=key))(*jnp.asarray(settings).T)
+    found = _ask(config, own.people.num_groups, choice, votes, own.public.group, settings, key)
     host = jax.tree.map(np.asarray, found)
     for i, (threshold, max_gap) in enumerate(settings):
       one = jax.tree.map(lambda leaf, i=i: leaf[i], host)
@@ -61,6 +64,34 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
       setting |= {"method": method, "threshold": threshold, "max_gap": max_gap}
       rows += (setting | row for row in _rows(config, own, one, choice))
   return ex.Table.from_rows(rows)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _ask(
+  config: Config,
+  num_groups: int,
+  choice: Choice,
+  votes: Any,
+  groups: Any,
+  settings: Any,
+  key: jax.Array,
+) -> pate.FairAnswers:
+  """The query phase for [S, 2] thresholds and margins, with the same noise."""
+
+  def one(threshold: jax.Array, max_gap: jax.Array) -> pate.FairAnswers:
+    return pate.fair_gnmax(
+      votes,
+      groups,
+      num_groups=num_groups,
+      threshold=threshold,
+      sigma_threshold=config.sigma_threshold,
+      sigma_answer=config.sigma_answer,
+      choice=choice,
+      key=key,
+      **vars(config.rule(max_gap)),
+    )
+
+  return jax.vmap(one)(*jnp.asarray(settings).T)
 
 
 def _rows(

@@ -1,6 +1,5 @@
 """Table 5: how long FairPATE, PATE, FairDP-SGD and DP-SGD take."""
 
-import dataclasses
 import functools
 import time
 from collections.abc import Callable
@@ -10,11 +9,18 @@ import jax
 import numpy as np
 
 from jaxfair import experiments as ex
-from jaxfair import models, training
+from jaxfair import methods
 from jaxfair.experiments import Claim, Count, Positive, Summary
-from jaxfair.studies.fairpate import common, methods
-from jaxfair.studies.fairpate.common import Repetition
-from jaxfair.studies.fairpate.methods import Point
+from jaxfair.studies.fairpate import common
+from jaxfair.studies.fairpate.common import Point, Repetition
+
+# Rows of Table 5 by gradients, and the method of the comparison that each is.
+SGD = {
+  "dp_sgd": "dp_sgd",
+  "fair_dp_sgd": "fair_dp_sgd",
+  "fair_dp_sgd_inside": "fair_dp_sgd_inside",
+  "fair_dp_sgd_listed": "fair_dp_sgd_inside",
+}
 
 
 class Config(common.OneThreshold):
@@ -24,7 +30,6 @@ class Config(common.OneThreshold):
     student_epochs: passes over the labelled queries.
     sgd_epochs: expected passes over the private people; the paper has 30 for
       both.
-    sgd_batch: expected batch of DP-SGD.
     public_sample: public people that our FairDP-SGD looks at in a step; the
       paper's Algorithm 6 looks at all.
   """
@@ -35,32 +40,20 @@ class Config(common.OneThreshold):
   student_epochs: Count = 30
   sgd_epochs: Count = 30
   sgd_batch: Count = 80
-  public_sample: Count = 256
+  sgd_learning_rate: Positive = 0.1
 
 
 def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """CPU seconds of each method, once the people are loaded."""
   own = common.split(config, cell, context)
-  key_votes, key = jax.random.split(jax.random.fold_in(context.key, 1))
-  own = own.vote(key=key_votes)
-  plain = _dp_sgd(config, own.private.size)
-
-  def fair(placement: Any, sample: int | None) -> training.DpSgdConfig:
-    penalty = methods.penalty_of(own, config.lam, placement=placement, sample=sample)
-    return dataclasses.replace(plain, penalty=penalty)
-
-  jobs: dict[str, Callable[[], Any]] = {
-    "teachers": lambda: own.vote(key=key_votes).counts,
-    "pate": lambda: _teach(config, own, "pate", key),
-    "fairpate": lambda: _teach(config, own, "fairpate", key),
-  }
-  for name, made in {
-    "dp_sgd": plain,
-    "fair_dp_sgd": fair("after", config.public_sample),
-    "fair_dp_sgd_inside": fair("inside", config.public_sample),
-    "fair_dp_sgd_listed": fair("inside", None),
-  }.items():
-    jobs[name] = functools.partial(_train, own, made, key)
+  key = jax.random.fold_in(context.key, 1)
+  votes = own.votes(key=key)
+  jobs: dict[str, Callable[[], Any]] = {"teachers": lambda: own.votes(key=key)}
+  for name in ("pate", "fairpate", *SGD):
+    point = Point(SGD.get(name, name), config.epsilon, config.max_gap, config.lam)
+    changes = _lengths(config, name)
+    plan = point.plan(config, own.population.sizes, **changes)  # choosing the noise is not timed
+    jobs[name] = functools.partial(_train, own, plan, votes, key)
   seconds = {name: _cpu_seconds((config, name), job) for name, job in jobs.items()}
   teachers = seconds.pop("teachers")
   taken = np.array(list(seconds.values()))
@@ -83,27 +76,22 @@ def _cpu_seconds(program: Any, job: Callable[[], Any]) -> float:
   return time.process_time() - start
 
 
-def _teach(config: Config, own: Repetition, method: str, key: jax.Array) -> Any:
-  """Query phase and student."""
-  key_noise, key_student = jax.random.split(key)
-  point = Point(method, config.epsilon, config.max_gap)
-  labels = methods.labels_of(own, config.threshold, point, key=key_noise)[None]
-  steps = max(1, config.student_epochs * config.queries // config.batch_size)
-  return methods.train_students(own, labels, steps, key=key_student)
+def _lengths(config: Config, name: str) -> dict[str, Any]:
+  """Settings that the others do not have: passes over the people, and what is looked at."""
+  if name not in SGD:
+    return {"student_steps": max(1, config.student_epochs * config.queries // config.batch_size)}
+  steps = max(1, config.sgd_epochs * config.private_people // config.sgd_batch)
+  told: dict[str, Any] = {"steps": steps, "weight_decay": 0.0}
+  return told | ({"sample": None} if name == "fair_dp_sgd_listed" else {})
 
 
-def _dp_sgd(config: Config, size: int) -> training.DpSgdConfig:
-  """DP-SGD over the given passes; choosing its noise is not timed."""
-  batch, epsilon, delta = config.sgd_batch, config.epsilon, config.delta
-  base = training.DpSgdConfig(
-    0.1, steps=max(1, config.sgd_epochs * size // batch), batch_size=batch
-  )
-  return training.calibrate(base, size, epsilon=epsilon, delta=delta)
-
-
-def _train(own: Repetition, made: training.DpSgdConfig, key: jax.Array) -> Any:
-  loss, private = models.cross_entropy, own.private
-  return training.dp_sgd(own.model, loss, private, made, key=key).params
+def _train(own: Repetition, plan: methods.Plan, votes: np.ndarray, key: jax.Array) -> Any:
+  """A model, for teachers from their votes on."""
+  method: Any = methods.get(plan.method)
+  if "sgd" in plan.method:
+    return method.fit(plan, own.population, key=key).params
+  labels = method.labels(plan, own.population, votes, key=key)
+  return method.students([plan], own.population, labels[None], key=key)
 
 
 RATIOS = {

@@ -1,12 +1,11 @@
 """SF-PATE and its rivals: accuracy and violation over epsilon (Figure 2)."""
 
-import dataclasses
 from typing import Annotated, Any
 
 from jaxfair import checks
 from jaxfair import experiments as ex
-from jaxfair.studies.sf_pate import common, methods
-from jaxfair.studies.sf_pate.methods import M_CORRECTED, METHODS
+from jaxfair.studies.sf_pate import common
+from jaxfair.studies.sf_pate.common import FAIR, M_CORRECTED, METHODS, PF_LD, PLAIN, SF_S, SF_T, M
 
 FAIRNESS = "the largest difference of a group from everybody"
 DISTANCE = "the largest Wasserstein distance between two groups' scores"
@@ -25,8 +24,9 @@ class Config(common.Config):
 
   def check(self) -> None:
     """PF-LD has no ResNet."""
+    super().check()
     checks.require(
-      methods.PF_LD not in self.methods or not self.model.startswith("resnet"),
+      PF_LD not in self.methods or not self.network.startswith("resnet"),
       "methods has PF-LD, which clips every person's gradient in one scan; leave it out for a "
       "resnet, as the paper does",
     )
@@ -36,27 +36,25 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All methods at every epsilon, on every split."""
   tables = []
   for seed, bare in enumerate(common.splits(config, cell, context)):
-    split = dataclasses.replace(bare, plain=bare.plain_model())
+    split = bare.started()
     for name in config.methods:
-      found = split.measure(METHODS[name](split))
-      own = {**cell, "method": name, "seed": seed}
-      axes = {"epsilon": config.epsilons}
-      tables.append(ex.Table.from_arrays(own, axes, found))
+      own, axes = {**cell, "method": name, "seed": seed}, {"epsilon": config.epsilons}
+      tables.append(ex.Table.from_arrays(own, axes, split.measure(split.train(name))))
   return ex.Table.concat(tables)
 
 
 def _notes(config: Config) -> list[str]:
-  scores = config.notion == common.GENERALIZED
+  notion = config.notion.replace("_", " ")
+  told = DISTANCE if config.notion == common.GENERALIZED else FAIRNESS
   return [
-    f"The notion is {config.notion}; the violation is {DISTANCE if scores else FAIRNESS}, on "
-    f"test people and their own groups; {config.tolerance:g} is asked for on training people, of "
-    "groups as the method knows them.",
+    f"The notion is {notion}; the violation is {told}, on test people and their own groups; "
+    f"{config.tolerance:g} is asked for on training people, of groups as the method knows them.",
     "Epsilon is for the group of one person changed, features and labels public, at delta "
     f"{config.delta:g} (M: 0). It does not protect features, labels, who takes part, or groups "
     "that can be guessed.",
-    f"SF-PATE has {config.teachers} teachers and asks about {config.queries} people; the others "
-    "train on everybody. All start from theta* (plain), the model without groups, and train the "
-    "same network.",
+    f"SF-PATE has {config.num_teachers} teachers and asks about {config.queries} people; the "
+    "others train on everybody. All start from theta* (plain), the model without groups, and "
+    "train the same network.",
     "Measured without noise: for those who hold the data.",
   ]
 
@@ -70,7 +68,7 @@ def _claims(ours: str) -> list[ex.Claim]:
   """A way of SF-PATE against its rivals, in every set."""
   smaller = f"{ours} has smaller violations than"
   told: list[tuple[Any, ...]] = []
-  for rival in (methods.M, methods.PF_LD):
+  for rival in (M, PF_LD):
     fairer, right = (f"{ours} is {how} than {rival}" for how in ("fairer", "more accurate"))
     violation = _difference("violation", rival, ours) > 0
     told.append((fairer, f"{smaller} {rival}", violation, "Fig. 2"))
@@ -80,13 +78,13 @@ def _claims(ours: str) -> list[ex.Claim]:
     (
       f"{ours} within two points",
       f"{ours} is within 2 points of the accuracy of fair training without privacy",
-      _difference("accuracy", ours, methods.FAIR) > -0.02,
+      _difference("accuracy", ours, FAIR) > -0.02,
       "Section 6.1",
     ),
     (
       f"{ours} is fairer than theta*",
       f"{smaller} the model without groups",
-      _difference("violation", methods.PLAIN, ours) > 0,
+      _difference("violation", PLAIN, ours) > 0,
     ),
   ]
   return [
@@ -108,6 +106,6 @@ STUDY = common.study(
   summaries=(
     ex.Summary("Accuracy and violation", ("data", "method", "epsilon"), ("accuracy", "violation")),
   ),
-  claims=(*_claims(methods.SF_S), *_claims(methods.SF_T)),
+  claims=(*_claims(SF_S), *_claims(SF_T)),
   figures=(_figure("violation", "Fairness violation"), _figure("accuracy", "Accuracy")),
 )

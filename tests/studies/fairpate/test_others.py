@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import accounting, data, experiments, models, pate
+from jaxfair import accounting, data, experiments, methods, pate
 from jaxfair.experiments import config as configs
 from jaxfair.experiments.config import ConfigError, build
 from jaxfair.studies.fairpate import notions, queries
@@ -19,9 +19,8 @@ def rows():
   """A query phase that refuses every third label, at two budgets."""
   people = data.two_gaussians((SIZE, SIZE), key=jax.random.key(0))
   public = jax.tree.map(lambda leaf: np.asarray(leaf)[::2], people.examples)
-  votes = np.zeros((SIZE, 2))
-  model = models.logistic(2)
-  own = Repetition(CONFIG, people, model, public, public, public, votes)
+  population = methods.Population(public, ("no", "yes"), ("a", "b"), public=public)
+  own = Repetition(CONFIG, people, population, public)
   kinds = [pate.Outcome.ANSWERED, pate.Outcome.UNFAIR]
   kinds += [pate.Outcome.NOT_CONFIDENT, pate.Outcome.REFUSED_FREE]
   outcome = np.resize([kinds[i] for i in (0, 0, 1, 2, 3)], SIZE)
