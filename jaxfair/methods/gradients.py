@@ -7,30 +7,38 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from jaxfair import accounting, training
 from jaxfair.fairness import CounterRule
 from jaxfair.fields import Count, NonNegative, Positive
 from jaxfair.methods._base import NOT_PROTECTED, PrivateMethod
+from jaxfair.methods._recipe import noisy_descent
 from jaxfair.methods.method import NetworkSettings, Plan, Population, Sizes, refuse_unfit
 from jaxfair.methods.released import Released
 from jaxfair.methods.releasing import release_training
 from jaxfair.types import Fit
 
-OPTIMIZERS = {"sgd": optax.sgd, "adam": optax.adam}
 RECORD = ("a person's whole record, and that they took part",)
 
 
 class DpSgdSettings(NetworkSettings):
-  """Settings of DP-SGD; see `training.DpSgdConfig`."""
+  """Settings of DP-SGD; see `training.DpSgdConfig`.
 
-  learning_rate: Positive = 0.5
+  What is None is chosen from the number of people and the budget (docs/private_training.md).
+
+  Attributes:
+    row_norm: radius of the ball that features are projected into, at training and at prediction;
+      0 leaves them as they are.
+  """
+
+  learning_rate: Positive | None = None
   l2_clip: Positive = 1.0
   weight_decay: NonNegative = 0.0
-  steps: Count = 300
-  batch_size: Count = 256
-  optimizer: Literal["sgd", "adam"] = "sgd"
+  steps: Count | None = None
+  batch_size: Count | None = None
+  optimizer: training.OptimizerName | None = None
+  schedule: training.ScheduleName = "constant"
+  row_norm: NonNegative | None = None
 
 
 class FairDpSgdSettings(DpSgdSettings):
@@ -46,7 +54,7 @@ class FairDpSgdSettings(DpSgdSettings):
     min_count: people of a group before the margin is kept.
   """
 
-  lam: NonNegative = 1.0
+  lam: NonNegative = 0.1
   placement: Literal["after", "inside"] = "after"
   disparity: Literal["rest", "pairwise", "overall"] = "rest"
   sample: Count | None = None
@@ -69,6 +77,7 @@ class DpSgd(PrivateMethod):
     """Calibrates the noise for all steps."""
     refuse_unfit(self, settings, sizes, budget)
     assert budget is not None
+    settings = noisy_descent(settings, sizes, budget)
     config = training.calibrate(
       training.DpSgdConfig(
         learning_rate=settings.learning_rate,
@@ -76,7 +85,9 @@ class DpSgd(PrivateMethod):
         weight_decay=settings.weight_decay,
         steps=settings.steps,
         batch_size=settings.batch_size,
-        optimizer=OPTIMIZERS[settings.optimizer],
+        optimizer=training.named_optimizer(
+          settings.optimizer, settings.schedule, steps=settings.steps
+        ),
       ),
       sizes.private,
       epsilon=budget.epsilon,
@@ -91,22 +102,25 @@ class DpSgd(PrivateMethod):
       f"{settings.steps} steps on about {settings.batch_size} of {sizes.private} people each, "
       f"with noise of {float(config.noise_multiplier):.3g} times the clip bound.",
       abstention=self._abstention(settings),
+      row_norm=settings.row_norm or None,
     )
 
   def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
     """Trains with noise from the key."""
-    config = self._config(plan, data)
-    return training.dp_sgd(plan.model, plan.loss, data.private, config, key=key)
+    people = plan.bounded(data)
+    config = self._config(plan, people)
+    return training.dp_sgd(plan.model, plan.loss, people.private, config, key=key)
 
   def fit_many(self, plans: Sequence[Plan], data: Population, *, key: jax.Array) -> Fit:
     """Trains plans that differ in budget and weight as one program, on the same batches."""
     noise = jnp.array([plan.config.noise_multiplier for plan in plans])
     weights = jnp.asarray([getattr(plan.settings, "lam", 0.0) for plan in plans], jnp.float32)
-    config = self._config(plans[0], data, weights)
+    people = plans[0].bounded(data)
+    config = self._config(plans[0], people, weights)
     return training.fit_many(
       plans[0].model,
       plans[0].loss,
-      data.private,
+      people.private,
       dataclasses.replace(config, noise_multiplier=noise),
       keys=jnp.broadcast_to(key, (len(plans),)),
       trainer=training.dp_sgd,
@@ -116,7 +130,8 @@ class DpSgd(PrivateMethod):
     self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
   ) -> Released:
     """Trains for release; continues from its last checkpoint if stopped."""
-    return release_training(plan, data, self._config(plan, data), folder=folder, key=key)
+    people = plan.bounded(data)
+    return release_training(plan, people, self._config(plan, people), folder=folder, key=key)
 
   def _config(self, plan: Plan, data: Population, lam: Any = None) -> training.DpSgdConfig:
     del data, lam

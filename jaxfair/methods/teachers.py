@@ -20,6 +20,7 @@ from jaxfair.data import partition
 from jaxfair.fairness import CounterRule
 from jaxfair.methods import _base
 from jaxfair.methods._base import RECORD, PrivateMethod, people_per_teacher, plain_config
+from jaxfair.methods._recipe import voting_teachers
 from jaxfair.methods.gradients import margin
 from jaxfair.methods.method import PERSON, Plan, Population, Sizes, refuse_unfit
 from jaxfair.methods.pate_settings import ConfidentSettings, TeacherSettings
@@ -71,7 +72,8 @@ class Pate(PrivateMethod):
     """Calibrates the noise on votes for all queries."""
     refuse_unfit(self, settings, sizes, budget)
     assert budget is not None
-    queries = settings.queries or sizes.public
+    settings = voting_teachers(settings, sizes, budget)
+    queries = settings.queries
     checks.integer("queries", queries, low=1, high=sizes.public, remedy="queries are public people")
     part = people_per_teacher(settings, sizes)
     rule, event = self._priced(settings, queries, budget)

@@ -15,7 +15,7 @@ import optax
 
 from jaxfair import training
 from jaxfair.pruning.masks import Masks, apply_masks
-from jaxfair.training.fit import Optimizer
+from jaxfair.training._optimizers import Optimizer
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 

@@ -3,6 +3,7 @@
 Never measures fairness for its own sake, and never reads data files.
 """
 
+from jaxfair.training._optimizers import OPTIMIZERS, OptimizerName, ScheduleName, named_optimizer
 from jaxfair.training.budget import PrivateFit, calibrate, train_to_budget
 from jaxfair.training.checkpoints import CheckpointError
 from jaxfair.training.dp_sgd import DpSgdConfig, NonPrivateDpTrace, dp_sgd
@@ -28,6 +29,7 @@ from jaxfair.training.risk_balanced import RiskPenalty, clipped_part_event, risk
 from jaxfair.training.snapshots import SnapshotFit, dp_sgd_snapshots
 
 __all__ = [
+  "OPTIMIZERS",
   "Adversary",
   "CheckpointError",
   "DpSgdConfig",
@@ -38,12 +40,14 @@ __all__ = [
   "NonPrivateDpTrace",
   "NonPrivateDualTrace",
   "NonPrivateOptimum",
+  "OptimizerName",
   "OutputPerturbationConfig",
   "ParityPenalty",
   "Penalty",
   "PrivateFit",
   "PrivateLagrangianConfig",
   "RiskPenalty",
+  "ScheduleName",
   "SnapshotFit",
   "SolveConfig",
   "SolveError",
@@ -62,6 +66,7 @@ __all__ = [
   "group_objective",
   "lagrangian",
   "map_members",
+  "named_optimizer",
   "output_perturbation",
   "parity_penalty",
   "private_lagrangian",

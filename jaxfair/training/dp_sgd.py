@@ -15,7 +15,7 @@ from jaxfair.privacy.adaptive import QuantileClip
 from jaxfair.privacy.clipping import Method, clipped_grad, refuse_64_bit_mode, zero_broken
 from jaxfair.privacy.sampling import Batch, PoissonSampler
 from jaxfair.training import batches, driver
-from jaxfair.training.fit import Optimizer
+from jaxfair.training._optimizers import Optimizer
 from jaxfair.training.penalties import Penalty, UncoveredError
 from jaxfair.training.shifted import shifted
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss

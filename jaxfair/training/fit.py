@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -12,10 +11,9 @@ import optax
 
 from jaxfair import checks, tree
 from jaxfair.training import batches, driver
+from jaxfair.training._optimizers import Optimizer
 from jaxfair.training.penalties import Penalty
 from jaxfair.types import Examples, Fit, Model, NonPrivateTrace, Params, PerExampleLoss
-
-Optimizer = Callable[[Any], optax.GradientTransformation]
 
 
 @functools.partial(

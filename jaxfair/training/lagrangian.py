@@ -18,7 +18,8 @@ import optax
 from jaxfair import checks, tree
 from jaxfair.fairness.notion import Notion, Violations
 from jaxfair.training import batches, driver
-from jaxfair.training.fit import Optimizer, check_anchor, penalty
+from jaxfair.training._optimizers import Optimizer
+from jaxfair.training.fit import check_anchor, penalty
 from jaxfair.training.lagrangian_config import Constraint, LagrangianConfig
 from jaxfair.training.round_feeds import RoundFeed, RoundFeeds, RoundSource, round_source
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss

@@ -11,7 +11,8 @@ import optax
 from jaxfair import checks
 from jaxfair.fairness.notion import Notion, Violations
 from jaxfair.training import driver
-from jaxfair.training.fit import Optimizer, check_examples
+from jaxfair.training._optimizers import Optimizer
+from jaxfair.training.fit import check_examples
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 # (params, batch) -> violations; a bare array is differentiable and measured.

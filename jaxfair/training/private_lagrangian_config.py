@@ -15,8 +15,9 @@ from jaxfair.privacy import grid_sums
 from jaxfair.privacy.clipping import Method
 from jaxfair.privacy.sampling import PoissonSampler
 from jaxfair.training import driver
+from jaxfair.training._optimizers import Optimizer
 from jaxfair.training.dp_sgd import DpSgdConfig, check_per_example
-from jaxfair.training.fit import Optimizer, check_examples
+from jaxfair.training.fit import check_examples
 from jaxfair.types import Examples, Model, PerExampleLoss
 
 # Statistics of one person that a notion may compare; their number is in the

@@ -7,7 +7,7 @@ share votes and noise.
 
 import functools
 import itertools
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ import numpy as np
 from jaxfair import experiments as ex
 from jaxfair import methods, training, tree
 from jaxfair.experiments import Count, OneOrMany, Positive, Summary, several
+from jaxfair.experiments.measures import beside_constant
 from jaxfair.fairness import admit_in_order, demographic_disparity
 from jaxfair.pate import NO_ANSWER
 from jaxfair.studies.fairpate import claims, common
@@ -59,16 +60,6 @@ class Config(common.OneThreshold):
       axes.append(several(self.lam) if kind.has_lam else (np.nan,))
       found += [Point(name, *values) for values in itertools.product(*axes)]
     return found
-
-
-class Measured(NamedTuple):
-  """What a model does to the people it answers, and `raw_` to everybody."""
-
-  accuracy: Any
-  gap: Any
-  coverage: Any
-  raw_accuracy: Any
-  raw_gap: Any
 
 
 def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
@@ -149,7 +140,7 @@ def _rows(own: Repetition, points: list[Point], params: Params, answered: np.nda
   model = _plan(own.config, own.population.sizes, points[0]).model
   fixed = (own.config, model, own.people.num_groups, own.people.num_classes)
   measured = _measured(*fixed, params, own.test, jnp.array(margins, jnp.float32))
-  found = {name: np.asarray(value, np.float64) for name, value in measured._asdict().items()}
+  found = {name: np.asarray(value, np.float64) for name, value in measured.items()}
   columns = dict(zip(Point._fields, zip(*points, strict=True), strict=True))
   return ex.Table(
     {"data": [own.people.name] * len(points)}
@@ -168,13 +159,13 @@ def _measured(
   stacked: Params,
   test: Examples,
   margins: jax.Array,
-) -> Measured:
-  """[S] measures of models [S], each abstaining by its margin."""
+) -> dict[str, jax.Array]:
+  """[S] measures of models [S], each abstaining by its margin; `raw_` of everybody."""
 
   def largest(counters: jax.Array) -> jax.Array:
     return jnp.nanmax(demographic_disparity(counters, notion=config.disparity, skip_empty=True))
 
-  def one(own: tuple[Params, jax.Array]) -> Measured:
+  def one(own: tuple[Params, jax.Array]) -> dict[str, jax.Array]:
     params, margin = own
     predicted = jnp.argmax(model.apply(params, test.x), -1).astype(jnp.int32)
 
@@ -186,7 +177,9 @@ def _measured(
     covered = jnp.mean(shown.labels != NO_ANSWER, axis=1)
     accuracy = jnp.mean(shown.labels == test.y, axis=1) / covered
     gaps = jax.vmap(largest)(shown.counters)
-    return Measured(accuracy[0], gaps[0], covered[0], accuracy[1], gaps[1])
+    of_all = {"raw_accuracy": accuracy[1], "raw_gap": gaps[1]}
+    shown_to = {"accuracy": accuracy[0], "gap": gaps[0], "coverage": covered[0]}
+    return shown_to | of_all | beside_constant(test.y, predicted, num_classes)
 
   return jax.lax.map(one, (stacked, margins), batch_size=16)
 

@@ -42,6 +42,7 @@ class Ensemble(TeacherSettings):
   data: ex.People = ex.People()
   pool: Count = 1
   hidden: tuple[Count, ...] = (32,)
+  num_teachers: Count = 100
   queries: Count = 1000
   private_people: Count = 20_000
   test_people: Count = 2000
@@ -51,6 +52,7 @@ class Ensemble(TeacherSettings):
   disparity: Literal["rest", "pairwise", "overall"] = "rest"
   guard: Literal["table", "own"] = "table"
   delta: ex.Probability = 1e-5
+  weight_decay: ex.NonNegative = 1e-3
   seeds: Count = 20
 
   def check(self) -> None:
@@ -161,7 +163,7 @@ class Point(NamedTuple):
     }
     if "sgd" in self.kind.name:
       told |= {"learning_rate": config.sgd_learning_rate, "batch_size": config.sgd_batch}
-      told |= {"steps": getattr(config, "sgd_steps", None)}
+      told |= {"steps": getattr(config, "sgd_steps", None), "optimizer": "sgd", "row_norm": 0.0}
     told |= changes
     fields = [field.name for field in dataclasses.fields(own.settings)]
     settings = own.settings(**{name: told[name] for name in fields if name in told})

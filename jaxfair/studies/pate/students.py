@@ -103,12 +103,13 @@ def compare_on_splits(
   """What noise does to the students that `train` yields, on every split."""
   people, made = es.repetitions(config, cell, context)
   model = config.network(people)
-  tables = []
+  tables: list[ex.Table] = []
   for seed, ensemble in enumerate(made):
     for settings, trained, test in train(model, ensemble):
       told = [{**cell, **setting, "seed": seed} for setting in settings]
-      risks = risks_by_group(model, trained, test, people.num_groups)
-      tables += comparison_rows(told, *risks, distances(trained), people.group_names)
+      errors, losses = risks_by_group(model, trained, test, people.num_groups)
+      moved = distances(trained)
+      tables += comparison_rows(told, errors, losses, moved, people.group_names)
   return ex.Table.concat(tables)
 
 
