@@ -7,10 +7,10 @@ from typing import Any, cast
 import jax
 
 from jaxfair import accounting, checks, models, training, tree
-from jaxfair.data.splitting import MIN_PART
-from jaxfair.methods.method import PERSON, Method, Plan, Population, Sizes, network_of
-from jaxfair.methods.released import Released
-from jaxfair.methods.releasing import release_once
+from jaxfair.data._splitting import MIN_PART
+from jaxfair.methods._method import PERSON, Method, Plan, Population, Sizes, network_of
+from jaxfair.methods._released import Released
+from jaxfair.methods._releasing import release_once
 from jaxfair.pate import Protection
 from jaxfair.types import Fit, Params
 

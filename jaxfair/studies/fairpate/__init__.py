@@ -16,7 +16,7 @@ import numpy as np
 from jaxfair import experiments as ex
 from jaxfair import methods, training, tree
 from jaxfair.experiments import Count, OneOrMany, Positive, Summary, several
-from jaxfair.experiments.measures import beside_constant
+from jaxfair.experiments._measures import beside_constant
 from jaxfair.fairness import admit_in_order, demographic_disparity
 from jaxfair.pate import NO_ANSWER
 from jaxfair.studies.fairpate import claims, common

@@ -12,11 +12,11 @@ import numpy as np
 
 from jaxfair import accounting, checks, data, methods
 from jaxfair import experiments as ex
-from jaxfair.data.pooling import pool_images
+from jaxfair.data._pooling import pool_images
 from jaxfair.experiments import Count, Positive
 from jaxfair.fairness import CounterRule
-from jaxfair.methods.pate_settings import TeacherSettings
-from jaxfair.methods.teachers import Pate
+from jaxfair.methods._pate_settings import TeacherSettings
+from jaxfair.methods._teachers import Pate
 from jaxfair.types import Examples
 
 NO_MARGIN = 2.0  # no disparity reaches it

@@ -18,7 +18,7 @@ from jaxfair import experiments as ex
 from jaxfair.experiments import Claim, OneOrMany, Positive, several
 from jaxfair.fairness import demographic_disparity
 from jaxfair.pate import Outcome
-from jaxfair.pate.fair import Choice
+from jaxfair.pate._fair import Choice
 from jaxfair.studies.fairpate import common
 from jaxfair.studies.fairpate.common import Repetition
 

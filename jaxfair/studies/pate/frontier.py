@@ -17,8 +17,8 @@ import numpy as np
 from jaxfair import accounting, fairness, frontier, models, pate
 from jaxfair import experiments as ex
 from jaxfair.experiments import Claim, Figure, Positive, Table
-from jaxfair.experiments.frontiers import Comparison, compare_points, settings_cube
-from jaxfair.experiments.measures import beside_constant
+from jaxfair.experiments._frontiers import Comparison, compare_points, settings_cube
+from jaxfair.experiments._measures import beside_constant
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.types import Examples, Model, Params
 

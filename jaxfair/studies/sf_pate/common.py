@@ -17,9 +17,9 @@ from jaxfair import checks, data, fairness, methods, models, tree
 from jaxfair import experiments as ex
 from jaxfair.accounting import Budget
 from jaxfair.experiments import Count, Positive
-from jaxfair.methods.method import network_of
-from jaxfair.methods.private_groups import NOTIONS, fair_students
-from jaxfair.methods.sf_pate import SfPateSettings
+from jaxfair.methods._method import network_of
+from jaxfair.methods._private_groups import NOTIONS, fair_students
+from jaxfair.methods._sf_pate import SfPateSettings
 from jaxfair.types import Examples, Params
 
 SF_S, SF_T = "SF_S-PATE", "SF_T-PATE"

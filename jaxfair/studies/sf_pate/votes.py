@@ -9,7 +9,7 @@ import numpy as np
 from jaxfair import accounting, analysis, data
 from jaxfair import experiments as ex
 from jaxfair.experiments import Claim
-from jaxfair.methods.sf_pate import SfPateS
+from jaxfair.methods._sf_pate import SfPateS
 from jaxfair.studies.sf_pate import common
 
 VOTE, RESPONSE, GUESS = "vote", "M", "largest group"
