@@ -8,7 +8,7 @@ One contract, one table, one folder format. Trainers, noise and prices are
 those of `training`, `pate` and `accounting`; never here.
 """
 
-from jaxfair.methods.method import (
+from jaxfair.methods._method import (
   Method,
   NetworkSettings,
   NotReleasableError,
@@ -16,8 +16,8 @@ from jaxfair.methods.method import (
   Population,
   Sizes,
 )
-from jaxfair.methods.registry import METHODS, get, register
-from jaxfair.methods.released import Network, Released, ReleaseError, load
+from jaxfair.methods._registry import METHODS, get, register
+from jaxfair.methods._released import Network, Released, ReleaseError, load
 
 __all__ = [
   "METHODS",

@@ -11,14 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import analysis, data, fairness, models, schema
-from jaxfair.data.files import read_arrays
-from jaxfair.experiments import config as configs
-from jaxfair.experiments import runs
-from jaxfair.experiments.folders import RunError
-from jaxfair.experiments.measures import EVERYONE
-from jaxfair.experiments.people import load_people
-from jaxfair.experiments.table import Table
+from jaxfair import _schema, analysis, data, fairness, models
+from jaxfair.data._files import read_arrays
+from jaxfair.experiments import _config as configs
+from jaxfair.experiments import _runs
+from jaxfair.experiments._folders import RunError
+from jaxfair.experiments._measures import EVERYONE
+from jaxfair.experiments._people import load_people
+from jaxfair.experiments._table import Table
 from jaxfair.studies import train
 from jaxfair.types import Examples, Model, Params
 
@@ -141,7 +141,7 @@ def _read(folder: pathlib.Path) -> tuple[train.Config, Table, dict[str, Any]]:
       f"{folder} is a run of study {values.get('study')!r}; explain takes runs "
       "of 'train', such as configs/train/dp_sgd_adult.toml"
     )
-  made = runs.plan(train.STUDY, values, where=f"{path}: ")
+  made = _runs.plan(train.STUDY, values, where=f"{path}: ")
   if made.settings.release_epsilon is None:
     raise RunError(f"{folder} holds no released model; set release_epsilon and run it again")
   needed = ("results.csv", "release/model.npz", "release/guarantee.json")
@@ -151,9 +151,9 @@ def _read(folder: pathlib.Path) -> tuple[train.Config, Table, dict[str, Any]]:
         f"{folder} has no {name}: the run is not finished; the same `jaxfair run` continues it"
       )
   path = folder / needed[2]
-  card = schema.read_json(path, dict[str, Any], remedy=AGAIN)
+  card = _schema.read_json(path, dict[str, Any], remedy=AGAIN)
   noise = card.get("noise_multiplier")
-  schema.convert(float, noise, f"{path}: noise_multiplier")
+  _schema.convert(float, noise, f"{path}: noise_multiplier")
   return made.settings, Table.read(folder / needed[0]), card
 
 

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 import jax
 import numpy as np
 
-from jaxfair import accounting, checks, data, models, training, whole_files
+from jaxfair import _whole_files, accounting, checks, data, models, training
 from jaxfair import experiments as ex
 from jaxfair.experiments import Claim, Count, Figure, Positive, Summary
-from jaxfair.experiments.measures import EVERYONE, GAPS, paired_costs
-from jaxfair.experiments.people import dataset_ledger
-from jaxfair.experiments.study import Parts
+from jaxfair.experiments._measures import EVERYONE, GAPS, paired_costs
+from jaxfair.experiments._people import dataset_ledger
+from jaxfair.experiments._study import Parts
 from jaxfair.types import Model, Params
 
 PLAIN, RELEASED = "without privacy", "released model"
@@ -192,7 +192,7 @@ def _release(
   }
   folder = context.folder / "release"
   if not folder.exists():  # else a stopped run had come so far: the same model
-    with whole_files.new_folder(folder) as made:
+    with _whole_files.new_folder(folder) as made:
       save_model(made / "model.npz", fitted.params, split.scaler)
       (made / "guarantee.json").write_text(json.dumps(card, indent=2))
   context.say(f"release/model.npz: {fitted.guarantee}")

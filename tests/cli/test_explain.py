@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from jaxfair import analysis, data, experiments, fairness, models
-from jaxfair.cli import explain as cli_explain
+from jaxfair.cli import _explain as cli_explain
 from jaxfair.experiments import Table
-from jaxfair.experiments import config as configs
+from jaxfair.experiments import _config as configs
 from jaxfair.studies import explanation, train
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "train" / "dp_sgd_adult.toml"

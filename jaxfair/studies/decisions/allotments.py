@@ -8,7 +8,7 @@ from jax.tree_util import Partial
 
 from jaxfair import decisions
 from jaxfair import experiments as ex
-from jaxfair.decisions import problems
+from jaxfair.decisions import _problems
 from jaxfair.experiments import Positive
 from jaxfair.studies.decisions.places import OWNER_ONLY, Districts, Places, load_districts
 
@@ -33,7 +33,7 @@ class Config(ex.Settings):
   temperatures: tuple[Positive, ...] = (0.1, 2.0)  # in (noise scale)^2, besides the best one
   # The public lower bound of the total, as a share of it; the thesis takes 0.9.
   lower_share: Annotated[float, ex.Within(0.0, 1.0, open_low=True)] = 0.9
-  budget: Positive = problems.BUDGET  # dollars a year, of the whole nation
+  budget: Positive = _problems.BUDGET  # dollars a year, of the whole nation
   draws: Annotated[int, ex.Within(100)] = 10_000  # of the noise, per seed
   seeds: ex.Count = 5  # independent simulations, for intervals
 

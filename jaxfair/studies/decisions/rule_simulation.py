@@ -8,7 +8,7 @@ from scipy import stats
 
 from jaxfair import decisions
 from jaxfair import experiments as ex
-from jaxfair.decisions import problems
+from jaxfair.decisions import _problems
 from jaxfair.studies.decisions.places import Jurisdictions
 
 # A person may be in all three counts of a jurisdiction, or in two of a ratio.
@@ -38,12 +38,12 @@ def _rule(counts: Any) -> Any:
 
 def _many(counts: Any) -> Any:
   s, sp, _ = counts
-  return (sp > problems.SHARE * s) | (sp > problems.NUMBER)
+  return (sp > _problems.SHARE * s) | (sp > _problems.NUMBER)
 
 
 def _unschooled(counts: Any) -> Any:
   _, sp, spe = counts
-  return spe > problems.ILLITERACY * sp
+  return spe > _problems.ILLITERACY * sp
 
 
 def errors(config: Simulation, places: Jurisdictions, epsilon: float, key: jax.Array) -> Rows:
@@ -55,8 +55,8 @@ def errors(config: Simulation, places: Jurisdictions, epsilon: float, key: jax.A
   many, unschooled = (np.asarray(part(places.counts)) for part in (_many, _unschooled))
   truth = np.char.add(np.where(many, "T", "F"), np.where(unschooled, "T", "F")).astype(str)
   # How many noise scales the nearest count is from where a part would turn.
-  share = np.maximum(sp - problems.SHARE * s, sp - problems.NUMBER)
-  distance = np.minimum(np.abs(share), np.abs(spe - problems.ILLITERACY * sp))
+  share = np.maximum(sp - _problems.SHARE * s, sp - _problems.NUMBER)
+  distance = np.minimum(np.abs(share), np.abs(spe - _problems.ILLITERACY * sp))
   distance = distance / float(release.scale)
   pairs = [pair for pair in ("FF", "FT", "TF", "TT") if np.any(truth == pair)]
   rows: Rows = []

@@ -36,7 +36,7 @@ class Config(common.PruningConfig):
   def check(self) -> None:
     """Rates are shares, in order."""
     super().check()
-    pruning.masks.check_rates(self.rates)
+    pruning._masks.check_rates(self.rates)
 
 
 def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:

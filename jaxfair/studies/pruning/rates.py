@@ -18,15 +18,15 @@ class Config(common.PruningConfig):
 
   rates: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9)  # shares of the weights that go
   tune: common.Stage = common.Stage(rounds=5)  # how a pruned network is fine-tuned
-  scope: pruning.masks.Scope = "global"  # of `pruning.magnitude_masks`, as is the unit
-  unit: pruning.masks.Unit = "weight"
+  scope: pruning._masks.Scope = "global"  # of `pruning.magnitude_masks`, as is the unit
+  unit: pruning._masks.Unit = "weight"
   curvature_steps: Count = 12  # of Lanczos
   max_curved: int | None = 500  # curvature is that of at most this many training people
 
   def check(self) -> None:
     """Rates are shares, in order; 0 is always looked at."""
     super().check()
-    pruning.masks.check_rates(self.rates)
+    pruning._masks.check_rates(self.rates)
     checks.require(0.0 not in self.rates, "rates: leave out 0, it is always looked at")
 
 

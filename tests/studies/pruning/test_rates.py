@@ -6,8 +6,8 @@ import pytest
 
 from helpers import pruning_runs
 from jaxfair import data, experiments, tree
-from jaxfair.experiments import folders
-from jaxfair.experiments.table import Table
+from jaxfair.experiments import _folders
+from jaxfair.experiments._table import Table
 from jaxfair.studies.pruning import common, rates
 
 
@@ -54,7 +54,7 @@ def test_a_stand_in_is_noted_and_named(tmp_path, monkeypatch):
   sets = (*pruning_runs.DIGITS, "data.name=utkface", "data.stand_in=true", "tune.batch_size=50")
   table = experiments.execute(pruning_runs.plan("ethnicity", *sets), tmp_path / "run")
   assert table.unique("data") == ["coloured_digits"]  # not utkface
-  [note] = [n for n in folders.read_record(tmp_path / "run").notes if "stand-in" in n]
+  [note] = [n for n in _folders.read_record(tmp_path / "run").notes if "stand-in" in n]
   assert "utkface could not be had" in note
 
 
