@@ -26,7 +26,6 @@ def test_import_loads_nothing_heavy():
     "optax",
     "scipy",
     "matplotlib",
-    "plotly",
     "dp_accounting",
     "orbax",
     "typer",

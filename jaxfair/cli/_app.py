@@ -8,7 +8,17 @@ import typer
 
 from jaxfair import __version__, _whole_files
 from jaxfair.checks import JaxfairError
-from jaxfair.cli import _account, _ask, _datasets, _decide, _explain, _frontier, _runs
+from jaxfair.cli import (
+  _account,
+  _ask,
+  _datasets,
+  _decide,
+  _explain,
+  _frontier,
+  _predict,
+  _release,
+  _runs,
+)
 
 STOPPED = 130  # what typer makes of Ctrl-C: 128 + SIGINT, as shells have it
 
@@ -27,6 +37,9 @@ app.command()(_runs.report)
 app.command()(_explain.explain)
 app.command()(_frontier.frontier)
 app.command()(_ask.ask)
+app.command()(_release.release)
+app.command()(_predict.predict)
+app.command()(_predict.export)
 app.add_typer(_datasets.app, name="data")
 app.add_typer(_account.app, name="account")
 

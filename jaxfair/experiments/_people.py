@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxfair import accounting, checks, data
+from jaxfair import accounting, checks, data, models
 
 USUAL = "adult"
 STAND_IN = "coloured_digits"  # needs no file
@@ -48,6 +48,8 @@ class People:
     unit: column that tells whose row it is; splits keep a person together.
     min_group_size: smaller groups are refused.
     stand_in: use digits that come with jaxfair if a named set cannot be had.
+    features: an extractor of features that take the place of images, such as
+      "efficientnet_lite0" or "scattering"; see `models.extractor`.
   """
 
   name: str = USUAL
@@ -63,8 +65,14 @@ class People:
   unit: str | None = None
   min_group_size: int = 2
   stand_in: bool = False
+  features: str | None = None
 
   def __post_init__(self) -> None:
+    if self.features is not None:
+      checks.one_of("features", self.features, models.EXTRACTORS)
+      checks.require(
+        self.csv is None, f"features={self.features!r} needs images, which a CSV file has not"
+      )
     if self.csv is not None:
       checks.require(
         self.label is not None and self.group is not None,
@@ -154,7 +162,7 @@ class _Loaded:
 
 
 def _described(config: People) -> str:
-  told = {"label": config.label, "group": config.group}
+  told = {"label": config.label, "group": config.group, "features": config.features}
   chosen = [f"{name} {value}" for name, value in told.items() if value]
   return ", ".join([config.name, *chosen])
 
@@ -163,6 +171,14 @@ def _described(config: People) -> str:
 def _load(config: People, version: int) -> _Loaded:
   """Loads once for all cells, and anew when a file has changed."""
   del version
+  found = _found(config)
+  if config.features is None:
+    return found
+  return _Loaded(models.embed(found.people, models.extractor(config.features)), found.note)
+
+
+def _found(config: People) -> _Loaded:
+  """The people as they were published, or the stand-in."""
   if config.csv is not None:
     return _Loaded(_own(config), "")
   load = functools.partial(data.load, config.name, label=config.label, group=config.group)

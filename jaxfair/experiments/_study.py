@@ -111,6 +111,8 @@ class Study:
       those whose epsilon is no guarantee must not be chosen from.
     plain: what the rows of the model without privacy have; empty if there are none.
     titles: what a column is called on the axes of figures.
+    release: the `[release]` table of one point of the frontier, given the config and the
+      point's columns, method among them; None for a point that cannot be released.
   """
 
   name: str
@@ -128,6 +130,7 @@ class Study:
   points: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   plain: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   titles: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  release: Callable[[Any, Mapping[str, Any]], dict[str, Any] | None] | None = None
 
   def __post_init__(self) -> None:
     if isinstance(self.claims, Mapping):

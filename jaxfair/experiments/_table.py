@@ -117,7 +117,7 @@ class Table:
     return self.keep(keep)
 
   def keep(self, rows: np.ndarray) -> "Table":
-    """The rows where a boolean array is True."""
+    """The rows where a boolean array is True, or those of these numbers."""
     return Table({name: array[rows] for name, array in self._columns.items()})
 
   def unique(self, name: str) -> list[Any]:
@@ -151,9 +151,11 @@ class Table:
     if not len(self):
       return
     keys = list(zip(*(_comparable(self[name]) for name in names), strict=True))
-    for key in dict.fromkeys(keys):
-      keep = np.fromiter((k == key for k in keys), dtype=bool, count=len(keys))
-      yield key, self.keep(keep)
+    places: dict[tuple[Any, ...], list[int]] = {}
+    for i, key in enumerate(keys):
+      places.setdefault(key, []).append(i)
+    for key, rows in places.items():
+      yield key, self.keep(np.array(rows))
 
   def pivot(self, row: str, column: str, value: str) -> np.ndarray:
     """[rows, columns] matrix of a value, in order of appearance.

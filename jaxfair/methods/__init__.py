@@ -8,6 +8,7 @@ One contract, one table, one folder format. Trainers, noise and prices are
 those of `training`, `pate` and `accounting`; never here.
 """
 
+from jaxfair.methods._export import export
 from jaxfair.methods._method import (
   Method,
   NetworkSettings,
@@ -16,6 +17,8 @@ from jaxfair.methods._method import (
   Population,
   Sizes,
 )
+from jaxfair.methods._preprocessing import Preprocessing, PreprocessingPlan, plan_preprocessing
+from jaxfair.methods._recipe import default_delta
 from jaxfair.methods._registry import METHODS, get, register
 from jaxfair.methods._released import Network, Released, ReleaseError, load
 
@@ -27,10 +30,15 @@ __all__ = [
   "NotReleasableError",
   "Plan",
   "Population",
+  "Preprocessing",
+  "PreprocessingPlan",
   "ReleaseError",
   "Released",
   "Sizes",
+  "default_delta",
+  "export",
   "get",
   "load",
+  "plan_preprocessing",
   "register",
 ]

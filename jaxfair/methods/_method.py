@@ -64,10 +64,13 @@ class Sizes(NamedTuple):
   groups: int
 
 
+META = ("encoder", "name", "ledger", "assumed_public", "intended_use")
+
+
 @functools.partial(
   jax.tree_util.register_dataclass,
   data_fields=["private", "public", "scaler"],
-  meta_fields=[*("class_names", "group_names", "name", "ledger", "assumed_public", "intended_use")],
+  meta_fields=["class_names", "group_names", *META],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
 class Population:
@@ -81,6 +84,7 @@ class Population:
       method `needs` "public_groups". Their labels are not read.
     scaler: what was applied to the features, to be applied to those who come
       later; it must not have been fitted on private people.
+    encoder: how a table becomes features; travels with a released model.
     name: of the data set.
     ledger: of the data set, which releases are charged to; None charges the
       release's own ledger alone.
@@ -94,6 +98,7 @@ class Population:
   group_names: tuple[str, ...]
   public: Examples | None = None
   scaler: data.Scaler | None = None
+  encoder: data.Encoder | None = None
   name: str = "private data"
   ledger: accounting.DatasetLedger | None = None
   assumed_public: tuple[str, ...] = ()
@@ -126,8 +131,10 @@ class Population:
       group_names=own.group_names,
       public=prepared.parts[0],
       scaler=prepared.scaler,
+      encoder=own.encoder,
       name=own.name,
       ledger=ledger,
+      assumed_public=own.encoder.assumed_public() if own.encoder else (),
     )
 
   @property

@@ -73,6 +73,7 @@ class Released:
     group_names: the name of group id 0, 1, ...
     shape: of one person's features.
     dtype: of the features, before scaling.
+    encoder: makes features of a table of people; None if the model was trained on arrays.
     scaler: applied to features first; None if they are used as they are.
     row_norm: rows are then projected into a ball of this radius, if set.
     abstention: predictions are shown by this rule; its `max_gap` is the
@@ -92,6 +93,7 @@ class Released:
   group_names: tuple[str, ...]
   shape: tuple[int, ...]
   dtype: str = "float32"
+  encoder: data.Encoder | None = None
   scaler: data.Scaler | None = None
   row_norm: float | None = None
   abstention: CounterRule | None = None
@@ -108,12 +110,17 @@ class Released:
       f"x has people of shape {x.shape[1:]}, and the model was trained on "
       f"{self.shape}; pass the same features, unscaled",
     )
+    return np.asarray(self._scaled(x))
+
+  def _scaled(self, x: Any) -> Any:
+    """Scaled and bounded; NumPy in, NumPy out, else JAX."""
     if self.scaler is not None:
-      x = np.asarray(self.scaler.apply(x))
-    if self.row_norm is not None:
-      flat = data.bound_rows(x.reshape(len(x), -1), self.row_norm)
-      x = np.asarray(flat).reshape(x.shape)
-    return x
+      x = self.scaler.apply(x)
+    return x if self.row_norm is None else data.bound_rows(x, self.row_norm)
+
+  def traced(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """As `answer`, for use inside a program; the last bits may differ from it."""
+    return _answers(self.network.model, self.params, self._scaled(x))
 
   def answer(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
     """[n] class ids and [n, C] probabilities, from features as they were recorded.
@@ -233,6 +240,7 @@ class _Record:
   group_names: tuple[str, ...]
   shape: tuple[int, ...]
   dtype: str
+  encoder: dict[str, Any] | None
   row_norm: float | None
   abstention: _Rule | None
   data_name: str
@@ -255,6 +263,7 @@ def _record(own: Released) -> _Record:
   return _Record(
     format=FORMAT,
     **{name: getattr(own, name) for name in SAME},
+    encoder=None if own.encoder is None else own.encoder.to_record(),
     guarantee=_Guarantee(
       value.epsilon,
       value.delta,
@@ -287,6 +296,7 @@ def _released(record: _Record, arrays: dict[str, np.ndarray], folder: pathlib.Pa
     **{name: getattr(record, name) for name in SAME},
     params=_release_files.params_like(like, arrays, str(folder)),
     guarantee=Protection(promised, told.protected, told.not_protected, told.for_release),
+    encoder=None if record.encoder is None else data.Encoder.from_record(record.encoder),
     scaler=scaler,
     abstention=CounterRule(**dataclasses.asdict(rule)) if rule else None,
   )

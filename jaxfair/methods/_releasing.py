@@ -141,6 +141,7 @@ def publish(
     group_names=data.group_names,
     shape=plan.sizes.shape,
     dtype=str(data.private.x.dtype),
+    encoder=data.encoder,
     scaler=data.scaler,
     row_norm=plan.row_norm,
     abstention=plan.abstention,

@@ -44,6 +44,17 @@ def test_label_and_group_of_a_named_set_are_used():
     load_people(People(name="digits", label="colour"))
 
 
+@pytest.mark.slow
+def test_features_take_the_place_of_images(own):
+  dataset, _ = load_people(People(name="digits", group="all", features="scattering"))
+  assert dataset.examples.x.shape == (1797, 81 * 2 * 2)
+  assert dataset.name == "digits"
+  with pytest.raises(configs.ConfigError, match="features='vgg'"):
+    build(name="digits", features="vgg")
+  with pytest.raises(configs.ConfigError, match="needs images"):
+    build(csv=own, label="hired", group="sex", features="scattering")
+
+
 def test_your_own_file_is_loaded_by_its_columns(own):
   dataset, told = load_people(build(csv=own, label="hired", group="sex", positive="yes"))
   assert told == ""
