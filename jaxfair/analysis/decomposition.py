@@ -30,7 +30,7 @@ from jaxfair.analysis.curvature import check_people, hessian_trace
 from jaxfair.analysis.directions import along, in_chunks, per_example
 from jaxfair.analysis.hessian import group_hessians
 from jaxfair.analysis.norms import gradient_norms
-from jaxfair.privacy.clipping import clip_factor
+from jaxfair.privacy._clip_factors import clip_factor
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 Method = Literal["auto", "exact", "probes"]

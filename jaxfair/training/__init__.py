@@ -3,10 +3,12 @@
 Never measures fairness for its own sake, and never reads data files.
 """
 
+from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._optimizers import OPTIMIZERS, OptimizerName, ScheduleName, named_optimizer
+from jaxfair.training._regularizers import Penalty, UncoveredError
 from jaxfair.training.budget import PrivateFit, calibrate, train_to_budget
 from jaxfair.training.checkpoints import CheckpointError
-from jaxfair.training.dp_sgd import DpSgdConfig, NonPrivateDpTrace, dp_sgd
+from jaxfair.training.dp_sgd import NonPrivateDpTrace, dp_sgd
 from jaxfair.training.driver import choose_loop, run_steps
 from jaxfair.training.ensembles import fit_many, map_members
 from jaxfair.training.erm import SolveConfig, SolveError, SolveTrace, solve
@@ -21,7 +23,6 @@ from jaxfair.training.output_perturbation import (
   output_perturbation,
 )
 from jaxfair.training.parity_penalty import ParityPenalty, parity_penalty
-from jaxfair.training.penalties import Penalty, UncoveredError
 from jaxfair.training.private_lagrangian import DualTrace, private_lagrangian
 from jaxfair.training.private_lagrangian_config import PrivateLagrangianConfig
 from jaxfair.training.privatise import privatise

@@ -21,7 +21,8 @@ from jaxfair.privacy import noise
 from jaxfair.privacy.clipping import clipped_grad
 from jaxfair.privacy.sampling import Batch
 from jaxfair.training import DpSgdConfig, dp_sgd
-from jaxfair.training.dp_sgd import DpSgdState, begin, make_feeds
+from jaxfair.training._program import Given, begin
+from jaxfair.training.dp_sgd import DpSgdProgram, DpSgdState, make_feeds
 from jaxfair.types import Examples, Model
 
 # A guarantee is a curve, and any of its points may be audited: at a large delta
@@ -182,7 +183,8 @@ def reference(config: DpSgdConfig, examples: Examples, key: jax.Array) -> jax.Ar
 
 def mutated(step: type[Step], config: DpSgdConfig, examples: Examples, key: jax.Array) -> jax.Array:
   """The same of a training with other steps; `Step` changes nothing."""
-  state = begin(linear(config.steps), examples, config, key, None)
+  program = DpSgdProgram(linear(config.steps), linear_loss)
+  state = begin(program, Given(examples, config, key)).state
   taken, size = step(config), examples.x.shape[0]
   feeds = taken.feeds(make_feeds(config, size, config.steps, key=key), size)
   state, _ = jax.lax.scan(functools.partial(taken, examples), state, feeds)
