@@ -14,8 +14,8 @@ import numpy as np
 from jaxfair import accounting, data, fairness, pate, release
 from jaxfair.data.files import read_arrays
 from jaxfair.data.sets.images import parse_idx
+from jaxfair.disclosure.questionnaire import Questionnaire
 from jaxfair.experiments import Table, folders
-from jaxfair.release.questionnaire import Questionnaire
 
 RULE = pate.ConfidentGnMax(55, 20.0, 15.0)
 COUNTS = np.stack([np.arange(40) % 41 + 30, 70 - np.arange(40) % 41], axis=1)

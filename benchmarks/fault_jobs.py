@@ -26,7 +26,7 @@ QUERIES = 48
 BUDGET = (6.0, 1e-5)
 CONFIG = """
 study = "train"
-model = "logistic"
+network = "logistic"
 epsilons = [3.0]
 delta = 1e-3
 seeds = 2
@@ -37,10 +37,10 @@ seed = {seed}
 csv = "{csv}"
 label = "y"
 group = "g"
-[plain]
+[settings.plain]
 steps = 6
 batch_size = 16
-[private]
+[settings.dp_sgd]
 steps = 20
 batch_size = 16
 """
@@ -193,15 +193,15 @@ def command(folder: pathlib.Path, tell: Tell, *, release: bool) -> str:
   names = ["results.csv", "claims.json"]
   parts = [(run / name).read_bytes() for name in names]
   parts += [path.read_bytes() for path in sorted(run.glob("cells/*.csv"))]
-  parts += [path.read_bytes() for path in run.glob("release/model.npz")]
+  parts += [path.read_bytes() for path in run.glob("release/arrays.npz")]
   return digest(*parts)
 
 
 def check_command(folder: pathlib.Path, told: list[str], *, release: bool) -> Iterator[str]:
   """What lies in release/ is paid for, in both ledgers."""
   run = folder / "run"
-  own = charged_steps(run / "training" / "ledger.jsonl")
-  there = (run / "release" / "model.npz").exists()
+  own = charged_steps(run / "work" / "ledger.jsonl")
+  there = (run / "release" / "arrays.npz").exists()
   if there and own != STEPS:
     yield f"a model of {STEPS} steps is released, {own} are charged"
   if there and release:

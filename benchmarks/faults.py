@@ -26,8 +26,6 @@ import fault_jobs
 import fault_kills
 import matplotlib.pyplot  # noqa: F401
 import orbax.checkpoint  # noqa: F401
-import plotly.offline
-import plotly.subplots  # noqa: F401
 from fault_kills import Row
 
 PARTS = ("kills", "disks", "configs", "files")

@@ -6,7 +6,7 @@ jaxfair costs nothing beyond jax itself.
 """
 
 import importlib
-from types import ModuleType
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -25,7 +25,7 @@ _PACKAGES = frozenset(
     "training",
     "pate",
     "decisions",
-    "release",
+    "disclosure",
     "pruning",
     "robustness",
     "methods",
@@ -36,12 +36,16 @@ _PACKAGES = frozenset(
   }
 )
 
-__all__ = sorted(_PACKAGES)
+_FUNCTIONS = {"load": "methods"}  # load(folder): a released model
+
+__all__ = sorted({*_PACKAGES, *_FUNCTIONS})
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
   if name in _PACKAGES:
     return importlib.import_module(f"jaxfair.{name}")
+  if name in _FUNCTIONS:
+    return getattr(importlib.import_module(f"jaxfair.{_FUNCTIONS[name]}"), name)
   raise AttributeError(f"module 'jaxfair' has no attribute {name!r}")
 
 

@@ -8,7 +8,7 @@ import typer
 
 from jaxfair import __version__, whole_files
 from jaxfair.checks import JaxfairError
-from jaxfair.cli import account, ask, datasets, decide, explain, frontier, runs
+from jaxfair.cli import account, ask, datasets, decide, explain, frontier, predict, release, runs
 
 STOPPED = 130  # what typer makes of Ctrl-C: 128 + SIGINT, as shells have it
 
@@ -27,6 +27,9 @@ app.command()(runs.report)
 app.command()(explain.explain)
 app.command()(frontier.frontier)
 app.command()(ask.ask)
+app.command()(release.release)
+app.command()(predict.predict)
+app.command()(predict.export)
 app.add_typer(datasets.app, name="data")
 app.add_typer(account.app, name="account")
 

@@ -8,7 +8,7 @@ import typer
 from jaxfair import checks
 
 RunFolder = Annotated[
-  pathlib.Path, typer.Argument(help="Directory of a run of the study 'release'.")
+  pathlib.Path, typer.Argument(help="Directory of a run of the study 'disclosure'.")
 ]
 Delta = Annotated[float, typer.Option(help="Chance of another decision; 0 asks for certainty.")]
 Page = Annotated[
@@ -18,9 +18,9 @@ Page = Annotated[
 
 def ask(model_run: RunFolder, delta: Delta = 0.05, page: Page = None) -> None:
   """Ask you only for what decides your case; answers stay on this machine."""
-  from jaxfair.release.interview import Interview
-  from jaxfair.release.questionnaire import FILE, Questionnaire
-  from jaxfair.release.web_page import write_page
+  from jaxfair.disclosure.interview import Interview
+  from jaxfair.disclosure.questionnaire import FILE, Questionnaire
+  from jaxfair.disclosure.web_page import write_page
 
   checks.number("delta", delta, low=0.0, high=0.5, open_high=True)
   asked = Questionnaire.read(model_run / FILE)
@@ -42,7 +42,7 @@ def ask(model_run: RunFolder, delta: Delta = 0.05, page: Page = None) -> None:
 
 def _prompt(asked: Any, column: str) -> str:
   """One question in plain words; asks again until the answer is possible."""
-  from jaxfair.release.questionnaire import in_words
+  from jaxfair.disclosure.questionnaire import in_words
 
   words, name = asked.words(column), in_words(column)
   if words:
@@ -64,6 +64,6 @@ def _prompt(asked: Any, column: str) -> str:
 
 
 def _listed(columns: tuple[str, ...]) -> str:
-  from jaxfair.release.questionnaire import in_words
+  from jaxfair.disclosure.questionnaire import in_words
 
   return ", ".join(map(in_words, columns)) or "nothing"

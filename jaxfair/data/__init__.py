@@ -4,6 +4,8 @@ Files, labels, groups and their checks live here. Models, noise and measures of
 fairness never do.
 """
 
+from jaxfair.data._encoder import Categorical, Encoder, Numeric
+from jaxfair.data._reading import read_table
 from jaxfair.data.coloured import colour
 from jaxfair.data.dataset import Dataset, Source
 from jaxfair.data.fetching import Fetched, fetch
@@ -18,12 +20,15 @@ from jaxfair.data.splitting import partition, split, split_rows
 from jaxfair.data.synthetic import gaussian_mixture, two_gaussians
 
 __all__ = [
+  "Categorical",
   "Check",
   "DataError",
   "Dataset",
   "Description",
+  "Encoder",
   "Entry",
   "Fetched",
+  "Numeric",
   "Prepared",
   "Scale",
   "Scaler",
@@ -44,6 +49,7 @@ __all__ = [
   "names",
   "partition",
   "prepare",
+  "read_table",
   "records_identity",
   "split",
   "split_rows",

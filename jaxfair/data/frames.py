@@ -8,11 +8,14 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.data import rules, tables
+from jaxfair.data._encoder import Encoder
+from jaxfair.data._reading import Layout, read_file
 from jaxfair.data.dataset import Dataset, Source
-from jaxfair.data.files import PathLike, read_text
+from jaxfair.data.files import PathLike
 from jaxfair.data.rules import Rule
 from jaxfair.data.spec import Raw, assemble
 from jaxfair.data.tables import Table
+from jaxfair.types import Examples
 
 MAX_CLASSES = 100
 MAX_GROUPS = 50
@@ -25,16 +28,22 @@ MAX_WORDS = 1000
 def from_frame(
   frame: Any,
   *,
-  label: str,
-  group: str | Sequence[str],
+  label: str | None = None,
+  group: str | Sequence[str] | None = None,
   positive: str | float | bool | None = None,
   threshold: float | None = None,
+  multiclass: bool = False,
   bins: Mapping[str, Sequence[float]] | None = None,
   drop: Collection[str] = (),
   categorical: Collection[str] = (),
+  ranges: Mapping[str, tuple[float, float]] | None = None,
+  categories: Mapping[str, Sequence[str]] | None = None,
   unit: str | None = None,
   keep_group_features: bool = False,
   max_groups: int = MAX_GROUPS,
+  min_group_size: int = 2,
+  encoder: Encoder | None = None,
+  layout: Layout | None = None,
   name: str = "own data",
   source: Source | None = None,
 ) -> Dataset:
@@ -47,156 +56,194 @@ def from_frame(
       intersections; () for one group of everyone.
     positive: the label's value that is class 1; every other is class 0.
     threshold: class 1 is a label above this number.
+    multiclass: a label of more than two values gives one class for each.
     bins: column -> rising edges, for groups made of numbers, such as
       {"age": [25, 60]} for under 25, 25 to 60, and from 60 on.
     drop: columns that are not features: ids, names, what gives the label away.
     categorical: columns of numbers that are codes; they become one-hot.
+    ranges: column -> (low, high), bounds that are known without looking at
+      the people; numbers outside become the nearest bound.
+    categories: column -> values that are known without looking at the people;
+      the others become no category. By default the values of the column.
     unit: the column that tells whose row it is; splits keep it together.
     keep_group_features: let the model see the columns that make the group.
     max_groups: refuse more groups than this.
+    min_group_size: refuse groups of fewer people than this.
+    encoder: of another data set, such as a public one; it encodes these people
+      the same way, and replaces everything above but `unit`.
+    layout: how the file that the frame was read from is written.
     name: what to call the set.
     source: licence, origin and cautions.
 
   Returns:
     The data set. Words are one-hot; missing numbers stay NaN until `prepare`.
+    Its `encoder` encodes people who come later.
   """
-  table = _table(frame, categorical, drop)
+  source = source or Source(name, "yours", "brought by the user")
+  if encoder is not None:
+    given: dict[str, Any] = {"label": label, "group": group, "positive": positive}
+    given |= {"threshold": threshold, "bins": bins, "drop": drop, "categorical": categorical}
+    given |= {"ranges": ranges, "categories": categories}
+    for option, value in given.items():
+      checks.require(
+        value is None or value == (),
+        f"{option}={checks.shown(value)} is part of the encoder; leave it out, or the encoder",
+      )
+    return _encoded(frame, encoder, unit, name, source)
+  if label is None or group is None:
+    raise checks.ArgumentError(
+      "label and group are needed: name the column to predict and the column of the groups "
+      "(group=() for none)"
+    )
   groups = (group,) if isinstance(group, str) else tuple(group)
   bins = dict(bins or {})
-  for role, names in (
+  known = tables.frame_names(frame)
+  for role, columns in (
     ("label", (label,)),
     ("group", groups),
     ("bins", bins),
+    ("drop", drop),
     ("categorical", categorical),
+    ("ranges", ranges or ()),
+    ("categories", categories or ()),
     ("unit", () if unit is None else (unit,)),
   ):
-    for column in names:
-      tables.column(table, column, role)
+    for column in columns:
+      checks.require(
+        column in known, f"{role} {column!r} is not a column; {checks.options(column, known)}"
+      )
+      checks.require(
+        role == "drop" or column not in drop,
+        f"{role} {column!r} is also in drop; take it out of one of them",
+      )
+  checks.require(
+    label not in groups,
+    f"label {label!r} is also the group, so each group would hold one class; choose another column",
+  )
+  table = tables.select(
+    frame,
+    [column for column in known if column not in drop],
+    text={*categorical, *(categories or ())},
+  )
+  checks.require(tables.size(table) > 0, "the table has no rows; a header alone is not enough")
   checks.require(
     set(bins) <= set(groups),
     f"bins={sorted(set(bins) - set(groups))} are not columns of group=; bins "
     "cut the group's numbers",
   )
-  _check_words(table, {label, *groups, unit})
+  roles = {label, unit, *(() if keep_group_features else groups)}
+  _check_features(table, roles, {*(ranges or ()), *(categories or ())})
   dataset = assemble(
     name,
     Raw(table),
-    label=_label_rule(table, label, positive, threshold),
+    label=_label_rule(table, label, positive, threshold, multiclass),
     group=_group_rule(table, groups, bins, max_groups),
-    source=source or Source(name, "yours", "brought by the user"),
+    source=source,
     unit=unit,
     keep_group_features=keep_group_features,
+    ranges=ranges,
+    categories=categories,
+    layout=layout,
   )
-  _check(dataset, label, groups, max_groups)
+  _check(dataset, label, groups, max_groups, min_group_size)
   return dataset
 
 
 def from_csv(
   path: PathLike,
   *,
-  label: str,
-  group: str | Sequence[str],
-  separator: str = ",",
-  categorical: Collection[str] = (),
+  separator: str | None = None,
+  decimal: str | None = None,
+  encoding: str | None = None,
   missing: Collection[str] = tuple(tables.MISSING),
-  encoding: str = "utf-8-sig",
   name: str | None = None,
   **options: Any,
 ) -> Dataset:
-  """Makes a data set of a CSV file (plain or .gz) with a header line.
+  """Makes a data set of a file: CSV (plain or .gz), Excel or Parquet.
 
   Args:
-    path: the file.
-    label: the column to predict.
-    group: the column, or columns, of the group.
-    separator: what stands between two cells.
-    categorical: columns of numbers that are codes.
+    path: the file; its first line names the columns.
+    separator: what stands between two cells; found out by default.
+    decimal: "." or ","; found out by default.
+    encoding: of the characters; found out by default.
     missing: cells that mean "not known".
-    encoding: of the characters.
     name: what to call the set; default the file's name.
-    **options: what `from_frame` takes besides.
+    **options: what `from_frame` takes: label, group, ...
 
   Returns:
     The data set.
   """
   path = pathlib.Path(path)
-  text = read_text(path, encoding)
   try:
-    table = tables.parse(text, separator=separator, categorical=categorical, missing=missing)
-    return from_frame(
-      table,
-      label=label,
-      group=group,
-      categorical=categorical,
-      name=name or path.name.split(".")[0],
-      **options,
+    encoder = options.get("encoder")
+    text = set(options.get("categorical", ())) | set(options.get("categories") or ())
+    text |= set(encoder.text_columns) if encoder else set()
+    table, layout = read_file(
+      path, separator=separator, decimal=decimal, encoding=encoding, missing=missing, text=text
     )
+    return from_frame(table, name=name or path.name.split(".")[0], layout=layout, **options)
   except checks.ArgumentError as error:
     raise checks.ArgumentError(f"{path}: {error}") from None
 
 
-def _table(frame: Any, categorical: Collection[str], drop: Collection[str]) -> Table:
-  names = list(frame.keys() if isinstance(frame, Mapping) else frame.columns)
-  checks.require(bool(names), "frame has no columns; pass at least two")
-  checks.require(len(set(names)) == len(names), "frame has columns of the same name; rename them")
-  for name in drop:
-    checks.require(name in names, f"drop {name!r} is not a column; {checks.options(name, names)}")
-  table = {
-    str(name): _column(str(name), frame[name], name in categorical)
-    for name in names
-    if name not in drop
-  }
-  checks.require(bool(table), "drop leaves no column")
-  checks.same_length(**table)
-  checks.require(tables.size(table) > 0, "frame has no rows")
-  return table
+def _encoded(frame: Any, encoder: Encoder, unit: str | None, name: str, source: Source) -> Dataset:
+  x, y, group = encoder.encode(frame, need_label=True, need_group=True)
+  assert y is not None
+  assert group is not None
+  strange = group == rules.LEFT_OUT
+  checks.require(
+    not strange.any(),
+    f"group {', '.join(encoder.group.columns)!r} is none of {', '.join(encoder.group_names)} in "
+    f"{int(strange.sum())} rows (the first is row {int(strange.argmax())}); drop these rows",
+  )
+  units = None if unit is None else tables.select(frame, [unit])[unit]
+  return Dataset(
+    name=name,
+    examples=Examples(x, y, group),
+    class_names=encoder.class_names,
+    group_names=encoder.group_names,
+    feature_names=encoder.feature_names,
+    columns=encoder.feature_columns,
+    source=source,
+    unit=None if units is None else tables.levels(units).codes.astype(np.int32),
+    encoder=encoder.given(),
+  )
 
 
-def _check_words(table: Table, roles: Collection[str | None]) -> None:
+def _check_features(table: Table, roles: Collection[str | None], declared: Collection[str]) -> None:
+  """Refuses columns that cannot be features, or would tell a model nothing."""
   for name, values in table.items():
-    if values.dtype.kind != "f" and name not in roles:
-      distinct = len(np.unique(values))
-      checks.require(
-        distinct <= MAX_WORDS,
-        f"column {name!r} has {distinct} different words, each of which would "
-        "become a feature; name it in drop=, or make it coarser",
-      )
-
-
-def _column(name: str, values: Any, categorical: bool) -> np.ndarray:
-  array = np.asarray(values)
-  checks.require(
-    array.ndim == 1, f"column {name!r} has shape {array.shape}; a column holds one value a row"
-  )
-  checks.require(
-    array.dtype.kind not in "mM",
-    f"column {name!r} holds dates; turn them into numbers, or name it in drop=",
-  )
-  if array.dtype.kind in "biuf":
-    numbers = array.astype(np.float64)
-    return tables.words(numbers) if categorical else numbers
-  known = [_known(value) for value in array.tolist()]
-  return tables.typed(np.array(known, dtype=np.str_), categorical)
-
-
-def _known(value: Any) -> str:
-  # None, NaN, pandas.NA and NaT are the values that do not equal themselves.
-  try:
-    missing = value is None or bool(value != value)
-  except TypeError:
-    missing = True
-  if missing:
-    return ""
-  if isinstance(value, bool):
-    return str(int(value))
-  return str(value).strip()
+    if name in roles:
+      continue
+    gaps = tables.unknown(values)
+    checks.require(not gaps.all(), f"column {name!r} is empty; name it in drop=")
+    if name in declared:
+      continue
+    if tables.is_number(values):
+      constant = not gaps.any() and bool((values == values[0]).all())
+      distinct = 0
+    else:
+      distinct = len(tables.levels(values).words)
+      constant = distinct == 1
+    checks.require(
+      not constant, f"column {name!r} has the same value in every row; name it in drop="
+    )
+    checks.require(
+      distinct <= MAX_WORDS,
+      f"column {name!r} has {distinct} different words, each of which would "
+      "become a feature; name it in drop=, or make it coarser",
+    )
 
 
 def _label_rule(
-  table: Table, label: str, positive: str | float | bool | None, threshold: float | None
+  table: Table,
+  label: str,
+  positive: str | float | bool | None,
+  threshold: float | None,
+  multiclass: bool,
 ) -> Rule:
   values = table[label]
-  unknown = np.isnan(values) if values.dtype.kind == "f" else values == ""
+  unknown = tables.unknown(values)
   checks.require(
     not unknown.any(),
     f"label {label!r} is missing in {int(unknown.sum())} rows (the first is "
@@ -208,24 +255,29 @@ def _label_rule(
   )
   if threshold is not None:
     return rules.above(label, threshold)
-  found = tables.words(values)
-  distinct = np.unique(found)
+  distinct = tables.levels(values).words
   if positive is not None:
     value = _shown(positive)
     checks.require(
       value in distinct,
       f"positive={positive!r} is not a value of label {label!r}; "
-      f"{checks.options(value, distinct[:MAX_CODES].tolist())}",
+      f"{checks.options(value, distinct[:MAX_CODES])}",
     )
     return rules.against(label, value, (f"not {value}", value))
   checks.require(
-    values.dtype.kind != "f" or len(distinct) <= MAX_CODES,
+    not tables.is_number(values) or len(distinct) <= MAX_CODES,
     f"label {label!r} has {len(distinct)} different numbers; pass threshold= "
     "to cut it in two, or positive= to name class 1",
   )
   checks.require(
     len(distinct) <= MAX_CLASSES,
     f"label {label!r} has {len(distinct)} different values; pass positive= to name class 1",
+  )
+  checks.require(
+    multiclass or len(distinct) <= 2,
+    f"label {label!r} has {len(distinct)} values ({', '.join(distinct[:5])}"
+    f"{', ...' if len(distinct) > 5 else ''}); pass positive={distinct[0]!r} for one of them "
+    "against the rest, or multiclass=True for a class each",
   )
   return rules.values(label)
 
@@ -248,8 +300,8 @@ def _group_rule(
       )
     else:
       rule = rules.values(column)
-      distinct = len(np.unique(tables.words(table[column])))
-      numbers = table[column].dtype.kind == "f"
+      distinct = len(tables.levels(table[column]).words)
+      numbers = tables.is_number(table[column])
       checks.require(
         distinct <= (min(MAX_CODES, max_groups) if numbers else max_groups),
         f"group {column!r} has {distinct} different values; pass "
@@ -263,7 +315,9 @@ def _group_rule(
   return parts[0] if len(parts) == 1 else rules.cross(parts)
 
 
-def _check(dataset: Dataset, label: str, groups: tuple[str, ...], max_groups: int) -> None:
+def _check(
+  dataset: Dataset, label: str, groups: tuple[str, ...], max_groups: int, min_group_size: int
+) -> None:
   present = [name for name, count in dataset.class_sizes.items() if count]
   checks.require(
     len(present) > 1,
@@ -273,6 +327,13 @@ def _check(dataset: Dataset, label: str, groups: tuple[str, ...], max_groups: in
     dataset.num_groups <= max_groups,
     f"group={list(groups)} makes {dataset.num_groups} groups; use fewer "
     "columns, or a larger max_groups",
+  )
+  smallest, count = min(dataset.group_sizes.items(), key=lambda item: item[1])
+  checks.require(
+    count >= min_group_size,
+    f"group {smallest!r} of {', '.join(groups)} has {count} "
+    f"{'person' if count == 1 else 'people'}, and figures of so few say nothing and give them "
+    f"away; merge it with another group, drop its rows, or pass min_group_size={count}",
   )
 
 

@@ -1,13 +1,15 @@
 """What is known about a named set, and how a table becomes a Dataset."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.data import encoding, files, rules, tables
+from jaxfair.data import files, rules, tables
+from jaxfair.data._encoder import Encoder, encode_columns, fit_columns
+from jaxfair.data._reading import Layout
 from jaxfair.data.dataset import Dataset, Source
 from jaxfair.data.rules import Rule
 from jaxfair.data.tables import Table
@@ -129,33 +131,39 @@ def assemble(
   drop: Collection[str] = (),
   unit: str | None = None,
   keep_group_features: bool = False,
+  ranges: Mapping[str, tuple[float, float]] | None = None,
+  categories: Mapping[str, Sequence[str]] | None = None,
+  layout: Layout | None = None,
 ) -> Dataset:
   """Makes a Dataset of a table (or of images and what is known about them).
 
   The columns that make the group are left out of the features unless
   `keep_group_features`; those that make the label always are.
   """
-  classes, groups = label.assign(raw.table), group.assign(raw.table)
-  inside = (classes.ids != rules.LEFT_OUT) & (groups.ids != rules.LEFT_OUT)
+  label, group = label.fit(raw.table), group.fit(raw.table)
+  classes, groups = label.ids(raw.table), group.ids(raw.table)
+  inside = (classes != rules.LEFT_OUT) & (groups != rules.LEFT_OUT)
   rows: Any = slice(None) if inside.all() else np.flatnonzero(inside)
   table = tables.take(raw.table, rows)
-  hidden = {*drop, *label.columns, *([unit] if unit else [])}
+  hidden = {*drop, *label.hidden_columns, *([unit] if unit else [])}
   if not keep_group_features:
-    hidden.update(group.columns)
+    hidden.update(group.hidden_columns)
+  encoder = None
   if raw.images is None:
     kept = [column for column in table if column not in hidden]
-    encoded = encoding.encode(table, kept, int(inside.sum()))
+    columns = fit_columns(table, kept, ranges=ranges, categories=categories)
+    encoder = Encoder(columns, label, group, layout)
+    x = encode_columns(columns, table, int(inside.sum()))
   else:
-    encoded = encoding.Encoded(_pixels(raw.images[rows]), (), ())
+    x = _pixels(raw.images[rows])
   return Dataset(
     name=name,
-    examples=Examples(
-      encoded.x, classes.ids[rows].astype(np.int32), groups.ids[rows].astype(np.int32)
-    ),
-    class_names=classes.names,
-    group_names=groups.names,
-    feature_names=encoded.names,
-    columns=encoded.columns,
+    examples=Examples(x, classes[rows].astype(np.int32), groups[rows].astype(np.int32)),
+    class_names=label.names,
+    group_names=group.names,
+    feature_names=encoder.feature_names if encoder else (),
+    columns=encoder.feature_columns if encoder else (),
+    encoder=encoder,
     source=source,
     unit=_ids(table[unit]) if unit else None,
     test_rows=None if raw.test_rows is None else raw.test_rows[rows],
@@ -171,4 +179,4 @@ def _pixels(images: np.ndarray) -> np.ndarray:
 
 
 def _ids(values: np.ndarray) -> np.ndarray:
-  return np.unique(values, return_inverse=True)[1].astype(np.int32)
+  return tables.levels(values).codes.astype(np.int32)

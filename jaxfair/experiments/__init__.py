@@ -4,6 +4,7 @@ A study declares its settings, its cells, what one cell computes, and what is
 claimed and drawn; everything else is here. Studies never draw.
 """
 
+from jaxfair.experiments._figures import Figure, Summary, bars, lines, points, summary
 from jaxfair.experiments.claims import (
   CannotTellError,
   Check,
@@ -19,7 +20,7 @@ from jaxfair.experiments.claims import (
 from jaxfair.experiments.config import ConfigError, parse, read
 from jaxfair.experiments.folders import RunError
 from jaxfair.experiments.frontiers import RunFrontier, compare_frontiers, read_frontier
-from jaxfair.experiments.measures import group_table, measure_groups
+from jaxfair.experiments.measures import EVERYONE, group_table, measure_groups
 from jaxfair.experiments.people import People, load_people
 from jaxfair.experiments.reading import Run, read_plan, read_run
 from jaxfair.experiments.registry import find, load, names
@@ -35,7 +36,7 @@ from jaxfair.experiments.statistics import (
   spread,
   trend,
 )
-from jaxfair.experiments.study import Cell, Context, Figure, Study, Summary, grid
+from jaxfair.experiments.study import Cell, Context, Study, grid
 from jaxfair.experiments.table import Table
 from jaxfair.fields import (
   Count,
@@ -52,6 +53,7 @@ from jaxfair.fields import (
 )
 
 __all__ = [
+  "EVERYONE",
   "CannotTellError",
   "Cell",
   "Check",
@@ -80,6 +82,7 @@ __all__ = [
   "Sweep",
   "Table",
   "Within",
+  "bars",
   "but",
   "compare_frontiers",
   "correlation",
@@ -91,6 +94,7 @@ __all__ = [
   "grid",
   "group_table",
   "least",
+  "lines",
   "load",
   "load_people",
   "mean",
@@ -101,6 +105,7 @@ __all__ = [
   "or_missing",
   "parse",
   "plan",
+  "points",
   "read",
   "read_frontier",
   "read_plan",
@@ -109,6 +114,7 @@ __all__ = [
   "several",
   "splits",
   "spread",
+  "summary",
   "trend",
   "write_claims",
 ]

@@ -11,10 +11,11 @@ value of a column with `.in_each(...)`.
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from jaxfair.experiments.table import Table
+from jaxfair.experiments.table import NoColumnError, Table
 
 Verdict = Literal["supported", "not supported", "undecided", "not run"]
 Where = Mapping[str, Any]
@@ -54,6 +55,7 @@ class Finding:
     low: lower end of its 95% interval.
     high: upper end.
     why: the reason, if the check could not be run.
+    missing: the column that the rows do not have, if that is the reason.
   """
 
   verdict: Verdict
@@ -62,19 +64,14 @@ class Finding:
   low: float = math.nan
   high: float = math.nan
   why: str = ""
+  missing: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-  """A function from a table to a finding.
-
-  Attributes:
-    run: the function.
-    columns: the columns that it names.
-  """
+  """A function from a table to a finding."""
 
   run: Callable[[Table], Finding]
-  columns: frozenset[str] = frozenset()
 
   def __call__(self, table: Table) -> Finding:
     """Looks at the whole table; without rows it is "not run"."""
@@ -84,14 +81,16 @@ class Check:
       return self.run(table)
     except CannotTellError as reason:
       return Finding("not run", why=str(reason))
+    except NoColumnError as reason:
+      return Finding("not run", why=f"the table has {reason}", missing=reason.column)
 
   def at(self, **where: Any) -> "Check":
     """The check on some rows only; see `narrowed`."""
-    return Check(lambda table: self.run(narrowed(table, where)), self.columns | set(where))
+    return Check(lambda table: self.run(narrowed(table, where)))
 
   def of(self, change: Callable[[Table], Table]) -> "Check":
     """The check on a table made from the whole one."""
-    return Check(lambda table: self(change(table)), self.columns)
+    return Check(lambda table: self(change(table)))
 
   def in_each(self, column: str) -> "Check":
     """The check must be supported for every value of a column.
@@ -102,47 +101,39 @@ class Check:
     """
 
     def run(table: Table) -> Finding:
-      require_columns(table, column)
-      values = table.unique(column)
-      found = {name: self(table.where(**{column: name})) for name in values}
+      found = {name: self(table.where(**{column: name})) for name in table.unique(column)}
       return _worst(found, lambda name: f" ({column} {name})")
 
-    return Check(run, self.columns | {column})
+    return Check(run)
 
 
-def every(checks: Callable[[Table], Mapping[Any, Check]], columns: frozenset[str]) -> Check:
+def every(checks: Callable[[Table], Mapping[Any, Check]], **where: Any) -> Check:
   """Several checks that must all be supported; which ones depends on the table.
 
   Args:
-    checks: the checks by name.
-    columns: the columns that they name.
+    checks: the checks by name, given the rows.
+    **where: chooses these rows; see `narrowed`.
   """
 
   def run(table: Table) -> Finding:
-    require_columns(table, *columns)
-    found = {name: check(table) for name, check in checks(table).items()}
+    rows = narrowed(table, where)
+    found = {name: check(rows) for name, check in checks(rows).items()}
     if not found:
       raise CannotTellError("nothing to compare")
     return _worst(found, lambda name: f" ({name})")
 
-  return Check(run, columns)
+  return Check(run)
 
 
 @dataclasses.dataclass(frozen=True)
 class Statistic:
-  """A function from a table to an estimate; comparing it makes a check.
-
-  Attributes:
-    estimate: the function.
-    columns: the columns that it names.
-  """
+  """A function from a table to an estimate; comparing it makes a check."""
 
   estimate: Callable[[Table], Estimate]
-  columns: frozenset[str] = frozenset()
 
   def at(self, **where: Any) -> "Statistic":
     """The statistic of some rows only; see `narrowed`."""
-    return Statistic(lambda table: self.estimate(narrowed(table, where)), self.columns | set(where))
+    return Statistic(lambda table: self.estimate(narrowed(table, where)))
 
   def __gt__(self, bound: float) -> Check:
     return self._check(lambda e: e.low > bound, lambda e: e.high <= bound)
@@ -173,7 +164,7 @@ class Statistic:
       value, low, high = map(float, (found.value, found.low, found.high))
       return Finding(verdict, found.words, value, low, high)
 
-    return Check(run, self.columns)
+    return Check(run)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,13 +186,28 @@ class Claim:
   quote: str = ""
 
 
+def read_claims(table: Mapping[str, Check]) -> tuple[Claim, ...]:
+  """Claims from `{"name: statement [source]": check}`; the source may be left out."""
+  found = [(_CLAIM.fullmatch(told), told, check) for told, check in table.items()]
+  for parts, told, _ in found:
+    if parts is None:
+      raise ValueError(f'claim {told!r}: write "name: statement [source]"')
+  return tuple(
+    Claim(parts["name"], parts["statement"], check, parts["source"] or "")
+    for parts, _, check in found
+    if parts
+  )
+
+
+_CLAIM = re.compile(r"(?P<name>[^:]+): (?P<statement>.+?)(?: \[(?P<source>[^]]+)\])?")
+
+
 def narrowed(table: Table, where: Where) -> Table:
   """The rows with these values, chosen column by column.
 
   A value is compared; a tuple means any of its values; a function such as
   `min`, `max` or `but(...)` chooses among the values that occur.
   """
-  require_columns(table, *where)
   for name, wanted in where.items():
     if callable(wanted):
       known = [value for value in table.unique(name) if value == value]
@@ -222,13 +228,6 @@ def but(*unwanted: Any) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
 def or_missing(choose: Callable[[Sequence[Any]], Any]) -> Callable[[Sequence[Any]], Any]:
   """For `at`: the chosen value, and rows that have no value in the column."""
   return lambda values: (choose(values), math.nan)
-
-
-def require_columns(table: Table, *names: str) -> None:
-  """Raises `CannotTellError` for a column that the table lacks."""
-  for name in names:
-    if name not in table:
-      raise CannotTellError(f"the table has no column {name}")
 
 
 def words(where: Where) -> str:

@@ -56,18 +56,24 @@ def read(
       )
     merge(raw, sizes[size])
     raw["size"] = size
-  for assignment in sets:
-    key, separator, text = assignment.partition("=")
-    where = f"--set {checks.shown(assignment)}"
-    names = key.strip().split(".")
-    if not separator or not all(names):
-      raise ConfigError(f"{where}: write it as key=value")
+  for one in sets:
+    key, value = assignment(one)
+    names = key.split(".")
     if names[0] in ("size", "sizes"):
-      raise ConfigError(f"{where}: choose a size with --size")
-    value = _value(text.strip())
-    _check_values({key: value}, "--set ")
+      raise ConfigError(f"--set {checks.shown(one)}: choose a size with --size")
     _assign(raw, names, value)
   return raw
+
+
+def assignment(text: str) -> tuple[str, Any]:
+  """The key and the value of `"a.b=value"`; the value is TOML, or else a bare string."""
+  key, separator, value = text.partition("=")
+  key = key.strip()
+  if not separator or not all(key.split(".")):
+    raise ConfigError(f"--set {checks.shown(text)}: write it as key=value")
+  found = _value(value.strip())
+  _check_values({key: found}, "--set ")
+  return key, found
 
 
 def parse(path: pathlib.Path) -> dict[str, Any]:

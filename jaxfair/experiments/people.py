@@ -12,11 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from jaxfair import accounting, checks, data
+from jaxfair import accounting, checks, data, models
 
 USUAL = "adult"
 STAND_IN = "coloured_digits"  # needs no file
-OF_A_FILE = ("positive", "threshold", "bins", "drop", "categorical", "unit")
+OF_A_FILE = (
+  "positive",
+  "threshold",
+  "multiclass",
+  "bins",
+  "drop",
+  "categorical",
+  "unit",
+  "min_group_size",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,11 +41,15 @@ class People:
       its columns ("sex*race" for intersections). What follows is about it.
     positive: value of the label that counts as class 1.
     threshold: class 1 is a numeric label above this.
+    multiclass: a label of more than two values gives one class for each.
     bins: edges that cut a group column of numbers into ranges.
     drop: columns to leave out.
     categorical: columns of numbers that are codes.
     unit: column that tells whose row it is; splits keep a person together.
+    min_group_size: smaller groups are refused.
     stand_in: use digits that come with jaxfair if a named set cannot be had.
+    features: an extractor of features that take the place of images, such as
+      "efficientnet_lite0" or "scattering"; see `models.extractor`.
   """
 
   name: str = USUAL
@@ -45,13 +58,21 @@ class People:
   csv: str | None = None
   positive: str | float | None = None
   threshold: float | None = None
+  multiclass: bool = False
   bins: tuple[float, ...] = ()
   drop: tuple[str, ...] = ()
   categorical: tuple[str, ...] = ()
   unit: str | None = None
+  min_group_size: int = 2
   stand_in: bool = False
+  features: str | None = None
 
   def __post_init__(self) -> None:
+    if self.features is not None:
+      checks.one_of("features", self.features, models.EXTRACTORS)
+      checks.require(
+        self.csv is None, f"features={self.features!r} needs images, which a CSV file has not"
+      )
     if self.csv is not None:
       checks.require(
         self.label is not None and self.group is not None,
@@ -66,7 +87,7 @@ class People:
     for only in OF_A_FILE:
       value = getattr(self, only)
       checks.require(
-        value in (None, ()),
+        value == getattr(type(self), only),
         f"{only}={value!r} is about a file of your own; set csv, or leave it out",
       )
 
@@ -141,7 +162,7 @@ class _Loaded:
 
 
 def _described(config: People) -> str:
-  told = {"label": config.label, "group": config.group}
+  told = {"label": config.label, "group": config.group, "features": config.features}
   chosen = [f"{name} {value}" for name, value in told.items() if value]
   return ", ".join([config.name, *chosen])
 
@@ -150,6 +171,14 @@ def _described(config: People) -> str:
 def _load(config: People, version: int) -> _Loaded:
   """Loads once for all cells, and anew when a file has changed."""
   del version
+  found = _found(config)
+  if config.features is None:
+    return found
+  return _Loaded(models.embed(found.people, models.extractor(config.features)), found.note)
+
+
+def _found(config: People) -> _Loaded:
+  """The people as they were published, or the stand-in."""
   if config.csv is not None:
     return _Loaded(_own(config), "")
   load = functools.partial(data.load, config.name, label=config.label, group=config.group)
@@ -174,18 +203,17 @@ def _own(config: People) -> data.Dataset:
   assert config.csv is not None
   assert config.label is not None
   assert config.group is not None
-  try:
-    return data.from_csv(
-      config.csv,
-      label=config.label,
-      group=tuple(config.group.split("*")),
-      positive=config.positive,
-      threshold=config.threshold,
-      bins={config.group: config.bins} if config.bins else None,
-      drop=config.drop,
-      categorical=config.categorical,
-      unit=config.unit,
-      name=None if config.name == USUAL else config.name,
-    )
-  except checks.ArgumentError as error:
-    raise checks.ArgumentError(f"{config.csv}: {error}") from None
+  return data.from_csv(
+    config.csv,
+    label=config.label,
+    group=tuple(config.group.split("*")),
+    positive=config.positive,
+    threshold=config.threshold,
+    multiclass=config.multiclass,
+    bins={config.group: config.bins} if config.bins else None,
+    drop=config.drop,
+    categorical=config.categorical,
+    unit=config.unit,
+    min_group_size=config.min_group_size,
+    name=None if config.name == USUAL else config.name,
+  )

@@ -32,7 +32,7 @@ from jaxfair.experiments import folders
 from jaxfair.experiments.data_digests import Readings
 from jaxfair.experiments.folders import SECRET, ClaimRecord, RunRecord, read_record, read_words
 from jaxfair.experiments.people import watched
-from jaxfair.experiments.study import Cell, Context, Study, cell_name, check_claims
+from jaxfair.experiments.study import Cell, Context, Study, cell_name, check_claims, check_columns
 from jaxfair.experiments.table import Table
 from jaxfair.whole_files import write_whole
 
@@ -121,6 +121,7 @@ def execute(
     write_claims(made.study, table, folder)
     record.write(finished=True)
     (folder / SECRET).unlink(missing_ok=True)
+  check_columns(made.study, table)
   return table
 
 

@@ -4,7 +4,6 @@ Intervals over seeds tell how much repeating the experiment moves a number, not
 how much another population would.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,40 +12,32 @@ import numpy as np
 from scipy import stats
 
 from jaxfair import fairness
-from jaxfair.experiments.claims import (
-  CannotTellError,
-  Estimate,
-  Statistic,
-  Where,
-  narrowed,
-  require_columns,
-  words,
-)
-from jaxfair.experiments.measures import seed_interval
+from jaxfair.experiments.claims import CannotTellError, Estimate, Statistic, Where, narrowed, words
+from jaxfair.experiments.measures import column_range
 from jaxfair.experiments.table import Table
 
 DRAWS = 1_000
 Labels = list[tuple[Any, ...]]
+Range = tuple[float, float]
+ANYWHERE = (-math.inf, math.inf)
 
 
 def mean(value: str) -> Statistic:
   """The mean over seeds, with Student's interval; a seed's rows are averaged first."""
 
   def estimate(table: Table) -> Estimate:
-    found = student(f"mean {value}", values := by_seed(table, value))
-    ends = seed_interval(value, [*values.values()])
-    return dataclasses.replace(found, low=float(ends.low), high=float(ends.high))
+    return student(f"mean {value}", own := by_seed(table, value), _range(value, own))
 
-  return Statistic(estimate, frozenset({value}))
+  return Statistic(estimate)
 
 
 def least(value: str) -> Statistic:
   """The mean over seeds of the least value among a seed's rows."""
 
   def estimate(table: Table) -> Estimate:
-    return student(f"least {value}", by_seed(table, value, np.min))
+    return student(f"least {value}", own := by_seed(table, value, np.min), _range(value, own))
 
-  return Statistic(estimate, frozenset({value}))
+  return Statistic(estimate)
 
 
 def difference(value: str, first: Where, second: Where, *, relative: bool = False) -> Statistic:
@@ -66,14 +57,15 @@ def difference(value: str, first: Where, second: Where, *, relative: bool = Fals
     rows = narrowed(table, shared)
     a, b = (by_seed(narrowed(rows, side), value) for side in (left, right))
     seeds, scale = sorted(a.keys() & b.keys()), 1.0
+    ends = _range_apart(value, a, b)
     if relative:
       total = sum(b[seed] for seed in seeds)
       if total <= 0:
         raise CannotTellError(f"the mean {value} of {words(right)} is not positive")
-      told, scale = f"{told}, over the latter", len(seeds) / total
-    return student(told, {seed: (a[seed] - b[seed]) * scale for seed in seeds})
+      told, scale, ends = f"{told}, over the latter", len(seeds) / total, ANYWHERE
+    return student(told, {seed: (a[seed] - b[seed]) * scale for seed in seeds}, ends)
 
-  return Statistic(estimate, frozenset({value, *first, *second}))
+  return Statistic(estimate)
 
 
 def spread(value: str, between: str) -> Statistic:
@@ -84,7 +76,6 @@ def spread(value: str, between: str) -> Statistic:
   """
 
   def estimate(table: Table) -> Estimate:
-    require_columns(table, between)
     found = {name: by_seed(part, value) for (name,), part in table.split(between)}
     found = {name: own for name, own in found.items() if own}
     if len(found) < 2:
@@ -92,9 +83,10 @@ def spread(value: str, between: str) -> Statistic:
     order = sorted(found, key=lambda name: float(np.mean([*found[name].values()])))
     low, high = found[order[0]], found[order[-1]]
     pairs = {seed: high[seed] - low[seed] for seed in sorted(low.keys() & high.keys())}
-    return student(f"{value}: {order[-1]} minus {order[0]}, paired", pairs)
+    told = f"{value}: {order[-1]} minus {order[0]}, paired"
+    return student(told, pairs, _range_apart(value, low, high))
 
-  return Statistic(estimate, frozenset({value, between}))
+  return Statistic(estimate)
 
 
 def trend(value: str, along: str) -> Statistic:
@@ -105,7 +97,6 @@ def trend(value: str, along: str) -> Statistic:
   """
 
   def estimate(table: Table) -> Estimate:
-    require_columns(table, value, along, "seed")
     if len(table.unique(along)) < 2:
       raise CannotTellError(f"{along} has one value only")
     found = {}
@@ -115,40 +106,47 @@ def trend(value: str, along: str) -> Statistic:
       correlation = rank_correlation(*np.array(places).T) if places else math.nan
       if np.isfinite(correlation):
         found[seed] = float(correlation)
-    estimated = student(f"rank correlation of {value} with {along}", found)
-    low, high = np.clip([estimated.low, estimated.high], -1, 1)
-    return dataclasses.replace(estimated, low=float(low), high=float(high))
+    return student(f"rank correlation of {value} with {along}", found, (-1.0, 1.0))
 
-  return Statistic(estimate, frozenset({value, along}))
+  return Statistic(estimate)
 
 
-def exact(told: str, statistic: Callable[[Table], float], columns: Sequence[str] = ()) -> Statistic:
+def exact(told: str, statistic: Callable[[Table], float]) -> Statistic:
   """A number without uncertainty, such as a worst case over all rows."""
 
   def estimate(table: Table) -> Estimate:
-    require_columns(table, *columns)
     value = float(statistic(table))
     if not math.isfinite(value):
       raise CannotTellError(f"{told} is undefined on these rows")
     return Estimate(told, value, value, value)
 
-  return Statistic(estimate, frozenset(columns))
+  return Statistic(estimate)
 
 
-def student(told: str, values: Mapping[Any, float]) -> Estimate:
-  """The mean over seeds with Student's interval."""
+def student(told: str, values: Mapping[Any, float], within: Range = ANYWHERE) -> Estimate:
+  """The mean over seeds with Student's interval, which ends where the range does."""
   if len(values) < 2:
     raise CannotTellError("an interval needs at least 2 seeds")
   numbers = np.array(list(values.values()))
   if not np.isfinite(numbers).all():
     raise CannotTellError(f"{told} is infinite for some seeds")
   found = fairness.seed_interval(numbers)
-  return Estimate(told, float(found.estimate), float(found.low), float(found.high))
+  low, high = np.clip([found.low, found.high], *within)
+  return Estimate(told, float(found.estimate), float(low), float(high))
+
+
+def _range(column: str, *values: Mapping[Any, float]) -> Range:
+  return column_range(column, [x for own in values for x in own.values()])
+
+
+def _range_apart(column: str, *values: Mapping[Any, float]) -> Range:
+  """The range of a difference of two values of a column."""
+  low, high = _range(column, *values)
+  return low - high, high - low
 
 
 def by_seed(rows: Table, value: str, reduce: Callable[..., Any] = np.mean) -> dict[Any, float]:
   """One number of each seed's rows; a seed without a known value drops out."""
-  require_columns(rows, value, "seed")
   if rows[value].dtype.kind != "f":
     raise CannotTellError(f"column {value} holds no numbers")
   known = {seed: part[value][~np.isnan(part[value])] for (seed,), part in rows.split("seed")}
@@ -194,7 +192,6 @@ def of_points(
     return over(np.array(found), axis=0)
 
   def estimate(table: Table) -> Estimate:
-    require_columns(table, *points, *values, "seed")
     labels, cube = _cube(table, values, points)
     if cube.shape[2] < 2:
       raise CannotTellError("an interval needs at least 2 seeds")
@@ -206,7 +203,7 @@ def of_points(
     low, high = np.quantile(found[1:], (0.025, 0.975))
     return Estimate(told, float(found[0]), float(low), float(high))
 
-  return Statistic(estimate, frozenset({*points, *values}))
+  return Statistic(estimate)
 
 
 def correlation(x: str, y: str, *, points: Sequence[str], within: Sequence[str] = ()) -> Statistic:

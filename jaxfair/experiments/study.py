@@ -10,15 +10,17 @@ import hashlib
 import itertools
 import json
 import pathlib
+import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import jax
 
 from jaxfair import checks, data
-from jaxfair.experiments.claims import Claim, Finding
+from jaxfair.experiments._figures import Figure, Summary
+from jaxfair.experiments.claims import CannotTellError, Check, Claim, Finding, narrowed, read_claims
 from jaxfair.experiments.people import People, load_people, set_name
-from jaxfair.experiments.table import Table
+from jaxfair.experiments.table import NoColumnError, Table
 from jaxfair.types import Examples
 
 Parts = tuple[Examples, ...]
@@ -67,73 +69,6 @@ class Context:
     return dataclasses.replace(people, unit=None)
 
 
-@dataclasses.dataclass(frozen=True)
-class Figure:
-  """A picture, said in columns: the report draws it.
-
-  Rows that agree in facet, x and color are repetitions: their mean is drawn
-  with a 95% interval.
-
-  Attributes:
-    name: file name, unique in the study.
-    title: what one sees, as a sentence.
-    x: column on the horizontal axis.
-    y: column on the vertical axis.
-    mark: bars, lines with a band, or points.
-    color: column that tells the series apart.
-    facet: column with one panel per value.
-    caption: how to read it.
-    x_title: axis title; the column's name in words by default.
-    y_title: the same for the vertical axis.
-    log_x: logarithmic horizontal axis.
-    log_y: logarithmic vertical axis.
-    where: keeps only rows with these values.
-    reference: draws a horizontal line here, e.g. parity at 0.
-  """
-
-  name: str
-  title: str
-  x: str
-  y: str
-  mark: Literal["bar", "line", "point"] = "bar"
-  color: str | None = None
-  facet: str | None = None
-  caption: str = ""
-  x_title: str = ""
-  y_title: str = ""
-  log_x: bool = False
-  log_y: bool = False
-  where: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  reference: float | None = None
-
-  @property
-  def columns(self) -> set[str]:
-    """The columns that it names."""
-    return {self.x, self.y, *self.where} | {c for c in (self.color, self.facet) if c}
-
-
-@dataclasses.dataclass(frozen=True)
-class Summary:
-  """A table of means with their 95% intervals over repetitions.
-
-  Attributes:
-    title: what one reads off it.
-    by: columns that name a line of the table.
-    values: columns that are averaged.
-    where: keeps only rows with these values.
-  """
-
-  title: str
-  by: Sequence[str]
-  values: Sequence[str]
-  where: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-  @property
-  def columns(self) -> set[str]:
-    """The columns that it names."""
-    return {*self.by, *self.values, *self.where}
-
-
 def people_of(config: Any) -> Iterator[People]:
   """The people that a config names, in the order of its fields."""
   if isinstance(config, People):
@@ -156,7 +91,7 @@ class Study:
     config: a `Settings` class; a config file fills it.
     cells: all cells of a config; each is a small mapping that names it.
     run: computes one cell's rows (all seeds in one compiled call).
-    claims: sentences checked on the table.
+    claims: sentences checked on the table: `{"name: statement [source]": check}`.
     figures: what is drawn.
     summaries: tables of means, at the top of the report.
     people: which people a config is about; those in its fields by default.
@@ -167,6 +102,10 @@ class Study:
       the numbers protect and what they do not.
     points: what rows must have to be points of a frontier, if not all are:
       those whose epsilon is no guarantee must not be chosen from.
+    plain: what the rows of the model without privacy have; empty if there are none.
+    titles: what a column is called on the axes of figures.
+    release: the `[release]` table of one point of the frontier, given the config and the
+      point's columns, method among them; None for a point that cannot be released.
   """
 
   name: str
@@ -174,7 +113,7 @@ class Study:
   config: type
   cells: Callable[[Any], Sequence[Cell]]
   run: Callable[[Any, Cell, Context], Table]
-  claims: Sequence[Any] = ()
+  claims: Mapping[str, Check] | Sequence[Claim] = ()
   figures: Sequence[Figure] = ()
   summaries: Sequence[Summary] = ()
   people: Callable[[Any], Iterable[People]] = people_of
@@ -182,6 +121,22 @@ class Study:
   derive: Callable[[Table], Table] = lambda table: table
   notes: Callable[[Any], Sequence[str]] = lambda config: ()
   points: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  plain: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  titles: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  release: Callable[[Any, Mapping[str, Any]], dict[str, Any] | None] | None = None
+
+  def __post_init__(self) -> None:
+    if isinstance(self.claims, Mapping):
+      object.__setattr__(self, "claims", read_claims(self.claims))
+    titled = [
+      dataclasses.replace(
+        one,
+        x_title=one.x_title or self.titles.get(one.x, ""),
+        y_title=one.y_title or self.titles.get(one.y, ""),
+      )
+      for one in self.figures
+    ]
+    object.__setattr__(self, "figures", tuple(titled))
 
   def load_people(self, config: Any) -> list[str]:
     """Finds the people and prechecks the config; what readers must be told."""
@@ -196,6 +151,14 @@ class Study:
     names = [cell_name(cell) for cell in cells]
     checks.require(len(set(names)) == len(names), "two cells have equal settings")
     return cells
+
+  def setting_columns(self, config: Any, table: Table) -> list[str]:
+    """The columns that tell the settings of a run apart, besides group and seed."""
+    named = [name for cell in self.cells(config) for name in cell]
+    named += [name for summary in self.summaries for name in summary.by]
+    named += [name for figure in self.figures for name in (figure.color, figure.facet) if name]
+    apart = dict.fromkeys(name for name in named if name not in ("group", "seed"))
+    return [name for name in apart if name in table]
 
 
 def grid(**fields: str) -> Callable[[Any], list[Cell]]:
@@ -227,7 +190,32 @@ def cell_name(cell: Cell) -> str:
 def check_claims(study: Study, table: Table) -> list[tuple[Claim, Finding]]:
   """Checks every claim on the table of all rows."""
   nothing = Finding("not run", why="no rows")
-  return [(claim, claim.check(table) if len(table) else nothing) for claim in study.claims]
+  claims = typing.cast(Sequence[Claim], study.claims)  # a mapping has become claims by now
+  return [(claim, claim.check(table) if len(table) else nothing) for claim in claims]
+
+
+def check_columns(study: Study, table: Table) -> None:
+  """Raises if a claim, figure or summary names a column that its rows do not have.
+
+  What has no rows, such as a part that was not run, names no column in vain.
+  """
+  wrong = {f"claim {own.name!r}": found.missing for own, found in check_claims(study, table)}
+  everything: list[Figure | Summary] = [*study.figures, *study.summaries]
+  for drawn in everything:
+    try:
+      rows = narrowed(table, drawn.where)
+      for column in drawn.columns:
+        rows[column]
+    except NoColumnError as error:
+      wrong[f"{type(drawn).__name__.lower()} {drawn.title!r}"] = error.column
+    except CannotTellError:
+      continue
+  for what, column in wrong.items():
+    checks.require(
+      not column,
+      f"study {study.name}: {what} names column {column!r}, which its rows do not have; "
+      f"{checks.options(column, table.names)}",
+    )
 
 
 def _values(value: Any) -> list[Any]:

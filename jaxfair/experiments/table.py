@@ -14,6 +14,14 @@ from jaxfair import checks
 from jaxfair.experiments import folders
 
 
+class NoColumnError(checks.ArgumentError):
+  """A table without a column that was named."""
+
+  def __init__(self, column: str, table: "Table"):
+    super().__init__(f"no column {column!r}; {checks.options(column, table.names)}")
+    self.column = column
+
+
 class Table:
   """Named columns of equal length; numbers are float64, the rest strings.
 
@@ -88,7 +96,7 @@ class Table:
 
   def __getitem__(self, name: str) -> np.ndarray:
     if name not in self._columns:
-      raise checks.ArgumentError(f"no column {name!r}; {checks.options(name, self._columns)}")
+      raise NoColumnError(name, self)
     return self._columns[name]
 
   def rows(self) -> Iterator[dict[str, Any]]:
@@ -109,7 +117,7 @@ class Table:
     return self.keep(keep)
 
   def keep(self, rows: np.ndarray) -> "Table":
-    """The rows where a boolean array is True."""
+    """The rows where a boolean array is True, or those of these numbers."""
     return Table({name: array[rows] for name, array in self._columns.items()})
 
   def unique(self, name: str) -> list[Any]:
@@ -143,9 +151,11 @@ class Table:
     if not len(self):
       return
     keys = list(zip(*(_comparable(self[name]) for name in names), strict=True))
-    for key in dict.fromkeys(keys):
-      keep = np.fromiter((k == key for k in keys), dtype=bool, count=len(keys))
-      yield key, self.keep(keep)
+    places: dict[tuple[Any, ...], list[int]] = {}
+    for i, key in enumerate(keys):
+      places.setdefault(key, []).append(i)
+    for key, rows in places.items():
+      yield key, self.keep(np.array(rows))
 
   def pivot(self, row: str, column: str, value: str) -> np.ndarray:
     """[rows, columns] matrix of a value, in order of appearance.

@@ -27,6 +27,16 @@ def accuracy(counts: jax.Array) -> jax.Array:
   return divide(right, jnp.sum(counts, axis=(-2, -1)))
 
 
+@jax.jit
+def balanced_accuracy(counts: jax.Array) -> jax.Array:
+  """Mean over the classes that occur of P(y_pred = c | y_true = c): [...]."""
+  _check(counts)
+  hits = jnp.diagonal(counts, axis1=-2, axis2=-1)
+  people = jnp.sum(counts, axis=-1)
+  recalls = jnp.where(people > 0, hits / jnp.where(people > 0, people, 1), 0.0)
+  return divide(jnp.sum(recalls, axis=-1), jnp.sum(people > 0, axis=-1))
+
+
 @_compiled
 def selection_rate(counts: jax.Array, pos_label: int | None = None) -> jax.Array:
   """P(y_pred = k): [...] or [..., C]."""

@@ -21,6 +21,8 @@ class Measures(NamedTuple):
     selection_rate: P(y_pred = k).
     true_positive_rate: P(y_pred = k | y_true = k).
     false_positive_rate: P(y_pred = k | y_true != k).
+    balanced_accuracy: mean over the classes that occur of P(y_pred = c | y_true = c); a constant
+      prediction has one over their number.
   """
 
   count: Any
@@ -29,6 +31,7 @@ class Measures(NamedTuple):
   selection_rate: Any
   true_positive_rate: Any
   false_positive_rate: Any
+  balanced_accuracy: Any
 
 
 class GroupReport(NamedTuple):
@@ -106,4 +109,5 @@ def _measures(counts: jax.Array, loss: jax.Array | None, pos_label: int | None) 
     selection_rate=rates.selection_rate(counts, pos_label),
     true_positive_rate=rates.true_positive_rate(counts, pos_label),
     false_positive_rate=rates.false_positive_rate(counts, pos_label),
+    balanced_accuracy=rates.balanced_accuracy(counts),
   )

@@ -8,6 +8,9 @@ One contract, one table, one folder format. Trainers, noise and prices are
 those of `training`, `pate` and `accounting`; never here.
 """
 
+from jaxfair.methods._export import export
+from jaxfair.methods._preprocessing import Preprocessing, PreprocessingPlan, plan_preprocessing
+from jaxfair.methods._recipe import default_delta
 from jaxfair.methods.method import (
   Method,
   NetworkSettings,
@@ -27,10 +30,15 @@ __all__ = [
   "NotReleasableError",
   "Plan",
   "Population",
+  "Preprocessing",
+  "PreprocessingPlan",
   "ReleaseError",
   "Released",
   "Sizes",
+  "default_delta",
+  "export",
   "get",
   "load",
+  "plan_preprocessing",
   "register",
 ]

@@ -9,6 +9,7 @@ import jax
 from jaxfair import accounting, models, training
 from jaxfair.fairness import CounterRule
 from jaxfair.fields import Count, NonNegative, Positive
+from jaxfair.methods._recipe import noisy_descent
 from jaxfair.methods.method import (
   NetworkSettings,
   Plan,
@@ -32,15 +33,23 @@ TUNING = "settings that were chosen by looking at results on these people"
 
 
 class DpSgdSettings(NetworkSettings):
-  """Settings of DP-SGD; see `training.DpSgdConfig`."""
+  """Settings of DP-SGD; see `training.DpSgdConfig`.
 
-  learning_rate: Positive = 0.5
+  What is None is chosen from the number of people and the budget (docs/private_training.md).
+
+  Attributes:
+    row_norm: radius of the ball that features are projected into, at training and at prediction;
+      0 leaves them as they are.
+  """
+
+  learning_rate: Positive | None = None
   l2_clip: Positive = 1.0
   weight_decay: NonNegative = 0.0
-  steps: Count = 300
-  batch_size: Count = 256
-  optimizer: training.OptimizerName = "sgd"
+  steps: Count | None = None
+  batch_size: Count | None = None
+  optimizer: training.OptimizerName | None = None
   schedule: training.ScheduleName = "constant"
+  row_norm: NonNegative | None = None
 
 
 class FairDpSgdSettings(DpSgdSettings):
@@ -56,7 +65,7 @@ class FairDpSgdSettings(DpSgdSettings):
     min_count: people of a group before the margin is kept.
   """
 
-  lam: NonNegative = 1.0
+  lam: NonNegative = 0.1
   placement: Literal["after", "inside"] = "after"
   disparity: Literal["rest", "pairwise", "overall"] = "rest"
   sample: Count | None = None
@@ -79,6 +88,7 @@ class DpSgd:
     """Calibrates the noise for all steps."""
     refuse_unfit(self, settings, sizes, budget)
     assert budget is not None
+    settings = noisy_descent(settings, sizes, budget)
     config = training.calibrate(
       training.DpSgdConfig(
         learning_rate=settings.learning_rate,
@@ -107,6 +117,7 @@ class DpSgd:
       event=event,
       guarantee=Protection(spent, RECORD, self._not_protected()),
       abstention=self._abstention(settings),
+      row_norm=settings.row_norm or None,
       says=(
         f"{settings.steps} steps on about {settings.batch_size} of "
         f"{sizes.private} people each, with noise of "
@@ -117,14 +128,16 @@ class DpSgd:
 
   def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
     """Trains with noise from the key."""
-    config = self._config(plan, data)
-    return training.dp_sgd(plan.model, plan.loss, data.private, config, key=key)
+    people = plan.bounded(data)
+    config = self._config(plan, people)
+    return training.dp_sgd(plan.model, plan.loss, people.private, config, key=key)
 
   def release(
     self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
   ) -> Released:
     """Trains for release; continues from its last checkpoint if stopped."""
-    return release_training(plan, data, self._config(plan, data), folder=folder, key=key)
+    people = plan.bounded(data)
+    return release_training(plan, people, self._config(plan, people), folder=folder, key=key)
 
   def _config(self, plan: Plan, data: Population) -> training.DpSgdConfig:
     del data

@@ -64,10 +64,13 @@ class Sizes(NamedTuple):
   groups: int
 
 
+META = ("encoder", "name", "ledger", "assumed_public", "intended_use")
+
+
 @functools.partial(
   jax.tree_util.register_dataclass,
   data_fields=["private", "public", "scaler"],
-  meta_fields=["class_names", "group_names", "name", "ledger"],
+  meta_fields=["class_names", "group_names", *META],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
 class Population:
@@ -81,9 +84,13 @@ class Population:
       method `needs` "public_groups". Their labels are not read.
     scaler: what was applied to the features, to be applied to those who come
       later; it must not have been fitted on private people.
+    encoder: how a table becomes features; travels with a released model.
     name: of the data set.
     ledger: of the data set, which releases are charged to; None charges the
       release's own ledger alone.
+    assumed_public: what was taken to be public in preparing the features, in
+      words; added to what the guarantee does not cover.
+    intended_use: of a released model, for its card.
   """
 
   private: Examples
@@ -91,8 +98,11 @@ class Population:
   group_names: tuple[str, ...]
   public: Examples | None = None
   scaler: data.Scaler | None = None
+  encoder: data.Encoder | None = None
   name: str = "private data"
   ledger: accounting.DatasetLedger | None = None
+  assumed_public: tuple[str, ...] = ()
+  intended_use: str = ""
 
   @classmethod
   def prepared(
@@ -121,8 +131,10 @@ class Population:
       group_names=own.group_names,
       public=prepared.parts[0],
       scaler=prepared.scaler,
+      encoder=own.encoder,
       name=own.name,
       ledger=ledger,
+      assumed_public=own.encoder.assumed_public() if own.encoder else (),
     )
 
   @property
@@ -143,7 +155,7 @@ class Plan:
 
   Attributes:
     method: name of the method.
-    settings: as asked for.
+    settings: as asked for, with what was None chosen by the method's recipe.
     sizes: whom it is for; other people need another plan.
     budget: what may be spent; None for methods that promise nothing.
     network: what is trained, by name.
@@ -173,6 +185,19 @@ class Plan:
   def model(self) -> Model:
     """The network that is trained."""
     return self.network.model
+
+  def bounded(self, people: Population) -> Population:
+    """The people with features in the ball that the plan asks for, each row by itself."""
+    if self.row_norm is None:
+      return people
+    radius = self.row_norm
+    inside = jax.jit(lambda x: data.bound_rows(x, radius))  # a row that is not finite stays so
+    public = people.public
+    return dataclasses.replace(
+      people,
+      private=people.private._replace(x=inside(people.private.x)),
+      public=public and public._replace(x=inside(public.x)),
+    )
 
 
 class Method(Protocol):

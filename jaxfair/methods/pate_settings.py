@@ -10,9 +10,9 @@ class TeacherSettings(NetworkSettings):
   """Settings of an ensemble and its student.
 
   Attributes:
-    num_teachers: k.
-    queries: public people that are asked about, the first ones; None asks
-      about all.
+    num_teachers: k; None chooses it from the number of people.
+    queries: public people that are asked about, the first ones; None asks about as many as the
+      budget answers well.
     teacher_steps: of each teacher.
     student_steps: of the student.
     batch_size: of both; everybody, where there are no more.
@@ -20,13 +20,13 @@ class TeacherSettings(NetworkSettings):
     weight_decay: of both.
   """
 
-  num_teachers: Count = 100
+  num_teachers: Count | None = None
   queries: Count | None = None
   teacher_steps: Count = 100
   student_steps: Count = 300
   batch_size: Count = 32
   learning_rate: Positive = 0.01
-  weight_decay: NonNegative = 1e-3
+  weight_decay: NonNegative = 0.2
 
 
 class ConfidentSettings(TeacherSettings):

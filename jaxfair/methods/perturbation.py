@@ -7,6 +7,7 @@ import jax
 
 from jaxfair import accounting, checks, models, training
 from jaxfair.fields import Positive
+from jaxfair.methods._recipe import perturbed_optimum
 from jaxfair.methods.gradients import FIGURES, SCALING, TUNING
 from jaxfair.methods.method import (
   NetworkSettings,
@@ -26,12 +27,13 @@ class OutputPerturbationSettings(NetworkSettings):
   """Settings of output perturbation.
 
   Attributes:
-    weight_decay: lambda; the noise is proportional to 1 / (n lambda).
+    weight_decay: lambda; the noise is proportional to 1 / (n lambda). None chooses it from n and
+      the budget.
     row_norm: radius of the ball that features are projected into, at training
       and at prediction.
   """
 
-  weight_decay: Positive = 0.1
+  weight_decay: Positive | None = None
   row_norm: Positive = 1.0
 
   def check(self) -> None:
@@ -61,6 +63,8 @@ class OutputPerturbation:
     """One release of (epsilon, delta)."""
     refuse_unfit(self, settings, sizes, budget)
     assert budget is not None
+    settings = perturbed_optimum(settings, sizes, budget)
+    assert settings.weight_decay is not None
     config = training.OutputPerturbationConfig(
       epsilon=budget.epsilon,
       delta=budget.delta,

@@ -1,18 +1,21 @@
 """A released model: a folder that another process loads and predicts with.
 
 release/
-  release.json    network, guarantee, names, abstention rule, versions
-  arrays.npz      parameters and scaler, as plain arrays
-  statement.txt   what is promised, for people
-  sha256.json     a digest of each of these
+  release.json      network, encoder, guarantee, names, abstention rule, versions
+  arrays.npz        parameters and scaler, as plain arrays
+  model_card.md     what is promised and what is not, for people;
+                    also as .html and, for programs, as .json
+  sha256.json       a digest of each of these
 
 The digests show damage and careless edits. They are no signature: whoever can
 write the folder can write them, too.
+
+Counters of the abstention rule are no part of a release, which never changes:
+they belong to a deployment (`Released.abstainer`, `jaxfair predict --state`).
 """
 
 import dataclasses
-import hashlib
-import io
+import functools
 import json
 import pathlib
 from typing import Any
@@ -22,19 +25,16 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxfair
-from jaxfair import accounting, checks, data, models, schema, whole_files
+from jaxfair import accounting, checks, data, models, schema
 from jaxfair.fairness import Abstainer, CounterRule
+from jaxfair.methods import _model_card, _release_files
+from jaxfair.methods._release_files import ARRAYS, RECORD, ReleaseError
 from jaxfair.pate import Protection
 from jaxfair.types import Model, Params
 
-FORMAT = 1
-RECORD, ARRAYS, STATEMENT = "release.json", "arrays.npz", "statement.txt"
-DIGESTS = "sha256.json"
-PARAMS, SCALER = "params", "scaler."
-
-
-class ReleaseError(checks.JaxfairError):
-  """A folder that holds no release, or one that was changed."""
+FORMAT = 2
+SCALER = "scaler."
+CHUNK = 256  # people at a time: one program, and the same bits however many come at once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,10 +73,15 @@ class Released:
     group_names: the name of group id 0, 1, ...
     shape: of one person's features.
     dtype: of the features, before scaling.
+    encoder: makes features of a table of people; None if the model was trained on arrays.
     scaler: applied to features first; None if they are used as they are.
     row_norm: rows are then projected into a ball of this radius, if set.
     abstention: predictions are shown by this rule; its `max_gap` is the
       margin between groups. None shows all.
+    data_name: what the data set is called.
+    spending: sentences on everything released from the data set so far.
+    intended_use: in the words of whoever released it.
+    released_on: the day, as in "2026-11-18".
   """
 
   method: str
@@ -88,9 +93,14 @@ class Released:
   group_names: tuple[str, ...]
   shape: tuple[int, ...]
   dtype: str = "float32"
+  encoder: data.Encoder | None = None
   scaler: data.Scaler | None = None
   row_norm: float | None = None
   abstention: CounterRule | None = None
+  data_name: str = "private data"
+  spending: tuple[str, ...] = ()
+  intended_use: str = ""
+  released_on: str = ""
 
   def prepare(self, x: Any) -> np.ndarray:
     """[n, ...] features as the model was trained on them."""
@@ -100,46 +110,73 @@ class Released:
       f"x has people of shape {x.shape[1:]}, and the model was trained on "
       f"{self.shape}; pass the same features, unscaled",
     )
+    return np.asarray(self._scaled(x))
+
+  def _scaled(self, x: Any) -> Any:
+    """Scaled and bounded; NumPy in, NumPy out, else JAX."""
     if self.scaler is not None:
-      x = np.asarray(self.scaler.apply(x))
-    if self.row_norm is not None:
-      flat = data.bound_rows(x.reshape(len(x), -1), self.row_norm)
-      x = np.asarray(flat).reshape(x.shape)
-    return x
+      x = self.scaler.apply(x)
+    return x if self.row_norm is None else data.bound_rows(x, self.row_norm)
+
+  def traced(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """As `answer`, for use inside a program; the last bits may differ from it."""
+    return _answers(self.network.model, self.params, self._scaled(x))
+
+  def answer(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+    """[n] class ids and [n, C] probabilities, from features as they were recorded.
+
+    A person's bits do not depend on who else is asked about: programs are of one size.
+    """
+    x = self.prepare(x)
+    checks.finite("x", x)
+    parts = [(np.zeros(0, np.int32), np.zeros((0, len(self.class_names)), np.float32))]
+    for start in range(0, len(x), CHUNK):
+      part = x[start : start + CHUNK]
+      padded = np.concatenate([part, np.broadcast_to(part[-1:], (CHUNK - len(part), *self.shape))])
+      labels, scores = map(np.asarray, _answers(self.network.model, self.params, padded))
+      parts.append((labels[: len(part)], scores[: len(part)]))
+    all_labels, all_scores = zip(*parts, strict=True)
+    return np.concatenate(all_labels), np.concatenate(all_scores)
 
   def scores(self, x: Any) -> np.ndarray:
     """[n, C] probability of each class, from features as they were recorded."""
-    return np.asarray(models.scores(self.network.model, self.params, self.prepare(x)))
+    return self.answer(x)[1]
 
   def predict(self, x: Any) -> np.ndarray:
     """[n] class ids, from features as they were recorded."""
-    return np.asarray(models.predict(self.network.model, self.params, self.prepare(x)))
+    return self.answer(x)[0]
 
-  def abstainer(self) -> Abstainer:
-    """A new gate that keeps predictions within the margin between groups."""
+  def abstainer(self, state: str | pathlib.Path | None = None) -> Abstainer:
+    """The gate that keeps predictions within the margin between groups.
+
+    Args:
+      state: a file of `Abstainer.save` to continue with; a new gate if there is no such file.
+    """
     if self.abstention is None:
       raise checks.ArgumentError(
         f"this model of {self.method} was released without a margin between "
         "groups; show its predictions as they are, or set max_gap"
       )
-    return Abstainer(
-      self.abstention, num_groups=len(self.group_names), num_classes=len(self.class_names)
+    sizes = {"num_groups": len(self.group_names), "num_classes": len(self.class_names)}
+    if state is None or not pathlib.Path(state).exists():
+      return Abstainer(self.abstention, **sizes)
+    gate = Abstainer.restore(state)
+    checks.require(
+      gate.rule == self.abstention and gate.counters.shape == tuple(sizes.values()),
+      f"{state} belongs to another rule ({gate.rule}) than this release "
+      f"({self.abstention}); name another file",
     )
+    return gate
 
   def save(self, folder: str | pathlib.Path) -> None:
     """Writes a folder for `load`, whole or not at all; it must be new."""
+    scaler = {} if self.scaler is None else self.scaler._asdict()
     files = {
       RECORD: json.dumps(dataclasses.asdict(_record(self)), indent=2).encode(),
-      ARRAYS: _packed(self),
-      STATEMENT: (str(self.guarantee) + "\n").encode(),
+      ARRAYS: _release_files.pack(self.params, {SCALER + k: v for k, v in scaler.items()}),
+      **_model_card.files(self),
     }
-    digests = {name: _digest(content) for name, content in files.items()}
-    files[DIGESTS] = json.dumps(digests, indent=2).encode()
-    folder = pathlib.Path(folder)
-    checks.require(not folder.exists(), f"{folder} exists; choose another folder")
-    with whole_files.new_folder(folder) as made:
-      for name, content in files.items():
-        (made / name).write_bytes(content)
+    _release_files.write(pathlib.Path(folder), files)
 
 
 def load(folder: str | pathlib.Path) -> Released:
@@ -149,18 +186,25 @@ def load(folder: str | pathlib.Path) -> Released:
     ReleaseError: if it is no release, or is not as it was written.
   """
   folder = pathlib.Path(folder)
-  files = _verified(folder)
+  files = _release_files.verified(folder)
   try:
     values = json.loads(files[RECORD])
-    record = schema.build(_Record, values, where=f"{folder / RECORD}: ")
     checks.require(
-      record.format == FORMAT, f"{folder} has format {record.format}; this version reads {FORMAT}"
+      isinstance(values, dict) and values.get("format") == FORMAT,
+      f"{folder} has format {values.get('format')}; this version reads {FORMAT}",
     )
-    return _unpacked(record, files[ARRAYS], folder)
+    record = schema.build(_Record, values, where=f"{folder / RECORD}: ")
+    return _released(record, _release_files.unpack(files[ARRAYS]), folder)
   except (ValueError, KeyError) as error:
     if isinstance(error, checks.ArgumentError):
       raise ReleaseError(str(error)) from None
     raise ReleaseError(f"{folder} cannot be read ({error})") from error
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _answers(model: Model, params: Params, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+  logits = model.apply(params, x)
+  return jnp.argmax(logits, axis=-1).astype(jnp.int32), jax.nn.softmax(logits, axis=-1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,9 +240,21 @@ class _Record:
   group_names: tuple[str, ...]
   shape: tuple[int, ...]
   dtype: str
+  encoder: dict[str, Any] | None
   row_norm: float | None
   abstention: _Rule | None
+  data_name: str
+  spending: tuple[str, ...]
+  intended_use: str
+  released_on: str
   versions: dict[str, str]
+
+
+# Fields that a release and its record have in common, as they are.
+SAME = (
+  *("method", "settings", "network", "class_names", "group_names", "shape", "dtype", "row_norm"),
+  *("data_name", "spending", "intended_use", "released_on"),
+)
 
 
 def _record(own: Released) -> _Record:
@@ -206,9 +262,8 @@ def _record(own: Released) -> _Record:
   rule = own.abstention
   return _Record(
     format=FORMAT,
-    method=own.method,
-    settings=own.settings,
-    network=own.network,
+    **{name: getattr(own, name) for name in SAME},
+    encoder=None if own.encoder is None else own.encoder.to_record(),
     guarantee=_Guarantee(
       value.epsilon,
       value.delta,
@@ -217,13 +272,8 @@ def _record(own: Released) -> _Record:
       value.accountant,
       told.protected,
       told.not_protected,
-      told.for_release,
+      bool(told.for_release),
     ),
-    class_names=own.class_names,
-    group_names=own.group_names,
-    shape=own.shape,
-    dtype=own.dtype,
-    row_norm=own.row_norm,
     abstention=None
     if rule is None
     else _Rule(float(rule.max_gap), int(rule.min_count), rule.disparity, rule.guard),
@@ -231,86 +281,22 @@ def _record(own: Released) -> _Record:
   )
 
 
-def _packed(own: Released) -> bytes:
-  """All arrays of a release as the content of a `.npz` file."""
-  leaves, _ = jax.tree_util.tree_flatten_with_path(own.params)
-  arrays: dict[str, Any] = {
-    PARAMS + jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves
-  }
-  if own.scaler is not None:
-    arrays |= {SCALER + k: v for k, v in own.scaler._asdict().items()}
-  raw = io.BytesIO()
-  np.savez(raw, **arrays)
-  return raw.getvalue()
-
-
-def _unpacked(record: _Record, raw: bytes, folder: pathlib.Path) -> Released:
-  with np.load(io.BytesIO(raw), allow_pickle=False) as file:
-    arrays = {name: file[name] for name in file.files}
-  one = jax.ShapeDtypeStruct(record.shape, jnp.float32 if _scaled(arrays) else record.dtype)
-  like = jax.eval_shape(record.network.model.init, jax.random.key(0), one)
-  leaves, structure = jax.tree_util.tree_flatten_with_path(like)
-  found = []
-  for path, leaf in leaves:
-    array = arrays[PARAMS + jax.tree_util.keystr(path)]
-    # A file holds the bits of a bfloat16 array, but not its type.
-    array = array.view(leaf.dtype) if array.dtype.kind == "V" else array
-    if array.shape != leaf.shape or array.dtype != leaf.dtype:
-      raise ReleaseError(
-        f"{folder} has {array.dtype}{array.shape} for "
-        f"{jax.tree_util.keystr(path)}, where the network {record.network.name}"
-        f" has {leaf.dtype}{leaf.shape}; release the model again"
-      )
-    found.append(jnp.asarray(array))
+def _released(record: _Record, arrays: dict[str, np.ndarray], folder: pathlib.Path) -> Released:
   scaler = None
-  if _scaled(arrays):
-    parts = {name: arrays[SCALER + name] for name in data.Scaler._fields}
+  if SCALER + "centre" in arrays:
+    parts: dict[str, Any] = {name: arrays[SCALER + name] for name in data.Scaler._fields}
     scaler = data.Scaler(**{**parts, "limit": float(parts["limit"])})
+  one = jax.ShapeDtypeStruct(record.shape, jnp.float32 if scaler else record.dtype)
+  like = jax.eval_shape(record.network.model.init, jax.random.key(0), one)
   told, rule = record.guarantee, record.abstention
+  promised = accounting.PrivacyGuarantee(
+    told.epsilon, told.delta, accounting.Relation(told.relation), told.unit, told.accountant
+  )
   return Released(
-    method=record.method,
-    settings=record.settings,
-    network=record.network,
-    params=jax.tree.unflatten(structure, found),
-    guarantee=Protection(
-      accounting.PrivacyGuarantee(
-        told.epsilon, told.delta, accounting.Relation(told.relation), told.unit, told.accountant
-      ),
-      told.protected,
-      told.not_protected,
-      told.for_release,
-    ),
-    class_names=record.class_names,
-    group_names=record.group_names,
-    shape=record.shape,
-    dtype=record.dtype,
+    **{name: getattr(record, name) for name in SAME},
+    params=_release_files.params_like(like, arrays, str(folder)),
+    guarantee=Protection(promised, told.protected, told.not_protected, told.for_release),
+    encoder=None if record.encoder is None else data.Encoder.from_record(record.encoder),
     scaler=scaler,
-    row_norm=record.row_norm,
     abstention=CounterRule(**dataclasses.asdict(rule)) if rule else None,
   )
-
-
-def _scaled(arrays: dict[str, np.ndarray]) -> bool:
-  return SCALER + "centre" in arrays
-
-
-def _digest(content: bytes) -> str:
-  return hashlib.sha256(content).hexdigest()
-
-
-def _verified(folder: pathlib.Path) -> dict[str, bytes]:
-  """The files of a release, if each is as it was written."""
-  try:
-    digests = json.loads((folder / DIGESTS).read_bytes())
-    files = {name: (folder / name).read_bytes() for name in (RECORD, ARRAYS, STATEMENT)}
-  except (OSError, ValueError):
-    raise ReleaseError(
-      f"{folder} holds no complete release; pass the folder that Released.save wrote"
-    ) from None
-  for name, content in files.items():
-    if not isinstance(digests, dict) or digests.get(name) != _digest(content):
-      raise ReleaseError(
-        f"{folder / name} was changed since it was released: its digest is "
-        "not the one that was written; get the release from its source again"
-      )
-  return files

@@ -8,6 +8,7 @@ folder/
 """
 
 import dataclasses
+import datetime
 import json
 import pathlib
 from collections.abc import Callable
@@ -127,22 +128,49 @@ def publish(
     )
     return found
   assert plan.guarantee is not None
+  told = plan.guarantee
   made = Released(
     method=plan.method,
     settings=settings,
     network=plan.network,
     params=params,
-    guarantee=dataclasses.replace(plan.guarantee, for_release=for_release),
+    guarantee=dataclasses.replace(
+      told, not_protected=told.not_protected + data.assumed_public, for_release=for_release
+    ),
     class_names=data.class_names,
     group_names=data.group_names,
     shape=plan.sizes.shape,
     dtype=str(data.private.x.dtype),
+    encoder=data.encoder,
     scaler=data.scaler,
     row_norm=plan.row_norm,
     abstention=plan.abstention,
+    data_name=data.name,
+    spending=_spending(plan, data) if for_release else (),
+    intended_use=data.intended_use,
+    released_on=datetime.date.today().isoformat(),
   )
   made.save(place)
   return made
+
+
+def _spending(plan: Plan, data: Population) -> tuple[str, ...]:
+  """What everything that was released from the data set cost, in words."""
+  if data.ledger is None:
+    return ()
+  assert plan.budget is not None
+  told = []
+  for spent in data.ledger.spent(plan.budget.delta):
+    limit = spent.budget
+    told.append(
+      f"{spent}; "
+      + (
+        "no limit is set"
+        if limit is None
+        else f"the limit is epsilon {limit.epsilon:g} at delta {limit.delta:g}"
+      )
+    )
+  return tuple(told)
 
 
 def refuse_release(method: Method) -> Released:

@@ -16,6 +16,7 @@ from jaxfair import accounting, checks, models, pate, training
 from jaxfair.data import partition
 from jaxfair.data.splitting import MIN_PART
 from jaxfair.fairness import CounterRule
+from jaxfair.methods._recipe import voting_teachers
 from jaxfair.methods.baselines import batch_or_all
 from jaxfair.methods.gradients import FIGURES, SCALING, TUNING
 from jaxfair.methods.method import PERSON, Plan, Population, Sizes, network_of, refuse_unfit
@@ -71,7 +72,8 @@ class Pate:
     """Calibrates the noise on votes for all queries."""
     refuse_unfit(self, settings, sizes, budget)
     assert budget is not None
-    queries = settings.queries or sizes.public
+    settings = voting_teachers(settings, sizes, budget)
+    queries = settings.queries
     checks.integer("queries", queries, low=1, high=sizes.public, remedy="queries are public people")
     part = sizes.private // settings.num_teachers
     checks.require(

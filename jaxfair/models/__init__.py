@@ -6,6 +6,10 @@ Never here: batch statistics, dropout, anything that knows groups or privacy.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from jaxfair.models._features import EXTRACTORS, Extractor, embed, extractor, with_head
+from jaxfair.models._fine_tuning import frozen, low_rank
+from jaxfair.models._pretrained import pretrained
+from jaxfair.models._scattering import scattering
 from jaxfair.models.adapters import from_flax, from_haiku
 from jaxfair.models.coupling import CouplingError, check_independent, check_loss, couples_examples
 from jaxfair.models.dense import logistic, mlp
@@ -33,9 +37,11 @@ if TYPE_CHECKING:
   from jaxfair.models.vggs import vgg
 
 __all__ = [
+  "EXTRACTORS",
   "NETWORKS",
   "Conv",
   "CouplingError",
+  "Extractor",
   "check_independent",
   "check_loss",
   "convnet",
@@ -44,20 +50,27 @@ __all__ = [
   "convnet_medium",
   "couples_examples",
   "cross_entropy",
+  "embed",
   "exponential",
+  "extractor",
   "from_flax",
   "from_haiku",
+  "frozen",
   "logistic",
+  "low_rank",
   "margin",
   "mlp",
   "network",
   "predict",
+  "pretrained",
   "ramp",
   "resnet",
+  "scattering",
   "scores",
   "soft_cross_entropy",
   "squared",
   "vgg",
+  "with_head",
   "zero_one",
 ]
 

@@ -34,19 +34,20 @@ class Protection:
     guarantee: epsilon and delta, about whom.
     protected: in words.
     not_protected: in words; to be told along with the guarantee.
-    for_release: whether the noise came from the operating system.
+    for_release: whether the noise came from the operating system; None while
+      nothing has been drawn.
   """
 
   guarantee: accounting.PrivacyGuarantee
   protected: tuple[str, ...]
   not_protected: tuple[str, ...]
-  for_release: bool = False
+  for_release: bool | None = None
 
   def __str__(self) -> str:
     lines = [str(self.guarantee)]
     lines += [f"protected: {what}" for what in self.protected]
     lines += [f"NOT protected: {what}" for what in self.not_protected]
-    if not self.for_release:
+    if self.for_release is False:
       lines += ["for study only: the noise came from a seed"]
     return "\n".join(lines)
 

@@ -1,6 +1,5 @@
 """One page for a folder of runs: every verdict, every figure."""
 
-import base64
 import collections
 import html
 import pathlib
@@ -10,7 +9,7 @@ from typing import NamedTuple
 from jaxfair import experiments
 from jaxfair.experiments import RunError, folders
 from jaxfair.experiments.folders import ClaimRecord
-from jaxfair.report import html_parts
+from jaxfair.report import _svg, html_parts
 from jaxfair.whole_files import write_whole
 
 
@@ -18,7 +17,7 @@ class _Run(NamedTuple):
   folder: pathlib.Path
   title: str
   claims: tuple[ClaimRecord, ...]
-  figures: list[pathlib.Path]
+  figures: list[str]
   seconds: float
   finished: bool
 
@@ -31,8 +30,8 @@ def is_collection(folder: pathlib.Path) -> bool:
 def write_collection(folder: pathlib.Path) -> pathlib.Path:
   """Writes report.html and verdicts.md over the runs in a folder.
 
-  Each run's own page, with charts to move about in, must have been written
-  (see `write`); this one has their verdicts and pictures, and links to them.
+  Each run's own page must have been written (see `write`); this one has the verdicts and
+  figures of all, and links to them.
 
   Args:
     folder: a folder of run directories.
@@ -72,11 +71,13 @@ def _by_numbers(folder: pathlib.Path) -> list[tuple[bool, int, str]]:
 
 def _read(folder: pathlib.Path) -> _Run:
   made, record = experiments.read_plan(folder), folders.read_record(folder)
+  results = folder / "results.csv"
+  table = experiments.Table.read(results) if results.exists() else experiments.Table({})
   return _Run(
     folder,
     made.title,
     folders.read_claims(folder),
-    [folder / "figures" / f"{figure.name}.png" for figure in made.study.figures],
+    [_figure(figure, table) for figure in made.study.figures],
     record.seconds,
     record.finished,
   )
@@ -113,24 +114,19 @@ def _contents(runs: Sequence[_Run]) -> str:
 
 def _section(run: _Run) -> str:
   name = html.escape(run.folder.name)
-  pictures = "".join(
-    f"<img alt='{html.escape(path.stem.replace('_', ' '))}' "
-    f"src='data:image/png;base64,{_base64(path)}'>"
-    for path in run.figures
-    if path.exists()
-  )
   took = html_parts.duration(run.seconds)
   state = "" if run.finished else " Unfinished: only the cells so far."
   return (
     f'<section id="{name}"><h2>{name}: {html.escape(run.title)}</h2>'
-    f"{html_parts.claims(run.claims)}<p class='pictures'>{pictures}</p>"
+    f"{html_parts.claims(run.claims)}{''.join(run.figures)}"
     f"<p class='caption'>Computed in {took}.{state} "
     f'<a href="{name}/report.html">Its own page</a></p></section>'
   )
 
 
-def _base64(path: pathlib.Path) -> str:
-  return base64.b64encode(path.read_bytes()).decode("ascii")
+def _figure(figure: experiments.Figure, table: experiments.Table) -> str:
+  chart = _svg.chart(figure, table)
+  return chart and f"<h3>{html.escape(figure.title)}</h3>{chart}"
 
 
 def _markdown(runs: Sequence[_Run]) -> Iterator[str]:

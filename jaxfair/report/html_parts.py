@@ -4,23 +4,21 @@ import html
 from collections.abc import Iterable, Sequence
 
 from jaxfair.experiments.folders import ClaimRecord
-from jaxfair.report.style import STYLE
+from jaxfair.report.style import SCRIPT, STYLE
 
 VERDICTS = {"supported": "✓", "not supported": "✗", "undecided": "?", "not run": "-"}
 
 
 def page(title: str, sections: Iterable[str]) -> str:
-  """A whole page that loads nothing; charts bring their script along."""
-  from plotly.offline import get_plotlyjs
-
+  """A whole page that loads nothing; charts bring a small script along."""
   body = "\n".join(section for section in sections if section)
-  script = f"<script>{get_plotlyjs()}</script>" if "plotly" in body else ""
+  script = f"<script>{SCRIPT}</script>" if "data-tip" in body else ""
   return (
     '<!doctype html><html lang="en"><head><meta charset="utf-8">'
     '<meta name="viewport" content="width=device-width, initial-scale=1">'
     '<link rel="icon" href="data:,">'
-    f"<title>{html.escape(title)}</title><style>{STYLE}</style>{script}</head>"
-    f"<body><main>{body}</main></body></html>\n"
+    f"<title>{html.escape(title)}</title><style>{STYLE}</style></head>"
+    f"<body><main>{body}</main>{script}</body></html>\n"
   )
 
 

@@ -1,16 +1,12 @@
 """One self-contained HTML page per run: opens offline, prints, no server."""
 
 import html
-import math
 import pathlib
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
-from jaxfair.experiments import Run, Study, Summary, Table, folders
+from jaxfair.experiments import Run, Study, Table, _usefulness, folders
 from jaxfair.experiments.folders import ClaimRecord
-from jaxfair.experiments.measures import seed_interval
-from jaxfair.report import html_parts, interactive, series, static
+from jaxfair.report import _svg, _tables, _words, html_parts, static
 from jaxfair.whole_files import write_whole
 
 
@@ -28,12 +24,17 @@ def write(run: Run) -> pathlib.Path:
   figures.mkdir(exist_ok=True)
   for figure in study.figures:
     static.save(figure, table, figures / f"{figure.name}.png")
+  columns = study.setting_columns(run.plan.settings, table)
+  judged = _usefulness.judge(table, columns, study.plain)
   sections = [
     _header(run),
-    _notes(run.notes),
-    *(_summary(summary, table) for summary in study.summaries),
-    _claims(run.claims),
+    _tables.alarm(judged),
     *_figures(study, table),
+    *(_tables.summary(summary, table, judged) for summary in study.summaries),
+    _tables.beside_constant(judged, table, study.plain),
+    _claims(run.claims),
+    _notes(run.notes),
+    _glossary(table),
     _details(run.folder),
   ]
   path = run.folder / "report.html"
@@ -63,38 +64,6 @@ def _notes(notes: Sequence[str]) -> str:
   return f'<section class="notes"><h2>Notes</h2><ul>{items}</ul></section>'
 
 
-def _summary(summary: Summary, table: Table) -> str:
-  if any(name not in table for name in (*summary.by, *summary.where)):
-    return ""
-  values = [name for name in summary.values if name in table]
-  heads = [*map(series.words, summary.by), *map(series.words, values)]
-  lines = []
-  for names, rows in table.where(**summary.where).split(*summary.by):
-    cells = [f"<th>{html.escape(series.label(name))}</th>" for name in names]
-    cells += [f"<td>{_estimate(value, rows[value])}</td>" for value in values]
-    lines.append(f"<tr>{''.join(cells)}</tr>")
-  head = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
-  return (
-    f"<section><h2>{html.escape(summary.title)}</h2><div class='wide'><table>"
-    f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-    "</div><p class='caption'>Mean over repetitions, and its 95% interval."
-    "</p></section>"
-  )
-
-
-def _estimate(column: str, values: np.ndarray) -> str:
-  if values.dtype.kind != "f" or np.isnan(values).all():
-    return "-"
-  if np.isinf(values).any():
-    return "infinite"
-  found = seed_interval(column, values)
-  text = f"{float(found.estimate):.3f}"
-  if math.isfinite(found.low):
-    ends = f"{float(found.low):.3f}, {float(found.high):.3f}"
-    text += f" <small>[{ends}]</small>"
-  return text
-
-
 def _claims(claims: Sequence[ClaimRecord]) -> str:
   table = html_parts.claims(claims)
   return table and f"<section><h2>Claims</h2>{table}</section>"
@@ -102,12 +71,20 @@ def _claims(claims: Sequence[ClaimRecord]) -> str:
 
 def _figures(study: Study, table: Table) -> Iterable[str]:
   for figure in study.figures:
-    chart = interactive.chart(figure, table)
+    chart = _svg.chart(figure, table)
     if chart:
       yield (
         f"<section><h2>{html.escape(figure.title)}</h2>{chart}"
         f"<p class='caption'>{html.escape(figure.caption)}</p></section>"
       )
+
+
+def _glossary(table: Table) -> str:
+  items = "".join(
+    f"<dt>{html.escape(name)}</dt><dd>{html.escape(meaning)}</dd>"
+    for name, meaning in _words.glossary(table)
+  )
+  return items and f"<section><h2>Words on this page</h2><dl>{items}</dl></section>"
 
 
 def _details(folder: pathlib.Path) -> str:

@@ -7,12 +7,12 @@ import numpy as np
 
 from jaxfair.experiments import Figure, Table
 from jaxfair.experiments.measures import seed_interval
+from jaxfair.report._words import UNITS, label, words
 
 # Okabe and Ito's colors: told apart with any kind of color vision.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A7F00")
 INK = "#1b1f24"
 WIDEST_BAND = 1.5  # ranges of the means that bands may add on either side
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross", "star")
 
 
 class Series(NamedTuple):
@@ -112,22 +112,11 @@ def columns(panels: int) -> int:
   return 2 if panels == 4 else min(panels, 3)
 
 
-def label(value: Any) -> str:
-  """A cell value as a person writes it."""
-  if isinstance(value, float):
-    return "none" if value != value else f"{value:g}"
-  return str(value)
-
-
 def axis_title(figure: Figure, which: str) -> str:
-  """The given title, or the column's name in words."""
+  """The given title, or the column's name in words with its unit."""
   title = figure.x_title if which == "x" else figure.y_title
-  return title or words(figure.x if which == "x" else figure.y)
-
-
-def words(column: str) -> str:
-  """A column's name in words."""
-  return column.replace("_", " ")
+  column = figure.x if which == "x" else figure.y
+  return title or UNITS.get(column, words(column))
 
 
 def _known(rows: Table, figure: Figure) -> Table:

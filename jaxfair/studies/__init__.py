@@ -27,7 +27,7 @@ NAMES = (
   "dp_erm.mitigation",
   "decisions.allotments",
   "decisions.rules",
-  "release",
+  "disclosure",
   "sf_pate.tradeoff",
   "sf_pate.votes",
   "sf_pate.times",

@@ -5,14 +5,13 @@ what clipping and noise do to each group at the released model.
 """
 
 import pathlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import analysis, data, fairness, models, schema
-from jaxfair.data.files import read_arrays
+from jaxfair import analysis, data, fairness, methods
 from jaxfair.experiments import config as configs
 from jaxfair.experiments import runs
 from jaxfair.experiments.folders import RunError
@@ -20,11 +19,12 @@ from jaxfair.experiments.measures import EVERYONE
 from jaxfair.experiments.people import load_people
 from jaxfair.experiments.table import Table
 from jaxfair.studies import train
-from jaxfair.types import Examples, Model, Params
+from jaxfair.types import Examples
 
 MOST_PEOPLE = 4_000  # on whom the terms are computed; more changes little
 FACTORS = ("input_norm", "gradient_norm", "closeness", "trace")
 CLIPPING, NOISE = "clipping", "noise"
+DESCENTS = ("dp_sgd", "fair_dp_sgd")
 AGAIN = "delete the run directory and run its config again"
 
 
@@ -83,7 +83,7 @@ def explain_run(folder: pathlib.Path) -> NonPrivateExplanation:
   Raises:
     RunError: if it is no such run; the message says what to do.
   """
-  settings, table, card = _read(folder)
+  settings, table = _read(folder)
   people, _ = load_people(settings.data)
   used = table.unique("data")
   if used != [people.name]:
@@ -91,22 +91,29 @@ def explain_run(folder: pathlib.Path) -> NonPrivateExplanation:
       f"{folder} is a run on {used[0]}, but {people.name} is what its config "
       "gives now; run it again"
     )
-  model = settings.network(people.num_classes)
-  params, scaler = _released(folder, model, people)
-  sample = _sample(people, scaler)
+  released = methods.load(folder / "release")
+  if released.shape != people.examples.x.shape[1:]:
+    raise RunError(
+      f"{folder / 'release'} takes {released.shape} features, and {people.name} has "
+      f"{people.examples.x.shape[1:]}, so it is not the model of this run; {AGAIN}"
+    )
+  sizes = train.split_people(settings, people, key=jax.random.key(0))[0].sizes
+  assert settings.release_epsilon is not None
+  plan = settings.planned(settings.released_method, settings.release_epsilon, sizes)
+  sample = _sample(people, released)
   costs, apart, epsilon = _costs(table, settings, people.group_names)
   payer = max(costs, key=lambda name: costs[name].loss)
-  found = _at_model(settings, model, params, sample, people.num_groups, card["noise_multiplier"])
+  found = _at_model(plan, released, sample, people.num_groups)
   terms, factors, of_all = found.terms, found.factors, found.of_all
   which = people.group_names.index(payer)
   term = max(terms, key=lambda name: terms[name][which])
   behind = "gradient_norm" if term == CLIPPING else "closeness"
   factor = max((behind, "input_norm"), key=lambda name: factors[name][which] / of_all[name])
   note = ""
-  if settings.private.optimizer != "sgd":
+  if plan.settings.optimizer != "sgd":
     note = (
       "The terms are those of plain descent; this model was trained with "
-      f"{settings.private.optimizer}."
+      f"{plan.settings.optimizer}."
     )
   own = found.gradients[np.asarray(sample.group) == which]
   return NonPrivateExplanation(
@@ -122,13 +129,13 @@ def explain_run(folder: pathlib.Path) -> NonPrivateExplanation:
     term=term,
     factor=factor,
     large_gradient=float(np.quantile(own, 0.9)),
-    l2_clip=settings.private.l2_clip,
+    l2_clip=plan.settings.l2_clip,
     note=note,
   )
 
 
-def _read(folder: pathlib.Path) -> tuple[train.Config, Table, dict[str, Any]]:
-  """The settings, the rows and the released model's card."""
+def _read(folder: pathlib.Path) -> tuple[train.Config, Table]:
+  """The settings and the rows."""
   path = folder / "config.toml"
   if not path.is_file():
     raise RunError(
@@ -144,47 +151,25 @@ def _read(folder: pathlib.Path) -> tuple[train.Config, Table, dict[str, Any]]:
   made = runs.plan(train.STUDY, values, where=f"{path}: ")
   if made.settings.release_epsilon is None:
     raise RunError(f"{folder} holds no released model; set release_epsilon and run it again")
-  needed = ("results.csv", "release/model.npz", "release/guarantee.json")
-  for name in needed:
-    if not (folder / name).is_file():
+  method = made.settings.released_method
+  if method not in DESCENTS:
+    raise RunError(
+      f"{folder} released a model of {method}; explain takes apart the steps of "
+      f"{' and '.join(DESCENTS)}: what privacy costs each group is on the run's page"
+    )
+  for name in ("results.csv", "release"):
+    if not (folder / name).exists():
       raise RunError(
         f"{folder} has no {name}: the run is not finished; the same `jaxfair run` continues it"
       )
-  path = folder / needed[2]
-  card = schema.read_json(path, dict[str, Any], remedy=AGAIN)
-  noise = card.get("noise_multiplier")
-  schema.convert(float, noise, f"{path}: noise_multiplier")
-  return made.settings, Table.read(folder / needed[0]), card
+  return made.settings, Table.read(folder / "results.csv")
 
 
-def _released(
-  folder: pathlib.Path, model: Model, people: data.Dataset
-) -> tuple[Params, data.Scaler]:
-  """The released parameters and the scaler they were trained behind."""
-  one = jax.ShapeDtypeStruct(people.examples.x.shape[1:], jnp.float32)
-  shapes = jax.eval_shape(model.init, jax.random.key(0), one)
-  leaves, form = jax.tree_util.tree_flatten_with_path(shapes)
-  file = folder / "release" / "model.npz"
-  saved = read_arrays(file, remedy=AGAIN)
-  wanted = {jax.tree_util.keystr(path): leaf.shape for path, leaf in leaves}
-  last = people.examples.x.shape[-1:]  # a scaler goes by the last axis
-  parts = {f"scaler.{name}": last for name in data.Scaler._fields}
-  for name, shape in (wanted | parts | {"scaler.limit": ()}).items():
-    if name not in saved or saved[name].shape != shape:
-      raise RunError(
-        f"{file} has no array {name} of shape {shape}, so it is not the model of this run; {AGAIN}"
-      )
-  scaled: Any = [saved[name] for name in parts]
-  params = [jnp.asarray(saved[name]) for name in wanted]
-  return jax.tree.unflatten(form, params), data.Scaler(*scaled)
-
-
-def _sample(people: data.Dataset, scaler: data.Scaler) -> Examples:
+def _sample(people: data.Dataset, released: methods.Released) -> Examples:
   size = min(MOST_PEOPLE, people.size)
   (rows,) = data.split_rows(people.size, (size,), key=jax.random.key(0))
   some = people.examples.take(rows)
-  scaled = some._replace(x=scaler.apply(some.x))
-  return jax.tree.map(jnp.asarray, scaled)
+  return jax.tree.map(jnp.asarray, some._replace(x=released.prepare(some.x)))
 
 
 def _costs(
@@ -194,7 +179,8 @@ def _costs(
   wanted = settings.release_epsilon
   assert wanted is not None
   known = sorted(settings.epsilons, key=lambda e: abs(np.log(e / wanted)))
-  rows = table.where(training=f"epsilon {known[0]:g}")
+  name = train.training_name(settings, settings.released_method, known[0])
+  rows = table.where(training=name)
   per_seed = {name: rows.where(group=name)["loss_cost"] for name in (*groups, EVERYONE)}
   costs = {}
   for name in groups:
@@ -218,18 +204,13 @@ class _AtModel(NamedTuple):
 
 
 def _at_model(
-  settings: train.Config,
-  model: Model,
-  params: Params,
-  people: Examples,
-  num_groups: int,
-  noise_multiplier: float,
+  plan: methods.Plan, released: methods.Released, people: Examples, num_groups: int
 ) -> _AtModel:
-  private, loss = settings.private, models.cross_entropy
+  private, loss, model, params = plan.settings, plan.loss, plan.model, released.params
   step = analysis.StepSettings(
     learning_rate=private.learning_rate,
     l2_clip=private.l2_clip,
-    noise_multiplier=noise_multiplier,
+    noise_multiplier=float(plan.config.noise_multiplier),
     sampling_rate=min(1.0, private.batch_size / people.size),
   )
   found = analysis.decompose(

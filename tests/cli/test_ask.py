@@ -5,9 +5,9 @@ import io
 import numpy as np
 import pytest
 
-from helpers import release_cases as cases
-from jaxfair import release
-from jaxfair.release import questionnaire
+from helpers import disclosure_cases as cases
+from jaxfair import disclosure
+from jaxfair.disclosure import questionnaire
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def run(tmp_path):
     feature_names=cases.FEATURES,
     columns=cases.COLUMNS,
     sensitive=("age", "job", "pay", "debt"),
-    network=release.as_network(params),
-    gaussian=release.fit_gaussian(cases.people(2000, seed=9)),
+    network=disclosure.as_network(params),
+    gaussian=disclosure.fit_gaussian(cases.people(2000, seed=9)),
     centre=np.zeros(6, "f4"),
     factor=np.ones(6, "f4"),
   ).save(folder / questionnaire.FILE)
@@ -49,7 +49,7 @@ def test_it_writes_the_page(jaxfair, run, tmp_path):
 
 
 def test_a_folder_without_a_questionnaire_is_refused(refused):
-  assert "jaxfair run configs/release" in refused("ask", "nowhere")
+  assert "jaxfair run configs/disclosure" in refused("ask", "nowhere")
 
 
 def test_an_impossible_delta_is_refused(refused, run):

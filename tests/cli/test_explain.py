@@ -1,8 +1,9 @@
 """`jaxfair explain`, on a tiny training and on what is no such run."""
 
-import json
+import dataclasses
 import pathlib
 
+import jax
 import numpy as np
 import pytest
 
@@ -10,13 +11,15 @@ from jaxfair import analysis, data, experiments, fairness, models
 from jaxfair.cli import explain as cli_explain
 from jaxfair.experiments import Table
 from jaxfair.experiments import config as configs
+from jaxfair.methods import releasing
 from jaxfair.studies import explanation, train
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "train" / "dp_sgd_adult.toml"
 SETS = [
   "data.name=coloured_digits",
   "data.group=colour",
-  "model=logistic",
+  "network=logistic",
+  "settings.dp_sgd={learning_rate = 0.5, batch_size = 512, optimizer = 'sgd', row_norm = 0.0}",
   "epsilons=[8.0]",
   "release_epsilon=4.0",
 ]
@@ -26,7 +29,7 @@ SETS = [
 def done(tmp_path_factory):
   """A run directory as `train` leaves it, of a model that is no good."""
   folder = tmp_path_factory.mktemp("explain") / "run"
-  (folder / "release").mkdir(parents=True)
+  folder.mkdir()
   values = experiments.read(CONFIG, size="smoke", sets=SETS)
   made = experiments.plan(experiments.find("train"), values)
   (folder / "config.toml").write_text(configs.dump(made.values))
@@ -35,9 +38,11 @@ def done(tmp_path_factory):
   params = {"w": 0.1 * rng.normal(size=(192, 10)), "b": np.zeros(10)}
   params = {name: v.astype(np.float32) for name, v in params.items()}
   scaler = data.fit_scaler(people.examples.x)
-  train.save_model(folder / "release" / "model.npz", params, scaler)
-  card = {"noise_multiplier": 1.5}
-  (folder / "release" / "guarantee.json").write_text(json.dumps(card))
+  population = train.split_people(made.settings, people, key=jax.random.key(0))[0]
+  plan = made.settings.planned("dp_sgd", 4.0, population.sizes)
+  releasing.publish(
+    plan, dataclasses.replace(population, scaler=scaler), params, folder, for_release=False
+  )
   table = Table.from_arrays(
     {"data": people.name, "training": "epsilon 8"},
     {"seed": range(3), "group": [*people.group_names, "everyone"]},
@@ -47,7 +52,7 @@ def done(tmp_path_factory):
     },
   )
   (folder / "results.csv").write_text(table.to_csv())
-  return folder, table, (params, scaler)
+  return folder, table, (params, scaler, plan)
 
 
 def test_it_says_who_pays_why_and_what_to_try(jaxfair, done):
@@ -62,7 +67,7 @@ def test_it_says_who_pays_why_and_what_to_try(jaxfair, done):
 
 
 def test_costs_are_the_run_s_and_terms_those_of_the_released_model(done):
-  folder, table, (params, scaler) = done
+  folder, table, (params, scaler, plan) = done
   found = explanation.explain_run(folder)
   people = data.load("coloured_digits")
   assert found.payer == people.group_names[1]
@@ -76,7 +81,7 @@ def test_costs_are_the_run_s_and_terms_those_of_the_released_model(done):
   expected = [traces[people.examples.group == g].mean() for g in (0, 1)]
   np.testing.assert_allclose(found.factors["trace"], expected, rtol=1e-3)
   # Noise: eta^2/2 Tr(H_a) (C sigma / batch)^2, by hand from the config.
-  variance = (1.0 * 1.5 / 512) ** 2
+  variance = (1.0 * float(plan.config.noise_multiplier) / 512) ** 2
   np.testing.assert_allclose(
     found.terms["noise"], 0.5 * 0.5**2 * variance * np.array(expected), rtol=1e-3
   )

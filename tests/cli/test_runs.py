@@ -297,7 +297,7 @@ COLUMNS = ["label = 'hired'", "group = 'sex'"]
     ),
     (table(hired=""), COLUMNS, "label 'hired' is missing in 1 rows"),
     # Features that are no numbers.
-    (table(pay="inf"), COLUMNS, "infinite features; leave such cells empty"),
+    (table(pay="inf"), COLUMNS, "has infinite numbers, or some above 3e38; leave such cells empty"),
     # An empty group.
     (table(), ["label = 'hired'", "group = 'age'", "bins = [40, 99]"], "empty; move the edges"),
     (table(), ["label = 'hired'", "group = 'pay'"], "pass bins="),

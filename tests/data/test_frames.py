@@ -1,5 +1,6 @@
 """Bring your own: frames, mappings and CSV files."""
 
+import functools
 import gzip
 
 import jax
@@ -7,8 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from jaxfair import data
 from jaxfair.checks import ArgumentError
-from jaxfair.data import DataError, from_csv, from_frame, prepare
+from jaxfair.data import DataError, from_csv, prepare
+
+from_frame = functools.partial(data.from_frame, min_group_size=1)
 
 COLUMNS = {
   "person": ["ann", "bob", "cyn", "dan", "eve", "fay"],
@@ -38,7 +42,7 @@ def test_csv_agrees_with_the_frame(tmp_path):
   packed.write_bytes(gzip.compress(plain.read_bytes()))
   expected = from_frame(frame, label="hired", group=["sex"], drop=["person"])
   for path in (plain, packed):
-    own = from_csv(path, label="hired", group="sex", separator=";", drop=["person"])
+    own = from_csv(path, label="hired", group="sex", drop=["person"], min_group_size=1)
     assert own.name == "own"
     np.testing.assert_array_equal(own.examples.x, expected.examples.x)
     assert own.feature_names == expected.feature_names
@@ -169,7 +173,7 @@ def test_unreadable_files_are_refused(tmp_path):
 @pytest.mark.parametrize("encoding", ["utf-9", "hex", "a\0", 8, "x" * 10**5])
 def test_an_unknown_encoding_is_refused(tmp_path, encoding):
   (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-  with pytest.raises(ArgumentError, match=r"^encoding=.* is not known; use utf-8"):
+  with pytest.raises(ArgumentError, match=r"encoding=.* is not known; use utf-8"):
     from_csv(tmp_path / "a.csv", label="a", group="b", encoding=encoding)
 
 
@@ -186,7 +190,7 @@ def test_a_mistake_in_a_file_names_the_file(tmp_path):
     from_csv(tmp_path / "a.csv", label="a", group="b")
 
 
-@pytest.mark.parametrize("separator", ['"', "\n", "\r", "", ",,", " ", None])
+@pytest.mark.parametrize("separator", ['"', "\n", "\r", "", ",,", " ", 7])
 def test_what_cannot_separate_is_refused(tmp_path, separator):
   (tmp_path / "a.csv").write_text("a,b\n1,2\n")
   with pytest.raises(ArgumentError, match=r"separator=.* must be one character"):

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from sklearn import metrics
 
 from jaxfair import data, fairness
 from jaxfair.experiments import group_table, measure_groups, measures
@@ -53,7 +54,21 @@ def test_groups_are_counted_as_by_hand(dataset, logits):
     for name, expected in of.items():
       measured = getattr(found.groups, name)[g]
       np.testing.assert_allclose(measured, expected, rtol=1e-5, err_msg=name)
+    np.testing.assert_allclose(
+      found.groups.balanced_accuracy[g],
+      metrics.balanced_accuracy_score(y[rows], predicted[rows]),
+      rtol=1e-5,
+    )
   np.testing.assert_allclose(found.overall.accuracy, (predicted == y).mean())
+  beside = found.constant
+  assert beside["majority_accuracy"] == pytest.approx(max(y.mean(), 1 - y.mean()))
+  assert beside["majority_balanced_accuracy"] == 0.5
+  expected = metrics.balanced_accuracy_score(y, predicted)
+  assert beside["balanced_accuracy"] == pytest.approx(expected)
+  # Two shares, each of its own people.
+  recalls = np.array([(predicted == c)[y == c].mean() for c in (0, 1)])
+  variances = recalls * (1 - recalls) / np.bincount(y)
+  assert beside["balanced_accuracy_se"] == pytest.approx(math.sqrt(variances.sum()) / 2)
 
 
 @pytest.mark.slow

@@ -44,6 +44,17 @@ def test_label_and_group_of_a_named_set_are_used():
     load_people(People(name="digits", label="colour"))
 
 
+@pytest.mark.slow
+def test_features_take_the_place_of_images(own):
+  dataset, _ = load_people(People(name="digits", group="all", features="scattering"))
+  assert dataset.examples.x.shape == (1797, 81 * 2 * 2)
+  assert dataset.name == "digits"
+  with pytest.raises(configs.ConfigError, match="features='vgg'"):
+    build(name="digits", features="vgg")
+  with pytest.raises(configs.ConfigError, match="needs images"):
+    build(csv=own, label="hired", group="sex", features="scattering")
+
+
 def test_your_own_file_is_loaded_by_its_columns(own):
   dataset, told = load_people(build(csv=own, label="hired", group="sex", positive="yes"))
   assert told == ""
@@ -59,7 +70,9 @@ def test_your_own_file_takes_every_option(own):
   )
   assert dataset.name == "us"
   assert dataset.examples.x.shape == (6, 0)
-  dataset, _ = load_people(build(csv=own, label="hired", group="sex*age", categorical=["age"]))
+  dataset, _ = load_people(
+    build(csv=own, label="hired", group="sex*age", categorical=["age"], min_group_size=1)
+  )
   assert "F, 20" in dataset.group_names
 
 
@@ -67,7 +80,7 @@ def test_a_number_is_cut_into_a_label_and_people_keep_their_rows(tmp_path):
   path = tmp_path / "scores.csv"
   path.write_text("who,sex,pay,score\n1,F,3,0.2\n1,F,4,0.9\n2,M,5,0.7\n")
   dataset, _ = load_people(
-    build(csv=str(path), label="score", group="sex", threshold=0.5, unit="who")
+    build(csv=str(path), label="score", group="sex", threshold=0.5, unit="who", min_group_size=1)
   )
   assert dataset.examples.y.tolist() == [0, 1, 1]
   assert dataset.unit.tolist() == [0, 0, 1]
@@ -78,12 +91,12 @@ def test_numbers_are_cut_into_groups(own, tmp_path):
   path = tmp_path / "many.csv"
   rows = "".join(f"{age},{age % 2},{age % 3}\n" for age in range(20, 80))
   path.write_text(f"age,pay,hired\n{rows}")
-  config = build(csv=str(path), label="hired", group="age", bins=[40, 60])
+  config = build(csv=str(path), label="hired", group="age", bins=[40, 60], multiclass=True)
   assert list(load_people(config)[0].group_sizes.values()) == [20, 20, 20]
   with pytest.raises(checks.ArgumentError, match=r"leave the group .* empty"):
-    load_people(build(csv=str(path), label="hired", group="age", bins=[40, 99]))
+    load_people(build(csv=str(path), label="hired", group="age", bins=[40, 99], multiclass=True))
   with pytest.raises(checks.ArgumentError, match="pass bins="):
-    load_people(build(csv=str(path), label="hired", group="age"))
+    load_people(build(csv=str(path), label="hired", group="age", multiclass=True))
 
 
 def test_a_changed_file_is_loaded_anew(own):
@@ -161,7 +174,7 @@ def test_rows_are_taken_for_people_and_that_is_said(tmp_path):
   path = tmp_path / "many.csv"
   path.write_text("x,label,group,who\n1,0,a,p\n2,1,b,p\n3,0,a,q\n")
   told = []
-  own = {"csv": str(path), "label": "label", "group": "group"}
+  own = {"csv": str(path), "label": "label", "group": "group", "min_group_size": 1}
   sets = (People(**own, unit="who"), People())
   context = experiments.Context(None, None, False, tmp_path, told.append)
   found = context.load_rows(sets, "many")

@@ -97,7 +97,7 @@ def test_verdicts_are_written(toy, tmp_path):
   assert verdicts["grows"]["source"] == "Tab. 1"
   assert verdicts["odd"]["verdict"] == "not supported"
   assert verdicts["other"]["verdict"] == "not run"
-  assert verdicts["other"]["why"] == "the table has no column other"
+  assert verdicts["other"]["why"] == "no rows with group=other"
   assert verdicts["other"]["value"] is None
 
 

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxfair.experiments import Table, correlation, least, of_points
+from jaxfair.experiments import (
+  Table,
+  correlation,
+  difference,
+  least,
+  mean,
+  of_points,
+  spread,
+  trend,
+)
 
 RNG = np.random.default_rng(3)
 
@@ -57,7 +66,7 @@ def test_the_bootstrap_of_a_mean_is_student_s_interval():
   [
     (lambda rows: rows.where(seed=0), "at least 2 seeds"),
     (lambda rows: rows.plus(y=np.full(len(rows), np.inf)), "not finite"),
-    (lambda rows: Table({"x": rows["x"]}), "no column stratum"),
+    (lambda rows: Table({"x": rows["x"]}), "no column 'seed'"),
   ],
 )
 def test_a_check_that_cannot_run_says_why(change, told):
@@ -105,3 +114,26 @@ def test_the_least_is_that_of_each_seed():
   assert found.value == pytest.approx(7 / 3)
   expected = stats.ttest_1samp([1, 2, 4], 0).confidence_interval()
   np.testing.assert_allclose([found.low, found.high], expected)
+
+
+@pytest.mark.parametrize(
+  ("statistic", "low", "high"),
+  [
+    (mean("rank_correlation").at(side="a"), -1.0, 1.0),
+    (mean("accuracy").at(side="a"), 0.0, 1.0),
+    (least("accuracy").at(side="a"), 0.0, 1.0),
+    (spread("accuracy", "side"), -1.0, 1.0),
+    (difference("accuracy", {"side": "a"}, {"side": "b"}), -1.0, 1.0),
+    (difference("rank_correlation", {"side": "a"}, {"side": "b"}), -2.0, 2.0),
+    (trend("accuracy", "step").at(side="a"), -1.0, 1.0),
+  ],
+)
+def test_intervals_end_where_the_range_of_the_column_does(statistic, low, high):
+  axes = {"seed": range(2), "side": ["a", "b"], "step": [0, 1]}
+  values = np.array([[[1.0, 0.9], [0.0, 0.1]], [[0.1, 0.2], [1.0, 0.9]]])
+  rows = Table.from_arrays({}, axes, {"accuracy": values, "rank_correlation": 2 * values - 1})
+  found = statistic.estimate(rows)
+  assert (found.low, found.high) == (low, high)  # Student's of two seeds are wider
+  wide = rows.plus(accuracy=3 * rows["accuracy"], rank_correlation=3 * rows["rank_correlation"])
+  free = statistic.estimate(wide)  # not a share, whatever its name says
+  assert (free.low < low and free.high > high) or "rank correlation of" in free.words

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxfair import experiments
-from jaxfair.experiments import Claim, Study, Table
-from jaxfair.experiments.study import cell_name, check_claims
+from jaxfair import checks, experiments
+from jaxfair.experiments import Claim, Study, Table, bars, lines, mean, points, summary
+from jaxfair.experiments.study import cell_name, check_claims, check_columns
 
 settings = st.dictionaries(
   st.text(max_size=10), st.text(max_size=80) | st.integers() | st.floats(), max_size=4
@@ -45,6 +45,59 @@ def test_claims_without_rows_are_not_run():
   [(found_claim, finding)] = check_claims(study, Table({"a": []}))
   assert found_claim is claim
   assert (finding.verdict, finding.why) == ("not run", "no rows")
+
+
+ROWS = Table({"seed": [0, 1], "kind": ["a", "a"], "accuracy": [0.5, 0.6]})
+
+
+def study_of(**declared):
+  return Study("s", "", dict, lambda c: [], lambda c, s, x: Table({}), **declared)
+
+
+@pytest.mark.parametrize(
+  ("declared", "told"),
+  [
+    ({"claims": {"c: Good": mean("acuracy") > 0}}, "claim 'c' names column 'acuracy'"),
+    ({"claims": {"c: Good": (mean("accuracy") > 0).at(knd="a")}}, "'knd'.*did you mean kind"),
+    ({"claims": {"c: Good": (mean("none") > 0).in_each("kind")}}, "'none'"),
+    ({"figures": (bars("f: See", "acuracy ~ kind"),)}, "figure 'See' names column 'acuracy'"),
+    ({"figures": (lines("f: See", "accuracy ~ seed, col"),)}, "'col'"),
+    ({"figures": (points("f: See", "accuracy ~ seed | panel"),)}, "'panel'"),
+    ({"figures": (bars("f: See", "accuracy ~ kind", where={"x": 1}),)}, "'x'"),
+    ({"summaries": (summary("Means", "accuracy, los ~ kind"),)}, "summary 'Means'.*'los'"),
+  ],
+)
+def test_a_column_that_does_not_exist_is_an_error(declared, told):
+  with pytest.raises(checks.ArgumentError, match=f"^study s: .*{told}"):
+    check_columns(study_of(**declared), ROWS)
+
+
+def test_what_was_not_run_may_name_any_column():
+  other = {"kind": "b"}
+  study = study_of(
+    claims={"c: Good": (mean("none") > 0).at(**other), "d: Fine [Fig. 1]": mean("accuracy") > 0},
+    figures=(bars("f: See", "none ~ kind", where=other),),
+    summaries=(summary("Means", "none ~ kind", other),),
+  )
+  check_columns(study, ROWS)
+  assert [(c.name, c.statement, c.source) for c in study.claims] == [
+    ("c", "Good", ""),
+    ("d", "Fine", "Fig. 1"),
+  ]
+
+
+def test_figures_are_read_from_formulas_and_titles():
+  told = lines("f: See", "y ~ x, color | facet", "How", log="x", zero=True, y_title="own")
+  [figure] = study_of(figures=(told,), titles={"x": "axis", "y": "unused"}).figures
+  assert figure.mark == "line"
+  assert figure.columns == ("x", "y", "color", "facet")
+  assert (figure.log_x, figure.log_y, figure.reference) == (True, False, 0.0)
+  assert (figure.x_title, figure.y_title, figure.caption) == ("axis", "own", "How")
+  for wrong in (("f", "y ~ x"), ("f: See", "y, x"), ("f: See", "y ~ x, a, b")):
+    with pytest.raises(ValueError, match="name: title"):
+      lines(*wrong)
+  with pytest.raises(ValueError, match="name: statement"):
+    study_of(claims={"nothing": mean("x") > 0})
 
 
 @pytest.mark.parametrize("name", experiments.names())

@@ -42,7 +42,7 @@ class Toy:
           source="Tab. 1",
         ),
         Claim("odd", "Numbers exceed 100", mean("value") > 100),
-        Claim("other", "There is another column", mean("other") > 0),
+        Claim("other", "There is another group", (mean("value") > 0).at(group="other")),
       ),
       figures=(Figure("values", "Values", x="group", y="value", color="mean"),),
       summaries=(Summary("Values", by=("mean", "group"), values=("value",)),),

@@ -286,7 +286,11 @@ def test_a_release_leaves_nothing_that_undoes_its_noise(row, run_of):
   private = {name for name in left if "private/" in name}
   assert private <= {"work/private/run.json"}
   assert {name for name in left if name.startswith("release/")} == {
-    f"release/{name}" for name in ("release.json", "arrays.npz", "statement.txt", "sha256.json")
+    f"release/{name}"
+    for name in (
+      *("release.json", "arrays.npz", "sha256.json"),
+      *("model_card.json", "model_card.md", "model_card.html"),
+    )
   }
   record = json.loads((run.folder / "release" / "release.json").read_text())
   assert set(record) == {
@@ -299,8 +303,13 @@ def test_a_release_leaves_nothing_that_undoes_its_noise(row, run_of):
     "group_names",
     "shape",
     "dtype",
+    "encoder",
     "row_norm",
     "abstention",
+    "data_name",
+    "spending",
+    "intended_use",
+    "released_on",
     "versions",
   }
   with np.load(run.folder / "release" / "arrays.npz") as arrays:

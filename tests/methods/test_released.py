@@ -34,6 +34,10 @@ def released(network="mlp", **changes):
     shape=(3,),
     scaler=data.fit_scaler(np.arange(12, dtype=np.float32).reshape(4, 3)),
     abstention=CounterRule(0.1, 5, "pairwise", "own"),
+    data_name="people",
+    spending=("epsilon 3 for one person",),
+    intended_use="to see who asks",
+    released_on="2026-11-18",
   )
   return dataclasses.replace(made, **changes)
 
@@ -48,9 +52,20 @@ def test_what_is_saved_is_loaded(tmp_path):
   for name in ("params", "scaler"):
     jax.tree.map(np.testing.assert_array_equal, getattr(found, name), getattr(own, name))
   assert np.array_equal(found.scores(X), own.scores(X))
-  assert "the number of people" in (tmp_path / "release" / "statement.txt").read_text(
-    encoding="utf-8"
-  )
+
+
+def test_a_person_gets_the_same_bits_whoever_else_is_asked_about():
+  own = released()
+  x = np.random.default_rng(0).normal(size=(300, 3)).astype(np.float32)
+  labels, scores = own.answer(x)
+  for rows in ([0], [7, 299], range(250, 300)):
+    some, few = own.answer(x[list(rows)])
+    np.testing.assert_array_equal(few, scores[list(rows)])
+    np.testing.assert_array_equal(some, labels[list(rows)])
+  logits = own.network.model.apply(own.params, own.prepare(x))
+  np.testing.assert_allclose(scores, jax.nn.softmax(logits), rtol=1e-5)
+  np.testing.assert_array_equal(labels, np.argmax(logits, axis=1))
+  assert own.predict(x[:0]).shape == (0,)
 
 
 def test_new_people_are_scaled_and_bounded_as_at_training():
@@ -63,7 +78,7 @@ def test_new_people_are_scaled_and_bounded_as_at_training():
     own.predict(X[:, :2])
 
 
-@pytest.mark.parametrize("name", ["release.json", "arrays.npz"])
+@pytest.mark.parametrize("name", ["release.json", "arrays.npz", "model_card.md"])
 def test_a_changed_file_is_refused(tmp_path, name):
   folder = tmp_path / "release"
   released().save(folder)
@@ -74,7 +89,7 @@ def test_a_changed_file_is_refused(tmp_path, name):
     methods.load(folder)
 
 
-@pytest.mark.parametrize("name", ["release.json", "arrays.npz", "statement.txt", "sha256.json"])
+@pytest.mark.parametrize("name", ["release.json", "arrays.npz", "model_card.html", "sha256.json"])
 def test_a_missing_file_is_refused(tmp_path, name):
   folder = tmp_path / "release"
   released().save(folder)
@@ -143,3 +158,9 @@ def test_the_abstainer_travels_along(tmp_path):
   assert gate.answer([0, 1], [0, 2]).tolist() == [0, 1]
   with pytest.raises(checks.ArgumentError, match="without a margin"):
     released(abstention=None).abstainer()
+  gate.save(tmp_path / "gate.json")
+  again = released().abstainer(tmp_path / "gate.json")
+  assert again.counters.tolist() == [[1, 0], [0, 0], [0, 1]]
+  other = released(abstention=CounterRule(0.2, 5))
+  with pytest.raises(checks.ArgumentError, match="another rule"):
+    other.abstainer(tmp_path / "gate.json")

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from helpers import browser
-from jaxfair import experiments, report
+from jaxfair import checks, experiments, report
 from jaxfair.experiments import Claim, Figure, Finding, RunError, Summary, Table
 
 EVIL = "<script>alert('x')</script> & <b>bold</b>"
@@ -84,7 +84,9 @@ def test_means_are_shown_with_their_intervals(toy, tmp_path):
   table = Table.read(tmp_path / "r" / "results.csv")
   values = table.where(mean=1.0, group="b")["value"]
   assert f"{values.mean():.3f} [" in page.text
-  assert re.search(r"1b-?\d\.\d{3} \[-?\d\.\d{3}, -?\d\.\d{3}\]", page.text)
+  # Groups are rows, settings are columns.
+  number = r"-?\d\.\d{3} \[-?\d\.\d{3}, -?\d\.\d{3}\]"
+  assert re.search(rf"groupmean 0mean 1mean 2a({number}){{3}}b({number}){{3}}", page.text)
 
 
 def test_claims_are_shown_with_verdict_interval_and_reason(page):
@@ -92,13 +94,13 @@ def test_claims_are_shown_with_verdict_interval_and_reason(page):
     r"A larger mean gives larger numbers \(Tab\. 1\)[\d.]+ \[.*?✓ supported", page.text
   )
   assert "✗ not supported" in page.text
-  assert "the table has no column other" in page.text
+  assert "no rows with group=other" in page.text
   assert "- not run" in page.text
 
 
 def test_figures_are_in_the_page_and_beside_it(toy, tmp_path):
   text = run(toy, tmp_path / "r")
-  assert 'id="figure-values"' in text
+  assert "id='figure-values'" in text
   assert (tmp_path / "r" / "figures" / "values.png").exists()
 
 
@@ -161,11 +163,13 @@ def test_columns_that_are_missing_or_odd_leave_gaps_not_errors(toy, tmp_path):
       Summary("Partly", by=("mean",), values=("gone", "inf", "none")),
     ),
   )
-  page = Page(run(toy, tmp_path / "r"))
+  with pytest.raises(checks.ArgumentError, match=r"claim 'odd' names column 'value'"):
+    run(toy, tmp_path / "r")
+  page = Page(report.write(experiments.read_run(tmp_path / "r", study=toy.study)).read_text())
   for absent in ("No figure", "Gone figure", "Not there"):
     assert absent not in page.text
   assert "meangoneinf0-infinite" in page.text.replace("\n", "")
-  assert "script" not in page.tags  # nothing to draw, so no plotting library
+  assert "script" not in page.tags  # nothing to draw, so nothing to run
 
 
 def test_what_is_no_run_is_refused(tmp_path, toy):
@@ -183,21 +187,39 @@ def test_what_is_no_run_is_refused(tmp_path, toy):
     report.write(experiments.read_run(tmp_path))
 
 
+DRIVER = """<script>
+const bar = document.querySelector("[data-tip]");
+bar.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
+const tipText = document.getElementById("tip").textContent;
+const hidden = [0, 1].map(() => {
+  document.querySelector(".legend button").click();
+  return document.querySelectorAll("g.hidden").length;
+});
+document.title = "OUT" + JSON.stringify({ tip: tipText, hidden,
+  wide: document.documentElement.scrollWidth - innerWidth }) + "END";
+</script></body>"""
+
+
 @pytest.mark.slow
 def test_a_browser_draws_the_page_without_complaint(toy, tmp_path):
   name = "<i>a</i> & b"
   values = Table({"seed": [0, 1], "group": [name] * 2, "mean": [0, 0], "value": [1, 2]})
   toy.study = dataclasses.replace(toy.study, run=lambda config, cell, context: values)
   run(toy, tmp_path / "r", means=[0.0])
-  dom, complaints = browser.draw(tmp_path / "r" / "report.html")
+  path = tmp_path / "r" / "report.html"
+  path.write_text(path.read_text().replace("</body>", DRIVER))
+  dom, complaints = browser.draw(path, size=(390, 844))
   assert complaints == []
-  assert dom.count('class="main-svg"') >= 1
-  assert dom.count('class="point"') >= 1  # the bar
-  # The tick's label is the name itself, not italics.
-  shown = re.findall(r'class="xtick">.*?</g>', dom, re.DOTALL)
-  assert any("&lt;i&gt;a&lt;/i&gt; &amp; b" in tick for tick in shown)
-  # Four buttons, and none that uploads the data.
-  assert len(set(re.findall(r'data-title="([^"]*)"', dom))) == 4
+  told = json.loads(
+    re.search("<title>OUT(.*)END</title>", dom)
+    .group(1)
+    .replace("&lt;", "<")
+    .replace("&gt;", ">")
+    .replace("&amp;", "&")
+  )
+  assert told["tip"].startswith(f"0, {name}: 1.500 [")  # the name itself, not italics
+  assert told["hidden"] == [1, 0]  # by the legend, and back
+  assert told["wide"] <= 0  # nothing sticks out of a narrow window
 
 
 @pytest.mark.slow
@@ -207,3 +229,62 @@ def test_a_page_can_be_written_again(toy, tmp_path):
   assert first == again
   claims = json.loads((tmp_path / "r" / "claims.json").read_text())
   assert len(claims) == 3
+
+
+def judged_study(toy, **accuracy):
+  """A study of models by name, each with a balanced accuracy, for two groups."""
+
+  def rows(config, cell, context):
+    found = []
+    for model, balanced in accuracy.items():
+      for seed in range(6):
+        for group, count in (("many", 300), ("few", 8), ("everyone", 308)):
+          found.append(
+            {
+              "model": model,
+              "seed": seed,
+              "group": group,
+              "count": count,
+              "accuracy": 0.7 + 0.01 * seed,
+              "balanced_accuracy": balanced + 0.001 * seed,
+              "majority_accuracy": 0.7,
+              "majority_balanced_accuracy": 0.5,
+              "balanced_accuracy_se": 0.03,
+              "one_class_share": 0.8,
+              "demographic_parity_difference": 0.001,
+            }
+          )
+    return Table.from_rows(found)
+
+  toy.study = dataclasses.replace(
+    toy.study,
+    cells=lambda config: [{"all": "models"}],
+    run=rows,
+    plain={"model": "plain"},
+    summaries=(
+      Summary("By group", ("model", "group"), ("accuracy",)),
+      Summary("Gaps", ("model",), ("demographic_parity_difference",), {"group": "everyone"}),
+    ),
+  )
+
+
+def test_a_useless_model_is_flagged_at_the_top_and_its_gap_is_not_called_fair(toy, tmp_path):
+  judged_study(toy, plain=0.8, private=0.495)
+  text = run(toy, tmp_path / "r")
+  assert 'class="alarm"' in text
+  assert text.index('class="alarm"') < text.index("By group")
+  page = Page(text)
+  assert "private is not better than the majority class" in page.text
+  assert page.text.count("says nothing: useless model") == 1
+  assert "majority class (epsilon 0, gap 0)0.7000.500" in page.text
+  assert "plain (plain model)" in page.text
+
+
+def test_useful_models_raise_no_alarm_and_small_groups_have_no_interval(toy, tmp_path):
+  judged_study(toy, plain=0.8, private=0.7)
+  text = run(toy, tmp_path / "r")
+  assert 'class="alarm"' not in text
+  page = Page(text)
+  assert "useless model" not in page.text
+  assert "few n = 80.725 too few people for an interval" in page.text
+  assert re.search(r"many n = 3000\.725 \[", page.text)

@@ -89,7 +89,7 @@ def test_the_page_says_what_it_means(done):
   _, _, page = done
   assert "no proof of privacy" in page
   assert "not for release" in page
-  assert page.count("plotly-graph-div") == 2
+  assert page.count("class='chart'") == 2
 
 
 def test_all_bounds_hold_together():

@@ -1,27 +1,26 @@
 """The study of private training beside plain, small, on digits."""
 
-import json
 import pathlib
 
 import numpy as np
 import pytest
 
-from jaxfair import accounting, checks, data, experiments, report
+from jaxfair import accounting, checks, data, experiments, methods, report
 from jaxfair.studies import train
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "train" / "dp_sgd_adult.toml"
 TINY = [
   "data.name=coloured_digits",
   "data.group=colour",
-  "model=logistic",
+  "network=logistic",
   "epsilons=[1.0, 8.0]",
   "delta=1e-5",
   "release_epsilon=4.0",
   "seeds=3",
-  "plain.steps=40",
-  "plain.learning_rate=0.03",
-  "private.steps=40",
-  "private.batch_size=64",
+  "settings.plain.steps=40",
+  "settings.plain.learning_rate=0.03",
+  "settings.dp_sgd.steps=40",
+  "settings.dp_sgd.batch_size=64",
 ]
 
 
@@ -56,8 +55,10 @@ def test_costs_are_differences_on_the_same_split(done):
       plain = table.where(training=train.PLAIN, **own)["accuracy"][0]
       noisy = table.where(training="epsilon 1", **own)
       assert noisy["accuracy_cost"][0] == pytest.approx(plain - noisy["accuracy"][0])
-  for unpaired in (train.PLAIN, train.RELEASED):
-    assert np.isnan(table.where(training=unpaired)["loss_cost"]).all()
+  assert np.isnan(table.where(training=train.PLAIN)["loss_cost"]).all()
+  # The released model is on the split of the first seed.
+  assert table.where(training=train.RELEASED).unique("seed") == [0]
+  assert np.isfinite(table.where(training=train.RELEASED)["loss_cost"]).all()
 
 
 def test_less_privacy_costs_less(done):
@@ -67,26 +68,27 @@ def test_less_privacy_costs_less(done):
   assert cost[0] > cost[1] > 0
 
 
-def test_the_released_model_has_a_ledger_and_a_card(done):
-  folder, _, _ = done
-  card = json.loads((folder / "release" / "guarantee.json").read_text())
-  assert "delta 1e-05 for one person added or removed" in card["guarantee"]
-  assert not card["for_release"]  # made with a fixed seed
+def test_the_released_model_has_a_ledger_and_predicts_what_was_measured(done):
+  folder, table, _ = done
+  model = methods.load(folder / "release")
+  told = model.guarantee.guarantee
+  assert (told.delta, told.relation) == (1e-5, accounting.Relation.ADD_OR_REMOVE_ONE)
+  assert not model.guarantee.for_release  # made with a fixed seed
   ledgers = list(folder.rglob("ledger.jsonl"))
   assert len(ledgers) == 1
   spent = accounting.Ledger.read(ledgers[0]).guarantee(1e-5)
   assert 3.9 < spent.epsilon <= 4.0
-  with np.load(folder / "release" / "model.npz") as saved:
-    weights = [name for name in saved.files if "scaler." not in name]
-    assert len(weights) == len(saved.files) - 4 == 2
-    assert all(np.isfinite(saved[name]).all() for name in weights)
+  assert model.settings["batch_size"] == 64
+  people = data.load("coloured_digits")
+  accuracy = np.mean(model.predict(people.examples.x) == people.examples.y)
+  measured = table.where(training=train.RELEASED, group="everyone")["accuracy"][0]
+  assert accuracy == pytest.approx(measured, abs=0.05)  # everybody, and the test part
 
 
 def test_what_is_released_lies_apart_from_the_key_of_its_noise(done):
   folder, _, _ = done
-  names = {path.name for path in (folder / "release").rglob("*")}
-  assert names == {"model.npz", "guarantee.json"}
-  assert (folder / "training" / "private" / "secret_key").exists()
+  assert not list((folder / "release").rglob("*secret*"))
+  assert (folder / "work" / "private" / "secret_key").exists()
 
 
 RELEASE = ("epsilons=[4.0]", "seeds=1", "seed=os")
@@ -126,9 +128,9 @@ def test_releases_of_one_file_are_in_one_ledger(csv, tmp_path):
   assert told in page
   assert "2 releases" in told
   assert str(tmp_path / "state") not in page
-  card = json.loads((tmp_path / "b" / "release" / "guarantee.json").read_text())
-  assert card["all_releases"] == told
-  assert card["for_release"]
+  model = methods.load(tmp_path / "b" / "release")
+  assert "2 releases" in " ".join(model.spending)
+  assert model.guarantee.for_release
   for left in ("secret_key*", "step-*", "*.partial"):
     assert not list(tmp_path.rglob(left))
 
@@ -158,7 +160,7 @@ def test_a_fixed_seed_is_no_release(done):
 
 def test_the_page_says_for_whom_the_figures_are(done):
   _, _, page = done
-  assert "for one person added to or removed" in page
+  assert "dp_sgd protects a person" in page
   assert "not for release" in page
 
 
@@ -180,8 +182,11 @@ def test_the_sizes_are_configs(size):
     ("release_epsilon=-2.0", "release_epsilon=-2.0"),
     ("public_fraction=0.9", "leave people to train on"),
     ("test_fraction=0.0", "test_fraction=0.0"),
-    ("private.optimizer=lamb", "optimizer"),
-    ("private.step=3", "unknown key"),
+    ("settings.dp_sgd.optimizer=lamb", "optimizer"),
+    ("settings.dp_sgd.step=3", "unknown key"),
+    ("settings.telepathy.steps=3", "telepathy"),
+    ("methods=[telepathy]", "telepathy"),
+    ("release_method=telepathy", "telepathy"),
   ],
 )
 def test_impossible_settings_are_refused(change, told):
@@ -190,7 +195,7 @@ def test_impossible_settings_are_refused(change, told):
 
 
 def test_a_budget_that_cannot_be_met_is_refused_before_any_work(tmp_path):
-  made = plan(*TINY, "epsilons=[1e-6]", "private.batch_size=1000")
+  made = plan(*TINY, "epsilons=[1e-6]", "settings.dp_sgd.batch_size=1000")
   with pytest.raises(checks.JaxfairError, match="reaches epsilon=1e-06"):
     experiments.execute(made, tmp_path / "r")
   assert list(tmp_path.iterdir()) == []

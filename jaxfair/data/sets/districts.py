@@ -9,14 +9,8 @@ import numpy as np
 from jaxfair.data import rules, tables
 from jaxfair.data.dataset import Source
 from jaxfair.data.files import DataError, Files, KnownFile
-from jaxfair.data.rules import Rule
 from jaxfair.data.sets import places
 from jaxfair.data.spec import Facts, Figure, Form, Raw, Spec
-
-
-def _counted(rule: Rule) -> Rule:
-  """A group made of the counts themselves: they stay in x all the same."""
-  return rule._replace(columns=())
 
 
 def _title_one(found: Files) -> Raw:
@@ -54,7 +48,7 @@ TITLE_ONE = Spec(
   labels={"none": rules.everyone()},
   groups={
     "state": rules.values("state"),
-    "size": _counted(rules.bins("students", (500, 5_000, 50_000))),
+    "size": rules.bins("students", (500, 5_000, 50_000), kept=True),  # a count as well
   },
   facts=Facts(
     (16641,),
@@ -122,7 +116,7 @@ def _saipe_spec(
     labels={"none": rules.everyone()},
     groups={
       "state": rules.values("state"),
-      "size": _counted(rules.bins("children", (500, 5_000, 50_000))),
+      "size": rules.bins("children", (500, 5_000, 50_000), kept=True),  # a count as well
     },
     facts=facts,
     drop=("state",),

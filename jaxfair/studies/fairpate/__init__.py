@@ -117,6 +117,7 @@ def _train(
 def _rows(own: Repetition, points: list[Point], params: Any, answered: np.ndarray) -> ex.Table:
   """One row for each point; unknown where it has learned from no label."""
   found = methods.measure(own, params, points)._asdict()
+  found |= found.pop("constant")
   columns = dict(zip(Point._fields, zip(*points, strict=True), strict=True))
   return ex.Table(
     {"data": [own.people.name] * len(points)}

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import accounting, models, pate, training
+from jaxfair.experiments.measures import beside_constant
 from jaxfair.fairness import admit_in_order, demographic_disparity
 from jaxfair.fairness.counter import Counted
 from jaxfair.pate import NO_ANSWER
@@ -65,13 +66,14 @@ class Point(NamedTuple):
 
 
 class Measured(NamedTuple):
-  """What a model does to the people it answers, and `raw_` to everybody."""
+  """What a model does to the people it answers, `raw_` to everybody, and beside a constant."""
 
   accuracy: Any
   gap: Any
   coverage: Any
   raw_accuracy: Any
   raw_gap: Any
+  constant: dict[str, Any]
 
 
 def trainings(points: list[Point]) -> tuple[list[Point], np.ndarray]:
@@ -209,7 +211,8 @@ def _measured(
     covered = jnp.mean(shown.labels != NO_ANSWER, axis=1)
     accuracy = jnp.mean(shown.labels == test.y, axis=1) / covered
     gaps = jax.vmap(largest)(shown.counters)
-    return Measured(accuracy[0], gaps[0], covered[0], accuracy[1], gaps[1])
+    constant = beside_constant(test.y, predicted, sizes[1])
+    return Measured(accuracy[0], gaps[0], covered[0], accuracy[1], gaps[1], constant)
 
   return jax.lax.map(one, (stacked, margins), batch_size=16)
 

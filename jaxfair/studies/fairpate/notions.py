@@ -84,9 +84,7 @@ def _more(first: str, second: str, guard: Guard) -> Claim:
   )
 
 
-LEAST_ROOM = ex.exact(
-  "margin minus gap, least of all orders", lambda table: table["room"].min(), ("room",)
-)
+LEAST_ROOM = ex.exact("margin minus gap, least of all orders", lambda table: table["room"].min())
 
 
 def _kept(notion: Notion, guard: Guard) -> Claim:

@@ -142,6 +142,7 @@ STUDY = ex.Study(
   precheck=lambda config, people: config.sizes(people),
   derive=lambda table: paired_costs(table, "labels", MAJORITY, pair=("teachers", "seed", "group")),
   notes=_notes,
+  plain={"labels": MAJORITY},
   summaries=(
     Summary(
       "By group",

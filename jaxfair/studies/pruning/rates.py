@@ -176,7 +176,7 @@ def _smallest_minus_largest(table: ex.Table) -> ex.Estimate:
   return ex.difference("accuracy_cost", first, second).estimate(table)
 
 
-SMALLEST = ex.Statistic(_smallest_minus_largest, frozenset({"size", "accuracy_cost"}))
+SMALLEST = ex.Statistic(_smallest_minus_largest)
 
 CLAIMS = (
   Claim(

@@ -148,7 +148,7 @@ def _equal(people: People) -> float:
 def in_order(order: str, stated: str | None = None) -> ex.Check:
   """An order holds in every random setting for which it is stated."""
   told = "share of random settings in order"
-  share = ex.exact(told, lambda rows: float(rows[f"order_{order}"].mean()), (f"order_{order}",))
+  share = ex.exact(told, lambda rows: float(rows[f"order_{order}"].mean()))
   held = (
     share.at(part=SETTINGS)
     if stated is None
@@ -169,14 +169,10 @@ def _lead_of_the_ramp(rows: ex.Table) -> float:
 
 
 OFF = ex.exact(
-  "largest distance of a closed form to the numerical optimum",
-  lambda rows: rows["off"].max(),
-  ("off",),
+  "largest distance of a closed form to the numerical optimum", lambda rows: rows["off"].max()
 )
 RAMP_LEAD = ex.exact(
-  "least lead of the ramp's robust error over log and exponential",
-  _lead_of_the_ramp,
-  ("classifier", "robust_error"),
+  "least lead of the ramp's robust error over log and exponential", _lead_of_the_ramp
 )
 
 

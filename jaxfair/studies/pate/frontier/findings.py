@@ -59,7 +59,7 @@ def _of_two_sets(told: str, pick: Callable[[Comparison], fairness.Interval | Non
       raise ex.CannotTellError("the sets have no limits in common")
     return ex.Estimate(f"{told}, {sets[0]} and {sets[1]}", value, low, high)
 
-  return ex.Statistic(estimate, frozenset({"data", *NAMES}))
+  return ex.Statistic(estimate)
 
 
 TEST_GAIN = ex.difference("accuracy", {"method": CONFIDENT}, {"method": PLAIN})

@@ -15,6 +15,7 @@ import numpy as np
 from jaxfair import experiments as ex
 from jaxfair import fairness, models, pate
 from jaxfair.experiments import Figure, Positive
+from jaxfair.experiments.measures import beside_constant
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate.frontier import findings
 from jaxfair.studies.pate.frontier.budget import asked, spending
@@ -150,7 +151,8 @@ def _measured(
     )
     gap = jnp.nanmax(fairness.demographic_disparity(counts))
     right = 1 - jnp.mean(models.zero_one(logits, test.y))
-    return {"accuracy": right, "gap": gap}
+    constant = beside_constant(test.y, jnp.argmax(logits, -1), logits.shape[-1])
+    return {"accuracy": right, "gap": gap} | constant
 
   return jax.lax.map(one, params, batch_size=8)
 

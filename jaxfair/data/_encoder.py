@@ -1,0 +1,360 @@
+"""How a table of people becomes features, class ids and group ids.
+
+An `Encoder` is plain data: it is fitted once, written down with a model, and
+encodes people who come later to the same bits, in another process.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from jaxfair import checks, schema
+from jaxfair.data import tables
+from jaxfair.data._reading import Layout, read_table
+from jaxfair.data.files import PathLike
+from jaxfair.data.rules import LEFT_OUT, MISSING_NAME, Rule
+from jaxfair.data.tables import Table
+
+# How a range or a list of categories became known: declared by the user; "data": read off the
+# people that it encodes, and so assumed public; "given": read off another, public table;
+# "bought": computed from the people with noise, and charged.
+Origin: TypeAlias = Literal["declared", "data", "given", "bought"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Numeric:
+  """A column of numbers; one feature.
+
+  Attributes:
+    name: of the column.
+    low: smaller numbers become this one; None for no bound.
+    high: larger numbers become this one; None for no bound.
+    missing: what a missing number becomes; None leaves NaN, which a scaler fills.
+    origin: how the bounds became known.
+  """
+
+  name: str
+  low: float | None = None
+  high: float | None = None
+  missing: float | None = None
+  origin: Origin = "declared"
+
+  def __post_init__(self) -> None:
+    for bound in (self.low, self.high, self.missing):
+      if bound is not None:
+        checks.number(f"ranges[{self.name!r}]", bound)
+    checks.require(
+      self.low is None or self.high is None or self.low < self.high,
+      f"ranges[{self.name!r}]=({self.low}, {self.high}) must rise; pass (low, high)",
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Categorical:
+  """A column of words; one feature of 0 or 1 for each value.
+
+  Attributes:
+    name: of the column.
+    values: "" stands for a missing cell. A word that is not listed, or a missing cell where ""
+      is not, sets none of the features.
+    origin: how the values became known.
+  """
+
+  name: str
+  values: tuple[str, ...]
+  origin: Origin = "declared"
+
+  def __post_init__(self) -> None:
+    checks.require(
+      len(set(self.values)) == len(self.values),
+      f"categories[{self.name!r}]={checks.shown(self.values)} names a value twice",
+    )
+
+
+class Encoded(NamedTuple):
+  """People as arrays.
+
+  Attributes:
+    x: [n, d] float32; missing numbers are NaN unless their column says otherwise.
+    y: [n] int32 class ids; None if they were not asked for.
+    group: [n] int32 group ids, -1 for a group that the encoder does not know; None if they were
+      not asked for.
+  """
+
+  x: np.ndarray
+  y: np.ndarray | None
+  group: np.ndarray | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoder:
+  """How a table becomes features, class ids and group ids.
+
+  Attributes:
+    columns: the columns that features are made of, in order.
+    label: how the class follows from its column.
+    group: how the group follows from its columns.
+    layout: how the file that it was fitted on is written; None if it was no text file.
+  """
+
+  columns: tuple[Numeric | Categorical, ...]
+  label: Rule
+  group: Rule
+  layout: Layout | None = None
+
+  @property
+  def class_names(self) -> tuple[str, ...]:
+    """The name of class id 0, 1, ..."""
+    return self.label.names
+
+  @property
+  def group_names(self) -> tuple[str, ...]:
+    """The name of group id 0, 1, ..."""
+    return self.group.names
+
+  @property
+  def feature_names(self) -> tuple[str, ...]:
+    """[d] "age", or "job=teacher" for a category."""
+    return tuple(name for column in self.columns for name in _features(column))
+
+  @property
+  def feature_columns(self) -> tuple[str, ...]:
+    """[d] the column behind each feature."""
+    return tuple(column.name for column in self.columns for _ in _features(column))
+
+  @property
+  def text_columns(self) -> tuple[str, ...]:
+    """Columns whose cells are compared as text, even where they look like numbers."""
+    words = [column.name for column in self.columns if isinstance(column, Categorical)]
+    return tuple(dict.fromkeys((*words, *self.label.text_columns, *self.group.text_columns)))
+
+  def read(self, path: PathLike, **options: Any) -> Table:
+    """Reads a file of people to encode.
+
+    Args:
+      path: CSV, Excel or Parquet; a text file is written as the one that the encoder was fitted
+        on, unless the options say otherwise.
+      **options: what `read_table` takes.
+    """
+    usual = {} if self.layout is None else dataclasses.asdict(self.layout)
+    return read_table(path, **{**usual, "text": self.text_columns, **options})
+
+  def encode(self, table: Any, *, need_label: bool = False, need_group: bool = False) -> Encoded:
+    """Encodes people, who may be new.
+
+    Args:
+      table: a pandas or polars frame, or a mapping of names to columns. Columns that the encoder
+        does not know are ignored. `notes` says what it could not place.
+      need_label: encode the label, too; a label that is missing or no known class is an error.
+      need_group: encode the group, too; an unknown group gets the id -1.
+
+    Returns:
+      `(x, y, group)`; y and group are None unless asked for.
+
+    Raises:
+      ArgumentError: if columns are missing, or words stand where numbers should.
+    """
+    found = self._table(table, need_label=need_label, need_group=need_group)
+    y = self.label.ids(found).astype(np.int32) if need_label else None
+    if y is not None:
+      _require_classes(y, found, self.label)
+    group = self.group.ids(found).astype(np.int32) if need_group else None
+    return Encoded(encode_columns(self.columns, found, tables.num_rows(table)), y, group)
+
+  def notes(self, table: Any) -> tuple[str, ...]:
+    """What a reader of predictions must know: cells that `encode` could not place, counted."""
+    found = self._table(table)
+    told = []
+    for column in self.columns:
+      values = found[column.name]
+      if isinstance(column, Categorical):
+        words, codes = tables.levels(values)
+        strange = [word not in column.values for word in words]
+        rows = np.bincount(codes, minlength=len(words))[strange].sum() if words else 0
+        if rows:
+          first = words[strange.index(True)] or MISSING_NAME
+          told.append(
+            f"{rows} rows have a value of {column.name!r} that the model has not seen (such as "
+            f"{checks.shown(first)}); none of its categories is set for them"
+          )
+      elif column.low is not None or column.high is not None:
+        low, high = _bounds(column)
+        rows = int(((values < low) | (values > high)).sum())
+        if rows:
+          told.append(
+            f"{rows} rows have {column.name!r} outside [{low:g}, {high:g}]; the nearest bound "
+            "was used"
+          )
+    return tuple(told)
+
+  def assumed_public(self) -> tuple[str, ...]:
+    """Sentences on what the encoding tells about the people without being charged."""
+    told = []
+    for origin, how in (
+      ("declared", "declared by the user, without looking at the people"),
+      ("given", "taken from another table, which is public"),
+      ("data", "taken from the private people themselves and assumed public"),
+    ):
+      ranges = [c.name for c in self.columns if isinstance(c, Numeric) and c.low is not None]
+      for what, names in (
+        ("range", [c.name for c in self.columns if c.origin == origin and c.name in ranges]),
+        (
+          "set of categories",
+          [c.name for c in self.columns if c.origin == origin and isinstance(c, Categorical)],
+        ),
+      ):
+        if names:
+          told.append(f"the {what} of {', '.join(names)} was {how}")
+    classes = ", ".join(self.label.columns)
+    groups = ", ".join(self.group.columns)
+    told.append(
+      f"the names and kinds of the columns, the names of the classes ({classes})"
+      + (f" and of the groups ({groups})" if groups else "")
+      + " were assumed public"
+    )
+    return tuple(told)
+
+  def given(self) -> "Encoder":
+    """The encoder for other people than those it was fitted on, who assume it public."""
+    columns = tuple(
+      dataclasses.replace(column, origin="given") if column.origin == "data" else column
+      for column in self.columns
+    )
+    return dataclasses.replace(self, columns=columns)
+
+  def to_record(self) -> dict[str, Any]:
+    """The encoder as plain JSON values."""
+    record = json.loads(json.dumps(dataclasses.asdict(self), allow_nan=False))
+    assert isinstance(record, dict)
+    return record
+
+  @classmethod
+  def from_record(cls, record: Mapping[str, Any]) -> "Encoder":
+    """The encoder that `to_record` wrote.
+
+    Raises:
+      ArgumentError: for anything else, naming the key that is wrong.
+    """
+    return schema.build(cls, record, where="encoder.")
+
+  def _table(self, table: Any, *, need_label: bool = False, need_group: bool = False) -> Table:
+    wanted = [column.name for column in self.columns]
+    wanted += self.label.columns if need_label else ()
+    wanted += self.group.columns if need_group else ()
+    return tables.select(table, tuple(dict.fromkeys(wanted)), text=self.text_columns)
+
+
+def fit_columns(
+  table: Table,
+  names: Sequence[str],
+  *,
+  ranges: Mapping[str, tuple[float, float]] | None = None,
+  categories: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[Numeric | Categorical, ...]:
+  """Describes columns: numbers as one feature, words as one for each value.
+
+  Args:
+    table: the people.
+    names: the columns that become features.
+    ranges: public bounds of columns of numbers.
+    categories: public values of columns of words. Where they are not given they are taken from
+      the table, a missing word being a value of its own.
+  """
+  ranges, categories = dict(ranges or {}), dict(categories or {})
+  for argument, given in (("ranges", ranges), ("categories", categories)):
+    for name in given:
+      checks.require(
+        name in names, f"{argument} {name!r} is not a feature; {checks.options(name, names)}"
+      )
+  made: list[Numeric | Categorical] = []
+  for name in names:
+    values = table[name]
+    if name in categories:
+      made.append(Categorical(name, tuple(map(str, categories[name]))))
+    elif tables.is_number(values):
+      low, high = ranges.get(name, (None, None))
+      made.append(Numeric(name, low, high))
+    else:
+      checks.require(
+        name not in ranges,
+        f"ranges[{name!r}] is given, but the column holds words such as "
+        f"{checks.shown(_first_word(values))}; mend these cells, or drop the range",
+      )
+      made.append(Categorical(name, tables.levels(values).words, "data"))
+  return tuple(made)
+
+
+def encode_columns(columns: Sequence[Numeric | Categorical], table: Table, size: int) -> np.ndarray:
+  """[size, d] float32 features."""
+  x = np.zeros((size, sum(len(_features(column)) for column in columns)), np.float32)
+  rows, place = np.arange(size), 0
+  for column in columns:
+    values = table[column.name]
+    if isinstance(column, Categorical):
+      places = {value: place + i for i, value in enumerate(column.values)}
+      words, codes = tables.levels(values)
+      at = np.array([places.get(word, LEFT_OUT) for word in words], np.int64)[codes]
+      known = at != LEFT_OUT
+      x[rows[known], at[known]] = 1.0
+    else:
+      x[:, place] = _numbers(column, values)
+    place += len(_features(column))
+  return x
+
+
+def _numbers(column: Numeric, values: Any) -> np.ndarray:
+  if not tables.is_number(values):
+    raise checks.ArgumentError(
+      f"column {column.name!r} holds {checks.shown(_first_word(values))} where a number is "
+      "needed; mend the cell, or leave it empty"
+    )
+  if column.low is not None or column.high is not None:
+    values = np.clip(values, *_bounds(column))
+  if column.missing is not None:
+    values = np.where(np.isnan(values), column.missing, values)
+  with np.errstate(over="ignore"):
+    short = values.astype(np.float32)
+  checks.require(
+    not np.isinf(short).any(),
+    f"column {column.name!r} has infinite numbers, or some above 3e38; leave such cells empty, or "
+    f"declare a range: ranges={{{column.name!r}: (low, high)}}",
+  )
+  return short
+
+
+def _bounds(column: Numeric) -> tuple[float, float]:
+  low = -np.inf if column.low is None else column.low
+  return low, np.inf if column.high is None else column.high
+
+
+def _first_word(values: Any) -> str:
+  """A cell of a text column that is no number."""
+  words = [word for word in tables.levels(values).words if word]
+  return next((word for word in words if not tables.looks_like_number(word)), words[0])
+
+
+def _features(column: Numeric | Categorical) -> tuple[str, ...]:
+  if isinstance(column, Numeric):
+    return (column.name,)
+  return tuple(f"{column.name}={value or MISSING_NAME}" for value in column.values)
+
+
+def _require_classes(y: np.ndarray, table: Table, label: Rule) -> None:
+  missing = np.zeros(len(y), bool)
+  for name in label.columns:
+    missing |= tables.unknown(table[name])
+  told = ", ".join(label.columns)
+  checks.require(
+    not missing.any(),
+    f"label {told!r} is missing in {int(missing.sum())} rows (the first is row "
+    f"{int(missing.argmax())}); drop these rows first",
+  )
+  strange = y == LEFT_OUT
+  checks.require(
+    not strange.any(),
+    f"label {told!r} is none of the classes {', '.join(label.names)} in {int(strange.sum())} rows "
+    f"(the first is row {int(strange.argmax())}); drop these rows, or mend their labels",
+  )

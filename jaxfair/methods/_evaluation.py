@@ -1,0 +1,240 @@
+"""What a released model does to test people: beside the release, never inside.
+
+folder/
+  release/       may leave the house
+  evaluation/    stays: figures without noise, of people whom no guarantee covers
+    evaluation.json
+    evaluation.md
+    evaluation.html
+"""
+
+import dataclasses
+import json
+import math
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair import fairness, whole_files
+from jaxfair.fairness import rates
+from jaxfair.fairness.confusion import with_everybody
+from jaxfair.methods import _documents
+from jaxfair.methods._documents import Block, Grid, Section, Warned
+from jaxfair.methods.released import Released
+from jaxfair.types import Examples
+
+RELEASED, PLAIN, MAJORITY = "released model", "without privacy", "majority class"
+NAME = "evaluation"
+FEW = 30  # people below which an interval says little
+ONE_CLASS = 0.99  # share of people from which on a model gives one class to nearly everybody
+EVERYONE = "everyone"
+
+
+@dataclasses.dataclass(frozen=True)
+class NonPrivateEvaluation:
+  """Figures of test people, without noise; not for release.
+
+  Attributes:
+    title: of what.
+    sizes: test people by group.
+    models: figures by model, each as [estimate, low, high] of a 95% bootstrap interval over
+      test people: accuracy, balanced_accuracy, parity_gap, odds_gap.
+    groups: the released model's figures by group: accuracy and the share of each class.
+    coverage: share of each group that its abstention rule answers, or None without a rule.
+    warnings: sentences that must not be overlooked.
+  """
+
+  title: str
+  sizes: dict[str, int]
+  models: dict[str, dict[str, list[float]]]
+  groups: dict[str, dict[str, list[float]]]
+  coverage: dict[str, float] | None
+  warnings: tuple[str, ...]
+
+  def write(self, folder: pathlib.Path) -> pathlib.Path:
+    """Writes `folder / "evaluation"`, in place of an earlier one; returns the page."""
+    place = whole_files.owner_only(folder / NAME)
+    parts = self.title, _lead(self), _sections(self)
+    files = {
+      "json": json.dumps(dataclasses.asdict(self), indent=2),
+      "md": _documents.markdown(*parts),
+      "html": _documents.page(*parts),
+    }
+    for suffix, text in files.items():
+      whole_files.write_whole(place / f"{NAME}.{suffix}", text)
+    return place / f"{NAME}.html"
+
+
+def evaluate(
+  released: Released, test: Examples, *, plain: np.ndarray | None = None, key: jax.Array
+) -> NonPrivateEvaluation:
+  """Measures a released model on people it was not trained on.
+
+  Args:
+    released: the model.
+    test: people with features as they were recorded.
+    plain: [n] class ids by a model without privacy, to compare with.
+    key: of the bootstrap.
+
+  Privacy:
+    Nothing here is noisy. The figures are for those who hold the data.
+  """
+  labels = released.predict(test.x)
+  y, group = np.asarray(test.y), np.asarray(test.group)
+  num_classes, num_groups = len(released.class_names), len(released.group_names)
+  majority = np.full_like(labels, np.bincount(y, minlength=num_classes).argmax())
+  predicted = {RELEASED: labels, MAJORITY: majority}
+  if plain is not None:
+    predicted[PLAIN] = np.asarray(plain)
+  models, groups = {}, {}
+  for i, (name, own) in enumerate(predicted.items()):
+    counts = fairness.confusion_counts(
+      y, own, sensitive_features=group, num_classes=num_classes, num_groups=num_groups
+    )
+    found = fairness.bootstrap_counts(_figures, counts, key=jax.random.fold_in(key, i))
+    models[name] = {what: _ends(found, what) for what in ("balanced_accuracy", "parity_gap")}
+    models[name] |= {"accuracy": _ends(found, "accuracy", -1), "odds_gap": _ends(found, "odds_gap")}
+    if name == RELEASED:
+      for g, told in enumerate((*released.group_names, EVERYONE)):
+        shares = {f"share of {c}": _ends(found, "shares", g, k) for k, c in _shown(released)}
+        groups[told] = {"accuracy": _ends(found, "accuracy", g)} | shares
+  sizes = dict(zip(released.group_names, np.bincount(group, minlength=num_groups), strict=True))
+  return NonPrivateEvaluation(
+    title=f"Evaluation of {released.method} on {released.data_name}",
+    sizes={name: int(size) for name, size in sizes.items()},
+    models=models,
+    groups=groups,
+    coverage=_coverage(released, labels, group),
+    warnings=tuple(_warnings(models, predicted, sizes, num_classes)),
+  )
+
+
+def _figures(counts: jax.Array) -> dict[str, jax.Array]:
+  """All figures of one model, from [G, C, C] counts; everybody is the last group."""
+  everyone = with_everybody(counts)
+  shares = rates.selection_rate(everyone) if counts.shape[-1] > 2 else _both(everyone)
+  recall = rates.true_positive_rate(counts)
+  false = rates.false_positive_rate(counts)
+  return {
+    "accuracy": rates.accuracy(everyone),
+    "balanced_accuracy": rates.balanced_accuracy(everyone[-1]),
+    "shares": shares,
+    "parity_gap": _spread(shares[:-1]),
+    "odds_gap": jnp.maximum(_spread(recall), _spread(false)),
+  }
+
+
+def _both(counts: jax.Array) -> jax.Array:
+  """[G, 2] shares of both classes."""
+  chosen = rates.selection_rate(counts)
+  return jnp.stack([1 - chosen, chosen], axis=-1)
+
+
+def _spread(values: jax.Array) -> jax.Array:
+  """The largest difference between groups, over classes; empty groups are left out."""
+  return jnp.max(jnp.nanmax(values, axis=0) - jnp.nanmin(values, axis=0))
+
+
+def _ends(found: Any, name: str, *place: int) -> list[float]:
+  return [float(np.asarray(part[name])[place]) for part in (found.estimate, found.low, found.high)]
+
+
+def _shown(released: Released) -> list[tuple[int, str]]:
+  """Classes whose shares are listed: the second of two, else all."""
+  named = list(enumerate(released.class_names))
+  return named[1:] if len(named) == 2 else named
+
+
+def _coverage(released: Released, labels: np.ndarray, group: np.ndarray) -> dict[str, float] | None:
+  if released.abstention is None:
+    return None
+  gate = released.abstainer()
+  gate.answer(labels, group)
+  return dict(zip(released.group_names, map(float, gate.coverage), strict=True))
+
+
+def _warnings(
+  models: Mapping[str, Mapping[str, list[float]]],
+  predicted: Mapping[str, np.ndarray],
+  sizes: Mapping[str, int],
+  num_classes: int,
+) -> list[str]:
+  told = []
+  balanced = models[RELEASED]["balanced_accuracy"]
+  if not balanced[1] > 1 / num_classes:
+    told.append(
+      f"This model is not better than a constant: its balanced accuracy is {_number(balanced)}, "
+      f"and the majority class has {1 / num_classes:.3f}. A small gap of such a model is no sign "
+      "of fairness. Try a larger epsilon, more people, or another method."
+    )
+  most = {
+    name: max(np.bincount(labels, minlength=num_classes)) / len(labels)
+    for name, labels in predicted.items()
+  }
+  if most[RELEASED] >= ONE_CLASS and most.get(PLAIN, 0.0) < ONE_CLASS:
+    told.append(
+      f"This model gives one class to {100 * most[RELEASED]:.1f}% of the people, which the model "
+      "without privacy does not."
+    )
+  few = [f"{name} ({size})" for name, size in sizes.items() if size < FEW]
+  if few:
+    told.append(f"Groups with too few test people for an interval: {', '.join(few)}.")
+  return told
+
+
+def _lead(own: NonPrivateEvaluation) -> list[Block]:
+  return [
+    Warned(
+      "NOT FOR RELEASE: these figures are computed from test people without noise, and no "
+      "guarantee covers them."
+    ),
+    *map(Warned, own.warnings),
+    f"Measured on {sum(own.sizes.values()):,} people whom the model was not trained on. In "
+    "brackets: 95% interval over test people (bootstrap).",
+  ]
+
+
+def _sections(own: NonPrivateEvaluation) -> list[Section]:
+  heads = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "parity_gap": "gap in shares (demographic parity)",
+    "odds_gap": "gap in error rates (equalized odds)",
+  }
+  order = [name for name in (RELEASED, PLAIN, MAJORITY) if name in own.models]
+  compared = Grid(
+    ("model", *heads.values()),
+    tuple((name, *(_number(own.models[name][what]) for what in heads)) for name in order),
+  )
+  columns = list(own.groups[EVERYONE])
+  covered = own.coverage
+  rows = []
+  for name, figures in own.groups.items():
+    size = own.sizes.get(name, sum(own.sizes.values()))
+    few = name != EVERYONE and size < FEW
+    cells = [_number(figures[what][:1] if few else figures[what]) for what in columns]
+    if covered is not None:
+      cells.append(_number([covered[name]]) if name in covered else "")
+    rows.append((name, f"{size:,}", *cells))
+  by_group = Grid(
+    ("group", "people", *columns, *(() if covered is None else ("answered",))), tuple(rows)
+  )
+  return [
+    Section("Beside a model without privacy and the majority class", (compared,)),
+    Section("By group", (by_group,)),
+  ]
+
+
+def _number(ends: list[float]) -> str:
+  """An estimate with its interval, if it has one."""
+  value, *bounds = ends
+  if math.isnan(value):
+    return "not defined"
+  told = f"{value:.3f}"
+  if not bounds or any(map(math.isnan, bounds)):
+    return told
+  return f"{told} [{bounds[0]:.3f}, {bounds[1]:.3f}]"

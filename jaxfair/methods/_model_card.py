@@ -1,0 +1,263 @@
+"""The model card of a release: what is promised and what is not, in plain words.
+
+One record of JSON values; `model_card.md` and `model_card.html` say the same in
+sentences. Nothing in it is computed from people: figures measured on test people
+are in the evaluation, which is not part of a release.
+"""
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from jaxfair import accounting
+from jaxfair.accounting import Relation
+from jaxfair.methods import _documents
+from jaxfair.methods._documents import Block, Grid, Section, Warned
+
+if TYPE_CHECKING:
+  from jaxfair.methods.released import Released
+
+JSON, MARKDOWN, PAGE = "model_card.json", "model_card.md", "model_card.html"
+FILES = (JSON, MARKDOWN, PAGE)
+LARGE = 8.0  # an epsilon from which on the promise is weak by itself
+
+IN_WORDS = {
+  "dp_sgd": "DP-SGD: in every step of the training each person's influence is limited and "
+  "random noise is added to the sum.",
+  "fair_dp_sgd": "FairDP-SGD: DP-SGD, with a penalty on differences between groups that is "
+  "computed from public people.",
+  "output_perturbation": "Output perturbation: the model is trained to its optimum, and random "
+  "noise is added to its parameters once.",
+  "pate": "PATE: many models are trained on separate parts of the people, their noisy vote labels "
+  "public people, and the released model learns from those labels alone.",
+  "confident_pate": "Confident PATE: as PATE; votes are answered where the models agree.",
+  "fairpate": "FairPATE: as confident PATE; answers that would push the groups apart are refused.",
+  "pate_s_pre": "PATE with a filter: noisy labels that would push the groups apart are left out "
+  "before the released model learns from them.",
+  "pate_s_in": "PATE with a penalty: the released model is penalized for differences between "
+  "groups of public people.",
+  "sf_pate_s": "SF-PATE: models trained on separate parts of the people vote, with noise, on "
+  "groups; the released model is trained to be fair towards the noisy groups.",
+  "sf_pate_t": "SF-PATE: fair models trained on separate parts of the people vote, with noise, on "
+  "labels; the released model learns from those labels.",
+  "randomised_groups": "Randomized groups: each person's group is replaced by a random one with a "
+  "known probability; the model is trained to be fair towards these groups.",
+  "private_lagrangian": "Private fair training: random noise is added to every use of the groups "
+  "in a training that limits differences between them.",
+}
+NEIGHBORS = {
+  Relation.ADD_OR_REMOVE_ONE: "two sets of people that are equal except that one person is in the "
+  "one and not in the other",
+  Relation.REPLACE_ONE: "two sets of people of the same size that are equal except for the record "
+  "of one person",
+  Relation.ZERO_OUT: "two sets of people that are equal except that one record is empty in one of "
+  "them",
+  Relation.ATTRIBUTE: "two sets of people that are equal except for the group of one person",
+}
+GUESS = {
+  Relation.ADD_OR_REMOVE_ONE: "whether a certain person is among the people of the training",
+  Relation.REPLACE_ONE: "which of two records is that of a certain person",
+  Relation.ZERO_OUT: "whether the record of a certain person was used",
+  Relation.ATTRIBUTE: "which of two groups a certain person belongs to",
+}
+LIMITS = (
+  "The model is about people like those it was trained on; it was not examined on others.",
+  "Protection is for one row of the table. Whoever has several rows in it is protected less.",
+  "The promise is about the people of the training. It says nothing about those whose records "
+  "are given to the model for a prediction.",
+  "The checksums of this folder show damage and careless edits. They are no signature.",
+)
+
+
+def right_guesses(epsilon: float, delta: float) -> float:
+  """The largest share of right guesses between two neighbors, each as likely as the other.
+
+  (e^epsilon + delta) / (e^epsilon + 1), attained by the optimal test of a mechanism that is
+  exactly (epsilon, delta)-DP: its type I and II errors satisfy a + b >= 2 (1 - delta) /
+  (1 + e^epsilon) (Kairouz, Oh and Viswanath 2015).
+  """
+  return min(1.0, (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon)))
+
+
+def record(own: "Released") -> dict[str, Any]:
+  """The card as JSON values."""
+  promised = own.guarantee.guarantee
+  rule = own.abstention
+  return {
+    "title": f"Model card: {own.data_name}, {own.method}",
+    "for_release": bool(own.guarantee.for_release),
+    "released_on": own.released_on,
+    "data": own.data_name,
+    "predicts": list(own.class_names),
+    "privacy": {
+      "protected": list(own.guarantee.protected),
+      "not_protected": list(own.guarantee.not_protected),
+      "unit": promised.unit,
+      "relation": promised.relation.value,
+      "neighbors": NEIGHBORS[promised.relation],
+      "epsilon": accounting.round_up(promised.epsilon),
+      "delta": accounting.round_up(promised.delta),
+      "accountant": promised.accountant,
+      "most_right_guesses": _up(right_guesses(promised.epsilon, promised.delta), 3),
+      "all_spending": list(own.spending),
+    },
+    "fairness": None
+    if rule is None
+    else {
+      "groups": list(own.group_names),
+      "max_gap": float(rule.max_gap),
+      "min_count": int(rule.min_count),
+      "disparity": rule.disparity,
+      "guard": rule.guard,
+    },
+    "intended_use": own.intended_use,
+    "limits": list(LIMITS),
+    "method": own.method,
+    "method_in_words": IN_WORDS.get(own.method, f"The method {own.method}."),
+    "network": own.network.name,
+    "settings": own.settings,
+    "groups": list(own.group_names),
+  }
+
+
+def files(own: "Released") -> dict[str, bytes]:
+  """The three files of the card by name."""
+  card = record(own)
+  parts = card["title"], _lead(card), _sections(card)
+  return {
+    JSON: json.dumps(card, indent=2).encode(),
+    MARKDOWN: _documents.markdown(*parts).encode(),
+    PAGE: _documents.page(*parts).encode(),
+  }
+
+
+def _lead(card: dict[str, Any]) -> list[Block]:
+  privacy = card["privacy"]
+  blocks: list[Block] = []
+  if not card["for_release"]:
+    blocks.append(
+      Warned("NOT FOR RELEASE: the noise of this model came from a fixed seed and can be undone.")
+    )
+  blocks.append(
+    f"A model of the data set {card['data']} that predicts one of: "
+    f"{', '.join(card['predicts'])}. It protects {'; '.join(privacy['protected'])}, with epsilon "
+    f"{privacy['epsilon']:g} and delta {privacy['delta']:g} for {privacy['unit']}."
+  )
+  blocks.append(card["method_in_words"])
+  return blocks
+
+
+def _sections(card: dict[str, Any]) -> list[Section]:
+  return [
+    Section("What is protected", _protected(card["privacy"])),
+    Section("What epsilon and delta mean", _meaning(card["privacy"])),
+    Section(
+      "What is not covered",
+      ("The promise above does not cover:", [*card["privacy"]["not_protected"]]),
+    ),
+    Section("All spending on this data set", _spending(card)),
+    Section("Fairness between groups", _fairness(card)),
+    Section(
+      "How good it is",
+      (
+        "Figures measured on test people are not in this folder: they are computed without noise, "
+        "and the promise does not cover them. Whoever released the model finds them in the folder "
+        "evaluation beside this one, with sizes and intervals for every group, and with the "
+        "majority class and a model without privacy to compare with.",
+      ),
+    ),
+    Section(
+      "Intended use and limits",
+      (
+        card["intended_use"] or "Whoever released the model has not stated an intended use.",
+        card["limits"],
+      ),
+    ),
+    Section("Details", (_details(card),)),
+  ]
+
+
+def _protected(privacy: dict[str, Any]) -> tuple[Block, ...]:
+  return (
+    [*privacy["protected"]],
+    f"The unit of protection is {privacy['unit']}. What is compared are {privacy['neighbors']} "
+    f"({privacy['relation']} neighbors): whatever can be learnt from the release can be learnt "
+    "nearly as well from the other set.",
+  )
+
+
+def _meaning(privacy: dict[str, Any]) -> tuple[Block, ...]:
+  epsilon, delta = privacy["epsilon"], privacy["delta"]
+  guess = GUESS[Relation(privacy["relation"])]
+  share = 100 * privacy["most_right_guesses"]
+  blocks: list[Block] = [
+    f"Suppose that somebody knows everything about everybody else, how the model was made, and "
+    f"the model itself, and guesses {guess}. Tossing a coin is right 50 times in 100. With this "
+    f"release no guess is right more than {share:.4g} times in 100."
+  ]
+  if epsilon < 20:
+    blocks.append(
+      f"In terms of odds: whatever odds one gave before, the release multiplies them by "
+      f"{_up(math.exp(epsilon), 2):g} (e to the power of epsilon) at most."
+    )
+  if delta > 0:
+    blocks.append(
+      f"Delta allows for a rest: the bound on the odds may fail with a probability of up to "
+      f"{delta:g}, that is 1 in {math.floor((1 + 1e-9) / delta):,}. The 100 tries above include it."
+    )
+  if epsilon > LARGE:
+    blocks.append(
+      Warned(
+        f"An epsilon of {epsilon:g} promises little: such a bound excludes hardly any guess. "
+        "Rely on a smaller one where people can be harmed."
+      )
+    )
+  return tuple(blocks)
+
+
+def _spending(card: dict[str, Any]) -> tuple[Block, ...]:
+  told = card["privacy"]["all_spending"]
+  if not told:
+    return (
+      "This release is not entered in a ledger of its data set. What else was released about the "
+      "same people adds to the epsilon above.",
+    )
+  return (
+    "Whoever sees several releases about the same people has seen their sum. When this model was "
+    f"released, the ledger of {card['data']} held, this release included:",
+    [*told],
+    "Releases that were not entered, or come later, are not in these figures.",
+  )
+
+
+def _fairness(card: dict[str, Any]) -> tuple[Block, ...]:
+  rule, groups = card["fairness"], ", ".join(card["groups"])
+  if rule is None:
+    return (f"The model shows all its predictions and keeps no margin between groups ({groups}).",)
+  return (
+    f"The model abstains from a prediction where showing it would push the shares of a class "
+    f"apart by {rule['max_gap']:g} or more between groups ({groups}).",
+    f"A group is judged once it has {rule['min_count']} answers; until then the margin is not "
+    "kept for it. The margin holds for predictions that pass through the rule, with counters "
+    "that are kept from one batch to the next (jaxfair predict --state).",
+  )
+
+
+def _details(card: dict[str, Any]) -> Grid:
+  settings = ", ".join(f"{name} {value}" for name, value in card["settings"].items())
+  rows = [
+    ("released on", card["released_on"] or "not said"),
+    ("method", card["method"]),
+    ("network", card["network"]),
+    ("classes", ", ".join(card["predicts"])),
+    ("groups", ", ".join(card["groups"])),
+    ("accountant", card["privacy"]["accountant"]),
+    ("settings", settings or "none"),
+  ]
+  return Grid(("what", "value"), tuple(rows))
+
+
+def _up(value: float, decimals: int) -> float:
+  """Rounded up: a promise is never overstated."""
+  scale = 10**decimals
+  return math.ceil(value * scale) / scale

@@ -1,0 +1,117 @@
+"""What columns and methods are called on pages, with units, in words for any reader."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from jaxfair.experiments import Table
+
+PEOPLE = "share of people"
+UNITS = {
+  "accuracy": f"accuracy ({PEOPLE} classified correctly)",
+  "balanced_accuracy": "balanced accuracy (mean share found of each class)",
+  "accuracy_cost": f"accuracy lost ({PEOPLE})",
+  "accuracy_parity_difference": f"accuracy gap between groups ({PEOPLE})",
+  "demographic_parity_difference": f"selection gap between groups ({PEOPLE})",
+  "equalized_odds_difference": f"largest gap in error rates ({PEOPLE})",
+  "loss": "loss (nats per person)",
+  "loss_cost": "loss added (nats per person)",
+  "excess_risk": "loss that privacy adds (nats per person)",
+  "excess_loss": "loss that noise adds (nats per person)",
+  "excess_errors": f"errors that noise adds ({PEOPLE})",
+  "selection_rate": f"{PEOPLE} given the positive class",
+  "true_positive_rate": "share of positives that are found",
+  "false_positive_rate": "share of negatives taken for positives",
+  "gap": f"gap between groups ({PEOPLE})",
+  "raw_gap": f"gap without abstention ({PEOPLE})",
+  "max_gap": f"margin between groups ({PEOPLE})",
+  "coverage": f"coverage ({PEOPLE} who get an answer)",
+  "epsilon": "epsilon (privacy budget; smaller protects more)",
+  "sigma": "sigma (noise, in votes)",
+  "teachers": "teachers (number)",
+  "flip_probability": "probability that noise changes a label",
+  "flip_rate": "share of labels that noise changed",
+  "closeness": "closeness to the decision boundary (0 to 1)",
+  "gradient_norm": "gradient norm (loss per unit of the parameters)",
+  "input_norm": "input norm (scaled features)",
+  "trace": "Hessian trace (curvature of the loss)",
+  "step": "training step (number)",
+  "clip": "clip bound (gradient norm)",
+  "seconds": "time (seconds)",
+  "count": "people (number)",
+}
+NAMES = {
+  "majority_class": "majority class",
+  "dp_sgd": "DP-SGD",
+  "fair_dp_sgd": "FairDP-SGD",
+  "fair_dp_sgd_inside": "FairDP-SGD (inside)",
+  "output_perturbation": "output perturbation",
+  "pate": "PATE",
+  "confident_pate": "Confident PATE",
+  "fairpate": "FairPATE",
+  "pate_s_pre": "PATE-S_pre",
+  "pate_s_in": "PATE-S_in",
+  "sf_pate_s": "SF-PATE_S",
+  "sf_pate_t": "SF-PATE_T",
+}
+EXPLAINED = {
+  "majority_class": "gives everybody the most frequent class; it learns nothing, so its gap and "
+  "its epsilon are 0. A model that is no better is useless.",
+  "plain": "training without privacy, to compare with.",
+  "dp_sgd": "differentially private stochastic gradient descent: clips what one person can change "
+  "in a training step and adds noise to every step.",
+  "fair_dp_sgd": "DP-SGD with a penalty on the gap between groups, measured on public people.",
+  "output_perturbation": "trains without noise and adds noise to the finished model.",
+  "pate": "private aggregation of teacher ensembles: models of disjoint parts of the people vote "
+  "on public people under noise, and a student learns from the winners.",
+  "confident_pate": "PATE that answers only where the votes agree.",
+  "fairpate": "PATE that refuses answers that would widen the gap between groups.",
+  "pate_s_pre": "PATE whose student learns from answers that keep the gap small.",
+  "pate_s_in": "PATE whose student has a penalty on the gap between groups.",
+  "sf_pate_s": "PATE with fair students, which protects each person's group.",
+  "sf_pate_t": "PATE with fair teachers, which protects each person's group.",
+  "randomised_groups": "fair training on groups that everybody reports with random errors.",
+  "private_lagrangian": "fair training with noise wherever a person's group is used.",
+}
+COLUMNS = {
+  "epsilon": "privacy budget: how much the result may depend on one person. 0 tells nothing about "
+  "anybody, below 1 is strong, above 10 is weak.",
+  "balanced_accuracy": "the mean over classes of the share that is found; a constant reaches one "
+  "over the number of classes.",
+  "demographic_parity_difference": "largest difference between groups in the share that is given "
+  "the positive class.",
+  "equalized_odds_difference": "largest difference between groups in true or false positive rates.",
+  "accuracy_cost": "accuracy of the plain model minus that of the private one, on the same people.",
+}
+
+
+def words(column: str) -> str:
+  """A column's name in words."""
+  return column.replace("_", " ")
+
+
+def label(value: Any) -> str:
+  """A cell value as a person writes it."""
+  if isinstance(value, float):
+    return "none" if value != value else f"{value:g}"
+  return NAMES.get(str(value), str(value))
+
+
+def number(value: float, digits: int = 3) -> str:
+  """A number as people write it: 0.853, 12.3, 120,000, 3.1e-05."""
+  value = float(value)
+  if abs(value) >= 1000:
+    return f"{value:,.0f}"
+  if 0 < abs(value) < 10.0**-digits:
+    return f"{value:.{digits - 1}g}"
+  return f"{value:.{digits}f}" if abs(value) < 10 else f"{value:.{max(digits - 2, 0)}f}"
+
+
+def glossary(table: Table) -> Iterator[tuple[str, str]]:
+  """(name, what it means) of the columns and methods that a table has."""
+  for column, meaning in COLUMNS.items():
+    if column in table:
+      yield words(column), meaning
+  if "method" in table:
+    for name in table.unique("method"):
+      if name in EXPLAINED:
+        yield label(name), EXPLAINED[name]

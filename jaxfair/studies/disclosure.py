@@ -1,0 +1,329 @@
+"""Personalized disclosure: how few columns decide a case, and who must tell more?
+
+One cell per number of sensitive columns. A repetition is a split, a model
+trained on its first part, a random choice of columns, and every procedure on
+the people of the second part; all repetitions are one program.
+"""
+
+from typing import Annotated, Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair import checks, data, disclosure, models, training
+from jaxfair import experiments as ex
+from jaxfair.data import Dataset
+from jaxfair.disclosure.questionnaire import FILE, Questionnaire
+from jaxfair.disclosure.questions import Questions
+from jaxfair.experiments import Claim, Count, Figure, Summary
+from jaxfair.experiments.measures import EVERYONE
+from jaxfair.types import Examples, Model, Params
+
+PARTS = (0.7, 1 - 0.7)
+ENTROPY, PROGRESS = "entropy (paper)", "progress"
+IMPORTANCE, RANDOM, OPTIMUM = "importance", "random", "optimum"
+Delta = Annotated[float, ex.Within(0.0, 0.5, open_high=True)]
+
+
+class Config(ex.Settings):
+  """Settings of a comparison of procedures.
+
+  Attributes:
+    columns: numbers of sensitive columns, drawn anew in every repetition.
+    sensitive: names of the sensitive columns, instead of drawing them.
+    deltas: how likely another decision may be when the questions stop.
+    people: how many of the test part are asked.
+    draws: imagined answers; linear models with two classes need none.
+    pure: the test for certainty: sound intervals, or the paper's grid of at
+      most `grid_points` points.
+  """
+
+  data: ex.People = ex.People()
+  model: Literal["logistic", "mlp"] = "logistic"
+  hidden: tuple[Count, ...] = (10, 10)
+  columns: ex.Sweep[Annotated[int, ex.Within(1, 8)]] = (2, 3, 4, 5, 6, 7)
+  sensitive: tuple[str, ...] = ()
+  deltas: ex.Sweep[Delta] = (0.0, 0.05, 0.1, 0.2)
+  people: Count = 1024
+  draws: Count = 100
+  pure: Literal["interval", "grid"] = "interval"
+  grid_points: Count = 1024
+  steps: Count = 500
+  batch_size: Count = 256
+  learning_rate: ex.Positive = 0.02
+  seeds: Count = 100
+
+  def questions(self, people: Dataset) -> tuple[tuple[str, ...], Questions]:
+    """The columns that may be asked for, by name and as questions."""
+    checks.require(
+      len(people.columns) > 0, f"{people.name} has no columns to ask for; use a table of people"
+    )
+    names = self.sensitive or None
+    return disclosure.questions(people.feature_names, people.columns, names)
+
+  def choosers(self, people: Dataset) -> dict[str, Any]:
+    """The orders of asking that are compared."""
+    # Where the entropy order has a closed form no draws are needed.
+    exact = self.model == "logistic" and people.num_classes == 2
+    drawn = disclosure.ByEntropy(self.draws, self.draws)
+    return {
+      ENTROPY: disclosure.ByVariance() if exact else drawn,
+      PROGRESS: disclosure.ByProgress(),
+      IMPORTANCE: disclosure.ByImportance(),
+      RANDOM: disclosure.AtRandom(),
+    }
+
+  def fit(self, people: Dataset, train: Examples, *, key: jax.Array) -> tuple[Model, Params]:
+    """The model that decides, trained."""
+    model = models.network(self.model, people.num_classes, hidden=self.hidden)
+    batch, rate = min(self.batch_size, train.size), self.learning_rate
+    settings = training.FitConfig(rate, steps=self.steps, batch_size=batch)
+    loss = models.cross_entropy
+    return model, training.fit(model, loss, train, settings, key=key).params
+
+
+def _cells(config: Config) -> list[ex.Cell]:
+  sizes = (len(config.sensitive),) if config.sensitive else config.columns
+  return [{"sensitive": size} for size in sizes]
+
+
+def _check(config: Config, people: Dataset) -> None:
+  names, _ = config.questions(people)
+  if not config.sensitive:
+    checks.integer("columns", max(config.columns), high=len(names))
+
+
+def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+  """All procedures, all repetitions, for one number of columns."""
+  people = context.load(config.data)
+  path = context.folder / FILE
+  if not path.exists():
+    _questionnaire(config, people, key=context.shared_key).save(path)
+  size, (_, everything) = int(cell["sensitive"]), config.questions(people)
+  grid, interval = disclosure.GridTest(config.grid_points), disclosure.IntervalTest()
+  pure: Any = grid if config.pure == "grid" else interval
+  orders: dict[str, Any] = {"deltas": config.deltas, "choosers": config.choosers(people)}
+  counts = {"num_questions": size, "num_groups": people.num_groups}
+
+  def measure(parts: tuple[Examples, ...], key: jax.Array) -> Any:
+    train, test = parts
+    key_fit, key_pick, key_ask, key_best = jax.random.split(key, 4)
+    test = test.take(slice(0, config.people))
+    model, params = config.fit(people, train, key=key_fit)
+    picked = jax.random.permutation(key_pick, everything.size)[:size]
+    asked = disclosure.with_constants(
+      jax.tree.map(lambda leaf: jnp.asarray(leaf)[picked], everything), train.x
+    )
+    full = models.predict(model, params, test.x)
+
+    def audited(count: Any, label: Any) -> Any:
+      truth = (full, test.y, test.group)
+      groups, everyone = disclosure.audit(count, label, *truth, **counts)
+      shares = jnp.mean(count[:, None] == jnp.arange(size + 1), axis=0)
+      return groups, everyone, shares
+
+    law = disclosure.fit_gaussian(train.x)
+    asking = disclosure.disclose_each(
+      model, params, law, asked, test.x, **orders, pure=pure, key=key_ask
+    )
+    found = {name: jax.vmap(audited)(own.count, own.label) for name, own in asking.items()}
+    best = disclosure.smallest_core_sets(params, asked, test.x, pure=pure, key=key_best)
+    found[OPTIMUM] = jax.tree.map(lambda v: v[None], audited(best, full))
+    return found
+
+  measured = ex.repeat(
+    measure,
+    people,
+    seeds=config.seeds,
+    key=context.key,
+    split_key=context.shared_key,
+    fractions=PARTS,
+    scale="minmax",
+  )
+  settings = {"data": people.name, "model": config.model, **cell}
+  return _table(config, settings, measured, people)
+
+
+def _questionnaire(config: Config, people: Dataset, *, key: jax.Array) -> Questionnaire:
+  """The model of one split with its law: what `jaxfair ask` needs."""
+  key_split, key_fit = jax.random.split(key)
+  prepared = data.prepare(people, PARTS, key=key_split, scale="minmax")
+  _, params = config.fit(people, prepared.train, key=key_fit)
+  return Questionnaire.of(prepared, params, config.questions(people)[0])
+
+
+def _table(config: Config, settings: ex.Cell, measured: Any, people: Dataset) -> ex.Table:
+  seeds: dict[str, Any] = {"seed": range(config.seeds)}
+  tables = []
+  for name, found in measured.items():
+    for i, delta in enumerate((0.0,) if name == OPTIMUM else config.deltas):
+      setting = {**settings, "method": name, "delta": delta}
+      groups, everyone, shares = jax.tree.map(lambda v, i=i: v[:, i], found)
+      for names, own in ((people.group_names, groups), ([EVERYONE], everyone)):
+        axes = seeds | {"group": names}
+        tables.append(ex.Table.from_arrays(setting, axes, own._asdict()))
+      setting |= {"group": EVERYONE}
+      axes = seeds | {"revealed": range(shares.shape[1])}
+      tables.append(ex.Table.from_arrays(setting, axes, {"people": shares}))
+  return ex.Table.concat(tables)
+
+
+def _notes(config: Config) -> list[str]:
+  tests = {
+    "grid": f"Certainty is tested on a grid of at most {config.grid_points} points, and on as "
+    "many random ones where it is larger. For a network this is not sound: a label called "
+    "certain may differ between points.",
+    "interval": "Certainty is tested with intervals: exact for linear models, sound for "
+    "networks. A label called certain is always the model's.",
+  }
+  return [
+    tests[config.pure],
+    "Means and covariances of the training part are taken to be public. A column that makes the "
+    "groups is not a feature, and is never asked for.",
+    f"`jaxfair ask` on this run's directory asks you; {FILE} holds the model.",
+  ]
+
+
+def _of(method: str, delta: float) -> dict[str, Any]:
+  return {"method": method, "delta": delta, "group": EVERYONE}
+
+
+def _reveal_less(name: str, told: str, share: float, delta: float) -> Claim:
+  return Claim(
+    name,
+    f"With delta = {delta:g} people reveal less than {told} of the sensitive columns",
+    (ex.mean("spared") > 1 - share).at(**_of(ENTROPY, delta)),
+    "Sec. 7.9.6",
+  )
+
+
+def _near_optimum(name: str, told: str, method: str) -> Claim:
+  sides = _of(method, 0.0), _of(OPTIMUM, 0.0)
+  return Claim(
+    f"{name} is near the optimum",
+    f"With delta = 0 {told} asks at most 15% more than the optimum",
+    ex.difference("leakage", *sides, relative=True) <= 0.15,
+  )
+
+
+def _groups_differ(name: str, delta: float) -> Claim:
+  check = ex.spread("share", "group") > 0
+  return Claim(
+    f"who discloses, {name}",
+    f"With delta = {delta:g} one group has to disclose more than another",
+    check.at(method=ENTROPY, delta=delta, group=ex.but(EVERYONE)),
+  )
+
+
+def _figure(name: str, title: str, x: str, y: str, color: str = "delta", **more: Any) -> Figure:
+  where = {"method": ENTROPY, "group": EVERYONE}
+  told: dict[str, Any] = {"color": color, "where": where}
+  if x == "sensitive":
+    told |= {"mark": "line", "x_title": "sensitive columns |S|"}
+  return Figure(name, title, x, y, **told | more)
+
+
+LOWEST = ex.exact(
+  "lowest agreement with the full model at delta=0", lambda table: np.nanmin(table["agreement"])
+)
+
+STUDY = ex.Study(
+  name="disclosure",
+  summary="How few columns decide a case, and who must disclose more",
+  config=Config,
+  cells=_cells,
+  run=run,
+  precheck=_check,
+  derive=lambda table: table.plus(spared=1 - table["share"], accuracy_kept=-table["accuracy_lost"]),
+  notes=_notes,
+  claims=(
+    Claim(
+      "certainty is free",
+      "With delta = 0 nobody's label changes",
+      (LOWEST >= 1.0).at(delta=0.0, group=EVERYONE),
+      "Sec. 7.6.3",
+    ),
+    _reveal_less("half is enough", "half", 0.5, 0.0),
+    _reveal_less("15% is enough", "15%", 0.15, 0.1),
+    Claim(
+      "accuracy stays",
+      "With delta = 0.1 less than 0.02 of accuracy is lost",
+      (ex.mean("accuracy_kept") > -0.02).at(**_of(ENTROPY, 0.1)),
+      "Sec. 7.9.7",
+    ),
+    _near_optimum("entropy", "the paper's order", ENTROPY),
+    _near_optimum("progress", "the order by progress", PROGRESS),
+    Claim(
+      "progress asks less",
+      "With delta = 0 the order by progress asks less than the paper's",
+      ex.difference("leakage", _of(ENTROPY, 0.0), _of(PROGRESS, 0.0)) > 0,
+    ),
+    Claim(
+      "one order would do",
+      "With delta = 0.1 one order by importance asks more than the paper's",
+      ex.difference("leakage", _of(IMPORTANCE, 0.1), _of(ENTROPY, 0.1)) > 0,
+    ),
+    _groups_differ("certain", 0.0),
+    _groups_differ("probable", 0.1),
+  ),
+  figures=(
+    _figure(
+      "leakage",
+      "How many columns people reveal",
+      "sensitive",
+      "leakage",
+      y_title="columns revealed",
+      caption="The paper's order, mean over repetitions.",
+    ),
+    _figure(
+      "accuracy",
+      "Accuracy of the decisions",
+      "sensitive",
+      "accuracy",
+      caption="With delta = 0 it is the full model's.",
+    ),
+    _figure(
+      "orders",
+      "Orders of asking, when only certainty counts",
+      "sensitive",
+      "leakage",
+      "method",
+      where={"delta": 0.0, "group": EVERYONE},
+      y_title="columns revealed",
+      caption="The optimum sees every answer first: nobody can ask that well.",
+    ),
+    _figure(
+      "sizes",
+      "How many people reveal how much",
+      "revealed",
+      "people",
+      facet="sensitive",
+      x_title="columns revealed",
+      y_title="share of people",
+    ),
+    _figure(
+      "groups",
+      "Who has to disclose more",
+      "group",
+      "share",
+      facet="sensitive",
+      where={"method": ENTROPY},
+      y_title="share of columns revealed",
+    ),
+  ),
+  summaries=(
+    Summary(
+      "Everyone",
+      ("sensitive", "method", "delta"),
+      ("leakage", "share", "accuracy", "accuracy_lost", "agreement"),
+      {"group": EVERYONE},
+    ),
+    Summary(
+      "By group, the paper's order",
+      ("sensitive", "delta", "group"),
+      ("leakage", "nothing", "accuracy", "accuracy_lost", "agreement"),
+      {"method": ENTROPY},
+    ),
+  ),
+)
