@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxfair.privacy import factor_norms, factors
+from jaxfair.privacy import _factor_norms, _factors
 from jaxfair.types import Params
 
 # What sums round away of a norm is added to it; this pays for the roundings of
@@ -53,14 +53,14 @@ def weights_of(
   return jnp.where(takes_part, weights, 0.0), norms, bad
 
 
-def largest_norms(kept: list[list[factors.Part]], squared: jax.Array) -> jax.Array:
+def largest_norms(kept: list[list[_factors.Part]], squared: jax.Array) -> jax.Array:
   """[leaves, n] upper bounds on the squared norms that hold despite float32 rounding.
 
   Never negative, and finite only if the norm and what is added to it are.
   """
   leaves = len(kept)  # which are summed later
   hidden = [
-    factor_norms.hidden_by_rounding(parts, own, later=leaves)
+    _factor_norms.hidden_by_rounding(parts, own, later=leaves)
     for parts, own in zip(kept, squared, strict=True)
   ]
   return squared + jnp.stack(hidden)

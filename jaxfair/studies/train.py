@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import checks, data, methods, schema, tree
+from jaxfair import _schema, checks, data, methods, tree
 from jaxfair import experiments as ex
 from jaxfair.accounting import Budget
 from jaxfair.experiments import Claim, Count, Positive, Summary
-from jaxfair.experiments.measures import EVERYONE, GAPS, GroupMeasures, paired_costs
-from jaxfair.experiments.people import dataset_ledger
+from jaxfair.experiments._measures import EVERYONE, GAPS, GroupMeasures, paired_costs
+from jaxfair.experiments._people import dataset_ledger
 from jaxfair.methods import Plan, Population, Sizes
 from jaxfair.types import Examples
 
@@ -83,7 +83,7 @@ class Config(ex.Settings):
   def method_settings(self, name: str) -> Any:
     """The settings of a method, checked."""
     own = {"network": self.network, "hidden": list(self.hidden), **self.settings.get(name, {})}
-    return schema.build(methods.get(name).settings, own, where=f"settings.{name}.")
+    return _schema.build(methods.get(name).settings, own, where=f"settings.{name}.")
 
   def planned(self, name: str, epsilon: float, sizes: Sizes) -> Plan:
     """What a method will do to these people at this budget."""

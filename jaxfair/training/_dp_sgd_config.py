@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import optax
 
 from jaxfair import accounting, checks, models
-from jaxfair.privacy.adaptive import QuantileClip
-from jaxfair.privacy.clipping import Method, refuse_64_bit_mode
-from jaxfair.privacy.sampling import PoissonSampler
-from jaxfair.training import _regularizers, batches, driver
+from jaxfair.privacy._adaptive import QuantileClip
+from jaxfair.privacy._clipping import Method, refuse_64_bit_mode
+from jaxfair.privacy._sampling import PoissonSampler
+from jaxfair.training import _batches, _driver, _regularizers
 from jaxfair.training._optimizers import Optimizer
 from jaxfair.training._program import settings
 from jaxfair.training._regularizers import Penalty, UncoveredError
@@ -58,7 +58,7 @@ class DpSgdConfig:
   method: Method = "auto"
   per_layer: bool = False
   adaptive: QuantileClip | None = None
-  loop: driver.Loop = "auto"
+  loop: _driver.Loop = "auto"
   penalties: tuple[Penalty, ...] = ()
 
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
@@ -78,7 +78,7 @@ class DpSgdConfig:
 
   def sampler(self, num_examples: int) -> PoissonSampler:
     """The sampler this config trains with on n examples."""
-    return batches.poisson_sampler(
+    return _batches.poisson_sampler(
       num_examples, self.batch_size, self.steps, max_batch=self.max_batch
     )
 

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import optax
 
 from jaxfair import checks, tree
-from jaxfair.training import driver
+from jaxfair.training import _driver
 from jaxfair.training._regularizers import check_anchor
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
@@ -164,16 +164,16 @@ class RoundProgram(Program):
   def step(self, state: Any, feed: Any, inputs: Any) -> tuple[Any, Any]:
     """One round, as a part of a larger program."""
     primals, dual = feed
-    state, infos = driver.run_steps(Part(self, "primal"), state, primals, inputs)
+    state, infos = _driver.run_steps(Part(self, "primal"), state, primals, inputs)
     state, found = self.dual(state, dual, inputs)
     return self.join(state, infos, found, feed, inputs)
 
   def step_apart(self, state: Any, feed: Any, inputs: Any) -> tuple[Any, Any]:
     """One round, each of its steps a program of its own."""
     primals, dual = feed
-    state, infos = driver.run_steps(Part(self, "primal"), state, primals, inputs, loop="step")
+    state, infos = _driver.run_steps(Part(self, "primal"), state, primals, inputs, loop="step")
     one = jax.tree.map(lambda leaf: leaf[None], dual)
-    state, found = driver.run_steps(Part(self, "dual"), state, one, inputs, loop="step")
+    state, found = _driver.run_steps(Part(self, "dual"), state, one, inputs, loop="step")
     return self.join(state, infos, tree.take(found, 0), feed, inputs)
 
 
@@ -206,7 +206,7 @@ def train(program: Program, given: Given) -> Fit:
 def loop_for(program: Program, given: Given) -> Literal["scan", "step"]:
   """How the steps of a training are run; see `driver.choose_loop`."""
   traced = not checks.concrete(given)
-  return driver.choose_loop(given.config.loop, program.model, given.examples.x, traced=traced)
+  return _driver.choose_loop(given.config.loop, program.model, given.examples.x, traced=traced)
 
 
 @functools.partial(jax.jit, static_argnames=("program",))
@@ -224,7 +224,7 @@ def advance(
   loop: Literal["scan", "step"] = "scan",
 ) -> tuple[Begun, Any]:
   """Takes `count` steps from `start` on; the training then, and the stacked infos."""
-  state, infos = driver.run_blocks(
+  state, infos = _driver.run_blocks(
     Part(program, "step"),
     begun.state,
     Part(program, "feed"),

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from jaxfair import analysis, data, experiments, fairness, models
-from jaxfair.cli import explain as cli_explain
+from jaxfair.cli import _explain as cli_explain
 from jaxfair.experiments import Table
-from jaxfair.experiments import config as configs
-from jaxfair.methods import releasing
+from jaxfair.experiments import _config as configs
+from jaxfair.methods import _releasing
 from jaxfair.studies import explanation, train
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "train" / "dp_sgd_adult.toml"
@@ -40,7 +40,7 @@ def done(tmp_path_factory):
   scaler = data.fit_scaler(people.examples.x)
   population = train.split_people(made.settings, people, key=jax.random.key(0))[0]
   plan = made.settings.planned("dp_sgd", 4.0, population.sizes)
-  releasing.publish(
+  _releasing.publish(
     plan, dataclasses.replace(population, scaler=scaler), params, folder, for_release=False
   )
   table = Table.from_arrays(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from helpers.clipping_models import IMAGE, zoo
 from jaxfair import checks, models, tree
 from jaxfair.privacy import _clip_factors
-from jaxfair.privacy.clipping import SlowClippingWarning, clipped_grad
+from jaxfair.privacy._clipping import SlowClippingWarning, clipped_grad
 from jaxfair.types import Examples, Model
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, models, training, tree
-from jaxfair.privacy import taps
+from jaxfair.privacy import _taps
 from jaxfair.privacy._clip_factors import weights_of
-from jaxfair.privacy.clipping import SlowClippingWarning, clipped_grad
+from jaxfair.privacy._clipping import SlowClippingWarning, clipped_grad
 from jaxfair.types import Examples, Model
 
 
@@ -304,7 +304,7 @@ def test_only_numbers_of_one_type_of_32_bits_or_more_make_a_site():
   shapes = [jax.ShapeDtypeStruct((3, 2), jnp.float32)]
   for dtype, fast in ((jnp.float32, True), (jnp.bfloat16, False)):
     one = jax.ShapeDtypeStruct((1, 3), dtype)
-    reading = taps.read(
+    reading = _taps.read(
       lambda leaves, x: jnp.sum(
         jax.lax.dot_general(
           x, leaves[0], (((1,), (0,)), ((), ())), preferred_element_type=jnp.float32

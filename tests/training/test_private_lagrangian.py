@@ -12,9 +12,9 @@ from jax.flatten_util import ravel_pytree
 
 from jaxfair import accounting, checks, models
 from jaxfair.fairness import constraints
-from jaxfair.privacy.sampling import Batch
+from jaxfair.privacy._sampling import Batch
 from jaxfair.training import PrivateLagrangianConfig, private_lagrangian
-from jaxfair.training.private_lagrangian import PrivateLagrangianProgram, _Inputs, _State
+from jaxfair.training._private_lagrangian import PrivateLagrangianProgram, _Inputs, _State
 from jaxfair.types import Examples
 
 KEY = jax.random.key(2)

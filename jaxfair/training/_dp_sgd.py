@@ -1,0 +1,226 @@
+"""DP-SGD: sample, clip each person, add noise to the sum, step."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxfair import tree
+from jaxfair.privacy import noise
+from jaxfair.privacy._clipping import clipped_grad, zero_broken
+from jaxfair.privacy._sampling import Batch
+from jaxfair.training import _batches, _regularizers
+from jaxfair.training._dp_sgd_config import DpSgdConfig
+from jaxfair.training._program import Begun, Given, Program, descend, train
+from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+
+
+class NonPrivateDpTrace(NamedTuple):
+  """What happened along a private training, seen without noise.
+
+  Not for release: the accountant covers the parameters, not these numbers.
+  Reports of private runs leave them out.
+
+  Attributes:
+    loss: [steps] mean loss of the batch before the step.
+    mean_norm: [steps] mean gradient norm before clipping.
+    clipped: [steps] share of the batch whose gradient was clipped.
+    batch: [steps] realised batch sizes.
+    num_nonfinite: [steps] examples left out for a non-finite gradient.
+    l2_clip: [steps] the bound in use. This one is private when `adaptive`
+      moved it, and a constant otherwise.
+  """
+
+  loss: jax.Array
+  mean_norm: jax.Array
+  clipped: jax.Array
+  batch: jax.Array
+  num_nonfinite: jax.Array
+  l2_clip: jax.Array
+
+
+def dp_sgd(
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: DpSgdConfig = DpSgdConfig(),
+  *,
+  key: jax.Array,
+  initial: Params | None = None,
+  mask: Params | None = None,
+) -> Fit:
+  """Trains a model with differentially private stochastic gradient descent.
+
+  g = (sum_i clip(grad_i, C) + N(0, (C z)^2 I)) / (q n),  then one step of any
+  optimizer on g.
+
+  Args:
+    model: any model without operations across examples.
+    loss: `(logits, y) -> [n]` losses.
+    examples: the private data.
+    config: settings.
+    key: initial parameters, samples and noise. For a release it must come from
+      the operating system: `privacy.os_key()`.
+    initial: parameters to start from; they must not depend on the private
+      data. Drawn by `model.init` if None.
+    mask: parameters are multiplied by it at the start and after every step;
+      it must not depend on the private data either.
+
+  Returns:
+    `Fit(params, NonPrivateDpTrace)`.
+
+  Privacy:
+    The parameters (all of them, at every step) are what
+    `config.event(examples.size)` says, for adding or removing one example; n
+    is public. The divisor is the expected batch size, a public constant.
+    Nothing is charged here: `train_to_budget` keeps the ledger.
+
+  Reference:
+    Abadi et al. 2016.
+  """
+  return train(DpSgdProgram(model, loss), Given(examples, config, key, initial, mask=mask))
+
+
+class DpSgdState(NamedTuple):
+  """What the next step needs, and a checkpoint holds."""
+
+  params: Params
+  optimizer: Any
+  l2_clip: jax.Array
+
+
+class Feed(NamedTuple):
+  """What one step is given: its batch, keys of two noises and the penalties."""
+
+  batch: Batch
+  key_sum: jax.Array
+  key_count: jax.Array
+  key_penalty: jax.Array
+
+
+class DpSgdInputs(NamedTuple):
+  """What every step reads."""
+
+  people: Examples
+  finite: jax.Array  # [n] whose features are finite numbers
+  config: DpSgdConfig
+  mask: Params | None = None
+
+
+class _Sums(NamedTuple):
+  """What is released of a batch with noise."""
+
+  total: Params
+  sensitivity: Any
+  norms: jax.Array  # [batch] for the count of an adaptive clip
+  counted: jax.Array  # [batch] who takes part in the sum, and is counted
+
+
+class DpSgdProgram(Program):
+  """Samples, clips, adds noise, averages, steps."""
+
+  def begin(self, given: Given) -> Begun:
+    """The state before the first step, and people without broken features."""
+    config, params = given.config, self.start(given)
+    optimizer = config.optimizer(config.learning_rate).init(params)
+    state = DpSgdState(params, optimizer, jnp.asarray(config.l2_clip, jnp.float32))
+    inputs = DpSgdInputs(*zero_broken(given.examples), config, given.mask)
+    return Begun(state, given.key, inputs)
+
+  def rows(self, inputs: DpSgdInputs) -> int:
+    """The cap on a batch."""
+    cap: int = inputs.config.sampler(inputs.people.x.shape[0]).max_batch
+    return cap
+
+  def feed(self, source: jax.Array, inputs: DpSgdInputs, start: Any, count: int) -> Feed:
+    """Samples and keys; see `make_feeds`."""
+    size = inputs.people.x.shape[0]
+    return make_feeds(inputs.config, size, count, key=source, start=start)
+
+  def sum(
+    self, state: DpSgdState, feed: Feed, inputs: DpSgdInputs
+  ) -> tuple[_Sums, NonPrivateDpTrace]:
+    """The sum of clipped gradients, with its sensitivity."""
+    config, (rows, mask) = inputs.config, feed.batch
+    model, loss, method = self.model, self.loss, config.method
+    inside = self._penalties(state, feed, config, inside=True)
+    if inside is not None:
+      model, loss, method = *_regularizers.added_to_each(model, loss, inside), "vmap"
+    gradient = clipped_grad(
+      model, loss, l2_clip=state.l2_clip, method=method, per_layer=config.per_layer
+    )
+    people, whole = _batches.look_up((inputs.people, inputs.finite), rows)
+    clipped, losses = gradient.with_losses(state.params, people, mask, whole)
+    # Whoever is left out of the sum is not counted, either: to be left out is
+    # then as not to be there.
+    sums = _Sums(clipped.total, gradient.sensitivity, clipped.norms, mask & whole)
+    return sums, _trace(losses, clipped, mask, state.l2_clip)
+
+  def release(
+    self, total: _Sums, state: DpSgdState, feed: Feed, inputs: DpSgdInputs
+  ) -> tuple[Params, jax.Array]:
+    """The noisy sum over the expected batch size, and the next clip bound."""
+    config, clip = inputs.config, state.l2_clip
+    size = float(config.batch_size)
+    noisy = noise.gaussian(
+      total.total, sigma=config.noise_multiplier * total.sensitivity, key=feed.key_sum
+    )
+    if config.adaptive is not None:
+      clip = config.adaptive.update(
+        clip, total.norms, total.counted, expected_size=size, key=feed.key_count
+      )
+    return tree.scale(1 / size, noisy), clip
+
+  def update(
+    self, state: DpSgdState, released: Any, seen: Any, feed: Feed, inputs: DpSgdInputs
+  ) -> tuple[DpSgdState, NonPrivateDpTrace]:
+    """Regularizers, then one step of the optimizer."""
+    config, (mean, clip) = inputs.config, released
+    gradient = tree.add(mean, tree.scale(config.weight_decay, state.params))
+    extra = self._penalties(state, feed, config, inside=False)
+    if extra is not None:
+      gradient = tree.add(gradient, extra)
+    after = descend(config, gradient, state.optimizer, state.params, mask=inputs.mask)
+    return DpSgdState(*after, clip), seen
+
+  def _penalties(
+    self, state: DpSgdState, feed: Feed, config: DpSgdConfig, *, inside: bool
+  ) -> Params | None:
+    return _regularizers.penalty_gradient(
+      config, state.params, l2_clip=state.l2_clip, key=feed.key_penalty, inside=inside
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("num_examples", "count"))
+def make_feeds(
+  config: DpSgdConfig, num_examples: int, count: int, *, key: jax.Array, start: Any = 0
+) -> Feed:
+  """Samples and keys of `count` steps from `start` on.
+
+  Keys are named by the step's index, so a training cut into segments draws
+  the same samples and noise as one in a piece.
+  """
+  sampler = config.sampler(num_examples)
+  key_batch, *keys = (jax.random.fold_in(key, purpose) for purpose in (1, 2, 3, 4))
+
+  def one(step: jax.Array) -> Feed:
+    return Feed(
+      sampler.draw(key=jax.random.fold_in(key_batch, step)),
+      *(jax.random.fold_in(own, step) for own in keys),
+    )
+
+  return jax.vmap(one)(start + jnp.arange(count))
+
+
+def _trace(losses: jax.Array, clipped: Any, mask: jax.Array, clip: jax.Array) -> NonPrivateDpTrace:
+  count = jnp.sum(mask)
+  share = 1 / jnp.maximum(count, 1)
+  return NonPrivateDpTrace(
+    loss=jnp.sum(jnp.where(mask, losses, 0.0)) * share,
+    mean_norm=jnp.sum(clipped.norms) * share,
+    clipped=jnp.sum(clipped.norms > clip) * share,
+    batch=count,
+    num_nonfinite=clipped.num_nonfinite,
+    l2_clip=clip,
+  )

@@ -1,0 +1,219 @@
+"""Plain training: mini-batches, any optax optimizer, one compiled program."""
+
+import functools
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jaxfair import checks, tree
+from jaxfair.training import _batches as batches
+from jaxfair.training import _driver, _regularizers
+from jaxfair.training._optimizers import Optimizer
+from jaxfair.training._program import Begun, Given, Program, descend, settings, train
+from jaxfair.training._regularizers import Penalty
+from jaxfair.types import Examples, Fit, Model, NonPrivateTrace, Params, PerExampleLoss
+
+
+@settings("learning_rate", "weight_decay", "proximity", "penalties")
+class FitConfig:
+  """Settings of a plain training.
+
+  The objective is
+
+    mean loss + weight_decay / 2 ||theta||^2
+              + proximity / 2 ||theta - anchor||^2 + sum of penalties
+
+  The first three fields are numbers that may be traced: stacked values are
+  swept by `fit_many` in one program. The others fix the program's shape.
+
+  Attributes:
+    learning_rate: handed to the optimizer.
+    weight_decay: pulls all parameters to 0.
+    proximity: pulls them to the `anchor` given to `fit`.
+    steps: how many batches.
+    batch_size: at most the number of examples; None for all of them.
+    sampling: "shuffle" visits every example once per epoch; "poisson" lets
+      each example take part in each step by chance, as private training does,
+      so that `batch_size` is the expected size.
+    optimizer: `learning_rate -> optax.GradientTransformation`.
+    loop: see `driver.choose_loop`.
+    penalties: more terms, such as `parity_penalty`; their weights may be swept.
+  """
+
+  learning_rate: Any = 1e-3
+  weight_decay: Any = 0.0
+  proximity: Any = 0.0
+  steps: int = 1000
+  batch_size: int | None = 256
+  sampling: Literal["shuffle", "poisson"] = "shuffle"
+  optimizer: Optimizer = optax.adam
+  loop: _driver.Loop = "auto"
+  penalties: tuple[Penalty, ...] = ()
+
+  def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
+    """Refuses what cannot be trained with, before any work."""
+    del loss
+    checks.positive("learning_rate", self.learning_rate)
+    _regularizers.check(self, model)
+    checks.integer("steps", self.steps, low=1)
+    check_examples(model, examples)
+    check_batch("batch_size", self.batch_size, examples)
+    checks.one_of("sampling", self.sampling, ("shuffle", "poisson"))
+
+
+def fit(
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: FitConfig = FitConfig(),
+  *,
+  key: jax.Array,
+  initial: Params | None = None,
+  anchor: Params | None = None,
+  mask: Params | None = None,
+) -> Fit:
+  """Trains a model without privacy, for a fixed number of steps.
+
+  Args:
+    model: any model.
+    loss: `(logits, y) -> [n]` losses.
+    examples: the training part.
+    config: settings.
+    key: initial parameters and the order of batches.
+    initial: parameters to start from; drawn by `model.init` if None.
+    anchor: center of the proximity term; needed if `proximity` is set.
+    mask: parameters are multiplied by it at the start and after every step,
+      e.g. 0 for weights that were pruned.
+
+  Returns:
+    `Fit(params, NonPrivateTrace)`.
+  """
+  return train(FitProgram(model, loss), Given(examples, config, key, initial, anchor, mask))
+
+
+def check_examples(model: Model, examples: Examples) -> None:
+  """Refuses people that nothing can be learnt from.
+
+  Class ids must have an output each: an id beyond them makes the loss NaN, and
+  every parameter with it. Real or soft targets pass.
+  """
+  checks.people(examples)
+  checks.finite("examples.x", examples.x)
+  outputs = _num_outputs(model, examples.x.shape[1:], examples.x.dtype)
+  is_id = np.issubdtype(examples.y.dtype, np.integer) and examples.y.ndim == 1
+  if outputs > 1 and is_id:
+    checks.ids("examples.y", examples.y, outputs)
+
+
+@functools.lru_cache(maxsize=256)
+def _num_outputs(model: Model, shape: tuple[int, ...], dtype: Any) -> int:
+  one = jax.ShapeDtypeStruct(shape, dtype)
+  params = jax.eval_shape(model.init, jax.random.key(0), one)
+  batch = jax.ShapeDtypeStruct((1, *shape), dtype)
+  return int(jax.eval_shape(model.apply, params, batch).shape[-1])
+
+
+def check_batch(name: str, size: int | None, examples: Examples) -> None:
+  """Refuses a batch of more people than there are; None stands for all of them."""
+  if size is not None:
+    remedy = f"{name}=None uses all examples in every step"
+    checks.integer(name, size, low=1, high=examples.size, remedy=remedy)
+
+
+class FitState(NamedTuple):
+  """What the next step of a plain training needs."""
+
+  params: Params
+  optimizer: Any
+
+
+class Feed(NamedTuple):
+  """What one step is given."""
+
+  rows: Any  # [batch] row numbers; None: all examples
+  mask: Any  # [batch] which of them take part; None: all
+  step: Any  # its number
+  key: Any  # of the penalties, if there are any
+
+
+class _Source(NamedTuple):
+  batches: Any  # shuffles, or a key of Poisson samples; None: all examples
+  key: Any  # of the penalties, if there are any
+
+
+class FitProgram(Program):
+  """Plain training."""
+
+  def plain(self, config: Any) -> FitConfig:
+    """The settings of plain training in a config."""
+    own: FitConfig = config
+    return own
+
+  def key_of(self, given: Given) -> jax.Array | None:
+    """A key for what is random in a step besides its batch."""
+    return jax.random.fold_in(given.key, 2) if given.config.penalties else None
+
+  def begin(self, given: Given) -> Begun:
+    """Parameters and optimizer, and what batches are made of."""
+    config, size = self.plain(given.config), given.examples.size
+    params = self.start(given)
+    source: Any = None
+    if config.batch_size is not None:
+      source = jax.random.fold_in(given.key, 1)
+      if config.sampling == "shuffle":
+        source = batches.shuffles_for(size, config.batch_size, config.steps, key=source)
+    state = FitState(params, config.optimizer(config.learning_rate).init(params))
+    return Begun(state, _Source(source, self.key_of(given)), given)
+
+  def steps(self, config: Any) -> int:
+    """How many batches."""
+    return self.plain(config).steps
+
+  def rows(self, inputs: Given) -> int:
+    """The size of a batch."""
+    return self.plain(inputs.config).batch_size or 1
+
+  def feed(self, source: _Source, inputs: Given, start: Any, count: int) -> Feed:
+    """Row numbers, a mask where the size is random, and the penalties' keys."""
+    config, size = self.plain(inputs.config), inputs.examples.size
+    steps = start + jnp.arange(count)
+    key = None
+    if source.key is not None:
+      key = jax.vmap(jax.random.fold_in, (None, 0))(source.key, steps)
+    if config.batch_size is None:
+      return Feed(None, None, steps, key)
+    if config.sampling == "shuffle":
+      rows = batches.batch_rows(source.batches, size, config.batch_size, count, start=start)
+      return Feed(rows, None, steps, key)
+    sampler = batches.poisson_sampler(size, config.batch_size, config.steps)
+    batch = jax.vmap(lambda s: sampler.draw(key=jax.random.fold_in(source.batches, s)))(steps)
+    return Feed(batch.rows, batch.mask, steps, key)
+
+  def sum(self, state: FitState, feed: Feed, inputs: Given) -> tuple[Params, jax.Array]:
+    """The gradient of the mean loss with weight decay and proximity, and the mean loss."""
+    examples, config = inputs.examples, inputs.config
+    size = float(config.batch_size or examples.size)  # expected, where it is random
+    if feed.rows is not None:
+      examples = batches.look_up(examples, feed.rows)
+
+    def objective(params: Params) -> tuple[jax.Array, jax.Array]:
+      losses = self.loss(self.model.apply(params, examples.x), examples.y)
+      if feed.mask is not None:
+        losses = jnp.where(feed.mask, losses, 0.0)
+      loss = jnp.sum(losses) / size
+      return loss + _regularizers.pull(params, config, inputs.anchor), loss
+
+    return jax.grad(objective, has_aux=True)(state.params)
+
+  def update(
+    self, state: FitState, released: Params, seen: Any, feed: Feed, inputs: Given
+  ) -> tuple[FitState, NonPrivateTrace]:
+    """Adds the penalties' gradients; then one step of the optimizer."""
+    config = self.plain(inputs.config)
+    extra = _regularizers.penalty_gradient(config, state.params, l2_clip=None, key=feed.key)
+    gradient = released if extra is None else tree.add(released, extra)
+    after = descend(config, gradient, state.optimizer, state.params, mask=inputs.mask)
+    return FitState(*after), NonPrivateTrace(seen, tree.norm(gradient))
