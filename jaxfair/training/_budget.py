@@ -17,7 +17,7 @@ from jaxfair.training._checkpoints import Checkpoints
 from jaxfair.training._dp_sgd import DpSgdProgram, NonPrivateDpTrace
 from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._program import Begun, Given, advance, begin, loop_for
-from jaxfair.training._programs import programs
+from jaxfair.training._program_fingerprint import programs
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 SEGMENTS = 10  # a training with a folder is saved this often

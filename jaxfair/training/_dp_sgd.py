@@ -26,7 +26,7 @@ class NonPrivateDpTrace(NamedTuple):
     loss: [steps] mean loss of the batch before the step.
     mean_norm: [steps] mean gradient norm before clipping.
     clipped: [steps] share of the batch whose gradient was clipped.
-    batch: [steps] realised batch sizes.
+    batch: [steps] realized batch sizes.
     num_nonfinite: [steps] examples left out for a non-finite gradient.
     l2_clip: [steps] the bound in use. This one is private when `adaptive`
       moved it, and a constant otherwise.

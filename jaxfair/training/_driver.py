@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import _jaxpr, checks, tree
-from jaxfair.training._thin import by_columns
+from jaxfair.training._thin_products import by_columns
 from jaxfair.types import Model
 
 Loop = Literal["auto", "scan", "step"]

@@ -64,7 +64,7 @@ def solve(
   *,
   key: jax.Array,
 ) -> Fit:
-  """Minimises a convex objective over all examples, in float64.
+  """Minimizes a convex objective over all examples, in float64.
 
   Args:
     model: whose loss is convex in its parameters, e.g. `models.logistic`.

@@ -53,7 +53,7 @@ class FairRobustConfig:
 
   Attributes:
     num_groups: static number of groups.
-    plain: steps, batches, rate, optimizer and regularisers.
+    plain: steps, batches, rate, optimizer and regularizers.
     penalty: lambda, weight of the gaps |L_a - L|.
     focus: q >= 0; None fits the mean loss. 0 weighs all groups alike, which
       is the mean loss only if they are of one size.

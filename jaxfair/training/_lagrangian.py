@@ -1,6 +1,6 @@
 """Training under constraints: the Lagrangian dual method.
 
-  primal:  theta goes down  mean loss + regularisers + sum_i mu_i v_i(theta)
+  primal:  theta goes down  mean loss + regularizers + sum_i mu_i v_i(theta)
   dual:    mu_i = max(0, mu_i + s (v_i(theta) - tolerance))
 
 One round is some primal steps and one step of the multipliers mu. Without a

@@ -23,7 +23,7 @@ class LagrangianConfig:
   """Settings of `lagrangian`.
 
   The first five fields may be traced: stacked values are swept by `fit_many`
-  in one program. Regularisers are those of `FitConfig`: the papers' proximity
+  in one program. Regularizers are those of `FitConfig`: the papers' proximity
   term lambda ||theta - theta*||^2 is `proximity=2 * lambda`.
 
   Attributes:

@@ -2,7 +2,7 @@
 
 The reference is `training.dp_sgd` itself. `Step` is a step of it made of the
 library's parts, cut so that one part can be replaced; a mutant replaces one.
-All go through one harness: an optimizer that writes down every privatised
+All go through one harness: an optimizer that writes down every privatized
 gradient, since that is what the accountant covers.
 """
 
@@ -176,7 +176,7 @@ COUPLED = Model(linear(1).init, batch_norm)
 
 
 def reference(config: DpSgdConfig, examples: Examples, key: jax.Array) -> jax.Array:
-  """[parameters, steps] privatised gradients of the library's DP-SGD."""
+  """[parameters, steps] privatized gradients of the library's DP-SGD."""
   fitted = dp_sgd(linear(config.steps), linear_loss, examples, config, key=key)
   return fitted.params["history"]
 

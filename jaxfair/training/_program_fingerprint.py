@@ -1,4 +1,4 @@
-"""Recognises what is trained: the same model and loss, in any process.
+"""Recognizes what is trained: the same model and loss, in any process.
 
 Two networks can have parameters of the same shapes. What tells them apart is
 the program that they are traced to, so that is what is hashed: operations,
