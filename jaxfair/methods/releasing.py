@@ -25,6 +25,7 @@ from jaxfair.methods.method import (
   require_planned,
 )
 from jaxfair.methods.released import Released, load
+from jaxfair.pate import Protection
 from jaxfair.training.checkpoints import Checkpoints
 from jaxfair.training.programs import programs
 from jaxfair.types import Params
@@ -128,7 +129,7 @@ def publish(
     )
     return found
   assert plan.guarantee is not None
-  told = plan.guarantee
+  told = _with_preparation(plan, data)
   made = Released(
     method=plan.method,
     settings=settings,
@@ -152,6 +153,24 @@ def publish(
   )
   made.save(place)
   return made
+
+
+def _with_preparation(plan: Plan, data: Population) -> Protection:
+  """The guarantee of the model and of what was bought to prepare its features, together.
+
+  Priced at twice the plan's delta, of which preparation has the other half: by the accountant, or
+  by adding up epsilons and deltas, whichever is less.
+  """
+  assert plan.guarantee is not None
+  if data.bought is None:
+    return plan.guarantee
+  assert plan.event is not None
+  own = plan.guarantee.guarantee
+  options = {"relation": own.relation, "unit": own.unit}
+  whole = accounting.composed_guarantee([data.bought, plan.event], delta=2 * own.delta, **options)
+  alone = accounting.composed_guarantee([data.bought], delta=own.delta, **options)
+  epsilon = min(whole.epsilon, own.epsilon + alone.epsilon)
+  return dataclasses.replace(plan.guarantee, guarantee=dataclasses.replace(whole, epsilon=epsilon))
 
 
 def _spending(plan: Plan, data: Population) -> tuple[str, ...]:

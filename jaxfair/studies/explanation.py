@@ -97,9 +97,10 @@ def explain_run(folder: pathlib.Path) -> NonPrivateExplanation:
       f"{folder / 'release'} takes {released.shape} features, and {people.name} has "
       f"{people.examples.x.shape[1:]}, so it is not the model of this run; {AGAIN}"
     )
-  sizes = train.split_people(settings, people, key=jax.random.key(0))[0].sizes
   assert settings.release_epsilon is not None
-  plan = settings.planned(settings.released_method, settings.release_epsilon, sizes)
+  _, plan = settings.parted(
+    people, settings.released_method, settings.release_epsilon, key=jax.random.key(0)
+  )
   sample = _sample(people, released)
   costs, apart, epsilon = _costs(table, settings, people.group_names)
   payer = max(costs, key=lambda name: costs[name].loss)
