@@ -211,7 +211,7 @@ class Encoder:
     classes = ", ".join(self.label.columns)
     groups = ", ".join(self.group.columns)
     told.append(
-      f"the names of the classes ({classes})"
+      f"the names and kinds of the columns, the names of the classes ({classes})"
       + (f" and of the groups ({groups})" if groups else "")
       + " were assumed public"
     )

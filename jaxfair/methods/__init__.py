@@ -9,6 +9,7 @@ those of `training`, `pate` and `accounting`; never here.
 """
 
 from jaxfair.methods._export import export
+from jaxfair.methods._preprocessing import Preprocessing, PreprocessingPlan, plan_preprocessing
 from jaxfair.methods._recipe import default_delta
 from jaxfair.methods.method import (
   Method,
@@ -29,6 +30,8 @@ __all__ = [
   "NotReleasableError",
   "Plan",
   "Population",
+  "Preprocessing",
+  "PreprocessingPlan",
   "ReleaseError",
   "Released",
   "Sizes",
@@ -36,5 +39,6 @@ __all__ = [
   "export",
   "get",
   "load",
+  "plan_preprocessing",
   "register",
 ]

@@ -168,7 +168,8 @@ def test_what_was_assumed_public_is_said():
     "the range of age was declared by the user, without looking at the people",
     "the set of categories of job was declared by the user, without looking at the people",
     "the set of categories of code was taken from the private people themselves and assumed public",
-    "the names of the classes (hired) and of the groups (sex) were assumed public",
+    "the names and kinds of the columns, the names of the classes (hired) and of the groups (sex) "
+    "were assumed public",
   )
 
 
