@@ -9,6 +9,7 @@ import typer
 from jaxfair import __version__, whole_files
 from jaxfair.checks import JaxfairError
 from jaxfair.cli import account, ask, datasets, decide, explain, frontier, predict, release, runs
+from jaxfair.cli import train as training
 
 STOPPED = 130  # what typer makes of Ctrl-C: 128 + SIGINT, as shells have it
 
@@ -19,6 +20,7 @@ app = typer.Typer(
   context_settings={"help_option_names": ["-h", "--help"]},
   help="Who pays for privacy? Train private models and measure every group.",
 )
+app.command()(training.train)
 app.command()(runs.run)
 app.command()(runs.audit)
 app.command()(decide.decide)

@@ -1,9 +1,9 @@
 """Preprocessing that is bought for a release: charged first, bought once, kept for a resumed run.
 
 folder/
-  work/preprocessing/   stays in the house
-    ledger.jsonl        what was charged
-    bought.json         what was released: a part of every model that is made with it
+  preprocessing/   stays in the house
+    ledger.jsonl   what was charged
+    bought.json    what was released: a part of every model that is made with it
 """
 
 import json
@@ -20,7 +20,7 @@ from jaxfair.accounting import Budget, DatasetLedger
 from jaxfair.methods._preprocessing import Preprocessing, PreprocessingPlan
 from jaxfair.methods.method import PERSON
 
-PLACE = pathlib.PurePath("work") / "preprocessing"
+PLACE = "preprocessing"
 
 
 def seeded_bits(key: jax.Array) -> Any:
@@ -62,11 +62,11 @@ def buy_once(
   place.mkdir(parents=True, exist_ok=True)
   if not mark.exists():
     whole_files.write_whole(mark, secrets.token_hex(16))
-  charge = {"event": plan.event, "id": f"{mark.read_text()}: preprocessing"}
+  entry = f"{mark.read_text()}: preprocessing"
   with _ledger(place / "ledger.jsonl", plan, budget, name) as own:
-    own.charge(**charge)
+    own.charge(plan.event, id=entry)
   if ledger is not None and key is None:
-    ledger.charge(**charge, relation=plan.relation)
+    ledger.charge(plan.event, id=entry, relation=plan.relation)
   made = plan.buy(x, source=os.urandom if key is None else seeded_bits(key))
   scaler = {part: np.asarray(value).tolist() for part, value in made.scaler._asdict().items()}
   record = {"encoder": made.encoder.to_record(), "kept": made.kept.tolist(), "scaler": scaler}
@@ -77,7 +77,7 @@ def buy_once(
 def _read(file: pathlib.Path, plan: PreprocessingPlan) -> Preprocessing:
   record = json.loads(file.read_text(encoding="utf-8"))
   encoder = data.Encoder.from_record(record["encoder"])
-  parts = {name: np.asarray(value, np.float32) for name, value in record["scaler"].items()}
+  parts: Any = {name: np.asarray(value, np.float32) for name, value in record["scaler"].items()}
   scaler = data.Scaler(**{**parts, "limit": float(parts["limit"])})
   kept = np.asarray(record["kept"], np.int64)
   return Preprocessing(encoder, kept, scaler, encoder.assumed_public(), plan.event)

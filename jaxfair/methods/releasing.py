@@ -9,6 +9,7 @@ folder/
 
 import dataclasses
 import datetime
+import functools
 import json
 import pathlib
 from collections.abc import Callable
@@ -166,9 +167,9 @@ def _with_preparation(plan: Plan, data: Population) -> Protection:
     return plan.guarantee
   assert plan.event is not None
   own = plan.guarantee.guarantee
-  options = {"relation": own.relation, "unit": own.unit}
-  whole = accounting.composed_guarantee([data.bought, plan.event], delta=2 * own.delta, **options)
-  alone = accounting.composed_guarantee([data.bought], delta=own.delta, **options)
+  priced = functools.partial(accounting.composed_guarantee, relation=own.relation, unit=own.unit)
+  whole = priced([data.bought, plan.event], delta=2 * own.delta)
+  alone = priced([data.bought], delta=own.delta)
   epsilon = min(whole.epsilon, own.epsilon + alone.epsilon)
   return dataclasses.replace(plan.guarantee, guarantee=dataclasses.replace(whole, epsilon=epsilon))
 

@@ -13,12 +13,15 @@ import numpy as np
 from jaxfair import accounting, checks, data, methods, schema, tree
 from jaxfair import experiments as ex
 from jaxfair.accounting import Budget
+from jaxfair.data import Dataset
 from jaxfair.experiments import Claim, Count, Positive, Summary
 from jaxfair.experiments.measures import EVERYONE, GAPS, GroupMeasures, paired_costs
 from jaxfair.experiments.people import dataset_ledger
 from jaxfair.methods import Plan
-from jaxfair.methods._buying import buy_once, seeded_bits
+from jaxfair.methods._buying import PLACE, buy_once, seeded_bits
+from jaxfair.methods._evaluation import evaluate
 from jaxfair.studies._population import Buy, Parted, Scaling, load_public, part_people
+from jaxfair.types import Examples
 
 PLAIN, RELEASED = "without privacy", "released model"
 MethodName = Annotated[str, ex.OneOf(tuple(methods.METHODS))]
@@ -97,8 +100,14 @@ class Config(ex.Settings):
     own = {"network": self.network, "hidden": list(self.hidden), **self.settings.get(name, {})}
     return schema.build(methods.get(name).settings, own, where=f"settings.{name}.")
 
+  def with_public(self, people: Dataset) -> tuple[Dataset | None, Dataset]:
+    """People of the public file, if there is one, and the private ones encoded as they are."""
+    if self.public_csv is None:
+      return None, people
+    return load_public(self.data, self.public_csv)
+
   def parted(
-    self, people: data.Dataset, name: str, epsilon: float, *, key: jax.Array, buy: Buy | None = None
+    self, people: Dataset, name: str, epsilon: float, *, key: jax.Array, buy: Buy | None = None
   ) -> tuple[Parted, Plan]:
     """People of a method, and what it will do to them at this budget.
 
@@ -109,9 +118,7 @@ class Config(ex.Settings):
       key: of the split.
       buy: how a scaler is bought; None for a study, with noise from the key.
     """
-    method, public = methods.get(name), None
-    if self.public_csv is not None:
-      public, people = load_public(self.data, self.public_csv)
+    method, (public, people) = methods.get(name), self.with_public(people)
     budget = None
     if method.protects is not None:
       budget = Budget(epsilon, self.delta or methods.default_delta(people.size))
@@ -130,15 +137,15 @@ class Config(ex.Settings):
     return parted, method.plan(settings, parted.population.sizes, parted.budget)
 
 
-def _precheck(config: Config, people: data.Dataset) -> None:
+def _precheck(config: Config, people: Dataset) -> None:
   """Every method can work with these people, and every budget can be met."""
   for cell in _cells(config):
     config.parted(
-      people, cell["method"], cell.get("epsilon", math.inf), key=jax.random.key(0), buy=_dry
+      people, cell["method"], cell.get("epsilon", math.inf), key=jax.random.key(0), buy=dry
     )
 
 
-def _dry(plan: methods.PreprocessingPlan, x: np.ndarray) -> methods.Preprocessing:
+def dry(plan: methods.PreprocessingPlan, x: np.ndarray) -> methods.Preprocessing:
   """In place of what is bought, for a plan that computes nothing: scales nothing."""
   ones = np.ones(x.shape[1], np.float32)
   scaler = data.Scaler(0 * ones, 0 * ones, 0 * ones, 1.0)
@@ -181,8 +188,15 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
 
 
 def _trained(
-  config: Config, people: data.Dataset, setting: dict[str, Any], seed: int, context: ex.Context
+  config: Config, people: Dataset, setting: dict[str, Any], seed: int, context: ex.Context
 ) -> GroupMeasures:
+  return ex.measure_groups(*_logits(config, people, setting, seed, context), people)
+
+
+def _logits(
+  config: Config, people: Dataset, setting: dict[str, Any], seed: int, context: ex.Context
+) -> tuple[jax.Array, Examples]:
+  """Of a model that is trained for the study, on its test people."""
   parted, plan = config.parted(
     people, setting["method"], setting["epsilon"], key=_split_key(context, seed)
   )
@@ -192,11 +206,11 @@ def _trained(
   scaled = jnp.asarray(test.x if scaler is None else scaler.apply(test.x))
   if plan.row_norm is not None:
     scaled = data.bound_rows(scaled, plan.row_norm)
-  return ex.measure_groups(plan.model.apply(fitted.params, scaled), test, people)
+  return plan.model.apply(fitted.params, scaled), test
 
 
 def _released(
-  config: Config, people: data.Dataset, setting: dict[str, Any], seed: int, context: ex.Context
+  config: Config, people: Dataset, setting: dict[str, Any], seed: int, context: ex.Context
 ) -> GroupMeasures:
   """Releases one model into the run directory, and measures it.
 
@@ -215,9 +229,7 @@ def _released(
   parted, plan = config.parted(
     people, setting["method"], setting["epsilon"], key=_split_key(context, seed), buy=own
   )
-  population = dataclasses.replace(
-    parted.population, ledger=book, intended_use=config.intended_use
-  )
+  population = dataclasses.replace(parted.population, ledger=book, intended_use=config.intended_use)
   model = methods.get(plan.method).release(plan, population, folder=context.folder, key=key)
   context.say(f"release: {model.guarantee.guarantee}")
   told = "This model is not entered in the ledger of its data set."
@@ -225,6 +237,9 @@ def _released(
   if key is not None:
     context.say('this model was made with a fixed seed; seed = "os" releases')
   logits = jnp.log(jnp.asarray(model.scores(parted.test.x)))
+  without = {"method": "plain", "epsilon": math.inf}
+  plain = jnp.argmax(_logits(config, people, without, seed, context)[0], -1)
+  evaluate(model, parted.test, plain=np.asarray(plain), key=jax.random.key(0)).write(context.folder)
   return ex.measure_groups(logits, parted.test, people)
 
 
@@ -232,20 +247,16 @@ def _split_key(context: ex.Context, seed: int) -> jax.Array:
   return jax.random.fold_in(context.shared_key, seed)
 
 
-def _require_affordable(config: Config, people: data.Dataset, context: ex.Context) -> None:
+def _require_affordable(config: Config, people: Dataset, context: ex.Context) -> None:
   """Refuses a release that the data set's budget does not pay for.
 
   Before any cell is computed; a release that has begun is charged already.
   """
-  begun = (context.folder / "work").exists()
+  begun = any((context.folder / name).exists() for name in ("work", PLACE))
   if config.release_epsilon is None or not config.dataset_ledger or begun:
     return
   parted, plan = config.parted(
-    people,
-    config.released_method,
-    config.release_epsilon,
-    key=_split_key(context, 0),
-    buy=_dry,
+    people, config.released_method, config.release_epsilon, key=_split_key(context, 0), buy=dry
   )
   if plan.event is not None and plan.guarantee is not None:
     spent = (plan.event,) if parted.spent is None else (parted.spent, plan.event)
