@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from jaxfair import accounting, data, fairness, pate, release
-from jaxfair.data.files import read_arrays
-from jaxfair.data.sets.images import parse_idx
-from jaxfair.disclosure.questionnaire import Questionnaire
-from jaxfair.experiments import Table, folders
+from jaxfair.data._files import read_arrays
+from jaxfair.data._sets.images import parse_idx
+from jaxfair.disclosure._questionnaire import Questionnaire
+from jaxfair.experiments import Table, _folders
 
 RULE = pate.ConfidentGnMax(55, 20.0, 15.0)
 COUNTS = np.stack([np.arange(40) % 41 + 30, 70 - np.arange(40) % 41], axis=1)
@@ -143,9 +143,9 @@ def _idx(path: pathlib.Path, samples: pathlib.Path, rng: Any) -> None:
 
 
 def _record(path: pathlib.Path, samples: pathlib.Path, rng: Any) -> None:
-  folders.read_record(path.parent)
-  folders.read_claims(path.parent)
-  folders.read_words(path.parent / folders.DATA)
+  _folders.read_record(path.parent)
+  _folders.read_claims(path.parent)
+  _folders.read_words(path.parent / _folders.DATA)
 
 
 def _questions(path: pathlib.Path, samples: pathlib.Path, rng: Any) -> None:
@@ -212,8 +212,8 @@ def _samples(folder: pathlib.Path) -> pathlib.Path:
   head = b"\0\0\x08\x03" + np.array([4, 5, 5], ">u4").tobytes()
   (folder / "images.idx").write_bytes(head + rng.bytes(100))
   notes = ("one", "two")
-  record = folders.RunRecord("title", "train", "fixed", notes, True, 3.5)
-  claim = folders.ClaimRecord("a", "b", "c", "supported", "mean", 1.0, 0.5, None, True, "")
+  record = _folders.RunRecord("title", "train", "fixed", notes, True, 3.5)
+  claim = _folders.ClaimRecord("a", "b", "c", "supported", "mean", 1.0, 0.5, None, True, "")
   for name, value in (
     ("run", dataclasses.asdict(record)),
     ("claims", [dataclasses.asdict(claim)] * 2),

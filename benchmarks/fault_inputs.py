@@ -22,7 +22,7 @@ from fault_kills import Row
 
 from jaxfair import data, experiments
 from jaxfair.checks import JaxfairError
-from jaxfair.experiments import config as configs
+from jaxfair.experiments import _config as configs
 
 CONFIGS = pathlib.Path(__file__).parents[1] / "configs"
 SECONDS = 60  # after which a case is taken to hang

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair.privacy import exact, noise, randomised_response
-from jaxfair.privacy.normal import normal
+from jaxfair.privacy._normal import normal
 
 KEY = jax.random.key(0)
 
@@ -49,7 +49,7 @@ def normals(count: int) -> list[Contender]:
   ours = jax.jit(lambda: normal(KEY, (count,)))
   jaxs = jax.jit(lambda: jax.random.normal(KEY, (count,)))
   return [
-    Contender("jaxfair.privacy.normal", ours, "9.1 sigma"),
+    Contender("jaxfair.privacy._normal", ours, "9.1 sigma"),
     Contender("jax.random.normal", jaxs, "5.4 sigma"),
     Contender(
       "numpy standard_normal (float32)", lambda: rng.standard_normal(count, np.float32), "full"

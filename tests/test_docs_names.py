@@ -13,7 +13,7 @@ import typer
 
 from helpers import pages
 from jaxfair import experiments, studies
-from jaxfair.cli import app
+from jaxfair.cli import _app
 
 PACKAGES = {
   path.stem
@@ -139,7 +139,7 @@ def unknown_paths(text: str) -> list[str]:
 
 def unknown_in_command(line: str) -> list[str]:
   """Commands and options of a line that calls `jaxfair`."""
-  command = typer.main.get_command(app.app)
+  command = typer.main.get_command(_app.app)
   words = shlex.split(line, comments=True)[1:]
   while words and hasattr(command, "commands"):
     word = words.pop(0)

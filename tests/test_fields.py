@@ -3,7 +3,7 @@
 import pytest
 
 from jaxfair import experiments as ex
-from jaxfair.experiments.config import ConfigError, build
+from jaxfair.experiments._config import ConfigError, build
 
 
 class Config(ex.Settings):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxfair import schema
+from jaxfair import _schema
 from jaxfair.checks import ArgumentError
 
 
@@ -45,7 +45,7 @@ WHOLE = {
 
 def read(path, text):
   path.write_text(text, encoding="utf-8")
-  return schema.read_json(path, Record, remedy="delete it")
+  return _schema.read_json(path, Record, remedy="delete it")
 
 
 def test_a_file_becomes_what_it_describes(tmp_path):
@@ -91,10 +91,10 @@ def test_a_damaged_file_is_one_line_with_path_and_remedy(tmp_path, text, told):
 
 def test_what_cannot_be_read_is_said(tmp_path):
   with pytest.raises(ArgumentError, match="cannot be read"):
-    schema.read_json(tmp_path, Record, remedy="look")
+    _schema.read_json(tmp_path, Record, remedy="look")
   (tmp_path / "a.json").write_bytes(b'"\xff"')
   with pytest.raises(ArgumentError, match="damaged"):
-    schema.read_json(tmp_path / "a.json", Record, remedy="look")
+    _schema.read_json(tmp_path / "a.json", Record, remedy="look")
 
 
 json_values = st.recursive(
@@ -110,7 +110,7 @@ json_values = st.recursive(
 def test_any_json_is_taken_or_refused(value):
   values = WHOLE | value if isinstance(value, dict) else {"name": value}
   try:
-    built = schema.build(Record, values)
+    built = _schema.build(Record, values)
   except ArgumentError as error:
     assert "\n" not in str(error)  # noqa: PT017
   else:
@@ -118,11 +118,11 @@ def test_any_json_is_taken_or_refused(value):
 
 
 def test_a_part_is_checked_without_the_rest():
-  schema.check_part(Record, {"rate": 1, "part": {"size": 2}}, where="s.")
+  _schema.check_part(Record, {"rate": 1, "part": {"size": 2}}, where="s.")
   for wrong, told in (
     ({"rat": 1}, "s.rat: unknown key"),
     ({"part": {"sise": 1}}, "s.part.sise: unknown key"),
     ({"part": {"size": "x"}}, "s.part.size='x' must be"),
   ):
     with pytest.raises(ArgumentError, match=told):
-      schema.check_part(Record, wrong, where="s.")
+      _schema.check_part(Record, wrong, where="s.")

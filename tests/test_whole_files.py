@@ -5,13 +5,13 @@ import stat
 
 import pytest
 
-from jaxfair import checks, whole_files
+from jaxfair import _whole_files, checks
 
 
 def test_a_file_is_replaced_whole_with_its_permissions(tmp_path):
   path = tmp_path / "a.txt"
-  whole_files.write_whole(path, "older")
-  whole_files.write_whole(path, "Größe", mode=0o600)
+  _whole_files.write_whole(path, "older")
+  _whole_files.write_whole(path, "Größe", mode=0o600)
   assert path.read_text(encoding="utf-8") == "Größe"
   assert stat.S_IMODE(path.stat().st_mode) == 0o600
   assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
@@ -20,21 +20,21 @@ def test_a_file_is_replaced_whole_with_its_permissions(tmp_path):
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_a_failed_write_leaves_what_was_there_and_no_part(tmp_path, monkeypatch, call):
   path = tmp_path / "a.txt"
-  whole_files.write_whole(path, "older")
+  _whole_files.write_whole(path, "older")
 
   def full(*_):
     raise OSError(28, "No space left on device")
 
   monkeypatch.setattr(os, call, full)
   with pytest.raises(OSError, match="No space left"):
-    whole_files.write_whole(path, "newer")
+    _whole_files.write_whole(path, "newer")
   monkeypatch.undo()
   assert path.read_text() == "older"
   assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
 
 
 def test_a_folder_gets_its_name_when_it_is_complete(tmp_path):
-  with whole_files.new_folder(tmp_path / "release") as made:
+  with _whole_files.new_folder(tmp_path / "release") as made:
     (made / "model").write_text("weights")
     assert not (tmp_path / "release").exists()
   assert (tmp_path / "release" / "model").read_text() == "weights"
@@ -47,7 +47,7 @@ def test_a_folder_that_was_not_completed_is_not_there(tmp_path):
   (partial / "stale").write_text("half")
 
   def fill():
-    with whole_files.new_folder(tmp_path / "release") as made:
+    with _whole_files.new_folder(tmp_path / "release") as made:
       assert list(made.iterdir()) == []
       (made / "model").write_text("half")
       raise OSError(28, "No space left on device")
@@ -62,7 +62,7 @@ def test_an_open_folder_is_closed_to_others(tmp_path, mode):
   folder = tmp_path / "state"
   folder.mkdir()
   folder.chmod(mode)
-  whole_files.owner_only(folder)
+  _whole_files.owner_only(folder)
   assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
@@ -71,5 +71,5 @@ def test_a_folder_that_is_shared_is_left_alone(tmp_path):
   folder.mkdir()
   folder.chmod(0o1777)
   with pytest.raises(checks.ArgumentError, match="name a folder of your own"):
-    whole_files.owner_only(folder)
+    _whole_files.owner_only(folder)
   assert stat.S_IMODE(folder.stat().st_mode) == 0o1777

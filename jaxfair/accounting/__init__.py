@@ -5,9 +5,9 @@ looks at teachers' votes and marks what it finds; only `sanitised_epsilon` draws
 noise.
 """
 
-from jaxfair.accounting.bounds import Accountant
-from jaxfair.accounting.bridge import to_dp_event
-from jaxfair.accounting.composition import (
+from jaxfair.accounting._bounds import Accountant
+from jaxfair.accounting._bridge import to_dp_event
+from jaxfair.accounting._composition import (
   composed_epsilon,
   composed_guarantee,
   group_privacy,
@@ -15,15 +15,15 @@ from jaxfair.accounting.composition import (
   preprocessing_factor,
   repeat_and_select_epsilon,
 )
-from jaxfair.accounting.data_dependent import DataDependentRdp
-from jaxfair.accounting.dataset_ledger import DatasetLedger, dataset_ledgers
-from jaxfair.accounting.dp_sgd import (
+from jaxfair.accounting._data_dependent import DataDependentRdp
+from jaxfair.accounting._dataset_ledger import DatasetLedger, dataset_ledgers
+from jaxfair.accounting._dp_sgd import (
   calibrate_dp_sgd,
   dp_sgd_epsilon,
   max_steps,
   shuffled_dp_sgd_epsilon,
 )
-from jaxfair.accounting.events import (
+from jaxfair.accounting._events import (
   ApproxDp,
   Composed,
   DpSgd,
@@ -38,9 +38,9 @@ from jaxfair.accounting.events import (
   ShuffledDpSgd,
   ZCdp,
 )
-from jaxfair.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_sigma
-from jaxfair.accounting.grid import grid_delta, grid_gaussian, grid_sigma
-from jaxfair.accounting.guarantee import (
+from jaxfair.accounting._gaussian import gaussian_delta, gaussian_epsilon, gaussian_sigma
+from jaxfair.accounting._grid import grid_delta, grid_gaussian, grid_sigma
+from jaxfair.accounting._guarantee import (
   BudgetError,
   DataDependentEpsilon,
   DeltaWarning,
@@ -48,24 +48,24 @@ from jaxfair.accounting.guarantee import (
   Relation,
   round_up,
 )
-from jaxfair.accounting.laplace import laplace_epsilon, laplace_scale
-from jaxfair.accounting.ledger import Ledger
-from jaxfair.accounting.ledger_records import Budget, Entry
-from jaxfair.accounting.locked_file import LedgerError
-from jaxfair.accounting.pate_cost import pate_diagnosis, pate_events
-from jaxfair.accounting.pate_gnmax import gnmax_log_q, gnmax_rdp, histogram_rdp
-from jaxfair.accounting.pate_laplace import lnmax_log_q, lnmax_rdp
-from jaxfair.accounting.pate_threshold import log_answer_probability, threshold_rdp
-from jaxfair.accounting.randomised_response import (
+from jaxfair.accounting._laplace import laplace_epsilon, laplace_scale
+from jaxfair.accounting._ledger import Ledger
+from jaxfair.accounting._ledger_records import Budget, Entry
+from jaxfair.accounting._locked_file import LedgerError
+from jaxfair.accounting._pate_cost import pate_diagnosis, pate_events
+from jaxfair.accounting._pate_gnmax import gnmax_log_q, gnmax_rdp, histogram_rdp
+from jaxfair.accounting._pate_laplace import lnmax_log_q, lnmax_rdp
+from jaxfair.accounting._pate_threshold import log_answer_probability, threshold_rdp
+from jaxfair.accounting._randomised_response import (
   randomised_response_epsilon,
   randomised_response_keep,
 )
-from jaxfair.accounting.rdp import DEFAULT_ORDERS, rdp_to_epsilon
-from jaxfair.accounting.sanitise import SanitisedEpsilon, sanitised_epsilon
-from jaxfair.accounting.sanitising_plan import SanitisingPlan, plan_sanitising, sanitising_event
-from jaxfair.accounting.truncation import max_batch_for, truncation_delta
-from jaxfair.accounting.units import NotCovered
-from jaxfair.accounting.zcdp import (
+from jaxfair.accounting._rdp import DEFAULT_ORDERS, rdp_to_epsilon
+from jaxfair.accounting._sanitise import SanitisedEpsilon, sanitised_epsilon
+from jaxfair.accounting._sanitising_plan import SanitisingPlan, plan_sanitising, sanitising_event
+from jaxfair.accounting._truncation import max_batch_for, truncation_delta
+from jaxfair.accounting._units import NotCovered
+from jaxfair.accounting._zcdp import (
   discrete_gaussian_rho,
   discrete_gaussian_sigma,
   zcdp_budget,

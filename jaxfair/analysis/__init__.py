@@ -4,36 +4,36 @@ Looks at scores and models that it is handed; never trains one, and never
 decides what may be released.
 """
 
-from jaxfair.analysis.boundary import closeness, linear_distance, top_two_margin
-from jaxfair.analysis.by_group import ByGroup, mean_by_group
-from jaxfair.analysis.curvature import NonPrivateTraces, hessian_trace, trace_per_person
-from jaxfair.analysis.decomposition import (
+from jaxfair.analysis._boundary import closeness, linear_distance, top_two_margin
+from jaxfair.analysis._by_group import ByGroup, mean_by_group
+from jaxfair.analysis._curvature import NonPrivateTraces, hessian_trace, trace_per_person
+from jaxfair.analysis._decomposition import (
   NonPrivateDecomposition,
   StepSettings,
   decompose,
   decompose_along,
 )
-from jaxfair.analysis.directions import Along, along
-from jaxfair.analysis.excess_risk import (
+from jaxfair.analysis._directions import Along, along
+from jaxfair.analysis._excess_risk import (
   NonPrivateExcessRisk,
   RiskIntervals,
   excess_risk,
   predicted_excess,
 )
-from jaxfair.analysis.fairness_transfer import (
+from jaxfair.analysis._fairness_transfer import (
   answer_probabilities,
   fair_student_bound,
   fair_teachers_bound,
   mismatch,
   vote_eta,
 )
-from jaxfair.analysis.flips import flip_probability, vote_margin
-from jaxfair.analysis.group_gradients import group_gradients
-from jaxfair.analysis.hessian import group_hessians
-from jaxfair.analysis.lanczos import NonPrivateEigenvalues, top_eigenvalue
-from jaxfair.analysis.logit_gram import logit_gram
-from jaxfair.analysis.norms import NonPrivateNorms, gradient_norms, norms
-from jaxfair.analysis.pate_bounds import (
+from jaxfair.analysis._flips import flip_probability, vote_margin
+from jaxfair.analysis._group_gradients import group_gradients
+from jaxfair.analysis._hessian import group_hessians
+from jaxfair.analysis._lanczos import NonPrivateEigenvalues, top_eigenvalue
+from jaxfair.analysis._logit_gram import logit_gram
+from jaxfair.analysis._norms import NonPrivateNorms, gradient_norms, norms
+from jaxfair.analysis._pate_bounds import (
   DeviationBound,
   excess_risk_bound,
   fairness_bound,
@@ -41,7 +41,7 @@ from jaxfair.analysis.pate_bounds import (
   model_deviation_bound,
   smoothness,
 )
-from jaxfair.analysis.residual import plan_residual
+from jaxfair.analysis._residual import plan_residual
 
 __all__ = [
   "Along",

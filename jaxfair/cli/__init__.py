@@ -1,5 +1,5 @@
 """The command line: parse, call, print. Nothing is computed here."""
 
-from jaxfair.cli.app import main
+from jaxfair.cli._app import main
 
 __all__ = ["main"]

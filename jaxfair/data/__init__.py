@@ -4,20 +4,20 @@ Files, labels, groups and their checks live here. Models, noise and measures of
 fairness never do.
 """
 
+from jaxfair.data._coloured import colour
+from jaxfair.data._dataset import Dataset, Source
 from jaxfair.data._encoder import Categorical, Encoder, Numeric
+from jaxfair.data._fetching import Fetched, fetch
+from jaxfair.data._files import DataError
+from jaxfair.data._frames import from_csv, from_frame
+from jaxfair.data._identity import csv_identity, named_identity, records_identity
+from jaxfair.data._inventory import Check, Description, Entry, catalogue, check, describe
+from jaxfair.data._loading import load, names
+from jaxfair.data._preparing import Prepared, prepare
 from jaxfair.data._reading import read_table
-from jaxfair.data.coloured import colour
-from jaxfair.data.dataset import Dataset, Source
-from jaxfair.data.fetching import Fetched, fetch
-from jaxfair.data.files import DataError
-from jaxfair.data.frames import from_csv, from_frame
-from jaxfair.data.identity import csv_identity, named_identity, records_identity
-from jaxfair.data.inventory import Check, Description, Entry, catalogue, check, describe
-from jaxfair.data.loading import load, names
-from jaxfair.data.preparing import Prepared, prepare
-from jaxfair.data.scaling import Scale, Scaler, bound_rows, fit_scaler
-from jaxfair.data.splitting import partition, split, split_rows
-from jaxfair.data.synthetic import gaussian_mixture, two_gaussians
+from jaxfair.data._scaling import Scale, Scaler, bound_rows, fit_scaler
+from jaxfair.data._splitting import partition, split, split_rows
+from jaxfair.data._synthetic import gaussian_mixture, two_gaussians
 
 __all__ = [
   "Categorical",

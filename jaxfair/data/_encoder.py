@@ -11,12 +11,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxfair import checks, schema
-from jaxfair.data import tables
+from jaxfair import _schema, checks
+from jaxfair.data import _tables
+from jaxfair.data._files import PathLike
 from jaxfair.data._reading import Layout, read_table
-from jaxfair.data.files import PathLike
-from jaxfair.data.rules import LEFT_OUT, MISSING_NAME, Rule
-from jaxfair.data.tables import Table
+from jaxfair.data._rules import LEFT_OUT, MISSING_NAME, Rule
+from jaxfair.data._tables import Table
 
 # How a range or a list of categories became known: declared by the user; "data": read off the
 # people that it encodes, and so assumed public; "given": read off another, public table;
@@ -162,7 +162,7 @@ class Encoder:
     if y is not None:
       _require_classes(y, found, self.label)
     group = self.group.ids(found).astype(np.int32) if need_group else None
-    return Encoded(encode_columns(self.columns, found, tables.num_rows(table)), y, group)
+    return Encoded(encode_columns(self.columns, found, _tables.num_rows(table)), y, group)
 
   def notes(self, table: Any) -> tuple[str, ...]:
     """What a reader of predictions must know: cells that `encode` could not place, counted."""
@@ -171,7 +171,7 @@ class Encoder:
     for column in self.columns:
       values = found[column.name]
       if isinstance(column, Categorical):
-        words, codes = tables.levels(values)
+        words, codes = _tables.levels(values)
         strange = [word not in column.values for word in words]
         rows = np.bincount(codes, minlength=len(words))[strange].sum() if words else 0
         if rows:
@@ -238,13 +238,13 @@ class Encoder:
     Raises:
       ArgumentError: for anything else, naming the key that is wrong.
     """
-    return schema.build(cls, record, where="encoder.")
+    return _schema.build(cls, record, where="encoder.")
 
   def _table(self, table: Any, *, need_label: bool = False, need_group: bool = False) -> Table:
     wanted = [column.name for column in self.columns]
     wanted += self.label.columns if need_label else ()
     wanted += self.group.columns if need_group else ()
-    return tables.select(table, tuple(dict.fromkeys(wanted)), text=self.text_columns)
+    return _tables.select(table, tuple(dict.fromkeys(wanted)), text=self.text_columns)
 
 
 def fit_columns(
@@ -274,7 +274,7 @@ def fit_columns(
     values = table[name]
     if name in categories:
       made.append(Categorical(name, tuple(map(str, categories[name]))))
-    elif tables.is_number(values):
+    elif _tables.is_number(values):
       low, high = ranges.get(name, (None, None))
       made.append(Numeric(name, low, high))
     else:
@@ -283,7 +283,7 @@ def fit_columns(
         f"ranges[{name!r}] is given, but the column holds words such as "
         f"{checks.shown(_first_word(values))}; mend these cells, or drop the range",
       )
-      made.append(Categorical(name, tables.levels(values).words, "data"))
+      made.append(Categorical(name, _tables.levels(values).words, "data"))
   return tuple(made)
 
 
@@ -295,7 +295,7 @@ def encode_columns(columns: Sequence[Numeric | Categorical], table: Table, size:
     values = table[column.name]
     if isinstance(column, Categorical):
       places = {value: place + i for i, value in enumerate(column.values)}
-      words, codes = tables.levels(values)
+      words, codes = _tables.levels(values)
       at = np.array([places.get(word, LEFT_OUT) for word in words], np.int64)[codes]
       known = at != LEFT_OUT
       x[rows[known], at[known]] = 1.0
@@ -306,7 +306,7 @@ def encode_columns(columns: Sequence[Numeric | Categorical], table: Table, size:
 
 
 def _numbers(column: Numeric, values: Any) -> np.ndarray:
-  if not tables.is_number(values):
+  if not _tables.is_number(values):
     raise checks.ArgumentError(
       f"column {column.name!r} holds {checks.shown(_first_word(values))} where a number is "
       "needed; mend the cell, or leave it empty"
@@ -332,8 +332,8 @@ def _bounds(column: Numeric) -> tuple[float, float]:
 
 def _first_word(values: Any) -> str:
   """A cell of a text column that is no number."""
-  words = [word for word in tables.levels(values).words if word]
-  return next((word for word in words if not tables.looks_like_number(word)), words[0])
+  words = [word for word in _tables.levels(values).words if word]
+  return next((word for word in words if not _tables.looks_like_number(word)), words[0])
 
 
 def _features(column: Numeric | Categorical) -> tuple[str, ...]:
@@ -345,7 +345,7 @@ def _features(column: Numeric | Categorical) -> tuple[str, ...]:
 def _require_classes(y: np.ndarray, table: Table, label: Rule) -> None:
   missing = np.zeros(len(y), bool)
   for name in label.columns:
-    missing |= tables.unknown(table[name])
+    missing |= _tables.unknown(table[name])
   told = ", ".join(label.columns)
   checks.require(
     not missing.any(),

@@ -5,9 +5,9 @@ import pathlib
 from collections.abc import Collection
 
 from jaxfair import checks
-from jaxfair.data import tables
-from jaxfair.data.files import PathLike, read_text
-from jaxfair.data.tables import Table
+from jaxfair.data import _tables
+from jaxfair.data._files import PathLike, read_text
+from jaxfair.data._tables import Table
 
 SEPARATORS = (",", ";", "\t", "|")
 
@@ -26,7 +26,7 @@ class Layout:
   separator: str = ","
   decimal: str = "."
   encoding: str = "utf-8-sig"
-  missing: tuple[str, ...] = tuple(sorted(tables.MISSING))
+  missing: tuple[str, ...] = tuple(sorted(_tables.MISSING))
 
 
 def read_table(
@@ -35,7 +35,7 @@ def read_table(
   separator: str | None = None,
   decimal: str | None = None,
   encoding: str | None = None,
-  missing: Collection[str] = tuple(tables.MISSING),
+  missing: Collection[str] = tuple(_tables.MISSING),
   text: Collection[str] = (),
 ) -> Table:
   """Reads a file of people: CSV (plain or .gz), Excel or Parquet.
@@ -76,5 +76,5 @@ def read_file(
     header = found.partition("\n")[0]
     separator = max(SEPARATORS, key=header.count)
   layout = Layout(separator, decimal or ".", encoding, tuple(sorted(missing)))
-  table = tables.parse(found, separator=separator, categorical=text, missing=layout.missing)
+  table = _tables.parse(found, separator=separator, categorical=text, missing=layout.missing)
   return table, layout

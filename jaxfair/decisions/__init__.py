@@ -3,14 +3,14 @@
 Takes counts and problems as they come; which data they are is a study's choice.
 """
 
-from jaxfair.decisions.bias import NonPrivateBias, simulate, simulate_mechanism
-from jaxfair.decisions.curvature import (
+from jaxfair.decisions._bias import NonPrivateBias, simulate, simulate_mechanism
+from jaxfair.decisions._curvature import (
   NonPrivateTraces,
   allotment_trace,
   hessian_trace,
   second_order_bias,
 )
-from jaxfair.decisions.mechanisms import (
+from jaxfair.decisions._mechanisms import (
   GaussianRelease,
   JointRelease,
   LaplaceRelease,
@@ -19,7 +19,7 @@ from jaxfair.decisions.mechanisms import (
   on_counts,
   release_counts,
 )
-from jaxfair.decisions.postprocess import (
+from jaxfair.decisions._postprocess import (
   best_temperature,
   non_negative,
   normalise,
@@ -28,7 +28,7 @@ from jaxfair.decisions.postprocess import (
   temper,
   tempered_laplace_mean,
 )
-from jaxfair.decisions.problems import (
+from jaxfair.decisions._problems import (
   both,
   check_counts,
   check_problem,
@@ -40,7 +40,7 @@ from jaxfair.decisions.problems import (
   threshold,
   title_one,
 )
-from jaxfair.decisions.proxies import (
+from jaxfair.decisions._proxies import (
   Line,
   PiecewiseProxy,
   equal_bins,
@@ -48,7 +48,7 @@ from jaxfair.decisions.proxies import (
   linear_regression,
   linear_svm,
 )
-from jaxfair.decisions.remedies import (
+from jaxfair.decisions._remedies import (
   allotment,
   cost_of_privacy,
   linear_proxy,
@@ -56,7 +56,7 @@ from jaxfair.decisions.remedies import (
   linear_proxy_private,
   output_perturbation,
 )
-from jaxfair.decisions.theory import (
+from jaxfair.decisions._theory import (
   allotment_sensitivity,
   clipped_laplace_mean,
   compose_alpha,

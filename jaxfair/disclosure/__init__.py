@@ -4,21 +4,21 @@ Laws of hidden features, tests for core sets, the order of questions, audits.
 Never here: training, and anything that reads a value nobody revealed.
 """
 
-from jaxfair.disclosure.audit import Audit, audit
-from jaxfair.disclosure.choosers import AtRandom, ByEntropy, ByImportance, ByProgress, ByVariance
-from jaxfair.disclosure.core_sets import GridTest, IntervalTest, Verdict
-from jaxfair.disclosure.gaussian import (
+from jaxfair.disclosure._audit import Audit, audit
+from jaxfair.disclosure._choosers import AtRandom, ByEntropy, ByImportance, ByProgress, ByVariance
+from jaxfair.disclosure._core_sets import GridTest, IntervalTest, Verdict
+from jaxfair.disclosure._gaussian import (
   Conditional,
   Gaussian,
   condition,
   fit_gaussian,
   fit_private_gaussian,
 )
-from jaxfair.disclosure.greedy import NOT_ASKED, Disclosed, disclose, disclose_each
-from jaxfair.disclosure.network import Network, as_network
-from jaxfair.disclosure.optimum import smallest_core_sets
-from jaxfair.disclosure.questionnaire import Questionnaire
-from jaxfair.disclosure.questions import Questions, questions, with_constants
+from jaxfair.disclosure._greedy import NOT_ASKED, Disclosed, disclose, disclose_each
+from jaxfair.disclosure._network import Network, as_network
+from jaxfair.disclosure._optimum import smallest_core_sets
+from jaxfair.disclosure._questionnaire import Questionnaire
+from jaxfair.disclosure._questions import Questions, questions, with_constants
 
 __all__ = [
   "NOT_ASKED",

@@ -4,41 +4,7 @@ A study declares its settings, its cells, what one cell computes, and what is
 claimed and drawn; everything else is here. Studies never draw.
 """
 
-from jaxfair.experiments._figures import Figure, Summary, bars, lines, points, summary
-from jaxfair.experiments.claims import (
-  CannotTellError,
-  Check,
-  Claim,
-  Estimate,
-  Finding,
-  Statistic,
-  but,
-  every,
-  narrowed,
-  or_missing,
-)
-from jaxfair.experiments.config import ConfigError, parse, read
-from jaxfair.experiments.folders import RunError
-from jaxfair.experiments.frontiers import RunFrontier, compare_frontiers, read_frontier
-from jaxfair.experiments.measures import EVERYONE, group_table, measure_groups
-from jaxfair.experiments.people import People, load_people
-from jaxfair.experiments.reading import Run, read_plan, read_run
-from jaxfair.experiments.registry import find, load, names
-from jaxfair.experiments.repeats import repeat, splits
-from jaxfair.experiments.runs import Plan, execute, plan, write_claims
-from jaxfair.experiments.statistics import (
-  correlation,
-  difference,
-  exact,
-  least,
-  mean,
-  of_points,
-  spread,
-  trend,
-)
-from jaxfair.experiments.study import Cell, Context, Study, grid
-from jaxfair.experiments.table import Table
-from jaxfair.fields import (
+from jaxfair._fields import (
   Count,
   NonNegative,
   OneOf,
@@ -51,6 +17,40 @@ from jaxfair.fields import (
   Within,
   several,
 )
+from jaxfair.experiments._claims import (
+  CannotTellError,
+  Check,
+  Claim,
+  Estimate,
+  Finding,
+  Statistic,
+  but,
+  every,
+  narrowed,
+  or_missing,
+)
+from jaxfair.experiments._config import ConfigError, parse, read
+from jaxfair.experiments._figures import Figure, Summary, bars, lines, points, summary
+from jaxfair.experiments._folders import RunError
+from jaxfair.experiments._frontiers import RunFrontier, compare_frontiers, read_frontier
+from jaxfair.experiments._measures import EVERYONE, group_table, measure_groups
+from jaxfair.experiments._people import People, load_people
+from jaxfair.experiments._reading import Run, read_plan, read_run
+from jaxfair.experiments._registry import find, load, names
+from jaxfair.experiments._repeats import repeat, splits
+from jaxfair.experiments._runs import Plan, execute, plan, write_claims
+from jaxfair.experiments._statistics import (
+  correlation,
+  difference,
+  exact,
+  least,
+  mean,
+  of_points,
+  spread,
+  trend,
+)
+from jaxfair.experiments._study import Cell, Context, Study, grid
+from jaxfair.experiments._table import Table
 
 __all__ = [
   "EVERYONE",

@@ -19,13 +19,13 @@ import jax
 import numpy as np
 
 from jaxfair import accounting, checks, data, methods, models
-from jaxfair.experiments import config as configs
-from jaxfair.experiments.config import ConfigError
-from jaxfair.experiments.folders import RunError
-from jaxfair.experiments.frontiers import read_frontier
-from jaxfair.experiments.people import People, dataset_ledger, load_people
-from jaxfair.experiments.reading import read_plan
-from jaxfair.fields import Positive, Probability, Settings, Within
+from jaxfair._fields import Positive, Probability, Settings, Within
+from jaxfair.experiments import _config as configs
+from jaxfair.experiments._config import ConfigError
+from jaxfair.experiments._folders import RunError
+from jaxfair.experiments._frontiers import read_frontier
+from jaxfair.experiments._people import People, dataset_ledger, load_people
+from jaxfair.experiments._reading import read_plan
 from jaxfair.methods._evaluation import NonPrivateEvaluation, evaluate
 from jaxfair.types import Examples
 

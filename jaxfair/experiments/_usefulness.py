@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxfair import fairness
-from jaxfair.experiments.measures import EVERYONE
-from jaxfair.experiments.table import Table
+from jaxfair.experiments._measures import EVERYONE
+from jaxfair.experiments._table import Table
 
 NEEDED = ("balanced_accuracy", "majority_balanced_accuracy", "balanced_accuracy_se")
 FEW_SEEDS = 5  # below, the interval is one over test people

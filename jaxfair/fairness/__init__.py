@@ -5,10 +5,10 @@ intervals; never a training loop, and nothing that spends privacy.
 """
 
 from jaxfair.fairness import constraints, rates
-from jaxfair.fairness.abstain import Abstainer
-from jaxfair.fairness.bootstrap import bootstrap, bootstrap_counts, bootstrap_rows
-from jaxfair.fairness.confusion import confusion_counts, prediction_counts
-from jaxfair.fairness.counter import (
+from jaxfair.fairness._abstain import Abstainer
+from jaxfair.fairness._bootstrap import bootstrap, bootstrap_counts, bootstrap_rows
+from jaxfair.fairness._confusion import confusion_counts, prediction_counts
+from jaxfair.fairness._counter import (
   REFUSED,
   Counted,
   CounterRule,
@@ -17,11 +17,11 @@ from jaxfair.fairness.counter import (
   allowed_classes,
   new_counters,
 )
-from jaxfair.fairness.disparity import demographic_disparity
-from jaxfair.fairness.gaps import difference, ratio
-from jaxfair.fairness.groups import divide, group_counts, group_means, group_sums
-from jaxfair.fairness.intervals import Interval, interval_of_draws, paired_interval, seed_interval
-from jaxfair.fairness.metrics import (
+from jaxfair.fairness._disparity import demographic_disparity
+from jaxfair.fairness._gaps import difference, ratio
+from jaxfair.fairness._groups import divide, group_counts, group_means, group_sums
+from jaxfair.fairness._intervals import Interval, interval_of_draws, paired_interval, seed_interval
+from jaxfair.fairness._metrics import (
   accuracy,
   false_negative_rate,
   false_positive_rate,
@@ -30,7 +30,7 @@ from jaxfair.fairness.metrics import (
   true_negative_rate,
   true_positive_rate,
 )
-from jaxfair.fairness.parity import (
+from jaxfair.fairness._parity import (
   accuracy_parity_difference,
   accuracy_parity_ratio,
   demographic_parity_difference,
@@ -40,10 +40,10 @@ from jaxfair.fairness.parity import (
   equalized_odds_difference,
   equalized_odds_ratio,
 )
-from jaxfair.fairness.preprocess import leave_out, ordered_filter, sequential_filter
-from jaxfair.fairness.soft import soft_disparity
-from jaxfair.fairness.summary import GroupReport, Measures, by_group
-from jaxfair.fairness.wasserstein import wasserstein_disparity, wasserstein_distances
+from jaxfair.fairness._preprocess import leave_out, ordered_filter, sequential_filter
+from jaxfair.fairness._soft import soft_disparity
+from jaxfair.fairness._summary import GroupReport, Measures, by_group
+from jaxfair.fairness._wasserstein import wasserstein_disparity, wasserstein_distances
 
 __all__ = [
   "REFUSED",

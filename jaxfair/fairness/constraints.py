@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.fairness.notion import Gaps, Notion, Sides, Violations
+from jaxfair.fairness._notion import Gaps, Notion, Sides, Violations
 
 __all__ = [
   "Gaps",

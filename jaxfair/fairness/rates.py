@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import checks
-from jaxfair.fairness.groups import divide
+from jaxfair.fairness._groups import divide
 
 _compiled = functools.partial(jax.jit, static_argnames="pos_label")
 

@@ -4,13 +4,13 @@ Here live non-dominated sets, hypervolumes, limits and choices, each with its
 uncertainty over seeds; never a training, and nothing that draws.
 """
 
-from jaxfair.frontier.attaining import Attainment, attainment
-from jaxfair.frontier.dominance import NonDominated, non_dominated
-from jaxfair.frontier.objectives import OBJECTIVES, Objective, Points, bounds, points
-from jaxfair.frontier.shapes import Shapes, Transfer, compare_shapes, limit_grid, surface, transfer
-from jaxfair.frontier.shares import Share, volume_shares
-from jaxfair.frontier.specification import RULES, Specified, best, select, specify
-from jaxfair.frontier.volume import hypervolume
+from jaxfair.frontier._attaining import Attainment, attainment
+from jaxfair.frontier._dominance import NonDominated, non_dominated
+from jaxfair.frontier._objectives import OBJECTIVES, Objective, Points, bounds, points
+from jaxfair.frontier._shapes import Shapes, Transfer, compare_shapes, limit_grid, surface, transfer
+from jaxfair.frontier._shares import Share, volume_shares
+from jaxfair.frontier._specification import RULES, Specified, best, select, specify
+from jaxfair.frontier._volume import hypervolume
 
 __all__ = [
   "OBJECTIVES",

@@ -9,9 +9,7 @@ those of `training`, `pate` and `accounting`; never here.
 """
 
 from jaxfair.methods._export import export
-from jaxfair.methods._preprocessing import Preprocessing, PreprocessingPlan, plan_preprocessing
-from jaxfair.methods._recipe import default_delta
-from jaxfair.methods.method import (
+from jaxfair.methods._method import (
   Method,
   NetworkSettings,
   NotReleasableError,
@@ -19,8 +17,10 @@ from jaxfair.methods.method import (
   Population,
   Sizes,
 )
-from jaxfair.methods.registry import METHODS, get, register
-from jaxfair.methods.released import Network, Released, ReleaseError, load
+from jaxfair.methods._preprocessing import Preprocessing, PreprocessingPlan, plan_preprocessing
+from jaxfair.methods._recipe import default_delta
+from jaxfair.methods._registry import METHODS, get, register
+from jaxfair.methods._released import Network, Released, ReleaseError, load
 
 __all__ = [
   "METHODS",

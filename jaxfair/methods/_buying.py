@@ -15,10 +15,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxfair import accounting, data, whole_files
+from jaxfair import _whole_files, accounting, data
 from jaxfair.accounting import Budget, DatasetLedger
+from jaxfair.methods._method import PERSON
 from jaxfair.methods._preprocessing import Preprocessing, PreprocessingPlan
-from jaxfair.methods.method import PERSON
 
 PLACE = "preprocessing"
 
@@ -61,7 +61,7 @@ def buy_once(
     return _read(file, plan)
   place.mkdir(parents=True, exist_ok=True)
   if not mark.exists():
-    whole_files.write_whole(mark, secrets.token_hex(16))
+    _whole_files.write_whole(mark, secrets.token_hex(16))
   entry = f"{mark.read_text()}: preprocessing"
   with _ledger(place / "ledger.jsonl", plan, budget, name) as own:
     own.charge(plan.event, id=entry)
@@ -70,7 +70,7 @@ def buy_once(
   made = plan.buy(x, source=os.urandom if key is None else seeded_bits(key))
   scaler = {part: np.asarray(value).tolist() for part, value in made.scaler._asdict().items()}
   record = {"encoder": made.encoder.to_record(), "kept": made.kept.tolist(), "scaler": scaler}
-  whole_files.write_whole(file, json.dumps(record))
+  _whole_files.write_whole(file, json.dumps(record))
   return _read(file, plan)
 
 

@@ -19,12 +19,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import fairness, whole_files
+from jaxfair import _whole_files, fairness
 from jaxfair.fairness import rates
-from jaxfair.fairness.confusion import with_everybody
+from jaxfair.fairness._confusion import with_everybody
 from jaxfair.methods import _documents
 from jaxfair.methods._documents import Block, Grid, Section, Warned
-from jaxfair.methods.released import Released
+from jaxfair.methods._released import Released
 from jaxfair.types import Examples
 
 RELEASED, PLAIN, MAJORITY = "released model", "without privacy", "majority class"
@@ -57,7 +57,7 @@ class NonPrivateEvaluation:
 
   def write(self, folder: pathlib.Path) -> pathlib.Path:
     """Writes `folder / "evaluation"`, in place of an earlier one; returns the page."""
-    place = whole_files.owner_only(folder / NAME)
+    place = _whole_files.owner_only(folder / NAME)
     parts = self.title, _lead(self), _sections(self)
     files = {
       "json": json.dumps(dataclasses.asdict(self), indent=2),
@@ -65,7 +65,7 @@ class NonPrivateEvaluation:
       "html": _documents.page(*parts),
     }
     for suffix, text in files.items():
-      whole_files.write_whole(place / f"{NAME}.{suffix}", text)
+      _whole_files.write_whole(place / f"{NAME}.{suffix}", text)
     return place / f"{NAME}.html"
 
 

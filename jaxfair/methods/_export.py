@@ -13,8 +13,8 @@ import jax
 import jax.export
 import numpy as np
 
-from jaxfair import checks, whole_files
-from jaxfair.methods.released import Released, load
+from jaxfair import _whole_files, checks
+from jaxfair.methods._released import Released, load
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 DENSE = {"logistic": "Relu", "mlp": "Relu", "tanh_mlp": "Tanh"}  # activation of hidden layers
@@ -43,7 +43,7 @@ def export(
   checks.one_of("to", to, SUFFIX)
   released = load(folder)
   program = stablehlo(released, platforms) if to == "stablehlo" else onnx_model(released)
-  whole_files.write_whole(pathlib.Path(out), program)
+  _whole_files.write_whole(pathlib.Path(out), program)
 
 
 def stablehlo(released: Released, platforms: Sequence[str] = PLATFORMS) -> bytes:

@@ -15,7 +15,7 @@ from jaxfair.methods import _documents
 from jaxfair.methods._documents import Block, Grid, Section, Warned
 
 if TYPE_CHECKING:
-  from jaxfair.methods.released import Released
+  from jaxfair.methods._released import Released
 
 JSON, MARKDOWN, PAGE = "model_card.json", "model_card.md", "model_card.html"
 FILES = (JSON, MARKDOWN, PAGE)

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from jaxfair.accounting import Budget, zcdp_budget
-from jaxfair.methods.method import Sizes
+from jaxfair.methods._method import Sizes
 
 LARGEST_BATCH = 32_768
 

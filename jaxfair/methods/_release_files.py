@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import checks, whole_files
+from jaxfair import _whole_files, checks
 from jaxfair.methods import _model_card
 from jaxfair.types import Params
 
@@ -28,7 +28,7 @@ def write(folder: pathlib.Path, files: Mapping[str, bytes]) -> None:
   """Writes the files and their digests to a new folder, all of them or none."""
   digests = {name: _digest(content) for name, content in files.items()}
   checks.require(not folder.exists(), f"{folder} exists; choose another folder")
-  with whole_files.new_folder(folder) as made:
+  with _whole_files.new_folder(folder) as made:
     for name, content in files.items():
       (made / name).write_bytes(content)
     (made / DIGESTS).write_bytes(json.dumps(digests, indent=2).encode())

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.fairness import REFUSED, Abstainer
-from jaxfair.methods.released import Released
+from jaxfair.methods._released import Released
 
 
 class Served(NamedTuple):

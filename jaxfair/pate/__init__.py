@@ -3,7 +3,7 @@
 Never computes what a vote cost beyond naming the event: that is `accounting`.
 """
 
-from jaxfair.pate.aggregation import (
+from jaxfair.pate._aggregation import (
   NO_ANSWER,
   confident_gnmax,
   gnmax,
@@ -12,24 +12,24 @@ from jaxfair.pate.aggregation import (
   project_to_simplex,
   soft_labels,
 )
-from jaxfair.pate.answer_log import AnswerLogError
-from jaxfair.pate.answerer import Answerer, Answers
-from jaxfair.pate.attribute import Protection, vote_guarantee, vote_sigma
-from jaxfair.pate.fair import FairAnswers, Outcome, fair_events, fair_gnmax, papers_unsound_events
-from jaxfair.pate.fair_grid import FairGrid, FairSettings, fair_query_grid
-from jaxfair.pate.rules import ConfidentGnMax, GnMax, LaplaceMax, NoisyVotes, Rule
-from jaxfair.pate.sf_pate import SfPate, fair_student, fair_teachers
-from jaxfair.pate.sf_release import (
+from jaxfair.pate._answer_log import AnswerLogError
+from jaxfair.pate._answerer import Answerer, Answers
+from jaxfair.pate._attribute import Protection, vote_guarantee, vote_sigma
+from jaxfair.pate._fair import FairAnswers, Outcome, fair_events, fair_gnmax, papers_unsound_events
+from jaxfair.pate._fair_grid import FairGrid, FairSettings, fair_query_grid
+from jaxfair.pate._rules import ConfidentGnMax, GnMax, LaplaceMax, NoisyVotes, Rule
+from jaxfair.pate._sf_pate import SfPate, fair_student, fair_teachers
+from jaxfair.pate._sf_release import (
   Released,
   SfPateConfig,
   private_groups,
   private_labels,
   randomised_groups,
 )
-from jaxfair.pate.sf_votes import estimators
-from jaxfair.pate.student import train_student, weighted
-from jaxfair.pate.teachers import MissingClassWarning, train_teachers
-from jaxfair.pate.votes import predict_votes, vote_counts
+from jaxfair.pate._sf_votes import estimators
+from jaxfair.pate._student import train_student, weighted
+from jaxfair.pate._teachers import MissingClassWarning, train_teachers
+from jaxfair.pate._votes import predict_votes, vote_counts
 
 __all__ = [
   "NO_ANSWER",

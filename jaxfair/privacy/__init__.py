@@ -4,15 +4,15 @@ Says how much a mechanism may move; never what it cost (that is `accounting`).
 """
 
 from jaxfair.privacy import exact, grid, noise
-from jaxfair.privacy.adaptive import QuantileClip
-from jaxfair.privacy.clipping import Clipped, ClippedGrad, clipped_grad
-from jaxfair.privacy.keys import os_key
-from jaxfair.privacy.randomised_response import (
+from jaxfair.privacy._adaptive import QuantileClip
+from jaxfair.privacy._clipping import Clipped, ClippedGrad, clipped_grad
+from jaxfair.privacy._keys import os_key
+from jaxfair.privacy._randomised_response import (
   randomised_response,
   response_matrix,
   unbiased_counts,
 )
-from jaxfair.privacy.sampling import Batch, PoissonSampler
+from jaxfair.privacy._sampling import Batch, PoissonSampler
 
 __all__ = [
   "Batch",

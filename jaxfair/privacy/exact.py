@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.privacy import coins
-from jaxfair.privacy.coins import BitSource, seeded
-from jaxfair.privacy.rational import rational
+from jaxfair.privacy import _coins
+from jaxfair.privacy._coins import BitSource, seeded
+from jaxfair.privacy._rational import rational
 
 __all__ = ["BitSource", "discrete_gaussian", "discrete_laplace", "seeded"]
 
@@ -85,14 +85,14 @@ def _laplace(source: BitSource, scale: Fraction, count: int) -> np.ndarray:
   while open_.size:
     # X = top V + U has Pr[X = x] proportional to exp(-x / top), and X / bottom
     # rounded down is geometric with the ratio exp(-1 / scale).
-    remainder = coins.below(source, top, open_.size)
-    kept = coins.bernoulli_exp(source, remainder, top)
-    quotient = coins.geometric(source, int(kept.sum()))
+    remainder = _coins.below(source, top, open_.size)
+    kept = _coins.bernoulli_exp(source, remainder, top)
+    quotient = _coins.geometric(source, int(kept.sum()))
     most = top * (int(quotient.max(initial=0)) + 1)
-    if max(most, bottom).bit_length() > coins.INT64_BITS:
+    if max(most, bottom).bit_length() > _coins.INT64_BITS:
       remainder, quotient = remainder.astype(object), quotient.astype(object)
     magnitude = (remainder[kept] + top * quotient) // bottom
-    negative = coins.random_bits(source, 1, magnitude.size) == 1
+    negative = _coins.random_bits(source, 1, magnitude.size) == 1
     # Zero would count twice, once with each sign.
     once = ~(negative & (magnitude == 0))
     kept[kept] = once
@@ -113,10 +113,10 @@ def _gaussian(source: BitSource, variance: Fraction, count: int) -> np.ndarray:
     # Accept with exp(-(|y| - sigma^2 / scale)^2 / (2 sigma^2)).
     distance = np.abs(drawn)
     most = (int(distance.max()) + 1) * scale * bottom + top
-    if 2 * most.bit_length() > coins.INT64_BITS:
+    if 2 * most.bit_length() > _coins.INT64_BITS:
       distance = distance.astype(object)
     distance = distance * (scale * bottom) - top
-    kept = coins.bernoulli_exp(source, distance * distance, 2 * top * bottom * scale**2)
+    kept = _coins.bernoulli_exp(source, distance * distance, 2 * top * bottom * scale**2)
     result[open_[kept]] = drawn[kept]
     open_ = open_[~kept]
   return result

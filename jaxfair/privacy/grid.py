@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.privacy import exact
-from jaxfair.privacy.coins import BitSource
+from jaxfair.privacy._coins import BitSource
 
 # Steps of the grid in one sigma; the largest that `exact` draws.
 STEPS = 2**40

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, tree
-from jaxfair.privacy import bits, dense_sum, thresholds
-from jaxfair.privacy.rational import rational
+from jaxfair.privacy import _bits, _dense_sum, _thresholds
+from jaxfair.privacy._rational import rational
 
 Tree = Any
 
@@ -92,7 +92,7 @@ def discrete_gaussian(value: Tree, *, sigma: Any, key: jax.Array) -> Tree:
   Reference:
     Canonne, Kamath & Steinke (2020), Theorem 4.
   """
-  table = thresholds.discrete_gaussian(rational("sigma", sigma))
+  table = _thresholds.discrete_gaussian(rational("sigma", sigma))
   return _add_integers(value, table, key)
 
 
@@ -118,19 +118,19 @@ def discrete_laplace(value: Tree, *, scale: Any, key: jax.Array) -> Tree:
   Reference:
     Ghosh, Roughgarden & Sundararajan (2012), the geometric mechanism.
   """
-  table = thresholds.discrete_laplace(rational("scale", scale))
+  table = _thresholds.discrete_laplace(rational("scale", scale))
   return _add_integers(value, table, key)
 
 
 def discrete_gaussian_distance(*, sigma: Any) -> float:
   """Total-variation distance of one draw to the exact law, rounded up."""
-  table = thresholds.discrete_gaussian(rational("sigma", sigma))
+  table = _thresholds.discrete_gaussian(rational("sigma", sigma))
   return table.distance
 
 
 def discrete_laplace_distance(*, scale: Any) -> float:
   """Total-variation distance of one draw to the exact law, rounded up."""
-  table = thresholds.discrete_laplace(rational("scale", scale))
+  table = _thresholds.discrete_laplace(rational("scale", scale))
   return table.distance
 
 
@@ -138,7 +138,7 @@ def discrete_laplace_distance(*, scale: Any) -> float:
 def _add_gaussian(value: Tree, sigma: Any, key: jax.Array) -> Tree:
   leaves, treedef = jax.tree.flatten(value)
   leaves = [jnp.asarray(leaf) for leaf in leaves]
-  totals = dense_sum.add_normal(leaves, sigma=sigma, key=key)
+  totals = _dense_sum.add_normal(leaves, sigma=sigma, key=key)
   noisy = [
     # Adding a zero would lose the sign of -0.0.
     jnp.where(sigma == 0, leaf, total.astype(leaf.dtype))
@@ -149,12 +149,12 @@ def _add_gaussian(value: Tree, sigma: Any, key: jax.Array) -> Tree:
 
 @jax.jit
 def _add_laplace(value: Tree, scale: Any, key: jax.Array) -> Tree:
-  words = bits.random_words(key, tree.size(value))
+  words = _bits.random_words(key, tree.size(value))
   # The lowest bit of `high` is not used by the magnitude: it is the sign.
   sign = jnp.where(words.high & 1, -1.0, 1.0)
   # Dividing by the sign, not multiplying: XLA stores the result of a division
   # that several leaves read, and else runs the cipher again for each leaf.
-  draws = jnp.log(bits.unit_interval(words)) / sign
+  draws = jnp.log(_bits.unit_interval(words)) / sign
   return _add_scaled(value, scale, draws)
 
 
@@ -170,7 +170,7 @@ def _add_scaled(value: Tree, scale: Any, draws: jax.Array) -> Tree:
   return jax.tree.unflatten(treedef, noisy)
 
 
-def _add_integers(value: Tree, table: thresholds.Thresholds, key: jax.Array) -> Tree:
+def _add_integers(value: Tree, table: _thresholds.Thresholds, key: jax.Array) -> Tree:
   checks.one_key("key", key)
   reach = table.length // 2
   limit = 2**31 - 1 - reach
@@ -179,9 +179,9 @@ def _add_integers(value: Tree, table: thresholds.Thresholds, key: jax.Array) -> 
 
 
 @jax.jit
-def _add_drawn(value: Tree, table: thresholds.Words, reach: Any, key: jax.Array) -> Tree:
+def _add_drawn(value: Tree, table: _thresholds.Words, reach: Any, key: jax.Array) -> Tree:
   leaves, treedef = jax.tree.flatten(value)
-  draws = thresholds.draw(key, table, count=tree.size(value)) - reach
+  draws = _thresholds.draw(key, table, count=tree.size(value)) - reach
   noisy = [leaf + draw for leaf, draw in zip(leaves, _cut(draws, leaves), strict=True)]
   return jax.tree.unflatten(treedef, noisy)
 

@@ -3,15 +3,15 @@
 Never reads data files, and never decides which groups there are.
 """
 
-from jaxfair.pruning.bounds import NonPrivateExcessBound, SizeIdentity, excess_bound, size_identity
-from jaxfair.pruning.constraints import full, relaxed
-from jaxfair.pruning.factor_bounds import (
+from jaxfair.pruning._bounds import NonPrivateExcessBound, SizeIdentity, excess_bound, size_identity
+from jaxfair.pruning._constraints import full, relaxed
+from jaxfair.pruning._factor_bounds import (
   NonPrivateEigenvalueBound,
   NonPrivateGradientBound,
   eigenvalue_bound,
   gradient_bound,
 )
-from jaxfair.pruning.fair_prune import (
+from jaxfair.pruning._fair_prune import (
   KINDS,
   STAGES,
   FairPruneConfig,
@@ -19,10 +19,10 @@ from jaxfair.pruning.fair_prune import (
   fair_prune,
   tune_many,
 )
-from jaxfair.pruning.holding import fine_tune, held, hold_zeros, masks_of
-from jaxfair.pruning.impact import NonPrivateImpact, compare, impact
-from jaxfair.pruning.look_at import NonPrivateLook, look, look_many
-from jaxfair.pruning.masks import Sparsity, apply_masks, magnitude_masks, masks_at_rates, sparsity
+from jaxfair.pruning._holding import fine_tune, held, hold_zeros, masks_of
+from jaxfair.pruning._impact import NonPrivateImpact, compare, impact
+from jaxfair.pruning._look_at import NonPrivateLook, look, look_many
+from jaxfair.pruning._masks import Sparsity, apply_masks, magnitude_masks, masks_at_rates, sparsity
 
 __all__ = [
   "KINDS",

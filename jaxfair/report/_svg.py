@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from jaxfair.experiments import Figure, Table
-from jaxfair.report import series
+from jaxfair.report import _series
 from jaxfair.report._words import number
 
 WIDTH, HEIGHT = 380, 250  # of a panel; text of 12 units is readable at 360 pixels
@@ -24,8 +24,8 @@ NUMBER = 44  # room for a number at the end of a row
 
 def chart(figure: Figure, table: Table) -> str:
   """The figure as HTML; empty if the table has nothing for it."""
-  figure = series.settled(figure, table)
-  found = series.panels(figure, table)
+  figure = _series.settled(figure, table)
+  found = _series.panels(figure, table)
   if not found:
     return ""
   named = [one.x for panel in found for one in panel.series]
@@ -41,7 +41,7 @@ def chart(figure: Figure, table: Table) -> str:
   )
 
 
-def _legend(figure: Figure, panels: Sequence[series.Panel]) -> str:
+def _legend(figure: Figure, panels: Sequence[_series.Panel]) -> str:
   """Every series once, also those that some panels lack; a click hides one."""
   if figure.color in (None, figure.x):  # the names are beside the rows
     return ""
@@ -52,21 +52,21 @@ def _legend(figure: Figure, panels: Sequence[series.Panel]) -> str:
     f"{_text(name)}</button>"
     for name, order in orders.items()
   )
-  return f"<p class='legend'><span>{_text(series.words(figure.color or ''))}</span>{items}</p>"
+  return f"<p class='legend'><span>{_text(_series.words(figure.color or ''))}</span>{items}</p>"
 
 
-def _rows(figure: Figure, panel: series.Panel, panels: Sequence[series.Panel]) -> str:
+def _rows(figure: Figure, panel: _series.Panel, panels: Sequence[_series.Panel]) -> str:
   """Names below each other, so that any number of them fits on a phone."""
   scale = _Scale.of_rows(figure, panels)
   start, end = 4.0, WIDTH - NUMBER - 4.0
-  names = list(dict.fromkeys(series.label(x) for one in panel.series for x in one.x))
+  names = list(dict.fromkeys(_series.label(x) for one in panel.series for x in one.x))
   parts, y = [], float(TOP)
   zero = scale.at(0.0 if scale.low <= 0 <= scale.high else scale.low, start, end)
   for name in names:
     parts.append(f"<text class='name' x='4' y='{y + 11:.0f}'>{_text(name, 52)}</text>")
     y += LABEL
     for one in panel.series:
-      own = [i for i, x in enumerate(one.x) if series.label(x) == name]
+      own = [i for i, x in enumerate(one.x) if _series.label(x) == name]
       if figure.mark == "point" and len(own) > MOST_POINTS:
         own = own[:: math.ceil(len(own) / MOST_POINTS)]
       body = [_row(figure, one, i, y, zero, scale, (start, end)) for i in own]
@@ -82,13 +82,13 @@ def _rows(figure: Figure, panel: series.Panel, panels: Sequence[series.Panel]) -
   if figure.reference is not None and scale.low <= figure.reference <= scale.high:
     x = scale.at(figure.reference, start, end)
     grid.append(f"<path class='reference' d='M{x:.1f} {TOP - 4}V{y - 6:.0f}'/>")
-  title = _title(series.axis_title(figure, "y"), (start + end) / 2, height - 4, "middle")
+  title = _title(_series.axis_title(figure, "y"), (start + end) / 2, height - 4, "middle")
   return _svg(figure, height, [*grid, *parts, title])
 
 
 def _row(
   figure: Figure,
-  one: series.Series,
+  one: _series.Series,
   i: int,
   y: float,
   zero: float,
@@ -110,7 +110,7 @@ def _row(
   return f"<g data-tip='{_text(_told(one, i))}'>{body}</g>"
 
 
-def _plane(figure: Figure, panel: series.Panel, panels: Sequence[series.Panel]) -> str:
+def _plane(figure: Figure, panel: _series.Panel, panels: Sequence[_series.Panel]) -> str:
   """Numbers on both axes: lines with bands, or points."""
   across, up = _Scale.of_plane(figure, panels)
   box = (LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM, TOP)
@@ -134,14 +134,14 @@ def _plane(figure: Figure, panel: series.Panel, panels: Sequence[series.Panel]) 
     draw = _points if figure.mark == "point" else _line
     parts.append(_group(one, draw(one, places, up, box)))
   parts.append(
-    _title(series.axis_title(figure, "x"), (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 5, "middle")
+    _title(_series.axis_title(figure, "x"), (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 5, "middle")
   )
-  parts.append(_title(series.axis_title(figure, "y"), 2, 13, "start"))
+  parts.append(_title(_series.axis_title(figure, "y"), 2, 13, "start"))
   return _svg(figure, HEIGHT, parts)
 
 
 def _line(
-  one: series.Series, places: list[tuple[float, float]], up: "_Scale", box: tuple[float, ...]
+  one: _series.Series, places: list[tuple[float, float]], up: "_Scale", box: tuple[float, ...]
 ) -> Iterator[str]:
   known = [i for i in range(len(places)) if math.isfinite(one.low[i])]
   ends = {i: (up.at(one.low[i], *box[2:]), up.at(one.high[i], *box[2:])) for i in known}
@@ -160,7 +160,7 @@ def _line(
 
 
 def _points(
-  one: series.Series, places: list[tuple[float, float]], up: "_Scale", box: tuple[float, ...]
+  one: _series.Series, places: list[tuple[float, float]], up: "_Scale", box: tuple[float, ...]
 ) -> Iterator[str]:
   del up
   if len(places) <= MOST_POINTS:
@@ -190,7 +190,7 @@ class _Scale:
     self.low, self.high = self._inverse(self._start), self._inverse(self._start + self._size)
 
   @classmethod
-  def of_rows(cls, figure: Figure, panels: Sequence[series.Panel]) -> "_Scale":
+  def of_rows(cls, figure: Figure, panels: Sequence[_series.Panel]) -> "_Scale":
     values, ends = _extent(figure, panels)
     if figure.mark == "bar" and not figure.log_y:
       values = np.r_[values, 0.0]
@@ -198,7 +198,7 @@ class _Scale:
     return cls(low, high, log=figure.log_y)
 
   @classmethod
-  def of_plane(cls, figure: Figure, panels: Sequence[series.Panel]) -> tuple["_Scale", "_Scale"]:
+  def of_plane(cls, figure: Figure, panels: Sequence[_series.Panel]) -> tuple["_Scale", "_Scale"]:
     values, ends = _extent(figure, panels)
     xs = np.array([float(x) for panel in panels for one in panel.series for x in one.x])
     low, high = _limited(values, ends)
@@ -225,7 +225,7 @@ class _Scale:
     return [(self.at(v, start, end), _short(v)) for v in values]
 
 
-def _extent(figure: Figure, panels: Sequence[series.Panel]) -> tuple[np.ndarray, np.ndarray]:
+def _extent(figure: Figure, panels: Sequence[_series.Panel]) -> tuple[np.ndarray, np.ndarray]:
   """All means (and the reference), and all ends of intervals."""
   drawn = [one for panel in panels for one in panel.series]
   means = np.concatenate([one.y for one in drawn])
@@ -240,7 +240,7 @@ def _extent(figure: Figure, panels: Sequence[series.Panel]) -> tuple[np.ndarray,
 def _limited(means: np.ndarray, ends: np.ndarray) -> tuple[float, float]:
   """Ends of an axis: intervals of two seeds must not swamp the means."""
   low, high = float(means.min()), float(means.max())
-  room = series.WIDEST_BAND * (high - low) or math.inf
+  room = _series.WIDEST_BAND * (high - low) or math.inf
   if len(ends):
     low, high = max(low - room, min(low, ends.min())), min(high + room, max(high, ends.max()))
   return float(low), float(high)
@@ -277,12 +277,12 @@ def _mark(x: float, y: float, order: int) -> str:
       return f"<path d='M{x:.1f} {y - 4.2:.1f}l4.4 7.6h-8.8z'/>"
 
 
-def _group(one: series.Series, body: Iterable[str]) -> str:
+def _group(one: _series.Series, body: Iterable[str]) -> str:
   return f"<g class='s{one.order % 8}' data-series='{one.order}'>{''.join(body)}</g>"
 
 
-def _told(one: series.Series, i: int) -> str:
-  found = f"{series.label(one.x[i])}: {number(one.y[i])}"
+def _told(one: _series.Series, i: int) -> str:
+  found = f"{_series.label(one.x[i])}: {number(one.y[i])}"
   if math.isfinite(one.low[i]):
     found += f" [{number(one.low[i])}, {number(one.high[i])}]"
   return f"{one.name}, {found}" if one.name else found
@@ -295,7 +295,7 @@ def _title(text: str, x: float, y: float, anchor: str) -> str:
 
 
 def _svg(figure: Figure, height: float, parts: Sequence[str]) -> str:
-  label = _text(f"{figure.title}: {series.axis_title(figure, 'y')}")
+  label = _text(f"{figure.title}: {_series.axis_title(figure, 'y')}")
   body = "".join(parts)
   return f"<svg viewBox='0 0 {WIDTH} {height:.0f}' role='img' aria-label='{label}'>{body}</svg>"
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from jaxfair.experiments import Summary, Table
+from jaxfair.experiments._measures import EVERYONE, GAPS, seed_interval
 from jaxfair.experiments._usefulness import Judged, majority_accuracy
-from jaxfair.experiments.measures import EVERYONE, GAPS, seed_interval
 from jaxfair.report._words import UNITS, label, number, words
 
 MOST_COLUMNS = 12  # settings side by side; with more they are rows

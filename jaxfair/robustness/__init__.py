@@ -3,8 +3,8 @@
 Never here: training; an attack is handed to `training.fair_robust`.
 """
 
-from jaxfair.robustness.attacking import Attacked, attack, negative_margin
-from jaxfair.robustness.attacks import (
+from jaxfair.robustness._attacking import Attacked, attack, negative_margin
+from jaxfair.robustness._attacks import (
   Attack,
   check_range,
   fgsm,
@@ -15,9 +15,9 @@ from jaxfair.robustness.attacks import (
   pgd,
   rfgsm,
 )
-from jaxfair.robustness.balls import BALLS, L2, LINF, Ball
-from jaxfair.robustness.errors import Errors, attack_errors, errors_of, linear_errors
-from jaxfair.robustness.gaussians import (
+from jaxfair.robustness._balls import BALLS, L2, LINF, Ball
+from jaxfair.robustness._errors import Errors, attack_errors, errors_of, linear_errors
+from jaxfair.robustness._gaussians import (
   ClassErrors,
   boundary_error,
   class_errors,
@@ -31,8 +31,8 @@ from jaxfair.robustness.gaussians import (
   robust_error,
   robust_threshold,
 )
-from jaxfair.robustness.orders import Orderings, orderings
-from jaxfair.robustness.surrogates import equal_loss_threshold
+from jaxfair.robustness._orders import Orderings, orderings
+from jaxfair.robustness._surrogates import equal_loss_threshold
 
 __all__ = [
   "BALLS",

@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxfair import accounting, checks, data, methods
 from jaxfair.accounting import Budget
-from jaxfair.experiments.people import People, load_people
+from jaxfair.experiments._people import People, load_people
 from jaxfair.methods import Method, Population, Preprocessing, PreprocessingPlan
 from jaxfair.types import Examples
 

@@ -14,7 +14,7 @@ from jaxfair import accounting, auditing, data, models, tree
 from jaxfair import experiments as ex
 from jaxfair.experiments import Claim, Count, Figure, Positive, Summary
 from jaxfair.training import DpSgdConfig, calibrate, dp_sgd, map_members
-from jaxfair.training.ensembles import default_chunk
+from jaxfair.training._ensembles import default_chunk
 from jaxfair.types import Examples, Model
 
 ONE_RUN, ONE_STEP = "one run", "one step"

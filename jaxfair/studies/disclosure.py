@@ -14,10 +14,10 @@ import numpy as np
 from jaxfair import checks, data, disclosure, models, training
 from jaxfair import experiments as ex
 from jaxfair.data import Dataset
-from jaxfair.disclosure.questionnaire import FILE, Questionnaire
-from jaxfair.disclosure.questions import Questions
+from jaxfair.disclosure._questionnaire import FILE, Questionnaire
+from jaxfair.disclosure._questions import Questions
 from jaxfair.experiments import Claim, Count, Figure, Summary
-from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments._measures import EVERYONE
 from jaxfair.types import Examples, Model, Params
 
 PARTS = (0.7, 1 - 0.7)

@@ -13,12 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import analysis, data, fairness, methods
-from jaxfair.experiments import config as configs
-from jaxfair.experiments import runs
-from jaxfair.experiments.folders import RunError
-from jaxfair.experiments.measures import EVERYONE
-from jaxfair.experiments.people import load_people
-from jaxfair.experiments.table import Table
+from jaxfair.experiments import _config as configs
+from jaxfair.experiments import _runs
+from jaxfair.experiments._folders import RunError
+from jaxfair.experiments._measures import EVERYONE
+from jaxfair.experiments._people import load_people
+from jaxfair.experiments._table import Table
 from jaxfair.studies import train
 from jaxfair.types import Examples
 
@@ -183,7 +183,7 @@ def _read(folder: pathlib.Path) -> tuple[train.Config, Table]:
       f"{folder} is a run of study {values.get('study')!r}; explain takes runs "
       "of 'train', such as configs/train/dp_sgd_adult.toml"
     )
-  made = runs.plan(train.STUDY, values, where=f"{path}: ")
+  made = _runs.plan(train.STUDY, values, where=f"{path}: ")
   if made.settings.release_epsilon is None:
     raise RunError(f"{folder} holds no released model; set release_epsilon and run it again")
   method = made.settings.released_method

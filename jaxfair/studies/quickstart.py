@@ -7,7 +7,7 @@ import jax
 from jaxfair import experiments as ex
 from jaxfair import models
 from jaxfair.experiments import Count, Positive
-from jaxfair.experiments.measures import GAPS
+from jaxfair.experiments._measures import GAPS
 from jaxfair.training import FitConfig, fit
 
 

@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import accounting, checks, data, methods, schema, tree
+from jaxfair import _schema, accounting, checks, data, methods, tree
 from jaxfair import experiments as ex
 from jaxfair.accounting import Budget
 from jaxfair.data import Dataset
 from jaxfair.experiments import Claim, Count, Positive, Summary
-from jaxfair.experiments.measures import EVERYONE, GAPS, GroupMeasures, paired_costs
-from jaxfair.experiments.people import dataset_ledger
+from jaxfair.experiments._measures import EVERYONE, GAPS, GroupMeasures, paired_costs
+from jaxfair.experiments._people import dataset_ledger
 from jaxfair.methods import Plan
 from jaxfair.methods._buying import PLACE, buy_once, seeded_bits
 from jaxfair.methods._evaluation import evaluate
@@ -98,7 +98,7 @@ class Config(ex.Settings):
   def method_settings(self, name: str) -> Any:
     """The settings of a method, checked."""
     own = {"network": self.network, "hidden": list(self.hidden), **self.settings.get(name, {})}
-    return schema.build(methods.get(name).settings, own, where=f"settings.{name}.")
+    return _schema.build(methods.get(name).settings, own, where=f"settings.{name}.")
 
   def with_public(self, people: Dataset) -> tuple[Dataset | None, Dataset]:
     """People of the public file, if there is one, and the private ones encoded as they are."""

@@ -3,30 +3,30 @@
 Never measures fairness for its own sake, and never reads data files.
 """
 
+from jaxfair.training._budget import PrivateFit, calibrate, train_to_budget
+from jaxfair.training._checkpoints import CheckpointError
+from jaxfair.training._dp_sgd import DpSgdConfig, NonPrivateDpTrace, dp_sgd
+from jaxfair.training._driver import choose_loop, run_steps
+from jaxfair.training._ensembles import fit_many, map_members
+from jaxfair.training._erm import SolveConfig, SolveError, SolveTrace, solve
+from jaxfair.training._fair_dp_sgd import calibrate_fairness, fair_dp_sgd
+from jaxfair.training._fair_robust import Adversary, FairRobustConfig, fair_robust, group_objective
+from jaxfair.training._fit import FitConfig, fit
+from jaxfair.training._lagrangian import NonPrivateDualTrace, lagrangian
+from jaxfair.training._lagrangian_config import LagrangianConfig
 from jaxfair.training._optimizers import OPTIMIZERS, OptimizerName, ScheduleName, named_optimizer
-from jaxfair.training.budget import PrivateFit, calibrate, train_to_budget
-from jaxfair.training.checkpoints import CheckpointError
-from jaxfair.training.dp_sgd import DpSgdConfig, NonPrivateDpTrace, dp_sgd
-from jaxfair.training.driver import choose_loop, run_steps
-from jaxfair.training.ensembles import fit_many, map_members
-from jaxfair.training.erm import SolveConfig, SolveError, SolveTrace, solve
-from jaxfair.training.fair_dp_sgd import calibrate_fairness, fair_dp_sgd
-from jaxfair.training.fair_robust import Adversary, FairRobustConfig, fair_robust, group_objective
-from jaxfair.training.fit import FitConfig, fit
-from jaxfair.training.lagrangian import NonPrivateDualTrace, lagrangian
-from jaxfair.training.lagrangian_config import LagrangianConfig
-from jaxfair.training.output_perturbation import (
+from jaxfair.training._output_perturbation import (
   NonPrivateOptimum,
   OutputPerturbationConfig,
   output_perturbation,
 )
-from jaxfair.training.parity_penalty import ParityPenalty, parity_penalty
-from jaxfair.training.penalties import Penalty, UncoveredError
-from jaxfair.training.private_lagrangian import DualTrace, private_lagrangian
-from jaxfair.training.private_lagrangian_config import PrivateLagrangianConfig
-from jaxfair.training.privatise import privatise
-from jaxfair.training.risk_balanced import RiskPenalty, clipped_part_event, risk_penalty
-from jaxfair.training.snapshots import SnapshotFit, dp_sgd_snapshots
+from jaxfair.training._parity_penalty import ParityPenalty, parity_penalty
+from jaxfair.training._penalties import Penalty, UncoveredError
+from jaxfair.training._private_lagrangian import DualTrace, private_lagrangian
+from jaxfair.training._private_lagrangian_config import PrivateLagrangianConfig
+from jaxfair.training._privatise import privatise
+from jaxfair.training._risk_balanced import RiskPenalty, clipped_part_event, risk_penalty
+from jaxfair.training._snapshots import SnapshotFit, dp_sgd_snapshots
 
 __all__ = [
   "OPTIMIZERS",

@@ -3,10 +3,10 @@ import math
 import pytest
 
 from jaxfair import checks
-from jaxfair.accounting import Relation, bounds, bridge, gaussian_epsilon
-from jaxfair.accounting import events as ev
-from jaxfair.accounting.bounds import best_bound, fits, require_covered
-from jaxfair.accounting.units import NotCovered, units
+from jaxfair.accounting import Relation, _bounds, _bridge, gaussian_epsilon
+from jaxfair.accounting import _events as ev
+from jaxfair.accounting._bounds import best_bound, fits, require_covered
+from jaxfair.accounting._units import NotCovered, units
 
 ADD = Relation.ADD_OR_REMOVE_ONE
 
@@ -83,7 +83,7 @@ def test_mixtures_are_never_below_the_exact_gaussian(rho):
   for accountant in ("pld", "rdp"):
     found = best(ev.DpSgd(3.0, 1.0, 1), ev.ZCdp(rho), accountant=accountant)
     assert exact <= found.epsilon <= 1.2 * exact
-  parts = bounds._pld(units([ev.DpSgd(3.0, 1.0, 1), ev.ZCdp(rho)], ADD), 1e-5, ADD)
+  parts = _bounds._pld(units([ev.DpSgd(3.0, 1.0, 1), ev.ZCdp(rho)], ADD), 1e-5, ADD)
   assert exact <= parts.epsilon <= 2 * exact
 
 
@@ -98,10 +98,10 @@ def test_deltas_of_repeated_events_add_up():
 def test_the_halves_of_a_mixture_share_delta():
   """What has a loss distribution takes half of delta, the rest the other."""
   main, rest = ev.PureDp(0.3), ev.ZCdp(0.01)
-  halves = bridge.pld_epsilon(((main, 1),), 5e-6, ADD) + bounds._rdp_epsilon(
+  halves = _bridge.pld_epsilon(((main, 1),), 5e-6, ADD) + _bounds._rdp_epsilon(
     ((rest, 1),), 5e-6, ADD
   )
-  found = bounds._pld(units([main, rest], ADD), 1e-5, ADD)
+  found = _bounds._pld(units([main, rest], ADD), 1e-5, ADD)
   assert found.epsilon == pytest.approx(halves, rel=1e-12)
 
 
@@ -153,8 +153,8 @@ def test_fits_settles_easy_cases_without_convolutions(monkeypatch):
   def refuse(*_):
     raise AssertionError("a loss distribution was built")
 
-  monkeypatch.setattr(bridge, "pld_epsilon", refuse)
-  monkeypatch.setattr(bounds.bridge, "pld_epsilon", refuse)
+  monkeypatch.setattr(_bridge, "pld_epsilon", refuse)
+  monkeypatch.setattr(_bounds.bridge, "pld_epsilon", refuse)
   counted = units([ev.DpSgd(2.0, 0.013, 100)], ADD)
   assert fits(counted, epsilon=3.0, delta=1e-5, relation=ADD)
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from jaxfair.accounting import DEFAULT_ORDERS, Relation, gaussian_epsilon
-from jaxfair.accounting import events as ev
-from jaxfair.accounting.bridge import composed_pld, pld_epsilon, rdp_curve, to_dp_event, unit_pld
-from jaxfair.accounting.truncation import max_batch_for
-from jaxfair.accounting.units import NotCovered, units
+from jaxfair.accounting import _events as ev
+from jaxfair.accounting._bridge import composed_pld, pld_epsilon, rdp_curve, to_dp_event, unit_pld
+from jaxfair.accounting._truncation import max_batch_for
+from jaxfair.accounting._units import NotCovered, units
 
 ADD = Relation.ADD_OR_REMOVE_ONE
 ORDERS = DEFAULT_ORDERS

@@ -21,7 +21,7 @@ from jaxfair.accounting import (
   rdp_to_epsilon,
   repeat_and_select_epsilon,
 )
-from jaxfair.accounting.truncation import truncation_delta
+from jaxfair.accounting._truncation import truncation_delta
 
 
 def test_different_events_agree_with_dp_accounting():

@@ -23,7 +23,7 @@ from jaxfair.accounting import (
   dataset_ledgers,
   gaussian_epsilon,
 )
-from jaxfair.accounting import dataset_ledger as module
+from jaxfair.accounting import _dataset_ledger as module
 
 PERSON = Relation.ADD_OR_REMOVE_ONE
 EVENT = Gaussian(5.0)

@@ -9,7 +9,7 @@ from jaxfair.accounting import (
   DeltaWarning,
   DpSgd,
   Relation,
-  bridge,
+  _bridge,
   calibrate_dp_sgd,
   dp_sgd_epsilon,
   gaussian_epsilon,
@@ -185,7 +185,7 @@ def test_a_sweep_builds_each_loss_distribution_once(monkeypatch):
     return original(*args, **kwargs)
 
   monkeypatch.setattr(pld, "from_gaussian_mechanism", counting)
-  for cache in (bridge.pld_epsilon, bridge.composed_pld, bridge.unit_pld):
+  for cache in (_bridge.pld_epsilon, _bridge.composed_pld, _bridge.unit_pld):
     cache.cache_clear()
   given = {"noise_multiplier": 7.125, "sampling_rate": 0.0375}
   first = [
@@ -194,7 +194,7 @@ def test_a_sweep_builds_each_loss_distribution_once(monkeypatch):
     for delta in (1e-5, 1e-6)
   ]
   assert len(built) == 1
-  before = bridge.composed_pld.cache_info().misses
+  before = _bridge.composed_pld.cache_info().misses
   again = [
     dp_sgd_epsilon(steps=steps, delta=delta, **given)
     for steps in (10, 20, 40)
@@ -202,7 +202,7 @@ def test_a_sweep_builds_each_loss_distribution_once(monkeypatch):
   ]
   assert again == first
   assert len(built) == 1
-  assert bridge.composed_pld.cache_info().misses == before == 3
+  assert _bridge.composed_pld.cache_info().misses == before == 3
 
 
 def test_a_delta_above_one_over_n_is_warned_of():

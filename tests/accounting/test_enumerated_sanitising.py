@@ -10,12 +10,12 @@ from helpers import enumerations as exact
 from helpers import vote_references as reference
 from jaxfair.accounting import (
   SanitisingPlan,
+  _sanitise,
   composed_epsilon,
-  sanitise,
   sanitised_epsilon,
   sanitising_event,
 )
-from jaxfair.accounting import smooth_sensitivity as smooth
+from jaxfair.accounting import _smooth_sensitivity as smooth
 
 DELTA = 1e-2
 SIGMA, THRESHOLD, SIGMA_THRESHOLD = 1.5, 5.0, 2.0
@@ -32,8 +32,8 @@ FIRST, SECOND = np.meshgrid(*[np.arange(-8, 8, STEP)] * 2, indexing="ij")
 def parts_of(row, cap):
   """Labels and tests of some queries with the same votes."""
   table = np.tile(row, (QUERIES, 1))
-  labels = sanitise._labels(table, SIGMA, PLAN.order, False)
-  tests = sanitise._tests(table, THRESHOLD, SIGMA_THRESHOLD, PLAN.order, False)
+  labels = _sanitise._labels(table, SIGMA, PLAN.order, False)
+  tests = _sanitise._tests(table, THRESHOLD, SIGMA_THRESHOLD, PLAN.order, False)
   return [labels._replace(most=cap), tests]
 
 
@@ -110,7 +110,7 @@ def test_the_figure_is_drawn_with_the_noise_that_is_priced(cap):
   cost, log_scale = secrets_of((7, 1), cap)
 
   def figure(*draws):
-    return sanitise._upper_bound(parts, np.array(draws), PLAN)
+    return _sanitise._upper_bound(parts, np.array(draws), PLAN)
 
   spread = PLAN.sigma_cost * math.exp(log_scale)
   assert figure(1.0, 0.0) - figure(0.0, 0.0) == pytest.approx(spread)

@@ -9,7 +9,7 @@ from helpers import enumerations as exact
 from helpers import vote_references as reference
 from jaxfair import accounting
 from jaxfair.accounting import Relation, composed_epsilon, gnmax_rdp, pate_events, threshold_rdp
-from jaxfair.pate import rules
+from jaxfair.pate import _rules
 
 DELTA = 1e-3
 
@@ -37,7 +37,7 @@ def test_gnmax(teachers, classes, sigma, rounds, discrete):
 @pytest.mark.parametrize("scale", [0.5, 2.0])
 @pytest.mark.parametrize(("teachers", "classes"), [(8, 2), (5, 3)])
 def test_lnmax(teachers, classes, scale):
-  event = rules.LaplaceMax(scale).answer
+  event = _rules.LaplaceMax(scale).answer
   rows = exact.every_row(teachers, classes)
   laws = {tuple(row): exact.argmax_law(row, exact.discrete_laplace(scale)) for row in rows}
   worst = max(
@@ -56,7 +56,7 @@ def test_a_threshold_test(discrete):
     return exact.pass_law(row, 4.0, sigma, discrete=discrete)
 
   alone = pate_events(sigma=1.0, num_queries=rounds, sigma_threshold=sigma, max_answers=0)
-  rule = accounting.Repeated(rules.ConfidentGnMax(4.0, sigma, 1.0).test, rounds)
+  rule = accounting.Repeated(_rules.ConfidentGnMax(4.0, sigma, 1.0).test, rounds)
   for events in (alone, [rule]):
     epsilon = composed_epsilon(events, delta=DELTA, relation=Relation.REPLACE_ONE)
     assert exact.worst_delta(law, rows, epsilon, rounds) <= DELTA

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxfair import checks
-from jaxfair.accounting import event_json
-from jaxfair.accounting import events as ev
+from jaxfair.accounting import _event_json
+from jaxfair.accounting import _events as ev
 
 POSITIVE = st.floats(1e-6, 1e6)
 COUNT = st.integers(1, 10**6)
@@ -36,14 +36,14 @@ EVENTS = st.recursive(
 
 @given(EVENTS)
 def test_there_and_back(event):
-  written = json.dumps(event_json.to_json(event), allow_nan=False)
-  assert event_json.from_json(json.loads(written)) == event
+  written = json.dumps(_event_json.to_json(event), allow_nan=False)
+  assert _event_json.from_json(json.loads(written)) == event
 
 
 def test_written_form_is_stable():
   """Ledgers of older versions must stay readable."""
   event = ev.Repeated(ev.DpSgd(1.5, 0.01, 10, 1000, 40), 2)
-  assert event_json.to_json(event) == {
+  assert _event_json.to_json(event) == {
     "type": "repeated",
     "event": {
       "type": "dp-sgd",
@@ -55,7 +55,7 @@ def test_written_form_is_stable():
     },
     "count": 2,
   }
-  assert event_json.to_json(ev.RepeatAndSelect(ev.ZCdp(0.5), 3, None)) == {
+  assert _event_json.to_json(ev.RepeatAndSelect(ev.ZCdp(0.5), 3, None)) == {
     "type": "repeat-and-select",
     "event": {"type": "zcdp", "rho": 0.5},
     "mean_runs": 3.0,
@@ -84,9 +84,9 @@ def test_written_form_is_stable():
 )
 def test_anything_else_is_refused(written, told):
   with pytest.raises(checks.ArgumentError, match=told):
-    event_json.from_json(written)
+    _event_json.from_json(written)
 
 
 def test_only_events_are_written():
   with pytest.raises(checks.ArgumentError, match="Event"):
-    event_json.to_json({"type": "gaussian"})  # type: ignore[arg-type]
+    _event_json.to_json({"type": "gaussian"})  # type: ignore[arg-type]

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from jaxfair import checks
-from jaxfair.accounting import events as ev
+from jaxfair.accounting import _events as ev
 
 
 def test_events_are_values():

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from jaxfair import accounting as acc
 from jaxfair.accounting import Relation
-from jaxfair.accounting.filters import SHARES, PrivacyFilter
-from jaxfair.accounting.units import units
+from jaxfair.accounting._filters import SHARES, PrivacyFilter
+from jaxfair.accounting._units import units
 
 ADD = Relation.ADD_OR_REMOVE_ONE
 SHARE = SHARES[0]

@@ -9,7 +9,7 @@ from scipy import integrate, stats
 
 from jaxfair import checks
 from jaxfair.accounting import gaussian_delta, gaussian_epsilon, gaussian_sigma
-from jaxfair.accounting.gaussian import _log_delta
+from jaxfair.accounting._gaussian import _log_delta
 
 
 def exact_log_delta(mu, epsilon):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from jaxfair import checks
 from jaxfair.accounting import BudgetError, DataDependentEpsilon, PrivacyGuarantee, Relation
-from jaxfair.accounting.guarantee import delta_in_range, round_up
+from jaxfair.accounting._guarantee import delta_in_range, round_up
 
 
 def test_a_guarantee_always_tells_whom_it_protects():

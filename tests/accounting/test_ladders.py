@@ -3,7 +3,12 @@ import pytest
 
 from helpers import vote_references as reference
 from jaxfair.accounting import gnmax_rdp, threshold_rdp
-from jaxfair.accounting.ladders import RUNGS_PER_VOTE, margin_ladder, margin_rungs, threshold_ladder
+from jaxfair.accounting._ladders import (
+  RUNGS_PER_VOTE,
+  margin_ladder,
+  margin_rungs,
+  threshold_ladder,
+)
 
 
 @pytest.mark.parametrize("discrete", [False, True])

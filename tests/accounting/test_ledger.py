@@ -27,15 +27,15 @@ from jaxfair.accounting import (
   Repeated,
   ShuffledDpSgd,
   ZCdp,
+  _locked_file,
   calibrate_dp_sgd,
   composed_epsilon,
   discrete_gaussian_rho,
   discrete_gaussian_sigma,
   gaussian_sigma,
-  locked_file,
   zcdp_budget,
 )
-from jaxfair.accounting.ledger_file import sealed_line
+from jaxfair.accounting._ledger_file import sealed_line
 
 ADD = Relation.ADD_OR_REMOVE_ONE
 
@@ -350,7 +350,7 @@ def test_a_full_disk_stops_the_ledger_until_it_is_opened_again(path, monkeypatch
         file.write(line[:20])
         raise OSError(errno.ENOSPC, "No space left on device")
 
-      patch.setattr(locked_file, "write_line", half)
+      patch.setattr(_locked_file, "write_line", half)
       with pytest.raises(LedgerError, match=r"No space left.*release nothing"):
         ledger.charge(Gaussian(6.0), id="b")
     assert "b" not in ledger

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxfair.accounting import Gaussian, Ledger, LedgerError, Relation, ZCdp
-from jaxfair.accounting.ledger_file import replay, sealed_line
+from jaxfair.accounting._ledger_file import replay, sealed_line
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from helpers.json_values import JSON, places
 from jaxfair import accounting as acc
 from jaxfair.accounting import Ledger, LedgerError, Relation
-from jaxfair.accounting.ledger_file import replay, sealed_line
+from jaxfair.accounting._ledger_file import replay, sealed_line
 
 EVENTS = [
   acc.Gaussian(5.0),

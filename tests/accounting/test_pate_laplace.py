@@ -5,7 +5,7 @@ import pytest
 from helpers import vote_references as reference
 from jaxfair import checks
 from jaxfair.accounting import DEFAULT_ORDERS, PureDp, Relation, lnmax_log_q, lnmax_rdp
-from jaxfair.accounting.bridge import rdp_curve
+from jaxfair.accounting._bridge import rdp_curve
 
 ORDERS = np.array([1.01, 2.0, 8.5, 32.0, 300.0])
 

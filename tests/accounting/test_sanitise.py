@@ -19,7 +19,7 @@ from jaxfair.accounting import (
   sanitising_event,
   threshold_rdp,
 )
-from jaxfair.accounting.sanitising_plan import release_rdp
+from jaxfair.accounting._sanitising_plan import release_rdp
 
 DELTA = 1e-6
 

@@ -6,7 +6,7 @@ from scipy import stats
 
 from jaxfair import checks
 from jaxfair.accounting import SanitisingPlan, plan_sanitising, sanitising_event
-from jaxfair.accounting.sanitising_plan import confidence_z, max_beta, release_rdp
+from jaxfair.accounting._sanitising_plan import confidence_z, max_beta, release_rdp
 
 
 def gaussian_divergence(mean, ratio, sigma, order):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxfair import checks
-from jaxfair.accounting.search import MAX_STEPS, MIN_NOISE, SLACK, most_steps, smallest_noise
+from jaxfair.accounting._search import MAX_STEPS, MIN_NOISE, SLACK, most_steps, smallest_noise
 
 
 @given(st.floats(0.01, 100.0), st.floats(0.3, 3.0), st.floats(1e-2, 1e2), st.floats(0.1, 100.0))

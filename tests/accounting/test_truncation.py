@@ -9,8 +9,8 @@ from scipy import stats
 
 from jaxfair import checks
 from jaxfair.accounting import DpSgd, Relation, composed_epsilon, max_batch_for, truncation_delta
-from jaxfair.accounting.bridge import unit_pld
-from jaxfair.accounting.truncation import log_binomial_tail, total_variation_delta
+from jaxfair.accounting._bridge import unit_pld
+from jaxfair.accounting._truncation import log_binomial_tail, total_variation_delta
 
 GRID = np.linspace(-14, 14, 7001)
 

@@ -1,10 +1,10 @@
 import pytest
 
 from jaxfair import checks
-from jaxfair.accounting import events as ev
-from jaxfair.accounting.guarantee import Relation
-from jaxfair.accounting.truncation import truncation_delta
-from jaxfair.accounting.units import NotCovered, overflow, units
+from jaxfair.accounting import _events as ev
+from jaxfair.accounting._guarantee import Relation
+from jaxfair.accounting._truncation import truncation_delta
+from jaxfair.accounting._units import NotCovered, overflow, units
 
 ADD = Relation.ADD_OR_REMOVE_ONE
 

@@ -13,6 +13,7 @@ from helpers import vote_references as reference
 from jaxfair import checks
 from jaxfair.accounting import (
   SanitisingPlan,
+  _vote_tails,
   gnmax_log_q,
   gnmax_rdp,
   log_answer_probability,
@@ -20,7 +21,6 @@ from jaxfair.accounting import (
   plan_sanitising,
   sanitised_epsilon,
   threshold_rdp,
-  vote_tails,
 )
 
 
@@ -36,7 +36,7 @@ def masses(sigma, last=400):
 @pytest.mark.parametrize("sigma", [0.5, 1.3, 6.0])
 def test_tails_of_a_difference_and_of_one(sigma):
   most = 60
-  rival = vote_tails.log_rival_tails(most, sigma=sigma, discrete=True)
+  rival = _vote_tails.log_rival_tails(most, sigma=sigma, discrete=True)
   with mpmath.workdps(60):
     mass = masses(sigma)
     sums = [*itertools.accumulate(reversed(mass.values()))]
@@ -45,7 +45,7 @@ def test_tails_of_a_difference_and_of_one(sigma):
       total = sum(p * tail.get(x + gap, 0) for x, p in mass.items())
       assert rival[gap] == pytest.approx(float(mpmath.log(total)), rel=1e-12)
     short = np.array([-most, -3, 0, 1, 2, 30])
-    reach = vote_tails.log_reach(short, sigma=sigma)
+    reach = _vote_tails.log_reach(short, sigma=sigma)
     for j, found in zip(short, reach, strict=True):
       exact = float(mpmath.log(tail[int(j)]))
       assert found == pytest.approx(exact, rel=1e-12, abs=1e-50)
@@ -91,7 +91,7 @@ def test_the_test_with_discrete_noise():
   given = {"threshold": 59.5, "sigma": 4.0, "discrete": True}
   found = log_answer_probability(counts, **given)
   short = np.array([-20, 0, 1, 10])  # votes to the next whole number, 60
-  np.testing.assert_array_equal(found, vote_tails.log_reach(short, sigma=4.0))
+  np.testing.assert_array_equal(found, _vote_tails.log_reach(short, sigma=4.0))
   orders = [2.0, 8.0]
   rdp = threshold_rdp(counts, orders=orders, **given).not_for_release
   for i, top in enumerate(counts[:, 0]):
@@ -104,7 +104,7 @@ def test_the_test_with_discrete_noise():
 
 def bits(largest):
   short = np.array([60 - largest, largest - 60 + 1])
-  return vote_tails.log_reach(short, sigma=4.0)
+  return _vote_tails.log_reach(short, sigma=4.0)
 
 
 def test_diagnosis_and_sanitised_figure_cost_a_little_more():
@@ -133,8 +133,8 @@ def test_tiny_discrete_noise_cannot_be_sanitised():
 @pytest.mark.parametrize("sigma", [0.5, 0.7, 1.0, 4.0, 40.0, 300.0])
 def test_one_vote_shorter_covers_discrete_noise(sigma):
   gaps = np.arange(1001)
-  exact = vote_tails.log_rival_tails(1000, sigma=sigma, discrete=True)
+  exact = _vote_tails.log_rival_tails(1000, sigma=sigma, discrete=True)
   cover = special.log_ndtr(-(gaps - 1) / (math.sqrt(2) * sigma))
   assert np.all(exact <= cover)
-  plain = vote_tails.log_rival_tails(1000, sigma=sigma, discrete=False)
+  plain = _vote_tails.log_rival_tails(1000, sigma=sigma, discrete=False)
   assert np.all(plain < exact)

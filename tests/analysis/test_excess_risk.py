@@ -8,8 +8,8 @@ import pytest
 from helpers.curved import KEY, moved, people
 from jaxfair import checks, models, tree
 from jaxfair.analysis import excess_risk, hessian_trace, predicted_excess
-from jaxfair.analysis.excess_risk import _folded
-from jaxfair.fairness.intervals import Interval
+from jaxfair.analysis._excess_risk import _folded
+from jaxfair.fairness._intervals import Interval
 from jaxfair.privacy import noise
 
 PEOPLE = people()

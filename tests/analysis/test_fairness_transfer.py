@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from jaxfair import analysis, checks, fairness
-from jaxfair.analysis import fairness_transfer as ft
+from jaxfair.analysis import _fairness_transfer as ft
 
 
 def test_answers_have_the_probabilities_of_noisy_maxima():

@@ -6,7 +6,7 @@ import pytest
 from helpers.curved import KEY, moved, people
 from jaxfair import checks, models
 from jaxfair.analysis import group_hessians, top_eigenvalue
-from jaxfair.analysis.lanczos import largest
+from jaxfair.analysis._lanczos import largest
 
 PEOPLE = people()
 MODEL = models.logistic(3)

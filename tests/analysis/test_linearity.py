@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxfair.analysis.linearity import Bend, bends, same_places
+from jaxfair.analysis._linearity import Bend, bends, same_places
 
 PUSH = jax.ShapeDtypeStruct((1, 4), jnp.float32)
 SQUARE = jax.ShapeDtypeStruct((4, 4), jnp.float32)

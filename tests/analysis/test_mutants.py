@@ -7,7 +7,7 @@ import pytest
 
 from helpers import mutants
 from jaxfair import models
-from jaxfair.privacy.clipping import clipped_grad
+from jaxfair.privacy._clipping import clipped_grad
 from jaxfair.training import DpSgdConfig, dp_sgd
 
 SAMPLED = ("noise key reused between steps", "sampling without accounting")

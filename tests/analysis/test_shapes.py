@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from jaxfair import models
-from jaxfair.analysis import boundary as boundaries
-from jaxfair.analysis import by_group, fairness_transfer, flips
-from jaxfair.analysis.hutchinson import hutchinson_traces
+from jaxfair.analysis import _boundary as boundaries
+from jaxfair.analysis import _by_group, _fairness_transfer, _flips
+from jaxfair.analysis._hutchinson import hutchinson_traces
 from jaxfair.types import Examples
 
 PEOPLE, COLUMN = np.zeros(6, int), np.zeros((6, 1), int)
@@ -25,12 +25,12 @@ def traces(weights):
   "call",
   [
     lambda: boundaries.closeness(1.0),
-    lambda: jax.eval_shape(flips.vote_margin, jnp.zeros((2, 3, 4))),
-    lambda: jax.eval_shape(lambda counts: flips.flip_probability(counts, sigma=1.0), jnp.zeros(3)),
-    lambda: by_group.mean_by_group(np.zeros((6, 2)), PEOPLE, 2),
-    lambda: by_group.mean_by_group(np.zeros(6), COLUMN, 2),
-    lambda: by_group.weights_by_group(COLUMN, 2),
-    lambda: fairness_transfer.mismatch(PEOPLE, np.zeros(1, int), 2),
+    lambda: jax.eval_shape(_flips.vote_margin, jnp.zeros((2, 3, 4))),
+    lambda: jax.eval_shape(lambda counts: _flips.flip_probability(counts, sigma=1.0), jnp.zeros(3)),
+    lambda: _by_group.mean_by_group(np.zeros((6, 2)), PEOPLE, 2),
+    lambda: _by_group.mean_by_group(np.zeros(6), COLUMN, 2),
+    lambda: _by_group.weights_by_group(COLUMN, 2),
+    lambda: _fairness_transfer.mismatch(PEOPLE, np.zeros(1, int), 2),
     lambda: traces(np.ones((3, 5))),
   ],
 )

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from jaxfair import accounting, checks
-from jaxfair.auditing import bounds
-from jaxfair.auditing.bounds import epsilon_lower_bound
+from jaxfair.auditing import _bounds as bounds
+from jaxfair.auditing._bounds import epsilon_lower_bound
 
 
 @pytest.mark.parametrize(("count", "total"), [(0, 9), (3, 9), (9, 9), (1, 500)])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from jaxfair import cli
-from jaxfair.experiments import people
+from jaxfair.experiments import _people
 
 
 class Ended(NamedTuple):
@@ -25,7 +25,7 @@ def jaxfair(monkeypatch, capfd, tmp_path):
   monkeypatch.delenv("JAXFAIR_DATA", raising=False)
   monkeypatch.setenv("JAXFAIR_CACHE", str(tmp_path / "cache"))
   monkeypatch.setenv("NO_COLOR", "1")
-  people._load.cache_clear()
+  _people._load.cache_clear()
 
   def call(*arguments):
     monkeypatch.setattr(sys, "argv", ["jaxfair", *map(str, arguments)])

@@ -7,7 +7,7 @@ import pytest
 
 from helpers import disclosure_cases as cases
 from jaxfair import disclosure
-from jaxfair.disclosure import questionnaire
+from jaxfair.disclosure import _questionnaire
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def run(tmp_path):
   _, params = cases.linear()
   folder = tmp_path / "run"
   folder.mkdir()
-  questionnaire.Questionnaire(
+  _questionnaire.Questionnaire(
     title="Loans",
     class_names=("refused", "granted"),
     feature_names=cases.FEATURES,
@@ -25,7 +25,7 @@ def run(tmp_path):
     gaussian=disclosure.fit_gaussian(cases.people(2000, seed=9)),
     centre=np.zeros(6, "f4"),
     factor=np.ones(6, "f4"),
-  ).save(folder / questionnaire.FILE)
+  ).save(folder / _questionnaire.FILE)
   return folder
 
 

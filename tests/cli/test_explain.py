@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from jaxfair import analysis, data, experiments, fairness, models
-from jaxfair.cli import explain as cli_explain
+from jaxfair.cli import _explain as cli_explain
 from jaxfair.experiments import Table
-from jaxfair.experiments import config as configs
-from jaxfair.methods import releasing
+from jaxfair.experiments import _config as configs
+from jaxfair.methods import _releasing
 from jaxfair.studies import explanation
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "train" / "dp_sgd_adult.toml"
@@ -39,7 +39,7 @@ def done(tmp_path_factory):
   params = {name: v.astype(np.float32) for name, v in params.items()}
   scaler = data.fit_scaler(people.examples.x)
   parted, plan = made.settings.parted(people, "dp_sgd", 4.0, key=jax.random.key(0))
-  releasing.publish(
+  _releasing.publish(
     plan, dataclasses.replace(parted.population, scaler=scaler), params, folder, for_release=False
   )
   table = Table.from_arrays(

@@ -4,11 +4,11 @@ import hashlib
 
 import pytest
 
-from jaxfair.data import loading, rules
-from jaxfair.data.dataset import Source
-from jaxfair.data.files import KnownFile
-from jaxfair.data.sets.text_form import text_form
-from jaxfair.data.spec import Facts, Figure, Spec
+from jaxfair.data import _loading, _rules
+from jaxfair.data._dataset import Source
+from jaxfair.data._files import KnownFile
+from jaxfair.data._sets.text_form import text_form
+from jaxfair.data._spec import Facts, Figure, Spec
 
 TOY_TEXT = (
   "id,age,sex,race,job,owns\n"
@@ -38,21 +38,21 @@ def toy(monkeypatch, tmp_path):
     folders=("toy", "toys"),
     forms=(text_form(KnownFile("toy.csv", TOY_SUM)),),
     labels={
-      "owns": rules.values("owns", {"no": "no", "yes": "yes"}),
-      "cook": rules.against("job", "cook", ("other", "cook")),
+      "owns": _rules.values("owns", {"no": "no", "yes": "yes"}),
+      "cook": _rules.against("job", "cook", ("other", "cook")),
     },
     groups={
-      "sex": rules.values("sex"),
-      "race": rules.values("race"),
-      "age": rules.bins("age", (35,)),
-      "white_only": rules.values("race", {"white": "white"}),
+      "sex": _rules.values("sex"),
+      "race": _rules.values("race"),
+      "age": _rules.bins("age", (35,)),
+      "white_only": _rules.values("race", {"white": "white"}),
     },
     facts=Facts(
       (3, 2), {"sex": (2, 3), "race": (2, 3)}, (Figure("oldest", lambda t: float(t["age"][4]), 60),)
     ),
     drop=("id",),
   )
-  monkeypatch.setitem(loading.SPECS, "toy", spec)
+  monkeypatch.setitem(_loading.SPECS, "toy", spec)
   return spec
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from jaxfair import data
 from jaxfair.checks import ArgumentError
-from jaxfair.data import coloured
+from jaxfair.data import _coloured
 
 KEY = jax.random.key(4)
 Z = 5.5  # two-sided false alarm below 1e-7
@@ -18,7 +18,7 @@ Z = 5.5  # two-sided false alarm below 1e-7
 def test_colours_agree_as_often_as_asked(num_groups, agreement):
   size = 60_000
   y = np.arange(size) % 10
-  group = coloured.draw_colours(y, 10, agreement=agreement, num_groups=num_groups, key=KEY)
+  group = _coloured.draw_colours(y, 10, agreement=agreement, num_groups=num_groups, key=KEY)
   favourite = y * num_groups // 10
   for steps in range(num_groups):
     share = (group == (favourite + steps) % num_groups).mean()
@@ -29,7 +29,7 @@ def test_colours_agree_as_often_as_asked(num_groups, agreement):
 
 def test_agreement_of_one_in_k_makes_colour_independent_of_the_label():
   y = np.arange(60_000) % 10
-  group = coloured.draw_colours(y, 10, agreement=0.5, num_groups=2, key=KEY)
+  group = _coloured.draw_colours(y, 10, agreement=0.5, num_groups=2, key=KEY)
   rates = group.reshape(-1, 10).mean(0)
   assert np.abs(rates - 0.5).max() < Z * np.sqrt(0.25 / 6000)
 
@@ -47,7 +47,7 @@ def test_named_sets_have_the_disparity_of_the_paper():
 
 def test_painting_keeps_the_image_in_one_channel():
   gray = np.arange(8, dtype=np.uint8).reshape(2, 2, 2, 1)
-  painted = coloured.paint(gray, np.array([1, 3]))
+  painted = _coloured.paint(gray, np.array([1, 3]))
   assert painted.dtype == np.uint8
   np.testing.assert_array_equal(painted[0, ..., 1], gray[0, ..., 0])
   assert painted[0, ..., [0, 2]].max() == 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxfair.checks import ArgumentError
-from jaxfair.data.dataset import Dataset
+from jaxfair.data._dataset import Dataset
 from jaxfair.types import Examples
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from jaxfair import data
 from jaxfair.checks import ArgumentError
-from jaxfair.data import DataError, fetching
-from jaxfair.data.origins import Manual, Package, Web
-from jaxfair.data.sets import addresses
+from jaxfair.data import DataError, _fetching
+from jaxfair.data._origins import Manual, Package, Web
+from jaxfair.data._sets import addresses
 
 
 @pytest.fixture
@@ -220,5 +220,5 @@ def test_sets_that_nobody_may_fetch_and_sets_that_are_here(toy, origins):
 
 def test_no_package_index_is_named():
   """pip's own settings decide where packages come from."""
-  for module in (fetching, addresses):
+  for module in (_fetching, addresses):
     assert "py" + "pi" not in inspect.getsource(module).lower()

@@ -5,11 +5,11 @@ import dataclasses
 import pytest
 
 from jaxfair import data
-from jaxfair.data import DataError, loading
+from jaxfair.data import DataError, _loading
 
 
 def test_every_set_is_listed_without_opening_a_file(toy, monkeypatch):
-  monkeypatch.setattr(loading, "open_set", None)
+  monkeypatch.setattr(_loading, "open_set", None)
   entries = {entry.name: entry for entry in data.catalogue()}
   assert set(entries) == set(data.names())
   assert not entries["toy"].available
@@ -59,7 +59,7 @@ def test_check_tells_what_differs(toy, toy_file):
 
 def test_check_tells_which_figure_differs(toy, toy_file, monkeypatch):
   facts = dataclasses.replace(toy.facts, groups={"sex": (3, 2)})
-  monkeypatch.setitem(loading.SPECS, "toy", dataclasses.replace(toy, facts=facts))
+  monkeypatch.setitem(_loading.SPECS, "toy", dataclasses.replace(toy, facts=facts))
   (failed,) = (one for one in data.check("toy") if not one.ok)
   assert failed.what == "rows per group, sex"
   assert (failed.expected, failed.found) == ((3, 2), (2, 3))

@@ -8,9 +8,9 @@ import pytest
 
 from jaxfair import data
 from jaxfair.checks import ArgumentError
-from jaxfair.data import DataError, loading
-from jaxfair.data.files import KnownFile
-from jaxfair.data.sets.text_form import text_form
+from jaxfair.data import DataError, _loading
+from jaxfair.data._files import KnownFile
+from jaxfair.data._sets.text_form import text_form
 
 
 def test_features_leave_out_ids_label_and_group(toy_file):
@@ -87,7 +87,7 @@ def test_root_comes_before_the_variable_before_the_cache(toy, toy_file, tmp_path
     (tmp_path / folder / "toys" / "toy.csv.gz").write_bytes(gzip.compress(text.encode()))
 
   def found(root=None):
-    return loading.locate(toy, root)[1].paths["toy.csv"]
+    return _loading.locate(toy, root)[1].paths["toy.csv"]
 
   assert found(tmp_path / "mine") == tmp_path / "mine/toys/toy.csv.gz"
   assert found() == toy_file
@@ -106,7 +106,7 @@ def test_an_earlier_place_wins_over_a_preferred_form(toy, tmp_path, monkeypatch)
   for folder, name in (("mine", "other.csv"), ("variable", "toy.csv")):
     (tmp_path / folder / "toy").mkdir(parents=True)
     (tmp_path / folder / "toy" / name).touch()
-  form, _ = loading.locate(spec, tmp_path / "mine")
+  form, _ = _loading.locate(spec, tmp_path / "mine")
   assert form is second
 
 
@@ -118,7 +118,7 @@ def test_an_altered_file_is_refused(toy_file):
 
 def test_a_truncated_file_without_checksum_is_refused_by_its_figures(toy, toy_file, monkeypatch):
   spec = dataclasses.replace(toy, forms=(text_form(KnownFile("toy.csv")),))
-  monkeypatch.setitem(loading.SPECS, "toy", spec)
+  monkeypatch.setitem(_loading.SPECS, "toy", spec)
   assert data.load("toy", group="race").size == 5
   toy_file.write_text(toy_file.read_text().rsplit("\n", 2)[0] + "\n")
   with pytest.raises(DataError, match=r"\(2, 2\) rows per class where toy has \(3, 2\)"):
@@ -135,10 +135,10 @@ def test_every_name_of_the_plan_is_there():
   assert set(wanted.split()) <= set(data.names())
 
 
-@pytest.mark.parametrize("name", loading.SPECS)
+@pytest.mark.parametrize("name", _loading.SPECS)
 def test_specs_are_coherent(name):
   """Facts, choices and origins of every set agree with one another."""
-  spec = loading.SPECS[name]
+  spec = _loading.SPECS[name]
   assert spec.name == name
   assert spec.source.licence
   assert set(spec.facts.groups) <= set(spec.group_choices)
@@ -146,6 +146,6 @@ def test_specs_are_coherent(name):
   total = sum(spec.facts.classes)
   assert all(sum(sizes) <= total for sizes in spec.facts.groups.values())
   known = {item.name: item for form in spec.forms for item in form.files}
-  for origin in loading.ORIGINS.get(loading.base_name(name), ()):
+  for origin in _loading.ORIGINS.get(_loading.base_name(name), ()):
     for member in getattr(origin, "members", ()):
       assert known[member].digest, "what is fetched must have a checksum"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks
-from jaxfair.data.pooling import pool_images
+from jaxfair.data._pooling import pool_images
 
 
 def test_squares_of_pixels_are_averaged():

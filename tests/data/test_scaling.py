@@ -7,7 +7,7 @@ import pytest
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from jaxfair.checks import ArgumentError
-from jaxfair.data import bound_rows, fit_scaler, scaling
+from jaxfair.data import _scaling, bound_rows, fit_scaler
 
 RNG = np.random.default_rng(0)
 X = (RNG.normal(size=(500, 4)) * [1, 10, 1e-3, 1e3] + [0, 5, 1, -7]).astype(np.float32)
@@ -89,7 +89,7 @@ def test_images_are_scaled_per_channel():
 def test_chunks_do_not_change_the_result(monkeypatch):
   x = np.where(RNG.uniform(size=X.shape) < 0.1, np.nan, X)
   whole = fit_scaler(x)
-  monkeypatch.setattr(scaling, "CHUNK", 7)
+  monkeypatch.setattr(_scaling, "CHUNK", 7)
   for a, b in zip(fit_scaler(x)[:3], whole[:3], strict=True):
     np.testing.assert_allclose(a, b, rtol=1e-6)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jaxfair.checks import ArgumentError
-from jaxfair.data import partition, split, splitting
+from jaxfair.data import _splitting, partition, split
 from jaxfair.types import Examples
 
 KEY = jax.random.key(0)
@@ -63,7 +63,9 @@ def test_same_key_same_split_and_rows_are_shuffled():
 def test_every_order_is_equally_likely():
   # 4,800 shuffles of 4: the chi-square statistic of the 24 orders exceeds its
   # 1 - 1e-7 quantile once in 10^7.
-  orders = [tuple(splitting.shuffled(key, 4)) for key in jax.random.split(jax.random.key(5), 4_800)]
+  orders = [
+    tuple(_splitting.shuffled(key, 4)) for key in jax.random.split(jax.random.key(5), 4_800)
+  ]
   counts = np.array(list(collections.Counter(orders).values()))
   assert len(counts) == 24
   assert ((counts - 200) ** 2 / 200).sum() < stats.chi2(23).isf(1e-7)

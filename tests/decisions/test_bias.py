@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, decisions
-from jaxfair.decisions import bias as module
+from jaxfair.decisions import _bias as module
 
 KEY = jax.random.key(7)
 # Of 10 normal numbers one beyond 6 standard errors: below 1e-7.

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from jaxfair import checks, decisions
-from jaxfair.decisions import theory
+from jaxfair.decisions import _theory
 
 CASES = [(3.0, 2.0, 0.0), (0.0, 5.0, 0.0), (-4.0, 1.5, 0.0), (70.0, 3.0, 60.0)]
 
@@ -43,7 +43,7 @@ def test_floored_inverse_mean(value, scale, floor):
 
 def test_the_inverse_is_smooth_where_series_takes_over_and_never_overflows():
   at = np.array([49.999999, 50.000001])
-  for function in (theory._scaled_e1, theory._scaled_ei):
+  for function in (_theory._scaled_e1, _theory._scaled_ei):
     low, high = function(at)
     np.testing.assert_allclose(low, high, rtol=1e-7)
   far = decisions.floored_inverse_mean(5e11, scale=1e6, floor=1e11)

@@ -9,7 +9,7 @@ import scipy.stats
 
 from helpers import disclosure_cases as cases
 from jaxfair import disclosure
-from jaxfair.disclosure import beliefs
+from jaxfair.disclosure import _beliefs
 
 LAW = disclosure.fit_gaussian(cases.people(2000))
 REVEALED = np.array([True, False, False])
@@ -20,12 +20,12 @@ def look(params, sensitive, revealed, x, normals=None):
 
   @jax.jit
   def program(x):
-    known = beliefs.beliefs(disclosure.as_network(params), LAW, cases.asked(*sensitive))
+    known = _beliefs.beliefs(disclosure.as_network(params), LAW, cases.asked(*sensitive))
     law, factors = known.law(revealed), known.factors(revealed)
-    centre = beliefs.pre_activation(known, revealed, x)
-    parts = beliefs.expected_parts(known, revealed, x)
-    after = jax.vmap(known.law)(beliefs.revealed_next(revealed)).covariance
-    chances = beliefs.label_probabilities(known.network, centre, law.covariance, normals)
+    centre = _beliefs.pre_activation(known, revealed, x)
+    parts = _beliefs.expected_parts(known, revealed, x)
+    after = jax.vmap(known.law)(_beliefs.revealed_next(revealed)).covariance
+    chances = _beliefs.label_probabilities(known.network, centre, law.covariance, normals)
     return law, factors, after, centre, parts, chances
 
   return jax.tree.map(np.asarray, program(x))
@@ -77,20 +77,20 @@ def test_parts_add_up_and_so_do_explained_and_remaining_variance(monkeypatch):
   np.testing.assert_allclose(
     explained + after, np.broadcast_to(law.covariance, after.shape), atol=1e-4
   )
-  monkeypatch.setattr(beliefs, "TABLE_LIMIT", 0)
+  monkeypatch.setattr(_beliefs, "TABLE_LIMIT", 0)
   direct = look(params, sensitive, revealed, x)
   np.testing.assert_allclose(direct[3], centre, atol=1e-5)
   np.testing.assert_allclose(direct[2], after, atol=1e-5)
 
 
 def test_entropy_knows_certainty():
-  values = beliefs.entropy(jnp.asarray([[1.0, 0.0], [0.5, 0.5]]))
+  values = _beliefs.entropy(jnp.asarray([[1.0, 0.0], [0.5, 0.5]]))
   np.testing.assert_allclose(values, [0.0, np.log(2)], rtol=1e-6)
 
 
 def test_the_entropy_of_a_sign_is_that_of_both_tails():
   ratio = np.array([0.0, 0.3, -0.3, 2.0, -5.0, 9.0, 12.0, np.inf, -np.inf])
-  found = beliefs.sign_entropy(jnp.asarray(ratio, jnp.float32))
+  found = _beliefs.sign_entropy(jnp.asarray(ratio, jnp.float32))
   rare = scipy.stats.norm.sf(np.abs(ratio))
   expected = scipy.special.entr(rare) - (1 - rare) * np.log1p(-rare)
   np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-36)
@@ -107,6 +107,6 @@ def test_label_entropy_is_the_entropy_of_the_label_probabilities(num_classes):
   normals = jax.random.normal(jax.random.key(0), (500, num_classes))
   for covariance in (0.2 * np.eye(hidden), np.zeros((hidden, hidden))):
     given = (network, mean, covariance.astype("f4"), normals)
-    found = beliefs.label_entropy(*given)
-    expected = beliefs.entropy(beliefs.label_probabilities(*given))
+    found = _beliefs.label_entropy(*given)
+    expected = _beliefs.entropy(_beliefs.label_probabilities(*given))
     np.testing.assert_allclose(found, expected, atol=1e-5)

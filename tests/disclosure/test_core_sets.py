@@ -9,9 +9,9 @@ import pytest
 
 from helpers import disclosure_cases as cases
 from jaxfair import checks, disclosure, models
-from jaxfair.disclosure import beliefs
+from jaxfair.disclosure import _beliefs
 
-SUBSETS = beliefs.all_subsets(4)
+SUBSETS = _beliefs.all_subsets(4)
 
 
 def verdicts(test, params, asked, x):

@@ -8,7 +8,7 @@ import pytest
 
 from helpers import disclosure_cases as cases
 from jaxfair import accounting, checks, disclosure
-from jaxfair.disclosure.gaussian import UNIT, _exact_moments
+from jaxfair.disclosure._gaussian import UNIT, _exact_moments
 from jaxfair.privacy import exact, grid
 
 

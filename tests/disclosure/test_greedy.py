@@ -7,7 +7,8 @@ import pytest
 
 from helpers import disclosure_cases as cases
 from jaxfair import checks, data, disclosure, models
-from jaxfair.disclosure import beliefs, choosers
+from jaxfair.disclosure import _beliefs
+from jaxfair.disclosure import _choosers as choosers
 
 X = cases.people(256)
 LAW = disclosure.fit_gaussian(cases.people(2000, seed=9))
@@ -80,19 +81,19 @@ def test_expected_entropy_is_that_of_numerical_integration():
 
   @jax.jit
   def both(x):
-    known = beliefs.beliefs(disclosure.as_network(params), LAW, ASKED)
+    known = _beliefs.beliefs(disclosure.as_network(params), LAW, ASKED)
     nothing = jnp.zeros(4, bool)
     drawn = disclosure.ByEntropy(draws=4000).build(known, key=KEY)
-    centre = beliefs.pre_activation(known, nothing, x)
+    centre = _beliefs.pre_activation(known, nothing, x)
 
     def integral(alone, factor):
       rest = known.law(alone).covariance
       chances = jax.vmap(
-        lambda node: beliefs.label_probabilities(
+        lambda node: _beliefs.label_probabilities(
           known.network, centre + node * factor[0], rest, None
         )
       )(nodes)
-      return -jnp.sum(weights * beliefs.entropy(chances)) / weights.sum()
+      return -jnp.sum(weights * _beliefs.entropy(chances)) / weights.sum()
 
     exact = jax.vmap(integral)(jnp.eye(4, dtype=bool), known.factors(nothing))
     variance = disclosure.ByVariance().build(known, key=KEY)
@@ -107,10 +108,10 @@ def test_expected_entropy_is_that_of_numerical_integration():
 
 @pytest.mark.slow
 def test_the_number_of_people_side_by_side_changes_nothing(monkeypatch):
-  from jaxfair.disclosure import greedy
+  from jaxfair.disclosure import _greedy
 
   whole = ask(cases.linear())
-  monkeypatch.setattr(greedy, "CHUNK", 32)
+  monkeypatch.setattr(_greedy, "CHUNK", 32)
   chunks = ask(cases.linear(), X[:70])  # the last chunk is not full
   for one, other in zip(whole, chunks, strict=True):
     np.testing.assert_array_equal(one[:70], other)
@@ -142,13 +143,13 @@ def test_people_in_other_units_need_their_scaler():
 
 
 def test_one_program_for_all_deltas_and_questions():
-  from jaxfair.disclosure import greedy
+  from jaxfair.disclosure import _greedy
 
   case = cases.linear()
   ask(case, delta=0.1)
-  compiled = greedy._disclose._cache_size()
+  compiled = _greedy._disclose._cache_size()
   ask(case, delta=0.3, key=jax.random.key(9))
-  assert greedy._disclose._cache_size() == compiled
+  assert _greedy._disclose._cache_size() == compiled
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from helpers import browser
 from helpers import disclosure_cases as cases
 from jaxfair import checks, disclosure
-from jaxfair.disclosure import questionnaire, web_page
-from jaxfair.disclosure.interview import Interview
+from jaxfair.disclosure import _questionnaire, _web_page
+from jaxfair.disclosure._interview import Interview
 
 RAW_CENTRE = np.array([50, 0.5, 0.5, 0.5, 3000, 0], "f4")
 RAW_FACTOR = np.array([1 / 30, 2, 2, 2, 1 / 2000, 1 / 500], "f4")
@@ -20,7 +20,7 @@ RAW_FACTOR = np.array([1 / 30, 2, 2, 2, 1 / 2000, 1 / 500], "f4")
 @pytest.fixture
 def asking():
   _, params = cases.linear()
-  return questionnaire.Questionnaire(
+  return _questionnaire.Questionnaire(
     title="Loan & <credit>",
     class_names=("refused", "granted"),
     feature_names=cases.FEATURES,
@@ -56,7 +56,7 @@ def interviewed(interview, answers):
 )
 def test_an_interview_asks_what_the_greedy_disclosure_does(asking, tmp_path, delta, chooser, told):
   asking.save(tmp_path / "q.json")
-  asking = questionnaire.Questionnaire.read(tmp_path / "q.json")
+  asking = _questionnaire.Questionnaire.read(tmp_path / "q.json")
   x = cases.people(256)[:12]
   found = disclosure.disclose(
     *cases.linear(),
@@ -101,7 +101,7 @@ def test_answers_are_words_or_numbers(asking):
 
 def test_columns_are_named_as_one_says_them():
   names = ("DRIVING_EXPERIENCE", "capital-gain", "pay", "PaidBy", "pay_0_")
-  said = [questionnaire.in_words(name) for name in names]
+  said = [_questionnaire.in_words(name) for name in names]
   assert said == ["driving experience", "capital gain", "pay", "PaidBy", "pay 0"]
 
 
@@ -109,7 +109,7 @@ def test_a_page_is_refused_for_networks(asking, tmp_path):
   _, params = cases.network()
   deep = dataclasses.replace(asking, network=disclosure.as_network(params))
   with pytest.raises(checks.ArgumentError, match="linear models with two"):
-    web_page.write_page(deep, tmp_path / "page.html")
+    _web_page.write_page(deep, tmp_path / "page.html")
 
 
 DRIVER = """<script>
@@ -136,7 +136,7 @@ document.body.append(Object.assign(document.createElement("pre"),
 @pytest.mark.slow
 def test_the_page_asks_and_decides_as_the_terminal_does(asking, tmp_path):
   path = tmp_path / "page.html"
-  web_page.write_page(asking, path, delta=0.1)
+  _web_page.write_page(asking, path, delta=0.1)
   text = path.read_text(encoding="utf-8")
   assert "http://" not in text
   assert "https://" not in text

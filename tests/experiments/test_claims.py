@@ -19,7 +19,7 @@ from jaxfair.experiments import (
   spread,
   trend,
 )
-from jaxfair.experiments.statistics import rank_correlation
+from jaxfair.experiments._statistics import rank_correlation
 
 VALUES = np.array([0.3, 0.5, 0.1, 0.4])
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxfair import checks, experiments
-from jaxfair.experiments import config as configs
-from jaxfair.experiments.config import ConfigError
+from jaxfair.experiments import _config as configs
+from jaxfair.experiments._config import ConfigError
 
 ROOT = pathlib.Path(__file__).parents[2]
 

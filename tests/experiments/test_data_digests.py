@@ -10,7 +10,7 @@ import pytest
 
 from helpers.toy_study import ToyConfig
 from jaxfair import checks, data, experiments
-from jaxfair.experiments import People, RunError, load_people, people
+from jaxfair.experiments import People, RunError, _people, load_people
 from jaxfair.types import Examples
 
 DIGITS = People("digits")
@@ -156,7 +156,7 @@ def test_what_an_earlier_version_did_not_note_is_said(run, tmp_path):
 def named(toy, monkeypatch, tmp_path):
   """A study that loads a set by name, in its cells or while it runs."""
   sets = {"digits": data.load("digits")}
-  people._load.cache_clear()
+  _people._load.cache_clear()
   monkeypatch.setattr(data, "load", lambda name, **_: sets[name])
   compute = toy.run
 
@@ -182,10 +182,10 @@ def named(toy, monkeypatch, tmp_path):
     x, y, group = sets["digits"].examples
     moved = Examples(x, np.roll(y, 1), group)
     sets["digits"] = dataclasses.replace(sets["digits"], examples=moved)
-    people._load.cache_clear()  # as in another process
+    _people._load.cache_clear()  # as in another process
 
   yield execute, change
-  people._load.cache_clear()
+  _people._load.cache_clear()
 
 
 @pytest.mark.parametrize("early", [False, True])
@@ -229,14 +229,14 @@ def test_the_set_may_come_where_a_stand_in_was(toy, named, monkeypatch):
   with pytest.raises(Crash):
     execute(stand_in=True)
   monkeypatch.setattr(data, "load", load)
-  people._load.cache_clear()
+  _people._load.cache_clear()
   with pytest.raises(RunError, match="digits holds other data"):
     execute(stand_in=True)
 
 
 def test_one_set_by_two_groups_is_two():
   found = {}
-  with people.watched(found.__setitem__):
+  with _people.watched(found.__setitem__):
     load_people(People(name="digits"))
     load_people(People(name="digits", group="all"))
   load_people(People(name="digits", group="label"))  # not watched

@@ -10,7 +10,7 @@ import pytest
 from sklearn import metrics
 
 from jaxfair import data, fairness
-from jaxfair.experiments import group_table, measure_groups, measures
+from jaxfair.experiments import _measures, group_table, measure_groups
 from jaxfair.types import Examples
 
 
@@ -111,8 +111,8 @@ def test_the_table_has_a_row_per_seed_and_group_and_one_for_everyone(logits):
 
 def test_the_interval_of_a_share_stays_a_share():
   rates = [1.0, 1.0, 0.9]
-  found = measures.seed_interval("selection_rate", rates)
+  found = _measures.seed_interval("selection_rate", rates)
   assert found.high == 1
   assert found.low == fairness.seed_interval(rates).low
-  assert measures.seed_interval("loss", rates).high > 1
-  assert measures.seed_interval("excess_error", [-0.1, 0.0, 0.1]).low < 0
+  assert _measures.seed_interval("loss", rates).high > 1
+  assert _measures.seed_interval("excess_error", [-0.1, 0.0, 0.1]).low < 0

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from jaxfair import checks, data, experiments
-from jaxfair.experiments import People, load_people, people
-from jaxfair.experiments import config as configs
+from jaxfair.experiments import People, _people, load_people
+from jaxfair.experiments import _config as configs
 
 OWN = "age,sex,hired\n20,F,yes\n30,M,no\n40,F,no\n50,M,yes\n,F,yes\n61,M,no\n"
 
@@ -15,7 +15,7 @@ OWN = "age,sex,hired\n20,F,yes\n30,M,no\n40,F,no\n50,M,yes\n,F,yes\n61,M,no\n"
 def _fresh(monkeypatch, tmp_path):
   monkeypatch.delenv("JAXFAIR_DATA", raising=False)
   monkeypatch.setenv("JAXFAIR_CACHE", str(tmp_path / "cache"))
-  people._load.cache_clear()
+  _people._load.cache_clear()
 
 
 @pytest.fixture

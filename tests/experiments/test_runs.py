@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, experiments, report
-from jaxfair.experiments import RunError, folders, runs
+from jaxfair.experiments import RunError, _folders, _runs
 
 SOURCE = pathlib.Path(__file__).parents[1] / "helpers" / "toy_study.py"
 
@@ -122,7 +122,7 @@ def test_cells_have_their_own_keys_whatever_runs_before_them(toy, tmp_path):
 
 def test_named_keys_do_not_collide():
   keys = {
-    np.asarray(jax.random.key_data(runs._named_key(jax.random.key(0), name))).tobytes()
+    np.asarray(jax.random.key_data(_runs._named_key(jax.random.key(0), name))).tobytes()
     for name in map(str, range(200))
   }
   assert len(keys) == 200
@@ -158,7 +158,7 @@ def test_other_versions_on_the_way_are_noted(toy, tmp_path):
   toy.failures[1.0] = Crash()
   with pytest.raises(Crash):
     run(toy, tmp_path / "r")
-  versions = runs.versions() | {"jax": "0.0.0"}
+  versions = _runs.versions() | {"jax": "0.0.0"}
   (tmp_path / "r" / "versions.json").write_text(json.dumps(versions))
   said = []
   run(toy, tmp_path / "r", say=said.append)
@@ -335,7 +335,7 @@ with folders.locked(folder, sys.argv[2]):
 @pytest.mark.slow
 def test_two_processes_do_not_write_one_directory(toy, tmp_path):
   made = experiments.plan(toy.study, {})
-  text = experiments.config.dump(made.values)
+  text = experiments._config.dump(made.values)
   with subprocess.Popen(
     [sys.executable, "-c", HOLDER, tmp_path / "r", text],
     stdin=subprocess.PIPE,
@@ -500,7 +500,7 @@ def test_a_damaged_record_is_one_line_or_no_matter(toy, tmp_path, name):
 
     again = functools.partial(run, type(toy)(), seeds=3)
     drawn = (draw,) if how in ("names", "quoted") else ()  # takes a while
-    for use in (folders.read_claims, *drawn, again):
+    for use in (_folders.read_claims, *drawn, again):
       try:
         use(folder)
       except checks.JaxfairError as error:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jaxfair import checks, experiments
 from jaxfair.experiments import Claim, Study, Table, bars, lines, mean, points, summary
-from jaxfair.experiments.study import cell_name, check_claims, check_columns
+from jaxfair.experiments._study import cell_name, check_claims, check_columns
 
 settings = st.dictionaries(
   st.text(max_size=10), st.text(max_size=80) | st.integers() | st.floats(), max_size=4

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfair.experiments import Table, _usefulness, measures
+from jaxfair.experiments import Table, _measures, _usefulness
 
 SIZE, POSITIVE = 2000, 0.25
 
@@ -15,7 +15,7 @@ def rows(model, predict, seeds):
   for seed in range(seeds):
     rng = np.random.default_rng(seed)
     y = (rng.random(SIZE) < POSITIVE).astype(np.int32)
-    told = measures.beside_constant(jnp.asarray(y), jnp.asarray(predict(y, rng)), 2)
+    told = _measures.beside_constant(jnp.asarray(y), jnp.asarray(predict(y, rng)), 2)
     found.append(
       {"model": model, "seed": seed, "group": "everyone", **{k: float(v) for k, v in told.items()}}
     )

@@ -15,8 +15,8 @@ from scipy import stats
 
 from jaxfair import fairness
 from jaxfair.checks import ArgumentError
-from jaxfair.fairness import resampling
-from jaxfair.fairness.bootstrap import _acceleration
+from jaxfair.fairness import _resampling
+from jaxfair.fairness._bootstrap import _acceleration
 
 KEY = jax.random.key(7)
 
@@ -132,7 +132,7 @@ def test_many_chunks_give_the_draws_asked_for(people, monkeypatch):
     num_draws=50,
   )
   whole = call()
-  monkeypatch.setattr(resampling, "_CHUNK", 7 * group.size)
+  monkeypatch.setattr(_resampling, "_CHUNK", 7 * group.size)
   chunked = call()
   # The same generator is read in the same order; only the cut differs.
   np.testing.assert_allclose(chunked.low, whole.low, rtol=1e-6)
@@ -151,7 +151,7 @@ def test_many_chunks_of_tables_give_the_draws_asked_for(people, monkeypatch):
     num_draws=50,
   )
   whole = call()
-  monkeypatch.setattr(resampling, "_CHUNK", 7 * 12)
+  monkeypatch.setattr(_resampling, "_CHUNK", 7 * 12)
   chunked = call()
   np.testing.assert_allclose(chunked.estimate, whole.estimate, rtol=1e-6)
   np.testing.assert_allclose(chunked.low, whole.low, rtol=1e-6)

@@ -12,8 +12,8 @@ import pytest
 
 from jaxfair import fairness
 from jaxfair.checks import ArgumentError
-from jaxfair.fairness.counter import GUARDS
-from jaxfair.fairness.disparity import NOTIONS
+from jaxfair.fairness._counter import GUARDS
+from jaxfair.fairness._disparity import NOTIONS
 
 LENGTH, GROUPS, CLASSES = 60, 3, 3
 H2 = np.array([[324, 287], [420, 274], [445, 250]])

@@ -8,7 +8,7 @@ import pytest
 
 from jaxfair import accounting, fairness, models, training
 from jaxfair.checks import ArgumentError
-from jaxfair.privacy.adaptive import QuantileClip
+from jaxfair.privacy._adaptive import QuantileClip
 from jaxfair.types import Examples
 
 

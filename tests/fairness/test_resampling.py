@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxfair.fairness import resampling
+from jaxfair.fairness import _resampling
 
 
 def hoeffding(num_draws, p=1e-8):
@@ -18,7 +18,7 @@ def hoeffding(num_draws, p=1e-8):
 
 def test_row_weights_are_multinomial():
   n, num_draws = 40, 20_000
-  (weights,) = resampling.row_weights(np.random.default_rng(0), n, num_draws)
+  (weights,) = _resampling.row_weights(np.random.default_rng(0), n, num_draws)
   assert weights.shape == (num_draws, n)
   np.testing.assert_array_equal(weights.sum(axis=1), n)
   exact = stats.binom(n, 1 / n)
@@ -33,7 +33,7 @@ def test_row_weights_are_multinomial():
 
 @pytest.mark.parametrize(("num_draws", "size"), [(1000, 10), (7, 2**22), (3, 2**30)])
 def test_chunks_bound_the_memory_and_cover_the_draws(num_draws, size):
-  chunks = resampling.chunk_sizes(num_draws, size)
+  chunks = _resampling.chunk_sizes(num_draws, size)
   assert sum(chunks) >= num_draws
   assert sum(chunks) - num_draws < len(chunks)
   assert len(set(chunks)) == 1
@@ -43,7 +43,7 @@ def test_chunks_bound_the_memory_and_cover_the_draws(num_draws, size):
 def test_tables_are_multinomial_and_start_with_the_sample():
   counts = np.array([[3, 0], [10, 7]])
   num_draws = 20_000
-  (tables,) = resampling.tables(np.random.default_rng(1), counts, num_draws)
+  (tables,) = _resampling.tables(np.random.default_rng(1), counts, num_draws)
   assert tables.shape == (num_draws + 1, 2, 2)
   np.testing.assert_array_equal(tables[0], counts)
   np.testing.assert_array_equal(tables.sum(axis=(1, 2)), 20)
@@ -62,7 +62,7 @@ def test_millions_of_people_are_drawn_with_the_right_spread():
   """Where float32 sampling is off by more than a percent."""
   n, num_draws = 10_000_000, 20_000
   counts = np.array([4_000_000, 6_000_000])
-  (tables,) = resampling.tables(np.random.default_rng(2), counts, num_draws)
+  (tables,) = _resampling.tables(np.random.default_rng(2), counts, num_draws)
   variance = np.var(tables[1:, 0].astype(np.float64))
   # A normal sample variance has relative standard error sqrt(2 / B).
   np.testing.assert_allclose(variance, n * 0.24, rtol=5.5 * np.sqrt(2 / num_draws))
@@ -70,7 +70,7 @@ def test_millions_of_people_are_drawn_with_the_right_spread():
 
 def test_the_key_decides_the_stream():
   def stream(seed):
-    return resampling.generator_of(jax.random.key(seed)).random(3)
+    return _resampling.generator_of(jax.random.key(seed)).random(3)
 
   np.testing.assert_array_equal(stream(0), stream(0))
   assert np.all(stream(0) != stream(1))

@@ -7,7 +7,7 @@ from scipy import stats
 
 from jaxfair import frontier
 from jaxfair.checks import ArgumentError
-from jaxfair.frontier import attaining
+from jaxfair.frontier import _attaining
 
 KEY = jax.random.key(0)
 TWO = (frontier.Objective("cost", "low"), frontier.Objective("value", "high"))
@@ -37,7 +37,7 @@ def test_equal_settings_are_on_it_together():
 
 
 def test_a_draw_takes_every_seed_alike(four):
-  weights = attaining.seed_weights(four, 3000, key=KEY)
+  weights = _attaining.seed_weights(four, 3000, key=KEY)
   assert weights.shape == (3000, 3)
   np.testing.assert_allclose(weights.sum(1), 1.0)
   counts = np.bincount(np.rint(3 * weights[:, 0]).astype(int), minlength=4)
@@ -46,10 +46,10 @@ def test_a_draw_takes_every_seed_alike(four):
 
 
 def test_all_draws_are_one_program(four):
-  attaining._counted.clear_cache()
+  _attaining._counted.clear_cache()
   for seed in range(3):
     frontier.attainment(four, key=jax.random.key(seed), draws=20)
-  assert attaining._counted._cache_size() == 1
+  assert _attaining._counted._cache_size() == 1
 
 
 def test_a_key_is_needed(four):

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as arrays
 
 from jaxfair import frontier
 from jaxfair.checks import ArgumentError
-from jaxfair.frontier import dominance
+from jaxfair.frontier import _dominance
 
 
 def by_definition(costs):
@@ -36,7 +36,7 @@ def test_many_blocks_agree_with_the_compiled_form():
   rng = np.random.default_rng(0)
   values = rng.integers(0, 12, size=(900, 4)).astype(np.float64)
   on = frontier.non_dominated(values, ["low"] * 4).on
-  assert on.tolist() == (~np.asarray(dominance.dominated(values))).tolist()
+  assert on.tolist() == (~np.asarray(_dominance.dominated(values))).tolist()
   assert on.tolist() == by_definition(values).tolist()
   assert 0 < on.sum() < 900
 
@@ -63,5 +63,5 @@ def test_one_direction_per_column():
 
 def test_the_compiled_form_maps():
   values = np.array([[[0, 1], [1, 0], [1, 1]], [[0, 0], [0, 0], [0, 1]]])
-  found = jax.vmap(dominance.dominated)(values)
+  found = jax.vmap(_dominance.dominated)(values)
   assert found.tolist() == [[False, False, True], [False, False, True]]

@@ -6,7 +6,7 @@ from scipy import stats
 
 from jaxfair import frontier
 from jaxfair.checks import ArgumentError
-from jaxfair.frontier import objectives
+from jaxfair.frontier import _objectives
 
 
 def test_what_is_equal_in_all_seeds_stays_that_number():
@@ -73,5 +73,5 @@ def test_wrong_shapes_and_directions_are_refused():
 
 
 def test_costs_turn_what_should_be_high():
-  turned = objectives.costs(np.array([[1.0, 2.0]]), ["low", "high"])
+  turned = _objectives.costs(np.array([[1.0, 2.0]]), ["low", "high"])
   assert turned.tolist() == [[1.0, -2.0]]

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from jaxfair.privacy import normal
+from jaxfair.privacy import _normal
 
 NEIGHBORS = 8  # floats on either side of the one that fits best
 FALSE_ALARM = 1e-6
@@ -19,7 +19,7 @@ FALSE_ALARM = 1e-6
 @jax.jit
 def sparse_gaussian(value, sigma, key):
   """The noise that falls to the attack: one float32 normal, added once."""
-  return value + sigma * normal.normal(key, value.shape)
+  return value + sigma * _normal.normal(key, value.shape)
 
 
 @jax.jit
@@ -27,8 +27,8 @@ def magnitudes(uniform):
   """|z| of the coarse draw for a float32 uniform, as the package has it."""
   squared = -2.0 * jnp.log(uniform)
   t = jnp.sqrt(squared)
-  top = squared * normal._polynomial(normal._NUMERATOR, t)
-  return top / normal._polynomial(normal._DENOMINATOR, t)
+  top = squared * _normal._polynomial(_normal._NUMERATOR, t)
+  return top / _normal._polynomial(_normal._DENOMINATOR, t)
 
 
 def explained(released, value, sigma):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxfair import data, experiments, training
-from jaxfair.experiments import study
+from jaxfair.experiments import _study
 from jaxfair.studies.dp_erm import networks
 from jaxfair.types import Fit
 
@@ -38,7 +38,7 @@ def run(folder, figure, *sets, people=None):
   """The table and the verdicts by name, of made-up people for every set."""
   people = people or two_groups()
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(study, "load_people", lambda chosen: (people, ""))
+    patch.setattr(_study, "load_people", lambda chosen: (people, ""))
     table = experiments.execute(plan(figure, *sets), folder)
   claims = json.loads((folder / "claims.json").read_text())
   return table, {claim["name"]: claim for claim in claims}

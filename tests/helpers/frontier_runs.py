@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxfair import experiments
 from jaxfair.experiments import Table
-from jaxfair.experiments import config as configs
+from jaxfair.experiments import _config as configs
 
 EPSILONS, SIGMAS, THRESHOLDS = (1.0, 2.0, 8.0), (20.0, 40.0), (0.0, 0.6, 0.9)
 

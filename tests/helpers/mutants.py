@@ -18,10 +18,10 @@ import optax
 
 from jaxfair import accounting, auditing, tree
 from jaxfair.privacy import noise
-from jaxfair.privacy.clipping import clipped_grad
-from jaxfair.privacy.sampling import Batch
+from jaxfair.privacy._clipping import clipped_grad
+from jaxfair.privacy._sampling import Batch
 from jaxfair.training import DpSgdConfig, dp_sgd
-from jaxfair.training.dp_sgd import DpSgdState, begin, make_feeds
+from jaxfair.training._dp_sgd import DpSgdState, begin, make_feeds
 from jaxfair.types import Examples, Model
 
 # A guarantee is a curve, and any of its points may be audited: at a large delta

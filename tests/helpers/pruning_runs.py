@@ -7,7 +7,7 @@ import jax
 import pytest
 
 from jaxfair import experiments, training, tree
-from jaxfair.report import series
+from jaxfair.report import _series
 from jaxfair.types import Fit
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "configs" / "pruning"
@@ -44,6 +44,6 @@ def run_untrained(folder, name, *sets):
     patch.setattr(training, "lagrangian", draw)
     table = experiments.execute(made, folder)
   for figure in made.study.figures:
-    assert series.panels(figure, table), figure.name  # none is left out
+    assert _series.panels(figure, table), figure.name  # none is left out
   claims = json.loads((folder / "claims.json").read_text())
   return table, {claim["name"]: claim for claim in claims}

@@ -5,7 +5,7 @@ import dataclasses
 import jax
 
 from jaxfair import checks, experiments
-from jaxfair.experiments import Claim, Figure, Study, Summary, Table, difference, mean, registry
+from jaxfair.experiments import Claim, Figure, Study, Summary, Table, _registry, difference, mean
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,5 +64,5 @@ class Toy:
 
 def stand_in_for_all(monkeypatch, study) -> None:
   """Every name of a study means this one."""
-  for module in (experiments, registry):
+  for module in (experiments, _registry):
     monkeypatch.setattr(module, "find", lambda name, where="": study)

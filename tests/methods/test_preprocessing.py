@@ -10,7 +10,7 @@ from scipy import stats
 from jaxfair import accounting, data, methods
 from jaxfair.accounting import Relation
 from jaxfair.checks import ArgumentError
-from jaxfair.data import rules
+from jaxfair.data import _rules
 from jaxfair.methods import _preprocessing
 from jaxfair.privacy import exact
 
@@ -45,7 +45,7 @@ def numbers(values, width):
 
 def plan_of(width, noise_multiplier=5.0, relation=ADD, **options):
   columns = tuple(data.Numeric(f"c{i}") for i in range(width))
-  rule = rules.everyone()
+  rule = _rules.everyone()
   encoder = data.Encoder(columns, rule, rule)
   return methods.PreprocessingPlan(encoder, noise_multiplier, relation, **options)
 
@@ -53,7 +53,7 @@ def plan_of(width, noise_multiplier=5.0, relation=ADD, **options):
 def words_of(values, width=1):
   """[n, width k] one-hot features of the same words in several columns, and their encoder."""
   names, codes = np.unique(values, return_inverse=True)
-  rule = rules.everyone()
+  rule = _rules.everyone()
   columns = tuple(data.Categorical(f"w{i}", tuple(names.tolist()), "data") for i in range(width))
   x = np.tile(np.eye(len(names), dtype=np.float32)[codes], (1, width))
   return x, data.Encoder(columns, rule, rule)

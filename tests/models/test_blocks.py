@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks
-from jaxfair.models import blocks
+from jaxfair.models import _blocks
 
 
 def normal(*shape):
@@ -17,7 +17,7 @@ def group_norm(x, scale=None, bias=None):
     "scale": np.ones(channels, np.float32) if scale is None else scale,
     "bias": np.zeros(channels, np.float32) if bias is None else bias,
   }
-  return np.asarray(jax.jit(blocks.GroupNorm().apply)({"params": params}, x))
+  return np.asarray(jax.jit(_blocks.GroupNorm().apply)({"params": params}, x))
 
 
 @pytest.mark.slow
@@ -28,7 +28,7 @@ def test_group_norm_equals_flax(channels):
     "scale": np.linspace(-1, 2, channels, dtype=np.float32),
     "bias": np.linspace(0, 1, channels, dtype=np.float32),
   }
-  theirs = nn.GroupNorm(num_groups=blocks.num_groups(channels), epsilon=1e-5)
+  theirs = nn.GroupNorm(num_groups=_blocks.num_groups(channels), epsilon=1e-5)
   theirs = jax.jit(theirs.apply)({"params": params}, x)
   ours = group_norm(x, **params)
   np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
@@ -52,15 +52,15 @@ def test_group_norm_keeps_maps_of_one_pixel_apart():
   ("channels", "groups"), [(2, 1), (4, 1), (8, 2), (12, 3), (20, 5), (64, 16), (96, 24), (2048, 32)]
 )
 def test_number_of_groups(channels, groups):
-  assert blocks.num_groups(channels) == groups
+  assert _blocks.num_groups(channels) == groups
 
 
 def test_widths_are_multiples_of_four():
-  assert blocks.check_width(8) == 8
+  assert _blocks.check_width(8) == 8
   with pytest.raises(checks.ArgumentError, match="multiple of 4; use 12"):
-    blocks.check_width(10)
+    _blocks.check_width(10)
   with pytest.raises(checks.ArgumentError, match="at least 4"):
-    blocks.check_width(0)
+    _blocks.check_width(0)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_widths_are_multiples_of_four():
 )
 def test_small_maps_take_a_product_for_the_convolution(side, kernel, stride, padding):
   x = normal(5, side, side, 4)
-  module = blocks.conv(6, kernel, stride, padding=padding)
+  module = _blocks.conv(6, kernel, stride, padding=padding)
   params = module.init(jax.random.key(0), x)
   program = str(jax.make_jaxpr(module.apply)(params, x))
   assert "conv_general_dilated" not in program
@@ -82,7 +82,7 @@ def test_small_maps_take_a_product_for_the_convolution(side, kernel, stride, pad
 
 
 def test_larger_maps_stay_convolutions():
-  x, module = normal(2, 3, 3, 4), blocks.conv(6, 3)
+  x, module = normal(2, 3, 3, 4), _blocks.conv(6, 3)
   params = module.init(jax.random.key(0), x)
   program = str(jax.make_jaxpr(module.apply)(params, x))
   assert "conv_general_dilated" in program

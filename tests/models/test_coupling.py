@@ -11,7 +11,7 @@ import optax
 import pytest
 
 from jaxfair import checks, models
-from jaxfair.models import coupling, dependence, probe
+from jaxfair.models import _coupling, _dependence, _probe
 from jaxfair.types import Model
 
 KEY = jax.random.key(0)
@@ -185,15 +185,15 @@ def model_of(make):
 @pytest.mark.parametrize("name", COUPLED)
 def test_the_search_never_passes_a_coupled_function(name):
   apply, params = COUPLED[name]()
-  state = dependence.analyse(apply, params, (X,))
-  assert isinstance(state, dependence.Mixed | dependence.Unknown)
+  state = _dependence.analyse(apply, params, (X,))
+  assert isinstance(state, _dependence.Mixed | _dependence.Unknown)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COUPLED | COUPLED_BACKWARDS)
 def test_the_probe_finds_the_coupling_too(name):
   apply, params = (COUPLED | COUPLED_BACKWARDS)[name]()
-  assert probe.changes(apply, params, (X,))
+  assert _probe.changes(apply, params, (X,))
 
 
 # What the search leaves to the probe, because rows are moved or looped over.
@@ -204,8 +204,8 @@ PROBED = {"recurrent"}
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_the_search_proves_independence(name):
   apply, params = INDEPENDENT[name]()
-  state = dependence.analyse(apply, params, (X,))
-  assert isinstance(state, dependence.Unknown) == (name in PROBED)
+  state = _dependence.analyse(apply, params, (X,))
+  assert isinstance(state, _dependence.Unknown) == (name in PROBED)
   assert name in PROBED or state in (0, None)
 
 
@@ -213,7 +213,7 @@ def test_the_search_proves_independence(name):
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_the_probe_has_no_false_alarm(name):
   apply, params = INDEPENDENT[name]()
-  assert probe.changes(apply, params, (X,)) == ""
+  assert _probe.changes(apply, params, (X,)) == ""
 
 
 @pytest.mark.slow
@@ -317,18 +317,18 @@ def test_integer_inputs_are_probed_by_exchanging_rows():
 
   assert not models.couples_examples(Model(None, looked_up), table, ids)
   assert models.couples_examples(Model(None, shifted), table, ids)
-  assert probe.changes(looked_up, table, (ids,)) == ""
+  assert _probe.changes(looked_up, table, (ids,)) == ""
 
 
 def test_what_shapes_decide_is_worked_out_once(monkeypatch):
   calls = []
-  analyse = dependence.analyse
+  analyse = _dependence.analyse
 
   def counted(*args):
     calls.append(1)
     return analyse(*args)
 
-  monkeypatch.setattr(dependence, "analyse", counted)
+  monkeypatch.setattr(_dependence, "analyse", counted)
   model, _ = model_of(INDEPENDENT["linear"])
   models.check_independent(model, W, X)
   models.check_independent(model, 2 * W, X[:2])
@@ -397,4 +397,4 @@ def test_other_losses_are_refused(loss, message):
 
 
 def test_errors_are_errors_of_the_library():
-  assert issubclass(coupling.CouplingError, checks.JaxfairError)
+  assert issubclass(_coupling.CouplingError, checks.JaxfairError)

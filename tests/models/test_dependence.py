@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxfair.models import axis_rules, dependence
+from jaxfair.models import _axis_rules, _dependence
 
-ROWS = axis_rules.ROWS
+ROWS = _axis_rules.ROWS
 
 # Every operation takes the array module first, so that one program can be
 # traced by jax and run, without compiling, by NumPy.
@@ -190,7 +190,7 @@ def depends_on_one_row_each(steps, x):
 @given(STEPS)
 def test_what_is_proved_holds_by_brute_force(steps):
   x = np.random.default_rng(0).standard_normal((ROWS, 2, 3), np.float32)
-  state = dependence.analyse(lambda _, x: run(jnp, x, steps), (), (x,))
+  state = _dependence.analyse(lambda _, x: run(jnp, x, steps), (), (x,))
   independent = state in (0, None) and not isinstance(state, bool)
   if independent:
     assert depends_on_one_row_each(steps, x)
@@ -210,7 +210,7 @@ def test_what_is_proved_holds_by_brute_force(steps):
 def test_these_are_proved(steps):
   """So that the property above is not kept by proving nothing."""
   x = np.random.default_rng(0).standard_normal((ROWS, 2, 3), np.float32)
-  state = dependence.analyse(lambda _, x: run(jnp, x, steps), (), (x,))
+  state = _dependence.analyse(lambda _, x: run(jnp, x, steps), (), (x,))
   assert state == 0
   assert depends_on_one_row_each(steps, x)
 
@@ -243,8 +243,8 @@ TRAPS = {
 @pytest.mark.parametrize("name", TRAPS)
 def test_these_are_not_proved(name):
   x = np.zeros((3, 4), np.float32)
-  state = dependence.analyse(lambda _, x: TRAPS[name](x), (), (x,))
-  assert isinstance(state, dependence.Mixed | dependence.Unknown)
+  state = _dependence.analyse(lambda _, x: TRAPS[name](x), (), (x,))
+  assert isinstance(state, _dependence.Mixed | _dependence.Unknown)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_these_are_not_proved(name):
 )
 def test_these_are_proved_too(function):
   x = np.zeros((3, 4), np.float32)
-  assert dependence.analyse(lambda _, x: function(x), (), (x,)) == 0
+  assert _dependence.analyse(lambda _, x: function(x), (), (x,)) == 0
 
 
 def test_pooling_and_convolutions_of_single_images():
@@ -277,47 +277,47 @@ def test_pooling_and_convolutions_of_single_images():
     return y.sum((1, 2, 3))
 
   kernel, x = np.zeros((4, 1, 3, 3), np.float32), np.zeros((3, 1, 4, 4))
-  assert dependence.analyse(apply, kernel, (x.astype(np.float32),)) == 0
+  assert _dependence.analyse(apply, kernel, (x.astype(np.float32),)) == 0
 
 
 def test_windows_over_the_batch_are_seen():
   def apply(_, x):
     return jax.lax.reduce_window(x, 0.0, jax.lax.add, (2, 1), (1, 1), "SAME")
 
-  state = dependence.analyse(apply, (), (np.zeros((3, 2), np.float32),))
-  assert state == dependence.Mixed("reduce_window_sum across the batch axis")
+  state = _dependence.analyse(apply, (), (np.zeros((3, 2), np.float32),))
+  assert state == _dependence.Mixed("reduce_window_sum across the batch axis")
 
 
 def test_two_batches_are_kept_apart_row_by_row():
   logits, y = np.zeros((3, 4), np.float32), np.zeros(3, np.int32)
-  picked = dependence.analyse(
+  picked = _dependence.analyse(
     lambda _, logits, y: jnp.take_along_axis(logits, y[:, None], 1)[:, 0], (), (logits, y)
   )
-  crossed = dependence.analyse(
+  crossed = _dependence.analyse(
     lambda _, logits, y: (logits[:, 0][None] + y[:, None]).sum(1), (), (logits, y)
   )
   assert picked == 0
-  assert crossed == dependence.Mixed("add pairs different rows of the batch")
+  assert crossed == _dependence.Mixed("add pairs different rows of the batch")
 
 
 def test_operations_without_a_rule_are_not_guessed():
-  state = dependence.analyse(
+  state = _dependence.analyse(
     lambda _, x: jax.lax.fori_loop(0, 2, lambda _, s: 2 * s, x), (), (np.zeros((3, 2), np.float32),)
   )
-  assert isinstance(state, dependence.Unknown)
+  assert isinstance(state, _dependence.Unknown)
 
 
 def test_an_output_with_its_rows_elsewhere_is_not_passed():
   for function in (lambda _, x: x.T, lambda _, x: x.reshape(-1)):
-    state = dependence.analyse(function, (), (np.zeros((3, 2), np.float32),))
-    assert isinstance(state, dependence.Unknown)
+    state = _dependence.analyse(function, (), (np.zeros((3, 2), np.float32),))
+    assert isinstance(state, _dependence.Unknown)
 
 
 def test_numbers_of_a_program_follow_the_size_of_the_batch():
   x = np.zeros((7, 2), np.float32)
 
   def numbers(function, rows):
-    return dependence.numbers(lambda _, x: function(x), (), (x,), rows)
+    return _dependence.numbers(lambda _, x: function(x), (), (x,), rows)
 
   for function in (jax.nn.softmax, lambda x: jnp.tanh(x).sum(1) / 2):
     assert numbers(function, 1) == numbers(function, 3)

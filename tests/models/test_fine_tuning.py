@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, models, training
-from jaxfair.privacy.clipping import SlowClippingWarning
+from jaxfair.privacy._clipping import SlowClippingWarning
 from jaxfair.types import Examples
 
 KEY = jax.random.key(0)

@@ -2,12 +2,12 @@ import jax
 import numpy as np
 import scipy.stats
 
-from jaxfair.models import initial
+from jaxfair.models import _initial
 
 
 def test_shapes_gains_and_no_value_used_twice():
   shapes = ((3, 3, 4, 25), (40, 30), (30, 2))
-  weights = initial.scaled_normals(jax.random.key(0), shapes, (2.0, 1.0, 1.0))
+  weights = _initial.scaled_normals(jax.random.key(0), shapes, (2.0, 1.0, 1.0))
   assert [w.shape for w in weights] == list(shapes)
   scaled = [
     np.ravel(w) / np.sqrt(gain / np.prod(shape[:-1]))
@@ -20,6 +20,6 @@ def test_shapes_gains_and_no_value_used_twice():
 
 
 def test_the_first_axes_fan_in():
-  (w,) = initial.scaled_normals(jax.random.key(0), ((3, 3, 16, 64),), (2.0,))
+  (w,) = _initial.scaled_normals(jax.random.key(0), ((3, 3, 16, 64),), (2.0,))
   low, high = scipy.stats.chi2.ppf([5e-7, 1 - 5e-7], w.size)
   assert low < np.sum(np.asarray(w, np.float64) ** 2) * 144 / 2 < high

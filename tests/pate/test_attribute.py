@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting, checks
-from jaxfair.pate import attribute
+from jaxfair.pate import _attribute
 from jaxfair.types import Examples
 
 KEY = jax.random.key(3)
@@ -22,7 +22,7 @@ def people(n=600, num_groups=2, seed=0):
 
 
 def deal(who, rows=None, teachers=20, num_groups=2):
-  return attribute.deal(who, teachers, num_groups=num_groups, key=KEY, rows=rows)
+  return _attribute.deal(who, teachers, num_groups=num_groups, key=KEY, rows=rows)
 
 
 def test_parts_do_not_depend_on_the_groups():
@@ -45,7 +45,7 @@ def test_partitions_at_random_pass_and_are_used():
   who = people()
   for seed in range(200):
     rows = np.random.default_rng(seed).permutation(600).reshape(20, 30)
-    attribute.check_rows(rows, who, 20, 2)
+    _attribute.check_rows(rows, who, 20, 2)
   np.testing.assert_array_equal(deal(who, rows=rows).x, who.x[rows])
 
 
@@ -71,34 +71,34 @@ def test_the_attribute_may_not_be_an_input(num_groups):
 
 
 def test_people_beyond_the_first_few_count_as_well():
-  who = people(3 * attribute.LOOK)
+  who = people(3 * _attribute.LOOK)
   code = np.where(who.group == 1, 1.0, -1.0)
   told = np.column_stack([who.x, code]).astype(np.float32)
   with pytest.raises(checks.ArgumentError, match=r"feature 3 .* group 0"):
-    attribute.check_people(who._replace(x=told), 2)
+    _attribute.check_people(who._replace(x=told), 2)
   told[-1, 3] *= -1  # the last one is no longer told
-  attribute.check_people(who._replace(x=told), 2)
+  _attribute.check_people(who._replace(x=told), 2)
   # Among the first few there is only one of the groups.
   order = np.argsort(who.group, kind="stable")
   sorted_ = who._replace(x=told, group=who.group).take(order)
-  attribute.check_people(sorted_, 2)
+  _attribute.check_people(sorted_, 2)
   sorted_.x[:, 3] = sorted_.group
   with pytest.raises(checks.ArgumentError, match=r"feature 3 .* group 0"):
-    attribute.check_people(sorted_, 2)
+    _attribute.check_people(sorted_, 2)
   # Whole numbers are features, too.
   whole = sorted_._replace(x=sorted_.x.astype(np.int32))
   with pytest.raises(checks.ArgumentError, match=r"feature 3 .* group 0"):
-    attribute.check_people(whole, 2)
+    _attribute.check_people(whole, 2)
 
 
 def test_few_people_may_be_told_apart_by_chance():
   who = people()
   who.group[:] = 0
   who.group[np.argsort(who.x[:, 1])[-9:]] = 1  # the nine largest
-  attribute.check_people(who, 2)
+  _attribute.check_people(who, 2)
   who.group[np.argsort(who.x[:, 1])[-10:]] = 1
   with pytest.raises(checks.ArgumentError, match=r"feature 1 .* an input"):
-    attribute.check_people(who, 2)
+    _attribute.check_people(who, 2)
 
 
 def test_a_group_in_no_part_is_refused():
@@ -115,8 +115,8 @@ def test_a_group_in_no_part_is_refused():
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0])
 @pytest.mark.parametrize("queries", [1, 300])
 def test_votes_cost_what_was_asked_for(epsilon, queries):
-  sigma = attribute.vote_sigma(epsilon=epsilon, delta=1e-5, queries=queries)
-  found = attribute.vote_guarantee(sigma=sigma, queries=queries, delta=1e-5)
+  sigma = _attribute.vote_sigma(epsilon=epsilon, delta=1e-5, queries=queries)
+  found = _attribute.vote_guarantee(sigma=sigma, queries=queries, delta=1e-5)
   assert 0.97 * epsilon < found.epsilon <= epsilon * (1 + 1e-9)
   assert found.relation is accounting.Relation.ATTRIBUTE
   # The histogram of all counts, released by one exact Gaussian, costs no more.

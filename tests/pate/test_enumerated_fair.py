@@ -14,7 +14,7 @@ import pytest
 from helpers import enumerations as exact
 from jaxfair import accounting, pate
 from jaxfair.fairness import CounterRule
-from jaxfair.pate import fair
+from jaxfair.pate import _fair
 
 DELTA = 1e-2
 CLASSES = GROUPS = 3
@@ -62,9 +62,9 @@ def run(rule, choice, max_rho, queries):
   confident, winner = np.divmod(lanes.T, winners)
   if choice == "allowed":
     winner = np.array(RANKS)[winner].transpose(0, 2, 1)
-  feed = fair.Feed(jnp.asarray(WHOSE[:queries]), jnp.asarray(confident == 1), jnp.asarray(winner))
-  found = fair.answer_in_order(
-    feed, rule, fair.Budget.of(*NOISE.values(), max_rho), GROUPS, CLASSES
+  feed = _fair.Feed(jnp.asarray(WHOSE[:queries]), jnp.asarray(confident == 1), jnp.asarray(winner))
+  found = _fair.answer_in_order(
+    feed, rule, _fair.Budget.of(*NOISE.values(), max_rho), GROUPS, CLASSES
   )
   seen = np.concatenate([found.labels, found.outcome]).T
   numbers = np.unique(seen, axis=0, return_inverse=True)[1].ravel()

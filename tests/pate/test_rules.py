@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, pate
-from jaxfair.pate import rules
+from jaxfair.pate import _rules
 from jaxfair.privacy.exact import seeded
 
 DRAWS = 40_000
@@ -31,7 +31,7 @@ def test_charges_are_those_of_the_sensitivities():
 
 def test_ties_are_broken_fairly():
   values = np.tile([4, 9, 9, 2, 9], (DRAWS, 1))
-  found = np.bincount(rules.fair_argmax(values, seeded(0)), minlength=5) / DRAWS
+  found = np.bincount(_rules.fair_argmax(values, seeded(0)), minlength=5) / DRAWS
   expected = np.array([0, 1, 1, 0, 1]) / 3
   margin = DEVIATIONS * math.sqrt(2 / 9 / DRAWS)
   assert np.abs(found - expected).max() < margin
@@ -42,7 +42,7 @@ def test_without_ties_no_bit_is_drawn():
   def refuse(count):
     raise AssertionError("nothing is tied")
 
-  found = rules.fair_argmax(np.array([[1, 5, 2], [7, 0, 3]]), refuse)
+  found = _rules.fair_argmax(np.array([[1, 5, 2], [7, 0, 3]]), refuse)
   np.testing.assert_array_equal(found, [1, 0])
 
 

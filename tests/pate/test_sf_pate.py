@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from helpers import pages
 from jaxfair import accounting, checks, models, pate, training
 from jaxfair.fairness import constraints
-from jaxfair.pate import attribute, sf_pate, sf_votes
+from jaxfair.pate import _attribute, _sf_pate, _sf_votes
 from jaxfair.types import Examples, Fit
 
 KEY = jax.random.key(7)
@@ -63,7 +63,7 @@ def student():
 
 @pytest.fixture(scope="module")
 def unfair():
-  return violation(sf_pate.plain_model(MODEL, LOSS, PEOPLE, PLAIN, key=jax.random.key(0)))
+  return violation(_sf_pate.plain_model(MODEL, LOSS, PEOPLE, PLAIN, key=jax.random.key(0)))
 
 
 @pytest.mark.slow
@@ -117,13 +117,13 @@ def test_without_proximity_labels_are_protected_too():
 
 
 def test_one_attribute_moves_one_vote():
-  parts = attribute.deal(PEOPLE, 100, num_groups=2, key=KEY)
+  parts = _attribute.deal(PEOPLE, 100, num_groups=2, key=KEY)
   changed = PEOPLE.group.copy()
   person = 17
   changed[person] = 1 - changed[person]
-  other = attribute.deal(PEOPLE._replace(group=changed), 100, num_groups=2, key=KEY)
+  other = _attribute.deal(PEOPLE._replace(group=changed), 100, num_groups=2, key=KEY)
   both = [
-    sf_votes.group_votes(MODEL, LOSS, own, PEOPLE.x[:150], PLAIN, num_groups=2, key=KEY)
+    _sf_votes.group_votes(MODEL, LOSS, own, PEOPLE.x[:150], PLAIN, num_groups=2, key=KEY)
     for own in (parts, other)
   ]
   apart = both[0] - both[1]
@@ -133,7 +133,7 @@ def test_one_attribute_moves_one_vote():
 
 def test_theta_star_sees_no_groups():
   blind = [
-    sf_pate.plain_model(MODEL, LOSS, who, PLAIN, key=KEY)
+    _sf_pate.plain_model(MODEL, LOSS, who, PLAIN, key=KEY)
     for who in (PEOPLE, PEOPLE._replace(group=1 - PEOPLE.group))
   ]
   jax.tree.map(np.testing.assert_array_equal, *blind)

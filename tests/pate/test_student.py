@@ -9,7 +9,7 @@ import optax
 import pytest
 
 from jaxfair import checks, models, pate, training, tree
-from jaxfair.training import ensembles
+from jaxfair.training import _ensembles
 from jaxfair.types import Examples
 
 N, C = 40, 3
@@ -115,9 +115,9 @@ def test_lambda_is_half_the_weight_decay(x, labels):
 def test_other_labels_compile_nothing(x, labels):
   many = functools.partial(train, x)
   many(np.stack([labels] * 4))
-  size = ensembles._mapped._cache_size()
+  size = _ensembles._mapped._cache_size()
   many(np.stack([labels[::-1]] * 4))
-  assert ensembles._mapped._cache_size() == size
+  assert _ensembles._mapped._cache_size() == size
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from helpers import subprocesses
 from jaxfair import checks, data, models, pate, training, tree
-from jaxfair.training import ensembles
+from jaxfair.training import _ensembles
 from jaxfair.types import Examples
 
 K, N = 15, 24
@@ -69,9 +69,9 @@ def test_no_part_reaches_another_s_teacher(parts):
 
 def test_a_second_ensemble_compiles_nothing(parts):
   train(parts)
-  size = ensembles._mapped._cache_size()
+  size = _ensembles._mapped._cache_size()
   train(make_parts(1), dataclasses.replace(CONFIG, learning_rate=RATES * 2))
-  assert ensembles._mapped._cache_size() == size
+  assert _ensembles._mapped._cache_size() == size
 
 
 class Killed(BaseException):
@@ -92,17 +92,17 @@ def test_a_killed_run_loses_one_chunk_and_no_bit(parts, tmp_path):
     train(parts, progress=die, **where)
   assert told == [(4, 16), (8, 16)]
   trained = []
-  original = ensembles.fit_many
+  original = _ensembles.fit_many
 
   def counted(*args, **options):
     trained.append(options["keys"].shape[0])
     return original(*args, **options)
 
-  ensembles.fit_many = counted
+  _ensembles.fit_many = counted
   try:
     resumed = train(parts, **where)
   finally:
-    ensembles.fit_many = original
+    _ensembles.fit_many = original
   assert trained == [4, 4]  # of four segments, two were there
   assert digest(resumed) == digest(train(parts))
   assert jax.tree.leaves(resumed)[0].shape[0] == K

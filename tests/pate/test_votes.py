@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, models, pate, tree
-from jaxfair.training import ensembles
+from jaxfair.training import _ensembles
 
 MODEL = models.mlp((6,), 4)
 
@@ -36,9 +36,9 @@ def test_a_vote_is_the_teacher_s_prediction(teachers, queries, batch_size, chunk
 
 def test_voting_again_compiles_nothing(teachers, queries):
   pate.predict_votes(MODEL, teachers, queries)
-  size = ensembles._mapped._cache_size()
+  size = _ensembles._mapped._cache_size()
   pate.predict_votes(MODEL, teachers, queries + 1)
-  assert ensembles._mapped._cache_size() == size
+  assert _ensembles._mapped._cache_size() == size
 
 
 def test_counts_are_histograms():

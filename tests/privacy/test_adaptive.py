@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks
-from jaxfair.privacy.adaptive import QuantileClip
+from jaxfair.privacy._adaptive import QuantileClip
 
 NORMS = jnp.array([0.5, 1.5, 2.5, 9.0])
 EVERYBODY = jnp.ones(4, bool)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, models, training, tree
-from jaxfair.privacy import clipping, taps
-from jaxfair.privacy.clipping import SlowClippingWarning, clipped_grad
+from jaxfair.privacy import _clipping, _taps
+from jaxfair.privacy._clipping import SlowClippingWarning, clipped_grad
 from jaxfair.types import Examples, Model
 
 
@@ -286,7 +286,7 @@ def test_a_norm_that_cannot_be_bounded_leaves_the_example_out():
   largest = jnp.array([[4.0, jnp.nan, jnp.inf]])
   spec = clipped_grad(models.logistic(2), first, l2_clip=1.0)
   everybody = jnp.ones(3, bool)
-  weights, _, bad = clipping._weights(
+  weights, _, bad = _clipping._weights(
     spec, {"w": jnp.zeros(1)}, squared, largest, everybody, everybody
   )
   assert bad.tolist() == [False, True, True]
@@ -298,7 +298,7 @@ def test_only_numbers_of_one_type_of_32_bits_or_more_make_a_site():
   shapes = [jax.ShapeDtypeStruct((3, 2), jnp.float32)]
   for dtype, fast in ((jnp.float32, True), (jnp.bfloat16, False)):
     one = jax.ShapeDtypeStruct((1, 3), dtype)
-    reading = taps.read(
+    reading = _taps.read(
       lambda leaves, x: jnp.sum(
         jax.lax.dot_general(
           x, leaves[0], (((1,), (0,)), ((), ())), preferred_element_type=jnp.float32

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from jaxfair import checks
-from jaxfair.privacy import factor_norms, factors
+from jaxfair.privacy import _factor_norms, _factors
 
 
 def parts_of(arrays):
   """A gradient that was built, or the products of pairs of factors."""
   if not isinstance(arrays[0], tuple):
-    return [factors.Whole(arrays[0])]
+    return [_factors.Whole(arrays[0])]
   tables = [HEIGHT if left.ndim == 2 else left.shape[2] for left, _ in arrays]
   return [
-    factors.Product(left, right, None, height)
+    _factors.Product(left, right, None, height)
     for (left, right), height in zip(arrays, tables, strict=True)
   ]
 
@@ -28,8 +28,8 @@ def bounded(arrays):
   """Squared norms in float32, and what may be missing from them."""
   parts = parts_of(arrays)
   count = jax.tree.leaves(arrays)[0].shape[0]
-  squared = factor_norms.squared_norms(parts, count)
-  return squared, factor_norms.hidden_by_rounding(parts, squared)
+  squared = _factor_norms.squared_norms(parts, count)
+  return squared, _factor_norms.hidden_by_rounding(parts, squared)
 
 
 def exact(arrays):
@@ -120,10 +120,10 @@ def test_without_the_allowance_cancelling_gradients_would_pass():
 
 
 def test_later_roundings_are_paid_for_as_well():
-  whole = [factors.Whole(jnp.asarray(normal(5, 40), jnp.float32))]
-  squared = factor_norms.squared_norms(whole, 5)
-  more = factor_norms.hidden_by_rounding(whole, squared, later=100)
-  less = factor_norms.hidden_by_rounding(whole, squared)
+  whole = [_factors.Whole(jnp.asarray(normal(5, 40), jnp.float32))]
+  squared = _factor_norms.squared_norms(whole, 5)
+  more = _factor_norms.hidden_by_rounding(whole, squared, later=100)
+  less = _factor_norms.hidden_by_rounding(whole, squared)
   np.testing.assert_allclose(more - less, 100 * 2.0**-24 * squared, rtol=0.01, atol=0)
 
 
@@ -139,10 +139,10 @@ def test_products_keep_all_digits_on_accelerators(name):
 
   def all_of_it(arrays, weights):
     parts = parts_of(arrays)
-    squared = factor_norms.squared_norms(parts, weights.shape[0])
+    squared = _factor_norms.squared_norms(parts, weights.shape[0])
     shape = exact_shape(arrays)
     like = jax.ShapeDtypeStruct(shape, jnp.float32)
-    return squared, factors.weighted_sum(parts, weights, like)
+    return squared, _factors.weighted_sum(parts, weights, like)
 
   arrays = jax.tree.map(lambda a: jnp.asarray(a, jnp.float32), CASES[name])
   count = jax.tree.leaves(arrays)[0].shape[0]

@@ -10,13 +10,13 @@ from scipy import stats
 
 from helpers import bit_attack
 from jaxfair import accounting
-from jaxfair.privacy import grid_sums
+from jaxfair.privacy import _grid_sums
 
 KEY = jax.random.key(0)
 
 
 def sums(values, cell, cells, *, bound=1.0, noise=0.0, key=KEY):
-  return grid_sums.noisy_sums(
+  return _grid_sums.noisy_sums(
     values, cell, cells, bound=bound, noise_multiplier=noise, sensitivity=math.sqrt(2), key=key
   )
 
@@ -26,12 +26,12 @@ def test_integers_are_added_exactly(size):
   rng = np.random.default_rng(size)
   values = rng.integers(-(2**30), 2**30, (size, 2)).astype(np.int32)
   cell = rng.integers(-1, 4, size)
-  high, low = grid_sums._sums(jnp.asarray(values), jnp.asarray(cell), 3)
+  high, low = _grid_sums._sums(jnp.asarray(values), jnp.asarray(cell), 3)
   found = np.asarray(high, np.int64) * 2**32 + np.asarray(low, np.int64)
   for i in range(3):
     expected = values[cell == i].astype(np.int64).sum(axis=0)
     np.testing.assert_array_equal(found[i], expected)
-  back = np.asarray(grid_sums._as_float(grid_sums.Wide(high, low)))
+  back = np.asarray(_grid_sums._as_float(_grid_sums.Wide(high, low)))
   np.testing.assert_allclose(back, found, rtol=3e-7)
 
 
@@ -67,15 +67,15 @@ def test_noise_is_gaussian_and_not_below_what_is_promised(multiplier):
 @pytest.mark.parametrize("multiplier", [1e-3, 0.07, 1.0, 3.3, 99.9, 1e4])
 def test_the_multiplier_is_kept_in_whole_steps(multiplier):
   """M is rounded down, so STEPS / (D M) is never below the multiplier."""
-  whole = int(grid_sums.whole_steps(jnp.float32(multiplier), math.sqrt(6)))
-  assert grid_sums.STEPS / (math.sqrt(6) * whole) >= multiplier
+  whole = int(_grid_sums.whole_steps(jnp.float32(multiplier), math.sqrt(6)))
+  assert _grid_sums.STEPS / (math.sqrt(6) * whole) >= multiplier
   if multiplier > 1 / 16:
-    assert grid_sums.STEPS / (math.sqrt(6) * whole) <= multiplier * 1.001
+    assert _grid_sums.STEPS / (math.sqrt(6) * whole) <= multiplier * 1.001
 
 
 def test_three_draws_make_a_discrete_gaussian():
-  drawn = grid_sums._discrete_gaussian(jax.random.key(5), (100_000,))
-  scaled = np.asarray(drawn, np.float64) / grid_sums.STEPS
+  drawn = _grid_sums._discrete_gaussian(jax.random.key(5), (100_000,))
+  scaled = np.asarray(drawn, np.float64) / _grid_sums.STEPS
   assert stats.kstest(scaled, "norm").pvalue > 1e-6
   for low_bits in (4, 8, 12):
     counts = np.bincount(np.asarray(drawn) % 2**low_bits)
@@ -96,7 +96,7 @@ def test_three_draws_make_a_discrete_gaussian():
 
 
 def test_the_distance_is_small_and_priced():
-  distance = grid_sums.distance(2048)
+  distance = _grid_sums.distance(2048)
   assert distance < 1e-13
   extra = accounting.grid_delta(noise_multiplier=10.0, distance=distance)
   assert extra < 1e-12

@@ -9,7 +9,7 @@ from scipy import stats
 from helpers import pages
 from jaxfair import accounting, checks
 from jaxfair.privacy import exact, grid, noise
-from jaxfair.privacy.normal import MISSING_TAIL
+from jaxfair.privacy._normal import MISSING_TAIL
 
 PAGE = "docs/noise.md"
 TEXT = pages.read(PAGE)

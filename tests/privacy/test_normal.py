@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxfair.privacy import bits, normal
+from jaxfair.privacy import _bits, _normal
 
 DRAWS = 4_000_000
 
 
 @pytest.fixture(scope="module")
 def draws():
-  return np.asarray(normal.normal(jax.random.key(7), (DRAWS,)), np.float64)
+  return np.asarray(_normal.normal(jax.random.key(7), (DRAWS,)), np.float64)
 
 
 def test_map_agrees_with_scipy_down_to_the_tail():
@@ -23,8 +23,8 @@ def test_map_agrees_with_scipy_down_to_the_tail():
   ).astype(np.float32)
   squared = -2.0 * jnp.log(jnp.asarray(uniform))
   t = jnp.sqrt(squared)
-  value = squared * normal._polynomial(normal._NUMERATOR, t)
-  value /= normal._polynomial(normal._DENOMINATOR, t)
+  value = squared * _normal._polynomial(_normal._NUMERATOR, t)
+  value /= _normal._polynomial(_normal._DENOMINATOR, t)
   expected = stats.norm.isf(uniform.astype(np.float64) / 2)
   # A few units in the last place of float32, plus that of the logarithm near 1.
   np.testing.assert_allclose(value, expected, rtol=2e-6, atol=2e-7)
@@ -45,10 +45,10 @@ def test_distribution(draws):
 def test_tails_exceed_what_jax_can_draw():
   """Words with tiny magnitudes map beyond 5.42, the limit of a 23-bit grid."""
   for high, low, expected in ((0, 0, 9.0), (0, 2**31, 6.3), (2, 0, 6.2)):
-    words = bits.Words(jnp.array([high], jnp.uint32), jnp.array([low], jnp.uint32))
-    squared = -2 * jnp.log(bits.unit_interval(words))
-    value = squared * normal._polynomial(normal._NUMERATOR, jnp.sqrt(squared))
-    value /= normal._polynomial(normal._DENOMINATOR, jnp.sqrt(squared))
+    words = _bits.Words(jnp.array([high], jnp.uint32), jnp.array([low], jnp.uint32))
+    squared = -2 * jnp.log(_bits.unit_interval(words))
+    value = squared * _normal._polynomial(_normal._NUMERATOR, jnp.sqrt(squared))
+    value /= _normal._polynomial(_normal._DENOMINATOR, jnp.sqrt(squared))
     assert float(value[0]) > expected
 
 
@@ -69,14 +69,14 @@ def test_signs_are_independent_of_magnitudes(draws):
 @pytest.mark.slow
 def test_leaves_share_a_key_without_overlap():
   key = jax.random.key(0)
-  whole = normal.normal(key, (10, 10))
-  second = normal.normal(key, (5, 4), start=80)
+  whole = _normal.normal(key, (10, 10))
+  second = _normal.normal(key, (5, 4), start=80)
   np.testing.assert_array_equal(whole.reshape(-1)[80:], second.reshape(-1))
 
 
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="counts CPU kernels")
 def test_the_cipher_runs_once_per_draw():
   """One fused kernel; a second one would run the cipher again."""
-  draw = jax.jit(lambda key: normal.normal(key, (4096,)))
+  draw = jax.jit(lambda key: _normal.normal(key, (4096,)))
   program = draw.lower(jax.random.key(0)).compile().as_text()
   assert program[program.index("ENTRY") :].count(" fusion(") == 1

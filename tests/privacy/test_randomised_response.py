@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jaxfair import accounting, checks, privacy
-from jaxfair.privacy.randomised_response import _table
-from jaxfair.privacy.rational import rational
+from jaxfair.privacy._randomised_response import _table
+from jaxfair.privacy._rational import rational
 
 FALSE_ALARM = 1e-6
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxfair import checks
-from jaxfair.privacy.rational import exp_minus, rational
+from jaxfair.privacy._rational import exp_minus, rational
 
 
 @given(

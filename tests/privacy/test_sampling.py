@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jaxfair import checks
-from jaxfair.privacy import sampling
-from jaxfair.privacy.sampling import PoissonSampler
+from jaxfair.privacy import _sampling
+from jaxfair.privacy._sampling import PoissonSampler
 
 
 def draw_many(sampler, count, seed=0):
@@ -95,7 +95,7 @@ def test_cap_keeps_every_subset_equally_often():
 
 def test_slots_are_hardly_ever_exceeded():
   for size, rate in ((35_000, 256 / 35_000), (50, 0.3), (10**7, 1e-6), (9, 0.9)):
-    slots = sampling.slots_for(size, rate)
+    slots = _sampling.slots_for(size, rate)
     assert stats.binom.sf(slots, size, rate) < 2.0**-60
     assert slots <= size
 
@@ -113,11 +113,11 @@ def test_expected_size_is_a_public_constant():
 @pytest.mark.parametrize("rate", [0.01, 0.3])
 def test_gaps_are_decided_by_all_64_bits(rate):
   """One below a threshold is a longer gap, and the threshold itself is not."""
-  table = sampling._thresholds(rate, 40)
+  table = _sampling._thresholds(rate, 40)
   words = np.stack([table, table - np.uint64(1)])
   high, low = words >> np.uint64(32), words & np.uint64(0xFFFFFFFF)
   split = (jnp.asarray(w.astype(np.uint32).ravel()) for w in (high, low))
-  gaps = sampling._gaps(sampling.bits.Words(*split), rate, 40)
+  gaps = _sampling._gaps(_sampling.bits.Words(*split), rate, 40)
   number = np.arange(40)
   np.testing.assert_array_equal(gaps, np.concatenate([number, number + 1]))
 
@@ -134,7 +134,7 @@ def test_gaps_are_exact(rate, words):
   limit = 400
   high = jnp.asarray([w >> 32 for w in words], jnp.uint32)
   low = jnp.asarray([w & 0xFFFFFFFF for w in words], jnp.uint32)
-  gaps = sampling._gaps(sampling.bits.Words(high, low), rate, limit)
+  gaps = _sampling._gaps(_sampling.bits.Words(high, low), rate, limit)
   keep = 1 - Fraction(rate)
   powers, value = [], Fraction(1)
   for _ in range(limit):
@@ -150,14 +150,14 @@ def test_gaps_are_exact(rate, words):
 @pytest.mark.slow
 def test_saturating_sum():
   steps = jnp.asarray([3, 1, 0, 7, 2, 2], jnp.int32)
-  np.testing.assert_array_equal(sampling._saturating_sum(steps, 10), [3, 4, 4, 11, 11, 11])
+  np.testing.assert_array_equal(_sampling._saturating_sum(steps, 10), [3, 4, 4, 11, 11, 11])
   huge = jnp.full(900, 2**30, jnp.int32)
   limit = 2**24 - 2
-  assert np.all(sampling._saturating_sum(huge, limit) == limit + 1)
+  assert np.all(_sampling._saturating_sum(huge, limit) == limit + 1)
   # Right up to the limit, and not one row further.
   steps = jnp.asarray([limit - 5, 2, 2, 1, 1, 1], jnp.int32)
   np.testing.assert_array_equal(
-    sampling._saturating_sum(steps, limit)[1:] - limit, [-3, -1, 0, 1, 1]
+    _sampling._saturating_sum(steps, limit)[1:] - limit, [-3, -1, 0, 1, 1]
   )
 
 

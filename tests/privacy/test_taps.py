@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfair.privacy import taps
+from jaxfair.privacy import _taps
 
 LEAF = jax.ShapeDtypeStruct((3, 2), jnp.float32)
 ROW = jax.ShapeDtypeStruct((3,), jnp.float32)
@@ -39,7 +39,7 @@ def in_a_loop(w, x):
 
 
 def read(function):
-  return taps.read(lambda ls, x: function(ls[0], x).sum(), [LEAF], ROW)
+  return _taps.read(lambda ls, x: function(ls[0], x).sum(), [LEAF], ROW)
 
 
 @pytest.mark.parametrize("wrap", [jax.jit, jax.checkpoint, lambda f: jax.jit(jax.checkpoint(f))])
@@ -63,8 +63,8 @@ def test_evaluating_with_taps_of_zero_changes_nothing():
 
   rng = np.random.default_rng(0)
   w, x = np.float32(rng.normal(size=(3, 2))), np.float32(rng.normal(size=3))
-  found = taps.read(function, [LEAF], ROW)
+  found = _taps.read(function, [LEAF], ROW)
   zeros = [jnp.zeros(site.output.shape) for site in found.sites]
-  value, (data,) = taps.evaluate(function, found, [w], zeros, x)
+  value, (data,) = _taps.evaluate(function, found, [w], zeros, x)
   np.testing.assert_allclose(value, (x @ w).sum(), rtol=1e-6)
   np.testing.assert_array_equal(data, x)

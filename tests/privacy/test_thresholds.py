@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxfair import checks
-from jaxfair.privacy import bits, thresholds
+from jaxfair.privacy import _bits, _thresholds
 
 PARAMETERS = [Fraction(1, 10), Fraction(3, 10), Fraction(1), Fraction(2.7), 10]
 LAWS = {
-  thresholds.discrete_gaussian: lambda n, s: mpmath.exp(-(n**2) / (2 * s**2)),
-  thresholds.discrete_laplace: lambda n, s: mpmath.exp(-abs(n) / s),
+  _thresholds.discrete_gaussian: lambda n, s: mpmath.exp(-(n**2) / (2 * s**2)),
+  _thresholds.discrete_laplace: lambda n, s: mpmath.exp(-abs(n) / s),
 }
 
 
@@ -62,7 +62,7 @@ def test_no_noise_is_a_table_of_nothing():
     for parameter in (Fraction(0), Fraction(1, 10**6)):
       table = law(parameter)
       assert table.length == 0
-      drawn = thresholds.draw(jax.random.key(0), table.words, count=1000)
+      drawn = _thresholds.draw(jax.random.key(0), table.words, count=1000)
       assert not drawn.any()
 
 
@@ -86,7 +86,7 @@ def test_search_counts_what_is_above(values, words, near):
   values = sorted(values, reverse=True)
   if values:  # on the thresholds themselves, and one beside them
     words += [(values[i % len(values)] + d) % 2**64 for i, d in near]
-  table = thresholds.cut(values, 64, 0.0)
+  table = _thresholds.cut(values, 64, 0.0)
   # One shape for all examples, so that the loop is compiled once.
   padding = 63 - len(table.words[0])
   padded = tuple(np.pad(word, (0, padding)) for word in table.words)
@@ -97,12 +97,12 @@ def test_search_counts_what_is_above(values, words, near):
   np.testing.assert_array_equal(found[: len(words)], expected)
 
 
-jitted_count = jax.jit(thresholds.count_above)
+jitted_count = jax.jit(_thresholds.count_above)
 
 
 def whole_numbers(key, count):
   """The 128-bit numbers that `draw` looks at."""
-  parts = bits.random_words(key, 2 * count)
+  parts = _bits.random_words(key, 2 * count)
   words = [(int(h) << 32) | int(w) for h, w in zip(*parts, strict=True)]
   return [(words[i] << 64) | words[i + count] for i in range(count)]
 
@@ -113,7 +113,7 @@ def awkward_table(numbers):
   values = [*numbers[:2], numbers[0] + 1, numbers[1] - 1]
   values += [upper[2] + shift for shift in (0, 1, 2**63, 2**64 - 1)]
   values += [2**127, 2**100, 5]
-  return thresholds.cut(sorted(values, reverse=True), 128, 0.0)
+  return _thresholds.cut(sorted(values, reverse=True), 128, 0.0)
 
 
 @pytest.mark.slow
@@ -121,7 +121,7 @@ def test_ties_of_64_bits_are_decided_by_64_more():
   key = jax.random.key(5)
   numbers = whole_numbers(key, 6)
   table = awkward_table(numbers)
-  found = thresholds.draw(key, table.words, count=6)
+  found = _thresholds.draw(key, table.words, count=6)
   expected = [sum(n < v for v in integers(table)) for n in numbers]
   np.testing.assert_array_equal(found, expected)
 
@@ -130,7 +130,7 @@ def test_ties_of_64_bits_are_decided_by_64_more():
 def test_ties_in_one_row_of_a_map_leave_the_others_alone():
   keys = jax.random.split(jax.random.key(5), 3)
   table = awkward_table(whole_numbers(keys[1], 6))
-  draw = functools.partial(thresholds.draw, table=table.words, count=6)
+  draw = functools.partial(_thresholds.draw, table=table.words, count=6)
   mapped = jax.vmap(draw)(keys)
   np.testing.assert_array_equal(mapped, jnp.stack([draw(k) for k in keys]))
   numbers = whole_numbers(keys[1], 6)

@@ -100,7 +100,7 @@ def test_optimizers_neither_move_nor_see_what_is_gone():
 
 def test_one_program_serves_every_mask():
   assert pruning.hold_zeros(SGD) is pruning.hold_zeros(SGD)
-  training.driver._scan.clear_cache()
+  training._driver._scan.clear_cache()
   training.fit.__globals__["_fit_scan"].clear_cache()
   for rate in (0.3, 0.7):
     pruning.fine_tune(

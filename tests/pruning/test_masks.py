@@ -63,7 +63,7 @@ def test_a_higher_rate_keeps_a_part_of_what_a_lower_one_keeps():
     assert not np.any(leaf[1:] & ~leaf[:-1])
 
 
-@pytest.mark.parametrize("norm", pruning.masks.NORMS)
+@pytest.mark.parametrize("norm", pruning._masks.NORMS)
 def test_filters_go_whole_and_take_their_bias(norm):
   masks = pruning.magnitude_masks(KERNELS, 0.5, scope="layer", unit="filter", norm=norm)
   order = {"l1": 1, "l2": 2}[norm]

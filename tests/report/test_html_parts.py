@@ -1,8 +1,8 @@
 """The parts of every page."""
 
-from jaxfair.report import html_parts
+from jaxfair.report import _html_parts
 
 
 def test_times_are_told_as_people_tell_them():
-  assert html_parts.duration(3.2) == "3 s"
-  assert html_parts.duration(600) == "10 min"
+  assert _html_parts.duration(3.2) == "3 s"
+  assert _html_parts.duration(600) == "10 min"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxfair.experiments import Figure, Table
-from jaxfair.report import static
+from jaxfair.report import _static
 
 MARKS = ("bar", "line", "point")
 
@@ -22,7 +22,7 @@ def rows(names=("a", "b"), panels=("p",)):
 
 def drawn(path, figure, table):
   """The picture's pixels, and how many are in color."""
-  assert static.save(figure, table, path)
+  assert _static.save(figure, table, path)
   assert path.read_bytes().startswith(b"\x89PNG")
   pixels = matplotlib.image.imread(path)[..., :3]
   return pixels, int((np.ptp(pixels, axis=-1) > 0.3).sum())
@@ -59,5 +59,5 @@ def test_names_are_text_not_formulas(tmp_path):
 
 def test_nothing_is_written_for_nothing(tmp_path):
   figure = Figure("f", "F", x="none", y="v")
-  assert static.save(figure, rows(), tmp_path / "f.png") is False
+  assert _static.save(figure, rows(), tmp_path / "f.png") is False
   assert list(tmp_path.iterdir()) == []

@@ -7,20 +7,20 @@ import pytest
 from hypothesis import strategies as st
 
 from jaxfair import checks, models
-from jaxfair.robustness import attacks
-from jaxfair.robustness.attacking import attack, negative_margin
-from jaxfair.robustness.balls import L2, LINF
+from jaxfair.robustness import _attacks
+from jaxfair.robustness._attacking import attack, negative_margin
+from jaxfair.robustness._balls import L2, LINF
 from jaxfair.types import Examples
 
 KEY = jax.random.key(3)
 PIXELS = (0.0, 1.0)
 EPSILONS = (0.0, 0.02, 0.1, 0.4)
 KINDS = {
-  "FGSM": attacks.fgsm(input_range=PIXELS),
-  "FGSM l_2": attacks.fgsm(L2, input_range=PIXELS),
-  "RFGSM": attacks.rfgsm(input_range=PIXELS),
-  "PGD": attacks.pgd(input_range=PIXELS, steps=4),
-  "PGD l_2": attacks.pgd(L2, input_range=PIXELS, steps=4),
+  "FGSM": _attacks.fgsm(input_range=PIXELS),
+  "FGSM l_2": _attacks.fgsm(L2, input_range=PIXELS),
+  "RFGSM": _attacks.rfgsm(input_range=PIXELS),
+  "PGD": _attacks.pgd(input_range=PIXELS, steps=4),
+  "PGD l_2": _attacks.pgd(L2, input_range=PIXELS, steps=4),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -110,7 +110,7 @@ def softmax_gradient(params, x, y):
 @pytest.mark.parametrize("ball", [LINF, L2], ids=["l_inf", "l_2"])
 def test_the_last_iterate_is_that_of_a_numpy_loop(ball):
   model, params, examples = start("linear")
-  how = attacks.Attack("PGD", ball, 6, 0.3, attacks.from_input, 0.0, PIXELS, keep_best=False)
+  how = _attacks.Attack("PGD", ball, 6, 0.3, _attacks.from_input, 0.0, PIXELS, keep_best=False)
   found = attack(model, params, examples, how, epsilons=EPSILONS, key=KEY)
   clean = np.float64(examples.x)
   for row, epsilon in enumerate(EPSILONS):

@@ -6,7 +6,7 @@ import pytest
 
 from helpers import pages
 from jaxfair import robustness
-from jaxfair.robustness import surrogates
+from jaxfair.robustness import _surrogates
 
 PAGE = "docs/robustness.md"
 TEXT = pages.read(PAGE)
@@ -28,7 +28,7 @@ def test_the_table_of_thresholds():
     "natural": robustness.natural_threshold(*PEOPLE),
     "fair": robustness.fair_threshold(*PEOPLE),
     "robust": robustness.robust_threshold(*PEOPLE, 0.2),
-    "fair, by the ramp loss": robustness.equal_loss_threshold(surrogates.ramp_loss, *PEOPLE),
+    "fair, by the ramp loss": robustness.equal_loss_threshold(_surrogates.ramp_loss, *PEOPLE),
   }
   for name, at in thresholds.items():
     [row] = re.findall(rf"^\| {name} \| (.*) \|$", TEXT, re.MULTILINE)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, models, robustness
-from jaxfair.robustness import errors
+from jaxfair.robustness import _errors
 from jaxfair.types import Examples
 
 WRONG = np.array([1, 0, 0, 0, 1, 0], bool)
@@ -15,7 +15,7 @@ GROUP = np.array([0, 0, 0, 1, 1, 1])
 
 @pytest.mark.slow
 def test_by_hand():
-  found = errors.errors_of(WRONG, REACHED, GROUP, num_groups=3)
+  found = _errors.errors_of(WRONG, REACHED, GROUP, num_groups=3)
   np.testing.assert_allclose(found.natural.group, [1 / 3, 1 / 3, np.nan], rtol=1e-6)
   assert float(found.natural.population) == pytest.approx(1 / 3)
   np.testing.assert_allclose(
@@ -26,7 +26,7 @@ def test_by_hand():
 
 
 def test_the_violation_is_the_largest_gap():
-  found = errors.errors_of(np.array([1, 1, 0, 0, 0, 0]), REACHED, GROUP, num_groups=2)
+  found = _errors.errors_of(np.array([1, 1, 0, 0, 0, 0]), REACHED, GROUP, num_groups=2)
   assert float(found.violation) == pytest.approx(1 / 3)
 
 
@@ -47,7 +47,7 @@ def test_attacks_find_the_exact_errors_of_a_linear_model(linear, name):
   model, params, people = linear
   ball = robustness.BALLS[name]
   epsilons = (0.0, 0.2, 0.5)
-  exact = errors.linear_errors(model, params, people, epsilons=epsilons, num_groups=2, ball=ball)
+  exact = _errors.linear_errors(model, params, people, epsilons=epsilons, num_groups=2, ball=ball)
   how = robustness.pgd(ball, input_range=(-30.0, 30.0), steps=20)
   found = robustness.attack(
     model,
@@ -58,7 +58,7 @@ def test_attacks_find_the_exact_errors_of_a_linear_model(linear, name):
     key=jax.random.key(0),
     loss=robustness.negative_margin,
   )
-  counted = errors.attack_errors(model, params, people, found, num_groups=2)
+  counted = _errors.attack_errors(model, params, people, found, num_groups=2)
   np.testing.assert_allclose(counted.natural.group, exact.natural.group)
   # The nearest boundary need not be the attack's class of the moment.
   slack = 2 / 150
@@ -73,9 +73,9 @@ def test_other_people_than_the_attacked_are_refused(linear):
   model, params, people = linear
   nobody = robustness.Attacked(*3 * [np.zeros((1, 7))])
   with pytest.raises(checks.ArgumentError, match="that were attacked"):
-    errors.attack_errors(model, params, people, nobody, num_groups=2)
+    _errors.attack_errors(model, params, people, nobody, num_groups=2)
 
 
 def test_group_ids_beyond_the_groups_are_refused():
   with pytest.raises(checks.ArgumentError, match="group has ids"):
-    errors.errors_of(WRONG, REACHED, GROUP, num_groups=1)
+    _errors.errors_of(WRONG, REACHED, GROUP, num_groups=1)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks
-from jaxfair.robustness import gaussians as g
+from jaxfair.robustness import _gaussians as g
 
 # mu_minus, mu_plus, K, epsilon, penalty
 CASES = [

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jaxfair.robustness import gaussians, orders
-from jaxfair.robustness.orders import orderings as compare
+from jaxfair.robustness import _gaussians, _orders
+from jaxfair.robustness._orders import orderings as compare
 
 
 def draw(n=200_000, seed=0):
@@ -34,7 +34,7 @@ def test_what_holds_for_every_ratio():
 
 def test_the_stated_range_of_the_thresholds_is_exact():
   low, high, _, epsilon = draw(2_000, seed=2)
-  bound = gaussians.largest_ratio(low, high, epsilon)
+  bound = _gaussians.largest_ratio(low, high, epsilon)
   some = (bound > 1.01) & (bound < 1e3)
   low, high, epsilon, bound = (v[some] for v in (low, high, epsilon, bound))
   assert some.sum() > 500
@@ -58,7 +58,7 @@ def test_a_ratio_just_above_one_is_in_order():
 
 
 def test_rounding_is_no_disorder_but_a_difference_is():
-  rises = orders._rises
+  rises = _orders._rises
   assert rises((np.array(1.0), np.array(1.0 - 1e-14)), 1e-13)
   assert not rises((np.array(1.0), np.array(1.0 - 1e-9)), 1e-13)
 

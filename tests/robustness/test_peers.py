@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from jaxfair import models
-from jaxfair.robustness import attacks
-from jaxfair.robustness.attacking import attack
-from jaxfair.robustness.balls import L2, LINF
+from jaxfair.robustness import _attacks
+from jaxfair.robustness._attacking import attack
+from jaxfair.robustness._balls import L2, LINF
 from jaxfair.types import Examples
 
 with warnings.catch_warnings():
@@ -52,8 +52,10 @@ def setting(name):
 
 def kinds(ball):
   """Ours, foolbox's, how many steps, and their share of epsilon."""
-  once = dataclasses.replace(attacks.fgsm(ball, input_range=PIXELS), keep_best=False)
-  many = attacks.Attack("PGD", ball, STEPS, SHARE, attacks.from_input, 0.0, PIXELS, keep_best=False)
+  once = dataclasses.replace(_attacks.fgsm(ball, input_range=PIXELS), keep_best=False)
+  many = _attacks.Attack(
+    "PGD", ball, STEPS, SHARE, _attacks.from_input, 0.0, PIXELS, keep_best=False
+  )
   options = {"rel_stepsize": SHARE, "steps": STEPS, "random_start": False}
   if ball is LINF:
     pgd, fgsm = foolbox.attacks.LinfPGD, foolbox.attacks.LinfFastGradientAttack

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, models
-from jaxfair.robustness import attacks, smallest
-from jaxfair.robustness.attacking import attack
-from jaxfair.robustness.balls import L2, LINF
+from jaxfair.robustness import _attacks, _smallest
+from jaxfair.robustness._attacking import attack
+from jaxfair.robustness._balls import L2, LINF
 from jaxfair.types import Examples, Model
 
 KEY = jax.random.key(3)
 PIXELS = (0.0, 1.0)
 EPSILONS = (0.4, 0.0, 0.02, 0.1, 0.1)  # in no order, and one of them twice
 ORDER = np.argsort(EPSILONS, stable=True)
-PEOPLE = smallest.WINDOW + 16  # more than fit the window
+PEOPLE = _smallest.WINDOW + 16  # more than fit the window
 MODEL = models.mlp((16,), 3)
 
 
@@ -31,11 +31,11 @@ def setting(seed=0):
 
 PARAMS, SOME = setting()
 KINDS = {
-  "FGSM": attacks.fgsm(input_range=PIXELS),
-  "RFGSM": attacks.rfgsm(input_range=PIXELS, steps=3),
-  "PGD": attacks.pgd(input_range=PIXELS, steps=6),
-  "PGD l_2": attacks.pgd(L2, input_range=PIXELS, steps=6),
-  "PGD from the input": attacks.Attack("PGD", LINF, 12, 0.1, attacks.from_input, 0.0, PIXELS),
+  "FGSM": _attacks.fgsm(input_range=PIXELS),
+  "RFGSM": _attacks.rfgsm(input_range=PIXELS, steps=3),
+  "PGD": _attacks.pgd(input_range=PIXELS, steps=6),
+  "PGD l_2": _attacks.pgd(L2, input_range=PIXELS, steps=6),
+  "PGD from the input": _attacks.Attack("PGD", LINF, 12, 0.1, _attacks.from_input, 0.0, PIXELS),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -179,7 +179,7 @@ def test_who_holds_out_takes_its_steps_once_and_other_values_compile_nothing():
 
   # The clean gradient; a look at four first pushes; then four steps, each with
   # a look, and a last look: not four times as many.
-  short = attacks.Attack("PGD", LINF, 5, 0.1, attacks.from_input, 0.0, PIXELS)
+  short = _attacks.Attack("PGD", LINF, 5, 0.1, _attacks.from_input, 0.0, PIXELS)
   assert go(1e-4, short) == 1 + 4 + 5
   seen = len(traces)
   go(1e-3, short)

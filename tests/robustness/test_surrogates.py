@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxfair.robustness import gaussians, surrogates
+from jaxfair.robustness import _gaussians, _surrogates
 
 PEOPLE = (-1.0, 1.0, 5.0)
 SOME = [PEOPLE, (0.0, 3.0, 1.0), (-1.0, 1.0, 2.0)]
@@ -12,8 +12,8 @@ SOME = [PEOPLE, (0.0, 3.0, 1.0), (-1.0, 1.0, 2.0)]
 @pytest.mark.parametrize("people", SOME)
 def test_quadrature_counts_errors(people):
   for at in (-2.0, 0.1, 0.9):
-    found = surrogates.class_losses(surrogates.zero_one_loss, at, *people)
-    exact = gaussians.class_errors(at, *people)
+    found = _surrogates.class_losses(_surrogates.zero_one_loss, at, *people)
+    exact = _gaussians.class_errors(at, *people)
     assert float(found.minus) == pytest.approx(float(exact.minus), abs=1e-10)
     assert float(found.plus) == pytest.approx(float(exact.plus), abs=1e-10)
 
@@ -21,14 +21,14 @@ def test_quadrature_counts_errors(people):
 @pytest.mark.parametrize("people", SOME)
 def test_the_ramp_s_closed_form_is_its_quadrature(people):
   for at in (-2.0, 0.1, 0.9):
-    found = surrogates.class_losses(surrogates.ramp_loss, at, *people)
-    exact = surrogates.ramp_class_losses(at, *people)
+    found = _surrogates.class_losses(_surrogates.ramp_loss, at, *people)
+    exact = _surrogates.ramp_class_losses(at, *people)
     np.testing.assert_allclose(found, exact, atol=1e-10)
 
 
 def test_exponential_losses_have_a_closed_form():
   low, high, k = -1.0, 1.0, 2.0
-  minus, plus = surrogates.class_losses(surrogates.exponential_loss, 0.3, low, high, k)
+  minus, plus = _surrogates.class_losses(_surrogates.exponential_loss, 0.3, low, high, k)
   assert float(minus) == pytest.approx(np.exp(low - 0.3 + 0.5), rel=1e-9)
   assert float(plus) == pytest.approx(np.exp(0.3 - high + k * k / 2), rel=1e-9)
 
@@ -37,13 +37,14 @@ def test_exponential_losses_have_a_closed_form():
 def test_equal_loss_thresholds(people):
   low, high, k = people
   found = {
-    name: surrogates.equal_loss_threshold(loss, *people) for name, loss in surrogates.LOSSES.items()
+    name: _surrogates.equal_loss_threshold(loss, *people)
+    for name, loss in _surrogates.LOSSES.items()
   }
-  fair = float(gaussians.fair_threshold(*people))
+  fair = float(_gaussians.fair_threshold(*people))
   assert found["zero_one"] == pytest.approx(fair, abs=1e-8)
   exponential = (low + high) / 2 - (k * k - 1) / 4
   assert found["exponential"] == pytest.approx(exponential, abs=1e-6)
-  losses = surrogates.ramp_class_losses(found["ramp"], *people)
+  losses = _surrogates.ramp_class_losses(found["ramp"], *people)
   assert float(losses.minus) == pytest.approx(float(losses.plus), abs=1e-9)
   # The steeper a loss is far out, the further it is pulled.
   order = [found[n] for n in ("exponential", "log", "zero_one", "ramp")]
@@ -53,7 +54,7 @@ def test_equal_loss_thresholds(people):
 def test_a_ramp_is_a_mean_of_errors_of_shifted_thresholds():
   at, (low, high, k) = 0.2, PEOPLE
   shifts = (np.arange(20_000) + 0.5) / 20_000
-  minus = gaussians.class_errors(at - shifts, low, high, k).minus.mean()
-  plus = gaussians.class_errors(at + shifts, low, high, k).plus.mean()
-  found = surrogates.ramp_class_losses(at, *PEOPLE)
+  minus = _gaussians.class_errors(at - shifts, low, high, k).minus.mean()
+  plus = _gaussians.class_errors(at + shifts, low, high, k).plus.mean()
+  found = _surrogates.ramp_class_losses(at, *PEOPLE)
   np.testing.assert_allclose(found, (minus, plus), atol=1e-9)

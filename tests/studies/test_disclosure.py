@@ -7,7 +7,7 @@ import pytest
 
 from helpers import disclosure_cases as cases
 from jaxfair import checks, experiments
-from jaxfair.disclosure import questionnaire
+from jaxfair.disclosure import _questionnaire
 from jaxfair.studies import disclosure
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "configs" / "disclosure"
@@ -68,7 +68,7 @@ def test_the_study_compares_procedures_and_saves_a_questionnaire(people, tmp_pat
   shares = shares["people"][~np.isnan(shares["people"])]
   np.testing.assert_allclose(shares.reshape(2, 4).sum(axis=1), 1.0, atol=1e-5)
   assert set(table.unique("group")) == {"f", "m", "everyone"}
-  made = questionnaire.Questionnaire.read(folder / questionnaire.FILE)
+  made = _questionnaire.Questionnaire.read(folder / _questionnaire.FILE)
   assert made.sensitive == ("age", "job", "pay", "debt")
   assert "sex" not in made.columns
 
@@ -95,4 +95,4 @@ def test_every_config_is_understood(path, size):
   study = experiments.find(values["study"])
   names = {"study", "title", "seed", "size"}
   config = {k: v for k, v in values.items() if k not in names}
-  experiments.config.build(study.config, config)
+  experiments._config.build(study.config, config)

@@ -7,9 +7,9 @@ import pytest
 
 from helpers import pages
 from jaxfair import experiments
-from jaxfair.cli import app
+from jaxfair.cli import _app
 from jaxfair.experiments import People
-from jaxfair.experiments import config as configs
+from jaxfair.experiments import _config as configs
 
 GUIDE = "docs/studies.md"
 TEXT = pages.read(GUIDE)
@@ -44,7 +44,7 @@ def test_the_config_is_one_that_people_take():
 
 @pytest.mark.parametrize("command", re.findall(r"^jaxfair (\w+)", TEXT, re.MULTILINE))
 def test_the_commands_exist(command):
-  known = {c.name or c.callback.__name__ for c in app.app.registered_commands}
+  known = {c.name or c.callback.__name__ for c in _app.app.registered_commands}
   assert command in known
 
 

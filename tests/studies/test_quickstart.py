@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, data, experiments, models, report
-from jaxfair.experiments import people, runs, study
+from jaxfair.experiments import _people, _runs, _study
 from jaxfair.studies import quickstart
 from jaxfair.training import FitConfig, fit
 
@@ -34,10 +34,10 @@ def offline(tmp_path_factory):
     patch.delenv("JAXFAIR_DATA", raising=False)
     patch.setenv("JAXFAIR_CACHE", str(folder / "cache"))
     patch.setattr(data, "fetch", fetch)
-    people._load.cache_clear()
+    _people._load.cache_clear()
     table = experiments.execute(plan(), folder / "run", say=said.append)
     page = report.write(experiments.read_run(folder / "run"))
-  people._load.cache_clear()
+  _people._load.cache_clear()
   return folder / "run", table, said, page.read_text()
 
 
@@ -68,9 +68,9 @@ def test_a_row_is_what_training_by_hand_gives(offline):
   _, table, _, _ = offline
   digits, seed = data.load("coloured_digits"), 1
   root = jax.random.key(0)
-  name = study.cell_name({"model": "logistic"})
-  split_key = runs._named_key(root, "/shared by all cells")
-  keys = jax.random.split(runs._named_key(root, name), 3)
+  name = _study.cell_name({"model": "logistic"})
+  split_key = _runs._named_key(root, "/shared by all cells")
+  keys = jax.random.split(_runs._named_key(root, name), 3)
   rows = data.split_rows(digits.size, (0.75, 0.25), key=jax.random.fold_in(split_key, seed))
   scaler = data.fit_scaler(digits.examples.x[rows[0]])
   train, test = (

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from jaxfair.training import batches
+from jaxfair.training import _batches
 from jaxfair.types import Examples
 
 FALSE_ALARM = 1e-7
@@ -17,8 +17,8 @@ KEY = jax.random.key(0)
 
 
 def rows_of_steps(n, batch, steps, *, key):
-  shuffles = batches.shuffles_for(n, batch, steps, key=key)
-  return batches.batch_rows(shuffles, n, batch, steps)
+  shuffles = _batches.shuffles_for(n, batch, steps, key=key)
+  return _batches.batch_rows(shuffles, n, batch, steps)
 
 
 batch_rows = jax.jit(rows_of_steps, static_argnums=(0, 1, 2))
@@ -28,13 +28,13 @@ batch_rows = jax.jit(rows_of_steps, static_argnums=(0, 1, 2))
 def shuffled(offsets, salts, num_rows):
   """All rows below LARGEST, as if there were num_rows of them."""
   rows = jnp.arange(LARGEST, dtype=jnp.int32)
-  return batches.shuffle(rows, offsets, salts, num_rows=num_rows)
+  return _batches.shuffle(rows, offsets, salts, num_rows=num_rows)
 
 
 @given(st.data())
 def test_a_shuffle_is_a_bijection_whatever_its_numbers(source):
   n = source.draw(st.integers(1, LARGEST))
-  rounds = {"min_size": batches.ROUNDS, "max_size": batches.ROUNDS}
+  rounds = {"min_size": _batches.ROUNDS, "max_size": _batches.ROUNDS}
   offsets = source.draw(st.lists(st.integers(0, n - 1), **rounds))
   salts = source.draw(st.lists(st.integers(0, 2**32 - 1), **rounds))
   found = np.asarray(shuffled(np.int32(offsets), np.uint32(salts), n))[:n]
@@ -44,8 +44,8 @@ def test_a_shuffle_is_a_bijection_whatever_its_numbers(source):
 def test_a_shuffle_is_a_bijection_for_every_small_n():
   for n in range(1, LARGEST + 1):
     rng = np.random.default_rng(n)
-    offsets = rng.integers(0, n, batches.ROUNDS, dtype=np.int32)
-    salts = rng.integers(0, 2**32, batches.ROUNDS, dtype=np.uint32)
+    offsets = rng.integers(0, n, _batches.ROUNDS, dtype=np.int32)
+    salts = rng.integers(0, 2**32, _batches.ROUNDS, dtype=np.uint32)
     found = np.asarray(shuffled(offsets, salts, n))[:n]
     np.testing.assert_array_equal(np.sort(found), np.arange(n))
 
@@ -53,7 +53,7 @@ def test_a_shuffle_is_a_bijection_for_every_small_n():
 def test_rows_are_looked_up_in_every_leaf():
   people = Examples(jnp.eye(5), jnp.arange(5), jnp.arange(5) % 2)
   rows = jnp.array([4, 0, 0, 3])
-  found = jax.jit(batches.look_up)((people, jnp.arange(5.0)), rows)
+  found = jax.jit(_batches.look_up)((people, jnp.arange(5.0)), rows)
   wanted = (people.take(rows), jnp.arange(5.0)[rows])
   for a, b in zip(*map(jax.tree.leaves, (found, wanted)), strict=True):
     np.testing.assert_array_equal(a, b)
@@ -62,10 +62,10 @@ def test_rows_are_looked_up_in_every_leaf():
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [2**31 - 1, 2**30 + 1])
 def test_row_numbers_do_not_overflow(n):
-  shuffles = batches.make_shuffles(n, 1, key=KEY)
+  shuffles = _batches.make_shuffles(n, 1, key=KEY)
   rows = jnp.concatenate([jnp.arange(500), n - 1 - jnp.arange(500)])
   rows = rows.astype(jnp.int32)
-  found = jax.jit(batches.shuffle)(rows, shuffles.offsets[0], shuffles.salts[0], num_rows=n)
+  found = jax.jit(_batches.shuffle)(rows, shuffles.offsets[0], shuffles.salts[0], num_rows=n)
   assert found.min() >= 0
   assert found.max() < n
   assert len(set(found.tolist())) == 1000
@@ -87,9 +87,9 @@ def test_the_batches_of_an_epoch_are_disjoint(n, batch, steps):
 @pytest.mark.parametrize("rows", [7, 1000, 65_537, 2**24 - 2])
 def test_shuffles_are_the_draws_of_their_shape(rows):
   # Batches, and all published runs with them, stay what they were.
-  found = batches.make_shuffles(rows, 3, key=KEY)
+  found = _batches.make_shuffles(rows, 3, key=KEY)
   first, second = jax.random.split(KEY)
-  shape = (3, batches.ROUNDS)
+  shape = (3, _batches.ROUNDS)
   wanted = jax.random.randint(first, shape, 0, rows, jnp.int32)
   np.testing.assert_array_equal(found.offsets, wanted)
   np.testing.assert_array_equal(found.salts, jax.random.bits(second, shape))
@@ -160,14 +160,14 @@ def test_epochs_are_independent_of_each_other():
 
 
 def test_a_biased_shuffle_would_be_noticed(monkeypatch):
-  monkeypatch.setattr(batches, "ROUNDS", 2)
+  monkeypatch.setattr(_batches, "ROUNDS", 2)
   rows = draws(10, 40_000)[:, 0]
   assert not all(uniform(np.bincount(rows[:, place], minlength=10)) for place in range(10))
 
 
 @pytest.mark.parametrize(("n", "batch"), [(1000, 64), (10, 10), (10, 9), (5, 1), (1, 1), (3, 2)])
 def test_poisson_caps_are_six_deviations_away(n, batch):
-  sampler = batches.poisson_sampler(n, batch)
+  sampler = _batches.poisson_sampler(n, batch)
   assert sampler.expected_batch_size == pytest.approx(batch)
   cap = sampler.max_batch
   assert cap <= n

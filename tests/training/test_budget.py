@@ -16,7 +16,7 @@ import optax
 import pytest
 
 from jaxfair import accounting, checks, models
-from jaxfair.privacy.adaptive import QuantileClip
+from jaxfair.privacy._adaptive import QuantileClip
 from jaxfair.training import CheckpointError, DpSgdConfig, calibrate, train_to_budget
 from jaxfair.types import Examples
 

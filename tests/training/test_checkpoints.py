@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfair.training import CheckpointError, checkpoints
-from jaxfair.training.checkpoints import Checkpoints, load_leaves, save_leaves
+from jaxfair.training import CheckpointError, _checkpoints
+from jaxfair.training._checkpoints import Checkpoints, load_leaves, save_leaves
 
 PARAMS = {"w": np.arange(6.0, dtype=np.float32).reshape(2, 3)}
 DATA = (np.arange(8.0), None)
@@ -139,7 +139,7 @@ def test_the_private_folder_is_its_owner_s_even_if_it_existed(tmp_path, existed)
 def test_the_name_of_the_data_needs_the_training_s_key():
   """Else whoever guesses all records but one finds that one by trying."""
   people = np.arange(6.0).reshape(2, 3)
-  names = {checkpoints._fingerprint(people, jax.random.key(seed)) for seed in range(3)}
+  names = {_checkpoints._fingerprint(people, jax.random.key(seed)) for seed in range(3)}
   assert len(names) == 3
 
 

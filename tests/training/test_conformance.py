@@ -26,8 +26,8 @@ from jaxfair.training import (
   OutputPerturbationConfig,
   PrivateLagrangianConfig,
   SolveConfig,
+  _driver,
   dp_sgd,
-  driver,
   fair_dp_sgd,
   fair_robust,
   fit,
@@ -270,7 +270,7 @@ def test_can_be_mapped_over_keys(name):
 def test_feeds_made_in_blocks_change_no_bit(name, monkeypatch):
   # Four of five steps and one that is left, or one of two rounds.
   whole = train(name, make())
-  monkeypatch.setattr(driver, "BLOCK", 1 if "lagrangian" in name else 4)
+  monkeypatch.setattr(_driver, "BLOCK", 1 if "lagrangian" in name else 4)
   jax.clear_caches()
   made = train(name, make())
   jax.clear_caches()

@@ -13,10 +13,10 @@ from scipy import stats
 from helpers import bit_attack, mutants
 from jaxfair import accounting, checks, models, tree
 from jaxfair.privacy import noise
-from jaxfair.privacy.adaptive import QuantileClip
-from jaxfair.privacy.sampling import Batch, PoissonSampler
+from jaxfair.privacy._adaptive import QuantileClip
+from jaxfair.privacy._sampling import Batch, PoissonSampler
 from jaxfair.training import DpSgdConfig, dp_sgd, fit, fit_many
-from jaxfair.training.dp_sgd import DpSgdState, DpSgdStep, Feed, make_feeds
+from jaxfair.training._dp_sgd import DpSgdState, DpSgdStep, Feed, make_feeds
 from jaxfair.types import Examples, Model
 
 

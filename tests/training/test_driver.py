@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, models
-from jaxfair.training import DpSgdConfig, FitConfig, choose_loop, dp_sgd, driver, fit, run_steps
+from jaxfair.training import DpSgdConfig, FitConfig, _driver, choose_loop, dp_sgd, fit, run_steps
 from jaxfair.types import Examples, Model
 
 IMAGE = (8, 8, 3)
@@ -44,7 +44,7 @@ def test_a_step_is_applied_once_per_feed_in_order(loop):
   np.testing.assert_array_equal(info["before"], before)
 
 
-@pytest.mark.parametrize(("loop", "compiled"), [("scan", driver._scan), ("step", driver._single)])
+@pytest.mark.parametrize(("loop", "compiled"), [("scan", _driver._scan), ("step", _driver._single)])
 def test_steps_that_compare_equal_are_compiled_once(loop, compiled):
   def run(factor, start, inputs):
     return run_steps(Walk(factor), jnp.float32(start), FEEDS, inputs, loop=loop)
@@ -70,9 +70,9 @@ class Sizes:
 @pytest.mark.parametrize("loop", ["scan", "step"])
 @pytest.mark.parametrize(("limit", "size"), [(6, 6), (5, 3), (4, 3), (8, 6), (1, 1)])
 def test_blocks_do_what_one_piece_does(monkeypatch, loop, limit, size):
-  monkeypatch.setattr(driver, "BLOCK", limit)
-  assert driver.block_size(6, 1) == size
-  carry, info = driver.run_blocks(Walk(), jnp.asarray(4.0), Sizes(6), 1.0, 3.0, steps=6, loop=loop)
+  monkeypatch.setattr(_driver, "BLOCK", limit)
+  assert _driver.block_size(6, 1) == size
+  carry, info = _driver.run_blocks(Walk(), jnp.asarray(4.0), Sizes(6), 1.0, 3.0, steps=6, loop=loop)
   expected, before = by_hand(4.0, 3.0)
   assert carry == expected
   np.testing.assert_array_equal(info["before"], before)
@@ -80,9 +80,9 @@ def test_blocks_do_what_one_piece_does(monkeypatch, loop, limit, size):
 
 @pytest.mark.parametrize("loop", ["scan", "step"])
 def test_steps_left_after_the_last_block_are_taken(monkeypatch, loop):
-  monkeypatch.setattr(driver, "BLOCK", 4)
-  assert driver.block_size(5, 1) == 4
-  carry, info = driver.run_blocks(
+  monkeypatch.setattr(_driver, "BLOCK", 4)
+  assert _driver.block_size(5, 1) == 4
+  carry, info = _driver.run_blocks(
     Walk(), jnp.asarray(4.0), Sizes(5), 1.0, 3.0, steps=5, start=1, loop=loop
   )
   assert carry == by_hand(8.0, 3.0)[0]  # whose first step halves the start
@@ -90,11 +90,11 @@ def test_steps_left_after_the_last_block_are_taken(monkeypatch, loop):
 
 
 def test_blocks_hold_a_bounded_number_of_rows():
-  rows = driver.ROWS // 20
-  assert driver.block_size(10**5, rows) == 20
-  assert driver.block_size(10**5, 10 * driver.ROWS) == 1
-  assert driver.block_size(10**5, 1) == 1000
-  assert driver.block_size(10**5 + 3, 1) == driver.BLOCK  # a prime
+  rows = _driver.ROWS // 20
+  assert _driver.block_size(10**5, rows) == 20
+  assert _driver.block_size(10**5, 10 * _driver.ROWS) == 1
+  assert _driver.block_size(10**5, 1) == 1000
+  assert _driver.block_size(10**5 + 3, 1) == _driver.BLOCK  # a prime
 
 
 TRAINERS = {
@@ -120,7 +120,7 @@ def test_memory_does_not_grow_with_the_number_of_steps(name):
     lowered = jax.jit(train).lower(Examples(x, y, y), jax.random.key(0))
     return lowered.compile().memory_analysis().temp_size_in_bytes
 
-  few, many = 2 * driver.BLOCK, 20 * driver.BLOCK
+  few, many = 2 * _driver.BLOCK, 20 * _driver.BLOCK
   # The trace and the shuffles of epochs take at most 100 bytes a step; the
   # rows of one batch alone take 256.
   assert memory(many) - memory(few) < 100 * (many - few)

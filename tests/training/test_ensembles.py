@@ -9,7 +9,7 @@ import optax
 import pytest
 
 from jaxfair import checks, models
-from jaxfair.training import FitConfig, ensembles, fit, fit_many, map_members
+from jaxfair.training import FitConfig, _ensembles, fit, fit_many, map_members
 from jaxfair.types import Examples, Model
 
 KEYS = jax.random.split(jax.random.key(5), 7)
@@ -127,12 +127,12 @@ def test_a_member_does_not_see_the_others_people(parts):
 @pytest.mark.slow
 def test_a_second_call_compiles_nothing(make_people):
   many(make_people(seed=1))
-  size = ensembles._mapped._cache_size()
+  size = _ensembles._mapped._cache_size()
   changed = dataclasses.replace(CONFIG, learning_rate=0.5)
   many(make_people(seed=2), changed, keys=jax.random.split(KEYS[0], 7))
-  assert ensembles._mapped._cache_size() == size
+  assert _ensembles._mapped._cache_size() == size
   many(make_people(seed=2), chunk=5)
-  assert ensembles._mapped._cache_size() == size + 1  # or nothing is counted
+  assert _ensembles._mapped._cache_size() == size + 1  # or nothing is counted
 
 
 @pytest.mark.slow
@@ -324,4 +324,4 @@ def test_shard_map_s_own_check_would_leak_between_members(eight, model):
 def test_members_share_a_chunk_while_their_batches_fit_a_cache(batch, features, side_by_side):
   people = Examples(np.zeros((190, features), np.float32), *2 * [None])
   config = dataclasses.replace(CONFIG, batch_size=batch)
-  assert ensembles.chunk_for(config, people) == side_by_side
+  assert _ensembles.chunk_for(config, people) == side_by_side

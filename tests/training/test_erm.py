@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from jaxfair import checks, models
-from jaxfair.training import SolveConfig, SolveError, SolveTrace, erm, solve
+from jaxfair.training import SolveConfig, SolveError, SolveTrace, _erm, solve
 
 KEY = jax.random.key(0)
 METHODS = ("newton", "lbfgs")
@@ -82,7 +82,7 @@ def test_newton_is_for_few_parameters_and_lbfgs_for_many(make_people, monkeypatc
       called.append(name)
       return start, SolveTrace(0.0, 1, True)
 
-    monkeypatch.setattr(erm, name, fake)
+    monkeypatch.setattr(_erm, name, fake)
   for d in (3, 1000):
     people = make_people(30, d)
     solve(models.logistic(3), models.cross_entropy, people, key=KEY)

@@ -10,8 +10,8 @@ import optax
 import pytest
 
 from jaxfair import checks, fairness, models, training, tree
-from jaxfair.privacy.sampling import Batch
-from jaxfair.training.dp_sgd import DpSgdState, DpSgdStep, Feed
+from jaxfair.privacy._sampling import Batch
+from jaxfair.training._dp_sgd import DpSgdState, DpSgdStep, Feed
 from jaxfair.types import Examples
 
 MODEL = models.logistic(2)

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from jaxfair import checks, models, tree
-from jaxfair.training import FitConfig, batches, fit
-from jaxfair.training.fit import _fit_scan
+from jaxfair.training import FitConfig, _batches, fit
+from jaxfair.training._fit import _fit_scan
 from jaxfair.types import Examples, Model
 
 KEY = jax.random.key(0)
@@ -71,8 +71,8 @@ def test_mini_batches_are_gradient_descent_on_their_rows(people):
   config = dataclasses.replace(SGD, batch_size=16)
   found = fit(models.logistic(3), models.cross_entropy, people, config, key=KEY)
   key, size = jax.random.fold_in(KEY, 1), people.size
-  shuffles = batches.shuffles_for(size, 16, 12, key=key)
-  rows = batches.batch_rows(shuffles, size, 16, 12)
+  shuffles = _batches.shuffles_for(size, 16, 12, key=key)
+  rows = _batches.batch_rows(shuffles, size, 16, 12)
   params, losses, _ = Softmax(people).descend(zeros(), np.asarray(rows), 0.3)
   close(found.params, params, rtol=1e-5, atol=1e-6)
   np.testing.assert_allclose(found.trace.loss, losses, rtol=1e-5)

@@ -13,7 +13,7 @@ from helpers import bit_attack
 from jaxfair import accounting, checks, models
 from jaxfair.privacy import exact
 from jaxfair.training import OutputPerturbationConfig, SolveConfig, output_perturbation, solve
-from jaxfair.training.output_perturbation import perturbed
+from jaxfair.training._output_perturbation import perturbed
 from jaxfair.types import Examples
 
 CONFIG = OutputPerturbationConfig(weight_decay=0.1)
@@ -119,7 +119,7 @@ def test_released_bits_do_not_tell_who_was_there():
 
 def test_a_release_takes_its_bits_from_the_operating_system(monkeypatch):
   asked = []
-  module = sys.modules["jaxfair.training.output_perturbation"]
+  module = sys.modules["jaxfair.training._output_perturbation"]
 
   def counted(params, *, sigma, source):
     asked.append(source)

@@ -12,10 +12,10 @@ from jax.flatten_util import ravel_pytree
 
 from jaxfair import accounting, checks, models
 from jaxfair.fairness import constraints
-from jaxfair.privacy.sampling import Batch
+from jaxfair.privacy._sampling import Batch
 from jaxfair.training import PrivateLagrangianConfig, private_lagrangian
-from jaxfair.training.private_lagrangian import _Dual, _Inputs, _Primal, _State
-from jaxfair.training.round_feeds import PrivateRoundFeeds
+from jaxfair.training._private_lagrangian import _Dual, _Inputs, _Primal, _State
+from jaxfair.training._round_feeds import PrivateRoundFeeds
 from jaxfair.types import Examples
 
 KEY = jax.random.key(2)

@@ -13,7 +13,7 @@ import pytest
 from helpers import subprocesses
 from jaxfair import models
 from jaxfair.training import DpSgdConfig, FitConfig, parity_penalty
-from jaxfair.training.programs import fingerprint, programs
+from jaxfair.training._programs import fingerprint, programs
 from jaxfair.types import Examples, Model
 
 MODEL = models.mlp((5,), 3)

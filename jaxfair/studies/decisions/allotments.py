@@ -8,7 +8,7 @@ from jax.tree_util import Partial
 
 from jaxfair import decisions
 from jaxfair import experiments as ex
-from jaxfair.decisions import problems
+from jaxfair.decisions import _problems
 from jaxfair.experiments import Positive, Summary
 from jaxfair.studies.decisions.allotment_claims import (
   BEST,
@@ -46,7 +46,7 @@ class Config(ex.Settings):
   methods: ex.Sweep[Annotated[str, ex.OneOf(METHODS)]] = METHODS
   temperatures: tuple[Positive, ...] = (0.1, 2.0)
   lower_share: Annotated[float, ex.Within(0.0, 1.0, open_low=True)] = 0.9
-  budget: Positive = problems.BUDGET
+  budget: Positive = _problems.BUDGET
   draws: Annotated[int, ex.Within(100)] = 10_000
   seeds: ex.Count = 5
 

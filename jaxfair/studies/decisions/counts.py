@@ -7,8 +7,8 @@ import numpy as np
 
 from jaxfair import checks, data, decisions
 from jaxfair import experiments as ex
-from jaxfair.data import tables
-from jaxfair.data.files import read_text
+from jaxfair.data import _tables
+from jaxfair.data._files import read_text
 
 DISTRICTS = ("title_one", "saipe", "synthetic")
 JURISDICTIONS = ("section203", "section203_alaska", "synthetic")
@@ -194,25 +194,25 @@ def _jurisdictions() -> Jurisdictions:
   )
 
 
-def _read(places: Places, needed: int) -> tables.Table:
+def _read(places: Places, needed: int) -> _tables.Table:
   checks.require(
     len(places.columns) >= needed,
     f"data.columns names {len(places.columns)} columns; {needed} are needed",
   )
   path = pathlib.Path(places.csv)
   try:
-    return tables.parse(read_text(path))
+    return _tables.parse(read_text(path))
   except checks.ArgumentError as error:
     raise checks.ArgumentError(f"{path}: {error}") from None
 
 
-def _numbers(table: tables.Table, name: str) -> np.ndarray:
-  found = tables.column(table, name)
+def _numbers(table: _tables.Table, name: str) -> np.ndarray:
+  found = _tables.column(table, name)
   checks.require(found.dtype.kind == "f", f"column {name!r} holds words; name a column of numbers")
   return found
 
 
-def _names(table: tables.Table, places: Places) -> np.ndarray:
+def _names(table: _tables.Table, places: Places) -> np.ndarray:
   if places.label:
-    return tables.words(tables.column(table, places.label))
-  return np.array([f"row {i}" for i in range(tables.size(table))])
+    return _tables.words(_tables.column(table, places.label))
+  return np.array([f"row {i}" for i in range(_tables.size(table))])

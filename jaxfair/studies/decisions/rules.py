@@ -9,7 +9,7 @@ from scipy import stats
 
 from jaxfair import decisions
 from jaxfair import experiments as ex
-from jaxfair.decisions import problems
+from jaxfair.decisions import _problems
 from jaxfair.experiments import Summary
 from jaxfair.studies.decisions.counts import Jurisdictions, Places, load_jurisdictions
 from jaxfair.studies.decisions.rule_claims import CLAIMS, FIGURES, LINEAR, RULE, SVM
@@ -83,12 +83,12 @@ def _rule(counts: Any) -> Any:
 
 def _many(counts: Any) -> Any:
   s, sp, _ = counts
-  return (sp > problems.SHARE * s) | (sp > problems.NUMBER)
+  return (sp > _problems.SHARE * s) | (sp > _problems.NUMBER)
 
 
 def _unschooled(counts: Any) -> Any:
   _, sp, spe = counts
-  return spe > problems.ILLITERACY * sp
+  return spe > _problems.ILLITERACY * sp
 
 
 def _errors(
@@ -107,8 +107,8 @@ def _errors(
   truth = np.char.add(np.where(many, "T", "F"), np.where(unschooled, "T", "F")).astype(str)
   # How many noise scales the nearest count is from where a part would turn.
   scale = float(release.scale)
-  share = np.maximum(sp - problems.SHARE * s, sp - problems.NUMBER)
-  distance = np.minimum(np.abs(share), np.abs(spe - problems.ILLITERACY * sp))
+  share = np.maximum(sp - _problems.SHARE * s, sp - _problems.NUMBER)
+  distance = np.minimum(np.abs(share), np.abs(spe - _problems.ILLITERACY * sp))
   distance = distance / scale
   rows: list[dict[str, Any]] = []
   total = np.zeros(len(s))

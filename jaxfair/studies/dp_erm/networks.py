@@ -16,7 +16,7 @@ from jaxfair import analysis, checks, models, training
 from jaxfair import experiments as ex
 from jaxfair.experiments import Count, Positive
 from jaxfair.studies.dp_erm import common
-from jaxfair.training.ensembles import default_chunk
+from jaxfair.training._ensembles import default_chunk
 from jaxfair.types import Examples, Model, Params
 
 Look = Callable[[Params, Examples, jax.Array], Any]

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxfair import checks, data, models, pate, training
 from jaxfair import experiments as ex
-from jaxfair.data.pooling import pool_images
+from jaxfair.data._pooling import pool_images
 from jaxfair.experiments import Count, Positive
 from jaxfair.fairness import CounterRule
 from jaxfair.pate import FairAnswers

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import accounting, models, pate, training
-from jaxfair.experiments.measures import beside_constant
+from jaxfair.experiments._measures import beside_constant
 from jaxfair.fairness import admit_in_order, demographic_disparity
-from jaxfair.fairness.counter import Counted
+from jaxfair.fairness._counter import Counted
 from jaxfair.pate import NO_ANSWER
 from jaxfair.studies.fairpate.common import Ensemble, Repetition
 from jaxfair.types import Examples, Model, Params

@@ -10,8 +10,8 @@ from jaxfair import checks
 from jaxfair import experiments as ex
 from jaxfair.experiments import Claim, Figure, Summary
 from jaxfair.fairness import CounterRule, admit_in_order, demographic_disparity
-from jaxfair.fairness.counter import GUARDS, Guard
-from jaxfair.fairness.disparity import NOTIONS, Notion
+from jaxfair.fairness._counter import GUARDS, Guard
+from jaxfair.fairness._disparity import NOTIONS, Notion
 from jaxfair.studies.fairpate.common import Whole
 
 # Classes by groups, as the paper prints them.

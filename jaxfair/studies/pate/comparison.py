@@ -15,7 +15,7 @@ import numpy as np
 from jaxfair import accounting, data, models, pate, tree
 from jaxfair import experiments as ex
 from jaxfair.experiments import Claim, Count, Figure, Positive, Summary
-from jaxfair.experiments.measures import EVERYONE, GroupMeasures, paired_costs
+from jaxfair.experiments._measures import EVERYONE, GroupMeasures, paired_costs
 from jaxfair.studies.pate.ensembles import VotingConfig
 from jaxfair.studies.pate.epsilons import SUMMARY as EPSILONS
 from jaxfair.studies.pate.epsilons import epsilon_table

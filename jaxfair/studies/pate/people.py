@@ -13,7 +13,7 @@ import numpy as np
 from jaxfair import analysis, data, models, tree
 from jaxfair import experiments as ex
 from jaxfair.experiments import Figure
-from jaxfair.experiments.statistics import rank_correlation
+from jaxfair.experiments._statistics import rank_correlation
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate.students import penalty_students
 from jaxfair.types import Examples, Model, Params

@@ -10,7 +10,7 @@ import numpy as np
 from jaxfair import accounting, pate
 from jaxfair import experiments as ex
 from jaxfair.experiments import Claim, Positive
-from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments._measures import EVERYONE
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate import students as st
 from jaxfair.studies.pate.penalty import ALL, lines

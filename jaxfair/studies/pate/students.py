@@ -16,7 +16,7 @@ import numpy as np
 from jaxfair import experiments as ex
 from jaxfair import models, pate, tree
 from jaxfair.analysis import ByGroup, mean_by_group
-from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments._measures import EVERYONE
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate.ensembles import Ensemble
 from jaxfair.types import Examples, Model, Params

@@ -9,11 +9,11 @@ import numpy as np
 
 from jaxfair import checks, data, models, training, tree
 from jaxfair import experiments as ex
-from jaxfair.data.pooling import pool_images
+from jaxfair.data._pooling import pool_images
 from jaxfair.experiments import Count
-from jaxfair.experiments.measures import EVERYONE
-from jaxfair.training import driver
-from jaxfair.training.ensembles import default_chunk
+from jaxfair.experiments._measures import EVERYONE
+from jaxfair.training import _driver
+from jaxfair.training._ensembles import default_chunk
 from jaxfair.types import Examples, Model
 
 LOSS = models.cross_entropy
@@ -148,7 +148,7 @@ def for_each_seed(function: Callable[[Any, Examples], Any], own: Any, sample: Sa
   One program where the network allows it; convolutions on CPU take turns.
   """
   people = sample.people
-  loop = driver.choose_loop("auto", sample.model, people.x, traced=False)
+  loop = _driver.choose_loop("auto", sample.model, people.x, traced=False)
   if loop == "scan":
     found = training.map_members(function, own, people, chunk=default_chunk())
   else:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxfair import experiments as ex
 from jaxfair import pruning
 from jaxfair.experiments import Claim, Figure, Summary
-from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments._measures import EVERYONE
 from jaxfair.studies.pruning import common
 from jaxfair.types import Examples, Model
 
@@ -40,7 +40,7 @@ class Config(common.PruningConfig):
   def check(self) -> None:
     """Rates are shares, in order."""
     super().check()
-    pruning.masks.check_rates(self.rates)
+    pruning._masks.check_rates(self.rates)
 
 
 def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:

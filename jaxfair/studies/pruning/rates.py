@@ -9,7 +9,7 @@ import numpy as np
 from jaxfair import checks, pruning
 from jaxfair import experiments as ex
 from jaxfair.experiments import Claim, Count, Figure, Summary
-from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments._measures import EVERYONE
 from jaxfair.studies.pruning import common
 from jaxfair.types import Examples
 
@@ -28,15 +28,15 @@ class Config(common.PruningConfig):
 
   rates: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9)
   tune: common.Stage = common.Stage(rounds=5)
-  scope: pruning.masks.Scope = "global"
-  unit: pruning.masks.Unit = "weight"
+  scope: pruning._masks.Scope = "global"
+  unit: pruning._masks.Unit = "weight"
   curvature_steps: Count = 12
   max_curved: int | None = 500
 
   def check(self) -> None:
     """Rates are shares, in order; 0 is always looked at."""
     super().check()
-    pruning.masks.check_rates(self.rates)
+    pruning._masks.check_rates(self.rates)
     checks.require(0.0 not in self.rates, "rates: leave out 0, it is always looked at")
 
 

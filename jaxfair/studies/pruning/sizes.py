@@ -13,7 +13,7 @@ import numpy as np
 from jaxfair import checks, data, pruning, training
 from jaxfair import experiments as ex
 from jaxfair.experiments import Claim, Figure, Summary
-from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments._measures import EVERYONE
 from jaxfair.studies.pruning import common
 from jaxfair.types import Examples, Model
 

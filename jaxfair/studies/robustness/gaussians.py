@@ -14,7 +14,7 @@ from scipy import optimize, stats
 from jaxfair import experiments as ex
 from jaxfair import robustness
 from jaxfair.experiments import Claim, Figure, Summary
-from jaxfair.robustness import gaussians, surrogates
+from jaxfair.robustness import _gaussians, _surrogates
 
 People = tuple[float, float, float]  # mu_minus, mu_plus, ratio
 CURVES, SETTINGS, LOSSES = "curves", "settings", "losses"
@@ -42,7 +42,7 @@ class Config(ex.Settings):
     """Every ratio and epsilon has a threshold."""
     for ratio in self.ratios:
       for epsilon in self.epsilons:
-        gaussians.robust_threshold(self.mu_minus, self.mu_plus, ratio, epsilon)
+        _gaussians.robust_threshold(self.mu_minus, self.mu_plus, ratio, epsilon)
 
 
 def cells(config: Config) -> list[ex.Cell]:
@@ -67,9 +67,9 @@ def _curves(config: Config, people: People) -> list[dict[str, Any]]:
   rows: list[dict[str, Any]] = []
   for epsilon in config.epsilons:
     found = {
-      "natural": (gaussians.natural_threshold(*people), _best(people, 0.0)),
-      "fair": (gaussians.fair_threshold(*people), _equal(people)),
-      "robust": (gaussians.robust_threshold(*people, epsilon), _best(people, epsilon)),
+      "natural": (_gaussians.natural_threshold(*people), _best(people, 0.0)),
+      "fair": (_gaussians.fair_threshold(*people), _equal(people)),
+      "robust": (_gaussians.robust_threshold(*people, epsilon), _best(people, epsilon)),
     }
     for name, (closed, numerical) in found.items():
       rows.append(
@@ -83,7 +83,7 @@ def _curves(config: Config, people: People) -> list[dict[str, Any]]:
 def _losses(config: Config, people: People) -> list[dict[str, Any]]:
   """Fair thresholds when groups are compared by losses one trains with."""
   rows: list[dict[str, Any]] = []
-  for name, loss in surrogates.LOSSES.items():
+  for name, loss in _surrogates.LOSSES.items():
     at = robustness.equal_loss_threshold(loss, *people)
     rows += [
       {"epsilon": epsilon, "classifier": f"fair, {name} loss"} | _errors(at, people, epsilon)
@@ -109,14 +109,14 @@ def _settings(config: Config, cell: ex.Cell, key: jax.Array) -> ex.Table:
 
 
 def _errors(at: float, people: People, epsilon: float) -> dict[str, float]:
-  minus, plus = gaussians.class_errors(at, *people)
+  minus, plus = _gaussians.class_errors(at, *people)
   return {
     "threshold": at,
-    "natural_error": float(gaussians.natural_error(at, *people)),
-    "boundary_error": float(gaussians.boundary_error(at, *people, epsilon=epsilon)),
-    "robust_error": float(gaussians.robust_error(at, *people, epsilon=epsilon)),
+    "natural_error": float(_gaussians.natural_error(at, *people)),
+    "boundary_error": float(_gaussians.boundary_error(at, *people, epsilon=epsilon)),
+    "robust_error": float(_gaussians.robust_error(at, *people, epsilon=epsilon)),
     "violation": abs(float(plus - minus)),
-    "distance": float(gaussians.mean_distance(at, *people)),
+    "distance": float(_gaussians.mean_distance(at, *people)),
   }
 
 
@@ -129,7 +129,7 @@ def _best(people: People, epsilon: float) -> float:
     return float(wide - stats.norm.logpdf(t - epsilon, low, 1.0))
 
   grid = np.linspace(low - 4 * ratio, high + 4 * ratio, 4001)
-  errors = gaussians.robust_error(grid, *people, epsilon=epsilon)
+  errors = _gaussians.robust_error(grid, *people, epsilon=epsilon)
   best = int(np.argmin(errors))
   ends = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
   return float(optimize.brentq(slope, *ends, xtol=1e-14))
@@ -139,7 +139,7 @@ def _equal(people: People) -> float:
   low, high, _ = people
 
   def apart(t: float) -> float:
-    minus, plus = gaussians.class_errors(t, *people)
+    minus, plus = _gaussians.class_errors(t, *people)
     return float(plus - minus)
 
   return float(optimize.brentq(apart, low - 1, high + 1, xtol=1e-14))

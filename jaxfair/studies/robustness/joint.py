@@ -2,7 +2,7 @@
 
 from jaxfair import experiments as ex
 from jaxfair.experiments import Claim, Figure, Summary
-from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments._measures import EVERYONE
 from jaxfair.studies.robustness import networks
 from jaxfair.studies.robustness.price import PLAIN, in_each_attack
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxfair import analysis, checks, data, models, robustness, training, tree
 from jaxfair import experiments as ex
 from jaxfair.experiments import Count
-from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments._measures import EVERYONE
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 PIXELS = (0.0, 1.0)

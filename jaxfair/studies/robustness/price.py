@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxfair import experiments as ex
 from jaxfair.experiments import Claim, Figure, Summary
-from jaxfair.experiments.measures import EVERYONE
+from jaxfair.experiments._measures import EVERYONE
 from jaxfair.studies.robustness import networks
 
 CROSS_ENTROPY = {"group": EVERYONE, "loss": "cross_entropy"}

@@ -17,7 +17,7 @@ from jaxfair import checks, data, fairness, models, pate, training
 from jaxfair import experiments as ex
 from jaxfair.experiments import Count, NonNegative, Positive
 from jaxfair.fairness import constraints
-from jaxfair.pate import sf_pate
+from jaxfair.pate import _sf_pate
 from jaxfair.types import Examples, Model, Params
 
 LOSS = models.cross_entropy
@@ -175,7 +175,7 @@ class Repetition:
     """theta*."""
     steps = self.config.fit(self.config.plain_steps, self.train.size)
     key = jax.random.fold_in(self.key, 0)
-    return sf_pate.plain_model(self.model, LOSS, self.train, steps, key=key)
+    return _sf_pate.plain_model(self.model, LOSS, self.train, steps, key=key)
 
   def measure(self, stacked: Params) -> dict[str, np.ndarray]:
     """Accuracy and violation of [k] models on test people and true groups."""

@@ -15,9 +15,9 @@ import numpy as np
 
 from jaxfair import pate, privacy, training, tree
 from jaxfair.fairness import constraints
-from jaxfair.pate import attribute, sf_votes
+from jaxfair.pate import _attribute, _sf_votes
 from jaxfair.studies.sf_pate.common import LOSS, Config, Repetition
-from jaxfair.training import ensembles
+from jaxfair.training import _ensembles
 from jaxfair.types import Examples, Params
 
 SF_S, SF_T = "SF_S-PATE", "SF_T-PATE"
@@ -49,7 +49,9 @@ def fair_teachers(split: Repetition) -> Params:
     ),
   )
   teacher = config.network(classes, teacher=True)
-  counts = sf_votes.label_votes(teacher, LOSS, parts, x, settings, num_classes=classes, key=keys[2])
+  counts = _sf_votes.label_votes(
+    teacher, LOSS, parts, x, settings, num_classes=classes, key=keys[2]
+  )
   voted, nobody = _noisy(config, counts, keys[3]), jnp.zeros(len(x), jnp.int32)
   steps = config.rounds * config.steps_per_round
   return training.fit_many(
@@ -57,7 +59,7 @@ def fair_teachers(split: Repetition) -> Params:
     LOSS,
     Examples(x, voted, nobody),
     config.fit(steps, config.queries, proximity=2 * config.proximity),
-    trainer=ensembles.Untraced(training.fit),
+    trainer=_ensembles.Untraced(training.fit),
     stacked=Examples(False, True, False),
     anchor=split.plain,
     **_started_alike(split, keys[4]),
@@ -147,7 +149,7 @@ def group_counts(split: Repetition, teachers: int) -> tuple[np.ndarray, np.ndarr
   config, groups = split.config, split.people.num_groups
   parts, rows, keys = _dealt(split, teachers, 1, 4)
   steps = config.teacher_steps
-  counts = sf_votes.group_votes(
+  counts = _sf_votes.group_votes(
     config.network(groups, teacher=True),
     LOSS,
     parts,
@@ -173,9 +175,9 @@ def _dealt(
   """The teachers' parts, the queries' rows, and keys; two of them are used."""
   keys = jax.random.split(jax.random.fold_in(split.key, purpose), count)
   train, groups = split.train, split.people.num_groups
-  parts = attribute.deal(train, teachers, num_groups=groups, key=keys[0])
+  parts = _attribute.deal(train, teachers, num_groups=groups, key=keys[0])
   asked = split.config.queries
-  rows = attribute.draw_queries(train.size, asked, key=keys[1])
+  rows = _attribute.draw_queries(train.size, asked, key=keys[1])
   return parts, rows, keys
 
 

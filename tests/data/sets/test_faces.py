@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 from jaxfair import data
-from jaxfair.data import DataError, loading
-from jaxfair.data.files import Files, ImageFolder, KnownFile
-from jaxfair.data.sets import faces
+from jaxfair.data import DataError, _loading
+from jaxfair.data._files import Files, ImageFolder, KnownFile
+from jaxfair.data._sets import faces
 
 RNG = np.random.default_rng(0)
 PIXELS = RNG.integers(0, 256, (4, 48, 48), dtype=np.uint8)
@@ -129,7 +129,7 @@ def test_real_utkface_and_its_faces_as_files(data_root, tmp_path):
   edges = [0, 10, 15, 20, 25, 30, 40, 50, 60, 200]
   counts = np.histogram(ages, edges)[0]
   table = {"age": ages.astype(float)}
-  assert loading.count(faces.AGE, table) == tuple(counts)
+  assert _loading.count(faces.AGE, table) == tuple(counts)
   # The first fifty faces as a user would have them, without loss.
   pixels = (loaded.examples.x[:50, ..., 0] * 255).round().astype(np.uint8)
   for name, image in zip(names[:50], pixels, strict=True):

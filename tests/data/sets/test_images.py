@@ -12,9 +12,9 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from jaxfair import data
-from jaxfair.data import DataError, loading
-from jaxfair.data.files import Files, KnownFile
-from jaxfair.data.sets import images
+from jaxfair.data import DataError, _loading
+from jaxfair.data._files import Files, KnownFile
+from jaxfair.data._sets import images
 
 
 def idx(values):
@@ -128,7 +128,7 @@ def test_real_idx_sets(data_root, name):
 @pytest.mark.slow
 def test_real_coloured_set_is_the_gray_one_painted(data_root):
   gray, painted = (
-    loading.open_set(loading.SPECS[name], data_root).raw for name in ("mnist", "coloured_mnist")
+    _loading.open_set(_loading.SPECS[name], data_root).raw for name in ("mnist", "coloured_mnist")
   )
   np.testing.assert_array_equal(painted.images.max(-1, keepdims=True), gray.images)
   np.testing.assert_array_equal(painted.table["class"], gray.table["class"])

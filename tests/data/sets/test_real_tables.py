@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from jaxfair import data
-from jaxfair.data import files, loading
+from jaxfair.data import _files, _loading
 
 # Rows, features without the default group's columns.
 SHAPES = {
@@ -42,7 +42,7 @@ def test_every_check_passes_and_the_shape_is_known(data_root, name):
   assert failed == []
   loaded = data.load(name, root=data_root)
   assert loaded.examples.x.shape == SHAPES[name]
-  assert not set(loading.SPECS[name].drop) & set(loaded.columns)
+  assert not set(_loading.SPECS[name].drop) & set(loaded.columns)
 
 
 @pytest.mark.slow
@@ -163,8 +163,8 @@ def test_celeba_hides_label_and_group(data_root):
 
 @pytest.mark.slow
 def test_celeba_in_the_original_text_format(data_root, tmp_path):
-  spec = loading.SPECS["celeba"]
-  table = loading.open_set(spec, data_root).raw.table
+  spec = _loading.SPECS["celeba"]
+  table = _loading.open_set(spec, data_root).raw.table
   names = list(table)
   values = np.stack([table[name] for name in names], 1).astype(int)
   lines = [f"{len(values)}", " ".join(names)]
@@ -174,7 +174,7 @@ def test_celeba_in_the_original_text_format(data_root, tmp_path):
   ]
   (tmp_path / "list_attr_celeba.txt").write_text("\n".join(lines) + "\n")
   form = next(f for f in spec.forms if f.files[0].name.endswith(".txt"))
-  found = files.Files(form.files, {form.files[0].name: tmp_path / "list_attr_celeba.txt"}, "")
+  found = _files.Files(form.files, {form.files[0].name: tmp_path / "list_attr_celeba.txt"}, "")
   part = form.read(found).table
   assert list(part) == names
   for name in names:

@@ -5,7 +5,7 @@ import pytest
 
 from helpers import dp_erm_runs
 from jaxfair import data, experiments
-from jaxfair.experiments import study
+from jaxfair.experiments import _study
 from jaxfair.studies.dp_erm import common
 
 
@@ -20,7 +20,7 @@ def test_every_figure_has_every_size(figure, size):
 @pytest.mark.slow
 def test_people_are_standardised(monkeypatch):
   made_up = dp_erm_runs.two_groups()
-  monkeypatch.setattr(study, "load_people", lambda people: (made_up, ""))
+  monkeypatch.setattr(_study, "load_people", lambda people: (made_up, ""))
   config = common.ErmConfig(max_people=120)
   sample = common.draw(config, {"data": "bank"}, dp_erm_runs.context())
   assert sample.people.x.shape == (120, 3)

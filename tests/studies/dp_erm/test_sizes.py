@@ -5,7 +5,7 @@ import pytest
 
 from helpers import dp_erm_runs
 from jaxfair import checks, experiments
-from jaxfair.experiments import study
+from jaxfair.experiments import _study
 from jaxfair.studies.dp_erm import common, sizes
 
 
@@ -13,7 +13,7 @@ from jaxfair.studies.dp_erm import common, sizes
 @pytest.mark.parametrize("ratio", [0.1, 1.0])
 def test_the_groups_stand_in_the_ratio(monkeypatch, ratio):
   made_up = dp_erm_runs.two_groups(sizes=(90, 300))  # the second is larger
-  monkeypatch.setattr(study, "load_people", lambda people: (made_up, ""))
+  monkeypatch.setattr(_study, "load_people", lambda people: (made_up, ""))
   config = sizes.Config(people=132)
   choose = sizes._chooser(config, ratio)
   sample = common.draw(config, {"data": "bank"}, dp_erm_runs.context(), choose=choose)

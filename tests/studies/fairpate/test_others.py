@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting, data, experiments, models, pate
-from jaxfair.experiments import config as configs
-from jaxfair.experiments.config import ConfigError, build
+from jaxfair.experiments import _config as configs
+from jaxfair.experiments._config import ConfigError, build
 from jaxfair.studies.fairpate import notions, queries
 from jaxfair.studies.fairpate.common import Repetition
 

@@ -6,7 +6,7 @@ import pytest
 from helpers.pate_studies import write_people
 from jaxfair import experiments
 from jaxfair.checks import JaxfairError
-from jaxfair.experiments.config import ConfigError, build
+from jaxfair.experiments._config import ConfigError, build
 from jaxfair.studies import fairpate
 from jaxfair.studies.fairpate import claims, methods
 from jaxfair.studies.fairpate.claims import PLACEMENTS

@@ -12,8 +12,8 @@ import pytest
 from helpers import pruning_runs
 from jaxfair import experiments
 from jaxfair.analysis import ByGroup
-from jaxfair.experiments import study
-from jaxfair.experiments.people import People
+from jaxfair.experiments import _study
+from jaxfair.experiments._people import People
 from jaxfair.studies.pruning import common
 
 DIGITS = common.PruningConfig(
@@ -59,7 +59,7 @@ def test_the_reader_is_told_of_a_stand_in():
   own = dataclasses.replace(context(), say=told.append)
   with pytest.MonkeyPatch.context() as patch:
     loaded = experiments.load_people(DIGITS.data)[0]
-    patch.setattr(study, "load_people", lambda people: (loaded, "stand-in"))
+    patch.setattr(_study, "load_people", lambda people: (loaded, "stand-in"))
     common.draw(DIGITS, own)
   assert told == ["stand-in"]
 

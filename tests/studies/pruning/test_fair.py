@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers import pruning_runs
-from jaxfair.experiments.table import Table
+from jaxfair.experiments._table import Table
 from jaxfair.studies.pruning import fair
 
 

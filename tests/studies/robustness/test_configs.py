@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from jaxfair import experiments
-from jaxfair.experiments.config import SIZES
+from jaxfair.experiments._config import SIZES
 
 FOLDER = pathlib.Path(__file__).parents[3] / "configs" / "robustness"
 CONFIGS = sorted(path.name for path in FOLDER.glob("*.toml"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxfair import experiments, robustness
-from jaxfair.experiments.table import Table
+from jaxfair.experiments._table import Table
 from jaxfair.studies.robustness import gaussians
 
 CLAIMS = {claim.name: claim.check for claim in gaussians.STUDY.claims}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxfair.experiments.table import Table
+from jaxfair.experiments._table import Table
 from jaxfair.studies.robustness import price
 
 CLAIMS = {claim.name: claim.check for claim in price.STUDY.claims}

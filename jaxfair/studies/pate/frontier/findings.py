@@ -7,7 +7,7 @@ import numpy as np
 from jaxfair import experiments as ex
 from jaxfair import fairness, frontier, pate
 from jaxfair.experiments import Claim, Table
-from jaxfair.experiments.frontiers import Comparison, compare_points, settings_cube
+from jaxfair.experiments._frontiers import Comparison, compare_points, settings_cube
 
 PLAIN, CONFIDENT = pate.GnMax.name, pate.ConfidentGnMax.name
 NAMES = ("method", "teachers", "epsilon", "sigma", "threshold")

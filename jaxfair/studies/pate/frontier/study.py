@@ -15,7 +15,7 @@ import numpy as np
 from jaxfair import experiments as ex
 from jaxfair import fairness, models, pate
 from jaxfair.experiments import Figure, Positive
-from jaxfair.experiments.measures import beside_constant
+from jaxfair.experiments._measures import beside_constant
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate.frontier import findings
 from jaxfair.studies.pate.frontier.budget import asked, spending

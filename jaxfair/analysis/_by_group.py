@@ -1,0 +1,52 @@
+"""A number for every group and for everybody, side by side."""
+
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from jaxfair.fairness._groups import group_means
+
+
+class ByGroup(NamedTuple):
+  """One statistic, for every group and for the population.
+
+  Attributes:
+    group: [..., G] the statistic of each group; NaN for an empty one.
+    population: [...] the statistic of everybody.
+  """
+
+  group: Any
+  population: Any
+
+  @property
+  def gap(self) -> Any:
+    """[..., G] |group - population|; xi_a when the statistic is a risk."""
+    return abs(self.group - self.population[..., None])
+
+
+def mean_by_group(values: Any, group: Any, num_groups: int) -> ByGroup:
+  """Means of the groups and of everybody.
+
+  Args:
+    values: [n] one number per person.
+    group: [n] group ids.
+    num_groups: static number of groups G.
+  """
+  values = jnp.asarray(values)
+  chex.assert_rank(values, 1)
+  return ByGroup(group_means(values, group, num_groups), jnp.mean(values))
+
+
+def weights_by_group(group: Any, num_groups: int) -> jax.Array:
+  """[G + 1, n] weights whose sums with [n] values are those means.
+
+  The last row is the population's. An empty group's row is NaN.
+  """
+  group = jnp.asarray(group)
+  chex.assert_rank(group, 1)
+  member = group == jnp.arange(num_groups)[:, None]
+  rows = jnp.concatenate([member, jnp.ones((1, group.shape[0]), bool)])
+  count = jnp.sum(rows, axis=1, keepdims=True)
+  return jnp.where(count > 0, rows / jnp.maximum(count, 1), jnp.nan)

@@ -1,0 +1,61 @@
+"""Traces from random directions, with their standard error (Hutchinson)."""
+
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from jaxfair.analysis._directions import along, in_chunks
+from jaxfair.types import Examples, Model, Params, PerExampleLoss
+
+
+def random_signs(params: Params, *, key: jax.Array) -> Params:
+  """A direction of independent signs, in the shape of the parameters."""
+  leaves, treedef = jax.tree.flatten(params)
+  keys = jax.random.split(key, len(leaves))
+  signs = [
+    jax.random.rademacher(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, leaves, strict=True)
+  ]
+  return jax.tree.unflatten(treedef, signs)
+
+
+def hutchinson_traces(
+  model: Model,
+  loss: PerExampleLoss,
+  params: Params,
+  examples: Examples,
+  weights: jax.Array,
+  *,
+  probes: int,
+  key: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+  """Unbiased estimates of every person's and every weighted mean's trace.
+
+  Tr(H) = E[v' H v], v of independent signs
+
+  Args:
+    model: any model without operations across examples.
+    loss: `(logits, y) -> [n]` losses.
+    params: where.
+    examples: the people.
+    weights: [K, n] rows whose sums with per-person traces are asked for.
+    probes: number of directions m; the error falls with its root.
+    key: of all directions.
+
+  Returns:
+    [n] means over the probes, and the [m, K] weighted means of each probe,
+    whose spread tells the error.
+  """
+  chex.assert_shape(weights, (None, examples.x.shape[0]))
+
+  def probe(total: jax.Array, index: jax.Array) -> Any:
+    direction = random_signs(params, key=jax.random.fold_in(key, index))
+    found = in_chunks(
+      lambda rows: along(model, loss, params, rows, direction).curvatures, examples, 16_384
+    )
+    return total + found, weights @ found
+
+  start = jnp.zeros(examples.x.shape[0])
+  total, draws = jax.lax.scan(probe, start, jnp.arange(probes))
+  return total / probes, draws

@@ -1,0 +1,74 @@
+"""The logits of one person with every layer's output open to a push.
+
+Clipping reads off a model's program where each parameter meets data
+(`privacy._taps`). The same reading serves curvature: a push on a layer's output
+moves the logits, and what the layer's weights would do follows from its input.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxfair.privacy import _taps
+from jaxfair.types import Model, Params
+
+
+class Layers(NamedTuple):
+  """A model, read.
+
+  Attributes:
+    model: the model.
+    reading: its sites, and the leaves that meet data in unknown ways.
+    treedef: of its parameters.
+    shapes: of its leaves.
+  """
+
+  model: Model
+  reading: _taps.Reading
+  treedef: Any
+  shapes: list[jax.ShapeDtypeStruct]
+
+  @property
+  def whole(self) -> list[int]:
+    """Leaves that are pushed themselves."""
+    return sorted(self.reading.whole)
+
+  def zeros(self) -> Any:
+    """No push anywhere: one array per site, one per whole leaf."""
+    return (
+      [jnp.zeros(s.output.shape, s.output.dtype) for s in self.reading.sites],
+      [jnp.zeros(self.shapes[leaf].shape, self.shapes[leaf].dtype) for leaf in self.whole],
+    )
+
+  def logits(self, params: Params, pushes: Any, x_one: Any) -> Any:
+    """[C] logits of one example under pushes, and every site's input."""
+    site_pushes, leaf_pushes = pushes
+    values = jax.tree.leaves(params)
+    for leaf, push in zip(self.whole, leaf_pushes, strict=True):
+      values[leaf] = values[leaf] + push
+    return _taps.evaluate(self._function, self.reading, values, site_pushes, x_one)
+
+  def _function(self, values: Any, x_one: Any) -> jax.Array:
+    return _logits_of_one(self.model, self.treedef, values, x_one)
+
+
+def read_layers(model: Model, params: Params, x: Any) -> Layers:
+  """Reads a model's sites; only shapes are looked at.
+
+  Args:
+    model: any model without operations across examples.
+    params: its parameters.
+    x: [n, ...] inputs.
+  """
+  leaves, treedef = jax.tree.flatten(params)
+  shapes = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in leaves]
+  one = jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
+  reading = _taps.read(
+    lambda values, x_one: _logits_of_one(model, treedef, values, x_one), shapes, one
+  )
+  return Layers(model, reading, treedef, shapes)
+
+
+def _logits_of_one(model: Model, treedef: Any, values: Any, x_one: Any) -> jax.Array:
+  return model.apply(jax.tree.unflatten(treedef, values), x_one[None])[0]

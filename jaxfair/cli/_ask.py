@@ -1,0 +1,69 @@
+"""`jaxfair ask`: a questionnaire that stops when it has heard enough."""
+
+import pathlib
+from typing import Annotated, Any
+
+import typer
+
+from jaxfair import checks
+
+RunFolder = Annotated[
+  pathlib.Path, typer.Argument(help="Directory of a run of the study 'disclosure'.")
+]
+Delta = Annotated[float, typer.Option(help="Chance of another decision; 0 asks for certainty.")]
+Page = Annotated[
+  pathlib.Path | None, typer.Option(help="Write a web page that asks, instead of asking here.")
+]
+
+
+def ask(model_run: RunFolder, delta: Delta = 0.05, page: Page = None) -> None:
+  """Ask you only for what decides your case; answers stay on this machine."""
+  from jaxfair.disclosure._interview import Interview
+  from jaxfair.disclosure._questionnaire import FILE, Questionnaire
+  from jaxfair.disclosure._web_page import write_page
+
+  checks.number("delta", delta, low=0.0, high=0.5, open_high=True)
+  asked = Questionnaire.read(model_run / FILE)
+  if page is not None:
+    write_page(asked, page, delta=delta)
+    typer.echo(f"page: {page}")
+    return
+  sure = "certain" if delta == 0 else f"{100 * (1 - delta):.4g}% sure"
+  typer.echo(asked.title)
+  typer.echo(f"One question at a time, until the decision is {sure}.\n")
+  interview = Interview(asked, delta=delta)
+  while (column := interview.next_column()) is not None:
+    interview.answer(column, _prompt(asked, column))
+  told = interview.decision()
+  typer.echo(f"\nDecision: {told.label} ({told.how_sure}).")
+  typer.echo(f"You were asked for {_listed(told.asked)}.")
+  typer.echo(f"Nobody needed to know {_listed(told.never_asked)}.")
+
+
+def _prompt(asked: Any, column: str) -> str:
+  """One question in plain words; asks again until the answer is possible."""
+  from jaxfair.disclosure._questionnaire import in_words
+
+  words, name = asked.words(column), in_words(column)
+  if words:
+    typer.echo(f"What is your {name}?")
+    for number, word in enumerate(words, 1):
+      typer.echo(f"  {number:>2}  {word}")
+  else:
+    low, high = asked.span(column)
+    typer.echo(f"What is your {name}? (a number; usual: {low:g} to {high:g})")
+  while True:
+    given = str(typer.prompt(">", prompt_suffix=" ")).strip()
+    if words and given.isdigit() and 1 <= int(given) <= len(words):
+      return str(words[int(given) - 1])
+    try:
+      asked.encoded(column, given)
+      return given
+    except checks.ArgumentError:
+      typer.echo(f"  a number from 1 to {len(words)}, please" if words else "  a number, please")
+
+
+def _listed(columns: tuple[str, ...]) -> str:
+  from jaxfair.disclosure._questionnaire import in_words
+
+  return ", ".join(map(in_words, columns)) or "nothing"

@@ -1,0 +1,111 @@
+"""`jaxfair release`: from people and a budget to a model that may leave the house."""
+
+import pathlib
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jaxfair import checks
+
+if TYPE_CHECKING:
+  from jaxfair.experiments._releases import ReleaseConfig
+
+
+def release(
+  source: Annotated[
+    pathlib.Path | None,
+    typer.Argument(
+      metavar="CONFIG|RUN_DIR",
+      help="A TOML file with a [release] table, or a run directory with --point.",
+    ),
+  ] = None,
+  point: Annotated[
+    int | None, typer.Option(help="Number of a setting on the frontier page of RUN_DIR.")
+  ] = None,
+  method: Annotated[str | None, typer.Option(help="Such as dp_sgd, pate or fairpate.")] = None,
+  data: Annotated[
+    str | None, typer.Option(help="A named data set, or your own file with --label and --group.")
+  ] = None,
+  label: Annotated[str | None, typer.Option(help="What to predict.")] = None,
+  group: Annotated[str | None, typer.Option(help="Which groups to compare.")] = None,
+  epsilon: Annotated[float | None, typer.Option(help="What may be spent.")] = None,
+  delta: Annotated[float | None, typer.Option(help="The delta that goes with it.")] = None,
+  sets: Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method.")
+  ] = None,
+  use: Annotated[
+    str | None, typer.Option(help="The intended use, in a sentence for the model card.")
+  ] = None,
+  out: Annotated[
+    pathlib.Path | None, typer.Option(help="Folder; default runs/release/DATA-METHOD.")
+  ] = None,
+  dry_run: Annotated[
+    bool, typer.Option("--dry-run", help="Print the plan and its price; charge nothing.")
+  ] = False,
+) -> None:
+  """Release a private model: plan, charge, train, write it with its card.
+
+  The same command continues a release that was stopped.
+
+  Example: jaxfair release --method dp_sgd --data adult --group sex --epsilon 1 --dry-run
+  """
+  from jaxfair.experiments import _releases
+
+  given: dict[str, Any] = {
+    "method": method,
+    "epsilon": epsilon,
+    "delta": delta,
+    "intended_use": use,
+    "settings": _settings(sets or []),
+    "data": _people(data, label, group),
+  }
+  given = {key: value for key, value in given.items() if value not in (None, {})}
+  config = _config(source, point, given)
+  planned = _releases.plan_release(config)
+  for line in planned.priced():
+    typer.echo(line)
+  if dry_run:
+    typer.echo("Nothing was computed or charged (--dry-run).")
+    return
+  folder = out or pathlib.Path("runs") / "release" / f"{planned.people.name}-{config.method}"
+  _, found = _releases.release_model(planned, folder)
+  for warning in found.warnings:
+    typer.secho(warning, fg="red", bold=True)
+  typer.echo(f"release:    {folder / 'release'}  (may leave the house; see model_card.html)")
+  typer.echo(f"evaluation: {folder / 'evaluation' / 'evaluation.html'}  (not for release)")
+  typer.echo(f"predict:    jaxfair predict {folder / 'release'} NEW.csv")
+
+
+def _config(
+  source: pathlib.Path | None, point: int | None, given: dict[str, Any]
+) -> "ReleaseConfig":
+  from jaxfair.experiments import _config as configs
+  from jaxfair.experiments import _releases
+
+  if source is None:
+    checks.require(point is None, "--point names a setting of a run; name its directory, too")
+    for name in ("method", "epsilon", "data"):
+      checks.require(name in given, f"--{name} is missing; name it, or a config file")
+    return configs.build(_releases.ReleaseConfig, given, where="--")
+  if source.is_dir():
+    checks.require(
+      point is not None, f"{source} is a run; choose a setting with --point (jaxfair frontier)"
+    )
+    assert point is not None
+    return _releases.read_point(source, point, given)
+  checks.require(point is None, "--point is for a run directory, not for a config file")
+  return _releases.read_release(source, given)
+
+
+def _settings(sets: list[str]) -> dict[str, Any]:
+  from jaxfair.experiments import _config as configs
+
+  return dict(configs.assignment(one) for one in sets)
+
+
+def _people(data: str | None, label: str | None, group: str | None) -> dict[str, Any]:
+  given: dict[str, Any] = {"label": label, "group": group}
+  if data is not None:
+    own = pathlib.Path(data).suffix != "" or pathlib.Path(data).exists()
+    given["csv" if own else "name"] = data
+  return {key: value for key, value in given.items() if value is not None}

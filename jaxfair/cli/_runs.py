@@ -1,0 +1,134 @@
+"""`jaxfair run`, `audit`, `list` and `report`."""
+
+import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jaxfair.cli import _console
+
+if TYPE_CHECKING:
+  from jaxfair.experiments import Plan
+
+ConfigPath = Annotated[pathlib.Path, typer.Argument(help="A TOML config.")]
+Configs = Annotated[pathlib.Path, typer.Argument(help="A TOML config, or a folder of them.")]
+Sets = Annotated[
+  list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a config value.")
+]
+Size = Annotated[str | None, typer.Option(help="smoke, small or paper, if the config has it.")]
+Out = Annotated[pathlib.Path | None, typer.Option(help="Run directory; default runs/FOLDER/NAME.")]
+
+
+def run(config: Configs, sets: Sets = None, size: Size = None, out: Out = None) -> None:
+  """Run a study from a config; the same command continues a stopped run.
+
+  A folder of configs is run one after the other, with one page over all.
+  """
+  from jaxfair import experiments
+
+  if config.is_dir():
+    _run_folder(config, size, sets or [], out)
+  else:
+    _run(config, experiments.load(config, size=size, sets=sets or []), out)
+
+
+def audit(config: ConfigPath, sets: Sets = None, size: Size = None, out: Out = None) -> None:
+  """Attack private training: how much of its epsilon can be shown?"""
+  from jaxfair import experiments
+
+  made = experiments.load(config, size=size, sets=sets or [])
+  if made.study.name != "audit":
+    raise experiments.ConfigError(
+      f"{config}: study={made.study.name!r} is not an audit; use "
+      "`jaxfair run`, or a config such as configs/audit/dp_sgd.toml"
+    )
+  _run(config, made, out)
+
+
+def list_studies() -> None:
+  """List the studies, and the configs for them in ./configs."""
+  from jaxfair import experiments
+
+  of: dict[object, list[pathlib.Path]] = {name: [] for name in experiments.names()}
+  for path in sorted(pathlib.Path("configs").rglob("[!_]*.toml")):
+    try:
+      name = experiments.read(path).get("study")
+      experiments.find(name, where=f"{path}: ")
+      of.setdefault(name, []).append(path)
+    except experiments.ConfigError as error:
+      typer.echo(f"jaxfair: left out: {error}", err=True)
+  for name, paths in of.items():
+    typer.echo(f"{name}: {experiments.find(name).summary}")
+    for path in paths:
+      typer.echo(f"  jaxfair run {path}")
+
+
+def report(
+  folder: Annotated[pathlib.Path, typer.Argument(help="A run directory, or a folder of them.")],
+) -> None:
+  """Draw a run's figures and page again."""
+  from jaxfair import experiments
+  from jaxfair import report as reports
+
+  if reports.is_collection(folder):
+    page = reports.write_collection(folder)
+  else:
+    page = reports.write(experiments.read_run(folder))
+  typer.echo(f"report: {page}")
+
+
+def _run(config: pathlib.Path, made: "Plan", out: pathlib.Path | None) -> None:
+  from jaxfair import experiments, report
+
+  folder = out or _home(config.parent) / _name(config, made)
+  with _console.progress() as (say, step):
+    experiments.execute(made, folder, say=say, progress=step)
+    page = report.write(experiments.read_run(folder))
+  _print_claims(folder)
+  typer.echo(f"rows:   {folder / 'results.csv'}")
+  typer.echo(f"report: {page}")
+
+
+def _run_folder(
+  configs: pathlib.Path, size: str | None, sets: Sequence[str], out: pathlib.Path | None
+) -> None:
+  """Runs every config of a folder; all of them are read before the first."""
+  from jaxfair import experiments, report
+
+  paths = sorted(configs.glob("[!_]*.toml"))
+  if not paths:
+    raise experiments.ConfigError(f"{configs} holds no config; name a .toml file")
+  plans = {path: experiments.load(path, size=size, sets=sets) for path in paths}
+  for made in plans.values():
+    made.study.load_people(made.settings)  # finds a missing file before any work
+  whole = out or _home(configs)
+  for i, (path, made) in enumerate(plans.items()):
+    typer.echo(f"[{i + 1}/{len(plans)}] {path}")
+    _run(path, made, whole / _name(path, made))
+    page = report.write_collection(whole)  # a stopped folder has its page, too
+  typer.echo(f"all:    {page}")
+
+
+def _home(configs: pathlib.Path) -> pathlib.Path:
+  """Where runs of a folder's configs go: runs/pate for those in configs/pate.
+
+  Two papers may both have an adult.toml. Configs that lie here, or in configs
+  itself, need no folder of their own.
+  """
+  folder, here = configs.resolve(), pathlib.Path.cwd()
+  top = folder in (here, here / "configs")
+  return pathlib.Path("runs") / ("" if top else folder.name)
+
+
+def _name(config: pathlib.Path, made: "Plan") -> str:
+  return config.stem if made.size is None else f"{config.stem}-{made.size}"
+
+
+def _print_claims(folder: pathlib.Path) -> None:
+  from jaxfair.experiments import _folders
+
+  for claim in _folders.read_claims(folder):
+    found = claim.found(4)
+    told = f" ({found})" if found else ""
+    typer.echo(f"{claim.verdict:>13}: {claim.statement}{told}")

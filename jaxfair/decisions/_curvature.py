@@ -1,0 +1,149 @@
+"""Where bias comes from: the curvature of an allotment.
+
+Noise of variance v on every count moves entity i's mean by v / 2 times the
+trace of its Hessian, to second order. Linear allotments have none.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.flatten_util
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair import checks
+from jaxfair.decisions import _problems
+from jaxfair.decisions._calling import Problem, in_float64, wide
+
+CHUNK_NUMBERS = 2**20
+
+
+class NonPrivateTraces(NamedTuple):
+  """Traces of the Hessians, one per entity, at the true counts.
+
+  Attributes:
+    trace: [n] sum over counts j of d^2 P_i / d x_j^2.
+    standard_error: [n] of estimates from random directions; 0 if exact.
+  """
+
+  trace: np.ndarray
+  standard_error: np.ndarray
+
+
+def allotment_trace(counts: Any, *, weights: Any) -> np.ndarray:
+  """Hessian traces of `title_one`, in closed form.
+
+  Tr(H P_i) = 2 a_i (x_i sum_j a_j^2 - a_i Z) / Z^3,  Z = sum_j a_j x_j
+
+  Args:
+    counts: [n] x.
+    weights: [n] a.
+
+  Reference:
+    Thesis, section 2.6.1.
+  """
+  _problems.check_counts(counts, weights=weights)
+  x = np.asarray(counts, np.float64)
+  a = np.asarray(weights, np.float64)
+  total = np.sum(a * x)
+  return 2 * a * (x * np.sum(a**2) - a * total) / total**3
+
+
+def hessian_trace(
+  problem: Problem,
+  counts: Any,
+  *,
+  local: bool = False,
+  probes: int | None = None,
+  key: jax.Array | None = None,
+) -> NonPrivateTraces:
+  """Hessian traces of any twice-differentiable allotment, all entities at once.
+
+  A second derivative along one direction is one pass for all n outcomes; no
+  n x n matrix is built.
+
+  Args:
+    problem: function of the counts, returning numbers.
+    counts: [n] or a tree of [n] arrays.
+    local: entity i's outcome depends on its own counts only, such as a ratio:
+      one pass per array of counts is then exact.
+    probes: random directions (Hutchinson) instead of all of them; the cost is
+      then `probes` passes instead of one per count.
+    key: of the random directions; with `probes` only.
+
+  Returns:
+    The traces: exact, or with the standard error over the probes.
+  """
+  checks.require(
+    (probes is None) == (key is None),
+    "probes and key go together: pass both, or neither for exact traces",
+  )
+  _problems.check_counts(counts)
+  with jax.enable_x64(True):
+    counts = in_float64(counts)
+    problem = wide(problem)
+    is_rule = _problems.check_problem(problem, counts)
+    checks.require(not is_rule, "problem is a decision rule; only numbers have a curvature")
+    flat, restore = jax.flatten_util.ravel_pytree(counts)
+    if probes is not None:
+      checks.integer("probes", probes, low=2)
+      checks.one_key("key", key)
+      signs = jax.random.rademacher(key, (probes, flat.size), jnp.float64)  # type: ignore[arg-type]
+      found = np.asarray(_along_many(problem, counts, jax.vmap(restore)(signs)))
+      error = found.std(axis=0, ddof=1) / np.sqrt(probes)
+      return NonPrivateTraces(found.mean(axis=0), error)
+    if local:
+      leaves, treedef = jax.tree.flatten(counts)
+      own = [
+        jax.tree.unflatten(treedef, [jnp.full_like(x, i == j) for j, x in enumerate(leaves)])
+        for i in range(len(leaves))
+      ]
+      parts = [np.asarray(_along(problem, counts, way)) for way in own]
+      trace = np.sum(parts, axis=0)
+    else:
+      width = max(1, CHUNK_NUMBERS // max(1, flat.size))
+      trace = np.asarray(_exact(problem, counts, chunk=min(width, flat.size)))
+  return NonPrivateTraces(trace, np.zeros_like(trace))
+
+
+def second_order_bias(trace: Any, *, variance: Any) -> np.ndarray:
+  """B_i ~= variance / 2 * Tr(H P_i); Laplace noise has variance 2 scale^2.
+
+  Assumptions:
+    The noise is independent, of mean 0, and small against what the allotment
+    divides by; the thesis writes Delta^2 / epsilon^2 Tr, the same for Laplace.
+  """
+  checks.non_negative("variance", variance)
+  return 0.5 * np.asarray(variance) * np.asarray(trace)
+
+
+@jax.jit
+def _along(problem: Problem, counts: Any, direction: Any) -> Any:
+  """d^2 / dt^2 problem(counts + t direction) at t = 0."""
+
+  def slope(at: Any) -> Any:
+    return jax.jvp(problem, (at,), (direction,))[1]
+
+  return jax.jvp(slope, (counts,), (direction,))[1]
+
+
+@jax.jit
+def _along_many(problem: Problem, counts: Any, directions: Any) -> Any:
+  return jax.lax.map(lambda way: _along(problem, counts, way), directions)
+
+
+@jax.jit(static_argnames="chunk")
+def _exact(problem: Problem, counts: Any, *, chunk: int) -> Any:
+  flat, restore = jax.flatten_util.ravel_pytree(counts)
+
+  def one(index: Any) -> Any:
+    # Beyond the last count the direction is 0 and adds nothing.
+    way = (jnp.arange(flat.size) == index).astype(flat.dtype)
+    return _along(problem, counts, restore(way))
+
+  def step(i: Any, total: Any) -> Any:
+    return total + jax.vmap(one)(i * chunk + jnp.arange(chunk)).sum(axis=0)
+
+  shape = jax.eval_shape(problem, counts).shape
+  steps = -(-flat.size // chunk)
+  return jax.lax.fori_loop(0, steps, step, jnp.zeros(shape))

@@ -1,0 +1,124 @@
+"""What is done to numbers already released: free, and not always harmless.
+
+Clipping at 0 overpays small entities; `temper` takes some of it back. Rounding
+at random and the sum-preserving projection add no unfairness.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair import checks
+from jaxfair.decisions import _theory
+
+GRID = 400
+
+
+def non_negative(values: Any, *, lower: Any = 0.0) -> Any:
+  """max(lower, value): no count below what a count can be."""
+  return jnp.maximum(values, lower)
+
+
+def temper(values: Any, *, temperature: Any, lower: Any = 0.0) -> Any:
+  """Non-negativity that takes back part of what it gives to small counts.
+
+  u = max(lower, value);  max(lower, u - T / (u + 1 - lower))
+
+  At T = 0 it is `non_negative`.
+
+  Reference:
+    Thesis, section 2.7.3.
+  """
+  raised = jnp.maximum(values, lower)
+  return jnp.maximum(raised - temperature / (raised + 1 - lower), lower)
+
+
+def tempered_laplace_mean(
+  value: Any, *, scale: Any, temperature: Any, lower: Any = 0.0
+) -> np.ndarray:
+  """E[temper(value + Lap(scale))], in closed form.
+
+  With u0 (u0 + 1) = T nothing below lower + u0 survives, so the mean is that of
+  max(lower + u0, .), less u0 where that binds and T / (u + 1) where not.
+  """
+  checks.non_negative("temperature", temperature)
+  x = np.asarray(value, np.float64) - lower
+  # The smaller root without cancellation: 2 T / (1 + sqrt(1 + 4 T)).
+  heat = np.asarray(temperature, np.float64)
+  edge = 2 * heat / (1 + np.sqrt(1 + 4 * heat))
+  away = 0.5 * np.exp(-np.abs(x - edge) / scale)
+  cut = np.where(x > edge, away, 1 - away)
+  mean = _theory.clipped_laplace_mean(x, scale=scale, lower=edge)
+  taken = _theory.inverse_tail(x + 1, scale=scale, start=edge + 1)
+  return np.asarray(lower + mean - edge * cut - heat * taken)
+
+
+def best_temperature(*, scale: float, lower: float = 0.0, values: Any = None) -> float:
+  """The temperature that treats counts of all sizes most alike.
+
+  argmin_T max_x |E[temper(x~)] - x| - min_x |E[temper(x~)] - x|
+
+  Args:
+    scale: of the Laplace noise.
+    lower: the bound of the counts.
+    values: public grid of counts x to be fair to; by default from `lower` to
+      50 scales above, denser near the bound. Never the true counts: the answer
+      would tell about them.
+
+  Returns:
+    T*, to a relative 1e-3 of the largest that was tried.
+
+  Privacy:
+    Depends on nothing private.
+
+  Reference:
+    Thesis, equation 2.3, which leaves the private choice open.
+  """
+  checks.positive("scale", scale)
+  if values is None:
+    values = lower + 50 * scale * np.linspace(0, 1, GRID) ** 3
+  grid = np.asarray(values, np.float64)
+  checks.number("values", grid, low=lower)
+
+  def spread(heats: np.ndarray) -> np.ndarray:
+    means = tempered_laplace_mean(grid, scale=scale, temperature=heats[:, None], lower=lower)
+    away = np.abs(means - grid)
+    return np.asarray(away.max(axis=1) - away.min(axis=1))
+
+  # At T = (2 scale)^2 a count of scale loses more than it ever gained.
+  low, high = 0.0, 4 * scale * (scale + 1)
+  for _ in range(4):
+    heats = np.linspace(low, high, 101)
+    best = int(np.argmin(spread(heats)))
+    low, high = heats[max(best - 1, 0)], heats[min(best + 1, 100)]
+  return float(heats[best])
+
+
+def stochastic_round(values: Any, *, key: jax.Array) -> Any:
+  """Whole numbers with the same mean: up with the chance of the fraction."""
+  checks.one_key("key", key)
+  values = jnp.asarray(values)
+  down = jnp.floor(values)
+  # Uniforms of the values' own type: coarser ones would shift the mean.
+  lots = jax.random.uniform(key, values.shape, values.dtype)
+  return down + (lots < values - down)
+
+
+def preserve_sum(values: Any, *, total: Any) -> Any:
+  """The nearest numbers with this sum: all are moved alike.
+
+  z_i + (S - sum_j z_j) / n, which leaves every difference of biases as it is.
+
+  Reference:
+    Thesis, Theorem 2.11.
+  """
+  values = jnp.asarray(values)
+  return values + (total - jnp.sum(values)) / values.shape[-1]
+
+
+def normalise(values: Any, *, total: Any = 1.0) -> Any:
+  """Shares of a whole: non-negative, scaled to a sum."""
+  raised = jnp.maximum(values, 0.0)
+  return raised * (total / jnp.sum(raised))

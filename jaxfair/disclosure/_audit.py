@@ -1,0 +1,79 @@
+"""Who has to disclose more? Leakage and accuracy, overall and by group."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxfair.fairness._groups import group_counts, group_means
+
+
+class Audit(NamedTuple):
+  """What asking less did, per group [G] or for everyone [].
+
+  Attributes:
+    leakage: mean number of columns revealed.
+    share: the same over the number of columns that could be asked.
+    nothing: share of people who revealed nothing.
+    accuracy: of the representative label.
+    accuracy_lost: accuracy of the full model minus that.
+    agreement: how often the label is the full model's.
+    count: number of people.
+  """
+
+  leakage: Any
+  share: Any
+  nothing: Any
+  accuracy: Any
+  accuracy_lost: Any
+  agreement: Any
+  count: Any
+
+
+def audit(
+  count: Any,
+  label: Any,
+  full_label: Any,
+  y: Any,
+  group: Any,
+  *,
+  num_questions: int,
+  num_groups: int,
+) -> tuple[Audit, Audit]:
+  """Measures a disclosure, group by group; jit-able.
+
+  Args:
+    count: [n] columns revealed, as `Disclosed.count`.
+    label: [n] as `Disclosed.label`.
+    full_label: [n] what the model says with everything known.
+    y: [n] the truth.
+    group: [n] group ids.
+    num_questions: how many columns could be asked.
+    num_groups: G.
+
+  Returns:
+    For each group (NaN where it is empty), and for everyone.
+  """
+  count, label = jnp.asarray(count), jnp.asarray(label)
+  right = (label == y).astype(jnp.float32)
+  before = (jnp.asarray(full_label) == y).astype(jnp.float32)
+  columns = jnp.stack(
+    [
+      count.astype(jnp.float32),
+      count / num_questions,
+      (count == 0).astype(jnp.float32),
+      right,
+      before - right,
+      (label == full_label).astype(jnp.float32),
+    ],
+    axis=1,
+  )
+  everyone = jnp.zeros_like(jnp.asarray(group))
+
+  def of(ids: jax.Array, groups: int) -> Audit:
+    means = group_means(columns, ids, groups)
+    return Audit(*[*means.T, group_counts(ids, groups)])
+
+  groups = of(jnp.asarray(group), num_groups)
+  total = jax.tree.map(lambda leaf: leaf[0], of(everyone, 1))
+  return groups, total

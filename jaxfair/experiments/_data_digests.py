@@ -1,0 +1,111 @@
+"""What a run reads: all its cells from the same people.
+
+Files of one's own are looked at whenever a run is continued, named sets when
+they are loaded. Those could differ where no checksum is known, or where a
+stand-in took the place of a set that is there now.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from jaxfair._whole_files import write_whole
+from jaxfair.experiments import _folders
+from jaxfair.experiments._people import watched
+
+
+class Readings:
+  """Digests of the files that a config names under `csv`, and of named sets.
+
+  They lie in the run directory, readable by its owner only: whoever knows all
+  people but one could find that one by trying.
+  """
+
+  def __init__(
+    self, values: Any, folder: pathlib.Path, loaded: dict[str, str], tell: Callable[[str], None]
+  ):
+    """Recognises the data of an earlier run, or takes note of it.
+
+    Args:
+      values: the resolved config as plain values.
+      folder: run directory.
+      loaded: digests of named sets that were loaded so far.
+      tell: told what cannot be known.
+
+    Raises:
+      RunError: if data has changed since something was computed from it.
+    """
+    self._path = folder / _folders.DATA
+    self._digests: dict[str, str] = {}
+    self._seen: dict[str, tuple[int, int]] = {}
+    self._files = sorted(set(_named(values)))
+    if _folders.holds_work(folder):
+      self._digests = _folders.read_words(self._path)
+      for path in self._files:
+        if path not in self._digests:
+          tell(
+            f"Whether {path} is the file that earlier cells of this run were "
+            "computed from is not known."
+          )
+    found = {path: self._digest(path) for path in self._files}
+    self._note(loaded | {path: own for path, own in found.items() if own})
+
+  @contextlib.contextmanager
+  def kept(self) -> Iterator[None]:
+    """While a cell is computed, and at its ends, data must stay as it was."""
+    self._check_files()
+    with watched(lambda name, digest: self._note({name: digest})):
+      yield
+    self._check_files()  # one may have been edited meanwhile
+
+  def _check_files(self) -> None:
+    """Looks at the files again; that one is lost the study says, if it is."""
+    for path in self._files:
+      known = self._digests.get(path)
+      self._require(path, self._digest(path, known) or known)
+
+  def _note(self, found: dict[str, str]) -> None:
+    for name, digest in found.items():
+      self._require(name, digest)
+    if not found.keys() <= self._digests.keys():
+      self._digests |= found
+      text = json.dumps(self._digests, indent=2)
+      write_whole(self._path, text, mode=0o600)
+
+  def _require(self, name: str, digest: str | None) -> None:
+    if self._digests.get(name, digest) != digest:
+      raise _folders.RunError(
+        f"{name} holds other data than when cells of {self._path.parent} were "
+        "computed from it; choose another --out, delete that directory, or "
+        "put the earlier data back"
+      )
+
+  def _digest(self, path: str, known: str | None = None) -> str | None:
+    """Of the content; None if it cannot be read."""
+    try:
+      status = os.stat(path)
+      stamp = (status.st_mtime_ns, status.st_size)
+      if known is not None and self._seen.get(path) == stamp:
+        return known
+      with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+      return None
+    self._seen[path] = stamp
+    return digest
+
+
+def _named(values: Any) -> Iterator[str]:
+  """The files in a config's plain values."""
+  if isinstance(values, dict):
+    for name, value in values.items():
+      if name == "csv" and isinstance(value, str) and value:
+        yield value
+      yield from _named(value)
+  elif isinstance(values, list | tuple):
+    for value in values:
+      yield from _named(value)

@@ -1,0 +1,230 @@
+"""What a study is: a grid of cells -> rows -> claims -> figures.
+
+A study module defines one `STUDY`. It says which cells there are, how one cell
+becomes rows, which claims are checked on the table of all rows, and what is
+drawn. Loading people, running, resuming, saving and reporting are done for it.
+"""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import pathlib
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+
+from jaxfair import checks, data
+from jaxfair.experiments._claims import (
+  CannotTellError,
+  Check,
+  Claim,
+  Finding,
+  narrowed,
+  read_claims,
+)
+from jaxfair.experiments._figures import Figure, Summary
+from jaxfair.experiments._people import People, load_people, set_name
+from jaxfair.experiments._table import NoColumnError, Table
+from jaxfair.types import Examples
+
+Parts = tuple[Examples, ...]
+Cell = Mapping[str, str | int | float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+  """What a cell gets besides its settings.
+
+  Attributes:
+    key: random key of this cell alone; independent of the order of cells.
+    shared_key: the same in all cells, for what comparisons between cells need
+      in common, such as the splits. Never for noise.
+    for_release: whether the run's randomness is the operating system's.
+    folder: this run's directory, for ledgers and checkpoints.
+    say: tells the person something once.
+  """
+
+  key: jax.Array
+  shared_key: jax.Array
+  for_release: bool
+  folder: pathlib.Path
+  say: Callable[[str], None]
+
+  def load(self, people: People) -> data.Dataset:
+    """The people, after telling whatever a reader must know about them."""
+    loaded, note = load_people(people)
+    self.say(note)
+    return loaded
+
+  def load_rows(self, sets: Sequence[People], name: object) -> data.Dataset:
+    """The set of this name, every row taken for a person, as papers do it.
+
+    Where a person has many rows, as in Parkinsons, a split of whole persons
+    would leave a public part of one or two of them.
+    """
+    (wanted,) = (one for one in sets if set_name(one) == name)
+    people = self.load(wanted)
+    if people.unit is not None:
+      self.say(
+        f"{people.name} has several rows of one person. Rows are split as in the papers, so "
+        "epsilon protects a row, not a person, and people of the test part may be known from "
+        "other rows."
+      )
+    return dataclasses.replace(people, unit=None)
+
+
+def people_of(config: Any) -> Iterator[People]:
+  """The people that a config names, in the order of its fields."""
+  if isinstance(config, People):
+    yield config
+  elif dataclasses.is_dataclass(config):
+    for field in dataclasses.fields(config):
+      yield from people_of(getattr(config, field.name))
+  elif isinstance(config, tuple):
+    for value in config:
+      yield from people_of(value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+  """One experiment, from config to figures.
+
+  Attributes:
+    name: as configs write it, and the module's name.
+    summary: one line for `jaxfair list`.
+    config: a `Settings` class; a config file fills it.
+    cells: all cells of a config; each is a small mapping that names it.
+    run: computes one cell's rows (all seeds in one compiled call).
+    claims: sentences checked on the table: `{"name: statement [source]": check}`.
+    figures: what is drawn.
+    summaries: tables of means, at the top of the report.
+    people: which people a config is about; those in its fields by default.
+    precheck: refuses a config before any work, given all of these people.
+    derive: adds columns that need more than one cell, such as what a private
+      model loses against the plain one.
+    notes: sentences for the report that depend on the config, such as what
+      the numbers protect and what they do not.
+    points: what rows must have to be points of a frontier, if not all are:
+      those whose epsilon is no guarantee must not be chosen from.
+    plain: what the rows of the model without privacy have; empty if there are none.
+    titles: what a column is called on the axes of figures.
+    release: the `[release]` table of one point of the frontier, given the config and the
+      point's columns, method among them; None for a point that cannot be released.
+  """
+
+  name: str
+  summary: str
+  config: type
+  cells: Callable[[Any], Sequence[Cell]]
+  run: Callable[[Any, Cell, Context], Table]
+  claims: Mapping[str, Check] | Sequence[Claim] = ()
+  figures: Sequence[Figure] = ()
+  summaries: Sequence[Summary] = ()
+  people: Callable[[Any], Iterable[People]] = people_of
+  precheck: Callable[..., Any] = lambda config, *people: None
+  derive: Callable[[Table], Table] = lambda table: table
+  notes: Callable[[Any], Sequence[str]] = lambda config: ()
+  points: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  plain: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  titles: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  release: Callable[[Any, Mapping[str, Any]], dict[str, Any] | None] | None = None
+
+  def __post_init__(self) -> None:
+    if isinstance(self.claims, Mapping):
+      object.__setattr__(self, "claims", read_claims(self.claims))
+    titled = [
+      dataclasses.replace(
+        one,
+        x_title=one.x_title or self.titles.get(one.x, ""),
+        y_title=one.y_title or self.titles.get(one.y, ""),
+      )
+      for one in self.figures
+    ]
+    object.__setattr__(self, "figures", tuple(titled))
+
+  def load_people(self, config: Any) -> list[str]:
+    """Finds the people and prechecks the config; what readers must be told."""
+    loaded = [load_people(one) for one in self.people(config)]
+    self.precheck(config, *(people for people, _ in loaded))
+    return [note for _, note in loaded]
+
+  def plan_cells(self, config: Any) -> list[Cell]:
+    """All cells of a config."""
+    cells = list(self.cells(config))
+    checks.require(bool(cells), "this config describes no cell to run")
+    names = [cell_name(cell) for cell in cells]
+    checks.require(len(set(names)) == len(names), "two cells have equal settings")
+    return cells
+
+  def setting_columns(self, config: Any, table: Table) -> list[str]:
+    """The columns that tell the settings of a run apart, besides group and seed."""
+    named = [name for cell in self.cells(config) for name in cell]
+    named += [name for summary in self.summaries for name in summary.by]
+    named += [name for figure in self.figures for name in (figure.color, figure.facet) if name]
+    apart = dict.fromkeys(name for name in named if name not in ("group", "seed"))
+    return [name for name in apart if name in table]
+
+
+def grid(**fields: str) -> Callable[[Any], list[Cell]]:
+  """Cells over all combinations of some config fields.
+
+  Args:
+    **fields: name in the cell -> field of the config, one value or several.
+      `grid(data="sets", teachers="teachers")`; people are named as they are in
+      tables.
+  """
+
+  def cells(config: Any) -> list[Cell]:
+    axes = [_values(getattr(config, field)) for field in fields.values()]
+    return [dict(zip(fields, values, strict=True)) for values in itertools.product(*axes)]
+
+  return cells
+
+
+def cell_name(cell: Cell) -> str:
+  """A file name for a cell: readable, and unique by a hash of its settings."""
+  text = json.dumps(dict(cell), sort_keys=True)
+  digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+  words = "-".join(str(value) for value in cell.values())
+  plain = (c.isascii() and (c.isalnum() or c in "-._") for c in words)
+  safe = "".join(c if keep else "_" for c, keep in zip(words, plain, strict=True))
+  return f"{safe[:60]}-{digest}"
+
+
+def check_claims(study: Study, table: Table) -> list[tuple[Claim, Finding]]:
+  """Checks every claim on the table of all rows."""
+  nothing = Finding("not run", why="no rows")
+  claims = typing.cast(Sequence[Claim], study.claims)  # a mapping has become claims by now
+  return [(claim, claim.check(table) if len(table) else nothing) for claim in claims]
+
+
+def check_columns(study: Study, table: Table) -> None:
+  """Raises if a claim, figure or summary names a column that its rows do not have.
+
+  What has no rows, such as a part that was not run, names no column in vain.
+  """
+  wrong = {f"claim {own.name!r}": found.missing for own, found in check_claims(study, table)}
+  everything: list[Figure | Summary] = [*study.figures, *study.summaries]
+  for drawn in everything:
+    try:
+      rows = narrowed(table, drawn.where)
+      for column in drawn.columns:
+        rows[column]
+    except NoColumnError as error:
+      wrong[f"{type(drawn).__name__.lower()} {drawn.title!r}"] = error.column
+    except CannotTellError:
+      continue
+  for what, column in wrong.items():
+    checks.require(
+      not column,
+      f"study {study.name}: {what} names column {column!r}, which its rows do not have; "
+      f"{checks.options(column, table.names)}",
+    )
+
+
+def _values(value: Any) -> list[Any]:
+  listed = value if isinstance(value, tuple) else (value,)
+  return [set_name(one) if isinstance(one, People) else one for one in listed]

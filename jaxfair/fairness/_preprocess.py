@@ -1,0 +1,135 @@
+"""Dropping people before training, so that groups get the classes alike."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from jaxfair import checks
+from jaxfair.fairness._counter import REFUSED, CounterRule, admit_in_order
+from jaxfair.types import Examples
+
+
+def sequential_filter(
+  labels: Any, groups: Any, rule: CounterRule, *, num_groups: int, num_classes: int
+) -> np.ndarray:
+  """Keeps people in order, each unless a disparity would reach the margin.
+
+  Args:
+    labels: [n] class ids; `REFUSED` (-1) where there is none, never kept.
+    groups: [n] group ids.
+    rule: margin, cold start, notion and guard.
+    num_groups: G.
+    num_classes: C.
+
+  Returns:
+    [n] bools, who is kept.
+
+  Privacy:
+    Free on public people and released labels, such as a student's. On private
+    people no epsilon covers a training behind it: one record early in the
+    order can change over a hundred kept ones, so there is no useful group
+    size to pay for. `ordered_filter` has one.
+
+  Reference:
+    Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,
+    and Utility, Algorithm 3.
+  """
+  kept = admit_in_order(labels, groups, rule, num_groups=num_groups, num_classes=num_classes)
+  return np.asarray(kept.labels) != REFUSED
+
+
+def ordered_filter(
+  x: Any, labels: Any, groups: Any, *, max_gap: float, num_classes: int
+) -> np.ndarray:
+  """Of each class, drops the last people of the larger of two groups.
+
+  (b - a) / (a + b) <= gamma  within each class, a and b being the groups'
+  numbers; that is, b <= a + floor(2 a gamma / (1 - gamma))
+
+  It balances the groups within each class. The paper calls that demographic
+  parity; the disparity of definition 1, P(k | z) - P(k | not z), is another
+  number and is not bounded by it.
+
+  Args:
+    x: [n, ...] features. Their lexicographic order decides who is last: an
+      order of the whole input space, which no other person can change.
+    labels: [n] class ids.
+    groups: [n] group ids, 0 or 1.
+    max_gap: gamma, in [0, 1).
+    num_classes: C.
+
+  Returns:
+    [n] bools, who is kept.
+
+  Privacy:
+    The filter reads everybody, so no epsilon of a training behind it is about
+    one person. One more or less changes at most K = `accounting.
+    preprocessing_factor(max_gap)` of those kept, the person included, and one
+    replaced 2 K - 1: what is (epsilon, delta)-DP in the people kept is, as a
+    function of all, what `accounting.preprocessed_guarantee` says. How many
+    are kept is private as well. DP-SGD of `examples.take(kept)` would take its
+    sampling rate and its cap from that number, and nothing covers it; give it
+    `leave_out(examples, kept)`, whose number is everybody's.
+
+  Assumptions:
+    One row a person, and features that no other person moves: a scaler is
+    fitted on public people.
+
+  Reference:
+    As above, Theorem 1 and appendix F; K is met with equality, see the tests.
+  """
+  checks.number("max_gap", max_gap, low=0.0, high=1.0, open_high=True)
+  checks.integer("num_classes", num_classes, low=1)
+  checks.same_length(x=x, labels=labels, groups=groups)
+  checks.ids("labels", labels, num_classes)
+  checks.ids("groups", groups, 2)
+  labels, groups = np.asarray(labels), np.asarray(groups)
+  flat = np.asarray(x).reshape(len(labels), -1)
+  place = np.empty(len(labels), np.int64)
+  place[np.lexsort(flat.T[::-1])] = np.arange(len(labels))
+  kept = np.ones(len(labels), bool)
+  for k in range(num_classes):
+    parts = [np.flatnonzero((labels == k) & (groups == z)) for z in (0, 1)]
+    small, large = sorted(parts, key=len)
+    room = len(small) + _slack(len(small), max_gap)
+    late = large[np.argsort(place[large])][room:]
+    kept[late] = False
+  return kept
+
+
+def leave_out(examples: Examples, kept: Any) -> Examples:
+  """As many people as before, of whom those not kept count for nothing.
+
+  Their features become NaN, which DP-SGD (`training.dp_sgd`, `fair_dp_sgd`,
+  `train_to_budget`) leaves out of every sum and count. It is for no other
+  training; those without privacy may have `examples.take(kept)`.
+
+  Args:
+    examples: everybody.
+    kept: [n] bools, from a filter.
+
+  Privacy:
+    n, and with it the sampling rate, the cap on batches and the divisor of
+    DP-SGD, is that of everybody: public, where the number kept is not. A row
+    that is left out adds 0 to a sum, as one that is not there. So somebody who
+    is kept on one side and left out on the other is one person added or
+    removed for `config.event(n)`, and K such people are a group of K.
+    Batches have fewer people than `batch_size` for it, and steps are shorter.
+  """
+  checks.same_length(kept=kept, **examples._asdict())
+  kept, x = np.asarray(kept), np.asarray(examples.x)
+  checks.require(kept.dtype == bool, f"kept holds {kept.dtype}, not bools; pass a mask")
+  checks.require(
+    x.dtype.kind == "f",
+    f"examples.x holds {x.dtype}, in which nothing means missing; make it float32",
+  )
+  mask = kept.reshape(kept.shape + (1,) * (x.ndim - 1))
+  return examples._replace(x=np.where(mask, x, x.dtype.type(np.nan)))
+
+
+def _slack(smaller: int, max_gap: float) -> int:
+  """floor(2 a gamma / (1 - gamma)), exactly: 0.8 means 4/5."""
+  gamma = Fraction(repr(float(max_gap)))
+  return math.floor(2 * smaller * gamma / (1 - gamma))

@@ -1,0 +1,121 @@
+"""Baselines without privacy: what there is to lose, and what costs nothing."""
+
+import pathlib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxfair import accounting, models, training
+from jaxfair._fields import Count, NonNegative, Positive
+from jaxfair.methods._method import (
+  NetworkSettings,
+  Plan,
+  Population,
+  Sizes,
+  network_of,
+  refuse_unfit,
+)
+from jaxfair.methods._released import Network, Released
+from jaxfair.methods._releasing import refuse_release
+from jaxfair.types import Fit
+
+NOT_PRIVATE = "This model is not private: it may not be released."
+
+
+class PlainSettings(NetworkSettings):
+  """Settings of plain training; see `training.FitConfig`."""
+
+  learning_rate: Positive = 0.01
+  weight_decay: NonNegative = 0.0
+  steps: Count = 1000
+  batch_size: Count = 256
+
+
+class _Baseline:
+  """What baselines share: they need nothing, and promise nothing."""
+
+  protects = None
+  relation = None
+  needs: frozenset[str] = frozenset()
+  traceable = True
+
+  def release(
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
+  ) -> Released:
+    """Refuses: nothing protects the people behind a baseline."""
+    del plan, data, folder, key
+    return refuse_release(self)  # type: ignore[arg-type]
+
+
+class Plain(_Baseline):
+  """Training without privacy, to compare with."""
+
+  name = "plain"
+  settings = PlainSettings
+  reference = ""
+
+  def plan(
+    self, settings: PlainSettings, sizes: Sizes, budget: accounting.Budget | None = None
+  ) -> Plan:
+    """Looks at the settings; there is nothing to price."""
+    refuse_unfit(self, settings, sizes, budget)
+    config = training.FitConfig(
+      learning_rate=settings.learning_rate,
+      weight_decay=settings.weight_decay,
+      steps=settings.steps,
+      batch_size=batch_or_all(settings.batch_size, sizes.private),
+    )
+    return _unpriced(self, settings, sizes, network_of(settings, sizes), config)
+
+  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
+    """Trains on the private people as they are."""
+    return training.fit(plan.model, plan.loss, data.private, plan.config, key=key)
+
+
+class MajorityClass(_Baseline):
+  """The class that most people have, for everybody.
+
+  Its gap between groups is 0 and its balanced accuracy 1 / C: a model that is
+  no better has learned nothing.
+  """
+
+  name = "majority_class"
+  settings = NetworkSettings
+  reference = ""
+
+  def plan(
+    self, settings: NetworkSettings, sizes: Sizes, budget: accounting.Budget | None = None
+  ) -> Plan:
+    """A constant is a logistic model without weights."""
+    refuse_unfit(self, settings, sizes, budget)
+    network = Network("logistic", sizes.classes)
+    return _unpriced(self, settings, sizes, network, None)
+
+  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
+    """Counts the private people's classes."""
+    one = jnp.zeros(plan.sizes.shape, data.private.x.dtype)
+    empty = plan.model.init(key, one)
+    counts = jnp.bincount(jnp.asarray(data.private.y), length=plan.sizes.classes)
+    chosen = jnp.arange(plan.sizes.classes) == jnp.argmax(counts)
+    return Fit({**empty, "b": chosen.astype(empty["b"].dtype)}, None)
+
+
+def batch_or_all(batch_size: int, size: int) -> int | None:
+  """The batch size, or None (everybody) where there are no more people."""
+  return batch_size if batch_size < size else None
+
+
+def _unpriced(method: Any, settings: Any, sizes: Sizes, network: Network, config: Any) -> Plan:
+  return Plan(
+    method=method.name,
+    settings=settings,
+    sizes=sizes,
+    budget=None,
+    network=network,
+    loss=models.cross_entropy,
+    config=config,
+    event=None,
+    guarantee=None,
+    says=(NOT_PRIVATE,),
+  )

@@ -1,0 +1,197 @@
+"""DP-SGD and FairDP-SGD: noise on every step of the training."""
+
+import dataclasses
+import pathlib
+from typing import Any, Literal
+
+import jax
+
+from jaxfair import accounting, models, training
+from jaxfair._fields import Count, NonNegative, Positive
+from jaxfair.fairness import CounterRule
+from jaxfair.methods._method import (
+  NetworkSettings,
+  Plan,
+  Population,
+  Sizes,
+  network_of,
+  refuse_unfit,
+)
+from jaxfair.methods._recipe import noisy_descent
+from jaxfair.methods._released import Released
+from jaxfair.methods._releasing import release_training
+from jaxfair.pate import Protection
+from jaxfair.types import Fit
+
+RECORD = ("a person's whole record, and that they took part",)
+SCALING = (
+  "the scaling of features, which is taken to be public: fit it on public "
+  "people or declare the ranges"
+)
+FIGURES = "figures measured on test people, which are not part of the release"
+TUNING = "settings that were chosen by looking at results on these people"
+
+
+class DpSgdSettings(NetworkSettings):
+  """Settings of DP-SGD; see `training.DpSgdConfig`.
+
+  What is None is chosen from the number of people and the budget (docs/private_training.md).
+
+  Attributes:
+    row_norm: radius of the ball that features are projected into, at training and at prediction;
+      0 leaves them as they are.
+  """
+
+  learning_rate: Positive | None = None
+  l2_clip: Positive = 1.0
+  weight_decay: NonNegative = 0.0
+  steps: Count | None = None
+  batch_size: Count | None = None
+  optimizer: training.OptimizerName | None = None
+  schedule: training.ScheduleName = "constant"
+  row_norm: NonNegative | None = None
+
+
+class FairDpSgdSettings(DpSgdSettings):
+  """Settings of FairDP-SGD.
+
+  Attributes:
+    lam: weight of the disparity on public people.
+    placement: "after" the noise, or "inside" the clip as the paper lists it.
+    disparity: which difference between groups; see `fairness`.
+    sample: public people drawn for each step; None uses all.
+    max_gap: margin between groups that predictions are shown by; None shows
+      all.
+    min_count: people of a group before the margin is kept.
+  """
+
+  lam: NonNegative = 0.1
+  placement: Literal["after", "inside"] = "after"
+  disparity: Literal["rest", "pairwise", "overall"] = "rest"
+  sample: Count | None = None
+  max_gap: NonNegative | None = None
+  min_count: Count = 50
+
+
+class DpSgd:
+  """Clips each person's gradient and adds noise to every sum."""
+
+  name = "dp_sgd"
+  protects: Literal["record"] = "record"
+  relation = accounting.Relation.ADD_OR_REMOVE_ONE
+  needs: frozenset[str] = frozenset()
+  settings: type[DpSgdSettings] = DpSgdSettings
+  traceable = True
+  reference = "Abadi et al. 2016"
+
+  def plan(self, settings: Any, sizes: Sizes, budget: accounting.Budget | None) -> Plan:
+    """Calibrates the noise for all steps."""
+    refuse_unfit(self, settings, sizes, budget)
+    assert budget is not None
+    settings = noisy_descent(settings, sizes, budget)
+    config = training.calibrate(
+      training.DpSgdConfig(
+        learning_rate=settings.learning_rate,
+        l2_clip=settings.l2_clip,
+        weight_decay=settings.weight_decay,
+        steps=settings.steps,
+        batch_size=settings.batch_size,
+        optimizer=training.named_optimizer(
+          settings.optimizer, settings.schedule, steps=settings.steps
+        ),
+      ),
+      sizes.private,
+      epsilon=budget.epsilon,
+      delta=budget.delta,
+    )
+    event = config.event(sizes.private)
+    spent = accounting.composed_guarantee([event], delta=budget.delta, relation=self.relation)
+    return Plan(
+      method=self.name,
+      settings=settings,
+      sizes=sizes,
+      budget=budget,
+      network=network_of(settings, sizes),
+      loss=models.cross_entropy,
+      config=config,
+      event=event,
+      guarantee=Protection(spent, RECORD, self._not_protected()),
+      abstention=self._abstention(settings),
+      row_norm=settings.row_norm or None,
+      says=(
+        f"{settings.steps} steps on about {settings.batch_size} of "
+        f"{sizes.private} people each, with noise of "
+        f"{float(config.noise_multiplier):.3g} times the clip bound.",
+        f"The model costs {spent}.",
+      ),
+    )
+
+  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
+    """Trains with noise from the key."""
+    people = plan.bounded(data)
+    config = self._config(plan, people)
+    return training.dp_sgd(plan.model, plan.loss, people.private, config, key=key)
+
+  def release(
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
+  ) -> Released:
+    """Trains for release; continues from its last checkpoint if stopped."""
+    people = plan.bounded(data)
+    return release_training(plan, people, self._config(plan, people), folder=folder, key=key)
+
+  def _config(self, plan: Plan, data: Population) -> training.DpSgdConfig:
+    del data
+    config: training.DpSgdConfig = plan.config
+    return config
+
+  def _abstention(self, settings: Any) -> CounterRule | None:
+    del settings
+    return None
+
+  def _not_protected(self) -> tuple[str, ...]:
+    return ("the number of people, which is taken to be public", SCALING, FIGURES, TUNING)
+
+
+class FairDpSgd(DpSgd):
+  """DP-SGD with a penalty on the disparity among public people.
+
+  Privacy:
+    The penalty reads parameters and public people, so the guarantee is that
+    of DP-SGD in both placements.
+  """
+
+  name = "fair_dp_sgd"
+  needs: frozenset[str] = frozenset({"public", "public_groups"})
+  settings: type[DpSgdSettings] = FairDpSgdSettings
+  reference = "Learning to Walk Impartially on the Pareto Frontier, Alg. 6"
+
+  def _config(self, plan: Plan, data: Population) -> training.DpSgdConfig:
+    settings, public = plan.settings, data.public
+    assert public is not None
+    penalty = training.parity_penalty(
+      plan.model,
+      public.x,
+      public.group,
+      num_groups=plan.sizes.groups,
+      lam=settings.lam,
+      placement=settings.placement,
+      disparity=settings.disparity,
+      sample=settings.sample,
+    )
+    config: training.DpSgdConfig = plan.config
+    return dataclasses.replace(config, penalty=penalty)
+
+  def _abstention(self, settings: Any) -> CounterRule | None:
+    return margin(settings)
+
+  def _not_protected(self) -> tuple[str, ...]:
+    return ("features and groups of the public people", *super()._not_protected())
+
+
+def margin(settings: Any) -> CounterRule | None:
+  """The rule that predictions are shown by, if settings ask for one."""
+  if settings.max_gap is None:
+    return None
+  return CounterRule(
+    settings.max_gap, settings.min_count, settings.disparity, getattr(settings, "guard", "table")
+  )

@@ -1,0 +1,324 @@
+"""The contract of a method: people and a budget in, a releasable model out.
+
+`plan` prices, `fit` computes for a study, `release` computes for the world.
+Everything that a method needs to know beforehand is public: sizes, settings
+and a budget.
+"""
+
+import dataclasses
+import functools
+import pathlib
+from typing import Any, Literal, NamedTuple, Protocol
+
+import jax
+import numpy as np
+
+from jaxfair import accounting, checks, data, models
+from jaxfair._fields import Count, Settings
+from jaxfair.fairness import CounterRule
+from jaxfair.methods._released import Network, Released
+from jaxfair.pate import Protection
+from jaxfair.types import Examples, Fit, Model, PerExampleLoss
+
+PERSON = "one person"
+NEEDS = ("public", "groups", "public_groups")
+
+
+class NotReleasableError(checks.JaxfairError):
+  """A model that no guarantee covers."""
+
+
+class NetworkSettings(Settings):
+  """Settings that every method has: which network is trained.
+
+  Attributes:
+    network: a name in `models.NETWORKS`.
+    hidden: widths of its dense layers, where it has any to choose.
+    width: channels of its first convolution; its own by default.
+  """
+
+  network: str = "logistic"
+  hidden: tuple[Count, ...] = (64,)
+  width: Count | None = None
+
+  def check(self) -> None:
+    """Raises for a network that nobody knows."""
+    checks.one_of("network", self.network, models.NETWORKS)
+
+
+class Sizes(NamedTuple):
+  """What is public about the people before anything is computed.
+
+  Attributes:
+    private: number of private people, n.
+    public: number of public people; 0 for none.
+    shape: of one person's features.
+    classes: C.
+    groups: G.
+  """
+
+  private: int
+  public: int
+  shape: tuple[int, ...]
+  classes: int
+  groups: int
+
+
+META = ("encoder", "name", "ledger", "assumed_public", "bought", "intended_use")
+
+
+@functools.partial(
+  jax.tree_util.register_dataclass,
+  data_fields=["private", "public", "scaler"],
+  meta_fields=["class_names", "group_names", *META],
+)
+@dataclasses.dataclass(frozen=True, eq=False)
+class Population:
+  """The people that a method is given; a pytree.
+
+  Attributes:
+    private: who is protected.
+    class_names: the name of class id 0, 1, ...
+    group_names: the name of group id 0, 1, ...
+    public: people whose features are public, and whose groups are where the
+      method `needs` "public_groups". Their labels are not read.
+    scaler: what was applied to the features, to be applied to those who come
+      later; it must not have been fitted on private people.
+    encoder: how a table becomes features; travels with a released model.
+    name: of the data set.
+    ledger: of the data set, which releases are charged to; None charges the
+      release's own ledger alone.
+    assumed_public: what was taken to be public in preparing the features, in
+      words; added to what the guarantee does not cover.
+    bought: what was released about the private people in preparing the features; it is part of
+      what a released model promises, and must have been charged. None for nothing.
+    intended_use: of a released model, for its card.
+  """
+
+  private: Examples
+  class_names: tuple[str, ...]
+  group_names: tuple[str, ...]
+  public: Examples | None = None
+  scaler: data.Scaler | None = None
+  encoder: data.Encoder | None = None
+  name: str = "private data"
+  ledger: accounting.DatasetLedger | None = None
+  assumed_public: tuple[str, ...] = ()
+  bought: accounting.Event | None = None
+  intended_use: str = ""
+
+  @classmethod
+  def prepared(
+    cls, prepared: data.Prepared, *, ledger: accounting.DatasetLedger | None = None
+  ) -> "Population":
+    """From `data.prepare`: its first part is public, its second private.
+
+    The scaler was fitted on the first part, so it tells nothing about the
+    second. A set with several rows of one person is refused: a guarantee for
+    one person would not hold.
+    """
+    checks.require(
+      len(prepared.parts) >= 2,
+      "prepared has one part; split into a public and a private part, such as "
+      "data.prepare(people, (0.2, 0.6, 0.2), key=key)",
+    )
+    own = prepared.dataset
+    checks.require(
+      own.unit is None or np.unique(own.unit).size == own.size,
+      f"{own.name} has several rows of one person, and methods protect one "
+      "row; keep one row of each person",
+    )
+    return cls(
+      private=prepared.parts[1],
+      class_names=own.class_names,
+      group_names=own.group_names,
+      public=prepared.parts[0],
+      scaler=prepared.scaler,
+      encoder=own.encoder,
+      name=own.name,
+      ledger=ledger,
+      assumed_public=own.encoder.assumed_public() if own.encoder else (),
+    )
+
+  @property
+  def sizes(self) -> Sizes:
+    """What `plan` may know."""
+    return Sizes(
+      private=int(np.shape(self.private.y)[0]),
+      public=0 if self.public is None else int(np.shape(self.public.x)[0]),
+      shape=tuple(map(int, np.shape(self.private.x)[1:])),
+      classes=len(self.class_names),
+      groups=len(self.group_names),
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Plan:
+  """A release, calibrated and priced before any work.
+
+  Attributes:
+    method: name of the method.
+    settings: as asked for, with what was None chosen by the method's recipe.
+    sizes: whom it is for; other people need another plan.
+    budget: what may be spent; None for methods that promise nothing.
+    network: what is trained, by name.
+    loss: `(logits, y) -> [n]` losses.
+    config: calibrated settings of the trainer; each method has its own type.
+    event: what the release is charged as; None if nothing covers it.
+    guarantee: what may be said of the released model, and what may not.
+    abstention: the rule that predictions are shown by; None shows all.
+    row_norm: features are projected into a ball of this radius; None for not.
+    says: sentences for people who decide whether to go on.
+  """
+
+  method: str
+  settings: Any
+  sizes: Sizes
+  budget: accounting.Budget | None
+  network: Network
+  loss: PerExampleLoss
+  config: Any
+  event: accounting.Event | None
+  guarantee: Protection | None
+  abstention: CounterRule | None = None
+  row_norm: float | None = None
+  says: tuple[str, ...] = ()
+
+  @property
+  def model(self) -> Model:
+    """The network that is trained."""
+    return self.network.model
+
+  def bounded(self, people: Population) -> Population:
+    """The people with features in the ball that the plan asks for, each row by itself."""
+    if self.row_norm is None:
+      return people
+    radius = self.row_norm
+    inside = jax.jit(lambda x: data.bound_rows(x, radius))  # a row that is not finite stays so
+    public = people.public
+    return dataclasses.replace(
+      people,
+      private=people.private._replace(x=inside(people.private.x)),
+      public=public and public._replace(x=inside(public.x)),
+    )
+
+
+class Method(Protocol):
+  """One way from people and a budget to a model.
+
+  Attributes:
+    name: in configs and in the registry.
+    protects: a person's whole "record", or their "group" alone; None for
+      baselines, which protect nothing.
+    relation: which data sets count as neighbors.
+    needs: of "public" (features of public people), "groups" (of the private
+      people) and "public_groups".
+    settings: the class of its settings; all of them have defaults.
+    traceable: whether `fit` may be inside jit and vmap.
+    reference: the paper.
+  """
+
+  @property
+  def name(self) -> str:
+    """See the class."""
+
+  @property
+  def protects(self) -> Literal["record", "group"] | None:
+    """See the class."""
+
+  @property
+  def relation(self) -> accounting.Relation | None:
+    """See the class."""
+
+  @property
+  def needs(self) -> frozenset[str]:
+    """See the class."""
+
+  @property
+  def settings(self) -> type[NetworkSettings]:
+    """See the class."""
+
+  @property
+  def traceable(self) -> bool:
+    """See the class."""
+
+  @property
+  def reference(self) -> str:
+    """See the class."""
+
+  def plan(self, settings: Any, sizes: Sizes, budget: accounting.Budget | None) -> Plan:
+    """Refuses what cannot work, calibrates the noise, prices the release.
+
+    On the host; looks at no person. The event never exceeds the budget.
+    """
+
+  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
+    """Computes the model for a study: a pure function of data and key.
+
+    Nothing is charged or written, and the key makes the noise guessable:
+    results are for those who hold the data.
+    """
+
+  def release(
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
+  ) -> Released:
+    """Computes the model for release, into `folder / "release"`.
+
+    The ledger is written first, randomness comes from the operating system,
+    and the key and all checkpoints are erased at the end. The same call
+    continues a release that was stopped; any other is refused.
+
+    Args:
+      plan: from `plan`, for these people.
+      data: the people.
+      folder: of this release; `work` inside it must not leave the house.
+      key: for tests; the result is then marked as not for release.
+    """
+
+
+def refuse_unfit(
+  method: Method, settings: Any, sizes: Sizes, budget: accounting.Budget | None
+) -> None:
+  """Refuses settings, people or a budget that a method cannot work with."""
+  checks.require(
+    isinstance(settings, method.settings),
+    f"settings={settings!r} are not those of {method.name}; pass {method.settings.__name__}(...)",
+  )
+  checks.integer("sizes.private", sizes.private, low=1)
+  checks.integer("sizes.classes", sizes.classes, low=2)
+  checks.require(
+    sizes.public > 0 or not method.needs & {"public", "public_groups"},
+    f"{method.name} needs public people, and there are none; set some aside "
+    "as public, or choose a method that needs none",
+  )
+  checks.require(
+    sizes.groups > 1 or not method.needs & {"groups", "public_groups"},
+    f"{method.name} compares groups, and there is one; name a group column "
+    "with two groups or more, or choose a method without groups",
+  )
+  if method.protects is not None:
+    checks.require(budget is not None, f"budget is missing; {method.name} spends (epsilon, delta)")
+    assert budget is not None
+    checks.positive("epsilon", budget.epsilon, "a budget of 0 buys nothing")
+    checks.number(
+      "delta",
+      budget.delta,
+      low=0.0,
+      high=1.0,
+      open_low=True,
+      open_high=True,
+      remedy="use well below one over the number of people",
+    )
+
+
+def network_of(settings: NetworkSettings, sizes: Sizes) -> Network:
+  """The network that settings name, for these people."""
+  return Network(settings.network, sizes.classes, tuple(settings.hidden), settings.width)
+
+
+def require_planned(plan: Plan, data: Population) -> None:
+  """Refuses other people than a plan was priced for."""
+  checks.require(
+    plan.sizes == data.sizes,
+    f"the plan is for {plan.sizes}, and these people are {data.sizes}; plan again with data.sizes",
+  )

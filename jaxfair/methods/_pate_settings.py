@@ -1,0 +1,89 @@
+"""Settings of the methods in which teachers vote."""
+
+from typing import Literal
+
+from jaxfair._fields import Count, NonNegative, Positive, Share
+from jaxfair.methods._method import NetworkSettings
+
+
+class TeacherSettings(NetworkSettings):
+  """Settings of an ensemble and its student.
+
+  Attributes:
+    num_teachers: k; None chooses it from the number of people.
+    queries: public people that are asked about, the first ones; None asks about as many as the
+      budget answers well.
+    teacher_steps: of each teacher.
+    student_steps: of the student.
+    batch_size: of both; everybody, where there are no more.
+    learning_rate: of Adam, for both.
+    weight_decay: of both.
+  """
+
+  num_teachers: Count | None = None
+  queries: Count | None = None
+  teacher_steps: Count = 100
+  student_steps: Count = 300
+  batch_size: Count = 32
+  learning_rate: Positive = 0.01
+  weight_decay: NonNegative = 0.2
+
+
+class ConfidentSettings(TeacherSettings):
+  """Settings of answers that the teachers agree on.
+
+  Attributes:
+    threshold: T, as a share of the teachers.
+    test_ratio: noise of the test over noise of the answer.
+    answers: answers that the budget must pay for, besides a test of every
+      query; None for as many as there are queries. Fewer means less noise on
+      each, and queries are left unasked once the budget is spent.
+  """
+
+  threshold: Share = 0.5
+  test_ratio: Positive = 3.0
+  answers: Count | None = None
+
+
+class FairSettings(ConfidentSettings):
+  """Settings of answers within a margin between groups.
+
+  Attributes:
+    max_gap: gamma, the margin, for labels and for predictions.
+    min_count: M, answers of a group before it is judged.
+    disparity: which difference between groups; see `fairness.CounterRule`.
+    guard: "table" keeps every disparity below the margin; "own" is the
+      paper's test of the answered one alone.
+  """
+
+  max_gap: NonNegative = 0.1
+  min_count: Count = 50
+  disparity: Literal["rest", "pairwise", "overall"] = "rest"
+  guard: Literal["table", "own"] = "table"
+
+
+class FairPateSettings(FairSettings):
+  """Settings of FairPATE.
+
+  Attributes:
+    choice: "any" is the paper's argmax over all classes; "allowed" takes it
+      over those that keep the margin.
+  """
+
+  choice: Literal["any", "allowed"] = "any"
+
+
+class PenaltySettings(ConfidentSettings):
+  """Settings of a student with a penalty on its disparity.
+
+  Attributes:
+    lam: weight of the disparity on the public people.
+    disparity: which difference between groups; see `fairness`.
+    max_gap: margin that predictions are shown by; None shows all.
+    min_count: people of a group before the margin is kept.
+  """
+
+  lam: NonNegative = 1.0
+  disparity: Literal["rest", "pairwise", "overall"] = "rest"
+  max_gap: NonNegative | None = None
+  min_count: Count = 50

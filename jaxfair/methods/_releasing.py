@@ -1,0 +1,243 @@
+"""How every method releases: charge, compute, write down, erase.
+
+folder/
+  work/            stays in the house
+    ledger.jsonl   what was charged, before anything was computed
+    private/       key and checkpoints; erased when the release is finished
+  release/         may leave it: see `released`
+"""
+
+import dataclasses
+import datetime
+import functools
+import json
+import pathlib
+from collections.abc import Callable
+
+import jax
+
+from jaxfair import accounting, checks, training
+from jaxfair.methods._method import (
+  PERSON,
+  Method,
+  NotReleasableError,
+  Plan,
+  Population,
+  require_planned,
+)
+from jaxfair.methods._released import Released, load
+from jaxfair.pate import Protection
+from jaxfair.training._checkpoints import Checkpoints
+from jaxfair.training._programs import programs
+from jaxfair.types import Params
+
+WORK, RELEASE, PRIVATE = "work", "release", "private"
+
+
+def release_once(
+  method: Method,
+  plan: Plan,
+  data: Population,
+  *,
+  folder: str | pathlib.Path,
+  key: jax.Array | None,
+  compute: Callable[[jax.Array, pathlib.Path], Params],
+) -> Released:
+  """Releases what `compute` returns, exactly once.
+
+  Args:
+    method: whose release it is.
+    plan: its price.
+    data: the people.
+    folder: of the release.
+    key: for tests; from the operating system if None.
+    compute: `(key, work folder) -> parameters` with randomness that is fit
+      for release. With a key for tests `method.fit` computes them instead.
+
+  Privacy:
+    The event is on the disk, in the release's own ledger and in that of the
+    data set, before `compute` is called. Parameters are seen by nobody before
+    they are written down as finished, so a run that was stopped and computes
+    them again has released one set of parameters, not two.
+  """
+  require_planned(plan, data)
+  assert plan.event is not None
+  place = _begun(plan, data, folder, key)
+  store = Checkpoints(
+    place,
+    _described(plan),
+    (data.private, data.public),
+    key,
+    programs=programs(plan.model, plan.loss, data.private, training.FitConfig()),
+  )
+  with _ledger(place / "ledger.jsonl", plan, data) as ledger:
+    name = f"{store.run_id}: {method.name}"
+    ledger.charge(plan.event, id=name)
+    if data.ledger is not None and store.for_release:
+      assert method.relation is not None
+      data.ledger.charge(plan.event, id=name, relation=method.relation)
+    if store.finished:
+      one = jax.ShapeDtypeStruct(plan.sizes.shape, data.private.x.dtype)
+      like = jax.eval_shape(plan.model.init, jax.random.key(0), one)
+      params = store.released(like)
+    elif store.for_release:
+      params = compute(store.key, place)
+    else:
+      params = method.fit(plan, data, key=store.key).params
+    if store.for_release:
+      store.finish(params)
+  return publish(plan, data, params, folder, for_release=store.for_release)
+
+
+def release_training(
+  plan: Plan,
+  data: Population,
+  config: training.DpSgdConfig,
+  *,
+  folder: str | pathlib.Path,
+  key: jax.Array | None,
+) -> Released:
+  """Releases a DP-SGD training, which keeps its own ledger and checkpoints."""
+  require_planned(plan, data)
+  assert plan.budget is not None
+  place = _begun(plan, data, folder, key)
+  fitted = training.train_to_budget(
+    plan.model,
+    plan.loss,
+    data.private,
+    config,
+    epsilon=plan.budget.epsilon,
+    delta=plan.budget.delta,
+    key=key,
+    folder=place,
+    dataset_ledger=data.ledger,
+    data=data.name,
+  )
+  return publish(plan, data, fitted.params, folder, for_release=fitted.for_release)
+
+
+def publish(
+  plan: Plan, data: Population, params: Params, folder: str | pathlib.Path, *, for_release: bool
+) -> Released:
+  """Writes `folder / "release"`, or reads the one that is there."""
+  place = pathlib.Path(folder) / RELEASE
+  settings = json.loads(json.dumps(dataclasses.asdict(plan.settings)))
+  if place.exists():  # a stopped run had come so far
+    found = load(place)
+    checks.require(
+      (found.method, found.settings) == (plan.method, settings),
+      f"{place} holds a release with other settings; choose another folder",
+    )
+    return found
+  assert plan.guarantee is not None
+  told = _with_preparation(plan, data)
+  made = Released(
+    method=plan.method,
+    settings=settings,
+    network=plan.network,
+    params=params,
+    guarantee=dataclasses.replace(
+      told, not_protected=told.not_protected + data.assumed_public, for_release=for_release
+    ),
+    class_names=data.class_names,
+    group_names=data.group_names,
+    shape=plan.sizes.shape,
+    dtype=str(data.private.x.dtype),
+    encoder=data.encoder,
+    scaler=data.scaler,
+    row_norm=plan.row_norm,
+    abstention=plan.abstention,
+    data_name=data.name,
+    spending=_spending(plan, data) if for_release else (),
+    intended_use=data.intended_use,
+    released_on=datetime.date.today().isoformat(),
+  )
+  made.save(place)
+  return made
+
+
+def _with_preparation(plan: Plan, data: Population) -> Protection:
+  """The guarantee of the model and of what was bought to prepare its features, together.
+
+  Priced at twice the plan's delta, of which preparation has the other half: by the accountant, or
+  by adding up epsilons and deltas, whichever is less.
+  """
+  assert plan.guarantee is not None
+  if data.bought is None:
+    return plan.guarantee
+  assert plan.event is not None
+  own = plan.guarantee.guarantee
+  priced = functools.partial(accounting.composed_guarantee, relation=own.relation, unit=own.unit)
+  whole = priced([data.bought, plan.event], delta=2 * own.delta)
+  alone = priced([data.bought], delta=own.delta)
+  epsilon = min(whole.epsilon, own.epsilon + alone.epsilon)
+  return dataclasses.replace(plan.guarantee, guarantee=dataclasses.replace(whole, epsilon=epsilon))
+
+
+def _spending(plan: Plan, data: Population) -> tuple[str, ...]:
+  """What everything that was released from the data set cost, in words."""
+  if data.ledger is None:
+    return ()
+  assert plan.budget is not None
+  told = []
+  for spent in data.ledger.spent(plan.budget.delta):
+    limit = spent.budget
+    told.append(
+      f"{spent}; "
+      + (
+        "no limit is set"
+        if limit is None
+        else f"the limit is epsilon {limit.epsilon:g} at delta {limit.delta:g}"
+      )
+    )
+  return tuple(told)
+
+
+def refuse_release(method: Method) -> Released:
+  """Raises: no guarantee covers a baseline."""
+  raise NotReleasableError(
+    f"{method.name} is a baseline without privacy, and its model tells about "
+    "the people it was computed from; release a private method instead"
+  )
+
+
+def _begun(
+  plan: Plan, data: Population, folder: str | pathlib.Path, key: jax.Array | None
+) -> pathlib.Path:
+  """The part of a release's folder that stays in the house.
+
+  A release that the data set's budget does not pay for is refused before
+  anything is written; one that has begun is charged already.
+  """
+  folder = pathlib.Path(folder)
+  if key is None and data.ledger is not None and not (folder / WORK).exists():
+    assert plan.event is not None
+    assert plan.guarantee is not None
+    data.ledger.require_affordable(plan.event, relation=plan.guarantee.guarantee.relation)
+  folder.mkdir(parents=True, exist_ok=True)
+  return folder / WORK
+
+
+def _ledger(path: pathlib.Path, plan: Plan, data: Population) -> accounting.Ledger:
+  if path.exists():
+    return accounting.Ledger.open(path)
+  assert plan.guarantee is not None
+  return accounting.Ledger.create(
+    path,
+    data=data.name,
+    unit=PERSON,
+    budget=plan.budget,
+    relation=plan.guarantee.guarantee.relation,
+  )
+
+
+def _described(plan: Plan) -> dict[str, object]:
+  """What must be the same when a release is continued."""
+  assert plan.budget is not None
+  return {
+    "method": plan.method,
+    "epsilon": plan.budget.epsilon,
+    "delta": plan.budget.delta,
+    **plan.sizes._asdict(),
+    **dataclasses.asdict(plan.settings),
+  }

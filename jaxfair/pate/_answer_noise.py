@@ -1,0 +1,111 @@
+"""The noise of released answers, from a secret of their folder.
+
+The same stretch of queries with the same votes gets the same noise, however
+often it is answered: after a crash, from an older log, from a copy of the
+folder. That is one release. Other votes never get the noise of the first.
+"""
+
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import pathlib
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxfair._whole_files import owner_only, sync_folder, write_whole
+from jaxfair.accounting import LedgerError
+from jaxfair.privacy._coins import BitSource, keyed
+
+SECRET = "secret_key"
+
+
+class Drawn(NamedTuple):
+  """What is needed to answer one stretch of queries.
+
+  Attributes:
+    tag: names the votes that are answered, for whoever has the secret, and
+      tells nobody else about them.
+    source: of random bits for its noise.
+  """
+
+  tag: str
+  source: BitSource
+
+
+class NoiseSecret:
+  """32 bytes that no released value depends on but through noise.
+
+  Privacy:
+    Tags and noise are values of HMAC-SHA256 under the secret for different
+    messages: for whoever does not have it they are independent random bits,
+    as those of the operating system are. The message of a stretch holds its
+    votes, so that two stretches, or two sets of votes for one, never share
+    noise. Whoever has the secret can subtract the noise.
+  """
+
+  def __init__(self, secret: bytes):
+    self._secret = secret
+
+  @classmethod
+  def of_seed(cls, seed: int) -> "NoiseSecret":
+    """A study's, which anybody can compute."""
+    return cls(hashlib.sha256(f"jaxfair answers {seed}".encode()).digest())
+
+  @classmethod
+  def of_folder(cls, folder: pathlib.Path, *, begin: bool) -> "NoiseSecret | None":
+    """The folder's secret.
+
+    Args:
+      folder: of the answers; the secret is in its `private` folder.
+      begin: draws one from the operating system if there is none.
+
+    Returns:
+      None if there is none, since the answers are finished.
+    """
+    path = folder / "private" / SECRET
+    try:
+      if begin and not path.exists():
+        owner_only(path.parent)
+        write_whole(path, os.urandom(32).hex(), mode=0o600)
+      text = path.read_bytes()
+    except FileNotFoundError:
+      return None
+    except OSError as error:
+      raise LedgerError(f"cannot use {path} ({error.strerror})") from None
+    if re.fullmatch(rb"[0-9a-f]{64}", text) is None:
+      raise LedgerError(
+        f"{path} is damaged, so no answer can be given again; begin another "
+        "folder, which pays for its answers anew"
+      )
+    return cls(bytes.fromhex(text.decode()))
+
+  def fingerprint(self) -> str:
+    """Recognises the secret and does not tell it."""
+    return self._keyed(b"fingerprint").hex()[:32]
+
+  def draw(self, named: Any, votes: np.ndarray) -> Drawn:
+    """The noise of one stretch.
+
+    Args:
+      named: all that makes it this stretch and no other; JSON values.
+      votes: the counts that noise is added to.
+    """
+    shape = [named, list(votes.shape)]
+    content = np.ascontiguousarray(votes, "<i8").tobytes()
+    stretch = self._keyed(json.dumps(shape).encode() + b"\0" + content)
+    tag = self._keyed(b"tag" + stretch).hex()[:32]
+    return Drawn(tag, keyed(self._keyed(b"noise" + stretch)))
+
+  def _keyed(self, message: bytes) -> bytes:
+    return hmac.new(self._secret, message, hashlib.sha256).digest()
+
+
+def erase_secret(folder: pathlib.Path) -> None:
+  """Unlinks the folder's secret, if there is one."""
+  with contextlib.suppress(FileNotFoundError):
+    (folder / "private" / SECRET).unlink()
+    sync_folder(folder / "private")

@@ -1,0 +1,278 @@
+"""FairPATE's query phase: confident answers, given only where that is fair.
+
+One teacher moves one vote. The counters are functions of released labels, so
+judging by them is free; what was computed from votes is charged all the same,
+whether or not its result was released.
+"""
+
+import enum
+import functools
+import math
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair import accounting, checks
+from jaxfair.fairness._counter import CounterRule, Guard, allowed_classes, count, is_class
+from jaxfair.fairness._disparity import Notion
+from jaxfair.pate import _aggregation
+from jaxfair.pate._aggregation import NO_ANSWER
+
+Choice: TypeAlias = Literal["any", "allowed"]
+CHOICES: tuple[Choice, ...] = ("any", "allowed")
+
+
+class Outcome(enum.IntEnum):
+  """What became of a query."""
+
+  ANSWERED = 0
+  REFUSED_FREE = 1  # no class is allowed: refused before looking at votes
+  NOT_CONFIDENT = 2  # the threshold test failed
+  UNFAIR = 3  # the noisy winner is not allowed
+  NOT_ASKED = 4  # the budget was spent
+
+
+class FairAnswers(NamedTuple):
+  """What was released about the queries, and what it took.
+
+  Attributes:
+    labels: [n] class ids, `NO_ANSWER` where there is none.
+    outcome: [n] int32 `Outcome`.
+    counters: [G, C] answers by group and class, m(z, k).
+    tested: [n] whether the votes were compared with the threshold.
+    chosen: [n] whether the noisy argmax was computed. Both are charged, and
+      both are functions of what is released.
+    sigma_threshold: of the test's noise, so that nobody types it twice.
+    sigma_answer: of the answer's noise.
+    max_rho: the budget that was fixed beforehand.
+  """
+
+  labels: jax.Array
+  outcome: jax.Array
+  counters: jax.Array
+  tested: jax.Array
+  chosen: jax.Array
+  sigma_threshold: Any = None
+  sigma_answer: Any = None
+  max_rho: Any = math.inf
+
+
+def fair_gnmax(
+  counts: Any,
+  groups: Any,
+  *,
+  num_groups: int,
+  threshold: Any,
+  sigma_threshold: Any,
+  sigma_answer: Any,
+  max_gap: Any,
+  min_count: Any,
+  disparity: Notion = "rest",
+  key: jax.Array,
+  guard: Guard = "table",
+  choice: Choice = "any",
+  max_rho: Any = math.inf,
+  continuous: bool = False,
+) -> FairAnswers:
+  """Answers where the teachers agree and the groups stay together (FairPATE).
+
+  allowed   = classes that keep every disparity below max_gap
+  confident = max_c n_c + N(0, sigma_threshold^2) >= threshold
+  label     = argmax_c n_c + N(0, sigma_answer^2)   with fresh noise
+
+  Queries are taken in order. One for which no class is allowed is refused
+  before any vote is looked at; one whose label is not allowed is refused
+  after.
+
+  Args:
+    counts: [n, C] votes per class.
+    groups: [n] public group ids of the queries.
+    num_groups: G.
+    threshold: T, in votes.
+    sigma_threshold: sigma1, of the test's noise.
+    sigma_answer: sigma2, of the answer's noise.
+    max_gap: gamma.
+    min_count: M, answers of a group before it can be refused. Below
+      (C - 1) / (C gamma) a group may have no allowed class left.
+    disparity: what is kept below gamma; see `fairness.CounterRule`.
+    key: used once.
+    guard: "table" keeps all disparities below gamma; "own" is the paper's
+      test of the answered one alone.
+    choice: "any" is the paper's argmax over all classes; "allowed" takes it
+      over the allowed ones, so that no answer is paid for and thrown away.
+      A single allowed class is the label, at the price of the test alone.
+    max_rho: stop before the zCDP of the charges could exceed this; see
+      `accounting.zcdp_budget`.
+    continuous: real instead of discrete Gaussian noise; then every number may
+      be traced and mapped over.
+
+  Returns:
+    One row for each query, in order.
+
+  Privacy:
+    A test is 1 / (2 sigma_threshold^2)-zCDP, an argmax 1 / sigma_answer^2,
+    whether its label is given or refused. The paper charges nothing for
+    unfair ones, which is not sound: that a query was refused tells the argmax.
+    How many of both there are depends on the votes, so `fair_events` charges
+    what they can add up to: `max_rho`, which is a privacy filter, or both for
+    every query where that is less.
+
+  Reference:
+    Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,
+    and Utility, Algorithm 1.
+  """
+  rule = CounterRule(max_gap, min_count, disparity, guard)
+  rule.check()
+  checks.one_of("choice", choice, CHOICES)
+  table = _aggregation.as_counts(counts)
+  checks.integer("num_groups", num_groups, low=1)
+  checks.same_length(counts=table, groups=groups)
+  checks.ids("groups", groups, num_groups)
+  draws = _aggregation.confident_draws(
+    table,
+    threshold=threshold,
+    sigma_threshold=sigma_threshold,
+    sigma_answer=sigma_answer,
+    key=key,
+    continuous=continuous,
+  )
+  budget = Budget.of(sigma_threshold, sigma_answer, max_rho)
+  feed = Feed(
+    jnp.asarray(groups, jnp.int32),
+    draws.confident,
+    draws.labels() if choice == "any" else draws.ranks(),
+  )
+  found = answer_in_order(feed, rule, budget, num_groups, table.shape[1])
+  return found._replace(sigma_threshold=sigma_threshold, sigma_answer=sigma_answer, max_rho=max_rho)
+
+
+def fair_events(answers: FairAnswers) -> tuple[accounting.Event, ...]:
+  """What to charge for these answers, whatever was answered.
+
+  Args:
+    answers: of one call of `fair_gnmax`, which carry their noise and budget.
+
+  Returns:
+    Events for a ledger or `accounting.composed_guarantee`: the budget, or a
+    test and an argmax for every query where that is less.
+
+  Privacy:
+    How many tests and argmaxes there were depends on the votes, so a charge
+    for those is no guarantee. Along every sequence of answers they add up to
+    `max_rho` at most, and stopping depends on released answers alone: the
+    whole is max_rho-zCDP.
+
+  Reference:
+    Feldman & Zrnic (2021), Theorem 3.1: Renyi filters.
+  """
+  test, answer = _noise_rho(answers)
+  rho = min(float(answers.max_rho), answers.outcome.shape[0] * (test + answer))
+  return (accounting.ZCdp(rho),) if rho else ()
+
+
+def papers_unsound_events(answers: FairAnswers) -> tuple[accounting.Event, ...]:
+  """What the paper charges: nothing for the labels it found and refused.
+
+  To reproduce its figures and to show how far they are off. No guarantee: a
+  refusal tells that the noisy winner was among the classes not allowed, and
+  which these are is public. Arguments as in `fair_events`.
+  """
+  test, answer = _noise_rho(answers)
+  tests = int(jnp.sum(answers.tested))
+  labels = int(jnp.sum(answers.outcome == Outcome.ANSWERED))
+  return (accounting.ZCdp(tests * test + labels * answer),)
+
+
+def _noise_rho(answers: FairAnswers) -> tuple[float, float]:
+  """zCDP of one test and of one argmax."""
+  checks.require(
+    answers.sigma_answer is not None and jnp.ndim(answers.outcome) == 1,
+    "answers must be those of one call of fair_gnmax; of many, take one setting and seed at a time",
+  )
+  test = accounting.discrete_gaussian_rho(sigma=float(answers.sigma_threshold))
+  answer = accounting.discrete_gaussian_rho(
+    sigma=float(answers.sigma_answer), sensitivity=math.sqrt(2)
+  )
+  return test, answer
+
+
+class Budget(NamedTuple):
+  """zCDP of a test and of an answer, and of all of them together."""
+
+  test: Any
+  answer: Any
+  total: Any
+
+  @classmethod
+  def of(cls, sigma_threshold: Any, sigma_answer: Any, max_rho: Any) -> "Budget":
+    """From the noise; the total a little lower, for rounding to float32."""
+    checks.require(
+      not checks.concrete(max_rho) or bool(np.all(np.asarray(max_rho) >= 0)),
+      f"max_rho={max_rho} must be 0 or above; see accounting.zcdp_budget",
+    )
+    test, answer = (jnp.asarray(sigma, jnp.float32) for sigma in (sigma_threshold, sigma_answer))
+    total = jnp.asarray(max_rho, jnp.float32) * (1 - 1e-6)
+    return cls(0.5 / jnp.square(test), 1 / jnp.square(answer), total)
+
+
+class Feed(NamedTuple):
+  """What a step is given; [n, ...], mapped over what lies behind.
+
+  Attributes:
+    group: of the query.
+    confident: whether its test passes.
+    winner: its noisy winner, or [n, C, ...] the ranks of the classes.
+  """
+
+  group: Any
+  confident: Any
+  winner: Any
+
+
+@functools.partial(jax.jit, static_argnames=("num_groups", "num_classes"))
+def answer_in_order(
+  feed: Feed, rule: CounterRule, budget: Budget, num_groups: int, num_classes: int
+) -> FairAnswers:
+  """Takes the queries one after the other, as one scan.
+
+  Numbers of rule and budget may have the axes that lie behind the queries.
+  """
+  lanes = feed.confident.shape[1:]
+  counters = jnp.zeros((num_groups, num_classes, *lanes), jnp.int32)
+  nothing = jnp.zeros(lanes, jnp.int32)
+
+  def step(carry: Any, one: Feed) -> tuple[Any, Any]:
+    counters, tests, choices = carry
+    allowed = allowed_classes(counters, one.group, rule)
+    affordable = (tests + 1) * budget.test + (choices + 1) * budget.answer
+    is_open = affordable <= budget.total
+    tested = is_open & jnp.any(allowed, axis=0)
+    winner, free = _winner(one.winner, allowed)
+    passed = tested & one.confident
+    chosen = passed & ~free
+    fair = jnp.any(allowed & is_class(winner, num_classes), axis=0)
+    given = passed & fair
+    outcome = jnp.select(
+      [~is_open, ~tested, ~passed, ~given],
+      [Outcome.NOT_ASKED, Outcome.REFUSED_FREE, Outcome.NOT_CONFIDENT, Outcome.UNFAIR],
+      Outcome.ANSWERED,
+    ).astype(jnp.int8)
+    label = jnp.where(given, winner, NO_ANSWER)
+    counters = count(counters, one.group, winner, given)
+    return (counters, tests + tested, choices + chosen), (label, outcome, tested, chosen)
+
+  (counters, _, _), (labels, outcome, tested, chosen) = jax.lax.scan(
+    step, (counters, nothing, nothing), feed
+  )
+  return FairAnswers(labels, outcome, counters, tested, chosen)
+
+
+def _winner(winner: jax.Array, allowed: jax.Array) -> tuple[jax.Array, jax.Array]:
+  """The label in question, and whether it was found without the votes."""
+  if winner.ndim < allowed.ndim:  # of all classes
+    return winner, jnp.zeros(winner.shape, bool)
+  ranks = jnp.where(allowed, winner, allowed.shape[0])
+  best = jnp.argmin(ranks, axis=0).astype(jnp.int32)
+  return best, jnp.sum(allowed, axis=0) == 1

@@ -1,0 +1,46 @@
+"""Finished teachers on the disk: each file complete or not there at all."""
+
+import pathlib
+from typing import Any
+
+import jax
+
+from jaxfair.training._checkpoints import Checkpoints, load_leaves, save_leaves
+from jaxfair.types import Params
+
+
+class SavedTeachers:
+  """The folder of one process's teachers, saved some at a time.
+
+  Whose teachers they are, and that they are continued with the same data,
+  settings and model, is `training._checkpoints`' to tell. The arrays are plain
+  `.npz` files: the processes of one run save at different times, which
+  checkpoints that are written jointly do not allow.
+  """
+
+  def __init__(
+    self,
+    folder: pathlib.Path,
+    described: dict[str, Any],
+    parts: Any,
+    key: jax.Array,
+    *,
+    programs: dict[str, str],
+  ):
+    # Ours, or refused.
+    Checkpoints(folder, described, parts, key, programs=programs)
+    self._root = folder / "private"
+
+  def save(self, number: int, params: Params) -> None:
+    """Saves the parameters of the teachers in this segment."""
+    save_leaves(self._path(number), params)
+
+  def load(self, number: int, like: Any) -> Params | None:
+    """The parameters of a segment, or None if it was not finished."""
+    path = self._path(number)
+    if not path.exists():
+      return None
+    return load_leaves(path, like)
+
+  def _path(self, number: int) -> pathlib.Path:
+    return self._root / f"teachers-{number:06d}.npz"

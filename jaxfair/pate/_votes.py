@@ -1,0 +1,108 @@
+"""Votes: what every teacher says of every public query."""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair import checks, models, tree
+from jaxfair.pate import _processes
+from jaxfair.training import _ensembles
+from jaxfair.types import Model, Params
+
+
+def predict_votes(
+  model: Model,
+  stacked: Params,
+  x: Any,
+  *,
+  batch_size: int = 1024,
+  chunk: int | None = None,
+  devices: Sequence[jax.Device] | None = None,
+) -> jax.Array:
+  """The class that each teacher predicts for each query.
+
+  Args:
+    model: the teachers' model.
+    stacked: their parameters, from `train_teachers`.
+    x: [n, ...] queries.
+    batch_size: queries in memory at once, for each of `chunk` teachers.
+    chunk: teachers side by side on a device; None chooses.
+    devices: where to run; all local devices by default.
+
+  Returns:
+    [k, n] int32 class ids, in every process: under `jax.distributed` each
+    asks its share of the teachers, and one collective gathers the votes.
+
+  Privacy:
+    Votes are functions of private data without noise: not for release.
+  """
+  lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(stacked)}
+  checks.require(
+    len(lengths) == 1 and () not in lengths,
+    "stacked needs one leading axis of teachers on every leaf; pass what train_teachers returns",
+  )
+  chunk = _ensembles.default_chunk() if chunk is None else chunk
+  checks.integer("chunk", chunk, low=1)
+  checks.integer("batch_size", batch_size, low=1)
+  checks.finite("x", x)
+  voter, total = _Voter(model, int(batch_size)), lengths.pop()[0]
+  if jax.process_count() == 1:
+    return _ensembles.map_members(voter, stacked, x, chunk=chunk, devices=devices)
+  chunk = min(chunk, total)
+  share = _processes.own_share(total, chunk)
+  votes = _ensembles.map_members(
+    voter, tree.take(stacked, share.rows), x, chunk=chunk, devices=devices
+  )
+  return _processes.gather(votes, total)
+
+
+def vote_counts(predictions: Any, num_classes: int, *, num_teachers: int) -> jax.Array:
+  """How many teachers vote for each class.
+
+  n_c = #{i : predictions[i] = c}
+
+  Args:
+    predictions: [k, n] class ids.
+    num_classes: C.
+    num_teachers: k; asked for because a transposed array is otherwise counted
+      by teacher, where one person moves a whole row. (With as many queries as
+      teachers nothing can tell.)
+
+  Returns:
+    [n, C] int32 counts; each row sums to k.
+
+  Privacy:
+    One teacher moves a row by one in two places: sqrt(2) in L2, 2 in L1, and
+    its largest count by one. Not for release without noise.
+  """
+  checks.integer("num_classes", num_classes, low=1)
+  checks.integer("num_teachers", num_teachers, low=1)
+  checks.require(
+    np.ndim(predictions) == 2 and len(predictions) == num_teachers,
+    f"predictions has shape {np.shape(predictions)}; pass [k, n], one row for "
+    f"each of the num_teachers={num_teachers} teachers",
+  )
+  checks.ids("predictions", predictions, num_classes)
+  return _counts(jnp.asarray(predictions), int(num_classes))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Voter:
+  """One teacher's votes: static parts only."""
+
+  model: Model
+  batch_size: int
+
+  def __call__(self, params: Params, x: Any) -> jax.Array:
+    return models.predict(self.model, params, x, batch_size=self.batch_size)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _counts(predictions: jax.Array, num_classes: int) -> jax.Array:
+  chosen = predictions[:, :, None] == jnp.arange(num_classes)
+  return jnp.sum(chosen, axis=0, dtype=jnp.int32)

@@ -1,0 +1,363 @@
+"""Sums of clipped per-example gradients, at nearly the cost of plain ones."""
+
+import dataclasses
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxfair import checks, tree
+from jaxfair.privacy import _factor_norms, _factors, _taps
+from jaxfair.types import Examples, Model, Params, PerExampleLoss
+
+Method = Literal["auto", "ghost", "vmap"]
+# What sums round away of a norm is added to it; this pays for the roundings of
+# the root, the quotient and the product with it.
+ROUNDING_MARGIN = 1 - 2.0**-20
+
+
+class Clipped(NamedTuple):
+  """A sum of clipped gradients, before any noise.
+
+  Attributes:
+    total: sum over the examples; the tree of the parameters.
+    norms: [n] gradient norms before clipping (0 where masked or non-finite).
+      Not private: computed from each example alone, without noise.
+    num_nonfinite: how many examples had a non-finite gradient and were left
+      out. Not private.
+  """
+
+  total: Params
+  norms: jax.Array
+  num_nonfinite: jax.Array
+
+
+class SlowClippingWarning(UserWarning):
+  """A parameter for which no fast clipping rule is known."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ClippedGrad:
+  """The function `clipped_grad` returns; it carries its own sensitivity."""
+
+  model: Model
+  loss: PerExampleLoss
+  l2_clip: Any
+  method: Method
+  per_layer: bool
+  microbatch: int | None
+
+  @property
+  def sensitivity(self) -> Any:
+    """L2 distance of `total` when one example is added, removed or masked."""
+    return self.l2_clip
+
+  def __call__(self, params: Params, examples: Examples, mask: jax.Array | None = None) -> Clipped:
+    """Clips each example's gradient and adds them up.
+
+    Args:
+      params: where the gradient is taken.
+      examples: the batch.
+      mask: [n] which examples take part; all by default. Sampling with a
+        static shape puts its padding here.
+    """
+    return self.with_losses(params, examples, mask)[0]
+
+  def with_losses(
+    self,
+    params: Params,
+    examples: Examples,
+    mask: jax.Array | None = None,
+    finite: jax.Array | None = None,
+  ) -> tuple[Clipped, jax.Array]:
+    """As a call, with the [n] per-example losses (not private) beside it.
+
+    Args:
+      params: where the gradient is taken.
+      examples: the batch.
+      mask: [n] which examples take part.
+      finite: what `zero_broken` told of these examples, if it was applied to
+        them before; saves looking at them again in every step.
+    """
+    refuse_64_bit_mode()
+    params, examples = jax.tree.map(jnp.asarray, (params, examples))
+    _check_precision(params)
+    if mask is None:
+      mask = jnp.ones(examples.x.shape[0], bool)
+    if finite is None:
+      examples, finite = zero_broken(examples)
+    work = _vmap_sum if self.method == "vmap" else _ghost_sum
+    return work(self, params, examples, mask, finite)
+
+
+def clipped_grad(
+  model: Model,
+  loss: PerExampleLoss,
+  *,
+  l2_clip: Any,
+  method: Method = "auto",
+  per_layer: bool = False,
+  microbatch: int | None = None,
+) -> ClippedGrad:
+  """Makes a function that sums clipped per-example gradients.
+
+  total = sum_i g_i min(1, l2_clip / ||g_i||),  g_i = grad loss(example i)
+
+  Args:
+    model: any model without operations across examples.
+    loss: `(logits, y) -> [n]` losses.
+    l2_clip: bound on the norm of one example's contribution.
+    method: "ghost" takes norms and sums from activations and back-propagated
+      signals, "vmap" builds every gradient. "auto" is "ghost".
+    per_layer: clips each layer's gradient by itself, to
+      `l2_clip / sqrt(number of layers)`.
+    microbatch: for "vmap", how many gradients are in memory at once; None
+      chooses.
+
+  Returns:
+    A callable `(params, examples, mask=None) -> Clipped` whose `.sensitivity`
+    is the L2 sensitivity of `total`.
+
+  Privacy:
+    Adding or removing one example moves `total` by at most `l2_clip`.
+    Replacing one moves it by at most twice that. Examples with a non-finite
+    gradient contribute nothing, so their presence moves nothing.
+
+  Reference:
+    Goodfellow 2015 and Lee and Kifer 2021 for norms from activations. The
+    sums here need no second backward pass: they are contractions of the same
+    factors.
+  """
+  refuse_64_bit_mode()
+  checks.positive("l2_clip", l2_clip)
+  checks.one_of("method", method, ("auto", "ghost", "vmap"))
+  if microbatch is not None:
+    checks.integer("microbatch", microbatch, low=1)
+  return ClippedGrad(
+    model, loss, l2_clip, "ghost" if method == "auto" else method, per_layer, microbatch
+  )
+
+
+def zero_broken(examples: Examples) -> tuple[Examples, jax.Array]:
+  """Examples with the features of non-finite ones set to zero, and [n] which.
+
+  Their gradients then are finite numbers that mean nothing: whoever sums them
+  must leave these examples out, as `ClippedGrad` does.
+  """
+  x = examples.x
+  if not jnp.issubdtype(x.dtype, jnp.inexact):
+    return examples, jnp.ones(x.shape[0], bool)
+  finite = jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim)))
+  mask = finite.reshape(finite.shape + (1,) * (x.ndim - 1))
+  return examples._replace(x=jnp.where(mask, x, jnp.zeros((), x.dtype))), finite
+
+
+def refuse_64_bit_mode() -> None:
+  """Raises under `jax_enable_x64`: clipping and noise are float32."""
+  checks.require(
+    jnp.result_type(float) == jnp.float32,
+    "jax_enable_x64 is on, but clipping and noise work in float32; turn it "
+    "off around them: with jax.enable_x64(False)",
+  )
+
+
+def _check_precision(params: Params) -> None:
+  """Refuses short floats: their rounding is above the margin, 2^-9 for one."""
+  leaves = jax.tree.leaves(params)
+  checks.require(bool(leaves), "params hold no arrays, so nothing is clipped")
+  for leaf in leaves:
+    checks.require(
+      jnp.issubdtype(leaf.dtype, jnp.floating),
+      f"params hold {leaf.dtype} numbers, which have no clipped gradient; keep "
+      "parameters in float32, and other numbers outside of params",
+    )
+    checks.require(
+      leaf.dtype == jnp.float32,
+      f"params hold {leaf.dtype} numbers, too short to keep a clipped gradient "
+      "within its bound; keep them in float32 (the model may compute in less)",
+    )
+
+
+def _one_loss(model: Model, loss: PerExampleLoss, params: Params, x: Any, y: Any) -> jax.Array:
+  losses = loss(model.apply(params, x[None]), y[None])
+  if jnp.shape(losses) != (1,):
+    raise checks.ArgumentError(
+      f"loss returned shape {jnp.shape(losses)} for one example; it must "
+      "return one number per example, not their mean or sum"
+    )
+  return losses[0]
+
+
+def _ghost_sum(
+  spec: ClippedGrad, params: Params, examples: Examples, mask: Any, finite: Any
+) -> tuple[Clipped, jax.Array]:
+  leaves, treedef = jax.tree.flatten(params)
+  shapes = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in leaves]
+  example = (examples.x, examples.y)
+
+  def function(values: list[Any], one: Any) -> jax.Array:
+    tree_ = jax.tree.unflatten(treedef, values)
+    return _one_loss(spec.model, spec.loss, tree_, *one)
+
+  one = jax.tree.map(lambda v: jax.ShapeDtypeStruct(v.shape[1:], v.dtype), example)
+  reading = _taps.read(function, shapes, one)
+  whole = sorted(reading.whole)
+  _warn_slow(whole, params)
+
+  def tapped(zeros: Any, one: Any) -> tuple[jax.Array, Any]:
+    site_taps, leaf_taps = zeros
+    values = list(leaves)
+    for leaf, tap in zip(whole, leaf_taps, strict=True):
+      values[leaf] = values[leaf] + tap
+    value, captured = _taps.evaluate(function, reading, values, site_taps, one)
+    return value, (value, captured)
+
+  zeros = (
+    [jnp.zeros(s.output.shape, s.output.dtype) for s in reading.sites],
+    [jnp.zeros(shapes[leaf].shape, shapes[leaf].dtype) for leaf in whole],
+  )
+  gradient = jax.vmap(jax.grad(tapped, has_aux=True), in_axes=(None, 0))
+  (signals, whole_grads), (losses, captured) = gradient(zeros, example)
+
+  parts: list[list[_factors.Part]] = [[] for _ in leaves]
+  for site, data, signal in zip(reading.sites, captured, signals, strict=True):
+    leaf = site.view.leaf
+    parts[leaf].append(_factors.part(site, data, signal, shapes[leaf]))
+  for leaf, grads in zip(whole, whole_grads, strict=True):
+    parts[leaf].append(_factors.Whole(grads))
+  n = examples.x.shape[0]
+  kept = [_factors.gather(p, s) for p, s in zip(parts, shapes, strict=True)]
+  squared = jnp.stack([_factor_norms.squared_norms(p, n) for p in kept])
+  largest = _largest(kept, squared)
+  weights, norms, bad = _weights(spec, params, squared, largest, mask, finite)
+
+  def sums(clean: Callable[[_factors.Part], _factors.Part]) -> list[jax.Array]:
+    return [
+      _factors.weighted_sum([clean(q) for q in p], w, s)
+      for p, w, s in zip(kept, weights, shapes, strict=True)
+    ]
+
+  # Non-finite factors spoil a product even at weight 0. They are rare, so the
+  # sums are taken as they are, and again over cleaned factors if any is there.
+  # A loop of at most one round, not a branch: vmap would take both branches.
+  _, totals = jax.lax.while_loop(
+    lambda carry: carry[0],
+    lambda _: (jnp.array(False), sums(lambda q: _factors.zero_where(bad, q))),
+    (jnp.any(bad), sums(lambda q: q)),
+  )
+  clipped = Clipped(jax.tree.unflatten(treedef, totals), norms, jnp.sum(bad & mask))
+  return clipped, losses
+
+
+def _vmap_sum(
+  spec: ClippedGrad, params: Params, examples: Examples, mask: Any, finite: Any
+) -> tuple[Clipped, jax.Array]:
+  value_and_grad = jax.vmap(
+    jax.value_and_grad(functools.partial(_one_loss, spec.model, spec.loss)), in_axes=(None, 0, 0)
+  )
+
+  def some(x: Any, y: Any, mask: Any, finite: Any) -> Any:
+    losses, grads = value_and_grad(params, x, y)
+    leaves = jax.tree.leaves(grads)
+    kept: list[list[_factors.Part]] = [[_factors.Whole(g)] for g in leaves]
+    squared = jnp.stack([_factor_norms.squared_norms(p, x.shape[0]) for p in kept])
+    largest = _largest(kept, squared)
+    weights, norms, bad = _weights(spec, params, squared, largest, mask, finite)
+    totals = [
+      _factors.weighted_sum([_factors.zero_where(bad, _factors.Whole(g))], w, g[0])
+      for g, w in zip(leaves, weights, strict=True)
+    ]
+    total = jax.tree.unflatten(jax.tree.structure(params), totals)
+    return total, norms, jnp.sum(bad & mask), losses
+
+  n = examples.x.shape[0]
+  micro = max(1, min(spec.microbatch or _default_microbatch(params), n))
+  blocks = -(-n // micro)
+  padded = jax.tree.map(
+    lambda v: jnp.pad(v, [(0, blocks * micro - n)] + [(0, 0)] * (v.ndim - 1)).reshape(
+      blocks, micro, *v.shape[1:]
+    ),
+    (examples.x, examples.y, mask, finite),
+  )
+
+  def add_block(total: Any, block: Any) -> Any:
+    more, norms, count, losses = some(*block)
+    return tree.add(total, more), (norms, count, losses)
+
+  total, (norms, counts, losses) = jax.lax.scan(add_block, tree.zeros_like(params), padded)
+  clipped = Clipped(total, norms.reshape(-1)[:n], jnp.sum(counts))
+  return clipped, losses.reshape(-1)[:n]
+
+
+def _weights(
+  spec: ClippedGrad, params: Params, squared: jax.Array, largest: jax.Array, mask: Any, finite: Any
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+  """[leaves, n] clip factors, [n] norms, and [n] which are non-finite.
+
+  Factors are those of the largest norms that rounding may have hidden. Where
+  that bound is not finite there is none, and the example is left out.
+  """
+  total, bound = jnp.sum(squared, axis=0), jnp.sum(largest, axis=0)
+  bad = ~(jnp.isfinite(bound) & finite)
+  takes_part = mask & ~bad
+  norms = jnp.where(takes_part, jnp.sqrt(jnp.maximum(total, 0.0)), 0.0)
+  if not spec.per_layer:
+    factor = clip_factor(bound, spec.l2_clip)
+    weights = jnp.broadcast_to(factor, squared.shape)
+  else:
+    layer = layer_ids(params)
+    count = max(layer) + 1
+    sums = jax.ops.segment_sum(largest, jnp.asarray(layer), count)
+    share = spec.l2_clip / jnp.sqrt(float(count))
+    weights = clip_factor(sums, share)[jnp.asarray(layer)]
+  return jnp.where(takes_part, weights, 0.0), norms, bad
+
+
+def _largest(kept: list[list[_factors.Part]], squared: jax.Array) -> jax.Array:
+  """[leaves, n] squared norms, at the most that rounding may have hidden.
+
+  Never negative, and finite only if the norm and what is added to it are.
+  """
+  leaves = len(kept)  # which are summed later
+  hidden = [
+    _factor_norms.hidden_by_rounding(parts, own, later=leaves)
+    for parts, own in zip(kept, squared, strict=True)
+  ]
+  return squared + jnp.stack(hidden)
+
+
+def clip_factor(squared: jax.Array, bound: Any) -> jax.Array:
+  """min(1, bound / norm), from squared norms, a hair below for rounding."""
+  positive = squared > 0
+  norm = jnp.sqrt(jnp.where(positive, squared, 1.0))
+  factor = jnp.minimum(1.0, ROUNDING_MARGIN * bound / norm)
+  return jnp.where(positive, factor, 1.0)
+
+
+def layer_ids(params: Params) -> tuple[int, ...]:
+  """For each leaf, the number of its layer: leaves under one node."""
+  paths = [path[:-1] for path, _ in jax.tree_util.tree_leaves_with_path(params)]
+  order = {path: i for i, path in enumerate(dict.fromkeys(paths))}
+  return tuple(order[path] for path in paths)
+
+
+def _default_microbatch(params: Params) -> int:
+  """About 256 MB of per-example gradients at once."""
+  return max(1, 2**26 // max(1, tree.size(params)))
+
+
+def _warn_slow(whole: list[int], params: Params) -> None:
+  named = jax.tree_util.tree_leaves_with_path(params)
+  slow = [jax.tree_util.keystr(named[leaf][0]) for leaf in whole if named[leaf][1].size]
+  if not slow:
+    return
+  names = ", ".join(slow)
+  warnings.warn(
+    f"no fast clipping rule for {names}: gradients of these parameters are "
+    "built per example, which takes more memory and time",
+    SlowClippingWarning,
+    stacklevel=2,
+  )

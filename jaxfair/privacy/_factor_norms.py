@@ -1,0 +1,161 @@
+"""Norms of per-example gradients from their factors, never below the truth.
+
+A norm that comes out too small lets a gradient pass the clip too long, so what
+float32 may have rounded away is bounded along with every norm.
+"""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+
+from jaxfair import checks
+from jaxfair.privacy._factors import PRECISION, Part, Product, Whole
+
+_ROUNDING = 2.0**-24  # of one float32 operation, relative
+_SMALLEST = 2.0**-126  # below it CPUs count float32 numbers as zero
+_einsum = functools.partial(jnp.einsum, precision=PRECISION)
+
+
+def squared_norms(parts: list[Part], num_examples: int) -> jax.Array:
+  """[n] squared norms of one leaf's per-example gradients.
+
+  |sum_i P_i|^2 = sum_i |P_i|^2 + 2 sum_{i<j} <P_i, P_j>
+  """
+  total = jnp.zeros(num_examples)
+  for i, a in enumerate(parts):
+    total += _squared_norm(a)
+    for b in parts[:i]:
+      total += 2 * _inner(a, b)
+  return total
+
+
+def hidden_by_rounding(parts: list[Part], squared: jax.Array, later: int = 0) -> jax.Array:
+  """[n] the most by which `squared_norms` may lie below the truth.
+
+  With u = 2^-24, a float32 sum or dot product of m terms, in whatever order,
+  is off by gamma_m = m u / (1 - m u) times the sum of the terms' sizes at most
+  (Higham 2002, section 3.1). Squares that are added up are their own sizes.
+  Terms of a Gram matrix have either sign: for rows l_t of length h and r_t of
+  width w, at T positions of p products, the sum over pairs of positions is off
+  by gamma_m S, m = h + w + 2 T + p^2 + 8, S = (sum_t |l_t| |r_t|)^2, however
+  small it is itself. S is computed likewise, which gamma_m / (1 - gamma_m)
+  pays for. Squares below the smallest float count as zero; that is paid for
+  twice, since S lacks them, too.
+
+  Args:
+    parts: of one leaf.
+    squared: their `squared_norms`.
+    later: roundings of non-negative sums that are still to come.
+  """
+  if len(parts) == 1 and isinstance(parts[0], Whole):
+    shape = parts[0].gradients.shape[1:]
+    share = _rounding_share(sum(shape) + 2 + later)
+    return share * squared + math.prod(shape) * _SMALLEST
+  products = [p for p in parts if isinstance(p, Product)]
+  positions = sum(p.right.shape[1] for p in products)
+  sizes, lost = jnp.zeros_like(squared), jnp.zeros_like(squared)
+  longest = 0
+  for p in products:
+    left, right = _squared_rows(p), _squared_lengths(p.right)
+    # Of one-hot rows no products are taken.
+    height, width = p.height if p.left.ndim == 3 else 0, p.right.shape[2]
+    sizes += jnp.sum(jnp.sqrt(left) * jnp.sqrt(right), axis=1)
+    flushed = height * right + width * left
+    lost += positions * _SMALLEST * (jnp.sum(flushed, axis=1) + positions)
+    longest = max(longest, height + width)
+  if positions == 1:  # |l|^2 |r|^2: nothing cancels
+    return _rounding_share(longest + 2 + later) * squared + 2 * lost
+  share = _rounding_share(longest + 2 * positions + len(parts) ** 2 + 8 + later)
+  return share * sizes**2 + 2 * lost
+
+
+def inner_products(parts: list[Part], others: list[Part], num_examples: int) -> jax.Array:
+  """[n] inner products of two gradients of one leaf, from like parts.
+
+  <sum_i P_i, sum_j Q_j> = sum_{i,j} <P_i, Q_j>
+
+  Args:
+    parts: of one gradient, as `gather` keeps them.
+    others: of the other; the same sites under another signal.
+    num_examples: n.
+  """
+  total = jnp.zeros(num_examples)
+  for a in parts:
+    for b in others:
+      total += _inner(a, b)
+  return total
+
+
+def _rounding_share(roundings: int) -> float:
+  """gamma_m / (1 - gamma_m) of so many roundings, and two more of its own."""
+  errors = (roundings + 2) * _ROUNDING
+  if errors > 0.1:
+    raise checks.ArgumentError(
+      f"a layer sums {roundings} float32 numbers for one gradient's norm, more "
+      "than its rounding can be bounded for; split the layer"
+    )
+  return errors / (1 - 2 * errors)
+
+
+def _squared_norm(p: Part) -> jax.Array:
+  if isinstance(p, Whole):
+    return _add_up(p.gradients**2)
+  if p.right.shape[1] == 1 and p.left.ndim == 3:  # |a g^T|^2 = |a|^2 |g|^2
+    return jnp.sum(p.left**2, axis=(1, 2)) * jnp.sum(p.right**2, axis=(1, 2))
+  return _inner(p, p)
+
+
+def _squared_rows(p: Product) -> jax.Array:
+  """[n, positions] squared norms of the rows of L."""
+  if p.left.ndim == 3:
+    return _squared_lengths(p.left)
+  inside = (p.left >= 0) & (p.left < p.height)
+  return inside.astype(p.right.dtype)
+
+
+def _squared_lengths(rows: jax.Array) -> jax.Array:
+  """[n, positions]; of one, as `_squared_norm` sums it: once for both."""
+  if rows.shape[1] == 1:
+    return jnp.sum(rows**2, axis=(1, 2))[:, None]
+  return jnp.sum(rows**2, axis=2)
+
+
+def _inner(a: Part, b: Part) -> jax.Array:
+  """Per example <La^T Ra, Lb^T Rb> = sum_{s,t} (La Lb^T)_st (Ra Rb^T)_st."""
+  if isinstance(a, Whole) and isinstance(b, Whole):
+    return _add_up(a.gradients * b.gradients)
+  assert isinstance(a, Product)
+  assert isinstance(b, Product)
+  positions = (a.right.shape[1], b.right.shape[1])
+  if positions == (1, 1) and a.left.ndim == b.left.ndim == 3:
+    # One position each: two dot products, far faster than products of matrices.
+    lefts = jnp.sum(a.left * b.left, axis=(1, 2))
+    return lefts * jnp.sum(a.right * b.right, axis=(1, 2))
+  rights = _einsum("nsw,ntw->nst", a.right, b.right)
+  return _add_up(_left_gram(a, b) * rights)
+
+
+def _left_gram(a: Product, b: Product) -> jax.Array:
+  if a.left.ndim == 3 and b.left.ndim == 3:
+    return _einsum("nsh,nth->nst", a.left, b.left)
+  if a.left.ndim == 2 and b.left.ndim == 2:
+    inside = (a.left >= 0) & (a.left < a.height)
+    same = a.left[:, :, None] == b.left[:, None, :]
+    return (same & inside[:, :, None]).astype(a.right.dtype)
+  if a.left.ndim == 3:
+    return jnp.swapaxes(_left_gram(b, a), 1, 2)
+  look_up = jax.vmap(lambda rows, left: left.at[:, rows].get(mode="fill", fill_value=0))
+  return jnp.swapaxes(look_up(a.left, b.left), 1, 2)
+
+
+def _add_up(values: jax.Array) -> jax.Array:
+  """[n, ...] -> [n], one axis after the other.
+
+  The error of a sum may grow with the number of its terms, so that many short
+  sums are better than a long one. The compiler would make one of them.
+  """
+  while values.ndim > 2:
+    values = jax.lax.optimization_barrier(jnp.sum(values, axis=-1))
+  return jnp.sum(values, axis=tuple(range(1, values.ndim)))

@@ -1,0 +1,150 @@
+"""One page to choose a setting from: offline, by mouse, touch and keyboard."""
+
+import html
+import json
+import math
+import pathlib
+import shlex
+from importlib import resources
+from typing import Any
+
+from jaxfair import frontier
+from jaxfair.experiments._frontiers import RunFrontier
+from jaxfair.report import _series
+
+SCRIPTS = ("core.js", "charts.js", "space.js", "main.js")
+
+
+def write_frontier(found: RunFrontier, path: pathlib.Path, *, notes: tuple[str, ...] = ()) -> None:
+  """Writes the page of a run's frontier.
+
+  Args:
+    found: from `experiments.read_frontier`.
+    path: the HTML file.
+    notes: more that the reader must be told.
+  """
+  # "</script>" within a name must not end the script.
+  data = json.dumps(_data(found)).replace("<", "\\u003c")
+  listed = [*found.notes, *notes, *_caveats(found)]
+  parts = {
+    "title": html.escape(found.title),
+    "badges": "".join(f"<span>{html.escape(b)}</span>" for b in _badges(found)),
+    "reach": _reach(found),
+    "notes": "".join(f"<li>{html.escape(note)}</li>" for note in listed),
+    "style": _file("style.css"),
+    "script": "\n".join(map(_file, SCRIPTS)),
+    "data": data,
+  }
+  page = _file("page.html")
+  for name, text in parts.items():
+    page = page.replace("{{" + name + "}}", text)
+  path.write_text(page, encoding="utf-8")
+
+
+def _data(found: RunFrontier) -> dict[str, Any]:
+  points = found.points
+  low, high = frontier.bounds(points)
+  methods = list(dict.fromkeys(found.methods))
+  return {
+    "objectives": [
+      {"name": o.name, "better": o.better, "words": _series.words(o.name)}
+      for o in points.objectives
+    ],
+    "seeds": points.values.shape[1],
+    "methods": methods,
+    "keys": [_series.words(key) for key in found.keys],
+    "run": shlex.join(["jaxfair", "run", str(found.config)]),
+    "out": "runs/chosen",
+    "points": [
+      {
+        "m": methods.index(found.methods[i]),
+        "s": [_label(found.settings[i][key]) for key in found.keys],
+        "v": _numbers(points.means[i]),
+        "lo": _numbers(low[i]),
+        "hi": _numbers(high[i]),
+        "p": float(found.attained.probability[i]),
+        "on": bool(found.attained.on[i]),
+        "sets": [shlex.quote(one) for one in found.sets[i]],
+      }
+      for i in range(len(points.values))
+    ],
+  }
+
+
+def _badges(found: RunFrontier) -> list[str]:
+  count, seeds, _ = found.points.values.shape
+  fixed = f"fixed seed {found.seed}: reproducible, not for release"
+  return [
+    f"study: {found.study}",
+    f"{_many(count, 'setting')}, {_many(seeds, 'seed')}",
+    f"{int(found.attained.on.sum())} that nobody beats",
+    "seed from the operating system" if found.seed == "os" else fixed,
+  ]
+
+
+def _reach(found: RunFrontier) -> str:
+  """How far each method gets by itself, as a table; empty for one method."""
+  if not found.reach:
+    return ""
+  lines = []
+  for name, share in found.reach.items():
+    on = sum(
+      bool(own)
+      for own, method in zip(found.attained.on, found.methods, strict=True)
+      if method == name
+    )
+    volume = share.volume
+    lines.append(
+      f"<tr><td>{html.escape(name)}</td><td>{share.settings}</td><td>{on}</td>"
+      f"<td>{float(volume.estimate):.3f} <small>[{float(volume.low):.3f}, "
+      f"{float(volume.high):.3f}]</small></td></tr>"
+    )
+  return (
+    '<section class="card"><h2>Who reaches how far</h2><div class="wide">'
+    "<table><thead><tr><th>method</th><th>settings</th><th>that nobody "
+    "beats</th><th>volume by itself</th></tr></thead><tbody>"
+    f'{"".join(lines)}</tbody></table></div><p class="caption">The volume '
+    "that a method's own settings dominate in all four objectives, over that "
+    "of all settings together; 95% interval over seeds. More settings reach "
+    "further by chance alone.</p></section>\n"
+  )
+
+
+def _caveats(found: RunFrontier) -> list[str]:
+  seeds, dropped = found.points.values.shape[1], found.points.dropped
+  told = [
+    "Accuracy, gap and coverage are measured without noise: whatever epsilon "
+    "a setting has, this page is for those who hold the data.",
+    "The setting that is best here was chosen for looking good on these "
+    "seeds. Train it again on fresh ones (another seed in the config) before "
+    "you promise its numbers.",
+    "Choosing a setting by what the private people show is itself something "
+    "epsilon does not cover. Choose on public people, or on another data set "
+    "of the kind.",
+  ]
+  if dropped:
+    told.append(
+      f"{dropped} settings are left out: in some seed one of the four numbers "
+      "is missing, since nothing was learnt or a group got no answer."
+    )
+  if seeds == 1:
+    told.append("With one seed there are no intervals and no probabilities.")
+  return told
+
+
+def _many(count: int, what: str) -> str:
+  return f"{count} {what}" + ("" if count == 1 else "s")
+
+
+def _file(name: str) -> str:
+  here = resources.files("jaxfair.report._frontier_page")
+  return here.joinpath(name).read_text(encoding="utf-8")
+
+
+def _numbers(values: Any) -> list[float | None]:
+  """JSON has neither NaN nor infinities."""
+  return [float(v) if math.isfinite(v) else None for v in values]
+
+
+def _label(value: Any) -> str:
+  return "" if value is None else _series.label(value)

@@ -1,0 +1,103 @@
+"""One self-contained HTML page per run: opens offline, prints, no server."""
+
+import html
+import pathlib
+from collections.abc import Iterable, Sequence
+
+from jaxfair._whole_files import write_whole
+from jaxfair.experiments import Run, Study, Table, _folders, _usefulness
+from jaxfair.experiments._folders import ClaimRecord
+from jaxfair.report import _html_parts, _static, _svg, _tables, _words
+
+
+def write(run: Run) -> pathlib.Path:
+  """Draws the figures of a run and writes its report.html.
+
+  Args:
+    run: from `experiments.read_run`.
+
+  Returns:
+    The page's path.
+  """
+  study, table = run.plan.study, run.table
+  figures = run.folder / "figures"
+  figures.mkdir(exist_ok=True)
+  for figure in study.figures:
+    _static.save(figure, table, figures / f"{figure.name}.png")
+  columns = study.setting_columns(run.plan.settings, table)
+  judged = _usefulness.judge(table, columns, study.plain)
+  sections = [
+    _header(run),
+    _tables.alarm(judged),
+    *_figures(study, table),
+    *(_tables.summary(summary, table, judged) for summary in study.summaries),
+    _tables.beside_constant(judged, table, study.plain),
+    _claims(run.claims),
+    _notes(run.notes),
+    _glossary(table),
+    _details(run.folder),
+  ]
+  path = run.folder / "report.html"
+  write_whole(path, _html_parts.page(run.plan.title, sections))
+  return path
+
+
+def _header(run: Run) -> str:
+  study, record, values = run.plan.study, run.record, run.plan.values
+  badges = [f"study: {study.name}"]
+  if values.get("size"):
+    badges.append(f"size: {values['size']}")
+  if record.seconds or record.finished:
+    badges.append(f"computed in {_html_parts.duration(record.seconds)}")
+  fixed = values.get("seed") != "os"
+  seed = f"fixed seed {values.get('seed')}: reproducible, not for release"
+  badges.append(seed if fixed else "seed from the operating system")
+  if not record.finished:
+    badges.append("unfinished: only the cells computed so far")
+  return _html_parts.header(run.plan.title, study.summary, badges)
+
+
+def _notes(notes: Sequence[str]) -> str:
+  if not notes:
+    return ""
+  items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+  return f'<section class="notes"><h2>Notes</h2><ul>{items}</ul></section>'
+
+
+def _claims(claims: Sequence[ClaimRecord]) -> str:
+  table = _html_parts.claims(claims)
+  return table and f"<section><h2>Claims</h2>{table}</section>"
+
+
+def _figures(study: Study, table: Table) -> Iterable[str]:
+  for figure in study.figures:
+    chart = _svg.chart(figure, table)
+    if chart:
+      yield (
+        f"<section><h2>{html.escape(figure.title)}</h2>{chart}"
+        f"<p class='caption'>{html.escape(figure.caption)}</p></section>"
+      )
+
+
+def _glossary(table: Table) -> str:
+  items = "".join(
+    f"<dt>{html.escape(name)}</dt><dd>{html.escape(meaning)}</dd>"
+    for name, meaning in _words.glossary(table)
+  )
+  return items and f"<section><h2>Words on this page</h2><dl>{items}</dl></section>"
+
+
+def _details(folder: pathlib.Path) -> str:
+  config = html.escape((folder / "config.toml").read_text("utf-8"))
+  versions = _folders.read_words(folder / "versions.json")
+  lines = "".join(
+    f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in versions.items()
+  )
+  return (
+    "<section><h2>To repeat this</h2><p>Save the config and call "
+    "<code>jaxfair run config.toml</code>. All rows are in "
+    "<code>results.csv</code>, one per setting, seed and group.</p>"
+    f"<details><summary>Config</summary><pre>{config}</pre></details>"
+    f"<details><summary>Versions</summary><table>{lines}</table></details>"
+    "</section>"
+  )

@@ -1,0 +1,122 @@
+"""Natural, boundary and robust error, of everybody and of every group.
+
+  robust error = natural error + boundary error
+
+A prediction counts towards the boundary error if it is right and some allowed
+push makes it wrong.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair import analysis, checks, models
+from jaxfair.analysis import ByGroup
+from jaxfair.fairness._groups import group_means
+from jaxfair.robustness._attacking import Attacked
+from jaxfair.robustness._balls import LINF, Ball
+from jaxfair.types import Examples, Model, Params
+
+
+class Errors(NamedTuple):
+  """Shares of people, for every group and for everybody.
+
+  Attributes:
+    natural: wrong without any push.
+    boundary: [E] right, and wrong after a push, for every epsilon.
+    robust: [E] the sum of both.
+  """
+
+  natural: ByGroup
+  boundary: ByGroup
+  robust: ByGroup
+
+  @property
+  def violation(self) -> Any:
+    """Largest |natural error of a group - natural error of all| (alpha)."""
+    return jnp.nanmax(self.natural.gap)
+
+
+def attack_errors(
+  model: Model, params: Params, examples: Examples, found: Attacked, *, num_groups: int
+) -> Errors:
+  """Errors as an attack found them: lower bounds of the true ones.
+
+  Args:
+    model: the attacked model.
+    params: its parameters.
+    examples: the people who were attacked, with their groups.
+    found: what `attack` returned for them.
+    num_groups: static number of groups.
+
+  Reference:
+    Thesis chapter 6, (6.4) to (6.7).
+  """
+  size = checks.same_length(**examples._asdict())
+  checks.require(
+    np.shape(found.success)[1:] == (size,),
+    f"the attack was on {np.shape(found.success)[1:]} people, not on these "
+    f"{size}; pass the examples that were attacked",
+  )
+  wrong = np.asarray(models.predict(model, params, examples.x)) != examples.y
+  return errors_of(wrong, found.success, examples.group, num_groups=num_groups)
+
+
+def linear_errors(
+  model: Model,
+  params: Params,
+  examples: Examples,
+  *,
+  epsilons: Sequence[float],
+  num_groups: int,
+  ball: Ball = LINF,
+) -> Errors:
+  """Exact errors of a model that is linear in its input.
+
+  A right prediction can be made wrong iff its distance to the boundary is
+  below epsilon.
+
+  Args:
+    model: e.g. `models.logistic`.
+    params: its parameters.
+    examples: people with their groups.
+    epsilons: sizes of the pushes.
+    num_groups: static number of groups.
+    ball: LINF or L2.
+
+  Assumptions:
+    Inputs may leave their range: these are upper bounds where they may not.
+  """
+  checks.non_negative("epsilons", epsilons)
+  order = np.inf if ball is LINF else 2
+  distance = analysis.linear_distance(model, params, examples.x, order=order)
+  wrong = np.asarray(models.predict(model, params, examples.x)) != examples.y
+  reached = np.asarray(distance) < np.asarray(epsilons)[:, None]
+  return errors_of(wrong, reached, examples.group, num_groups=num_groups)
+
+
+def errors_of(wrong: Any, reached: Any, group: Any, *, num_groups: int) -> Errors:
+  """Errors from who is wrong, and who can be made wrong.
+
+  Args:
+    wrong: [n] predicted wrongly as they are.
+    reached: [E, n] wrong after some push within each epsilon.
+    group: [n] group ids.
+    num_groups: static number of groups; an empty one is NaN.
+  """
+  wrong, reached = jnp.asarray(wrong, bool), jnp.asarray(reached, bool)
+  checks.ids("group", group, num_groups)
+  natural = _means(wrong[None], group, num_groups)
+  natural = ByGroup(natural.group[0], natural.population[0])
+  near = _means(reached & ~wrong, group, num_groups)
+  either = _means(reached | wrong, group, num_groups)
+  return Errors(natural, near, either)
+
+
+def _means(flags: Any, group: Any, num_groups: int) -> ByGroup:
+  """[E, n] -> means of every row, by group and of all."""
+  values = jnp.asarray(flags, jnp.float32)
+  by_group = group_means(values.T, jnp.asarray(group), num_groups)
+  return ByGroup(by_group.T, jnp.mean(values, axis=1))

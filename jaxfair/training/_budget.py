@@ -1,0 +1,270 @@
+"""Train to a privacy budget: calibrate, charge, train, resume."""
+
+import contextlib
+import dataclasses
+import functools
+import pathlib
+import secrets
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair import accounting, checks, privacy
+from jaxfair.training import _driver
+from jaxfair.training._checkpoints import Checkpoints
+from jaxfair.training._dp_sgd import DpSgdConfig, DpSgdState, NonPrivateDpTrace, advance, begin
+from jaxfair.training._programs import programs
+from jaxfair.types import Examples, Model, Params, PerExampleLoss
+
+SEGMENTS = 10  # a training with a folder is saved this often
+
+
+class PrivateFit(NamedTuple):
+  """A model trained to a budget.
+
+  Attributes:
+    params: may be released, together with `guarantee`, if `for_release`.
+    guarantee: what was spent, on whom, by which analysis.
+    for_release: whether the noise came from the operating system. A key that
+      the caller chose makes the run reproducible, and its noise guessable.
+    config: the settings, with the calibrated noise.
+    trace: not for release; None if a finished release was found in its
+      folder, since it is erased there.
+  """
+
+  params: Params
+  guarantee: accounting.PrivacyGuarantee
+  for_release: bool
+  config: DpSgdConfig
+  trace: NonPrivateDpTrace | None
+
+
+def calibrate(
+  config: DpSgdConfig, num_examples: int, *, epsilon: float, delta: float
+) -> DpSgdConfig:
+  """The config with the cap and the noise that spend (epsilon, delta).
+
+  Args:
+    config: its `noise_multiplier` is replaced, and `max_batch` if None.
+    num_examples: n, public.
+    epsilon: of the budget.
+    delta: of the budget; a thousandth of it pays for the cap on batches.
+  """
+  config.refuse_uncovered()
+  checks.positive("epsilon", epsilon)
+  checks.number("delta", delta, low=0.0, high=1.0, open_low=True, open_high=True)
+  if config.max_batch is None:
+    draft = config.sampler(num_examples)
+    cap = accounting.max_batch_for(
+      dataset_size=num_examples,
+      sampling_rate=draft.rate,
+      steps=config.steps,
+      delta_share=1e-3 * delta,
+    )
+    cap = max(config.batch_size, min(cap, num_examples))
+    config = dataclasses.replace(config, max_batch=cap)
+  sampler = config.sampler(num_examples)
+  noise = accounting.calibrate_dp_sgd(
+    epsilon=epsilon,
+    delta=delta,
+    sampling_rate=sampler.rate,
+    steps=config.steps,
+    dataset_size=num_examples,
+    max_batch=sampler.max_batch,
+  )
+  if config.adaptive is not None:
+    noise = config.adaptive.sum_multiplier(noise)
+  return dataclasses.replace(config, noise_multiplier=noise)
+
+
+def train_to_budget(
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: DpSgdConfig = DpSgdConfig(),
+  *,
+  epsilon: float,
+  delta: float,
+  key: jax.Array | None = None,
+  initial: Params | None = None,
+  folder: str | pathlib.Path | None = None,
+  ledger: accounting.Ledger | None = None,
+  dataset_ledger: accounting.DatasetLedger | None = None,
+  data: str = "private data",
+  keep_private: bool = False,
+  progress: Callable[[int, int], None] = lambda done, total: None,
+) -> PrivateFit:
+  """Trains with DP-SGD so that the model costs at most (epsilon, delta).
+
+  Args:
+    model: any model without operations across examples.
+    loss: `(logits, y) -> [n]` losses.
+    examples: the private data; their number is public.
+    config: settings; the noise is calibrated for its steps and batch size.
+    epsilon: of the budget, for one person added or removed.
+    delta: of the budget; well below 1/n.
+    key: from the operating system if None, as a release needs.
+    initial: parameters to start from, independent of the private data.
+    folder: keeps a ledger and checkpoints there; the same call continues a
+      training that was stopped, to the same bits, and any other is refused.
+    ledger: charges an existing ledger, with its own budget, instead of the
+      folder's.
+    dataset_ledger: charges the whole of a release to its data set as well,
+      before anything else.
+    data: the data set's name, for the ledger.
+    keep_private: keeps the key, the checkpoints and the trace in the folder
+      of a finished release. Whoever reads them can subtract the noise.
+    progress: told `(steps done, steps in all)` after every segment.
+
+  Returns:
+    The model with its guarantee.
+
+  Privacy:
+    All steps are charged, as one event, before the first one is computed: a
+    training that is killed has charged for steps nobody saw, never the
+    reverse. Steps computed again after a crash use the same keys, so they are
+    the same release. Every call charges its ledger for the whole training,
+    unless that ledger knows it: also one that continues a folder, or finds it
+    finished, with another ledger than before.
+
+    When a release is finished, its parameters are written down and then its
+    key, checkpoints and trace are erased (unlinked; what a disk keeps of
+    unlinked files is not ours to say).
+  """
+  config.check(model, loss, examples)
+  if key is not None:
+    checks.one_key("key", key)
+  size = examples.size
+  config = calibrate(config, size, epsilon=epsilon, delta=delta)
+  examples = jax.tree.map(jnp.asarray, examples)
+  loop = _driver.choose_loop(config.loop, model, examples.x, traced=False)
+  config = dataclasses.replace(config, loop=loop)
+  training = _Training(model, loss, examples, config, initial, progress)
+  trace: NonPrivateDpTrace | None
+  with contextlib.ExitStack() as stack:
+    if folder is None:
+      chosen = privacy.os_key() if key is None else key
+      for_release = key is None
+      book = dataset_ledger if for_release else None
+      training.charge(ledger, book, secrets.token_hex(8))
+      params, trace = training.run(chosen, None)
+    else:
+      folder = pathlib.Path(folder)
+      described = _described(config, epsilon, delta, size)
+      store = Checkpoints(
+        folder,
+        described,
+        (examples, initial),
+        key,
+        programs=programs(model, loss, examples, config),
+      )
+      for_release = store.for_release
+      if ledger is None:
+        path = folder / "ledger.jsonl"
+        ledger = stack.enter_context(_open_ledger(path, data, epsilon, delta))
+      book = dataset_ledger if for_release else None
+      training.charge(ledger, book, store.run_id)
+      params, trace = training.resume(store)
+      if for_release and not keep_private:
+        store.finish(params)
+  guarantee = accounting.composed_guarantee([config.event(size)], delta=delta)
+  return PrivateFit(params, guarantee, for_release, config, trace)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Training:
+  """Segments of a training: computed and saved, one after the other."""
+
+  model: Model
+  loss: PerExampleLoss
+  examples: Examples
+  config: DpSgdConfig
+  initial: Params | None
+  progress: Callable[[int, int], None]
+
+  def charge(
+    self, ledger: accounting.Ledger | None, book: accounting.DatasetLedger | None, run_id: str
+  ) -> None:
+    """Charges the whole training to a ledger and to its data set, once."""
+    event, id = self.config.event(self.examples.size), f"{run_id}: DP-SGD"
+    if ledger is not None:
+      ledger.charge(event, id=id)
+    if book is not None:
+      relation = accounting.Relation.ADD_OR_REMOVE_ONE
+      book.charge(event, id=id, relation=relation)
+
+  def resume(self, store: Checkpoints) -> tuple[Params, NonPrivateDpTrace | None]:
+    """What is left to do in a folder: nothing, if its release is finished."""
+    if not store.finished:
+      return self.run(store.key, store)
+    start = functools.partial(begin, self.model, self.examples, self.config)
+    like = jax.eval_shape(lambda key: start(key, self.initial), jax.random.key(0))
+    return store.released(like.params), None
+
+  def run(self, key: jax.Array, store: Checkpoints | None) -> tuple[Params, NonPrivateDpTrace]:
+    """From the newest checkpoint to the end."""
+    config, steps = self.config, self.config.steps
+    state = begin(self.model, self.examples, config, key, self.initial)
+    length = steps if store is None else -(-steps // SEGMENTS)
+    done, parts = 0, []
+    if store is not None and store.latest():
+      done = store.latest()
+      state, trace = store.load(done, self._shapes(state, done))
+      parts = [trace]
+    while done < steps:
+      count = min(length, steps - done)
+      state, trace = advance(
+        self.model, self.loss, self.examples, config, state, key=key, count=count, start=done
+      )
+      parts.append(trace)
+      done += count
+      if store is not None:
+        store.save(done, (state, _joined(parts)))
+      self.progress(done, steps)
+    return state.params, _joined(parts)
+
+  def _shapes(self, state: DpSgdState, done: int) -> Any:
+    """Shapes of a checkpoint after so many steps."""
+
+    def made(state: DpSgdState, key: jax.Array) -> Any:
+      return advance(
+        self.model,
+        self.loss,
+        self.examples,
+        dataclasses.replace(self.config, loop="scan"),
+        state,
+        key=key,
+        count=done,
+      )
+
+    return jax.eval_shape(made, state, jax.random.key(0))
+
+
+def _joined(parts: list[NonPrivateDpTrace]) -> NonPrivateDpTrace:
+  # On the host: every number of segments would be another program.
+  return jax.tree.map(lambda *leaves: jnp.asarray(np.concatenate(leaves)), *parts)
+
+
+def _open_ledger(path: pathlib.Path, data: str, epsilon: float, delta: float) -> accounting.Ledger:
+  if path.exists():
+    return accounting.Ledger.open(path)
+  return accounting.Ledger.create(
+    path, data=data, relation=accounting.Relation.ADD_OR_REMOVE_ONE, budget=(epsilon, delta)
+  )
+
+
+def _described(config: DpSgdConfig, epsilon: float, delta: float, size: int) -> dict[str, Any]:
+  """What must be the same when a training is continued."""
+  numbers = ("learning_rate", "l2_clip", "noise_multiplier", "weight_decay")
+  fixed = ("steps", "batch_size", "max_batch", "method", "per_layer")
+  return {
+    "epsilon": epsilon,
+    "delta": delta,
+    "examples": size,
+    **{name: float(getattr(config, name)) for name in numbers},
+    **{name: getattr(config, name) for name in fixed},
+    "adaptive": str(config.adaptive),
+  }

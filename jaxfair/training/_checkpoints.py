@@ -1,0 +1,301 @@
+"""Checkpoints of a private training: resumed to the same bits, or refused.
+
+folder/
+  ledger.jsonl       what was charged (accounting.Ledger)
+  released.npz       the parameters of a finished release, leaf by leaf
+  private/           readable by its owner only; not for release
+    run.json         which training this is
+    secret_key       the noise can be subtracted by whoever has it
+    step-00000100/   state and non-private trace after 100 steps
+
+When a release is finished, everything in private/ but run.json is erased.
+"""
+
+import contextlib
+import errno
+import hashlib
+import hmac
+import io
+import json
+import logging
+import os
+import pathlib
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair import checks, privacy
+from jaxfair._whole_files import owner_only, sync_folder, write_whole
+from jaxfair.accounting import LedgerError, _state_folder
+from jaxfair.types import Params
+
+RECORD, SECRET, RELEASED = "run.json", "secret_key", "released.npz"
+BEGUN = ("secret_key", "secret_key.partial", "run.json.partial")
+ROOM = 2**17  # bytes that a checkpoint takes besides its arrays, and to spare
+KEPT = 2  # checkpoints; the one before the last survives a crash while saving
+
+
+class CheckpointError(checks.JaxfairError):
+  """A folder that holds another training, or cannot be read."""
+
+
+class Checkpoints:
+  """The private part of one training's folder.
+
+  Attributes:
+    run_id: names the training in the ledger; random, and new for each folder.
+    for_release: whether the key came from the operating system.
+    finished: whether the release is complete, and its key erased.
+  """
+
+  def __init__(
+    self, folder: pathlib.Path, described: Any, private: Any, key: Any, *, programs: dict[str, str]
+  ):
+    """Begins a training's folder, or finds the one that is there.
+
+    Args:
+      folder: of the training.
+      described: what makes it this training and not another; JSON values.
+      private: arrays that must be the same on resuming: the data.
+      key: the caller's key, or None for one that is drawn and kept here.
+      programs: what is trained, from `training._programs`.
+    """
+    self._folder, self._root = folder, folder / "private"
+    self._private = private
+    known = self._root / RECORD
+    self.finished = False
+    self._key: jax.Array | None = None
+    if known.exists():
+      owner_only(self._root)
+      record = json.loads(known.read_text(encoding="utf-8"))
+      self.run_id = record["run_id"]
+      self.for_release = record["for_release"]
+      self.finished = record.get("finished", False)
+      if not self.finished:
+        self._key = _load_key(self._root / SECRET)
+      self._require_same(record, described, key)
+      _require_programs(record, programs, folder)
+      return
+    # Killed in its first moment, a training has a key and has used it nowhere.
+    begun = {self._root, *(self._root / name for name in BEGUN)}
+    if folder.exists() and not begun.issuperset(folder.rglob("*")):
+      raise CheckpointError(f"{folder} is not empty and holds no training; choose another folder")
+    owner_only(self._root)
+    self.run_id = secrets.token_hex(8)
+    self.for_release = key is None
+    self._key = privacy.os_key() if key is None else key
+    words = np.asarray(jax.random.key_data(self._key)).tolist()
+    write_whole(self._root / SECRET, json.dumps(words), mode=0o600)
+    record = {
+      "run_id": self.run_id,
+      "for_release": self.for_release,
+      "described": described,
+      "programs": programs,
+      "jax": jax.__version__,
+      "data": _fingerprint(private, self._key),
+    }
+    write_whole(known, json.dumps(record, indent=2), mode=0o600)
+
+  @property
+  def key(self) -> jax.Array:
+    """The training's key, until the release is finished."""
+    assert self._key is not None, "a finished release has no key"
+    return self._key
+
+  def save(self, step: int, state: Any) -> None:
+    """Saves the state after a number of steps; complete or not at all."""
+    import orbax.checkpoint
+
+    self._drop_unfinished()
+    path = self._root.resolve() / f"step-{step:08d}"
+    _require_room(path, state)
+    try:
+      with _without_logs(), orbax.checkpoint.StandardCheckpointer() as saver:
+        saver.save(path, state)
+    except Exception as error:
+      self._drop_unfinished()
+      code = re.search(r"os_error_code='(\d+)'", str(error))
+      if code is None:
+        raise
+      number = int(code[1])
+      raise OSError(number, os.strerror(number), str(path)) from None
+    for old in self._steps()[:-KEPT]:
+      shutil.rmtree(self._root / f"step-{old:08d}")
+
+  def latest(self) -> int:
+    """Steps of the newest checkpoint; 0 if there is none."""
+    return max(self._steps(), default=0)
+
+  def load(self, step: int, like: Any) -> Any:
+    """The state after a number of steps; `like` gives shapes and types."""
+    import orbax.checkpoint
+
+    with orbax.checkpoint.StandardCheckpointer() as saver:
+      return saver.restore(self._root.resolve() / f"step-{step:08d}", like)
+
+  def finish(self, params: Params) -> None:
+    """Writes what is released, then erases what could undo its noise.
+
+    A kill at any moment leaves the whole training, or the parameters and a
+    record that says so: then the same call erases what is left.
+    """
+    if not self.finished:
+      save_leaves(self._folder / RELEASED, params)
+      known = self._root / RECORD
+      record = json.loads(known.read_text(encoding="utf-8"))
+      record |= {"finished": True, "data": self._lasting_fingerprint()}
+      write_whole(known, json.dumps(record, indent=2), mode=0o600)
+      self.finished, self._key = True, None
+    rest = [path for path in self._root.iterdir() if path.name != RECORD]
+    for path in sorted(rest, key=lambda path: not path.name.startswith(SECRET)):
+      if path.is_dir():
+        shutil.rmtree(path)
+      else:
+        path.unlink()
+        sync_folder(self._root)
+
+  def released(self, like: Any) -> Params:
+    """The parameters of a finished release; `like` gives shapes and types."""
+    return load_leaves(self._folder / RELEASED, like)
+
+  def _drop_unfinished(self) -> None:
+    """Removes checkpoints that a kill or a full disk left incomplete."""
+    for path in self._root.glob("step-*"):
+      if not path.name[5:].isdigit():
+        shutil.rmtree(path, ignore_errors=True)
+
+  def _steps(self) -> list[int]:
+    names = [path.name for path in self._root.glob("step-*") if path.is_dir()]
+    return sorted(int(n[5:]) for n in names if n[5:].isdigit())
+
+  def _require_same(self, record: Any, described: Any, key: Any) -> None:
+    folder = self._folder
+    for name, value in json.loads(json.dumps(described)).items():
+      if record["described"].get(name) != value:
+        raise CheckpointError(
+          f"{folder} holds a training with {name}="
+          f"{record['described'].get(name)!r}, not {value!r}; choose another "
+          "folder"
+        )
+    if key is not None and (self.finished or not _same_key(key, self.key)):
+      raise CheckpointError(
+        f"{folder} holds a training with another key; leave key out to "
+        "continue it, or choose another folder"
+      )
+    if self.finished:
+      now = self._lasting_fingerprint()
+      if now is None or record["data"] != now:
+        raise CheckpointError(
+          f"{folder} holds a finished release on other data, or one that was "
+          f"made with another state folder; take {RELEASED} from there, or "
+          "choose another folder"
+        )
+    elif record["data"] != _fingerprint(self._private, self.key):
+      raise CheckpointError(f"{folder} holds a training on other data; choose another folder")
+
+  def _lasting_fingerprint(self) -> str | None:
+    """Recognises the data by the state folder's secret, which is not erased.
+
+    Returns:
+      None if there is no state folder: nothing then recognises the data.
+    """
+    message = self.run_id.encode() + _content(self._private)
+    try:
+      return _state_folder.keyed(message)
+    except (LedgerError, checks.ArgumentError):
+      return None
+
+
+def _require_room(path: pathlib.Path, state: Any) -> None:
+  """Raises OSError if a checkpoint hardly fits on its disk.
+
+  Writers of orbax that fail print tracebacks from threads of their own.
+  """
+  size = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
+  if shutil.disk_usage(path.parent).free < 1.25 * size + ROOM:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+
+@contextlib.contextmanager
+def _without_logs() -> Iterator[None]:
+  """Keeps orbax from logging the traceback of an error that it raises."""
+  logger, nothing = logging.getLogger("absl"), lambda record: False
+  logger.addFilter(nothing)
+  try:
+    yield
+  finally:
+    logger.removeFilter(nothing)
+
+
+def save_leaves(path: pathlib.Path, tree: Any) -> None:
+  """Writes a tree's arrays as a plain `.npz` file, whole or not at all."""
+  leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+  raw = io.BytesIO()
+  np.savez(raw, *leaves)
+  write_whole(path, raw.getvalue(), mode=0o600)
+
+
+def load_leaves(path: pathlib.Path, like: Any) -> Any:
+  """The tree of `save_leaves`; `like` gives its structure and types."""
+  leaves, structure = jax.tree.flatten(like)
+  with np.load(path) as file:
+    found = [file[f"arr_{i}"] for i in range(len(leaves))]
+  # A file holds the bits of a bfloat16 array, but not its type.
+  typed = [
+    array.view(leaf.dtype) if array.dtype.kind == "V" else array
+    for array, leaf in zip(found, leaves, strict=True)
+  ]
+  return jax.tree.unflatten(structure, map(jnp.asarray, typed))
+
+
+def _require_programs(record: Any, programs: dict[str, str], folder: pathlib.Path) -> None:
+  """Refuses to go on with another model, loss, optimizer or penalty."""
+  if "programs" not in record:
+    raise CheckpointError(
+      f"{folder} does not tell which model and loss it was begun with, for an "
+      "earlier version made it; choose another folder"
+    )
+  known = record["programs"]
+  for name in sorted({*known, *programs}, key=[*programs, *known].index):
+    if known.get(name) == programs.get(name):
+      continue
+    if record["jax"] != jax.__version__:
+      raise CheckpointError(
+        f"{folder} was begun with jax {record['jax']}, and jax "
+        f"{jax.__version__} makes another program of the {name}; continue it "
+        f"with jax {record['jax']}, or choose another folder"
+      )
+    raise CheckpointError(
+      f"{folder} holds a training with another {name}; pass the {name} that "
+      "it was begun with, or choose another folder"
+    )
+
+
+def _fingerprint(private: Any, key: jax.Array) -> str:
+  """Recognises the data for whoever has the key, and tells nobody else."""
+  secret = np.asarray(jax.random.key_data(key)).tobytes()
+  return hmac.new(secret, _content(private), hashlib.sha256).hexdigest()
+
+
+def _content(private: Any) -> bytes:
+  digest = hashlib.sha256()
+  for leaf in jax.tree.leaves(private):
+    array = np.ascontiguousarray(leaf)
+    digest.update(f"{array.shape} {array.dtype}".encode())
+    digest.update(array.tobytes())
+  return digest.digest()
+
+
+def _same_key(first: jax.Array, second: jax.Array) -> bool:
+  return np.array_equal(jax.random.key_data(first), jax.random.key_data(second))
+
+
+def _load_key(path: pathlib.Path) -> jax.Array:
+  words = np.array(json.loads(path.read_text(encoding="utf-8")), np.uint32)
+  return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")

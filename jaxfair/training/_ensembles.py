@@ -1,0 +1,298 @@
+"""Many trainings as one program: over seeds, settings or parts, over devices.
+
+Members are grouped into chunks of a fixed size: vmap inside a chunk, a
+sequential map over chunks, and chunks spread over devices. The chunk size does
+not depend on the number of devices, so every member runs through the same
+instructions, and gives the same bits, on one device or many.
+"""
+
+import dataclasses
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair import checks, tree
+from jaxfair.training import _driver
+from jaxfair.training._fit import FitConfig, check_anchor, check_examples, fit
+from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss, Trainer
+
+AXIS = "members"
+CACHE = 64 * 1024  # bytes that batches side by side may fill on a CPU
+
+
+def fit_many(
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: Any = FitConfig(),
+  *,
+  keys: jax.Array,
+  trainer: Trainer = fit,
+  stacked: bool | Examples = False,
+  initial: Params | None = None,
+  anchor: Params | None = None,
+  chunk: int | None = None,
+  devices: Sequence[jax.Device] | None = None,
+) -> Fit:
+  """Trains once for every key, in one compiled program.
+
+  Args:
+    model: any model.
+    loss: `(logits, y) -> [n]` losses.
+    examples: shared by all members, or one set each if `stacked`.
+    config: the trainer's config; shared, or with stacked numbers: a
+      `learning_rate` of shape [k] gives every member its own.
+    keys: [k] keys, one per member. Member i's result depends on `keys[i]` and
+      its own settings and examples only.
+    trainer: `fit`, `dp_sgd`, or any pure function of their form.
+    stacked: whether `examples` has a leading axis of length k; an `Examples`
+      of three such answers tells it of x, y and group apart.
+    initial: parameters to start from, with a leading axis of length k; drawn
+      if None.
+    anchor: centre of `fit`'s proximity term, shared by all.
+    chunk: how many members run side by side on a device; None chooses.
+    devices: where to run; all local devices by default.
+
+  Returns:
+    `Fit` with a leading axis of length k on every leaf.
+  """
+  checks.key("keys", keys)
+  checks.require(keys.ndim == 1, "keys must be a vector, one key per member")
+  flags = stacked if isinstance(stacked, Examples) else Examples(*3 * [stacked])
+  own = Examples(*map(_if, flags, examples))
+  ours = Examples(*map(_if, map(operator.not_, flags), examples))
+  count = _num_members((keys, own, initial))
+  one = _merged(first_member(own), ours)
+  config.check(model, loss, one)
+  shared, each = _split(config, count)
+  if trainer is fit:  # whose rules reach beyond the first member
+    check_anchor(config, anchor)
+    if all(flags):
+      check_examples(model, join_members(examples))
+  member = _Member(trainer, model, loss)
+  per_member = (keys, each, own, initial)
+  common = (shared, ours, anchor)
+  traced = not checks.concrete((per_member, common))
+  if _driver.choose_loop(config.loop, model, one.x, traced=traced) == "step":
+    fits = [member(tree.take(per_member, i), common) for i in range(count)]
+    return tree.stack(fits)
+  return map_members(
+    member, per_member, common, chunk=chunk or chunk_for(config, one), devices=devices
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class Untraced:
+  """A trainer's parameters without its trace.
+
+  What nobody reads is not computed: the norms in a trace can take a quarter
+  of a small network's training.
+
+  Attributes:
+    trainer: `fit`, or any pure function of its form.
+  """
+
+  trainer: Trainer
+
+  def __call__(self, *arguments: Any, **named: Any) -> Fit:
+    """The fit, with None for a trace."""
+    return Fit(self.trainer(*arguments, **named).params, None)
+
+
+def map_members(
+  function: Callable[[Any, Any], Any],
+  per_member: Any,
+  common: Any,
+  *,
+  chunk: int,
+  devices: Sequence[jax.Device] | None = None,
+) -> Any:
+  """`function(one member, common)` for all members, chunked, over devices.
+
+  Args:
+    function: hashable and pure; compiled once per shape.
+    per_member: pytree with a leading axis of length k.
+    common: pytree that all members share.
+    chunk: members side by side on one device.
+    devices: all local devices by default.
+
+  Returns:
+    The results stacked. k need not divide anything: the last member is
+    repeated to fill up, and the repetitions are dropped.
+  """
+  checks.integer("chunk", chunk, low=1)
+  chosen = tuple(jax.local_devices() if devices is None else devices)
+  count = _num_members(per_member)
+  return _mapped(function, per_member, common, count=count, chunk=min(chunk, count), devices=chosen)
+
+
+@functools.partial(jax.jit, static_argnames=("function", "count", "chunk", "devices"))
+def _mapped(
+  function: Callable[[Any, Any], Any],
+  per_member: Any,
+  common: Any,
+  *,
+  count: int,
+  chunk: int,
+  devices: tuple[jax.Device, ...],
+) -> Any:
+  num_chunks = -(-count // chunk)
+  used = min(len(devices), num_chunks)
+  num_chunks = -(-num_chunks // used) * used
+  rows = np.minimum(np.arange(num_chunks * chunk), count - 1)
+  shape = (num_chunks,) if chunk == 1 else (num_chunks, chunk)
+
+  def dealt(leaf: jax.Array) -> jax.Array:
+    filled = leaf if len(rows) == count else leaf[rows]
+    return filled.reshape(*shape, *leaf.shape[1:])
+
+  chunks = jax.tree.map(dealt, per_member)
+  # One at a time needs no vmap, which would give every array an axis of
+  # length 1, and the compiler more to do.
+  work = function if chunk == 1 else jax.vmap(function, in_axes=(0, None))
+
+  def run(chunks: Any, common: Any) -> Any:
+    return jax.lax.map(lambda some: work(some, common), chunks)
+
+  if used > 1:
+    mesh = jax.sharding.Mesh(np.array(devices[:used]), (AXIS,))
+    spec = jax.sharding.PartitionSpec
+    # check_vma=False: with the check on, parameters made as constants inside
+    # the mapped function count as replicated, and their gradients are silently
+    # summed over devices. Members must not see each other.
+    run = jax.shard_map(
+      run, mesh=mesh, in_specs=(spec(AXIS), spec()), out_specs=spec(AXIS), check_vma=False
+    )
+  out = run(chunks, common)
+  joined = len(shape)
+  return jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, joined)[:count], out)
+
+
+def default_chunk(batch_bytes: int = 0) -> int:
+  """How many members side by side: few on CPU, where caches decide.
+
+  There up to four, as long as their batches fit together into 64 KB. Small
+  steps gain from company; large ones only push each other out of the cache.
+
+  Args:
+    batch_bytes: of the features that one member reads in a step, if known.
+  """
+  if jax.default_backend() != "cpu":
+    return 64
+  return max(1, min(4, CACHE // max(batch_bytes, 1)))
+
+
+def chunk_for(config: Any, one: Examples) -> int:
+  """The default chunk of trainings like this one, of one member's people."""
+  size = getattr(config, "batch_size", None) or one.size
+  features = int(np.prod(np.shape(one.x)[1:]))
+  return default_chunk(size * features * one.x.dtype.itemsize)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Member:
+  """One member's training: static parts only."""
+
+  trainer: Trainer
+  model: Model
+  loss: PerExampleLoss
+
+  def __call__(self, own: Any, common: Any) -> Fit:
+    key, numbers, own_examples, initial = own
+    shared, all_examples, anchor = common
+    config = _merged(numbers, shared)
+    given: dict[str, Any] = {"initial": initial, "anchor": anchor}
+    given = {name: v for name, v in given.items() if v is not None}
+    examples = _merged(own_examples, all_examples)
+    return self.trainer(self.model, self.loss, examples, config, key=key, **given)
+
+
+def _num_members(per_member: Any) -> int:
+  """The length of the leading axis, which all arrays must share.
+
+  A look-up beyond the end of an array would not fail, but repeat its last row.
+  """
+  shapes = [np.shape(leaf) for leaf in jax.tree.leaves(per_member)]
+  lengths = sorted({shape[0] if shape else 0 for shape in shapes})
+  checks.require(
+    len(lengths) == 1,
+    "keys, stacked examples and initial parameters need one entry per member "
+    f"along their first axis, but have {', '.join(map(str, lengths))}",
+  )
+  checks.require(lengths[0] > 0, "there is no member to run; pass at least one key")
+  return lengths[0]
+
+
+def first_member(stacked: Any) -> Any:
+  """leaf[0] of every leaf, to be looked at."""
+  return jax.tree.map(lambda leaf: _near(leaf)[0], stacked)
+
+
+def join_members(stacked: Any) -> Any:
+  """[k, n, ...] -> [k n, ...] for every leaf, to be looked at."""
+
+  def joined(leaf: Any) -> Any:
+    return _near(leaf).reshape(-1, *leaf.shape[2:])
+
+  return jax.tree.map(joined, stacked)
+
+
+def _near(leaf: Any) -> Any:
+  """The array on the host, where that copies nothing.
+
+  JAX would copy it, and compile a program for every shape.
+  """
+  near = jax.default_backend() == "cpu" and checks.concrete(leaf)
+  if near and getattr(leaf, "is_fully_addressable", True):
+    return np.asarray(leaf)
+  return leaf
+
+
+def _if(wanted: bool, value: Any) -> Any:
+  return value if wanted else None
+
+
+def _merged(first: Any, second: Any) -> Any:
+  """A whole tree from two with None where the other one has a value."""
+  return jax.tree.map(
+    lambda mine, ours: ours if mine is None else mine,
+    first,
+    second,
+    is_leaf=lambda value: value is None,
+  )
+
+
+def _split(config: Any, count: int) -> tuple[Any, Any]:
+  """The config's shared numbers, and those that differ between members.
+
+  Each is a whole config, with None where the other one holds the number.
+  """
+  for path, value in jax.tree_util.tree_leaves_with_path(config):
+    if is_stacked(path, value) and jnp.shape(value) != (count,):
+      name = jax.tree_util.keystr(path).strip(".")
+      raise checks.ArgumentError(
+        f"{name} has shape {jnp.shape(value)}; stack one value per key: ({count},)"
+      )
+
+  def ours(path: Any, value: Any) -> Any:
+    return None if is_stacked(path, value) else value
+
+  def own(path: Any, value: Any) -> Any:
+    return jnp.asarray(value) if is_stacked(path, value) else None
+
+  shared = jax.tree_util.tree_map_with_path(ours, config)
+  return shared, jax.tree_util.tree_map_with_path(own, config)
+
+
+def is_stacked(path: Any, value: Any) -> bool:
+  """Whether a config's number, at this path in it, differs between members.
+
+  The people of a penalty are everybody's.
+  """
+  held = any(getattr(part, "name", "") == "people" for part in path)
+  return jnp.ndim(value) > 0 and not held

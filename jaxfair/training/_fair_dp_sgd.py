@@ -1,0 +1,144 @@
+"""FairDP-SGD, and mending a trained model's disparity on public people."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jaxfair import checks, models
+from jaxfair.fairness._disparity import Notion
+from jaxfair.training._dp_sgd import DpSgdConfig, dp_sgd
+from jaxfair.training._fit import FitConfig, fit
+from jaxfair.training._parity_penalty import Placement, parity_penalty
+from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+
+
+def fair_dp_sgd(
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: DpSgdConfig = DpSgdConfig(),
+  *,
+  public_x: Any,
+  public_group: Any,
+  num_groups: int,
+  lam: Any,
+  placement: Placement = "after",
+  disparity: Notion = "rest",
+  sample: int | None = None,
+  key: jax.Array,
+  initial: Params | None = None,
+) -> Fit:
+  """DP-SGD with a penalty on demographic disparity (FairDP-SGD).
+
+  mean loss + lam max_{z, k} Gamma(z, k), Gamma measured on public people
+
+  To sweep lam in one program, or to keep a ledger, put the penalty into the
+  config yourself:
+
+      penalty = training.parity_penalty(model, x, group, num_groups=2,
+                                        lam=jnp.linspace(0, 10, 8))
+      config = training.DpSgdConfig(penalty=penalty)
+      training.fit_many(model, loss, people, config, keys=eight_keys,
+                        trainer=training.dp_sgd)
+
+  Args:
+    model: any model without operations across examples.
+    loss: `(logits, y) -> [n]` losses.
+    examples: the private data.
+    config: of DP-SGD; its penalty is replaced.
+    public_x: [m, ...] public people; no labels are needed.
+    public_group: [m] their groups.
+    num_groups: G.
+    lam: weight of the penalty, 0 or above.
+    placement: "after" the noise, or "inside" the clip as the paper lists it.
+    disparity: which Gamma.
+    sample: public people drawn afresh for each step; None uses all.
+    key: as in `dp_sgd`.
+    initial: as in `dp_sgd`.
+
+  Returns:
+    As `dp_sgd`.
+
+  Privacy:
+    That of DP-SGD, `config.event(examples.size)`, in both placements.
+
+  Reference:
+    Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,
+    and Utility, Algorithm 6.
+  """
+  penalty = parity_penalty(
+    model,
+    public_x,
+    public_group,
+    num_groups=num_groups,
+    lam=lam,
+    placement=placement,
+    disparity=disparity,
+    sample=sample,
+  )
+  config = dataclasses.replace(config, penalty=penalty)
+  return dp_sgd(model, loss, examples, config, key=key, initial=initial)
+
+
+def calibrate_fairness(
+  model: Model,
+  params: Params,
+  x: Any,
+  group: Any,
+  *,
+  num_groups: int,
+  lam: Any,
+  labels: Any = None,
+  steps: int = 200,
+  learning_rate: Any = 1e-3,
+  disparity: Notion = "rest",
+  key: jax.Array,
+) -> Fit:
+  """Fine-tunes a trained model on public people to lower its disparity.
+
+  mean_i H(p_i, f(x_i)) + lam max_{z, k} Gamma(z, k)
+
+  where p_i are the labels, or else the model's own soft predictions before:
+  then it moves no further from itself than parity asks for.
+
+  Args:
+    model: any model.
+    params: as trained, by whatever method.
+    x: [n, ...] public people.
+    group: [n] their groups.
+    num_groups: G.
+    lam: weight of the disparity, 0 or above.
+    labels: [n] public class ids, if they are known.
+    steps: of Adam, each on all people.
+    learning_rate: of Adam.
+    disparity: which Gamma.
+    key: for the driver; nothing is drawn without batches.
+
+  Returns:
+    `Fit` with the new parameters. Every person is still answered.
+
+  Privacy:
+    Post-processing of the parameters with public people: free.
+
+  Reference:
+    As above, appendix D.1, which has labels; without them is ours.
+  """
+  checks.non_negative("lam", lam)
+  checks.positive("learning_rate", learning_rate)
+  penalty = parity_penalty(model, x, group, num_groups=num_groups, lam=lam, disparity=disparity)
+  x = jnp.asarray(x)
+  loss: PerExampleLoss
+  if labels is None:
+    loss, y = models.soft_cross_entropy, jax.nn.softmax(model.apply(params, x))
+  else:
+    checks.same_length(x=x, labels=labels)
+    loss, y = models.cross_entropy, jnp.asarray(labels, jnp.int32)
+  config = FitConfig(
+    learning_rate=learning_rate, steps=steps, batch_size=None, optimizer=optax.adam, penalty=penalty
+  )
+  people = Examples(x, y, np.asarray(group))
+  return fit(model, loss, people, config, key=key, initial=params)

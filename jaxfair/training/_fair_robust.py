@@ -1,0 +1,278 @@
+"""Training for equal group losses, and against an adversary, together.
+
+      mean loss                                       what is fitted
+    + penalty sum_a |L_a - L|                         accuracy parity
+    + robust_weight mean loss of pushed inputs        robustness to epsilon
+
+or, with `focus` q, sum_a L_a^(q+1) / (q+1) in the place of the mean loss, which
+weighs the groups that lose most. L_a are the losses of the batch's groups.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jaxfair import checks, tree
+from jaxfair.fairness._groups import group_means
+from jaxfair.training import _batches as batches
+from jaxfair.training import _driver
+from jaxfair.training._fit import FitConfig, PlainFeeds, begin
+from jaxfair.types import Examples, Fit, Model, NonPrivateTrace, Params, PerExampleLoss
+
+Judge = Callable[[Any], tuple[jax.Array, jax.Array]]
+
+
+class Adversary(Protocol):
+  """Who pushes inputs during training, e.g. `robustness.pgd(...)`.
+
+  It is a static argument of jit: equal ones share a compiled program.
+  """
+
+  def check(self, x: Any) -> None:
+    """Refuses inputs that cannot be pushed, before any work."""
+
+  def perturb(self, judge: Judge, x: Any, *, epsilon: Any, key: jax.Array) -> jax.Array:
+    """Inputs within epsilon of x with larger losses.
+
+    `judge` gives each row's loss, and whether it is predicted wrongly.
+    """
+
+  def __hash__(self) -> int: ...
+
+
+@functools.partial(
+  jax.tree_util.register_dataclass,
+  data_fields=["plain", "penalty", "focus", "epsilon", "robust_weight"],
+  meta_fields=["num_groups", "adversary"],
+)
+@dataclasses.dataclass(frozen=True)
+class FairRobustConfig:
+  """Settings of `fair_robust`.
+
+  The numbers may be traced: stacked values are swept by `fit_many`.
+
+  Attributes:
+    num_groups: static number of groups.
+    plain: steps, batches, rate, optimizer and regularisers.
+    penalty: lambda, weight of the gaps |L_a - L|.
+    focus: q >= 0; None fits the mean loss. 0 weighs all groups alike, which
+      is the mean loss only if they are of one size.
+    adversary: who pushes inputs; None for nobody.
+    epsilon: how far it pushes (epsilon_*).
+    robust_weight: weight of the loss of pushed inputs; 1 in the thesis.
+  """
+
+  num_groups: int
+  plain: FitConfig = dataclasses.field(default_factory=FitConfig)
+  penalty: Any = 0.0
+  focus: Any = None
+  adversary: Adversary | None = None
+  epsilon: Any = 0.0
+  robust_weight: Any = 1.0
+
+  @property
+  def loop(self) -> _driver.Loop:
+    """See `driver.choose_loop`."""
+    return self.plain.loop
+
+  def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
+    """Refuses what cannot be trained with, before any work."""
+    self.plain.check(model, loss, examples)
+    checks.one_of("plain.sampling", self.plain.sampling, ("shuffle",))
+    if checks.concrete(self.plain.proximity):
+      checks.require(
+        not np.any(np.asarray(self.plain.proximity) > 0),
+        "plain.proximity is not part of this objective; use weight_decay",
+      )
+    checks.require(
+      self.plain.penalty is None,
+      "plain.penalty is not part of this objective; use penalty or focus",
+    )
+    checks.integer("num_groups", self.num_groups, low=1)
+    checks.ids("examples.group", examples.group, self.num_groups)
+    checks.non_negative("penalty", self.penalty)
+    if self.focus is not None:
+      checks.non_negative("focus", self.focus)
+    checks.non_negative("epsilon", self.epsilon)
+    checks.non_negative("robust_weight", self.robust_weight)
+    pushes = checks.concrete(self.epsilon) and np.any(np.asarray(self.epsilon) > 0)
+    checks.require(
+      not pushes or self.adversary is not None,
+      f"epsilon={self.epsilon} but nobody pushes; pass adversary=robustness.pgd(input_range=...)",
+    )
+    if self.adversary is not None:
+      self.adversary.check(examples.x)
+
+
+def fair_robust(
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: FairRobustConfig,
+  *,
+  key: jax.Array,
+  initial: Params | None = None,
+) -> Fit:
+  """Trains for accuracy, equal group losses and robustness at once.
+
+  Args:
+    model: any model.
+    loss: `(logits, y) -> [n]` losses: `models.cross_entropy`, `exponential`,
+      or the bounded `ramp`, which no outlier can dominate.
+    examples: the training part, with groups.
+    config: settings.
+    key: initial parameters, batches, the adversary's starts.
+    initial: parameters to start from; drawn by `model.init` if None. The ramp
+      loss has no gradient where the margin is below 0: start it from a model
+      that knows something.
+
+  Returns:
+    `Fit(params, NonPrivateTrace)`; the traced loss is the objective.
+
+  Assumptions:
+    A group without anybody in a batch is left out of that step. Batches must
+    be large enough to tell the groups' losses from chance.
+
+  Reference:
+    Thesis chapter 6, (6.3), (6.30) and section 6.7.
+  """
+  config.check(model, loss, examples)
+  checks.one_key("key", key)
+  traced = not checks.concrete((examples, config, key, initial))
+  loop = _driver.choose_loop(config.loop, model, examples.x, traced=traced)
+  plain = dataclasses.replace(config.plain, loop=loop)
+  config = dataclasses.replace(config, plain=plain)
+  if loop == "scan":
+    return _fit_scan(model, loss, examples, config, key, initial)
+  return _fit(model, loss, examples, config, key, initial)
+
+
+def group_objective(
+  losses: Any, group: Any, *, num_groups: int, penalty: Any, focus: Any
+) -> jax.Array:
+  """Mean loss with the gaps' penalty, or the groups' losses with a focus.
+
+  Args:
+    losses: [n] losses.
+    group: [n] group ids.
+    num_groups: static number of groups; empty ones are left out.
+    penalty: lambda.
+    focus: q, or None for the mean loss.
+  """
+  mean = jnp.mean(losses)
+  by_group = group_means(losses, group, num_groups)
+  known = ~jnp.isnan(by_group)
+  by_group = jnp.where(known, by_group, mean)
+  gaps = jnp.where(known, jnp.abs(by_group - mean), 0.0)
+  fitted = mean
+  if focus is not None:
+    powers = by_group ** (focus + 1) / (focus + 1)
+    fitted = jnp.sum(jnp.where(known, powers, 0.0))
+  return fitted + penalty * jnp.sum(gaps)
+
+
+class _Feed(NamedTuple):
+  batch: Any
+  key: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class _Step:
+  """One step: static parts only."""
+
+  model: Model
+  loss: PerExampleLoss
+
+  def __call__(self, carry: Any, feed: _Feed, inputs: Any) -> tuple[Any, NonPrivateTrace]:
+    """A batch, pushed inputs, the objective's gradient, the optimizer."""
+    params, state = carry
+    config: FairRobustConfig = inputs.config
+    examples = inputs.examples
+    if feed.batch.rows is not None:
+      examples = batches.look_up(examples, feed.batch.rows)
+    pushed = self._pushed(params, examples, config, feed.key)
+
+    def objective(p: Params) -> jax.Array:
+      losses = self.loss(self.model.apply(p, examples.x), examples.y)
+      value = group_objective(
+        losses,
+        examples.group,
+        num_groups=config.num_groups,
+        penalty=config.penalty,
+        focus=config.focus,
+      )
+      if pushed is not None:
+        under = self.loss(self.model.apply(p, pushed), examples.y)
+        value += config.robust_weight * jnp.mean(under)
+      decay = 0.5 * config.plain.weight_decay * tree.squared_norm(p)
+      return value + decay
+
+    value, gradient = jax.value_and_grad(objective)(params)
+    optimizer = config.plain.optimizer(config.plain.learning_rate)
+    updates, state = optimizer.update(gradient, state, params)
+    info = NonPrivateTrace(value, tree.norm(gradient))
+    return (optax.apply_updates(params, updates), state), info
+
+  def _pushed(
+    self, params: Params, examples: Examples, config: FairRobustConfig, key: Any
+  ) -> jax.Array | None:
+    if config.adversary is None:
+      return None
+
+    def judge(x: Any) -> tuple[jax.Array, jax.Array]:
+      logits = self.model.apply(params, x)
+      wrong = jnp.argmax(logits, axis=-1) != examples.y
+      return self.loss(logits, examples.y), wrong
+
+    return config.adversary.perturb(judge, examples.x, epsilon=config.epsilon, key=key)
+
+
+class _Inputs(NamedTuple):
+  examples: Examples
+  config: FairRobustConfig
+
+
+def _fit(
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: FairRobustConfig,
+  key: jax.Array,
+  initial: Any,
+) -> Fit:
+  plain = config.plain
+  carry, source, examples = begin(model, examples, plain, key, initial)
+  own = PlainFeeds(examples.size, plain.batch_size, plain.sampling)
+  (params, _), trace = _driver.run_blocks(
+    _Step(model, loss),
+    carry,
+    _Feeds(own),
+    (source, jax.random.fold_in(key, 3)),
+    _Inputs(examples, config),
+    steps=plain.steps,
+    rows=own.rows,
+    loop="step" if plain.loop == "step" else "scan",
+  )
+  return Fit(params, trace)
+
+
+_fit_scan = jax.jit(_fit, static_argnames=("model", "loss"))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Feeds:
+  """Batches of plain training, and keys of the adversary."""
+
+  plain: PlainFeeds
+
+  def __call__(self, source: Any, start: Any, count: int) -> _Feed:
+    batches, key = source
+    steps = start + jnp.arange(count)
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, steps)
+    return _Feed(self.plain(batches, start, count), keys)

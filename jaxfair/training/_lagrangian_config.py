@@ -1,0 +1,104 @@
+"""Settings of training under constraints."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax
+import optax
+
+from jaxfair import checks
+from jaxfair.fairness._notion import Notion, Violations
+from jaxfair.training import _driver
+from jaxfair.training._fit import check_examples
+from jaxfair.training._optimizers import Optimizer
+from jaxfair.types import Examples, Model, Params, PerExampleLoss
+
+# (params, batch) -> violations; a bare array is differentiable and measured.
+Constraint = Callable[[Params, Examples], Violations | jax.Array]
+
+
+@functools.partial(
+  jax.tree_util.register_dataclass,
+  data_fields=["learning_rate", "weight_decay", "proximity", "dual_rate", "tolerance"],
+  meta_fields=[
+    "constraint",
+    "rounds",
+    "steps_per_round",
+    "batch_size",
+    "dual_size",
+    "decay",
+    "keep",
+    "optimizer",
+    "loop",
+  ],
+)
+@dataclasses.dataclass(frozen=True)
+class LagrangianConfig:
+  """Settings of `lagrangian`.
+
+  The first five fields may be traced: stacked values are swept by `fit_many`
+  in one program. Regularisers are those of `FitConfig`: the papers' proximity
+  term lambda ||theta - theta*||^2 is `proximity=2 * lambda`.
+
+  Attributes:
+    learning_rate: of the primal optimizer.
+    weight_decay: pulls all parameters to 0.
+    proximity: pulls them to the `anchor`.
+    dual_rate: s, the multipliers' step.
+    tolerance: the violation that is allowed; alpha.
+    constraint: a `fairness.constraints` notion, or any hashable function
+      `(params, batch) -> violations`. Without one it is plain training.
+    rounds: steps of the multipliers.
+    steps_per_round: primal steps before each of them.
+    batch_size: of primal steps; None for all examples.
+    dual_size: people the multipliers look at, drawn afresh for each step of
+      theirs; None for all examples.
+    decay: whether primal steps shrink to 0, by a cosine, over the training;
+      otherwise the last batches, not the limits, decide where it ends.
+    keep: which parameters to return. "best": of the last quarter of the
+      rounds, those with the least loss within the tolerance or, if none is,
+      those with the least violation. "last": the last.
+    optimizer: `learning_rate -> optax.GradientTransformation`.
+    loop: see `driver.choose_loop`.
+  """
+
+  learning_rate: Any = 1e-3
+  weight_decay: Any = 0.0
+  proximity: Any = 0.0
+  dual_rate: Any = 0.5
+  tolerance: Any = 0.0
+  constraint: Notion | Constraint | None = None
+  rounds: int = 50
+  steps_per_round: int = 20
+  batch_size: int | None = 256
+  dual_size: int | None = None
+  decay: bool = True
+  keep: Literal["best", "last"] = "best"
+  optimizer: Optimizer = optax.adam
+  loop: _driver.Loop = "auto"
+
+  def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
+    """Refuses what cannot be trained with, before any work."""
+    del loss
+    checks.positive("learning_rate", self.learning_rate)
+    for name in ("weight_decay", "proximity", "dual_rate", "tolerance"):
+      checks.non_negative(name, getattr(self, name))
+    checks.require(
+      self.constraint is None or callable(self.constraint),
+      f"constraint={self.constraint!r} is no function; pass a notion such as "
+      "fairness.constraints.demographic_parity(num_groups)",
+    )
+    checks.one_of("keep", self.keep, ("best", "last"))
+    checks.integer("rounds", self.rounds, low=1)
+    checks.integer("steps_per_round", self.steps_per_round, low=1)
+    check_examples(model, examples)
+    for name in ("batch_size", "dual_size"):
+      value = getattr(self, name)
+      if value is not None:
+        checks.integer(
+          name, value, low=1, high=examples.size, remedy=f"{name}=None uses all examples"
+        )
+    if isinstance(self.constraint, Notion):
+      checks.ids("examples.group", examples.group, self.constraint.num_groups)

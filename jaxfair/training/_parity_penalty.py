@@ -1,0 +1,158 @@
+"""A penalty on demographic disparity, measured on public people (DPFR)."""
+
+import dataclasses
+import functools
+import hashlib
+from typing import Any, Literal, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfair import checks, tree
+from jaxfair.fairness._disparity import NOTIONS, Notion
+from jaxfair.fairness._soft import soft_disparity
+from jaxfair.types import Model, Params
+
+Placement: TypeAlias = Literal["after", "inside"]
+PLACEMENTS: tuple[Placement, ...] = ("after", "inside")
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["x", "group"], meta_fields=[])
+@dataclasses.dataclass(frozen=True, repr=False)
+class PublicPeople:
+  """Features and groups; data of a program, not part of it."""
+
+  x: Any
+  group: Any
+
+  def __repr__(self) -> str:
+    """Their contents' digest: a resumed training must hold the same people."""
+    if not checks.concrete((self.x, self.group)):
+      return "traced people"
+    digest = hashlib.sha256()
+    for part in (self.x, self.group):
+      digest.update(np.ascontiguousarray(part).tobytes())
+    return f"{len(self.group)} people {digest.hexdigest()[:16]}"
+
+
+@functools.partial(
+  jax.tree_util.register_dataclass,
+  data_fields=["lam", "people"],
+  meta_fields=["model", "num_groups", "disparity", "temperature", "sample", "placement"],
+)
+@dataclasses.dataclass(frozen=True)
+class ParityPenalty:
+  """lam times the soft disparity of a model on public people.
+
+  For `FitConfig(penalty=...)` and `DpSgdConfig(penalty=...)`. Made by
+  `parity_penalty`. `lam` is a number that may be swept by `fit_many`; it and
+  the people are data, so another one of the same shape compiles nothing.
+  """
+
+  lam: Any
+  people: PublicPeople
+  model: Model
+  num_groups: int
+  disparity: Notion = "rest"
+  temperature: float = 0.01
+  sample: int | None = None
+  placement: Placement = "after"
+  public = True
+
+  @property
+  def inside(self) -> bool:
+    """Whether DP-SGD adds it to each gradient before clipping."""
+    return self.placement == "inside"
+
+  def check(self, model: Model) -> None:
+    """Refuses to train another model than the one it was made for."""
+    checks.require(
+      self.model == model,
+      "the penalty was made for another model; pass the trained model to parity_penalty",
+    )
+
+  def gradient(self, params: Params, *, l2_clip: jax.Array | None, key: jax.Array) -> Params:
+    """lam times the disparity's gradient, on all people or a fresh sample."""
+    del l2_clip
+    x, group = jnp.asarray(self.people.x), jnp.asarray(self.people.group)
+    if self.sample is not None:
+      rows = jax.random.randint(key, (self.sample,), 0, x.shape[0])
+      x, group = x[rows], group[rows]
+    slope = jax.grad(lambda p: self.value(p, x, group))(params)
+    return tree.scale(self.lam, slope)
+
+  def value(self, params: Params, x: Any, group: Any) -> jax.Array:
+    """The soft disparity itself, without lam."""
+    shares = jax.nn.softmax(self.model.apply(params, x))
+    return soft_disparity(
+      shares,
+      group,
+      num_groups=self.num_groups,
+      disparity=self.disparity,
+      temperature=self.temperature,
+    )
+
+
+def parity_penalty(
+  model: Model,
+  x: Any,
+  group: Any,
+  *,
+  num_groups: int,
+  lam: Any = 1.0,
+  placement: Placement = "after",
+  disparity: Notion = "rest",
+  temperature: float = 0.01,
+  sample: int | None = None,
+) -> ParityPenalty:
+  """A penalty on the largest disparity of a model's soft predictions.
+
+  lam max_{z, k} Gamma(z, k), the maximum tempered; see
+  `fairness.soft_disparity`
+
+  Args:
+    model: the one that is trained.
+    x: [n, ...] **public** people; no labels are needed.
+    group: [n] their groups.
+    num_groups: G.
+    lam: weight, 0 or above; the paper uses 0 to 10. Values stacked like
+      `fit_many`'s keys are swept in one program.
+    placement: where DP-SGD adds its gradient: "after" the noise, or "inside"
+      every person's gradient before clipping, as the paper lists it. There
+      the clip bounds what the penalty can do, and its steps cost more. After
+      the noise nothing bounds it, so that it needs a smaller lam;
+      docs/evidence/fairpate.md has both.
+    disparity: which Gamma.
+    temperature: of the tempered maximum.
+    sample: people drawn afresh for each step; None uses all of them.
+
+  Privacy:
+    A function of the parameters and of public people: free in both places.
+    Inside, each person's sum is clipped as a whole, so the sensitivity is the
+    clip bound.
+
+  Reference:
+    Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,
+    and Utility, section 3.1 and Algorithm 6.
+  """
+  checks.non_negative("lam", lam)
+  checks.positive("temperature", temperature)
+  checks.one_of("placement", placement, PLACEMENTS)
+  checks.one_of("disparity", disparity, NOTIONS)
+  checks.integer("num_groups", num_groups, low=1)
+  checks.same_length(x=x, group=group)
+  checks.finite("x", x)
+  checks.ids("group", group, num_groups)
+  if sample is not None:
+    checks.integer("sample", sample, low=1)
+  return ParityPenalty(
+    lam,
+    PublicPeople(x, group),
+    model,
+    int(num_groups),
+    disparity,
+    float(temperature),
+    sample,
+    placement,
+  )

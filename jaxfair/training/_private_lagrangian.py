@@ -1,0 +1,326 @@
+"""PF-LD: training under fairness constraints with private group attributes.
+
+Of the Lagrangian
+
+  mean loss + sum_{s,a} mu_{s,a} (E[h | s, a] - E[h | s])
+
+only E[h | s, a] knows groups. Each person's part in its gradient is clipped
+and noised at every primal step, each person's part in its value at every dual
+step, and the sizes of the groups once, at the start. All the rest is computed
+as it is: features and labels are public here.
+
+The rest has a sample of its own. A gradient without noise tells whom it was
+computed of, and a sample that is known amplifies nothing: the one behind the
+private term must stay secret.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jaxfair import checks, tree
+from jaxfair.fairness._groups import group_sums
+from jaxfair.fairness.constraints import Notion
+from jaxfair.privacy import _grid_sums, noise
+from jaxfair.privacy._clipping import clipped_grad
+from jaxfair.privacy._sampling import Batch
+from jaxfair.training import _batches, _driver
+from jaxfair.training._fit import check_anchor, penalty
+from jaxfair.training._private_lagrangian_config import MAX_WIDTH, PrivateLagrangianConfig
+from jaxfair.training._round_feeds import PrimalFeed, PrivateRoundFeeds
+from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+
+
+class DualTrace(NamedTuple):
+  """What happened along a training; covered by the same guarantee.
+
+  Attributes:
+    loss: [rounds] mean loss over the round's public samples; knows no groups.
+    gaps: [rounds, S, G, d] violations as seen through noise.
+    multipliers: [rounds, 2, S, G, d] of gap and -gap.
+    sizes: [S, G] noisy sizes.
+  """
+
+  loss: jax.Array
+  gaps: jax.Array
+  multipliers: jax.Array
+  sizes: jax.Array
+
+
+def private_lagrangian(
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: PrivateLagrangianConfig,
+  *,
+  key: jax.Array,
+  initial: Params | None = None,
+  anchor: Params | None = None,
+) -> Fit:
+  """Trains under fairness constraints, with the groups private (PF-LD).
+
+  Args:
+    model: any model without operations across examples.
+    loss: `(logits, y) -> [n]` losses.
+    examples: public x and y, private group.
+    config: settings, with noise from `config.calibrated(...)`.
+    key: initial parameters, samples and noise.
+    initial: parameters to start from; they must not know groups.
+    anchor: centre of the proximity term; likewise.
+
+  Returns:
+    `Fit(params, DualTrace)`.
+
+  Privacy:
+    Parameters and trace are what `config.event(n)` says, for the group of one
+    person changed: Poisson-sampled Gaussians for the primal steps, plain ones
+    for the dual steps and the sizes. The sample of the private term is drawn
+    apart from that of the loss, and nothing but the noisy sum is made of it.
+    A group enters a gradient by its price alone, mu n / size, which is
+    released; beyond the middle of all prices one person adds C times half
+    their range at most, and a group changed moves twice that. In a dual step
+    it moves one person's statistics, of norm at most B sqrt(d), from one sum
+    to another: sqrt(2) times that. Sizes and sums leave the training in its
+    trace: they are exact integers of a public grid under discrete Gaussian
+    noise (`privacy._grid_sums`), whose distance to the continuous law is
+    charged.
+
+  Reference:
+    Tran, Fioretto & Van Hentenryck (2021), Differentially private and fair
+    deep learning: a Lagrangian dual approach. Theirs takes the whole gradient
+    to be private; for the attribute alone the loss needs no noise.
+  """
+  checks.one_key("key", key)
+  config.check(model, loss, examples)
+  check_anchor(config, anchor)  # type: ignore[arg-type]
+  return _train(model, loss, examples, config, key, initial, anchor)
+
+
+class _State(NamedTuple):
+  params: Params
+  optimizer: Any
+  multipliers: jax.Array  # [2, S, G, d]
+
+
+class _Inputs(NamedTuple):
+  examples: Examples
+  config: PrivateLagrangianConfig
+  anchor: Any
+  sizes: jax.Array  # [S, G], noisy
+  strata: jax.Array  # [S], exact: labels are public
+
+
+@functools.partial(jax.jit, static_argnames=("model", "loss"))
+def _train(
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: PrivateLagrangianConfig,
+  key: jax.Array,
+  initial: Any,
+  anchor: Any,
+) -> Fit:
+  examples = jax.tree.map(jnp.asarray, examples)
+  notion = config.notion
+  names = ("start", "secret", "primal", "dual", "sizes", "public")
+  keys = {n: jax.random.fold_in(key, i) for i, n in enumerate(names)}
+  if initial is None:
+    initial = model.init(keys["start"], examples.x[0])
+  width = _width(model, notion, initial, examples)
+  checks.require(
+    width <= MAX_WIDTH,
+    f"{notion.name} compares {width} statistics; the price of the noise's grid "
+    f"is for at most {MAX_WIDTH}",
+  )
+  shape = (notion.num_strata, notion.num_groups)
+  cell = _cells(notion, examples)
+  sizes = _grid_sums.noisy_sums(
+    jnp.ones((examples.size, 1)),
+    cell,
+    math.prod(shape),
+    bound=1.0,
+    noise_multiplier=config.count_noise,
+    sensitivity=math.sqrt(2),
+    key=keys["sizes"],
+  )
+  sizes = jnp.maximum(sizes.reshape(shape), 1.0)
+  # Not a scatter: with one stratum its indices are constants, and the
+  # compiler would add them up, slowly, itself.
+  stratum = notion.stratum(examples.y)[:, None]
+  strata = jnp.sum(stratum == jnp.arange(notion.num_strata), axis=0)
+  state = _State(
+    initial, config.optimizer(config.learning_rate).init(initial), jnp.zeros((2, *shape, width))
+  )
+  step = _Round(_Primal(model, loss), _Dual(model, notion))
+  inputs = _Inputs(examples, config, anchor, sizes, strata)
+  sampler, steps = config.sampler(examples.size), config.steps_per_round
+  state, (losses, gaps, multipliers) = _driver.run_blocks(
+    step,
+    state,
+    PrivateRoundFeeds(sampler, steps),
+    keys,
+    inputs,
+    steps=config.rounds,
+    rows=2 * steps * sampler.max_batch,
+  )
+  return Fit(state.params, DualTrace(losses, gaps, multipliers, sizes))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Primal:
+  """One step of the parameters."""
+
+  model: Model
+  loss: PerExampleLoss
+
+  def __call__(self, state: _State, feed: PrimalFeed, inputs: _Inputs) -> tuple[_State, jax.Array]:
+    config = inputs.config
+    total = inputs.examples.size
+    signed = state.multipliers[0] - state.multipliers[1]  # [S, G, d]
+    price = total * signed / inputs.sizes[..., None]
+    everybody = total * jnp.sum(signed, axis=1)
+    everybody /= jnp.maximum(inputs.strata, 1)[:, None]  # [S, d]
+    # What a group's price has beyond the middle of all groups' is private.
+    middle = (jnp.max(price, axis=1) + jnp.min(price, axis=1)) / 2
+    beyond = price - middle[:, None]
+    reach = jnp.max(jnp.linalg.norm(beyond, axis=-1))
+    batch = _batches.look_up(inputs.examples, feed.public.rows)
+
+    def public(params: Params) -> tuple[jax.Array, jax.Array]:
+      scores = self.model.apply(params, batch.x)
+      losses = self.loss(scores, batch.y)
+      losses = jnp.where(feed.public.mask, losses, 0.0)
+      mean = jnp.sum(losses) / config.batch_size
+      extra = penalty(params, config, inputs.anchor)  # type: ignore[arg-type]
+      return mean + extra, mean
+
+    gradient, mean = jax.grad(public, has_aux=True)(state.params)
+    known = self._priced(
+      state.params, feed.public, inputs, lambda stratum, group: (middle - everybody)[stratum]
+    )
+    private = self._priced(
+      state.params, feed.secret, inputs, lambda stratum, group: beyond[stratum, group]
+    )
+    private = noise.gaussian(
+      private, sigma=config.noise_multiplier * config.l2_clip * reach, key=feed.key
+    )
+    constraints = tree.scale(1 / config.batch_size, tree.add(known, private))
+    gradient = tree.add(gradient, constraints)
+    updates, optimizer = config.optimizer(config.learning_rate).update(
+      gradient, state.optimizer, state.params
+    )
+    params = optax.apply_updates(state.params, updates)
+    return state._replace(params=params, optimizer=optimizer), mean
+
+  def _priced(
+    self,
+    params: Params,
+    sample: Batch,
+    inputs: _Inputs,
+    price: Callable[[jax.Array, jax.Array], jax.Array],
+  ) -> Params:
+    """Sum of price times gradient of h, each of norm C |price| at most.
+
+    The bound goes with the price, so that people of all groups are clipped
+    alike: a bound for all would cut down small groups, whose prices are high.
+    """
+    config, notion = inputs.config, inputs.config.notion
+    batch = _batches.look_up(inputs.examples, sample.rows)
+    stratum = notion.stratum(batch.y)
+    inside = (stratum >= 0) & (stratum < notion.num_strata) & sample.mask
+    prices = jnp.where(inside[:, None], price(stratum, batch.group), 0.0)
+    packed = [batch.y[:, None].astype(prices.dtype), prices]
+    clipped = clipped_grad(
+      self.model,
+      _Priced(notion),
+      method=config.method,
+      l2_clip=config.l2_clip * jnp.linalg.norm(prices, axis=-1),
+    )
+    own = batch._replace(y=jnp.concatenate(packed, axis=1))
+    return clipped(params, own, inside).total
+
+
+@dataclasses.dataclass(frozen=True)
+class _Priced:
+  """Statistics times their price, as a loss: y is packed (label, prices)."""
+
+  notion: Notion
+
+  def __call__(self, scores: Any, packed: Any) -> jax.Array:
+    label = packed[:, 0].astype(jnp.int32)
+    return jnp.sum(self.notion.statistic(scores, label) * packed[:, 1:], -1)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Dual:
+  """One step of the multipliers, on all people."""
+
+  model: Model
+  notion: Notion
+
+  def __call__(self, state: _State, key: jax.Array, inputs: _Inputs) -> tuple[_State, Any]:
+    notion, config, people = self.notion, inputs.config, inputs.examples
+    scores = self.model.apply(state.params, people.x)
+    values = _bounded(notion.decision(scores, people.y), notion.bound)
+    shape = state.multipliers.shape[1:]
+    sums = _grid_sums.noisy_sums(
+      values,
+      _cells(notion, people),
+      shape[0] * shape[1],
+      bound=notion.bound,
+      noise_multiplier=config.dual_noise,
+      sensitivity=math.sqrt(2 * shape[2]),
+      key=key,
+    )
+    sums = sums.reshape(shape)
+    public = group_sums(values, notion.stratum(people.y), notion.num_strata)
+    everybody = public / jnp.maximum(inputs.strata, 1)[:, None]
+    gaps = sums / inputs.sizes[..., None] - everybody[:, None]
+    excess = jnp.stack([gaps, -gaps]) - config.tolerance
+    multipliers = state.multipliers + config.dual_rate * excess
+    multipliers = jnp.maximum(0.0, multipliers)
+    return state._replace(multipliers=multipliers), (gaps, multipliers)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Round:
+  primal: _Primal
+  dual: _Dual
+
+  def __call__(self, state: _State, feed: Any, inputs: _Inputs) -> tuple[_State, Any]:
+    primals, key = feed
+    state, losses = _driver.run_steps(self.primal, state, primals, inputs)
+    state, (gaps, multipliers) = self.dual(state, key, inputs)
+    return state, (jnp.mean(losses), gaps, multipliers)
+
+
+def _bounded(values: jax.Array, bound: float) -> jax.Array:
+  """Within the bound; 0 for what is no number.
+
+  No noise hides a NaN: it would tell in whose sum its person is.
+  """
+  clipped = jnp.clip(values, -bound, bound)
+  return jnp.where(jnp.isnan(clipped), 0.0, clipped)
+
+
+def _cells(notion: Notion, people: Examples) -> jax.Array:
+  """[n] cell ids; one past the last for people of no stratum."""
+  stratum = notion.stratum(people.y)
+  inside = (stratum >= 0) & (stratum < notion.num_strata)
+  cells = stratum * notion.num_groups + people.group
+  return jnp.where(inside, cells, notion.num_strata * notion.num_groups)
+
+
+def _width(model: Model, notion: Notion, params: Params, people: Examples) -> int:
+  """d, the number of statistics."""
+  few = jax.eval_shape(
+    lambda p: notion.statistic(model.apply(p, people.x[:1]), people.y[:1]), params
+  )
+  return int(np.shape(few)[-1])

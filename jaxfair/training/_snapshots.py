@@ -1,0 +1,87 @@
+"""DP-SGD that remembers the parameters along its way, for analysis."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxfair import checks, tree
+from jaxfair.training import _driver
+from jaxfair.training._dp_sgd import DpSgdConfig, DpSgdState, NonPrivateDpTrace, advance, begin
+from jaxfair.types import Examples, Model, Params, PerExampleLoss
+
+
+class SnapshotFit(NamedTuple):
+  """A training and its way there.
+
+  Attributes:
+    params: at the end; as private as `dp_sgd`'s.
+    trace: not for release.
+    snapshots: parameters at `steps`, stacked. The accountant covers all steps'
+      parameters, so these are as private as the last.
+    steps: [count + 1] after how many steps; the first is 0.
+  """
+
+  params: Params
+  trace: NonPrivateDpTrace
+  snapshots: Params
+  steps: jax.Array
+
+
+def dp_sgd_snapshots(
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: DpSgdConfig = DpSgdConfig(),
+  *,
+  count: int,
+  key: jax.Array,
+  initial: Params | None = None,
+) -> SnapshotFit:
+  """`dp_sgd`, the same steps from the same key, with snapshots kept.
+
+  Args:
+    model: as in `dp_sgd`, and so the other arguments.
+    loss: per example.
+    examples: the private data.
+    config: settings; `steps` must be a multiple of `count`.
+    count: how many snapshots after the start.
+    key: as in `dp_sgd`.
+    initial: parameters to start from.
+
+  Privacy:
+    As `dp_sgd`: `config.event(examples.size)` covers every snapshot.
+  """
+  checks.one_key("key", key)
+  checks.integer("count", count, low=1)
+  config.check(model, loss, examples)
+  checks.require(
+    config.steps % count == 0,
+    f"steps={config.steps} is no multiple of count={count}; snapshots are taken at equal distances",
+  )
+  traced = not checks.concrete((examples, config, key, initial))
+  loop = _driver.choose_loop(config.loop, model, examples.x, traced=traced)
+  config = dataclasses.replace(config, loop=loop)
+  start = begin(model, examples, config, key, initial)
+  length = config.steps // count
+
+  def segment(state: DpSgdState, first: Any) -> Any:
+    state, trace = advance(model, loss, examples, config, state, key=key, count=length, start=first)
+    return state, (state.params, trace)
+
+  if loop == "scan":
+    firsts = length * jnp.arange(count)
+    end, (after, traces) = jax.lax.scan(segment, start, firsts)
+  else:
+    end, kept = start, []
+    for index in range(count):
+      end, found = segment(end, length * index)
+      kept.append(found)
+    after, traces = tree.stack(kept)
+  snapshots = jax.tree.map(
+    lambda first, rest: jnp.concatenate([first[None], rest]), start.params, after
+  )
+  trace = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), traces)
+  steps = jnp.arange(count + 1) * length
+  return SnapshotFit(end.params, trace, snapshots, steps)
