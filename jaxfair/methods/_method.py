@@ -21,6 +21,10 @@ from jaxfair.pate import Protection
 from jaxfair.types import Examples, Fit, Model, PerExampleLoss
 
 PERSON = "one person"
+SCALING = (
+  "the scaling of features, which is taken to be public: fit it on public "
+  "people or declare the ranges"
+)
 NEEDS = ("public", "groups", "public_groups")
 
 

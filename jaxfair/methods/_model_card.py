@@ -181,7 +181,7 @@ def _protected(privacy: dict[str, Any]) -> tuple[Block, ...]:
   return (
     [*privacy["protected"]],
     f"The unit of protection is {privacy['unit']}. What is compared are {privacy['neighbors']} "
-    f"({privacy['relation']} neighbors): whatever can be learnt from the release can be learnt "
+    f"({privacy['relation']} neighbors): whatever can be learned from the release can be learned "
     "nearly as well from the other set.",
   )
 

@@ -19,6 +19,7 @@ import jax
 from jaxfair import accounting, checks, training
 from jaxfair.methods._method import (
   PERSON,
+  SCALING,
   Method,
   NotReleasableError,
   Plan,
@@ -137,7 +138,13 @@ def publish(
     network=plan.network,
     params=params,
     guarantee=dataclasses.replace(
-      told, not_protected=told.not_protected + data.assumed_public, for_release=for_release
+      told,
+      # How the features were prepared is known better than that it is taken to be public.
+      not_protected=(
+        *(what for what in told.not_protected if what != SCALING or not data.assumed_public),
+        *data.assumed_public,
+      ),
+      for_release=for_release,
     ),
     class_names=data.class_names,
     group_names=data.group_names,
