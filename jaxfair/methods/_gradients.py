@@ -10,6 +10,7 @@ from jaxfair import accounting, models, training
 from jaxfair._fields import Count, NonNegative, Positive
 from jaxfair.fairness import CounterRule
 from jaxfair.methods._method import (
+  SCALING,
   NetworkSettings,
   Plan,
   Population,
@@ -24,10 +25,6 @@ from jaxfair.pate import Protection
 from jaxfair.types import Fit
 
 RECORD = ("a person's whole record, and that they took part",)
-SCALING = (
-  "the scaling of features, which is taken to be public: fit it on public "
-  "people or declare the ranges"
-)
 FIGURES = "figures measured on test people, which are not part of the release"
 TUNING = "settings that were chosen by looking at results on these people"
 
@@ -179,7 +176,7 @@ class FairDpSgd(DpSgd):
       sample=settings.sample,
     )
     config: training.DpSgdConfig = plan.config
-    return dataclasses.replace(config, penalty=penalty)
+    return dataclasses.replace(config, penalties=(penalty,))
 
   def _abstention(self, settings: Any) -> CounterRule | None:
     return margin(settings)

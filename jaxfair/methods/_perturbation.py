@@ -7,8 +7,9 @@ import jax
 
 from jaxfair import accounting, checks, models, training
 from jaxfair._fields import Positive
-from jaxfair.methods._gradients import FIGURES, SCALING, TUNING
+from jaxfair.methods._gradients import FIGURES, TUNING
 from jaxfair.methods._method import (
+  SCALING,
   NetworkSettings,
   Plan,
   Population,

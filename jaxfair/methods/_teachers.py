@@ -17,8 +17,16 @@ from jaxfair.data import partition
 from jaxfair.data._splitting import MIN_PART
 from jaxfair.fairness import CounterRule
 from jaxfair.methods._baselines import batch_or_all
-from jaxfair.methods._gradients import FIGURES, SCALING, TUNING
-from jaxfair.methods._method import PERSON, Plan, Population, Sizes, network_of, refuse_unfit
+from jaxfair.methods._gradients import FIGURES, TUNING
+from jaxfair.methods._method import (
+  PERSON,
+  SCALING,
+  Plan,
+  Population,
+  Sizes,
+  network_of,
+  refuse_unfit,
+)
 from jaxfair.methods._pate_settings import ConfidentSettings, TeacherSettings
 from jaxfair.methods._recipe import voting_teachers
 from jaxfair.methods._released import Released

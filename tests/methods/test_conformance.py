@@ -340,6 +340,8 @@ def test_a_release_leaves_nothing_that_undoes_its_noise(row, run_of):
     assert all(name.startswith(("params", "scaler.")) for name in arrays.files)
   assert run.released.guarantee.for_release
   assert "study only" not in str(run.released.guarantee)
+  assert run.people.assumed_public
+  assert set(run.people.assumed_public) <= set(run.released.guarantee.not_protected)
 
 
 @pytest.mark.parametrize("row", cases(ROWS))
