@@ -61,7 +61,7 @@ def read(
     names = key.split(".")
     if names[0] in ("size", "sizes"):
       raise ConfigError(f"--set {checks.shown(one)}: choose a size with --size")
-    _assign(raw, names, value)
+    assign(raw, names, value)
   return raw
 
 
@@ -209,7 +209,8 @@ def _check_text(text: str, where: str) -> None:
     )
 
 
-def _assign(values: dict[str, Any], path: list[str], value: Any) -> None:
+def assign(values: dict[str, Any], path: list[str], value: Any) -> None:
+  """Sets the value at a path of table names, in place."""
   for name in path[:-1]:
     values = values.setdefault(name, {})
     if not isinstance(values, dict):

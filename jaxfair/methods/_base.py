@@ -8,17 +8,13 @@ import jax
 
 from jaxfair import accounting, checks, models, training, tree
 from jaxfair.data._splitting import MIN_PART
-from jaxfair.methods._method import PERSON, Method, Plan, Population, Sizes, network_of
+from jaxfair.methods._method import PERSON, SCALING, Method, Plan, Population, Sizes, network_of
 from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import release_once
 from jaxfair.pate import Protection
 from jaxfair.types import Fit, Params
 
 RECORD = ("a person's whole record",)
-SCALING = (
-  "the scaling of features, which is taken to be public: fit it on public "
-  "people or declare the ranges"
-)
 FIGURES = "figures measured on test people, which are not part of the release"
 TUNING = "settings that were chosen by looking at results on these people"
 NUMBER = "the number of people, which is taken to be public"

@@ -36,7 +36,7 @@ STYLE = """
 * { box-sizing: border-box; }
 body { margin: 0; color: var(--ink); background: var(--paper);
   font: 17px/1.6 system-ui, -apple-system, "Segoe UI", sans-serif; }
-main { max-width: 46rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; overflow-wrap: anywhere; }
+main { max-width: 46rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; overflow-wrap: break-word; }
 h1 { font-size: 1.75rem; line-height: 1.2; margin: 0 0 .5rem; }
 h2 { font-size: 1.15rem; margin: 2.25rem 0 .5rem; padding-bottom: .2rem;
   border-bottom: 1px solid var(--line); }
@@ -46,12 +46,12 @@ p, ul { margin: .5rem 0; } ul { padding-left: 1.3rem; } li { margin: .25rem 0; }
 table { border-collapse: collapse; width: 100%; font-size: .95rem; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .8rem .35rem 0;
   border-bottom: 1px solid var(--line); font-variant-numeric: tabular-nums; }
-thead th { color: var(--quiet); }
+thead th { color: var(--quiet); } tbody th { white-space: nowrap; }
 @media (max-width: 40rem) { main { padding: 1.25rem 1rem 3rem; }
   thead { display: none; } table, tbody, tr, th, td { display: block; }
   tr { border-bottom: 1px solid var(--line); padding: .4rem 0; }
   th, td { border: 0; padding: .1rem 0; }
-  td::before { content: attr(data-head) ": "; color: var(--quiet); } }
+  td[data-head]::before { content: attr(data-head) ": "; color: var(--quiet); } }
 @media print { :root { --ink: #000; --paper: #fff; --quiet: #444; --line: #999;
   --warn: #000; --warned: #fff; } main { max-width: none; padding: 0; }
   section { break-inside: avoid; } }
@@ -110,8 +110,9 @@ def _block_html(block: Block) -> str:
 
 
 def _row_html(heads: Sequence[str], row: Sequence[str]) -> str:
+  # On a narrow screen cells stand below each other and need their heads, unless there is one.
+  marks = [f' data-head="{html.escape(head)}"' if len(heads) > 2 else "" for head in heads[1:]]
   cells = "".join(
-    f'<td data-head="{html.escape(head)}">{html.escape(cell)}</td>'
-    for head, cell in zip(heads[1:], row[1:], strict=True)
+    f"<td{mark}>{html.escape(cell)}</td>" for mark, cell in zip(marks, row[1:], strict=True)
   )
   return f"<tr><th>{html.escape(row[0])}</th>{cells}</tr>"

@@ -69,6 +69,12 @@ class NonPrivateEvaluation:
     return place / f"{NAME}.html"
 
 
+def read_evaluation(folder: pathlib.Path) -> NonPrivateEvaluation:
+  """What `NonPrivateEvaluation.write` wrote to this folder."""
+  text = (folder / NAME / f"{NAME}.json").read_text(encoding="utf-8")
+  return NonPrivateEvaluation(**json.loads(text))
+
+
 def evaluate(
   released: Released, test: Examples, *, plain: np.ndarray | None = None, key: jax.Array
 ) -> NonPrivateEvaluation:

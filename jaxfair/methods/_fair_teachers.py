@@ -102,9 +102,9 @@ class PateSIn(ConfidentPate):
   settings: type[TeacherSettings] = PenaltySettings
   reference = "Learning to Walk Impartially on the Pareto Frontier, PATE-S_in"
 
-  def _penalty(self, plans: Sequence[Plan], asked: Examples) -> training.Penalty | None:
+  def _penalties(self, plans: Sequence[Plan], asked: Examples) -> tuple[training.Penalty, ...]:
     settings = plans[0].settings
-    return training.parity_penalty(
+    penalty = training.parity_penalty(
       plans[0].model,
       asked.x,
       asked.group,
@@ -113,3 +113,4 @@ class PateSIn(ConfidentPate):
       disparity=settings.disparity,
       sample=settings.sample,
     )
+    return (penalty,)

@@ -137,7 +137,7 @@ class Pate(PrivateMethod):
     if labels.ndim == 2:
       nothing = (labels == pate.NO_ANSWER).all(axis=1)
       labels = np.where(nothing[:, None], 0, labels)
-    config = dataclasses.replace(config, penalty=self._penalty(plans, asked))
+    config = dataclasses.replace(config, penalties=self._penalties(plans, asked))
     keys = jnp.broadcast_to(_keys(key)["student"], (len(plans),))
     model, loss = plans[0].model, plans[0].loss
     return pate.train_student(model, loss, asked.x, labels, config, keys=keys).params
@@ -191,10 +191,10 @@ class Pate(PrivateMethod):
     del plan, data
     return labels
 
-  def _penalty(self, plans: Sequence[Plan], asked: Examples) -> training.Penalty | None:
+  def _penalties(self, plans: Sequence[Plan], asked: Examples) -> tuple[training.Penalty, ...]:
     """What is added to the students' objectives."""
     del plans, asked
-    return None
+    return ()
 
 
 class ConfidentPate(Pate):

@@ -4,9 +4,9 @@ A row names settings that train in a moment. What a method needs, what it
 protects and whether it can be traced is read from the method itself.
 """
 
+import csv
 import dataclasses
 import functools
-import hashlib
 import json
 import pathlib
 import subprocess
@@ -19,6 +19,9 @@ import pytest
 
 from jaxfair import accounting, checks, data, methods
 from jaxfair.accounting import Budget, DatasetLedger
+from jaxfair.experiments import _config as configs
+from jaxfair.experiments import _releases
+from jaxfair.methods._serving import serve
 from jaxfair.types import Examples
 
 BUDGET = Budget(20.0, 1e-4)  # 300 people are few for teachers
@@ -231,15 +234,36 @@ class Run(NamedTuple):
   charged: list[Any]
 
 
+def write_people(path, examples, *, label=True):
+  """A table as people have it: words for classes and groups, columns in any order."""
+  columns = {"c": examples.x[:, 2], "a": examples.x[:, 0], "note": ["new"] * examples.size}
+  columns |= {"b": examples.x[:, 1], "kind": np.array(["left", "right"])[examples.group]}
+  if label:
+    columns |= {"won": np.array(["no", "yes"])[examples.y]}
+    del columns["note"]
+  with open(path, "w", encoding="utf-8", newline="") as file:
+    writer = csv.writer(file)
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+
+
 @pytest.fixture(scope="module")
 def run_of(tmp_path_factory):
-  """Releases a row's model once for all tests."""
+  """Releases a row's model once for all tests, as `jaxfair release CONFIG` does."""
 
   @functools.cache
   def run(name, settings):
     place = tmp_path_factory.mktemp("run")
-    people = population(place)
-    method, plan = planned(Row(name, dict(settings)), people)
+    # Other people for each: a data set has one ledger.
+    write_people(place / "people.csv", easy(400, 10 + run.cache_info().misses))
+    table = {"method": name, "epsilon": BUDGET.epsilon, "delta": BUDGET.delta, "public": 60}
+    table |= {"settings": dict(settings), "test": 40}
+    people = {"csv": str(place / "people.csv"), "label": "won", "group": "kind"}
+    text = configs.dump({"release": {**table, "data": people}})
+    (place / "config.toml").write_text(text, encoding="utf-8")
+    planned = _releases.plan_release(_releases.read_release(place / "config.toml", {}))
+    method, plan, people = methods.get(name), planned.plan, planned.people
+    assert not people.ledger.spent(BUDGET.delta)  # a plan charges nothing
     charged = []
 
     def interrupted(own, folder):
@@ -316,6 +340,8 @@ def test_a_release_leaves_nothing_that_undoes_its_noise(row, run_of):
     assert all(name.startswith(("params", "scaler.")) for name in arrays.files)
   assert run.released.guarantee.for_release
   assert "study only" not in str(run.released.guarantee)
+  assert run.people.assumed_public
+  assert set(run.people.assumed_public) <= set(run.released.guarantee.not_protected)
 
 
 @pytest.mark.parametrize("row", cases(ROWS))
@@ -330,36 +356,42 @@ def test_the_same_call_finds_a_finished_release(row, run_of):
     method.release(plan, run.people, folder=run.folder)
 
 
-LOADED = """
-import hashlib, json, sys
-import numpy as np
-from jaxfair import methods
-x = np.load(sys.argv[1])
-for folder in sys.argv[2:]:
-  model = methods.load(folder)
-  for found in (model.predict(x), model.scores(x)):
-    print(hashlib.sha256(found.tobytes()).hexdigest())
+PREDICT = """
+import sys
+from jaxfair.cli import main
+people, *folders = sys.argv[1:]
+for folder in folders:
+  sys.argv = ["jaxfair", "predict", folder, people, "--probabilities", "--out", folder + ".csv"]
+  try:
+    main()
+  except SystemExit as ended:
+    assert ended.code == 0, ended.code
 """
 
 
 @pytest.mark.slow
-def test_another_process_predicts_the_same_bits(run_of, tmp_path):
-  x = easy(50, 9).x
-  np.save(tmp_path / "x.npy", x)
+def test_the_command_line_of_another_process_predicts_the_same_bits(run_of, tmp_path):
+  new = easy(50, 9)
+  write_people(tmp_path / "new.csv", new, label=False)
   runs = [run_of(row) for row in ROWS]
-  expected = [
-    hashlib.sha256(found.tobytes()).hexdigest()
-    for run in runs
-    for found in (run.released.predict(x), run.released.scores(x))
-  ]
+  folders = [str(run.folder / "release") for run in runs]
   done = subprocess.run(
-    [sys.executable, "-c", LOADED, str(tmp_path / "x.npy")]
-    + [str(run.folder / "release") for run in runs],
+    [sys.executable, "-c", PREDICT, str(tmp_path / "new.csv"), *folders],
     capture_output=True,
     text=True,
-    check=True,
   )
-  assert done.stdout.split() == expected
+  assert done.returncode == 0, done.stderr
+  x = new.x[:, [2, 0, 1]]  # in the order of the table
+  for run, folder in zip(runs, folders, strict=True):
+    expected = serve(run.released, x, new.group)
+    with open(f"{folder}.csv", encoding="utf-8", newline="") as file:
+      found = list(csv.reader(file))[1:]
+    names = [(*run.released.class_names, "")[label] for label in expected.labels]
+    assert [row[1] for row in found] == names
+    shown = expected.labels >= 0
+    bits = np.array([row[2:] for row in found])[shown].astype(np.float32)
+    np.testing.assert_array_equal(bits, expected.scores[shown])
+  assert len({len(np.unique(run.released.predict(x))) for run in runs}) == 1  # no constants
 
 
 @pytest.mark.parametrize("row", cases(ROWS))

@@ -10,30 +10,21 @@ from jaxfair import experiments as ex
 from jaxfair.data import _tables
 from jaxfair.data._files import read_text
 
-DISTRICTS = ("title_one", "saipe", "synthetic")
-JURISDICTIONS = ("section203", "section203_alaska", "synthetic")
 SYNTHETIC_DISTRICTS = 900
 SYNTHETIC_JURISDICTIONS = 2774  # the thesis's number of counties
+OWNER_ONLY = "Computed from the true counts: for the agency's own eyes, not for release."
 
 
 class Places(ex.Settings):
-  """Whose counts: a named set, or a CSV file of your own.
+  """Whose counts: a named set, or a CSV file of your own."""
 
-  Attributes:
-    name: the named set; left out for a CSV file.
-    csv: path of a file with a header line and one place per line.
-    columns: its columns: the count and the weight of a district, or citizens,
-      limited English and little schooling of a jurisdiction. A weight that is
-      left out is 1 everywhere.
-    label: its column of names; row numbers by default.
-    state: keeps one state's places of a named set.
-  """
-
-  name: str = ""
-  csv: str = ""
+  name: str = ""  # the named set; left out for a CSV file
+  csv: str = ""  # path of a file with a header line and one place per line
+  # Its columns: the count and the weight of a district (1 if left out), or citizens, limited
+  # English and little schooling of a jurisdiction.
   columns: tuple[str, ...] = ()
-  label: str = ""
-  state: str = ""
+  label: str = ""  # its column of names; row numbers by default
+  state: str = ""  # keeps one state's places of a named set
 
   def check(self) -> None:
     """One source."""
@@ -45,21 +36,13 @@ class Places(ex.Settings):
 
 
 class Districts(NamedTuple):
-  """Counts to share money by.
+  """Counts to share money by."""
 
-  Attributes:
-    counts: [n] children.
-    weights: [n] expenditure per pupil.
-    names: [n].
-    share: of the nation's weighted total; 1 for a whole set.
-    note: what a reader must know.
-  """
-
-  counts: np.ndarray
-  weights: np.ndarray
-  names: np.ndarray
-  share: float
-  note: str
+  counts: np.ndarray  # [n] children
+  weights: np.ndarray  # [n] expenditure per pupil
+  names: np.ndarray  # [n]
+  share: float  # of the nation's weighted total; 1 for a whole set
+  note: str  # what a reader must know
 
 
 class Jurisdictions(NamedTuple):
@@ -78,8 +61,8 @@ def load_districts(places: Places) -> Districts:
     weights = numbers[1] if len(numbers) > 1 else np.ones(len(numbers[0]))
     found = Districts(numbers[0], weights, _names(table, places), 1.0, "")
   else:
-    checks.one_of("data.name", places.name, DISTRICTS)
     load = {"title_one": _title_one, "saipe": _saipe, "synthetic": _districts}
+    checks.one_of("data.name", places.name, tuple(load))
     found = load[places.name](places.state)
   decisions.check_counts(found.counts, weights=found.weights, names=found.names)
   return found
@@ -92,11 +75,8 @@ def load_jurisdictions(places: Places) -> Jurisdictions:
     s, sp, spe = (_numbers(table, column) for column in places.columns)
     found = Jurisdictions((s, sp, spe), _names(table, places), "")
   else:
-    checks.one_of("data.name", places.name, JURISDICTIONS)
-    if places.name == "synthetic":
-      found = _jurisdictions()
-    else:
-      found = _section203(places.name)
+    checks.one_of("data.name", places.name, ("section203", "section203_alaska", "synthetic"))
+    found = _jurisdictions() if places.name == "synthetic" else _section203(places.name)
   for counts in found.counts:
     decisions.check_counts(counts, names=found.names)
   return found
@@ -104,32 +84,22 @@ def load_jurisdictions(places: Places) -> Jurisdictions:
 
 def _title_one(state: str) -> Districts:
   found = data.load("title_one", group="state")
-  x = found.examples.x.astype(np.float64)
-  return _of_state(
-    x[:, 0], x[:, 1], found, state, "Title I file: enrolled pupils stand in for eligible children."
-  )
+  counts, weights = found.examples.x.astype(np.float64)[:, :2].T
+  note = "Title I file: enrolled pupils stand in for eligible children."
+  return _of_state(counts, weights, found, state, note)
 
 
 def _saipe(state: str) -> Districts:
   """Poor children; weights are the states' expenditures in the Title I file."""
-  found = data.load("saipe", group="state")
-  money = data.load("title_one", group="state")
-  spent = dict(
-    zip(
-      (money.group_names[g] for g in money.examples.group),
-      money.examples.x[:, 1].astype(np.float64),
-      strict=True,
-    )
-  )
+  found, money = (data.load(name, group="state") for name in ("saipe", "title_one"))
+  states = (money.group_names[g] for g in money.examples.group)
+  spent = dict(zip(states, money.examples.x[:, 1].astype(np.float64), strict=True))
   weights = np.array([spent[found.group_names[g]] for g in found.examples.group])
-  return _of_state(
-    found.examples.x[:, 2].astype(np.float64),
-    weights,
-    found,
-    state,
-    "SAIPE 2019: children in poverty, themselves estimates; weights are the "
-    "states' expenditures per pupil of 2014-15.",
+  note = (
+    "SAIPE 2019: children in poverty, themselves estimates; weights are the states' expenditures "
+    "per pupil of 2014-15."
   )
+  return _of_state(found.examples.x[:, 2].astype(np.float64), weights, found, state, note)
 
 
 def _of_state(
@@ -148,17 +118,12 @@ def _of_state(
 
 def _districts(state: str) -> Districts:
   checks.require(not state, "data.state: synthetic districts have no state")
-  rng = np.random.default_rng(0)
-  size = SYNTHETIC_DISTRICTS
+  rng, size = np.random.default_rng(0), SYNTHETIC_DISTRICTS
   counts = np.ceil(rng.lognormal(7.0, 1.5, size))
+  weights = rng.choice([0.8, 1.0, 1.3], size)
   names = np.array([f"district {i}" for i in range(size)])
-  return Districts(
-    counts,
-    rng.choice([0.8, 1.0, 1.3], size),
-    names,
-    1.0,
-    f"{size} made-up districts: counts log-normal (7.0, 1.5), three weights.",
-  )
+  note = f"{size} made-up districts: counts log-normal (7.0, 1.5), three weights."
+  return Districts(counts, weights, names, 1.0, note)
 
 
 def _section203(name: str) -> Jurisdictions:
@@ -180,18 +145,16 @@ def _section203(name: str) -> Jurisdictions:
 
 def _jurisdictions() -> Jurisdictions:
   """Made up, to have all four truth values: the real file has one."""
-  rng = np.random.default_rng(0)
-  size = SYNTHETIC_JURISDICTIONS
+  rng, size = np.random.default_rng(0), SYNTHETIC_JURISDICTIONS
   s = np.round(10 ** rng.uniform(2.5, 6.5, size))
   sp = np.round(s * 10 ** rng.uniform(-2.5, -0.4, size))
   spe = np.round(sp * 10 ** rng.uniform(-2.5, -0.4, size))
   names = np.array([f"county {i}" for i in range(size)])
-  return Jurisdictions(
-    (s, sp, spe),
-    names,
-    f"{size} made-up counties: citizens 10^U(2.5, 6.5), shares of limited "
-    "English and of little schooling 10^U(-2.5, -0.4) each.",
+  note = (
+    f"{size} made-up counties: citizens 10^U(2.5, 6.5), shares of limited English and of little "
+    "schooling 10^U(-2.5, -0.4) each."
   )
+  return Jurisdictions((s, sp, spe), names, note)
 
 
 def _read(places: Places, needed: int) -> _tables.Table:

@@ -16,13 +16,11 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
 
 
 STUDY = ex.Study(
-  name="dp_erm.normalise",
+  name="dp_erm.normalize",
   summary="Does standardizing each group by itself close the gap?",
   config=Config,
   people=common.people,
-  cells=lambda config: [
-    {"data": name, "normalised": way} for name in config.sets for way in (TOGETHER, APART)
-  ],
+  cells=ex.grid(data="sets", normalised=(TOGETHER, APART)),
   run=run,
   notes=lambda config: [
     *output.notes(config),
@@ -30,27 +28,21 @@ STUDY = ex.Study(
     "group is known.",
   ],
   claims=common.gap_claims(
-    "normalised",
-    TOGETHER,
-    APART,
-    (
-      "Standardizing each group by itself shrinks the worst gap of excess risk on three of four "
-      "data sets and epsilons",
-      "Over all data sets and epsilons, the gap is smaller",
-    ),
-    ("Cor. 3.2, Fig. 3.9", "Fig. 3.9"),
+    "gap shrinks: Standardizing each group by itself shrinks the worst gap of excess risk on three "
+    "of four data sets and epsilons [Cor. 3.2, Fig. 3.9]",
+    "gap ratio: Over all data sets and epsilons, the gap is smaller [Fig. 3.9]",
+    normalised=(TOGETHER, APART),
     by=("data", "epsilon"),
   ),
   figures=(
-    output.risk_by_epsilon(
-      "Excess risk of both groups, standardized together and by themselves",
-      "panel",
+    ex.lines(
+      "risk_and_epsilon: Excess risk of both groups, standardized together and by themselves",
+      "excess_risk ~ epsilon, role | panel",
       "The nearer the two lines, the fairer.",
+      log="xy",
     ),
   ),
   summaries=(
-    ex.Summary(
-      "By group", ("data", "normalised", "epsilon", "group"), ("input_norm", "trace", "excess_risk")
-    ),
+    ex.summary("By group", "input_norm, trace, excess_risk ~ data, normalised, epsilon, group"),
   ),
 )

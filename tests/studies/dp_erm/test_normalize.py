@@ -1,15 +1,15 @@
-"""Groups normalised together and by themselves."""
+"""Groups normalized together and by themselves."""
 
 import numpy as np
 import pytest
 
 from helpers import dp_erm_runs
-from jaxfair.studies.dp_erm.normalise import APART, TOGETHER
+from jaxfair.studies.dp_erm.normalize import APART, TOGETHER
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-  folder = tmp_path_factory.mktemp("normalise") / "run"
+  folder = tmp_path_factory.mktemp("normalize") / "run"
   return dp_erm_runs.run(
     folder,
     "fig_3_9",
