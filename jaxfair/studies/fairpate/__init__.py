@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxfair import experiments as ex
 from jaxfair import methods, training, tree
-from jaxfair.experiments import Count, OneOrMany, Positive, Summary, several
+from jaxfair.experiments import Count, OneOrMany, Positive, several
 from jaxfair.experiments._measures import beside_constant
 from jaxfair.fairness import admit_in_order, demographic_disparity
 from jaxfair.pate import NO_ANSWER
@@ -198,8 +198,7 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-SETTING = ("method", "epsilon", "max_gap", "lam")
-
+SETTING = "method, epsilon, max_gap, lam"
 STUDY = common.study(
   "fairpate",
   "Epsilon, gap, accuracy, coverage of FairPATE and its rivals",
@@ -208,8 +207,8 @@ STUDY = common.study(
   derive=claims.derive,
   notes=_notes,
   summaries=(
-    Summary("What each setting reaches", SETTING, ("gap", "accuracy", "coverage", "answered")),
-    Summary("Everybody answered: without abstention", SETTING, ("raw_gap", "raw_accuracy")),
+    ex.summary("What each setting reaches", f"gap, accuracy, coverage, answered ~ {SETTING}"),
+    ex.summary("Everybody answered: without abstention", f"raw_gap, raw_accuracy ~ {SETTING}"),
   ),
   claims=claims.CLAIMS,
   figures=claims.FIGURES,

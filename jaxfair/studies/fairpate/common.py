@@ -4,7 +4,6 @@ A repetition is a split of the people with teachers of its own.
 """
 
 import dataclasses
-from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
@@ -24,36 +23,23 @@ Whole = Annotated[int, ex.Within(0)]
 
 
 class Ensemble(TeacherSettings):
-  """Settings of all studies of this package, those of teachers and students included.
-
-  Attributes:
-    pool: images are averaged over squares with sides of this many pixels.
-    queries: people taken to be public; the scaler is fitted on them.
-    private_people: dealt to the teachers; DP-SGD learns from them, too.
-    sigma_threshold: sigma1 of the paper.
-    sigma_answer: sigma2 of the paper.
-    min_count: M, answers of a group before it can be refused.
-    disparity: notion of the gap.
-    guard: "table" keeps all disparities below the margin, "own" is the
-      paper's rule.
-    seeds: repetitions, each with its own split, teachers and noise.
-  """
+  """Settings of all studies of this package, those of teachers and students included."""
 
   data: ex.People = ex.People()
-  pool: Count = 1
+  pool: Count = 1  # images are averaged over squares with sides of this many pixels
   hidden: tuple[Count, ...] = (32,)
   num_teachers: Count = 100
-  queries: Count = 1000
-  private_people: Count = 20_000
+  queries: Count = 1000  # people taken to be public; the scaler is fitted on them
+  private_people: Count = 20_000  # dealt to the teachers; DP-SGD learns from them, too
   test_people: Count = 2000
-  sigma_threshold: Positive = 40.0
-  sigma_answer: Positive = 15.0
-  min_count: Whole = 50
+  sigma_threshold: Positive = 40.0  # sigma1 of the paper
+  sigma_answer: Positive = 15.0  # sigma2 of the paper
+  min_count: Whole = 50  # M, answers of a group before it can be refused
   disparity: Literal["rest", "pairwise", "overall"] = "rest"
-  guard: Literal["table", "own"] = "table"
+  guard: Literal["table", "own"] = "table"  # keeps all disparities below the margin; the paper's
   delta: ex.Probability = 1e-5
   weight_decay: ex.NonNegative = 1e-3
-  seeds: Count = 20
+  seeds: Count = 20  # repetitions, each with its own split, teachers and noise
 
   def check(self) -> None:
     """Every teacher has people of its own, and batches come from the queries."""
@@ -73,19 +59,13 @@ class Ensemble(TeacherSettings):
 
 
 class OneThreshold(Ensemble):
-  """Settings of the studies that train students, with one threshold T in votes.
-
-  Attributes:
-    sgd_batch: expected batch of DP-SGD.
-    public_sample: public people that a penalty on the disparity looks at in a
-      step.
-  """
+  """Settings of the studies that train students, with one threshold T in votes."""
 
   threshold: float = 50.0
-  sgd_batch: Count = 256
+  sgd_batch: Count = 256  # expected batch of DP-SGD
   sgd_learning_rate: Positive = 0.5
   l2_clip: Positive = 1.0
-  public_sample: Count = 256
+  public_sample: Count = 256  # public people that a penalty looks at in a step
 
   def check(self) -> None:
     """The threshold can be reached, and a batch comes from the private people."""
@@ -96,25 +76,15 @@ class OneThreshold(Ensemble):
 
 
 class Method(NamedTuple):
-  """What sets a method of the comparison apart.
+  """What sets a method of the comparison apart."""
 
-  Attributes:
-    name: in the table of methods.
-    fair_labels: whether the labels that it learns from keep the margin.
-    abstains: whether it keeps the margin at inference, by abstaining.
-    has_lam: whether it has a penalty on the disparity.
-    mended: whether its students are calibrated on public people instead.
-    choice: FairPATE's argmax, over "any" or the "allowed" classes.
-    placement: of FairDP-SGD's penalty.
-  """
-
-  name: str
-  fair_labels: bool = False
-  abstains: bool = False
-  has_lam: bool = False
-  mended: bool = False
-  choice: str = "any"
-  placement: str = "after"
+  name: str  # in the table of methods
+  fair_labels: bool = False  # the labels that it learns from keep the margin
+  abstains: bool = False  # it keeps the margin at inference, by abstaining
+  has_lam: bool = False  # it has a penalty on the disparity
+  mended: bool = False  # its students are calibrated on public people instead
+  choice: str = "any"  # FairPATE's argmax, over "any" or the "allowed" classes
+  placement: str = "after"  # of FairDP-SGD's penalty
 
   @property
   def route(self) -> tuple[str, ...]:
@@ -206,18 +176,6 @@ def split(config: Ensemble, cell: ex.Cell, context: ex.Context) -> Repetition:
 def study(name: str, summary: str, config: type, run: Any, **more: Any) -> ex.Study:
   """A study with one cell per repetition."""
   return ex.Study(name, summary, config, _cells, run, precheck=_check, **more)
-
-
-def lines(
-  x: str, color: str, facet: str, caption: str = "", **more: Any
-) -> Callable[..., ex.Figure]:
-  """Figures over one axis; the column is the figure's name if not given."""
-
-  def figure(name: str, title: str, y: str = "", **own: Any) -> ex.Figure:
-    told: dict[str, Any] = {"caption": caption, **more, **own}
-    return ex.Figure(name, title, x, y or name, "line", color, facet, **told)
-
-  return figure
 
 
 def _cells(config: Ensemble) -> list[ex.Cell]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxfair import accounting, checks, pate
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim, OneOrMany, Positive, several
+from jaxfair.experiments import OneOrMany, Positive, several
 from jaxfair.fairness import demographic_disparity
 from jaxfair.pate import Outcome
 from jaxfair.pate._fair import Choice
@@ -27,13 +27,7 @@ METHODS: dict[Choice, str] = {"any": "fairpate", "allowed": "fairpate_allowed"}
 
 
 class Config(common.Ensemble):
-  """Settings of a grid of query phases.
-
-  Attributes:
-    epsilon: budgets, at `delta`.
-    max_gap: margins.
-    thresholds: T, in votes.
-  """
+  """Settings of a grid of query phases: budgets, margins, and thresholds T in votes."""
 
   epsilon: OneOrMany[Positive] = (1.0, 2.0, 5.0, 10.0)
   max_gap: OneOrMany[Positive] = (0.01, 0.05, 0.1, 0.2)
@@ -163,15 +157,30 @@ _PAPER = {"charge": PAPER, "choice": "any"}
 _ALLOWED = {"charge": SOUND, "choice": "allowed"}
 
 
-def _grows(name: str, told: str, check: ex.Check, figures: str) -> Claim:
-  statement = f"More queries are answered as {told}"
-  source = f"Appendix J, Fig. {figures}"
-  return Claim(name, statement, check.at(**_SOUND), source)
-
-
-_budgets = common.lines("epsilon", "line", "panel", log_x=True)
-_thresholds = common.lines("threshold", "panel", "epsilon", where=_SOUND)
 _labels = functools.partial(ex.trend, "answered")
+CLAIMS = {
+  "epsilon: More queries are answered as epsilon grows [Appendix J, Fig. 12]": (
+    _labels("epsilon") > 0
+  ).at(**_SOUND),
+  "margin: More queries are answered as the margin grows [Appendix J, Fig. 12, 13]": (
+    _labels("max_gap") > 0
+  ).at(**_SOUND),
+  "threshold: More queries are answered as the threshold falls [Appendix J, Fig. 13]": (
+    _labels("threshold") < 0
+  ).at(**_SOUND),
+  "free labels: At the tightest margin, the paper's charge gives more labels at the same number "
+  "for epsilon": (ex.difference("answered", _PAPER, _SOUND) > 0).at(max_gap=min),
+  "what the charge hides: At the tightest margin, these labels cost more epsilon than the paper's "
+  "charge tells": (ex.mean("hidden") > 0).at(**_PAPER, max_gap=min),
+  "allowed classes: At the tightest margin and the same sound budget, the argmax over the allowed "
+  "classes gives more labels than the paper's rule": (
+    ex.difference("answered", _ALLOWED, _SOUND) > 0
+  ).at(max_gap=min),
+  "allowed classes, right: and its labels are as often true": (
+    ex.difference("accuracy", _ALLOWED, _SOUND) > -0.01
+  ).at(max_gap=min),
+}
+FEW = "Where labels are few, all are of the cold start, which keeps no margin."
 
 STUDY = common.study(
   "fairpate.queries",
@@ -182,46 +191,25 @@ STUDY = common.study(
   notes=_notes,
   points={"charge": SOUND},
   summaries=(
-    ex.Summary(
+    ex.summary(
       "Labels within a budget",
-      ("charge", "choice", "threshold", "max_gap", "epsilon"),
-      ("answered", "unfair", "free", "true_epsilon", "gap", "accuracy"),
+      "answered, unfair, free, true_epsilon, gap, accuracy ~ "
+      "charge, choice, threshold, max_gap, epsilon",
     ),
   ),
-  claims=(
-    _grows("epsilon", "epsilon grows", _labels("epsilon") > 0, "12"),
-    _grows("margin", "the margin grows", _labels("max_gap") > 0, "12, 13"),
-    _grows("threshold", "the threshold falls", _labels("threshold") < 0, "13"),
-    Claim(
-      "free labels",
-      "At the tightest margin, the paper's charge gives more labels at the same number for epsilon",
-      (ex.difference("answered", _PAPER, _SOUND) > 0).at(max_gap=min),
-    ),
-    Claim(
-      "what the charge hides",
-      "At the tightest margin, these labels cost more epsilon than the paper's charge tells",
-      (ex.mean("hidden") > 0).at(**_PAPER, max_gap=min),
-    ),
-    Claim(
-      "allowed classes",
-      "At the tightest margin and the same sound budget, the argmax over the allowed classes "
-      "gives more labels than the paper's rule",
-      (ex.difference("answered", _ALLOWED, _SOUND) > 0).at(max_gap=min),
-    ),
-    Claim(
-      "allowed classes, right",
-      "and its labels are as often true",
-      (ex.difference("accuracy", _ALLOWED, _SOUND) > -0.01).at(max_gap=min),
-    ),
-  ),
+  claims=CLAIMS,
   figures=(
-    _budgets("answered", "Labels within a budget"),
-    _budgets(
-      "gap",
-      "Disparity of the labels within a budget",
-      caption="Where labels are few, all are of the cold start, which keeps no margin.",
+    ex.lines("answered: Labels within a budget", "answered ~ epsilon, line | panel", log="x"),
+    ex.lines(
+      "gap: Disparity of the labels within a budget", "gap ~ epsilon, line | panel", FEW, log="x"
     ),
-    _budgets("true_epsilon", "What the labels cost when everything is charged", log_y=True),
-    _thresholds("threshold", "Labels over the threshold", "answered"),
+    ex.lines(
+      "true_epsilon: What the labels cost when everything is charged",
+      "true_epsilon ~ epsilon, line | panel",
+      log="xy",
+    ),
+    ex.lines(
+      "threshold: Labels over the threshold", "answered ~ threshold, panel | epsilon", where=_SOUND
+    ),
   ),
 )

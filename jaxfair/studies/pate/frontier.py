@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxfair import accounting, fairness, frontier, models, pate
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim, Figure, Positive, Table
+from jaxfair.experiments import Positive, Table
 from jaxfair.experiments._frontiers import Comparison, compare_points, settings_cube
 from jaxfair.experiments._measures import beside_constant
 from jaxfair.studies.pate import ensembles as es
@@ -24,31 +24,20 @@ from jaxfair.types import Examples, Model, Params
 
 PLAIN, CONFIDENT = pate.GnMax.name, pate.ConfidentGnMax.name
 NAMES = ("method", "teachers", "epsilon", "sigma", "threshold")
-SOURCE = "FairPATE, RQ3"
 ALIKE, LITTLE = 0.9, 0.02  # a correlation; a loss of two points of accuracy
 # Votes: a threshold that is always reached, and noise that tells nothing.
 ALWAYS, NOTHING = -1e9, 1e7
 
 
 class Config(es.EnsembleConfig):
-  """Settings; every combination of epsilon, sigma and threshold is one.
+  """Settings; every combination of epsilon, sigma and threshold is one."""
 
-  Attributes:
-    epsilons: budgets of all labels of one student together.
-    delta: in (0, 1).
-    sigmas: noise on the answers, in votes.
-    thresholds: of the test of consensus, as shares of the teachers; 0 is no
-      test, and plain GNMax.
-    sigma_threshold: noise on the test, in votes.
-    penalty: lambda of lambda ||theta||^2 beside the mean of the losses.
-  """
-
-  epsilons: ex.Sweep[Positive] = (1.0, 3.0, 10.0)
+  epsilons: ex.Sweep[Positive] = (1.0, 3.0, 10.0)  # budgets of all labels of one student together
   delta: ex.Probability = 1e-5
-  sigmas: ex.Sweep[Positive] = (20.0, 40.0)
-  thresholds: ex.Sweep[ex.Share] = (0.0, 0.75)
-  sigma_threshold: Positive = 50.0
-  penalty: ex.NonNegative = 0.005
+  sigmas: ex.Sweep[Positive] = (20.0, 40.0)  # noise on the answers, in votes
+  thresholds: ex.Sweep[ex.Share] = (0.0, 0.75)  # of consensus, as shares; 0 is plain GNMax
+  sigma_threshold: Positive = 50.0  # noise on the test, in votes
+  penalty: ex.NonNegative = 0.005  # lambda of lambda ||theta||^2 beside the mean of the losses
 
   @property
   def grid(self) -> list[tuple[float, float, float]]:
@@ -216,38 +205,20 @@ REGRET = _of_two_sets(
   lambda found: found.transfer and found.transfer.regret,
 )
 
-CLAIMS = (
-  Claim(
-    "epsilon buys accuracy",
-    "Students of larger budgets are more accurate",
-    (ex.trend("accuracy", "epsilon") > 0).in_each("data"),
-  ),
-  Claim(
-    "the test pays",
-    "At the same budgets and noise, students of queries on which teachers agree are more "
-    "accurate than those of all queries in turn",
-    (TEST_GAIN > 0).in_each("data"),
-  ),
-  Claim(
-    "epsilon widens the gap",
-    "Students of larger budgets have wider gaps between groups",
-    (ex.trend("gap", "epsilon") > 0).in_each("data"),
-  ),
-  Claim(
-    "same shape",
-    "Frontiers of two data sets for one task have very similar shapes: their surfaces correlate "
-    f"above {ALIKE}",
-    CORRELATION > ALIKE,
-    SOURCE,
-  ),
-  Claim(
-    "specified elsewhere",
-    "Settings can be specified on another data set of the kind: they give away less than "
-    f"{LITTLE} of accuracy",
-    REGRET < LITTLE,
-    SOURCE,
-  ),
-)
+CLAIMS = {
+  "epsilon buys accuracy: Students of larger budgets are more accurate": (
+    ex.trend("accuracy", "epsilon") > 0
+  ).in_each("data"),
+  "the test pays: At the same budgets and noise, students of queries on which teachers agree are "
+  "more accurate than those of all queries in turn": (TEST_GAIN > 0).in_each("data"),
+  "epsilon widens the gap: Students of larger budgets have wider gaps between groups": (
+    ex.trend("gap", "epsilon") > 0
+  ).in_each("data"),
+  "same shape: Frontiers of two data sets for one task have very similar shapes: their surfaces "
+  f"correlate above {ALIKE} [FairPATE, RQ3]": CORRELATION > ALIKE,
+  "specified elsewhere: Settings can be specified on another data set of the kind: they give away "
+  f"less than {LITTLE} of accuracy [FairPATE, RQ3]": REGRET < LITTLE,
+}
 
 
 def _notes(config: Config) -> list[str]:
@@ -264,11 +235,6 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-def _every(name: str) -> Figure:
-  title, color = f"{name.capitalize()} of every setting", "sigma"
-  return Figure(name, title, "epsilon", name, "line", color, "threshold", log_x=True)
-
-
 STUDY = es.study(
   "pate.frontier",
   "PATE over budgets, noise and consensus: a frontier to choose from",
@@ -277,28 +243,26 @@ STUDY = es.study(
   derive=chosen,
   notes=_notes,
   summaries=(
-    ex.Summary(
+    ex.summary(
       "What each setting gives",
-      ("data", "teachers", "epsilon", "sigma", "threshold"),
-      ("accuracy", "gap", "coverage", "answered"),
+      "accuracy, gap, coverage, answered ~ data, teachers, epsilon, sigma, threshold",
     ),
   ),
   claims=CLAIMS,
   figures=(
-    Figure(
-      "frontier",
-      "Accuracy of the best student at each epsilon",
-      "epsilon",
-      "chosen_accuracy",
-      "line",
-      "teachers",
-      "data",
+    ex.lines(
+      "frontier: Accuracy of the best student at each epsilon",
+      "chosen_accuracy ~ epsilon, teachers | data",
+      "Noise and threshold of each epsilon are chosen on the other seeds, so the choice does not "
+      "flatter them.",
       y_title="accuracy",
-      log_x=True,
-      caption="Noise and threshold of each epsilon are chosen on the other seeds, so the choice "
-      "does not flatter them.",
+      log="x",
     ),
-    _every("accuracy"),
-    _every("gap"),
+    *(
+      ex.lines(
+        f"{y}: {y.capitalize()} of every setting", f"{y} ~ epsilon, sigma | threshold", log="x"
+      )
+      for y in ("accuracy", "gap")
+    ),
   ),
 )

@@ -39,25 +39,15 @@ GENERALIZED = "generalized_demographic_parity"
 
 
 class Config(SfPateSettings):
-  """Settings of all studies of SF-PATE; those of its methods included.
-
-  Attributes:
-    sets: data sets.
-    epsilons: for the group of one person.
-    delta: the same; randomized response has none.
-    train_people: the largest number of them.
-    test_people: the largest number of them.
-    l2_clip: of PF-LD.
-    splits: repetitions; intervals are over them.
-  """
+  """Settings of all studies of SF-PATE; those of its methods included."""
 
   sets: ex.Sweep[ex.People] = (ex.People(),)
-  epsilons: ex.Sweep[Positive] = (0.5, 1.0, 2.0)
-  delta: ex.Probability = 1e-5
-  train_people: Count = 100_000
+  epsilons: ex.Sweep[Positive] = (0.5, 1.0, 2.0)  # for the group of one person
+  delta: ex.Probability = 1e-5  # the same; randomized response has none
+  train_people: Count = 100_000  # the largest number of them
   test_people: Count = 100_000
-  l2_clip: Positive = 1.0
-  splits: Count = 20
+  l2_clip: Positive = 1.0  # of PF-LD
+  splits: Count = 20  # repetitions; intervals are over them
   network: str = "mlp"
   hidden: tuple[Count, ...] = (32, 32)
   teacher_network: str = "logistic"

@@ -88,24 +88,16 @@ STUDY = common.study(
   run,
   notes=_notes,
   summaries=(
-    ex.Summary(
-      "CPU seconds of one training", ("data", "method"), ("seconds", "accuracy", "violation")
-    ),
+    ex.summary("CPU seconds of one training", "seconds, accuracy, violation ~ data, method"),
   ),
-  claims=(
-    ex.Claim(
-      "SF_S faster than M", "SF_S-PATE trains faster than M", _times(1.0, M, SF_S), "Table 1"
-    ),
-    *(
-      ex.Claim(
-        f"{ours} ten times faster, {rival}",
-        f"{ours} trains at least ten times faster than {rival}",
-        _times(10.0, rival, ours),
-        "Table 1",
-      )
+  claims={
+    "SF_S faster than M: SF_S-PATE trains faster than M [Table 1]": _times(1.0, M, SF_S),
+    **{
+      f"{ours} ten times faster, {rival}: {ours} trains at least ten times faster than {rival} "
+      "[Table 1]": _times(10.0, rival, ours)
       for ours in (SF_S, SF_T)
       for rival in (PF_LD, ONE_BY_ONE)
-    ),
-  ),
-  figures=(ex.Figure("seconds", "CPU seconds of one training", "method", "seconds", facet="data"),),
+    },
+  },
+  figures=(ex.bars("seconds: CPU seconds of one training", "seconds ~ method | data"),),
 )

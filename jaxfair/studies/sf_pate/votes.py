@@ -8,7 +8,6 @@ import numpy as np
 
 from jaxfair import accounting, analysis, data
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim
 from jaxfair.methods._sf_pate import SfPateS
 from jaxfair.studies.sf_pate import common
 
@@ -16,13 +15,9 @@ VOTE, RESPONSE, GUESS = "vote", "M", "largest group"
 
 
 class Config(common.Config):
-  """Settings.
+  """Settings."""
 
-  Attributes:
-    ensembles: numbers of teachers, K.
-  """
-
-  ensembles: ex.Sweep[Annotated[int, ex.Within(2)]] = (50, 150, 300)
+  ensembles: ex.Sweep[Annotated[int, ex.Within(2)]] = (50, 150, 300)  # numbers of teachers, K
 
 
 def _precheck(config: Config, *sets: data.Dataset) -> None:
@@ -110,43 +105,28 @@ STUDY = common.study(
   derive=_named,
   notes=_notes,
   summaries=(
-    ex.Summary(
+    ex.summary(
       "Right groups, and what the theorem makes of them",
-      ("data", "teachers", "epsilon"),
-      ("right", "eta", "bound", "bound_by_agreement"),
+      "right, eta, bound, bound_by_agreement ~ data, teachers, epsilon",
       {"by": VOTE},
     ),
   ),
-  claims=(
-    Claim(
-      "votes beat randomized response",
-      "Voted groups are right more often than those of M (most teachers)",
-      _above(RESPONSE),
-      "Fig. 3",
-    ),
-    Claim(
-      "votes beat guessing",
-      "Voted groups are right more often than calling everybody a member of the largest group "
-      "(most teachers)",
-      _above(GUESS),
-    ),
-    Claim(
-      "more teachers",
-      "With more teachers voted groups are right more often",
-      (ex.trend("right", "teachers") > 0).at(by=VOTE).in_each("data"),
-      "Fig. 3",
-    ),
-  ),
+  claims={
+    "votes beat randomized response: Voted groups are right more often than those of M (most "
+    "teachers) [Fig. 3]": _above(RESPONSE),
+    "votes beat guessing: Voted groups are right more often than calling everybody a member of the "
+    "largest group (most teachers)": _above(GUESS),
+    "more teachers: With more teachers voted groups are right more often [Fig. 3]": (
+      ex.trend("right", "teachers") > 0
+    )
+    .at(by=VOTE)
+    .in_each("data"),
+  },
   figures=(
-    ex.Figure(
-      "right",
-      "How often private groups are right",
-      "epsilon",
-      "right",
-      "line",
-      "line",
-      "data",
-      log_x=True,
+    ex.lines(
+      "right: How often private groups are right",
+      "right ~ epsilon, line | data",
+      log="x",
       y_title="share of right groups",
     ),
   ),

@@ -175,7 +175,7 @@ def test_the_best_lam_and_the_tightest_margin_are_picked():
 @pytest.mark.slow
 def test_a_claim_about_methods_that_were_not_run_is_not_run(done):
   without = done.keep(done["method"] != PLACEMENTS[1])
-  placed = [c for c in claims.CLAIMS if "after the noise" in c.name]
+  placed = [c for c in fairpate.STUDY.claims if "after the noise" in c.name]
   assert len(placed) == 3
   for claim in placed:
     assert claim.check(done).verdict != "not run"

@@ -86,7 +86,7 @@ def two():
 
 
 def claim(name):
-  (found,) = (c for c in frontier.CLAIMS if c.name == name)
+  (found,) = (c for c in frontier.STUDY.claims if c.name == name)
   return found.check
 
 
