@@ -71,7 +71,7 @@ def test_only_sound_charges_are_points_of_a_frontier(rows, tmp_path):
 @pytest.mark.slow
 def test_the_study_of_notions_counts_every_order(tmp_path):
   config = notions.Config(((30, 20), (10, 40)), 0.1, 5, 3)
-  assert len(notions.cells(config)) == 6
+  assert len(notions.STUDY.cells(config)) == 6
   context = experiments.Context(jax.random.key(0), jax.random.key(1), False, tmp_path, print)
   cell = {"notion": "rest", "guard": "table"}
   table = notions.run(config, cell, context)
