@@ -33,6 +33,10 @@ def release(
   sets: Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method.")
   ] = None,
+  figures: Annotated[
+    float | None,
+    typer.Option(metavar="EPSILON", help="Buy figures of test people that may be published."),
+  ] = None,
   use: Annotated[
     str | None, typer.Option(help="The intended use, in a sentence for the model card.")
   ] = None,
@@ -55,6 +59,7 @@ def release(
     "method": method,
     "epsilon": epsilon,
     "delta": delta,
+    "figures_epsilon": figures,
     "intended_use": use,
     "settings": _settings(sets or []),
     "data": _people(data, label, group),
@@ -73,6 +78,8 @@ def release(
     typer.secho(warning, fg="red", bold=True)
   typer.echo(f"release:    {folder / 'release'}  (may leave the house; see model_card.html)")
   typer.echo(f"evaluation: {folder / 'evaluation' / 'evaluation.html'}  (not for release)")
+  if planned.figures is not None:
+    typer.echo(f"figures:    {folder / 'figures' / 'figures.html'}  (may leave the house)")
   typer.echo(f"predict:    jaxfair predict {folder / 'release'} NEW.csv")
 
 

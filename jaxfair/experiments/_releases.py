@@ -27,6 +27,7 @@ from jaxfair.experiments._frontiers import read_frontier
 from jaxfair.experiments._people import People, dataset_ledger, load_people
 from jaxfair.experiments._reading import read_plan
 from jaxfair.methods._evaluation import NonPrivateEvaluation, evaluate
+from jaxfair.methods._noisy_figures import FiguresPlan, buy_figures, plan_figures
 from jaxfair.types import Examples
 
 TABLE = "release"
@@ -45,6 +46,7 @@ class ReleaseConfig(Settings):
       scaler is fitted on them, and methods that need public people get them.
     test: whom the model is measured on, as a share or a number. All others are protected.
     split_seed: decides who is public, protected and test.
+    figures_epsilon: buys figures of the test people that may be published, for this much more.
     intended_use: for the model card.
     dataset_ledger: whether the release is charged to the ledger of its data set.
   """
@@ -57,6 +59,7 @@ class ReleaseConfig(Settings):
   public: Positive = 0.2
   test: Positive = 0.2
   split_seed: Annotated[int, Within(0)] = 0
+  figures_epsilon: Positive | None = None
   intended_use: str = ""
   dataset_ledger: bool = True
 
@@ -93,18 +96,35 @@ class PlannedRelease:
   test: Examples
   notes: tuple[str, ...]
 
+  @property
+  def figures(self) -> FiguresPlan | None:
+    """The price of figures that may be published, if they were asked for."""
+    epsilon, relation = self.config.figures_epsilon, methods.get(self.plan.method).relation
+    if epsilon is None:
+      return None
+    assert relation is not None
+    return plan_figures(epsilon=epsilon, delta=self.config.delta, relation=relation)
+
+  @property
+  def event(self) -> accounting.Event:
+    """Everything that is charged."""
+    assert self.plan.event is not None
+    if self.figures is None:
+      return self.plan.event
+    return accounting.Composed((self.plan.event, self.figures.event))
+
   def priced(self) -> list[str]:
     """Sentences on what will be done, and what it costs this data set."""
     plan, ledger = self.plan, self.people.ledger
     assert plan.guarantee is not None
     assert plan.budget is not None
-    assert plan.event is not None
     sizes = plan.sizes
     told = [
       *self.notes,
       f"{self.people.name}: {sizes.private:,} people are protected, {sizes.public:,} are taken to "
       f"be public, {len(self.test.y):,} measure the model.",
       *plan.says,
+      *([] if self.figures is None else [f"Figures of test people cost {self.figures.guarantee}."]),
       *str(plan.guarantee).splitlines()[1:],
       *(f"NOT protected: {what}" for what in self.people.assumed_public),
     ]
@@ -119,7 +139,7 @@ class PlannedRelease:
       for entry in accounting.Ledger.read(spent.path)
     ]
     try:
-      after = accounting.composed_guarantee([*entries, plan.event], delta=delta, relation=relation)
+      after = accounting.composed_guarantee([*entries, self.event], delta=delta, relation=relation)
       told.append(f"With this release: {after}.")
     except accounting.NotCovered:
       told.append(f"With this release: no bound at delta {delta:g} for all of them together.")
@@ -202,9 +222,14 @@ def release_model(
   The same call continues a release that was stopped.
   """
   method, plan, people = methods.get(planned.plan.method), planned.plan, planned.people
+  if people.ledger is not None and not (folder / "work").exists():
+    assert method.relation is not None
+    people.ledger.require_affordable(planned.event, relation=method.relation)
   released = method.release(plan, people, folder=folder)
   found = evaluate(released, planned.test, plain=_plain(planned), key=jax.random.key(0))
   found.write(folder)
+  if planned.figures is not None:
+    buy_figures(planned.figures, released, planned.test, folder=folder, ledger=people.ledger)
   return released, found
 
 

@@ -176,7 +176,7 @@ class FairDpSgd(DpSgd):
       sample=settings.sample,
     )
     config: training.DpSgdConfig = plan.config
-    return dataclasses.replace(config, penalty=penalty)
+    return dataclasses.replace(config, penalties=(penalty,))
 
   def _abstention(self, settings: Any) -> CounterRule | None:
     return margin(settings)

@@ -163,7 +163,8 @@ def _sections(card: dict[str, Any]) -> list[Section]:
         "Figures measured on test people are not in this folder: they are computed without noise, "
         "and the promise does not cover them. Whoever released the model finds them in the folder "
         "evaluation beside this one, with sizes and intervals for every group, and with the "
-        "majority class and a model without privacy to compare with.",
+        "majority class and a model without privacy to compare with. Figures that were bought "
+        "with noise for publication, if any, are in the folder figures beside this one.",
       ),
     ),
     Section(

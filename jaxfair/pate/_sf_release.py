@@ -20,7 +20,7 @@ from jaxfair.pate._answerer import Answerer
 from jaxfair.pate._attribute import Protection
 from jaxfair.pate._rules import GnMax
 from jaxfair.pate._sf_votes import Ensemble, group_votes, label_votes
-from jaxfair.privacy import os_key, randomised_response
+from jaxfair.privacy import os_key, randomized_response
 from jaxfair.types import Examples, Model, PerExampleLoss, Trainer
 
 _TEACHER = training.FitConfig(steps=100, batch_size=32)
@@ -213,7 +213,7 @@ def randomised_groups(
       id=f"{secrets.token_hex(8)}: randomised groups",
       relation=accounting.Relation.ATTRIBUTE,
     )
-  reports = randomised_response(
+  reports = randomized_response(
     people.group, epsilon=epsilon, num_categories=num_groups, key=os_key() if key is None else key
   )
   spent = accounting.randomised_response_epsilon(epsilon=epsilon, categories=num_groups, count=1)

@@ -17,9 +17,9 @@ from jaxfair.pruning._fair_prune import (
   FairPruneConfig,
   PrunedFit,
   fair_prune,
+  fine_tune,
   tune_many,
 )
-from jaxfair.pruning._holding import fine_tune, held, hold_zeros, masks_of
 from jaxfair.pruning._impact import NonPrivateImpact, compare, impact
 from jaxfair.pruning._look_at import NonPrivateLook, look, look_many
 from jaxfair.pruning._masks import Sparsity, apply_masks, magnitude_masks, masks_at_rates, sparsity
@@ -44,14 +44,11 @@ __all__ = [
   "fine_tune",
   "full",
   "gradient_bound",
-  "held",
-  "hold_zeros",
   "impact",
   "look",
   "look_many",
   "magnitude_masks",
   "masks_at_rates",
-  "masks_of",
   "relaxed",
   "size_identity",
   "sparsity",

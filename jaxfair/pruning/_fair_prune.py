@@ -132,6 +132,34 @@ def fair_prune(
   return PrunedFit(fit.params, masks, dense, fit.trace)
 
 
+def fine_tune(
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: training.FitConfig,
+  *,
+  params: Params,
+  masks: masking.Masks,
+  key: jax.Array,
+) -> Fit:
+  """Trains on from a pruned network, whose removed weights stay zero.
+
+  Args:
+    model: any model.
+    loss: `(logits, y) -> [n]` losses.
+    examples: the training part.
+    config: settings.
+    params: the trained parameters; those that the masks remove are dropped.
+    masks: from `magnitude_masks`; all masks of one network share a compiled program.
+    key: order of the batches.
+
+  Returns:
+    `Fit` with plain parameters, zero wherever a mask is False.
+  """
+  masking.check_masks(params, masks)
+  return training.fit(model, loss, examples, config, key=key, initial=params, mask=masks)
+
+
 def tune_many(
   model: Model,
   loss: PerExampleLoss,

@@ -12,6 +12,7 @@ import numpy as np
 from jaxfair import checks, tree
 from jaxfair.fairness._disparity import NOTIONS, Notion
 from jaxfair.fairness._soft import soft_disparity
+from jaxfair.training._program import settings
 from jaxfair.types import Model, Params
 
 Placement: TypeAlias = Literal["after", "inside"]
@@ -36,16 +37,11 @@ class PublicPeople:
     return f"{len(self.group)} people {digest.hexdigest()[:16]}"
 
 
-@functools.partial(
-  jax.tree_util.register_dataclass,
-  data_fields=["lam", "people"],
-  meta_fields=["model", "num_groups", "disparity", "temperature", "sample", "placement"],
-)
-@dataclasses.dataclass(frozen=True)
+@settings("lam", "people")
 class ParityPenalty:
   """lam times the soft disparity of a model on public people.
 
-  For `FitConfig(penalty=...)` and `DpSgdConfig(penalty=...)`. Made by
+  For `FitConfig(penalties=...)` and `DpSgdConfig(penalties=...)`. Made by
   `parity_penalty`. `lam` is a number that may be swept by `fit_many`; it and
   the people are data, so another one of the same shape compiles nothing.
   """

@@ -99,15 +99,15 @@ def _train(
       steps=config.sgd_steps,
       batch_size=config.sgd_batch,
       weight_decay=config.weight_decay,
-      penalty=methods.penalty_of(own, lams, placement=route),
+      penalties=(methods.penalty_of(own, lams, placement=route),),
     )
     epsilons = [p.epsilon for p in points]
     params = methods.train_privately(own, epsilons, settings, key=key_sgd)
     return params, np.full(len(points), np.nan)
   labels = np.stack([methods.labels_of(own, config.threshold, p, key=key_noise) for p in points])
-  penalty = methods.penalty_of(own, lams) if route == "penalized" else None
+  penalties = (methods.penalty_of(own, lams),) if route == "penalized" else ()
   params = methods.train_students(
-    own, labels, config.student_steps, penalty=penalty, key=key_student
+    own, labels, config.student_steps, penalties=penalties, key=key_student
   )
   if route == "mended":
     params = methods.mend(own, params, lams, key=key_mend)

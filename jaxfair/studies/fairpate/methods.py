@@ -108,7 +108,7 @@ def train_students(
   labels: np.ndarray,
   steps: int,
   *,
-  penalty: training.Penalty | None = None,
+  penalties: tuple[training.Penalty, ...] = (),
   key: jax.Array,
 ) -> Params:
   """One student for each row of labels [S, n].
@@ -118,7 +118,7 @@ def train_students(
   """
   nobody = (labels == NO_ANSWER).all(axis=1)
   labels = np.where(nobody[:, None], 0, labels)
-  settings = own.config.fit(steps, labels.shape[1], penalty=penalty)
+  settings = own.config.fit(steps, labels.shape[1], penalties=penalties)
   keys, x = jnp.broadcast_to(key, labels.shape[:1]), own.public.x
   return pate.train_student(own.model, models.cross_entropy, x, labels, settings, keys=keys).params
 

@@ -47,7 +47,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
 
   def fair(placement: Any, sample: int | None) -> training.DpSgdConfig:
     penalty = methods.penalty_of(own, config.lam, placement=placement, sample=sample)
-    return dataclasses.replace(plain, penalty=penalty)
+    return dataclasses.replace(plain, penalties=(penalty,))
 
   jobs: dict[str, Callable[[], Any]] = {
     "teachers": lambda: own.vote(key=key_votes).counts,

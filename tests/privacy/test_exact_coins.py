@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from jaxfair import checks
-from jaxfair.privacy import _coins
+from jaxfair.privacy import _exact_coins
 
 COUNT = 200_000
 FALSE_ALARM = 1e-6
@@ -35,7 +35,7 @@ def share_is(heads, probability):
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1, 5, 8, 13, 32, 40, 62, 63, 100, 130])
 def test_random_bits_are_uniform(width):
-  drawn = _coins.random_bits(_coins.seeded(1), width, 20_000)
+  drawn = _exact_coins.random_bits(_exact_coins.seeded(1), width, 20_000)
   assert drawn.dtype == (np.int64 if width <= 62 else object)
   assert all(0 <= n < 2**width for n in drawn)
   for bit in range(width):  # every bit is a fair coin
@@ -44,13 +44,13 @@ def test_random_bits_are_uniform(width):
 
 def test_all_bits_of_the_source_count_once():
   source = scripted(0xAB, 0x01, size=1)
-  np.testing.assert_array_equal(_coins.random_bits(source, 4, 2), [0xA, 0])
+  np.testing.assert_array_equal(_exact_coins.random_bits(source, 4, 2), [0xA, 0])
   assert not source.left
 
 
 @pytest.mark.parametrize("bound", [1, 2, 6, 1000])
 def test_below_is_uniform(bound):
-  drawn = _coins.below(_coins.seeded(2), bound, COUNT)
+  drawn = _exact_coins.below(_exact_coins.seeded(2), bound, COUNT)
   seen = np.bincount(drawn.astype(int), minlength=bound)
   assert len(seen) == bound
   statistic = np.sum((seen - COUNT / bound) ** 2 / (COUNT / bound))
@@ -59,7 +59,7 @@ def test_below_is_uniform(bound):
 
 def test_below_a_bound_that_needs_long_integers():
   bound = 3 * 2**100
-  drawn = _coins.below(_coins.seeded(3), bound, 20_000)
+  drawn = _exact_coins.below(_exact_coins.seeded(3), bound, 20_000)
   assert max(drawn) < bound
   scaled = np.array([Fraction(int(n), bound) for n in drawn], np.float64)
   assert stats.kstest(scaled, "uniform").pvalue > FALSE_ALARM
@@ -71,16 +71,16 @@ def test_bernoulli(factor):
   numerator = np.full(COUNT, 7, object) * factor
   if (16 * factor).bit_length() < 62:
     numerator = numerator.astype(np.int64)
-  heads = _coins.bernoulli(_coins.seeded(4), numerator, 16 * factor)
+  heads = _exact_coins.bernoulli(_exact_coins.seeded(4), numerator, 16 * factor)
   assert share_is(heads, 7 / 16)
 
 
 @pytest.mark.parametrize("denominator", [1, 7, 10**12, 10**40])
 def test_certain_coins(denominator):
   kind = np.int64 if denominator < 2**62 else object
-  source = _coins.seeded(5)
-  never = _coins.bernoulli(source, np.zeros(1000, kind), denominator)
-  always = _coins.bernoulli(source, np.full(1000, denominator, kind), denominator)
+  source = _exact_coins.seeded(5)
+  never = _exact_coins.bernoulli(source, np.zeros(1000, kind), denominator)
+  always = _exact_coins.bernoulli(source, np.full(1000, denominator, kind), denominator)
   assert not never.any()
   assert always.all()
 
@@ -96,7 +96,7 @@ def test_bernoulli_compares_digit_by_digit():
     ([fives, fives, 0], True),
   ):
     source = scripted(*digits, size=4)
-    heads = _coins.bernoulli(source, np.array([1]), 3)
+    heads = _exact_coins.bernoulli(source, np.array([1]), 3)
     assert heads.tolist() == [expected]
     assert not source.left
 
@@ -108,19 +108,19 @@ def test_bernoulli_exp(factor):
   each = 60_000
   kind = np.int64 if factor == 1 else object
   numerator = np.repeat(np.array(exponents, kind) * factor, each)
-  heads = _coins.bernoulli_exp(_coins.seeded(6), numerator, 10 * factor)
+  heads = _exact_coins.bernoulli_exp(_exact_coins.seeded(6), numerator, 10 * factor)
   for tenths, part in zip(exponents, heads.reshape(-1, each), strict=True):
     assert share_is(part, math.exp(-tenths / 10)), tenths
 
 
 def test_bernoulli_exp_of_a_huge_exponent_is_tails():
   numerator = np.array([10**80, 0], object)
-  heads = _coins.bernoulli_exp(_coins.seeded(7), numerator, 3)
+  heads = _exact_coins.bernoulli_exp(_exact_coins.seeded(7), numerator, 3)
   assert heads.tolist() == [False, True]
 
 
 def test_geometric():
-  drawn = _coins.geometric(_coins.seeded(8), COUNT)
+  drawn = _exact_coins.geometric(_exact_coins.seeded(8), COUNT)
   n = np.arange(10)
   expected = COUNT * (1 - 1 / math.e) * np.exp(-n)
   expected[-1] = COUNT * math.exp(-9)  # 9 or more
@@ -134,12 +134,12 @@ def test_digits_of_one_over_e():
     expected = int(mpmath.floor(mpmath.exp(-1) * mpmath.mpf(2) ** 640))
   found = 0
   for place in range(20):
-    found = (found << 32) | _coins.exp_of_one_digit(place)
+    found = (found << 32) | _exact_coins.exp_of_one_digit(place)
   assert found == expected
 
 
 def test_seeds_reproduce_and_differ():
-  first, again, other = (_coins.seeded(seed)(64) for seed in (1, 1, 2))
+  first, again, other = (_exact_coins.seeded(seed)(64) for seed in (1, 1, 2))
   assert first == again != other
   with pytest.raises(checks.ArgumentError, match="seed=-1"):
-    _coins.seeded(-1)
+    _exact_coins.seeded(-1)

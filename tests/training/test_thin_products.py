@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from jaxfair import models
-from jaxfair.training import _thin
+from jaxfair.training import _thin_products
 
 
 def kinds(function, *arguments):
   """Shapes of the products in a function's program."""
-  found = jax.make_jaxpr(_thin.by_columns(function))(*arguments)
+  found = jax.make_jaxpr(_thin_products.by_columns(function))(*arguments)
   return [
     tuple(len(atom.aval.shape) for atom in equation.invars)
     for equation in found.jaxpr.eqns
@@ -44,7 +44,7 @@ def test_a_thin_product_is_one_of_vectors_for_each_column(case, thin_first):
   function, pair = product(*case, thin_first)
   assert len(kinds(function, *pair)) == case[2]
   assert all(min(ranks) == 1 for ranks in kinds(function, *pair))
-  found = _thin.by_columns(function)(*pair)
+  found = _thin_products.by_columns(function)(*pair)
   wanted = np.tensordot(
     np.asarray(pair[0], np.float64),
     np.asarray(pair[1], np.float64),
@@ -84,7 +84,7 @@ def test_a_step_gives_the_same_numbers_in_the_same_structure():
   params = {"w": numbers(50, 2, seed=2), "b": jnp.ones(2)}
   # Forward whole; the gradient, within the jit, by columns.
   assert kinds(step, params, x, y) == [(2, 2), (1, 2), (1, 2)]
-  found, wanted = _thin.by_columns(step)(params, x, y), step(params, x, y)
+  found, wanted = _thin_products.by_columns(step)(params, x, y), step(params, x, y)
   assert jax.tree.structure(found) == jax.tree.structure(wanted)
   for a, b in zip(*map(jax.tree.leaves, (found, wanted)), strict=True):
     np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
@@ -94,7 +94,7 @@ def test_it_can_be_mapped_differentiated_and_closes_over_outer_numbers():
   xs = numbers(3, 64, 40)
 
   def loss(w, x, scale):
-    inner = _thin.by_columns(lambda v: jnp.sum(jnp.tanh(scale * (x.T @ v))))
+    inner = _thin_products.by_columns(lambda v: jnp.sum(jnp.tanh(scale * (x.T @ v))))
     return inner(w)
 
   w = numbers(64, 2, seed=3)
@@ -115,6 +115,6 @@ def test_random_keys_and_settings_pass_through():
     return state + jax.random.normal(key, (40, 2)) + x.T @ numbers(64, 2), key
 
   x, key = numbers(64, 40), jax.random.key(3)
-  found, same = _thin.by_columns(draw)(key, 2, x)
+  found, same = _thin_products.by_columns(draw)(key, 2, x)
   np.testing.assert_allclose(found, draw(key, 2, x)[0], rtol=1e-5, atol=1e-5)
   assert jnp.issubdtype(same.dtype, jax.dtypes.prng_key)

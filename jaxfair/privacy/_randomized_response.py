@@ -1,4 +1,4 @@
-"""Randomised response: each person's category, reported with deniability."""
+"""Randomized response: each person's category, reported with deniability."""
 
 import functools
 import math
@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.privacy import _bits
+from jaxfair.privacy import _random_words
 from jaxfair.privacy._rational import exp_minus, rational
 from jaxfair.privacy._thresholds import Thresholds, Words, count_above, cut
 
@@ -18,7 +18,7 @@ MAX_CATEGORIES = 2**16
 _PRECISION = 128
 
 
-def randomised_response(
+def randomized_response(
   values: Any, *, epsilon: Any, num_categories: int, key: jax.Array
 ) -> jax.Array:
   """Reports each value, or another category at random.
@@ -85,7 +85,7 @@ def unbiased_counts(counts: Any, *, epsilon: float) -> jax.Array:
 
 @functools.partial(jax.jit, static_argnames="num_categories")
 def _report(values: jax.Array, table: Words, key: jax.Array, num_categories: int) -> jax.Array:
-  words = _bits.random_words(key, values.size)
+  words = _random_words.random_words(key, values.size)
   # 0 keeps the value; 1, ..., k - 1 are equally likely steps around the circle.
   step = count_above(tuple(words), table).reshape(values.shape)
   moved = values + step

@@ -1,4 +1,4 @@
-"""Recognises what is trained: the same model and loss, in any process.
+"""Recognizes what is trained: the same model and loss, in any process.
 
 Two networks can have parameters of the same shapes. What tells them apart is
 the program that they are traced to, so that is what is hashed: operations,
@@ -36,7 +36,7 @@ def programs(model: Model, loss: PerExampleLoss, examples: Examples, config: Any
     model: its first parameters count, too.
     loss: `(logits, y) -> [n]` losses.
     examples: the people, or some of them.
-    config: `optimizer` and `penalty` are looked at, if it has them.
+    config: `optimizer` and `penalties` are looked at, if it has them.
   """
   one = jax.ShapeDtypeStruct(examples.x.shape[1:], examples.x.dtype)
   x = jax.ShapeDtypeStruct((ROWS, *one.shape), one.dtype)
@@ -54,7 +54,6 @@ def programs(model: Model, loss: PerExampleLoss, examples: Examples, config: Any
     lambda path, value: value[0] if is_stacked(path, value) else value, config
   )
   optimizer = getattr(first, "optimizer", None)
-  penalty = getattr(first, "penalty", None)
   number = jax.ShapeDtypeStruct((), np.float32)
   if optimizer is not None:
 
@@ -63,14 +62,15 @@ def programs(model: Model, loss: PerExampleLoss, examples: Examples, config: Any
       return made.update(params, made.init(params), params)
 
     found["optimizer"] = fingerprint(step, params, number)
-  if penalty is not None:
+  if penalties := getattr(first, "penalties", ()):
 
-    def term(params: Any, clip: Any, key: Any) -> Any:
-      return penalty.gradient(params, l2_clip=clip, key=key)
+    def terms(params: Any, clip: Any, key: Any) -> Any:
+      return [penalty.gradient(params, l2_clip=clip, key=key) for penalty in penalties]
 
     clip = number if hasattr(config, "l2_clip") else None
-    weights = _hashed(_words([jax.tree.leaves(config.penalty), penalty.inside]))
-    found["penalty"] = _joined(weights, fingerprint(term, params, clip, key))
+    inside = [penalty.inside for penalty in penalties]
+    weights = _hashed(_words([jax.tree.leaves(config.penalties), inside]))
+    found["penalty"] = _joined(weights, fingerprint(terms, params, clip, key))
   return found
 
 

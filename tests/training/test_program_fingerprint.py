@@ -13,7 +13,7 @@ import pytest
 from helpers import subprocesses
 from jaxfair import models
 from jaxfair.training import DpSgdConfig, FitConfig, parity_penalty
-from jaxfair.training._programs import fingerprint, programs
+from jaxfair.training._program_fingerprint import fingerprint, programs
 from jaxfair.types import Examples, Model
 
 MODEL = models.mlp((5,), 3)
@@ -69,7 +69,7 @@ def test_another_loss_optimizer_or_penalty_is_told_by_its_name():
 
   def fair(x, lam, place="after"):
     term = parity_penalty(MODEL, x, [0, 1] * 4, num_groups=2, lam=lam, placement=place)
-    return found(config=DpSgdConfig(penalty=term))
+    return found(config=DpSgdConfig(penalties=(term,)))
 
   assert differing(fair(X, 1.0), fair(X, 1.0)) == []
   moved = X + np.float32(1e-6) * (np.arange(8) == 7)[:, None]
@@ -137,7 +137,7 @@ def everything():
   """Fingerprints of models that hold what text of programs may hide."""
   fair = parity_penalty(MODEL, X, [0, 1] * 4, num_groups=2, lam=1.0)
   return [
-    found(config=DpSgdConfig(penalty=fair)),
+    found(config=DpSgdConfig(penalties=(fair,))),
     found(models.from_flax(Net())),
     found(haiku_net(jax.nn.relu)),
     found(haiku_net(jax.nn.gelu)),

@@ -7,14 +7,14 @@ import optax
 import pytest
 
 from jaxfair import checks
-from jaxfair.training import privatise
+from jaxfair.training import privatize
 
 OPTIONS = {"sensitivity": 2.0, "noise_multiplier": 3.0, "expected_batch_size": 10.0}
 
 
 @pytest.mark.slow
 def test_update_is_sum_plus_noise_over_the_constant():
-  transform = privatise(**OPTIONS, key=jax.random.key(0))
+  transform = privatize(**OPTIONS, key=jax.random.key(0))
   total = {"w": jnp.full((2000,), 5.0), "b": jnp.full((3000,), -1.0)}
   state = transform.init(total)
   first, state = transform.update(total, state)
@@ -28,7 +28,7 @@ def test_update_is_sum_plus_noise_over_the_constant():
 
 def test_chains_with_an_optimizer_under_jit():
   optimizer = optax.chain(
-    privatise(**(OPTIONS | {"noise_multiplier": 0.0}), key=jax.random.key(0)), optax.sgd(0.5)
+    privatize(**(OPTIONS | {"noise_multiplier": 0.0}), key=jax.random.key(0)), optax.sgd(0.5)
   )
   params = {"w": jnp.ones(3)}
   state = optimizer.init(params)
@@ -39,12 +39,12 @@ def test_chains_with_an_optimizer_under_jit():
 @pytest.mark.parametrize("name", sorted(OPTIONS))
 def test_refused(name):
   with pytest.raises(checks.ArgumentError, match=name):
-    privatise(**(OPTIONS | {name: -1.0}), key=jax.random.key(0))
+    privatize(**(OPTIONS | {name: -1.0}), key=jax.random.key(0))
 
 
 def test_a_key_is_required():
   with pytest.raises(checks.ArgumentError, match="random key"):
-    privatise(**OPTIONS, key=None)
+    privatize(**OPTIONS, key=None)
 
 
 PARAMS = {"w": jnp.ones(3), "b": jnp.ones(2)}
@@ -53,7 +53,7 @@ KEYS = jax.random.split(jax.random.key(1), 4)
 
 
 def one(key=KEYS[0]):
-  return privatise(**OPTIONS, key=key)
+  return privatize(**OPTIONS, key=key)
 
 
 def test_one_transformation_is_for_one_state():
@@ -112,7 +112,7 @@ def test_all_parameters_get_noise_or_none(wrapped):
 @pytest.mark.slow
 def test_what_masks_or_accumulates_goes_around_or_behind():
   behind = optax.masked(optax.add_decayed_weights(0.1), {"w": True, "b": False})
-  quiet = privatise(**(OPTIONS | {"noise_multiplier": 0.0}), key=jax.random.key(0))
+  quiet = privatize(**(OPTIONS | {"noise_multiplier": 0.0}), key=jax.random.key(0))
   optimizer = optax.MultiSteps(optax.chain(quiet, behind, optax.sgd(1.0)), 2, use_grad_mean=False)
   state = optimizer.init(PARAMS)
   for _ in range(2):

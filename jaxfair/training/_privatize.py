@@ -11,21 +11,21 @@ from jaxfair import checks, tree
 from jaxfair.privacy import noise
 
 
-class PrivatiseState(NamedTuple):
+class PrivatizeState(NamedTuple):
   """The key of this state alone, and the number of the next update."""
 
   key: jax.Array
   step: jax.Array
 
 
-def privatise(
+def privatize(
   *, sensitivity: Any, noise_multiplier: Any, expected_batch_size: float, key: jax.Array
 ) -> optax.GradientTransformation:
   """Turns a clipped *sum* into a private mean, before any optimizer.
 
       gradient = privacy.clipped_grad(model, loss, l2_clip=1.0)
       optimizer = optax.chain(
-        training.privatise(
+        training.privatize(
           sensitivity=gradient.sensitivity, noise_multiplier=1.1,
           expected_batch_size=256, key=privacy.os_key(),
         ),
@@ -52,7 +52,7 @@ def privatise(
   Returns:
     A transformation for one training: its `init` can be called once. To train
     many members, build one transformation for each, in the mapped function:
-    `jax.vmap(lambda key: privatise(..., key=key).init(params))(keys)`.
+    `jax.vmap(lambda key: privatize(..., key=key).init(params))(keys)`.
 
   Raises:
     ArgumentError: by `init`, if it is called again, or traced although the key
@@ -73,22 +73,22 @@ def privatise(
   checks.one_key("key", key)
   calls = itertools.count()
 
-  def init(params: Any) -> PrivatiseState:
+  def init(params: Any) -> PrivatizeState:
     _check_whole(params)
     checks.require(
       checks.concrete(params) or not checks.concrete(key),
-      "init of privatise is traced (jit, vmap, eval_shape), but its key is "
+      "init of privatize is traced (jit, vmap, eval_shape), but its key is "
       "not: every call and member would draw the same noise; call init "
       "outside, or build the transformation inside with a key of its own",
     )
     checks.require(
       next(calls) == 0,
-      "init of privatise was called before, and both states would draw the "
+      "init of privatize was called before, and both states would draw the "
       "same noise; build another transformation with another key",
     )
-    return PrivatiseState(key, jnp.zeros((), jnp.int32))
+    return PrivatizeState(key, jnp.zeros((), jnp.int32))
 
-  def update(total: Any, state: PrivatiseState, params: Any = None) -> tuple[Any, PrivatiseState]:
+  def update(total: Any, state: PrivatizeState, params: Any = None) -> tuple[Any, PrivatizeState]:
     del params
     _check_whole(total)
     noisy = noise.gaussian(
@@ -97,7 +97,7 @@ def privatise(
       key=_own_key(total, jax.random.fold_in(state.key, state.step)),
     )
     mean = tree.scale(1 / expected_batch_size, noisy)
-    return mean, PrivatiseState(state.key, state.step + 1)
+    return mean, PrivatizeState(state.key, state.step + 1)
 
   return optax.GradientTransformation(init, update)
 
@@ -115,7 +115,7 @@ def _own_key_of_each(size: int, mapped: Any, total: Any, key: jax.Array) -> tupl
   of_total, of_key = mapped
   checks.require(
     of_key or not any(jax.tree.leaves(of_total)),
-    "update of privatise is mapped over several sums with one state, so they "
+    "update of privatize is mapped over several sums with one state, so they "
     "would share their noise; map over states with keys of their own",
   )
   if not of_key:
@@ -128,6 +128,6 @@ def _check_whole(values: Any) -> None:
   leaves = jax.tree.leaves(values, is_leaf=lambda leaf: isinstance(leaf, optax.MaskedNode))
   checks.require(
     not any(isinstance(leaf, optax.MaskedNode) for leaf in leaves),
-    "privatise is inside optax.masked or multi_transform, so some parameters "
+    "privatize is inside optax.masked or multi_transform, so some parameters "
     "would get no noise; chain it before them",
   )

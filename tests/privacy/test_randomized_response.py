@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jaxfair import accounting, checks, privacy
-from jaxfair.privacy._randomised_response import _table
+from jaxfair.privacy._randomized_response import _table
 from jaxfair.privacy._rational import rational
 
 FALSE_ALARM = 1e-6
@@ -43,7 +43,7 @@ def test_the_table_keeps_epsilon_and_the_law(epsilon, categories):
 def test_reports_follow_the_matrix(epsilon, categories):
   rng = np.random.default_rng(0)
   values = rng.integers(0, categories, (400, 500))
-  reports = privacy.randomised_response(
+  reports = privacy.randomized_response(
     values, epsilon=epsilon, num_categories=categories, key=jax.random.key(3)
   )
   assert reports.shape == values.shape
@@ -92,7 +92,7 @@ def test_corrected_counts_are_unbiased():
   runs = 400
 
   def estimate(key):
-    reports = privacy.randomised_response(values, epsilon=1.0, num_categories=3, key=key)
+    reports = privacy.randomized_response(values, epsilon=1.0, num_categories=3, key=key)
     return privacy.unbiased_counts(jnp.bincount(reports, length=3), epsilon=1.0)
 
   keys = jax.random.split(jax.random.key(1), runs)
@@ -107,7 +107,7 @@ def test_mapping_over_keys_equals_one_by_one():
   keys = jax.random.split(jax.random.key(0), 3)
 
   def report(key):
-    return privacy.randomised_response(values, epsilon=1.0, num_categories=4, key=key)
+    return privacy.randomized_response(values, epsilon=1.0, num_categories=4, key=key)
 
   mapped = jax.vmap(report)(keys)
   np.testing.assert_array_equal(mapped, jnp.stack([report(k) for k in keys]))
@@ -116,7 +116,7 @@ def test_mapping_over_keys_equals_one_by_one():
 
 def test_a_large_epsilon_tells_the_truth():
   values = np.arange(1000) % 9
-  told = privacy.randomised_response(values, epsilon=200.0, num_categories=9, key=jax.random.key(0))
+  told = privacy.randomized_response(values, epsilon=200.0, num_categories=9, key=jax.random.key(0))
   np.testing.assert_array_equal(told, values)
 
 
@@ -137,13 +137,13 @@ def test_refused(changed, told):
   good = {"values": [0, 1], "epsilon": 1.0, "num_categories": 3}
   setting = {**good, "key": jax.random.key(0), **changed}
   with pytest.raises(checks.ArgumentError, match=told):
-    privacy.randomised_response(**setting)
+    privacy.randomized_response(**setting)
 
 
 def test_a_traced_epsilon_is_refused():
   with pytest.raises(checks.ArgumentError, match="known before tracing"):
     jax.jit(
-      lambda e: privacy.randomised_response(
+      lambda e: privacy.randomized_response(
         jnp.arange(3), epsilon=e, num_categories=3, key=jax.random.key(0)
       )
     )(1.0)
