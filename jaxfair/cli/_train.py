@@ -172,6 +172,7 @@ def _planned(config: pathlib.Path | None, given: dict[str, Any], sets: list[str]
 
   values: dict[str, Any] = {"seeds": SEEDS}
   if config is not None:
+    config = experiments.find_config(config)
     values |= configs.read(config)
     checks.require(
       values.get("study") == "train",
