@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jaxfair.robustness import _gaussians, _orders
-from jaxfair.robustness._orders import orderings as compare
+from jaxfair.robustness import _gaussians
+from jaxfair.robustness._gaussian_orders import orderings as compare
 
 
 def draw(n=200_000, seed=0):

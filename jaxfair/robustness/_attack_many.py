@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, models
-from jaxfair.robustness import _smallest
 from jaxfair.robustness._attacks import Attack, Best, Judge, State, judge_of
 from jaxfair.training import _driver
 from jaxfair.types import Examples, Model, Params, PerExampleLoss

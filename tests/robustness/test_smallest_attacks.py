@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, models
-from jaxfair.robustness import _attacks, _smallest
-from jaxfair.robustness._attacking import attack
-from jaxfair.robustness._balls import L2, LINF
+from jaxfair.robustness import _attacks
+from jaxfair.robustness._attack_many import attack
+from jaxfair.robustness._norm_balls import L2, LINF
 from jaxfair.types import Examples, Model
 
 KEY = jax.random.key(3)
