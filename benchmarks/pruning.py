@@ -20,7 +20,6 @@ import scipy.sparse.linalg
 import timing
 
 from jaxfair import models, pruning, training, tree
-from jaxfair.analysis import _streamed
 from jaxfair.types import Examples, Params
 
 KEY = jax.random.key(0)
