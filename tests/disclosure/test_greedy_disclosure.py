@@ -108,7 +108,6 @@ def test_expected_entropy_is_that_of_numerical_integration():
 
 @pytest.mark.slow
 def test_the_number_of_people_side_by_side_changes_nothing(monkeypatch):
-  from jaxfair.disclosure import _greedy
 
   whole = ask(cases.linear())
   monkeypatch.setattr(_greedy, "CHUNK", 32)
@@ -143,7 +142,6 @@ def test_people_in_other_units_need_their_scaler():
 
 
 def test_one_program_for_all_deltas_and_questions():
-  from jaxfair.disclosure import _greedy
 
   case = cases.linear()
   ask(case, delta=0.1)
