@@ -11,7 +11,7 @@ from jaxfair import experiments as ex
 from jaxfair.experiments import Claim, Figure, Summary
 from jaxfair.fairness import CounterRule, admit_in_order, demographic_disparity
 from jaxfair.fairness._counter import GUARDS, Guard
-from jaxfair.fairness._disparity import NOTIONS, Notion
+from jaxfair.fairness._disparity import DISPARITY_KINDS, DisparityKind
 from jaxfair.studies.fairpate.common import Whole
 
 # Classes by groups, as the paper prints them.
@@ -47,7 +47,7 @@ class Config(ex.Settings):
 def cells(config: Config) -> list[ex.Cell]:
   """One cell per notion and guard."""
   del config
-  return [{"notion": n, "guard": g} for g in GUARDS for n in NOTIONS]
+  return [{"notion": n, "guard": g} for g in GUARDS for n in DISPARITY_KINDS]
 
 
 def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
@@ -55,7 +55,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   table = np.array(config.counts)
   label, group = np.indices(table.shape).reshape(2, -1)
   labels, groups = (jnp.asarray(np.repeat(ids, table.ravel())) for ids in (label, group))
-  notion, guard = cast(Notion, cell["notion"]), cast(Guard, cell["guard"])
+  notion, guard = cast(DisparityKind, cell["notion"]), cast(Guard, cell["guard"])
   rule = CounterRule(config.max_gap, config.min_count, notion, guard)
   num_classes, num_groups = table.shape
 
@@ -87,7 +87,7 @@ def _more(first: str, second: str, guard: Guard) -> Claim:
 LEAST_ROOM = ex.exact("margin minus gap, least of all orders", lambda table: table["room"].min())
 
 
-def _kept(notion: Notion, guard: Guard) -> Claim:
+def _kept(notion: DisparityKind, guard: Guard) -> Claim:
   return Claim(
     f"margin, {notion}, {guard}",
     f"By {TOLD[guard]}, the largest disparity ({notion}) of what was answered ends below the "
@@ -126,7 +126,7 @@ STUDY = ex.Study(
       for guard in reversed(GUARDS)
       for first, second in (("rest", "pairwise"), ("overall", "rest"))
     ),
-    *(_kept(notion, guard) for guard in GUARDS for notion in NOTIONS),
+    *(_kept(notion, guard) for guard in GUARDS for notion in DISPARITY_KINDS),
   ),
   figures=(
     Figure(
