@@ -100,9 +100,9 @@ def test_convolutions_in_chunks_are_the_same_numbers(monkeypatch):
     (np.arange(21) % 2).astype(np.int32),
   )
   params = moved(net, images)
-  monkeypatch.setattr(pruning._look_at, "CHUNK", 8)
+  monkeypatch.setattr(pruning._group_profile, "CHUNK", 8)
   chunked = pruning.group_profile(net, LOSS, params, images, num_groups=2)
-  monkeypatch.setattr(pruning._look_at, "chunk_for", lambda *args: None)
+  monkeypatch.setattr(pruning._group_profile, "chunk_for", lambda *args: None)
   whole = pruning.group_profile(net, LOSS, params, images, num_groups=2)
   for name in NAMES[:-1]:
     np.testing.assert_allclose(getattr(chunked, name).group, getattr(whole, name).group, rtol=1e-3)
