@@ -18,6 +18,7 @@ from jaxfair.cli import (
   _predict,
   _release,
   _runs,
+  _train,
 )
 
 STOPPED = 130  # what typer makes of Ctrl-C: 128 + SIGINT, as shells have it
@@ -29,10 +30,11 @@ app = typer.Typer(
   context_settings={"help_option_names": ["-h", "--help"]},
   help="Who pays for privacy? Train private models and measure every group.",
 )
+app.command()(_train.train)
 app.command()(_runs.run)
 app.command()(_runs.audit)
 app.command()(_decide.decide)
-app.command(name="list")(_runs.list_studies)
+app.command(name="list")(_runs.list_all)
 app.command()(_runs.report)
 app.command()(_explain.explain)
 app.command()(_frontier.frontier)

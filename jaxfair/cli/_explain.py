@@ -8,7 +8,7 @@ import typer
 from jaxfair.cli import _console
 
 if TYPE_CHECKING:
-  from jaxfair.studies.explanation import NonPrivateExplanation
+  from jaxfair.studies.explanation import NonPrivateExplanation, Paid
 
 WORDS = {
   "input_norm": "input norm",
@@ -33,21 +33,8 @@ def explain(
 def sentences(found: "NonPrivateExplanation") -> list[str]:
   """Who pays, how much, through what, and what to try first."""
   which = found.groups.index(found.payer)
-  cost = found.costs[found.payer]
   ratio = found.factors[found.factor][which] / found.of_all[found.factor]
-  lines = [
-    f"Who pays: {found.payer}. At epsilon {found.epsilon:g} privacy adds "
-    f"{cost.loss:.4f} to its loss [{cost.low:.4f}, {cost.high:.4f}] and takes "
-    f"{100 * cost.accuracy:.1f} points of accuracy."
-  ]
-  if found.apart.low > 0:
-    lines.append(
-      f"That is {float(found.apart.estimate):.4f} more than the group that "
-      f"pays least [{float(found.apart.low):.4f}, "
-      f"{float(found.apart.high):.4f}]."
-    )
-  else:
-    lines.append("The groups' costs do not differ beyond chance with these seeds.")
+  lines = who_pays(found)
   terms = {name: float(value[which]) for name, value in found.terms.items()}
   told = ", ".join(f"{name} {value:.2g}" for name, value in terms.items())
   lines += [
@@ -59,6 +46,21 @@ def sentences(found: "NonPrivateExplanation") -> list[str]:
     lines.append(found.note)
   lines.append("These numbers are computed without noise: not for release.")
   return lines
+
+
+def who_pays(found: "NonPrivateExplanation | Paid") -> list[str]:
+  """Who pays, and whether others pay less."""
+  cost = found.costs[found.payer]
+  first = (
+    f"Who pays: {found.payer}. At epsilon {found.epsilon:g} privacy adds "
+    f"{cost.loss:.4f} to its loss [{cost.low:.4f}, {cost.high:.4f}] and takes "
+    f"{100 * cost.accuracy:.1f} points of accuracy."
+  )
+  if not found.apart.low > 0:
+    return [first, "The groups' costs do not differ beyond chance with these seeds."]
+  ends = (found.apart.estimate, found.apart.low, found.apart.high)
+  more, low, high = map(float, ends)
+  return [first, f"That is {more:.4f} more than the group that pays least [{low:.4f}, {high:.4f}]."]
 
 
 def _advice(found: "NonPrivateExplanation", ratio: float) -> str:

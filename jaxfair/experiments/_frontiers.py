@@ -37,6 +37,8 @@ class RunFrontier(NamedTuple):
     config: the run's own config file.
     attained: who is on the frontier, and how surely.
     reach: of each method, if there are several.
+    releases: the first words of the line that releases a setting, if the study says how; its
+      number follows.
   """
 
   title: str
@@ -51,9 +53,12 @@ class RunFrontier(NamedTuple):
   config: pathlib.Path
   attained: frontier.Attainment
   reach: dict[str, frontier.Share]
+  releases: str = ""
 
   def command(self, number: int, *, out: str = "runs/chosen") -> str:
-    """The line that trains a setting."""
+    """The line that trains a setting, and releases it where the study says how."""
+    if self.releases:
+      return f"{self.releases} {number} --out {shlex.quote(out)}"
     words = ["jaxfair", "run", str(self.config)]
     for assignment in self.sets[number]:
       words += ["--set", assignment]
@@ -110,7 +115,13 @@ def read_frontier(folder: pathlib.Path, *, data: str | None = None) -> RunFronti
     config=config,
     attained=frontier.attainment(points, key=key_attained, draws=draws),
     reach=reach,
+    releases="" if study.release is None else _releases(folder, data),
   )
+
+
+def _releases(folder: pathlib.Path, data: str | None) -> str:
+  chosen = [] if data is None else ["--data", data]
+  return shlex.join(["jaxfair", "release", str(folder), *chosen, "--point"])
 
 
 class Comparison(NamedTuple):

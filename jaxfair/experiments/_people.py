@@ -5,6 +5,7 @@ import contextvars
 import dataclasses
 import functools
 import hashlib
+import math
 import os
 import pathlib
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ OF_A_FILE = (
   "bins",
   "drop",
   "categorical",
+  "ranges",
   "unit",
   "min_group_size",
 )
@@ -45,6 +47,8 @@ class People:
     bins: edges that cut a group column of numbers into ranges.
     drop: columns to leave out.
     categorical: columns of numbers that are codes.
+    ranges: bounds of columns of numbers that are known without looking at the people, such as
+      "age=17:90".
     unit: column that tells whose row it is; splits keep a person together.
     min_group_size: smaller groups are refused.
     stand_in: use digits that come with jaxfair if a named set cannot be had.
@@ -62,6 +66,7 @@ class People:
   bins: tuple[float, ...] = ()
   drop: tuple[str, ...] = ()
   categorical: tuple[str, ...] = ()
+  ranges: tuple[str, ...] = ()
   unit: str | None = None
   min_group_size: int = 2
   stand_in: bool = False
@@ -82,6 +87,7 @@ class People:
         not self.bins or "*" not in str(self.group),
         f"bins={list(self.bins)} cut one column, not {self.group!r}; cut it in the file first",
       )
+      dict(map(_range, self.ranges))
       return
     checks.one_of("name", self.name, data.names())
     for only in OF_A_FILE:
@@ -199,6 +205,21 @@ def _found(config: People) -> _Loaded:
       return _Loaded(data.load(STAND_IN), note)
 
 
+def _range(text: str) -> tuple[str, tuple[float, float]]:
+  """`("age", (17.0, 90.0))` of "age=17:90"."""
+  name, _, bounds = text.rpartition("=")
+  try:
+    low, high = map(float, bounds.split(":"))
+  except ValueError:
+    low, high = 0.0, math.nan
+  checks.require(
+    bool(name) and math.isfinite(high - low),
+    f"range {checks.shown(text)} must be a column and two numbers, such as age=17:90",
+  )
+  checks.require(low < high, f"range {checks.shown(text)} must rise: write {name}={high:g}:{low:g}")
+  return name, (low, high)
+
+
 def _own(config: People) -> data.Dataset:
   assert config.csv is not None
   assert config.label is not None
@@ -213,6 +234,7 @@ def _own(config: People) -> data.Dataset:
     bins={config.group: config.bins} if config.bins else None,
     drop=config.drop,
     categorical=config.categorical,
+    ranges=dict(map(_range, config.ranges)),
     unit=config.unit,
     min_group_size=config.min_group_size,
     name=None if config.name == USUAL else config.name,

@@ -168,18 +168,17 @@ class Study:
     return [name for name in apart if name in table]
 
 
-def grid(**fields: str) -> Callable[[Any], list[Cell]]:
-  """Cells over all combinations of some config fields.
+def grid(**axes: str | tuple[Any, ...]) -> Callable[[Any], list[Cell]]:
+  """Cells over all combinations of some config fields: `grid(data="sets", labels=("a", "b"))`.
 
   Args:
-    **fields: name in the cell -> field of the config, one value or several.
-      `grid(data="sets", teachers="teachers")`; people are named as they are in
-      tables.
+    **axes: name in the cell -> field of the config, with one value or several, or a tuple of
+      values. People are named as they are in tables.
   """
 
   def cells(config: Any) -> list[Cell]:
-    axes = [_values(getattr(config, field)) for field in fields.values()]
-    return [dict(zip(fields, values, strict=True)) for values in itertools.product(*axes)]
+    values = [_values(getattr(config, a) if isinstance(a, str) else a) for a in axes.values()]
+    return [dict(zip(axes, chosen, strict=True)) for chosen in itertools.product(*values)]
 
   return cells
 

@@ -21,6 +21,10 @@ from jaxfair.pate import Protection
 from jaxfair.types import Examples, Fit, Model, PerExampleLoss
 
 PERSON = "one person"
+SCALING = (
+  "the scaling of features, which is taken to be public: fit it on public "
+  "people or declare the ranges"
+)
 NEEDS = ("public", "groups", "public_groups")
 
 
@@ -64,7 +68,7 @@ class Sizes(NamedTuple):
   groups: int
 
 
-META = ("encoder", "name", "ledger", "assumed_public", "intended_use")
+META = ("encoder", "name", "ledger", "assumed_public", "bought", "intended_use")
 
 
 @functools.partial(
@@ -90,6 +94,8 @@ class Population:
       release's own ledger alone.
     assumed_public: what was taken to be public in preparing the features, in
       words; added to what the guarantee does not cover.
+    bought: what was released about the private people in preparing the features; it is part of
+      what a released model promises, and must have been charged. None for nothing.
     intended_use: of a released model, for its card.
   """
 
@@ -102,6 +108,7 @@ class Population:
   name: str = "private data"
   ledger: accounting.DatasetLedger | None = None
   assumed_public: tuple[str, ...] = ()
+  bought: accounting.Event | None = None
   intended_use: str = ""
 
   @classmethod

@@ -9,6 +9,7 @@ folder/
 
 import dataclasses
 import datetime
+import functools
 import json
 import pathlib
 from collections.abc import Callable
@@ -18,6 +19,7 @@ import jax
 from jaxfair import accounting, checks, training
 from jaxfair.methods._method import (
   PERSON,
+  SCALING,
   Method,
   NotReleasableError,
   Plan,
@@ -25,8 +27,9 @@ from jaxfair.methods._method import (
   require_planned,
 )
 from jaxfair.methods._released import Released, load
+from jaxfair.pate import Protection
 from jaxfair.training._checkpoints import Checkpoints
-from jaxfair.training._programs import programs
+from jaxfair.training._program_fingerprint import programs
 from jaxfair.types import Params
 
 WORK, RELEASE, PRIVATE = "work", "release", "private"
@@ -128,14 +131,20 @@ def publish(
     )
     return found
   assert plan.guarantee is not None
-  told = plan.guarantee
+  told = _with_preparation(plan, data)
   made = Released(
     method=plan.method,
     settings=settings,
     network=plan.network,
     params=params,
     guarantee=dataclasses.replace(
-      told, not_protected=told.not_protected + data.assumed_public, for_release=for_release
+      told,
+      # How the features were prepared is known better than that it is taken to be public.
+      not_protected=(
+        *(what for what in told.not_protected if what != SCALING or not data.assumed_public),
+        *data.assumed_public,
+      ),
+      for_release=for_release,
     ),
     class_names=data.class_names,
     group_names=data.group_names,
@@ -152,6 +161,24 @@ def publish(
   )
   made.save(place)
   return made
+
+
+def _with_preparation(plan: Plan, data: Population) -> Protection:
+  """The guarantee of the model and of what was bought to prepare its features, together.
+
+  Priced at twice the plan's delta, of which preparation has the other half: by the accountant, or
+  by adding up epsilons and deltas, whichever is less.
+  """
+  assert plan.guarantee is not None
+  if data.bought is None:
+    return plan.guarantee
+  assert plan.event is not None
+  own = plan.guarantee.guarantee
+  priced = functools.partial(accounting.composed_guarantee, relation=own.relation, unit=own.unit)
+  whole = priced([data.bought, plan.event], delta=2 * own.delta)
+  alone = priced([data.bought], delta=own.delta)
+  epsilon = min(whole.epsilon, own.epsilon + alone.epsilon)
+  return dataclasses.replace(plan.guarantee, guarantee=dataclasses.replace(whole, epsilon=epsilon))
 
 
 def _spending(plan: Plan, data: Population) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ NAMES = (
   "pate.soft",
   "pate.frontier",
   "dp_erm.output",
-  "dp_erm.normalise",
+  "dp_erm.normalize",
   "dp_erm.clipping",
   "dp_erm.gradients",
   "dp_erm.curvature",

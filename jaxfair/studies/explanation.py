@@ -4,6 +4,7 @@ Reads the directory of a `train` run: what privacy cost each group there, and
 what clipping and noise do to each group at the released model.
 """
 
+import dataclasses
 import pathlib
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from jaxfair.experiments import _runs
 from jaxfair.experiments._folders import RunError
 from jaxfair.experiments._measures import EVERYONE
 from jaxfair.experiments._people import load_people
+from jaxfair.experiments._population import dry
 from jaxfair.experiments._table import Table
 from jaxfair.studies import train
 from jaxfair.types import Examples
@@ -74,6 +76,38 @@ class NonPrivateExplanation(NamedTuple):
   note: str
 
 
+class Paid(NamedTuple):
+  """Who pays, and how much; see `NonPrivateExplanation`."""
+
+  costs: dict[str, Cost]
+  payer: str
+  apart: fairness.Interval
+  epsilon: float
+
+
+def who_pays(table: Table, settings: train.Config) -> Paid:
+  """What the training nearest to the released one costs each group, on held-out people.
+
+  Args:
+    table: rows of a `train` run.
+    settings: of the run.
+  """
+  wanted = settings.release_epsilon
+  assert wanted is not None
+  epsilon = min(settings.epsilons, key=lambda e: abs(np.log(e / wanted)))
+  rows = table.where(training=train.training_name(settings, settings.released_method, epsilon))
+  costs, per_seed = {}, {}
+  for name in rows.unique("group"):
+    if name != EVERYONE:
+      per_seed[name] = rows.where(group=name)["loss_cost"]
+      found = fairness.seed_interval(per_seed[name])
+      accuracy = np.nanmean(rows.where(group=name)["accuracy_cost"])
+      costs[name] = Cost(*map(float, (found.estimate, found.low, found.high, accuracy)))
+  order = sorted(costs, key=lambda name: costs[name].loss)
+  apart = fairness.paired_interval(per_seed[order[-1]], per_seed[order[0]])
+  return Paid(costs, order[-1], apart, epsilon)
+
+
 def explain_run(folder: pathlib.Path) -> NonPrivateExplanation:
   """Explains who pays in a finished `train` run with a released model.
 
@@ -92,17 +126,19 @@ def explain_run(folder: pathlib.Path) -> NonPrivateExplanation:
       "gives now; run it again"
     )
   released = methods.load(folder / "release")
+  assert settings.release_epsilon is not None
+  _, plan = settings.parted(
+    people, settings.released_method, settings.release_epsilon, key=jax.random.key(0), buy=dry
+  )
+  _, people = settings.with_public(people)
+  people = _features_of(released, people)
   if released.shape != people.examples.x.shape[1:]:
     raise RunError(
       f"{folder / 'release'} takes {released.shape} features, and {people.name} has "
       f"{people.examples.x.shape[1:]}, so it is not the model of this run; {AGAIN}"
     )
-  sizes = train.split_people(settings, people, key=jax.random.key(0))[0].sizes
-  assert settings.release_epsilon is not None
-  plan = settings.planned(settings.released_method, settings.release_epsilon, sizes)
   sample = _sample(people, released)
-  costs, apart, epsilon = _costs(table, settings, people.group_names)
-  payer = max(costs, key=lambda name: costs[name].loss)
+  costs, payer, apart, epsilon = who_pays(table, settings)
   found = _at_model(plan, released, sample, people.num_groups)
   terms, factors, of_all = found.terms, found.factors, found.of_all
   which = people.group_names.index(payer)
@@ -165,32 +201,25 @@ def _read(folder: pathlib.Path) -> tuple[train.Config, Table]:
   return made.settings, Table.read(folder / "results.csv")
 
 
+def _features_of(released: methods.Released, people: data.Dataset) -> data.Dataset:
+  """The people with the features that the model takes: rare categories may have been left out."""
+  if released.encoder is None or people.encoder is None:
+    return people
+  known = people.encoder.feature_names
+  kept = [known.index(name) for name in released.encoder.feature_names if name in known]
+  return dataclasses.replace(
+    people,
+    examples=people.examples._replace(x=people.examples.x[:, kept]),
+    feature_names=tuple(known[place] for place in kept),
+    columns=tuple(people.columns[place] for place in kept),
+  )
+
+
 def _sample(people: data.Dataset, released: methods.Released) -> Examples:
   size = min(MOST_PEOPLE, people.size)
   (rows,) = data.split_rows(people.size, (size,), key=jax.random.key(0))
   some = people.examples.take(rows)
   return jax.tree.map(jnp.asarray, some._replace(x=released.prepare(some.x)))
-
-
-def _costs(
-  table: Table, settings: train.Config, groups: tuple[str, ...]
-) -> tuple[dict[str, Cost], fairness.Interval, float]:
-  """Costs of the training nearest to the released one, by group."""
-  wanted = settings.release_epsilon
-  assert wanted is not None
-  known = sorted(settings.epsilons, key=lambda e: abs(np.log(e / wanted)))
-  name = train.training_name(settings, settings.released_method, known[0])
-  rows = table.where(training=name)
-  per_seed = {name: rows.where(group=name)["loss_cost"] for name in (*groups, EVERYONE)}
-  costs = {}
-  for name in groups:
-    found = fairness.seed_interval(per_seed[name])
-    accuracy = np.nanmean(rows.where(group=name)["accuracy_cost"])
-    told = (found.estimate, found.low, found.high, accuracy)
-    costs[name] = Cost(*map(float, told))
-  order = sorted(groups, key=lambda name: costs[name].loss)
-  apart = fairness.paired_interval(per_seed[order[-1]], per_seed[order[0]])
-  return costs, apart, known[0]
 
 
 class _AtModel(NamedTuple):

@@ -1,6 +1,7 @@
 """Train to a privacy budget by any method, and see what it costs every group."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -9,13 +10,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import _schema, checks, data, methods, tree
+from jaxfair import _schema, accounting, checks, data, methods, tree
 from jaxfair import experiments as ex
 from jaxfair.accounting import Budget
+from jaxfair.data import Dataset
 from jaxfair.experiments import Claim, Count, Positive, Summary
 from jaxfair.experiments._measures import EVERYONE, GAPS, GroupMeasures, paired_costs
 from jaxfair.experiments._people import dataset_ledger
-from jaxfair.methods import Plan, Population, Sizes
+from jaxfair.experiments._population import Buy, Parted, Scaling, dry, load_public, part_people
+from jaxfair.methods import Plan
+from jaxfair.methods._buying import PLACE, buy_once, seeded_bits
+from jaxfair.methods._evaluation import evaluate
 from jaxfair.types import Examples
 
 PLAIN, RELEASED = "without privacy", "released model"
@@ -28,8 +33,12 @@ class Config(ex.Settings):
   Attributes:
     data: the people.
     public_fraction: share of them who are taken to be public: the scaler is fitted on them, and
-      methods that need public people ask about them. Fitted on the private part it would move
-      everybody's features when one person changes, and no epsilon would hold.
+      methods that need public people ask about them.
+    public_csv: a file of public people with the same columns, in place of a share.
+    scaling: where means and ranges of the features come from. Fitted on the private part they
+      would move everybody's features when one person changes, and no epsilon would hold. "public"
+      people, "declared" ranges, or "private": what is not declared is bought from the budget.
+      "auto" takes public people if there are any, else "private".
     test_fraction: share of them who are held out to measure on.
     methods: names in `methods.METHODS`.
     epsilons: budgets.
@@ -45,7 +54,9 @@ class Config(ex.Settings):
   """
 
   data: ex.People = ex.People()
-  public_fraction: Annotated[float, ex.Within(0.0, 0.9)] = 0.05
+  public_fraction: Annotated[float, ex.Within(0.0, 0.9)] = 0.0
+  public_csv: str | None = None
+  scaling: Scaling = "auto"
   test_fraction: Annotated[float, ex.Within(0.05, 0.9)] = 0.25
   methods: ex.Sweep[MethodName] = ("dp_sgd",)
   epsilons: ex.Sweep[Positive] = (1.0,)
@@ -63,6 +74,10 @@ class Config(ex.Settings):
     """Somebody is left to train on, and every method knows its settings."""
     checks.positive(
       "1 - public_fraction - test_fraction", self.fractions[1], remedy="leave people to train on"
+    )
+    checks.require(
+      self.public_csv is None or not self.public_fraction,
+      "public_csv and public_fraction are both set; public people are one or the other",
     )
     for name in self.settings:
       checks.one_of("settings", name, methods.METHODS)
@@ -85,44 +100,49 @@ class Config(ex.Settings):
     own = {"network": self.network, "hidden": list(self.hidden), **self.settings.get(name, {})}
     return _schema.build(methods.get(name).settings, own, where=f"settings.{name}.")
 
-  def planned(self, name: str, epsilon: float, sizes: Sizes) -> Plan:
-    """What a method will do to these people at this budget."""
-    method = methods.get(name)
+  def with_public(self, people: Dataset) -> tuple[Dataset | None, Dataset]:
+    """People of the public file, if there is one, and the private ones encoded as they are."""
+    if self.public_csv is None:
+      return None, people
+    return load_public(self.data, self.public_csv)
+
+  def parted(
+    self, people: Dataset, name: str, epsilon: float, *, key: jax.Array, buy: Buy | None = None
+  ) -> tuple[Parted, Plan]:
+    """People of a method, and what it will do to them at this budget.
+
+    Args:
+      people: all of them.
+      name: of the method.
+      epsilon: of the budget.
+      key: of the split.
+      buy: how a scaler is bought; None for a study, with noise from the key.
+    """
+    method, (public, people) = methods.get(name), self.with_public(people)
     budget = None
     if method.protects is not None:
-      budget = Budget(epsilon, self.delta or methods.default_delta(sizes.private))
-    return method.plan(self.method_settings(name), sizes, budget)
+      budget = Budget(epsilon, self.delta or methods.default_delta(people.size))
+    split_key, own_key = jax.random.split(key)
+    parted = part_people(
+      people,
+      method,
+      budget,
+      fractions=self.fractions,
+      public=public,
+      scaling=self.scaling,
+      buy=buy or (lambda plan, x: plan.buy(x, source=seeded_bits(own_key))),
+      key=split_key,
+    )
+    settings = self.method_settings(name)
+    return parted, method.plan(settings, parted.population.sizes, parted.budget)
 
 
-def split_people(
-  config: Config, people: data.Dataset, *, key: jax.Array
-) -> tuple[Population, Examples, data.Scaler]:
-  """Public and private people, scaled, and the test people as they are."""
-  checks.require(
-    people.unit is None or np.unique(people.unit).size == people.size,
-    f"{people.name} has several rows of one person, and methods protect one row; keep one row of "
-    "each person",
-  )
-  rows = data.split_rows(people.size, config.fractions, key=key)
-  public, private, test = (people.examples.take(part) for part in rows)
-  scaler = data.fit_scaler(public.x)
-  population = Population(
-    private=private._replace(x=scaler.apply(private.x)),
-    public=public._replace(x=scaler.apply(public.x)),
-    class_names=people.class_names,
-    group_names=people.group_names,
-    scaler=scaler,
-    name=people.name,
-    intended_use=config.intended_use,
-  )
-  return population, test, scaler
-
-
-def _precheck(config: Config, people: data.Dataset) -> None:
+def _precheck(config: Config, people: Dataset) -> None:
   """Every method can work with these people, and every budget can be met."""
-  population, _, _ = split_people(config, people, key=jax.random.key(0))
   for cell in _cells(config):
-    config.planned(cell["method"], cell.get("epsilon", math.inf), population.sizes)
+    config.parted(
+      people, cell["method"], cell.get("epsilon", math.inf), key=jax.random.key(0), buy=dry
+    )
 
 
 def _cells(config: Config) -> list[dict[str, Any]]:
@@ -161,59 +181,80 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
 
 
 def _trained(
-  config: Config, people: data.Dataset, setting: dict[str, Any], seed: int, context: ex.Context
+  config: Config, people: Dataset, setting: dict[str, Any], seed: int, context: ex.Context
 ) -> GroupMeasures:
-  population, test, scaler = _split(config, people, seed, context)
-  plan = config.planned(setting["method"], setting["epsilon"], population.sizes)
+  return ex.measure_groups(*_logits(config, people, setting, seed, context), people)
+
+
+def _logits(
+  config: Config, people: Dataset, setting: dict[str, Any], seed: int, context: ex.Context
+) -> tuple[jax.Array, Examples]:
+  """Of a model that is trained for the study, on its test people."""
+  parted, plan = config.parted(
+    people, setting["method"], setting["epsilon"], key=_split_key(context, seed)
+  )
   key = jax.random.fold_in(context.key, seed)
-  fitted = methods.get(plan.method).fit(plan, population, key=key)
-  scaled = jnp.asarray(scaler.apply(test.x))
+  fitted = methods.get(plan.method).fit(plan, parted.population, key=key)
+  scaler, test = parted.population.scaler, parted.test
+  scaled = jnp.asarray(test.x if scaler is None else scaler.apply(test.x))
   if plan.row_norm is not None:
     scaled = data.bound_rows(scaled, plan.row_norm)
-  return ex.measure_groups(plan.model.apply(fitted.params, scaled), test, people)
+  return plan.model.apply(fitted.params, scaled), test
 
 
 def _released(
-  config: Config, people: data.Dataset, setting: dict[str, Any], seed: int, context: ex.Context
+  config: Config, people: Dataset, setting: dict[str, Any], seed: int, context: ex.Context
 ) -> GroupMeasures:
   """Releases one model into the run directory, and measures it.
 
   What may leave the house is in `release`, which appears complete or not at all.
   """
-  population, test, _ = _split(config, people, seed, context)
   book = dataset_ledger(config.data) if config.dataset_ledger and context.for_release else None
-  population = dataclasses.replace(population, ledger=book)
-  plan = config.planned(setting["method"], setting["epsilon"], population.sizes)
   key = None if context.for_release else context.key
+  own = functools.partial(
+    buy_once,
+    folder=context.folder,
+    budget=Budget(setting["epsilon"], config.delta or methods.default_delta(people.size)),
+    name=people.name,
+    ledger=book,
+    key=None if key is None else jax.random.fold_in(key, 1),
+  )
+  parted, plan = config.parted(
+    people, setting["method"], setting["epsilon"], key=_split_key(context, seed), buy=own
+  )
+  population = dataclasses.replace(parted.population, ledger=book, intended_use=config.intended_use)
   model = methods.get(plan.method).release(plan, population, folder=context.folder, key=key)
   context.say(f"release: {model.guarantee.guarantee}")
   told = "This model is not entered in the ledger of its data set."
   context.say(told if book is None else book.told(model.guarantee.guarantee.delta))
   if key is not None:
     context.say('this model was made with a fixed seed; seed = "os" releases')
-  logits = jnp.log(jnp.asarray(model.scores(test.x)))
-  return ex.measure_groups(logits, test, people)
+  logits = jnp.log(jnp.asarray(model.scores(parted.test.x)))
+  without = {"method": "plain", "epsilon": math.inf}
+  plain = jnp.argmax(_logits(config, people, without, seed, context)[0], -1)
+  evaluate(model, parted.test, plain=np.asarray(plain), key=jax.random.key(0)).write(context.folder)
+  return ex.measure_groups(logits, parted.test, people)
 
 
-def _split(
-  config: Config, people: data.Dataset, seed: int, context: ex.Context
-) -> tuple[Population, Examples, data.Scaler]:
-  return split_people(config, people, key=jax.random.fold_in(context.shared_key, seed))
+def _split_key(context: ex.Context, seed: int) -> jax.Array:
+  return jax.random.fold_in(context.shared_key, seed)
 
 
-def _require_affordable(config: Config, people: data.Dataset, context: ex.Context) -> None:
+def _require_affordable(config: Config, people: Dataset, context: ex.Context) -> None:
   """Refuses a release that the data set's budget does not pay for.
 
   Before any cell is computed; a release that has begun is charged already.
   """
-  begun = (context.folder / "work").exists()
+  begun = any((context.folder / name).exists() for name in ("work", PLACE))
   if config.release_epsilon is None or not config.dataset_ledger or begun:
     return
-  population, _, _ = _split(config, people, 0, context)
-  plan = config.planned(config.released_method, config.release_epsilon, population.sizes)
+  parted, plan = config.parted(
+    people, config.released_method, config.release_epsilon, key=_split_key(context, 0), buy=dry
+  )
   if plan.event is not None and plan.guarantee is not None:
+    spent = (plan.event,) if parted.spent is None else (parted.spent, plan.event)
     relation = plan.guarantee.guarantee.relation
-    dataset_ledger(config.data).require_affordable(plan.event, relation=relation)
+    dataset_ledger(config.data).require_affordable(accounting.Composed(spent), relation=relation)
 
 
 def _notes(config: Config) -> Iterator[str]:
@@ -233,6 +274,8 @@ def _notes(config: Config) -> Iterator[str]:
       f"The features were scaled by what is known of {100 * config.public_fraction:g}% of the "
       "people, who are taken to be public."
     )
+  elif config.public_csv:
+    yield "The features were scaled by what is known of other people, who are public."
   yield (
     "The figures on this page are measured on held-out people without noise: they are for those "
     "who hold the data, not for release."

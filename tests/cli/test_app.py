@@ -134,7 +134,7 @@ def test_the_module_is_the_command(tmp_path):
 )
 def test_every_core_is_a_device_unless_told_otherwise(given, told):
   code = (
-    "import os; from jaxfair.cli import app; app._use_all_cores(); "
+    "import os; from jaxfair.cli import _app as app; app._use_all_cores(); "
     "print(os.environ.get('JAX_NUM_CPU_DEVICES'))"
   )
   known = {
@@ -149,7 +149,7 @@ def test_every_core_is_a_device_unless_told_otherwise(given, told):
 
 
 SPECTRA = """
-from jaxfair.cli import app
+from jaxfair.cli import _app as app
 
 app._use_all_cores()
 import jax

@@ -12,7 +12,7 @@ from jaxfair.cli import _explain as cli_explain
 from jaxfair.experiments import Table
 from jaxfair.experiments import _config as configs
 from jaxfair.methods import _releasing
-from jaxfair.studies import explanation, train
+from jaxfair.studies import explanation
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "train" / "dp_sgd_adult.toml"
 SETS = [
@@ -38,10 +38,9 @@ def done(tmp_path_factory):
   params = {"w": 0.1 * rng.normal(size=(192, 10)), "b": np.zeros(10)}
   params = {name: v.astype(np.float32) for name, v in params.items()}
   scaler = data.fit_scaler(people.examples.x)
-  population = train.split_people(made.settings, people, key=jax.random.key(0))[0]
-  plan = made.settings.planned("dp_sgd", 4.0, population.sizes)
+  parted, plan = made.settings.parted(people, "dp_sgd", 4.0, key=jax.random.key(0))
   _releasing.publish(
-    plan, dataclasses.replace(population, scaler=scaler), params, folder, for_release=False
+    plan, dataclasses.replace(parted.population, scaler=scaler), params, folder, for_release=False
   )
   table = Table.from_arrays(
     {"data": people.name, "training": "epsilon 8"},

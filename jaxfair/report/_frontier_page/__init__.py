@@ -54,6 +54,7 @@ def _data(found: RunFrontier) -> dict[str, Any]:
     "methods": methods,
     "keys": [_series.words(key) for key in found.keys],
     "run": shlex.join(["jaxfair", "run", str(found.config)]),
+    "release": found.releases,
     "out": "runs/chosen",
     "points": [
       {

@@ -102,7 +102,8 @@ function told(p, j) {
 }
 const sure = p => `${Math.round(100 * p.p)}%`;
 const setting = p => p.sets.map(s => `--set ${s}`);
-const command = p => [D.run, ...setting(p), `--out ${D.out}`];
+const command = p => [...(D.release ? [D.release, String(p.i)] : [D.run, ...setting(p)]),
+  `--out ${D.out}`];
 const named = p => [D.methods.length > 1 ? D.methods[p.m] : null,
   ...D.keys.map((k, i) => p.s[i] === "" ? null : `${k} ${p.s[i]}`)]
   .filter(x => x !== null).join(", ");

@@ -86,7 +86,7 @@ function card(box, heading, p) {
     make("dd", `${sure(p)} of resamples`, list);
   }
   const over = make("div", null, box, { className: "head soft" });
-  make("span", "To train it:", over);
+  make("span", D.release ? "To train and release it:" : "To train it:", over);
   const copy = make("button", "Copy", over, { type: "button", className: "copy" });
   const line = spread(command(p), make("pre", null, box));
   copy.addEventListener("click", async () => {

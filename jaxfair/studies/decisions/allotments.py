@@ -9,46 +9,33 @@ from jax.tree_util import Partial
 from jaxfair import decisions
 from jaxfair import experiments as ex
 from jaxfair.decisions import _problems
-from jaxfair.experiments import Positive, Summary
-from jaxfair.studies.decisions.allotment_claims import (
-  BEST,
-  CLAIMS,
-  COUNTS,
-  FIGURES,
-  METHODS,
-  SUMMARY,
-  TEMPERED,
-)
-from jaxfair.studies.decisions.counts import Districts, Places, load_districts
+from jaxfair.experiments import Positive
+from jaxfair.studies.decisions.places import OWNER_ONLY, Districts, Places, load_districts
 
 SIZE_BINS = 10
 MOST_POINTS = 1500
+COUNTS, CLIPPED, TEMPERED = "noisy counts", "non-negative", "tempered"
+PUBLIC, PRIVATE = "linear proxy, public total", "linear proxy, private total"
+OUTPUTS = "output perturbation"
+METHODS = (COUNTS, CLIPPED, TEMPERED, PUBLIC, PRIVATE, OUTPUTS)
+BEST = "best"  # of the temperatures, for counts
+SUMMARY = {"row": "summary"}
+AT_BEST = SUMMARY | {"heat": ("", BEST)}
+UNFAIR = AT_BEST | {"method": (COUNTS, CLIPPED, TEMPERED, PRIVATE)}
 
 
 class Config(ex.Settings):
-  """Settings of the allotment study.
+  """Settings of the allotment study."""
 
-  Attributes:
-    data: whose counts.
-    epsilons: privacy of one child, for each release.
-    methods: from noisy counts to shares.
-    temperatures: of tempered non-negativity, in (noise scale)^2; the best one
-      is always among them.
-    lower_share: the public lower bound of the total, as a share of it; the
-      thesis takes 0.9.
-    budget: dollars a year, of the whole nation.
-    draws: of the noise, per seed.
-    seeds: independent simulations, for intervals.
-  """
-
-  data: Places = Places(name="title_one", state="New York")
-  epsilons: ex.Sweep[Positive] = (0.001, 0.01, 0.1)
-  methods: ex.Sweep[Annotated[str, ex.OneOf(METHODS)]] = METHODS
-  temperatures: tuple[Positive, ...] = (0.1, 2.0)
+  data: Places = Places(name="title_one", state="New York")  # whose counts
+  epsilons: ex.Sweep[Positive] = (0.001, 0.01, 0.1)  # privacy of one child, for each release
+  methods: ex.Sweep[Annotated[str, ex.OneOf(METHODS)]] = METHODS  # from noisy counts to shares
+  temperatures: tuple[Positive, ...] = (0.1, 2.0)  # in (noise scale)^2, besides the best one
+  # The public lower bound of the total, as a share of it; the thesis takes 0.9.
   lower_share: Annotated[float, ex.Within(0.0, 1.0, open_low=True)] = 0.9
-  budget: Positive = _problems.BUDGET
-  draws: Annotated[int, ex.Within(100)] = 10_000
-  seeds: ex.Count = 5
+  budget: Positive = _problems.BUDGET  # dollars a year, of the whole nation
+  draws: Annotated[int, ex.Within(100)] = 10_000  # of the noise, per seed
+  seeds: ex.Count = 5  # independent simulations, for intervals
 
 
 def cells(config: Config) -> list[ex.Cell]:
@@ -76,12 +63,9 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   rows: list[dict[str, Any]] = []
   total = np.zeros(len(places.counts))
   for seed in range(config.seeds):
+    key = jax.random.fold_in(context.key, seed)
     found = decisions.simulate_mechanism(
-      mechanism,
-      problem,
-      places.counts,
-      draws=config.draws,
-      key=jax.random.fold_in(context.key, seed),
+      mechanism, problem, places.counts, draws=config.draws, key=key
     )
     total += found.bias
     predicted = _prediction(found, places, release) if cell["method"] == COUNTS else {}
@@ -98,8 +82,8 @@ def _mechanism(
   problem = decisions.allotment(places.weights)
   release = decisions.LaplaceRelease.for_epsilon(epsilon)
   total = float(places.weights @ places.counts)
-  highest = float(places.weights.max())
-  lower = config.lower_share * total
+  highest, lower = float(places.weights.max()), config.lower_share * total
+  bounds = {"max_weight": highest, "lower_total": lower}
   match method:
     case "noisy counts":
       return decisions.on_counts(problem, release)
@@ -108,12 +92,8 @@ def _mechanism(
     case "linear proxy, public total":
       return decisions.linear_proxy(weights=places.weights, total=total, epsilon=epsilon)
     case "linear proxy, private total":
-      return decisions.linear_proxy_private(
-        weights=places.weights, max_weight=highest, lower_total=lower, epsilon=epsilon
-      )
-  return decisions.output_perturbation(
-    weights=places.weights, max_weight=highest, lower_total=lower, epsilon=epsilon
-  )
+      return decisions.linear_proxy_private(weights=places.weights, epsilon=epsilon, **bounds)
+  return decisions.output_perturbation(weights=places.weights, epsilon=epsilon, **bounds)
 
 
 def _after(problem: Any, heat: Any, counts: Any) -> Any:
@@ -131,15 +111,16 @@ def _summary(found: decisions.NonPrivateBias, budget: float, places: Districts) 
   order = np.argsort(places.counts, kind="stable")
   tenth = max(1, len(order) // SIZE_BINS)
   dollars = budget * found.bias
+  small, large = dollars[order[:tenth]].mean(), dollars[order[-tenth:]].mean()
   return {
     "alpha": found.alpha,
     "alpha_low": low,
     "alpha_high": high,
     "mean_error": budget * float(found.error.mean()),
     "cost": decisions.cost_of_privacy(found.bias, budget=budget),
-    "small_gain": float(dollars[order[:tenth]].mean()),
-    "large_gain": float(dollars[order[-tenth:]].mean()),
-    "small_minus_large": float(dollars[order[:tenth]].mean() - dollars[order[-tenth:]].mean()),
+    "small_gain": float(small),
+    "large_gain": float(large),
+    "small_minus_large": float(small - large),
     "worst_loss": float(dollars.min()),
   }
 
@@ -170,12 +151,11 @@ def _bins(dollars: np.ndarray, places: Districts, seed: int) -> list[dict[str, A
 
 
 def _districts(dollars: np.ndarray, places: Districts) -> list[dict[str, Any]]:
-  """Every district, or every so-manieth by size where there are too many."""
+  """Every district, or some at equal distances by size where there are too many."""
   order = np.argsort(places.counts, kind="stable")
   largest = max(float(np.abs(dollars).max()), 1e-300)
   if len(order) > MOST_POINTS:
-    kept = np.linspace(0, len(order) - 1, MOST_POINTS).round().astype(int)
-    order = order[kept]
+    order = order[np.linspace(0, len(order) - 1, MOST_POINTS).round().astype(int)]
   return [
     {
       "row": "district",
@@ -190,17 +170,70 @@ def _districts(dollars: np.ndarray, places: Districts) -> list[dict[str, Any]]:
 
 def _notes(config: Config) -> list[str]:
   return [
-    "Computed from the true counts: for the agency's own eyes, not for release.",
-    "Alpha is the largest minus the smallest bias, in shares of the money. A "
-    "simulated alpha is never 0: alpha low is what is told apart from 0, all "
-    "districts at once at 95%.",
-    f"The lower bound of the total that a sensitivity needs is "
-    f"{config.lower_share:g} of the true one, as in the thesis; an agency has "
-    "to name one that is public. So is the total of the public proxy.",
-    "Biases are simulated with their linear part subtracted: its mean is 0, "
-    "and its spread hides biases of a millionth.",
+    OWNER_ONLY,
+    "Alpha is the largest minus the smallest bias, in shares of the money. A simulated alpha is "
+    "never 0: alpha low is what is told apart from 0, all districts at once at 95%.",
+    f"The lower bound of the total that a sensitivity needs is {config.lower_share:g} of the true "
+    "one, as in the thesis; an agency has to name one that is public. So is the total of the "
+    "public proxy.",
+    "Biases are simulated with their linear part subtracted: its mean is 0, and its spread hides "
+    "biases of a millionth.",
   ]
 
+
+def _more(value: str, first: str, second: str) -> ex.Check:
+  """One method has the larger value, at the smallest epsilon."""
+  lead = ex.difference(value, {"method": first}, {"method": second})
+  return (lead > 0).at(epsilon=min, **SUMMARY)
+
+
+def _errs_alike(first: str, second: str) -> ex.Check:
+  """The largest ratio of two methods' mean errors, over epsilons, is below 1.1."""
+
+  def largest(table: ex.Table) -> float:
+    errors = [
+      [part.where(method=method)["mean_error"] for method in (first, second)]
+      for _, part in table.split("epsilon")
+    ]
+    return max(
+      (float(np.mean(a) / np.mean(b)) for a, b in errors if len(a) and len(b)), default=np.nan
+    )
+
+  return (ex.exact(f"largest mean_error of {first} over {second}", largest) < 1.1).at(**AT_BEST)
+
+
+def _is_fair(method: str) -> ex.Check:
+  """The largest lower end of alpha's interval is 0; rounding in float64 is not unfairness."""
+  told = f"alpha of {method}: what is told apart from 0"
+  largest = ex.exact(told, lambda table: table["alpha_low"].max())
+  return (largest < 1e-12).at(method=method, **SUMMARY)
+
+
+def _least_fall(table: ex.Table) -> float:
+  """The least ratio of alphas of neighboring epsilons."""
+  means = {key[0]: float(part["alpha"].mean()) for key, part in table.split("epsilon")}
+  if len(means) < 2:
+    raise ex.CannotTellError("fewer than two epsilons")
+  ordered = np.array([means[epsilon] for epsilon in sorted(means)])
+  return float((ordered[:-1] / ordered[1:]).min())
+
+
+def _cooler(**other: str) -> ex.Check:
+  """The best temperature is fairer than another method or temperature."""
+  return ex.difference("alpha", other, {"method": TEMPERED, "heat": BEST}) > 0
+
+
+def _than_hottest(table: ex.Table) -> dict[str, ex.Check]:
+  heats = [heat for heat in table.unique("heat") if heat not in ("", BEST)]
+  if not heats:
+    raise ex.CannotTellError("no other temperature was run")
+  top = max(heats, key=float)
+  return {top: _cooler(method=TEMPERED, heat=top).at(epsilon=min)}
+
+
+FALL = ex.exact("least ratio of alphas of neighboring epsilons", _least_fall)
+GAIN = ex.mean("small_minus_large").at(epsilon=min, **SUMMARY)
+SLOPE = ex.mean("predicted_slope").at(epsilon=max, **SUMMARY, method=COUNTS)
 
 STUDY = ex.Study(
   name="decisions.allotments",
@@ -209,14 +242,98 @@ STUDY = ex.Study(
   cells=cells,
   run=run,
   notes=_notes,
-  claims=CLAIMS,
+  claims={
+    "small gain: With non-negative counts small districts gain and large ones lose [Fig. 2.2]": (
+      GAIN > 0
+    ).at(method=CLIPPED),
+    "small lose: Without post-processing it is the other way round: by its curvature large "
+    "districts gain": (GAIN < 0).at(method=COUNTS),
+    "epsilon: Less privacy is fairer [Fig. 2.2]": (FALL > 1).at(method=CLIPPED, **SUMMARY),
+    "second order: The second-order bias is the simulated one, to 2% "
+    "[Section 2.6.1]": SLOPE.between(0.98, 1.02),
+    "proxy fair: The linear proxy with a public total is fair [Fig. 2.5]": _is_fair(PUBLIC),
+    "proxy nearly fair: With a private total the linear proxy is fairer than noisy counts "
+    "[Fig. 2.5]": _more("alpha", COUNTS, PRIVATE),
+    "outputs fair: Output perturbation is fair [Fig. 2.5]": _is_fair(OUTPUTS),
+    "outputs err: Output perturbation errs more than noisy counts [Fig. 2.5]": _more(
+      "mean_error", OUTPUTS, COUNTS
+    ),
+    "proxy errs alike: The linear proxy with a public total errs as noisy counts do, within 10% "
+    "[Fig. 2.5]": _errs_alike(PUBLIC, COUNTS),
+    "private proxy errs alike: The linear proxy with a private total errs as noisy counts do, "
+    "within 10% [Fig. 2.5]": _errs_alike(PRIVATE, COUNTS),
+    "tempering: At the temperature that is best for counts the allotment is fairer, whatever "
+    "epsilon [Fig. 2.7]": _cooler(method=CLIPPED).at(**SUMMARY).in_each("epsilon"),
+    "tempering is free: and it errs as plain non-negativity does, within 10% "
+    "[Fig. 2.7]": _errs_alike(TEMPERED, CLIPPED),
+    "too hot: Too much heat is less fair again [Fig. 2.6]": ex.every(_than_hottest, **SUMMARY),
+    "cost of clipping: Non-negativity raises the cost of privacy [Fig. 2.8]": _more(
+      "cost", CLIPPED, COUNTS
+    ),
+    "cost of the proxy: The linear proxy with a private total lowers it [Fig. 2.8]": _more(
+      "cost", COUNTS, PRIVATE
+    ),
+  },
+  figures=(
+    ex.points(
+      "bias_by_size: Who gains and who loses, by size",
+      "gain ~ district_size, method | epsilon",
+      "Each point a district. Above 0 the noise pays on average, below it takes (Fig. 2.2).",
+      where={"row": "district", "method": (COUNTS, CLIPPED)},
+      log="x",
+      zero=True,
+    ),
+    ex.points(
+      "shape: The same, relative to the largest gain or loss",
+      "relative_gain ~ district_size, method | epsilon",
+      "Clipping pays small districts, curvature large ones, and tempering turns clipping around.",
+      where={"row": "district", "method": (COUNTS, CLIPPED, TEMPERED), "heat": ("", BEST)},
+      log="x",
+      zero=True,
+    ),
+    ex.lines(
+      "alpha: Unfairness by method",
+      "alpha ~ epsilon, method",
+      "Largest minus smallest bias, as a share of the money (Figs 2.5, 2.7). The other methods "
+      "have none but rounding errors.",
+      where=UNFAIR,
+      log="xy",
+    ),
+    ex.lines(
+      "error: Mean absolute error by method",
+      "mean_error ~ epsilon, method",
+      "What a district's money is off by in a single release.",
+      where=AT_BEST,
+      log="xy",
+    ),
+    ex.lines(
+      "temperature: What tempering does to small and large districts",
+      "bin_misallocated ~ children, heat | epsilon",
+      "Mean |bias| by size (Fig. 2.6). No heat is plain non-negativity; numbers are in (noise "
+      "scale)^2.",
+      where={"row": "bin", "method": (CLIPPED, TEMPERED)},
+      log="xy",
+    ),
+    ex.bars(
+      "cost: Cost of privacy",
+      "cost ~ method | epsilon",
+      "What must be added so that nobody loses on average (Fig. 2.8). The other methods cost "
+      "nothing.",
+      where=UNFAIR,
+      log="y",
+    ),
+  ),
+  titles={
+    "district_size": "children in district",
+    "gain": "expected dollars a year",
+    "relative_gain": "gain / largest",
+    **dict.fromkeys(("mean_error", "bin_misallocated", "cost"), "dollars a year"),
+  },
   summaries=(
-    Summary(
+    ex.summary(
       "Dollars: error, cost of privacy, who gains",
-      ("epsilon", "method", "heat"),
-      ("mean_error", "cost", "small_gain", "large_gain"),
+      "mean_error, cost, small_gain, large_gain ~ epsilon, method, heat",
       SUMMARY,
     ),
   ),
-  figures=FIGURES,
 )

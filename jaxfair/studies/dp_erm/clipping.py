@@ -2,9 +2,8 @@
 
 from jaxfair import checks
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim, Summary
 from jaxfair.studies.dp_erm import networks
-from jaxfair.studies.dp_erm.networks import END, along_training
+from jaxfair.studies.dp_erm.networks import END
 
 
 class Config(networks.NetworkConfig):
@@ -38,39 +37,27 @@ STUDY = networks.study(
   summary="What clip bounds do to gradient norms and excess risks",
   config=Config,
   run=run,
-  claims=(
-    Claim(
-      "norms fall",
-      "Gradient norms at the end of training fall as the clip bound grows",
-      FALLING < 0,
-      source="Fig. 3.3 and 3.10",
-    ),
-    Claim(
-      "larger norms pay",
-      "Of two groups, the one with larger gradient norms has the larger excess risk",
-      TOGETHER > 0,
-      source="Thm. 3.3, Fig. 3.3 and 3.10",
-    ),
-  ),
+  claims={
+    "norms fall: Gradient norms at the end of training fall as the clip bound grows "
+    "[Fig. 3.3 and 3.10]": FALLING < 0,
+    "larger norms pay: Of two groups, the one with larger gradient norms has the larger excess "
+    "risk [Thm. 3.3, Fig. 3.3 and 3.10]": TOGETHER > 0,
+  },
   figures=(
-    along_training(
-      "norms",
-      "Gradient norms along training",
-      "gradient_norm",
+    ex.lines(
+      "norms: Gradient norms along training",
+      "gradient_norm ~ step, role | panel",
       "Mean norm of the people's gradients before clipping.",
       y_title="mean gradient norm",
     ),
-    along_training(
-      "risks",
-      "Excess risk along training",
-      "excess_risk",
+    ex.lines(
+      "risks: Excess risk along training",
+      "excess_risk ~ step, role | panel",
       "Loss above that of plain training.",
-      reference=0.0,
+      zero=True,
     ),
   ),
   summaries=(
-    Summary(
-      "At the end of training", ("data", "clip", "group"), ("gradient_norm", "excess_risk"), END
-    ),
+    ex.summary("At the end of training", "gradient_norm, excess_risk ~ data, clip, group", END),
   ),
 )

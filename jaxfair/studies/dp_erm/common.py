@@ -1,7 +1,7 @@
 """What the studies of chapter 3 share: people, rows by group, gaps of excess risk.
 
-The people of these studies are standardized with moments of all of them, as in
-the thesis. No epsilon covers these moments, so nothing here is a release.
+The people of these studies are standardized with moments of all of them, as in the thesis. No
+epsilon covers these moments, so nothing here is a release.
 """
 
 import functools
@@ -38,17 +38,11 @@ SCALING_NOTE = (
 
 
 class ErmConfig(ex.Settings):
-  """What the configs of all studies of chapter 3 have.
+  """What the configs of all studies of chapter 3 have."""
 
-  Attributes:
-    sets: names of data sets.
-    seeds: repetitions of every setting.
-    max_people: at most this many of a set; all of them by default.
-  """
-
-  sets: ex.Sweep[str] = ("bank",)
-  seeds: ex.Count = 20
-  max_people: Annotated[int, ex.Within(50)] | None = None
+  sets: ex.Sweep[str] = ("bank",)  # names of data sets
+  seeds: ex.Count = 20  # repetitions of every setting
+  max_people: Annotated[int, ex.Within(50)] | None = None  # at most this many of a set
 
   def check(self) -> None:
     """Every set is one that can be loaded."""
@@ -67,17 +61,11 @@ class ErmConfig(ex.Settings):
 
 
 class Sample(NamedTuple):
-  """The people of one cell.
+  """The people of one cell."""
 
-  Attributes:
-    people: those who are trained on, with standardized features.
-    dataset: the set they were drawn from.
-    public: other people of the same set who are taken to be public, if any.
-  """
-
-  people: Examples
-  dataset: data.Dataset
-  public: Examples | None = None
+  people: Examples  # those who are trained on, with standardized features
+  dataset: data.Dataset  # the set they were drawn from
+  public: Examples | None = None  # others of the same set who are taken to be public, if any
 
   @property
   def num_groups(self) -> int:
@@ -204,28 +192,30 @@ def gap_ratio(
 
 
 def gap_claims(
-  setting: str,
-  before: Any,
-  after: Any,
-  statements: tuple[str, str],
-  sources: tuple[str, str],
+  shrinks: str,
+  ratio: str,
   *,
   by: Sequence[str] = ("data",),
-  **at: Any,
-) -> tuple[ex.Claim, ex.Claim]:
-  """Claims that a remedy closes gaps: in three of four comparisons, and overall."""
+  where: Mapping[str, Any] | None = None,
+  **setting: tuple[Any, Any],
+) -> dict[str, ex.Check]:
+  """Claims that a remedy closes gaps: in three of four comparisons, and overall.
+
+  Args:
+    shrinks: the first claim, "name: statement [source]".
+    ratio: the second.
+    by: columns that name a comparison.
+    where: narrows the rows.
+    **setting: the column that tells the remedy, with its value before and after.
+  """
+  [(column, (before, after))] = setting.items()
   told = " and ".join({"data": "data sets"}.get(c, f"{c}s") for c in by)
-  ratio = functools.partial(gap_ratio, setting=setting, after=after, before=before, by=by)
-  share = ratio(
-    f"share of {told} whose gap is smaller with {setting} {after}", of=lambda own: own < 1
-  )
-  mean = ratio(
-    f"gap with {setting} {after} over that with {before}, geometric mean over {told}",
+  gap = functools.partial(gap_ratio, setting=column, after=after, before=before, by=by)
+  share = gap(f"share of {told} whose gap is smaller with {column} {after}", of=lambda own: own < 1)
+  mean = gap(
+    f"gap with {column} {after} over that with {before}, geometric mean over {told}",
     of=np.log,
     over=lambda logs, axis: np.exp(np.mean(logs, axis)),
   )
-  shrinks, smaller = (share >= 0.75).at(**at), (mean < 1).at(**at)
-  return (
-    ex.Claim("gap shrinks", statements[0], shrinks, sources[0]),
-    ex.Claim("gap ratio", statements[1], smaller, sources[1]),
-  )
+  rows = where or {}
+  return {shrinks: (share >= 0.75).at(**rows), ratio: (mean < 1).at(**rows)}

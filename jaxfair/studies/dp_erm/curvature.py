@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import analysis
-from jaxfair.experiments import Claim, Summary
+from jaxfair import experiments as ex
 from jaxfair.studies.dp_erm import common, networks, persons
 from jaxfair.types import Examples, Model, Params
 
@@ -27,37 +27,31 @@ STUDY = networks.study(
   summary="Hessian traces of people near the decision boundary, and of people with large inputs",
   config=persons.Config,
   run=persons.measure(_quantities, PAIRS),
-  claims=(
-    Claim(
-      "closeness",
-      "The closer a person is to the decision boundary, the larger the trace of the Hessian of "
-      "their loss, on every data set",
-      persons.least(CLOSE) > 0,
-      source="Thm. 3.5, Fig. 3.5 and 3.13",
-    ),
-    Claim(
-      "input norm",
-      "The larger a person's input, the larger the trace, on every data set",
-      persons.least(FAR_OUT) > 0,
-      source="Ex. 3.3, Fig. 3.5 and 3.13",
-    ),
-  ),
+  claims={
+    "closeness: The closer a person is to the decision boundary, the larger the trace of the "
+    "Hessian of their loss, on every data set [Thm. 3.5, Fig. 3.5 and 3.13]": persons.least(CLOSE)
+    > 0,
+    "input norm: The larger a person's input, the larger the trace, on every data set "
+    "[Ex. 3.3, Fig. 3.5 and 3.13]": persons.least(FAR_OUT) > 0,
+  },
   figures=(
-    persons.scatter(
-      "closeness",
-      "Trace of the Hessian and closeness to the boundary",
-      "closeness",
-      "trace",
+    ex.points(
+      "closeness: Trace of the Hessian and closeness to the boundary",
+      "trace ~ closeness, role | panel",
       "Some people of the first training.",
-      x_title="closeness 1 - sum f^2",
+      where=persons.PERSON,
     ),
-    persons.scatter(
-      "input_norm", "Trace of the Hessian and input norm", "input_norm", "trace", "The same people."
+    ex.points(
+      "input_norm: Trace of the Hessian and input norm",
+      "trace ~ input_norm, role | panel",
+      "The same people.",
+      where=persons.PERSON,
     ),
   ),
+  titles={"closeness": "closeness 1 - sum f^2"},
   summaries=(
-    Summary(
-      "Rank correlations over all people", ("data", "step"), (CLOSE, FAR_OUT), persons.CORRELATION
+    ex.summary(
+      "Rank correlations over all people", f"{CLOSE}, {FAR_OUT} ~ data, step", persons.CORRELATION
     ),
   ),
 )

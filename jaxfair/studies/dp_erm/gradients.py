@@ -8,7 +8,6 @@ import numpy as np
 
 from jaxfair import analysis
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim, Figure, Summary
 from jaxfair.studies.dp_erm import common, networks, persons
 from jaxfair.studies.dp_erm.persons import CORRELATION
 from jaxfair.types import Examples, Model, Params
@@ -35,43 +34,29 @@ STUDY = networks.study(
   summary="People with large inputs have large gradients, which are clipped more",
   config=persons.Config,
   run=persons.measure(_norms, {NORMS: ("input_norm", "gradient_norm")}),
-  claims=(
-    Claim(
-      "positive",
-      "People with larger inputs have larger gradients, still at the end of training",
-      persons.least(NORMS) > 0,
-      source="Fig. 3.4",
-    ),
-    Claim(
-      "declines",
-      "The correlation falls from the start of training to its end",
-      DECLINE > 0,
-      source="Fig. 3.4",
-    ),
-  ),
+  claims={
+    "positive: People with larger inputs have larger gradients, still at the end of training "
+    "[Fig. 3.4]": persons.least(NORMS) > 0,
+    "declines: The correlation falls from the start of training to its end [Fig. 3.4]": DECLINE > 0,
+  },
   figures=(
-    persons.scatter(
-      "norms",
-      "Input norm and gradient norm",
-      "input_norm",
-      "gradient_norm",
+    ex.points(
+      "norms: Input norm and gradient norm",
+      "gradient_norm ~ input_norm, role | panel",
       "Some people of the first training, at several of its steps.",
+      where=persons.PERSON,
     ),
-    Figure(
-      "correlation",
-      "Their rank correlation along training",
-      "step",
-      NORMS,
-      "line",
-      "data",
+    ex.lines(
+      "correlation: Their rank correlation along training",
+      f"{NORMS} ~ step, data",
       y_title="rank correlation",
       where=CORRELATION,
-      reference=0.0,
+      zero=True,
     ),
   ),
   summaries=(
-    Summary(
-      "Rank correlation of input norm and gradient norm", ("data", "step"), (NORMS,), CORRELATION
+    ex.summary(
+      "Rank correlation of input norm and gradient norm", f"{NORMS} ~ data, step", CORRELATION
     ),
   ),
 )

@@ -8,11 +8,10 @@ import numpy as np
 
 from jaxfair import analysis
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim, Figure, Summary
 from jaxfair.studies.dp_erm import common, networks
 from jaxfair.types import Examples, Params
 
-GROUP, SHELL = "group", "shell"
+GROUP, SHELL = {"kind": "group"}, {"kind": "shell"}
 
 
 class Config(networks.NetworkConfig):
@@ -26,8 +25,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   made = networks.set_up(config, cell, context)
   people, groups = made.people, made.sample.num_groups
   norm = jnp.linalg.norm(people.x, axis=1)
-  rank = jnp.argsort(jnp.argsort(norm))
-  shell = rank * config.shells // people.size
+  shell = jnp.argsort(jnp.argsort(norm)) * config.shells // people.size
   # Groups and shells side by side, as one list of group ids.
   both = [(people.group, groups), (shell, config.shells)]
 
@@ -44,49 +42,39 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     {"seed": range(config.seeds), "group": [*made.sample.dataset.group_names, *shells]},
     {"excess_risk": excess, "input_norm": np.broadcast_to(norms, excess.shape)},
   )
-  kinds = [GROUP] * groups + [SHELL] * config.shells
+  kinds = [GROUP["kind"]] * groups + [SHELL["kind"]] * config.shells
   return table.plus(kind=kinds * config.seeds)
 
 
 TOGETHER = ex.correlation("input_norm", "excess_risk", points=("data", "group"), within=("data",))
-
-
-def _figure(kind: str, told: str, caption: str) -> Figure:
-  return Figure(
-    f"{kind}s",
-    f"Excess risk against input norm: {told}",
-    "input_norm",
-    "excess_risk",
-    "line",
-    "data",
-    caption=caption,
-    x_title="mean input norm",
-    where={"kind": kind},
-  )
-
 
 STUDY = networks.study(
   name="dp_erm.inputs",
   summary="Do people with large inputs pay more for privacy?",
   config=Config,
   run=run,
-  claims=(
-    Claim(
-      "groups",
-      "Of two groups, the one with larger inputs has the larger excess risk",
-      (TOGETHER > 0).at(kind=GROUP),
-      source="Fig. 3.6",
-    ),
-    Claim(
-      "shells",
-      "The larger people's inputs are, the larger their excess risk",
-      (TOGETHER > 0).at(kind=SHELL),
-      source="Fig. 3.6",
-    ),
-  ),
+  claims={
+    "groups: Of two groups, the one with larger inputs has the larger excess risk [Fig. 3.6]": (
+      TOGETHER > 0
+    ).at(**GROUP),
+    "shells: The larger people's inputs are, the larger their excess risk [Fig. 3.6]": (
+      TOGETHER > 0
+    ).at(**SHELL),
+  },
   figures=(
-    _figure(GROUP, "groups", "Each line joins the groups of one data set."),
-    _figure(SHELL, "equal parts of the people", "People cut into equal parts by their input norm."),
+    ex.lines(
+      "groups: Excess risk against input norm: groups",
+      "excess_risk ~ input_norm, data",
+      "Each line joins the groups of one data set.",
+      where=GROUP,
+    ),
+    ex.lines(
+      "shells: Excess risk against input norm: equal parts of the people",
+      "excess_risk ~ input_norm, data",
+      "People cut into equal parts by their input norm.",
+      where=SHELL,
+    ),
   ),
-  summaries=(Summary("Excess risk", ("data", "group"), ("input_norm", "excess_risk")),),
+  titles={"input_norm": "mean input norm"},
+  summaries=(ex.summary("Excess risk", "input_norm, excess_risk ~ data, group"),),
 )

@@ -1,7 +1,7 @@
 """A small network, trained privately many times and measured along the way.
 
-Excess risks are counted from a plain training of the same network, which
-stands in for the optimum.
+Excess risks are counted from a plain training of the same network, which stands in for the
+optimum.
 """
 
 import dataclasses
@@ -25,29 +25,17 @@ END = {"at_end": "yes"}
 
 
 class Training(ex.Settings):
-  """One hidden layer of tanh units, its DP-SGD and its plain training.
+  """One hidden layer of tanh units, its DP-SGD and its plain training."""
 
-  Attributes:
-    hidden: units of the hidden layer.
-    steps: of DP-SGD; a multiple of `snapshots`.
-    batch_size: expected size of a batch.
-    learning_rate: eta of DP-SGD.
-    l2_clip: C.
-    noise_multiplier: sigma.
-    snapshots: how often the model is measured, after the start.
-    plain_steps: of the plain training, by Adam.
-    plain_rate: its learning rate.
-  """
-
-  hidden: Count = 20
-  steps: Count = 500
-  batch_size: Count = 32
-  learning_rate: Positive = 0.1
-  l2_clip: Positive = 0.1
-  noise_multiplier: ex.NonNegative = 5.0
-  snapshots: Count = 5
-  plain_steps: Count = 1000
-  plain_rate: Positive = 0.01
+  hidden: Count = 20  # units of the hidden layer
+  steps: Count = 500  # of DP-SGD; a multiple of `snapshots`
+  batch_size: Count = 32  # expected size of a batch
+  learning_rate: Positive = 0.1  # eta of DP-SGD
+  l2_clip: Positive = 0.1  # C
+  noise_multiplier: ex.NonNegative = 5.0  # sigma
+  snapshots: Count = 5  # how often the model is measured, after the start
+  plain_steps: Count = 1000  # of the plain training, by Adam
+  plain_rate: Positive = 0.01  # its learning rate
 
   def check(self) -> None:
     """Snapshots are at equal distances."""
@@ -107,25 +95,15 @@ def with_clip(config: training.DpSgdConfig, value: Any) -> training.DpSgdConfig:
 
 
 class Setup(NamedTuple):
-  """One data set, ready to train on.
+  """One data set, ready to train on."""
 
-  Attributes:
-    config: of the study.
-    cell: names the data set.
-    sample: the people.
-    model: the network.
-    key: for the private trainings.
-    optimum: parameters after plain training.
-    plain: each group's loss there.
-  """
-
-  config: NetworkConfig
-  cell: ex.Cell
-  sample: common.Sample
+  config: NetworkConfig  # of the study
+  cell: ex.Cell  # names the data set
+  sample: common.Sample  # the people
   model: Model
-  key: jax.Array
-  optimum: Params
-  plain: analysis.ByGroup
+  key: jax.Array  # for the private trainings
+  optimum: Params  # after plain training
+  plain: analysis.ByGroup  # each group's loss there
 
   @property
   def people(self) -> Examples:
@@ -142,9 +120,8 @@ class Setup(NamedTuple):
     """Mean loss and mean gradient norm of every group."""
     del key
     norms = analysis.gradient_norms(self.model, common.LOSS, params, people)
-    return self.losses(params, people), analysis.mean_by_group(
-      norms, people.group, self.sample.num_groups
-    )
+    by_group = analysis.mean_by_group(norms, people.group, self.sample.num_groups)
+    return self.losses(params, people), by_group
 
   def train(
     self, look: Look, values: Sequence[Any] | None = None, change: Change = with_clip
@@ -209,14 +186,6 @@ def set_up(
   optimum = training.fit(model, common.LOSS, people, plain, key=key_plain).params
   losses = common.group_losses(model, optimum, people, sample.num_groups)
   return Setup(config, cell, sample, model, key_private, optimum, losses)
-
-
-def along_training(
-  name: str, title: str, y: str, caption: str, x: str = "step", **options: Any
-) -> ex.Figure:
-  """Lines of the groups as training goes on, a panel for every setting."""
-  options |= {"color": "role", "facet": "panel", "caption": caption}
-  return ex.Figure(name, title, x, y, "line", **options)
 
 
 def with_panels(table: ex.Table, told: Callable[[dict[str, Any]], str]) -> ex.Table:

@@ -14,29 +14,22 @@ import numpy as np
 
 from jaxfair import accounting, analysis, data, models, training
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim, Figure, Positive, Summary
+from jaxfair.experiments import Positive
 from jaxfair.privacy import noise
 from jaxfair.studies.dp_erm import common
 from jaxfair.types import Examples, Model, Params
 
 
 class Config(common.ErmConfig):
-  """Settings of output perturbation; each seed is a pair of mirrored noises.
-
-  Attributes:
-    epsilons: of the releases.
-    delta: of the releases.
-    weight_decay: lambda, in lambda/2 ||theta||^2.
-    row_norm: rows are projected into a ball of this radius, in units of
-      sqrt(d), the root mean square norm of standardized rows. The thesis does
-      not bound its rows, and without a bound the sensitivity is infinite.
-  """
+  """Settings of output perturbation; each seed is a pair of mirrored noises."""
 
   sets: ex.Sweep[str] = ("bank", "adult")
   seeds: ex.Count = 100
   epsilons: ex.Sweep[Positive] = (0.005, 0.02, 0.1, 0.5)
   delta: ex.Probability = 1e-5
-  weight_decay: Positive = 1.0
+  weight_decay: Positive = 1.0  # lambda, in lambda/2 ||theta||^2
+  # Rows are projected into a ball of this radius, in units of sqrt(d), the root mean square norm
+  # of standardized rows. The thesis does not bound them: then the sensitivity is infinite.
   row_norm: Positive = 2.0
 
   def release(self, epsilon: float, width: int) -> training.OutputPerturbationConfig:
@@ -69,14 +62,8 @@ def perturb(config: Config, sample: common.Sample, cell: ex.Cell, *, key: jax.Ar
     model, common.LOSS, optimum, people, num_groups=sample.num_groups
   ).traces
   norms = analysis.mean_by_group(jnp.linalg.norm(people.x, axis=1), people.group, sample.num_groups)
-  sigmas = np.array(
-    [
-      accounting.gaussian_sigma(
-        epsilon=epsilon, delta=config.delta, sensitivity=fitted.trace.sensitivity
-      )
-      for epsilon in config.epsilons
-    ]
-  )
+  spent = {"delta": config.delta, "sensitivity": fitted.trace.sensitivity}
+  sigmas = np.array([accounting.gaussian_sigma(epsilon=e, **spent) for e in config.epsilons])
   excess = _mirrored_excess(
     model, optimum, people, sample.num_groups, sigmas, config.seeds, key_noise
   )
@@ -149,22 +136,6 @@ def notes(config: Config) -> list[str]:
   ]
 
 
-def risk_by_epsilon(title: str, facet: str, caption: str) -> Figure:
-  """Excess risk of both groups along epsilon."""
-  return Figure(
-    "risk_and_epsilon",
-    title,
-    "epsilon",
-    "excess_risk",
-    "line",
-    "role",
-    facet,
-    caption,
-    log_x=True,
-    log_y=True,
-  )
-
-
 POINTS = ("data", "epsilon", "group")
 ERROR = ex.of_points(
   "largest relative error of the prediction",
@@ -188,55 +159,39 @@ STUDY = ex.Study(
   cells=ex.grid(data="sets"),
   run=run,
   notes=notes,
-  claims=(
-    Claim(
-      "same order",
-      "Of two groups of a data set, the one with the larger Hessian trace has the larger excess "
-      "risk",
-      ex.correlation("trace", "excess_risk", points=POINTS, within=("data", "epsilon")) > 0,
-      source="Thm. 3.1, Fig. 3.1 and 3.8",
-    ),
-    Claim(
-      "all groups",
-      "Across the groups of all data sets, excess risk per variance of the noise grows with the "
-      "Hessian trace",
-      ex.correlation("trace", "excess_per_variance", points=POINTS, within=("epsilon",)) > 0,
-      source="Thm. 3.1",
-    ),
-    Claim(
-      "less at larger epsilon",
-      "The gap shrinks as epsilon grows, in every data set",
-      GAP > 1,
-      source="Fig. 3.1",
-    ),
-    Claim(
-      "prediction",
-      "At the largest epsilon, half the noise's variance times the trace is within 10% of every "
-      "group's excess risk",
-      ERROR < 0.1,
-      source="Thm. 3.1",
-    ),
-  ),
+  claims={
+    "same order: Of two groups of a data set, the one with the larger Hessian trace has the larger "
+    "excess risk [Thm. 3.1, Fig. 3.1 and 3.8]": ex.correlation(
+      "trace", "excess_risk", points=POINTS, within=("data", "epsilon")
+    )
+    > 0,
+    "all groups: Across the groups of all data sets, excess risk per variance of the noise grows "
+    "with the Hessian trace [Thm. 3.1]": ex.correlation(
+      "trace", "excess_per_variance", points=POINTS, within=("epsilon",)
+    )
+    > 0,
+    "less at larger epsilon: The gap shrinks as epsilon grows, in every data set [Fig. 3.1]": GAP
+    > 1,
+    "prediction: At the largest epsilon, half the noise's variance times the trace is within 10% "
+    "of every group's excess risk [Thm. 3.1]": ERROR < 0.1,
+  },
   figures=(
-    Figure(
-      "risk_and_trace",
-      "Excess risk against the Hessian's trace",
-      "trace",
-      "excess_risk",
-      "line",
-      "epsilon",
-      "data",
-      caption="Each line joins the groups of one data set at one epsilon: it rises if the group "
-      "with the larger trace pays more.",
-      x_title="trace of the group's Hessian",
-      y_title="excess risk",
-      log_y=True,
+    ex.lines(
+      "risk_and_trace: Excess risk against the Hessian's trace",
+      "excess_risk ~ trace, epsilon | data",
+      "Each line joins the groups of one data set at one epsilon: it rises if the group with the "
+      "larger trace pays more.",
+      log="y",
     ),
-    risk_by_epsilon(
-      "Excess risk of both groups as privacy is relaxed",
-      "data",
+    ex.lines(
+      "risk_and_epsilon: Excess risk of both groups as privacy is relaxed",
+      "excess_risk ~ epsilon, role | data",
       "Mean over repetitions with its 95% interval.",
+      log="xy",
     ),
   ),
-  summaries=(Summary("By group", POINTS, ("trace", "input_norm", "excess_risk", "predicted")),),
+  titles={"trace": "trace of the group's Hessian"},
+  summaries=(
+    ex.summary("By group", "trace, input_norm, excess_risk, predicted ~ data, epsilon, group"),
+  ),
 )

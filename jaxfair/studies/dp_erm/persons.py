@@ -1,7 +1,7 @@
 """Quantities of single persons along private training, and how they are correlated.
 
-Shared by figures 3.4, 3.5 and 3.13: rank correlations over all people for
-every seed, and the values of some people for the scatter plots.
+Shared by figures 3.4, 3.5 and 3.13: rank correlations over all people for every seed, and the
+values of some people for the scatter plots.
 """
 
 from collections.abc import Callable, Mapping
@@ -80,9 +80,3 @@ def least(column: str) -> ex.Statistic:
     values=(column,),
     points=("data",),
   ).at(**CORRELATION, **networks.END)
-
-
-def scatter(name: str, title: str, x: str, y: str, caption: str, **options: Any) -> ex.Figure:
-  """Some people of the first training, as points."""
-  options |= {"color": "role", "facet": "panel", "where": PERSON}
-  return ex.Figure(name, title, x, y, "point", caption=caption, **options)

@@ -1,7 +1,7 @@
 """Does it matter how many people of a group there are? (figure 3.12)
 
-People are drawn so that the groups have given ratios of sizes. All trainings
-have the same number of people, so they share one program and one noise.
+People are drawn so that the groups have given ratios of sizes. All trainings have the same number
+of people, so they share one program and one noise.
 """
 
 from typing import Annotated
@@ -11,22 +11,16 @@ import numpy as np
 
 from jaxfair import checks, data
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim, Figure, Summary
 from jaxfair.studies.dp_erm import common, networks
 
 Ratio = Annotated[float, ex.Within(0.0, 1.0, open_low=True)]
 
 
 class Config(networks.NetworkConfig):
-  """Settings.
+  """Settings."""
 
-  Attributes:
-    ratios: people of the minority per person of the majority.
-    people: drawn for every ratio.
-  """
-
-  ratios: ex.Sweep[Ratio] = (0.1, 0.3, 1.0)
-  people: int = 2000
+  ratios: ex.Sweep[Ratio] = (0.1, 0.3, 1.0)  # people of the minority per person of the majority
+  people: int = 2000  # drawn for every ratio
 
   def check(self) -> None:
     """Batches are drawn from the people; ratios are compared."""
@@ -93,21 +87,6 @@ def _range(column: str) -> ex.Statistic:
   )
 
 
-def _figure(name: str, title: str, column: str) -> Figure:
-  return Figure(
-    name,
-    title,
-    "ratio",
-    column,
-    "line",
-    "role",
-    "data",
-    caption="At the end of training.",
-    x_title="minority over majority",
-    log_x=True,
-  )
-
-
 STUDY = networks.study(
   name="dp_erm.sizes",
   summary="Does the relative size of a group decide what it pays?",
@@ -115,25 +94,23 @@ STUDY = networks.study(
   cells=ex.grid(data="sets", ratio="ratios"),
   run=run,
   precheck=_precheck,
-  claims=(
-    Claim(
-      "risk",
-      "The relative size of the groups hardly moves their excess risk: by less than a quarter",
-      _range("excess_risk") < 0.25,
-      source="Fig. 3.12",
-    ),
-    Claim(
-      "norms",
-      "It hardly moves their gradient norms: by less than a quarter",
-      _range("gradient_norm") < 0.25,
-      source="Fig. 3.12",
-    ),
+  claims={
+    "risk: The relative size of the groups hardly moves their excess risk: by less than a quarter "
+    "[Fig. 3.12]": _range("excess_risk") < 0.25,
+    "norms: It hardly moves their gradient norms: by less than a quarter [Fig. 3.12]": _range(
+      "gradient_norm"
+    )
+    < 0.25,
+  },
+  figures=tuple(
+    ex.lines(told, f"{y} ~ ratio, role | data", "At the end of training.", log="x")
+    for told, y in (
+      ("norms: Gradient norms and group sizes", "gradient_norm"),
+      ("risks: Excess risk and group sizes", "excess_risk"),
+    )
   ),
-  figures=(
-    _figure("norms", "Gradient norms and group sizes", "gradient_norm"),
-    _figure("risks", "Excess risk and group sizes", "excess_risk"),
-  ),
+  titles={"ratio": "minority over majority"},
   summaries=(
-    Summary("At the end of training", ("data", "ratio", "group"), ("gradient_norm", "excess_risk")),
+    ex.summary("At the end of training", "gradient_norm, excess_risk ~ data, ratio, group"),
   ),
 )

@@ -7,7 +7,6 @@ import numpy as np
 
 from jaxfair import analysis
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim, Figure, Summary
 from jaxfair.studies.dp_erm import common, networks
 from jaxfair.types import Examples, Params
 
@@ -46,15 +45,9 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     )
 
   found = made.train(look)
-  return made.rows(
-    {},
-    {
-      "clipping": found.clipping.group[0],
-      "curvature_part": found.clipping_curvature.group[0],
-      "noise": found.noise.group[0],
-      "trace": found.trace.group[0],
-    },
-  )
+  terms = (found.clipping, found.clipping_curvature, found.noise, found.trace)
+  names = ("clipping", "curvature_part", "noise", "trace")
+  return made.rows({}, {name: own.group[0] for name, own in zip(names, terms, strict=True)})
 
 
 def _derive(table: ex.Table) -> ex.Table:
@@ -89,41 +82,26 @@ STUDY = networks.study(
   config=Config,
   run=run,
   derive=_derive,
-  claims=(
-    Claim(
-      "curvature part",
-      "The curvature part of the clipping term is negligible: below a tenth of the term, on "
-      "every data set",
-      _share("curvature part", "curvature_part") < 0.1,
-      source="Fig. 3.11",
-    ),
-    Claim(
-      "clipping dominates",
-      "With this clip bound, clipping costs more than noise",
-      _share("noise term", "noise") < 1,
-      source="Sec. 3.6",
-    ),
-  ),
+  claims={
+    "curvature part: The curvature part of the clipping term is negligible: below a tenth of the "
+    "term, on every data set [Fig. 3.11]": _share("curvature part", "curvature_part") < 0.1,
+    "clipping dominates: With this clip bound, clipping costs more than noise [Sec. 3.6]": _share(
+      "noise term", "noise"
+    )
+    < 1,
+  },
   figures=(
-    Figure(
-      "terms",
-      "Change of the loss in one step, by cause",
-      "step",
-      "change",
-      "line",
-      "term",
-      "data",
-      caption="Clipping with its curvature part, and noise; above 0 the term costs the group.",
+    ex.lines(
+      "terms: Change of the loss in one step, by cause",
+      "change ~ step, term | data",
+      "Clipping with its curvature part, and noise; above 0 the term costs the group.",
       y_title="expected change of the loss",
-      reference=0.0,
+      zero=True,
     ),
   ),
   summaries=(
-    Summary(
-      "Terms, mean over steps",
-      ("data", "group"),
-      ("clipping", "curvature_part", "noise", "trace"),
-      FIRST,
+    ex.summary(
+      "Terms, mean over steps", "clipping, curvature_part, noise, trace ~ data, group", FIRST
     ),
   ),
 )

@@ -11,7 +11,6 @@ from jaxfair import checks, data, models, training, tree
 from jaxfair import experiments as ex
 from jaxfair.data._pooling import pool_images
 from jaxfair.experiments import Count
-from jaxfair.experiments._measures import EVERYONE
 from jaxfair.training import _driver
 from jaxfair.training._ensembles import default_chunk
 from jaxfair.types import Examples, Model
@@ -20,15 +19,10 @@ LOSS = models.cross_entropy
 
 
 class Network(ex.Settings):
-  """Which network is pruned; see `models.network`.
-
-  Attributes:
-    kind: "mlp" has one hidden layer of `width` units.
-    width: units of the hidden layer, or channels of the first convolution.
-  """
+  """Which network is pruned; see `models.network`."""
 
   kind: Literal["mlp", "small_cnn", "cnn", "cnn2", "resnet18", "resnet50", "vgg19"] = "mlp"
-  width: Count = 32
+  width: Count = 32  # units of the hidden layer, or channels of the first convolution
 
   def model(self, num_classes: int) -> Model:
     """The network for this many classes."""
@@ -36,21 +30,13 @@ class Network(ex.Settings):
 
 
 class Stage(ex.Settings):
-  """How long one training is, and how it steps.
+  """How long one training is, and how it steps."""
 
-  Attributes:
-    rounds: steps of the multipliers, where groups are held together.
-    steps_per_round: steps of the network before each.
-    batch_size: people in a step.
-    learning_rate: of Adam.
-    dual_rate: s, the multipliers' step.
-  """
-
-  rounds: Count = 20
-  steps_per_round: Count = 10
+  rounds: Count = 20  # steps of the multipliers, where groups are held together
+  steps_per_round: Count = 10  # steps of the network before each
   batch_size: Count = 128
-  learning_rate: ex.Positive = 1e-3
-  dual_rate: ex.NonNegative = 0.3
+  learning_rate: ex.Positive = 1e-3  # of Adam
+  dual_rate: ex.NonNegative = 0.3  # s, the multipliers' step
 
   def config(self) -> training.LagrangianConfig:
     """The trainer's settings, without a constraint."""
@@ -66,25 +52,15 @@ class Stage(ex.Settings):
 
 
 class PruningConfig(ex.Settings):
-  """What the configs of all studies of pruning have.
-
-  Attributes:
-    data: people, with the label and the groups.
-    network: what is pruned.
-    train: of the whole network.
-    seeds: repetitions, each with its own people.
-    max_people: drawn for each seed, training and test together.
-    test_share: of them, looked at for accuracy only.
-    pool: images are averaged over squares of this many pixels a side.
-  """
+  """What the configs of all studies of pruning have."""
 
   data: ex.People = ex.People("utkface", "race", "race")
   network: Network = Network()
-  train: Stage = Stage()
-  seeds: Count = 5
-  max_people: Annotated[int, ex.Within(50)] | None = None
-  test_share: ex.Probability = 0.3
-  pool: Count = 1
+  train: Stage = Stage()  # of the whole network
+  seeds: Count = 5  # repetitions, each with its own people
+  max_people: Annotated[int, ex.Within(50)] | None = None  # of each seed, train and test together
+  test_share: ex.Probability = 0.3  # of them, looked at for accuracy only
+  pool: Count = 1  # images are averaged over squares of this many pixels a side
 
   def check(self) -> None:
     """A batch comes from the training part."""
@@ -99,18 +75,11 @@ class PruningConfig(ex.Settings):
 
 
 class Sample(NamedTuple):
-  """Everybody there is, and who takes part in each repetition.
+  """Everybody there is, and who takes part in each repetition."""
 
-  Attributes:
-    people: all of them, pixels centred.
-    rows: ([seeds, n], [seeds, m]) training and test rows.
-    dataset: names and counts.
-    model: the network.
-  """
-
-  people: Examples
-  rows: tuple[np.ndarray, np.ndarray]
-  dataset: data.Dataset
+  people: Examples  # all of them, pixels centered
+  rows: tuple[np.ndarray, np.ndarray]  # ([seeds, n], [seeds, m]) training and test rows
+  dataset: data.Dataset  # names and counts; of the stand-in, if it is one
   model: Model
 
   @property
@@ -122,8 +91,7 @@ class Sample(NamedTuple):
 def draw(config: PruningConfig, context: ex.Context) -> Sample:
   """Loads the people and draws each repetition's parts.
 
-  Pixels are centred and scaled by fixed numbers: no statistic of the people
-  enters.
+  Pixels are centered and scaled by fixed numbers: no statistic of the people enters.
   """
   dataset, key = context.load(config.data), context.shared_key
   size = min(config.max_people or dataset.size, dataset.size)
@@ -158,28 +126,24 @@ def for_each_seed(function: Callable[[Any, Examples], Any], own: Any, sample: Sa
 
 
 def group_rows(
-  settings: dict[str, Any],
-  axes: dict[str, Sequence[Any]],
-  names: Sequence[str],
-  values: dict[str, Any],
+  settings: ex.Cell, axes: dict[str, Sequence[Any]], names: Sequence[str], values: dict[str, Any]
 ) -> ex.Table:
   """One row per group and one for everyone, from `ByGroup` values.
 
-  The row of everyone also has, as `<column>_gap`, the largest group's value
-  minus the smallest's.
+  The row of everyone also has, as `<column>_gap`, the largest group's value minus the smallest's.
   """
-  groups = {name: value.group for name, value in values.items()}
   everyone = {name: value.population for name, value in values.items()}
   with np.errstate(invalid="ignore"):
     gaps = {
       f"{name}_gap": np.max(value.group, axis=-1) - np.min(value.group, axis=-1)
       for name, value in values.items()
     }
+  groups = {name: value.group for name, value in values.items()}
   whole = {name: np.asarray(value)[..., None] for name, value in (everyone | gaps).items()}
   return ex.Table.concat(
     [
       ex.Table.from_arrays(settings, {**axes, "group": list(names)}, groups),
-      ex.Table.from_arrays(settings, {**axes, "group": [EVERYONE]}, whole),
+      ex.Table.from_arrays(settings, {**axes, "group": [ex.EVERYONE]}, whole),
     ]
   )
 
@@ -188,9 +152,9 @@ def notes(config: PruningConfig) -> list[str]:
   """What the numbers are."""
   drawn = "everybody" if config.max_people is None else config.max_people
   return [
-    f"{config.seeds} repetitions, each with {drawn} people of its own "
-    f"drawing, {config.test_share:.0%} of them for tests; network "
-    f"{config.network.kind} of width {config.network.width}.",
-    "Accuracy is that of the test people; losses, gradients, eigenvalues and "
-    "distances are those of the training people, as in the theory.",
+    f"{config.seeds} repetitions, each with {drawn} people of its own drawing, "
+    f"{config.test_share:.0%} of them for tests; network {config.network.kind} of width "
+    f"{config.network.width}.",
+    "Accuracy is that of the test people; losses, gradients, eigenvalues and distances are those "
+    "of the training people, as in the theory.",
   ]

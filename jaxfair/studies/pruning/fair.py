@@ -9,33 +9,29 @@ import numpy as np
 
 from jaxfair import experiments as ex
 from jaxfair import pruning
-from jaxfair.experiments import Claim, Figure, Summary
-from jaxfair.experiments._measures import EVERYONE
 from jaxfair.studies.pruning import common
 from jaxfair.types import Examples, Model
 
+# Whether groups are held together before and after. Multipliers that do not
+# step stay at zero, which is plain training: one program serves all methods.
+Held = Literal["never", "before", "after", "both"]
+_STAGES_HELD: dict[Held, tuple[float, float]] = {
+  "never": (0.0, 0.0),
+  "before": (1.0, 0.0),
+  "after": (0.0, 1.0),
+  "both": (1.0, 1.0),
+}
+
 
 class Config(common.PruningConfig):
-  """Settings.
+  """Settings."""
 
-  Attributes:
-    rates: shares of the weights that go.
-    methods: where groups are held together; see `pruning.FairPruneConfig`.
-    constraints: by which constraints.
-    tune: how a pruned network is fine-tuned.
-    curvature_steps: of Lanczos in every step under the full constraint.
-  """
-
-  rates: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9)
-  methods: ex.Sweep[Literal["never", "before", "after", "both"]] = (
-    "never",
-    "before",
-    "after",
-    "both",
-  )
+  rates: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9)  # shares of the weights that go
+  # Where groups are held together, see `pruning.FairPruneConfig`, and by which constraints.
+  methods: ex.Sweep[Held] = (*_STAGES_HELD,)
   constraints: ex.Sweep[Literal["relaxed", "full"]] = ("relaxed",)
-  tune: common.Stage = common.Stage(rounds=10)
-  curvature_steps: int = 3
+  tune: common.Stage = common.Stage(rounds=10)  # how a pruned network is fine-tuned
+  curvature_steps: int = 3  # of Lanczos in every step under the full constraint
 
   def check(self) -> None:
     """Rates are shares, in order."""
@@ -81,25 +77,20 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     "seed": range(config.seeds),
     "rate": [0.0, *config.rates],
   }
-  table = common.group_rows(dict(cell), axes, sample.dataset.group_names, values)
+  table = common.group_rows(cell, axes, sample.dataset.group_names, values)
   never = table["method"] == "never"
   return table.plus(constraint=np.where(never, "none", table["constraint"]).tolist())
 
 
-def methods_of(config: Config, kind: str) -> list[str]:
+def methods_of(config: Config, kind: str) -> list[Held]:
   """The methods of a cell; "never" has no constraint and is in the first."""
   first = kind == config.constraints[0]
   return [name for name in config.methods if first or name != "never"]
 
 
-# Whether groups are held together before and after. Multipliers that do not
-# step stay at zero, which is plain training: one program serves all methods.
-_STAGES_HELD = {"never": (0.0, 0.0), "before": (1.0, 0.0), "after": (0.0, 1.0), "both": (1.0, 1.0)}
-
-
 def _one(
   model: Model, num_groups: int, config: pruning.FairPruneConfig, own: Any, everybody: Examples
-) -> tuple[pruning.NonPrivateImpact, pruning.NonPrivateLook]:
+) -> tuple[pruning.NonPrivateImpact, pruning.NonPrivateProfile]:
   """One method and seed: test people over rates, and the whole network."""
   key, held, train_rows, test_rows = own
   train, test = everybody.take(train_rows), everybody.take(test_rows)
@@ -119,7 +110,7 @@ def _one(
     rates=config.rates,
     gradients=False,
   )
-  dense = pruning.look(model, common.LOSS, fit.dense, train, num_groups=num_groups)
+  dense = pruning.group_profile(model, common.LOSS, fit.dense, train, num_groups=num_groups)
   return tested, dense
 
 
@@ -145,19 +136,17 @@ def _derive(table: ex.Table) -> ex.Table:
 def _notes(config: Config) -> list[str]:
   return [
     *common.notes(config),
-    "Every method starts from the same drawn parameters and batches; the rows "
-    "at rate 0 are the networks before pruning.",
+    "Every method starts from the same drawn parameters and batches; the rows at rate 0 are the "
+    "networks before pruning.",
     "Adam throughout; the thesis has SGD with momentum 0.9.",
   ]
 
 
-ALL = {"group": EVERYONE}
-
-
-def _relaxed(method: str) -> dict[str, Any]:
-  return {"method": method, "constraint": "none" if method == "never" else "relaxed"}
-
-
+ALL, PRUNED = {"group": ex.EVERYONE}, {"rate": ex.but(0.0)}
+NEVER = {"method": "never", "constraint": "none"}
+BEFORE, AFTER, BOTH = (
+  {"method": method, "constraint": "relaxed"} for method in ("before", "after", "both")
+)
 FULL = {"method": "after", "constraint": "full"}
 
 
@@ -166,33 +155,22 @@ def _less(column: str, first: dict[str, Any], second: dict[str, Any]) -> ex.Stat
   return ex.difference(column, ALL | second, ALL | first)
 
 
-def _pruned(check: ex.Check) -> ex.Check:
-  return check.at(rate=ex.but(0.0))
+def _fairer(first: dict[str, Any], second: dict[str, Any]) -> ex.Check:
+  """The gap is smaller, over all rates."""
+  return (_less("accuracy_gap", first, second) > 0).at(**PRUNED)
 
 
-def _fairer(method: str, when: str) -> Claim:
-  return Claim(
-    f"{method} is fairer",
-    f"Equal losses {when} pruning shrink the gap between the groups' accuracies, over all rates",
-    _pruned(_less("accuracy_gap", _relaxed(method), _relaxed("never")) > 0),
-    source="Fig. 5.8, 5.9; Table 5.2",
-  )
+def _as_good(first: dict[str, Any], second: dict[str, Any]) -> ex.Check:
+  """The first costs less than 2 points of accuracy against the second, over all rates."""
+  return (_less("accuracy", second, first) > -0.02).at(**PRUNED)
 
 
-def _levels(column: str, words: str) -> Claim:
-  return Claim(
-    f"levels {column}",
-    f"Equal losses bring the groups' {words} together before pruning",
-    _less(f"dense_{column}_gap", _relaxed("before"), _relaxed("never")) > 0,
-    source="Fig. 5.7",
-  )
+def _levels(column: str) -> ex.Check:
+  return _less(f"dense_{column}_gap", BEFORE, NEVER) > 0
 
 
-def _line(name: str, title: str, y: str, **options: Any) -> Figure:
-  return Figure(
-    name, title, "rate", y, "line", "fair", x_title="share of weights removed", where=ALL, **options
-  )
-
+SHRINK = "pruning shrink the gap between the groups' accuracies, over all rates"
+FIGURES = "[Fig. 5.8, 5.9; Table 5.2]"
 
 STUDY = ex.Study(
   name="pruning.fair",
@@ -202,74 +180,47 @@ STUDY = ex.Study(
   run=run,
   derive=_derive,
   notes=_notes,
-  claims=(
-    _fairer("before", "before"),
-    _fairer("after", "after"),
-    _fairer("both", "both before and after"),
-    Claim(
-      "after beats before",
-      "At the highest rate the gap is smaller if losses are made equal after pruning than before "
-      "it",
-      (_less("accuracy_gap", _relaxed("after"), _relaxed("before")) > 0).at(rate=max),
-      source="Fig. 5.8, 5.9",
+  claims={
+    f"before is fairer: Equal losses before {SHRINK} {FIGURES}": _fairer(BEFORE, NEVER),
+    f"after is fairer: Equal losses after {SHRINK} {FIGURES}": _fairer(AFTER, NEVER),
+    f"both is fairer: Equal losses both before and after {SHRINK} {FIGURES}": _fairer(BOTH, NEVER),
+    "after beats before: At the highest rate the gap is smaller if losses are made equal after "
+    "pruning than before it [Fig. 5.8, 5.9]": (_less("accuracy_gap", AFTER, BEFORE) > 0).at(
+      rate=max
     ),
-    Claim(
-      "accuracy stays",
-      "Equal losses after pruning cost less than 2 points of accuracy, over all rates",
-      _pruned(_less("accuracy", _relaxed("never"), _relaxed("after")) > -0.02),
-      source="Fig. 5.8, 5.9",
-    ),
-    _levels("gradient_norm", "gradient norms"),
-    _levels("distance", "distances to the decision boundary"),
-    Claim(
-      "full is fairer",
-      "Equal gradients and curvature after pruning leave a smaller gap than equal losses",
-      _pruned(_less("accuracy_gap", FULL, _relaxed("after")) > 0),
-      source="Table 5.1",
-    ),
-    Claim(
-      "full keeps accuracy",
-      "Equal gradients and curvature after pruning cost less than 2 points of accuracy against "
-      "equal losses",
-      _pruned(_less("accuracy", _relaxed("after"), FULL) > -0.02),
-      source="Table 5.1",
-    ),
-  ),
+    "accuracy stays: Equal losses after pruning cost less than 2 points of accuracy, over all "
+    "rates [Fig. 5.8, 5.9]": _as_good(AFTER, NEVER),
+    "levels gradient_norm: Equal losses bring the groups' gradient norms together before pruning "
+    "[Fig. 5.7]": _levels("gradient_norm"),
+    "levels distance: Equal losses bring the groups' distances to the decision boundary together "
+    "before pruning [Fig. 5.7]": _levels("distance"),
+    "full is fairer: Equal gradients and curvature after pruning leave a smaller gap than equal "
+    "losses [Table 5.1]": _fairer(FULL, AFTER),
+    "full keeps accuracy: Equal gradients and curvature after pruning cost less than 2 points of "
+    "accuracy against equal losses [Table 5.1]": _as_good(FULL, AFTER),
+  },
   figures=(
-    _line("accuracy", "Accuracy of everyone", "accuracy"),
-    _line(
-      "gap", "Gap between the best and the worst group", "accuracy_gap", y_title="gap of accuracies"
+    ex.lines("accuracy: Accuracy of everyone", "accuracy ~ rate, fair", where=ALL),
+    ex.lines(
+      "gap: Gap between the best and the worst group", "accuracy_gap ~ rate, fair", where=ALL
     ),
-    Figure(
-      "groups",
-      "Accuracy of each group, over shares of weights removed",
-      "group",
-      "accuracy",
-      color="fair",
-      facet="rate",
+    ex.bars(
+      "groups: Accuracy of each group, over shares of weights removed",
+      "accuracy ~ group, fair | rate",
     ),
-    Figure(
-      "gradients",
-      "Gradient norms before pruning",
-      "group",
-      "dense_gradient_norm",
-      color="fair",
-      y_title="norm of the group's mean gradient",
-    ),
-    Figure(
-      "distance",
-      "Distance to the boundary before pruning",
-      "group",
-      "dense_distance",
-      color="fair",
-      y_title="mean distance to the boundary",
-    ),
+    ex.bars("gradients: Gradient norms before pruning", "dense_gradient_norm ~ group, fair"),
+    ex.bars("distance: Distance to the boundary before pruning", "dense_distance ~ group, fair"),
   ),
+  titles={
+    "rate": "share of weights removed",
+    "accuracy_gap": "gap of accuracies",
+    "dense_gradient_norm": "norm of the group's mean gradient",
+    "dense_distance": "mean distance to the boundary",
+  },
   summaries=(
-    Summary(
+    ex.summary(
       "Accuracy, and the gap between groups",
-      ("method", "constraint", "rate"),
-      ("accuracy", "accuracy_gap"),
+      "accuracy, accuracy_gap ~ method, constraint, rate",
       ALL,
     ),
   ),

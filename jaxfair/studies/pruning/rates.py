@@ -8,30 +8,20 @@ import numpy as np
 
 from jaxfair import checks, pruning
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim, Count, Figure, Summary
-from jaxfair.experiments._measures import EVERYONE
+from jaxfair.experiments import Count
 from jaxfair.studies.pruning import common
 from jaxfair.types import Examples
 
 
 class Config(common.PruningConfig):
-  """Settings.
+  """Settings."""
 
-  Attributes:
-    rates: shares of the weights that go.
-    tune: how a pruned network is fine-tuned.
-    scope: see `pruning.magnitude_masks`.
-    unit: see `pruning.magnitude_masks`.
-    curvature_steps: of Lanczos.
-    max_curved: curvature is that of at most this many training people.
-  """
-
-  rates: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9)
-  tune: common.Stage = common.Stage(rounds=5)
-  scope: pruning._masks.Scope = "global"
+  rates: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9)  # shares of the weights that go
+  tune: common.Stage = common.Stage(rounds=5)  # how a pruned network is fine-tuned
+  scope: pruning._masks.Scope = "global"  # of `pruning.magnitude_masks`, as is the unit
   unit: pruning._masks.Unit = "weight"
-  curvature_steps: Count = 12
-  max_curved: int | None = 500
+  curvature_steps: Count = 12  # of Lanczos
+  max_curved: int | None = 500  # curvature is that of at most this many training people
 
   def check(self) -> None:
     """Rates are shares, in order; 0 is always looked at."""
@@ -102,9 +92,9 @@ def _table(config: Config, cell: ex.Cell, sample: common.Sample, found: Found) -
   }
   rates = [0.0, *config.rates]
   axes: dict[str, Any] = {"seed": range(config.seeds), "rate": rates}
-  names = sample.dataset.group_names
-  table = common.group_rows(dict(cell), axes, names, values)
-  sizes = {**sample.dataset.group_sizes, EVERYONE: sample.dataset.size}
+  told = {**cell, "data": sample.dataset.name}  # a stand-in is not named as what it stands for
+  table = common.group_rows(told, axes, sample.dataset.group_names, values)
+  sizes = {**sample.dataset.group_sizes, ex.EVERYONE: sample.dataset.size}
   return table.plus(
     size=[float(sizes[name]) for name in table["group"]],
     bound_holds=(table["excess_loss"] <= table["bound"] + 1e-6).astype(float),
@@ -143,30 +133,20 @@ def _derive(table: ex.Table) -> ex.Table:
 def _notes(config: Config) -> list[str]:
   return [
     *common.notes(config),
-    "The thesis reports normalised metrics; these are not.",
-    "Excess loss and its bound are those of one-shot pruning before the "
-    "fine-tuning; accuracy is that after it.",
-    f"Distance to the boundary is the largest probability minus the second. "
-    f"Curvature: {config.curvature_steps} Lanczos steps on at most "
-    f"{config.max_curved or 'all'} people.",
+    "The thesis reports normalized metrics; these are not.",
+    "Excess loss and its bound are those of one-shot pruning before the fine-tuning; accuracy is "
+    "that after it.",
+    "Distance to the boundary is the largest probability minus the second. Curvature: "
+    f"{config.curvature_steps} Lanczos steps on at most {config.max_curved or 'all'} people.",
   ]
 
 
-GROUPS = {"group": ex.but(EVERYONE)}
+GROUPS, DENSE = {"group": ex.but(ex.EVERYONE)}, {"rate": 0.0}
 
 
-def _together(x: str, y: str, rate: Any = 0.0) -> ex.Statistic:
+def _related(x: str, y: str, rate: Any = 0.0) -> ex.Statistic:
   """Correlation of two columns over the groups at one rate; before pruning by default."""
   return ex.correlation(x, y, points=("group",)).at(rate=rate, **GROUPS)
-
-
-def _costly(name: str, column: str, words: str) -> Claim:
-  return Claim(
-    f"{name} and cost",
-    f"Groups with a larger {words} before pruning lose more accuracy",
-    _together(f"{column}_before", "accuracy_cost", max) > 0,
-    source="Fig. 5.4, 5.12, 5.13",
-  )
 
 
 def _smallest_minus_largest(table: ex.Table) -> ex.Estimate:
@@ -177,91 +157,13 @@ def _smallest_minus_largest(table: ex.Table) -> ex.Estimate:
 
 
 SMALLEST = ex.Statistic(_smallest_minus_largest)
-
-CLAIMS = (
-  Claim(
-    "gap",
-    "The accuracies of the groups drift apart as the pruning rate grows",
-    (ex.trend("accuracy_gap", "rate") > 0).at(group=EVERYONE),
-    source="Fig. 5.1, 5.4a, 5.10, 5.11",
-  ),
-  Claim(
-    "matthew",
-    "Groups with a lower accuracy before pruning lose more of it at the highest rate",
-    _together("accuracy_before", "accuracy_cost", max) < 0,
-    source="Fig. 5.1",
-  ),
-  Claim(
-    "smallest",
-    "At the highest rate the smallest group loses more accuracy than the largest",
-    (SMALLEST > 0).at(rate=max, **GROUPS),
-    source="Fig. 5.1, 5.4a",
-  ),
-  Claim(
-    "size and gradient",
-    "Smaller groups have larger gradient norms",
-    _together("size", "gradient_norm") < 0,
-    source="Fig. 5.2; Prop. 5.1",
-  ),
-  Claim(
-    "accuracy and gradient",
-    "Groups of lower accuracy have larger gradient norms",
-    _together("accuracy", "gradient_norm") < 0,
-    source="Fig. 5.3; Prop. 5.2",
-  ),
-  _costly("gradient", "gradient_norm", "gradient norm"),
-  _costly("curvature", "top_eigenvalue", "top eigenvalue"),
-  Claim(
-    "boundary and curvature",
-    "Groups nearer to the decision boundary have larger top eigenvalues",
-    _together("distance", "top_eigenvalue") < 0,
-    source="Fig. 5.5; Thm. 5.2",
-  ),
-  Claim(
-    "accuracy and curvature",
-    "Groups of lower accuracy have larger top eigenvalues",
-    _together("accuracy", "top_eigenvalue") < 0,
-    source="Fig. 5.5",
-  ),
-  Claim(
-    "gradient and curvature",
-    "Groups with larger gradient norms have larger top eigenvalues",
-    _together("gradient_norm", "top_eigenvalue") > 0,
-    source="Fig. 5.6",
-  ),
-  Claim(
-    "bound grows",
-    "The bound on every group's excess loss grows with the pruning rate",
-    (ex.trend("bound", "rate") > 0).in_each("group").at(**GROUPS),
-    source="Cor. 5.1",
-  ),
-  Claim(
-    "bound",
-    "Every group's excess loss is below its bound's first two terms",
-    (
-      ex.of_points(
-        "share of repetitions below the bound, least of groups and rates",
-        lambda labels, holds: holds.min(axis=0),
-        values=("bound_holds",),
-        points=("group", "rate"),
-      )
-      >= 1.0
-    ).at(**GROUPS),
-    source="Thm. 5.1",
-  ),
+BELOW = ex.of_points(
+  "share of repetitions below the bound, least of groups and rates",
+  lambda labels, holds: holds.min(axis=0),
+  values=("bound_holds",),
+  points=("group", "rate"),
 )
-
-
-def _over_rates(name: str, title: str, y: str, words: str) -> Figure:
-  return Figure(
-    name, title, "rate", y, "line", "group", x_title="share of weights removed", y_title=words
-  )
-
-
-def _before(name: str, title: str, x: str, y: str) -> Figure:
-  caption = "Before pruning; one point per seed."
-  return Figure(name, title, x, y, "point", "group", caption=caption, where={"rate": 0.0})
-
+BEFORE = "Before pruning; one point per seed."
 
 STUDY = ex.Study(
   name="pruning.rates",
@@ -271,37 +173,62 @@ STUDY = ex.Study(
   run=run,
   derive=_derive,
   notes=_notes,
-  claims=CLAIMS,
+  claims={
+    "gap: The accuracies of the groups drift apart as the pruning rate grows "
+    "[Fig. 5.1, 5.4a, 5.10, 5.11]": (ex.trend("accuracy_gap", "rate") > 0).at(group=ex.EVERYONE),
+    "matthew: Groups with a lower accuracy before pruning lose more of it at the highest rate "
+    "[Fig. 5.1]": _related("accuracy_before", "accuracy_cost", max) < 0,
+    "smallest: At the highest rate the smallest group loses more accuracy than the largest "
+    "[Fig. 5.1, 5.4a]": (SMALLEST > 0).at(rate=max, **GROUPS),
+    "size and gradient: Smaller groups have larger gradient norms [Fig. 5.2; Prop. 5.1]": _related(
+      "size", "gradient_norm"
+    )
+    < 0,
+    "accuracy and gradient: Groups of lower accuracy have larger gradient norms "
+    "[Fig. 5.3; Prop. 5.2]": _related("accuracy", "gradient_norm") < 0,
+    "gradient and cost: Groups with a larger gradient norm before pruning lose more accuracy "
+    "[Fig. 5.4, 5.12, 5.13]": _related("gradient_norm_before", "accuracy_cost", max) > 0,
+    "curvature and cost: Groups with a larger top eigenvalue before pruning lose more accuracy "
+    "[Fig. 5.4, 5.12, 5.13]": _related("top_eigenvalue_before", "accuracy_cost", max) > 0,
+    "boundary and curvature: Groups nearer to the decision boundary have larger top eigenvalues "
+    "[Fig. 5.5; Thm. 5.2]": _related("distance", "top_eigenvalue") < 0,
+    "accuracy and curvature: Groups of lower accuracy have larger top eigenvalues "
+    "[Fig. 5.5]": _related("accuracy", "top_eigenvalue") < 0,
+    "gradient and curvature: Groups with larger gradient norms have larger top eigenvalues "
+    "[Fig. 5.6]": _related("gradient_norm", "top_eigenvalue") > 0,
+    "bound grows: The bound on every group's excess loss grows with the pruning rate [Cor. 5.1]": (
+      ex.trend("bound", "rate") > 0
+    )
+    .in_each("group")
+    .at(**GROUPS),
+    "bound: Every group's excess loss is below its bound's first two terms [Thm. 5.1]": (
+      BELOW >= 1.0
+    ).at(**GROUPS),
+  },
   figures=(
-    _over_rates("accuracy", "Accuracy of each group", "accuracy", "accuracy"),
-    _over_rates(
-      "gradients",
-      "Gradient norm of each group",
-      "gradient_norm",
-      "norm of the group's mean gradient",
+    ex.lines("accuracy: Accuracy of each group", "accuracy ~ rate, group"),
+    ex.lines("gradients: Gradient norm of each group", "gradient_norm ~ rate, group"),
+    ex.lines("curvature: Top eigenvalue of each group's Hessian", "top_eigenvalue ~ rate, group"),
+    ex.lines("distance: Distance to the decision boundary", "distance ~ rate, group"),
+    ex.lines("excess: Excess loss of each group before fine-tuning", "excess_loss ~ rate, group"),
+    *(
+      ex.points(told, f"{pair}, group", BEFORE, where=DENSE)
+      for told, pair in (
+        ("sizes: Group size and gradient norm", "gradient_norm ~ size"),
+        ("errors: Accuracy and gradient norm", "gradient_norm ~ accuracy"),
+        ("boundary: Curvature and distance to the boundary", "top_eigenvalue ~ distance"),
+        ("factors: Curvature and gradient norm", "top_eigenvalue ~ gradient_norm"),
+      )
     ),
-    _over_rates(
-      "curvature", "Top eigenvalue of each group's Hessian", "top_eigenvalue", "largest eigenvalue"
-    ),
-    _over_rates(
-      "distance", "Distance to the decision boundary", "distance", "mean distance to the boundary"
-    ),
-    _over_rates(
-      "excess", "Excess loss of each group before fine-tuning", "excess_loss", "excess loss"
-    ),
-    _before("sizes", "Group size and gradient norm", "size", "gradient_norm"),
-    _before("errors", "Accuracy and gradient norm", "accuracy", "gradient_norm"),
-    _before("boundary", "Curvature and distance to the boundary", "distance", "top_eigenvalue"),
-    _before("factors", "Curvature and gradient norm", "gradient_norm", "top_eigenvalue"),
   ),
+  titles={
+    "rate": "share of weights removed",
+    "gradient_norm": "norm of the group's mean gradient",
+    "top_eigenvalue": "largest eigenvalue",
+    "distance": "mean distance to the boundary",
+  },
   summaries=(
-    Summary(
-      "Accuracy by group",
-      ("group", "rate"),
-      ("accuracy", "accuracy_untuned", "excess_loss", "bound"),
-    ),
-    Summary(
-      "Before pruning", ("group",), ("gradient_norm", "top_eigenvalue", "distance"), {"rate": 0.0}
-    ),
+    ex.summary("Accuracy by group", "accuracy, accuracy_untuned, excess_loss, bound ~ group, rate"),
+    ex.summary("Before pruning", "gradient_norm, top_eigenvalue, distance ~ group", DENSE),
   ),
 )

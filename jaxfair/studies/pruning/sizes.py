@@ -12,8 +12,6 @@ import numpy as np
 
 from jaxfair import checks, data, pruning, training
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim, Figure, Summary
-from jaxfair.experiments._measures import EVERYONE
 from jaxfair.studies.pruning import common
 from jaxfair.types import Examples, Model
 
@@ -21,17 +19,12 @@ UPSAMPLED, OTHERS = "upsampled", "others"
 
 
 class Config(common.PruningConfig):
-  """Settings.
+  """Settings."""
 
-  Attributes:
-    groups: names of those that are upsampled, each in turn; empty for all.
-    factors: how often their people appear.
-    rows: length of the list of people that is trained on; a person of the
-      group is on it `factor` times as often as another.
-  """
-
-  groups: tuple[str, ...] = ()
-  factors: ex.Sweep[Annotated[float, ex.Within(1.0)]] = (1.0, 5.0, 10.0, 20.0)
+  groups: tuple[str, ...] = ()  # names of those that are upsampled, each in turn; empty for all
+  factors: ex.Sweep[Annotated[float, ex.Within(1.0)]] = (1.0, 5.0, 10.0, 20.0)  # how often
+  # Length of the list of people that is trained on; a person of the group is on it `factor` times
+  # as often as another.
   rows: int = 20000
 
   def check(self) -> None:
@@ -74,10 +67,10 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   found = jax.tree.map(lambda v: v.reshape(*shape, *v.shape[1:]), found)
   axes: dict[str, Any] = {"factor": config.factors, "seed": range(config.seeds)}
   values = {name: getattr(found, name) for name in ("gradient_norm", "loss", "accuracy")}
-  table = common.group_rows(dict(cell), axes, names, values)
+  table = common.group_rows(cell, axes, names, values)
   return table.plus(
     role=[
-      {cell["upsampled"]: UPSAMPLED, EVERYONE: EVERYONE}.get(name, OTHERS)
+      {cell["upsampled"]: UPSAMPLED, ex.EVERYONE: ex.EVERYONE}.get(name, OTHERS)
       for name in table["group"]
     ]
   )
@@ -96,7 +89,7 @@ class _Training:
     fit = training.lagrangian(
       self.model, common.LOSS, everybody.take(listed), self.settings, key=key
     )
-    return pruning.look(
+    return pruning.group_profile(
       self.model, common.LOSS, fit.params, everybody.take(rows), num_groups=self.num_groups
     )
 
@@ -130,13 +123,14 @@ def upsampled(
 def _notes(config: Config) -> list[str]:
   return [
     *common.notes(config),
-    f"Upsampled people are trained on from a list of {config.rows} rows, on "
-    "which they appear that many times as often as others. Gradients are of "
-    "the means of the people themselves, each once.",
+    f"Upsampled people are trained on from a list of {config.rows} rows, on which they appear that "
+    "many times as often as others. Gradients are of the means of the people themselves, each "
+    "once.",
   ]
 
 
-NORM = "gradient_norm"
+FALL = ex.trend("gradient_norm", "factor") < 0
+BELOW = ex.difference("gradient_norm", {"role": OTHERS}, {"role": UPSAMPLED}) > 0
 
 STUDY = ex.Study(
   name="pruning.sizes",
@@ -146,37 +140,21 @@ STUDY = ex.Study(
   run=run,
   precheck=_precheck,
   notes=_notes,
-  claims=(
-    Claim(
-      "falls",
-      "Whichever group is upsampled, its gradient norm falls",
-      (ex.trend(NORM, "factor") < 0).at(role=UPSAMPLED).in_each("upsampled"),
-      source="Fig. 5.14, 5.15; Prop. 5.1",
-    ),
-    Claim(
-      "smallest",
-      "Upsampled by the largest factor, its gradient norm is below the mean of the others', "
-      "whichever it is",
-      (ex.difference(NORM, {"role": OTHERS}, {"role": UPSAMPLED}) > 0)
-      .at(factor=max)
-      .in_each("upsampled"),
-      source="Fig. 5.14, 5.15",
-    ),
-  ),
+  claims={
+    "falls: Whichever group is upsampled, its gradient norm falls "
+    "[Fig. 5.14, 5.15; Prop. 5.1]": FALL.at(role=UPSAMPLED).in_each("upsampled"),
+    "smallest: Upsampled by the largest factor, its gradient norm is below the mean of the "
+    "others', whichever it is [Fig. 5.14, 5.15]": BELOW.at(factor=max).in_each("upsampled"),
+  },
   figures=(
-    Figure(
-      "norms",
-      "Gradient norms as one group is upsampled",
-      "factor",
-      NORM,
-      "line",
-      color="group",
-      facet="upsampled",
-      x_title="how often its people appear",
-      log_x=True,
+    ex.lines(
+      "norms: Gradient norms as one group is upsampled",
+      "gradient_norm ~ factor, group | upsampled",
+      log="x",
     ),
   ),
+  titles={"factor": "how often its people appear"},
   summaries=(
-    Summary("At the end of training", ("upsampled", "factor", "role"), (NORM, "loss", "accuracy")),
+    ex.summary("At the end of training", "gradient_norm, loss, accuracy ~ upsampled, factor, role"),
   ),
 )

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, experiments
-from jaxfair.studies.decisions import allotment_claims, counts
-from jaxfair.studies.decisions.counts import Places
+from jaxfair.studies.decisions import allotments, places
+from jaxfair.studies.decisions.places import Places
 
 CONFIGS = pathlib.Path(__file__).parents[3] / "configs" / "decisions"
 
@@ -54,20 +54,20 @@ def test_a_check_that_fails_says_so():
     "seed": [0, 1, 0, 1],
     "alpha": [0.1, 0.1, 0.2, 0.2],
   }
-  [claim] = [c for c in allotment_claims.CLAIMS if c.name == "epsilon"]
+  [claim] = [c for c in allotments.STUDY.claims if c.name == "epsilon"]
   found = claim.check(experiments.Table(rows))
   assert found.verdict == "not supported"
   assert found.value == pytest.approx(0.5)
 
 
 def test_new_york_and_vermont(data_root):
-  new_york = counts.load_districts(Places(name="title_one", state="New York"))
+  new_york = places.load_districts(Places(name="title_one", state="New York"))
   assert len(new_york.counts) == 972
   assert new_york.share == pytest.approx(0.104, abs=0.001)
-  vermont = counts.load_districts(Places(name="saipe", state="Vermont"))
+  vermont = places.load_districts(Places(name="saipe", state="Vermont"))
   assert np.ptp(vermont.weights) == 0
   assert "SAIPE" in vermont.note
-  covered = counts.load_jurisdictions(Places(name="section203"))
+  covered = places.load_jurisdictions(Places(name="section203"))
   assert len(covered.names) == 214
 
 
@@ -77,8 +77,8 @@ def test_new_york_and_vermont(data_root):
     (lambda: Places(), "one of them"),
     (lambda: Places(name="saipe", csv="a.csv"), "one of them"),
     (lambda: Places(csv="a.csv", state="Utah"), "named sets only"),
-    (lambda: counts.load_districts(Places(name="saipee")), "did you mean saipe"),
-    (lambda: counts.load_districts(Places(csv="no.csv", columns=("a",))), "no.csv cannot be read"),
+    (lambda: places.load_districts(Places(name="saipee")), "did you mean saipe"),
+    (lambda: places.load_districts(Places(csv="no.csv", columns=("a",))), "no.csv cannot be read"),
     (lambda: plan("allotments", "epsilons=[0.0]"), "epsilons=0.0 must be above 0"),
     (lambda: plan("allotments", 'methods=["magic"]'), "methods='magic' is not known"),
     (lambda: plan("rules", 'parts=["all"]'), r"parts\[0\]='all' is not known"),

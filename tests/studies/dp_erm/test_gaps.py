@@ -22,7 +22,7 @@ def table(seeds=3, of_all=0.0):
 
 
 def claims():
-  return gap_claims("remedy", "no", "yes", ("one", "two"), ("", ""))
+  return gap_claims("one: One", "two: Two", remedy=("no", "yes")).values()
 
 
 def test_the_worst_group_counts_wherever_everybody_is():
@@ -40,16 +40,16 @@ def test_min_and_max_choose_among_the_values_that_occur():
 
 def test_the_share_of_sets_must_be_three_of_four():
   shrinks, _ = claims()
-  found = shrinks.check(table())
+  found = shrinks(table())
   assert (found.value, found.verdict) == (0.5, "not supported")
   assert "data sets" in found.statistic
-  found = shrinks.check(table().where(data="x"))
+  found = shrinks(table().where(data="x"))
   assert (found.value, found.verdict) == (1.0, "supported")
 
 
 def test_the_ratio_is_a_geometric_mean():
   _, ratio = claims()
-  found = ratio.check(table())
+  found = ratio(table())
   assert found.value == pytest.approx((0.5 * 2.0) ** 0.5)
   assert found.verdict == "not supported"
-  assert ratio.check(table().where(data="x")).verdict == "supported"
+  assert ratio(table().where(data="x")).verdict == "supported"

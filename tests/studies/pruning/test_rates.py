@@ -1,11 +1,14 @@
 """The study of rates: its columns, and what its claims look at."""
 
+import jax
 import numpy as np
 import pytest
 
 from helpers import pruning_runs
+from jaxfair import data, experiments, tree
+from jaxfair.experiments import _folders
 from jaxfair.experiments._table import Table
-from jaxfair.studies.pruning import rates
+from jaxfair.studies.pruning import common, rates
 
 
 def made_up(cost):
@@ -29,11 +32,30 @@ def made_up(cost):
 
 
 def test_claims_are_on_the_right_side():
-  claims = {claim.name: claim.check for claim in rates.CLAIMS}
+  claims = {claim.name: claim.check for claim in rates.STUDY.claims}
   poor_pay, rich_pay = made_up((0.1, 0.2, 0.3)), made_up((0.3, 0.2, 0.1))
   for name in ("matthew", "smallest", "gradient and cost"):
     assert claims[name](poor_pay).verdict == "supported"
     assert claims[name](rich_pay).verdict != "supported"
+
+
+@pytest.mark.slow
+def test_a_stand_in_is_noted_and_named(tmp_path, monkeypatch):
+  def fetch(name):
+    raise data.DataError("no network")
+
+  def zeros(function, own, sample):  # traced, not computed
+    shapes = jax.eval_shape(function, tree.take(own, 0), sample.people)
+    return jax.tree.map(lambda leaf: np.zeros((2, *leaf.shape)), shapes)
+
+  monkeypatch.setattr(data, "fetch", fetch)
+  monkeypatch.setattr(common, "for_each_seed", zeros)
+  monkeypatch.setenv("JAXFAIR_DATA", str(tmp_path / "nothing"))
+  sets = (*pruning_runs.DIGITS, "data.name=utkface", "data.stand_in=true", "tune.batch_size=50")
+  table = experiments.execute(pruning_runs.plan("ethnicity", *sets), tmp_path / "run")
+  assert table.unique("data") == ["coloured_digits"]  # not utkface
+  [note] = [n for n in _folders.read_record(tmp_path / "run").notes if "stand-in" in n]
+  assert "utkface could not be had" in note
 
 
 @pytest.mark.slow
@@ -56,6 +78,6 @@ def test_a_run_has_every_rate_and_the_bound_of_its_terms(tmp_path):
   g, top = own["gradient_norm_before"], own["top_eigenvalue_before"]
   d = (-g + np.sqrt(g**2 + 2 * top * own["bound"])) / top
   np.testing.assert_allclose(d, d[0], rtol=1e-3)
-  assert len(claims) == len(rates.CLAIMS)
+  assert len(claims) == len(rates.STUDY.claims)
   assert claims["bound grows"]["verdict"] == "supported"
   assert pytest.approx(own["accuracy_before"] - own["accuracy"]) == (own["accuracy_cost"])

@@ -1,0 +1,79 @@
+"""`jaxfair release`, `predict` and `export`, as a person calls them."""
+
+import csv
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from jaxfair import accounting
+
+ASKED = ("--method", "output_perturbation", "--data", "people.csv", "--label", "hired")
+ASKED = (*ASKED, "--group", "sex", "--epsilon", "4", "--delta", "1e-5")
+
+
+def write_table(path, columns):
+  with open(path, "w", encoding="utf-8", newline="") as file:
+    writer = csv.writer(file)
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+
+
+@pytest.fixture
+def people(tmp_path):
+  """A table whose label is easy to tell, and new people with gaps."""
+  rng = np.random.default_rng(0)
+  skill, age = rng.normal(size=600), rng.integers(20, 60, 600)
+  columns = {"age": age, "skill": skill, "job": rng.choice(["clerk", "smith"], 600)}
+  columns |= {"sex": rng.choice(["f", "m"], 600), "hired": np.where(skill > 0, "yes", "no")}
+  write_table(tmp_path / "people.csv", columns)
+  new = {"skill": [3, -3, ""], "extra": [1, 2, 3], "job": ["clerk", "pilot", "smith"]}
+  write_table(tmp_path / "new.csv", {**new, "age": [30, 40, 50]})
+
+
+@pytest.mark.slow
+def test_from_a_table_to_predictions(jaxfair, people, tmp_path, monkeypatch):
+  monkeypatch.setenv("JAXFAIR_STATE", str(tmp_path / "state"))
+  dry = jaxfair("release", *ASKED, "--figures", "1", "--dry-run")
+  assert dry.code == 0, dry
+  assert "480 people are protected, 0 are public, 120 measure the model" in dry.out
+  assert "Means and ranges of the features are bought: epsilon 0.3" in dry.out
+  assert "Figures of test people are bought: epsilon 0.9" in dry.out
+  assert "All releases from this data set so far: none." in dry.out
+  assert "With this release: epsilon 4." in dry.out
+  assert not (tmp_path / "runs").exists()
+  assert not accounting.dataset_ledgers()
+
+  asked = (*ASKED, "--figures", "1", "--use", "To test.")
+  made = jaxfair("release", *asked)
+  assert made.code == 0, made
+  folder = tmp_path / "runs" / "release" / "people-output_perturbation"
+  assert (folder / "figures" / "figures.html").is_file()
+  assert "To test." in (folder / "release" / "model_card.md").read_text()
+  assert json.loads((folder / "evaluation" / "evaluation.json").read_text())["warnings"] == []
+  (ledger,) = accounting.dataset_ledgers()
+  assert [spent.releases for spent in ledger.spent()] == [3]
+  assert jaxfair("release", *asked).code == 0  # finds what is finished
+  assert [spent.releases for spent in ledger.spent()] == [3]
+
+  told = jaxfair("predict", folder / "release", "new.csv")
+  assert told.out.splitlines() == ["row,prediction", "1,yes", "2,no", told.out.splitlines()[3]]
+  assert "1 rows have a value of 'job' that the model has not seen" in told.err
+
+  assert jaxfair("export", folder / "release").code == 0
+  program = jax.export.deserialize(bytearray((tmp_path / "model.stablehlo").read_bytes()))
+  labels, _ = program.call(np.array([[30, 3, 1, 0], [40, -3, 0, 0]], np.float32))
+  assert labels.tolist() == [1, 0]
+
+
+def test_mistakes_are_one_line(refused, people, tmp_path):
+  assert "--epsilon is missing" in refused("release", "--method", "pate", "--data", "adult")
+  assert "output_pertubation" in refused("release", "--method", "output_pertubation", *ASKED[2:])
+  assert "row_morm" in refused("release", *ASKED, "--set", "row_morm=3")
+  assert "--point" in refused("release", tmp_path)
+  assert "no such config" in refused("release", "mine.toml")
+  assert "name its directory" in refused("release", "--point", "3")
+  assert "no complete release" in refused("predict", tmp_path, "new.csv")
+  assert "folder that is there" in refused("predict", tmp_path, "new.csv", "--out", "no/a.csv")
+  assert "no complete release" in refused("export", tmp_path)

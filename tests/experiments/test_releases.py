@@ -1,0 +1,80 @@
+"""What `[release]` tables and points of a frontier become, and what is refused."""
+
+import pathlib
+import types
+
+import numpy as np
+import pytest
+
+from jaxfair import checks, experiments
+from jaxfair.experiments import _releases
+from jaxfair.experiments._releases import ReleaseConfig
+
+TEXT = '[release]\nepsilon = 1.0\nmethod = "pate"\nsettings = {queries = 20}\n'
+
+
+def write(path: pathlib.Path, text: str) -> pathlib.Path:
+  path.write_text(text, encoding="utf-8")
+  return path
+
+
+@pytest.mark.parametrize(
+  ("text", "told"),
+  [
+    ("study = 'train'", "no \\[release\\] table"),
+    ("seed = 1\n" + TEXT, "seed: a config of a release has"),
+    ('[release]\nmethod = "pate"', "epsilon: missing"),
+    ('[release]\nepsilon = 1.0\nmethod = "plain"', "method='plain'"),
+    ('[release]\nepsilon = 1.0\nmethot = "pate"', "methot"),
+    ("[release]\nepsilon = -1.0", "epsilon=-1"),
+  ],
+)
+def test_a_strange_table_is_refused(tmp_path, text, told):
+  with pytest.raises(checks.JaxfairError, match=told):
+    _releases.read_release(write(tmp_path / "a.toml", text), {})
+
+
+def test_what_is_given_replaces_what_is_written(tmp_path):
+  given = {"settings": {"queries": 30}, "data": {"name": "adult", "group": "sex"}}
+  config = _releases.read_release(write(tmp_path / "a.toml", TEXT), given)
+  assert config.settings == {"queries": 30}
+  assert (config.method, config.data.group) == ("pate", "sex")
+
+
+def test_parts_are_shares_or_numbers():
+  assert ReleaseConfig(epsilon=1.0, public=0.1, test=50).parts(1000) == (100, 850, 50)
+  assert ReleaseConfig(epsilon=1.0).parts(1000) == (0, 800, 200)
+  with pytest.raises(checks.ArgumentError, match="one or the other"):
+    ReleaseConfig(epsilon=1.0, public=0.1, public_csv="a.csv")
+  for public in (1000, 0.95, 1e-5):
+    with pytest.raises(checks.ArgumentError, match="leave a part empty"):
+      ReleaseConfig(epsilon=1.0, public=public, test=0.1).parts(1000)
+
+
+def test_settings_that_a_method_does_not_have_are_refused():
+  with pytest.raises(checks.ArgumentError, match=r"settings\.teachers"):
+    ReleaseConfig(epsilon=1.0, settings={"teachers": 3})
+
+
+def test_a_point_becomes_the_release_that_its_study_says(tmp_path, monkeypatch):
+  def table(config, at):
+    if at["method"] == "other":
+      return None
+    return {"method": at["method"], "epsilon": at["epsilon"], "data": {"name": config}}
+
+  study = types.SimpleNamespace(name="mine", release=table)
+  made = types.SimpleNamespace(study=study, settings="adult")
+  found = types.SimpleNamespace(
+    settings=[{"epsilon": 1.0}, {"epsilon": np.float64(2.0)}], methods=["dp_sgd", "other"]
+  )
+  monkeypatch.setattr(_releases, "read_plan", lambda folder: made)
+  monkeypatch.setattr(_releases, "read_frontier", lambda folder, data: found)
+  config = _releases.read_point(tmp_path, 0, {"delta": 1e-4})
+  assert (config.method, config.epsilon, config.delta) == ("dp_sgd", 1.0, 1e-4)
+  with pytest.raises(experiments.RunError, match="other has no release"):
+    _releases.read_point(tmp_path, 1, {})
+  with pytest.raises(checks.ArgumentError, match="point=2"):
+    _releases.read_point(tmp_path, 2, {})
+  study.release = None
+  with pytest.raises(experiments.RunError, match="does not say how"):
+    _releases.read_point(tmp_path, 0, {})
