@@ -68,7 +68,9 @@ class Row:
   chosen: str
   delta: float = 1e-5
   label: str | None = None
-  pretrained: dict[str, int | bool | str] = dataclasses.field(default_factory=dict)
+  pretrained: dict[str, int | bool | str | tuple[int, ...]] = dataclasses.field(
+    default_factory=dict
+  )
   scattering: bool = False
   parts: tuple[int, ...] = ()
   public: int = 0
