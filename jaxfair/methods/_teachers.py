@@ -65,6 +65,18 @@ class Aggregation(NamedTuple):
   max_rho: float
 
 
+class NonPrivateVotes(NamedTuple):
+  """What teachers said, to explain a study's result; never for release.
+
+  Attributes:
+    counts: [queries, C] votes.
+    labels: [queries] noisy answers; NO_ANSWER where there is none.
+  """
+
+  counts: np.ndarray
+  labels: np.ndarray
+
+
 class Pate:
   """The noisy plurality of teachers' votes on every query (GNMax)."""
 
@@ -120,11 +132,11 @@ class Pate:
     )
 
   def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
-    """Teachers, answers and student from one key; the trace is the labels."""
+    """Teachers, answers and student from one key; the trace is `NonPrivateVotes`."""
     keys = _keys(key)
     counts = self._votes(plan, data, keys, None)
     labels = self._labels(plan, data, counts, key=keys["noise"])
-    return Fit(self._student(plan, data, labels, keys), labels)
+    return Fit(self._student(plan, data, labels, keys), NonPrivateVotes(counts, labels))
 
   def release(
     self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
