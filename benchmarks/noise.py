@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair.privacy import exact, noise, randomised_response
+from jaxfair.privacy import exact, noise, randomized_response
 from jaxfair.privacy._normal import normal
 
 KEY = jax.random.key(0)
@@ -93,10 +93,10 @@ def compiled(count: int) -> list[Contender]:
     Contender(f"discrete_laplace, scale {scale}", jitted(laplace, scale=scale), "to 2^-110")
     for scale in (1, 50)
   ]
-  response = jitted(randomised_response, epsilon=1.0, num_categories=5)
+  response = jitted(randomized_response, epsilon=1.0, num_categories=5)
   return [
     *contenders,
-    Contender("randomised_response, 5 categories", response, "exact epsilon"),
+    Contender("randomized_response, 5 categories", response, "exact epsilon"),
     Contender("rounded normal, sigma 50 (another law)", rounded, "9.1 sigma"),
   ]
 

@@ -125,7 +125,7 @@ def likelihood_recorder(
 
   sum_t log(1 - q + q exp((g_t - 1/2) / z^2)),  g_t the noisy gradient over C
 
-  The privatised gradient of every step is released, as the accountant
+  The privatized gradient of every step is released, as the accountant
   assumes, so an attacker may do with it what they like: this is the
   likelihood ratio of having taken part. All other parameters are trained by
   the optimizer. Without it the scores are plain sums of gradients, weaker the

@@ -40,7 +40,7 @@ IN_WORDS = {
   "groups; the released model is trained to be fair towards the noisy groups.",
   "sf_pate_t": "SF-PATE: fair models trained on separate parts of the people vote, with noise, on "
   "labels; the released model learns from those labels.",
-  "randomised_groups": "Randomized groups: each person's group is replaced by a random one with a "
+  "randomized_groups": "Randomized groups: each person's group is replaced by a random one with a "
   "known probability; the model is trained to be fair towards these groups.",
   "private_lagrangian": "Private fair training: random noise is added to every use of the groups "
   "in a training that limits differences between them.",
@@ -163,7 +163,8 @@ def _sections(card: dict[str, Any]) -> list[Section]:
         "Figures measured on test people are not in this folder: they are computed without noise, "
         "and the promise does not cover them. Whoever released the model finds them in the folder "
         "evaluation beside this one, with sizes and intervals for every group, and with the "
-        "majority class and a model without privacy to compare with.",
+        "majority class and a model without privacy to compare with. Figures that were bought "
+        "with noise for publication, if any, are in the folder figures beside this one.",
       ),
     ),
     Section(

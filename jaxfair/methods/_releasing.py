@@ -29,7 +29,7 @@ from jaxfair.methods._method import (
 from jaxfair.methods._released import Released, load
 from jaxfair.pate import Protection
 from jaxfair.training._checkpoints import Checkpoints
-from jaxfair.training._programs import programs
+from jaxfair.training._program_fingerprint import programs
 from jaxfair.types import Params
 
 WORK, RELEASE, PRIVATE = "work", "release", "private"

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.privacy import _bits, noise
+from jaxfair.privacy import _random_words, noise
 
 NO_ANSWER = -1
 
@@ -108,7 +108,7 @@ class ConfidentDraws(NamedTuple):
 
   def ranks(self) -> jax.Array:
     """[n, C] 0 for the largest noisy count, and so on, ties broken fairly."""
-    words = _bits.random_words(self.key_ties, self.noisy.size).high
+    words = _random_words.random_words(self.key_ties, self.noisy.size).high
     order = jnp.lexsort((words.reshape(self.noisy.shape), -self.noisy), axis=-1)
     return jnp.argsort(order, axis=-1).astype(jnp.int32)
 
@@ -309,7 +309,7 @@ def _fair_argmax(values: jax.Array, key: jax.Array) -> jax.Array:
   """
   best = values == jnp.max(values, axis=-1, keepdims=True)
   tied = jnp.sum(best, axis=-1, dtype=jnp.uint32)
-  drawn = _bits.random_words(key, values.shape[0]).high % tied
+  drawn = _random_words.random_words(key, values.shape[0]).high % tied
   place = jnp.cumsum(best, axis=-1, dtype=jnp.uint32) - 1
   chosen = best & (place == drawn[:, None])
   return jnp.argmax(chosen, axis=-1).astype(jnp.int32)

@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxfair._whole_files import owner_only, sync_folder, write_whole
 from jaxfair.accounting import LedgerError
-from jaxfair.privacy._coins import BitSource, keyed
+from jaxfair.privacy._exact_coins import BitSource, keyed
 
 SECRET = "secret_key"
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from jaxfair import accounting, checks
-from jaxfair.privacy import _coins, exact
-from jaxfair.privacy._coins import BitSource
+from jaxfair.privacy import _exact_coins, exact
+from jaxfair.privacy._exact_coins import BitSource
 
 
 class Rule(Protocol):
@@ -184,7 +184,7 @@ def fair_argmax(values: np.ndarray, source: BitSource) -> np.ndarray:
   drawn = np.zeros(len(values), np.int64)
   for many in np.unique(tied[tied > 1]):
     rows = np.flatnonzero(tied == many)
-    drawn[rows] = _coins.below(source, int(many), rows.size)
+    drawn[rows] = _exact_coins.below(source, int(many), rows.size)
   place = np.cumsum(best, axis=1) - 1
   return np.argmax(best & (place == drawn[:, None]), axis=1)
 

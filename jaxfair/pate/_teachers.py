@@ -15,7 +15,7 @@ from jaxfair.pate import _processes
 from jaxfair.pate._saved import SavedTeachers
 from jaxfair.training import _ensembles
 from jaxfair.training._fit import check_examples
-from jaxfair.training._programs import programs
+from jaxfair.training._program_fingerprint import programs
 from jaxfair.types import Examples, Model, Params, PerExampleLoss, Trainer
 
 PROGRAMS = ("optimizer", "penalty")  # settings that are told by what they do

@@ -1,4 +1,4 @@
-"""What protects one person: clipping, noise, sampling, randomised response.
+"""What protects one person: clipping, noise, sampling, randomized response.
 
 Says how much a mechanism may move; never what it cost (that is `accounting`).
 """
@@ -7,8 +7,8 @@ from jaxfair.privacy import exact, grid, noise
 from jaxfair.privacy._adaptive import QuantileClip
 from jaxfair.privacy._clipping import Clipped, ClippedGrad, clipped_grad
 from jaxfair.privacy._keys import os_key
-from jaxfair.privacy._randomised_response import (
-  randomised_response,
+from jaxfair.privacy._randomized_response import (
+  randomized_response,
   response_matrix,
   unbiased_counts,
 )
@@ -25,7 +25,7 @@ __all__ = [
   "grid",
   "noise",
   "os_key",
-  "randomised_response",
+  "randomized_response",
   "response_matrix",
   "unbiased_counts",
 ]

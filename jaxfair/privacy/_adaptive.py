@@ -26,7 +26,7 @@ class QuantileClip:
     count_noise: standard deviation of the noise on the count, in people.
 
   Privacy:
-    One person moves the centred count by 1/2. Released together with a sum of
+    One person moves the centered count by 1/2. Released together with a sum of
     noise multiplier z, the two are one Gaussian mechanism of multiplier
     (z^-2 + (2 count_noise)^-2)^(-1/2): `joint_multiplier`.
 
@@ -47,8 +47,8 @@ class QuantileClip:
     self, clip: Any, norms: jax.Array, mask: jax.Array, *, expected_size: float, key: jax.Array
   ) -> jax.Array:
     """The next bound, from this step's norms and one noisy count."""
-    centred = jnp.where(norms <= clip, 0.5, -0.5)
-    count = jnp.sum(jnp.where(mask, centred, 0.0))
+    centered = jnp.where(norms <= clip, 0.5, -0.5)
+    count = jnp.sum(jnp.where(mask, centered, 0.0))
     noisy = noise.gaussian(count, sigma=self.count_noise, key=key)
     share = noisy / expected_size + 0.5
     return clip * jnp.exp(-self.rate * (share - self.quantile))

@@ -11,12 +11,10 @@ import jax.numpy as jnp
 
 from jaxfair import checks, tree
 from jaxfair.privacy import _factor_norms, _factors, _taps
+from jaxfair.privacy._clip_factors import largest_norms, weights_of
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 Method = Literal["auto", "ghost", "vmap"]
-# What sums round away of a norm is added to it; this pays for the roundings of
-# the root, the quotient and the product with it.
-ROUNDING_MARGIN = 1 - 2.0**-20
 
 
 class Clipped(NamedTuple):
@@ -54,6 +52,21 @@ class ClippedGrad:
   def sensitivity(self) -> Any:
     """L2 distance of `total` when one example is added, removed or masked."""
     return self.l2_clip
+
+  def weights(
+    self, kept: list[list[_factors.Part]], params: Params, mask: Any, finite: Any
+  ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """[leaves, n] clip factors, [n] norms, and [n] which are non-finite."""
+    squared = jnp.stack([_factor_norms.squared_norms(part, mask.shape[0]) for part in kept])
+    return weights_of(
+      squared,
+      largest_norms(kept, squared),
+      params,
+      l2_clip=self.l2_clip,
+      per_layer=self.per_layer,
+      mask=mask,
+      finite=finite,
+    )
 
   def __call__(self, params: Params, examples: Examples, mask: jax.Array | None = None) -> Clipped:
     """Clips each example's gradient and adds them up.
@@ -228,11 +241,8 @@ def _ghost_sum(
     parts[leaf].append(_factors.part(site, data, signal, shapes[leaf]))
   for leaf, grads in zip(whole, whole_grads, strict=True):
     parts[leaf].append(_factors.Whole(grads))
-  n = examples.x.shape[0]
   kept = [_factors.gather(p, s) for p, s in zip(parts, shapes, strict=True)]
-  squared = jnp.stack([_factor_norms.squared_norms(p, n) for p in kept])
-  largest = _largest(kept, squared)
-  weights, norms, bad = _weights(spec, params, squared, largest, mask, finite)
+  weights, norms, bad = spec.weights(kept, params, mask, finite)
 
   def sums(clean: Callable[[_factors.Part], _factors.Part]) -> list[jax.Array]:
     return [
@@ -263,9 +273,7 @@ def _vmap_sum(
     losses, grads = value_and_grad(params, x, y)
     leaves = jax.tree.leaves(grads)
     kept: list[list[_factors.Part]] = [[_factors.Whole(g)] for g in leaves]
-    squared = jnp.stack([_factor_norms.squared_norms(p, x.shape[0]) for p in kept])
-    largest = _largest(kept, squared)
-    weights, norms, bad = _weights(spec, params, squared, largest, mask, finite)
+    weights, norms, bad = spec.weights(kept, params, mask, finite)
     totals = [
       _factors.weighted_sum([_factors.zero_where(bad, _factors.Whole(g))], w, g[0])
       for g, w in zip(leaves, weights, strict=True)
@@ -290,58 +298,6 @@ def _vmap_sum(
   total, (norms, counts, losses) = jax.lax.scan(add_block, tree.zeros_like(params), padded)
   clipped = Clipped(total, norms.reshape(-1)[:n], jnp.sum(counts))
   return clipped, losses.reshape(-1)[:n]
-
-
-def _weights(
-  spec: ClippedGrad, params: Params, squared: jax.Array, largest: jax.Array, mask: Any, finite: Any
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-  """[leaves, n] clip factors, [n] norms, and [n] which are non-finite.
-
-  Factors are those of the largest norms that rounding may have hidden. Where
-  that bound is not finite there is none, and the example is left out.
-  """
-  total, bound = jnp.sum(squared, axis=0), jnp.sum(largest, axis=0)
-  bad = ~(jnp.isfinite(bound) & finite)
-  takes_part = mask & ~bad
-  norms = jnp.where(takes_part, jnp.sqrt(jnp.maximum(total, 0.0)), 0.0)
-  if not spec.per_layer:
-    factor = clip_factor(bound, spec.l2_clip)
-    weights = jnp.broadcast_to(factor, squared.shape)
-  else:
-    layer = layer_ids(params)
-    count = max(layer) + 1
-    sums = jax.ops.segment_sum(largest, jnp.asarray(layer), count)
-    share = spec.l2_clip / jnp.sqrt(float(count))
-    weights = clip_factor(sums, share)[jnp.asarray(layer)]
-  return jnp.where(takes_part, weights, 0.0), norms, bad
-
-
-def _largest(kept: list[list[_factors.Part]], squared: jax.Array) -> jax.Array:
-  """[leaves, n] squared norms, at the most that rounding may have hidden.
-
-  Never negative, and finite only if the norm and what is added to it are.
-  """
-  leaves = len(kept)  # which are summed later
-  hidden = [
-    _factor_norms.hidden_by_rounding(parts, own, later=leaves)
-    for parts, own in zip(kept, squared, strict=True)
-  ]
-  return squared + jnp.stack(hidden)
-
-
-def clip_factor(squared: jax.Array, bound: Any) -> jax.Array:
-  """min(1, bound / norm), from squared norms, a hair below for rounding."""
-  positive = squared > 0
-  norm = jnp.sqrt(jnp.where(positive, squared, 1.0))
-  factor = jnp.minimum(1.0, ROUNDING_MARGIN * bound / norm)
-  return jnp.where(positive, factor, 1.0)
-
-
-def layer_ids(params: Params) -> tuple[int, ...]:
-  """For each leaf, the number of its layer: leaves under one node."""
-  paths = [path[:-1] for path, _ in jax.tree_util.tree_leaves_with_path(params)]
-  order = {path: i for i, path in enumerate(dict.fromkeys(paths))}
-  return tuple(order[path] for path in paths)
 
 
 def _default_microbatch(params: Params) -> int:

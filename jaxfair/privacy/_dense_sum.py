@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.privacy import _bits, _normal
+from jaxfair.privacy import _normal, _random_words
 
 # Steps of the grid in the largest power of two that is not above sigma.
 STEPS = 2.0**29
@@ -44,7 +44,7 @@ def add_normal(leaves: list[jax.Array], *, sigma: Any, key: jax.Array) -> list[j
     does: if N were a rounded N(0, (sigma / step)^2), the release would be a
     function of the Gaussian mechanism. N is the sum of two rounded parts,
     `coarse_steps` and `fine_steps`. It has that law up to a relative 2^-11 per
-    integer where |N| < 4 sigma, and next to no difference between neighbouring
+    integer where |N| < 4 sigma, and next to no difference between neighboring
     integers; tests compute both. That is measured, not proved.
   """
   sizes = [leaf.size for leaf in leaves]
@@ -59,7 +59,7 @@ def add_normal(leaves: list[jax.Array], *, sigma: Any, key: jax.Array) -> list[j
     flat = [leaves[i].astype(jnp.float32).ravel() for i in part]
     joined = flat[0] if len(flat) == 1 else jnp.concatenate(flat)
     counters = _offsets([(int(starts[i]), sizes[i]) for i in part])
-    words = _bits.random_words(key, joined.size, start=counters)
+    words = _random_words.random_words(key, joined.size, start=counters)
     total = _noisy(joined, words, sigma)
     end = 0
     for i in part:
@@ -75,18 +75,18 @@ def grid_step(sigma: jax.Array) -> jax.Array:
   return jnp.clip(power, 2.0**-90, 2.0**90) * np.float32(1 / STEPS)
 
 
-def coarse_steps(words: _bits.Words, sigma_steps: jax.Array) -> jax.Array:
+def coarse_steps(words: _random_words.Words, sigma_steps: jax.Array) -> jax.Array:
   """Normal draws in whole steps, as float32: most are multiples of 32."""
   return jnp.round(sigma_steps * _normal.coarse(words))
 
 
-def fine_steps(words: _bits.Words) -> jax.Array:
+def fine_steps(words: _random_words.Words) -> jax.Array:
   """Whole numbers between coarse ones: U + V - 2^17 for uniform U and V.
 
   U has 17 bits and V is 4 times 15 bits, all of `words.low`, which the coarse
   draw rounds away unless |z| > 5. There they are not independent of it, which
   moves no draw by more than 2^-12 sigma. The width is thousands of times the
-  distance between neighbouring coarse draws and their rounding errors, so any
+  distance between neighboring coarse draws and their rounding errors, so any
   step is reached from thousands of them, with weights that change slowly. The
   variance grows by less than one part in 10^8.
   """
@@ -95,7 +95,7 @@ def fine_steps(words: _bits.Words) -> jax.Array:
   return total.astype(jnp.int32) - 2**17
 
 
-def _noisy(value: jax.Array, words: _bits.Words, sigma: Any) -> jax.Array:
+def _noisy(value: jax.Array, words: _random_words.Words, sigma: Any) -> jax.Array:
   sigma = jnp.asarray(sigma, jnp.float32) * np.float32(1 + RAISED)
   scale = 1 / grid_step(sigma)
   total, error = two_sum(jnp.round(value * scale), coarse_steps(words, sigma * scale))

@@ -48,9 +48,9 @@ def noisy_sums(
     cell: [n] ids; one outside 0..num_cells-1 is in no sum.
     num_cells: static.
     bound: B, on the size of a value.
-    noise_multiplier: z, sigma over what neighbours move; may be traced. 0 adds
+    noise_multiplier: z, sigma over what neighbors move; may be traced. 0 adds
       no noise; below 1 / (16 D) there is as much noise as there.
-    sensitivity: D, how far neighbours move the sums, in L2, in units of the
+    sensitivity: D, how far neighbors move the sums, in L2, in units of the
       bound: sqrt(2 d) if one person changes cells.
     key: used once.
 
@@ -59,7 +59,7 @@ def noisy_sums(
 
   Privacy:
     Values are whole numbers of at most M steps, whatever they were, and their
-    sums are exact. So neighbours move the integers by at most D M <=
+    sums are exact. So neighbors move the integers by at most D M <=
     STEPS / z in L2, and N has a parameter of at least STEPS: 1 / (2 z^2)-zCDP
     (Canonne, Kamath & Steinke 2020, Theorem 4), and near the Gaussian of
     multiplier z up to `distance` (`accounting.grid_delta`). The float32 result
@@ -86,7 +86,7 @@ def distance(count: int) -> float:
   """Total variation between `count` draws and those of a rounded Gaussian.
 
   Args:
-    count: how many sums neighbours can differ in.
+    count: how many sums neighbors can differ in.
 
   Proof:
     n / (10 STEPS^2) to the discrete Gaussian (see `grid.distance`), and what

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair.privacy import _bits
+from jaxfair.privacy import _random_words
 
 # |z| = t^2 N(t) / D(t) where t^2 / 2 = -log Pr[|Z| > z], on 0 <= t <= 9.42;
 # relative error 1.1e-8 before rounding. Weighted least-squares fit.
@@ -51,13 +51,13 @@ def normal(key: jax.Array, shape: tuple[int, ...], *, start: int = 0) -> jax.Arr
     shape: of the result.
     start: first counter, so that the leaves of a tree can share one key.
   """
-  words = _bits.random_words(key, math.prod(shape), start=start)
+  words = _random_words.random_words(key, math.prod(shape), start=start)
   return coarse(words).reshape(shape)
 
 
-def coarse(words: _bits.Words) -> jax.Array:
+def coarse(words: _random_words.Words) -> jax.Array:
   """Standard normal draws of one float32 each."""
-  squared = -2.0 * jnp.log(_bits.unit_interval(words))
+  squared = -2.0 * jnp.log(_random_words.unit_interval(words))
   t = jnp.sqrt(squared)
   # The lowest bit of `high` is not used by the magnitude: it is the sign. It
   # enters before the division, because XLA stores the result of a division

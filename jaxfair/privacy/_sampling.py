@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.privacy import _bits
+from jaxfair.privacy import _random_words
 
 
 class Batch(NamedTuple):
@@ -95,7 +95,7 @@ class PoissonSampler:
     key_gaps, key_kept = jax.random.split(key)
     # Drawn flat, which gives the same bits and compiles in half the time.
     drawn = jax.random.bits(key_gaps, (2 * slots,), jnp.uint32)
-    words = _bits.Words(*drawn.reshape(2, slots))
+    words = _random_words.Words(*drawn.reshape(2, slots))
     rows = _saturating_sum(_gaps(words, self.rate, n) + 1, n) - 1
     if slots > cap:
       rows = _keep(rows, jnp.sum(rows < n), cap, key_kept)
@@ -146,7 +146,7 @@ def _divergence(p: float, q: float) -> float:
   return p * math.log(p / q) + tail
 
 
-def _gaps(words: _bits.Words, rate: float, limit: int) -> jax.Array:
+def _gaps(words: _random_words.Words, rate: float, limit: int) -> jax.Array:
   """[slots] gaps g with Pr[gap >= g] = threshold_g / 2^64, at most `limit`."""
   thresholds = _thresholds(rate, limit)
   table_high = jnp.asarray((thresholds >> np.uint64(32)).astype(np.uint32))

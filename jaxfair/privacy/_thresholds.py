@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.privacy import _bits
+from jaxfair.privacy import _random_words
 from jaxfair.privacy._rational import exp_minus
 
 MAX_LENGTH = 2**19
@@ -93,7 +93,7 @@ def draw(key: jax.Array, table: Words, count: int) -> jax.Array:
     table: `words` of the thresholds.
     count: static.
   """
-  first = tuple(_bits.random_words(key, count))
+  first = tuple(_random_words.random_words(key, count))
 
   def undecided(state: tuple[jax.Array, jax.Array]) -> jax.Array:
     found, start = state
@@ -105,7 +105,7 @@ def draw(key: jax.Array, table: Words, count: int) -> jax.Array:
   # would move what is the same in every round out of it, and do it always.
   def look_further(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
     _, start = state
-    second = _bits.random_words(key, count, start=start)
+    second = _random_words.random_words(key, count, start=start)
     return count_above((*first, *second), table), start + count
 
   state = (count_above(first, table[:2]), jnp.uint32(count))
@@ -150,7 +150,7 @@ def _symmetric(weights: list[int]) -> Thresholds:
   shift = _PRECISION - BITS
   rounded = [(p + (1 << (shift - 1))) >> shift for p in exact]
   errors = [(r << shift) - p for r, p in zip(rounded, exact, strict=True)]
-  # A probability is off by the difference of two neighbouring errors. Weights
+  # A probability is off by the difference of two neighboring errors. Weights
   # that were dropped are below 2^-160 each, and together below the slack.
   edges = [0, *errors, 0]
   off = sum(abs(a - b) for a, b in itertools.pairwise(edges))

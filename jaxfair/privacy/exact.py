@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.privacy import _coins
-from jaxfair.privacy._coins import BitSource, seeded
+from jaxfair.privacy import _exact_coins
+from jaxfair.privacy._exact_coins import BitSource, seeded
 from jaxfair.privacy._rational import rational
 
 __all__ = ["BitSource", "discrete_gaussian", "discrete_laplace", "seeded"]
@@ -41,7 +41,7 @@ def discrete_gaussian(value: Any, *, sigma: Any, source: BitSource = os.urandom)
     int64 array of the same shape.
 
   Privacy:
-    If neighbours move the integers by at most D in L2, the release is
+    If neighbors move the integers by at most D in L2, the release is
     D^2/(2 sigma^2)-zCDP, hence (a, a D^2/(2 sigma^2))-RDP for every a > 1.
     How long a draw takes depends on the noise, never on the value.
 
@@ -66,7 +66,7 @@ def discrete_laplace(value: Any, *, scale: Any, source: BitSource = os.urandom) 
     int64 array of the same shape.
 
   Privacy:
-    D/scale-DP if neighbours move the integers by at most D in L1, exactly.
+    D/scale-DP if neighbors move the integers by at most D in L1, exactly.
     How long a draw takes depends on the noise, never on the value.
 
   Reference:
@@ -85,14 +85,14 @@ def _laplace(source: BitSource, scale: Fraction, count: int) -> np.ndarray:
   while open_.size:
     # X = top V + U has Pr[X = x] proportional to exp(-x / top), and X / bottom
     # rounded down is geometric with the ratio exp(-1 / scale).
-    remainder = _coins.below(source, top, open_.size)
-    kept = _coins.bernoulli_exp(source, remainder, top)
-    quotient = _coins.geometric(source, int(kept.sum()))
+    remainder = _exact_coins.below(source, top, open_.size)
+    kept = _exact_coins.bernoulli_exp(source, remainder, top)
+    quotient = _exact_coins.geometric(source, int(kept.sum()))
     most = top * (int(quotient.max(initial=0)) + 1)
-    if max(most, bottom).bit_length() > _coins.INT64_BITS:
+    if max(most, bottom).bit_length() > _exact_coins.INT64_BITS:
       remainder, quotient = remainder.astype(object), quotient.astype(object)
     magnitude = (remainder[kept] + top * quotient) // bottom
-    negative = _coins.random_bits(source, 1, magnitude.size) == 1
+    negative = _exact_coins.random_bits(source, 1, magnitude.size) == 1
     # Zero would count twice, once with each sign.
     once = ~(negative & (magnitude == 0))
     kept[kept] = once
@@ -113,10 +113,10 @@ def _gaussian(source: BitSource, variance: Fraction, count: int) -> np.ndarray:
     # Accept with exp(-(|y| - sigma^2 / scale)^2 / (2 sigma^2)).
     distance = np.abs(drawn)
     most = (int(distance.max()) + 1) * scale * bottom + top
-    if 2 * most.bit_length() > _coins.INT64_BITS:
+    if 2 * most.bit_length() > _exact_coins.INT64_BITS:
       distance = distance.astype(object)
     distance = distance * (scale * bottom) - top
-    kept = _coins.bernoulli_exp(source, distance * distance, 2 * top * bottom * scale**2)
+    kept = _exact_coins.bernoulli_exp(source, distance * distance, 2 * top * bottom * scale**2)
     result[open_[kept]] = drawn[kept]
     open_ = open_[~kept]
   return result

@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.privacy import exact
-from jaxfair.privacy._coins import BitSource
+from jaxfair.privacy._exact_coins import BitSource
 
 # Steps of the grid in one sigma; the largest that `exact` draws.
 STEPS = 2**40
@@ -40,7 +40,7 @@ def gaussian(value: Any, *, sigma: Any, source: BitSource = os.urandom) -> np.nd
     number of steps.
 
   Privacy:
-    Let neighbours move value / sigma by at most 1 / z in L2. The whole
+    Let neighbors move value / sigma by at most 1 / z in L2. The whole
     numbers round(value / step) then move by at most D = STEPS / z + sqrt(n),
     because each of the n roundings moves by half a step at most; `sigma_for`
     makes room for it. The division and the rounding are exact. Everything
@@ -74,8 +74,8 @@ def sigma_for(*, noise_multiplier: float, sensitivity: float, count: int) -> flo
   sigma = z (D + sqrt(n) step),  step = sigma / STEPS
 
   Args:
-    noise_multiplier: z, sigma over what a neighbour may move on the grid.
-    sensitivity: D, what a neighbour may move before the rounding, in L2.
+    noise_multiplier: z, sigma over what a neighbor may move on the grid.
+    sensitivity: D, what a neighbor may move before the rounding, in L2.
     count: n, how many numbers are released.
 
   Returns:
@@ -88,7 +88,7 @@ def sigma_for(*, noise_multiplier: float, sensitivity: float, count: int) -> flo
   checks.require(
     share <= 0.5,
     f"noise_multiplier={noise_multiplier:g} on {count} numbers is too much "
-    "for the grid: rounding would be half of what a neighbour moves",
+    "for the grid: rounding would be half of what a neighbor moves",
   )
   return noise_multiplier * sensitivity / (1 - share) * (1 + 2.0**-48)
 
@@ -97,7 +97,7 @@ def distance(count: int, *, steps: float = STEPS) -> float:
   """Total variation between n discrete Gaussians and rounded continuous ones.
 
   Args:
-    count: n, how many numbers neighbours can differ in.
+    count: n, how many numbers neighbors can differ in.
     steps: s, the standard deviation in steps.
 
   Returns:
@@ -111,7 +111,7 @@ def distance(count: int, *, steps: float = STEPS) -> float:
     most (1 - 1/(12 s^2))^(-1/2), since p has no larger exponential moments
     than N(0, s^2). So E|c - 1| is at most 1/(12 s^2) up to terms in s^-4, and
     the distance, at most E|c - 1| / E c, is below 1/(10 s^2). Distances of
-    independent draws add up; numbers that neighbours agree on cancel.
+    independent draws add up; numbers that neighbors agree on cancel.
   """
   checks.integer("count", count, low=0)
   return count / (10.0 * steps**2)

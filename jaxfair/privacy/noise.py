@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, tree
-from jaxfair.privacy import _bits, _dense_sum, _thresholds
+from jaxfair.privacy import _dense_sum, _random_words, _thresholds
 from jaxfair.privacy._rational import rational
 
 Tree = Any
@@ -28,7 +28,7 @@ def gaussian(value: Tree, *, sigma: Any, key: jax.Array) -> Tree:
     key: used once.
 
   Privacy:
-    If a neighbour (one person added, removed or replaced, as the query's
+    If a neighbor (one person added, removed or replaced, as the query's
     sensitivity D in L2 was derived) moves the tree by at most D, the release
     is (D/sigma)^2/2-zCDP, hence (a, a D^2/(2 sigma^2))-RDP for every a > 1;
     `accounting.gaussian_epsilon` is exact. These are statements about real
@@ -56,7 +56,7 @@ def laplace(value: Tree, *, scale: Any, key: jax.Array) -> Tree:
     key: used once.
 
   Privacy:
-    D/scale-DP for neighbours that move the tree by at most D in L1, as a
+    D/scale-DP for neighbors that move the tree by at most D in L1, as a
     statement about real numbers; for counts prefer `discrete_laplace`.
     No draw is beyond 43.7 scales: 2^-63 of the mass.
 
@@ -83,7 +83,7 @@ def discrete_gaussian(value: Tree, *, sigma: Any, key: jax.Array) -> Tree:
     The tree in int32.
 
   Privacy:
-    If neighbours move the tree of integers by at most D in L2, the release is
+    If neighbors move the tree of integers by at most D in L2, the release is
     D^2/(2 sigma^2)-zCDP, the bound of the continuous law, without its
     floating-point leaks. The law drawn is within `discrete_gaussian_distance`
     of the exact one: n draws add (1 + e^epsilon) n distance to delta.
@@ -110,7 +110,7 @@ def discrete_laplace(value: Tree, *, scale: Any, key: jax.Array) -> Tree:
     The tree in int32.
 
   Privacy:
-    If neighbours move the tree of integers by at most D in L1, the release is
+    If neighbors move the tree of integers by at most D in L1, the release is
     D/scale-DP, up to `discrete_laplace_distance` per draw: n draws add
     (1 + e^epsilon) n distance to delta. `exact.discrete_laplace` adds nothing.
     Sums that leave int32 wrap around, which is post-processing.
@@ -149,12 +149,12 @@ def _add_gaussian(value: Tree, sigma: Any, key: jax.Array) -> Tree:
 
 @jax.jit
 def _add_laplace(value: Tree, scale: Any, key: jax.Array) -> Tree:
-  words = _bits.random_words(key, tree.size(value))
+  words = _random_words.random_words(key, tree.size(value))
   # The lowest bit of `high` is not used by the magnitude: it is the sign.
   sign = jnp.where(words.high & 1, -1.0, 1.0)
   # Dividing by the sign, not multiplying: XLA stores the result of a division
   # that several leaves read, and else runs the cipher again for each leaf.
-  draws = jnp.log(_bits.unit_interval(words)) / sign
+  draws = jnp.log(_random_words.unit_interval(words)) / sign
   return _add_scaled(value, scale, draws)
 
 

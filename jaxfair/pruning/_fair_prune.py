@@ -8,7 +8,7 @@ import jax
 from jaxfair import checks, training, tree
 from jaxfair.pruning import _constraints
 from jaxfair.pruning import _masks as masking
-from jaxfair.pruning._look_at import check_curved, chunk_for
+from jaxfair.pruning._group_profile import check_curved, chunk_for
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 Stage = Literal["never", "before", "after", "both"]
@@ -130,6 +130,34 @@ def fair_prune(
   settings = dataclasses.replace(config.tune, constraint=fair)
   fit = tune_many(model, loss, examples, dense, masks, settings, key=key_tune)
   return PrunedFit(fit.params, masks, dense, fit.trace)
+
+
+def fine_tune(
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: training.FitConfig,
+  *,
+  params: Params,
+  masks: masking.Masks,
+  key: jax.Array,
+) -> Fit:
+  """Trains on from a pruned network, whose removed weights stay zero.
+
+  Args:
+    model: any model.
+    loss: `(logits, y) -> [n]` losses.
+    examples: the training part.
+    config: settings.
+    params: the trained parameters; those that the masks remove are dropped.
+    masks: from `magnitude_masks`; all masks of one network share a compiled program.
+    key: order of the batches.
+
+  Returns:
+    `Fit` with plain parameters, zero wherever a mask is False.
+  """
+  masking.check_masks(params, masks)
+  return training.fit(model, loss, examples, config, key=key, initial=params, mask=masks)
 
 
 def tune_many(

@@ -5,7 +5,8 @@ Never measures fairness for its own sake, and never reads data files.
 
 from jaxfair.training._budget import PrivateFit, calibrate, train_to_budget
 from jaxfair.training._checkpoints import CheckpointError
-from jaxfair.training._dp_sgd import DpSgdConfig, NonPrivateDpTrace, dp_sgd
+from jaxfair.training._dp_sgd import NonPrivateDpTrace, dp_sgd
+from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._driver import choose_loop, run_steps
 from jaxfair.training._ensembles import fit_many, map_members
 from jaxfair.training._erm import SolveConfig, SolveError, SolveTrace, solve
@@ -21,10 +22,10 @@ from jaxfair.training._output_perturbation import (
   output_perturbation,
 )
 from jaxfair.training._parity_penalty import ParityPenalty, parity_penalty
-from jaxfair.training._penalties import Penalty, UncoveredError
 from jaxfair.training._private_lagrangian import DualTrace, private_lagrangian
 from jaxfair.training._private_lagrangian_config import PrivateLagrangianConfig
-from jaxfair.training._privatise import privatise
+from jaxfair.training._privatize import privatize
+from jaxfair.training._regularizers import Penalty, UncoveredError
 from jaxfair.training._risk_balanced import RiskPenalty, clipped_part_event, risk_penalty
 from jaxfair.training._snapshots import SnapshotFit, dp_sgd_snapshots
 
@@ -70,7 +71,7 @@ __all__ = [
   "output_perturbation",
   "parity_penalty",
   "private_lagrangian",
-  "privatise",
+  "privatize",
   "risk_penalty",
   "run_steps",
   "solve",

@@ -8,16 +8,19 @@ for plain training; private sampling, which must be exactly what the accountant
 assumes, is in `privacy._sampling`.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxfair import accounting, checks
 from jaxfair.privacy._sampling import PoissonSampler
 
 ROUNDS = 16
+# What truncating batches may add to delta if the caller sets no cap: far below
+# any delta in use, and a cap some seven deviations above the mean.
+DEFAULT_DELTA_SHARE = 1e-10
 
 
 class Shuffles(NamedTuple):
@@ -98,11 +101,34 @@ def look_up(people: Any, rows: jax.Array) -> Any:
   )
 
 
-def poisson_sampler(num_rows: int, batch_size: int) -> PoissonSampler:
-  """Poisson batches for plain training: a cap six deviations above the mean."""
+def poisson_sampler(
+  num_rows: int,
+  batch_size: int,
+  steps: int,
+  *,
+  max_batch: int | None = None,
+  delta_share: float = DEFAULT_DELTA_SHARE,
+) -> PoissonSampler:
+  """Poisson batches: each row takes part with probability `batch_size / num_rows`.
+
+  Args:
+    num_rows: n.
+    batch_size: the expected size of a batch.
+    steps: of the training.
+    max_batch: public cap on a batch; None chooses one by `delta_share`.
+    delta_share: the probability that any batch of the training reaches the
+      chosen cap, at most; it is charged to delta.
+  """
+  checks.integer(
+    "batch_size", batch_size, low=1, high=num_rows, remedy="it is the expected size of a batch"
+  )
   rate = batch_size / num_rows
-  cap = batch_size + 6 * math.sqrt(batch_size * (1 - rate)) + 6
-  return PoissonSampler(num_rows, rate, min(num_rows, math.ceil(cap)))
+  if max_batch is None:
+    cap = accounting.max_batch_for(
+      dataset_size=num_rows, sampling_rate=rate, steps=steps, delta_share=delta_share
+    )
+    max_batch = max(batch_size, min(cap, num_rows))
+  return PoissonSampler(num_rows, rate, max_batch)
 
 
 def shuffle(rows: jax.Array, offsets: jax.Array, salts: jax.Array, *, num_rows: int) -> jax.Array:

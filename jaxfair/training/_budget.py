@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import pathlib
 import secrets
 from collections.abc import Callable
@@ -13,10 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import accounting, checks, privacy
-from jaxfair.training import _driver
+from jaxfair.training import _batches
 from jaxfair.training._checkpoints import Checkpoints
-from jaxfair.training._dp_sgd import DpSgdConfig, DpSgdState, NonPrivateDpTrace, advance, begin
-from jaxfair.training._programs import programs
+from jaxfair.training._dp_sgd import DpSgdProgram, NonPrivateDpTrace
+from jaxfair.training._dp_sgd_config import DpSgdConfig
+from jaxfair.training._program import Begun, Given, advance, begin, loop_for
+from jaxfair.training._program_fingerprint import programs
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 SEGMENTS = 10  # a training with a folder is saved this often
@@ -56,17 +57,14 @@ def calibrate(
   config.refuse_uncovered()
   checks.positive("epsilon", epsilon)
   checks.number("delta", delta, low=0.0, high=1.0, open_low=True, open_high=True)
-  if config.max_batch is None:
-    draft = config.sampler(num_examples)
-    cap = accounting.max_batch_for(
-      dataset_size=num_examples,
-      sampling_rate=draft.rate,
-      steps=config.steps,
-      delta_share=1e-3 * delta,
-    )
-    cap = max(config.batch_size, min(cap, num_examples))
-    config = dataclasses.replace(config, max_batch=cap)
-  sampler = config.sampler(num_examples)
+  sampler = _batches.poisson_sampler(
+    num_examples,
+    config.batch_size,
+    config.steps,
+    max_batch=config.max_batch,
+    delta_share=1e-3 * delta,
+  )
+  config = dataclasses.replace(config, max_batch=sampler.max_batch)
   noise = accounting.calibrate_dp_sgd(
     epsilon=epsilon,
     delta=delta,
@@ -140,9 +138,7 @@ def train_to_budget(
   size = examples.size
   config = calibrate(config, size, epsilon=epsilon, delta=delta)
   examples = jax.tree.map(jnp.asarray, examples)
-  loop = _driver.choose_loop(config.loop, model, examples.x, traced=False)
-  config = dataclasses.replace(config, loop=loop)
-  training = _Training(model, loss, examples, config, initial, progress)
+  training = _Training(DpSgdProgram(model, loss), examples, config, initial, progress)
   trace: NonPrivateDpTrace | None
   with contextlib.ExitStack() as stack:
     if folder is None:
@@ -178,8 +174,7 @@ def train_to_budget(
 class _Training:
   """Segments of a training: computed and saved, one after the other."""
 
-  model: Model
-  loss: PerExampleLoss
+  program: DpSgdProgram
   examples: Examples
   config: DpSgdConfig
   initial: Params | None
@@ -200,47 +195,37 @@ class _Training:
     """What is left to do in a folder: nothing, if its release is finished."""
     if not store.finished:
       return self.run(store.key, store)
-    start = functools.partial(begin, self.model, self.examples, self.config)
-    like = jax.eval_shape(lambda key: start(key, self.initial), jax.random.key(0))
-    return store.released(like.params), None
+    like = jax.eval_shape(lambda key: self.begin(key).state.params, jax.random.key(0))
+    return store.released(like), None
+
+  def begin(self, key: jax.Array) -> Begun:
+    """The training before its first step."""
+    return begin(self.program, Given(self.examples, self.config, key, self.initial))
 
   def run(self, key: jax.Array, store: Checkpoints | None) -> tuple[Params, NonPrivateDpTrace]:
     """From the newest checkpoint to the end."""
-    config, steps = self.config, self.config.steps
-    state = begin(self.model, self.examples, config, key, self.initial)
+    steps, begun = self.config.steps, self.begin(key)
+    loop = loop_for(self.program, Given(self.examples, self.config, key))
     length = steps if store is None else -(-steps // SEGMENTS)
     done, parts = 0, []
     if store is not None and store.latest():
       done = store.latest()
-      state, trace = store.load(done, self._shapes(state, done))
-      parts = [trace]
+      state, trace = store.load(done, self._shapes(begun, done))
+      begun, parts = begun._replace(state=state), [trace]
     while done < steps:
       count = min(length, steps - done)
-      state, trace = advance(
-        self.model, self.loss, self.examples, config, state, key=key, count=count, start=done
-      )
+      begun, trace = advance(self.program, begun, count=count, start=done, loop=loop)
       parts.append(trace)
       done += count
       if store is not None:
-        store.save(done, (state, _joined(parts)))
+        store.save(done, (begun.state, _joined(parts)))
       self.progress(done, steps)
-    return state.params, _joined(parts)
+    return begun.state.params, _joined(parts)
 
-  def _shapes(self, state: DpSgdState, done: int) -> Any:
-    """Shapes of a checkpoint after so many steps."""
-
-    def made(state: DpSgdState, key: jax.Array) -> Any:
-      return advance(
-        self.model,
-        self.loss,
-        self.examples,
-        dataclasses.replace(self.config, loop="scan"),
-        state,
-        key=key,
-        count=done,
-      )
-
-    return jax.eval_shape(made, state, jax.random.key(0))
+  def _shapes(self, begun: Begun, done: int) -> Any:
+    """Shapes of a checkpoint after `done` steps."""
+    begun, trace = jax.eval_shape(lambda b: advance(self.program, b, count=done), begun)
+    return begun.state, trace
 
 
 def _joined(parts: list[NonPrivateDpTrace]) -> NonPrivateDpTrace:

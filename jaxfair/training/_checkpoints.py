@@ -64,7 +64,7 @@ class Checkpoints:
       described: what makes it this training and not another; JSON values.
       private: arrays that must be the same on resuming: the data.
       key: the caller's key, or None for one that is drawn and kept here.
-      programs: what is trained, from `training._programs`.
+      programs: what is trained, from `training._program_fingerprint`.
     """
     self._folder, self._root = folder, folder / "private"
     self._private = private
@@ -200,10 +200,10 @@ class Checkpoints:
       raise CheckpointError(f"{folder} holds a training on other data; choose another folder")
 
   def _lasting_fingerprint(self) -> str | None:
-    """Recognises the data by the state folder's secret, which is not erased.
+    """Recognizes the data by the state folder's secret, which is not erased.
 
     Returns:
-      None if there is no state folder: nothing then recognises the data.
+      None if there is no state folder: nothing then recognizes the data.
     """
     message = self.run_id.encode() + _content(self._private)
     try:
@@ -278,7 +278,7 @@ def _require_programs(record: Any, programs: dict[str, str], folder: pathlib.Pat
 
 
 def _fingerprint(private: Any, key: jax.Array) -> str:
-  """Recognises the data for whoever has the key, and tells nobody else."""
+  """Recognizes the data for whoever has the key, and tells nobody else."""
   secret = np.asarray(jax.random.key_data(key)).tobytes()
   return hmac.new(secret, _content(private), hashlib.sha256).hexdigest()
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import _jaxpr, checks, tree
-from jaxfair.training._thin import by_columns
+from jaxfair.training._thin_products import by_columns
 from jaxfair.types import Model
 
 Loop = Literal["auto", "scan", "step"]
@@ -43,8 +43,8 @@ class Feeds(Protocol):
   number and on the source alone: blocks of any size make the same feeds.
   """
 
-  def __call__(self, source: Any, start: Any, count: int, /) -> Any:
-    """`(source, number of the first step, how many) -> feeds`."""
+  def __call__(self, source: Any, inputs: Any, start: Any, count: int, /) -> Any:
+    """`(source, inputs, number of the first step, how many) -> feeds`."""
     ...
 
   def __hash__(self) -> int: ...
@@ -61,6 +61,7 @@ def run_blocks(
   start: Any = 0,
   rows: int = 1,
   loop: Literal["scan", "step"] = "scan",
+  apart: Step | None = None,
 ) -> tuple[Any, Any]:
   """Applies `step` as often as asked, making feeds a block at a time.
 
@@ -76,6 +77,7 @@ def run_blocks(
     start: number of the first step, in a training that continues another.
     rows: rows of people that one step's feed names.
     loop: as in `run_steps`.
+    apart: the step as it is applied by a Python loop, if it consists of several programs.
 
   Returns:
     The last carry, and the infos stacked along a leading axis.
@@ -83,14 +85,17 @@ def run_blocks(
   size = block_size(steps, rows)
   if loop == "scan":
     if size == steps:
-      return _scan(step, carry, feeds(source, start, steps), inputs)
+      return _scan(step, carry, feeds(source, inputs, start, steps), inputs)
     return _scan_blocks(step, carry, feeds, source, inputs, start, steps=steps, size=size)
   infos = []
   for first in range(0, steps, size):
     # As long as the others also if fewer are left: one program for all.
-    made = make(feeds, source, start + first, size)
+    made = _make(feeds, source, inputs, start + first, size)
     for index in range(min(size, steps - first)):
-      carry, info = _single(step, carry, made, jnp.asarray(index), inputs)
+      if apart is None:
+        carry, info = _single(step, carry, made, jnp.asarray(index), inputs)
+      else:
+        carry, info = apart(carry, tree.take(made, index), inputs)
       infos.append(info)
   return carry, tree.stack(infos)
 
@@ -109,9 +114,8 @@ def block_size(steps: int, rows: int) -> int:
 
 
 @functools.partial(jax.jit, static_argnames=("feeds", "count"))
-def make(feeds: Feeds, source: Any, start: Any, count: int) -> Any:
-  """`feeds(source, start, count)`, compiled."""
-  return feeds(source, start, count)
+def _make(feeds: Feeds, source: Any, inputs: Any, start: Any, count: int) -> Any:
+  return feeds(source, inputs, start, count)
 
 
 def run_steps(
@@ -138,7 +142,7 @@ def run_steps(
   for index in range(jax.tree.leaves(feeds)[0].shape[0]):
     carry, info = _single(step, carry, feeds, jnp.asarray(index), inputs)
     infos.append(info)
-  return carry, jax.tree.map(lambda *leaves: jnp.stack(leaves), *infos)
+  return carry, tree.stack(infos)
 
 
 def choose_loop(loop: Loop, model: Model, x: Any, *, traced: bool) -> Literal["scan", "step"]:
@@ -185,7 +189,7 @@ def _scan_blocks(
   blocks, left = divmod(steps, size)
 
   def run(carry: Any, first: Any, count: int) -> tuple[Any, Any]:
-    return _scan(step, carry, feeds(source, first, count), inputs)
+    return _scan(step, carry, feeds(source, inputs, first, count), inputs)
 
   carry, infos = jax.lax.scan(
     lambda carry, first: run(carry, first, size), carry, start + size * jnp.arange(blocks)

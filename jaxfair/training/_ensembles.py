@@ -18,7 +18,8 @@ import numpy as np
 
 from jaxfair import checks, tree
 from jaxfair.training import _driver
-from jaxfair.training._fit import FitConfig, check_anchor, check_examples, fit
+from jaxfair.training._fit import FitConfig, check_examples, fit
+from jaxfair.training._regularizers import check_anchor
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss, Trainer
 
 AXIS = "members"
@@ -54,7 +55,7 @@ def fit_many(
       of three such answers tells it of x, y and group apart.
     initial: parameters to start from, with a leading axis of length k; drawn
       if None.
-    anchor: centre of `fit`'s proximity term, shared by all.
+    anchor: center of `fit`'s proximity term, shared by all.
     chunk: how many members run side by side on a device; None chooses.
     devices: where to run; all local devices by default.
 

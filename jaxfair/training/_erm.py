@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -14,6 +15,7 @@ from jaxfair import checks, tree
 from jaxfair.training._fit import check_examples
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
+Objective = Callable[[Params], jax.Array]
 NEWTON_LIMIT = 2_000  # parameters; a dense Hessian beyond that is too slow
 
 
@@ -62,7 +64,7 @@ def solve(
   *,
   key: jax.Array,
 ) -> Fit:
-  """Minimises a convex objective over all examples, in float64.
+  """Minimizes a convex objective over all examples, in float64.
 
   Args:
     model: whose loss is convex in its parameters, e.g. `models.logistic`.
@@ -93,14 +95,14 @@ def solve(
   if method == "auto":
     method = "newton" if tree.size(start) <= NEWTON_LIMIT else "lbfgs"
   with jax.enable_x64(True):
-    run = _newton if method == "newton" else _lbfgs
-    params, trace = run(
+    params, trace = _solved(
       model,
       loss,
       _as_float64(examples),
       _as_float64(start),
       config.weight_decay,
       config.tolerance,
+      method=method,
       max_steps=config.max_steps,
     )
     params, trace = jax.device_get((params, trace))
@@ -115,15 +117,8 @@ def solve(
   return Fit(params, trace)
 
 
-def _objective(
-  model: Model, loss: PerExampleLoss, examples: Examples, weight_decay: Any, params: Params
-) -> jax.Array:
-  losses = loss(model.apply(params, examples.x), examples.y)
-  return jnp.mean(losses) + 0.5 * weight_decay * tree.squared_norm(params)
-
-
-@functools.partial(jax.jit, static_argnames=("model", "loss", "max_steps"))
-def _newton(
+@functools.partial(jax.jit, static_argnames=("model", "loss", "method", "max_steps"))
+def _solved(
   model: Model,
   loss: PerExampleLoss,
   examples: Examples,
@@ -131,7 +126,18 @@ def _newton(
   weight_decay: Any,
   tolerance: Any,
   *,
+  method: str,
   max_steps: int,
+) -> tuple[Params, SolveTrace]:
+  def objective(params: Params) -> jax.Array:
+    losses = loss(model.apply(params, examples.x), examples.y)
+    return jnp.mean(losses) + 0.5 * weight_decay * tree.squared_norm(params)
+
+  return (_newton if method == "newton" else _lbfgs)(objective, start, tolerance, max_steps)
+
+
+def _newton(
+  objective: Objective, start: Params, tolerance: Any, max_steps: int
 ) -> tuple[Params, SolveTrace]:
   """Newton steps, halved until the gradient norm falls.
 
@@ -140,7 +146,7 @@ def _newton(
   tells steps apart near the optimum.
   """
   flat, unravel = jax.flatten_util.ravel_pytree(start)
-  gradient = jax.grad(lambda v: _objective(model, loss, examples, weight_decay, unravel(v)))
+  gradient = jax.grad(lambda v: objective(unravel(v)))
   hessian = jax.jacfwd(gradient)
   shares = 0.5 ** jnp.arange(12.0)
 
@@ -169,18 +175,9 @@ def _newton(
   return unravel(point), SolveTrace(norm, count, norm <= tolerance)
 
 
-@functools.partial(jax.jit, static_argnames=("model", "loss", "max_steps"))
 def _lbfgs(
-  model: Model,
-  loss: PerExampleLoss,
-  examples: Examples,
-  start: Params,
-  weight_decay: Any,
-  tolerance: Any,
-  *,
-  max_steps: int,
+  objective: Objective, start: Params, tolerance: Any, max_steps: int
 ) -> tuple[Params, SolveTrace]:
-  objective = functools.partial(_objective, model, loss, examples, weight_decay)
   optimizer = optax.lbfgs(memory_size=20)
   value_and_grad = optax.value_and_grad_from_state(objective)
 

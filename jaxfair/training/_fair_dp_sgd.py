@@ -9,8 +9,9 @@ import numpy as np
 import optax
 
 from jaxfair import checks, models
-from jaxfair.fairness._disparity import Notion
-from jaxfair.training._dp_sgd import DpSgdConfig, dp_sgd
+from jaxfair.fairness._disparity import DisparityKind
+from jaxfair.training._dp_sgd import dp_sgd
+from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._fit import FitConfig, fit
 from jaxfair.training._parity_penalty import Placement, parity_penalty
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
@@ -27,7 +28,7 @@ def fair_dp_sgd(
   num_groups: int,
   lam: Any,
   placement: Placement = "after",
-  disparity: Notion = "rest",
+  disparity: DisparityKind = "rest",
   sample: int | None = None,
   key: jax.Array,
   initial: Params | None = None,
@@ -41,7 +42,7 @@ def fair_dp_sgd(
 
       penalty = training.parity_penalty(model, x, group, num_groups=2,
                                         lam=jnp.linspace(0, 10, 8))
-      config = training.DpSgdConfig(penalty=penalty)
+      config = training.DpSgdConfig(penalties=(penalty,))
       training.fit_many(model, loss, people, config, keys=eight_keys,
                         trainer=training.dp_sgd)
 
@@ -49,7 +50,7 @@ def fair_dp_sgd(
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses.
     examples: the private data.
-    config: of DP-SGD; its penalty is replaced.
+    config: of DP-SGD; its penalties are replaced.
     public_x: [m, ...] public people; no labels are needed.
     public_group: [m] their groups.
     num_groups: G.
@@ -80,7 +81,7 @@ def fair_dp_sgd(
     disparity=disparity,
     sample=sample,
   )
-  config = dataclasses.replace(config, penalty=penalty)
+  config = dataclasses.replace(config, penalties=(penalty,))
   return dp_sgd(model, loss, examples, config, key=key, initial=initial)
 
 
@@ -95,7 +96,7 @@ def calibrate_fairness(
   labels: Any = None,
   steps: int = 200,
   learning_rate: Any = 1e-3,
-  disparity: Notion = "rest",
+  disparity: DisparityKind = "rest",
   key: jax.Array,
 ) -> Fit:
   """Fine-tunes a trained model on public people to lower its disparity.
@@ -138,7 +139,11 @@ def calibrate_fairness(
     checks.same_length(x=x, labels=labels)
     loss, y = models.cross_entropy, jnp.asarray(labels, jnp.int32)
   config = FitConfig(
-    learning_rate=learning_rate, steps=steps, batch_size=None, optimizer=optax.adam, penalty=penalty
+    learning_rate=learning_rate,
+    steps=steps,
+    batch_size=None,
+    optimizer=optax.adam,
+    penalties=(penalty,),
   )
   people = Examples(x, y, np.asarray(group))
   return fit(model, loss, people, config, key=key, initial=params)

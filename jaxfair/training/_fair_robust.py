@@ -9,21 +9,20 @@ weighs the groups that lose most. L_a are the losses of the batch's groups.
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
-from jaxfair import checks, tree
+from jaxfair import checks
 from jaxfair.fairness._groups import group_means
-from jaxfair.training import _batches as batches
-from jaxfair.training import _driver
-from jaxfair.training._fit import FitConfig, PlainFeeds, begin
-from jaxfair.types import Examples, Fit, Model, NonPrivateTrace, Params, PerExampleLoss
+from jaxfair.training import _batches, _driver
+from jaxfair.training._fit import Feed, FitConfig, FitProgram, FitState
+from jaxfair.training._program import Given, settings, train
+from jaxfair.training._regularizers import pull
+from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 Judge = Callable[[Any], tuple[jax.Array, jax.Array]]
 
@@ -46,12 +45,7 @@ class Adversary(Protocol):
   def __hash__(self) -> int: ...
 
 
-@functools.partial(
-  jax.tree_util.register_dataclass,
-  data_fields=["plain", "penalty", "focus", "epsilon", "robust_weight"],
-  meta_fields=["num_groups", "adversary"],
-)
-@dataclasses.dataclass(frozen=True)
+@settings("plain", "penalty", "focus", "epsilon", "robust_weight")
 class FairRobustConfig:
   """Settings of `fair_robust`.
 
@@ -59,7 +53,7 @@ class FairRobustConfig:
 
   Attributes:
     num_groups: static number of groups.
-    plain: steps, batches, rate, optimizer and regularisers.
+    plain: steps, batches, rate, optimizer and regularizers.
     penalty: lambda, weight of the gaps |L_a - L|.
     focus: q >= 0; None fits the mean loss. 0 weighs all groups alike, which
       is the mean loss only if they are of one size.
@@ -91,8 +85,8 @@ class FairRobustConfig:
         "plain.proximity is not part of this objective; use weight_decay",
       )
     checks.require(
-      self.plain.penalty is None,
-      "plain.penalty is not part of this objective; use penalty or focus",
+      not self.plain.penalties,
+      "plain.penalties are not part of this objective; use penalty or focus",
     )
     checks.integer("num_groups", self.num_groups, low=1)
     checks.ids("examples.group", examples.group, self.num_groups)
@@ -142,15 +136,7 @@ def fair_robust(
   Reference:
     Thesis chapter 6, (6.3), (6.30) and section 6.7.
   """
-  config.check(model, loss, examples)
-  checks.one_key("key", key)
-  traced = not checks.concrete((examples, config, key, initial))
-  loop = _driver.choose_loop(config.loop, model, examples.x, traced=traced)
-  plain = dataclasses.replace(config.plain, loop=loop)
-  config = dataclasses.replace(config, plain=plain)
-  if loop == "scan":
-    return _fit_scan(model, loss, examples, config, key, initial)
-  return _fit(model, loss, examples, config, key, initial)
+  return train(FairRobustProgram(model, loss), Given(examples, config, key, initial))
 
 
 def group_objective(
@@ -177,26 +163,23 @@ def group_objective(
   return fitted + penalty * jnp.sum(gaps)
 
 
-class _Feed(NamedTuple):
-  batch: Any
-  key: Any
+class FairRobustProgram(FitProgram):
+  """Plain training with another objective, and a key of the adversary in every step."""
 
+  def plain(self, config: FairRobustConfig) -> FitConfig:
+    """The settings of plain training in a config."""
+    return config.plain
 
-@dataclasses.dataclass(frozen=True)
-class _Step:
-  """One step: static parts only."""
+  def key_of(self, given: Given) -> jax.Array:
+    """The adversary's key."""
+    return jax.random.fold_in(given.key, 3)
 
-  model: Model
-  loss: PerExampleLoss
-
-  def __call__(self, carry: Any, feed: _Feed, inputs: Any) -> tuple[Any, NonPrivateTrace]:
-    """A batch, pushed inputs, the objective's gradient, the optimizer."""
-    params, state = carry
-    config: FairRobustConfig = inputs.config
-    examples = inputs.examples
-    if feed.batch.rows is not None:
-      examples = batches.look_up(examples, feed.batch.rows)
-    pushed = self._pushed(params, examples, config, feed.key)
+  def sum(self, state: FitState, feed: Feed, inputs: Given) -> tuple[Params, jax.Array]:
+    """The gradient of the objective, and its value."""
+    config, examples = inputs.config, inputs.examples
+    if feed.rows is not None:
+      examples = _batches.look_up(examples, feed.rows)
+    pushed = self._pushed(state.params, examples, config, feed.key)
 
     def objective(p: Params) -> jax.Array:
       losses = self.loss(self.model.apply(p, examples.x), examples.y)
@@ -210,14 +193,10 @@ class _Step:
       if pushed is not None:
         under = self.loss(self.model.apply(p, pushed), examples.y)
         value += config.robust_weight * jnp.mean(under)
-      decay = 0.5 * config.plain.weight_decay * tree.squared_norm(p)
-      return value + decay
+      return value + pull(p, config.plain, None)
 
-    value, gradient = jax.value_and_grad(objective)(params)
-    optimizer = config.plain.optimizer(config.plain.learning_rate)
-    updates, state = optimizer.update(gradient, state, params)
-    info = NonPrivateTrace(value, tree.norm(gradient))
-    return (optax.apply_updates(params, updates), state), info
+    value, gradient = jax.value_and_grad(objective)(state.params)
+    return gradient, value
 
   def _pushed(
     self, params: Params, examples: Examples, config: FairRobustConfig, key: Any
@@ -231,48 +210,3 @@ class _Step:
       return self.loss(logits, examples.y), wrong
 
     return config.adversary.perturb(judge, examples.x, epsilon=config.epsilon, key=key)
-
-
-class _Inputs(NamedTuple):
-  examples: Examples
-  config: FairRobustConfig
-
-
-def _fit(
-  model: Model,
-  loss: PerExampleLoss,
-  examples: Examples,
-  config: FairRobustConfig,
-  key: jax.Array,
-  initial: Any,
-) -> Fit:
-  plain = config.plain
-  carry, source, examples = begin(model, examples, plain, key, initial)
-  own = PlainFeeds(examples.size, plain.batch_size, plain.sampling)
-  (params, _), trace = _driver.run_blocks(
-    _Step(model, loss),
-    carry,
-    _Feeds(own),
-    (source, jax.random.fold_in(key, 3)),
-    _Inputs(examples, config),
-    steps=plain.steps,
-    rows=own.rows,
-    loop="step" if plain.loop == "step" else "scan",
-  )
-  return Fit(params, trace)
-
-
-_fit_scan = jax.jit(_fit, static_argnames=("model", "loss"))
-
-
-@dataclasses.dataclass(frozen=True)
-class _Feeds:
-  """Batches of plain training, and keys of the adversary."""
-
-  plain: PlainFeeds
-
-  def __call__(self, source: Any, start: Any, count: int) -> _Feed:
-    batches, key = source
-    steps = start + jnp.arange(count)
-    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, steps)
-    return _Feed(self.plain(batches, start, count), keys)

@@ -1,6 +1,5 @@
 """Plain training: mini-batches, any optax optimizer, one compiled program."""
 
-import dataclasses
 import functools
 from typing import Any, Literal, NamedTuple
 
@@ -11,25 +10,21 @@ import optax
 
 from jaxfair import checks, tree
 from jaxfair.training import _batches as batches
-from jaxfair.training import _driver
+from jaxfair.training import _driver, _regularizers
 from jaxfair.training._optimizers import Optimizer
-from jaxfair.training._penalties import Penalty
+from jaxfair.training._program import Begun, Given, Program, descend, settings, train
+from jaxfair.training._regularizers import Penalty
 from jaxfair.types import Examples, Fit, Model, NonPrivateTrace, Params, PerExampleLoss
 
 
-@functools.partial(
-  jax.tree_util.register_dataclass,
-  data_fields=["learning_rate", "weight_decay", "proximity", "penalty"],
-  meta_fields=["steps", "batch_size", "sampling", "optimizer", "loop"],
-)
-@dataclasses.dataclass(frozen=True)
+@settings("learning_rate", "weight_decay", "proximity", "penalties")
 class FitConfig:
   """Settings of a plain training.
 
   The objective is
 
     mean loss + weight_decay / 2 ||theta||^2
-              + proximity / 2 ||theta - anchor||^2 + penalty
+              + proximity / 2 ||theta - anchor||^2 + sum of penalties
 
   The first three fields are numbers that may be traced: stacked values are
   swept by `fit_many` in one program. The others fix the program's shape.
@@ -45,7 +40,7 @@ class FitConfig:
       so that `batch_size` is the expected size.
     optimizer: `learning_rate -> optax.GradientTransformation`.
     loop: see `driver.choose_loop`.
-    penalty: one more term, such as `parity_penalty`; its weight may be swept.
+    penalties: more terms, such as `parity_penalty`; their weights may be swept.
   """
 
   learning_rate: Any = 1e-3
@@ -56,26 +51,16 @@ class FitConfig:
   sampling: Literal["shuffle", "poisson"] = "shuffle"
   optimizer: Optimizer = optax.adam
   loop: _driver.Loop = "auto"
-  penalty: Penalty | None = None
+  penalties: tuple[Penalty, ...] = ()
 
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
     """Refuses what cannot be trained with, before any work."""
     del loss
-    if self.penalty is not None:
-      self.penalty.check(model)
     checks.positive("learning_rate", self.learning_rate)
-    checks.non_negative("weight_decay", self.weight_decay)
-    checks.non_negative("proximity", self.proximity)
+    _regularizers.check(self, model)
     checks.integer("steps", self.steps, low=1)
     check_examples(model, examples)
-    if self.batch_size is not None:
-      checks.integer(
-        "batch_size",
-        self.batch_size,
-        low=1,
-        high=examples.size,
-        remedy="batch_size=None uses all examples in every step",
-      )
+    check_batch("batch_size", self.batch_size, examples)
     checks.one_of("sampling", self.sampling, ("shuffle", "poisson"))
 
 
@@ -88,6 +73,7 @@ def fit(
   key: jax.Array,
   initial: Params | None = None,
   anchor: Params | None = None,
+  mask: Params | None = None,
 ) -> Fit:
   """Trains a model without privacy, for a fixed number of steps.
 
@@ -98,20 +84,14 @@ def fit(
     config: settings.
     key: initial parameters and the order of batches.
     initial: parameters to start from; drawn by `model.init` if None.
-    anchor: centre of the proximity term; needed if `proximity` is set.
+    anchor: center of the proximity term; needed if `proximity` is set.
+    mask: parameters are multiplied by it at the start and after every step,
+      e.g. 0 for weights that were pruned.
 
   Returns:
     `Fit(params, NonPrivateTrace)`.
   """
-  config.check(model, loss, examples)
-  check_anchor(config, anchor)
-  checks.one_key("key", key)
-  traced = not checks.concrete((examples, config, key, initial, anchor))
-  loop = _driver.choose_loop(config.loop, model, examples.x, traced=traced)
-  config = dataclasses.replace(config, loop=loop)
-  if loop == "scan":
-    return _fit_scan(model, loss, examples, config, key, initial, anchor)
-  return _fit(model, loss, examples, config, key, initial, anchor)
+  return train(FitProgram(model, loss), Given(examples, config, key, initial, anchor, mask))
 
 
 def check_examples(model: Model, examples: Examples) -> None:
@@ -136,146 +116,104 @@ def _num_outputs(model: Model, shape: tuple[int, ...], dtype: Any) -> int:
   return int(jax.eval_shape(model.apply, params, batch).shape[-1])
 
 
-def check_anchor(config: FitConfig, anchor: Params | None) -> None:
-  """Refuses a proximity term without a centre."""
-  if checks.concrete(config.proximity) and anchor is None:
-    checks.require(
-      not np.any(np.asarray(config.proximity) > 0),
-      "proximity needs a centre; pass anchor=parameters",
-    )
+def check_batch(name: str, size: int | None, examples: Examples) -> None:
+  """Refuses a batch of more people than there are; None stands for all of them."""
+  if size is not None:
+    remedy = f"{name}=None uses all examples in every step"
+    checks.integer(name, size, low=1, high=examples.size, remedy=remedy)
 
 
-@dataclasses.dataclass(frozen=True)
-class PlainStep:
-  """One step of `fit`: static parts only."""
+class FitState(NamedTuple):
+  """What the next step of a plain training needs."""
 
-  model: Model
-  loss: PerExampleLoss
-  optimizer: Optimizer
-  expected_size: float  # what sums of losses are divided by
-
-  def __call__(self, carry: Any, batch: "_Feed", inputs: "_Inputs") -> tuple[Any, NonPrivateTrace]:
-    """Takes a batch, its gradient, and the optimizer's step."""
-    params, state = carry
-    examples, config = inputs.examples, inputs.config
-    if batch.rows is not None:
-      examples = batches.look_up(examples, batch.rows)
-
-    def objective(p: Params) -> tuple[jax.Array, jax.Array]:
-      losses = self.loss(self.model.apply(p, examples.x), examples.y)
-      if batch.mask is not None:
-        losses = jnp.where(batch.mask, losses, 0.0)
-      loss = jnp.sum(losses) / self.expected_size
-      return loss + penalty(p, config, inputs.anchor), loss
-
-    gradient, loss = jax.grad(objective, has_aux=True)(params)
-    if config.penalty is not None:
-      extra = config.penalty.gradient(params, l2_clip=None, key=batch.key)
-      gradient = tree.add(gradient, extra)
-    updates, state = self.optimizer(config.learning_rate).update(gradient, state, params)
-    info = NonPrivateTrace(loss, tree.norm(gradient))
-    return (optax.apply_updates(params, updates), state), info
+  params: Params
+  optimizer: Any
 
 
-def penalty(params: Params, config: FitConfig, anchor: Params | None) -> jax.Array:
-  """The regularisers of `FitConfig`."""
-  value = 0.5 * config.weight_decay * tree.squared_norm(params)
-  if anchor is not None:
-    distance = tree.squared_norm(tree.subtract(params, anchor))
-    value += 0.5 * config.proximity * distance
-  return value
+class Feed(NamedTuple):
+  """What one step is given."""
 
-
-class _Feed(NamedTuple):
   rows: Any  # [batch] row numbers; None: all examples
   mask: Any  # [batch] which of them take part; None: all
-  step: Any
-  key: Any = None  # of the penalty, if there is one
-
-
-class _Inputs(NamedTuple):
-  examples: Examples
-  config: FitConfig
-  anchor: Any
-
-
-def _fit(
-  model: Model,
-  loss: PerExampleLoss,
-  examples: Examples,
-  config: FitConfig,
-  key: jax.Array,
-  initial: Any,
-  anchor: Any,
-) -> Fit:
-  carry, source, examples = begin(model, examples, config, key, initial)
-  feeds = PlainFeeds(examples.size, config.batch_size, config.sampling)
-  size = config.batch_size or examples.size
-  step = PlainStep(model, loss, config.optimizer, float(size))
-  loop: Literal["scan", "step"] = "step" if config.loop == "step" else "scan"
-  (params, _), trace = _driver.run_blocks(
-    step,
-    carry,
-    feeds,
-    source,
-    _Inputs(examples, config, anchor),
-    steps=config.steps,
-    rows=feeds.rows,
-    loop=loop,
-  )
-  return Fit(params, trace)
-
-
-_fit_scan = jax.jit(_fit, static_argnames=("model", "loss"))
+  step: Any  # its number
+  key: Any  # of the penalties, if there are any
 
 
 class _Source(NamedTuple):
   batches: Any  # shuffles, or a key of Poisson samples; None: all examples
-  key: Any  # of the penalty, if there is one
+  key: Any  # of the penalties, if there are any
 
 
-@functools.partial(jax.jit, static_argnames=("model",))
-def begin(
-  model: Model, examples: Examples, config: FitConfig, key: jax.Array, initial: Any
-) -> tuple[Any, _Source, Examples]:
-  """Parameters and optimizer, what batches are made of, and the examples."""
-  examples = jax.tree.map(jnp.asarray, examples)
-  if initial is None:
-    initial = model.init(jax.random.fold_in(key, 0), examples.x[0])
-  source: Any = None
-  if config.batch_size is not None:
-    source = jax.random.fold_in(key, 1)
-    if config.sampling == "shuffle":
-      source = batches.shuffles_for(examples.size, config.batch_size, config.steps, key=source)
-  own = None if config.penalty is None else jax.random.fold_in(key, 2)
-  state = config.optimizer(config.learning_rate).init(initial)
-  return (initial, state), _Source(source, own), examples
+class FitProgram(Program):
+  """Plain training."""
 
+  def plain(self, config: Any) -> FitConfig:
+    """The settings of plain training in a config."""
+    own: FitConfig = config
+    return own
 
-@dataclasses.dataclass(frozen=True)
-class PlainFeeds:
-  """One batch per step: row numbers, and a mask where the size is random."""
+  def key_of(self, given: Given) -> jax.Array | None:
+    """A key for what is random in a step besides its batch."""
+    return jax.random.fold_in(given.key, 2) if given.config.penalties else None
 
-  num_rows: int
-  batch_size: int | None
-  sampling: str
+  def begin(self, given: Given) -> Begun:
+    """Parameters and optimizer, and what batches are made of."""
+    config, size = self.plain(given.config), given.examples.size
+    params = self.start(given)
+    source: Any = None
+    if config.batch_size is not None:
+      source = jax.random.fold_in(given.key, 1)
+      if config.sampling == "shuffle":
+        source = batches.shuffles_for(size, config.batch_size, config.steps, key=source)
+    state = FitState(params, config.optimizer(config.learning_rate).init(params))
+    return Begun(state, _Source(source, self.key_of(given)), given)
 
-  @property
-  def rows(self) -> int:
-    """Rows that one step's feed names."""
-    return self.batch_size or 1
+  def steps(self, config: Any) -> int:
+    """How many batches."""
+    return self.plain(config).steps
 
-  def __call__(self, source: _Source, start: Any, count: int) -> _Feed:
-    """The batches, and the penalty's keys if there is one."""
+  def rows(self, inputs: Given) -> int:
+    """The size of a batch."""
+    return self.plain(inputs.config).batch_size or 1
+
+  def feed(self, source: _Source, inputs: Given, start: Any, count: int) -> Feed:
+    """Row numbers, a mask where the size is random, and the penalties' keys."""
+    config, size = self.plain(inputs.config), inputs.examples.size
     steps = start + jnp.arange(count)
     key = None
     if source.key is not None:
       key = jax.vmap(jax.random.fold_in, (None, 0))(source.key, steps)
-    if self.batch_size is None:
-      return _Feed(None, None, steps, key)
-    if self.sampling == "shuffle":
-      rows = batches.batch_rows(source.batches, self.num_rows, self.batch_size, count, start=start)
-      return _Feed(rows, None, steps, key)
-    sampler = batches.poisson_sampler(self.num_rows, self.batch_size)
+    if config.batch_size is None:
+      return Feed(None, None, steps, key)
+    if config.sampling == "shuffle":
+      rows = batches.batch_rows(source.batches, size, config.batch_size, count, start=start)
+      return Feed(rows, None, steps, key)
+    sampler = batches.poisson_sampler(size, config.batch_size, config.steps)
     batch = jax.vmap(lambda s: sampler.draw(key=jax.random.fold_in(source.batches, s)))(steps)
-    return _Feed(batch.rows, batch.mask, steps, key)
+    return Feed(batch.rows, batch.mask, steps, key)
+
+  def sum(self, state: FitState, feed: Feed, inputs: Given) -> tuple[Params, jax.Array]:
+    """The gradient of the mean loss with weight decay and proximity, and the mean loss."""
+    examples, config = inputs.examples, inputs.config
+    size = float(config.batch_size or examples.size)  # expected, where it is random
+    if feed.rows is not None:
+      examples = batches.look_up(examples, feed.rows)
+
+    def objective(params: Params) -> tuple[jax.Array, jax.Array]:
+      losses = self.loss(self.model.apply(params, examples.x), examples.y)
+      if feed.mask is not None:
+        losses = jnp.where(feed.mask, losses, 0.0)
+      loss = jnp.sum(losses) / size
+      return loss + _regularizers.pull(params, config, inputs.anchor), loss
+
+    return jax.grad(objective, has_aux=True)(state.params)
+
+  def update(
+    self, state: FitState, released: Params, seen: Any, feed: Feed, inputs: Given
+  ) -> tuple[FitState, NonPrivateTrace]:
+    """Adds the penalties' gradients; then one step of the optimizer."""
+    config = self.plain(inputs.config)
+    extra = _regularizers.penalty_gradient(config, state.params, l2_clip=None, key=feed.key)
+    gradient = released if extra is None else tree.add(released, extra)
+    after = descend(config, gradient, state.optimizer, state.params, mask=inputs.mask)
+    return FitState(*after), NonPrivateTrace(seen, tree.norm(gradient))

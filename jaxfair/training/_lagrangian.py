@@ -1,27 +1,22 @@
 """Training under constraints: the Lagrangian dual method.
 
-  primal:  theta goes down  mean loss + regularisers + sum_i mu_i v_i(theta)
+  primal:  theta goes down  mean loss + regularizers + sum_i mu_i v_i(theta)
   dual:    mu_i = max(0, mu_i + s (v_i(theta) - tolerance))
 
 One round is some primal steps and one step of the multipliers mu. Without a
 tolerance, and with v_i = |gap_i|, it is the papers' rule mu_i += s |gap_i|.
 """
 
-import dataclasses
 import functools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 
-from jaxfair import checks, tree
 from jaxfair.fairness._notion import Notion, Violations
-from jaxfair.training import _batches, _driver
-from jaxfair.training._fit import check_anchor, penalty
+from jaxfair.training import _batches, _regularizers
 from jaxfair.training._lagrangian_config import Constraint, LagrangianConfig
-from jaxfair.training._optimizers import Optimizer
-from jaxfair.training._round_feeds import RoundFeed, RoundFeeds, RoundSource, round_source
+from jaxfair.training._program import Begun, Given, RoundProgram, descend, train
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 
@@ -70,7 +65,7 @@ def lagrangian(
     config: settings.
     key: initial parameters and the order of batches.
     initial: parameters to start from; drawn by `model.init` if None.
-    anchor: centre of the proximity term; needed if `proximity` is set.
+    anchor: center of the proximity term; needed if `proximity` is set.
     mask: parameters are multiplied by it at the start and after every step,
       e.g. 0 for weights that were pruned.
 
@@ -80,14 +75,8 @@ def lagrangian(
   Reference:
     Fioretto et al. (2020), Lagrangian duality for constrained deep learning.
   """
-  config.check(model, loss, examples)
-  check_anchor(config, anchor)  # type: ignore[arg-type]
-  checks.one_key("key", key)
-  traced = not checks.concrete((examples, config, key, initial, anchor, mask))
-  loop = _driver.choose_loop(config.loop, model, examples.x, traced=traced)
-  config = dataclasses.replace(config, loop=loop)
-  run = _run_scan if loop == "scan" else _run_steps
-  return run(model, loss, examples, config, key, initial, anchor, mask)
+  given = Given(examples, config, key, initial, anchor, mask)
+  return train(LagrangianProgram(model, loss), given)
 
 
 class _State(NamedTuple):
@@ -96,180 +85,140 @@ class _State(NamedTuple):
   multipliers: jax.Array
   kept: Params
   excess: jax.Array  # violation beyond the tolerance, of what is kept
-  loss: jax.Array  # likewise
+  loss: jax.Array  # of what is kept
 
 
-class _Inputs(NamedTuple):
-  examples: Examples
-  config: LagrangianConfig
-  anchor: Any
-  mask: Any
+class _Source(NamedTuple):
+  primal: Any  # shuffles; None: all examples
+  dual: Any
 
 
-@dataclasses.dataclass(frozen=True)
-class _Problem:
-  """Loss and violations: static parts only."""
+class PrimalFeed(NamedTuple):
+  """What one primal step is given."""
 
-  model: Model
-  loss: PerExampleLoss
-  constraint: Notion | Constraint | None
-
-  def evaluate(self, params: Params, people: Examples) -> tuple[jax.Array, Violations]:
-    """Mean loss, and what is differentiable of the violations."""
-    scores = self.model.apply(params, people.x)
-    loss = jnp.mean(self.loss(scores, people.y))
-    if isinstance(self.constraint, Notion):
-      return loss, self.constraint.soft(scores, people.y, people.group)
-    return loss, _evaluated(self.constraint, params, people)
-
-  def violations(self, params: Params, people: Examples) -> Violations:
-    """The violations as measured."""
-    if isinstance(self.constraint, Notion):
-      scores = self.model.apply(params, people.x)
-      return self.constraint.hard(scores, people.y, people.group)
-    return _evaluated(self.constraint, params, people)
+  rows: Any  # [batch]; None: all examples
+  step: Any
 
 
-@dataclasses.dataclass(frozen=True)
-class _Primal:
-  """One step of the parameters, multipliers held fixed."""
+class DualFeed(NamedTuple):
+  """What one dual step is given."""
 
-  problem: _Problem
-  optimizer: Optimizer
+  rows: Any  # [people]; None: all examples
+  round: Any
 
-  def __call__(self, state: _State, feed: Any, inputs: _Inputs) -> tuple[_State, Any]:
-    rows, number = feed
+
+class LagrangianProgram(RoundProgram):
+  """Training under constraints without privacy."""
+
+  def begin(self, given: Given) -> Begun:
+    """Multipliers at zero, and shuffles of both steps' batches."""
+    config, examples, params = given.config, given.examples, self.start(given)
+    shape = jax.eval_shape(
+      functools.partial(self._violations, config), params, examples
+    ).value.shape
+    worst = jnp.asarray(jnp.inf)
+    optimizer = config.optimizer(config.learning_rate).init(params)
+    state = _State(params, optimizer, jnp.zeros(shape), params, worst, worst)
+    return Begun(state, self._source(given), given)
+
+  def _source(self, given: Given) -> _Source:
+    config, size, rounds = given.config, given.examples.size, given.config.rounds
+    steps = ((config.batch_size, rounds * config.steps_per_round), (config.dual_size, rounds))
+    return _Source(
+      *(
+        None
+        if batch is None
+        else _batches.shuffles_for(size, batch, count, key=jax.random.fold_in(given.key, 1 + i))
+        for i, (batch, count) in enumerate(steps)
+      )
+    )
+
+  def rows(self, inputs: Given) -> int:
+    """Rows of all batches of a round."""
     config = inputs.config
-    people = inputs.examples if rows is None else _batches.look_up(inputs.examples, rows)
+    return (config.batch_size or 1) * config.steps_per_round + (config.dual_size or 0)
+
+  def feed(
+    self, source: _Source, inputs: Given, start: Any, count: int
+  ) -> tuple[PrimalFeed, DualFeed]:
+    """Primal feeds [count, steps per round] and dual feeds [count]."""
+    config, size = inputs.config, inputs.examples.size
+    steps = config.steps_per_round
+    first, shape = start * steps, (count, steps)
+    rows = dual_rows = None
+    if config.batch_size is not None:
+      rows = _batches.batch_rows(source.primal, size, config.batch_size, count * steps, start=first)
+      rows = rows.reshape(*shape, -1)
+    if config.dual_size is not None:
+      dual_rows = _batches.batch_rows(source.dual, size, config.dual_size, count, start=start)
+    step = (first + jnp.arange(count * steps)).reshape(shape)
+    return PrimalFeed(rows, step), DualFeed(dual_rows, start + jnp.arange(count))
+
+  def sum(self, state: _State, feed: PrimalFeed, inputs: Given) -> tuple[Params, Any]:
+    """The gradient of the Lagrangian on a batch, the mean loss and the empty groups."""
+    people = _people(inputs, feed.rows)
+    config = inputs.config
 
     def objective(params: Params) -> Any:
-      loss, found = self.problem.evaluate(params, people)
+      scores = self.model.apply(params, people.x)
+      loss = jnp.mean(self.loss(scores, people.y))
+      if isinstance(config.constraint, Notion):
+        found = config.constraint.soft(scores, people.y, people.group)
+      else:
+        found = _evaluated(config.constraint, params, people)
       price = jnp.sum(state.multipliers * found.value)
-      extra = penalty(params, config, inputs.anchor)  # type: ignore[arg-type]
+      extra = _regularizers.pull(params, config, inputs.anchor)
       return loss + price + extra, (loss, jnp.sum(found.people == 0))
 
-    gradient, info = jax.grad(objective, has_aux=True)(state.params)
-    updates, optimizer = self.optimizer(config.learning_rate).update(
-      gradient, state.optimizer, state.params
-    )
+    return jax.grad(objective, has_aux=True)(state.params)
+
+  def update(
+    self, state: _State, released: Params, seen: Any, feed: PrimalFeed, inputs: Given
+  ) -> tuple[_State, Any]:
+    """One step of the optimizer, which shrinks over the training."""
+    config, share = inputs.config, None
     if config.decay:
-      passed = number / (config.rounds * config.steps_per_round)
-      updates = tree.scale(0.5 * (1 + jnp.cos(jnp.pi * passed)), updates)
-    params = optax.apply_updates(state.params, updates)
-    params = _masked(params, inputs.mask)
-    return state._replace(params=params, optimizer=optimizer), info
+      passed = feed.step / (config.rounds * config.steps_per_round)
+      share = 0.5 * (1 + jnp.cos(jnp.pi * passed))
+    params, optimizer = descend(
+      config, released, state.optimizer, state.params, mask=inputs.mask, share=share
+    )
+    return state._replace(params=params, optimizer=optimizer), seen
 
+  def _violations(self, config: Any, params: Params, people: Examples) -> Violations:
+    """The violations as measured."""
+    if isinstance(config.constraint, Notion):
+      scores = self.model.apply(params, people.x)
+      return config.constraint.hard(scores, people.y, people.group)
+    return _evaluated(config.constraint, params, people)
 
-@dataclasses.dataclass(frozen=True)
-class _Dual:
-  """One step of the multipliers, parameters held fixed."""
-
-  problem: _Problem
-
-  def __call__(self, state: _State, feed: Any, inputs: _Inputs) -> tuple[_State, Any]:
-    rows, _ = feed
+  def dual(self, state: _State, feed: DualFeed, inputs: Given) -> tuple[_State, Violations]:
+    """Multipliers follow the violations."""
     config = inputs.config
-    people = inputs.examples if rows is None else _batches.look_up(inputs.examples, rows)
-    found = self.problem.violations(state.params, people)
+    found = self._violations(config, state.params, _people(inputs, feed.rows))
     excess = found.measured - config.tolerance
     # Nobody there: no evidence, so the multiplier stays as it is.
     step = jnp.where(found.people > 0, config.dual_rate * excess, 0.0)
-    multipliers = jnp.maximum(0.0, state.multipliers + step)
-    info = (found.measured, multipliers, found.people)
-    return state._replace(multipliers=multipliers), info
+    return state._replace(multipliers=jnp.maximum(0.0, state.multipliers + step)), found
 
-
-@dataclasses.dataclass(frozen=True)
-class _Round:
-  """Some primal steps, then one dual step."""
-
-  primal: _Primal
-  dual: _Dual
-  loop: Any
-
-  def __call__(
-    self, state: _State, feed: RoundFeed, inputs: _Inputs
+  def join(
+    self, state: _State, infos: Any, found: Violations, feed: Any, inputs: Given
   ) -> tuple[_State, NonPrivateDualTrace]:
-    state, (loss, empty) = _driver.run_steps(
-      self.primal, state, (feed.rows, feed.step), inputs, loop=self.loop
-    )
-    look = (feed.dual_rows, feed.step[0])
-    if self.loop == "scan":
-      state, found = self.dual(state, look, inputs)
-    else:  # a program of its own
-      look = jax.tree.map(lambda a: a[None], look)
-      state, found = _driver.run_steps(self.dual, state, look, inputs, loop=self.loop)
-      found = tree.take(found, 0)
-    measured, multipliers, people = found
-    state = _keep(state, jnp.mean(loss), measured, people, feed, inputs.config)
-    return state, NonPrivateDualTrace(jnp.mean(loss), measured, multipliers, people, jnp.sum(empty))
+    """Remembers the best parameters so far."""
+    losses, empty = infos
+    loss, last = jnp.mean(losses), feed[0].step[-1]
+    state = _keep(state, loss, found.measured, found.people, last, inputs.config)
+    trace = (loss, found.measured, state.multipliers, found.people, jnp.sum(empty))
+    return state, NonPrivateDualTrace(*trace)
+
+  def finish(self, state: _State, infos: Any, inputs: Given) -> Fit:
+    """The parameters that are kept."""
+    del inputs
+    return Fit(state.kept, infos)
 
 
-@functools.partial(jax.jit, static_argnames=("model", "loss"))
-def _run_scan(
-  model: Model,
-  loss: PerExampleLoss,
-  examples: Examples,
-  config: LagrangianConfig,
-  key: jax.Array,
-  initial: Any,
-  anchor: Any,
-  mask: Any,
-) -> Fit:
-  state, source, inputs = _begin(model, loss, examples, config, key, initial, anchor, mask)
-  feeds = RoundFeeds.of(config, inputs.examples.size)
-  state, trace = _driver.run_blocks(
-    _round(model, loss, config), state, feeds, source, inputs, steps=config.rounds, rows=feeds.rows
-  )
-  return Fit(state.kept, trace)
-
-
-def _run_steps(
-  model: Model,
-  loss: PerExampleLoss,
-  examples: Examples,
-  config: LagrangianConfig,
-  key: jax.Array,
-  initial: Any,
-  anchor: Any,
-  mask: Any,
-) -> Fit:
-  state, source, inputs = _begin(model, loss, examples, config, key, initial, anchor, mask)
-  feeds = RoundFeeds.of(config, inputs.examples.size)
-  step, traces = _round(model, loss, config), []
-  for number in range(config.rounds):
-    own = _driver.make(feeds, source, number, 1)
-    state, trace = step(state, tree.take(own, 0), inputs)
-    traces.append(trace)
-  return Fit(state.kept, tree.stack(traces))
-
-
-@functools.partial(jax.jit, static_argnames=("model", "loss"))
-def _begin(
-  model: Model,
-  loss: PerExampleLoss,
-  examples: Examples,
-  config: LagrangianConfig,
-  key: jax.Array,
-  initial: Any,
-  anchor: Any,
-  mask: Any,
-) -> tuple[_State, RoundSource, _Inputs]:
-  examples = jax.tree.map(jnp.asarray, examples)
-  if initial is None:
-    initial = model.init(jax.random.fold_in(key, 0), examples.x[0])
-  params = _masked(initial, mask)
-  problem = _Problem(model, loss, config.constraint)
-  shape = jax.eval_shape(problem.violations, params, examples).value.shape
-  state = _State(
-    params,
-    config.optimizer(config.learning_rate).init(params),
-    jnp.zeros(shape),
-    params,
-    jnp.asarray(jnp.inf),
-    jnp.asarray(jnp.inf),
-  )
-  return (state, round_source(config, examples.size, key), _Inputs(examples, config, anchor, mask))
+def _people(inputs: Given, rows: Any) -> Examples:
+  return inputs.examples if rows is None else _batches.look_up(inputs.examples, rows)
 
 
 def _evaluated(constraint: Constraint | None, params: Params, people: Examples) -> Violations:
@@ -284,17 +233,12 @@ def _evaluated(constraint: Constraint | None, params: Params, people: Examples) 
   return Violations(value, value, jnp.full(value.shape, people.size))
 
 
-def _round(model: Model, loss: PerExampleLoss, config: LagrangianConfig) -> _Round:
-  problem = _Problem(model, loss, config.constraint)
-  return _Round(_Primal(problem, config.optimizer), _Dual(problem), config.loop)
-
-
 def _keep(
   state: _State,
   loss: jax.Array,
   measured: jax.Array,
   people: jax.Array,
-  feed: RoundFeed,
+  last: jax.Array,
   config: LagrangianConfig,
 ) -> _State:
   """Remembers these parameters if they are better than those before."""
@@ -304,12 +248,8 @@ def _keep(
   excess = jnp.maximum(0.0, excess)
   # First by the violation; within the tolerance, where it is 0, by the loss.
   less = (excess < state.excess) | (excess == state.excess) & (loss < state.loss)
-  late = feed.step[-1] >= 0.75 * config.rounds * config.steps_per_round - 1
+  late = last >= 0.75 * config.rounds * config.steps_per_round - 1
   kept = (state.params, excess, loss), (state.kept, state.excess, state.loss)
   choose = functools.partial(jnp.where, late & less)
   params, excess, loss = jax.tree.map(choose, *kept)
   return state._replace(kept=params, excess=excess, loss=loss)
-
-
-def _masked(params: Params, mask: Any) -> Params:
-  return params if mask is None else jax.tree.map(jnp.multiply, params, mask)

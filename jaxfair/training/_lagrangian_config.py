@@ -1,7 +1,5 @@
 """Settings of training under constraints."""
 
-import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -10,36 +8,22 @@ import optax
 
 from jaxfair import checks
 from jaxfair.fairness._notion import Notion, Violations
-from jaxfair.training import _driver
-from jaxfair.training._fit import check_examples
+from jaxfair.training import _driver, _regularizers
+from jaxfair.training._fit import check_batch, check_examples
 from jaxfair.training._optimizers import Optimizer
+from jaxfair.training._program import settings
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 # (params, batch) -> violations; a bare array is differentiable and measured.
 Constraint = Callable[[Params, Examples], Violations | jax.Array]
 
 
-@functools.partial(
-  jax.tree_util.register_dataclass,
-  data_fields=["learning_rate", "weight_decay", "proximity", "dual_rate", "tolerance"],
-  meta_fields=[
-    "constraint",
-    "rounds",
-    "steps_per_round",
-    "batch_size",
-    "dual_size",
-    "decay",
-    "keep",
-    "optimizer",
-    "loop",
-  ],
-)
-@dataclasses.dataclass(frozen=True)
+@settings("learning_rate", "weight_decay", "proximity", "dual_rate", "tolerance")
 class LagrangianConfig:
   """Settings of `lagrangian`.
 
   The first five fields may be traced: stacked values are swept by `fit_many`
-  in one program. Regularisers are those of `FitConfig`: the papers' proximity
+  in one program. Regularizers are those of `FitConfig`: the papers' proximity
   term lambda ||theta - theta*||^2 is `proximity=2 * lambda`.
 
   Attributes:
@@ -82,23 +66,25 @@ class LagrangianConfig:
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
     """Refuses what cannot be trained with, before any work."""
     del loss
-    checks.positive("learning_rate", self.learning_rate)
-    for name in ("weight_decay", "proximity", "dual_rate", "tolerance"):
-      checks.non_negative(name, getattr(self, name))
+    check_rounds(self, model, examples)
     checks.require(
       self.constraint is None or callable(self.constraint),
       f"constraint={self.constraint!r} is no function; pass a notion such as "
       "fairness.constraints.demographic_parity(num_groups)",
     )
     checks.one_of("keep", self.keep, ("best", "last"))
-    checks.integer("rounds", self.rounds, low=1)
-    checks.integer("steps_per_round", self.steps_per_round, low=1)
-    check_examples(model, examples)
-    for name in ("batch_size", "dual_size"):
-      value = getattr(self, name)
-      if value is not None:
-        checks.integer(
-          name, value, low=1, high=examples.size, remedy=f"{name}=None uses all examples"
-        )
+    check_batch("batch_size", self.batch_size, examples)
+    check_batch("dual_size", self.dual_size, examples)
     if isinstance(self.constraint, Notion):
       checks.ids("examples.group", examples.group, self.constraint.num_groups)
+
+
+def check_rounds(config: Any, model: Model, examples: Examples) -> None:
+  """Refuses settings that no training in rounds can use, and people nobody can learn from."""
+  checks.positive("learning_rate", config.learning_rate)
+  _regularizers.check(config, model)
+  checks.non_negative("dual_rate", config.dual_rate)
+  checks.non_negative("tolerance", config.tolerance)
+  checks.integer("rounds", config.rounds, low=1)
+  checks.integer("steps_per_round", config.steps_per_round, low=1)
+  check_examples(model, examples)

@@ -117,7 +117,7 @@ def output_perturbation(
   *,
   key: jax.Array | None = None,
 ) -> Fit:
-  """Releases a regularised linear classifier with calibrated noise.
+  """Releases a regularized linear classifier with calibrated noise.
 
   theta = argmin (mean loss + lambda/2 ||theta||^2) + N(0, sigma^2 I)
 

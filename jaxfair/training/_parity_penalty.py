@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, tree
-from jaxfair.fairness._disparity import NOTIONS, Notion
+from jaxfair.fairness._disparity import DISPARITY_KINDS, DisparityKind
 from jaxfair.fairness._soft import soft_disparity
+from jaxfair.training._program import settings
 from jaxfair.types import Model, Params
 
 Placement: TypeAlias = Literal["after", "inside"]
@@ -36,16 +37,11 @@ class PublicPeople:
     return f"{len(self.group)} people {digest.hexdigest()[:16]}"
 
 
-@functools.partial(
-  jax.tree_util.register_dataclass,
-  data_fields=["lam", "people"],
-  meta_fields=["model", "num_groups", "disparity", "temperature", "sample", "placement"],
-)
-@dataclasses.dataclass(frozen=True)
+@settings("lam", "people")
 class ParityPenalty:
   """lam times the soft disparity of a model on public people.
 
-  For `FitConfig(penalty=...)` and `DpSgdConfig(penalty=...)`. Made by
+  For `FitConfig(penalties=...)` and `DpSgdConfig(penalties=...)`. Made by
   `parity_penalty`. `lam` is a number that may be swept by `fit_many`; it and
   the people are data, so another one of the same shape compiles nothing.
   """
@@ -54,7 +50,7 @@ class ParityPenalty:
   people: PublicPeople
   model: Model
   num_groups: int
-  disparity: Notion = "rest"
+  disparity: DisparityKind = "rest"
   temperature: float = 0.01
   sample: int | None = None
   placement: Placement = "after"
@@ -102,7 +98,7 @@ def parity_penalty(
   num_groups: int,
   lam: Any = 1.0,
   placement: Placement = "after",
-  disparity: Notion = "rest",
+  disparity: DisparityKind = "rest",
   temperature: float = 0.01,
   sample: int | None = None,
 ) -> ParityPenalty:
@@ -139,7 +135,7 @@ def parity_penalty(
   checks.non_negative("lam", lam)
   checks.positive("temperature", temperature)
   checks.one_of("placement", placement, PLACEMENTS)
-  checks.one_of("disparity", disparity, NOTIONS)
+  checks.one_of("disparity", disparity, DISPARITY_KINDS)
   checks.integer("num_groups", num_groups, low=1)
   checks.same_length(x=x, group=group)
   checks.finite("x", x)

@@ -15,7 +15,6 @@ private term must stay secret.
 """
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -23,7 +22,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from jaxfair import checks, tree
 from jaxfair.fairness._groups import group_sums
@@ -31,10 +29,9 @@ from jaxfair.fairness.constraints import Notion
 from jaxfair.privacy import _grid_sums, noise
 from jaxfair.privacy._clipping import clipped_grad
 from jaxfair.privacy._sampling import Batch
-from jaxfair.training import _batches, _driver
-from jaxfair.training._fit import check_anchor, penalty
+from jaxfair.training import _batches, _regularizers
 from jaxfair.training._private_lagrangian_config import MAX_WIDTH, PrivateLagrangianConfig
-from jaxfair.training._round_feeds import PrimalFeed, PrivateRoundFeeds
+from jaxfair.training._program import Begun, Given, RoundProgram, descend, train
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 
@@ -73,7 +70,7 @@ def private_lagrangian(
     config: settings, with noise from `config.calibrated(...)`.
     key: initial parameters, samples and noise.
     initial: parameters to start from; they must not know groups.
-    anchor: centre of the proximity term; likewise.
+    anchor: center of the proximity term; likewise.
 
   Returns:
     `Fit(params, DualTrace)`.
@@ -97,10 +94,8 @@ def private_lagrangian(
     deep learning: a Lagrangian dual approach. Theirs takes the whole gradient
     to be private; for the attribute alone the loss needs no noise.
   """
-  checks.one_key("key", key)
-  config.check(model, loss, examples)
-  check_anchor(config, anchor)  # type: ignore[arg-type]
-  return _train(model, loss, examples, config, key, initial, anchor)
+  given = Given(examples, config, key, initial, anchor)
+  return train(PrivateLagrangianProgram(model, loss), given)
 
 
 class _State(NamedTuple):
@@ -117,72 +112,86 @@ class _Inputs(NamedTuple):
   strata: jax.Array  # [S], exact: labels are public
 
 
-@functools.partial(jax.jit, static_argnames=("model", "loss"))
-def _train(
-  model: Model,
-  loss: PerExampleLoss,
-  examples: Examples,
-  config: PrivateLagrangianConfig,
-  key: jax.Array,
-  initial: Any,
-  anchor: Any,
-) -> Fit:
-  examples = jax.tree.map(jnp.asarray, examples)
-  notion = config.notion
-  names = ("start", "secret", "primal", "dual", "sizes", "public")
-  keys = {n: jax.random.fold_in(key, i) for i, n in enumerate(names)}
-  if initial is None:
-    initial = model.init(keys["start"], examples.x[0])
-  width = _width(model, notion, initial, examples)
-  checks.require(
-    width <= MAX_WIDTH,
-    f"{notion.name} compares {width} statistics; the price of the noise's grid "
-    f"is for at most {MAX_WIDTH}",
-  )
-  shape = (notion.num_strata, notion.num_groups)
-  cell = _cells(notion, examples)
-  sizes = _grid_sums.noisy_sums(
-    jnp.ones((examples.size, 1)),
-    cell,
-    math.prod(shape),
-    bound=1.0,
-    noise_multiplier=config.count_noise,
-    sensitivity=math.sqrt(2),
-    key=keys["sizes"],
-  )
-  sizes = jnp.maximum(sizes.reshape(shape), 1.0)
-  # Not a scatter: with one stratum its indices are constants, and the
-  # compiler would add them up, slowly, itself.
-  stratum = notion.stratum(examples.y)[:, None]
-  strata = jnp.sum(stratum == jnp.arange(notion.num_strata), axis=0)
-  state = _State(
-    initial, config.optimizer(config.learning_rate).init(initial), jnp.zeros((2, *shape, width))
-  )
-  step = _Round(_Primal(model, loss), _Dual(model, notion))
-  inputs = _Inputs(examples, config, anchor, sizes, strata)
-  sampler, steps = config.sampler(examples.size), config.steps_per_round
-  state, (losses, gaps, multipliers) = _driver.run_blocks(
-    step,
-    state,
-    PrivateRoundFeeds(sampler, steps),
-    keys,
-    inputs,
-    steps=config.rounds,
-    rows=2 * steps * sampler.max_batch,
-  )
-  return Fit(state.params, DualTrace(losses, gaps, multipliers, sizes))
+class _Feed(NamedTuple):
+  """What one primal step is given."""
+
+  public: Batch
+  secret: Batch
+  key: jax.Array
 
 
-@dataclasses.dataclass(frozen=True)
-class _Primal:
-  """One step of the parameters."""
+class _Sums(NamedTuple):
+  """What a primal step computes of two samples."""
 
-  model: Model
-  loss: PerExampleLoss
+  public: Params  # gradient of loss and regularizers
+  known: Params  # sum of the constraints' gradients that knows no groups
+  private: Params  # sum of the constraints' gradients that does
+  reach: jax.Array  # what one person can add to it, over C
 
-  def __call__(self, state: _State, feed: PrimalFeed, inputs: _Inputs) -> tuple[_State, jax.Array]:
+
+class PrivateLagrangianProgram(RoundProgram):
+  """Training under constraints, with private groups."""
+
+  def begin(self, given: Given) -> Begun:
+    """Multipliers at zero, and the noisy sizes of the groups."""
+    examples, config, notion = given.examples, given.config, given.config.notion
+    names = ("start", "secret", "primal", "dual", "sizes", "public")
+    keys = {n: jax.random.fold_in(given.key, i) for i, n in enumerate(names)}
+    params = self.start(given)
+    width = _width(self.model, notion, params, examples)
+    checks.require(
+      width <= MAX_WIDTH,
+      f"{notion.name} compares {width} statistics; the price of the noise's grid "
+      f"is for at most {MAX_WIDTH}",
+    )
+    shape = (notion.num_strata, notion.num_groups)
+    sizes = _grid_sums.noisy_sums(
+      jnp.ones((examples.size, 1)),
+      _cells(notion, examples),
+      math.prod(shape),
+      bound=1.0,
+      noise_multiplier=config.count_noise,
+      sensitivity=math.sqrt(2),
+      key=keys["sizes"],
+    )
+    sizes = jnp.maximum(sizes.reshape(shape), 1.0)
+    # Not a scatter: with one stratum its indices are constants, and the
+    # compiler would add them up, slowly, itself.
+    stratum = notion.stratum(examples.y)[:, None]
+    strata = jnp.sum(stratum == jnp.arange(notion.num_strata), axis=0)
+    optimizer = config.optimizer(config.learning_rate).init(params)
+    state = _State(params, optimizer, jnp.zeros((2, *shape, width)))
+    return Begun(state, keys, _Inputs(examples, config, given.anchor, sizes, strata))
+
+  def rows(self, inputs: _Inputs) -> int:
+    """Rows of both samples of all primal steps of a round."""
     config = inputs.config
-    total = inputs.examples.size
+    return 2 * config.steps_per_round * config.sampler(inputs.examples.size).max_batch
+
+  def feed(
+    self, source: dict[str, jax.Array], inputs: _Inputs, start: Any, count: int
+  ) -> tuple[_Feed, jax.Array]:
+    """Primal feeds [count, steps per round] and keys [count] of the dual steps."""
+    sampler = inputs.config.sampler(inputs.examples.size)
+    shape = (count, inputs.config.steps_per_round)
+    numbers = start * shape[1] + jnp.arange(math.prod(shape))
+
+    def numbered(key: jax.Array) -> jax.Array:
+      return jax.vmap(jax.random.fold_in, (None, 0))(key, numbers)
+
+    # Both samples through one program: the sampler takes long to compile.
+    pair = jnp.concatenate([numbered(source["public"]), numbered(source["secret"])])
+    drawn = jax.vmap(lambda key: sampler.draw(key=key))(pair)
+    public, secret = (
+      jax.tree.map(lambda leaf, i=i: leaf.reshape(2, *shape, -1)[i], drawn) for i in range(2)
+    )
+    noises = numbered(source["primal"]).reshape(shape)
+    duals = jax.vmap(lambda r: jax.random.fold_in(source["dual"], r))
+    return _Feed(public, secret, noises), duals(start + jnp.arange(count))
+
+  def sum(self, state: _State, feed: _Feed, inputs: _Inputs) -> tuple[_Sums, jax.Array]:
+    """The gradients of loss and constraints, and the mean loss."""
+    config, total = inputs.config, inputs.examples.size
     signed = state.multipliers[0] - state.multipliers[1]  # [S, G, d]
     price = total * signed / inputs.sizes[..., None]
     everybody = total * jnp.sum(signed, axis=1)
@@ -198,8 +207,7 @@ class _Primal:
       losses = self.loss(scores, batch.y)
       losses = jnp.where(feed.public.mask, losses, 0.0)
       mean = jnp.sum(losses) / config.batch_size
-      extra = penalty(params, config, inputs.anchor)  # type: ignore[arg-type]
-      return mean + extra, mean
+      return mean + _regularizers.pull(params, config, inputs.anchor), mean
 
     gradient, mean = jax.grad(public, has_aux=True)(state.params)
     known = self._priced(
@@ -208,16 +216,24 @@ class _Primal:
     private = self._priced(
       state.params, feed.secret, inputs, lambda stratum, group: beyond[stratum, group]
     )
+    return _Sums(gradient, known, private, reach), mean
+
+  def release(self, total: _Sums, state: _State, feed: _Feed, inputs: _Inputs) -> Params:
+    """Noise on the part that knows groups."""
+    del state
+    config, private = inputs.config, total.private
     private = noise.gaussian(
-      private, sigma=config.noise_multiplier * config.l2_clip * reach, key=feed.key
+      private, sigma=config.noise_multiplier * config.l2_clip * total.reach, key=feed.key
     )
-    constraints = tree.scale(1 / config.batch_size, tree.add(known, private))
-    gradient = tree.add(gradient, constraints)
-    updates, optimizer = config.optimizer(config.learning_rate).update(
-      gradient, state.optimizer, state.params
-    )
-    params = optax.apply_updates(state.params, updates)
-    return state._replace(params=params, optimizer=optimizer), mean
+    constraints = tree.scale(1 / config.batch_size, tree.add(total.known, private))
+    return tree.add(total.public, constraints)
+
+  def update(
+    self, state: _State, released: Params, seen: jax.Array, feed: _Feed, inputs: _Inputs
+  ) -> tuple[_State, jax.Array]:
+    """One step of the optimizer."""
+    params, optimizer = descend(inputs.config, released, state.optimizer, state.params)
+    return state._replace(params=params, optimizer=optimizer), seen
 
   def _priced(
     self,
@@ -246,27 +262,9 @@ class _Primal:
     own = batch._replace(y=jnp.concatenate(packed, axis=1))
     return clipped(params, own, inside).total
 
-
-@dataclasses.dataclass(frozen=True)
-class _Priced:
-  """Statistics times their price, as a loss: y is packed (label, prices)."""
-
-  notion: Notion
-
-  def __call__(self, scores: Any, packed: Any) -> jax.Array:
-    label = packed[:, 0].astype(jnp.int32)
-    return jnp.sum(self.notion.statistic(scores, label) * packed[:, 1:], -1)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Dual:
-  """One step of the multipliers, on all people."""
-
-  model: Model
-  notion: Notion
-
-  def __call__(self, state: _State, key: jax.Array, inputs: _Inputs) -> tuple[_State, Any]:
-    notion, config, people = self.notion, inputs.config, inputs.examples
+  def dual(self, state: _State, key: jax.Array, inputs: _Inputs) -> tuple[_State, Any]:
+    """Multipliers follow noisy violations of all people."""
+    config, people, notion = inputs.config, inputs.examples, inputs.config.notion
     scores = self.model.apply(state.params, people.x)
     values = _bounded(notion.decision(scores, people.y), notion.bound)
     shape = state.multipliers.shape[1:]
@@ -288,17 +286,27 @@ class _Dual:
     multipliers = jnp.maximum(0.0, multipliers)
     return state._replace(multipliers=multipliers), (gaps, multipliers)
 
+  def join(
+    self, state: _State, infos: jax.Array, found: Any, feed: Any, inputs: _Inputs
+  ) -> tuple[_State, Any]:
+    """The mean loss, gaps and multipliers."""
+    return state, (jnp.mean(infos), *found)
+
+  def finish(self, state: _State, infos: Any, inputs: _Inputs) -> Fit:
+    """Adds the noisy sizes to the trace."""
+    loss, gaps, multipliers = infos
+    return Fit(state.params, DualTrace(loss, gaps, multipliers, inputs.sizes))
+
 
 @dataclasses.dataclass(frozen=True)
-class _Round:
-  primal: _Primal
-  dual: _Dual
+class _Priced:
+  """Statistics times their price, as a loss: y is packed (label, prices)."""
 
-  def __call__(self, state: _State, feed: Any, inputs: _Inputs) -> tuple[_State, Any]:
-    primals, key = feed
-    state, losses = _driver.run_steps(self.primal, state, primals, inputs)
-    state, (gaps, multipliers) = self.dual(state, key, inputs)
-    return state, (jnp.mean(losses), gaps, multipliers)
+  notion: Notion
+
+  def __call__(self, scores: Any, packed: Any) -> jax.Array:
+    label = packed[:, 0].astype(jnp.int32)
+    return jnp.sum(self.notion.statistic(scores, label) * packed[:, 1:], -1)
 
 
 def _bounded(values: jax.Array, bound: float) -> jax.Array:

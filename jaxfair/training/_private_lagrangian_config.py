@@ -1,11 +1,9 @@
 """Settings of PF-LD, and what they cost."""
 
 import dataclasses
-import functools
 import math
 from typing import Any
 
-import jax
 import optax
 
 from jaxfair import accounting, checks
@@ -15,9 +13,11 @@ from jaxfair.privacy import _grid_sums
 from jaxfair.privacy._clipping import Method
 from jaxfair.privacy._sampling import PoissonSampler
 from jaxfair.training import _driver
-from jaxfair.training._dp_sgd import DpSgdConfig, check_per_example
-from jaxfair.training._fit import check_examples
+from jaxfair.training._batches import poisson_sampler
+from jaxfair.training._dp_sgd_config import check_per_example
+from jaxfair.training._lagrangian_config import check_rounds
 from jaxfair.training._optimizers import Optimizer
+from jaxfair.training._program import settings
 from jaxfair.types import Examples, Model, PerExampleLoss
 
 # Statistics of one person that a notion may compare; their number is in the
@@ -25,31 +25,17 @@ from jaxfair.types import Examples, Model, PerExampleLoss
 MAX_WIDTH = 1024
 
 
-@functools.partial(
-  jax.tree_util.register_dataclass,
-  data_fields=[
-    "learning_rate",
-    "weight_decay",
-    "proximity",
-    "dual_rate",
-    "tolerance",
-    "l2_clip",
-    "noise_multiplier",
-    "dual_noise",
-    "count_noise",
-  ],
-  meta_fields=[
-    "constraint",
-    "rounds",
-    "steps_per_round",
-    "batch_size",
-    "max_batch",
-    "optimizer",
-    "method",
-    "loop",
-  ],
+@settings(
+  "learning_rate",
+  "weight_decay",
+  "proximity",
+  "dual_rate",
+  "tolerance",
+  "l2_clip",
+  "noise_multiplier",
+  "dual_noise",
+  "count_noise",
 )
-@dataclasses.dataclass(frozen=True)
 class PrivateLagrangianConfig:
   """Settings of `private_lagrangian`; `calibrated` sets the three noises.
 
@@ -71,7 +57,7 @@ class PrivateLagrangianConfig:
     max_batch: public cap on it; None chooses one that is never reached.
     optimizer: `learning_rate -> optax.GradientTransformation`.
     method: how gradients are clipped; see `privacy.clipped_grad`.
-    loop: "scan"; anything else is refused.
+    loop: see `driver.choose_loop`.
   """
 
   learning_rate: Any = 1e-3
@@ -94,17 +80,9 @@ class PrivateLagrangianConfig:
 
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
     """Refuses what cannot be trained privately, before any work."""
-    for name in ("learning_rate", "l2_clip"):
-      checks.positive(name, getattr(self, name))
-    for name in (
-      "weight_decay",
-      "proximity",
-      "dual_rate",
-      "tolerance",
-      "noise_multiplier",
-      "dual_noise",
-      "count_noise",
-    ):
+    check_rounds(self, model, examples)
+    checks.positive("l2_clip", self.l2_clip)
+    for name in ("noise_multiplier", "dual_noise", "count_noise"):
       checks.non_negative(name, getattr(self, name))
     checks.require(
       isinstance(self.constraint, Notion),
@@ -116,10 +94,6 @@ class PrivateLagrangianConfig:
       f"{self.notion.name} has no bound, so no noise protects it; pass "
       "bound=... or choose another notion",
     )
-    checks.one_of("loop", self.loop, ("scan", "auto"))
-    checks.integer("rounds", self.rounds, low=1)
-    checks.integer("steps_per_round", self.steps_per_round, low=1)
-    check_examples(model, examples)
     checks.ids("examples.group", examples.group, self.notion.num_groups)
     self.sampler(examples.size)
     check_per_example(model, loss, examples)
@@ -132,9 +106,8 @@ class PrivateLagrangianConfig:
 
   def sampler(self, num_examples: int) -> PoissonSampler:
     """The sampler this config trains with on n examples."""
-    return DpSgdConfig(
-      steps=self.rounds * self.steps_per_round, batch_size=self.batch_size, max_batch=self.max_batch
-    ).sampler(num_examples)
+    steps = self.rounds * self.steps_per_round
+    return poisson_sampler(num_examples, self.batch_size, steps, max_batch=self.max_batch)
 
   def event(self, num_examples: int) -> accounting.Event:
     """What a training on n people is charged as, for one group changed."""

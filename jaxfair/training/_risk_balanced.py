@@ -10,7 +10,6 @@ protection; on private data no epsilon covers it, and none is given.
 """
 
 import dataclasses
-import functools
 import hashlib
 from typing import Any, ClassVar, Literal
 
@@ -22,11 +21,12 @@ from jaxfair import accounting, checks
 from jaxfair.analysis._boundary import closeness
 from jaxfair.analysis._by_group import ByGroup, mean_by_group
 from jaxfair.analysis._curvature import check_people, trace_per_person
-from jaxfair.analysis._directions import per_example
+from jaxfair.analysis._directional_derivatives import per_example
 from jaxfair.analysis._norms import gradient_norms
-from jaxfair.privacy._clipping import clip_factor
+from jaxfair.privacy._clip_factors import clip_factor
 from jaxfair.training import _batches
-from jaxfair.training._dp_sgd import DpSgdConfig
+from jaxfair.training._dp_sgd_config import DpSgdConfig
+from jaxfair.training._program import settings
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 Form = Literal["closeness", "trace"]
@@ -44,12 +44,12 @@ def risk_penalty(
   form: Form = "closeness",
   sample: int | None = None,
 ) -> "RiskPenalty":
-  """A penalty on gaps of excess risk, for `DpSgdConfig(penalty=...)`.
+  """A penalty on gaps of excess risk, for `DpSgdConfig(penalties=...)`.
 
       penalty = training.risk_penalty(
         model, loss, public_people, num_groups=2, public=True
       )
-      config = training.DpSgdConfig(penalty=penalty)
+      config = training.DpSgdConfig(penalties=(penalty,))
       fit = training.train_to_budget(model, loss, people, config, ...)
 
   Args:
@@ -105,15 +105,10 @@ def clipped_part_event(config: DpSgdConfig, num_examples: int) -> accounting.DpS
   **not** the cost of the trained model: the penalty's gradients are not in it,
   and any number made of it must be told together with that.
   """
-  return dataclasses.replace(config, penalty=None).event(num_examples)
+  return dataclasses.replace(config, penalties=()).event(num_examples)
 
 
-@functools.partial(
-  jax.tree_util.register_dataclass,
-  data_fields=["clip_weight", "noise_weight"],
-  meta_fields=["model", "loss", "people", "num_groups", "form", "sample", "public"],
-)
-@dataclasses.dataclass(frozen=True)
+@settings("clip_weight", "noise_weight")
 class RiskPenalty:
   """What `risk_penalty` returns."""
 

@@ -1,14 +1,14 @@
 """DP-SGD that remembers the parameters along its way, for analysis."""
 
-import dataclasses
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxfair import checks, tree
-from jaxfair.training import _driver
-from jaxfair.training._dp_sgd import DpSgdConfig, DpSgdState, NonPrivateDpTrace, advance, begin
+from jaxfair.training._dp_sgd import DpSgdProgram, DpSgdState, NonPrivateDpTrace
+from jaxfair.training._dp_sgd_config import DpSgdConfig
+from jaxfair.training._program import Given, advance, begin, loop_for
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 
@@ -60,27 +60,26 @@ def dp_sgd_snapshots(
     config.steps % count == 0,
     f"steps={config.steps} is no multiple of count={count}; snapshots are taken at equal distances",
   )
-  traced = not checks.concrete((examples, config, key, initial))
-  loop = _driver.choose_loop(config.loop, model, examples.x, traced=traced)
-  config = dataclasses.replace(config, loop=loop)
-  start = begin(model, examples, config, key, initial)
+  program, given = DpSgdProgram(model, loss), Given(examples, config, key, initial)
+  loop, start = loop_for(program, given), begin(program, given)
   length = config.steps // count
 
   def segment(state: DpSgdState, first: Any) -> Any:
-    state, trace = advance(model, loss, examples, config, state, key=key, count=length, start=first)
-    return state, (state.params, trace)
+    begun = start._replace(state=state)
+    begun, trace = advance(program, begun, count=length, start=first, loop=loop)
+    return begun.state, (begun.state.params, trace)
 
   if loop == "scan":
     firsts = length * jnp.arange(count)
-    end, (after, traces) = jax.lax.scan(segment, start, firsts)
+    end, (after, traces) = jax.lax.scan(segment, start.state, firsts)
   else:
-    end, kept = start, []
+    end, kept = start.state, []
     for index in range(count):
       end, found = segment(end, length * index)
       kept.append(found)
     after, traces = tree.stack(kept)
   snapshots = jax.tree.map(
-    lambda first, rest: jnp.concatenate([first[None], rest]), start.params, after
+    lambda first, rest: jnp.concatenate([first[None], rest]), start.state.params, after
   )
   trace = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), traces)
   steps = jnp.arange(count + 1) * length

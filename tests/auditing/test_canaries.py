@@ -10,7 +10,8 @@ import optax
 import pytest
 
 from jaxfair import auditing, checks, data, models, training
-from jaxfair.privacy._clipping import ROUNDING_MARGIN, clipped_grad
+from jaxfair.privacy._clip_factors import ROUNDING_MARGIN
+from jaxfair.privacy._clipping import clipped_grad
 from jaxfair.training import DpSgdConfig, dp_sgd
 from jaxfair.types import Examples
 

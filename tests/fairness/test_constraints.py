@@ -177,7 +177,7 @@ def test_known_noise_is_taken_out_again():
   y = rng.integers(0, 2, n).astype(np.int32)
   scores = np.zeros((n, 2), np.float32)
   scores[:, 1] = 2 * (rng.random(n) < 0.2 + 0.2 * group) - 1
-  reports = privacy.randomised_response(
+  reports = privacy.randomized_response(
     group, epsilon=epsilon, num_categories=3, key=jax.random.key(4)
   )
   matrix = privacy.response_matrix(epsilon=epsilon, num_categories=3)

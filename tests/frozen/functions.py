@@ -194,7 +194,7 @@ def samplers() -> Any:
   values = np.arange(60) % 3
   return (
     [sampler.draw(key=key) for key in jax.random.split(KEY, 3)],
-    privacy.randomised_response(values, epsilon=1.0, num_categories=3, key=KEY),
+    privacy.randomized_response(values, epsilon=1.0, num_categories=3, key=KEY),
   )
 
 

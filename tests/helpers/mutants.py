@@ -2,7 +2,7 @@
 
 The reference is `training.dp_sgd` itself. `Step` is a step of it made of the
 library's parts, cut so that one part can be replaced; a mutant replaces one.
-All go through one harness: an optimizer that writes down every privatised
+All go through one harness: an optimizer that writes down every privatized
 gradient, since that is what the accountant covers.
 """
 
@@ -21,7 +21,8 @@ from jaxfair.privacy import noise
 from jaxfair.privacy._clipping import clipped_grad
 from jaxfair.privacy._sampling import Batch
 from jaxfair.training import DpSgdConfig, dp_sgd
-from jaxfair.training._dp_sgd import DpSgdState, begin, make_feeds
+from jaxfair.training._dp_sgd import DpSgdProgram, DpSgdState, make_feeds
+from jaxfair.training._program import Given, begin
 from jaxfair.types import Examples, Model
 
 # A guarantee is a curve, and any of its points may be audited: at a large delta
@@ -175,14 +176,15 @@ COUPLED = Model(linear(1).init, batch_norm)
 
 
 def reference(config: DpSgdConfig, examples: Examples, key: jax.Array) -> jax.Array:
-  """[parameters, steps] privatised gradients of the library's DP-SGD."""
+  """[parameters, steps] privatized gradients of the library's DP-SGD."""
   fitted = dp_sgd(linear(config.steps), linear_loss, examples, config, key=key)
   return fitted.params["history"]
 
 
 def mutated(step: type[Step], config: DpSgdConfig, examples: Examples, key: jax.Array) -> jax.Array:
   """The same of a training with other steps; `Step` changes nothing."""
-  state = begin(linear(config.steps), examples, config, key, None)
+  program = DpSgdProgram(linear(config.steps), linear_loss)
+  state = begin(program, Given(examples, config, key)).state
   taken, size = step(config), examples.x.shape[0]
   feeds = taken.feeds(make_feeds(config, size, config.steps, key=key), size)
   state, _ = jax.lax.scan(functools.partial(taken, examples), state, feeds)

@@ -14,7 +14,8 @@ import numpy as np
 
 from helpers.program_zoo import Case, Program
 from jaxfair import checks
-from jaxfair.privacy._clipping import SlowClippingWarning, clipped_grad, layer_ids
+from jaxfair.privacy._clip_factors import layer_ids
+from jaxfair.privacy._clipping import SlowClippingWarning, clipped_grad
 from jaxfair.types import Examples, Model
 
 # Clipped gradients are shortened by what rounding may have hidden of the norm:

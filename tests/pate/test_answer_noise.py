@@ -5,7 +5,7 @@ import pytest
 
 from jaxfair.pate import _answer_noise
 from jaxfair.pate._answer_noise import NoiseSecret
-from jaxfair.privacy._coins import keyed
+from jaxfair.privacy._exact_coins import keyed
 
 VOTES = np.array([[70, 30], [50, 50]])
 

@@ -132,7 +132,7 @@ def test_a_folder_with_another_ensemble_is_refused(parts, tmp_path, change, told
 @pytest.mark.slow
 def test_saved_teachers_may_have_a_penalty(parts, tmp_path):
   term = training.parity_penalty(MODEL, parts.x[0], np.arange(N) % 2, num_groups=2, lam=0.5)
-  config = dataclasses.replace(CONFIG, penalty=term)
+  config = dataclasses.replace(CONFIG, penalties=(term,))
   saved = train(parts, config, checkpoint=tmp_path / "run", save_every=8)
   assert digest(saved) == digest(train(parts, config))
   with pytest.raises(training.CheckpointError, match="another penalty"):

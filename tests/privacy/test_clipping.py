@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from helpers.clipping_models import IMAGE, zoo
 from jaxfair import checks, models, tree
-from jaxfair.privacy import _clipping
+from jaxfair.privacy import _clip_factors
 from jaxfair.privacy._clipping import SlowClippingWarning, clipped_grad
 from jaxfair.types import Examples, Model
 
@@ -59,7 +59,7 @@ def clipped_by_definition(gradients, params, clip, mask, per_layer):
   """sum_i mask_i g_i min(1, clip / ||g_i||), layer by layer if asked."""
   leaves, structure = jax.tree.flatten(gradients)
   squares = np.stack([np.sum(g**2, axis=tuple(range(1, g.ndim))) for g in leaves])
-  layer = np.array(_clipping.layer_ids(params)) if per_layer else np.zeros(len(leaves), int)
+  layer = np.array(_clip_factors.layer_ids(params)) if per_layer else np.zeros(len(leaves), int)
   sums = np.zeros((layer.max() + 1, len(mask)))
   np.add.at(sums, layer, squares)
   bound = clip / np.sqrt(len(sums))
@@ -338,7 +338,7 @@ def test_short_floats_are_refused(dtype, method):
 
 def test_layers_are_the_leaves_under_one_node():
   params = {"a": {"w": 0, "b": 0}, "c": {"w": 0}, "d": {"e": {"w": 0, "b": 0}}}
-  assert _clipping.layer_ids(params) == (0, 0, 1, 2, 2)
+  assert _clip_factors.layer_ids(params) == (0, 0, 1, 2, 2)
 
 
 @pytest.mark.slow
@@ -356,7 +356,7 @@ def test_integer_inputs_are_always_finite():
 def test_clip_factors_by_hand():
   """Below the bound nothing changes; above it the length is a hair below."""
   squared = jnp.array([0.0, 1e-30, 0.09, 0.25, 1.0, 16.0, 1e20])
-  factor = np.asarray(_clipping.clip_factor(squared, 0.5), np.float64)
+  factor = np.asarray(_clip_factors.clip_factor(squared, 0.5), np.float64)
   np.testing.assert_array_equal(factor[:3], 1.0)
   lengths = factor[3:] * np.sqrt(np.asarray(squared, np.float64)[3:])
   assert (lengths < 0.5).all()

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, models, training, tree
-from jaxfair.privacy import _clipping, _taps
+from jaxfair.privacy import _taps
+from jaxfair.privacy._clip_factors import weights_of
 from jaxfair.privacy._clipping import SlowClippingWarning, clipped_grad
 from jaxfair.types import Examples, Model
 
@@ -284,10 +285,15 @@ def test_a_norm_that_cannot_be_bounded_leaves_the_example_out():
   """Whatever the bound on its norm is, not a number must not mean 1."""
   squared = jnp.array([[4.0, 4.0, 4.0]])
   largest = jnp.array([[4.0, jnp.nan, jnp.inf]])
-  spec = clipped_grad(models.logistic(2), first, l2_clip=1.0)
   everybody = jnp.ones(3, bool)
-  weights, _, bad = _clipping._weights(
-    spec, {"w": jnp.zeros(1)}, squared, largest, everybody, everybody
+  weights, _, bad = weights_of(
+    squared,
+    largest,
+    {"w": jnp.zeros(1)},
+    l2_clip=1.0,
+    per_layer=False,
+    mask=everybody,
+    finite=everybody,
   )
   assert bad.tolist() == [False, True, True]
   assert weights[0, 1:].tolist() == [0, 0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers import program_verdict, program_zoo
-from jaxfair.privacy import _clipping, _factors
+from jaxfair.privacy import _clip_factors, _factors
 
 BLOCKS = 15
 PROGRAMS = 5  # in a block, on four sets of people each: 300 in all
@@ -53,5 +53,5 @@ def test_the_zoo_notices_row_numbers_that_wrap(monkeypatch):
 def test_the_zoo_notices_a_bound_without_its_margin(monkeypatch):
   program = program_zoo.draw(3)
   assert not program_verdict.judge(program).failures
-  monkeypatch.setattr(_clipping, "ROUNDING_MARGIN", 1 + 2.0**-18)
+  monkeypatch.setattr(_clip_factors, "ROUNDING_MARGIN", 1 + 2.0**-18)
   assert "exceeded" in str(program_verdict.judge(program).failures)

@@ -7,14 +7,14 @@ import pytest
 from scipy import stats
 
 from helpers import bit_attack
-from jaxfair.privacy import _bits, _dense_sum, noise
+from jaxfair.privacy import _dense_sum, _random_words, noise
 
 FALSE_ALARM = 1e-6
 
 
 def parts(key, count, sigma=1.0):
   """Coarse and fine noise in steps, and the step, in float64."""
-  words = _bits.random_words(key, count)
+  words = _random_words.random_words(key, count)
   raised = jnp.float32(sigma) * np.float32(1 + _dense_sum.RAISED)
   step = _dense_sum.grid_step(raised)
   coarse, fine = jax.jit(lambda w, s: (_dense_sum.coarse_steps(w, s), _dense_sum.fine_steps(w)))(

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from jaxfair import checks, tree
-from jaxfair.privacy import _bits, _normal, noise
+from jaxfair.privacy import _normal, _random_words, noise
 
 FALSE_ALARM = 1e-6
 CONTINUOUS = {
@@ -178,12 +178,14 @@ def test_gaussian_is_the_normal_stream():
 @pytest.mark.slow
 def test_laplace_has_its_tails():
   """All 63 bits count: words of zeros give 43.7 scales, not 16."""
-  uniform = _bits.unit_interval(_bits.Words(jnp.zeros(1, jnp.uint32), jnp.zeros(1, jnp.uint32)))
+  uniform = _random_words.unit_interval(
+    _random_words.Words(jnp.zeros(1, jnp.uint32), jnp.zeros(1, jnp.uint32))
+  )
   assert -np.log(float(uniform[0])) == pytest.approx(63 * np.log(2), rel=1e-6)
   key = jax.random.key(13)
-  words = _bits.random_words(key, 4000)
+  words = _random_words.random_words(key, 4000)
   drawn = np.asarray(noise.laplace(jnp.zeros(4000), scale=1.0, key=key))
-  uniform = np.asarray(_bits.unit_interval(words), np.float64)
+  uniform = np.asarray(_random_words.unit_interval(words), np.float64)
   np.testing.assert_allclose(np.abs(drawn), -np.log(uniform), rtol=1e-5)
   np.testing.assert_array_equal(drawn > 0, np.asarray(words.high) & 1 == 1)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxfair.privacy import _bits, _normal
+from jaxfair.privacy import _normal, _random_words
 
 DRAWS = 4_000_000
 
@@ -45,8 +45,8 @@ def test_distribution(draws):
 def test_tails_exceed_what_jax_can_draw():
   """Words with tiny magnitudes map beyond 5.42, the limit of a 23-bit grid."""
   for high, low, expected in ((0, 0, 9.0), (0, 2**31, 6.3), (2, 0, 6.2)):
-    words = _bits.Words(jnp.array([high], jnp.uint32), jnp.array([low], jnp.uint32))
-    squared = -2 * jnp.log(_bits.unit_interval(words))
+    words = _random_words.Words(jnp.array([high], jnp.uint32), jnp.array([low], jnp.uint32))
+    squared = -2 * jnp.log(_random_words.unit_interval(words))
     value = squared * _normal._polynomial(_normal._NUMERATOR, jnp.sqrt(squared))
     value /= _normal._polynomial(_normal._DENOMINATOR, jnp.sqrt(squared))
     assert float(value[0]) > expected

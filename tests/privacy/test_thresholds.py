@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxfair import checks
-from jaxfair.privacy import _bits, _thresholds
+from jaxfair.privacy import _random_words, _thresholds
 
 PARAMETERS = [Fraction(1, 10), Fraction(3, 10), Fraction(1), Fraction(2.7), 10]
 LAWS = {
@@ -102,7 +102,7 @@ jitted_count = jax.jit(_thresholds.count_above)
 
 def whole_numbers(key, count):
   """The 128-bit numbers that `draw` looks at."""
-  parts = _bits.random_words(key, 2 * count)
+  parts = _random_words.random_words(key, 2 * count)
   words = [(int(h) << 32) | int(w) for h, w in zip(*parts, strict=True)]
   return [(words[i] << 64) | words[i + count] for i in range(count)]
 

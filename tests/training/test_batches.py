@@ -167,7 +167,7 @@ def test_a_biased_shuffle_would_be_noticed(monkeypatch):
 
 @pytest.mark.parametrize(("n", "batch"), [(1000, 64), (10, 10), (10, 9), (5, 1), (1, 1), (3, 2)])
 def test_poisson_caps_are_six_deviations_away(n, batch):
-  sampler = _batches.poisson_sampler(n, batch)
+  sampler = _batches.poisson_sampler(n, batch, 1000)
   assert sampler.expected_batch_size == pytest.approx(batch)
   cap = sampler.max_batch
   assert cap <= n

@@ -16,7 +16,7 @@ from jaxfair.privacy import noise
 from jaxfair.privacy._adaptive import QuantileClip
 from jaxfair.privacy._sampling import Batch, PoissonSampler
 from jaxfair.training import DpSgdConfig, dp_sgd, fit, fit_many
-from jaxfair.training._dp_sgd import DpSgdState, DpSgdStep, Feed, make_feeds
+from jaxfair.training._dp_sgd import DpSgdInputs, DpSgdProgram, DpSgdState, Feed, make_feeds
 from jaxfair.types import Examples, Model
 
 
@@ -178,10 +178,10 @@ def one_step(masks, x, clip, adaptive=None):
 
   Under `mutants.linear_loss` a person's gradient is that person's x.
   """
-  step = DpSgdStep(mutants.linear(1), mutants.linear_loss, optax.sgd, 10.0, "auto", False, adaptive)
+  program = DpSgdProgram(mutants.linear(1), mutants.linear_loss)
   params = {"history": jnp.zeros((3, 1)), "w": jnp.zeros((3, 1))}
   state = DpSgdState(params, optax.sgd(1.0).init(params), jnp.float32(clip))
-  config = DpSgdConfig(learning_rate=1.0, noise_multiplier=2.0)
+  config = DpSgdConfig(learning_rate=1.0, noise_multiplier=2.0, batch_size=10, adaptive=adaptive)
   nothing = jnp.zeros(len(x), jnp.int32)
   whole = jnp.isfinite(x).all(axis=1)
   people = Examples(jnp.nan_to_num(x), nothing, nothing)
@@ -191,7 +191,7 @@ def one_step(masks, x, clip, adaptive=None):
   @jax.vmap
   def taken(mask):
     feed = Feed(Batch(jnp.arange(len(x)), mask), *keys)
-    return step(state, feed, (people, whole, config))[0]
+    return program.step(state, feed, DpSgdInputs(people, whole, config))[0]
 
   return taken(masks)
 

@@ -63,7 +63,8 @@ class Sizes:
 
   steps: int
 
-  def __call__(self, source, start, count):
+  def __call__(self, source, inputs, start, count):
+    del inputs
     return {"size": source * (start + jnp.arange(count, dtype=jnp.float32))}
 
 

@@ -174,7 +174,7 @@ def test_members_may_return_any_tree_and_share_what_is_common():
       {"config": dataclasses.replace(CONFIG, learning_rate=np.zeros(7))},
       "learning_rate=0.0 must be above 0",
     ),
-    ({"config": dataclasses.replace(CONFIG, proximity=1.0)}, "proximity needs a centre"),
+    ({"config": dataclasses.replace(CONFIG, proximity=1.0)}, "proximity needs a center"),
     (
       {"config": dataclasses.replace(CONFIG, batch_size=61)},
       "batch_size=61 must be at least 1 and at most 60",

@@ -76,17 +76,16 @@ def test_the_returned_parameters_are_where_the_gradient_vanishes(people):
 
 def test_newton_is_for_few_parameters_and_lbfgs_for_many(make_people, monkeypatch):
   called = []
-  for name in ("_newton", "_lbfgs"):
 
-    def fake(model, loss, examples, start, *rest, name=name, **more):
-      called.append(name)
-      return start, SolveTrace(0.0, 1, True)
+  def fake(model, loss, examples, start, *rest, method, max_steps):
+    called.append(method)
+    return start, SolveTrace(0.0, 1, True)
 
-    monkeypatch.setattr(_erm, name, fake)
+  monkeypatch.setattr(_erm, "_solved", fake)
   for d in (3, 1000):
     people = make_people(30, d)
     solve(models.logistic(3), models.cross_entropy, people, key=KEY)
-  assert called == ["_newton", "_lbfgs"]
+  assert called == ["newton", "lbfgs"]
 
 
 def test_float64_is_used_inside_and_left_again(people):

@@ -11,7 +11,7 @@ import pytest
 
 from jaxfair import checks, fairness, models, training, tree
 from jaxfair.privacy._sampling import Batch
-from jaxfair.training._dp_sgd import DpSgdState, DpSgdStep, Feed
+from jaxfair.training._dp_sgd import DpSgdInputs, DpSgdProgram, DpSgdState, Feed
 from jaxfair.types import Examples
 
 MODEL = models.logistic(2)
@@ -76,15 +76,14 @@ def one_step(params, own, lam, placement):
     batch_size=1,
     steps=1,
     l2_clip=0.1,
-    penalty=penalty(lam=lam, placement=placement),
+    penalties=(penalty(lam=lam, placement=placement),),
     optimizer=optax.sgd,
   )
-  step = DpSgdStep(MODEL, LOSS, config.optimizer, 1.0, "auto", False, None)
   state = DpSgdState(params, config.optimizer(1.0).init(params), jnp.array(0.1))
   key = jax.random.key(0)
   everybody = jnp.ones(8, bool)
   feed = Feed(Batch(jnp.arange(8), everybody), key, key, key)
-  after, _ = step(state, feed, (own, everybody, config))
+  after, _ = DpSgdProgram(MODEL, LOSS).step(state, feed, DpSgdInputs(own, everybody, config))
   return tree.subtract(params, after.params)
 
 
@@ -127,7 +126,7 @@ def norm(arrays):
 
 def test_both_places_have_the_event_of_dp_sgd():
   for placement in ("after", "inside"):
-    config = dataclasses.replace(CONFIG, penalty=penalty(lam=1.0, placement=placement))
+    config = dataclasses.replace(CONFIG, penalties=(penalty(lam=1.0, placement=placement),))
     assert config.event(400) == CONFIG.event(400)
 
 
@@ -168,6 +167,6 @@ def test_wrong_penalties_are_refused():
     penalty(lam=-1.0)
   with pytest.raises(checks.ArgumentError, match="use one of after, inside"):
     penalty(placement="before")
-  config = dataclasses.replace(CONFIG, penalty=penalty())
+  config = dataclasses.replace(CONFIG, penalties=(penalty(),))
   with pytest.raises(checks.ArgumentError, match="made for another model"):
     training.dp_sgd(models.logistic(3), LOSS, people(), config, key=jax.random.key(0))

@@ -143,7 +143,7 @@ def test_both_loops_agree():
     ({"focus": -0.5}, "focus"),
     ({"plain": dataclasses.replace(PLAIN, sampling="poisson")}, "sampling"),
     ({"plain": dataclasses.replace(PLAIN, proximity=1.0)}, "proximity"),
-    ({"plain": dataclasses.replace(PLAIN, penalty=NO_PENALTY)}, "plain.penalty"),
+    ({"plain": dataclasses.replace(PLAIN, penalties=(NO_PENALTY,))}, "plain.penalties"),
     (
       {"adversary": robustness.pgd(input_range=(0.0, 1.0)), "epsilon": 0.1},
       "outside the declared input_range",

@@ -11,7 +11,7 @@ from scipy import stats
 
 from jaxfair import checks, models, tree
 from jaxfair.training import FitConfig, _batches, fit
-from jaxfair.training._fit import _fit_scan
+from jaxfair.training._program import train_scan
 from jaxfair.types import Examples, Model
 
 KEY = jax.random.key(0)
@@ -145,11 +145,11 @@ def test_a_convolution_is_trained_by_the_loop_that_suits_it():
   rng = np.random.default_rng(0)
   x = rng.normal(size=(12, 8, 8, 1)).astype(np.float32)
   y = np.arange(12, dtype=np.int32) % 2
-  before = _fit_scan._cache_size()
+  before = train_scan._cache_size()
   found = fit(
     CONVOLUTION, models.cross_entropy, Examples(x, y, y), FitConfig(steps=3, batch_size=4), key=KEY
   )
-  assert _fit_scan._cache_size() == before
+  assert train_scan._cache_size() == before
   assert bool(tree.all_finite(found))
 
 
@@ -228,12 +228,12 @@ def test_other_numbers_of_the_same_shape_compile_nothing(make_people):
     )
 
   train(0)
-  size = _fit_scan._cache_size()
+  size = train_scan._cache_size()
   train(1, learning_rate=0.7, weight_decay=0.1)
   train(2, learning_rate=0.1)
-  assert _fit_scan._cache_size() == size
+  assert train_scan._cache_size() == size
   train(0, steps=4)
-  assert _fit_scan._cache_size() == size + 1  # or nothing is counted
+  assert train_scan._cache_size() == size + 1  # or nothing is counted
 
 
 @pytest.mark.slow
@@ -261,7 +261,7 @@ def test_soft_and_real_targets_are_not_class_ids(people):
     (FitConfig(learning_rate=0.0), "learning_rate=0.0 must be above 0"),
     (FitConfig(learning_rate=np.nan), "learning_rate=nan must be above 0"),
     (FitConfig(weight_decay=-1), "weight_decay=-1 must be 0 or above"),
-    (FitConfig(proximity=0.1), "proximity needs a centre; pass anchor="),
+    (FitConfig(proximity=0.1), "proximity needs a center; pass anchor="),
     (FitConfig(sampling="all"), "use one of shuffle, poisson"),
     (FitConfig(loop="fast"), "use one of auto, scan, step"),
   ],

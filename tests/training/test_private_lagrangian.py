@@ -14,8 +14,7 @@ from jaxfair import accounting, checks, models
 from jaxfair.fairness import constraints
 from jaxfair.privacy._sampling import Batch
 from jaxfair.training import PrivateLagrangianConfig, private_lagrangian
-from jaxfair.training._private_lagrangian import _Dual, _Inputs, _Primal, _State
-from jaxfair.training._round_feeds import PrivateRoundFeeds
+from jaxfair.training._private_lagrangian import PrivateLagrangianProgram, _Inputs, _State
 from jaxfair.types import Examples
 
 KEY = jax.random.key(2)
@@ -94,8 +93,8 @@ def test_what_is_computed_without_noise_does_not_tell_the_secret_sample():
   config = dataclasses.replace(EXACT, batch_size=15, rounds=100, steps_per_round=5)
   names = ("secret", "primal", "dual", "public")
   keys = {name: jax.random.fold_in(KEY, i) for i, name in enumerate(names)}
-  make = PrivateRoundFeeds(config.sampler(60), config.steps_per_round)
-  feeds, _ = jax.jit(lambda keys: make(keys, 0, config.rounds))(keys)
+  program, inputs = PrivateLagrangianProgram(MODEL, LOSS), _Inputs(PEOPLE, config, None, None, None)
+  feeds, _ = jax.jit(lambda keys: program.feed(keys, inputs, 0, config.rounds))(keys)
 
   def drawn(batch):
     rows, mask = (np.asarray(a).reshape(500, -1) for a in batch)
@@ -167,10 +166,9 @@ def test_one_group_changed_moves_what_the_noise_is_scaled_to():
       people._replace(group=group), config, None, jnp.full((1, 3), 2.5), jnp.array([8])
     )
     everybody = Batch(jnp.arange(8), jnp.ones(8, bool))
-    term = _Primal(model, LOSS)._priced(
-      params, everybody, inputs, lambda stratum, group: beyond[group]
-    )
-    _, (gaps, _) = _Dual(model, notion)(state, KEY, inputs)
+    program = PrivateLagrangianProgram(model, LOSS)
+    term = program._priced(params, everybody, inputs, lambda stratum, group: beyond[group])
+    _, (gaps, _) = program.dual(state, KEY, inputs)
     return ravel_pytree(term)[0], 2.5 * gaps.ravel()
 
   neighbours = np.tile(people.group, (8, 3, 1))
@@ -266,7 +264,7 @@ def test_calibration_meets_the_budget():
     ({"constraint": constraints.equal_losses(2, LOSS)}, "has no bound"),
     ({"batch_size": 100}, "batch_size=100"),
     ({"dual_noise": -1.0}, "dual_noise=-1"),
-    ({"loop": "step"}, "loop='step'"),
+    ({"loop": "steps"}, "loop='steps'"),
     ({"proximity": 1.0}, "pass anchor"),
   ],
 )

@@ -34,7 +34,7 @@ def penalty(**change):
 
 
 def with_penalty(**change):
-  return dataclasses.replace(CONFIG, penalty=penalty(**change))
+  return dataclasses.replace(CONFIG, penalties=(penalty(**change),))
 
 
 def brute_force(params, clip, gammas):
@@ -101,7 +101,7 @@ def test_weights_can_be_swept_zero_changes_nothing_and_more_closes_the_gap():
   own = jnp.concatenate([KEY[None], jax.random.split(jax.random.key(9), 23)])
   weights = np.tile([0.0, 5.0], len(own))
   swept = dataclasses.replace(
-    config, penalty=penalty(clip_weight=None, noise_weight=weights, sample=24)
+    config, penalties=(penalty(clip_weight=None, noise_weight=weights, sample=24),)
   )
   keys = jnp.repeat(own, 2, axis=0)
   found = fit_many(MODEL, LOSS, PEOPLE, swept, keys=keys, trainer=dp_sgd)

@@ -49,7 +49,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
 
   def change(settings: training.DpSgdConfig, weights: Any) -> Any:
     own = dataclasses.replace(penalty, clip_weight=weights[0], noise_weight=weights[1])
-    return dataclasses.replace(settings, penalty=own)
+    return dataclasses.replace(settings, penalties=(own,))
 
   losses = made.train(
     lambda params, people, key: made.losses(params, people),

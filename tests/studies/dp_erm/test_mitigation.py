@@ -27,11 +27,11 @@ def test_each_penalty_has_its_terms(done):
   _, table, _, configs = done
   assert table.unique("penalty") == [NONE, CLIP, NOISE, BOTH]
   assert len(table) == 4 * 2 * 3 * 2
-  weights = [(c.penalty.clip_weight, c.penalty.noise_weight) for c in configs]
+  weights = [(p.clip_weight, p.noise_weight) for c in configs for p in c.penalties]
   assert weights == [(0, 0), (2, 0), (0, 2), (2, 2)]
   for config in configs:
-    assert config.penalty.form == "closeness"
-    assert config.penalty.sample == 30
+    assert config.penalties[0].form == "closeness"
+    assert config.penalties[0].sample == 30
     with pytest.raises(training.UncoveredError):
       config.event(300)  # it reads private people
 

@@ -1,0 +1,219 @@
+"""The part of the Hessian's trace that Gauss-Newton leaves out.
+
+  H = J' A J + sum_c r_c d^2 logits_c,   r = d loss / d logits
+
+Moving one weight of a layer y = a W moves one entry of y by the input that it
+multiplies, so the layer's share is sum_j |a|^2 d^2 phi / d y_j^2 with
+phi = <r, logits>: second derivatives by the layer's outputs, of which there
+are far fewer than weights. Where the logits are piecewise linear in y the
+share is zero; where they bend entry by entry, one direction gives the sum.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxfair import tree
+from jaxfair.analysis._directional_derivatives import in_chunks
+from jaxfair.analysis._layer_outputs import Layers, read_layers
+from jaxfair.analysis._linearity import Bend, bends, same_places
+from jaxfair.privacy import _taps
+from jaxfair.types import Model, Params
+
+MEMORY = 2**22  # numbers held at once for one layer's directions
+
+
+class Place(NamedTuple):
+  """One layer's output, and the sites whose pushes all act there."""
+
+  bend: Bend
+  sites: tuple[int, ...]
+  size: int
+
+  @property
+  def directions(self) -> int:
+    """How many second derivatives its share takes."""
+    return {Bend.ZERO: 0, Bend.DIAGONAL: 1, Bend.FULL: self.size}[self.bend]
+
+
+class Plan(NamedTuple):
+  """How a model's residual trace is taken; read off its program.
+
+  Attributes:
+    layers: the model, read.
+    places: outputs of layers, with how the logits bend there.
+    leaves: leaves that take one direction per parameter: they meet data more
+      than once, at several positions, or in a way that is not known.
+  """
+
+  layers: Layers
+  places: tuple[Place, ...]
+  leaves: tuple[int, ...]
+
+  @property
+  def directions(self) -> int:
+    """Second directional derivatives per person; 0 if there is no residual.
+
+    For models whose logits are piecewise linear in every layer's output, ReLU
+    networks among them, the residual's trace is zero almost everywhere.
+    """
+    own = sum(place.directions for place in self.places)
+    shapes = [self.layers.shapes[leaf] for leaf in self.leaves]
+    return own + tree.size(shapes)
+
+
+def plan_residual(model: Model, params: Params, x: Any) -> Plan:
+  """Decides how the residual trace is taken; looks at shapes only."""
+  layers = read_layers(model, params, x)
+  sites = layers.reading.sites
+
+  def logits(pushes: Any, rest: Any) -> Any:
+    values, x_one = rest
+    _, leaf_pushes = layers.zeros()
+    return layers.logits(values, (pushes, leaf_pushes), x_one)[0]
+
+  one = jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
+  rest = (jax.tree.unflatten(layers.treedef, layers.shapes), one)
+  outputs = [site.output for site in sites]
+  found = bends(logits, outputs, rest)
+  first = same_places(logits, outputs, rest)
+
+  used = [site.view.leaf for site in sites]
+  by_parameter = set(layers.reading.whole)
+  kept: dict[int, list[int]] = {}
+  for index, site in enumerate(sites):
+    alone = used.count(site.view.leaf) == 1
+    zero = found[index] == Bend.ZERO
+    if alone and (zero or _weighable(site, found[index])):
+      kept.setdefault(first[index], []).append(index)
+    else:
+      by_parameter.add(site.view.leaf)
+  places = tuple(
+    Place(found[own[0]], tuple(own), tree.size(sites[own[0]].output)) for own in kept.values()
+  )
+  return Plan(layers, places, tuple(sorted(by_parameter)))
+
+
+def residual_traces(plan: Plan, params: Params, x: Any, slopes: jax.Array) -> jax.Array:
+  """Each person's sum_c r_c Tr(d^2 logits_c).
+
+  Args:
+    plan: of the model, from `plan_residual`.
+    params: where.
+    x: [n, ...] inputs.
+    slopes: [n, C] r, the loss's gradient by the logits.
+
+  Returns:
+    [n] traces; 0 where the plan needs no direction. Differentiable.
+  """
+  total = jnp.zeros(x.shape[0])
+  for place in plan.places:
+    if place.directions:
+      held = place.directions * max(tree.size(site.output) for site in plan.layers.reading.sites)
+      total += in_chunks(
+        lambda rows, place=place: jax.vmap(
+          lambda one, slope: _at_place(plan.layers, place, params, one, slope)
+        )(*rows),
+        (x, slopes),
+        max(1, MEMORY // held),
+      )
+  for leaf in plan.leaves:
+    total += _by_parameter(plan.layers, leaf, params, x, slopes)
+  return total
+
+
+def _at_place(layers: Layers, place: Place, params: Params, x_one: Any, slope: Any) -> jax.Array:
+  """sum_j u_j d^2 <slope, logits> / d y_j^2 at one layer's output y."""
+  site_zeros, leaf_zeros = layers.zeros()
+  target = place.sites[0]
+
+  def value(push: jax.Array) -> tuple[jax.Array, Any]:
+    pushes = [*site_zeros]
+    pushes[target] = push
+    logits, inputs = layers.logits(params, (pushes, leaf_zeros), x_one)
+    return slope @ logits, inputs
+
+  start = site_zeros[target]
+  _, inputs = value(start)
+  sites = layers.reading.sites
+  weights = sum(_weights(sites[i], inputs[i]) for i in place.sites)
+  weights = jnp.broadcast_to(weights, start.shape)
+
+  def second(one: jax.Array, other: jax.Array) -> jax.Array:
+    """The mixed second derivative along two directions."""
+    return jax.jvp(lambda p: jax.jvp(lambda q: value(q)[0], (p,), (one,))[1], (start,), (other,))[1]
+
+  if place.bend == Bend.DIAGONAL:
+    return second(weights, jnp.ones_like(start))
+  basis = jnp.eye(start.size, dtype=start.dtype)
+  basis = basis.reshape(start.size, *start.shape)
+  return jnp.sum(jax.vmap(lambda e: second(weights * e, e))(basis))
+
+
+def _weighable(site: _taps.Site, bend: Bend) -> bool:
+  """Whether each parameter of the site acts on entries of its output alone.
+
+  A matrix at several positions moves several entries at once, so it can only
+  be weighed where these do not bend together.
+  """
+  if site.kind == "dense":
+    return bend == Bend.DIAGONAL or _positions(site) == 1
+  unrepeated = tuple(site.operand) == tuple(site.output.shape)
+  return site.kind in ("shift", "negative_shift", "scale") and unrepeated
+
+
+def _positions(site: _taps.Site) -> int:
+  contracted, _ = site.params["dimension_numbers"]
+  own = contracted[site.position]
+  fan_out = [s for d, s in enumerate(site.operand) if d not in own]
+  return tree.size(site.output) // max(1, math.prod(fan_out))
+
+
+def _weights(site: _taps.Site, data: Any) -> jax.Array:
+  """u_j: squares of what the parameters of output j are multiplied by."""
+  if site.kind in ("shift", "negative_shift"):
+    return jnp.ones(site.output.shape)
+  if site.kind == "scale":
+    return jnp.square(data)
+  contracted, _ = site.params["dimension_numbers"]
+  own, other = contracted if site.position == 0 else contracted[::-1]
+  squared = jnp.sum(jnp.square(data), axis=tuple(other))
+  free = (1,) * (len(site.operand) - len(own))
+  if site.position == 0:  # the result's axes are (parameter's, data's)
+    return squared.reshape(*free, *squared.shape)
+  return squared.reshape(*squared.shape, *free)
+
+
+def _by_parameter(
+  layers: Layers, leaf: int, params: Params, x: Any, slopes: jax.Array
+) -> jax.Array:
+  """[n] shares of one leaf, one direction per parameter."""
+  values = jax.tree.leaves(params)
+
+  def share(index: jax.Array) -> jax.Array:
+    direction = (jnp.zeros(values[leaf].size).at[index].set(1.0)).reshape(values[leaf].shape)
+
+    def some(rows: Any) -> jax.Array:
+      inputs, slope = rows
+
+      def logits(v: jax.Array) -> jax.Array:
+        replaced = [*values]
+        replaced[leaf] = v
+        tree_ = jax.tree.unflatten(layers.treedef, replaced)
+        return layers.model.apply(tree_, inputs)
+
+      bend = jax.jvp(
+        lambda p: jax.jvp(logits, (p,), (direction,))[1], (values[leaf],), (direction,)
+      )[1]
+      return jnp.sum(slope * bend, axis=-1)
+
+    return in_chunks(some, (x, slopes))
+
+  def add(total: jax.Array, index: jax.Array) -> tuple[jax.Array, None]:
+    return total + share(index), None
+
+  start = jnp.zeros(x.shape[0])
+  total, _ = jax.lax.scan(add, start, jnp.arange(values[leaf].size))
+  return total

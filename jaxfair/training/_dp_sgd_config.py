@@ -1,0 +1,119 @@
+"""Settings of DP-SGD, and what they cost."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxfair import accounting, checks, models
+from jaxfair.privacy._adaptive import QuantileClip
+from jaxfair.privacy._clipping import Method, refuse_64_bit_mode
+from jaxfair.privacy._sampling import PoissonSampler
+from jaxfair.training import _batches, _driver, _regularizers
+from jaxfair.training._optimizers import Optimizer
+from jaxfair.training._program import settings
+from jaxfair.training._regularizers import Penalty, UncoveredError
+from jaxfair.types import Examples, Model, PerExampleLoss
+
+
+@settings("learning_rate", "l2_clip", "noise_multiplier", "weight_decay", "penalties")
+class DpSgdConfig:
+  """Settings of DP-SGD.
+
+  The first four fields are numbers that may be traced: stacked values are
+  swept by `fit_many` in one program. The others fix the program's shape.
+
+  Attributes:
+    learning_rate: handed to the optimizer.
+    l2_clip: bound C on the norm of one person's gradient (where it starts, if
+      `adaptive`).
+    noise_multiplier: standard deviation of the noise over C; 0 trains without
+      privacy, and then no event can be had.
+    weight_decay: adds weight_decay / 2 ||theta||^2 to the objective; depends
+      on the parameters alone, so it costs nothing.
+    steps: how many batches.
+    batch_size: expected batch size; each person takes part in a step with
+      probability batch_size / n.
+    max_batch: public cap on a batch; None chooses one that is practically
+      never reached.
+    optimizer: `learning_rate -> optax.GradientTransformation`.
+    method: how gradients are clipped; see `privacy.clipped_grad`.
+    per_layer: clips each layer by itself.
+    adaptive: moves the clip bound towards a private quantile of the norms.
+    loop: see `driver.choose_loop`.
+    penalties: terms of the objective behind clipping and noise (or inside the
+      clip, if they say so), such as `risk_penalty` or `parity_penalty`. Their
+      weights may be swept too.
+  """
+
+  learning_rate: Any = 0.1
+  l2_clip: Any = 1.0
+  noise_multiplier: Any = 1.0
+  weight_decay: Any = 0.0
+  steps: int = 1000
+  batch_size: int = 256
+  max_batch: int | None = None
+  optimizer: Optimizer = optax.sgd
+  method: Method = "auto"
+  per_layer: bool = False
+  adaptive: QuantileClip | None = None
+  loop: _driver.Loop = "auto"
+  penalties: tuple[Penalty, ...] = ()
+
+  def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
+    """Refuses what cannot be trained privately, before any work.
+
+    Non-finite examples are not refused: whether somebody's record is broken is
+    nobody's business. They contribute nothing.
+    """
+    checks.positive("learning_rate", self.learning_rate)
+    checks.positive("l2_clip", self.l2_clip)
+    checks.non_negative("noise_multiplier", self.noise_multiplier)
+    _regularizers.check(self, model)
+    checks.integer("steps", self.steps, low=1)
+    size = checks.people(examples)
+    self.sampler(size)
+    check_per_example(model, loss, examples)
+
+  def sampler(self, num_examples: int) -> PoissonSampler:
+    """The sampler this config trains with on n examples."""
+    return _batches.poisson_sampler(
+      num_examples, self.batch_size, self.steps, max_batch=self.max_batch
+    )
+
+  def event(self, num_examples: int) -> accounting.DpSgd:
+    """What a training with this config on n examples is charged as.
+
+    Raises:
+      UncoveredError: if a penalty reads private data.
+    """
+    self.refuse_uncovered()
+    multiplier = self.noise_multiplier
+    if self.adaptive is not None:
+      multiplier = self.adaptive.joint_multiplier(float(multiplier))
+    sampler = self.sampler(num_examples)
+    return accounting.DpSgd(
+      float(multiplier), sampler.rate, self.steps, num_examples, sampler.max_batch
+    )
+
+  def refuse_uncovered(self) -> None:
+    """Raises `UncoveredError` if a penalty reads private data."""
+    if not all(penalty.public for penalty in self.penalties):
+      raise UncoveredError(
+        "the penalty reads private data without clipping or noise, so no "
+        "epsilon covers this training; compute it on public data, or ask "
+        "training.clipped_part_event for the part that is covered"
+      )
+
+
+def check_per_example(model: Model, loss: PerExampleLoss, examples: Examples) -> None:
+  """Refuses a model or loss that couples examples: clipping would not hold."""
+  refuse_64_bit_mode()
+  one = jax.ShapeDtypeStruct(examples.x.shape[1:], examples.x.dtype)
+  params = jax.eval_shape(model.init, jax.random.key(0), one)
+  few = jax.ShapeDtypeStruct((4, *one.shape), one.dtype)
+  models.check_independent(model, params, few)
+  logits = jax.eval_shape(model.apply, params, few)
+  y_one = jnp.zeros(examples.y.shape[1:], examples.y.dtype)
+  models.check_loss(loss, logits.shape[-1], y_one=y_one)
