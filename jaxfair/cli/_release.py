@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jaxfair import checks
+from jaxfair.cli import _train
 
 if TYPE_CHECKING:
   from jaxfair.experiments._releases import ReleaseConfig
@@ -28,6 +29,18 @@ def release(
   ] = None,
   label: Annotated[str | None, typer.Option(help="What to predict.")] = None,
   group: Annotated[str | None, typer.Option(help="Which groups to compare.")] = None,
+  ranges: Annotated[
+    list[str] | None,
+    typer.Option(
+      "--range", metavar="COLUMN=LOW:HIGH", help="Bounds known without looking; repeatable."
+    ),
+  ] = None,
+  public: Annotated[
+    str | None,
+    typer.Option(
+      metavar="FILE|SHARE", help="A table of public people, or the share taken to be public."
+    ),
+  ] = None,
   epsilon: Annotated[float | None, typer.Option(help="What may be spent.")] = None,
   delta: Annotated[float | None, typer.Option(help="The delta that goes with it.")] = None,
   sets: Annotated[
@@ -62,7 +75,8 @@ def release(
     "figures_epsilon": figures,
     "intended_use": use,
     "settings": _settings(sets or []),
-    "data": _people(data, label, group),
+    "data": _people(data, label, group, ranges or []),
+    **_train.public_people(public, "public"),
   }
   given = {key: value for key, value in given.items() if value not in (None, {})}
   config = _config(source, point, given)
@@ -72,7 +86,7 @@ def release(
   if dry_run:
     typer.echo("Nothing was computed or charged (--dry-run).")
     return
-  folder = out or pathlib.Path("runs") / "release" / f"{planned.people.name}-{config.method}"
+  folder = out or pathlib.Path("runs") / "release" / f"{planned.dataset.name}-{config.method}"
   _, found = _releases.release_model(planned, folder)
   for warning in found.warnings:
     typer.secho(warning, fg="red", bold=True)
@@ -110,9 +124,10 @@ def _settings(sets: list[str]) -> dict[str, Any]:
   return dict(configs.assignment(one) for one in sets)
 
 
-def _people(data: str | None, label: str | None, group: str | None) -> dict[str, Any]:
-  given: dict[str, Any] = {"label": label, "group": group}
+def _people(
+  data: str | None, label: str | None, group: str | None, ranges: list[str]
+) -> dict[str, Any]:
   if data is not None:
-    own = pathlib.Path(data).suffix != "" or pathlib.Path(data).exists()
-    given["csv" if own else "name"] = data
-  return {key: value for key, value in given.items() if value is not None}
+    return _train.people_table(data, label, group, None, [], ranges)
+  checks.require(not ranges, "--range is about a file of your own; name it with --data")
+  return {key: value for key, value in (("label", label), ("group", group)) if value is not None}

@@ -79,7 +79,7 @@ def train(
   from jaxfair import experiments, report
 
   given: dict[str, Any] = {
-    "data": _people(people, label, group, positive, drop or [], ranges or []),
+    "data": people_table(people, label, group, positive, drop or [], ranges or []),
     "methods": [_method(method, tune)] if method or tune or not config else None,
     "epsilons": None if epsilon is None else [epsilon],
     "release_epsilon": epsilon,
@@ -87,7 +87,7 @@ def train(
     "scaling": scaler,
     "intended_use": use,
     "seed": "os" if seed is None else seed,
-    **_public(public),
+    **public_people(public),
   }
   if tune is not None:
     given["settings"] = {TUNED: {"mean_runs": float(tune)}}
@@ -114,7 +114,7 @@ def _method(method: str | None, tune: int | None) -> str:
   return TUNED
 
 
-def _people(
+def people_table(
   source: str,
   label: str | None,
   group: str | None,
@@ -152,11 +152,12 @@ def _people(
   return {key: one for key, one in given.items() if one not in (None, [])}
 
 
-def _public(public: str | None) -> dict[str, Any]:
+def public_people(public: str | None, share: str = "public_fraction") -> dict[str, Any]:
+  """The config's public people: a file, or a share under this name."""
   if public is None:
     return {}
   try:
-    return {"public_fraction": float(public)}
+    return {share: float(public)}
   except ValueError:
     checks.require(
       pathlib.Path(public).is_file(),

@@ -263,7 +263,8 @@ def run_of(tmp_path_factory):
     text = configs.dump({"release": {**table, "data": people}})
     (place / "config.toml").write_text(text, encoding="utf-8")
     planned = _releases.plan_release(_releases.read_release(place / "config.toml", {}))
-    method, plan, people = methods.get(name), planned.plan, planned.people
+    method, plan = methods.get(name), planned.plan
+    people = dataclasses.replace(planned.parted.population, ledger=planned.ledger)
     assert not people.ledger.spent(BUDGET.delta)  # a plan charges nothing
     charged = []
 
