@@ -42,7 +42,7 @@ IN_WORDS = {
   "groups; the released model is trained to be fair towards the noisy groups.",
   "sf_pate_t": "SF-PATE: fair models trained on separate parts of the people vote, with noise, on "
   "labels; the released model learns from those labels.",
-  "randomised_groups": "Randomized groups: each person's group is replaced by a random one with a "
+  "randomized_groups": "Randomized groups: each person's group is replaced by a random one with a "
   "known probability; the model is trained to be fair towards these groups.",
   "private_lagrangian": "Private fair training: random noise is added to every use of the groups "
   "in a training that limits differences between them.",

@@ -71,8 +71,8 @@ ROWS += [
   Row("sf_pate_s", ATTRIBUTE),
   Row("sf_pate_t", ATTRIBUTE),
   Row("sf_pate_t", {**ATTRIBUTE, "proximity": 0.0}),
-  Row("randomised_groups", FAIR),
-  Row("randomised_groups", {**FAIR, "corrected": True}),
+  Row("randomized_groups", FAIR),
+  Row("randomized_groups", {**FAIR, "corrected": True}),
   Row("private_lagrangian", FAIR),
 ]
 BASELINES = [
