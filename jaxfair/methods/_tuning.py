@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import pathlib
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -12,12 +11,10 @@ import numpy as np
 from jaxfair import accounting, training
 from jaxfair._fields import Positive, Sweep, Within
 from jaxfair.accounting._search import smallest_noise
+from jaxfair.methods._base import TUNING, PrivateMethod
 from jaxfair.methods._buying import seeded_bits
-from jaxfair.methods._gradients import TUNING, DpSgd, DpSgdSettings
+from jaxfair.methods._gradients import DpSgd, DpSgdSettings
 from jaxfair.methods._method import Plan, Population, Sizes
-from jaxfair.methods._released import Released
-from jaxfair.methods._releasing import release_once
-from jaxfair.pate import Protection
 from jaxfair.privacy import exact
 from jaxfair.types import Fit, Params
 
@@ -81,7 +78,6 @@ class TunedDpSgd(DpSgd):
     """Calibrates the noise for the whole choice."""
     whole = super().plan(settings, sizes, budget)
     assert budget is not None
-    assert whole.guarantee is not None
     settings, longest = whole.settings, whole.config
     score_sigma = math.ceil(POINTS * settings.score_noise)
 
@@ -98,42 +94,30 @@ class TunedDpSgd(DpSgd):
       )
 
     noise = smallest_noise(cost, budget.epsilon, 2 * float(longest.noise_multiplier))
-    spent = accounting.composed_guarantee(
-      [event(noise)], delta=budget.delta, relation=self.relation
-    )
     trainings = tuple(
       self._training(longest, settings, noise, rate, share)
       for rate in settings.rate_factors
       for share in settings.step_factors
     )
-    return dataclasses.replace(
-      whole,
-      config=Candidates(trainings, settings.mean_runs, score_sigma),
-      event=event(noise),
-      guarantee=Protection(spent, whole.guarantee.protected, self._not_protected()),
-      says=(
-        f"About {settings.mean_runs:g} trainings of {len(trainings)} settings, each of at most "
-        f"{settings.steps} steps with noise of {noise:.3g} times the clip bound; the best by a "
-        "noisy score is released.",
-        f"The choice and the model cost {spent}.",
-      ),
+    return self._planned(
+      settings,
+      sizes,
+      budget,
+      Candidates(trainings, settings.mean_runs, score_sigma),
+      event(noise),
+      f"About {settings.mean_runs:g} trainings of {len(trainings)} settings, each of at most "
+      f"{settings.steps} steps with noise of {noise:.3g} times the clip bound; the best by a "
+      "noisy score is released, and the choice is in the price.",
+      row_norm=whole.row_norm,
     )
 
   def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
     """Chooses with randomness from the key."""
     return Fit(_best(plan, plan.bounded(data), key), None)
 
-  def release(
-    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
-  ) -> Released:
-    """Chooses for release; a choice that is stopped is made again, with the same key."""
-    people = plan.bounded(data)
-
-    def compute(own: jax.Array, work: pathlib.Path) -> Params:
-      del work
-      return _best(plan, people, own)
-
-    return release_once(self, plan, data, folder=folder, key=key, compute=compute)
+  # A choice that is stopped is made again, with the same key.
+  release = PrivateMethod.release
+  fit_many = PrivateMethod.fit_many
 
   def _training(
     self, longest: training.DpSgdConfig, settings: Any, noise: float, rate: float, share: float
@@ -147,8 +131,9 @@ class TunedDpSgd(DpSgd):
       optimizer=training.named_optimizer(settings.optimizer, settings.schedule, steps=steps),
     )
 
-  def _not_protected(self) -> tuple[str, ...]:
-    return tuple(what for what in super()._not_protected() if what != TUNING)
+  def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    protected, rest = super()._protection(settings)
+    return protected, tuple(what for what in rest if what != TUNING)
 
 
 def _best(plan: Plan, people: Population, key: jax.Array) -> Params:
