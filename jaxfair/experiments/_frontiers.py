@@ -15,6 +15,7 @@ from jaxfair.experiments import _registry
 from jaxfair.experiments._folders import RunError, read_record
 from jaxfair.experiments._measures import EVERYONE
 from jaxfair.experiments._table import Table
+from jaxfair.experiments._usefulness import judge, majority_accuracy
 
 NEEDED = (*(objective.name for objective in frontier.OBJECTIVES), "seed")
 DRAWS = 1000
@@ -37,6 +38,8 @@ class RunFrontier(NamedTuple):
     config: the run's own config file.
     attained: who is on the frontier, and how surely.
     reach: of each method, if there are several.
+    majority: accuracy of the majority class, whose gap and epsilon are 0; NaN if not known.
+    useless: [n] why a setting is no better than a constant; empty if it is better.
     releases: the first words of the line that releases a setting, if the study says how; its
       number follows.
   """
@@ -53,6 +56,8 @@ class RunFrontier(NamedTuple):
   config: pathlib.Path
   attained: frontier.Attainment
   reach: dict[str, frontier.Share]
+  majority: float
+  useless: tuple[str, ...]
   releases: str = ""
 
   def command(self, number: int, *, out: str = "runs/chosen") -> str:
@@ -115,6 +120,8 @@ def read_frontier(folder: pathlib.Path, *, data: str | None = None) -> RunFronti
     config=config,
     attained=frontier.attainment(points, key=key_attained, draws=draws),
     reach=reach,
+    majority=majority_accuracy(rows),
+    useless=_useless(rows, list(dict.fromkeys(names)), study.plain, kept),
     releases="" if study.release is None else _releases(folder, data),
   )
 
@@ -169,6 +176,15 @@ def compare_points(
   )
   carried = frontier.transfer(chosen, used, grid, key=key_transfer)
   return Comparison(shapes, carried, len(both))
+
+
+def _useless(
+  rows: Table, names: Sequence[str], plain: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]
+) -> tuple[str, ...]:
+  """Why each setting that is kept is no better than a constant; "" where it is."""
+  judged = judge(rows, names, plain if all(name in rows for name in plain) else {})
+  why = {tuple(_plain(one.setting[n]) for n in names): one.why for one in judged}
+  return tuple(why.get(tuple(place[n] for n in names), "") for place in kept)
 
 
 def _names(run: RunFrontier) -> list[Any]:
