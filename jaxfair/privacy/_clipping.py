@@ -24,8 +24,7 @@ class Clipped(NamedTuple):
     total: sum over the examples; the tree of the parameters.
     norms: [n] gradient norms before clipping (0 where masked or non-finite).
       Not private: computed from each example alone, without noise.
-    num_nonfinite: how many examples had a non-finite gradient and were left
-      out. Not private.
+    num_nonfinite: how many examples had a non-finite gradient and were left out. Not private.
   """
 
   total: Params
@@ -125,10 +124,8 @@ def clipped_grad(
     l2_clip: bound on the norm of one example's contribution.
     method: "ghost" takes norms and sums from activations and back-propagated
       signals, "vmap" builds every gradient. "auto" is "ghost".
-    per_layer: clips each layer's gradient by itself, to
-      `l2_clip / sqrt(number of layers)`.
-    microbatch: for "vmap", how many gradients are in memory at once; None
-      chooses.
+    per_layer: clips each layer's gradient by itself, to `l2_clip / sqrt(number of layers)`.
+    microbatch: for "vmap", how many gradients are in memory at once; None chooses.
 
   Returns:
     A callable `(params, examples, mask=None) -> Clipped` whose `.sensitivity`
@@ -140,9 +137,8 @@ def clipped_grad(
     gradient contribute nothing, so their presence moves nothing.
 
   Reference:
-    Goodfellow 2015 and Lee and Kifer 2021 for norms from activations. The
-    sums here need no second backward pass: they are contractions of the same
-    factors.
+    Goodfellow 2015 and Lee and Kifer 2021 for norms from activations. The sums here need no second
+    backward pass: they are contractions of the same factors.
   """
   refuse_64_bit_mode()
   checks.positive("l2_clip", l2_clip)

@@ -108,10 +108,8 @@ def train_to_budget(
     initial: parameters to start from, independent of the private data.
     folder: keeps a ledger and checkpoints there; the same call continues a
       training that was stopped, to the same bits, and any other is refused.
-    ledger: charges an existing ledger, with its own budget, instead of the
-      folder's.
-    dataset_ledger: charges the whole of a release to its data set as well,
-      before anything else.
+    ledger: charges an existing ledger, with its own budget, instead of the folder's.
+    dataset_ledger: charges the whole of a release to its data set as well, before anything else.
     data: the data set's name, for the ledger.
     keep_private: keeps the key, the checkpoints and the trace in the folder
       of a finished release. Whoever reads them can subtract the noise.
@@ -121,16 +119,14 @@ def train_to_budget(
     The model with its guarantee.
 
   Privacy:
-    All steps are charged, as one event, before the first one is computed: a
-    training that is killed has charged for steps nobody saw, never the
-    reverse. Steps computed again after a crash use the same keys, so they are
-    the same release. Every call charges its ledger for the whole training,
-    unless that ledger knows it: also one that continues a folder, or finds it
-    finished, with another ledger than before.
+    All steps are charged, as one event, before the first one is computed: a training that is killed
+    has charged for steps nobody saw, never the reverse. Steps computed again after a crash use the
+    same keys, so they are the same release. Every call charges its ledger for the whole training,
+    unless that ledger knows it: also one that continues a folder, or finds it finished, with
+    another ledger than before.
 
-    When a release is finished, its parameters are written down and then its
-    key, checkpoints and trace are erased (unlinked; what a disk keeps of
-    unlinked files is not ours to say).
+    When a release is finished, its parameters are written down and then its key, checkpoints and
+    trace are erased (unlinked; what a disk keeps of unlinked files is not ours to say).
   """
   config.check(model, loss, examples)
   if key is not None:

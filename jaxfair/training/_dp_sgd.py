@@ -71,10 +71,9 @@ def dp_sgd(
     `Fit(params, NonPrivateDpTrace)`.
 
   Privacy:
-    The parameters (all of them, at every step) are what
-    `config.event(examples.size)` says, for adding or removing one example; n
-    is public. The divisor is the expected batch size, a public constant.
-    Nothing is charged here: `train_to_budget` keeps the ledger.
+    The parameters (all of them, at every step) are what `config.event(examples.size)` says, for
+    adding or removing one example; n is public. The divisor is the expected batch size, a public
+    constant. Nothing is charged here: `train_to_budget` keeps the ledger.
 
   Reference:
     Abadi et al. 2016.

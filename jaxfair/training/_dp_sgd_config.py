@@ -26,8 +26,7 @@ class DpSgdConfig:
 
   Attributes:
     learning_rate: handed to the optimizer.
-    l2_clip: bound C on the norm of one person's gradient (where it starts, if
-      `adaptive`).
+    l2_clip: bound C on the norm of one person's gradient (where it starts, if `adaptive`).
     noise_multiplier: standard deviation of the noise over C; 0 trains without
       privacy, and then no event can be had.
     weight_decay: adds weight_decay / 2 ||theta||^2 to the objective; depends
@@ -35,16 +34,14 @@ class DpSgdConfig:
     steps: how many batches.
     batch_size: expected batch size; each person takes part in a step with
       probability batch_size / n.
-    max_batch: public cap on a batch; None chooses one that is practically
-      never reached.
+    max_batch: public cap on a batch; None chooses one that is practically never reached.
     optimizer: `learning_rate -> optax.GradientTransformation`.
     method: how gradients are clipped; see `privacy.clipped_grad`.
     per_layer: clips each layer by itself.
     adaptive: moves the clip bound towards a private quantile of the norms.
     loop: see `driver.choose_loop`.
-    penalties: terms of the objective behind clipping and noise (or inside the
-      clip, if they say so), such as `risk_penalty` or `parity_penalty`. Their
-      weights may be swept too.
+    penalties: terms of the objective behind clipping and noise (or inside the clip, if they say
+      so), such as `risk_penalty` or `parity_penalty`. Their weights may be swept too.
   """
 
   learning_rate: Any = 0.1

@@ -35,9 +35,8 @@ class FitConfig:
     proximity: pulls them to the `anchor` given to `fit`.
     steps: how many batches.
     batch_size: at most the number of examples; None for all of them.
-    sampling: "shuffle" visits every example once per epoch; "poisson" lets
-      each example take part in each step by chance, as private training does,
-      so that `batch_size` is the expected size.
+    sampling: "shuffle" visits every example once per epoch; "poisson" lets each example take part
+      in each step by chance, as private training does, so that `batch_size` is the expected size.
     optimizer: `learning_rate -> optax.GradientTransformation`.
     loop: see `driver.choose_loop`.
     penalties: more terms, such as `parity_penalty`; their weights may be swept.

@@ -1,10 +1,9 @@
 """Recognizes what is trained: the same model and loss, in any process.
 
-Two networks can have parameters of the same shapes. What tells them apart is
-the program that they are traced to, so that is what is hashed: operations,
-their settings, which value goes where, and the contents of all constants. Names
-of functions and addresses of objects are left out: they differ between
-processes, or between two programs that compute the same.
+Two networks can have parameters of the same shapes. What tells them apart is the program that they
+are traced to, so that is what is hashed: operations, their settings, which value goes where, and
+the contents of all constants. Names of functions and addresses of objects are left out: they differ
+between processes, or between two programs that compute the same.
 """
 
 import hashlib
