@@ -191,7 +191,9 @@ class _Training:
     """What is left to do in a folder: nothing, if its release is finished."""
     if not store.finished:
       return self.run(store.key, store)
-    like = jax.eval_shape(lambda key: self.begin(key).state.params, jax.random.key(0))
+    like = jax.eval_shape(
+      lambda key: self.program.params_of(self.begin(key).state), jax.random.key(0)
+    )
     return store.released(like), None
 
   def begin(self, key: jax.Array) -> Begun:
@@ -216,7 +218,7 @@ class _Training:
       if store is not None:
         store.save(done, (begun.state, _joined(parts)))
       self.progress(done, steps)
-    return begun.state.params, _joined(parts)
+    return self.program.params_of(begun.state), _joined(parts)
 
   def _shapes(self, begun: Begun, done: int) -> Any:
     """Shapes of a checkpoint after `done` steps."""
@@ -240,12 +242,13 @@ def _open_ledger(path: pathlib.Path, data: str, epsilon: float, delta: float) ->
 def _described(config: DpSgdConfig, epsilon: float, delta: float, size: int) -> dict[str, Any]:
   """What must be the same when a training is continued."""
   numbers = ("learning_rate", "l2_clip", "noise_multiplier", "weight_decay")
-  fixed = ("steps", "batch_size", "max_batch", "method", "per_layer")
+  fixed = ("steps", "batch_size", "max_batch", "method", "per_layer", "rule")
+  recipe = ("views", "chunk_size", "average")
   return {
     "epsilon": epsilon,
     "delta": delta,
     "examples": size,
     **{name: float(getattr(config, name)) for name in numbers},
-    **{name: getattr(config, name) for name in fixed},
+    **{name: getattr(config, name) for name in (*fixed, *recipe)},
     "adaptive": str(config.adaptive),
   }

@@ -29,6 +29,7 @@ from jaxfair.privacy import _grid_sums, noise
 from jaxfair.privacy._clipping import clipped_grad
 from jaxfair.privacy._sampling import Batch
 from jaxfair.training import _batches, _regularizers
+from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._private_lagrangian_config import MAX_WIDTH, PrivateLagrangianConfig
 from jaxfair.training._program import Begun, Given, RoundProgram, descend, train
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
@@ -155,7 +156,7 @@ class PrivateLagrangianProgram(RoundProgram):
     # compiler would add them up, slowly, itself.
     stratum = notion.stratum(examples.y)[:, None]
     strata = jnp.sum(stratum == jnp.arange(notion.num_strata), axis=0)
-    optimizer = config.optimizer(config.learning_rate).init(params)
+    optimizer = optimizer_of(config).init(params)
     state = _State(params, optimizer, jnp.zeros((2, *shape, width)))
     return Begun(state, keys, _Inputs(examples, config, given.anchor, sizes, strata))
 
