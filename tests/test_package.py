@@ -1,5 +1,6 @@
 """The package itself: import cost, laziness, layers."""
 
+import configparser
 import itertools
 import pathlib
 import re
@@ -67,9 +68,19 @@ def test_every_module_and_package_has_a_layer():
   found = {
     path.stem
     for path in (ROOT / "jaxfair").iterdir()
-    if (path.suffix == ".py" or path.is_dir()) and path.name[:2] != "__"
+    if (path.suffix == ".py" or (path / "__init__.py").exists()) and path.name[:2] != "__"
   }
   assert sorted(listed) == sorted(found)
+
+
+def test_every_config_is_in_the_wheel():
+  settings = configparser.ConfigParser()
+  settings.read(ROOT / "setup.cfg")
+  patterns = settings["options.package_data"]["jaxfair"].split(", ")
+  shipped = {path for pattern in patterns for path in (ROOT / "jaxfair").glob(pattern)}
+  configs = {path.relative_to(ROOT) for path in (ROOT / "configs").rglob("*.toml")}
+  assert configs
+  assert configs <= {path.relative_to(ROOT / "jaxfair") for path in shipped}
 
 
 def test_pre_commit_runs_the_lint_of_the_makefile():

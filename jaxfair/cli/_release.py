@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jaxfair import checks
+from jaxfair.cli import _train
 
 if TYPE_CHECKING:
   from jaxfair.experiments._releases import ReleaseConfig
@@ -16,7 +17,7 @@ def release(
     pathlib.Path | None,
     typer.Argument(
       metavar="CONFIG|RUN_DIR",
-      help="A TOML file with a [release] table, or a run directory with --point.",
+      help="A TOML file with a table release, or a run directory with --point.",
     ),
   ] = None,
   point: Annotated[
@@ -28,14 +29,18 @@ def release(
   ] = None,
   label: Annotated[str | None, typer.Option(help="What to predict.")] = None,
   group: Annotated[str | None, typer.Option(help="Which groups to compare.")] = None,
+  ranges: _train.Ranges = None,
+  public: _train.Public = None,
   epsilon: Annotated[float | None, typer.Option(help="What may be spent.")] = None,
   delta: Annotated[float | None, typer.Option(help="The delta that goes with it.")] = None,
   sets: Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method.")
   ] = None,
-  use: Annotated[
-    str | None, typer.Option(help="The intended use, in a sentence for the model card.")
+  figures: Annotated[
+    float | None,
+    typer.Option(metavar="EPSILON", help="Buy figures of test people that may be published."),
   ] = None,
+  use: _train.Use = None,
   out: Annotated[
     pathlib.Path | None, typer.Option(help="Folder; default runs/release/DATA-METHOD.")
   ] = None,
@@ -55,9 +60,11 @@ def release(
     "method": method,
     "epsilon": epsilon,
     "delta": delta,
+    "figures_epsilon": figures,
     "intended_use": use,
     "settings": _settings(sets or []),
-    "data": _people(data, label, group),
+    "data": _people(data, label, group, ranges or []),
+    **_train.public_people(public, "public"),
   }
   given = {key: value for key, value in given.items() if value not in (None, {})}
   config = _config(source, point, given)
@@ -67,12 +74,14 @@ def release(
   if dry_run:
     typer.echo("Nothing was computed or charged (--dry-run).")
     return
-  folder = out or pathlib.Path("runs") / "release" / f"{planned.people.name}-{config.method}"
+  folder = out or pathlib.Path("runs") / "release" / f"{planned.dataset.name}-{config.method}"
   _, found = _releases.release_model(planned, folder)
   for warning in found.warnings:
     typer.secho(warning, fg="red", bold=True)
   typer.echo(f"release:    {folder / 'release'}  (may leave the house; see model_card.html)")
   typer.echo(f"evaluation: {folder / 'evaluation' / 'evaluation.html'}  (not for release)")
+  if planned.figures is not None:
+    typer.echo(f"figures:    {folder / 'figures' / 'figures.html'}  (may leave the house)")
   typer.echo(f"predict:    jaxfair predict {folder / 'release'} NEW.csv")
 
 
@@ -103,9 +112,10 @@ def _settings(sets: list[str]) -> dict[str, Any]:
   return dict(configs.assignment(one) for one in sets)
 
 
-def _people(data: str | None, label: str | None, group: str | None) -> dict[str, Any]:
-  given: dict[str, Any] = {"label": label, "group": group}
+def _people(
+  data: str | None, label: str | None, group: str | None, ranges: list[str]
+) -> dict[str, Any]:
   if data is not None:
-    own = pathlib.Path(data).suffix != "" or pathlib.Path(data).exists()
-    given["csv" if own else "name"] = data
-  return {key: value for key, value in given.items() if value is not None}
+    return _train.people_table(data, label, group, None, [], ranges)
+  checks.require(not ranges, "--range is about a file of your own; name it with --data")
+  return {key: value for key, value in (("label", label), ("group", group)) if value is not None}

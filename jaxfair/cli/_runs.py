@@ -27,6 +27,7 @@ def run(config: Configs, sets: Sets = None, size: Size = None, out: Out = None) 
   """
   from jaxfair import experiments
 
+  config = experiments.find_config(config)
   if config.is_dir():
     _run_folder(config, size, sets or [], out)
   else:
@@ -37,6 +38,7 @@ def audit(config: ConfigPath, sets: Sets = None, size: Size = None, out: Out = N
   """Attack private training: how much of its epsilon can be shown?"""
   from jaxfair import experiments
 
+  config = experiments.find_config(config)
   made = experiments.load(config, size=size, sets=sets or [])
   if made.study.name != "audit":
     raise experiments.ConfigError(
@@ -46,22 +48,48 @@ def audit(config: ConfigPath, sets: Sets = None, size: Size = None, out: Out = N
   _run(config, made, out)
 
 
-def list_studies() -> None:
-  """List the studies, and the configs for them in ./configs."""
-  from jaxfair import experiments
+def list_all() -> None:
+  """List methods, data sets, and studies with their configs."""
+  from jaxfair import data, experiments, methods
 
-  of: dict[object, list[pathlib.Path]] = {name: [] for name in experiments.names()}
-  for path in sorted(pathlib.Path("configs").rglob("[!_]*.toml")):
-    try:
-      name = experiments.read(path).get("study")
-      experiments.find(name, where=f"{path}: ")
-      of.setdefault(name, []).append(path)
-    except experiments.ConfigError as error:
-      typer.echo(f"jaxfair: left out: {error}", err=True)
-  for name, paths in of.items():
+  typer.echo("Methods (jaxfair train FILE|NAME --method METHOD):")
+  for method in methods.METHODS.values():
+    if method.protects is not None:
+      needs = ", ".join(sorted(method.needs)) or "nothing else"
+      kind = type(method).__doc__ or ""
+      typer.echo(
+        f"  {method.name}: {kind.splitlines()[0]} Protects the {method.protects}; "
+        f"needs {needs.replace('_', ' ')}."
+      )
+  typer.echo("\nData sets (jaxfair data list NAME):")
+  for entry in data.catalogue():
+    here = "" if entry.available else f"; not here: jaxfair data fetch {entry.name}"
+    typer.echo(f"  {entry.name}: {entry.source.title}, {entry.rows:,} rows{here}")
+  typer.echo("\nStudies and their configs:")
+  for name, paths in _configs_of_studies().items():
     typer.echo(f"{name}: {experiments.find(name).summary}")
     for path in paths:
       typer.echo(f"  jaxfair run {path}")
+
+
+def _configs_of_studies() -> dict[object, list[pathlib.Path]]:
+  """Configs by study: those in ./configs, else those that come with jaxfair, by their names."""
+  from jaxfair import experiments
+
+  of: dict[object, list[pathlib.Path]] = {name: [] for name in experiments.names()}
+  here, shipped = pathlib.Path("configs"), experiments.shipped_configs()
+  top = here if here.is_dir() else shipped
+  for path in sorted(top.rglob("[!_]*.toml")):
+    told = path.relative_to(shipped).with_suffix("") if top is shipped else path
+    try:
+      name = experiments.read(path).get("study")
+      if name is None and "release" in experiments.parse(path):
+        continue  # for `jaxfair release`
+      experiments.find(name, where=f"{path}: ")
+      of.setdefault(name, []).append(told)
+    except experiments.ConfigError as error:
+      typer.echo(f"jaxfair: left out: {error}", err=True)
+  return of
 
 
 def report(
@@ -116,8 +144,10 @@ def _home(configs: pathlib.Path) -> pathlib.Path:
   Two papers may both have an adult.toml. Configs that lie here, or in configs
   itself, need no folder of their own.
   """
+  from jaxfair import experiments
+
   folder, here = configs.resolve(), pathlib.Path.cwd()
-  top = folder in (here, here / "configs")
+  top = folder in (here, here / "configs", experiments.shipped_configs().resolve())
   return pathlib.Path("runs") / ("" if top else folder.name)
 
 

@@ -13,6 +13,21 @@ if TYPE_CHECKING:
   from jaxfair.experiments import Plan
   from jaxfair.methods._evaluation import NonPrivateEvaluation
 
+Ranges = Annotated[
+  list[str] | None,
+  typer.Option(
+    "--range", metavar="COLUMN=LOW:HIGH", help="Bounds known without looking; repeatable."
+  ),
+]
+Public = Annotated[
+  str | None,
+  typer.Option(
+    metavar="FILE|SHARE", help="A table of public people, or the share taken to be public."
+  ),
+]
+Use = Annotated[
+  str | None, typer.Option(help="The intended use, in a sentence for the model card.")
+]
 SEEDS = 5  # repetitions that tell what privacy costs each group
 
 
@@ -33,18 +48,8 @@ def train(
   delta: Annotated[
     float | None, typer.Option(help="Default: a power of ten, at most a tenth of 1 / n.")
   ] = None,
-  ranges: Annotated[
-    list[str] | None,
-    typer.Option(
-      "--range", metavar="COLUMN=LOW:HIGH", help="Bounds known without looking; repeatable."
-    ),
-  ] = None,
-  public: Annotated[
-    str | None,
-    typer.Option(
-      metavar="FILE|SHARE", help="A table of public people, or the share taken to be public."
-    ),
-  ] = None,
+  ranges: Ranges = None,
+  public: Public = None,
   scaler: Annotated[
     str | None,
     typer.Option(help="public, declared or private (bought from the budget); found out if left."),
@@ -60,9 +65,7 @@ def train(
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A value of the config; repeatable."),
   ] = None,
-  use: Annotated[
-    str | None, typer.Option(help="The intended use, in a sentence for the model card.")
-  ] = None,
+  use: Use = None,
   seed: Annotated[
     int | None, typer.Option(help="Reproducible, and therefore not for release.")
   ] = None,
@@ -79,7 +82,7 @@ def train(
   from jaxfair import experiments, report
 
   given: dict[str, Any] = {
-    "data": _people(people, label, group, positive, drop or [], ranges or []),
+    "data": people_table(people, label, group, positive, drop or [], ranges or []),
     "methods": [_method(method, tune)] if method or tune or not config else None,
     "epsilons": None if epsilon is None else [epsilon],
     "release_epsilon": epsilon,
@@ -87,7 +90,7 @@ def train(
     "scaling": scaler,
     "intended_use": use,
     "seed": "os" if seed is None else seed,
-    **_public(public),
+    **public_people(public),
   }
   if tune is not None:
     given["settings"] = {TUNED: {"mean_runs": float(tune)}}
@@ -114,7 +117,7 @@ def _method(method: str | None, tune: int | None) -> str:
   return TUNED
 
 
-def _people(
+def people_table(
   source: str,
   label: str | None,
   group: str | None,
@@ -152,11 +155,12 @@ def _people(
   return {key: one for key, one in given.items() if one not in (None, [])}
 
 
-def _public(public: str | None) -> dict[str, Any]:
+def public_people(public: str | None, share: str = "public_fraction") -> dict[str, Any]:
+  """The config's public people: a file, or a share under this name."""
   if public is None:
     return {}
   try:
-    return {"public_fraction": float(public)}
+    return {share: float(public)}
   except ValueError:
     checks.require(
       pathlib.Path(public).is_file(),
@@ -171,6 +175,7 @@ def _planned(config: pathlib.Path | None, given: dict[str, Any], sets: list[str]
 
   values: dict[str, Any] = {"seeds": SEEDS}
   if config is not None:
+    config = experiments.find_config(config)
     values |= configs.read(config)
     checks.require(
       values.get("study") == "train",

@@ -18,6 +18,7 @@ from jaxfair.data._reading import Layout, read_table
 from jaxfair.data._rules import LEFT_OUT, MISSING_NAME, Rule
 from jaxfair.data._tables import Table
 
+_ROWS = 2**14  # encoded at a time
 # How a range or a list of categories became known: declared by the user; "data": read off the
 # people that it encodes, and so assumed public; "given": read off another, public table;
 # "bought": computed from the people with noise, and charged.
@@ -289,19 +290,29 @@ def fit_columns(
 
 def encode_columns(columns: Sequence[Numeric | Categorical], table: Table, size: int) -> np.ndarray:
   """[size, d] float32 features."""
-  x = np.zeros((size, sum(len(_features(column)) for column in columns)), np.float32)
-  rows, place = np.arange(size), 0
+  width = sum(len(_features(column)) for column in columns)
+  x = np.zeros((size, width), np.float32)
+  filled: list[tuple[int | np.ndarray, np.ndarray]] = []
+  place = 0
   for column in columns:
-    values = table[column.name]
     if isinstance(column, Categorical):
       places = {value: place + i for i, value in enumerate(column.values)}
-      words, codes = _tables.levels(values)
-      at = np.array([places.get(word, LEFT_OUT) for word in words], np.int64)[codes]
-      known = at != LEFT_OUT
-      x[rows[known], at[known]] = 1.0
+      words, codes = _tables.levels(table[column.name])
+      filled.append((np.array([places.get(word, LEFT_OUT) for word in words], np.int64), codes))
     else:
-      x[:, place] = _numbers(column, values)
+      filled.append((place, _numbers(column, table[column.name])))
     place += len(_features(column))
+  # Some rows at a time: the features of one person are next to each other in memory.
+  for first in range(0, size, _ROWS):
+    rows = slice(first, first + _ROWS)
+    block = x[rows]
+    begins = np.arange(len(block)) * width
+    for where, values in filled:
+      if isinstance(where, int):
+        block[:, where] = values[rows]
+      else:
+        at = where[values[rows]]
+        block.reshape(-1)[(begins + at)[at != LEFT_OUT]] = 1.0
   return x
 
 
@@ -333,7 +344,7 @@ def _bounds(column: Numeric) -> tuple[float, float]:
 def _first_word(values: Any) -> str:
   """A cell of a text column that is no number."""
   words = [word for word in _tables.levels(values).words if word]
-  return next((word for word in words if not _tables.looks_like_number(word)), words[0])
+  return next((word for word in words if _tables.number(word) is None), words[0])
 
 
 def _features(column: Numeric | Categorical) -> tuple[str, ...]:

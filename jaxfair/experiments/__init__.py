@@ -39,6 +39,7 @@ from jaxfair.experiments._reading import Run, read_plan, read_run
 from jaxfair.experiments._registry import find, load, names
 from jaxfair.experiments._repeats import repeat, splits
 from jaxfair.experiments._runs import Plan, execute, plan, write_claims
+from jaxfair.experiments._shipped import find_config, shipped_configs
 from jaxfair.experiments._statistics import (
   correlation,
   difference,
@@ -91,6 +92,7 @@ __all__ = [
   "exact",
   "execute",
   "find",
+  "find_config",
   "grid",
   "group_table",
   "least",
@@ -112,6 +114,7 @@ __all__ = [
   "read_run",
   "repeat",
   "several",
+  "shipped_configs",
   "splits",
   "spread",
   "summary",

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from jaxfair import _schema, checks
+from jaxfair.experiments._shipped import shipped_configs
 
 C = TypeVar("C")
 SIZES = ("smoke", "small", "paper")
@@ -262,9 +263,15 @@ def _escape(character: str) -> str:
 
 
 def _nearby(path: pathlib.Path) -> str:
-  """The configs that may have been meant: those next to it, and ./configs."""
+  """The configs that may have been meant: those next to it, in ./configs, or those of jaxfair."""
   beside = path.parent.glob("*.toml") if path.parent.is_dir() else ()
   found = {*beside, *pathlib.Path("configs").rglob("*.toml")}
+  shipped = shipped_configs()
+  found |= (
+    set()
+    if found or path.is_absolute()
+    else {f.relative_to(shipped) for f in shipped.rglob("[!_]*.toml")}
+  )
   names = sorted(str(f) for f in found if not f.name.startswith("."))
 
   def unlike(name: str) -> float:

@@ -3,6 +3,7 @@
     [release]
     method = "fairpate"
     epsilon = 2.0
+    public = 0.2
     settings = {max_gap = 0.05, queries = 1000}
     data = {name = "adult", group = "sex"}
 
@@ -11,6 +12,7 @@ data set, computed with randomness of the operating system, written down, measur
 """
 
 import dataclasses
+import functools
 import pathlib
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -18,16 +20,20 @@ from typing import Annotated, Any
 import jax
 import numpy as np
 
-from jaxfair import accounting, checks, data, methods, models
-from jaxfair._fields import Positive, Probability, Settings, Within
+from jaxfair import _schema, accounting, checks, methods, models
+from jaxfair._fields import NonNegative, Positive, Probability, Settings, Within
+from jaxfair.accounting import Budget
+from jaxfair.data import Dataset
 from jaxfair.experiments import _config as configs
 from jaxfair.experiments._config import ConfigError
 from jaxfair.experiments._folders import RunError
 from jaxfair.experiments._frontiers import read_frontier
 from jaxfair.experiments._people import People, dataset_ledger, load_people
+from jaxfair.experiments._population import Buy, Parted, Scaling, dry, load_public, part_people
 from jaxfair.experiments._reading import read_plan
+from jaxfair.methods._buying import PLACE, buy_once
 from jaxfair.methods._evaluation import NonPrivateEvaluation, evaluate
-from jaxfair.types import Examples
+from jaxfair.methods._noisy_figures import FiguresPlan, buy_figures, plan_figures
 
 TABLE = "release"
 
@@ -37,42 +43,84 @@ class ReleaseConfig(Settings):
 
   Attributes:
     method: a name in `methods.METHODS`.
-    epsilon: what may be spent.
-    delta: the same.
+    epsilon: what may be spent on the model, the preparation of its features included.
+    delta: the same; None takes the largest power of ten below a tenth of 1 / n.
     settings: of the method; see its settings class.
     data: the people.
-    public: who is taken to be public, as a share of the people (below 1) or as a number: the
-      scaler is fitted on them, and methods that need public people get them.
+    public: who of them is taken to be public, as a share (below 1) or as a number: features are
+      scaled by theirs, and methods that need public people get them.
+    public_csv: a file of public people with the same columns, instead.
+    scaling: where means and ranges of the features come from: "public" people, "declared" ranges,
+      or "private": what is not declared is bought from the budget. "auto" takes public people if
+      there are any, else "private".
     test: whom the model is measured on, as a share or a number. All others are protected.
     split_seed: decides who is public, protected and test.
+    figures_epsilon: buys figures of the test people that may be published, for this much more.
     intended_use: for the model card.
     dataset_ledger: whether the release is charged to the ledger of its data set.
   """
 
   epsilon: Positive
   method: str = "dp_sgd"
-  delta: Probability = 1e-6
+  delta: Probability | None = None
   settings: dict[str, Any] = dataclasses.field(default_factory=dict)
   data: People = People()
-  public: Positive = 0.2
+  public: NonNegative = 0.0
+  public_csv: str | None = None
+  scaling: Scaling = "auto"
   test: Positive = 0.2
   split_seed: Annotated[int, Within(0)] = 0
+  figures_epsilon: Positive | None = None
   intended_use: str = ""
   dataset_ledger: bool = True
 
   def check(self) -> None:
-    """Raises for a method that cannot be released."""
+    """Raises for what cannot be released, and for settings that the method does not have."""
     checks.one_of("method", self.method, [n for n, m in methods.METHODS.items() if m.protects])
+    checks.require(
+      self.public_csv is None or not self.public,
+      "public_csv and public are both set; public people are one or the other",
+    )
+    self.method_settings()
+
+  def method_settings(self) -> Any:
+    """The settings of the method, checked."""
+    return _schema.build(methods.get(self.method).settings, self.settings, where="settings.")
 
   def parts(self, size: int) -> tuple[int, int, int]:
     """Numbers of public, protected and test people among all."""
     public, test = (round(p * size) if p < 1 else int(p) for p in (self.public, self.test))
     checks.require(
-      min(public, test) > 0 and public + test < size,
+      (public > 0 or not self.public) and test > 0 and public + test < size,
       f"public={self.public:g} and test={self.test:g} of {size} people leave a part empty; "
       "change them",
     )
     return public, size - public - test, test
+
+  def parted(self, people: Dataset, name: str, *, buy: Buy = dry) -> Parted:
+    """The people of a method; `buy` buys the scaling, if it comes to that."""
+    method, public = methods.get(name), None
+    if self.public_csv is not None:
+      public, people = load_public(self.data, self.public_csv)
+    return part_people(
+      people,
+      method,
+      None if method.protects is None else self.budget(people),
+      fractions=self.parts(people.size),
+      public=public,
+      scaling=self.scaling,
+      buy=buy,
+      key=jax.random.key(self.split_seed),
+    )
+
+  def budget(self, people: Dataset) -> Budget:
+    """What may be spent on the model."""
+    return Budget(self.epsilon, self.delta or methods.default_delta(people.size))
+
+  def plan(self, parted: Parted) -> methods.Plan:
+    """What the method will do to these people."""
+    sizes = parted.population.sizes
+    return methods.get(self.method).plan(self.method_settings(), sizes, parted.budget)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,49 +129,83 @@ class PlannedRelease:
 
   Attributes:
     config: what was asked for.
+    dataset: all people.
+    parted: who of them is public, protected and test; scaled by nothing where scaling is bought.
     plan: of the method.
-    people: public and private.
-    test: people with features as they were recorded.
+    ledger: of the data set; None if it is not charged.
     notes: what the reader must be told about the people.
   """
 
   config: ReleaseConfig
+  dataset: Dataset
+  parted: Parted
   plan: methods.Plan
-  people: methods.Population
-  test: Examples
+  ledger: accounting.DatasetLedger | None
   notes: tuple[str, ...]
+
+  @property
+  def relation(self) -> accounting.Relation:
+    """Which data sets count as neighbors."""
+    assert self.plan.guarantee is not None
+    return self.plan.guarantee.guarantee.relation
+
+  @property
+  def delta(self) -> float:
+    """Of the whole budget."""
+    return self.config.budget(self.dataset).delta
+
+  @property
+  def figures(self) -> FiguresPlan | None:
+    """The price of figures that may be published, if they were asked for."""
+    epsilon = self.config.figures_epsilon
+    if epsilon is None:
+      return None
+    return plan_figures(epsilon=epsilon, delta=self.delta, relation=self.relation)
+
+  @property
+  def _figures_event(self) -> accounting.Event | None:
+    return None if self.figures is None else self.figures.event
+
+  @property
+  def event(self) -> accounting.Event:
+    """Everything that is charged."""
+    parts = (self.parted.spent, self.plan.event, self._figures_event)
+    return accounting.Composed(tuple(part for part in parts if part is not None))
 
   def priced(self) -> list[str]:
     """Sentences on what will be done, and what it costs this data set."""
-    plan, ledger = self.plan, self.people.ledger
+    plan, people = self.plan, self.parted.population
     assert plan.guarantee is not None
-    assert plan.budget is not None
-    assert plan.event is not None
-    sizes = plan.sizes
     told = [
       *self.notes,
-      f"{self.people.name}: {sizes.private:,} people are protected, {sizes.public:,} are taken to "
-      f"be public, {len(self.test.y):,} measure the model.",
+      f"{people.name}: {plan.sizes.private:,} people are protected, {plan.sizes.public:,} are "
+      f"public, {len(self.parted.test.y):,} measure the model.",
       *plan.says,
-      *str(plan.guarantee).splitlines()[1:],
-      *(f"NOT protected: {what}" for what in self.people.assumed_public),
     ]
-    if ledger is None:
+    for what, event in (
+      ("Means and ranges of the features", self.parted.spent),
+      ("Figures of test people", self._figures_event),
+    ):
+      if event is not None:
+        told.append(f"{what} are bought: {self._cost([event])}.")
+    told += str(plan.guarantee).splitlines()[1:]
+    told += [f"NOT protected: {what}" for what in people.assumed_public]
+    if self.ledger is None:
       return [*told, "Not charged to the ledger of the data set: dataset_ledger is false."]
-    delta, relation = plan.budget.delta, plan.guarantee.guarantee.relation
-    told.append(ledger.told(delta))
+    told.append(self.ledger.told(self.delta))
     entries = [
       entry.event
-      for spent in ledger.spent(delta)
-      if spent.guarantee.relation is relation
+      for spent in self.ledger.spent(self.delta)
+      if spent.guarantee.relation is self.relation
       for entry in accounting.Ledger.read(spent.path)
     ]
+    return [*told, f"With this release: {self._cost([*entries, self.event])}."]
+
+  def _cost(self, events: list[accounting.Event]) -> str:
     try:
-      after = accounting.composed_guarantee([*entries, plan.event], delta=delta, relation=relation)
-      told.append(f"With this release: {after}.")
+      return str(accounting.composed_guarantee(events, delta=self.delta, relation=self.relation))
     except accounting.NotCovered:
-      told.append(f"With this release: no bound at delta {delta:g} for all of them together.")
-    return told
+      return f"no bound at delta {self.delta:g} for all of them together"
 
 
 def read_release(path: pathlib.Path, overrides: Mapping[str, Any]) -> ReleaseConfig:
@@ -159,9 +241,10 @@ def read_point(folder: pathlib.Path, number: int, overrides: Mapping[str, Any]) 
       f"{folder}: the study {made.study.name} does not say how its settings are released; name "
       "method, data and epsilon instead (jaxfair release --method ...)"
     )
-  found = read_frontier(folder, data=overrides.get("data", {}).get("name"))
+  data = overrides.get("data", {}).get("name")
+  found = read_frontier(folder, data=data)
   checks.integer("point", number, low=0, high=len(found.settings) - 1)
-  setting = {**found.settings[number], "method": found.methods[number]}
+  setting = {**found.settings[number], "method": found.methods[number], "data": data}
   table = made.study.release(made.settings, setting)
   if table is None:
     raise RunError(f"{folder}: {found.methods[number]} has no release; choose another point")
@@ -171,27 +254,11 @@ def read_point(folder: pathlib.Path, number: int, overrides: Mapping[str, Any]) 
 
 def plan_release(config: ReleaseConfig) -> PlannedRelease:
   """Loads the people and prices the release; computes nothing, charges nothing."""
-  method = methods.get(config.method)
-  settings: Any = configs.build(method.settings, config.settings, where="settings.")
   dataset, note = load_people(config.data)
-  parts, key = config.parts(dataset.size), jax.random.key(config.split_seed)
-  prepared = data.prepare(dataset, parts, key=key)
-  rows = data.split_rows(dataset.size, parts, key=key, unit=dataset.unit)
+  parted = config.parted(dataset, config.method)
   ledger = dataset_ledger(config.data) if config.dataset_ledger else None
-  people = methods.Population.prepared(prepared, ledger=ledger)
-  people = dataclasses.replace(
-    people,
-    assumed_public=(
-      *people.assumed_public,
-      f"the records of {len(rows[0]):,} people, drawn at random, who are taken to be public: "
-      "features are scaled by theirs",
-    ),
-    intended_use=config.intended_use,
-  )
-  budget = accounting.Budget(config.epsilon, config.delta)
-  plan = method.plan(settings, people.sizes, budget)
-  test = dataset.examples.take(rows[2])
-  return PlannedRelease(config, plan, people, test, (note,) if note else ())
+  notes = (note,) if note else ()
+  return PlannedRelease(config, dataset, parted, config.plan(parted), ledger, notes)
 
 
 def release_model(
@@ -201,10 +268,21 @@ def release_model(
 
   The same call continues a release that was stopped.
   """
-  method, plan, people = methods.get(planned.plan.method), planned.plan, planned.people
-  released = method.release(plan, people, folder=folder)
-  found = evaluate(released, planned.test, plain=_plain(planned), key=jax.random.key(0))
+  config, ledger, dataset = planned.config, planned.ledger, planned.dataset
+  begun = any((folder / name).exists() for name in ("work", PLACE))
+  if ledger is not None and not begun:
+    ledger.require_affordable(planned.event, relation=planned.relation)
+  buy = functools.partial(
+    buy_once, folder=folder, budget=config.budget(dataset), name=dataset.name, ledger=ledger
+  )
+  parted = config.parted(dataset, config.method, buy=buy)
+  people = dataclasses.replace(parted.population, ledger=ledger, intended_use=config.intended_use)
+  plan = config.plan(parted)
+  released = methods.get(plan.method).release(plan, people, folder=folder)
+  found = evaluate(released, parted.test, plain=_plain(planned), key=jax.random.key(0))
   found.write(folder)
+  if planned.figures is not None:
+    buy_figures(planned.figures, released, parted.test, folder=folder, ledger=ledger)
   return released, found
 
 
@@ -214,8 +292,8 @@ def _plain(planned: PlannedRelease) -> np.ndarray:
   settings: Any = baseline.settings(
     network=network.name, hidden=network.hidden, width=network.width
   )
-  plan = baseline.plan(settings, planned.people.sizes, None)
-  fitted = baseline.fit(plan, planned.people, key=jax.random.key(1))
-  scaler = planned.people.scaler
-  x = planned.test.x if scaler is None else scaler.apply(planned.test.x)
-  return np.asarray(models.predict(plan.model, fitted.params, x))
+  parted = planned.config.parted(planned.dataset, baseline.name)
+  plan = baseline.plan(settings, parted.population.sizes, None)
+  fitted = baseline.fit(plan, parted.population, key=jax.random.key(1))
+  scaler, x = parted.population.scaler, parted.test.x
+  return np.asarray(models.predict(plan.model, fitted.params, scaler.apply(x) if scaler else x))

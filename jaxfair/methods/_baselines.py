@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from jaxfair import accounting, models, training
 from jaxfair._fields import Count, NonNegative, Positive
+from jaxfair.methods._base import plain_config
 from jaxfair.methods._method import (
   NetworkSettings,
   Plan,
@@ -60,11 +61,8 @@ class Plain(_Baseline):
   ) -> Plan:
     """Looks at the settings; there is nothing to price."""
     refuse_unfit(self, settings, sizes, budget)
-    config = training.FitConfig(
-      learning_rate=settings.learning_rate,
-      weight_decay=settings.weight_decay,
-      steps=settings.steps,
-      batch_size=batch_or_all(settings.batch_size, sizes.private),
+    config = plain_config(
+      settings, settings.steps, sizes.private, weight_decay=settings.weight_decay
     )
     return _unpriced(self, settings, sizes, network_of(settings, sizes), config)
 
@@ -99,11 +97,6 @@ class MajorityClass(_Baseline):
     counts = jnp.bincount(jnp.asarray(data.private.y), length=plan.sizes.classes)
     chosen = jnp.arange(plan.sizes.classes) == jnp.argmax(counts)
     return Fit({**empty, "b": chosen.astype(empty["b"].dtype)}, None)
-
-
-def batch_or_all(batch_size: int, size: int) -> int | None:
-  """The batch size, or None (everybody) where there are no more people."""
-  return batch_size if batch_size < size else None
 
 
 def _unpriced(method: Any, settings: Any, sizes: Sizes, network: Network, config: Any) -> Plan:

@@ -5,6 +5,7 @@ costs no privacy here; it costs labels.
 """
 
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -12,8 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import accounting, fairness, training
-from jaxfair.fairness import CounterRule
-from jaxfair.methods._gradients import margin
 from jaxfair.methods._method import Plan, Population
 from jaxfair.methods._pate_settings import (
   FairPateSettings,
@@ -22,6 +21,7 @@ from jaxfair.methods._pate_settings import (
   TeacherSettings,
 )
 from jaxfair.methods._teachers import ConfidentPate, confident_rule, fair_answers, total_rho
+from jaxfair.types import Examples
 
 
 class FairPate(ConfidentPate):
@@ -43,27 +43,17 @@ class FairPate(ConfidentPate):
     rho = total_rho(budget)
     return confident_rule(settings, queries, rho), accounting.ZCdp(rho)
 
-  def _abstention(self, settings: Any) -> CounterRule | None:
-    return margin(settings)
-
-  def _labels(
-    self, plan: Plan, data: Population, counts: np.ndarray, *, key: jax.Array
+  def _noisy(
+    self, plan: Plan, data: Population, votes: np.ndarray, *, key: jax.Array
   ) -> np.ndarray:
     assert data.public is not None
     assert plan.abstention is not None
-    groups = np.asarray(data.public.group)[: len(counts)]
-    found = fair_answers(
-      plan, counts, groups, plan.sizes.groups, plan.abstention, plan.settings.choice, key
-    )
-    return np.asarray(found.labels)
+    groups = np.asarray(data.public.group)[: len(votes)]
+    choice = plan.settings.choice
+    return fair_answers(plan, votes, groups, plan.sizes.groups, plan.abstention, choice, key)
 
   def _answers(
-    self,
-    plan: Plan,
-    data: Population,
-    counts: np.ndarray,
-    folder: pathlib.Path,
-    keys: dict[str, jax.Array],
+    self, plan: Plan, data: Population, votes: np.ndarray, folder: pathlib.Path, key: jax.Array
   ) -> np.ndarray:
     """With discrete noise from the release's key, which is erased at the end.
 
@@ -71,7 +61,7 @@ class FairPate(ConfidentPate):
     of answers to keep.
     """
     del folder
-    return self._labels(plan, data, counts, key=keys["noise"])
+    return self.labels(plan, data, votes, key=key)
 
 
 class PateSPre(ConfidentPate):
@@ -87,21 +77,17 @@ class PateSPre(ConfidentPate):
   settings: type[TeacherSettings] = FairSettings
   reference = "Learning to Walk Impartially on the Pareto Frontier, PATE-S_pre"
 
-  def _abstention(self, settings: Any) -> CounterRule | None:
-    return margin(settings)
-
-  def _taught(
-    self, plan: Plan, asked: Any, labels: np.ndarray
-  ) -> tuple[np.ndarray, training.FitConfig]:
+  def _kept(self, plan: Plan, data: Population, labels: np.ndarray) -> np.ndarray:
+    assert data.public is not None
     assert plan.abstention is not None
     kept = fairness.admit_in_order(
       jnp.asarray(labels),
-      jnp.asarray(asked.group),
+      jnp.asarray(data.public.group)[: len(labels)],
       plan.abstention,
       num_groups=plan.sizes.groups,
       num_classes=plan.sizes.classes,
     )
-    return super()._taught(plan, asked, np.asarray(kept.labels))
+    return np.asarray(kept.labels)
 
 
 class PateSIn(ConfidentPate):
@@ -116,19 +102,15 @@ class PateSIn(ConfidentPate):
   settings: type[TeacherSettings] = PenaltySettings
   reference = "Learning to Walk Impartially on the Pareto Frontier, PATE-S_in"
 
-  def _abstention(self, settings: Any) -> CounterRule | None:
-    return margin(settings)
-
-  def _taught(
-    self, plan: Plan, asked: Any, labels: np.ndarray
-  ) -> tuple[np.ndarray, training.FitConfig]:
-    labels, student = super()._taught(plan, asked, labels)
+  def _penalties(self, plans: Sequence[Plan], asked: Examples) -> tuple[training.Penalty, ...]:
+    settings = plans[0].settings
     penalty = training.parity_penalty(
-      plan.model,
+      plans[0].model,
       asked.x,
       asked.group,
-      num_groups=plan.sizes.groups,
-      lam=plan.settings.lam,
-      disparity=plan.settings.disparity,
+      num_groups=plans[0].sizes.groups,
+      lam=jnp.array([plan.settings.lam for plan in plans], jnp.float32),
+      disparity=settings.disparity,
+      sample=settings.sample,
     )
-    return labels, training.FitConfig(**{**vars(student), "penalty": penalty})
+    return (penalty,)

@@ -2,31 +2,23 @@
 
 import dataclasses
 import pathlib
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 
-from jaxfair import accounting, models, training
+from jaxfair import accounting, training
 from jaxfair._fields import Count, NonNegative, Positive
 from jaxfair.fairness import CounterRule
-from jaxfair.methods._method import (
-  SCALING,
-  NetworkSettings,
-  Plan,
-  Population,
-  Sizes,
-  network_of,
-  refuse_unfit,
-)
+from jaxfair.methods._base import NOT_PROTECTED, PrivateMethod
+from jaxfair.methods._method import NetworkSettings, Plan, Population, Sizes, refuse_unfit
 from jaxfair.methods._recipe import noisy_descent
 from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import release_training
-from jaxfair.pate import Protection
 from jaxfair.types import Fit
 
 RECORD = ("a person's whole record, and that they took part",)
-FIGURES = "figures measured on test people, which are not part of the release"
-TUNING = "settings that were chosen by looking at results on these people"
 
 
 class DpSgdSettings(NetworkSettings):
@@ -70,7 +62,7 @@ class FairDpSgdSettings(DpSgdSettings):
   min_count: Count = 50
 
 
-class DpSgd:
+class DpSgd(PrivateMethod):
   """Clips each person's gradient and adds noise to every sum."""
 
   name = "dp_sgd"
@@ -101,26 +93,16 @@ class DpSgd:
       epsilon=budget.epsilon,
       delta=budget.delta,
     )
-    event = config.event(sizes.private)
-    spent = accounting.composed_guarantee([event], delta=budget.delta, relation=self.relation)
-    return Plan(
-      method=self.name,
-      settings=settings,
-      sizes=sizes,
-      budget=budget,
-      network=network_of(settings, sizes),
-      loss=models.cross_entropy,
-      config=config,
-      event=event,
-      guarantee=Protection(spent, RECORD, self._not_protected()),
+    return self._planned(
+      settings,
+      sizes,
+      budget,
+      config,
+      config.event(sizes.private),
+      f"{settings.steps} steps on about {settings.batch_size} of {sizes.private} people each, "
+      f"with noise of {float(config.noise_multiplier):.3g} times the clip bound.",
       abstention=self._abstention(settings),
       row_norm=settings.row_norm or None,
-      says=(
-        f"{settings.steps} steps on about {settings.batch_size} of "
-        f"{sizes.private} people each, with noise of "
-        f"{float(config.noise_multiplier):.3g} times the clip bound.",
-        f"The model costs {spent}.",
-      ),
     )
 
   def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
@@ -129,6 +111,21 @@ class DpSgd:
     config = self._config(plan, people)
     return training.dp_sgd(plan.model, plan.loss, people.private, config, key=key)
 
+  def fit_many(self, plans: Sequence[Plan], data: Population, *, key: jax.Array) -> Fit:
+    """Trains plans that differ in budget and weight as one program, on the same batches."""
+    noise = jnp.array([plan.config.noise_multiplier for plan in plans])
+    weights = jnp.asarray([getattr(plan.settings, "lam", 0.0) for plan in plans], jnp.float32)
+    people = plans[0].bounded(data)
+    config = self._config(plans[0], people, weights)
+    return training.fit_many(
+      plans[0].model,
+      plans[0].loss,
+      people.private,
+      dataclasses.replace(config, noise_multiplier=noise),
+      keys=jnp.broadcast_to(key, (len(plans),)),
+      trainer=training.dp_sgd,
+    )
+
   def release(
     self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
   ) -> Released:
@@ -136,8 +133,8 @@ class DpSgd:
     people = plan.bounded(data)
     return release_training(plan, people, self._config(plan, people), folder=folder, key=key)
 
-  def _config(self, plan: Plan, data: Population) -> training.DpSgdConfig:
-    del data
+  def _config(self, plan: Plan, data: Population, lam: Any = None) -> training.DpSgdConfig:
+    del data, lam
     config: training.DpSgdConfig = plan.config
     return config
 
@@ -145,8 +142,8 @@ class DpSgd:
     del settings
     return None
 
-  def _not_protected(self) -> tuple[str, ...]:
-    return ("the number of people, which is taken to be public", SCALING, FIGURES, TUNING)
+  def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return RECORD, super()._protection(settings)[1]
 
 
 class FairDpSgd(DpSgd):
@@ -162,7 +159,7 @@ class FairDpSgd(DpSgd):
   settings: type[DpSgdSettings] = FairDpSgdSettings
   reference = "Learning to Walk Impartially on the Pareto Frontier, Alg. 6"
 
-  def _config(self, plan: Plan, data: Population) -> training.DpSgdConfig:
+  def _config(self, plan: Plan, data: Population, lam: Any = None) -> training.DpSgdConfig:
     settings, public = plan.settings, data.public
     assert public is not None
     penalty = training.parity_penalty(
@@ -170,7 +167,7 @@ class FairDpSgd(DpSgd):
       public.x,
       public.group,
       num_groups=plan.sizes.groups,
-      lam=settings.lam,
+      lam=settings.lam if lam is None else lam,
       placement=settings.placement,
       disparity=settings.disparity,
       sample=settings.sample,
@@ -181,8 +178,9 @@ class FairDpSgd(DpSgd):
   def _abstention(self, settings: Any) -> CounterRule | None:
     return margin(settings)
 
-  def _not_protected(self) -> tuple[str, ...]:
-    return ("features and groups of the public people", *super()._not_protected())
+  def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    del settings
+    return RECORD, ("features and groups of the public people", *NOT_PROTECTED)
 
 
 def margin(settings: Any) -> CounterRule | None:

@@ -26,6 +26,8 @@ IN_WORDS = {
   "random noise is added to the sum.",
   "fair_dp_sgd": "FairDP-SGD: DP-SGD, with a penalty on differences between groups that is "
   "computed from public people.",
+  "tuned_dp_sgd": "Tuned DP-SGD: several models are trained by DP-SGD with different settings, and "
+  "the one with the best noisy score is released; the choice is part of the promise.",
   "output_perturbation": "Output perturbation: the model is trained to its optimum, and random "
   "noise is added to its parameters once.",
   "pate": "PATE: many models are trained on separate parts of the people, their noisy vote labels "
@@ -40,7 +42,7 @@ IN_WORDS = {
   "groups; the released model is trained to be fair towards the noisy groups.",
   "sf_pate_t": "SF-PATE: fair models trained on separate parts of the people vote, with noise, on "
   "labels; the released model learns from those labels.",
-  "randomised_groups": "Randomized groups: each person's group is replaced by a random one with a "
+  "randomized_groups": "Randomized groups: each person's group is replaced by a random one with a "
   "known probability; the model is trained to be fair towards these groups.",
   "private_lagrangian": "Private fair training: random noise is added to every use of the groups "
   "in a training that limits differences between them.",
@@ -163,7 +165,8 @@ def _sections(card: dict[str, Any]) -> list[Section]:
         "Figures measured on test people are not in this folder: they are computed without noise, "
         "and the promise does not cover them. Whoever released the model finds them in the folder "
         "evaluation beside this one, with sizes and intervals for every group, and with the "
-        "majority class and a model without privacy to compare with.",
+        "majority class and a model without privacy to compare with. Figures that were bought "
+        "with noise for publication, if any, are in the folder figures beside this one.",
       ),
     ),
     Section(

@@ -1,8 +1,8 @@
 """Settings of the methods in which teachers vote."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from jaxfair._fields import Count, NonNegative, Positive, Share
+from jaxfair._fields import Count, NonNegative, Positive, Share, Within
 from jaxfair.methods._method import NetworkSettings
 
 
@@ -38,11 +38,14 @@ class ConfidentSettings(TeacherSettings):
     answers: answers that the budget must pay for, besides a test of every
       query; None for as many as there are queries. Fewer means less noise on
       each, and queries are left unasked once the budget is spent.
+    sigma_answer: noise of the answer, in votes; None calibrates it as above.
+      The budget limits the answers in any case.
   """
 
   threshold: Share = 0.5
   test_ratio: Positive = 3.0
   answers: Count | None = None
+  sigma_answer: Positive | None = None
 
 
 class FairSettings(ConfidentSettings):
@@ -57,7 +60,7 @@ class FairSettings(ConfidentSettings):
   """
 
   max_gap: NonNegative = 0.1
-  min_count: Count = 50
+  min_count: Annotated[int, Within(0)] = 50
   disparity: Literal["rest", "pairwise", "overall"] = "rest"
   guard: Literal["table", "own"] = "table"
 
@@ -78,12 +81,14 @@ class PenaltySettings(ConfidentSettings):
 
   Attributes:
     lam: weight of the disparity on the public people.
+    sample: public people drawn for each step; None uses all.
     disparity: which difference between groups; see `fairness`.
     max_gap: margin that predictions are shown by; None shows all.
     min_count: people of a group before the margin is kept.
   """
 
   lam: NonNegative = 1.0
+  sample: Count | None = None
   disparity: Literal["rest", "pairwise", "overall"] = "rest"
   max_gap: NonNegative | None = None
-  min_count: Count = 50
+  min_count: Annotated[int, Within(0)] = 50

@@ -1,26 +1,15 @@
 """Output perturbation: noise on the optimum of a convex objective."""
 
 import pathlib
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 
 from jaxfair import accounting, checks, models, training
 from jaxfair._fields import Positive
-from jaxfair.methods._gradients import FIGURES, TUNING
-from jaxfair.methods._method import (
-  SCALING,
-  NetworkSettings,
-  Plan,
-  Population,
-  Sizes,
-  network_of,
-  refuse_unfit,
-)
+from jaxfair.methods._base import PrivateMethod
+from jaxfair.methods._method import NetworkSettings, Plan, Population, Sizes, refuse_unfit
 from jaxfair.methods._recipe import perturbed_optimum
-from jaxfair.methods._released import Released
-from jaxfair.methods._releasing import release_once
-from jaxfair.pate import Protection
 from jaxfair.types import Fit, Params
 
 
@@ -47,7 +36,7 @@ class OutputPerturbationSettings(NetworkSettings):
     )
 
 
-class OutputPerturbation:
+class OutputPerturbation(PrivateMethod):
   """Trains to the optimum and adds noise to it, once."""
 
   name = "output_perturbation"
@@ -72,46 +61,21 @@ class OutputPerturbation:
       weight_decay=settings.weight_decay,
       row_norm=settings.row_norm,
     )
-    event = accounting.ApproxDp(*budget)
-    spent = accounting.composed_guarantee([event], delta=budget.delta, relation=self.relation)
-    loss = models.cross_entropy
-    moved = config.sensitivity(loss, sizes.private)
-    return Plan(
-      method=self.name,
-      settings=settings,
-      sizes=sizes,
-      budget=budget,
-      network=network_of(settings, sizes),
-      loss=loss,
-      config=config,
-      event=event,
-      guarantee=Protection(
-        spent,
-        ("a person's whole record",),
-        ("the number of people, which is taken to be public", SCALING, FIGURES, TUNING),
-      ),
+    moved = config.sensitivity(models.cross_entropy, sizes.private)
+    return self._planned(
+      settings,
+      sizes,
+      budget,
+      config,
+      accounting.ApproxDp(*budget),
+      f"One of {sizes.private} people moves the optimum by {moved:.3g} at most.",
       row_norm=settings.row_norm,
-      says=(
-        f"One of {sizes.private} people moves the optimum by {moved:.3g} at most.",
-        f"The model costs {spent}.",
-      ),
     )
 
-  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
-    """The optimum with noise from the key."""
-    return _perturbed(plan, data, key)
+  def fit(self, plan: Plan, data: Population, *, key: jax.Array | None) -> Fit:
+    """The optimum with noise from the key; from the operating system if None."""
+    return training.output_perturbation(plan.model, plan.loss, data.private, plan.config, key=key)
 
-  def release(
-    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
-  ) -> Released:
-    """The optimum with exact noise from the operating system."""
-
-    def compute(own: jax.Array, work: pathlib.Path) -> Params:
-      del own, work
-      return _perturbed(plan, data, None).params
-
-    return release_once(self, plan, data, folder=folder, key=key, compute=compute)
-
-
-def _perturbed(plan: Plan, data: Population, key: Any) -> Fit:
-  return training.output_perturbation(plan.model, plan.loss, data.private, plan.config, key=key)
+  def _release(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:
+    del key, work  # the noise is exact, from the operating system
+    return self.fit(plan, data, key=None).params

@@ -1,4 +1,4 @@
-"""Fair models from private groups: randomised response and PF-LD.
+"""Fair models from private groups: randomized response and PF-LD.
 
 Neighbors differ in the group of one person. Features and labels are taken to
 be public, so a model that is fitted without groups costs nothing; both methods
@@ -6,37 +6,29 @@ start from it, as those in `sf_pate` do.
 """
 
 import dataclasses
-import pathlib
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
-from jaxfair import accounting, checks, models, pate, privacy, training
-from jaxfair._fields import Count, NonNegative, Positive
+from jaxfair import accounting, checks, pate, privacy, training, tree
+from jaxfair._fields import Count, NonNegative, OneOf, Positive
 from jaxfair.fairness import constraints
-from jaxfair.methods._baselines import batch_or_all
-from jaxfair.methods._gradients import FIGURES, TUNING
-from jaxfair.methods._method import (
-  NetworkSettings,
-  Plan,
-  Population,
-  Sizes,
-  network_of,
-  refuse_unfit,
-)
-from jaxfair.methods._released import Released
-from jaxfair.methods._releasing import release_once
-from jaxfair.pate import Protection
+from jaxfair.methods._base import FIGURES, TUNING, PrivateMethod, batch_or_all, plain_config
+from jaxfair.methods._method import NetworkSettings, Plan, Population, Sizes, refuse_unfit
 from jaxfair.pate._sf_pate import plain_model
-from jaxfair.types import Fit, Params
+from jaxfair.types import Examples, Fit, Params
 
 NOTIONS: dict[str, Callable[..., constraints.Notion]] = {
   "demographic_parity": constraints.demographic_parity,
   "equalized_odds": constraints.equalized_odds,
   "equal_opportunity": constraints.equal_opportunity,
   "accuracy_parity": constraints.accuracy_parity,
+  "generalized_demographic_parity": constraints.generalized_demographic_parity,
 }
+FEW = 1024  # people that one step of fair training can take together
 GROUPS = ("which group each one of the people belongs to",)
 NOT_PROTECTED = (
   "features and labels, which are taken to be public",
@@ -59,11 +51,11 @@ class FairSettings(NetworkSettings):
     steps_per_round: primal steps before each of them.
     plain_steps: of the model without groups.
     batch_size: everybody, where there are no more.
+    dual_people: the largest number of people that multipliers look at, drawn
+      anew each time.
   """
 
-  notion: Literal[
-    "demographic_parity", "equalized_odds", "equal_opportunity", "accuracy_parity"
-  ] = "demographic_parity"
+  notion: Annotated[str, OneOf(tuple(NOTIONS))] = "demographic_parity"
   tolerance: NonNegative = 0.01
   learning_rate: Positive = 0.003
   dual_rate: Positive = 1.0
@@ -71,10 +63,11 @@ class FairSettings(NetworkSettings):
   steps_per_round: Count = 20
   plain_steps: Count = 1000
   batch_size: Count = 256
+  dual_people: Count = 100_000
 
 
 class RandomizedSettings(FairSettings):
-  """Settings of randomised groups.
+  """Settings of randomized groups.
 
   Attributes:
     corrected: takes the known noise out of the groups' means.
@@ -93,67 +86,47 @@ class PrivateLagrangianSettings(FairSettings):
   l2_clip: Positive = 1.0
 
 
-class ProtectsGroups:
-  """What methods that protect groups share."""
+class ProtectsGroups(PrivateMethod):
+  """What methods that protect groups share: all of them start from theta*."""
 
-  name = ""
   protects: Literal["group"] = "group"
   relation = accounting.Relation.ATTRIBUTE
   needs: frozenset[str] = frozenset({"groups"})
 
-  def _planned(
-    self,
-    settings: Any,
-    sizes: Sizes,
-    budget: accounting.Budget,
-    config: Any,
-    event: accounting.Event,
-    says: str,
-    *,
-    protected: tuple[str, ...] = GROUPS,
-    not_protected: tuple[str, ...] = NOT_PROTECTED,
-  ) -> Plan:
-    spent = accounting.composed_guarantee([event], delta=budget.delta, relation=self.relation)
-    return Plan(
-      method=self.name,
-      settings=settings,
-      sizes=sizes,
-      budget=budget,
-      network=network_of(settings, sizes),
-      loss=models.cross_entropy,
-      config=config,
-      event=event,
-      guarantee=Protection(spent, protected, not_protected),
-      says=(says, f"The model costs {spent}."),
-    )
+  def start(self, plan: Plan, data: Population, *, key: jax.Array) -> Params:
+    """theta*, the model without groups, which costs nothing."""
+    config = plain_config(plan.settings, plan.settings.plain_steps, plan.sizes.private)
+    return plain_model(plan.model, plan.loss, data.private, config, key=_keys(key)["plain"])
 
   def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
-    """Trains with noise from the key."""
+    """Trains theta*, and the fair model with noise from the key."""
+    return self._trained(plan, data, key, self.start(plan, data, key=key))
+
+  def fit_many(
+    self, plans: Sequence[Plan], data: Population, *, key: jax.Array, start: Params | None = None
+  ) -> Fit:
+    """Fits plans that differ in their budgets; theta* is trained once, or handed in."""
+    if start is None:
+      start = self.start(plans[0], data, key=key)
+    return self._trained_together(plans, data, key, start)
+
+  def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    del settings
+    return GROUPS, NOT_PROTECTED
+
+  def _trained(self, plan: Plan, data: Population, key: jax.Array, start: Params) -> Fit:
     raise NotImplementedError
 
-  def release(
-    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
-  ) -> Released:
-    """Trains with noise from a key that the operating system drew."""
-
-    def compute(own: jax.Array, work: pathlib.Path) -> Params:
-      del work
-      return self.fit(plan, data, key=own).params
-
-    return release_once(
-      self,  # type: ignore[arg-type]
-      plan,
-      data,
-      folder=folder,
-      key=key,
-      compute=compute,
-    )
+  def _trained_together(
+    self, plans: Sequence[Plan], data: Population, key: jax.Array, start: Params
+  ) -> Fit:
+    return tree.stack([self._trained(plan, data, key, start) for plan in plans])
 
 
 class RandomizedGroups(ProtectsGroups):
-  """Everybody's group by randomised response, then fair training (M)."""
+  """Everybody's group by randomized response, then fair training (M)."""
 
-  name = "randomised_groups"
+  name = "randomized_groups"
   settings = RandomizedSettings
   traceable = False
   reference = "Mozannar, Ohannessian and Srebro 2020"
@@ -161,7 +134,7 @@ class RandomizedGroups(ProtectsGroups):
   def plan(
     self, settings: RandomizedSettings, sizes: Sizes, budget: accounting.Budget | None
   ) -> Plan:
-    """Epsilon alone: randomised response needs no delta."""
+    """Epsilon alone: randomized response needs no delta."""
     refuse_unfit(self, settings, sizes, budget)
     assert budget is not None
     config = fair_config(settings, sizes, sizes.private)
@@ -179,21 +152,22 @@ class RandomizedGroups(ProtectsGroups):
       f"Each of {sizes.private} people reports the true group with probability {keep:.3g}.",
     )
 
-  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
-    """Reports and training from one key."""
+  def _trained(self, plan: Plan, data: Population, key: jax.Array, start: Params) -> Fit:
     keys = _keys(key)
-    assert plan.budget is not None
-    reported = pate.randomised_groups(
-      data.private, epsilon=plan.budget.epsilon, num_groups=plan.sizes.groups, key=keys["noise"]
-    )
+    people = _reported(plan, data, keys["noise"])
     return training.lagrangian(
-      plan.model,
-      plan.loss,
-      reported.examples,
-      plan.config,
-      key=keys["train"],
-      initial=_start(plan, data, keys["plain"]),
+      plan.model, plan.loss, people, plan.config, key=keys["train"], initial=start
     )
+
+  def _trained_together(
+    self, plans: Sequence[Plan], data: Population, key: jax.Array, start: Params
+  ) -> Fit:
+    if plans[0].settings.corrected:  # the correction is part of the program
+      return super()._trained_together(plans, data, key, start)
+    keys = _keys(key)
+    noise = jax.random.split(keys["noise"], len(plans))
+    groups = [_reported(plan, data, own).group for plan, own in zip(plans, noise, strict=True)]
+    return fair_students(plans[0], data, np.stack(groups), key=keys["train"], start=start)
 
 
 class PrivateLagrangian(ProtectsGroups):
@@ -231,17 +205,50 @@ class PrivateLagrangian(ProtectsGroups):
       "can move.",
     )
 
-  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
-    """Trains with noise from the key."""
-    keys = _keys(key)
+  def _trained(self, plan: Plan, data: Population, key: jax.Array, start: Params) -> Fit:
     return training.private_lagrangian(
-      plan.model,
-      plan.loss,
-      data.private,
-      plan.config,
-      key=keys["train"],
-      initial=_start(plan, data, keys["plain"]),
+      plan.model, plan.loss, data.private, plan.config, key=_keys(key)["train"], initial=start
     )
+
+  def _trained_together(
+    self, plans: Sequence[Plan], data: Population, key: jax.Array, start: Params
+  ) -> Fit:
+    names = ("noise_multiplier", "dual_noise", "count_noise")
+    noises: Any = {
+      name: np.array([getattr(plan.config, name) for plan in plans], np.float32) for name in names
+    }
+    return training.fit_many(
+      plans[0].model,
+      plans[0].loss,
+      data.private,
+      dataclasses.replace(plans[0].config, **noises),
+      keys=jax.random.split(_keys(key)["train"], len(plans)),
+      trainer=training.private_lagrangian,
+      initial=tree.repeat(start, len(plans)),
+    )
+
+
+def fair_students(
+  plan: Plan, data: Population, groups: Any, *, key: jax.Array, start: Params
+) -> Fit:
+  """One fair training on everybody for each row of groups [k, n], all started alike."""
+  return training.fit_many(
+    plan.model,
+    plan.loss,
+    data.private._replace(group=groups),
+    plan.config,
+    stacked=Examples(False, False, True),
+    trainer=training.lagrangian,
+    keys=jnp.broadcast_to(key, (len(groups),)),
+    initial=tree.repeat(start, len(groups)),
+  )
+
+
+def _reported(plan: Plan, data: Population, key: jax.Array) -> Examples:
+  assert plan.budget is not None
+  return pate.randomized_groups(
+    data.private, epsilon=plan.budget.epsilon, num_groups=plan.sizes.groups, key=key
+  ).examples
 
 
 def _notion(settings: Any, sizes: Sizes) -> constraints.Notion:
@@ -249,7 +256,7 @@ def _notion(settings: Any, sizes: Sizes) -> constraints.Notion:
 
 
 def fair_config(settings: Any, sizes: Sizes, size: int) -> training.LagrangianConfig:
-  """The settings of a fair training on `size` people."""
+  """The settings of a fair training on `size` people; `FEW` of them are one batch."""
   return training.LagrangianConfig(
     learning_rate=settings.learning_rate,
     dual_rate=settings.dual_rate,
@@ -257,23 +264,9 @@ def fair_config(settings: Any, sizes: Sizes, size: int) -> training.LagrangianCo
     constraint=_notion(settings, sizes),
     rounds=settings.rounds,
     steps_per_round=settings.steps_per_round,
-    batch_size=batch_or_all(settings.batch_size, size),
+    batch_size=None if size <= FEW else batch_or_all(settings.batch_size, size),
+    dual_size=batch_or_all(settings.dual_people, size),
   )
-
-
-def plain_config(settings: Any, steps: int, size: int) -> training.FitConfig:
-  """The settings of a training without groups on `size` people."""
-  return training.FitConfig(
-    learning_rate=settings.learning_rate,
-    steps=steps,
-    batch_size=batch_or_all(settings.batch_size, size),
-  )
-
-
-def _start(plan: Plan, data: Population, key: jax.Array) -> Params:
-  """theta*, the model without groups; free."""
-  config = plain_config(plan.settings, plan.settings.plain_steps, plan.sizes.private)
-  return plain_model(plan.model, plan.loss, data.private, config, key=key)
 
 
 def _keys(key: jax.Array) -> dict[str, jax.Array]:

@@ -2,25 +2,25 @@
 
 import dataclasses
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 
-from jaxfair import accounting, checks, pate, training
+from jaxfair import accounting, checks, models, pate, training
 from jaxfair._fields import Count, NonNegative, Positive
-from jaxfair.data._splitting import MIN_PART
+from jaxfair.methods._base import people_per_teacher, plain_config
 from jaxfair.methods._method import Plan, Population, Sizes, refuse_unfit
 from jaxfair.methods._private_groups import (
+  FEW,
   GROUPS,
   NOT_PROTECTED,
   FairSettings,
   ProtectsGroups,
   fair_config,
-  plain_config,
 )
-from jaxfair.methods._released import Released
-from jaxfair.methods._releasing import release_once
-from jaxfair.types import Fit, Params
+from jaxfair.pate._sf_release import Asked, ask
+from jaxfair.types import Fit, Model, Params
 
 
 class SfPateSettings(FairSettings):
@@ -32,6 +32,8 @@ class SfPateSettings(FairSettings):
     proximity: lambda of lambda ||theta - theta*||^2.
     teacher_steps: of a teacher, on all of its part at once.
     teacher_rate: learning rate of teachers.
+    teacher_round: steps of a fair teacher between two of its multipliers.
+    teacher_network: a name in `models.NETWORKS`, or "same" for the student's.
   """
 
   num_teachers: Count = 150
@@ -39,6 +41,13 @@ class SfPateSettings(FairSettings):
   proximity: NonNegative = 0.01
   teacher_steps: Count = 100
   teacher_rate: Positive = 0.03
+  teacher_round: Count = 5
+  teacher_network: str = "same"
+
+  def check(self) -> None:
+    """Raises for a network that nobody knows."""
+    super().check()
+    checks.one_of("teacher_network", self.teacher_network, ("same", *models.NETWORKS))
 
 
 class SfPateS(ProtectsGroups):
@@ -60,12 +69,7 @@ class SfPateS(ProtectsGroups):
       high=sizes.private,
       remedy="the student learns from some of the people",
     )
-    part = sizes.private // settings.num_teachers
-    checks.require(
-      part >= MIN_PART,
-      f"num_teachers={settings.num_teachers} leaves {part} people to each; "
-      f"use at most {sizes.private // MIN_PART}",
-    )
+    part = people_per_teacher(settings, sizes)
     teacher, student = self._trainers(settings, sizes)
     config = pate.SfPateConfig(
       epsilon=budget.epsilon,
@@ -76,39 +80,59 @@ class SfPateS(ProtectsGroups):
       student=student,
       plain=plain_config(settings, settings.plain_steps, sizes.private),
     )
-    answer = pate.GnMax(config.sigma).answer
-    blind = self._hides_labels(settings)
+    [sigma] = config.sigmas
     return self._planned(
       settings,
       sizes,
       budget,
       config,
-      accounting.Repeated(answer, settings.queries),
-      f"{settings.num_teachers} teachers with {part} people each are asked "
-      f"about {settings.queries} people, with noise of {config.sigma:.3g} "
-      "votes.",
-      protected=GROUPS + (("their labels",) if blind else ()),
-      not_protected=(
-        "teachers and their votes: they must not leave the house",
-        "that the people were not refused, which is decided by looking at groups",
-        *(("features, which are taken to be public",) if blind else ()),
-        *(NOT_PROTECTED[1:] if blind else NOT_PROTECTED),
-      ),
+      accounting.Repeated(pate.GnMax(sigma).answer, settings.queries),
+      f"{settings.num_teachers} teachers with {part} people each are asked about "
+      f"{settings.queries} people, with noise of {sigma:.3g} votes.",
     )
 
-  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
-    """Teachers, votes and student from one key."""
-    return self._computed(plan, data, key, None)
+  def start(self, plan: Plan, data: Population, *, key: jax.Array) -> Params:
+    """theta*; None where labels are private, since it is fitted to them."""
+    blind = self._hides_labels(plan.settings)
+    return None if blind else super().start(plan, data, key=key)
 
-  def release(
-    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
-  ) -> Released:
-    """Votes get exact noise from the operating system, and are logged."""
+  def votes(self, plan: Plan, data: Population, *, key: jax.Array) -> Asked:
+    """The teachers' votes that a student of this key learns from: not for release."""
+    teacher, config, groups = self._teacher_model(plan), plan.config, plan.sizes.groups
+    key = jax.random.split(key, 3)[0]
+    return ask("groups", teacher, plan.loss, data.private, config, groups, groups, key)
 
-    def compute(own: jax.Array, work: pathlib.Path) -> Params:
-      return self._computed(plan, data, own, work / "answers").params
+  def _trained(self, plan: Plan, data: Population, key: jax.Array, start: Params) -> Fit:
+    return self._student(plan, data, key, plan.config, start=start).fit
 
-    return release_once(self, plan, data, folder=folder, key=key, compute=compute)
+  def _trained_together(
+    self, plans: Sequence[Plan], data: Population, key: jax.Array, start: Params
+  ) -> Fit:
+    epsilons = tuple(plan.config.epsilon for plan in plans)
+    config = dataclasses.replace(plans[0].config, epsilon=epsilons)
+    return self._student(plans[0], data, key, config, start=start).fit
+
+  def _release(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:
+    # Votes get exact noise from the operating system, and are logged.
+    start = self.start(plan, data, key=key)
+    return self._student(plan, data, key, plan.config, start=start, folder=work / "answers").params
+
+  def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    blind = self._hides_labels(settings)
+    return GROUPS + (("their labels",) if blind else ()), (
+      "teachers and their votes: they must not leave the house",
+      "that the people were not refused, which is decided by looking at groups",
+      *(("features, which are taken to be public",) if blind else ()),
+      *(NOT_PROTECTED[1:] if blind else NOT_PROTECTED),
+    )
+
+  def _teacher_model(self, plan: Plan) -> Model:
+    name = plan.settings.teacher_network
+    name = plan.network.name if name == "same" else name
+    return dataclasses.replace(plan.network, name=name, num_classes=self._outputs(plan)).model
+
+  def _outputs(self, plan: Plan) -> int:
+    return plan.sizes.groups
 
   def _trainers(self, settings: Any, sizes: Sizes) -> tuple[Any, Any]:
     teacher = training.FitConfig(
@@ -121,20 +145,19 @@ class SfPateS(ProtectsGroups):
     del settings
     return False
 
-  def _computed(
-    self, plan: Plan, data: Population, key: jax.Array, folder: pathlib.Path | None
-  ) -> Fit:
-    outputs = dataclasses.replace(plan.network, num_classes=plan.sizes.groups)
+  def _student(
+    self, plan: Plan, data: Population, key: jax.Array, config: pate.SfPateConfig, **options: Any
+  ) -> pate.SfPate:
     return pate.fair_student(
       plan.model,
       plan.loss,
       data.private,
-      plan.config,
+      config,
       num_groups=plan.sizes.groups,
       key=key,
-      teacher_model=outputs.model,
-      folder=folder,
-    ).fit
+      teacher_model=self._teacher_model(plan),
+      **options,
+    )
 
 
 class SfPateT(SfPateS):
@@ -149,32 +172,33 @@ class SfPateT(SfPateS):
   reference = "Tran et al. 2023, section 5.2"
 
   def _trainers(self, settings: Any, sizes: Sizes) -> tuple[Any, Any]:
-    part = sizes.private // settings.num_teachers
-    rounds = min(settings.rounds, settings.teacher_steps)
     teacher = dataclasses.replace(
-      fair_config(settings, sizes, part),
+      fair_config(settings, sizes, FEW),
       learning_rate=settings.teacher_rate,
-      rounds=rounds,
-      steps_per_round=max(1, settings.teacher_steps // rounds),
-      batch_size=None,
+      rounds=max(1, settings.teacher_steps // settings.teacher_round),
+      steps_per_round=settings.teacher_round,
     )
     steps = settings.rounds * settings.steps_per_round
-    student = plain_config(settings, steps, settings.queries)
-    return teacher, dataclasses.replace(student, proximity=2 * settings.proximity)
+    proximity = 2 * settings.proximity
+    return teacher, plain_config(settings, steps, settings.queries, proximity=proximity)
 
   def _hides_labels(self, settings: Any) -> bool:
     return bool(settings.proximity == 0)
 
-  def _computed(
-    self, plan: Plan, data: Population, key: jax.Array, folder: pathlib.Path | None
-  ) -> Fit:
+  def _outputs(self, plan: Plan) -> int:
+    return plan.sizes.classes
+
+  def _student(
+    self, plan: Plan, data: Population, key: jax.Array, config: pate.SfPateConfig, **options: Any
+  ) -> pate.SfPate:
     return pate.fair_teachers(
       plan.model,
       plan.loss,
       data.private,
-      plan.config,
+      config,
       num_groups=plan.sizes.groups,
       num_classes=plan.sizes.classes,
       key=key,
-      folder=folder,
-    ).fit
+      teacher_model=self._teacher_model(plan),
+      **options,
+    )

@@ -5,46 +5,34 @@ moves one vote of every query. What is released about the votes are labels of
 public people; the student is computed from them alone.
 """
 
+import dataclasses
 import math
 import pathlib
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import accounting, checks, models, pate, training
+from jaxfair import accounting, checks, pate, training, tree
 from jaxfair.data import partition
-from jaxfair.data._splitting import MIN_PART
 from jaxfair.fairness import CounterRule
-from jaxfair.methods._baselines import batch_or_all
-from jaxfair.methods._gradients import FIGURES, TUNING
-from jaxfair.methods._method import (
-  PERSON,
-  SCALING,
-  Plan,
-  Population,
-  Sizes,
-  network_of,
-  refuse_unfit,
-)
+from jaxfair.methods import _base
+from jaxfair.methods._base import RECORD, PrivateMethod, people_per_teacher, plain_config
+from jaxfair.methods._gradients import margin
+from jaxfair.methods._method import PERSON, Plan, Population, Sizes, refuse_unfit
 from jaxfair.methods._pate_settings import ConfidentSettings, TeacherSettings
 from jaxfair.methods._recipe import voting_teachers
-from jaxfair.methods._released import Released
-from jaxfair.methods._releasing import PRIVATE, release_once
-from jaxfair.pate import Protection
-from jaxfair.types import Fit, Params
+from jaxfair.methods._releasing import PRIVATE
+from jaxfair.types import Examples, Fit, Params
 
 ANSWERS, TEACHERS = "answers", "teachers"
-RECORD = ("a person's whole record",)
 NOT_PROTECTED = (
   "features of the public people, which are the queries",
-  "the number of people, which is taken to be public",
   "teachers and their votes: they must not leave the house",
-  SCALING,
-  FIGURES,
-  TUNING,
+  *_base.NOT_PROTECTED,
 )
-WITH_GROUPS = ("groups of the public people, which are the queries", *NOT_PROTECTED)
 
 
 class Aggregation(NamedTuple):
@@ -65,12 +53,16 @@ class Aggregation(NamedTuple):
   max_rho: float
 
 
-class Pate:
-  """The noisy plurality of teachers' votes on every query (GNMax)."""
+class Pate(PrivateMethod):
+  """The noisy plurality of teachers' votes on every query (GNMax).
+
+  A fit has three stages, `votes`, `labels` and `students`. A study that
+  compares settings or methods takes them one by one: equal teachers vote once,
+  and students of many labels are one program.
+  """
 
   name = "pate"
   protects: Literal["record"] = "record"
-  relation = accounting.Relation.REPLACE_ONE
   needs: frozenset[str] = frozenset({"public"})
   settings: type[TeacherSettings] = TeacherSettings
   traceable = False  # teachers are dealt and trained from the host
@@ -83,65 +75,84 @@ class Pate:
     settings = voting_teachers(settings, sizes, budget)
     queries = settings.queries
     checks.integer("queries", queries, low=1, high=sizes.public, remedy="queries are public people")
-    part = sizes.private // settings.num_teachers
-    checks.require(
-      part >= MIN_PART,
-      f"num_teachers={settings.num_teachers} leaves {part} people to each; "
-      f"use at most {sizes.private // MIN_PART}",
-    )
+    part = people_per_teacher(settings, sizes)
     rule, event = self._priced(settings, queries, budget)
-    spent = accounting.composed_guarantee(
-      [event], delta=budget.delta, relation=self.relation, unit=PERSON
-    )
-    with_groups = "public_groups" in self.needs
+    decay = settings.weight_decay
     config = Aggregation(
       queries=queries,
-      teacher=_trainer(settings, settings.teacher_steps, part),
-      student=_trainer(settings, settings.student_steps, queries),
+      teacher=plain_config(settings, settings.teacher_steps, part, weight_decay=decay),
+      student=plain_config(settings, settings.student_steps, queries, weight_decay=decay),
       rule=rule,
       max_rho=total_rho(budget),
     )
-    return Plan(
-      method=self.name,
-      settings=settings,
-      sizes=sizes,
-      budget=budget,
-      network=network_of(settings, sizes),
-      loss=models.cross_entropy,
-      config=config,
-      event=event,
-      guarantee=Protection(spent, RECORD, WITH_GROUPS if with_groups else NOT_PROTECTED),
+    return self._planned(
+      settings,
+      sizes,
+      budget,
+      config,
+      event,
+      f"{settings.num_teachers} teachers with {part} people each are asked about {queries} public "
+      f"people; noise: {rule}.",
       abstention=self._abstention(settings),
-      says=(
-        f"{settings.num_teachers} teachers with {part} people each are asked "
-        f"about {queries} public people; noise: {rule}.",
-        f"The labels, and the student with them, cost {spent}.",
-      ),
     )
 
   def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
     """Teachers, answers and student from one key; the trace is the labels."""
-    keys = _keys(key)
-    counts = self._votes(plan, data, keys, None)
-    labels = self._labels(plan, data, counts, key=keys["noise"])
-    return Fit(self._student(plan, data, labels, keys), labels)
+    votes = self.votes(plan, data, key=key)
+    labels = self.labels(plan, data, votes, key=key)
+    return tree.take(Fit(self.students([plan], data, labels, key=key), labels[None]), 0)
 
-  def release(
-    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
-  ) -> Released:
-    """Answers with exact noise from the operating system.
+  def votes(
+    self, plan: Plan, data: Population, *, key: jax.Array, checkpoint: pathlib.Path | None = None
+  ) -> np.ndarray:
+    """[queries, C] votes; not for release."""
+    config: Aggregation = plan.config
+    keys, teachers = _keys(key), plan.settings.num_teachers
+    parts = partition(data.private, teachers, key=keys["parts"])
+    trained = pate.train_teachers(
+      plan.model, plan.loss, parts, config.teacher, key=keys["teachers"], checkpoint=checkpoint
+    )
+    found = pate.predict_votes(plan.model, trained, _asked(plan, data).x)
+    return np.asarray(pate.vote_counts(found, plan.sizes.classes, num_teachers=teachers))
 
-    Finished teachers and given answers are kept while it is under way, so a
-    release that is stopped goes on where it was.
+  def labels(
+    self, plan: Plan, data: Population, votes: np.ndarray, *, key: jax.Array
+  ) -> np.ndarray:
+    """[queries] labels that a student learns from, with noise from the key.
+
+    Plans with equal noise get the same answer to the same question.
     """
+    return self._kept(plan, data, self._noisy(plan, data, votes, key=_keys(key)["noise"]))
 
-    def compute(own: jax.Array, work: pathlib.Path) -> Params:
-      keys = _keys(own)
-      counts = self._votes(plan, data, keys, work / PRIVATE / TEACHERS)
-      labels = self._answers(plan, data, counts, work / ANSWERS, keys)
-      return self._student(plan, data, labels, keys)
+  def students(
+    self, plans: Sequence[Plan], data: Population, labels: np.ndarray, *, key: jax.Array
+  ) -> Params:
+    """Students of labels, [queries] or [plans, queries]; stacked, started alike.
 
-    return release_once(self, plan, data, folder=folder, key=key, compute=compute)
+    Computed from public people and released labels: free. Plans may be of
+    several methods if their students learn in the same way; of several rows of
+    labels one may be empty, and its student is then none to be used.
+    """
+    asked, config = _asked(plans[0], data), plans[0].config.student
+    if labels.ndim == 2:
+      nothing = (labels == pate.NO_ANSWER).all(axis=1)
+      labels = np.where(nothing[:, None], 0, labels)
+    config = dataclasses.replace(config, penalties=self._penalties(plans, asked))
+    keys = jnp.broadcast_to(_keys(key)["student"], (len(plans),))
+    model, loss = plans[0].model, plans[0].loss
+    return pate.train_student(model, loss, asked.x, labels, config, keys=keys).params
+
+  def _release(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:
+    # Finished teachers and given answers are kept while it is under way, so a
+    # release that is stopped goes on where it was.
+    votes = self.votes(plan, data, key=key, checkpoint=work / PRIVATE / TEACHERS)
+    labels = self._kept(plan, data, self._answers(plan, data, votes, work / ANSWERS, key))
+    return tree.take(self.students([plan], data, labels, key=key), 0)
+
+  def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    del settings
+    groups = ("groups of the public people, which are the queries",)
+    return RECORD, (*(groups if "public_groups" in self.needs else ()), *NOT_PROTECTED)
 
   def _priced(
     self, settings: Any, queries: int, budget: accounting.Budget
@@ -153,69 +164,37 @@ class Pate:
     return rule, accounting.Repeated(rule.answer, queries)
 
   def _abstention(self, settings: Any) -> CounterRule | None:
-    del settings
-    return None
+    """The margin that predictions are shown by, for methods that have one."""
+    return margin(settings) if "public_groups" in self.needs else None
 
-  def _votes(
-    self, plan: Plan, data: Population, keys: dict[str, jax.Array], checkpoint: pathlib.Path | None
-  ) -> np.ndarray:
-    """[queries, C] votes; not for release."""
-    config: Aggregation = plan.config
-    parts = partition(data.private, plan.settings.num_teachers, key=keys["parts"])
-    trained = pate.train_teachers(
-      plan.model, plan.loss, parts, config.teacher, key=keys["teachers"], checkpoint=checkpoint
-    )
-    assert data.public is not None
-    asked = data.public.x[: config.queries]
-    votes = pate.predict_votes(plan.model, trained, asked)
-    counts = pate.vote_counts(votes, plan.sizes.classes, num_teachers=plan.settings.num_teachers)
-    return np.asarray(counts)
-
-  def _labels(
-    self, plan: Plan, data: Population, counts: np.ndarray, *, key: jax.Array
+  def _noisy(
+    self, plan: Plan, data: Population, votes: np.ndarray, *, key: jax.Array
   ) -> np.ndarray:
     """[queries] answers, with noise from a key."""
     del data
-    found = pate.gnmax(counts, sigma=plan.config.rule.sigma, key=key)
-    return np.asarray(found)
+    return np.asarray(pate.gnmax(votes, sigma=plan.config.rule.sigma, key=key))
 
   def _answers(
-    self,
-    plan: Plan,
-    data: Population,
-    counts: np.ndarray,
-    folder: pathlib.Path,
-    keys: dict[str, jax.Array],
+    self, plan: Plan, data: Population, votes: np.ndarray, folder: pathlib.Path, key: jax.Array
   ) -> np.ndarray:
     """[queries] answers, with noise from the operating system."""
-    del keys
+    del key
     with pate.Answerer(
       folder, plan.config.rule, budget=plan.budget, data=data.name, unit=PERSON
     ) as answerer:
-      found = answerer.answer(counts, first=0)
+      found = answerer.answer(votes, first=0)
       answerer.finish()
     return found.labels.astype(np.int32)
 
-  def _student(
-    self, plan: Plan, data: Population, labels: np.ndarray, keys: dict[str, jax.Array]
-  ) -> Params:
-    """Computed from public people and released labels: free."""
-    assert data.public is not None
-    config: Aggregation = plan.config
-    asked = data.public.take(np.arange(config.queries))
-    labels, student = self._taught(plan, asked, labels)
-    fitted = pate.train_student(
-      plan.model, plan.loss, asked.x, labels, student, keys=keys["student"][None]
-    )
-    return jax.tree.map(lambda leaf: leaf[0], fitted.params)
+  def _kept(self, plan: Plan, data: Population, labels: np.ndarray) -> np.ndarray:
+    """The answers that a student learns from."""
+    del plan, data
+    return labels
 
-  def _taught(
-    self, plan: Plan, asked: Any, labels: np.ndarray
-  ) -> tuple[np.ndarray, training.FitConfig]:
-    """What the student learns from, and how."""
-    del asked
-    student: training.FitConfig = plan.config.student
-    return labels, student
+  def _penalties(self, plans: Sequence[Plan], asked: Examples) -> tuple[training.Penalty, ...]:
+    """What is added to the students' objectives."""
+    del plans, asked
+    return ()
 
 
 class ConfidentPate(Pate):
@@ -235,14 +214,12 @@ class ConfidentPate(Pate):
     rule = confident_rule(settings, queries, total_rho(budget))
     return rule, accounting.ApproxDp(*budget)
 
-  def _labels(
-    self, plan: Plan, data: Population, counts: np.ndarray, *, key: jax.Array
+  def _noisy(
+    self, plan: Plan, data: Population, votes: np.ndarray, *, key: jax.Array
   ) -> np.ndarray:
     del data
-    everyone = np.zeros(len(counts), np.int32)
-    return np.asarray(
-      fair_answers(plan, counts, everyone, 1, CounterRule(2.0, 0), "any", key).labels
-    )
+    everyone = np.zeros(len(votes), np.int32)
+    return fair_answers(plan, votes, everyone, 1, CounterRule(2.0, 0), "any", key)
 
 
 def fair_answers(
@@ -253,26 +230,24 @@ def fair_answers(
   rule: CounterRule,
   choice: Literal["any", "allowed"],
   key: jax.Array,
-) -> pate.FairAnswers:
-  """Answers with noise from a key, until the budget is spent."""
+) -> np.ndarray:
+  """[queries] answers with noise from a key, until the budget is spent."""
   config: Aggregation = plan.config
   noise = config.rule
   assert isinstance(noise, pate.ConfidentGnMax)
-  return pate.fair_gnmax(
+  found = pate.fair_gnmax(
     counts,
     groups,
     num_groups=num_groups,
     threshold=noise.threshold,
     sigma_threshold=noise.sigma_threshold,
     sigma_answer=noise.sigma_answer,
-    max_gap=rule.max_gap,
-    min_count=rule.min_count,
-    disparity=rule.disparity,
-    guard=rule.guard,
     choice=choice,
     max_rho=config.max_rho,
     key=key,
+    **vars(rule),
   )
+  return np.asarray(found.labels)
 
 
 def confident_rule(settings: Any, queries: int, max_rho: float) -> pate.ConfidentGnMax:
@@ -283,7 +258,7 @@ def confident_rule(settings: Any, queries: int, max_rho: float) -> pate.Confiden
   answers = min(settings.answers or queries, queries)
   cost = queries / (2 * settings.test_ratio**2) + answers
   # A little more: answers stop when float32 sums reach the budget.
-  sigma = math.sqrt(cost / max_rho) * (1 + 1e-5)
+  sigma = settings.sigma_answer or math.sqrt(cost / max_rho) * (1 + 1e-5)
   return pate.ConfidentGnMax(
     threshold=settings.threshold * settings.num_teachers,
     sigma_threshold=settings.test_ratio * sigma,
@@ -296,13 +271,10 @@ def total_rho(budget: accounting.Budget) -> float:
   return accounting.zcdp_budget(epsilon=budget.epsilon, delta=budget.delta)
 
 
-def _trainer(settings: Any, steps: int, size: int) -> training.FitConfig:
-  return training.FitConfig(
-    learning_rate=settings.learning_rate,
-    weight_decay=settings.weight_decay,
-    steps=steps,
-    batch_size=batch_or_all(settings.batch_size, size),
-  )
+def _asked(plan: Plan, data: Population) -> Examples:
+  """The public people that are asked about."""
+  assert data.public is not None
+  return data.public.take(np.arange(plan.config.queries))
 
 
 def _keys(key: jax.Array) -> dict[str, jax.Array]:

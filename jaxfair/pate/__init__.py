@@ -20,11 +20,11 @@ from jaxfair.pate._fair_grid import FairGrid, FairSettings, fair_query_grid
 from jaxfair.pate._rules import ConfidentGnMax, GnMax, LaplaceMax, NoisyVotes, Rule
 from jaxfair.pate._sf_pate import SfPate, fair_student, fair_teachers
 from jaxfair.pate._sf_release import (
-  Released,
   SfPateConfig,
+  SfRelease,
   private_groups,
   private_labels,
-  randomised_groups,
+  randomized_groups,
 )
 from jaxfair.pate._sf_votes import estimators
 from jaxfair.pate._student import train_student, weighted
@@ -46,10 +46,10 @@ __all__ = [
   "NoisyVotes",
   "Outcome",
   "Protection",
-  "Released",
   "Rule",
   "SfPate",
   "SfPateConfig",
+  "SfRelease",
   "confident_gnmax",
   "estimators",
   "fair_events",
@@ -65,7 +65,7 @@ __all__ = [
   "private_groups",
   "private_labels",
   "project_to_simplex",
-  "randomised_groups",
+  "randomized_groups",
   "soft_labels",
   "train_student",
   "train_teachers",

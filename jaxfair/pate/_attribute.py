@@ -1,12 +1,13 @@
 """Privacy of one attribute: what is asked of the data, what it costs.
 
-Neighbours differ in the group of one person; features and labels are public.
+Neighbors differ in the group of one person; features and labels are public.
 One person's group lies in one teacher's part, so it moves one vote, provided
 that who goes where does not depend on the groups.
 """
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -64,11 +65,18 @@ def vote_sigma(*, epsilon: float, delta: float, queries: int) -> float:
   )
 
 
-def vote_guarantee(*, sigma: float, queries: int, delta: float) -> accounting.PrivacyGuarantee:
-  """What answers to so many queries cost, for one person's group changed."""
+def vote_guarantee(
+  *, sigma: float | Sequence[float], queries: int, delta: float
+) -> accounting.PrivacyGuarantee:
+  """What answers to all queries cost, for one person's group changed.
+
+  Several sigmas mean that all queries were answered that often, each time with
+  fresh noise.
+  """
   checks.integer("queries", queries, low=1)
+  sigmas = [sigma] if isinstance(sigma, float | int) else sigma
   return accounting.composed_guarantee(
-    [accounting.Repeated(GnMax(sigma).answer, queries)],
+    [accounting.Repeated(GnMax(one).answer, queries) for one in sigmas],
     delta=delta,
     relation=accounting.Relation.ATTRIBUTE,
     unit="one person",

@@ -10,16 +10,16 @@ What protects is the vote. Any fair trainer can stand in the place of
 `training.lagrangian`, and any ensemble in that of the teachers.
 """
 
-import pathlib
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import accounting, checks, training
+from jaxfair import checks, training, tree
 from jaxfair.pate._attribute import Protection
-from jaxfair.pate._sf_release import Released, SfPateConfig, private_groups, private_labels
-from jaxfair.pate._sf_votes import Ensemble
+from jaxfair.pate._sf_release import SfPateConfig, SfRelease, private_groups, private_labels
+from jaxfair.training._ensembles import Untraced
 from jaxfair.types import AnchoredTrainer, Examples, Fit, Model, Params, PerExampleLoss, Trainer
 
 
@@ -29,13 +29,13 @@ class SfPate(NamedTuple):
   Attributes:
     params: the student.
     fit: how it was trained; computed from the release, so free.
-    released: what it learnt from.
+    released: what it learned from.
     protection: what the student, and all above, protect.
   """
 
   params: Params
   fit: Fit
-  released: Released
+  released: SfRelease
   protection: Protection
 
 
@@ -49,10 +49,8 @@ def fair_student(
   key: jax.Array,
   teacher_model: Model | None = None,
   trainer: AnchoredTrainer = training.lagrangian,
-  ensemble: Ensemble | None = None,
-  rows: Any = None,
-  folder: str | pathlib.Path | None = None,
-  dataset_ledger: accounting.DatasetLedger | None = None,
+  start: Params | None = None,
+  **options: Any,
 ) -> SfPate:
   """Trains a fair student on privately voted groups (SF_S-PATE).
 
@@ -71,14 +69,13 @@ def fair_student(
     teacher_model: of the teachers, with G outputs; needed unless an ensemble
       is passed.
     trainer: the fair trainer.
-    ensemble: other teachers; see `estimators`.
-    rows: a partition of your own; see `attribute.deal`.
-    folder: where answers and ledger are kept; the noise is then the operating
-      system's, and the result may be released.
-    dataset_ledger: charges such a release to its data set as well.
+    start: theta*, if it is at hand; trained otherwise.
+    **options: of `private_groups`: `ensemble`, `rows`, `folder`, `dataset_ledger`.
 
   Returns:
-    The student, with the protection to be told along with it.
+    The student, with the protection to be told along with it. If the config has
+    several epsilons, one student for each, stacked, without their traces; they
+    start alike and see the same batches.
 
   Privacy:
     (epsilon, delta)-DP for the group of one person. Features and labels are
@@ -89,21 +86,11 @@ def fair_student(
   """
   key_votes, key_plain, key_student = _keys(key)
   released = private_groups(
-    teacher_model,
-    loss,
-    people,
-    config,
-    num_groups=num_groups,
-    key=key_votes,
-    ensemble=ensemble,
-    rows=rows,
-    folder=folder,
-    dataset_ledger=dataset_ledger,
+    teacher_model, loss, people, config, num_groups=num_groups, key=key_votes, **options
   )
-  anchor = plain_model(model, loss, people, config.plain, key=key_plain)
-  fit = trainer(
-    model, loss, released.examples, config.student, key=key_student, initial=anchor, anchor=anchor
-  )
+  if start is None:
+    start = plain_model(model, loss, people, config.plain, key=key_plain)
+  fit = _students(trainer, model, loss, released.examples, config, key_student, start)
   return SfPate(fit.params, fit, released, released.protection)
 
 
@@ -118,10 +105,8 @@ def fair_teachers(
   key: jax.Array,
   teacher_model: Model | None = None,
   trainer: Trainer = training.lagrangian,
-  ensemble: Ensemble | None = None,
-  rows: Any = None,
-  folder: str | pathlib.Path | None = None,
-  dataset_ledger: accounting.DatasetLedger | None = None,
+  start: Params | None = None,
+  **options: Any,
 ) -> SfPate:
   """Trains a plain student on the votes of fair teachers (SF_T-PATE).
 
@@ -138,13 +123,11 @@ def fair_teachers(
     key: as in `fair_student`.
     teacher_model: of the teachers, with C outputs.
     trainer: the fair trainer of each teacher.
-    ensemble: other fair teachers; see `estimators`.
-    rows: as in `fair_student`.
-    folder: likewise.
-    dataset_ledger: likewise.
+    start: as in `fair_student`; not used if lambda is 0.
+    **options: as in `fair_student`.
 
   Returns:
-    The student, with the protection to be told along with it.
+    As in `fair_student`.
 
   Privacy:
     (epsilon, delta)-DP for the group of one person, and with
@@ -165,18 +148,14 @@ def fair_teachers(
     num_classes=num_classes,
     key=key_votes,
     trainer=trainer,
-    ensemble=ensemble,
-    rows=rows,
-    folder=folder,
-    dataset_ledger=dataset_ledger,
     labels_private=blind,
+    **options,
   )
-  anchor = None
-  if not blind:
-    anchor = plain_model(model, loss, people, config.plain, key=key_plain)
-  fit = training.fit(
-    model, loss, released.examples, config.student, key=key_student, initial=anchor, anchor=anchor
-  )
+  if blind:
+    start = None
+  elif start is None:
+    start = plain_model(model, loss, people, config.plain, key=key_plain)
+  fit = _students(training.fit, model, loss, released.examples, config, key_student, start)
   return SfPate(fit.params, fit, released, released.protection)
 
 
@@ -196,6 +175,32 @@ def plain_model(
   nobody = np.zeros(people.size, np.int32)
   blind = people._replace(group=nobody)
   return training.fit(model, loss, blind, config, key=key).params
+
+
+def _students(
+  trainer: AnchoredTrainer,
+  model: Model,
+  loss: PerExampleLoss,
+  examples: Examples,
+  config: SfPateConfig,
+  key: jax.Array,
+  start: Params | None,
+) -> Fit:
+  """One student, or one for each epsilon as one program."""
+  if not isinstance(config.epsilon, tuple):
+    return trainer(model, loss, examples, config.student, key=key, initial=start, anchor=start)
+  count = len(config.epsilon)
+  return training.fit_many(
+    model,
+    loss,
+    examples,
+    config.student,
+    trainer=Untraced(trainer),
+    stacked=Examples(False, examples.y.ndim > 1, examples.group.ndim > 1),
+    keys=jnp.broadcast_to(key, (count,)),
+    initial=tree.repeat(start, count),
+    anchor=start,
+  )
 
 
 def _keys(key: jax.Array) -> jax.Array:

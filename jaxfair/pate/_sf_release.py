@@ -8,18 +8,19 @@ import dataclasses
 import hashlib
 import pathlib
 import secrets
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
 
 from jaxfair import accounting, checks, training
+from jaxfair._fields import several
 from jaxfair.pate import _attribute
 from jaxfair.pate._aggregation import NO_ANSWER, gnmax
 from jaxfair.pate._answerer import Answerer
 from jaxfair.pate._attribute import Protection
 from jaxfair.pate._rules import GnMax
-from jaxfair.pate._sf_votes import Ensemble, group_votes, label_votes
+from jaxfair.pate._sf_votes import Ensemble, votes
 from jaxfair.privacy import os_key, randomized_response
 from jaxfair.types import Examples, Model, PerExampleLoss, Trainer
 
@@ -39,8 +40,9 @@ class SfPateConfig:
   """What is released, and at which price.
 
   Attributes:
-    epsilon: of the release, for one person's group.
-    delta: likewise.
+    epsilon: of the release, for one person's group. Several, for a study, give
+      one release each, from the same votes with fresh noise.
+    delta: of each release.
     num_teachers: K.
     queries: people the student learns from, drawn from the training people.
     teacher: settings of a teacher: `FitConfig` for a fair student's,
@@ -50,7 +52,7 @@ class SfPateConfig:
     plain: settings of theta*, the model without groups.
   """
 
-  epsilon: float = 1.0
+  epsilon: float | tuple[float, ...] = 1.0
   delta: float = 1e-5
   num_teachers: int = 150
   queries: int = 200
@@ -59,18 +61,22 @@ class SfPateConfig:
   plain: training.FitConfig = _PLAIN
 
   @property
-  def sigma(self) -> float:
-    """The noise on each vote count."""
-    return _attribute.vote_sigma(epsilon=self.epsilon, delta=self.delta, queries=self.queries)
+  def sigmas(self) -> tuple[float, ...]:
+    """The noise on each vote count, for each epsilon."""
+    return tuple(
+      _attribute.vote_sigma(epsilon=one, delta=self.delta, queries=self.queries)
+      for one in several(self.epsilon)
+    )
 
 
-class Released(NamedTuple):
+class SfRelease(NamedTuple):
   """People with private labels; all that follows is post-processing.
 
   Attributes:
-    examples: the queries: public x, and y or group by private vote.
+    examples: the queries: public x, and y or group by private vote, with a
+      leading axis if the config has several epsilons.
     rows: which of the people they are.
-    protection: what may be said of them.
+    protection: what may be said of them, all epsilons together.
   """
 
   examples: Examples
@@ -90,35 +96,39 @@ def private_groups(
   rows: Any = None,
   folder: str | pathlib.Path | None = None,
   dataset_ledger: accounting.DatasetLedger | None = None,
-) -> Released:
+) -> SfRelease:
   """Privately voted groups of some people, for any fair trainer.
 
       released = pate.private_groups(...)
       x, y, group = released.examples
       fairlearn_model.fit(x, y, sensitive_features=group)
 
-  Arguments and privacy as in `fair_student`; `model` is the teachers'.
+  Privacy and arguments are those of `fair_student`, and these:
+
+  Args:
+    model: of the teachers, with G outputs; needed unless an ensemble is passed.
+    loss: of the teachers.
+    people: public x and y, private group.
+    config: `student` and `plain` are not used.
+    num_groups: G.
+    key: partition, teachers and noise.
+    ensemble: other teachers; see `estimators`.
+    rows: a partition of your own; see `attribute.deal`.
+    folder: where answers and ledger are kept; the noise is then the operating
+      system's, and the result may be released.
+    dataset_ledger: charges such a release to its data set as well.
   """
-  asked = _ask(people, config, num_groups, key, rows)
-  counts = group_votes(
-    model,
-    loss,
-    asked.parts,
-    asked.queries.x,
-    config.teacher,
-    num_groups=num_groups,
-    key=asked.key_teachers,
-    ensemble=ensemble,
+  asked = ask(
+    "groups", model, loss, people, config, num_groups, num_groups, key, rows=rows, ensemble=ensemble
   )
-  voted, guarantee = _answers(counts, config, asked, "groups", folder, dataset_ledger)
+  voted, guarantee = _answers(asked, config, "groups", folder, dataset_ledger)
   protection = Protection(
     guarantee,
     protected=_GROUPS,
     not_protected=("features and labels, which are taken to be public", *_NEVER, *_CHECKED),
     for_release=folder is not None,
   )
-  examples = asked.queries._replace(group=voted)
-  return Released(examples, asked.rows, protection)
+  return SfRelease(asked.queries._replace(group=voted), asked.rows, protection)
 
 
 def private_labels(
@@ -136,25 +146,26 @@ def private_labels(
   folder: str | pathlib.Path | None = None,
   dataset_ledger: accounting.DatasetLedger | None = None,
   labels_private: bool = False,
-) -> Released:
+) -> SfRelease:
   """Labels that fair teachers voted for, for any student.
 
   Arguments and privacy as in `fair_teachers`; `labels_private` says that
   nothing else will be computed from the labels.
   """
-  asked = _ask(people, config, num_groups, key, rows)
-  counts = label_votes(
+  asked = ask(
+    "labels",
     model,
     loss,
-    asked.parts,
-    asked.queries.x,
-    config.teacher,
-    num_classes=num_classes,
-    key=asked.key_teachers,
+    people,
+    config,
+    num_groups,
+    num_classes,
+    key,
+    rows=rows,
     trainer=trainer,
     ensemble=ensemble,
   )
-  voted, guarantee = _answers(counts, config, asked, "labels", folder, dataset_ledger)
+  voted, guarantee = _answers(asked, config, "labels", folder, dataset_ledger)
   told = "labels, since the student stays close to a model fitted to them"
   protection = Protection(
     guarantee,
@@ -170,18 +181,18 @@ def private_labels(
   # The queries' own groups are private, and a plain student needs none.
   nobody = np.zeros(config.queries, np.int32)
   examples = Examples(asked.queries.x, voted, nobody)
-  return Released(examples, asked.rows, protection)
+  return SfRelease(examples, asked.rows, protection)
 
 
-def randomised_groups(
+def randomized_groups(
   people: Examples,
   *,
   epsilon: float,
   num_groups: int,
   key: jax.Array | None,
   dataset_ledger: accounting.DatasetLedger | None = None,
-) -> Released:
-  """Everybody's group through randomised response, for any fair trainer (M).
+) -> SfRelease:
+  """Everybody's group through randomized response, for any fair trainer (M).
 
   Args:
     people: public x and y, private group.
@@ -210,7 +221,7 @@ def randomised_groups(
   if dataset_ledger is not None and key is None:
     dataset_ledger.charge(
       accounting.RandomisedResponse(epsilon, num_groups),
-      id=f"{secrets.token_hex(8)}: randomised groups",
+      id=f"{secrets.token_hex(8)}: randomized groups",
       relation=accounting.Relation.ATTRIBUTE,
     )
   reports = randomized_response(
@@ -227,43 +238,80 @@ def randomised_groups(
   )
   everyone = np.arange(people.size)
   reported = people._replace(group=np.asarray(reports))
-  return Released(reported, everyone, protection)
+  return SfRelease(reported, everyone, protection)
 
 
-class _Asked(NamedTuple):
-  parts: Examples  # [k, n, ...] disjoint, one per teacher
-  rows: np.ndarray  # of the queries
+class Asked(NamedTuple):
+  """What teachers say about some of the people: not for release.
+
+  Attributes:
+    rows: which of the people the queries are.
+    queries: these people.
+    counts: [m, C] votes.
+    key_noise: for the answers.
+  """
+
+  rows: np.ndarray
   queries: Examples
-  key_teachers: jax.Array
+  counts: np.ndarray
   key_noise: jax.Array
 
 
-def _ask(
-  people: Examples, config: SfPateConfig, num_groups: int, key: jax.Array, rows: Any
-) -> _Asked:
-  """Who teaches whom, and whom teachers are asked about."""
+def ask(
+  what: Literal["groups", "labels"],
+  model: Model | None,
+  loss: PerExampleLoss,
+  people: Examples,
+  config: SfPateConfig,
+  num_groups: int,
+  num_outputs: int,
+  key: jax.Array,
+  *,
+  rows: Any = None,
+  **options: Any,
+) -> Asked:
+  """Trains the teachers and counts their votes; `options` are those of `votes`."""
   key_parts, key_teachers, key_rows, key_noise = jax.random.split(key, 4)
   parts = _attribute.deal(
     people, config.num_teachers, num_groups=num_groups, key=key_parts, rows=rows
   )
+  if what == "groups":
+    parts = parts._replace(y=parts.group)
   asked = _attribute.draw_queries(people.size, config.queries, key=key_rows)
-  return _Asked(parts, asked, people.take(asked), key_teachers, key_noise)
+  queries = people.take(asked)
+  counts = votes(
+    model,
+    loss,
+    parts,
+    queries.x,
+    config.teacher,
+    num_classes=num_outputs,
+    key=key_teachers,
+    **options,
+  )
+  return Asked(asked, queries, counts, key_noise)
 
 
 def _answers(
-  counts: np.ndarray,
+  asked: Asked,
   config: SfPateConfig,
-  asked: _Asked,
   what: str,
   folder: str | pathlib.Path | None,
   dataset_ledger: accounting.DatasetLedger | None,
 ) -> tuple[np.ndarray, accounting.PrivacyGuarantee]:
-  """[m] private labels, and what they cost."""
-  sigma = config.sigma
-  guarantee = _attribute.vote_guarantee(sigma=sigma, queries=config.queries, delta=config.delta)
+  """[m] private labels, or [E, m], and what they cost."""
+  sigmas = config.sigmas
+  guarantee = _attribute.vote_guarantee(sigma=sigmas, queries=config.queries, delta=config.delta)
   if folder is None:
-    voted = gnmax(counts, sigma=sigma, key=asked.key_noise)
-    return np.asarray(voted), guarantee
+    if not isinstance(config.epsilon, tuple):
+      return np.asarray(gnmax(asked.counts, sigma=sigmas[0], key=asked.key_noise)), guarantee
+    keys = jax.random.split(asked.key_noise, len(sigmas))
+    voted = map(lambda sigma, key: gnmax(asked.counts, sigma=sigma, key=key), sigmas, keys)
+    return np.stack([*voted]), guarantee
+  checks.require(
+    not isinstance(config.epsilon, tuple),
+    f"epsilon={config.epsilon} has several values; a release in a folder has one",
+  )
   path = pathlib.Path(folder)
   path.mkdir(parents=True, exist_ok=True)
   book = path / "ledger.jsonl"
@@ -274,7 +322,7 @@ def _answers(
       book,
       data="private attribute",
       unit="one person",
-      budget=(config.epsilon, config.delta),
+      budget=(several(config.epsilon)[0], config.delta),
       relation=accounting.Relation.ATTRIBUTE,
     )
   )
@@ -282,7 +330,7 @@ def _answers(
   # in the order of the queries, whose features are public.
   x = np.ascontiguousarray(asked.queries.x)
   about = f"{what} of {hashlib.sha256(x.tobytes()).hexdigest()[:16]}"
-  rule = GnMax(sigma)
+  rule = GnMax(sigmas[0])
   with (
     ledger,
     Answerer(
@@ -294,7 +342,7 @@ def _answers(
       batch_size=config.queries,
     ) as answerer,
   ):
-    answers = answerer.answer(counts, first=0)
+    answers = answerer.answer(asked.counts, first=0)
     answerer.finish()
   checks.require(
     bool((answers.labels != NO_ANSWER).all()),

@@ -20,29 +20,7 @@ class Ensemble(Protocol):
     """[k, m] class ids: teacher i learns from part i alone."""
 
 
-def group_votes(
-  model: Model | None,
-  loss: PerExampleLoss,
-  parts: Examples,
-  x: Any,
-  config: training.FitConfig,
-  *,
-  num_groups: int,
-  key: jax.Array,
-  ensemble: Ensemble | None = None,
-) -> np.ndarray:
-  """[m, G] votes of plain teachers on the group; not for release."""
-  parts = parts._replace(y=parts.group)
-  if ensemble is None:
-    model = _required(model)
-    trained = train_teachers(model, loss, parts, config, key=key)
-    votes = predict_votes(model, trained, x)
-  else:
-    votes = ensemble(parts, x)
-  return _counted(votes, num_groups, parts, x)
-
-
-def label_votes(
+def votes(
   model: Model | None,
   loss: PerExampleLoss,
   parts: Examples,
@@ -51,17 +29,26 @@ def label_votes(
   *,
   num_classes: int,
   key: jax.Array,
-  trainer: Trainer = training.lagrangian,
+  trainer: Trainer = training.fit,
   ensemble: Ensemble | None = None,
 ) -> np.ndarray:
-  """[m, C] votes of fair teachers on the class; not for release."""
+  """[m, C] votes of teachers, each trained on one of the parts; not for release."""
   if ensemble is None:
-    model = _required(model)
+    if model is None:
+      raise checks.ArgumentError(
+        "teacher_model is missing; pass a model with one output per group, or an ensemble"
+      )
     trained = train_teachers(model, loss, parts, config, key=key, trainer=trainer)
-    votes = predict_votes(model, trained, x)
+    found = predict_votes(model, trained, x)
   else:
-    votes = ensemble(parts, x)
-  return _counted(votes, num_classes, parts, x)
+    found = ensemble(parts, x)
+  wanted = (len(parts.y), len(x))
+  checks.require(
+    np.shape(found) == wanted,
+    f"the ensemble returned shape {np.shape(found)}; return {wanted}, one row "
+    "per teacher and one column per query",
+  )
+  return np.asarray(vote_counts(found, num_classes, num_teachers=wanted[0]))
 
 
 def estimators(make: Callable[[], Any]) -> Ensemble:
@@ -103,22 +90,3 @@ def _arguments(function: Callable[..., Any]) -> Sequence[str]:
   if any(p.kind is variable for p in found.values()):
     names.append("sensitive_features")
   return names
-
-
-def _counted(votes: Any, num_classes: int, parts: Examples, x: Any) -> np.ndarray:
-  """[m, C] votes, one of each part's teacher on each query."""
-  wanted = (len(parts.y), len(x))
-  checks.require(
-    np.shape(votes) == wanted,
-    f"the ensemble returned shape {np.shape(votes)}; return {wanted}, one row "
-    "per teacher and one column per query",
-  )
-  return np.asarray(vote_counts(votes, num_classes, num_teachers=wanted[0]))
-
-
-def _required(model: Model | None) -> Model:
-  if model is None:
-    raise checks.ArgumentError(
-      "teacher_model is missing; pass a model with one output per group, or an ensemble"
-    )
-  return model

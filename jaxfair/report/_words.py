@@ -69,7 +69,7 @@ EXPLAINED = {
   "pate_s_in": "PATE whose student has a penalty on the gap between groups.",
   "sf_pate_s": "PATE with fair students, which protects each person's group.",
   "sf_pate_t": "PATE with fair teachers, which protects each person's group.",
-  "randomised_groups": "fair training on groups that everybody reports with random errors.",
+  "randomized_groups": "fair training on groups that everybody reports with random errors.",
   "private_lagrangian": "fair training with noise wherever a person's group is used.",
 }
 COLUMNS = {

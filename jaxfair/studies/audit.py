@@ -12,7 +12,7 @@ import optax
 
 from jaxfair import accounting, auditing, data, models, tree
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim, Count, Figure, Positive, Summary
+from jaxfair.experiments import Count, Positive
 from jaxfair.training import DpSgdConfig, calibrate, dp_sgd, map_members
 from jaxfair.training._ensembles import default_chunk
 from jaxfair.types import Examples, Model
@@ -24,37 +24,21 @@ BOUNDS = {"row": "bound"}
 
 
 class Config(ex.Settings):
-  """Settings of the audit.
+  """Settings of the audit."""
 
-  Attributes:
-    data: among whom the canaries hide; synthetic people by default.
-    people: at most this many of them, chosen at random.
-    hidden: widths of the network's hidden layers; none for softmax regression.
-    epsilons: budgets that trainings are calibrated to.
-    delta: of the budgets.
-    steps: of a training.
-    batch_size: expected size of its batches.
-    l2_clip: bound on a gradient's norm.
-    learning_rate: of plain SGD.
-    canaries: hidden in each training.
-    seeds: trainings, and audits of a step, per budget.
-    runs: of one step, on each neighbour.
-    confidence: of every bound.
-  """
-
-  data: ex.People | None = None
-  people: Count = 4000
-  hidden: tuple[Count, ...] = ()
-  epsilons: ex.Sweep[Positive] = (1.0, 2.0, 4.0, 8.0)
-  delta: ex.Probability = 1e-5
-  steps: Count = 200
-  batch_size: Count = 800
-  l2_clip: Positive = 1.0
-  learning_rate: Positive = 0.5
-  canaries: Annotated[int, ex.Within(10)] = 4000
-  seeds: Count = 10
-  runs: Annotated[int, ex.Within(32)] = 100_000
-  confidence: ex.Probability = 0.95
+  data: ex.People | None = None  # among whom the canaries hide; synthetic people by default
+  people: Count = 4000  # at most this many of them, chosen at random
+  hidden: tuple[Count, ...] = ()  # the network's hidden layers; none for softmax regression
+  epsilons: ex.Sweep[Positive] = (1.0, 2.0, 4.0, 8.0)  # budgets that trainings are calibrated to
+  delta: ex.Probability = 1e-5  # of the budgets
+  steps: Count = 200  # of a training
+  batch_size: Count = 800  # expected size of its batches
+  l2_clip: Positive = 1.0  # bound on a gradient's norm
+  learning_rate: Positive = 0.5  # of plain SGD
+  canaries: Annotated[int, ex.Within(10)] = 4000  # hidden in each training
+  seeds: Count = 10  # trainings, and audits of a step, per budget
+  runs: Annotated[int, ex.Within(32)] = 100_000  # of one step, on each neighbor
+  confidence: ex.Probability = 0.95  # of every bound
 
   @property
   def joint_confidence(self) -> float:
@@ -65,19 +49,12 @@ class Config(ex.Settings):
 
 @dataclasses.dataclass(frozen=True)
 class Audited:
-  """What an audit attacks.
-
-  Attributes:
-    config: of the study.
-    training: calibrated to the cell's budget.
-    model: what is trained.
-    people: among whom the canaries hide.
-  """
+  """What an audit attacks."""
 
   config: Config
-  training: DpSgdConfig
+  training: DpSgdConfig  # calibrated to the cell's budget
   model: Model
-  people: Examples
+  people: Examples  # among whom the canaries hide
 
   def canaries(self, people: Examples, count: int) -> auditing.GradientCanaries:
     """Canaries with gradients far above the clip bound."""
@@ -246,6 +223,7 @@ LARGEST = ex.exact(
   "largest lower bound over its claim, all audits jointly",
   lambda table: (table["joint_bound"] / table["claimed"]).max(),
 ).at(**BOUNDS)
+SHARE = ex.mean("share")
 
 STUDY = ex.Study(
   name="audit",
@@ -258,57 +236,43 @@ STUDY = ex.Study(
   ],
   run=run,
   notes=_notes,
-  summaries=(
-    Summary(
-      "Claimed, and shown by attack",
-      ("audit", "method", "epsilon"),
-      ("claimed", "lower_bound", "share"),
-      BOUNDS,
+  claims={
+    "not caught: The implementation is not caught violating its claim": LARGEST <= 1,
+    "canaries: Canaries in one training show at least 30% of its epsilon": (SHARE > 0.3).at(
+      method="canaries"
     ),
-  ),
-  claims=(
-    Claim("not caught", "The implementation is not caught violating its claim", LARGEST <= 1),
-    Claim(
-      "canaries",
-      "Canaries in one training show at least 30% of its epsilon",
-      (ex.mean("share") > 0.3).at(method="canaries"),
+    "gaussian: Many runs of one step show at least 60% of its epsilon": (SHARE > 0.6).at(
+      method="gaussian"
     ),
-    Claim(
-      "gaussian",
-      "Many runs of one step show at least 60% of its epsilon",
-      (ex.mean("share") > 0.6).at(method="gaussian"),
-    ),
-  ),
+  },
   figures=(
-    Figure(
-      "share",
-      "How much of the claimed epsilon the attacks show",
-      "epsilon",
-      "share",
-      "line",
-      "method",
-      caption="Above the line at 1 a claim would be refuted. Canaries attack the whole training, "
-      "the other two attack one of its steps.",
-      x_title="epsilon of the whole training",
-      y_title="lower bound / claim",
-      log_x=True,
+    ex.lines(
+      "share: How much of the claimed epsilon the attacks show",
+      "share ~ epsilon, method",
+      "Above the line at 1 a claim would be refuted. Canaries attack the whole training, the other "
+      "two attack one of its steps.",
+      log="x",
       where=BOUNDS,
       reference=1.0,
     ),
-    Figure(
-      "guesses",
-      "How often the boldest guesses about canaries are right",
-      "guesses",
-      "right",
-      "line",
-      "who",
-      "epsilon",
-      caption="Attained by the attack, and the most that epsilon allows. The bound trades few "
-      "bold guesses against many timid ones.",
-      x_title="guesses, boldest first",
-      y_title="share that is right",
-      log_x=True,
+    ex.lines(
+      "guesses: How often the boldest guesses about canaries are right",
+      "right ~ guesses, who | epsilon",
+      "Attained by the attack, and the most that epsilon allows. The bound trades few bold guesses "
+      "against many timid ones.",
+      log="x",
       where={"row": "guess"},
+    ),
+  ),
+  titles={
+    "epsilon": "epsilon of the whole training",
+    "share": "lower bound / claim",
+    "guesses": "guesses, boldest first",
+    "right": "share that is right",
+  },
+  summaries=(
+    ex.summary(
+      "Claimed, and shown by attack", "claimed, lower_bound, share ~ audit, method, epsilon", BOUNDS
     ),
   ),
 )

@@ -1,8 +1,8 @@
 """Personalized disclosure: how few columns decide a case, and who must tell more?
 
-One cell per number of sensitive columns. A repetition is a split, a model
-trained on its first part, a random choice of columns, and every procedure on
-the people of the second part; all repetitions are one program.
+One cell per number of sensitive columns. A repetition is a split, a model trained on its first
+part, a random choice of columns, and every procedure on the people of the second part; all
+repetitions are one program.
 """
 
 from typing import Annotated, Any, Literal
@@ -16,8 +16,7 @@ from jaxfair import experiments as ex
 from jaxfair.data import Dataset
 from jaxfair.disclosure._questionnaire import FILE, Questionnaire
 from jaxfair.disclosure._questions import Questions
-from jaxfair.experiments import Claim, Count, Figure, Summary
-from jaxfair.experiments._measures import EVERYONE
+from jaxfair.experiments import EVERYONE, Count
 from jaxfair.types import Examples, Model, Params
 
 PARTS = (0.7, 1 - 0.7)
@@ -27,26 +26,19 @@ Delta = Annotated[float, ex.Within(0.0, 0.5, open_high=True)]
 
 
 class Config(ex.Settings):
-  """Settings of a comparison of procedures.
-
-  Attributes:
-    columns: numbers of sensitive columns, drawn anew in every repetition.
-    sensitive: names of the sensitive columns, instead of drawing them.
-    deltas: how likely another decision may be when the questions stop.
-    people: how many of the test part are asked.
-    draws: imagined answers; linear models with two classes need none.
-    pure: the test for certainty: sound intervals, or the paper's grid of at
-      most `grid_points` points.
-  """
+  """Settings of a comparison of procedures."""
 
   data: ex.People = ex.People()
   model: Literal["logistic", "mlp"] = "logistic"
   hidden: tuple[Count, ...] = (10, 10)
+  # Numbers of sensitive columns, drawn anew in every repetition, or names of such columns.
   columns: ex.Sweep[Annotated[int, ex.Within(1, 8)]] = (2, 3, 4, 5, 6, 7)
   sensitive: tuple[str, ...] = ()
+  # How likely another decision may be when the questions stop.
   deltas: ex.Sweep[Delta] = (0.0, 0.05, 0.1, 0.2)
-  people: Count = 1024
-  draws: Count = 100
+  people: Count = 1024  # how many of the test part are asked
+  draws: Count = 100  # imagined answers; linear models with two classes need none
+  # The test for certainty: sound intervals, or the paper's grid of at most this many points.
   pure: Literal["interval", "grid"] = "interval"
   grid_points: Count = 1024
   steps: Count = 500
@@ -185,48 +177,35 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
+ALL, GROUPS = {"group": EVERYONE}, {"group": ex.but(EVERYONE)}
+
+
 def _of(method: str, delta: float) -> dict[str, Any]:
-  return {"method": method, "delta": delta, "group": EVERYONE}
+  return {"method": method, "delta": delta, **ALL}
 
 
-def _reveal_less(name: str, told: str, share: float, delta: float) -> Claim:
-  return Claim(
-    name,
-    f"With delta = {delta:g} people reveal less than {told} of the sensitive columns",
-    (ex.mean("spared") > 1 - share).at(**_of(ENTROPY, delta)),
-    "Sec. 7.9.6",
-  )
+def _spared(delta: float) -> ex.Statistic:
+  """Share of the columns that the paper's order does not ask for."""
+  return ex.mean("spared").at(**_of(ENTROPY, delta))
 
 
-def _near_optimum(name: str, told: str, method: str) -> Claim:
-  sides = _of(method, 0.0), _of(OPTIMUM, 0.0)
-  return Claim(
-    f"{name} is near the optimum",
-    f"With delta = 0 {told} asks at most 15% more than the optimum",
-    ex.difference("leakage", *sides, relative=True) <= 0.15,
-  )
+def _above_optimum(method: str) -> ex.Statistic:
+  return ex.difference("leakage", _of(method, 0.0), _of(OPTIMUM, 0.0), relative=True)
 
 
-def _groups_differ(name: str, delta: float) -> Claim:
-  check = ex.spread("share", "group") > 0
-  return Claim(
-    f"who discloses, {name}",
-    f"With delta = {delta:g} one group has to disclose more than another",
-    check.at(method=ENTROPY, delta=delta, group=ex.but(EVERYONE)),
-  )
+def _groups_differ(delta: float) -> ex.Check:
+  return (ex.spread("share", "group") > 0).at(method=ENTROPY, delta=delta, **GROUPS)
 
 
-def _figure(name: str, title: str, x: str, y: str, color: str = "delta", **more: Any) -> Figure:
-  where = {"method": ENTROPY, "group": EVERYONE}
-  told: dict[str, Any] = {"color": color, "where": where}
-  if x == "sensitive":
-    told |= {"mark": "line", "x_title": "sensitive columns |S|"}
-  return Figure(name, title, x, y, **told | more)
+def _more(first: str, second: str, delta: float) -> ex.Check:
+  """One order asks more than another."""
+  return ex.difference("leakage", _of(first, delta), _of(second, delta)) > 0
 
 
 LOWEST = ex.exact(
   "lowest agreement with the full model at delta=0", lambda table: np.nanmin(table["agreement"])
 )
+PAPER = {"method": ENTROPY, **ALL}
 
 STUDY = ex.Study(
   name="disclosure",
@@ -237,92 +216,74 @@ STUDY = ex.Study(
   precheck=_check,
   derive=lambda table: table.plus(spared=1 - table["share"], accuracy_kept=-table["accuracy_lost"]),
   notes=_notes,
-  claims=(
-    Claim(
-      "certainty is free",
-      "With delta = 0 nobody's label changes",
-      (LOWEST >= 1.0).at(delta=0.0, group=EVERYONE),
-      "Sec. 7.6.3",
+  claims={
+    "certainty is free: With delta = 0 nobody's label changes [Sec. 7.6.3]": (LOWEST >= 1.0).at(
+      delta=0.0, **ALL
     ),
-    _reveal_less("half is enough", "half", 0.5, 0.0),
-    _reveal_less("15% is enough", "15%", 0.15, 0.1),
-    Claim(
-      "accuracy stays",
-      "With delta = 0.1 less than 0.02 of accuracy is lost",
-      (ex.mean("accuracy_kept") > -0.02).at(**_of(ENTROPY, 0.1)),
-      "Sec. 7.9.7",
+    "half is enough: With delta = 0 people reveal less than half of the sensitive columns "
+    "[Sec. 7.9.6]": _spared(0.0) > 1 - 0.5,
+    "15% is enough: With delta = 0.1 people reveal less than 15% of the sensitive columns "
+    "[Sec. 7.9.6]": _spared(0.1) > 1 - 0.15,
+    "accuracy stays: With delta = 0.1 less than 0.02 of accuracy is lost [Sec. 7.9.7]": (
+      ex.mean("accuracy_kept") > -0.02
+    ).at(**_of(ENTROPY, 0.1)),
+    "entropy is near the optimum: With delta = 0 the paper's order asks at most 15% more than the "
+    "optimum": _above_optimum(ENTROPY) <= 0.15,
+    "progress is near the optimum: With delta = 0 the order by progress asks at most 15% more than "
+    "the optimum": _above_optimum(PROGRESS) <= 0.15,
+    "progress asks less: With delta = 0 the order by progress asks less than the paper's": _more(
+      ENTROPY, PROGRESS, 0.0
     ),
-    _near_optimum("entropy", "the paper's order", ENTROPY),
-    _near_optimum("progress", "the order by progress", PROGRESS),
-    Claim(
-      "progress asks less",
-      "With delta = 0 the order by progress asks less than the paper's",
-      ex.difference("leakage", _of(ENTROPY, 0.0), _of(PROGRESS, 0.0)) > 0,
-    ),
-    Claim(
-      "one order would do",
-      "With delta = 0.1 one order by importance asks more than the paper's",
-      ex.difference("leakage", _of(IMPORTANCE, 0.1), _of(ENTROPY, 0.1)) > 0,
-    ),
-    _groups_differ("certain", 0.0),
-    _groups_differ("probable", 0.1),
-  ),
+    "one order would do: With delta = 0.1 one order by importance asks more than the "
+    "paper's": _more(IMPORTANCE, ENTROPY, 0.1),
+    "who discloses, certain: With delta = 0 one group has to disclose more than "
+    "another": _groups_differ(0.0),
+    "who discloses, probable: With delta = 0.1 one group has to disclose more than "
+    "another": _groups_differ(0.1),
+  },
   figures=(
-    _figure(
-      "leakage",
-      "How many columns people reveal",
-      "sensitive",
-      "leakage",
-      y_title="columns revealed",
-      caption="The paper's order, mean over repetitions.",
+    ex.lines(
+      "leakage: How many columns people reveal",
+      "leakage ~ sensitive, delta",
+      "The paper's order, mean over repetitions.",
+      where=PAPER,
     ),
-    _figure(
-      "accuracy",
-      "Accuracy of the decisions",
-      "sensitive",
-      "accuracy",
-      caption="With delta = 0 it is the full model's.",
+    ex.lines(
+      "accuracy: Accuracy of the decisions",
+      "accuracy ~ sensitive, delta",
+      "With delta = 0 it is the full model's.",
+      where=PAPER,
     ),
-    _figure(
-      "orders",
-      "Orders of asking, when only certainty counts",
-      "sensitive",
-      "leakage",
-      "method",
-      where={"delta": 0.0, "group": EVERYONE},
-      y_title="columns revealed",
-      caption="The optimum sees every answer first: nobody can ask that well.",
+    ex.lines(
+      "orders: Orders of asking, when only certainty counts",
+      "leakage ~ sensitive, method",
+      "The optimum sees every answer first: nobody can ask that well.",
+      where={"delta": 0.0, **ALL},
     ),
-    _figure(
-      "sizes",
-      "How many people reveal how much",
-      "revealed",
-      "people",
-      facet="sensitive",
-      x_title="columns revealed",
-      y_title="share of people",
+    ex.bars(
+      "sizes: How many people reveal how much", "people ~ revealed, delta | sensitive", where=PAPER
     ),
-    _figure(
-      "groups",
-      "Who has to disclose more",
-      "group",
-      "share",
-      facet="sensitive",
+    ex.bars(
+      "groups: Who has to disclose more",
+      "share ~ group, delta | sensitive",
       where={"method": ENTROPY},
-      y_title="share of columns revealed",
     ),
   ),
+  titles={
+    "sensitive": "sensitive columns |S|",
+    **dict.fromkeys(("leakage", "revealed"), "columns revealed"),
+    "people": "share of people",
+    "share": "share of columns revealed",
+  },
   summaries=(
-    Summary(
+    ex.summary(
       "Everyone",
-      ("sensitive", "method", "delta"),
-      ("leakage", "share", "accuracy", "accuracy_lost", "agreement"),
-      {"group": EVERYONE},
+      "leakage, share, accuracy, accuracy_lost, agreement ~ sensitive, method, delta",
+      ALL,
     ),
-    Summary(
+    ex.summary(
       "By group, the paper's order",
-      ("sensitive", "delta", "group"),
-      ("leakage", "nothing", "accuracy", "accuracy_lost", "agreement"),
+      "leakage, nothing, accuracy, accuracy_lost, agreement ~ sensitive, delta, group",
       {"method": ENTROPY},
     ),
   ),

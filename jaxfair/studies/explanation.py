@@ -18,6 +18,7 @@ from jaxfair.experiments import _runs
 from jaxfair.experiments._folders import RunError
 from jaxfair.experiments._measures import EVERYONE
 from jaxfair.experiments._people import load_people
+from jaxfair.experiments._population import dry
 from jaxfair.experiments._table import Table
 from jaxfair.studies import train
 from jaxfair.types import Examples
@@ -127,7 +128,7 @@ def explain_run(folder: pathlib.Path) -> NonPrivateExplanation:
   released = methods.load(folder / "release")
   assert settings.release_epsilon is not None
   _, plan = settings.parted(
-    people, settings.released_method, settings.release_epsilon, key=jax.random.key(0), buy=train.dry
+    people, settings.released_method, settings.release_epsilon, key=jax.random.key(0), buy=dry
   )
   _, people = settings.with_public(people)
   people = _features_of(released, people)

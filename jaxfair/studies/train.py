@@ -17,10 +17,10 @@ from jaxfair.data import Dataset
 from jaxfair.experiments import Claim, Count, Positive, Summary
 from jaxfair.experiments._measures import EVERYONE, GAPS, GroupMeasures, paired_costs
 from jaxfair.experiments._people import dataset_ledger
+from jaxfair.experiments._population import Buy, Parted, Scaling, dry, load_public, part_people
 from jaxfair.methods import Plan
 from jaxfair.methods._buying import PLACE, buy_once, seeded_bits
 from jaxfair.methods._evaluation import evaluate
-from jaxfair.studies._population import Buy, Parted, Scaling, load_public, part_people
 from jaxfair.types import Examples
 
 PLAIN, RELEASED = "without privacy", "released model"
@@ -143,13 +143,6 @@ def _precheck(config: Config, people: Dataset) -> None:
     config.parted(
       people, cell["method"], cell.get("epsilon", math.inf), key=jax.random.key(0), buy=dry
     )
-
-
-def dry(plan: methods.PreprocessingPlan, x: np.ndarray) -> methods.Preprocessing:
-  """In place of what is bought, for a plan that computes nothing: scales nothing."""
-  ones = np.ones(x.shape[1], np.float32)
-  scaler = data.Scaler(0 * ones, 0 * ones, 0 * ones, 1.0)
-  return methods.Preprocessing(plan.encoder, np.arange(x.shape[1]), scaler, ())
 
 
 def _cells(config: Config) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import numpy as np
 import optax
 
 from jaxfair import checks, models
-from jaxfair.fairness._disparity import Notion
+from jaxfair.fairness._disparity import DisparityKind
 from jaxfair.training._dp_sgd import dp_sgd
 from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._fit import FitConfig, fit
@@ -28,7 +28,7 @@ def fair_dp_sgd(
   num_groups: int,
   lam: Any,
   placement: Placement = "after",
-  disparity: Notion = "rest",
+  disparity: DisparityKind = "rest",
   sample: int | None = None,
   key: jax.Array,
   initial: Params | None = None,
@@ -95,7 +95,7 @@ def calibrate_fairness(
   labels: Any = None,
   steps: int = 200,
   learning_rate: Any = 1e-3,
-  disparity: Notion = "rest",
+  disparity: DisparityKind = "rest",
   key: jax.Array,
 ) -> Fit:
   """Fine-tunes a trained model on public people to lower its disparity.

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, tree
-from jaxfair.fairness._disparity import NOTIONS, Notion
+from jaxfair.fairness._disparity import DISPARITY_KINDS, DisparityKind
 from jaxfair.fairness._soft import soft_disparity
 from jaxfair.training._program import settings
 from jaxfair.types import Model, Params
@@ -50,7 +50,7 @@ class ParityPenalty:
   people: PublicPeople
   model: Model
   num_groups: int
-  disparity: Notion = "rest"
+  disparity: DisparityKind = "rest"
   temperature: float = 0.01
   sample: int | None = None
   placement: Placement = "after"
@@ -98,7 +98,7 @@ def parity_penalty(
   num_groups: int,
   lam: Any = 1.0,
   placement: Placement = "after",
-  disparity: Notion = "rest",
+  disparity: DisparityKind = "rest",
   temperature: float = 0.01,
   sample: int | None = None,
 ) -> ParityPenalty:
@@ -132,7 +132,7 @@ def parity_penalty(
   checks.non_negative("lam", lam)
   checks.positive("temperature", temperature)
   checks.one_of("placement", placement, PLACEMENTS)
-  checks.one_of("disparity", disparity, NOTIONS)
+  checks.one_of("disparity", disparity, DISPARITY_KINDS)
   checks.integer("num_groups", num_groups, low=1)
   checks.same_length(x=x, group=group)
   checks.finite("x", x)

@@ -20,7 +20,7 @@ from jaxfair import accounting, checks
 from jaxfair.analysis._boundary import closeness
 from jaxfair.analysis._by_group import ByGroup, mean_by_group
 from jaxfair.analysis._curvature import check_people, trace_per_person
-from jaxfair.analysis._directions import per_example
+from jaxfair.analysis._directional_derivatives import per_example
 from jaxfair.analysis._norms import gradient_norms
 from jaxfair.privacy._clip_factors import clip_factor
 from jaxfair.training import _batches

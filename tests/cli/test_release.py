@@ -35,23 +35,27 @@ def people(tmp_path):
 @pytest.mark.slow
 def test_from_a_table_to_predictions(jaxfair, people, tmp_path, monkeypatch):
   monkeypatch.setenv("JAXFAIR_STATE", str(tmp_path / "state"))
-  dry = jaxfair("release", *ASKED, "--dry-run")
+  dry = jaxfair("release", *ASKED, "--figures", "1", "--dry-run")
   assert dry.code == 0, dry
-  assert "360 people are protected, 120 are taken to be public, 120 measure" in dry.out
+  assert "480 people are protected, 0 are public, 120 measure the model" in dry.out
+  assert "Means and ranges of the features are bought: epsilon 0.3" in dry.out
+  assert "Figures of test people are bought: epsilon 0.9" in dry.out
   assert "All releases from this data set so far: none." in dry.out
-  assert "With this release: epsilon 4.0, delta 1e-05" in dry.out
+  assert "With this release: epsilon 4." in dry.out
   assert not (tmp_path / "runs").exists()
   assert not accounting.dataset_ledgers()
 
-  made = jaxfair("release", *ASKED, "--use", "To test.")
+  asked = (*ASKED, "--figures", "1", "--use", "To test.")
+  made = jaxfair("release", *asked)
   assert made.code == 0, made
   folder = tmp_path / "runs" / "release" / "people-output_perturbation"
+  assert (folder / "figures" / "figures.html").is_file()
   assert "To test." in (folder / "release" / "model_card.md").read_text()
   assert json.loads((folder / "evaluation" / "evaluation.json").read_text())["warnings"] == []
   (ledger,) = accounting.dataset_ledgers()
-  assert [spent.releases for spent in ledger.spent()] == [1]
-  assert jaxfair("release", *ASKED, "--use", "To test.").code == 0  # finds what is finished
-  assert [spent.releases for spent in ledger.spent()] == [1]
+  assert [spent.releases for spent in ledger.spent()] == [3]
+  assert jaxfair("release", *asked).code == 0  # finds what is finished
+  assert [spent.releases for spent in ledger.spent()] == [3]
 
   told = jaxfair("predict", folder / "release", "new.csv")
   assert told.out.splitlines() == ["row,prediction", "1,yes", "2,no", told.out.splitlines()[3]]

@@ -163,9 +163,22 @@ def test_list_names_studies_and_their_configs(jaxfair, tmp_path):
   assert ended.code == 0
   assert "quickstart: How does a plain model" in ended.out
   assert "  jaxfair run configs/paper/fig1.toml" in ended.out
+  assert "  dp_sgd: Clips each person's gradient" in ended.out
+  assert "  coloured_digits: " in ended.out
   broken, other = ended.err.strip().splitlines()
   assert "left out: configs/paper/broken.toml: not valid TOML" in broken
   assert "configs/paper/other.toml: study='never' is unknown" in other
+
+
+def test_configs_that_come_with_jaxfair_are_found_anywhere(jaxfair, tmp_path):
+  ended = jaxfair("list")  # in an empty folder
+  assert "  jaxfair run quickstart\n" in ended.out
+  assert ended.err == ""
+  for name in ("quickstart", "configs/quickstart.toml", "train/dp_sgd_adult", "dp_erm"):
+    assert experiments.find_config(pathlib.Path(name)).is_relative_to(experiments.shipped_configs())
+  (tmp_path / "quickstart").mkdir()  # one's own comes first
+  assert experiments.find_config(pathlib.Path("quickstart")) == pathlib.Path("quickstart")
+  assert "use one of" in jaxfair("run", "quickstrat").err
 
 
 @pytest.fixture

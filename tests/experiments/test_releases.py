@@ -43,15 +43,17 @@ def test_what_is_given_replaces_what_is_written(tmp_path):
 
 def test_parts_are_shares_or_numbers():
   assert ReleaseConfig(epsilon=1.0, public=0.1, test=50).parts(1000) == (100, 850, 50)
+  assert ReleaseConfig(epsilon=1.0).parts(1000) == (0, 800, 200)
+  with pytest.raises(checks.ArgumentError, match="one or the other"):
+    ReleaseConfig(epsilon=1.0, public=0.1, public_csv="a.csv")
   for public in (1000, 0.95, 1e-5):
     with pytest.raises(checks.ArgumentError, match="leave a part empty"):
       ReleaseConfig(epsilon=1.0, public=public, test=0.1).parts(1000)
 
 
 def test_settings_that_a_method_does_not_have_are_refused():
-  config = ReleaseConfig(epsilon=1.0, settings={"teachers": 3})
-  with pytest.raises(experiments.ConfigError, match="teachers"):
-    _releases.plan_release(config)
+  with pytest.raises(checks.ArgumentError, match=r"settings\.teachers"):
+    ReleaseConfig(epsilon=1.0, settings={"teachers": 3})
 
 
 def test_a_point_becomes_the_release_that_its_study_says(tmp_path, monkeypatch):

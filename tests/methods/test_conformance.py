@@ -60,6 +60,7 @@ FAIR = {
 }
 ATTRIBUTE = {**FAIR, "num_teachers": 10, "queries": 50, "teacher_steps": 24, "teacher_rate": 0.1}
 ROWS += [
+  Row("tuned_dp_sgd", {**STEPS, "mean_runs": 2.0, "rate_factors": (1.0,), "step_factors": (1.0,)}),
   Row("output_perturbation", {"weight_decay": 0.03, "row_norm": 2.0}),
   Row("pate", TEACHERS),
   Row("confident_pate", {**TEACHERS, "answers": 20}),
@@ -70,8 +71,8 @@ ROWS += [
   Row("sf_pate_s", ATTRIBUTE),
   Row("sf_pate_t", ATTRIBUTE),
   Row("sf_pate_t", {**ATTRIBUTE, "proximity": 0.0}),
-  Row("randomised_groups", FAIR),
-  Row("randomised_groups", {**FAIR, "corrected": True}),
+  Row("randomized_groups", FAIR),
+  Row("randomized_groups", {**FAIR, "corrected": True}),
   Row("private_lagrangian", FAIR),
 ]
 BASELINES = [
@@ -262,7 +263,8 @@ def run_of(tmp_path_factory):
     text = configs.dump({"release": {**table, "data": people}})
     (place / "config.toml").write_text(text, encoding="utf-8")
     planned = _releases.plan_release(_releases.read_release(place / "config.toml", {}))
-    method, plan, people = methods.get(name), planned.plan, planned.people
+    method, plan = methods.get(name), planned.plan
+    people = dataclasses.replace(planned.parted.population, ledger=planned.ledger)
     assert not people.ledger.spent(BUDGET.delta)  # a plan charges nothing
     charged = []
 

@@ -28,9 +28,9 @@ class StopError(Exception):
 
 @pytest.mark.slow
 def test_fair_training_sees_reported_groups_at_the_charged_epsilon(monkeypatch):
-  method = methods.get("randomised_groups")
+  method = methods.get("randomized_groups")
   plan = method.plan(method.settings(**SHORT), PEOPLE.sizes, BUDGET)
-  respond, seen = pate.randomised_groups, []
+  respond, seen = pate.randomized_groups, []
 
   def responding(people, **options):
     assert options["epsilon"] == plan.event.epsilon == BUDGET.epsilon
@@ -43,14 +43,14 @@ def test_fair_training_sees_reported_groups_at_the_charged_epsilon(monkeypatch):
     assert 20 < np.sum(examples.group != PEOPLE.private.group) < 80
     raise StopError
 
-  monkeypatch.setattr(pate, "randomised_groups", responding)
+  monkeypatch.setattr(pate, "randomized_groups", responding)
   monkeypatch.setattr(training, "lagrangian", training_on)
   with pytest.raises(StopError):
     method.fit(plan, PEOPLE, key=jax.random.key(0))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["randomised_groups", "private_lagrangian"])
+@pytest.mark.parametrize("name", ["randomized_groups", "private_lagrangian"])
 def test_the_model_it_starts_from_knows_no_groups(name, monkeypatch):
   method = methods.get(name)
   plan = method.plan(method.settings(**SHORT), PEOPLE.sizes, BUDGET)
@@ -70,7 +70,7 @@ def test_votes_have_the_noise_that_is_charged(name):
   settings = method.settings(**SHORT, num_teachers=6, queries=40)
   plan = method.plan(settings, PEOPLE.sizes, BUDGET)
   told = pate.vote_guarantee(
-    sigma=plan.config.sigma, queries=plan.config.queries, delta=BUDGET.delta
+    sigma=plan.config.sigmas, queries=plan.config.queries, delta=BUDGET.delta
   )
   assert plan.guarantee.guarantee.epsilon == told.epsilon
 

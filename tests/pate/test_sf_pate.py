@@ -123,7 +123,9 @@ def test_one_attribute_moves_one_vote():
   changed[person] = 1 - changed[person]
   other = _attribute.deal(PEOPLE._replace(group=changed), 100, num_groups=2, key=KEY)
   both = [
-    _sf_votes.group_votes(MODEL, LOSS, own, PEOPLE.x[:150], PLAIN, num_groups=2, key=KEY)
+    _sf_votes.votes(
+      MODEL, LOSS, own._replace(y=own.group), PEOPLE.x[:150], PLAIN, num_classes=2, key=KEY
+    )
     for own in (parts, other)
   ]
   apart = both[0] - both[1]
@@ -219,8 +221,8 @@ def test_a_release_is_charged_in_a_ledger(tmp_path, monkeypatch):
     release(jax.random.key(8))
 
 
-def test_randomised_groups_cost_the_closed_form(tmp_path, monkeypatch):
-  found = pate.randomised_groups(PEOPLE, epsilon=1.5, num_groups=2, key=KEY)
+def test_randomized_groups_cost_the_closed_form(tmp_path, monkeypatch):
+  found = pate.randomized_groups(PEOPLE, epsilon=1.5, num_groups=2, key=KEY)
   keep = np.exp(1.5) / (np.exp(1.5) + 1)
   right = np.mean(found.examples.group == PEOPLE.group)
   assert abs(right - keep) < 6 * np.sqrt(keep * (1 - keep) / PEOPLE.size)
@@ -229,19 +231,19 @@ def test_randomised_groups_cost_the_closed_form(tmp_path, monkeypatch):
   assert guarantee.relation is accounting.Relation.ATTRIBUTE
   assert "for study only" in str(found.protection)
   # The operating system's key: new every time, and fit for release.
-  released = [pate.randomised_groups(PEOPLE, epsilon=1.5, num_groups=2, key=None) for _ in range(2)]
+  released = [pate.randomized_groups(PEOPLE, epsilon=1.5, num_groups=2, key=None) for _ in range(2)]
   assert (released[0].examples.group != released[1].examples.group).any()
   assert "for study only" not in str(released[0].protection)
   monkeypatch.setenv("JAXFAIR_STATE", str(tmp_path / "state"))
   book = accounting.DatasetLedger.of(b"people", name="people")
   for key in (KEY, None, None):
-    pate.randomised_groups(PEOPLE, epsilon=1.5, num_groups=2, key=key, dataset_ledger=book)
+    pate.randomized_groups(PEOPLE, epsilon=1.5, num_groups=2, key=key, dataset_ledger=book)
   (spent,) = book.spent(0.0)
   assert spent.releases == 2  # those with a key are studies
   assert spent.guarantee.epsilon == pytest.approx(3.0)
   # A feature that tells the group is not looked for: a refusal would tell.
   told = PEOPLE._replace(x=np.c_[PEOPLE.x, PEOPLE.group].astype(np.float32))
-  pate.randomised_groups(told, epsilon=1.5, num_groups=2, key=KEY)
+  pate.randomized_groups(told, epsilon=1.5, num_groups=2, key=KEY)
   # Twice the same question: composed in closed form, pure epsilons add up.
   twice = accounting.RandomisedResponse(1.5, 2, count=2)
   total = accounting.composed_epsilon([twice], delta=1e-9, relation=accounting.Relation.ATTRIBUTE)

@@ -5,19 +5,23 @@ a split of the people with teachers of its own; all methods of a repetition
 share votes and noise.
 """
 
+import functools
 import itertools
 from typing import Annotated, Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import checks, tree
 from jaxfair import experiments as ex
-from jaxfair.experiments import Count, OneOrMany, Positive, Summary, several
-from jaxfair.studies.fairpate import claims, common, methods
-from jaxfair.studies.fairpate.common import Repetition
-from jaxfair.studies.fairpate.methods import METHODS, Point
-from jaxfair.training import DpSgdConfig
+from jaxfair import methods, training, tree
+from jaxfair.experiments import Count, OneOrMany, Positive, several
+from jaxfair.experiments._measures import beside_constant
+from jaxfair.fairness import admit_in_order, demographic_disparity
+from jaxfair.pate import NO_ANSWER
+from jaxfair.studies.fairpate import claims, common
+from jaxfair.studies.fairpate.common import METHODS, NO_MARGIN, Point, Repetition
+from jaxfair.types import Examples, Model, Params
 
 
 class Config(common.OneThreshold):
@@ -35,7 +39,6 @@ class Config(common.OneThreshold):
     epsilon: budgets, at `delta`.
     max_gap: margins, of the labels and of abstention at inference.
     lam: weights of the disparity, for the methods that have a penalty.
-    sgd_batch: expected batch of DP-SGD.
   """
 
   method: OneOrMany[Annotated[str, ex.OneOf(tuple(METHODS))]] = tuple(
@@ -44,16 +47,7 @@ class Config(common.OneThreshold):
   epsilon: OneOrMany[Positive] = (1.0, 3.0, 10.0)
   max_gap: OneOrMany[Positive] = (0.02, 0.05, 0.1)
   lam: OneOrMany[ex.NonNegative] = (1.0, 5.0)
-  student_steps: Count = 300
   sgd_steps: Count = 300
-  sgd_batch: Count = 256
-  sgd_learning_rate: Positive = 0.5
-  l2_clip: Positive = 1.0
-
-  def check(self) -> None:
-    """A batch comes from the private people."""
-    super().check()
-    checks.integer("sgd_batch", self.sgd_batch, high=self.private_people)
 
   @property
   def points(self) -> list[Point]:
@@ -70,54 +64,83 @@ class Config(common.OneThreshold):
 
 def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All methods on one repetition."""
-  keys = jax.random.split(jax.random.fold_in(context.key, 1), 4)
   own = common.split(config, cell, context)
-  if any(p.kind.route in methods.STUDENTS for p in config.points):
-    own = own.vote(key=jax.random.fold_in(context.key, 0))
+  keys = [jax.random.fold_in(context.key, i) for i in range(3)]  # of students, SGD, calibration
+  students = any("sgd" not in point.kind.name for point in config.points)
+  votes = own.votes(key=keys[0]) if students else np.empty(0)
   tables = []
-  for route in methods.ROUTES:
-    points = [p for p in config.points if p.kind.route == route]
-    if points:
-      distinct, which = methods.trainings(points)
-      params, answered = _train(config, own, route, distinct, keys)
-      params, answered = tree.take(params, which), answered[which]
-      tables.append(_rows(own, points, params, answered))
+  for route in dict.fromkeys(point.kind.route for point in config.points):
+    points = [point for point in config.points if point.kind.route == route]
+    distinct, which = trainings(points)
+    params, answered = _train(own, distinct, votes, keys)
+    params, answered = tree.take(params, which), answered[which]
+    tables.append(_rows(own, points, params, answered))
   table = ex.Table.concat(tables)
   return table.plus(seed=[cell["seed"]] * len(table))
 
 
+def trainings(points: list[Point]) -> tuple[list[Point], np.ndarray]:
+  """Points that are trained differently, and which of them each point is.
+
+  Points that differ only in the margin of their abstention share a model.
+  """
+  alike = [p if p.kind.fair_labels else p._replace(max_gap=np.nan) for p in points]
+  distinct = list(dict.fromkeys(alike))
+  return distinct, np.array([distinct.index(p) for p in alike])
+
+
+@functools.lru_cache(maxsize=1024)
+def _plan(config: Config, sizes: methods.Sizes, point: Point) -> methods.Plan:
+  return point.plan(config, sizes)  # priced once for all repetitions
+
+
 def _train(
-  config: Config, own: Repetition, route: methods.Route, points: list[Point], keys: jax.Array
-) -> tuple[Any, np.ndarray]:
+  own: Repetition, points: list[Point], votes: np.ndarray, keys: list[jax.Array]
+) -> tuple[Params, np.ndarray]:
   """[S] models, and the number of labels that each has learned from."""
-  key_noise, key_student, key_sgd, key_mend = keys
-  lams = np.array([p.lam for p in points])
-  if route in ("after", "inside"):
-    settings = DpSgdConfig(
-      learning_rate=config.sgd_learning_rate,
-      l2_clip=config.l2_clip,
-      steps=config.sgd_steps,
-      batch_size=config.sgd_batch,
-      weight_decay=config.weight_decay,
-      penalties=(methods.penalty_of(own, lams, placement=route),),
-    )
-    epsilons = [p.epsilon for p in points]
-    params = methods.train_privately(own, epsilons, settings, key=key_sgd)
-    return params, np.full(len(points), np.nan)
-  labels = np.stack([methods.labels_of(own, config.threshold, p, key=key_noise) for p in points])
-  penalties = (methods.penalty_of(own, lams),) if route == "penalized" else ()
-  params = methods.train_students(
-    own, labels, config.student_steps, penalties=penalties, key=key_student
+  plans = [_plan(own.config, own.population.sizes, point) for point in points]
+  makers: list[Any] = [methods.get(plan.method) for plan in plans]
+  if "sgd" in plans[0].method:
+    fitted = makers[0].fit_many(plans, own.population, key=keys[1]).params
+    return fitted, np.full(len(points), np.nan)
+  labels = np.stack(
+    [
+      maker.labels(plan, own.population, votes, key=keys[0])
+      for maker, plan in zip(makers, plans, strict=True)
+    ]
   )
-  if route == "mended":
-    params = methods.mend(own, params, lams, key=key_mend)
-  return params, (labels >= 0).sum(axis=1).astype(float)
+  students = makers[0].students(plans, own.population, labels, key=keys[0])
+  if points[0].kind.mended:
+    students = _mend(own, plans[0].model, students, [point.lam for point in points], key=keys[2])
+  return students, (labels >= 0).sum(axis=1).astype(float)
 
 
-def _rows(own: Repetition, points: list[Point], params: Any, answered: np.ndarray) -> ex.Table:
+def _mend(
+  own: Repetition, model: Model, params: Params, lams: list[float], *, key: jax.Array
+) -> Params:
+  """[S] students, each calibrated on the public people with its lam."""
+  calibrate = functools.partial(
+    training.calibrate_fairness,
+    x=jnp.asarray(own.public.x),
+    group=jnp.asarray(own.public.group),
+    num_groups=own.people.num_groups,
+    disparity=own.config.disparity,
+    learning_rate=own.config.learning_rate,
+    key=key,
+  )
+  return jax.lax.map(
+    lambda pair: calibrate(model, pair[0], lam=pair[1]).params,
+    (params, jnp.asarray(lams, jnp.float32)),
+  )
+
+
+def _rows(own: Repetition, points: list[Point], params: Params, answered: np.ndarray) -> ex.Table:
   """One row for each point; unknown where it has learned from no label."""
-  found = methods.measure(own, params, points)._asdict()
-  found |= found.pop("constant")
+  margins = [point.max_gap if point.kind.abstains else NO_MARGIN for point in points]
+  model = _plan(own.config, own.population.sizes, points[0]).model
+  fixed = (own.config, model, own.people.num_groups, own.people.num_classes)
+  measured = _measured(*fixed, params, own.test, jnp.array(margins, jnp.float32))
+  found = {name: np.asarray(value, np.float64) for name, value in measured.items()}
   columns = dict(zip(Point._fields, zip(*points, strict=True), strict=True))
   return ex.Table(
     {"data": [own.people.name] * len(points)}
@@ -125,6 +148,40 @@ def _rows(own: Repetition, points: list[Point], params: Any, answered: np.ndarra
     | {name: np.where(answered == 0, np.nan, found[name]) for name in found}
     | {"answered": answered}
   )
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def _measured(
+  config: Config,
+  model: Model,
+  num_groups: int,
+  num_classes: int,
+  stacked: Params,
+  test: Examples,
+  margins: jax.Array,
+) -> dict[str, jax.Array]:
+  """[S] measures of models [S], each abstaining by its margin; `raw_` of everybody."""
+
+  def largest(counters: jax.Array) -> jax.Array:
+    return jnp.nanmax(demographic_disparity(counters, notion=config.disparity, skip_empty=True))
+
+  def one(own: tuple[Params, jax.Array]) -> dict[str, jax.Array]:
+    params, margin = own
+    predicted = jnp.argmax(model.apply(params, test.x), -1).astype(jnp.int32)
+
+    def admit(limit: jax.Array) -> Any:
+      rule, counts = config.rule(limit), {"num_groups": num_groups, "num_classes": num_classes}
+      return admit_in_order(predicted, test.group, rule, **counts)
+
+    shown = jax.vmap(admit)(jnp.stack([margin, jnp.asarray(NO_MARGIN)]))
+    covered = jnp.mean(shown.labels != NO_ANSWER, axis=1)
+    accuracy = jnp.mean(shown.labels == test.y, axis=1) / covered
+    gaps = jax.vmap(largest)(shown.counters)
+    of_all = {"raw_accuracy": accuracy[1], "raw_gap": gaps[1]}
+    shown_to = {"accuracy": accuracy[0], "gap": gaps[0], "coverage": covered[0]}
+    return shown_to | of_all | beside_constant(test.y, predicted, num_classes)
+
+  return jax.lax.map(one, (stacked, margins), batch_size=16)
 
 
 def _notes(config: Config) -> list[str]:
@@ -141,8 +198,7 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-SETTING = ("method", "epsilon", "max_gap", "lam")
-
+SETTING = "method, epsilon, max_gap, lam"
 STUDY = common.study(
   "fairpate",
   "Epsilon, gap, accuracy, coverage of FairPATE and its rivals",
@@ -150,9 +206,10 @@ STUDY = common.study(
   run,
   derive=claims.derive,
   notes=_notes,
+  release=common.release,
   summaries=(
-    Summary("What each setting reaches", SETTING, ("gap", "accuracy", "coverage", "answered")),
-    Summary("Everybody answered: without abstention", SETTING, ("raw_gap", "raw_accuracy")),
+    ex.summary("What each setting reaches", f"gap, accuracy, coverage, answered ~ {SETTING}"),
+    ex.summary("Everybody answered: without abstention", f"raw_gap, raw_accuracy ~ {SETTING}"),
   ),
   claims=claims.CLAIMS,
   figures=claims.FIGURES,

@@ -1,80 +1,54 @@
-"""What the FairPATE studies share: people, teachers that vote, the query phase.
+"""What the FairPATE studies share: people, their votes, and plans of the methods compared.
 
 A repetition is a split of the people with teachers of its own.
 """
 
 import dataclasses
-import functools
-import math
-from collections.abc import Callable
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import checks, data, models, pate, training
+from jaxfair import accounting, checks, data, methods
 from jaxfair import experiments as ex
 from jaxfair.data._pooling import pool_images
 from jaxfair.experiments import Count, Positive
+from jaxfair.experiments._config import plain
 from jaxfair.fairness import CounterRule
-from jaxfair.pate import FairAnswers
-from jaxfair.types import Examples, Model
+from jaxfair.methods._pate_settings import TeacherSettings
+from jaxfair.methods._teachers import Pate
+from jaxfair.types import Examples
 
-Choice: TypeAlias = Literal["any", "allowed"]
+NO_MARGIN = 2.0  # no disparity reaches it
 Whole = Annotated[int, ex.Within(0)]
 
 
-class Ensemble(ex.Settings):
-  """Settings of all studies of this package.
-
-  Attributes:
-    pool: images are averaged over squares with sides of this many pixels.
-    model: of teachers and students, as are `hidden` and what follows
-      `teacher_steps`.
-    queries: people taken to be public; the scaler is fitted on them.
-    private_people: dealt to the teachers; DP-SGD learns from them, too.
-    sigma_threshold: sigma1 of the paper.
-    sigma_answer: sigma2 of the paper.
-    min_count: M, answers of a group before it can be refused.
-    disparity: notion of the gap.
-    guard: "table" keeps all disparities below the margin, "own" is the
-      paper's rule.
-    seeds: repetitions, each with its own split, teachers and noise.
-  """
+class Ensemble(TeacherSettings):
+  """Settings of all studies of this package, those of teachers and students included."""
 
   data: ex.People = ex.People()
-  pool: Count = 1
-  model: Literal["logistic", "mlp", "convnet"] = "logistic"
+  pool: Count = 1  # images are averaged over squares with sides of this many pixels
   hidden: tuple[Count, ...] = (32,)
-  teachers: Count = 100
-  queries: Count = 1000
-  private_people: Count = 20_000
+  num_teachers: Count = 100
+  queries: Count = 1000  # people taken to be public; the scaler is fitted on them
+  private_people: Count = 20_000  # dealt to the teachers; DP-SGD learns from them, too
   test_people: Count = 2000
-  sigma_threshold: Positive = 40.0
-  sigma_answer: Positive = 15.0
-  min_count: Whole = 50
+  sigma_threshold: Positive = 40.0  # sigma1 of the paper
+  sigma_answer: Positive = 15.0  # sigma2 of the paper
+  min_count: Whole = 50  # M, answers of a group before it can be refused
   disparity: Literal["rest", "pairwise", "overall"] = "rest"
-  guard: Literal["table", "own"] = "table"
+  guard: Literal["table", "own"] = "table"  # keeps all disparities below the margin; the paper's
   delta: ex.Probability = 1e-5
-  teacher_steps: Count = 100
-  batch_size: Count = 32
-  learning_rate: Positive = 0.01
   weight_decay: ex.NonNegative = 1e-3
-  seeds: Count = 20
+  seeds: Count = 20  # repetitions, each with its own split, teachers and noise
 
   def check(self) -> None:
     """Every teacher has people of its own, and batches come from the queries."""
+    super().check()
     remedy = "every teacher learns from people of its own (private_people)"
-    most = self.private_people
-    checks.integer("teachers", self.teachers, high=most, remedy=remedy)
+    checks.integer("num_teachers", self.num_teachers, high=self.private_people, remedy=remedy)
     checks.integer("batch_size", self.batch_size, high=self.queries)
-
-  def check_threshold(self, name: str, value: Any) -> None:
-    """Refuses a threshold that no vote can reach."""
-    remedy = "no vote of so few teachers would reach it"
-    most = self.teachers + self.sigma_threshold
-    checks.number(name, value, high=most, remedy=remedy)
 
   @property
   def sizes(self) -> tuple[int, int, int]:
@@ -85,76 +59,137 @@ class Ensemble(ex.Settings):
     """The counter rule with this margin."""
     return CounterRule(max_gap, self.min_count, self.disparity, self.guard)
 
-  def fit(self, steps: int, size: int, **more: Any) -> training.FitConfig:
-    """The trainer's settings for a part of this size."""
-    batch = self.batch_size if self.batch_size < size else None
-    rate, decay = self.learning_rate, self.weight_decay
-    return training.FitConfig(rate, decay, steps=steps, batch_size=batch, **more)
-
 
 class OneThreshold(Ensemble):
-  """Settings of the studies that train students, with one threshold T."""
+  """Settings of the studies that train students, with one threshold T in votes."""
 
   threshold: float = 50.0
+  sgd_batch: Count = 256  # expected batch of DP-SGD
+  sgd_learning_rate: Positive = 0.5
+  l2_clip: Positive = 1.0
+  public_sample: Count = 256  # public people that a penalty looks at in a step
 
   def check(self) -> None:
-    """The threshold can be reached."""
+    """The threshold can be reached, and a batch comes from the private people."""
     super().check()
-    self.check_threshold("threshold", self.threshold)
+    remedy = "no vote of so few teachers would reach it"
+    checks.number("threshold", self.threshold, low=0.0, high=self.num_teachers, remedy=remedy)
+    checks.integer("sgd_batch", self.sgd_batch, high=self.private_people)
+
+
+class Method(NamedTuple):
+  """What sets a method of the comparison apart."""
+
+  name: str  # in the table of methods
+  fair_labels: bool = False  # the labels that it learns from keep the margin
+  abstains: bool = False  # it keeps the margin at inference, by abstaining
+  has_lam: bool = False  # it has a penalty on the disparity
+  mended: bool = False  # its students are calibrated on public people instead
+  choice: str = "any"  # FairPATE's argmax, over "any" or the "allowed" classes
+  placement: str = "after"  # of FairDP-SGD's penalty
+
+  @property
+  def route(self) -> tuple[str, ...]:
+    """Methods of a route are trained as one program."""
+    students = {"confident_pate": "pate", "fairpate": "pate", "pate_s_pre": "pate"}
+    return students.get(self.name, self.name), self.placement, "mended" if self.mended else ""
+
+
+METHODS = {
+  "pate": Method("confident_pate"),
+  "fairpate": Method("fairpate", fair_labels=True, abstains=True),
+  "fairpate_allowed": Method("fairpate", True, True, choice="allowed"),
+  "fairpate_calibrated": Method("fairpate", fair_labels=True, has_lam=True, mended=True),
+  "pate_s_pre": Method("pate_s_pre", fair_labels=True, abstains=True),
+  "pate_s_in": Method("pate_s_in", abstains=True, has_lam=True),
+  "dp_sgd": Method("fair_dp_sgd"),  # with a penalty of weight 0
+  "fair_dp_sgd": Method("fair_dp_sgd", abstains=True, has_lam=True),
+  "fair_dp_sgd_inside": Method("fair_dp_sgd", abstains=True, has_lam=True, placement="inside"),
+}
+
+
+class Point(NamedTuple):
+  """One setting of one method; NaN for what the method does not have."""
+
+  method: str
+  epsilon: float
+  max_gap: float = np.nan
+  lam: float = np.nan
+
+  @property
+  def kind(self) -> Method:
+    """The method's row of the table."""
+    return METHODS[self.method]
+
+  def settings(self, config: OneThreshold, **changes: Any) -> Any:
+    """Of the method; `changes` are some of them."""
+    own = methods.get(self.kind.name)
+    told: dict[str, Any] = {
+      **vars(config),
+      **self.kind._asdict(),
+      "threshold": config.threshold / config.num_teachers,
+      "test_ratio": config.sigma_threshold / config.sigma_answer,
+      "max_gap": NO_MARGIN if np.isnan(self.max_gap) else self.max_gap,
+      "lam": np.nan_to_num(self.lam),
+      "sample": min(config.public_sample, config.queries),
+    }
+    if "sgd" in self.kind.name:
+      told |= {"learning_rate": config.sgd_learning_rate, "batch_size": config.sgd_batch}
+      told |= {"steps": getattr(config, "sgd_steps", None), "optimizer": "sgd", "row_norm": 0.0}
+    told |= changes
+    fields = [field.name for field in dataclasses.fields(own.settings)]
+    return own.settings(**{name: told[name] for name in fields if name in told})
+
+  def plan(self, config: OneThreshold, sizes: methods.Sizes, **changes: Any) -> methods.Plan:
+    """What the method would be released by; `changes` are settings."""
+    budget = accounting.Budget(self.epsilon, config.delta)
+    return methods.get(self.kind.name).plan(self.settings(config, **changes), sizes, budget)
+
+
+def release(config: OneThreshold, at: Mapping[str, Any]) -> dict[str, Any] | None:
+  """The `[release]` table of a point; None where no method of the registry does that.
+
+  All people who are neither queries nor test are protected, so teachers see more people than in
+  the study.
+  """
+  given = {name: at[name] for name in ("max_gap", "lam") if at.get(name) is not None}
+  point = Point(str(at["method"]), float(at["epsilon"]), **given)
+  if point.kind.mended or config.pool > 1:
+    return None
+  name = "dp_sgd" if point.method == "dp_sgd" else point.kind.name
+  known = {field.name for field in dataclasses.fields(methods.get(name).settings)}
+  settings = plain(point.settings(config))
+  return {
+    "method": name,
+    "epsilon": point.epsilon,
+    "delta": config.delta,
+    "settings": {key: value for key, value in settings.items() if key in known},
+    "data": plain(config.data),
+    "public": config.queries,
+    "test": config.test_people,
+  }
 
 
 class Repetition(NamedTuple):
-  """One split of the people, and the votes of its teachers.
+  """One split: the public and the private people, and those that measure."""
 
-  `public` are the queries, `test` the people that measure, and `counts` the
-  [n, C] votes on the queries, without rows before teachers are asked.
-  """
-
-  config: Ensemble
+  config: Any
   people: data.Dataset
-  model: Model
-  public: Examples
-  private: Examples
+  population: methods.Population
   test: Examples
-  counts: np.ndarray
 
-  def vote(self, *, key: jax.Array) -> "Repetition":
-    """Deals the private people, trains the teachers and counts their votes."""
-    key_parts, key_teachers = jax.random.split(key)
-    teachers, classes = self.config.teachers, self.people.num_classes
-    dealt = data.partition(self.private, teachers, key=key_parts)
-    settings = self.config.fit(self.config.teacher_steps, dealt.y.shape[1])
-    trained = pate.train_teachers(
-      self.model, models.cross_entropy, dealt, settings, key=key_teachers
-    )
-    votes = pate.predict_votes(self.model, trained, self.public.x)
-    counts = pate.vote_counts(votes, classes, num_teachers=teachers)
-    return self._replace(counts=np.asarray(counts))
+  @property
+  def public(self) -> Examples:
+    """The queries."""
+    assert self.population.public is not None
+    return self.population.public
 
-  def ask(self, *settings: Any, choice: Choice, key: jax.Array) -> FairAnswers:
-    """The query phase with a threshold, a margin and, if there is one, a rho.
-
-    All three may be mapped over.
-    """
-    asked = (self.people.num_groups, choice, self.counts, self.public.group)
-    return _ask(self.config, *asked, *settings, key=key)
-
-
-def study(name: str, summary: str, config: type, run: Any, **more: Any) -> ex.Study:
-  """A study with one cell per repetition."""
-  return ex.Study(name, summary, config, _cells, run, precheck=_check, **more)
-
-
-def lines(
-  x: str, color: str, facet: str, caption: str = "", **more: Any
-) -> Callable[..., ex.Figure]:
-  """Figures over one axis; the column is the figure's name if not given."""
-
-  def figure(name: str, title: str, y: str = "", **own: Any) -> ex.Figure:
-    told: dict[str, Any] = {"caption": caption, **more, **own}
-    return ex.Figure(name, title, x, y or name, "line", color, facet, **told)
-
-  return figure
+  def votes(self, *, key: jax.Array) -> np.ndarray:
+    """[queries, C] votes of teachers of the private people on the public ones."""
+    fields = {name: getattr(self.config, name) for name in TeacherSettings.__dataclass_fields__}
+    budget = accounting.Budget(1.0, self.config.delta)  # plays no part: no label is drawn
+    plan = Pate().plan(TeacherSettings(**fields), self.population.sizes, budget)
+    return Pate().votes(plan, self.population, key=key)
 
 
 def split(config: Ensemble, cell: ex.Cell, context: ex.Context) -> Repetition:
@@ -163,41 +198,14 @@ def split(config: Ensemble, cell: ex.Cell, context: ex.Context) -> Repetition:
   x = pool_images(np.asarray(people.examples.x), config.pool)
   people = dataclasses.replace(people, examples=people.examples._replace(x=x))
   key = jax.random.fold_in(context.shared_key, int(cell["seed"]))
-  parts = data.prepare(people, config.sizes, key=key).parts
-  public, private, test = jax.tree.map(jnp.asarray, parts)
-  model = models.network(config.model, people.num_classes, hidden=config.hidden)
-  nobody = np.zeros((0, people.num_classes), int)
-  return Repetition(config, people, model, public, private, test, nobody)
+  made = data.prepare(people, config.sizes, key=key)
+  test = jax.tree.map(jax.numpy.asarray, made.parts[2])
+  return Repetition(config, people, methods.Population.prepared(made), test)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _ask(
-  config: Ensemble,
-  num_groups: int,
-  choice: Choice,
-  counts: Any,
-  groups: Any,
-  threshold: Any,
-  max_gap: Any,
-  max_rho: Any = math.inf,
-  *,
-  key: jax.Array,
-) -> FairAnswers:
-  return pate.fair_gnmax(
-    counts,
-    groups,
-    num_groups=num_groups,
-    threshold=threshold,
-    sigma_threshold=config.sigma_threshold,
-    sigma_answer=config.sigma_answer,
-    max_gap=max_gap,
-    min_count=config.min_count,
-    disparity=config.disparity,
-    guard=config.guard,
-    choice=choice,
-    max_rho=max_rho,
-    key=key,
-  )
+def study(name: str, summary: str, config: type, run: Any, **more: Any) -> ex.Study:
+  """A study with one cell per repetition."""
+  return ex.Study(name, summary, config, _cells, run, precheck=_check, **more)
 
 
 def _cells(config: Ensemble) -> list[ex.Cell]:
@@ -212,7 +220,7 @@ def _check(config: Ensemble, people: data.Dataset) -> None:
     f"{people.size} people; lower private_people",
   )
   checks.require(
-    config.model != "convnet" or len(shape) == 3,
-    f"model='convnet' needs images, but {people.name} has people of shape {shape}; use "
-    "model = 'mlp'",
+    config.network != "convnet" or len(shape) == 3,
+    f"network='convnet' needs images, but {people.name} has people of shape {shape}; use "
+    "network = 'mlp'",
   )

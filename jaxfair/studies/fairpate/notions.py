@@ -8,10 +8,9 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim, Figure, Summary
 from jaxfair.fairness import CounterRule, admit_in_order, demographic_disparity
 from jaxfair.fairness._counter import GUARDS, Guard
-from jaxfair.fairness._disparity import NOTIONS, Notion
+from jaxfair.fairness._disparity import DISPARITY_KINDS, DisparityKind
 from jaxfair.studies.fairpate.common import Whole
 
 # Classes by groups, as the paper prints them.
@@ -22,19 +21,12 @@ TOLD = {"own": "the paper's rule", "table": "the guard of the whole table"}
 
 
 class Config(ex.Settings):
-  """Settings: the counts of queries, and the rule.
+  """Settings: the counts of queries, and the rule."""
 
-  Attributes:
-    counts: queries of each class (rows) and group (columns).
-    max_gap: gamma.
-    min_count: M.
-    seeds: random orders of the queries.
-  """
-
-  counts: tuple[tuple[Whole, ...], ...] = COUNTS
+  counts: tuple[tuple[Whole, ...], ...] = COUNTS  # queries of each class (rows) and group
   max_gap: ex.Positive = 0.01
   min_count: Whole = 50
-  seeds: ex.Count = 200
+  seeds: ex.Count = 200  # random orders of the queries
 
   def check(self) -> None:
     """Every class has a count for every group."""
@@ -44,18 +36,12 @@ class Config(ex.Settings):
     )
 
 
-def cells(config: Config) -> list[ex.Cell]:
-  """One cell per notion and guard."""
-  del config
-  return [{"notion": n, "guard": g} for g in GUARDS for n in NOTIONS]
-
-
 def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All orders of one notion, as one program; the same for all notions."""
   table = np.array(config.counts)
   label, group = np.indices(table.shape).reshape(2, -1)
   labels, groups = (jnp.asarray(np.repeat(ids, table.ravel())) for ids in (label, group))
-  notion, guard = cast(Notion, cell["notion"]), cast(Guard, cell["guard"])
+  notion, guard = cast(DisparityKind, cell["notion"]), cast(Guard, cell["guard"])
   rule = CounterRule(config.max_gap, config.min_count, notion, guard)
   num_classes, num_groups = table.shape
 
@@ -74,27 +60,22 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   return ex.Table.from_arrays(cell, {"seed": range(config.seeds)}, found)
 
 
-def _more(first: str, second: str, guard: Guard) -> Claim:
-  lead = ex.difference("answered", {"notion": first}, {"notion": second})
-  return Claim(
-    f"{first} over {second}, {guard}",
-    f"By {TOLD[guard]}, {first} answers more than {second}",
-    (lead > 0).at(guard=guard),
-    "Appendix H.2",
+LEAST = ex.exact("margin minus gap, least of all orders", lambda table: table["room"].min())
+CLAIMS = {
+  f"{first} over {second}, {guard}: By {TOLD[guard]}, {first} answers more than {second} "
+  "[Appendix H.2]": (ex.difference("answered", {"notion": first}, {"notion": second}) > 0).at(
+    guard=guard
   )
-
-
-LEAST_ROOM = ex.exact("margin minus gap, least of all orders", lambda table: table["room"].min())
-
-
-def _kept(notion: Notion, guard: Guard) -> Claim:
-  return Claim(
-    f"margin, {notion}, {guard}",
-    f"By {TOLD[guard]}, the largest disparity ({notion}) of what was answered ends below the "
-    "margin in every order",
-    (LEAST_ROOM > 0).at(notion=notion, guard=guard),
-    "Appendix H.2",
+  for guard in reversed(GUARDS)
+  for first, second in (("rest", "pairwise"), ("overall", "rest"))
+} | {
+  f"margin, {notion}, {guard}: By {TOLD[guard]}, the largest disparity ({notion}) of what was "
+  "answered ends below the margin in every order [Appendix H.2]": (LEAST > 0).at(
+    notion=notion, guard=guard
   )
+  for guard in GUARDS
+  for notion in DISPARITY_KINDS
+}
 
 
 def _notes(config: Config) -> list[str]:
@@ -112,30 +93,20 @@ STUDY = ex.Study(
   name="fairpate.notions",
   summary="Answers under three notions of disparity, on given counts (H.2)",
   config=Config,
-  cells=cells,
+  cells=lambda config: [{"notion": n, "guard": g} for g in GUARDS for n in DISPARITY_KINDS],
   run=run,
   notes=_notes,
   summaries=(
-    Summary(
-      "Queries answered, and the disparity they end with", ("guard", "notion"), ("answered", "gap")
+    ex.summary(
+      "Queries answered, and the disparity they end with", "answered, gap ~ guard, notion"
     ),
   ),
-  claims=(
-    *(
-      _more(first, second, guard)
-      for guard in reversed(GUARDS)
-      for first, second in (("rest", "pairwise"), ("overall", "rest"))
-    ),
-    *(_kept(notion, guard) for guard in GUARDS for notion in NOTIONS),
-  ),
+  claims=CLAIMS,
   figures=(
-    Figure(
-      "answered",
-      "Queries answered by notion",
-      "notion",
-      "answered",
-      color="guard",
-      caption="Mean over random orders of the same queries.",
+    ex.bars(
+      "answered: Queries answered by notion",
+      "answered ~ notion, guard",
+      "Mean over random orders of the same queries.",
     ),
   ),
 )

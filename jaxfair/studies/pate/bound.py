@@ -12,7 +12,7 @@ import optax
 
 from jaxfair import analysis, checks, training
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim, Positive
+from jaxfair.experiments import Positive
 from jaxfair.models import soft_cross_entropy
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate.students import distances, hard_labels, majority_weights
@@ -24,15 +24,13 @@ KINDS = ("measured", "bound", "bound in the papers")
 class Config(es.PenaltyConfig):
   """Settings; `student_steps` are steps of gradient descent on all queries.
 
-  Attributes:
-    penalties: lambdas of lambda ||theta||^2 beside the mean of the losses, as
-      in Corollary 1; beside their sum lambda is `queries` times as large.
-    tolerance: largest share of the deviation that the solver may be off.
+  Penalties are beside the mean of the losses, as in Corollary 1; beside their sum they would be
+  `queries` times as large.
   """
 
   model: Literal["logistic"] = "logistic"
   penalties: ex.Sweep[Positive] = (20.0, 100.0)
-  tolerance: Positive = 1e-3
+  tolerance: Positive = 1e-3  # largest share of the deviation that the solver may be off
 
 
 def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
@@ -136,34 +134,23 @@ STUDY = es.study(
   derive=_named,
   notes=_notes,
   summaries=(
-    ex.Summary(
+    ex.summary(
       "How loose the bounds are: log10(bound / measured)",
-      ("data", "teachers", "penalty"),
-      ("slack", "second_slack"),
+      "slack, second_slack ~ data, teachers, penalty",
       {"kind": "bound"},
     ),
   ),
-  claims=(
-    Claim(
-      "bound in the papers",
-      "The deviation is below the bound that the papers print",
-      SLACK.at(kind="bound in the papers"),
-      "Corollary 1, Fig. 14; thesis 4.8, 4.9",
-    ),
-    Claim("bound", "The deviation is below half of it", SLACK.at(kind="bound")),
-    Claim(
-      "second moment", "The second moment is below the corrected bound", SECOND.at(kind="bound")
-    ),
-  ),
+  claims={
+    "bound in the papers: The deviation is below the bound that the papers print "
+    "[Corollary 1, Fig. 14; thesis 4.8, 4.9]": SLACK.at(kind="bound in the papers"),
+    "bound: The deviation is below half of it": SLACK.at(kind="bound"),
+    "second moment: The second moment is below the corrected bound": SECOND.at(kind="bound"),
+  },
   figures=(
-    ex.Figure(
-      "bound",
-      "Deviation, and what bounds it",
-      "data",
-      "deviation",
-      color="kind",
-      facet="setting",
-      log_y=True,
+    ex.bars(
+      "bound: Deviation, and what bounds it",
+      "deviation ~ data, kind | setting",
+      log="y",
       y_title="E ||d||",
     ),
   ),

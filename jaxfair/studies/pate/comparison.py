@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxfair import accounting, data, models, pate, tree
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim, Count, Figure, Positive, Summary
+from jaxfair.experiments import Count, Positive
 from jaxfair.experiments._measures import EVERYONE, GroupMeasures, paired_costs
 from jaxfair.studies.pate.ensembles import VotingConfig
 from jaxfair.studies.pate.epsilons import SUMMARY as EPSILONS
@@ -131,6 +131,7 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
+NOISY = {"labels": HARD, "group": EVERYONE}
 SOFT_GAIN = ex.difference("accuracy_cost", {"labels": HARD}, {"labels": SOFT}).at(group=EVERYONE)
 
 STUDY = ex.Study(
@@ -144,63 +145,43 @@ STUDY = ex.Study(
   notes=_notes,
   plain={"labels": MAJORITY},
   summaries=(
-    Summary(
+    ex.summary(
       "By group",
-      ("teachers", "labels", "group"),
-      ("accuracy", "accuracy_cost", "loss", "loss_cost"),
+      "accuracy, accuracy_cost, loss, loss_cost ~ teachers, labels, group",
       {"analysis": ""},
     ),
-    Summary(
+    ex.summary(
       "Gaps between groups, and how far noise moves the student",
-      ("teachers", "labels"),
-      ("accuracy_parity_difference", "demographic_parity_difference", "deviation"),
+      "accuracy_parity_difference, demographic_parity_difference, deviation ~ teachers, labels",
       {"group": EVERYONE},
     ),
     EPSILONS,
   ),
-  claims=(
-    Claim(
-      "noise costs accuracy",
-      "Students of noisy labels are less accurate than those of the majority",
-      (ex.mean("accuracy_cost") > 0).at(labels=HARD, group=EVERYONE),
-    ),
-    Claim(
-      "who pays",
-      "Noise in the labels costs one group more accuracy than another",
-      (ex.spread("accuracy_cost", "group") > 0).at(labels=HARD, group=ex.but(EVERYONE, "")),
-    ),
-    Claim(
-      "shares cost less with few teachers",
-      "With the fewest teachers, noisy shares cost less than noisy labels",
-      (SOFT_GAIN > 0).at(teachers=min),
-    ),
-    Claim(
-      "shares cost less with many teachers",
-      "With the most teachers, noisy shares cost less than noisy labels",
-      (SOFT_GAIN > 0).at(teachers=max),
-    ),
-  ),
+  claims={
+    "noise costs accuracy: Students of noisy labels are less accurate than those of the majority": (
+      ex.mean("accuracy_cost") > 0
+    ).at(**NOISY),
+    "who pays: Noise in the labels costs one group more accuracy than another": (
+      ex.spread("accuracy_cost", "group") > 0
+    ).at(labels=HARD, group=ex.but(EVERYONE, "")),
+    "shares cost less with few teachers: With the fewest teachers, noisy shares cost less than "
+    "noisy labels": (SOFT_GAIN > 0).at(teachers=min),
+    "shares cost less with many teachers: With the most teachers, noisy shares cost less than "
+    "noisy labels": (SOFT_GAIN > 0).at(teachers=max),
+  },
   figures=(
-    Figure(
-      "cost",
-      "Who pays for noise in the votes",
-      "group",
-      "accuracy_cost",
-      color="labels",
-      facet="teachers",
-      reference=0.0,
+    ex.bars(
+      "cost: Who pays for noise in the votes",
+      "accuracy_cost ~ group, labels | teachers",
+      "Accuracy of the majority's student minus that of the noisy one, same seed; above 0 the "
+      "group pays.",
+      zero=True,
       y_title="accuracy lost to noise",
-      caption="Accuracy of the majority's student minus that of the noisy one, same seed; "
-      "above 0 the group pays.",
     ),
-    Figure(
-      "accuracy",
-      "Accuracy by group",
-      "group",
-      "accuracy",
-      color="labels",
-      facet="teachers",
-      caption="Share of correct predictions on held-out people.",
+    ex.bars(
+      "accuracy: Accuracy by group",
+      "accuracy ~ group, labels | teachers",
+      "Share of correct predictions on held-out people.",
     ),
   ),
 )

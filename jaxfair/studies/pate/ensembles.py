@@ -16,28 +16,16 @@ from jaxfair.types import Examples, Model
 
 
 class VotingConfig(ex.Settings):
-  """How teachers and students learn.
+  """How teachers and students learn."""
 
-  Attributes:
-    model: of teachers and students; see `models.network`.
-    hidden: widths of its layers.
-    teachers: numbers of teachers; each is an ensemble.
-    queries: people taken to be public; the scaler is fitted on them.
-    private_fraction: share of the people that the teachers learn from.
-    teacher_steps: steps of a teacher.
-    student_steps: steps of a student.
-    batch_size: of teachers and students; smaller parts are one batch.
-    learning_rate: of Adam.
-  """
-
-  model: Literal["logistic", "mlp"] = "mlp"
+  model: Literal["logistic", "mlp"] = "mlp"  # of teachers and students
   hidden: tuple[Count, ...] = (64, 64)
-  teachers: ex.Sweep[Count] = (150,)
-  queries: Count = 200
-  private_fraction: Annotated[float, ex.Within(0.1, 0.95)] = 0.75
+  teachers: ex.Sweep[Count] = (150,)  # numbers of teachers; each is an ensemble
+  queries: Count = 200  # people taken to be public; the scaler is fitted on them
+  private_fraction: Annotated[float, ex.Within(0.1, 0.95)] = 0.75  # who the teachers learn from
   teacher_steps: Count = 200
   student_steps: Count = 300
-  batch_size: Count = 32
+  batch_size: Count = 32  # of teachers and students; smaller parts are one batch
   learning_rate: Positive = 1e-3
 
   def check(self) -> None:
@@ -78,19 +66,12 @@ class VotingConfig(ex.Settings):
 
 
 class EnsembleConfig(VotingConfig):
-  """Settings of the studies that repeat splits.
+  """Settings of the studies that repeat splits."""
 
-  Attributes:
-    sets: data sets; each has its own teachers.
-    test_people: the largest number of people that measure the students.
-    splits: repetitions; intervals are over them.
-    draws: draws of noise, for each repetition and setting.
-  """
-
-  sets: ex.Sweep[ex.People] = (ex.People(),)
-  test_people: Count = 4000
-  splits: Count = 20
-  draws: Annotated[int, ex.Within(2)] = 100
+  sets: ex.Sweep[ex.People] = (ex.People(),)  # each has its own teachers
+  test_people: Count = 4000  # the largest number of people that measure the students
+  splits: Count = 20  # repetitions; intervals are over them
+  draws: Annotated[int, ex.Within(2)] = 100  # of noise, for each repetition and setting
 
   def sizes(self, people: data.Dataset) -> tuple[int, int, int]:
     """Numbers of public, private and test people."""
@@ -99,35 +80,21 @@ class EnsembleConfig(VotingConfig):
 
 
 class PenaltyConfig(EnsembleConfig):
-  """Settings of the studies with one sigma and several penalties.
+  """Settings of the studies with one sigma and several penalties."""
 
-  Attributes:
-    penalties: lambdas of lambda ||theta||^2 beside the sum of the losses.
-    sigma: standard deviation of the noise on the votes.
-  """
-
-  penalties: ex.Sweep[Positive] = (1.0, 100.0)
-  sigma: Positive = 50.0
+  penalties: ex.Sweep[Positive] = (1.0, 100.0)  # lambda ||theta||^2 beside the sum of losses
+  sigma: Positive = 50.0  # of the noise on the votes
 
 
 class Ensemble(NamedTuple):
-  """One repetition: people, and how the teachers label the public ones.
+  """One repetition: people, and how the teachers label the public ones."""
 
-  Attributes:
-    public: the queries, with their true labels.
-    test: people that measure the students.
-    counts: [m, C] votes.
-    majority: [m] plurality labels.
-    key: start and batches of all students of this repetition.
-    key_noise: for the noise on their labels.
-  """
-
-  public: Examples
-  test: Examples
-  counts: np.ndarray
-  majority: jax.Array
-  key: jax.Array
-  key_noise: jax.Array
+  public: Examples  # the queries, with their true labels
+  test: Examples  # people that measure the students
+  counts: np.ndarray  # [m, C] votes
+  majority: jax.Array  # [m] plurality labels
+  key: jax.Array  # start and batches of all students of this repetition
+  key_noise: jax.Array  # for the noise on their labels
 
 
 def study(name: str, summary: str, config: type, run: Any, **more: Any) -> ex.Study:

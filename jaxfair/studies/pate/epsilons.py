@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from jaxfair import accounting
-from jaxfair.experiments import Summary, Table
+from jaxfair.experiments import Table, summary
 
 ANY, THESE = "any votes", "these votes"
 SANITISED, TOGETHER = "these votes, sanitised", "any votes, sanitised included"
@@ -18,10 +18,9 @@ MAY_BE_PUBLISHED = {
   TOGETHER: "yes: labels and sanitised figure together",
 }
 
-SUMMARY = Summary(
+SUMMARY = summary(
   "Epsilon of the labels, by every analysis, and whether it may be published",
-  ("teachers", "analysis", "published"),
-  ("label_epsilon",),
+  "label_epsilon ~ teachers, analysis, published",
   {"analysis": tuple(MAY_BE_PUBLISHED)},
 )
 

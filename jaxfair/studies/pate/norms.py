@@ -12,11 +12,7 @@ from jaxfair.types import Examples, Model
 
 
 class Config(es.PenaltyConfig):
-  """Settings.
-
-  Attributes:
-    norms: largest input norm a student sees; longer inputs are shortened.
-  """
+  """Settings; a student sees inputs of at most these norms, longer ones are shortened."""
 
   norms: ex.Sweep[ex.Positive] = (1.0, 2.0, 4.0, 8.0)
 
@@ -60,23 +56,18 @@ STUDY = es.study(
   run,
   notes=_notes,
   summaries=(
-    ex.Summary(
+    ex.summary(
       "What noise does",
-      ("data", "teachers", "penalty", "norm"),
-      ("deviation", "accuracy", "clean_accuracy", "gap"),
+      "deviation, accuracy, clean_accuracy, gap ~ data, teachers, penalty, norm",
       ALL,
     ),
   ),
-  claims=[
-    ex.Claim(
-      f"deviation, {which} penalty",
-      f"The larger the inputs may be, the further noise moves the student ({which} penalty)",
-      TREND.at(**ALL, penalty=pick).in_each("data"),
-      "Fig. 5, 11; thesis 4.5, 4.13",
-    )
+  claims={
+    f"deviation, {which} penalty: The larger the inputs may be, the further noise moves the "
+    f"student ({which} penalty) [Fig. 5, 11; thesis 4.5, 4.13]": TREND.at(
+      **ALL, penalty=pick
+    ).in_each("data")
     for which, pick in (("least", min), ("largest", max))
-  ],
-  figures=lines(
-    "norm", "penalty", "deviation", "accuracy", x_title="largest input norm", log_x=True
-  ),
+  },
+  figures=lines("norm", "penalty", "deviation", "accuracy", x_title="largest input norm", log="x"),
 )

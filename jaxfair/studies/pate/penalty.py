@@ -1,11 +1,10 @@
 """PATE: what the student's penalty does to deviation, gap and accuracy."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from jaxfair import analysis
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim, Figure, Summary
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate import students
 from jaxfair.types import Model
@@ -51,40 +50,32 @@ def notes(config: Config) -> list[str]:
   ]
 
 
-def trend_claims(along: str, at: dict[str, Any], rows: Iterable[tuple[str, ...]]) -> list[Claim]:
-  """Claims by name, value, "rises" or "falls", statement and source."""
-  made = []
-  for name, value, way, statement, source in rows:
+def trends(along: str, at: dict[str, Any], told: dict[str, tuple[str, str]]) -> dict[str, ex.Check]:
+  """Claims that a value "rises" or "falls" along a column, in every set."""
+  made = {}
+  for statement, (value, way) in told.items():
     trend = ex.trend(value, along)
     check = trend > 0 if way == "rises" else trend < 0
-    check = check.at(**ALL, **at).in_each("data")
-    made.append(Claim(name, statement, check, source))
+    made[statement] = check.at(**ALL, **at).in_each("data")
   return made
 
 
-def lines(x: str, color: str, *names: str, **options: Any) -> list[Figure]:
+def lines(x: str, color: str, *names: str, facet: str = "data", **options: Any) -> list[ex.Figure]:
   """Deviation, gap and accuracy along a column, as in the papers."""
   made = []
-  for name in names or SHOWN:
-    title, y_title = SHOWN[name]
-    shown: dict[str, Any] = {"facet": "data", "y_title": y_title, **options}
-    shown["log_y"] = name == "deviation" and color == "penalty"
-    shown["reference"] = 0.0 if name == "gap" else None
-    made.append(Figure(name, title, x, name, "line", color, where=ALL, **shown))
+  for y in names or SHOWN:
+    title, y_title = SHOWN[y]
+    log = options.get("log", "") + ("y" if y == "deviation" and color == "penalty" else "")
+    shown: dict[str, Any] = {**options, "log": log, "y_title": y_title, "zero": y == "gap"}
+    made.append(ex.lines(f"{y}: {title}", f"{y} ~ {x}, {color} | {facet}", where=ALL, **shown))
   return made
 
 
-SUMMARY = Summary(
+SUMMARY = ex.summary(
   "What noise does",
-  ("data", "teachers", "penalty"),
-  ("accuracy", "clean_accuracy", "deviation", "gap", "flip_probability"),
+  "accuracy, clean_accuracy, deviation, gap, flip_probability ~ data, teachers, penalty",
   ALL,
 )
-STATEMENTS = {
-  "deviation": "A larger penalty moves the student less",
-  "gap": "A larger penalty narrows the gap of excess risks",
-  "accuracy": "A larger penalty costs accuracy",
-}
 SOURCE = "Fig. 2, 8; thesis 4.3, 4.10"
 STUDY = es.study(
   "pate.penalty",
@@ -93,10 +84,14 @@ STUDY = es.study(
   run,
   notes=notes,
   summaries=(SUMMARY,),
-  claims=trend_claims(
+  claims=trends(
     "penalty",
     {"teachers": min},
-    [(name, name, "falls", told, SOURCE) for name, told in STATEMENTS.items()],
+    {
+      f"deviation: A larger penalty moves the student less [{SOURCE}]": ("deviation", "falls"),
+      f"gap: A larger penalty narrows the gap of excess risks [{SOURCE}]": ("gap", "falls"),
+      f"accuracy: A larger penalty costs accuracy [{SOURCE}]": ("accuracy", "falls"),
+    },
   ),
-  figures=lines("penalty", "teachers", log_x=True),
+  figures=lines("penalty", "teachers", log="x"),
 )

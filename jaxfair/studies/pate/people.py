@@ -5,14 +5,12 @@ excess risks of the public people, and how they correlate.
 """
 
 import functools
-from typing import Any
 
 import jax
 import numpy as np
 
 from jaxfair import analysis, data, models, tree
 from jaxfair import experiments as ex
-from jaxfair.experiments import Figure
 from jaxfair.experiments._statistics import rank_correlation
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate.students import penalty_students
@@ -114,30 +112,26 @@ def _notes(config: es.PenaltyConfig) -> list[str]:
   ]
 
 
-def _claims() -> list[ex.Claim]:
+def _claims() -> dict[str, ex.Check]:
   """At the least penalty, and at the largest.
 
   Errors have the first only: at the largest, noise adds none to most people.
   """
   above = ex.mean("correlation") > 0
-  return [
-    ex.Claim(
-      f"{pair}, {which} penalty",
-      f"{statement} ({which} penalty)",
-      above.at(row=SPLIT, pair=pair, penalty=pick).in_each("data"),
-      source,
-    )
+  return {
+    f"{pair}, {which} penalty: {statement} ({which} penalty) [{source}]": above.at(
+      row=SPLIT, pair=pair, penalty=pick
+    ).in_each("data")
     for pair, statement, source in zip(NAMES, STATEMENTS, PAIRS.values(), strict=True)
     for which, pick in (("least", min), ("largest", max))
     if which == "least" or not pair.endswith("excess errors")
-  ]
+  }
 
 
-def _points(x: str, y: str, title: str) -> Figure:
+def _points(x: str, y: str, title: str) -> ex.Figure:
   told = "One point per public person of the first split."
-  options: Any = {"where": {"row": PERSON}, "caption": told}
-  name = f"{y}_by_{x}"
-  return Figure(name, title, x, y, "point", "penalty", "data", **options)
+  formula = f"{y} ~ {x}, penalty | data"
+  return ex.points(f"{y}_by_{x}: {title}", formula, told, where={"row": PERSON})
 
 
 STUDY = es.study(
@@ -147,20 +141,14 @@ STUDY = es.study(
   run,
   notes=_notes,
   summaries=(
-    ex.Summary(
-      "Spearman's correlations", ("pair", "penalty", "data"), ("correlation",), {"row": SPLIT}
-    ),
+    ex.summary("Spearman's correlations", "correlation ~ pair, penalty, data", {"row": SPLIT}),
   ),
   claims=_claims(),
   figures=(
-    Figure(
-      "correlations",
-      "What goes together",
-      "data",
-      "correlation",
-      color="pair",
-      facet="penalty",
-      reference=0.0,
+    ex.bars(
+      "correlations: What goes together",
+      "correlation ~ data, pair | penalty",
+      zero=True,
       where={"row": SPLIT},
       y_title="Spearman's correlation",
     ),

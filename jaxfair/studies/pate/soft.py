@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxfair import accounting, pate
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim, Positive
+from jaxfair.experiments import Positive
 from jaxfair.experiments._measures import EVERYONE
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate import students as st
@@ -20,17 +20,11 @@ HARD, SOFT, PROJECTED = "hard labels", "raw shares", "projected shares"
 
 
 class Config(es.EnsembleConfig):
-  """Settings.
+  """Settings."""
 
-  Attributes:
-    epsilons: of all labels of one student together.
-    delta: in (0, 1).
-    penalty: lambda of lambda ||theta||^2 beside the sum of the losses.
-  """
-
-  epsilons: ex.Sweep[Positive] = (1.0, 3.0, 10.0)
+  epsilons: ex.Sweep[Positive] = (1.0, 3.0, 10.0)  # of all labels of one student together
   delta: ex.Probability = 1e-5
-  penalty: Positive = 1.0
+  penalty: Positive = 1.0  # lambda of lambda ||theta||^2 beside the sum of the losses
 
   @property
   def sigmas(self) -> list[float]:
@@ -84,28 +78,23 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-def _claims() -> list[Claim]:
+def _claims() -> dict[str, ex.Check]:
   """Shares against labels: raw ones as in the papers, then projected ones."""
   statements = (
     ("deviation", "noise moves the student less than with labels", 1),
     ("gap", "the gap of excess risks is narrower than with labels", 1),
     ("accuracy", "the student is more accurate than with labels", -1),
   )
-  made = []
+  made = {}
   for which, pick, thesis in (("fewest", min, "4.7, 4.16"), ("most", max, "4.17")):
     for kind in (SOFT, PROJECTED):
-      source = f"Fig. 7, 15, 16; thesis {thesis}" if kind == SOFT else ""
+      source = f" [Fig. 7, 15, 16; thesis {thesis}]" if kind == SOFT else ""
       for value, statement, sign in statements:
         larger, smaller = ({"labels": one} for one in (HARD, kind)[::sign])
-        check = ex.difference(value, larger, smaller) > 0
-        made.append(
-          Claim(
-            f"{value}, {kind}, {which} teachers",
-            f"{kind.capitalize()}: {statement} ({which} teachers)",
-            check.at(**ALL, teachers=pick).in_each("data"),
-            source,
-          )
-        )
+        check = (ex.difference(value, larger, smaller) > 0).at(**ALL, teachers=pick)
+        name = f"{value}, {kind}, {which} teachers"
+        told = f"{kind.capitalize()}: {statement} ({which} teachers)"
+        made[f"{name}: {told}{source}"] = check.in_each("data")
   return made
 
 
@@ -129,25 +118,18 @@ STUDY = es.study(
   derive=_named,
   notes=_notes,
   summaries=(
-    ex.Summary(
-      "What noise does", ("data", "teachers", "labels", "epsilon"), ("accuracy", "gap"), ALL
-    ),
+    ex.summary("What noise does", "accuracy, gap ~ data, teachers, labels, epsilon", ALL),
   ),
   claims=_claims(),
   figures=(
-    ex.Figure(
-      "groups",
-      "Errors that noise adds to each group",
-      "epsilon",
-      "group_excess",
-      "line",
-      "line",
-      "panel",
+    ex.lines(
+      "groups: Errors that noise adds to each group",
+      "group_excess ~ epsilon, line | panel",
       y_title="excess errors",
-      log_x=True,
+      log="x",
       where={"labels": (HARD, SOFT)},
-      reference=0.0,
+      zero=True,
     ),
-    *lines("epsilon", "labels", facet="panel", log_x=True),
+    *lines("epsilon", "labels", facet="panel", log="x"),
   ),
 )

@@ -6,8 +6,8 @@ expectations. All students of a repetition are one program.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxfair import experiments as ex
 from jaxfair import models, pate, tree
-from jaxfair.analysis import ByGroup, mean_by_group
+from jaxfair.analysis import mean_by_group
 from jaxfair.experiments._measures import EVERYONE
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate.ensembles import Ensemble
@@ -23,20 +23,6 @@ from jaxfair.types import Examples, Model, Params
 
 # The settings of some students, the students, and who measures them.
 Compared = tuple[Sequence[Mapping[str, Any]], Params, Examples]
-
-
-class Comparison(NamedTuple):
-  """Students of S settings: the one without noise first, then D with noise.
-
-  Attributes:
-    errors: [S, 1 + D] and [S, 1 + D, G] shares of wrong predictions.
-    losses: mean cross-entropy, of the same shapes.
-    deviation: [S, D] distance of each noisy student from the first.
-  """
-
-  errors: ByGroup
-  losses: ByGroup
-  deviation: Any
 
 
 def majority_weights(ensemble: Ensemble) -> jax.Array:
@@ -117,42 +103,41 @@ def compare_on_splits(
   """What noise does to the students that `train` yields, on every split."""
   people, made = es.repetitions(config, cell, context)
   model = config.network(people)
-  tables = []
+  tables: list[ex.Table] = []
   for seed, ensemble in enumerate(made):
     for settings, trained, test in train(model, ensemble):
-      tables.append(
-        comparison_rows(
-          [{**cell, **setting} for setting in settings],
-          compare(model, trained, test, people.num_groups),
-          seed=seed,
-          group_names=people.group_names,
-        )
-      )
+      told = [{**cell, **setting, "seed": seed} for setting in settings]
+      errors, losses = risks_by_group(model, trained, test, people.num_groups)
+      moved = distances(trained)
+      tables += comparison_rows(told, errors, losses, moved, people.group_names)
   return ex.Table.concat(tables)
 
 
-def compare(model: Model, trained: Params, test: Examples, num_groups: int) -> Comparison:
-  """What noise does to the students of `students`, on held-out people."""
-  found = _compared(model, trained, test, num_groups)
-  return jax.tree.map(lambda a: np.asarray(a, np.float64), found)
-
-
 def comparison_rows(
-  settings: Sequence[Mapping[str, Any]], found: Comparison, *, seed: int, group_names: Sequence[str]
-) -> ex.Table:
-  """One row per setting and group, and one for everyone with the gaps."""
-  errors, losses = (
-    np.concatenate([risk.group, risk.population[..., None]], -1)
-    for risk in (found.errors, found.losses)
-  )
+  settings: Sequence[Mapping[str, Any]],
+  errors: Any,
+  losses: Any,
+  deviations: Any,
+  group_names: Sequence[str],
+) -> Iterator[ex.Table]:
+  """One row per setting and group, and one for everyone with the gaps.
+
+  Args:
+    settings: S of them, columns of the rows.
+    errors: [S, 1 + D, G + 1] shares of wrong predictions by group, and of
+      everyone; the student without noise first, then D with noise.
+    losses: mean cross-entropy, of the same shape.
+    deviations: [S, D] distances of the noisy students from the first.
+    group_names: G of them.
+  """
+  errors, losses = (np.asarray(risk, np.float64) for risk in (errors, losses))
   excess_errors, excess_loss = (risk[:, 1:] - risk[:, :1] for risk in (errors, losses))
   nobody = [np.nan] * len(group_names)
-  tables = []
   for i, setting in enumerate(settings):
     of_all = {
       "gap": cross_fitted_gap(excess_errors[i, :, :-1]),
       "loss_gap": cross_fitted_gap(excess_loss[i, :, :-1]),
-      "deviation": found.deviation[i].mean(),
+      "deviation": np.asarray(deviations[i], np.float64).mean(),
     }
     values = {
       "accuracy": 1 - errors[i, 1:].mean(0),
@@ -161,10 +146,7 @@ def comparison_rows(
       "excess_loss": excess_loss[i].mean(0),
       **{name: [*nobody, value] for name, value in of_all.items()},
     }
-    names = [*group_names, EVERYONE]
-    same = {**setting, "seed": seed}
-    tables.append(ex.Table.from_arrays(same, {"group": names}, values))
-  return ex.Table.concat(tables)
+    yield ex.Table.from_arrays(setting, {"group": [*group_names, EVERYONE]}, values)
 
 
 def cross_fitted_gap(excess: np.ndarray) -> float:
@@ -205,21 +187,23 @@ def _drawn(
 
 
 @functools.partial(jax.jit, static_argnames=("model", "num_groups"))
-def _compared(model: Model, trained: Params, test: Examples, num_groups: int) -> Comparison:
-  def risks(params: Params) -> tuple[ByGroup, ...]:
+def risks_by_group(
+  model: Model, trained: Params, test: Examples, num_groups: int
+) -> list[jax.Array]:
+  """Errors and losses of [S, 1 + D] students, [S, 1 + D, G + 1] each."""
+
+  def risks(params: Params) -> list[jax.Array]:
     logits = model.apply(params, test.x)
-    return tuple(
+    found = [
       mean_by_group(loss(logits, test.y), test.group, num_groups)
       for loss in (models.zero_one, models.cross_entropy)
-    )
+    ]
+    return [jnp.append(risk.group, risk.population) for risk in found]
 
-  def row(own: Params) -> tuple[ByGroup, ...]:
-    return jax.lax.map(risks, own, batch_size=8)
-
-  errors, losses = jax.lax.map(row, trained)
-  return Comparison(errors, losses, distances(trained))
+  return jax.lax.map(lambda own: jax.lax.map(risks, own, batch_size=8), trained)
 
 
+@jax.jit
 def distances(trained: Params) -> jax.Array:
   """[S, D] distances of [S, 1 + D] models from the first of their row."""
   first = jax.tree.map(lambda a: a[:, :1], trained)

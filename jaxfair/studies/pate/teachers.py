@@ -1,14 +1,9 @@
 """PATE: what the number of teachers does to flips, students and groups."""
 
-from jaxfair.experiments import Figure
+from jaxfair import experiments as ex
 from jaxfair.studies.pate import ensembles, penalty
 
-FLIPS = "Labels of more teachers are flipped less often"
-DEVIATION = "With more teachers noise moves the student less"
-GAP = "More teachers narrow the gap of excess risks"
-ACCURACY = "More teachers make the student more accurate"
 SOURCE = "Fig. 4, 10; thesis 4.3, 4.12"
-
 STUDY = ensembles.study(
   "pate.teachers",
   "PATE students against the number of teachers",
@@ -16,26 +11,28 @@ STUDY = ensembles.study(
   penalty.run,
   notes=penalty.notes,
   summaries=(penalty.SUMMARY,),
-  claims=penalty.trend_claims(
+  claims=penalty.trends(
     "teachers",
     {"penalty": min},
-    (
-      ("flips", "flip_probability", "falls", FLIPS, "Fig. 3, 9; thesis 4.4, 4.11"),
-      ("deviation", "deviation", "falls", DEVIATION, SOURCE),
-      ("gap", "gap", "falls", GAP, SOURCE),
-      ("accuracy", "accuracy", "rises", ACCURACY, "Fig. 4"),
-    ),
+    {
+      "flips: Labels of more teachers are flipped less often [Fig. 3, 9; thesis 4.4, 4.11]": (
+        "flip_probability",
+        "falls",
+      ),
+      f"deviation: With more teachers noise moves the student less [{SOURCE}]": (
+        "deviation",
+        "falls",
+      ),
+      f"gap: More teachers narrow the gap of excess risks [{SOURCE}]": ("gap", "falls"),
+      "accuracy: More teachers make the student more accurate [Fig. 4]": ("accuracy", "rises"),
+    },
   ),
   figures=(
-    Figure(
-      "flips",
-      "How likely noise flips a label",
-      "teachers",
-      "flip_probability",
-      "line",
-      "data",
+    ex.lines(
+      "flips: How likely noise flips a label",
+      "flip_probability ~ teachers, data",
+      "Mean over the public people, exact for their votes.",
       where=penalty.ALL,
-      caption="Mean over the public people, exact for their votes.",
     ),
     *penalty.lines("teachers", "penalty"),
   ),

@@ -1,7 +1,6 @@
 """The theory of two Gaussians: Figures 6.2, 6.8 and 6.13 of the thesis.
 
-Everything here is exact; only the random settings on which orders are checked
-are drawn.
+Everything here is exact; only the random settings on which orders are checked are drawn.
 """
 
 import math
@@ -13,7 +12,6 @@ from scipy import optimize, stats
 
 from jaxfair import experiments as ex
 from jaxfair import robustness
-from jaxfair.experiments import Claim, Figure, Summary
 from jaxfair.robustness import _gaussians, _surrogates
 
 People = tuple[float, float, float]  # mu_minus, mu_plus, ratio
@@ -22,21 +20,13 @@ TOLERANCE = 1e-8
 
 
 class Config(ex.Settings):
-  """Settings.
+  """Settings."""
 
-  Attributes:
-    mu_minus: mean of class -1.
-    mu_plus: mean of class +1.
-    ratios: K, deviation of class +1 over that of class -1.
-    epsilons: sizes of pushes.
-    draws: random settings on which the orders are checked.
-  """
-
-  mu_minus: float = -1.0
-  mu_plus: float = 1.0
-  ratios: ex.Sweep[float] = (5.0, 10.0)
-  epsilons: ex.Sweep[float] = (0.05, 0.1, 0.2, 0.3, 0.4)
-  draws: Annotated[int, ex.Within(100)] = 20_000
+  mu_minus: float = -1.0  # mean of class -1
+  mu_plus: float = 1.0  # mean of class +1
+  ratios: ex.Sweep[float] = (5.0, 10.0)  # K, deviation of class +1 over that of class -1
+  epsilons: ex.Sweep[float] = (0.05, 0.1, 0.2, 0.3, 0.4)  # sizes of pushes
+  draws: Annotated[int, ex.Within(100)] = 20_000  # random settings where orders are checked
 
   def check(self) -> None:
     """Every ratio and epsilon has a threshold."""
@@ -145,16 +135,11 @@ def _equal(people: People) -> float:
   return float(optimize.brentq(apart, low - 1, high + 1, xtol=1e-14))
 
 
-def in_order(order: str, stated: str | None = None) -> ex.Check:
+def in_order(order: str, stated: str = "") -> ex.Check:
   """An order holds in every random setting for which it is stated."""
-  told = "share of random settings in order"
+  told, where = "share of random settings in order", {f"order_{stated}": 1.0} if stated else {}
   share = ex.exact(told, lambda rows: float(rows[f"order_{order}"].mean()))
-  held = (
-    share.at(part=SETTINGS)
-    if stated is None
-    else share.at(part=SETTINGS, **{f"order_{stated}": 1.0})
-  )
-  return held >= 1.0
+  return share.at(part=SETTINGS, **where) >= 1.0
 
 
 def _lead_of_the_ramp(rows: ex.Table) -> float:
@@ -168,19 +153,14 @@ def _lead_of_the_ramp(rows: ex.Table) -> float:
   return min(apart)
 
 
+DENSE = "Boundary errors: the fair threshold is where people are dense"
+EQUAL = "Robust errors of fair thresholds, by the loss that is made equal"
 OFF = ex.exact(
   "largest distance of a closed form to the numerical optimum", lambda rows: rows["off"].max()
 )
 RAMP_LEAD = ex.exact(
   "least lead of the ramp's robust error over log and exponential", _lead_of_the_ramp
 )
-
-
-def _along_epsilon(name: str, title: str, y: str, part: str) -> Figure:
-  return Figure(
-    name, title, "epsilon", y, "line", "classifier", facet="ratio", where={"part": part}
-  )
-
 
 STUDY = ex.Study(
   name="robustness.gaussians",
@@ -193,83 +173,42 @@ STUDY = ex.Study(
     "distance of the means 0.05 to 12, ratio of the deviations up to 1,000, pushes up to half "
     "the distance."
   ],
-  claims=(
-    Claim(
-      "closed forms",
-      "The closed forms are the optima, to 1e-8",
-      (OFF < TOLERANCE).at(part=CURVES),
-      source="(6.9), (6.10)",
+  claims={
+    "closed forms: The closed forms are the optima, to 1e-8 [(6.9), (6.10)]": (OFF < TOLERANCE).at(
+      part=CURVES
     ),
-    Claim(
-      "thresholds",
-      "mu_minus + epsilon <= fair <= natural <= robust <= mu_plus - epsilon, within the stated "
-      "range",
-      in_order("thresholds", "stated"),
-      source="Theorem 6.1",
+    "thresholds: mu_minus + epsilon <= fair <= natural <= robust <= mu_plus - epsilon, within the "
+    "stated range [Theorem 6.1]": in_order("thresholds", "stated"),
+    "thresholds, everywhere: fair <= natural <= robust, for every ratio and epsilon": in_order(
+      "inner"
     ),
-    Claim(
-      "thresholds, everywhere",
-      "fair <= natural <= robust, for every ratio and epsilon",
-      in_order("inner"),
+    "robust errors: The fair threshold has the largest robust error, within the stated range "
+    "[Corollary 6.1]": in_order("robust_errors", "stated"),
+    "robust errors, everywhere: It has the largest robust error for every ratio and "
+    "epsilon": in_order("robust_errors"),
+    "boundary errors: The fair threshold has the largest boundary error, within the stated range "
+    "[Corollary 6.2]": in_order("boundary_errors", "stated_boundary"),
+    "boundary errors, everywhere: It has the largest boundary error for every ratio and "
+    "epsilon": in_order("boundary_errors"),
+    "distances: Fair is nearest to the people, robust is furthest [Theorem 6.2]": in_order(
+      "distances"
     ),
-    Claim(
-      "robust errors",
-      "The fair threshold has the largest robust error, within the stated range",
-      in_order("robust_errors", "stated"),
-      source="Corollary 6.1",
-    ),
-    Claim(
-      "robust errors, everywhere",
-      "It has the largest robust error for every ratio and epsilon",
-      in_order("robust_errors"),
-    ),
-    Claim(
-      "boundary errors",
-      "The fair threshold has the largest boundary error, within the stated range",
-      in_order("boundary_errors", "stated_boundary"),
-      source="Corollary 6.2",
-    ),
-    Claim(
-      "boundary errors, everywhere",
-      "It has the largest boundary error for every ratio and epsilon",
-      in_order("boundary_errors"),
-    ),
-    Claim(
-      "distances",
-      "Fair is nearest to the people, robust is furthest",
-      in_order("distances"),
-      source="Theorem 6.2",
-    ),
-    Claim(
-      "ramp",
-      "Of the losses that can be trained with, the ramp's fair threshold has the smallest robust "
-      "error",
-      (RAMP_LEAD > 0).at(part=LOSSES),
-      source="Fig. 6.8",
-    ),
-  ),
-  figures=(
-    _along_epsilon(
-      "thresholds", "Robustness pulls the threshold up, fairness down", "threshold", CURVES
-    ),
-    _along_epsilon(
-      "boundary",
-      "Boundary errors: the fair threshold is where people are dense",
-      "boundary_error",
-      CURVES,
-    ),
-    _along_epsilon(
-      "losses",
-      "Robust errors of fair thresholds, by the loss that is made equal",
-      "robust_error",
-      LOSSES,
-    ),
+    "ramp: Of the losses that can be trained with, the ramp's fair threshold has the smallest "
+    "robust error [Fig. 6.8]": (RAMP_LEAD > 0).at(part=LOSSES),
+  },
+  figures=tuple(
+    ex.lines(told, f"{y} ~ epsilon, classifier | ratio", where={"part": part})
+    for told, y, part in (
+      ("thresholds: Robustness pulls the threshold up, fairness down", "threshold", CURVES),
+      (f"boundary: {DENSE}", "boundary_error", CURVES),
+      (f"losses: {EQUAL}", "robust_error", LOSSES),
+    )
   ),
   summaries=(
-    Summary(
+    ex.summary(
       "Thresholds and errors",
-      ("ratio", "epsilon", "classifier"),
-      ("threshold", "natural_error", "boundary_error", "robust_error", "violation", "distance"),
+      "threshold, natural_error, boundary_error, robust_error, violation, distance ~ "
+      "ratio, epsilon, classifier",
       {"part": (CURVES, LOSSES)},
     ),
   ),

@@ -1,12 +1,8 @@
 """Fairness and PGD training together: Figures 6.6 and 6.7 of the thesis."""
 
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim, Figure, Summary
-from jaxfair.experiments._measures import EVERYONE
 from jaxfair.studies.robustness import networks
-from jaxfair.studies.robustness.price import PLAIN, in_each_attack
-
-ALL = {"group": EVERYONE}
+from jaxfair.studies.robustness.networks import ALL, PLAIN, in_each_attack
 
 
 class Config(networks.NetworkConfig):
@@ -27,94 +23,53 @@ def _named(table: ex.Table) -> ex.Table:
   )
 
 
-def _clean(column: str, along: str) -> ex.Statistic:
-  return ex.trend(column, along).at(**PLAIN, **ALL)
+def _trend(column: str, along: str) -> ex.Statistic:
+  return ex.trend(column, along).at(**ALL)
 
 
-def _attacked(along: str) -> ex.Statistic:
-  return ex.trend("robust_error", along).at(**ALL)
-
-
-STUDY = ex.Study(
+STUDY = networks.study(
   name="robustness.joint",
   summary="Can a network be fair and robust at once?",
   config=Config,
-  cells=networks.cells,
-  run=networks.run,
-  precheck=networks.precheck,
   derive=_named,
-  notes=networks.notes,
-  claims=(
-    Claim(
-      "price of robustness",
-      "Training against larger pushes costs natural accuracy, at every lambda",
-      (_clean("natural_error", "defence") > 0).in_each("setting"),
-      "Fig. 6.6",
-    ),
-    Claim(
-      "violation",
-      "A larger lambda lowers the violation, at every defence",
-      (_clean("violation", "strength") < 0).in_each("trained_for"),
-      "Fig. 6.6",
-    ),
-    Claim(
-      "defence",
-      "Training against larger pushes lowers the robust error, at every lambda",
-      in_each_attack((_attacked("defence") < 0).in_each("setting")),
-      "Fig. 6.7",
-    ),
-    Claim(
-      "price of fairness",
-      "A larger lambda raises the robust error, at every defence",
-      in_each_attack((_attacked("strength") > 0).in_each("trained_for")),
-      "Fig. 6.7",
-    ),
-  ),
+  claims={
+    "price of robustness: Training against larger pushes costs natural accuracy, at every lambda "
+    "[Fig. 6.6]": (_trend("natural_error", "defence") > 0).at(**PLAIN).in_each("setting"),
+    "violation: A larger lambda lowers the violation, at every defence [Fig. 6.6]": (
+      _trend("violation", "strength") < 0
+    )
+    .at(**PLAIN)
+    .in_each("trained_for"),
+    "defence: Training against larger pushes lowers the robust error, at every lambda "
+    "[Fig. 6.7]": in_each_attack((_trend("robust_error", "defence") < 0).in_each("setting")),
+    "price of fairness: A larger lambda raises the robust error, at every defence "
+    "[Fig. 6.7]": in_each_attack((_trend("robust_error", "strength") > 0).in_each("trained_for")),
+  },
   figures=(
-    Figure(
-      "natural",
-      "Errors without an attack",
-      "strength",
-      "natural_error",
-      "line",
-      "trained_for",
+    ex.lines(
+      "natural: Errors without an attack",
+      "natural_error ~ strength, trained_for",
+      "One line per size of the pushes that were trained against.",
       where=PLAIN | ALL,
-      x_title="lambda",
-      caption="One line per size of the pushes that were trained against.",
     ),
-    Figure(
-      "violation",
-      "Fairness violation",
-      "strength",
-      "violation",
-      "line",
-      "trained_for",
-      where=PLAIN | ALL,
-      x_title="lambda",
+    ex.lines(
+      "violation: Fairness violation", "violation ~ strength, trained_for", where=PLAIN | ALL
     ),
-    Figure(
-      "robust",
-      "Robust errors",
-      "epsilon",
-      "robust_error",
-      "line",
-      "trained_for",
-      facet="panel",
+    ex.lines(
+      "robust: Robust errors",
+      "robust_error ~ epsilon, trained_for | panel",
+      "The further right, the larger the attack's pushes.",
       where=ALL | {"attack": networks.ATTACKS},
-      caption="The further right, the larger the attack's pushes.",
     ),
   ),
+  titles={"strength": "lambda"},
   summaries=(
-    Summary(
-      "Without an attack",
-      ("defence", "strength"),
-      ("natural_error", "violation", "distance"),
-      PLAIN | ALL,
+    ex.summary(
+      "Without an attack", "natural_error, violation, distance ~ defence, strength", PLAIN | ALL
     ),
-    Summary(
+    ex.summary(
       "Under attack",
-      ("attack", "epsilon", "defence", "strength"),
-      ("boundary_error", "robust_error"),
+      "boundary_error, robust_error ~ attack, epsilon, defence, strength",
       ALL | {"attack": networks.ATTACKS},
     ),
   ),

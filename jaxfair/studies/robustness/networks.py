@@ -4,7 +4,8 @@ One cell is one seed: a fresh split and a plainly trained network, from which
 every setting is trained on. All settings of a seed share both.
 """
 
-from typing import Literal
+import functools
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +13,7 @@ import numpy as np
 
 from jaxfair import analysis, checks, data, models, robustness, training, tree
 from jaxfair import experiments as ex
-from jaxfair.experiments import Count
-from jaxfair.experiments._measures import EVERYONE
+from jaxfair.experiments import EVERYONE, Count
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 PIXELS = (0.0, 1.0)
@@ -32,24 +32,16 @@ MARGIN_L2: AttackName = "PGD l_2, margin"
 LINF_ATTACKS, L2_ATTACKS = (RFGSM, PGD_LINF), (PGD_L2, MARGIN_L2)
 ATTACKS = LINF_ATTACKS + L2_ATTACKS
 NO_ATTACK = "none"
+PLAIN, ALL = {"attack": NO_ATTACK}, {"group": EVERYONE}
 
 
 class Training(ex.Settings):
-  """A plain training, and what follows with fairness and robustness.
+  """A plain training, and what follows with fairness and robustness."""
 
-  Attributes:
-    network: which one; "strided_cnn" is for two cores, the thesis's three are
-      "cnn", "resnet50" and "vgg13".
-    warm_steps: of plain training with cross-entropy, before anything else.
-    steps: of every setting, from there.
-    batch_size: of both.
-    learning_rate: of both, by Adam.
-  """
-
-  network: Network = "strided_cnn"
-  warm_steps: Count = 400
-  steps: Count = 150
-  batch_size: Count = 64
+  network: Network = "strided_cnn"  # for two cores; the thesis has "cnn", "resnet50" and "vgg13"
+  warm_steps: Count = 400  # of plain training with cross-entropy, before anything else
+  steps: Count = 150  # of every setting, from there
+  batch_size: Count = 64  # of both, as is the rate of Adam
   learning_rate: ex.Positive = 2e-3
 
   def plain(self, steps: int) -> training.FitConfig:
@@ -60,36 +52,20 @@ class Training(ex.Settings):
 
 
 class NetworkConfig(ex.Settings):
-  """What all configs of networks have.
+  """What all configs of networks have."""
 
-  Attributes:
-    data: which images; their pixels lie in [0, 1]. The group is the class
-      (`group = "label"`) where the thesis has it so.
-    training: the network and its training.
-    method: how fairness is asked for: "penalty" on gaps of group losses, or
-      "focus" on the groups that lose most.
-    strengths: lambda of the penalty, or q of the focus.
-    losses: what is trained with.
-    defences: epsilon_* of PGD training; 0 for none.
-    attacks: with which the models are tested.
-    linf_epsilons: sizes of pushes of every pixel.
-    l2_epsilons: sizes of pushes of the whole image.
-    attack_steps: of PGD, in tests and in training.
-    seeds: repetitions.
-    train_people: how many to train on.
-    test_people: how many to test on.
-  """
-
+  # Pixels lie in [0, 1]; the group is the class (`group = "label"`) where the thesis has it so.
   data: ex.People = ex.People(name="digits", group="label")
   training: Training = Training()
+  # A penalty on gaps of group losses, or focus on the groups that lose most.
   method: Literal["penalty", "focus"] = "penalty"
-  strengths: ex.Sweep[ex.NonNegative] = (0.0, 0.5, 1.0, 2.0)
-  losses: ex.Sweep[LossName] = ("cross_entropy", "ramp")
-  defences: ex.Sweep[ex.NonNegative] = (0.0,)
-  attacks: ex.Sweep[AttackName] = (RFGSM, PGD_L2)
-  linf_epsilons: ex.Sweep[ex.NonNegative] = (0.005, 0.01, 0.02)
-  l2_epsilons: ex.Sweep[ex.NonNegative] = (0.1, 0.2, 0.4)
-  attack_steps: Count = 4
+  strengths: ex.Sweep[ex.NonNegative] = (0.0, 0.5, 1.0, 2.0)  # lambda, or q of the focus
+  losses: ex.Sweep[LossName] = ("cross_entropy", "ramp")  # what is trained with
+  defences: ex.Sweep[ex.NonNegative] = (0.0,)  # epsilon_* of PGD training; 0 for none
+  attacks: ex.Sweep[AttackName] = (RFGSM, PGD_L2)  # with which the models are tested
+  linf_epsilons: ex.Sweep[ex.NonNegative] = (0.005, 0.01, 0.02)  # pushes of every pixel
+  l2_epsilons: ex.Sweep[ex.NonNegative] = (0.1, 0.2, 0.4)  # pushes of the whole image
+  attack_steps: Count = 4  # of PGD, in tests and in training
   seeds: Count = 5
   train_people: int = 3000
   test_people: Count = 500
@@ -126,13 +102,8 @@ def run(config: NetworkConfig, cell: ex.Cell, context: ex.Context) -> ex.Table:
   train, test = _split(config, dataset, int(cell["seed"]), context.shared_key)
   model = models.network(config.training.network, dataset.num_classes)
   key_warm, key_train, key_attack = jax.random.split(context.key, 3)
-  warm = training.fit(
-    model,
-    models.cross_entropy,
-    train,
-    config.training.plain(config.training.warm_steps),
-    key=key_warm,
-  ).params
+  plain = config.training.plain(config.training.warm_steps)
+  warm = training.fit(model, models.cross_entropy, train, plain, key=key_warm).params
   tables = []
   for name in config.losses:
     for defence in config.defences:
@@ -147,9 +118,7 @@ def run(config: NetworkConfig, cell: ex.Cell, context: ex.Context) -> ex.Table:
   return table.plus(
     setting=[f"{strength:g}" for strength in table["strength"]],
     fair=np.where(table["strength"] > 0, "yes", "no"),
-    panel=[
-      f"{attack}, {loss}" for attack, loss in zip(table["attack"], table["loss"], strict=True)
-    ],
+    panel=[f"{row['attack']}, {row['loss']}" for row in table.rows()],
   )
 
 
@@ -171,15 +140,9 @@ def measure(
     how, loss, epsilons = _attack(config, name)
     # Errors count who is broken; how badly does not matter. One random step is
     # soon taken, and may fail at one epsilon and not at a smaller one.
+    stop: Any = "smallest" if how.steps > 1 else "end"
     found = robustness.attack(
-      model,
-      params,
-      test,
-      how,
-      epsilons=epsilons,
-      key=key,
-      loss=loss,
-      stop="smallest" if how.steps > 1 else "end",
+      model, params, test, how, epsilons=epsilons, key=key, loss=loss, stop=stop
     )
     errors = robustness.attack_errors(model, params, test, found, num_groups=dataset.num_groups)
     if not tables:  # natural errors are every attack's
@@ -204,30 +167,33 @@ def notes(config: NetworkConfig) -> list[str]:
   """What the numbers are."""
   used = config.training
   return [
-    f"Network: {used.network}, {used.warm_steps} plain steps with "
-    f"cross-entropy, then {used.steps} steps per setting, batches of "
-    f"{used.batch_size}, Adam at {used.learning_rate:g}. The plain start is "
-    "ours: from a random start the ramp loss has no gradient for most images, "
-    "and a strong penalty finds the model that treats all images alike.",
-    f"{config.train_people} images to train on and {config.test_people} to "
-    "test on, drawn anew for every seed. Intervals are over seeds.",
+    f"Network: {used.network}, {used.warm_steps} plain steps with cross-entropy, then {used.steps} "
+    f"steps per setting, batches of {used.batch_size}, Adam at {used.learning_rate:g}. The plain "
+    "start is ours: from a random start the ramp loss has no gradient for most images, and a "
+    "strong penalty finds the model that treats all images alike.",
+    f"{config.train_people} images to train on and {config.test_people} to test on, drawn anew for "
+    "every seed. Intervals are over seeds.",
     "Distance to the boundary is the thesis's proxy: the largest softmax output minus the second.",
-    "An attack gives a lower bound: an image that it does not break may still "
-    "be broken by another. RFGSM: half of epsilon at random, half along the "
-    f"gradient. PGD: a full step, then {config.attack_steps} of a quarter.",
+    "An attack gives a lower bound: an image that it does not break may still be broken by "
+    "another. RFGSM: half of epsilon at random, half along the gradient. PGD: a full step, then "
+    f"{config.attack_steps} of a quarter.",
   ]
+
+
+def in_each_attack(check: ex.Check) -> ex.Check:
+  """The check holds for every attack."""
+  return check.in_each("attack").at(attack=ex.but(NO_ATTACK))
+
+
+study = functools.partial(ex.Study, cells=cells, run=run, precheck=precheck, notes=notes)
 
 
 def _split(
   config: NetworkConfig, dataset: data.Dataset, seed: int, key: jax.Array
 ) -> tuple[Examples, Examples]:
-  rows = data.split_rows(
-    dataset.size,
-    (config.train_people, config.test_people),
-    key=jax.random.fold_in(key, seed),
-    unit=dataset.unit,
-  )
-  return dataset.examples.take(rows[0]), dataset.examples.take(rows[1])
+  sizes, own = (config.train_people, config.test_people), jax.random.fold_in(key, seed)
+  train, test = data.split_rows(dataset.size, sizes, key=own, unit=dataset.unit)
+  return dataset.examples.take(train), dataset.examples.take(test)
 
 
 def _train(
@@ -243,12 +209,12 @@ def _train(
   """[strengths] parameters, all from one start, with the same batches."""
   count = len(config.strengths)
   strengths = jnp.asarray(config.strengths, jnp.float32)
-  penalised = config.method == "penalty"
+  penalized = config.method == "penalty"
   settings = training.FairRobustConfig(
     num_groups=num_groups,
     plain=config.training.plain(config.training.steps),
-    penalty=strengths if penalised else 0.0,
-    focus=None if penalised else strengths,
+    penalty=strengths if penalized else 0.0,
+    focus=None if penalized else strengths,
     adversary=_pgd(config, robustness.LINF) if defence else None,
     epsilon=float(defence),
   )
@@ -266,11 +232,9 @@ def _train(
 def _attack(
   config: NetworkConfig, name: str
 ) -> tuple[robustness.Attack, PerExampleLoss, tuple[float, ...]]:
-  if name == RFGSM:
-    how = robustness.rfgsm(input_range=PIXELS)
-    return how, models.cross_entropy, config.linf_epsilons
-  if name == PGD_LINF:
-    how = _pgd(config, robustness.LINF)
+  if name in LINF_ATTACKS:
+    fast = name == RFGSM
+    how = robustness.rfgsm(input_range=PIXELS) if fast else _pgd(config, robustness.LINF)
     return how, models.cross_entropy, config.linf_epsilons
   loss = models.cross_entropy if name == PGD_L2 else robustness.negative_margin
   return _pgd(config, robustness.L2), loss, config.l2_epsilons

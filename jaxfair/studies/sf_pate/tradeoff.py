@@ -1,12 +1,11 @@
 """SF-PATE and its rivals: accuracy and violation over epsilon (Figure 2)."""
 
-import dataclasses
-from typing import Annotated, Any
+from typing import Annotated
 
 from jaxfair import checks
 from jaxfair import experiments as ex
-from jaxfair.studies.sf_pate import common, methods
-from jaxfair.studies.sf_pate.methods import M_CORRECTED, METHODS
+from jaxfair.studies.sf_pate import common
+from jaxfair.studies.sf_pate.common import FAIR, M_CORRECTED, METHODS, PF_LD, PLAIN, SF_S, SF_T, M
 
 FAIRNESS = "the largest difference of a group from everybody"
 DISTANCE = "the largest Wasserstein distance between two groups' scores"
@@ -25,8 +24,9 @@ class Config(common.Config):
 
   def check(self) -> None:
     """PF-LD has no ResNet."""
+    super().check()
     checks.require(
-      methods.PF_LD not in self.methods or not self.model.startswith("resnet"),
+      PF_LD not in self.methods or not self.network.startswith("resnet"),
       "methods has PF-LD, which clips every person's gradient in one scan; leave it out for a "
       "resnet, as the paper does",
     )
@@ -36,27 +36,25 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """All methods at every epsilon, on every split."""
   tables = []
   for seed, bare in enumerate(common.splits(config, cell, context)):
-    split = dataclasses.replace(bare, plain=bare.plain_model())
+    split = bare.started()
     for name in config.methods:
-      found = split.measure(METHODS[name](split))
-      own = {**cell, "method": name, "seed": seed}
-      axes = {"epsilon": config.epsilons}
-      tables.append(ex.Table.from_arrays(own, axes, found))
+      own, axes = {**cell, "method": name, "seed": seed}, {"epsilon": config.epsilons}
+      tables.append(ex.Table.from_arrays(own, axes, split.measure(split.train(name))))
   return ex.Table.concat(tables)
 
 
 def _notes(config: Config) -> list[str]:
-  scores = config.notion == common.GENERALIZED
+  notion = config.notion.replace("_", " ")
+  told = DISTANCE if config.notion == common.GENERALIZED else FAIRNESS
   return [
-    f"The notion is {config.notion}; the violation is {DISTANCE if scores else FAIRNESS}, on "
-    f"test people and their own groups; {config.tolerance:g} is asked for on training people, of "
-    "groups as the method knows them.",
+    f"The notion is {notion}; the violation is {told}, on test people and their own groups; "
+    f"{config.tolerance:g} is asked for on training people, of groups as the method knows them.",
     "Epsilon is for the group of one person changed, features and labels public, at delta "
     f"{config.delta:g} (M: 0). It does not protect features, labels, who takes part, or groups "
     "that can be guessed.",
-    f"SF-PATE has {config.teachers} teachers and asks about {config.queries} people; the others "
-    "train on everybody. All start from theta* (plain), the model without groups, and train the "
-    "same network.",
+    f"SF-PATE has {config.num_teachers} teachers and asks about {config.queries} people; the "
+    "others train on everybody. All start from theta* (plain), the model without groups, and "
+    "train the same network.",
     "Measured without noise: for those who hold the data.",
   ]
 
@@ -66,37 +64,22 @@ def _difference(value: str, first: str, second: str) -> ex.Statistic:
   return ex.difference(value, {"method": first}, {"method": second})
 
 
-def _claims(ours: str) -> list[ex.Claim]:
+def _claims(ours: str) -> dict[str, ex.Check]:
   """A way of SF-PATE against its rivals, in every set."""
-  smaller = f"{ours} has smaller violations than"
-  told: list[tuple[Any, ...]] = []
-  for rival in (methods.M, methods.PF_LD):
-    fairer, right = (f"{ours} is {how} than {rival}" for how in ("fairer", "more accurate"))
+  smaller, told = f"{ours} has smaller violations than", {}
+  for rival in (M, PF_LD):
+    right = f"{ours} is more accurate than {rival}"
     violation = _difference("violation", rival, ours) > 0
-    told.append((fairer, f"{smaller} {rival}", violation, "Fig. 2"))
-    accuracy = _difference("accuracy", ours, rival) > 0
-    told.append((right, right, accuracy, "Fig. 2"))
-  told += [
-    (
-      f"{ours} within two points",
-      f"{ours} is within 2 points of the accuracy of fair training without privacy",
-      _difference("accuracy", ours, methods.FAIR) > -0.02,
-      "Section 6.1",
+    told[f"{ours} is fairer than {rival}: {smaller} {rival} [Fig. 2]"] = violation
+    told[f"{right}: {right} [Fig. 2]"] = _difference("accuracy", ours, rival) > 0
+  told |= {
+    f"{ours} within two points: {ours} is within 2 points of the accuracy of fair training without "
+    "privacy [Section 6.1]": _difference("accuracy", ours, FAIR) > -0.02,
+    f"{ours} is fairer than theta*: {smaller} the model without groups": (
+      _difference("violation", PLAIN, ours) > 0
     ),
-    (
-      f"{ours} is fairer than theta*",
-      f"{smaller} the model without groups",
-      _difference("violation", methods.PLAIN, ours) > 0,
-    ),
-  ]
-  return [
-    ex.Claim(name, statement, check.in_each("data"), *source)
-    for name, statement, check, *source in told
-  ]
-
-
-def _figure(name: str, title: str) -> ex.Figure:
-  return ex.Figure(name, title, "epsilon", name, "line", "method", "data", log_x=True)
+  }
+  return {name: check.in_each("data") for name, check in told.items()}
 
 
 STUDY = common.study(
@@ -105,9 +88,10 @@ STUDY = common.study(
   Config,
   run,
   notes=_notes,
-  summaries=(
-    ex.Summary("Accuracy and violation", ("data", "method", "epsilon"), ("accuracy", "violation")),
+  summaries=(ex.summary("Accuracy and violation", "accuracy, violation ~ data, method, epsilon"),),
+  claims=_claims(SF_S) | _claims(SF_T),
+  figures=(
+    ex.lines("violation: Fairness violation", "violation ~ epsilon, method | data", log="x"),
+    ex.lines("accuracy: Accuracy", "accuracy ~ epsilon, method | data", log="x"),
   ),
-  claims=(*_claims(methods.SF_S), *_claims(methods.SF_T)),
-  figures=(_figure("violation", "Fairness violation"), _figure("accuracy", "Accuracy")),
 )

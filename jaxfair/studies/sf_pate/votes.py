@@ -1,4 +1,4 @@
-"""How often privately voted groups are right, against randomised response."""
+"""How often privately voted groups are right, against randomized response."""
 
 import dataclasses
 import math
@@ -8,43 +8,41 @@ import numpy as np
 
 from jaxfair import accounting, analysis, data
 from jaxfair import experiments as ex
-from jaxfair.experiments import Claim
-from jaxfair.studies.sf_pate import common, methods
+from jaxfair.methods._sf_pate import SfPateS
+from jaxfair.studies.sf_pate import common
 
 VOTE, RESPONSE, GUESS = "vote", "M", "largest group"
 
 
 class Config(common.Config):
-  """Settings.
+  """Settings."""
 
-  Attributes:
-    ensembles: numbers of teachers, K.
-  """
-
-  ensembles: ex.Sweep[Annotated[int, ex.Within(2)]] = (50, 150, 300)
+  ensembles: ex.Sweep[Annotated[int, ex.Within(2)]] = (50, 150, 300)  # numbers of teachers, K
 
 
 def _precheck(config: Config, *sets: data.Dataset) -> None:
-  most = dataclasses.replace(config, teachers=max(config.ensembles))
+  most = dataclasses.replace(config, num_teachers=max(config.ensembles))
   common.precheck(most, *sets)
 
 
 def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   """Expected shares of right groups at every epsilon, on every split."""
+  config = dataclasses.replace(config, num_teachers=int(cell["teachers"]))
   rows = []
   for seed, split in enumerate(common.splits(config, cell, context)):
-    teachers, groups = int(cell["teachers"]), split.people.num_groups
-    counts, asked, _ = methods.group_counts(split, teachers)
-    group = np.asarray(split.train.group)[asked]
+    plans = split.plans(common.SF_S)
+    asked = SfPateS().votes(plans[0], split.people, key=split.key)
+    group, groups = np.asarray(asked.queries.group), split.people.sizes.groups
     largest = np.bincount(group).max() / len(group)
-    for epsilon, sigma in zip(config.epsilons, config.sigmas, strict=True):
+    for epsilon, plan in zip(config.epsilons, plans, strict=True):
+      [sigma] = plan.config.sigmas
       keep = accounting.randomised_response_keep(epsilon=epsilon, categories=groups)
       rows += [
         {**cell, "seed": seed, "epsilon": epsilon, "by": by, **values}
         for by, values in (
           (RESPONSE, {"right": keep}),
           (GUESS, {"right": largest}),
-          (VOTE, _voted(counts, group, sigma)),
+          (VOTE, _voted(asked.counts, group, sigma)),
         )
       ]
   return ex.Table.from_rows(rows)
@@ -77,7 +75,7 @@ def _capped(bound: float) -> float:
 def _notes(config: Config) -> list[str]:
   return [
     f"The groups of {config.queries} people by noisy vote, at delta {config.delta:g}, beside "
-    "everybody's by randomised response (M, delta 0) and beside calling everybody a member of "
+    "everybody's by randomized response (M, delta 0) and beside calling everybody a member of "
     "the largest group. Shares are expected over the noise, exactly, given the votes.",
     "The bound is what Theorem 1 adds to the violation of a student that is perfectly fair for "
     "the voted groups: with eta as it is, and with eta by the teachers' agreement, which is an "
@@ -107,43 +105,28 @@ STUDY = common.study(
   derive=_named,
   notes=_notes,
   summaries=(
-    ex.Summary(
+    ex.summary(
       "Right groups, and what the theorem makes of them",
-      ("data", "teachers", "epsilon"),
-      ("right", "eta", "bound", "bound_by_agreement"),
+      "right, eta, bound, bound_by_agreement ~ data, teachers, epsilon",
       {"by": VOTE},
     ),
   ),
-  claims=(
-    Claim(
-      "votes beat randomised response",
-      "Voted groups are right more often than those of M (most teachers)",
-      _above(RESPONSE),
-      "Fig. 3",
-    ),
-    Claim(
-      "votes beat guessing",
-      "Voted groups are right more often than calling everybody a member of the largest group "
-      "(most teachers)",
-      _above(GUESS),
-    ),
-    Claim(
-      "more teachers",
-      "With more teachers voted groups are right more often",
-      (ex.trend("right", "teachers") > 0).at(by=VOTE).in_each("data"),
-      "Fig. 3",
-    ),
-  ),
+  claims={
+    "votes beat randomized response: Voted groups are right more often than those of M (most "
+    "teachers) [Fig. 3]": _above(RESPONSE),
+    "votes beat guessing: Voted groups are right more often than calling everybody a member of the "
+    "largest group (most teachers)": _above(GUESS),
+    "more teachers: With more teachers voted groups are right more often [Fig. 3]": (
+      ex.trend("right", "teachers") > 0
+    )
+    .at(by=VOTE)
+    .in_each("data"),
+  },
   figures=(
-    ex.Figure(
-      "right",
-      "How often private groups are right",
-      "epsilon",
-      "right",
-      "line",
-      "line",
-      "data",
-      log_x=True,
+    ex.lines(
+      "right: How often private groups are right",
+      "right ~ epsilon, line | data",
+      log="x",
       y_title="share of right groups",
     ),
   ),

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import accounting, data, experiments, models, pate
+from jaxfair import accounting, data, experiments, methods, pate
 from jaxfair.experiments import _config as configs
 from jaxfair.experiments._config import ConfigError, build
 from jaxfair.studies.fairpate import notions, queries
@@ -19,9 +19,8 @@ def rows():
   """A query phase that refuses every third label, at two budgets."""
   people = data.two_gaussians((SIZE, SIZE), key=jax.random.key(0))
   public = jax.tree.map(lambda leaf: np.asarray(leaf)[::2], people.examples)
-  votes = np.zeros((SIZE, 2))
-  model = models.logistic(2)
-  own = Repetition(CONFIG, people, model, public, public, public, votes)
+  population = methods.Population(public, ("no", "yes"), ("a", "b"), public=public)
+  own = Repetition(CONFIG, people, population, public)
   kinds = [pate.Outcome.ANSWERED, pate.Outcome.UNFAIR]
   kinds += [pate.Outcome.NOT_CONFIDENT, pate.Outcome.REFUSED_FREE]
   outcome = np.resize([kinds[i] for i in (0, 0, 1, 2, 3)], SIZE)
@@ -72,7 +71,7 @@ def test_only_sound_charges_are_points_of_a_frontier(rows, tmp_path):
 @pytest.mark.slow
 def test_the_study_of_notions_counts_every_order(tmp_path):
   config = notions.Config(((30, 20), (10, 40)), 0.1, 5, 3)
-  assert len(notions.cells(config)) == 6
+  assert len(notions.STUDY.cells(config)) == 6
   context = experiments.Context(jax.random.key(0), jax.random.key(1), False, tmp_path, print)
   cell = {"notion": "rest", "guard": "table"}
   table = notions.run(config, cell, context)

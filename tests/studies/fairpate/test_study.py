@@ -8,11 +8,11 @@ from jaxfair import experiments
 from jaxfair.checks import JaxfairError
 from jaxfair.experiments._config import ConfigError, build
 from jaxfair.studies import fairpate
-from jaxfair.studies.fairpate import claims, methods
+from jaxfair.studies.fairpate import claims
 from jaxfair.studies.fairpate.claims import PLACEMENTS
 
 TINY = {
-  "teachers": 8,
+  "num_teachers": 8,
   "queries": 60,
   "private_people": 300,
   "test_people": 100,
@@ -22,7 +22,7 @@ TINY = {
   "min_count": 5,
   "epsilon": [20.0, 60.0],
   "max_gap": [0.05, 0.2],
-  "lam": 1.0,
+  "lam": 10.0,  # strong, so that where it is placed shows
   "teacher_steps": 10,
   "student_steps": 10,
   "sgd_steps": 5,
@@ -99,7 +99,7 @@ def test_methods_that_only_abstain_by_a_margin_are_trained_once(done):
     assert (tight["coverage"] <= wide["coverage"]).all()
   config = build(fairpate.Config, {"lam": [1.0, 2.0], "max_gap": [0.1, 0.2]})
   wanted = config.points
-  distinct, which = methods.trainings(wanted)
+  distinct, which = fairpate.trainings(wanted)
   assert len(distinct) == 3 * (1 + 2 + 2 + 2 + 2 + 1 + 2 + 2)
   for point, place in zip(wanted, which, strict=True):
     taken = distinct[place]
@@ -128,8 +128,8 @@ def test_a_point_of_it_is_a_config_of_its_own():
     ({"epsilon": 0.0}, "epsilon=0.0 must be above 0"),
     ({"threshold": 500.0}, "no vote of so few teachers would reach it"),
     (
-      {"teachers": 300, "private_people": 256},
-      "^teachers=300 must be at most 256; every teacher learns from people",
+      {"num_teachers": 300, "private_people": 256},
+      "^num_teachers=300 must be at most 256; every teacher learns from people",
     ),
     ({"guard": "all"}, "guard='all' is not known; use one of table, own"),
   ],
@@ -146,7 +146,7 @@ def test_more_people_than_there_are_are_refused(tmp_path):
 
 def test_convolutions_need_images(tmp_path):
   with pytest.raises(JaxfairError, match=r"'convnet' needs images.*'mlp'"):
-    run(tmp_path, model="convnet")
+    run(tmp_path, network="convnet")
 
 
 def test_the_best_lam_and_the_tightest_margin_are_picked():
@@ -175,7 +175,7 @@ def test_the_best_lam_and_the_tightest_margin_are_picked():
 @pytest.mark.slow
 def test_a_claim_about_methods_that_were_not_run_is_not_run(done):
   without = done.keep(done["method"] != PLACEMENTS[1])
-  placed = [c for c in claims.CLAIMS if "after the noise" in c.name]
+  placed = [c for c in fairpate.STUDY.claims if "after the noise" in c.name]
   assert len(placed) == 3
   for claim in placed:
     assert claim.check(done).verdict != "not run"

@@ -5,11 +5,11 @@ import pytest
 
 from jaxfair import checks, experiments
 from jaxfair.experiments import Table
-from jaxfair.studies.sf_pate import methods, tradeoff
+from jaxfair.studies.sf_pate import common, tradeoff
 
 SETTINGS = {
-  "model": "logistic",
-  "teachers": 12,
+  "network": "logistic",
+  "num_teachers": 12,
   "queries": 60,
   "epsilons": [2.0],
   "train_people": 360,
@@ -51,14 +51,14 @@ def run(name, people, folder, **changes):
 
 @pytest.mark.slow
 def test_methods_are_compared_on_the_same_splits(people, tmp_path):
-  chosen = [methods.SF_S, methods.M, methods.PLAIN, methods.FAIR]
+  chosen = [common.SF_S, common.M, common.PLAIN, common.FAIR]
   table = run("sf_pate.tradeoff", people, tmp_path, methods=chosen)
   assert len(table) == 4 * 2
   assert set(table["method"]) == set(chosen)
   assert (table["accuracy"] > 0.5).all()
   assert np.isfinite(table["violation"]).all()
-  plain = table.where(method=methods.PLAIN)["violation"]
-  fair = table.where(method=methods.FAIR)["violation"]
+  plain = table.where(method=common.PLAIN)["violation"]
+  fair = table.where(method=common.FAIR)["violation"]
   assert fair.mean() < plain.mean()
 
 
@@ -78,7 +78,7 @@ def test_votes_are_right_as_often_as_they_should(people, tmp_path):
 def table_of(ours, rival):
   rows = [
     ("x", name, seed, 1.0, value + 0.001 * seed)
-    for name, value in ((methods.SF_S, ours), (methods.M, rival))
+    for name, value in ((common.SF_S, ours), (common.M, rival))
     for seed in range(3)
   ]
   names = ("data", "method", "seed", "epsilon", "violation")
@@ -88,7 +88,7 @@ def table_of(ours, rival):
 @pytest.mark.parametrize(("ours", "verdict"), [(0.05, "supported"), (0.2, "not supported")])
 def test_the_fairer_method_is_told(ours, verdict):
   [claim] = [
-    c for c in tradeoff.STUDY.claims if c.name == f"{methods.SF_S} is fairer than {methods.M}"
+    c for c in tradeoff.STUDY.claims if c.name == f"{common.SF_S} is fairer than {common.M}"
   ]
   found = claim.check(table_of(ours, 0.1))
   assert found.verdict == verdict
@@ -98,11 +98,11 @@ def test_the_fairer_method_is_told(ours, verdict):
   ("changes", "told"),
   [
     ({"methods": ["SF_S"]}, "did you mean SF_S-PATE"),
-    ({"teachers": 100}, "use at most 36"),
+    ({"num_teachers": 100}, "use at most 36"),
     ({"queries": 400}, "queries=400"),
     ({"epsilons": [1.0, 1.0]}, "names something twice"),
-    ({"notion": "parity"}, "demographic parity"),
-    ({"model": "resnet18", "methods": ["PF-LD"]}, "leave it out for a resnet"),
+    ({"notion": "parity"}, "demographic_parity"),
+    ({"network": "resnet18", "methods": ["PF-LD"]}, "leave it out for a resnet"),
   ],
 )
 def test_impossible_settings_are_refused(people, tmp_path, changes, told):

@@ -125,6 +125,13 @@ def part_people(
   return Parted(population, test._replace(x=test.x[:, made.kept]), rest, spent)
 
 
+def dry(plan: PreprocessingPlan, x: np.ndarray) -> Preprocessing:
+  """In place of what is bought, for a plan that computes nothing: scales nothing."""
+  ones = np.ones(x.shape[1], np.float32)
+  scaler = data.Scaler(0 * ones, 0 * ones, 0 * ones, 1.0)
+  return Preprocessing(plan.encoder, np.arange(x.shape[1]), scaler, ())
+
+
 def _kind(
   scaling: Scaling, people: data.Dataset, method: Method, public: Examples | None
 ) -> Literal["own", "public", "declared", "bought", "raw"]:
