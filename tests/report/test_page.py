@@ -260,6 +260,8 @@ def judged_study(toy, **accuracy):
     toy.study,
     cells=lambda config: [{"all": "models"}],
     run=rows,
+    claims=(),
+    figures=(),
     plain={"model": "plain"},
     summaries=(
       Summary("By group", ("model", "group"), ("accuracy",)),
