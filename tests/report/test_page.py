@@ -263,6 +263,8 @@ def judged_study(toy, **accuracy):
     claims=(),
     figures=(),
     plain={"model": "plain"},
+    claims=(),
+    figures=(),
     summaries=(
       Summary("By group", ("model", "group"), ("accuracy",)),
       Summary("Gaps", ("model",), ("demographic_parity_difference",), {"group": "everyone"}),
