@@ -260,8 +260,6 @@ def judged_study(toy, **accuracy):
     toy.study,
     cells=lambda config: [{"all": "models"}],
     run=rows,
-    claims=(),
-    figures=(),
     plain={"model": "plain"},
     claims=(),
     figures=(),
