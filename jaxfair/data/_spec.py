@@ -9,8 +9,9 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.data import _files as files
 from jaxfair.data import _rules, _tables
+from jaxfair.data._columns import encode_columns, fit_columns
 from jaxfair.data._dataset import Dataset, Source
-from jaxfair.data._encoder import Encoder, encode_columns, fit_columns
+from jaxfair.data._encoder import Encoder
 from jaxfair.data._reading import Layout
 from jaxfair.data._rules import Rule
 from jaxfair.data._tables import Table
