@@ -244,6 +244,7 @@ CIFAR10 = Spec(
       "the compact copy went through JPEG: its pixels differ slightly from "
       "the original batches, and its rows are in another order",
     ),
+    "class, in the compact copy",
   ),
   folders=("cifar10", "cifar-10"),
   forms=(
