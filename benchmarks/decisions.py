@@ -53,7 +53,7 @@ def every_district(counts: np.ndarray, weights: np.ndarray, draws: int) -> None:
 
 def traces(counts: np.ndarray, weights: np.ndarray) -> None:
   start = time.perf_counter()
-  found = decisions.hessian_trace(decisions.allotment(weights), counts)
+  found = decisions.decision_trace(decisions.allotment(weights), counts)
   seconds = time.perf_counter() - start
   exact = decisions.allotment_trace(counts, weights=weights)
   away = np.max(np.abs(found.trace - exact)) / np.max(np.abs(exact))

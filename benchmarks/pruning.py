@@ -20,7 +20,7 @@ import scipy.sparse.linalg
 import timing
 
 from jaxfair import models, pruning, training, tree
-from jaxfair.analysis import _streamed
+from jaxfair.analysis import _streamed_products
 from jaxfair.types import Examples, Params
 
 KEY = jax.random.key(0)
@@ -123,18 +123,18 @@ def memory(side: int, images: int, steps: int) -> None:
   size = tree.size(params)
   print(f"memory: ResNet-18, {size:,} parameters, {side} x {side} pixels")
   for count in (CHUNK, images):
-    own = _streamed.Chunk(some.take(slice(count)), np.zeros(count, np.float32))
-    product = _streamed._product.lower(model, LOSS, params, own, params)
+    own = _streamed_products.Chunk(some.take(slice(count)), np.zeros(count, np.float32))
+    product = _streamed_products._product.lower(model, LOSS, params, own, params)
     reserved = product.compile().memory_analysis().temp_size_in_bytes
     print(f"  {count} images at once: {reserved / 2**20:,.0f} MB reserved")
   vector = 4 * size / 2**20
   print(f"  30 Lanczos vectors: {30 * vector:,.0f} MB; 3: {3 * vector:,.0f} MB")
   print(f"  before the first product the process held {_peak():,.0f} MB")
-  *groups, _ = _streamed.chunks_by_group(some, 2, CHUNK)
+  *groups, _ = _streamed_products.chunks_by_group(some, 2, CHUNK)
   for index, group in enumerate(groups):
     start = time.process_time()
-    ritz = _streamed.ritz_streamed(
-      functools.partial(_streamed.mean_product, model, LOSS, params, group),
+    ritz = _streamed_products.ritz_streamed(
+      functools.partial(_streamed_products.mean_product, model, LOSS, params, group),
       _start(params, index),
       steps,
     )
@@ -169,9 +169,11 @@ def check(side: int, steps: int) -> None:
   theirs = scipy.sparse.linalg.eigsh(
     operator, 1, which="LA", ncv=10, tol=1e-4, return_eigenvectors=False
   )
-  group, _ = _streamed.chunks_by_group(some, 1, CHUNK)
-  ours, error = _streamed.largest_streamed(
-    functools.partial(_streamed.mean_product, model, LOSS, params, group), _start(params, 0), steps
+  group, _ = _streamed_products.chunks_by_group(some, 1, CHUNK)
+  ours, error = _streamed_products.largest_streamed(
+    functools.partial(_streamed_products.mean_product, model, LOSS, params, group),
+    _start(params, 0),
+    steps,
   )
   print(
     f"check: 64 images, {steps} streamed steps {ours:.7g} (residual "

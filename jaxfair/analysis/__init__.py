@@ -13,7 +13,7 @@ from jaxfair.analysis._decomposition import (
   decompose,
   decompose_along,
 )
-from jaxfair.analysis._directions import Along, along
+from jaxfair.analysis._directional_derivatives import Along, along
 from jaxfair.analysis._excess_risk import (
   NonPrivateExcessRisk,
   RiskIntervals,
@@ -30,6 +30,7 @@ from jaxfair.analysis._fairness_transfer import (
 from jaxfair.analysis._flips import flip_probability, vote_margin
 from jaxfair.analysis._group_gradients import group_gradients
 from jaxfair.analysis._hessian import group_hessians
+from jaxfair.analysis._hessian_residual import plan_residual
 from jaxfair.analysis._lanczos import NonPrivateEigenvalues, top_eigenvalue
 from jaxfair.analysis._logit_gram import logit_gram
 from jaxfair.analysis._norms import NonPrivateNorms, gradient_norms, norms
@@ -41,7 +42,6 @@ from jaxfair.analysis._pate_bounds import (
   model_deviation_bound,
   smoothness,
 )
-from jaxfair.analysis._residual import plan_residual
 
 __all__ = [
   "Along",

@@ -18,10 +18,10 @@ import numpy as np
 
 from jaxfair import checks, tree
 from jaxfair.analysis._by_group import ByGroup, mean_by_group, weights_by_group
-from jaxfair.analysis._directions import along, in_chunks
+from jaxfair.analysis._directional_derivatives import along, in_chunks
+from jaxfair.analysis._hessian_residual import plan_residual, residual_traces
 from jaxfair.analysis._hutchinson import hutchinson_traces
 from jaxfair.analysis._logit_gram import SHIFT_INVARIANT, contraction, logit_gram, one_loss
-from jaxfair.analysis._residual import plan_residual, residual_traces
 from jaxfair.fairness._intervals import Interval
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 

@@ -27,7 +27,7 @@ from jax.flatten_util import ravel_pytree
 from jaxfair import checks, tree
 from jaxfair.analysis._by_group import ByGroup, weights_by_group
 from jaxfair.analysis._curvature import check_people, hessian_trace
-from jaxfair.analysis._directions import along, in_chunks, per_example
+from jaxfair.analysis._directional_derivatives import along, in_chunks, per_example
 from jaxfair.analysis._hessian import group_hessians
 from jaxfair.analysis._norms import gradient_norms
 from jaxfair.privacy._clip_factors import clip_factor

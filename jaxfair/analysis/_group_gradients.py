@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, tree
-from jaxfair.analysis import _streamed as streamed
+from jaxfair.analysis import _streamed_products as streamed
 from jaxfair.analysis._by_group import ByGroup
 from jaxfair.analysis._curvature import check_people
-from jaxfair.analysis._directions import per_example
+from jaxfair.analysis._directional_derivatives import per_example
 from jaxfair.fairness._groups import group_counts, group_means
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 

@@ -9,7 +9,7 @@ from jax.flatten_util import ravel_pytree
 
 from jaxfair import checks, tree
 from jaxfair.analysis._by_group import ByGroup, weights_by_group
-from jaxfair.analysis._directions import per_example
+from jaxfair.analysis._directional_derivatives import per_example
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 LARGEST = 4_000  # parameters; a matrix of that many squared is 64 MB

@@ -6,7 +6,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxfair.analysis._directions import along, in_chunks
+from jaxfair.analysis._directional_derivatives import along, in_chunks
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from jaxfair import checks, tree
-from jaxfair.analysis import _streamed as streamed
+from jaxfair.analysis import _streamed_products as streamed
 from jaxfair.analysis._by_group import ByGroup, weights_by_group
 from jaxfair.analysis._curvature import check_people
-from jaxfair.analysis._directions import per_example
+from jaxfair.analysis._directional_derivatives import per_example
 from jaxfair.privacy._normal import normal
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import models
-from jaxfair.analysis._directions import in_chunks
-from jaxfair.analysis._layers import Layers, read_layers
+from jaxfair.analysis._directional_derivatives import in_chunks
+from jaxfair.analysis._layer_outputs import Layers, read_layers
 from jaxfair.privacy import _factor_norms, _factors
 from jaxfair.types import Model, Params, PerExampleLoss
 

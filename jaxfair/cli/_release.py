@@ -17,7 +17,7 @@ def release(
     pathlib.Path | None,
     typer.Argument(
       metavar="CONFIG|RUN_DIR",
-      help="A TOML file with a [release] table, or a run directory with --point.",
+      help="A TOML file with a table release, or a run directory with --point.",
     ),
   ] = None,
   point: Annotated[
@@ -29,18 +29,8 @@ def release(
   ] = None,
   label: Annotated[str | None, typer.Option(help="What to predict.")] = None,
   group: Annotated[str | None, typer.Option(help="Which groups to compare.")] = None,
-  ranges: Annotated[
-    list[str] | None,
-    typer.Option(
-      "--range", metavar="COLUMN=LOW:HIGH", help="Bounds known without looking; repeatable."
-    ),
-  ] = None,
-  public: Annotated[
-    str | None,
-    typer.Option(
-      metavar="FILE|SHARE", help="A table of public people, or the share taken to be public."
-    ),
-  ] = None,
+  ranges: _train.Ranges = None,
+  public: _train.Public = None,
   epsilon: Annotated[float | None, typer.Option(help="What may be spent.")] = None,
   delta: Annotated[float | None, typer.Option(help="The delta that goes with it.")] = None,
   sets: Annotated[
@@ -50,9 +40,7 @@ def release(
     float | None,
     typer.Option(metavar="EPSILON", help="Buy figures of test people that may be published."),
   ] = None,
-  use: Annotated[
-    str | None, typer.Option(help="The intended use, in a sentence for the model card.")
-  ] = None,
+  use: _train.Use = None,
   out: Annotated[
     pathlib.Path | None, typer.Option(help="Folder; default runs/release/DATA-METHOD.")
   ] = None,

@@ -7,12 +7,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jaxfair import checks
-from jaxfair.cli import _console, _explain
+from jaxfair.cli import _console
 
 if TYPE_CHECKING:
   from jaxfair.experiments import Plan
   from jaxfair.methods._evaluation import NonPrivateEvaluation
 
+Ranges = Annotated[
+  list[str] | None,
+  typer.Option(
+    "--range", metavar="COLUMN=LOW:HIGH", help="Bounds known without looking; repeatable."
+  ),
+]
+Public = Annotated[
+  str | None,
+  typer.Option(
+    metavar="FILE|SHARE", help="A table of public people, or the share taken to be public."
+  ),
+]
+Use = Annotated[
+  str | None, typer.Option(help="The intended use, in a sentence for the model card.")
+]
 SEEDS = 5  # repetitions that tell what privacy costs each group
 
 
@@ -33,18 +48,8 @@ def train(
   delta: Annotated[
     float | None, typer.Option(help="Default: a power of ten, at most a tenth of 1 / n.")
   ] = None,
-  ranges: Annotated[
-    list[str] | None,
-    typer.Option(
-      "--range", metavar="COLUMN=LOW:HIGH", help="Bounds known without looking; repeatable."
-    ),
-  ] = None,
-  public: Annotated[
-    str | None,
-    typer.Option(
-      metavar="FILE|SHARE", help="A table of public people, or the share taken to be public."
-    ),
-  ] = None,
+  ranges: Ranges = None,
+  public: Public = None,
   scaler: Annotated[
     str | None,
     typer.Option(help="public, declared or private (bought from the budget); found out if left."),
@@ -60,9 +65,7 @@ def train(
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A value of the config; repeatable."),
   ] = None,
-  use: Annotated[
-    str | None, typer.Option(help="The intended use, in a sentence for the model card.")
-  ] = None,
+  use: Use = None,
   seed: Annotated[
     int | None, typer.Option(help="Reproducible, and therefore not for release.")
   ] = None,
@@ -208,7 +211,7 @@ def _print_summary(made: "Plan", folder: pathlib.Path, people: str) -> None:
   typer.echo("")
   _print_groups(found)
   typer.echo("")
-  for line in _who_pays(made, folder):
+  for line in _who_pays(folder):
     typer.echo(line)
   typer.echo("")
   release = folder / "release"
@@ -249,10 +252,7 @@ def _interval(ends: list[float]) -> str:
   return f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
 
-def _who_pays(made: "Plan", folder: pathlib.Path) -> list[str]:
-  from jaxfair.experiments import Table
+def _who_pays(folder: pathlib.Path) -> list[str]:
   from jaxfair.studies import explanation
 
-  if made.settings.released_method in explanation.DESCENTS:
-    return _explain.sentences(explanation.explain_run(folder))
-  return _explain.who_pays(explanation.who_pays(Table.read(folder / "results.csv"), made.settings))
+  return explanation.sentences(explanation.hardest(explanation.explain_run(folder)))

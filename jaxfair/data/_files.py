@@ -1,5 +1,6 @@
 """Finds data files, opens them plain or compressed, and verifies them."""
 
+import codecs
 import gzip
 import hashlib
 import lzma
@@ -118,20 +119,46 @@ def read_arrays(path: pathlib.Path, *, remedy: str = "get it again") -> dict[str
     ) from None
 
 
-def read_text(path: pathlib.Path, encoding: str = "utf-8-sig") -> str:
-  """The text of a file of a user's own, plain or .gz.
+def read_bytes(path: pathlib.Path) -> bytes:
+  """The content of a file of a user's own, plain or .gz.
 
   Raises:
-    DataError: if it cannot be read, or is in another encoding.
-    ArgumentError: if there is no such encoding.
+    DataError: if it cannot be read.
   """
   try:
     content = path.read_bytes()
-    content = gzip.decompress(content) if path.suffix == ".gz" else content
+    return gzip.decompress(content) if path.suffix == ".gz" else content
   except (OSError, EOFError, ValueError, zlib.error) as error:
     raise DataError(f"{path} cannot be read ({error}); check the path") from None
+
+
+def decoded(path: pathlib.Path, content: bytes, encoding: str | None = None) -> tuple[bytes, str]:
+  """Bytes in which ASCII characters are one byte each, and their encoding.
+
+  Args:
+    path: where they are from, for messages.
+    content: as it lies.
+    encoding: of the content; by default UTF-8 or UTF-16 where the bytes are, else cp1252, else
+      latin-1, which reads anything.
+
+  Raises:
+    DataError: if the content is not in this encoding.
+    ArgumentError: if there is no such encoding.
+  """
+  if encoding is None:
+    if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+      encoding = "utf-16"
+    else:
+      encoding = next(one for one in ("utf-8", "cp1252", "latin-1") if _is(content, one))
   try:
-    return content.decode(encoding)
+    name = codecs.lookup(encoding).name
+    if name in ("utf-8", "utf-8-sig"):
+      content, encoding = content.removeprefix(codecs.BOM_UTF8), "utf-8"
+    elif name not in ("ascii", "cp1252", "iso8859-1", "iso8859-15"):
+      content, encoding = content.decode(encoding).encode(), "utf-8"
+    if not _is(content, encoding):
+      raise UnicodeError
+    return content, encoding
   except UnicodeError:
     raise DataError(
       f"{path} is not {encoding} text; pass encoding='latin-1' or save it anew"
@@ -141,6 +168,20 @@ def read_text(path: pathlib.Path, encoding: str = "utf-8-sig") -> str:
       f"encoding={checks.shown(encoding)} is not known; use utf-8-sig, "
       "latin-1, cp1252 or another of Python's text encodings"
     ) from None
+
+
+def _is(content: bytes, encoding: str) -> bool:
+  """Whether bytes are text in an encoding, some of them at a time."""
+  if content.isascii():
+    return True
+  decoder = codecs.getincrementaldecoder(encoding)()
+  try:
+    for start in range(0, len(content), 2**22):
+      decoder.decode(content[start : start + 2**22])
+    decoder.decode(b"", final=True)
+  except UnicodeError:
+    return False
+  return True
 
 
 def write(path: pathlib.Path, content: bytes) -> None:

@@ -174,13 +174,13 @@ def from_csv(
     The data set.
   """
   path = pathlib.Path(path)
+  encoder = options.get("encoder")
+  text = set(options.get("categorical", ())) | set(options.get("categories") or ())
+  text |= set(encoder.text_columns) if encoder else set()
+  table, layout = read_file(
+    path, separator=separator, decimal=decimal, encoding=encoding, missing=missing, text=text
+  )
   try:
-    encoder = options.get("encoder")
-    text = set(options.get("categorical", ())) | set(options.get("categories") or ())
-    text |= set(encoder.text_columns) if encoder else set()
-    table, layout = read_file(
-      path, separator=separator, decimal=decimal, encoding=encoding, missing=missing, text=text
-    )
     return from_frame(table, name=name or path.name.split(".")[0], layout=layout, **options)
   except checks.ArgumentError as error:
     raise checks.ArgumentError(f"{path}: {error}") from None

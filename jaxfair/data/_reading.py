@@ -1,15 +1,27 @@
 """Reads a table of people from a file as they have it."""
 
+import csv
 import dataclasses
+import io
 import pathlib
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
 
 from jaxfair import checks
 from jaxfair.data import _tables
-from jaxfair.data._files import PathLike, read_text
-from jaxfair.data._tables import Table
+from jaxfair.data._cells import find_cells
+from jaxfair.data._files import DataError, PathLike, decoded, read_bytes
+from jaxfair.data._tables import Table, Text
 
 SEPARATORS = (",", ";", "\t", "|")
+_SAMPLE = 50  # lines that the separator is found out from
+_EXCEL = (".xlsx", ".xlsm", ".xls")
+_PARQUET = (".parquet", ".pq")
+_GROUPED = re.compile(r"[+-]?\d{1,3}([., ']\d{3})+([.,]\d+)?", re.ASCII)
+_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,8 +37,16 @@ class Layout:
 
   separator: str = ","
   decimal: str = "."
-  encoding: str = "utf-8-sig"
+  encoding: str = "utf-8"
   missing: tuple[str, ...] = tuple(sorted(_tables.MISSING))
+
+  def __post_init__(self) -> None:
+    _check_separator(self.separator)
+    checks.one_of("decimal", self.decimal, (".", ","))
+    checks.require(
+      self.decimal != self.separator,
+      f"decimal={self.decimal!r} is also the separator; pass the one that stands between cells",
+    )
 
 
 def read_table(
@@ -37,44 +57,251 @@ def read_table(
   encoding: str | None = None,
   missing: Collection[str] = tuple(_tables.MISSING),
   text: Collection[str] = (),
+  skip: Collection[str] = (),
 ) -> Table:
   """Reads a file of people: CSV (plain or .gz), Excel or Parquet.
 
   Args:
-    path: the file; its first line names the columns.
-    separator: what stands between two cells; found out by default.
-    decimal: "." or ","; found out by default.
-    encoding: of the characters; found out by default.
+    path: the file; its first line names the columns. Excel needs pandas and openpyxl, Parquet
+      needs pyarrow: `pip install jaxfair[files]`.
+    separator: what stands between two cells; by default the one of comma, semicolon, tab and
+      bar that the first lines agree on.
+    decimal: "." or ","; by default a comma where the numbers of a column have one and no column
+      has points.
+    encoding: of the characters; by default UTF-8 or UTF-16 where the bytes are, else Windows'
+      cp1252, else latin-1.
     missing: cells that mean "not known".
     text: columns whose cells stay text although they look like numbers.
+    skip: columns that are not read.
 
   Returns:
     Columns by name, for `from_frame` and `Encoder.encode`.
+
+  Raises:
+    DataError: if the file cannot be read.
+    ArgumentError: for an option that does not fit, lines of different lengths, columns of one
+      name, and numbers with thousands separators.
   """
-  path = pathlib.Path(path)
-  try:
-    return read_file(
-      path, separator=separator, decimal=decimal, encoding=encoding, missing=missing, text=text
-    )[0]
-  except checks.ArgumentError as error:
-    raise checks.ArgumentError(f"{path}: {error}") from None
+  return read_file(
+    pathlib.Path(path),
+    separator=separator,
+    decimal=decimal,
+    encoding=encoding,
+    missing=missing,
+    text=text,
+    skip=skip,
+  )[0]
 
 
 def read_file(
   path: pathlib.Path,
   *,
-  separator: str | None,
-  decimal: str | None,
-  encoding: str | None,
-  missing: Collection[str],
-  text: Collection[str],
-) -> tuple[Table, Layout]:
-  """The table of a file, and how the file is written."""
-  encoding = "utf-8-sig" if encoding is None else encoding
-  found = read_text(path, encoding)
-  if separator is None:
-    header = found.partition("\n")[0]
-    separator = max(SEPARATORS, key=header.count)
-  layout = Layout(separator, decimal or ".", encoding, tuple(sorted(missing)))
-  table = _tables.parse(found, separator=separator, categorical=text, missing=layout.missing)
-  return table, layout
+  separator: str | None = None,
+  decimal: str | None = None,
+  encoding: str | None = None,
+  missing: Collection[str] = tuple(_tables.MISSING),
+  text: Collection[str] = (),
+  skip: Collection[str] = (),
+) -> tuple[Table, Layout | None]:
+  """The table of a file, and how it is written if it is a text file."""
+  try:
+    if path.suffix.lower() in (*_EXCEL, *_PARQUET):
+      return _read_binary(path, missing, text, skip), None
+    content, encoding = decoded(path, read_bytes(path), encoding)
+    if b"\n" not in content:  # lines of old end by a carriage return alone
+      content = content.replace(b"\r", b"\n")
+    header, start = _header(content, encoding)
+    if separator is None:
+      separator = _find_separator(content, encoding)
+    _check_separator(separator)
+    names = _names(header, separator)
+    cells = find_cells(content, separator, len(names), encoding, start=start)
+    places = {name: place for place, name in enumerate(names) if name not in skip}
+
+    def column(name: str, sign: str) -> Any:
+      return cells.column(places[name], text=name in text, missing=missing, decimal=sign)
+
+    table = {name: column(name, decimal or ".") for name in places}
+    commas = [] if decimal or separator == "," else _comma_columns(table, text)
+    for name in commas:
+      table[name] = column(name, ",")
+    _refuse_thousands({name: table[name] for name in table if name not in text})
+    layout = Layout(
+      separator, decimal or ("," if commas else "."), encoding, tuple(sorted(missing))
+    )
+    return table, layout
+  except checks.ArgumentError as error:
+    raise checks.ArgumentError(f"{path}: {error}") from None
+
+
+def parse(
+  content: str,
+  *,
+  separator: str = ",",
+  names: Sequence[str] | None = None,
+  comment: str | None = None,
+  categorical: Collection[str] = (),
+  missing: Collection[str] = _tables.MISSING,
+) -> Table:
+  """Reads the text of a published file, whose form is known, into arrays.
+
+  Args:
+    content: the text of the file.
+    separator: what stands between two cells.
+    names: column names, for a file without a header line.
+    comment: lines that start with this are skipped.
+    categorical: columns that stay text although they look like numbers.
+    missing: cells that mean "not known".
+
+  Returns:
+    The table. Repeated column names get the suffix ".1", ".2", ...
+  """
+  _check_separator(separator)
+  if comment is not None:
+    lines = io.StringIO(content, newline="")
+    content = "".join(line for line in lines if not line.startswith(comment))
+  raw, start = content.encode(), 0
+  if names is None:
+    header, start = _header(raw, "utf-8")
+    names = _unique_names(_cells_of(header, separator))
+  cells = find_cells(raw, separator, len(names), "utf-8", start=start)
+  return {
+    name: _array(cells.column(place, text=name in categorical, missing=missing))
+    for place, name in enumerate(names)
+  }
+
+
+def _array(values: Any) -> np.ndarray:
+  return np.asarray(values)
+
+
+def _check_separator(separator: Any) -> None:
+  checks.require(
+    isinstance(separator, str)
+    and len(separator) == 1
+    and separator.isascii()
+    and separator not in ' "\r\n',
+    f"separator={checks.shown(separator)} must be one character, such as ',' or ';'",
+  )
+
+
+def _header(content: bytes, encoding: str) -> tuple[str, int]:
+  """The first line that is not blank, and where the next one begins."""
+  start = 0
+  while content[start : start + 1] in (b"\r", b"\n"):
+    start += 1
+  end = content.find(b"\n", start) + 1 or len(content)
+  while content.count(b'"', start, end) % 2 and end < len(content):  # a name with a line break
+    end = content.find(b"\n", end) + 1 or len(content)
+  header = content[start:end].decode(encoding).strip("\r\n")
+  checks.require(bool(header.strip()), "the text is empty; a header line is needed")
+  return header, end
+
+
+def _cells_of(line: str, separator: str) -> list[str]:
+  try:
+    reader = csv.reader(
+      io.StringIO(line, newline=""), delimiter=separator, skipinitialspace=True, strict=False
+    )
+    return [cell.strip() for cell in next(reader)]
+  except (csv.Error, StopIteration) as error:
+    raise checks.ArgumentError(f"the header cannot be read ({error}); check the quotes") from None
+
+
+def _names(header: str, separator: str) -> list[str]:
+  names = _cells_of(header, separator)
+  names = [name or f"column_{place}" for place, name in enumerate(names)]
+  twice = sorted({name for name in names if names.count(name) > 1}) if len(names) < 10**4 else []
+  checks.require(
+    not twice,
+    f"two columns are called {twice[0] if twice else ''!r}; rename one of them in the header",
+  )
+  return _unique_names(names)
+
+
+def _find_separator(content: bytes, encoding: str) -> str:
+  """The separator that gives the first lines the same number of cells, two or more."""
+  sample = content[: 2**16].decode(encoding, errors="ignore")
+  lines = [line for line in sample.splitlines() if line.strip()]
+  lines = lines[: min(_SAMPLE, max(1, len(lines) - 1))]  # the last may be cut short
+  found = ",", 1
+  for separator in SEPARATORS:
+    try:
+      rows = list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
+    except csv.Error:
+      continue
+    widths = {len(row) for row in rows if row}
+    if len(widths) == 1 and max(widths) > found[1]:
+      found = separator, max(widths)
+  if found[1] > 1:
+    return found[0]
+  return max(SEPARATORS, key=lines[0].count) if lines else ","
+
+
+def _comma_columns(table: Table, text: Collection[str]) -> list[str]:
+  """Columns of text in which every known cell is a number with a decimal comma, or whole."""
+  return [
+    name
+    for name, values in table.items()
+    if isinstance(values, Text)
+    and name not in text
+    and any("," in word for word in values.words)
+    and all(not word or _tables.number(word, ",") is not None for word in values.words)
+    and not all(not word or _GROUPED.fullmatch(word) for word in values.words)
+  ]
+
+
+def _refuse_thousands(table: Table) -> None:
+  """Refuses columns that would be words because of how their numbers are written."""
+  for name, values in table.items():
+    words = [word for word in values.words if word] if isinstance(values, Text) else []
+    if not words or not all(word[-1].isdigit() for word in words[:100]):
+      continue
+    forms = (_GROUPED, _COMMA, _tables.NUMBER)
+    if all(any(form.fullmatch(word) for form in forms) for word in words):
+      example = next(word for word in words if not _tables.NUMBER.fullmatch(word))
+      raise checks.ArgumentError(
+        f"column {name!r} has numbers such as {example!r}: with thousands separators, or another "
+        "decimal sign than the rest; write 1234.5, pass decimal=',' if that is what the comma is, "
+        "or name the column in categorical= if these are codes"
+      )
+
+
+def _unique_names(header: Sequence[str]) -> list[str]:
+  named = [name or f"column_{position}" for position, name in enumerate(header)]
+  names: dict[str, None] = {}
+  repeats: dict[str, int] = {}  # smaller suffixes are taken
+  for name in named:
+    fresh = name
+    while fresh in names:
+      repeats[name] = repeats.get(name, 0) + 1
+      fresh = f"{name}.{repeats[name]}"
+    names[fresh] = None
+  return list(names)
+
+
+def _read_binary(
+  path: pathlib.Path, missing: Collection[str], text: Collection[str], skip: Collection[str]
+) -> Table:
+  """An Excel or Parquet file, through pandas."""
+  try:
+    import pandas
+
+    with path.open("rb") as file:
+      if path.suffix.lower() in _PARQUET:
+        frame = pandas.read_parquet(file)
+      else:
+        frame = pandas.read_excel(file, keep_default_na=False, na_values=list(missing))
+  except ImportError:
+    raise DataError(
+      f"{path} needs pandas with openpyxl (for Excel) and pyarrow (for Parquet); pip install "
+      "'jaxfair[files]', or save it as CSV"
+    ) from None
+  except OSError as error:
+    raise DataError(f"{path} cannot be read ({error}); check the path") from None
+  except Exception as error:  # each format has a dozen kinds of it
+    told = str(error).splitlines()[0] if str(error) else type(error).__name__
+    raise DataError(f"{path} is no intact file of its kind ({told}); save it anew") from None
+  names = [str(name) for name in frame.columns]
+  kept = [name for name in names if name not in skip]
+  return _tables.select(frame, kept, text=text)

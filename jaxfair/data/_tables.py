@@ -1,14 +1,12 @@
-"""Tables of named columns: read from delimited text, numbers told from words.
+"""Tables of named columns: numbers told from words, missing cells marked.
 
 A column is float64 (missing is NaN) or text (missing is the empty string): an
 array of strings, or `Text`, which holds each string once.
 """
 
-import csv
 import dataclasses
-import io
-import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -32,8 +30,11 @@ class Text:
     return len(self.codes)
 
   def __getitem__(self, rows: Any) -> "Text":
-    present, codes = np.unique(self.codes[rows], return_inverse=True)
-    return Text(tuple(self.words[i] for i in present.tolist()), codes.astype(np.int32))
+    codes = self.codes[rows]
+    present = np.flatnonzero(np.bincount(codes, minlength=len(self.words)))
+    places = np.zeros(len(self.words), np.int32)
+    places[present] = np.arange(present.size)
+    return Text(tuple(self.words[i] for i in present.tolist()), places[codes])
 
   def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
     return np.array(self.words or ("",), dtype or np.str_)[self.codes]
@@ -42,72 +43,39 @@ class Text:
 Column: TypeAlias = np.ndarray | Text
 Table: TypeAlias = dict[str, Any]  # of columns
 
-MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL"})
-
-
-def parse(
-  text: str,
-  *,
-  separator: str = ",",
-  names: Sequence[str] | None = None,
-  comment: str | None = None,
-  categorical: Collection[str] = (),
-  missing: Collection[str] = MISSING,
-) -> Table:
-  """Reads delimited text into typed columns.
-
-  Args:
-    text: the text of the file.
-    separator: what stands between two cells.
-    names: column names, for a file without a header line.
-    comment: lines that start with this are skipped.
-    categorical: columns that stay text although they look like numbers.
-    missing: cells that mean "not known".
-
-  Returns:
-    The table. Repeated column names get the suffix ".1", ".2", ...
-  """
-  checks.require(
-    isinstance(separator, str) and len(separator) == 1 and separator not in ' "\r\n',
-    f"separator={checks.shown(separator)} must be one character, such as ',' or ';'",
-  )
-  lines: Iterable[str] = io.StringIO(text, newline="")
-  if comment is not None:
-    lines = (line for line in lines if not line.startswith(comment))
-  reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
-  try:
-    rows = [[cell.strip() for cell in row] for row in reader if row]
-  except csv.Error as error:
-    raise checks.ArgumentError(
-      f"line {reader.line_num} cannot be read ({error}); check the quotes"
-    ) from None
-  if names is None:
-    checks.require(bool(rows), "the text is empty; a header line is needed")
-    names, rows = _unique_names(rows[0]), rows[1:]
-  _check_widths(rows, len(names), separator)
-  cells = zip(*rows, strict=True) if rows else itertools.repeat(())
-  return {
-    name: typed(np.array(column, dtype=np.str_), name in categorical, missing)
-    for name, column in zip(names, cells, strict=False)
-  }
+MISSING = frozenset({"", "?", "NA", "N/A", "n/a", "<NA>", "#N/A", "NaN", "nan", "null", "NULL"})
+_FORM = r"[+-]?(\d+(POINT\d*)?|POINT\d+)([eE][+-]?\d+)?|[+-]?(inf(inity)?|nan)"
+NUMBER = re.compile(_FORM.replace("POINT", "[.]"), re.ASCII | re.IGNORECASE)
+_NUMBER_COMMA = re.compile(_FORM.replace("POINT", "[,]"), re.ASCII | re.IGNORECASE)
 
 
 def typed(
-  values: np.ndarray, categorical: bool = False, missing: Collection[str] = MISSING
-) -> np.ndarray:
+  cells: Sequence[str], *, text: bool = False, missing: Collection[str] = MISSING
+) -> Column:
   """Numbers where every known cell is one, text with "" for missing else."""
-  if not categorical:
-    try:
-      return values.astype(np.float64)
-    except ValueError:
-      pass
-  unknown = np.isin(values, list(missing))
-  if not categorical:
-    try:
-      return np.where(unknown, "nan", values).astype(np.float64)
-    except ValueError:
-      pass
-  return np.where(unknown, "", values)
+  places: dict[str, int] = {}
+  known = ("" if cell in missing else cell for cell in cells)
+  codes = np.array([places.setdefault(cell, len(places)) for cell in known], np.int32)
+  if not text:
+    values = [number(word) if word else np.nan for word in places]
+    if None not in values:
+      return np.array(values, np.float64)[codes]
+  return sorted_text(places, codes)
+
+
+def sorted_text(places: Mapping[str, int], codes: np.ndarray) -> Text:
+  """The column of text that has `word` where `codes` has `places[word]`."""
+  order = sorted(places)
+  at = np.empty(len(order), np.int32)
+  at[[places[word] for word in order]] = np.arange(len(order))
+  return Text(tuple(order), at[codes])
+
+
+def number(word: str, decimal: str = ".") -> float | None:
+  """The number that a cell says; None if it says none."""
+  if not (NUMBER if decimal == "." else _NUMBER_COMMA).fullmatch(word):
+    return None
+  return float(word.replace(decimal, "."))
 
 
 class Levels(NamedTuple):
@@ -138,10 +106,10 @@ def unknown(values: Column) -> np.ndarray:
   return np.isnan(values) if values.dtype.kind == "f" else values == ""
 
 
-def words(values: np.ndarray) -> np.ndarray:
-  """A column as text: 1.0 reads "1", missing is ""."""
-  if values.dtype.kind != "f":
-    return values.astype(np.str_)
+def words(values: Column) -> np.ndarray:
+  """A column as an array of text: 1.0 reads "1", missing is ""."""
+  if isinstance(values, Text) or values.dtype.kind != "f":
+    return np.asarray(values, np.str_)
   distinct, ids = np.unique(values, return_inverse=True)
   return np.array([_shown(value) for value in distinct.tolist()])[ids]
 
@@ -174,8 +142,10 @@ def select(frame: Any, names: Sequence[str], *, text: Collection[str] = ()) -> T
       else f"the table has none of the columns {told}; it has {', '.join(there) or 'none'}"
     )
   table = {name: _converted(name, frame[there[name]], name in text) for name in names}
-  if table:
-    checks.same_length(**table)
+  lengths = {name: len(values) for name, values in table.items()}
+  if len(set(lengths.values())) > 1:
+    told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+    raise checks.ArgumentError(f"one row per person is needed everywhere, but {told}")
   return table
 
 
@@ -215,15 +185,6 @@ def size(table: Table) -> int:
   return len(next(iter(table.values())))
 
 
-def looks_like_number(word: str) -> bool:
-  """Whether a cell reads as a number."""
-  try:
-    float(word)
-  except ValueError:
-    return False
-  return True
-
-
 def _converted(name: str, values: Any, text: bool) -> Column:
   """A column of a frame; None, NaN, pandas.NA and NaT are missing."""
   if isinstance(values, Text):
@@ -239,8 +200,7 @@ def _converted(name: str, values: Any, text: bool) -> Column:
   if array.dtype.kind in "biuf":
     numbers = array.astype(np.float64)
     return words(numbers) if text else numbers
-  known = [_known(value) for value in array.tolist()]
-  return typed(np.array(known, dtype=np.str_), text)
+  return typed([_known(value) for value in array.tolist()], text=text)
 
 
 def _known(value: Any) -> str:
@@ -260,25 +220,3 @@ def _shown(value: float) -> str:
   if np.isnan(value):
     return ""
   return str(int(value)) if value.is_integer() else repr(value)
-
-
-def _unique_names(header: list[str]) -> list[str]:
-  named = [name or f"column_{position}" for position, name in enumerate(header)]
-  names: dict[str, None] = {}
-  repeats: dict[str, int] = {}  # smaller suffixes are taken
-  for name in named:
-    fresh = name
-    while fresh in names:
-      repeats[name] = repeats.get(name, 0) + 1
-      fresh = f"{name}.{repeats[name]}"
-    names[fresh] = None
-  return list(names)
-
-
-def _check_widths(rows: list[list[str]], width: int, separator: str) -> None:
-  for number, row in enumerate(rows, start=1):
-    if len(row) != width:
-      raise checks.ArgumentError(
-        f"data row {number} has {len(row)} cells where {width} are expected; "
-        f"check the separator ({separator!r}) and the quotes"
-      )

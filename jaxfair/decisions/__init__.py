@@ -5,9 +5,9 @@ Takes counts and problems as they come; which data they are is a study's choice.
 
 from jaxfair.decisions._bias import NonPrivateBias, simulate, simulate_mechanism
 from jaxfair.decisions._curvature import (
-  NonPrivateTraces,
+  NonPrivateDecisionTraces,
   allotment_trace,
-  hessian_trace,
+  decision_trace,
   second_order_bias,
 )
 from jaxfair.decisions._mechanisms import (
@@ -73,7 +73,7 @@ __all__ = [
   "Line",
   "Mechanism",
   "NonPrivateBias",
-  "NonPrivateTraces",
+  "NonPrivateDecisionTraces",
   "PiecewiseProxy",
   "Release",
   "allotment",
@@ -87,13 +87,13 @@ __all__ = [
   "compose_alpha",
   "compose_error",
   "cost_of_privacy",
+  "decision_trace",
   "either",
   "equal_bins",
   "exclusive",
   "fit_proxy",
   "floored_inverse_mean",
   "gaussian_threshold_error",
-  "hessian_trace",
   "laplace_threshold_error",
   "linear_proxy",
   "linear_proxy_bias",

@@ -9,7 +9,7 @@ from scipy import special
 
 from jaxfair import checks
 from jaxfair.decisions import _problems
-from jaxfair.decisions._calling import Problem, in_float64, wide
+from jaxfair.decisions._function_values import Problem, in_float64, wide
 from jaxfair.decisions._mechanisms import Mechanism, Release, on_counts
 
 CHUNK_NUMBERS = 2**14  # of one chunk of draws: 128 kB a column stay in cache

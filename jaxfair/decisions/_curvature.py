@@ -13,12 +13,12 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.decisions import _problems
-from jaxfair.decisions._calling import Problem, in_float64, wide
+from jaxfair.decisions._function_values import Problem, in_float64, wide
 
 CHUNK_NUMBERS = 2**20
 
 
-class NonPrivateTraces(NamedTuple):
+class NonPrivateDecisionTraces(NamedTuple):
   """Traces of the Hessians, one per entity, at the true counts.
 
   Attributes:
@@ -49,14 +49,14 @@ def allotment_trace(counts: Any, *, weights: Any) -> np.ndarray:
   return 2 * a * (x * np.sum(a**2) - a * total) / total**3
 
 
-def hessian_trace(
+def decision_trace(
   problem: Problem,
   counts: Any,
   *,
   local: bool = False,
   probes: int | None = None,
   key: jax.Array | None = None,
-) -> NonPrivateTraces:
+) -> NonPrivateDecisionTraces:
   """Hessian traces of any twice-differentiable allotment, all entities at once.
 
   A second derivative along one direction is one pass for all n outcomes; no
@@ -91,7 +91,7 @@ def hessian_trace(
       signs = jax.random.rademacher(key, (probes, flat.size), jnp.float64)  # type: ignore[arg-type]
       found = np.asarray(_along_many(problem, counts, jax.vmap(restore)(signs)))
       error = found.std(axis=0, ddof=1) / np.sqrt(probes)
-      return NonPrivateTraces(found.mean(axis=0), error)
+      return NonPrivateDecisionTraces(found.mean(axis=0), error)
     if local:
       leaves, treedef = jax.tree.flatten(counts)
       own = [
@@ -103,7 +103,7 @@ def hessian_trace(
     else:
       width = max(1, CHUNK_NUMBERS // max(1, flat.size))
       trace = np.asarray(_exact(problem, counts, chunk=min(width, flat.size)))
-  return NonPrivateTraces(trace, np.zeros_like(trace))
+  return NonPrivateDecisionTraces(trace, np.zeros_like(trace))
 
 
 def second_order_bias(trace: Any, *, variance: Any) -> np.ndarray:

@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxfair import accounting, checks, tree
 from jaxfair.accounting import Composed, Event, Ledger, PureDp
-from jaxfair.decisions._calling import Problem, as_tree, identity
+from jaxfair.decisions._function_values import Problem, as_tree, identity
 from jaxfair.privacy import exact, noise
 
 

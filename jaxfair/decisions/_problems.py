@@ -13,7 +13,7 @@ import numpy as np
 from jax.tree_util import Partial
 
 from jaxfair import checks
-from jaxfair.decisions._calling import Problem, as_tree
+from jaxfair.decisions._function_values import Problem, as_tree
 
 BUDGET = 6.5e9  # dollars a year in Title I basic grants, as the thesis has it
 SHARE, NUMBER, ILLITERACY = 0.05, 10_000, 0.0131

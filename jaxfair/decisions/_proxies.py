@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.decisions._calling import Problem
+from jaxfair.decisions._function_values import Problem
 
 
 class Line(NamedTuple):

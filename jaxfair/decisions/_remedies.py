@@ -11,7 +11,7 @@ from jax.tree_util import Partial
 
 from jaxfair import checks
 from jaxfair.decisions import _theory
-from jaxfair.decisions._calling import Problem, as_tree, identity
+from jaxfair.decisions._function_values import Problem, as_tree, identity
 from jaxfair.decisions._mechanisms import JointRelease, LaplaceRelease, Mechanism, on_counts
 from jaxfair.decisions._problems import title_one
 

@@ -14,11 +14,11 @@ from jaxfair.disclosure._gaussian import (
   fit_gaussian,
   fit_private_gaussian,
 )
-from jaxfair.disclosure._greedy import NOT_ASKED, Disclosed, disclose, disclose_each
+from jaxfair.disclosure._greedy_disclosure import NOT_ASKED, Disclosed, disclose, disclose_each
 from jaxfair.disclosure._network import Network, as_network
-from jaxfair.disclosure._optimum import smallest_core_sets
 from jaxfair.disclosure._questionnaire import Questionnaire
 from jaxfair.disclosure._questions import Questions, questions, with_constants
+from jaxfair.disclosure._smallest_core_sets import smallest_core_sets
 
 __all__ = [
   "NOT_ASKED",

@@ -11,7 +11,7 @@ from jaxfair import checks
 from jaxfair.disclosure import _beliefs as laws
 from jaxfair.disclosure._choosers import ByEntropy, ByProgress, ByVariance, Person
 from jaxfair.disclosure._core_sets import IntervalTest
-from jaxfair.disclosure._greedy import core_test
+from jaxfair.disclosure._greedy_disclosure import core_test
 from jaxfair.disclosure._questionnaire import Questionnaire
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.fairness._disparity import NOTIONS, Notion
+from jaxfair.fairness._disparity import DISPARITY_KINDS, DisparityKind
 
 Guard: TypeAlias = Literal["table", "own"]
 GUARDS: tuple[Guard, ...] = ("table", "own")
@@ -64,14 +64,14 @@ class CounterRule:
 
   max_gap: Any
   min_count: Any
-  disparity: Notion = "rest"
+  disparity: DisparityKind = "rest"
   guard: Guard = "table"
 
   def check(self) -> None:
     """Refuses impossible settings, before any work."""
     checks.non_negative("max_gap", self.max_gap)
     checks.non_negative("min_count", self.min_count)
-    checks.one_of("disparity", self.disparity, NOTIONS)
+    checks.one_of("disparity", self.disparity, DISPARITY_KINDS)
     checks.one_of("guard", self.guard, GUARDS)
 
 

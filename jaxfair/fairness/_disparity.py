@@ -9,12 +9,12 @@ import jax.numpy as jnp
 from jaxfair import checks
 from jaxfair.fairness._groups import divide
 
-Notion: TypeAlias = Literal["rest", "pairwise", "overall"]
-NOTIONS: tuple[Notion, ...] = ("rest", "pairwise", "overall")
+DisparityKind: TypeAlias = Literal["rest", "pairwise", "overall"]
+DISPARITY_KINDS: tuple[DisparityKind, ...] = ("rest", "pairwise", "overall")
 
 
 def demographic_disparity(
-  counts: Any, *, notion: Notion = "rest", skip_empty: bool = False
+  counts: Any, *, notion: DisparityKind = "rest", skip_empty: bool = False
 ) -> jax.Array:
   """How much more often a group gets a class than others do: Gamma(z, k).
 
@@ -38,7 +38,7 @@ def demographic_disparity(
     Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,
     and Utility, definition 1 and appendix H.1.
   """
-  checks.one_of("notion", notion, NOTIONS)
+  checks.one_of("notion", notion, DISPARITY_KINDS)
   checks.non_negative("counts", counts)
   counts = jnp.asarray(counts)
   checks.require(
@@ -49,7 +49,7 @@ def demographic_disparity(
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
-def _disparity(counts: jax.Array, notion: Notion, skip_empty: bool) -> jax.Array:
+def _disparity(counts: jax.Array, notion: DisparityKind, skip_empty: bool) -> jax.Array:
   sizes = jnp.sum(counts, axis=1, keepdims=True)
   rate = divide(counts, sizes)
   class_totals = jnp.sum(counts, axis=0)

@@ -6,7 +6,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxfair.fairness._disparity import Notion, demographic_disparity
+from jaxfair.fairness._disparity import DisparityKind, demographic_disparity
 from jaxfair.fairness._groups import group_sums
 
 
@@ -15,7 +15,7 @@ def soft_disparity(
   groups: Any,
   *,
   num_groups: int,
-  disparity: Notion = "rest",
+  disparity: DisparityKind = "rest",
   temperature: float = 0.01,
 ) -> jax.Array:
   """The largest disparity of soft predictions, with gradients (DPFR).

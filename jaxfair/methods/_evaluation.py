@@ -28,6 +28,7 @@ from jaxfair.methods._released import Released
 from jaxfair.types import Examples
 
 RELEASED, PLAIN, MAJORITY = "released model", "without privacy", "majority class"
+ANSWERED = "released model, where it answers"
 NAME = "evaluation"
 FEW = 30  # people below which an interval says little
 ONE_CLASS = 0.99  # share of people from which on a model gives one class to nearly everybody
@@ -44,7 +45,8 @@ class NonPrivateEvaluation:
     models: figures by model, each as [estimate, low, high] of a 95% bootstrap interval over
       test people: accuracy, balanced_accuracy, parity_gap, odds_gap.
     groups: the released model's figures by group: accuracy and the share of each class.
-    coverage: share of each group that its abstention rule answers, or None without a rule.
+    coverage: share of each group that its abstention rule answers, in the order of the test
+      people; None without a rule.
     warnings: sentences that must not be overlooked.
   """
 
@@ -96,10 +98,22 @@ def evaluate(
   predicted = {RELEASED: labels, MAJORITY: majority}
   if plain is not None:
     predicted[PLAIN] = np.asarray(plain)
+  coverage = None
+  if released.abstention is not None:
+    gate = released.abstainer()
+    shown = gate.answer(labels, group)
+    if (shown != fairness.REFUSED).any():
+      predicted[ANSWERED] = shown
+    coverage = dict(zip(released.group_names, map(float, gate.coverage), strict=True))
   models, groups = {}, {}
   for i, (name, own) in enumerate(predicted.items()):
+    shown = own != fairness.REFUSED
     counts = fairness.confusion_counts(
-      y, own, sensitive_features=group, num_classes=num_classes, num_groups=num_groups
+      y[shown],
+      own[shown],
+      sensitive_features=group[shown],
+      num_classes=num_classes,
+      num_groups=num_groups,
     )
     found = fairness.bootstrap_counts(_figures, counts, key=jax.random.fold_in(key, i))
     models[name] = {what: _ends(found, what) for what in ("balanced_accuracy", "parity_gap")}
@@ -114,7 +128,7 @@ def evaluate(
     sizes={name: int(size) for name, size in sizes.items()},
     models=models,
     groups=groups,
-    coverage=_coverage(released, labels, group),
+    coverage=coverage,
     warnings=tuple(_warnings(models, predicted, sizes, num_classes)),
   )
 
@@ -155,14 +169,6 @@ def _shown(released: Released) -> list[tuple[int, str]]:
   return named[1:] if len(named) == 2 else named
 
 
-def _coverage(released: Released, labels: np.ndarray, group: np.ndarray) -> dict[str, float] | None:
-  if released.abstention is None:
-    return None
-  gate = released.abstainer()
-  gate.answer(labels, group)
-  return dict(zip(released.group_names, map(float, gate.coverage), strict=True))
-
-
 def _warnings(
   models: Mapping[str, Mapping[str, list[float]]],
   predicted: Mapping[str, np.ndarray],
@@ -178,8 +184,9 @@ def _warnings(
       "of fairness. Try a larger epsilon, more people, or another method."
     )
   most = {
-    name: max(np.bincount(labels, minlength=num_classes)) / len(labels)
-    for name, labels in predicted.items()
+    name: max(np.bincount(predicted[name], minlength=num_classes)) / len(predicted[name])
+    for name in (RELEASED, PLAIN)
+    if name in predicted
   }
   if most[RELEASED] >= ONE_CLASS and most.get(PLAIN, 0.0) < ONE_CLASS:
     told.append(
@@ -211,7 +218,7 @@ def _sections(own: NonPrivateEvaluation) -> list[Section]:
     "parity_gap": "gap in shares (demographic parity)",
     "odds_gap": "gap in error rates (equalized odds)",
   }
-  order = [name for name in (RELEASED, PLAIN, MAJORITY) if name in own.models]
+  order = [name for name in (RELEASED, ANSWERED, PLAIN, MAJORITY) if name in own.models]
   compared = Grid(
     ("model", *heads.values()),
     tuple((name, *(_number(own.models[name][what]) for what in heads)) for name in order),

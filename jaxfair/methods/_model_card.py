@@ -26,6 +26,8 @@ IN_WORDS = {
   "random noise is added to the sum.",
   "fair_dp_sgd": "FairDP-SGD: DP-SGD, with a penalty on differences between groups that is "
   "computed from public people.",
+  "tuned_dp_sgd": "Tuned DP-SGD: several models are trained by DP-SGD with different settings, and "
+  "the one with the best noisy score is released; the choice is part of the promise.",
   "output_perturbation": "Output perturbation: the model is trained to its optimum, and random "
   "noise is added to its parameters once.",
   "pate": "PATE: many models are trained on separate parts of the people, their noisy vote labels "

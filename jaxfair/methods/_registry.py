@@ -9,6 +9,7 @@ from jaxfair.methods._perturbation import OutputPerturbation
 from jaxfair.methods._private_groups import PrivateLagrangian, RandomizedGroups
 from jaxfair.methods._sf_pate import SfPateS, SfPateT
 from jaxfair.methods._teachers import ConfidentPate, Pate
+from jaxfair.methods._tuning import TunedDpSgd
 
 METHODS: dict[str, Method] = {}
 
@@ -31,6 +32,7 @@ def get(name: str) -> Method:
 for _method in (
   DpSgd(),
   FairDpSgd(),
+  TunedDpSgd(),
   OutputPerturbation(),
   Pate(),
   ConfidentPate(),

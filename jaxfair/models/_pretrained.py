@@ -49,6 +49,7 @@ def pretrained(
   side: int = 96,
   blocks: Sequence[int] | None = None,
   grid: int = 1,
+  mirror: bool = False,
 ) -> Extractor:
   """Features of images from a network trained on ImageNet.
 
@@ -61,6 +62,8 @@ def pretrained(
     blocks: whose maps to use; by default the last ones at each of four depths.
     grid: averages over grid x grid cells in place of the whole image, which keeps where
       something is and multiplies the number of features by grid^2.
+    mirror: averages the features of the image and of its mirror image, cell by cell: twice
+      the work, fewer accidents.
 
   Returns:
     An extractor of images [n, h, w, 1 or 3] in [0, 1].
@@ -90,8 +93,8 @@ def pretrained(
   params = imagenet_params(name)
   used = plan[: max(chosen) + 1]
   names = ["stem", *(f"block_{number:02}" for number in range(len(used)))]
-  shown = f"{name}(side={side}, blocks={list(chosen)}, grid={grid})"
-  apply = _Apply(used, chosen, int(side), int(grid))
+  shown = f"{name}(side={side}, blocks={list(chosen)}, grid={grid}{', mirror' * mirror})"
+  apply = _Apply(used, chosen, int(side), int(grid), mirror)
   return Extractor(shown, {part: params[part] for part in names}, apply)
 
 
@@ -103,18 +106,25 @@ class _Apply:
   chosen: tuple[int, ...]
   side: int
   grid: int
+  mirror: bool
 
   def __call__(self, params: Params, x: Any) -> jax.Array:
+    cells = self.cells(params, x)
+    if self.mirror:
+      mirrored = self.cells(params, jnp.asarray(x)[:, :, ::-1])
+      cells = [(a + b[:, :, ::-1]) / 2 for a, b in zip(cells, mirrored, strict=True)]
+    return jnp.concatenate([one.reshape(one.shape[0], -1) for one in cells], axis=-1)
+
+  def cells(self, params: Params, x: Any) -> list[jax.Array]:
+    """[n, grid, grid, c] means of each chosen block."""
     found = net.maps(params, net.normalize(x, self.side), self.plan)
-    pooled = [_pool(found[block], self.grid) for block in self.chosen]
-    return jnp.concatenate(pooled, axis=-1)
+    return [_pool(found[block], self.grid) for block in self.chosen]
 
 
 def _pool(x: jax.Array, grid: int) -> jax.Array:
-  """[n, h, w, c] -> [n, grid^2 c]: the mean of each cell."""
+  """[n, h, w, c] -> [n, grid, grid, c]: the mean of each cell."""
   rows, columns = (_cells(side, grid) for side in x.shape[1:3])
-  cells = jnp.einsum("ai,bj,nijc->nabc", rows, columns, x)
-  return cells.reshape(x.shape[0], -1)
+  return jnp.einsum("ai,bj,nijc->nabc", rows, columns, x)
 
 
 def _cells(side: int, grid: int) -> np.ndarray:

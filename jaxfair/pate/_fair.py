@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxfair import accounting, checks
 from jaxfair.fairness._counter import CounterRule, Guard, allowed_classes, count, is_class
-from jaxfair.fairness._disparity import Notion
+from jaxfair.fairness._disparity import DisparityKind
 from jaxfair.pate import _aggregation
 from jaxfair.pate._aggregation import NO_ANSWER
 
@@ -69,7 +69,7 @@ def fair_gnmax(
   sigma_answer: Any,
   max_gap: Any,
   min_count: Any,
-  disparity: Notion = "rest",
+  disparity: DisparityKind = "rest",
   key: jax.Array,
   guard: Guard = "table",
   choice: Choice = "any",

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.fairness._counter import CounterRule, Guard
-from jaxfair.fairness._disparity import Notion, demographic_disparity
+from jaxfair.fairness._disparity import DisparityKind, demographic_disparity
 from jaxfair.pate import _aggregation
 from jaxfair.pate._fair import CHOICES, Budget, Choice, Feed, Outcome, answer_in_order
 from jaxfair.privacy._normal import normal
@@ -62,7 +62,7 @@ def fair_query_grid(
   *,
   num_groups: int,
   keys: jax.Array,
-  disparity: Notion = "rest",
+  disparity: DisparityKind = "rest",
   guard: Guard = "table",
   choice: Choice = "any",
 ) -> FairGrid:
@@ -130,7 +130,7 @@ class _Block:
   """Some settings, all seeds: lanes [settings, seeds] behind the queries."""
 
   num_groups: int
-  disparity: Notion
+  disparity: DisparityKind
   guard: Guard
   choice: Choice
 

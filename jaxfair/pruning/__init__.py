@@ -20,8 +20,8 @@ from jaxfair.pruning._fair_prune import (
   fine_tune,
   tune_many,
 )
+from jaxfair.pruning._group_profile import NonPrivateProfile, group_profile, group_profiles
 from jaxfair.pruning._impact import NonPrivateImpact, compare, impact
-from jaxfair.pruning._look_at import NonPrivateLook, look, look_many
 from jaxfair.pruning._masks import Sparsity, apply_masks, magnitude_masks, masks_at_rates, sparsity
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
   "NonPrivateExcessBound",
   "NonPrivateGradientBound",
   "NonPrivateImpact",
-  "NonPrivateLook",
+  "NonPrivateProfile",
   "PrunedFit",
   "SizeIdentity",
   "Sparsity",
@@ -44,9 +44,9 @@ __all__ = [
   "fine_tune",
   "full",
   "gradient_bound",
+  "group_profile",
+  "group_profiles",
   "impact",
-  "look",
-  "look_many",
   "magnitude_masks",
   "masks_at_rates",
   "relaxed",

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxfair import analysis, tree
 from jaxfair.analysis import ByGroup
 from jaxfair.fairness._groups import group_counts
-from jaxfair.pruning._look_at import STEPS, check
+from jaxfair.pruning._group_profile import STEPS, check
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 

@@ -9,7 +9,7 @@ from jax.flatten_util import ravel_pytree
 
 from jaxfair import checks, tree
 from jaxfair.analysis._by_group import weights_by_group
-from jaxfair.analysis._directions import per_example
+from jaxfair.analysis._directional_derivatives import per_example
 from jaxfair.analysis._lanczos import largest
 from jaxfair.fairness._groups import group_counts
 from jaxfair.fairness.constraints import Notion, Violations, equal_losses

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 
 from jaxfair import analysis, checks, tree
 from jaxfair.analysis import ByGroup
-from jaxfair.analysis._directions import in_chunks
+from jaxfair.analysis._directional_derivatives import in_chunks
 from jaxfair.analysis._lanczos import largest
 from jaxfair.analysis._logit_gram import logit_gram, one_loss
-from jaxfair.pruning._look_at import STEPS, check
+from jaxfair.pruning._group_profile import STEPS, check
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 

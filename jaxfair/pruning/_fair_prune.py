@@ -8,7 +8,7 @@ import jax
 from jaxfair import checks, training, tree
 from jaxfair.pruning import _constraints
 from jaxfair.pruning import _masks as masking
-from jaxfair.pruning._look_at import check_curved, chunk_for
+from jaxfair.pruning._group_profile import check_curved, chunk_for
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 Stage = Literal["never", "before", "after", "both"]

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxfair import tree
 from jaxfair.analysis import ByGroup
 from jaxfair.pruning import _masks as masking
-from jaxfair.pruning._look_at import STEPS, NonPrivateLook, look_many
+from jaxfair.pruning._group_profile import STEPS, NonPrivateProfile, group_profiles
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 
@@ -27,8 +27,8 @@ class NonPrivateImpact(NamedTuple):
   rates: jax.Array
   removed: jax.Array
   moved: jax.Array
-  before: NonPrivateLook
-  after: NonPrivateLook
+  before: NonPrivateProfile
+  after: NonPrivateProfile
 
   @property
   def excess_loss(self) -> ByGroup:
@@ -83,7 +83,7 @@ def impact(
     norm: likewise.
     prunable: likewise.
     key: of Lanczos; None leaves curvature out.
-    steps: see `look`.
+    steps: see `group_profile`.
     max_curved: likewise.
 
   Returns:
@@ -135,7 +135,7 @@ def compare(
     key: likewise.
     steps: likewise.
     max_curved: likewise.
-    gradients: see `look`.
+    gradients: see `group_profile`.
   """
   shares = masking.check_rates(rates)
   masking.check_like(
@@ -145,7 +145,7 @@ def compare(
   networks = jax.tree.map(
     lambda one, many: jnp.concatenate([jnp.asarray(one)[None], many]), before, after
   )
-  looks = look_many(
+  looks = group_profiles(
     model,
     loss,
     networks,

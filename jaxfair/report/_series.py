@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxfair.experiments import Figure, Table
 from jaxfair.experiments._measures import seed_interval
-from jaxfair.report._words import UNITS, label, words
+from jaxfair.experiments._words import UNITS, label, words
 
 # Okabe and Ito's colors: told apart with any kind of color vision.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A7F00")

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from jaxfair.experiments import Figure, Table
+from jaxfair.experiments._words import number
 from jaxfair.report import _series
-from jaxfair.report._words import number
 
 WIDTH, HEIGHT = 380, 250  # of a panel; text of 12 units is readable at 360 pixels
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 24, 38

@@ -3,7 +3,7 @@
 Never here: training; an attack is handed to `training.fair_robust`.
 """
 
-from jaxfair.robustness._attacking import Attacked, attack, negative_margin
+from jaxfair.robustness._attack_many import Attacked, attack, negative_margin
 from jaxfair.robustness._attacks import (
   Attack,
   check_range,
@@ -15,8 +15,8 @@ from jaxfair.robustness._attacks import (
   pgd,
   rfgsm,
 )
-from jaxfair.robustness._balls import BALLS, L2, LINF, Ball
 from jaxfair.robustness._errors import Errors, attack_errors, errors_of, linear_errors
+from jaxfair.robustness._gaussian_orders import Orderings, orderings
 from jaxfair.robustness._gaussians import (
   ClassErrors,
   boundary_error,
@@ -31,7 +31,7 @@ from jaxfair.robustness._gaussians import (
   robust_error,
   robust_threshold,
 )
-from jaxfair.robustness._orders import Orderings, orderings
+from jaxfair.robustness._norm_balls import BALLS, L2, LINF, Ball
 from jaxfair.robustness._surrogates import equal_loss_threshold
 
 __all__ = [

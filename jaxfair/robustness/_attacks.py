@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.robustness._balls import LINF, Ball, beside, choose
+from jaxfair.robustness._norm_balls import LINF, Ball, beside, choose
 from jaxfair.types import Model, Params, PerExampleLoss
 
 Judge = Callable[[Any], tuple[jax.Array, jax.Array]]  # x -> losses, wrong

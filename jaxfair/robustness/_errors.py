@@ -15,8 +15,8 @@ import numpy as np
 from jaxfair import analysis, checks, models
 from jaxfair.analysis import ByGroup
 from jaxfair.fairness._groups import group_means
-from jaxfair.robustness._attacking import Attacked
-from jaxfair.robustness._balls import LINF, Ball
+from jaxfair.robustness._attack_many import Attacked
+from jaxfair.robustness._norm_balls import LINF, Ball
 from jaxfair.types import Examples, Model, Params
 
 

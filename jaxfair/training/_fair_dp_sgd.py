@@ -9,7 +9,7 @@ import numpy as np
 import optax
 
 from jaxfair import checks, models
-from jaxfair.fairness._disparity import Notion
+from jaxfair.fairness._disparity import DisparityKind
 from jaxfair.training._dp_sgd import dp_sgd
 from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._fit import FitConfig, fit
@@ -28,7 +28,7 @@ def fair_dp_sgd(
   num_groups: int,
   lam: Any,
   placement: Placement = "after",
-  disparity: Notion = "rest",
+  disparity: DisparityKind = "rest",
   sample: int | None = None,
   key: jax.Array,
   initial: Params | None = None,
@@ -37,8 +37,7 @@ def fair_dp_sgd(
 
   mean loss + lam max_{z, k} Gamma(z, k), Gamma measured on public people
 
-  To sweep lam in one program, or to keep a ledger, put the penalty into the
-  config yourself:
+  To sweep lam in one program, or to keep a ledger, put the penalty into the config yourself:
 
       penalty = training.parity_penalty(model, x, group, num_groups=2,
                                         lam=jnp.linspace(0, 10, 8))
@@ -96,7 +95,7 @@ def calibrate_fairness(
   labels: Any = None,
   steps: int = 200,
   learning_rate: Any = 1e-3,
-  disparity: Notion = "rest",
+  disparity: DisparityKind = "rest",
   key: jax.Array,
 ) -> Fit:
   """Fine-tunes a trained model on public people to lower its disparity.

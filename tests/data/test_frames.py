@@ -164,7 +164,7 @@ def test_unreadable_files_are_refused(tmp_path):
     from_csv(tmp_path / "none.csv", **call)
   (tmp_path / "latin.csv").write_bytes("a,b\nñ,1\n".encode("latin-1"))
   with pytest.raises(DataError, match="encoding='latin-1'"):
-    from_csv(tmp_path / "latin.csv", **call)
+    from_csv(tmp_path / "latin.csv", **call, encoding="utf-8")
   (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n" * 99)[:-9])
   with pytest.raises(DataError, match="cannot be read"):
     from_csv(tmp_path / "cut.csv.gz", **call)

@@ -12,45 +12,46 @@ from hypothesis import strategies as st
 
 from jaxfair.checks import ArgumentError
 from jaxfair.data import _tables
+from jaxfair.data._reading import parse
 
 
 def test_parse_tells_numbers_from_words_and_keeps_gaps():
   text = 'age;job;score\n41;"cook; head";1e-005\n?; nurse ;\n'
-  table = _tables.parse(text, separator=";")
+  table = parse(text, separator=";")
   np.testing.assert_array_equal(table["age"], [41, np.nan])
   np.testing.assert_array_equal(table["score"], [1e-5, np.nan])
   assert table["job"].tolist() == ["cook; head", "nurse"]
 
 
 def test_parse_without_header_skips_comments_and_blank_lines():
-  table = _tables.parse("|head\n1, a\n\n2, ?\n", names=("n", "w"), comment="|")
+  table = parse("|head\n1, a\n\n2, ?\n", names=("n", "w"), comment="|")
   assert table["n"].tolist() == [1, 2]
   assert table["w"].tolist() == ["a", ""]
 
 
 def test_repeated_and_empty_names_stay_apart():
-  table = _tables.parse("AC,AC,,AC\n1,2,3,4\n")
+  table = parse("AC,AC,,AC\n1,2,3,4\n")
   assert list(table) == ["AC", "AC.1", "column_2", "AC.2"]
 
 
 def test_categorical_columns_stay_text():
-  table = _tables.parse("zip\n01234\n90210\n", categorical=("zip",))
+  table = parse("zip\n01234\n90210\n", categorical=("zip",))
   assert table["zip"].tolist() == ["01234", "90210"]
 
 
 def test_a_short_row_is_refused_with_its_number():
   with pytest.raises(ArgumentError, match="data row 2 has 1 cells where 2"):
-    _tables.parse("a,b\n1,2\n3\n")
+    parse("a,b\n1,2\n3\n")
 
 
 @pytest.mark.parametrize(("text", "separator"), [("", ","), ("a\n1\n", ",,")])
 def test_unusable_text_is_refused(text, separator):
   with pytest.raises(ArgumentError):
-    _tables.parse(text, separator=separator)
+    parse(text, separator=separator)
 
 
 def test_header_alone_gives_empty_columns():
-  assert _tables.size(_tables.parse("a,b\n")) == 0
+  assert _tables.size(parse("a,b\n")) == 0
 
 
 WORDS = st.text(
@@ -68,7 +69,7 @@ WORDS = st.text(
 def test_what_a_csv_writer_writes_is_read_back(rows):
   buffer = io.StringIO(newline="")
   csv.writer(buffer).writerows([("word", "number"), *rows])
-  table = _tables.parse(buffer.getvalue(), categorical=("word",))
+  table = parse(buffer.getvalue(), categorical=("word",))
   assert table["word"].tolist() == [word for word, _ in rows]
   assert table["number"].tolist() == [number for _, number in rows]
 
@@ -98,7 +99,7 @@ def test_agrees_with_pandas_on_a_mixed_file():
     }
   )
   frame.loc[3, "x"] = np.nan
-  table = _tables.parse(frame.to_csv(index=False))
+  table = parse(frame.to_csv(index=False))
   np.testing.assert_allclose(table["x"], frame.x)
   np.testing.assert_array_equal(table["k"], frame.k)
   assert table["w"].tolist() == frame.w.tolist()
@@ -107,7 +108,7 @@ def test_agrees_with_pandas_on_a_mixed_file():
 def test_thousands_of_equal_names_take_a_moment():
   header = ["a"] * 20_000 + ["a.7", "a", "", "column_20002"]
   began = time.process_time()
-  names = list(_tables.parse(",".join(header)))
+  names = list(parse(",".join(header)))
   assert time.process_time() - began < 2.0  # cubic, it would be hours
   assert len(set(names)) == len(header)
   assert names[:3] == ["a", "a.1", "a.2"]

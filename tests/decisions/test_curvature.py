@@ -31,13 +31,13 @@ def test_closed_form(expected):
 
 
 def test_exact_traces_without_the_matrix(expected):
-  found = decisions.hessian_trace(problem, COUNTS)
+  found = decisions.decision_trace(problem, COUNTS)
   np.testing.assert_allclose(found.trace, expected, rtol=1e-10)
   assert not found.standard_error.any()
 
 
 def test_random_directions(expected):
-  found = decisions.hessian_trace(problem, COUNTS, probes=500, key=KEY)
+  found = decisions.decision_trace(problem, COUNTS, probes=500, key=KEY)
   away = np.abs(found.trace - expected)
   assert np.all(away <= 6 * found.standard_error)
   assert np.all(found.standard_error > 0)
@@ -49,14 +49,14 @@ def test_traces_of_local_problems_need_one_pass_per_array():
     return x**2 / y
 
   x, y = np.array([4.0, 30.0]), np.array([80.0, 600.0])
-  found = decisions.hessian_trace(own, (x, y), local=True)
+  found = decisions.decision_trace(own, (x, y), local=True)
   np.testing.assert_allclose(found.trace, 2 / y + 2 * x**2 / y**3, rtol=1e-12)
-  slow = decisions.hessian_trace(own, (x, y))
+  slow = decisions.decision_trace(own, (x, y))
   np.testing.assert_allclose(found.trace, slow.trace, rtol=1e-12)
 
 
 def test_equal_constant_traces_are_equal_biases():
-  found = decisions.hessian_trace(lambda x: x + x @ x, COUNTS)
+  found = decisions.decision_trace(lambda x: x + x @ x, COUNTS)
   np.testing.assert_allclose(found.trace, 2 * len(COUNTS))
   bias = decisions.second_order_bias(found.trace, variance=2 * 3.0**2)
   np.testing.assert_allclose(bias, 9.0 * 2 * len(COUNTS))
@@ -65,6 +65,6 @@ def test_equal_constant_traces_are_equal_biases():
 def test_refused():
   rule = functools.partial(decisions.threshold, at=1.0)
   with pytest.raises(checks.ArgumentError, match="decision rule"):
-    decisions.hessian_trace(rule, COUNTS)
+    decisions.decision_trace(rule, COUNTS)
   with pytest.raises(checks.ArgumentError, match="probes and key go together"):
-    decisions.hessian_trace(problem, COUNTS, probes=4)
+    decisions.decision_trace(problem, COUNTS, probes=4)

@@ -13,7 +13,7 @@ import pytest
 from jaxfair import fairness
 from jaxfair.checks import ArgumentError
 from jaxfair.fairness._counter import GUARDS
-from jaxfair.fairness._disparity import NOTIONS
+from jaxfair.fairness._disparity import DISPARITY_KINDS
 
 LENGTH, GROUPS, CLASSES = 60, 3, 3
 H2 = np.array([[324, 287], [420, 274], [445, 250]])
@@ -68,7 +68,7 @@ def sequences(draw):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("notion", NOTIONS)
+@pytest.mark.parametrize("notion", DISPARITY_KINDS)
 @hypothesis.settings(max_examples=40)
 @hypothesis.given(
   sequence=sequences(), gap=st.sampled_from([0.0, 0.05, 0.1, 0.3]), count=st.sampled_from([0, 2, 5])
@@ -94,7 +94,7 @@ def test_the_largest_disparity_stays_below_the_margin_or_falls(notion, sequence,
   np.testing.assert_array_equal(counters, table)
 
 
-@pytest.mark.parametrize("notion", NOTIONS)
+@pytest.mark.parametrize("notion", DISPARITY_KINDS)
 def test_the_papers_rule_judges_the_answer_alone(notion):
   rng = np.random.default_rng(0)
   labels = rng.choice(CLASSES, LENGTH, p=[0.6, 0.3, 0.1])
@@ -198,7 +198,7 @@ def test_counters_that_cannot_be_continued_are_refused():
 
 
 @functools.cache
-def answered_of_h2(guard, notions=NOTIONS):
+def answered_of_h2(guard, notions=DISPARITY_KINDS):
   """Answers and largest disparity of 20 random orders, by notion."""
   group, label = np.indices(H2.shape).reshape(2, -1)
   groups, labels = (np.repeat(ids, H2.ravel()) for ids in (group, label))

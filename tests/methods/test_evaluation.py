@@ -9,7 +9,7 @@ import pytest
 from sklearn import metrics
 
 from jaxfair.fairness import CounterRule
-from jaxfair.methods._evaluation import MAJORITY, PLAIN, RELEASED, evaluate
+from jaxfair.methods._evaluation import ANSWERED, MAJORITY, PLAIN, RELEASED, evaluate
 from jaxfair.types import Examples
 
 from .test_released import released
@@ -45,6 +45,11 @@ def test_figures_are_those_of_scikit_learn(found, tmp_path):
   assert found.models[MAJORITY]["balanced_accuracy"] == [0.5, 0.5, 0.5]
   assert found.sizes == {"a": int((GROUP == 0).sum()), "b": int(GROUP.sum())}
   assert set(found.coverage) == {"a", "b"}
+  shown = OWN.abstainer().answer(LABELS, GROUP)
+  some = shown >= 0
+  assert some.sum() < 400
+  told = found.models[ANSWERED]["accuracy"][0]
+  assert told == pytest.approx(metrics.accuracy_score(TEST.y[some], shown[some]), abs=1e-6)
   page = found.write(tmp_path)
   assert json.loads(page.with_suffix(".json").read_text())["sizes"] == found.sizes
   text = page.with_suffix(".md").read_text()

@@ -86,6 +86,12 @@ def test_features_are_means_of_the_chosen_blocks_and_of_cells(weights):
   assert parts.shape == (2, 4 * (16 + 24))
   np.testing.assert_allclose(parts[:, :64].reshape(2, 4, 16).mean(1), found[:, :16], atol=1e-4)
   np.testing.assert_allclose(parts[:, 64:].reshape(2, 4, 24).mean(1), found[:, 16:], atol=1e-4)
+  mirrored = models.pretrained(side=64, blocks=(0, 2), grid=2, mirror=True)
+  both = jax.jit(mirrored.apply)(mirrored.params, np.concatenate([x, x[:, :, ::-1]]))
+  # A symmetric function of an image and its mirror image, but for which cell is which.
+  turned = np.asarray(both).reshape(2, 2, 160)[..., :64].reshape(2, 2, 2, 2, 16)
+  np.testing.assert_allclose(turned[0], turned[1][:, :, ::-1], atol=1e-4)
+  assert abs(np.asarray(both)[:2] - parts).max() > 1e-2
   model = models.with_head(whole, models.logistic(2))
   params = jax.eval_shape(model.init, jax.random.key(0), x[0])
   assert not models.couples_examples(model, params, jax.ShapeDtypeStruct(x.shape, x.dtype))

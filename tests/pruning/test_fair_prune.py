@@ -36,7 +36,7 @@ def never():
 
 
 def gaps(params):
-  found = pruning.look_many(MODEL, LOSS, params, PEOPLE, num_groups=2)
+  found = pruning.group_profiles(MODEL, LOSS, params, PEOPLE, num_groups=2)
   return np.abs(found.loss.group[:, 0] - found.loss.group[:, 1])
 
 

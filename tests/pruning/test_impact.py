@@ -13,7 +13,7 @@ MODEL = models.mlp((5,), 3, "tanh")
 LOSS = models.cross_entropy
 PARAMS = moved(MODEL, PEOPLE)
 RATES = (0.0, 0.4, 0.8)
-NAMES = pruning.NonPrivateLook._fields
+NAMES = pruning.NonPrivateProfile._fields
 
 
 @pytest.fixture(scope="module")
@@ -100,10 +100,10 @@ def test_convolutions_in_chunks_are_the_same_numbers(monkeypatch):
     (np.arange(21) % 2).astype(np.int32),
   )
   params = moved(net, images)
-  monkeypatch.setattr(pruning._look_at, "CHUNK", 8)
-  chunked = pruning.look(net, LOSS, params, images, num_groups=2)
-  monkeypatch.setattr(pruning._look_at, "chunk_for", lambda *args: None)
-  whole = pruning.look(net, LOSS, params, images, num_groups=2)
+  monkeypatch.setattr(pruning._group_profile, "CHUNK", 8)
+  chunked = pruning.group_profile(net, LOSS, params, images, num_groups=2)
+  monkeypatch.setattr(pruning._group_profile, "chunk_for", lambda *args: None)
+  whole = pruning.group_profile(net, LOSS, params, images, num_groups=2)
   for name in NAMES[:-1]:
     np.testing.assert_allclose(getattr(chunked, name).group, getattr(whole, name).group, rtol=1e-3)
 
@@ -111,7 +111,7 @@ def test_convolutions_in_chunks_are_the_same_numbers(monkeypatch):
 def test_curvature_of_one_person_is_refused():
   lonely = PEOPLE._replace(group=np.r_[1, np.zeros(39, np.int32)])
   with pytest.raises(checks.ArgumentError, match="at least 2"):
-    pruning.look(
+    pruning.group_profile(
       MODEL, LOSS, PARAMS, lonely._replace(group=lonely.group.astype(int)), num_groups=2, key=KEY
     )
   with pytest.raises(checks.ArgumentError, match="must be in"):

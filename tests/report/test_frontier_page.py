@@ -49,7 +49,9 @@ def test_every_point_has_its_interval_its_chance_and_its_line(written):
     np.testing.assert_allclose(point["hi"], high[i])
     assert point["p"] == found.attained.probability[i]
     sets = " ".join(f"--set {one}" for one in point["sets"])
-    assert f"{data['run']} {sets} --out {data['out']}" == found.command(i)
+    assert f"{data['release']} {i} --out {data['out']}" == found.command(i)
+    trained = found._replace(releases="").command(i)  # of a study that does not say how to release
+    assert f"{data['run']} {sets} --out {data['out']}" == trained
 
 
 def test_methods_are_compared_if_there_are_several(written, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from jaxfair import checks
 from jaxfair.robustness import _attacks
-from jaxfair.robustness._balls import L2, LINF
+from jaxfair.robustness._norm_balls import L2, LINF
 
 PIXELS = (0.0, 1.0)
 

@@ -16,8 +16,8 @@ import pytest
 
 from jaxfair import models
 from jaxfair.robustness import _attacks
-from jaxfair.robustness._attacking import attack
-from jaxfair.robustness._balls import L2, LINF
+from jaxfair.robustness._attack_many import attack
+from jaxfair.robustness._norm_balls import L2, LINF
 from jaxfair.types import Examples
 
 with warnings.catch_warnings():

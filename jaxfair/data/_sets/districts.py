@@ -9,12 +9,13 @@ import numpy as np
 from jaxfair.data import _rules, _tables
 from jaxfair.data._dataset import Source
 from jaxfair.data._files import DataError, Files, KnownFile
+from jaxfair.data._reading import parse
 from jaxfair.data._sets import places
 from jaxfair.data._spec import Facts, Figure, Form, Raw, Spec
 
 
 def _title_one(found: Files) -> Raw:
-  table = _tables.parse(found.text("title1_full_data.csv"))
+  table = parse(found.text("title1_full_data.csv"))
   spelt = {name.upper(): name for name in places.STATES.values()}
   state = _tables.recode(table["State"], spelt)
   return Raw(
@@ -110,6 +111,7 @@ def _saipe_spec(
       places.LICENCE,
       "US Census Bureau",
       ("the counts are model estimates, themselves uncertain", *cautions),
+      "state",
     ),
     folders=("saipe", "title1"),
     forms=(form,),

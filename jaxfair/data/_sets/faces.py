@@ -9,6 +9,7 @@ import numpy as np
 from jaxfair.data import _rules, _tables
 from jaxfair.data._dataset import Source
 from jaxfair.data._files import DataError, Files, ImageFolder, KnownFile
+from jaxfair.data._reading import parse
 from jaxfair.data._spec import Facts, Figure, Form, Raw, Spec
 from jaxfair.data._tables import Table
 
@@ -39,7 +40,7 @@ def read_images(paths: list[pathlib.Path]) -> np.ndarray:
 
 
 def _utkface_compact(found: Files) -> Raw:
-  table = _tables.parse(found.text("utkface_labels.csv"))
+  table = parse(found.text("utkface_labels.csv"))
   return Raw(
     _people(table["age"], table["gender"], table["ethnicity"]),
     undo_delta(found.read("utkface_48x48_gray_delta.npy")),
@@ -99,6 +100,7 @@ UTKFACE = Spec(
       "age and race were estimated by a program and checked by annotators; "
       "inferring them from a face is a flawed task",
     ),
+    "age",
   ),
   folders=("utkface", "UTKFace"),
   forms=(
@@ -131,7 +133,7 @@ FAIRFACE_AGES = {"9-Mar": "3-9", "19-Oct": "10-19", "03-Sep": "3-9"}
 
 
 def _fairface_table(text: str) -> Table:
-  table = _tables.parse(text)
+  table = parse(text)
   return {**table, "age": _tables.recode(table["age"], FAIRFACE_AGES)}
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from jaxfair.data import _rules, _tables
 from jaxfair.data._dataset import Source
 from jaxfair.data._files import Files, KnownFile
+from jaxfair.data._reading import parse
 from jaxfair.data._sets import places
 from jaxfair.data._spec import Facts, Form, Raw, Spec
 from jaxfair.data._tables import Table
@@ -55,7 +56,7 @@ def _section203(table: Table, citizens: np.ndarray) -> Raw:
 
 def _determined(found: Files) -> Raw:
   text = found.text("sect203_Determined_Areas_Only_2016.csv", "latin-1")
-  table = _tables.parse(text, categorical=("GEOID", "ST", "FLAG_COV"))
+  table = parse(text, categorical=("GEOID", "ST", "FLAG_COV"))
   kept = np.isin(table["LEVEL"], ["County", "MCD"])
   total = table["LANGUAGE"] == "Total Population"
   places, numbers = (table[c][kept & total] for c in ("GEOID", "VACIT"))
@@ -67,7 +68,7 @@ def _determined(found: Files) -> Raw:
 
 def _alaska(found: Files) -> Raw:
   text = found.text("alaska_counties_all_languages_2016.csv", "latin-1")
-  table = _tables.parse(text)
+  table = parse(text)
   return _section203(table, table["total_population_vacit"])
 
 
@@ -77,7 +78,7 @@ def _section203_spec(
   answer = {"0": "not covered", "1": "covered"}
   return Spec(
     name=name,
-    source=Source(title, places.LICENCE, "US Census Bureau, 2016", cautions),
+    source=Source(title, places.LICENCE, "US Census Bureau, 2016", cautions, "place"),
     folders=("section203",),
     forms=(form,),
     labels={"covered": _rules.values("covered", answer), "rule": _rules.values("rule", answer)},

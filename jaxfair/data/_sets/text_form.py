@@ -7,6 +7,7 @@ import numpy as np
 
 from jaxfair.data import _tables
 from jaxfair.data._files import Files, KnownFile
+from jaxfair.data._reading import parse
 from jaxfair.data._spec import Form, Raw
 from jaxfair.data._tables import Table
 
@@ -26,13 +27,13 @@ def text_form(
     test: the official test part, if that is a file of its own.
     prepare: mends the table (renames, recodes, filters).
     encoding: of the characters.
-    **options: what `tables.parse` takes.
+    **options: what `parse` takes.
   """
 
   def read(found: Files) -> Raw:
     def table(known: KnownFile) -> Table:
       text = found.text(known.name, encoding)
-      return prepare(_tables.parse(text, **options))
+      return prepare(parse(text, **options))
 
     first = table(train)
     if test is None:

@@ -5,6 +5,7 @@ import numpy as np
 from jaxfair.data import _rules, _tables
 from jaxfair.data._dataset import Source
 from jaxfair.data._files import Files, KnownFile
+from jaxfair.data._reading import parse
 from jaxfair.data._sets.text_form import text_form
 from jaxfair.data._sets.uci_people import LICENCE, ORIGIN
 from jaxfair.data._spec import Facts, Figure, Form, Raw, Spec
@@ -20,14 +21,14 @@ WHITE = KnownFile(
 def _wine(found: Files) -> Raw:
   parts = []
   for colour, file in (("red", RED), ("white", WHITE)):
-    part = _tables.parse(found.text(file.name), separator=";")
+    part = parse(found.text(file.name), separator=";")
     parts.append({**part, "colour": np.full(_tables.size(part), colour)})
   return Raw(_tables.concatenate(parts))
 
 
 WINE = Spec(
   name="wine",
-  source=Source("Wine quality, Vinho Verde", LICENCE, ORIGIN),
+  source=Source("Wine quality, Vinho Verde", LICENCE, ORIGIN, sorted_by="color"),
   folders=("wine", "wine_quality"),
   forms=(Form((RED, WHITE), _wine),),
   labels={"quality": _rules.above("quality", 5, ("poor", "good"))},
@@ -104,6 +105,7 @@ FETAL = Spec(
     LICENCE,
     ORIGIN,
     ("no demographic group is recorded: everyone is one group by default",),
+    "recording",
   ),
   folders=("fetal", "fetal_health"),
   forms=(

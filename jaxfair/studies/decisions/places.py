@@ -1,6 +1,5 @@
 """Places for the decision studies: counts, names, and where they come from."""
 
-import pathlib
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +7,6 @@ import numpy as np
 from jaxfair import checks, data, decisions
 from jaxfair import experiments as ex
 from jaxfair.data import _tables
-from jaxfair.data._files import read_text
 
 SYNTHETIC_DISTRICTS = 900
 SYNTHETIC_JURISDICTIONS = 2774  # the thesis's number of counties
@@ -162,16 +160,12 @@ def _read(places: Places, needed: int) -> _tables.Table:
     len(places.columns) >= needed,
     f"data.columns names {len(places.columns)} columns; {needed} are needed",
   )
-  path = pathlib.Path(places.csv)
-  try:
-    return _tables.parse(read_text(path))
-  except checks.ArgumentError as error:
-    raise checks.ArgumentError(f"{path}: {error}") from None
+  return data.read_table(places.csv)
 
 
 def _numbers(table: _tables.Table, name: str) -> np.ndarray:
   found = _tables.column(table, name)
-  checks.require(found.dtype.kind == "f", f"column {name!r} holds words; name a column of numbers")
+  checks.require(_tables.is_number(found), f"column {name!r} holds words; name a column of numbers")
   return found
 
 

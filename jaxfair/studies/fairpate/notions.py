@@ -10,7 +10,7 @@ from jaxfair import checks
 from jaxfair import experiments as ex
 from jaxfair.fairness import CounterRule, admit_in_order, demographic_disparity
 from jaxfair.fairness._counter import GUARDS, Guard
-from jaxfair.fairness._disparity import NOTIONS, Notion
+from jaxfair.fairness._disparity import DISPARITY_KINDS, DisparityKind
 from jaxfair.studies.fairpate.common import Whole
 
 # Classes by groups, as the paper prints them.
@@ -41,7 +41,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   table = np.array(config.counts)
   label, group = np.indices(table.shape).reshape(2, -1)
   labels, groups = (jnp.asarray(np.repeat(ids, table.ravel())) for ids in (label, group))
-  notion, guard = cast(Notion, cell["notion"]), cast(Guard, cell["guard"])
+  notion, guard = cast(DisparityKind, cell["notion"]), cast(Guard, cell["guard"])
   rule = CounterRule(config.max_gap, config.min_count, notion, guard)
   num_classes, num_groups = table.shape
 
@@ -74,7 +74,7 @@ CLAIMS = {
     notion=notion, guard=guard
   )
   for guard in GUARDS
-  for notion in NOTIONS
+  for notion in DISPARITY_KINDS
 }
 
 
@@ -93,7 +93,7 @@ STUDY = ex.Study(
   name="fairpate.notions",
   summary="Answers under three notions of disparity, on given counts (H.2)",
   config=Config,
-  cells=lambda config: [{"notion": n, "guard": g} for g in GUARDS for n in NOTIONS],
+  cells=lambda config: [{"notion": n, "guard": g} for g in GUARDS for n in DISPARITY_KINDS],
   run=run,
   notes=_notes,
   summaries=(

@@ -90,7 +90,7 @@ def methods_of(config: Config, kind: str) -> list[Held]:
 
 def _one(
   model: Model, num_groups: int, config: pruning.FairPruneConfig, own: Any, everybody: Examples
-) -> tuple[pruning.NonPrivateImpact, pruning.NonPrivateLook]:
+) -> tuple[pruning.NonPrivateImpact, pruning.NonPrivateProfile]:
   """One method and seed: test people over rates, and the whole network."""
   key, held, train_rows, test_rows = own
   train, test = everybody.take(train_rows), everybody.take(test_rows)
@@ -110,7 +110,7 @@ def _one(
     rates=config.rates,
     gradients=False,
   )
-  dense = pruning.look(model, common.LOSS, fit.dense, train, num_groups=num_groups)
+  dense = pruning.group_profile(model, common.LOSS, fit.dense, train, num_groups=num_groups)
   return tested, dense
 
 

@@ -89,7 +89,7 @@ class _Training:
     fit = training.lagrangian(
       self.model, common.LOSS, everybody.take(listed), self.settings, key=key
     )
-    return pruning.look(
+    return pruning.group_profile(
       self.model, common.LOSS, fit.params, everybody.take(rows), num_groups=self.num_groups
     )
 

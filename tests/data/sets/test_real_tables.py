@@ -43,6 +43,15 @@ def test_every_check_passes_and_the_shape_is_known(data_root, name):
   loaded = data.load(name, root=data_root)
   assert loaded.examples.x.shape == SHAPES[name]
   assert not set(_loading.SPECS[name].drop) & set(loaded.columns)
+  assert loaded.source.sorted_by or not in_order(loaded.examples)
+
+
+def in_order(examples):
+  """Whether a column changes from row to row less than half as often as in random order."""
+  order = np.random.default_rng(0).permutation(examples.size)
+  columns = np.column_stack([examples.y, examples.group, np.nan_to_num(examples.x)])
+  changes, random = ((part[1:] != part[:-1]).mean(0) for part in (columns, columns[order]))
+  return bool((changes < 0.5 * random)[random > 0.05].any())
 
 
 @pytest.mark.slow

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jaxfair.robustness import _gaussians, _orders
-from jaxfair.robustness._orders import orderings as compare
+from jaxfair.robustness import _gaussian_orders, _gaussians
+from jaxfair.robustness._gaussian_orders import orderings as compare
 
 
 def draw(n=200_000, seed=0):
@@ -58,7 +58,7 @@ def test_a_ratio_just_above_one_is_in_order():
 
 
 def test_rounding_is_no_disorder_but_a_difference_is():
-  rises = _orders._rises
+  rises = _gaussian_orders._rises
   assert rises((np.array(1.0), np.array(1.0 - 1e-14)), 1e-13)
   assert not rises((np.array(1.0), np.array(1.0 - 1e-9)), 1e-13)
 

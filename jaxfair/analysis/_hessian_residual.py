@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import tree
-from jaxfair.analysis._directions import in_chunks
-from jaxfair.analysis._layers import Layers, read_layers
+from jaxfair.analysis._directional_derivatives import in_chunks
+from jaxfair.analysis._layer_outputs import Layers, read_layers
 from jaxfair.analysis._linearity import Bend, bends, same_places
 from jaxfair.privacy import _taps
 from jaxfair.types import Model, Params

@@ -17,7 +17,7 @@ CHUNK = 256  # people in memory at once where the loops are the host's
 STEPS = 20  # of Lanczos: the top value of a network's Hessian stands apart
 
 
-class NonPrivateLook(NamedTuple):
+class NonPrivateProfile(NamedTuple):
   """A network, group by group. Not for release.
 
   Attributes:
@@ -38,7 +38,7 @@ class NonPrivateLook(NamedTuple):
   top_eigenvalue: ByGroup
 
 
-def look(
+def group_profile(
   model: Model,
   loss: PerExampleLoss,
   params: Params,
@@ -49,7 +49,7 @@ def look(
   steps: int = STEPS,
   max_curved: int | None = None,
   gradients: bool = True,
-) -> NonPrivateLook:
+) -> NonPrivateProfile:
   """Loss, accuracy, distance, gradient norm and curvature of every group.
 
   Args:
@@ -88,10 +88,10 @@ def look(
       steps=steps,
       chunk=chunk,
     ).values
-  return NonPrivateLook(*found, norms, curved)
+  return NonPrivateProfile(*found, norms, curved)
 
 
-def look_many(
+def group_profiles(
   model: Model,
   loss: PerExampleLoss,
   stacked: Params,
@@ -102,11 +102,11 @@ def look_many(
   steps: int = STEPS,
   max_curved: int | None = None,
   gradients: bool = True,
-) -> NonPrivateLook:
-  """`look` at many networks of one shape.
+) -> NonPrivateProfile:
+  """`group_profile` at many networks of one shape.
 
   Args:
-    model: see `look`.
+    model: see `group_profile`.
     loss: likewise.
     stacked: parameters with a leading axis.
     examples: likewise.
@@ -117,10 +117,10 @@ def look_many(
     gradients: likewise.
 
   Returns:
-    The look with a leading axis on every array.
+    The profiles with a leading axis on every array.
   """
   one = functools.partial(
-    look,
+    group_profile,
     model,
     loss,
     examples=examples,
@@ -147,7 +147,7 @@ def chunk_for(model: Model, params: Params, examples: Examples) -> int | None:
 
 
 def check(examples: Examples, num_groups: int, key: Any, max_curved: int | None = None) -> None:
-  """Refuses people of whom the look cannot be had."""
+  """Refuses people whose profile cannot be computed."""
   checks.integer("num_groups", num_groups, low=1)
   checks.same_length(**examples._asdict())
   checks.ids("examples.group", examples.group, num_groups)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from jaxfair import checks, models
 from jaxfair.robustness import _attacks
-from jaxfair.robustness._attacking import attack, negative_margin
-from jaxfair.robustness._balls import L2, LINF
+from jaxfair.robustness._attack_many import attack, negative_margin
+from jaxfair.robustness._norm_balls import L2, LINF
 from jaxfair.types import Examples
 
 KEY = jax.random.key(3)

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, models
-from jaxfair.robustness import _attacks, _smallest
-from jaxfair.robustness._attacking import attack
-from jaxfair.robustness._balls import L2, LINF
+from jaxfair.robustness import _attacks, _smallest_attacks
+from jaxfair.robustness._attack_many import attack
+from jaxfair.robustness._norm_balls import L2, LINF
 from jaxfair.types import Examples, Model
 
 KEY = jax.random.key(3)
 PIXELS = (0.0, 1.0)
 EPSILONS = (0.4, 0.0, 0.02, 0.1, 0.1)  # in no order, and one of them twice
 ORDER = np.argsort(EPSILONS, stable=True)
-PEOPLE = _smallest.WINDOW + 16  # more than fit the window
+PEOPLE = _smallest_attacks.WINDOW + 16  # more than fit the window
 MODEL = models.mlp((16,), 3)
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, tree
-from jaxfair.analysis._directions import per_example
+from jaxfair.analysis._directional_derivatives import per_example
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 _STEP = 32

@@ -7,7 +7,7 @@ import pytest
 
 from helpers import disclosure_cases as cases
 from jaxfair import checks, data, disclosure, models
-from jaxfair.disclosure import _beliefs
+from jaxfair.disclosure import _beliefs, _greedy_disclosure
 from jaxfair.disclosure import _choosers as choosers
 
 X = cases.people(256)
@@ -108,10 +108,9 @@ def test_expected_entropy_is_that_of_numerical_integration():
 
 @pytest.mark.slow
 def test_the_number_of_people_side_by_side_changes_nothing(monkeypatch):
-  from jaxfair.disclosure import _greedy
 
   whole = ask(cases.linear())
-  monkeypatch.setattr(_greedy, "CHUNK", 32)
+  monkeypatch.setattr(_greedy_disclosure, "CHUNK", 32)
   chunks = ask(cases.linear(), X[:70])  # the last chunk is not full
   for one, other in zip(whole, chunks, strict=True):
     np.testing.assert_array_equal(one[:70], other)
@@ -143,13 +142,12 @@ def test_people_in_other_units_need_their_scaler():
 
 
 def test_one_program_for_all_deltas_and_questions():
-  from jaxfair.disclosure import _greedy
 
   case = cases.linear()
   ask(case, delta=0.1)
-  compiled = _greedy._disclose._cache_size()
+  compiled = _greedy_disclosure._disclose._cache_size()
   ask(case, delta=0.3, key=jax.random.key(9))
-  assert _greedy._disclose._cache_size() == compiled
+  assert _greedy_disclosure._disclose._cache_size() == compiled
 
 
 @pytest.mark.parametrize(

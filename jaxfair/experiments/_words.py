@@ -1,9 +1,9 @@
 """What columns and methods are called on pages, with units, in words for any reader."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jaxfair.experiments import Table
+from jaxfair.experiments._table import Table
 
 PEOPLE = "share of people"
 UNITS = {
@@ -92,8 +92,16 @@ def words(column: str) -> str:
 def label(value: Any) -> str:
   """A cell value as a person writes it."""
   if isinstance(value, float):
-    return "none" if value != value else f"{value:g}"
+    special = "none" if value != value else "infinite" if value == float("inf") else ""
+    return special or f"{value:g}"
   return NAMES.get(str(value), str(value))
+
+
+def named(setting: Mapping[str, Any]) -> str:
+  """A setting in words: "DP-SGD, epsilon 1"."""
+  known = {k: v for k, v in setting.items() if v not in ("", None) and v == v}
+  told = [label(v) if isinstance(v, str) else f"{words(k)} {label(v)}" for k, v in known.items()]
+  return ", ".join(told)
 
 
 def number(value: float, digits: int = 3) -> str:

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair.robustness._attacks import Attack, Best, State, judge_of, judged
-from jaxfair.robustness._balls import choose
+from jaxfair.robustness._norm_balls import choose
 from jaxfair.types import Examples, Model, PerExampleLoss
 
 WINDOW = 32  # examples at a time: they fit the cache, and few wait for the last

@@ -8,7 +8,7 @@ import pytest
 from helpers.curved import KEY, ZOO, moved, people
 from jaxfair import checks, models
 from jaxfair.analysis import group_gradients, group_hessians, top_eigenvalue
-from jaxfair.analysis._streamed import chunks_by_group, largest_streamed
+from jaxfair.analysis._streamed_products import chunks_by_group, largest_streamed
 
 PEOPLE = people()
 MODEL = ZOO["tanh"]

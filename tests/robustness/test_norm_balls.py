@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfair.robustness._balls import BALLS, L2, LINF
+from jaxfair.robustness._norm_balls import BALLS, L2, LINF
 
 both = pytest.mark.parametrize("ball", [LINF, L2], ids=list(BALLS))
 PUSHES = jax.random.normal(jax.random.key(0), (50, 3, 4, 2))

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, models
-from jaxfair.robustness import _smallest
+from jaxfair.robustness import _smallest_attacks
 from jaxfair.robustness._attacks import Attack, Best, Judge, State, judge_of
 from jaxfair.training import _driver
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
@@ -141,9 +141,9 @@ class _Advance:
   def judge(self, inputs: _Inputs) -> Judge:
     return judge_of(self.model, self.loss, inputs.params, inputs.examples.y, shape=self.shape)
 
-  def search(self, inputs: _Inputs) -> _smallest.Search:
-    size = min(_smallest.WINDOW, inputs.examples.x.shape[0])
-    return _smallest.Search(self.model, self.loss, self.how, self.shape, size)
+  def search(self, inputs: _Inputs) -> _smallest_attacks.Search:
+    size = min(_smallest_attacks.WINDOW, inputs.examples.x.shape[0])
+    return _smallest_attacks.Search(self.model, self.loss, self.how, self.shape, size)
 
   def begin_search(self, inputs: _Inputs, key: jax.Array) -> Any:
     return self.search(inputs).begin(
@@ -189,7 +189,7 @@ def _advanced(step: _Advance, state: State, inputs: _Inputs, loop: Any) -> State
 def _steps_of_search(step: _Advance, inputs: _Inputs, key: jax.Array) -> Best:
   search = step.search(inputs)
   progress, given = _begin_search(step, inputs, key)
-  progress = _smallest.run_by_turns(search, progress, given)
+  progress = _smallest_attacks.run_by_turns(search, progress, given)
   return _end_search(search, progress, given)
 
 
@@ -197,7 +197,7 @@ def _steps_of_search(step: _Advance, inputs: _Inputs, key: jax.Array) -> Best:
 def _whole_search(step: _Advance, inputs: _Inputs, key: jax.Array) -> Best:
   search = step.search(inputs)
   progress, given = step.begin_search(inputs, key)
-  return search.end(_smallest.run(search, progress, given), given)
+  return search.end(_smallest_attacks.run(search, progress, given), given)
 
 
 _PROGRAMS: dict[tuple[str, str], Callable[..., Best]] = {
@@ -215,7 +215,9 @@ def _begin_search(step: _Advance, inputs: _Inputs, key: jax.Array) -> Any:
 
 @functools.partial(jax.jit, static_argnames=("search",))
 def _end_search(
-  search: _smallest.Search, progress: _smallest.Progress, given: _smallest.Given
+  search: _smallest_attacks.Search,
+  progress: _smallest_attacks.Progress,
+  given: _smallest_attacks.Given,
 ) -> Best:
   return search.end(progress, given)
 

@@ -1,0 +1,234 @@
+"""Accuracy at epsilon: the library's private models beside the best published ones.
+
+Each row of configs/accuracy/_rows.toml is a data set with a recipe, budgets, and what was
+published. Five seeds train at every epsilon; beside them stand the same recipe without noise
+and the majority class. Rows are kept as JSON in a folder, so that a run may be cut.
+
+  python benchmarks/accuracy.py [--only mnist] [--seeds 5] [--folder runs/accuracy] [--docs]
+
+Features are computed once and cached ($JAXFAIR_CACHE). `--docs` writes the table of
+docs/accuracy.md from the rows in the folder.
+"""
+
+import argparse
+import dataclasses
+import json
+import pathlib
+import time
+import tomllib
+from typing import Literal
+
+import jax
+import numpy as np
+
+from jaxfair import _schema as schema
+from jaxfair import accounting, data, models, training
+from jaxfair.types import Examples
+
+ROOT = pathlib.Path(__file__).parent.parent
+ROWS = ROOT / "configs" / "accuracy" / "_rows.toml"
+PAGE = ROOT / "docs" / "accuracy.md"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+  """One row: people, features, a recipe, budgets, and what was published.
+
+  Attributes:
+    title: of the row.
+    data: a named set; `label` and `group` as in a config.
+    pretrained: arguments of `models.pretrained`; without it and `scattering`, x stays as it is.
+    parts: sizes of the public, private and test part, drawn anew for each seed; none for the
+      publisher's training and test parts.
+    public: how many of the publisher's training people are public in their place.
+    keep_class: keeps only a share of one class's people in the private part.
+    scale: each feature by mean and variance of the public part, or not at all.
+    limit: scaled features are cut at plus and minus this.
+    norm: rows are scaled to this length; none leaves them.
+    epsilons: budgets, with a learning rate and a number of steps for each.
+    watch: a class whose own accuracy is the row's measure.
+    published: at each epsilon, with `source`.
+    differences: between the published setting and ours.
+    chosen: where the settings were chosen; never on the test part.
+  """
+
+  title: str
+  data: str
+  epsilons: tuple[float, ...]
+  learning_rates: tuple[float, ...]
+  steps: tuple[int, ...]
+  batch_size: int
+  l2_clip: float
+  published: tuple[float | str, ...]
+  bars: tuple[float, ...]
+  source: str
+  differences: str
+  chosen: str
+  delta: float = 1e-5
+  label: str | None = None
+  pretrained: dict[str, int | bool | str] = dataclasses.field(default_factory=dict)
+  scattering: bool = False
+  parts: tuple[int, ...] = ()
+  public: int = 0
+  keep_class: tuple[float, ...] = ()
+  scale: Literal["standard", "none"] = "none"
+  limit: float = np.inf
+  norm: float | None = None
+  network: str = "logistic"
+  optimizer: Literal["sgd", "momentum", "adam"] = "momentum"
+  schedule: Literal["constant", "linear", "cosine"] = "constant"
+  watch: int | None = None
+
+
+def main() -> None:
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument("--only", help="names of rows, separated by commas")
+  parser.add_argument("--seeds", type=int, default=5)
+  parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "runs" / "accuracy")
+  parser.add_argument("--docs", action="store_true", help="write the table of docs/accuracy.md")
+  chosen = parser.parse_args()
+  table = tomllib.loads(ROWS.read_text())
+  rows = {name: schema.build(Row, one, where=f"{name}.") for name, one in table.items()}
+  chosen.folder.mkdir(parents=True, exist_ok=True)
+  if chosen.docs:
+    write_page(rows, chosen.folder)
+    return
+  for name in chosen.only.split(",") if chosen.only else rows:
+    found = run(rows[name], chosen.folder / f"{name}.json", seeds=chosen.seeds)
+    print("\n".join(lines(rows[name], found)))
+
+
+def run(row: Row, path: pathlib.Path, *, seeds: int) -> dict:
+  """Adds what is missing in the file: accuracies in percent and CPU seconds."""
+  found = json.loads(path.read_text()) if path.is_file() else {}
+  people = load(row)
+  model = models.network(row.network, people.num_classes)
+  for seed in range(seeds):
+    # Without noise, seeds of one split hardly differ.
+    wanted = [*row.epsilons, "plain"] if row.parts or seed == 0 else row.epsilons
+    todo = [epsilon for epsilon in wanted if f"{epsilon} {seed}" not in found]
+    if not todo:
+      continue
+    private, test = split(row, people, seed)
+    found["people"] = int(private.size)
+    watched = test.y == row.watch if row.watch is not None else np.ones(test.size, bool)
+    share = np.bincount(private.y, minlength=people.num_classes)
+    found[f"majority {seed}"] = 100 * float((test.y[watched] == share.argmax()).mean())
+    for epsilon in todo:
+      config = recipe(row, epsilon, private.size)
+      start = time.process_time()
+      key = jax.random.fold_in(jax.random.key(2026), seed)
+      fit = training.dp_sgd(model, models.cross_entropy, private, config, key=key)
+      right = np.asarray(models.predict(model, fit.params, test.x)) == test.y
+      seconds = time.process_time() - start
+      found[f"{epsilon} {seed}"] = [100 * float(right[watched].mean()), seconds]
+      path.write_text(json.dumps(found))
+      print(f"{row.title}, epsilon {epsilon}, seed {seed}:", found[f"{epsilon} {seed}"], flush=True)
+  return found
+
+
+def load(row: Row) -> data.Dataset:
+  """The people, with features in place of images."""
+  people = data.load(row.data, label=row.label)
+  if row.scattering:
+    return models.embed(people, models.scattering())
+  if row.pretrained:
+    return models.embed(people, models.pretrained(**row.pretrained))
+  return people
+
+
+def split(row: Row, people: data.Dataset, seed: int) -> tuple[Examples, Examples]:
+  """The private and the test part of one seed."""
+  key = jax.random.key(seed)
+  if row.parts:
+    public, private, test = data.split_rows(people.size, row.parts, key=key)
+  else:
+    private, test = (np.flatnonzero(people.test_rows == part) for part in (False, True))
+    order = np.random.default_rng(seed).permutation(private)
+    public, private = order[: row.public], order[row.public :]
+  if row.keep_class:
+    label, share = row.keep_class
+    kept = np.random.default_rng(seed).random(len(private)) < share
+    private = private[kept | (people.examples.y[private] != label)]
+  scaler = data.fit_scaler(people.examples.x[public]) if row.scale == "standard" else None
+
+  def made(chosen: np.ndarray) -> Examples:
+    part = people.examples.take(np.sort(chosen))
+    x = np.asarray(part.x).reshape(part.size, -1)
+    if scaler is not None:
+      x = np.clip(scaler.apply(x), -row.limit, row.limit)
+    if row.norm is not None:
+      x = row.norm * x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+    return part._replace(x=x.astype(np.float32))
+
+  return made(private), made(test)
+
+
+def recipe(row: Row, epsilon: float | str, size: int) -> training.DpSgdConfig:
+  """The training's settings; "plain" is the last budget's recipe without noise."""
+  at = row.epsilons.index(epsilon) if epsilon != "plain" else -1
+  steps = row.steps[at]
+  config = training.DpSgdConfig(
+    learning_rate=row.learning_rates[at],
+    l2_clip=row.l2_clip,
+    noise_multiplier=0.0,
+    steps=steps,
+    batch_size=row.batch_size,
+    optimizer=training.named_optimizer(row.optimizer, row.schedule, steps=steps),
+  )
+  if epsilon == "plain":
+    return config
+  sampler = config.sampler(size)
+  noise = accounting.calibrate_dp_sgd(
+    epsilon=float(epsilon),
+    delta=row.delta,
+    sampling_rate=sampler.rate,
+    steps=steps,
+    dataset_size=size,
+    max_batch=sampler.max_batch,
+  )
+  return dataclasses.replace(config, noise_multiplier=noise)
+
+
+def lines(row: Row, found: dict) -> list[str]:
+  """The row's lines of the table, one for each epsilon."""
+
+  def values(what: float | str) -> np.ndarray:
+    own = [found[key] for key in sorted(found) if key.rsplit(" ", 1)[0] == str(what)]
+    return np.array([one if isinstance(one, list) else [one, 0] for one in own])
+
+  told = []
+  for at, epsilon in enumerate(row.epsilons):
+    ours = values(epsilon)
+    if not len(ours):
+      continue
+    spread = f" ± {ours[:, 0].std(ddof=1):.2f}" if len(ours) > 1 else ""
+    plain, most = values("plain")[:, 0].mean(), values("majority")[:, 0].mean()
+    told.append(
+      f"| {row.title} | {epsilon:g}, {row.delta:g} | **{ours[:, 0].mean():.2f}**{spread} "
+      f"| {row.published[at]} | {row.bars[at]:g} | {plain:.2f} | {most:.2f} | {len(ours)} "
+      f"| {ours[:, 1].mean():.0f} | {row.source}. {row.differences}. Settings: {row.chosen}. |"
+    )
+  return told
+
+
+def write_page(rows: dict[str, Row], folder: pathlib.Path) -> None:
+  """Writes the table between the marks of the page."""
+  head = (
+    "| set | epsilon, delta | ours | published | goal | without noise | majority | seeds "
+    "| CPU s | source, differences, where settings were chosen |\n"
+    "|---|---|---|---|---|---|---|---|---|---|"
+  )
+  told = [head]
+  for name, row in rows.items():
+    path = folder / f"{name}.json"
+    if path.is_file():
+      told += lines(row, json.loads(path.read_text()))
+  text = PAGE.read_text()
+  before, rest = text.split("<!-- table -->\n")
+  _, after = rest.split("<!-- end of table -->")
+  PAGE.write_text(before + "<!-- table -->\n" + "\n".join(told) + "\n<!-- end of table -->" + after)
+
+
+if __name__ == "__main__":
+  main()

@@ -1,0 +1,98 @@
+"""The table of accuracies: its rows are valid, its parts disjoint, its noise pays for epsilon."""
+
+import dataclasses
+import importlib.util
+import json
+import pathlib
+import sys
+import tomllib
+
+import numpy as np
+import pytest
+
+from jaxfair import _schema, accounting, data
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+
+
+def _load():
+  path = ROOT / "benchmarks" / "accuracy.py"
+  spec = importlib.util.spec_from_file_location("accuracy_benchmark", path)
+  module = importlib.util.module_from_spec(spec)
+  sys.modules[spec.name] = module  # dataclasses look there
+  spec.loader.exec_module(module)
+  return module
+
+
+bench = _load()
+ROWS = {
+  name: _schema.build(bench.Row, row) for name, row in tomllib.loads(bench.ROWS.read_text()).items()
+}
+
+
+def small(**changes):
+  row = dataclasses.replace(
+    ROWS["adult"],
+    data="digits",
+    parts=(300, 1000, 400),
+    epsilons=(8.0,),
+    learning_rates=(1.0,),
+    steps=(20,),
+    batch_size=500,
+    published=(99.0,),
+    bars=(50.0,),
+  )
+  return dataclasses.replace(row, **changes)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_say_where_numbers_come_from(name):
+  row = ROWS[name]
+  each = (row.learning_rates, row.steps, row.published, row.bars)
+  assert {len(values) for values in each} == {len(row.epsilons)}
+  assert row.source
+  assert row.differences
+  assert "test" not in row.chosen
+
+
+def test_nobody_is_in_two_parts_and_a_class_can_be_made_rare():
+  people = data.load("digits")
+  marked = people.examples.x.copy()
+  marked[:, 0, 0, 0] = np.arange(people.size) / 1024  # exact in float32
+  people = dataclasses.replace(people, examples=people.examples._replace(x=marked))
+  private, test = bench.split(small(scale="none", limit=np.inf), people, 0)
+  assert not set(private.x[:, 0]) & set(test.x[:, 0])
+  rare, _ = bench.split(small(scale="none", limit=np.inf, keep_class=(8.0, 0.1)), people, 0)
+  assert 0 < (rare.y == 8).sum() < 0.3 * (private.y == 8).sum()
+  assert (rare.y != 8).sum() == (private.y != 8).sum()
+  again, _ = bench.split(small(scale="none", limit=np.inf), people, 1)
+  assert set(again.x[:, 0]) != set(private.x[:, 0])
+
+
+@pytest.mark.slow
+def test_the_noise_pays_for_epsilon_and_plain_has_none():
+  row = small()
+  config = bench.recipe(row, 8.0, 1000)
+  spent = accounting.composed_epsilon([config.event(1000)], delta=row.delta)
+  assert 7.9 < spent <= 8.0
+  assert bench.recipe(row, "plain", 1000).noise_multiplier == 0
+
+
+@pytest.mark.slow
+def test_a_row_is_measured_kept_and_written(tmp_path, monkeypatch):
+  row, path = small(), tmp_path / "small.json"
+  found = bench.run(row, path, seeds=2)
+  assert json.loads(path.read_text()) == found
+  accuracy = np.mean([found[f"8.0 {seed}"][0] for seed in range(2)])
+  assert accuracy > 40  # ten classes: the majority has 10
+  assert found["plain 0"][0] > 80
+  monkeypatch.setattr(bench.training, "dp_sgd", None)  # nothing is computed twice
+  assert bench.run(row, path, seeds=2) == found
+  page = tmp_path / "page.md"
+  page.write_text("before\n<!-- table -->\nold\n<!-- end of table -->\nafter\n")
+  monkeypatch.setattr(bench, "PAGE", page)
+  bench.write_page({"small": row}, tmp_path)
+  text = page.read_text()
+  assert f"**{accuracy:.2f}**" in text
+  assert "old" not in text
+  assert text.endswith("after\n")

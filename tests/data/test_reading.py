@@ -1,0 +1,118 @@
+"""Files as people have them: separators, decimals, encodings, Excel, Parquet."""
+
+import gzip
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from jaxfair import data
+from jaxfair.checks import ArgumentError
+from jaxfair.data import DataError, _reading, read_table
+
+FRAME = pd.DataFrame(
+  {
+    "name": ["Zoë", "Ann", "Bob; jr", "Eve"],
+    "pay": [1.5, np.nan, -3.25, 1e6],
+    "age": [20, 30, 40, 50],
+    "hired": ["yes", "no", "yes", "no"],
+  }
+)
+
+
+def same(table):
+  assert list(table) == list(FRAME)
+  assert np.asarray(table["name"]).tolist() == FRAME.name.tolist()
+  for name in ("pay", "age"):
+    np.testing.assert_array_equal(table[name], FRAME[name])
+
+
+@pytest.mark.parametrize(("separator", "decimal"), [",.", ";.", ";,", "\t.", "\t,", "|.", "|,"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
+@pytest.mark.parametrize("line", ["\n", "\r\n", "\r"])
+def test_how_a_file_is_written_is_found_out(tmp_path, separator, decimal, encoding, line):
+  path = tmp_path / "own.csv"
+  text = FRAME.to_csv(index=False, sep=separator, decimal=decimal, lineterminator=line)
+  path.write_bytes(text.encode(encoding))
+  same(read_table(path))
+  options = {"separator": separator, "decimal": decimal, "encoding": encoding}
+  same(read_table(path, **options))
+  _, layout = _reading.read_file(path)
+  assert (layout.separator, layout.decimal) == (separator, decimal)
+  assert layout.encoding == ("cp1252" if encoding == "cp1252" else "utf-8")
+
+
+def test_a_packed_file_and_one_without_a_last_line_end(tmp_path):
+  content = FRAME.to_csv(index=False).strip().encode()
+  (tmp_path / "own.csv.gz").write_bytes(gzip.compress(content))
+  same(read_table(tmp_path / "own.csv.gz"))
+
+
+def test_names_of_columns_may_be_quoted_and_broken(tmp_path):
+  path = tmp_path / "own.csv"
+  path.write_text('\n"the\nname", "pay, gross",age\n"a\nb",1,2\n\n"c",3,4\n')
+  table = read_table(path)
+  assert list(table) == ["the\nname", "pay, gross", "age"]
+  assert table["the\nname"].words == ("a\nb", "c")
+  assert table["pay, gross"].tolist() == [1, 3]
+
+
+def test_columns_can_be_kept_as_text_or_skipped(tmp_path):
+  path = tmp_path / "own.csv"
+  path.write_text("zip,id,v\n01,7,-\n1,8,3\n")
+  table = read_table(path, text=["zip"], skip=["id"], missing=["-"])
+  assert list(table) == ["zip", "v"]
+  assert table["zip"].words == ("01", "1")
+  np.testing.assert_array_equal(table["v"], [np.nan, 3])
+
+
+def test_latin_1_reads_what_windows_does_not(tmp_path):
+  path = tmp_path / "own.csv"
+  path.write_bytes(b"a,b\n\x81,\xe9\n")
+  assert _reading.read_file(path)[1].encoding == "latin-1"
+  assert read_table(path)["b"].words == ("é",)
+
+
+@pytest.mark.parametrize("ending", [".xlsx", ".parquet"])
+def test_excel_and_parquet_give_the_same_people(tmp_path, ending):
+  path, text = tmp_path / f"own{ending}", tmp_path / "own.csv"
+  if ending == ".xlsx":
+    FRAME.to_excel(path, index=False)
+  else:
+    FRAME.to_parquet(path, index=False)
+  FRAME.to_csv(text, index=False)
+  same(read_table(path))
+  options = {"label": "hired", "group": (), "drop": ["name"]}
+  mine, theirs = (data.from_csv(one, **options) for one in (path, text))
+  np.testing.assert_array_equal(mine.examples.x, theirs.examples.x)
+  assert mine.encoder.columns == theirs.encoder.columns
+  assert mine.encoder.layout is None
+
+
+@pytest.mark.parametrize("ending", [".xlsx", ".parquet"])
+def test_without_the_extra_its_name_is_said(tmp_path, monkeypatch, ending):
+  path = tmp_path / f"own{ending}"
+  path.write_bytes(b"what")
+  with pytest.raises(DataError, match="is no intact file of its kind"):
+    read_table(path)
+  monkeypatch.setitem(sys.modules, "pandas", None)
+  with pytest.raises(DataError, match=r"pip install 'jaxfair\[files\]', or save it as CSV"):
+    read_table(path)
+  monkeypatch.undo()
+  with pytest.raises(DataError, match="cannot be read"):
+    read_table(tmp_path / f"none{ending}")
+
+
+@pytest.mark.parametrize(
+  ("options", "message"),
+  [
+    ({"decimal": ";"}, "decimal=';' is not known"),
+    ({"decimal": ",", "separator": ","}, "decimal=',' is also the separator"),
+  ],
+)
+def test_options_that_cannot_be_are_refused(tmp_path, options, message):
+  path = tmp_path / "own.csv"
+  path.write_text("a;b\n1;2\n")
+  with pytest.raises(ArgumentError, match=message):
+    read_table(path, **options)
