@@ -89,7 +89,9 @@ class Cells(NamedTuple):
     for rows in self._blocks():
       begin, end = self._bounds(place, rows)
       values, rest = _read_numbers(self.buffer, self.words, begin, end, ord(decimal))
-      for row in rest.tolist():
+      first, inverse = _distinct(self.words, begin[rest], end[rest])
+      others = []
+      for row in rest[first].tolist():
         cell = self.buffer[begin[row] : end[row]].tobytes()
         if cell not in known:
           word = cell.decode(self.encoding).strip()
@@ -97,7 +99,8 @@ class Cells(NamedTuple):
         value = known[cell]
         if value is None:
           return None
-        values[row] = value
+        others.append(value)
+      values[rest] = np.array(others, np.float64)[inverse]
       found[rows] = values
     return found
 
