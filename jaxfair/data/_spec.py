@@ -18,7 +18,7 @@ from jaxfair.data._tables import Table
 from jaxfair.types import Examples
 
 LABEL_GROUP = "label"
-EVERYONE = "all"
+ONE_GROUP = "all"
 
 
 class Raw(NamedTuple):
@@ -104,7 +104,7 @@ class Spec:
   @property
   def group_choices(self) -> tuple[str, ...]:
     """Everything `group=` takes, without the intersections."""
-    return tuple(dict.fromkeys((*self.groups, LABEL_GROUP, EVERYONE)))
+    return tuple(dict.fromkeys((*self.groups, LABEL_GROUP, ONE_GROUP)))
 
   def label_rule(self, label: str | None) -> Rule:
     """The rule of the named label (default: the first)."""
@@ -115,7 +115,7 @@ class Spec:
   def group_rule(self, group: str | None, label: Rule) -> Rule:
     """The rule of a group definition, or of an intersection "sex*race"."""
     group = self.group_choices[0] if group is None else group
-    named = {EVERYONE: _rules.everyone(), LABEL_GROUP: label, **self.groups}
+    named = {ONE_GROUP: _rules.everyone(), LABEL_GROUP: label, **self.groups}
     parts = [part.strip() for part in group.split("*")]
     for part in parts:
       checks.one_of("group", part, self.group_choices)

@@ -84,6 +84,11 @@ class Config(ex.Settings):
       checks.one_of("settings", name, methods.METHODS)
     for name in ("plain", *self.methods, self.released_method):
       self.method_settings(name)
+    checks.require(
+      self.release_epsilon is None or methods.get(self.released_method).protects is not None,
+      f"{self.released_method} is a baseline with no guarantee and cannot be released; choose a "
+      "private method, such as dp_sgd",
+    )
 
   @property
   def fractions(self) -> tuple[float, float, float]:
@@ -123,6 +128,11 @@ class Config(ex.Settings):
     budget = None
     if method.protects is not None:
       budget = Budget(epsilon, self.delta or methods.default_delta(people.size))
+      checks.require(
+        budget.delta <= 1 / people.size,
+        f"delta={budget.delta:g} lets a mechanism publish whole records of {people.size} people; "
+        f"use at most {methods.default_delta(people.size):g}, or leave it out",
+      )
     split_key, own_key = jax.random.split(key)
     parted = part_people(
       people,
