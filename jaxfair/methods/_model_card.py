@@ -24,6 +24,8 @@ LARGE = 8.0  # an epsilon from which on the promise is weak by itself
 IN_WORDS = {
   "dp_sgd": "DP-SGD: in every step of the training each person's influence is limited and "
   "random noise is added to the sum.",
+  "dp_sgd_global": "DPSGD-Global: DP-SGD whose limit on a person's influence is high enough for "
+  "nearly everybody, so that it does not favor some groups over others.",
   "fair_dp_sgd": "FairDP-SGD: DP-SGD, with a penalty on differences between groups that is "
   "computed from public people.",
   "tuned_dp_sgd": "Tuned DP-SGD: several models are trained by DP-SGD with different settings, and "
