@@ -24,6 +24,9 @@ LARGE = 8.0  # an epsilon from which on the promise is weak by itself
 IN_WORDS = {
   "dp_sgd": "DP-SGD: in every step of the training each person's influence is limited and "
   "random noise is added to the sum.",
+  "dp_sgd_global": "DPSGD-Global: in every step of the training each person's influence is limited "
+  "and random noise is added to the sum; the limit is high enough for nearly everybody, so that it "
+  "does not favor some groups over others.",
   "tuned_dp_sgd": "DP-SGD with tuning: a random number of trainings with different settings; in "
   "every step each person's influence is limited and random noise is added to the sum. The model "
   "with the best noisy score is released, and the choice is part of epsilon.",
