@@ -1,5 +1,6 @@
 """`jaxfair run`, `audit`, `list` and `report`."""
 
+import math
 import pathlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,7 @@ import typer
 from jaxfair.cli import _console
 
 if TYPE_CHECKING:
-  from jaxfair.experiments import Plan
+  from jaxfair.experiments import Plan, Run
 
 ConfigPath = Annotated[pathlib.Path, typer.Argument(help="A TOML config.")]
 Configs = Annotated[pathlib.Path, typer.Argument(help="A TOML config, or a folder of them.")]
@@ -112,8 +113,10 @@ def _run(config: pathlib.Path, made: "Plan", out: pathlib.Path | None) -> None:
   folder = out or _home(config.parent) / _name(config, made)
   with _console.progress() as (say, step):
     experiments.execute(made, folder, say=say, progress=step)
-    page = report.write(experiments.read_run(folder))
+    found = experiments.read_run(folder)
+    page = report.write(found)
   _print_claims(folder)
+  _print_models(found)
   typer.echo(f"rows:   {folder / 'results.csv'}")
   typer.echo(f"report: {page}")
 
@@ -153,6 +156,29 @@ def _home(configs: pathlib.Path) -> pathlib.Path:
 
 def _name(config: pathlib.Path, made: "Plan") -> str:
   return config.stem if made.size is None else f"{config.stem}-{made.size}"
+
+
+def _print_models(found: "Run") -> None:
+  """The baselines, models that are useless, and who pays, if the rows tell."""
+  from jaxfair.experiments import _usefulness
+  from jaxfair.experiments._words import named
+  from jaxfair.studies import explanation
+
+  study, table = found.plan.study, found.table
+  judged = _usefulness.judge(table, study.setting_columns(table), study.plain)
+  if judged:
+    told = f"The majority class alone reaches accuracy {_usefulness.majority_accuracy(table):.3f}"
+    plain = _usefulness.plain_accuracy(table, study.plain)
+    also = "" if math.isnan(plain) else f"; the plain model {plain:.3f}"
+    typer.echo(f"{told}, gap 0, epsilon 0{also}.")
+  for one in judged:
+    if one.why:
+      typer.secho(f"      USELESS: {named(one.setting) or 'the model'} {one.why}", fg="red")
+  answers = explanation.explain(
+    found.plan, table, command=f"jaxfair run {found.folder}/config.toml"
+  )
+  for line in explanation.sentences(explanation.hardest(answers)) if answers else ():
+    typer.echo(line)
 
 
 def _print_claims(folder: pathlib.Path) -> None:

@@ -74,6 +74,15 @@ def majority_accuracy(table: Table) -> float:
   return float(np.nanmean(table["majority_accuracy"]))
 
 
+def plain_accuracy(table: Table, plain: Mapping[str, Any]) -> float:
+  """Mean accuracy of the plain model for everyone; NaN if the table has no such rows."""
+  if not plain or any(name not in table for name in (*plain, "accuracy")):
+    return math.nan
+  rows = table.where(**plain)
+  rows = rows.where(group=EVERYONE) if "group" in rows else rows
+  return float(np.nanmean(rows["accuracy"])) if len(rows) else math.nan
+
+
 def _judged(setting: dict[str, Any], rows: Table, usual: float) -> Judged:
   gains = rows["balanced_accuracy"] - rows["majority_balanced_accuracy"]
   if len(gains) >= FEW_SEEDS:

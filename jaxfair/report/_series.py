@@ -77,7 +77,9 @@ def settled(figure: Figure, table: Table) -> Figure:
   """
   if figure.mark != "line" or figure.color is None:
     return figure
-  values = table.unique(figure.x) if figure.x in table else []
+  if any(name not in table for name in (figure.x, *figure.where)):
+    return figure
+  values = table.where(**figure.where).unique(figure.x)
   if len(values) != 1:
     return figure
   title = f"{words(figure.x)} {label(values[0])}"
