@@ -42,6 +42,7 @@ UNITS = {
 NAMES = {
   "majority_class": "majority class",
   "dp_sgd": "DP-SGD",
+  "dp_sgd_global": "DPSGD-Global",
   "fair_dp_sgd": "FairDP-SGD",
   "fair_dp_sgd_inside": "FairDP-SGD (inside)",
   "output_perturbation": "output perturbation",
@@ -59,6 +60,7 @@ EXPLAINED = {
   "plain": "training without privacy, to compare with.",
   "dp_sgd": "differentially private stochastic gradient descent: clips what one person can change "
   "in a training step and adds noise to every step.",
+  "dp_sgd_global": "DP-SGD that scales all gradients alike in place of shortening the long ones.",
   "fair_dp_sgd": "DP-SGD with a penalty on the gap between groups, measured on public people.",
   "output_perturbation": "trains without noise and adds noise to the finished model.",
   "pate": "private aggregation of teacher ensembles: models of disjoint parts of the people vote "

@@ -3,7 +3,7 @@
 from jaxfair import checks
 from jaxfair.methods._baselines import MajorityClass, Plain
 from jaxfair.methods._fair_teachers import FairPate, PateSIn, PateSPre
-from jaxfair.methods._gradients import DpSgd, FairDpSgd
+from jaxfair.methods._gradients import DpSgd, DpSgdGlobal, FairDpSgd
 from jaxfair.methods._method import Method
 from jaxfair.methods._perturbation import OutputPerturbation
 from jaxfair.methods._private_groups import PrivateLagrangian, RandomizedGroups
@@ -31,6 +31,7 @@ def get(name: str) -> Method:
 
 for _method in (
   DpSgd(),
+  DpSgdGlobal(),
   FairDpSgd(),
   TunedDpSgd(),
   OutputPerturbation(),

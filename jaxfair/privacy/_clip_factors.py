@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jaxfair.privacy import _factor_norms, _factors
 from jaxfair.types import Params
 
-ClipRule: TypeAlias = Literal["clip", "normalize"]
+ClipRule: TypeAlias = Literal["clip", "normalize", "drop"]
+RULES: tuple[ClipRule, ...] = ("clip", "normalize", "drop")
 # Added to norms that gradients are divided by, so that the smallest ones stay small.
 NORM_OFFSET = 0.01
 # What sums round away of a norm is added to it; this pays for the roundings of
@@ -74,12 +75,14 @@ def largest_norms(kept: list[list[_factors.Part]], squared: jax.Array) -> jax.Ar
 def clip_factor(squared: jax.Array, bound: Any, rule: ClipRule = "clip") -> jax.Array:
   """min(1, bound / norm), from squared norms, a hair below for rounding.
 
-  To normalize, bound / (norm + offset).
+  To normalize, bound / (norm + offset). To drop, 1 within the bound and 0 beyond.
   """
   positive = squared > 0
   norm = jnp.sqrt(jnp.where(positive, squared, 1.0))
   if rule == "normalize":
     factor = ROUNDING_MARGIN * bound / (norm + NORM_OFFSET)
+  elif rule == "drop":
+    factor = jnp.where(norm <= ROUNDING_MARGIN * bound, 1.0, 0.0)
   else:
     factor = jnp.minimum(1.0, ROUNDING_MARGIN * bound / norm)
   return jnp.where(positive, factor, 1.0)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from jaxfair import checks, tree
 from jaxfair.privacy import _factor_norms, _factors, _taps
-from jaxfair.privacy._clip_factors import ClipRule, largest_norms, weights_of
+from jaxfair.privacy._clip_factors import RULES, ClipRule, largest_norms, weights_of
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 Method = Literal["auto", "ghost", "vmap"]
@@ -130,26 +130,27 @@ def clipped_grad(
     per_layer: clips each layer's gradient by itself, to `l2_clip / sqrt(number of layers)`.
     microbatch: for "vmap", how many gradients are in memory at once; None chooses.
     rule: "clip" as above. "normalize" (automatic clipping) sums g_i l2_clip / (||g_i|| + 0.01):
-      every gradient but the smallest gets the length of the bound.
+      every gradient but the smallest gets the length of the bound. "drop" leaves gradients beyond
+      the bound out and the others as they are, so that the sum keeps its direction if all fit.
 
   Returns:
     A callable `(params, examples, mask=None) -> Clipped` whose `.sensitivity`
     is the L2 sensitivity of `total`.
 
   Privacy:
-    Adding or removing one example moves `total` by at most `l2_clip`, by either rule.
+    Adding or removing one example moves `total` by at most `l2_clip`, by every rule.
     Replacing one moves it by at most twice that. Examples with a non-finite
     gradient contribute nothing, so their presence moves nothing.
 
   Reference:
     Goodfellow 2015 and Lee and Kifer 2021 for norms from activations. The sums here need no second
     backward pass: they are contractions of the same factors. Bu, Wang, Zha and Karypis 2023 for
-    "normalize".
+    "normalize"; Bu, Wang, Long and Su 2021 for "drop".
   """
   refuse_64_bit_mode()
   checks.positive("l2_clip", l2_clip)
   checks.one_of("method", method, ("auto", "ghost", "vmap"))
-  checks.one_of("rule", rule, ("clip", "normalize"))
+  checks.one_of("rule", rule, RULES)
   if microbatch is not None:
     checks.integer("microbatch", microbatch, low=1)
   return ClippedGrad(

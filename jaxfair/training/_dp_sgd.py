@@ -80,8 +80,8 @@ def dp_sgd(
     Options of the recipe cost nothing more. `augment` and `views` change a person's loss to its
     mean over views of that person alone, and one gradient of it is clipped: one person still moves
     the sum by C. `chunk_size` adds the same clipped gradients of the same Poisson sample in another
-    order. The optimizer, `average` and the clip bound, which the optimizer may see, are functions
-    of what was released.
+    order. The optimizer, `average`, `rescale` and the clip bound, which the optimizer may see, are
+    functions of what was released.
 
   Reference:
     Abadi et al. 2016.
@@ -209,6 +209,8 @@ class DpSgdProgram(Program):
   ) -> tuple[DpSgdState, NonPrivateDpTrace]:
     """Regularizers, then one step of the optimizer."""
     config, (mean, clip) = inputs.config, released
+    if config.rescale:
+      mean = tree.scale(config.l2_clip / state.l2_clip, mean)
     gradient = tree.add(mean, tree.scale(config.weight_decay, state.params))
     extra = self._penalties(state, feed, config, inside=False)
     if extra is not None:

@@ -41,7 +41,10 @@ class DpSgdConfig:
     method: how gradients are clipped; see `privacy.clipped_grad`.
     per_layer: clips each layer by itself.
     rule: "clip" shortens gradients beyond the bound; "normalize" gives nearly all of them its
-      length, so that the bound only scales the learning rate. See `privacy.clipped_grad`.
+      length, so that the bound only scales the learning rate; "drop" leaves those beyond the
+      bound out. See `privacy.clipped_grad`.
+    rescale: multiplies the private gradient by the first clip bound over the one in use: an
+      `adaptive` bound then says which gradients are shortened, and not how long steps are.
     adaptive: moves the clip bound towards a private quantile of the norms.
     augment: another view of one person's features, `(x, key) -> x`, such as `FlipAndShift()`.
     views: how many views of a person a step averages before the clip.
@@ -65,6 +68,7 @@ class DpSgdConfig:
   method: Method = "auto"
   per_layer: bool = False
   rule: ClipRule = "clip"
+  rescale: bool = False
   adaptive: QuantileClip | None = None
   augment: Augmentation | None = None
   views: int = 1

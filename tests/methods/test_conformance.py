@@ -40,6 +40,7 @@ class Row(NamedTuple):
 STEPS = {"steps": 30, "batch_size": 60}
 ROWS = [
   Row("dp_sgd", STEPS, slow=False),
+  Row("dp_sgd_global", {**STEPS, "bound": 2.0}),
   Row("fair_dp_sgd", {**STEPS, "lam": 0.5}),
   Row("fair_dp_sgd", {**STEPS, "lam": 0.5, "placement": "inside"}),
 ]

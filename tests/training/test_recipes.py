@@ -8,6 +8,7 @@ import numpy as np
 import optax
 import pytest
 
+from helpers import mutants
 from jaxfair import checks, models, privacy, training
 from jaxfair.training import DpSgdConfig, FlipAndShift, dp_sgd
 from jaxfair.training._recipes import sum_in_chunks
@@ -181,20 +182,67 @@ def test_normalized_gradients_by_hand(people, method):
   assert gradient.sensitivity == 0.5
 
 
-def test_a_normalized_gradient_never_leaves_its_bound():
-  sizes = np.float32(10.0 ** np.arange(-30, 18))
+def added_by_one(rule, size, l2_clip):
+  """What a person whose gradient is (size, size, size, 1) adds to the sum."""
   gradient = privacy.clipped_grad(
-    models.logistic(2), lambda outputs, y: outputs[:, 0], l2_clip=0.25, rule="normalize"
+    models.logistic(2), lambda outputs, y: outputs[:, 0], l2_clip=l2_clip, rule=rule
   )
   params = {"w": jnp.zeros((3, 2)), "b": jnp.zeros(2)}
+  nothing = jnp.zeros(1, int)
+  person = Examples(jnp.full((1, 3), size), nothing, nothing)
+  return jnp.concatenate(
+    [jnp.ravel(leaf) for leaf in jax.tree.leaves(gradient(params, person).total)]
+  )
 
-  @jax.jit
-  def total(x):
-    return gradient(params, Examples(x[None], jnp.zeros(1, int), jnp.zeros(1, int))).total
 
-  for size in sizes:
-    own = leaves(total(jnp.full(3, size))).astype(np.float64)
-    assert np.linalg.norm(own) <= 0.25
+def test_a_normalized_gradient_never_leaves_its_bound():
+  own = jax.jit(lambda size: added_by_one("normalize", size, 0.25))
+  for size in np.float32(10.0 ** np.arange(-30, 18)):
+    assert np.linalg.norm(np.asarray(own(size), np.float64)) <= 0.25
+
+
+def test_a_dropped_gradient_never_leaves_its_bound():
+  own = jax.jit(lambda size: added_by_one("drop", size, 2.0))
+  found = {
+    float(size): np.linalg.norm(np.asarray(own(size), np.float64))
+    for size in np.float32([0.0, 0.5, 0.99, 0.999999, 1.0, 1.000001, 1.2, 1.9, 5.0, 1e30])
+  }
+  assert max(found.values()) <= 2.0
+  for size, norm in found.items():
+    if size < 0.9999:
+      assert norm == pytest.approx(np.sqrt(3 * size**2 + 1))
+    elif size > 1.0001:
+      assert norm == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rule", "size"), [("drop", 0.999), ("normalize", 3.0)])
+def test_an_audit_finds_no_more_than_is_charged(rule, size):
+  config = dataclasses.replace(mutants._config(1.0, steps=1, batch_size=8), rule=rule)
+  case = mutants.Case(mutants.Step, config, *mutants.crowd(np.zeros((7, 1)), size))
+  shown = case.audit_reference().epsilon
+  assert 0.3 * case.claimed() < shown <= case.claimed()
+
+
+@pytest.mark.slow
+def test_rescaled_steps_keep_their_length(people):
+  adaptive = privacy.QuantileClip(0.2, rate=2.0, count_noise=5.0)
+  moving = train(people, adaptive=adaptive, rescale=True, l2_clip=8.0, noise_multiplier=0.0)
+  bounds = np.asarray(moving.trace.l2_clip)
+  assert bounds.min() < 0.5 * bounds[0]
+
+  def divided(rate):
+    def update(gradient, state, params=None, *, l2_clip, **more):
+      return jax.tree.map(lambda leaf: -rate * 8.0 * leaf / l2_clip, gradient), state
+
+    return optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), update)
+
+  by_optimizer = train(
+    people, adaptive=adaptive, optimizer=divided, l2_clip=8.0, noise_multiplier=0.0
+  )
+  np.testing.assert_allclose(
+    leaves(moving.params), leaves(by_optimizer.params), rtol=1e-5, atol=1e-6
+  )
 
 
 def test_the_optimizer_may_see_the_clip_bound(people):

@@ -147,7 +147,7 @@ function heads(table, ...last) {
 }
 // A setting's line up to its objectives; intervals stand below the values.
 function rowOf(p, body, kind) {
-  const row = make("tr", null, body, { className: kind });
+  const row = make("tr", null, body, { className: p.why ? `${kind} flagged` : kind });
   const button = make("button", "Look", make("td", null, row, { className: "act" }),
     { type: "button" });
   button.setAttribute("aria-label", `Look at ${named(p)}`);

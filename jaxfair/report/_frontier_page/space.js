@@ -55,7 +55,7 @@ function frame() {
     label(project(0.5, beyond(near, 0.16), 0), O[ja].title, 16, "title") +
     label(project(beyond(left, 0.16), 0.5, 0), O[jb].title, 16, "title");
   const top = project(...edge, 1);
-  return out + `<text class="title" x="${top.x}" y="${top.y - 10}" ` +
+  return out + `<text class="title" x="${Math.max(top.x, 90)}" y="${top.y - 10}" ` +
     `text-anchor="middle">${O[jc].title}</text>`;
 }
 const beyond = (side, by) => side === 0 ? -by : 1 + by;  // beyond an edge
