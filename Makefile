@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: quickstart test check lint clean
+.PHONY: quickstart test check fast lint clean
 
 # Installs jaxfair, runs the first study, and says where its report is.
 quickstart: $(VENV)/.installed
@@ -15,7 +15,9 @@ test: lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # The fast part, for every change.
-check: lint
+check: lint fast
+
+fast: $(VENV)/.installed-for-tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --maxfail 20
 
 lint: $(VENV)/.installed-for-tests

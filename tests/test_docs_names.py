@@ -18,7 +18,7 @@ from jaxfair.cli import _app
 PACKAGES = {
   path.stem
   for path in (pages.ROOT / "jaxfair").iterdir()
-  if not path.name.startswith("__") and path.suffix in ("", ".py")
+  if not path.name.startswith("__") and path.suffix in ("", ".py") and not path.is_symlink()
 }
 FOLDERS = ("jaxfair", "tests", "configs", "benchmarks", "docs", *PACKAGES)
 DOTTED = re.compile(rf"(?<!--set )(?<![\w./-])(?:jaxfair|{'|'.join(PACKAGES)})(?:\.\w+)+")

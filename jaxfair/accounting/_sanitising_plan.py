@@ -1,8 +1,9 @@
 """How to sanitise a data-dependent cost, chosen from public numbers alone."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -71,6 +72,7 @@ def plan_sanitising(
   max_answers: int | None = None,
   consensus: float = 0.9,
   confidence: float = 0.999,
+  max_overhead: float = 0.1,
 ) -> SanitisingPlan | None:
   """The plan with the least epsilon for votes as one imagines them.
 
@@ -86,6 +88,9 @@ def plan_sanitising(
     consensus: mean share of teachers that agree, as one guesses it from
       public data. A wrong guess costs utility, not privacy.
     confidence: probability with which the published figure is a bound.
+    max_overhead: share by which the figure's price may raise the epsilon for
+      any votes. It bounds what a wrong guess costs: the figure is never above
+      (1 + max_overhead) times the epsilon for any votes without it.
 
   Returns:
     None where even for these votes the figure would not be below the epsilon
@@ -109,7 +114,13 @@ def plan_sanitising(
   events = pate_events(
     sigma=sigma, num_queries=num_queries, sigma_threshold=sigma_threshold, max_answers=max_answers
   )
-  any_votes = composed_epsilon(events, delta=delta, relation=Relation.REPLACE_ONE)
+  checks.positive("max_overhead", max_overhead)
+
+  def any_votes(*more: ev.Event) -> float:
+    return composed_epsilon([*events, *more], delta=delta, relation=Relation.REPLACE_ONE)
+
+  alone = any_votes()
+  limit = _Limit(_zcdp(events), (1 + max_overhead) * alone)
   imagined = _imagined_votes(num_teachers, num_classes, consensus)
   each = np.full(SCENARIO, num_queries / SCENARIO)
   most = math.inf if max_answers is None else max_answers
@@ -126,9 +137,18 @@ def plan_sanitising(
         num_teachers=num_teachers, threshold=threshold, sigma=sigma_threshold, order=order
       )
       parts.append(smooth.Part(ladder, imagined.max(axis=1), each))
-    found += _best_plans(parts, order, delta, confidence, z)
-  epsilon, plan = min(found, key=lambda pair: pair[0])
-  return plan if epsilon < any_votes else None
+    found += _best_plans(parts, order, delta, confidence, z, limit)
+  for epsilon, plan in sorted(found, key=lambda pair: pair[0]):
+    if epsilon >= alone:
+      break
+    if any_votes(sanitising_event(plan)) <= limit.epsilon:
+      return plan
+  return None
+
+
+def _zcdp(events: Iterable[Any]) -> float:
+  """rho of repeated zCDP events."""
+  return float(sum(one.count * one.event.rho for one in events))
 
 
 def confidence_z(confidence: float) -> float:
@@ -183,8 +203,21 @@ def _release_rdp(order: float, beta: float, sigma_cost: Any, sigma_scale: Any) -
   return mean - spread + order / (2 * sigma_scale**2)
 
 
+class _Limit(NamedTuple):
+  """What labels of this rho in zCDP and the figure may cost together for any votes."""
+
+  rho: float
+  epsilon: float
+
+  def holds(self, beta: float, delta: float) -> Any:
+    """[costs, scales] whether the noises keep to the limit, by the planner's orders."""
+    orders = [a for a in ORDERS if beta < max_beta(a)]
+    rdp = [a * self.rho + _release_rdp(a, beta, SIGMA_COSTS, SIGMA_SCALES) for a in orders]
+    return rdp_to_epsilon(np.stack(rdp, axis=-1), orders, delta=delta) <= self.epsilon
+
+
 def _best_plans(
-  parts: list[smooth.Part], order: float, delta: float, confidence: float, z: float
+  parts: list[smooth.Part], order: float, delta: float, confidence: float, z: float, limit: _Limit
 ) -> list[tuple[float, SanitisingPlan]]:
   totals, distances = smooth.totals_by_distance(parts)
   cost = sum(part.cost for part in parts)
@@ -196,7 +229,9 @@ def _best_plans(
     log_bound = np.minimum(log_scale + z * SIGMA_SCALES * beta, LARGEST)
     margin = z * SIGMA_COSTS * np.exp(log_bound)
     spent = _release_rdp(order, beta, SIGMA_COSTS, SIGMA_SCALES)
-    total = cost + margin + spent
+    total = np.where(limit.holds(beta, delta), cost + margin + spent, np.inf)
+    if np.isinf(total).all():
+      continue
     i, j = np.unravel_index(int(total.argmin()), total.shape)
     epsilon = rdp_to_epsilon([total[i, j]], [order], delta=delta)
     plan = SanitisingPlan(

@@ -5,7 +5,7 @@ queries, once with the teachers' plurality labels (theta*) and once with noisy
 ones (theta~); d = theta~ - theta*. All bounds are expectations over the noise
 on the labels, with float64 arithmetic on the host.
 
-A trainer's `weight_decay` / 2 is the `penalty` here. Everything is penalised,
+A trainer's `weight_decay` / 2 is the `penalty` here. Everything is penalized,
 an intercept too: append a 1 to x, so that it counts in ||x||.
 """
 

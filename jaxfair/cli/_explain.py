@@ -1,5 +1,6 @@
 """`jaxfair explain`: who pays for a model's privacy, why, and what to try."""
 
+import math
 import pathlib
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,98 +9,45 @@ import typer
 from jaxfair.cli import _console
 
 if TYPE_CHECKING:
-  from jaxfair.studies.explanation import NonPrivateExplanation, Paid
+  from jaxfair.studies.explanation import NonPrivateExplanation
 
-WORDS = {
-  "input_norm": "input norm",
-  "gradient_norm": "gradient norm",
-  "closeness": "closeness to the boundary",
-  "trace": "Hessian trace",
-}
+MOST = 40  # lines that are read
 
 
 def explain(
-  folder: Annotated[pathlib.Path, typer.Argument(help="Directory of a finished `train` run.")],
+  folder: Annotated[pathlib.Path, typer.Argument(help="Directory of a run with rows by group.")],
 ) -> None:
   """Say which group pays for a model's privacy, why, and what to try first."""
-  from jaxfair.studies.explanation import explain_run
+  from jaxfair.studies import explanation
 
-  found = explain_run(folder)
+  found = explanation.explain_run(folder)
   _print_groups(found)
-  for line in sentences(found):
+  typer.echo("")
+  for line in explanation.sentences(explanation.hardest(found)):
     typer.echo(line)
-
-
-def sentences(found: "NonPrivateExplanation") -> list[str]:
-  """Who pays, how much, through what, and what to try first."""
-  which = found.groups.index(found.payer)
-  ratio = found.factors[found.factor][which] / found.of_all[found.factor]
-  lines = who_pays(found)
-  terms = {name: float(value[which]) for name, value in found.terms.items()}
-  told = ", ".join(f"{name} {value:.2g}" for name, value in terms.items())
-  lines += [
-    f"Through which term: {found.term} ({told} per step at this model).",
-    f"Through which factor: {WORDS[found.factor]}, {ratio:.2f} times everybody's.",
-    f"Try first: {_advice(found, ratio)}",
-  ]
-  if found.note:
-    lines.append(found.note)
-  lines.append("These numbers are computed without noise: not for release.")
-  return lines
-
-
-def who_pays(found: "NonPrivateExplanation | Paid") -> list[str]:
-  """Who pays, and whether others pay less."""
-  cost = found.costs[found.payer]
-  first = (
-    f"Who pays: {found.payer}. At epsilon {found.epsilon:g} privacy adds "
-    f"{cost.loss:.4f} to its loss [{cost.low:.4f}, {cost.high:.4f}] and takes "
-    f"{100 * cost.accuracy:.1f} points of accuracy."
-  )
-  if not found.apart.low > 0:
-    return [first, "The groups' costs do not differ beyond chance with these seeds."]
-  ends = (found.apart.estimate, found.apart.low, found.apart.high)
-  more, low, high = map(float, ends)
-  return [first, f"That is {more:.4f} more than the group that pays least [{low:.4f}, {high:.4f}]."]
-
-
-def _advice(found: "NonPrivateExplanation", ratio: float) -> str:
-  if found.factor == "input_norm" and ratio > 1.1:
-    return (
-      "scale the features so that groups do not differ in norm (clip or "
-      "transform heavy tails), then train again."
-    )
-  if found.term == "clipping":
-    return (
-      f"a larger l2_clip: {found.l2_clip:g} is used, and a tenth of the "
-      f"gradients of {found.payer} exceed {found.large_gradient:.2g}. The "
-      "noise grows with it, so lower the learning rate if the loss gets worse."
-    )
-  if ratio > 1.1:
-    return (
-      "training.risk_penalty on public people with noise_weight=1, which draws "
-      "the groups' closeness together."
-    )
-  return (
-    f"less noise per step: a smaller l2_clip than {found.l2_clip:g}, or larger "
-    "batches at the same epsilon."
+  typer.echo(
+    "Settings chosen by looking at private people are not covered by epsilon: choose on public "
+    "people. These numbers are computed without noise: not for release."
   )
 
 
-def _print_groups(found: "NonPrivateExplanation") -> None:
-  heads = ["group", "loss cost", "accuracy cost", "clipping", "noise"]
-  heads += ["clipped", *WORDS.values()]
+def _print_groups(found: "list[NonPrivateExplanation]") -> None:
+  from jaxfair.experiments._words import named
+  from jaxfair.studies.reasons import REASONS
+
   rows = []
-  for i, name in enumerate(found.groups):
-    cost = found.costs[name]
-    rows.append(
-      [
-        name,
-        f"{cost.loss:.4f}",
-        f"{cost.accuracy:.4f}",
-        *(f"{found.terms[term][i]:.2g}" for term in ("clipping", "noise")),
-        f"{100 * found.clipped[i]:.0f}%",
-        *(f"{found.factors[factor][i]:.3g}" for factor in WORDS),
-      ]
-    )
-  _console.table(heads, rows)
+  for one in found:
+    top = one.reasons[0] if one.reasons else None
+    why = f"{REASONS[top.column]}: {top.ratio:.2f} times everybody's" if top else "-"
+    for i, group in enumerate(one.costs[: max(2, MOST // len(found))]):
+      cost = group.cost
+      rows.append(
+        [
+          named(one.setting) if i == 0 else "",
+          group.name,
+          "-" if math.isnan(group.size) else f"{group.size:,.0f}",
+          f"{cost.estimate:.3g} [{cost.low:.3g}, {cost.high:.3g}]",
+          (f"USELESS: {one.useless}" if one.useless else why) if i == 0 else "",
+        ]
+      )
+  _console.table(["setting", "group", "people", f"cost in {found[0].unit}", "why"], rows)

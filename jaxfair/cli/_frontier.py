@@ -59,8 +59,9 @@ def frontier(
   report.write_frontier(found, path, notes=notes)
   count, seeds, _ = found.points.values.shape
   typer.echo(
-    f"{count} settings over {seeds} seeds; nobody beats "
-    f"{int(found.attained.on.sum())} of them; {int(left.satisfied.sum())} keep "
+    f"{count} settings over {seeds} seeds; "
+    f"{int(found.attained.on.sum())} of them Pareto-optimal (no other setting is better in every "
+    f"objective); {int(left.satisfied.sum())} keep "
     "the limits."
   )
   _print_reach(found)
@@ -129,7 +130,7 @@ def _print_reach(found: "RunFrontier") -> None:
     on = int((found.attained.on & own).sum())
     volume = _interval(share.volume)
     rows.append([name, str(share.settings), str(on), volume])
-  _console.table(["method", "settings", "that nobody beats", "volume by itself"], rows)
+  _console.table(["method", "settings", "Pareto-optimal", "volume by itself"], rows)
   typer.echo("")
 
 
@@ -154,7 +155,7 @@ def _print_each(found: "RunFrontier", kept: np.ndarray, by: str) -> None:
     _table(found, best)
     if none:
       typer.echo(f"none keeps them of {', '.join(none)}")
-    typer.echo("\nNobody beats, within the limits:")
+    typer.echo("\nPareto-optimal, within the limits:")
 
 
 MOST = 12  # lines that a screen holds
@@ -172,6 +173,10 @@ def _print(found: "RunFrontier", on: np.ndarray, chosen: int | None, by: str) ->
   _table(found, order[:MOST])
   if len(order) > MOST:
     typer.echo(f"... and {len(order) - MOST} more, on the page")
+  if found.majority == found.majority:
+    typer.echo(f"The majority class alone: accuracy {found.majority:.3f}, gap 0, epsilon 0.")
+  if found.useless[chosen]:
+    typer.secho(f"USELESS: the chosen setting {found.useless[chosen]}", fg="red")
   typer.echo(f"Best {by} within the limits: {found.command(chosen)}")
 
 

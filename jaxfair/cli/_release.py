@@ -71,6 +71,8 @@ def release(
   planned = _releases.plan_release(config)
   for line in planned.priced():
     typer.echo(line)
+  if point is not None:
+    typer.echo("The setting was chosen by looking at these people: no epsilon covers that choice.")
   if dry_run:
     typer.echo("Nothing was computed or charged (--dry-run).")
     return

@@ -1,5 +1,6 @@
 """`jaxfair run`, `audit`, `list` and `report`."""
 
+import math
 import pathlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,7 @@ import typer
 from jaxfair.cli import _console
 
 if TYPE_CHECKING:
-  from jaxfair.experiments import Plan
+  from jaxfair.experiments import Plan, Run
 
 ConfigPath = Annotated[pathlib.Path, typer.Argument(help="A TOML config.")]
 Configs = Annotated[pathlib.Path, typer.Argument(help="A TOML config, or a folder of them.")]
@@ -26,8 +27,9 @@ def run(config: Configs, sets: Sets = None, size: Size = None, out: Out = None) 
   A folder of configs is run one after the other, with one page over all.
   """
   from jaxfair import experiments
+  from jaxfair.experiments._shipped import find_config
 
-  config = experiments.find_config(config)
+  config = find_config(config)
   if config.is_dir():
     _run_folder(config, size, sets or [], out)
   else:
@@ -37,8 +39,9 @@ def run(config: Configs, sets: Sets = None, size: Size = None, out: Out = None) 
 def audit(config: ConfigPath, sets: Sets = None, size: Size = None, out: Out = None) -> None:
   """Attack private training: how much of its epsilon can be shown?"""
   from jaxfair import experiments
+  from jaxfair.experiments._shipped import find_config
 
-  config = experiments.find_config(config)
+  config = find_config(config)
   made = experiments.load(config, size=size, sets=sets or [])
   if made.study.name != "audit":
     raise experiments.ConfigError(
@@ -75,9 +78,10 @@ def list_all() -> None:
 def _configs_of_studies() -> dict[object, list[pathlib.Path]]:
   """Configs by study: those in ./configs, else those that come with jaxfair, by their names."""
   from jaxfair import experiments
+  from jaxfair.experiments._shipped import shipped_configs
 
   of: dict[object, list[pathlib.Path]] = {name: [] for name in experiments.names()}
-  here, shipped = pathlib.Path("configs"), experiments.shipped_configs()
+  here, shipped = pathlib.Path("configs"), shipped_configs()
   top = here if here.is_dir() else shipped
   for path in sorted(top.rglob("[!_]*.toml")):
     told = path.relative_to(shipped).with_suffix("") if top is shipped else path
@@ -112,8 +116,10 @@ def _run(config: pathlib.Path, made: "Plan", out: pathlib.Path | None) -> None:
   folder = out or _home(config.parent) / _name(config, made)
   with _console.progress() as (say, step):
     experiments.execute(made, folder, say=say, progress=step)
-    page = report.write(experiments.read_run(folder))
+    found = experiments.read_run(folder)
+    page = report.write(found)
   _print_claims(folder)
+  _print_models(found)
   typer.echo(f"rows:   {folder / 'results.csv'}")
   typer.echo(f"report: {page}")
 
@@ -144,15 +150,38 @@ def _home(configs: pathlib.Path) -> pathlib.Path:
   Two papers may both have an adult.toml. Configs that lie here, or in configs
   itself, need no folder of their own.
   """
-  from jaxfair import experiments
+  from jaxfair.experiments._shipped import shipped_configs
 
   folder, here = configs.resolve(), pathlib.Path.cwd()
-  top = folder in (here, here / "configs", experiments.shipped_configs().resolve())
+  top = folder in (here, here / "configs", shipped_configs().resolve())
   return pathlib.Path("runs") / ("" if top else folder.name)
 
 
 def _name(config: pathlib.Path, made: "Plan") -> str:
   return config.stem if made.size is None else f"{config.stem}-{made.size}"
+
+
+def _print_models(found: "Run") -> None:
+  """The baselines, models that are useless, and who pays, if the rows tell."""
+  from jaxfair.experiments import _usefulness
+  from jaxfair.experiments._words import named
+  from jaxfair.studies import explanation
+
+  study, table = found.plan.study, found.table
+  judged = _usefulness.judge(table, study.setting_columns(table), study.plain)
+  if judged:
+    told = f"The majority class alone reaches accuracy {_usefulness.majority_accuracy(table):.3f}"
+    plain = _usefulness.plain_accuracy(table, study.plain)
+    also = "" if math.isnan(plain) else f"; the plain model {plain:.3f}"
+    typer.echo(f"{told}, gap 0, epsilon 0{also}.")
+  for one in judged:
+    if one.why:
+      typer.secho(f"      USELESS: {named(one.setting) or 'the model'} {one.why}", fg="red")
+  answers = explanation.explain(
+    found.plan, table, command=f"jaxfair run {found.folder}/config.toml"
+  )
+  for line in explanation.sentences(explanation.hardest(answers)) if answers else ():
+    typer.echo(line)
 
 
 def _print_claims(folder: pathlib.Path) -> None:

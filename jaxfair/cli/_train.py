@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jaxfair import checks
-from jaxfair.cli import _console, _explain
+from jaxfair.cli import _console
 
 if TYPE_CHECKING:
   from jaxfair.experiments import Plan
@@ -172,10 +172,11 @@ def public_people(public: str | None, share: str = "public_fraction") -> dict[st
 def _planned(config: pathlib.Path | None, given: dict[str, Any], sets: list[str]) -> "Plan":
   from jaxfair import experiments
   from jaxfair.experiments import _config as configs
+  from jaxfair.experiments._shipped import find_config
 
   values: dict[str, Any] = {"seeds": SEEDS}
   if config is not None:
-    config = experiments.find_config(config)
+    config = find_config(config)
     values |= configs.read(config)
     checks.require(
       values.get("study") == "train",
@@ -211,7 +212,7 @@ def _print_summary(made: "Plan", folder: pathlib.Path, people: str) -> None:
   typer.echo("")
   _print_groups(found)
   typer.echo("")
-  for line in _who_pays(made, folder):
+  for line in _who_pays(folder):
     typer.echo(line)
   typer.echo("")
   release = folder / "release"
@@ -252,10 +253,7 @@ def _interval(ends: list[float]) -> str:
   return f"{value:.3f} [{low:.3f}, {high:.3f}]"
 
 
-def _who_pays(made: "Plan", folder: pathlib.Path) -> list[str]:
-  from jaxfair.experiments import Table
+def _who_pays(folder: pathlib.Path) -> list[str]:
   from jaxfair.studies import explanation
 
-  if made.settings.released_method in explanation.DESCENTS:
-    return _explain.sentences(explanation.explain_run(folder))
-  return _explain.who_pays(explanation.who_pays(Table.read(folder / "results.csv"), made.settings))
+  return explanation.sentences(explanation.hardest(explanation.explain_run(folder)))

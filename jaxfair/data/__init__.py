@@ -5,8 +5,9 @@ fairness never do.
 """
 
 from jaxfair.data._coloured import colour
+from jaxfair.data._columns import Categorical, Numeric
 from jaxfair.data._dataset import Dataset, Source
-from jaxfair.data._encoder import Categorical, Encoder, Numeric
+from jaxfair.data._encoder import Encoder
 from jaxfair.data._fetching import Fetched, fetch
 from jaxfair.data._files import DataError
 from jaxfair.data._frames import from_csv, from_frame

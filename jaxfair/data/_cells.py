@@ -88,8 +88,10 @@ class Cells(NamedTuple):
     known: dict[bytes, float | None] = {}
     for rows in self._blocks():
       begin, end = self._bounds(place, rows)
-      values, rest = _read_numbers(self.words, begin, end, ord(decimal))
-      for row in rest.tolist():
+      values, rest = _read_numbers(self.buffer, self.words, begin, end, ord(decimal))
+      first, inverse = _distinct(self.words, begin[rest], end[rest])
+      others = []
+      for row in rest[first].tolist():
         cell = self.buffer[begin[row] : end[row]].tobytes()
         if cell not in known:
           word = cell.decode(self.encoding).strip()
@@ -97,7 +99,8 @@ class Cells(NamedTuple):
         value = known[cell]
         if value is None:
           return None
-        values[row] = value
+        others.append(value)
+      values[rest] = np.array(others, np.float64)[inverse]
       found[rows] = values
     return found
 
@@ -197,7 +200,7 @@ def _without_quotes(content: bytes, separator: str, encoding: str) -> tuple[byte
 
 
 def _read_numbers(
-  words: np.ndarray, begin: np.ndarray, end: np.ndarray, point: int
+  buffer: np.ndarray, words: np.ndarray, begin: np.ndarray, end: np.ndarray, point: int
 ) -> tuple[np.ndarray, np.ndarray]:
   """[n] numbers of plain cells ("-12.5"), and the rows of all other cells.
 
@@ -205,15 +208,23 @@ def _read_numbers(
   rounded once, as by Python. With up to 19 digits the quotient is rounded to 64 bits first:
   rounding it again gives the same unless it lies halfway between two float64.
   """
-  first = _first_bytes(words, begin) & np.uint64(0xFF)
+  first = buffer.take(begin, mode="clip")
   negative = (first == _MINUS) & (begin < end)
   length = end - begin - (negative | ((first == _PLUS) & (begin < end)))
-  points, decimals = _find(words, end, length, point)
+  eights = _last_bytes(words, end, length)
+  points, decimals = _find(eights, length, point)
   pointed = points == 1
-  fraction, plain = _digits(words, end, decimals)
-  whole, also = _digits(words, end - decimals - pointed, length - decimals - pointed)
+  if decimals.any() or pointed.any():
+    fraction, plain = _digits(eights, end, decimals)
+    end, length = end - decimals - pointed, length - decimals - pointed
+    whole, also = _digits(_last_bytes(words, end, length), end, length)
+    plain &= also
+    length += decimals + pointed
+  else:
+    whole, plain = _digits(eights, end, length)
+    fraction = np.zeros_like(whole)
   count = length - pointed
-  plain &= also & (points <= 1) & (count > 0) & (count <= _MOST_DIGITS)
+  plain &= (points <= 1) & (count > 0) & (count <= _MOST_DIGITS)
   decimals = np.minimum(decimals, 22)
   mantissa = whole * _POWERS[decimals] + fraction
   done = plain & (mantissa < 2**53)
@@ -227,48 +238,50 @@ def _read_numbers(
   return np.where(negative, -values, values), np.flatnonzero(~done)
 
 
-def _find(
-  words: np.ndarray, end: np.ndarray, length: np.ndarray, byte: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _last_bytes(words: np.ndarray, end: np.ndarray, length: np.ndarray) -> list[np.ndarray]:
+  """[n] the last eight bytes before `end`, the eight before these, ... of cells so long."""
+  needed = min(_WORDS, -(-int(length.max(initial=0)) // 8))
+  return [words[np.maximum(end - 8 * (place + 1), 0)] for place in range(needed)]
+
+
+def _find(eights: list[np.ndarray], length: np.ndarray, byte: int) -> tuple[np.ndarray, np.ndarray]:
   """[n] how often a byte is in the cell, and how many bytes are behind it if that is once."""
-  count, behind = np.zeros(end.size, np.int64), np.zeros(end.size, np.int64)
-  for place in range(_WORDS if length.size else 0):
-    inside = np.clip(length - 8 * place, 0, 8)
-    if not inside.any():
-      break
+  count, behind = np.zeros(length.size, np.int64), np.zeros(length.size, np.int64)
+  for place, eight in enumerate(eights):
     # 0x80 in each byte that is the wanted one.
-    other = words[np.maximum(end - 8 * (place + 1), 0)] ^ (np.uint64(byte) * _EACH)
+    other = eight ^ (np.uint64(byte) * _EACH)
     found = ~(((other & (0x7F * _EACH)) + 0x7F * _EACH) | other | (0x7F * _EACH))
-    found &= _UPPER[inside]
-    fresh = (found != 0) & (count == 0)
-    if fresh.any():
+    found &= _UPPER[_inside(length, place)]
+    if found.any():
       after = 7 - (np.bitwise_count(found - np.uint64(1)) // 8).astype(np.int64)
-      behind = np.where(fresh, 8 * place + after, behind)
-    count += np.bitwise_count(found)
+      behind = np.where((found != 0) & (count == 0), 8 * place + after, behind)
+      count += np.bitwise_count(found)
   return count, behind
 
 
 def _digits(
-  words: np.ndarray, end: np.ndarray, length: np.ndarray
+  eights: list[np.ndarray], end: np.ndarray, length: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
   """[n] the whole number in the last bytes before `end`, and whether all of them are digits."""
-  value, plain = np.zeros(end.size, np.uint64), length <= 8 * _WORDS
-  for place in reversed(range(_WORDS)):
-    inside = np.clip(length - 8 * place, 0, 8)
-    if not inside.any():
-      continue
-    start = end - 8 * (place + 1)
+  value, plain = np.zeros(end.size, np.uint64), length <= 8 * len(eights)
+  for place in reversed(range(len(eights))):
+    inside = _inside(length, place)
     upper = _UPPER[inside]
-    eight = (words[np.maximum(start, 0)] & upper) | (ord("0") * _EACH & ~upper)
+    eight = (eights[place] & upper) | (ord("0") * _EACH & ~upper)
     high, low = 0xF0 * _EACH, 0x06 * _EACH
     plain &= ((eight & high) | (((eight + low) & high) >> np.uint64(4))) == 0x33 * _EACH
-    plain &= (start >= 0) | (inside == 0)
+    plain &= (end >= 8 * (place + 1)) | (inside == 0)
     # Neighboring digits, pairs and fours are joined side by side in one word.
     eight = (eight - ord("0") * _EACH) * np.uint64(2561) >> np.uint64(8)
     eight = (eight & np.uint64(0x00FF00FF00FF00FF)) * np.uint64(6553601) >> np.uint64(16)
     eight = (eight & np.uint64(0x0000FFFF0000FFFF)) * np.uint64(42949672960001) >> np.uint64(32)
     value = value * np.uint64(10**8) + eight
   return value, plain
+
+
+def _inside(length: np.ndarray, place: int) -> np.ndarray:
+  """[n] how many of the eight bytes at this place belong to the cell."""
+  return np.minimum(np.maximum(length - 8 * place, 0), 8)
 
 
 def _first_bytes(words: np.ndarray, begin: np.ndarray) -> np.ndarray:
@@ -289,7 +302,7 @@ def _distinct(
   mixed = length.astype(np.uint64)
   parts = [length]
   for start in range(0, int(length.max(initial=0)), 8):
-    part = _first_bytes(words, begin + start) & ~_UPPER[8 - np.clip(length - start, 0, 8)]
+    part = _first_bytes(words, begin + start) & ~_UPPER[8 - _inside(length, start // 8)]
     parts.append(part)
     mixed = (mixed ^ part) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(29)

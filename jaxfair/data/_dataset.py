@@ -18,12 +18,19 @@ class Source:
     licence: terms of use, as far as they are known.
     origin: who published it.
     cautions: what a user has to know before trusting a result on it.
+    sorted_by: what its rows are sorted by; adds a caution.
   """
 
   title: str
   licence: str = "not stated"
   origin: str = ""
   cautions: tuple[str, ...] = ()
+  sorted_by: str = ""
+
+  def __post_init__(self) -> None:
+    told = f"rows are sorted by {self.sorted_by}: draw subsets at random, never take the first rows"
+    if self.sorted_by and told not in self.cautions:
+      object.__setattr__(self, "cautions", (*self.cautions, told))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

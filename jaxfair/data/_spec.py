@@ -9,15 +9,16 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.data import _files as files
 from jaxfair.data import _rules, _tables
+from jaxfair.data._columns import encode_columns, fit_columns
 from jaxfair.data._dataset import Dataset, Source
-from jaxfair.data._encoder import Encoder, encode_columns, fit_columns
+from jaxfair.data._encoder import Encoder
 from jaxfair.data._reading import Layout
 from jaxfair.data._rules import Rule
 from jaxfair.data._tables import Table
 from jaxfair.types import Examples
 
 LABEL_GROUP = "label"
-EVERYONE = "all"
+ONE_GROUP = "all"
 
 
 class Raw(NamedTuple):
@@ -103,7 +104,7 @@ class Spec:
   @property
   def group_choices(self) -> tuple[str, ...]:
     """Everything `group=` takes, without the intersections."""
-    return tuple(dict.fromkeys((*self.groups, LABEL_GROUP, EVERYONE)))
+    return tuple(dict.fromkeys((*self.groups, LABEL_GROUP, ONE_GROUP)))
 
   def label_rule(self, label: str | None) -> Rule:
     """The rule of the named label (default: the first)."""
@@ -114,7 +115,7 @@ class Spec:
   def group_rule(self, group: str | None, label: Rule) -> Rule:
     """The rule of a group definition, or of an intersection "sex*race"."""
     group = self.group_choices[0] if group is None else group
-    named = {EVERYONE: _rules.everyone(), LABEL_GROUP: label, **self.groups}
+    named = {ONE_GROUP: _rules.everyone(), LABEL_GROUP: label, **self.groups}
     parts = [part.strip() for part in group.split("*")]
     for part in parts:
       checks.one_of("group", part, self.group_choices)

@@ -22,7 +22,7 @@ from jaxfair.decisions._mechanisms import (
 from jaxfair.decisions._postprocess import (
   best_temperature,
   non_negative,
-  normalise,
+  normalize,
   preserve_sum,
   stochastic_round,
   temper,
@@ -103,7 +103,7 @@ __all__ = [
   "minority_language",
   "negated",
   "non_negative",
-  "normalise",
+  "normalize",
   "on_counts",
   "output_perturbation",
   "preserve_sum",

@@ -46,7 +46,7 @@ class LaplaceRelease:
 
   Attributes:
     scale: mean of |noise|, in people.
-    sensitivity: L1 distance between neighbours. One person is in one count of
+    sensitivity: L1 distance between neighbors. One person is in one count of
       a list of districts (1), and in three nested counts of one (3).
   """
 
@@ -83,7 +83,7 @@ class GaussianRelease:
 
   Attributes:
     sigma: its standard deviation.
-    sensitivity: L2 distance between neighbours.
+    sensitivity: L2 distance between neighbors.
   """
 
   sigma: Any
@@ -185,7 +185,7 @@ def release_counts(
 
   Privacy:
     epsilon-DP for one person added or removed, exactly: integer arithmetic.
-    A person replaced is one removed and one added: a ledger of such neighbours
+    A person replaced is one removed and one added: a ledger of such neighbors
     is charged twice epsilon.
   """
   checks.integer("sensitivity", sensitivity, low=1)

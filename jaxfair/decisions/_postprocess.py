@@ -118,7 +118,7 @@ def preserve_sum(values: Any, *, total: Any) -> Any:
   return values + (total - jnp.sum(values)) / values.shape[-1]
 
 
-def normalise(values: Any, *, total: Any = 1.0) -> Any:
+def normalize(values: Any, *, total: Any = 1.0) -> Any:
   """Shares of a whole: non-negative, scaled to a sum."""
   raised = jnp.maximum(values, 0.0)
   return raised * (total / jnp.sum(raised))

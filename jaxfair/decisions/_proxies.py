@@ -103,7 +103,7 @@ def linear_regression(x: Any, signs: Any, weight: Any) -> Line:
 def linear_svm(x: Any, signs: Any, weight: Any) -> Line:
   """Linear support vector machine: |w|^2 / 2 + sum of squared hinge losses.
 
-  The intercept is penalised as well. Newton steps with halving: the loss is
+  The intercept is penalized as well. Newton steps with halving: the loss is
   convex and piece-wise quadratic, so that a few dozen reach the optimum.
   """
   design = jnp.concatenate([x, jnp.ones((len(x), 1))], axis=1)

@@ -34,7 +34,7 @@ def output_perturbation(
     believed. For counts of 0 and above, one child more in place j moves all
     shares together by a_j / L at most per child where Z < L, and by
     2 a_j / Z <= 2 a_j / L where not; along the way from one data set to its
-    neighbour that adds up to `theory.allotment_sensitivity`.
+    neighbor that adds up to `theory.allotment_sensitivity`.
 
   Reference:
     Thesis, section 2.7.1.

@@ -70,8 +70,8 @@ def fit_gaussian(x: Any, *, shrinkage: float = SHRINKAGE) -> Gaussian:
   checks.number("shrinkage", shrinkage, low=0.0, high=1.0, open_low=True)
   x = jnp.asarray(x)
   mean = jnp.mean(x, axis=0)
-  centred = x - mean
-  return Gaussian(mean, _shrunk(centred.T @ centred / x.shape[0], shrinkage))
+  centered = x - mean
+  return Gaussian(mean, _shrunk(centered.T @ centered / x.shape[0], shrinkage))
 
 
 def fit_private_gaussian(
@@ -104,7 +104,7 @@ def fit_private_gaussian(
   Privacy:
     ||z||^2 <= d + 1. Entries off the diagonal are counted once, times
     sqrt(2), so one person moves the vector by at most d + 1 in L2, and by
-    twice that where neighbours replace a person. The sums are exact, however
+    twice that where neighbors replace a person. The sums are exact, however
     many people there are, and the noise is discrete, on a grid of
     sigma / 2^40 that is counted in the sensitivity (`privacy.grid`).
   """

@@ -27,44 +27,27 @@ class CannotTellError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-  """A number with its 95% interval.
+  """A number with its 95% interval."""
 
-  Attributes:
-    words: what was computed.
-    value: the estimate.
-    low: lower end of the interval; the value itself if there is none.
-    high: upper end.
-  """
-
-  words: str
-  value: float
-  low: float
-  high: float
+  words: str  # what was computed
+  value: float  # the estimate
+  low: float  # lower end of the interval; the value itself if there is none
+  high: float  # upper end
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-  """What a check found on the table.
+  """What a check found on the table."""
 
-  Attributes:
-    verdict: supported if the whole interval lies on the claim's side, not
-      supported if it lies on the other, undecided if it holds both answers,
-      not run if there is no interval.
-    statistic: what was computed, in words.
-    value: its estimate.
-    low: lower end of its 95% interval.
-    high: upper end.
-    why: the reason, if the check could not be run.
-    missing: the column that the rows do not have, if that is the reason.
-  """
-
+  # Supported if the whole interval lies on the claim's side, not supported if it lies on the other,
+  # undecided if it holds both answers, not run if there is no interval.
   verdict: Verdict
-  statistic: str = ""
-  value: float = math.nan
-  low: float = math.nan
-  high: float = math.nan
-  why: str = ""
-  missing: str = ""
+  statistic: str = ""  # what was computed, in words
+  value: float = math.nan  # its estimate
+  low: float = math.nan  # lower end of its 95% interval
+  high: float = math.nan  # upper end
+  why: str = ""  # the reason, if the check could not be run
+  missing: str = ""  # the column that the rows do not have, if that is the reason
 
 
 @dataclasses.dataclass(frozen=True)

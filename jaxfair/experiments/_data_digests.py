@@ -18,7 +18,7 @@ from jaxfair.experiments import _folders
 from jaxfair.experiments._people import watched
 
 
-class Readings:
+class DataDigests:
   """Digests of the files that a config names under `csv`, and of named sets.
 
   They lie in the run directory, readable by its owner only: whoever knows all

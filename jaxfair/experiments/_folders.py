@@ -19,23 +19,14 @@ class RunError(checks.JaxfairError):
 
 @dataclasses.dataclass(frozen=True)
 class RunRecord:
-  """run.json: what a person must be told, and how long it took.
+  """run.json: what a person must be told, and how long it took."""
 
-  Attributes:
-    title: heading of the report.
-    study: its name.
-    seed: whether the run can be repeated.
-    notes: what a reader must know about the rows.
-    finished: whether all cells are there.
-    seconds: of computing, over all that continued it.
-  """
-
-  title: str = ""
-  study: str = ""
-  seed: Literal["os", "fixed"] = "fixed"
-  notes: tuple[str, ...] = ()
-  finished: bool = False
-  seconds: float = 0.0
+  title: str = ""  # heading of the report
+  study: str = ""  # its name
+  seed: Literal["os", "fixed"] = "fixed"  # whether the run can be repeated
+  notes: tuple[str, ...] = ()  # what a reader must know about the rows
+  finished: bool = False  # whether all cells are there
+  seconds: float = 0.0  # of computing, over all that continued it
 
 
 @dataclasses.dataclass(frozen=True)

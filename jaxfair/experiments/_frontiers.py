@@ -15,44 +15,30 @@ from jaxfair.experiments import _registry
 from jaxfair.experiments._folders import RunError, read_record
 from jaxfair.experiments._measures import EVERYONE
 from jaxfair.experiments._table import Table
+from jaxfair.experiments._usefulness import judge, majority_accuracy
 
 NEEDED = (*(objective.name for objective in frontier.OBJECTIVES), "seed")
 DRAWS = 1000
 
 
 class RunFrontier(NamedTuple):
-  """What a run found, setting by setting.
+  """What a run found, setting by setting."""
 
-  Attributes:
-    title: of the run.
-    study: its name.
-    seed: fixed, or "os".
-    notes: what the reader must be told.
-    points: settings x seeds x objectives.
-    keys: columns that name a setting, besides method and objectives.
-    settings: [n] values of those columns; None where a setting has none.
-    methods: [n] what each setting is a setting of; "" if the run has no such
-      column.
-    sets: [n] `key=value` texts for `jaxfair run config.toml --set ...`.
-    config: the run's own config file.
-    attained: who is on the frontier, and how surely.
-    reach: of each method, if there are several.
-    releases: the first words of the line that releases a setting, if the study says how; its
-      number follows.
-  """
-
-  title: str
-  study: str
-  seed: Any
-  notes: tuple[str, ...]
-  points: frontier.Points
-  keys: tuple[str, ...]
-  settings: list[dict[str, Any]]
-  methods: list[str]
-  sets: list[tuple[str, ...]]
-  config: pathlib.Path
-  attained: frontier.Attainment
-  reach: dict[str, frontier.Share]
+  title: str  # of the run
+  study: str  # its name
+  seed: Any  # fixed, or "os"
+  notes: tuple[str, ...]  # what the reader must be told
+  points: frontier.Points  # settings x seeds x objectives
+  keys: tuple[str, ...]  # columns that name a setting, besides method and objectives
+  settings: list[dict[str, Any]]  # [n] values of those columns; None where a setting has none
+  methods: list[str]  # [n] what each setting is a setting of; "" if the run has no such column
+  sets: list[tuple[str, ...]]  # [n] `key=value` texts for `jaxfair run config.toml --set ...`
+  config: pathlib.Path  # the run's own config file
+  attained: frontier.Attainment  # who is on the frontier, and how surely
+  reach: dict[str, frontier.Share]  # of each method, if there are several
+  majority: float  # accuracy of the majority class, with gap and epsilon 0; NaN if not known
+  useless: tuple[str, ...]  # [n] why a setting is no better than a constant; "" if it is better
+  # The first words of the line that releases a setting, if the study says how; its number follows.
   releases: str = ""
 
   def command(self, number: int, *, out: str = "runs/chosen") -> str:
@@ -115,6 +101,8 @@ def read_frontier(folder: pathlib.Path, *, data: str | None = None) -> RunFronti
     config=config,
     attained=frontier.attainment(points, key=key_attained, draws=draws),
     reach=reach,
+    majority=majority_accuracy(rows),
+    useless=_useless(rows, list(dict.fromkeys(names)), study.plain, kept),
     releases="" if study.release is None else _releases(folder, data),
   )
 
@@ -125,18 +113,13 @@ def _releases(folder: pathlib.Path, data: str | None) -> str:
 
 
 class Comparison(NamedTuple):
-  """Two frontiers side by side.
+  """Two frontiers side by side."""
 
-  Attributes:
-    shapes: of the surfaces of best accuracy.
-    transfer: what becomes of settings chosen on the first set and used on the
-      second; None if they have no settings in common.
-    shared: how many settings are in both.
-  """
-
-  shapes: frontier.Shapes
+  shapes: frontier.Shapes  # of the surfaces of best accuracy
+  # What becomes of settings chosen on the first set and used on the second; None if they have no
+  # settings in common.
   transfer: frontier.Transfer | None
-  shared: int
+  shared: int  # how many settings are in both
 
 
 def compare_frontiers(first: RunFrontier, second: RunFrontier) -> Comparison:
@@ -169,6 +152,15 @@ def compare_points(
   )
   carried = frontier.transfer(chosen, used, grid, key=key_transfer)
   return Comparison(shapes, carried, len(both))
+
+
+def _useless(
+  rows: Table, names: Sequence[str], plain: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]
+) -> tuple[str, ...]:
+  """Why each setting that is kept is no better than a constant; "" where it is."""
+  judged = judge(rows, names, plain if all(name in rows for name in plain) else {})
+  why = {tuple(_plain(one.setting[n]) for n in names): one.why for one in judged}
+  return tuple(why.get(tuple(place[n] for n in names), "") for place in kept)
 
 
 def _names(run: RunFrontier) -> list[Any]:

@@ -12,23 +12,14 @@ from jaxfair.experiments._table import Table
 
 
 class Run(NamedTuple):
-  """A run, as far as it was computed.
+  """A run, as far as it was computed."""
 
-  Attributes:
-    folder: its directory.
-    plan: the study and its resolved settings.
-    table: all rows so far.
-    claims: what was found, and the verdicts.
-    record: notes, seconds, whether it is finished.
-    notes: everything that a reader must be told.
-  """
-
-  folder: pathlib.Path
-  plan: Plan
-  table: Table
-  claims: tuple[ClaimRecord, ...]
-  record: RunRecord
-  notes: tuple[str, ...]
+  folder: pathlib.Path  # its directory
+  plan: Plan  # the study and its resolved settings
+  table: Table  # all rows so far
+  claims: tuple[ClaimRecord, ...]  # what was found, and the verdicts
+  record: RunRecord  # notes, seconds, whether it is finished
+  notes: tuple[str, ...]  # everything that a reader must be told
 
 
 def read_plan(folder: str | pathlib.Path, *, study: Study | None = None) -> Plan:
@@ -46,7 +37,7 @@ def read_plan(folder: str | pathlib.Path, *, study: Study | None = None) -> Plan
 
 
 def read_run(folder: str | pathlib.Path, *, study: Study | None = None) -> Run:
-  """Reads a run with at least one finished cell, and judges its claims.
+  """Reads a run with at least one finished cell; judges its claims if nobody has yet.
 
   Args:
     folder: the run directory.
@@ -54,9 +45,9 @@ def read_run(folder: str | pathlib.Path, *, study: Study | None = None) -> Run:
   """
   folder = pathlib.Path(folder)
   made = read_plan(folder, study=study)
-  table = _table(folder, made.study)
-  claims = write_claims(made.study, table, folder)
-  record = _folders.read_record(folder)
+  table, record = _table(folder, made.study), _folders.read_record(folder)
+  judged = record.finished and (folder / "claims.json").exists()
+  claims = _folders.read_claims(folder) if judged else write_claims(made.study, table, folder)
   notes = (*record.notes, *made.study.notes(made.settings))
   return Run(folder, made, table, claims, record, notes)
 

@@ -241,9 +241,10 @@ def read_point(folder: pathlib.Path, number: int, overrides: Mapping[str, Any]) 
       f"{folder}: the study {made.study.name} does not say how its settings are released; name "
       "method, data and epsilon instead (jaxfair release --method ...)"
     )
-  found = read_frontier(folder, data=overrides.get("data", {}).get("name"))
+  data = overrides.get("data", {}).get("name")
+  found = read_frontier(folder, data=data)
   checks.integer("point", number, low=0, high=len(found.settings) - 1)
-  setting = {**found.settings[number], "method": found.methods[number]}
+  setting = {**found.settings[number], "method": found.methods[number], "data": data}
   table = made.study.release(made.settings, setting)
   if table is None:
     raise RunError(f"{folder}: {found.methods[number]} has no release; choose another point")

@@ -79,7 +79,7 @@ def repeat(
 
 
 def splits(
-  people: data.Dataset, sizes: Sequence[int], count: int, context: Context
+  people: data.Dataset, sizes: Sequence[float], count: int, context: Context
 ) -> Iterator[tuple[Parts, jax.Array]]:
   """Random splits one after the other, each with a key of its own.
 

@@ -30,7 +30,7 @@ from jaxfair import privacy
 from jaxfair._whole_files import write_whole
 from jaxfair.experiments import _config as configs
 from jaxfair.experiments import _folders
-from jaxfair.experiments._data_digests import Readings
+from jaxfair.experiments._data_digests import DataDigests
 from jaxfair.experiments._folders import SECRET, ClaimRecord, RunRecord, read_record, read_words
 from jaxfair.experiments._people import watched
 from jaxfair.experiments._study import Cell, Context, Study, cell_name, check_claims, check_columns
@@ -52,23 +52,14 @@ PACKAGES = (
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-  """A resolved config: everything that is needed to run it.
+  """A resolved config: everything that is needed to run it."""
 
-  Attributes:
-    study: the study.
-    values: the resolved config file as plain values.
-    settings: the study's own config.
-    seed: fixed seed, or "os" for one from the operating system.
-    title: heading of the report.
-    size: the size that was chosen, if the file has sizes.
-  """
-
-  study: Study
-  values: dict[str, Any]
-  settings: Any
-  seed: int | Literal["os"]
-  title: str
-  size: str | None
+  study: Study  # the study
+  values: dict[str, Any]  # the resolved config file as plain values
+  settings: Any  # the study's own config
+  seed: int | Literal["os"]  # fixed seed, or "os" for one from the operating system
+  title: str  # heading of the report
+  size: str | None  # the size that was chosen, if the file has sizes
 
 
 def plan(study: Study, values: dict[str, Any], *, where: str = "") -> Plan:
@@ -113,7 +104,7 @@ def execute(
     write_whole(folder / "config.toml", text)
     paths = [folder / "cells" / f"{name}.csv" for name in names]
     record = _Record(made, folder, say)
-    data = Readings(made.values, folder, loaded, record.tell)
+    data = DataDigests(made.values, folder, loaded, record.tell)
     wanted = dict(zip(paths, cells, strict=True))
     _compute(made, wanted, record, data, progress)
     table = made.study.derive(Table.concat(map(Table.read, paths)))
@@ -169,7 +160,7 @@ def _compute(
   made: Plan,
   cells: dict[pathlib.Path, Cell],
   record: "_Record",
-  data: Readings,
+  data: DataDigests,
   progress: Callable[[int, int, str], None],
 ) -> None:
   """Computes the cells whose files are missing, in order."""

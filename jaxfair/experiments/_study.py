@@ -159,10 +159,9 @@ class Study:
     checks.require(len(set(names)) == len(names), "two cells have equal settings")
     return cells
 
-  def setting_columns(self, config: Any, table: Table) -> list[str]:
+  def setting_columns(self, table: Table) -> list[str]:
     """The columns that tell the settings of a run apart, besides group and seed."""
-    named = [name for cell in self.cells(config) for name in cell]
-    named += [name for summary in self.summaries for name in summary.by]
+    named = [*self.plain, *(name for summary in self.summaries for name in summary.by)]
     named += [name for figure in self.figures for name in (figure.color, figure.facet) if name]
     apart = dict.fromkeys(name for name in named if name not in ("group", "seed"))
     return [name for name in apart if name in table]

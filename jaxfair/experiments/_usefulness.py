@@ -17,6 +17,7 @@ from jaxfair.experiments._table import Table
 NEEDED = ("balanced_accuracy", "majority_balanced_accuracy", "balanced_accuracy_se")
 FEW_SEEDS = 5  # below, the interval is one over test people
 NEARLY_ALL = 0.95
+CONSTANT = "majority_class"
 
 
 class Judged(NamedTuple):
@@ -56,6 +57,8 @@ def judge(table: Table, columns: Sequence[str], plain: Mapping[str, Any]) -> lis
     return []
   rows = table.where(group=EVERYONE) if "group" in table else table
   rows = rows.keep(np.isfinite(rows["balanced_accuracy"]))
+  if "method" in rows:
+    rows = rows.keep(rows["method"] != CONSTANT)  # the baseline itself
   if not len(rows):
     return []
   usual = _share(rows.where(**plain)) if plain else math.nan
@@ -72,6 +75,15 @@ def majority_accuracy(table: Table) -> float:
   if "majority_accuracy" not in table or np.isnan(table["majority_accuracy"]).all():
     return math.nan
   return float(np.nanmean(table["majority_accuracy"]))
+
+
+def plain_accuracy(table: Table, plain: Mapping[str, Any]) -> float:
+  """Mean accuracy of the plain model for everyone; NaN if the table has no such rows."""
+  if not plain or any(name not in table for name in (*plain, "accuracy")):
+    return math.nan
+  rows = table.where(**plain)
+  rows = rows.where(group=EVERYONE) if "group" in rows else rows
+  return float(np.nanmean(rows["accuracy"])) if len(rows) else math.nan
 
 
 def _judged(setting: dict[str, Any], rows: Table, usual: float) -> Judged:

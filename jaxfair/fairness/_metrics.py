@@ -5,7 +5,8 @@ group, and give NaN for a group in which the rate is not defined. `parity`
 turns them into gaps.
 """
 
-from typing import Any, Unpack
+from collections.abc import Callable
+from typing import Any, Protocol, Unpack
 
 import jax
 
@@ -52,81 +53,57 @@ def mean_loss(
   return _group_means(losses, group, num_groups, weights)
 
 
-def selection_rate(
-  y_true: Any,
-  y_pred: Any,
-  *,
-  sensitive_features: Any,
-  pos_label: int | None = None,
-  **options: Unpack[CountOptions],
-) -> jax.Array:
-  """P(y_pred = k | group), for the positive class k.
+class Rate(Protocol):
+  """A rate of every group.
 
   Args:
-    y_true: [n] class ids; they play no part.
+    y_true: [n] class ids.
     y_pred: [n] predicted class ids.
     sensitive_features: [n] group ids.
-    pos_label: the positive class. None: class 1 of two; of more classes, each
-      in turn against the rest.
+    pos_label: the positive class. None: class 1 of two; of more classes, each in turn against the
+      rest.
     **options: sample_weight, num_classes, num_groups (`confusion_counts`).
 
   Returns:
     [G] rates, or [G, C] when each class is taken in turn.
   """
-  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
-  return rates.selection_rate(counts, pos_label)
+
+  def __call__(
+    self,
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    pos_label: int | None = None,
+    **options: Unpack[CountOptions],
+  ) -> jax.Array:
+    """The rate."""
+    ...
 
 
-def true_positive_rate(
-  y_true: Any,
-  y_pred: Any,
-  *,
-  sensitive_features: Any,
-  pos_label: int | None = None,
-  **options: Unpack[CountOptions],
-) -> jax.Array:
-  """P(y_pred = k | y_true = k, group); arguments as in `selection_rate`."""
-  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
-  return rates.true_positive_rate(counts, pos_label)
+def _rate(of_counts: Callable[[jax.Array, int | None], jax.Array], told: str) -> Rate:
+  """The rate of counts, as a metric of labels."""
+
+  def rate(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    pos_label: int | None = None,
+    **options: Unpack[CountOptions],
+  ) -> jax.Array:
+    counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
+    return of_counts(counts, pos_label)
+
+  rate.__name__ = rate.__qualname__ = of_counts.__name__
+  rate.__doc__ = f"{told}, for the positive class k; see `Rate` for the arguments."
+  return rate
 
 
-def false_positive_rate(
-  y_true: Any,
-  y_pred: Any,
-  *,
-  sensitive_features: Any,
-  pos_label: int | None = None,
-  **options: Unpack[CountOptions],
-) -> jax.Array:
-  """P(y_pred = k | y_true != k, group); arguments as in `selection_rate`."""
-  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
-  return rates.false_positive_rate(counts, pos_label)
-
-
-def true_negative_rate(
-  y_true: Any,
-  y_pred: Any,
-  *,
-  sensitive_features: Any,
-  pos_label: int | None = None,
-  **options: Unpack[CountOptions],
-) -> jax.Array:
-  """P(y_pred != k | y_true != k, group); arguments as in `selection_rate`."""
-  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
-  return rates.true_negative_rate(counts, pos_label)
-
-
-def false_negative_rate(
-  y_true: Any,
-  y_pred: Any,
-  *,
-  sensitive_features: Any,
-  pos_label: int | None = None,
-  **options: Unpack[CountOptions],
-) -> jax.Array:
-  """P(y_pred != k | y_true = k, group); arguments as in `selection_rate`."""
-  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
-  return rates.false_negative_rate(counts, pos_label)
-
+selection_rate = _rate(rates.selection_rate, "P(y_pred = k | group)")
+true_positive_rate = _rate(rates.true_positive_rate, "P(y_pred = k | y_true = k, group)")
+false_positive_rate = _rate(rates.false_positive_rate, "P(y_pred = k | y_true != k, group)")
+true_negative_rate = _rate(rates.true_negative_rate, "P(y_pred != k | y_true != k, group)")
+false_negative_rate = _rate(rates.false_negative_rate, "P(y_pred != k | y_true = k, group)")
 
 _group_means = jax.jit(_groups.group_means, static_argnums=2)

@@ -8,7 +8,9 @@ the rest and the worst one counts. Common arguments:
   y_true, y_pred: [n] class ids.
   sensitive_features: [n] group ids.
   method: "between_groups" or "to_overall".
-  pos_label: the positive class. None: class 1 of two; of more, the worst.
+  pos_label: the positive class. None: class 1 of two; of more, the worst. Not
+    for accuracies.
+  agg: of the two rates of equalized odds, the "worst_case" (default) or "mean".
   skip_empty: leave out groups in which the rate is not defined. Otherwise one
     such group makes the result NaN.
   **options: sample_weight, num_classes, num_groups (`confusion_counts`).
@@ -16,7 +18,7 @@ the rest and the worst one counts. Common arguments:
 
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, Unpack
+from typing import Any, Protocol, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -25,133 +27,6 @@ from jaxfair import checks
 from jaxfair.fairness import _gaps, rates
 from jaxfair.fairness._confusion import CountOptions, confusion_counts, with_everybody
 from jaxfair.fairness._gaps import Method
-
-
-def demographic_parity_difference(
-  y_true: Any,
-  y_pred: Any,
-  *,
-  sensitive_features: Any,
-  method: Method = "between_groups",
-  pos_label: int | None = None,
-  skip_empty: bool = False,
-  **options: Unpack[CountOptions],
-) -> jax.Array:
-  """Largest difference of the selection rate P(y_pred = k | group)."""
-  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
-  return _difference(counts, rates.selection_rate, pos_label, method, skip_empty)
-
-
-def demographic_parity_ratio(
-  y_true: Any,
-  y_pred: Any,
-  *,
-  sensitive_features: Any,
-  method: Method = "between_groups",
-  pos_label: int | None = None,
-  skip_empty: bool = False,
-  **options: Unpack[CountOptions],
-) -> jax.Array:
-  """Smallest ratio of the selection rate P(y_pred = k | group)."""
-  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
-  return _ratio(counts, rates.selection_rate, pos_label, method, skip_empty)
-
-
-def equal_opportunity_difference(
-  y_true: Any,
-  y_pred: Any,
-  *,
-  sensitive_features: Any,
-  method: Method = "between_groups",
-  pos_label: int | None = None,
-  skip_empty: bool = False,
-  **options: Unpack[CountOptions],
-) -> jax.Array:
-  """Largest difference of P(y_pred = k | y_true = k, group)."""
-  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
-  return _difference(counts, rates.true_positive_rate, pos_label, method, skip_empty)
-
-
-def equal_opportunity_ratio(
-  y_true: Any,
-  y_pred: Any,
-  *,
-  sensitive_features: Any,
-  method: Method = "between_groups",
-  pos_label: int | None = None,
-  skip_empty: bool = False,
-  **options: Unpack[CountOptions],
-) -> jax.Array:
-  """Smallest ratio of P(y_pred = k | y_true = k, group)."""
-  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
-  return _ratio(counts, rates.true_positive_rate, pos_label, method, skip_empty)
-
-
-def equalized_odds_difference(
-  y_true: Any,
-  y_pred: Any,
-  *,
-  sensitive_features: Any,
-  method: Method = "between_groups",
-  agg: Literal["worst_case", "mean"] = "worst_case",
-  pos_label: int | None = None,
-  skip_empty: bool = False,
-  **options: Unpack[CountOptions],
-) -> jax.Array:
-  """Worse (or mean, by `agg`) of the true and false positive differences."""
-  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
-  return _aggregate(agg, jnp.maximum)(
-    _difference(counts, rates.true_positive_rate, pos_label, method, skip_empty),
-    _difference(counts, rates.false_positive_rate, pos_label, method, skip_empty),
-  )
-
-
-def equalized_odds_ratio(
-  y_true: Any,
-  y_pred: Any,
-  *,
-  sensitive_features: Any,
-  method: Method = "between_groups",
-  agg: Literal["worst_case", "mean"] = "worst_case",
-  pos_label: int | None = None,
-  skip_empty: bool = False,
-  **options: Unpack[CountOptions],
-) -> jax.Array:
-  """Worse (or mean, by `agg`) of the true and false positive ratios."""
-  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
-  return _aggregate(agg, jnp.minimum)(
-    _ratio(counts, rates.true_positive_rate, pos_label, method, skip_empty),
-    _ratio(counts, rates.false_positive_rate, pos_label, method, skip_empty),
-  )
-
-
-def accuracy_parity_difference(
-  y_true: Any,
-  y_pred: Any,
-  *,
-  sensitive_features: Any,
-  method: Method = "between_groups",
-  skip_empty: bool = False,
-  **options: Unpack[CountOptions],
-) -> jax.Array:
-  """Largest difference of the accuracy P(y_pred = y_true | group)."""
-  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
-  return _difference(counts, _accuracy, None, method, skip_empty)
-
-
-def accuracy_parity_ratio(
-  y_true: Any,
-  y_pred: Any,
-  *,
-  sensitive_features: Any,
-  method: Method = "between_groups",
-  skip_empty: bool = False,
-  **options: Unpack[CountOptions],
-) -> jax.Array:
-  """Smallest ratio of the accuracy P(y_pred = y_true | group)."""
-  counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
-  return _ratio(counts, _accuracy, None, method, skip_empty)
-
 
 # ([..., C, C] counts, pos_label) -> [...] or, class by class, [..., C].
 _Rate = Callable[[jax.Array, int | None], jax.Array]
@@ -186,8 +61,95 @@ def _accuracy(counts: jax.Array, pos_label: int | None) -> jax.Array:
   return rates.accuracy(counts)
 
 
-def _aggregate(
-  agg: str, worse: Callable[[jax.Array, jax.Array], jax.Array]
-) -> Callable[[jax.Array, jax.Array], jax.Array]:
-  checks.one_of("agg", agg, ("worst_case", "mean"))
-  return worse if agg == "worst_case" else lambda a, b: (a + b) / 2
+class Gap(Protocol):
+  """A gap between groups; see the module for its arguments."""
+
+  def __call__(
+    self,
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    method: Method = "between_groups",
+    agg: str | None = None,
+    pos_label: int | None = None,
+    skip_empty: bool = False,
+    **options: Unpack[CountOptions],
+  ) -> jax.Array:
+    """The gap."""
+    ...
+
+
+def _gap(name: str, told: str, *used: _Rate) -> Gap:
+  """The gap of one rate, or of several at once: their worst, or their mean."""
+  is_ratio = name.endswith("_ratio")
+  compare, worse = (_ratio, jnp.minimum) if is_ratio else (_difference, jnp.maximum)
+
+  def gap(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    method: Method = "between_groups",
+    agg: str | None = None,
+    pos_label: int | None = None,
+    skip_empty: bool = False,
+    **options: Unpack[CountOptions],
+  ) -> jax.Array:
+    wrong = {
+      "agg": agg is not None and len(used) == 1,
+      "pos_label": pos_label is not None and used == (_accuracy,),
+    }
+    for option, refused in wrong.items():
+      if refused:
+        raise TypeError(f"{name}() got an unexpected keyword argument {option!r}")
+    checks.one_of("agg", agg or "worst_case", ("worst_case", "mean"))
+    counts = confusion_counts(y_true, y_pred, sensitive_features=sensitive_features, **options)
+    found = [compare(counts, rate, pos_label, method, skip_empty) for rate in used]
+    if len(found) == 1:
+      return found[0]
+    return (found[0] + found[1]) / 2 if agg == "mean" else worse(*found)
+
+  gap.__name__ = gap.__qualname__ = name
+  gap.__doc__ = told
+  return gap
+
+
+_ODDS = (rates.true_positive_rate, rates.false_positive_rate)
+
+demographic_parity_difference = _gap(
+  "demographic_parity_difference",
+  "Largest difference of the selection rate P(y_pred = k | group).",
+  rates.selection_rate,
+)
+demographic_parity_ratio = _gap(
+  "demographic_parity_ratio",
+  "Smallest ratio of the selection rate P(y_pred = k | group).",
+  rates.selection_rate,
+)
+equal_opportunity_difference = _gap(
+  "equal_opportunity_difference",
+  "Largest difference of P(y_pred = k | y_true = k, group).",
+  rates.true_positive_rate,
+)
+equal_opportunity_ratio = _gap(
+  "equal_opportunity_ratio",
+  "Smallest ratio of P(y_pred = k | y_true = k, group).",
+  rates.true_positive_rate,
+)
+equalized_odds_difference = _gap(
+  "equalized_odds_difference",
+  "Worse (or mean, by `agg`) of the true and false positive differences.",
+  *_ODDS,
+)
+equalized_odds_ratio = _gap(
+  "equalized_odds_ratio", "Worse (or mean, by `agg`) of the true and false positive ratios.", *_ODDS
+)
+accuracy_parity_difference = _gap(
+  "accuracy_parity_difference",
+  "Largest difference of the accuracy P(y_pred = y_true | group).",
+  _accuracy,
+)
+accuracy_parity_ratio = _gap(
+  "accuracy_parity_ratio", "Smallest ratio of the accuracy P(y_pred = y_true | group).", _accuracy
+)

@@ -24,7 +24,7 @@ PLACE = "preprocessing"
 
 
 def seeded_bits(key: jax.Array) -> Any:
-  """A source of bits that a key repeats, used once: for studies and tests, never for a release."""
+  """A source of bits that a key repeats: for what is not released by itself, or never."""
   return np.random.default_rng(np.asarray(jax.random.key_data(key))).bytes
 
 

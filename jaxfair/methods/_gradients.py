@@ -8,8 +8,8 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
-from jaxfair import accounting, training
-from jaxfair._fields import Count, NonNegative, Positive
+from jaxfair import accounting, privacy, training
+from jaxfair._fields import Count, NonNegative, Positive, Probability
 from jaxfair.fairness import CounterRule
 from jaxfair.methods._base import NOT_PROTECTED, PrivateMethod
 from jaxfair.methods._method import NetworkSettings, Plan, Population, Sizes, refuse_unfit
@@ -79,19 +79,7 @@ class DpSgd(PrivateMethod):
     assert budget is not None
     settings = noisy_descent(settings, sizes, budget)
     config = training.calibrate(
-      training.DpSgdConfig(
-        learning_rate=settings.learning_rate,
-        l2_clip=settings.l2_clip,
-        weight_decay=settings.weight_decay,
-        steps=settings.steps,
-        batch_size=settings.batch_size,
-        optimizer=training.named_optimizer(
-          settings.optimizer, settings.schedule, steps=settings.steps
-        ),
-      ),
-      sizes.private,
-      epsilon=budget.epsilon,
-      delta=budget.delta,
+      self._draft(settings), sizes.private, epsilon=budget.epsilon, delta=budget.delta
     )
     return self._planned(
       settings,
@@ -103,6 +91,20 @@ class DpSgd(PrivateMethod):
       f"with noise of {float(config.noise_multiplier):.3g} times the clip bound.",
       abstention=self._abstention(settings),
       row_norm=settings.row_norm or None,
+    )
+
+  def _draft(self, settings: Any) -> training.DpSgdConfig:
+    """The trainer's settings before its noise is calibrated."""
+    optimizer = training.named_optimizer(
+      settings.optimizer, settings.schedule, steps=settings.steps
+    )
+    return training.DpSgdConfig(
+      learning_rate=settings.learning_rate,
+      l2_clip=settings.l2_clip,
+      weight_decay=settings.weight_decay,
+      steps=settings.steps,
+      batch_size=settings.batch_size,
+      optimizer=optimizer,
     )
 
   def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
@@ -144,6 +146,60 @@ class DpSgd(PrivateMethod):
 
   def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return RECORD, super()._protection(settings)[1]
+
+
+class DpSgdGlobalSettings(DpSgdSettings):
+  """Settings of DPSGD-Global and DPSGD-Global-Adapt.
+
+  Attributes:
+    bound: Z, which gradients should not exceed.
+    adapt: whether gradients beyond Z are shortened to it and Z follows their norms; otherwise they
+      are left out, and Z stays.
+    quantile: share of the gradients that Z should exceed, if it adapts.
+    count_noise: standard deviation of the noise on the count behind Z, in people.
+  """
+
+  bound: Positive = 10.0
+  adapt: bool = True
+  quantile: Probability = 0.95
+  count_noise: Positive = 20.0
+
+
+class DpSgdGlobal(DpSgd):
+  """DP-SGD that scales all gradients alike, so that clipping does not turn the sum.
+
+  sum_i g_i C / max(Z, ||g_i||), or without those beyond Z
+
+  That is C / Z times the sum of gradients clipped to Z (or dropped beyond it): the trainer clips to
+  Z, adds noise in proportion to Z, and the factor C / Z is part of the learning rate. The groups
+  whose gradients are long, and which clipping to C would shorten most, lose nothing to the others
+  while Z exceeds their gradients; they pay in noise.
+
+  Privacy:
+    One person moves the sum by Z at most, and the noise is scaled to Z. A Z that adapts is computed
+    from a count with noise of its own, which is charged together with the sum
+    (`privacy.QuantileClip`); that is its own rule for Z and not the paper's. Multiplying by C / Z
+    is computed from what was released.
+  """
+
+  name = "dp_sgd_global"
+  settings: type[DpSgdSettings] = DpSgdGlobalSettings
+  reference = "Bu, Wang, Long and Su 2021; Esipova et al. 2023"
+
+  def _draft(self, settings: Any) -> training.DpSgdConfig:
+    config, share = super()._draft(settings), settings.l2_clip / settings.bound
+    adaptive = None
+    if settings.adapt:
+      adaptive = privacy.QuantileClip(settings.quantile, count_noise=settings.count_noise)
+    return dataclasses.replace(
+      config,
+      learning_rate=config.learning_rate * share,
+      weight_decay=config.weight_decay / share,
+      l2_clip=settings.bound,
+      rule="clip" if settings.adapt else "drop",
+      adaptive=adaptive,
+      rescale=settings.adapt,
+    )
 
 
 class FairDpSgd(DpSgd):

@@ -292,8 +292,8 @@ def refuse_unfit(
   checks.integer("sizes.classes", sizes.classes, low=2)
   checks.require(
     sizes.public > 0 or not method.needs & {"public", "public_groups"},
-    f"{method.name} needs public people, and there are none; set some aside "
-    "as public, or choose a method that needs none",
+    f"{method.name} needs public people, and there are none; name some (--public FILE, or the "
+    "share of the people who are public), or choose a method that needs none, such as dp_sgd",
   )
   checks.require(
     sizes.groups > 1 or not method.needs & {"groups", "public_groups"},

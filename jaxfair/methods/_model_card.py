@@ -24,18 +24,30 @@ LARGE = 8.0  # an epsilon from which on the promise is weak by itself
 IN_WORDS = {
   "dp_sgd": "DP-SGD: in every step of the training each person's influence is limited and "
   "random noise is added to the sum.",
-  "fair_dp_sgd": "FairDP-SGD: DP-SGD, with a penalty on differences between groups that is "
-  "computed from public people.",
+  "dp_sgd_global": "DPSGD-Global: in every step of the training each person's influence is limited "
+  "and random noise is added to the sum; the limit is high enough for nearly everybody, so that it "
+  "does not favor some groups over others.",
+  "tuned_dp_sgd": "DP-SGD with tuning: a random number of trainings with different settings; in "
+  "every step each person's influence is limited and random noise is added to the sum. The model "
+  "with the best noisy score is released, and the choice is part of epsilon.",
+  "fair_dp_sgd": "FairDP-SGD: in every step of the training each person's influence is limited and "
+  "random noise is added to the sum; a penalty keeps groups of public people together.",
   "output_perturbation": "Output perturbation: the model is trained to its optimum, and random "
   "noise is added to its parameters once.",
   "pate": "PATE: many models are trained on separate parts of the people, their noisy vote labels "
   "public people, and the released model learns from those labels alone.",
-  "confident_pate": "Confident PATE: as PATE; votes are answered where the models agree.",
-  "fairpate": "FairPATE: as confident PATE; answers that would push the groups apart are refused.",
-  "pate_s_pre": "PATE with a filter: noisy labels that would push the groups apart are left out "
-  "before the released model learns from them.",
-  "pate_s_in": "PATE with a penalty: the released model is penalized for differences between "
-  "groups of public people.",
+  "confident_pate": "Confident PATE: many models are trained on separate parts of the people, "
+  "their noisy vote labels public people where they agree, and the released model learns from "
+  "those labels alone.",
+  "fairpate": "FairPATE: many models are trained on separate parts of the people, their noisy vote "
+  "labels public people where they agree and where the label does not push the groups apart, and "
+  "the released model learns from those labels alone.",
+  "pate_s_pre": "PATE with a filter: many models are trained on separate parts of the people, "
+  "their noisy vote labels public people, labels that would push the groups apart are left out, "
+  "and the released model learns from the others alone.",
+  "pate_s_in": "PATE with a penalty: many models are trained on separate parts of the people, "
+  "their noisy vote labels public people, and the released model learns from those labels alone, "
+  "with a penalty on differences between groups of public people.",
   "sf_pate_s": "SF-PATE: models trained on separate parts of the people vote, with noise, on "
   "groups; the released model is trained to be fair towards the noisy groups.",
   "sf_pate_t": "SF-PATE: fair models trained on separate parts of the people vote, with noise, on "

@@ -3,12 +3,13 @@
 from jaxfair import checks
 from jaxfair.methods._baselines import MajorityClass, Plain
 from jaxfair.methods._fair_teachers import FairPate, PateSIn, PateSPre
-from jaxfair.methods._gradients import DpSgd, FairDpSgd
+from jaxfair.methods._gradients import DpSgd, DpSgdGlobal, FairDpSgd
 from jaxfair.methods._method import Method
 from jaxfair.methods._perturbation import OutputPerturbation
 from jaxfair.methods._private_groups import PrivateLagrangian, RandomizedGroups
 from jaxfair.methods._sf_pate import SfPateS, SfPateT
 from jaxfair.methods._teachers import ConfidentPate, Pate
+from jaxfair.methods._tuning import TunedDpSgd
 
 METHODS: dict[str, Method] = {}
 
@@ -30,7 +31,9 @@ def get(name: str) -> Method:
 
 for _method in (
   DpSgd(),
+  DpSgdGlobal(),
   FairDpSgd(),
+  TunedDpSgd(),
   OutputPerturbation(),
   Pate(),
   ConfidentPate(),

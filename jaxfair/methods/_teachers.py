@@ -53,6 +53,18 @@ class Aggregation(NamedTuple):
   max_rho: float
 
 
+class NonPrivateVotes(NamedTuple):
+  """What teachers said, to explain a study's result; never for release.
+
+  Attributes:
+    counts: [queries, C] votes.
+    labels: [queries] noisy answers; NO_ANSWER where there is none.
+  """
+
+  counts: np.ndarray
+  labels: np.ndarray
+
+
 class Pate(PrivateMethod):
   """The noisy plurality of teachers' votes on every query (GNMax).
 
@@ -97,10 +109,11 @@ class Pate(PrivateMethod):
     )
 
   def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
-    """Teachers, answers and student from one key; the trace is the labels."""
+    """Teachers, answers and student from one key; the trace is `NonPrivateVotes`."""
     votes = self.votes(plan, data, key=key)
     labels = self.labels(plan, data, votes, key=key)
-    return tree.take(Fit(self.students([plan], data, labels, key=key), labels[None]), 0)
+    student = tree.take(self.students([plan], data, labels, key=key), 0)
+    return Fit(student, NonPrivateVotes(votes, labels))
 
   def votes(
     self, plan: Plan, data: Population, *, key: jax.Array, checkpoint: pathlib.Path | None = None

@@ -5,6 +5,7 @@ multiplications, so that per-example gradient norms can be read off the layers.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import flax.linen as nn
@@ -45,9 +46,15 @@ def image_model(module: nn.Module) -> Model:
 
 
 def conv(
-  features: int, kernel: int, stride: int = 1, *, padding: str | int = "SAME", bias: bool = True
+  features: int,
+  kernel: int,
+  stride: int = 1,
+  *,
+  padding: str | int = "SAME",
+  bias: bool = True,
+  standardize: bool = False,
 ) -> nn.Conv:
-  """A square convolution."""
+  """A square convolution, of kernels as they are or standardized."""
   sides = ((padding, padding),) * 2 if isinstance(padding, int) else padding
   return nn.Conv(
     features,
@@ -55,15 +62,20 @@ def conv(
     (stride, stride),
     padding=sides,
     use_bias=bias,
-    conv_general_dilated=_convolve,
+    conv_general_dilated=_convolve_standardized if standardize else _convolve,
   )
 
 
-def head(x: jax.Array, hidden: tuple[int, ...], num_classes: int) -> jax.Array:
-  """ReLU layers and the logits; called inside a module's `__call__`."""
+def head(
+  x: jax.Array,
+  hidden: tuple[int, ...],
+  num_classes: int,
+  activation: Callable[[Any], jax.Array] = nn.relu,
+) -> jax.Array:
+  """Dense layers and the logits; called inside a module's `__call__`."""
   x = x.reshape(x.shape[0], math.prod(x.shape[1:]))
   for width in hidden:
-    x = nn.relu(nn.Dense(width)(x))
+    x = activation(nn.Dense(width)(x))
   return nn.Dense(num_classes, name=_LOGITS)(x)
 
 
@@ -95,6 +107,14 @@ def _convolve(
     x[None], kernel.shape[:2], strides=strides, padding=sides, dilation=rhs_dilation
   )[0]
   return rows @ kernel.reshape(-1, kernel.shape[-1])
+
+
+def _convolve_standardized(x: Any, kernel: Any, *arguments: Any, **others: Any) -> jax.Array:
+  """`_convolve` by kernels of mean 0 and variance 1 / fan_in, filter by filter."""
+  axes = tuple(range(kernel.ndim - 1))
+  centered = kernel - jnp.mean(kernel, axis=axes)
+  length = jnp.sqrt(jnp.sum(jnp.square(centered), axis=axes) + 1e-8)
+  return _convolve(x, centered / length, *arguments, **others)
 
 
 def max_pool(x: jax.Array, window: int, padding: str = "VALID") -> jax.Array:

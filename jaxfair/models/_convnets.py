@@ -2,13 +2,14 @@
 
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
 
 from jaxfair import checks
 from jaxfair.models import _blocks
+from jaxfair.models._dense import ACTIVATIONS
 from jaxfair.types import Model
 
 
@@ -34,6 +35,9 @@ def convnet(
   num_classes: int,
   convs: Sequence[Conv] = (Conv(16, stride=2), Conv(32, stride=2)),
   hidden: Sequence[int] = (),
+  *,
+  activation: str = "relu",
+  standardize: bool = False,
 ) -> Model:
   """A convolutional network on [h, w, c] images; by default a small one.
 
@@ -48,7 +52,11 @@ def convnet(
   Args:
     num_classes: number of logits.
     convs: the convolutions, in order.
-    hidden: widths of the ReLU layers between them and the logits.
+    hidden: widths of the dense layers between them and the logits.
+    activation: "relu", "tanh" or "tempered_sigmoid", as in `mlp`; after each of these layers.
+    standardize: gives the kernel of every filter mean 0 and variance 1 / fan_in before it is
+      applied (Qiao et al. 2019), which does without a batch's statistics. Private training then
+      builds these kernels' gradients per example, which is slower.
 
   Returns:
     A model; the same arguments give the same object.
@@ -60,7 +68,9 @@ def convnet(
     for name in ("features", "kernel", "stride", "pool"):
       checks.integer(f"convs: {name}", getattr(layer, name), low=1)
     checks.one_of("convs: padding", layer.padding, ("SAME", "VALID"))
-  return _convnet(int(num_classes), tuple(convs), tuple(hidden))
+  # Monotone functions: pooling comes first.
+  checks.one_of("activation", activation, ("relu", "tanh", "tempered_sigmoid"))
+  return _convnet(int(num_classes), tuple(convs), tuple(hidden), activation, bool(standardize))
 
 
 def convnet_color_mnist(num_classes: int = 10) -> Model:
@@ -123,20 +133,25 @@ class _ConvNet(nn.Module):
   num_classes: int
   convs: tuple[Conv, ...]
   hidden: tuple[int, ...]
+  activation: str
+  standardize: bool
 
   @nn.compact
   def __call__(self, x: jax.Array) -> jax.Array:
+    activate = ACTIVATIONS[self.activation].function
     for features, kernel, stride, pool, padding in self.convs:
       _blocks.require_pixels(x, kernel if padding == "VALID" else 1)
-      x = _blocks.conv(features, kernel, stride, padding=padding)(x)
-      # Pooling first: the same values as ReLU first, on a smaller map.
+      x = _blocks.conv(features, kernel, stride, padding=padding, standardize=self.standardize)(x)
+      # Pooling first: the same values as activation first, on a smaller map.
       if pool > 1:
         _blocks.require_pixels(x, pool)
         x = _blocks.max_pool(x, pool)
-      x = nn.relu(x)
-    return _blocks.head(x, self.hidden, self.num_classes)
+      x = activate(x)
+    return _blocks.head(x, self.hidden, self.num_classes, activate)
 
 
 @functools.cache
-def _convnet(num_classes: int, convs: tuple[Conv, ...], hidden: tuple[int, ...]) -> Model:
-  return _blocks.image_model(_ConvNet(num_classes, convs, hidden))
+def _convnet(
+  num_classes: int, convs: tuple[Conv, ...], hidden: tuple[int, ...], *options: Any
+) -> Model:
+  return _blocks.image_model(_ConvNet(num_classes, convs, hidden, *options))

@@ -24,11 +24,14 @@ class QuantileClip:
     quantile: share of the gradients that should fit under the bound.
     rate: how fast the bound moves.
     count_noise: standard deviation of the noise on the count, in people.
+    lowest: the bound never falls below this public number; without it the bound can follow
+      shrinking gradients until only noise is left of the learning rate.
 
   Privacy:
     One person moves the centered count by 1/2. Released together with a sum of
     noise multiplier z, the two are one Gaussian mechanism of multiplier
-    (z^-2 + (2 count_noise)^-2)^(-1/2): `joint_multiplier`.
+    (z^-2 + (2 count_noise)^-2)^(-1/2): `joint_multiplier`. `lowest` is a public constant, so
+    keeping to it costs nothing.
 
   Reference:
     Andrew, Thakkar, McMahan and Ramaswamy 2021, Algorithm 1 and Theorem 1.
@@ -37,11 +40,13 @@ class QuantileClip:
   quantile: float = 0.5
   rate: float = 0.2
   count_noise: float = 10.0
+  lowest: float = 0.0
 
   def __post_init__(self) -> None:
     checks.number("quantile", self.quantile, low=0.0, high=1.0)
     checks.positive("rate", self.rate)
     checks.positive("count_noise", self.count_noise)
+    checks.non_negative("lowest", self.lowest)
 
   def update(
     self, clip: Any, norms: jax.Array, mask: jax.Array, *, expected_size: float, key: jax.Array
@@ -51,7 +56,8 @@ class QuantileClip:
     count = jnp.sum(jnp.where(mask, centered, 0.0))
     noisy = noise.gaussian(count, sigma=self.count_noise, key=key)
     share = noisy / expected_size + 0.5
-    return clip * jnp.exp(-self.rate * (share - self.quantile))
+    moved = clip * jnp.exp(-self.rate * (share - self.quantile))
+    return jnp.maximum(moved, self.lowest) if self.lowest else moved
 
   def joint_multiplier(self, noise_multiplier: float) -> float:
     """What the accountant must be told: both releases as one."""

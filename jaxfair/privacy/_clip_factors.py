@@ -1,6 +1,6 @@
 """Clip factors from the norms of per-example gradients."""
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +8,10 @@ import jax.numpy as jnp
 from jaxfair.privacy import _factor_norms, _factors
 from jaxfair.types import Params
 
+ClipRule: TypeAlias = Literal["clip", "normalize", "drop"]
+RULES: tuple[ClipRule, ...] = ("clip", "normalize", "drop")
+# Added to norms that gradients are divided by, so that the smallest ones stay small.
+NORM_OFFSET = 0.01
 # What sums round away of a norm is added to it; this pays for the roundings of
 # the root, the quotient and the product with it.
 ROUNDING_MARGIN = 1 - 2.0**-20
@@ -20,6 +24,7 @@ def weights_of(
   *,
   l2_clip: Any,
   per_layer: bool,
+  rule: ClipRule,
   mask: jax.Array,
   finite: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -34,6 +39,7 @@ def weights_of(
     params: of which they are gradients.
     l2_clip: bound on the norm of one example's contribution.
     per_layer: see `clipped_grad`.
+    rule: see `clipped_grad`.
     mask: [n] which examples take part.
     finite: [n] which have finite features.
   """
@@ -42,14 +48,14 @@ def weights_of(
   takes_part = mask & ~bad
   norms = jnp.where(takes_part, jnp.sqrt(jnp.maximum(total, 0.0)), 0.0)
   if not per_layer:
-    factor = clip_factor(bound, l2_clip)
+    factor = clip_factor(bound, l2_clip, rule)
     weights = jnp.broadcast_to(factor, squared.shape)
   else:
     layer = layer_ids(params)
     count = max(layer) + 1
     sums = jax.ops.segment_sum(largest, jnp.asarray(layer), count)
     share = l2_clip / jnp.sqrt(float(count))
-    weights = clip_factor(sums, share)[jnp.asarray(layer)]
+    weights = clip_factor(sums, share, rule)[jnp.asarray(layer)]
   return jnp.where(takes_part, weights, 0.0), norms, bad
 
 
@@ -66,11 +72,19 @@ def largest_norms(kept: list[list[_factors.Part]], squared: jax.Array) -> jax.Ar
   return squared + jnp.stack(hidden)
 
 
-def clip_factor(squared: jax.Array, bound: Any) -> jax.Array:
-  """min(1, bound / norm), from squared norms, a hair below for rounding."""
+def clip_factor(squared: jax.Array, bound: Any, rule: ClipRule = "clip") -> jax.Array:
+  """min(1, bound / norm), from squared norms, a hair below for rounding.
+
+  To normalize, bound / (norm + offset). To drop, 1 within the bound and 0 beyond.
+  """
   positive = squared > 0
   norm = jnp.sqrt(jnp.where(positive, squared, 1.0))
-  factor = jnp.minimum(1.0, ROUNDING_MARGIN * bound / norm)
+  if rule == "normalize":
+    factor = ROUNDING_MARGIN * bound / (norm + NORM_OFFSET)
+  elif rule == "drop":
+    factor = jnp.where(norm <= ROUNDING_MARGIN * bound, 1.0, 0.0)
+  else:
+    factor = jnp.minimum(1.0, ROUNDING_MARGIN * bound / norm)
   return jnp.where(positive, factor, 1.0)
 
 

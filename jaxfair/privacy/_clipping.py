@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from jaxfair import checks, tree
 from jaxfair.privacy import _factor_norms, _factors, _taps
-from jaxfair.privacy._clip_factors import largest_norms, weights_of
+from jaxfair.privacy._clip_factors import RULES, ClipRule, largest_norms, weights_of
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 Method = Literal["auto", "ghost", "vmap"]
@@ -24,8 +24,7 @@ class Clipped(NamedTuple):
     total: sum over the examples; the tree of the parameters.
     norms: [n] gradient norms before clipping (0 where masked or non-finite).
       Not private: computed from each example alone, without noise.
-    num_nonfinite: how many examples had a non-finite gradient and were left
-      out. Not private.
+    num_nonfinite: how many examples had a non-finite gradient and were left out. Not private.
   """
 
   total: Params
@@ -47,6 +46,7 @@ class ClippedGrad:
   method: Method
   per_layer: bool
   microbatch: int | None
+  rule: ClipRule
 
   @property
   def sensitivity(self) -> Any:
@@ -64,6 +64,7 @@ class ClippedGrad:
       params,
       l2_clip=self.l2_clip,
       per_layer=self.per_layer,
+      rule=self.rule,
       mask=mask,
       finite=finite,
     )
@@ -114,6 +115,7 @@ def clipped_grad(
   method: Method = "auto",
   per_layer: bool = False,
   microbatch: int | None = None,
+  rule: ClipRule = "clip",
 ) -> ClippedGrad:
   """Makes a function that sums clipped per-example gradients.
 
@@ -125,32 +127,34 @@ def clipped_grad(
     l2_clip: bound on the norm of one example's contribution.
     method: "ghost" takes norms and sums from activations and back-propagated
       signals, "vmap" builds every gradient. "auto" is "ghost".
-    per_layer: clips each layer's gradient by itself, to
-      `l2_clip / sqrt(number of layers)`.
-    microbatch: for "vmap", how many gradients are in memory at once; None
-      chooses.
+    per_layer: clips each layer's gradient by itself, to `l2_clip / sqrt(number of layers)`.
+    microbatch: for "vmap", how many gradients are in memory at once; None chooses.
+    rule: "clip" as above. "normalize" (automatic clipping) sums g_i l2_clip / (||g_i|| + 0.01):
+      every gradient but the smallest gets the length of the bound. "drop" leaves gradients beyond
+      the bound out and the others as they are, so that the sum keeps its direction if all fit.
 
   Returns:
     A callable `(params, examples, mask=None) -> Clipped` whose `.sensitivity`
     is the L2 sensitivity of `total`.
 
   Privacy:
-    Adding or removing one example moves `total` by at most `l2_clip`.
+    Adding or removing one example moves `total` by at most `l2_clip`, by every rule.
     Replacing one moves it by at most twice that. Examples with a non-finite
     gradient contribute nothing, so their presence moves nothing.
 
   Reference:
-    Goodfellow 2015 and Lee and Kifer 2021 for norms from activations. The
-    sums here need no second backward pass: they are contractions of the same
-    factors.
+    Goodfellow 2015 and Lee and Kifer 2021 for norms from activations. The sums here need no second
+    backward pass: they are contractions of the same factors. Bu, Wang, Zha and Karypis 2023 for
+    "normalize"; Bu, Wang, Long and Su 2021 for "drop".
   """
   refuse_64_bit_mode()
   checks.positive("l2_clip", l2_clip)
   checks.one_of("method", method, ("auto", "ghost", "vmap"))
+  checks.one_of("rule", rule, RULES)
   if microbatch is not None:
     checks.integer("microbatch", microbatch, low=1)
   return ClippedGrad(
-    model, loss, l2_clip, "ghost" if method == "auto" else method, per_layer, microbatch
+    model, loss, l2_clip, "ghost" if method == "auto" else method, per_layer, microbatch, rule
   )
 
 

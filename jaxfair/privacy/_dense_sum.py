@@ -1,10 +1,9 @@
 """Sums of numbers and normal noise whose last bits tell nothing of the number.
 
-`value + sigma * z` in float32 takes few values for one `value`, and others for
-another: z has 2^23 values where it is small, and the sum's own rounding hides
-them only where the value is large. Here the value is rounded to a public grid
-of about sigma / 2^29 and the noise is a whole number of its steps, with 55
-random bits behind it. What is returned is the integer sum, in float32.
+`value + sigma * z` in float32 takes few values for one `value`, and others for another: z has 2^23
+values where it is small, and the sum's own rounding hides them only where the value is large. Here
+the value is rounded to a public grid of about sigma / 2^29 and the noise is a whole number of its
+steps, with 55 random bits behind it. What is returned is the integer sum, in float32.
 """
 
 from typing import Any

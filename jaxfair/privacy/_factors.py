@@ -39,8 +39,7 @@ class Product:
     left: [n, positions, height] numbers, or [n, positions] row numbers that
       stand for one-hot rows (those outside the table count as zero).
     right: [n, positions, width].
-    rebuild: from [height, width] to the leaf's gradient; None if the leaf is
-      that matrix.
+    rebuild: from [height, width] to the leaf's gradient; None if the leaf is that matrix.
     height: number of rows.
   """
 
@@ -51,9 +50,8 @@ class Product:
 
 
 Part = Whole | Product
-# Accelerators multiply float32 matrices in fewer digits unless told otherwise:
-# norms would be off by far more than is allowed for, and a clipped gradient
-# would leave its bound in the sum.
+# Accelerators multiply float32 matrices in fewer digits unless told otherwise: norms would be off
+# by far more than is allowed for, and a clipped gradient would leave its bound in the sum.
 PRECISION = jax.lax.Precision.HIGHEST
 
 
@@ -88,9 +86,8 @@ def part(site: Site, data: jax.Array, signal: jax.Array, leaf: Any) -> Part:
 def gather(parts: list[Part], leaf: Any) -> list[Part]:
   """Chooses the form in which a leaf's gradients are kept.
 
-  One product stays factored unless building it is cheaper. Several products
-  (a shared matrix) stay factored if each is a plain matrix product; otherwise
-  all parts are built and added.
+  One product stays factored unless building it is cheaper. Several products (a shared matrix) stay
+  factored if each is a plain matrix product; otherwise all parts are built and added.
   """
   if len(parts) < 2:
     return [_matrices(p) if _build_is_smaller(p) else p for p in parts]

@@ -1,10 +1,9 @@
 """Standard normal draws in float32, fast and with their tails.
 
-`jax.random.normal` maps 23 bits through the inverse error function, so no
-draw in float32 exceeds 5.42: over the 3e7 coordinates of a small training the
-missing tail (6e-8 per coordinate) is an event of probability one, and a bound
-on delta that ignores it is not a bound. Here 63 bits choose the magnitude: the
-largest draw is 9.1, and what is missing beyond has probability 2^-63 per
+`jax.random.normal` maps 23 bits through the inverse error function, so no draw in float32 exceeds
+5.42: over the 3e7 coordinates of a small training the missing tail (6e-8 per coordinate) is an
+event of probability one, and a bound on delta that ignores it is not a bound. Here 63 bits choose
+the magnitude: the largest draw is 9.1, and what is missing beyond has probability 2^-63 per
 coordinate, below 1e-10 for a billion draws.
 
 A float32 uniform has 2^23 values in [1/2, 1), so all |z| < 0.67 come from as

@@ -28,13 +28,11 @@ def random_words(key: jax.Array, count: int, *, start: int | jax.Array = 0) -> W
   """64 bits for each of the counters start, ..., start + count - 1.
 
   Args:
-    key: a Threefry key. Distinct counters are independent; the same key and
-      counter give the same words again, so a caller that draws twice from one
-      key must not overlap. Nor may a key be both split and drawn from:
-      `jax.random.split` and `fold_in` hand out these very words as keys.
+    key: a Threefry key. Distinct counters are independent; the same key and counter give the same
+      words again, so a caller that draws twice from one key must not overlap. Nor may a key be both
+      split and drawn from: `jax.random.split` and `fold_in` hand out these very words as keys.
     count: how many; static.
-    start: first counter; a number, or a traced one that the caller knows to
-      fit.
+    start: first counter; a number, or a traced one that the caller knows to fit.
 
   Returns:
     [count] words. `high ^ low` is what `jax.random.bits` returns.

@@ -36,10 +36,9 @@ def randomized_response(
     int32 ids of the same shape.
 
   Privacy:
-    epsilon-DP for each person, when one person's value is replaced by any
-    other. The probabilities are multiples of 2^-64, and those of the other
-    categories are rounded up, so the guarantee holds as it stands: the law
-    differs from the one above by at most k 2^-64 in total variation, towards
+    epsilon-DP for each person, when one person's value is replaced by any other. The probabilities
+    are multiples of 2^-64, and those of the other categories are rounded up, so the guarantee holds
+    as it stands: the law differs from the one above by at most k 2^-64 in total variation, towards
     privacy.
 
   Reference:

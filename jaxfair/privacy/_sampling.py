@@ -1,10 +1,9 @@
 """Poisson sampling in one static shape, exactly as the accountant assumes.
 
-Each example takes part in a batch independently with probability q. Drawing n
-coins per step would cost more than the step; instead the gaps between chosen
-rows are drawn, which are geometric. A gap is found by comparing 64 random bits
-with exact integer thresholds, so no floating-point rounding enters the
-probabilities.
+Each example takes part in a batch independently with probability q. Drawing n coins per step would
+cost more than the step; instead the gaps between chosen rows are drawn, which are geometric. A gap
+is found by comparing 64 random bits with exact integer thresholds, so no floating-point rounding
+enters the probabilities.
 """
 
 import dataclasses
@@ -47,10 +46,9 @@ class PoissonSampler:
       that is practically never reached.
 
   Privacy:
-    This is the sampler that `accounting.DpSgd` events speak of; what the cap
-    does is charged to delta. Total variation to it: 2^-63 for each gap, and
-    2^-60 for each batch (a batch so large that it does not fit the slots in
-    which gaps are laid out, some ten deviations above the mean).
+    This is the sampler that `accounting.DpSgd` events speak of; what the cap does is charged to
+    delta. Total variation to it: 2^-63 for each gap, and 2^-60 for each batch (a batch so large
+    that it does not fit the slots in which gaps are laid out, some ten deviations above the mean).
   """
 
   num_examples: int

@@ -1,16 +1,14 @@
 """Finds where parameters meet data in a model, by reading its jaxpr.
 
-The per-example loss is traced for one example. Wherever an operation combines
-a parameter with something that depends on the example, and is of a kind whose
-parameter gradient is a simple function of its input and of its output's
-cotangent, that place is a *site*: a zero "tap" is added to its output, and
-differentiating by the taps alone gives every site's back-propagated signal at
-the cost of one data-gradient pass. No layer library is named here: flax, haiku
-and hand-written models trace to the same few operations.
+The per-example loss is traced for one example. Wherever an operation combines a parameter with
+something that depends on the example, and is of a kind whose parameter gradient is a simple
+function of its input and of its output's cotangent, that place is a *site*: a zero "tap" is added
+to its output, and differentiating by the taps alone gives every site's back-propagated signal at
+the cost of one data-gradient pass. No layer library is named here: flax, haiku and hand-written
+models trace to the same few operations.
 
-A parameter that meets data in any other way, or in numbers shorter than 32
-bits, is tapped itself, which gives its per-example gradient directly: slower
-and larger, never wrong.
+A parameter that meets data in any other way, or in numbers shorter than 32 bits, is tapped itself,
+which gives its per-example gradient directly: slower and larger, never wrong.
 """
 
 import dataclasses
@@ -238,10 +236,9 @@ def _site(equation: Any, inputs: Sequence[_Value]) -> tuple[Site, _Value] | None
 def _has_long_factors(kind: str, parameter: _Value, data: _Value, output: Any) -> bool:
   """Whether inputs and signals are of the parameter's type, 32 bits or more.
 
-  Norms are bounded for the rounding of float32. In shorter numbers the factors
-  would be squared and weighted with a rounding of up to 2^-3; of other kinds
-  of numbers (complex ones) they may not even be factors. Row numbers are
-  integers of any length: they are compared, not computed with.
+  Norms are bounded for the rounding of float32. In shorter numbers the factors would be squared and
+  weighted with a rounding of up to 2^-3; of other kinds of numbers (complex ones) they may not even
+  be factors. Row numbers are integers of any length: they are compared, not computed with.
   """
   dtype = jnp.result_type(parameter.value)
   types = {dtype, output.dtype}

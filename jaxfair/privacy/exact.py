@@ -1,9 +1,8 @@
 """Exact noise for released counts, on the host.
 
-The law is the one that is written down, to the last bit: integer arithmetic
-only, no floating point, no cut tails. Bits come from the operating system
-unless a study asks for a reproducible source. For simulations inside compiled
-programs see `noise`.
+The law is the one that is written down, to the last bit: integer arithmetic only, no floating
+point, no cut tails. Bits come from the operating system unless a study asks for a reproducible
+source. For simulations inside compiled programs see `noise`.
 """
 
 import math
@@ -70,8 +69,7 @@ def discrete_laplace(value: Any, *, scale: Any, source: BitSource = os.urandom) 
     How long a draw takes depends on the noise, never on the value.
 
   Reference:
-    Canonne, Kamath & Steinke (2020), Algorithm 2; Ghosh, Roughgarden &
-    Sundararajan (2012).
+    Canonne, Kamath & Steinke (2020), Algorithm 2; Ghosh, Roughgarden & Sundararajan (2012).
   """
   exact = _parameter("scale", scale)
   return _add(value, lambda count: _laplace(source, exact, count))

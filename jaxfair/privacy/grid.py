@@ -1,10 +1,9 @@
 """Gaussian noise for real numbers that are released directly, on the host.
 
-Floats tell by their last bits which value they were made of. Here numbers are
-rounded to a public grid and exact discrete Gaussian noise is added in whole
-steps, so nothing of a value below the grid's step is left. The grid is so fine
-that the price is that of the continuous Gaussian. Inside compiled programs,
-sums over people are released by `grid_sums`.
+Floats tell by their last bits which value they were made of. Here numbers are rounded to a public
+grid and exact discrete Gaussian noise is added in whole steps, so nothing of a value below the
+grid's step is left. The grid is so fine that the price is that of the continuous Gaussian. Inside
+compiled programs, sums over people are released by `grid_sums`.
 """
 
 import math
@@ -29,15 +28,13 @@ def gaussian(value: Any, *, sigma: Any, source: BitSource = os.urandom) -> np.nd
   exp(-n^2 / (2 STEPS^2)),  step = sigma / STEPS
 
   Args:
-    value: array of finite floats or integers of any length, at their exact
-      values.
+    value: array of finite floats or integers of any length, at their exact values.
     sigma: standard deviation of the noise, above 0: one number, or one for
       each value. Public: the grid follows from it.
     source: of random bits; the operating system by default.
 
   Returns:
-    float64 array of the same shape. Each number is a function of a whole
-    number of steps.
+    float64 array of the same shape. Each number is a function of a whole number of steps.
 
   Privacy:
     Let neighbors move value / sigma by at most 1 / z in L2. The whole

@@ -23,18 +23,16 @@ def gaussian(value: Tree, *, sigma: Any, key: jax.Array) -> Tree:
 
   Args:
     value: tree of float32 (or shorter) arrays.
-    sigma: standard deviation; a number or a traced scalar. 0 returns the
-      value as it is.
+    sigma: standard deviation; a number or a traced scalar. 0 returns the value as it is.
     key: used once.
 
   Privacy:
-    If a neighbor (one person added, removed or replaced, as the query's
-    sensitivity D in L2 was derived) moves the tree by at most D, the release
-    is (D/sigma)^2/2-zCDP, hence (a, a D^2/(2 sigma^2))-RDP for every a > 1;
-    `accounting.gaussian_epsilon` is exact. These are statements about real
-    numbers. Results lie on a public grid of about sigma / 2^23, and 48 random
-    bits stand behind each, so that no value makes results impossible that
-    another makes possible; docs/noise.md says what is proved of that.
+    If a neighbor (one person added, removed or replaced, as the query's sensitivity D in L2 was
+    derived) moves the tree by at most D, the release is (D/sigma)^2/2-zCDP, hence (a, a D^2/(2
+    sigma^2))-RDP for every a > 1; `accounting.gaussian_epsilon` is exact. These are statements
+    about real numbers. Results lie on a public grid of about sigma / 2^23, and 48 random bits stand
+    behind each, so that no value makes results impossible that another makes possible;
+    docs/noise.md says what is proved of that.
 
   Reference:
     Bun & Steinke (2016), Proposition 1.6; Balle & Wang (2018).
@@ -51,14 +49,12 @@ def laplace(value: Tree, *, scale: Any, key: jax.Array) -> Tree:
 
   Args:
     value: tree of float32 (or shorter) arrays.
-    scale: mean of |noise|; a number or a traced scalar. 0 returns the value as
-      it is.
+    scale: mean of |noise|; a number or a traced scalar. 0 returns the value as it is.
     key: used once.
 
   Privacy:
-    D/scale-DP for neighbors that move the tree by at most D in L1, as a
-    statement about real numbers; for counts prefer `discrete_laplace`.
-    No draw is beyond 43.7 scales: 2^-63 of the mass.
+    D/scale-DP for neighbors that move the tree by at most D in L1, as a statement about real
+    numbers; for counts prefer `discrete_laplace`. No draw is beyond 43.7 scales: 2^-63 of the mass.
 
   Reference:
     Dwork, McSherry, Nissim & Smith (2006), Proposition 1.
@@ -83,10 +79,9 @@ def discrete_gaussian(value: Tree, *, sigma: Any, key: jax.Array) -> Tree:
     The tree in int32.
 
   Privacy:
-    If neighbors move the tree of integers by at most D in L2, the release is
-    D^2/(2 sigma^2)-zCDP, the bound of the continuous law, without its
-    floating-point leaks. The law drawn is within `discrete_gaussian_distance`
-    of the exact one: n draws add (1 + e^epsilon) n distance to delta.
+    If neighbors move the tree of integers by at most D in L2, the release is D^2/(2 sigma^2)-zCDP,
+    the bound of the continuous law, without its floating-point leaks. The law drawn is within
+    `discrete_gaussian_distance` of the exact one: n draws add (1 + e^epsilon) n distance to delta.
     Sums that leave int32 wrap around, which is post-processing.
 
   Reference:

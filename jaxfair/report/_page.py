@@ -2,12 +2,14 @@
 
 import html
 import pathlib
+import re
 from collections.abc import Iterable, Sequence
 
 from jaxfair._whole_files import write_whole
-from jaxfair.experiments import Run, Study, Table, _folders, _usefulness
+from jaxfair.experiments import Run, Study, Table, _folders, _usefulness, _words
 from jaxfair.experiments._folders import ClaimRecord
-from jaxfair.report import _html_parts, _static, _svg, _tables, _words
+from jaxfair.report import _html_parts, _static, _svg, _tables
+from jaxfair.studies import explanation
 
 
 def write(run: Run) -> pathlib.Path:
@@ -24,10 +26,11 @@ def write(run: Run) -> pathlib.Path:
   figures.mkdir(exist_ok=True)
   for figure in study.figures:
     _static.save(figure, table, figures / f"{figure.name}.png")
-  columns = study.setting_columns(run.plan.settings, table)
+  columns = study.setting_columns(table)
   judged = _usefulness.judge(table, columns, study.plain)
   sections = [
     _header(run),
+    _answer(run),
     _tables.alarm(judged),
     *_figures(study, table),
     *(_tables.summary(summary, table, judged) for summary in study.summaries),
@@ -55,6 +58,20 @@ def _header(run: Run) -> str:
   if not record.finished:
     badges.append("unfinished: only the cells computed so far")
   return _html_parts.header(run.plan.title, study.summary, badges)
+
+
+def _answer(run: Run) -> str:
+  """Who pays, why, and what to try, if the run has costs by group."""
+  found = explanation.explain(run.plan, run.table, command=f"jaxfair run {run.folder}/config.toml")
+  if not found:
+    return ""
+  told = [_marked(line) for line in explanation.sentences(explanation.hardest(found))]
+  return f'<section class="answer">{"".join(f"<p>{line}</p>" for line in told)}</section>'
+
+
+def _marked(text: str) -> str:
+  """`commands` as code."""
+  return re.sub("`(.*?)`", r"<code>\1</code>", html.escape(text))
 
 
 def _notes(notes: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxfair.experiments import Figure, Table
 from jaxfair.experiments._measures import seed_interval
-from jaxfair.report._words import UNITS, label, words
+from jaxfair.experiments._words import UNITS, label, words
 
 # Okabe and Ito's colors: told apart with any kind of color vision.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A7F00")
@@ -77,7 +77,9 @@ def settled(figure: Figure, table: Table) -> Figure:
   """
   if figure.mark != "line" or figure.color is None:
     return figure
-  values = table.unique(figure.x) if figure.x in table else []
+  if any(name not in table for name in (figure.x, *figure.where)):
+    return figure
+  values = table.where(**figure.where).unique(figure.x)
   if len(values) != 1:
     return figure
   title = f"{words(figure.x)} {label(values[0])}"

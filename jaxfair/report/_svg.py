@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from jaxfair.experiments import Figure, Table
+from jaxfair.experiments._words import number
 from jaxfair.report import _series
-from jaxfair.report._words import number
 
 WIDTH, HEIGHT = 380, 250  # of a panel; text of 12 units is readable at 360 pixels
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 24, 38
@@ -184,7 +184,8 @@ class _Scale:
   def __init__(self, low: float, high: float, *, log: bool = False, pad: float = 0.0):
     self.log = log and low > 0
     f = self._f
-    low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
+    if not high > low:
+      low, high = (low / 2, high * 2) if self.log else (low - 0.5, high + 0.5)
     room = pad * (f(high) - f(low))
     self._start, self._size = f(low) - room, f(high) - f(low) + 2 * room
     self.low, self.high = self._inverse(self._start), self._inverse(self._start + self._size)

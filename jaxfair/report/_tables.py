@@ -10,7 +10,7 @@ import numpy as np
 from jaxfair.experiments import Summary, Table
 from jaxfair.experiments._measures import EVERYONE, GAPS, seed_interval
 from jaxfair.experiments._usefulness import Judged, majority_accuracy
-from jaxfair.report._words import UNITS, label, number, words
+from jaxfair.experiments._words import UNITS, label, named, number, words
 
 MOST_COLUMNS = 12  # settings side by side; with more they are rows
 FEW_PEOPLE = 20  # a share of fewer people has no interval worth showing
@@ -52,7 +52,7 @@ def beside_constant(judged: Sequence[Judged], table: Table, plain: Mapping[str, 
       f"{gain.estimate:+.3f} <small>[{gain.low:+.3f}, {gain.high:+.3f}]</small>",
       f"{100 * one.one_class_share:.1f}%",
     )
-    name = _named(one.setting)
+    name = named(one.setting)
     if plain and all(one.setting.get(k) == v for k, v in plain.items()):
       name += " (plain model)"
     lines.append(_line(name, heads, cells, bad=bool(one.why)))
@@ -70,7 +70,7 @@ def alarm(judged: Sequence[Judged]) -> str:
   if not useless:
     return ""
   items = "".join(
-    f"<li><b>{_text(_named(one.setting) or 'The model')}</b> {_text(one.why)}.</li>"
+    f"<li><b>{_text(named(one.setting) or 'The model')}</b> {_text(one.why)}.</li>"
     for one in useless[:20]
   )
   more = f"<li>and {len(useless) - 20} more</li>" if len(useless) > 20 else ""
@@ -84,17 +84,16 @@ def alarm(judged: Sequence[Judged]) -> str:
 def _pivoted(asked: Summary, rows: Table, value: str, judged: Sequence[Judged]) -> str:
   """Groups as rows and settings as columns; the other way round if they are many."""
   others = [name for name in asked.by if name != "group"]
-  settings = list(dict.fromkeys(key for key, _ in rows.split(*others)))
+  if rows[value].dtype.kind != "f" or np.isnan(rows[value]).all():
+    return ""
+  known = rows.keep(~np.isnan(rows[value]))
+  settings = list(dict.fromkeys(key for key, _ in known.split(*others)))
   cells = dict(rows.split(*others, "group"))
   groups = rows.unique("group")
-  if not any(
-    rows[value].dtype.kind == "f" and not np.isnan(p[value]).all() for p in cells.values()
-  ):
-    return ""
   varied = [name for name in others if len(rows.unique(name)) > 1]
-  named = [dict(zip(others, key, strict=True)) for key in settings]
-  names = [_named({k: one[k] for k in varied}) or words(value) for one in named]
-  marks = [_is_useless(one, judged) for one in named]
+  each = [dict(zip(others, key, strict=True)) for key in settings]
+  names = [named({k: one[k] for k in varied}) or words(value) for one in each]
+  marks = [_is_useless(one, judged) for one in each]
   sizes = {group: _size(rows.where(group=group)) for group in groups}
   across, down = names, [_with_size(group, sizes[group]) for group in groups]
   keys = [[(*key, group) for key in settings] for group in groups]
@@ -192,11 +191,6 @@ def _size(rows: Table) -> float:
 def _with_size(group: str, size: float) -> str:
   told = f" <small>n = {size:,.0f}</small>" if size else ""
   return f"{_text(label(group))}{told}"
-
-
-def _named(setting: Mapping[str, Any]) -> str:
-  told = [label(v) if isinstance(v, str) else f"{words(k)} {label(v)}" for k, v in setting.items()]
-  return ", ".join(told)
 
 
 def _line(name: str, heads: Sequence[str], cells: Sequence[str], *, bad: bool = False) -> str:

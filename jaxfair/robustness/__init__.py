@@ -27,7 +27,7 @@ from jaxfair.robustness._gaussians import (
   mean_distance,
   natural_error,
   natural_threshold,
-  penalised_threshold,
+  penalized_threshold,
   robust_error,
   robust_threshold,
 )
@@ -65,7 +65,7 @@ __all__ = [
   "natural_threshold",
   "negative_margin",
   "orderings",
-  "penalised_threshold",
+  "penalized_threshold",
   "pgd",
   "rfgsm",
   "robust_error",

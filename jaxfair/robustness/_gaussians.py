@@ -85,7 +85,7 @@ def robust_threshold(mu_minus: Any, mu_plus: Any, ratio: Any, epsilon: Any) -> n
   return mu + epsilon + _crossing(inner, ratio, np.log(ratio))
 
 
-def penalised_threshold(mu_minus: Any, mu_plus: Any, ratio: Any, penalty: Any) -> np.ndarray:
+def penalized_threshold(mu_minus: Any, mu_plus: Any, ratio: Any, penalty: Any) -> np.ndarray:
   """The threshold that trades errors against their gap.
 
   min over theta of  e_plus + e_minus + penalty |e_plus - e_minus|

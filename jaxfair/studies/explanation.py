@@ -1,266 +1,278 @@
-"""Why a group pays for the privacy of one trained model.
+"""Who pays, how much, why, and what to try: one answer from the rows of a run.
 
-Reads the directory of a `train` run: what privacy cost each group there, and
-what clipping and noise do to each group at the released model.
+The page of a run and `jaxfair explain` both tell what is found here, so they name the same group by
+the same measure. A run needs rows by group with one of the `COSTS`; columns of `reasons.REASONS`
+tell why.
 """
 
-import dataclasses
+import math
 import pathlib
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import analysis, data, fairness, methods
-from jaxfair.experiments import _config as configs
-from jaxfair.experiments import _runs
+from jaxfair import fairness
+from jaxfair.experiments import _usefulness
 from jaxfair.experiments._folders import RunError
 from jaxfair.experiments._measures import EVERYONE
-from jaxfair.experiments._people import load_people
-from jaxfair.experiments._population import dry
+from jaxfair.experiments._reading import read_run
 from jaxfair.experiments._table import Table
-from jaxfair.studies import train
-from jaxfair.types import Examples
+from jaxfair.experiments._words import named
+from jaxfair.studies.advice import advise
+from jaxfair.studies.reasons import REASONS
 
-MOST_PEOPLE = 4_000  # on whom the terms are computed; more changes little
-FACTORS = ("input_norm", "gradient_norm", "closeness", "trace")
-CLIPPING, NOISE = "clipping", "noise"
-DESCENTS = ("dp_sgd", "fair_dp_sgd")
-AGAIN = "delete the run directory and run its config again"
+# Column -> its unit, and what one of it is called.
+COSTS = {
+  "accuracy_cost": (100.0, "points of accuracy"),
+  "excess_errors": (100.0, "points of accuracy"),
+  "excess_risk": (1.0, "nats of loss"),
+  "loss": (1.0, "nats of loss"),
+  "loss_of_money": (1.0, "dollars a year"),
+}
+NOTABLE = 1.1  # times everybody's value
 
 
-class Cost(NamedTuple):
-  """What privacy adds to a group's loss: mean over seeds, 95% interval."""
+class GroupCost(NamedTuple):
+  """What one group pays.
 
-  loss: float
-  low: float
-  high: float
-  accuracy: float
+  Attributes:
+    name: of the group.
+    size: test people; NaN if the rows do not tell.
+    cost: mean over seeds, with its 95% interval, in units of `COSTS`.
+  """
+
+  name: str
+  size: float
+  cost: fairness.Interval
+
+
+class Reason(NamedTuple):
+  """A column in which the payer differs from everybody."""
+
+  column: str
+  payer: float
+  everyone: float
+
+  @property
+  def ratio(self) -> float:
+    """The payer's value over everybody's."""
+    return self.payer / self.everyone if self.everyone else math.inf
 
 
 class NonPrivateExplanation(NamedTuple):
-  """Who pays, how much, through which term and factor. Not for release.
+  """Who pays in one setting. Not for release.
 
   Attributes:
-    groups: names.
-    epsilon: of the training whose costs these are.
-    costs: of every group, on held-out people.
-    payer: the group that pays most.
-    apart: interval of its loss cost minus that of the group that pays least,
-      paired over seeds.
-    terms: term -> [G] expected change of the loss in the last step.
-    factors: factor -> [G] means over each group's people.
-    of_all: factor -> mean over everybody.
-    clipped: [G] share of each group's people whose gradients are clipped.
-    term: the one through which the payer loses more.
-    factor: the one in which the payer stands out, of those behind the term.
-    large_gradient: norm that a tenth of the payer's gradients exceed.
-    l2_clip: the bound that was used.
-    note: a caveat; may be empty.
+    setting: column -> value.
+    unit: of costs.
+    costs: of every group, the one that pays most first.
+    apart: interval of the payer's cost minus that of the group that pays least, paired by seed.
+    by_loss: the payer by loss, if that is another group; else empty.
+    reasons: where the payer differs, the largest ratio first.
+    useless: why the setting shows nothing; empty if it does.
+    advice: what to try first, and what it costs in privacy.
   """
 
-  groups: tuple[str, ...]
-  epsilon: float
-  costs: dict[str, Cost]
-  payer: str
+  setting: dict[str, Any]
+  unit: str
+  costs: tuple[GroupCost, ...]
   apart: fairness.Interval
-  terms: dict[str, np.ndarray]
-  factors: dict[str, np.ndarray]
-  of_all: dict[str, float]
-  clipped: np.ndarray
-  term: str
-  factor: str
-  large_gradient: float
-  l2_clip: float
-  note: str
+  by_loss: str
+  reasons: tuple[Reason, ...]
+  useless: str
+  advice: str
+
+  @property
+  def payer(self) -> GroupCost:
+    """The group that pays most."""
+    return self.costs[0]
 
 
-class Paid(NamedTuple):
-  """Who pays, and how much; see `NonPrivateExplanation`."""
-
-  costs: dict[str, Cost]
-  payer: str
-  apart: fairness.Interval
-  epsilon: float
-
-
-def who_pays(table: Table, settings: train.Config) -> Paid:
-  """What the training nearest to the released one costs each group, on held-out people.
-
-  Args:
-    table: rows of a `train` run.
-    settings: of the run.
-  """
-  wanted = settings.release_epsilon
-  assert wanted is not None
-  epsilon = min(settings.epsilons, key=lambda e: abs(np.log(e / wanted)))
-  rows = table.where(training=train.training_name(settings, settings.released_method, epsilon))
-  costs, per_seed = {}, {}
-  for name in rows.unique("group"):
-    if name != EVERYONE:
-      per_seed[name] = rows.where(group=name)["loss_cost"]
-      found = fairness.seed_interval(per_seed[name])
-      accuracy = np.nanmean(rows.where(group=name)["accuracy_cost"])
-      costs[name] = Cost(*map(float, (found.estimate, found.low, found.high, accuracy)))
-  order = sorted(costs, key=lambda name: costs[name].loss)
-  apart = fairness.paired_interval(per_seed[order[-1]], per_seed[order[0]])
-  return Paid(costs, order[-1], apart, epsilon)
-
-
-def explain_run(folder: pathlib.Path) -> NonPrivateExplanation:
-  """Explains who pays in a finished `train` run with a released model.
-
-  Args:
-    folder: its run directory.
+def explain_run(folder: str | pathlib.Path) -> list[NonPrivateExplanation]:
+  """Explains every setting of a run that has costs by group.
 
   Raises:
-    RunError: if it is no such run; the message says what to do.
+    RunError: if the folder is no run, or has no such rows; the message says what to do.
   """
-  settings, table = _read(folder)
-  people, _ = load_people(settings.data)
-  used = table.unique("data")
-  if used != [people.name]:
+  run = read_run(folder)
+  found = explain(run.plan, run.table, command=f"jaxfair run {run.folder / 'config.toml'}")
+  if not found:
     raise RunError(
-      f"{folder} is a run on {used[0]}, but {people.name} is what its config "
-      "gives now; run it again"
+      f"{folder} has no rows by group with a cost ({', '.join(COSTS)}); run a study of groups, "
+      "such as configs/quickstart.toml"
     )
-  released = methods.load(folder / "release")
-  assert settings.release_epsilon is not None
-  _, plan = settings.parted(
-    people, settings.released_method, settings.release_epsilon, key=jax.random.key(0), buy=dry
+  return found
+
+
+def explain(plan: Any, table: Table, *, command: str) -> list[NonPrivateExplanation]:
+  """Explains every setting of a table, in order; empty if it has no costs by group.
+
+  Args:
+    plan: what the rows are of; see `experiments.read_plan`.
+    table: the rows.
+    command: `jaxfair run config.toml`, which advice adds to.
+  """
+  study = plan.study
+  table = _with_places(table)
+  cost = next((name for name in COSTS if _has(table, name)), None)
+  if cost is None or "group" not in table:
+    return []
+  columns = [n for n in study.setting_columns(table) if not _of_group(table, n)]
+  judged = _usefulness.judge(table, columns, study.plain)
+  useless = {_key(one.setting): one.why for one in judged}
+  found = []
+  for values, rows in table.split(*columns) if columns else [((), table)]:
+    setting = dict(zip(columns, values, strict=True))
+    own = rows.keep(np.isfinite(rows[cost]))
+    groups = [name for name in own.unique("group") if name not in (EVERYONE, "")]
+    if len(groups) > 1 and np.ptp(own[cost]) > 0:
+      one = _explained(setting, own, rows, table, cost, groups)
+      advice = advise(study.name, plan.values, one.setting, one.reasons[:1], command)
+      found.append(one._replace(useless=useless.get(_key(setting), ""), advice=advice))
+  return found
+
+
+def hardest(found: Sequence[NonPrivateExplanation]) -> NonPrivateExplanation:
+  """The setting whose payer pays most, among those that show anything."""
+  useful = [one for one in found if not one.useless] or list(found)
+  return max(useful, key=lambda one: float(one.payer.cost.estimate))
+
+
+def sentences(one: NonPrivateExplanation) -> list[str]:
+  """Who pays and how much; why; what to try."""
+  payer, least = one.payer, one.costs[-1]
+  at = _told(one.setting)
+  if one.useless:
+    first = f"Who pays: nothing can be said with {at}: the model {one.useless}."
+  elif payer.cost.low <= 0 or payer.cost.estimate <= 0:
+    first = f"Who pays: nobody beyond chance. {at} takes {_cost(payer, one.unit)} at most."
+  else:
+    first = f"Who pays: {payer.name}{_size(payer)}. {at} takes {_cost(payer, one.unit)} from it"
+    if not one.apart.low <= 0:
+      first += f", and {_number(least.cost.estimate)} from {least.name}{_size(least)}."
+    else:
+      first += "; the groups' costs do not differ beyond chance."
+  if one.by_loss:
+    first += (
+      f" By loss, {one.by_loss} pays most: loss also counts how sure the model is, accuracy only "
+      "whether it is right."
+    )
+  return [first, _why(one), f"What to try: {one.advice}"]
+
+
+def _why(one: NonPrivateExplanation) -> str:
+  if not one.reasons:
+    return "Why: this run measured no factors by group."
+  notable = [reason for reason in one.reasons if reason.ratio >= NOTABLE][:2]
+  if not notable:
+    top = one.reasons[0]
+    return (
+      f"Why: no factor stands out; {REASONS[top.column]} is {_number(top.payer)}, beside "
+      f"{_number(top.everyone)} of everybody."
+    )
+  told = " and ".join(
+    f"{REASONS[reason.column]} is {_number(reason.payer)}, beside {_number(reason.everyone)} of "
+    "everybody"
+    for reason in notable
   )
-  _, people = settings.with_public(people)
-  people = _features_of(released, people)
-  if released.shape != people.examples.x.shape[1:]:
-    raise RunError(
-      f"{folder / 'release'} takes {released.shape} features, and {people.name} has "
-      f"{people.examples.x.shape[1:]}, so it is not the model of this run; {AGAIN}"
-    )
-  sample = _sample(people, released)
-  costs, payer, apart, epsilon = who_pays(table, settings)
-  found = _at_model(plan, released, sample, people.num_groups)
-  terms, factors, of_all = found.terms, found.factors, found.of_all
-  which = people.group_names.index(payer)
-  term = max(terms, key=lambda name: terms[name][which])
-  behind = "gradient_norm" if term == CLIPPING else "closeness"
-  factor = max((behind, "input_norm"), key=lambda name: factors[name][which] / of_all[name])
-  note = ""
-  if plan.settings.optimizer != "sgd":
-    note = (
-      "The terms are those of plain descent; this model was trained with "
-      f"{plan.settings.optimizer}."
-    )
-  own = found.gradients[np.asarray(sample.group) == which]
+  return f"Why: for {one.payer.name} the {told}."
+
+
+def _explained(
+  setting: dict[str, Any], own: Table, rows: Table, table: Table, cost: str, groups: Sequence[str]
+) -> NonPrivateExplanation:
+  factor, unit = COSTS[cost]
+  per_seed = {name: _by_seed(own.where(group=name), cost) * factor for name in groups}
+  costs = [
+    GroupCost(name, _mean(own.where(group=name), "count"), fairness.seed_interval(per_seed[name]))
+    for name in groups
+  ]
+  costs.sort(key=lambda one: -float(one.cost.estimate))
+  most, least = costs[0].name, costs[-1].name
+  same = min(len(per_seed[most]), len(per_seed[least]))
+  by_loss = ""
+  if cost != "loss_cost" and _has(own, "loss_cost"):
+    losses = {name: _mean(own.where(group=name), "loss_cost") for name in groups}
+    by_loss = max(losses, key=lambda name: losses[name])
   return NonPrivateExplanation(
-    groups=people.group_names,
-    epsilon=epsilon,
-    costs=costs,
-    payer=payer,
-    apart=apart,
-    terms=terms,
-    factors=factors,
-    of_all=of_all,
-    clipped=found.clipped,
-    term=term,
-    factor=factor,
-    large_gradient=float(np.quantile(own, 0.9)),
-    l2_clip=plan.settings.l2_clip,
-    note=note,
+    setting=setting,
+    unit=unit,
+    costs=tuple(costs),
+    apart=fairness.paired_interval(per_seed[most][:same], per_seed[least][:same]),
+    by_loss="" if by_loss == most else by_loss,
+    reasons=tuple(_reasons(rows, table, most)),
+    useless="",
+    advice="",
   )
 
 
-def _read(folder: pathlib.Path) -> tuple[train.Config, Table]:
-  """The settings and the rows."""
-  path = folder / "config.toml"
-  if not path.is_file():
-    raise RunError(
-      f"{folder} is not a run directory; make one with "
-      "`jaxfair run configs/train/dp_sgd_adult.toml`"
-    )
-  values = configs.parse(path)
-  if values.get("study") != "train":
-    raise RunError(
-      f"{folder} is a run of study {values.get('study')!r}; explain takes runs "
-      "of 'train', such as configs/train/dp_sgd_adult.toml"
-    )
-  made = _runs.plan(train.STUDY, values, where=f"{path}: ")
-  if made.settings.release_epsilon is None:
-    raise RunError(f"{folder} holds no released model; set release_epsilon and run it again")
-  method = made.settings.released_method
-  if method not in DESCENTS:
-    raise RunError(
-      f"{folder} released a model of {method}; explain takes apart the steps of "
-      f"{' and '.join(DESCENTS)}: what privacy costs each group is on the run's page"
-    )
-  for name in ("results.csv", "release"):
-    if not (folder / name).exists():
-      raise RunError(
-        f"{folder} has no {name}: the run is not finished; the same `jaxfair run` continues it"
-      )
-  return made.settings, Table.read(folder / "results.csv")
+def _reasons(rows: Table, table: Table, payer: str) -> list[Reason]:
+  """Columns of this setting; of the whole table where the setting has none."""
+  found = []
+  for column in REASONS:
+    # Pruned networks: what a group was before, in rows of another setting.
+    parts = (rows,) if "method" in table else (rows, table)
+    part = next((t for t in parts if _has(t, column)), None)
+    if part is None:
+      continue
+    own = _mean(part.where(group=payer), column)
+    groups = [name for name in part.unique("group") if name not in (EVERYONE, "")]
+    everyone = _mean(part.where(group=EVERYONE), column)
+    if math.isnan(everyone):
+      everyone = float(np.nanmean([_mean(part.where(group=g), column) for g in groups]))
+    if math.isfinite(own) and math.isfinite(everyone) and everyone != 0:
+      found.append(Reason(column, own, everyone))
+  return sorted(found, key=lambda reason: -reason.ratio)
 
 
-def _features_of(released: methods.Released, people: data.Dataset) -> data.Dataset:
-  """The people with the features that the model takes: rare categories may have been left out."""
-  if released.encoder is None or people.encoder is None:
-    return people
-  known = people.encoder.feature_names
-  kept = [known.index(name) for name in released.encoder.feature_names if name in known]
-  return dataclasses.replace(
-    people,
-    examples=people.examples._replace(x=people.examples.x[:, kept]),
-    feature_names=tuple(known[place] for place in kept),
-    columns=tuple(people.columns[place] for place in kept),
-  )
+def _with_places(table: Table) -> Table:
+  """Decisions: places are the groups, and what they lose is money."""
+  if "gain" not in table or "group" in table or "name" not in table:
+    return table
+  return table.plus(group=table["name"], loss_of_money=-table["gain"])
 
 
-def _sample(people: data.Dataset, released: methods.Released) -> Examples:
-  size = min(MOST_PEOPLE, people.size)
-  (rows,) = data.split_rows(people.size, (size,), key=jax.random.key(0))
-  some = people.examples.take(rows)
-  return jax.tree.map(jnp.asarray, some._replace(x=released.prepare(some.x)))
+def _of_group(table: Table, column: str) -> bool:
+  """Whether a column says no more than which group a row is of, such as its role."""
+  pairs = len(list(table.split("group", column)))
+  return pairs == len(table.unique("group")) and len(table.unique(column)) > 1
 
 
-class _AtModel(NamedTuple):
-  """Terms and factors of every group at the released model."""
-
-  terms: dict[str, np.ndarray]
-  factors: dict[str, np.ndarray]
-  of_all: dict[str, float]
-  clipped: np.ndarray
-  gradients: np.ndarray
+def _by_seed(rows: Table, column: str) -> np.ndarray:
+  if "seed" not in rows:
+    return rows[column]
+  return np.array([float(np.nanmean(part[column])) for _, part in rows.split("seed")])
 
 
-def _at_model(
-  plan: methods.Plan, released: methods.Released, people: Examples, num_groups: int
-) -> _AtModel:
-  private, loss, model, params = plan.settings, plan.loss, plan.model, released.params
-  step = analysis.StepSettings(
-    learning_rate=private.learning_rate,
-    l2_clip=private.l2_clip,
-    noise_multiplier=float(plan.config.noise_multiplier),
-    sampling_rate=min(1.0, private.batch_size / people.size),
-  )
-  found = analysis.decompose(
-    model, loss, params, people, step, num_groups=num_groups, probes=16, key=jax.random.key(0)
-  )
-  norms = analysis.norms(model, loss, params, people, num_groups=num_groups)
+def _has(table: Table, column: str) -> bool:
+  if column not in table or table[column].dtype.kind != "f":
+    return False
+  return bool(np.isfinite(table[column]).any())
 
-  def by_group(values: jax.Array) -> analysis.ByGroup:
-    return analysis.mean_by_group(values, people.group, num_groups)
 
-  factors: dict[str, analysis.ByGroup] = {
-    "input_norm": norms.mean_input,
-    "gradient_norm": norms.mean_gradient,
-    "closeness": by_group(analysis.closeness(model.apply(params, people.x))),
-    "trace": found.trace,
-  }
-  terms = {CLIPPING: found.clipping, NOISE: found.noise}
-  return _AtModel(
-    terms={name: np.asarray(value.group) for name, value in terms.items()},
-    factors={name: np.asarray(value.group) for name, value in factors.items()},
-    of_all={name: float(value.population) for name, value in factors.items()},
-    clipped=np.asarray(by_group(1.0 * (norms.gradients > private.l2_clip)).group),
-    gradients=np.asarray(norms.gradients),
-  )
+def _mean(rows: Table, column: str) -> float:
+  return float(np.nanmean(rows[column])) if len(rows) and _has(rows, column) else math.nan
+
+
+def _key(setting: Mapping[str, Any]) -> str:
+  return repr(sorted(setting.items()))
+
+
+def _told(setting: Mapping[str, Any]) -> str:
+  return named(setting) or "privacy"
+
+
+def _size(group: GroupCost) -> str:
+  return "" if math.isnan(group.size) else f" (n = {group.size:,.0f})"
+
+
+def _cost(group: GroupCost, unit: str) -> str:
+  cost = group.cost
+  interval = "" if not math.isfinite(cost.low) else f" [{_number(cost.low)}, {_number(cost.high)}]"
+  return f"{_number(cost.estimate)} {unit}{interval}"
+
+
+def _number(value: Any) -> str:
+  value = float(value)
+  return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -21,6 +21,7 @@ from jaxfair.experiments._population import Buy, Parted, Scaling, dry, load_publ
 from jaxfair.methods import Plan
 from jaxfair.methods._buying import PLACE, buy_once, seeded_bits
 from jaxfair.methods._evaluation import evaluate
+from jaxfair.studies.reasons import reasons_of, with_reasons
 from jaxfair.types import Examples
 
 PLAIN, RELEASED = "without privacy", "released model"
@@ -83,6 +84,11 @@ class Config(ex.Settings):
       checks.one_of("settings", name, methods.METHODS)
     for name in ("plain", *self.methods, self.released_method):
       self.method_settings(name)
+    checks.require(
+      self.release_epsilon is None or methods.get(self.released_method).protects is not None,
+      f"{self.released_method} is a baseline with no guarantee and cannot be released; choose a "
+      "private method, such as dp_sgd",
+    )
 
   @property
   def fractions(self) -> tuple[float, float, float]:
@@ -122,6 +128,11 @@ class Config(ex.Settings):
     budget = None
     if method.protects is not None:
       budget = Budget(epsilon, self.delta or methods.default_delta(people.size))
+      checks.require(
+        budget.delta <= 1 / people.size,
+        f"delta={budget.delta:g} lets a mechanism publish whole records of {people.size} people; "
+        f"use at most {methods.default_delta(people.size):g}, or leave it out",
+      )
     split_key, own_key = jax.random.split(key)
     parted = part_people(
       people,
@@ -177,19 +188,23 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     measure(config, people, setting, seed, context)
     for seed in range(1 if released else config.seeds)
   ]
-  return ex.group_table(setting, tree.stack(found), people.group_names)
+  measured, why = tree.stack(found)
+  return with_reasons(
+    ex.group_table(setting, measured, people.group_names), why, people.group_names
+  )
 
 
 def _trained(
   config: Config, people: Dataset, setting: dict[str, Any], seed: int, context: ex.Context
-) -> GroupMeasures:
-  return ex.measure_groups(*_logits(config, people, setting, seed, context), people)
+) -> tuple[GroupMeasures, dict[str, Any]]:
+  logits, test, why = _logits(config, people, setting, seed, context)
+  return ex.measure_groups(logits, test, people), why
 
 
 def _logits(
   config: Config, people: Dataset, setting: dict[str, Any], seed: int, context: ex.Context
-) -> tuple[jax.Array, Examples]:
-  """Of a model that is trained for the study, on its test people."""
+) -> tuple[jax.Array, Examples, dict[str, Any]]:
+  """Of a model that is trained for the study, on its test people, and why groups pay."""
   parted, plan = config.parted(
     people, setting["method"], setting["epsilon"], key=_split_key(context, seed)
   )
@@ -199,12 +214,13 @@ def _logits(
   scaled = jnp.asarray(test.x if scaler is None else scaler.apply(test.x))
   if plan.row_norm is not None:
     scaled = data.bound_rows(scaled, plan.row_norm)
-  return plan.model.apply(fitted.params, scaled), test
+  why = reasons_of(plan, fitted, parted.population, test._replace(x=scaled))
+  return plan.model.apply(fitted.params, scaled), test, why
 
 
 def _released(
   config: Config, people: Dataset, setting: dict[str, Any], seed: int, context: ex.Context
-) -> GroupMeasures:
+) -> tuple[GroupMeasures, dict[str, Any]]:
   """Releases one model into the run directory, and measures it.
 
   What may leave the house is in `release`, which appears complete or not at all.
@@ -233,7 +249,7 @@ def _released(
   without = {"method": "plain", "epsilon": math.inf}
   plain = jnp.argmax(_logits(config, people, without, seed, context)[0], -1)
   evaluate(model, parted.test, plain=np.asarray(plain), key=jax.random.key(0)).write(context.folder)
-  return ex.measure_groups(logits, parted.test, people)
+  return ex.measure_groups(logits, parted.test, people), {}
 
 
 def _split_key(context: ex.Context, seed: int) -> jax.Array:

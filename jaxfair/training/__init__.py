@@ -25,6 +25,7 @@ from jaxfair.training._parity_penalty import ParityPenalty, parity_penalty
 from jaxfair.training._private_lagrangian import DualTrace, private_lagrangian
 from jaxfair.training._private_lagrangian_config import PrivateLagrangianConfig
 from jaxfair.training._privatize import privatize
+from jaxfair.training._recipes import FlipAndShift
 from jaxfair.training._regularizers import Penalty, UncoveredError
 from jaxfair.training._risk_balanced import RiskPenalty, clipped_part_event, risk_penalty
 from jaxfair.training._snapshots import SnapshotFit, dp_sgd_snapshots
@@ -37,6 +38,7 @@ __all__ = [
   "DualTrace",
   "FairRobustConfig",
   "FitConfig",
+  "FlipAndShift",
   "LagrangianConfig",
   "NonPrivateDpTrace",
   "NonPrivateDualTrace",

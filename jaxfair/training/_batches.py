@@ -1,11 +1,10 @@
 """Shuffled mini-batches without a sort: a keyed bijection of the row numbers.
 
-Shuffling n rows by sorting costs n log n per epoch. Here the row numbers that
-are needed are computed each by itself, by a swap-or-not shuffle (Hoang, Morris
-and Rogaway 2012): each round pairs row i with row `offset - i` and swaps the
-pair if a hash bit says so, which is a bijection whatever the hash. It is meant
-for plain training; private sampling, which must be exactly what the accountant
-assumes, is in `privacy._sampling`.
+Shuffling n rows by sorting costs n log n per epoch. Here the row numbers that are needed are
+computed each by itself, by a swap-or-not shuffle (Hoang, Morris and Rogaway 2012): each round pairs
+row i with row `offset - i` and swaps the pair if a hash bit says so, which is a bijection whatever
+the hash. It is meant for plain training; private sampling, which must be exactly what the
+accountant assumes, is in `privacy._sampling`.
 """
 
 from typing import Any, NamedTuple

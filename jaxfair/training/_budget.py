@@ -108,10 +108,8 @@ def train_to_budget(
     initial: parameters to start from, independent of the private data.
     folder: keeps a ledger and checkpoints there; the same call continues a
       training that was stopped, to the same bits, and any other is refused.
-    ledger: charges an existing ledger, with its own budget, instead of the
-      folder's.
-    dataset_ledger: charges the whole of a release to its data set as well,
-      before anything else.
+    ledger: charges an existing ledger, with its own budget, instead of the folder's.
+    dataset_ledger: charges the whole of a release to its data set as well, before anything else.
     data: the data set's name, for the ledger.
     keep_private: keeps the key, the checkpoints and the trace in the folder
       of a finished release. Whoever reads them can subtract the noise.
@@ -121,16 +119,14 @@ def train_to_budget(
     The model with its guarantee.
 
   Privacy:
-    All steps are charged, as one event, before the first one is computed: a
-    training that is killed has charged for steps nobody saw, never the
-    reverse. Steps computed again after a crash use the same keys, so they are
-    the same release. Every call charges its ledger for the whole training,
-    unless that ledger knows it: also one that continues a folder, or finds it
-    finished, with another ledger than before.
+    All steps are charged, as one event, before the first one is computed: a training that is killed
+    has charged for steps nobody saw, never the reverse. Steps computed again after a crash use the
+    same keys, so they are the same release. Every call charges its ledger for the whole training,
+    unless that ledger knows it: also one that continues a folder, or finds it finished, with
+    another ledger than before.
 
-    When a release is finished, its parameters are written down and then its
-    key, checkpoints and trace are erased (unlinked; what a disk keeps of
-    unlinked files is not ours to say).
+    When a release is finished, its parameters are written down and then its key, checkpoints and
+    trace are erased (unlinked; what a disk keeps of unlinked files is not ours to say).
   """
   config.check(model, loss, examples)
   if key is not None:
@@ -195,7 +191,9 @@ class _Training:
     """What is left to do in a folder: nothing, if its release is finished."""
     if not store.finished:
       return self.run(store.key, store)
-    like = jax.eval_shape(lambda key: self.begin(key).state.params, jax.random.key(0))
+    like = jax.eval_shape(
+      lambda key: self.program.params_of(self.begin(key).state), jax.random.key(0)
+    )
     return store.released(like), None
 
   def begin(self, key: jax.Array) -> Begun:
@@ -220,7 +218,7 @@ class _Training:
       if store is not None:
         store.save(done, (begun.state, _joined(parts)))
       self.progress(done, steps)
-    return begun.state.params, _joined(parts)
+    return self.program.params_of(begun.state), _joined(parts)
 
   def _shapes(self, begun: Begun, done: int) -> Any:
     """Shapes of a checkpoint after `done` steps."""
@@ -244,12 +242,13 @@ def _open_ledger(path: pathlib.Path, data: str, epsilon: float, delta: float) ->
 def _described(config: DpSgdConfig, epsilon: float, delta: float, size: int) -> dict[str, Any]:
   """What must be the same when a training is continued."""
   numbers = ("learning_rate", "l2_clip", "noise_multiplier", "weight_decay")
-  fixed = ("steps", "batch_size", "max_batch", "method", "per_layer")
+  fixed = ("steps", "batch_size", "max_batch", "method", "per_layer", "rule", "rescale")
+  recipe = ("views", "chunk_size", "average")
   return {
     "epsilon": epsilon,
     "delta": delta,
     "examples": size,
     **{name: float(getattr(config, name)) for name in numbers},
-    **{name: getattr(config, name) for name in fixed},
+    **{name: getattr(config, name) for name in (*fixed, *recipe)},
     "adaptive": str(config.adaptive),
   }

@@ -8,11 +8,13 @@ import jax.numpy as jnp
 
 from jaxfair import tree
 from jaxfair.privacy import noise
-from jaxfair.privacy._clipping import clipped_grad, zero_broken
+from jaxfair.privacy._clipping import Clipped, clipped_grad, zero_broken
 from jaxfair.privacy._sampling import Batch
 from jaxfair.training import _batches, _regularizers
 from jaxfair.training._dp_sgd_config import DpSgdConfig
+from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, train
+from jaxfair.training._recipes import Average, mean_over_views, sum_in_chunks, views_of
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
 
@@ -71,10 +73,15 @@ def dp_sgd(
     `Fit(params, NonPrivateDpTrace)`.
 
   Privacy:
-    The parameters (all of them, at every step) are what
-    `config.event(examples.size)` says, for adding or removing one example; n
-    is public. The divisor is the expected batch size, a public constant.
-    Nothing is charged here: `train_to_budget` keeps the ledger.
+    The parameters (all of them, at every step) are what `config.event(examples.size)` says, for
+    adding or removing one example; n is public. The divisor is the expected batch size, a public
+    constant. Nothing is charged here: `train_to_budget` keeps the ledger.
+
+    Options of the recipe cost nothing more. `augment` and `views` change a person's loss to its
+    mean over views of that person alone, and one gradient of it is clipped: one person still moves
+    the sum by C. `chunk_size` adds the same clipped gradients of the same Poisson sample in another
+    order. The optimizer, `average`, `rescale` and the clip bound, which the optimizer may see, are
+    functions of what was released.
 
   Reference:
     Abadi et al. 2016.
@@ -88,15 +95,17 @@ class DpSgdState(NamedTuple):
   params: Params
   optimizer: Any
   l2_clip: jax.Array
+  average: Average | None = None
 
 
 class Feed(NamedTuple):
-  """What one step is given: its batch, keys of two noises and the penalties."""
+  """What one step is given: its batch, keys of two noises, the penalties and the views."""
 
   batch: Batch
   key_sum: jax.Array
   key_count: jax.Array
   key_penalty: jax.Array
+  key_views: jax.Array
 
 
 class DpSgdInputs(NamedTuple):
@@ -123,8 +132,9 @@ class DpSgdProgram(Program):
   def begin(self, given: Given) -> Begun:
     """The state before the first step, and people without broken features."""
     config, params = given.config, self.start(given)
-    optimizer = config.optimizer(config.learning_rate).init(params)
-    state = DpSgdState(params, optimizer, jnp.asarray(config.l2_clip, jnp.float32))
+    optimizer = optimizer_of(config).init(params)
+    average = None if config.average is None else Average.begin(params)
+    state = DpSgdState(params, optimizer, jnp.asarray(config.l2_clip, jnp.float32), average)
     inputs = DpSgdInputs(*zero_broken(given.examples), config, given.mask)
     return Begun(state, given.key, inputs)
 
@@ -144,18 +154,40 @@ class DpSgdProgram(Program):
     """The sum of clipped gradients, with its sensitivity."""
     config, (rows, mask) = inputs.config, feed.batch
     model, loss, method = self.model, self.loss, config.method
+    if config.augment is not None:
+      model, loss = mean_over_views(model, loss, config.views)
     inside = self._penalties(state, feed, config, inside=True)
     if inside is not None:
       model, loss, method = *_regularizers.added_to_each(model, loss, inside), "vmap"
     gradient = clipped_grad(
-      model, loss, l2_clip=state.l2_clip, method=method, per_layer=config.per_layer
+      model,
+      loss,
+      l2_clip=state.l2_clip,
+      method=method,
+      per_layer=config.per_layer,
+      rule=config.rule,
     )
-    people, whole = _batches.look_up((inputs.people, inputs.finite), rows)
-    clipped, losses = gradient.with_losses(state.params, people, mask, whole)
+
+    def clipped_sum(batch: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+      rows, mask, places = batch
+      people, whole = _batches.look_up((inputs.people, inputs.finite), rows)
+      if config.augment is not None:
+        keys = jax.vmap(jax.random.fold_in, (None, 0))(feed.key_views, places)
+        people = people._replace(x=views_of(people.x, config.augment, config.views, keys=keys))
+      clipped, losses = gradient.with_losses(state.params, people, mask, whole)
+      return (clipped.total, clipped.num_nonfinite), (clipped.norms, losses, whole)
+
+    batch = (rows, mask, jnp.arange(rows.shape[0]))
+    if config.chunk_size is None or config.chunk_size >= rows.shape[0]:
+      sums, each = clipped_sum(batch)
+    else:
+      sums, each = sum_in_chunks(clipped_sum, batch, config.chunk_size)
+    (total, num_nonfinite), (norms, losses, whole) = sums, each
+    clipped = Clipped(total, norms, num_nonfinite)
     # Whoever is left out of the sum is not counted, either: to be left out is
     # then as not to be there.
-    sums = _Sums(clipped.total, gradient.sensitivity, clipped.norms, mask & whole)
-    return sums, _trace(losses, clipped, mask, state.l2_clip)
+    released = _Sums(total, gradient.sensitivity, norms, mask & whole)
+    return released, _trace(losses, clipped, mask, state.l2_clip)
 
   def release(
     self, total: _Sums, state: DpSgdState, feed: Feed, inputs: DpSgdInputs
@@ -177,12 +209,28 @@ class DpSgdProgram(Program):
   ) -> tuple[DpSgdState, NonPrivateDpTrace]:
     """Regularizers, then one step of the optimizer."""
     config, (mean, clip) = inputs.config, released
+    if config.rescale:
+      mean = tree.scale(config.l2_clip / state.l2_clip, mean)
     gradient = tree.add(mean, tree.scale(config.weight_decay, state.params))
     extra = self._penalties(state, feed, config, inside=False)
     if extra is not None:
       gradient = tree.add(gradient, extra)
-    after = descend(config, gradient, state.optimizer, state.params, mask=inputs.mask)
-    return DpSgdState(*after, clip), seen
+    params, optimizer = descend(
+      config, gradient, state.optimizer, state.params, mask=inputs.mask, l2_clip=state.l2_clip
+    )
+    average = state.average
+    if average is not None:
+      average = average.with_step(params, config.average)
+    return DpSgdState(params, optimizer, clip, average), seen
+
+  def finish(self, state: DpSgdState, infos: Any, inputs: Any) -> Fit:
+    """The last parameters, or their running mean."""
+    del inputs
+    return Fit(self.params_of(state), infos)
+
+  def params_of(self, state: DpSgdState) -> Params:
+    """The parameters that are returned."""
+    return state.params if state.average is None else state.average.params
 
   def _penalties(
     self, state: DpSgdState, feed: Feed, config: DpSgdConfig, *, inside: bool
@@ -202,7 +250,7 @@ def make_feeds(
   the same samples and noise as one in a piece.
   """
   sampler = config.sampler(num_examples)
-  key_batch, *keys = (jax.random.fold_in(key, purpose) for purpose in (1, 2, 3, 4))
+  key_batch, *keys = (jax.random.fold_in(key, purpose) for purpose in (1, 2, 3, 4, 5))
 
   def one(step: jax.Array) -> Feed:
     return Feed(

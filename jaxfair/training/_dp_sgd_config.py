@@ -8,11 +8,13 @@ import optax
 
 from jaxfair import accounting, checks, models
 from jaxfair.privacy._adaptive import QuantileClip
+from jaxfair.privacy._clip_factors import ClipRule
 from jaxfair.privacy._clipping import Method, refuse_64_bit_mode
 from jaxfair.privacy._sampling import PoissonSampler
 from jaxfair.training import _batches, _driver, _regularizers
 from jaxfair.training._optimizers import Optimizer
 from jaxfair.training._program import settings
+from jaxfair.training._recipes import Augmentation
 from jaxfair.training._regularizers import Penalty, UncoveredError
 from jaxfair.types import Examples, Model, PerExampleLoss
 
@@ -26,8 +28,7 @@ class DpSgdConfig:
 
   Attributes:
     learning_rate: handed to the optimizer.
-    l2_clip: bound C on the norm of one person's gradient (where it starts, if
-      `adaptive`).
+    l2_clip: bound C on the norm of one person's gradient (where it starts, if `adaptive`).
     noise_multiplier: standard deviation of the noise over C; 0 trains without
       privacy, and then no event can be had.
     weight_decay: adds weight_decay / 2 ||theta||^2 to the objective; depends
@@ -35,16 +36,25 @@ class DpSgdConfig:
     steps: how many batches.
     batch_size: expected batch size; each person takes part in a step with
       probability batch_size / n.
-    max_batch: public cap on a batch; None chooses one that is practically
-      never reached.
+    max_batch: public cap on a batch; None chooses one that is practically never reached.
     optimizer: `learning_rate -> optax.GradientTransformation`.
     method: how gradients are clipped; see `privacy.clipped_grad`.
     per_layer: clips each layer by itself.
+    rule: "clip" shortens gradients beyond the bound; "normalize" gives nearly all of them its
+      length, so that the bound only scales the learning rate; "drop" leaves those beyond the
+      bound out. See `privacy.clipped_grad`.
+    rescale: multiplies the private gradient by the first clip bound over the one in use: an
+      `adaptive` bound then says which gradients are shortened, and not how long steps are.
     adaptive: moves the clip bound towards a private quantile of the norms.
+    augment: another view of one person's features, `(x, key) -> x`, such as `FlipAndShift()`.
+    views: how many views of a person a step averages before the clip.
+    chunk_size: how many people of a batch are looked at together; None looks at all. Memory then
+      does not grow with the batch size.
+    average: the decay of a running mean of the parameters, which is returned in their place;
+      0.9 to 0.999. None returns the last ones.
     loop: see `driver.choose_loop`.
-    penalties: terms of the objective behind clipping and noise (or inside the
-      clip, if they say so), such as `risk_penalty` or `parity_penalty`. Their
-      weights may be swept too.
+    penalties: terms of the objective behind clipping and noise (or inside the clip, if they say
+      so), such as `risk_penalty` or `parity_penalty`. Their weights may be swept too.
   """
 
   learning_rate: Any = 0.1
@@ -57,7 +67,13 @@ class DpSgdConfig:
   optimizer: Optimizer = optax.sgd
   method: Method = "auto"
   per_layer: bool = False
+  rule: ClipRule = "clip"
+  rescale: bool = False
   adaptive: QuantileClip | None = None
+  augment: Augmentation | None = None
+  views: int = 1
+  chunk_size: int | None = None
+  average: float | None = None
   loop: _driver.Loop = "auto"
   penalties: tuple[Penalty, ...] = ()
 
@@ -72,6 +88,15 @@ class DpSgdConfig:
     checks.non_negative("noise_multiplier", self.noise_multiplier)
     _regularizers.check(self, model)
     checks.integer("steps", self.steps, low=1)
+    checks.integer("views", self.views, low=1)
+    checks.require(
+      self.views == 1 or self.augment is not None,
+      f"views={self.views} of a person are the same without augment; pass augment=..., or views=1",
+    )
+    if self.chunk_size is not None:
+      checks.integer("chunk_size", self.chunk_size, low=1)
+    if self.average is not None:
+      checks.number("average", self.average, low=0.0, high=1.0, open_high=True)
     size = checks.people(examples)
     self.sampler(size)
     check_per_example(model, loss, examples)

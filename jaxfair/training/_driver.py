@@ -1,10 +1,9 @@
 """The one driver: runs a step many times, as one scan or as a jitted loop.
 
-A scan is one compiled program: it can be vmapped over seeds, teachers and
-settings, and saves the dispatch of every step. On the CPU backend a
-convolution inside a loop runs about ten times slower than the same
-convolution in a program of its own, so there the default is a Python loop over
-one jitted step.
+A scan is one compiled program: it can be vmapped over seeds, teachers and settings, and saves the
+dispatch of every step. On the CPU backend a convolution inside a loop runs about ten times slower
+than the same convolution in a program of its own, so there the default is a Python loop over one
+jitted step.
 """
 
 import functools
@@ -152,8 +151,7 @@ def choose_loop(loop: Loop, model: Model, x: Any, *, traced: bool) -> Literal["s
     loop: the user's wish; "auto" chooses.
     model: looked through for convolutions.
     x: [n, ...] inputs; only the shape is used.
-    traced: whether the training is itself inside jit, vmap or grad, where
-      only a scan is possible.
+    traced: whether the training is itself inside jit, vmap or grad, where only a scan is possible.
   """
   checks.one_of("loop", loop, ("auto", "scan", "step"))
   if loop == "step" and traced:

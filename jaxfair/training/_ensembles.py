@@ -1,9 +1,8 @@
 """Many trainings as one program: over seeds, settings or parts, over devices.
 
-Members are grouped into chunks of a fixed size: vmap inside a chunk, a
-sequential map over chunks, and chunks spread over devices. The chunk size does
-not depend on the number of devices, so every member runs through the same
-instructions, and gives the same bits, on one device or many.
+Members are grouped into chunks of a fixed size: vmap inside a chunk, a sequential map over chunks,
+and chunks spread over devices. The chunk size does not depend on the number of devices, so every
+member runs through the same instructions, and gives the same bits, on one device or many.
 """
 
 import dataclasses
@@ -53,8 +52,7 @@ def fit_many(
     trainer: `fit`, `dp_sgd`, or any pure function of their form.
     stacked: whether `examples` has a leading axis of length k; an `Examples`
       of three such answers tells it of x, y and group apart.
-    initial: parameters to start from, with a leading axis of length k; drawn
-      if None.
+    initial: parameters to start from, with a leading axis of length k; drawn if None.
     anchor: center of `fit`'s proximity term, shared by all.
     chunk: how many members run side by side on a device; None chooses.
     devices: where to run; all local devices by default.

@@ -37,8 +37,7 @@ def fair_dp_sgd(
 
   mean loss + lam max_{z, k} Gamma(z, k), Gamma measured on public people
 
-  To sweep lam in one program, or to keep a ledger, put the penalty into the
-  config yourself:
+  To sweep lam in one program, or to keep a ledger, put the penalty into the config yourself:
 
       penalty = training.parity_penalty(model, x, group, num_groups=2,
                                         lam=jnp.linspace(0, 10, 8))

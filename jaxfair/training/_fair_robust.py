@@ -122,9 +122,8 @@ def fair_robust(
     examples: the training part, with groups.
     config: settings.
     key: initial parameters, batches, the adversary's starts.
-    initial: parameters to start from; drawn by `model.init` if None. The ramp
-      loss has no gradient where the margin is below 0: start it from a model
-      that knows something.
+    initial: parameters to start from; drawn by `model.init` if None. The ramp loss has no gradient
+      where the margin is below 0: start it from a model that knows something.
 
   Returns:
     `Fit(params, NonPrivateTrace)`; the traced loss is the objective.

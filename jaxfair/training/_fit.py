@@ -11,7 +11,7 @@ import optax
 from jaxfair import checks, tree
 from jaxfair.training import _batches as batches
 from jaxfair.training import _driver, _regularizers
-from jaxfair.training._optimizers import Optimizer
+from jaxfair.training._optimizers import Optimizer, optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, settings, train
 from jaxfair.training._regularizers import Penalty
 from jaxfair.types import Examples, Fit, Model, NonPrivateTrace, Params, PerExampleLoss
@@ -35,9 +35,8 @@ class FitConfig:
     proximity: pulls them to the `anchor` given to `fit`.
     steps: how many batches.
     batch_size: at most the number of examples; None for all of them.
-    sampling: "shuffle" visits every example once per epoch; "poisson" lets
-      each example take part in each step by chance, as private training does,
-      so that `batch_size` is the expected size.
+    sampling: "shuffle" visits every example once per epoch; "poisson" lets each example take part
+      in each step by chance, as private training does, so that `batch_size` is the expected size.
     optimizer: `learning_rate -> optax.GradientTransformation`.
     loop: see `driver.choose_loop`.
     penalties: more terms, such as `parity_penalty`; their weights may be swept.
@@ -165,7 +164,7 @@ class FitProgram(Program):
       source = jax.random.fold_in(given.key, 1)
       if config.sampling == "shuffle":
         source = batches.shuffles_for(size, config.batch_size, config.steps, key=source)
-    state = FitState(params, config.optimizer(config.learning_rate).init(params))
+    state = FitState(params, optimizer_of(config).init(params))
     return Begun(state, _Source(source, self.key_of(given)), given)
 
   def steps(self, config: Any) -> int:

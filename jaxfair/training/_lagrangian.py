@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxfair.fairness._notion import Notion, Violations
 from jaxfair.training import _batches, _regularizers
 from jaxfair.training._lagrangian_config import Constraint, LagrangianConfig
+from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._program import Begun, Given, RoundProgram, descend, train
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
@@ -117,7 +118,7 @@ class LagrangianProgram(RoundProgram):
       functools.partial(self._violations, config), params, examples
     ).value.shape
     worst = jnp.asarray(jnp.inf)
-    optimizer = config.optimizer(config.learning_rate).init(params)
+    optimizer = optimizer_of(config).init(params)
     state = _State(params, optimizer, jnp.zeros(shape), params, worst, worst)
     return Begun(state, self._source(given), given)
 

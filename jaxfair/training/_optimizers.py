@@ -10,8 +10,8 @@ import optax
 
 from jaxfair import checks
 
-# From a learning rate, which may be traced, to a transformation of gradients.
-Optimizer: TypeAlias = Callable[[Any], optax.GradientTransformation]
+# From a learning rate, which may be traced, to a transformation of gradients; or one as it is.
+Optimizer: TypeAlias = Callable[[Any], optax.GradientTransformation] | optax.GradientTransformation
 OptimizerName: TypeAlias = Literal["sgd", "momentum", "adam"]
 ScheduleName: TypeAlias = Literal["constant", "linear", "cosine"]
 
@@ -21,8 +21,8 @@ def _momentum(learning_rate: Any) -> optax.GradientTransformation:
   return optax.sgd(learning_rate, momentum=0.9)
 
 
-OPTIMIZERS: Mapping[OptimizerName, Optimizer] = MappingProxyType(
-  {"sgd": optax.sgd, "momentum": _momentum, "adam": optax.adam}
+OPTIMIZERS: Mapping[OptimizerName, Callable[[Any], optax.GradientTransformation]] = (
+  MappingProxyType({"sgd": optax.sgd, "momentum": _momentum, "adam": optax.adam})
 )
 # The share of the learning rate that is left when a share of the steps is done.
 SCHEDULES: Mapping[ScheduleName, Callable[[Any], Any]] = MappingProxyType(
@@ -32,6 +32,17 @@ SCHEDULES: Mapping[ScheduleName, Callable[[Any], Any]] = MappingProxyType(
     "cosine": lambda done: 0.5 * (1 + jnp.cos(jnp.pi * done)),
   }
 )
+
+
+def optimizer_of(config: Any) -> optax.GradientTransformationExtraArgs:
+  """The optimizer of a config: a function of the learning rate, or a transformation as it is.
+
+  Its `update` may be told more than gradients and parameters: `l2_clip` in a private training.
+  """
+  made = config.optimizer
+  if not isinstance(made, optax.GradientTransformation):
+    made = made(config.learning_rate)
+  return optax.with_extra_args_support(made)
 
 
 @functools.cache  # equal names give one object, so that programs are compiled once

@@ -34,8 +34,7 @@ class OutputPerturbationConfig:
     row_norm: radius of the ball that rows are projected into.
     logit_lipschitz: bound on the norm of the loss's gradient by the logits;
       known for cross-entropy, needed for any other loss.
-    tolerance: gradient norm at which the solver stops; what it leaves is
-      added to the sensitivity.
+    tolerance: gradient norm at which the solver stops; what it leaves is added to the sensitivity.
   """
 
   epsilon: float = 1.0
@@ -136,12 +135,11 @@ def output_perturbation(
     draw that is released costs the whole epsilon again.
 
   Privacy:
-    (epsilon, delta) for one person *replaced*; n is public. The optimum is
-    rounded to a grid of sigma / 2^40 and gets exact discrete Gaussian noise in
-    whole steps (`privacy.grid`), so its bits tell nothing. Sigma is that of
-    the analytic Gaussian mechanism for the sensitivity with the grid's step
-    counted, at a delta from which the distance between the discrete and the
-    continuous law is taken off (`accounting.grid_sigma`).
+    (epsilon, delta) for one person *replaced*; n is public. The optimum is rounded to a grid of
+    sigma / 2^40 and gets exact discrete Gaussian noise in whole steps (`privacy.grid`), so its bits
+    tell nothing. Sigma is that of the analytic Gaussian mechanism for the sensitivity with the
+    grid's step counted, at a delta from which the distance between the discrete and the continuous
+    law is taken off (`accounting.grid_sigma`).
 
   Reference:
     Chaudhuri, Monteleoni and Sarwate 2011; sensitivity as corrected here for

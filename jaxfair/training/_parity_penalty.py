@@ -104,8 +104,7 @@ def parity_penalty(
 ) -> ParityPenalty:
   """A penalty on the largest disparity of a model's soft predictions.
 
-  lam max_{z, k} Gamma(z, k), the maximum tempered; see
-  `fairness.soft_disparity`
+  lam max_{z, k} Gamma(z, k), the maximum tempered; see `fairness.soft_disparity`
 
   Args:
     model: the one that is trained.
@@ -114,19 +113,17 @@ def parity_penalty(
     num_groups: G.
     lam: weight, 0 or above; the paper uses 0 to 10. Values stacked like
       `fit_many`'s keys are swept in one program.
-    placement: where DP-SGD adds its gradient: "after" the noise, or "inside"
-      every person's gradient before clipping, as the paper lists it. There
-      the clip bounds what the penalty can do, and its steps cost more. After
-      the noise nothing bounds it, so that it needs a smaller lam;
-      docs/evidence/fairpate.md has both.
+    placement: where DP-SGD adds its gradient: "after" the noise, or "inside" every person's
+      gradient before clipping, as the paper lists it. There the clip bounds what the penalty can
+      do, and its steps cost more. After the noise nothing bounds it, so that it needs a smaller
+      lam; docs/evidence/fairpate.md has both.
     disparity: which Gamma.
     temperature: of the tempered maximum.
     sample: people drawn afresh for each step; None uses all of them.
 
   Privacy:
-    A function of the parameters and of public people: free in both places.
-    Inside, each person's sum is clipped as a whole, so the sensitivity is the
-    clip bound.
+    A function of the parameters and of public people: free in both places. Inside, each person's
+    sum is clipped as a whole, so the sensitivity is the clip bound.
 
   Reference:
     Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,

@@ -9,9 +9,8 @@ and noised at every primal step, each person's part in its value at every dual
 step, and the sizes of the groups once, at the start. All the rest is computed
 as it is: features and labels are public here.
 
-The rest has a sample of its own. A gradient without noise tells whom it was
-computed of, and a sample that is known amplifies nothing: the one behind the
-private term must stay secret.
+The rest has a sample of its own. A gradient without noise tells whom it was computed of, and a
+sample that is known amplifies nothing: the one behind the private term must stay secret.
 """
 
 import dataclasses
@@ -30,6 +29,7 @@ from jaxfair.privacy import _grid_sums, noise
 from jaxfair.privacy._clipping import clipped_grad
 from jaxfair.privacy._sampling import Batch
 from jaxfair.training import _batches, _regularizers
+from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._private_lagrangian_config import MAX_WIDTH, PrivateLagrangianConfig
 from jaxfair.training._program import Begun, Given, RoundProgram, descend, train
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
@@ -76,18 +76,15 @@ def private_lagrangian(
     `Fit(params, DualTrace)`.
 
   Privacy:
-    Parameters and trace are what `config.event(n)` says, for the group of one
-    person changed: Poisson-sampled Gaussians for the primal steps, plain ones
-    for the dual steps and the sizes. The sample of the private term is drawn
-    apart from that of the loss, and nothing but the noisy sum is made of it.
-    A group enters a gradient by its price alone, mu n / size, which is
-    released; beyond the middle of all prices one person adds C times half
-    their range at most, and a group changed moves twice that. In a dual step
-    it moves one person's statistics, of norm at most B sqrt(d), from one sum
-    to another: sqrt(2) times that. Sizes and sums leave the training in its
-    trace: they are exact integers of a public grid under discrete Gaussian
-    noise (`privacy._grid_sums`), whose distance to the continuous law is
-    charged.
+    Parameters and trace are what `config.event(n)` says, for the group of one person changed:
+    Poisson-sampled Gaussians for the primal steps, plain ones for the dual steps and the sizes. The
+    sample of the private term is drawn apart from that of the loss, and nothing but the noisy sum
+    is made of it. A group enters a gradient by its price alone, mu n / size, which is released;
+    beyond the middle of all prices one person adds C times half their range at most, and a group
+    changed moves twice that. In a dual step it moves one person's statistics, of norm at most B
+    sqrt(d), from one sum to another: sqrt(2) times that. Sizes and sums leave the training in its
+    trace: they are exact integers of a public grid under discrete Gaussian noise
+    (`privacy._grid_sums`), whose distance to the continuous law is charged.
 
   Reference:
     Tran, Fioretto & Van Hentenryck (2021), Differentially private and fair
@@ -159,7 +156,7 @@ class PrivateLagrangianProgram(RoundProgram):
     # compiler would add them up, slowly, itself.
     stratum = notion.stratum(examples.y)[:, None]
     strata = jnp.sum(stratum == jnp.arange(notion.num_strata), axis=0)
-    optimizer = config.optimizer(config.learning_rate).init(params)
+    optimizer = optimizer_of(config).init(params)
     state = _State(params, optimizer, jnp.zeros((2, *shape, width)))
     return Begun(state, keys, _Inputs(examples, config, given.anchor, sizes, strata))
 

@@ -33,20 +33,17 @@ def privatize(
       )
       updates, state = optimizer.update(gradient(params, batch).total, state)
 
-  It comes first in a chain, and sees all parameters. The declared sensitivity
-  is that of the clipped sum; behind momentum (`optax.trace`), a scaling or a
-  `MultiSteps` that sums, something else enters, and the noise does not cover
-  it. `optax.masked` and `multi_transform` would leave some parameters without
-  noise; they go behind it. `MultiSteps` around the whole chain accumulates
-  before the noise: use it with `use_grad_mean=False`, on micro-batches of one
-  batch, each person in one of them. Weight decay, schedules, momentum and
-  `MultiSteps` behind it are free.
+  It comes first in a chain, and sees all parameters. The declared sensitivity is that of the
+  clipped sum; behind momentum (`optax.trace`), a scaling or a `MultiSteps` that sums, something
+  else enters, and the noise does not cover it. `optax.masked` and `multi_transform` would leave
+  some parameters without noise; they go behind it. `MultiSteps` around the whole chain accumulates
+  before the noise: use it with `use_grad_mean=False`, on micro-batches of one batch, each person in
+  one of them. Weight decay, schedules, momentum and `MultiSteps` behind it are free.
 
   Args:
     sensitivity: of the sum; `clipped_grad(...).sensitivity`.
     noise_multiplier: standard deviation of the noise over the sensitivity.
-    expected_batch_size: public constant the sum is divided by; never the size
-      of the batch at hand.
+    expected_batch_size: public constant the sum is divided by; never the size of the batch at hand.
     key: of all updates of one state; each gets its own by its number.
 
   Returns:
@@ -55,16 +52,14 @@ def privatize(
     `jax.vmap(lambda key: privatize(..., key=key).init(params))(keys)`.
 
   Raises:
-    ArgumentError: by `init`, if it is called again, or traced although the key
-      is not; by `update`, if it is mapped over sums that share one state. In
-      each case two releases would carry the same noise, and their difference
-      none. By both, if some parameters are masked out.
+    ArgumentError: by `init`, if it is called again, or traced although the key is not; by `update`,
+      if it is mapped over sums that share one state. In each case two releases would carry the same
+      noise, and their difference none. By both, if some parameters are masked out.
 
   Privacy:
-    Each update is a Gaussian mechanism of this multiplier. What it costs
-    depends on how your loop samples its batches: `accounting.DpSgd` for
-    Poisson sampling, `accounting.ShuffledDpSgd` for epochs. A state is used
-    once: two updates of one state with different sums share their noise,
+    Each update is a Gaussian mechanism of this multiplier. What it costs depends on how your loop
+    samples its batches: `accounting.DpSgd` for Poisson sampling, `accounting.ShuffledDpSgd` for
+    epochs. A state is used once: two updates of one state with different sums share their noise,
     which cannot be seen from here.
   """
   checks.positive("sensitivity", sensitivity)

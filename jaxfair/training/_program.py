@@ -22,6 +22,7 @@ import optax
 
 from jaxfair import checks, tree
 from jaxfair.training import _driver
+from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._regularizers import check_anchor
 from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
 
@@ -252,7 +253,14 @@ def train_scan(program: Program, given: Given) -> Fit:
 
 
 def descend(
-  config: Any, gradient: Any, optimizer: Any, params: Params, *, mask: Any = None, share: Any = None
+  config: Any,
+  gradient: Any,
+  optimizer: Any,
+  params: Params,
+  *,
+  mask: Any = None,
+  share: Any = None,
+  **seen: Any,
 ) -> tuple[Params, Any]:
   """One step of a config's optimizer: the new parameters, and its new state.
 
@@ -263,9 +271,10 @@ def descend(
     params: before the step.
     mask: what the gradient and the new parameters are multiplied by.
     share: of the step that is taken; all of it if None.
+    **seen: what else the optimizer is told, if it takes extra arguments.
   """
   gradient = masked(gradient, mask)
-  updates, optimizer = config.optimizer(config.learning_rate).update(gradient, optimizer, params)
+  updates, optimizer = optimizer_of(config).update(gradient, optimizer, params, **seen)
   if share is not None:
     updates = tree.scale(share, updates)
   return masked(optax.apply_updates(params, updates), mask), optimizer

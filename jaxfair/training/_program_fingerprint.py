@@ -1,15 +1,15 @@
 """Recognizes what is trained: the same model and loss, in any process.
 
-Two networks can have parameters of the same shapes. What tells them apart is
-the program that they are traced to, so that is what is hashed: operations,
-their settings, which value goes where, and the contents of all constants. Names
-of functions and addresses of objects are left out: they differ between
-processes, or between two programs that compute the same.
+Two networks can have parameters of the same shapes. What tells them apart is the program that they
+are traced to, so that is what is hashed: operations, their settings, which value goes where, and
+the contents of all constants. Names of functions and addresses of objects are left out: they differ
+between processes, or between two programs that compute the same.
 """
 
 import hashlib
 import itertools
 import re
+import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,6 +19,7 @@ from jax.extend import core
 
 from jaxfair import _jaxpr
 from jaxfair.training._ensembles import is_stacked
+from jaxfair.training._optimizers import optimizer_of
 from jaxfair.types import Examples, Model, PerExampleLoss
 
 ROWS = 2  # of the batch that is traced; any number would do
@@ -36,7 +37,7 @@ def programs(model: Model, loss: PerExampleLoss, examples: Examples, config: Any
     model: its first parameters count, too.
     loss: `(logits, y) -> [n]` losses.
     examples: the people, or some of them.
-    config: `optimizer` and `penalties` are looked at, if it has them.
+    config: `optimizer`, `augment` and `penalties` are looked at, if it has them.
   """
   one = jax.ShapeDtypeStruct(examples.x.shape[1:], examples.x.dtype)
   x = jax.ShapeDtypeStruct((ROWS, *one.shape), one.dtype)
@@ -58,10 +59,13 @@ def programs(model: Model, loss: PerExampleLoss, examples: Examples, config: Any
   if optimizer is not None:
 
     def step(params: Any, rate: Any) -> Any:
-      made = optimizer(rate)
-      return made.update(params, made.init(params), params)
+      made = optimizer_of(types.SimpleNamespace(optimizer=optimizer, learning_rate=rate))
+      clip = {"l2_clip": rate} if hasattr(first, "l2_clip") else {}
+      return made.update(params, made.init(params), params, **clip)
 
     found["optimizer"] = fingerprint(step, params, number)
+  if (augment := getattr(first, "augment", None)) is not None:
+    found["augment"] = fingerprint(augment, one, key)
   if penalties := getattr(first, "penalties", ()):
 
     def terms(params: Any, clip: Any, key: Any) -> Any:

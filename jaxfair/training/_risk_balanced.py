@@ -2,11 +2,10 @@
 
   min L(theta; D) + sum_a gamma1 |<g_a - g, g - gbar>| + gamma2 |T_a - T|
 
-The first term is the gap in what clipping does, the second the gap in what
-noise does: T are Hessian traces, or in their place mean closeness to the
-boundary. The penalty couples people through their groups' means, so clipping
-each person does not protect it. Computed on public data it needs no
-protection; on private data no epsilon covers it, and none is given.
+The first term is the gap in what clipping does, the second the gap in what noise does: T are
+Hessian traces, or in their place mean closeness to the boundary. The penalty couples people through
+their groups' means, so clipping each person does not protect it. Computed on public data it needs
+no protection; on private data no epsilon covers it, and none is given.
 """
 
 import dataclasses
@@ -70,10 +69,9 @@ def risk_penalty(
     The penalty. Make it once: each one compiles its own training.
 
   Privacy:
-    With `public=True` the private guarantee is DP-SGD's own, to the letter:
-    the penalty's gradient is a function of released parameters and public
-    data, added after the noise. With `public=False` it is the thesis's form,
-    and the config refuses to tell an epsilon.
+    With `public=True` the private guarantee is DP-SGD's own, to the letter: the penalty's gradient
+    is a function of released parameters and public data, added after the noise. With `public=False`
+    it is the thesis's form, and the config refuses to tell an epsilon.
 
   Reference:
     Thesis chapter 3, section 3.9, (3.6).

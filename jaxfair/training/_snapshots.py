@@ -67,7 +67,7 @@ def dp_sgd_snapshots(
   def segment(state: DpSgdState, first: Any) -> Any:
     begun = start._replace(state=state)
     begun, trace = advance(program, begun, count=length, start=first, loop=loop)
-    return begun.state, (begun.state.params, trace)
+    return begun.state, (program.params_of(begun.state), trace)
 
   if loop == "scan":
     firsts = length * jnp.arange(count)
@@ -83,4 +83,4 @@ def dp_sgd_snapshots(
   )
   trace = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), traces)
   steps = jnp.arange(count + 1) * length
-  return SnapshotFit(end.params, trace, snapshots, steps)
+  return SnapshotFit(program.params_of(end), trace, snapshots, steps)

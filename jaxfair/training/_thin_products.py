@@ -1,11 +1,10 @@
 """Products with very few columns, column by column.
 
-The gradient of a softmax regression's weights, x^T g, has as many columns as
-there are classes. For two to four of them it is a product of a matrix and a
-few vectors, but XLA's CPU backend packs the large operand first, as for a
-large product, and takes up to ten times as long as for one vector after the
-other. So the steps of a training are rewritten. The sums are the same, and
-for batches of usual size to the last bit.
+The gradient of a softmax regression's weights, x^T g, has as many columns as there are classes. For
+two to four of them it is a product of a matrix and a few vectors, but XLA's CPU backend packs the
+large operand first, as for a large product, and takes up to ten times as long as for one vector
+after the other. So the steps of a training are rewritten. The sums are the same, and for batches of
+usual size to the last bit.
 """
 
 import math

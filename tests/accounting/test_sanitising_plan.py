@@ -1,11 +1,21 @@
 import math
 
+import jax
 import numpy as np
 import pytest
 from scipy import stats
 
 from jaxfair import checks
-from jaxfair.accounting import SanitisingPlan, plan_sanitising, sanitising_event
+from jaxfair.accounting import (
+  Relation,
+  SanitisingPlan,
+  composed_epsilon,
+  pate_events,
+  plan_sanitising,
+  round_up,
+  sanitised_epsilon,
+  sanitising_event,
+)
 from jaxfair.accounting._sanitising_plan import confidence_z, max_beta, release_rdp
 
 
@@ -69,6 +79,26 @@ def test_a_plan_looks_at_public_numbers_and_follows_the_guess():
   assert plans[0].order < plans[1].order
   for plan in plans:
     assert plan.beta < max_beta(plan.order)
+
+
+@pytest.mark.parametrize("overhead", [0.05, 0.1])
+def test_a_wrong_guess_costs_no_more_than_the_overhead(overhead):
+  public = {"sigma": 13.0, "delta": 1e-6}
+  plan = plan_sanitising(
+    **public, num_queries=300, num_teachers=150, num_classes=2, max_overhead=overhead
+  )
+  alone = composed_epsilon(
+    pate_events(sigma=13.0, num_queries=300), delta=1e-6, relation=Relation.REPLACE_ONE
+  )
+  contested = np.full((300, 2), 75)  # the guess was that nine of ten teachers agree
+  for seed in range(3):
+    shown = sanitised_epsilon(contested, **public, plan=plan, key=jax.random.key(seed))
+    assert alone < shown.guarantee.epsilon <= (1 + overhead) * alone
+    assert shown.epsilon <= round_up(shown.guarantee.epsilon)
+  agreed = sanitised_epsilon(
+    np.tile([150, 0], (300, 1)), **public, plan=plan, key=jax.random.key(0)
+  )
+  assert agreed.epsilon < 0.8 * alone
 
 
 def test_no_plan_where_a_figure_would_not_be_lower():

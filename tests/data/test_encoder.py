@@ -12,7 +12,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from jaxfair import data
 from jaxfair.checks import ArgumentError
-from jaxfair.data._encoder import encode_columns, fit_columns
+from jaxfair.data._columns import encode_columns, fit_columns
 
 COLUMNS = {
   "age": [20, 35, 61, 44, 30, 70],

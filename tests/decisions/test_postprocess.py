@@ -88,7 +88,7 @@ def test_the_projection_keeps_sums_and_differences():
 
 
 def test_shares_are_non_negative_and_sum_to_the_total():
-  found = decisions.normalise(jnp.array([-1.0, 1.0, 3.0]), total=8.0)
+  found = decisions.normalize(jnp.array([-1.0, 1.0, 3.0]), total=8.0)
   np.testing.assert_allclose(found, [0.0, 2.0, 6.0])
 
 

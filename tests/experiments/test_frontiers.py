@@ -36,7 +36,10 @@ def test_settings_seeds_and_objectives_are_in_their_places(found):
 
 def test_the_line_of_a_setting_trains_that_setting_alone(found):
   for i in (0, 11):
-    words = shlex.split(found.command(i))
+    folder = str(found.config.parent)
+    released = ["jaxfair", "release", folder, "--point", str(i), "--out", "runs/chosen"]
+    assert shlex.split(found.command(i)) == released
+    words = shlex.split(found._replace(releases="").command(i))
     assert words[:2] == ["jaxfair", "run"]
     sets = [b for a, b in itertools.pairwise(words) if a == "--set"]
     values = experiments.read(words[2], sets=sets)

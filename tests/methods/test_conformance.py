@@ -40,6 +40,7 @@ class Row(NamedTuple):
 STEPS = {"steps": 30, "batch_size": 60}
 ROWS = [
   Row("dp_sgd", STEPS, slow=False),
+  Row("dp_sgd_global", {**STEPS, "bound": 2.0}),
   Row("fair_dp_sgd", {**STEPS, "lam": 0.5}),
   Row("fair_dp_sgd", {**STEPS, "lam": 0.5, "placement": "inside"}),
 ]
@@ -60,6 +61,7 @@ FAIR = {
 }
 ATTRIBUTE = {**FAIR, "num_teachers": 10, "queries": 50, "teacher_steps": 24, "teacher_rate": 0.1}
 ROWS += [
+  Row("tuned_dp_sgd", {**STEPS, "mean_runs": 2.0, "rate_factors": (1.0,), "step_factors": (1.0,)}),
   Row("output_perturbation", {"weight_decay": 0.03, "row_norm": 2.0}),
   Row("pate", TEACHERS),
   Row("confident_pate", {**TEACHERS, "answers": 20}),

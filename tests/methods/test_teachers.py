@@ -112,3 +112,34 @@ def test_too_many_teachers_or_queries_are_refused(name, settings, message):
   own = {"num_teachers": 8, "queries": 12, **settings}
   with pytest.raises(checks.ArgumentError, match=message):
     method.plan(method.settings(**own), PEOPLE.sizes, BUDGET)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fairpate", "pate_s_in"])
+def test_stages_shared_by_several_plans_are_those_of_fit(name):
+  method, first = plan_of(name)
+  _, second = plan_of(name, budget=Budget(20.0, 1e-4))
+  key = jax.random.key(2)
+  votes = method.votes(first, PEOPLE, key=key)
+  plans = [first, second]
+  labels = np.stack([method.labels(plan, PEOPLE, votes, key=key) for plan in plans])
+  together = method.students(plans, PEOPLE, labels, key=key)
+  alone = method.fit(second, PEOPLE, key=key)
+  np.testing.assert_array_equal(alone.trace, labels[1])
+  for both, own in zip(*map(jax.tree.leaves, (together, alone.params)), strict=True):
+    np.testing.assert_allclose(both[1], own, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_budgets_and_weights_of_dp_sgd_are_trained_together():
+  method, settings = methods.get("fair_dp_sgd"), {"steps": 4, "batch_size": 30}
+  plans = [
+    method.plan(method.settings(**settings, lam=lam), PEOPLE.sizes, Budget(epsilon, 1e-4))
+    for epsilon, lam in ((2.0, 0.0), (8.0, 5.0))
+  ]
+  key = jax.random.key(3)
+  together = method.fit_many(plans, PEOPLE, key=key).params
+  alone = method.fit(plans[1], PEOPLE, key=key).params
+  for both, own in zip(*map(jax.tree.leaves, (together, alone)), strict=True):
+    np.testing.assert_allclose(both[1], own, atol=1e-5)
+    assert not np.allclose(both[0], own)

@@ -118,3 +118,22 @@ def test_another_image_size_than_at_init_is_refused():
   params = model.init(KEY, np.zeros((8, 8, 1)))
   with pytest.raises(checks.ArgumentError, match=r"x of shape \(1, 16, 16, 1"):
     model.apply(params, np.zeros((1, 16, 16, 1)))
+
+
+@pytest.mark.slow
+def test_standardized_kernels_and_bounded_activations_by_hand():
+  net = models.convnet(2, (models.Conv(3),), activation="tempered_sigmoid", standardize=True)
+  image = np.random.default_rng(0).normal(size=(1, 5, 5, 2)).astype(np.float32)
+  params = jax.tree.map(lambda leaf: leaf + 0.3, net.init(jax.random.key(0), image[0]))
+  kernel = np.asarray(params["Conv_0"]["kernel"], float)  # [3, 3, 2, 3]
+  kernel = (kernel - kernel.mean((0, 1, 2))) / (kernel.std((0, 1, 2)) * np.sqrt(18))
+  padded = np.pad(image[0].astype(float), ((1, 1), (1, 1), (0, 0)))
+  maps = np.array(
+    [[np.tensordot(padded[i : i + 3, j : j + 3], kernel, 3) for j in range(5)] for i in range(5)]
+  )
+  bounded = 1.58 / (1 + np.exp(-3 * (maps + 0.3))) - 0.71
+  weights = jax.tree.map(np.asarray, params["logits"])
+  expected = bounded.reshape(-1) @ weights["kernel"] + weights["bias"]
+  np.testing.assert_allclose(net.apply(params, image)[0], expected, rtol=1e-4)
+  moved = {**params, "Conv_0": {**params["Conv_0"], "kernel": 2 * params["Conv_0"]["kernel"] + 1}}
+  np.testing.assert_allclose(net.apply(moved, image)[0], expected, rtol=1e-4)

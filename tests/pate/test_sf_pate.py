@@ -284,3 +284,34 @@ def test_an_ensemble_that_answers_by_query_is_refused():
 
   with pytest.raises(checks.ArgumentError, match="one row per teacher"):
     pate.private_groups(None, LOSS, PEOPLE, STUDENT, num_groups=2, key=KEY, ensemble=transposed)
+
+
+@pytest.mark.slow
+def test_several_epsilons_are_releases_of_their_own_from_the_same_votes(tmp_path, student):
+  config = dataclasses.replace(STUDENT, epsilon=(0.5, 2.0))
+  start = _sf_pate.plain_model(MODEL, LOSS, PEOPLE, PLAIN, key=jax.random.key(1))
+  found = pate.fair_student(
+    MODEL, LOSS, PEOPLE, config, num_groups=2, key=KEY, teacher_model=MODEL, start=start
+  )
+  groups = found.released.examples.group
+  np.testing.assert_array_equal(found.released.rows, student.released.rows)
+  right = (groups == PEOPLE.group[found.released.rows]).mean(axis=1)
+  assert right[0] < right[1]  # 150 votes of 100 teachers, with noise of 140 and of 40
+  # Each student is the trainer's, on its own groups.
+  key = jax.random.split(KEY, 3)[2]
+  for own, group in zip(map(found.params["w"].__getitem__, range(2)), groups, strict=True):
+    people = found.released.examples._replace(group=group)
+    alone = training.lagrangian(MODEL, LOSS, people, FAIR, key=key, initial=start, anchor=start)
+    np.testing.assert_allclose(own, alone.params["w"], rtol=1e-4, atol=1e-5)
+  # Fresh noise each time, so the costs compose; and both are told together.
+  sigmas = config.sigmas
+  both = accounting.composed_guarantee(
+    [accounting.Repeated(pate.GnMax(sigma).answer, 150) for sigma in sigmas],
+    delta=config.delta,
+    relation=accounting.Relation.ATTRIBUTE,
+  )
+  assert found.protection.guarantee.epsilon == both.epsilon > 2.0
+  with pytest.raises(checks.ArgumentError, match="a release in a folder has one"):
+    pate.private_groups(
+      MODEL, LOSS, PEOPLE, config, num_groups=2, key=KEY, folder=tmp_path / "release"
+    )

@@ -66,3 +66,19 @@ def test_a_sum_without_noise_has_no_joint_multiplier():
 def test_refused(options):
   with pytest.raises(checks.ArgumentError, match=next(iter(options))):
     QuantileClip(**options)
+
+
+def test_the_bound_keeps_to_its_lowest():
+  def after(lowest, count):
+    rule, clip = QuantileClip(quantile=0.5, rate=1.0, count_noise=1e-6, lowest=lowest), 1.0
+    for i in range(count):
+      clip = rule.update(
+        clip, jnp.zeros(4), jnp.ones(4, bool), expected_size=4.0, key=jax.random.key(i)
+      )
+    return float(clip)
+
+  assert after(0.0, 3) == pytest.approx(np.exp(-1.5), rel=1e-3)
+  assert after(0.3, 1) == pytest.approx(np.exp(-0.5), rel=1e-3)
+  assert after(0.3, 3) == pytest.approx(0.3)
+  with pytest.raises(checks.ArgumentError, match="lowest=-1"):
+    QuantileClip(lowest=-1.0)

@@ -292,6 +292,7 @@ def test_a_norm_that_cannot_be_bounded_leaves_the_example_out():
     {"w": jnp.zeros(1)},
     l2_clip=1.0,
     per_layer=False,
+    rule="clip",
     mask=everybody,
     finite=everybody,
   )

@@ -49,7 +49,9 @@ def test_every_point_has_its_interval_its_chance_and_its_line(written):
     np.testing.assert_allclose(point["hi"], high[i])
     assert point["p"] == found.attained.probability[i]
     sets = " ".join(f"--set {one}" for one in point["sets"])
-    assert f"{data['run']} {sets} --out {data['out']}" == found.command(i)
+    assert f"{data['release']} {i} --out {data['out']}" == found.command(i)
+    trained = found._replace(releases="").command(i)  # of a study that does not say how to release
+    assert f"{data['run']} {sets} --out {data['out']}" == trained
 
 
 def test_methods_are_compared_if_there_are_several(written, tmp_path):
@@ -76,6 +78,28 @@ def test_no_privacy_and_one_seed_are_written_as_json(tmp_path):
   assert points[-1]["v"][0] is None
   assert points[0]["lo"] == [None] * 4
   assert "no intervals" in (tmp_path / "page.html").read_text()
+
+
+def test_settings_that_a_constant_would_replace_are_red(tmp_path):
+  rows = frontier_runs.table()
+  size = len(rows)
+  weak = rows["epsilon"] == rows["epsilon"].min()
+  judged = {
+    "balanced_accuracy": np.where(weak, 0.5, 0.7),
+    "majority_accuracy": np.full(size, 0.6),
+    "majority_balanced_accuracy": np.full(size, 0.5),
+    "balanced_accuracy_se": np.full(size, 0.01),
+    "one_class_share": np.full(size, 0.8),
+  }
+  found = experiments.read_frontier(frontier_runs.write(tmp_path / "r", rows.plus(**judged)))
+  report.write_frontier(found, tmp_path / "page.html")
+  data = data_of(tmp_path / "page.html")
+  assert data["majority"] == pytest.approx(0.6)
+  for point in data["points"]:
+    assert bool(point["why"]) == (point["v"][0] == rows["epsilon"].min())
+  text = (tmp_path / "page.html").read_text()
+  assert "are no better than a constant" in text
+  assert "majority class alone: accuracy 0.600, gap 0, epsilon 0" in text
 
 
 # A slider by its arrow keys is what `input` events are: state by state.

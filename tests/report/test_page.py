@@ -261,6 +261,8 @@ def judged_study(toy, **accuracy):
     cells=lambda config: [{"all": "models"}],
     run=rows,
     plain={"model": "plain"},
+    claims=(),
+    figures=(),
     summaries=(
       Summary("By group", ("model", "group"), ("accuracy",)),
       Summary("Gaps", ("model",), ("demographic_parity_difference",), {"group": "everyone"}),

@@ -105,7 +105,8 @@ def test_many_points_are_counted_on_a_grid():
 
 
 @pytest.mark.parametrize(
-  ("low", "high", "log"), [(0.0, 1.0, False), (-3.0, 7.5, False), (0.02, 900.0, True)]
+  ("low", "high", "log"),
+  [(0.0, 1.0, False), (-3.0, 7.5, False), (0.02, 900.0, True), (0.5, 0.5, True)],
 )
 def test_ticks_are_few_round_numbers_within_the_axis(low, high, log):
   scale = _svg._Scale(low, high, log=log)
@@ -114,7 +115,7 @@ def test_ticks_are_few_round_numbers_within_the_axis(low, high, log):
   for place, told in ticks:
     assert 0 <= place <= 100
     assert len(told) <= 5
-    assert low - 1e-9 <= float(told) <= high + 1e-9
+    assert scale.low - 1e-9 <= float(told) <= scale.high + 1e-9
 
 
 def test_nothing_is_drawn_for_nothing():

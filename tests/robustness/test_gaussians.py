@@ -74,7 +74,7 @@ def test_the_penalised_threshold_minimises_its_objective(case):
     return minus + plus + penalty * abs(plus - minus)
 
   found = minimise(objective, *span(*people))
-  at = float(g.penalised_threshold(*people, penalty))
+  at = float(g.penalized_threshold(*people, penalty))
   assert at == pytest.approx(found, abs=TOLERANCE)
 
 
@@ -88,9 +88,9 @@ def test_the_thesis_s_averaged_objective_needs_twice_its_penalty(penalty):
     return mean + penalty * sum(abs(own - mean) for own in each)
 
   found = minimise(objective, *span(*people))
-  at = float(g.penalised_threshold(*people, 2 * penalty))
+  at = float(g.penalized_threshold(*people, 2 * penalty))
   assert at == pytest.approx(found, abs=TOLERANCE)
-  as_printed = float(g.penalised_threshold(*people, penalty))
+  as_printed = float(g.penalized_threshold(*people, penalty))
   assert abs(as_printed - found) > 1e-3 or penalty > 4 / 6
 
 
@@ -177,7 +177,7 @@ def test_printed_formulas_agree_away_from_equal_deviations():
   people = (low, high, k)
   assert g.natural_threshold(*people) == pytest.approx(natural, abs=1e-12)
   assert g.robust_threshold(*people, e) == pytest.approx(robust, abs=1e-12)
-  assert g.penalised_threshold(*people, lam) == pytest.approx(fair, abs=1e-12)
+  assert g.penalized_threshold(*people, lam) == pytest.approx(fair, abs=1e-12)
 
 
 def test_equal_deviations_put_all_thresholds_in_the_middle():
@@ -185,7 +185,7 @@ def test_equal_deviations_put_all_thresholds_in_the_middle():
     g.natural_threshold(0.0, 3.0, 1.0),
     g.fair_threshold(0.0, 3.0, 1.0),
     g.robust_threshold(0.0, 3.0, 1.0, [0.0, 1.0, 1.5]),
-    g.penalised_threshold(0.0, 3.0, 1.0, [0.0, 1.0]),
+    g.penalized_threshold(0.0, 3.0, 1.0, [0.0, 1.0]),
   ]
   assert np.allclose(np.concatenate([np.ravel(f) for f in found]), 1.5)
 
@@ -208,7 +208,7 @@ def test_the_largest_ratio_for_the_boundary_solves_its_equation():
     (lambda: g.natural_threshold(1.0, 1.0, 2.0), "swap the classes"),
     (lambda: g.natural_threshold(0.0, 1.0, 0.5), "smaller deviation"),
     (lambda: g.robust_threshold(0.0, 1.0, 2.0, 0.6), "1/2 of the distance"),
-    (lambda: g.penalised_threshold(0.0, 1.0, 2.0, -0.1), "penalty"),
+    (lambda: g.penalized_threshold(0.0, 1.0, 2.0, -0.1), "penalty"),
     (lambda: g.largest_ratio_for_boundary(0.0, 1.0, 0.3), "1/4"),
     (lambda: g.fair_threshold(np.nan, 1.0, 2.0), "mu_minus"),
   ],

@@ -17,7 +17,7 @@ import optax
 import pytest
 from absl.testing import parameterized
 
-from jaxfair import checks, fairness, models, training
+from jaxfair import checks, fairness, models, privacy, training
 from jaxfair.training import (
   DpSgdConfig,
   FairRobustConfig,
@@ -89,6 +89,26 @@ def noisy_steps(examples, key):
   return dp_sgd(MODEL, models.cross_entropy, examples, config, key=key)
 
 
+def jitter(x, key):
+  return x + 0.1 * jax.random.normal(key, x.shape)
+
+
+def noisy_with_options(examples, key):
+  config = DpSgdConfig(
+    learning_rate=0.2,
+    steps=5,
+    batch_size=8,
+    rule="normalize",
+    adaptive=privacy.QuantileClip(lowest=0.1),
+    augment=jitter,
+    views=2,
+    chunk_size=5,
+    average=0.5,
+    optimizer=training.named_optimizer("momentum", "cosine", steps=5),
+  )
+  return dp_sgd(MODEL, models.cross_entropy, examples, config, key=key)
+
+
 def noisy_and_fair(examples, key):
   # Public people of their own: private groups are not looked at.
   public = make(seed=99)
@@ -155,6 +175,7 @@ TRAINERS = {
     optimum, untraceable="computes in float64, and raises if it does not converge", random=False
   ),
   "dp_sgd": Row(noisy_steps, private=True),
+  "dp_sgd, every option": Row(noisy_with_options, private=True),
   "fair_dp_sgd": Row(noisy_and_fair, private=True, rounds=True),
   "lagrangian": Row(constrained),
   "private_lagrangian": Row(private_groups, reads_groups="its multipliers follow the groups' gaps"),

@@ -163,14 +163,14 @@ def test_samples_and_noise_come_from_different_keys(monkeypatch):
   config = DpSgdConfig(steps=8, batch_size=10)
   feeds = make_feeds.__wrapped__(config, 50, 8, key=jax.random.key(0))
   samples = jax.random.wrap_key_data(feeds.batch.rows)
-  used = jnp.concatenate([samples, feeds.key_sum, feeds.key_count, feeds.key_penalty])
+  used = jnp.concatenate([samples, *feeds[1:]])
   # Both what a key derives and the first numbers that it draws.
   made = jax.vmap(lambda key: jax.random.split(key, 16))(used)
 
   def words(keys):
     return [tuple(w) for w in jax.random.key_data(keys).reshape(-1, 2).tolist()]
 
-  assert len({*words(used), *words(made)}) == 4 * 8 * (1 + 16)
+  assert len({*words(used), *words(made)}) == 5 * 8 * (1 + 16)
 
 
 def one_step(masks, x, clip, adaptive=None):
@@ -185,7 +185,7 @@ def one_step(masks, x, clip, adaptive=None):
   nothing = jnp.zeros(len(x), jnp.int32)
   whole = jnp.isfinite(x).all(axis=1)
   people = Examples(jnp.nan_to_num(x), nothing, nothing)
-  keys = [jax.random.key(i) for i in range(3)]
+  keys = [jax.random.key(i) for i in range(4)]
 
   @jax.jit
   @jax.vmap

@@ -205,7 +205,7 @@ DEVICES = """
 import dataclasses, hashlib, json, sys
 import jax, jax.numpy as jnp, numpy as np, optax
 from jaxfair import models, tree
-from jaxfair.training import FitConfig, ensembles, fit_many
+from jaxfair.training import FitConfig, _ensembles, fit_many
 from jaxfair.types import Examples
 
 K, N = 13, 24
@@ -280,7 +280,7 @@ found = {
 # The same with the replication check that we must not use.
 mapped = jax.shard_map
 jax.shard_map = lambda f, **kw: mapped(f, **(kw | {"check_vma": True}))
-ensembles._mapped.clear_cache()
+_ensembles._mapped.clear_cache()
 found["trapped"] = {model: moved(model) for model in MODELS}
 print(json.dumps(found))
 """

@@ -82,7 +82,7 @@ def one_step(params, own, lam, placement):
   state = DpSgdState(params, config.optimizer(1.0).init(params), jnp.array(0.1))
   key = jax.random.key(0)
   everybody = jnp.ones(8, bool)
-  feed = Feed(Batch(jnp.arange(8), everybody), key, key, key)
+  feed = Feed(Batch(jnp.arange(8), everybody), key, key, key, key)
   after, _ = DpSgdProgram(MODEL, LOSS).step(state, feed, DpSgdInputs(own, everybody, config))
   return tree.subtract(params, after.params)
 

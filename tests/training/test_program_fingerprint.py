@@ -148,8 +148,8 @@ def everything():
 CODE = """
 import json, sys
 sys.path[:0] = %r
-import test_programs
-print(json.dumps(test_programs.everything()))
+import test_program_fingerprint
+print(json.dumps(test_program_fingerprint.everything()))
 """
 
 

@@ -111,6 +111,7 @@ def _saipe_spec(
       places.LICENCE,
       "US Census Bureau",
       ("the counts are model estimates, themselves uncertain", *cautions),
+      "state",
     ),
     folders=("saipe", "title1"),
     forms=(form,),

@@ -100,6 +100,7 @@ UTKFACE = Spec(
       "age and race were estimated by a program and checked by annotators; "
       "inferring them from a face is a flawed task",
     ),
+    "age",
   ),
   folders=("utkface", "UTKFace"),
   forms=(

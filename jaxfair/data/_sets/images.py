@@ -195,42 +195,43 @@ DIGITS = Spec(
   facts=Facts((178, 182, 177, 183, 181, 182, 181, 179, 174, 180)),
 )
 
-MNIST = Spec(
-  name="mnist",
-  source=Source("MNIST handwritten digits", "CC BY-SA 3.0", "Y. LeCun, C. Cortes, C. Burges"),
-  folders=("mnist", "MNIST", "MNIST/raw"),
-  forms=(
-    idx_form(
-      (
-        "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-        "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-        "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-        "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-      )
-    ),
-  ),
-  labels={"digit": class_rule(DIGIT_NAMES)},
-  groups={},
-  facts=Facts((6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293, 6825, 6958)),
-)
 
-FASHION_MNIST = Spec(
-  name="fashion_mnist",
-  source=Source("Fashion-MNIST", "MIT", "Zalando SE"),
-  folders=("fashion_mnist", "fashion-mnist", "FashionMNIST/raw"),
-  forms=(
-    idx_form(
-      (
-        "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
-        "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
-        "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
-        "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
-      )
-    ),
-  ),
-  labels={"article": class_rule(FASHION_NAMES)},
-  groups={},
-  facts=Facts((7000,) * 10),
+def _idx_set(
+  name: str,
+  source: Source,
+  folders: tuple[str, ...],
+  label: dict[str, _rules.Rule],
+  facts: Facts,
+  *sums: str,
+) -> Spec:
+  """A set that comes as four IDX files, with these digests."""
+  forms = (idx_form(sums),)
+  return Spec(
+    name=name, source=source, folders=folders, forms=forms, labels=label, groups={}, facts=facts
+  )
+
+
+MNIST = _idx_set(
+  "mnist",
+  Source("MNIST handwritten digits", "CC BY-SA 3.0", "Y. LeCun, C. Cortes, C. Burges"),
+  ("mnist", "MNIST", "MNIST/raw"),
+  {"digit": class_rule(DIGIT_NAMES)},
+  Facts((6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293, 6825, 6958)),
+  "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+  "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+  "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+  "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+)
+FASHION_MNIST = _idx_set(
+  "fashion_mnist",
+  Source("Fashion-MNIST", "MIT", "Zalando SE"),
+  ("fashion_mnist", "fashion-mnist", "FashionMNIST/raw"),
+  {"article": class_rule(FASHION_NAMES)},
+  Facts((7000,) * 10),
+  "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+  "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+  "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+  "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
 )
 
 CIFAR10 = Spec(
@@ -243,6 +244,7 @@ CIFAR10 = Spec(
       "the compact copy went through JPEG: its pixels differ slightly from "
       "the original batches, and its rows are in another order",
     ),
+    "class, in the compact copy",
   ),
   folders=("cifar10", "cifar-10"),
   forms=(

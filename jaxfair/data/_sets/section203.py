@@ -78,7 +78,7 @@ def _section203_spec(
   answer = {"0": "not covered", "1": "covered"}
   return Spec(
     name=name,
-    source=Source(title, places.LICENCE, "US Census Bureau, 2016", cautions),
+    source=Source(title, places.LICENCE, "US Census Bureau, 2016", cautions, "place"),
     folders=("section203",),
     forms=(form,),
     labels={"covered": _rules.values("covered", answer), "rule": _rules.values("rule", answer)},

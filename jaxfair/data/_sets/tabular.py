@@ -45,6 +45,7 @@ STROKE = Spec(
       "the one person recorded as Other is left out when gender is the group: "
       "nothing can be said about a group of one",
     ),
+    "age",
   ),
   folders=("stroke",),
   forms=(

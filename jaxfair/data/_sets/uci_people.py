@@ -83,6 +83,7 @@ def _bank(
   separator: str,
   facts: Facts,
   cautions: tuple[str, ...] = (),
+  sorted_by: str = "the date of the call",
 ) -> Spec:
   return Spec(
     name=name,
@@ -91,6 +92,7 @@ def _bank(
       LICENCE,
       ORIGIN,
       ("duration is known only after the call whose outcome is predicted", *cautions),
+      sorted_by,
     ),
     folders=("bank", "bank-additional"),
     forms=(text_form(file, separator=separator),),
@@ -130,6 +132,7 @@ BANK_BALANCED = _bank(
   ",",
   Facts((5873, 5289), {"age": (10382, 780)}),
   ("a nearly balanced selection from `bank`: its base rate is not the bank's",),
+  "the label",
 )
 
 
@@ -188,6 +191,7 @@ PARKINSONS = Spec(
       "42 people gave 5,875 rows: split by unit, never by row",
       "the other score (motor or total UPDRS) is not a feature",
     ),
+    "person",
   ),
   folders=("parkinsons",),
   forms=(

@@ -28,7 +28,7 @@ def _wine(found: Files) -> Raw:
 
 WINE = Spec(
   name="wine",
-  source=Source("Wine quality, Vinho Verde", LICENCE, ORIGIN),
+  source=Source("Wine quality, Vinho Verde", LICENCE, ORIGIN, sorted_by="color"),
   folders=("wine", "wine_quality"),
   forms=(Form((RED, WHITE), _wine),),
   labels={"quality": _rules.above("quality", 5, ("poor", "good"))},
@@ -105,6 +105,7 @@ FETAL = Spec(
     LICENCE,
     ORIGIN,
     ("no demographic group is recorded: everyone is one group by default",),
+    "recording",
   ),
   folders=("fetal", "fetal_health"),
   forms=(

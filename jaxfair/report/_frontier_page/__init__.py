@@ -12,6 +12,12 @@ from jaxfair import frontier
 from jaxfair.experiments._frontiers import RunFrontier
 from jaxfair.report import _series
 
+TITLES = {
+  "epsilon": "epsilon (privacy budget)",
+  "gap": "gap (share of people)",
+  "accuracy": "accuracy (share of people)",
+  "coverage": "coverage (share of people)",
+}
 SCRIPTS = ("core.js", "charts.js", "space.js", "main.js")
 
 
@@ -30,6 +36,7 @@ def write_frontier(found: RunFrontier, path: pathlib.Path, *, notes: tuple[str, 
     "title": html.escape(found.title),
     "badges": "".join(f"<span>{html.escape(b)}</span>" for b in _badges(found)),
     "reach": _reach(found),
+    "alarm": _alarm(found),
     "notes": "".join(f"<li>{html.escape(note)}</li>" for note in listed),
     "style": _file("style.css"),
     "script": "\n".join(map(_file, SCRIPTS)),
@@ -47,10 +54,16 @@ def _data(found: RunFrontier) -> dict[str, Any]:
   methods = list(dict.fromkeys(found.methods))
   return {
     "objectives": [
-      {"name": o.name, "better": o.better, "words": _series.words(o.name)}
+      {
+        "name": o.name,
+        "better": o.better,
+        "words": _series.words(o.name),
+        "title": TITLES.get(o.name, o.name),
+      }
       for o in points.objectives
     ],
     "seeds": points.values.shape[1],
+    "majority": None if math.isnan(found.majority) else found.majority,
     "methods": methods,
     "keys": [_series.words(key) for key in found.keys],
     "run": shlex.join(["jaxfair", "run", str(found.config)]),
@@ -65,6 +78,7 @@ def _data(found: RunFrontier) -> dict[str, Any]:
         "hi": _numbers(high[i]),
         "p": float(found.attained.probability[i]),
         "on": bool(found.attained.on[i]),
+        "why": found.useless[i],
         "sets": [shlex.quote(one) for one in found.sets[i]],
       }
       for i in range(len(points.values))
@@ -78,9 +92,28 @@ def _badges(found: RunFrontier) -> list[str]:
   return [
     f"study: {found.study}",
     f"{_many(count, 'setting')}, {_many(seeds, 'seed')}",
-    f"{int(found.attained.on.sum())} that nobody beats",
+    f"{int(found.attained.on.sum())} Pareto-optimal",
+    *_baseline(found),
     "seed from the operating system" if found.seed == "os" else fixed,
   ]
+
+
+def _baseline(found: RunFrontier) -> list[str]:
+  if math.isnan(found.majority):
+    return []
+  return [f"majority class alone: accuracy {found.majority:.3f}, gap 0, epsilon 0"]
+
+
+def _alarm(found: RunFrontier) -> str:
+  """Settings on the frontier that a constant would replace, in red."""
+  on = [i for i, why in enumerate(found.useless) if why and found.attained.on[i]]
+  if not on:
+    return ""
+  return (
+    f'<p class="useless" role="alert">{_many(len(on), "Pareto-optimal setting")} of '
+    f"{int(found.attained.on.sum())} are no better than a constant. Their small gaps are not "
+    "fairness: look for the red lines.</p>\n"
+  )
 
 
 def _reach(found: RunFrontier) -> str:
@@ -102,8 +135,8 @@ def _reach(found: RunFrontier) -> str:
     )
   return (
     '<section class="card"><h2>Who reaches how far</h2><div class="wide">'
-    "<table><thead><tr><th>method</th><th>settings</th><th>that nobody "
-    "beats</th><th>volume by itself</th></tr></thead><tbody>"
+    "<table><thead><tr><th>method</th><th>settings</th>"
+    "<th>Pareto-optimal</th><th>volume by itself</th></tr></thead><tbody>"
     f'{"".join(lines)}</tbody></table></div><p class="caption">The volume '
     "that a method's own settings dominate in all four objectives, over that "
     "of all settings together; 95% interval over seeds. More settings reach "

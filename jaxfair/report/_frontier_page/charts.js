@@ -1,7 +1,7 @@
 // Flat charts: pairs of objectives, and all of them side by side.
 const VIRIDIS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98],
   [253, 231, 37]];
-const FAINT = "#d3d8de", CHOSEN = "#b34700";
+const FAINT = "var(--faint)", CHOSEN = "var(--chosen)";
 const span = (low, high) => high > low ? [low, high] : [low - 0.5, high + 0.5];
 
 function shade(x) {
@@ -79,8 +79,8 @@ function mark(p, x, y, look) {
   const r = p === look.chosen ? 7 : many * (p.on ? 5 : 3.2);
   const kept = look.kept.has(p.i);
   const shape = SHAPES[p.m % SHAPES.length](x.toFixed(1) * 1, y.toFixed(1) * 1, r);
-  const fill = kept ? colour(p) : "#fff";
-  const edge = p === look.chosen ? CHOSEN : kept ? "#2b3138" : "#c3c9d0";
+  const fill = kept ? colour(p) : "var(--card)";
+  const edge = p === look.chosen ? CHOSEN : kept ? "var(--edge)" : "var(--faint)";
   const width = p === look.chosen ? 3 : p === look.looked ? 2.4 : 0.8;
   return `${shape} class="mark" data-i="${p.i}" fill="${fill}" ` +
     `stroke="${edge}" stroke-width="${width}"/>`;
@@ -99,11 +99,11 @@ function pair(a, b, look) {
   const y = v => h - bottom - SCALES[b].at(v) * (h - top - bottom);
   let out = "";
   for (const t of SCALES[a].ticks) {
-    out += `<path d="M${x(t)} ${top}V${h - bottom}" stroke="#edf0f3"/>` +
+    out += `<path d="M${x(t)} ${top}V${h - bottom}" stroke="var(--grid)"/>` +
       `<text x="${x(t)}" y="${h - bottom + 14}" text-anchor="middle">${text(t)}</text>`;
   }
   for (const t of SCALES[b].ticks) {
-    out += `<path d="M${left} ${y(t)}H${w - right}" stroke="#edf0f3"/>` +
+    out += `<path d="M${left} ${y(t)}H${w - right}" stroke="var(--grid)"/>` +
       `<text x="${left - 5}" y="${y(t) + 4}" text-anchor="end">${text(t)}</text>`;
   }
   out += limitShade(a, x, top, h - bottom, left, w - right, true) +
@@ -112,7 +112,7 @@ function pair(a, b, look) {
   for (const p of inOrder(look)) {
     if (!isFinite(p.v[a]) || !isFinite(p.v[b])) continue;
     if (interval && p.on && look.kept.has(p.i)) {
-      const stroke = p === look.chosen ? CHOSEN : "#8b949e";
+      const stroke = p === look.chosen ? CHOSEN : "var(--mid)";
       out += `<path d="M${x(p.lo[a])} ${y(p.v[b])}H${x(p.hi[a])}` +
         `M${x(p.v[a])} ${y(p.lo[b])}V${y(p.hi[b])}" stroke="${stroke}" ` +
         `stroke-width="${p === look.chosen ? 1.6 : 0.8}"/>`;
@@ -120,9 +120,9 @@ function pair(a, b, look) {
     marks += mark(p, x(p.v[a]), y(p.v[b]), look);
   }
   out += marks + `<text class="title" x="${(left + w - right) / 2}" y="${h - 5}" ` +
-    `text-anchor="middle">${O[a].words}${O[a].better === "low" ? " (less is better)" : ""}</text>` +
+    `text-anchor="middle">${O[a].title}${O[a].better === "low" ? " (less is better)" : ""}</text>` +
     `<text class="title" transform="translate(11 ${(h - bottom + top) / 2})rotate(-90)" ` +
-    `text-anchor="middle">${O[b].words}</text>`;
+    `text-anchor="middle">${O[b].title}</text>`;
   return `<svg viewBox="0 0 ${w} ${h}" role="img" ` +
     `aria-label="${O[b].words} against ${O[a].words}">${out}</svg>`;
 }
@@ -135,7 +135,7 @@ function limitShade(j, at, from, to, start, end, vertical) {
   const box = vertical ?
     `x="${low}" y="${from}" width="${high - low}" height="${to - from}"` :
     `x="${from}" y="${low}" width="${to - from}" height="${high - low}"`;
-  return `<rect ${box} fill="#57606a" opacity="0.1"/>`;
+  return `<rect ${box} fill="var(--quiet)" opacity="0.1"/>`;
 }
 
 function drawPairs(look) {
@@ -169,16 +169,16 @@ function drawParallel(look) {
   }
   let axes = "";
   O.forEach((o, j) => {
-    axes += `<path d="M${x(j)} ${top}V${h - bottom}" stroke="#2b3138"/>` +
+    axes += `<path d="M${x(j)} ${top}V${h - bottom}" stroke="var(--edge)"/>` +
       `<text class="title" x="${x(j)}" y="14" text-anchor="middle">${o.words}</text>`;
     for (const t of SCALES[j].ticks) {
-      axes += `<path d="M${x(j) - 4} ${y(j, t)}h4" stroke="#2b3138"/>` +
+      axes += `<path d="M${x(j) - 4} ${y(j, t)}h4" stroke="var(--edge)"/>` +
         `<text x="${x(j) - 7}" y="${y(j, t) + 4}" text-anchor="end">${text(t)}</text>`;
     }
     if (state.limits[j] !== null) {
       const here = y(j, state.limits[j]);
       axes += `<rect x="${x(j) - 5}" y="${here}" width="10" ` +
-        `height="${Math.max(0, h - bottom - here)}" fill="#57606a" opacity="0.3"/>`;
+        `height="${Math.max(0, h - bottom - here)}" fill="var(--quiet)" opacity="0.3"/>`;
     }
     if (interval && look.chosen && isFinite(look.chosen.v[j])) {
       const p = look.chosen;

@@ -82,8 +82,14 @@ function card(box, heading, p) {
     make("dd", told(p, j), list);
   });
   if (interval) {
-    make("dt", "nobody beats it", list);
+    make("dt", "Pareto-optimal", list);
     make("dd", `${sure(p)} of resamples`, list);
+  }
+  const constant = D.majority !== null && p.v[HEIGHT] <= D.majority ?
+    `no more accurate than the majority class (${text(D.majority)})` : "";
+  if (p.why || constant) {
+    make("p", `Useless: it ${p.why || `is ${constant}`}. A small gap says nothing here.`, box,
+      { className: "useless" });
   }
   const over = make("div", null, box, { className: "head soft" });
   make("span", D.release ? "To train and release it:" : "To train it:", over);
@@ -141,7 +147,7 @@ function heads(table, ...last) {
 }
 // A setting's line up to its objectives; intervals stand below the values.
 function rowOf(p, body, kind) {
-  const row = make("tr", null, body, { className: kind });
+  const row = make("tr", null, body, { className: p.why ? `${kind} flagged` : kind });
   const button = make("button", "Look", make("td", null, row, { className: "act" }),
     { type: "button" });
   button.setAttribute("aria-label", `Look at ${named(p)}`);
@@ -166,11 +172,19 @@ function showTable(look) {
   const shown = (every ? P : P.filter(p => p.on && look.kept.has(p.i)))
     .slice().sort((a, b) => sign[state.by] * (a.v[state.by] - b.v[state.by]));
   const on = P.filter(p => p.on).length;
-  $("counted").textContent = `${P.length} settings, ${on} of them beaten by ` +
-    `none; ${look.left.length} keep the limits.` + (shown.length > MOST ?
+  $("counted").textContent = `${P.length} settings, ${on} of them Pareto-optimal` +
+    `; ${look.left.length} keep the limits.` + (shown.length > MOST ?
       ` The first ${MOST} of ${shown.length} are listed.` : "");
-  const last = interval ? ["nobody beats it"] : [];
+  const last = interval ? ["Pareto-optimal"] : [];
   const body = heads($("table"), ...last);
+  if (D.majority !== null) {
+    const row = make("tr", null, body, { className: "baseline" });
+    make("td", "", row, { className: "act" });
+    make("td", "majority class", row, { colSpan: Math.max(1, columns.length) });
+    const known = { epsilon: 0, gap: 0, accuracy: D.majority, coverage: 1 };
+    for (const o of O) make("td", o.name in known ? text(known[o.name]) : "-", row);
+    if (interval) make("td", "-", row);
+  }
   for (const p of shown.slice(0, MOST)) {
     const kind = p === look.chosen ? "chosen" :
       look.kept.has(p.i) ? "" : "broken";
@@ -212,10 +226,10 @@ function showLegend() {
   D.methods.forEach((name, m) => {
     const item = make("span", null, box);
     item.innerHTML = `<svg viewBox="0 0 14 14">` +
-      `${SHAPES[m % SHAPES.length](7, 7, 4.5)} fill="#8b949e"/></svg> `;
+      `${SHAPES[m % SHAPES.length](7, 7, 4.5)} fill="var(--mid)"/></svg> `;
     item.append(name);
   });
-  make("span", "large: nobody beats it", box);
+  make("span", "large: Pareto-optimal (no other setting is better in every objective)", box);
   make("span", "hollow: breaks a limit", box);
 }
 
@@ -225,7 +239,7 @@ function showTip(event) {
   if (!at) return;
   const p = P[Number(at.dataset.i)];
   tip.textContent = [named(p), ...O.map((o, j) => `${o.words}: ${told(p, j)}`),
-    ...(interval ? [`nobody beats it: ${sure(p)}`] : []),
+    ...(interval ? [`Pareto-optimal: ${sure(p)} of resamples`] : []),
     setting(p).join(" ")].join("\n");
   const wide = document.documentElement.clientWidth;
   tip.style.left = `${Math.max(4, Math.min(event.pageX + 14, wide - 310))}px`;

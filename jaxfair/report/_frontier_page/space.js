@@ -27,14 +27,14 @@ function frame() {
   let out = "";
   for (const t of SCALES[ja].ticks) {
     const a = SCALES[ja].at(t), p = project(a, near, 0);
-    out += line(p, project(a, back, 0), "#e6eaee") +
-      line(project(a, back, 0), project(a, back, 1), "#e6eaee") +
+    out += line(p, project(a, back, 0), "var(--grid)") +
+      line(project(a, back, 0), project(a, back, 1), "var(--grid)") +
       label(project(a, beyond(near, 0.05), 0), text(t), 12);
   }
   for (const t of SCALES[jb].ticks) {
     const b = SCALES[jb].at(t), p = project(left, b, 0);
-    out += line(p, project(far, b, 0), "#e6eaee") +
-      line(project(far, b, 0), project(far, b, 1), "#e6eaee") +
+    out += line(p, project(far, b, 0), "var(--grid)") +
+      line(project(far, b, 0), project(far, b, 1), "var(--grid)") +
       label(project(beyond(left, 0.05), b, 0), text(t), 12);
   }
   // The upright edge that is outermost on the left of the picture.
@@ -43,20 +43,20 @@ function frame() {
     project(...c, 0).x < project(...m, 0).x ? c : m);
   for (const t of SCALES[jc].ticks) {
     const c = SCALES[jc].at(t), p = project(...edge, c);
-    out += line(project(0, back, c), project(1, back, c), "#e6eaee") +
-      line(project(far, 0, c), project(far, 1, c), "#e6eaee") +
+    out += line(project(0, back, c), project(1, back, c), "var(--grid)") +
+      line(project(far, 0, c), project(far, 1, c), "var(--grid)") +
       `<text x="${p.x - 6}" y="${p.y + 4}" text-anchor="end">${text(t)}</text>`;
   }
   const floor = [[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]];
   for (let k = 0; k < 4; k++) {
-    out += line(project(...floor[k], 0), project(...floor[k + 1], 0), "#9aa3b0");
+    out += line(project(...floor[k], 0), project(...floor[k + 1], 0), "var(--mid)");
   }
-  out += line(project(...edge, 0), project(...edge, 1), "#9aa3b0") +
-    label(project(0.5, beyond(near, 0.16), 0), O[ja].words, 16, "title") +
-    label(project(beyond(left, 0.16), 0.5, 0), O[jb].words, 16, "title");
+  out += line(project(...edge, 0), project(...edge, 1), "var(--mid)") +
+    label(project(0.5, beyond(near, 0.16), 0), O[ja].title, 16, "title") +
+    label(project(beyond(left, 0.16), 0.5, 0), O[jb].title, 16, "title");
   const top = project(...edge, 1);
-  return out + `<text class="title" x="${top.x}" y="${top.y - 10}" ` +
-    `text-anchor="middle">${O[jc].words}</text>`;
+  return out + `<text class="title" x="${Math.max(top.x, 90)}" y="${top.y - 10}" ` +
+    `text-anchor="middle">${O[jc].title}</text>`;
 }
 const beyond = (side, by) => side === 0 ? -by : 1 + by;  // beyond an edge
 const label = (p, t, down, kind = "") => `<text class="${kind}" ` +
@@ -91,7 +91,7 @@ function sheet(look) {
       const d = at.map((q, z) => `${z ? "L" : "M"}${q.x.toFixed(1)} ${q.y.toFixed(1)}`);
       out.push({ depth: at.reduce((s, q) => s + q.depth, 0) / 4 + 0.02,
         draw: `<path d="${d.join("")}Z" fill="${colour(grid[i + 1][k + 1].p)}" ` +
-          `fill-opacity="0.2" stroke="#fff" stroke-opacity="0.7" stroke-width="0.6"/>` });
+          `fill-opacity="0.2" stroke="var(--card)" stroke-opacity="0.7" stroke-width="0.6"/>` });
     }
   }
   return out;
@@ -113,7 +113,7 @@ function drawSpace(look) {
     if (interval && p.on && look.kept.has(p.i)) {
       draw += line(project(a, b, SCALES[jc].at(p.lo[jc])),
         project(a, b, SCALES[jc].at(p.hi[jc])),
-        p === look.chosen ? CHOSEN : "#57606a", p === look.chosen ? 2 : 1);
+        p === look.chosen ? CHOSEN : "var(--quiet)", p === look.chosen ? 2 : 1);
     }
     if (p === look.chosen) draw += line(q, project(a, b, 0), CHOSEN, 1);
     things.push({ depth: q.depth - (p === look.chosen ? 9 : 0),

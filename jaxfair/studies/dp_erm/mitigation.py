@@ -135,6 +135,8 @@ STUDY = networks.study(
     ),
   ),
   summaries=(
-    ex.Summary("At the end of training", ("data", "penalty", "group"), common.RISKS, END),
+    ex.summary(
+      "At the end of training", "excess_risk, excess_risk_of_all ~ data, penalty, group", END
+    ),
   ),
 )

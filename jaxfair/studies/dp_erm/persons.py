@@ -42,7 +42,7 @@ def measure(
     def look(params: Params, people: Examples, key: jax.Array) -> Any:
       del key
       found = quantities(made.model, params, people)
-      related = {name: rank_correlation(found[a], found[b]) for name, (a, b) in pairs.items()}
+      related = {name: spearman_without_ties(found[a], found[b]) for name, (a, b) in pairs.items()}
       return related, {n: v[: config.shown] for n, v in found.items()}
 
     related, values = made.train(look)
@@ -64,7 +64,7 @@ def measure(
   return run
 
 
-def rank_correlation(a: jax.Array, b: jax.Array) -> jax.Array:
+def spearman_without_ties(a: jax.Array, b: jax.Array) -> jax.Array:
   """Spearman's correlation of two vectors without ties, inside a program."""
   ranks = [jnp.argsort(jnp.argsort(v)).astype(jnp.float32) for v in (a, b)]
   middle = (a.shape[0] - 1) / 2

@@ -52,8 +52,6 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
 
 def _derive(table: ex.Table) -> ex.Table:
   """One row per term, so that terms are lines of one panel."""
-  if "clipping" not in table:
-    return table
   return ex.Table.concat(
     table.plus(
       term=[f"{name}, {role}" for role in table["role"]],

@@ -206,6 +206,7 @@ STUDY = common.study(
   run,
   derive=claims.derive,
   notes=_notes,
+  release=common.release,
   summaries=(
     ex.summary("What each setting reaches", f"gap, accuracy, coverage, answered ~ {SETTING}"),
     ex.summary("Everybody answered: without abstention", f"raw_gap, raw_accuracy ~ {SETTING}"),

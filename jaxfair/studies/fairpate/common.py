@@ -4,6 +4,7 @@ A repetition is a split of the people with teachers of its own.
 """
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
@@ -13,6 +14,7 @@ from jaxfair import accounting, checks, data, methods
 from jaxfair import experiments as ex
 from jaxfair.data._pooling import pool_images
 from jaxfair.experiments import Count, Positive
+from jaxfair.experiments._config import plain
 from jaxfair.fairness import CounterRule
 from jaxfair.methods._pate_settings import TeacherSettings
 from jaxfair.methods._teachers import Pate
@@ -119,8 +121,8 @@ class Point(NamedTuple):
     """The method's row of the table."""
     return METHODS[self.method]
 
-  def plan(self, config: OneThreshold, sizes: methods.Sizes, **changes: Any) -> methods.Plan:
-    """What the method would be released by; `changes` are settings."""
+  def settings(self, config: OneThreshold, **changes: Any) -> Any:
+    """Of the method; `changes` are some of them."""
     own = methods.get(self.kind.name)
     told: dict[str, Any] = {
       **vars(config),
@@ -136,8 +138,36 @@ class Point(NamedTuple):
       told |= {"steps": getattr(config, "sgd_steps", None), "optimizer": "sgd", "row_norm": 0.0}
     told |= changes
     fields = [field.name for field in dataclasses.fields(own.settings)]
-    settings = own.settings(**{name: told[name] for name in fields if name in told})
-    return own.plan(settings, sizes, accounting.Budget(self.epsilon, config.delta))
+    return own.settings(**{name: told[name] for name in fields if name in told})
+
+  def plan(self, config: OneThreshold, sizes: methods.Sizes, **changes: Any) -> methods.Plan:
+    """What the method would be released by; `changes` are settings."""
+    budget = accounting.Budget(self.epsilon, config.delta)
+    return methods.get(self.kind.name).plan(self.settings(config, **changes), sizes, budget)
+
+
+def release(config: OneThreshold, at: Mapping[str, Any]) -> dict[str, Any] | None:
+  """The `[release]` table of a point; None where no method of the registry does that.
+
+  All people who are neither queries nor test are protected, so teachers see more people than in
+  the study.
+  """
+  given = {name: at[name] for name in ("max_gap", "lam") if at.get(name) is not None}
+  point = Point(str(at["method"]), float(at["epsilon"]), **given)
+  if point.kind.mended or config.pool > 1:
+    return None
+  name = "dp_sgd" if point.method == "dp_sgd" else point.kind.name
+  known = {field.name for field in dataclasses.fields(methods.get(name).settings)}
+  settings = plain(point.settings(config))
+  return {
+    "method": name,
+    "epsilon": point.epsilon,
+    "delta": config.delta,
+    "settings": {key: value for key, value in settings.items() if key in known},
+    "data": plain(config.data),
+    "public": config.queries,
+    "test": config.test_people,
+  }
 
 
 class Repetition(NamedTuple):

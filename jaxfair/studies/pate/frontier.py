@@ -7,7 +7,7 @@ queries that get a label.
 
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -17,6 +17,7 @@ import numpy as np
 from jaxfair import accounting, fairness, frontier, models, pate
 from jaxfair import experiments as ex
 from jaxfair.experiments import Positive, Table
+from jaxfair.experiments._config import plain
 from jaxfair.experiments._frontiers import Comparison, compare_points, settings_cube
 from jaxfair.experiments._measures import beside_constant
 from jaxfair.studies.pate import ensembles as es
@@ -235,6 +236,35 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
+def _release(config: Config, at: Mapping[str, Any]) -> dict[str, Any] | None:
+  """The `[release]` table of a point; None where the budget pays for no answer.
+
+  The weight decay is that of the student, and teachers get the same.
+  """
+  epsilon, sigma, threshold = (float(at[name]) for name in ("epsilon", "sigma", "threshold"))
+  own = {one.name: one for one in config.sets}
+  rho = accounting.zcdp_budget(epsilon=epsilon, delta=config.delta)
+  queries = config.queries if threshold else min(config.queries, int(rho * sigma**2))
+  if not queries:
+    return None
+  same = ("hidden", "teacher_steps", "student_steps", "batch_size", "learning_rate")
+  settings = {name: value for name, value in plain(config).items() if name in same}
+  settings |= {"network": config.model, "queries": queries, "weight_decay": 2 * config.penalty}
+  settings |= {"num_teachers": int(at["teachers"])}
+  if threshold:
+    ratio = config.sigma_threshold / sigma
+    settings |= {"threshold": threshold, "test_ratio": ratio, "sigma_answer": sigma}
+  return {
+    "method": "confident_pate" if threshold else "pate",
+    "epsilon": epsilon,
+    "delta": config.delta,
+    "settings": settings,
+    "data": plain(own.get(str(at.get("data")), config.sets[0])),
+    "public": config.queries,
+    "test": config.test_people,
+  }
+
+
 STUDY = es.study(
   "pate.frontier",
   "PATE over budgets, noise and consensus: a frontier to choose from",
@@ -242,6 +272,7 @@ STUDY = es.study(
   run,
   derive=chosen,
   notes=_notes,
+  release=_release,
   summaries=(
     ex.summary(
       "What each setting gives",

@@ -127,8 +127,6 @@ def _first_only(value: Any, like: Any) -> Any:
 
 def _derive(table: ex.Table) -> ex.Table:
   """Adds one name for method and constraint: they share a panel."""
-  if "method" not in table:
-    return table
   pairs = zip(table["method"], table["constraint"], strict=True)
   return table.plus(fair=[f"{m} (full)" if c == "full" else m for m, c in pairs])
 

@@ -123,8 +123,6 @@ def _bound(before: Any, moved: Any) -> Any:
 
 def _derive(table: ex.Table) -> ex.Table:
   """Adds what each row's network was like before pruning."""
-  if "rate" not in table:
-    return table
   columns = ("accuracy", "gradient_norm", "top_eigenvalue")
   before = {f"{column}_before": column for column in columns}
   return table.join(table.where(rate=0.0), ("seed", "group"), **before)

@@ -15,8 +15,6 @@ class Config(networks.NetworkConfig):
 
 
 def _named(table: ex.Table) -> ex.Table:
-  if "defence" not in table:
-    return table
   return table.plus(
     trained_for=[f"{value:g}" for value in table["defence"]],
     panel=[f"lambda {name}" for name in table["setting"]],

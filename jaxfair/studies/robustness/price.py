@@ -18,8 +18,6 @@ def with_broken_share(table: ex.Table) -> ex.Table:
   A fairer model is wrong more often without any attack, and what is wrong cannot be broken: the
   boundary error alone makes it look robust.
   """
-  if "robust_error" not in table:
-    return table
   names = ("seed", "loss", "defence", "strength", "group")
   right = 1 - table.join(table.where(**PLAIN), names, clean="natural_error")["clean"]
   share = np.divide(

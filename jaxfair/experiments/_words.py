@@ -1,9 +1,9 @@
 """What columns and methods are called on pages, with units, in words for any reader."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jaxfair.experiments import Table
+from jaxfair.experiments._table import Table
 
 PEOPLE = "share of people"
 UNITS = {
@@ -42,6 +42,7 @@ UNITS = {
 NAMES = {
   "majority_class": "majority class",
   "dp_sgd": "DP-SGD",
+  "dp_sgd_global": "DPSGD-Global",
   "fair_dp_sgd": "FairDP-SGD",
   "fair_dp_sgd_inside": "FairDP-SGD (inside)",
   "output_perturbation": "output perturbation",
@@ -59,6 +60,7 @@ EXPLAINED = {
   "plain": "training without privacy, to compare with.",
   "dp_sgd": "differentially private stochastic gradient descent: clips what one person can change "
   "in a training step and adds noise to every step.",
+  "dp_sgd_global": "DP-SGD that scales all gradients alike in place of shortening the long ones.",
   "fair_dp_sgd": "DP-SGD with a penalty on the gap between groups, measured on public people.",
   "output_perturbation": "trains without noise and adds noise to the finished model.",
   "pate": "private aggregation of teacher ensembles: models of disjoint parts of the people vote "
@@ -92,8 +94,16 @@ def words(column: str) -> str:
 def label(value: Any) -> str:
   """A cell value as a person writes it."""
   if isinstance(value, float):
-    return "none" if value != value else f"{value:g}"
+    special = "none" if value != value else "infinite" if value == float("inf") else ""
+    return special or f"{value:g}"
   return NAMES.get(str(value), str(value))
+
+
+def named(setting: Mapping[str, Any]) -> str:
+  """A setting in words: "DP-SGD, epsilon 1"."""
+  known = {k: v for k, v in setting.items() if v not in ("", None) and v == v}
+  told = [label(v) if isinstance(v, str) else f"{words(k)} {label(v)}" for k, v in known.items()]
+  return ", ".join(told)
 
 
 def number(value: float, digits: int = 3) -> str:

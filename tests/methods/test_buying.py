@@ -1,0 +1,106 @@
+"""A scaler that is bought for a release: charged first, once, and part of what is promised."""
+
+import dataclasses
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from jaxfair import accounting, data, methods
+from jaxfair.accounting import Budget, DatasetLedger, Relation
+from jaxfair.methods import _buying, _releasing
+
+RNG = np.random.default_rng(0)
+SIZE = 600
+PEOPLE = data.from_frame(
+  {
+    "pay": RNG.normal(3000, 400, SIZE),
+    "job": RNG.choice(["cook", "nurse"], SIZE),
+    "sex": RNG.choice(["F", "M"], SIZE),
+    "hired": RNG.choice(["no", "yes"], SIZE),
+  },
+  label="hired",
+  group="sex",
+)
+WHOLE = Budget(1.0, 1e-5)
+PLAN = methods.plan_preprocessing(PEOPLE.encoder, epsilon=0.1, delta=5e-6)
+
+
+def bought(folder, ledger=None, **options):
+  return _buying.buy_once(
+    PLAN, PEOPLE.examples.x, folder=folder, budget=WHOLE, name="own", ledger=ledger, **options
+  )
+
+
+def test_it_is_charged_to_both_ledgers_before_a_bit_is_drawn(tmp_path, monkeypatch):
+  book = DatasetLedger("own", tmp_path / "book")
+  seen = []
+
+  def watched(own, x, *, source):
+    seen.append(len(list(accounting.Ledger.read(tmp_path / "run/preprocessing/ledger.jsonl"))))
+    seen.append(book.spent(1e-5)[0].releases)
+    raise KeyboardInterrupt
+
+  with monkeypatch.context() as patch:
+    patch.setattr(methods.PreprocessingPlan, "buy", watched)
+    with pytest.raises(KeyboardInterrupt):
+      bought(tmp_path / "run", book)
+  assert seen == [1, 1]
+  first = bought(tmp_path / "run", book)  # goes on, and is not charged again
+  again = bought(tmp_path / "run", book)  # finds what was bought
+  (spent,) = book.spent(1e-5)
+  assert spent.releases == 1
+  assert spent.guarantee.epsilon <= 0.1 * (1 + 1e-6)
+  for one, other in zip(first.scaler, again.scaler, strict=True):
+    np.testing.assert_array_equal(one, other)
+  assert again.encoder == first.encoder
+  x = PEOPLE.examples.x
+  np.testing.assert_array_equal(first.apply(x), again.apply(x))
+  other = bought(tmp_path / "other", book)
+  assert not np.array_equal(other.scaler.centre, first.scaler.centre)
+
+
+def test_a_budget_that_does_not_pay_buys_nothing(tmp_path):
+  book = DatasetLedger("own", tmp_path / "book")
+  book.set_budget((0.01, 1e-5), relation=Relation.ADD_OR_REMOVE_ONE)
+  with pytest.raises(accounting.BudgetError):
+    bought(tmp_path / "run", book)
+  assert not (tmp_path / "run" / "preprocessing" / "bought.json").exists()
+
+
+def test_with_a_key_it_is_repeated_and_not_charged_to_the_data_set(tmp_path):
+  book = DatasetLedger("own", tmp_path / "book")
+  key = jax.random.key(3)
+  one, two = (bought(tmp_path / name, book, key=key) for name in "ab")
+  np.testing.assert_array_equal(one.scaler.centre, two.scaler.centre)
+  assert book.spent(1e-5) == []
+
+
+def test_the_model_s_guarantee_covers_what_was_bought(tmp_path):
+  made = bought(tmp_path, key=jax.random.key(0))
+  private = PEOPLE.examples._replace(x=made.apply(PEOPLE.examples.x))
+  people = methods.Population(
+    private=private,
+    class_names=PEOPLE.class_names,
+    group_names=PEOPLE.group_names,
+    scaler=made.scaler,
+    encoder=made.encoder,
+    assumed_public=made.assumed_public,
+    bought=PLAN.event,
+  )
+  method = methods.get("dp_sgd")
+  plan = method.plan(method.settings(steps=5), people.sizes, Budget(0.9, 5e-6))
+  start = jax.tree.map(np.asarray, plan.model.init(jax.random.key(0), private.x[0]))
+  model = _releasing.publish(plan, people, start, tmp_path, for_release=False)
+  told, alone = model.guarantee.guarantee, plan.guarantee.guarantee
+  assert alone.epsilon < told.epsilon <= WHOLE.epsilon * (1 + 1e-9)
+  assert told.delta == pytest.approx(WHOLE.delta)
+  # Never below what composing both events by Renyi divergence shows at twice the delta.
+  assert told.epsilon > alone.epsilon + 0.01
+  without = dataclasses.replace(people, bought=None)
+  (tmp_path / "plain").mkdir()
+  other = _releasing.publish(plan, without, start, tmp_path / "plain", for_release=False)
+  assert other.guarantee.guarantee == alone
+  card = json.loads((tmp_path / "release" / "model_card.json").read_text())
+  assert not any("scaling of features" in what for what in card["privacy"]["not_protected"])

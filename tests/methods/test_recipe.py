@@ -1,0 +1,59 @@
+"""Settings that are chosen from public numbers; docs/private_training.md tells the rule."""
+
+import math
+
+import pytest
+
+from jaxfair import methods
+from jaxfair.accounting import Budget
+from jaxfair.methods import Sizes
+
+BUDGET = Budget(1.0, 1e-6)
+
+
+def planned(name, sizes, budget=BUDGET, **given):
+  method = methods.get(name)
+  return method.plan(method.settings(**given), sizes, budget)
+
+
+def sizes(private=5000, public=2000):
+  return Sizes(private, public, (10,), 2, 2)
+
+
+@pytest.mark.parametrize(
+  ("size", "epsilon", "steps"), [(5000, 1.0, 60), (20_000, 1.0, 120), (5000, 0.25, 30)]
+)
+def test_steps_grow_with_the_root_of_n_epsilon(size, epsilon, steps):
+  own = planned("dp_sgd", sizes(size), Budget(epsilon, 1e-6)).settings
+  assert (own.steps, own.batch_size) == (steps, size // 4)
+  assert (own.learning_rate, own.optimizer, own.row_norm) == (6.0, "momentum", 1.0)
+
+
+def test_few_and_many_people_are_within_bounds():
+  assert planned("dp_sgd", sizes(100)).settings.steps == 10
+  assert planned("dp_sgd", sizes(100)).settings.batch_size == 100
+  many = planned("dp_sgd", sizes(10**6)).settings
+  assert (many.steps, many.batch_size) == (400, 32_768)
+
+
+def test_a_given_value_is_kept():
+  given = {"steps": 7, "batch_size": 90, "learning_rate": 0.3, "optimizer": "sgd", "row_norm": 0.0}
+  plan = planned("dp_sgd", sizes(), **given)
+  assert {name: getattr(plan.settings, name) for name in given} == given
+  assert plan.row_norm is None
+  assert planned("pate", sizes(), num_teachers=90, queries=11).config.queries == 11
+  assert planned("output_perturbation", sizes(), weight_decay=0.5).config.weight_decay == 0.5
+
+
+def test_teachers_are_asked_as_much_as_noise_of_a_third_of_them_pays_for():
+  plan = planned("pate", sizes())
+  assert plan.settings.num_teachers == 200
+  assert plan.config.rule.sigma == pytest.approx(200 / 3, rel=0.02)
+  assert planned("pate", sizes(public=30)).config.queries == 30
+
+
+@pytest.mark.parametrize("size", [1, 9, 10, 999, 1000, 48_842, 10**7])
+def test_delta_is_a_power_of_ten_below_a_tenth_of_one_over_n(size):
+  delta = methods.default_delta(size)
+  assert delta <= 0.1 / size * (1 + 1e-12) < 10 * delta
+  assert math.log10(delta) == pytest.approx(round(math.log10(delta)))
