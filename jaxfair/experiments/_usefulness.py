@@ -17,6 +17,7 @@ from jaxfair.experiments._table import Table
 NEEDED = ("balanced_accuracy", "majority_balanced_accuracy", "balanced_accuracy_se")
 FEW_SEEDS = 5  # below, the interval is one over test people
 NEARLY_ALL = 0.95
+CONSTANT = "majority_class"
 
 
 class Judged(NamedTuple):
@@ -56,6 +57,8 @@ def judge(table: Table, columns: Sequence[str], plain: Mapping[str, Any]) -> lis
     return []
   rows = table.where(group=EVERYONE) if "group" in table else table
   rows = rows.keep(np.isfinite(rows["balanced_accuracy"]))
+  if "method" in rows:
+    rows = rows.keep(rows["method"] != CONSTANT)  # the baseline itself
   if not len(rows):
     return []
   usual = _share(rows.where(**plain)) if plain else math.nan

@@ -305,7 +305,7 @@ def _keys(key: jax.Array, count: int) -> Any:
 def _fair_argmax(values: jax.Array, key: jax.Array) -> jax.Array:
   """One of the largest of each row, all of them alike.
 
-  The remainder of 32 random bits favours a class by at most C / 2^32.
+  The remainder of 32 random bits favors a class by at most C / 2^32.
   """
   best = values == jnp.max(values, axis=-1, keepdims=True)
   tied = jnp.sum(best, axis=-1, dtype=jnp.uint32)

@@ -84,7 +84,7 @@ class NoiseSecret:
     return cls(bytes.fromhex(text.decode()))
 
   def fingerprint(self) -> str:
-    """Recognises the secret and does not tell it."""
+    """Recognizes the secret and does not tell it."""
     return self._keyed(b"fingerprint").hex()[:32]
 
   def draw(self, named: Any, votes: np.ndarray) -> Drawn:

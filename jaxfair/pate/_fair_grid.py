@@ -76,8 +76,8 @@ def fair_query_grid(
     keys: [R] one per seed. Its noise is real, and the same for all settings
       up to its scale, so that settings are compared on common noise.
     disparity: as in `fair_gnmax`.
-    guard: likewise.
-    choice: likewise.
+    guard: as in `fair_gnmax`.
+    choice: as in `fair_gnmax`.
 
   Returns:
     Numbers by setting and seed.

@@ -22,7 +22,7 @@ class Share(NamedTuple):
 def own_share(total: int, chunk: int) -> Share:
   """Whole chunks for every process.
 
-  A teacher then has the same neighbours in its chunk, and the same bits,
+  A teacher then has the same neighbors in its chunk, and the same bits,
   whatever the number of processes.
   """
   processes, me = jax.process_count(), jax.process_index()

@@ -84,13 +84,12 @@ def alarm(judged: Sequence[Judged]) -> str:
 def _pivoted(asked: Summary, rows: Table, value: str, judged: Sequence[Judged]) -> str:
   """Groups as rows and settings as columns; the other way round if they are many."""
   others = [name for name in asked.by if name != "group"]
-  settings = list(dict.fromkeys(key for key, _ in rows.split(*others)))
+  if rows[value].dtype.kind != "f" or np.isnan(rows[value]).all():
+    return ""
+  known = rows.keep(~np.isnan(rows[value]))
+  settings = list(dict.fromkeys(key for key, _ in known.split(*others)))
   cells = dict(rows.split(*others, "group"))
   groups = rows.unique("group")
-  if not any(
-    rows[value].dtype.kind == "f" and not np.isnan(p[value]).all() for p in cells.values()
-  ):
-    return ""
   varied = [name for name in others if len(rows.unique(name)) > 1]
   each = [dict(zip(others, key, strict=True)) for key in settings]
   names = [named({k: one[k] for k in varied}) or words(value) for one in each]

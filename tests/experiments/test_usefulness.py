@@ -53,6 +53,13 @@ def test_a_class_that_nearly_everybody_has_may_be_given_to_nearly_everybody():
   assert all(not one.why for one in _usefulness.judge(table, ["model"], {"model": "plain"}))
 
 
+def test_the_baseline_itself_is_not_judged():
+  told = rows("majority_class", MODELS["constant"], 3) + rows("dp_sgd", MODELS["weak"], 3)
+  table = Table.from_rows([{**row, "method": row["model"]} for row in told])
+  (judged,) = _usefulness.judge(table, ["method"], {})
+  assert judged.setting == {"method": "dp_sgd"}
+
+
 def test_a_table_of_something_else_is_not_judged():
   table = Table({"seed": [0], "value": [1.0]})
   assert _usefulness.judge(table, [], {}) == []

@@ -29,7 +29,7 @@ class Config(common.OneThreshold):
   epsilon: Positive = 4.0
   max_gap: Positive = 0.01
   lam: ex.NonNegative = 5.0
-  student_epochs: Count = 30  # passes over the labelled queries
+  student_epochs: Count = 30  # passes over the labeled queries
   sgd_epochs: Count = 30  # expected passes over the private people; the paper has 30 for both
   sgd_batch: Count = 80
   sgd_learning_rate: Positive = 0.1

@@ -17,36 +17,41 @@ from jaxfair import experiments as ex
 from jaxfair.experiments import Count, Positive
 from jaxfair.experiments._measures import EVERYONE, GroupMeasures, paired_costs
 from jaxfair.studies.pate.ensembles import VotingConfig
-from jaxfair.studies.pate.epsilons import SUMMARY as EPSILONS
-from jaxfair.studies.pate.epsilons import epsilon_table
 from jaxfair.types import Examples, Model, Params
 
 MAJORITY, HARD, SOFT = "majority vote", "noisy labels", "noisy shares"
+# Analyses of what the labels cost.
+ANY, THESE = "any votes", "these votes"
+SANITIZED, TOGETHER = "these votes, sanitized", "any votes, sanitized included"
+MAY_BE_PUBLISHED = {
+  ANY: "yes, if no sanitized figure is drawn",
+  THESE: "no: a diagnosis, computed from private votes",
+  SANITIZED: "yes, once; its own price is the next line",
+  TOGETHER: "yes: labels and sanitized figure together",
+}
 
 
 class Config(VotingConfig):
   """Settings of a comparison of students with and without noise.
 
-  `weight_decay` is on the student: 2 lambda in the paper's words. Who is
-  neither public nor private is in the test part. `consensus` is the share of
-  teachers that agree, guessed without looking at votes: the sanitised epsilon
-  is planned for it.
+  Who is neither public nor private is in the test part.
   """
 
   data: ex.People = ex.People()
   teachers: ex.Sweep[Count] = (20, 150)
   sigma: Positive = 50.0
   delta: ex.Probability = 1e-6
+  # Share of teachers that agree, guessed without looking at votes to plan the sanitized epsilon.
   consensus: Annotated[float, ex.Within(0.5, 1.0)] = 0.9
-  weight_decay: ex.NonNegative = 0.02
+  weight_decay: ex.NonNegative = 0.02  # on the student: 2 lambda in the paper's words
   seeds: Count = 100
 
   @property
   def epsilon(self) -> float:
-    """Of all labels of one student, at `delta`."""
-    answers = accounting.Repeated(pate.GnMax(self.sigma).answer, self.queries)
+    """Of all labels of one student, at `delta`, whatever the votes."""
+    events = accounting.pate_events(sigma=self.sigma, num_queries=self.queries)
     return accounting.composed_guarantee(
-      [answers], delta=self.delta, relation=accounting.Relation.REPLACE_ONE
+      events, delta=self.delta, relation=accounting.Relation.REPLACE_ONE
     ).epsilon
 
 
@@ -73,15 +78,38 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     epsilon = np.inf if name == MAJORITY else config.epsilon
     setting = {"data": people.name, **cell, "labels": name, "epsilon": epsilon}
     tables.append(ex.group_table(setting, measure(params), people.group_names))
-  spent = epsilon_table(
-    {"data": people.name, **cell},
-    np.asarray(counts),
-    sigma=config.sigma,
-    delta=config.delta,
+  spent = epsilons(config, np.asarray(counts), key=key_figure)
+  rows = [
+    {**cell, "analysis": name, "published": MAY_BE_PUBLISHED[name], "label_epsilon": epsilon}
+    for name, epsilon in spent.items()
+  ]
+  told = ex.Table.from_rows({"data": people.name, **row} for row in rows)
+  return ex.Table.concat([*tables, told])
+
+
+def epsilons(config: Config, counts: np.ndarray, *, key: jax.Array) -> dict[str, float]:
+  """What GNMax labels of all queries cost with discrete noise, by every analysis.
+
+  Privacy:
+    The figure of `THESE` is a function of private votes, and says so in the table.
+  """
+  noise: Any = {"sigma": config.sigma, "delta": config.delta}
+  own = accounting.pate_diagnosis(counts, discrete=True, **noise)
+  plan = accounting.plan_sanitising(
+    num_queries=len(counts),
+    num_teachers=int(counts[0].sum()),
+    num_classes=counts.shape[1],
     consensus=config.consensus,
-    key=key_figure,
+    **noise,
   )
-  return ex.Table.concat([*tables, spent])
+  any_votes = accounting.round_up(config.epsilon)
+  # Without a plan no figure is drawn: what holds for any votes is published.
+  shown = together = any_votes
+  if plan is not None:
+    figure = accounting.sanitised_epsilon(counts, plan=plan, key=key, discrete=True, **noise)
+    shown, together = figure.epsilon, accounting.round_up(figure.guarantee.epsilon)
+  these = accounting.round_up(own.not_for_release)
+  return {ANY: any_votes, THESE: these, SANITIZED: shown, TOGETHER: together}
 
 
 def _labels(config: Config, counts: jax.Array, *, key: jax.Array) -> dict[str, Any]:
@@ -122,7 +150,7 @@ def _notes(config: Config) -> list[str]:
     f"by another: discrete Gaussian noise of sigma {config.sigma:g} votes on every label, or on "
     "every share of the votes. It covers the student's parameters. Students of the majority "
     "vote are not private.",
-    "Which epsilon may be told: the one for any votes, and the sanitised one. The one for these "
+    "Which epsilon may be told: the one for any votes, and the sanitized one. The one for these "
     "votes is computed from private votes and is a diagnosis for those who hold the data. Noisy "
     "shares have the first one only.",
     "Intervals are over noise, starts and batches of the students of one ensemble on one split. "
@@ -155,7 +183,11 @@ STUDY = ex.Study(
       "accuracy_parity_difference, demographic_parity_difference, deviation ~ teachers, labels",
       {"group": EVERYONE},
     ),
-    EPSILONS,
+    ex.summary(
+      "Epsilon of the labels, by every analysis, and whether it may be published",
+      "label_epsilon ~ teachers, analysis, published",
+      {"analysis": tuple(MAY_BE_PUBLISHED)},
+    ),
   ),
   claims={
     "noise costs accuracy: Students of noisy labels are less accurate than those of the majority": (

@@ -5,45 +5,39 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting
-from jaxfair.studies.pate import epsilons as pe
+from jaxfair.studies.pate import comparison as pc
+
+
+def epsilons(counts, sigma, consensus):
+  config = pc.Config(queries=len(counts), sigma=sigma, delta=1e-6, consensus=consensus)
+  return pc.epsilons(config, counts, key=jax.random.key(0))
 
 
 @pytest.fixture(scope="module")
-def table():
-  counts = np.tile([[240, 10]], (300, 1))
-  return pe.epsilon_table(
-    {"teachers": 250}, counts, sigma=20.0, delta=1e-6, consensus=0.95, key=jax.random.key(0)
-  )
+def found():
+  return epsilons(np.tile([[240, 10]], (300, 1)), 20.0, 0.95)
 
 
-def told(table, name):
-  return float(table.where(analysis=name)["label_epsilon"][0])
+def test_every_analysis_says_whether_it_may_be_published(found):
+  assert list(found) == list(pc.MAY_BE_PUBLISHED)
+  assert pc.MAY_BE_PUBLISHED[pc.THESE].startswith("no: a diagnosis")
 
 
-def test_every_analysis_has_its_row(table):
-  assert list(table["analysis"]) == list(pe.MAY_BE_PUBLISHED)
-  assert (table["teachers"] == 250).all()
-
-
-def test_the_one_for_any_votes_is_that_of_the_noise(table):
+def test_the_one_for_any_votes_is_that_of_the_noise(found):
   expected = accounting.zcdp_epsilon(rho=300 / 20**2, delta=1e-6)
-  assert told(table, pe.ANY) == pytest.approx(expected, rel=2e-2)
-  assert told(table, pe.ANY) >= expected * (1 - 2e-2)
+  assert found[pc.ANY] == pytest.approx(expected, rel=2e-2)
+  assert found[pc.ANY] >= expected * (1 - 2e-2)
 
 
-def test_the_diagnosis_is_for_discrete_noise_and_marked(table):
+def test_the_diagnosis_is_for_discrete_noise():
   counts = np.tile([[20, 5]], (300, 1))
-  noise = {"sigma": 2.0, "delta": 1e-6}
-  few = pe.epsilon_table({}, counts, consensus=0.8, key=jax.random.key(0), **noise)
   discrete, continuous = (
-    accounting.pate_diagnosis(counts, discrete=d, **noise).not_for_release for d in (True, False)
+    accounting.pate_diagnosis(counts, discrete=d, sigma=2.0, delta=1e-6).not_for_release
+    for d in (True, False)
   )
   assert discrete > 1.01 * continuous  # little noise: the grid shows
-  assert told(few, pe.THESE) == pytest.approx(discrete, rel=1e-3)
-  published = table.where(analysis=pe.THESE)["published"][0]
-  assert published.startswith("no: a diagnosis")
+  assert epsilons(counts, 2.0, 0.8)[pc.THESE] == pytest.approx(discrete, rel=1e-3)
 
 
-def test_a_strong_consensus_is_worth_publishing(table):
-  these, shown = told(table, pe.THESE), told(table, pe.SANITISED)
-  assert these < shown < told(table, pe.ANY) <= told(table, pe.TOGETHER)
+def test_a_strong_consensus_is_worth_publishing(found):
+  assert found[pc.THESE] < found[pc.SANITIZED] < found[pc.ANY] <= found[pc.TOGETHER]

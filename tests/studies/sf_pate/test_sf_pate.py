@@ -25,7 +25,7 @@ SETTINGS = {
 
 
 def write_people(path, size=480):
-  """Two groups, one of which is labelled 1 far less often."""
+  """Two groups, one of which is labeled 1 far less often."""
   rng = np.random.default_rng(0)
   group = rng.integers(0, 2, size)
   y = (rng.random(size) < np.where(group == 1, 0.2, 0.7)).astype(int)
