@@ -45,6 +45,7 @@ def decide(
 ) -> None:
   """Who gains and who loses when noisy counts decide, and what would help."""
   from jaxfair import experiments, report
+  from jaxfair.experiments import _reading, _registry, _runs
 
   money = rule == "title-one"
   if remedy and not money:
@@ -62,12 +63,12 @@ def decide(
     values |= {"methods": _methods(remedy)} if remedy else {}
   else:
     values |= {"made_up": False, "parts": ["errors"]}
-  study = experiments.find(values["study"])
-  made = experiments.plan(study, values)
+  study = _registry.find(values["study"])
+  made = _runs.plan(study, values)
   folder = out or pathlib.Path("runs") / f"decide-{counts.stem}"
   with _console.progress() as (say, step):
     table = experiments.execute(made, folder, say=say, progress=step)
-    page = report.write(experiments.read_run(folder))
+    page = report.write(_reading.read_run(folder))
   typer.echo(OWN_EYES)
   if money:
     _print_money(table)
