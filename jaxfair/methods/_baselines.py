@@ -27,10 +27,10 @@ NOT_PRIVATE = "This model is not private: it may not be released."
 class PlainSettings(NetworkSettings):
   """Settings of plain training; see `training.FitConfig`."""
 
-  learning_rate: Positive = 0.01
+  learning_rate: Positive = 0.003
   weight_decay: NonNegative = 0.0
-  steps: Count = 1000
-  batch_size: Count = 256
+  steps: Count = 1500
+  batch_size: Count = 1024
 
 
 class _Baseline:

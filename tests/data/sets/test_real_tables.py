@@ -46,6 +46,18 @@ def test_every_check_passes_and_the_shape_is_known(data_root, name):
   assert loaded.source.sorted_by or not in_order(loaded.examples)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bank", "compas"])
+def test_the_encoder_of_a_named_set_encodes_its_table_to_the_same_bits(data_root, name):
+  own = data.load(name, root=data_root)
+  table = _loading.open_set(_loading.find_spec(name), data_root).raw.table
+  encoder = data.Encoder.from_record(own.encoder.to_record())
+  for found, expected in zip(
+    encoder.encode(table, need_label=True, need_group=True), own.examples, strict=True
+  ):
+    np.testing.assert_array_equal(found, expected)
+
+
 def in_order(examples):
   """Whether a column changes from row to row less than half as often as in random order."""
   order = np.random.default_rng(0).permutation(examples.size)
