@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import accounting, fairness, training
+from jaxfair import accounting, training
+from jaxfair.fairness import _counter
 from jaxfair.methods._method import Plan, Population
 from jaxfair.methods._pate_settings import (
   FairPateSettings,
@@ -21,6 +22,7 @@ from jaxfair.methods._pate_settings import (
   TeacherSettings,
 )
 from jaxfair.methods._teachers import ConfidentPate, confident_rule, fair_answers, total_rho
+from jaxfair.training import _regularizers
 from jaxfair.types import Examples
 
 
@@ -80,7 +82,7 @@ class PateSPre(ConfidentPate):
   def _kept(self, plan: Plan, data: Population, labels: np.ndarray) -> np.ndarray:
     assert data.public is not None
     assert plan.abstention is not None
-    kept = fairness.admit_in_order(
+    kept = _counter.admit_in_order(
       jnp.asarray(labels),
       jnp.asarray(data.public.group)[: len(labels)],
       plan.abstention,
@@ -102,7 +104,7 @@ class PateSIn(ConfidentPate):
   settings: type[TeacherSettings] = PenaltySettings
   reference = "Learning to Walk Impartially on the Pareto Frontier, PATE-S_in"
 
-  def _penalties(self, plans: Sequence[Plan], asked: Examples) -> tuple[training.Penalty, ...]:
+  def _penalties(self, plans: Sequence[Plan], asked: Examples) -> tuple[_regularizers.Penalty, ...]:
     settings = plans[0].settings
     penalty = training.parity_penalty(
       plans[0].model,
