@@ -8,15 +8,8 @@ from jaxfair.fairness import constraints, rates
 from jaxfair.fairness._abstain import Abstainer
 from jaxfair.fairness._bootstrap import bootstrap, bootstrap_counts, bootstrap_rows
 from jaxfair.fairness._confusion import confusion_counts, prediction_counts
-from jaxfair.fairness._counter import (
-  REFUSED,
-  Counted,
-  CounterRule,
-  admit,
-  admit_in_order,
-  allowed_classes,
-  new_counters,
-)
+from jaxfair.fairness._counter import REFUSED, CounterRule, admit, allowed_classes, new_counters
+from jaxfair.fairness._counter_sequence import Counted, admit_in_order
 from jaxfair.fairness._disparity import demographic_disparity
 from jaxfair.fairness._gaps import difference, ratio
 from jaxfair.fairness._groups import divide, group_counts, group_means, group_sums
