@@ -1,6 +1,7 @@
 """`jaxfair ask`: a questionnaire that stops when it has heard enough."""
 
 import pathlib
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -14,9 +15,15 @@ Delta = Annotated[float, typer.Option(help="Chance of another decision; 0 asks f
 Page = Annotated[
   pathlib.Path | None, typer.Option(help="Write a web page that asks, instead of asking here.")
 ]
+Questions = Annotated[
+  pathlib.Path | None,
+  typer.Option(help='TOML file of your own question texts: age = "How old are you?"'),
+]
 
 
-def ask(model_run: RunFolder, delta: Delta = 0.05, page: Page = None) -> None:
+def ask(
+  model_run: RunFolder, delta: Delta = 0.05, page: Page = None, questions: Questions = None
+) -> None:
   """Ask you only for what decides your case; answers stay on this machine."""
   from jaxfair.disclosure._interview import Interview
   from jaxfair.disclosure._questionnaire import FILE, Questionnaire
@@ -24,8 +31,9 @@ def ask(model_run: RunFolder, delta: Delta = 0.05, page: Page = None) -> None:
 
   checks.number("delta", delta, low=0.0, high=0.5, open_high=True)
   asked = Questionnaire.read(model_run / FILE)
+  texts = _texts(questions, asked.sensitive)
   if page is not None:
-    write_page(asked, page, delta=delta)
+    write_page(asked, page, delta=delta, questions=texts)
     typer.echo(f"page: {page}")
     return
   sure = "certain" if delta == 0 else f"{100 * (1 - delta):.4g}% sure"
@@ -33,25 +41,44 @@ def ask(model_run: RunFolder, delta: Delta = 0.05, page: Page = None) -> None:
   typer.echo(f"One question at a time, until the decision is {sure}.\n")
   interview = Interview(asked, delta=delta)
   while (column := interview.next_column()) is not None:
-    interview.answer(column, _prompt(asked, column))
+    interview.answer(column, _prompt(asked, column, texts.get(column)))
   told = interview.decision()
   typer.echo(f"\nDecision: {told.label} ({told.how_sure}).")
   typer.echo(f"You were asked for {_listed(told.asked)}.")
   typer.echo(f"Nobody needed to know {_listed(told.never_asked)}.")
 
 
-def _prompt(asked: Any, column: str) -> str:
+def _texts(path: pathlib.Path | None, columns: tuple[str, ...]) -> Mapping[str, str]:
+  """The questions of a file; each is about a column that may be asked for."""
+  import tomllib
+
+  if path is None:
+    return {}
+  try:
+    found = tomllib.loads(path.read_text("utf-8"))
+  except (OSError, ValueError) as error:
+    raise checks.ArgumentError(
+      f'--questions {path} cannot be read ({error}); write lines such as age = "How old are you?"'
+    ) from None
+  for column, text in found.items():
+    checks.one_of(f"--questions {path}", column, columns)
+    checks.require(isinstance(text, str), f"--questions {path}: {column} must be a text in quotes")
+  return found
+
+
+def _prompt(asked: Any, column: str, text: str | None) -> str:
   """One question in plain words; asks again until the answer is possible."""
   from jaxfair.disclosure._questionnaire import in_words
 
-  words, name = asked.words(column), in_words(column)
+  words = asked.words(column)
+  question = text or f"What is your {in_words(column)}?"
   if words:
-    typer.echo(f"What is your {name}?")
+    typer.echo(question)
     for number, word in enumerate(words, 1):
       typer.echo(f"  {number:>2}  {word}")
   else:
     low, high = asked.span(column)
-    typer.echo(f"What is your {name}? (a number; usual: {low:g} to {high:g})")
+    typer.echo(f"{question} (a number; usual: {low:g} to {high:g})")
   while True:
     given = str(typer.prompt(">", prompt_suffix=" ")).strip()
     if words and given.isdigit() and 1 <= int(given) <= len(words):

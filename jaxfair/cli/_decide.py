@@ -1,147 +1,166 @@
 """`jaxfair decide`: who gains and who loses if these counts get noise?"""
 
 import pathlib
-from typing import Annotated, Any, Literal
+import shlex
+from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 
-from jaxfair.checks import ArgumentError
-from jaxfair.cli import _console
+from jaxfair import checks
+from jaxfair.cli import _console, _decide_file, _decide_words
 
-SHOWN = 5
-COLUMNS = {
-  "title-one": ("children", "weight"),
-  "minority-language": ("citizens", "limited_english", "little_schooling"),
-}
-OWN_EYES = (
-  "Computed from the counts as they are: for the agency's own eyes. Neither "
-  "this nor the page is protected by any noise."
-)
+if TYPE_CHECKING:
+  from jaxfair.decisions._requirement import NonPrivateRequirement
+
+TITLE_ONE_BUDGET = 6.5e9  # dollars a year
 
 
 def decide(
   counts: Annotated[pathlib.Path, typer.Option(help="CSV file, one place per line.")],
   rule: Annotated[
-    Literal["title-one", "minority-language"], typer.Option(help="How the counts are used.")
+    str,
+    typer.Option(help="title-one, minority-language, or your own Python function: FILE.py:NAME."),
   ],
-  epsilon: Annotated[float, typer.Option(help="Privacy of one person.")],
-  remedy: Annotated[
-    list[str] | None, typer.Option(help="title-one: a method to compare; default all of them.")
+  epsilon: Annotated[
+    float | None, typer.Option(help="Privacy of one person; smaller protects more.")
+  ] = None,
+  at_most_loss: Annotated[
+    float | None,
+    typer.Option(help="Find epsilon: no place may lose more than this (decisions: 0)..."),
+  ] = None,
+  with_probability: Annotated[
+    float | None, typer.Option(help="... with this probability, all places at once.")
   ] = None,
   column: Annotated[
     list[str] | None,
     typer.Option(
-      help="The file's columns, in the rule's order; default children and "
-      "weight (may be left out), or citizens, limited_english, "
-      "little_schooling."
+      help="The columns that the rule reads, in its order; default its parameters' names."
     ),
   ] = None,
-  label: Annotated[str, typer.Option(help="Column of the places' names.")] = "",
-  budget: Annotated[float, typer.Option(help="Dollars that are shared.")] = 6.5e9,
-  draws: Annotated[int, typer.Option(help="Simulated releases, in each of 3 rounds.")] = 2000,
+  public: Annotated[
+    list[str] | None, typer.Option(help="A column of your own rule that gets no noise.")
+  ] = None,
+  names: Annotated[str, typer.Option(help="Column of the places' names.")] = "",
+  region: Annotated[str, typer.Option(help="Column of regions, for a table by region.")] = "",
+  budget: Annotated[
+    float | None,
+    typer.Option(
+      help="Money that is shared; your own rule then returns shares of it. Default: title-one "
+      "6.5 billion; your own rule returns money."
+    ),
+  ] = None,
+  unit: Annotated[str, typer.Option(help="Of the money, such as EUR.")] = "$",
+  remedy: Annotated[
+    str, typer.Option(help="How noisy counts are used; all ways are compared.")
+  ] = "non-negative",
+  draws: Annotated[int, typer.Option(help="Simulated pairs of releases.")] = 2000,
   out: Annotated[
     pathlib.Path | None, typer.Option(help="Folder of the page; default runs/decide-NAME.")
   ] = None,
 ) -> None:
   """Who gains and who loses when noisy counts decide, and what would help."""
-  from jaxfair import experiments, report
-
-  money = rule == "title-one"
-  if remedy and not money:
-    raise ArgumentError("--remedy is for --rule title-one; leave it out")
-  values: dict[str, Any] = {
-    "study": "decisions.allotments" if money else "decisions.rules",
-    "title": f"{counts.name}: {rule} at epsilon {epsilon:g}",
-    "epsilons": [float(epsilon)],
-    "draws": draws,
-    "seeds": 3,
-    "data": {"csv": str(counts), "columns": column or _columns(counts, rule), "label": label},
-  }
-  if money:
-    values |= {"budget": float(budget)}
-    values |= {"methods": _methods(remedy)} if remedy else {}
-  else:
-    values |= {"made_up": False, "parts": ["errors"]}
-  study = experiments.find(values["study"])
-  made = experiments.plan(study, values)
-  folder = out or pathlib.Path("runs") / f"decide-{counts.stem}"
-  with _console.progress() as (say, step):
-    table = experiments.execute(made, folder, say=say, progress=step)
-    page = report.write(experiments.read_run(folder))
-  typer.echo(OWN_EYES)
-  if money:
-    _print_money(table)
-  else:
-    _print_rights(table)
-  typer.echo(f"page: {page}")
-
-
-def _columns(path: pathlib.Path, rule: str) -> list[str]:
-  """The usual columns; a weight only where the file has one."""
-  wanted = list(COLUMNS[rule])
-  try:
-    with path.open(encoding="utf-8-sig") as file:
-      header = {name.strip().strip('"') for name in file.readline().split(",")}
-  except (OSError, UnicodeDecodeError):
-    return wanted  # the study says what is wrong with the file
-  return [name for name in wanted if name != "weight" or name in header]
-
-
-def _methods(asked: list[str]) -> list[str]:
-  """Beside the remedies, what they are to be compared with."""
-  return list(dict.fromkeys(["noisy counts", "non-negative", *asked]))
-
-
-def _print_money(table: Any) -> None:
-  places = table.where(row="district", method="non-negative")
-  if len(places):
-    typer.echo("\nIf noisy counts are made non-negative, dollars a year:")
-    order = places["gain"].argsort()
-    shown = [*order[:SHOWN], *order[max(SHOWN, len(order) - SHOWN) :]]
-    _print_places(places, shown, "district_size", "children", "gain")
-  rows = []
-  for (method, heat), part in table.where(row="summary").split("method", "heat"):
-    name = f"{method}, {heat}" if heat else str(method)
-    alpha = float(part["alpha"].mean())
-    fair = float(part["alpha_low"].max()) < 1e-12
-    rows.append(
-      [
-        name,
-        f"{alpha:.2g}" + (" (0 within error)" if fair else ""),
-        _dollars(float(part["mean_error"].mean())),
-        _dollars(float(part["cost"].mean())),
-        _dollars(float(part["worst_loss"].mean())),
-      ]
-    )
-  typer.echo("")
-  heads = ["method", "alpha", "mean error", "cost of privacy", "worst loss"]
-  _console.table(heads, rows)
-
-
-def _print_rights(table: Any) -> None:
-  summary = table.where(row="summary")
-  typer.echo(
-    f"\nwrong decisions: {float(summary['mean_error'].mean()):.2%} of places "
-    f"on average; alpha {float(summary['alpha'].mean()):.3f}"
+  wish = (at_most_loss, with_probability)
+  checks.require(
+    (epsilon is None) == (None not in wish) and wish.count(None) != 1,
+    "pass --epsilon, or --at-most-loss together with --with-probability to find it",
   )
-  places = table.where(row="place")
-  worst = (-places["error"]).argsort()[: 2 * SHOWN]
-  _print_places(places, worst, "citizens", "citizens", "error")
+  if epsilon is not None:
+    checks.positive("epsilon", epsilon)
+  checks.integer("draws", draws, low=100)
+  if budget is not None:
+    checks.positive("budget", budget)
+  read = _decide_file.read(
+    counts, rule, columns=column or (), public=public or (), names=names, region=region
+  )
+  checks.one_of("remedy", remedy, read.case.names)
+  money = _money(read, rule, budget)
+
+  import jax
+
+  from jaxfair.decisions import _ways
+
+  found: NonPrivateRequirement | None = None
+  with _console.progress() as (_, step):
+    steps = len(read.case.names) + (epsilon is None)
+    if epsilon is None:
+      step(0, steps, "finding epsilon")
+      assert at_most_loss is not None
+      assert with_probability is not None
+      found = _find(read, remedy, at_most_loss, with_probability, money, draws)
+      epsilon = found.epsilon
+    codes = None
+    if read.regions is not None:
+      codes = np.unique(read.regions, return_inverse=True)[1]
+    results: _decide_words.Results = {}
+    for name in read.case.names:
+      step(len(results) + steps - len(read.case.names), steps, name)
+      results[name] = _ways.simulate_way(
+        read.case,
+        read.case.way(name, epsilon),
+        draws=draws,
+        key=jax.random.key(0),
+        regions=codes if name == remedy else None,
+      )
+  asked = ["jaxfair", "decide", "--counts", str(counts), "--rule", rule]
+  asked += [part for name in column or () for part in ("--column", name)]
+  asked += [part for name in public or () for part in ("--public", name)]
+  asked += ["--names", names] if names else []
+  asked += ["--region", region] if region else []
+  asked += ["--budget", f"{budget:.15g}"] if budget is not None else []
+  asked += ["--unit", unit] if unit != "$" else []
+  told = _decide_words.Told(
+    f"{counts.name}: who gains and who loses",
+    rule,
+    epsilon,
+    remedy,
+    money,
+    unit,
+    shlex.join(asked),
+    found,
+    (at_most_loss or 0.0, with_probability or 0.0),
+  )
+  folder = out or pathlib.Path("runs") / f"decide-{counts.stem}"
+  _decide_words.tell(told, read, results, folder)
 
 
-def _print_places(places: Any, order: Any, size: str, head: str, value: str) -> None:
-  rows = []
-  for i in order:
-    number = float(places[value][i])
-    shown = f"{number:.1%}" if value == "error" else _dollars(number)
-    row = [str(places["name"][i]), f"{places[size][i]:.0f}", shown]
-    rows.append(row)
-  last = "wrong decision" if value == "error" else "gains"
-  _console.table(["place", head, last], rows)
+def _money(read: _decide_file.OfficeFile, rule: str, budget: float | None) -> float:
+  """What an outcome of 1 is worth in money."""
+  if read.case.is_rule:
+    checks.require(budget is None, f"budget is for money; {rule} decides yes or no: leave it out")
+    return 1.0
+  if rule == _decide_file.SHARING:
+    return budget or TITLE_ONE_BUDGET
+  total = float(read.case.truth.sum())
+  checks.require(
+    budget is None or 0 < total <= 1.001,
+    f"{rule} returns shares of the budget that add up to {total:.6g}; return shares that add up to "
+    "1, or leave --budget out if it returns money",
+  )
+  return budget or 1.0
 
 
-def _dollars(amount: float) -> str:
-  if abs(amount) < 0.005:
-    return "$0"
-  sign = "-" if amount < 0 else ""
-  return f"{sign}${abs(amount):,.0f}" if abs(amount) >= 100 else (f"{sign}${abs(amount):.2f}")
+def _find(
+  read: _decide_file.OfficeFile,
+  remedy: str,
+  at_most: float,
+  probability: float,
+  money: float,
+  draws: int,
+) -> "NonPrivateRequirement":
+  import jax
+
+  from jaxfair.decisions import _requirement
+
+  checks.require(
+    at_most >= 0 and (at_most < 1 or not read.case.is_rule),
+    f"at_most_loss={at_most:g} must be 0 or above, and 0 for decisions (nobody loses a right)",
+  )
+  return _requirement.find_epsilon(
+    read.case,
+    remedy,
+    at_most=at_most / money,
+    probability=probability,
+    draws=draws,
+    key=jax.random.key(2),
+  )

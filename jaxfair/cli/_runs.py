@@ -27,8 +27,9 @@ def run(config: Configs, sets: Sets = None, size: Size = None, out: Out = None) 
   A folder of configs is run one after the other, with one page over all.
   """
   from jaxfair import experiments
+  from jaxfair.experiments._shipped import find_config
 
-  config = experiments.find_config(config)
+  config = find_config(config)
   if config.is_dir():
     _run_folder(config, size, sets or [], out)
   else:
@@ -38,8 +39,9 @@ def run(config: Configs, sets: Sets = None, size: Size = None, out: Out = None) 
 def audit(config: ConfigPath, sets: Sets = None, size: Size = None, out: Out = None) -> None:
   """Attack private training: how much of its epsilon can be shown?"""
   from jaxfair import experiments
+  from jaxfair.experiments._shipped import find_config
 
-  config = experiments.find_config(config)
+  config = find_config(config)
   made = experiments.load(config, size=size, sets=sets or [])
   if made.study.name != "audit":
     raise experiments.ConfigError(
@@ -76,9 +78,10 @@ def list_all() -> None:
 def _configs_of_studies() -> dict[object, list[pathlib.Path]]:
   """Configs by study: those in ./configs, else those that come with jaxfair, by their names."""
   from jaxfair import experiments
+  from jaxfair.experiments._shipped import shipped_configs
 
   of: dict[object, list[pathlib.Path]] = {name: [] for name in experiments.names()}
-  here, shipped = pathlib.Path("configs"), experiments.shipped_configs()
+  here, shipped = pathlib.Path("configs"), shipped_configs()
   top = here if here.is_dir() else shipped
   for path in sorted(top.rglob("[!_]*.toml")):
     told = path.relative_to(shipped).with_suffix("") if top is shipped else path
@@ -147,10 +150,10 @@ def _home(configs: pathlib.Path) -> pathlib.Path:
   Two papers may both have an adult.toml. Configs that lie here, or in configs
   itself, need no folder of their own.
   """
-  from jaxfair import experiments
+  from jaxfair.experiments._shipped import shipped_configs
 
   folder, here = configs.resolve(), pathlib.Path.cwd()
-  top = folder in (here, here / "configs", experiments.shipped_configs().resolve())
+  top = folder in (here, here / "configs", shipped_configs().resolve())
   return pathlib.Path("runs") / ("" if top else folder.name)
 
 

@@ -172,10 +172,11 @@ def public_people(public: str | None, share: str = "public_fraction") -> dict[st
 def _planned(config: pathlib.Path | None, given: dict[str, Any], sets: list[str]) -> "Plan":
   from jaxfair import experiments
   from jaxfair.experiments import _config as configs
+  from jaxfair.experiments._shipped import find_config
 
   values: dict[str, Any] = {"seeds": SEEDS}
   if config is not None:
-    config = experiments.find_config(config)
+    config = find_config(config)
     values |= configs.read(config)
     checks.require(
       values.get("study") == "train",

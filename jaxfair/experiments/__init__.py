@@ -39,7 +39,6 @@ from jaxfair.experiments._reading import Run, read_plan, read_run
 from jaxfair.experiments._registry import find, load, names
 from jaxfair.experiments._repeats import repeat, splits
 from jaxfair.experiments._runs import Plan, execute, plan
-from jaxfair.experiments._shipped import find_config, shipped_configs
 from jaxfair.experiments._statistics import (
   correlation,
   difference,
@@ -92,7 +91,6 @@ __all__ = [
   "exact",
   "execute",
   "find",
-  "find_config",
   "grid",
   "group_table",
   "least",
@@ -114,7 +112,6 @@ __all__ = [
   "read_run",
   "repeat",
   "several",
-  "shipped_configs",
   "splits",
   "spread",
   "summary",

@@ -144,11 +144,11 @@ def sentences(one: NonPrivateExplanation) -> list[str]:
   payer, least = one.payer, one.costs[-1]
   at = _told(one.setting)
   if one.useless:
-    first = f"Nothing can be said about who pays with {at}: the model {one.useless}."
+    first = f"Who pays: nothing can be said with {at}: the model {one.useless}."
   elif payer.cost.low <= 0 or payer.cost.estimate <= 0:
-    first = f"Nobody pays beyond chance with {at}: {_cost(payer, one.unit)} at most."
+    first = f"Who pays: nobody beyond chance. {at} takes {_cost(payer, one.unit)} at most."
   else:
-    first = f"{payer.name}{_size(payer)} pays most: {at} takes {_cost(payer, one.unit)} from it"
+    first = f"Who pays: {payer.name}{_size(payer)}. {at} takes {_cost(payer, one.unit)} from it"
     if not one.apart.low <= 0:
       first += f", and {_number(least.cost.estimate)} from {least.name}{_size(least)}."
     else:

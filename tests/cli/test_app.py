@@ -95,7 +95,7 @@ def start(folder, *arguments):
 @pytest.mark.slow
 def test_ctrl_c_leaves_a_run_that_continues(jaxfair, tmp_path):
   # So many steps that the last cell cannot end before the signal.
-  (tmp_path / "a.toml").write_text(CONFIG.format(steps=5000))
+  (tmp_path / "a.toml").write_text(CONFIG.format(steps=1500))
   run = tmp_path / "runs" / "a"
   process = start(tmp_path, "run", "a.toml")
   while len(list(run.glob("cells/*.csv"))) < 2:

@@ -68,7 +68,7 @@ def test_it_says_who_pays_how_much_why_and_what_to_try(jaxfair, run):
   ended = jaxfair("explain", folder)
   assert ended.code == 0
   assert (
-    "women (n = 100) pays most: DP-SGD, epsilon 1 takes 4 points of accuracy [3.8, 4.2] from it, "
+    "Who pays: women (n = 100). DP-SGD, epsilon 1 takes 4 points of accuracy [3.8, 4.2] from it, "
     "and 1 from men (n = 200)." in ended.out
   )
   assert "By loss, men pays most" in ended.out  # another measure names another group: said
@@ -112,7 +112,7 @@ def test_advice_names_the_command_and_its_price(run, method, columns, told):
 def test_a_difference_within_chance_is_said_to_be(run):
   noisy = rows("dp_sgd", 1.0, women=0.0, men=0.0)
   told = " ".join(explanation.sentences(*explanation.explain_run(run(noisy))))
-  assert "Nobody pays beyond chance with DP-SGD, epsilon 1" in told
+  assert "Who pays: nobody beyond chance. DP-SGD, epsilon 1 takes" in told
 
 
 def test_a_useless_model_explains_nothing(jaxfair, run):

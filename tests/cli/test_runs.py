@@ -10,6 +10,7 @@ import pytest
 
 from helpers.toy_study import Toy, stand_in_for_all
 from jaxfair import data, experiments, models
+from jaxfair.experiments import _shipped
 from jaxfair.training import fit
 
 DIGITS = """
@@ -176,9 +177,9 @@ def test_configs_that_come_with_jaxfair_are_found_anywhere(jaxfair, tmp_path):
   assert "  jaxfair run quickstart\n" in ended.out
   assert ended.err == ""
   for name in ("quickstart", "configs/quickstart.toml", "train/dp_sgd_adult", "dp_erm"):
-    assert experiments.find_config(pathlib.Path(name)).is_relative_to(experiments.shipped_configs())
+    assert _shipped.find_config(pathlib.Path(name)).is_relative_to(_shipped.shipped_configs())
   (tmp_path / "quickstart").mkdir()  # one's own comes first
-  assert experiments.find_config(pathlib.Path("quickstart")) == pathlib.Path("quickstart")
+  assert _shipped.find_config(pathlib.Path("quickstart")) == pathlib.Path("quickstart")
   assert "use one of" in jaxfair("run", "quickstrat").err
 
 

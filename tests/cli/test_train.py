@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-SIZE = 300
+SIZE = 600
 
 
 def write_people(path, size=SIZE, **columns):
@@ -18,7 +18,7 @@ def write_people(path, size=SIZE, **columns):
     "age": rng.integers(20, 60, size).tolist(),
     "pay": np.round(pay, 2).tolist(),
     "job": rng.choice(["cook", "nurse", "clerk"], size).tolist(),
-    "sex": np.where(np.arange(size) % 3 > 0, "F", "M").tolist(),
+    "sex": np.where(np.arange(size) % 2 > 0, "F", "M").tolist(),
     "hired": np.where(pay > 3000, "yes", "no").tolist(),
   } | columns
   with open(path, "w", newline="") as file:

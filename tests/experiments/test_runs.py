@@ -101,6 +101,20 @@ def test_verdicts_are_written(toy, tmp_path):
   assert verdicts["other"]["value"] is None
 
 
+def test_a_finished_run_is_read_and_not_judged_again(toy, tmp_path):
+  run(toy, tmp_path, seeds=2)
+
+  def refuse(table):
+    raise AssertionError("judged again")
+
+  again = dataclasses.replace(toy.study, claims={"grows: Again": experiments.Check(refuse)})
+  read = experiments.read_run(tmp_path, study=again)
+  assert [claim.name for claim in read.claims] == ["grows", "odd", "other"]
+  (tmp_path / "claims.json").unlink()
+  with pytest.raises(AssertionError, match="judged again"):
+    experiments.read_run(tmp_path, study=again)
+
+
 def test_the_same_config_gives_the_same_bytes_and_another_seed_others(toy, tmp_path):
   for name, seed in (("a", 0), ("b", 0), ("c", 1)):
     run(toy, tmp_path / name, seed=seed)

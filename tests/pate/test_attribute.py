@@ -123,3 +123,11 @@ def test_votes_cost_what_was_asked_for(epsilon, queries):
   exact = accounting.gaussian_epsilon(sigma=sigma, delta=1e-5, sensitivity=math.sqrt(2 * queries))
   assert exact <= found.epsilon
   assert exact > 0.7 * epsilon
+
+
+def test_answers_given_several_times_are_all_charged():
+  once = [_attribute.vote_guarantee(sigma=s, queries=50, delta=1e-5).epsilon for s in (20.0, 40.0)]
+  both = _attribute.vote_guarantee(sigma=(20.0, 40.0), queries=50, delta=1e-5).epsilon
+  rho = 50 / 20.0**2 + 50 / 40.0**2
+  assert both == pytest.approx(accounting.zcdp_epsilon(rho=rho, delta=1e-5), rel=1e-2)
+  assert max(once) < both < sum(once)

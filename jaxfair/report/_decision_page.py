@@ -1,0 +1,68 @@
+"""A page on who gains and who loses by noise, for people who decide and do not compute."""
+
+import html
+import pathlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jaxfair._whole_files import write_whole
+from jaxfair.report import _html_parts
+
+
+class Listing(NamedTuple):
+  """A table in words; `caption` says how to read it."""
+
+  title: str
+  caption: str
+  heads: Sequence[str]
+  rows: Sequence[Sequence[str]]
+
+
+class Brief(NamedTuple):
+  """What the page says, in its order."""
+
+  title: str
+  summary: str
+  sentences: Sequence[str]
+  listings: Sequence[Listing]
+  recommendation: str
+  command: str
+  comparison: Listing
+  notes: Sequence[str]
+
+
+def write_brief(brief: Brief, path: pathlib.Path) -> None:
+  """Writes the page: three sentences, tables, the recommendation with its command."""
+  told = "".join(f"<p>{html.escape(line)}</p>" for line in brief.sentences)
+  notes = "".join(f"<li>{html.escape(note)}</li>" for note in brief.notes)
+  sections = [
+    _html_parts.header(brief.title, brief.summary, ()),
+    f'<section class="answer">{told}</section>',
+    *map(_listing, brief.listings),
+    f"<section><h2>Recommendation</h2><p>{html.escape(brief.recommendation)}</p>"
+    f"<pre style='white-space: pre-wrap'><code>{html.escape(brief.command)}</code></pre></section>",
+    _listing(brief.comparison),
+    f'<section class="notes"><h2>Please note</h2><ul>{notes}</ul></section>',
+  ]
+  write_whole(path, _html_parts.page(brief.title, sections))
+
+
+def _listing(listing: Listing) -> str:
+  head = "".join(f"<th>{html.escape(name)}</th>" for name in listing.heads)
+  lines = "".join(
+    f"<tr><th>{html.escape(row[0])}</th>"
+    + "".join(
+      f'<td data-head="{html.escape(name)}">{html.escape(cell)}</td>'
+      for name, cell in zip(listing.heads[1:], row[1:], strict=True)
+    )
+    + "</tr>"
+    for row in listing.rows
+  )
+  table = (
+    f"<div class='wide'><table class='stacked'><thead><tr>{head}</tr></thead>"
+    f"<tbody>{lines}</tbody></table></div>"
+  )
+  return (
+    f"<section><h2>{html.escape(listing.title)}</h2>{table if listing.rows else ''}"
+    f"<p class='caption'>{html.escape(listing.caption)}</p></section>"
+  )
