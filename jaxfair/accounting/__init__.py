@@ -1,7 +1,7 @@
 """What was spent: events, accountants, calibration and the ledger.
 
 Float64 on the host: nothing here looks at a person's record. Vote accounting
-looks at teachers' votes and marks what it finds; only `sanitised_epsilon` draws
+looks at teachers' votes and marks what it finds; only `sanitized_epsilon` draws
 noise.
 """
 
@@ -31,7 +31,7 @@ from jaxfair.accounting._events import (
   Gaussian,
   Laplace,
   PureDp,
-  RandomisedResponse,
+  RandomizedResponse,
   Rdp,
   RepeatAndSelect,
   Repeated,
@@ -56,13 +56,13 @@ from jaxfair.accounting._pate_cost import pate_diagnosis, pate_events
 from jaxfair.accounting._pate_gnmax import gnmax_log_q, gnmax_rdp, histogram_rdp
 from jaxfair.accounting._pate_laplace import lnmax_log_q, lnmax_rdp
 from jaxfair.accounting._pate_threshold import log_answer_probability, threshold_rdp
-from jaxfair.accounting._randomised_response import (
-  randomised_response_epsilon,
-  randomised_response_keep,
+from jaxfair.accounting._randomized_response import (
+  randomized_response_epsilon,
+  randomized_response_keep,
 )
 from jaxfair.accounting._rdp import DEFAULT_ORDERS, rdp_to_epsilon
-from jaxfair.accounting._sanitise import SanitisedEpsilon, sanitised_epsilon
-from jaxfair.accounting._sanitising_plan import SanitisingPlan, plan_sanitising, sanitising_event
+from jaxfair.accounting._sanitize import SanitizedEpsilon, sanitized_epsilon
+from jaxfair.accounting._sanitizing_plan import SanitizingPlan, plan_sanitizing, sanitizing_event
 from jaxfair.accounting._truncation import max_batch_for, truncation_delta
 from jaxfair.accounting._units import NotCovered
 from jaxfair.accounting._zcdp import (
@@ -93,13 +93,13 @@ __all__ = [
   "NotCovered",
   "PrivacyGuarantee",
   "PureDp",
-  "RandomisedResponse",
+  "RandomizedResponse",
   "Rdp",
   "Relation",
   "RepeatAndSelect",
   "Repeated",
-  "SanitisedEpsilon",
-  "SanitisingPlan",
+  "SanitizedEpsilon",
+  "SanitizingPlan",
   "ShuffledDpSgd",
   "ZCdp",
   "calibrate_dp_sgd",
@@ -128,16 +128,16 @@ __all__ = [
   "max_steps",
   "pate_diagnosis",
   "pate_events",
-  "plan_sanitising",
+  "plan_sanitizing",
   "preprocessed_guarantee",
   "preprocessing_factor",
-  "randomised_response_epsilon",
-  "randomised_response_keep",
+  "randomized_response_epsilon",
+  "randomized_response_keep",
   "rdp_to_epsilon",
   "repeat_and_select_epsilon",
   "round_up",
-  "sanitised_epsilon",
-  "sanitising_event",
+  "sanitized_epsilon",
+  "sanitizing_event",
   "shuffled_dp_sgd_epsilon",
   "threshold_rdp",
   "to_dp_event",

@@ -55,7 +55,7 @@ def gaussian(
   delta: Delta,
   sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise.")] = None,
   epsilon: Epsilon = None,
-  sensitivity: Annotated[float, typer.Option(help="L2 distance between neighbours.")] = 1.0,
+  sensitivity: Annotated[float, typer.Option(help="L2 distance between neighbors.")] = 1.0,
 ) -> None:
   """What one release with Gaussian noise costs, or the noise it needs."""
   from jaxfair import accounting
@@ -68,7 +68,7 @@ def gaussian(
   found = accounting.gaussian_epsilon(sigma=sigma, delta=delta, sensitivity=sensitivity)
   typer.echo(
     f"guarantee: epsilon {accounting.round_up(found)}, delta {delta:g} for "
-    f"neighbours at most {sensitivity:g} apart in L2 (exact)"
+    f"neighbors at most {sensitivity:g} apart in L2 (exact)"
   )
 
 

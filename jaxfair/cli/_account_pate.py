@@ -38,7 +38,7 @@ def pate(
   ] = False,
   consensus: Annotated[float, typer.Option(help="Your guess of how many teachers agree.")] = 0.9,
   confidence: Annotated[
-    float, typer.Option(help="With which the sanitised epsilon is a bound.")
+    float, typer.Option(help="With which the sanitized epsilon is a bound.")
   ] = 0.999,
 ) -> None:
   """What labels by noisy votes cost: for any votes, and for these."""
@@ -66,7 +66,7 @@ def pate(
   )
   plan = sanitized = None
   if sanitize:
-    plan = accounting.plan_sanitising(
+    plan = accounting.plan_sanitizing(
       num_queries=len(counts),
       num_teachers=int(counts[0].sum()),
       num_classes=counts.shape[1],
@@ -77,7 +77,7 @@ def pate(
       **tested,
     )
   if plan is not None:
-    sanitized = accounting.sanitised_epsilon(
+    sanitized = accounting.sanitized_epsilon(
       counts, sigma=sigma, delta=delta, plan=plan, discrete=discrete, key=privacy.os_key(), **tested
     )
     guarantee = sanitized.guarantee

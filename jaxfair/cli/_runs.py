@@ -65,7 +65,7 @@ def list_all() -> None:
         f"needs {needs.replace('_', ' ')}."
       )
   typer.echo("\nData sets (jaxfair data list NAME):")
-  for entry in data.catalogue():
+  for entry in data.catalog():
     here = "" if entry.available else f"; not here: jaxfair data fetch {entry.name}"
     typer.echo(f"  {entry.name}: {entry.source.title}, {entry.rows:,} rows{here}")
   typer.echo("\nStudies and their configs:")

@@ -4,7 +4,7 @@ Files, labels, groups and their checks live here. Models, noise and measures of
 fairness never do.
 """
 
-from jaxfair.data._coloured import colour
+from jaxfair.data._colored import color
 from jaxfair.data._columns import Categorical, Numeric
 from jaxfair.data._dataset import Dataset, Source
 from jaxfair.data._encoder import Encoder
@@ -12,7 +12,7 @@ from jaxfair.data._fetching import Fetched, fetch
 from jaxfair.data._files import DataError
 from jaxfair.data._frames import from_csv, from_frame
 from jaxfair.data._identity import csv_identity, named_identity, records_identity
-from jaxfair.data._inventory import Check, Description, Entry, catalogue, check, describe
+from jaxfair.data._inventory import Check, Description, Entry, catalog, check, describe
 from jaxfair.data._loading import load, names
 from jaxfair.data._preparing import Prepared, prepare
 from jaxfair.data._reading import read_table
@@ -35,9 +35,9 @@ __all__ = [
   "Scaler",
   "Source",
   "bound_rows",
-  "catalogue",
+  "catalog",
   "check",
-  "colour",
+  "color",
   "csv_identity",
   "describe",
   "fetch",

@@ -171,9 +171,9 @@ def core_test(known: laws.Beliefs, pure: Test, delta: Any, *, key: jax.Array) ->
 
   def test(revealed: Any, x: Any) -> Verdict:
     certain = pure(revealed, x)
-    centre = laws.pre_activation(known, revealed, x)
+    center = laws.pre_activation(known, revealed, x)
     rest = known.law(revealed).covariance
-    chances = laws.label_probabilities(network, centre, rest, normals)
+    chances = laws.label_probabilities(network, center, rest, normals)
     probable = (delta > 0) & (jnp.max(chances) >= 1 - delta)
     label = jnp.where(certain.core, certain.label, jnp.argmax(chances))
     return Verdict(certain.core | probable, label.astype(jnp.int32))

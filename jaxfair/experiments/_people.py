@@ -16,7 +16,7 @@ import numpy as np
 from jaxfair import accounting, checks, data, models
 
 USUAL = "adult"
-STAND_IN = "coloured_digits"  # needs no file
+STAND_IN = "colored_digits"  # needs no file
 OF_A_FILE = (
   "positive",
   "threshold",

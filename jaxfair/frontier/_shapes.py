@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxfair import checks, fairness
 from jaxfair.frontier._attaining import seed_weights
-from jaxfair.frontier._objectives import Points, centred, costs
+from jaxfair.frontier._objectives import Points, centered, costs
 
 Grid: TypeAlias = Mapping[str, Sequence[float]]
 
@@ -207,7 +207,7 @@ def _surfaces(
       side = jax.random.fold_in(key, i)
       own = np.concatenate([own, seed_weights(one, draws, key=side)])
     weights.append(own)
-    first, moved = centred(costs(one.values, one.better))
+    first, moved = centered(costs(one.values, one.better))
     order = [*columns, one.column(height)]
     parts.append((first[:, order], moved[:, :, order]))
   with jax.enable_x64(True):

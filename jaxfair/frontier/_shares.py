@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxfair import checks, fairness
 from jaxfair.frontier._attaining import seed_weights
-from jaxfair.frontier._objectives import Points, centred
+from jaxfair.frontier._objectives import Points, centered
 from jaxfair.frontier._volume import hypervolume
 
 MARGIN = 0.05  # of the range, beyond the worst value: an edge has volume, too
@@ -53,7 +53,7 @@ def volume_shares(
     len(labels) == len(points.values),
     f"labels has {len(labels)} entries for {len(points.values)} settings; pass one for each",
   )
-  first, moved = centred(points.values)
+  first, moved = centered(points.values)
   seeds = points.values.shape[1]
   weights = np.concatenate([np.full((1, seeds), 1 / seeds), seed_weights(points, draws, key=key)])
   means = first + np.einsum("bs,nsd->bnd", weights, moved)

@@ -55,10 +55,10 @@ class Preprocessing:
       f"no range is declared for {', '.join(free)}; pass "
       f"ranges={{{free[0] if free else ''!r}: (low, high)}}, a public table, or buy the scaler",
     )
-    centre, factor = _identity(encoder)
+    center, factor = _identity(encoder)
     for place, column in _number_places(encoder):
-      centre[place], factor[place] = _by_range(column)
-    return cls(encoder, _all(encoder), _scaler(centre, factor, 1.0), encoder.assumed_public())
+      center[place], factor[place] = _by_range(column)
+    return cls(encoder, _all(encoder), _scaler(center, factor, 1.0), encoder.assumed_public())
 
   @classmethod
   def public(cls, encoder: Encoder, x: Any, scale: Scale = "standard") -> "Preprocessing":
@@ -161,18 +161,18 @@ class PreprocessingPlan:
       x.ndim == 2 and x.shape[1] == width,
       f"x has shape {x.shape}, and the encoder makes {width} features; pass what it made",
     )
-    centre, factor = _identity(self.encoder)
+    center, factor = _identity(self.encoder)
     for place, column in _number_places(self.encoder):
       if _has_range(column):
-        centre[place], factor[place] = _by_range(column)
+        center[place], factor[place] = _by_range(column)
     bought = [p for p, c in _number_places(self.encoder) if c.name in self.numbers]
     if bought:
-      centre[bought], factor[bought] = self._scales(x[:, bought], source)
+      center[bought], factor[bought] = self._scales(x[:, bought], source)
     encoder, kept = self._with_categories(x, source)
     return Preprocessing(
       encoder,
       kept,
-      _scaler(centre[kept], factor[kept], LIMIT),
+      _scaler(center[kept], factor[kept], LIMIT),
       encoder.assumed_public(),
       self.event,
     )
@@ -333,6 +333,6 @@ def _identity(encoder: Encoder) -> tuple[np.ndarray, np.ndarray]:
   return np.zeros(width), np.ones(width)
 
 
-def _scaler(centre: np.ndarray, factor: np.ndarray, limit: float) -> Scaler:
-  short = centre.astype(np.float32)
+def _scaler(center: np.ndarray, factor: np.ndarray, limit: float) -> Scaler:
+  short = center.astype(np.float32)
   return Scaler(short, factor.astype(np.float32), short, limit)

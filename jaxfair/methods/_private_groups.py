@@ -139,13 +139,13 @@ class RandomizedGroups(ProtectsGroups):
       matrix = privacy.response_matrix(epsilon=budget.epsilon, num_categories=sizes.groups)
       notion = constraints.corrected(_notion(settings, sizes), matrix)
       config = dataclasses.replace(config, constraint=notion)
-    keep = accounting.randomised_response_keep(epsilon=budget.epsilon, categories=sizes.groups)
+    keep = accounting.randomized_response_keep(epsilon=budget.epsilon, categories=sizes.groups)
     return self._planned(
       settings,
       sizes,
       budget,
       config,
-      accounting.RandomisedResponse(budget.epsilon, sizes.groups),
+      accounting.RandomizedResponse(budget.epsilon, sizes.groups),
       f"Each of {sizes.private} people reports the true group with probability {keep:.3g}.",
     )
 

@@ -283,7 +283,7 @@ def _record(own: Released) -> _Record:
 
 def _released(record: _Record, arrays: dict[str, np.ndarray], folder: pathlib.Path) -> Released:
   scaler = None
-  if SCALER + "centre" in arrays:
+  if SCALER + "center" in arrays:
     parts: dict[str, Any] = {name: arrays[SCALER + name] for name in data.Scaler._fields}
     scaler = data.Scaler(**{**parts, "limit": float(parts["limit"])})
   one = jax.ShapeDtypeStruct(record.shape, jnp.float32 if scaler else record.dtype)

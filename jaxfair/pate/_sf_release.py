@@ -220,14 +220,14 @@ def randomized_groups(
   checks.ids("people.group", people.group, num_groups)
   if dataset_ledger is not None and key is None:
     dataset_ledger.charge(
-      accounting.RandomisedResponse(epsilon, num_groups),
+      accounting.RandomizedResponse(epsilon, num_groups),
       id=f"{secrets.token_hex(8)}: randomized groups",
       relation=accounting.Relation.ATTRIBUTE,
     )
   reports = randomized_response(
     people.group, epsilon=epsilon, num_categories=num_groups, key=os_key() if key is None else key
   )
-  spent = accounting.randomised_response_epsilon(epsilon=epsilon, categories=num_groups, count=1)
+  spent = accounting.randomized_response_epsilon(epsilon=epsilon, categories=num_groups, count=1)
   protection = Protection(
     accounting.PrivacyGuarantee(
       spent, 0.0, accounting.Relation.ATTRIBUTE, "one person", "closed form"

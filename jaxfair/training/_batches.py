@@ -167,7 +167,7 @@ def _remainder(high: jax.Array, low: jax.Array, divisor: int) -> jax.Array:
 
 
 def _hash(x: jax.Array) -> jax.Array:
-  """Mixes 32 bits (a multiply-xorshift finaliser, two rounds)."""
+  """Mixes 32 bits (a multiply-xorshift finalizer, two rounds)."""
   x = (x ^ (x >> 16)) * jnp.uint32(0x7FEB352D)
   x = (x ^ (x >> 15)) * jnp.uint32(0x846CA68B)
   return x ^ (x >> 16)

@@ -130,7 +130,7 @@ class PrivateLagrangianConfig:
   def _grid_delta(self) -> float:
     """What discrete noise on sizes and sums adds to the Gaussian events.
 
-    Neighbours differ in two sizes, and in the sums of two cells.
+    Neighbors differ in two sizes, and in the sums of two cells.
     """
     dual, count = (
       accounting.grid_delta(noise_multiplier=float(noise), distance=_grid_sums.distance(numbers))

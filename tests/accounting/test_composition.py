@@ -125,7 +125,7 @@ def test_tuning_agrees_with_the_theorems():
   geometric = np.minimum.accumulate(geometric[::-1])[::-1]
   found = repeat_and_select_epsilon(Gaussian(4.0), mean_runs=mean, delta=delta)
   assert found == pytest.approx(rdp_to_epsilon(geometric, orders, delta=delta), rel=1e-9)
-  # Poisson: delta-hat at epsilon-hat = ln(1 + 1/(a - 1)), minimised over b
+  # Poisson: delta-hat at epsilon-hat = ln(1 + 1/(a - 1)), minimized over b
   hats = np.log1p(1 / (orders - 1))
   b = orders[:, None]
   log_deltas = (b - 1) * (rdp[:, None] - hats + np.log1p(-1 / b)) - np.log(b)

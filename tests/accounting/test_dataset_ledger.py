@@ -17,7 +17,7 @@ from jaxfair.accounting import (
   Gaussian,
   Ledger,
   LedgerError,
-  RandomisedResponse,
+  RandomizedResponse,
   Relation,
   composed_epsilon,
   dataset_ledgers,
@@ -68,7 +68,7 @@ def test_charges_of_one_release_are_one_release():
 def test_relations_and_units_are_not_added_up():
   book().charge(EVENT, id="a", relation=PERSON)
   book().charge(EVENT, id="b", relation=PERSON, unit="one household")
-  book().charge(RandomisedResponse(1.0, 2, 10), id="c", relation=Relation.ATTRIBUTE)
+  book().charge(RandomizedResponse(1.0, 2, 10), id="c", relation=Relation.ATTRIBUTE)
   found = book().spent(1e-5)
   assert {(s.guarantee.relation, s.guarantee.unit) for s in found} == {
     (PERSON, "one person"),

@@ -35,7 +35,7 @@ def noisy_law(contributions, rate, cap, sigma):
   grid = np.arange(-9 - 8 * sigma, 9 + 8 * sigma, step)
   sums = sum_law(contributions, rate, cap)
   return step * sum(
-    weight * stats.norm.pdf(grid, centre, sigma) for centre, weight in sums.items() if weight
+    weight * stats.norm.pdf(grid, center, sigma) for center, weight in sums.items() if weight
   )
 
 
@@ -61,7 +61,7 @@ def test_a_step_of_dp_sgd_with_a_cap(relation, pairs):
     for at in (epsilon, 0.8 * epsilon)
   )
   assert found <= delta
-  # Of two people replaced the neighbours are compared as two steps.
+  # Of two people replaced the neighbors are compared as two steps.
   assert lower > delta or relation is Relation.REPLACE_ONE
 
 

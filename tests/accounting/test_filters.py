@@ -168,7 +168,7 @@ def test_what_is_accepted_is_within_the_budget_in_hindsight(events, epsilon):
 def test_no_adaptive_choice_of_responses_beats_it(delta):
   """The worst strategy, by dynamic programming over all histories.
 
-  Losses of randomised responses of epsilon a * unit are plus or minus that.
+  Losses of randomized responses of epsilon a * unit are plus or minus that.
   Somebody sees the loss so far, chooses the next response or stops, and wins
   (1 - e^(epsilon - loss))+ on average: the delta of the whole.
   """

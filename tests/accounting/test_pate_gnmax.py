@@ -97,7 +97,7 @@ def test_never_above_what_holds_for_all_votes(teachers, classes, sigma, seed):
   assert np.all(rdp >= 0)
 
 
-def test_bounds_the_divergence_from_every_neighbour():
+def test_bounds_the_divergence_from_every_neighbor():
   teachers, sigma = 40, 4.0
   orders = np.array([1.5, 2.0, 5.0, 10.0, 20.0])
   counts = reference.histograms(teachers, 2)
@@ -105,7 +105,7 @@ def test_bounds_the_divergence_from_every_neighbour():
   gained = 0
   for row, bounds in zip(counts, rdp, strict=True):
     mine = log_label_probabilities(row, sigma)
-    for other in reference.neighbours(row):
+    for other in reference.neighbors(row):
       theirs = log_label_probabilities(other, sigma)
       for order, bound in zip(orders, bounds, strict=True):
         assert reference.renyi(mine, theirs, order) <= bound * (1 + 1e-12)

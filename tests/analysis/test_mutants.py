@@ -41,7 +41,7 @@ def test_where_the_audit_is_strong_it_shows_much_of_the_library_s_epsilon():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-  "name", ["noise key reused between steps", "normalisation by the realised batch"]
+  "name", ["noise key reused between steps", "normalization by the realized batch"]
 )
 def test_a_step_without_a_mistake_is_the_library_s(name):
   """So what is caught is the mistake, and nothing else."""

@@ -113,7 +113,7 @@ def test_softmax_students_stay_within():
     away = rng.integers(1, 3, size=30)
     flip = rng.random(30) < flips
     moved.append(np.linalg.norm(student(np.where(flip, (y + away) % 3, y).astype(np.int32)) - best))
-  # The model has an intercept, which is penalised like the rest.
+  # The model has an intercept, which is penalized like the rest.
   norms = np.sqrt(1 + np.sum(x**2, axis=1))
   bound = model_deviation_bound(flips, norms, penalty=penalty, softmax=True)
   one_logit = model_deviation_bound(flips, norms, penalty=penalty)

@@ -63,7 +63,7 @@ def test_neither_order_nor_sign_of_the_scores_matters(method):
   assert bounds[0] == pytest.approx(bounds[2])
 
 
-def test_an_event_that_is_rare_for_one_neighbour_only_counts():
+def test_an_event_that_is_rare_for_one_neighbor_only_counts():
   """A leak with probability 0.1 shows, though the scores mostly agree."""
   rng = np.random.default_rng(1)
   leaks = rng.random(20_000) < 0.1
@@ -90,7 +90,7 @@ def not_above(count, audits, level):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.0, 0.05])
-def test_the_bound_holds_with_its_confidence_for_randomised_response(delta):
+def test_the_bound_holds_with_its_confidence_for_randomized_response(delta):
   """(epsilon, delta)-DP with equality: with chance delta the truth is told."""
   epsilon, audits = 1.0, 1000
   keep = math.exp(epsilon) / (1 + math.exp(epsilon))

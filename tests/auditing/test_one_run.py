@@ -78,7 +78,7 @@ def test_the_bound_holds_with_its_confidence(guesses):
 
 
 @pytest.mark.slow
-def test_randomised_response_on_all_canaries_uses_up_the_level():
+def test_randomized_response_on_all_canaries_uses_up_the_level():
   """The worst case of the theorem: all guesses made, each right by chance."""
   audits, level = 600, 0.2
   rng = np.random.default_rng(4)

@@ -23,7 +23,7 @@ def run(tmp_path):
     sensitive=("age", "job", "pay", "debt"),
     network=disclosure.as_network(params),
     gaussian=disclosure.fit_gaussian(cases.people(2000, seed=9)),
-    centre=np.zeros(6, "f4"),
+    center=np.zeros(6, "f4"),
     factor=np.ones(6, "f4"),
   ).save(folder / _questionnaire.FILE)
   return folder

@@ -26,7 +26,7 @@ def test_one_set_is_described(jaxfair):
   ended = jaxfair("data", "list", "adult", "digits")
   assert ended.code == 0
   for words in (
-    "licence: CC BY 4.0",
+    "license: CC BY 4.0",
     "rows:    48,842",
     "group sex:",
     "jaxfair data fetch adult",

@@ -69,7 +69,7 @@ def test_two_sets_of_a_run_and_two_runs_are_compared(jaxfair, tmp_path):
   other = frontier_runs.table(data="other")
   both = experiments.Table.concat([frontier_runs.table(), other])
   folder = frontier_runs.write(tmp_path / "both", both)
-  arguments = ("frontier", folder, "--data", "coloured_digits", "--against")
+  arguments = ("frontier", folder, "--data", "colored_digits", "--against")
   ended = jaxfair(*arguments, "other")
   assert ended.code == 0, ended.err
   assert "Shape against other" in ended.out

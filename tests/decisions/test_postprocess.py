@@ -51,7 +51,7 @@ def test_no_heat_is_non_negativity():
 
 
 @pytest.mark.slow
-def test_the_best_temperature_beats_its_neighbours_and_none():
+def test_the_best_temperature_beats_its_neighbors_and_none():
   scale = 10.0
   grid = np.linspace(0, 500, 800)
 

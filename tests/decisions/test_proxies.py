@@ -48,7 +48,7 @@ def test_bins_are_of_equal_size_and_in_order():
 
 
 @pytest.mark.slow
-def test_a_rule_that_is_linear_in_each_bin_is_learnt():
+def test_a_rule_that_is_linear_in_each_bin_is_learned():
   s = np.round(RNG.uniform(1000, 50_000, 900))
   sp = np.round(s * RNG.uniform(0, 0.1, 900))
   counts = (s, sp, sp)

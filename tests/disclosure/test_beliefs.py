@@ -22,11 +22,11 @@ def look(params, sensitive, revealed, x, normals=None):
   def program(x):
     known = _beliefs.beliefs(disclosure.as_network(params), LAW, cases.asked(*sensitive))
     law, factors = known.law(revealed), known.factors(revealed)
-    centre = _beliefs.pre_activation(known, revealed, x)
+    center = _beliefs.pre_activation(known, revealed, x)
     parts = _beliefs.expected_parts(known, revealed, x)
     after = jax.vmap(known.law)(_beliefs.revealed_next(revealed)).covariance
-    chances = _beliefs.label_probabilities(known.network, centre, law.covariance, normals)
-    return law, factors, after, centre, parts, chances
+    chances = _beliefs.label_probabilities(known.network, center, law.covariance, normals)
+    return law, factors, after, center, parts, chances
 
   return jax.tree.map(np.asarray, program(x))
 
@@ -69,9 +69,9 @@ def test_parts_add_up_and_so_do_explained_and_remaining_variance(monkeypatch):
   sensitive = ("age", "job", "pay", "debt")
   revealed = np.array([False, True, False, True])
   found = look(params, sensitive, revealed, x)
-  law, factors, after, centre, parts, _ = found
+  law, factors, after, center, parts, _ = found
   weights, bias = map(np.asarray, disclosure.as_network(params).layers[0])
-  np.testing.assert_allclose(parts.sum(axis=0) + bias, centre, atol=1e-5)
+  np.testing.assert_allclose(parts.sum(axis=0) + bias, center, atol=1e-5)
   np.testing.assert_allclose(parts[1], x[1:4] @ weights[1:4], atol=1e-5)
   explained = factors @ factors.transpose(0, 2, 1)
   np.testing.assert_allclose(
@@ -79,7 +79,7 @@ def test_parts_add_up_and_so_do_explained_and_remaining_variance(monkeypatch):
   )
   monkeypatch.setattr(_beliefs, "TABLE_LIMIT", 0)
   direct = look(params, sensitive, revealed, x)
-  np.testing.assert_allclose(direct[3], centre, atol=1e-5)
+  np.testing.assert_allclose(direct[3], center, atol=1e-5)
   np.testing.assert_allclose(direct[2], after, atol=1e-5)
 
 

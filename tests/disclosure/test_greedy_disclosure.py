@@ -84,13 +84,13 @@ def test_expected_entropy_is_that_of_numerical_integration():
     known = _beliefs.beliefs(disclosure.as_network(params), LAW, ASKED)
     nothing = jnp.zeros(4, bool)
     drawn = disclosure.ByEntropy(draws=4000).build(known, key=KEY)
-    centre = _beliefs.pre_activation(known, nothing, x)
+    center = _beliefs.pre_activation(known, nothing, x)
 
     def integral(alone, factor):
       rest = known.law(alone).covariance
       chances = jax.vmap(
         lambda node: _beliefs.label_probabilities(
-          known.network, centre + node * factor[0], rest, None
+          known.network, center + node * factor[0], rest, None
         )
       )(nodes)
       return -jnp.sum(weights * _beliefs.entropy(chances)) / weights.sum()

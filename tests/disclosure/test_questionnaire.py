@@ -13,7 +13,7 @@ from jaxfair import checks, disclosure
 from jaxfair.disclosure import _questionnaire, _web_page
 from jaxfair.disclosure._interview import Interview
 
-RAW_CENTRE = np.array([50, 0.5, 0.5, 0.5, 3000, 0], "f4")
+RAW_CENTER = np.array([50, 0.5, 0.5, 0.5, 3000, 0], "f4")
 RAW_FACTOR = np.array([1 / 30, 2, 2, 2, 1 / 2000, 1 / 500], "f4")
 
 
@@ -28,13 +28,13 @@ def asking():
     sensitive=("age", "job", "pay", "debt"),
     network=disclosure.as_network(params),
     gaussian=disclosure.fit_gaussian(cases.people(2000, seed=9)),
-    centre=RAW_CENTRE,
+    center=RAW_CENTER,
     factor=RAW_FACTOR,
   )
 
 
 def answers_of(x):
-  raw = x / RAW_FACTOR + RAW_CENTRE
+  raw = x / RAW_FACTOR + RAW_CENTER
   return {
     "age": repr(float(raw[0])),
     "job": "abc"[int(np.argmax(x[1:4]))],

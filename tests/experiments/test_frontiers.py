@@ -68,7 +68,7 @@ def test_rows_of_groups_and_of_other_analyses_are_passed_over(tmp_path):
   rows = frontier_runs.table()
   everyone = rows.plus(group=["everyone"] * len(rows))
   women = rows.plus(group=["women"] * len(rows), accuracy=rows["accuracy"] - 0.1)
-  other = Table({"data": ["coloured_digits"], "group": ["everyone"]})
+  other = Table({"data": ["colored_digits"], "group": ["everyone"]})
   found = experiments.read_frontier(
     frontier_runs.write(tmp_path / "r", Table.concat([everyone, women, other]))
   )
@@ -79,7 +79,7 @@ def test_rows_of_groups_and_of_other_analyses_are_passed_over(tmp_path):
 def test_one_of_several_sets_is_chosen(tmp_path):
   both = Table.concat([frontier_runs.table(), frontier_runs.table(data="other")])
   folder = frontier_runs.write(tmp_path / "r", both)
-  with pytest.raises(ArgumentError, match=r"coloured_digits, other.*--data"):
+  with pytest.raises(ArgumentError, match=r"colored_digits, other.*--data"):
     experiments.read_frontier(folder)
   with pytest.raises(ArgumentError, match="did you mean other"):
     experiments.read_frontier(folder, data="others")

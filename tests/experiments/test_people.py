@@ -31,17 +31,17 @@ def build(**values):
 
 @pytest.mark.slow
 def test_a_named_set_is_loaded_once():
-  config = People(name="coloured_digits")
+  config = People(name="colored_digits")
   dataset, told = load_people(config)
-  assert (dataset.name, told) == ("coloured_digits", "")
+  assert (dataset.name, told) == ("colored_digits", "")
   assert load_people(config)[0] is dataset
 
 
 def test_label_and_group_of_a_named_set_are_used():
   dataset, _ = load_people(People(name="digits", group="all"))
   assert dataset.num_groups == 1
-  with pytest.raises(checks.ArgumentError, match="label='colour' is not known"):
-    load_people(People(name="digits", label="colour"))
+  with pytest.raises(checks.ArgumentError, match="label='color' is not known"):
+    load_people(People(name="digits", label="color"))
 
 
 @pytest.mark.slow
@@ -148,9 +148,9 @@ def test_the_stand_in_is_used_and_said(monkeypatch):
   config = People(stand_in=True)
   for _ in range(2):
     dataset, told = load_people(config)
-    assert dataset.name == "coloured_digits"
+    assert dataset.name == "colored_digits"
     assert "adult could not be had" in told
-    assert "stand-in coloured_digits" in told
+    assert "stand-in colored_digits" in told
     assert "no network" in told
   assert asked == ["adult"]  # once, not once a cell
 

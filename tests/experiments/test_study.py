@@ -121,8 +121,8 @@ def test_a_study_may_name_its_people_itself():
   seen = []
   study = dataclasses.replace(
     experiments.find("quickstart"),
-    people=lambda config: [experiments.People("coloured_digits")],
+    people=lambda config: [experiments.People("colored_digits")],
     precheck=lambda config, *people: seen.extend(one.name for one in people),
   )
   assert study.load_people(None) == [""]
-  assert seen == ["coloured_digits"]
+  assert seen == ["colored_digits"]

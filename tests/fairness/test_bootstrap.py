@@ -71,8 +71,8 @@ def test_bca_ends_of_one_accuracy_are_the_analytic_ones():
     kind="bca",
   )
   exact = stats.binom(n, right / n)
-  centred = (y_pred == 0) - right / n
-  a = np.sum(centred**3) / (6 * np.sum(centred**2) ** 1.5)
+  centered = (y_pred == 0) - right / n
+  a = np.sum(centered**3) / (6 * np.sum(centered**2) ** 1.5)
   error = dkw(num_draws)
   below = exact.cdf(right - 1) + exact.pmf(right) / 2
   for end, tail in ((interval.low[0], 0.05), (interval.high[0], 0.95)):

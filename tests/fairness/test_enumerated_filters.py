@@ -54,7 +54,7 @@ def test_one_replaced_moves_as_many_as_is_charged(max_gap):
   assert worst == accounting.preprocessing_factor(max_gap, relation=Relation.REPLACE_ONE)
 
 
-def test_randomised_response_behind_the_filter_is_covered():
+def test_randomized_response_behind_the_filter_is_covered():
   # Everybody kept tells a bit with epsilon 1, all others a coin: the largest
   # loss over all outcomes adds up over those who moved.
   epsilon, max_gap = 1.0, 0.2

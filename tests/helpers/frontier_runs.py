@@ -12,7 +12,7 @@ from jaxfair.experiments import _config as configs
 EPSILONS, SIGMAS, THRESHOLDS = (1.0, 2.0, 8.0), (20.0, 40.0), (0.0, 0.6, 0.9)
 
 
-def table(seeds=4, data="coloured_digits"):
+def table(seeds=4, data="colored_digits"):
   """Accuracy and gap grow with epsilon; noise lowers both."""
   rng = np.random.default_rng(0)
   rows = []
@@ -40,7 +40,7 @@ def write(folder, rows=None, title="What can <b>be</b> had & why", **changes):
   """A finished run of `pate.frontier` with these rows."""
   values = {
     "title": title,
-    "sets": [{"name": "coloured_digits"}],
+    "sets": [{"name": "colored_digits"}],
     "teachers": [10],
     "epsilons": list(EPSILONS),
     "sigmas": list(SIGMAS),

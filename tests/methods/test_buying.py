@@ -58,7 +58,7 @@ def test_it_is_charged_to_both_ledgers_before_a_bit_is_drawn(tmp_path, monkeypat
   x = PEOPLE.examples.x
   np.testing.assert_array_equal(first.apply(x), again.apply(x))
   other = bought(tmp_path / "other", book)
-  assert not np.array_equal(other.scaler.centre, first.scaler.centre)
+  assert not np.array_equal(other.scaler.center, first.scaler.center)
 
 
 def test_a_budget_that_does_not_pay_buys_nothing(tmp_path):
@@ -73,7 +73,7 @@ def test_with_a_key_it_is_repeated_and_not_charged_to_the_data_set(tmp_path):
   book = DatasetLedger("own", tmp_path / "book")
   key = jax.random.key(3)
   one, two = (bought(tmp_path / name, book, key=key) for name in "ab")
-  np.testing.assert_array_equal(one.scaler.centre, two.scaler.centre)
+  np.testing.assert_array_equal(one.scaler.center, two.scaler.center)
   assert book.spent(1e-5) == []
 
 

@@ -88,7 +88,7 @@ def test_bought_scales_are_near_the_true_ones(own):
   assert plan.numbers == ("age", "year", "gain")
   made = plan.buy(own.examples.x, source=exact.seeded(1))
   spread = np.nanstd(own.examples.x[:, :3], axis=0)
-  off = np.abs(made.scaler.centre[:3] - own.examples.x[:, :3].mean(axis=0)) / spread
+  off = np.abs(made.scaler.center[:3] - own.examples.x[:, :3].mean(axis=0)) / spread
   assert off.max() < 0.25
   ratio = made.scaler.factor[:3] * spread
   assert abs(ratio[0] - 1) < 0.25
@@ -224,7 +224,7 @@ def test_words_that_nobody_has_are_never_released():
 def test_few_people_still_give_a_finite_scale():
   for values in ([1.0], [np.nan], [np.inf, -np.inf], []):
     made = plan_of(2, 50.0).buy(numbers(values, 2), source=exact.seeded(4))
-    assert np.isfinite(made.scaler.centre).all()
+    assert np.isfinite(made.scaler.center).all()
     assert (made.scaler.factor > 0).all()
 
 

@@ -168,7 +168,7 @@ INDEPENDENT = {
     lambda w, x: jnp.einsum("ni,nj,ijk->nk", x, x, w),
     normal(FEATURES, FEATURES, 2),
   ),
-  "rematerialised": plain(jax.checkpoint(lambda x: jnp.sin(x) * 2)),
+  "rematerialized": plain(jax.checkpoint(lambda x: jnp.sin(x) * 2)),
   "constant": lambda: (lambda w, x: jnp.zeros((x.shape[0], 2)) + w, W[0, 0]),
   "slope infinite at zero": plain(lambda x: jnp.sqrt(jnp.abs(x))),
 }
@@ -185,7 +185,7 @@ def model_of(make):
 @pytest.mark.parametrize("name", COUPLED)
 def test_the_search_never_passes_a_coupled_function(name):
   apply, params = COUPLED[name]()
-  state = _dependence.analyse(apply, params, (X,))
+  state = _dependence.analyze(apply, params, (X,))
   assert isinstance(state, _dependence.Mixed | _dependence.Unknown)
 
 
@@ -204,7 +204,7 @@ PROBED = {"recurrent"}
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_the_search_proves_independence(name):
   apply, params = INDEPENDENT[name]()
-  state = _dependence.analyse(apply, params, (X,))
+  state = _dependence.analyze(apply, params, (X,))
   assert isinstance(state, _dependence.Unknown) == (name in PROBED)
   assert name in PROBED or state in (0, None)
 
@@ -322,13 +322,13 @@ def test_integer_inputs_are_probed_by_exchanging_rows():
 
 def test_what_shapes_decide_is_worked_out_once(monkeypatch):
   calls = []
-  analyse = _dependence.analyse
+  analyze = _dependence.analyze
 
   def counted(*args):
     calls.append(1)
-    return analyse(*args)
+    return analyze(*args)
 
-  monkeypatch.setattr(_dependence, "analyse", counted)
+  monkeypatch.setattr(_dependence, "analyze", counted)
   model, _ = model_of(INDEPENDENT["linear"])
   models.check_independent(model, W, X)
   models.check_independent(model, 2 * W, X[:2])

@@ -119,7 +119,7 @@ def test_ties_are_broken_fairly():
 
 
 def test_noise_of_the_test_and_of_the_answer_is_fresh():
-  """Were it shared, a passed test would favour the largest count."""
+  """Were it shared, a passed test would favor the largest count."""
   counts = np.array([6, 5])
   labels = pate.confident_gnmax(
     repeated(counts), threshold=12, sigma_threshold=4.0, sigma_answer=4.0, key=KEY, continuous=True

@@ -205,7 +205,7 @@ def test_one_class_an_empty_group_and_no_queries_are_no_mistakes():
 
 def test_the_papers_charge_is_not_sound():
   # 200 queries of votes (38, 62), of which class 1 is not allowed; a
-  # neighbour has (39, 61). The observer sees which were refused.
+  # neighbor has (39, 61). The observer sees which were refused.
   sigma, many, delta = 10.0, 200, 1e-5
   refused = stats.norm.cdf([24 / (sigma * np.sqrt(2)), 22 / (sigma * np.sqrt(2))])
   answered = round(many * (1 - refused[0]))

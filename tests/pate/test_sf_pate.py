@@ -245,9 +245,9 @@ def test_randomized_groups_cost_the_closed_form(tmp_path, monkeypatch):
   told = PEOPLE._replace(x=np.c_[PEOPLE.x, PEOPLE.group].astype(np.float32))
   pate.randomized_groups(told, epsilon=1.5, num_groups=2, key=KEY)
   # Twice the same question: composed in closed form, pure epsilons add up.
-  twice = accounting.RandomisedResponse(1.5, 2, count=2)
+  twice = accounting.RandomizedResponse(1.5, 2, count=2)
   total = accounting.composed_epsilon([twice], delta=1e-9, relation=accounting.Relation.ATTRIBUTE)
-  wanted = accounting.randomised_response_epsilon(epsilon=1.5, categories=2, count=2, delta=1e-9)
+  wanted = accounting.randomized_response_epsilon(epsilon=1.5, categories=2, count=2, delta=1e-9)
   assert total == pytest.approx(wanted, rel=1e-6)
   assert 2.99 < total <= 3.0
 

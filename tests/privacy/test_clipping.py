@@ -90,7 +90,7 @@ def test_methods_agree_with_float64(name):
   for method, per_layer in itertools.product(("ghost", "vmap"), (False, True)):
     gradient = jitted(model, method, per_layer)
     # What is clipped is shorter by what rounding may hide: of the few hundred
-    # numbers behind these norms, at most 2^-16 of the norm, with cancelling
+    # numbers behind these norms, at most 2^-16 of the norm, with canceling
     # positions twice that.
     for clip, close in ((0.05, 2.0**-15), (1e4, 1e-5)):
       expected, norms = clipped_by_definition(gradients, params, clip, np.asarray(mask), per_layer)
@@ -216,7 +216,7 @@ def test_no_example_contributes_more_than_the_bound(name):
       assert 0.009 < np.sqrt(squares) <= 0.01
 
 
-def cancelling(kind):
+def canceling(kind):
   """A model whose gradient is a difference of two positions' or uses'."""
   rng = np.random.default_rng(0)
   head = jnp.asarray(rng.normal(size=(64, 3)), jnp.float32)
@@ -244,7 +244,7 @@ def test_a_gradient_whose_parts_cancel_is_within_the_bound(kind):
   size = 10.0 ** rng.uniform(0, 8, (count, 1, 1))
   x = jnp.asarray(size * np.stack([one, one + apart], 1), jnp.float32)
   zeros = jnp.zeros(count, jnp.int32)
-  model, examples = cancelling(kind), Examples(x, zeros, zeros)
+  model, examples = canceling(kind), Examples(x, zeros, zeros)
   gradient = jitted(model, "ghost")
   alone = jax.vmap(gradient, in_axes=(None, None, 0, None))(
     model.init(None, None), examples, jnp.eye(count, dtype=bool), 1.0

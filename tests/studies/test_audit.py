@@ -100,7 +100,7 @@ def test_all_bounds_hold_together():
 
 @pytest.mark.slow
 def test_people_of_a_named_set(tmp_path):
-  sets = ["data.name=coloured_digits", "hidden=[4]", "epsilons=[8.0]"]
+  sets = ["data.name=colored_digits", "hidden=[4]", "epsilons=[8.0]"]
   made = plan(*TINY[1:-1], "runs=64", *sets)
   table = experiments.execute(made, tmp_path / "r", say=lambda message: None)
   assert (table.where(row="bound")["claimed"] > 0).all()

@@ -10,8 +10,8 @@ from jaxfair.studies import train
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "train" / "dp_sgd_adult.toml"
 TINY = [
-  "data.name=coloured_digits",
-  "data.group=colour",
+  "data.name=colored_digits",
+  "data.group=color",
   "network=logistic",
   "epsilons=[1.0, 8.0]",
   "delta=1e-5",
@@ -40,7 +40,7 @@ def test_there_is_a_row_for_every_training_seed_and_group(done):
   _, table, _ = done
   names = [train.PLAIN, "epsilon 1", "epsilon 8"]
   assert table.unique("training") == [*names, train.RELEASED]
-  groups = data.load("coloured_digits").num_groups + 1
+  groups = data.load("colored_digits").num_groups + 1
   for name in names:
     assert len(table.where(training=name)) == 3 * groups
   assert len(table.where(training=train.RELEASED)) == groups
@@ -79,7 +79,7 @@ def test_the_released_model_has_a_ledger_and_predicts_what_was_measured(done):
   spent = accounting.Ledger.read(ledgers[0]).guarantee(1e-5)
   assert 3.9 < spent.epsilon <= 4.0
   assert model.settings["batch_size"] == 64
-  people = data.load("coloured_digits")
+  people = data.load("colored_digits")
   accuracy = np.mean(model.predict(people.examples.x) == people.examples.y)
   measured = table.where(training=train.RELEASED, group="everyone")["accuracy"][0]
   assert accuracy == pytest.approx(measured, abs=0.05)  # everybody, and the test part

@@ -14,7 +14,7 @@ METHODS = ("newton", "lbfgs")
 
 
 def theirs(people, decay):
-  """Softmax regression with a constant feature, so that b is penalised too."""
+  """Softmax regression with a constant feature, so that b is penalized too."""
   x = np.hstack([people.x, np.ones((people.size, 1))]).astype(np.float64)
   model = LogisticRegression(
     C=1 / (decay * people.size), fit_intercept=False, tol=1e-12, max_iter=10_000

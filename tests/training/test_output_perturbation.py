@@ -39,7 +39,7 @@ def leaves(value):
 @pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_no_replacement_moves_the_optimum_further_than_the_sensitivity(classes):
-  """Brute force over adversarial replacements: far, opposite, relabelled."""
+  """Brute force over adversarial replacements: far, opposite, relabeled."""
   examples = people(12, classes=classes)
   optimum = leaves(release(examples, classes=classes).trace.params)
   bound = CONFIG.sensitivity(models.cross_entropy, 12)

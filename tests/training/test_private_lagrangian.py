@@ -171,10 +171,10 @@ def test_one_group_changed_moves_what_the_noise_is_scaled_to():
     _, (gaps, _) = program.dual(state, KEY, inputs)
     return ravel_pytree(term)[0], 2.5 * gaps.ravel()
 
-  neighbours = np.tile(people.group, (8, 3, 1))
+  neighbors = np.tile(people.group, (8, 3, 1))
   for person in range(8):
-    neighbours[person, :, person] = np.arange(3)
-  terms, sums = jax.vmap(jax.vmap(released))(jnp.asarray(neighbours))
+    neighbors[person, :, person] = np.arange(3)
+  terms, sums = jax.vmap(jax.vmap(released))(jnp.asarray(neighbors))
 
   def farthest(values):
     return np.linalg.norm(values[:, :, None] - values[:, None], axis=-1).max()

@@ -159,7 +159,7 @@ def _caveats(found: RunFrontier) -> list[str]:
   if dropped:
     told.append(
       f"{dropped} settings are left out: in some seed one of the four numbers "
-      "is missing, since nothing was learnt or a group got no answer."
+      "is missing, since nothing was learned or a group got no answer."
     )
   if seeds == 1:
     told.append("With one seed there are no intervals and no probabilities.")

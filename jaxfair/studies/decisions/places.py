@@ -135,7 +135,7 @@ def _section203(name: str) -> Jurisdictions:
     own &= found.examples.group == found.group_names.index("Hispanic")
     note = (
       "Section 203 file, Hispanic: covered places only, so nothing can be "
-      "learnt here about rights that are granted wrongly"
+      "learned here about rights that are granted wrongly"
     )
   s, sp, spe = x[own].T
   return Jurisdictions((s, sp, spe), names[own], f"{note}.")

@@ -1,4 +1,4 @@
-"""Simulations of the minority-language rule: its errors, ratios of counts, learnt proxies."""
+"""Simulations of the minority-language rule: its errors, ratios of counts, learned proxies."""
 
 from typing import Annotated, Any
 
@@ -138,18 +138,18 @@ def _floored(counts: Any) -> Any:
 
 
 def proxies(config: Simulation, places: Jurisdictions, epsilon: float, key: jax.Array) -> Rows:
-  """Alpha within bins: the rule, and proxies learnt from a release."""
+  """Alpha within bins: the rule, and proxies learned from a release."""
   whole = decisions.LaplaceRelease.for_epsilon(epsilon, sensitivity=NESTED)
   half = decisions.LaplaceRelease.for_epsilon(epsilon / 2, sensitivity=NESTED)
   rows: Rows = []
   for seed in range(config.seeds):
     key_fit, key_use = jax.random.split(jax.random.fold_in(key, seed))
     with jax.enable_x64(True):
-      learnt_from = half(places.counts, key=key_fit)
-    bins = decisions.equal_bins(learnt_from[1], config.bins)
+      learned_from = half(places.counts, key=key_fit)
+    bins = decisions.equal_bins(learned_from[1], config.bins)
     mechanisms = {RULE: decisions.on_counts(_rule, whole)}
     for name, learner in LEARNERS.items():
-      proxy = decisions.fit_proxy(_rule, learnt_from, learner=learner, num_bins=config.bins)
+      proxy = decisions.fit_proxy(_rule, learned_from, learner=learner, num_bins=config.bins)
       mechanisms[name] = decisions.on_counts(proxy, half)
     for name, mechanism in mechanisms.items():
       # Against the rule, and against itself: what noise alone does.

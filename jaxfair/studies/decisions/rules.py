@@ -61,7 +61,7 @@ def _notes(config: Config) -> list[str]:
     "on the nation's.",
     f"Ratios are floored at a denominator of {FLOOR:g}: without a floor a noisy ratio has no mean, "
     "and a simulation of it settles nowhere.",
-    "Proxies are learnt from a release of half the budget and applied to one of the other half; "
+    "Proxies are learned from a release of half the budget and applied to one of the other half; "
     "learning them from true counts would not be private.",
   ]
 

@@ -20,7 +20,7 @@ from jaxfair.types import Examples, Model, Params
 GROUPS = {
   "adult": "white",
   "bank": "age",
-  "wine": "colour",
+  "wine": "color",
   "abalone": "grown_sex",
   "parkinsons": "sex",
   "churn": "gender",

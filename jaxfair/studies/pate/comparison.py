@@ -20,7 +20,7 @@ from jaxfair.studies.pate.ensembles import VotingConfig
 from jaxfair.types import Examples, Model, Params
 
 MAJORITY, HARD, SOFT = "majority vote", "noisy labels", "noisy shares"
-# Analyses of what the labels cost.
+# Analyzes of what the labels cost.
 ANY, THESE = "any votes", "these votes"
 SANITIZED, TOGETHER = "these votes, sanitized", "any votes, sanitized included"
 MAY_BE_PUBLISHED = {
@@ -95,7 +95,7 @@ def epsilons(config: Config, counts: np.ndarray, *, key: jax.Array) -> dict[str,
   """
   noise: Any = {"sigma": config.sigma, "delta": config.delta}
   own = accounting.pate_diagnosis(counts, discrete=True, **noise)
-  plan = accounting.plan_sanitising(
+  plan = accounting.plan_sanitizing(
     num_queries=len(counts),
     num_teachers=int(counts[0].sum()),
     num_classes=counts.shape[1],
@@ -106,7 +106,7 @@ def epsilons(config: Config, counts: np.ndarray, *, key: jax.Array) -> dict[str,
   # Without a plan no figure is drawn: what holds for any votes is published.
   shown = together = any_votes
   if plan is not None:
-    figure = accounting.sanitised_epsilon(counts, plan=plan, key=key, discrete=True, **noise)
+    figure = accounting.sanitized_epsilon(counts, plan=plan, key=key, discrete=True, **noise)
     shown, together = figure.epsilon, accounting.round_up(figure.guarantee.epsilon)
   these = accounting.round_up(own.not_for_release)
   return {ANY: any_votes, THESE: these, SANITIZED: shown, TOGETHER: together}

@@ -36,7 +36,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     largest = np.bincount(group).max() / len(group)
     for epsilon, plan in zip(config.epsilons, plans, strict=True):
       [sigma] = plan.config.sigmas
-      keep = accounting.randomised_response_keep(epsilon=epsilon, categories=groups)
+      keep = accounting.randomized_response_keep(epsilon=epsilon, categories=groups)
       rows += [
         {**cell, "seed": seed, "epsilon": epsilon, "by": by, **values}
         for by, values in (

@@ -18,7 +18,7 @@ def test_every_figure_has_every_size(figure, size):
 
 
 @pytest.mark.slow
-def test_people_are_standardised(monkeypatch):
+def test_people_are_standardized(monkeypatch):
   made_up = dp_erm_runs.two_groups()
   monkeypatch.setattr(_study, "load_people", lambda people: (made_up, ""))
   config = common.ErmConfig(max_people=120)

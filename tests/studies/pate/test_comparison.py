@@ -10,8 +10,8 @@ from jaxfair.studies.pate import comparison
 
 CONFIG = pathlib.Path(__file__).parents[3] / "configs" / "pate" / "adult.toml"
 SMALL = [
-  "data.name=coloured_digits",
-  "data.group=colour",
+  "data.name=colored_digits",
+  "data.group=color",
   "teachers=[12]",
   "model=logistic",
   "seeds=5",

@@ -77,7 +77,7 @@ def test_each_seed_has_its_own_people_and_nobody_twice():
   np.testing.assert_array_equal(again.rows[0], train)
 
 
-def test_images_are_averaged_over_squares_and_centred():
+def test_images_are_averaged_over_squares_and_centered():
   sample = common.draw(DIGITS, context())
   assert sample.people.x.shape[1:] == (4, 4, 1)
 
