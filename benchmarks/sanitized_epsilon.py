@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from jaxfair import accounting
+from jaxfair.accounting import _composition
 
 DELTA = 1e-6
 KEYS = 5
@@ -28,7 +29,7 @@ def main() -> None:
   for queries, teachers, classes, sigma, consensus in SETTINGS:
     counts = votes(queries, teachers, classes, consensus)
     events = accounting.pate_events(sigma=sigma, num_queries=queries)
-    flat = accounting.composed_epsilon(events, delta=DELTA)
+    flat = _composition.composed_epsilon(events, delta=DELTA)
     own = accounting.pate_diagnosis(counts, sigma=sigma, delta=DELTA)
     plan = accounting.plan_sanitizing(
       num_queries=queries,

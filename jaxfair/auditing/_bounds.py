@@ -16,7 +16,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy import special
 
-from jaxfair import accounting, checks
+from jaxfair import checks
+from jaxfair.accounting import _gaussian
 
 Method = Literal["threshold", "gaussian"]
 MIN_RUNS = 8
@@ -229,7 +230,7 @@ _VALUES = {"threshold": _log_ratio, "gaussian": _separation}
 def _gaussian_epsilon(mu: float, delta: float) -> float:
   if mu == 0:
     return 0.0
-  found = accounting.gaussian_epsilon(sigma=1 / mu, delta=delta)
+  found = _gaussian.gaussian_epsilon(sigma=1 / mu, delta=delta)
   return found * (1 - 1e-8)  # that one rounds up, a lower bound rounds down
 
 

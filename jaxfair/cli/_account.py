@@ -59,15 +59,16 @@ def gaussian(
 ) -> None:
   """What one release with Gaussian noise costs, or the noise it needs."""
   from jaxfair import accounting
+  from jaxfair.accounting import _gaussian, _guarantee
 
   _one_of("--sigma", sigma, "--epsilon", epsilon)
   if epsilon is not None:
     sigma = accounting.gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
     typer.echo(f"sigma: {sigma}")
   assert sigma is not None
-  found = accounting.gaussian_epsilon(sigma=sigma, delta=delta, sensitivity=sensitivity)
+  found = _gaussian.gaussian_epsilon(sigma=sigma, delta=delta, sensitivity=sensitivity)
   typer.echo(
-    f"guarantee: epsilon {accounting.round_up(found)}, delta {delta:g} for "
+    f"guarantee: epsilon {_guarantee.round_up(found)}, delta {delta:g} for "
     f"neighbors at most {sensitivity:g} apart in L2 (exact)"
   )
 

@@ -69,7 +69,7 @@ def fetch(names: Annotated[list[str], typer.Argument(help="Names of data sets.")
 
 
 def _describe(entry: object) -> None:
-  from jaxfair.data import Description
+  from jaxfair.data._inventory import Description
 
   assert isinstance(entry, Description)
   typer.echo(f"{entry.name}: {entry.source.title}")

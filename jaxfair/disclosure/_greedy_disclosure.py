@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import checks, models
-from jaxfair.data import Scaler
+from jaxfair.data._scaling import Scaler
 from jaxfair.disclosure import _beliefs as laws
 from jaxfair.disclosure._choosers import ByEntropy, Chooser, Person, Scores
 from jaxfair.disclosure._core_sets import (

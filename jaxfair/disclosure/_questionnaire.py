@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import _schema, checks
-from jaxfair.data import Prepared, Scaler
+from jaxfair.data._preparing import Prepared
+from jaxfair.data._scaling import Scaler
 from jaxfair.disclosure._gaussian import Gaussian, fit_gaussian
 from jaxfair.disclosure._network import Network, as_network
 from jaxfair.disclosure._questions import Questions, questions

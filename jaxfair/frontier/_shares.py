@@ -6,7 +6,8 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from jaxfair import checks, fairness
+from jaxfair import checks
+from jaxfair.fairness import _intervals
 from jaxfair.frontier._attaining import seed_weights
 from jaxfair.frontier._objectives import Points, centered
 from jaxfair.frontier._volume import hypervolume
@@ -24,7 +25,7 @@ class Share(NamedTuple):
   """
 
   settings: int
-  volume: fairness.Interval
+  volume: _intervals.Interval
 
 
 def volume_shares(
@@ -70,11 +71,11 @@ def volume_shares(
   )
   with np.errstate(invalid="ignore"):
     shares = volumes[:, 1:] / volumes[:, :1]
-  found = fairness.interval_of_draws(shares[0], shares[1:], level=level)
+  found = _intervals.interval_of_draws(shares[0], shares[1:], level=level)
   return {
     name: Share(
       int((own == name).sum()),
-      fairness.Interval(found.estimate[i], found.low[i], found.high[i], level, found.dropped[i]),
+      _intervals.Interval(found.estimate[i], found.low[i], found.high[i], level, found.dropped[i]),
     )
     for i, name in enumerate(dict.fromkeys(labels))
   }

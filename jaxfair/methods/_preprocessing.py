@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from jaxfair import accounting, checks, data
-from jaxfair.accounting import Relation
-from jaxfair.data import Categorical, Encoder, Numeric, Scale, Scaler
+from jaxfair.accounting import Relation, _composition, _zcdp
+from jaxfair.data import Encoder
+from jaxfair.data._columns import Categorical, Numeric
+from jaxfair.data._scaling import Scale, Scaler
 from jaxfair.privacy import exact
 
 # Numbers are first placed between powers of two, up to their sign.
@@ -228,7 +230,7 @@ class PreprocessingPlan:
 
   def _rho(self, columns: int) -> float:
     sensitivity = math.sqrt(self._moves(columns))
-    return accounting.discrete_gaussian_rho(sigma=self._sigma(columns), sensitivity=sensitivity)
+    return _zcdp.discrete_gaussian_rho(sigma=self._sigma(columns), sensitivity=sensitivity)
 
 
 def plan_preprocessing(
@@ -299,7 +301,7 @@ def _mean_and_deviation(noisy: np.ndarray, grid: np.ndarray, sigma: float) -> tu
 
 def _epsilon(plan: PreprocessingPlan, delta: float) -> float:
   assert plan.event is not None
-  return accounting.composed_epsilon(
+  return _composition.composed_epsilon(
     [plan.event], delta=delta, relation=plan.relation, accountant="rdp"
   )
 

@@ -3,9 +3,10 @@ import math
 import pytest
 
 from jaxfair import checks
-from jaxfair.accounting import Relation, _bounds, _bridge, gaussian_epsilon
+from jaxfair.accounting import Relation, _bounds, _bridge
 from jaxfair.accounting import _events as ev
 from jaxfair.accounting._bounds import best_bound, fits, require_covered
+from jaxfair.accounting._gaussian import gaussian_epsilon
 from jaxfair.accounting._units import NotCovered, units
 
 ADD = Relation.ADD_OR_REMOVE_ONE

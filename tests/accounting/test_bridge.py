@@ -6,9 +6,11 @@ import sys
 import numpy as np
 import pytest
 
-from jaxfair.accounting import DEFAULT_ORDERS, Relation, gaussian_epsilon
+from jaxfair.accounting import Relation
 from jaxfair.accounting import _events as ev
 from jaxfair.accounting._bridge import composed_pld, pld_epsilon, rdp_curve, to_dp_event, unit_pld
+from jaxfair.accounting._gaussian import gaussian_epsilon
+from jaxfair.accounting._rdp import DEFAULT_ORDERS
 from jaxfair.accounting._truncation import max_batch_for
 from jaxfair.accounting._units import NotCovered, units
 

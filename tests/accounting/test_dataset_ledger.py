@@ -11,19 +11,13 @@ import textwrap
 import pytest
 
 from jaxfair import checks
-from jaxfair.accounting import (
-  BudgetError,
-  DatasetLedger,
-  Gaussian,
-  Ledger,
-  LedgerError,
-  RandomizedResponse,
-  Relation,
-  composed_epsilon,
-  dataset_ledgers,
-  gaussian_epsilon,
-)
+from jaxfair.accounting import DatasetLedger, Gaussian, Ledger, RandomizedResponse, Relation
 from jaxfair.accounting import _dataset_ledger as module
+from jaxfair.accounting._composition import composed_epsilon
+from jaxfair.accounting._dataset_ledger import dataset_ledgers
+from jaxfair.accounting._gaussian import gaussian_epsilon
+from jaxfair.accounting._guarantee import BudgetError
+from jaxfair.accounting._locked_file import LedgerError
 
 PERSON = Relation.ADD_OR_REMOVE_ONE
 EVENT = Gaussian(5.0)

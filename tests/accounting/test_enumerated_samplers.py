@@ -7,13 +7,8 @@ import pytest
 from scipy import special, stats
 
 from helpers import enumerations as exact
-from jaxfair.accounting import (
-  DpSgd,
-  Gaussian,
-  Relation,
-  composed_epsilon,
-  repeat_and_select_epsilon,
-)
+from jaxfair.accounting import DpSgd, Gaussian, Relation
+from jaxfair.accounting._composition import composed_epsilon, repeat_and_select_epsilon
 
 
 def sum_law(contributions, rate, cap):

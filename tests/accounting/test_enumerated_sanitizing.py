@@ -8,14 +8,10 @@ import pytest
 
 from helpers import enumerations as exact
 from helpers import vote_references as reference
-from jaxfair.accounting import (
-  SanitizingPlan,
-  _sanitize,
-  composed_epsilon,
-  sanitized_epsilon,
-  sanitizing_event,
-)
+from jaxfair.accounting import _sanitize, sanitized_epsilon
 from jaxfair.accounting import _smooth_sensitivity as smooth
+from jaxfair.accounting._composition import composed_epsilon
+from jaxfair.accounting._sanitizing_plan import SanitizingPlan, sanitizing_event
 
 DELTA = 1e-2
 SIGMA, THRESHOLD, SIGMA_THRESHOLD = 1.5, 5.0, 2.0

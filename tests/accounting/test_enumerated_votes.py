@@ -8,7 +8,10 @@ import pytest
 from helpers import enumerations as exact
 from helpers import vote_references as reference
 from jaxfair import accounting
-from jaxfair.accounting import Relation, composed_epsilon, gnmax_rdp, pate_events, threshold_rdp
+from jaxfair.accounting import Relation, pate_events
+from jaxfair.accounting._composition import composed_epsilon
+from jaxfair.accounting._pate_gnmax import gnmax_rdp
+from jaxfair.accounting._pate_threshold import threshold_rdp
 from jaxfair.pate import _rules
 
 DELTA = 1e-3

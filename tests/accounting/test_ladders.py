@@ -2,13 +2,14 @@ import numpy as np
 import pytest
 
 from helpers import vote_references as reference
-from jaxfair.accounting import gnmax_rdp, threshold_rdp
 from jaxfair.accounting._ladders import (
   RUNGS_PER_VOTE,
   margin_ladder,
   margin_rungs,
   threshold_ladder,
 )
+from jaxfair.accounting._pate_gnmax import gnmax_rdp
+from jaxfair.accounting._pate_threshold import threshold_rdp
 
 
 @pytest.mark.parametrize("discrete", [False, True])

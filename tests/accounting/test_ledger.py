@@ -13,12 +13,10 @@ import pytest
 from jaxfair import checks
 from jaxfair.accounting import (
   ApproxDp,
-  BudgetError,
   DpSgd,
   Gaussian,
   Laplace,
   Ledger,
-  LedgerError,
   PureDp,
   RandomizedResponse,
   Rdp,
@@ -29,13 +27,15 @@ from jaxfair.accounting import (
   ZCdp,
   _locked_file,
   calibrate_dp_sgd,
-  composed_epsilon,
-  discrete_gaussian_rho,
   discrete_gaussian_sigma,
   gaussian_sigma,
   zcdp_budget,
 )
+from jaxfair.accounting._composition import composed_epsilon
+from jaxfair.accounting._guarantee import BudgetError
 from jaxfair.accounting._ledger_file import sealed_line
+from jaxfair.accounting._locked_file import LedgerError
+from jaxfair.accounting._zcdp import discrete_gaussian_rho
 
 ADD = Relation.ADD_OR_REMOVE_ONE
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from helpers.json_values import JSON, places
 from jaxfair import accounting as acc
-from jaxfair.accounting import Ledger, LedgerError, Relation
+from jaxfair.accounting import Ledger, Relation
 from jaxfair.accounting._ledger_file import replay, sealed_line
+from jaxfair.accounting._locked_file import LedgerError
 
 EVENTS = [
   acc.Gaussian(5.0),

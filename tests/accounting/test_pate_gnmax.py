@@ -9,13 +9,9 @@ from scipy import special
 
 from helpers import vote_references as reference
 from jaxfair import checks
-from jaxfair.accounting import (
-  DEFAULT_ORDERS,
-  DataDependentRdp,
-  gnmax_log_q,
-  gnmax_rdp,
-  histogram_rdp,
-)
+from jaxfair.accounting._data_dependent import DataDependentRdp
+from jaxfair.accounting._pate_gnmax import gnmax_log_q, gnmax_rdp, histogram_rdp
+from jaxfair.accounting._rdp import DEFAULT_ORDERS
 
 ORDERS = np.array([1.01, 1.5, 2.0, 4.3, 16.0, 32.0, 100.0, 1000.0])
 

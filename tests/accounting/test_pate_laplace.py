@@ -4,8 +4,10 @@ import pytest
 
 from helpers import vote_references as reference
 from jaxfair import checks
-from jaxfair.accounting import DEFAULT_ORDERS, PureDp, Relation, lnmax_log_q, lnmax_rdp
+from jaxfair.accounting import PureDp, Relation
 from jaxfair.accounting._bridge import rdp_curve
+from jaxfair.accounting._pate_laplace import lnmax_log_q, lnmax_rdp
+from jaxfair.accounting._rdp import DEFAULT_ORDERS
 
 ORDERS = np.array([1.01, 2.0, 8.5, 32.0, 300.0])
 

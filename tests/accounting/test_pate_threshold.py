@@ -7,7 +7,7 @@ from scipy import special
 
 from helpers import vote_references as reference
 from jaxfair import checks
-from jaxfair.accounting import log_answer_probability, threshold_rdp
+from jaxfair.accounting._pate_threshold import log_answer_probability, threshold_rdp
 
 
 def test_probabilities_in_both_tails():

@@ -7,7 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxfair import checks
-from jaxfair.accounting import randomized_response_epsilon, randomized_response_keep
+from jaxfair.accounting._randomized_response import (
+  randomized_response_epsilon,
+  randomized_response_keep,
+)
 
 
 def brute_force_delta(epsilon, categories, count, at):

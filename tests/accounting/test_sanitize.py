@@ -10,16 +10,15 @@ from jaxfair import checks
 from jaxfair.accounting import (
   PrivacyGuarantee,
   SanitizedEpsilon,
-  composed_epsilon,
-  gnmax_rdp,
   pate_events,
   plan_sanitizing,
-  rdp_to_epsilon,
   sanitized_epsilon,
-  sanitizing_event,
-  threshold_rdp,
 )
-from jaxfair.accounting._sanitizing_plan import release_rdp
+from jaxfair.accounting._composition import composed_epsilon
+from jaxfair.accounting._pate_gnmax import gnmax_rdp
+from jaxfair.accounting._pate_threshold import threshold_rdp
+from jaxfair.accounting._rdp import rdp_to_epsilon
+from jaxfair.accounting._sanitizing_plan import release_rdp, sanitizing_event
 
 DELTA = 1e-6
 

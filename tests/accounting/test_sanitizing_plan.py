@@ -6,17 +6,16 @@ import pytest
 from scipy import stats
 
 from jaxfair import checks
-from jaxfair.accounting import (
-  Relation,
+from jaxfair.accounting import Relation, pate_events, plan_sanitizing, sanitized_epsilon
+from jaxfair.accounting._composition import composed_epsilon
+from jaxfair.accounting._guarantee import round_up
+from jaxfair.accounting._sanitizing_plan import (
   SanitizingPlan,
-  composed_epsilon,
-  pate_events,
-  plan_sanitizing,
-  round_up,
-  sanitized_epsilon,
+  confidence_z,
+  max_beta,
+  release_rdp,
   sanitizing_event,
 )
-from jaxfair.accounting._sanitizing_plan import confidence_z, max_beta, release_rdp
 
 
 def gaussian_divergence(mean, ratio, sigma, order):

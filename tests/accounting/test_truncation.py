@@ -8,9 +8,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jaxfair import checks
-from jaxfair.accounting import DpSgd, Relation, composed_epsilon, max_batch_for, truncation_delta
+from jaxfair.accounting import DpSgd, Relation
 from jaxfair.accounting._bridge import unit_pld
-from jaxfair.accounting._truncation import log_binomial_tail, total_variation_delta
+from jaxfair.accounting._composition import composed_epsilon
+from jaxfair.accounting._truncation import (
+  log_binomial_tail,
+  max_batch_for,
+  total_variation_delta,
+  truncation_delta,
+)
 
 GRID = np.linspace(-14, 14, 7001)
 

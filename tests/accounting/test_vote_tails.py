@@ -11,17 +11,10 @@ from scipy import special
 
 from helpers import vote_references as reference
 from jaxfair import checks
-from jaxfair.accounting import (
-  SanitizingPlan,
-  _vote_tails,
-  gnmax_log_q,
-  gnmax_rdp,
-  log_answer_probability,
-  pate_diagnosis,
-  plan_sanitizing,
-  sanitized_epsilon,
-  threshold_rdp,
-)
+from jaxfair.accounting import _vote_tails, pate_diagnosis, plan_sanitizing, sanitized_epsilon
+from jaxfair.accounting._pate_gnmax import gnmax_log_q, gnmax_rdp
+from jaxfair.accounting._pate_threshold import log_answer_probability, threshold_rdp
+from jaxfair.accounting._sanitizing_plan import SanitizingPlan
 
 
 def masses(sigma, last=400):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import mutants
-from jaxfair import models
+from jaxfair.models import _coupling
 from jaxfair.privacy._clipping import clipped_grad
 from jaxfair.training import DpSgdConfig, dp_sgd
 
@@ -55,7 +55,7 @@ def test_a_step_without_a_mistake_is_the_library_s(name):
 
 def test_the_coupled_model_is_refused():
   case = mutants.CASES["leaking BatchNorm"]
-  with pytest.raises(models.CouplingError, match="BatchNorm"):
+  with pytest.raises(_coupling.CouplingError, match="BatchNorm"):
     dp_sgd(
       mutants.COUPLED,
       mutants.linear_loss,

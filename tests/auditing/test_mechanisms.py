@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting, checks, privacy
-from jaxfair.auditing import attack_scores, audit_mechanism
+from jaxfair.auditing import audit_mechanism
+from jaxfair.auditing._mechanisms import attack_scores
 from jaxfair.privacy import noise
 
 DELTA = 1e-5

@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from jaxfair import checks
-from jaxfair.auditing import audit_one_run, one_run_p_value, plan_guesses
+from jaxfair.auditing import audit_one_run, plan_guesses
+from jaxfair.auditing._one_run import one_run_p_value
 
 
 def p_value(m, r, v, epsilon, delta):

@@ -10,7 +10,7 @@ import pytest
 
 from helpers.toy_study import Toy, stand_in_for_all
 from jaxfair import data, experiments, models
-from jaxfair.experiments import _shipped
+from jaxfair.experiments import _config, _shipped
 from jaxfair.training import fit
 
 DIGITS = """
@@ -99,7 +99,7 @@ def test_settings_size_and_folder_come_from_the_command_line(jaxfair, config):
     "here/deep",
   )
   assert ended.code == 0, ended.err
-  resolved = experiments.parse(pathlib.Path("here/deep/config.toml"))
+  resolved = _config.parse(pathlib.Path("here/deep/config.toml"))
   assert resolved["settings"]["plain"] == {"steps": 4}
   assert resolved["seeds"] == 3
   assert resolved["size"] == "smoke"

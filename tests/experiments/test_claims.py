@@ -8,18 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxfair.experiments import (
-  Table,
-  but,
-  difference,
-  every,
-  exact,
-  mean,
-  or_missing,
-  spread,
-  trend,
-)
-from jaxfair.experiments._statistics import rank_correlation
+from jaxfair.experiments import Table, but, difference, every, mean, spread, trend
+from jaxfair.experiments._claims import or_missing
+from jaxfair.experiments._statistics import exact, rank_correlation
 
 VALUES = np.array([0.3, 0.5, 0.1, 0.4])
 

@@ -4,9 +4,10 @@ import os
 
 import pytest
 
-from jaxfair import checks, data, experiments
-from jaxfair.experiments import People, _people, load_people
+from jaxfair import checks, data
+from jaxfair.experiments import People, _config, _people, _study
 from jaxfair.experiments import _config as configs
+from jaxfair.experiments._people import load_people
 
 OWN = "age,sex,hired\n20,F,yes\n30,M,no\n40,F,no\n50,M,yes\n,F,yes\n61,M,no\n"
 
@@ -122,7 +123,7 @@ def test_a_changed_file_is_loaded_anew(own):
   ],
 )
 def test_impossible_settings_are_refused(values, told):
-  with pytest.raises(experiments.ConfigError, match=told):
+  with pytest.raises(_config.ConfigError, match=told):
     build(**values)
 
 
@@ -176,7 +177,7 @@ def test_rows_are_taken_for_people_and_that_is_said(tmp_path):
   told = []
   own = {"csv": str(path), "label": "label", "group": "group", "min_group_size": 1}
   sets = (People(**own, unit="who"), People())
-  context = experiments.Context(None, None, False, tmp_path, told.append)
+  context = _study.Context(None, None, False, tmp_path, told.append)
   found = context.load_rows(sets, "many")
   assert found.unit is None
   assert found.size == 3

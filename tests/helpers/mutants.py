@@ -17,6 +17,8 @@ import numpy as np
 import optax
 
 from jaxfair import accounting, auditing, tree
+from jaxfair.accounting import _composition
+from jaxfair.auditing import _bounds
 from jaxfair.privacy import noise
 from jaxfair.privacy._clipping import clipped_grad
 from jaxfair.privacy._sampling import Batch
@@ -205,16 +207,18 @@ class Case(NamedTuple):
 
   def claimed(self) -> float:
     event = self.config.event(self.without.size)
-    return accounting.composed_epsilon([event], delta=DELTA, relation=accounting.Relation.ZERO_OUT)
+    return _composition.composed_epsilon(
+      [event], delta=DELTA, relation=accounting.Relation.ZERO_OUT
+    )
 
-  def audit_mutant(self, *, seed: int = 0) -> auditing.EpsilonBound:
+  def audit_mutant(self, *, seed: int = 0) -> _bounds.EpsilonBound:
     mechanism = functools.partial(mutated, self.mutant, self.config)
     return self._audit(mechanism, seed)
 
-  def audit_reference(self, *, seed: int = 0) -> auditing.EpsilonBound:
+  def audit_reference(self, *, seed: int = 0) -> _bounds.EpsilonBound:
     return self._audit(functools.partial(reference, self.config), seed)
 
-  def _audit(self, mechanism: Callable[..., Any], seed: int) -> auditing.EpsilonBound:
+  def _audit(self, mechanism: Callable[..., Any], seed: int) -> _bounds.EpsilonBound:
     return auditing.audit_mechanism(
       mechanism,
       self.without,

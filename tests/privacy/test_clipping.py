@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from helpers.clipping_models import IMAGE, zoo
 from jaxfair import checks, models, tree
+from jaxfair.models import _losses
 from jaxfair.privacy import _clip_factors
 from jaxfair.privacy._clipping import SlowClippingWarning, clipped_grad
 from jaxfair.types import Examples, Model
@@ -261,7 +262,7 @@ def test_a_huge_signal_does_not_lift_a_vanishing_input_over_the_bound():
   x = jnp.full((1, 4000), 1e-19, jnp.float32)
   target = jnp.full((1,), 5e18, jnp.float32)
   examples = Examples(x, target, jnp.zeros(1, jnp.int32))
-  gradient = clipped_grad(model, models.squared, l2_clip=1.0)
+  gradient = clipped_grad(model, _losses.squared, l2_clip=1.0)
   total = gradient(model.init(None, None), examples).total["w"]
   assert np.linalg.norm(np.asarray(total, np.float64)) <= 1.0
 

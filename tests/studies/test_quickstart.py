@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, data, experiments, methods, report
-from jaxfair.experiments import _people
+from jaxfair.experiments import _config, _people, _reading, _registry, _runs
 from jaxfair.studies import quickstart
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "quickstart.toml"
@@ -21,8 +21,8 @@ SMALL = [
 
 
 def plan(*sets):
-  values = experiments.read(CONFIG, sets=[*SMALL, *sets])
-  return experiments.plan(experiments.find(values["study"]), values)
+  values = _config.read(CONFIG, sets=[*SMALL, *sets])
+  return _runs.plan(_registry.find(values["study"]), values)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def offline(tmp_path_factory):
     patch.setattr(data, "fetch", fetch)
     _people._load.cache_clear()
     table = experiments.execute(plan(), folder / "run", say=said.append)
-    page = report.write(experiments.read_run(folder / "run"))
+    page = report.write(_reading.read_run(folder / "run"))
   _people._load.cache_clear()
   return folder / "run", table, said, page.read_text()
 

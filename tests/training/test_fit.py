@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from jaxfair import checks, models, tree
+from jaxfair.models import _losses
 from jaxfair.training import FitConfig, _batches, fit
 from jaxfair.training._program import train_scan
 from jaxfair.types import Examples, Model
@@ -248,7 +249,7 @@ def test_soft_and_real_targets_are_not_class_ids(people):
   real = people._replace(y=np.linspace(-5, 5, people.size, dtype=np.float32))
   config = FitConfig(batch_size=8)
   config.check(models.logistic(3), models.soft_cross_entropy, soft)
-  config.check(models.logistic(1), models.squared, real)
+  config.check(models.logistic(1), _losses.squared, real)
 
 
 @pytest.mark.parametrize(

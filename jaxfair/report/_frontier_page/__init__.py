@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxfair import frontier
 from jaxfair.experiments._frontiers import RunFrontier
+from jaxfair.frontier import _objectives
 from jaxfair.report import _series
 
 TITLES = {
@@ -50,7 +51,7 @@ def write_frontier(found: RunFrontier, path: pathlib.Path, *, notes: tuple[str, 
 
 def _data(found: RunFrontier) -> dict[str, Any]:
   points = found.points
-  low, high = frontier.bounds(points)
+  low, high = _objectives.bounds(points)
   methods = list(dict.fromkeys(found.methods))
   return {
     "objectives": [

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting, checks, experiments
+from jaxfair.experiments import _config, _registry, _runs
 from jaxfair.studies.pate import comparison
 
 CONFIG = pathlib.Path(__file__).parents[3] / "configs" / "pate" / "adult.toml"
@@ -24,8 +25,8 @@ SMALL = [
 
 
 def plan(*sets):
-  values = experiments.read(CONFIG, sets=[*SMALL, *sets])
-  return experiments.plan(experiments.find(values["study"]), values)
+  values = _config.read(CONFIG, sets=[*SMALL, *sets])
+  return _runs.plan(_registry.find(values["study"]), values)
 
 
 @pytest.fixture(scope="module")
