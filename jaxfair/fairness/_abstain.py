@@ -10,8 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.fairness._counter import REFUSED, CounterRule, admit_in_order, check_counters
+from jaxfair.fairness._counter import REFUSED, CounterRule
+from jaxfair.fairness._counter_sequence import admit_in_order, check_counters
 from jaxfair.fairness._disparity import demographic_disparity
+from jaxfair.fairness._known_labels import PARITY
 
 FORMAT = "jaxfair-abstainer-1"
 
@@ -59,7 +61,8 @@ class Abstainer:
     """Begins, or continues with the counters of an earlier gate.
 
     Args:
-      rule: margin, cold start, notion and guard.
+      rule: margin, cold start, disparity and guard. Its notion is demographic parity: the others
+        read true labels, which are not known when a prediction is shown.
       num_groups: G.
       num_classes: C.
       counters: [G, C] answers so far; none by default.
@@ -70,11 +73,16 @@ class Abstainer:
       f"rule={rule!r} is no rule; pass CounterRule(max_gap=0.05, min_count=50)",
     )
     rule.check()
+    checks.require(
+      rule.notion == PARITY,
+      f"notion={rule.notion!r} reads true labels, which nobody knows when a prediction is "
+      f"shown; use notion={PARITY!r} here, or train for the other with a penalty",
+    )
     checks.integer("num_groups", num_groups, low=1)
     checks.integer("num_classes", num_classes, low=1)
     if counters is None:
       counters = np.zeros((num_groups, num_classes), np.int64)
-    check_counters(counters, num_groups, num_classes)
+    check_counters(counters, (num_groups, num_classes))
     self._counters = np.array(counters, np.int64)
     answered = self._counters.sum(axis=1)
     self._asked = np.array(answered if asked is None else asked, np.int64)

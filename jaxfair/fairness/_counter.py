@@ -7,15 +7,15 @@ disparity to the margin. State in, state out; a sequence is one `lax.scan`.
 
 import dataclasses
 import functools
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxfair import checks
 from jaxfair.fairness._disparity import DISPARITY_KINDS, DisparityKind
+from jaxfair.fairness._known_labels import NOTIONS, PARITY, NotionName
 
 Guard: TypeAlias = Literal["table", "own"]
 GUARDS: tuple[Guard, ...] = ("table", "own")
@@ -33,7 +33,7 @@ MOST_ANSWERS = 2**31 - 1
 @functools.partial(
   jax.tree_util.register_dataclass,
   data_fields=["max_gap", "min_count"],
-  meta_fields=["disparity", "guard"],
+  meta_fields=["disparity", "guard", "notion"],
 )
 @dataclasses.dataclass(frozen=True)
 class CounterRule:
@@ -60,12 +60,18 @@ class CounterRule:
     disparity: what Gamma is; see `demographic_disparity`. "pairwise" compares
       with the groups that have left their cold start.
     guard: see above.
+    notion: of fairness. "demographic_parity" compares how often groups are given each class;
+      "equalized_odds" does among the people of each true class; "equal_opportunity" compares how
+      often they are given their own class (of two classes, class 1 alone); "accuracy_parity" how
+      often anybody is. All but the first read true labels, and `min_count` is then per true class
+      where those are told apart.
   """
 
   max_gap: Any
   min_count: Any
   disparity: DisparityKind = "rest"
   guard: Guard = "table"
+  notion: NotionName = PARITY
 
   def check(self) -> None:
     """Refuses impossible settings, before any work."""
@@ -73,18 +79,7 @@ class CounterRule:
     checks.non_negative("min_count", self.min_count)
     checks.one_of("disparity", self.disparity, DISPARITY_KINDS)
     checks.one_of("guard", self.guard, GUARDS)
-
-
-class Counted(NamedTuple):
-  """What became of a sequence of labels.
-
-  Attributes:
-    labels: [n] the labels that were given, `REFUSED` elsewhere.
-    counters: [G, C] answers by group and class afterwards, m(z, k).
-  """
-
-  labels: jax.Array
-  counters: jax.Array
+    checks.one_of("notion", self.notion, tuple(NOTIONS))
 
 
 def new_counters(num_groups: int, num_classes: int) -> jax.Array:
@@ -108,6 +103,10 @@ def allowed_classes(counters: jax.Array, group: jax.Array, rule: CounterRule) ->
     [C, ...] bools. They depend on the counters and the group alone, so they
     are known before anybody looks at a vote.
   """
+  checks.require(
+    rule.notion == PARITY,
+    f"notion={rule.notion!r} reads true labels; use admit_in_order(..., truth=labels)",
+  )
   chex.assert_shape(counters, (None, None, ...))
   sizes = jnp.sum(counters, axis=1)
   warm = sizes >= rule.min_count
@@ -146,84 +145,6 @@ def count(counters: jax.Array, group: jax.Array, label: jax.Array, given: jax.Ar
 def is_class(label: jax.Array, num_classes: int) -> jax.Array:
   """[C, ...] which class each label is; none for `REFUSED`."""
   return _places(num_classes, jnp.ndim(label)) == label
-
-
-def admit_in_order(
-  labels: Any,
-  groups: Any,
-  rule: CounterRule,
-  *,
-  num_groups: int,
-  num_classes: int,
-  counters: Any = None,
-) -> Counted:
-  """Answers people in order, each as far as that is fair.
-
-  Args:
-    labels: [n] class ids, `REFUSED` where there is nothing to answer.
-    groups: [n] group ids.
-    rule: the margin and how it is guarded.
-    num_groups: G.
-    num_classes: C.
-    counters: [G, C] answers so far; none by default.
-
-  Returns:
-    The labels given, and the counters after the last. Its numbers may be
-    traced: it maps over seeds, orders and margins.
-  """
-  rule.check()
-  check_people(labels, groups, num_groups, num_classes)
-  if counters is None:
-    counters = new_counters(num_groups, num_classes)
-  else:
-    check_counters(counters, num_groups, num_classes, more=len(labels))
-  return _in_order(
-    jnp.asarray(labels, jnp.int32),
-    jnp.asarray(groups, jnp.int32),
-    jnp.asarray(counters, jnp.int32),
-    rule,
-  )
-
-
-def check_counters(counters: Any, num_groups: int, num_classes: int, *, more: int = 0) -> None:
-  """Refuses counters that cannot be continued, by so many more answers."""
-  shape = (num_groups, num_classes)
-  checks.require(
-    np.shape(counters) == shape,
-    f"counters has shape {np.shape(counters)}; pass {shape}, one row per group",
-  )
-  checks.non_negative("counters", counters)
-  if checks.concrete(counters):
-    many = int(np.asarray(counters, np.int64).sum()) + more
-    checks.require(
-      many <= MOST_ANSWERS,
-      f"that would be {many} answers; at most {MOST_ANSWERS} can be counted "
-      "exactly, so begin with new counters",
-    )
-
-
-def check_people(labels: Any, groups: Any, num_groups: int, num_classes: int) -> None:
-  """Refuses labels and groups that cannot be counted."""
-  checks.integer("num_groups", num_groups, low=1)
-  checks.integer("num_classes", num_classes, low=1)
-  checks.same_length(labels=labels, groups=groups)
-  checks.ids("groups", groups, num_groups)
-  if checks.concrete(labels):
-    known = np.asarray(labels)
-    checks.ids("labels", known[known != REFUSED], num_classes)
-
-
-@jax.jit
-def _in_order(
-  labels: jax.Array, groups: jax.Array, counters: jax.Array, rule: CounterRule
-) -> Counted:
-  def step(table: jax.Array, one: Any) -> tuple[jax.Array, jax.Array]:
-    label, group = one
-    table, given = admit(table, group, label, rule)
-    return table, jnp.where(given, label, REFUSED)
-
-  counters, given = jax.lax.scan(step, counters, (labels, groups))
-  return Counted(given, counters)
 
 
 def _is_group(counters: jax.Array, group: Any) -> jax.Array:

@@ -7,12 +7,19 @@ from typing import Any
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.fairness._counter import REFUSED, CounterRule, admit_in_order
+from jaxfair.fairness._counter import REFUSED, CounterRule
+from jaxfair.fairness._counter_sequence import admit_in_order
 from jaxfair.types import Examples
 
 
 def sequential_filter(
-  labels: Any, groups: Any, rule: CounterRule, *, num_groups: int, num_classes: int
+  labels: Any,
+  groups: Any,
+  rule: CounterRule,
+  *,
+  num_groups: int,
+  num_classes: int,
+  truth: Any = None,
 ) -> np.ndarray:
   """Keeps people in order, each unless a disparity would reach the margin.
 
@@ -22,6 +29,8 @@ def sequential_filter(
     rule: margin, cold start, notion and guard.
     num_groups: G.
     num_classes: C.
+    truth: [n] true class ids, which a rule with another notion than demographic parity reads; the
+      labels are then what people were answered.
 
   Returns:
     [n] bools, who is kept.
@@ -36,7 +45,8 @@ def sequential_filter(
     Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,
     and Utility, Algorithm 3.
   """
-  kept = admit_in_order(labels, groups, rule, num_groups=num_groups, num_classes=num_classes)
+  sizes = {"num_groups": num_groups, "num_classes": num_classes}
+  kept = admit_in_order(labels, groups, rule, **sizes, truth=truth)
   return np.asarray(kept.labels) != REFUSED
 
 

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import accounting, training
-from jaxfair.fairness import _counter
+from jaxfair.fairness import _counter_sequence
+from jaxfair.methods._gradients import margin
 from jaxfair.methods._method import Plan, Population
 from jaxfair.methods._pate_settings import (
   FairPateSettings,
@@ -49,10 +50,11 @@ class FairPate(ConfidentPate):
     self, plan: Plan, data: Population, votes: np.ndarray, *, key: jax.Array
   ) -> np.ndarray:
     assert data.public is not None
-    assert plan.abstention is not None
-    groups = np.asarray(data.public.group)[: len(votes)]
+    rule = margin(plan.settings)
+    assert rule is not None
+    groups, truth = np.asarray(data.public.group)[: len(votes)], self._known(plan, data)
     choice = plan.settings.choice
-    return fair_answers(plan, votes, groups, plan.sizes.groups, plan.abstention, choice, key)
+    return fair_answers(plan, votes, groups, plan.sizes.groups, rule, choice, key, truth)
 
   def _answers(
     self, plan: Plan, data: Population, votes: np.ndarray, folder: pathlib.Path, key: jax.Array
@@ -81,13 +83,15 @@ class PateSPre(ConfidentPate):
 
   def _kept(self, plan: Plan, data: Population, labels: np.ndarray) -> np.ndarray:
     assert data.public is not None
-    assert plan.abstention is not None
-    kept = _counter.admit_in_order(
+    rule = margin(plan.settings)
+    assert rule is not None
+    kept = _counter_sequence.admit_in_order(
       jnp.asarray(labels),
       jnp.asarray(data.public.group)[: len(labels)],
-      plan.abstention,
+      rule,
       num_groups=plan.sizes.groups,
       num_classes=plan.sizes.classes,
+      truth=self._known(plan, data),
     )
     return np.asarray(kept.labels)
 
@@ -114,5 +118,7 @@ class PateSIn(ConfidentPate):
       lam=jnp.array([plan.settings.lam for plan in plans], jnp.float32),
       disparity=settings.disparity,
       sample=settings.sample,
+      notion=settings.notion,
+      labels=asked.y,
     )
     return (penalty,)

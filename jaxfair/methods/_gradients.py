@@ -11,8 +11,17 @@ import jax.numpy as jnp
 from jaxfair import accounting, privacy, training
 from jaxfair._fields import Count, NonNegative, Positive, Probability
 from jaxfair.fairness import CounterRule
+from jaxfair.fairness._counter import Guard
+from jaxfair.fairness._known_labels import PARITY, NotionName
 from jaxfair.methods._base import NOT_PROTECTED, PrivateMethod
-from jaxfair.methods._method import NetworkSettings, Plan, Population, Sizes, refuse_unfit
+from jaxfair.methods._method import (
+  NetworkSettings,
+  Plan,
+  Population,
+  Sizes,
+  refuse_margin,
+  refuse_unfit,
+)
 from jaxfair.methods._recipe import noisy_descent
 from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import release_training
@@ -53,6 +62,8 @@ class FairDpSgdSettings(DpSgdSettings):
     max_gap: margin between groups that predictions are shown by; None shows
       all.
     min_count: people of a group before the margin is kept.
+    notion: of fairness, in the penalty. All but demographic parity read the labels of the public
+      people, and have no margin for predictions, whose true labels are not known.
   """
 
   lam: NonNegative = 0.1
@@ -61,6 +72,12 @@ class FairDpSgdSettings(DpSgdSettings):
   sample: Count | None = None
   max_gap: NonNegative | None = None
   min_count: Count = 50
+  notion: NotionName = PARITY
+
+  def check(self) -> None:
+    """Raises for a margin that cannot be kept."""
+    super().check()
+    refuse_margin(self)
 
 
 class DpSgd(PrivateMethod):
@@ -228,6 +245,8 @@ class FairDpSgd(DpSgd):
       placement=settings.placement,
       disparity=settings.disparity,
       sample=settings.sample,
+      notion=settings.notion,
+      labels=public.y,
     )
     config: training.DpSgdConfig = plan.config
     return dataclasses.replace(config, penalties=(penalty,))
@@ -236,14 +255,15 @@ class FairDpSgd(DpSgd):
     return margin(settings)
 
   def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    del settings
-    return RECORD, ("features and groups of the public people", *NOT_PROTECTED)
+    read = "features and groups" if settings.notion == PARITY else "features, groups and labels"
+    return RECORD, (f"{read} of the public people", *NOT_PROTECTED)
 
 
 def margin(settings: Any) -> CounterRule | None:
-  """The rule that predictions are shown by, if settings ask for one."""
+  """The rule that answers are given by, if settings ask for one."""
   if settings.max_gap is None:
     return None
+  guard: Guard = getattr(settings, "guard", "table")
   return CounterRule(
-    settings.max_gap, settings.min_count, settings.disparity, getattr(settings, "guard", "table")
+    settings.max_gap, settings.min_count, settings.disparity, guard, settings.notion
   )

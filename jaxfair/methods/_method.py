@@ -17,6 +17,7 @@ from jaxfair import accounting, checks, data
 from jaxfair._fields import Count, Settings
 from jaxfair.data import _preparing, _scaling
 from jaxfair.fairness import CounterRule
+from jaxfair.fairness._known_labels import PARITY
 from jaxfair.methods._released import Network, Released
 from jaxfair.models import _networks
 from jaxfair.pate._attribute import Protection
@@ -87,7 +88,8 @@ class Population:
     class_names: the name of class id 0, 1, ...
     group_names: the name of group id 0, 1, ...
     public: people whose features are public, and whose groups are where the
-      method `needs` "public_groups". Their labels are not read.
+      method `needs` "public_groups". Their labels are read by notions of
+      fairness other than demographic parity alone, and are public then.
     scaler: what was applied to the features, to be applied to those who come
       later; it must not have been fitted on private people.
     encoder: how a table becomes features; travels with a released model.
@@ -315,6 +317,15 @@ def refuse_unfit(
       open_high=True,
       remedy="use well below one over the number of people",
     )
+
+
+def refuse_margin(settings: Any) -> None:
+  """Refuses a margin for predictions that reads true labels, which come too late for it."""
+  checks.require(
+    settings.notion == PARITY or settings.max_gap is None,
+    f"max_gap={settings.max_gap} is a margin for predictions, and notion={settings.notion!r} reads "
+    f"true labels, which nobody knows then; leave max_gap out, or use notion={PARITY!r}",
+  )
 
 
 def network_of(settings: NetworkSettings, sizes: Sizes) -> Network:

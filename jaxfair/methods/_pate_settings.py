@@ -3,7 +3,8 @@
 from typing import Annotated, Literal
 
 from jaxfair._fields import Count, NonNegative, Positive, Share, Within
-from jaxfair.methods._method import NetworkSettings
+from jaxfair.fairness._known_labels import PARITY, NotionName
+from jaxfair.methods._method import NetworkSettings, refuse_margin
 
 
 class TeacherSettings(NetworkSettings):
@@ -57,12 +58,15 @@ class FairSettings(ConfidentSettings):
     disparity: which difference between groups; see `fairness.CounterRule`.
     guard: "table" keeps every disparity below the margin; "own" is the
       paper's test of the answered one alone.
+    notion: of fairness, for labels. All but demographic parity read the labels of the public
+      people, and keep no margin for predictions, whose true labels are not known.
   """
 
   max_gap: NonNegative = 0.1
   min_count: Annotated[int, Within(0)] = 50
   disparity: Literal["rest", "pairwise", "overall"] = "rest"
   guard: Literal["table", "own"] = "table"
+  notion: NotionName = PARITY
 
 
 class FairPateSettings(FairSettings):
@@ -85,6 +89,8 @@ class PenaltySettings(ConfidentSettings):
     disparity: which difference between groups; see `fairness`.
     max_gap: margin that predictions are shown by; None shows all.
     min_count: people of a group before the margin is kept.
+    notion: of fairness, in the penalty. All but demographic parity read the labels of the public
+      people, and have no margin for predictions, whose true labels are not known.
   """
 
   lam: NonNegative = 1.0
@@ -92,3 +98,9 @@ class PenaltySettings(ConfidentSettings):
   disparity: Literal["rest", "pairwise", "overall"] = "rest"
   max_gap: NonNegative | None = None
   min_count: Annotated[int, Within(0)] = 50
+  notion: NotionName = PARITY
+
+  def check(self) -> None:
+    """Raises for a margin that cannot be kept."""
+    super().check()
+    refuse_margin(self)

@@ -16,17 +16,14 @@ import numpy as np
 from jaxfair import accounting, checks, pate, privacy, training, tree
 from jaxfair._fields import Count, NonNegative, OneOf, Positive
 from jaxfair.accounting import _randomized_response
-from jaxfair.fairness import constraints
+from jaxfair.fairness import _known_labels, constraints
 from jaxfair.methods._base import FIGURES, TUNING, PrivateMethod, batch_or_all, plain_config
 from jaxfair.methods._method import NetworkSettings, Plan, Population, Sizes, refuse_unfit
 from jaxfair.pate._sf_pate import plain_model
 from jaxfair.types import Examples, Fit, Params
 
 NOTIONS: dict[str, Callable[..., constraints.Notion]] = {
-  "demographic_parity": constraints.demographic_parity,
-  "equalized_odds": constraints.equalized_odds,
-  "equal_opportunity": constraints.equal_opportunity,
-  "accuracy_parity": constraints.accuracy_parity,
+  **_known_labels.NOTIONS,
   "generalized_demographic_parity": constraints.generalized_demographic_parity,
 }
 FEW = 1024  # people that one step of fair training can take together

@@ -18,12 +18,14 @@ import numpy as np
 from jaxfair import accounting, checks, pate, training, tree
 from jaxfair.data import partition
 from jaxfair.fairness import CounterRule
+from jaxfair.fairness._known_labels import PARITY, known_labels
 from jaxfair.methods import _base
 from jaxfair.methods._base import RECORD, PrivateMethod, people_per_teacher, plain_config
 from jaxfair.methods._gradients import margin
 from jaxfair.methods._method import PERSON, Plan, Population, Sizes, refuse_unfit
 from jaxfair.methods._pate_settings import ConfidentSettings, TeacherSettings
 from jaxfair.methods._recipe import voting_teachers
+from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import PRIVATE
 from jaxfair.training import _regularizers
 from jaxfair.types import Examples, Fit, Params
@@ -156,6 +158,22 @@ class Pate(PrivateMethod):
     model, loss = plans[0].model, plans[0].loss
     return pate.train_student(model, loss, asked.x, labels, config, keys=keys).params
 
+  def release(
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
+  ) -> Released:
+    """As `Method` says; public people without labels that the notion reads cost nothing."""
+    if data.public is not None:
+      self._known(plan, data)
+    return super().release(plan, data, folder=folder, key=key)
+
+  def _known(self, plan: Plan, data: Population) -> Any:
+    """[queries] true labels of the queries, if the settings' notion reads them; else None."""
+    if "public_groups" not in self.needs:
+      return None
+    size, classes = plan.config.queries, plan.sizes.classes
+    truth = _asked(plan, data).y
+    return known_labels(truth, plan.settings.notion, size=size, num_classes=classes)
+
   def _release(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:
     # Finished teachers and given answers are kept while it is under way, so a
     # release that is stopped goes on where it was.
@@ -164,9 +182,10 @@ class Pate(PrivateMethod):
     return tree.take(self.students([plan], data, labels, key=key), 0)
 
   def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    del settings
-    groups = ("groups of the public people, which are the queries",)
-    return RECORD, (*(groups if "public_groups" in self.needs else ()), *NOT_PROTECTED)
+    if "public_groups" not in self.needs:
+      return RECORD, NOT_PROTECTED
+    read = "groups" if settings.notion == PARITY else "groups and labels"
+    return RECORD, (f"{read} of the public people, which are the queries", *NOT_PROTECTED)
 
   def _priced(
     self, settings: Any, queries: int, budget: accounting.Budget
@@ -178,8 +197,13 @@ class Pate(PrivateMethod):
     return rule, accounting.Repeated(rule.answer, queries)
 
   def _abstention(self, settings: Any) -> CounterRule | None:
-    """The margin that predictions are shown by, for methods that have one."""
-    return margin(settings) if "public_groups" in self.needs else None
+    """The margin that predictions are shown by, for methods that have one.
+
+    Predictions come without true labels, so that demographic parity alone can be kept.
+    """
+    if "public_groups" not in self.needs or settings.notion != PARITY:
+      return None
+    return margin(settings)
 
   def _noisy(
     self, plan: Plan, data: Population, votes: np.ndarray, *, key: jax.Array
@@ -244,6 +268,7 @@ def fair_answers(
   rule: CounterRule,
   choice: Literal["any", "allowed"],
   key: jax.Array,
+  truth: Any = None,
 ) -> np.ndarray:
   """[queries] answers with noise from a key, until the budget is spent."""
   config: Aggregation = plan.config
@@ -259,6 +284,7 @@ def fair_answers(
     choice=choice,
     max_rho=config.max_rho,
     key=key,
+    truth=truth,
     **vars(rule),
   )
   return np.asarray(found.labels)

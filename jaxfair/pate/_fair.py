@@ -16,8 +16,10 @@ import numpy as np
 
 from jaxfair import accounting, checks
 from jaxfair.accounting import _zcdp
-from jaxfair.fairness._counter import CounterRule, Guard, allowed_classes, count, is_class
+from jaxfair.fairness._counter import CounterRule, Guard, is_class
+from jaxfair.fairness._counter_sequence import allowed_answers, count_answer, empty_counters
 from jaxfair.fairness._disparity import DisparityKind
+from jaxfair.fairness._known_labels import PARITY, NotionName, known_labels
 from jaxfair.pate import _aggregation
 from jaxfair.pate._aggregation import NO_ANSWER
 
@@ -41,7 +43,8 @@ class FairAnswers(NamedTuple):
   Attributes:
     labels: [n] class ids, `NO_ANSWER` where there is none.
     outcome: [n] int32 `Outcome`.
-    counters: [G, C] answers by group and class, m(z, k).
+    counters: [G, C] answers by group and class, m(z, k); for another notion than demographic parity
+      as in `fairness.Counted`.
     tested: [n] whether the votes were compared with the threshold.
     chosen: [n] whether the noisy argmax was computed. Both are charged, and
       both are functions of what is released.
@@ -76,6 +79,8 @@ def fair_gnmax(
   choice: Choice = "any",
   max_rho: Any = math.inf,
   continuous: bool = False,
+  notion: NotionName = PARITY,
+  truth: Any = None,
 ) -> FairAnswers:
   """Answers where the teachers agree and the groups stay together (FairPATE).
 
@@ -108,6 +113,8 @@ def fair_gnmax(
       `accounting.zcdp_budget`.
     continuous: real instead of discrete Gaussian noise; then every number may
       be traced and mapped over.
+    notion: of fairness; see `fairness.CounterRule`.
+    truth: [n] **public** true class ids of the queries, for all notions but demographic parity.
 
   Returns:
     One row for each query, in order.
@@ -118,19 +125,21 @@ def fair_gnmax(
     unfair ones, which is not sound: that a query was refused tells the argmax.
     How many of both there are depends on the votes, so `fair_events` charges
     what they can add up to: `max_rho`, which is a privacy filter, or both for
-    every query where that is less.
+    every query where that is less. Every notion judges by released labels, public groups and public
+    true labels, so none of them changes what a query costs.
 
   Reference:
     Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,
     and Utility, Algorithm 1.
   """
-  rule = CounterRule(max_gap, min_count, disparity, guard)
+  rule = CounterRule(max_gap, min_count, disparity, guard, notion)
   rule.check()
   checks.one_of("choice", choice, CHOICES)
   table = _aggregation.as_counts(counts)
   checks.integer("num_groups", num_groups, low=1)
   checks.same_length(counts=table, groups=groups)
   checks.ids("groups", groups, num_groups)
+  truth = known_labels(truth, notion, size=len(table), num_classes=table.shape[1])
   draws = _aggregation.confident_draws(
     table,
     threshold=threshold,
@@ -144,6 +153,7 @@ def fair_gnmax(
     jnp.asarray(groups, jnp.int32),
     draws.confident,
     draws.labels() if choice == "any" else draws.ranks(),
+    None if truth is None else jnp.asarray(truth, jnp.int32),
   )
   found = answer_in_order(feed, rule, budget, num_groups, table.shape[1])
   return found._replace(sigma_threshold=sigma_threshold, sigma_answer=sigma_answer, max_rho=max_rho)
@@ -223,11 +233,13 @@ class Feed(NamedTuple):
     group: of the query.
     confident: whether its test passes.
     winner: its noisy winner, or [n, C, ...] the ranks of the classes.
+    truth: [n] its public true label; None for demographic parity.
   """
 
   group: Any
   confident: Any
   winner: Any
+  truth: Any = None
 
 
 @functools.partial(jax.jit, static_argnames=("num_groups", "num_classes"))
@@ -239,12 +251,12 @@ def answer_in_order(
   Numbers of rule and budget may have the axes that lie behind the queries.
   """
   lanes = feed.confident.shape[1:]
-  counters = jnp.zeros((num_groups, num_classes, *lanes), jnp.int32)
+  counters = empty_counters(num_groups, num_classes, rule.notion, lanes)
   nothing = jnp.zeros(lanes, jnp.int32)
 
   def step(carry: Any, one: Feed) -> tuple[Any, Any]:
     counters, tests, choices = carry
-    allowed = allowed_classes(counters, one.group, rule)
+    allowed = allowed_answers(counters, one.group, one.truth, rule, num_classes)
     affordable = (tests + 1) * budget.test + (choices + 1) * budget.answer
     is_open = affordable <= budget.total
     tested = is_open & jnp.any(allowed, axis=0)
@@ -259,7 +271,7 @@ def answer_in_order(
       Outcome.ANSWERED,
     ).astype(jnp.int8)
     label = jnp.where(given, winner, NO_ANSWER)
-    counters = count(counters, one.group, winner, given)
+    counters = count_answer(counters, one.group, one.truth, winner, given, rule, num_classes)
     return (counters, tests + tested, choices + chosen), (label, outcome, tested, chosen)
 
   (counters, _, _), (labels, outcome, tested, chosen) = jax.lax.scan(

@@ -10,6 +10,7 @@ import optax
 
 from jaxfair import checks, models
 from jaxfair.fairness._disparity import DisparityKind
+from jaxfair.fairness._known_labels import PARITY, NotionName
 from jaxfair.training._dp_sgd import dp_sgd
 from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._fit import FitConfig, fit
@@ -30,10 +31,12 @@ def fair_dp_sgd(
   placement: Placement = "after",
   disparity: DisparityKind = "rest",
   sample: int | None = None,
+  notion: NotionName = PARITY,
+  public_labels: Any = None,
   key: jax.Array,
   initial: Params | None = None,
 ) -> Fit:
-  """DP-SGD with a penalty on demographic disparity (FairDP-SGD).
+  """DP-SGD with a penalty on the disparity of groups (FairDP-SGD).
 
   mean loss + lam max_{z, k} Gamma(z, k), Gamma measured on public people
 
@@ -50,13 +53,15 @@ def fair_dp_sgd(
     loss: `(logits, y) -> [n]` losses.
     examples: the private data.
     config: of DP-SGD; its penalties are replaced.
-    public_x: [m, ...] public people; no labels are needed.
+    public_x: [m, ...] public people.
     public_group: [m] their groups.
     num_groups: G.
     lam: weight of the penalty, 0 or above.
     placement: "after" the noise, or "inside" the clip as the paper lists it.
     disparity: which Gamma.
     sample: public people drawn afresh for each step; None uses all.
+    notion: of fairness; see `fairness.soft_disparity`.
+    public_labels: [m] class ids of the public people; demographic parity reads none.
     key: as in `dp_sgd`.
     initial: as in `dp_sgd`.
 
@@ -79,6 +84,8 @@ def fair_dp_sgd(
     placement=placement,
     disparity=disparity,
     sample=sample,
+    notion=notion,
+    labels=public_labels,
   )
   config = dataclasses.replace(config, penalties=(penalty,))
   return dp_sgd(model, loss, examples, config, key=key, initial=initial)
@@ -96,6 +103,7 @@ def calibrate_fairness(
   steps: int = 200,
   learning_rate: Any = 1e-3,
   disparity: DisparityKind = "rest",
+  notion: NotionName = PARITY,
   key: jax.Array,
 ) -> Fit:
   """Fine-tunes a trained model on public people to lower its disparity.
@@ -116,6 +124,7 @@ def calibrate_fairness(
     steps: of Adam, each on all people.
     learning_rate: of Adam.
     disparity: which Gamma.
+    notion: of fairness; all but demographic parity need `labels`.
     key: for the driver; nothing is drawn without batches.
 
   Returns:
@@ -129,7 +138,8 @@ def calibrate_fairness(
   """
   checks.non_negative("lam", lam)
   checks.positive("learning_rate", learning_rate)
-  penalty = parity_penalty(model, x, group, num_groups=num_groups, lam=lam, disparity=disparity)
+  own: dict[str, Any] = {"disparity": disparity, "notion": notion, "labels": labels}
+  penalty = parity_penalty(model, x, group, num_groups=num_groups, lam=lam, **own)
   x = jnp.asarray(x)
   loss: PerExampleLoss
   if labels is None:

@@ -1,4 +1,4 @@
-"""A penalty on demographic disparity, measured on public people (DPFR)."""
+"""A penalty on the disparity of groups, measured on public people (DPFR)."""
 
 import dataclasses
 import functools
@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxfair import checks, tree
 from jaxfair.fairness._disparity import DISPARITY_KINDS, DisparityKind
+from jaxfair.fairness._known_labels import PARITY, NotionName, known_labels
 from jaxfair.fairness._soft import soft_disparity
 from jaxfair.training._program import settings
 from jaxfair.types import Model, Params
@@ -19,20 +20,24 @@ Placement: TypeAlias = Literal["after", "inside"]
 PLACEMENTS: tuple[Placement, ...] = ("after", "inside")
 
 
-@functools.partial(jax.tree_util.register_dataclass, data_fields=["x", "group"], meta_fields=[])
+@functools.partial(
+  jax.tree_util.register_dataclass, data_fields=["x", "group", "y"], meta_fields=[]
+)
 @dataclasses.dataclass(frozen=True, repr=False)
 class PublicPeople:
-  """Features and groups; data of a program, not part of it."""
+  """Features, groups and, for notions that read them, labels; data of a program."""
 
   x: Any
   group: Any
+  y: Any = None
 
   def __repr__(self) -> str:
     """Their contents' digest: a resumed training must hold the same people."""
-    if not checks.concrete((self.x, self.group)):
+    parts = [part for part in (self.x, self.group, self.y) if part is not None]
+    if not checks.concrete(parts):
       return "traced people"
     digest = hashlib.sha256()
-    for part in (self.x, self.group):
+    for part in parts:
       digest.update(np.ascontiguousarray(part).tobytes())
     return f"{len(self.group)} people {digest.hexdigest()[:16]}"
 
@@ -54,6 +59,7 @@ class ParityPenalty:
   temperature: float = 0.01
   sample: int | None = None
   placement: Placement = "after"
+  notion: NotionName = PARITY
   public = True
 
   @property
@@ -71,14 +77,14 @@ class ParityPenalty:
   def gradient(self, params: Params, *, l2_clip: jax.Array | None, key: jax.Array) -> Params:
     """lam times the disparity's gradient, on all people or a fresh sample."""
     del l2_clip
-    x, group = jnp.asarray(self.people.x), jnp.asarray(self.people.group)
+    x, group, y = jax.tree.map(jnp.asarray, (self.people.x, self.people.group, self.people.y))
     if self.sample is not None:
       rows = jax.random.randint(key, (self.sample,), 0, x.shape[0])
-      x, group = x[rows], group[rows]
-    slope = jax.grad(lambda p: self.value(p, x, group))(params)
+      x, group, y = jax.tree.map(lambda part: part[rows], (x, group, y))
+    slope = jax.grad(lambda p: self.value(p, x, group, y))(params)
     return tree.scale(self.lam, slope)
 
-  def value(self, params: Params, x: Any, group: Any) -> jax.Array:
+  def value(self, params: Params, x: Any, group: Any, y: Any = None) -> jax.Array:
     """The soft disparity itself, without lam."""
     shares = jax.nn.softmax(self.model.apply(params, x))
     return soft_disparity(
@@ -87,6 +93,8 @@ class ParityPenalty:
       num_groups=self.num_groups,
       disparity=self.disparity,
       temperature=self.temperature,
+      notion=self.notion,
+      truth=y,
     )
 
 
@@ -101,6 +109,8 @@ def parity_penalty(
   disparity: DisparityKind = "rest",
   temperature: float = 0.01,
   sample: int | None = None,
+  notion: NotionName = PARITY,
+  labels: Any = None,
 ) -> ParityPenalty:
   """A penalty on the largest disparity of a model's soft predictions.
 
@@ -108,7 +118,7 @@ def parity_penalty(
 
   Args:
     model: the one that is trained.
-    x: [n, ...] **public** people; no labels are needed.
+    x: [n, ...] **public** people.
     group: [n] their groups.
     num_groups: G.
     lam: weight, 0 or above; the paper uses 0 to 10. Values stacked like
@@ -120,10 +130,13 @@ def parity_penalty(
     disparity: which Gamma.
     temperature: of the tempered maximum.
     sample: people drawn afresh for each step; None uses all of them.
+    notion: of fairness; see `fairness.soft_disparity`.
+    labels: [n] **public** class ids of the people; demographic parity reads none.
 
   Privacy:
-    A function of the parameters and of public people: free in both places. Inside, each person's
-    sum is clipped as a whole, so the sensitivity is the clip bound.
+    A function of the parameters and of public people, with their labels where the notion reads
+    them: free in both places. Inside, each person's sum is clipped as a whole, so the sensitivity
+    is the clip bound.
 
   Reference:
     Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,
@@ -139,13 +152,23 @@ def parity_penalty(
   checks.ids("group", group, num_groups)
   if sample is not None:
     checks.integer("sample", sample, low=1)
+  classes = 0 if labels is None else _num_classes(model, x)
+  labels = known_labels(labels, notion, size=len(group), num_classes=classes)
   return ParityPenalty(
     lam,
-    PublicPeople(x, group),
+    PublicPeople(x, group, labels),
     model,
     int(num_groups),
     disparity,
     float(temperature),
     sample,
     placement,
+    notion,
   )
+
+
+def _num_classes(model: Model, x: Any) -> int:
+  """The number of scores that the model gives a person."""
+  x = jnp.asarray(x[:1])
+  scores = jax.eval_shape(lambda: model.apply(model.init(jax.random.key(0), x[0]), x))
+  return int(scores.shape[-1])

@@ -12,7 +12,7 @@ import pytest
 
 from jaxfair import fairness
 from jaxfair.checks import ArgumentError
-from jaxfair.fairness import _counter
+from jaxfair.fairness import _counter, _counter_sequence
 from jaxfair.fairness._counter import GUARDS
 from jaxfair.fairness._disparity import DISPARITY_KINDS
 
@@ -51,7 +51,9 @@ def plus_one(table, z, k):
 @functools.partial(jax.jit, static_argnames=("notion", "guard", "shape"))
 def _compiled(labels, groups, max_gap, min_count, notion, guard, shape):
   rule = fairness.CounterRule(max_gap, min_count, notion, guard)
-  return _counter.admit_in_order(labels, groups, rule, num_groups=shape[0], num_classes=shape[1])
+  return _counter_sequence.admit_in_order(
+    labels, groups, rule, num_groups=shape[0], num_classes=shape[1]
+  )
 
 
 def run(labels, groups, gap, count, notion, guard, shape=(GROUPS, CLASSES)):
@@ -165,10 +167,10 @@ def test_given_counts_are_continued_and_refusals_are_not_counted():
   labels[::7] = _counter.REFUSED
   rule = fairness.CounterRule(0.1, 2)
   sizes = {"num_groups": 3, "num_classes": 3}
-  whole = _counter.admit_in_order(labels, groups, rule, **sizes)
+  whole = _counter_sequence.admit_in_order(labels, groups, rule, **sizes)
   half = LENGTH // 2
-  first = _counter.admit_in_order(labels[:half], groups[:half], rule, **sizes)
-  second = _counter.admit_in_order(
+  first = _counter_sequence.admit_in_order(labels[:half], groups[:half], rule, **sizes)
+  second = _counter_sequence.admit_in_order(
     labels[half:], groups[half:], rule, counters=first.counters, **sizes
   )
   np.testing.assert_array_equal(whole.counters, second.counters)
@@ -195,7 +197,7 @@ def test_counters_that_cannot_be_continued_are_refused():
     ([[2**31 - 2, 0], [0, 0]], "2147483648 answers; at most 2147483647"),
   ):
     with pytest.raises(ArgumentError, match=told):
-      _counter.admit_in_order([0, 1], [0, 1], rule, counters=counters, **sizes)
+      _counter_sequence.admit_in_order([0, 1], [0, 1], rule, counters=counters, **sizes)
 
 
 @functools.cache
@@ -209,7 +211,7 @@ def answered_of_h2(guard, notions=DISPARITY_KINDS):
     rule = fairness.CounterRule(0.01, 50, notion, guard)
     counters = jax.vmap(
       lambda o, rule=rule: (
-        _counter.admit_in_order(
+        _counter_sequence.admit_in_order(
           jnp.asarray(labels)[o], jnp.asarray(groups)[o], rule, num_groups=3, num_classes=2
         ).counters
       )
@@ -255,6 +257,6 @@ def test_impossible_rules_are_refused(changed, told):
 def test_people_who_cannot_be_counted_are_refused():
   rule = fairness.CounterRule(0.1, 5)
   with pytest.raises(ArgumentError, match="groups has ids from 0 to 2"):
-    _counter.admit_in_order([0, 1], np.array([0, 2]), rule, num_groups=2, num_classes=2)
+    _counter_sequence.admit_in_order([0, 1], np.array([0, 2]), rule, num_groups=2, num_classes=2)
   with pytest.raises(ArgumentError, match="one row per person"):
-    _counter.admit_in_order([0, 1], np.array([0]), rule, num_groups=2, num_classes=2)
+    _counter_sequence.admit_in_order([0, 1], np.array([0]), rule, num_groups=2, num_classes=2)

@@ -39,7 +39,7 @@ from jaxfair.accounting import (
 from jaxfair.analysis import _curvature, _group_gradients
 from jaxfair.decisions import _curvature as decisions_curvature
 from jaxfair.decisions import _problems
-from jaxfair.fairness import _counter, _wasserstein
+from jaxfair.fairness import _counter_sequence, _wasserstein
 from jaxfair.pate import _aggregation
 from jaxfair.robustness import _gaussians
 from jaxfair.training import _erm
@@ -275,7 +275,7 @@ def metrics() -> Any:
     rng.normal(size=200), sensitive_features=group
   )
   rule = fairness.CounterRule(max_gap=0.1, min_count=5)
-  found["counted"] = _counter.admit_in_order(y, group, rule, num_groups=2, num_classes=2)
+  found["counted"] = _counter_sequence.admit_in_order(y, group, rule, num_groups=2, num_classes=2)
   return found
 
 

@@ -1,5 +1,7 @@
 """What answers cost beside what was planned; stopped releases go on."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -125,7 +127,7 @@ def test_stages_shared_by_several_plans_are_those_of_fit(name):
   labels = np.stack([method.labels(plan, PEOPLE, votes, key=key) for plan in plans])
   together = method.students(plans, PEOPLE, labels, key=key)
   alone = method.fit(second, PEOPLE, key=key)
-  np.testing.assert_array_equal(alone.trace, labels[1])
+  np.testing.assert_array_equal(alone.trace.labels, labels[1])
   for both, own in zip(*map(jax.tree.leaves, (together, alone.params)), strict=True):
     np.testing.assert_allclose(both[1], own, atol=1e-4)
 
@@ -143,3 +145,45 @@ def test_budgets_and_weights_of_dp_sgd_are_trained_together():
   for both, own in zip(*map(jax.tree.leaves, (together, alone)), strict=True):
     np.testing.assert_allclose(both[1], own, atol=1e-5)
     assert not np.allclose(both[0], own)
+
+
+ODDS = {"notion": "equalized_odds"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fairpate", "pate_s_pre", "pate_s_in", "fair_dp_sgd"])
+def test_notions_read_public_labels_which_are_named_as_public(name, tmp_path):
+  method = methods.get(name)
+  own = {"steps": 4, "batch_size": 30, "lam": 5.0} if name == "fair_dp_sgd" else SETTINGS
+  own = own | ODDS | ({"lam": 5.0} if name == "pate_s_in" else {})
+  own |= {} if "lam" in own else {"max_gap": 0.05, "min_count": 0}
+  plan = method.plan(method.settings(**own), PEOPLE.sizes, BUDGET)
+  plain = method.plan(
+    method.settings(**{**own, "notion": "demographic_parity"}), PEOPLE.sizes, BUDGET
+  )
+  assert plan.event == plain.event
+  assert plan.abstention is None
+  assert "labels of the public people" in " ".join(plan.guarantee.not_protected)
+  assert "labels of the public people" not in " ".join(plain.guarantee.not_protected)
+  # All of one class are compared; where classes are groups, there is nobody to compare with.
+  public, key = PEOPLE.public, jax.random.key(0)
+  told = [
+    dataclasses.replace(PEOPLE, public=public._replace(y=y))
+    for y in (np.zeros_like(public.y), public.group)
+  ]
+  if name == "fair_dp_sgd":
+    found = [repr(method._config(plan, people)) for people in told]
+    assert "equalized_odds" in found[0]
+  else:
+    found = [str(jax.tree.leaves(method.fit(plan, people, key=key).params)) for people in told]
+  assert found[0] != found[1]
+  unknown = dataclasses.replace(PEOPLE, public=public._replace(y=np.full(15, -1, np.int32)))
+  with pytest.raises(checks.ArgumentError, match=r"are missing; give them, or use notion="):
+    method.release(plan, unknown, folder=tmp_path / "release")
+  assert not (tmp_path / "release").exists()
+
+
+@pytest.mark.parametrize("name", ["pate_s_in", "fair_dp_sgd"])
+def test_a_margin_for_predictions_reads_no_labels(name):
+  with pytest.raises(checks.ArgumentError, match="nobody knows then; leave max_gap out"):
+    methods.get(name).settings(max_gap=0.1, **ODDS)

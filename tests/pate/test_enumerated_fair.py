@@ -15,6 +15,7 @@ from helpers import enumerations as exact
 from jaxfair import accounting, pate
 from jaxfair.accounting import _composition
 from jaxfair.fairness import CounterRule
+from jaxfair.fairness._known_labels import PARITY
 from jaxfair.pate import _fair
 
 DELTA = 1e-2
@@ -24,6 +25,7 @@ THRESHOLD = -2.0
 EACH = 0.5 / 6.0**2 + 1 / 1.5**2
 RANKS = list(itertools.permutations(range(CLASSES)))
 WHOSE = np.array([0, 1, 2, 0, 1])
+TRUTH = np.array([1, 1, 1, 1, 1])
 VOTES = [
   [[2, 2, 2], [3, 3, 0], [2, 3, 1], [6, 0, 0], [3, 2, 1]],
   [[6, 0, 0], [0, 6, 0], [5, 1, 0], [4, 1, 1], [2, 2, 2]],
@@ -63,7 +65,10 @@ def run(rule, choice, max_rho, queries):
   confident, winner = np.divmod(lanes.T, winners)
   if choice == "allowed":
     winner = np.array(RANKS)[winner].transpose(0, 2, 1)
-  feed = _fair.Feed(jnp.asarray(WHOSE[:queries]), jnp.asarray(confident == 1), jnp.asarray(winner))
+  truth = None if rule.notion == PARITY else jnp.asarray(TRUTH[:queries])
+  feed = _fair.Feed(
+    jnp.asarray(WHOSE[:queries]), jnp.asarray(confident == 1), jnp.asarray(winner), truth
+  )
   found = _fair.answer_in_order(
     feed, rule, _fair.Budget.of(*NOISE.values(), max_rho), GROUPS, CLASSES
   )
@@ -77,19 +82,21 @@ def run(rule, choice, max_rho, queries):
 OWN = CounterRule(0.6, 1, "rest", "own")
 TABLE = CounterRule(0.6, 1, "rest", "table")
 STRICT = CounterRule(0.45, 0, "rest", "table")
+ODDS = CounterRule(0.45, 0, notion="equalized_odds")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", [math.inf, 2.5])
 @pytest.mark.parametrize(
-  ("rule", "choice"), [(OWN, "any"), (TABLE, "any"), (STRICT, "any"), (TABLE, "allowed")]
+  ("rule", "choice"),
+  [(OWN, "any"), (TABLE, "any"), (STRICT, "any"), (TABLE, "allowed"), (ODDS, "any")],
 )
 def test_what_is_charged_covers_all_that_is_released(rule, choice, budget):
   queries = 5 if choice == "any" else 3
   found, numbers, events = run(rule, choice, budget * EACH, queries)
   kinds = set(np.unique(found.outcome).tolist())
   assert (pate.Outcome.NOT_ASKED in kinds) == (budget < queries)
-  if rule is STRICT and budget > queries:
+  if rule in (STRICT, ODDS) and budget > queries:
     assert {pate.Outcome.UNFAIR, pate.Outcome.REFUSED_FREE} <= kinds
   epsilon = _composition.composed_epsilon(
     events, delta=DELTA, relation=accounting.Relation.REPLACE_ONE

@@ -9,7 +9,7 @@ from scipy import stats
 
 from jaxfair import accounting, fairness, pate
 from jaxfair.checks import ArgumentError
-from jaxfair.fairness import _counter
+from jaxfair.fairness import _counter, _counter_sequence
 from jaxfair.pate import _fair
 
 QUERIES, CLASSES, GROUPS, TEACHERS = 400, 3, 3, 50
@@ -17,7 +17,8 @@ NOISE = {"threshold": 25, "sigma_threshold": 8.0, "sigma_answer": 5.0}
 
 
 @functools.cache
-def votes():
+def queries():
+  """Votes, groups and true labels."""
   rng = np.random.default_rng(0)
   groups = rng.integers(0, GROUPS, QUERIES)
   shares = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.4, 0.3, 0.3]])
@@ -25,7 +26,11 @@ def votes():
   right = rng.binomial(TEACHERS, rng.beta(4, 2, QUERIES))
   counts = rng.multinomial(TEACHERS - right, np.full(CLASSES, 1 / CLASSES))
   counts[np.arange(QUERIES), truth] += right
-  return counts, groups
+  return counts, groups, truth
+
+
+def votes():
+  return queries()[:2]
 
 
 def ask(max_gap=0.1, min_count=10, **changes):
@@ -59,11 +64,30 @@ def test_labels_are_those_of_pate_filtered_afterwards(min_count):
   # what PATE followed by the pre-processor would.
   found = ask(min_count=min_count)
   rule = fairness.CounterRule(0.1, min_count)
-  filtered = _counter.admit_in_order(
+  filtered = _counter_sequence.admit_in_order(
     plain(), votes()[1], rule, num_groups=GROUPS, num_classes=CLASSES
   )
   np.testing.assert_array_equal(found.labels, filtered.labels)
   np.testing.assert_array_equal(found.counters, filtered.counters)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notion", ["equalized_odds", "equal_opportunity", "accuracy_parity"])
+def test_other_notions_filter_the_same_answers_at_the_same_price(notion):
+  # Teachers are right about two groups, and no better than chance about the third.
+  chance = np.random.default_rng(1).integers(0, CLASSES, QUERIES)
+  truth = np.where(votes()[1] == 2, chance, queries()[2])
+  found = ask(notion=notion, truth=truth, min_count=5)
+  rule = fairness.CounterRule(0.1, 5, notion=notion)
+  filtered = _counter_sequence.admit_in_order(
+    plain(), votes()[1], rule, num_groups=GROUPS, num_classes=CLASSES, truth=truth
+  )
+  np.testing.assert_array_equal(found.labels, filtered.labels)
+  np.testing.assert_array_equal(found.counters, filtered.counters)
+  assert (found.outcome == pate.Outcome.UNFAIR).sum() > 10
+  assert pate.fair_events(found) == pate.fair_events(ask())
+  with pytest.raises(ArgumentError, match=f"notion='{notion}' reads the true labels of public"):
+    ask(notion=notion)
 
 
 def test_only_what_no_class_could_answer_is_refused_for_free():

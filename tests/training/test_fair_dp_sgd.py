@@ -163,6 +163,49 @@ def test_calibration_narrows_the_gap_and_keeps_the_model_close():
   assert tree.norm(tree.subtract(still, before)) < 0.02 * tree.norm(before)
 
 
+@pytest.mark.slow
+def test_a_penalty_narrows_the_gap_of_its_own_notion():
+  # By equal opportunity the groups differ; half of the people are public.
+  own = people()
+
+  def train(lam):
+    return training.fair_dp_sgd(
+      MODEL,
+      LOSS,
+      own,
+      CONFIG,
+      public_x=own.x,
+      public_group=own.group,
+      public_labels=own.y,
+      notion="equal_opportunity",
+      num_groups=2,
+      lam=lam,
+      sample=200,
+      key=jax.random.key(1),
+    ).params
+
+  found = jax.vmap(train)(jnp.array([0.0, 3.0]))
+  guesses = [MODEL.apply(tree.take(found, i), own.x).argmax(-1) for i in range(2)]
+  gaps = [
+    float(fairness.equal_opportunity_difference(own.y, guess, sensitive_features=own.group))
+    for guess in guesses
+  ]
+  assert gaps[0] > 0.15
+  assert gaps[1] < gaps[0] - 0.1
+  assert (guesses[1] == own.y).mean() > max(own.y.mean(), 1 - own.y.mean()) + 0.05
+
+
+def test_people_of_a_penalty_have_labels_only_where_they_are_read():
+  own = people()
+  assert repr(penalty(labels=own.y).people) == repr(penalty().people)
+  odds = [repr(penalty(labels=y, notion="equalized_odds").people) for y in (own.y, 1 - own.y)]
+  assert len({repr(penalty().people), *odds}) == 3
+  with pytest.raises(checks.ArgumentError, match="there are none; give them, or use notion="):
+    penalty(notion="equalized_odds")
+  with pytest.raises(checks.ArgumentError, match="true labels has ids from 1 to 2"):
+    penalty(notion="equalized_odds", labels=own.y + 1)
+
+
 def test_wrong_penalties_are_refused():
   with pytest.raises(checks.ArgumentError, match=r"lam=-1.0 must be 0 or above"):
     penalty(lam=-1.0)

@@ -19,7 +19,7 @@ from jaxfair._fields import OneOrMany, several
 from jaxfair.experiments import Count, Positive, _study
 from jaxfair.experiments._measures import beside_constant
 from jaxfair.fairness import demographic_disparity
-from jaxfair.fairness._counter import admit_in_order
+from jaxfair.fairness._counter_sequence import admit_in_order
 from jaxfair.pate import NO_ANSWER
 from jaxfair.studies.fairpate import claims, common
 from jaxfair.studies.fairpate.common import METHODS, NO_MARGIN, Point, Repetition

@@ -10,7 +10,8 @@ from jaxfair import checks
 from jaxfair import experiments as ex
 from jaxfair.experiments import _statistics, _study
 from jaxfair.fairness import CounterRule, demographic_disparity
-from jaxfair.fairness._counter import GUARDS, Guard, admit_in_order
+from jaxfair.fairness._counter import GUARDS, Guard
+from jaxfair.fairness._counter_sequence import admit_in_order
 from jaxfair.fairness._disparity import DISPARITY_KINDS, DisparityKind
 from jaxfair.studies.fairpate.common import Whole
 
