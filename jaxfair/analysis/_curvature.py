@@ -160,7 +160,7 @@ def trace_per_person(
 
 
 def check_people(examples: Examples, num_groups: int) -> None:
-  """Refuses people of whom no group statistic can be had."""
+  """Raises if no group statistic can be computed from the examples."""
   size = checks.same_length(**examples._asdict())
   checks.require(size > 0, "examples is empty; pass at least one person")
   checks.integer("num_groups", num_groups, low=1)

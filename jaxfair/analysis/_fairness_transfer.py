@@ -66,9 +66,9 @@ def vote_eta(counts: Any, *, sigma: float) -> tuple[float, np.ndarray]:
 
 
 def mismatch(group: Any, voted: Any, num_groups: int) -> np.ndarray:
-  """[G] share of people of whom A = a and a~ = a do not agree: eta, realized.
+  """[G] share of people for whom exactly one of A = a and a~ = a holds: the realized eta.
 
-  With it `fair_student_bound` is a theorem about these very people.
+  With this eta, `fair_student_bound` is a theorem about the people at hand.
   """
   checks.ids("group", group, num_groups)
   checks.ids("voted", voted, num_groups)

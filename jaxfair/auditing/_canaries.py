@@ -214,7 +214,7 @@ def _with_canaries(loss: PerExampleLoss, norm: float) -> PerExampleLoss:
 
 
 def _padded(values: Any, count: int) -> jax.Array:
-  """The rows, and so many rows of zeros after them."""
+  """The rows, followed by `count` rows of zeros."""
   values = jnp.asarray(values)
   empty = jnp.zeros((count, *values.shape[1:]), values.dtype)
   return jnp.concatenate([values, empty])

@@ -1,8 +1,8 @@
-"""Recognizes a data set by its records, whatever is done with it.
+"""Identifies a data set by its records, however it is processed afterwards.
 
-An identity is as private as the people are: whoever knows all of them but one
-could find that one by trying. Keep it under a secret (`accounting`'s ledgers
-of data sets do), never in a page or a file for others.
+An identity is as private as the people are: anyone who knows all of them but one could find that
+one by trial. Keep it under a secret (as the data-set ledgers of `accounting` do), and never put it
+on a page or in a file for others.
 """
 
 import gzip

@@ -56,7 +56,7 @@ class CounterRule:
 
   Attributes:
     max_gap: gamma, 0 or above; may be traced and mapped over.
-    min_count: M, answers of a group before it is judged; likewise.
+    min_count: M, answers of a group before it is judged; may be traced and mapped over.
     disparity: what Gamma is; see `demographic_disparity`. "pairwise" compares
       with the groups that have left their cold start.
     guard: see above.

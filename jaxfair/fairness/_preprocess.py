@@ -110,7 +110,7 @@ def ordered_filter(
 
 
 def leave_out(examples: Examples, kept: Any) -> Examples:
-  """As many people as before, of whom those not kept count for nothing.
+  """Excludes people from DP-SGD training without changing the number of examples.
 
   Their features become NaN, which DP-SGD (`training.dp_sgd`, `fair_dp_sgd`,
   `train_to_budget`) leaves out of every sum and count. It is for no other

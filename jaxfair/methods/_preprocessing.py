@@ -1,8 +1,8 @@
 """Preprocessing as part of the guarantee: declared, public, or bought with noise.
 
-Where a scaler is fitted on the private people, whoever sees the model learns
-about them from the scaler alone. So ranges are declared, taken from public
-people, or released with noise and charged like any other release.
+A scaler that is fitted on private people reveals something about them to anyone who sees the
+model. Ranges are therefore declared, taken from public people, or released with noise and
+charged like any other release.
 """
 
 import dataclasses

@@ -27,13 +27,13 @@ class FairPruneConfig:
     fair: where groups are held together: in the training before pruning, in
       the fine-tuning after it, in both, or never.
     constraint: "relaxed" asks for equal group losses, "full" for equal
-      gradient norms and top eigenvalues, which is dear.
+      gradient norms and top eigenvalues, which is expensive.
     train: how the whole network is trained; its own constraint is replaced.
-    tune: how the pruned one is; likewise.
-    curvature_steps: of Lanczos in every step under the full constraint.
+    tune: how the pruned network is fine-tuned; its own constraint is replaced.
+    curvature_steps: Lanczos steps in every training step under the full constraint.
     scope: see `magnitude_masks`.
-    unit: likewise.
-    norm: likewise.
+    unit: see `magnitude_masks`.
+    norm: see `magnitude_masks`.
   """
 
   rates: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9)
@@ -64,7 +64,7 @@ class PrunedFit(NamedTuple):
   Attributes:
     params: pruned and fine-tuned, with a leading axis of rates; zero wherever
       a mask is False.
-    masks: likewise.
+    masks: with a leading axis of rates; False where a weight was removed.
     dense: the network before pruning.
     trace: of the fine-tunings, with a leading axis of rates; not private.
   """

@@ -80,9 +80,9 @@ def masks_at_rates(
     params: the trained parameters.
     rates: [R] shares, each in [0, 1); known numbers, not traced ones.
     scope: see `magnitude_masks`.
-    unit: likewise.
-    norm: likewise.
-    prunable: likewise.
+    unit: see `magnitude_masks`.
+    norm: see `magnitude_masks`.
+    prunable: see `magnitude_masks`.
 
   Returns:
     Masks with a leading axis R; a higher rate keeps a part of what a lower
