@@ -81,7 +81,7 @@ class PrivacyGuarantee:
 
 @dataclass(frozen=True, repr=False)
 class DataDependentEpsilon:
-  """An epsilon that was computed from the private data, so is private itself.
+  """An epsilon that was computed from private data and is therefore private itself.
 
   It can be looked at by its long name only: nothing that formats, converts
   or sums numbers will put it into a report by accident.

@@ -79,7 +79,7 @@ def hessian_trace(
   key: jax.Array | None = None,
   probes: int = 100,
 ) -> NonPrivateTraces:
-  """Traces of the Hessian by the parameters: per person, per group, in all.
+  """Traces of the loss Hessian in the parameters: per person, per group and overall.
 
   Methods:
     exact: Gauss-Newton plus the residual. Softmax regression and ReLU networks

@@ -82,7 +82,7 @@ def mismatch(group: Any, voted: Any, num_groups: int) -> np.ndarray:
 def fair_student_bound(
   alpha: Any, *, eta: Any, shares: Any, bound: float = 1.0, of_votes: bool = True
 ) -> float:
-  """The violation for true groups of a model that is fair for voted ones.
+  """Bounds the fairness violation on true groups of a model that is fair on voted groups.
 
   alpha' = alpha + max_a 2 B eta_a / Pr(a~ = a)
   alpha' = alpha + max_a 2 B eta_a / (Pr(A = a) - eta_a)
@@ -116,7 +116,7 @@ def fair_student_bound(
 def fair_teachers_bound(
   counts: Any, group: Any, num_groups: int, *, y: Any = None, bound: float = 1.0
 ) -> float:
-  """The violation that a vote can have, by how alike groups' votes are.
+  """Bounds the fairness violation of a vote by how similar the groups' vote counts are.
 
   alpha' = B eta,  eta = max_a TV((n, Y) | A = a; (n, Y))
 

@@ -65,7 +65,7 @@ def flip_probability(counts: Any, *, sigma: Any) -> Array:
 
 
 def vote_margin(counts: Any) -> jax.Array:
-  """Votes between the first and the second class of each query; ties have 0.
+  """The difference in votes between the first and the second class of each query; 0 at a tie.
 
   Args:
     counts: [n, classes] votes.

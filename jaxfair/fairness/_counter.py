@@ -37,7 +37,7 @@ MOST_ANSWERS = 2**31 - 1
 )
 @dataclasses.dataclass(frozen=True)
 class CounterRule:
-  """When an answer is fair enough to be given.
+  """The rule that decides whether an answer keeps the disparity between groups within a margin.
 
   A group with fewer than `min_count` answers is in its cold start: it is
   answered, and its rates are not judged. So is a group that has nobody to be

@@ -21,7 +21,7 @@ def sequential_filter(
   num_classes: int,
   truth: Any = None,
 ) -> np.ndarray:
-  """Keeps people in order, each unless a disparity would reach the margin.
+  """Goes through people in order and drops each one who would bring a disparity to the margin.
 
   Args:
     labels: [n] class ids; `REFUSED` (-1) where there is none, never kept.
@@ -53,7 +53,7 @@ def sequential_filter(
 def ordered_filter(
   x: Any, labels: Any, groups: Any, *, max_gap: float, num_classes: int
 ) -> np.ndarray:
-  """Of each class, drops the last people of the larger of two groups.
+  """Within each class, drops the last people of the larger of two groups.
 
   (b - a) / (a + b) <= gamma  within each class, a and b being the groups'
   numbers; that is, b <= a + floor(2 a gamma / (1 - gamma))

@@ -28,7 +28,7 @@ LIMIT = 5.0  # standard deviations; scaled features are cut off there
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Preprocessing:
-  """What is done to features before a method sees them, and what it tells.
+  """How features are processed before a method sees them, and what that reveals.
 
   Attributes:
     encoder: encodes people; with fewer categories than the one it was made of
@@ -241,7 +241,7 @@ def plan_preprocessing(
   relation: Relation = Relation.ADD_OR_REMOVE_ONE,
   buy_categories: bool = True,
 ) -> PreprocessingPlan:
-  """Plans to buy what the encoder does not declare, within (epsilon, delta).
+  """Plans the noisy release, within (epsilon, delta), of what the encoder does not declare.
 
   Args:
     encoder: of the private people.

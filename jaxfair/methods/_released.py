@@ -62,7 +62,7 @@ class Network:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Released:
-  """A model with all that must travel along with it.
+  """A released model with everything needed to use it: encoder, scaler, guarantee and names.
 
   Attributes:
     method: how it was made.

@@ -198,7 +198,7 @@ def soft_labels(counts: Any, *, sigma: Any, key: jax.Array, continuous: bool = F
 
 
 def plurality(counts: Any, *, key: jax.Array) -> jax.Array:
-  """The class with most votes, ties broken fairly. Not private.
+  """The class with the most votes, ties broken at random; not private.
 
   Args:
     counts: [n, C] votes per class.

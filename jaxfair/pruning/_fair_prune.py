@@ -85,7 +85,7 @@ def fair_prune(
   key: jax.Array,
   dense: Params | None = None,
 ) -> PrunedFit:
-  """Trains, prunes once, fine-tunes; groups are held together where asked.
+  """Trains, prunes once and fine-tunes, with fairness constraints where the config asks for them.
 
       config = FairPruneConfig(rates=(0.9,), fair="after")
       fit = fair_prune(model, loss, people, config, num_groups=2, key=key)
@@ -142,7 +142,7 @@ def fine_tune(
   masks: masking.Masks,
   key: jax.Array,
 ) -> Fit:
-  """Trains on from a pruned network, whose removed weights stay zero.
+  """Continues training from a pruned network; removed weights stay zero.
 
   Args:
     model: any model.

@@ -67,7 +67,7 @@ def impact(
   steps: int = STEPS,
   max_curved: int | None = None,
 ) -> NonPrivateImpact:
-  """What one-shot pruning without fine-tuning does to every group.
+  """Measures what one-shot pruning without fine-tuning does to every group.
 
   R(a) = J(theta_bar; D_a) - J(theta*; D_a)
 

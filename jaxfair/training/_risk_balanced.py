@@ -43,7 +43,7 @@ def risk_penalty(
   form: Form = "closeness",
   sample: int | None = None,
 ) -> "RiskPenalty":
-  """A penalty on gaps of excess risk, for `DpSgdConfig(penalties=...)`.
+  """A penalty on gaps in excess risk between groups, for `DpSgdConfig(penalties=...)`.
 
       penalty = training.risk_penalty(
         model, loss, public_people, num_groups=2, public=True
