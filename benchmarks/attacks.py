@@ -23,6 +23,7 @@ import torch
 import torchattacks
 
 from jaxfair import data, models, robustness, training
+from jaxfair.robustness import _attacks
 from jaxfair.types import Examples
 
 NETWORKS = ("small", "mlp", "cnn")
@@ -62,8 +63,8 @@ def _compare(
 ) -> None:
   ball, length, fool, other = NORMS[norm]
   epsilons = chosen.largest * length * np.linspace(0.1, 1.0, 10)
-  how = robustness.Attack(
-    "PGD", ball, chosen.steps, 0.1, robustness.from_input, 0.0, RANGE, keep_best=False
+  how = _attacks.Attack(
+    "PGD", ball, chosen.steps, 0.1, _attacks.from_input, 0.0, RANGE, keep_best=False
   )
   x = torch.tensor(np.moveaxis(test.x, -1, 1).copy())
   y = torch.tensor(test.y, dtype=torch.long)

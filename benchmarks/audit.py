@@ -18,11 +18,12 @@ import numpy as np
 import optax
 
 from jaxfair import accounting, auditing, data, models
+from jaxfair.auditing import _bounds
 from jaxfair.privacy import noise
 from jaxfair.training import DpSgdConfig, calibrate, dp_sgd
 
 DELTA = 1e-5
-RUNS: tuple[tuple[auditing.Method, int], ...] = (
+RUNS: tuple[tuple[_bounds.Method, int], ...] = (
   ("gaussian", 10_000),
   ("gaussian", 100_000),
   ("threshold", 10_000),
@@ -49,7 +50,7 @@ def main() -> None:
     print(f"| {epsilon:g} | {' | '.join(map(shown, cells))} |", flush=True)
 
 
-def gaussian(epsilon: float, method: auditing.Method, runs: int, seeds: int) -> np.ndarray:
+def gaussian(epsilon: float, method: _bounds.Method, runs: int, seeds: int) -> np.ndarray:
   sigma = accounting.gaussian_sigma(epsilon=epsilon, delta=DELTA)
   mechanism = functools.partial(_gaussian, sigma)
   bounds = [

@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score
 
 from jaxfair import fairness
+from jaxfair.fairness import _intervals
 
 BAR_SECONDS = 1.0
 
@@ -36,7 +37,7 @@ def main() -> None:
   y_true, y_pred, group = people(arguments.rows)
   jax.block_until_ready(jax.numpy.zeros(1))  # start the backend first
 
-  def ours(seed: int) -> fairness.Interval:
+  def ours(seed: int) -> _intervals.Interval:
     return fairness.bootstrap(
       fairness.by_group,
       y_true,

@@ -17,9 +17,10 @@ import numpy as np
 import timing
 
 from jaxfair import models, tree
-from jaxfair.analysis import hessian_trace, plan_residual, top_eigenvalue
+from jaxfair.analysis import hessian_trace, top_eigenvalue
 from jaxfair.analysis._by_group import mean_by_group
 from jaxfair.analysis._directional_derivatives import along
+from jaxfair.analysis._hessian_residual import plan_residual
 from jaxfair.types import Examples
 
 KEY = jax.random.key(0)

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from jaxfair import data, decisions
+from jaxfair.decisions import _curvature
 
 
 def main() -> None:
@@ -38,8 +39,8 @@ def every_district(counts: np.ndarray, weights: np.ndarray, draws: int) -> None:
   print(f"  {wall:.1f} s wall, {cpu:.1f} s CPU, peak {peak:.2f} GiB")
   met = wall < 20 and peak < 2
   print(f"  bar: under 20 s and 2 GiB: {'met' if met else 'MISSED'}")
-  predicted = decisions.second_order_bias(
-    decisions.allotment_trace(counts, weights=weights), variance=release.variance
+  predicted = _curvature.second_order_bias(
+    _curvature.allotment_trace(counts, weights=weights), variance=release.variance
   )
   score = (found.bias - predicted) / found.standard_error
   weight = found.standard_error**-2
@@ -53,9 +54,9 @@ def every_district(counts: np.ndarray, weights: np.ndarray, draws: int) -> None:
 
 def traces(counts: np.ndarray, weights: np.ndarray) -> None:
   start = time.perf_counter()
-  found = decisions.decision_trace(decisions.allotment(weights), counts)
+  found = _curvature.decision_trace(decisions.allotment(weights), counts)
   seconds = time.perf_counter() - start
-  exact = decisions.allotment_trace(counts, weights=weights)
+  exact = _curvature.allotment_trace(counts, weights=weights)
   away = np.max(np.abs(found.trace - exact)) / np.max(np.abs(exact))
   print(f"Hessian traces of all {len(counts)} shares, without the formula")
   print(f"  {seconds:.1f} s, relative error {away:.1g}")

@@ -12,8 +12,10 @@ import argparse
 import jax
 import numpy as np
 
-from jaxfair import data, fairness, methods, models
+from jaxfair import data, methods, models
 from jaxfair import experiments as ex
+from jaxfair.experiments import _people
+from jaxfair.fairness import _confusion
 from jaxfair.studies.train import Config
 
 BAR, LEAST_GAIN = 0.8, 0.05
@@ -45,7 +47,7 @@ def balanced_accuracy(config: Config, people: data.Dataset, method: str, seed: i
   if plan.row_norm is not None:
     x = data.bound_rows(x, plan.row_norm)
   predicted = np.asarray(models.predict(plan.model, fitted.params, x))
-  counts = fairness.confusion_counts(
+  counts = _confusion.confusion_counts(
     parted.test.y,
     predicted,
     sensitive_features=np.zeros_like(predicted),
@@ -66,7 +68,7 @@ def main() -> None:
   print("| data | n | d | constant | plain | private | gain kept |\n|---|---|---|---|---|---|---|")
   missed = []
   for name, own in all_people().items():
-    people, _ = ex.load_people(own)
+    people, _ = _people.load_people(own)
     config = Config(data=own, epsilons=(args.epsilon,), public_fraction=args.public)
     plain, private = (
       np.array([balanced_accuracy(config, people, method, s) for s in range(args.seeds)])

@@ -92,15 +92,15 @@ def _loop(params, law, asked, x, draws):
     high = seen + worth[~revealed].max(axis=1).sum()
     if low > 0 or high < 0 or revealed.all():
       return int(revealed.sum())
-    centre, rest = _given(mean, covariance, known, x)
+    center, rest = _given(mean, covariance, known, x)
     scores = np.full(asked.size, -np.inf)
     for j in np.flatnonzero(~revealed):
       own = asked.members[j]
-      answers = rng.multivariate_normal(centre[own], rest[np.ix_(own, own)], draws, method="eigh")
+      answers = rng.multivariate_normal(center[own], rest[np.ix_(own, own)], draws, method="eigh")
       inverse = np.linalg.pinv(rest[np.ix_(own, own)], hermitian=True)
       gain = rest[:, own] @ inverse
       left = rest - gain @ rest[own]
-      margins = bias + theta @ centre + (answers - centre[own]) @ (theta @ gain)
+      margins = bias + theta @ center + (answers - center[own]) @ (theta @ gain)
       deviation = np.sqrt(max(theta @ left @ theta, 1e-12))
       chance = scipy.special.ndtr(margins / deviation)
       entropy = scipy.special.entr(chance) + scipy.special.entr(1 - chance)
@@ -109,14 +109,14 @@ def _loop(params, law, asked, x, draws):
 
 
 def _given(mean, covariance, known, x):
-  centre, rest = mean.copy(), np.zeros_like(covariance)
+  center, rest = mean.copy(), np.zeros_like(covariance)
   inner = covariance[np.ix_(known, known)]
   gain = np.linalg.lstsq(inner, covariance[known][:, ~known], rcond=None)[0].T
-  centre[known] = x[known]
-  centre[~known] += gain @ (x[known] - mean[known])
+  center[known] = x[known]
+  center[~known] += gain @ (x[known] - mean[known])
   hidden = np.ix_(~known, ~known)
   rest[hidden] = covariance[hidden] - gain @ covariance[known][:, ~known]
-  return centre, rest
+  return center, rest
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import numpy as np
 import timing
 
 from jaxfair import models, pate
+from jaxfair.pate import _fair_grid
 
 QUERIES, TEACHERS, CLASSES, GROUPS, FEATURES = 1500, 100, 2, 5, 100
 
@@ -35,7 +36,7 @@ def main():
 
 def _grid(counts, groups, options):
   rng = np.random.default_rng(1)
-  settings = pate.FairSettings(
+  settings = _fair_grid.FairSettings(
     threshold=rng.uniform(40, 90, options.settings),
     sigma_threshold=rng.uniform(20, 60, options.settings),
     sigma_answer=rng.uniform(5, 30, options.settings),

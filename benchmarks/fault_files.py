@@ -239,6 +239,6 @@ def _questionnaire() -> Questionnaire:
     sensitive=("age", "job"),
     network=release.as_network({"w": np.ones((3, 2)), "b": np.zeros(2)}),
     gaussian=release.Gaussian(np.zeros(3), np.eye(3)),
-    centre=np.zeros(3, np.float32),
+    center=np.zeros(3, np.float32),
     factor=np.ones(3, np.float32),
   )

@@ -164,7 +164,7 @@ def config_case(rng: random.Random, work: pathlib.Path) -> tuple[str, Callable[[
     if kind == "numbers":  # and people who are there, so that more is computed
       own = {"csv": str(work / "people.csv"), "label": "y", "group": "g"}
       if isinstance(values.get("data"), dict):
-        values["data"] = rng.choice([own, {"name": "coloured_digits"}])
+        values["data"] = rng.choice([own, {"name": "colored_digits"}])
     for _ in range(rng.randint(1, 2)):
       mutate_values(rng, values, alike=kind == "numbers")
     text = dump(values)

@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from jaxfair import accounting, cli, models, pate, privacy, training
+from jaxfair.accounting import _locked_file
 from jaxfair.types import Examples
 
 Tell = Callable[[str], None]
@@ -147,7 +148,7 @@ def opened(begin: Callable[[], Any], patience: float = 120.0) -> Any:
   while True:
     try:
       return begin()
-    except accounting.LedgerError as error:
+    except _locked_file.LedgerError as error:
       if "another process" not in str(error) and "by process" not in str(error):
         raise
       if time.monotonic() > end:

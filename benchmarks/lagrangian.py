@@ -2,7 +2,7 @@
 
     python benchmarks/lagrangian.py [--sets adult bank] [--seeds 20] [--peer 2]
 
-Logistic models under demographic parity and equalised odds, the violation
+Logistic models under demographic parity and equalized odds, the violation
 asked for 0.02 (largest difference of a group from everybody, decisions on the
 training part). Ours: all seeds in one call, in a process whose first program,
 another one, was compiled before. fairlearn's ExponentiatedGradient
@@ -11,7 +11,7 @@ seeds are run after one that warms up, on one BLAS thread (threads that wait for
 each other burn CPU time), and their time is scaled up. Seeds are splits of the
 people. Times are CPU seconds and seconds on the clock; ours with compilation
 and, called once more, without.
-Accuracies are of the test part; fairlearn's are those of its randomised model.
+Accuracies are of the test part; fairlearn's are those of its randomized model.
 """
 
 import argparse
@@ -114,7 +114,7 @@ def _theirs(constraint, notion, train, test):
     warnings.simplefilter("ignore")
     model.fit(train.x, train.y, sensitive_features=train.group)
   seconds = _now() - start
-  chance = model._pmf_predict(train.x)[:, 1:]  # the randomised model's
+  chance = model._pmf_predict(train.x)[:, 1:]  # the randomized model's
   gaps = notion.gaps(np.asarray(chance, np.float32), train.y, train.group)
   right = model._pmf_predict(test.x)[np.arange(test.size), test.y]
   return float(np.abs(gaps.gap).max()), float(right.mean()), *seconds

@@ -21,6 +21,7 @@ import timing
 
 from jaxfair import models, pruning, training, tree
 from jaxfair.analysis import _streamed_products
+from jaxfair.pruning import _constraints
 from jaxfair.types import Examples, Params
 
 KEY = jax.random.key(0)
@@ -97,8 +98,8 @@ def constraint(rounds: int) -> None:
   jobs = {}
   for name, notion in (
     ("none", None),
-    ("relaxed", pruning.relaxed(5, LOSS)),
-    ("full", pruning.full(model, LOSS, 5)),
+    ("relaxed", _constraints.relaxed(5, LOSS)),
+    ("full", _constraints.full(model, LOSS, 5)),
   ):
     config = training.LagrangianConfig(
       constraint=notion, rounds=10, steps_per_round=10, batch_size=128, dual_size=128

@@ -15,6 +15,7 @@ import tempfile
 import numpy as np
 
 from jaxfair import experiments
+from jaxfair.experiments import _config, _registry, _runs
 
 CONFIG = pathlib.Path(__file__).parents[1] / "configs" / "sf_pate" / "table_1.toml"
 
@@ -25,8 +26,8 @@ def main():
   parser.add_argument("--set", nargs="*", default=[])
   options = parser.parse_args()
   sets = [f"splits={options.splits}", *options.set]
-  values = experiments.read(CONFIG, size="small", sets=sets)
-  made = experiments.plan(experiments.find(values["study"]), values)
+  values = _config.read(CONFIG, size="small", sets=sets)
+  made = _runs.plan(_registry.find(values["study"]), values)
   with tempfile.TemporaryDirectory() as folder:
     table = experiments.execute(made, pathlib.Path(folder) / "run")
   for (name,), rows in table.split("data"):

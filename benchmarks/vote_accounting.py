@@ -17,11 +17,11 @@ import numpy as np
 import timing
 from scipy import stats
 
-from jaxfair import accounting
+from jaxfair.accounting import _pate_gnmax, _rdp
 
 TEACHERS, CLASSES, SIGMA = 250, 10, 40.0
 BAR_RATIO, BAR_SECONDS = 300.0, 0.5
-ORDERS = np.array(accounting.DEFAULT_ORDERS[:150:3])
+ORDERS = np.array(_rdp.DEFAULT_ORDERS[:150:3])
 
 
 def main() -> None:
@@ -34,7 +34,7 @@ def main() -> None:
   sample = counts[: arguments.sample]
 
   def at_once() -> np.ndarray:
-    return accounting.gnmax_rdp(counts, sigma=SIGMA, orders=ORDERS)
+    return _pate_gnmax.gnmax_rdp(counts, sigma=SIGMA, orders=ORDERS)
 
   def loop() -> np.ndarray:
     return np.array([one_query(row, ORDERS) for row in sample])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from jaxfair import _fields
 from jaxfair import experiments as ex
 from jaxfair.experiments._config import ConfigError, build
 
@@ -9,13 +10,13 @@ from jaxfair.experiments._config import ConfigError, build
 class Config(ex.Settings):
   """Settings with such a field."""
 
-  epsilon: ex.OneOrMany[ex.Positive] = (1.0, 2.0)
+  epsilon: _fields.OneOrMany[ex.Positive] = (1.0, 2.0)
 
 
 @pytest.mark.parametrize(("given", "values"), [(3, (3.0,)), ([1, 2.5], (1.0, 2.5))])
 def test_one_value_or_many_are_a_list(given, values):
   config = build(Config, {"epsilon": given})
-  assert ex.several(config.epsilon) == values
+  assert _fields.several(config.epsilon) == values
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from jaxfair.accounting import _bridge
 from jaxfair.accounting import _events as ev
 from jaxfair.accounting._gaussian import gaussian_epsilon
 from jaxfair.accounting._guarantee import Relation, delta_in_range
-from jaxfair.accounting._randomised_response import randomised_response_epsilon
+from jaxfair.accounting._randomized_response import randomized_response_epsilon
 from jaxfair.accounting._rdp import DEFAULT_ORDERS, rdp_to_epsilon
 from jaxfair.accounting._units import NotCovered, Units, overflow
 from jaxfair.accounting._zcdp import zcdp_epsilon
@@ -118,15 +118,15 @@ def _exact(counted: Units, delta: float) -> Bound | None:
     epsilon = math.inf if little else gaussian_epsilon(sigma=sigma, delta=delta - spent)
     return Bound(epsilon, "exact Gaussian")
   match counted:
-    case ((ev.RandomisedResponse(epsilon=one, categories=k), count),):
-      epsilon = randomised_response_epsilon(epsilon=one, categories=k, count=count, delta=delta)
-      return Bound(epsilon, "exact randomised response")
+    case ((ev.RandomizedResponse(epsilon=one, categories=k), count),):
+      epsilon = randomized_response_epsilon(epsilon=one, categories=k, count=count, delta=delta)
+      return Bound(epsilon, "exact randomized response")
   return None
 
 
 def _closed_forms(counted: Units, delta: float) -> Iterator[Bound]:
   kinds = {type(unit) for unit, _ in counted}
-  if kinds <= {ev.PureDp, ev.ApproxDp, ev.Laplace, ev.RandomisedResponse}:
+  if kinds <= {ev.PureDp, ev.ApproxDp, ev.Laplace, ev.RandomizedResponse}:
     yield Bound(_basic(counted, delta), "basic composition")
   if kinds <= {ev.Gaussian, ev.ZCdp} and delta > 0:
     rho = math.fsum(count * _rho(unit) for unit, count in counted)
@@ -172,7 +172,7 @@ def _epsilon(unit: ev.Event) -> float:
   match unit:
     case ev.Laplace(noise_multiplier=scale):
       return 1 / scale
-    case ev.PureDp() | ev.ApproxDp() | ev.RandomisedResponse():
+    case ev.PureDp() | ev.ApproxDp() | ev.RandomizedResponse():
       return unit.epsilon
   raise NotCovered(f"{unit.kind} has no epsilon of its own")
 

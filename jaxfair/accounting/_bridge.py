@@ -59,7 +59,7 @@ def to_dp_event(event: ev.Event, *, grown: int = 0) -> Any:
       return dp.SelfComposedDpEvent(step, steps)
     case ev.ShuffledDpSgd(noise_multiplier=sigma, epochs=epochs):
       return dp.SelfComposedDpEvent(dp.GaussianDpEvent(sigma), epochs)
-    case ev.RandomisedResponse(epsilon=epsilon, categories=k, count=count):
+    case ev.RandomizedResponse(epsilon=epsilon, categories=k, count=count):
       # Theirs replaces the answer by a uniform one with this probability.
       response = dp.RandomizedResponseDpEvent(_uniform(epsilon, k), k)
       return dp.SelfComposedDpEvent(response, count)
@@ -93,9 +93,9 @@ def rdp_curve(unit: ev.Event, orders: tuple[float, ...], relation: Relation) -> 
     case ev.PureDp(epsilon=0.0):
       return np.zeros(len(orders))
     case ev.PureDp(epsilon=epsilon):
-      # Binary randomised response is the worst of all epsilon-DP mechanisms.
-      unit, relation = ev.RandomisedResponse(epsilon, 2), Relation.REPLACE_ONE
-    case ev.RandomisedResponse():
+      # Binary randomized response is the worst of all epsilon-DP mechanisms.
+      unit, relation = ev.RandomizedResponse(epsilon, 2), Relation.REPLACE_ONE
+    case ev.RandomizedResponse():
       relation = Relation.REPLACE_ONE  # also bounds the zeroed-out answer
   from dp_accounting import UnsupportedEventError, rdp
 
@@ -125,7 +125,7 @@ def pld_epsilon(counted: Units, delta: float, relation: Relation, grid: float = 
   Args:
     counted: units with a loss distribution.
     delta: in (0, 1).
-    relation: which data sets count as neighbours.
+    relation: which data sets count as neighbors.
     grid: spacing of the losses; wider is faster, and still an upper bound.
   """
   spent = overflow(counted)
@@ -135,7 +135,7 @@ def pld_epsilon(counted: Units, delta: float, relation: Relation, grid: float = 
   rounding = PLD_ROUNDING * (len(counted) + sum(n for _, n in counted))
   if delta <= 2 * rounding or _too_large(counted, relation):
     return math.inf
-  # Neighbours of n people by add-or-remove are n and n - 1, or n + 1 and n.
+  # Neighbors of n people by add-or-remove are n and n - 1, or n + 1 and n.
   sizes = (0,) if relation.fixed_size or spent == 0 else (0, 1)
   try:
     return max(
@@ -185,7 +185,7 @@ def unit_pld(unit: ev.Event, relation: Relation, grown: int, grid: float = PLD_G
       return pld.from_gaussian_mechanism(
         sigma, sampling_prob=q, neighboring_relation=theirs, **spaced
       )
-    case ev.RandomisedResponse(epsilon=epsilon, categories=k):
+    case ev.RandomizedResponse(epsilon=epsilon, categories=k):
       return pld.from_randomized_response(_uniform(epsilon, k), k, **spaced)
     case ev.PureDp(epsilon=epsilon):
       parameters = common.DifferentialPrivacyParameters(epsilon, 0.0)

@@ -25,7 +25,7 @@ def composed_epsilon(
   Args:
     events: in any order; each may have been chosen after seeing the earlier.
     delta: in [0, 1); 0 where every event is pure.
-    relation: which data sets count as neighbours.
+    relation: which data sets count as neighbors.
     accountant: "pld" composes loss distributions, which is nearly exact, and
       falls back to "rdp" for events or deltas it cannot resolve. "rdp" sums
       Renyi divergences: fast, some ten percent above. Where a closed form is
@@ -93,7 +93,7 @@ def preprocessing_factor(max_gap: float, *, relation: Relation = Relation.ADD_OR
 
   Args:
     max_gap: gamma, in [0, 1).
-    relation: which data sets count as neighbours. `ZERO_OUT` is refused: an
+    relation: which data sets count as neighbors. `ZERO_OUT` is refused: an
       empty record still has a class and a group, which the filter counts.
 
   Reference:
@@ -119,7 +119,7 @@ def preprocessed_guarantee(
     epsilon: the trainer's, for one of the people it is given.
     delta: the trainer's, too.
     max_gap: gamma of the filter.
-    relation: which neighbours the trainer's figures are about, and the result.
+    relation: which neighbors the trainer's figures are about, and the result.
       K is that of `preprocessing_factor`, with its assumptions.
 
   Returns:
@@ -129,7 +129,7 @@ def preprocessed_guarantee(
   Privacy:
     The trainer must know the number of all people, not of those kept, which
     is private: `fairness.leave_out`. What the filter does to the others is to
-    keep them or to leave them out, and each of these is one neighbour of the
+    keep them or to leave them out, and each of these is one neighbor of the
     trainer's: a contribution added or removed, or replaced by that of an
     empty record.
   """
@@ -159,7 +159,7 @@ def repeat_and_select_epsilon(
     shape: 1 draws the number of runs from a geometric, 0 from a logarithmic,
       another number from a truncated negative binomial, None from a Poisson
       distribution.
-    relation: which data sets count as neighbours.
+    relation: which data sets count as neighbors.
 
   Privacy:
     The number of runs must be drawn that way, and kept secret or independent

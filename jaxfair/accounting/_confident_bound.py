@@ -14,7 +14,7 @@ With q = e^(-m^2 / sigma^2) all exponents are polynomials in m, which is how
 they are computed: nothing is lost for q down to e^(-10^6) and beyond.
 
 The bound holds at these votes and in one direction: it bounds the divergence
-of what was released from what a neighbour would release, not the reverse.
+of what was released from what a neighbor would release, not the reverse.
 
 Reference:
   Papernot et al. (2018), "Scalable private learning with PATE", Theorem 6 and
@@ -90,7 +90,7 @@ class _Terms:
     start, slope = (part[rows] for part in self.rare)
     np.multiply(slope, excess, out=rare)
     rare += start
-    # np.logaddexp is slower: only exp alone is vectorised.
+    # np.logaddexp is slower: only exp alone is vectorized.
     np.subtract(found, rare, out=apart)
     np.maximum(found, rare, out=found)
     np.abs(apart, out=apart)

@@ -6,7 +6,7 @@ import numpy as np
 
 _REFUSED = (
   "these divergences were computed from private votes and cannot be released; "
-  "use the data-independent or the sanitised figures, or read "
+  "use the data-independent or the sanitized figures, or read "
   ".not_for_release for your own eyes"
 )
 

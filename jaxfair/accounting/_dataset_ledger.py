@@ -72,7 +72,7 @@ class DatasetLedger:
     folder: of its ledgers; made with the first charge.
 
   Privacy:
-    Neighbours of different kinds have ledgers of their own, since no sum of
+    Neighbors of different kinds have ledgers of their own, since no sum of
     their epsilons is the epsilon of either. Each covers the releases that were
     charged to it.
   """

@@ -46,7 +46,7 @@ def dp_sgd_epsilon(
     steps: how many.
     delta: in (0, 1).
     accountant: "pld" (nearly exact) or "rdp" (fast, about ten percent more).
-    relation: which data sets count as neighbours.
+    relation: which data sets count as neighbors.
     dataset_size: n; with max_batch.
     max_batch: public cap on a batch; of a larger sample a uniformly random
       subset of this size is kept. None: no cap.
@@ -85,7 +85,7 @@ def calibrate_dp_sgd(
     sampling_rate: q.
     steps: how many.
     accountant: as in `dp_sgd_epsilon`.
-    relation: which data sets count as neighbours.
+    relation: which data sets count as neighbors.
     dataset_size: n; with max_batch.
     max_batch: public cap on a batch.
 
@@ -128,7 +128,7 @@ def max_steps(
     noise_multiplier: sigma / l2_clip.
     sampling_rate: q.
     accountant: as in `dp_sgd_epsilon`.
-    relation: which data sets count as neighbours.
+    relation: which data sets count as neighbors.
     dataset_size: n; with max_batch.
     max_batch: public cap on a batch.
 

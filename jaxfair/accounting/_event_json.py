@@ -66,7 +66,7 @@ _KINDS: dict[Any, type[ev.Event]] = {
     ev.Laplace,
     ev.DpSgd,
     ev.ShuffledDpSgd,
-    ev.RandomisedResponse,
+    ev.RandomizedResponse,
     ev.ZCdp,
     ev.Rdp,
     ev.PureDp,

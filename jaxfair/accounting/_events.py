@@ -1,7 +1,7 @@
 """What was done to private data, as small values that can be written down.
 
 An event says what mechanism ran, not what it cost: the cost follows from the
-event, the neighbouring relation and an accountant. Noise multipliers of plain
+event, the neighboring relation and an accountant. Noise multipliers of plain
 mechanisms are relative to the sensitivity under the relation that is accounted
 for; those of DP-SGD are relative to the clip norm, whatever the relation.
 """
@@ -98,22 +98,22 @@ class ShuffledDpSgd(Event):
 
 
 @dataclass(frozen=True)
-class RandomisedResponse(Event):
-  """k-ary randomised response on one value of each person.
+class RandomizedResponse(Event):
+  """k-ary randomized response on one value of each person.
 
   The true category is kept with probability e^epsilon / (e^epsilon + k - 1).
 
   Attributes:
     epsilon: of one response.
     categories: k.
-    count: responses about the *same* person; a whole column randomised once
+    count: responses about the *same* person; a whole column randomized once
       is one, however many people it holds.
   """
 
   epsilon: float
   categories: int
   count: int = 1
-  kind: ClassVar[str] = "randomised-response"
+  kind: ClassVar[str] = "randomized-response"
 
   def __post_init__(self) -> None:
     _number(self, "epsilon", low=SMALLEST)

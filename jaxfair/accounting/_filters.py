@@ -78,7 +78,7 @@ class PrivacyFilter:
     d are (1 - p) A + p B and (1 - p) A' + p B' with the same p <= d, where A
     and A' keep the divergence. For a cap on batches B is an overflow, whose
     probability does not depend on the person; an (e, d)-DP event is computed
-    from randomised response that fails with probability d (Kairouz et al.).
+    from randomized response that fails with probability d (Kairouz et al.).
     Let G be that no B is drawn. A history has in G the
     probability of its A's (or A''s) times the same product of 1 - p on both
     sides, at most 1, so on G the excess of one side over e^epsilon times the
@@ -221,7 +221,7 @@ def _curve(unit: ev.Event, orders: tuple[float, ...], relation: Relation) -> np.
 
 def _largest_loss(unit: ev.Event) -> float:
   match unit:
-    case ev.PureDp() | ev.ApproxDp() | ev.RandomisedResponse():
+    case ev.PureDp() | ev.ApproxDp() | ev.RandomizedResponse():
       return unit.epsilon
     case ev.Laplace(noise_multiplier=scale):
       return math.nextafter(1 / scale, math.inf)

@@ -16,7 +16,7 @@ class DeltaWarning(UserWarning):
 
 
 class Relation(enum.Enum):
-  """Which two data sets count as neighbours.
+  """Which two data sets count as neighbors.
 
   Attributes:
     ADD_OR_REMOVE_ONE: one has one more record than the other.
@@ -34,7 +34,7 @@ class Relation(enum.Enum):
 
   @property
   def fixed_size(self) -> bool:
-    """Whether neighbours have the same number of records."""
+    """Whether neighbors have the same number of records."""
     return self is not Relation.ADD_OR_REMOVE_ONE
 
   @property
@@ -61,7 +61,7 @@ class PrivacyGuarantee:
   Attributes:
     epsilon: rounded towards privacy by whoever computed it.
     delta: in [0, 1).
-    relation: which data sets count as neighbours.
+    relation: which data sets count as neighbors.
     unit: who is protected, "one person" or "one household" for example.
     accountant: which analysis gave the number.
   """
@@ -98,7 +98,7 @@ class DataDependentEpsilon:
     raise TypeError(
       "a data-dependent epsilon is computed from private data and cannot be "
       "used as a releasable number; release the data-independent or the "
-      "sanitised one, or read .not_for_release for your own eyes"
+      "sanitized one, or read .not_for_release for your own eyes"
     )
 
   def __repr__(self) -> str:

@@ -40,7 +40,7 @@ class Ledger:
     data: the name of the data set; never a hash of it, which would itself
       tell about the people in it.
     unit: who is protected.
-    relation: which data sets count as neighbours.
+    relation: which data sets count as neighbors.
     budget: what may be spent, or None.
     torn: bytes of an unfinished last line that a crash left, as found.
     head: the seal of the last line; noted elsewhere, it shows that a file
@@ -81,7 +81,7 @@ class Ledger:
     Args:
       path: must not exist.
       data: the data set's name.
-      relation: which data sets count as neighbours.
+      relation: which data sets count as neighbors.
       unit: who is protected.
       budget: (epsilon, delta) that all charges together stay within, however
         each is chosen after looking at the releases before it (`filters`).

@@ -89,7 +89,7 @@ def pate_diagnosis(
 
   Privacy:
     It is computed from the votes, holds for them alone, and in one direction:
-    see `gnmax_rdp`. `sanitised_epsilon` gives a figure that can be published.
+    see `gnmax_rdp`. `sanitized_epsilon` gives a figure that can be published.
     With a cap, the `max_answers` costliest labels bound what any sequence of
     answers adds up to. Which queries passed is not used: it was one outcome
     of many, and a bound on the divergence is about all of them.

@@ -93,7 +93,7 @@ def histogram_rdp(
 ) -> np.ndarray:
   """The Renyi divergences of a released noisy histogram (soft labels).
 
-  r_a = a / sigma^2, for every pair of neighbours exactly
+  r_a = a / sigma^2, for every pair of neighbors exactly
 
   Args:
     counts: [n, classes] votes; every row sums to the number of teachers.
@@ -103,7 +103,7 @@ def histogram_rdp(
       in a histogram, whose mean moves by sqrt(2) however strong it is.
 
   Returns:
-    [n, orders] plain numbers. Normalising, clipping and projecting the
+    [n, orders] plain numbers. Normalizing, clipping and projecting the
     histogram afterwards is free, and so is any threshold computed from it.
   """
   table = _votes.vote_table(counts)

@@ -42,7 +42,7 @@ def lnmax_rdp(
 ) -> np.ndarray:
   """The Renyi divergences of one LNMax label per query.
 
-  With e = 2 / scale, without looking at the votes that of randomised response,
+  With e = 2 / scale, without looking at the votes that of randomized response,
   the worst of all e-DP mechanisms:
 
     (a - 1) r_a = ln( (e^(a e) + e^((1 - a) e)) / (1 + e^e) )

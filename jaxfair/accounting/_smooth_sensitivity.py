@@ -6,7 +6,7 @@ L_d(j) the largest L within d votes of it, and all queries moving at once,
   S = max_d e^(-beta d) sum_i L_d(j_i)
 
 bounds the change of the total cost by one teacher, and itself changes by a
-factor of at most e^beta, since L_d(j) <= L_{d+1}(j') for neighbours j and j'.
+factor of at most e^beta, since L_d(j) <= L_{d+1}(j') for neighbors j and j'.
 
 Where at most m queries are answered, every sum over queries is the sum of its
 m largest terms. That sum is a maximum over choices of m queries, so it rises

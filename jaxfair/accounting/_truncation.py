@@ -1,7 +1,7 @@
 """What a public cap on Poisson batches costs.
 
 The sampler: everyone joins a batch with probability q; of more than m people a
-uniformly random subset of m is kept. Take neighbours D' and D = D' + {x}, or x
+uniformly random subset of m is kept. Take neighbors D' and D = D' + {x}, or x
 against its replacement, and draw the *other* people's coins first. They are
 the same for both, and as long as fewer than m others come in every step (call
 that G) the cap never acts: given G, the run is plain Poisson sampling of x, to
@@ -10,7 +10,7 @@ which the accountant's (epsilon, delta) applies whatever the others do. Hence
   Pr[M(D) in S] <= Pr[G] (e^epsilon Pr[M(D') in S | G] + delta) + Pr[not G]
                 <= e^epsilon Pr[M(D') in S] + delta + Pr[not G]
 
-and likewise with D and D' exchanged. If the larger of the neighbours has n + 1
+and likewise with D and D' exchanged. If the larger of the neighbors has n + 1
 people there are at most n others:
 
   Pr[not G] <= steps Pr[Binomial(n, q) >= m]                (truncation_delta)
@@ -37,7 +37,7 @@ def truncation_delta(
   """The delta that capping batches adds: steps Pr[Binomial(n, q) >= m].
 
   Args:
-    dataset_size: n; neighbours may have one person more.
+    dataset_size: n; neighbors may have one person more.
     sampling_rate: q.
     max_batch: the cap, m.
     steps: how many batches are drawn.

@@ -59,7 +59,7 @@ def _collect(
       case ev.ShuffledDpSgd():
         unit = _shuffled_epoch(event.noise_multiplier, relation)
         count = event.epochs
-      case ev.RandomisedResponse():
+      case ev.RandomizedResponse():
         _require_same_size(event, relation)
         unit, count = dataclasses.replace(event, count=1), event.count
       case ev.RepeatAndSelect():
@@ -79,7 +79,7 @@ def _shuffled_epoch(sigma: float, relation: Relation) -> ev.Event:
   Only one batch holds the person, the earlier ones do not depend on them and
   the later ones depend on their batch only through what was released. Adding
   a person moves everyone behind them into other batches, so there is no such
-  statement for neighbours of different size.
+  statement for neighbors of different size.
   """
   if not relation.fixed_size:
     raise NotCovered(

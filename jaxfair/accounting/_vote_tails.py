@@ -25,9 +25,9 @@ def log_rival_tails(most: int, *, sigma: float, discrete: bool) -> np.ndarray:
   """
   if not discrete:
     return special.log_ndtr(-np.arange(most + 1) / (math.sqrt(2) * sigma))
-  normaliser = 2 * _theta(0.0, 2 * sigma**2)
-  even = _theta(0.0, sigma**2) - normaliser
-  odd = _theta(0.5, sigma**2) - normaliser
+  normalizer = 2 * _theta(0.0, 2 * sigma**2)
+  even = _theta(0.0, sigma**2) - normalizer
+  odd = _theta(0.5, sigma**2) - normalizer
   last = math.isqrt(math.ceil(most**2 + 4 * sigma**2 * NEGLIGIBLE)) + 2
   d = np.arange(last + 1)
   log_mass = np.where(d % 2 == 0, even, odd) - d**2 / (4 * sigma**2)

@@ -25,7 +25,7 @@ def vote_table(counts: Any) -> np.ndarray:
     _rows(
       "counts",
       ~whole,
-      "is not a whole number of votes; noisy or normalised histograms cannot be priced",
+      "is not a whole number of votes; noisy or normalized histograms cannot be priced",
     )
   table = table.astype(np.int64)
   _rows("counts", table < 0, "is negative; count the votes for each class")

@@ -66,7 +66,7 @@ def vote_eta(counts: Any, *, sigma: float) -> tuple[float, np.ndarray]:
 
 
 def mismatch(group: Any, voted: Any, num_groups: int) -> np.ndarray:
-  """[G] share of people of whom A = a and a~ = a do not agree: eta, realised.
+  """[G] share of people of whom A = a and a~ = a do not agree: eta, realized.
 
   With it `fair_student_bound` is a theorem about these very people.
   """

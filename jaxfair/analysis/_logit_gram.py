@@ -14,13 +14,14 @@ import jax.numpy as jnp
 from jaxfair import models
 from jaxfair.analysis._directional_derivatives import in_chunks
 from jaxfair.analysis._layer_outputs import Layers, read_layers
+from jaxfair.models import _losses
 from jaxfair.privacy import _factor_norms, _factors
 from jaxfair.types import Model, Params, PerExampleLoss
 
 # Losses that do not change when a constant is added to all logits of a person:
 # their derivatives by the logits sum to zero, and contrasts say it all.
 SHIFT_INVARIANT: frozenset[PerExampleLoss] = frozenset(
-  {models.cross_entropy, models.soft_cross_entropy, models.ramp, models.exponential}
+  {models.cross_entropy, models.soft_cross_entropy, _losses.ramp, _losses.exponential}
 )
 
 

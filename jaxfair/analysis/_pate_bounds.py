@@ -1,6 +1,6 @@
 """How far noisy labels move a student, and what that can cost each group.
 
-The student minimises (1/m) sum_i loss_i + penalty ||theta||^2 over m public
+The student minimizes (1/m) sum_i loss_i + penalty ||theta||^2 over m public
 queries, once with the teachers' plurality labels (theta*) and once with noisy
 ones (theta~); d = theta~ - theta*. All bounds are expectations over the noise
 on the labels, with float64 arithmetic on the host.

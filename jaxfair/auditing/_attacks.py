@@ -7,14 +7,14 @@ import numpy as np
 from jaxfair import checks
 
 Score = Callable[[np.ndarray], np.ndarray]
-# (outputs of one neighbour, outputs of the other) -> scores of new outputs.
+# (outputs of one neighbor, outputs of the other) -> scores of new outputs.
 Attack = Callable[[np.ndarray, np.ndarray], Score]
 
 MAX_NUMBERS = 1000
 
 
 def discriminant(without: np.ndarray, present: np.ndarray) -> Score:
-  """Learns to tell two neighbours apart from what a mechanism releases.
+  """Learns to tell two neighbors apart from what a mechanism releases.
 
   score(x) = w . features(x),  w = (Sigma + shrinkage)^-1 (mean_1 - mean_0)
 
@@ -24,7 +24,7 @@ def discriminant(without: np.ndarray, present: np.ndarray) -> Score:
   was used for lies side by side.
 
   Args:
-    without: [n, d] outputs on one neighbour.
+    without: [n, d] outputs on one neighbor.
     present: [m, d] outputs on the other.
 
   Returns:
@@ -38,13 +38,13 @@ def discriminant(without: np.ndarray, present: np.ndarray) -> Score:
   )
   clean = [np.where(np.isfinite(x), x, 0.0) for x in (without, present)]
   pooled = np.concatenate(clean)
-  centre, spread = pooled.mean(0), pooled.std(0)
+  center, spread = pooled.mean(0), pooled.std(0)
   spread = np.where(spread > 0, spread, 1.0)
 
   def features(outputs: np.ndarray) -> np.ndarray:
     finite = np.isfinite(outputs)
     known = np.where(finite, outputs, 0.0)
-    scaled = (known - centre) / spread
+    scaled = (known - center) / spread
     missing = np.sum(~finite, axis=1, keepdims=True)
     steps = np.diff(known, axis=1)
     return np.concatenate([scaled, scaled**2, steps**2, missing], axis=1)

@@ -5,7 +5,7 @@ An attack gives every run of a mechanism one number. If the mechanism is
 
   Pr[S | with] <= e^epsilon Pr[S | without] + delta,   and the reverse.
 
-Counting how often the scores of each neighbour fall into S bounds both
+Counting how often the scores of each neighbor fall into S bounds both
 probabilities, and so epsilon from below. S is chosen on one part of the runs
 and counted on the rest, so the confidence holds however it was chosen.
 """
@@ -16,7 +16,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy import special
 
-from jaxfair import accounting, checks
+from jaxfair import checks
+from jaxfair.accounting import _gaussian
 
 Method = Literal["threshold", "gaussian"]
 MIN_RUNS = 8
@@ -30,7 +31,7 @@ class EpsilonBound(NamedTuple):
     delta: the delta it goes with.
     confidence: probability with which the procedure gives a true bound.
     method: "threshold" assumes nothing; "gaussian" a Gaussian trade-off curve.
-    num_runs: runs of each neighbour, those that chose the attack included.
+    num_runs: runs of each neighbor, those that chose the attack included.
     threshold: the score that separates the two guesses.
   """
 
@@ -51,18 +52,18 @@ def epsilon_lower_bound(
   method: Method = "threshold",
   selection: float = 0.5,
 ) -> EpsilonBound:
-  """Bounds epsilon from below by the scores of an attack on two neighbours.
+  """Bounds epsilon from below by the scores of an attack on two neighbors.
 
   epsilon >= log((Pr[S | one] - delta) / Pr[S | other])            (threshold)
   mu >= Phi^-1(Pr[S | one]) - Phi^-1(Pr[S | other])                 (gaussian)
 
-  S is "above t" or "below t", for either order of the neighbours. The first
+  S is "above t" or "below t", for either order of the neighbors. The first
   part of the runs chooses; on the others both probabilities are replaced by
   the pessimistic ends of exact (Clopper-Pearson) intervals, each of which
   fails with probability (1 - confidence) / 2.
 
   Args:
-    scores_without: [n] scores of independent runs on one neighbour.
+    scores_without: [n] scores of independent runs on one neighbor.
     scores_with: [m] scores of independent runs on the other. Infinite scores
       are allowed, NaN is not.
     delta: of the claim that is audited; fixed before looking at the scores.
@@ -77,7 +78,7 @@ def epsilon_lower_bound(
     "threshold" assumes independent runs and nothing else: if the bound exceeds
     a claimed epsilon, the hypothesis "these runs come from an (epsilon,
     delta)-DP mechanism" is rejected at level 1 - confidence.
-    "gaussian" rejects another hypothesis: that the two neighbours are mu-GDP,
+    "gaussian" rejects another hypothesis: that the two neighbors are mu-GDP,
     i.e. that *every* test of one against the other with false positive rate a
     misses with probability at least Phi(Phi^-1(1 - a) - mu), for some mu below
     the bound found. The epsilon is that of mu at delta. It refutes a claim of
@@ -137,14 +138,14 @@ def clopper_pearson_high(count: Any, total: Any, alpha: float) -> Any:
 
 
 class _Runs(NamedTuple):
-  """Scores of both neighbours."""
+  """Scores of both neighbors."""
 
   without: np.ndarray
   present: np.ndarray
 
 
 class _Test(NamedTuple):
-  """S, and which neighbour it is likelier under.
+  """S, and which neighbor it is likelier under.
 
   Attributes:
     threshold: t.
@@ -190,7 +191,7 @@ def _candidates(runs: _Runs) -> np.ndarray:
   pooled = np.unique(np.concatenate(runs))
   if len(pooled) == 1:
     return pooled
-  # Half way, so that a gap between the neighbours stays a gap in new runs.
+  # Half way, so that a gap between the neighbors stays a gap in new runs.
   finite = np.clip(pooled, -1e300, 1e300)
   between = (finite[:-1] + finite[1:]) / 2
   tail = np.unique(np.geomspace(1, len(between), 400).astype(int)) - 1
@@ -198,7 +199,7 @@ def _candidates(runs: _Runs) -> np.ndarray:
 
 
 def _ends(test: _Test, runs: _Runs, alpha: float) -> tuple[Any, Any]:
-  """Lower end for the likelier neighbour, upper end for the other one."""
+  """Lower end for the likelier neighbor, upper end for the other one."""
   counts = []
   for scores in runs:
     above = int(np.sum(scores > test.threshold))
@@ -229,7 +230,7 @@ _VALUES = {"threshold": _log_ratio, "gaussian": _separation}
 def _gaussian_epsilon(mu: float, delta: float) -> float:
   if mu == 0:
     return 0.0
-  found = accounting.gaussian_epsilon(sigma=1 / mu, delta=delta)
+  found = _gaussian.gaussian_epsilon(sigma=1 / mu, delta=delta)
   return found * (1 - 1e-8)  # that one rounds up, a lower bound rounds down
 
 

@@ -1,4 +1,4 @@
-"""Audit any mechanism: run it many times on two neighbours, and compare."""
+"""Audit any mechanism: run it many times on two neighbors, and compare."""
 
 import functools
 from collections.abc import Callable, Hashable
@@ -34,17 +34,17 @@ def audit_mechanism(
   method: Method = "threshold",
   chunk: int = 256,
 ) -> EpsilonBound:
-  """Bounds a mechanism's epsilon from below by running it on two neighbours.
+  """Bounds a mechanism's epsilon from below by running it on two neighbors.
 
   Args:
     mechanism: `(input, key) -> pytree of numbers`, traceable by JAX: all that
       the mechanism releases, or less.
     first: one input.
-    second: its neighbour. The bound is about this pair, so choose the worst.
+    second: its neighbor. The bound is about this pair, so choose the worst.
     num_runs: runs of each; the bound grows with their logarithm at most.
     delta: of the claim that is audited.
     key: of all runs; every run has its own.
-    attack: learns from [n, d] outputs of each neighbour how to score an
+    attack: learns from [n, d] outputs of each neighbor how to score an
       output; `discriminant` by default.
     confidence: of the bound.
     method: see `epsilon_lower_bound`.
@@ -79,7 +79,7 @@ def attack_scores(
   For several bounds from the same runs; arguments as in `audit_mechanism`.
 
   Returns:
-    The scores of each neighbour, for `epsilon_lower_bound`.
+    The scores of each neighbor, for `epsilon_lower_bound`.
   """
   checks.require(
     callable(mechanism) and isinstance(mechanism, Hashable),
@@ -98,7 +98,7 @@ def attack_scores(
   widths = [output.shape[1] for output in outputs]
   checks.require(
     widths[0] == widths[1],
-    f"the mechanism releases {widths[0]} numbers for one neighbour and "
+    f"the mechanism releases {widths[0]} numbers for one neighbor and "
     f"{widths[1]} for the other; the number itself tells them apart",
   )
   taught = int(TAUGHT * num_runs)

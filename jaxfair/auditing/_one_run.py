@@ -70,7 +70,7 @@ def audit_one_run(
     The bound.
 
   Assumptions:
-    Neighbours are trainings with and without one canary: adding or removing
+    Neighbors are trainings with and without one canary: adding or removing
     it, or replacing it by an empty record, whichever the coin does.
 
   Reference:

@@ -55,20 +55,21 @@ def gaussian(
   delta: Delta,
   sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise.")] = None,
   epsilon: Epsilon = None,
-  sensitivity: Annotated[float, typer.Option(help="L2 distance between neighbours.")] = 1.0,
+  sensitivity: Annotated[float, typer.Option(help="L2 distance between neighbors.")] = 1.0,
 ) -> None:
   """What one release with Gaussian noise costs, or the noise it needs."""
   from jaxfair import accounting
+  from jaxfair.accounting import _gaussian, _guarantee
 
   _one_of("--sigma", sigma, "--epsilon", epsilon)
   if epsilon is not None:
     sigma = accounting.gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
     typer.echo(f"sigma: {sigma}")
   assert sigma is not None
-  found = accounting.gaussian_epsilon(sigma=sigma, delta=delta, sensitivity=sensitivity)
+  found = _gaussian.gaussian_epsilon(sigma=sigma, delta=delta, sensitivity=sensitivity)
   typer.echo(
-    f"guarantee: epsilon {accounting.round_up(found)}, delta {delta:g} for "
-    f"neighbours at most {sensitivity:g} apart in L2 (exact)"
+    f"guarantee: epsilon {_guarantee.round_up(found)}, delta {delta:g} for "
+    f"neighbors at most {sensitivity:g} apart in L2 (exact)"
   )
 
 

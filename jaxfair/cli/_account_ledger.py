@@ -29,6 +29,7 @@ def ledger(
 ) -> None:
   """What a ledger says was spent, on what, and what is left."""
   from jaxfair import accounting
+  from jaxfair.accounting import _dataset_ledger
 
   if of is not None and of.endswith(".jsonl"):
     require(budget is None, "--budget is for a data set, not for a run's file")
@@ -41,7 +42,7 @@ def ledger(
     _tell_dataset(book, delta, entries=True)
     return
   require(budget is None, "--budget needs the data set it is for")
-  books = accounting.dataset_ledgers()
+  books = _dataset_ledger.dataset_ledgers()
   for one in books:
     _tell_dataset(one, delta, entries=False)
   if not books:
@@ -91,9 +92,10 @@ def _tell_dataset(book: "DatasetLedger", delta: float | None, *, entries: bool) 
 
 def _dataset(of: str) -> "DatasetLedger":
   from jaxfair import accounting, data
+  from jaxfair.data import _identity
 
   if of in data.names():
-    return accounting.DatasetLedger.of(data.named_identity(of), name=of)
+    return accounting.DatasetLedger.of(_identity.named_identity(of), name=of)
   path = pathlib.Path(of)
   require(
     path.is_file(),

@@ -38,11 +38,12 @@ def pate(
   ] = False,
   consensus: Annotated[float, typer.Option(help="Your guess of how many teachers agree.")] = 0.9,
   confidence: Annotated[
-    float, typer.Option(help="With which the sanitised epsilon is a bound.")
+    float, typer.Option(help="With which the sanitized epsilon is a bound.")
   ] = 0.999,
 ) -> None:
   """What labels by noisy votes cost: for any votes, and for these."""
   from jaxfair import accounting, privacy
+  from jaxfair.accounting import _guarantee
 
   checks.require(
     (threshold is None) == (sigma_threshold is None),
@@ -66,7 +67,7 @@ def pate(
   )
   plan = sanitized = None
   if sanitize:
-    plan = accounting.plan_sanitising(
+    plan = accounting.plan_sanitizing(
       num_queries=len(counts),
       num_teachers=int(counts[0].sum()),
       num_classes=counts.shape[1],
@@ -77,7 +78,7 @@ def pate(
       **tested,
     )
   if plan is not None:
-    sanitized = accounting.sanitised_epsilon(
+    sanitized = accounting.sanitized_epsilon(
       counts, sigma=sigma, delta=delta, plan=plan, discrete=discrete, key=privacy.os_key(), **tested
     )
     guarantee = sanitized.guarantee
@@ -89,7 +90,7 @@ def pate(
   typer.echo(f"for any votes (releasable): {guarantee}")
   typer.echo(
     "for these votes (diagnosis, NOT FOR PUBLICATION): epsilon "
-    f"{accounting.round_up(diagnosis.not_for_release)}, delta {delta:g}"
+    f"{_guarantee.round_up(diagnosis.not_for_release)}, delta {delta:g}"
   )
   if sanitized is not None:
     typer.echo(f"for these votes (publishable): {sanitized}")
@@ -107,12 +108,12 @@ def pate(
 def _answers(counts: Any, most: int | None, threshold: Any, sigma: Any, discrete: bool) -> str:
   import numpy as np
 
-  from jaxfair import accounting
+  from jaxfair.accounting import _pate_threshold
 
   if threshold is None:
     return f"answered: all {len(counts)} (no threshold)"
   labels = len(counts) if most is None else min(most, len(counts))
-  chance = accounting.log_answer_probability(
+  chance = _pate_threshold.log_answer_probability(
     counts, threshold=threshold, sigma=sigma, discrete=discrete
   )
   return (

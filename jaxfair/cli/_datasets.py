@@ -12,7 +12,7 @@ Names = Annotated[list[str] | None, typer.Argument(help="Names; all if none.")]
 
 @app.command(name="list")
 def list_sets(names: Names = None) -> None:
-  """What there is: rows, groups and their sizes, licence, where it lies."""
+  """What there is: rows, groups and their sizes, license, where it lies."""
   from jaxfair import data
 
   if names:
@@ -20,7 +20,7 @@ def list_sets(names: Names = None) -> None:
       _describe(data.describe(name))
     return
   rows = []
-  for entry in data.catalogue():
+  for entry in data.catalog():
     sizes = entry.group_sizes.get(entry.groups[0], ()) if entry.groups else ()
     group = f"{entry.groups[0]}: {_short(sizes)}" if entry.groups else "none"
     rows.append(
@@ -30,10 +30,10 @@ def list_sets(names: Names = None) -> None:
         str(len(entry.classes)),
         group,
         "here" if entry.available else "not here",
-        entry.source.licence,
+        entry.source.license,
       )
     )
-  heads = ("name", "rows", "classes", "groups", "", "licence")
+  heads = ("name", "rows", "classes", "groups", "", "license")
   _console.table(heads, rows)
   typer.echo("More on one: jaxfair data list NAME. To get one: data fetch NAME.")
 
@@ -43,7 +43,7 @@ def check(names: Names = None) -> None:
   """Verify checksums and known figures of the sets that are here."""
   from jaxfair import data
 
-  chosen = names or [e.name for e in data.catalogue() if e.available]
+  chosen = names or [e.name for e in data.catalog() if e.available]
   failed = 0
   for name in chosen:
     found = data.check(name)
@@ -69,11 +69,11 @@ def fetch(names: Annotated[list[str], typer.Argument(help="Names of data sets.")
 
 
 def _describe(entry: object) -> None:
-  from jaxfair.data import Description
+  from jaxfair.data._inventory import Description
 
   assert isinstance(entry, Description)
   typer.echo(f"{entry.name}: {entry.source.title}")
-  typer.echo(f"  licence: {entry.source.licence}")
+  typer.echo(f"  license: {entry.source.license}")
   typer.echo(f"  origin:  {entry.source.origin}")
   for caution in entry.source.cautions:
     typer.echo(f"  mind:    {caution}")

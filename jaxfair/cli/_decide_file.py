@@ -40,13 +40,13 @@ def read(
   """Reads the file, loads the rule and computes what every place is due."""
   import jax
 
-  from jaxfair import data, decisions
+  from jaxfair import data
   from jaxfair.data import _tables
-  from jaxfair.decisions import _own_rules, _ways
+  from jaxfair.decisions import _own_rules, _problems, _ways
 
   own = None
   if rule == LANGUAGE:
-    own = _own_rules.OwnRule(rule, decisions.minority_language, COLUMNS[rule])
+    own = _own_rules.OwnRule(rule, _problems.minority_language, COLUMNS[rule])
   elif rule != SHARING:
     own = _own_rules.load_rule(rule)
   table = data.read_table(path, text=[name for name in (names, region) if name])
@@ -68,7 +68,7 @@ def read(
       f"rule={SHARING} reads a count and a public weight; name at most these two with --column",
     )
     weights = values[1] if len(values) > 1 else np.ones(len(labels))
-    decisions.check_counts(values[0], weights=weights, names=labels)
+    _problems.check_counts(values[0], weights=weights, names=labels)
     case = _ways.sharing_case(values[0], weights)
     return OfficeFile(case, labels, regions, values[0], (wanted[0],))
   private = tuple(name for name in wanted if name not in public)
@@ -76,7 +76,7 @@ def read(
   by_name = dict(zip(wanted, values, strict=True))
   counts = tuple(by_name[name] for name in private)
   for one in counts:
-    decisions.check_counts(one, names=labels)
+    _problems.check_counts(one, names=labels)
   for name in public:
     checks.finite(f"column {name}", by_name[name])
 

@@ -12,7 +12,7 @@ from jaxfair.cli import _console
 
 if TYPE_CHECKING:
   from jaxfair.experiments._frontiers import RunFrontier
-  from jaxfair.fairness import Interval
+  from jaxfair.fairness._intervals import Interval
 
 
 def frontier(
@@ -41,8 +41,9 @@ def frontier(
   ] = None,
 ) -> None:
   """Write the page on which to choose a setting, and name the best one."""
-  from jaxfair import experiments, report
   from jaxfair import frontier as frontiers
+  from jaxfair.experiments import _frontiers, _reading
+  from jaxfair.report import _frontier_page
 
   limits = dict(map(_limit, limit or []))
   path = out or folder / "frontier.html"
@@ -50,13 +51,13 @@ def frontier(
     out is None or (path.parent.is_dir() and not path.is_dir()),
     f"--out {path}: name a file in a folder that is there",
   )
-  found = experiments.read_frontier(folder, data=data)
+  found = _frontiers.read_frontier(folder, data=data)
   other = None if against is None else _other(folder, against)
   left = frontiers.specify(found.points, limits, confidence=confidence)
   chosen = frontiers.best(found.points, left.satisfied, objective=by)
-  made = experiments.read_plan(folder)
+  made = _reading.read_plan(folder)
   notes = tuple(made.study.notes(made.settings))
-  report.write_frontier(found, path, notes=notes)
+  _frontier_page.write_frontier(found, path, notes=notes)
   count, seeds, _ = found.points.values.shape
   typer.echo(
     f"{count} settings over {seeds} seeds; "
@@ -74,18 +75,18 @@ def frontier(
 
 def _other(folder: pathlib.Path, against: str) -> "RunFrontier":
   """A set of the same run by name, or another run by its directory."""
-  from jaxfair import experiments
+  from jaxfair.experiments import _frontiers
 
   path = pathlib.Path(against)
   if path.is_dir():
-    return experiments.read_frontier(path)
-  return experiments.read_frontier(folder, data=against)
+    return _frontiers.read_frontier(path)
+  return _frontiers.read_frontier(folder, data=against)
 
 
 def _compare(first: "RunFrontier", second: "RunFrontier", name: str) -> None:
-  from jaxfair import experiments
+  from jaxfair.experiments import _frontiers
 
-  found = experiments.compare_frontiers(first, second)
+  found = _frontiers.compare_frontiers(first, second)
   shapes = found.shapes
   typer.echo(
     f"Shape against {name}, as best accuracy within limits on epsilon and "
@@ -182,10 +183,10 @@ def _print(found: "RunFrontier", on: np.ndarray, chosen: int | None, by: str) ->
 
 def _table(found: "RunFrontier", chosen: Iterable[int]) -> None:
   """One line per setting."""
-  from jaxfair import frontier as frontiers
+  from jaxfair.frontier import _objectives
 
   points = found.points
-  low, high = frontiers.bounds(points)
+  low, high = _objectives.bounds(points)
   means = points.means
   heads = ["method", *found.keys, *points.names, "on frontier"]
   rows = []

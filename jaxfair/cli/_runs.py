@@ -10,7 +10,8 @@ import typer
 from jaxfair.cli import _console
 
 if TYPE_CHECKING:
-  from jaxfair.experiments import Plan, Run
+  from jaxfair.experiments._reading import Run
+  from jaxfair.experiments._runs import Plan
 
 ConfigPath = Annotated[pathlib.Path, typer.Argument(help="A TOML config.")]
 Configs = Annotated[pathlib.Path, typer.Argument(help="A TOML config, or a folder of them.")]
@@ -39,12 +40,13 @@ def run(config: Configs, sets: Sets = None, size: Size = None, out: Out = None) 
 def audit(config: ConfigPath, sets: Sets = None, size: Size = None, out: Out = None) -> None:
   """Attack private training: how much of its epsilon can be shown?"""
   from jaxfair import experiments
+  from jaxfair.experiments import _config
   from jaxfair.experiments._shipped import find_config
 
   config = find_config(config)
   made = experiments.load(config, size=size, sets=sets or [])
   if made.study.name != "audit":
-    raise experiments.ConfigError(
+    raise _config.ConfigError(
       f"{config}: study={made.study.name!r} is not an audit; use "
       "`jaxfair run`, or a config such as configs/audit/dp_sgd.toml"
     )
@@ -53,7 +55,8 @@ def audit(config: ConfigPath, sets: Sets = None, size: Size = None, out: Out = N
 
 def list_all() -> None:
   """List methods, data sets, and studies with their configs."""
-  from jaxfair import data, experiments, methods
+  from jaxfair import data, methods
+  from jaxfair.experiments import _registry
 
   typer.echo("Methods (jaxfair train FILE|NAME --method METHOD):")
   for method in methods.METHODS.values():
@@ -65,33 +68,33 @@ def list_all() -> None:
         f"needs {needs.replace('_', ' ')}."
       )
   typer.echo("\nData sets (jaxfair data list NAME):")
-  for entry in data.catalogue():
+  for entry in data.catalog():
     here = "" if entry.available else f"; not here: jaxfair data fetch {entry.name}"
     typer.echo(f"  {entry.name}: {entry.source.title}, {entry.rows:,} rows{here}")
   typer.echo("\nStudies and their configs:")
   for name, paths in _configs_of_studies().items():
-    typer.echo(f"{name}: {experiments.find(name).summary}")
+    typer.echo(f"{name}: {_registry.find(name).summary}")
     for path in paths:
       typer.echo(f"  jaxfair run {path}")
 
 
 def _configs_of_studies() -> dict[object, list[pathlib.Path]]:
   """Configs by study: those in ./configs, else those that come with jaxfair, by their names."""
-  from jaxfair import experiments
+  from jaxfair.experiments import _config, _registry
   from jaxfair.experiments._shipped import shipped_configs
 
-  of: dict[object, list[pathlib.Path]] = {name: [] for name in experiments.names()}
+  of: dict[object, list[pathlib.Path]] = {name: [] for name in _registry.names()}
   here, shipped = pathlib.Path("configs"), shipped_configs()
   top = here if here.is_dir() else shipped
   for path in sorted(top.rglob("[!_]*.toml")):
     told = path.relative_to(shipped).with_suffix("") if top is shipped else path
     try:
-      name = experiments.read(path).get("study")
-      if name is None and "release" in experiments.parse(path):
+      name = _config.read(path).get("study")
+      if name is None and "release" in _config.parse(path):
         continue  # for `jaxfair release`
-      experiments.find(name, where=f"{path}: ")
+      _registry.find(name, where=f"{path}: ")
       of.setdefault(name, []).append(told)
-    except experiments.ConfigError as error:
+    except _config.ConfigError as error:
       typer.echo(f"jaxfair: left out: {error}", err=True)
   return of
 
@@ -100,23 +103,25 @@ def report(
   folder: Annotated[pathlib.Path, typer.Argument(help="A run directory, or a folder of them.")],
 ) -> None:
   """Draw a run's figures and page again."""
-  from jaxfair import experiments
   from jaxfair import report as reports
+  from jaxfair.experiments import _reading
+  from jaxfair.report import _collection
 
-  if reports.is_collection(folder):
-    page = reports.write_collection(folder)
+  if _collection.is_collection(folder):
+    page = _collection.write_collection(folder)
   else:
-    page = reports.write(experiments.read_run(folder))
+    page = reports.write(_reading.read_run(folder))
   typer.echo(f"report: {page}")
 
 
 def _run(config: pathlib.Path, made: "Plan", out: pathlib.Path | None) -> None:
   from jaxfair import experiments, report
+  from jaxfair.experiments import _reading
 
   folder = out or _home(config.parent) / _name(config, made)
   with _console.progress() as (say, step):
     experiments.execute(made, folder, say=say, progress=step)
-    found = experiments.read_run(folder)
+    found = _reading.read_run(folder)
     page = report.write(found)
   _print_claims(folder)
   _print_models(found)
@@ -128,11 +133,13 @@ def _run_folder(
   configs: pathlib.Path, size: str | None, sets: Sequence[str], out: pathlib.Path | None
 ) -> None:
   """Runs every config of a folder; all of them are read before the first."""
-  from jaxfair import experiments, report
+  from jaxfair import experiments
+  from jaxfair.experiments import _config
+  from jaxfair.report import _collection
 
   paths = sorted(configs.glob("[!_]*.toml"))
   if not paths:
-    raise experiments.ConfigError(f"{configs} holds no config; name a .toml file")
+    raise _config.ConfigError(f"{configs} holds no config; name a .toml file")
   plans = {path: experiments.load(path, size=size, sets=sets) for path in paths}
   for made in plans.values():
     made.study.load_people(made.settings)  # finds a missing file before any work
@@ -140,7 +147,7 @@ def _run_folder(
   for i, (path, made) in enumerate(plans.items()):
     typer.echo(f"[{i + 1}/{len(plans)}] {path}")
     _run(path, made, whole / _name(path, made))
-    page = report.write_collection(whole)  # a stopped folder has its page, too
+    page = _collection.write_collection(whole)  # a stopped folder has its page, too
   typer.echo(f"all:    {page}")
 
 

@@ -10,7 +10,7 @@ from jaxfair import checks
 from jaxfair.cli import _console
 
 if TYPE_CHECKING:
-  from jaxfair.experiments import Plan
+  from jaxfair.experiments._runs import Plan
   from jaxfair.methods._evaluation import NonPrivateEvaluation
 
 Ranges = Annotated[
@@ -80,6 +80,7 @@ def train(
   Example: jaxfair train people.csv --label hired --group sex --epsilon 1
   """
   from jaxfair import experiments, report
+  from jaxfair.experiments import _reading
 
   given: dict[str, Any] = {
     "data": people_table(people, label, group, positive, drop or [], ranges or []),
@@ -100,7 +101,7 @@ def train(
   folder = out or pathlib.Path("runs") / "train" / name
   with _console.progress() as (say, step):
     experiments.execute(made, folder, say=say, progress=step)
-    page = report.write(experiments.read_run(folder))
+    page = report.write(_reading.read_run(folder))
   _print_summary(made, folder, people)
   typer.echo(f"report:     {page}  (not for release)")
 
@@ -170,8 +171,8 @@ def public_people(public: str | None, share: str = "public_fraction") -> dict[st
 
 
 def _planned(config: pathlib.Path | None, given: dict[str, Any], sets: list[str]) -> "Plan":
-  from jaxfair import experiments
   from jaxfair.experiments import _config as configs
+  from jaxfair.experiments import _registry, _runs
   from jaxfair.experiments._shipped import find_config
 
   values: dict[str, Any] = {"seeds": SEEDS}
@@ -193,7 +194,7 @@ def _planned(config: pathlib.Path | None, given: dict[str, Any], sets: list[str]
   values |= {"study": "train"}
   source = given["data"]
   values.setdefault("title", f"Private training on {source.get('csv') or source['name']}")
-  return experiments.plan(experiments.find("train"), values)
+  return _runs.plan(_registry.find("train"), values)
 
 
 def _print_summary(made: "Plan", folder: pathlib.Path, people: str) -> None:

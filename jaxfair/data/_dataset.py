@@ -15,14 +15,14 @@ class Source:
 
   Attributes:
     title: full name of the data set.
-    licence: terms of use, as far as they are known.
+    license: terms of use, as far as they are known.
     origin: who published it.
     cautions: what a user has to know before trusting a result on it.
     sorted_by: what its rows are sorted by; adds a caution.
   """
 
   title: str
-  licence: str = "not stated"
+  license: str = "not stated"
   origin: str = ""
   cautions: tuple[str, ...] = ()
   sorted_by: str = ""
@@ -45,7 +45,7 @@ class Dataset:
     group_names: the name of group id 0, 1, ...
     feature_names: the name of each encoded feature; empty for images.
     columns: the original column behind each feature; empty for images.
-    source: licence, origin, cautions.
+    source: license, origin, cautions.
     unit: [n] ids; rows with one id belong to one person and stay together.
     test_rows: [n] whether the publisher put the row into the test part.
     row_names: [n] names, where rows are places rather than people.

@@ -73,7 +73,7 @@ def from_frame(
       the same way, and replaces everything above but `unit`.
     layout: how the file that the frame was read from is written.
     name: what to call the set.
-    source: licence, origin and cautions.
+    source: license, origin and cautions.
 
   Returns:
     The data set. Words are one-hot; missing numbers stay NaN until `prepare`.

@@ -1,4 +1,4 @@
-"""Recognises a data set by its records, whatever is done with it.
+"""Recognizes a data set by its records, whatever is done with it.
 
 An identity is as private as the people are: whoever knows all of them but one
 could find that one by trying. Keep it under a secret (`accounting`'s ledgers

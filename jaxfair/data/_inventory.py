@@ -14,11 +14,11 @@ from jaxfair.data._spec import Spec
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-  """One line of the catalogue.
+  """One line of the catalog.
 
   Attributes:
     name: what `load` takes.
-    source: title, licence, origin, cautions.
+    source: title, license, origin, cautions.
     paths: where its files lie; None if they are not here.
     rows: number of rows.
     classes: rows per class of the default label.
@@ -68,7 +68,7 @@ class Check:
   ok: bool
 
 
-def catalogue(root: PathLike | None = None) -> list[Entry]:
+def catalog(root: PathLike | None = None) -> list[Entry]:
   """Every named set, whether it is here or not. Opens no file."""
   return [_entry(spec, root) for spec in _loading.SPECS.values()]
 

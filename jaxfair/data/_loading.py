@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.data import _coloured
+from jaxfair.data import _colored
 from jaxfair.data import _files as files
 from jaxfair.data._dataset import Dataset
 from jaxfair.data._files import DataError, Files, PathLike
@@ -34,7 +34,7 @@ SPECS: Mapping[str, Spec] = {
     tabular,
     celeba,
     images,
-    _coloured,
+    _colored,
     faces,
     districts,
     section203,
@@ -160,8 +160,8 @@ def remedy(name: str) -> str:
 
 
 def base_name(name: str) -> str:
-  """The set whose files a coloured set is made of; else the name itself."""
-  return name.removeprefix("coloured_")
+  """The set whose files a colored set is made of; else the name itself."""
+  return name.removeprefix("colored_")
 
 
 def _verify(spec: Spec, opened: Opened) -> None:

@@ -14,17 +14,17 @@ CHUNK = 65_536  # rows at a time: float64 copies of image sets stay small
 
 
 class Scaler(NamedTuple):
-  """x -> clip((fill(x) - centre) * factor, -limit, limit), column by column.
+  """x -> clip((fill(x) - center) * factor, -limit, limit), column by column.
 
   Attributes:
-    centre: [d] (per channel for images).
+    center: [d] (per channel for images).
     factor: [d]; 0 for a column that was constant in the fitted part, which
       therefore is 0 everywhere.
     fill: [d] what stands in for a missing number.
     limit: 1 for "minmax", so that no feature leaves [-1, 1]; else infinity.
   """
 
-  centre: np.ndarray
+  center: np.ndarray
   factor: np.ndarray
   fill: np.ndarray
   limit: float
@@ -33,7 +33,7 @@ class Scaler(NamedTuple):
     """Fills and scales; float32. NumPy in, NumPy out; else JAX, jit-able."""
     xp: Any = np if isinstance(x, np.ndarray) else jnp
     filled = xp.where(xp.isnan(x), self.fill, x)
-    scaled = (filled - self.centre) * self.factor
+    scaled = (filled - self.center) * self.factor
     return xp.clip(scaled, -self.limit, self.limit).astype(xp.float32)
 
   def invert(self, z: Any) -> Any:
@@ -41,7 +41,7 @@ class Scaler(NamedTuple):
     xp: Any = np if isinstance(z, np.ndarray) else jnp
     constant = self.factor == 0
     safe = xp.where(constant, 1.0, self.factor)
-    return xp.where(constant, self.centre, z / safe + self.centre)
+    return xp.where(constant, self.center, z / safe + self.center)
 
 
 def fit_scaler(x: Any, scale: Scale = "standard") -> Scaler:
@@ -74,15 +74,15 @@ def fit_scaler(x: Any, scale: Scale = "standard") -> Scaler:
   # A range too small to divide by in float32 is no range.
   constant = high - low < np.finfo(np.float32).tiny
   if scale == "standard":
-    centre, spread = mean, np.sqrt(variance)
+    center, spread = mean, np.sqrt(variance)
   elif scale == "minmax":
-    centre, spread = (low + high) / 2, (high - low) / 2
+    center, spread = (low + high) / 2, (high - low) / 2
   else:
-    centre, spread = np.zeros_like(mean), np.ones_like(mean)
+    center, spread = np.zeros_like(mean), np.ones_like(mean)
     constant = np.zeros_like(constant)
   factor = np.where(constant, 0.0, 1 / np.where(constant, 1.0, spread))
   return Scaler(
-    np.where(constant, low, centre).astype(np.float32),
+    np.where(constant, low, center).astype(np.float32),
     factor.astype(np.float32),
     mean.astype(np.float32),
     1.0 if scale == "minmax" else np.inf,

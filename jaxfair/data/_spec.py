@@ -81,7 +81,7 @@ class Spec:
 
   Attributes:
     name: what `load` takes.
-    source: licence, origin, cautions.
+    source: license, origin, cautions.
     folders: names of its folder under a root; the first is where fetch writes.
     forms: the ways it may lie on disk, the preferred one first.
     labels: what can be predicted; the first is the default.

@@ -3,118 +3,42 @@
 Takes counts and problems as they come; which data they are is a study's choice.
 """
 
-from jaxfair.decisions._bias import NonPrivateBias, simulate, simulate_mechanism
-from jaxfair.decisions._curvature import (
-  NonPrivateDecisionTraces,
-  allotment_trace,
-  decision_trace,
-  second_order_bias,
-)
-from jaxfair.decisions._mechanisms import (
-  GaussianRelease,
-  JointRelease,
-  LaplaceRelease,
-  Mechanism,
-  Release,
-  on_counts,
-  release_counts,
-)
-from jaxfair.decisions._postprocess import (
-  best_temperature,
-  non_negative,
-  normalize,
-  preserve_sum,
-  stochastic_round,
-  temper,
-  tempered_laplace_mean,
-)
+from jaxfair.decisions._bias import simulate, simulate_mechanism
+from jaxfair.decisions._mechanisms import GaussianRelease, LaplaceRelease, release_counts
+from jaxfair.decisions._postprocess import non_negative, normalize, preserve_sum, temper
 from jaxfair.decisions._problems import (
   both,
-  check_counts,
-  check_problem,
   either,
   exclusive,
-  minority_language,
   negated,
   ratio,
   threshold,
   title_one,
 )
-from jaxfair.decisions._proxies import (
-  Line,
-  PiecewiseProxy,
-  equal_bins,
-  fit_proxy,
-  linear_regression,
-  linear_svm,
-)
-from jaxfair.decisions._remedies import (
-  allotment,
-  cost_of_privacy,
-  linear_proxy,
-  linear_proxy_bias,
-  linear_proxy_private,
-  output_perturbation,
-)
-from jaxfair.decisions._theory import (
-  allotment_sensitivity,
-  clipped_laplace_mean,
-  compose_alpha,
-  compose_error,
-  floored_inverse_mean,
-  gaussian_threshold_error,
-  laplace_threshold_error,
-)
+from jaxfair.decisions._proxies import fit_proxy
+from jaxfair.decisions._remedies import allotment, linear_proxy, output_perturbation
+from jaxfair.decisions._theory import clipped_laplace_mean
 
 __all__ = [
   "GaussianRelease",
-  "JointRelease",
   "LaplaceRelease",
-  "Line",
-  "Mechanism",
-  "NonPrivateBias",
-  "NonPrivateDecisionTraces",
-  "PiecewiseProxy",
-  "Release",
   "allotment",
-  "allotment_sensitivity",
-  "allotment_trace",
-  "best_temperature",
   "both",
-  "check_counts",
-  "check_problem",
   "clipped_laplace_mean",
-  "compose_alpha",
-  "compose_error",
-  "cost_of_privacy",
-  "decision_trace",
   "either",
-  "equal_bins",
   "exclusive",
   "fit_proxy",
-  "floored_inverse_mean",
-  "gaussian_threshold_error",
-  "laplace_threshold_error",
   "linear_proxy",
-  "linear_proxy_bias",
-  "linear_proxy_private",
-  "linear_regression",
-  "linear_svm",
-  "minority_language",
   "negated",
   "non_negative",
   "normalize",
-  "on_counts",
   "output_perturbation",
   "preserve_sum",
   "ratio",
   "release_counts",
-  "second_order_bias",
   "simulate",
   "simulate_mechanism",
-  "stochastic_round",
   "temper",
-  "tempered_laplace_mean",
   "threshold",
   "title_one",
 ]

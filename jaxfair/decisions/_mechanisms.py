@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import accounting, checks, tree
-from jaxfair.accounting import Composed, Event, Ledger, PureDp
+from jaxfair.accounting import Composed, Event, Ledger, PureDp, _laplace
 from jaxfair.decisions._function_values import Problem, as_tree, identity
 from jaxfair.privacy import exact, noise
 
@@ -57,7 +57,7 @@ class LaplaceRelease:
   @classmethod
   def for_epsilon(cls, epsilon: float, *, sensitivity: float = 1.0) -> "LaplaceRelease":
     """The release that is epsilon-DP."""
-    scale = accounting.laplace_scale(epsilon=epsilon, sensitivity=sensitivity)
+    scale = _laplace.laplace_scale(epsilon=epsilon, sensitivity=sensitivity)
     return cls(scale, sensitivity)
 
   @property
@@ -68,7 +68,7 @@ class LaplaceRelease:
   @property
   def event(self) -> Event:
     """Pure DP, at sensitivity / scale."""
-    return PureDp(accounting.laplace_epsilon(scale=self.scale, sensitivity=self.sensitivity))
+    return PureDp(_laplace.laplace_epsilon(scale=self.scale, sensitivity=self.sensitivity))
 
   def __call__(self, values: Any, *, key: jax.Array) -> Any:
     """The values with noise, in their own type."""
@@ -193,7 +193,7 @@ def release_counts(
   checks.require(
     check.dtype.kind in "iu", f"counts hold {check.dtype} numbers; exact noise is for whole people"
   )
-  scale = accounting.laplace_scale(epsilon=epsilon, sensitivity=sensitivity)
+  scale = _laplace.laplace_scale(epsilon=epsilon, sensitivity=sensitivity)
   moves = 2 if ledger.relation.substitutes else 1
   fresh = ledger.charge(PureDp(moves * epsilon), id=id)
   checks.require(fresh, f"id={id!r} was published before; fresh noise needs another id")

@@ -1,4 +1,4 @@
-"""Decision rules as piece-wise linear functions, learnt from released counts.
+"""Decision rules as piece-wise linear functions, learned from released counts.
 
 Entities are put into bins by a *released* count, and a linear regression or a
 linear SVM per bin imitates the rule. Bins and coefficients are functions of
@@ -34,7 +34,7 @@ class PiecewiseProxy:
   """A rule that is linear in the counts, with one line per bin.
 
   Attributes:
-    bins: [n] the bin of each entity, fixed when it was learnt.
+    bins: [n] the bin of each entity, fixed when it was learned.
     lines: slopes [G, k] and intercepts [G] in raw counts.
   """
 

@@ -1,6 +1,6 @@
 """Closed forms: errors of rules, means after clipping, bounds on alpha.
 
-Host, float64, vectorised. Each is checked against brute force in the tests.
+Host, float64, vectorized. Each is checked against brute force in the tests.
 """
 
 from typing import Any, Literal, TypeAlias

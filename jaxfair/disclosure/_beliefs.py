@@ -78,8 +78,8 @@ def beliefs(network: Network, gaussian: Gaussian, questions: Questions) -> Belie
     given = condition(gaussian, questions.known(revealed))
     own = jnp.where(questions.members[:, :, None], weights, 0.0)
     linear = jnp.einsum("fd,qfh->qdh", given.gain, own)
-    centre = gaussian.mean
-    offset = jnp.einsum("d,qdh->qh", centre, own - linear)
+    center = gaussian.mean
+    offset = jnp.einsum("d,qdh->qh", center, own - linear)
     return linear, offset
 
   size = questions.size
@@ -116,7 +116,7 @@ def label_probabilities(network: Network, mean: Any, covariance: Any, normals: A
   each class is the largest.
 
   Args:
-    network: whose layers after the first are linearised at the mean.
+    network: whose layers after the first are linearized at the mean.
     mean: [h].
     covariance: [h, h].
     normals: [draws, C] standard normal numbers; unused with two classes.

@@ -73,11 +73,11 @@ class ByEntropy:
     normals = jax.random.normal(key_label, (self.label_draws, classes))
 
     def scores(revealed: Any, person: Person) -> jax.Array:
-      centre = pre_activation(known, revealed, person.x)
+      center = pre_activation(known, revealed, person.x)
 
       def one(after: Any, factor: Any) -> jax.Array:
         rest = known.law(after).covariance
-        means = centre + answers @ factor.T
+        means = center + answers @ factor.T
         left = jax.vmap(lambda mean: label_entropy(network, mean, rest, normals))(means)
         return -jnp.mean(left)
 
@@ -110,8 +110,8 @@ class ByVariance:
     )
 
     def scores(revealed: Any, person: Person) -> jax.Array:
-      centre = pre_activation(known, revealed, person.x)
-      slope = jax.grad(lambda a: after_first(network, a)[0])(centre)
+      center = pre_activation(known, revealed, person.x)
+      slope = jax.grad(lambda a: after_first(network, a)[0])(center)
       moved = jnp.einsum("h,qhk->qk", slope, known.factors(revealed))
       return jnp.sum(moved**2, axis=-1)
 

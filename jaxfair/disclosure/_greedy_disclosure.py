@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import checks, models
-from jaxfair.data import Scaler
+from jaxfair.data._scaling import Scaler
 from jaxfair.disclosure import _beliefs as laws
 from jaxfair.disclosure._choosers import ByEntropy, Chooser, Person, Scores
 from jaxfair.disclosure._core_sets import (
@@ -171,9 +171,9 @@ def core_test(known: laws.Beliefs, pure: Test, delta: Any, *, key: jax.Array) ->
 
   def test(revealed: Any, x: Any) -> Verdict:
     certain = pure(revealed, x)
-    centre = laws.pre_activation(known, revealed, x)
+    center = laws.pre_activation(known, revealed, x)
     rest = known.law(revealed).covariance
-    chances = laws.label_probabilities(network, centre, rest, normals)
+    chances = laws.label_probabilities(network, center, rest, normals)
     probable = (delta > 0) & (jnp.max(chances) >= 1 - delta)
     label = jnp.where(certain.core, certain.label, jnp.argmax(chances))
     return Verdict(certain.core | probable, label.astype(jnp.int32))

@@ -49,7 +49,7 @@ def as_network(params: Params) -> Network:
     listed = [params[f"layer_{i}"] for i in range(len(params))]
   else:
     raise checks.ArgumentError(
-      "params are not those of models.logistic or models.mlp; personalised "
+      "params are not those of models.logistic or models.mlp; personalized "
       "disclosure reads the layers of these two"
     )
   layers = [(jnp.asarray(p["w"]), jnp.asarray(p["b"])) for p in listed]

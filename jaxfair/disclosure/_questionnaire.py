@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import _schema, checks
-from jaxfair.data import Prepared, Scaler
+from jaxfair.data._preparing import Prepared
+from jaxfair.data._scaling import Scaler
 from jaxfair.disclosure._gaussian import Gaussian, fit_gaussian
 from jaxfair.disclosure._network import Network, as_network
 from jaxfair.disclosure._questions import Questions, questions
@@ -30,7 +31,7 @@ class Questionnaire:
     sensitive: columns that are asked for only if needed.
     network: the model.
     gaussian: law of the scaled features.
-    centre: [d] of the scaler that takes answers to [-1, 1].
+    center: [d] of the scaler that takes answers to [-1, 1].
     factor: [d] of the same.
 
   Privacy:
@@ -45,7 +46,7 @@ class Questionnaire:
   sensitive: tuple[str, ...]
   network: Network
   gaussian: Gaussian
-  centre: np.ndarray
+  center: np.ndarray
   factor: np.ndarray
 
   @classmethod
@@ -66,14 +67,14 @@ class Questionnaire:
       sensitive=sensitive,
       network=as_network(params),
       gaussian=fit_gaussian(prepared.train.x),
-      centre=prepared.scaler.centre,
+      center=prepared.scaler.center,
       factor=prepared.scaler.factor,
     )
 
   @property
   def scaler(self) -> Scaler:
     """Takes answers to [-1, 1]."""
-    return Scaler(self.centre, self.factor, self.centre, 1.0)
+    return Scaler(self.center, self.factor, self.center, 1.0)
 
   @property
   def asked(self) -> Questions:
@@ -93,9 +94,9 @@ class Questionnaire:
     """The range of a number that the model tells apart."""
     row = self.rows(column)[0]
     if self.factor[row] == 0:
-      return float(self.centre[row]), float(self.centre[row])
+      return float(self.center[row]), float(self.center[row])
     half = 1 / float(self.factor[row])
-    return float(self.centre[row]) - half, float(self.centre[row]) + half
+    return float(self.center[row]) - half, float(self.center[row]) + half
 
   def rows(self, column: str) -> list[int]:
     """Where a column's features are."""
@@ -111,7 +112,7 @@ class Questionnaire:
       checks.number(column, answer)
       raw = [float(answer)]
     rows = self.rows(column)
-    scaled = (np.asarray(raw) - self.centre[rows]) * self.factor[rows]
+    scaled = (np.asarray(raw) - self.center[rows]) * self.factor[rows]
     clipped = np.clip(scaled, -1.0, 1.0)
     return dict(zip(rows, clipped.tolist(), strict=True))
 
@@ -130,7 +131,7 @@ class Questionnaire:
       "layers": [[_plain(w), _plain(b)] for w, b in self.network.layers],
       "mean": _plain(self.gaussian.mean),
       "covariance": _plain(self.gaussian.covariance),
-      "centre": _plain(self.centre),
+      "center": _plain(self.center),
       "factor": _plain(self.factor),
     }
 
@@ -169,7 +170,7 @@ class _File:
   layers: tuple[tuple[Any, ...], ...]
   mean: Numbers
   covariance: tuple[Numbers, ...]
-  centre: Numbers
+  center: Numbers
   factor: Numbers
 
   def questionnaire(self) -> Questionnaire:
@@ -186,7 +187,7 @@ class _File:
     if not layers or inputs != (1 if classes == 2 else classes):
       raise ValueError(f"the last layer is not about {classes} classes")
     law = np.asarray(self.mean), np.asarray(self.covariance)
-    sizes = {len(x) for x in (self.columns, self.mean, self.centre, self.factor)}
+    sizes = {len(x) for x in (self.columns, self.mean, self.center, self.factor)}
     if sizes != {width} or law[1].shape != (width, width):
       raise ValueError(f"not everything is about {width} features")
     if not set(self.sensitive) <= set(self.columns):
@@ -199,7 +200,7 @@ class _File:
       sensitive=self.sensitive,
       network=Network(tuple(layers)),
       gaussian=Gaussian(*map(jnp.asarray, law)),
-      centre=np.asarray(self.centre, np.float32),
+      center=np.asarray(self.center, np.float32),
       factor=np.asarray(self.factor, np.float32),
     )
 

@@ -28,7 +28,7 @@ class DataDigests:
   def __init__(
     self, values: Any, folder: pathlib.Path, loaded: dict[str, str], tell: Callable[[str], None]
   ):
-    """Recognises the data of an earlier run, or takes note of it.
+    """Recognizes the data of an earlier run, or takes note of it.
 
     Args:
       values: the resolved config as plain values.

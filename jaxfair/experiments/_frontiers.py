@@ -16,8 +16,9 @@ from jaxfair.experiments._folders import RunError, read_record
 from jaxfair.experiments._measures import EVERYONE
 from jaxfair.experiments._table import Table
 from jaxfair.experiments._usefulness import judge, majority_accuracy
+from jaxfair.frontier import _attaining, _objectives, _shapes, _shares
 
-NEEDED = (*(objective.name for objective in frontier.OBJECTIVES), "seed")
+NEEDED = (*(objective.name for objective in _objectives.OBJECTIVES), "seed")
 DRAWS = 1000
 
 
@@ -28,14 +29,14 @@ class RunFrontier(NamedTuple):
   study: str  # its name
   seed: Any  # fixed, or "os"
   notes: tuple[str, ...]  # what the reader must be told
-  points: frontier.Points  # settings x seeds x objectives
+  points: _objectives.Points  # settings x seeds x objectives
   keys: tuple[str, ...]  # columns that name a setting, besides method and objectives
   settings: list[dict[str, Any]]  # [n] values of those columns; None where a setting has none
   methods: list[str]  # [n] what each setting is a setting of; "" if the run has no such column
   sets: list[tuple[str, ...]]  # [n] `key=value` texts for `jaxfair run config.toml --set ...`
   config: pathlib.Path  # the run's own config file
-  attained: frontier.Attainment  # who is on the frontier, and how surely
-  reach: dict[str, frontier.Share]  # of each method, if there are several
+  attained: _attaining.Attainment  # who is on the frontier, and how surely
+  reach: dict[str, _shares.Share]  # of each method, if there are several
   majority: float  # accuracy of the majority class, with gap and epsilon 0; NaN if not known
   useless: tuple[str, ...]  # [n] why a setting is no better than a constant; "" if it is better
   # The first words of the line that releases a setting, if the study says how; its number follows.
@@ -87,7 +88,7 @@ def read_frontier(folder: pathlib.Path, *, data: str | None = None) -> RunFronti
   reach = {}
   if len(set(methods)) > 1:
     few = 100 if len(kept) < 300 else 30  # volumes take a while
-    reach = frontier.volume_shares(points, methods, key=key_reach, draws=few)
+    reach = _shares.volume_shares(points, methods, key=key_reach, draws=few)
   return RunFrontier(
     title=str(values.get("title") or values.get("study")),
     study=str(values.get("study")),
@@ -115,10 +116,10 @@ def _releases(folder: pathlib.Path, data: str | None) -> str:
 class Comparison(NamedTuple):
   """Two frontiers side by side."""
 
-  shapes: frontier.Shapes  # of the surfaces of best accuracy
+  shapes: _shapes.Shapes  # of the surfaces of best accuracy
   # What becomes of settings chosen on the first set and used on the second; None if they have no
   # settings in common.
-  transfer: frontier.Transfer | None
+  transfer: _shapes.Transfer | None
   shared: int  # how many settings are in both
 
 
@@ -132,15 +133,15 @@ def compare_frontiers(first: RunFrontier, second: RunFrontier) -> Comparison:
 
 
 def compare_points(
-  first: frontier.Points,
-  second: frontier.Points,
+  first: _objectives.Points,
+  second: _objectives.Points,
   first_names: Sequence[Any],
   second_names: Sequence[Any],
 ) -> Comparison:
   """The same of points, whose settings are told apart by names."""
-  grid: Any = frontier.limit_grid(first, second)
+  grid: Any = _shapes.limit_grid(first, second)
   key_shapes, key_transfer = jax.random.split(jax.random.key(0))
-  shapes = frontier.compare_shapes(first, second, grid, key=key_shapes)
+  shapes = _shapes.compare_shapes(first, second, grid, key=key_shapes)
   place = {name: i for i, name in enumerate(second_names)}
   both = [(i, place[name]) for i, name in enumerate(first_names) if name in place]
   if not both:
@@ -150,7 +151,7 @@ def compare_points(
     points._replace(values=points.values[own])
     for points, own in zip((first, second), rows, strict=True)
   )
-  carried = frontier.transfer(chosen, used, grid, key=key_transfer)
+  carried = _shapes.transfer(chosen, used, grid, key=key_transfer)
   return Comparison(shapes, carried, len(both))
 
 

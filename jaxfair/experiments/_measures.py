@@ -11,6 +11,7 @@ import numpy as np
 from jaxfair import fairness, models
 from jaxfair.data import Dataset
 from jaxfair.experiments._table import Table
+from jaxfair.fairness import _confusion, _intervals, _summary
 from jaxfair.types import Examples
 
 EVERYONE = "everyone"
@@ -39,7 +40,7 @@ def column_range(column: str, values: Any) -> tuple[float, float]:
   return -math.inf, math.inf
 
 
-def seed_interval(column: str, values: Any) -> fairness.Interval:
+def seed_interval(column: str, values: Any) -> _intervals.Interval:
   """Student's interval over seeds, within the range of the column."""
   found, ends = fairness.seed_interval(values), column_range(column, values)
   return found._replace(low=np.clip(found.low, *ends), high=np.clip(found.high, *ends))
@@ -55,8 +56,8 @@ class GroupMeasures(NamedTuple):
     constant: what tells a model from a constant; see `beside_constant`.
   """
 
-  groups: fairness.Measures
-  overall: fairness.Measures
+  groups: _summary.Measures
+  overall: _summary.Measures
   gaps: dict[str, jax.Array]
   constant: dict[str, jax.Array]
 
@@ -72,7 +73,7 @@ def beside_constant(y: jax.Array, predicted: jax.Array, num_classes: int) -> dic
     balanced_accuracy_se: standard error of the balanced accuracy over people.
   """
   nobody = jnp.zeros_like(y)
-  counts = fairness.confusion_counts(
+  counts = _confusion.confusion_counts(
     y, predicted, sensitive_features=nobody, num_groups=1, num_classes=num_classes
   )[0]
   people, size = counts.sum(-1), counts.sum()

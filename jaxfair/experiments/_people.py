@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from jaxfair import accounting, checks, data, models
+from jaxfair.data import _identity
+from jaxfair.models import _features
 
 USUAL = "adult"
-STAND_IN = "coloured_digits"  # needs no file
+STAND_IN = "colored_digits"  # needs no file
 OF_A_FILE = (
   "positive",
   "threshold",
@@ -74,7 +76,7 @@ class People:
 
   def __post_init__(self) -> None:
     if self.features is not None:
-      checks.one_of("features", self.features, models.EXTRACTORS)
+      checks.one_of("features", self.features, _features.EXTRACTORS)
       checks.require(
         self.csv is None, f"features={self.features!r} needs images, which a CSV file has not"
       )
@@ -123,7 +125,7 @@ def dataset_ledger(config: People) -> accounting.DatasetLedger:
   """The ledger of everything that was ever released from these people."""
   people, _ = load_people(config)
   if config.csv is None:
-    identity = data.named_identity(people.name)  # of the stand-in, if it is one
+    identity = _identity.named_identity(people.name)  # of the stand-in, if it is one
   else:
     identity = data.csv_identity(config.csv)
   return accounting.DatasetLedger.of(identity, name=people.name)

@@ -9,8 +9,10 @@ import numpy as np
 
 from jaxfair import accounting, checks, data, methods
 from jaxfair.accounting import Budget
+from jaxfair.data import _scaling
 from jaxfair.experiments._people import People, load_people
-from jaxfair.methods import Method, Population, Preprocessing, PreprocessingPlan
+from jaxfair.methods import Method, Population, Preprocessing
+from jaxfair.methods._preprocessing import PreprocessingPlan
 from jaxfair.types import Examples
 
 Scaling = Literal["auto", "declared", "public", "private"]
@@ -128,7 +130,7 @@ def part_people(
 def dry(plan: PreprocessingPlan, x: np.ndarray) -> Preprocessing:
   """In place of what is bought, for a plan that computes nothing: scales nothing."""
   ones = np.ones(x.shape[1], np.float32)
-  scaler = data.Scaler(0 * ones, 0 * ones, 0 * ones, 1.0)
+  scaler = _scaling.Scaler(0 * ones, 0 * ones, 0 * ones, 1.0)
   return Preprocessing(plan.encoder, np.arange(x.shape[1]), scaler, ())
 
 
@@ -155,7 +157,7 @@ def _fitted(people: data.Dataset, fitted_on: Examples) -> Preprocessing:
   return _without_encoder(data.fit_scaler(fitted_on.x), told)
 
 
-def _without_encoder(scaler: data.Scaler | None, told: str) -> Preprocessing:
+def _without_encoder(scaler: _scaling.Scaler | None, told: str) -> Preprocessing:
   """For images and made-up people, who are arrays from the start."""
   made: Any = (None, slice(None), scaler, (told,))
   return Preprocessing(*made)

@@ -22,7 +22,7 @@ import numpy as np
 
 from jaxfair import _schema, accounting, checks, methods, models
 from jaxfair._fields import NonNegative, Positive, Probability, Settings, Within
-from jaxfair.accounting import Budget
+from jaxfair.accounting import Budget, _units
 from jaxfair.data import Dataset
 from jaxfair.experiments import _config as configs
 from jaxfair.experiments._config import ConfigError
@@ -31,6 +31,7 @@ from jaxfair.experiments._frontiers import read_frontier
 from jaxfair.experiments._people import People, dataset_ledger, load_people
 from jaxfair.experiments._population import Buy, Parted, Scaling, dry, load_public, part_people
 from jaxfair.experiments._reading import read_plan
+from jaxfair.methods import _recipe
 from jaxfair.methods._buying import PLACE, buy_once
 from jaxfair.methods._evaluation import NonPrivateEvaluation, evaluate
 from jaxfair.methods._noisy_figures import FiguresPlan, buy_figures, plan_figures
@@ -115,7 +116,7 @@ class ReleaseConfig(Settings):
 
   def budget(self, people: Dataset) -> Budget:
     """What may be spent on the model."""
-    return Budget(self.epsilon, self.delta or methods.default_delta(people.size))
+    return Budget(self.epsilon, self.delta or _recipe.default_delta(people.size))
 
   def plan(self, parted: Parted) -> methods.Plan:
     """What the method will do to these people."""
@@ -204,7 +205,7 @@ class PlannedRelease:
   def _cost(self, events: list[accounting.Event]) -> str:
     try:
       return str(accounting.composed_guarantee(events, delta=self.delta, relation=self.relation))
-    except accounting.NotCovered:
+    except _units.NotCovered:
       return f"no bound at delta {self.delta:g} for all of them together"
 
 

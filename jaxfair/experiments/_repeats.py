@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, data, tree
+from jaxfair.data import _scaling
 from jaxfair.experiments._study import Context, Parts
-from jaxfair.training import map_members
-from jaxfair.training._ensembles import default_chunk
+from jaxfair.training._ensembles import default_chunk, map_members
 from jaxfair.types import Examples
 
 Measure = Callable[[Parts, jax.Array], Any]
@@ -24,7 +24,7 @@ def repeat(
   key: jax.Array,
   split_key: jax.Array,
   fractions: Sequence[float] = (0.75, 0.25),
-  scale: data.Scale = "standard",
+  scale: _scaling.Scale = "standard",
   chunk: int | None = None,
 ) -> Any:
   """Measures something on fresh splits: train, test, look, for every seed.
@@ -49,7 +49,7 @@ def repeat(
   """
   checks.integer("seeds", seeds, low=1)
   splits: list[tuple[np.ndarray, ...]] = []
-  scalers: list[data.Scaler] = []
+  scalers: list[_scaling.Scaler] = []
   x = np.asarray(dataset.examples.x)
   for seed in range(seeds):
     rows = data.split_rows(

@@ -13,6 +13,7 @@ import numpy as np
 from jaxfair import fairness
 from jaxfair.experiments._measures import EVERYONE
 from jaxfair.experiments._table import Table
+from jaxfair.fairness import _intervals
 
 NEEDED = ("balanced_accuracy", "majority_balanced_accuracy", "balanced_accuracy_se")
 FEW_SEEDS = 5  # below, the interval is one over test people
@@ -31,7 +32,7 @@ class Judged(NamedTuple):
   """
 
   setting: dict[str, Any]
-  gain: fairness.Interval
+  gain: _intervals.Interval
   one_class_share: float
   why: str
 
@@ -93,7 +94,7 @@ def _judged(setting: dict[str, Any], rows: Table, usual: float) -> Judged:
   else:
     half = 1.96 * math.sqrt(float(np.mean(rows["balanced_accuracy_se"] ** 2)))
     mean = float(gains.mean())
-    gain = fairness.Interval(mean, mean - half, mean + half, 0.95, 0)
+    gain = _intervals.Interval(mean, mean - half, mean + half, 0.95, 0)
   share, why = _share(rows), ""
   if not gain.low > 0:
     why = (

@@ -174,7 +174,7 @@ def bootstrap_rows(
 
 
 # A run is a function (arguments, weights) -> statistic. It is cached so that
-# jit, which compiles once per function object, recognises it the next time.
+# jit, which compiles once per function object, recognizes it the next time.
 _Run = Callable[[Any, Any], Any]
 
 

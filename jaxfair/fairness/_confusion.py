@@ -99,7 +99,7 @@ def _count(
 ) -> jax.Array:
   shape = (num_groups, num_classes, num_classes)
   ids = [jnp.asarray(i).astype(jnp.int32) for i in (group, y_true, y_pred)]
-  # An id out of range would land in a neighbour's cell.
+  # An id out of range would land in a neighbor's cell.
   known = jnp.ones(ids[0].shape, bool)
   for i, size in zip(ids, shape, strict=True):
     known &= (i >= 0) & (i < size)

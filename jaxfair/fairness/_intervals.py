@@ -75,7 +75,7 @@ def seed_interval(values: Any, *, axis: int = 0, level: float = 0.95) -> Interva
 def paired_interval(first: Any, second: Any, *, axis: int = 0, level: float = 0.95) -> Interval:
   """Student's t interval for the mean of first - second over shared seeds.
 
-  Pairing removes what both have in common (the split, the initialisation). A
+  Pairing removes what both have in common (the split, the initialization). A
   seed that is NaN in either one is dropped.
 
   Args:

@@ -1,4 +1,4 @@
-"""Generalised demographic parity: how far apart the groups' scores lie."""
+"""Generalized demographic parity: how far apart the groups' scores lie."""
 
 import functools
 from collections.abc import Callable

@@ -148,7 +148,7 @@ def corrected(notion: Notion, response: Any) -> Notion:
 
   Assumptions:
     The report depends on the group alone, not on scores or labels, given the
-    group: true for randomised response.
+    group: true for randomized response.
 
   Reference:
     Mozannar, Ohannessian & Srebro (2020), section 4.

@@ -9,7 +9,7 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.fairness import _resampling
 from jaxfair.frontier._dominance import dominated, non_dominated
-from jaxfair.frontier._objectives import Points, centred, costs
+from jaxfair.frontier._objectives import Points, centered, costs
 
 
 class Attainment(NamedTuple):
@@ -45,7 +45,7 @@ def attainment(points: Points, *, key: jax.Array, draws: int = 1000) -> Attainme
   """
   checks.one_key("key", key)
   checks.integer("draws", draws, low=1)
-  first, moved = centred(costs(points.values, points.better))
+  first, moved = centered(costs(points.values, points.better))
   on = non_dominated(points.means, points.better).on
   weights = seed_weights(points, draws, key=key)
   with jax.enable_x64(True):

@@ -63,7 +63,7 @@ class Points(NamedTuple):
   @property
   def means(self) -> np.ndarray:
     """[n, d] means over seeds; what is equal in all seeds stays that number."""
-    first, moved = centred(self.values)
+    first, moved = centered(self.values)
     return first + moved.mean(axis=1)
 
   def column(self, name: str) -> int:
@@ -121,7 +121,7 @@ def costs(values: np.ndarray, better: Sequence[Better]) -> np.ndarray:
   return values * np.where(np.array(better) == "high", -1.0, 1.0)
 
 
-def centred(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def centered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
   """[n, d] values of the first seed, and [n, s, d] what seeds differ by.
 
   An objective that is the same in all seeds, such as epsilon, differs by 0
@@ -141,7 +141,7 @@ def bounds(points: Points, *, level: float = 0.95) -> tuple[np.ndarray, np.ndarr
     points: with at least two seeds; with one the ends are NaN.
     level: two-sided coverage.
   """
-  first, moved = centred(points.values)
+  first, moved = centered(points.values)
   found = fairness.seed_interval(moved, axis=1, level=level)
   least = [objective.least for objective in points.objectives]
   most = [objective.most for objective in points.objectives]

@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import checks, fairness
+from jaxfair import checks
+from jaxfair.fairness import _intervals
 from jaxfair.frontier._attaining import seed_weights
-from jaxfair.frontier._objectives import Points, centred, costs
+from jaxfair.frontier._objectives import Points, centered, costs
 
 Grid: TypeAlias = Mapping[str, Sequence[float]]
 
@@ -29,9 +30,9 @@ class Shapes(NamedTuple):
       units of the height. 0 for equal shapes.
   """
 
-  correlation: fairness.Interval
-  shift: fairness.Interval
-  apart: fairness.Interval
+  correlation: _intervals.Interval
+  shift: _intervals.Interval
+  apart: _intervals.Interval
 
 
 class Transfer(NamedTuple):
@@ -44,8 +45,8 @@ class Transfer(NamedTuple):
       limits is on the second set; mean over limits that are kept.
   """
 
-  violated: fairness.Interval
-  regret: fairness.Interval
+  violated: _intervals.Interval
+  regret: _intervals.Interval
 
 
 def surface(points: Points, grid: Grid, *, height: str = "accuracy") -> np.ndarray:
@@ -207,7 +208,7 @@ def _surfaces(
       side = jax.random.fold_in(key, i)
       own = np.concatenate([own, seed_weights(one, draws, key=side)])
     weights.append(own)
-    first, moved = centred(costs(one.values, one.better))
+    first, moved = centered(costs(one.values, one.better))
     order = [*columns, one.column(height)]
     parts.append((first[:, order], moved[:, :, order]))
   with jax.enable_x64(True):
@@ -249,6 +250,6 @@ def _mean(values: np.ndarray, known: np.ndarray) -> np.ndarray:
   return np.where(known, values, 0.0).sum(1) / known.sum(1)
 
 
-def _interval(values: np.ndarray, level: float) -> fairness.Interval:
+def _interval(values: np.ndarray, level: float) -> _intervals.Interval:
   """Of a statistic whose first value is the estimate, the rest draws."""
-  return fairness.interval_of_draws(values[0], values[1:], level=level)
+  return _intervals.interval_of_draws(values[0], values[1:], level=level)

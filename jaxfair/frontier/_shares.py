@@ -6,9 +6,10 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from jaxfair import checks, fairness
+from jaxfair import checks
+from jaxfair.fairness import _intervals
 from jaxfair.frontier._attaining import seed_weights
-from jaxfair.frontier._objectives import Points, centred
+from jaxfair.frontier._objectives import Points, centered
 from jaxfair.frontier._volume import hypervolume
 
 MARGIN = 0.05  # of the range, beyond the worst value: an edge has volume, too
@@ -24,7 +25,7 @@ class Share(NamedTuple):
   """
 
   settings: int
-  volume: fairness.Interval
+  volume: _intervals.Interval
 
 
 def volume_shares(
@@ -53,7 +54,7 @@ def volume_shares(
     len(labels) == len(points.values),
     f"labels has {len(labels)} entries for {len(points.values)} settings; pass one for each",
   )
-  first, moved = centred(points.values)
+  first, moved = centered(points.values)
   seeds = points.values.shape[1]
   weights = np.concatenate([np.full((1, seeds), 1 / seeds), seed_weights(points, draws, key=key)])
   means = first + np.einsum("bs,nsd->bnd", weights, moved)
@@ -70,11 +71,11 @@ def volume_shares(
   )
   with np.errstate(invalid="ignore"):
     shares = volumes[:, 1:] / volumes[:, :1]
-  found = fairness.interval_of_draws(shares[0], shares[1:], level=level)
+  found = _intervals.interval_of_draws(shares[0], shares[1:], level=level)
   return {
     name: Share(
       int((own == name).sum()),
-      fairness.Interval(found.estimate[i], found.low[i], found.high[i], level, found.dropped[i]),
+      _intervals.Interval(found.estimate[i], found.low[i], found.high[i], level, found.dropped[i]),
     )
     for i, name in enumerate(dict.fromkeys(labels))
   }

@@ -22,7 +22,7 @@ def hypervolume(
   Points enter in the order of the first objective. A grid over two others
   holds the best value of the fourth reached so far; a point lowers one corner
   of it, and the area between is what it adds for all that follow. In n points
-  of four objectives n^3, of three n^2, vectorised but for the n.
+  of four objectives n^3, of three n^2, vectorized but for the n.
 
   Args:
     values: [n, d] points, d from 1 to 4.

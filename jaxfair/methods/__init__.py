@@ -9,33 +9,20 @@ those of `training`, `pate` and `accounting`; never here.
 """
 
 from jaxfair.methods._export import export
-from jaxfair.methods._method import (
-  Method,
-  NetworkSettings,
-  NotReleasableError,
-  Plan,
-  Population,
-  Sizes,
-)
-from jaxfair.methods._preprocessing import Preprocessing, PreprocessingPlan, plan_preprocessing
-from jaxfair.methods._recipe import default_delta
+from jaxfair.methods._method import Method, NetworkSettings, Plan, Population, Sizes
+from jaxfair.methods._preprocessing import Preprocessing, plan_preprocessing
 from jaxfair.methods._registry import METHODS, get, register
-from jaxfair.methods._released import Network, Released, ReleaseError, load
+from jaxfair.methods._released import Released, load
 
 __all__ = [
   "METHODS",
   "Method",
-  "Network",
   "NetworkSettings",
-  "NotReleasableError",
   "Plan",
   "Population",
   "Preprocessing",
-  "PreprocessingPlan",
-  "ReleaseError",
   "Released",
   "Sizes",
-  "default_delta",
   "export",
   "get",
   "load",

@@ -11,7 +11,7 @@ from jaxfair.data._splitting import MIN_PART
 from jaxfair.methods._method import PERSON, SCALING, Method, Plan, Population, Sizes, network_of
 from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import release_once
-from jaxfair.pate import Protection
+from jaxfair.pate._attribute import Protection
 from jaxfair.types import Fit, Params
 
 RECORD = ("a person's whole record",)

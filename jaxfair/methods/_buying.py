@@ -17,6 +17,7 @@ import numpy as np
 
 from jaxfair import _whole_files, accounting, data
 from jaxfair.accounting import Budget, DatasetLedger
+from jaxfair.data import _scaling
 from jaxfair.methods._method import PERSON
 from jaxfair.methods._preprocessing import Preprocessing, PreprocessingPlan
 
@@ -78,7 +79,7 @@ def _read(file: pathlib.Path, plan: PreprocessingPlan) -> Preprocessing:
   record = json.loads(file.read_text(encoding="utf-8"))
   encoder = data.Encoder.from_record(record["encoder"])
   parts: Any = {name: np.asarray(value, np.float32) for name, value in record["scaler"].items()}
-  scaler = data.Scaler(**{**parts, "limit": float(parts["limit"])})
+  scaler = _scaling.Scaler(**{**parts, "limit": float(parts["limit"])})
   kept = np.asarray(record["kept"], np.int64)
   return Preprocessing(encoder, kept, scaler, encoder.assumed_public(), plan.event)
 

@@ -19,8 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import _whole_files, fairness
-from jaxfair.fairness import rates
+from jaxfair import _whole_files
+from jaxfair.fairness import _bootstrap, _confusion, _counter, rates
 from jaxfair.fairness._confusion import with_everybody
 from jaxfair.methods import _documents
 from jaxfair.methods._documents import Block, Grid, Section, Warned
@@ -102,20 +102,20 @@ def evaluate(
   if released.abstention is not None:
     gate = released.abstainer()
     shown = gate.answer(labels, group)
-    if (shown != fairness.REFUSED).any():
+    if (shown != _counter.REFUSED).any():
       predicted[ANSWERED] = shown
     coverage = dict(zip(released.group_names, map(float, gate.coverage), strict=True))
   models, groups = {}, {}
   for i, (name, own) in enumerate(predicted.items()):
-    shown = own != fairness.REFUSED
-    counts = fairness.confusion_counts(
+    shown = own != _counter.REFUSED
+    counts = _confusion.confusion_counts(
       y[shown],
       own[shown],
       sensitive_features=group[shown],
       num_classes=num_classes,
       num_groups=num_groups,
     )
-    found = fairness.bootstrap_counts(_figures, counts, key=jax.random.fold_in(key, i))
+    found = _bootstrap.bootstrap_counts(_figures, counts, key=jax.random.fold_in(key, i))
     models[name] = {what: _ends(found, what) for what in ("balanced_accuracy", "parity_gap")}
     models[name] |= {"accuracy": _ends(found, "accuracy", -1), "odds_gap": _ends(found, "odds_gap")}
     if name == RELEASED:

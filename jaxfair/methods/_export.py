@@ -90,7 +90,7 @@ def _features(graph: "_Graph", released: Released) -> None:
     flat = {k: np.broadcast_to(v, shape).ravel() for k, v in scaler._asdict().items()}
     rows = graph.add("Reshape", "x", np.array([0, int(np.prod(shape))], np.int64))
     filled = graph.add("Where", graph.add("IsNaN", rows), flat["fill"], rows)
-    graph.add("Mul", graph.add("Sub", filled, flat["centre"]), flat["factor"])
+    graph.add("Mul", graph.add("Sub", filled, flat["center"]), flat["factor"])
     if np.isfinite(scaler.limit):
       limit = np.float32(scaler.limit)
       graph.add("Clip", graph.last, -limit, limit)

@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import accounting, fairness, training
+from jaxfair import accounting, training
+from jaxfair.fairness import _counter_sequence
 from jaxfair.methods._gradients import margin
 from jaxfair.methods._method import Plan, Population
 from jaxfair.methods._pate_settings import (
@@ -22,6 +23,7 @@ from jaxfair.methods._pate_settings import (
   TeacherSettings,
 )
 from jaxfair.methods._teachers import ConfidentPate, confident_rule, fair_answers, total_rho
+from jaxfair.training import _regularizers
 from jaxfair.types import Examples
 
 
@@ -83,7 +85,7 @@ class PateSPre(ConfidentPate):
     assert data.public is not None
     rule = margin(plan.settings)
     assert rule is not None
-    kept = fairness.admit_in_order(
+    kept = _counter_sequence.admit_in_order(
       jnp.asarray(labels),
       jnp.asarray(data.public.group)[: len(labels)],
       rule,
@@ -106,7 +108,7 @@ class PateSIn(ConfidentPate):
   settings: type[TeacherSettings] = PenaltySettings
   reference = "Learning to Walk Impartially on the Pareto Frontier, PATE-S_in"
 
-  def _penalties(self, plans: Sequence[Plan], asked: Examples) -> tuple[training.Penalty, ...]:
+  def _penalties(self, plans: Sequence[Plan], asked: Examples) -> tuple[_regularizers.Penalty, ...]:
     settings = plans[0].settings
     penalty = training.parity_penalty(
       plans[0].model,

@@ -25,6 +25,7 @@ from jaxfair.methods._method import (
 from jaxfair.methods._recipe import noisy_descent
 from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import release_training
+from jaxfair.training import _optimizers
 from jaxfair.types import Fit
 
 RECORD = ("a person's whole record, and that they took part",)
@@ -45,8 +46,8 @@ class DpSgdSettings(NetworkSettings):
   weight_decay: NonNegative = 0.0
   steps: Count | None = None
   batch_size: Count | None = None
-  optimizer: training.OptimizerName | None = None
-  schedule: training.ScheduleName = "constant"
+  optimizer: _optimizers.OptimizerName | None = None
+  schedule: _optimizers.ScheduleName = "constant"
   row_norm: NonNegative | None = None
 
 

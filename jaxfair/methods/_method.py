@@ -13,12 +13,14 @@ from typing import Any, Literal, NamedTuple, Protocol
 import jax
 import numpy as np
 
-from jaxfair import accounting, checks, data, models
+from jaxfair import accounting, checks, data
 from jaxfair._fields import Count, Settings
+from jaxfair.data import _preparing, _scaling
 from jaxfair.fairness import CounterRule
 from jaxfair.fairness._known_labels import PARITY
 from jaxfair.methods._released import Network, Released
-from jaxfair.pate import Protection
+from jaxfair.models import _networks
+from jaxfair.pate._attribute import Protection
 from jaxfair.types import Examples, Fit, Model, PerExampleLoss
 
 PERSON = "one person"
@@ -48,7 +50,7 @@ class NetworkSettings(Settings):
 
   def check(self) -> None:
     """Raises for a network that nobody knows."""
-    checks.one_of("network", self.network, models.NETWORKS)
+    checks.one_of("network", self.network, _networks.NETWORKS)
 
 
 class Sizes(NamedTuple):
@@ -105,7 +107,7 @@ class Population:
   class_names: tuple[str, ...]
   group_names: tuple[str, ...]
   public: Examples | None = None
-  scaler: data.Scaler | None = None
+  scaler: _scaling.Scaler | None = None
   encoder: data.Encoder | None = None
   name: str = "private data"
   ledger: accounting.DatasetLedger | None = None
@@ -115,7 +117,7 @@ class Population:
 
   @classmethod
   def prepared(
-    cls, prepared: data.Prepared, *, ledger: accounting.DatasetLedger | None = None
+    cls, prepared: _preparing.Prepared, *, ledger: accounting.DatasetLedger | None = None
   ) -> "Population":
     """From `data.prepare`: its first part is public, its second private.
 

@@ -9,8 +9,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from jaxfair import accounting
-from jaxfair.accounting import Relation
+from jaxfair.accounting import Relation, _guarantee
 from jaxfair.methods import _documents
 from jaxfair.methods._documents import Block, Grid, Section, Warned
 
@@ -107,8 +106,8 @@ def record(own: "Released") -> dict[str, Any]:
       "unit": promised.unit,
       "relation": promised.relation.value,
       "neighbors": NEIGHBORS[promised.relation],
-      "epsilon": accounting.round_up(promised.epsilon),
-      "delta": accounting.round_up(promised.delta),
+      "epsilon": _guarantee.round_up(promised.epsilon),
+      "delta": _guarantee.round_up(promised.delta),
       "accountant": promised.accountant,
       "most_right_guesses": _up(right_guesses(promised.epsilon, promised.delta), 3),
       "all_spending": list(own.spending),

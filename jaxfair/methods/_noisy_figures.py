@@ -15,7 +15,7 @@ import secrets
 import numpy as np
 
 from jaxfair import _whole_files, accounting
-from jaxfair.accounting import Relation
+from jaxfair.accounting import Relation, _zcdp
 from jaxfair.methods import _documents
 from jaxfair.methods._documents import Grid, Section
 from jaxfair.methods._method import PERSON
@@ -45,7 +45,7 @@ class FiguresPlan:
   def event(self) -> accounting.Event:
     """What the counts are charged as."""
     return accounting.ZCdp(
-      accounting.discrete_gaussian_rho(sigma=self.sigma, sensitivity=moves(self.relation))
+      _zcdp.discrete_gaussian_rho(sigma=self.sigma, sensitivity=moves(self.relation))
     )
 
   @property

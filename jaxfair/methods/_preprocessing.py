@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from jaxfair import accounting, checks, data
-from jaxfair.accounting import Relation
-from jaxfair.data import Categorical, Encoder, Numeric, Scale, Scaler
+from jaxfair.accounting import Relation, _composition, _zcdp
+from jaxfair.data import Encoder
+from jaxfair.data._columns import Categorical, Numeric
+from jaxfair.data._scaling import Scale, Scaler
 from jaxfair.privacy import exact
 
 # Numbers are first placed between powers of two, up to their sign.
@@ -55,10 +57,10 @@ class Preprocessing:
       f"no range is declared for {', '.join(free)}; pass "
       f"ranges={{{free[0] if free else ''!r}: (low, high)}}, a public table, or buy the scaler",
     )
-    centre, factor = _identity(encoder)
+    center, factor = _identity(encoder)
     for place, column in _number_places(encoder):
-      centre[place], factor[place] = _by_range(column)
-    return cls(encoder, _all(encoder), _scaler(centre, factor, 1.0), encoder.assumed_public())
+      center[place], factor[place] = _by_range(column)
+    return cls(encoder, _all(encoder), _scaler(center, factor, 1.0), encoder.assumed_public())
 
   @classmethod
   def public(cls, encoder: Encoder, x: Any, scale: Scale = "standard") -> "Preprocessing":
@@ -161,18 +163,18 @@ class PreprocessingPlan:
       x.ndim == 2 and x.shape[1] == width,
       f"x has shape {x.shape}, and the encoder makes {width} features; pass what it made",
     )
-    centre, factor = _identity(self.encoder)
+    center, factor = _identity(self.encoder)
     for place, column in _number_places(self.encoder):
       if _has_range(column):
-        centre[place], factor[place] = _by_range(column)
+        center[place], factor[place] = _by_range(column)
     bought = [p for p, c in _number_places(self.encoder) if c.name in self.numbers]
     if bought:
-      centre[bought], factor[bought] = self._scales(x[:, bought], source)
+      center[bought], factor[bought] = self._scales(x[:, bought], source)
     encoder, kept = self._with_categories(x, source)
     return Preprocessing(
       encoder,
       kept,
-      _scaler(centre[kept], factor[kept], LIMIT),
+      _scaler(center[kept], factor[kept], LIMIT),
       encoder.assumed_public(),
       self.event,
     )
@@ -228,7 +230,7 @@ class PreprocessingPlan:
 
   def _rho(self, columns: int) -> float:
     sensitivity = math.sqrt(self._moves(columns))
-    return accounting.discrete_gaussian_rho(sigma=self._sigma(columns), sensitivity=sensitivity)
+    return _zcdp.discrete_gaussian_rho(sigma=self._sigma(columns), sensitivity=sensitivity)
 
 
 def plan_preprocessing(
@@ -299,7 +301,7 @@ def _mean_and_deviation(noisy: np.ndarray, grid: np.ndarray, sigma: float) -> tu
 
 def _epsilon(plan: PreprocessingPlan, delta: float) -> float:
   assert plan.event is not None
-  return accounting.composed_epsilon(
+  return _composition.composed_epsilon(
     [plan.event], delta=delta, relation=plan.relation, accountant="rdp"
   )
 
@@ -333,6 +335,6 @@ def _identity(encoder: Encoder) -> tuple[np.ndarray, np.ndarray]:
   return np.zeros(width), np.ones(width)
 
 
-def _scaler(centre: np.ndarray, factor: np.ndarray, limit: float) -> Scaler:
-  short = centre.astype(np.float32)
+def _scaler(center: np.ndarray, factor: np.ndarray, limit: float) -> Scaler:
+  short = center.astype(np.float32)
   return Scaler(short, factor.astype(np.float32), short, limit)

@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxfair import accounting, checks, pate, privacy, training, tree
 from jaxfair._fields import Count, NonNegative, OneOf, Positive
+from jaxfair.accounting import _randomized_response
 from jaxfair.fairness import _known_labels, constraints
 from jaxfair.methods._base import FIGURES, TUNING, PrivateMethod, batch_or_all, plain_config
 from jaxfair.methods._method import NetworkSettings, Plan, Population, Sizes, refuse_unfit
@@ -139,13 +140,15 @@ class RandomizedGroups(ProtectsGroups):
       matrix = privacy.response_matrix(epsilon=budget.epsilon, num_categories=sizes.groups)
       notion = constraints.corrected(_notion(settings, sizes), matrix)
       config = dataclasses.replace(config, constraint=notion)
-    keep = accounting.randomised_response_keep(epsilon=budget.epsilon, categories=sizes.groups)
+    keep = _randomized_response.randomized_response_keep(
+      epsilon=budget.epsilon, categories=sizes.groups
+    )
     return self._planned(
       settings,
       sizes,
       budget,
       config,
-      accounting.RandomisedResponse(budget.epsilon, sizes.groups),
+      accounting.RandomizedResponse(budget.epsilon, sizes.groups),
       f"Each of {sizes.private} people reports the true group with probability {keep:.3g}.",
     )
 

@@ -26,10 +26,11 @@ import numpy as np
 
 import jaxfair
 from jaxfair import _schema, accounting, checks, data, models
+from jaxfair.data import _scaling
 from jaxfair.fairness import Abstainer, CounterRule
 from jaxfair.methods import _model_card, _release_files
 from jaxfair.methods._release_files import ARRAYS, RECORD, ReleaseError
-from jaxfair.pate import Protection
+from jaxfair.pate._attribute import Protection
 from jaxfair.types import Model, Params
 
 FORMAT = 2
@@ -94,7 +95,7 @@ class Released:
   shape: tuple[int, ...]
   dtype: str = "float32"
   encoder: data.Encoder | None = None
-  scaler: data.Scaler | None = None
+  scaler: _scaling.Scaler | None = None
   row_norm: float | None = None
   abstention: CounterRule | None = None
   data_name: str = "private data"
@@ -283,9 +284,9 @@ def _record(own: Released) -> _Record:
 
 def _released(record: _Record, arrays: dict[str, np.ndarray], folder: pathlib.Path) -> Released:
   scaler = None
-  if SCALER + "centre" in arrays:
-    parts: dict[str, Any] = {name: arrays[SCALER + name] for name in data.Scaler._fields}
-    scaler = data.Scaler(**{**parts, "limit": float(parts["limit"])})
+  if SCALER + "center" in arrays:
+    parts: dict[str, Any] = {name: arrays[SCALER + name] for name in _scaling.Scaler._fields}
+    scaler = _scaling.Scaler(**{**parts, "limit": float(parts["limit"])})
   one = jax.ShapeDtypeStruct(record.shape, jnp.float32 if scaler else record.dtype)
   like = jax.eval_shape(record.network.model.init, jax.random.key(0), one)
   told, rule = record.guarantee, record.abstention

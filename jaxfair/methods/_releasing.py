@@ -27,7 +27,7 @@ from jaxfair.methods._method import (
   require_planned,
 )
 from jaxfair.methods._released import Released, load
-from jaxfair.pate import Protection
+from jaxfair.pate._attribute import Protection
 from jaxfair.training._checkpoints import Checkpoints
 from jaxfair.training._program_fingerprint import programs
 from jaxfair.types import Params

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.fairness import REFUSED, Abstainer
+from jaxfair.fairness import Abstainer
+from jaxfair.fairness._counter import REFUSED
 from jaxfair.methods._released import Released
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from jaxfair import accounting, checks, models, pate, training
+from jaxfair import accounting, checks, pate, training
 from jaxfair._fields import Count, NonNegative, Positive
 from jaxfair.methods._base import people_per_teacher, plain_config
 from jaxfair.methods._method import Plan, Population, Sizes, refuse_unfit
@@ -19,6 +19,8 @@ from jaxfair.methods._private_groups import (
   ProtectsGroups,
   fair_config,
 )
+from jaxfair.models import _networks
+from jaxfair.pate import _sf_pate
 from jaxfair.pate._sf_release import Asked, ask
 from jaxfair.types import Fit, Model, Params
 
@@ -47,7 +49,7 @@ class SfPateSettings(FairSettings):
   def check(self) -> None:
     """Raises for a network that nobody knows."""
     super().check()
-    checks.one_of("teacher_network", self.teacher_network, ("same", *models.NETWORKS))
+    checks.one_of("teacher_network", self.teacher_network, ("same", *_networks.NETWORKS))
 
 
 class SfPateS(ProtectsGroups):
@@ -147,7 +149,7 @@ class SfPateS(ProtectsGroups):
 
   def _student(
     self, plan: Plan, data: Population, key: jax.Array, config: pate.SfPateConfig, **options: Any
-  ) -> pate.SfPate:
+  ) -> _sf_pate.SfPate:
     return pate.fair_student(
       plan.model,
       plan.loss,
@@ -190,7 +192,7 @@ class SfPateT(SfPateS):
 
   def _student(
     self, plan: Plan, data: Population, key: jax.Array, config: pate.SfPateConfig, **options: Any
-  ) -> pate.SfPate:
+  ) -> _sf_pate.SfPate:
     return pate.fair_teachers(
       plan.model,
       plan.loss,

@@ -27,6 +27,7 @@ from jaxfair.methods._pate_settings import ConfidentSettings, TeacherSettings
 from jaxfair.methods._recipe import voting_teachers
 from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import PRIVATE
+from jaxfair.training import _regularizers
 from jaxfair.types import Examples, Fit, Params
 
 ANSWERS, TEACHERS = "answers", "teachers"
@@ -228,7 +229,7 @@ class Pate(PrivateMethod):
     del plan, data
     return labels
 
-  def _penalties(self, plans: Sequence[Plan], asked: Examples) -> tuple[training.Penalty, ...]:
+  def _penalties(self, plans: Sequence[Plan], asked: Examples) -> tuple[_regularizers.Penalty, ...]:
     """What is added to the students' objectives."""
     del plans, asked
     return ()

@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxfair import accounting, training
 from jaxfair._fields import Positive, Sweep, Within
+from jaxfair.accounting import _composition, _zcdp
 from jaxfair.accounting._search import smallest_noise
 from jaxfair.methods._base import TUNING, PrivateMethod
 from jaxfair.methods._buying import seeded_bits
@@ -83,13 +84,13 @@ class TunedDpSgd(DpSgd):
 
     def event(noise: float) -> accounting.RepeatAndSelect:
       run = dataclasses.replace(longest, noise_multiplier=noise).event(sizes.private)
-      rho = accounting.discrete_gaussian_rho(sigma=score_sigma, sensitivity=POINTS)
+      rho = _zcdp.discrete_gaussian_rho(sigma=score_sigma, sensitivity=POINTS)
       return accounting.RepeatAndSelect(
         accounting.Composed((run, accounting.ZCdp(rho))), settings.mean_runs
       )
 
     def cost(noise: float) -> float:
-      return accounting.composed_epsilon(
+      return _composition.composed_epsilon(
         [event(noise)], delta=budget.delta, relation=self.relation, accountant="rdp"
       )
 

@@ -7,21 +7,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from jaxfair.models._adapters import from_flax, from_haiku
-from jaxfair.models._coupling import CouplingError, check_independent, check_loss, couples_examples
+from jaxfair.models._coupling import check_independent, check_loss, couples_examples
 from jaxfair.models._dense import logistic, mlp
-from jaxfair.models._features import EXTRACTORS, Extractor, embed, extractor, with_head
+from jaxfair.models._features import embed, extractor, with_head
 from jaxfair.models._fine_tuning import frozen, low_rank
 from jaxfair.models._inference import predict, scores
-from jaxfair.models._losses import (
-  cross_entropy,
-  exponential,
-  margin,
-  ramp,
-  soft_cross_entropy,
-  squared,
-  zero_one,
-)
-from jaxfair.models._networks import NETWORKS, network
+from jaxfair.models._losses import cross_entropy, soft_cross_entropy, zero_one
+from jaxfair.models._networks import network
 from jaxfair.models._pretrained import pretrained
 from jaxfair.models._scattering import scattering
 
@@ -37,11 +29,7 @@ if TYPE_CHECKING:
   from jaxfair.models._vggs import vgg
 
 __all__ = [
-  "EXTRACTORS",
-  "NETWORKS",
   "Conv",
-  "CouplingError",
-  "Extractor",
   "check_independent",
   "check_loss",
   "convnet",
@@ -51,24 +39,20 @@ __all__ = [
   "couples_examples",
   "cross_entropy",
   "embed",
-  "exponential",
   "extractor",
   "from_flax",
   "from_haiku",
   "frozen",
   "logistic",
   "low_rank",
-  "margin",
   "mlp",
   "network",
   "predict",
   "pretrained",
-  "ramp",
   "resnet",
   "scattering",
   "scores",
   "soft_cross_entropy",
-  "squared",
   "vgg",
   "with_head",
   "zero_one",

@@ -2,7 +2,7 @@
 
 A rule gets one step of a traced program and, for each of its inputs, the batch
 axis or None; at least one is an axis. It returns the batch axis of the outputs,
-or raises. An axis of length ROWS * b stands for b neighbours of every row.
+or raises. An axis of length ROWS * b stands for b neighbors of every row.
 """
 
 from collections.abc import Callable

@@ -33,7 +33,7 @@ def image_model(module: nn.Module) -> Model:
       f"x_one has shape {np.shape(x_one)}; pass one image [h, w, c], with "
       "c = 1 for grey ones and without a batch axis",
     )
-    return _initialise(jax.eval_shape(inner.init, key, _as_float(x_one)), key)
+    return _initialize(jax.eval_shape(inner.init, key, _as_float(x_one)), key)
 
   def apply(params: Params, x: Any) -> jax.Array:
     checks.require(
@@ -133,7 +133,7 @@ def require_pixels(x: jax.Array, smallest: int) -> None:
 
 
 class GroupNorm(nn.Module):
-  """Normalises groups of channels of one example (Wu and He 2018).
+  """Normalizes groups of channels of one example (Wu and He 2018).
 
   y = scale * (x - mean_group) / sqrt(var_group + 1e-5) + bias
 
@@ -144,14 +144,14 @@ class GroupNorm(nn.Module):
 
   @nn.compact
   def __call__(self, x: jax.Array) -> jax.Array:
-    """Normalises [n, h, w, c]."""
+    """Normalizes [n, h, w, c]."""
     channels = x.shape[-1]
     groups = num_groups(channels)
     grouped = x.reshape(*x.shape[:-1], groups, channels // groups)
     axes = (1, 2, 4)
-    centred = grouped - jnp.mean(grouped, axes, keepdims=True)
-    variance = jnp.mean(jnp.square(centred), axes, keepdims=True)
-    normal = (centred * jax.lax.rsqrt(variance + 1e-5)).reshape(x.shape)
+    centered = grouped - jnp.mean(grouped, axes, keepdims=True)
+    variance = jnp.mean(jnp.square(centered), axes, keepdims=True)
+    normal = (centered * jax.lax.rsqrt(variance + 1e-5)).reshape(x.shape)
     scale = self.param("scale", nn.initializers.ones, (channels,))
     bias = self.param("bias", nn.initializers.zeros, (channels,))
     return normal * scale + bias
@@ -172,7 +172,7 @@ def check_width(width: int) -> int:
   return int(width)
 
 
-def _initialise(shapes: Params, key: jax.Array) -> Params:
+def _initialize(shapes: Params, key: jax.Array) -> Params:
   """Fills a tree of shapes by the names of its leaves."""
   paths, structure = jax.tree.flatten_with_path(shapes)
   layers = [(path[-2].key, path[-1].key, leaf.shape) for path, leaf in paths]

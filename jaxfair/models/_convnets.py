@@ -74,7 +74,7 @@ def convnet(
 
 
 def convnet_color_mnist(num_classes: int = 10) -> Model:
-  """The FairPATE paper's network for coloured digits (its Table 3).
+  """The FairPATE paper's network for colored digits (its Table 3).
 
   5x5 convolutions with 20 and 50 channels, each max-pooled by 2; a dense layer
   of 500. On 28 x 28 x 3 images, 432,080 parameters. The rows of the table are

@@ -124,7 +124,7 @@ def _from_shapes(
 ) -> tuple[_dependence.State, str]:
   """What the shapes alone decide, once for all trainings of a study."""
   fixed, rows = jax.tree.unflatten(structure, leaves)
-  state = _dependence.analyse(function, fixed, rows)
+  state = _dependence.analyze(function, fixed, rows)
   if isinstance(state, _dependence.Mixed):
     return state, ""
   one, several = (_dependence.numbers(function, fixed, rows, size) for size in (1, 3))

@@ -35,7 +35,7 @@ class Unknown(NamedTuple):
 State: TypeAlias = int | Mixed | Unknown | None
 
 
-def analyse(function: Callable[..., Any], fixed: Any, rows: Any) -> State:
+def analyze(function: Callable[..., Any], fixed: Any, rows: Any) -> State:
   """How `function(fixed, *rows)` depends on the rows.
 
   Args:

@@ -37,7 +37,7 @@ def extract(
     (size + sum(pad) - span) // stride + 1
     for size, pad, span, stride in zip(images.shape[2:-1], padding, reach, strides, strict=True)
   ]
-  # Neighbouring columns lie side by side in memory: as many as the window
+  # Neighboring columns lie side by side in memory: as many as the window
   # moves by are copied as one.
   run = strides[-1] if dilation[-1] == 1 else 1
   step = strides[-1] // run

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxfair import accounting, checks
+from jaxfair.accounting import _locked_file
 from jaxfair.pate._answer_log import AnswerLog, AnswerLogError
 from jaxfair.pate._answer_noise import Drawn, NoiseSecret
 
@@ -74,7 +75,7 @@ class Charges:
     drawn = secret.draw([settings, what, start, stop], rows)
     paid = self._paid.setdefault((what, start), {})
     if paid.get(stop, drawn.tag) != drawn.tag:
-      raise accounting.LedgerError(
+      raise _locked_file.LedgerError(
         f"{what} of queries {start} to {stop} are charged for other votes, and "
         "answering these would be a second release; pass the votes that were "
         "charged, or begin another folder, which pays for its answers anew"

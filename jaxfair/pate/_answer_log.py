@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.accounting import LedgerError, _ledger_file
-from jaxfair.accounting._locked_file import LockedFile
+from jaxfair.accounting import _ledger_file
+from jaxfair.accounting._locked_file import LedgerError, LockedFile
 
 
 class AnswerLogError(LedgerError):

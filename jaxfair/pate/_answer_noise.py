@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxfair._whole_files import owner_only, sync_folder, write_whole
-from jaxfair.accounting import LedgerError
+from jaxfair.accounting._locked_file import LedgerError
 from jaxfair.privacy._exact_coins import BitSource, keyed
 
 SECRET = "secret_key"

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import accounting, checks
+from jaxfair.accounting import _zcdp
 from jaxfair.fairness._counter import CounterRule, Guard, is_class
 from jaxfair.fairness._counter_sequence import allowed_answers, count_answer, empty_counters
 from jaxfair.fairness._disparity import DisparityKind
@@ -201,10 +202,8 @@ def _noise_rho(answers: FairAnswers) -> tuple[float, float]:
     answers.sigma_answer is not None and jnp.ndim(answers.outcome) == 1,
     "answers must be those of one call of fair_gnmax; of many, take one setting and seed at a time",
   )
-  test = accounting.discrete_gaussian_rho(sigma=float(answers.sigma_threshold))
-  answer = accounting.discrete_gaussian_rho(
-    sigma=float(answers.sigma_answer), sensitivity=math.sqrt(2)
-  )
+  test = _zcdp.discrete_gaussian_rho(sigma=float(answers.sigma_threshold))
+  answer = _zcdp.discrete_gaussian_rho(sigma=float(answers.sigma_answer), sensitivity=math.sqrt(2))
   return test, answer
 
 

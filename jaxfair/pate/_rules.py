@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from jaxfair import accounting, checks
+from jaxfair.accounting import _zcdp
 from jaxfair.privacy import _exact_coins, exact
 from jaxfair.privacy._exact_coins import BitSource
 
@@ -195,5 +196,5 @@ def _number(rule: Any, name: str, **bounds: Any) -> None:
 
 
 def _discrete_gaussian(sigma: float, sensitivity: float) -> accounting.Event:
-  rho = accounting.discrete_gaussian_rho(sigma=sigma, sensitivity=sensitivity)
+  rho = _zcdp.discrete_gaussian_rho(sigma=sigma, sensitivity=sensitivity)
   return accounting.ZCdp(rho)

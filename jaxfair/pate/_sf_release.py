@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxfair import accounting, checks, training
 from jaxfair._fields import several
+from jaxfair.accounting import _randomized_response
 from jaxfair.pate import _attribute
 from jaxfair.pate._aggregation import NO_ANSWER, gnmax
 from jaxfair.pate._answerer import Answerer
@@ -220,14 +221,16 @@ def randomized_groups(
   checks.ids("people.group", people.group, num_groups)
   if dataset_ledger is not None and key is None:
     dataset_ledger.charge(
-      accounting.RandomisedResponse(epsilon, num_groups),
+      accounting.RandomizedResponse(epsilon, num_groups),
       id=f"{secrets.token_hex(8)}: randomized groups",
       relation=accounting.Relation.ATTRIBUTE,
     )
   reports = randomized_response(
     people.group, epsilon=epsilon, num_categories=num_groups, key=os_key() if key is None else key
   )
-  spent = accounting.randomised_response_epsilon(epsilon=epsilon, categories=num_groups, count=1)
+  spent = _randomized_response.randomized_response_epsilon(
+    epsilon=epsilon, categories=num_groups, count=1
+  )
   protection = Protection(
     accounting.PrivacyGuarantee(
       spent, 0.0, accounting.Relation.ATTRIBUTE, "one person", "closed form"

@@ -5,19 +5,16 @@ Says how much a mechanism may move; never what it cost (that is `accounting`).
 
 from jaxfair.privacy import exact, grid, noise
 from jaxfair.privacy._adaptive import QuantileClip
-from jaxfair.privacy._clipping import Clipped, ClippedGrad, clipped_grad
+from jaxfair.privacy._clipping import clipped_grad
 from jaxfair.privacy._keys import os_key
 from jaxfair.privacy._randomized_response import (
   randomized_response,
   response_matrix,
   unbiased_counts,
 )
-from jaxfair.privacy._sampling import Batch, PoissonSampler
+from jaxfair.privacy._sampling import PoissonSampler
 
 __all__ = [
-  "Batch",
-  "Clipped",
-  "ClippedGrad",
   "PoissonSampler",
   "QuantileClip",
   "clipped_grad",

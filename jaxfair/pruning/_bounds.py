@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import analysis, tree
-from jaxfair.analysis import ByGroup
+from jaxfair.analysis import _by_group, _directional_derivatives, _group_gradients
+from jaxfair.analysis._by_group import ByGroup
 from jaxfair.fairness._groups import group_counts
 from jaxfair.pruning._group_profile import STEPS, check
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
@@ -81,7 +82,7 @@ def excess_bound(
   check(examples, num_groups, key)
   change = tree.subtract(pruned, params)
   moved = tree.norm(change)
-  gradients = analysis.group_gradients(model, loss, params, examples, num_groups=num_groups)
+  gradients = _group_gradients.group_gradients(model, loss, params, examples, num_groups=num_groups)
   top = analysis.top_eigenvalue(
     model, loss, params, examples, num_groups=num_groups, key=key, steps=steps
   ).values
@@ -128,7 +129,7 @@ def size_identity(
     Thesis chapter 5, Proposition 5.1, which states it for any two groups of
     any number; its proof is for two.
   """
-  found = analysis.group_gradients(model, loss, params, examples, num_groups=num_groups)
+  found = _group_gradients.group_gradients(model, loss, params, examples, num_groups=num_groups)
   norms = jax.vmap(tree.norm)(found.group)
   count = group_counts(examples.group, num_groups)
   pull = examples.size * tree.norm(found.population)
@@ -140,8 +141,8 @@ def _expansion(
   model: Model, loss: PerExampleLoss, params: Params, change: Params, examples: Any, num_groups: int
 ) -> tuple[ByGroup, ByGroup, ByGroup]:
   people = jax.tree.map(jnp.asarray, examples)
-  here = analysis.along(model, loss, params, people, change)
+  here = _directional_derivatives.along(model, loss, params, people, change)
   after = loss(model.apply(tree.add(params, change), people.x), people.y)
   values = (here.slopes, 0.5 * here.curvatures, after - here.losses)
-  slope, curvature, excess = (analysis.mean_by_group(v, people.group, num_groups) for v in values)
+  slope, curvature, excess = (_by_group.mean_by_group(v, people.group, num_groups) for v in values)
   return slope, curvature, excess

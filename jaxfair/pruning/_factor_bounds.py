@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import analysis, checks, tree
-from jaxfair.analysis import ByGroup
+from jaxfair.analysis import _by_group, _group_gradients
+from jaxfair.analysis._by_group import ByGroup
 from jaxfair.analysis._directional_derivatives import in_chunks
 from jaxfair.analysis._lanczos import largest
 from jaxfair.analysis._logit_gram import logit_gram, one_loss
@@ -53,7 +54,7 @@ def gradient_bound(
   Reference:
     Thesis chapter 5, Proposition 5.2.
   """
-  found = analysis.group_gradients(model, loss, params, examples, num_groups=num_groups)
+  found = _group_gradients.group_gradients(model, loss, params, examples, num_groups=num_groups)
   norms = ByGroup(jax.vmap(tree.norm)(found.group), tree.norm(found.population))
   return NonPrivateGradientBound(norms, *_gradient_chain(model, loss, params, examples, num_groups))
 
@@ -134,7 +135,7 @@ def _gradient_chain(
   jacobian = jnp.sqrt(jnp.maximum(0.0, jnp.linalg.eigvalsh(gram)[:, -1]))
   values = (jnp.sqrt(jnp.maximum(0.0, squared)), error * jacobian, error)
   mean_norm, bound, mean_error = (
-    analysis.mean_by_group(v, people.group, num_groups) for v in values
+    _by_group.mean_by_group(v, people.group, num_groups) for v in values
   )
   return mean_norm, bound, mean_error
 
@@ -171,6 +172,6 @@ def _eigenvalue_parts(
   held = max(1, 2**22 // (steps * flat.size))
   error = in_chunks(lambda rows: jax.vmap(bent)(*rows), (people.x, slopes), held)
   return (
-    analysis.mean_by_group(boundary, people.group, num_groups),
-    analysis.mean_by_group(error, people.group, num_groups),
+    _by_group.mean_by_group(boundary, people.group, num_groups),
+    _by_group.mean_by_group(error, people.group, num_groups),
   )

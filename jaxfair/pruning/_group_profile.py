@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import analysis, checks, tree
-from jaxfair.analysis import ByGroup
+from jaxfair.analysis import _by_group, _group_gradients
+from jaxfair.analysis._by_group import ByGroup
 from jaxfair.models import zero_one
-from jaxfair.training import choose_loop
+from jaxfair.training._driver import choose_loop
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 CHUNK = 256  # people in memory at once where the loops are the host's
@@ -181,7 +182,7 @@ def _norms(
   num_groups: int,
   chunk: int | None,
 ) -> ByGroup:
-  found = analysis.group_gradients(
+  found = _group_gradients.group_gradients(
     model, loss, params, examples, num_groups=num_groups, chunk=chunk
   )
   return ByGroup(jax.vmap(tree.norm)(found.group), tree.norm(found.population))
@@ -217,5 +218,5 @@ def _of_logits(
 ) -> tuple[ByGroup, ByGroup, ByGroup]:
   margin = analysis.top_two_margin(jax.nn.softmax(logits, axis=-1))
   values = (loss(logits, y), 1.0 - zero_one(logits, y), margin)
-  loss_, accuracy, distance = (analysis.mean_by_group(v, group, num_groups) for v in values)
+  loss_, accuracy, distance = (_by_group.mean_by_group(v, group, num_groups) for v in values)
   return loss_, accuracy, distance

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import tree
-from jaxfair.analysis import ByGroup
+from jaxfair.analysis._by_group import ByGroup
 from jaxfair.pruning import _masks as masking
 from jaxfair.pruning._group_profile import STEPS, NonPrivateProfile, group_profiles
 from jaxfair.types import Examples, Model, Params, PerExampleLoss

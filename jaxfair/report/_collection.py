@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from jaxfair import experiments
 from jaxfair._whole_files import write_whole
-from jaxfair.experiments import RunError, _folders
-from jaxfair.experiments._folders import ClaimRecord
+from jaxfair.experiments import _folders, _reading
+from jaxfair.experiments._folders import ClaimRecord, RunError
 from jaxfair.report import _html_parts, _svg
 
 
@@ -70,7 +70,7 @@ def _by_numbers(folder: pathlib.Path) -> list[tuple[bool, int, str]]:
 
 
 def _read(folder: pathlib.Path) -> _Run:
-  made, record = experiments.read_plan(folder), _folders.read_record(folder)
+  made, record = _reading.read_plan(folder), _folders.read_record(folder)
   results = folder / "results.csv"
   table = experiments.Table.read(results) if results.exists() else experiments.Table({})
   return _Run(

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from jaxfair._whole_files import write_whole
-from jaxfair.experiments import Run, Study, Table, _folders, _usefulness, _words
+from jaxfair.experiments import Study, Table, _folders, _usefulness, _words
 from jaxfair.experiments._folders import ClaimRecord
+from jaxfair.experiments._reading import Run
 from jaxfair.report import _html_parts, _static, _svg, _tables
 from jaxfair.studies import explanation
 

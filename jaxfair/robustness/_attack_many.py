@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, models
+from jaxfair.models import _losses
 from jaxfair.robustness import _smallest_attacks
 from jaxfair.robustness._attacks import Attack, Best, Judge, State, judge_of
 from jaxfair.training import _driver
@@ -120,7 +121,7 @@ def negative_margin(logits: Any, y: Any) -> jax.Array:
   Reference:
     Carlini and Wagner 2017.
   """
-  return -models.margin(logits, y)
+  return -_losses.margin(logits, y)
 
 
 class _Inputs(NamedTuple):

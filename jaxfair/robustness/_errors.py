@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import analysis, checks, models
-from jaxfair.analysis import ByGroup
+from jaxfair.analysis._by_group import ByGroup
 from jaxfair.fairness._groups import group_means
 from jaxfair.robustness._attack_many import Attacked
 from jaxfair.robustness._norm_balls import LINF, Ball

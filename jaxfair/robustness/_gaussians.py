@@ -3,7 +3,7 @@
 A person is of class -1, x ~ N(mu_minus, 1), or of class +1,
 x ~ N(mu_plus, K^2), each with chance one half, K the `ratio` of the standard
 deviations. The class is also the group. A threshold theta says +1 where
-x > theta. Host, float64, vectorised: all arguments broadcast.
+x > theta. Host, float64, vectorized: all arguments broadcast.
 
 With the best threshold the wider class errs more often. A fair threshold makes
 up for it by moving into the narrow class, where people are dense and a small
@@ -50,7 +50,7 @@ def fair_threshold(mu_minus: Any, mu_plus: Any, ratio: Any) -> np.ndarray:
 
   theta = mu_minus + D / (K + 1)
 
-  There is only one; it also minimises the mean distance to the threshold.
+  There is only one; it also minimizes the mean distance to the threshold.
 
   Args:
     mu_minus: mean of class -1.

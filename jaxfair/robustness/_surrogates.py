@@ -1,6 +1,6 @@
 """Thresholds that make two Gaussians' losses equal, for losses one trains with.
 
-Counting errors cannot be trained with, so a fair model equalises some loss of
+Counting errors cannot be trained with, so a fair model equalizes some loss of
 the margin y (x - theta). An unbounded one pays most for the few people far on
 the wrong side, and the threshold runs after them. Host, float64.
 """

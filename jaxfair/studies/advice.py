@@ -5,7 +5,7 @@ from typing import Any
 
 SAME_EPSILON = "It costs no more epsilon"
 TEACHERS = ("pate", "confident_pate", "fairpate", "pate_s_pre", "pate_s_in")
-PRIVATE_GROUPS = ("sf_pate_s", "sf_pate_t", "randomised_groups", "private_lagrangian")
+PRIVATE_GROUPS = ("sf_pate_s", "sf_pate_t", "randomized_groups", "private_lagrangian")
 GRADIENTS = ("clipped_rate", "gradient_norm")
 
 # What to do about a study's payer, where its rows name no method.

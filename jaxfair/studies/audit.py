@@ -10,15 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxfair import accounting, auditing, data, models, tree
+from jaxfair import _fields, accounting, auditing, data, models, tree
 from jaxfair import experiments as ex
-from jaxfair.experiments import Count, Positive
-from jaxfair.training import DpSgdConfig, calibrate, dp_sgd, map_members
-from jaxfair.training._ensembles import default_chunk
+from jaxfair.accounting import _composition, _gaussian
+from jaxfair.auditing import _bounds, _canaries, _mechanisms
+from jaxfair.experiments import Count, Positive, _statistics, _study
+from jaxfair.training import DpSgdConfig, calibrate, dp_sgd
+from jaxfair.training._ensembles import default_chunk, map_members
 from jaxfair.types import Examples, Model
 
 ONE_RUN, ONE_STEP = "one run", "one step"
-METHODS: tuple[auditing.Method, ...] = ("gaussian", "threshold")
+METHODS: tuple[_bounds.Method, ...] = ("gaussian", "threshold")
 STEP_BATCH = 32  # people beside the canary in the step that is audited
 BOUNDS = {"row": "bound"}
 
@@ -35,9 +37,9 @@ class Config(ex.Settings):
   batch_size: Count = 800  # expected size of its batches
   l2_clip: Positive = 1.0  # bound on a gradient's norm
   learning_rate: Positive = 0.5  # of plain SGD
-  canaries: Annotated[int, ex.Within(10)] = 4000  # hidden in each training
+  canaries: Annotated[int, _fields.Within(10)] = 4000  # hidden in each training
   seeds: Count = 10  # trainings, and audits of a step, per budget
-  runs: Annotated[int, ex.Within(32)] = 100_000  # of one step, on each neighbor
+  runs: Annotated[int, _fields.Within(32)] = 100_000  # of one step, on each neighbor
   confidence: ex.Probability = 0.95  # of every bound
 
   @property
@@ -56,14 +58,14 @@ class Audited:
   model: Model
   people: Examples  # among whom the canaries hide
 
-  def canaries(self, people: Examples, count: int) -> auditing.GradientCanaries:
+  def canaries(self, people: Examples, count: int) -> _canaries.GradientCanaries:
     """Canaries with gradients far above the clip bound."""
     return auditing.gradient_canaries(
       self.model, models.cross_entropy, people, num_canaries=count, norm=1e3 * self.config.l2_clip
     )
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All audits of one kind at one budget."""
   people, num_classes = _people(config, context)
   kind = "mlp" if config.hidden else "logistic"
@@ -109,7 +111,7 @@ def _one_run(own: Audited, key: jax.Array) -> list[dict[str, Any]]:
   keys = jax.random.split(key, config.seeds)
   found = map_members(train, keys, own.people, chunk=default_chunk())
   scores, included = map(np.asarray, found)
-  claimed = accounting.composed_epsilon(
+  claimed = _composition.composed_epsilon(
     [event], delta=config.delta, relation=accounting.Relation.ZERO_OUT
   )
   separation = auditing.likelihood_separation(
@@ -148,10 +150,12 @@ def _one_step(own: Audited, key: jax.Array) -> list[dict[str, Any]]:
     return canary.scores(fitted.params), size
 
   noise = float(own.training.noise_multiplier)
-  claimed = accounting.gaussian_epsilon(sigma=noise, delta=config.delta)
+  claimed = _gaussian.gaussian_epsilon(sigma=noise, delta=config.delta)
   rows = []
   for seed, own_key in enumerate(jax.random.split(key, config.seeds)):
-    scores = auditing.attack_scores(released, without, present, num_runs=config.runs, key=own_key)
+    scores = _mechanisms.attack_scores(
+      released, without, present, num_runs=config.runs, key=own_key
+    )
     for method in METHODS:
       bounds = [
         auditing.epsilon_lower_bound(
@@ -192,7 +196,7 @@ def _guesses(
   return rows
 
 
-def _people(config: Config, context: ex.Context) -> tuple[Examples, int]:
+def _people(config: Config, context: _study.Context) -> tuple[Examples, int]:
   """Scaled people, the same for all cells, and their number of classes."""
   if config.data is None:
     half = -(-config.people // 2)
@@ -219,7 +223,7 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-LARGEST = ex.exact(
+LARGEST = _statistics.exact(
   "largest lower bound over its claim, all audits jointly",
   lambda table: (table["joint_bound"] / table["claimed"]).max(),
 ).at(**BOUNDS)

@@ -11,18 +11,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import checks, data, disclosure, models, training
+from jaxfair import _fields, checks, data, disclosure, models, training
 from jaxfair import experiments as ex
 from jaxfair.data import Dataset
+from jaxfair.disclosure import _questions
 from jaxfair.disclosure._questionnaire import FILE, Questionnaire
 from jaxfair.disclosure._questions import Questions
-from jaxfair.experiments import EVERYONE, Count
+from jaxfair.experiments import EVERYONE, Count, _claims, _statistics, _study
 from jaxfair.types import Examples, Model, Params
 
 PARTS = (0.7, 1 - 0.7)
 ENTROPY, PROGRESS = "entropy (paper)", "progress"
 IMPORTANCE, RANDOM, OPTIMUM = "importance", "random", "optimum"
-Delta = Annotated[float, ex.Within(0.0, 0.5, open_high=True)]
+Delta = Annotated[float, _fields.Within(0.0, 0.5, open_high=True)]
 
 
 class Config(ex.Settings):
@@ -32,7 +33,7 @@ class Config(ex.Settings):
   model: Literal["logistic", "mlp"] = "logistic"
   hidden: tuple[Count, ...] = (10, 10)
   # Numbers of sensitive columns, drawn anew in every repetition, or names of such columns.
-  columns: ex.Sweep[Annotated[int, ex.Within(1, 8)]] = (2, 3, 4, 5, 6, 7)
+  columns: ex.Sweep[Annotated[int, _fields.Within(1, 8)]] = (2, 3, 4, 5, 6, 7)
   sensitive: tuple[str, ...] = ()
   # How likely another decision may be when the questions stop.
   deltas: ex.Sweep[Delta] = (0.0, 0.05, 0.1, 0.2)
@@ -75,7 +76,7 @@ class Config(ex.Settings):
     return model, training.fit(model, loss, train, settings, key=key).params
 
 
-def _cells(config: Config) -> list[ex.Cell]:
+def _cells(config: Config) -> list[_study.Cell]:
   sizes = (len(config.sensitive),) if config.sensitive else config.columns
   return [{"sensitive": size} for size in sizes]
 
@@ -86,7 +87,7 @@ def _check(config: Config, people: Dataset) -> None:
     checks.integer("columns", max(config.columns), high=len(names))
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All procedures, all repetitions, for one number of columns."""
   people = context.load(config.data)
   path = context.folder / FILE
@@ -104,7 +105,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     test = test.take(slice(0, config.people))
     model, params = config.fit(people, train, key=key_fit)
     picked = jax.random.permutation(key_pick, everything.size)[:size]
-    asked = disclosure.with_constants(
+    asked = _questions.with_constants(
       jax.tree.map(lambda leaf: jnp.asarray(leaf)[picked], everything), train.x
     )
     full = models.predict(model, params, test.x)
@@ -145,7 +146,7 @@ def _questionnaire(config: Config, people: Dataset, *, key: jax.Array) -> Questi
   return Questionnaire.of(prepared, params, config.questions(people)[0])
 
 
-def _table(config: Config, settings: ex.Cell, measured: Any, people: Dataset) -> ex.Table:
+def _table(config: Config, settings: _study.Cell, measured: Any, people: Dataset) -> ex.Table:
   seeds: dict[str, Any] = {"seed": range(config.seeds)}
   tables = []
   for name, found in measured.items():
@@ -184,25 +185,25 @@ def _of(method: str, delta: float) -> dict[str, Any]:
   return {"method": method, "delta": delta, **ALL}
 
 
-def _spared(delta: float) -> ex.Statistic:
+def _spared(delta: float) -> _claims.Statistic:
   """Share of the columns that the paper's order does not ask for."""
   return ex.mean("spared").at(**_of(ENTROPY, delta))
 
 
-def _above_optimum(method: str) -> ex.Statistic:
+def _above_optimum(method: str) -> _claims.Statistic:
   return ex.difference("leakage", _of(method, 0.0), _of(OPTIMUM, 0.0), relative=True)
 
 
-def _groups_differ(delta: float) -> ex.Check:
+def _groups_differ(delta: float) -> _claims.Check:
   return (ex.spread("share", "group") > 0).at(method=ENTROPY, delta=delta, **GROUPS)
 
 
-def _more(first: str, second: str, delta: float) -> ex.Check:
+def _more(first: str, second: str, delta: float) -> _claims.Check:
   """One order asks more than another."""
   return ex.difference("leakage", _of(first, delta), _of(second, delta)) > 0
 
 
-LOWEST = ex.exact(
+LOWEST = _statistics.exact(
   "lowest agreement with the full model at delta=0", lambda table: np.nanmin(table["agreement"])
 )
 PAPER = {"method": ENTROPY, **ALL}

@@ -19,6 +19,7 @@ from jaxfair.experiments._measures import EVERYONE
 from jaxfair.experiments._reading import read_run
 from jaxfair.experiments._table import Table
 from jaxfair.experiments._words import named
+from jaxfair.fairness import _intervals
 from jaxfair.studies.advice import advise
 from jaxfair.studies.reasons import REASONS
 
@@ -44,7 +45,7 @@ class GroupCost(NamedTuple):
 
   name: str
   size: float
-  cost: fairness.Interval
+  cost: _intervals.Interval
 
 
 class Reason(NamedTuple):
@@ -77,7 +78,7 @@ class NonPrivateExplanation(NamedTuple):
   setting: dict[str, Any]
   unit: str
   costs: tuple[GroupCost, ...]
-  apart: fairness.Interval
+  apart: _intervals.Interval
   by_loss: str
   reasons: tuple[Reason, ...]
   useless: str

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import jax
 import numpy as np
 
-from jaxfair import accounting, checks, data, methods, tree
+from jaxfair import _fields, accounting, checks, data, methods, tree
 from jaxfair import experiments as ex
-from jaxfair.experiments import Count, Positive
+from jaxfair.experiments import Count, Positive, _study
 from jaxfair.experiments import _config as configs
 from jaxfair.experiments._measures import EVERYONE, GAPS, GroupMeasures, paired_costs
 from jaxfair.experiments._study import Parts
@@ -34,13 +34,13 @@ class Config(ex.Settings):
   """
 
   data: ex.People = ex.People()
-  methods: ex.Sweep[Annotated[str, ex.OneOf(PRIVATE)]] = ("dp_sgd", "fair_dp_sgd", "pate")
+  methods: ex.Sweep[Annotated[str, _fields.OneOf(PRIVATE)]] = ("dp_sgd", "fair_dp_sgd", "pate")
   epsilons: ex.Sweep[Positive] = (0.5, 1.0, 4.0)
   delta: ex.Probability = 1e-5
   settings: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
   seeds: Count = 20
-  public_fraction: Annotated[float, ex.Within(0.01, 0.9)] = 0.15
-  test_fraction: Annotated[float, ex.Within(0.05, 0.9)] = 0.25
+  public_fraction: Annotated[float, _fields.Within(0.01, 0.9)] = 0.15
+  test_fraction: Annotated[float, _fields.Within(0.05, 0.9)] = 0.25
 
   def check(self) -> None:
     """Somebody is left to train on, and every method's settings are possible."""
@@ -81,15 +81,15 @@ def _precheck(config: Config, people: data.Dataset) -> None:
       methods.get(name).plan(config.settings_of(name), sizes, config.budget(name, epsilon))
 
 
-def _cells(config: Config) -> list[ex.Cell]:
-  listed: list[ex.Cell] = [
+def _cells(config: Config) -> list[_study.Cell]:
+  listed: list[_study.Cell] = [
     {"method": MAJORITY, "epsilon": 0.0},
     {"method": PLAIN, "epsilon": float("inf")},
   ]
   return listed + [{"method": m, "epsilon": e} for m in config.methods for e in config.epsilons]
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All seeds of one method at one budget: train, predict, measure."""
   people = context.load(config.data)
   method = methods.get(str(cell["method"]))

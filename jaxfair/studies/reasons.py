@@ -9,10 +9,12 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import analysis, fairness
-from jaxfair.analysis import ByGroup
+from jaxfair import analysis
+from jaxfair.analysis import _by_group
+from jaxfair.analysis._by_group import ByGroup
 from jaxfair.experiments import Table
 from jaxfair.experiments._measures import EVERYONE
+from jaxfair.fairness import _groups
 from jaxfair.methods import Plan, Population
 from jaxfair.methods._teachers import NonPrivateVotes
 from jaxfair.pate import NO_ANSWER
@@ -83,7 +85,7 @@ def gradient_reasons(
   """
 
   def mean(values: Any) -> ByGroup:
-    return analysis.mean_by_group(values, people.group, num_groups)
+    return _by_group.mean_by_group(values, people.group, num_groups)
 
   norms = analysis.norms(model, loss, params, people, num_groups=num_groups)
   found = {
@@ -111,13 +113,13 @@ def vote_reasons(counts: Any, labels: Any, group: Any, num_groups: int) -> dict[
   flipped = answered & (labels != jnp.argmax(counts, -1))
 
   def share(which: Any, of: Any) -> ByGroup:
-    sums = fairness.group_counts(group, num_groups, 1.0 * which)
-    sizes = fairness.group_counts(group, num_groups, 1.0 * of)
+    sums = _groups.group_counts(group, num_groups, 1.0 * which)
+    sizes = _groups.group_counts(group, num_groups, 1.0 * of)
     return ByGroup(sums / sizes, jnp.sum(which) / jnp.sum(of))
 
   outvoted = 1 - jnp.max(counts, -1) / jnp.sum(counts, -1)
   return {
     "flip_rate": share(flipped, answered),
-    "vote_disagreement": analysis.mean_by_group(outvoted, group, num_groups),
+    "vote_disagreement": _by_group.mean_by_group(outvoted, group, num_groups),
     "refused_rate": share(~answered, jnp.ones_like(answered)),
   }

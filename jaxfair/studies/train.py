@@ -10,22 +10,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import _schema, accounting, checks, data, methods, tree
+from jaxfair import _fields, _schema, accounting, checks, data, methods, tree
 from jaxfair import experiments as ex
 from jaxfair.accounting import Budget
 from jaxfair.data import Dataset
-from jaxfair.experiments import Claim, Count, Positive, Summary
+from jaxfair.experiments import Claim, Count, Positive, Summary, _study
 from jaxfair.experiments._measures import EVERYONE, GAPS, GroupMeasures, paired_costs
 from jaxfair.experiments._people import dataset_ledger
 from jaxfair.experiments._population import Buy, Parted, Scaling, dry, load_public, part_people
-from jaxfair.methods import Plan
+from jaxfair.methods import Plan, _recipe
 from jaxfair.methods._buying import PLACE, buy_once, seeded_bits
 from jaxfair.methods._evaluation import evaluate
 from jaxfair.studies.reasons import reasons_of, with_reasons
 from jaxfair.types import Examples
 
 PLAIN, RELEASED = "without privacy", "released model"
-MethodName = Annotated[str, ex.OneOf(tuple(methods.METHODS))]
+MethodName = Annotated[str, _fields.OneOf(tuple(methods.METHODS))]
 
 
 class Config(ex.Settings):
@@ -55,10 +55,10 @@ class Config(ex.Settings):
   """
 
   data: ex.People = ex.People()
-  public_fraction: Annotated[float, ex.Within(0.0, 0.9)] = 0.0
+  public_fraction: Annotated[float, _fields.Within(0.0, 0.9)] = 0.0
   public_csv: str | None = None
   scaling: Scaling = "auto"
-  test_fraction: Annotated[float, ex.Within(0.05, 0.9)] = 0.25
+  test_fraction: Annotated[float, _fields.Within(0.05, 0.9)] = 0.25
   methods: ex.Sweep[MethodName] = ("dp_sgd",)
   epsilons: ex.Sweep[Positive] = (1.0,)
   delta: ex.Probability | None = None
@@ -127,11 +127,11 @@ class Config(ex.Settings):
     method, (public, people) = methods.get(name), self.with_public(people)
     budget = None
     if method.protects is not None:
-      budget = Budget(epsilon, self.delta or methods.default_delta(people.size))
+      budget = Budget(epsilon, self.delta or _recipe.default_delta(people.size))
       checks.require(
         budget.delta <= 1 / people.size,
         f"delta={budget.delta:g} lets a mechanism publish whole records of {people.size} people; "
-        f"use at most {methods.default_delta(people.size):g}, or leave it out",
+        f"use at most {_recipe.default_delta(people.size):g}, or leave it out",
       )
     split_key, own_key = jax.random.split(key)
     parted = part_people(
@@ -176,7 +176,7 @@ def training_name(config: Config, method: str, epsilon: float) -> str:
   return told if len(config.methods) == 1 else f"{method}, {told}"
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All seeds of one cell, each on a split of its own; the released model is on the first."""
   people = context.load(config.data)
   setting = {"data": people.name, "epsilon": np.inf, **cell}
@@ -195,14 +195,14 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
 
 
 def _trained(
-  config: Config, people: Dataset, setting: dict[str, Any], seed: int, context: ex.Context
+  config: Config, people: Dataset, setting: dict[str, Any], seed: int, context: _study.Context
 ) -> tuple[GroupMeasures, dict[str, Any]]:
   logits, test, why = _logits(config, people, setting, seed, context)
   return ex.measure_groups(logits, test, people), why
 
 
 def _logits(
-  config: Config, people: Dataset, setting: dict[str, Any], seed: int, context: ex.Context
+  config: Config, people: Dataset, setting: dict[str, Any], seed: int, context: _study.Context
 ) -> tuple[jax.Array, Examples, dict[str, Any]]:
   """Of a model that is trained for the study, on its test people, and why groups pay."""
   parted, plan = config.parted(
@@ -219,7 +219,7 @@ def _logits(
 
 
 def _released(
-  config: Config, people: Dataset, setting: dict[str, Any], seed: int, context: ex.Context
+  config: Config, people: Dataset, setting: dict[str, Any], seed: int, context: _study.Context
 ) -> tuple[GroupMeasures, dict[str, Any]]:
   """Releases one model into the run directory, and measures it.
 
@@ -230,7 +230,7 @@ def _released(
   own = functools.partial(
     buy_once,
     folder=context.folder,
-    budget=Budget(setting["epsilon"], config.delta or methods.default_delta(people.size)),
+    budget=Budget(setting["epsilon"], config.delta or _recipe.default_delta(people.size)),
     name=people.name,
     ledger=book,
     key=None if key is None else jax.random.fold_in(key, 1),
@@ -252,11 +252,11 @@ def _released(
   return ex.measure_groups(logits, parted.test, people), {}
 
 
-def _split_key(context: ex.Context, seed: int) -> jax.Array:
+def _split_key(context: _study.Context, seed: int) -> jax.Array:
   return jax.random.fold_in(context.shared_key, seed)
 
 
-def _require_affordable(config: Config, people: Dataset, context: ex.Context) -> None:
+def _require_affordable(config: Config, people: Dataset, context: _study.Context) -> None:
   """Refuses a release that the data set's budget does not pay for.
 
   Before any cell is computed; a release that has begun is charged already.

@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import accounting, checks
+from jaxfair import checks
+from jaxfair.accounting import _truncation
 from jaxfair.privacy._sampling import PoissonSampler
 
 ROUNDS = 16
@@ -123,7 +124,7 @@ def poisson_sampler(
   )
   rate = batch_size / num_rows
   if max_batch is None:
-    cap = accounting.max_batch_for(
+    cap = _truncation.max_batch_for(
       dataset_size=num_rows, sampling_rate=rate, steps=steps, delta_share=delta_share
     )
     max_batch = max(batch_size, min(cap, num_rows))
@@ -167,7 +168,7 @@ def _remainder(high: jax.Array, low: jax.Array, divisor: int) -> jax.Array:
 
 
 def _hash(x: jax.Array) -> jax.Array:
-  """Mixes 32 bits (a multiply-xorshift finaliser, two rounds)."""
+  """Mixes 32 bits (a multiply-xorshift finalizer, two rounds)."""
   x = (x ^ (x >> 16)) * jnp.uint32(0x7FEB352D)
   x = (x ^ (x >> 15)) * jnp.uint32(0x846CA68B)
   return x ^ (x >> 16)

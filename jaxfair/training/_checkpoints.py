@@ -32,7 +32,8 @@ import numpy as np
 
 from jaxfair import checks, privacy
 from jaxfair._whole_files import owner_only, sync_folder, write_whole
-from jaxfair.accounting import LedgerError, _state_folder
+from jaxfair.accounting import _state_folder
+from jaxfair.accounting._locked_file import LedgerError
 from jaxfair.types import Params
 
 RECORD, SECRET, RELEASED = "run.json", "secret_key", "released.npz"

@@ -94,7 +94,7 @@ def fit(
 
 
 def check_examples(model: Model, examples: Examples) -> None:
-  """Refuses people that nothing can be learnt from.
+  """Refuses people that nothing can be learned from.
 
   Class ids must have an output each: an id beyond them makes the loss NaN, and
   every parameter with it. Real or soft targets pass.

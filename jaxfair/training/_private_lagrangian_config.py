@@ -7,6 +7,7 @@ from typing import Any
 import optax
 
 from jaxfair import accounting, checks
+from jaxfair.accounting import _grid, _units
 from jaxfair.accounting._search import smallest_noise
 from jaxfair.fairness.constraints import Notion
 from jaxfair.privacy import _grid_sums
@@ -130,10 +131,10 @@ class PrivateLagrangianConfig:
   def _grid_delta(self) -> float:
     """What discrete noise on sizes and sums adds to the Gaussian events.
 
-    Neighbours differ in two sizes, and in the sums of two cells.
+    Neighbors differ in two sizes, and in the sums of two cells.
     """
     dual, count = (
-      accounting.grid_delta(noise_multiplier=float(noise), distance=_grid_sums.distance(numbers))
+      _grid.grid_delta(noise_multiplier=float(noise), distance=_grid_sums.distance(numbers))
       for noise, numbers in ((self.dual_noise, 2 * MAX_WIDTH), (self.count_noise, 2))
     )
     return min(1.0, self.rounds * dual + count)
@@ -175,7 +176,7 @@ class PrivateLagrangianConfig:
       own = dataclasses.replace(config, noise_multiplier=multiplier)
       try:
         return own.guarantee(num_examples, delta=delta).epsilon
-      except accounting.NotCovered:  # hardly any noise
+      except _units.NotCovered:  # hardly any noise
         return math.inf
 
     found = smallest_noise(cost, epsilon, 2.0)

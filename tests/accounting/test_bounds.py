@@ -3,9 +3,10 @@ import math
 import pytest
 
 from jaxfair import checks
-from jaxfair.accounting import Relation, _bounds, _bridge, gaussian_epsilon
+from jaxfair.accounting import Relation, _bounds, _bridge
 from jaxfair.accounting import _events as ev
 from jaxfair.accounting._bounds import best_bound, fits, require_covered
+from jaxfair.accounting._gaussian import gaussian_epsilon
 from jaxfair.accounting._units import NotCovered, units
 
 ADD = Relation.ADD_OR_REMOVE_ONE
@@ -33,7 +34,7 @@ def test_pure_events_add_up_at_delta_zero():
   found = best(
     ev.PureDp(0.1),
     ev.Laplace(2.0),
-    ev.RandomisedResponse(0.3, 4, 2),
+    ev.RandomizedResponse(0.3, 4, 2),
     delta=0.0,
     relation=Relation.REPLACE_ONE,
   )
@@ -109,9 +110,9 @@ def test_pld_composes_pure_events_better_than_their_sum():
   found = best(ev.Repeated(ev.PureDp(0.05), 200))
   assert found.accountant == "pld"
   assert found.epsilon < 0.5 * 10.0
-  exact = best(ev.RandomisedResponse(0.05, 2, 200), relation=Relation.REPLACE_ONE)
-  assert exact.accountant == "exact randomised response"
-  # binary randomised response is the worst pure mechanism
+  exact = best(ev.RandomizedResponse(0.05, 2, 200), relation=Relation.REPLACE_ONE)
+  assert exact.accountant == "exact randomized response"
+  # binary randomized response is the worst pure mechanism
   assert exact.epsilon <= found.epsilon <= exact.epsilon * 1.02
 
 

@@ -6,9 +6,11 @@ import sys
 import numpy as np
 import pytest
 
-from jaxfair.accounting import DEFAULT_ORDERS, Relation, gaussian_epsilon
+from jaxfair.accounting import Relation
 from jaxfair.accounting import _events as ev
 from jaxfair.accounting._bridge import composed_pld, pld_epsilon, rdp_curve, to_dp_event, unit_pld
+from jaxfair.accounting._gaussian import gaussian_epsilon
+from jaxfair.accounting._rdp import DEFAULT_ORDERS
 from jaxfair.accounting._truncation import max_batch_for
 from jaxfair.accounting._units import NotCovered, units
 
@@ -61,7 +63,7 @@ def test_rdp_agrees_with_dp_accounting(event):
   assert np.all(ours >= theirs)
 
 
-def test_pure_dp_is_bounded_by_randomised_response():
+def test_pure_dp_is_bounded_by_randomized_response():
   import dp_accounting
   from dp_accounting import rdp
 
@@ -71,7 +73,7 @@ def test_pure_dp_is_bounded_by_randomised_response():
   assert np.all(pure <= 1.0 + 1e-12)
   response = rdp.RdpAccountant(
     neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE
-  ).compose(to_dp_event(ev.RandomisedResponse(1.0, 2)))
+  ).compose(to_dp_event(ev.RandomizedResponse(1.0, 2)))
   np.testing.assert_allclose(pure, response.rdp, rtol=1e-12)
   assert np.all(rdp_curve(ev.PureDp(0.0), ORDERS, ADD) == 0)
 
@@ -119,7 +121,7 @@ def test_substituting_a_clipped_person_moves_the_sum_twice_as_far():
 
 
 def test_repeated_responses_are_composed():
-  counted = units([ev.RandomisedResponse(math.log(3), 2, 10)], Relation.ATTRIBUTE)
+  counted = units([ev.RandomizedResponse(math.log(3), 2, 10)], Relation.ATTRIBUTE)
   found = pld_epsilon(counted, 1e-9, Relation.ATTRIBUTE)
   assert found == pytest.approx(10 * math.log(3), rel=1e-3)
   assert found >= 10.97
@@ -178,7 +180,7 @@ def test_small_overflow_is_paid_from_delta_and_large_exactly():
 
 
 @pytest.mark.slow
-def test_one_more_person_is_counted_where_neighbours_differ_in_size():
+def test_one_more_person_is_counted_where_neighbors_differ_in_size():
   event = ev.DpSgd(8.0, 0.3, 5, 20, 8)
   counted = units([event], ADD)
   grown = [composed_pld(counted, ADD, extra).get_epsilon_for_delta(1e-5) for extra in (0, 1)]

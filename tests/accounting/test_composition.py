@@ -7,20 +7,21 @@ from hypothesis import strategies as st
 
 from jaxfair import checks
 from jaxfair.accounting import (
-  DEFAULT_ORDERS,
   DpSgd,
   Gaussian,
   Laplace,
   Relation,
-  composed_epsilon,
   composed_guarantee,
-  dp_sgd_epsilon,
-  group_privacy,
   preprocessed_guarantee,
+)
+from jaxfair.accounting._composition import (
+  composed_epsilon,
+  group_privacy,
   preprocessing_factor,
-  rdp_to_epsilon,
   repeat_and_select_epsilon,
 )
+from jaxfair.accounting._dp_sgd import dp_sgd_epsilon
+from jaxfair.accounting._rdp import DEFAULT_ORDERS, rdp_to_epsilon
 from jaxfair.accounting._truncation import truncation_delta
 
 
@@ -65,7 +66,7 @@ def test_group_privacy_is_the_sum_of_its_steps(epsilon, log_delta, size):
 
 def test_group_privacy_holds_for_the_gaussian():
   """Three people move a sum three times as far."""
-  from jaxfair.accounting import gaussian_delta, gaussian_epsilon
+  from jaxfair.accounting._gaussian import gaussian_delta, gaussian_epsilon
 
   sigma, delta = 4.0, 1e-6
   epsilon = gaussian_epsilon(sigma=sigma, delta=delta)
@@ -125,7 +126,7 @@ def test_tuning_agrees_with_the_theorems():
   geometric = np.minimum.accumulate(geometric[::-1])[::-1]
   found = repeat_and_select_epsilon(Gaussian(4.0), mean_runs=mean, delta=delta)
   assert found == pytest.approx(rdp_to_epsilon(geometric, orders, delta=delta), rel=1e-9)
-  # Poisson: delta-hat at epsilon-hat = ln(1 + 1/(a - 1)), minimised over b
+  # Poisson: delta-hat at epsilon-hat = ln(1 + 1/(a - 1)), minimized over b
   hats = np.log1p(1 / (orders - 1))
   b = orders[:, None]
   log_deltas = (b - 1) * (rdp[:, None] - hats + np.log1p(-1 / b)) - np.log(b)

@@ -4,13 +4,10 @@ import numpy as np
 import pytest
 
 from jaxfair import checks
-from jaxfair.accounting import (
-  DataDependentEpsilon,
-  DataDependentRdp,
-  Rdp,
-  gnmax_rdp,
-  rdp_to_epsilon,
-)
+from jaxfair.accounting import DataDependentEpsilon, Rdp
+from jaxfair.accounting._data_dependent import DataDependentRdp
+from jaxfair.accounting._pate_gnmax import gnmax_rdp
+from jaxfair.accounting._rdp import rdp_to_epsilon
 
 ORDERS = [2.0, 4.0, 8.0]
 VOTES = [[90, 10], [60, 40], [100, 0]]

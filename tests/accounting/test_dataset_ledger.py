@@ -11,19 +11,13 @@ import textwrap
 import pytest
 
 from jaxfair import checks
-from jaxfair.accounting import (
-  BudgetError,
-  DatasetLedger,
-  Gaussian,
-  Ledger,
-  LedgerError,
-  RandomisedResponse,
-  Relation,
-  composed_epsilon,
-  dataset_ledgers,
-  gaussian_epsilon,
-)
+from jaxfair.accounting import DatasetLedger, Gaussian, Ledger, RandomizedResponse, Relation
 from jaxfair.accounting import _dataset_ledger as module
+from jaxfair.accounting._composition import composed_epsilon
+from jaxfair.accounting._dataset_ledger import dataset_ledgers
+from jaxfair.accounting._gaussian import gaussian_epsilon
+from jaxfair.accounting._guarantee import BudgetError
+from jaxfair.accounting._locked_file import LedgerError
 
 PERSON = Relation.ADD_OR_REMOVE_ONE
 EVENT = Gaussian(5.0)
@@ -68,7 +62,7 @@ def test_charges_of_one_release_are_one_release():
 def test_relations_and_units_are_not_added_up():
   book().charge(EVENT, id="a", relation=PERSON)
   book().charge(EVENT, id="b", relation=PERSON, unit="one household")
-  book().charge(RandomisedResponse(1.0, 2, 10), id="c", relation=Relation.ATTRIBUTE)
+  book().charge(RandomizedResponse(1.0, 2, 10), id="c", relation=Relation.ATTRIBUTE)
   found = book().spent(1e-5)
   assert {(s.guarantee.relation, s.guarantee.unit) for s in found} == {
     (PERSON, "one person"),

@@ -4,20 +4,12 @@ import math
 import pytest
 
 from jaxfair import checks
-from jaxfair.accounting import (
-  BudgetError,
-  DeltaWarning,
-  DpSgd,
-  Relation,
-  _bridge,
-  calibrate_dp_sgd,
-  dp_sgd_epsilon,
-  gaussian_epsilon,
-  max_batch_for,
-  max_steps,
-  shuffled_dp_sgd_epsilon,
-  to_dp_event,
-)
+from jaxfair.accounting import DpSgd, Relation, _bridge, calibrate_dp_sgd
+from jaxfair.accounting._bridge import to_dp_event
+from jaxfair.accounting._dp_sgd import dp_sgd_epsilon, max_steps, shuffled_dp_sgd_epsilon
+from jaxfair.accounting._gaussian import gaussian_epsilon
+from jaxfair.accounting._guarantee import BudgetError, DeltaWarning
+from jaxfair.accounting._truncation import max_batch_for
 
 # 200 settings: five rates, and for each so many steps, noises and deltas.
 STEPS = {

@@ -7,13 +7,8 @@ import pytest
 from scipy import special, stats
 
 from helpers import enumerations as exact
-from jaxfair.accounting import (
-  DpSgd,
-  Gaussian,
-  Relation,
-  composed_epsilon,
-  repeat_and_select_epsilon,
-)
+from jaxfair.accounting import DpSgd, Gaussian, Relation
+from jaxfair.accounting._composition import composed_epsilon, repeat_and_select_epsilon
 
 
 def sum_law(contributions, rate, cap):
@@ -35,7 +30,7 @@ def noisy_law(contributions, rate, cap, sigma):
   grid = np.arange(-9 - 8 * sigma, 9 + 8 * sigma, step)
   sums = sum_law(contributions, rate, cap)
   return step * sum(
-    weight * stats.norm.pdf(grid, centre, sigma) for centre, weight in sums.items() if weight
+    weight * stats.norm.pdf(grid, center, sigma) for center, weight in sums.items() if weight
   )
 
 
@@ -61,7 +56,7 @@ def test_a_step_of_dp_sgd_with_a_cap(relation, pairs):
     for at in (epsilon, 0.8 * epsilon)
   )
   assert found <= delta
-  # Of two people replaced the neighbours are compared as two steps.
+  # Of two people replaced the neighbors are compared as two steps.
   assert lower > delta or relation is Relation.REPLACE_ONE
 
 

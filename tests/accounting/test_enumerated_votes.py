@@ -8,7 +8,10 @@ import pytest
 from helpers import enumerations as exact
 from helpers import vote_references as reference
 from jaxfair import accounting
-from jaxfair.accounting import Relation, composed_epsilon, gnmax_rdp, pate_events, threshold_rdp
+from jaxfair.accounting import Relation, pate_events
+from jaxfair.accounting._composition import composed_epsilon
+from jaxfair.accounting._pate_gnmax import gnmax_rdp
+from jaxfair.accounting._pate_threshold import threshold_rdp
 from jaxfair.pate import _rules
 
 DELTA = 1e-3
@@ -43,7 +46,7 @@ def test_lnmax(teachers, classes, scale):
   worst = max(
     np.abs(np.log(laws[row] / laws[tuple(other)])).max()
     for row in laws
-    for other in reference.neighbours(row)
+    for other in reference.neighbors(row)
   )
   assert 0.5 * event.epsilon < worst <= event.epsilon
 
@@ -83,14 +86,14 @@ def test_confident_gnmax_is_charged_for_what_it_might_answer(case):
     events = pate_events(num_queries=queries, **public, **labels)
     return composed_epsilon(events, delta=delta, relation=Relation.REPLACE_ONE)
 
-  realised = epsilon(max_answers=answers)
-  assert exact.delta_of(*pair, realised) > 20 * delta
+  realized = epsilon(max_answers=answers)
+  assert exact.delta_of(*pair, realized) > 20 * delta
   assert exact.delta_of(*pair, epsilon()) <= delta
 
 
 @pytest.mark.parametrize(("cap", "share"), [(1, 0.6), (2, 0.6), (6, 0.4)])
 def test_a_cap_on_answers_is_a_filter(cap, share):
-  # Every neighbour of every vote of six teachers, answers in order until the
+  # Every neighbor of every vote of six teachers, answers in order until the
   # cap; the charge has tests for all queries and labels up to the cap.
   queries, sigma_threshold, sigma = 6, 3.0, 1.0
   epsilon = charged(
@@ -99,7 +102,7 @@ def test_a_cap_on_answers_is_a_filter(cap, share):
   worst = lower = 0.0
   for row in exact.every_row(6, 2):
     mine = exact.confident_law(row, 4.0, sigma_threshold, sigma)
-    for other in reference.neighbours(row):
+    for other in reference.neighbors(row):
       theirs = exact.confident_law(other, 4.0, sigma_threshold, sigma)
       pair = exact.capped_laws(mine, theirs, queries, cap)
       assert math.isclose(pair[0].sum(), 1.0, rel_tol=1e-9)

@@ -17,7 +17,7 @@ LEAVES = st.one_of(
   st.builds(ev.DpSgd, POSITIVE, RATE, COUNT),
   st.builds(ev.DpSgd, POSITIVE, RATE, COUNT, COUNT, COUNT),
   st.builds(ev.ShuffledDpSgd, POSITIVE, COUNT),
-  st.builds(ev.RandomisedResponse, POSITIVE, st.integers(2, 99), COUNT),
+  st.builds(ev.RandomizedResponse, POSITIVE, st.integers(2, 99), COUNT),
   st.builds(ev.ZCdp, POSITIVE),
   st.builds(ev.Rdp, st.just((1.5, 2.0)), st.tuples(POSITIVE, POSITIVE)),
   st.builds(ev.PureDp, POSITIVE),

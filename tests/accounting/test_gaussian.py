@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from jaxfair import checks
-from jaxfair.accounting import gaussian_delta, gaussian_epsilon, gaussian_sigma
-from jaxfair.accounting._gaussian import _log_delta
+from jaxfair.accounting import gaussian_sigma
+from jaxfair.accounting._gaussian import _log_delta, gaussian_delta, gaussian_epsilon
 
 
 def exact_log_delta(mu, epsilon):

@@ -7,6 +7,7 @@ import pytest
 from scipy import special
 
 from jaxfair import accounting
+from jaxfair.accounting import _gaussian, _grid
 from jaxfair.privacy import grid
 
 
@@ -23,17 +24,17 @@ def hockey_stick(steps, shift, epsilon):
 def test_the_event_covers_the_discrete_law_at_every_epsilon(multiplier):
   steps = 400
   shift = round(steps / multiplier)
-  extra = accounting.grid_delta(noise_multiplier=multiplier, distance=grid.distance(1, steps=steps))
+  extra = _grid.grid_delta(noise_multiplier=multiplier, distance=grid.distance(1, steps=steps))
   assert extra < 0.01
   for epsilon in np.linspace(0, 30, 31):
-    smooth = accounting.gaussian_delta(sigma=multiplier, epsilon=epsilon)
+    smooth = _gaussian.gaussian_delta(sigma=multiplier, epsilon=epsilon)
     assert hockey_stick(steps, shift, epsilon) <= extra + (1 - extra) * smooth
 
 
 @pytest.mark.parametrize("multiplier", [4.0, 40.0])
 def test_no_less_than_the_distance_is_added(multiplier):
   """At epsilon 0 two laws, each that far from its own, differ by twice that."""
-  extra = accounting.grid_delta(noise_multiplier=multiplier, distance=1e-9)
+  extra = _grid.grid_delta(noise_multiplier=multiplier, distance=1e-9)
   assert 2e-9 <= extra < 1e-6
 
 
@@ -76,5 +77,5 @@ def test_a_spent_delta_counts_in_closed_form():
     events, delta=1e-5, relation=accounting.Relation.REPLACE_ONE
   )
   assert found.accountant == "exact Gaussian"
-  expected = accounting.gaussian_epsilon(sigma=1.5, delta=6e-6)
+  expected = _gaussian.gaussian_epsilon(sigma=1.5, delta=6e-6)
   assert found.epsilon == pytest.approx(expected, rel=1e-9)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxfair import checks
-from jaxfair.accounting import BudgetError, DataDependentEpsilon, PrivacyGuarantee, Relation
-from jaxfair.accounting._guarantee import delta_in_range, round_up
+from jaxfair.accounting import DataDependentEpsilon, PrivacyGuarantee, Relation
+from jaxfair.accounting._guarantee import BudgetError, delta_in_range, round_up
 
 
 def test_a_guarantee_always_tells_whom_it_protects():

@@ -2,13 +2,14 @@ import numpy as np
 import pytest
 
 from helpers import vote_references as reference
-from jaxfair.accounting import gnmax_rdp, threshold_rdp
 from jaxfair.accounting._ladders import (
   RUNGS_PER_VOTE,
   margin_ladder,
   margin_rungs,
   threshold_ladder,
 )
+from jaxfair.accounting._pate_gnmax import gnmax_rdp
+from jaxfair.accounting._pate_threshold import threshold_rdp
 
 
 @pytest.mark.parametrize("discrete", [False, True])
@@ -24,7 +25,7 @@ def test_one_vote_moves_the_rung_by_at_most_the_reach(teachers, classes, sigma, 
   assert rungs.max() <= len(ladder.costs) - 1
   largest = 0
   for row, rung in zip(counts, rungs, strict=True):
-    others = margin_rungs(np.array(reference.neighbours(row)), sigma=sigma, discrete=discrete)
+    others = margin_rungs(np.array(reference.neighbors(row)), sigma=sigma, discrete=discrete)
     largest = max(largest, int(np.abs(others - rung).max()))
   # Two classes reach the bound; among more, one vote moves few of the gaps.
   least = 1.0 if classes == 2 else 0.5

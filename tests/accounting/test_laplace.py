@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxfair import checks
-from jaxfair.accounting import laplace_epsilon, laplace_scale
+from jaxfair.accounting._laplace import laplace_epsilon, laplace_scale
 
 POSITIVE = st.floats(1e-9, 1e9)
 

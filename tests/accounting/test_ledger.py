@@ -13,14 +13,12 @@ import pytest
 from jaxfair import checks
 from jaxfair.accounting import (
   ApproxDp,
-  BudgetError,
   DpSgd,
   Gaussian,
   Laplace,
   Ledger,
-  LedgerError,
   PureDp,
-  RandomisedResponse,
+  RandomizedResponse,
   Rdp,
   Relation,
   RepeatAndSelect,
@@ -29,13 +27,15 @@ from jaxfair.accounting import (
   ZCdp,
   _locked_file,
   calibrate_dp_sgd,
-  composed_epsilon,
-  discrete_gaussian_rho,
   discrete_gaussian_sigma,
   gaussian_sigma,
   zcdp_budget,
 )
+from jaxfair.accounting._composition import composed_epsilon
+from jaxfair.accounting._guarantee import BudgetError
 from jaxfair.accounting._ledger_file import sealed_line
+from jaxfair.accounting._locked_file import LedgerError
+from jaxfair.accounting._zcdp import discrete_gaussian_rho
 
 ADD = Relation.ADD_OR_REMOVE_ONE
 
@@ -207,7 +207,7 @@ def test_pure_budgets_take_pure_events_only(path):
 
 def test_what_cannot_be_accounted_is_not_written(path):
   with create(path) as ledger:
-    response = RandomisedResponse(1.0, 2)
+    response = RandomizedResponse(1.0, 2)
     with pytest.raises(checks.ArgumentError, match="ATTRIBUTE"):
       ledger.charge(response, id="a")
     assert len(ledger) == 0
@@ -464,7 +464,7 @@ EXTREMES = (1e-300, 5e-324, 1e300, math.inf, math.nan, 0.0, -1.0)
     lambda noise: DpSgd(noise, 0.1, 5),
     lambda noise: ShuffledDpSgd(noise, 2),
     lambda sigma: ZCdp(discrete_gaussian_rho(sigma=sigma)),
-    lambda epsilon: RandomisedResponse(epsilon, 2),
+    lambda epsilon: RandomizedResponse(epsilon, 2),
   ],
 )
 def test_noise_beyond_all_measure_is_one_clear_error(make, value):
@@ -488,7 +488,7 @@ def test_noise_beyond_all_measure_is_one_clear_error(make, value):
     ZCdp,
     PureDp,
     lambda epsilon: ApproxDp(epsilon, 1e-7),
-    lambda epsilon: RandomisedResponse(epsilon, 2**53, 2**53),
+    lambda epsilon: RandomizedResponse(epsilon, 2**53, 2**53),
     lambda value: Rdp((1.0 + 1e-9, 1e100), (value, value)),
     lambda value: RepeatAndSelect(Gaussian(5.0), 1 + value, value),
   ],

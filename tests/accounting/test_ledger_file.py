@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxfair.accounting import Gaussian, Ledger, LedgerError, Relation, ZCdp
+from jaxfair.accounting import Gaussian, Ledger, Relation, ZCdp
 from jaxfair.accounting._ledger_file import replay, sealed_line
+from jaxfair.accounting._locked_file import LedgerError
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from helpers.json_values import JSON, places
 from jaxfair import accounting as acc
-from jaxfair.accounting import Ledger, LedgerError, Relation
+from jaxfair.accounting import Ledger, Relation
 from jaxfair.accounting._ledger_file import replay, sealed_line
+from jaxfair.accounting._locked_file import LedgerError
 
 EVENTS = [
   acc.Gaussian(5.0),
@@ -18,7 +19,7 @@ EVENTS = [
   acc.Rdp((2.0, 4.0), (0.1, 0.2)),
   acc.Composed((acc.Repeated(acc.ZCdp(0.1), 3), acc.ApproxDp(0.1, 1e-9))),
   acc.RepeatAndSelect(acc.Laplace(30.0), 2.0),
-  acc.RandomisedResponse(0.1, 3, 2),
+  acc.RandomizedResponse(0.1, 3, 2),
 ]
 
 
@@ -131,7 +132,7 @@ def test_an_id_charged_twice_is_refused(tmp_path, good):
 
 def test_an_event_without_a_price_is_refused(tmp_path, good):
   records = copy.deepcopy(good)
-  records[0]["relation"] = "add-or-remove-one"  # no randomised response
+  records[0]["relation"] = "add-or-remove-one"  # no randomized response
   write(tmp_path / "ledger", records)
   with pytest.raises(LedgerError, match="ATTRIBUTE"):
     Ledger.read(tmp_path / "ledger")

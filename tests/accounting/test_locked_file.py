@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from jaxfair.accounting import Gaussian, Ledger, LedgerError, Relation
+from jaxfair.accounting import Gaussian, Ledger, Relation
+from jaxfair.accounting._locked_file import LedgerError
 
 
 @pytest.fixture

@@ -2,16 +2,11 @@ import numpy as np
 import pytest
 
 from jaxfair import checks
-from jaxfair.accounting import (
-  DEFAULT_ORDERS,
-  DataDependentEpsilon,
-  composed_epsilon,
-  gnmax_rdp,
-  pate_diagnosis,
-  pate_events,
-  rdp_to_epsilon,
-  threshold_rdp,
-)
+from jaxfair.accounting import DataDependentEpsilon, pate_diagnosis, pate_events
+from jaxfair.accounting._composition import composed_epsilon
+from jaxfair.accounting._pate_gnmax import gnmax_rdp
+from jaxfair.accounting._pate_threshold import threshold_rdp
+from jaxfair.accounting._rdp import DEFAULT_ORDERS, rdp_to_epsilon
 
 ORDERS = np.array(DEFAULT_ORDERS)
 

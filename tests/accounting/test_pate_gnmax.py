@@ -9,13 +9,9 @@ from scipy import special
 
 from helpers import vote_references as reference
 from jaxfair import checks
-from jaxfair.accounting import (
-  DEFAULT_ORDERS,
-  DataDependentRdp,
-  gnmax_log_q,
-  gnmax_rdp,
-  histogram_rdp,
-)
+from jaxfair.accounting._data_dependent import DataDependentRdp
+from jaxfair.accounting._pate_gnmax import gnmax_log_q, gnmax_rdp, histogram_rdp
+from jaxfair.accounting._rdp import DEFAULT_ORDERS
 
 ORDERS = np.array([1.01, 1.5, 2.0, 4.3, 16.0, 32.0, 100.0, 1000.0])
 
@@ -97,7 +93,7 @@ def test_never_above_what_holds_for_all_votes(teachers, classes, sigma, seed):
   assert np.all(rdp >= 0)
 
 
-def test_bounds_the_divergence_from_every_neighbour():
+def test_bounds_the_divergence_from_every_neighbor():
   teachers, sigma = 40, 4.0
   orders = np.array([1.5, 2.0, 5.0, 10.0, 20.0])
   counts = reference.histograms(teachers, 2)
@@ -105,7 +101,7 @@ def test_bounds_the_divergence_from_every_neighbour():
   gained = 0
   for row, bounds in zip(counts, rdp, strict=True):
     mine = log_label_probabilities(row, sigma)
-    for other in reference.neighbours(row):
+    for other in reference.neighbors(row):
       theirs = log_label_probabilities(other, sigma)
       for order, bound in zip(orders, bounds, strict=True):
         assert reference.renyi(mine, theirs, order) <= bound * (1 + 1e-12)

@@ -4,8 +4,10 @@ import pytest
 
 from helpers import vote_references as reference
 from jaxfair import checks
-from jaxfair.accounting import DEFAULT_ORDERS, PureDp, Relation, lnmax_log_q, lnmax_rdp
+from jaxfair.accounting import PureDp, Relation
 from jaxfair.accounting._bridge import rdp_curve
+from jaxfair.accounting._pate_laplace import lnmax_log_q, lnmax_rdp
+from jaxfair.accounting._rdp import DEFAULT_ORDERS
 
 ORDERS = np.array([1.01, 2.0, 8.5, 32.0, 300.0])
 
@@ -52,12 +54,12 @@ def test_without_looking_it_is_any_pure_mechanism():
   assert np.all(mine <= 0.5)
 
 
-def test_bounds_the_divergence_from_every_neighbour():
+def test_bounds_the_divergence_from_every_neighbor():
   scale, orders = 3.0, np.array([1.5, 4.0, 20.0])
   counts = reference.histograms(30, 2)
   rdp = lnmax_rdp(counts, scale=scale, orders=orders).not_for_release
   for row, bounds in zip(counts, rdp, strict=True):
-    for other in reference.neighbours(row):
+    for other in reference.neighbors(row):
       pair = log_labels(row, scale), log_labels(other, scale)
       for order, bound in zip(orders, bounds, strict=True):
         assert reference.renyi(*pair, order) <= bound * (1 + 1e-12)

@@ -7,7 +7,7 @@ from scipy import special
 
 from helpers import vote_references as reference
 from jaxfair import checks
-from jaxfair.accounting import log_answer_probability, threshold_rdp
+from jaxfair.accounting._pate_threshold import log_answer_probability, threshold_rdp
 
 
 def test_probabilities_in_both_tails():
@@ -42,7 +42,7 @@ def test_agrees_with_sixty_digits():
   assert below > 10
 
 
-def test_bounds_the_divergence_from_every_neighbour():
+def test_bounds_the_divergence_from_every_neighbor():
   orders = np.array([1.5, 3.0, 10.0, 30.0])
   largest = np.arange(60, 121)
   counts = np.stack([largest, 120 - largest], axis=1)

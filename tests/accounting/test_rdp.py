@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxfair import checks
-from jaxfair.accounting import DEFAULT_ORDERS, gaussian_epsilon, rdp_to_epsilon
+from jaxfair.accounting._gaussian import gaussian_epsilon
+from jaxfair.accounting._rdp import DEFAULT_ORDERS, rdp_to_epsilon
 
 ORDERS = np.array(DEFAULT_ORDERS)
 

@@ -1,4 +1,4 @@
-"""Brute force over every histogram of a few teachers, and its neighbours."""
+"""Brute force over every histogram of a few teachers, and its neighbors."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_local_sensitivity_at_every_distance(case):
   costs = ladder.costs[rungs]
   assert np.ptp(costs) > 0  # the votes matter
   ids = index_of(counts)
-  near = [[ids[tuple(o)] for o in reference.neighbours(r)] for r in counts]
+  near = [[ids[tuple(o)] for o in reference.neighbors(r)] for r in counts]
   exact = np.array([max(abs(costs[i] - costs[j]) for j in near[i]) for i in range(len(counts))])
   distances = np.arange(6)
   for d in distances:
@@ -72,13 +72,13 @@ def test_local_sensitivity_at_every_distance(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_neighbours_differ_by_a_factor_of_at_most_e_to_beta(case):
+def test_neighbors_differ_by_a_factor_of_at_most_e_to_beta(case):
   counts, ladder, rungs = case[0](*case[1:])
   ids = index_of(counts)
   logs = np.array([log_smooth(ladder, rungs[i : i + 1]) for i in range(len(rungs))])
   assert np.ptp(logs) > 0.5 * BETA
   for row, mine in zip(counts, logs, strict=True):
-    for other in reference.neighbours(row):
+    for other in reference.neighbors(row):
       assert abs(mine - logs[ids[tuple(other)]]) <= BETA + 1e-12
 
 

@@ -4,7 +4,8 @@ import stat
 
 import pytest
 
-from jaxfair.accounting import LedgerError, _state_folder
+from jaxfair.accounting import _state_folder
+from jaxfair.accounting._locked_file import LedgerError
 
 
 @pytest.fixture(autouse=True)

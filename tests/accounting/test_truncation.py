@@ -8,9 +8,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jaxfair import checks
-from jaxfair.accounting import DpSgd, Relation, composed_epsilon, max_batch_for, truncation_delta
+from jaxfair.accounting import DpSgd, Relation
 from jaxfair.accounting._bridge import unit_pld
-from jaxfair.accounting._truncation import log_binomial_tail, total_variation_delta
+from jaxfair.accounting._composition import composed_epsilon
+from jaxfair.accounting._truncation import (
+  log_binomial_tail,
+  max_batch_for,
+  total_variation_delta,
+  truncation_delta,
+)
 
 GRID = np.linspace(-14, 14, 7001)
 
@@ -45,7 +51,7 @@ SETTINGS = [(0.9, 1, 1.5), (0.5, 2, 1.0), (0.3, 1, 2.0), (0.7, 3, 0.8)]
 @pytest.mark.parametrize(("rate", "cap", "sigma"), SETTINGS)
 @pytest.mark.parametrize("relation", list(Relation))
 def test_loss_distribution_covers_the_sampler_exactly_enumerated(rate, cap, sigma, relation):
-  """All small neighbours with contributions of -1, 0, 1; one step."""
+  """All small neighbors with contributions of -1, 0, 1; one step."""
   bound = unit_pld(DpSgd(sigma, rate, 1, 4, cap), relation, 0, 2e-3)
   plain = unit_pld(DpSgd(sigma, rate, 1), relation, 0, 2e-3)
   for others in itertools.combinations_with_replacement((-1, 0, 1), 3):

@@ -24,8 +24,8 @@ def test_order_does_not_matter():
 
 
 def test_responses_are_counted():
-  found = units([ev.Repeated(ev.RandomisedResponse(1.0, 3, 4), 5)], Relation.ATTRIBUTE)
-  assert found == ((ev.RandomisedResponse(1.0, 3), 20),)
+  found = units([ev.Repeated(ev.RandomizedResponse(1.0, 3, 4), 5)], Relation.ATTRIBUTE)
+  assert found == ((ev.RandomizedResponse(1.0, 3), 20),)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_shuffled_epoch_is_one_gaussian(relation, sigma):
   assert found == ((ev.Gaussian(sigma), 7),)
 
 
-@pytest.mark.parametrize("event", [ev.ShuffledDpSgd(3.0, 7), ev.RandomisedResponse(1.0, 2)])
+@pytest.mark.parametrize("event", [ev.ShuffledDpSgd(3.0, 7), ev.RandomizedResponse(1.0, 2)])
 @pytest.mark.parametrize("wrap", [lambda e: e, lambda e: ev.RepeatAndSelect(e, 2.0)])
 def test_what_has_no_meaning_under_a_relation_is_refused(event, wrap):
   with pytest.raises(NotCovered, match=r"Relation\."):

@@ -11,17 +11,10 @@ from scipy import special
 
 from helpers import vote_references as reference
 from jaxfair import checks
-from jaxfair.accounting import (
-  SanitisingPlan,
-  _vote_tails,
-  gnmax_log_q,
-  gnmax_rdp,
-  log_answer_probability,
-  pate_diagnosis,
-  plan_sanitising,
-  sanitised_epsilon,
-  threshold_rdp,
-)
+from jaxfair.accounting import _vote_tails, pate_diagnosis, plan_sanitizing, sanitized_epsilon
+from jaxfair.accounting._pate_gnmax import gnmax_log_q, gnmax_rdp
+from jaxfair.accounting._pate_threshold import log_answer_probability, threshold_rdp
+from jaxfair.accounting._sanitizing_plan import SanitizingPlan
 
 
 def masses(sigma, last=400):
@@ -66,7 +59,7 @@ def labels(row, sigma, last=300):
   return np.log([first, second])
 
 
-def test_bounds_the_divergence_from_every_neighbour():
+def test_bounds_the_divergence_from_every_neighbor():
   sigma, orders = 3.0, np.array([1.5, 3.0, 10.0])
   counts = reference.histograms(30, 2)
   rdp = gnmax_rdp(counts, sigma=sigma, orders=orders, discrete=True)
@@ -78,7 +71,7 @@ def test_bounds_the_divergence_from_every_neighbour():
     assert wrong <= q + 1e-9
     continuous = special.log_ndtr(-abs(row[0] - row[1]) / (3 * math.sqrt(2)))
     heavier += wrong > continuous
-    for other in reference.neighbours(row):
+    for other in reference.neighbors(row):
       for order, bound in zip(orders, bounds, strict=True):
         exact = reference.renyi(mine, labels(other, sigma), order)
         assert exact <= bound * (1 + 1e-9)
@@ -107,25 +100,25 @@ def bits(largest):
   return _vote_tails.log_reach(short, sigma=4.0)
 
 
-def test_diagnosis_and_sanitised_figure_cost_a_little_more():
+def test_diagnosis_and_sanitized_figure_cost_a_little_more():
   counts = np.random.default_rng(0).multinomial(100, [0.9, 0.05, 0.05], 500)
   test = {"threshold": 70.0, "sigma_threshold": 20.0}
-  plan = plan_sanitising(
+  plan = plan_sanitizing(
     num_queries=500, num_teachers=100, num_classes=3, sigma=8.0, delta=1e-6, **test
   )
   own, shown = [], []
   for discrete in (False, True):
     given = {"sigma": 8.0, "delta": 1e-6, "discrete": discrete, **test}
     own.append(pate_diagnosis(counts, **given).not_for_release)
-    shown.append(sanitised_epsilon(counts, plan=plan, key=jax.random.key(0), **given))
+    shown.append(sanitized_epsilon(counts, plan=plan, key=jax.random.key(0), **given))
   assert own[0] < own[1] < 1.1 * own[0]
   assert shown[0].epsilon < shown[1].epsilon < 1.2 * shown[0].epsilon
 
 
-def test_tiny_discrete_noise_cannot_be_sanitised():
-  plan = SanitisingPlan(4.0, 0.1, 3.0, 3.0)
+def test_tiny_discrete_noise_cannot_be_sanitized():
+  plan = SanitizingPlan(4.0, 0.1, 3.0, 3.0)
   with pytest.raises(checks.ArgumentError, match="too small"):
-    sanitised_epsilon(
+    sanitized_epsilon(
       [[3, 1]], sigma=0.3, delta=1e-5, plan=plan, key=jax.random.key(0), discrete=True
     )
 

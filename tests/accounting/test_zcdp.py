@@ -6,15 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxfair import checks
-from jaxfair.accounting import (
-  discrete_gaussian_rho,
-  discrete_gaussian_sigma,
-  gaussian_epsilon,
-  gaussian_sigma,
-  rdp_to_epsilon,
-  zcdp_budget,
-  zcdp_epsilon,
-)
+from jaxfair.accounting import discrete_gaussian_sigma, gaussian_sigma, zcdp_budget, zcdp_epsilon
+from jaxfair.accounting._gaussian import gaussian_epsilon
+from jaxfair.accounting._rdp import rdp_to_epsilon
+from jaxfair.accounting._zcdp import discrete_gaussian_rho
 
 
 @given(st.floats(1e-4, 50.0), st.floats(-40, -1))

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from jaxfair.analysis import ByGroup, mean_by_group
-from jaxfair.analysis._by_group import weights_by_group
+from jaxfair.analysis._by_group import ByGroup, mean_by_group, weights_by_group
 
 VALUES = np.array([1.0, 2.0, 6.0], np.float32)
 GROUP = np.array([0, 0, 1])

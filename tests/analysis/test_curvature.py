@@ -7,14 +7,12 @@ import pytest
 
 from helpers.curved import KEY, ZOO, moved, people
 from jaxfair import checks, models
-from jaxfair.analysis import (
-  ByGroup,
-  NonPrivateTraces,
-  group_hessians,
-  hessian_trace,
-  plan_residual,
-  trace_per_person,
-)
+from jaxfair.analysis import hessian_trace
+from jaxfair.analysis._by_group import ByGroup
+from jaxfair.analysis._curvature import NonPrivateTraces, trace_per_person
+from jaxfair.analysis._hessian import group_hessians
+from jaxfair.analysis._hessian_residual import plan_residual
+from jaxfair.models import _losses
 from jaxfair.types import Examples
 
 PEOPLE = people()
@@ -116,7 +114,7 @@ def test_another_loss_and_real_targets():
   targets = rng.normal(size=PEOPLE.size).astype(np.float32)
   examples = PEOPLE._replace(y=targets)
   params = model.init(KEY, PEOPLE.x[0])
-  found = hessian_trace(model, models.squared, params, examples, num_groups=2)
+  found = hessian_trace(model, _losses.squared, params, examples, num_groups=2)
   # Corollary 3.1: twice the mean squared norm, plus 2 for the bias.
   squared = 2 * np.sum(PEOPLE.x**2, axis=1) + 2
   np.testing.assert_allclose(found.per_person, squared, rtol=1e-5)

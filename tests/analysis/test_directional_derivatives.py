@@ -7,8 +7,7 @@ import pytest
 
 from helpers.curved import moved, people
 from jaxfair import checks, models
-from jaxfair.analysis import along
-from jaxfair.analysis._directional_derivatives import in_chunks
+from jaxfair.analysis._directional_derivatives import along, in_chunks
 
 PEOPLE = people(6)
 MODEL = models.logistic(3)

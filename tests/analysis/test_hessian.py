@@ -6,7 +6,8 @@ import pytest
 
 from helpers.curved import KEY, people
 from jaxfair import checks, models
-from jaxfair.analysis import group_hessians
+from jaxfair.analysis._hessian import group_hessians
+from jaxfair.models import _losses
 
 
 def test_squared_loss_gives_the_second_moments_of_each_group():
@@ -14,7 +15,7 @@ def test_squared_loss_gives_the_second_moments_of_each_group():
   targets = np.ones(examples.size, np.float32)
   model = models.logistic(1)
   params = model.init(KEY, examples.x[0])
-  found = group_hessians(model, models.squared, params, examples._replace(y=targets), num_groups=3)
+  found = group_hessians(model, _losses.squared, params, examples._replace(y=targets), num_groups=3)
   # Flattened parameters are (b, w): inputs are (1, x).
   inputs = np.c_[np.ones(examples.size), examples.x]
   for a in (0, 1):

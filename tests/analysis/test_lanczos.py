@@ -5,7 +5,8 @@ import pytest
 
 from helpers.curved import KEY, moved, people
 from jaxfair import checks, models
-from jaxfair.analysis import group_hessians, top_eigenvalue
+from jaxfair.analysis import top_eigenvalue
+from jaxfair.analysis._hessian import group_hessians
 from jaxfair.analysis._lanczos import largest
 
 PEOPLE = people()

@@ -25,7 +25,7 @@ CASES = {
   "tanh, then relu": (lambda h, w, v: jax.nn.relu(jnp.tanh(h) @ w) @ v, Bend.DIAGONAL),
   "tanh above a mix": (lambda h, w, v: jnp.tanh(h @ w) @ v, Bend.FULL),
   "two tanh": (lambda h, w, v: jnp.tanh(jnp.tanh(h) @ w) @ v, Bend.FULL),
-  "neighbours multiplied": (lambda h, w, v: (h * h[:, ::-1]) @ v, Bend.FULL),
+  "neighbors multiplied": (lambda h, w, v: (h * h[:, ::-1]) @ v, Bend.FULL),
   "normalised": (lambda h, w, v: (h / jnp.sum(h**2)) @ v, Bend.FULL),
   "softmax": (lambda h, w, v: jax.nn.softmax(h) @ v, Bend.FULL),
   "squared by itself": (lambda h, w, v: h @ h.T, Bend.FULL),

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from helpers.curved import ZOO, moved, people
-from jaxfair.analysis import logit_gram
+from jaxfair.analysis._logit_gram import logit_gram
 
 PEOPLE = people(5)
 MODEL = ZOO["softmax"]

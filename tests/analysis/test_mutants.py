@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import mutants
-from jaxfair import models
+from jaxfair.models import _coupling
 from jaxfair.privacy._clipping import clipped_grad
 from jaxfair.training import DpSgdConfig, dp_sgd
 
@@ -41,7 +41,7 @@ def test_where_the_audit_is_strong_it_shows_much_of_the_library_s_epsilon():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-  "name", ["noise key reused between steps", "normalisation by the realised batch"]
+  "name", ["noise key reused between steps", "normalization by the realized batch"]
 )
 def test_a_step_without_a_mistake_is_the_library_s(name):
   """So what is caught is the mistake, and nothing else."""
@@ -55,7 +55,7 @@ def test_a_step_without_a_mistake_is_the_library_s(name):
 
 def test_the_coupled_model_is_refused():
   case = mutants.CASES["leaking BatchNorm"]
-  with pytest.raises(models.CouplingError, match="BatchNorm"):
+  with pytest.raises(_coupling.CouplingError, match="BatchNorm"):
     dp_sgd(
       mutants.COUPLED,
       mutants.linear_loss,

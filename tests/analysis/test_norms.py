@@ -7,7 +7,8 @@ import pytest
 
 from helpers.curved import ZOO, moved, people
 from jaxfair import models
-from jaxfair.analysis import gradient_norms, norms
+from jaxfair.analysis import norms
+from jaxfair.analysis._norms import gradient_norms
 
 PEOPLE = people()
 

@@ -7,14 +7,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from jaxfair import checks, models, training
-from jaxfair.analysis import (
-  excess_risk_bound,
-  fairness_bound,
-  group_gradient_norms,
-  model_deviation_bound,
-  smoothness,
-)
+from jaxfair import checks, models
+from jaxfair.analysis import excess_risk_bound, model_deviation_bound
+from jaxfair.analysis._pate_bounds import fairness_bound, group_gradient_norms, smoothness
+from jaxfair.training import _erm
 from jaxfair.types import Examples
 
 
@@ -100,11 +96,11 @@ def test_softmax_students_stay_within():
   flips, penalty = np.full(30, 0.2), 0.05
   model = models.logistic(3)
   # The solver's objective has weight_decay / 2.
-  config = training.SolveConfig(weight_decay=2 * penalty)
+  config = _erm.SolveConfig(weight_decay=2 * penalty)
 
   def student(labels):
     people_ = Examples(x, labels, np.zeros(30, np.int32))
-    fit = training.solve(model, models.cross_entropy, people_, config, key=jax.random.key(0))
+    fit = _erm.solve(model, models.cross_entropy, people_, config, key=jax.random.key(0))
     return np.concatenate([np.ravel(v) for v in jax.tree.leaves(fit.params)])
 
   best = student(y)
@@ -113,7 +109,7 @@ def test_softmax_students_stay_within():
     away = rng.integers(1, 3, size=30)
     flip = rng.random(30) < flips
     moved.append(np.linalg.norm(student(np.where(flip, (y + away) % 3, y).astype(np.int32)) - best))
-  # The model has an intercept, which is penalised like the rest.
+  # The model has an intercept, which is penalized like the rest.
   norms = np.sqrt(1 + np.sum(x**2, axis=1))
   bound = model_deviation_bound(flips, norms, penalty=penalty, softmax=True)
   one_logit = model_deviation_bound(flips, norms, penalty=penalty)

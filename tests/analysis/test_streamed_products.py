@@ -7,7 +7,9 @@ import pytest
 
 from helpers.curved import KEY, ZOO, moved, people
 from jaxfair import checks, models
-from jaxfair.analysis import group_gradients, group_hessians, top_eigenvalue
+from jaxfair.analysis import top_eigenvalue
+from jaxfair.analysis._group_gradients import group_gradients
+from jaxfair.analysis._hessian import group_hessians
 from jaxfair.analysis._streamed_products import chunks_by_group, largest_streamed
 
 PEOPLE = people()

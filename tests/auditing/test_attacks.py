@@ -61,7 +61,7 @@ def test_it_sees_noise_that_was_used_twice():
 
 
 def test_it_sees_outputs_that_are_not_finite():
-  """Even where the other neighbour's are what stands in for them."""
+  """Even where the other neighbor's are what stands in for them."""
   a, b = draws(seed=10), draws(seed=11)
   for part in (slice(RUNS // 4), slice(-RUNS // 4, None)):
     a[part], b[part] = 0.0, np.nan

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting, checks, privacy
-from jaxfair.auditing import attack_scores, audit_mechanism
+from jaxfair.auditing import audit_mechanism
+from jaxfair.auditing._mechanisms import attack_scores
 from jaxfair.privacy import noise
 
 DELTA = 1e-5
@@ -79,7 +80,7 @@ def test_laplace_noise_shows_most_of_its_epsilon():
   assert 0.6 * 2.0 < found.epsilon <= 2.0
 
 
-def test_randomised_response_shows_nearly_all_of_it():
+def test_randomized_response_shows_nearly_all_of_it():
   """Integers, one event: log(3) up to the width of two exact intervals."""
   keep = 0.75
 
@@ -157,7 +158,7 @@ def test_attacks_are_judged_on_runs_they_have_not_seen():
   assert found.epsilon == 0.0
 
 
-def test_neighbours_of_one_shape_share_one_compilation():
+def test_neighbors_of_one_shape_share_one_compilation():
   traced = []
 
   def mechanism(value, key):

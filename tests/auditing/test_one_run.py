@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from jaxfair import checks
-from jaxfair.auditing import audit_one_run, one_run_p_value, plan_guesses
+from jaxfair.auditing import audit_one_run, plan_guesses
+from jaxfair.auditing._one_run import one_run_p_value
 
 
 def p_value(m, r, v, epsilon, delta):
@@ -78,7 +79,7 @@ def test_the_bound_holds_with_its_confidence(guesses):
 
 
 @pytest.mark.slow
-def test_randomised_response_on_all_canaries_uses_up_the_level():
+def test_randomized_response_on_all_canaries_uses_up_the_level():
   """The worst case of the theorem: all guesses made, each right by chance."""
   audits, level = 600, 0.2
   rng = np.random.default_rng(4)

@@ -10,7 +10,8 @@ import tomllib
 import numpy as np
 import pytest
 
-from jaxfair import _schema, accounting, data
+from jaxfair import _schema, data
+from jaxfair.accounting import _composition
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 
@@ -73,7 +74,7 @@ def test_nobody_is_in_two_parts_and_a_class_can_be_made_rare():
 def test_the_noise_pays_for_epsilon_and_plain_has_none():
   row = small()
   config = bench.recipe(row, 8.0, 1000)
-  spent = accounting.composed_epsilon([config.event(1000)], delta=row.delta)
+  spent = _composition.composed_epsilon([config.event(1000)], delta=row.delta)
   assert 7.9 < spent <= 8.0
   assert bench.recipe(row, "plain", 1000).noise_multiplier == 0
 

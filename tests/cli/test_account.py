@@ -7,6 +7,8 @@ import pytest
 from scipy import special
 
 from jaxfair import accounting, data
+from jaxfair.accounting import _composition, _dp_sgd, _gaussian
+from jaxfair.data import _identity
 
 
 def number(pattern, text):
@@ -37,9 +39,7 @@ def test_noise_for_a_budget_keeps_it(jaxfair):
   )
   assert ended.code == 0, ended.err
   noise = number("noise multiplier:", ended.out)
-  spent = accounting.dp_sgd_epsilon(
-    noise_multiplier=noise, sampling_rate=0.05, steps=100, delta=1e-5
-  )
+  spent = _dp_sgd.dp_sgd_epsilon(noise_multiplier=noise, sampling_rate=0.05, steps=100, delta=1e-5)
   assert 1.99 < spent <= 2.0
   assert number("epsilon", ended.out) <= 2.0
   assert "one person added or removed (pld)" in ended.out
@@ -60,7 +60,7 @@ def test_the_cost_of_given_noise(jaxfair):
     "--accountant",
     "rdp",
   )
-  spent = accounting.dp_sgd_epsilon(
+  spent = _dp_sgd.dp_sgd_epsilon(
     noise_multiplier=1.1, sampling_rate=0.05, steps=100, delta=1e-5, accountant="rdp"
   )
   printed = number("epsilon", ended.out)
@@ -92,7 +92,7 @@ def test_a_ledger_is_read_aloud(jaxfair, tmp_path):
   assert ended.code == 0, ended.err
   assert "data: wards" in ended.out
   assert "first: " in ended.out
-  spent = accounting.gaussian_epsilon(sigma=5.0, delta=1e-6)
+  spent = _gaussian.gaussian_epsilon(sigma=5.0, delta=1e-6)
   assert number("spent: epsilon", ended.out) == pytest.approx(spent, rel=0.02)
   assert "budget: epsilon 3, delta 1e-06" in ended.out
 
@@ -138,7 +138,7 @@ def test_ledgers_of_data_sets_are_listed_and_found_by_their_data(jaxfair, own_st
   assert "nothing was released" in jaxfair("account", "ledger").out
   books = [
     accounting.DatasetLedger.of(data.csv_identity(own_state), name="people"),
-    accounting.DatasetLedger.of(data.named_identity("adult"), name="adult"),
+    accounting.DatasetLedger.of(_identity.named_identity("adult"), name="adult"),
   ]
   for book in books:
     for id in ("a: ages", "b: ages"):
@@ -149,7 +149,7 @@ def test_ledgers_of_data_sets_are_listed_and_found_by_their_data(jaxfair, own_st
     "data: people",
   ]
   assert every.count("2 releases") == 2
-  spent = accounting.composed_epsilon(
+  spent = _composition.composed_epsilon(
     [accounting.Gaussian(5.0)] * 2, delta=1e-5, relation=accounting.Relation.REPLACE_ONE
   )
   assert number("epsilon", every) == pytest.approx(spent, abs=1e-3)

@@ -20,7 +20,7 @@ epsilons = [8.0]
 seeds = 2
 settings.dp_sgd.steps = {steps}
 settings.plain.steps = 5
-data.name = "coloured_digits"
+data.name = "colored_digits"
 """
 
 

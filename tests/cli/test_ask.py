@@ -7,7 +7,7 @@ import pytest
 
 from helpers import disclosure_cases as cases
 from jaxfair import disclosure
-from jaxfair.disclosure import _questionnaire
+from jaxfair.disclosure import _network, _questionnaire
 
 
 @pytest.fixture
@@ -21,9 +21,9 @@ def run(tmp_path):
     feature_names=cases.FEATURES,
     columns=cases.COLUMNS,
     sensitive=("age", "job", "pay", "debt"),
-    network=disclosure.as_network(params),
+    network=_network.as_network(params),
     gaussian=disclosure.fit_gaussian(cases.people(2000, seed=9)),
-    centre=np.zeros(6, "f4"),
+    center=np.zeros(6, "f4"),
     factor=np.ones(6, "f4"),
   ).save(folder / _questionnaire.FILE)
   return folder

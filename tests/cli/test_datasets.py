@@ -5,6 +5,7 @@ import pathlib
 import pytest
 
 from jaxfair import data
+from jaxfair.data import _fetching
 
 
 def test_list_names_every_set(jaxfair):
@@ -26,7 +27,7 @@ def test_one_set_is_described(jaxfair):
   ended = jaxfair("data", "list", "adult", "digits")
   assert ended.code == 0
   for words in (
-    "licence: CC BY 4.0",
+    "license: CC BY 4.0",
     "rows:    48,842",
     "group sex:",
     "jaxfair data fetch adult",
@@ -79,7 +80,7 @@ def test_fetch_shows_progress_and_says_where_files_went(jaxfair, monkeypatch):
   def fetch(name, *, progress):
     progress("package 1.0", 0, None)
     progress("package 1.0", 10, 10)
-    return data.Fetched(name, (pathlib.Path("cache/a.csv"),), "package 1.0")
+    return _fetching.Fetched(name, (pathlib.Path("cache/a.csv"),), "package 1.0")
 
   monkeypatch.setattr(data, "fetch", fetch)
   ended = jaxfair("data", "fetch", "adult", "wine")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jaxfair import experiments, report
-from jaxfair.experiments import Table
+from jaxfair import report
+from jaxfair.experiments import Table, _reading, _registry, _runs
 from jaxfair.experiments import _config as configs
 from jaxfair.studies import explanation
 
@@ -47,7 +47,7 @@ def run(tmp_path):
   def write(*parts, **values):
     folder = tmp_path / "run"
     folder.mkdir()
-    made = experiments.plan(experiments.find("quickstart"), {"study": "quickstart", **values})
+    made = _runs.plan(_registry.find("quickstart"), {"study": "quickstart", **values})
     (folder / "config.toml").write_text(configs.dump(made.values))
     table = Table.from_rows([row for part in parts for row in part])
     (folder / "results.csv").write_text(table.to_csv())
@@ -83,7 +83,7 @@ def test_it_says_who_pays_how_much_why_and_what_to_try(jaxfair, run):
 
 def test_the_page_names_the_same_group_in_the_same_words(run):
   folder = run(rows("dp_sgd", 1.0, women=0.04, men=0.01, **CLIPPED))
-  page = report.write(experiments.read_run(folder)).read_text()
+  page = report.write(_reading.read_run(folder)).read_text()
   first, why, advice = explanation.sentences(explanation.hardest(explanation.explain_run(folder)))
   assert first in page
   assert why in page
@@ -128,7 +128,7 @@ def test_a_useless_model_explains_nothing(jaxfair, run):
 
 def test_places_that_lose_money_are_the_groups_of_a_decision():
   table = Table({"method": ["noisy"] * 3, "name": ["a", "b", "c"], "gain": [5.0, -90.0, 85.0]})
-  made = experiments.plan(experiments.find("decisions.allotments"), {})
+  made = _runs.plan(_registry.find("decisions.allotments"), {})
   (found,) = explanation.explain(made, table, command="jaxfair run x.toml")
   assert found.payer.name == "b"
   first, _, advice = explanation.sentences(found)

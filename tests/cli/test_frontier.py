@@ -7,6 +7,7 @@ import pytest
 
 from helpers import frontier_runs
 from jaxfair import experiments, frontier
+from jaxfair.experiments import _frontiers
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def test_it_writes_the_page_and_names_the_best_setting(jaxfair, folder):
   assert ended.code == 0, ended.err
   assert ended.out.startswith("18 settings over 4 seeds; ")
   assert "12 keep the limits" in ended.out
-  found = experiments.read_frontier(folder)
+  found = _frontiers.read_frontier(folder)
   left = frontier.specify(found.points, {"epsilon": 2.0})
   chosen = frontier.best(found.points, left.satisfied)
   assert found.command(chosen) in ended.out
@@ -69,7 +70,7 @@ def test_two_sets_of_a_run_and_two_runs_are_compared(jaxfair, tmp_path):
   other = frontier_runs.table(data="other")
   both = experiments.Table.concat([frontier_runs.table(), other])
   folder = frontier_runs.write(tmp_path / "both", both)
-  arguments = ("frontier", folder, "--data", "coloured_digits", "--against")
+  arguments = ("frontier", folder, "--data", "colored_digits", "--against")
   ended = jaxfair(*arguments, "other")
   assert ended.code == 0, ended.err
   assert "Shape against other" in ended.out

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import accounting
+from jaxfair.accounting import _dataset_ledger
 
 ASKED = ("--method", "output_perturbation", "--data", "people.csv", "--label", "hired")
 ASKED = (*ASKED, "--group", "sex", "--epsilon", "4", "--delta", "1e-5")
@@ -43,7 +43,7 @@ def test_from_a_table_to_predictions(jaxfair, people, tmp_path, monkeypatch):
   assert "All releases from this data set so far: none." in dry.out
   assert "With this release: epsilon 4." in dry.out
   assert not (tmp_path / "runs").exists()
-  assert not accounting.dataset_ledgers()
+  assert not _dataset_ledger.dataset_ledgers()
 
   asked = (*ASKED, "--figures", "1", "--use", "To test.")
   made = jaxfair("release", *asked)
@@ -52,7 +52,7 @@ def test_from_a_table_to_predictions(jaxfair, people, tmp_path, monkeypatch):
   assert (folder / "figures" / "figures.html").is_file()
   assert "To test." in (folder / "release" / "model_card.md").read_text()
   assert json.loads((folder / "evaluation" / "evaluation.json").read_text())["warnings"] == []
-  (ledger,) = accounting.dataset_ledgers()
+  (ledger,) = _dataset_ledger.dataset_ledgers()
   assert [spent.releases for spent in ledger.spent()] == [3]
   assert jaxfair("release", *asked).code == 0  # finds what is finished
   assert [spent.releases for spent in ledger.spent()] == [3]

@@ -10,7 +10,7 @@ import pytest
 
 from helpers.toy_study import Toy, stand_in_for_all
 from jaxfair import data, experiments, models
-from jaxfair.experiments import _shipped
+from jaxfair.experiments import _config, _shipped
 from jaxfair.training import fit
 
 DIGITS = """
@@ -20,7 +20,7 @@ epsilons = [8.0]
 seeds = 2
 settings.dp_sgd.steps = 2
 settings.plain.steps = 10
-data.name = "coloured_digits"
+data.name = "colored_digits"
 [sizes.smoke]
 seeds = 3
 """
@@ -99,7 +99,7 @@ def test_settings_size_and_folder_come_from_the_command_line(jaxfair, config):
     "here/deep",
   )
   assert ended.code == 0, ended.err
-  resolved = experiments.parse(pathlib.Path("here/deep/config.toml"))
+  resolved = _config.parse(pathlib.Path("here/deep/config.toml"))
   assert resolved["settings"]["plain"] == {"steps": 4}
   assert resolved["seeds"] == 3
   assert resolved["size"] == "smoke"
@@ -166,7 +166,7 @@ def test_list_names_studies_and_their_configs(jaxfair, tmp_path):
   assert "quickstart: Who pays for privacy?" in ended.out
   assert "  jaxfair run configs/paper/fig1.toml" in ended.out
   assert "  dp_sgd: Clips each person's gradient" in ended.out
-  assert "  coloured_digits: " in ended.out
+  assert "  colored_digits: " in ended.out
   broken, other = ended.err.strip().splitlines()
   assert "left out: configs/paper/broken.toml: not valid TOML" in broken
   assert "configs/paper/other.toml: study='never' is unknown" in other
@@ -374,7 +374,7 @@ def test_notes_are_said_above_the_bar(jaxfair, config, monkeypatch):
     raise data.DataError("no network")
 
   monkeypatch.setattr(data, "fetch", fetch)
-  text = DIGITS.replace('"coloured_digits"', '"adult"\ndata.stand_in = true')
+  text = DIGITS.replace('"colored_digits"', '"adult"\ndata.stand_in = true')
   ended = jaxfair("run", config(text))
   assert ended.code == 0
   told = " ".join(ended.err.split())

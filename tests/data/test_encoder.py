@@ -12,6 +12,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from jaxfair import data
 from jaxfair.checks import ArgumentError
+from jaxfair.data import _columns
 from jaxfair.data._columns import encode_columns, fit_columns
 
 COLUMNS = {
@@ -115,7 +116,9 @@ def test_declared_ranges_clip_and_are_counted():
   np.testing.assert_array_equal(own.examples.x[:, 0], [25, 35, 60, 44, 30, 60])
   (note,) = own.encoder.notes(COLUMNS)
   assert note == "3 rows have 'age' outside [25, 60]; the nearest bound was used"
-  fixed = dataclasses.replace(own.encoder, columns=(data.Numeric("age", 25.0, 60.0, missing=40.0),))
+  fixed = dataclasses.replace(
+    own.encoder, columns=(_columns.Numeric("age", 25.0, 60.0, missing=40.0),)
+  )
   assert fixed.encode({"age": [None, 90.0]}).x.tolist() == [[40.0], [60.0]]
 
 

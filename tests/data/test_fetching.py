@@ -213,7 +213,7 @@ def test_sets_that_nobody_may_fetch_and_sets_that_are_here(toy, origins):
   with pytest.raises(DataError, match="UTKFace"):
     data.fetch("utkface")
   with pytest.raises(ArgumentError, match="nothing to fetch"):
-    data.fetch("coloured_digits")
+    data.fetch("colored_digits")
   with pytest.raises(ArgumentError, match="did you mean adult"):
     data.fetch("adlt")
 

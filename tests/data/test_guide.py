@@ -22,7 +22,7 @@ def test_every_set_is_in_the_table():
   assert missing == []
 
 
-@pytest.mark.parametrize("entry", data.catalogue(), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", data.catalog(), ids=lambda entry: entry.name)
 def test_the_table_lists_the_groups(entry):
   rows = [line for line in TEXT.splitlines() if f"`{entry.name}`" in line]
   listed = next(line for line in rows if line.startswith("|"))

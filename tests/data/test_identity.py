@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from jaxfair import data
+from jaxfair.data import _identity
 from jaxfair.types import Examples
 
 ROWS = ["age,sex", "31,f", "44,m", "44,m"]
@@ -63,5 +64,5 @@ def test_records_are_the_same_in_another_order_only():
 
 
 def test_named_sets_are_told_apart_by_name():
-  assert data.named_identity("adult") == data.named_identity("adult")
-  assert data.named_identity("adult") != data.named_identity("bank")
+  assert _identity.named_identity("adult") == _identity.named_identity("adult")
+  assert _identity.named_identity("adult") != _identity.named_identity("bank")

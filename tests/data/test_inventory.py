@@ -1,4 +1,4 @@
-"""The catalogue, descriptions and checks."""
+"""The catalog, descriptions and checks."""
 
 import dataclasses
 
@@ -10,14 +10,14 @@ from jaxfair.data import DataError, _loading
 
 def test_every_set_is_listed_without_opening_a_file(toy, monkeypatch):
   monkeypatch.setattr(_loading, "open_set", None)
-  entries = {entry.name: entry for entry in data.catalogue()}
+  entries = {entry.name: entry for entry in data.catalog()}
   assert set(entries) == set(data.names())
   assert not entries["toy"].available
-  assert entries["coloured_digits"].available
+  assert entries["colored_digits"].available
   assert entries["adult"].rows == 48842
   assert entries["adult"].group_sizes["sex"] == (16192, 32650)
   assert "fetch adult" in entries["adult"].how
-  assert "fetch mnist" in entries["coloured_mnist"].how
+  assert "fetch mnist" in entries["colored_mnist"].how
   assert "by hand" in entries["utkface"].how
   assert "comes with" in entries["digits"].how
 

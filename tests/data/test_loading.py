@@ -129,7 +129,7 @@ def test_every_name_of_the_plan_is_there():
   wanted = (
     "adult bank credit parkinsons wine abalone churn stroke compas insurance "
     "segmentation fetal fashion_mnist mnist utkface fairface cifar10 "
-    "coloured_digits coloured_mnist coloured_fashion_mnist digits title_one "
+    "colored_digits colored_mnist colored_fashion_mnist digits title_one "
     "saipe section203 celeba"
   )
   assert set(wanted.split()) <= set(data.names())
@@ -140,7 +140,7 @@ def test_specs_are_coherent(name):
   """Facts, choices and origins of every set agree with one another."""
   spec = _loading.SPECS[name]
   assert spec.name == name
-  assert spec.source.licence
+  assert spec.source.license
   assert set(spec.facts.groups) <= set(spec.group_choices)
   assert all("*" not in group for group in spec.group_choices)
   total = sum(spec.facts.classes)

@@ -21,7 +21,7 @@ def gappy():
 
 
 @pytest.mark.slow
-def test_training_part_is_standardised_and_everything_is_finite():
+def test_training_part_is_standardized_and_everything_is_finite():
   prepared = prepare(gappy(), (0.6, 0.2, 0.2), key=KEY)
   assert [part.size for part in prepared.parts] == [120, 40, 40]
   np.testing.assert_allclose(prepared.train.x.mean(0), 0, atol=1e-5)

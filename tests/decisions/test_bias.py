@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, decisions
+from jaxfair.decisions import _bias, _curvature, _postprocess, _theory
 from jaxfair.decisions import _bias as module
 
 KEY = jax.random.key(7)
@@ -25,7 +26,7 @@ def test_errors_of_a_threshold_are_the_closed_form():
   x = np.array([3.0, 9.0, 10.0, 10.5, 30.0, 60.0])
   rule = functools.partial(decisions.threshold, at=10.0)
   found = decisions.simulate(rule, x, release=release(), draws=20_000, key=KEY)
-  exact = decisions.laplace_threshold_error(x, at=10.0, scale=2.0)
+  exact = _theory.laplace_threshold_error(x, at=10.0, scale=2.0)
   spread = np.sqrt(exact * (1 - exact) / 20_000)
   assert np.all(np.abs(found.error - exact) <= WIDE * spread + 3 / 20_000)
   np.testing.assert_array_equal(found.error, np.abs(found.bias))
@@ -38,7 +39,7 @@ def test_gaussian_errors_of_a_threshold():
   x = np.array([9.0, 10.0, 12.0])
   rule = functools.partial(decisions.threshold, at=10.0)
   found = decisions.simulate(rule, x, release=decisions.GaussianRelease(2.0), draws=20_000, key=KEY)
-  exact = decisions.gaussian_threshold_error(x, at=10.0, sigma=2.0)
+  exact = _theory.gaussian_threshold_error(x, at=10.0, sigma=2.0)
   assert np.all(np.abs(found.error - exact) <= WIDE * 0.5 / np.sqrt(20_000))
 
 
@@ -71,8 +72,8 @@ def test_simulated_biases_are_the_second_order_ones_for_small_noise():
   problem = decisions.allotment(WEIGHTS)
   noise = decisions.LaplaceRelease(scale=5.0)
   found = decisions.simulate(problem, COUNTS, release=noise, draws=20_000, key=KEY)
-  predicted = decisions.second_order_bias(
-    decisions.allotment_trace(COUNTS, weights=WEIGHTS), variance=noise.variance
+  predicted = _curvature.second_order_bias(
+    _curvature.allotment_trace(COUNTS, weights=WEIGHTS), variance=noise.variance
   )
   # The next term is smaller by a factor of (noise over total)^2.
   share = np.sum(WEIGHTS**2) * noise.variance / np.sum(WEIGHTS * COUNTS) ** 2
@@ -111,7 +112,7 @@ def test_one_program_for_all_weights_budgets_and_numbers_of_draws():
 def test_alpha_and_disparity_by_hand():
   def made(is_rule):
     bias = np.array([-0.2, 0.1, 0.3])
-    return decisions.NonPrivateBias(bias, bias, np.full(3, 0.01), bias, np.abs(bias), 100, is_rule)
+    return _bias.NonPrivateBias(bias, bias, np.full(3, 0.01), bias, np.abs(bias), 100, is_rule)
 
   numbers, rule = made(False), made(True)
   assert numbers.alpha == pytest.approx(0.5)
@@ -129,7 +130,7 @@ def test_noise_of_your_own_and_trees_of_counts():
   def rounding(counts, *, key):
     noisy = jax.tree.map(lambda x: x + 0.5, counts)
     keys = jax.random.split(key, len(noisy))
-    return tuple(decisions.stochastic_round(x, key=k) for x, k in zip(noisy, keys, strict=True))
+    return tuple(_postprocess.stochastic_round(x, key=k) for x, k in zip(noisy, keys, strict=True))
 
   counts = (np.array([10.0, 20.0]), np.array([1.0, 2.0]))
   found = decisions.simulate(lambda c: c[0] + c[1], counts, release=rounding, draws=4000, key=KEY)

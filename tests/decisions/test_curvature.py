@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, decisions
+from jaxfair.decisions import _curvature
 
 KEY = jax.random.key(0)
 COUNTS = np.array([3.0, 40.0, 400.0, 5000.0, 30.0])
@@ -26,18 +27,18 @@ def expected():
 
 @pytest.mark.slow
 def test_closed_form(expected):
-  found = decisions.allotment_trace(COUNTS, weights=WEIGHTS)
+  found = _curvature.allotment_trace(COUNTS, weights=WEIGHTS)
   np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
 def test_exact_traces_without_the_matrix(expected):
-  found = decisions.decision_trace(problem, COUNTS)
+  found = _curvature.decision_trace(problem, COUNTS)
   np.testing.assert_allclose(found.trace, expected, rtol=1e-10)
   assert not found.standard_error.any()
 
 
 def test_random_directions(expected):
-  found = decisions.decision_trace(problem, COUNTS, probes=500, key=KEY)
+  found = _curvature.decision_trace(problem, COUNTS, probes=500, key=KEY)
   away = np.abs(found.trace - expected)
   assert np.all(away <= 6 * found.standard_error)
   assert np.all(found.standard_error > 0)
@@ -49,22 +50,22 @@ def test_traces_of_local_problems_need_one_pass_per_array():
     return x**2 / y
 
   x, y = np.array([4.0, 30.0]), np.array([80.0, 600.0])
-  found = decisions.decision_trace(own, (x, y), local=True)
+  found = _curvature.decision_trace(own, (x, y), local=True)
   np.testing.assert_allclose(found.trace, 2 / y + 2 * x**2 / y**3, rtol=1e-12)
-  slow = decisions.decision_trace(own, (x, y))
+  slow = _curvature.decision_trace(own, (x, y))
   np.testing.assert_allclose(found.trace, slow.trace, rtol=1e-12)
 
 
 def test_equal_constant_traces_are_equal_biases():
-  found = decisions.decision_trace(lambda x: x + x @ x, COUNTS)
+  found = _curvature.decision_trace(lambda x: x + x @ x, COUNTS)
   np.testing.assert_allclose(found.trace, 2 * len(COUNTS))
-  bias = decisions.second_order_bias(found.trace, variance=2 * 3.0**2)
+  bias = _curvature.second_order_bias(found.trace, variance=2 * 3.0**2)
   np.testing.assert_allclose(bias, 9.0 * 2 * len(COUNTS))
 
 
 def test_refused():
   rule = functools.partial(decisions.threshold, at=1.0)
   with pytest.raises(checks.ArgumentError, match="decision rule"):
-    decisions.decision_trace(rule, COUNTS)
+    _curvature.decision_trace(rule, COUNTS)
   with pytest.raises(checks.ArgumentError, match="probes and key go together"):
-    decisions.decision_trace(problem, COUNTS, probes=4)
+    _curvature.decision_trace(problem, COUNTS, probes=4)

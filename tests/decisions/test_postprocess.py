@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, decisions
+from jaxfair.decisions import _postprocess
 
 KEY = jax.random.key(3)
 
@@ -27,7 +28,9 @@ def test_the_tempered_mean(value, lower, temperature):
   edge = lower + (mpmath.sqrt(1 + 4 * temperature) - 1) / 2
   points = sorted({mpmath.mpf(lower), edge, mpmath.mpf(value)})
   ends = [points[0] - 70 * scale, *points, points[-1] + 70 * scale]
-  found = decisions.tempered_laplace_mean(value, scale=scale, temperature=temperature, lower=lower)
+  found = _postprocess.tempered_laplace_mean(
+    value, scale=scale, temperature=temperature, lower=lower
+  )
   expected = float(mpmath.quad(integrand, ends))
   np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
@@ -41,7 +44,7 @@ def test_tempering_is_what_its_mean_is_of():
   )
   # Outcomes on true counts are tempered as well: compare means.
   mean = np.asarray(found.truth) + found.bias
-  exact = decisions.tempered_laplace_mean(x, scale=10.0, temperature=20.0)
+  exact = _postprocess.tempered_laplace_mean(x, scale=10.0, temperature=20.0)
   assert np.all(np.abs(mean - exact) <= 6 * found.standard_error)
 
 
@@ -51,28 +54,28 @@ def test_no_heat_is_non_negativity():
 
 
 @pytest.mark.slow
-def test_the_best_temperature_beats_its_neighbours_and_none():
+def test_the_best_temperature_beats_its_neighbors_and_none():
   scale = 10.0
   grid = np.linspace(0, 500, 800)
 
   def spread(heat):
-    mean = decisions.tempered_laplace_mean(grid, scale=scale, temperature=heat)
+    mean = _postprocess.tempered_laplace_mean(grid, scale=scale, temperature=heat)
     away = np.abs(mean - grid)
     return away.max() - away.min()
 
-  best = decisions.best_temperature(scale=scale, values=grid)
+  best = _postprocess.best_temperature(scale=scale, values=grid)
   assert spread(best) < 0.7 * spread(0.0)
   others = np.linspace(0, 6 * best, 400)
   assert spread(best) <= min(map(spread, others)) + 1e-3
   # In large units it is a matter of scale^2 alone.
-  wide = decisions.best_temperature(scale=1e4)
-  np.testing.assert_allclose(decisions.best_temperature(scale=2e4) / wide, 4.0, rtol=0.02)
+  wide = _postprocess.best_temperature(scale=1e4)
+  np.testing.assert_allclose(_postprocess.best_temperature(scale=2e4) / wide, 4.0, rtol=0.02)
 
 
 @pytest.mark.slow
 def test_random_rounding_keeps_the_mean():
   values = jnp.tile(jnp.array([-1.25, 0.0, 3.9]), 20_000)
-  rounded = decisions.stochastic_round(values, key=KEY)
+  rounded = _postprocess.stochastic_round(values, key=KEY)
   assert np.all(rounded == np.round(rounded))
   assert np.all(np.abs(rounded - values) < 1)
   means = np.asarray(rounded).reshape(-1, 3).mean(axis=0)
@@ -94,6 +97,6 @@ def test_shares_are_non_negative_and_sum_to_the_total():
 
 def test_refused():
   with pytest.raises(checks.ArgumentError, match="temperature=-1"):
-    decisions.tempered_laplace_mean(1.0, scale=1.0, temperature=-1.0)
+    _postprocess.tempered_laplace_mean(1.0, scale=1.0, temperature=-1.0)
   with pytest.raises(checks.ArgumentError, match="values=-1"):
-    decisions.best_temperature(scale=1.0, values=[-1.0, 2.0])
+    _postprocess.best_temperature(scale=1.0, values=[-1.0, 2.0])

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting, checks, decisions
+from jaxfair.accounting import _guarantee
+from jaxfair.decisions import _remedies
 from jaxfair.privacy import exact
 
 KEY = jax.random.key(5)
@@ -23,7 +25,7 @@ def outputs(lower_total=0.9 * TOTAL):
 
 
 def private(epsilon=EPSILON):
-  return decisions.linear_proxy_private(
+  return _remedies.linear_proxy_private(
     weights=WEIGHTS, max_weight=1.5, lower_total=0.9 * TOTAL, epsilon=epsilon
   )
 
@@ -60,7 +62,7 @@ def test_without_a_remedy_alpha_is_told_from_0():
 def test_a_private_total_bends_every_share_alike():
   mechanism = private()
   scale = mechanism.release.releases[1].scale
-  exact = decisions.linear_proxy_bias(COUNTS, weights=WEIGHTS, scale=scale, lower_total=0.9 * TOTAL)
+  exact = _remedies.linear_proxy_bias(COUNTS, weights=WEIGHTS, scale=scale, lower_total=0.9 * TOTAL)
   shares = WEIGHTS * COUNTS / TOTAL
   expected = 2 * (scale / TOTAL) ** 2 * shares
   np.testing.assert_allclose(exact, expected, rtol=1e-4)
@@ -103,7 +105,7 @@ def test_shares_of_a_total_below_its_bound_are_taken_of_the_bound():
 
 
 def test_cost_of_privacy_by_hand():
-  cost = decisions.cost_of_privacy([-0.1, 0.3, -0.2, 0.0], budget=1000.0)
+  cost = _remedies.cost_of_privacy([-0.1, 0.3, -0.2, 0.0], budget=1000.0)
   assert cost == pytest.approx(300.0)
 
 
@@ -118,7 +120,7 @@ def test_counts_are_published_once_and_charged_first(tmp_path):
     assert ledger.epsilon() == pytest.approx(0.5)
     with pytest.raises(checks.ArgumentError, match="was published before"):
       decisions.release_counts(counts, epsilon=0.5, ledger=ledger, id="counts 2019")
-    with pytest.raises(accounting.BudgetError):
+    with pytest.raises(_guarantee.BudgetError):
       decisions.release_counts(counts, epsilon=0.6, ledger=ledger, id="more")
   assert noisy.dtype == np.int64
   q = np.exp(-0.5)  # variance 2 q / (1 - q)^2 of the discrete law
@@ -166,7 +168,7 @@ def test_gaussian_noise_is_charged_by_the_sensitivity():
   [
     (lambda: decisions.linear_proxy(weights=WEIGHTS, total=0.0, epsilon=1.0), "total=0"),
     (
-      lambda: decisions.linear_proxy_private(
+      lambda: _remedies.linear_proxy_private(
         weights=WEIGHTS, max_weight=1.0, lower_total=1.0, epsilon=1.0
       ),
       "max_weight=1",
@@ -184,12 +186,12 @@ def test_gaussian_noise_is_charged_by_the_sensitivity():
       "weights",
     ),
     (
-      lambda: decisions.linear_proxy_private(
+      lambda: _remedies.linear_proxy_private(
         weights=[-20.0, 1.0], max_weight=1.0, lower_total=1.0, epsilon=1.0
       ),
       "weights",
     ),
-    (lambda: decisions.cost_of_privacy([0.1], budget=0.0), "budget=0"),
+    (lambda: _remedies.cost_of_privacy([0.1], budget=0.0), "budget=0"),
     (lambda: decisions.release_counts([1.5], epsilon=1.0, ledger=None, id="x"), "whole people"),
   ],
 )

@@ -37,7 +37,7 @@ def test_clipped_mean(value, scale, lower):
 @pytest.mark.parametrize("floor", [1.0, 20.0])
 def test_floored_inverse_mean(value, scale, floor):
   expected = mean_of(lambda t: 1 / max(floor, t), value, scale, (floor,))
-  found = decisions.floored_inverse_mean(value, scale=scale, floor=floor)
+  found = _theory.floored_inverse_mean(value, scale=scale, floor=floor)
   np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
@@ -46,16 +46,16 @@ def test_the_inverse_is_smooth_where_series_takes_over_and_never_overflows():
   for function in (_theory._scaled_e1, _theory._scaled_ei):
     low, high = function(at)
     np.testing.assert_allclose(low, high, rtol=1e-7)
-  far = decisions.floored_inverse_mean(5e11, scale=1e6, floor=1e11)
+  far = _theory.floored_inverse_mean(5e11, scale=1e6, floor=1e11)
   np.testing.assert_allclose(5e11 * far - 1, 2 * (1e6 / 5e11) ** 2, rtol=1e-3)
 
 
 def test_threshold_errors_are_tails():
   x = np.array([-3.0, 0.9, 1.0, 1.1, 9.0])
   away = -np.abs(x - 1.0)
-  found = decisions.laplace_threshold_error(x, at=1.0, scale=2.5)
+  found = _theory.laplace_threshold_error(x, at=1.0, scale=2.5)
   np.testing.assert_allclose(found, stats.laplace.cdf(away, scale=2.5))
-  found = decisions.gaussian_threshold_error(x, at=1.0, sigma=2.5)
+  found = _theory.gaussian_threshold_error(x, at=1.0, sigma=2.5)
   np.testing.assert_allclose(found, stats.norm.cdf(away, scale=2.5))
   assert found.max() == 0.5
 
@@ -79,7 +79,7 @@ def test_composed_errors_are_the_enumerated_ones(op):
   p1, p2 = rng.random((2, 1000)) < 0.5
   b1, b2 = rng.random((2, 1000))
   expected = enumerated(OPERATORS[op], p1, p2, b1, b2)
-  found = decisions.compose_error(op, p1, p2, b1, b2)
+  found = _theory.compose_error(op, p1, p2, b1, b2)
   np.testing.assert_allclose(found, expected, atol=1e-14)
 
 
@@ -88,7 +88,7 @@ def test_the_alpha_of_a_composition_is_never_below_brute_force(op):
   """10^4 random ranges; the worst pair of entities within each."""
   rng = np.random.default_rng(1)
   ends = np.sort(rng.random((2, 2, 10_000)), axis=1)
-  bound = decisions.compose_alpha(op, tuple(ends[0]), tuple(ends[1]))
+  bound = _theory.compose_alpha(op, tuple(ends[0]), tuple(ends[1]))
   errors = []
   for w1, w2 in itertools.product(np.linspace(0, 1, 5), repeat=2):
     b1 = ends[0][0] + w1 * (ends[0][1] - ends[0][0])
@@ -103,12 +103,12 @@ def test_the_alpha_of_a_composition_is_never_below_brute_force(op):
 def test_the_thesis_bounds_are_the_case_of_small_errors():
   l1, a1, l2, a2 = 0.1, 0.2, 0.05, 0.3
   u1, u2 = l1 + a1, l2 + a2
-  found = decisions.compose_alpha("and", (l1, u1), (l2, u2))
+  found = _theory.compose_alpha("and", (l1, u1), (l2, u2))
   np.testing.assert_allclose(found, u1 + u2 - u1 * u2 - l1 * l2)
-  found = decisions.compose_alpha("xor", (l1, u1), (l2, u2))
+  found = _theory.compose_alpha("xor", (l1, u1), (l2, u2))
   printed = a1 * (1 - 2 * l2) + a2 * (1 - 2 * l1) - 2 * a1 * a2
   np.testing.assert_allclose(found, printed)
-  large = decisions.compose_alpha("and", (0.1, 0.95), (0.5, 0.6))
+  large = _theory.compose_alpha("and", (0.1, 0.95), (0.5, 0.6))
   assert large > 0.95 + 0.6 - 0.95 * 0.6 - 0.1 * 0.5
 
 
@@ -121,18 +121,18 @@ def test_sensitivity_of_shares_is_never_below_removing_one_child():
     for i in np.flatnonzero(x):
       less = x - (np.arange(5) == i)
       moved = np.abs(a * x / (a @ x) - a * less / (a @ less)).sum()
-      bound = decisions.allotment_sensitivity(max_weight=a.max(), lower_total=a @ less)
+      bound = _theory.allotment_sensitivity(max_weight=a.max(), lower_total=a @ less)
       assert moved <= bound + 1e-12
 
 
 @pytest.mark.parametrize(
   ("call", "told"),
   [
-    (lambda: decisions.compose_error("nor", True, True, 0.1, 0.1), "op='nor'"),
-    (lambda: decisions.compose_error("or", True, True, 1.1, 0.1), "b1=1.1"),
-    (lambda: decisions.compose_alpha("or", (0.5, 0.1), (0, 1)), "range1 is \\(least, largest\\)"),
+    (lambda: _theory.compose_error("nor", True, True, 0.1, 0.1), "op='nor'"),
+    (lambda: _theory.compose_error("or", True, True, 1.1, 0.1), "b1=1.1"),
+    (lambda: _theory.compose_alpha("or", (0.5, 0.1), (0, 1)), "range1 is \\(least, largest\\)"),
     (lambda: decisions.clipped_laplace_mean(1.0, scale=0.0), "scale=0.0"),
-    (lambda: decisions.allotment_sensitivity(max_weight=1.0, lower_total=0.0), "lower_total=0.0"),
+    (lambda: _theory.allotment_sensitivity(max_weight=1.0, lower_total=0.0), "lower_total=0.0"),
   ],
 )
 def test_refused(call, told):

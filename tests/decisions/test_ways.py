@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jaxfair import decisions
-from jaxfair.decisions import _ways
+from jaxfair.decisions import _bias, _theory, _ways
 from jaxfair.decisions._own_rules import OwnRule
 
 COUNTS = np.array([3.0, 12.0, 40.0, 400.0, 5000.0])
@@ -63,7 +63,7 @@ def test_decisions_have_the_error_of_the_closed_form():
   case = _ways.rule_case(rule, (counts,), key=KEY)
   assert case.names[-1] == "piecewise-linear"
   found, _ = _ways.simulate_way(case, case.way("as-released", 0.2), draws=1000, key=KEY)
-  exact = decisions.laplace_threshold_error(counts, at=101.0, scale=5.0)
+  exact = _theory.laplace_threshold_error(counts, at=101.0, scale=5.0)
   assert np.all(np.abs(found.error - exact) <= 6 * found.standard_error)
   stand_in, _ = _ways.simulate_way(case, case.way("piecewise-linear", 0.2), draws=100, key=KEY)
   assert stand_in.error.shape == (12,)
@@ -72,7 +72,7 @@ def test_decisions_have_the_error_of_the_closed_form():
 def bias(values, error, is_rule=False):
   values = np.array(values)
   spread = np.full(len(values), 0.01)
-  return decisions.NonPrivateBias(
+  return _bias.NonPrivateBias(
     np.ones(len(values)), values, spread, spread, np.full(len(values), error), 100, is_rule
   )
 

@@ -9,7 +9,7 @@ import scipy.stats
 
 from helpers import disclosure_cases as cases
 from jaxfair import disclosure
-from jaxfair.disclosure import _beliefs
+from jaxfair.disclosure import _beliefs, _gaussian, _network
 
 LAW = disclosure.fit_gaussian(cases.people(2000))
 REVEALED = np.array([True, False, False])
@@ -20,19 +20,19 @@ def look(params, sensitive, revealed, x, normals=None):
 
   @jax.jit
   def program(x):
-    known = _beliefs.beliefs(disclosure.as_network(params), LAW, cases.asked(*sensitive))
+    known = _beliefs.beliefs(_network.as_network(params), LAW, cases.asked(*sensitive))
     law, factors = known.law(revealed), known.factors(revealed)
-    centre = _beliefs.pre_activation(known, revealed, x)
+    center = _beliefs.pre_activation(known, revealed, x)
     parts = _beliefs.expected_parts(known, revealed, x)
     after = jax.vmap(known.law)(_beliefs.revealed_next(revealed)).covariance
-    chances = _beliefs.label_probabilities(known.network, centre, law.covariance, normals)
-    return law, factors, after, centre, parts, chances
+    chances = _beliefs.label_probabilities(known.network, center, law.covariance, normals)
+    return law, factors, after, center, parts, chances
 
   return jax.tree.map(np.asarray, program(x))
 
 
 def given(mask, x):
-  found = disclosure.condition(LAW, mask)
+  found = _gaussian.condition(LAW, mask)
   mean = LAW.mean + np.asarray(found.gain) @ np.where(mask, x - LAW.mean, 0)
   return np.asarray(mean, float), np.asarray(found.covariance, float)
 
@@ -69,9 +69,9 @@ def test_parts_add_up_and_so_do_explained_and_remaining_variance(monkeypatch):
   sensitive = ("age", "job", "pay", "debt")
   revealed = np.array([False, True, False, True])
   found = look(params, sensitive, revealed, x)
-  law, factors, after, centre, parts, _ = found
-  weights, bias = map(np.asarray, disclosure.as_network(params).layers[0])
-  np.testing.assert_allclose(parts.sum(axis=0) + bias, centre, atol=1e-5)
+  law, factors, after, center, parts, _ = found
+  weights, bias = map(np.asarray, _network.as_network(params).layers[0])
+  np.testing.assert_allclose(parts.sum(axis=0) + bias, center, atol=1e-5)
   np.testing.assert_allclose(parts[1], x[1:4] @ weights[1:4], atol=1e-5)
   explained = factors @ factors.transpose(0, 2, 1)
   np.testing.assert_allclose(
@@ -79,7 +79,7 @@ def test_parts_add_up_and_so_do_explained_and_remaining_variance(monkeypatch):
   )
   monkeypatch.setattr(_beliefs, "TABLE_LIMIT", 0)
   direct = look(params, sensitive, revealed, x)
-  np.testing.assert_allclose(direct[3], centre, atol=1e-5)
+  np.testing.assert_allclose(direct[3], center, atol=1e-5)
   np.testing.assert_allclose(direct[2], after, atol=1e-5)
 
 
@@ -101,7 +101,7 @@ def test_the_entropy_of_a_sign_is_that_of_both_tails():
 @pytest.mark.parametrize("num_classes", [2, 3])
 def test_label_entropy_is_the_entropy_of_the_label_probabilities(num_classes):
   _, params = cases.network(num_classes)
-  network = disclosure.as_network(params)
+  network = _network.as_network(params)
   hidden = network.layers[0][1].shape[0]
   mean = np.linspace(-0.3, 0.4, hidden, dtype="f4")
   normals = jax.random.normal(jax.random.key(0), (500, num_classes))

@@ -9,13 +9,13 @@ import pytest
 
 from helpers import disclosure_cases as cases
 from jaxfair import checks, disclosure, models
-from jaxfair.disclosure import _beliefs
+from jaxfair.disclosure import _beliefs, _network
 
 SUBSETS = _beliefs.all_subsets(4)
 
 
 def verdicts(test, params, asked, x):
-  built = test.build(disclosure.as_network(params), asked, key=jax.random.key(0))
+  built = test.build(_network.as_network(params), asked, key=jax.random.key(0))
   each = jax.vmap(jax.vmap(built, (0, None)), (None, 0))
   return jax.jit(each)(jnp.asarray(SUBSETS), jnp.asarray(x))
 
@@ -60,7 +60,7 @@ def test_a_margin_within_rounding_is_not_certain():
   for extra, core in ((1e-6, False), (1e-2, True)):
     shifted = {**params, "b": jnp.asarray([0.0, size * (1 + extra)])}
     test = disclosure.IntervalTest().build(
-      disclosure.as_network(shifted), asked, key=jax.random.key(0)
+      _network.as_network(shifted), asked, key=jax.random.key(0)
     )
     assert bool(test(jnp.zeros(1, bool), rest).core) == core
 

@@ -7,7 +7,7 @@ import pytest
 
 from helpers import disclosure_cases as cases
 from jaxfair import checks, data, disclosure, models
-from jaxfair.disclosure import _beliefs, _greedy_disclosure
+from jaxfair.disclosure import _beliefs, _greedy_disclosure, _network
 from jaxfair.disclosure import _choosers as choosers
 
 X = cases.people(256)
@@ -33,9 +33,9 @@ def test_certain_labels_of_linear_models_are_the_models_own(chooser):
   assert found.count.min() < found.count.max()
   np.testing.assert_array_equal(found.revealed.sum(axis=1), found.count)
   order = np.asarray(found.order)
-  np.testing.assert_array_equal((order != disclosure.NOT_ASKED).sum(1), found.count)
+  np.testing.assert_array_equal((order != _greedy_disclosure.NOT_ASKED).sum(1), found.count)
   for row, revealed in zip(order[:20], found.revealed[:20], strict=True):
-    asked = row[row != disclosure.NOT_ASKED]
+    asked = row[row != _greedy_disclosure.NOT_ASKED]
     assert sorted(asked.tolist()) == np.flatnonzero(revealed).tolist()
 
 
@@ -71,7 +71,7 @@ def test_a_larger_delta_asks_less_and_errs_about_that_often():
 def test_the_variance_order_is_the_same_for_everybody():
   order = np.asarray(ask(cases.linear()).order)
   for column in order.T:
-    assert len({*column.tolist()} - {disclosure.NOT_ASKED}) <= 1
+    assert len({*column.tolist()} - {_greedy_disclosure.NOT_ASKED}) <= 1
 
 
 @pytest.mark.slow
@@ -81,16 +81,16 @@ def test_expected_entropy_is_that_of_numerical_integration():
 
   @jax.jit
   def both(x):
-    known = _beliefs.beliefs(disclosure.as_network(params), LAW, ASKED)
+    known = _beliefs.beliefs(_network.as_network(params), LAW, ASKED)
     nothing = jnp.zeros(4, bool)
     drawn = disclosure.ByEntropy(draws=4000).build(known, key=KEY)
-    centre = _beliefs.pre_activation(known, nothing, x)
+    center = _beliefs.pre_activation(known, nothing, x)
 
     def integral(alone, factor):
       rest = known.law(alone).covariance
       chances = jax.vmap(
         lambda node: _beliefs.label_probabilities(
-          known.network, centre + node * factor[0], rest, None
+          known.network, center + node * factor[0], rest, None
         )
       )(nodes)
       return -jnp.sum(weights * _beliefs.entropy(chances)) / weights.sum()
@@ -175,4 +175,4 @@ def test_variance_is_refused_with_three_classes():
 
 def test_models_without_known_layers_are_refused():
   with pytest.raises(checks.ArgumentError, match=r"models.logistic or models"):
-    disclosure.as_network({"kernel": np.zeros((2, 2))})
+    _network.as_network({"kernel": np.zeros((2, 2))})

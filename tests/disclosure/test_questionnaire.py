@@ -10,10 +10,10 @@ import pytest
 from helpers import browser
 from helpers import disclosure_cases as cases
 from jaxfair import checks, disclosure
-from jaxfair.disclosure import _questionnaire, _web_page
+from jaxfair.disclosure import _greedy_disclosure, _network, _questionnaire, _web_page
 from jaxfair.disclosure._interview import Interview
 
-RAW_CENTRE = np.array([50, 0.5, 0.5, 0.5, 3000, 0], "f4")
+RAW_CENTER = np.array([50, 0.5, 0.5, 0.5, 3000, 0], "f4")
 RAW_FACTOR = np.array([1 / 30, 2, 2, 2, 1 / 2000, 1 / 500], "f4")
 
 
@@ -26,15 +26,15 @@ def asking():
     feature_names=cases.FEATURES,
     columns=cases.COLUMNS,
     sensitive=("age", "job", "pay", "debt"),
-    network=disclosure.as_network(params),
+    network=_network.as_network(params),
     gaussian=disclosure.fit_gaussian(cases.people(2000, seed=9)),
-    centre=RAW_CENTRE,
+    center=RAW_CENTER,
     factor=RAW_FACTOR,
   )
 
 
 def answers_of(x):
-  raw = x / RAW_FACTOR + RAW_CENTRE
+  raw = x / RAW_FACTOR + RAW_CENTER
   return {
     "age": repr(float(raw[0])),
     "job": "abc"[int(np.argmax(x[1:4]))],
@@ -71,7 +71,7 @@ def test_an_interview_asks_what_the_greedy_disclosure_does(asking, tmp_path, del
   for person, order, label in zip(x, found.order, found.label, strict=True):
     interview.restart()
     ended = interviewed(interview, answers_of(person))
-    wanted = [asking.sensitive[j] for j in order if j != disclosure.NOT_ASKED]
+    wanted = [asking.sensitive[j] for j in order if j != _greedy_disclosure.NOT_ASKED]
     assert list(ended.asked) == wanted
     assert ended.label == asking.class_names[int(label)]
     assert {*ended.asked, *ended.never_asked} == set(asking.sensitive)
@@ -107,7 +107,7 @@ def test_columns_are_named_as_one_says_them():
 
 def test_a_page_is_refused_for_networks(asking, tmp_path):
   _, params = cases.network()
-  deep = dataclasses.replace(asking, network=disclosure.as_network(params))
+  deep = dataclasses.replace(asking, network=_network.as_network(params))
   with pytest.raises(checks.ArgumentError, match="linear models with two"):
     _web_page.write_page(deep, tmp_path / "page.html")
 

@@ -5,6 +5,7 @@ import pytest
 
 from helpers import disclosure_cases as cases
 from jaxfair import checks, disclosure
+from jaxfair.disclosure import _questions
 
 
 def test_a_column_of_words_is_one_question():
@@ -30,7 +31,7 @@ def test_public_features_are_known_from_the_start():
 def test_a_feature_that_never_varies_has_one_answer():
   x = cases.people(50)
   x[:, 2] = 0.0
-  fixed = disclosure.with_constants(cases.asked("job"), x)
+  fixed = _questions.with_constants(cases.asked("job"), x)
   assert (np.asarray(fixed.values)[0, :, 2] == 0).all()
   assert (np.asarray(fixed.values)[0, :, 1] != 0).all()
 

@@ -8,18 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxfair.experiments import (
-  Table,
-  but,
-  difference,
-  every,
-  exact,
-  mean,
-  or_missing,
-  spread,
-  trend,
-)
-from jaxfair.experiments._statistics import rank_correlation
+from jaxfair.experiments import Table, but, difference, every, mean, spread, trend
+from jaxfair.experiments._claims import or_missing
+from jaxfair.experiments._statistics import exact, rank_correlation
 
 VALUES = np.array([0.3, 0.5, 0.1, 0.4])
 
@@ -236,19 +227,19 @@ def test_rows_are_chosen_by_value_by_function_and_where_missing():
 
 
 def test_every_check_of_a_table_must_hold():
-  def neighbours(rows):
+  def neighbors(rows):
     names = rows.unique("model")
     pairs = itertools.pairwise(names)
     return {f"{a} {b}": difference("value", {"model": b}, {"model": a}) > 0 for a, b in pairs}
 
-  check = every(neighbours)
+  check = every(neighbors)
   up = Table.concat([table(model=[name] * 4, value=VALUES + i) for i, name in enumerate("abc")])
   assert check(up).verdict == "supported"
   down = Table.concat([up, table(model=["d"] * 4, value=VALUES - 1)])
   assert check(down).verdict == "not supported"
   assert check(up.where(model="a")).why == "nothing to compare"
   assert check(table()).why == "the table has no column 'model'; use one of seed, value"
-  assert every(neighbours, model="a")(up).why == "nothing to compare"
+  assert every(neighbors, model="a")(up).why == "nothing to compare"
 
 
 def test_a_relative_difference_is_divided_by_the_mean_of_the_second():

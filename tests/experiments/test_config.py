@@ -247,7 +247,7 @@ def test_of_many_configs_the_nearest_are_named(tmp_path, monkeypatch):
   assert "ruff" not in str(told.value)
 
 
-def test_a_missing_file_names_its_neighbours(path, monkeypatch, tmp_path):
+def test_a_missing_file_names_its_neighbors(path, monkeypatch, tmp_path):
   monkeypatch.chdir(tmp_path)
   with pytest.raises(ConfigError, match=r"no such config file; .*a\.toml"):
     configs.read(path.with_name("b.toml"))
@@ -255,7 +255,7 @@ def test_a_missing_file_names_its_neighbours(path, monkeypatch, tmp_path):
     configs.read(tmp_path / "nowhere" / "b.toml")
 
 
-def test_the_file_system_is_not_searched_for_neighbours(monkeypatch, tmp_path):
+def test_the_file_system_is_not_searched_for_neighbors(monkeypatch, tmp_path):
   (tmp_path / "deep").mkdir()
   (tmp_path / "deep" / "c.toml").write_text("")
   monkeypatch.chdir(tmp_path / "deep")

@@ -10,7 +10,9 @@ import pytest
 
 from helpers.toy_study import ToyConfig
 from jaxfair import checks, data, experiments
-from jaxfair.experiments import People, RunError, _people, load_people
+from jaxfair.experiments import People, _people, _runs
+from jaxfair.experiments._folders import RunError
+from jaxfair.experiments._people import load_people
 from jaxfair.types import Examples
 
 DIGITS = People("digits")
@@ -43,7 +45,7 @@ def run(toy, own, tmp_path):
 
   def execute(*, listed=False, say=lambda message: None):
     values = {"others": [table]} if listed else {"data": table}
-    made = experiments.plan(toy.study, values)
+    made = _runs.plan(toy.study, values)
     return experiments.execute(made, tmp_path / "r", say=say)
 
   return execute
@@ -175,7 +177,7 @@ def named(toy, monkeypatch, tmp_path):
         return cells(config)
 
       toy.study = dataclasses.replace(toy.study, cells=earlier)
-    made = experiments.plan(toy.study, {"data": {"name": "digits"} | options})
+    made = _runs.plan(toy.study, {"data": {"name": "digits"} | options})
     experiments.execute(made, tmp_path / "r", say=lambda message: None)
 
   def change():

@@ -4,9 +4,10 @@ import os
 
 import pytest
 
-from jaxfair import checks, data, experiments
-from jaxfair.experiments import People, _people, load_people
+from jaxfair import checks, data
+from jaxfair.experiments import People, _config, _people, _study
 from jaxfair.experiments import _config as configs
+from jaxfair.experiments._people import load_people
 
 OWN = "age,sex,hired\n20,F,yes\n30,M,no\n40,F,no\n50,M,yes\n,F,yes\n61,M,no\n"
 
@@ -31,17 +32,17 @@ def build(**values):
 
 @pytest.mark.slow
 def test_a_named_set_is_loaded_once():
-  config = People(name="coloured_digits")
+  config = People(name="colored_digits")
   dataset, told = load_people(config)
-  assert (dataset.name, told) == ("coloured_digits", "")
+  assert (dataset.name, told) == ("colored_digits", "")
   assert load_people(config)[0] is dataset
 
 
 def test_label_and_group_of_a_named_set_are_used():
   dataset, _ = load_people(People(name="digits", group="all"))
   assert dataset.num_groups == 1
-  with pytest.raises(checks.ArgumentError, match="label='colour' is not known"):
-    load_people(People(name="digits", label="colour"))
+  with pytest.raises(checks.ArgumentError, match="label='color' is not known"):
+    load_people(People(name="digits", label="color"))
 
 
 @pytest.mark.slow
@@ -122,7 +123,7 @@ def test_a_changed_file_is_loaded_anew(own):
   ],
 )
 def test_impossible_settings_are_refused(values, told):
-  with pytest.raises(experiments.ConfigError, match=told):
+  with pytest.raises(_config.ConfigError, match=told):
     build(**values)
 
 
@@ -148,9 +149,9 @@ def test_the_stand_in_is_used_and_said(monkeypatch):
   config = People(stand_in=True)
   for _ in range(2):
     dataset, told = load_people(config)
-    assert dataset.name == "coloured_digits"
+    assert dataset.name == "colored_digits"
     assert "adult could not be had" in told
-    assert "stand-in coloured_digits" in told
+    assert "stand-in colored_digits" in told
     assert "no network" in told
   assert asked == ["adult"]  # once, not once a cell
 
@@ -176,7 +177,7 @@ def test_rows_are_taken_for_people_and_that_is_said(tmp_path):
   told = []
   own = {"csv": str(path), "label": "label", "group": "group", "min_group_size": 1}
   sets = (People(**own, unit="who"), People())
-  context = experiments.Context(None, None, False, tmp_path, told.append)
+  context = _study.Context(None, None, False, tmp_path, told.append)
   found = context.load_rows(sets, "many")
   assert found.unit is None
   assert found.size == 3

@@ -6,8 +6,8 @@ import types
 import numpy as np
 import pytest
 
-from jaxfair import checks, experiments
-from jaxfair.experiments import _releases
+from jaxfair import checks
+from jaxfair.experiments import _folders, _releases
 from jaxfair.experiments._releases import ReleaseConfig
 
 TEXT = '[release]\nepsilon = 1.0\nmethod = "pate"\nsettings = {queries = 20}\n'
@@ -71,10 +71,10 @@ def test_a_point_becomes_the_release_that_its_study_says(tmp_path, monkeypatch):
   monkeypatch.setattr(_releases, "read_frontier", lambda folder, data: found)
   config = _releases.read_point(tmp_path, 0, {"delta": 1e-4})
   assert (config.method, config.epsilon, config.delta) == ("dp_sgd", 1.0, 1e-4)
-  with pytest.raises(experiments.RunError, match="other has no release"):
+  with pytest.raises(_folders.RunError, match="other has no release"):
     _releases.read_point(tmp_path, 1, {})
   with pytest.raises(checks.ArgumentError, match="point=2"):
     _releases.read_point(tmp_path, 2, {})
   study.release = None
-  with pytest.raises(experiments.RunError, match="does not say how"):
+  with pytest.raises(_folders.RunError, match="does not say how"):
     _releases.read_point(tmp_path, 0, {})

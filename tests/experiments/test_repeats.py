@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, data
-from jaxfair.experiments import Context, repeat, splits
+from jaxfair.experiments import repeat, splits
+from jaxfair.experiments._study import Context
 from jaxfair.types import Examples
 
 KEY, SPLIT_KEY = jax.random.key(1), jax.random.key(2)

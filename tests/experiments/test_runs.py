@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, experiments, report
-from jaxfair.experiments import RunError, _folders, _runs
+from jaxfair.experiments import _claims, _config, _folders, _reading, _runs
+from jaxfair.experiments._folders import RunError
 
 SOURCE = pathlib.Path(__file__).parents[1] / "helpers" / "toy_study.py"
 
@@ -33,7 +34,7 @@ def silent(message):
 
 
 def run(toy, folder, say=silent, **values):
-  return experiments.execute(experiments.plan(toy.study, values), folder, say=say)
+  return experiments.execute(_runs.plan(toy.study, values), folder, say=say)
 
 
 def content(folder):
@@ -69,7 +70,7 @@ def test_a_run_directory_holds_what_is_promised(toy, tmp_path):
     "cells",
     ".lock",
   }
-  config = experiments.read(tmp_path / "r" / "config.toml")
+  config = _config.read(tmp_path / "r" / "config.toml")
   assert config == {
     "study": "toy",
     "title": "",
@@ -107,12 +108,12 @@ def test_a_finished_run_is_read_and_not_judged_again(toy, tmp_path):
   def refuse(table):
     raise AssertionError("judged again")
 
-  again = dataclasses.replace(toy.study, claims={"grows: Again": experiments.Check(refuse)})
-  read = experiments.read_run(tmp_path, study=again)
+  again = dataclasses.replace(toy.study, claims={"grows: Again": _claims.Check(refuse)})
+  read = _reading.read_run(tmp_path, study=again)
   assert [claim.name for claim in read.claims] == ["grows", "odd", "other"]
   (tmp_path / "claims.json").unlink()
   with pytest.raises(AssertionError, match="judged again"):
-    experiments.read_run(tmp_path, study=again)
+    _reading.read_run(tmp_path, study=again)
 
 
 def test_the_same_config_gives_the_same_bytes_and_another_seed_others(toy, tmp_path):
@@ -304,9 +305,7 @@ def test_an_error_that_is_not_the_disk_s_is_not_hidden(toy, tmp_path):
     raise FileNotFoundError(errno.ENOENT, "No such file", "people.csv")
 
   with pytest.raises(FileNotFoundError):
-    experiments.execute(
-      experiments.plan(dataclasses.replace(toy.study, run=lost), {}), tmp_path / "r"
-    )
+    experiments.execute(_runs.plan(dataclasses.replace(toy.study, run=lost), {}), tmp_path / "r")
 
 
 def test_a_run_of_another_config_is_refused_and_kept(toy, tmp_path):
@@ -348,7 +347,7 @@ with folders.locked(folder, sys.argv[2]):
 
 @pytest.mark.slow
 def test_two_processes_do_not_write_one_directory(toy, tmp_path):
-  made = experiments.plan(toy.study, {})
+  made = _runs.plan(toy.study, {})
   text = experiments._config.dump(made.values)
   with subprocess.Popen(
     [sys.executable, "-c", HOLDER, tmp_path / "r", text],
@@ -444,8 +443,8 @@ def test_a_ledger_is_never_removed(toy, tmp_path):
   ],
 )
 def test_wrong_values_are_refused(toy, values, told):
-  with pytest.raises(experiments.ConfigError, match=told):
-    experiments.plan(toy.study, values, where="a.toml: ")
+  with pytest.raises(_config.ConfigError, match=told):
+    _runs.plan(toy.study, values, where="a.toml: ")
 
 
 def test_a_config_without_cells_or_with_equal_ones_is_refused(toy, tmp_path):
@@ -458,7 +457,7 @@ def test_a_config_without_cells_or_with_equal_ones_is_refused(toy, tmp_path):
 
 def test_progress_counts_cells(toy, tmp_path):
   steps = []
-  made = experiments.plan(toy.study, {"means": [0.0, 1.0]})
+  made = _runs.plan(toy.study, {"means": [0.0, 1.0]})
   toy.failures[1.0] = Crash()
   for _ in range(2):
     try:
@@ -510,7 +509,7 @@ def test_a_damaged_record_is_one_line_or_no_matter(toy, tmp_path, name):
     (folder / "cells").joinpath(missing_cell(folder)).unlink()
 
     def draw(folder):
-      report.write(experiments.read_run(folder, study=toy.study))
+      report.write(_reading.read_run(folder, study=toy.study))
 
     again = functools.partial(run, type(toy)(), seeds=3)
     drawn = (draw,) if how in ("names", "quoted") else ()  # takes a while

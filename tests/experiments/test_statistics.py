@@ -4,16 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxfair.experiments import (
-  Table,
-  correlation,
-  difference,
-  least,
-  mean,
-  of_points,
-  spread,
-  trend,
-)
+from jaxfair.experiments import Table, correlation, difference, mean, spread, trend
+from jaxfair.experiments._statistics import least, of_points
 
 RNG = np.random.default_rng(3)
 

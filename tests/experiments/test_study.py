@@ -7,7 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxfair import checks, experiments
-from jaxfair.experiments import Claim, Study, Table, bars, lines, mean, points, summary
+from jaxfair.experiments import (
+  Claim,
+  Study,
+  Table,
+  _config,
+  _registry,
+  bars,
+  lines,
+  mean,
+  points,
+  summary,
+)
 from jaxfair.experiments._study import cell_name, check_claims, check_columns
 
 settings = st.dictionaries(
@@ -100,9 +111,9 @@ def test_figures_are_read_from_formulas_and_titles():
     study_of(claims={"nothing": mean("x") > 0})
 
 
-@pytest.mark.parametrize("name", experiments.names())
+@pytest.mark.parametrize("name", _registry.names())
 def test_every_study_is_named_as_its_module(name):
-  study = experiments.find(name)
+  study = _registry.find(name)
   assert study.name == name
   assert study.summary
   for things in (study.claims, study.figures):
@@ -111,18 +122,18 @@ def test_every_study_is_named_as_its_module(name):
 
 
 def test_an_unknown_study_is_refused_with_the_names():
-  with pytest.raises(experiments.ConfigError, match="mean quickstart"):
-    experiments.find("quikstart", where="a.toml: ")
-  with pytest.raises(experiments.ConfigError, match=r"^a\.toml: study is missing"):
-    experiments.find(None, where="a.toml: ")
+  with pytest.raises(_config.ConfigError, match="mean quickstart"):
+    _registry.find("quikstart", where="a.toml: ")
+  with pytest.raises(_config.ConfigError, match=r"^a\.toml: study is missing"):
+    _registry.find(None, where="a.toml: ")
 
 
 def test_a_study_may_name_its_people_itself():
   seen = []
   study = dataclasses.replace(
-    experiments.find("quickstart"),
-    people=lambda config: [experiments.People("coloured_digits")],
+    _registry.find("quickstart"),
+    people=lambda config: [experiments.People("colored_digits")],
     precheck=lambda config, *people: seen.extend(one.name for one in people),
   )
   assert study.load_people(None) == [""]
-  assert seen == ["coloured_digits"]
+  assert seen == ["colored_digits"]

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxfair import checks
-from jaxfair.experiments import RunError, Table
+from jaxfair.experiments import Table
+from jaxfair.experiments._folders import RunError
 
 # NumPy's strings cannot end in NUL; everything else must survive.
 texts = st.text(st.characters(exclude_characters="\0", codec="utf-8"))

@@ -15,7 +15,7 @@ from scipy import stats
 
 from jaxfair import fairness
 from jaxfair.checks import ArgumentError
-from jaxfair.fairness import _resampling
+from jaxfair.fairness import _bootstrap, _confusion, _groups, _resampling
 from jaxfair.fairness._bootstrap import _acceleration
 
 KEY = jax.random.key(7)
@@ -71,8 +71,8 @@ def test_bca_ends_of_one_accuracy_are_the_analytic_ones():
     kind="bca",
   )
   exact = stats.binom(n, right / n)
-  centred = (y_pred == 0) - right / n
-  a = np.sum(centred**3) / (6 * np.sum(centred**2) ** 1.5)
+  centered = (y_pred == 0) - right / n
+  a = np.sum(centered**3) / (6 * np.sum(centered**2) ** 1.5)
   error = dkw(num_draws)
   below = exact.cdf(right - 1) + exact.pmf(right) / 2
   for end, tail in ((interval.low[0], 0.05), (interval.high[0], 0.95)):
@@ -112,7 +112,7 @@ def test_draws_follow_the_row_bootstrap(people, path):
     if path == "tables":
       interval = fairness.bootstrap(metric, y_true, y_pred, level=level, **options)
     else:
-      interval = fairness.bootstrap_rows(
+      interval = _bootstrap.bootstrap_rows(
         functools.partial(metric, num_classes=2), y_true, y_pred, level=level, **options
       )
     for end, tail in ((interval.low, (1 - level) / 2), (interval.high, (1 + level) / 2)):
@@ -124,7 +124,7 @@ def test_draws_follow_the_row_bootstrap(people, path):
 def test_many_chunks_give_the_draws_asked_for(people, monkeypatch):
   *_, group, weight = people(0)
   call = functools.partial(
-    fairness.bootstrap_rows,
+    _bootstrap.bootstrap_rows,
     fairness.mean_loss,
     weight,
     sensitive_features=group,
@@ -161,7 +161,7 @@ def test_many_chunks_of_tables_give_the_draws_asked_for(people, monkeypatch):
 def test_the_standard_error_of_a_mean_is_recovered(people):
   *_, group, losses = people(1)
   num_draws = 4000
-  interval = fairness.bootstrap_rows(
+  interval = _bootstrap.bootstrap_rows(
     fairness.mean_loss, losses, sensitive_features=group, key=KEY, num_draws=num_draws, level=0.6827
   )
   for g in range(3):
@@ -176,7 +176,7 @@ def test_the_standard_error_of_a_mean_is_recovered(people):
 
 def test_weighted_people_keep_their_weights(people):
   y_true, y_pred, group, weight = people(2)
-  interval = fairness.bootstrap_rows(
+  interval = _bootstrap.bootstrap_rows(
     functools.partial(fairness.accuracy, num_classes=2),
     y_true,
     y_pred,
@@ -211,9 +211,9 @@ def test_acceleration_of_a_gap_is_that_of_its_influence_values(people):
   np.testing.assert_allclose(found, expected, rtol=1e-4)
 
   def gap_of_counts(counts):
-    return fairness.difference(fairness.divide(counts[:, 1], counts.sum(1)))
+    return fairness.difference(_groups.divide(counts[:, 1], counts.sum(1)))
 
-  counts = np.array(fairness.prediction_counts(y_pred, sensitive_features=group))
+  counts = np.array(_confusion.prediction_counts(y_pred, sensitive_features=group))
   slopes = jax.grad(gap_of_counts)(counts.astype(np.float32))
   found = _acceleration(np.asarray(slopes), counts)
   np.testing.assert_allclose(found, expected, rtol=1e-4)
@@ -238,7 +238,7 @@ def test_draws_that_empty_a_group_are_dropped_and_counted():
   assert interval.dropped[0] == 0
   assert abs(interval.dropped[1] / num_draws - missed) < noise
   np.testing.assert_array_equal(interval.low, [1, 1])
-  rows = fairness.bootstrap_rows(fairness.mean_loss, y.astype(float), **options)
+  rows = _bootstrap.bootstrap_rows(fairness.mean_loss, y.astype(float), **options)
   assert abs(rows.dropped[1] / num_draws - missed) < noise
 
 
@@ -265,7 +265,7 @@ def test_a_whole_report_gets_intervals_in_one_call(people):
     fairness.bootstrap(
       fairness.by_group, y_true, y_pred, sensitive_features=group, key=KEY, num_draws=200
     ),
-    fairness.bootstrap_rows(
+    _bootstrap.bootstrap_rows(
       functools.partial(fairness.by_group, num_classes=2),
       y_true,
       y_pred,
@@ -284,7 +284,7 @@ def test_a_whole_report_gets_intervals_in_one_call(people):
 
 def test_any_table_and_any_statistic_of_it():
   counts = np.array([[324, 287], [420, 274], [445, 250]])
-  interval = fairness.bootstrap_counts(
+  interval = _bootstrap.bootstrap_counts(
     fairness.demographic_disparity, counts, key=KEY, num_draws=500
   )
   np.testing.assert_allclose(interval.estimate, fairness.demographic_disparity(counts), rtol=1e-5)
@@ -302,7 +302,7 @@ def test_two_models_on_the_same_people(people):
     return of(y, before) - of(y, after)
 
   options = {"sensitive_features": group, "key": KEY, "num_draws": 300}
-  lost = fairness.bootstrap_rows(accuracy_lost, y_true, y_pred, other, **options)
+  lost = _bootstrap.bootstrap_rows(accuracy_lost, y_true, y_pred, other, **options)
   alone = fairness.bootstrap(fairness.accuracy, y_true, y_pred, **options)
   assert np.all(lost.high - lost.low < alone.high - alone.low)
 
@@ -355,19 +355,19 @@ def test_bad_options_are_refused(people, options, message):
 def test_bad_tables_and_columns_are_refused(people):
   statistic = fairness.demographic_disparity
   with pytest.raises(ArgumentError, match="bootstrap_rows"):
-    fairness.bootstrap_counts(statistic, np.full((2, 2), 0.5), key=KEY)
+    _bootstrap.bootstrap_counts(statistic, np.full((2, 2), 0.5), key=KEY)
   with pytest.raises(ArgumentError, match="nobody"):
-    fairness.bootstrap_counts(statistic, np.zeros((2, 2)), key=KEY)
+    _bootstrap.bootstrap_counts(statistic, np.zeros((2, 2)), key=KEY)
   with pytest.raises(ArgumentError, match="nobody"):
-    fairness.bootstrap_counts(statistic, np.zeros((0, 2)), key=KEY)
+    _bootstrap.bootstrap_counts(statistic, np.zeros((0, 2)), key=KEY)
   with pytest.raises(ArgumentError, match="losses has 1 rows with NaN"):
-    fairness.bootstrap_rows(
+    _bootstrap.bootstrap_rows(
       fairness.mean_loss, np.array([1.0, np.nan]), sensitive_features=[0, 0], key=KEY
     )
   with pytest.raises(ArgumentError, match="one row per person"):
-    fairness.bootstrap_rows(fairness.mean_loss, np.ones(3), sensitive_features=[0, 0], key=KEY)
+    _bootstrap.bootstrap_rows(fairness.mean_loss, np.ones(3), sensitive_features=[0, 0], key=KEY)
   with pytest.raises(ArgumentError, match="y_pred has ids from 0 to 2"):
-    fairness.bootstrap_rows(
+    _bootstrap.bootstrap_rows(
       functools.partial(fairness.accuracy, num_classes=2),
       np.array([0, 1, 1]),
       np.array([0, 1, 2]),

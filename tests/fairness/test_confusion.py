@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix
 
-from jaxfair import fairness
+from jaxfair.fairness import _confusion
 
 
 @pytest.mark.slow
@@ -11,7 +11,7 @@ from jaxfair import fairness
 @pytest.mark.parametrize("weighted", [False, True])
 def test_agrees_with_scikit_learn_group_by_group(people, num_classes, weighted):
   y_true, y_pred, group, weight = people(0, num_classes=num_classes)
-  counts = fairness.confusion_counts(
+  counts = _confusion.confusion_counts(
     y_true, y_pred, sensitive_features=group, sample_weight=weight if weighted else None
   )
   assert counts.shape == (3, num_classes, num_classes)
@@ -28,7 +28,7 @@ def test_agrees_with_scikit_learn_group_by_group(people, num_classes, weighted):
 
 @pytest.mark.slow
 def test_given_counts_make_room_for_the_absent():
-  counts = fairness.confusion_counts(
+  counts = _confusion.confusion_counts(
     [0, 1], [1, 1], sensitive_features=[0, 0], num_classes=3, num_groups=2
   )
   assert counts.shape == (2, 3, 3)
@@ -37,7 +37,7 @@ def test_given_counts_make_room_for_the_absent():
 
 def test_ids_out_of_range_inside_jit_are_left_out_of_every_cell():
   count = jax.jit(
-    lambda y, p, g: fairness.confusion_counts(
+    lambda y, p, g: _confusion.confusion_counts(
       y, p, sensitive_features=g, num_classes=2, num_groups=2
     )
   )
@@ -50,6 +50,6 @@ def test_ids_out_of_range_inside_jit_are_left_out_of_every_cell():
 
 def test_prediction_counts_add_up_the_true_classes(people):
   y_true, y_pred, group, weight = people(1, num_classes=4)
-  full = fairness.confusion_counts(y_true, y_pred, sensitive_features=group, sample_weight=weight)
-  counts = fairness.prediction_counts(y_pred, sensitive_features=group, sample_weight=weight)
+  full = _confusion.confusion_counts(y_true, y_pred, sensitive_features=group, sample_weight=weight)
+  counts = _confusion.prediction_counts(y_pred, sensitive_features=group, sample_weight=weight)
   np.testing.assert_allclose(counts, full.sum(axis=1), rtol=1e-5)

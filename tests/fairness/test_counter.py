@@ -12,6 +12,7 @@ import pytest
 
 from jaxfair import fairness
 from jaxfair.checks import ArgumentError
+from jaxfair.fairness import _counter, _counter_sequence
 from jaxfair.fairness._counter import GUARDS
 from jaxfair.fairness._disparity import DISPARITY_KINDS
 
@@ -50,7 +51,9 @@ def plus_one(table, z, k):
 @functools.partial(jax.jit, static_argnames=("notion", "guard", "shape"))
 def _compiled(labels, groups, max_gap, min_count, notion, guard, shape):
   rule = fairness.CounterRule(max_gap, min_count, notion, guard)
-  return fairness.admit_in_order(labels, groups, rule, num_groups=shape[0], num_classes=shape[1])
+  return _counter_sequence.admit_in_order(
+    labels, groups, rule, num_groups=shape[0], num_classes=shape[1]
+  )
 
 
 def run(labels, groups, gap, count, notion, guard, shape=(GROUPS, CLASSES)):
@@ -79,10 +82,10 @@ def test_the_largest_disparity_stays_below_the_margin_or_falls(notion, sequence,
   table = [[0] * shape[1] for _ in range(shape[0])]
   # Fractions of NumPy integers overflow.
   for label, group, kept in zip(labels.tolist(), groups.tolist(), given, strict=True):
-    assert kept in (label, fairness.REFUSED)
+    assert kept in (label, _counter.REFUSED)
     warm = [sum(row) >= max(count, 1) for row in table]
     after = plus_one(table, group, label)
-    if kept == fairness.REFUSED:
+    if kept == _counter.REFUSED:
       assert sum(table[group]) >= count  # no refusals in the cold start
       continue
     old, new = (disparities(t, notion, warm) for t in (table, after))
@@ -114,7 +117,7 @@ def test_the_papers_rule_judges_the_answer_alone(notion):
       own = Fraction(after[group][label], sum(after[group]))
       gamma = own - min(rates) if rates else None
     fair = not warm[group] or gamma is None or gamma < Fraction(gap)
-    assert (kept != fairness.REFUSED) == fair
+    assert (kept != _counter.REFUSED) == fair
     refused += not fair
     table = after if fair else table
   assert refused > 3
@@ -125,7 +128,7 @@ def test_two_groups_and_two_classes_need_one_guard_only():
   labels = (rng.random(LENGTH) < 0.5).astype(int)
   groups = (rng.random(LENGTH) < np.where(labels, 0.7, 0.3)).astype(int)
   both = [run(labels, groups, 0.1, 3, "rest", guard, (2, 2))[0] for guard in GUARDS]
-  assert (both[0] == fairness.REFUSED).sum() > 5
+  assert (both[0] == _counter.REFUSED).sum() > 5
   np.testing.assert_array_equal(*both)
 
 
@@ -161,18 +164,18 @@ def test_nobody_to_compare_with_is_a_cold_start():
 def test_given_counts_are_continued_and_refusals_are_not_counted():
   rng = np.random.default_rng(2)
   labels, groups = rng.integers(0, 3, LENGTH), rng.integers(0, 3, LENGTH)
-  labels[::7] = fairness.REFUSED
+  labels[::7] = _counter.REFUSED
   rule = fairness.CounterRule(0.1, 2)
   sizes = {"num_groups": 3, "num_classes": 3}
-  whole = fairness.admit_in_order(labels, groups, rule, **sizes)
+  whole = _counter_sequence.admit_in_order(labels, groups, rule, **sizes)
   half = LENGTH // 2
-  first = fairness.admit_in_order(labels[:half], groups[:half], rule, **sizes)
-  second = fairness.admit_in_order(
+  first = _counter_sequence.admit_in_order(labels[:half], groups[:half], rule, **sizes)
+  second = _counter_sequence.admit_in_order(
     labels[half:], groups[half:], rule, counters=first.counters, **sizes
   )
   np.testing.assert_array_equal(whole.counters, second.counters)
   np.testing.assert_array_equal(whole.labels, np.concatenate([first.labels, second.labels]))
-  assert (np.asarray(whole.labels)[::7] == fairness.REFUSED).all()
+  assert (np.asarray(whole.labels)[::7] == _counter.REFUSED).all()
   assert whole.counters.sum() == (whole.labels >= 0).sum()
 
 
@@ -180,7 +183,7 @@ def test_a_small_group_counts_beside_one_of_millions():
   # A gate in service: in float32 the small group's 45 would become 44, its rate
   # 0.44, and the large group would be refused class 1 at a margin of 0.055.
   counters = np.array([[20_000_001, 20_000_000], [55, 45]], np.int32)
-  allowed = jax.jit(fairness.allowed_classes)
+  allowed = jax.jit(_counter.allowed_classes)
   for gap, fair in ((0.055, [True, True]), (0.0499, [True, False])):
     rule = fairness.CounterRule(gap, 50)
     np.testing.assert_array_equal(allowed(counters, 0, rule), fair)
@@ -194,7 +197,7 @@ def test_counters_that_cannot_be_continued_are_refused():
     ([[2**31 - 2, 0], [0, 0]], "2147483648 answers; at most 2147483647"),
   ):
     with pytest.raises(ArgumentError, match=told):
-      fairness.admit_in_order([0, 1], [0, 1], rule, counters=counters, **sizes)
+      _counter_sequence.admit_in_order([0, 1], [0, 1], rule, counters=counters, **sizes)
 
 
 @functools.cache
@@ -208,7 +211,7 @@ def answered_of_h2(guard, notions=DISPARITY_KINDS):
     rule = fairness.CounterRule(0.01, 50, notion, guard)
     counters = jax.vmap(
       lambda o, rule=rule: (
-        fairness.admit_in_order(
+        _counter_sequence.admit_in_order(
           jnp.asarray(labels)[o], jnp.asarray(groups)[o], rule, num_groups=3, num_classes=2
         ).counters
       )
@@ -254,6 +257,6 @@ def test_impossible_rules_are_refused(changed, told):
 def test_people_who_cannot_be_counted_are_refused():
   rule = fairness.CounterRule(0.1, 5)
   with pytest.raises(ArgumentError, match="groups has ids from 0 to 2"):
-    fairness.admit_in_order([0, 1], np.array([0, 2]), rule, num_groups=2, num_classes=2)
+    _counter_sequence.admit_in_order([0, 1], np.array([0, 2]), rule, num_groups=2, num_classes=2)
   with pytest.raises(ArgumentError, match="one row per person"):
-    fairness.admit_in_order([0, 1], np.array([0]), rule, num_groups=2, num_classes=2)
+    _counter_sequence.admit_in_order([0, 1], np.array([0]), rule, num_groups=2, num_classes=2)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting, fairness
-from jaxfair.accounting import Relation
+from jaxfair.accounting import Relation, _composition
 
 FIRST, LAST = -1.0, 99.0
 
@@ -33,7 +33,7 @@ def test_one_of_four_people_replaced_moves_three_at_gap_0():
     people += [(float(i), *kind) for i, kind in enumerate(others)]
     for kind, x in itertools.product(kinds, (FIRST, LAST)):
       worst = max(worst, moved(people, 0, (x, *kind), 0.0))
-  assert worst == accounting.preprocessing_factor(0.0, relation=Relation.REPLACE_ONE)
+  assert worst == _composition.preprocessing_factor(0.0, relation=Relation.REPLACE_ONE)
 
 
 @pytest.mark.parametrize("max_gap", [0.2, 0.5])
@@ -51,10 +51,10 @@ def test_one_replaced_moves_as_many_as_is_charged(max_gap):
     for i in (0, few - 1, few, few + many - 1):
       for x, label, group in itertools.product((FIRST, LAST), (0, 1), (0, 1)):
         worst = max(worst, moved(people, i, (x, label, group), max_gap))
-  assert worst == accounting.preprocessing_factor(max_gap, relation=Relation.REPLACE_ONE)
+  assert worst == _composition.preprocessing_factor(max_gap, relation=Relation.REPLACE_ONE)
 
 
-def test_randomised_response_behind_the_filter_is_covered():
+def test_randomized_response_behind_the_filter_is_covered():
   # Everybody kept tells a bit with epsilon 1, all others a coin: the largest
   # loss over all outcomes adds up over those who moved.
   epsilon, max_gap = 1.0, 0.2

@@ -10,6 +10,7 @@ import pytest
 
 from jaxfair import fairness
 from jaxfair.checks import ArgumentError
+from jaxfair.fairness import _counter, _counter_sequence, _soft
 from jaxfair.fairness._disparity import DISPARITY_KINDS
 from jaxfair.fairness._known_labels import NOTIONS
 
@@ -92,7 +93,7 @@ def test_the_margin_holds_for_the_notion(notion, disparity, shape):
 def test_a_rule_is_that_of_parity_in_every_stratum(notion):
   # One table at a time, by the plain rule on categories, which is tested by itself.
   truth, group, guess = people(3, 3)
-  given, counters = fairness.admit_in_order(
+  given, counters = _counter_sequence.admit_in_order(
     guess,
     group,
     fairness.CounterRule(0.05, 5, notion=notion),
@@ -104,14 +105,14 @@ def test_a_rule_is_that_of_parity_in_every_stratum(notion):
   strata = np.zeros(len(truth), int) if notion == "accuracy_parity" else truth
   for stratum, table in enumerate(counters):
     mine = strata == stratum
-    plain = fairness.admit_in_order(
+    plain = _counter_sequence.admit_in_order(
       category[mine],
       group[mine],
       fairness.CounterRule(0.05, 5),
       num_groups=3,
       num_classes=table.shape[1],
     )
-    np.testing.assert_array_equal(given[mine] == fairness.REFUSED, plain.labels == fairness.REFUSED)
+    np.testing.assert_array_equal(given[mine] == _counter.REFUSED, plain.labels == _counter.REFUSED)
     np.testing.assert_array_equal(table, plain.counters)
   assert set(np.unique(strata)) == set(range(len(counters)))
 
@@ -128,17 +129,21 @@ def test_counters_are_continued():
   truth, group, guess = people(3, 3)
   rule = fairness.CounterRule(0.1, 10, notion="accuracy_parity")
   sizes = {"num_groups": 3, "num_classes": 3}
-  whole = fairness.admit_in_order(guess, group, rule, **sizes, truth=truth)
+  whole = _counter_sequence.admit_in_order(guess, group, rule, **sizes, truth=truth)
   half = len(truth) // 2
   first, last = (slice(None, half), slice(half, None))
-  begun = fairness.admit_in_order(guess[first], group[first], rule, **sizes, truth=truth[first])
-  ended = fairness.admit_in_order(
+  begun = _counter_sequence.admit_in_order(
+    guess[first], group[first], rule, **sizes, truth=truth[first]
+  )
+  ended = _counter_sequence.admit_in_order(
     guess[last], group[last], rule, **sizes, truth=truth[last], counters=begun.counters
   )
   assert begun.counters.shape == (1, 3, 2)
   np.testing.assert_array_equal(ended.counters, whole.counters)
   with pytest.raises(ArgumentError, match=r"shape \(3, 3\); pass \(1, 3, 2\)"):
-    fairness.admit_in_order(guess, group, rule, **sizes, truth=truth, counters=np.zeros((3, 3)))
+    _counter_sequence.admit_in_order(
+      guess, group, rule, **sizes, truth=truth, counters=np.zeros((3, 3))
+    )
 
 
 @pytest.mark.slow
@@ -148,7 +153,7 @@ def test_counters_are_continued():
 def test_the_soft_disparity_of_hard_predictions_is_the_metric(notion, shape):
   truth, group, guess = people(*shape)
   measure = functools.partial(
-    fairness.soft_disparity,
+    _soft.soft_disparity,
     num_groups=shape[0],
     disparity="pairwise",
     temperature=1e-6,
@@ -177,7 +182,7 @@ def test_gradients_are_those_of_differences(notion, disparity):
   @jax.value_and_grad
   def value(step):
     shares = jax.nn.softmax(jnp.asarray(scores + step * along))
-    return fairness.soft_disparity(
+    return _soft.soft_disparity(
       shares,
       group[:30],
       num_groups=3,
@@ -198,7 +203,9 @@ def test_demographic_parity_reads_no_labels():
   truth, group, guess = people()
   sizes = {"num_groups": 2, "num_classes": 2}
   rule = fairness.CounterRule(0.05, 5)
-  given = [fairness.admit_in_order(guess, group, rule, **sizes, truth=t) for t in (None, truth)]
+  given = [
+    _counter_sequence.admit_in_order(guess, group, rule, **sizes, truth=t) for t in (None, truth)
+  ]
   np.testing.assert_array_equal(given[0].labels, given[1].labels)
   assert given[1].counters.shape == (2, 2)
 
@@ -217,7 +224,7 @@ def test_unknown_labels_are_refused():
   with pytest.raises(ArgumentError, match=r"shape \(599,\); pass \(600,\)"):
     filtered(truth=truth[1:])
   with pytest.raises(ArgumentError, match="reads true labels; use admit_in_order"):
-    fairness.admit(fairness.new_counters(2, 2), 0, 1, rule)
+    _counter.admit(_counter.new_counters(2, 2), 0, 1, rule)
   with pytest.raises(ArgumentError, match="nobody knows when a prediction is shown"):
     fairness.Abstainer(rule, **sizes)
   with pytest.raises(ArgumentError, match="notion='odds'"):

@@ -12,7 +12,7 @@ from jaxfair import fairness
 def test_the_example_runs(capsys):
   names = pages.run("docs/metrics.md", blocks=1)
   told = capsys.readouterr().out
-  assert "equalised odds difference" in told
+  assert "equalized odds difference" in told
   assert told.count("accuracy in [") == 3
   assert names["over_seeds"].estimate.shape == (3,)
   assert names["interval"].low < names["gap"] < names["interval"].high

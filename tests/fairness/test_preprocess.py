@@ -6,8 +6,10 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import accounting, fairness, models, training
+from jaxfair import fairness, models, training
+from jaxfair.accounting import _composition
 from jaxfair.checks import ArgumentError
+from jaxfair.fairness import _confusion
 from jaxfair.privacy._adaptive import QuantileClip
 from jaxfair.types import Examples
 
@@ -33,7 +35,7 @@ def test_the_ordered_filter_is_exactly_as_stable_as_theorem_1_says(max_gap):
     for group, place in itertools.product((0, 1), (0, 2 * few, 2 * many)):
       after = kept_of([*people, (float(place), 0, group)], max_gap)
       worst = max(worst, len(set(before) ^ set(after)))
-  assert worst == accounting.preprocessing_factor(max_gap)
+  assert worst == _composition.preprocessing_factor(max_gap)
 
 
 def test_the_ordered_filter_balances_each_class_and_keeps_the_first():
@@ -68,7 +70,7 @@ def test_one_record_changes_many_in_the_sequential_filter():
     )[1:]
     worst = max(worst, (with_one ^ without).sum())
   assert worst > 100
-  assert accounting.preprocessing_factor(0.02) == 3
+  assert _composition.preprocessing_factor(0.02) == 3
 
 
 def test_the_sequential_filter_is_the_counter_rule():
@@ -76,7 +78,7 @@ def test_the_sequential_filter_is_the_counter_rule():
   labels, groups = rng.integers(0, 2, 601), rng.integers(0, 2, 601)
   rule = fairness.CounterRule(0.05, 20)
   kept = fairness.sequential_filter(labels, groups, rule, num_groups=2, num_classes=2)
-  counts = fairness.prediction_counts(
+  counts = _confusion.prediction_counts(
     labels[kept], sensitive_features=groups[kept], num_groups=2, num_classes=2
   )
   assert fairness.demographic_disparity(counts).max() < 0.05
@@ -151,7 +153,7 @@ def test_those_left_out_are_not_counted_by_an_adaptive_clip():
 @pytest.mark.parametrize("max_gap", [0.1, 0.5])
 def test_behind_the_filter_one_person_moves_a_sum_by_k_clips(max_gap):
   # The person is there, or counts for nothing: the public n stays.
-  factor, moved, numbers = accounting.preprocessing_factor(max_gap), [], set()
+  factor, moved, numbers = _composition.preprocessing_factor(max_gap), [], set()
   people = crowd(1, 40)
   everybody = np.ones(people.size, bool)
   whole = filtered(people, max_gap)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import recall_score
 
-from jaxfair.fairness import rates
+from jaxfair.fairness import _confusion, rates
 
 BINARY = jnp.array([[50, 10], [5, 35]])  # rows: true class
 THREE = jnp.array([[10, 2, 3], [1, 20, 4], [0, 5, 15]])
@@ -85,10 +85,11 @@ def test_a_few_people_beside_millions_keep_their_rates():
 
 
 def test_true_positive_rates_are_scikit_learns_recalls(people):
-  from jaxfair import fairness
 
   y_true, y_pred, group, weight = people(3, num_classes=4)
-  counts = fairness.confusion_counts(y_true, y_pred, sensitive_features=group, sample_weight=weight)
+  counts = _confusion.confusion_counts(
+    y_true, y_pred, sensitive_features=group, sample_weight=weight
+  )
   for g in range(3):
     rows = group == g
     expected = recall_score(y_true[rows], y_pred[rows], average=None, sample_weight=weight[rows])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from jaxfair import fairness
+from jaxfair.fairness import _confusion, _soft
 
 
 def people(size=60):
@@ -18,11 +19,11 @@ def people(size=60):
 def test_of_certain_predictions_it_is_the_largest_disparity():
   logits, groups = people()
   labels = logits.argmax(1)
-  counts = fairness.prediction_counts(
+  counts = _confusion.prediction_counts(
     labels, sensitive_features=groups, num_groups=2, num_classes=3
   )
   largest = float(fairness.demographic_disparity(counts).max())
-  found = fairness.soft_disparity(
+  found = _soft.soft_disparity(
     np.eye(3, dtype=np.float32)[labels], groups, num_groups=2, temperature=1e-4
   )
   np.testing.assert_allclose(found, largest, atol=1e-5)
@@ -34,7 +35,7 @@ def test_its_gradient_is_that_of_finite_differences():
   logits = logits.astype(np.float64)
 
   def value(scale):
-    return fairness.soft_disparity(
+    return _soft.soft_disparity(
       jax.nn.softmax(scale * logits), groups, num_groups=2, temperature=0.1
     )
 
@@ -52,7 +53,7 @@ def test_an_empty_group_neither_counts_nor_spoils_the_gradient():
   @functools.partial(jax.jit, static_argnums=2)
   @jax.value_and_grad
   def both(x, groups, num_groups):
-    return fairness.soft_disparity(jax.nn.softmax(x), groups, num_groups=num_groups)
+    return _soft.soft_disparity(jax.nn.softmax(x), groups, num_groups=num_groups)
 
   two, three = (both(logits, groups, count) for count in (2, 3))
   np.testing.assert_allclose(two[0], three[0], rtol=1e-5)

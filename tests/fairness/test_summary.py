@@ -5,6 +5,7 @@ import pytest
 
 from jaxfair import fairness
 from jaxfair.checks import ArgumentError
+from jaxfair.fairness import _groups
 
 RATES = ["selection_rate", "true_positive_rate", "false_positive_rate"]
 
@@ -29,7 +30,7 @@ def test_the_report_is_the_metrics(people, num_classes, weighted):
       expected = getattr(fairness, name)(y_true, y_pred, **options)
       found = getattr(part, name)
       np.testing.assert_allclose(found, expected.reshape(found.shape), rtol=1e-5)
-    expected = fairness.group_counts(ids, ids.max() + 1, weight)
+    expected = _groups.group_counts(ids, ids.max() + 1, weight)
     np.testing.assert_allclose(part.count, expected.reshape(shape), rtol=1e-5)
 
 

@@ -7,10 +7,10 @@ from scipy import stats
 
 from jaxfair import frontier
 from jaxfair.checks import ArgumentError
-from jaxfair.frontier import _attaining
+from jaxfair.frontier import _attaining, _objectives
 
 KEY = jax.random.key(0)
-TWO = (frontier.Objective("cost", "low"), frontier.Objective("value", "high"))
+TWO = (_objectives.Objective("cost", "low"), _objectives.Objective("value", "high"))
 
 
 def test_settings_far_apart_are_certain(four):

@@ -13,7 +13,7 @@ def test_what_is_equal_in_all_seeds_stays_that_number():
   # 0.1 + 0.1 + 0.1 over 3 is not 0.1 in floating point.
   points = frontier.points(np.full((1, 3, 4), 0.1))
   assert (points.means == 0.1).all()
-  low, high = frontier.bounds(points)
+  low, high = _objectives.bounds(points)
   assert (low == 0.1).all()
   assert (high == 0.1).all()
 
@@ -21,8 +21,8 @@ def test_what_is_equal_in_all_seeds_stays_that_number():
 def test_bounds_are_students():
   rng = np.random.default_rng(0)
   values = rng.normal(size=(5, 7, 4))
-  free = [frontier.Objective(name, "low") for name in "abcd"]
-  low, high = frontier.bounds(frontier.points(values, free), level=0.9)
+  free = [_objectives.Objective(name, "low") for name in "abcd"]
+  low, high = _objectives.bounds(frontier.points(values, free), level=0.9)
   expected = stats.t.interval(0.9, 6, loc=values.mean(1), scale=stats.sem(values, axis=1))
   np.testing.assert_allclose([low, high], expected, atol=1e-12)
 
@@ -30,7 +30,7 @@ def test_bounds_are_students():
 def test_no_interval_leaves_what_is_possible():
   values = np.repeat([[[2.0, 0.1, 0.99, 1.0]]], 3, axis=1)
   values[0, :, 2] += [-0.05, 0.01, 0.01]
-  low, high = frontier.bounds(frontier.points(values))
+  low, high = _objectives.bounds(frontier.points(values))
   assert high[0, 2] == 1.0
   assert low[0, 2] < 0.9
   assert low[0, 3] == high[0, 3] == 1.0
@@ -39,7 +39,7 @@ def test_no_interval_leaves_what_is_possible():
 def test_one_seed_has_means_and_no_bounds():
   points = frontier.points(np.arange(8.0).reshape(2, 4))
   assert points.values.shape == (2, 1, 4)
-  low, _ = frontier.bounds(points)
+  low, _ = _objectives.bounds(points)
   assert np.isnan(low).all()
 
 
@@ -67,7 +67,7 @@ def test_wrong_shapes_and_directions_are_refused():
   with pytest.raises(ArgumentError, match=r"pass \(settings, seeds, 4\)"):
     frontier.points(np.ones((3, 2, 3)))
   with pytest.raises(ArgumentError, match="better='up' is not known"):
-    frontier.points(np.ones((3, 1)), [frontier.Objective("a", "up")])
+    frontier.points(np.ones((3, 1)), [_objectives.Objective("a", "up")])
   with pytest.raises(ArgumentError, match="did you mean epsilon"):
     frontier.points(np.ones((3, 4))).column("epsilom")
 

@@ -6,6 +6,7 @@ from scipy import stats
 
 from jaxfair import frontier
 from jaxfair.checks import ArgumentError
+from jaxfair.frontier import _objectives
 
 
 def test_limits_hold_at_the_limit_and_leave_a_frontier(four):
@@ -32,7 +33,7 @@ def test_a_violation_rarely_passes():
   # 2,000 settings at the limit, 5 seeds: 5% pass, and 5 standard errors.
   rng = np.random.default_rng(0)
   gaps = rng.normal(0.1, 0.02, size=(2000, 5, 1))
-  points = frontier.points(gaps, [frontier.Objective("gap", "low")])
+  points = frontier.points(gaps, [_objectives.Objective("gap", "low")])
   passed = frontier.specify(points, {"gap": 0.1}, confidence=0.95).satisfied
   assert abs(passed.mean() - 0.05) < 5 * np.sqrt(0.05 * 0.95 / 2000)
 
@@ -86,8 +87,8 @@ def test_an_impossible_limit_is_refused_with_its_own_remedy(four, name, limit, t
 
 
 def test_other_objectives_are_told_their_own_bounds():
-  cost = frontier.Objective("cost", "low", least=3.0)
-  speed = frontier.Objective("speed", "high", most=9.0)
+  cost = _objectives.Objective("cost", "low", least=3.0)
+  speed = _objectives.Objective("speed", "high", most=9.0)
   points = frontier.points([[4.0, 5.0]], [cost, speed])
   for limits, told in (
     ({"cost": 2.0}, "never below 3; pass a number above 3"),

@@ -28,6 +28,21 @@ from jaxfair import (
   robustness,
   training,
 )
+from jaxfair.accounting import (
+  _composition,
+  _dp_sgd,
+  _pate_gnmax,
+  _pate_laplace,
+  _pate_threshold,
+  _truncation,
+)
+from jaxfair.analysis import _curvature, _group_gradients
+from jaxfair.decisions import _curvature as decisions_curvature
+from jaxfair.decisions import _problems
+from jaxfair.fairness import _counter_sequence, _wasserstein
+from jaxfair.pate import _aggregation
+from jaxfair.robustness import _gaussians
+from jaxfair.training import _erm
 from jaxfair.types import Examples
 
 KEY = jax.random.key(17)
@@ -135,8 +150,8 @@ def lagrangians() -> Any:
 
 @frozen
 def solve() -> Any:
-  config = training.SolveConfig(weight_decay=0.1)
-  return training.solve(SOFTMAX, LOSS, people(), config, key=KEY)
+  config = _erm.SolveConfig(weight_decay=0.1)
+  return _erm.solve(SOFTMAX, LOSS, people(), config, key=KEY)
 
 
 @frozen
@@ -205,7 +220,7 @@ def votes() -> Any:
   return {
     "plurality": pate.plurality(VOTES, key=KEY),
     "gnmax": pate.gnmax(many, sigma=5.0, key=KEY),
-    "laplace": pate.laplace_max(many, scale=5.0, key=KEY),
+    "laplace": _aggregation.laplace_max(many, scale=5.0, key=KEY),
     "confident": pate.confident_gnmax(many, **confident),
     "soft": pate.soft_labels(many, sigma=5.0, key=KEY),
     "fair": pate.fair_gnmax(
@@ -226,19 +241,19 @@ def teachers() -> Any:
 def accountants() -> Any:
   steps = {"sampling_rate": 0.02, "steps": 300, "delta": 1e-5}
   return {
-    "pld": accounting.dp_sgd_epsilon(noise_multiplier=1.1, **steps),
-    "rdp": accounting.dp_sgd_epsilon(noise_multiplier=1.1, accountant="rdp", **steps),
+    "pld": _dp_sgd.dp_sgd_epsilon(noise_multiplier=1.1, **steps),
+    "rdp": _dp_sgd.dp_sgd_epsilon(noise_multiplier=1.1, accountant="rdp", **steps),
     "calibrated": accounting.calibrate_dp_sgd(epsilon=2.0, accountant="rdp", **steps),
     "gaussian": accounting.gaussian_sigma(epsilon=1.0, delta=1e-5),
     "discrete": accounting.discrete_gaussian_sigma(epsilon=1.0, delta=1e-5),
     "zcdp": accounting.zcdp_epsilon(rho=0.1, delta=1e-5),
-    "gnmax": accounting.gnmax_rdp(VOTES, sigma=8.0, orders=ORDERS),
-    "lnmax": accounting.lnmax_rdp(VOTES, scale=8.0, orders=ORDERS),
-    "threshold": accounting.threshold_rdp(VOTES, threshold=20.0, sigma=8.0, orders=ORDERS),
-    "composed": accounting.composed_epsilon(
+    "gnmax": _pate_gnmax.gnmax_rdp(VOTES, sigma=8.0, orders=ORDERS),
+    "lnmax": _pate_laplace.lnmax_rdp(VOTES, scale=8.0, orders=ORDERS),
+    "threshold": _pate_threshold.threshold_rdp(VOTES, threshold=20.0, sigma=8.0, orders=ORDERS),
+    "composed": _composition.composed_epsilon(
       accounting.pate_events(sigma=20.0, num_queries=30), delta=1e-5
     ),
-    "truncation": accounting.truncation_delta(
+    "truncation": _truncation.truncation_delta(
       dataset_size=1000, sampling_rate=0.1, max_batch=150, steps=100
     ),
   }
@@ -256,11 +271,11 @@ def metrics() -> Any:
   found["interval"] = fairness.bootstrap(
     fairness.accuracy, y, predicted, sensitive_features=group, key=KEY, num_draws=50
   )
-  found["wasserstein"] = fairness.wasserstein_distances(
+  found["wasserstein"] = _wasserstein.wasserstein_distances(
     rng.normal(size=200), sensitive_features=group
   )
   rule = fairness.CounterRule(max_gap=0.1, min_count=5)
-  found["counted"] = fairness.admit_in_order(y, group, rule, num_groups=2, num_classes=2)
+  found["counted"] = _counter_sequence.admit_in_order(y, group, rule, num_groups=2, num_classes=2)
   return found
 
 
@@ -273,9 +288,9 @@ def curvature() -> Any:
     "hutchinson": analysis.hessian_trace(
       *start, num_groups=2, method="hutchinson", key=KEY, probes=5
     ),
-    "per person": analysis.trace_per_person(*start),
+    "per person": _curvature.trace_per_person(*start),
     "eigenvalue": analysis.top_eigenvalue(*start, num_groups=2, key=KEY, steps=5),
-    "gradients": analysis.group_gradients(*start, num_groups=2),
+    "gradients": _group_gradients.group_gradients(*start, num_groups=2),
     "norms": analysis.norms(*start, num_groups=2),
     "closeness": analysis.closeness(MLP.apply(params, examples.x)),
     "flips": analysis.flip_probability(VOTES, sigma=10.0),
@@ -295,7 +310,7 @@ def attacks() -> Any:
   thresholds = (-1.0, 1.0, np.array([1.5, 2.0]))
   return (
     robustness.attack(MLP, params, examples, how, epsilons=(0.1, 0.5), key=KEY),
-    robustness.natural_threshold(*thresholds),
+    _gaussians.natural_threshold(*thresholds),
     robustness.robust_threshold(*thresholds, 0.2),
   )
 
@@ -306,9 +321,9 @@ def decision_rules() -> Any:
   release = decisions.LaplaceRelease(2.0)
   return {
     "allotment": problem(COUNTS),
-    "trace": decisions.allotment_trace(COUNTS, weights=WEIGHTS),
+    "trace": decisions_curvature.allotment_trace(COUNTS, weights=WEIGHTS),
     "simulated": decisions.simulate(problem, COUNTS, release=release, draws=200, key=KEY),
-    "language": decisions.minority_language(
+    "language": _problems.minority_language(
       np.array([12000.0, 300.0]), np.array([11000.0, 200.0]), np.array([900.0, 10.0])
     ),
     "sum": decisions.preserve_sum(COUNTS - 50.0, total=400.0),

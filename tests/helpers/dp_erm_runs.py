@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxfair import data, experiments, training
-from jaxfair.experiments import _study
+from jaxfair.experiments import _config, _registry, _runs, _study
 from jaxfair.studies.dp_erm import networks
 from jaxfair.types import Fit
 
@@ -25,13 +25,13 @@ def two_groups(norms=(2.0, 5.0), sizes=(200, 100)):
 def context(folder=pathlib.Path(), seed=0):
   """Of a cell; its shared key is that of the seed."""
   key = jax.random.key(seed)
-  return experiments.Context(key, key, False, folder, lambda message: None)
+  return _study.Context(key, key, False, folder, lambda message: None)
 
 
 def plan(figure, *sets, size="smoke"):
   """The plan of a figure's config."""
-  values = experiments.read(CONFIGS / f"{figure}.toml", size=size, sets=sets)
-  return experiments.plan(experiments.find(values["study"]), values)
+  values = _config.read(CONFIGS / f"{figure}.toml", size=size, sets=sets)
+  return _runs.plan(_registry.find(values["study"]), values)
 
 
 def run(folder, figure, *sets, people=None):

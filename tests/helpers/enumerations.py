@@ -11,7 +11,7 @@ import math
 import numpy as np
 from scipy import special
 
-from helpers.vote_references import histograms, neighbours
+from helpers.vote_references import histograms, neighbors
 
 GRID = np.linspace(-9.0, 9.0, 721)  # of a standard normal: exact to 1e-12
 
@@ -24,14 +24,14 @@ def delta_of(p, q, epsilon):
 
 
 def worst_delta(law, rows, epsilon, rounds=1):
-  """The largest delta of `law(votes)` over all neighbours of all rows.
+  """The largest delta of `law(votes)` over all neighbors of all rows.
 
   `rounds` queries have the same votes, which one teacher changes alike.
   """
   laws = {tuple(row): law(row) for row in rows}
   found = 0.0
   for row, mine in laws.items():
-    for other in neighbours(row):
+    for other in neighbors(row):
       pair = repeated(mine, laws[tuple(other)], rounds)
       found = max(found, delta_of(*pair, epsilon))
   return found

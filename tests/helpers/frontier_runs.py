@@ -5,14 +5,13 @@ import json
 
 import numpy as np
 
-from jaxfair import experiments
-from jaxfair.experiments import Table
+from jaxfair.experiments import Table, _registry, _runs
 from jaxfair.experiments import _config as configs
 
 EPSILONS, SIGMAS, THRESHOLDS = (1.0, 2.0, 8.0), (20.0, 40.0), (0.0, 0.6, 0.9)
 
 
-def table(seeds=4, data="coloured_digits"):
+def table(seeds=4, data="colored_digits"):
   """Accuracy and gap grow with epsilon; noise lowers both."""
   rng = np.random.default_rng(0)
   rows = []
@@ -40,7 +39,7 @@ def write(folder, rows=None, title="What can <b>be</b> had & why", **changes):
   """A finished run of `pate.frontier` with these rows."""
   values = {
     "title": title,
-    "sets": [{"name": "coloured_digits"}],
+    "sets": [{"name": "colored_digits"}],
     "teachers": [10],
     "epsilons": list(EPSILONS),
     "sigmas": list(SIGMAS),
@@ -52,7 +51,7 @@ def write(folder, rows=None, title="What can <b>be</b> had & why", **changes):
     "teacher_steps": 2,
     "student_steps": 2,
   }
-  made = experiments.plan(experiments.find("pate.frontier"), values | changes)
+  made = _runs.plan(_registry.find("pate.frontier"), values | changes)
   folder.mkdir(parents=True)
   (folder / "config.toml").write_text(configs.dump(made.values))
   (folder / "results.csv").write_text((rows or table()).to_csv())

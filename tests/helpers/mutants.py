@@ -1,4 +1,4 @@
-"""DP-SGD with one mistake each, and neighbours that show it.
+"""DP-SGD with one mistake each, and neighbors that show it.
 
 The reference is `training.dp_sgd` itself. `Step` is a step of it made of the
 library's parts, cut so that one part can be replaced; a mutant replaces one.
@@ -17,6 +17,8 @@ import numpy as np
 import optax
 
 from jaxfair import accounting, auditing, tree
+from jaxfair.accounting import _composition
+from jaxfair.auditing import _bounds
 from jaxfair.privacy import noise
 from jaxfair.privacy._clipping import clipped_grad
 from jaxfair.privacy._sampling import Batch
@@ -124,7 +126,7 @@ class ReusedKey(Step):
     return feeds._replace(key_sum=feeds.key_sum[first])
 
 
-class RealisedBatch(Step):
+class RealizedBatch(Step):
   def divisor(self, count):
     return jnp.maximum(count, 1)
 
@@ -166,10 +168,10 @@ def clip(gradient: Any, bound: Any) -> Any:
 
 
 def batch_norm(params: Any, x: Any) -> Any:
-  """A linear layer after normalisation by the batch's own statistics."""
-  centred = x - jnp.mean(x, axis=0)
-  spread = jnp.sqrt(jnp.mean(centred**2, axis=0) + 1e-5)
-  return 100 * centred / spread @ params["w"]
+  """A linear layer after normalization by the batch's own statistics."""
+  centered = x - jnp.mean(x, axis=0)
+  spread = jnp.sqrt(jnp.mean(centered**2, axis=0) + 1e-5)
+  return 100 * centered / spread @ params["w"]
 
 
 COUPLED = Model(linear(1).init, batch_norm)
@@ -192,9 +194,9 @@ def mutated(step: type[Step], config: DpSgdConfig, examples: Examples, key: jax.
 
 
 class Case(NamedTuple):
-  """A mistake, the training that is claimed, and two neighbours.
+  """A mistake, the training that is claimed, and two neighbors.
 
-  The neighbours differ in the last row: a person, or a record that contributes
+  The neighbors differ in the last row: a person, or a record that contributes
   nothing (zeros; NaN for somebody who is not there at all).
   """
 
@@ -205,16 +207,18 @@ class Case(NamedTuple):
 
   def claimed(self) -> float:
     event = self.config.event(self.without.size)
-    return accounting.composed_epsilon([event], delta=DELTA, relation=accounting.Relation.ZERO_OUT)
+    return _composition.composed_epsilon(
+      [event], delta=DELTA, relation=accounting.Relation.ZERO_OUT
+    )
 
-  def audit_mutant(self, *, seed: int = 0) -> auditing.EpsilonBound:
+  def audit_mutant(self, *, seed: int = 0) -> _bounds.EpsilonBound:
     mechanism = functools.partial(mutated, self.mutant, self.config)
     return self._audit(mechanism, seed)
 
-  def audit_reference(self, *, seed: int = 0) -> auditing.EpsilonBound:
+  def audit_reference(self, *, seed: int = 0) -> _bounds.EpsilonBound:
     return self._audit(functools.partial(reference, self.config), seed)
 
-  def _audit(self, mechanism: Callable[..., Any], seed: int) -> auditing.EpsilonBound:
+  def _audit(self, mechanism: Callable[..., Any], seed: int) -> _bounds.EpsilonBound:
     return auditing.audit_mechanism(
       mechanism,
       self.without,
@@ -227,7 +231,7 @@ class Case(NamedTuple):
 
 
 def crowd(others: Any, person: Any) -> tuple[Examples, Examples]:
-  """Neighbours: the others with an empty record, or with the person."""
+  """Neighbors: the others with an empty record, or with the person."""
   others = np.atleast_2d(np.asarray(others, np.float32))
   both = []
   for last in (np.zeros(others.shape[1]), person):
@@ -264,8 +268,8 @@ def _cases() -> dict[str, Case]:
     "noise key reused between steps": Case(
       ReusedKey, _config(2.0, steps=2, batch_size=4), *crowd(nobody, 1.0)
     ),
-    "normalisation by the realised batch": Case(
-      RealisedBatch, _config(1.0, steps=1, batch_size=2), gone, there
+    "normalization by the realized batch": Case(
+      RealizedBatch, _config(1.0, steps=1, batch_size=2), gone, there
     ),
     "sampling without accounting": Case(
       EveryoneInEveryBatch, _config(1.0, steps=4, batch_size=1), *crowd(np.zeros((9, 1)), 1.0)

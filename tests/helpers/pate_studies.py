@@ -3,6 +3,7 @@
 import numpy as np
 
 from jaxfair import experiments
+from jaxfair.experiments import _registry, _runs
 
 SETTINGS = {
   "model": "logistic",
@@ -39,7 +40,7 @@ def plan(name, folder, **changes):
     write_people(path)
   people = {"csv": str(path), "label": "label", "group": "group"}
   values = SETTINGS | {"sets": [people]} | changes
-  return experiments.plan(experiments.find(name), values)
+  return _runs.plan(_registry.find(name), values)
 
 
 def run(name, folder, **changes):

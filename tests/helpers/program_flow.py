@@ -10,7 +10,7 @@ from jax import lax
 from helpers.program_layers import Layer, _normal, _pick, _width, wide
 
 
-def rematerialised(rng: np.random.Generator, length: int, width: int) -> Layer:
+def rematerialized(rng: np.random.Generator, length: int, width: int) -> Layer:
   out = _width(rng)
   wrap = _pick(rng, jax.checkpoint, jax.jit, lambda f: jax.checkpoint(jax.jit(f)))
 

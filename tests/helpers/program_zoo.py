@@ -26,7 +26,7 @@ LAYERS = {
   "empty": layers.empty,
   "mixed precision": layers.mixed_precision,
   "complex": layers.complex_numbers,
-  "remat": flow.rematerialised,
+  "remat": flow.rematerialized,
   "custom rule": flow.custom_rule,
   "scan": flow.scanned,
   "branch": flow.branched,

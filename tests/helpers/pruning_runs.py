@@ -7,6 +7,7 @@ import jax
 import pytest
 
 from jaxfair import experiments, training, tree
+from jaxfair.experiments import _config, _registry, _runs
 from jaxfair.report import _series
 from jaxfair.types import Fit
 
@@ -25,8 +26,8 @@ DIGITS = (
 
 def plan(name, *sets, size="smoke"):
   """The plan of a config."""
-  values = experiments.read(CONFIGS / f"{name}.toml", size=size, sets=sets)
-  return experiments.plan(experiments.find(values["study"]), values)
+  values = _config.read(CONFIGS / f"{name}.toml", size=size, sets=sets)
+  return _runs.plan(_registry.find(values["study"]), values)
 
 
 def run_untrained(folder, name, *sets):

@@ -51,7 +51,7 @@ def histograms(teachers, classes):
   return np.array(rows)
 
 
-def neighbours(row):
+def neighbors(row):
   """The histograms one changed vote away."""
   found = []
   for i, j in itertools.permutations(range(len(row)), 2):

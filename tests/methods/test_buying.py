@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting, data, methods
-from jaxfair.accounting import Budget, DatasetLedger, Relation
-from jaxfair.methods import _buying, _releasing
+from jaxfair.accounting import Budget, DatasetLedger, Relation, _guarantee
+from jaxfair.methods import _buying, _preprocessing, _releasing
 
 RNG = np.random.default_rng(0)
 SIZE = 600
@@ -43,7 +43,7 @@ def test_it_is_charged_to_both_ledgers_before_a_bit_is_drawn(tmp_path, monkeypat
     raise KeyboardInterrupt
 
   with monkeypatch.context() as patch:
-    patch.setattr(methods.PreprocessingPlan, "buy", watched)
+    patch.setattr(_preprocessing.PreprocessingPlan, "buy", watched)
     with pytest.raises(KeyboardInterrupt):
       bought(tmp_path / "run", book)
   assert seen == [1, 1]
@@ -58,13 +58,13 @@ def test_it_is_charged_to_both_ledgers_before_a_bit_is_drawn(tmp_path, monkeypat
   x = PEOPLE.examples.x
   np.testing.assert_array_equal(first.apply(x), again.apply(x))
   other = bought(tmp_path / "other", book)
-  assert not np.array_equal(other.scaler.centre, first.scaler.centre)
+  assert not np.array_equal(other.scaler.center, first.scaler.center)
 
 
 def test_a_budget_that_does_not_pay_buys_nothing(tmp_path):
   book = DatasetLedger("own", tmp_path / "book")
   book.set_budget((0.01, 1e-5), relation=Relation.ADD_OR_REMOVE_ONE)
-  with pytest.raises(accounting.BudgetError):
+  with pytest.raises(_guarantee.BudgetError):
     bought(tmp_path / "run", book)
   assert not (tmp_path / "run" / "preprocessing" / "bought.json").exists()
 
@@ -73,7 +73,7 @@ def test_with_a_key_it_is_repeated_and_not_charged_to_the_data_set(tmp_path):
   book = DatasetLedger("own", tmp_path / "book")
   key = jax.random.key(3)
   one, two = (bought(tmp_path / name, book, key=key) for name in "ab")
-  np.testing.assert_array_equal(one.scaler.centre, two.scaler.centre)
+  np.testing.assert_array_equal(one.scaler.center, two.scaler.center)
   assert book.spent(1e-5) == []
 
 

@@ -21,6 +21,7 @@ from jaxfair import accounting, checks, data, methods
 from jaxfair.accounting import Budget, DatasetLedger
 from jaxfair.experiments import _config as configs
 from jaxfair.experiments import _releases
+from jaxfair.methods import _method
 from jaxfair.methods._serving import serve
 from jaxfair.types import Examples
 
@@ -429,7 +430,7 @@ def test_baselines_are_not_released(row, tmp_path):
   method, plan = planned(row, people)
   assert plan.guarantee is None
   assert plan.event is None
-  with pytest.raises(methods.NotReleasableError, match="without privacy"):
+  with pytest.raises(_method.NotReleasableError, match="without privacy"):
     method.release(plan, people, folder=tmp_path / "run")
   assert not (tmp_path / "run").exists()
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, data, methods
-from jaxfair.methods import _export
+from jaxfair.methods import _export, _released
 
 from .test_released import released
 
@@ -64,7 +64,7 @@ def test_onnx_predicts_the_same(own):
 def test_what_cannot_be_exported_is_refused(tmp_path, monkeypatch):
   own = released()
   with pytest.raises(checks.ArgumentError, match="stablehlo"):
-    _export.onnx_model(type(own)(**{**vars(own), "network": methods.Network("convnet", 2)}))
+    _export.onnx_model(type(own)(**{**vars(own), "network": _released.Network("convnet", 2)}))
   with pytest.raises(checks.ArgumentError, match="platforms"):
     _export.stablehlo(own, ("abacus",))
   with pytest.raises(checks.ArgumentError, match="to="):

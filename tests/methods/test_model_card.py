@@ -10,7 +10,7 @@ import pytest
 
 from jaxfair import accounting, methods
 from jaxfair.methods import _model_card
-from jaxfair.pate import Protection
+from jaxfair.pate._attribute import Protection
 
 from .test_released import GUARANTEE, released
 

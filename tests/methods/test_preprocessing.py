@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 from jaxfair import accounting, data, methods
-from jaxfair.accounting import Relation
+from jaxfair.accounting import Relation, _composition
 from jaxfair.checks import ArgumentError
-from jaxfair.data import _rules
+from jaxfair.data import _columns, _rules
 from jaxfair.methods import _preprocessing
 from jaxfair.privacy import exact
 
@@ -44,17 +44,19 @@ def numbers(values, width):
 
 
 def plan_of(width, noise_multiplier=5.0, relation=ADD, **options):
-  columns = tuple(data.Numeric(f"c{i}") for i in range(width))
+  columns = tuple(_columns.Numeric(f"c{i}") for i in range(width))
   rule = _rules.everyone()
   encoder = data.Encoder(columns, rule, rule)
-  return methods.PreprocessingPlan(encoder, noise_multiplier, relation, **options)
+  return _preprocessing.PreprocessingPlan(encoder, noise_multiplier, relation, **options)
 
 
 def words_of(values, width=1):
   """[n, width k] one-hot features of the same words in several columns, and their encoder."""
   names, codes = np.unique(values, return_inverse=True)
   rule = _rules.everyone()
-  columns = tuple(data.Categorical(f"w{i}", tuple(names.tolist()), "data") for i in range(width))
+  columns = tuple(
+    _columns.Categorical(f"w{i}", tuple(names.tolist()), "data") for i in range(width)
+  )
   x = np.tile(np.eye(len(names), dtype=np.float32)[codes], (1, width))
   return x, data.Encoder(columns, rule, rule)
 
@@ -88,7 +90,7 @@ def test_bought_scales_are_near_the_true_ones(own):
   assert plan.numbers == ("age", "year", "gain")
   made = plan.buy(own.examples.x, source=exact.seeded(1))
   spread = np.nanstd(own.examples.x[:, :3], axis=0)
-  off = np.abs(made.scaler.centre[:3] - own.examples.x[:, :3].mean(axis=0)) / spread
+  off = np.abs(made.scaler.center[:3] - own.examples.x[:, :3].mean(axis=0)) / spread
   assert off.max() < 0.25
   ratio = made.scaler.factor[:3] * spread
   assert abs(ratio[0] - 1) < 0.25
@@ -116,7 +118,9 @@ def test_the_price_stays_within_the_budget(own, relation, epsilon, buy_categorie
   plan = methods.plan_preprocessing(
     own.encoder, epsilon=epsilon, delta=1e-6, relation=relation, buy_categories=buy_categories
   )
-  paid = accounting.composed_epsilon([plan.event], delta=1e-6, relation=relation, accountant="rdp")
+  paid = _composition.composed_epsilon(
+    [plan.event], delta=1e-6, relation=relation, accountant="rdp"
+  )
   assert 0.5 * epsilon < paid <= epsilon * (1 + 1e-9)
 
 
@@ -201,7 +205,7 @@ def test_a_category_of_one_person_is_released_as_rarely_as_promised(relation):
   """Three columns of 40 lone words: each person may bring a new word in each of them."""
   x, encoder = words_of([f"w{i:02d}" for i in range(40)], width=3)
   delta = 0.3
-  plan = methods.PreprocessingPlan(encoder, 0.5, relation, delta)
+  plan = _preprocessing.PreprocessingPlan(encoder, 0.5, relation, delta)
   released = sum(plan.buy(x, source=exact.seeded(seed)).kept.size for seed in range(25))
   trials = 25 * x.shape[1]
   assert stats.binomtest(released, trials, delta / 3, alternative="greater").pvalue > 1e-7
@@ -214,7 +218,7 @@ def test_a_category_of_one_person_is_released_as_rarely_as_promised(relation):
 def test_words_that_nobody_has_are_never_released():
   x, encoder = words_of(["a", "b", "c"] * 500)
   x = x[x[:, 2] == 0]  # of the people who are left nobody is a "c"
-  plan = methods.PreprocessingPlan(encoder, 20.0, ADD, 0.99)
+  plan = _preprocessing.PreprocessingPlan(encoder, 20.0, ADD, 0.99)
   for seed in range(20):
     made = plan.buy(x, source=exact.seeded(seed))
     assert made.encoder.columns[0].values == ("a", "b")
@@ -224,7 +228,7 @@ def test_words_that_nobody_has_are_never_released():
 def test_few_people_still_give_a_finite_scale():
   for values in ([1.0], [np.nan], [np.inf, -np.inf], []):
     made = plan_of(2, 50.0).buy(numbers(values, 2), source=exact.seeded(4))
-    assert np.isfinite(made.scaler.centre).all()
+    assert np.isfinite(made.scaler.center).all()
     assert (made.scaler.factor > 0).all()
 
 

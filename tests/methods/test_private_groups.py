@@ -6,6 +6,7 @@ import pytest
 
 from jaxfair import accounting, methods, pate, training
 from jaxfair.accounting import Budget
+from jaxfair.pate import _attribute
 from jaxfair.types import Examples
 
 BUDGET = Budget(0.5, 1e-5)
@@ -69,7 +70,7 @@ def test_votes_have_the_noise_that_is_charged(name):
   method = methods.get(name)
   settings = method.settings(**SHORT, num_teachers=6, queries=40)
   plan = method.plan(settings, PEOPLE.sizes, BUDGET)
-  told = pate.vote_guarantee(
+  told = _attribute.vote_guarantee(
     sigma=plan.config.sigmas, queries=plan.config.queries, delta=BUDGET.delta
   )
   assert plan.guarantee.guarantee.epsilon == told.epsilon

@@ -6,7 +6,7 @@ import pytest
 
 from jaxfair import methods
 from jaxfair.accounting import Budget
-from jaxfair.methods import Sizes
+from jaxfair.methods import Sizes, _recipe
 
 BUDGET = Budget(1.0, 1e-6)
 
@@ -54,6 +54,6 @@ def test_teachers_are_asked_as_much_as_noise_of_a_third_of_them_pays_for():
 
 @pytest.mark.parametrize("size", [1, 9, 10, 999, 1000, 48_842, 10**7])
 def test_delta_is_a_power_of_ten_below_a_tenth_of_one_over_n(size):
-  delta = methods.default_delta(size)
+  delta = _recipe.default_delta(size)
   assert delta <= 0.1 / size * (1 + 1e-12) < 10 * delta
   assert math.log10(delta) == pytest.approx(round(math.log10(delta)))

@@ -9,7 +9,8 @@ import pytest
 
 from jaxfair import accounting, checks, data, methods
 from jaxfair.fairness import CounterRule
-from jaxfair.pate import Protection
+from jaxfair.methods import _released
+from jaxfair.pate._attribute import Protection
 
 GUARANTEE = Protection(
   accounting.PrivacyGuarantee(1.0, 1e-5, accounting.Relation.REPLACE_ONE, "one person", "zcdp"),
@@ -21,7 +22,7 @@ X = np.array([[1.0, np.nan, -2.0], [0.5, 3.0, 4.0]], np.float32)
 
 
 def released(network="mlp", **changes):
-  spec = methods.Network(network, 2, (4,))
+  spec = _released.Network(network, 2, (4,))
   one = np.zeros(3, np.float32)
   made = methods.Released(
     method="dp_sgd",
@@ -85,7 +86,7 @@ def test_a_changed_file_is_refused(tmp_path, name):
   content = bytearray((folder / name).read_bytes())
   content[len(content) // 2] ^= 1
   (folder / name).write_bytes(bytes(content))
-  with pytest.raises(methods.ReleaseError, match=f"{name} was changed"):
+  with pytest.raises(_released.ReleaseError, match=f"{name} was changed"):
     methods.load(folder)
 
 
@@ -94,7 +95,7 @@ def test_a_missing_file_is_refused(tmp_path, name):
   folder = tmp_path / "release"
   released().save(folder)
   (folder / name).unlink()
-  with pytest.raises(methods.ReleaseError, match="no complete release"):
+  with pytest.raises(_released.ReleaseError, match="no complete release"):
     methods.load(folder)
 
 
@@ -102,7 +103,7 @@ def test_a_record_that_does_not_fit_its_arrays_is_refused(tmp_path):
   folder = tmp_path / "release"
   released().save(folder)
   edit(folder, lambda record: record["network"].update(hidden=[5]))
-  with pytest.raises(methods.ReleaseError, match="release the model again"):
+  with pytest.raises(_released.ReleaseError, match="release the model again"):
     methods.load(folder)
 
 
@@ -119,7 +120,7 @@ def test_a_strange_record_is_refused(tmp_path, change, message):
   folder = tmp_path / "release"
   released().save(folder)
   edit(folder, change)
-  with pytest.raises(methods.ReleaseError, match=message):
+  with pytest.raises(_released.ReleaseError, match=message):
     methods.load(folder)
 
 
@@ -141,7 +142,7 @@ def test_no_pickle_is_ever_read(tmp_path):
   own = released(network="logistic")
   strange = {**own.params, "b": np.array([object(), object()], object)}
   dataclasses.replace(own, params=strange).save(folder)
-  with pytest.raises(methods.ReleaseError, match="cannot be read"):
+  with pytest.raises(_released.ReleaseError, match="cannot be read"):
     methods.load(folder)
 
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting, methods, training
-from jaxfair.accounting import Budget, BudgetError, DatasetLedger
+from jaxfair.accounting import Budget, DatasetLedger
+from jaxfair.accounting._guarantee import BudgetError
+from jaxfair.training import _checkpoints
 from jaxfair.types import Examples
 
 BUDGET = Budget(4.0, 1e-5)
@@ -65,7 +67,7 @@ def test_two_releases_are_two_charges(people, plan, tmp_path):
 def test_another_budget_does_not_continue_a_release(people, plan, tmp_path):
   METHOD.release(plan, people, folder=tmp_path / "run")
   more = METHOD.plan(METHOD.settings(), people.sizes, Budget(5.0, 1e-5))
-  with pytest.raises(training.CheckpointError, match="epsilon"):
+  with pytest.raises(_checkpoints.CheckpointError, match="epsilon"):
     METHOD.release(more, people, folder=tmp_path / "run")
 
 
@@ -73,5 +75,5 @@ def test_other_people_do_not_continue_a_release(people, plan, tmp_path):
   METHOD.release(plan, people, folder=tmp_path / "run")
   private = people.private._replace(y=1 - people.private.y)
   others = dataclasses.replace(people, private=private)
-  with pytest.raises(training.CheckpointError, match="other data"):
+  with pytest.raises(_checkpoints.CheckpointError, match="other data"):
     METHOD.release(plan, others, folder=tmp_path / "run")

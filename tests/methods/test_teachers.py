@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting, checks, methods, pate
-from jaxfair.accounting import Budget
+from jaxfair.accounting import Budget, _composition
 from jaxfair.types import Examples
 
 BUDGET = Budget(10.0, 1e-4)
@@ -45,7 +45,7 @@ def test_all_that_can_be_asked_fits_into_the_event(name):
   if rule.test is not None:
     events.append(accounting.Repeated(rule.test, queries))
   spent, charged = (
-    accounting.composed_epsilon(list_, delta=BUDGET.delta, relation=method.relation)
+    _composition.composed_epsilon(list_, delta=BUDGET.delta, relation=method.relation)
     for list_ in (events, [plan.event])
   )
   assert spent <= charged * (1 + 1e-6)

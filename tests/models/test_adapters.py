@@ -111,15 +111,15 @@ def test_the_same_haiku_function_gives_the_same_model():
   assert models.from_haiku(transformed) is models.from_haiku(transformed)
 
 
-def normalised(x):
+def normalized(x):
   return hk.BatchNorm(True, True, 0.9)(hk.Linear(3)(x), is_training=True)
 
 
 @pytest.mark.slow
 def test_state_of_haiku_is_refused():
   with pytest.raises(checks.ArgumentError, match=r"transform_with_state.*Group"):
-    models.from_haiku(hk.transform_with_state(normalised))
-  for function in (normalised, hk.transform(normalised)):
+    models.from_haiku(hk.transform_with_state(normalized))
+  for function in (normalized, hk.transform(normalized)):
     with pytest.raises(checks.ArgumentError, match=r"keeps state.*GroupNorm"):
       models.from_haiku(function).init(KEY, X[0])
 

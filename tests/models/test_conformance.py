@@ -129,7 +129,7 @@ def computed(name):
 
 
 def quick_jit(function):
-  """Compiled without optimisation: these programs run once."""
+  """Compiled without optimization: these programs run once."""
   options = {"xla_backend_optimization_level": 0}
   return jax.jit(function, compiler_options=options)
 

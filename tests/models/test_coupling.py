@@ -11,7 +11,7 @@ import optax
 import pytest
 
 from jaxfair import checks, models
-from jaxfair.models import _coupling, _dependence, _probe
+from jaxfair.models import _coupling, _dependence, _losses, _probe
 from jaxfair.types import Model
 
 KEY = jax.random.key(0)
@@ -168,7 +168,7 @@ INDEPENDENT = {
     lambda w, x: jnp.einsum("ni,nj,ijk->nk", x, x, w),
     normal(FEATURES, FEATURES, 2),
   ),
-  "rematerialised": plain(jax.checkpoint(lambda x: jnp.sin(x) * 2)),
+  "rematerialized": plain(jax.checkpoint(lambda x: jnp.sin(x) * 2)),
   "constant": lambda: (lambda w, x: jnp.zeros((x.shape[0], 2)) + w, W[0, 0]),
   "slope infinite at zero": plain(lambda x: jnp.sqrt(jnp.abs(x))),
 }
@@ -185,7 +185,7 @@ def model_of(make):
 @pytest.mark.parametrize("name", COUPLED)
 def test_the_search_never_passes_a_coupled_function(name):
   apply, params = COUPLED[name]()
-  state = _dependence.analyse(apply, params, (X,))
+  state = _dependence.analyze(apply, params, (X,))
   assert isinstance(state, _dependence.Mixed | _dependence.Unknown)
 
 
@@ -204,7 +204,7 @@ PROBED = {"recurrent"}
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_the_search_proves_independence(name):
   apply, params = INDEPENDENT[name]()
-  state = _dependence.analyse(apply, params, (X,))
+  state = _dependence.analyze(apply, params, (X,))
   assert isinstance(state, _dependence.Unknown) == (name in PROBED)
   assert name in PROBED or state in (0, None)
 
@@ -221,7 +221,7 @@ def test_the_probe_has_no_false_alarm(name):
 def test_coupled_models_are_refused(name):
   model, params = model_of((COUPLED | COUPLED_BACKWARDS)[name])
   assert models.couples_examples(model, params, X)
-  with pytest.raises(models.CouplingError, match="use GroupNorm or LayerNorm"):
+  with pytest.raises(_coupling.CouplingError, match="use GroupNorm or LayerNorm"):
     models.check_independent(model, params, X)
 
 
@@ -264,7 +264,7 @@ def test_statistics_that_go_nowhere_are_no_coupling():
 )
 def test_a_function_of_the_batch_size_is_refused(function):
   model, params = model_of(plain(function))
-  with pytest.raises(models.CouplingError, match="one example alone"):
+  with pytest.raises(_coupling.CouplingError, match="one example alone"):
     models.check_independent(model, params, X)
 
 
@@ -301,7 +301,7 @@ def test_outputs_that_are_never_finite_show_nothing():
     # A loop, for which the search has no rule.
     return jax.lax.fori_loop(0, 2, lambda _, s: s / 0.0, x @ w)
 
-  with pytest.raises(models.CouplingError, match="not finite"):
+  with pytest.raises(_coupling.CouplingError, match="not finite"):
     models.check_independent(Model(None, apply), W, X)
 
 
@@ -322,13 +322,13 @@ def test_integer_inputs_are_probed_by_exchanging_rows():
 
 def test_what_shapes_decide_is_worked_out_once(monkeypatch):
   calls = []
-  analyse = _dependence.analyse
+  analyze = _dependence.analyze
 
   def counted(*args):
     calls.append(1)
-    return analyse(*args)
+    return analyze(*args)
 
-  monkeypatch.setattr(_dependence, "analyse", counted)
+  monkeypatch.setattr(_dependence, "analyze", counted)
   model, _ = model_of(INDEPENDENT["linear"])
   models.check_independent(model, W, X)
   models.check_independent(model, 2 * W, X[:2])
@@ -340,10 +340,10 @@ def test_what_shapes_decide_is_worked_out_once(monkeypatch):
 LOSSES = [
   (models.cross_entropy, 0),
   (models.soft_cross_entropy, np.zeros(3)),
-  (models.squared, 0),
-  (models.squared, np.zeros(3)),
-  (models.ramp, 0),
-  (models.exponential, 0),
+  (_losses.squared, 0),
+  (_losses.squared, np.zeros(3)),
+  (_losses.ramp, 0),
+  (_losses.exponential, 0),
   (models.zero_one, 0),
   (optax.losses.softmax_cross_entropy_with_integer_labels, 0),
   (optax.losses.safe_softmax_cross_entropy, np.zeros(3)),
@@ -357,7 +357,7 @@ def test_losses_per_example_pass(loss, y_one):
 
 
 def test_a_regression_passes():
-  models.check_loss(models.squared, 1, y_one=0.0)
+  models.check_loss(_losses.squared, 1, y_one=0.0)
 
 
 def test_a_target_without_a_value_is_enough():
@@ -392,7 +392,7 @@ def test_a_target_without_a_value_is_enough():
   ],
 )
 def test_other_losses_are_refused(loss, message):
-  with pytest.raises(models.CouplingError, match=message):
+  with pytest.raises(_coupling.CouplingError, match=message):
     models.check_loss(loss, 3)
 
 

@@ -23,7 +23,7 @@ def transpose(xp, x, a, b):
 
 
 def merge(xp, x, a, b):
-  """Two neighbouring axes in one."""
+  """Two neighboring axes in one."""
   if x.ndim < 2:
     return x
   i = a % (x.ndim - 1)
@@ -44,7 +44,7 @@ def total(xp, x, a, b):
   return x.sum(axis=a % x.ndim)
 
 
-def centred(xp, x, a, b):
+def centered(xp, x, a, b):
   return x - x.mean(axis=a % x.ndim, keepdims=True)
 
 
@@ -138,7 +138,7 @@ OPERATIONS = [
   merge,
   split,
   total,
-  centred,
+  centered,
   largest,
   running,
   ordered,
@@ -190,7 +190,7 @@ def depends_on_one_row_each(steps, x):
 @given(STEPS)
 def test_what_is_proved_holds_by_brute_force(steps):
   x = np.random.default_rng(0).standard_normal((ROWS, 2, 3), np.float32)
-  state = _dependence.analyse(lambda _, x: run(jnp, x, steps), (), (x,))
+  state = _dependence.analyze(lambda _, x: run(jnp, x, steps), (), (x,))
   independent = state in (0, None) and not isinstance(state, bool)
   if independent:
     assert depends_on_one_row_each(steps, x)
@@ -199,7 +199,7 @@ def test_what_is_proved_holds_by_brute_force(steps):
 @pytest.mark.parametrize(
   "steps",
   [
-    [(centred, 1, 0), (weighted, 2, 2), (ordered, 1, 0)],
+    [(centered, 1, 0), (weighted, 2, 2), (ordered, 1, 0)],
     [(merge, 0, 0), (weighted, 1, 1), (split, 0, 2)],
     [(transpose, 0, 2), (running, 0, 0), (doubled, 1, 0), (transpose, 0, 2)],
     [(picked, 2, 1), (padded, 1, 1), (flipped, 1, 0), (cut, 2, 1)],
@@ -210,7 +210,7 @@ def test_what_is_proved_holds_by_brute_force(steps):
 def test_these_are_proved(steps):
   """So that the property above is not kept by proving nothing."""
   x = np.random.default_rng(0).standard_normal((ROWS, 2, 3), np.float32)
-  state = _dependence.analyse(lambda _, x: run(jnp, x, steps), (), (x,))
+  state = _dependence.analyze(lambda _, x: run(jnp, x, steps), (), (x,))
   assert state == 0
   assert depends_on_one_row_each(steps, x)
 
@@ -243,7 +243,7 @@ TRAPS = {
 @pytest.mark.parametrize("name", TRAPS)
 def test_these_are_not_proved(name):
   x = np.zeros((3, 4), np.float32)
-  state = _dependence.analyse(lambda _, x: TRAPS[name](x), (), (x,))
+  state = _dependence.analyze(lambda _, x: TRAPS[name](x), (), (x,))
   assert isinstance(state, _dependence.Mixed | _dependence.Unknown)
 
 
@@ -267,7 +267,7 @@ def test_these_are_not_proved(name):
 )
 def test_these_are_proved_too(function):
   x = np.zeros((3, 4), np.float32)
-  assert _dependence.analyse(lambda _, x: function(x), (), (x,)) == 0
+  assert _dependence.analyze(lambda _, x: function(x), (), (x,)) == 0
 
 
 def test_pooling_and_convolutions_of_single_images():
@@ -277,23 +277,23 @@ def test_pooling_and_convolutions_of_single_images():
     return y.sum((1, 2, 3))
 
   kernel, x = np.zeros((4, 1, 3, 3), np.float32), np.zeros((3, 1, 4, 4))
-  assert _dependence.analyse(apply, kernel, (x.astype(np.float32),)) == 0
+  assert _dependence.analyze(apply, kernel, (x.astype(np.float32),)) == 0
 
 
 def test_windows_over_the_batch_are_seen():
   def apply(_, x):
     return jax.lax.reduce_window(x, 0.0, jax.lax.add, (2, 1), (1, 1), "SAME")
 
-  state = _dependence.analyse(apply, (), (np.zeros((3, 2), np.float32),))
+  state = _dependence.analyze(apply, (), (np.zeros((3, 2), np.float32),))
   assert state == _dependence.Mixed("reduce_window_sum across the batch axis")
 
 
 def test_two_batches_are_kept_apart_row_by_row():
   logits, y = np.zeros((3, 4), np.float32), np.zeros(3, np.int32)
-  picked = _dependence.analyse(
+  picked = _dependence.analyze(
     lambda _, logits, y: jnp.take_along_axis(logits, y[:, None], 1)[:, 0], (), (logits, y)
   )
-  crossed = _dependence.analyse(
+  crossed = _dependence.analyze(
     lambda _, logits, y: (logits[:, 0][None] + y[:, None]).sum(1), (), (logits, y)
   )
   assert picked == 0
@@ -301,7 +301,7 @@ def test_two_batches_are_kept_apart_row_by_row():
 
 
 def test_operations_without_a_rule_are_not_guessed():
-  state = _dependence.analyse(
+  state = _dependence.analyze(
     lambda _, x: jax.lax.fori_loop(0, 2, lambda _, s: 2 * s, x), (), (np.zeros((3, 2), np.float32),)
   )
   assert isinstance(state, _dependence.Unknown)
@@ -309,7 +309,7 @@ def test_operations_without_a_rule_are_not_guessed():
 
 def test_an_output_with_its_rows_elsewhere_is_not_passed():
   for function in (lambda _, x: x.T, lambda _, x: x.reshape(-1)):
-    state = _dependence.analyse(function, (), (np.zeros((3, 2), np.float32),))
+    state = _dependence.analyze(function, (), (np.zeros((3, 2), np.float32),))
     assert isinstance(state, _dependence.Unknown)
 
 

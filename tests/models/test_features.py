@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, data, models
+from jaxfair.models import _features
 from jaxfair.types import Examples
 
 WEIGHTS = {"w": np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)}
@@ -30,7 +31,7 @@ def counted():
     calls.append(x.shape)
     return jnp.mean(x, axis=(1, 2)) @ params["w"]
 
-  return models.Extractor("mean", WEIGHTS, apply), calls
+  return _features.Extractor("mean", WEIGHTS, apply), calls
 
 
 def test_features_replace_the_images_and_everything_else_stays(people, counted, tmp_path):

@@ -6,6 +6,7 @@ import pytest
 import scipy.special
 
 from jaxfair import checks, models
+from jaxfair.models import _losses
 
 RNG = np.random.default_rng(0)
 LOGITS = RNG.normal(size=(50, 4)).astype(np.float32)
@@ -15,9 +16,9 @@ LOSSES = {
   "soft_cross_entropy": lambda logits, y: models.soft_cross_entropy(
     logits, jax.nn.one_hot(y, logits.shape[-1])
   ),
-  "squared": models.squared,
-  "ramp": models.ramp,
-  "exponential": models.exponential,
+  "squared": _losses.squared,
+  "ramp": _losses.ramp,
+  "exponential": _losses.exponential,
   "zero_one": models.zero_one,
 }
 HUGE = np.array(
@@ -94,16 +95,16 @@ def test_soft_cross_entropy_equals_optax():
 
 def test_squared_of_class_ids_regresses_on_one_hot_rows():
   expected = ((LOGITS - np.eye(4)[Y]) ** 2).sum(1)
-  np.testing.assert_allclose(models.squared(LOGITS, Y), expected, rtol=1e-5)
+  np.testing.assert_allclose(_losses.squared(LOGITS, Y), expected, rtol=1e-5)
 
 
 def test_squared_of_real_targets():
   targets = RNG.normal(size=LOGITS.shape).astype(np.float32)
   np.testing.assert_allclose(
-    models.squared(LOGITS, targets), ((LOGITS - targets) ** 2).sum(1), rtol=1e-5
+    _losses.squared(LOGITS, targets), ((LOGITS - targets) ** 2).sum(1), rtol=1e-5
   )
   np.testing.assert_allclose(
-    models.squared(LOGITS[:, :1], targets[:, 0]), (LOGITS[:, 0] - targets[:, 0]) ** 2, rtol=1e-5
+    _losses.squared(LOGITS[:, :1], targets[:, 0]), (LOGITS[:, 0] - targets[:, 0]) ** 2, rtol=1e-5
   )
 
 
@@ -111,26 +112,26 @@ def test_squared_of_real_targets():
 def test_squared_has_twice_the_squared_input_norm_as_hessian_trace():
   """One linear output: Tr = 2 |x|^2, which output perturbation relies on."""
   x = np.array([[1.0, 2.0, -2.0]], np.float32)
-  hessian = jax.hessian(lambda w: models.squared(x @ w[:, None], x[:, 0])[0])
+  hessian = jax.hessian(lambda w: _losses.squared(x @ w[:, None], x[:, 0])[0])
   np.testing.assert_allclose(jnp.trace(hessian(np.zeros(3))), 18.0)
 
 
 def test_margin_by_hand():
   logits = np.array([[3.0, 1.0, 2.5], [3.0, 1.0, 2.5], [0.0, 0.0, 0.0]])
-  np.testing.assert_allclose(models.margin(logits, np.array([0, 1, 2])), [0.5, -2.0, 0.0])
+  np.testing.assert_allclose(_losses.margin(logits, np.array([0, 1, 2])), [0.5, -2.0, 0.0])
 
 
 def test_margin_of_two_classes_is_y_times_the_difference():
   logits = LOGITS[:, :2]
   y = Y % 2
   signed = np.where(y == 1, 1, -1) * (logits[:, 1] - logits[:, 0])
-  np.testing.assert_allclose(models.margin(logits, y), signed, rtol=1e-5)
+  np.testing.assert_allclose(_losses.margin(logits, y), signed, rtol=1e-5)
 
 
 def test_ramp_and_exponential_of_the_margin():
   m = margins(LOGITS, Y)
-  np.testing.assert_allclose(models.ramp(LOGITS, Y), np.clip(1 - m, 0, 1), atol=1e-6)
-  np.testing.assert_allclose(models.exponential(LOGITS, Y), np.exp(-m), rtol=1e-5)
+  np.testing.assert_allclose(_losses.ramp(LOGITS, Y), np.clip(1 - m, 0, 1), atol=1e-6)
+  np.testing.assert_allclose(_losses.exponential(LOGITS, Y), np.exp(-m), rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -138,7 +139,7 @@ def test_ramp_and_exponential_of_the_margin():
 def test_exponential_and_its_slope(m):
   """exp(-m) down to -20, its tangent below; the slope has no jump."""
   logits = np.array([[m, 0.0]], np.float32)
-  value, grad = jax.value_and_grad(lambda logits: models.exponential(logits, np.array([0]))[0])(
+  value, grad = jax.value_and_grad(lambda logits: _losses.exponential(logits, np.array([0]))[0])(
     logits
   )
   cap = max(m, -20.0)
@@ -148,7 +149,7 @@ def test_exponential_and_its_slope(m):
 
 
 def test_ramp_moves_a_model_that_starts_at_zero():
-  grad = jax.grad(lambda z: models.ramp(z, np.array([0]))[0])(np.zeros((1, 2)))
+  grad = jax.grad(lambda z: _losses.ramp(z, np.array([0]))[0])(np.zeros((1, 2)))
   np.testing.assert_allclose(grad, [[-0.5, 0.5]])
 
 
@@ -202,12 +203,12 @@ def test_a_class_that_does_not_exist_is_nan(name, label):
     (lambda: models.cross_entropy(LOGITS, Y[:, None]), r"y \[n\], got"),
     (lambda: models.cross_entropy(LOGITS, Y[:7]), r"\(50, 4\) and int32 \(7,"),
     (lambda: models.cross_entropy(LOGITS, Y * 1.0), "float"),
-    (lambda: models.ramp(LOGITS, Y * 1.0), "margin: needs"),
-    (lambda: models.ramp(LOGITS[:, :1], 0 * Y), "at least two classes"),
+    (lambda: _losses.ramp(LOGITS, Y * 1.0), "margin: needs"),
+    (lambda: _losses.ramp(LOGITS[:, :1], 0 * Y), "at least two classes"),
     (lambda: models.zero_one(LOGITS, LOGITS), "zero_one: needs"),
     (lambda: models.soft_cross_entropy(LOGITS, Y), "one shape"),
-    (lambda: models.squared(LOGITS[:, :1], 0 * Y), "float targets"),
-    (lambda: models.squared(LOGITS, Y * 1.0), "one shape"),
+    (lambda: _losses.squared(LOGITS[:, :1], 0 * Y), "float targets"),
+    (lambda: _losses.squared(LOGITS, Y * 1.0), "one shape"),
   ],
 )
 def test_arguments_that_do_not_fit_are_refused(call, message):

@@ -11,7 +11,7 @@ def shapes(model, *image):
   return jax.eval_shape(model.init, KEY, np.zeros(image, np.float32))
 
 
-# The published sizes for 1,000 classes with normalised convolutions.
+# The published sizes for 1,000 classes with normalized convolutions.
 @pytest.mark.parametrize(("depth", "size"), [(13, 133_053_736), (19, 143_678_248)])
 def test_size_is_the_published_one(depth, size):
   assert tree.size(shapes(models.vgg(depth, 1000), 224, 224, 3)) == size

@@ -85,7 +85,7 @@ def test_gnmax_has_the_frequencies_of_real_noise():
 @pytest.mark.slow
 @pytest.mark.parametrize("continuous", [False, True])
 def test_laplace_max_has_its_frequencies(continuous):
-  labels = pate.laplace_max(repeated(COUNTS), scale=3.0, key=KEY, continuous=continuous)
+  labels = _aggregation.laplace_max(repeated(COUNTS), scale=3.0, key=KEY, continuous=continuous)
   expected = (
     real_argmax(COUNTS, stats.laplace(scale=3.0))
     if continuous
@@ -119,7 +119,7 @@ def test_ties_are_broken_fairly():
 
 
 def test_noise_of_the_test_and_of_the_answer_is_fresh():
-  """Were it shared, a passed test would favour the largest count."""
+  """Were it shared, a passed test would favor the largest count."""
   counts = np.array([6, 5])
   labels = pate.confident_gnmax(
     repeated(counts), threshold=12, sigma_threshold=4.0, sigma_answer=4.0, key=KEY, continuous=True
@@ -151,7 +151,7 @@ def test_without_noise_all_are_the_plurality():
   for labels in (
     pate.gnmax(counts, sigma=0, key=KEY),
     pate.gnmax(counts, sigma=0.0, key=KEY, continuous=True),
-    pate.laplace_max(counts, scale=0, key=KEY),
+    _aggregation.laplace_max(counts, scale=0, key=KEY),
     pate.plurality(counts, key=KEY),
     pate.confident_gnmax(counts, threshold=5, sigma_threshold=0, sigma_answer=0, key=KEY),
   ):
@@ -177,14 +177,14 @@ def test_soft_labels_are_noisy_shares():
 def test_projection_is_the_nearest_point_of_the_simplex():
   rng = np.random.default_rng(0)
   weights = rng.normal(scale=0.7, size=(6, 4)).astype(np.float32)
-  found = np.asarray(pate.project_to_simplex(weights))
+  found = np.asarray(_aggregation.project_to_simplex(weights))
   np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-6)
   for row, projected in zip(weights, found, strict=True):
     # At the optimum all that is kept was lowered by the same amount.
     shift = optimize.brentq(lambda t, row=row: np.maximum(row - t, 0).sum() - 1, -5, 5)
     np.testing.assert_allclose(projected, np.maximum(row - shift, 0), atol=1e-6)
   inside = np.array([[0.2, 0.3, 0.5]], np.float32)
-  np.testing.assert_allclose(pate.project_to_simplex(inside), inside, atol=1e-6)
+  np.testing.assert_allclose(_aggregation.project_to_simplex(inside), inside, atol=1e-6)
 
 
 @pytest.mark.slow
@@ -237,7 +237,7 @@ def test_what_is_no_histogram_is_refused(counts, told):
     lambda: pate.gnmax(counts, sigma=1.0, key=KEY),
     lambda: pate.plurality(counts, key=KEY),
     lambda: pate.soft_labels(counts, sigma=1.0, key=KEY),
-    lambda: pate.laplace_max(counts, scale=1.0, key=KEY),
+    lambda: _aggregation.laplace_max(counts, scale=1.0, key=KEY),
   ):
     with pytest.raises(checks.ArgumentError, match=told):
       rule()

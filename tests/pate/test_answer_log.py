@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.json_values import JSON, places
-from jaxfair import accounting, pate
+from jaxfair import pate
+from jaxfair.accounting import _locked_file
 from jaxfair.accounting._ledger_file import replay, sealed_line
+from jaxfair.pate import _answer_log, _rules
 from jaxfair.pate._answer_log import KIND
 
 RULE = pate.ConfidentGnMax(threshold=60, sigma_threshold=30.0, sigma_answer=12.0)
@@ -86,7 +88,7 @@ def test_a_sealed_lie_is_refused(folder, good, line, change):
   records = copy.deepcopy(good)
   records[line].update(change)
   told = f"line {line + 1} .*another folder"
-  with pytest.raises(pate.AnswerLogError, match=told):
+  with pytest.raises(_answer_log.AnswerLogError, match=told):
     opened(folder, sealed(records))
 
 
@@ -105,25 +107,25 @@ def test_a_sealed_lie_is_refused(folder, good, line, change):
   ],
 )
 def test_other_files_are_refused(folder, content):
-  with pytest.raises(pate.AnswerLogError, match="answers"):
+  with pytest.raises(_answer_log.AnswerLogError, match="answers"):
     opened(folder, content)
 
 
 def test_other_versions_are_refused(folder, good):
   for change in ({"version": 1}, {"format": "jaxfair-ledger"}):
-    with pytest.raises(pate.AnswerLogError, match=r"version|not a log"):
+    with pytest.raises(_answer_log.AnswerLogError, match=r"version|not a log"):
       opened(folder, sealed([good[0] | change]))
 
 
 def test_soft_answers_are_checked(tmp_path):
-  rule = pate.NoisyVotes(20.0)
+  rule = _rules.NoisyVotes(20.0)
   with begin(tmp_path, rule) as answerer:
     answerer.answer(COUNTS[:2], first=0)
   path = tmp_path / "answers.jsonl"
   good = replay(path.read_bytes(), "x", KIND).records
   for labels in ([1, 2], [[1, 2], [3]], [[1, 2]], [[1, 2], [3, 4.0]]):
     path.write_bytes(sealed([good[0], good[1] | {"labels": labels}]))
-    with pytest.raises(pate.AnswerLogError, match="labels"):
+    with pytest.raises(_answer_log.AnswerLogError, match="labels"):
       begin(tmp_path, rule)
 
 
@@ -144,5 +146,5 @@ def test_mutated_logs_are_refused_or_read(folder, good, raw, data):
   else:
     at = data.draw(st.integers(0, len(raw) - 1))
     content = raw[:at] + data.draw(st.binary(max_size=3)) + raw[at + 1 :]
-  with contextlib.suppress(accounting.LedgerError):
+  with contextlib.suppress(_locked_file.LedgerError):
     assert 0 <= opened(folder, content) <= len(COUNTS)

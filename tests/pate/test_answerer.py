@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting, checks, pate
+from jaxfair.accounting import _guarantee, _locked_file
+from jaxfair.pate import _answer_log, _rules
 
 BUDGET = (2.0, 1e-5)
 GNMAX = pate.GnMax(20.0)
@@ -91,7 +93,7 @@ def test_queries_in_the_log_are_not_answered_again(tmp_path, counts):
   np.testing.assert_array_equal(before.labels[90:], more.labels[:10])
 
 
-@pytest.mark.parametrize("rule", [GNMAX, CONFIDENT, pate.NoisyVotes(20.0)])
+@pytest.mark.parametrize("rule", [GNMAX, CONFIDENT, _rules.NoisyVotes(20.0)])
 def test_answers_do_not_depend_on_interruptions(tmp_path, counts, rule):
   with begin(tmp_path / "whole", rule, batch_size=20) as answerer:
     whole = answerer.answer(counts[:60], first=0)
@@ -228,7 +230,7 @@ def test_a_data_set_is_charged_the_budget_before_the_first_answer(tmp_path, coun
   assert found.guarantee.epsilon == pytest.approx(BUDGET[0], rel=1e-6)
   assert found.guarantee.epsilon >= answerer.ledger.epsilon()
   book.set_budget((1.5 * BUDGET[0], 2 * BUDGET[1]), relation=found.guarantee.relation)
-  with pytest.raises(accounting.BudgetError):
+  with pytest.raises(_guarantee.BudgetError):
     begin(tmp_path / "b", seed=None, dataset_ledger=book)
   accounting.Ledger.open(tmp_path / "b" / "ledger.jsonl").close()  # not held
 
@@ -254,7 +256,7 @@ def test_releases_draw_from_the_operating_system(tmp_path, counts, monkeypatch):
 
 
 OURS = {"seed": None, "budget": (20.0, 1e-5), "batch_size": 10}
-RULES = [CONFIDENT, pate.NoisyVotes(20.0)]
+RULES = [CONFIDENT, _rules.NoisyVotes(20.0)]
 
 
 def released(folder, rule, counts):
@@ -289,7 +291,7 @@ def test_an_older_log_is_not_answered_with_other_votes(tmp_path, counts, rule):
   other[3] += (1, -1)
   log.write_bytes(old)
   for _ in range(2):
-    with pytest.raises(accounting.LedgerError, match="charged for other votes"):
+    with pytest.raises(_locked_file.LedgerError, match="charged for other votes"):
       released(tmp_path, rule, other)
   assert len(log.read_text().splitlines()) == 1
   assert released(tmp_path, rule, counts[:30]) == once
@@ -320,12 +322,12 @@ def test_an_older_ledger_is_refused(tmp_path, counts):
   old = ledger.read_bytes()
   released(tmp_path, CONFIDENT, counts[:20])
   ledger.write_bytes(old)
-  with pytest.raises(pate.AnswerLogError, match="older than the answers"):
+  with pytest.raises(_answer_log.AnswerLogError, match="older than the answers"):
     begin(tmp_path, CONFIDENT, **OURS)
   ledger.unlink()
-  with pytest.raises(pate.AnswerLogError, match="charged to ledger"):
+  with pytest.raises(_answer_log.AnswerLogError, match="charged to ledger"):
     begin(tmp_path, CONFIDENT, **OURS)
-  with pytest.raises(pate.AnswerLogError, match="charged to ledger"):
+  with pytest.raises(_answer_log.AnswerLogError, match="charged to ledger"):
     begin(tmp_path, CONFIDENT, **OURS)  # the refusal left no lock
 
 
@@ -336,15 +338,15 @@ def test_finished_answers_stay_and_their_secret_goes(tmp_path, counts):
   once = released(tmp_path, CONFIDENT, counts[:20])
   with begin(tmp_path, CONFIDENT, **OURS) as answerer:
     answerer.finish()
-    with pytest.raises(pate.AnswerLogError, match="finished"):
+    with pytest.raises(_answer_log.AnswerLogError, match="finished"):
       answerer.answer(counts[:30], first=0)
     answerer.finish()
   assert not (tmp_path / "private" / "secret_key").exists()
   assert released(tmp_path, CONFIDENT, counts[:20]) == once
-  with pytest.raises(pate.AnswerLogError, match="finished"):
+  with pytest.raises(_answer_log.AnswerLogError, match="finished"):
     released(tmp_path, CONFIDENT, counts[:30])
   log.write_bytes(old)  # nor is an older log mended with fresh noise
-  with pytest.raises(pate.AnswerLogError, match="finished"):
+  with pytest.raises(_answer_log.AnswerLogError, match="finished"):
     released(tmp_path, CONFIDENT, counts[:20])
 
 
@@ -352,11 +354,11 @@ def test_another_secret_is_refused(tmp_path, counts):
   released(tmp_path, CONFIDENT, counts[:10])
   secret = tmp_path / "private" / "secret_key"
   secret.write_text("0" * 64)
-  with pytest.raises(pate.AnswerLogError, match="another secret"):
+  with pytest.raises(_answer_log.AnswerLogError, match="another secret"):
     begin(tmp_path, CONFIDENT, **OURS)
   for damage in ("", "0" * 63, "z" * 64, "0" * 64 + "\n"):
     secret.write_text(damage)
-    with pytest.raises(accounting.LedgerError, match="secret_key is damaged"):
+    with pytest.raises(_locked_file.LedgerError, match="secret_key is damaged"):
       begin(tmp_path, CONFIDENT, **OURS)
 
 
@@ -398,7 +400,7 @@ def test_impossible_requests_are_refused(tmp_path, counts):
       begin(tmp_path / "c")
   log = tmp_path / "c" / "answers.jsonl"
   log.write_text(log.read_text() + '{"answers":5,"count":1,"labels":[0]}\n')
-  with pytest.raises(pate.AnswerLogError, match=r"line 2.* another folder"):
+  with pytest.raises(_answer_log.AnswerLogError, match=r"line 2.* another folder"):
     begin(tmp_path / "c")
 
 

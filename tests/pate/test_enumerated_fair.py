@@ -13,6 +13,7 @@ import pytest
 
 from helpers import enumerations as exact
 from jaxfair import accounting, pate
+from jaxfair.accounting import _composition
 from jaxfair.fairness import CounterRule
 from jaxfair.fairness._known_labels import PARITY
 from jaxfair.pate import _fair
@@ -97,7 +98,7 @@ def test_what_is_charged_covers_all_that_is_released(rule, choice, budget):
   assert (pate.Outcome.NOT_ASKED in kinds) == (budget < queries)
   if rule in (STRICT, ODDS) and budget > queries:
     assert {pate.Outcome.UNFAIR, pate.Outcome.REFUSED_FREE} <= kinds
-  epsilon = accounting.composed_epsilon(
+  epsilon = _composition.composed_epsilon(
     events, delta=DELTA, relation=accounting.Relation.REPLACE_ONE
   )
   worst = lower = 0.0
@@ -118,7 +119,7 @@ def test_a_charge_for_what_was_answered_is_no_guarantee():
   found, numbers, _ = run(TABLE, "any", math.inf, 5)
   lane = np.flatnonzero((found.outcome == pate.Outcome.NOT_CONFIDENT).all(0))[0]
   one = found._replace(outcome=found.outcome[:, lane], tested=found.tested[:, lane], **NOISE)
-  epsilon = accounting.composed_epsilon(
+  epsilon = _composition.composed_epsilon(
     pate.papers_unsound_events(one), delta=DELTA, relation=accounting.Relation.REPLACE_ONE
   )
   pair = [

@@ -9,6 +9,8 @@ from scipy import stats
 
 from jaxfair import accounting, fairness, pate
 from jaxfair.checks import ArgumentError
+from jaxfair.fairness import _counter, _counter_sequence
+from jaxfair.pate import _fair
 
 QUERIES, CLASSES, GROUPS, TEACHERS = 400, 3, 3, 50
 NOISE = {"threshold": 25, "sigma_threshold": 8.0, "sigma_answer": 5.0}
@@ -62,7 +64,7 @@ def test_labels_are_those_of_pate_filtered_afterwards(min_count):
   # what PATE followed by the pre-processor would.
   found = ask(min_count=min_count)
   rule = fairness.CounterRule(0.1, min_count)
-  filtered = fairness.admit_in_order(
+  filtered = _counter_sequence.admit_in_order(
     plain(), votes()[1], rule, num_groups=GROUPS, num_classes=CLASSES
   )
   np.testing.assert_array_equal(found.labels, filtered.labels)
@@ -77,7 +79,7 @@ def test_other_notions_filter_the_same_answers_at_the_same_price(notion):
   truth = np.where(votes()[1] == 2, chance, queries()[2])
   found = ask(notion=notion, truth=truth, min_count=5)
   rule = fairness.CounterRule(0.1, 5, notion=notion)
-  filtered = fairness.admit_in_order(
+  filtered = _counter_sequence.admit_in_order(
     plain(), votes()[1], rule, num_groups=GROUPS, num_classes=CLASSES, truth=truth
   )
   np.testing.assert_array_equal(found.labels, filtered.labels)
@@ -94,7 +96,7 @@ def test_only_what_no_class_could_answer_is_refused_for_free():
   assert free.sum() > 10
   counters = np.zeros((GROUPS, CLASSES), np.int32)
   rule = fairness.CounterRule(0.1, 3)
-  allowed = jax.jit(fairness.allowed_classes)
+  allowed = jax.jit(_counter.allowed_classes)
   for label, group, is_free in zip(found.labels, votes()[1], free, strict=True):
     assert is_free == (not np.any(allowed(counters, group, rule)))
     counters[group, label] += label >= 0
@@ -114,7 +116,7 @@ def test_the_argmax_over_allowed_classes_wastes_nothing():
   assert forced.sum() > 0
   counters = np.zeros((GROUPS, CLASSES), np.int32)
   rule = fairness.CounterRule(0.1, 20)
-  allowed = jax.jit(fairness.allowed_classes)
+  allowed = jax.jit(_counter.allowed_classes)
   for i, (label, group) in enumerate(zip(found.labels, votes()[1], strict=True)):
     if answered[i]:
       open_classes = np.asarray(allowed(counters, group, rule))
@@ -205,14 +207,14 @@ def test_one_class_an_empty_group_and_no_queries_are_no_mistakes():
 
 def test_the_papers_charge_is_not_sound():
   # 200 queries of votes (38, 62), of which class 1 is not allowed; a
-  # neighbour has (39, 61). The observer sees which were refused.
+  # neighbor has (39, 61). The observer sees which were refused.
   sigma, many, delta = 10.0, 200, 1e-5
   refused = stats.norm.cdf([24 / (sigma * np.sqrt(2)), 22 / (sigma * np.sqrt(2))])
   answered = round(many * (1 - refused[0]))
   outcome = np.full(many, pate.Outcome.UNFAIR)
   outcome[:answered] = pate.Outcome.ANSWERED
   everything = np.ones(many, bool)
-  run = pate.FairAnswers(
+  run = _fair.FairAnswers(
     np.where(outcome, -1, 0),
     outcome,
     np.array([[answered, 0]]),

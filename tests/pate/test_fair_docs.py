@@ -5,7 +5,7 @@ import re
 import pytest
 
 from helpers import pages
-from jaxfair import experiments
+from jaxfair.experiments import _config, _registry, _runs
 
 PAGE = "docs/fairpate.md"
 TEXT = pages.read(PAGE)
@@ -26,8 +26,8 @@ def test_every_config_is_listed_and_can_be_read():
     assert f"`{path.stem}`" in TEXT
     assert f"`{path.name}`" in readme
     for size in ("smoke", "small", "paper"):
-      values = experiments.read(path, size=size)
-      experiments.plan(experiments.find(values["study"]), values)
+      values = _config.read(path, size=size)
+      _runs.plan(_registry.find(values["study"]), values)
 
 
 def test_the_readme_names_every_figure_and_table():

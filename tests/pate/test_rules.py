@@ -20,7 +20,7 @@ def rdp(event, order=7.0):
 def test_charges_are_those_of_the_sensitivities():
   # A vote that moves changes two counts by one, and the largest by one.
   assert rdp(pate.GnMax(5.0).answer) == pytest.approx(7 / 25, rel=1e-12)
-  assert rdp(pate.NoisyVotes(5.0).answer) == pytest.approx(7 / 25, rel=1e-12)
+  assert rdp(_rules.NoisyVotes(5.0).answer) == pytest.approx(7 / 25, rel=1e-12)
   confident = pate.ConfidentGnMax(30, 10.0, 4.0)
   assert rdp(confident.test) == pytest.approx(7 / 200, rel=1e-12)
   assert rdp(confident.answer) == pytest.approx(7 / 16, rel=1e-12)
@@ -76,7 +76,7 @@ def test_the_test_has_its_frequency(votes):
 
 def test_noisy_votes_are_counts_with_noise():
   counts = np.tile([60, 0, 0], (20_000, 1))
-  noise = pate.NoisyVotes(3.0).answers(counts, seeded(3)) - counts
+  noise = _rules.NoisyVotes(3.0).answers(counts, seeded(3)) - counts
   assert noise.dtype == np.int64
   assert abs(noise.mean()) < DEVIATIONS * 3 / math.sqrt(60_000)
   assert abs(noise.var() / 9 - 1) < DEVIATIONS * math.sqrt(2 / 60_000)
@@ -86,7 +86,7 @@ def test_noisy_votes_are_counts_with_noise():
   ("make", "told"),
   [
     (lambda: pate.GnMax(0.0), "sigma=0.0 must be above 0"),
-    (lambda: pate.NoisyVotes(-1), "sigma=-1 must be above 0"),
+    (lambda: _rules.NoisyVotes(-1), "sigma=-1 must be above 0"),
     (lambda: pate.LaplaceMax(math.inf), "scale=inf must be above 0"),
     (lambda: pate.ConfidentGnMax(3, 0.0, 1.0), "sigma_threshold=0.0 must"),
     (lambda: pate.ConfidentGnMax(math.nan, 1.0, 1.0), "threshold=nan must"),

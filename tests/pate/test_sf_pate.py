@@ -10,8 +10,9 @@ from sklearn.linear_model import LogisticRegression
 
 from helpers import pages
 from jaxfair import accounting, checks, models, pate, training
+from jaxfair.accounting import _composition, _randomized_response
 from jaxfair.fairness import constraints
-from jaxfair.pate import _attribute, _sf_pate, _sf_votes
+from jaxfair.pate import _answer_log, _attribute, _sf_pate, _sf_release, _sf_votes
 from jaxfair.types import Examples, Fit
 
 KEY = jax.random.key(7)
@@ -205,8 +206,8 @@ def test_a_release_is_charged_in_a_ledger(tmp_path, monkeypatch):
   assert spent.guarantee.relation is accounting.Relation.ATTRIBUTE
   assert spent.guarantee.epsilon == pytest.approx(STUDENT.epsilon, rel=1e-6)
   # Other questions are not answered by what the folder holds.
-  with pytest.raises(pate.AnswerLogError, match="about=groups"):
-    pate.private_labels(
+  with pytest.raises(_answer_log.AnswerLogError, match="about=groups"):
+    _sf_release.private_labels(
       None,
       LOSS,
       PEOPLE,
@@ -217,7 +218,7 @@ def test_a_release_is_charged_in_a_ledger(tmp_path, monkeypatch):
       ensemble=agreed,
       folder=tmp_path / "run",
     )
-  with pytest.raises(pate.AnswerLogError, match="choose another folder"):
+  with pytest.raises(_answer_log.AnswerLogError, match="choose another folder"):
     release(jax.random.key(8))
 
 
@@ -245,9 +246,11 @@ def test_randomized_groups_cost_the_closed_form(tmp_path, monkeypatch):
   told = PEOPLE._replace(x=np.c_[PEOPLE.x, PEOPLE.group].astype(np.float32))
   pate.randomized_groups(told, epsilon=1.5, num_groups=2, key=KEY)
   # Twice the same question: composed in closed form, pure epsilons add up.
-  twice = accounting.RandomisedResponse(1.5, 2, count=2)
-  total = accounting.composed_epsilon([twice], delta=1e-9, relation=accounting.Relation.ATTRIBUTE)
-  wanted = accounting.randomised_response_epsilon(epsilon=1.5, categories=2, count=2, delta=1e-9)
+  twice = accounting.RandomizedResponse(1.5, 2, count=2)
+  total = _composition.composed_epsilon([twice], delta=1e-9, relation=accounting.Relation.ATTRIBUTE)
+  wanted = _randomized_response.randomized_response_epsilon(
+    epsilon=1.5, categories=2, count=2, delta=1e-9
+  )
   assert total == pytest.approx(wanted, rel=1e-6)
   assert 2.99 < total <= 3.0
 

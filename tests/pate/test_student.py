@@ -9,6 +9,8 @@ import optax
 import pytest
 
 from jaxfair import checks, models, pate, training, tree
+from jaxfair.models import _losses
+from jaxfair.pate import _student
 from jaxfair.training import _ensembles
 from jaxfair.types import Examples
 
@@ -91,11 +93,11 @@ def test_other_losses_take_weights_too(x):
   weights = np.random.default_rng(4).dirichlet(np.ones(C), N)
   weights = weights.astype(np.float32)
   logits = np.random.default_rng(5).normal(size=(N, C)).astype(np.float32)
-  for loss in (models.squared, models.ramp):
+  for loss in (_losses.squared, _losses.ramp):
     expected = sum(weights[:, c] * np.asarray(loss(logits, np.full(N, c))) for c in range(C))
-    found = pate.weighted(loss)(logits, weights)
+    found = _student.weighted(loss)(logits, weights)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
-  assert pate.weighted(models.ramp) == pate.weighted(models.ramp)
+  assert _student.weighted(_losses.ramp) == _student.weighted(_losses.ramp)
 
 
 @pytest.mark.slow

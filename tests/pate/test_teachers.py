@@ -11,7 +11,8 @@ import pytest
 
 from helpers import subprocesses
 from jaxfair import checks, data, models, pate, training, tree
-from jaxfair.training import _ensembles
+from jaxfair.pate import _teachers
+from jaxfair.training import _checkpoints, _ensembles
 from jaxfair.types import Examples
 
 K, N = 15, 24
@@ -125,7 +126,7 @@ def test_a_killed_run_loses_one_chunk_and_no_bit(parts, tmp_path):
 def test_a_folder_with_another_ensemble_is_refused(parts, tmp_path, change, told):
   where = {"checkpoint": tmp_path / "run", "save_every": 3}
   train(parts, **where)
-  with pytest.raises(training.CheckpointError, match=told):
+  with pytest.raises(_checkpoints.CheckpointError, match=told):
     train(**({"parts": parts} | where | change))
 
 
@@ -135,7 +136,7 @@ def test_saved_teachers_may_have_a_penalty(parts, tmp_path):
   config = dataclasses.replace(CONFIG, penalties=(term,))
   saved = train(parts, config, checkpoint=tmp_path / "run", save_every=8)
   assert digest(saved) == digest(train(parts, config))
-  with pytest.raises(training.CheckpointError, match="another penalty"):
+  with pytest.raises(_checkpoints.CheckpointError, match="another penalty"):
     train(parts, checkpoint=tmp_path / "run", save_every=8)
 
 
@@ -181,7 +182,7 @@ def test_teachers_without_some_class_are_named(parts):
   y = parts.y.copy()
   y[4] = 1
   y[7][y[7] == 2] = 0
-  with pytest.warns(pate.MissingClassWarning) as caught:
+  with pytest.warns(_teachers.MissingClassWarning) as caught:
     train(parts._replace(y=y))
   assert "2 of 15 teachers" in str(caught[0].message)
   assert "4 (no 0, 2), 7 (no 2); use fewer" in str(caught[0].message)
@@ -189,7 +190,7 @@ def test_teachers_without_some_class_are_named(parts):
 
 def test_long_lists_of_teachers_are_cut(parts):
   y = np.where(np.arange(K)[:, None] < 12, parts.y % 2, parts.y)
-  with pytest.warns(pate.MissingClassWarning, match="9 .no 2. and 2 more"):
+  with pytest.warns(_teachers.MissingClassWarning, match="9 .no 2. and 2 more"):
     train(parts._replace(y=y))
 
 

@@ -25,7 +25,7 @@ def test_moves_towards_the_quantile():
 
 
 def test_absent_people_count_for_nothing():
-  """Divided by the expected size: the centred count of nobody is 0."""
+  """Divided by the expected size: the centered count of nobody is 0."""
   nobody = jnp.zeros(4, bool)
   assert noiseless(100.0, mask=nobody) == pytest.approx(100.0, rel=1e-6)
 

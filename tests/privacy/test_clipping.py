@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from helpers.clipping_models import IMAGE, zoo
 from jaxfair import checks, models, tree
+from jaxfair.models import _losses
 from jaxfair.privacy import _clip_factors
 from jaxfair.privacy._clipping import SlowClippingWarning, clipped_grad
 from jaxfair.types import Examples, Model
@@ -90,7 +91,7 @@ def test_methods_agree_with_float64(name):
   for method, per_layer in itertools.product(("ghost", "vmap"), (False, True)):
     gradient = jitted(model, method, per_layer)
     # What is clipped is shorter by what rounding may hide: of the few hundred
-    # numbers behind these norms, at most 2^-16 of the norm, with cancelling
+    # numbers behind these norms, at most 2^-16 of the norm, with canceling
     # positions twice that.
     for clip, close in ((0.05, 2.0**-15), (1e4, 1e-5)):
       expected, norms = clipped_by_definition(gradients, params, clip, np.asarray(mask), per_layer)
@@ -216,7 +217,7 @@ def test_no_example_contributes_more_than_the_bound(name):
       assert 0.009 < np.sqrt(squares) <= 0.01
 
 
-def cancelling(kind):
+def canceling(kind):
   """A model whose gradient is a difference of two positions' or uses'."""
   rng = np.random.default_rng(0)
   head = jnp.asarray(rng.normal(size=(64, 3)), jnp.float32)
@@ -244,7 +245,7 @@ def test_a_gradient_whose_parts_cancel_is_within_the_bound(kind):
   size = 10.0 ** rng.uniform(0, 8, (count, 1, 1))
   x = jnp.asarray(size * np.stack([one, one + apart], 1), jnp.float32)
   zeros = jnp.zeros(count, jnp.int32)
-  model, examples = cancelling(kind), Examples(x, zeros, zeros)
+  model, examples = canceling(kind), Examples(x, zeros, zeros)
   gradient = jitted(model, "ghost")
   alone = jax.vmap(gradient, in_axes=(None, None, 0, None))(
     model.init(None, None), examples, jnp.eye(count, dtype=bool), 1.0
@@ -261,7 +262,7 @@ def test_a_huge_signal_does_not_lift_a_vanishing_input_over_the_bound():
   x = jnp.full((1, 4000), 1e-19, jnp.float32)
   target = jnp.full((1,), 5e18, jnp.float32)
   examples = Examples(x, target, jnp.zeros(1, jnp.int32))
-  gradient = clipped_grad(model, models.squared, l2_clip=1.0)
+  gradient = clipped_grad(model, _losses.squared, l2_clip=1.0)
   total = gradient(model.init(None, None), examples).total["w"]
   assert np.linalg.norm(np.asarray(total, np.float64)) <= 1.0
 

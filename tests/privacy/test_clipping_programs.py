@@ -198,7 +198,7 @@ def test_empty_parameters_and_empty_batches(method):
 
 
 @pytest.mark.slow
-def test_rematerialised_layers_have_the_fast_rule():
+def test_rematerialized_layers_have_the_fast_rule():
   def layer(w, x):
     return jnp.tanh(x @ w)
 

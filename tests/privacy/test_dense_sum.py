@@ -67,7 +67,7 @@ def test_every_step_is_as_probable_as_the_normal_law_says(place):
   """All uniforms around a place, not a sample.
 
   The map of uniforms to draws is off by a relative 2^-11 in its slope, and
-  smoothly: neighbouring grid steps differ by much less.
+  smoothly: neighboring grid steps differ by much less.
   """
   width = 2.0**-12
   low, high = (2 * stats.norm.sf(max(0.0, place + side * 1.2 * width)) for side in (1, -1))

@@ -59,7 +59,7 @@ def normal(*shape, seed=0):
   return np.random.default_rng(seed).normal(size=shape)
 
 
-def cancelling(count, positions, height, width, seed=0):
+def canceling(count, positions, height, width, seed=0):
   """Positions that cancel, up to some digits, with rows of all sizes."""
   rng = np.random.default_rng(seed)
   left = rng.normal(size=(count, positions // 2, height))
@@ -77,9 +77,9 @@ CASES = {
   "kernel": [normal(50, 3, 3, 8, 9)],
   "one position": [(normal(50, 1, 300), normal(50, 1, 200, seed=1))],
   "positions": [(normal(50, 6, 80), normal(50, 6, 70, seed=1))],
-  "cancelling": [cancelling(400, 6, 80, 70)],
-  "many positions": [cancelling(200, 60, 20, 30)],
-  "two uses": [cancelling(400, 4, 20, 30), tuple(-a for a in cancelling(400, 4, 20, 30, seed=1))],
+  "canceling": [canceling(400, 6, 80, 70)],
+  "many positions": [canceling(200, 60, 20, 30)],
+  "two uses": [canceling(400, 4, 20, 30), tuple(-a for a in canceling(400, 4, 20, 30, seed=1))],
   "rows": [(np.random.default_rng(0).integers(0, HEIGHT + 1, (50, 9)), normal(50, 9, 5))],
 }
 
@@ -113,8 +113,8 @@ def test_what_is_lost_beside_something_large_is_allowed_for():
     assert truth[0] <= squared[0] + hidden[0]
 
 
-def test_without_the_allowance_cancelling_gradients_would_pass():
-  truth, squared, hidden = judged(CASES["cancelling"])
+def test_without_the_allowance_canceling_gradients_would_pass():
+  truth, squared, hidden = judged(CASES["canceling"])
   assert (truth > 2 * np.maximum(squared, 0)).any()
   assert (hidden > 0).all()
 
@@ -133,7 +133,7 @@ def test_a_sum_too_long_to_be_bounded_is_refused():
     jax.eval_shape(bounded, [shape])
 
 
-@pytest.mark.parametrize("name", ["matrix", "cancelling", "two uses"])
+@pytest.mark.parametrize("name", ["matrix", "canceling", "two uses"])
 def test_products_keep_all_digits_on_accelerators(name):
   """There float32 matrices are multiplied in fewer digits by default."""
 

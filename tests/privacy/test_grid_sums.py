@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from helpers import bit_attack
-from jaxfair import accounting
+from jaxfair.accounting import _grid
 from jaxfair.privacy import _grid_sums
 
 KEY = jax.random.key(0)
@@ -98,7 +98,7 @@ def test_three_draws_make_a_discrete_gaussian():
 def test_the_distance_is_small_and_priced():
   distance = _grid_sums.distance(2048)
   assert distance < 1e-13
-  extra = accounting.grid_delta(noise_multiplier=10.0, distance=distance)
+  extra = _grid.grid_delta(noise_multiplier=10.0, distance=distance)
   assert extra < 1e-12
 
 

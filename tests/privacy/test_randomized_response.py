@@ -1,4 +1,4 @@
-"""Randomised response: the flip probabilities, exactly, and their inverse."""
+"""Randomized response: the flip probabilities, exactly, and their inverse."""
 
 import itertools
 
@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from jaxfair import accounting, checks, privacy
+from jaxfair import checks, privacy
+from jaxfair.accounting import _randomized_response
 from jaxfair.privacy._randomized_response import _table
 from jaxfair.privacy._rational import rational
 
@@ -69,7 +70,7 @@ def test_the_accountant_speaks_of_this_mechanism():
   for epsilon in (0.1, 1.0, 8.0):
     for categories in (2, 7):
       matrix = privacy.response_matrix(epsilon=epsilon, num_categories=categories)
-      keep = accounting.randomised_response_keep(epsilon=epsilon, categories=categories)
+      keep = _randomized_response.randomized_response_keep(epsilon=epsilon, categories=categories)
       np.testing.assert_allclose(np.diag(matrix), keep, rtol=1e-14)
       loss = np.log(matrix[:, None, :] / matrix[None, :, :])
       np.testing.assert_allclose(np.abs(loss).max(), epsilon, rtol=1e-12)

@@ -37,7 +37,7 @@ def test_every_example_takes_part_independently_with_the_rate(size, rate):
   rows, mask = draw_many(PoissonSampler(size, rate, size), count)
   chosen = indicators(rows, mask, size)
   # Inclusion: a chi-square over examples; sizes: against the binomial law;
-  # pairs: neighbours in row order must not attract or repel each other.
+  # pairs: neighbors in row order must not attract or repel each other.
   variance = rate * (1 - rate) / count
   statistic = np.sum((chosen.mean(0) - rate) ** 2) / variance
   assert stats.chi2.sf(statistic, size) > 1e-6

@@ -7,6 +7,7 @@ import pytest
 
 from helpers.curved import KEY, ZOO, moved, people
 from jaxfair import models, pruning, tree
+from jaxfair.pruning import _bounds, _factor_bounds
 from jaxfair.types import Examples, Model
 
 PEOPLE = people(n=30)
@@ -25,7 +26,7 @@ def test_terms_of_theorem_5_1_are_ordered_and_expand_the_excess():
   remainders = []
   for share in (0.2, 0.1):  # a short way along the same direction
     near = tree.add(params, tree.scale(share, whole))
-    found = pruning.excess_bound(model, LOSS, params, near, PEOPLE, num_groups=2, key=KEY, steps=40)
+    found = _bounds.excess_bound(model, LOSS, params, near, PEOPLE, num_groups=2, key=KEY, steps=40)
     assert np.all(found.slope.group <= found.first.group)
     assert np.all(found.curvature.group <= found.second.group * (1 + 1e-4))
     assert np.all(found.holds.group)
@@ -40,7 +41,7 @@ def test_the_third_order_can_break_theorem_5_1():
   model = Model(lambda key, x: {"w": jnp.ones((1, 1))}, lambda p, x: x @ p["w"])
   ones = np.ones((4, 1), np.float32)
   same = Examples(ones, np.zeros(4, np.int32), np.array([0, 0, 1, 1], np.int32))
-  found = pruning.excess_bound(
+  found = _bounds.excess_bound(
     model,
     lambda z, y: (z[:, 0] - 1) ** 4,
     {"w": jnp.ones((1, 1))},
@@ -98,7 +99,7 @@ def test_of_three_groups_the_larger_may_have_the_larger_gradient():
 def test_proposition_5_2_is_a_chain_of_three():
   model = ZOO["tanh"]
   params = moved(model, PEOPLE)
-  found = pruning.gradient_bound(model, LOSS, params, PEOPLE, num_groups=2)
+  found = _factor_bounds.gradient_bound(model, LOSS, params, PEOPLE, num_groups=2)
   assert np.all(found.gradient_norm.group <= found.mean_norm.group)
   assert np.all(found.mean_norm.group <= found.bound.group * (1 + 1e-5))
   own = PEOPLE.take(PEOPLE.group == 0)
@@ -121,7 +122,9 @@ def test_proposition_5_2_is_a_chain_of_three():
 def test_theorem_5_2_bounds_the_top_eigenvalue():
   model = ZOO["tanh"]
   params = moved(model, PEOPLE)
-  found = pruning.eigenvalue_bound(model, LOSS, params, PEOPLE, num_groups=2, key=KEY, steps=25)
+  found = _factor_bounds.eigenvalue_bound(
+    model, LOSS, params, PEOPLE, num_groups=2, key=KEY, steps=25
+  )
   assert np.all(found.top.group <= found.bound.group)
   assert np.all(found.error.group > 0)
 
@@ -135,7 +138,7 @@ def test_with_the_papers_sign_theorem_5_2_fails_and_with_ours_it_holds():
   )
   made = Examples(np.ones((2, 1), np.float32), np.ones(2, np.int32), np.zeros(2, np.int32))
   w = 0.3
-  found = pruning.eigenvalue_bound(
+  found = _factor_bounds.eigenvalue_bound(
     model, LOSS, {"w": jnp.asarray(w)}, made, num_groups=1, key=KEY, steps=1
   )
   f = 1 / (1 + np.exp(w**2))

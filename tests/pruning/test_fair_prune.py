@@ -8,6 +8,7 @@ import pytest
 
 from helpers.curved import KEY, moved, people
 from jaxfair import checks, models, pruning, training, tree
+from jaxfair.pruning import _constraints, _group_profile
 from jaxfair.types import Examples, Model
 
 LOSS = models.cross_entropy
@@ -36,7 +37,7 @@ def never():
 
 
 def gaps(params):
-  found = pruning.group_profiles(MODEL, LOSS, params, PEOPLE, num_groups=2)
+  found = _group_profile.group_profiles(MODEL, LOSS, params, PEOPLE, num_groups=2)
   return np.abs(found.loss.group[:, 0] - found.loss.group[:, 1])
 
 
@@ -100,7 +101,7 @@ def factors(params, some, num_groups, scales=None):
 def test_the_full_constraint_is_made_of_the_factors():
   model, some = models.logistic(2), people(num_classes=2)
   params = moved(model, some)
-  constraint = pruning.full(model, LOSS, 3, steps=10)
+  constraint = _constraints.full(model, LOSS, 3, steps=10)
   way = moved(model, some, seed=1)
   value, along = jax.jit(lambda p, v: jax.jvp(lambda q: constraint(q, some).value, (p,), (v,)))(
     params, way
@@ -126,7 +127,7 @@ def test_the_full_constraint_is_made_of_the_factors():
 def test_equal_factors_after_pruning_shrink_their_gaps_and_that_of_losses(never):
   config = dataclasses.replace(CONFIG, fair="after", constraint="full")
   fair = pruning.fair_prune(MODEL, LOSS, PEOPLE, config, num_groups=2, key=KEY, dense=never.dense)
-  constraint = jax.jit(pruning.full(MODEL, LOSS, 2, steps=10))
+  constraint = jax.jit(_constraints.full(MODEL, LOSS, 2, steps=10))
 
   def largest(params):
     each = [constraint(tree.take(params, rate), PEOPLE).value for rate in (0, 1)]
@@ -146,7 +147,8 @@ def test_the_full_constraint_has_no_units():
     return 100 * LOSS(logits, y)
 
   own, other = (
-    jax.jit(pruning.full(model, loss, 2, steps=10))(params, some).value for loss in (LOSS, larger)
+    jax.jit(_constraints.full(model, loss, 2, steps=10))(params, some).value
+    for loss in (LOSS, larger)
   )
   np.testing.assert_allclose(own, other, rtol=1e-3)
   assert np.all(own[:2] > 0.05)
@@ -156,7 +158,7 @@ def test_factors_that_are_zero_have_no_gap():
   """All logits are 0 whatever the weights: nothing slopes, nothing bends."""
   flat = Model(MODEL.init, lambda p, x: 0 * MODEL.apply(p, x))
   params = moved(MODEL, PEOPLE)
-  constraint = pruning.full(flat, LOSS, 2, steps=2)
+  constraint = _constraints.full(flat, LOSS, 2, steps=2)
   value, slope = jax.value_and_grad(lambda p: constraint(p, PEOPLE).value.sum())(params)
   assert value == 0
   assert all(np.all(leaf == 0) for leaf in jax.tree.leaves(slope))

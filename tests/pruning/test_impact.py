@@ -6,6 +6,7 @@ import pytest
 
 from helpers.curved import KEY, moved, people
 from jaxfair import analysis, checks, models, pruning, tree
+from jaxfair.pruning import _group_profile
 from jaxfair.types import Examples
 
 PEOPLE = people(n=40)
@@ -13,7 +14,7 @@ MODEL = models.mlp((5,), 3, "tanh")
 LOSS = models.cross_entropy
 PARAMS = moved(MODEL, PEOPLE)
 RATES = (0.0, 0.4, 0.8)
-NAMES = pruning.NonPrivateProfile._fields
+NAMES = _group_profile.NonPrivateProfile._fields
 
 
 @pytest.fixture(scope="module")

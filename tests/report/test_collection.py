@@ -7,22 +7,24 @@ import pytest
 
 from helpers.toy_study import stand_in_for_all
 from jaxfair import experiments, report
-from jaxfair.experiments import RunError
+from jaxfair.experiments import _reading, _runs
+from jaxfair.experiments._folders import RunError
+from jaxfair.report import _collection
 
 
 @pytest.fixture
 def runs(toy, tmp_path, monkeypatch):
   stand_in_for_all(monkeypatch, toy.study)
   for name in ("fig_2", "fig_10"):
-    made = experiments.plan(toy.study, {"title": f"Toy & {name}"})
+    made = _runs.plan(toy.study, {"title": f"Toy & {name}"})
     experiments.execute(made, tmp_path / name, say=lambda message: None)
-    report.write(experiments.read_run(tmp_path / name))
+    report.write(_reading.read_run(tmp_path / name))
   return tmp_path
 
 
 @pytest.mark.slow
 def test_every_claim_of_every_run_is_on_the_page(runs):
-  text = report.write_collection(runs).read_text("utf-8")
+  text = _collection.write_collection(runs).read_text("utf-8")
   assert text.count("A larger mean gives larger numbers (Tab. 1)") == 2
   assert text.count("✓ supported") == text.count("✗ not supported") == 2
   assert "Toy &amp; fig_2" in text
@@ -30,7 +32,7 @@ def test_every_claim_of_every_run_is_on_the_page(runs):
 
 
 def test_figures_are_inside_and_links_stay_in_the_folder(runs):
-  text = report.write_collection(runs).read_text("utf-8")
+  text = _collection.write_collection(runs).read_text("utf-8")
   loaded = re.findall(r"""(?:src|href)=["']([^"']+)""", text)
   outside = [link for link in loaded if not link.startswith(("#", "data:"))]
   assert outside == ["fig_2/report.html", "fig_10/report.html"]
@@ -42,7 +44,7 @@ def test_verdicts_are_a_markdown_table(runs):
   changed = json.loads(claims.read_text())
   changed[0]["statement"] = "|a| exceeds |b|"
   claims.write_text(json.dumps(changed))
-  report.write_collection(runs)
+  _collection.write_collection(runs)
   rows = (runs / "verdicts.md").read_text().splitlines()
   cells = [len(re.split(r"(?<!\\)\|", row)) for row in rows]
   assert cells == [6] * 8
@@ -52,12 +54,12 @@ def test_an_unfinished_run_says_so(runs):
   record = runs / "fig_2" / "run.json"
   told = json.loads(record.read_text()) | {"finished": False}
   record.write_text(json.dumps(told))
-  text = report.write_collection(runs).read_text("utf-8")
+  text = _collection.write_collection(runs).read_text("utf-8")
   assert "1 unfinished" in text
   assert text.count("Unfinished: only the cells so far.") == 1
 
 
 def test_a_folder_without_runs_is_refused(tmp_path):
-  assert not report.is_collection(tmp_path)
+  assert not _collection.is_collection(tmp_path)
   with pytest.raises(RunError, match="holds no run with verdicts"):
-    report.write_collection(tmp_path)
+    _collection.write_collection(tmp_path)

@@ -7,15 +7,18 @@ import numpy as np
 import pytest
 
 from helpers import browser, frontier_runs
-from jaxfair import experiments, frontier, report
+from jaxfair import frontier
+from jaxfair.experiments import _frontiers
+from jaxfair.frontier import _objectives
+from jaxfair.report import _frontier_page
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
   folder = frontier_runs.write(tmp_path_factory.mktemp("page") / "r")
-  found = experiments.read_frontier(folder)
+  found = _frontiers.read_frontier(folder)
   path = folder / "frontier.html"
-  report.write_frontier(found, path, notes=("mind </script> this",))
+  _frontier_page.write_frontier(found, path, notes=("mind </script> this",))
   return found, path
 
 
@@ -42,7 +45,7 @@ def test_the_page_stands_alone_and_shows_names_as_they_are(written):
 def test_every_point_has_its_interval_its_chance_and_its_line(written):
   found, path = written
   data = data_of(path)
-  low, high = frontier.bounds(found.points)
+  low, high = _objectives.bounds(found.points)
   for i, point in enumerate(data["points"]):
     np.testing.assert_allclose(point["v"], found.points.means[i])
     np.testing.assert_allclose(point["lo"], low[i])
@@ -61,8 +64,8 @@ def test_methods_are_compared_if_there_are_several(written, tmp_path):
   for name, share in found.reach.items():
     assert f"<td>{name}</td><td>{share.settings}</td>" in text
   rows = frontier_runs.table().where(threshold=(0.6, 0.9))
-  one = experiments.read_frontier(frontier_runs.write(tmp_path / "r", rows))
-  report.write_frontier(one, tmp_path / "page.html")
+  one = _frontiers.read_frontier(frontier_runs.write(tmp_path / "r", rows))
+  _frontier_page.write_frontier(one, tmp_path / "page.html")
   assert "Who reaches" not in (tmp_path / "page.html").read_text()
 
 
@@ -72,8 +75,8 @@ def test_no_privacy_and_one_seed_are_written_as_json(tmp_path):
   folder = frontier_runs.write(tmp_path / "r", rows.plus(epsilon=epsilon))
   config = folder / "config.toml"
   config.write_text(config.read_text().replace("8.0]", "inf]"))
-  found = experiments.read_frontier(folder)
-  report.write_frontier(found, tmp_path / "page.html")
+  found = _frontiers.read_frontier(folder)
+  _frontier_page.write_frontier(found, tmp_path / "page.html")
   points = data_of(tmp_path / "page.html")["points"]
   assert points[-1]["v"][0] is None
   assert points[0]["lo"] == [None] * 4
@@ -91,8 +94,8 @@ def test_settings_that_a_constant_would_replace_are_red(tmp_path):
     "balanced_accuracy_se": np.full(size, 0.01),
     "one_class_share": np.full(size, 0.8),
   }
-  found = experiments.read_frontier(frontier_runs.write(tmp_path / "r", rows.plus(**judged)))
-  report.write_frontier(found, tmp_path / "page.html")
+  found = _frontiers.read_frontier(frontier_runs.write(tmp_path / "r", rows.plus(**judged)))
+  _frontier_page.write_frontier(found, tmp_path / "page.html")
   data = data_of(tmp_path / "page.html")
   assert data["majority"] == pytest.approx(0.6)
   for point in data["points"]:

@@ -9,15 +9,17 @@ import pytest
 
 from helpers import browser
 from jaxfair import checks, experiments, report
-from jaxfair.experiments import Claim, Figure, Finding, RunError, Summary, Table
+from jaxfair.experiments import Claim, Figure, Summary, Table, _config, _reading, _runs
+from jaxfair.experiments._claims import Finding
+from jaxfair.experiments._folders import RunError
 
 EVIL = "<script>alert('x')</script> & <b>bold</b>"
 
 
 def run(toy, folder, **values):
-  made = experiments.plan(toy.study, values)
+  made = _runs.plan(toy.study, values)
   experiments.execute(made, folder, say=lambda message: None)
-  return report.write(experiments.read_run(folder, study=toy.study)).read_text("utf-8")
+  return report.write(_reading.read_run(folder, study=toy.study)).read_text("utf-8")
 
 
 class Page(html.parser.HTMLParser):
@@ -137,7 +139,7 @@ def test_an_unfinished_run_is_shown_and_marked(toy, tmp_path):
   toy.failures[2.0] = KeyboardInterrupt()
   with pytest.raises(KeyboardInterrupt):
     run(toy, tmp_path / "r")
-  page = Page(report.write(experiments.read_run(tmp_path / "r", study=toy.study)).read_text())
+  page = Page(report.write(_reading.read_run(tmp_path / "r", study=toy.study)).read_text())
   assert "unfinished: only the cells computed so far" in page.text
   assert "no rows with mean=2.0" in page.text  # why the claim was not run
   assert not (tmp_path / "r" / "results.csv").exists()
@@ -165,7 +167,7 @@ def test_columns_that_are_missing_or_odd_leave_gaps_not_errors(toy, tmp_path):
   )
   with pytest.raises(checks.ArgumentError, match=r"claim 'odd' names column 'value'"):
     run(toy, tmp_path / "r")
-  page = Page(report.write(experiments.read_run(tmp_path / "r", study=toy.study)).read_text())
+  page = Page(report.write(_reading.read_run(tmp_path / "r", study=toy.study)).read_text())
   for absent in ("No figure", "Gone figure", "Not there"):
     assert absent not in page.text
   assert "meangoneinf0-infinite" in page.text.replace("\n", "")
@@ -174,17 +176,17 @@ def test_columns_that_are_missing_or_odd_leave_gaps_not_errors(toy, tmp_path):
 
 def test_what_is_no_run_is_refused(tmp_path, toy):
   with pytest.raises(RunError, match="is not a run directory"):
-    report.write(experiments.read_run(tmp_path))
+    report.write(_reading.read_run(tmp_path))
   with pytest.raises(RunError, match="is not a run directory"):
-    report.write(experiments.read_run(tmp_path / "none"))
+    report.write(_reading.read_run(tmp_path / "none"))
   (tmp_path / "config.toml").write_text("study = 'toy'")
   with pytest.raises(RunError, match="no finished cell yet; run it first"):
-    report.write(experiments.read_run(tmp_path, study=toy.study))
-  with pytest.raises(experiments.ConfigError, match=r"config\.toml: study='toy' is"):
-    report.write(experiments.read_run(tmp_path))
+    report.write(_reading.read_run(tmp_path, study=toy.study))
+  with pytest.raises(_config.ConfigError, match=r"config\.toml: study='toy' is"):
+    report.write(_reading.read_run(tmp_path))
   (tmp_path / "config.toml").write_text("study = ")
-  with pytest.raises(experiments.ConfigError, match="not valid TOML"):
-    report.write(experiments.read_run(tmp_path))
+  with pytest.raises(_config.ConfigError, match="not valid TOML"):
+    report.write(_reading.read_run(tmp_path))
 
 
 DRIVER = """<script>
@@ -225,7 +227,7 @@ def test_a_browser_draws_the_page_without_complaint(toy, tmp_path):
 @pytest.mark.slow
 def test_a_page_can_be_written_again(toy, tmp_path):
   first = run(toy, tmp_path / "r")
-  again = report.write(experiments.read_run(tmp_path / "r", study=toy.study)).read_text()
+  again = report.write(_reading.read_run(tmp_path / "r", study=toy.study)).read_text()
   assert first == again
   claims = json.loads((tmp_path / "r" / "claims.json").read_text())
   assert len(claims) == 3

@@ -6,7 +6,7 @@ import pytest
 
 from helpers import pages
 from jaxfair import robustness
-from jaxfair.robustness import _surrogates
+from jaxfair.robustness import _gaussians, _surrogates
 
 PAGE = "docs/robustness.md"
 TEXT = pages.read(PAGE)
@@ -25,21 +25,21 @@ def test_the_example_runs_and_hardens(capsys):
 
 def test_the_table_of_thresholds():
   thresholds = {
-    "natural": robustness.natural_threshold(*PEOPLE),
-    "fair": robustness.fair_threshold(*PEOPLE),
+    "natural": _gaussians.natural_threshold(*PEOPLE),
+    "fair": _gaussians.fair_threshold(*PEOPLE),
     "robust": robustness.robust_threshold(*PEOPLE, 0.2),
-    "fair, by the ramp loss": robustness.equal_loss_threshold(_surrogates.ramp_loss, *PEOPLE),
+    "fair, by the ramp loss": _surrogates.equal_loss_threshold(_surrogates.ramp_loss, *PEOPLE),
   }
   for name, at in thresholds.items():
     [row] = re.findall(rf"^\| {name} \| (.*) \|$", TEXT, re.MULTILINE)
     told = [float(cell) for cell in row.split("|")]
-    minus, plus = robustness.class_errors(at, *PEOPLE)
+    minus, plus = _gaussians.class_errors(at, *PEOPLE)
     found = [
       at,
-      robustness.natural_error(at, *PEOPLE),
+      _gaussians.natural_error(at, *PEOPLE),
       abs(plus - minus),
-      robustness.boundary_error(at, *PEOPLE, epsilon=0.2),
-      robustness.robust_error(at, *PEOPLE, epsilon=0.2),
-      robustness.mean_distance(at, *PEOPLE),
+      _gaussians.boundary_error(at, *PEOPLE, epsilon=0.2),
+      _gaussians.robust_error(at, *PEOPLE, epsilon=0.2),
+      _gaussians.mean_distance(at, *PEOPLE),
     ]
     assert told == pytest.approx([float(v) for v in found], abs=6e-4)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, models, robustness
-from jaxfair.robustness import _errors
+from jaxfair.robustness import _attack_many, _errors, _norm_balls
 from jaxfair.types import Examples
 
 WRONG = np.array([1, 0, 0, 0, 1, 0], bool)
@@ -45,7 +45,7 @@ def linear():
 @pytest.mark.parametrize("name", ["l_inf", "l_2"])
 def test_attacks_find_the_exact_errors_of_a_linear_model(linear, name):
   model, params, people = linear
-  ball = robustness.BALLS[name]
+  ball = _norm_balls.BALLS[name]
   epsilons = (0.0, 0.2, 0.5)
   exact = _errors.linear_errors(model, params, people, epsilons=epsilons, num_groups=2, ball=ball)
   how = robustness.pgd(ball, input_range=(-30.0, 30.0), steps=20)
@@ -71,7 +71,7 @@ def test_attacks_find_the_exact_errors_of_a_linear_model(linear, name):
 
 def test_other_people_than_the_attacked_are_refused(linear):
   model, params, people = linear
-  nobody = robustness.Attacked(*3 * [np.zeros((1, 7))])
+  nobody = _attack_many.Attacked(*3 * [np.zeros((1, 7))])
   with pytest.raises(checks.ArgumentError, match="that were attacked"):
     _errors.attack_errors(model, params, people, nobody, num_groups=2)
 

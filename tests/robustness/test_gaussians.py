@@ -1,4 +1,4 @@
-"""Closed forms for two Gaussians, against direct minimisation in 50 digits."""
+"""Closed forms for two Gaussians, against direct minimization in 50 digits."""
 
 import mpmath
 import numpy as np
@@ -28,7 +28,7 @@ def errors(threshold, low, high, ratio, epsilon=0):
   return minus, plus
 
 
-def minimise(function, low, high):
+def minimize(function, low, high):
   """The least value on a grid, then golden section around it."""
   with mpmath.workdps(50):
     points = mpmath.linspace(low, high, 161)
@@ -53,27 +53,27 @@ def span(low, high, ratio):
 @pytest.mark.parametrize("case", CASES)
 def test_the_natural_threshold_has_the_fewest_errors(case):
   people = case[:3]
-  found = minimise(lambda t: sum(errors(t, *people)), *span(*people))
+  found = minimize(lambda t: sum(errors(t, *people)), *span(*people))
   assert float(g.natural_threshold(*people)) == pytest.approx(found, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_robust_threshold_has_the_fewest_errors_under_attack(case):
   people, epsilon = case[:3], case[3]
-  found = minimise(lambda t: sum(errors(t, *people, epsilon)), *span(*people))
+  found = minimize(lambda t: sum(errors(t, *people, epsilon)), *span(*people))
   at = float(g.robust_threshold(*people, epsilon))
   assert at == pytest.approx(found, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_penalised_threshold_minimises_its_objective(case):
+def test_the_penalized_threshold_minimizes_its_objective(case):
   people, penalty = case[:3], case[4]
 
   def objective(t):
     minus, plus = errors(t, *people)
     return minus + plus + penalty * abs(plus - minus)
 
-  found = minimise(objective, *span(*people))
+  found = minimize(objective, *span(*people))
   at = float(g.penalized_threshold(*people, penalty))
   assert at == pytest.approx(found, abs=TOLERANCE)
 
@@ -87,7 +87,7 @@ def test_the_thesis_s_averaged_objective_needs_twice_its_penalty(penalty):
     mean = sum(each) / 2
     return mean + penalty * sum(abs(own - mean) for own in each)
 
-  found = minimise(objective, *span(*people))
+  found = minimize(objective, *span(*people))
   at = float(g.penalized_threshold(*people, 2 * penalty))
   assert at == pytest.approx(found, abs=TOLERANCE)
   as_printed = float(g.penalized_threshold(*people, penalty))
@@ -105,7 +105,7 @@ def test_the_fair_threshold_is_fair_and_nearest_to_everybody(case):
     low, high, ratio = people
     return mpmath.mpf(folded(t - low)) + ratio * folded((t - high) / ratio)
 
-  found = minimise(distance, people[0] - 1, people[1] + 1)
+  found = minimize(distance, people[0] - 1, people[1] + 1)
   assert at == pytest.approx(found, abs=TOLERANCE)
   ours = float(g.mean_distance(at, *people))
   assert ours == pytest.approx(float(distance(found)) / 2, abs=TOLERANCE)

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting, experiments, report
+from jaxfair.accounting import _gaussian
+from jaxfair.experiments import _config, _reading, _registry, _runs
 from jaxfair.studies import audit
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "audit" / "dp_sgd.toml"
@@ -23,15 +25,15 @@ TINY = [
 
 
 def plan(*sets, size=None):
-  values = experiments.read(CONFIG, size=size, sets=sets)
-  return experiments.plan(experiments.find(values["study"]), values)
+  values = _config.read(CONFIG, size=size, sets=sets)
+  return _runs.plan(_registry.find(values["study"]), values)
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
   folder = tmp_path_factory.mktemp("audit") / "run"
   table = experiments.execute(plan(*TINY), folder)
-  return folder, table, report.write(experiments.read_run(folder)).read_text()
+  return folder, table, report.write(_reading.read_run(folder)).read_text()
 
 
 def test_there_is_a_bound_for_every_budget_method_and_seed(done):
@@ -53,7 +55,7 @@ def test_claims_are_the_accountant_s(done):
     assert 0.99 * epsilon < whole["claimed"][0] <= epsilon
     noise = accounting.calibrate_dp_sgd(epsilon=epsilon, delta=1e-5, sampling_rate=0.1, steps=10)
     step = table.where(row="bound", method="gaussian", epsilon=epsilon)
-    exact = accounting.gaussian_epsilon(sigma=noise, delta=1e-5)
+    exact = _gaussian.gaussian_epsilon(sigma=noise, delta=1e-5)
     # The cap on batches takes a thousandth of delta.
     assert step["claimed"][0] == pytest.approx(exact, rel=1e-3)
 
@@ -100,7 +102,7 @@ def test_all_bounds_hold_together():
 
 @pytest.mark.slow
 def test_people_of_a_named_set(tmp_path):
-  sets = ["data.name=coloured_digits", "hidden=[4]", "epsilons=[8.0]"]
+  sets = ["data.name=colored_digits", "hidden=[4]", "epsilons=[8.0]"]
   made = plan(*TINY[1:-1], "runs=64", *sets)
   table = experiments.execute(made, tmp_path / "r", say=lambda message: None)
   assert (table.where(row="bound")["claimed"] > 0).all()
@@ -127,7 +129,7 @@ def test_the_sizes_are_configs(size):
   ],
 )
 def test_impossible_settings_are_refused(change, told):
-  with pytest.raises(experiments.ConfigError, match=told):
+  with pytest.raises(_config.ConfigError, match=told):
     plan(change)
 
 

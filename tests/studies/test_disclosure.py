@@ -8,6 +8,7 @@ import pytest
 from helpers import disclosure_cases as cases
 from jaxfair import checks, experiments
 from jaxfair.disclosure import _questionnaire
+from jaxfair.experiments import _config, _registry, _runs
 from jaxfair.studies import disclosure
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "configs" / "disclosure"
@@ -40,7 +41,7 @@ def people(tmp_path_factory):
 
 def plan(people, changes=None):
   values = {"study": "disclosure", "data": people} | SMALL | (changes or {})
-  return experiments.plan(experiments.find("disclosure"), values)
+  return _runs.plan(_registry.find("disclosure"), values)
 
 
 def check(people, changes):
@@ -91,8 +92,8 @@ def test_impossible_settings_are_refused(people, change, told):
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("[!_]*.toml")), ids=str)
 @pytest.mark.parametrize("size", ["smoke", "small", "paper"])
 def test_every_config_is_understood(path, size):
-  values = experiments.read(path, size=size)
-  study = experiments.find(values["study"])
+  values = _config.read(path, size=size)
+  study = _registry.find(values["study"])
   names = {"study", "title", "seed", "size"}
   config = {k: v for k, v in values.items() if k not in names}
   experiments._config.build(study.config, config)

@@ -8,7 +8,7 @@ import pytest
 from helpers import pages
 from jaxfair import experiments
 from jaxfair.cli import _app
-from jaxfair.experiments import People
+from jaxfair.experiments import People, _registry, _runs
 from jaxfair.experiments import _config as configs
 
 GUIDE = "docs/studies.md"
@@ -38,7 +38,7 @@ def test_the_study_takes_less_than_80_lines():
 
 def test_the_config_is_one_that_people_take():
   values = tomllib.loads(CONFIG)
-  assert experiments.find(values["study"])
+  assert _registry.find(values["study"])
   configs.build(People, values["data"])
 
 
@@ -49,7 +49,7 @@ def test_the_commands_exist(command):
 
 
 def test_every_file_of_a_run_is_described(toy, tmp_path):
-  made = experiments.plan(toy.study, {"seed": "os"})
+  made = _runs.plan(toy.study, {"seed": "os"})
   experiments.execute(made, tmp_path, say=lambda message: None)
   for path in tmp_path.iterdir():
     assert f"`{path.name}" in TEXT or path.name == ".lock"

@@ -3,8 +3,9 @@
 import pytest
 
 from helpers.pate_studies import write_people
-from jaxfair import experiments, methods
-from jaxfair.experiments import _releases
+from jaxfair import experiments
+from jaxfair.experiments import _registry, _releases, _runs
+from jaxfair.methods import _released
 from jaxfair.studies.fairpate.common import METHODS
 
 SMALL = {
@@ -24,7 +25,7 @@ def people(tmp_path_factory):
 
 
 def planned(name, values, at):
-  made = experiments.plan(experiments.find(name), values)
+  made = _runs.plan(_registry.find(name), values)
   table = made.study.release(made.settings, at)
   if table is None:
     return None
@@ -72,7 +73,7 @@ def test_points_of_plain_and_confident_pate(people):
   rule = plan.config.rule
   assert plan.method == "confident_pate"
   assert (rule.threshold, rule.sigma_threshold, rule.sigma_answer) == (6.0, 9.0, 3.0)
-  assert plan.network == methods.Network("mlp", 2, (4,))
+  assert plan.network == _released.Network("mlp", 2, (4,))
   plain = planned("pate.frontier", values, {**at, "threshold": 0.0}).plan
   assert plain.method == "pate"
   assert plain.config.rule.sigma <= 3.0 * (1 + 1e-6)  # as many queries as this noise pays for

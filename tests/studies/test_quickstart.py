@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, data, experiments, methods, report
-from jaxfair.experiments import _people
+from jaxfair.experiments import _config, _people, _reading, _registry, _runs
 from jaxfair.studies import quickstart
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "quickstart.toml"
@@ -21,8 +21,8 @@ SMALL = [
 
 
 def plan(*sets):
-  values = experiments.read(CONFIG, sets=[*SMALL, *sets])
-  return experiments.plan(experiments.find(values["study"]), values)
+  values = _config.read(CONFIG, sets=[*SMALL, *sets])
+  return _runs.plan(_registry.find(values["study"]), values)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def offline(tmp_path_factory):
     patch.setattr(data, "fetch", fetch)
     _people._load.cache_clear()
     table = experiments.execute(plan(), folder / "run", say=said.append)
-    page = report.write(experiments.read_run(folder / "run"))
+    page = report.write(_reading.read_run(folder / "run"))
   _people._load.cache_clear()
   return folder / "run", table, said, page.read_text()
 
@@ -48,10 +48,10 @@ def offline(tmp_path_factory):
 @pytest.mark.slow
 def test_the_stand_in_is_said_where_it_matters(offline):
   folder, table, said, page = offline
-  assert table.unique("data") == ["coloured_digits"]
+  assert table.unique("data") == ["colored_digits"]
   assert len(said) == 1
-  assert "stand-in coloured_digits" in said[0]
-  assert "stand-in coloured_digits" in page
+  assert "stand-in colored_digits" in said[0]
+  assert "stand-in colored_digits" in page
   record = json.loads((folder / "run.json").read_text())
   assert record["notes"] == said
 
@@ -59,7 +59,7 @@ def test_the_stand_in_is_said_where_it_matters(offline):
 @pytest.mark.slow
 def test_every_method_is_beside_the_plain_model_and_the_majority_class(offline):
   _, table, _, _ = offline
-  digits = data.load("coloured_digits")
+  digits = data.load("colored_digits")
   assert table.unique("method") == ["majority_class", "plain", "dp_sgd", "fair_dp_sgd", "pate"]
   assert len(table) == 5 * 2 * (digits.num_groups + 1)
   everyone = table.where(group="everyone")
@@ -121,7 +121,7 @@ def test_impossible_settings_are_refused(change, told):
 
 
 def test_a_method_that_these_people_are_too_few_for_leaves_nothing(tmp_path):
-  made = plan("data.name=coloured_digits", "data.group=colour", "settings.pate.num_teachers=900")
+  made = plan("data.name=colored_digits", "data.group=color", "settings.pate.num_teachers=900")
   with pytest.raises(checks.ArgumentError, match="num_teachers=900"):
     experiments.execute(made, tmp_path / "r")
   assert list(tmp_path.iterdir()) == []

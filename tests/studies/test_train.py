@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting, checks, data, experiments, methods, report
+from jaxfair.accounting import _dataset_ledger, _guarantee
+from jaxfair.experiments import _config, _reading, _registry, _runs
 from jaxfair.studies import train
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "train" / "dp_sgd_adult.toml"
 TINY = [
-  "data.name=coloured_digits",
-  "data.group=colour",
+  "data.name=colored_digits",
+  "data.group=color",
   "network=logistic",
   "epsilons=[1.0, 8.0]",
   "delta=1e-5",
@@ -25,22 +27,22 @@ TINY = [
 
 
 def plan(*sets, size="smoke"):
-  values = experiments.read(CONFIG, size=size, sets=sets)
-  return experiments.plan(experiments.find(values["study"]), values)
+  values = _config.read(CONFIG, size=size, sets=sets)
+  return _runs.plan(_registry.find(values["study"]), values)
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
   folder = tmp_path_factory.mktemp("train") / "run"
   table = experiments.execute(plan(*TINY), folder)
-  return folder, table, report.write(experiments.read_run(folder)).read_text()
+  return folder, table, report.write(_reading.read_run(folder)).read_text()
 
 
 def test_there_is_a_row_for_every_training_seed_and_group(done):
   _, table, _ = done
   names = [train.PLAIN, "epsilon 1", "epsilon 8"]
   assert table.unique("training") == [*names, train.RELEASED]
-  groups = data.load("coloured_digits").num_groups + 1
+  groups = data.load("colored_digits").num_groups + 1
   for name in names:
     assert len(table.where(training=name)) == 3 * groups
   assert len(table.where(training=train.RELEASED)) == groups
@@ -79,7 +81,7 @@ def test_the_released_model_has_a_ledger_and_predicts_what_was_measured(done):
   spent = accounting.Ledger.read(ledgers[0]).guarantee(1e-5)
   assert 3.9 < spent.epsilon <= 4.0
   assert model.settings["batch_size"] == 64
-  people = data.load("coloured_digits")
+  people = data.load("colored_digits")
   accuracy = np.mean(model.predict(people.examples.x) == people.examples.y)
   measured = table.where(training=train.RELEASED, group="everyone")["accuracy"][0]
   assert accuracy == pytest.approx(measured, abs=0.05)  # everybody, and the test part
@@ -112,7 +114,7 @@ def release(csv, folder, *sets, group="sex"):
   of = (f"data.csv={csv}", "data.label=income", f"data.group={group}")
   made = plan(*TINY[2:], *RELEASE, *of, "data.name=adult", *sets)
   experiments.execute(made, folder)
-  return report.write(experiments.read_run(folder)).read_text()
+  return report.write(_reading.read_run(folder)).read_text()
 
 
 @pytest.mark.slow
@@ -120,7 +122,7 @@ def test_releases_of_one_file_are_in_one_ledger(csv, tmp_path):
   """Whatever is asked of it; no key, checkpoint or half a file is left."""
   release(csv, tmp_path / "a")
   page = release(csv, tmp_path / "b", group="work")
-  (book,) = accounting.dataset_ledgers()
+  (book,) = _dataset_ledger.dataset_ledgers()
   (spent,) = book.spent(1e-5)
   assert spent.releases == 2
   assert 4 < spent.guarantee.epsilon < 8
@@ -140,7 +142,7 @@ def test_a_release_beyond_the_data_set_s_budget_is_refused_before_any_work(csv, 
   book = accounting.DatasetLedger.of(data.csv_identity(csv), name="people")
   relation = accounting.Relation.ADD_OR_REMOVE_ONE
   book.set_budget((3.0, 1e-5), relation=relation)
-  with pytest.raises(accounting.BudgetError, match="does not pay"):
+  with pytest.raises(_guarantee.BudgetError, match="does not pay"):
     release(csv, tmp_path / "a")
   assert not (tmp_path / "a").exists()
   assert [spent.releases for spent in book.spent()] == [0]
@@ -149,7 +151,7 @@ def test_a_release_beyond_the_data_set_s_budget_is_refused_before_any_work(csv, 
 @pytest.mark.slow
 def test_a_release_can_be_kept_out_of_the_ledger_and_says_so(csv, tmp_path):
   page = release(csv, tmp_path / "a", "dataset_ledger=false")
-  assert accounting.dataset_ledgers() == []
+  assert _dataset_ledger.dataset_ledgers() == []
   assert "not entered in the ledger of its data set" in page
 
 
@@ -190,7 +192,7 @@ def test_the_sizes_are_configs(size):
   ],
 )
 def test_impossible_settings_are_refused(change, told):
-  with pytest.raises(experiments.ConfigError, match=told):
+  with pytest.raises(_config.ConfigError, match=told):
     plan(change)
 
 

@@ -146,7 +146,7 @@ def test_all_orders_of_four_rows_are_equally_likely():
 
 
 @pytest.mark.slow
-def test_neighbours_of_many_rows_are_far_apart_as_chance_has_it():
+def test_neighbors_of_many_rows_are_far_apart_as_chance_has_it():
   n = 1000
   rows = draws(n, 20_000)[:, 0]
   distance = (rows[:, 501] - rows[:, 500]) % n - 1  # 0 .. n - 2

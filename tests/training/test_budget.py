@@ -16,8 +16,10 @@ import optax
 import pytest
 
 from jaxfair import accounting, checks, models
+from jaxfair.accounting import _composition, _guarantee, _truncation
 from jaxfair.privacy._adaptive import QuantileClip
-from jaxfair.training import CheckpointError, DpSgdConfig, calibrate, train_to_budget
+from jaxfair.training import DpSgdConfig, calibrate, train_to_budget
+from jaxfair.training._checkpoints import CheckpointError
 from jaxfair.types import Examples
 
 CONFIG = DpSgdConfig(steps=20, batch_size=16, learning_rate=0.5)
@@ -67,9 +69,9 @@ def test_fresh_noise_every_time_without_a_key():
 
 def test_calibration_spends_the_budget_with_the_cap_paid():
   config = calibrate(CONFIG, 200, **BUDGET)
-  spent = accounting.composed_epsilon([config.event(200)], delta=1e-5)
+  spent = _composition.composed_epsilon([config.event(200)], delta=1e-5)
   assert 1.99 < spent <= 2.0
-  added = accounting.truncation_delta(
+  added = _truncation.truncation_delta(
     dataset_size=200, sampling_rate=0.08, max_batch=config.max_batch, steps=20
   )
   assert added <= 1e-8
@@ -81,7 +83,7 @@ def test_adaptive_clip_shares_the_budget():
   config = calibrate(DpSgdConfig(steps=20, batch_size=16, adaptive=adaptive), 200, **BUDGET)
   alone = calibrate(CONFIG, 200, **BUDGET)
   assert config.noise_multiplier > alone.noise_multiplier
-  spent = accounting.composed_epsilon([config.event(200)], delta=1e-5)
+  spent = _composition.composed_epsilon([config.event(200)], delta=1e-5)
   assert 1.99 < spent <= 2.0
 
 
@@ -178,7 +180,7 @@ def test_every_ledger_is_charged_for_the_whole_training(tmp_path, key):
   assert steps == {"a": [20], "b": [20], "c": [20]}
   assert spent == pytest.approx(fit.guarantee.epsilon, rel=1e-9)
   poor = other_ledger(tmp_path / "d", (1.0, 1e-5))
-  with poor, pytest.raises(accounting.BudgetError):
+  with poor, pytest.raises(_guarantee.BudgetError):
     train(folder, key=key, ledger=poor)
 
 
@@ -274,7 +276,7 @@ def test_a_shared_ledger_refuses_what_its_budget_does_not_pay(tmp_path):
   relation = accounting.Relation.ADD_OR_REMOVE_ONE
   with accounting.Ledger.create(path, data="toy", relation=relation, budget=(2.5, 1e-5)) as ledger:
     train(ledger=ledger)
-    with pytest.raises(accounting.BudgetError):
+    with pytest.raises(_guarantee.BudgetError):
       train(ledger=ledger)
     assert sum(entry.event.steps for entry in ledger) == 20
 
@@ -297,7 +299,7 @@ def test_bad_budgets_are_refused(options, told, tmp_path):
 
 @pytest.mark.slow
 def test_a_large_delta_is_warned_of():
-  with pytest.warns(accounting.DeltaWarning, match="1/n"):
+  with pytest.warns(_guarantee.DeltaWarning, match="1/n"):
     train(delta=0.01)
 
 
@@ -368,7 +370,7 @@ def test_nothing_is_computed_that_the_data_set_does_not_pay_for(tmp_path, monkey
   relation = accounting.Relation.ADD_OR_REMOVE_ONE
   book.set_budget((1.0, 1e-5), relation=relation)
   told = []
-  with pytest.raises(accounting.BudgetError):
+  with pytest.raises(_guarantee.BudgetError):
     train(tmp_path / "run", dataset_ledger=book, progress=lambda *now: told.append(now))
   assert told == []
 

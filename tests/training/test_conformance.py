@@ -25,18 +25,17 @@ from jaxfair.training import (
   LagrangianConfig,
   OutputPerturbationConfig,
   PrivateLagrangianConfig,
-  SolveConfig,
   _driver,
   dp_sgd,
   fair_dp_sgd,
   fair_robust,
   fit,
   lagrangian,
-  map_members,
   output_perturbation,
   private_lagrangian,
-  solve,
 )
+from jaxfair.training._ensembles import map_members
+from jaxfair.training._erm import SolveConfig, solve
 from jaxfair.types import Examples, Fit
 
 KEY = jax.random.key(11)

@@ -12,6 +12,8 @@ from scipy import stats
 
 from helpers import bit_attack, mutants
 from jaxfair import accounting, checks, models, tree
+from jaxfair.accounting import _truncation
+from jaxfair.models import _coupling
 from jaxfair.privacy import noise
 from jaxfair.privacy._adaptive import QuantileClip
 from jaxfair.privacy._sampling import Batch, PoissonSampler
@@ -224,7 +226,7 @@ def test_event_tells_what_the_sampler_does():
   event, sampler = config.event(100), config.sampler(100)
   assert event == accounting.DpSgd(1.3, 0.1, 20, 100, sampler.max_batch)
   assert sampler.expected_batch_size == pytest.approx(10)
-  added = accounting.truncation_delta(
+  added = _truncation.truncation_delta(
     dataset_size=100, sampling_rate=0.1, max_batch=sampler.max_batch, steps=20
   )
   assert added <= 1e-10
@@ -346,13 +348,13 @@ def test_bad_settings_are_refused(changes, told):
 
 def test_coupled_models_and_losses_are_refused():
   config = DpSgdConfig(batch_size=10)
-  with pytest.raises(models.CouplingError):
+  with pytest.raises(_coupling.CouplingError):
     dp_sgd(_batch_norm(), models.cross_entropy, people(), config, key=jax.random.key(0))
 
   def mean(logits, y):
     return jnp.mean(models.cross_entropy(logits, y))
 
-  with pytest.raises(models.CouplingError):
+  with pytest.raises(_coupling.CouplingError):
     dp_sgd(models.logistic(2), mean, people(), config, key=jax.random.key(0))
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, models
-from jaxfair.training import DpSgdConfig, FitConfig, _driver, choose_loop, dp_sgd, fit, run_steps
+from jaxfair.training import DpSgdConfig, FitConfig, _driver, dp_sgd, fit
+from jaxfair.training._driver import choose_loop, run_steps
 from jaxfair.types import Examples, Model
 
 IMAGE = (8, 8, 3)

@@ -9,7 +9,8 @@ import optax
 import pytest
 
 from jaxfair import checks, models
-from jaxfair.training import FitConfig, _ensembles, fit, fit_many, map_members
+from jaxfair.training import FitConfig, _ensembles, fit, fit_many
+from jaxfair.training._ensembles import map_members
 from jaxfair.types import Examples, Model
 
 KEYS = jax.random.split(jax.random.key(5), 7)

@@ -7,14 +7,16 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from jaxfair import checks, models
-from jaxfair.training import SolveConfig, SolveError, SolveTrace, _erm, solve
+from jaxfair.models import _losses
+from jaxfair.training import _erm
+from jaxfair.training._erm import SolveConfig, SolveError, SolveTrace, solve
 
 KEY = jax.random.key(0)
 METHODS = ("newton", "lbfgs")
 
 
 def theirs(people, decay):
-  """Softmax regression with a constant feature, so that b is penalised too."""
+  """Softmax regression with a constant feature, so that b is penalized too."""
   x = np.hstack([people.x, np.ones((people.size, 1))]).astype(np.float64)
   model = LogisticRegression(
     C=1 / (decay * people.size), fit_intercept=False, tol=1e-12, max_iter=10_000
@@ -55,7 +57,11 @@ def test_least_squares_are_ridge_regression(people):
   n = people.size
   y = np.random.default_rng(1).normal(size=n).astype(np.float32)
   found = solve(
-    models.logistic(1), models.squared, people._replace(y=y), SolveConfig(weight_decay=0.5), key=KEY
+    models.logistic(1),
+    _losses.squared,
+    people._replace(y=y),
+    SolveConfig(weight_decay=0.5),
+    key=KEY,
   ).params
   x = np.hstack([people.x, np.ones((n, 1))]).astype(np.float64)
   # mean (..)^2 + decay / 2 |w|^2 = (sum (..)^2 + n decay / 2 |w|^2) / n

@@ -10,6 +10,7 @@ import optax
 import pytest
 
 from jaxfair import checks, fairness, models, training, tree
+from jaxfair.fairness import _confusion
 from jaxfair.privacy._sampling import Batch
 from jaxfair.training._dp_sgd import DpSgdInputs, DpSgdProgram, DpSgdState, Feed
 from jaxfair.types import Examples
@@ -38,7 +39,7 @@ def penalty(**changes):
 
 def gap(params):
   labels = MODEL.apply(params, people().x).argmax(-1)
-  counts = fairness.prediction_counts(
+  counts = _confusion.prediction_counts(
     labels, sensitive_features=people().group, num_groups=2, num_classes=2
   )
   return float(fairness.demographic_disparity(counts).max())

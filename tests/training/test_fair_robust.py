@@ -10,7 +10,8 @@ import optax
 import pytest
 
 from jaxfair import checks, models, robustness
-from jaxfair.training import FairRobustConfig, FitConfig, fair_robust, fit, group_objective
+from jaxfair.training import FairRobustConfig, FitConfig, fair_robust, fit
+from jaxfair.training._fair_robust import group_objective
 from jaxfair.types import Examples
 
 KEY = jax.random.key(2)

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from jaxfair import checks, models, tree
+from jaxfair.models import _losses
 from jaxfair.training import FitConfig, _batches, fit
 from jaxfair.training._program import train_scan
 from jaxfair.types import Examples, Model
@@ -78,7 +79,7 @@ def test_mini_batches_are_gradient_descent_on_their_rows(people):
   np.testing.assert_allclose(found.trace.loss, losses, rtol=1e-5)
 
 
-def test_regularisers_are_gradient_descent_on_the_stated_objective(people):
+def test_regularizers_are_gradient_descent_on_the_stated_objective(people):
   anchor = {"w": np.full((4, 3), 0.5, np.float32), "b": np.arange(3.0)}
   config = dataclasses.replace(SGD, weight_decay=0.2, proximity=0.4)
   found = fit(models.logistic(3), models.cross_entropy, people, config, key=KEY, anchor=anchor)
@@ -98,7 +99,7 @@ def test_an_anchor_without_proximity_changes_nothing(people):
 
 
 @pytest.mark.slow
-def test_one_step_of_a_flat_loss_is_the_regularisers_alone(people):
+def test_one_step_of_a_flat_loss_is_the_regularizers_alone(people):
   def flat(logits, y):
     return 0.0 * logits[:, 0]
 
@@ -248,7 +249,7 @@ def test_soft_and_real_targets_are_not_class_ids(people):
   real = people._replace(y=np.linspace(-5, 5, people.size, dtype=np.float32))
   config = FitConfig(batch_size=8)
   config.check(models.logistic(3), models.soft_cross_entropy, soft)
-  config.check(models.logistic(1), models.squared, real)
+  config.check(models.logistic(1), _losses.squared, real)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import optax
 import pytest
 
 from jaxfair import checks, training
+from jaxfair.training import _optimizers
 
 GRADIENTS = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
 
@@ -29,7 +30,7 @@ def test_momentum_adds_nine_tenths_of_the_last_step():
     velocity = 0.9 * velocity + gradient
     params = params - 0.1 * velocity
     expected.append(params)
-  np.testing.assert_allclose(path(training.OPTIMIZERS["momentum"], 0.1), expected, rtol=1e-5)
+  np.testing.assert_allclose(path(_optimizers.OPTIMIZERS["momentum"], 0.1), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

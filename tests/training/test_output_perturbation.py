@@ -11,8 +11,10 @@ import pytest
 
 from helpers import bit_attack
 from jaxfair import accounting, checks, models
+from jaxfair.models import _losses
 from jaxfair.privacy import exact
-from jaxfair.training import OutputPerturbationConfig, SolveConfig, output_perturbation, solve
+from jaxfair.training import OutputPerturbationConfig, output_perturbation
+from jaxfair.training._erm import SolveConfig, solve
 from jaxfair.training._output_perturbation import perturbed
 from jaxfair.types import Examples
 
@@ -39,7 +41,7 @@ def leaves(value):
 @pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 3])
 def test_no_replacement_moves_the_optimum_further_than_the_sensitivity(classes):
-  """Brute force over adversarial replacements: far, opposite, relabelled."""
+  """Brute force over adversarial replacements: far, opposite, relabeled."""
   examples = people(12, classes=classes)
   optimum = leaves(release(examples, classes=classes).trace.params)
   bound = CONFIG.sensitivity(models.cross_entropy, 12)
@@ -184,7 +186,7 @@ def test_bad_settings_are_refused(changes, told):
 def test_unknown_losses_and_models_are_refused():
   with pytest.raises(checks.ArgumentError, match="logit_lipschitz"):
     output_perturbation(
-      models.logistic(2), models.exponential, people(), CONFIG, key=jax.random.key(0)
+      models.logistic(2), _losses.exponential, people(), CONFIG, key=jax.random.key(0)
     )
   with pytest.raises(checks.ArgumentError, match=r"models\.logistic"):
     output_perturbation(

@@ -11,6 +11,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from jaxfair import accounting, checks, models
+from jaxfair.accounting import _dp_sgd, _gaussian
 from jaxfair.fairness import constraints
 from jaxfair.privacy._sampling import Batch
 from jaxfair.training import PrivateLagrangianConfig, private_lagrangian
@@ -171,10 +172,10 @@ def test_one_group_changed_moves_what_the_noise_is_scaled_to():
     _, (gaps, _) = program.dual(state, KEY, inputs)
     return ravel_pytree(term)[0], 2.5 * gaps.ravel()
 
-  neighbours = np.tile(people.group, (8, 3, 1))
+  neighbors = np.tile(people.group, (8, 3, 1))
   for person in range(8):
-    neighbours[person, :, person] = np.arange(3)
-  terms, sums = jax.vmap(jax.vmap(released))(jnp.asarray(neighbours))
+    neighbors[person, :, person] = np.arange(3)
+  terms, sums = jax.vmap(jax.vmap(released))(jnp.asarray(neighbors))
 
   def farthest(values):
     return np.linalg.norm(values[:, :, None] - values[:, None], axis=-1).max()
@@ -228,22 +229,20 @@ def test_the_price_is_that_of_composed_gaussians():
   assert config.guarantee(60, delta=delta).relation.value == "attribute"
   # The unsampled part alone is one Gaussian: a lower bound.
   signal = math.sqrt(3 / 20.0**2 + 1 / 15.0**2)
-  least = accounting.gaussian_epsilon(sigma=1 / signal, delta=delta)
+  least = _gaussian.gaussian_epsilon(sigma=1 / signal, delta=delta)
   # Without amplification all of it is one Gaussian; a group changed moves a
   # clipped sum by twice the clip.
   signal = math.sqrt(signal**2 + 6 * (2 / 1.5) ** 2)
-  most = accounting.gaussian_epsilon(sigma=1 / signal, delta=delta)
+  most = _gaussian.gaussian_epsilon(sigma=1 / signal, delta=delta)
   assert least < found < most
-  sampled = accounting.dp_sgd_epsilon(
+  sampled = _dp_sgd.dp_sgd_epsilon(
     noise_multiplier=1.5,
     sampling_rate=0.1,
     steps=6,
     delta=delta / 2,
     relation=accounting.Relation.ATTRIBUTE,
   )
-  rest = accounting.gaussian_epsilon(
-    sigma=1 / math.sqrt(3 / 20.0**2 + 1 / 15.0**2), delta=delta / 2
-  )
+  rest = _gaussian.gaussian_epsilon(sigma=1 / math.sqrt(3 / 20.0**2 + 1 / 15.0**2), delta=delta / 2)
   assert found <= sampled + rest + 1e-6
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from helpers import mutants
 from jaxfair import checks, models, privacy, training
-from jaxfair.training import DpSgdConfig, FlipAndShift, dp_sgd
+from jaxfair.training import DpSgdConfig, FlipAndShift, _checkpoints, dp_sgd
 from jaxfair.training._recipes import sum_in_chunks
 from jaxfair.types import Examples
 
@@ -279,7 +279,7 @@ def test_a_stopped_training_goes_on_with_its_average(people, tmp_path):
   again, whole = run("stopped"), run("whole")
   np.testing.assert_array_equal(leaves(again.params), leaves(whole.params))
   other = dataclasses.replace(config, augment=same)
-  with pytest.raises(training.CheckpointError, match="another augment"):
+  with pytest.raises(_checkpoints.CheckpointError, match="another augment"):
     run("whole", other)
 
 

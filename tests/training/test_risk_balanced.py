@@ -10,17 +10,11 @@ import pytest
 
 from helpers.curved import KEY, moved, people
 from jaxfair import checks, models, tree
-from jaxfair.analysis import closeness, mean_by_group
-from jaxfair.training import (
-  DpSgdConfig,
-  UncoveredError,
-  calibrate,
-  clipped_part_event,
-  dp_sgd,
-  fit_many,
-  risk_penalty,
-  train_to_budget,
-)
+from jaxfair.analysis import closeness
+from jaxfair.analysis._by_group import mean_by_group
+from jaxfair.training import DpSgdConfig, calibrate, dp_sgd, fit_many, risk_penalty, train_to_budget
+from jaxfair.training._regularizers import UncoveredError
+from jaxfair.training._risk_balanced import clipped_part_event
 
 MODEL = models.logistic(3)
 PEOPLE = people()

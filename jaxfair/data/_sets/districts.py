@@ -28,7 +28,7 @@ TITLE_ONE = Spec(
   name="title_one",
   source=Source(
     "School districts for the Title I allotment, 2014-15",
-    places.LICENCE,
+    places.LICENSE,
     "NCES ELSI, US Department of Education",
     (
       "students are all enrolled pupils, not the eligible (poor) children",
@@ -108,7 +108,7 @@ def _saipe_spec(
     name=name,
     source=Source(
       f"SAIPE school district poverty estimates, {year}",
-      places.LICENCE,
+      places.LICENSE,
       "US Census Bureau",
       ("the counts are model estimates, themselves uncertain", *cautions),
       "state",

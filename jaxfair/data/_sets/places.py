@@ -2,7 +2,7 @@
 
 import numpy as np
 
-LICENCE = "US public domain"
+LICENSE = "US public domain"
 
 # fmt: off
 STATES = {

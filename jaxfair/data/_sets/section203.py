@@ -78,7 +78,7 @@ def _section203_spec(
   answer = {"0": "not covered", "1": "covered"}
   return Spec(
     name=name,
-    source=Source(title, places.LICENCE, "US Census Bureau, 2016", cautions, "place"),
+    source=Source(title, places.LICENSE, "US Census Bureau, 2016", cautions, "place"),
     folders=("section203",),
     forms=(form,),
     labels={"covered": _rules.values("covered", answer), "rule": _rules.values("rule", answer)},
@@ -106,7 +106,7 @@ SECTION203 = _section203_spec(
   ),
   Facts((0, 316)),
   (
-    "covered places only: nothing about false positives can be learnt here",
+    "covered places only: nothing about false positives can be learned here",
     "published counts are rounded: the rule can disagree with a flag at the "
     "edge, and Indian areas are covered by a rule of their own",
   ),

@@ -9,7 +9,7 @@ from jaxfair.data._sets.text_form import text_form
 from jaxfair.data._spec import Facts, Figure, Spec
 from jaxfair.data._tables import Table
 
-LICENCE = "CC BY 4.0"
+LICENSE = "CC BY 4.0"
 ORIGIN = "UCI Machine Learning Repository"
 YES_NO = {"no": "no", "yes": "yes"}
 ADULT_COLUMNS = (
@@ -40,7 +40,7 @@ ADULT = Spec(
   name="adult",
   source=Source(
     "Adult (Census Income), US census of 1994",
-    LICENCE,
+    LICENSE,
     ORIGIN,
     (
       "relationship (husband, wife) and marital-status give away most of sex",
@@ -89,7 +89,7 @@ def _bank(
     name=name,
     source=Source(
       "Bank marketing, Portugal 2008-2013",
-      LICENCE,
+      LICENSE,
       ORIGIN,
       ("duration is known only after the call whose outcome is predicted", *cautions),
       sorted_by,
@@ -157,7 +157,7 @@ CREDIT = Spec(
   name="credit",
   source=Source(
     "Default of credit card clients, Taiwan 2005",
-    LICENCE,
+    LICENSE,
     ORIGIN,
     ("undocumented codes of EDUCATION and MARRIAGE are read as unknown",),
   ),
@@ -185,7 +185,7 @@ PARKINSONS = Spec(
   name="parkinsons",
   source=Source(
     "Parkinsons telemonitoring",
-    LICENCE,
+    LICENSE,
     ORIGIN,
     (
       "42 people gave 5,875 rows: split by unit, never by row",

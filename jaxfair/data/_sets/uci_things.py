@@ -7,7 +7,7 @@ from jaxfair.data._dataset import Source
 from jaxfair.data._files import Files, KnownFile
 from jaxfair.data._reading import parse
 from jaxfair.data._sets.text_form import text_form
-from jaxfair.data._sets.uci_people import LICENCE, ORIGIN
+from jaxfair.data._sets.uci_people import LICENSE, ORIGIN
 from jaxfair.data._spec import Facts, Figure, Form, Raw, Spec
 
 RED = KnownFile(
@@ -20,25 +20,25 @@ WHITE = KnownFile(
 
 def _wine(found: Files) -> Raw:
   parts = []
-  for colour, file in (("red", RED), ("white", WHITE)):
+  for color, file in (("red", RED), ("white", WHITE)):
     part = parse(found.text(file.name), separator=";")
-    parts.append({**part, "colour": np.full(_tables.size(part), colour)})
+    parts.append({**part, "color": np.full(_tables.size(part), color)})
   return Raw(_tables.concatenate(parts))
 
 
 WINE = Spec(
   name="wine",
-  source=Source("Wine quality, Vinho Verde", LICENCE, ORIGIN, sorted_by="color"),
+  source=Source("Wine quality, Vinho Verde", LICENSE, ORIGIN, sorted_by="color"),
   folders=("wine", "wine_quality"),
   forms=(Form((RED, WHITE), _wine),),
   labels={"quality": _rules.above("quality", 5, ("poor", "good"))},
-  groups={"colour": _rules.values("colour")},
-  facts=Facts((2384, 4113), {"colour": (1599, 4898)}),
+  groups={"color": _rules.values("color")},
+  facts=Facts((2384, 4113), {"color": (1599, 4898)}),
 )
 
 ABALONE = Spec(
   name="abalone",
-  source=Source("Abalone", LICENCE, ORIGIN),
+  source=Source("Abalone", LICENSE, ORIGIN),
   folders=("abalone",),
   forms=(
     text_form(
@@ -102,7 +102,7 @@ FETAL = Spec(
   name="fetal",
   source=Source(
     "Cardiotocography (fetal health)",
-    LICENCE,
+    LICENSE,
     ORIGIN,
     ("no demographic group is recorded: everyone is one group by default",),
     "recording",

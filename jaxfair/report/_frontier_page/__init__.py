@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxfair import frontier
 from jaxfair.experiments._frontiers import RunFrontier
+from jaxfair.frontier import _objectives
 from jaxfair.report import _series
 
 TITLES = {
@@ -50,7 +51,7 @@ def write_frontier(found: RunFrontier, path: pathlib.Path, *, notes: tuple[str, 
 
 def _data(found: RunFrontier) -> dict[str, Any]:
   points = found.points
-  low, high = frontier.bounds(points)
+  low, high = _objectives.bounds(points)
   methods = list(dict.fromkeys(found.methods))
   return {
     "objectives": [
@@ -159,7 +160,7 @@ def _caveats(found: RunFrontier) -> list[str]:
   if dropped:
     told.append(
       f"{dropped} settings are left out: in some seed one of the four numbers "
-      "is missing, since nothing was learnt or a group got no answer."
+      "is missing, since nothing was learned or a group got no answer."
     )
   if seeds == 1:
     told.append("With one seed there are no intervals and no probabilities.")

@@ -11,9 +11,9 @@ function shade(x) {
     Math.round(a + t * (VIRIDIS[i + 1][k] - a)));
   return `rgb(${mix.join(",")})`;
 }
-const TINT = COLOUR < 0 ? [0, 1] : range(COLOUR);
-const colour = p => COLOUR < 0 || TINT[0] === TINT[1] ? "#21918c" :
-  shade((p.v[COLOUR] - TINT[0]) / (TINT[1] - TINT[0]));
+const TINT = COLOR < 0 ? [0, 1] : range(COLOR);
+const color = p => COLOR < 0 || TINT[0] === TINT[1] ? "#21918c" :
+  shade((p.v[COLOR] - TINT[0]) / (TINT[1] - TINT[0]));
 
 // A scale from values to [0, 1]; epsilon is logarithmic over a wide
 // range. Ticks are the values themselves if they are few.
@@ -79,7 +79,7 @@ function mark(p, x, y, look) {
   const r = p === look.chosen ? 7 : many * (p.on ? 5 : 3.2);
   const kept = look.kept.has(p.i);
   const shape = SHAPES[p.m % SHAPES.length](x.toFixed(1) * 1, y.toFixed(1) * 1, r);
-  const fill = kept ? colour(p) : "var(--card)";
+  const fill = kept ? color(p) : "var(--card)";
   const edge = p === look.chosen ? CHOSEN : kept ? "var(--edge)" : "var(--faint)";
   const width = p === look.chosen ? 3 : p === look.looked ? 2.4 : 0.8;
   return `${shape} class="mark" data-i="${p.i}" fill="${fill}" ` +
@@ -163,7 +163,7 @@ function drawParallel(look) {
     const kept = look.kept.has(p.i), main = p === look.chosen;
     const path = O.map((_, j) => `${j ? "L" : "M"}${x(j)} ${y(j, p.v[j]).toFixed(1)}`);
     lines += `<path class="mark" data-i="${p.i}" d="${path.join("")}" fill="none" ` +
-      `stroke="${main ? CHOSEN : kept ? colour(p) : FAINT}" ` +
+      `stroke="${main ? CHOSEN : kept ? color(p) : FAINT}" ` +
       `stroke-width="${main ? 3.5 : p === look.looked ? 2.6 : kept && p.on ? 1.4 : 0.7}" ` +
       `opacity="${main || !kept ? 1 : p.on ? 0.9 : 0.45}"/>`;
   }

@@ -10,7 +10,7 @@ P.forEach((p, i) => {
 });
 const interval = D.seeds > 1;
 const HEIGHT = Math.max(0, O.findIndex(o => o.name === "accuracy"));
-const COLOUR = O.findIndex(o => o.name === "coverage");
+const COLOR = O.findIndex(o => o.name === "coverage");
 const state = { limits: O.map(() => null), strict: false, by: HEIGHT,
   looked: null };
 

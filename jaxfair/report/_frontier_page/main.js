@@ -216,8 +216,8 @@ function showEach(look) {
 
 function showLegend() {
   const box = $("legend");
-  if (COLOUR >= 0 && TINT[0] < TINT[1]) {
-    const bar = make("span", O[COLOUR].words, box);
+  if (COLOR >= 0 && TINT[0] < TINT[1]) {
+    const bar = make("span", O[COLOR].words, box);
     make("span", ` ${text(TINT[0])}`, bar);
     make("span", null, bar, { className: "bar" }).style.background =
       `linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map(shade).join(",")})`;

@@ -90,7 +90,7 @@ function sheet(look) {
       const at = four.map(([m, n]) => project(m / last, n / last, grid[m][n].c));
       const d = at.map((q, z) => `${z ? "L" : "M"}${q.x.toFixed(1)} ${q.y.toFixed(1)}`);
       out.push({ depth: at.reduce((s, q) => s + q.depth, 0) / 4 + 0.02,
-        draw: `<path d="${d.join("")}Z" fill="${colour(grid[i + 1][k + 1].p)}" ` +
+        draw: `<path d="${d.join("")}Z" fill="${color(grid[i + 1][k + 1].p)}" ` +
           `fill-opacity="0.2" stroke="var(--card)" stroke-opacity="0.7" stroke-width="0.6"/>` });
     }
   }

@@ -6,10 +6,18 @@ import jax
 import numpy as np
 from jax.tree_util import Partial
 
-from jaxfair import decisions
+from jaxfair import _fields, decisions
 from jaxfair import experiments as ex
-from jaxfair.decisions import _problems
-from jaxfair.experiments import Positive
+from jaxfair.decisions import (
+  _bias,
+  _curvature,
+  _mechanisms,
+  _postprocess,
+  _problems,
+  _proxies,
+  _remedies,
+)
+from jaxfair.experiments import Positive, _claims, _statistics, _study
 from jaxfair.studies.decisions.places import OWNER_ONLY, Districts, Places, load_districts
 
 SIZE_BINS = 10
@@ -29,16 +37,16 @@ class Config(ex.Settings):
 
   data: Places = Places(name="title_one", state="New York")  # whose counts
   epsilons: ex.Sweep[Positive] = (0.001, 0.01, 0.1)  # privacy of one child, for each release
-  methods: ex.Sweep[Annotated[str, ex.OneOf(METHODS)]] = METHODS  # from noisy counts to shares
+  methods: ex.Sweep[Annotated[str, _fields.OneOf(METHODS)]] = METHODS  # from noisy counts to shares
   temperatures: tuple[Positive, ...] = (0.1, 2.0)  # in (noise scale)^2, besides the best one
   # The public lower bound of the total, as a share of it; the thesis takes 0.9.
-  lower_share: Annotated[float, ex.Within(0.0, 1.0, open_low=True)] = 0.9
+  lower_share: Annotated[float, _fields.Within(0.0, 1.0, open_low=True)] = 0.9
   budget: Positive = _problems.BUDGET  # dollars a year, of the whole nation
-  draws: Annotated[int, ex.Within(100)] = 10_000  # of the noise, per seed
+  draws: Annotated[int, _fields.Within(100)] = 10_000  # of the noise, per seed
   seeds: ex.Count = 5  # independent simulations, for intervals
 
 
-def cells(config: Config) -> list[ex.Cell]:
+def cells(config: Config) -> list[_study.Cell]:
   """One cell per epsilon, method and temperature."""
   load_districts(config.data)  # a missing file is found before any work
   heats = {TEMPERED: [BEST, *map(str, config.temperatures)]}
@@ -50,7 +58,7 @@ def cells(config: Config) -> list[ex.Cell]:
   ]
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All seeds of one cell: summaries, bins by size, and districts."""
   places = load_districts(config.data)
   context.say(places.note)
@@ -78,7 +86,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
 
 def _mechanism(
   config: Config, method: str, places: Districts, epsilon: float, heat: float
-) -> decisions.Mechanism:
+) -> _mechanisms.Mechanism:
   problem = decisions.allotment(places.weights)
   release = decisions.LaplaceRelease.for_epsilon(epsilon)
   total = float(places.weights @ places.counts)
@@ -86,13 +94,13 @@ def _mechanism(
   bounds = {"max_weight": highest, "lower_total": lower}
   match method:
     case "noisy counts":
-      return decisions.on_counts(problem, release)
+      return _mechanisms.on_counts(problem, release)
     case "non-negative" | "tempered":
-      return decisions.on_counts(Partial(_after, problem, heat), release)
+      return _mechanisms.on_counts(Partial(_after, problem, heat), release)
     case "linear proxy, public total":
       return decisions.linear_proxy(weights=places.weights, total=total, epsilon=epsilon)
     case "linear proxy, private total":
-      return decisions.linear_proxy_private(weights=places.weights, epsilon=epsilon, **bounds)
+      return _remedies.linear_proxy_private(weights=places.weights, epsilon=epsilon, **bounds)
   return decisions.output_perturbation(weights=places.weights, epsilon=epsilon, **bounds)
 
 
@@ -102,11 +110,11 @@ def _after(problem: Any, heat: Any, counts: Any) -> Any:
 
 def _temperature(heat: str, scale: float) -> float:
   if heat == BEST:
-    return decisions.best_temperature(scale=scale)
+    return _postprocess.best_temperature(scale=scale)
   return float(heat or 0.0) * scale**2
 
 
-def _summary(found: decisions.NonPrivateBias, budget: float, places: Districts) -> dict[str, float]:
+def _summary(found: _bias.NonPrivateBias, budget: float, places: Districts) -> dict[str, float]:
   low, high = found.alpha_interval()
   order = np.argsort(places.counts, kind="stable")
   tenth = max(1, len(order) // SIZE_BINS)
@@ -117,7 +125,7 @@ def _summary(found: decisions.NonPrivateBias, budget: float, places: Districts) 
     "alpha_low": low,
     "alpha_high": high,
     "mean_error": budget * float(found.error.mean()),
-    "cost": decisions.cost_of_privacy(found.bias, budget=budget),
+    "cost": _remedies.cost_of_privacy(found.bias, budget=budget),
     "small_gain": float(small),
     "large_gain": float(large),
     "small_minus_large": float(small - large),
@@ -126,18 +134,18 @@ def _summary(found: decisions.NonPrivateBias, budget: float, places: Districts) 
 
 
 def _prediction(
-  found: decisions.NonPrivateBias, places: Districts, release: decisions.LaplaceRelease
+  found: _bias.NonPrivateBias, places: Districts, release: decisions.LaplaceRelease
 ) -> dict[str, float]:
   """How the second-order biases fit: a slope of 1 is a perfect fit."""
-  trace = decisions.allotment_trace(places.counts, weights=places.weights)
-  predicted = decisions.second_order_bias(trace, variance=release.variance)
+  trace = _curvature.allotment_trace(places.counts, weights=places.weights)
+  predicted = _curvature.second_order_bias(trace, variance=release.variance)
   weight = 1 / np.maximum(found.standard_error, 1e-300) ** 2
   slope = np.sum(weight * predicted * found.bias) / np.sum(weight * predicted**2)
   return {"predicted_slope": float(slope)}
 
 
 def _bins(dollars: np.ndarray, places: Districts, seed: int) -> list[dict[str, Any]]:
-  bins = decisions.equal_bins(places.counts, min(SIZE_BINS, len(dollars)))
+  bins = _proxies.equal_bins(places.counts, min(SIZE_BINS, len(dollars)))
   return [
     {
       "row": "bin",
@@ -181,13 +189,13 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-def _more(value: str, first: str, second: str) -> ex.Check:
+def _more(value: str, first: str, second: str) -> _claims.Check:
   """One method has the larger value, at the smallest epsilon."""
   lead = ex.difference(value, {"method": first}, {"method": second})
   return (lead > 0).at(epsilon=min, **SUMMARY)
 
 
-def _errs_alike(first: str, second: str) -> ex.Check:
+def _errs_alike(first: str, second: str) -> _claims.Check:
   """The largest ratio of two methods' mean errors, over epsilons, is below 1.1."""
 
   def largest(table: ex.Table) -> float:
@@ -199,13 +207,15 @@ def _errs_alike(first: str, second: str) -> ex.Check:
       (float(np.mean(a) / np.mean(b)) for a, b in errors if len(a) and len(b)), default=np.nan
     )
 
-  return (ex.exact(f"largest mean_error of {first} over {second}", largest) < 1.1).at(**AT_BEST)
+  return (_statistics.exact(f"largest mean_error of {first} over {second}", largest) < 1.1).at(
+    **AT_BEST
+  )
 
 
-def _is_fair(method: str) -> ex.Check:
+def _is_fair(method: str) -> _claims.Check:
   """The largest lower end of alpha's interval is 0; rounding in float64 is not unfairness."""
   told = f"alpha of {method}: what is told apart from 0"
-  largest = ex.exact(told, lambda table: table["alpha_low"].max())
+  largest = _statistics.exact(told, lambda table: table["alpha_low"].max())
   return (largest < 1e-12).at(method=method, **SUMMARY)
 
 
@@ -213,25 +223,25 @@ def _least_fall(table: ex.Table) -> float:
   """The least ratio of alphas of neighboring epsilons."""
   means = {key[0]: float(part["alpha"].mean()) for key, part in table.split("epsilon")}
   if len(means) < 2:
-    raise ex.CannotTellError("fewer than two epsilons")
+    raise _claims.CannotTellError("fewer than two epsilons")
   ordered = np.array([means[epsilon] for epsilon in sorted(means)])
   return float((ordered[:-1] / ordered[1:]).min())
 
 
-def _cooler(**other: str) -> ex.Check:
+def _cooler(**other: str) -> _claims.Check:
   """The best temperature is fairer than another method or temperature."""
   return ex.difference("alpha", other, {"method": TEMPERED, "heat": BEST}) > 0
 
 
-def _than_hottest(table: ex.Table) -> dict[str, ex.Check]:
+def _than_hottest(table: ex.Table) -> dict[str, _claims.Check]:
   heats = [heat for heat in table.unique("heat") if heat not in ("", BEST)]
   if not heats:
-    raise ex.CannotTellError("no other temperature was run")
+    raise _claims.CannotTellError("no other temperature was run")
   top = max(heats, key=float)
   return {top: _cooler(method=TEMPERED, heat=top).at(epsilon=min)}
 
 
-FALL = ex.exact("least ratio of alphas of neighboring epsilons", _least_fall)
+FALL = _statistics.exact("least ratio of alphas of neighboring epsilons", _least_fall)
 GAIN = ex.mean("small_minus_large").at(epsilon=min, **SUMMARY)
 SLOPE = ex.mean("predicted_slope").at(epsilon=max, **SUMMARY, method=COUNTS)
 

@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxfair import checks, data, decisions
+from jaxfair import checks, data
 from jaxfair import experiments as ex
 from jaxfair.data import _tables
+from jaxfair.decisions import _problems
 
 SYNTHETIC_DISTRICTS = 900
 SYNTHETIC_JURISDICTIONS = 2774  # the thesis's number of counties
@@ -62,7 +63,7 @@ def load_districts(places: Places) -> Districts:
     load = {"title_one": _title_one, "saipe": _saipe, "synthetic": _districts}
     checks.one_of("data.name", places.name, tuple(load))
     found = load[places.name](places.state)
-  decisions.check_counts(found.counts, weights=found.weights, names=found.names)
+  _problems.check_counts(found.counts, weights=found.weights, names=found.names)
   return found
 
 
@@ -76,7 +77,7 @@ def load_jurisdictions(places: Places) -> Jurisdictions:
     checks.one_of("data.name", places.name, ("section203", "section203_alaska", "synthetic"))
     found = _jurisdictions() if places.name == "synthetic" else _section203(places.name)
   for counts in found.counts:
-    decisions.check_counts(counts, names=found.names)
+    _problems.check_counts(counts, names=found.names)
   return found
 
 
@@ -135,7 +136,7 @@ def _section203(name: str) -> Jurisdictions:
     own &= found.examples.group == found.group_names.index("Hispanic")
     note = (
       "Section 203 file, Hispanic: covered places only, so nothing can be "
-      "learnt here about rights that are granted wrongly"
+      "learned here about rights that are granted wrongly"
     )
   s, sp, spe = x[own].T
   return Jurisdictions((s, sp, spe), names[own], f"{note}.")

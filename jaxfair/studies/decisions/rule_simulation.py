@@ -1,4 +1,4 @@
-"""Simulations of the minority-language rule: its errors, ratios of counts, learnt proxies."""
+"""Simulations of the minority-language rule: its errors, ratios of counts, learned proxies."""
 
 from typing import Annotated, Any
 
@@ -6,9 +6,9 @@ import jax
 import numpy as np
 from scipy import stats
 
-from jaxfair import decisions
+from jaxfair import _fields, decisions
 from jaxfair import experiments as ex
-from jaxfair.decisions import _problems
+from jaxfair.decisions import _mechanisms, _problems, _proxies, _theory
 from jaxfair.studies.decisions.places import Jurisdictions
 
 # A person may be in all three counts of a jurisdiction, or in two of a ratio.
@@ -20,7 +20,7 @@ COUNTIES = {  # limited English, citizens
 }
 FLOOR = 1.0  # one person: a public bound that gives ratios a mean
 RULE, LINEAR, SVM = "the rule", "linear regression", "linear SVM"
-LEARNERS = {LINEAR: decisions.linear_regression, SVM: decisions.linear_svm}
+LEARNERS = {LINEAR: _proxies.linear_regression, SVM: _proxies.linear_svm}
 Rows = list[dict[str, Any]]
 
 
@@ -28,12 +28,12 @@ class Simulation(ex.Settings):
   """How much is simulated."""
 
   bins: ex.Count = 9  # of the piece-wise proxies
-  draws: Annotated[int, ex.Within(100)] = 10_000  # of the noise, per seed
+  draws: Annotated[int, _fields.Within(100)] = 10_000  # of the noise, per seed
   seeds: ex.Count = 5  # independent simulations, for intervals
 
 
 def _rule(counts: Any) -> Any:
-  return decisions.minority_language(*counts)
+  return _problems.minority_language(*counts)
 
 
 def _many(counts: Any) -> Any:
@@ -114,7 +114,7 @@ def ratios(config: Simulation, epsilon: float, key: jax.Array) -> Rows:
   """Bias and spread of three ratios that are nearly the same."""
   release = decisions.LaplaceRelease.for_epsilon(epsilon, sensitivity=PAIR)
   x, y = np.array([*COUNTIES.values()]).T
-  exact = x * decisions.floored_inverse_mean(y, scale=release.scale, floor=FLOOR) - x / y
+  exact = x * _theory.floored_inverse_mean(y, scale=release.scale, floor=FLOOR) - x / y
   rows = []
   for seed in range(config.seeds):
     own = jax.random.fold_in(key, seed)
@@ -138,19 +138,19 @@ def _floored(counts: Any) -> Any:
 
 
 def proxies(config: Simulation, places: Jurisdictions, epsilon: float, key: jax.Array) -> Rows:
-  """Alpha within bins: the rule, and proxies learnt from a release."""
+  """Alpha within bins: the rule, and proxies learned from a release."""
   whole = decisions.LaplaceRelease.for_epsilon(epsilon, sensitivity=NESTED)
   half = decisions.LaplaceRelease.for_epsilon(epsilon / 2, sensitivity=NESTED)
   rows: Rows = []
   for seed in range(config.seeds):
     key_fit, key_use = jax.random.split(jax.random.fold_in(key, seed))
     with jax.enable_x64(True):
-      learnt_from = half(places.counts, key=key_fit)
-    bins = decisions.equal_bins(learnt_from[1], config.bins)
-    mechanisms = {RULE: decisions.on_counts(_rule, whole)}
+      learned_from = half(places.counts, key=key_fit)
+    bins = _proxies.equal_bins(learned_from[1], config.bins)
+    mechanisms = {RULE: _mechanisms.on_counts(_rule, whole)}
     for name, learner in LEARNERS.items():
-      proxy = decisions.fit_proxy(_rule, learnt_from, learner=learner, num_bins=config.bins)
-      mechanisms[name] = decisions.on_counts(proxy, half)
+      proxy = decisions.fit_proxy(_rule, learned_from, learner=learner, num_bins=config.bins)
+      mechanisms[name] = _mechanisms.on_counts(proxy, half)
     for name, mechanism in mechanisms.items():
       # Against the rule, and against itself: what noise alone does.
       found, own = (

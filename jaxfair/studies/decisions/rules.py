@@ -6,6 +6,7 @@ from typing import Literal
 from scipy import special
 
 from jaxfair import experiments as ex
+from jaxfair.experiments import _claims, _statistics, _study
 from jaxfair.studies.decisions import rule_simulation as simulation
 from jaxfair.studies.decisions.places import OWNER_ONLY, Places, load_jurisdictions
 from jaxfair.studies.decisions.rule_simulation import FLOOR, LEARNERS, RULE
@@ -24,7 +25,7 @@ class Config(simulation.Simulation):
   epsilons: ex.Sweep[ex.Positive] = (0.1, 1.0)  # privacy of one citizen over all counts
 
 
-def cells(config: Config) -> list[ex.Cell]:
+def cells(config: Config) -> list[_study.Cell]:
   """One cell per part, set of places and epsilon."""
   load_jurisdictions(config.data)  # a missing file is found before any work
   own = config.data.name or "your file"
@@ -37,7 +38,7 @@ def cells(config: Config) -> list[ex.Cell]:
   ]
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All seeds of one cell."""
   epsilon = float(cell["epsilon"])
   if cell["part"] == RATIOS:
@@ -61,15 +62,15 @@ def _notes(config: Config) -> list[str]:
     "on the nation's.",
     f"Ratios are floored at a denominator of {FLOOR:g}: without a floor a noisy ratio has no mean, "
     "and a simulation of it settles nowhere.",
-    "Proxies are learnt from a release of half the budget and applied to one of the other half; "
+    "Proxies are learned from a release of half the budget and applied to one of the other half; "
     "learning them from true counts would not be private.",
   ]
 
 
-def _falls_with_size(value: str) -> ex.Check:
+def _falls_with_size(value: str) -> _claims.Check:
   """Every county has a larger value than the next larger one."""
 
-  def pairs(table: ex.Table) -> dict[str, ex.Check]:
+  def pairs(table: ex.Table) -> dict[str, _claims.Check]:
     return {
       f"{small} and {large}": ex.difference(value, {"county": small}, {"county": large}) > 0
       for small, large in itertools.pairwise(table.unique("county"))
@@ -78,10 +79,10 @@ def _falls_with_size(value: str) -> ex.Check:
   return ex.every(pairs, row="ratio", epsilon=min)
 
 
-def _worst_truth(operator: str, pair: str) -> ex.Check:
+def _worst_truth(operator: str, pair: str) -> _claims.Check:
   """Errors at one pair of truth values exceed those at every other."""
 
-  def others(table: ex.Table) -> dict[str, ex.Check]:
+  def others(table: ex.Table) -> dict[str, _claims.Check]:
     return {
       other: ex.difference("group_error", {"truth": pair}, {"truth": other}) > 0
       for other in table.unique("truth")
@@ -95,7 +96,7 @@ def _excess_over_allowed(table: ex.Table) -> float:
   """Largest |simulated - exact| in standard errors, over what 95% allow at once."""
   seeds = len(table.unique("seed"))
   if seeds < 2:
-    raise ex.CannotTellError("a standard error needs at least 2 seeds")
+    raise _claims.CannotTellError("a standard error needs at least 2 seeds")
   scores = []
   for _, part in table.split("epsilon", "county"):
     away = part["ratio_bias"] - part["exact_bias"]
@@ -103,12 +104,12 @@ def _excess_over_allowed(table: ex.Table) -> float:
   return float(max(scores) / special.stdtrit(seeds - 1, 1 - 0.025 / len(scores)))
 
 
-def _fairer(learner: str, value: str) -> ex.Check:
+def _fairer(learner: str, value: str) -> _claims.Check:
   lead = ex.difference(value, {"method": RULE}, {"method": learner})
   return (lead > 0).at(row="bin", **SYNTHETIC, epsilon=min)
 
 
-OFF = ex.exact("largest |simulated - exact| over what chance allows", _excess_over_allowed)
+OFF = _statistics.exact("largest |simulated - exact| over what chance allows", _excess_over_allowed)
 PEAK = ex.mean("rank_correlation") < 0
 AGAINST = {
   "bin_alpha": "both measured against the rule on true counts",

@@ -2,6 +2,7 @@
 
 from jaxfair import checks
 from jaxfair import experiments as ex
+from jaxfair.experiments import _study
 from jaxfair.studies.dp_erm import networks
 from jaxfair.studies.dp_erm.networks import END
 
@@ -17,7 +18,7 @@ class Config(networks.NetworkConfig):
     checks.require(len(self.clips) > 1, "clips needs at least two bounds to compare")
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All clip bounds and seeds of one data set in one program."""
   made = networks.set_up(config, cell, context)
   losses, norms = made.train(made.losses_and_norms, config.clips)

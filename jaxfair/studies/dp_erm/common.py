@@ -12,15 +12,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import analysis, checks, data, models
+from jaxfair import _fields, checks, data, models
 from jaxfair import experiments as ex
+from jaxfair.analysis import _by_group
+from jaxfair.experiments import _claims, _statistics, _study
 from jaxfair.types import Examples, Model, Params
 
 # The data sets of the thesis, and the column that defines the groups.
 GROUPS = {
   "adult": "white",
   "bank": "age",
-  "wine": "colour",
+  "wine": "color",
   "abalone": "grown_sex",
   "parkinsons": "sex",
   "churn": "gender",
@@ -42,7 +44,7 @@ class ErmConfig(ex.Settings):
 
   sets: ex.Sweep[str] = ("bank",)  # names of data sets
   seeds: ex.Count = 20  # repetitions of every setting
-  max_people: Annotated[int, ex.Within(50)] | None = None  # at most this many of a set
+  max_people: Annotated[int, _fields.Within(50)] | None = None  # at most this many of a set
 
   def check(self) -> None:
     """Every set is one that can be loaded."""
@@ -104,8 +106,8 @@ def people(config: ErmConfig) -> list[ex.People]:
 
 def draw(
   config: ErmConfig,
-  cell: ex.Cell,
-  context: ex.Context,
+  cell: _study.Cell,
+  context: _study.Context,
   *,
   choose: Choose | None = None,
   within_groups: bool = False,
@@ -147,10 +149,10 @@ def draw(
 
 def group_losses(
   model: Model, params: Params, people: Examples, num_groups: int
-) -> analysis.ByGroup:
+) -> _by_group.ByGroup:
   """Mean loss of every group, and of everybody."""
   losses = LOSS(model.apply(params, people.x), people.y)
-  return analysis.mean_by_group(losses, people.group, num_groups)
+  return _by_group.mean_by_group(losses, people.group, num_groups)
 
 
 def gap_ratio(
@@ -162,7 +164,7 @@ def gap_ratio(
   by: Sequence[str] = ("data",),
   of: Callable[[np.ndarray], np.ndarray] = lambda ratio: ratio,
   over: Callable[..., np.ndarray] = np.mean,
-) -> ex.Statistic:
+) -> _claims.Statistic:
   """The gap of excess risk at one value of a column over that at another.
 
   max_a |R_a(after) - R(after)| / max_a |R_a(before) - R(before)|, where R are
@@ -186,7 +188,7 @@ def gap_ratio(
     worst = [gaps[[v == end for v in values]].max(axis=0) for end in ends]
     return of(worst[0] / worst[1])
 
-  return ex.of_points(
+  return _statistics.of_points(
     told, statistic, values=RISKS, points=(*by, setting, "group"), within=by, over=over
   )
 
@@ -198,7 +200,7 @@ def gap_claims(
   by: Sequence[str] = ("data",),
   where: Mapping[str, Any] | None = None,
   **setting: tuple[Any, Any],
-) -> dict[str, ex.Check]:
+) -> dict[str, _claims.Check]:
   """Claims that a remedy closes gaps: in three of four comparisons, and overall.
 
   Args:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from jaxfair import analysis
 from jaxfair import experiments as ex
+from jaxfair.analysis import _curvature
 from jaxfair.studies.dp_erm import common, networks, persons
 from jaxfair.types import Examples, Model, Params
 
@@ -16,7 +17,7 @@ PAIRS = {CLOSE: ("closeness", "trace"), FAR_OUT: ("input_norm", "trace")}
 
 def _quantities(model: Model, params: Params, people: Examples) -> Mapping[str, jax.Array]:
   return {
-    "trace": analysis.trace_per_person(model, common.LOSS, params, people),
+    "trace": _curvature.trace_per_person(model, common.LOSS, params, people),
     "closeness": analysis.closeness(model.apply(params, people.x)),
     "input_norm": jnp.linalg.norm(people.x, axis=1),
   }

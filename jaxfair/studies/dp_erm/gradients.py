@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import analysis
 from jaxfair import experiments as ex
+from jaxfair.analysis import _norms as norms_module
+from jaxfair.experiments import _statistics
 from jaxfair.studies.dp_erm import common, networks, persons
 from jaxfair.studies.dp_erm.persons import CORRELATION
 from jaxfair.types import Examples, Model, Params
@@ -16,11 +17,11 @@ NORMS = "input_gradient_correlation"
 
 
 def _norms(model: Model, params: Params, people: Examples) -> Mapping[str, jax.Array]:
-  gradients = analysis.gradient_norms(model, common.LOSS, params, people)
+  gradients = norms_module.gradient_norms(model, common.LOSS, params, people)
   return {"input_norm": jnp.linalg.norm(people.x, axis=1), "gradient_norm": gradients}
 
 
-DECLINE = ex.of_points(
+DECLINE = _statistics.of_points(
   "correlation at the start minus at the end, least of the data sets",
   lambda labels, by_step: by_step[0] - by_step[-1],
   values=(NORMS,),

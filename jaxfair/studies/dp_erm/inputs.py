@@ -6,8 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import analysis
+from jaxfair import _fields
 from jaxfair import experiments as ex
+from jaxfair.analysis import _by_group
+from jaxfair.experiments import _study
 from jaxfair.studies.dp_erm import common, networks
 from jaxfair.types import Examples, Params
 
@@ -17,10 +19,10 @@ GROUP, SHELL = {"kind": "group"}, {"kind": "shell"}
 class Config(networks.NetworkConfig):
   """Settings: the number of equal parts into which people are cut by input norm."""
 
-  shells: Annotated[int, ex.Within(2)] = 5
+  shells: Annotated[int, _fields.Within(2)] = 5
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All seeds of one data set: risks of its groups and of its shells."""
   made = networks.set_up(config, cell, context)
   people, groups = made.people, made.sample.num_groups
@@ -31,11 +33,11 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
 
   def losses(params: Params, people: Examples) -> jax.Array:
     own = common.LOSS(made.model.apply(params, people.x), people.y)
-    return jnp.concatenate([analysis.mean_by_group(own, ids, count).group for ids, count in both])
+    return jnp.concatenate([_by_group.mean_by_group(own, ids, count).group for ids, count in both])
 
   found = made.train(lambda params, people, key: losses(params, people))
   excess = found[0, :, -1] - np.asarray(losses(made.optimum, people))
-  norms = np.concatenate([analysis.mean_by_group(norm, ids, count).group for ids, count in both])
+  norms = np.concatenate([_by_group.mean_by_group(norm, ids, count).group for ids, count in both])
   shells = [f"shell {i + 1}" for i in range(config.shells)]
   table = ex.Table.from_arrays(
     cell,

@@ -7,10 +7,13 @@ set apart as public, and the epsilons cover all of the training.
 import dataclasses
 from typing import Annotated, Any, Literal
 
-from jaxfair import accounting, data, training
+from jaxfair import _fields, data, training
 from jaxfair import experiments as ex
+from jaxfair.accounting import _dp_sgd
+from jaxfair.experiments import _statistics, _study
 from jaxfair.studies.dp_erm import common, networks
 from jaxfair.studies.dp_erm.networks import END
+from jaxfair.training import _risk_balanced
 
 NONE, CLIP, NOISE, BOTH = "none", "clipping", "noise", "both"
 TERMS = {NONE: (0.0, 0.0), CLIP: (1.0, 0.0), NOISE: (0.0, 1.0), BOTH: (1.0, 1.0)}
@@ -25,7 +28,7 @@ class Config(networks.NetworkConfig):
   delta: ex.Probability = 1e-5  # of the epsilons on the axis
   # This many of each set are taken to be public, and the penalty reads only them; 0 is the
   # thesis's form, which reads those it trains on.
-  public_people: Annotated[int, ex.Within(0)] = 0
+  public_people: Annotated[int, _fields.Within(0)] = 0
 
 
 def _precheck(config: Config, *people: data.Dataset) -> None:
@@ -33,7 +36,7 @@ def _precheck(config: Config, *people: data.Dataset) -> None:
     config.drawn(one, config.public_people)
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All four penalties and all seeds of one data set in one program."""
   sample = common.draw(config, cell, context, public=config.public_people)
   made, public = networks.set_up(config, cell, context, sample), sample.public
@@ -67,9 +70,9 @@ def _epsilon(config: Config, steps: int, size: int) -> float:
   if steps == 0:
     return 0.0
   settings = dataclasses.replace(config.training.private(), steps=steps)
-  event = training.clipped_part_event(settings, size)
+  event = _risk_balanced.clipped_part_event(settings, size)
   return float(
-    accounting.dp_sgd_epsilon(
+    _dp_sgd.dp_sgd_epsilon(
       noise_multiplier=event.noise_multiplier,
       sampling_rate=event.sampling_rate,
       steps=steps,
@@ -99,7 +102,7 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-USEFUL = ex.of_points(
+USEFUL = _statistics.of_points(
   "share of data sets on which everybody's excess risk falls",
   lambda labels, of_all: of_all[1] < of_all[0],
   values=("excess_risk_of_all",),

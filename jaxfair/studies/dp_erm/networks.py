@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxfair import analysis, checks, models, training
+from jaxfair import checks, models, training
 from jaxfair import experiments as ex
-from jaxfair.experiments import Count, Positive
+from jaxfair.analysis import _by_group, _norms
+from jaxfair.experiments import Count, Positive, _study
 from jaxfair.studies.dp_erm import common
+from jaxfair.training import _ensembles
 from jaxfair.training._ensembles import default_chunk
 from jaxfair.types import Examples, Model, Params
 
@@ -98,29 +100,29 @@ class Setup(NamedTuple):
   """One data set, ready to train on."""
 
   config: NetworkConfig  # of the study
-  cell: ex.Cell  # names the data set
+  cell: _study.Cell  # names the data set
   sample: common.Sample  # the people
   model: Model
   key: jax.Array  # for the private trainings
   optimum: Params  # after plain training
-  plain: analysis.ByGroup  # each group's loss there
+  plain: _by_group.ByGroup  # each group's loss there
 
   @property
   def people(self) -> Examples:
     """Those who are trained on."""
     return self.sample.people
 
-  def losses(self, params: Params, people: Examples) -> analysis.ByGroup:
+  def losses(self, params: Params, people: Examples) -> _by_group.ByGroup:
     """Mean loss of every group, and of everybody."""
     return common.group_losses(self.model, params, people, self.sample.num_groups)
 
   def losses_and_norms(
     self, params: Params, people: Examples, key: jax.Array
-  ) -> tuple[analysis.ByGroup, analysis.ByGroup]:
+  ) -> tuple[_by_group.ByGroup, _by_group.ByGroup]:
     """Mean loss and mean gradient norm of every group."""
     del key
-    norms = analysis.gradient_norms(self.model, common.LOSS, params, people)
-    by_group = analysis.mean_by_group(norms, people.group, self.sample.num_groups)
+    norms = _norms.gradient_norms(self.model, common.LOSS, params, people)
+    by_group = _by_group.mean_by_group(norms, people.group, self.sample.num_groups)
     return self.losses(params, people), by_group
 
   def train(
@@ -158,11 +160,11 @@ class Setup(NamedTuple):
       return jax.lax.map(lambda item: look(item[0], people, item[1]), (fitted.snapshots, key_looks))
 
     members = (stacked[pairs[0]], keys[pairs[1]])
-    found = training.map_members(one, members, self.people, chunk=default_chunk())
+    found = _ensembles.map_members(one, members, self.people, chunk=default_chunk())
     shape = (len(stacked), seeds)
     return jax.tree.map(lambda leaf: np.asarray(leaf).reshape(*shape, *leaf.shape[1:]), found)
 
-  def excess(self, losses: analysis.ByGroup) -> dict[str, np.ndarray]:
+  def excess(self, losses: _by_group.ByGroup) -> dict[str, np.ndarray]:
     """What losses exceed those of the plain training by, as columns."""
     over = jax.tree.map(lambda a, b: a - np.asarray(b), losses, self.plain)
     return dict(zip(common.RISKS, over, strict=True))
@@ -175,7 +177,10 @@ class Setup(NamedTuple):
 
 
 def set_up(
-  config: NetworkConfig, cell: ex.Cell, context: ex.Context, sample: common.Sample | None = None
+  config: NetworkConfig,
+  cell: _study.Cell,
+  context: _study.Context,
+  sample: common.Sample | None = None,
 ) -> Setup:
   """Draws a cell's people, unless they are given, and trains without privacy."""
   sample = sample or common.draw(config, cell, context)

@@ -1,13 +1,14 @@
 """Output perturbation with each group standardized by itself (figure 3.9)."""
 
 from jaxfair import experiments as ex
+from jaxfair.experiments import _study
 from jaxfair.studies.dp_erm import common, output
 from jaxfair.studies.dp_erm.output import Config
 
 TOGETHER, APART = "together", "each group by itself"
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All epsilons and repetitions of one data set, standardized one way."""
   way = cell["normalised"]
   sample = common.draw(config, cell, context, within_groups=way == APART)
@@ -43,6 +44,6 @@ STUDY = ex.Study(
     ),
   ),
   summaries=(
-    ex.summary("By group", "input_norm, trace, excess_risk ~ data, normalised, epsilon, group"),
+    ex.summary("By group", "input_norm, trace, excess_risk ~ data, normalized, epsilon, group"),
   ),
 )

@@ -14,7 +14,8 @@ import numpy as np
 
 from jaxfair import accounting, analysis, data, models, training
 from jaxfair import experiments as ex
-from jaxfair.experiments import Positive
+from jaxfair.analysis import _by_group
+from jaxfair.experiments import Positive, _statistics, _study
 from jaxfair.privacy import noise
 from jaxfair.studies.dp_erm import common
 from jaxfair.types import Examples, Model, Params
@@ -43,13 +44,15 @@ class Config(common.ErmConfig):
     )
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All epsilons and repetitions of one data set around one optimum."""
   sample = common.draw(config, cell, context)
   return perturb(config, sample, cell, key=context.key)
 
 
-def perturb(config: Config, sample: common.Sample, cell: ex.Cell, *, key: jax.Array) -> ex.Table:
+def perturb(
+  config: Config, sample: common.Sample, cell: _study.Cell, *, key: jax.Array
+) -> ex.Table:
   """Rows of all epsilons, repetitions and groups of these people."""
   size, width = sample.people.x.shape
   first = config.release(config.epsilons[0], width)
@@ -61,7 +64,9 @@ def perturb(config: Config, sample: common.Sample, cell: ex.Cell, *, key: jax.Ar
   traces = analysis.hessian_trace(
     model, common.LOSS, optimum, people, num_groups=sample.num_groups
   ).traces
-  norms = analysis.mean_by_group(jnp.linalg.norm(people.x, axis=1), people.group, sample.num_groups)
+  norms = _by_group.mean_by_group(
+    jnp.linalg.norm(people.x, axis=1), people.group, sample.num_groups
+  )
   spent = {"delta": config.delta, "sensitivity": fitted.trace.sensitivity}
   sigmas = np.array([accounting.gaussian_sigma(epsilon=e, **spent) for e in config.epsilons])
   excess = _mirrored_excess(
@@ -93,7 +98,7 @@ def _mirrored_excess(
   sigmas: np.ndarray,
   seeds: int,
   key: jax.Array,
-) -> analysis.ByGroup:
+) -> _by_group.ByGroup:
   """[epsilons, seeds, G] excess risks, each the mean of a noise and its negative.
 
   Both have the noise's distribution, so their mean is unbiased. The terms that
@@ -102,14 +107,14 @@ def _mirrored_excess(
   """
 
   @jax.jit
-  def of(keys: jax.Array, sigma: jax.Array) -> analysis.ByGroup:
+  def of(keys: jax.Array, sigma: jax.Array) -> _by_group.ByGroup:
     base = common.group_losses(model, optimum, people, num_groups)
 
-    def one(own: jax.Array) -> analysis.ByGroup:
+    def one(own: jax.Array) -> _by_group.ByGroup:
       zeros = jax.tree.map(jnp.zeros_like, optimum)
       drawn = noise.gaussian(zeros, sigma=sigma, key=own)
 
-      def losses(sign: float) -> analysis.ByGroup:
+      def losses(sign: float) -> _by_group.ByGroup:
         moved = jax.tree.map(lambda p, z: p + sign * z, optimum, drawn)
         return common.group_losses(model, moved, people, num_groups)
 
@@ -137,7 +142,7 @@ def notes(config: Config) -> list[str]:
 
 
 POINTS = ("data", "epsilon", "group")
-ERROR = ex.of_points(
+ERROR = _statistics.of_points(
   "largest relative error of the prediction",
   lambda labels, risk, predicted: np.abs(predicted / risk - 1).max(axis=0),
   values=("excess_risk", "predicted"),

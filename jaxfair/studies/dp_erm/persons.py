@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import experiments as ex
+from jaxfair.experiments import _claims, _statistics, _study
 from jaxfair.studies.dp_erm import networks
 from jaxfair.types import Examples, Model, Params
 
@@ -28,7 +29,7 @@ class Config(networks.NetworkConfig):
 
 def measure(
   quantities: Quantities, pairs: Mapping[str, tuple[str, str]]
-) -> Callable[[Config, ex.Cell, ex.Context], ex.Table]:
+) -> Callable[[Config, _study.Cell, _study.Context], ex.Table]:
   """A study's `run`: rows of single persons, and rows of correlations.
 
   Args:
@@ -36,7 +37,7 @@ def measure(
     pairs: column -> names of the two quantities whose rank correlation it is.
   """
 
-  def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+  def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
     made = networks.set_up(config, cell, context)
 
     def look(params: Params, people: Examples, key: jax.Array) -> Any:
@@ -72,9 +73,9 @@ def spearman_without_ties(a: jax.Array, b: jax.Array) -> jax.Array:
   return jnp.sum(x * y) / jnp.sqrt(jnp.sum(x * x) * jnp.sum(y * y))
 
 
-def least(column: str) -> ex.Statistic:
+def least(column: str) -> _claims.Statistic:
   """The mean of a correlation at the end of training, least of the data sets."""
-  return ex.of_points(
+  return _statistics.of_points(
     f"mean {column.replace('_', ' ')}, least of the data sets",
     lambda labels, values: values.min(axis=0),
     values=(column,),

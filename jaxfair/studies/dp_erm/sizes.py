@@ -9,11 +9,12 @@ from typing import Annotated
 import jax
 import numpy as np
 
-from jaxfair import checks, data
+from jaxfair import _fields, checks, data
 from jaxfair import experiments as ex
+from jaxfair.experiments import _claims, _statistics, _study
 from jaxfair.studies.dp_erm import common, networks
 
-Ratio = Annotated[float, ex.Within(0.0, 1.0, open_low=True)]
+Ratio = Annotated[float, _fields.Within(0.0, 1.0, open_low=True)]
 
 
 class Config(networks.NetworkConfig):
@@ -49,7 +50,7 @@ def _sizes(config: Config, ratio: float) -> tuple[int, int]:
   return config.people - minority, minority
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All seeds of one data set at one ratio, in one program."""
   choose = _chooser(config, float(cell["ratio"]))
   sample = common.draw(config, cell, context, choose=choose)
@@ -75,9 +76,9 @@ def _chooser(config: Config, ratio: float) -> common.Choose:
   return choose
 
 
-def _range(column: str) -> ex.Statistic:
+def _range(column: str) -> _claims.Statistic:
   """Range of a group's means over the ratios, over their mean."""
-  return ex.of_points(
+  return _statistics.of_points(
     f"range of {column.replace('_', ' ')} over ratios, over its mean, largest of the groups",
     lambda labels, values: np.ptp(values, 0) / np.abs(values.mean(axis=0)),
     values=(column,),

@@ -5,8 +5,9 @@ from typing import Annotated, Any
 import jax
 import numpy as np
 
-from jaxfair import analysis
+from jaxfair import _fields, analysis
 from jaxfair import experiments as ex
+from jaxfair.experiments import _claims, _statistics, _study
 from jaxfair.studies.dp_erm import common, networks
 from jaxfair.types import Examples, Params
 
@@ -17,10 +18,10 @@ FIRST = {"what": "clipping"}  # every value once, not once per term
 class Config(networks.NetworkConfig):
   """Settings: the number of random directions that estimate the curvature part."""
 
-  probes: Annotated[int, ex.Within(2)] = 8
+  probes: Annotated[int, _fields.Within(2)] = 8
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """The terms of Theorem 3.2 along all trainings on one data set."""
   made = networks.set_up(config, cell, context)
   used = config.training
@@ -62,9 +63,9 @@ def _derive(table: ex.Table) -> ex.Table:
   )
 
 
-def _share(told: str, column: str) -> ex.Statistic:
+def _share(told: str, column: str) -> _claims.Statistic:
   """Mean size of a column over that of the clipping term, largest of the sets."""
-  return ex.of_points(
+  return _statistics.of_points(
     f"mean |{told}| over mean |clipping term|, largest of the sets",
     lambda labels, all_of_it, part: np.abs(part).mean(axis=0) / np.abs(all_of_it).mean(axis=0),
     values=("clipping", column),

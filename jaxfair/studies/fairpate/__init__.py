@@ -13,11 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxfair import _fields, methods, training, tree
 from jaxfair import experiments as ex
-from jaxfair import methods, training, tree
-from jaxfair.experiments import Count, OneOrMany, Positive, several
+from jaxfair._fields import OneOrMany, several
+from jaxfair.experiments import Count, Positive, _study
 from jaxfair.experiments._measures import beside_constant
-from jaxfair.fairness import admit_in_order, demographic_disparity
+from jaxfair.fairness import demographic_disparity
+from jaxfair.fairness._counter_sequence import admit_in_order
 from jaxfair.pate import NO_ANSWER
 from jaxfair.studies.fairpate import claims, common
 from jaxfair.studies.fairpate.common import METHODS, NO_MARGIN, Point, Repetition
@@ -41,7 +43,7 @@ class Config(common.OneThreshold):
     lam: weights of the disparity, for the methods that have a penalty.
   """
 
-  method: OneOrMany[Annotated[str, ex.OneOf(tuple(METHODS))]] = tuple(
+  method: OneOrMany[Annotated[str, _fields.OneOf(tuple(METHODS))]] = tuple(
     name for name in METHODS if name != "fairpate_calibrated"
   )
   epsilon: OneOrMany[Positive] = (1.0, 3.0, 10.0)
@@ -62,7 +64,7 @@ class Config(common.OneThreshold):
     return found
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All methods on one repetition."""
   own = common.split(config, cell, context)
   keys = [jax.random.fold_in(context.key, i) for i in range(3)]  # of students, SGD, calibration

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import numpy as np
 
 from jaxfair import experiments as ex
+from jaxfair.experiments import _claims
 
 PLACEMENTS = ("fair_dp_sgd", "fair_dp_sgd_inside")
-TIGHTEST = ex.or_missing(min)  # plain PATE has no margin
+TIGHTEST = _claims.or_missing(min)  # plain PATE has no margin
 
 
 def derive(table: ex.Table) -> ex.Table:
@@ -36,7 +37,7 @@ def best_lam(value: str, *methods: str) -> Callable[[ex.Table], ex.Table]:
 
   def chosen(table: ex.Table) -> ex.Table:
     for method in methods:
-      own = ex.narrowed(table, {"method": method})
+      own = _claims.narrowed(table, {"method": method})
       means = {lam: float(np.nanmean(part[value])) for (lam,), part in own.split("lam")}
       best = max(means, key=lambda lam: means[lam])
       table = table.keep((table["method"] != method) | (table["lam"] == best))
@@ -45,20 +46,20 @@ def best_lam(value: str, *methods: str) -> Callable[[ex.Table], ex.Table]:
   return chosen
 
 
-def _better(value: str, first: str, second: str, by: float = 0.0) -> ex.Check:
+def _better(value: str, first: str, second: str, by: float = 0.0) -> _claims.Check:
   """Paired over seeds, one method exceeds another."""
   return ex.difference(value, {"method": first}, {"method": second}) > by
 
 
-def _over_best(value: str, rival: str) -> ex.Check:
+def _over_best(value: str, rival: str) -> _claims.Check:
   return _better(value, "fairpate", rival).of(best_lam(value, rival))
 
 
-def _tight(check: ex.Check) -> ex.Check:
+def _tight(check: _claims.Check) -> _claims.Check:
   return check.in_each("epsilon").at(max_gap=TIGHTEST)
 
 
-def _placements(value: str, first: str, second: str) -> ex.Check:
+def _placements(value: str, first: str, second: str) -> _claims.Check:
   check = _better(value, first, second).in_each("setting")
   return check.at(method=PLACEMENTS)
 

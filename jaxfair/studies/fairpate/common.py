@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 import jax
 import numpy as np
 
-from jaxfair import accounting, checks, data, methods
+from jaxfair import _fields, accounting, checks, data, methods
 from jaxfair import experiments as ex
 from jaxfair.data._pooling import pool_images
-from jaxfair.experiments import Count, Positive
+from jaxfair.experiments import Count, Positive, _study
 from jaxfair.experiments._config import plain
 from jaxfair.fairness import CounterRule
 from jaxfair.methods._pate_settings import TeacherSettings
@@ -21,7 +21,7 @@ from jaxfair.methods._teachers import Pate
 from jaxfair.types import Examples
 
 NO_MARGIN = 2.0  # no disparity reaches it
-Whole = Annotated[int, ex.Within(0)]
+Whole = Annotated[int, _fields.Within(0)]
 
 
 class Ensemble(TeacherSettings):
@@ -192,7 +192,7 @@ class Repetition(NamedTuple):
     return Pate().votes(plan, self.population, key=key)
 
 
-def split(config: Ensemble, cell: ex.Cell, context: ex.Context) -> Repetition:
+def split(config: Ensemble, cell: _study.Cell, context: _study.Context) -> Repetition:
   """Splits the people; no teacher is asked."""
   people = context.load(config.data)
   x = pool_images(np.asarray(people.examples.x), config.pool)
@@ -208,7 +208,7 @@ def study(name: str, summary: str, config: type, run: Any, **more: Any) -> ex.St
   return ex.Study(name, summary, config, _cells, run, precheck=_check, **more)
 
 
-def _cells(config: Ensemble) -> list[ex.Cell]:
+def _cells(config: Ensemble) -> list[_study.Cell]:
   return [{"seed": seed} for seed in range(config.seeds)]
 
 

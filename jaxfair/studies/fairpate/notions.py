@@ -8,8 +8,10 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair import experiments as ex
-from jaxfair.fairness import CounterRule, admit_in_order, demographic_disparity
+from jaxfair.experiments import _statistics, _study
+from jaxfair.fairness import CounterRule, demographic_disparity
 from jaxfair.fairness._counter import GUARDS, Guard
+from jaxfair.fairness._counter_sequence import admit_in_order
 from jaxfair.fairness._disparity import DISPARITY_KINDS, DisparityKind
 from jaxfair.studies.fairpate.common import Whole
 
@@ -36,7 +38,7 @@ class Config(ex.Settings):
     )
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All orders of one notion, as one program; the same for all notions."""
   table = np.array(config.counts)
   label, group = np.indices(table.shape).reshape(2, -1)
@@ -60,7 +62,9 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   return ex.Table.from_arrays(cell, {"seed": range(config.seeds)}, found)
 
 
-LEAST = ex.exact("margin minus gap, least of all orders", lambda table: table["room"].min())
+LEAST = _statistics.exact(
+  "margin minus gap, least of all orders", lambda table: table["room"].min()
+)
 CLAIMS = {
   f"{first} over {second}, {guard}: By {TOLD[guard]}, {first} answers more than {second} "
   "[Appendix H.2]": (ex.difference("answered", {"notion": first}, {"notion": second}) > 0).at(

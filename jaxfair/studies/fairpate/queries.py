@@ -15,9 +15,10 @@ import numpy as np
 
 from jaxfair import accounting, checks, pate
 from jaxfair import experiments as ex
-from jaxfair.experiments import OneOrMany, Positive, several
+from jaxfair._fields import OneOrMany, several
+from jaxfair.experiments import Positive, _study
 from jaxfair.fairness import demographic_disparity
-from jaxfair.pate import Outcome
+from jaxfair.pate import Outcome, _fair
 from jaxfair.pate._fair import Choice
 from jaxfair.studies.fairpate import common
 from jaxfair.studies.fairpate.common import Repetition
@@ -41,7 +42,7 @@ class Config(common.Ensemble):
     checks.number("thresholds", self.thresholds, high=most, remedy=remedy)
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All settings of one repetition, one program for each choice."""
   own = common.split(config, cell, context)
   votes = own.votes(key=jax.random.fold_in(context.key, 0))
@@ -69,10 +70,10 @@ def _ask(
   groups: Any,
   settings: Any,
   key: jax.Array,
-) -> pate.FairAnswers:
+) -> _fair.FairAnswers:
   """The query phase for [S, 2] thresholds and margins, with the same noise."""
 
-  def one(threshold: jax.Array, max_gap: jax.Array) -> pate.FairAnswers:
+  def one(threshold: jax.Array, max_gap: jax.Array) -> _fair.FairAnswers:
     return pate.fair_gnmax(
       votes,
       groups,
@@ -89,7 +90,7 @@ def _ask(
 
 
 def _rows(
-  config: Config, own: Repetition, run: pate.FairAnswers, choice: str
+  config: Config, own: Repetition, run: _fair.FairAnswers, choice: str
 ) -> Iterator[dict[str, Any]]:
   """One row per budget and charge: where it stops, and what that costs."""
   test, answer = 0.5 / config.sigma_threshold**2, config.sigma_answer**-2

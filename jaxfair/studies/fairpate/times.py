@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxfair import experiments as ex
 from jaxfair import methods
-from jaxfair.experiments import Count, Positive
+from jaxfair.experiments import Count, Positive, _study
 from jaxfair.studies.fairpate import common
 from jaxfair.studies.fairpate.common import Point, Repetition
 
@@ -35,7 +35,7 @@ class Config(common.OneThreshold):
   sgd_learning_rate: Positive = 0.1
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """CPU seconds of each method, once the people are loaded."""
   own = common.split(config, cell, context)
   key = jax.random.fold_in(context.key, 1)

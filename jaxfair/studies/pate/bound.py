@@ -12,7 +12,7 @@ import optax
 
 from jaxfair import analysis, checks, training
 from jaxfair import experiments as ex
-from jaxfair.experiments import Positive
+from jaxfair.experiments import Positive, _statistics, _study
 from jaxfair.models import soft_cross_entropy
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate.students import distances, hard_labels, majority_weights
@@ -33,7 +33,7 @@ class Config(es.PenaltyConfig):
   tolerance: Positive = 1e-3  # largest share of the deviation that the solver may be off
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """Measured deviations and their bounds, on every split."""
   people, made = es.repetitions(config, cell, context)
   rows = []
@@ -125,7 +125,7 @@ def _named(table: ex.Table) -> ex.Table:
   return table.plus(setting=[f"k {k:g}, penalty {p:g}" for k, p in pairs])
 
 
-SLACK, SECOND = ex.least("slack") > 0, ex.least("second_slack") > 0
+SLACK, SECOND = _statistics.least("slack") > 0, _statistics.least("second_slack") > 0
 STUDY = es.study(
   "pate.bound",
   "PATE: the bound on a student's deviation against simulation",

@@ -12,15 +12,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import accounting, data, models, pate, tree
+from jaxfair import _fields, accounting, data, models, pate, tree
 from jaxfair import experiments as ex
-from jaxfair.experiments import Count, Positive
+from jaxfair.accounting import _guarantee
+from jaxfair.experiments import Count, Positive, _study
 from jaxfair.experiments._measures import EVERYONE, GroupMeasures, paired_costs
 from jaxfair.studies.pate.ensembles import VotingConfig
 from jaxfair.types import Examples, Model, Params
 
 MAJORITY, HARD, SOFT = "majority vote", "noisy labels", "noisy shares"
-# Analyses of what the labels cost.
+# Analyzes of what the labels cost.
 ANY, THESE = "any votes", "these votes"
 SANITIZED, TOGETHER = "these votes, sanitized", "any votes, sanitized included"
 MAY_BE_PUBLISHED = {
@@ -42,7 +43,7 @@ class Config(VotingConfig):
   sigma: Positive = 50.0
   delta: ex.Probability = 1e-6
   # Share of teachers that agree, guessed without looking at votes to plan the sanitized epsilon.
-  consensus: Annotated[float, ex.Within(0.5, 1.0)] = 0.9
+  consensus: Annotated[float, _fields.Within(0.5, 1.0)] = 0.9
   weight_decay: ex.NonNegative = 0.02  # on the student: 2 lambda in the paper's words
   seeds: Count = 100
 
@@ -55,7 +56,7 @@ class Config(VotingConfig):
     ).epsilon
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """Teachers, votes, and all students of one ensemble."""
   people = context.load(config.data)
   public, private, test = data.prepare(people, config.sizes(people), key=context.shared_key).parts
@@ -95,20 +96,20 @@ def epsilons(config: Config, counts: np.ndarray, *, key: jax.Array) -> dict[str,
   """
   noise: Any = {"sigma": config.sigma, "delta": config.delta}
   own = accounting.pate_diagnosis(counts, discrete=True, **noise)
-  plan = accounting.plan_sanitising(
+  plan = accounting.plan_sanitizing(
     num_queries=len(counts),
     num_teachers=int(counts[0].sum()),
     num_classes=counts.shape[1],
     consensus=config.consensus,
     **noise,
   )
-  any_votes = accounting.round_up(config.epsilon)
+  any_votes = _guarantee.round_up(config.epsilon)
   # Without a plan no figure is drawn: what holds for any votes is published.
   shown = together = any_votes
   if plan is not None:
-    figure = accounting.sanitised_epsilon(counts, plan=plan, key=key, discrete=True, **noise)
-    shown, together = figure.epsilon, accounting.round_up(figure.guarantee.epsilon)
-  these = accounting.round_up(own.not_for_release)
+    figure = accounting.sanitized_epsilon(counts, plan=plan, key=key, discrete=True, **noise)
+    shown, together = figure.epsilon, _guarantee.round_up(figure.guarantee.epsilon)
+  these = _guarantee.round_up(own.not_for_release)
   return {ANY: any_votes, THESE: these, SANITIZED: shown, TOGETHER: together}
 
 
@@ -146,7 +147,7 @@ def _measurement(
 def _notes(config: Config) -> list[str]:
   return [
     f"The labels of {config.queries} public people cost epsilon "
-    f"{accounting.round_up(config.epsilon)} at delta {config.delta:g}, for one person replaced "
+    f"{_guarantee.round_up(config.epsilon)} at delta {config.delta:g}, for one person replaced "
     f"by another: discrete Gaussian noise of sigma {config.sigma:g} votes on every label, or on "
     "every share of the votes. It covers the student's parameters. Students of the majority "
     "vote are not private.",

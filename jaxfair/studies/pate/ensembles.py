@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 import jax
 import numpy as np
 
-from jaxfair import checks, data, models, pate, training
+from jaxfair import _fields, checks, data, models, pate, training
 from jaxfair import experiments as ex
-from jaxfair.experiments import Count, Positive
+from jaxfair.experiments import Count, Positive, _study
 from jaxfair.types import Examples, Model
 
 
@@ -22,7 +22,9 @@ class VotingConfig(ex.Settings):
   hidden: tuple[Count, ...] = (64, 64)
   teachers: ex.Sweep[Count] = (150,)  # numbers of teachers; each is an ensemble
   queries: Count = 200  # people taken to be public; the scaler is fitted on them
-  private_fraction: Annotated[float, ex.Within(0.1, 0.95)] = 0.75  # who the teachers learn from
+  private_fraction: Annotated[float, _fields.Within(0.1, 0.95)] = (
+    0.75  # who the teachers learn from
+  )
   teacher_steps: Count = 200
   student_steps: Count = 300
   batch_size: Count = 32  # of teachers and students; smaller parts are one batch
@@ -71,7 +73,7 @@ class EnsembleConfig(VotingConfig):
   sets: ex.Sweep[ex.People] = (ex.People(),)  # each has its own teachers
   test_people: Count = 4000  # the largest number of people that measure the students
   splits: Count = 20  # repetitions; intervals are over them
-  draws: Annotated[int, ex.Within(2)] = 100  # of noise, for each repetition and setting
+  draws: Annotated[int, _fields.Within(2)] = 100  # of noise, for each repetition and setting
 
   def sizes(self, people: data.Dataset) -> tuple[int, int, int]:
     """Numbers of public, private and test people."""
@@ -109,7 +111,7 @@ def _check(config: EnsembleConfig, *sets: data.Dataset) -> None:
 
 
 def repetitions(
-  config: EnsembleConfig, cell: ex.Cell, context: ex.Context
+  config: EnsembleConfig, cell: _study.Cell, context: _study.Context
 ) -> tuple[data.Dataset, Iterator[Ensemble]]:
   """The people of a cell, and its ensembles one after the other."""
   people = context.load_rows(config.sets, cell["data"])
@@ -117,7 +119,7 @@ def repetitions(
 
 
 def _ensembles(
-  config: EnsembleConfig, people: data.Dataset, teachers: int, context: ex.Context
+  config: EnsembleConfig, people: data.Dataset, teachers: int, context: _study.Context
 ) -> Iterator[Ensemble]:
   made = ex.splits(people, config.sizes(people), config.splits, context)
   for (public, private, test), own in made:

@@ -14,12 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import accounting, fairness, frontier, models, pate
+from jaxfair import _fields, accounting, fairness, frontier, models, pate
 from jaxfair import experiments as ex
-from jaxfair.experiments import Positive, Table
+from jaxfair.experiments import Positive, Table, _claims, _study
 from jaxfair.experiments._config import plain
 from jaxfair.experiments._frontiers import Comparison, compare_points, settings_cube
 from jaxfair.experiments._measures import beside_constant
+from jaxfair.fairness import _confusion, _intervals
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.types import Examples, Model, Params
 
@@ -36,7 +37,7 @@ class Config(es.EnsembleConfig):
   epsilons: ex.Sweep[Positive] = (1.0, 3.0, 10.0)  # budgets of all labels of one student together
   delta: ex.Probability = 1e-5
   sigmas: ex.Sweep[Positive] = (20.0, 40.0)  # noise on the answers, in votes
-  thresholds: ex.Sweep[ex.Share] = (0.0, 0.75)  # of consensus, as shares; 0 is plain GNMax
+  thresholds: ex.Sweep[_fields.Share] = (0.0, 0.75)  # of consensus, as shares; 0 is plain GNMax
   sigma_threshold: Positive = 50.0  # noise on the test, in votes
   penalty: ex.NonNegative = 0.005  # lambda of lambda ||theta||^2 beside the mean of the losses
 
@@ -46,7 +47,7 @@ class Config(es.EnsembleConfig):
     return [*itertools.product(self.epsilons, self.sigmas, self.thresholds)]
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All settings on every split of one data set and number of teachers."""
   people, made = es.repetitions(config, cell, context)
   model = config.network(people)
@@ -136,7 +137,7 @@ def _measured(
 
   def one(own: Params) -> dict[str, jax.Array]:
     logits = model.apply(own, test.x)
-    counts = fairness.prediction_counts(
+    counts = _confusion.prediction_counts(
       jnp.argmax(logits, -1),
       sensitive_features=test.group,
       num_groups=num_groups,
@@ -171,30 +172,32 @@ def chosen(table: Table) -> Table:
   return table.plus(chosen_accuracy=value)
 
 
-def _of_two_sets(told: str, pick: Callable[[Comparison], fairness.Interval | None]) -> ex.Statistic:
+def _of_two_sets(
+  told: str, pick: Callable[[Comparison], _intervals.Interval | None]
+) -> _claims.Statistic:
   """A statistic of the frontiers of the first two data sets."""
 
-  def estimate(table: Table) -> ex.Estimate:
+  def estimate(table: Table) -> _claims.Estimate:
     sets = table.unique("data")
     if len(sets) < 2:
-      raise ex.CannotTellError("the run is about one data set")
+      raise _claims.CannotTellError("the run is about one data set")
     points, settings = [], []
     for name in sets[:2]:
       places, cube = settings_cube(table.where(data=name), NAMES)
       own = frontier.points(cube, missing="drop")
       if not len(own.rows) or own.values.shape[1] < 2:
-        raise ex.CannotTellError(f"too few seeds or settings of {name}")
+        raise _claims.CannotTellError(f"too few seeds or settings of {name}")
       points.append(own)
       settings.append([tuple(places[i].items()) for i in own.rows])
     found = pick(compare_points(*points, *settings))
     if found is None:
-      raise ex.CannotTellError("the sets have no settings in common")
+      raise _claims.CannotTellError("the sets have no settings in common")
     value, low, high = map(float, (found.estimate, found.low, found.high))
     if not np.isfinite([value, low, high]).all():
-      raise ex.CannotTellError("the sets have no limits in common")
-    return ex.Estimate(f"{told}, {sets[0]} and {sets[1]}", value, low, high)
+      raise _claims.CannotTellError("the sets have no limits in common")
+    return _claims.Estimate(f"{told}, {sets[0]} and {sets[1]}", value, low, high)
 
-  return ex.Statistic(estimate)
+  return _claims.Statistic(estimate)
 
 
 TEST_GAIN = ex.difference("accuracy", {"method": CONFIDENT}, {"method": PLAIN})

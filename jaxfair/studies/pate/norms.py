@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import jax.numpy as jnp
 
 from jaxfair import experiments as ex
+from jaxfair.experiments import _study
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate import students
 from jaxfair.studies.pate.penalty import ALL, lines
@@ -17,7 +18,7 @@ class Config(es.PenaltyConfig):
   norms: ex.Sweep[ex.Positive] = (1.0, 2.0, 4.0, 8.0)
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """Students of the same labels, whose inputs are shortened more or less."""
 
   def train(model: Model, own: es.Ensemble) -> Iterator[students.Compared]:

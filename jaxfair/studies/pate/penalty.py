@@ -5,6 +5,7 @@ from typing import Any
 
 from jaxfair import analysis
 from jaxfair import experiments as ex
+from jaxfair.experiments import _claims, _study
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate import students
 from jaxfair.types import Model
@@ -23,7 +24,7 @@ class Config(es.PenaltyConfig):
   penalties: ex.Sweep[ex.Positive] = (1.0,)
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All penalties on every split of one data set and number of teachers."""
 
   def train(model: Model, own: es.Ensemble) -> Iterator[students.Compared]:
@@ -50,7 +51,9 @@ def notes(config: Config) -> list[str]:
   ]
 
 
-def trends(along: str, at: dict[str, Any], told: dict[str, tuple[str, str]]) -> dict[str, ex.Check]:
+def trends(
+  along: str, at: dict[str, Any], told: dict[str, tuple[str, str]]
+) -> dict[str, _claims.Check]:
   """Claims that a value "rises" or "falls" along a column, in every set."""
   made = {}
   for statement, (value, way) in told.items():

@@ -11,6 +11,8 @@ import numpy as np
 
 from jaxfair import analysis, data, models, tree
 from jaxfair import experiments as ex
+from jaxfair.experiments import _claims as claims_module
+from jaxfair.experiments import _study
 from jaxfair.experiments._statistics import rank_correlation
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate.students import penalty_students
@@ -37,7 +39,7 @@ STATEMENTS = (
 NAMES = [f"{first}, {second}".replace("_", " ") for first, second in PAIRS]
 
 
-def run(config: es.PenaltyConfig, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: es.PenaltyConfig, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """The people of the first split, and correlations on every split."""
   people, made = es.repetitions(config, cell, context)
   model = config.network(people)
@@ -112,7 +114,7 @@ def _notes(config: es.PenaltyConfig) -> list[str]:
   ]
 
 
-def _claims() -> dict[str, ex.Check]:
+def _claims() -> dict[str, claims_module.Check]:
   """At the least penalty, and at the largest.
 
   Errors have the first only: at the largest, noise adds none to most people.

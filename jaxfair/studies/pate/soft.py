@@ -7,10 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import accounting, pate
+from jaxfair import accounting
 from jaxfair import experiments as ex
-from jaxfair.experiments import Positive
+from jaxfair.experiments import Positive, _study
+from jaxfair.experiments import _claims as claims_module
 from jaxfair.experiments._measures import EVERYONE
+from jaxfair.pate import _aggregation
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate import students as st
 from jaxfair.studies.pate.penalty import ALL, lines
@@ -41,7 +43,7 @@ class Config(es.EnsembleConfig):
     ]
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """Students of all kinds and epsilons, on every split."""
   sigmas = config.sigmas
   settings = [
@@ -54,7 +56,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     key_hard, key_soft = jax.random.split(own.key_noise)
     hard = st.hard_labels(own, sigmas, config.draws, key=key_hard)
     soft = st.soft_labels(own, sigmas, config.draws, key=key_soft)
-    noisy = jnp.concatenate([hard, soft, pate.project_to_simplex(soft)])
+    noisy = jnp.concatenate([hard, soft, _aggregation.project_to_simplex(soft)])
     shares = jnp.asarray(own.counts / own.counts.sum(1)[:, None])
     clean = jnp.stack([st.majority_weights(own), shares, shares])
     clean = jnp.repeat(clean, len(sigmas), axis=0)
@@ -78,7 +80,7 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-def _claims() -> dict[str, ex.Check]:
+def _claims() -> dict[str, claims_module.Check]:
   """Shares against labels: raw ones as in the papers, then projected ones."""
   statements = (
     ("deviation", "noise moves the student less than with labels", 1),

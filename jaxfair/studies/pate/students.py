@@ -15,7 +15,8 @@ import numpy as np
 
 from jaxfair import experiments as ex
 from jaxfair import models, pate, tree
-from jaxfair.analysis import mean_by_group
+from jaxfair.analysis._by_group import mean_by_group
+from jaxfair.experiments import _study
 from jaxfair.experiments._measures import EVERYONE
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate.ensembles import Ensemble
@@ -96,8 +97,8 @@ def penalty_students(
 
 def compare_on_splits(
   config: es.EnsembleConfig,
-  cell: ex.Cell,
-  context: ex.Context,
+  cell: _study.Cell,
+  context: _study.Context,
   train: Callable[[Model, Ensemble], Iterable[Compared]],
 ) -> ex.Table:
   """What noise does to the students that `train` yields, on every split."""

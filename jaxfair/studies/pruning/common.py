@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import checks, data, models, training, tree
+from jaxfair import _fields, checks, data, models, training, tree
 from jaxfair import experiments as ex
 from jaxfair.data._pooling import pool_images
-from jaxfair.experiments import Count
-from jaxfair.training import _driver
+from jaxfair.experiments import Count, _study
+from jaxfair.training import _driver, _ensembles
 from jaxfair.training._ensembles import default_chunk
 from jaxfair.types import Examples, Model
 
@@ -58,7 +58,9 @@ class PruningConfig(ex.Settings):
   network: Network = Network()
   train: Stage = Stage()  # of the whole network
   seeds: Count = 5  # repetitions, each with its own people
-  max_people: Annotated[int, ex.Within(50)] | None = None  # of each seed, train and test together
+  max_people: Annotated[int, _fields.Within(50)] | None = (
+    None  # of each seed, train and test together
+  )
   test_share: ex.Probability = 0.3  # of them, looked at for accuracy only
   pool: Count = 1  # images are averaged over squares of this many pixels a side
 
@@ -88,7 +90,7 @@ class Sample(NamedTuple):
     return self.dataset.num_groups
 
 
-def draw(config: PruningConfig, context: ex.Context) -> Sample:
+def draw(config: PruningConfig, context: _study.Context) -> Sample:
   """Loads the people and draws each repetition's parts.
 
   Pixels are centered and scaled by fixed numbers: no statistic of the people enters.
@@ -118,7 +120,7 @@ def for_each_seed(function: Callable[[Any, Examples], Any], own: Any, sample: Sa
   people = sample.people
   loop = _driver.choose_loop("auto", sample.model, people.x, traced=False)
   if loop == "scan":
-    found = training.map_members(function, own, people, chunk=default_chunk())
+    found = _ensembles.map_members(function, own, people, chunk=default_chunk())
   else:
     count = len(jax.tree.leaves(own)[0])
     found = tree.stack([function(tree.take(own, i), people) for i in range(count)])
@@ -126,7 +128,10 @@ def for_each_seed(function: Callable[[Any, Examples], Any], own: Any, sample: Sa
 
 
 def group_rows(
-  settings: ex.Cell, axes: dict[str, Sequence[Any]], names: Sequence[str], values: dict[str, Any]
+  settings: _study.Cell,
+  axes: dict[str, Sequence[Any]],
+  names: Sequence[str],
+  values: dict[str, Any],
 ) -> ex.Table:
   """One row per group and one for everyone, from `ByGroup` values.
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from jaxfair import experiments as ex
 from jaxfair import pruning
+from jaxfair.experiments import _claims, _study
+from jaxfair.pruning import _group_profile, _impact
 from jaxfair.studies.pruning import common
 from jaxfair.types import Examples, Model
 
@@ -39,7 +41,7 @@ class Config(common.PruningConfig):
     pruning._masks.check_rates(self.rates)
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All methods, seeds and rates of one constraint, in one program."""
   sample = common.draw(config, context)
   kind: Any = cell["constraint"]
@@ -90,7 +92,7 @@ def methods_of(config: Config, kind: str) -> list[Held]:
 
 def _one(
   model: Model, num_groups: int, config: pruning.FairPruneConfig, own: Any, everybody: Examples
-) -> tuple[pruning.NonPrivateImpact, pruning.NonPrivateProfile]:
+) -> tuple[_impact.NonPrivateImpact, _group_profile.NonPrivateProfile]:
   """One method and seed: test people over rates, and the whole network."""
   key, held, train_rows, test_rows = own
   train, test = everybody.take(train_rows), everybody.take(test_rows)
@@ -148,22 +150,22 @@ BEFORE, AFTER, BOTH = (
 FULL = {"method": "after", "constraint": "full"}
 
 
-def _less(column: str, first: dict[str, Any], second: dict[str, Any]) -> ex.Statistic:
+def _less(column: str, first: dict[str, Any], second: dict[str, Any]) -> _claims.Statistic:
   """By how much everyone's column is smaller under `first` than under `second`."""
   return ex.difference(column, ALL | second, ALL | first)
 
 
-def _fairer(first: dict[str, Any], second: dict[str, Any]) -> ex.Check:
+def _fairer(first: dict[str, Any], second: dict[str, Any]) -> _claims.Check:
   """The gap is smaller, over all rates."""
   return (_less("accuracy_gap", first, second) > 0).at(**PRUNED)
 
 
-def _as_good(first: dict[str, Any], second: dict[str, Any]) -> ex.Check:
+def _as_good(first: dict[str, Any], second: dict[str, Any]) -> _claims.Check:
   """The first costs less than 2 points of accuracy against the second, over all rates."""
   return (_less("accuracy", second, first) > -0.02).at(**PRUNED)
 
 
-def _levels(column: str) -> ex.Check:
+def _levels(column: str) -> _claims.Check:
   return _less(f"dense_{column}_gap", BEFORE, NEVER) > 0
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from jaxfair import checks, pruning
 from jaxfair import experiments as ex
-from jaxfair.experiments import Count
+from jaxfair.experiments import Count, _claims, _statistics, _study
+from jaxfair.pruning import _impact
 from jaxfair.studies.pruning import common
 from jaxfair.types import Examples
 
@@ -33,13 +34,13 @@ class Config(common.PruningConfig):
 class Found(NamedTuple):
   """Impacts on training and test people, fine-tuned and before that."""
 
-  tuned: pruning.NonPrivateImpact
-  cut: pruning.NonPrivateImpact
-  tested: pruning.NonPrivateImpact
-  cut_tested: pruning.NonPrivateImpact
+  tuned: _impact.NonPrivateImpact
+  cut: _impact.NonPrivateImpact
+  tested: _impact.NonPrivateImpact
+  cut_tested: _impact.NonPrivateImpact
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """Trains, prunes, fine-tunes and looks, for all seeds and rates."""
   sample = common.draw(config, context)
   model, num_groups = sample.model, sample.num_groups
@@ -77,7 +78,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
   return _table(config, cell, sample, found)
 
 
-def _table(config: Config, cell: ex.Cell, sample: common.Sample, found: Found) -> ex.Table:
+def _table(config: Config, cell: _study.Cell, sample: common.Sample, found: Found) -> ex.Table:
   tuned, cut, tested, cut_tested = found
   values = {
     "accuracy": _with_start(tested, "accuracy"),
@@ -142,20 +143,20 @@ def _notes(config: Config) -> list[str]:
 GROUPS, DENSE = {"group": ex.but(ex.EVERYONE)}, {"rate": 0.0}
 
 
-def _related(x: str, y: str, rate: Any = 0.0) -> ex.Statistic:
+def _related(x: str, y: str, rate: Any = 0.0) -> _claims.Statistic:
   """Correlation of two columns over the groups at one rate; before pruning by default."""
   return ex.correlation(x, y, points=("group",)).at(rate=rate, **GROUPS)
 
 
-def _smallest_minus_largest(table: ex.Table) -> ex.Estimate:
+def _smallest_minus_largest(table: ex.Table) -> _claims.Estimate:
   """Accuracy cost of the smallest group minus that of the largest."""
   order = table["group"][np.argsort(table["size"], kind="stable")]
   first, second = ({"group": str(order[end])} for end in (0, -1))
   return ex.difference("accuracy_cost", first, second).estimate(table)
 
 
-SMALLEST = ex.Statistic(_smallest_minus_largest)
-BELOW = ex.of_points(
+SMALLEST = _claims.Statistic(_smallest_minus_largest)
+BELOW = _statistics.of_points(
   "share of repetitions below the bound, least of groups and rates",
   lambda labels, holds: holds.min(axis=0),
   values=("bound_holds",),

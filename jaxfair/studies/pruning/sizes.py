@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import jax
 import numpy as np
 
-from jaxfair import checks, data, pruning, training
+from jaxfair import _fields, checks, data, pruning, training
 from jaxfair import experiments as ex
+from jaxfair.experiments import _people, _study
 from jaxfair.studies.pruning import common
 from jaxfair.types import Examples, Model
 
@@ -22,7 +23,7 @@ class Config(common.PruningConfig):
   """Settings."""
 
   groups: tuple[str, ...] = ()  # names of those that are upsampled, each in turn; empty for all
-  factors: ex.Sweep[Annotated[float, ex.Within(1.0)]] = (1.0, 5.0, 10.0, 20.0)  # how often
+  factors: ex.Sweep[Annotated[float, _fields.Within(1.0)]] = (1.0, 5.0, 10.0, 20.0)  # how often
   # Length of the list of people that is trained on; a person of the group is on it `factor` times
   # as often as another.
   rows: int = 20000
@@ -39,13 +40,13 @@ def _precheck(config: Config, people: data.Dataset) -> None:
     checks.one_of("groups", name, people.group_names)
 
 
-def _cells(config: Config) -> list[ex.Cell]:
+def _cells(config: Config) -> list[_study.Cell]:
   """One cell per group that is upsampled."""
-  names = config.groups or ex.load_people(config.data)[0].group_names
+  names = config.groups or _people.load_people(config.data)[0].group_names
   return [{"upsampled": name} for name in names]
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All factors and seeds of one group, in one program."""
   sample = common.draw(config, context)
   names = sample.dataset.group_names

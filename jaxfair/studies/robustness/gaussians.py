@@ -10,8 +10,9 @@ import jax
 import numpy as np
 from scipy import optimize, stats
 
+from jaxfair import _fields, robustness
 from jaxfair import experiments as ex
-from jaxfair import robustness
+from jaxfair.experiments import _claims, _statistics, _study
 from jaxfair.robustness import _gaussians, _surrogates
 
 People = tuple[float, float, float]  # mu_minus, mu_plus, ratio
@@ -26,7 +27,7 @@ class Config(ex.Settings):
   mu_plus: float = 1.0  # mean of class +1
   ratios: ex.Sweep[float] = (5.0, 10.0)  # K, deviation of class +1 over that of class -1
   epsilons: ex.Sweep[float] = (0.05, 0.1, 0.2, 0.3, 0.4)  # sizes of pushes
-  draws: Annotated[int, ex.Within(100)] = 20_000  # random settings where orders are checked
+  draws: Annotated[int, _fields.Within(100)] = 20_000  # random settings where orders are checked
 
   def check(self) -> None:
     """Every ratio and epsilon has a threshold."""
@@ -35,15 +36,15 @@ class Config(ex.Settings):
         _gaussians.robust_threshold(self.mu_minus, self.mu_plus, ratio, epsilon)
 
 
-def cells(config: Config) -> list[ex.Cell]:
+def cells(config: Config) -> list[_study.Cell]:
   """Curves and losses for every ratio, and the random settings."""
-  each: list[ex.Cell] = [
+  each: list[_study.Cell] = [
     {"part": part, "ratio": ratio} for part in (CURVES, LOSSES) for ratio in config.ratios
   ]
   return [*each, {"part": SETTINGS}]
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """One part."""
   if cell["part"] == SETTINGS:
     return _settings(config, cell, context.key)
@@ -74,7 +75,7 @@ def _losses(config: Config, people: People) -> list[dict[str, Any]]:
   """Fair thresholds when groups are compared by losses one trains with."""
   rows: list[dict[str, Any]] = []
   for name, loss in _surrogates.LOSSES.items():
-    at = robustness.equal_loss_threshold(loss, *people)
+    at = _surrogates.equal_loss_threshold(loss, *people)
     rows += [
       {"epsilon": epsilon, "classifier": f"fair, {name} loss"} | _errors(at, people, epsilon)
       for epsilon in config.epsilons
@@ -82,7 +83,7 @@ def _losses(config: Config, people: People) -> list[dict[str, Any]]:
   return rows
 
 
-def _settings(config: Config, cell: ex.Cell, key: jax.Array) -> ex.Table:
+def _settings(config: Config, cell: _study.Cell, key: jax.Array) -> ex.Table:
   """Random means, ratios and epsilons, and which orders hold there."""
   seed = int(jax.random.randint(key, (), 0, 2**31 - 1))
   rng = np.random.default_rng(seed)
@@ -135,10 +136,10 @@ def _equal(people: People) -> float:
   return float(optimize.brentq(apart, low - 1, high + 1, xtol=1e-14))
 
 
-def in_order(order: str, stated: str = "") -> ex.Check:
+def in_order(order: str, stated: str = "") -> _claims.Check:
   """An order holds in every random setting for which it is stated."""
   told, where = "share of random settings in order", {f"order_{stated}": 1.0} if stated else {}
-  share = ex.exact(told, lambda rows: float(rows[f"order_{order}"].mean()))
+  share = _statistics.exact(told, lambda rows: float(rows[f"order_{order}"].mean()))
   return share.at(part=SETTINGS, **where) >= 1.0
 
 
@@ -155,10 +156,10 @@ def _lead_of_the_ramp(rows: ex.Table) -> float:
 
 DENSE = "Boundary errors: the fair threshold is where people are dense"
 EQUAL = "Robust errors of fair thresholds, by the loss that is made equal"
-OFF = ex.exact(
+OFF = _statistics.exact(
   "largest distance of a closed form to the numerical optimum", lambda rows: rows["off"].max()
 )
-RAMP_LEAD = ex.exact(
+RAMP_LEAD = _statistics.exact(
   "least lead of the ramp's robust error over log and exponential", _lead_of_the_ramp
 )
 

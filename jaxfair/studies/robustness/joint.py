@@ -1,6 +1,7 @@
 """Fairness and PGD training together: Figures 6.6 and 6.7 of the thesis."""
 
 from jaxfair import experiments as ex
+from jaxfair.experiments import _claims
 from jaxfair.studies.robustness import networks
 from jaxfair.studies.robustness.networks import ALL, PLAIN, in_each_attack
 
@@ -21,7 +22,7 @@ def _named(table: ex.Table) -> ex.Table:
   )
 
 
-def _trend(column: str, along: str) -> ex.Statistic:
+def _trend(column: str, along: str) -> _claims.Statistic:
   return ex.trend(column, along).at(**ALL)
 
 

@@ -13,14 +13,17 @@ import numpy as np
 
 from jaxfair import analysis, checks, data, models, robustness, training, tree
 from jaxfair import experiments as ex
-from jaxfair.experiments import EVERYONE, Count
+from jaxfair.analysis import _by_group
+from jaxfair.experiments import EVERYONE, Count, _claims, _study
+from jaxfair.models import _losses
+from jaxfair.robustness import _attacks, _norm_balls
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
 PIXELS = (0.0, 1.0)
 LOSSES: dict[str, PerExampleLoss] = {
   "cross_entropy": models.cross_entropy,
-  "ramp": models.ramp,
-  "exponential": models.exponential,
+  "ramp": _losses.ramp,
+  "exponential": _losses.exponential,
 }
 Network = Literal["strided_cnn", "mlp", "cnn", "resnet50", "vgg13"]
 LossName = Literal["cross_entropy", "ramp", "exponential"]
@@ -82,7 +85,7 @@ class NetworkConfig(ex.Settings):
 
 def precheck(config: NetworkConfig, dataset: data.Dataset) -> None:
   """Refuses images with other pixels, and more people than there are."""
-  robustness.check_range(dataset.examples.x[:1000], PIXELS)
+  _attacks.check_range(dataset.examples.x[:1000], PIXELS)
   needed = config.train_people + config.test_people
   checks.require(
     needed <= dataset.size,
@@ -91,12 +94,12 @@ def precheck(config: NetworkConfig, dataset: data.Dataset) -> None:
   )
 
 
-def cells(config: NetworkConfig) -> list[ex.Cell]:
+def cells(config: NetworkConfig) -> list[_study.Cell]:
   """One cell per seed."""
   return [{"seed": seed} for seed in range(config.seeds)]
 
 
-def run(config: NetworkConfig, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: NetworkConfig, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All settings of one seed."""
   dataset = context.load(config.data)
   train, test = _split(config, dataset, int(cell["seed"]), context.shared_key)
@@ -124,7 +127,7 @@ def run(config: NetworkConfig, cell: ex.Cell, context: ex.Context) -> ex.Table:
 
 def measure(
   config: NetworkConfig,
-  settings: ex.Cell,
+  settings: _study.Cell,
   model: Model,
   params: Params,
   test: Examples,
@@ -134,7 +137,9 @@ def measure(
   """One model's rows: as it is, and under every attack and epsilon."""
   groups = [*dataset.group_names, EVERYONE]
   scores = models.scores(model, params, test.x)
-  distance = analysis.mean_by_group(analysis.top_two_margin(scores), test.group, dataset.num_groups)
+  distance = _by_group.mean_by_group(
+    analysis.top_two_margin(scores), test.group, dataset.num_groups
+  )
   tables: list[ex.Table] = []
   for name in config.attacks:
     how, loss, epsilons = _attack(config, name)
@@ -180,7 +185,7 @@ def notes(config: NetworkConfig) -> list[str]:
   ]
 
 
-def in_each_attack(check: ex.Check) -> ex.Check:
+def in_each_attack(check: _claims.Check) -> _claims.Check:
   """The check holds for every attack."""
   return check.in_each("attack").at(attack=ex.but(NO_ATTACK))
 
@@ -231,7 +236,7 @@ def _train(
 
 def _attack(
   config: NetworkConfig, name: str
-) -> tuple[robustness.Attack, PerExampleLoss, tuple[float, ...]]:
+) -> tuple[_attacks.Attack, PerExampleLoss, tuple[float, ...]]:
   if name in LINF_ATTACKS:
     fast = name == RFGSM
     how = robustness.rfgsm(input_range=PIXELS) if fast else _pgd(config, robustness.LINF)
@@ -240,11 +245,11 @@ def _attack(
   return _pgd(config, robustness.L2), loss, config.l2_epsilons
 
 
-def _pgd(config: NetworkConfig, ball: robustness.Ball) -> robustness.Attack:
+def _pgd(config: NetworkConfig, ball: _norm_balls.Ball) -> _attacks.Attack:
   return robustness.pgd(ball, input_range=PIXELS, steps=config.attack_steps)
 
 
-def _both(means: analysis.ByGroup) -> np.ndarray:
+def _both(means: _by_group.ByGroup) -> np.ndarray:
   """[..., G + 1]: the groups, then everybody."""
   everybody = np.asarray(means.population)[..., None]
   return np.concatenate([np.asarray(means.group), everybody], axis=-1)

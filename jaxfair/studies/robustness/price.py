@@ -6,6 +6,7 @@ Figures 6.3 to 6.5, 6.9 to 6.12 and 6.14 to 6.21 of the thesis.
 import numpy as np
 
 from jaxfair import experiments as ex
+from jaxfair.experiments import _claims
 from jaxfair.studies.robustness import networks
 from jaxfair.studies.robustness.networks import ALL, L2_ATTACKS, LINF_ATTACKS, PLAIN, in_each_attack
 
@@ -32,12 +33,12 @@ READ = (
 )
 
 
-def _trend(column: str) -> ex.Statistic:
+def _trend(column: str) -> _claims.Statistic:
   """How a column changes with the strength, with cross-entropy."""
   return ex.trend(column, "strength").at(**CROSS_ENTROPY)
 
 
-def _ramp_leads(column: str) -> ex.Statistic:
+def _ramp_leads(column: str) -> _claims.Statistic:
   """By how much a column of fair models is smaller with the ramp loss than with cross-entropy."""
   return ex.difference(column, CROSS_ENTROPY | FAIR, RAMP | FAIR)
 

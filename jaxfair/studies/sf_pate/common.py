@@ -16,7 +16,7 @@ import numpy as np
 from jaxfair import checks, data, fairness, methods, models, tree
 from jaxfair import experiments as ex
 from jaxfair.accounting import Budget
-from jaxfair.experiments import Count, Positive
+from jaxfair.experiments import Count, Positive, _study
 from jaxfair.methods._method import network_of
 from jaxfair.methods._private_groups import NOTIONS, fair_students
 from jaxfair.methods._sf_pate import SfPateSettings
@@ -131,7 +131,7 @@ class Repetition:
 
 
 def splits(
-  config: Config, cell: ex.Cell, context: ex.Context, *, more: int = 0
+  config: Config, cell: _study.Cell, context: _study.Context, *, more: int = 0
 ) -> Iterator[Repetition]:
   """One split after the other, without theta*; some more if asked."""
   people = context.load_rows(config.sets, cell["data"])

@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxfair import checks, methods
 from jaxfair import experiments as ex
+from jaxfair.experiments import _claims, _study
 from jaxfair.studies.sf_pate import common
 from jaxfair.studies.sf_pate.common import PF_LD, SF_S, SF_T, M
 from jaxfair.types import Params
@@ -39,7 +40,7 @@ def one_by_one(split: common.Repetition) -> Params:
   return own.fit_many([plan], split.people, key=split.key, start=split.start).params
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """CPU seconds of every method, on every split; one before warms up."""
   rows = []
   for turn, bare in enumerate(common.splits(config, cell, context, more=1)):
@@ -75,7 +76,7 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-def _times(factor: float, slow: str, fast: str) -> ex.Check:
+def _times(factor: float, slow: str, fast: str) -> _claims.Check:
   """In every set, one takes at least `factor` times as long as the other."""
   longer = ex.difference("log10_seconds", {"method": slow}, {"method": fast})
   return (longer > float(np.log10(factor))).in_each("data")

@@ -2,8 +2,10 @@
 
 from typing import Annotated
 
-from jaxfair import checks
+from jaxfair import _fields, checks
 from jaxfair import experiments as ex
+from jaxfair.experiments import _claims as claims_module
+from jaxfair.experiments import _study
 from jaxfair.studies.sf_pate import common
 from jaxfair.studies.sf_pate.common import FAIR, M_CORRECTED, METHODS, PF_LD, PLAIN, SF_S, SF_T, M
 
@@ -18,7 +20,7 @@ class Config(common.Config):
     methods: which to compare; all but the corrected M by default.
   """
 
-  methods: ex.Sweep[Annotated[str, ex.OneOf(tuple(METHODS))]] = tuple(
+  methods: ex.Sweep[Annotated[str, _fields.OneOf(tuple(METHODS))]] = tuple(
     name for name in METHODS if name != M_CORRECTED
   )
 
@@ -32,7 +34,7 @@ class Config(common.Config):
     )
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All methods at every epsilon, on every split."""
   tables = []
   for seed, bare in enumerate(common.splits(config, cell, context)):
@@ -59,12 +61,12 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-def _difference(value: str, first: str, second: str) -> ex.Statistic:
+def _difference(value: str, first: str, second: str) -> claims_module.Statistic:
   """Of two methods, averaged over epsilon."""
   return ex.difference(value, {"method": first}, {"method": second})
 
 
-def _claims(ours: str) -> dict[str, ex.Check]:
+def _claims(ours: str) -> dict[str, claims_module.Check]:
   """A way of SF-PATE against its rivals, in every set."""
   smaller, told = f"{ours} has smaller violations than", {}
   for rival in (M, PF_LD):

@@ -6,8 +6,11 @@ from typing import Annotated
 
 import numpy as np
 
-from jaxfair import accounting, analysis, data
+from jaxfair import _fields, analysis, data
 from jaxfair import experiments as ex
+from jaxfair.accounting import _randomized_response
+from jaxfair.analysis import _fairness_transfer
+from jaxfair.experiments import _claims, _study
 from jaxfair.methods._sf_pate import SfPateS
 from jaxfair.studies.sf_pate import common
 
@@ -17,7 +20,7 @@ VOTE, RESPONSE, GUESS = "vote", "M", "largest group"
 class Config(common.Config):
   """Settings."""
 
-  ensembles: ex.Sweep[Annotated[int, ex.Within(2)]] = (50, 150, 300)  # numbers of teachers, K
+  ensembles: ex.Sweep[Annotated[int, _fields.Within(2)]] = (50, 150, 300)  # numbers of teachers, K
 
 
 def _precheck(config: Config, *sets: data.Dataset) -> None:
@@ -25,7 +28,7 @@ def _precheck(config: Config, *sets: data.Dataset) -> None:
   common.precheck(most, *sets)
 
 
-def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
+def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """Expected shares of right groups at every epsilon, on every split."""
   config = dataclasses.replace(config, num_teachers=int(cell["teachers"]))
   rows = []
@@ -36,7 +39,7 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
     largest = np.bincount(group).max() / len(group)
     for epsilon, plan in zip(config.epsilons, plans, strict=True):
       [sigma] = plan.config.sigmas
-      keep = accounting.randomised_response_keep(epsilon=epsilon, categories=groups)
+      keep = _randomized_response.randomized_response_keep(epsilon=epsilon, categories=groups)
       rows += [
         {**cell, "seed": seed, "epsilon": epsilon, "by": by, **values}
         for by, values in (
@@ -50,10 +53,10 @@ def run(config: Config, cell: ex.Cell, context: ex.Context) -> ex.Table:
 
 def _voted(counts: np.ndarray, group: np.ndarray, sigma: float) -> dict[str, float]:
   """Expected over the noise: how often votes are right, and the bounds."""
-  chance = analysis.answer_probabilities(counts, sigma=sigma)
+  chance = _fairness_transfer.answer_probabilities(counts, sigma=sigma)
   own = group[:, None] == np.arange(counts.shape[1])
   apart = np.abs(chance - own).mean(axis=0)  # eta of each group, expected
-  _, agreed = analysis.vote_eta(counts, sigma=sigma)
+  _, agreed = _fairness_transfer.vote_eta(counts, sigma=sigma)
   shares = chance.mean(axis=0)
   bound, by_agreement = (
     analysis.fair_student_bound(0.0, eta=eta, shares=shares) for eta in (apart, agreed)
@@ -90,7 +93,7 @@ def _named(table: ex.Table) -> ex.Table:
   return table.plus(line=[f"{k:g} teachers" if by == VOTE else by for by, k in pairs])
 
 
-def _above(rival: str) -> ex.Check:
+def _above(rival: str) -> _claims.Check:
   more = ex.difference("right", {"by": VOTE}, {"by": rival}) > 0
   return more.at(teachers=max).in_each("data")
 

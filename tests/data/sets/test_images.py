@@ -108,7 +108,7 @@ def test_digits_are_scikit_learns():
     bundled.examples.x[..., 0], (reference.images / 16).astype(np.float32)
   )
   np.testing.assert_array_equal(bundled.examples.y, reference.target)
-  assert "CC BY" in bundled.source.licence
+  assert "CC BY" in bundled.source.license
 
 
 @pytest.mark.slow
@@ -126,9 +126,9 @@ def test_real_idx_sets(data_root, name):
 
 
 @pytest.mark.slow
-def test_real_coloured_set_is_the_gray_one_painted(data_root):
+def test_real_colored_set_is_the_gray_one_painted(data_root):
   gray, painted = (
-    _loading.open_set(_loading.SPECS[name], data_root).raw for name in ("mnist", "coloured_mnist")
+    _loading.open_set(_loading.SPECS[name], data_root).raw for name in ("mnist", "colored_mnist")
   )
   np.testing.assert_array_equal(painted.images.max(-1, keepdims=True), gray.images)
   np.testing.assert_array_equal(painted.table["class"], gray.table["class"])

@@ -220,7 +220,7 @@ def test_saipe_columns_are_cut_at_the_right_places(data_root):
   loaded = data.load("saipe", root=data_root)
   assert loaded.row_names[0] == "Alabaster City School District, Alabama"
   assert loaded.examples.x[0].tolist() == [34669, 6710, 649]
-  # New York City is the largest district; its counts touch no neighbour.
+  # New York City is the largest district; its counts touch no neighbor.
   largest = loaded.examples.x[:, 0].argmax()
   assert "New York City" in loaded.row_names[largest]
   frame = pd.read_fwf(

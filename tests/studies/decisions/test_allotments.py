@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, experiments
+from jaxfair.experiments import _config, _registry, _runs
 from jaxfair.studies.decisions import allotments, places
 from jaxfair.studies.decisions.places import Places
 
@@ -15,8 +16,8 @@ CONFIGS = pathlib.Path(__file__).parents[3] / "configs" / "decisions"
 
 
 def plan(name, *sets, size="smoke"):
-  values = experiments.read(CONFIGS / f"{name}.toml", size=size, sets=sets)
-  return experiments.plan(experiments.find(values["study"]), values)
+  values = _config.read(CONFIGS / f"{name}.toml", size=size, sets=sets)
+  return _runs.plan(_registry.find(values["study"]), values)
 
 
 def verdicts(folder):

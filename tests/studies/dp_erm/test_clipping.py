@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers import dp_erm_runs
-from jaxfair import experiments
+from jaxfair.experiments import _config
 
 pytestmark = pytest.mark.slow  # networks are trained here
 
@@ -59,5 +59,5 @@ def test_everybody_s_risk_is_the_groups_mean(done):
 
 
 def test_one_bound_is_no_comparison():
-  with pytest.raises(experiments.ConfigError, match="at least two bounds"):
+  with pytest.raises(_config.ConfigError, match="at least two bounds"):
     dp_erm_runs.plan("fig_3_3", "clips=[1.0]")

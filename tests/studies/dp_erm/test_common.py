@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from helpers import dp_erm_runs
-from jaxfair import data, experiments
-from jaxfair.experiments import _study
+from jaxfair import data
+from jaxfair.experiments import _people, _registry, _study
 from jaxfair.studies.dp_erm import common
 
 
@@ -18,7 +18,7 @@ def test_every_figure_has_every_size(figure, size):
 
 
 @pytest.mark.slow
-def test_people_are_standardised(monkeypatch):
+def test_people_are_standardized(monkeypatch):
   made_up = dp_erm_runs.two_groups()
   monkeypatch.setattr(_study, "load_people", lambda people: (made_up, ""))
   config = common.ErmConfig(max_people=120)
@@ -33,9 +33,9 @@ def test_people_are_standardised(monkeypatch):
 def test_the_thesis_s_groups_are_loaded(data_root):
   del data_root
   loaded = {
-    name: experiments.load_people(common.named(name))[0] for name in ("bank", "abalone", "wine")
+    name: _people.load_people(common.named(name))[0] for name in ("bank", "abalone", "wine")
   }
   assert {people.num_groups for people in loaded.values()} == {2}
   assert loaded["bank"].group_names == ("age < 60", "age >= 60")
   assert set(common.GROUPS) <= set(data.names())
-  assert "dp_erm.output" in experiments.names()
+  assert "dp_erm.output" in _registry.names()

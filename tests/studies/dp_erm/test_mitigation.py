@@ -3,8 +3,10 @@
 import pytest
 
 from helpers import dp_erm_runs
-from jaxfair import accounting, checks, training
+from jaxfair import checks
+from jaxfair.accounting import _dp_sgd
 from jaxfair.studies.dp_erm.mitigation import BOTH, CLIP, NOISE, NONE
+from jaxfair.training import _regularizers
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +34,14 @@ def test_each_penalty_has_its_terms(done):
   for config in configs:
     assert config.penalties[0].form == "closeness"
     assert config.penalties[0].sample == 30
-    with pytest.raises(training.UncoveredError):
+    with pytest.raises(_regularizers.UncoveredError):
       config.event(300)  # it reads private people
 
 
 def test_the_axis_is_the_clipped_part_s_epsilon(done):
   _, table, _, _ = done
   assert set(table.where(step=0)["epsilon_of_clipped_part"]) == {0.0}
-  expected = accounting.dp_sgd_epsilon(
+  expected = _dp_sgd.dp_sgd_epsilon(
     noise_multiplier=5.0, sampling_rate=32 / 300, steps=10, delta=1e-5
   )
   found = table.where(step=10)["epsilon_of_clipped_part"][0]
@@ -85,7 +87,7 @@ def test_the_penalty_is_part_of_the_training(trained):
 
 @pytest.mark.slow
 def test_with_public_people_the_epsilon_covers_everything(trained):
-  expected = accounting.dp_sgd_epsilon(
+  expected = _dp_sgd.dp_sgd_epsilon(
     noise_multiplier=5.0, sampling_rate=32 / 220, steps=40, delta=1e-5
   )
   found = trained.where(step=40)["epsilon_of_clipped_part"][0]

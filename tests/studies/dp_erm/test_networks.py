@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from helpers import dp_erm_runs
-from jaxfair import checks, experiments
+from jaxfair import checks
+from jaxfair.experiments import _config
 from jaxfair.studies.dp_erm import common, networks
 from jaxfair.studies.dp_erm.networks import Training
 
@@ -43,5 +44,5 @@ def test_looks_are_at_equal_distances():
 
 
 def test_a_batch_larger_than_the_people_is_refused():
-  with pytest.raises(experiments.ConfigError, match="at most max_people"):
+  with pytest.raises(_config.ConfigError, match="at most max_people"):
     dp_erm_runs.plan("fig_3_3", "max_people=60", "training.batch_size=61")

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from helpers import dp_erm_runs
-from jaxfair import accounting, experiments, training
+from jaxfair import accounting, training
+from jaxfair.experiments import _config
 from jaxfair.studies.dp_erm import common
 
 EPSILONS = (0.1, 1.0, 10.0)
@@ -69,5 +70,5 @@ def test_sigma_is_the_mechanism_s_own(done):
   ],
 )
 def test_impossible_settings_are_refused(change, told):
-  with pytest.raises(experiments.ConfigError, match=told):
+  with pytest.raises(_config.ConfigError, match=told):
     dp_erm_runs.plan("fig_3_1", change)

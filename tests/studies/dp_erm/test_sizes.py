@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from helpers import dp_erm_runs
-from jaxfair import checks, experiments
-from jaxfair.experiments import _study
+from jaxfair import checks
+from jaxfair.experiments import _config, _study
 from jaxfair.studies.dp_erm import common, sizes
 
 
@@ -50,5 +50,5 @@ def test_too_few_people_are_refused_before_any_work(tmp_path):
 
 
 def test_ratios_are_at_most_one():
-  with pytest.raises(experiments.ConfigError, match="ratios"):
+  with pytest.raises(_config.ConfigError, match="ratios"):
     dp_erm_runs.plan("fig_3_12", "ratios=[0.5, 3.0]")

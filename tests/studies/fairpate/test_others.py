@@ -6,7 +6,9 @@ import pytest
 
 from jaxfair import accounting, data, experiments, methods, pate
 from jaxfair.experiments import _config as configs
+from jaxfair.experiments import _frontiers, _study
 from jaxfair.experiments._config import ConfigError, build
+from jaxfair.pate import _fair
 from jaxfair.studies.fairpate import notions, queries
 from jaxfair.studies.fairpate.common import Repetition
 
@@ -24,7 +26,7 @@ def rows():
   kinds = [pate.Outcome.ANSWERED, pate.Outcome.UNFAIR]
   kinds += [pate.Outcome.NOT_CONFIDENT, pate.Outcome.REFUSED_FREE]
   outcome = np.resize([kinds[i] for i in (0, 0, 1, 2, 3)], SIZE)
-  run = pate.FairAnswers(
+  run = _fair.FairAnswers(
     np.where(outcome == pate.Outcome.ANSWERED, public.y, -1),
     outcome,
     np.zeros((2, 2)),
@@ -61,7 +63,7 @@ def test_only_sound_charges_are_points_of_a_frontier(rows, tmp_path):
   config = {"study": "fairpate.queries", "epsilon": [30.0, 60.0]}
   (tmp_path / "config.toml").write_text(configs.dump(config))
   (tmp_path / "results.csv").write_text(table.to_csv())
-  found = experiments.read_frontier(tmp_path)
+  found = _frontiers.read_frontier(tmp_path)
   sound = rows.where(charge=queries.SOUND)
   for column, name in enumerate(found.points.names):
     np.testing.assert_allclose(found.points.values[:, 0, column], sound[name])
@@ -72,7 +74,7 @@ def test_only_sound_charges_are_points_of_a_frontier(rows, tmp_path):
 def test_the_study_of_notions_counts_every_order(tmp_path):
   config = notions.Config(((30, 20), (10, 40)), 0.1, 5, 3)
   assert len(notions.STUDY.cells(config)) == 6
-  context = experiments.Context(jax.random.key(0), jax.random.key(1), False, tmp_path, print)
+  context = _study.Context(jax.random.key(0), jax.random.key(1), False, tmp_path, print)
   cell = {"notion": "rest", "guard": "table"}
   table = notions.run(config, cell, context)
   assert len(table) == 3

@@ -6,6 +6,7 @@ import pytest
 from helpers.pate_studies import write_people
 from jaxfair import experiments
 from jaxfair.checks import JaxfairError
+from jaxfair.experiments import _claims, _registry, _runs
 from jaxfair.experiments._config import ConfigError, build
 from jaxfair.studies import fairpate
 from jaxfair.studies.fairpate import claims
@@ -38,7 +39,7 @@ def run(folder, name="fairpate", **changes):
     write_people(path)
   people = {"csv": str(path), "label": "label", "group": "group"}
   values = TINY | {"data": people} | changes
-  plan = experiments.plan(experiments.find(name), values)
+  plan = _runs.plan(_registry.find(name), values)
   return experiments.execute(plan, folder / name, say=lambda text: None)
 
 
@@ -165,7 +166,7 @@ def test_the_best_lam_and_the_tightest_margin_are_picked():
       }
     )
   )
-  tight = experiments.narrowed(table, {"max_gap": claims.TIGHTEST})
+  tight = _claims.narrowed(table, {"max_gap": claims.TIGHTEST})
   assert tight["accuracy"].tolist() == [0.5, 0.7, 0.8]
   best = claims.best_lam("accuracy", "pate_s_in")
   assert best(tight)["accuracy"].tolist() == [0.7, 0.8]

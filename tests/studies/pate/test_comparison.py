@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting, checks, experiments
+from jaxfair.experiments import _config, _registry, _runs
 from jaxfair.studies.pate import comparison
 
 CONFIG = pathlib.Path(__file__).parents[3] / "configs" / "pate" / "adult.toml"
 SMALL = [
-  "data.name=coloured_digits",
-  "data.group=colour",
+  "data.name=colored_digits",
+  "data.group=color",
   "teachers=[12]",
   "model=logistic",
   "seeds=5",
@@ -24,8 +25,8 @@ SMALL = [
 
 
 def plan(*sets):
-  values = experiments.read(CONFIG, sets=[*SMALL, *sets])
-  return experiments.plan(experiments.find(values["study"]), values)
+  values = _config.read(CONFIG, sets=[*SMALL, *sets])
+  return _runs.plan(_registry.find(values["study"]), values)
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from helpers import pate_studies
-from jaxfair import checks, experiments
-from jaxfair.experiments import Context
+from jaxfair import checks
+from jaxfair.experiments import _config, _registry, _runs
+from jaxfair.experiments._study import Context
 from jaxfair.studies.pate import ensembles as pe
 
 CONFIGS = pathlib.Path(__file__).parents[3] / "configs" / "pate"
@@ -86,6 +87,6 @@ def test_somebody_must_be_left_to_test_on(tmp_path):
 @pytest.mark.parametrize("size", ["smoke", "small", "paper"])
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("[!_]*.toml")), ids=str)
 def test_configs_have_every_size(path, size):
-  values = experiments.read(path, size=size)
-  study = experiments.find(values["study"])
-  assert experiments.plan(study, values).size == size
+  values = _config.read(path, size=size)
+  study = _registry.find(values["study"])
+  assert _runs.plan(study, values).size == size

@@ -7,7 +7,8 @@ import pytest
 from scipy import optimize, special, stats
 
 from helpers import pate_studies
-from jaxfair import accounting, checks, experiments
+from jaxfair import accounting, checks
+from jaxfair.experiments import _registry
 from jaxfair.studies.pate import bound, norms, people, soft
 from jaxfair.types import Examples
 
@@ -25,7 +26,7 @@ def test_a_large_penalty_moves_the_student_less(folder):
   assert len(table) == 2 * 2 * 3
   weak, strong = (everyone.where(penalty=p) for p in (0.1, 1000.0))
   assert (strong["deviation"] < 0.2 * weak["deviation"]).all()
-  study = experiments.find("pate.penalty")
+  study = _registry.find("pate.penalty")
   deviation = study.claims[0].check(table)
   assert deviation.verdict == "supported"
   assert deviation.value == pytest.approx(-1)
@@ -33,7 +34,7 @@ def test_a_large_penalty_moves_the_student_less(folder):
 
 def test_more_teachers_are_flipped_less(folder):
   table = pate_studies.run("pate.teachers", folder, teachers=[2, 6], sigma=4.0)
-  flips = experiments.find("pate.teachers").claims[0].check(table)
+  flips = _registry.find("pate.teachers").claims[0].check(table)
   assert flips.verdict == "supported"
   # Of two teachers that agree, 1 - Phi(2 / (sqrt(2) 4)) flip; no fewer can.
   few = table.where(teachers=2)["flip_probability"]

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from helpers import frontier_runs, pate_studies
-from jaxfair import accounting, experiments, pate
-from jaxfair.experiments import ConfigError, Table
+from jaxfair import accounting, pate
+from jaxfair.experiments import Table, _frontiers
+from jaxfair.experiments._config import ConfigError
 from jaxfair.studies.pate import frontier
 from jaxfair.studies.pate.ensembles import Ensemble
 
@@ -136,7 +137,7 @@ def table(tmp_path_factory):
 def test_rows_are_what_a_frontier_needs(table):
   folder, rows = table
   assert len(rows) == 4 * 2
-  found = experiments.read_frontier(folder / "pate.frontier")
+  found = _frontiers.read_frontier(folder / "pate.frontier")
   assert found.points.values.shape[1:] == (2, 4)
   assert found.keys == ("threshold",)
   assert {"gnmax", "confident-gnmax"} >= set(found.methods)

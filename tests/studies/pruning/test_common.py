@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from helpers import pruning_runs
-from jaxfair import experiments
-from jaxfair.analysis import ByGroup
-from jaxfair.experiments import _study
+from jaxfair.analysis._by_group import ByGroup
+from jaxfair.experiments import _config, _people, _study
 from jaxfair.experiments._people import People
 from jaxfair.studies.pruning import common
 
@@ -51,14 +50,14 @@ def test_the_readme_names_every_config_figure_and_table():
 def context():
   """Of a cell whose split has key 0."""
   keys = jax.random.split(jax.random.key(1))
-  return experiments.Context(keys[0], jax.random.key(0), False, pathlib.Path(), lambda _: None)
+  return _study.Context(keys[0], jax.random.key(0), False, pathlib.Path(), lambda _: None)
 
 
 def test_the_reader_is_told_of_a_stand_in():
   told = []
   own = dataclasses.replace(context(), say=told.append)
   with pytest.MonkeyPatch.context() as patch:
-    loaded = experiments.load_people(DIGITS.data)[0]
+    loaded = _people.load_people(DIGITS.data)[0]
     patch.setattr(_study, "load_people", lambda people: (loaded, "stand-in"))
     common.draw(DIGITS, own)
   assert told == ["stand-in"]
@@ -77,7 +76,7 @@ def test_each_seed_has_its_own_people_and_nobody_twice():
   np.testing.assert_array_equal(again.rows[0], train)
 
 
-def test_images_are_averaged_over_squares_and_centred():
+def test_images_are_averaged_over_squares_and_centered():
   sample = common.draw(DIGITS, context())
   assert sample.people.x.shape[1:] == (4, 4, 1)
 
@@ -107,6 +106,6 @@ def test_a_wrong_config_is_one_line_that_names_the_key():
     ("sizes_age", "factors=[0.5, 2.0]", "factors=0.5"),
     ("ethnicity", "train.batch_size=5000", "train.batch_size=5000"),
   ):
-    with pytest.raises(experiments.ConfigError, match=message) as error:
+    with pytest.raises(_config.ConfigError, match=message) as error:
       pruning_runs.plan(name, change)
     assert "\n" not in str(error.value)

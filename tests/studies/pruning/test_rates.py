@@ -53,7 +53,7 @@ def test_a_stand_in_is_noted_and_named(tmp_path, monkeypatch):
   monkeypatch.setenv("JAXFAIR_DATA", str(tmp_path / "nothing"))
   sets = (*pruning_runs.DIGITS, "data.name=utkface", "data.stand_in=true", "tune.batch_size=50")
   table = experiments.execute(pruning_runs.plan("ethnicity", *sets), tmp_path / "run")
-  assert table.unique("data") == ["coloured_digits"]  # not utkface
+  assert table.unique("data") == ["colored_digits"]  # not utkface
   [note] = [n for n in _folders.read_record(tmp_path / "run").notes if "stand-in" in n]
   assert "utkface could not be had" in note
 

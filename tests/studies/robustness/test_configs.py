@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from jaxfair import experiments
+from jaxfair.experiments import _config, _registry, _runs
 from jaxfair.experiments._config import SIZES
 
 FOLDER = pathlib.Path(__file__).parents[3] / "configs" / "robustness"
@@ -14,8 +14,8 @@ CONFIGS = sorted(path.name for path in FOLDER.glob("*.toml"))
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_size_is_valid(name):
   for size in SIZES:
-    values = experiments.read(FOLDER / name, size=size)
-    made = experiments.plan(experiments.find(values["study"]), values)
+    values = _config.read(FOLDER / name, size=size)
+    made = _runs.plan(_registry.find(values["study"]), values)
     if size != "smoke" and hasattr(made.settings, "seeds"):
       assert made.settings.seeds >= 5
 

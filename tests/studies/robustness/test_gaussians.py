@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from jaxfair import experiments, robustness
+from jaxfair.experiments import _config, _runs
 from jaxfair.experiments._table import Table
+from jaxfair.robustness import _gaussians
 from jaxfair.studies.robustness import gaussians
 
 CLAIMS = {claim.name: claim.check for claim in gaussians.STUDY.claims}
@@ -12,7 +14,7 @@ CLAIMS = {claim.name: claim.check for claim in gaussians.STUDY.claims}
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-  plan = experiments.plan(gaussians.STUDY, {"draws": 2000, "ratios": [5.0]})
+  plan = _runs.plan(gaussians.STUDY, {"draws": 2000, "ratios": [5.0]})
   return experiments.execute(plan, tmp_path_factory.mktemp("run"))
 
 
@@ -20,7 +22,7 @@ def test_rows_are_the_library_s_numbers(table):
   rows = table.where(part="curves", epsilon=0.2, classifier="robust")
   at = robustness.robust_threshold(-1.0, 1.0, 5.0, 0.2)
   assert rows["threshold"][0] == pytest.approx(float(at))
-  error = robustness.robust_error(at, -1.0, 1.0, 5.0, epsilon=0.2)
+  error = _gaussians.robust_error(at, -1.0, 1.0, 5.0, epsilon=0.2)
   assert rows["robust_error"][0] == pytest.approx(float(error))
 
 
@@ -51,5 +53,5 @@ def test_no_random_settings_is_not_run():
 
 
 def test_pushes_beyond_the_means_are_refused():
-  with pytest.raises(experiments.ConfigError, match="1/2 of the distance"):
-    experiments.plan(gaussians.STUDY, {"epsilons": [1.5]})
+  with pytest.raises(_config.ConfigError, match="1/2 of the distance"):
+    _runs.plan(gaussians.STUDY, {"epsilons": [1.5]})

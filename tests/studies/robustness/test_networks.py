@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, experiments, models, training
+from jaxfair.experiments import _config, _runs
+from jaxfair.models import _losses
 from jaxfair.studies.robustness import joint, networks, price
 from jaxfair.types import Fit
 
@@ -53,7 +55,7 @@ def run(tmp_path_factory):
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(training, "fit", one)
     patch.setattr(training, "fit_many", many)
-    table = experiments.execute(experiments.plan(joint.STUDY, TINY), folder)
+    table = experiments.execute(_runs.plan(joint.STUDY, TINY), folder)
   claims = json.loads((folder / "claims.json").read_text())
   return table, {claim["name"]: claim for claim in claims}, calls
 
@@ -101,13 +103,13 @@ def test_every_setting_is_trained_as_told(run):
 
 
 def test_the_focus_is_trained_as_told():
-  made = experiments.plan(price.STUDY, {**TINY, "method": "focus"}).settings
+  made = _runs.plan(price.STUDY, {**TINY, "method": "focus"}).settings
   calls = []
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(training, "fit_many", drawn(calls)[1])
-    networks._train(made, None, models.ramp, None, 10, {"w": jnp.ones(2)}, 0.0, jax.random.key(0))
+    networks._train(made, None, _losses.ramp, None, 10, {"w": jnp.ones(2)}, 0.0, jax.random.key(0))
   [(loss, config, _)] = calls
-  assert loss is models.ramp
+  assert loss is _losses.ramp
   assert config.penalty == 0.0
   np.testing.assert_array_equal(config.focus, TINY["strengths"])
 
@@ -132,12 +134,12 @@ def test_seeds_are_their_own_splits(run):
   ],
 )
 def test_configs_that_cannot_run_are_refused(change, told):
-  with pytest.raises(experiments.ConfigError, match=told):
-    experiments.plan(price.STUDY, {**TINY, **change})
+  with pytest.raises(_config.ConfigError, match=told):
+    _runs.plan(price.STUDY, {**TINY, **change})
 
 
 def test_more_people_than_there_are_is_refused_before_any_work():
-  made = experiments.plan(price.STUDY, {**TINY, "train_people": 1_800})
+  made = _runs.plan(price.STUDY, {**TINY, "train_people": 1_800})
   with pytest.raises(checks.ArgumentError, match="ask for fewer"):
     made.study.load_people(made.settings)
 
@@ -146,6 +148,6 @@ def test_features_that_are_no_pixels_are_refused_before_any_work(tmp_path):
   rows = ["a,g,y"] + [f"{i},{i % 2},{i % 2}" for i in range(60)]
   (tmp_path / "own.csv").write_text("\n".join(rows))
   own = {"csv": str(tmp_path / "own.csv"), "label": "y", "group": "g", "positive": 1}
-  made = experiments.plan(price.STUDY, {**TINY, "data": own, "train_people": 40})
+  made = _runs.plan(price.STUDY, {**TINY, "data": own, "train_people": 40})
   with pytest.raises(checks.ArgumentError, match="declared input_range"):
     made.study.load_people(made.settings)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, experiments
-from jaxfair.experiments import Table
+from jaxfair.experiments import Table, _config, _registry, _runs
 from jaxfair.studies.sf_pate import common, tradeoff
 
 SETTINGS = {
@@ -45,7 +45,7 @@ def people(tmp_path_factory):
 
 def run(name, people, folder, **changes):
   values = SETTINGS | {"sets": [people]} | changes
-  made = experiments.plan(experiments.find(name), values)
+  made = _runs.plan(_registry.find(name), values)
   return experiments.execute(made, folder, say=lambda text: None)
 
 
@@ -111,5 +111,5 @@ def test_impossible_settings_are_refused(people, tmp_path, changes, told):
 
 
 def test_one_epsilon_is_timed(people, tmp_path):
-  with pytest.raises(experiments.ConfigError, match="must be a single one"):
+  with pytest.raises(_config.ConfigError, match="must be a single one"):
     run("sf_pate.times", people, tmp_path, epsilons=[1.0, 2.0])

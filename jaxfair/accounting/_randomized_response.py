@@ -1,6 +1,6 @@
-"""Randomised response, composed in closed form.
+"""Randomized response, composed in closed form.
 
-dp-accounting 0.6.0 ignores how often a randomised response is repeated, so it
+dp-accounting 0.6.0 ignores how often a randomized response is repeated, so it
 is not asked.
 """
 
@@ -17,14 +17,14 @@ from jaxfair.accounting._guarantee import delta_in_range
 MAX_COUNT = 2000
 
 
-def randomised_response_keep(*, epsilon: float, categories: int) -> float:
+def randomized_response_keep(*, epsilon: float, categories: int) -> float:
   """The chance to report the truth: e^epsilon / (e^epsilon + k - 1)."""
   checks.positive("epsilon", epsilon)
   checks.integer("categories", categories, low=2)
   return 1 / (1 + (categories - 1) * math.exp(-epsilon))
 
 
-def randomised_response_epsilon(
+def randomized_response_epsilon(
   *, epsilon: float, categories: int, count: int, delta: float = 0.0
 ) -> float:
   """The epsilon of several responses about the same person, exactly.
@@ -66,7 +66,7 @@ def randomised_response_epsilon(
 
 def _log_loss_probabilities(epsilon: float, categories: int, count: int) -> np.ndarray:
   """[2 count + 1] log-probabilities of the losses -count..count (x epsilon)."""
-  keep = randomised_response_keep(epsilon=epsilon, categories=categories)
+  keep = randomized_response_keep(epsilon=epsilon, categories=categories)
   truthful = special.expit(epsilon)  # of the two answers that tell them apart
   telling = min(1.0, keep / truthful) if categories > 2 else 1.0
   out = np.full(2 * count + 1, -np.inf)

@@ -6,17 +6,16 @@ import pytest
 from scipy import stats
 
 from jaxfair import checks
-from jaxfair.accounting import (
-  Relation,
-  SanitisingPlan,
-  composed_epsilon,
-  pate_events,
-  plan_sanitising,
-  round_up,
-  sanitised_epsilon,
-  sanitising_event,
+from jaxfair.accounting import Relation, pate_events, plan_sanitizing, sanitized_epsilon
+from jaxfair.accounting._composition import composed_epsilon
+from jaxfair.accounting._guarantee import round_up
+from jaxfair.accounting._sanitizing_plan import (
+  SanitizingPlan,
+  confidence_z,
+  max_beta,
+  release_rdp,
+  sanitizing_event,
 )
-from jaxfair.accounting._sanitising_plan import confidence_z, max_beta, release_rdp
 
 
 def gaussian_divergence(mean, ratio, sigma, order):
@@ -30,8 +29,8 @@ def gaussian_divergence(mean, ratio, sigma, order):
 
 
 @pytest.mark.parametrize(("order", "beta", "sigma"), [(4.0, 0.05, 3.0), (8.0, 0.04, 6.0)])
-def test_release_costs_the_worst_pair_of_neighbours(order, beta, sigma):
-  plan = SanitisingPlan(order, beta, sigma, 1e6)
+def test_release_costs_the_worst_pair_of_neighbors(order, beta, sigma):
+  plan = SanitizingPlan(order, beta, sigma, 1e6)
   found = release_rdp(plan, order)
   worst = 0.0
   for log_ratio in np.linspace(-beta, beta, 9):
@@ -43,8 +42,8 @@ def test_release_costs_the_worst_pair_of_neighbours(order, beta, sigma):
 
 
 def test_releasing_the_scale_is_a_gaussian_mechanism():
-  one = SanitisingPlan(4.0, 0.05, 3.0, 10.0)
-  other = SanitisingPlan(4.0, 0.05, 3.0, 1e9)
+  one = SanitizingPlan(4.0, 0.05, 3.0, 10.0)
+  other = SanitizingPlan(4.0, 0.05, 3.0, 1e9)
   extra = release_rdp(one, 4.0) - release_rdp(other, 4.0)
   assert extra == pytest.approx(4.0 / (2 * 10.0**2))
 
@@ -57,8 +56,8 @@ def test_two_bounds_hold_together_with_the_confidence():
 
 
 def test_event_lists_the_orders_that_exist():
-  plan = SanitisingPlan(6.0, 0.05, 3.0, 10.0)
-  event = sanitising_event(plan)
+  plan = SanitizingPlan(6.0, 0.05, 3.0, 10.0)
+  event = sanitizing_event(plan)
   assert 6.0 in event.orders
   assert max(event.orders) < 1 / -math.expm1(-0.1)
   assert np.all(np.diff(event.values) > 0)
@@ -73,8 +72,8 @@ def test_a_plan_looks_at_public_numbers_and_follows_the_guess():
     "sigma": 20.0,
     "delta": 1e-6,
   }
-  plans = [plan_sanitising(**public, consensus=c) for c in (0.7, 0.99)]
-  assert plan_sanitising(**public, consensus=0.7) == plans[0]
+  plans = [plan_sanitizing(**public, consensus=c) for c in (0.7, 0.99)]
+  assert plan_sanitizing(**public, consensus=0.7) == plans[0]
   # The surer one is of agreement, the higher the order that pays.
   assert plans[0].order < plans[1].order
   for plan in plans:
@@ -84,7 +83,7 @@ def test_a_plan_looks_at_public_numbers_and_follows_the_guess():
 @pytest.mark.parametrize("overhead", [0.05, 0.1])
 def test_a_wrong_guess_costs_no_more_than_the_overhead(overhead):
   public = {"sigma": 13.0, "delta": 1e-6}
-  plan = plan_sanitising(
+  plan = plan_sanitizing(
     **public, num_queries=300, num_teachers=150, num_classes=2, max_overhead=overhead
   )
   alone = composed_epsilon(
@@ -92,10 +91,10 @@ def test_a_wrong_guess_costs_no_more_than_the_overhead(overhead):
   )
   contested = np.full((300, 2), 75)  # the guess was that nine of ten teachers agree
   for seed in range(3):
-    shown = sanitised_epsilon(contested, **public, plan=plan, key=jax.random.key(seed))
+    shown = sanitized_epsilon(contested, **public, plan=plan, key=jax.random.key(seed))
     assert alone < shown.guarantee.epsilon <= (1 + overhead) * alone
     assert shown.epsilon <= round_up(shown.guarantee.epsilon)
-  agreed = sanitised_epsilon(
+  agreed = sanitized_epsilon(
     np.tile([150, 0], (300, 1)), **public, plan=plan, key=jax.random.key(0)
   )
   assert agreed.epsilon < 0.8 * alone
@@ -104,9 +103,9 @@ def test_a_wrong_guess_costs_no_more_than_the_overhead(overhead):
 def test_no_plan_where_a_figure_would_not_be_lower():
   # Few teachers for the noise: votes cannot help, whatever they are.
   few = {"num_queries": 200, "num_teachers": 150, "num_classes": 2, "sigma": 50.0, "delta": 1e-6}
-  assert plan_sanitising(**few, consensus=0.9) is None
+  assert plan_sanitizing(**few, consensus=0.9) is None
   many = few | {"num_teachers": 5000}
-  assert plan_sanitising(**many, consensus=0.9) is not None
+  assert plan_sanitizing(**many, consensus=0.9) is not None
 
 
 @pytest.mark.parametrize(
@@ -123,7 +122,7 @@ def test_no_plan_where_a_figure_would_not_be_lower():
 def test_bad_plans_are_named(change, told):
   given = {"order": 4.0, "beta": 0.1, "sigma_cost": 1.0, "sigma_scale": 1.0, **change}
   with pytest.raises(checks.ArgumentError, match=told):
-    SanitisingPlan(**given)
+    SanitizingPlan(**given)
 
 
 @pytest.mark.parametrize(
@@ -149,4 +148,4 @@ def test_bad_public_numbers_are_named(change, told):
     **change,
   }
   with pytest.raises(checks.ArgumentError, match=told):
-    plan_sanitising(**given)
+    plan_sanitizing(**given)

@@ -1,16 +1,17 @@
-"""What a sanitised epsilon gains over one that holds for any votes.
+"""What a sanitized epsilon gains over one that holds for any votes.
 
 Made-up votes: the share of teachers that agree falls off exponentially from
 one, around a mean; the others vote at random. Prints the table of
 docs/pate_accounting.md.
 
-  python benchmarks/sanitised_epsilon.py
+  python benchmarks/sanitized_epsilon.py
 """
 
 import jax
 import numpy as np
 
 from jaxfair import accounting
+from jaxfair.accounting import _composition
 
 DELTA = 1e-6
 KEYS = 5
@@ -28,9 +29,9 @@ def main() -> None:
   for queries, teachers, classes, sigma, consensus in SETTINGS:
     counts = votes(queries, teachers, classes, consensus)
     events = accounting.pate_events(sigma=sigma, num_queries=queries)
-    flat = accounting.composed_epsilon(events, delta=DELTA)
+    flat = _composition.composed_epsilon(events, delta=DELTA)
     own = accounting.pate_diagnosis(counts, sigma=sigma, delta=DELTA)
-    plan = accounting.plan_sanitising(
+    plan = accounting.plan_sanitizing(
       num_queries=queries,
       num_teachers=teachers,
       num_classes=classes,
@@ -41,7 +42,7 @@ def main() -> None:
     told = "no plan pays | |"
     if plan is not None:
       shown = [
-        accounting.sanitised_epsilon(
+        accounting.sanitized_epsilon(
           counts, sigma=sigma, delta=DELTA, plan=plan, key=jax.random.key(seed)
         )
         for seed in range(KEYS)

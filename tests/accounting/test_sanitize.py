@@ -9,17 +9,16 @@ from scipy import stats
 from jaxfair import checks
 from jaxfair.accounting import (
   PrivacyGuarantee,
-  SanitisedEpsilon,
-  composed_epsilon,
-  gnmax_rdp,
+  SanitizedEpsilon,
   pate_events,
-  plan_sanitising,
-  rdp_to_epsilon,
-  sanitised_epsilon,
-  sanitising_event,
-  threshold_rdp,
+  plan_sanitizing,
+  sanitized_epsilon,
 )
-from jaxfair.accounting._sanitising_plan import release_rdp
+from jaxfair.accounting._composition import composed_epsilon
+from jaxfair.accounting._pate_gnmax import gnmax_rdp
+from jaxfair.accounting._pate_threshold import threshold_rdp
+from jaxfair.accounting._rdp import rdp_to_epsilon
+from jaxfair.accounting._sanitizing_plan import release_rdp, sanitizing_event
 
 DELTA = 1e-6
 
@@ -33,13 +32,13 @@ def sample(rows=2000, teachers=250, classes=5):
 
 
 COUNTS = sample()
-PLAN = plan_sanitising(num_queries=2000, num_teachers=250, num_classes=5, sigma=30.0, delta=DELTA)
+PLAN = plan_sanitizing(num_queries=2000, num_teachers=250, num_classes=5, sigma=30.0, delta=DELTA)
 
 
 def release(seed=0, **change):
   given = {"sigma": 30.0, "delta": DELTA, "plan": PLAN, **change}
   counts = given.pop("counts", COUNTS)
-  return sanitised_epsilon(counts, key=jax.random.key(seed), **given)
+  return sanitized_epsilon(counts, key=jax.random.key(seed), **given)
 
 
 def test_lies_between_the_diagnosis_and_what_holds_for_all():
@@ -86,7 +85,7 @@ def test_never_above_the_guarantee_and_nothing_asked_is_cheap():
   tiny = release(counts=COUNTS[:3])
   assert tiny.epsilon <= tiny.guarantee.epsilon * 1.001
   none = release(counts=COUNTS[:0])
-  alone = composed_epsilon([sanitising_event(PLAN)], delta=DELTA)
+  alone = composed_epsilon([sanitizing_event(PLAN)], delta=DELTA)
   assert none.epsilon <= alone * 1.001
 
 
@@ -98,10 +97,10 @@ def test_same_key_same_figure():
 def test_what_it_says_can_be_published():
   found = release()
   told = str(found)
-  assert "sanitised" in told
+  assert "sanitized" in told
   assert "confidence 0.999" in told
   json.dumps(dataclasses.asdict(found), default=str)
-  assert {field.name for field in dataclasses.fields(SanitisedEpsilon)} == {
+  assert {field.name for field in dataclasses.fields(SanitizedEpsilon)} == {
     "epsilon",
     "delta",
     "plan",
@@ -130,4 +129,4 @@ def test_bad_arguments_are_named(change, told):
 
 def test_a_key_is_required():
   with pytest.raises(checks.ArgumentError, match="key"):
-    sanitised_epsilon(COUNTS, sigma=30.0, delta=DELTA, plan=PLAN, key=0)
+    sanitized_epsilon(COUNTS, sigma=30.0, delta=DELTA, plan=PLAN, key=0)

@@ -1,4 +1,4 @@
-"""How to sanitise a data-dependent cost, chosen from public numbers alone."""
+"""How to sanitize a data-dependent cost, chosen from public numbers alone."""
 
 import math
 from collections.abc import Iterable
@@ -28,8 +28,8 @@ LARGEST = 600.0  # of an exponent: beyond it the bound says nothing anyway
 
 
 @dataclass(frozen=True)
-class SanitisingPlan:
-  """How a cost will be sanitised; to be fixed before looking at the votes.
+class SanitizingPlan:
+  """How a cost will be sanitized; to be fixed before looking at the votes.
 
   Attributes:
     order: a, the Renyi order at which the cost is released.
@@ -60,7 +60,7 @@ class SanitisingPlan:
     )
 
 
-def plan_sanitising(
+def plan_sanitizing(
   *,
   num_queries: int,
   num_teachers: int,
@@ -73,7 +73,7 @@ def plan_sanitising(
   consensus: float = 0.9,
   confidence: float = 0.999,
   max_overhead: float = 0.1,
-) -> SanitisingPlan | None:
+) -> SanitizingPlan | None:
   """The plan with the least epsilon for votes as one imagines them.
 
   Args:
@@ -125,7 +125,7 @@ def plan_sanitising(
   each = np.full(SCENARIO, num_queries / SCENARIO)
   most = math.inf if max_answers is None else max_answers
   z = confidence_z(confidence)
-  found: list[tuple[float, SanitisingPlan]] = []
+  found: list[tuple[float, SanitizingPlan]] = []
   for order in ORDERS:
     ladder = margin_ladder(
       num_teachers=num_teachers, num_classes=num_classes, sigma=sigma, order=order
@@ -141,7 +141,7 @@ def plan_sanitising(
   for epsilon, plan in sorted(found, key=lambda pair: pair[0]):
     if epsilon >= alone:
       break
-    if any_votes(sanitising_event(plan)) <= limit.epsilon:
+    if any_votes(sanitizing_event(plan)) <= limit.epsilon:
       return plan
   return None
 
@@ -156,14 +156,14 @@ def confidence_z(confidence: float) -> float:
   return float(-special.ndtri((1 - confidence) / 2))
 
 
-def sanitising_event(plan: SanitisingPlan) -> ev.Rdp:
-  """What publishing one sanitised figure costs, for a ledger."""
+def sanitizing_event(plan: SanitizingPlan) -> ev.Rdp:
+  """What publishing one sanitized figure costs, for a ledger."""
   orders = sorted({*DEFAULT_ORDERS, plan.order})
   listed = tuple(a for a in orders if plan.beta < max_beta(a))
   return ev.Rdp(listed, tuple(release_rdp(plan, a) for a in listed))
 
 
-def release_rdp(plan: SanitisingPlan, order: float) -> float:
+def release_rdp(plan: SanitizingPlan, order: float) -> float:
   """The divergence of order a of releasing cost and scale with noise.
 
   With r = e^(-2 beta) and v = 1 - a (1 - r) > 0,
@@ -172,7 +172,7 @@ def release_rdp(plan: SanitisingPlan, order: float) -> float:
       + a / (2 sigma_scale^2)
 
   The first line is the divergence between N(0, sigma^2 S^2) and
-  N(S', sigma^2 S'^2) for S' = e^(-beta) S, the worst case of neighbours: both
+  N(S', sigma^2 S'^2) for S' = e^(-beta) S, the worst case of neighbors: both
   of its terms fall while S'/S rises to 1, and beyond 1 the first keeps
   falling and the second stays below its value at e^(-beta).
   """
@@ -218,7 +218,7 @@ class _Limit(NamedTuple):
 
 def _best_plans(
   parts: list[smooth.Part], order: float, delta: float, confidence: float, z: float, limit: _Limit
-) -> list[tuple[float, SanitisingPlan]]:
+) -> list[tuple[float, SanitizingPlan]]:
   totals, distances = smooth.totals_by_distance(parts)
   cost = sum(part.cost for part in parts)
   found = []
@@ -234,7 +234,7 @@ def _best_plans(
       continue
     i, j = np.unravel_index(int(total.argmin()), total.shape)
     epsilon = rdp_to_epsilon([total[i, j]], [order], delta=delta)
-    plan = SanitisingPlan(
+    plan = SanitizingPlan(
       float(order), beta, float(SIGMA_COSTS[i, 0]), float(SIGMA_SCALES[j]), confidence
     )
     found.append((epsilon, plan))

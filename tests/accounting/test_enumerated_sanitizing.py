@@ -1,4 +1,4 @@
-"""The sanitised figure, against the exact law of what it is drawn from."""
+"""The sanitized figure, against the exact law of what it is drawn from."""
 
 import math
 
@@ -8,19 +8,15 @@ import pytest
 
 from helpers import enumerations as exact
 from helpers import vote_references as reference
-from jaxfair.accounting import (
-  SanitisingPlan,
-  _sanitise,
-  composed_epsilon,
-  sanitised_epsilon,
-  sanitising_event,
-)
+from jaxfair.accounting import _sanitize, sanitized_epsilon
 from jaxfair.accounting import _smooth_sensitivity as smooth
+from jaxfair.accounting._composition import composed_epsilon
+from jaxfair.accounting._sanitizing_plan import SanitizingPlan, sanitizing_event
 
 DELTA = 1e-2
 SIGMA, THRESHOLD, SIGMA_THRESHOLD = 1.5, 5.0, 2.0
 # Little noise, so that the votes show as far as the price allows.
-PLAN = SanitisingPlan(4.0, 0.03, 2.0, 2.0)
+PLAN = SanitizingPlan(4.0, 0.03, 2.0, 2.0)
 QUERIES = 3
 TEACHERS = 8
 
@@ -32,8 +28,8 @@ FIRST, SECOND = np.meshgrid(*[np.arange(-8, 8, STEP)] * 2, indexing="ij")
 def parts_of(row, cap):
   """Labels and tests of some queries with the same votes."""
   table = np.tile(row, (QUERIES, 1))
-  labels = _sanitise._labels(table, SIGMA, PLAN.order, False)
-  tests = _sanitise._tests(table, THRESHOLD, SIGMA_THRESHOLD, PLAN.order, False)
+  labels = _sanitize._labels(table, SIGMA, PLAN.order, False)
+  tests = _sanitize._tests(table, THRESHOLD, SIGMA_THRESHOLD, PLAN.order, False)
   return [labels._replace(most=cap), tests]
 
 
@@ -60,16 +56,16 @@ def released_laws(mine, theirs):
   return found
 
 
-def neighbours():
+def neighbors():
   for row in reference.histograms(TEACHERS, 2):
-    for other in reference.neighbours(row):
+    for other in reference.neighbors(row):
       yield row, other
 
 
-def test_cost_and_scale_are_priced_for_all_neighbours():
-  epsilon = composed_epsilon([sanitising_event(PLAN)], delta=DELTA)
+def test_cost_and_scale_are_priced_for_all_neighbors():
+  epsilon = composed_epsilon([sanitizing_event(PLAN)], delta=DELTA)
   worst = lower = 0.0
-  for row, other in neighbours():
+  for row, other in neighbors():
     pair = released_laws(secrets_of(row), secrets_of(other))
     assert abs(pair[0].sum() - 1) < 1e-9
     worst = max(worst, exact.delta_of(*pair, epsilon))
@@ -82,10 +78,10 @@ def test_cost_and_scale_are_priced_for_all_neighbours():
 def test_labels_and_figure_together_keep_the_guarantee(cap):
   test = {"threshold": THRESHOLD, "sigma_threshold": SIGMA_THRESHOLD}
   worst = lower = 0.0
-  for row, other in neighbours():
+  for row, other in neighbors():
     if row[0] < row[1]:  # the same under other names
       continue
-    shown = sanitised_epsilon(
+    shown = sanitized_epsilon(
       np.tile(row, (QUERIES, 1)),
       sigma=SIGMA,
       delta=DELTA,
@@ -110,7 +106,7 @@ def test_the_figure_is_drawn_with_the_noise_that_is_priced(cap):
   cost, log_scale = secrets_of((7, 1), cap)
 
   def figure(*draws):
-    return _sanitise._upper_bound(parts, np.array(draws), PLAN)
+    return _sanitize._upper_bound(parts, np.array(draws), PLAN)
 
   spread = PLAN.sigma_cost * math.exp(log_scale)
   assert figure(1.0, 0.0) - figure(0.0, 0.0) == pytest.approx(spread)

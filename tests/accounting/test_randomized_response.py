@@ -7,7 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxfair import checks
-from jaxfair.accounting import randomised_response_epsilon, randomised_response_keep
+from jaxfair.accounting._randomized_response import (
+  randomized_response_epsilon,
+  randomized_response_keep,
+)
 
 
 def brute_force_delta(epsilon, categories, count, at):
@@ -31,7 +34,7 @@ def brute_force_delta(epsilon, categories, count, at):
 def test_equals_the_enumeration_of_all_answers(epsilon, shape, log_delta):
   categories, count = shape
   delta = math.exp(log_delta)
-  found = randomised_response_epsilon(
+  found = randomized_response_epsilon(
     epsilon=epsilon, categories=categories, count=count, delta=delta
   )
   spent = brute_force_delta(epsilon, categories, count, found)
@@ -43,18 +46,18 @@ def test_equals_the_enumeration_of_all_answers(epsilon, shape, log_delta):
 
 def test_repetitions_are_counted():
   """dp-accounting 0.6.0 gives 1.0987 here, the cost of one response."""
-  found = randomised_response_epsilon(epsilon=math.log(3), categories=2, count=10, delta=1e-9)
+  found = randomized_response_epsilon(epsilon=math.log(3), categories=2, count=10, delta=1e-9)
   assert found == pytest.approx(10 * math.log(3), rel=1e-3)
-  exact = randomised_response_epsilon(epsilon=math.log(3), categories=2, count=10)
+  exact = randomized_response_epsilon(epsilon=math.log(3), categories=2, count=10)
   assert exact == 10 * math.log(3)
 
 
 def test_delta_buys_something_over_many_responses():
   total = 200 * 0.1
-  found = randomised_response_epsilon(epsilon=0.1, categories=4, count=200, delta=1e-5)
+  found = randomized_response_epsilon(epsilon=0.1, categories=4, count=200, delta=1e-5)
   assert found < 0.5 * total
   # and no less than a normal with the mean and variance of the loss needs
-  keep = randomised_response_keep(epsilon=0.1, categories=4)
+  keep = randomized_response_keep(epsilon=0.1, categories=4)
   flip = (1 - keep) / 3
   mean = 200 * 0.1 * (keep - flip)
   assert found > mean
@@ -62,7 +65,7 @@ def test_delta_buys_something_over_many_responses():
 
 def test_many_responses_agree_with_repeated_convolution():
   epsilon, categories, count = 0.3, 3, 400
-  keep = randomised_response_keep(epsilon=epsilon, categories=categories)
+  keep = randomized_response_keep(epsilon=epsilon, categories=categories)
   flip = (1 - keep) / (categories - 1)
   one = np.array([flip, (categories - 2) * flip, keep])
   p = np.ones(1)
@@ -74,7 +77,7 @@ def test_many_responses_agree_with_repeated_convolution():
     return np.sum(p * np.maximum(0.0, -np.expm1(at - losses)))
 
   for delta in (1e-3, 1e-6, 1e-9, 1e-40):
-    found = randomised_response_epsilon(
+    found = randomized_response_epsilon(
       epsilon=epsilon, categories=categories, count=count, delta=delta
     )
     assert spent(found) <= delta < spent(found - 1e-8)
@@ -83,7 +86,7 @@ def test_many_responses_agree_with_repeated_convolution():
 def test_tiny_deltas_are_finite_and_fall():
   deltas = [1e-300, 1e-100, 1e-30, 1e-9, 0.5]
   found = [
-    randomised_response_epsilon(epsilon=0.5, categories=3, count=60, delta=delta)
+    randomized_response_epsilon(epsilon=0.5, categories=3, count=60, delta=delta)
     for delta in deltas
   ]
   assert np.all(np.diff(found) <= 0)
@@ -91,23 +94,23 @@ def test_tiny_deltas_are_finite_and_fall():
 
 
 def test_absurdly_many_are_bounded_by_the_sum():
-  assert randomised_response_epsilon(
+  assert randomized_response_epsilon(
     epsilon=1.0, categories=2, count=10**6, delta=1e-5
   ) == pytest.approx(1e6)
 
 
 def test_keep_probability_by_hand():
-  assert randomised_response_keep(epsilon=math.log(3), categories=2) == pytest.approx(0.75)
-  assert randomised_response_keep(epsilon=math.log(6), categories=4) == pytest.approx(6 / 9)
-  assert randomised_response_keep(epsilon=800.0, categories=4) == 1.0
+  assert randomized_response_keep(epsilon=math.log(3), categories=2) == pytest.approx(0.75)
+  assert randomized_response_keep(epsilon=math.log(6), categories=4) == pytest.approx(6 / 9)
+  assert randomized_response_keep(epsilon=800.0, categories=4) == 1.0
 
 
 def test_bad_arguments_are_named():
   with pytest.raises(checks.ArgumentError, match="epsilon"):
-    randomised_response_keep(epsilon=0.0, categories=2)
+    randomized_response_keep(epsilon=0.0, categories=2)
   with pytest.raises(checks.ArgumentError, match="categories"):
-    randomised_response_epsilon(epsilon=1.0, categories=1, count=1)
+    randomized_response_epsilon(epsilon=1.0, categories=1, count=1)
   with pytest.raises(checks.ArgumentError, match="count"):
-    randomised_response_epsilon(epsilon=1.0, categories=2, count=0)
+    randomized_response_epsilon(epsilon=1.0, categories=2, count=0)
   with pytest.raises(checks.ArgumentError, match="delta"):
-    randomised_response_epsilon(epsilon=1.0, categories=2, count=1, delta=1.0)
+    randomized_response_epsilon(epsilon=1.0, categories=2, count=1, delta=1.0)

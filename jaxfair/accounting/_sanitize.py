@@ -23,17 +23,17 @@ from jaxfair.accounting._guarantee import PrivacyGuarantee, Relation, delta_in_r
 from jaxfair.accounting._ladders import Ladder, margin_ladder, margin_rungs, threshold_ladder
 from jaxfair.accounting._pate_cost import check_threshold, pate_events
 from jaxfair.accounting._rdp import rdp_to_epsilon
-from jaxfair.accounting._sanitising_plan import (
+from jaxfair.accounting._sanitizing_plan import (
   LARGEST,
-  SanitisingPlan,
+  SanitizingPlan,
   confidence_z,
   release_rdp,
-  sanitising_event,
+  sanitizing_event,
 )
 
 
 @dataclass(frozen=True)
-class SanitisedEpsilon:
+class SanitizedEpsilon:
   """A data-dependent epsilon with noise: it may be published.
 
   Attributes:
@@ -50,7 +50,7 @@ class SanitisedEpsilon:
 
   epsilon: float
   delta: float
-  plan: SanitisingPlan
+  plan: SanitizingPlan
   num_queries: int
   max_answers: int | None
   guarantee: PrivacyGuarantee
@@ -59,24 +59,24 @@ class SanitisedEpsilon:
     plan = self.plan
     return (
       f"epsilon {round_up(self.epsilon)}, delta {round_up(self.delta)} at "
-      f"these votes, sanitised (confidence {plan.confidence:g}, order "
+      f"these votes, sanitized (confidence {plan.confidence:g}, order "
       f"{plan.order:g}, beta {plan.beta:.4g}, sigma_cost "
       f"{plan.sigma_cost:.4g}, sigma_scale {plan.sigma_scale:.4g})"
     )
 
 
-def sanitised_epsilon(
+def sanitized_epsilon(
   counts: Any,
   *,
   sigma: float,
   delta: float,
-  plan: SanitisingPlan,
+  plan: SanitizingPlan,
   key: Any,
   threshold: float | None = None,
   sigma_threshold: float | None = None,
   max_answers: int | None = None,
   discrete: bool = False,
-) -> SanitisedEpsilon:
+) -> SanitizedEpsilon:
   """Publishes what labels cost at these votes, at a small cost of its own.
 
   Args:
@@ -84,7 +84,7 @@ def sanitised_epsilon(
       that a cap kept from being asked.
     sigma: standard deviation of the noise on each count.
     delta: in (0, 1).
-    plan: from `plan_sanitising`, or any other choice made from public numbers.
+    plan: from `plan_sanitizing`, or any other choice made from public numbers.
       Where that gives None, publish the epsilon for any votes.
     key: used once; `privacy.os_key()` for a release.
     threshold: T of Confident-GNMax; None where every query is answered.
@@ -100,12 +100,12 @@ def sanitised_epsilon(
   Privacy:
     Numbers of queries, teachers and classes, all noises, the threshold and
     the cap are public. The divergence of the labels and of this release
-    from those of any neighbour is bounded at these votes and in this
+    from those of any neighbor is bounded at these votes and in this
     direction; `guarantee` holds for all votes in both directions. Neither
     depends on which queries passed the test: that is one outcome of many. A
     label is charged for every query, or for the `max_answers` costliest,
     which no sequence of answers exceeds. Calling it again is another release:
-    charge `sanitising_event(plan)` each time.
+    charge `sanitizing_event(plan)` each time.
 
   Reference:
     Papernot et al. (2018), appendix B, with the scale released as well.
@@ -113,8 +113,8 @@ def sanitised_epsilon(
   from jaxfair.privacy import noise  # JAX, which no other accounting needs
 
   checks.require(
-    isinstance(plan, SanitisingPlan),
-    "plan is missing; where plan_sanitising gives None, publish the epsilon for any votes instead",
+    isinstance(plan, SanitizingPlan),
+    "plan is missing; where plan_sanitizing gives None, publish the epsilon for any votes instead",
   )
   delta_in_range(delta)
   checks.one_key("key", key)
@@ -136,9 +136,9 @@ def sanitised_epsilon(
   cost = _upper_bound(parts, draws, plan) + release_rdp(plan, plan.order)
   epsilon = rdp_to_epsilon([cost], [plan.order], delta=delta)
   guarantee = composed_guarantee(
-    [*events, sanitising_event(plan)], delta=delta, relation=Relation.REPLACE_ONE
+    [*events, sanitizing_event(plan)], delta=delta, relation=Relation.REPLACE_ONE
   )
-  return SanitisedEpsilon(
+  return SanitizedEpsilon(
     epsilon=round_up(min(epsilon, guarantee.epsilon)),
     delta=delta,
     plan=plan,
@@ -174,7 +174,7 @@ def _part(ladder: Ladder, rungs: np.ndarray) -> smooth.Part:
   return smooth.Part(ladder, occupied, counts.astype(np.float64))
 
 
-def _upper_bound(parts: list[smooth.Part], draws: np.ndarray, plan: SanitisingPlan) -> float:
+def _upper_bound(parts: list[smooth.Part], draws: np.ndarray, plan: SanitizingPlan) -> float:
   """A bound on the cost that fails with probability 1 - confidence at most."""
   if not parts:
     return 0.0
