@@ -215,7 +215,7 @@ def lines(row: Row, found: dict) -> list[str]:
     told.append(
       f"| {row.title} | {epsilon:g}, {row.delta:g} | **{ours[:, 0].mean():.2f}**{spread} "
       f"| {row.published[at]} | {row.bars[at]:g} | {plain} | {most} | {len(ours)} "
-      f"| {ours[:, 1].mean():.0f} | {row.source}. {row.differences}. Settings: {row.chosen}. |"
+      f"| {ours[:, 1].mean():.2g} | {row.source}. {row.differences}. Settings: {row.chosen}. |"
     )
   return told
 

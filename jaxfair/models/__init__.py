@@ -18,13 +18,7 @@ from jaxfair.models._pretrained import pretrained
 from jaxfair.models._scattering import scattering
 
 if TYPE_CHECKING:
-  from jaxfair.models._convnets import (
-    Conv,
-    convnet,
-    convnet_celeba,
-    convnet_color_mnist,
-    convnet_medium,
-  )
+  from jaxfair.models._convnets import Conv, convnet
   from jaxfair.models._resnets import resnet
   from jaxfair.models._vggs import vgg
 
@@ -33,9 +27,6 @@ __all__ = [
   "check_independent",
   "check_loss",
   "convnet",
-  "convnet_celeba",
-  "convnet_color_mnist",
-  "convnet_medium",
   "couples_examples",
   "cross_entropy",
   "embed",

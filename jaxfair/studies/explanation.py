@@ -69,6 +69,7 @@ class NonPrivateExplanation(NamedTuple):
     unit: of costs.
     costs: of every group, the one that pays most first.
     apart: interval of the payer's cost minus that of the group that pays least, paired by seed.
+    repeated: whether costs are of seeds; those of decisions are known as they are.
     by_loss: the payer by loss, if that is another group; else empty.
     reasons: where the payer differs, the largest ratio first.
     useless: why the setting shows nothing; empty if it does.
@@ -79,6 +80,7 @@ class NonPrivateExplanation(NamedTuple):
   unit: str
   costs: tuple[GroupCost, ...]
   apart: _intervals.Interval
+  repeated: bool
   by_loss: str
   reasons: tuple[Reason, ...]
   useless: str
@@ -135,9 +137,13 @@ def explain(plan: Any, table: Table, *, command: str) -> list[NonPrivateExplanat
 
 
 def hardest(found: Sequence[NonPrivateExplanation]) -> NonPrivateExplanation:
-  """The setting whose payer pays most, among those that show anything."""
+  """The setting whose payer pays most, among those that show anything.
+
+  One model alone, such as the released one, has no interval: it counts only where all are such.
+  """
   useful = [one for one in found if not one.useless] or list(found)
-  return max(useful, key=lambda one: float(one.payer.cost.estimate))
+  known = [one for one in useful if math.isfinite(one.payer.cost.low)] or useful
+  return max(known, key=lambda one: float(one.payer.cost.estimate))
 
 
 def sentences(one: NonPrivateExplanation) -> list[str]:
@@ -146,11 +152,16 @@ def sentences(one: NonPrivateExplanation) -> list[str]:
   at = _told(one.setting)
   if one.useless:
     first = f"Who pays: nothing can be said with {at}: the model {one.useless}."
-  elif payer.cost.low <= 0 or payer.cost.estimate <= 0:
+  elif one.repeated and not math.isfinite(payer.cost.low):
+    first = (
+      f"Who pays: one model cannot tell. {at} takes {_number(payer.cost.estimate)} {one.unit} from "
+      f"{payer.name}{_size(payer)}; repeat it over seeds for an interval."
+    )
+  elif payer.cost.low <= 0:
     first = f"Who pays: nobody beyond chance. {at} takes {_cost(payer, one.unit)} at most."
   else:
     first = f"Who pays: {payer.name}{_size(payer)}. {at} takes {_cost(payer, one.unit)} from it"
-    if not one.apart.low <= 0:
+    if one.apart.low > 0:
       first += f", and {_number(least.cost.estimate)} from {least.name}{_size(least)}."
     else:
       first += "; the groups' costs do not differ beyond chance."
@@ -201,6 +212,7 @@ def _explained(
     unit=unit,
     costs=tuple(costs),
     apart=fairness.paired_interval(per_seed[most][:same], per_seed[least][:same]),
+    repeated="seed" in own,
     by_loss="" if by_loss == most else by_loss,
     reasons=tuple(_reasons(rows, table, most)),
     useless="",

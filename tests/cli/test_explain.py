@@ -115,6 +115,14 @@ def test_a_difference_within_chance_is_said_to_be(run):
   assert "Who pays: nobody beyond chance. DP-SGD, epsilon 1 takes" in told
 
 
+def test_one_model_alone_blames_nobody(run):
+  alone = [row for row in rows("dp_sgd", 1.0, women=0.2, men=0.0) if row["seed"] == 0]
+  repeated = rows("dp_sgd", 4.0, women=0.04, men=0.01)
+  found = explanation.explain_run(run(alone, repeated))
+  assert "one model cannot tell" in explanation.sentences(found[0])[0]
+  assert explanation.hardest(found).setting["epsilon"] == 4.0
+
+
 def test_a_useless_model_explains_nothing(jaxfair, run):
   folder = run(
     rows("dp_sgd", 1.0, women=0.3, men=0.1, balanced=0.499, **CLIPPED),

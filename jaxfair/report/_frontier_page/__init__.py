@@ -8,7 +8,6 @@ import shlex
 from importlib import resources
 from typing import Any
 
-from jaxfair import frontier
 from jaxfair.experiments._frontiers import RunFrontier
 from jaxfair.frontier import _objectives
 from jaxfair.report import _series
