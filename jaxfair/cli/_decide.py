@@ -156,6 +156,11 @@ def _find(
     at_most >= 0 and (at_most < 1 or not read.case.is_rule),
     f"at_most_loss={at_most:g} must be 0 or above, and 0 for decisions (nobody loses a right)",
   )
+  checks.require(
+    remedy != "piecewise-linear",
+    "remedy=piecewise-linear depends on a first release that is simulated once, so no probability "
+    "can be told; use another remedy, or --epsilon",
+  )
   return _requirement.find_epsilon(
     read.case,
     remedy,

@@ -62,8 +62,8 @@ def tell(told: Told, read: OfficeFile, results: Results, folder: pathlib.Path) -
 
   own, by_region = results[told.remedy]
   clear = _ways.clear_bias(own)
-  best = _ways.recommend({name: one for name, (one, _) in results.items()})
-  advice, command = _advice(told, results, best)
+  best = _ways.recommend({name: one for name, (one, _) in results.items()}, now=told.remedy)
+  advice, command = _advice(told, results, best, clear)
   sentences = [_what(told, read), _who(told, read, own, clear), advice]
   listings = _winners_and_losers(told, read, own, clear)
   if by_region is not None:
@@ -77,6 +77,7 @@ def tell(told: Told, read: OfficeFile, results: Results, folder: pathlib.Path) -
     f"{best}: {_ways.WAYS[best]}",
     command,
     _comparison(told, results),
+    {name: _ways.WAYS[name] for name in results},
     notes,
   )
   folder.mkdir(parents=True, exist_ok=True)
@@ -88,6 +89,8 @@ def tell(told: Told, read: OfficeFile, results: Results, folder: pathlib.Path) -
     typer.echo(f"\n{listing.title}")
     if listing.rows:
       _console.table(listing.heads, listing.rows)
+  for name, meaning in brief.meanings.items():
+    typer.echo(f"{name}: {meaning}")
   typer.echo(f"\nrecommended: {command}")
   for note in notes[1:]:
     typer.echo(note)
@@ -146,34 +149,46 @@ def _one(
 
 
 def _share(part: float, whole: float) -> str:
-  return f"{abs(part / whole):.2%}" if whole else ""
+  if not whole:
+    return ""
+  share = abs(part / whole)
+  return f"{share:.2%}" if share >= 1e-4 else "under 0.01%"
 
 
-def _advice(told: Told, results: Results, best: str) -> tuple[str, str]:
+def _advice(told: Told, results: Results, best: str, clear: np.ndarray) -> tuple[str, str]:
   """A sentence, and the command that follows it."""
   own, other = results[told.remedy][0], results[best][0]
-  command = f"{told.command} --epsilon {told.epsilon:g} --remedy {best}"
-  if own.is_rule:
+  level = f"--epsilon {told.epsilon:g}"
+  if told.found is not None and best != told.remedy:  # another way needs its own epsilon
+    level = f"--at-most-loss {told.wish[0]:.15g} --with-probability {told.wish[1]:.15g}"
+  command = f"{told.command} {level} --remedy {best}"
+  lost = [-told.money * float(np.minimum(one.bias, 0).sum()) for one in (own, other)]
+  if best != told.remedy and own.is_rule:
     now, then = float(own.error.mean()), float(other.error.mean())
-    if best != told.remedy:
-      return f"Recommended: `{best}` lowers wrong decisions from {now:.2%} to {then:.2%}.", command
-    return (
-      "No other way of using the counts is clearly better; to make sure that no place loses what "
-      "it qualifies for, find the epsilon for that with the command below.",
-      f"{told.command} --at-most-loss 0 --with-probability 0.9",
-    )
-  now, then = (-told.money * float(np.minimum(one.bias, 0).sum()) for one in (own, other))
+    change = f"wrong decisions from {now:.2%} to {then:.2%}"
+  else:
+    now_lost, then_lost = map(told.amount, lost)
+    change = f"what places lose on average from {now_lost} to {then_lost} in all"
+  if best != told.remedy and (own.is_rule or lost[1] < lost[0]):
+    told_way = f"use the noisy counts another way ({best}, below), which lowers {change}"
+    return f"Recommended: {told_way}.", command
   if best != told.remedy:
+    return f"Recommended: {best} (below), whose single releases are closer to what is due.", command
+  keep = f"Recommended: keep this way of using the counts ({best})"
+  if own.is_rule and told.found is None:
     return (
-      f"Recommended: use the noisy counts another way ({best}, below), which lowers what places "
-      f"lose on average from {told.amount(now)} to {told.amount(then)} in all.",
+      f"{keep}, and if no place may lose what it qualifies for, find the epsilon for that with the "
+      "command below.",
+      f"{told.command} --remedy {best} --at-most-loss 0 --with-probability 0.9",
+    )
+  if own.is_rule:
+    return f"{keep}; no other is clearly better.", command
+  if np.any(clear < 0):
+    return (
+      f"{keep}; {told.amount(lost[0])} more in all would let no place lose on average.",
       command,
     )
-  return (
-    f"Recommended: keep this way ({best}); {told.amount(now)} more would make sure that no place "
-    "loses on average.",
-    command,
-  )
+  return f"{keep}; no place clearly loses on average.", command
 
 
 def _winners_and_losers(
@@ -196,8 +211,9 @@ def _winners_and_losers(
         "lose": "Most likely to lose what they qualify for",
         "gain": "Most likely to get what they do not qualify for",
       }[verb]
+      caption = f"Up to {SHOWN} places, of those whose chance is clearly above 0."
     if not shown:
-      caption = f"No place clearly {verb}s on average."
+      caption = "There is no such place, as far as the simulation can tell."
     lists.append(Listing(title, caption, heads, [_row(told, read, own, i) for i in shown]))
   return lists
 
@@ -239,7 +255,6 @@ def _regions(
 
 
 def _comparison(told: Told, results: Results) -> "Listing":
-  from jaxfair.decisions._ways import WAYS
   from jaxfair.report._decision_page import Listing
 
   rows = []
@@ -251,12 +266,14 @@ def _comparison(told: Told, results: Results) -> "Listing":
       largest = max(0.0, -told.money * float(one.bias.min()))
       error = told.money * float(one.error.mean())
       numbers = [told.amount(lost), told.amount(largest), told.amount(error)]
-    rows.append([name, *numbers, WAYS[name]])
+    rows.append([name, *numbers])
   heads = ["lost on average, in all", "largest average loss", "error of one release"]
   if next(iter(results.values()))[0].is_rule:
     heads = ["wrong decisions", "most uncertain place"]
-  caption = "All give the same protection. A published total, where one is needed, is assumed."
-  return Listing("Ways to use the counts", caption, ["way", *heads, "what it is"], rows)
+  caption = (
+    "All protect people alike, at this epsilon. A published total, where one is needed, is assumed."
+  )
+  return Listing("Ways to use the counts", caption, ["way", *heads], rows)
 
 
 def _notes(told: Told, read: OfficeFile, own: "NonPrivateBias") -> list[str]:

@@ -253,27 +253,26 @@ def clear_bias(found: NonPrivateBias, level: float = 0.95) -> np.ndarray:
   return np.asarray(np.sign(found.bias) * np.maximum(np.abs(found.bias) - least, 0))
 
 
-def recommend(found: dict[str, NonPrivateBias]) -> str:
-  """The way that harms least; the usual one unless another is clearly better.
+def recommend(found: dict[str, NonPrivateBias], *, now: str = USUAL) -> str:
+  """The way that harms least; the present one unless another is clearly better.
 
   Of amounts, the harm is what places clearly lose on average, in all; ways whose single releases
   err by 10% more than the usual one are left out. Of decisions it is the share of wrong ones.
 
   Args:
     found: by way, the usual one included; of equal ones the first is taken.
+    now: the way in use.
   """
   usual = found[USUAL]
   if usual.is_rule:
     best = min(found, key=lambda name: float(found[name].error.mean()))
-    margin = 3 * float(usual.standard_error.mean() + found[best].standard_error.mean())
-    better = float(usual.error.mean() - found[best].error.mean()) > margin
-    return best if better else USUAL
+    margin = 3 * float(found[now].standard_error.mean() + found[best].standard_error.mean())
+    return best if float(found[now].error.mean() - found[best].error.mean()) > margin else now
   harm = {
     name: -float(np.minimum(clear_bias(one), 0).sum())
     for name, one in found.items()
     if one.error.mean() <= 1.1 * usual.error.mean()
   }
-  if harm[USUAL] == 0:
-    return USUAL
-  best = min(harm, key=lambda name: round(harm[name] / harm[USUAL], 2))
-  return best if harm[best] < 0.9 * harm[USUAL] else USUAL
+  unit = max(harm[USUAL], 1e-12 * float(np.abs(usual.truth).max()))
+  best = min(harm, key=lambda name: round(harm[name] / unit, 2))
+  return best if harm.get(now, np.inf) > harm[best] + 0.1 * unit else now

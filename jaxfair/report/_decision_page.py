@@ -2,11 +2,14 @@
 
 import html
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from jaxfair._whole_files import write_whole
 from jaxfair.report import _html_parts
+
+STYLE = """.command { background: var(--soft); padding: .75rem 1rem; }
+.command span { display: inline-block; }"""
 
 
 class Listing(NamedTuple):
@@ -28,6 +31,7 @@ class Brief(NamedTuple):
   recommendation: str
   command: str
   comparison: Listing
+  meanings: Mapping[str, str]  # of the rows of the comparison
   notes: Sequence[str]
 
 
@@ -35,13 +39,20 @@ def write_brief(brief: Brief, path: pathlib.Path) -> None:
   """Writes the page: three sentences, tables, the recommendation with its command."""
   told = "".join(f"<p>{html.escape(line)}</p>" for line in brief.sentences)
   notes = "".join(f"<li>{html.escape(note)}</li>" for note in brief.notes)
+  meanings = "".join(
+    f"<dt>{html.escape(name)}</dt><dd>{html.escape(told)}</dd>"
+    for name, told in brief.meanings.items()
+  )
+  # A line is broken before an option, not within one.
+  command = html.escape(brief.command).replace(" --", "</span> <span>--")
   sections = [
+    f"<style>{STYLE}</style>",
     _html_parts.header(brief.title, brief.summary, ()),
     f'<section class="answer">{told}</section>',
     *map(_listing, brief.listings),
     f"<section><h2>Recommendation</h2><p>{html.escape(brief.recommendation)}</p>"
-    f"<pre style='white-space: pre-wrap'><code>{html.escape(brief.command)}</code></pre></section>",
-    _listing(brief.comparison),
+    f"<p class='command'><code><span>{command}</span></code></p></section>",
+    f"{_listing(brief.comparison)}<dl>{meanings}</dl>",
     f'<section class="notes"><h2>Please note</h2><ul>{notes}</ul></section>',
   ]
   write_whole(path, _html_parts.page(brief.title, sections))

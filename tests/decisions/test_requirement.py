@@ -45,6 +45,7 @@ def test_bound_is_that_of_scipy():
   assert _requirement.chance_bound(0, 10, 0.01) == 0
 
 
+@pytest.mark.slow
 def test_losses_are_counted_over_all_places_at_once():
   case = case_of(lambda c: c, np.full(50, 1000.0))
   way = case.way("as-released", 1.0)

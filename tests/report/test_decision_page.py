@@ -16,6 +16,7 @@ def test_the_page_says_all_and_loads_nothing(tmp_path):
     "Use it.",
     "jaxfair decide --rule 'a b.py:f'",
     Listing("Ways", "All.", ["way", "lost"], [["tempered", "0 EUR"]]),
+    {"tempered": "Lowered."},
     ["Own eyes."],
   )
   write_brief(brief, tmp_path / "page.html")
@@ -33,5 +34,6 @@ def test_the_page_says_all_and_loads_nothing(tmp_path):
   assert places == sorted(places)
   assert 'data-head="change"' in page  # on a phone each cell carries its head
   assert page.count("<table") == 2  # an empty list is a sentence
+  assert "jaxfair decide</span> <span>--rule &#x27;a b.py:f&#x27;</span>" in page
   assert "http" not in page
   assert "<script" not in page
