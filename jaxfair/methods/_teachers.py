@@ -30,7 +30,7 @@ from jaxfair.methods._releasing import PRIVATE
 from jaxfair.training import _regularizers
 from jaxfair.types import Examples, Fit, Params
 
-UNKEPT = " The margin is for labels of queries, not for predictions: nobody knows their true labels."
+UNKEPT = " The margin is for labels of queries, not for predictions, whose true labels are unknown."
 ANSWERS, TEACHERS = "answers", "teachers"
 NOT_PROTECTED = (
   "features of the public people, which are the queries",
