@@ -105,7 +105,7 @@ def allowed_classes(counters: jax.Array, group: jax.Array, rule: CounterRule) ->
   """
   checks.require(
     rule.notion == PARITY,
-    f"notion={rule.notion!r} reads true labels; use admit_in_order(..., truth=labels)",
+    f"notion={rule.notion!r} reads true labels; use sequential_filter(..., truth=labels)",
   )
   chex.assert_shape(counters, (None, None, ...))
   sizes = jnp.sum(counters, axis=1)

@@ -43,8 +43,9 @@ class FairAnswers(NamedTuple):
   Attributes:
     labels: [n] class ids, `NO_ANSWER` where there is none.
     outcome: [n] int32 `Outcome`.
-    counters: [G, C] answers by group and class, m(z, k); for another notion than demographic parity
-      as in `fairness.Counted`.
+    counters: [G, C] answers by group and class, m(z, k); of another notion than demographic parity
+      [S, G, K], by true class (or one for all), group and category: the class that was given, or
+      whether it was wrong (0) or right (1).
     tested: [n] whether the votes were compared with the threshold.
     chosen: [n] whether the noisy argmax was computed. Both are charged, and
       both are functions of what is released.
