@@ -1,4 +1,4 @@
-"""The command line: it parses arguments, calls the library and prints; it computes nothing itself."""
+"""The command line: parses arguments, calls the library and prints; computes nothing itself."""
 
 from jaxfair.cli._app import main
 
