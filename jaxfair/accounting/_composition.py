@@ -47,7 +47,7 @@ def composed_guarantee(
   unit: str = "one person",
   accountant: Accountant = "pld",
 ) -> PrivacyGuarantee:
-  """`composed_epsilon` with all that must be said along with it."""
+  """`composed_epsilon` as a `PrivacyGuarantee`, which names relation, unit and accountant."""
   bound = best_bound(units(events, relation), delta=delta, relation=relation, accountant=accountant)
   return PrivacyGuarantee(bound.epsilon, delta, relation, unit, bound.accountant)
 

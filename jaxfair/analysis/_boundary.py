@@ -62,7 +62,7 @@ def top_two_margin(scores: ArrayLike) -> Float[jax.Array, "..."]:
 def linear_distance(
   model: Model, params: Params, x: Features, *, order: float = 2
 ) -> Float[jax.Array, "n"]:
-  """The exact distance of each input to where a linear model changes its mind.
+  """The exact distance of each input to the decision boundary of a linear model.
 
   min_{c != k} (z_k - z_c) / |w_k - w_c|_*,  k the predicted class,
   |.|_* the dual of the distance's norm

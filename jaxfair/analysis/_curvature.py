@@ -79,7 +79,7 @@ def hessian_trace(
   key: Key | None = None,
   probes: int = 100,
 ) -> NonPrivateTraces:
-  """Traces of the Hessian by the parameters: per person, per group, in all.
+  """Traces of the loss Hessian in the parameters: per person, per group and overall.
 
   Methods:
     exact: Gauss-Newton plus the residual. Softmax regression and ReLU networks
@@ -160,7 +160,7 @@ def trace_per_person(
 
 
 def check_people(examples: Examples, num_groups: int) -> None:
-  """Refuses people of whom no group statistic can be had."""
+  """Raises if no group statistic can be computed from the examples."""
   size = checks.same_length(**examples._asdict())
   checks.require(size > 0, "examples is empty; pass at least one person")
   checks.integer("num_groups", num_groups, low=1)

@@ -61,9 +61,9 @@ def excess_risk(
     loss: `(logits, y) -> [n]` losses.
     private: S private trainings' parameters, stacked along a leading axis, as
       `training.fit_many` returns them.
-    optimum: the non-private parameters; or S of them, stacked likewise, to
+    optimum: the non-private parameters; or S of them, stacked along a leading axis, to
       compare training by training.
-    examples: the people at whose loss we look.
+    examples: the people whose loss is measured.
     num_groups: static number of groups G.
     level: coverage of the intervals.
 

@@ -66,9 +66,9 @@ def vote_eta(counts: VotesLike, *, sigma: float) -> tuple[float, np.ndarray]:
 
 
 def mismatch(group: GroupsLike, voted: GroupsLike, num_groups: int) -> np.ndarray:
-  """[G] share of people of whom A = a and a~ = a do not agree: eta, realized.
+  """[G] share of people for whom exactly one of A = a and a~ = a holds: the realized eta.
 
-  With it `fair_student_bound` is a theorem about these very people.
+  With this eta, `fair_student_bound` is a theorem about the people at hand.
   """
   checks.ids("group", group, num_groups)
   checks.ids("voted", voted, num_groups)
@@ -82,7 +82,7 @@ def mismatch(group: GroupsLike, voted: GroupsLike, num_groups: int) -> np.ndarra
 def fair_student_bound(
   alpha: ArrayLike, *, eta: ArrayLike, shares: ArrayLike, bound: float = 1.0, of_votes: bool = True
 ) -> float:
-  """The violation for true groups of a model that is fair for voted ones.
+  """Bounds the fairness violation on true groups of a model that is fair on voted groups.
 
   alpha' = alpha + max_a 2 B eta_a / Pr(a~ = a)
   alpha' = alpha + max_a 2 B eta_a / (Pr(A = a) - eta_a)
@@ -121,7 +121,7 @@ def fair_teachers_bound(
   y: LabelsLike | None = None,
   bound: float = 1.0,
 ) -> float:
-  """The violation that a vote can have, by how alike groups' votes are.
+  """Bounds the fairness violation of a vote by how similar the groups' vote counts are.
 
   alpha' = B eta,  eta = max_a TV((n, Y) | A = a; (n, Y))
 

@@ -66,7 +66,7 @@ def flip_probability(counts: VotesLike, *, sigma: Number) -> Float[Array, "n"]:
 
 
 def vote_margin(counts: VotesLike) -> Int[jax.Array, "n"]:
-  """Votes between the first and the second class of each query; ties have 0.
+  """The difference in votes between the first and the second class of each query; 0 at a tie.
 
   Args:
     counts: [n, classes] votes.

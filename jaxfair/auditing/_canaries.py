@@ -121,7 +121,7 @@ def likelihood_recorder(
   l2_clip: float,
   batch_size: int,
 ) -> Callable[[Any], optax.GradientTransformation]:
-  """An optimizer whose canary parameters add up the best evidence there is.
+  """An optimizer whose canary parameters accumulate the likelihood-ratio evidence of each canary.
 
   sum_t log(1 - q + q exp((g_t - 1/2) / z^2)),  g_t the noisy gradient over C
 
@@ -167,7 +167,7 @@ def likelihood_recorder(
 
 
 def likelihood_separation(*, sampling_rate: float, noise_multiplier: float, steps: int) -> float:
-  """How far the recorded evidence moves if a canary takes part, for planning.
+  """How far the recorded evidence moves if a canary takes part; used to plan an audit.
 
   mu = q sqrt(steps (e^(1/z^2) - 1)), in standard deviations of the evidence
 
@@ -214,7 +214,7 @@ def _with_canaries(loss: PerExampleLoss, norm: float) -> PerExampleLoss:
 
 
 def _padded(values: Any, count: int) -> jax.Array:
-  """The rows, and so many rows of zeros after them."""
+  """The rows, followed by `count` rows of zeros."""
   values = jnp.asarray(values)
   empty = jnp.zeros((count, *values.shape[1:]), values.dtype)
   return jnp.concatenate([values, empty])

@@ -102,7 +102,7 @@ def audit_one_run(
 def one_run_p_value(
   *, num_canaries: int, guesses: int, correct: int, epsilon: float, delta: float
 ) -> float:
-  """How likely so many right guesses are if the training is private.
+  """Bounds the probability of at least `correct` right guesses if training is (epsilon, delta)-DP.
 
   Pr[correct >= v] <= Pr[W >= v] + 2 m delta max_i Pr[v - i <= W < v] / i,
   W ~ Binomial(r, e^epsilon / (1 + e^epsilon))
@@ -132,10 +132,10 @@ def one_run_p_value(
 def plan_guesses(
   num_canaries: int, *, separation: float, delta: float, confidence: float = 0.95
 ) -> tuple[int, int]:
-  """How many guesses promise the largest bound, before any training.
+  """Plans, before any training, how many guesses give the largest expected bound.
 
-  Supposes that scores are normal, and that taking part moves one by so many
-  standard deviations; a wrong guess of that costs strength, not validity.
+  The plan assumes that scores are normal and that taking part moves a score by `separation`
+  standard deviations. If that assumption is wrong, the bound gets weaker but stays valid.
 
   Args:
     num_canaries: m.

@@ -34,7 +34,7 @@ def split(
 def split_rows(
   size: int, fractions: Sequence[float], *, key: jax.Array, unit: np.ndarray | None = None
 ) -> tuple[np.ndarray, ...]:
-  """The rows of each part of `split`."""
+  """The row numbers of each part of `split`."""
   checks.key("key", key)
   ends = _ends(size, fractions)
   if unit is None:
@@ -58,7 +58,7 @@ def split_rows(
 def partition(
   examples: Examples, num_parts: int, *, key: jax.Array, allow_tiny_parts: bool = False
 ) -> Examples:
-  """Deals people at random into disjoint parts of equal size, one a teacher.
+  """Assigns people at random to disjoint parts of equal size, one part per teacher.
 
   Args:
     examples: the people; those left over by the division are dropped at

@@ -80,7 +80,7 @@ def simulate(
   key: jax.Array,
   control: bool | None = None,
 ) -> NonPrivateBias:
-  """Bias of a problem on noisy counts, by Monte Carlo in float64.
+  """Estimates the bias of a problem on noisy counts by Monte Carlo, in float64.
 
   B_i = E[P_i(release(x))] - P_i(x)
 
@@ -108,7 +108,7 @@ def simulate_mechanism(
   key: jax.Array,
   control: bool | None = None,
 ) -> NonPrivateBias:
-  """Bias of any mechanism against the problem it stands in for.
+  """Estimates the bias of a mechanism against the problem that it approximates.
 
   Args:
     mechanism: from true counts to outcomes.

@@ -17,12 +17,12 @@ GRID = 400
 
 
 def non_negative(values: Any, *, lower: Any = 0.0) -> Any:
-  """max(lower, value): no count below what a count can be."""
+  """max(lower, value): clips counts from below."""
   return jnp.maximum(values, lower)
 
 
 def temper(values: Any, *, temperature: Any, lower: Any = 0.0) -> Any:
-  """Non-negativity that takes back part of what it gives to small counts.
+  """Clips counts from below and takes back part of what clipping gives to small counts.
 
   u = max(lower, value);  max(lower, u - T / (u + 1 - lower))
 
@@ -107,7 +107,7 @@ def stochastic_round(values: Any, *, key: jax.Array) -> Any:
 
 
 def preserve_sum(values: Any, *, total: Any) -> Any:
-  """The nearest numbers with this sum: all are moved alike.
+  """The nearest numbers with this sum; all are shifted by the same amount.
 
   z_i + (S - sum_j z_j) / n, which leaves every difference of biases as it is.
 
@@ -119,6 +119,6 @@ def preserve_sum(values: Any, *, total: Any) -> Any:
 
 
 def normalize(values: Any, *, total: Any = 1.0) -> Any:
-  """Shares of a whole: non-negative, scaled to a sum."""
+  """Clips shares at zero and scales them to a given sum."""
   raised = jnp.maximum(values, 0.0)
   return raised * (total / jnp.sum(raised))

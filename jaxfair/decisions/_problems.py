@@ -20,7 +20,7 @@ SHARE, NUMBER, ILLITERACY = 0.05, 10_000, 0.0131
 
 
 def title_one(counts: Any, *, weights: Any) -> Any:
-  """Every district's share of the money: weighted counts over their total.
+  """Every district's share of the budget: weighted counts over their total.
 
   P_i(x) = a_i x_i / sum_j a_j x_j
 
@@ -33,7 +33,7 @@ def title_one(counts: Any, *, weights: Any) -> Any:
 
 
 def ratio(numerator: Any, denominator: Any, *, floor: Any = None) -> Any:
-  """x / y, of a denominator that is not below `floor`.
+  """x / max(y, floor); plain x / y without a floor.
 
   A noisy denominator has mass around 0, so that x / y has no mean at all: a
   simulation of it settles nowhere. With a public floor, such as 1 person, it

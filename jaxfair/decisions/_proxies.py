@@ -51,7 +51,7 @@ class PiecewiseProxy:
 def fit_proxy(
   rule: Problem, released: tuple[Any, ...], *, learner: Learner, by: int = 1, num_bins: int = 9
 ) -> PiecewiseProxy:
-  """Learns a piece-wise linear stand-in for a rule from released counts.
+  """Learns a piece-wise linear approximation of a rule from released counts.
 
   Args:
     rule: `(counts) -> [n]` decisions; its answers on the released counts are

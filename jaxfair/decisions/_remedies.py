@@ -19,7 +19,7 @@ from jaxfair.decisions._problems import title_one
 def output_perturbation(
   *, weights: Any, max_weight: float, lower_total: float, epsilon: float
 ) -> Mechanism:
-  """Noise on the shares themselves: unbiased, and usually far too much.
+  """Adds noise to the shares themselves: unbiased, but usually far too noisy.
 
   a_i x_i / max(Z, L) + Lap(2 a_max / (L epsilon)),  Z = sum_j a_j x_j
 
@@ -47,7 +47,7 @@ def output_perturbation(
 
 
 def linear_proxy(*, weights: Any, total: float, epsilon: float) -> Mechanism:
-  """Shares of a total that is public anyway: linear, so exactly fair.
+  """Shares of a total that is already public: linear in the counts, so exactly fair.
 
   a_i x~_i / Z
 
@@ -132,7 +132,7 @@ def cost_of_privacy(bias: Any, *, budget: float) -> float:
 
 
 def allotment(weights: Any) -> Problem:
-  """`title_one` with these weights, checked, as a problem of the counts."""
+  """`title_one` with these (checked) weights, as a function of the counts."""
   checks.non_negative("weights", weights, "a weight is an expenditure")
   return Partial(_title_one, _array(weights))
 

@@ -15,7 +15,7 @@ OPS: tuple[Op, ...] = ("and", "or", "xor")
 
 
 def clipped_laplace_mean(value: Any, *, scale: Any, lower: Any = 0.0) -> np.ndarray:
-  """E[max(lower, value + Lap(scale))]: what non-negativity makes of a count.
+  """E[max(lower, value + Lap(scale))]: the mean of a noisy count that is clipped from below.
 
   max(x, l) + scale / 2 exp(-|x - l| / scale)
 

@@ -40,7 +40,7 @@ def audit(
   num_questions: int,
   num_groups: int,
 ) -> tuple[Audit, Audit]:
-  """Measures a disclosure, group by group; jit-able.
+  """Measures a disclosure, group by group; works under jit.
 
   Args:
     count: [n] columns revealed, as `Disclosed.count`.

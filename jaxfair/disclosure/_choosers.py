@@ -40,7 +40,7 @@ class Chooser(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class ByEntropy:
-  """Expected certainty of the label after the answer (the paper's PFR).
+  """Orders questions by the expected certainty of the label after the answer (the paper's PFR).
 
   F(j) = mean over answers z ~ X_j | x_R of -H[f | x_R, X_j = z]
 
@@ -88,7 +88,7 @@ class ByEntropy:
 
 @dataclasses.dataclass(frozen=True)
 class ByVariance:
-  """How little variance of the margin the answer leaves: no draws.
+  """Orders questions by how little variance of the margin the answer leaves; needs no sampling.
 
   For a linear model and two classes this is the order of `ByEntropy` without
   its sampling error. The margin given R is N(m, s^2); an answer moves m by a
@@ -120,7 +120,7 @@ class ByVariance:
 
 @dataclasses.dataclass(frozen=True)
 class ByProgress:
-  """How far the answer is expected to lift the worst case: for delta = 0.
+  """Orders questions by how far the answer is expected to lift the worst case; for delta = 0.
 
   Let c be the likely label and g the gradient of its lead over the next one.
   A hidden column counts for its worst answer, min_v g v; once revealed it
@@ -153,7 +153,7 @@ class ByProgress:
 
 @dataclasses.dataclass(frozen=True)
 class ByImportance:
-  """One order for everybody: how much each column moves the first layer.
+  """Orders questions by how much each column moves the first layer; the same for everybody.
 
   The variance of the pre-activations that a column explains before anything
   sensitive is known. A baseline.
@@ -169,7 +169,7 @@ class ByImportance:
 
 @dataclasses.dataclass(frozen=True)
 class AtRandom:
-  """A random order for each person. A baseline."""
+  """Asks in a random order for each person; a baseline."""
 
   def build(self, known: Beliefs, *, key: jax.Array) -> Scores:
     """The scores; each person's own key makes the order."""

@@ -44,7 +44,7 @@ class PureTest(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class IntervalTest:
-  """Bounds on all outputs, layer by layer (interval bound propagation).
+  """Bounds all outputs layer by layer (interval bound propagation).
 
   Linear models: lows of theta_c x - theta_c' x, summed over questions, are
   attained, so the test is exact and takes linear time. For one number in
@@ -91,7 +91,7 @@ class IntervalTest:
 
 @dataclasses.dataclass(frozen=True)
 class GridTest:
-  """The label is the same at every combination of listed answers.
+  """Tests whether the label is the same at every combination of listed answers.
 
   Up to `points` combinations all are looked at; of more, as many are drawn.
   Neither is sound for a network: between points, or at one that was not drawn,

@@ -23,7 +23,7 @@ CHUNK = 2**12
 
 
 class Gaussian(NamedTuple):
-  """A joint law of all features.
+  """A joint Gaussian distribution of all features.
 
   Attributes:
     mean: [d].
@@ -49,7 +49,7 @@ class Conditional(NamedTuple):
 
 
 def fit_gaussian(x: Any, *, shrinkage: float = SHRINKAGE) -> Gaussian:
-  """Mean and covariance of public training data; jit-able.
+  """Mean and covariance of public training data; works under jit.
 
   Sigma = (1 - shrinkage) S + shrinkage diag(S)
 

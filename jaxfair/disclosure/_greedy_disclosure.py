@@ -59,7 +59,7 @@ def disclose(
   scaler: Scaler | None = None,
   key: jax.Array,
 ) -> Disclosed:
-  """Personalized disclosure for every person, in one program.
+  """Runs personalized disclosure for every person, in one compiled program.
 
   Ask the best open question, until Pr[f = y | answers] >= 1 - delta for some
   y, or nothing that is hidden can matter.
@@ -112,7 +112,7 @@ def disclose_each(
   scaler: Scaler | None = None,
   key: jax.Array,
 ) -> dict[str, Disclosed]:
-  """`disclose` with several orders and deltas, which share their laws.
+  """`disclose` with several orders and deltas, which share their conditional distributions.
 
   The laws of what is hidden are most of the work; they depend on neither.
 

@@ -49,7 +49,7 @@ def questions(
   *,
   step: float = STEP,
 ) -> tuple[tuple[str, ...], Questions]:
-  """The questions about some columns of an encoded data set.
+  """Groups the features of an encoded data set into questions, one per sensitive column.
 
   Args:
     feature_names: [d] as `Dataset.feature_names`.

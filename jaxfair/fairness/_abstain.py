@@ -20,7 +20,7 @@ FORMAT = "jaxfair-abstainer-1"
 
 
 class Abstainer:
-  """Passes a model's predictions on, or abstains where that keeps parity.
+  """Passes a model's predictions on, or abstains where that is needed to keep parity.
 
       gate = fairness.Abstainer(
         fairness.CounterRule(max_gap=0.05, min_count=50),

@@ -38,7 +38,7 @@ MOST_ANSWERS = 2**31 - 1
 )
 @dataclasses.dataclass(frozen=True)
 class CounterRule:
-  """When an answer is fair enough to be given.
+  """The rule that decides whether an answer keeps the disparity between groups within a margin.
 
   A group with fewer than `min_count` answers is in its cold start: it is
   answered, and its rates are not judged. So is a group that has nobody to be
@@ -57,7 +57,7 @@ class CounterRule:
 
   Attributes:
     max_gap: gamma, 0 or above; may be traced and mapped over.
-    min_count: M, answers of a group before it is judged; likewise.
+    min_count: M, answers of a group before it is judged; may be traced and mapped over.
     disparity: what Gamma is; see `demographic_disparity`. "pairwise" compares
       with the groups that have left their cold start.
     guard: see above.
@@ -106,7 +106,7 @@ def allowed_classes(counters: jax.Array, group: jax.Array, rule: CounterRule) ->
   """
   checks.require(
     rule.notion == PARITY,
-    f"notion={rule.notion!r} reads true labels; use admit_in_order(..., truth=labels)",
+    f"notion={rule.notion!r} reads true labels; use sequential_filter(..., truth=labels)",
   )
   chex.assert_shape(counters, (None, None, ...))
   sizes = jnp.sum(counters, axis=1)

@@ -143,7 +143,7 @@ def count_answer(
 
 
 def check_counters(counters: ArrayLike, shape: tuple[int, ...], *, more: int = 0) -> None:
-  """Refuses counters that cannot be continued, by so many more answers."""
+  """Raises if the counters cannot be continued by `more` answers."""
   checks.require(
     np.shape(counters) == shape,
     f"counters has shape {np.shape(counters)}; pass {shape}, one row per group",

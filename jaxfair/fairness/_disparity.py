@@ -18,7 +18,7 @@ DISPARITY_KINDS: tuple[DisparityKind, ...] = ("rest", "pairwise", "overall")
 def demographic_disparity(
   counts: ArrayLike, *, notion: DisparityKind = "rest", skip_empty: bool = False
 ) -> Float[jax.Array, "groups classes"]:
-  """How much more often a group gets a class than others do: Gamma(z, k).
+  """Gamma(z, k): how much more often group z is assigned class k than the others are.
 
   rest:     P(k | z) - P(k | not z)
   pairwise: max_z' |P(k | z) - P(k | z')|

@@ -21,7 +21,7 @@ def sequential_filter(
   num_classes: int,
   truth: LabelsLike | None = None,
 ) -> Bool[np.ndarray, "n"]:
-  """Keeps people in order, each unless a disparity would reach the margin.
+  """Goes through people in order and drops each one who would bring a disparity to the margin.
 
   Args:
     labels: [n] class ids; `REFUSED` (-1) where there is none, never kept.
@@ -53,7 +53,7 @@ def sequential_filter(
 def ordered_filter(
   x: FeaturesLike, labels: LabelsLike, groups: GroupsLike, *, max_gap: float, num_classes: int
 ) -> Bool[np.ndarray, "n"]:
-  """Of each class, drops the last people of the larger of two groups.
+  """Within each class, drops the last people of the larger of two groups.
 
   (b - a) / (a + b) <= gamma  within each class, a and b being the groups'
   numbers; that is, b <= a + floor(2 a gamma / (1 - gamma))
@@ -110,7 +110,7 @@ def ordered_filter(
 
 
 def leave_out(examples: Examples, kept: LabelsLike) -> Examples:
-  """As many people as before, of whom those not kept count for nothing.
+  """Excludes people from DP-SGD training without changing the number of examples.
 
   Their features become NaN, which DP-SGD (`training.dp_sgd`, `fair_dp_sgd`,
   `train_to_budget`) leaves out of every sum and count. It is for no other

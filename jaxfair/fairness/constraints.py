@@ -1,4 +1,4 @@
-"""Fairness notions that can be differentiated: gaps to be trained away.
+"""Differentiable fairness notions, for use as training constraints and penalties.
 
 A notion is a function of (scores, y, group). All have one form: a statistic h
 of each person, compared between a group and everybody, among all people or

@@ -32,7 +32,7 @@ class NonDominated(NamedTuple):
 def non_dominated(
   values: Any, better: Sequence[Better], *, missing: Missing = "refuse"
 ) -> NonDominated:
-  """The points that no other point dominates.
+  """Marks the points that no other point dominates.
 
   Points are taken in the order of the sums of their ranks. A dominating point
   comes before those it dominates, so each block is compared with the frontier

@@ -81,7 +81,7 @@ META = ("encoder", "name", "ledger", "assumed_public", "bought", "intended_use")
 )
 @dataclasses.dataclass(frozen=True, eq=False)
 class Population:
-  """The people that a method is given; a pytree.
+  """The people that a method trains on; a pytree.
 
   Attributes:
     private: who is protected.
@@ -162,7 +162,7 @@ class Population:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Plan:
-  """A release, calibrated and priced before any work.
+  """A release, calibrated and priced before anything is trained.
 
   Attributes:
     method: name of the method.

@@ -1,8 +1,8 @@
 """Preprocessing as part of the guarantee: declared, public, or bought with noise.
 
-Where a scaler is fitted on the private people, whoever sees the model learns
-about them from the scaler alone. So ranges are declared, taken from public
-people, or released with noise and charged like any other release.
+A scaler that is fitted on private people reveals something about them to anyone who sees the
+model. Ranges are therefore declared, taken from public people, or released with noise and
+charged like any other release.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ LIMIT = 5.0  # standard deviations; scaled features are cut off there
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Preprocessing:
-  """What is done to features before a method sees them, and what it tells.
+  """How features are processed before a method sees them, and what that reveals.
 
   Attributes:
     encoder: encodes people; with fewer categories than the one it was made of
@@ -241,7 +241,7 @@ def plan_preprocessing(
   relation: Relation = Relation.ADD_OR_REMOVE_ONE,
   buy_categories: bool = True,
 ) -> PreprocessingPlan:
-  """Plans to buy what the encoder does not declare, within (epsilon, delta).
+  """Plans the noisy release, within (epsilon, delta), of what the encoder does not declare.
 
   Args:
     encoder: of the private people.

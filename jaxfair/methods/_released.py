@@ -7,8 +7,8 @@ release/
                     also as .html and, for programs, as .json
   sha256.json       a digest of each of these
 
-The digests show damage and careless edits. They are no signature: whoever can
-write the folder can write them, too.
+The digests reveal damage and careless edits. They are not a signature: anyone who can write the
+folder can also write the digests.
 
 Counters of the abstention rule are no part of a release, which never changes:
 they belong to a deployment (`Released.abstainer`, `jaxfair predict --state`).
@@ -62,7 +62,7 @@ class Network:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Released:
-  """A model with all that must travel along with it.
+  """A released model with everything needed to use it: encoder, scaler, guarantee and names.
 
   Attributes:
     method: how it was made.
@@ -81,7 +81,7 @@ class Released:
       margin between groups. None shows all.
     data_name: what the data set is called.
     spending: sentences on everything released from the data set so far.
-    intended_use: in the words of whoever released it.
+    intended_use: in the words of the person who released the model.
     released_on: the day, as in "2026-11-18".
   """
 

@@ -23,13 +23,14 @@ from jaxfair.methods import _base
 from jaxfair.methods._base import RECORD, PrivateMethod, people_per_teacher, plain_config
 from jaxfair.methods._gradients import margin
 from jaxfair.methods._method import PERSON, Plan, Population, Sizes, refuse_unfit
-from jaxfair.methods._pate_settings import ConfidentSettings, TeacherSettings
+from jaxfair.methods._pate_settings import ConfidentSettings, FairSettings, TeacherSettings
 from jaxfair.methods._recipe import voting_teachers
 from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import PRIVATE
 from jaxfair.training import _regularizers
 from jaxfair.types import Examples, Fit, Params
 
+UNKEPT = " The margin is for labels of queries, not for predictions, whose true labels are unknown."
 ANSWERS, TEACHERS = "answers", "teachers"
 NOT_PROTECTED = (
   "features of the public people, which are the queries",
@@ -92,7 +93,8 @@ class Pate(PrivateMethod):
     checks.integer("queries", queries, low=1, high=sizes.public, remedy="queries are public people")
     part = people_per_teacher(settings, sizes)
     rule, event = self._priced(settings, queries, budget)
-    decay = settings.weight_decay
+    decay, abstention = settings.weight_decay, self._abstention(settings)
+    unkept = isinstance(settings, FairSettings) and abstention is None
     config = Aggregation(
       queries=queries,
       teacher=plain_config(settings, settings.teacher_steps, part, weight_decay=decay),
@@ -107,8 +109,8 @@ class Pate(PrivateMethod):
       config,
       event,
       f"{settings.num_teachers} teachers with {part} people each are asked about {queries} public "
-      f"people; noise: {rule}.",
-      abstention=self._abstention(settings),
+      f"people; noise: {rule}.{UNKEPT if unkept else ''}",
+      abstention=abstention,
     )
 
   def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:

@@ -28,7 +28,7 @@ _NO_RANDOMNESS = (
 
 
 def from_flax(module: Any, **call_kwargs: Any) -> Model:
-  """A flax.linen module that maps a batch to logits, as a model.
+  """Wraps a flax.linen module that maps a batch to logits as a model.
 
   Args:
     module: an unbound `flax.linen.Module`; `module(x_batch)` gives logits.
@@ -55,7 +55,7 @@ def from_flax(module: Any, **call_kwargs: Any) -> Model:
 
 
 def from_haiku(function: Any) -> Model:
-  """A haiku network that maps a batch to logits, as a model.
+  """Wraps a haiku network that maps a batch to logits as a model.
 
   Args:
     function: a function that calls haiku modules, or what `hk.transform` or

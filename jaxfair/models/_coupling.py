@@ -22,7 +22,7 @@ class CouplingError(checks.JaxfairError):
 
 
 def check_independent(model: Model, params: Params, x: Any) -> None:
-  """Refuses a model that couples the examples of a batch.
+  """Raises if a model couples the examples of a batch.
 
   Args:
     model: the model.
@@ -70,7 +70,7 @@ def couples_examples(model: Model, params: Params, x: Any) -> bool:
 
 
 def check_loss(loss: PerExampleLoss, num_classes: int, *, y_one: Any = 0) -> None:
-  """Refuses a loss that is not per example.
+  """Raises if a loss is not per example.
 
   Args:
     loss: `(logits [n, C], y [n, ...]) -> [n]`.

@@ -37,7 +37,7 @@ class Extractor(NamedTuple):
 
 
 def extractor(name: str) -> Extractor:
-  """The extractor of this name with its usual settings, as configs name it."""
+  """The extractor with this name, as configs refer to it, with default settings."""
   checks.one_of("features", name, EXTRACTORS)
   if name == "scattering":
     from jaxfair.models._scattering import scattering

@@ -15,7 +15,7 @@ from jaxfair.types import Model, Params
 
 
 def frozen(model: Model, params: Params, *, trainable: Sequence[str]) -> Model:
-  """The model with all parameters fixed but those named.
+  """The model with all parameters fixed except those named.
 
   Args:
     model: any model.

@@ -131,7 +131,7 @@ def exponential(logits: Any, y: Any) -> jax.Array:
 
 
 def zero_one(logits: Any, y: Any) -> jax.Array:
-  """1 where the largest score is not y's, else 0; ties go to the lower id.
+  """1 where the predicted class is not y, else 0; ties go to the lower id.
 
   Args:
     logits: [n, C] scores.

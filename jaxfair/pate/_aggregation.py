@@ -206,7 +206,7 @@ def soft_labels(
 
 
 def plurality(counts: VotesLike, *, key: Key) -> Int[jax.Array, "n"]:
-  """The class with most votes, ties broken fairly. Not private.
+  """The class with the most votes, ties broken at random; not private.
 
   Args:
     counts: [n, C] votes per class.

@@ -29,7 +29,7 @@ CHOICES: tuple[Choice, ...] = ("any", "allowed")
 
 
 class Outcome(enum.IntEnum):
-  """What became of a query."""
+  """What happened to a query."""
 
   ANSWERED = 0
   REFUSED_FREE = 1  # no class is allowed: refused before looking at votes
@@ -44,8 +44,9 @@ class FairAnswers(NamedTuple):
   Attributes:
     labels: [n] class ids, `NO_ANSWER` where there is none.
     outcome: [n] int32 `Outcome`.
-    counters: [G, C] answers by group and class, m(z, k); for another notion than demographic parity
-      as in `fairness.Counted`.
+    counters: [G, C] answers by group and class, m(z, k); of another notion than demographic parity
+      [S, G, K], by true class (or one for all), group and category: the class that was given, or
+      whether it was wrong (0) or right (1).
     tested: [n] whether the votes were compared with the threshold.
     chosen: [n] whether the noisy argmax was computed. Both are charged, and
       both are functions of what is released.
@@ -83,7 +84,7 @@ def fair_gnmax(
   notion: NotionName = PARITY,
   truth: LabelsLike | None = None,
 ) -> FairAnswers:
-  """Answers where the teachers agree and the groups stay together (FairPATE).
+  """Answers where the teachers agree and the disparity stays within the margin (FairPATE).
 
   allowed   = classes that keep every disparity below max_gap
   confident = max_c n_c + N(0, sigma_threshold^2) >= threshold
@@ -161,7 +162,7 @@ def fair_gnmax(
 
 
 def fair_events(answers: FairAnswers) -> tuple[accounting.Event, ...]:
-  """What to charge for these answers, whatever was answered.
+  """The event to charge for these answers; it does not depend on what was answered.
 
   Args:
     answers: of one call of `fair_gnmax`, which carry their noise and budget.
@@ -185,7 +186,7 @@ def fair_events(answers: FairAnswers) -> tuple[accounting.Event, ...]:
 
 
 def papers_unsound_events(answers: FairAnswers) -> tuple[accounting.Event, ...]:
-  """What the paper charges: nothing for the labels it found and refused.
+  """The paper's charges, which are unsound: nothing for labels that were computed and refused.
 
   To reproduce its figures and to show how far they are off. No guarantee: a
   refusal tells that the noisy winner was among the classes not allowed, and

@@ -38,7 +38,7 @@ _CHECKED = (
 
 @dataclasses.dataclass(frozen=True)
 class SfPateConfig:
-  """What is released, and at which price.
+  """Settings of SF-PATE: what is released, and at what privacy cost.
 
   Attributes:
     epsilon: of the release, for one person's group. Several, for a study, give
@@ -193,7 +193,7 @@ def randomized_groups(
   key: Key | None,
   dataset_ledger: accounting.DatasetLedger | None = None,
 ) -> SfRelease:
-  """Everybody's group through randomized response, for any fair trainer (M).
+  """Everyone's group after randomized response, for any fair trainer (M).
 
   Args:
     people: public x and y, private group.

@@ -51,7 +51,7 @@ def votes(
 
 
 def estimators(make: Callable[[], Any]) -> Ensemble:
-  """Teachers of scikit-learn's or fairlearn's kind.
+  """Teachers that are scikit-learn or fairlearn estimators.
 
       pate.fair_teachers(..., ensemble=pate.estimators(lambda: GridSearch(...)))
 

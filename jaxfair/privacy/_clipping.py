@@ -161,8 +161,8 @@ def clipped_grad(
 def zero_broken(examples: Examples) -> tuple[Examples, jax.Array]:
   """Examples with the features of non-finite ones set to zero, and [n] which.
 
-  Their gradients then are finite numbers that mean nothing: whoever sums them
-  must leave these examples out, as `ClippedGrad` does.
+  Their gradients are then finite but meaningless: code that sums gradients must leave these
+  examples out, as `ClippedGrad` does.
   """
   x = examples.x
   if not jnp.issubdtype(x.dtype, jnp.inexact):

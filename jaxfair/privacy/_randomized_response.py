@@ -62,7 +62,7 @@ def response_matrix(*, epsilon: float, num_categories: int) -> Float[np.ndarray,
 
 
 def unbiased_counts(counts: ArrayLike, *, epsilon: float) -> jax.Array:
-  """How many people have each value, estimated from counts of reports.
+  """Estimates how many people have each value from counts of reports.
 
   estimate = (counts - n flip) / (keep - flip), the inverse of the response
   matrix; unbiased, so it may be negative.

@@ -35,7 +35,7 @@ class Batch(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PoissonSampler:
-  """Draws batches by Poisson sampling, cut at a public cap.
+  """Draws batches by Poisson sampling, truncated at a public cap.
 
   Every row is chosen independently with probability `rate`. If more than
   `max_batch` are chosen, a uniformly random `max_batch` of them are kept.

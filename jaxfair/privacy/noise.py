@@ -1,4 +1,4 @@
-"""Noise for arrays and trees: Gaussian, Laplace, and both on the integers.
+"""Noise for arrays and trees: Gaussian, Laplace, and their discrete versions.
 
 All are pure functions of a key, compile, and map over keys. One counter stream
 is shared by the leaves of a tree, so a key must not serve two calls. For a

@@ -112,7 +112,7 @@ class SizeIdentity(NamedTuple):
 def size_identity(
   model: Model, loss: PerExampleLoss, params: Params, examples: Examples, *, num_groups: int
 ) -> SizeIdentity:
-  """How far group gradients balance: sum_a |D_a| g_a = 0 when training ended.
+  """How nearly sum_a |D_a| g_a = 0 holds for the group gradients g_a where training ended.
 
   Of two groups, |D_a| ||g_a|| = |D_b| ||g_b|| then, so the larger group has
   the smaller gradient. With three or more groups, with weight decay, or short

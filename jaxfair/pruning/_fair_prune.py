@@ -27,13 +27,13 @@ class FairPruneConfig:
     fair: where groups are held together: in the training before pruning, in
       the fine-tuning after it, in both, or never.
     constraint: "relaxed" asks for equal group losses, "full" for equal
-      gradient norms and top eigenvalues, which is dear.
+      gradient norms and top eigenvalues, which is expensive.
     train: how the whole network is trained; its own constraint is replaced.
-    tune: how the pruned one is; likewise.
-    curvature_steps: of Lanczos in every step under the full constraint.
+    tune: how the pruned network is fine-tuned; its own constraint is replaced.
+    curvature_steps: Lanczos steps in every training step under the full constraint.
     scope: see `magnitude_masks`.
-    unit: likewise.
-    norm: likewise.
+    unit: see `magnitude_masks`.
+    norm: see `magnitude_masks`.
   """
 
   rates: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9)
@@ -64,7 +64,7 @@ class PrunedFit(NamedTuple):
   Attributes:
     params: pruned and fine-tuned, with a leading axis of rates; zero wherever
       a mask is False.
-    masks: likewise.
+    masks: with a leading axis of rates; False where a weight was removed.
     dense: the network before pruning.
     trace: of the fine-tunings, with a leading axis of rates; not private.
   """
@@ -85,7 +85,7 @@ def fair_prune(
   key: jax.Array,
   dense: Params | None = None,
 ) -> PrunedFit:
-  """Trains, prunes once, fine-tunes; groups are held together where asked.
+  """Trains, prunes once and fine-tunes, with fairness constraints where the config asks for them.
 
       config = FairPruneConfig(rates=(0.9,), fair="after")
       fit = fair_prune(model, loss, people, config, num_groups=2, key=key)
@@ -142,7 +142,7 @@ def fine_tune(
   masks: masking.Masks,
   key: jax.Array,
 ) -> Fit:
-  """Trains on from a pruned network, whose removed weights stay zero.
+  """Continues training from a pruned network; removed weights stay zero.
 
   Args:
     model: any model.

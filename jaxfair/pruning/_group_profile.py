@@ -56,15 +56,13 @@ def group_profile(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses, twice differentiable.
-    params: where.
+    params: the parameters at which everything is measured.
     examples: the people.
     num_groups: static number of groups G.
-    key: of the starting vectors of Lanczos; None leaves curvature out.
+    key: for the starting vectors of Lanczos; None leaves curvature out.
     steps: Hessian-vector products per group.
-    max_curved: curvature is that of the first so many people; of all by
-      default.
-    gradients: False leaves their norms out, which are most of the work
-      without curvature.
+    max_curved: curvature is computed on the first `max_curved` people; on all by default.
+    gradients: False leaves out gradient norms, which are most of the work without curvature.
 
   Returns:
     One statistic per group and for everybody. Convolutions on CPU are looked
@@ -108,14 +106,14 @@ def group_profiles(
 
   Args:
     model: see `group_profile`.
-    loss: likewise.
+    loss: see `group_profile`.
     stacked: parameters with a leading axis.
-    examples: likewise.
-    num_groups: likewise.
-    key: likewise; all networks are looked at from the same starts.
-    steps: likewise.
-    max_curved: likewise.
-    gradients: likewise.
+    examples: see `group_profile`.
+    num_groups: see `group_profile`.
+    key: see `group_profile`; all networks share the starting vectors.
+    steps: see `group_profile`.
+    max_curved: see `group_profile`.
+    gradients: see `group_profile`.
 
   Returns:
     The profiles with a leading axis on every array.

@@ -80,9 +80,9 @@ def masks_at_rates(
     params: the trained parameters.
     rates: [R] shares, each in [0, 1); known numbers, not traced ones.
     scope: see `magnitude_masks`.
-    unit: likewise.
-    norm: likewise.
-    prunable: likewise.
+    unit: see `magnitude_masks`.
+    norm: see `magnitude_masks`.
+    prunable: see `magnitude_masks`.
 
   Returns:
     Masks with a leading axis R; a higher rate keeps a part of what a lower
@@ -124,7 +124,7 @@ def masks_at_rates(
 
 
 def apply_masks(params: Params, masks: Masks) -> Params:
-  """The parameters with zeros where the masks are False.
+  """Sets parameters to zero where the masks are False.
 
   Args:
     params: plain parameters.
@@ -151,7 +151,7 @@ class Sparsity(NamedTuple):
 
 
 def sparsity(params: Params) -> Sparsity:
-  """How many numbers of a tree are zero: of parameters, or of masks."""
+  """The share of zeros in a tree of parameters or masks."""
   checks.require(
     checks.concrete(params), "sparsity counts on the host; call it outside of jit and vmap"
   )

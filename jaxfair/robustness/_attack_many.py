@@ -47,7 +47,7 @@ def attack(
   loop: _driver.Loop = "auto",
   stop: Stop = "end",
 ) -> Attacked:
-  """Attacks every example, for all epsilons side by side.
+  """Attacks every example, at all epsilons in parallel.
 
   Args:
     model: any model; it sees inputs in the attack's declared range.
@@ -114,7 +114,7 @@ def attack(
 
 
 def negative_margin(logits: Any, y: Any) -> jax.Array:
-  """max_{c != y} logits_c - logits_y: above 0 exactly where y loses.
+  """max_{c != y} logits_c - logits_y: positive exactly where the prediction is wrong.
 
   As a loss for attacks it does not flatten with the size of the logits.
 

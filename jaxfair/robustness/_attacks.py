@@ -147,7 +147,7 @@ def rfgsm(
   step_share: float = 0.5,
   steps: int = 1,
 ) -> Attack:
-  """R+FGSM: a push of random signs, then steps along the gradient's signs.
+  """R+FGSM: a random-sign perturbation, then steps along the sign of the gradient.
 
   x + random_share epsilon sign(N(0, I)), then step_share epsilon sign(grad)
 

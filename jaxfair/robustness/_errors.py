@@ -42,7 +42,7 @@ class Errors(NamedTuple):
 def attack_errors(
   model: Model, params: Params, examples: Examples, found: Attacked, *, num_groups: int
 ) -> Errors:
-  """Errors as an attack found them: lower bounds of the true ones.
+  """Errors that an attack finds: lower bounds of the true robust errors.
 
   Args:
     model: the attacked model.

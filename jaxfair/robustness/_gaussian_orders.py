@@ -19,7 +19,7 @@ class Orderings(NamedTuple):
       <= mu_plus - epsilon (Theorem 6.1).
     inner: fair <= natural <= robust, the part that holds for every K.
     robust_errors: fair >= natural >= robust (Corollary 6.1).
-    boundary_errors: likewise (Corollary 6.2).
+    boundary_errors: fair >= natural >= robust (Corollary 6.2).
     distances: mean distance to the threshold, fair <= natural <= robust
       (Theorem 6.2).
     stated: whether the thesis claims the order of thresholds and robust errors

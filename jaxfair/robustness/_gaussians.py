@@ -65,7 +65,7 @@ def fair_threshold(mu_minus: Any, mu_plus: Any, ratio: Any) -> np.ndarray:
 
 
 def robust_threshold(mu_minus: Any, mu_plus: Any, ratio: Any, epsilon: Any) -> np.ndarray:
-  """The threshold with the fewest errors when everybody is pushed by epsilon.
+  """The threshold with the fewest errors when every input is perturbed by up to epsilon.
 
   The worst push moves class -1 up and class +1 down, so this is the natural
   threshold of the means mu_minus + epsilon and mu_plus - epsilon.

@@ -137,7 +137,7 @@ def shuffle(rows: jax.Array, offsets: jax.Array, salts: jax.Array, *, num_rows: 
   Args:
     rows: row numbers.
     offsets: [..., rounds], broadcast against the rows.
-    salts: likewise.
+    salts: [..., rounds], broadcast against the rows.
     num_rows: n.
   """
 
@@ -159,8 +159,8 @@ def shuffle(rows: jax.Array, offsets: jax.Array, salts: jax.Array, *, num_rows: 
 def _remainder(high: jax.Array, low: jax.Array, divisor: int) -> jax.Array:
   """(2^32 high + low) mod divisor, but for what wraps around in 32 bits.
 
-  The numbers are those of `jax.random.randint`, which wraps around likewise;
-  for a shuffle of plain training they are even enough.
+  The numbers are those of `jax.random.randint`, which wraps around in the same way; they are
+  uniform enough to shuffle the batches of non-private training.
   """
   span = jnp.uint32(divisor)
   carried = jnp.uint32((2**16 % divisor) ** 2 % 2**32 % divisor)

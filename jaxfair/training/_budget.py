@@ -46,7 +46,7 @@ class PrivateFit(NamedTuple):
 def calibrate(
   config: DpSgdConfig, num_examples: int, *, epsilon: float, delta: float
 ) -> DpSgdConfig:
-  """The config with the cap and the noise that spend (epsilon, delta).
+  """The config with the batch cap and the noise that spend (epsilon, delta).
 
   Args:
     config: its `noise_multiplier` is replaced, and `max_batch` if None.

@@ -5,7 +5,7 @@ folder/
   released.npz       the parameters of a finished release, leaf by leaf
   private/           readable by its owner only; not for release
     run.json         which training this is
-    secret_key       the noise can be subtracted by whoever has it
+    secret_key       anyone who has it can subtract the noise
     step-00000100/   state and non-private trace after 100 steps
 
 When a release is finished, everything in private/ but run.json is erased.
@@ -279,7 +279,7 @@ def _require_programs(record: Any, programs: dict[str, str], folder: pathlib.Pat
 
 
 def _fingerprint(private: Any, key: jax.Array) -> str:
-  """Recognizes the data for whoever has the key, and tells nobody else."""
+  """A keyed hash that identifies the data; it reveals nothing without the key."""
   secret = np.asarray(jax.random.key_data(key)).tobytes()
   return hmac.new(secret, _content(private), hashlib.sha256).hexdigest()
 

@@ -60,7 +60,7 @@ def fair_dp_sgd(
     placement: "after" the noise, or "inside" the clip as the paper lists it.
     disparity: which Gamma.
     sample: public people drawn afresh for each step; None uses all.
-    notion: of fairness; see `fairness.soft_disparity`.
+    notion: of fairness; see `fairness.CounterRule`.
     public_labels: [m] class ids of the public people; demographic parity reads none.
     key: as in `dp_sgd`.
     initial: as in `dp_sgd`.

@@ -19,7 +19,7 @@ from jaxfair.types import Examples, Fit, Model, NonPrivateTrace, Params, PerExam
 
 @settings("learning_rate", "weight_decay", "proximity", "penalties")
 class FitConfig:
-  """Settings of a plain training.
+  """Settings of non-private training (`fit`).
 
   The objective is
 

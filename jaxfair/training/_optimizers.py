@@ -49,7 +49,7 @@ def optimizer_of(config: Any) -> optax.GradientTransformationExtraArgs:
 def named_optimizer(
   name: OptimizerName, schedule: ScheduleName = "constant", *, steps: int | None = None
 ) -> Optimizer:
-  """The optimizer of a name, with a learning rate that follows a schedule.
+  """The optimizer with this name, with a learning-rate schedule.
 
       optimizer = training.named_optimizer("momentum", "cosine", steps=300)
       config = training.DpSgdConfig(learning_rate=0.5, steps=300, optimizer=optimizer)

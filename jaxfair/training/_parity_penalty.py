@@ -114,7 +114,7 @@ def parity_penalty(
 ) -> ParityPenalty:
   """A penalty on the largest disparity of a model's soft predictions.
 
-  lam max_{z, k} Gamma(z, k), the maximum tempered; see `fairness.soft_disparity`
+  lam max_{z, k} Gamma(z, k), the maximum tempered by a softmax
 
   Args:
     model: the one that is trained.
@@ -130,7 +130,8 @@ def parity_penalty(
     disparity: which Gamma.
     temperature: of the tempered maximum.
     sample: people drawn afresh for each step; None uses all of them.
-    notion: of fairness; see `fairness.soft_disparity`.
+    notion: of fairness; see `fairness.CounterRule`. Of a notion that tells true classes apart the
+      maximum is over those, too.
     labels: [n] **public** class ids of the people; demographic parity reads none.
 
   Privacy:

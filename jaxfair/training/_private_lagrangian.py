@@ -69,8 +69,8 @@ def private_lagrangian(
     examples: public x and y, private group.
     config: settings, with noise from `config.calibrated(...)`.
     key: initial parameters, samples and noise.
-    initial: parameters to start from; they must not know groups.
-    anchor: center of the proximity term; likewise.
+    initial: parameters to start from; they must not depend on the groups.
+    anchor: center of the proximity term; it must not depend on the groups.
 
   Returns:
     `Fit(params, DualTrace)`.

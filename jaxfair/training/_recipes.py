@@ -17,7 +17,7 @@ Augmentation: TypeAlias = Callable[[jax.Array, jax.Array], jax.Array]
 
 @dataclasses.dataclass(frozen=True)
 class FlipAndShift:
-  """Mirrors an image left to right by chance, and moves it by a few pixels.
+  """Mirrors an image left to right at random and shifts it by a few pixels.
 
   Attributes:
     pixels: how far, at most, along each axis; what moves in from outside is the nearest edge.

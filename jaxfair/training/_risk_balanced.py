@@ -43,7 +43,7 @@ def risk_penalty(
   form: Form = "closeness",
   sample: int | None = None,
 ) -> "RiskPenalty":
-  """A penalty on gaps of excess risk, for `DpSgdConfig(penalties=...)`.
+  """A penalty on gaps in excess risk between groups, for `DpSgdConfig(penalties=...)`.
 
       penalty = training.risk_penalty(
         model, loss, public_people, num_groups=2, public=True
@@ -52,14 +52,14 @@ def risk_penalty(
       fit = training.train_to_budget(model, loss, people, config, ...)
 
   Args:
-    model: the one that is trained.
-    loss: likewise.
-    people: whose gaps are balanced, with their groups.
+    model: the model that is trained.
+    loss: the loss that is trained.
+    people: examples with groups; the penalty balances the gaps between these groups.
     num_groups: static number of groups G.
     public: whether `people` is public: nobody in it needs protection. There is
       no default, because everything depends on it.
     clip_weight: gamma1; None leaves the term, and its cost, out.
-    noise_weight: gamma2; likewise. The thesis uses 1 for both.
+    noise_weight: gamma2; None leaves the term, and its cost, out. The thesis uses 1 for both.
     form: "closeness" balances 1 - sum_k f_k^2, the thesis's cheap form;
       "trace" balances the Hessians' exact traces.
     sample: people drawn afresh for each step (with replacement); None uses

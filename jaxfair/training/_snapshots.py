@@ -39,7 +39,7 @@ def dp_sgd_snapshots(
   key: jax.Array,
   initial: Params | None = None,
 ) -> SnapshotFit:
-  """`dp_sgd`, the same steps from the same key, with snapshots kept.
+  """`dp_sgd`, with the same steps from the same key, that also keeps snapshots of the parameters.
 
   Args:
     model: as in `dp_sgd`, and so the other arguments.

@@ -1,4 +1,4 @@
-"""One page to choose a setting from: offline, by mouse, touch and keyboard."""
+"""One page on which to choose a setting; it works offline, by mouse, touch and keyboard."""
 
 import html
 import json

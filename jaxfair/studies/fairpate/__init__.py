@@ -1,8 +1,7 @@
 """FairPATE and its rivals: epsilon, gap, accuracy and coverage together.
 
-One row per method, setting and seed: the points of a frontier. A repetition is
-a split of the people with teachers of its own; all methods of a repetition
-share votes and noise.
+The table has one row per method, setting and seed: the points of a frontier. A repetition is a
+split of the people with its own teachers; all methods of a repetition share votes and noise.
 """
 
 import functools
