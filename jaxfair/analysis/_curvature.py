@@ -23,7 +23,7 @@ from jaxfair.analysis._hessian_residual import plan_residual, residual_traces
 from jaxfair.analysis._hutchinson import hutchinson_traces
 from jaxfair.analysis._logit_gram import SHIFT_INVARIANT, contraction, logit_gram, one_loss
 from jaxfair.fairness._intervals import Interval
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
 
 Method: TypeAlias = Literal["auto", "exact", "gauss_newton", "hutchinson", "all_parameters"]
 METHODS = ("auto", "exact", "gauss_newton", "hutchinson", "all_parameters")
@@ -76,7 +76,7 @@ def hessian_trace(
   *,
   num_groups: int,
   method: Method = "auto",
-  key: jax.Array | None = None,
+  key: Key | None = None,
   probes: int = 100,
 ) -> NonPrivateTraces:
   """Traces of the loss Hessian in the parameters: per person, per group and overall.

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxfair import checks
 from jaxfair.fairness._disparity import DISPARITY_KINDS, DisparityKind
 from jaxfair.fairness._known_labels import NOTIONS, PARITY, NotionName
+from jaxfair.types import Array
 
 Guard: TypeAlias = Literal["table", "own"]
 GUARDS: tuple[Guard, ...] = ("table", "own")
@@ -147,7 +148,7 @@ def is_class(label: jax.Array, num_classes: int) -> jax.Array:
   return _places(num_classes, jnp.ndim(label)) == label
 
 
-def _is_group(counters: jax.Array, group: Any) -> jax.Array:
+def _is_group(counters: jax.Array, group: Array | int) -> jax.Array:
   """[G, ...] which row is the group's; one id may serve all lanes."""
   lanes = counters.shape[2:]
   return _places(counters.shape[0], len(lanes)) == jnp.broadcast_to(group, lanes)

@@ -2,25 +2,25 @@
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
+from jaxtyping import Bool
 
 from jaxfair import checks
 from jaxfair.fairness._counter import REFUSED, CounterRule
 from jaxfair.fairness._counter_sequence import admit_in_order
-from jaxfair.types import Examples
+from jaxfair.types import Examples, FeaturesLike, GroupsLike, LabelsLike
 
 
 def sequential_filter(
-  labels: Any,
-  groups: Any,
+  labels: LabelsLike,
+  groups: GroupsLike,
   rule: CounterRule,
   *,
   num_groups: int,
   num_classes: int,
-  truth: Any = None,
-) -> np.ndarray:
+  truth: LabelsLike | None = None,
+) -> Bool[np.ndarray, "n"]:
   """Goes through people in order and drops each one who would bring a disparity to the margin.
 
   Args:
@@ -51,8 +51,8 @@ def sequential_filter(
 
 
 def ordered_filter(
-  x: Any, labels: Any, groups: Any, *, max_gap: float, num_classes: int
-) -> np.ndarray:
+  x: FeaturesLike, labels: LabelsLike, groups: GroupsLike, *, max_gap: float, num_classes: int
+) -> Bool[np.ndarray, "n"]:
   """Within each class, drops the last people of the larger of two groups.
 
   (b - a) / (a + b) <= gamma  within each class, a and b being the groups'
@@ -109,7 +109,7 @@ def ordered_filter(
   return kept
 
 
-def leave_out(examples: Examples, kept: Any) -> Examples:
+def leave_out(examples: Examples, kept: LabelsLike) -> Examples:
   """Excludes people from DP-SGD training without changing the number of examples.
 
   Their features become NaN, which DP-SGD (`training.dp_sgd`, `fair_dp_sgd`,

@@ -22,6 +22,7 @@ from jaxfair.fairness._disparity import DisparityKind
 from jaxfair.fairness._known_labels import PARITY, NotionName, known_labels
 from jaxfair.pate import _aggregation
 from jaxfair.pate._aggregation import NO_ANSWER
+from jaxfair.types import GroupsLike, Key, LabelsLike, Number, VotesLike
 
 Choice: TypeAlias = Literal["any", "allowed"]
 CHOICES: tuple[Choice, ...] = ("any", "allowed")
@@ -65,23 +66,23 @@ class FairAnswers(NamedTuple):
 
 
 def fair_gnmax(
-  counts: Any,
-  groups: Any,
+  counts: VotesLike,
+  groups: GroupsLike,
   *,
   num_groups: int,
-  threshold: Any,
-  sigma_threshold: Any,
-  sigma_answer: Any,
-  max_gap: Any,
-  min_count: Any,
+  threshold: Number,
+  sigma_threshold: Number,
+  sigma_answer: Number,
+  max_gap: Number,
+  min_count: Number,
   disparity: DisparityKind = "rest",
-  key: jax.Array,
+  key: Key,
   guard: Guard = "table",
   choice: Choice = "any",
-  max_rho: Any = math.inf,
+  max_rho: Number = math.inf,
   continuous: bool = False,
   notion: NotionName = PARITY,
-  truth: Any = None,
+  truth: LabelsLike | None = None,
 ) -> FairAnswers:
   """Answers where the teachers agree and the disparity stays within the margin (FairPATE).
 
@@ -216,7 +217,7 @@ class Budget(NamedTuple):
   total: Any
 
   @classmethod
-  def of(cls, sigma_threshold: Any, sigma_answer: Any, max_rho: Any) -> "Budget":
+  def of(cls, sigma_threshold: Number, sigma_answer: Number, max_rho: Number) -> "Budget":
     """From the noise; the total a little lower, for rounding to float32."""
     checks.require(
       not checks.concrete(max_rho) or bool(np.all(np.asarray(max_rho) >= 0)),
