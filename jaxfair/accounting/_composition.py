@@ -79,10 +79,10 @@ def group_privacy(*, epsilon: float, delta: float, size: int) -> tuple[float, fl
 
 
 def preprocessing_factor(max_gap: float, *, relation: Relation = Relation.ADD_OR_REMOVE_ONE) -> int:
-  """How many people one can move behind the ordered pre-processor.
+  """How many kept records one person can change with the ordered pre-processor.
 
-  K = 2 + ceil(2 gamma / (1 - gamma)) for one more or less, herself included;
-  2 K - 1 for one replaced or changed in an attribute: she is taken out, which
+  K = 2 + ceil(2 gamma / (1 - gamma)) if one record is added or removed, itself included;
+  2 K - 1 if one record is replaced or changed in an attribute: it is taken out, which
   moves K - 1 others, and put in again, which moves K - 1 others.
 
   Assumptions:

@@ -18,7 +18,7 @@ _BLOCK = 128  # points that are compared with the frontier so far at a time
 
 
 class NonDominated(NamedTuple):
-  """Which points nobody beats.
+  """Which points are Pareto-optimal.
 
   Attributes:
     on: [n] whether the point is on the frontier; rows with NaN are not.

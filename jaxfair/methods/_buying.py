@@ -1,7 +1,7 @@
 """Preprocessing that is bought for a release: charged first, bought once, kept for a resumed run.
 
 folder/
-  preprocessing/   stays in the house
+  preprocessing/   not for release
     ledger.jsonl   what was charged
     bought.json    what was released: a part of every model that is made with it
 """

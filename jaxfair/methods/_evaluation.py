@@ -1,7 +1,7 @@
 """What a released model does to test people: beside the release, never inside.
 
 folder/
-  release/       may leave the house
+  release/       may be published
   evaluation/    stays: figures without noise, of people whom no guarantee covers
     evaluation.json
     evaluation.md

@@ -279,7 +279,7 @@ class Method(Protocol):
     Args:
       plan: from `plan`, for these people.
       data: the people.
-      folder: of this release; `work` inside it must not leave the house.
+      folder: of this release; `work` inside it must not be published.
       key: for tests; the result is then marked as not for release.
     """
 

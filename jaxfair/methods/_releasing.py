@@ -1,7 +1,7 @@
 """How every method releases: charge, compute, write down, erase.
 
 folder/
-  work/            stays in the house
+  work/            not for release
     ledger.jsonl   what was charged, before anything was computed
     private/       key and checkpoints; erased when the release is finished
   release/         may leave it: see `released`
@@ -211,7 +211,7 @@ def refuse_release(method: Method) -> Released:
 def _begun(
   plan: Plan, data: Population, folder: str | pathlib.Path, key: jax.Array | None
 ) -> pathlib.Path:
-  """The part of a release's folder that stays in the house.
+  """The part of a release's folder that must not be published.
 
   A release that the data set's budget does not pay for is refused before
   anything is written; one that has begun is charged already.

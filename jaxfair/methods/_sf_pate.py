@@ -122,7 +122,7 @@ class SfPateS(ProtectsGroups):
   def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     blind = self._hides_labels(settings)
     return GROUPS + (("their labels",) if blind else ()), (
-      "teachers and their votes: they must not leave the house",
+      "teachers and their votes: they must not be published",
       "that the people were not refused, which is decided by looking at groups",
       *(("features, which are taken to be public",) if blind else ()),
       *(NOT_PROTECTED[1:] if blind else NOT_PROTECTED),

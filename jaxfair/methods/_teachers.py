@@ -34,7 +34,7 @@ UNKEPT = " The margin is for labels of queries, not for predictions, whose true 
 ANSWERS, TEACHERS = "answers", "teachers"
 NOT_PROTECTED = (
   "features of the public people, which are the queries",
-  "teachers and their votes: they must not leave the house",
+  "teachers and their votes: they must not be published",
   *_base.NOT_PROTECTED,
 )
 
@@ -81,7 +81,7 @@ class Pate(PrivateMethod):
   protects: Literal["record"] = "record"
   needs: frozenset[str] = frozenset({"public"})
   settings: type[TeacherSettings] = TeacherSettings
-  traceable = False  # teachers are dealt and trained from the host
+  traceable = False  # teachers get their parts and are trained from the host
   reference = "Papernot et al. 2018"
 
   def plan(self, settings: Any, sizes: Sizes, budget: accounting.Budget | None) -> Plan:

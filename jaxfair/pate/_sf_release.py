@@ -32,7 +32,7 @@ _GROUPS = ("which group each one of the people belongs to",)
 _NEVER = ("that a person is among the people", "a group that anybody can guess from the features")
 _CHECKED = (
   "that the people were not refused, which is decided by looking at groups",
-  "teachers and their votes: they must not leave the house",
+  "teachers and their votes: they must not be published",
 )
 
 

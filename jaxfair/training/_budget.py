@@ -112,7 +112,7 @@ def train_to_budget(
     dataset_ledger: charges the whole of a release to its data set as well, before anything else.
     data: the data set's name, for the ledger.
     keep_private: keeps the key, the checkpoints and the trace in the folder
-      of a finished release. Whoever reads them can subtract the noise.
+      of a finished release. Anyone who reads them can subtract the noise.
     progress: told `(steps done, steps in all)` after every segment.
 
   Returns:

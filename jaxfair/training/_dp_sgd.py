@@ -184,7 +184,7 @@ class DpSgdProgram(Program):
       sums, each = sum_in_chunks(clipped_sum, batch, config.chunk_size)
     (total, num_nonfinite), (norms, losses, whole) = sums, each
     clipped = Clipped(total, norms, num_nonfinite)
-    # Whoever is left out of the sum is not counted, either: to be left out is
+    # A person left out of the sum is not counted, either: to be left out is
     # then as not to be there.
     released = _Sums(total, gradient.sensitivity, norms, mask & whole)
     return released, _trace(losses, clipped, mask, state.l2_clip)
