@@ -16,7 +16,7 @@ from jaxfair.pate import _aggregation
 from jaxfair.pate._fair import CHOICES, Budget, Choice, Feed, Outcome, answer_in_order
 from jaxfair.privacy._normal import normal
 from jaxfair.training import _ensembles
-from jaxfair.types import Array, GroupsLike, Key, Keys, Number, VotesLike
+from jaxfair.types import Array, GroupsLike, Key, Keys, VotesLike
 
 # Settings and seeds side by side in a block: its state stays in the cache.
 LANES = 512
@@ -30,7 +30,7 @@ class FairSettings(NamedTuple):
   sigma_answer: Array
   max_gap: Array
   min_count: Array
-  max_rho: Number = math.inf
+  max_rho: Any = math.inf
 
 
 class FairGrid(NamedTuple):
