@@ -150,7 +150,7 @@ def repeat_and_select_epsilon(
   shape: float | None = 1.0,
   relation: Relation = Relation.ADD_OR_REMOVE_ONE,
 ) -> float:
-  """What tuning costs: a random number of runs, the best one released.
+  """The cost of tuning with a random number of runs, of which the best is released.
 
   Args:
     event: one run, including the private score it is judged by.

@@ -1,4 +1,4 @@
-"""What was done to private data, as small values that can be written down.
+"""Events: descriptions of what was done to private data, as small values that can be stored.
 
 An event says what mechanism ran, not what it cost: the cost follows from the
 event, the neighboring relation and an accountant. Noise multipliers of plain

@@ -1,4 +1,4 @@
-"""What a privacy statement says: how much, about whom, by which analysis."""
+"""Privacy statements: how much, for whom, by which analysis."""
 
 import enum
 import math

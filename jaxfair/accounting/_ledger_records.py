@@ -43,7 +43,7 @@ class Entry(NamedTuple):
 
 
 class Header(NamedTuple):
-  """What the ledger speaks of."""
+  """What the ledger is about."""
 
   id: str
   data: str

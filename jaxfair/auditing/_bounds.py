@@ -109,7 +109,7 @@ def epsilon_lower_bound(
 
 
 def check_bound(delta: float, confidence: float, method: str) -> None:
-  """Refuses settings of a bound that cannot be, before any run."""
+  """Raises for impossible settings of a bound, before any run."""
   checks.one_of("method", method, _VALUES)
   checks.number(
     "delta",

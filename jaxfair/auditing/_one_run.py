@@ -160,7 +160,7 @@ def plan_guesses(
 
 
 def _share_right(share: float, separation: float) -> float:
-  """Of the top `share` of scores of both kinds, those that took part."""
+  """The share of canaries that took part among the top `share` of scores."""
   ends = (-40.0, 40.0 + separation)
   for _ in range(60):  # bisection for the score that cuts off the share
     middle = sum(ends) / 2

@@ -199,7 +199,7 @@ def write(path: pathlib.Path, content: bytes) -> None:
 
 
 def find(wanted: Sequence[Wanted], place: pathlib.Path) -> dict[str, pathlib.Path] | None:
-  """Where the wanted files lie in this folder; None unless all are there."""
+  """The paths of the wanted files in this folder; None unless all are there."""
   paths = {item.name: _lies(item, place) for item in wanted}
   if any(path is None for path in paths.values()):
     return None

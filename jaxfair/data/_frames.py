@@ -211,7 +211,7 @@ def _encoded(frame: Any, encoder: Encoder, unit: str | None, name: str, source: 
 
 
 def _check_features(table: Table, roles: Collection[str | None], declared: Collection[str]) -> None:
-  """Refuses columns that cannot be features, or would tell a model nothing."""
+  """Raises for columns that cannot be features or carry no information."""
   for name, values in table.items():
     if name in roles:
       continue

@@ -1,4 +1,4 @@
-"""A rule of one's own, loaded from a Python file: `grant.py:allot`."""
+"""A user's own rule, loaded from a Python file: `grant.py:allot`."""
 
 import dataclasses
 import inspect

@@ -1,4 +1,4 @@
-"""What is done to numbers already released: free, and not always harmless.
+"""Post-processing of released numbers: it costs no privacy, but is not always harmless.
 
 Clipping at 0 overpays small entities; `temper` takes some of it back. Rounding
 at random and the sum-preserving projection add no unfairness.

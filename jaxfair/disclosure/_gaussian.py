@@ -214,7 +214,7 @@ def _factor(matrix: Any) -> jax.Array:
 
 
 def check_features(x: Any) -> None:
-  """Refuses features outside [-1, 1]: every test here relies on the range."""
+  """Raises for features outside [-1, 1]: every test here relies on the range."""
   if not checks.concrete(x):
     return
   checks.finite("x", x)

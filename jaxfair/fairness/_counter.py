@@ -75,7 +75,7 @@ class CounterRule:
   notion: NotionName = PARITY
 
   def check(self) -> None:
-    """Refuses impossible settings, before any work."""
+    """Raises for impossible settings, before any work."""
     checks.non_negative("max_gap", self.max_gap)
     checks.non_negative("min_count", self.min_count)
     checks.one_of("disparity", self.disparity, DISPARITY_KINDS)

@@ -1,4 +1,4 @@
-"""What a released model does to test people: beside the release, never inside.
+"""Measures a released model on test people; written beside the release, never inside.
 
 folder/
   release/       may be published

@@ -150,7 +150,7 @@ class Population:
 
   @property
   def sizes(self) -> Sizes:
-    """What `plan` may know."""
+    """What `plan` may use."""
     return Sizes(
       private=int(np.shape(self.private.y)[0]),
       public=0 if self.public is None else int(np.shape(self.public.x)[0]),
@@ -255,7 +255,7 @@ class Method(Protocol):
     """See the class."""
 
   def plan(self, settings: Any, sizes: Sizes, budget: accounting.Budget | None) -> Plan:
-    """Refuses what cannot work, calibrates the noise, prices the release.
+    """Checks the settings, calibrates the noise and prices the release.
 
     On the host; looks at no person. The event never exceeds the budget.
     """
@@ -287,7 +287,7 @@ class Method(Protocol):
 def refuse_unfit(
   method: Method, settings: Any, sizes: Sizes, budget: accounting.Budget | None
 ) -> None:
-  """Refuses settings, people or a budget that a method cannot work with."""
+  """Raises for settings, people or a budget that a method cannot work with."""
   checks.require(
     isinstance(settings, method.settings),
     f"settings={settings!r} are not those of {method.name}; pass {method.settings.__name__}(...)",
@@ -320,7 +320,7 @@ def refuse_unfit(
 
 
 def refuse_margin(settings: Any) -> None:
-  """Refuses a margin for predictions that reads true labels, which come too late for it."""
+  """Raises for a prediction margin that would need true labels, which are not known in time."""
   checks.require(
     settings.notion == PARITY or settings.max_gap is None,
     f"max_gap={settings.max_gap} is a margin for predictions, and notion={settings.notion!r} reads "
@@ -334,7 +334,7 @@ def network_of(settings: NetworkSettings, sizes: Sizes) -> Network:
 
 
 def require_planned(plan: Plan, data: Population) -> None:
-  """Refuses other people than a plan was priced for."""
+  """Raises if the people are not those that the plan was priced for."""
   checks.require(
     plan.sizes == data.sizes,
     f"the plan is for {plan.sizes}, and these people are {data.sizes}; plan again with data.sizes",

@@ -50,7 +50,7 @@ class FiguresPlan:
 
   @property
   def guarantee(self) -> accounting.PrivacyGuarantee:
-    """What may be said of the counts."""
+    """The guarantee of the noisy counts."""
     return accounting.composed_guarantee([self.event], delta=self.delta, relation=self.relation)
 
 

@@ -85,7 +85,7 @@ class PrivateLagrangianSettings(FairSettings):
 
 
 class ProtectsGroups(PrivateMethod):
-  """What methods that protect groups share: all of them start from theta*."""
+  """Shared parts of the methods that protect groups: all of them start from theta*."""
 
   protects: Literal["group"] = "group"
   relation = accounting.Relation.ATTRIBUTE

@@ -239,7 +239,7 @@ def _ledger(path: pathlib.Path, plan: Plan, data: Population) -> accounting.Ledg
 
 
 def _described(plan: Plan) -> dict[str, object]:
-  """What must be the same when a release is continued."""
+  """What must not change when a release is continued."""
   assert plan.budget is not None
   return {
     "method": plan.method,

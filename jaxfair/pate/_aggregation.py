@@ -253,7 +253,7 @@ def as_counts(counts: VotesLike) -> Int[jax.Array, "n classes"]:
 
 
 def check_counts(counts: Any) -> None:
-  """Refuses what is no histogram of votes for each query."""
+  """Raises if the counts are not one histogram of votes per query."""
   if not hasattr(counts, "dtype"):
     counts = np.asarray(counts)
   checks.require(
@@ -275,7 +275,7 @@ def check_counts(counts: Any) -> None:
 
 
 def _check_reachable(counts: Votes, threshold: Number, sigma: Number) -> None:
-  """Refuses a test that no vote can pass."""
+  """Raises for a test that no vote can pass."""
   if not checks.concrete((counts, threshold, sigma)) or not np.size(counts):
     return
   if np.all(np.asarray(sigma) == 0):

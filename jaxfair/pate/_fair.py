@@ -229,7 +229,7 @@ class Budget(NamedTuple):
 
 
 class Feed(NamedTuple):
-  """What a step is given; [n, ...], mapped over what lies behind.
+  """The inputs of one step; [n, ...], mapped over the remaining axes.
 
   Attributes:
     group: of the query.

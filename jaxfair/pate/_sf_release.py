@@ -245,7 +245,7 @@ def randomized_groups(
 
 
 class Asked(NamedTuple):
-  """What teachers say about some of the people: not for release.
+  """The teachers' votes on some of the people; not for release.
 
   Attributes:
     rows: which of the people the queries are.

@@ -186,7 +186,7 @@ def _told(value: Any) -> Any:
 
 
 def _check_parts(model: Model, loss: PerExampleLoss, parts: Examples, config: Any) -> int:
-  """Refuses what is no stack of parts; k."""
+  """Returns the number of parts; raises if the leaves have different leading axes."""
   for name, leaf in parts._asdict().items():
     checks.require(
       np.ndim(leaf) >= 2 and np.shape(leaf)[:2] == np.shape(parts.y)[:2],

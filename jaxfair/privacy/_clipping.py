@@ -87,7 +87,7 @@ class ClippedGrad:
     mask: jax.Array | None = None,
     finite: jax.Array | None = None,
   ) -> tuple[Clipped, jax.Array]:
-    """As a call, with the [n] per-example losses (not private) beside it.
+    """Like a call, and also returns the [n] per-example losses (not private).
 
     Args:
       params: where the gradient is taken.
@@ -182,7 +182,7 @@ def refuse_64_bit_mode() -> None:
 
 
 def _check_precision(params: Params) -> None:
-  """Refuses short floats: their rounding is above the margin, 2^-9 for one."""
+  """Raises for short floats: their rounding is above the margin, 2^-9 for one."""
   leaves = jax.tree.leaves(params)
   checks.require(bool(leaves), "params hold no arrays, so nothing is clipped")
   for leaf in leaves:

@@ -93,7 +93,7 @@ def _report(values: jax.Array, table: Words, key: jax.Array, num_categories: int
 
 
 def _probabilities(epsilon: float, num_categories: int) -> tuple[float, float]:
-  """Of reporting the truth, and of reporting each other category."""
+  """The probabilities of reporting the truth and of reporting each other category."""
   checks.positive("epsilon", epsilon)
   _check_categories(num_categories)
   ratio = math.exp(-epsilon)

@@ -1,4 +1,4 @@
-"""What theory says a group can lose by pruning, each side measured."""
+"""Bounds on what a group can lose by pruning, with both sides measured."""
 
 import functools
 from typing import Any, NamedTuple

@@ -64,7 +64,7 @@ class Attack:
     )
 
   def check(self, x: Any) -> None:
-    """Refuses inputs of another range than the declared one."""
+    """Raises if inputs have another range than the declared one."""
     check_range(x, self.input_range)
 
   def perturb(self, judge: Judge, x: Any, *, epsilon: Any, key: jax.Array) -> jax.Array:
@@ -205,7 +205,7 @@ def from_ball(gradient: Any, key: jax.Array, ball: Ball, x: Any) -> jax.Array:
 
 
 def check_range(x: Any, input_range: tuple[float, float]) -> None:
-  """Refuses inputs that were scaled to another range than the declared one."""
+  """Raises if inputs were scaled to another range than the declared one."""
   low, high = input_range
   if not checks.concrete(x):
     return
@@ -229,7 +229,7 @@ def check_range(x: Any, input_range: tuple[float, float]) -> None:
 def judge_of(
   model: Model, loss: PerExampleLoss, params: Params, y: Any, *, shape: tuple[int, ...]
 ) -> Judge:
-  """What an attack asks about inputs: their losses, and who is wrong.
+  """The losses of inputs, and which of them are misclassified.
 
   Args:
     model: the attacked model.

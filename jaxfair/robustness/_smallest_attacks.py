@@ -68,7 +68,7 @@ class Found(NamedTuple):
 
 
 class Progress(NamedTuple):
-  """Who is under attack, how many were taken in, and what was found."""
+  """The examples under attack, how many were started, and the results so far."""
 
   window: Window
   taken: Any

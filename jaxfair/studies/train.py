@@ -257,7 +257,7 @@ def _split_key(context: _study.Context, seed: int) -> jax.Array:
 
 
 def _require_affordable(config: Config, people: Dataset, context: _study.Context) -> None:
-  """Refuses a release that the data set's budget does not pay for.
+  """Raises if the data set's budget does not cover the release.
 
   Before any cell is computed; a release that has begun is charged already.
   """

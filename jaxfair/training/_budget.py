@@ -240,7 +240,7 @@ def _open_ledger(path: pathlib.Path, data: str, epsilon: float, delta: float) ->
 
 
 def _described(config: DpSgdConfig, epsilon: float, delta: float, size: int) -> dict[str, Any]:
-  """What must be the same when a training is continued."""
+  """What must not change when a training is continued."""
   numbers = ("learning_rate", "l2_clip", "noise_multiplier", "weight_decay")
   fixed = ("steps", "batch_size", "max_batch", "method", "per_layer", "rule", "rescale")
   recipe = ("views", "chunk_size", "average")

@@ -256,7 +256,7 @@ def load_leaves(path: pathlib.Path, like: Any) -> Any:
 
 
 def _require_programs(record: Any, programs: dict[str, str], folder: pathlib.Path) -> None:
-  """Refuses to go on with another model, loss, optimizer or penalty."""
+  """Raises if the model, loss, optimizer or penalty differs from that of the checkpoint."""
   if "programs" not in record:
     raise CheckpointError(
       f"{folder} does not tell which model and loss it was begun with, for an "

@@ -78,7 +78,7 @@ class DpSgdConfig:
   penalties: tuple[Penalty, ...] = ()
 
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
-    """Refuses what cannot be trained privately, before any work.
+    """Raises, before any work, if private training with these settings is impossible.
 
     Non-finite examples are not refused, because a refusal would reveal that somebody's record is
     broken. They contribute nothing.
@@ -108,7 +108,7 @@ class DpSgdConfig:
     )
 
   def event(self, num_examples: int) -> accounting.DpSgd:
-    """What a training with this config on n examples is charged as.
+    """The event that a training with this config on n examples is charged as.
 
     Raises:
       UncoveredError: if a penalty reads private data.
@@ -133,7 +133,7 @@ class DpSgdConfig:
 
 
 def check_per_example(model: Model, loss: PerExampleLoss, examples: Examples) -> None:
-  """Refuses a model or loss that couples examples: clipping would not hold."""
+  """Raises if the model or loss couples examples: clipping would not bound one person."""
   refuse_64_bit_mode()
   one = jax.ShapeDtypeStruct(examples.x.shape[1:], examples.x.dtype)
   params = jax.eval_shape(model.init, jax.random.key(0), one)

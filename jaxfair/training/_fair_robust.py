@@ -28,13 +28,13 @@ Judge = Callable[[Any], tuple[jax.Array, jax.Array]]
 
 
 class Adversary(Protocol):
-  """Who pushes inputs during training, e.g. `robustness.pgd(...)`.
+  """An attack that perturbs inputs during training, such as `robustness.pgd(...)`.
 
   It is a static argument of jit: equal ones share a compiled program.
   """
 
   def check(self, x: Any) -> None:
-    """Refuses inputs that cannot be pushed, before any work."""
+    """Raises, before any work, for inputs that cannot be perturbed."""
 
   def perturb(self, judge: Judge, x: Any, *, epsilon: Any, key: jax.Array) -> jax.Array:
     """Inputs within epsilon of x with larger losses.
@@ -76,7 +76,7 @@ class FairRobustConfig:
     return self.plain.loop
 
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
-    """Refuses what cannot be trained with, before any work."""
+    """Raises, before any work, if training with these settings is impossible."""
     self.plain.check(model, loss, examples)
     checks.one_of("plain.sampling", self.plain.sampling, ("shuffle",))
     if checks.concrete(self.plain.proximity):

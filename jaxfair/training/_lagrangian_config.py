@@ -64,7 +64,7 @@ class LagrangianConfig:
   loop: _driver.Loop = "auto"
 
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
-    """Refuses what cannot be trained with, before any work."""
+    """Raises, before any work, if training with these settings is impossible."""
     del loss
     check_rounds(self, model, examples)
     checks.require(
@@ -80,7 +80,7 @@ class LagrangianConfig:
 
 
 def check_rounds(config: Any, model: Model, examples: Examples) -> None:
-  """Refuses settings that no training in rounds can use, and people nobody can learn from."""
+  """Raises for settings and examples that no training in rounds can use."""
   checks.positive("learning_rate", config.learning_rate)
   _regularizers.check(config, model)
   checks.non_negative("dual_rate", config.dual_rate)

@@ -45,7 +45,7 @@ class OutputPerturbationConfig:
   tolerance: float = 1e-9
 
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
-    """Refuses what the guarantee does not cover, before any work."""
+    """Raises, before any work, for inputs that the guarantee does not cover."""
     checks.positive("epsilon", self.epsilon)
     checks.number("delta", self.delta, low=0.0, high=1.0, open_low=True, open_high=True)
     checks.positive(
@@ -91,7 +91,7 @@ class OutputPerturbationConfig:
 
 
 class NonPrivateOptimum(NamedTuple):
-  """What the noise was added to. Not for release.
+  """The parameters before noise; not for release.
 
   Attributes:
     params: the optimum itself.

@@ -68,7 +68,7 @@ class ParityPenalty:
     return self.placement == "inside"
 
   def check(self, model: Model) -> None:
-    """Refuses to train another model than the one it was made for."""
+    """Raises if another model is trained than the one it was made for."""
     checks.require(
       self.model == model,
       "the penalty was made for another model; pass the trained model to parity_penalty",

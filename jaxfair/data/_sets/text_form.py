@@ -1,4 +1,4 @@
-"""Sets that lie in delimited text files."""
+"""Sets that are stored in delimited text files."""
 
 from collections.abc import Callable
 from typing import Any
