@@ -47,6 +47,7 @@ VotesLike: TypeAlias = Votes | Sequence[Sequence[int]] | SupportsArray
 PerPersonLike: TypeAlias = PerPerson | Sequence[float] | SupportsArray
 
 Params: TypeAlias = Any  # a pytree of arrays
+Counts: TypeAlias = Any  # [n] numbers of people, or a pytree of such arrays
 PerExampleLoss: TypeAlias = Callable[[Any, Any], Any]  # (logits, y) -> [n]
 
 

@@ -7,12 +7,13 @@ tosses of a coin that shows heads with probability e^epsilon / (1 + e^epsilon).
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special, stats
 
 from jaxfair import checks
+from jaxfair.types import ArrayLike, PerPersonLike
 
 # How many ways to abstain are tried if none is planned, each with a quarter of
 # the guesses of the one before, and its share of the level.
@@ -43,8 +44,8 @@ class OneRunBound(NamedTuple):
 
 
 def audit_one_run(
-  scores: Any,
-  included: Any,
+  scores: PerPersonLike,
+  included: ArrayLike,
   *,
   delta: float,
   confidence: float = 0.95,
@@ -193,7 +194,7 @@ def _largest_epsilon(m: int, guesses: int, correct: int, delta: float, alpha: fl
   return low
 
 
-def _ranked(scores: Any, included: Any) -> np.ndarray:
+def _ranked(scores: PerPersonLike, included: ArrayLike) -> np.ndarray:
   """Whether each canary took part, the highest score first."""
   scores, coins = np.asarray(scores, np.float64), np.asarray(included)
   checks.require(

@@ -6,13 +6,13 @@ import jax
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.types import Examples
+from jaxfair.types import Examples, Key
 
 MIN_PART = 10  # fewer examples than this hardly train a teacher
 
 
 def split(
-  examples: Examples, fractions: Sequence[float], *, key: jax.Array, unit: np.ndarray | None = None
+  examples: Examples, fractions: Sequence[float], *, key: Key, unit: np.ndarray | None = None
 ) -> tuple[Examples, ...]:
   """Splits people at random into disjoint parts.
 
@@ -32,7 +32,7 @@ def split(
 
 
 def split_rows(
-  size: int, fractions: Sequence[float], *, key: jax.Array, unit: np.ndarray | None = None
+  size: int, fractions: Sequence[float], *, key: Key, unit: np.ndarray | None = None
 ) -> tuple[np.ndarray, ...]:
   """The row numbers of each part of `split`."""
   checks.key("key", key)
@@ -56,7 +56,7 @@ def split_rows(
 
 
 def partition(
-  examples: Examples, num_parts: int, *, key: jax.Array, allow_tiny_parts: bool = False
+  examples: Examples, num_parts: int, *, key: Key, allow_tiny_parts: bool = False
 ) -> Examples:
   """Assigns people at random to disjoint parts of equal size, one part per teacher.
 
@@ -131,7 +131,7 @@ def _parts_by_unit(unit: np.ndarray, size: int, ends: np.ndarray, key: jax.Array
   return np.searchsorted(ends, middle, side="right")[ids]
 
 
-def shuffled(key: jax.Array, size: int) -> np.ndarray:
+def shuffled(key: Key, size: int) -> np.ndarray:
   """[n] the numbers 0 .. n - 1 in random order, from a JAX key, on the host.
 
   A shuffle in JAX compiles anew for every n; this one does not, and the bits

@@ -19,6 +19,7 @@ from jaxfair.disclosure._beliefs import (
   revealed_next,
 )
 from jaxfair.disclosure._network import after_first
+from jaxfair.types import Key
 
 
 class Person(NamedTuple):
@@ -34,7 +35,7 @@ Scores = Callable[[Any, Person], jax.Array]  # (revealed [q], person) -> [q]
 class Chooser(Protocol):
   """Builds the scores for one model; the highest open question is asked."""
 
-  def build(self, known: Beliefs, *, key: jax.Array) -> Scores:
+  def build(self, known: Beliefs, *, key: Key) -> Scores:
     """The scores; inside a program."""
 
 
@@ -63,7 +64,7 @@ class ByEntropy:
     checks.integer("draws", self.draws, low=1)
     checks.integer("label_draws", self.label_draws, low=1)
 
-  def build(self, known: Beliefs, *, key: jax.Array) -> Scores:
+  def build(self, known: Beliefs, *, key: Key) -> Scores:
     """The scores."""
     network = known.network
     key_answer, key_label = jax.random.split(key)
@@ -72,10 +73,10 @@ class ByEntropy:
     answers = jax.random.normal(key_answer, (self.draws, hidden))
     normals = jax.random.normal(key_label, (self.label_draws, classes))
 
-    def scores(revealed: Any, person: Person) -> jax.Array:
+    def scores(revealed: jax.Array, person: Person) -> jax.Array:
       center = pre_activation(known, revealed, person.x)
 
-      def one(after: Any, factor: Any) -> jax.Array:
+      def one(after: jax.Array, factor: jax.Array) -> jax.Array:
         rest = known.law(after).covariance
         means = center + answers @ factor.T
         left = jax.vmap(lambda mean: label_entropy(network, mean, rest, normals))(means)
@@ -100,7 +101,7 @@ class ByVariance:
   For networks the gradient at the mean stands in for the weights.
   """
 
-  def build(self, known: Beliefs, *, key: jax.Array) -> Scores:
+  def build(self, known: Beliefs, *, key: Key) -> Scores:
     """The scores; `key` is not used."""
     del key
     network = known.network
@@ -109,7 +110,7 @@ class ByVariance:
       "ByVariance is about one margin; with more than two classes use ByEntropy()",
     )
 
-    def scores(revealed: Any, person: Person) -> jax.Array:
+    def scores(revealed: jax.Array, person: Person) -> jax.Array:
       center = pre_activation(known, revealed, person.x)
       slope = jax.grad(lambda a: after_first(network, a)[0])(center)
       moved = jnp.einsum("h,qhk->qk", slope, known.factors(revealed))
@@ -130,20 +131,20 @@ class ByProgress:
   values replaced by what is expected of them.
   """
 
-  def build(self, known: Beliefs, *, key: jax.Array) -> Scores:
+  def build(self, known: Beliefs, *, key: Key) -> Scores:
     """The scores; `key` is not used."""
     del key
     network = known.network
     answers = known.questions.values @ network.layers[0][0]  # [q, K, h]
 
-    def lead(a: Any) -> jax.Array:
+    def lead(a: jax.Array) -> jax.Array:
       found = after_first(network, a)
       if network.is_binary:
         return jnp.abs(found[0])
       best = jax.lax.top_k(found, 2)[0]
       return best[0] - best[1]
 
-    def scores(revealed: Any, person: Person) -> jax.Array:
+    def scores(revealed: jax.Array, person: Person) -> jax.Array:
       slope = jax.grad(lead)(pre_activation(known, revealed, person.x))
       expected = expected_parts(known, revealed, person.x) @ slope
       return expected - jnp.min(answers @ slope, axis=1)
@@ -159,7 +160,7 @@ class ByImportance:
   sensitive is known. A baseline.
   """
 
-  def build(self, known: Beliefs, *, key: jax.Array) -> Scores:
+  def build(self, known: Beliefs, *, key: Key) -> Scores:
     """The scores; `key` is not used."""
     del key
     nothing = jnp.zeros(known.questions.size, bool)
@@ -171,7 +172,7 @@ class ByImportance:
 class AtRandom:
   """Asks in a random order for each person; a baseline."""
 
-  def build(self, known: Beliefs, *, key: jax.Array) -> Scores:
+  def build(self, known: Beliefs, *, key: Key) -> Scores:
     """The scores; each person's own key makes the order."""
     del key
     size = known.questions.size

@@ -25,7 +25,7 @@ from jaxfair.fairness._confusion import with_everybody
 from jaxfair.methods import _documents
 from jaxfair.methods._documents import Block, Grid, Section, Warned
 from jaxfair.methods._released import Released
-from jaxfair.types import Examples
+from jaxfair.types import Examples, Key
 
 RELEASED, PLAIN, MAJORITY = "released model", "without privacy", "majority class"
 ANSWERED = "released model, where it answers"
@@ -78,7 +78,7 @@ def read_evaluation(folder: pathlib.Path) -> NonPrivateEvaluation:
 
 
 def evaluate(
-  released: Released, test: Examples, *, plain: np.ndarray | None = None, key: jax.Array
+  released: Released, test: Examples, *, plain: np.ndarray | None = None, key: Key
 ) -> NonPrivateEvaluation:
   """Measures a released model on people it was not trained on.
 

@@ -21,7 +21,7 @@ from jaxfair.fairness._known_labels import PARITY
 from jaxfair.methods._released import Network, Released
 from jaxfair.models import _networks
 from jaxfair.pate._attribute import Protection
-from jaxfair.types import Examples, Fit, Model, PerExampleLoss
+from jaxfair.types import Examples, Fit, Key, Model, PerExampleLoss
 
 PERSON = "one person"
 SCALING = (
@@ -260,7 +260,7 @@ class Method(Protocol):
     On the host; looks at no person. The event never exceeds the budget.
     """
 
-  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
+  def fit(self, plan: Plan, data: Population, *, key: Key) -> Fit:
     """Computes the model for a study: a pure function of data and key.
 
     Nothing is charged or written, and the key makes the noise guessable:
@@ -268,7 +268,7 @@ class Method(Protocol):
     """
 
   def release(
-    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: Key | None = None
   ) -> Released:
     """Computes the model for release, into `folder / "release"`.
 

@@ -18,6 +18,7 @@ from jaxfair.data import Encoder
 from jaxfair.data._columns import Categorical, Numeric
 from jaxfair.data._scaling import Scale, Scaler
 from jaxfair.privacy import exact
+from jaxfair.types import Features
 
 # Numbers are first placed between powers of two, up to their sign.
 _POWERS = 2.0 ** np.arange(-20, 41)
@@ -63,13 +64,13 @@ class Preprocessing:
     return cls(encoder, _all(encoder), _scaler(center, factor, 1.0), encoder.assumed_public())
 
   @classmethod
-  def public(cls, encoder: Encoder, x: Any, scale: Scale = "standard") -> "Preprocessing":
+  def public(cls, encoder: Encoder, x: Features, scale: Scale = "standard") -> "Preprocessing":
     """Fits the scaler on the features of public people, encoded by the same encoder."""
     told = f"the means and spreads of all features were taken from {len(x)} public people"
     scaler = data.fit_scaler(x, scale)
     return cls(encoder, _all(encoder), scaler, (*encoder.assumed_public(), told))
 
-  def apply(self, x: Any) -> Any:
+  def apply(self, x: Features) -> Any:
     """Selects and scales features that the encoder before this one made."""
     return self.scaler.apply(x[:, self.kept])
 
@@ -122,7 +123,7 @@ class PreprocessingPlan:
     columns = [c for c in self.encoder.columns if isinstance(c, Categorical)]
     return tuple(c.name for c in columns if c.origin == "data")
 
-  def buy(self, x: Any, *, source: exact.BitSource = os.urandom) -> Preprocessing:
+  def buy(self, x: Features, *, source: exact.BitSource = os.urandom) -> Preprocessing:
     """Releases means, spreads and categories of the private people, with noise.
 
     Args:

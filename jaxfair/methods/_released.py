@@ -31,7 +31,7 @@ from jaxfair.fairness import Abstainer, CounterRule
 from jaxfair.methods import _model_card, _release_files
 from jaxfair.methods._release_files import ARRAYS, RECORD, ReleaseError
 from jaxfair.pate._attribute import Protection
-from jaxfair.types import Model, Params
+from jaxfair.types import Features, FeaturesLike, Model, Params
 
 FORMAT = 2
 SCALER = "scaler."
@@ -103,7 +103,7 @@ class Released:
   intended_use: str = ""
   released_on: str = ""
 
-  def prepare(self, x: Any) -> np.ndarray:
+  def prepare(self, x: FeaturesLike) -> np.ndarray:
     """[n, ...] features as the model was trained on them."""
     x = np.asarray(x, self.dtype)
     checks.require(
@@ -113,7 +113,7 @@ class Released:
     )
     return np.asarray(self._scaled(x))
 
-  def _scaled(self, x: Any) -> Any:
+  def _scaled(self, x: Features) -> Any:
     """Scaled and bounded; NumPy in, NumPy out, else JAX."""
     if self.scaler is not None:
       x = self.scaler.apply(x)
@@ -123,7 +123,7 @@ class Released:
     """As `answer`, for use inside a program; the last bits may differ from it."""
     return _answers(self.network.model, self.params, self._scaled(x))
 
-  def answer(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+  def answer(self, x: FeaturesLike) -> tuple[np.ndarray, np.ndarray]:
     """[n] class ids and [n, C] probabilities, from features as they were recorded.
 
     A person's bits do not depend on who else is asked about: programs are of one size.
@@ -139,11 +139,11 @@ class Released:
     all_labels, all_scores = zip(*parts, strict=True)
     return np.concatenate(all_labels), np.concatenate(all_scores)
 
-  def scores(self, x: Any) -> np.ndarray:
+  def scores(self, x: FeaturesLike) -> np.ndarray:
     """[n, C] probability of each class, from features as they were recorded."""
     return self.answer(x)[1]
 
-  def predict(self, x: Any) -> np.ndarray:
+  def predict(self, x: FeaturesLike) -> np.ndarray:
     """[n] class ids, from features as they were recorded."""
     return self.answer(x)[0]
 

@@ -30,7 +30,7 @@ from jaxfair.methods._released import Released, load
 from jaxfair.pate._attribute import Protection
 from jaxfair.training._checkpoints import Checkpoints
 from jaxfair.training._program_fingerprint import programs
-from jaxfair.types import Params
+from jaxfair.types import Key, Params
 
 WORK, RELEASE, PRIVATE = "work", "release", "private"
 
@@ -41,7 +41,7 @@ def release_once(
   data: Population,
   *,
   folder: str | pathlib.Path,
-  key: jax.Array | None,
+  key: Key | None,
   compute: Callable[[jax.Array, pathlib.Path], Params],
 ) -> Released:
   """Releases what `compute` returns, exactly once.
@@ -96,7 +96,7 @@ def release_training(
   config: training.DpSgdConfig,
   *,
   folder: str | pathlib.Path,
-  key: jax.Array | None,
+  key: Key | None,
 ) -> Released:
   """Releases a DP-SGD training, which keeps its own ledger and checkpoints."""
   require_planned(plan, data)

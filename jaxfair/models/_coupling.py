@@ -14,14 +14,14 @@ import jax.numpy as jnp
 
 from jaxfair import checks
 from jaxfair.models import _dependence, _probe
-from jaxfair.types import Model, Params, PerExampleLoss
+from jaxfair.types import Features, Model, Params, PerExampleLoss
 
 
 class CouplingError(checks.JaxfairError):
   """A model or loss whose value for one example depends on the others."""
 
 
-def check_independent(model: Model, params: Params, x: Any) -> None:
+def check_independent(model: Model, params: Params, x: Features | jax.ShapeDtypeStruct) -> None:
   """Raises if a model couples the examples of a batch.
 
   Args:
@@ -42,7 +42,7 @@ def check_independent(model: Model, params: Params, x: Any) -> None:
     )
 
 
-def couples_examples(model: Model, params: Params, x: Any) -> bool:
+def couples_examples(model: Model, params: Params, x: Features | jax.ShapeDtypeStruct) -> bool:
   """Whether the output for one example depends on the rest of the batch.
 
   First the traced program is searched for operations across the batch axis

@@ -11,7 +11,7 @@ from jaxfair.analysis import _by_group, _directional_derivatives, _group_gradien
 from jaxfair.analysis._by_group import ByGroup
 from jaxfair.fairness._groups import group_counts
 from jaxfair.pruning._group_profile import STEPS, check
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
 
 
 class NonPrivateExcessBound(NamedTuple):
@@ -55,7 +55,7 @@ def excess_bound(
   examples: Examples,
   *,
   num_groups: int,
-  key: jax.Array,
+  key: Key,
   steps: int = STEPS,
 ) -> NonPrivateExcessBound:
   """The bound on every group's excess loss, term by term.
@@ -138,7 +138,12 @@ def size_identity(
 
 @functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups"))
 def _expansion(
-  model: Model, loss: PerExampleLoss, params: Params, change: Params, examples: Any, num_groups: int
+  model: Model,
+  loss: PerExampleLoss,
+  params: Params,
+  change: Params,
+  examples: Examples,
+  num_groups: int,
 ) -> tuple[ByGroup, ByGroup, ByGroup]:
   people = jax.tree.map(jnp.asarray, examples)
   here = _directional_derivatives.along(model, loss, params, people, change)

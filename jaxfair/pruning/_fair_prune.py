@@ -9,7 +9,7 @@ from jaxfair import checks, training, tree
 from jaxfair.pruning import _constraints
 from jaxfair.pruning import _masks as masking
 from jaxfair.pruning._group_profile import check_curved, chunk_for
-from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss
 
 Stage = Literal["never", "before", "after", "both"]
 Kind = Literal["relaxed", "full"]
@@ -82,7 +82,7 @@ def fair_prune(
   config: FairPruneConfig = FairPruneConfig(),
   *,
   num_groups: int,
-  key: jax.Array,
+  key: Key,
   dense: Params | None = None,
 ) -> PrunedFit:
   """Trains, prunes once and fine-tunes, with fairness constraints where the config asks for them.
@@ -140,7 +140,7 @@ def fine_tune(
   *,
   params: Params,
   masks: masking.Masks,
-  key: jax.Array,
+  key: Key,
 ) -> Fit:
   """Continues training from a pruned network; removed weights stay zero.
 
@@ -168,7 +168,7 @@ def tune_many(
   masks: masking.Masks,
   config: training.LagrangianConfig,
   *,
-  key: jax.Array,
+  key: Key,
 ) -> Fit:
   """Fine-tunes one network under many masks, each with the same batches.
 
@@ -185,7 +185,7 @@ def tune_many(
     `Fit` with a leading axis on every leaf.
   """
 
-  def one(mask: Any) -> Fit:
+  def one(mask: Params) -> Fit:
     return training.lagrangian(model, loss, examples, config, key=key, initial=params, mask=mask)
 
   masking.check_masks(params, tree.take(masks, 0))

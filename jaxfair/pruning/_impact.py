@@ -10,7 +10,7 @@ from jaxfair import tree
 from jaxfair.analysis._by_group import ByGroup
 from jaxfair.pruning import _masks as masking
 from jaxfair.pruning._group_profile import STEPS, NonPrivateProfile, group_profiles
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
 
 
 class NonPrivateImpact(NamedTuple):
@@ -63,7 +63,7 @@ def impact(
   unit: masking.Unit = "weight",
   norm: masking.Norm = "l2",
   prunable: masking.Prunable | None = None,
-  key: jax.Array | None = None,
+  key: Key | None = None,
   steps: int = STEPS,
   max_curved: int | None = None,
 ) -> NonPrivateImpact:
@@ -117,7 +117,7 @@ def compare(
   *,
   num_groups: int,
   rates: Sequence[float],
-  key: jax.Array | None = None,
+  key: Key | None = None,
   steps: int = STEPS,
   max_curved: int | None = None,
   gradients: bool = True,

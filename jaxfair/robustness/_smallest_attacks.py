@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from jaxfair.robustness._attacks import Attack, Best, State, judge_of, judged
 from jaxfair.robustness._norm_balls import choose
-from jaxfair.types import Examples, Model, PerExampleLoss
+from jaxfair.types import Examples, Labels, Model, Params, PerExampleLoss
 
 WINDOW = 32  # examples at a time: they fit the cache, and few wait for the last
 
@@ -94,7 +94,7 @@ class Search:
   size: int
 
   def begin(
-    self, state: State, examples: Examples, epsilons: Any, params: Any
+    self, state: State, examples: Examples, epsilons: Any, params: Params
   ) -> tuple[Progress, Given]:
     """After the first push at every epsilon; the smallest that broke counts."""
     count = examples.size
@@ -168,7 +168,7 @@ class Search:
     """How many are under attack."""
     return jnp.sum(progress.window.row < progress.found.level.shape[0])
 
-  def _judge(self, params: Any, y: Any) -> Any:
+  def _judge(self, params: Params, y: Labels) -> Any:
     return judge_of(self.model, self.loss, params, y, shape=self.shape)
 
   def _entered(self, row: Any, level: Any, given: Given) -> Window:

@@ -16,6 +16,7 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.accounting import _truncation
 from jaxfair.privacy._sampling import PoissonSampler
+from jaxfair.types import Key
 
 ROUNDS = 16
 # What truncating batches may add to delta if the caller sets no cap: far below
@@ -35,7 +36,7 @@ class Shuffles(NamedTuple):
   salts: jax.Array
 
 
-def make_shuffles(num_rows: int, num_epochs: int, *, key: jax.Array) -> Shuffles:
+def make_shuffles(num_rows: int, num_epochs: int, *, key: Key) -> Shuffles:
   """Draws the bijections of all epochs at once."""
   # Drawn flat, which gives the same numbers: of short rows under a vmap the
   # compiler unrolls the generator, and takes five times as long. And by one
@@ -48,7 +49,7 @@ def make_shuffles(num_rows: int, num_epochs: int, *, key: jax.Array) -> Shuffles
   return Shuffles(offsets.reshape(shape), salts.reshape(shape))
 
 
-def shuffles_for(num_rows: int, batch_size: int, steps: int, *, key: jax.Array) -> Shuffles:
+def shuffles_for(num_rows: int, batch_size: int, steps: int, *, key: Key) -> Shuffles:
   """The bijections that the batches of `steps` steps need.
 
   Args:

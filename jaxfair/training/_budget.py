@@ -18,7 +18,7 @@ from jaxfair.training._dp_sgd import DpSgdProgram, NonPrivateDpTrace
 from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._program import Begun, Given, advance, begin, loop_for
 from jaxfair.training._program_fingerprint import programs
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
 
 SEGMENTS = 10  # a training with a folder is saved this often
 
@@ -86,7 +86,7 @@ def train_to_budget(
   *,
   epsilon: float,
   delta: float,
-  key: jax.Array | None = None,
+  key: Key | None = None,
   initial: Params | None = None,
   folder: str | pathlib.Path | None = None,
   ledger: accounting.Ledger | None = None,
@@ -196,11 +196,11 @@ class _Training:
     )
     return store.released(like), None
 
-  def begin(self, key: jax.Array) -> Begun:
+  def begin(self, key: Key) -> Begun:
     """The training before its first step."""
     return begin(self.program, Given(self.examples, self.config, key, self.initial))
 
-  def run(self, key: jax.Array, store: Checkpoints | None) -> tuple[Params, NonPrivateDpTrace]:
+  def run(self, key: Key, store: Checkpoints | None) -> tuple[Params, NonPrivateDpTrace]:
     """From the newest checkpoint to the end."""
     steps, begun = self.config.steps, self.begin(key)
     loop = loop_for(self.program, Given(self.examples, self.config, key))

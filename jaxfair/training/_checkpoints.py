@@ -34,7 +34,7 @@ from jaxfair import checks, privacy
 from jaxfair._whole_files import owner_only, sync_folder, write_whole
 from jaxfair.accounting import _state_folder
 from jaxfair.accounting._locked_file import LedgerError
-from jaxfair.types import Params
+from jaxfair.types import Key, Params
 
 RECORD, SECRET, RELEASED = "run.json", "secret_key", "released.npz"
 BEGUN = ("secret_key", "secret_key.partial", "run.json.partial")
@@ -56,7 +56,13 @@ class Checkpoints:
   """
 
   def __init__(
-    self, folder: pathlib.Path, described: Any, private: Any, key: Any, *, programs: dict[str, str]
+    self,
+    folder: pathlib.Path,
+    described: Any,
+    private: Any,
+    key: Key | None,
+    *,
+    programs: dict[str, str],
   ):
     """Begins a training's folder, or finds the one that is there.
 
@@ -175,7 +181,7 @@ class Checkpoints:
     names = [path.name for path in self._root.glob("step-*") if path.is_dir()]
     return sorted(int(n[5:]) for n in names if n[5:].isdigit())
 
-  def _require_same(self, record: Any, described: Any, key: Any) -> None:
+  def _require_same(self, record: Any, described: Any, key: Key | None) -> None:
     folder = self._folder
     for name, value in json.loads(json.dumps(described)).items():
       if record["described"].get(name) != value:

@@ -15,7 +15,7 @@ from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, train
 from jaxfair.training._recipes import Average, mean_over_views, sum_in_chunks, views_of
-from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss
 
 
 class NonPrivateDpTrace(NamedTuple):
@@ -48,7 +48,7 @@ def dp_sgd(
   examples: Examples,
   config: DpSgdConfig = DpSgdConfig(),
   *,
-  key: jax.Array,
+  key: Key,
   initial: Params | None = None,
   mask: Params | None = None,
 ) -> Fit:
@@ -242,7 +242,7 @@ class DpSgdProgram(Program):
 
 @functools.partial(jax.jit, static_argnames=("num_examples", "count"))
 def make_feeds(
-  config: DpSgdConfig, num_examples: int, count: int, *, key: jax.Array, start: Any = 0
+  config: DpSgdConfig, num_examples: int, count: int, *, key: Key, start: Any = 0
 ) -> Feed:
   """Samples and keys of `count` steps from `start` on.
 

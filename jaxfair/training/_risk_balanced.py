@@ -26,7 +26,7 @@ from jaxfair.privacy._clip_factors import clip_factor
 from jaxfair.training import _batches
 from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._program import settings
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Number, Params, PerExampleLoss
 
 Form = Literal["closeness", "trace"]
 
@@ -38,8 +38,8 @@ def risk_penalty(
   *,
   num_groups: int,
   public: bool,
-  clip_weight: Any = 1.0,
-  noise_weight: Any = 1.0,
+  clip_weight: Number | None = 1.0,
+  noise_weight: Number | None = 1.0,
   form: Form = "closeness",
   sample: int | None = None,
 ) -> "RiskPenalty":
@@ -128,7 +128,7 @@ class RiskPenalty:
       "the penalty was made for another model; pass the trained model to risk_penalty",
     )
 
-  def gradient(self, params: Params, *, l2_clip: jax.Array | None, key: jax.Array) -> Params:
+  def gradient(self, params: Params, *, l2_clip: jax.Array | None, key: Key) -> Params:
     """The penalty's gradient, on all its people or on a fresh sample."""
     people = jax.tree.map(jnp.asarray, self.people.examples)
     if self.sample is not None:
