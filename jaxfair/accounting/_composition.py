@@ -58,8 +58,8 @@ def group_privacy(*, epsilon: float, delta: float, size: int) -> tuple[float, fl
   (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1))
 
   Args:
-    epsilon: for one person, 0 or above.
-    delta: for one person, in [0, 1).
+    epsilon: epsilon for one person, 0 or above.
+    delta: delta for one person, in [0, 1).
     size: k, the number of people who change together.
 
   Returns:

@@ -39,7 +39,7 @@ class Limits(NamedTuple):
   """What may be spent, fixed when nothing has been released yet.
 
   Attributes:
-    order: of the Renyi divergences that are added up; infinite for pure DP.
+    order: order of the Renyi divergences that are added up; infinite for pure DP.
     divergence: what they may add up to.
     delta: what the deltas of events may add up to besides.
   """

@@ -165,7 +165,7 @@ def from_csv(
     path: the file; its first line names the columns.
     separator: what stands between two cells; found out by default.
     decimal: "." or ","; found out by default.
-    encoding: of the characters; found out by default.
+    encoding: encoding of the characters; detected by default.
     missing: cells that mean "not known".
     name: what to call the set; default the file's name.
     **options: what `from_frame` takes: label, group, ...

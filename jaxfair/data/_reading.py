@@ -31,7 +31,7 @@ class Layout:
   Attributes:
     separator: what stands between two cells.
     decimal: "." or ",".
-    encoding: of the characters.
+    encoding: encoding of the characters.
     missing: cells that mean "not known".
   """
 

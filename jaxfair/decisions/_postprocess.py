@@ -62,7 +62,7 @@ def best_temperature(*, scale: float, lower: float = 0.0, values: ArrayLike | No
   argmin_T max_x |E[temper(x~)] - x| - min_x |E[temper(x~)] - x|
 
   Args:
-    scale: of the Laplace noise.
+    scale: scale of the Laplace noise.
     lower: the bound of the counts.
     values: public grid of counts x to be fair to; by default from `lower` to
       50 scales above, denser near the bound. Never the true counts: the answer

@@ -57,7 +57,7 @@ def find_epsilon(
       what it is due.
     probability: required chance.
     draws: releases that are simulated at each epsilon.
-    key: of all draws.
+    key: for all draws.
 
   Privacy:
     None: the answer depends on the true counts. Use counts that are public, such as last year's.

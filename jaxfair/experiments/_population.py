@@ -76,7 +76,7 @@ def part_people(
     scaling: where means and ranges come from; "auto" takes public people, else declared ranges,
       else buys them.
     buy: buys what a plan asks for; it charges first if the result is to be released.
-    key: of the split.
+    key: for the split.
   """
   checks.require(
     people.unit is None or np.unique(people.unit).size == people.size,

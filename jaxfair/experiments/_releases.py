@@ -46,7 +46,7 @@ class ReleaseConfig(Settings):
     method: a name in `methods.METHODS`.
     epsilon: what may be spent on the model, the preparation of its features included.
     delta: the same; None takes the largest power of ten below a tenth of 1 / n.
-    settings: of the method; see its settings class.
+    settings: settings of the method; see its settings class.
     data: the people.
     public: who of them is taken to be public, as a share (below 1) or as a number: features are
       scaled by theirs, and methods that need public people get them.

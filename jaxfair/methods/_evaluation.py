@@ -86,7 +86,7 @@ def evaluate(
     released: the model.
     test: people with features as they were recorded.
     plain: [n] class ids by a model without privacy, to compare with.
-    key: of the bootstrap.
+    key: for the bootstrap.
 
   Privacy:
     Nothing here is noisy. The figures are for those who hold the data.

@@ -59,7 +59,7 @@ class Sizes(NamedTuple):
   Attributes:
     private: number of private people, n.
     public: number of public people; 0 for none.
-    shape: of one person's features.
+    shape: shape of one person's features.
     classes: C.
     groups: G.
   """
@@ -93,7 +93,7 @@ class Population:
     scaler: what was applied to the features, to be applied to those who come
       later; it must not have been fitted on private people.
     encoder: how a table becomes features; travels with a released model.
-    name: of the data set.
+    name: name of the data set.
     ledger: of the data set, which releases are charged to; None charges the
       release's own ledger alone.
     assumed_public: what was taken to be public in preparing the features, in
@@ -279,7 +279,7 @@ class Method(Protocol):
     Args:
       plan: from `plan`, for these people.
       data: the people.
-      folder: of this release; `work` inside it must not be published.
+      folder: folder of this release; `work` inside it must not be published.
       key: for tests; the result is then marked as not for release.
     """
 

@@ -128,7 +128,7 @@ class PreprocessingPlan:
 
     Args:
       x: [n, d] features of the private people, as `encoder` made them.
-      source: of random bits; the operating system by default.
+      source: source of random bits; the operating system by default.
 
     Returns:
       Numbers without a declared range are scaled to zero mean and unit variance, nearly, and cut

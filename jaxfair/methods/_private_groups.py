@@ -41,9 +41,9 @@ class FairSettings(NetworkSettings):
   """Settings of fair training, and of the model without groups before it.
 
   Attributes:
-    notion: of fairness.
+    notion: notion of fairness.
     tolerance: the violation that is allowed.
-    learning_rate: of Adam.
+    learning_rate: learning rate of Adam.
     dual_rate: of the multipliers.
     rounds: steps of the multipliers.
     steps_per_round: primal steps before each of them.

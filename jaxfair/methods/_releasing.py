@@ -50,7 +50,7 @@ def release_once(
     method: whose release it is.
     plan: its price.
     data: the people.
-    folder: of the release.
+    folder: folder of the release.
     key: for tests; from the operating system if None.
     compute: `(key, work folder) -> parameters` with randomness that is fit
       for release. With a key for tests `method.fit` computes them instead.

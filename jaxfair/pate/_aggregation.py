@@ -30,7 +30,7 @@ def gnmax(
 
   Args:
     counts: [n, C] votes per class; one teacher contributes one vote.
-    sigma: of the noise, in votes.
+    sigma: standard deviation of the noise, in votes.
     key: used once.
     continuous: real instead of discrete Gaussian noise.
 
@@ -67,8 +67,8 @@ def confident_gnmax(
   Args:
     counts: [n, C] votes per class.
     threshold: T, in votes.
-    sigma_threshold: of the test's noise.
-    sigma_answer: of the answer's noise.
+    sigma_threshold: standard deviation of the test's noise.
+    sigma_answer: standard deviation of the answer's noise.
     key: used once.
     continuous: real instead of discrete Gaussian noise.
 
@@ -178,7 +178,7 @@ def soft_labels(
 
   Args:
     counts: [n, C] votes per class; each row sums to k.
-    sigma: of the noise, in votes.
+    sigma: standard deviation of the noise, in votes.
     key: used once.
     continuous: real instead of discrete Gaussian noise.
 

@@ -59,7 +59,7 @@ class NoiseSecret:
     """The folder's secret.
 
     Args:
-      folder: of the answers; the secret is in its `private` folder.
+      folder: folder of the answers; the secret is in its `private` folder.
       begin: draws one from the operating system if there is none.
 
     Returns:

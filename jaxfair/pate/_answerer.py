@@ -92,12 +92,12 @@ class Answerer:
     """Begins answering, or continues.
 
     Args:
-      folder: of these answers; made if missing.
+      folder: folder of these answers; made if missing.
       rule: `GnMax`, `ConfidentGnMax`, `LaplaceMax` or `NoisyVotes`.
       budget: (epsilon, delta), for one person replaced by another; needed to
         begin a folder's own ledger.
       data: the data set's name, for that ledger.
-      unit: who is protected, if one of them lies in one teacher's part.
+      unit: the unit that is protected, if each is in one teacher's part.
       ledger: open for charges and with a budget, instead of the folder's own.
       dataset_ledger: charges the whole budget to the data set as well, once,
         before anything is answered for release.

@@ -73,7 +73,7 @@ class ClippedGrad:
     """Clips each example's gradient and adds them up.
 
     Args:
-      params: where the gradient is taken.
+      params: the parameters at which the gradient is taken.
       examples: the batch.
       mask: [n] which examples take part; all by default. Sampling with a
         static shape puts its padding here.
@@ -90,7 +90,7 @@ class ClippedGrad:
     """Like a call, and also returns the [n] per-example losses (not private).
 
     Args:
-      params: where the gradient is taken.
+      params: the parameters at which the gradient is taken.
       examples: the batch.
       mask: [n] which examples take part.
       finite: what `zero_broken` told of these examples, if it was applied to

@@ -69,7 +69,7 @@ def unbiased_counts(counts: ArrayLike, *, epsilon: float) -> jax.Array:
 
   Args:
     counts: [..., k] numbers of reports.
-    epsilon: of the responses.
+    epsilon: epsilon of the responses.
 
   Returns:
     [..., k] estimates that add up to n, like the counts.

@@ -139,8 +139,8 @@ class Sparsity(NamedTuple):
 
   Attributes:
     removed: share of all numbers, in [0, 1].
-    kept: how many numbers are left.
-    total: how many there were.
+    kept: number of entries that are left.
+    total: number of entries in all.
     layers: the share by the name of each array.
   """
 

@@ -33,9 +33,9 @@ class Attack:
   Two that are equal share one compiled program.
 
   Attributes:
-    name: for tables and figures.
+    name: name for tables and figures.
     ball: which pushes are allowed.
-    steps: how many gradient steps.
+    steps: number of gradient steps.
     step_share: length of a step, as a share of epsilon.
     start: `(gradients at x, key, ball, signs or shape) -> push` of size 1.
     start_share: size of the first push, as a share of epsilon.
@@ -74,7 +74,7 @@ class Attack:
       judge: `x -> ([n] losses, [n] whether predicted wrongly)`.
       x: [n, ...] inputs within the declared range.
       epsilon: size of the pushes; 0 returns x.
-      key: of a random start; used once.
+      key: for a random start; used once.
     """
     state = self.begin(judge, x, epsilon, key)
     for _ in range(self.steps_left):
@@ -236,7 +236,7 @@ def judge_of(
     loss: what the attack raises.
     params: the model's parameters.
     y: [n] what the attack leads away from.
-    shape: of one input; the judge takes rows of a matrix, see `balls.times`.
+    shape: shape of one input; the judge takes rows of a matrix, see `balls.times`.
   """
 
   def judge(rows: Any) -> tuple[jax.Array, jax.Array]:

@@ -83,7 +83,7 @@ class Search:
     model: the attacked model.
     loss: what the attack raises.
     how: the attack.
-    shape: of one input.
+    shape: shape of one input.
     size: of the window.
   """
 

@@ -51,8 +51,8 @@ def calibrate(
   Args:
     config: its `noise_multiplier` is replaced, and `max_batch` if None.
     num_examples: n, public.
-    epsilon: of the budget.
-    delta: of the budget; a thousandth of it pays for the cap on batches.
+    epsilon: epsilon of the budget.
+    delta: delta of the budget; a thousandth of it pays for the cap on batches.
   """
   config.refuse_uncovered()
   checks.positive("epsilon", epsilon)
@@ -102,8 +102,8 @@ def train_to_budget(
     loss: `(logits, y) -> [n]` losses.
     examples: the private data; their number is public.
     config: settings; the noise is calibrated for its steps and batch size.
-    epsilon: of the budget, for one person added or removed.
-    delta: of the budget; well below 1/n.
+    epsilon: epsilon of the budget, for one person added or removed.
+    delta: delta of the budget; well below 1/n.
     key: from the operating system if None, as a release needs.
     initial: parameters to start from, independent of the private data.
     folder: keeps a ledger and checkpoints there; the same call continues a

@@ -67,7 +67,7 @@ class Checkpoints:
     """Begins a training's folder, or finds the one that is there.
 
     Args:
-      folder: of the training.
+      folder: folder of the training.
       described: what makes it this training and not another; JSON values.
       private: arrays that must be the same on resuming: the data.
       key: the caller's key, or None for one that is drawn and kept here.

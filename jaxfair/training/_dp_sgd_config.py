@@ -27,13 +27,13 @@ class DpSgdConfig:
   swept by `fit_many` in one program. The others fix the program's shape.
 
   Attributes:
-    learning_rate: handed to the optimizer.
+    learning_rate: passed to the optimizer.
     l2_clip: bound C on the norm of one person's gradient (where it starts, if `adaptive`).
     noise_multiplier: standard deviation of the noise over C; 0 trains without
       privacy, and then no event can be had.
     weight_decay: adds weight_decay / 2 ||theta||^2 to the objective; depends
       on the parameters alone, so it costs nothing.
-    steps: how many batches.
+    steps: number of batches.
     batch_size: expected batch size; each person takes part in a step with
       probability batch_size / n.
     max_batch: public cap on a batch; None chooses one that is practically never reached.

@@ -68,8 +68,8 @@ class FairRobustConfig:
     penalty: lambda, weight of the gaps |L_a - L|.
     focus: q >= 0; None fits the mean loss. 0 weighs all groups alike, which
       is the mean loss only if they are of one size.
-    adversary: who pushes inputs; None for nobody.
-    epsilon: how far it pushes (epsilon_*).
+    adversary: the attack that perturbs inputs; None for none.
+    epsilon: size of its perturbations (epsilon_*).
     robust_weight: weight of the loss of pushed inputs; 1 in the thesis.
   """
 

@@ -30,10 +30,10 @@ class FitConfig:
   swept by `fit_many` in one program. The others fix the program's shape.
 
   Attributes:
-    learning_rate: handed to the optimizer.
+    learning_rate: passed to the optimizer.
     weight_decay: pulls all parameters to 0.
     proximity: pulls them to the `anchor` given to `fit`.
-    steps: how many batches.
+    steps: number of batches.
     batch_size: at most the number of examples; None for all of them.
     sampling: "shuffle" visits every example once per epoch; "poisson" lets each example take part
       in each step by chance, as private training does, so that `batch_size` is the expected size.

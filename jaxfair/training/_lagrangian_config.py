@@ -27,7 +27,7 @@ class LagrangianConfig:
   term lambda ||theta - theta*||^2 is `proximity=2 * lambda`.
 
   Attributes:
-    learning_rate: of the primal optimizer.
+    learning_rate: learning rate of the primal optimizer.
     weight_decay: pulls all parameters to 0.
     proximity: pulls them to the `anchor`.
     dual_rate: s, the multipliers' step.

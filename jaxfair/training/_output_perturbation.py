@@ -28,8 +28,8 @@ class OutputPerturbationConfig:
   projected into a ball.
 
   Attributes:
-    epsilon: of the release.
-    delta: of the release.
+    epsilon: epsilon of the release.
+    delta: delta of the release.
     weight_decay: lambda; the noise is proportional to 1 / (n lambda).
     row_norm: radius of the ball that rows are projected into.
     logit_lipschitz: bound on the norm of the loss's gradient by the logits;
@@ -126,7 +126,7 @@ def output_perturbation(
     examples: the private data. Rows are projected into the ball of radius
       `row_norm`, so that the bound holds whatever they are.
     config: settings.
-    key: of the noise, for studies. None takes every bit from the operating
+    key: for the noise, in studies. None takes every bit from the operating
       system, as a release needs.
 
   Returns:

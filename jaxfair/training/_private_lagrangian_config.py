@@ -41,7 +41,7 @@ class PrivateLagrangianConfig:
   """Settings of `private_lagrangian`; `calibrated` sets the three noises.
 
   Attributes:
-    learning_rate: of the primal optimizer.
+    learning_rate: learning rate of the primal optimizer.
     weight_decay: pulls all parameters to 0.
     proximity: pulls them to the `anchor`, which must not know groups.
     dual_rate: the multipliers' step.
@@ -158,8 +158,8 @@ class PrivateLagrangianConfig:
 
     Args:
       num_examples: n, public.
-      epsilon: of the whole training, for one person's group.
-      delta: of the whole training, for one person's group.
+      epsilon: epsilon of the whole training, for one person's group.
+      delta: delta of the whole training, for one person's group.
       dual_share: share of the budget (in zCDP) for the violations.
       count_share: for the groups' sizes; the primal gets all that is left.
     """

@@ -89,7 +89,7 @@ def penalty_gradient(
 
   Args:
     config: has `penalties`.
-    params: where the gradients are taken.
+    params: the parameters at which the gradient is taken.
     l2_clip: the clip bound in use; None in a training without privacy.
     key: used by one penalty, or split among several.
     inside: takes only those inside the clip, or only those behind the noise.

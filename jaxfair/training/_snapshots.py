@@ -46,7 +46,7 @@ def dp_sgd_snapshots(
     loss: per example.
     examples: the private data.
     config: settings; `steps` must be a multiple of `count`.
-    count: how many snapshots after the start.
+    count: number of snapshots after the start.
     key: as in `dp_sgd`.
     initial: parameters to start from.
 

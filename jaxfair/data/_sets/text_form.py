@@ -26,7 +26,7 @@ def text_form(
     train: the file.
     test: the official test part, if that is a file of its own.
     prepare: mends the table (renames, recodes, filters).
-    encoding: of the characters.
+    encoding: encoding of the characters.
     **options: what `parse` takes.
   """
 
