@@ -161,7 +161,7 @@ def decoded(path: pathlib.Path, content: bytes, encoding: str | None = None) -> 
     return content, encoding
   except UnicodeError:
     raise DataError(
-      f"{path} is not {encoding} text; pass encoding='latin-1' or save it anew"
+      f"{path} is not {encoding} text; pass encoding='latin-1' or save it again"
     ) from None
   except (LookupError, TypeError, ValueError):
     raise checks.ArgumentError(

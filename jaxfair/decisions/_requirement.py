@@ -106,7 +106,7 @@ def find_epsilon(
         epsilon, count / draws, bound, draws, _rises(curve, draws), curve
       )
   raise checks.ArgumentError(
-    f"draws={draws} are too few to tell the epsilon for probability={probability:g}; use more"
+    f"draws={draws} are too few to find the epsilon for probability={probability:g}; use more"
   )
 
 

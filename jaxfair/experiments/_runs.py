@@ -258,6 +258,6 @@ def _root_key(made: Plan, folder: pathlib.Path) -> jax.Array:
     return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
   except (OSError, OverflowError, TypeError, ValueError):
     raise _folders.RunError(
-      f"{path} holds no key, so what was begun in {folder} cannot be "
+      f"{path} holds no key, so what was started in {folder} cannot be "
       "continued; restore it from a copy, or choose another --out"
     ) from None

@@ -30,7 +30,7 @@ class DpSgdConfig:
     learning_rate: passed to the optimizer.
     l2_clip: bound C on the norm of one person's gradient (where it starts, if `adaptive`).
     noise_multiplier: standard deviation of the noise over C; 0 trains without
-      privacy, and then no event can be had.
+      privacy, and there is no event then.
     weight_decay: adds weight_decay / 2 ||theta||^2 to the objective; depends
       on the parameters alone, so it costs nothing.
     steps: number of batches.
@@ -44,12 +44,12 @@ class DpSgdConfig:
       length, so that the bound only scales the learning rate; "drop" leaves those beyond the
       bound out. See `privacy.clipped_grad`.
     rescale: multiplies the private gradient by the first clip bound over the one in use: an
-      `adaptive` bound then says which gradients are shortened, and not how long steps are.
+      `adaptive` bound then decides which gradients are shortened, not how long steps are.
     adaptive: moves the clip bound towards a private quantile of the norms.
     augment: another view of one person's features, `(x, key) -> x`, such as `FlipAndShift()`.
-    views: how many views of a person a step averages before the clip.
-    chunk_size: how many people of a batch are looked at together; None looks at all. Memory then
-      does not grow with the batch size.
+    views: number of views of a person that a step averages before the clip.
+    chunk_size: number of examples of a batch that are processed together; None processes all.
+      With it, memory does not grow with the batch size.
     average: the decay of a running mean of the parameters, which is returned in their place;
       0.9 to 0.999. None returns the last ones.
     loop: see `driver.choose_loop`.

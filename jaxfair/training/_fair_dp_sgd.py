@@ -63,7 +63,7 @@ def fair_dp_sgd(
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses.
     examples: the private data.
-    config: of DP-SGD; its penalties are replaced.
+    config: settings of DP-SGD; its penalties are replaced.
     public_x: [m, ...] public people.
     public_group: [m] their groups.
     num_groups: G.
@@ -77,7 +77,7 @@ def fair_dp_sgd(
     initial: as in `dp_sgd`.
 
   Returns:
-    As `dp_sgd`.
+    The same as `dp_sgd`.
 
   Privacy:
     That of DP-SGD, `config.event(examples.size)`, in both placements.

@@ -109,7 +109,7 @@ class FairRobustConfig:
     pushes = checks.concrete(self.epsilon) and np.any(np.asarray(self.epsilon) > 0)
     checks.require(
       not pushes or self.adversary is not None,
-      f"epsilon={self.epsilon} but nobody pushes; pass adversary=robustness.pgd(input_range=...)",
+      f"epsilon={self.epsilon} needs an attack; pass adversary=robustness.pgd(input_range=...)",
     )
     if self.adversary is not None:
       self.adversary.check(examples.x)

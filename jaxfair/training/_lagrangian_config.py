@@ -36,9 +36,9 @@ class LagrangianConfig:
       `(params, batch) -> violations`. Without one it is plain training.
     rounds: steps of the multipliers.
     steps_per_round: primal steps before each of them.
-    batch_size: of primal steps; None for all examples.
-    dual_size: people the multipliers look at, drawn afresh for each step of
-      theirs; None for all examples.
+    batch_size: batch size of primal steps; None for all examples.
+    dual_size: number of people that the violations are measured on, drawn
+      afresh for each dual step; None for all examples.
     decay: whether primal steps shrink to 0, by a cosine, over the training;
       otherwise the last batches, not the limits, decide where it ends.
     keep: which parameters to return. "best": of the last quarter of the
@@ -69,7 +69,7 @@ class LagrangianConfig:
     check_rounds(self, model, examples)
     checks.require(
       self.constraint is None or callable(self.constraint),
-      f"constraint={self.constraint!r} is no function; pass a notion such as "
+      f"constraint={self.constraint!r} is not a function; pass a notion such as "
       "fairness.constraints.demographic_parity(num_groups)",
     )
     checks.one_of("keep", self.keep, ("best", "last"))
