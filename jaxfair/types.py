@@ -15,7 +15,7 @@ from jaxtyping import Float, Int, Shaped
 
 
 class SupportsArray(Protocol):
-  """What NumPy makes an array of, such as a column of a data frame."""
+  """Anything that NumPy turns into an array, such as a column of a data frame."""
 
   def __len__(self) -> int:
     """The length of the first axis."""
@@ -94,7 +94,7 @@ class Model(NamedTuple):
 
 
 class NonPrivateTrace(NamedTuple):
-  """What happened along a training, computed from the training data itself.
+  """The trace of a training, computed from the training data without noise.
 
   Not for release: no noise protects these numbers. Reports of private runs
   leave them out.

@@ -161,7 +161,7 @@ def group_gradient_norms(gradients: Features, group: Groups, *, num_groups: int)
   Args:
     gradients: [m, parameters] each person's gradient at theta*.
     group: [m] group ids.
-    num_groups: how many there are.
+    num_groups: number of groups.
   """
   means = np.asarray(group_means(gradients, group, num_groups), float)
   return np.linalg.norm(means, axis=-1)

@@ -176,7 +176,7 @@ def likelihood_separation(*, sampling_rate: float, noise_multiplier: float, step
   Args:
     sampling_rate: q.
     noise_multiplier: z.
-    steps: how many.
+    steps: number of steps.
 
   Reference:
     Bu, Dong, Long & Su (2020).

@@ -39,7 +39,7 @@ class Law(NamedTuple):
 
 
 class Beliefs(NamedTuple):
-  """All that is believed about people before their answers.
+  """Beliefs about people's answers and margins, as functions of what is revealed.
 
   Attributes:
     network: the model.

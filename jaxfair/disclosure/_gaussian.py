@@ -97,7 +97,7 @@ def fit_private_gaussian(
     id: of the charge; an id that was charged before is refused, because new
       noise on the same sums is another release.
     shrinkage: noise needs more of it than sampling does.
-    source: of random bits; the operating system by default.
+    source: source of random bits; the operating system by default.
 
   Returns:
     The Gaussian; its release is covered by the charge.
@@ -215,7 +215,7 @@ def _factor(matrix: jax.Array) -> jax.Array:
 
 
 def check_features(x: FeaturesLike) -> None:
-  """Refuses features outside [-1, 1]: every test here relies on the range."""
+  """Raises for features outside [-1, 1]: every test here relies on the range."""
   if not checks.concrete(x):
     return
   checks.finite("x", x)

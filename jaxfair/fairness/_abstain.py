@@ -71,7 +71,7 @@ class Abstainer:
     """
     checks.require(
       isinstance(rule, CounterRule),
-      f"rule={rule!r} is no rule; pass CounterRule(max_gap=0.05, min_count=50)",
+      f"rule={rule!r} is not a rule; pass CounterRule(max_gap=0.05, min_count=50)",
     )
     rule.check()
     checks.require(

@@ -16,7 +16,7 @@ _MAX_CELLS = 2**26
 
 
 class CountOptions(TypedDict, total=False):
-  """What every label metric hands on to `confusion_counts`.
+  """Arguments that every label metric passes on to `confusion_counts`.
 
   sample_weight: [n] weights, or None for one each.
   num_classes: static number of classes; needed inside jit.

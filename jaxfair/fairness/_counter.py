@@ -61,7 +61,7 @@ class CounterRule:
     disparity: what Gamma is; see `demographic_disparity`. "pairwise" compares
       with the groups that have left their cold start.
     guard: see above.
-    notion: of fairness. "demographic_parity" compares how often groups are given each class;
+    notion: notion of fairness. "demographic_parity" compares how often groups are given each class;
       "equalized_odds" does among the people of each true class; "equal_opportunity" compares how
       often they are given their own class (of two classes, class 1 alone); "accuracy_parity" how
       often anybody is. All but the first read true labels, and `min_count` is then per true class
@@ -75,7 +75,7 @@ class CounterRule:
   notion: NotionName = PARITY
 
   def check(self) -> None:
-    """Refuses impossible settings, before any work."""
+    """Raises for impossible settings, before any work."""
     checks.non_negative("max_gap", self.max_gap)
     checks.non_negative("min_count", self.min_count)
     checks.one_of("disparity", self.disparity, DISPARITY_KINDS)

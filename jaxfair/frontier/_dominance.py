@@ -1,4 +1,4 @@
-"""Who is beaten in everything: non-dominated sets in any number of objectives.
+"""Non-dominated sets in any number of objectives.
 
 a dominates b if a is nowhere worse and somewhere better. Equal points do not
 dominate one another: duplicates stay.

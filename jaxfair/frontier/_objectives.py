@@ -1,4 +1,4 @@
-"""What is traded: objectives, and settings measured in them over seeds."""
+"""Objectives, and settings measured in them over seeds."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias

@@ -19,7 +19,7 @@ RULES: dict[Rule, tuple[str, str]] = {
 
 
 class Specified(NamedTuple):
-  """What limits leave.
+  """The settings that limits leave.
 
   Attributes:
     satisfied: [n] whether a setting keeps all limits.
@@ -62,7 +62,7 @@ def specify(
 
 
 def _check_reachable(objective: Objective, limit: float) -> None:
-  """Refuses a limit that no value can keep, such as an accuracy of 85."""
+  """Raises for a limit that no value can keep, such as an accuracy of 85."""
   name, least, most = objective.name, objective.least, objective.most
   wanted_high = objective.better == "high"
   if limit <= most if wanted_high else limit >= least:

@@ -126,7 +126,7 @@ def max_pool(x: jax.Array, window: int, padding: str = "VALID") -> jax.Array:
 
 
 def require_pixels(x: jax.Array, smallest: int) -> None:
-  """Refuses feature maps that the next layer would shrink to nothing."""
+  """Raises if the next layer would shrink a feature map to nothing."""
   checks.require(
     min(x.shape[1:3]) >= smallest,
     f"x leaves maps of {x.shape[1]} x {x.shape[2]} pixels where a layer needs "

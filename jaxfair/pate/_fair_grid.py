@@ -34,7 +34,7 @@ class FairSettings(NamedTuple):
 
 
 class FairGrid(NamedTuple):
-  """What became of the queries, for S settings and R seeds.
+  """The outcomes of the queries, for S settings and R seeds.
 
   Attributes:
     outcomes: [S, R, 5] how many queries had each `Outcome`.

@@ -47,8 +47,8 @@ def train_student(
     `Fit` with a leading axis of length k.
 
   Privacy:
-    Post-processing of the labels: free. The trace tells of them, not of the
-    private people.
+    Post-processing of the labels, which costs no privacy. The trace depends on
+    the labels, not on the private people.
   """
   checks.key("keys", keys)
   checks.require(keys.ndim == 1, "keys must be a vector, one key per student")

@@ -31,7 +31,7 @@ def gaussian(value: Any, *, sigma: Any, source: BitSource = os.urandom) -> np.nd
     value: array of finite floats or integers of any length, at their exact values.
     sigma: standard deviation of the noise, above 0: one number, or one for
       each value. Public: the grid follows from it.
-    source: of random bits; the operating system by default.
+    source: source of random bits; the operating system by default.
 
   Returns:
     float64 array of the same shape. Each number is a function of a whole number of steps.

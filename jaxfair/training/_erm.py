@@ -43,7 +43,7 @@ class SolveTrace(NamedTuple):
 
   Attributes:
     gradient_norm: at the returned parameters.
-    steps: how many were taken.
+    steps: number of steps taken.
     converged: whether `gradient_norm` is within the tolerance.
   """
 

@@ -63,7 +63,7 @@ def fair_dp_sgd(
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses.
     examples: the private data.
-    config: of DP-SGD; its penalties are replaced.
+    config: settings of DP-SGD; its penalties are replaced.
     public_x: [m, ...] public people.
     public_group: [m] their groups.
     num_groups: G.
@@ -71,13 +71,13 @@ def fair_dp_sgd(
     placement: "after" the noise, or "inside" the clip as the paper lists it.
     disparity: which Gamma.
     sample: public people drawn afresh for each step; None uses all.
-    notion: of fairness; see `fairness.CounterRule`.
+    notion: notion of fairness; see `fairness.CounterRule`.
     public_labels: [m] class ids of the public people; demographic parity reads none.
     key: as in `dp_sgd`.
     initial: as in `dp_sgd`.
 
   Returns:
-    As `dp_sgd`.
+    The same as `dp_sgd`.
 
   Privacy:
     That of DP-SGD, `config.event(examples.size)`, in both placements.
@@ -133,9 +133,9 @@ def calibrate_fairness(
     lam: weight of the disparity, 0 or above.
     labels: [n] public class ids, if they are known.
     steps: of Adam, each on all people.
-    learning_rate: of Adam.
+    learning_rate: learning rate of Adam.
     disparity: which Gamma.
-    notion: of fairness; all but demographic parity need `labels`.
+    notion: notion of fairness; all but demographic parity need `labels`.
     key: for the driver; nothing is drawn without batches.
 
   Returns:

@@ -39,13 +39,13 @@ Judge = Callable[[Any], tuple[jax.Array, jax.Array]]
 
 
 class Adversary(Protocol):
-  """Who pushes inputs during training, e.g. `robustness.pgd(...)`.
+  """An attack that perturbs inputs during training, such as `robustness.pgd(...)`.
 
   It is a static argument of jit: equal ones share a compiled program.
   """
 
   def check(self, x: Features) -> None:
-    """Refuses inputs that cannot be pushed, before any work."""
+    """Raises, before any work, for inputs that cannot be perturbed."""
 
   def perturb(self, judge: Judge, x: Features, *, epsilon: Number, key: Key) -> jax.Array:
     """Inputs within epsilon of x with larger losses.
@@ -68,8 +68,8 @@ class FairRobustConfig:
     penalty: lambda, weight of the gaps |L_a - L|.
     focus: q >= 0; None fits the mean loss. 0 weighs all groups alike, which
       is the mean loss only if they are of one size.
-    adversary: who pushes inputs; None for nobody.
-    epsilon: how far it pushes (epsilon_*).
+    adversary: the attack that perturbs inputs; None for none.
+    epsilon: size of its perturbations (epsilon_*).
     robust_weight: weight of the loss of pushed inputs; 1 in the thesis.
   """
 
@@ -87,7 +87,7 @@ class FairRobustConfig:
     return self.plain.loop
 
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
-    """Refuses what cannot be trained with, before any work."""
+    """Raises, before any work, if training with these settings is impossible."""
     self.plain.check(model, loss, examples)
     checks.one_of("plain.sampling", self.plain.sampling, ("shuffle",))
     if checks.concrete(self.plain.proximity):
@@ -109,7 +109,7 @@ class FairRobustConfig:
     pushes = checks.concrete(self.epsilon) and np.any(np.asarray(self.epsilon) > 0)
     checks.require(
       not pushes or self.adversary is not None,
-      f"epsilon={self.epsilon} but nobody pushes; pass adversary=robustness.pgd(input_range=...)",
+      f"epsilon={self.epsilon} needs an attack; pass adversary=robustness.pgd(input_range=...)",
     )
     if self.adversary is not None:
       self.adversary.check(examples.x)

@@ -36,7 +36,7 @@ from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss
 
 
 class DualTrace(NamedTuple):
-  """What happened along a training; covered by the same guarantee.
+  """The trace of a training; the same guarantee covers it.
 
   Attributes:
     loss: [rounds] mean loss over the round's public samples; knows no groups.
@@ -110,7 +110,7 @@ class _Inputs(NamedTuple):
 
 
 class _Feed(NamedTuple):
-  """What one primal step is given."""
+  """The feed of one primal step."""
 
   public: Batch
   secret: Batch
@@ -118,7 +118,7 @@ class _Feed(NamedTuple):
 
 
 class _Sums(NamedTuple):
-  """What a primal step computes of two samples."""
+  """What a primal step computes from two samples."""
 
   public: Params  # gradient of loss and regularizers
   known: Params  # sum of the constraints' gradients that knows no groups

@@ -97,7 +97,7 @@ def risk_penalty(
 
 
 def clipped_part_event(config: DpSgdConfig, num_examples: int) -> accounting.DpSgd:
-  """What the clipped part of a training is charged as, and no more.
+  """The event of the clipped part of a training alone.
 
   For reports of the thesis's form, whose penalty reads private data. This is
   **not** the cost of the trained model: the penalty's gradients are not in it,
@@ -122,7 +122,7 @@ class RiskPenalty:
   inside: ClassVar[bool] = False
 
   def check(self, model: Model) -> None:
-    """Refuses to train another model than the one it was made for."""
+    """Raises if another model is trained than the one it was made for."""
     checks.require(
       self.model == model,
       "the penalty was made for another model; pass the trained model to risk_penalty",
