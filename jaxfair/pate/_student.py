@@ -99,7 +99,7 @@ def weighted(loss: PerExampleLoss) -> PerExampleLoss:
 class _Weighted:
   loss: PerExampleLoss
 
-  def __call__(self, logits: Scores, weights: Scores) -> jax.Array:
+  def __call__(self, logits: jax.Array, weights: Scores) -> jax.Array:
     n, num_classes = logits.shape
 
     def of_class(label: jax.Array) -> jax.Array:

@@ -1,7 +1,5 @@
 """Settings of DP-SGD, and what they cost."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import optax
@@ -16,7 +14,7 @@ from jaxfair.training._optimizers import Optimizer
 from jaxfair.training._program import settings
 from jaxfair.training._recipes import Augmentation
 from jaxfair.training._regularizers import Penalty, UncoveredError
-from jaxfair.types import Examples, Model, PerExampleLoss
+from jaxfair.types import Examples, Model, Number, PerExampleLoss
 
 
 @settings("learning_rate", "l2_clip", "noise_multiplier", "weight_decay", "penalties")
@@ -57,10 +55,10 @@ class DpSgdConfig:
       so), such as `risk_penalty` or `parity_penalty`. Their weights may be swept too.
   """
 
-  learning_rate: Any = 0.1
-  l2_clip: Any = 1.0
-  noise_multiplier: Any = 1.0
-  weight_decay: Any = 0.0
+  learning_rate: Number = 0.1
+  l2_clip: Number = 1.0
+  noise_multiplier: Number = 1.0
+  weight_decay: Number = 0.0
   steps: int = 1000
   batch_size: int = 256
   max_batch: int | None = None

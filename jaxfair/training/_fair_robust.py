@@ -75,11 +75,11 @@ class FairRobustConfig:
 
   num_groups: int
   plain: FitConfig = dataclasses.field(default_factory=FitConfig)
-  penalty: Any = 0.0
-  focus: Any = None
+  penalty: Number = 0.0
+  focus: Number | None = None
   adversary: Adversary | None = None
-  epsilon: Any = 0.0
-  robust_weight: Any = 1.0
+  epsilon: Number = 0.0
+  robust_weight: Number = 1.0
 
   @property
   def loop(self) -> _driver.Loop:

@@ -12,7 +12,7 @@ from jaxfair.training import _driver, _regularizers
 from jaxfair.training._fit import check_batch, check_examples
 from jaxfair.training._optimizers import Optimizer
 from jaxfair.training._program import settings
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Model, Number, Params, PerExampleLoss
 
 # (params, batch) -> violations; a bare array is differentiable and measured.
 Constraint = Callable[[Params, Examples], Violations | jax.Array]
@@ -48,11 +48,11 @@ class LagrangianConfig:
     loop: see `driver.choose_loop`.
   """
 
-  learning_rate: Any = 1e-3
-  weight_decay: Any = 0.0
-  proximity: Any = 0.0
-  dual_rate: Any = 0.5
-  tolerance: Any = 0.0
+  learning_rate: Number = 1e-3
+  weight_decay: Number = 0.0
+  proximity: Number = 0.0
+  dual_rate: Number = 0.5
+  tolerance: Number = 0.0
   constraint: Notion | Constraint | None = None
   rounds: int = 50
   steps_per_round: int = 20

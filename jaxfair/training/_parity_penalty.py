@@ -51,7 +51,7 @@ class ParityPenalty:
   the people are data, so another one of the same shape compiles nothing.
   """
 
-  lam: Any
+  lam: Number
   people: PublicPeople
   model: Model
   num_groups: int

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from typing import Any
 
 import optax
 
@@ -19,7 +18,7 @@ from jaxfair.training._dp_sgd_config import check_per_example
 from jaxfair.training._lagrangian_config import check_rounds
 from jaxfair.training._optimizers import Optimizer
 from jaxfair.training._program import settings
-from jaxfair.types import Examples, Model, PerExampleLoss
+from jaxfair.types import Examples, Model, Number, PerExampleLoss
 
 # Statistics of one person that a notion may compare; their number is in the
 # distance of the discrete noise to the continuous one, which is charged.
@@ -61,15 +60,15 @@ class PrivateLagrangianConfig:
     loop: see `driver.choose_loop`.
   """
 
-  learning_rate: Any = 1e-3
-  weight_decay: Any = 0.0
-  proximity: Any = 0.0
-  dual_rate: Any = 0.5
-  tolerance: Any = 0.0
-  l2_clip: Any = 1.0
-  noise_multiplier: Any = 1.0
-  dual_noise: Any = 100.0
-  count_noise: Any = 100.0
+  learning_rate: Number = 1e-3
+  weight_decay: Number = 0.0
+  proximity: Number = 0.0
+  dual_rate: Number = 0.5
+  tolerance: Number = 0.0
+  l2_clip: Number = 1.0
+  noise_multiplier: Number = 1.0
+  dual_noise: Number = 100.0
+  count_noise: Number = 100.0
   constraint: Notion | None = None
   rounds: int = 50
   steps_per_round: int = 20
