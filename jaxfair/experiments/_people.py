@@ -51,7 +51,7 @@ class People:
     categorical: columns of numbers that are codes.
     ranges: bounds of columns of numbers that are known without looking at the people, such as
       "age=17:90".
-    unit: column that tells whose row it is; splits keep a person together.
+    unit: column that identifies the person; splits keep a person's rows together.
     min_group_size: smaller groups are refused.
     stand_in: use digits that come with jaxfair if a named set cannot be loaded.
     features: an extractor of features that take the place of images, such as

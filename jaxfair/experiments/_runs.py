@@ -89,8 +89,8 @@ def execute(
     made: from `plan`.
     folder: run directory; created, or continued if it holds the same config
       and the data is what it was.
-    say: told things worth knowing, once.
-    progress: `(done, total, name of the next cell)`.
+    say: called with each note for the reader, once.
+    progress: called with `(done, total, name of the next cell)`.
 
   Returns:
     The table of all rows.

@@ -42,13 +42,13 @@ class PrivateLagrangianConfig:
   Attributes:
     learning_rate: learning rate of the primal optimizer.
     weight_decay: pulls all parameters to 0.
-    proximity: pulls them to the `anchor`, which must not know groups.
+    proximity: pulls them to the `anchor`, which must not depend on the groups.
     dual_rate: the multipliers' step.
     tolerance: the violation that is allowed.
     l2_clip: bound C on the gradient of one person's statistic.
-    noise_multiplier: of the constraints' gradient, over what one person can
+    noise_multiplier: noise on the constraints' gradient, over what one person can
       add to its private part: C times half the range of the groups' prices.
-    dual_noise: of the violations, over what one attribute can move.
+    dual_noise: noise on the violations, over what one attribute can move.
     count_noise: noise on the groups' sizes, over what one attribute can move.
     constraint: a notion of `fairness.constraints` with a bounded statistic.
     rounds: dual steps.
