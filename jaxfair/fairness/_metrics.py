@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from jaxfair.fairness import _groups, _inputs, rates
 from jaxfair.fairness._confusion import CountOptions, confusion_counts
-from jaxfair.types import GroupsLike, LabelsLike, PerPersonLike
+from jaxfair.types import ArrayLike, GroupsLike, LabelsLike, PerPersonLike
 
 
 def accuracy(
@@ -39,7 +39,7 @@ def accuracy(
 
 
 def mean_loss(
-  losses: PerPersonLike,
+  losses: ArrayLike,
   *,
   sensitive_features: GroupsLike,
   sample_weight: PerPersonLike | None = None,

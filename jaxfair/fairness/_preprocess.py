@@ -9,7 +9,7 @@ from jaxtyping import Bool
 from jaxfair import checks
 from jaxfair.fairness._counter import REFUSED, CounterRule
 from jaxfair.fairness._counter_sequence import admit_in_order
-from jaxfair.types import Examples, FeaturesLike, GroupsLike, LabelsLike
+from jaxfair.types import ArrayLike, Examples, FeaturesLike, GroupsLike, LabelsLike
 
 
 def sequential_filter(
@@ -109,7 +109,7 @@ def ordered_filter(
   return kept
 
 
-def leave_out(examples: Examples, kept: LabelsLike) -> Examples:
+def leave_out(examples: Examples, kept: ArrayLike) -> Examples:
   """Excludes people from DP-SGD training without changing the number of examples.
 
   Their features become NaN, which DP-SGD (`training.dp_sgd`, `fair_dp_sgd`,

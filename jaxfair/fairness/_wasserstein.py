@@ -10,11 +10,11 @@ from jaxfair import checks
 from jaxfair.fairness import _gaps, _inputs
 from jaxfair.fairness._gaps import Method
 from jaxfair.fairness._groups import divide
-from jaxfair.types import GroupsLike, PerPersonLike
+from jaxfair.types import ArrayLike, GroupsLike, PerPersonLike
 
 
 def wasserstein_disparity(
-  scores: PerPersonLike,
+  scores: ArrayLike,
   *,
   sensitive_features: GroupsLike,
   method: Method = "between_groups",
@@ -53,7 +53,7 @@ def wasserstein_disparity(
 
 
 def wasserstein_distances(
-  scores: PerPersonLike,
+  scores: ArrayLike,
   *,
   sensitive_features: GroupsLike,
   method: Method = "between_groups",

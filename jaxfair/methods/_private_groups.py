@@ -20,7 +20,7 @@ from jaxfair.fairness import _known_labels, constraints
 from jaxfair.methods._base import FIGURES, TUNING, PrivateMethod, batch_or_all, plain_config
 from jaxfair.methods._method import NetworkSettings, Plan, Population, Sizes, refuse_unfit
 from jaxfair.pate._sf_pate import plain_model
-from jaxfair.types import Examples, Fit, Groups, Key, Params
+from jaxfair.types import Array, Examples, Fit, Key, Params
 
 NOTIONS: dict[str, Callable[..., constraints.Notion]] = {
   **_known_labels.NOTIONS,
@@ -228,7 +228,7 @@ class PrivateLagrangian(ProtectsGroups):
     )
 
 
-def fair_students(plan: Plan, data: Population, groups: Groups, *, key: Key, start: Params) -> Fit:
+def fair_students(plan: Plan, data: Population, groups: Array, *, key: Key, start: Params) -> Fit:
   """One fair training on everybody for each row of groups [k, n], all started alike."""
   return training.fit_many(
     plan.model,

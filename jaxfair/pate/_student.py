@@ -10,14 +10,14 @@ import numpy as np
 
 from jaxfair import checks, models, training
 from jaxfair.pate._aggregation import NO_ANSWER
-from jaxfair.types import Examples, Features, Fit, Keys, LabelsLike, Model, PerExampleLoss, Scores
+from jaxfair.types import ArrayLike, Examples, Features, Fit, Keys, Model, PerExampleLoss, Scores
 
 
 def train_student(
   model: Model,
   loss: PerExampleLoss,
   x: Features,
-  labels: LabelsLike,
+  labels: ArrayLike,
   config: training.FitConfig = training.FitConfig(),
   *,
   keys: Keys,
@@ -109,7 +109,7 @@ class _Weighted:
     return jnp.sum(weights * losses, axis=-1)
 
 
-def _answered(x: Features, labels: LabelsLike, num_classes: int) -> tuple[Any, Any, bool]:
+def _answered(x: Features, labels: ArrayLike, num_classes: int) -> tuple[Any, Any, bool]:
   """Examples, targets, and whether the targets are weights.
 
   One mask for all students: the others are dropped. A mask for each: a row
@@ -132,7 +132,7 @@ def _answered(x: Features, labels: LabelsLike, num_classes: int) -> tuple[Any, A
   return x, _one_hot(labels, num_classes), True
 
 
-def _one_hot(labels: LabelsLike, num_classes: int) -> jax.Array:
+def _one_hot(labels: ArrayLike, num_classes: int) -> jax.Array:
   chosen = jnp.asarray(labels)[..., None] == jnp.arange(num_classes)
   known = jnp.any(chosen, axis=-1)
   answered = jnp.maximum(jnp.sum(known, axis=-1, keepdims=True), 1)

@@ -13,14 +13,14 @@ from jaxfair import checks
 from jaxfair.privacy import _random_words
 from jaxfair.privacy._rational import exp_minus, rational
 from jaxfair.privacy._thresholds import Thresholds, Words, count_above, cut
-from jaxfair.types import ArrayLike, Key, LabelsLike
+from jaxfair.types import ArrayLike, Key
 
 MAX_CATEGORIES = 2**16
 _PRECISION = 128
 
 
 def randomized_response(
-  values: LabelsLike, *, epsilon: float, num_categories: int, key: Key
+  values: ArrayLike, *, epsilon: float, num_categories: int, key: Key
 ) -> jax.Array:
   """Reports each value, or another category at random.
 
