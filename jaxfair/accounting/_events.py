@@ -1,4 +1,4 @@
-"""What was done to private data, as small values that can be written down.
+"""Events: descriptions of what was done to private data, as small values that can be stored.
 
 An event says what mechanism ran, not what it cost: the cost follows from the
 event, the neighboring relation and an accountant. Noise multipliers of plain
@@ -23,7 +23,7 @@ DEEPEST = 32
 
 
 class Event:
-  """One release, or several. Immutable and hashable; see event_json."""
+  """One release, or several, as accountants see it; immutable and hashable."""
 
   kind: ClassVar[str]
 
@@ -52,12 +52,12 @@ class Laplace(Event):
 
 @dataclass(frozen=True)
 class DpSgd(Event):
-  """Steps of: Poisson-sample, clip each person, sum, add Gaussian noise.
+  """DP-SGD: each step samples people by Poisson sampling, clips, sums and adds Gaussian noise.
 
   Attributes:
     noise_multiplier: sigma / l2_clip.
     sampling_rate: q, each person's chance to be in a batch.
-    steps: how many.
+    steps: number of steps.
     dataset_size: n, with max_batch only.
     max_batch: public cap; of a larger sample a uniformly random subset of
       this size is kept. None: batches of any size.
@@ -104,7 +104,7 @@ class RandomizedResponse(Event):
   The true category is kept with probability e^epsilon / (e^epsilon + k - 1).
 
   Attributes:
-    epsilon: of one response.
+    epsilon: epsilon of one response.
     categories: k.
     count: responses about the *same* person; a whole column randomized once
       is one, however many people it holds.
@@ -183,7 +183,7 @@ class ApproxDp(Event):
 
 @dataclass(frozen=True)
 class Composed(Event):
-  """Several events on the same people, each free to depend on the earlier."""
+  """Several events on the same people; each may depend on the results of earlier ones."""
 
   events: tuple[Event, ...]
   kind: ClassVar[str] = "composed"
@@ -209,7 +209,7 @@ class Repeated(Event):
 
 @dataclass(frozen=True)
 class RepeatAndSelect(Event):
-  """A random number of runs, of which the best alone is released.
+  """A random number of runs, of which only the best is released.
 
   Attributes:
     event: one run, with its own choice of the score charged.

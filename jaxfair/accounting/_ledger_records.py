@@ -18,7 +18,7 @@ from jaxfair.accounting._units import units
 
 
 class Budget(NamedTuple):
-  """What may be spent in all."""
+  """The total (epsilon, delta) that may be spent."""
 
   epsilon: float
   delta: float
@@ -43,7 +43,7 @@ class Entry(NamedTuple):
 
 
 class Header(NamedTuple):
-  """What the ledger speaks of."""
+  """What the ledger is about."""
 
   id: str
   data: str

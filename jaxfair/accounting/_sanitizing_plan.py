@@ -74,7 +74,7 @@ def plan_sanitizing(
   confidence: float = 0.999,
   max_overhead: float = 0.1,
 ) -> SanitizingPlan | None:
-  """The plan with the least epsilon for votes as one imagines them.
+  """Plans a sanitized epsilon: the plan with the smallest epsilon for votes assumed beforehand.
 
   Args:
     num_queries: queries whose votes may be looked at.
@@ -204,7 +204,7 @@ def _release_rdp(order: float, beta: float, sigma_cost: Any, sigma_scale: Any) -
 
 
 class _Limit(NamedTuple):
-  """What labels of this rho in zCDP and the figure may cost together for any votes."""
+  """A limit on the joint cost of the figure and labels of this rho in zCDP, for any votes."""
 
   rho: float
   epsilon: float

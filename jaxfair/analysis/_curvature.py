@@ -23,7 +23,7 @@ from jaxfair.analysis._hessian_residual import plan_residual, residual_traces
 from jaxfair.analysis._hutchinson import hutchinson_traces
 from jaxfair.analysis._logit_gram import SHIFT_INVARIANT, contraction, logit_gram, one_loss
 from jaxfair.fairness._intervals import Interval
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
 
 Method: TypeAlias = Literal["auto", "exact", "gauss_newton", "hutchinson", "all_parameters"]
 METHODS = ("auto", "exact", "gauss_newton", "hutchinson", "all_parameters")
@@ -36,8 +36,8 @@ class NonPrivateTraces(NamedTuple):
   Attributes:
     traces: the trace of each group's mean loss, and of the population's.
     per_person: [n] the trace of each person's loss.
-    standard_error: of `traces`, over probes; 0 where they are exact.
-    probes: how many random directions were drawn; 0 where none.
+    standard_error: standard error of `traces`, over probes; 0 where they are exact.
+    probes: number of random directions that were drawn; 0 if none.
   """
 
   traces: ByGroup
@@ -76,10 +76,10 @@ def hessian_trace(
   *,
   num_groups: int,
   method: Method = "auto",
-  key: jax.Array | None = None,
+  key: Key | None = None,
   probes: int = 100,
 ) -> NonPrivateTraces:
-  """Traces of the Hessian by the parameters: per person, per group, in all.
+  """Traces of the loss Hessian in the parameters: per person, per group and overall.
 
   Methods:
     exact: Gauss-Newton plus the residual. Softmax regression and ReLU networks
@@ -96,12 +96,12 @@ def hessian_trace(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses, twice differentiable.
-    params: where.
+    params: the parameters at which it is evaluated.
     examples: the people.
     num_groups: static number of groups G.
     method: see above.
-    key: of the random directions; only "hutchinson" draws any.
-    probes: how many.
+    key: for the random directions; only "hutchinson" draws any.
+    probes: number of random directions.
 
   Returns:
     The traces. Exact ones are differentiable by the parameters. Each call
@@ -142,7 +142,7 @@ def trace_per_person(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses, twice differentiable.
-    params: where.
+    params: the parameters at which it is evaluated.
     examples: the people.
     residual: False leaves the Gauss-Newton part.
   """
@@ -160,7 +160,7 @@ def trace_per_person(
 
 
 def check_people(examples: Examples, num_groups: int) -> None:
-  """Refuses people of whom no group statistic can be had."""
+  """Raises if no group statistic can be computed from the examples."""
   size = checks.same_length(**examples._asdict())
   checks.require(size > 0, "examples is empty; pass at least one person")
   checks.integer("num_groups", num_groups, low=1)

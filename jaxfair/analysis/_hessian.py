@@ -1,7 +1,6 @@
 """Whole Hessians of group losses: for small models, and as the oracle."""
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +22,7 @@ def group_hessians(
   Args:
     model: of at most 4,000 parameters.
     loss: `(logits, y) -> [n]` losses.
-    params: where.
+    params: the parameters at which it is evaluated.
     examples: the people.
     num_groups: static number of groups G.
 
@@ -42,7 +41,7 @@ def group_hessians(
 
 @functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups"))
 def _group_hessians(
-  model: Model, loss: PerExampleLoss, params: Params, examples: Any, num_groups: int
+  model: Model, loss: PerExampleLoss, params: Params, examples: Examples, num_groups: int
 ) -> ByGroup:
   flat, unravel = ravel_pytree(params)
   weights = weights_by_group(examples.group, num_groups)

@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair.analysis._directional_derivatives import along, in_chunks
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
 
 
-def random_signs(params: Params, *, key: jax.Array) -> Params:
+def random_signs(params: Params, *, key: Key) -> Params:
   """A direction of independent signs, in the shape of the parameters."""
   leaves, treedef = jax.tree.flatten(params)
   keys = jax.random.split(key, len(leaves))
@@ -28,7 +28,7 @@ def hutchinson_traces(
   weights: jax.Array,
   *,
   probes: int,
-  key: jax.Array,
+  key: Key,
 ) -> tuple[jax.Array, jax.Array]:
   """Unbiased estimates of every person's and every weighted mean's trace.
 
@@ -37,11 +37,11 @@ def hutchinson_traces(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses.
-    params: where.
+    params: the parameters at which it is evaluated.
     examples: the people.
     weights: [K, n] rows whose sums with per-person traces are asked for.
     probes: number of directions m; the error falls with its root.
-    key: of all directions.
+    key: for all directions.
 
   Returns:
     [n] means over the probes, and the [m, K] weighted means of each probe,

@@ -7,12 +7,13 @@ tosses of a coin that shows heads with probability e^epsilon / (1 + e^epsilon).
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special, stats
 
 from jaxfair import checks
+from jaxfair.types import ArrayLike, PerPersonLike
 
 # How many ways to abstain are tried if none is planned, each with a quarter of
 # the guesses of the one before, and its share of the level.
@@ -28,9 +29,9 @@ class OneRunBound(NamedTuple):
     delta: the delta it goes with.
     confidence: probability with which the procedure gives a true bound.
     num_canaries: m.
-    guessed_in: how many canaries were guessed to have taken part.
-    guessed_out: how many were guessed not to have.
-    correct: how many of those guesses were right.
+    guessed_in: number of canaries that were guessed to have taken part.
+    guessed_out: number of canaries that were guessed not to have.
+    correct: number of those guesses that were right.
   """
 
   epsilon: float
@@ -43,8 +44,8 @@ class OneRunBound(NamedTuple):
 
 
 def audit_one_run(
-  scores: Any,
-  included: Any,
+  scores: PerPersonLike,
+  included: ArrayLike,
   *,
   delta: float,
   confidence: float = 0.95,
@@ -60,8 +61,8 @@ def audit_one_run(
       higher the likelier the canary took part.
     included: [m] booleans: each canary's own fair coin, independent of
       everything else.
-    delta: of the claim that is audited.
-    confidence: of the bound.
+    delta: delta of the claim that is audited.
+    confidence: confidence level of the bound.
     guesses: how many are guessed in and out, fixed before the scores were
       seen; `plan_guesses` proposes numbers. None tries five ways, each at a
       fifth of the level, and reports the best.
@@ -102,7 +103,7 @@ def audit_one_run(
 def one_run_p_value(
   *, num_canaries: int, guesses: int, correct: int, epsilon: float, delta: float
 ) -> float:
-  """How likely so many right guesses are if the training is private.
+  """Bounds the probability of at least `correct` right guesses if training is (epsilon, delta)-DP.
 
   Pr[correct >= v] <= Pr[W >= v] + 2 m delta max_i Pr[v - i <= W < v] / i,
   W ~ Binomial(r, e^epsilon / (1 + e^epsilon))
@@ -111,8 +112,8 @@ def one_run_p_value(
     num_canaries: m.
     guesses: r, abstentions left out.
     correct: v.
-    epsilon: of the hypothesis.
-    delta: of the hypothesis.
+    epsilon: epsilon of the hypothesis.
+    delta: delta of the hypothesis.
 
   Returns:
     An upper bound on the probability, at most 1.
@@ -132,16 +133,16 @@ def one_run_p_value(
 def plan_guesses(
   num_canaries: int, *, separation: float, delta: float, confidence: float = 0.95
 ) -> tuple[int, int]:
-  """How many guesses promise the largest bound, before any training.
+  """Plans, before any training, how many guesses give the largest expected bound.
 
-  Supposes that scores are normal, and that taking part moves one by so many
-  standard deviations; a wrong guess of that costs strength, not validity.
+  The plan assumes that scores are normal and that taking part moves a score by `separation`
+  standard deviations. If that assumption is wrong, the bound gets weaker but stays valid.
 
   Args:
     num_canaries: m.
     separation: shift of a score over its standard deviation.
-    delta: of the claim that is to be audited.
-    confidence: of the bound.
+    delta: delta of the claim that is to be audited.
+    confidence: confidence level of the bound.
 
   Returns:
     (how many to guess in, how many to guess out).
@@ -160,7 +161,7 @@ def plan_guesses(
 
 
 def _share_right(share: float, separation: float) -> float:
-  """Of the top `share` of scores of both kinds, those that took part."""
+  """The share of canaries that took part among the top `share` of scores."""
   ends = (-40.0, 40.0 + separation)
   for _ in range(60):  # bisection for the score that cuts off the share
     middle = sum(ends) / 2
@@ -193,7 +194,7 @@ def _largest_epsilon(m: int, guesses: int, correct: int, delta: float, alpha: fl
   return low
 
 
-def _ranked(scores: Any, included: Any) -> np.ndarray:
+def _ranked(scores: PerPersonLike, included: ArrayLike) -> np.ndarray:
   """Whether each canary took part, the highest score first."""
   scores, coins = np.asarray(scores, np.float64), np.asarray(included)
   checks.require(

@@ -27,7 +27,7 @@ def ledger(
     str, typer.Option(help="Which neighbors the budget is for.")
   ] = "add-or-remove-one",
 ) -> None:
-  """What a ledger says was spent, on what, and what is left."""
+  """Show what was spent according to a ledger, on what, and what is left."""
   from jaxfair import accounting
   from jaxfair.accounting import _dataset_ledger
 

@@ -28,7 +28,7 @@ CHOICE = (
 
 
 class Told(NamedTuple):
-  """What was asked."""
+  """The question that was asked."""
 
   title: str
   rule: str

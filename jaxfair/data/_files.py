@@ -19,7 +19,7 @@ PathLike: TypeAlias = str | os.PathLike[str]
 
 
 class DataError(checks.JaxfairError):
-  """Data that is not there or not what it should be, and what to do."""
+  """Raised when data is missing or not as expected; the message says what to do."""
 
 
 class KnownFile(NamedTuple):
@@ -199,7 +199,7 @@ def write(path: pathlib.Path, content: bytes) -> None:
 
 
 def find(wanted: Sequence[Wanted], place: pathlib.Path) -> dict[str, pathlib.Path] | None:
-  """Where the wanted files lie in this folder; None unless all are there."""
+  """The paths of the wanted files in this folder; None unless all are there."""
   paths = {item.name: _lies(item, place) for item in wanted}
   if any(path is None for path in paths.values()):
     return None

@@ -47,7 +47,7 @@ def from_frame(
   name: str = "own data",
   source: Source | None = None,
 ) -> Dataset:
-  """Makes a data set of anything with named columns, in one call.
+  """Makes a data set from anything with named columns, in one call.
 
   Args:
     frame: a pandas or polars frame, or a mapping of names to columns.
@@ -159,13 +159,13 @@ def from_csv(
   name: str | None = None,
   **options: Any,
 ) -> Dataset:
-  """Makes a data set of a file: CSV (plain or .gz), Excel or Parquet.
+  """Makes a data set from a file: CSV (plain or .gz), Excel or Parquet.
 
   Args:
     path: the file; its first line names the columns.
     separator: what stands between two cells; found out by default.
     decimal: "." or ","; found out by default.
-    encoding: of the characters; found out by default.
+    encoding: encoding of the characters; detected by default.
     missing: cells that mean "not known".
     name: what to call the set; default the file's name.
     **options: what `from_frame` takes: label, group, ...
@@ -211,7 +211,7 @@ def _encoded(frame: Any, encoder: Encoder, unit: str | None, name: str, source: 
 
 
 def _check_features(table: Table, roles: Collection[str | None], declared: Collection[str]) -> None:
-  """Refuses columns that cannot be features, or would tell a model nothing."""
+  """Raises for columns that cannot be features or carry no information."""
   for name, values in table.items():
     if name in roles:
       continue

@@ -11,6 +11,7 @@ from jaxfair import checks
 from jaxfair.decisions import _problems
 from jaxfair.decisions._function_values import Problem, in_float64, wide
 from jaxfair.decisions._mechanisms import Mechanism, Release, on_counts
+from jaxfair.types import Counts, Key
 
 CHUNK_NUMBERS = 2**14  # of one chunk of draws: 128 kB a column stay in cache
 
@@ -26,7 +27,7 @@ class NonPrivateBias(NamedTuple):
     standard_error: [n] of the bias, from the draws.
     variance: [n] of the outcome.
     error: [n] E|outcome - truth|; of a rule, the chance of a wrong decision.
-    draws: how many.
+    draws: number of draws.
     is_rule: whether outcomes are decisions; fairness then compares |bias|.
   """
 
@@ -73,14 +74,14 @@ class NonPrivateBias(NamedTuple):
 
 def simulate(
   problem: Problem,
-  counts: Any,
+  counts: Counts,
   *,
   release: Release,
   draws: int = 10_000,
-  key: jax.Array,
+  key: Key,
   control: bool | None = None,
 ) -> NonPrivateBias:
-  """Bias of a problem on noisy counts, by Monte Carlo in float64.
+  """Estimates the bias of a problem on noisy counts by Monte Carlo, in float64.
 
   B_i = E[P_i(release(x))] - P_i(x)
 
@@ -88,8 +89,8 @@ def simulate(
     problem: function of the counts; post-processing goes in here.
     counts: [n] or a tree of [n] arrays.
     release: `(counts, key=...) -> noisy counts`.
-    draws: of the noise; memory does not grow with them.
-    key: of all draws.
+    draws: number of draws of the noise; memory does not grow with them.
+    key: for all draws.
     control: subtract the linear part of every outcome, whose mean is 0 and
       whose spread hides small biases. By default where it is sound: numbers,
       under noise that says it is unbiased.
@@ -102,20 +103,20 @@ def simulate(
 def simulate_mechanism(
   mechanism: Mechanism,
   problem: Problem,
-  counts: Any,
+  counts: Counts,
   *,
   draws: int = 10_000,
-  key: jax.Array,
+  key: Key,
   control: bool | None = None,
 ) -> NonPrivateBias:
-  """Bias of any mechanism against the problem it stands in for.
+  """Estimates the bias of a mechanism against the problem that it approximates.
 
   Args:
     mechanism: from true counts to outcomes.
     problem: what the outcome should be.
     counts: [n] or a tree of [n] arrays.
-    draws: of the noise.
-    key: of all draws.
+    draws: number of draws of the noise.
+    key: for all draws.
     control: see `simulate`.
   """
   checks.integer("draws", draws, low=2)
@@ -153,7 +154,7 @@ class _Sums(NamedTuple):
 def _run(
   problem: Problem,
   mechanism: Mechanism,
-  counts: Any,
+  counts: Counts,
   key: jax.Array,
   draws: Any,
   *,

@@ -1,4 +1,4 @@
-"""Who has to disclose more? Leakage and accuracy, overall and by group."""
+"""Leakage and accuracy of a disclosure, overall and by group."""
 
 from typing import Any, NamedTuple
 
@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair.fairness._groups import group_counts, group_means
+from jaxfair.types import Groups, Labels
 
 
 class Audit(NamedTuple):
-  """What asking less did, per group [G] or for everyone [].
+  """The effect of asking less, per group [G] or for everyone [].
 
   Attributes:
     leakage: mean number of columns revealed.
@@ -31,16 +32,16 @@ class Audit(NamedTuple):
 
 
 def audit(
-  count: Any,
-  label: Any,
-  full_label: Any,
-  y: Any,
-  group: Any,
+  count: Labels,
+  label: Labels,
+  full_label: Labels,
+  y: Labels,
+  group: Groups,
   *,
   num_questions: int,
   num_groups: int,
 ) -> tuple[Audit, Audit]:
-  """Measures a disclosure, group by group; jit-able.
+  """Measures a disclosure, group by group; works under jit.
 
   Args:
     count: [n] columns revealed, as `Disclosed.count`.

@@ -1,4 +1,4 @@
-"""What is drawn, said in columns: pictures and tables of means.
+"""Figures and tables of means, described by table columns.
 
     lines("risks: Excess risk along training", "excess_risk ~ step, role | data", zero=True)
 
@@ -17,7 +17,7 @@ FORMULA = re.compile(r"(\w+) ~ (\w+)(?:, (\w+))?(?: \| (\w+))?")
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-  """A picture, said in columns: the report draws it.
+  """A figure, described by table columns; the report draws it.
 
   Attributes:
     name: file name, unique in the study.

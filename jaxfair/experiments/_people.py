@@ -133,7 +133,7 @@ def dataset_ledger(config: People) -> accounting.DatasetLedger:
 
 @contextlib.contextmanager
 def watched(tell: Callable[[str, str], Any]) -> Iterator[None]:
-  """Tells of every named set that is loaded meanwhile: what, and its digest.
+  """Reports every named set that is loaded in the context, with its digest.
 
   The digest is as private as the people are.
   """
@@ -151,7 +151,7 @@ _WATCHING: contextvars.ContextVar[Callable[[str, str], Any] | None] = contextvar
 
 @dataclasses.dataclass(frozen=True)
 class _Loaded:
-  """What was loaded for a config, or in its place."""
+  """What was loaded for a config, or the stand-in for it."""
 
   people: data.Dataset
   note: str
@@ -177,7 +177,7 @@ def _described(config: People) -> str:
 
 @functools.lru_cache(maxsize=2)
 def _load(config: People, version: int) -> _Loaded:
-  """Loads once for all cells, and anew when a file has changed."""
+  """Loads once for all cells, and again when a file has changed."""
   del version
   found = _found(config)
   if config.features is None:

@@ -193,7 +193,7 @@ def _compute(
 
 
 class _Record:
-  """run.json: what a person must be told, and how long it took."""
+  """run.json: notes for the reader, and how long the run took."""
 
   def __init__(self, made: Plan, folder: pathlib.Path, say: Say):
     self.folder, self.say, self._made = folder, say, made
@@ -202,7 +202,7 @@ class _Record:
     self._began = time.time() - earlier.seconds
 
   def tell(self, message: str) -> None:
-    """Says it and keeps it, once; kept before the rows it is about."""
+    """Prints the sentence once and saves it, before the rows that it is about."""
     if message and message not in self._notes:
       self._notes.append(message)
       self.write(finished=False)

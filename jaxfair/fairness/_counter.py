@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxfair import checks
 from jaxfair.fairness._disparity import DISPARITY_KINDS, DisparityKind
 from jaxfair.fairness._known_labels import NOTIONS, PARITY, NotionName
+from jaxfair.types import Array
 
 Guard: TypeAlias = Literal["table", "own"]
 GUARDS: tuple[Guard, ...] = ("table", "own")
@@ -37,7 +38,7 @@ MOST_ANSWERS = 2**31 - 1
 )
 @dataclasses.dataclass(frozen=True)
 class CounterRule:
-  """When an answer is fair enough to be given.
+  """The rule that decides whether an answer keeps the disparity between groups within a margin.
 
   A group with fewer than `min_count` answers is in its cold start: it is
   answered, and its rates are not judged. So is a group that has nobody to be
@@ -56,11 +57,11 @@ class CounterRule:
 
   Attributes:
     max_gap: gamma, 0 or above; may be traced and mapped over.
-    min_count: M, answers of a group before it is judged; likewise.
+    min_count: M, answers of a group before it is judged; may be traced and mapped over.
     disparity: what Gamma is; see `demographic_disparity`. "pairwise" compares
       with the groups that have left their cold start.
     guard: see above.
-    notion: of fairness. "demographic_parity" compares how often groups are given each class;
+    notion: notion of fairness. "demographic_parity" compares how often groups are given each class;
       "equalized_odds" does among the people of each true class; "equal_opportunity" compares how
       often they are given their own class (of two classes, class 1 alone); "accuracy_parity" how
       often anybody is. All but the first read true labels, and `min_count` is then per true class
@@ -74,7 +75,7 @@ class CounterRule:
   notion: NotionName = PARITY
 
   def check(self) -> None:
-    """Refuses impossible settings, before any work."""
+    """Raises for impossible settings, before any work."""
     checks.non_negative("max_gap", self.max_gap)
     checks.non_negative("min_count", self.min_count)
     checks.one_of("disparity", self.disparity, DISPARITY_KINDS)
@@ -147,7 +148,7 @@ def is_class(label: jax.Array, num_classes: int) -> jax.Array:
   return _places(num_classes, jnp.ndim(label)) == label
 
 
-def _is_group(counters: jax.Array, group: Any) -> jax.Array:
+def _is_group(counters: jax.Array, group: Array | int) -> jax.Array:
   """[G, ...] which row is the group's; one id may serve all lanes."""
   lanes = counters.shape[2:]
   return _places(counters.shape[0], len(lanes)) == jnp.broadcast_to(group, lanes)

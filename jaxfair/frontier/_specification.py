@@ -19,7 +19,7 @@ RULES: dict[Rule, tuple[str, str]] = {
 
 
 class Specified(NamedTuple):
-  """What limits leave.
+  """The settings that limits leave.
 
   Attributes:
     satisfied: [n] whether a setting keeps all limits.
@@ -33,7 +33,7 @@ class Specified(NamedTuple):
 def specify(
   points: Points, limits: Mapping[str, float], *, confidence: float | None = None
 ) -> Specified:
-  """The settings that satisfy limits, and the frontier of those.
+  """The settings that satisfy given limits, and the frontier among them.
 
   Args:
     points: settings and seeds.
@@ -62,7 +62,7 @@ def specify(
 
 
 def _check_reachable(objective: Objective, limit: float) -> None:
-  """Refuses a limit that no value can keep, such as an accuracy of 85."""
+  """Raises for a limit that no value can keep, such as an accuracy of 85."""
   name, least, most = objective.name, objective.least, objective.most
   wanted_high = objective.better == "high"
   if limit <= most if wanted_high else limit >= least:
@@ -105,7 +105,7 @@ def best(points: Points, among: np.ndarray, *, objective: str = "accuracy") -> i
 def select(
   points: Points, rule: Rule, *, limit: float | None = None, confidence: float | None = None
 ) -> int | None:
-  """The setting that stands for a wish: "fair", "private" or "accurate".
+  """The setting that best fits a preference: "fair", "private" or "accurate".
 
   A hard limit on the wish's own objective, then the best of another among
   what is left: accuracy for "fair" (limit on the gap) and "private" (limit on

@@ -32,7 +32,7 @@ def export(
   """Writes a released model as a program for another runtime.
 
   Args:
-    folder: of the release; it is verified first.
+    folder: folder of the release; it is verified first.
     out: the file. A StableHLO program is read with
       `jax.export.deserialize(bytearray(path.read_bytes()))` and called with
       features [n, ...] for any n; it returns class ids and probabilities. An

@@ -21,7 +21,7 @@ from jaxfair.fairness._known_labels import PARITY
 from jaxfair.methods._released import Network, Released
 from jaxfair.models import _networks
 from jaxfair.pate._attribute import Protection
-from jaxfair.types import Examples, Fit, Model, PerExampleLoss
+from jaxfair.types import Examples, Fit, Key, Model, PerExampleLoss
 
 PERSON = "one person"
 SCALING = (
@@ -59,7 +59,7 @@ class Sizes(NamedTuple):
   Attributes:
     private: number of private people, n.
     public: number of public people; 0 for none.
-    shape: of one person's features.
+    shape: shape of one person's features.
     classes: C.
     groups: G.
   """
@@ -81,7 +81,7 @@ META = ("encoder", "name", "ledger", "assumed_public", "bought", "intended_use")
 )
 @dataclasses.dataclass(frozen=True, eq=False)
 class Population:
-  """The people that a method is given; a pytree.
+  """The people that a method trains on; a pytree.
 
   Attributes:
     private: who is protected.
@@ -93,7 +93,7 @@ class Population:
     scaler: what was applied to the features, to be applied to those who come
       later; it must not have been fitted on private people.
     encoder: how a table becomes features; travels with a released model.
-    name: of the data set.
+    name: name of the data set.
     ledger: of the data set, which releases are charged to; None charges the
       release's own ledger alone.
     assumed_public: what was taken to be public in preparing the features, in
@@ -150,7 +150,7 @@ class Population:
 
   @property
   def sizes(self) -> Sizes:
-    """What `plan` may know."""
+    """What `plan` may use."""
     return Sizes(
       private=int(np.shape(self.private.y)[0]),
       public=0 if self.public is None else int(np.shape(self.public.x)[0]),
@@ -162,7 +162,7 @@ class Population:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Plan:
-  """A release, calibrated and priced before any work.
+  """A release, calibrated and priced before anything is trained.
 
   Attributes:
     method: name of the method.
@@ -255,12 +255,12 @@ class Method(Protocol):
     """See the class."""
 
   def plan(self, settings: Any, sizes: Sizes, budget: accounting.Budget | None) -> Plan:
-    """Refuses what cannot work, calibrates the noise, prices the release.
+    """Checks the settings, calibrates the noise and prices the release.
 
     On the host; looks at no person. The event never exceeds the budget.
     """
 
-  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
+  def fit(self, plan: Plan, data: Population, *, key: Key) -> Fit:
     """Computes the model for a study: a pure function of data and key.
 
     Nothing is charged or written, and the key makes the noise guessable:
@@ -268,7 +268,7 @@ class Method(Protocol):
     """
 
   def release(
-    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: Key | None = None
   ) -> Released:
     """Computes the model for release, into `folder / "release"`.
 
@@ -279,7 +279,7 @@ class Method(Protocol):
     Args:
       plan: from `plan`, for these people.
       data: the people.
-      folder: of this release; `work` inside it must not leave the house.
+      folder: folder of this release; `work` inside it must not be published.
       key: for tests; the result is then marked as not for release.
     """
 
@@ -287,7 +287,7 @@ class Method(Protocol):
 def refuse_unfit(
   method: Method, settings: Any, sizes: Sizes, budget: accounting.Budget | None
 ) -> None:
-  """Refuses settings, people or a budget that a method cannot work with."""
+  """Raises for settings, people or a budget that a method cannot work with."""
   checks.require(
     isinstance(settings, method.settings),
     f"settings={settings!r} are not those of {method.name}; pass {method.settings.__name__}(...)",
@@ -320,7 +320,7 @@ def refuse_unfit(
 
 
 def refuse_margin(settings: Any) -> None:
-  """Refuses a margin for predictions that reads true labels, which come too late for it."""
+  """Raises for a prediction margin that would need true labels, which are not known in time."""
   checks.require(
     settings.notion == PARITY or settings.max_gap is None,
     f"max_gap={settings.max_gap} is a margin for predictions, and notion={settings.notion!r} reads "
@@ -334,7 +334,7 @@ def network_of(settings: NetworkSettings, sizes: Sizes) -> Network:
 
 
 def require_planned(plan: Plan, data: Population) -> None:
-  """Refuses other people than a plan was priced for."""
+  """Raises if the people are not those that the plan was priced for."""
   checks.require(
     plan.sizes == data.sizes,
     f"the plan is for {plan.sizes}, and these people are {data.sizes}; plan again with data.sizes",

@@ -20,7 +20,7 @@ from jaxfair.fairness import _known_labels, constraints
 from jaxfair.methods._base import FIGURES, TUNING, PrivateMethod, batch_or_all, plain_config
 from jaxfair.methods._method import NetworkSettings, Plan, Population, Sizes, refuse_unfit
 from jaxfair.pate._sf_pate import plain_model
-from jaxfair.types import Examples, Fit, Params
+from jaxfair.types import Examples, Fit, Groups, Key, Params
 
 NOTIONS: dict[str, Callable[..., constraints.Notion]] = {
   **_known_labels.NOTIONS,
@@ -41,9 +41,9 @@ class FairSettings(NetworkSettings):
   """Settings of fair training, and of the model without groups before it.
 
   Attributes:
-    notion: of fairness.
+    notion: notion of fairness.
     tolerance: the violation that is allowed.
-    learning_rate: of Adam.
+    learning_rate: learning rate of Adam.
     dual_rate: of the multipliers.
     rounds: steps of the multipliers.
     steps_per_round: primal steps before each of them.
@@ -85,23 +85,23 @@ class PrivateLagrangianSettings(FairSettings):
 
 
 class ProtectsGroups(PrivateMethod):
-  """What methods that protect groups share: all of them start from theta*."""
+  """Shared parts of the methods that protect groups: all of them start from theta*."""
 
   protects: Literal["group"] = "group"
   relation = accounting.Relation.ATTRIBUTE
   needs: frozenset[str] = frozenset({"groups"})
 
-  def start(self, plan: Plan, data: Population, *, key: jax.Array) -> Params:
+  def start(self, plan: Plan, data: Population, *, key: Key) -> Params:
     """theta*, the model without groups, which costs nothing."""
     config = plain_config(plan.settings, plan.settings.plain_steps, plan.sizes.private)
     return plain_model(plan.model, plan.loss, data.private, config, key=_keys(key)["plain"])
 
-  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
+  def fit(self, plan: Plan, data: Population, *, key: Key) -> Fit:
     """Trains theta*, and the fair model with noise from the key."""
     return self._trained(plan, data, key, self.start(plan, data, key=key))
 
   def fit_many(
-    self, plans: Sequence[Plan], data: Population, *, key: jax.Array, start: Params | None = None
+    self, plans: Sequence[Plan], data: Population, *, key: Key, start: Params | None = None
   ) -> Fit:
     """Fits plans that differ in their budgets; theta* is trained once, or handed in."""
     if start is None:
@@ -228,9 +228,7 @@ class PrivateLagrangian(ProtectsGroups):
     )
 
 
-def fair_students(
-  plan: Plan, data: Population, groups: Any, *, key: jax.Array, start: Params
-) -> Fit:
+def fair_students(plan: Plan, data: Population, groups: Groups, *, key: Key, start: Params) -> Fit:
   """One fair training on everybody for each row of groups [k, n], all started alike."""
   return training.fit_many(
     plan.model,

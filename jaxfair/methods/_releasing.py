@@ -1,7 +1,7 @@
 """How every method releases: charge, compute, write down, erase.
 
 folder/
-  work/            stays in the house
+  work/            not for release
     ledger.jsonl   what was charged, before anything was computed
     private/       key and checkpoints; erased when the release is finished
   release/         may leave it: see `released`
@@ -30,7 +30,7 @@ from jaxfair.methods._released import Released, load
 from jaxfair.pate._attribute import Protection
 from jaxfair.training._checkpoints import Checkpoints
 from jaxfair.training._program_fingerprint import programs
-from jaxfair.types import Params
+from jaxfair.types import Key, Params
 
 WORK, RELEASE, PRIVATE = "work", "release", "private"
 
@@ -41,7 +41,7 @@ def release_once(
   data: Population,
   *,
   folder: str | pathlib.Path,
-  key: jax.Array | None,
+  key: Key | None,
   compute: Callable[[jax.Array, pathlib.Path], Params],
 ) -> Released:
   """Releases what `compute` returns, exactly once.
@@ -50,7 +50,7 @@ def release_once(
     method: whose release it is.
     plan: its price.
     data: the people.
-    folder: of the release.
+    folder: folder of the release.
     key: for tests; from the operating system if None.
     compute: `(key, work folder) -> parameters` with randomness that is fit
       for release. With a key for tests `method.fit` computes them instead.
@@ -96,7 +96,7 @@ def release_training(
   config: training.DpSgdConfig,
   *,
   folder: str | pathlib.Path,
-  key: jax.Array | None,
+  key: Key | None,
 ) -> Released:
   """Releases a DP-SGD training, which keeps its own ledger and checkpoints."""
   require_planned(plan, data)
@@ -211,7 +211,7 @@ def refuse_release(method: Method) -> Released:
 def _begun(
   plan: Plan, data: Population, folder: str | pathlib.Path, key: jax.Array | None
 ) -> pathlib.Path:
-  """The part of a release's folder that stays in the house.
+  """The part of a release's folder that must not be published.
 
   A release that the data set's budget does not pay for is refused before
   anything is written; one that has begun is charged already.
@@ -239,7 +239,7 @@ def _ledger(path: pathlib.Path, plan: Plan, data: Population) -> accounting.Ledg
 
 
 def _described(plan: Plan) -> dict[str, object]:
-  """What must be the same when a release is continued."""
+  """What must not change when a release is continued."""
   assert plan.budget is not None
   return {
     "method": plan.method,

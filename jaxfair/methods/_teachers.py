@@ -28,13 +28,13 @@ from jaxfair.methods._recipe import voting_teachers
 from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import PRIVATE
 from jaxfair.training import _regularizers
-from jaxfair.types import Examples, Fit, Params
+from jaxfair.types import Examples, Fit, Key, Labels, Params
 
 UNKEPT = " The margin is for labels of queries, not for predictions, whose true labels are unknown."
 ANSWERS, TEACHERS = "answers", "teachers"
 NOT_PROTECTED = (
   "features of the public people, which are the queries",
-  "teachers and their votes: they must not leave the house",
+  "teachers and their votes: they must not be published",
   *_base.NOT_PROTECTED,
 )
 
@@ -58,7 +58,7 @@ class Aggregation(NamedTuple):
 
 
 class NonPrivateVotes(NamedTuple):
-  """What teachers said, to explain a study's result; never for release.
+  """The teachers' votes, to explain a study's result; never for release.
 
   Attributes:
     counts: [queries, C] votes.
@@ -81,7 +81,7 @@ class Pate(PrivateMethod):
   protects: Literal["record"] = "record"
   needs: frozenset[str] = frozenset({"public"})
   settings: type[TeacherSettings] = TeacherSettings
-  traceable = False  # teachers are dealt and trained from the host
+  traceable = False  # teachers get their parts and are trained from the host
   reference = "Papernot et al. 2018"
 
   def plan(self, settings: Any, sizes: Sizes, budget: accounting.Budget | None) -> Plan:
@@ -113,7 +113,7 @@ class Pate(PrivateMethod):
       abstention=abstention,
     )
 
-  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
+  def fit(self, plan: Plan, data: Population, *, key: Key) -> Fit:
     """Teachers, answers and student from one key; the trace is `NonPrivateVotes`."""
     votes = self.votes(plan, data, key=key)
     labels = self.labels(plan, data, votes, key=key)
@@ -121,7 +121,7 @@ class Pate(PrivateMethod):
     return Fit(student, NonPrivateVotes(votes, labels))
 
   def votes(
-    self, plan: Plan, data: Population, *, key: jax.Array, checkpoint: pathlib.Path | None = None
+    self, plan: Plan, data: Population, *, key: Key, checkpoint: pathlib.Path | None = None
   ) -> np.ndarray:
     """[queries, C] votes; not for release."""
     config: Aggregation = plan.config
@@ -133,9 +133,7 @@ class Pate(PrivateMethod):
     found = pate.predict_votes(plan.model, trained, _asked(plan, data).x)
     return np.asarray(pate.vote_counts(found, plan.sizes.classes, num_teachers=teachers))
 
-  def labels(
-    self, plan: Plan, data: Population, votes: np.ndarray, *, key: jax.Array
-  ) -> np.ndarray:
+  def labels(self, plan: Plan, data: Population, votes: np.ndarray, *, key: Key) -> np.ndarray:
     """[queries] labels that a student learns from, with noise from the key.
 
     Plans with equal noise get the same answer to the same question.
@@ -143,7 +141,7 @@ class Pate(PrivateMethod):
     return self._kept(plan, data, self._noisy(plan, data, votes, key=_keys(key)["noise"]))
 
   def students(
-    self, plans: Sequence[Plan], data: Population, labels: np.ndarray, *, key: jax.Array
+    self, plans: Sequence[Plan], data: Population, labels: np.ndarray, *, key: Key
   ) -> Params:
     """Students of labels, [queries] or [plans, queries]; stacked, started alike.
 
@@ -161,7 +159,7 @@ class Pate(PrivateMethod):
     return pate.train_student(model, loss, asked.x, labels, config, keys=keys).params
 
   def release(
-    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: Key | None = None
   ) -> Released:
     """As `Method` says; public people without labels that the notion reads cost nothing."""
     if data.public is not None:
@@ -269,8 +267,8 @@ def fair_answers(
   num_groups: int,
   rule: CounterRule,
   choice: Literal["any", "allowed"],
-  key: jax.Array,
-  truth: Any = None,
+  key: Key,
+  truth: Labels | None = None,
 ) -> np.ndarray:
   """[queries] answers with noise from a key, until the budget is spent."""
   config: Aggregation = plan.config

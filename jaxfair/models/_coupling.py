@@ -14,15 +14,15 @@ import jax.numpy as jnp
 
 from jaxfair import checks
 from jaxfair.models import _dependence, _probe
-from jaxfair.types import Model, Params, PerExampleLoss
+from jaxfair.types import Features, Model, Params, PerExampleLoss
 
 
 class CouplingError(checks.JaxfairError):
   """A model or loss whose value for one example depends on the others."""
 
 
-def check_independent(model: Model, params: Params, x: Any) -> None:
-  """Refuses a model that couples the examples of a batch.
+def check_independent(model: Model, params: Params, x: Features | jax.ShapeDtypeStruct) -> None:
+  """Raises if a model couples the examples of a batch.
 
   Args:
     model: the model.
@@ -42,7 +42,7 @@ def check_independent(model: Model, params: Params, x: Any) -> None:
     )
 
 
-def couples_examples(model: Model, params: Params, x: Any) -> bool:
+def couples_examples(model: Model, params: Params, x: Features | jax.ShapeDtypeStruct) -> bool:
   """Whether the output for one example depends on the rest of the batch.
 
   First the traced program is searched for operations across the batch axis
@@ -70,7 +70,7 @@ def couples_examples(model: Model, params: Params, x: Any) -> bool:
 
 
 def check_loss(loss: PerExampleLoss, num_classes: int, *, y_one: Any = 0) -> None:
-  """Refuses a loss that is not per example.
+  """Raises if a loss is not per example.
 
   Args:
     loss: `(logits [n, C], y [n, ...]) -> [n]`.
@@ -103,7 +103,7 @@ def _of_rows(loss: PerExampleLoss) -> Callable[..., Any]:
 
 
 def _coupling(function: Callable[..., Any], fixed: Any, rows: Any) -> str:
-  """What couples the rows of `function(fixed, *rows)`; empty if nothing."""
+  """Describes what couples the rows of `function(fixed, *rows)`; empty if nothing does."""
   leaves, structure = jax.tree.flatten(
     (
       jax.tree.map(_dependence.shape_of, fixed),
@@ -122,7 +122,7 @@ def _coupling(function: Callable[..., Any], fixed: Any, rows: Any) -> str:
 def _from_shapes(
   function: Callable[..., Any], structure: Any, leaves: tuple[Any, ...]
 ) -> tuple[_dependence.State, str]:
-  """What the shapes alone decide, once for all trainings of a study."""
+  """The part of the check that depends on shapes alone, cached for all trainings of a study."""
   fixed, rows = jax.tree.unflatten(structure, leaves)
   state = _dependence.analyze(function, fixed, rows)
   if isinstance(state, _dependence.Mixed):

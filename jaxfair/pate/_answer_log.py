@@ -72,7 +72,7 @@ class AnswerLog:
     """Begins a log, or continues the one that is there.
 
     Args:
-      path: of the log.
+      path: path of the log.
       settings: what must be the same on continuing: the rule, the seed.
       ledger: id of the ledger that pays.
       secret: fingerprint of what the noise comes from; None if it is erased.

@@ -14,6 +14,7 @@ from jaxfair.pate._aggregation import NO_ANSWER, check_counts
 from jaxfair.pate._answer_charges import Charges, check_ledger, open_ledger
 from jaxfair.pate._answer_log import AnswerLog, AnswerLogError
 from jaxfair.pate._answer_noise import Drawn, NoiseSecret, erase_secret
+from jaxfair.types import VotesLike
 
 
 class Answers(NamedTuple):
@@ -91,12 +92,12 @@ class Answerer:
     """Begins answering, or continues.
 
     Args:
-      folder: of these answers; made if missing.
+      folder: folder of these answers; made if missing.
       rule: `GnMax`, `ConfidentGnMax`, `LaplaceMax` or `NoisyVotes`.
       budget: (epsilon, delta), for one person replaced by another; needed to
         begin a folder's own ledger.
       data: the data set's name, for that ledger.
-      unit: who is protected, if one of them lies in one teacher's part.
+      unit: the unit that is protected, if each is in one teacher's part.
       ledger: open for charges and with a budget, instead of the folder's own.
       dataset_ledger: charges the whole budget to the data set as well, once,
         before anything is answered for release.
@@ -150,7 +151,7 @@ class Answerer:
     """How many queries are dealt with; the number of the next one."""
     return self._log.done
 
-  def answer(self, counts: Any, *, first: int) -> Answers:
+  def answer(self, counts: VotesLike, *, first: int) -> Answers:
     """Answers queries `first`, `first + 1`, ..., as far as the budget goes.
 
     Args:

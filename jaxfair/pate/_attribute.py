@@ -8,16 +8,14 @@ that who goes where does not depend on the groups.
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
 
-import jax
 import numpy as np
 from scipy import stats
 
 from jaxfair import accounting, checks, data
 from jaxfair.data._splitting import shuffled
 from jaxfair.pate._rules import GnMax
-from jaxfair.types import Examples
+from jaxfair.types import ArrayLike, Examples, Groups, Key
 
 # A partition at random is refused with this probability, on either side.
 FALSE_ALARM = 1e-7
@@ -84,7 +82,7 @@ def vote_guarantee(
 
 
 def deal(
-  people: Examples, num_teachers: int, *, num_groups: int, key: jax.Array, rows: Any = None
+  people: Examples, num_teachers: int, *, num_groups: int, key: Key, rows: ArrayLike | None = None
 ) -> Examples:
   """Disjoint parts, one per teacher, that do not depend on the groups.
 
@@ -123,7 +121,7 @@ def deal(
 
 
 def check_people(people: Examples, num_groups: int) -> None:
-  """Refuses groups that are among the features.
+  """Raises if the groups are among the features.
 
   A feature of which one threshold tells a group from all others is the group
   itself, or a code of it.
@@ -170,8 +168,8 @@ def _telling(x: np.ndarray, group: np.ndarray, num_groups: int) -> np.ndarray:
   return told
 
 
-def check_groups(group: Any, num_groups: int) -> None:
-  """Refuses groups that no teacher has seen."""
+def check_groups(group: Groups, num_groups: int) -> None:
+  """Raises if no teacher has seen one of the groups."""
   sizes = np.bincount(np.asarray(group).ravel(), minlength=num_groups)
   missing = np.flatnonzero(sizes == 0)
   checks.require(
@@ -182,8 +180,10 @@ def check_groups(group: Any, num_groups: int) -> None:
   )
 
 
-def check_rows(rows: Any, people: Examples, num_teachers: int, num_groups: int) -> None:
-  """Refuses a partition that overlaps, or that follows the groups."""
+def check_rows(
+  rows: ArrayLike | None, people: Examples, num_teachers: int, num_groups: int
+) -> None:
+  """Raises if a partition overlaps or follows the groups."""
   rows = np.asarray(rows)
   checks.require(
     rows.ndim == 2 and len(rows) == num_teachers and rows.dtype.kind in "iu",
@@ -219,7 +219,7 @@ def check_rows(rows: Any, people: Examples, num_teachers: int, num_groups: int) 
   )
 
 
-def draw_queries(size: int, queries: int, *, key: jax.Array) -> np.ndarray:
+def draw_queries(size: int, queries: int, *, key: Key) -> np.ndarray:
   """[queries] rows of people to ask about, drawn without looking at them."""
   checks.integer("queries", queries, low=1, high=size)
   return shuffled(key, size)[:queries]

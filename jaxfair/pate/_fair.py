@@ -22,13 +22,14 @@ from jaxfair.fairness._disparity import DisparityKind
 from jaxfair.fairness._known_labels import PARITY, NotionName, known_labels
 from jaxfair.pate import _aggregation
 from jaxfair.pate._aggregation import NO_ANSWER
+from jaxfair.types import GroupsLike, Key, LabelsLike, Number, VotesLike
 
 Choice: TypeAlias = Literal["any", "allowed"]
 CHOICES: tuple[Choice, ...] = ("any", "allowed")
 
 
 class Outcome(enum.IntEnum):
-  """What became of a query."""
+  """What happened to a query."""
 
   ANSWERED = 0
   REFUSED_FREE = 1  # no class is allowed: refused before looking at votes
@@ -49,8 +50,8 @@ class FairAnswers(NamedTuple):
     tested: [n] whether the votes were compared with the threshold.
     chosen: [n] whether the noisy argmax was computed. Both are charged, and
       both are functions of what is released.
-    sigma_threshold: of the test's noise, so that nobody types it twice.
-    sigma_answer: of the answer's noise.
+    sigma_threshold: standard deviation of the test's noise, so that nobody types it twice.
+    sigma_answer: standard deviation of the answer's noise.
     max_rho: the budget that was fixed beforehand.
   """
 
@@ -65,25 +66,25 @@ class FairAnswers(NamedTuple):
 
 
 def fair_gnmax(
-  counts: Any,
-  groups: Any,
+  counts: VotesLike,
+  groups: GroupsLike,
   *,
   num_groups: int,
-  threshold: Any,
-  sigma_threshold: Any,
-  sigma_answer: Any,
-  max_gap: Any,
-  min_count: Any,
+  threshold: Number,
+  sigma_threshold: Number,
+  sigma_answer: Number,
+  max_gap: Number,
+  min_count: Number,
   disparity: DisparityKind = "rest",
-  key: jax.Array,
+  key: Key,
   guard: Guard = "table",
   choice: Choice = "any",
-  max_rho: Any = math.inf,
+  max_rho: Number = math.inf,
   continuous: bool = False,
   notion: NotionName = PARITY,
-  truth: Any = None,
+  truth: LabelsLike | None = None,
 ) -> FairAnswers:
-  """Answers where the teachers agree and the groups stay together (FairPATE).
+  """Answers where the teachers agree and the disparity stays within the margin (FairPATE).
 
   allowed   = classes that keep every disparity below max_gap
   confident = max_c n_c + N(0, sigma_threshold^2) >= threshold
@@ -114,7 +115,7 @@ def fair_gnmax(
       `accounting.zcdp_budget`.
     continuous: real instead of discrete Gaussian noise; then every number may
       be traced and mapped over.
-    notion: of fairness; see `fairness.CounterRule`.
+    notion: notion of fairness; see `fairness.CounterRule`.
     truth: [n] **public** true class ids of the queries, for all notions but demographic parity.
 
   Returns:
@@ -161,7 +162,7 @@ def fair_gnmax(
 
 
 def fair_events(answers: FairAnswers) -> tuple[accounting.Event, ...]:
-  """What to charge for these answers, whatever was answered.
+  """The event to charge for these answers; it does not depend on what was answered.
 
   Args:
     answers: of one call of `fair_gnmax`, which carry their noise and budget.
@@ -185,7 +186,7 @@ def fair_events(answers: FairAnswers) -> tuple[accounting.Event, ...]:
 
 
 def papers_unsound_events(answers: FairAnswers) -> tuple[accounting.Event, ...]:
-  """What the paper charges: nothing for the labels it found and refused.
+  """The paper's charges, which are unsound: nothing for labels that were computed and refused.
 
   To reproduce its figures and to show how far they are off. No guarantee: a
   refusal tells that the noisy winner was among the classes not allowed, and
@@ -216,7 +217,7 @@ class Budget(NamedTuple):
   total: Any
 
   @classmethod
-  def of(cls, sigma_threshold: Any, sigma_answer: Any, max_rho: Any) -> "Budget":
+  def of(cls, sigma_threshold: Number, sigma_answer: Number, max_rho: Number) -> "Budget":
     """From the noise; the total a little lower, for rounding to float32."""
     checks.require(
       not checks.concrete(max_rho) or bool(np.all(np.asarray(max_rho) >= 0)),
@@ -228,10 +229,10 @@ class Budget(NamedTuple):
 
 
 class Feed(NamedTuple):
-  """What a step is given; [n, ...], mapped over what lies behind.
+  """The inputs of one step; [n, ...], mapped over the remaining axes.
 
   Attributes:
-    group: of the query.
+    group: group of the query.
     confident: whether its test passes.
     winner: its noisy winner, or [n, C, ...] the ranks of the classes.
     truth: [n] its public true label; None for demographic parity.

@@ -20,7 +20,16 @@ from jaxfair import checks, training, tree
 from jaxfair.pate._attribute import Protection
 from jaxfair.pate._sf_release import SfPateConfig, SfRelease, private_groups, private_labels
 from jaxfair.training._ensembles import Untraced
-from jaxfair.types import AnchoredTrainer, Examples, Fit, Model, Params, PerExampleLoss, Trainer
+from jaxfair.types import (
+  AnchoredTrainer,
+  Examples,
+  Fit,
+  Key,
+  Model,
+  Params,
+  PerExampleLoss,
+  Trainer,
+)
 
 
 class SfPate(NamedTuple):
@@ -46,7 +55,7 @@ def fair_student(
   config: SfPateConfig,
   *,
   num_groups: int,
-  key: jax.Array,
+  key: Key,
   teacher_model: Model | None = None,
   trainer: AnchoredTrainer = training.lagrangian,
   start: Params | None = None,
@@ -58,7 +67,7 @@ def fair_student(
   subject to fairness with respect to a~(x) = argmax_a n_a(x) + N(0, sigma^2)
 
   Args:
-    model: of the student.
+    model: model of the student.
     loss: `(logits, y) -> [n]` losses.
     people: public x and y, private group.
     config: `teacher` a `FitConfig`, `student` the fair trainer's config, with
@@ -66,7 +75,7 @@ def fair_student(
     num_groups: G.
     key: partition, teachers, noise and student; a study's. For a release pass
       a folder as well.
-    teacher_model: of the teachers, with G outputs; needed unless an ensemble
+    teacher_model: model of the teachers, with G outputs; needed unless an ensemble
       is passed.
     trainer: the fair trainer.
     start: theta*, if it is at hand; trained otherwise.
@@ -102,7 +111,7 @@ def fair_teachers(
   *,
   num_groups: int,
   num_classes: int,
-  key: jax.Array,
+  key: Key,
   teacher_model: Model | None = None,
   trainer: Trainer = training.lagrangian,
   start: Params | None = None,
@@ -114,14 +123,14 @@ def fair_teachers(
   where y~(x) = argmax_y n_y(x) + N(0, sigma^2)
 
   Args:
-    model: of the student, and of the teachers by default.
+    model: model of the student, and of the teachers by default.
     loss: `(logits, y) -> [n]` losses.
     people: public x, private group; labels are public unless lambda is 0.
     config: `teacher` the fair trainer's config, `student` a `FitConfig`.
     num_groups: G.
     num_classes: C.
     key: as in `fair_student`.
-    teacher_model: of the teachers, with C outputs.
+    teacher_model: model of the teachers, with C outputs.
     trainer: the fair trainer of each teacher.
     start: as in `fair_student`; not used if lambda is 0.
     **options: as in `fair_student`.
@@ -160,12 +169,7 @@ def fair_teachers(
 
 
 def plain_model(
-  model: Model,
-  loss: PerExampleLoss,
-  people: Examples,
-  config: training.FitConfig,
-  *,
-  key: jax.Array,
+  model: Model, loss: PerExampleLoss, people: Examples, config: training.FitConfig, *, key: Key
 ) -> Params:
   """theta*: the model without groups.
 

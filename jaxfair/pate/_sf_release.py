@@ -1,7 +1,7 @@
 """What SF-PATE releases: people with privately voted groups or labels.
 
-Everything that is computed from a release is free, so any fair trainer may follow: ours,
-fairlearn's, somebody's own.
+Everything that is computed from a release is free, so any fair trainer may
+follow: ours, fairlearn's, somebody's own.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ from jaxfair.pate._attribute import Protection
 from jaxfair.pate._rules import GnMax
 from jaxfair.pate._sf_votes import Ensemble, votes
 from jaxfair.privacy import os_key, randomized_response
-from jaxfair.types import Examples, Model, PerExampleLoss, Trainer
+from jaxfair.types import ArrayLike, Examples, Key, Model, PerExampleLoss, Trainer
 
 _TEACHER = training.FitConfig(steps=100, batch_size=32)
 _STUDENT = training.LagrangianConfig(batch_size=None)
@@ -32,24 +32,24 @@ _GROUPS = ("which group each one of the people belongs to",)
 _NEVER = ("that a person is among the people", "a group that anybody can guess from the features")
 _CHECKED = (
   "that the people were not refused, which is decided by looking at groups",
-  "teachers and their votes: they must not leave the house",
+  "teachers and their votes: they must not be published",
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class SfPateConfig:
-  """What is released, and at which price.
+  """Settings of SF-PATE: what is released, and at what privacy cost.
 
   Attributes:
-    epsilon: of the release, for one person's group. Several, for a study, give one release each,
-      from the same votes with fresh noise.
-    delta: of each release.
+    epsilon: epsilon of the release, for one person's group. Several, for a study, give
+      one release each, from the same votes with fresh noise.
+    delta: delta of each release.
     num_teachers: K.
-    queries: people the student learns from, drawn from the training people. teacher: settings of a
-    teacher: `FitConfig` for a fair student's,
+    queries: people the student learns from, drawn from the training people.
+    teacher: settings of a teacher: `FitConfig` for a fair student's,
       `LagrangianConfig` for fair teachers.
-    student: settings of the student, the other way round; its `proximity` is twice the paper's
-      lambda.
+    student: settings of the student, the other way round; its `proximity` is
+      twice the paper's lambda.
     plain: settings of theta*, the model without groups.
   """
 
@@ -74,8 +74,8 @@ class SfRelease(NamedTuple):
   """People with private labels; all that follows is post-processing.
 
   Attributes:
-    examples: the queries: public x, and y or group by private vote, with a leading axis if the
-      config has several epsilons.
+    examples: the queries: public x, and y or group by private vote, with a
+      leading axis if the config has several epsilons.
     rows: which of the people they are.
     protection: what may be said of them, all epsilons together.
   """
@@ -92,9 +92,9 @@ def private_groups(
   config: SfPateConfig,
   *,
   num_groups: int,
-  key: jax.Array,
+  key: Key,
   ensemble: Ensemble | None = None,
-  rows: Any = None,
+  rows: ArrayLike | None = None,
   folder: str | pathlib.Path | None = None,
   dataset_ledger: accounting.DatasetLedger | None = None,
 ) -> SfRelease:
@@ -107,16 +107,16 @@ def private_groups(
   Privacy and arguments are those of `fair_student`, and these:
 
   Args:
-    model: of the teachers, with G outputs; needed unless an ensemble is passed. loss: of the
-    teachers.
+    model: model of the teachers, with G outputs; needed unless an ensemble is passed.
+    loss: loss of the teachers.
     people: public x and y, private group.
     config: `student` and `plain` are not used.
     num_groups: G.
     key: partition, teachers and noise.
     ensemble: other teachers; see `estimators`.
     rows: a partition of your own; see `attribute.deal`.
-    folder: where answers and ledger are kept; the noise is then the operating system's, and the
-      result may be released.
+    folder: where answers and ledger are kept; the noise is then the operating
+      system's, and the result may be released.
     dataset_ledger: charges such a release to its data set as well.
   """
   asked = ask(
@@ -140,18 +140,18 @@ def private_labels(
   *,
   num_groups: int,
   num_classes: int,
-  key: jax.Array,
+  key: Key,
   trainer: Trainer = training.lagrangian,
   ensemble: Ensemble | None = None,
-  rows: Any = None,
+  rows: ArrayLike | None = None,
   folder: str | pathlib.Path | None = None,
   dataset_ledger: accounting.DatasetLedger | None = None,
   labels_private: bool = False,
 ) -> SfRelease:
   """Labels that fair teachers voted for, for any student.
 
-  Arguments and privacy as in `fair_teachers`; `labels_private` says that nothing else will be
-  computed from the labels.
+  Arguments and privacy as in `fair_teachers`; `labels_private` says that
+  nothing else will be computed from the labels.
   """
   asked = ask(
     "labels",
@@ -190,27 +190,28 @@ def randomized_groups(
   *,
   epsilon: float,
   num_groups: int,
-  key: jax.Array | None,
+  key: Key | None,
   dataset_ledger: accounting.DatasetLedger | None = None,
 ) -> SfRelease:
-  """Everybody's group through randomized response, for any fair trainer (M).
+  """Everyone's group after randomized response, for any fair trainer (M).
 
   Args:
     people: public x and y, private group.
     epsilon: for the group of one person, with delta = 0.
     num_groups: G.
-    key: a study's, used once. None draws one from the operating system, and the reports may be
-      released.
+    key: a study's, used once. None draws one from the operating system, and
+      the reports may be released.
     dataset_ledger: charges such a release to its data set.
 
   Returns:
-    All people with reported groups. Reports are right with probability e^epsilon / (e^epsilon + G -
-    1), which is known: a trainer that minds the difference uses `fairness.constraints.corrected`.
+    All people with reported groups. Reports are right with probability
+    e^epsilon / (e^epsilon + G - 1), which is known: a trainer that minds the
+    difference uses `fairness.constraints.corrected`.
 
   Privacy:
-    epsilon-DP for the group of one person. Nothing is refused by who is in which group, which would
-    tell about it: a feature that gives the groups away is not looked for, unlike in
-    `private_groups`, and protects nobody.
+    epsilon-DP for the group of one person. Nothing is refused by who is in
+    which group, which would tell about it: a feature that gives the groups
+    away is not looked for, unlike in `private_groups`, and protects nobody.
 
   Reference:
     Mozannar, Ohannessian & Srebro (2020).
@@ -244,7 +245,7 @@ def randomized_groups(
 
 
 class Asked(NamedTuple):
-  """What teachers say about some of the people: not for release.
+  """The teachers' votes on some of the people; not for release.
 
   Attributes:
     rows: which of the people the queries are.
@@ -267,9 +268,9 @@ def ask(
   config: SfPateConfig,
   num_groups: int,
   num_outputs: int,
-  key: jax.Array,
+  key: Key,
   *,
-  rows: Any = None,
+  rows: ArrayLike | None = None,
   **options: Any,
 ) -> Asked:
   """Trains the teachers and counts their votes; `options` are those of `votes`."""
@@ -328,8 +329,8 @@ def _answers(
       relation=accounting.Relation.ATTRIBUTE,
     )
   )
-  # Only the same questions may be answered from the folder: the answers are in the order of the
-  # queries, whose features are public.
+  # Only the same questions may be answered from the folder: the answers are
+  # in the order of the queries, whose features are public.
   x = np.ascontiguousarray(asked.queries.x)
   about = f"{what} of {hashlib.sha256(x.tobytes()).hexdigest()[:16]}"
   rule = GnMax(sigmas[0])

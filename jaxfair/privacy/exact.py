@@ -1,4 +1,4 @@
-"""Exact noise for released counts, on the host.
+"""Exact discrete noise for released counts, computed on the host.
 
 The law is the one that is written down, to the last bit: integer arithmetic only, no floating
 point, no cut tails. Bits come from the operating system unless a study asks for a reproducible
@@ -34,7 +34,7 @@ def discrete_gaussian(value: Any, *, sigma: Any, source: BitSource = os.urandom)
     sigma: int, float or `Fraction`, taken at its exact value; at most 2^40.
       The standard deviation is never above it. Short numbers (50, 12.5) are
       several times as fast as long ones (0.1), which need long integers.
-    source: of random bits; the operating system by default.
+    source: source of random bits; the operating system by default.
 
   Returns:
     int64 array of the same shape.
@@ -59,7 +59,7 @@ def discrete_laplace(value: Any, *, scale: Any, source: BitSource = os.urandom) 
   Args:
     value: array of integers, |value| at most 2^62.
     scale: int, float or `Fraction`, taken at its exact value; at most 2^40.
-    source: of random bits; the operating system by default.
+    source: source of random bits; the operating system by default.
 
   Returns:
     int64 array of the same shape.

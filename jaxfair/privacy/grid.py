@@ -1,4 +1,4 @@
-"""Gaussian noise for real numbers that are released directly, on the host.
+"""Gaussian noise for real numbers that are released directly, computed on the host.
 
 Floats tell by their last bits which value they were made of. Here numbers are rounded to a public
 grid and exact discrete Gaussian noise is added in whole steps, so nothing of a value below the
@@ -31,7 +31,7 @@ def gaussian(value: Any, *, sigma: Any, source: BitSource = os.urandom) -> np.nd
     value: array of finite floats or integers of any length, at their exact values.
     sigma: standard deviation of the noise, above 0: one number, or one for
       each value. Public: the grid follows from it.
-    source: of random bits; the operating system by default.
+    source: source of random bits; the operating system by default.
 
   Returns:
     float64 array of the same shape. Each number is a function of a whole number of steps.

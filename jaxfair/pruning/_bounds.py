@@ -1,4 +1,4 @@
-"""What theory says a group can lose by pruning, each side measured."""
+"""Bounds on what a group can lose by pruning, with both sides measured."""
 
 import functools
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from jaxfair.analysis import _by_group, _directional_derivatives, _group_gradien
 from jaxfair.analysis._by_group import ByGroup
 from jaxfair.fairness._groups import group_counts
 from jaxfair.pruning._group_profile import STEPS, check
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
 
 
 class NonPrivateExcessBound(NamedTuple):
@@ -55,7 +55,7 @@ def excess_bound(
   examples: Examples,
   *,
   num_groups: int,
-  key: jax.Array,
+  key: Key,
   steps: int = STEPS,
 ) -> NonPrivateExcessBound:
   """The bound on every group's excess loss, term by term.
@@ -69,7 +69,7 @@ def excess_bound(
     pruned: theta_bar, zeros included.
     examples: the people; at least two of every group.
     num_groups: static number of groups G.
-    key: of Lanczos.
+    key: for Lanczos.
     steps: Hessian-vector products per group.
 
   Returns:
@@ -112,7 +112,7 @@ class SizeIdentity(NamedTuple):
 def size_identity(
   model: Model, loss: PerExampleLoss, params: Params, examples: Examples, *, num_groups: int
 ) -> SizeIdentity:
-  """How far group gradients balance: sum_a |D_a| g_a = 0 when training ended.
+  """How nearly sum_a |D_a| g_a = 0 holds for the group gradients g_a where training ended.
 
   Of two groups, |D_a| ||g_a|| = |D_b| ||g_b|| then, so the larger group has
   the smaller gradient. With three or more groups, with weight decay, or short
@@ -121,7 +121,7 @@ def size_identity(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses.
-    params: where training ended.
+    params: the parameters where training ended.
     examples: the people it was trained on; no group may be empty.
     num_groups: static number of groups G.
 
@@ -138,7 +138,12 @@ def size_identity(
 
 @functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups"))
 def _expansion(
-  model: Model, loss: PerExampleLoss, params: Params, change: Params, examples: Any, num_groups: int
+  model: Model,
+  loss: PerExampleLoss,
+  params: Params,
+  change: Params,
+  examples: Examples,
+  num_groups: int,
 ) -> tuple[ByGroup, ByGroup, ByGroup]:
   people = jax.tree.map(jnp.asarray, examples)
   here = _directional_derivatives.along(model, loss, params, people, change)

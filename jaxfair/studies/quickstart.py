@@ -25,7 +25,7 @@ class Config(ex.Settings):
     data: the people.
     methods: names in the registry; the plain model and the majority class come along.
     epsilons: budgets of every method.
-    delta: of every budget.
+    delta: delta of every budget.
     settings: by method, what differs from the method's defaults.
     seeds: splits of the people, each with noise of its own.
     public_fraction: of the people, who are taken to be public: features are scaled by them, and
@@ -114,7 +114,7 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
       split_key=context.shared_key,
       fractions=config.fractions,
     )
-  else:  # teachers are dealt and trained from the host
+  else:  # teachers get their parts and are trained from the host
     split = ex.splits(people, config.fractions, config.seeds, context)
     measured, why = tree.stack([measure(parts, key) for parts, key in split])
   setting = {"data": people.name, **cell}

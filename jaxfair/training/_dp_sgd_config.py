@@ -27,13 +27,13 @@ class DpSgdConfig:
   swept by `fit_many` in one program. The others fix the program's shape.
 
   Attributes:
-    learning_rate: handed to the optimizer.
+    learning_rate: passed to the optimizer.
     l2_clip: bound C on the norm of one person's gradient (where it starts, if `adaptive`).
     noise_multiplier: standard deviation of the noise over C; 0 trains without
       privacy, and then no event can be had.
     weight_decay: adds weight_decay / 2 ||theta||^2 to the objective; depends
       on the parameters alone, so it costs nothing.
-    steps: how many batches.
+    steps: number of batches.
     batch_size: expected batch size; each person takes part in a step with
       probability batch_size / n.
     max_batch: public cap on a batch; None chooses one that is practically never reached.
@@ -78,10 +78,10 @@ class DpSgdConfig:
   penalties: tuple[Penalty, ...] = ()
 
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
-    """Refuses what cannot be trained privately, before any work.
+    """Raises, before any work, if private training with these settings is impossible.
 
-    Non-finite examples are not refused: whether somebody's record is broken is
-    nobody's business. They contribute nothing.
+    Non-finite examples are not refused, because a refusal would reveal that somebody's record is
+    broken. They contribute nothing.
     """
     checks.positive("learning_rate", self.learning_rate)
     checks.positive("l2_clip", self.l2_clip)
@@ -108,7 +108,7 @@ class DpSgdConfig:
     )
 
   def event(self, num_examples: int) -> accounting.DpSgd:
-    """What a training with this config on n examples is charged as.
+    """The event that a training with this config on n examples is charged as.
 
     Raises:
       UncoveredError: if a penalty reads private data.
@@ -133,7 +133,7 @@ class DpSgdConfig:
 
 
 def check_per_example(model: Model, loss: PerExampleLoss, examples: Examples) -> None:
-  """Refuses a model or loss that couples examples: clipping would not hold."""
+  """Raises if the model or loss couples examples: clipping would not bound one person."""
   refuse_64_bit_mode()
   one = jax.ShapeDtypeStruct(examples.x.shape[1:], examples.x.dtype)
   params = jax.eval_shape(model.init, jax.random.key(0), one)

@@ -18,11 +18,11 @@ from jaxfair.training import _batches, _regularizers
 from jaxfair.training._lagrangian_config import Constraint, LagrangianConfig
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._program import Begun, Given, RoundProgram, descend, train
-from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss
 
 
 class NonPrivateDualTrace(NamedTuple):
-  """What happened along a training, computed from the training data itself.
+  """The trace of a training, computed from the training data without noise.
 
   Not for release: no noise protects these numbers.
 
@@ -48,7 +48,7 @@ def lagrangian(
   examples: Examples,
   config: LagrangianConfig = LagrangianConfig(),
   *,
-  key: jax.Array,
+  key: Key,
   initial: Params | None = None,
   anchor: Params | None = None,
   mask: Params | None = None,
@@ -95,14 +95,14 @@ class _Source(NamedTuple):
 
 
 class PrimalFeed(NamedTuple):
-  """What one primal step is given."""
+  """The feed of one primal step."""
 
   rows: Any  # [batch]; None: all examples
   step: Any
 
 
 class DualFeed(NamedTuple):
-  """What one dual step is given."""
+  """The feed of one dual step."""
 
   rows: Any  # [people]; None: all examples
   round: Any
@@ -223,7 +223,7 @@ def _people(inputs: Given, rows: Any) -> Examples:
 
 
 def _evaluated(constraint: Constraint | None, params: Params, people: Examples) -> Violations:
-  """Of somebody's own function; without one, no violations."""
+  """Evaluates the constraint, which may be a user's own function; None has no violations."""
   if constraint is None:
     none = jnp.zeros(0)
     return Violations(none, none, none)

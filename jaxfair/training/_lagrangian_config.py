@@ -27,7 +27,7 @@ class LagrangianConfig:
   term lambda ||theta - theta*||^2 is `proximity=2 * lambda`.
 
   Attributes:
-    learning_rate: of the primal optimizer.
+    learning_rate: learning rate of the primal optimizer.
     weight_decay: pulls all parameters to 0.
     proximity: pulls them to the `anchor`.
     dual_rate: s, the multipliers' step.
@@ -64,7 +64,7 @@ class LagrangianConfig:
   loop: _driver.Loop = "auto"
 
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
-    """Refuses what cannot be trained with, before any work."""
+    """Raises, before any work, if training with these settings is impossible."""
     del loss
     check_rounds(self, model, examples)
     checks.require(
@@ -80,7 +80,7 @@ class LagrangianConfig:
 
 
 def check_rounds(config: Any, model: Model, examples: Examples) -> None:
-  """Refuses settings that no training in rounds can use, and people nobody can learn from."""
+  """Raises for settings and examples that no training in rounds can use."""
   checks.positive("learning_rate", config.learning_rate)
   _regularizers.check(config, model)
   checks.non_negative("dual_rate", config.dual_rate)

@@ -14,7 +14,7 @@ from jaxfair import accounting, checks, models, tree
 from jaxfair.data import bound_rows
 from jaxfair.privacy import exact, grid
 from jaxfair.training._erm import SolveConfig, solve
-from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss
 
 # ||grad of the loss by the logits||: softmax(z) - onehot(y) has norm <= sqrt 2.
 LOGIT_LIPSCHITZ: dict[PerExampleLoss, float] = {models.cross_entropy: math.sqrt(2)}
@@ -28,8 +28,8 @@ class OutputPerturbationConfig:
   projected into a ball.
 
   Attributes:
-    epsilon: of the release.
-    delta: of the release.
+    epsilon: epsilon of the release.
+    delta: delta of the release.
     weight_decay: lambda; the noise is proportional to 1 / (n lambda).
     row_norm: radius of the ball that rows are projected into.
     logit_lipschitz: bound on the norm of the loss's gradient by the logits;
@@ -45,7 +45,7 @@ class OutputPerturbationConfig:
   tolerance: float = 1e-9
 
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
-    """Refuses what the guarantee does not cover, before any work."""
+    """Raises, before any work, for inputs that the guarantee does not cover."""
     checks.positive("epsilon", self.epsilon)
     checks.number("delta", self.delta, low=0.0, high=1.0, open_low=True, open_high=True)
     checks.positive(
@@ -91,7 +91,7 @@ class OutputPerturbationConfig:
 
 
 class NonPrivateOptimum(NamedTuple):
-  """What the noise was added to. Not for release.
+  """The parameters before noise; not for release.
 
   Attributes:
     params: the optimum itself.
@@ -114,7 +114,7 @@ def output_perturbation(
   examples: Examples,
   config: OutputPerturbationConfig = OutputPerturbationConfig(),
   *,
-  key: jax.Array | None = None,
+  key: Key | None = None,
 ) -> Fit:
   """Releases a regularized linear classifier with calibrated noise.
 
@@ -126,7 +126,7 @@ def output_perturbation(
     examples: the private data. Rows are projected into the ball of radius
       `row_norm`, so that the bound holds whatever they are.
     config: settings.
-    key: of the noise, for studies. None takes every bit from the operating
+    key: for the noise, in studies. None takes every bit from the operating
       system, as a release needs.
 
   Returns:

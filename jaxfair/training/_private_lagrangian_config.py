@@ -41,7 +41,7 @@ class PrivateLagrangianConfig:
   """Settings of `private_lagrangian`; `calibrated` sets the three noises.
 
   Attributes:
-    learning_rate: of the primal optimizer.
+    learning_rate: learning rate of the primal optimizer.
     weight_decay: pulls all parameters to 0.
     proximity: pulls them to the `anchor`, which must not know groups.
     dual_rate: the multipliers' step.
@@ -50,7 +50,7 @@ class PrivateLagrangianConfig:
     noise_multiplier: of the constraints' gradient, over what one person can
       add to its private part: C times half the range of the groups' prices.
     dual_noise: of the violations, over what one attribute can move.
-    count_noise: of the groups' sizes, likewise.
+    count_noise: noise on the groups' sizes, over what one attribute can move.
     constraint: a notion of `fairness.constraints` with a bounded statistic.
     rounds: dual steps.
     steps_per_round: primal steps before each of them.
@@ -80,7 +80,7 @@ class PrivateLagrangianConfig:
   loop: _driver.Loop = "scan"
 
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
-    """Refuses what cannot be trained privately, before any work."""
+    """Raises, before any work, if private training with these settings is impossible."""
     check_rounds(self, model, examples)
     checks.positive("l2_clip", self.l2_clip)
     for name in ("noise_multiplier", "dual_noise", "count_noise"):
@@ -111,7 +111,7 @@ class PrivateLagrangianConfig:
     return poisson_sampler(num_examples, self.batch_size, steps, max_batch=self.max_batch)
 
   def event(self, num_examples: int) -> accounting.Event:
-    """What a training on n people is charged as, for one group changed."""
+    """The event that a training on n people is charged as, if one person's group changes."""
     sampler = self.sampler(num_examples)
     return accounting.Composed(
       (
@@ -140,7 +140,7 @@ class PrivateLagrangianConfig:
     return min(1.0, self.rounds * dual + count)
 
   def guarantee(self, num_examples: int, *, delta: float) -> accounting.PrivacyGuarantee:
-    """What a training on n people costs, for one person's group changed."""
+    """The guarantee of a training on n people, if one person's group changes."""
     return accounting.composed_guarantee(
       [self.event(num_examples)], delta=delta, relation=accounting.Relation.ATTRIBUTE
     )
@@ -158,8 +158,8 @@ class PrivateLagrangianConfig:
 
     Args:
       num_examples: n, public.
-      epsilon: of the whole training, for one person's group.
-      delta: likewise.
+      epsilon: epsilon of the whole training, for one person's group.
+      delta: delta of the whole training, for one person's group.
       dual_share: share of the budget (in zCDP) for the violations.
       count_share: for the groups' sizes; the primal gets all that is left.
     """

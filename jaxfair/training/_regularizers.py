@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, tree
-from jaxfair.types import Model, Params, PerExampleLoss
+from jaxfair.types import Array, Key, Model, Number, Params, PerExampleLoss
 
 
 class UncoveredError(checks.JaxfairError):
@@ -40,9 +40,9 @@ class Penalty(Protocol):
     """See the class."""
 
   def check(self, model: Model) -> None:
-    """Refuses what cannot be trained with, before any work."""
+    """Raises, before any work, if training with these settings is impossible."""
 
-  def gradient(self, params: Params, *, l2_clip: jax.Array | None, key: jax.Array) -> Params:
+  def gradient(self, params: Params, *, l2_clip: jax.Array | None, key: Key) -> Params:
     """Its gradient at the parameters; the key is used once.
 
     There is no clip bound in a training without privacy.
@@ -50,7 +50,7 @@ class Penalty(Protocol):
 
 
 def check(config: Any, model: Model) -> None:
-  """Refuses negative weights, and penalties that were made for another model."""
+  """Raises for negative weights and for penalties that were made for another model."""
   checks.non_negative("weight_decay", config.weight_decay)
   checks.non_negative("proximity", getattr(config, "proximity", 0.0))
   penalties = getattr(config, "penalties", ())
@@ -60,7 +60,7 @@ def check(config: Any, model: Model) -> None:
 
 
 def check_anchor(config: Any, anchor: Params | None) -> None:
-  """Refuses a proximity term without a center."""
+  """Raises for a proximity term without a center."""
   proximity = getattr(config, "proximity", 0.0)
   if checks.concrete(proximity) and anchor is None:
     checks.require(
@@ -78,13 +78,18 @@ def pull(params: Params, config: Any, anchor: Params | None) -> jax.Array:
 
 
 def penalty_gradient(
-  config: Any, params: Params, *, l2_clip: Any, key: jax.Array | None, inside: bool | None = None
+  config: Any,
+  params: Params,
+  *,
+  l2_clip: Number | None,
+  key: Key | None,
+  inside: bool | None = None,
 ) -> Params | None:
   """The sum of the gradients of a config's penalties; None if there is none.
 
   Args:
     config: has `penalties`.
-    params: where the gradients are taken.
+    params: the parameters at which the gradient is taken.
     l2_clip: the clip bound in use; None in a training without privacy.
     key: used by one penalty, or split among several.
     inside: takes only those inside the clip, or only those behind the noise.
@@ -116,7 +121,7 @@ def added_to_each(
     extra: tree of the parameters.
   """
 
-  def apply(params: Params, x: Any) -> jax.Array:
+  def apply(params: Params, x: Array) -> jax.Array:
     outputs = model.apply(params, x)
     moved = tree.subtract(params, jax.lax.stop_gradient(params))
     term = jnp.full((outputs.shape[0], 1), tree.dot(moved, extra))

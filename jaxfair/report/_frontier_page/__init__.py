@@ -1,4 +1,4 @@
-"""One page to choose a setting from: offline, by mouse, touch and keyboard."""
+"""One page on which to choose a setting; it works offline, by mouse, touch and keyboard."""
 
 import html
 import json
@@ -105,7 +105,7 @@ def _baseline(found: RunFrontier) -> list[str]:
 
 
 def _alarm(found: RunFrontier) -> str:
-  """Settings on the frontier that a constant would replace, in red."""
+  """A warning, in red, about settings on the frontier that are no better than a constant."""
   on = [i for i, why in enumerate(found.useless) if why and found.attained.on[i]]
   if not on:
     return ""
@@ -117,7 +117,7 @@ def _alarm(found: RunFrontier) -> str:
 
 
 def _reach(found: RunFrontier) -> str:
-  """How far each method gets by itself, as a table; empty for one method."""
+  """A table of the volume that each method dominates by itself; empty for one method."""
   if not found.reach:
     return ""
   lines = []
@@ -134,7 +134,7 @@ def _reach(found: RunFrontier) -> str:
       f"{float(volume.high):.3f}]</small></td></tr>"
     )
   return (
-    '<section class="card"><h2>Who reaches how far</h2><div class="wide">'
+    '<section class="card"><h2>Comparison of methods</h2><div class="wide">'
     "<table><thead><tr><th>method</th><th>settings</th>"
     "<th>Pareto-optimal</th><th>volume by itself</th></tr></thead><tbody>"
     f'{"".join(lines)}</tbody></table></div><p class="caption">The volume '
