@@ -1,14 +1,53 @@
-"""Shapes that everything shares: people, models, what a training returns."""
+"""Shapes that everything shares: arrays, people, models, what a training returns.
 
-from collections.abc import Callable
+Annotations of arrays carry shapes for the reader and for type checkers; nothing checks them at
+run time. Names with `Like` also take lists and data frames: whatever NumPy makes an array of.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import jaxtyping
 import numpy as np
+from jaxtyping import Float, Int, Shaped
+
+
+class SupportsArray(Protocol):
+  """What NumPy makes an array of, such as a column of a data frame."""
+
+  def __len__(self) -> int:
+    """The length of the first axis."""
+    ...
+
+  def __array__(self) -> np.ndarray:
+    """The values."""
+    ...
+
 
 Array: TypeAlias = jax.Array | np.ndarray
+ArrayLike: TypeAlias = Array | float | Sequence[Any] | SupportsArray
+Number: TypeAlias = float | Float[Array, "..."]  # traced or stacked ones included
+
+Key: TypeAlias = jaxtyping.Key[jax.Array, ""]
+Keys: TypeAlias = jaxtyping.Key[jax.Array, "k"]
+
+Features: TypeAlias = Shaped[Array, "n ..."]
+Labels: TypeAlias = Int[Array, "n"]
+Groups: TypeAlias = Int[Array, "n"]
+Scores: TypeAlias = Float[Array, "n classes"]  # logits or probabilities
+Votes: TypeAlias = Int[Array, "n classes"]
+PerPerson: TypeAlias = Float[Array, "n"]  # weights, losses
+
+FeaturesLike: TypeAlias = Features | Sequence[Any] | SupportsArray
+LabelsLike: TypeAlias = Labels | Sequence[int] | SupportsArray
+GroupsLike: TypeAlias = Groups | Sequence[int] | SupportsArray
+VotesLike: TypeAlias = Votes | Sequence[Sequence[int]] | SupportsArray
+PerPersonLike: TypeAlias = PerPerson | Sequence[float] | SupportsArray
+
 Params: TypeAlias = Any  # a pytree of arrays
+Counts: TypeAlias = Any  # [n] numbers of people, or a pytree of such arrays
 PerExampleLoss: TypeAlias = Callable[[Any, Any], Any]  # (logits, y) -> [n]
 
 

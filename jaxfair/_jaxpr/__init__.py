@@ -1,8 +1,7 @@
 """The one reader of traced programs (jaxprs).
 
-Whoever looks into a program gives rules to the walker here, and does not loop
-over equations itself: which primitives run another program, and how to open
-them, is written down once, in `calls`.
+Code that inspects a program passes rules to this walker and does not loop over equations itself.
+Which primitives call another program, and how to open them, is listed once, in `calls`.
 """
 
 from jaxfair._jaxpr.calls import Kind, inner, kind, opened

@@ -1,8 +1,7 @@
 """What was spent: events, accountants, calibration and the ledger.
 
-Float64 on the host: nothing here looks at a person's record. Vote accounting
-looks at teachers' votes and marks what it finds; only `sanitized_epsilon` draws
-noise.
+Everything is float64 on the host, and nothing here reads a person's record. Vote accounting reads
+teachers' votes and marks its results as data-dependent; only `sanitized_epsilon` draws noise.
 """
 
 from jaxfair.accounting._composition import composed_guarantee, preprocessed_guarantee

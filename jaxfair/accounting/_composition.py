@@ -47,7 +47,7 @@ def composed_guarantee(
   unit: str = "one person",
   accountant: Accountant = "pld",
 ) -> PrivacyGuarantee:
-  """`composed_epsilon` with all that must be said along with it."""
+  """`composed_epsilon` as a `PrivacyGuarantee`, which names relation, unit and accountant."""
   bound = best_bound(units(events, relation), delta=delta, relation=relation, accountant=accountant)
   return PrivacyGuarantee(bound.epsilon, delta, relation, unit, bound.accountant)
 
@@ -79,10 +79,10 @@ def group_privacy(*, epsilon: float, delta: float, size: int) -> tuple[float, fl
 
 
 def preprocessing_factor(max_gap: float, *, relation: Relation = Relation.ADD_OR_REMOVE_ONE) -> int:
-  """How many people one can move behind the ordered pre-processor.
+  """How many kept records one person can change with the ordered pre-processor.
 
-  K = 2 + ceil(2 gamma / (1 - gamma)) for one more or less, herself included;
-  2 K - 1 for one replaced or changed in an attribute: she is taken out, which
+  K = 2 + ceil(2 gamma / (1 - gamma)) if one record is added or removed, itself included;
+  2 K - 1 if one record is replaced or changed in an attribute: it is taken out, which
   moves K - 1 others, and put in again, which moves K - 1 others.
 
   Assumptions:

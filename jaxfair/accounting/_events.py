@@ -23,7 +23,7 @@ DEEPEST = 32
 
 
 class Event:
-  """One release, or several. Immutable and hashable; see event_json."""
+  """One release, or several, as accountants see it; immutable and hashable."""
 
   kind: ClassVar[str]
 
@@ -52,7 +52,7 @@ class Laplace(Event):
 
 @dataclass(frozen=True)
 class DpSgd(Event):
-  """Steps of: Poisson-sample, clip each person, sum, add Gaussian noise.
+  """DP-SGD: each step samples people by Poisson sampling, clips, sums and adds Gaussian noise.
 
   Attributes:
     noise_multiplier: sigma / l2_clip.
@@ -183,7 +183,7 @@ class ApproxDp(Event):
 
 @dataclass(frozen=True)
 class Composed(Event):
-  """Several events on the same people, each free to depend on the earlier."""
+  """Several events on the same people; each may depend on the results of earlier ones."""
 
   events: tuple[Event, ...]
   kind: ClassVar[str] = "composed"
@@ -209,7 +209,7 @@ class Repeated(Event):
 
 @dataclass(frozen=True)
 class RepeatAndSelect(Event):
-  """A random number of runs, of which the best alone is released.
+  """A random number of runs, of which only the best is released.
 
   Attributes:
     event: one run, with its own choice of the score charged.

@@ -59,7 +59,7 @@ class PrivacyGuarantee:
   """An (epsilon, delta) that depends on no private data: it may be released.
 
   Attributes:
-    epsilon: rounded towards privacy by whoever computed it.
+    epsilon: already rounded towards privacy (up) where it was computed.
     delta: in [0, 1).
     relation: which data sets count as neighbors.
     unit: who is protected, "one person" or "one household" for example.
@@ -81,7 +81,7 @@ class PrivacyGuarantee:
 
 @dataclass(frozen=True, repr=False)
 class DataDependentEpsilon:
-  """An epsilon that was computed from the private data, so is private itself.
+  """An epsilon that was computed from private data and is therefore private itself.
 
   It can be looked at by its long name only: nothing that formats, converts
   or sums numbers will put it into a report by accident.
@@ -106,7 +106,7 @@ class DataDependentEpsilon:
 
 
 def round_up(value: float, digits: int = 4) -> float:
-  """The smallest number of so many significant digits that is not below."""
+  """The smallest number with `digits` significant digits that is not below `value`."""
   if value == 0 or not math.isfinite(value):
     return value
   exponent = digits - 1 - math.floor(math.log10(abs(value)))

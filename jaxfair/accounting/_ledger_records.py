@@ -18,7 +18,7 @@ from jaxfair.accounting._units import units
 
 
 class Budget(NamedTuple):
-  """What may be spent in all."""
+  """The total (epsilon, delta) that may be spent."""
 
   epsilon: float
   delta: float

@@ -21,7 +21,7 @@ def pate_events(
   sigma_threshold: float | None = None,
   max_answers: int | None = None,
 ) -> tuple[ev.Event, ...]:
-  """What to charge for the labels of `num_queries` queries, for any votes.
+  """The event to charge for the labels of `num_queries` queries; it holds for any votes.
 
   A label is 1/sigma^2-zCDP, a threshold test 1/(2 sigma_threshold^2)-zCDP.
 
@@ -73,7 +73,7 @@ def pate_diagnosis(
   conversion: Literal["tight", "mironov"] = "tight",
   discrete: bool = False,
 ) -> DataDependentEpsilon:
-  """The data-dependent epsilon of a run: for your own eyes.
+  """The data-dependent epsilon of a run; not for release.
 
   Args:
     counts: [n, classes] votes on every query that may be asked.

@@ -77,7 +77,7 @@ def sanitized_epsilon(
   max_answers: int | None = None,
   discrete: bool = False,
 ) -> SanitizedEpsilon:
-  """Publishes what labels cost at these votes, at a small cost of its own.
+  """Publishes the data-dependent cost of labels, with noise that has a small cost of its own.
 
   Args:
     counts: [n, classes] votes on every query that may be asked, also on those

@@ -74,7 +74,7 @@ def plan_sanitizing(
   confidence: float = 0.999,
   max_overhead: float = 0.1,
 ) -> SanitizingPlan | None:
-  """The plan with the least epsilon for votes as one imagines them.
+  """Plans a sanitized epsilon: the plan with the smallest epsilon for votes assumed beforehand.
 
   Args:
     num_queries: queries whose votes may be looked at.

@@ -44,10 +44,10 @@ def ledgers_folder() -> pathlib.Path:
 
 
 def keyed(message: bytes) -> str:
-  """A name for the message that tells nothing without this folder's secret.
+  """A name for the message that reveals nothing without this folder's secret.
 
-  A plain hash of people's records tells about them: whoever knows all but one
-  could find that one by trying.
+  A plain hash of people's records would reveal them: anyone who knows all records but one could
+  find that one by trial.
   """
   return hmac.new(_secret(), message, hashlib.sha256).hexdigest()
 

@@ -10,7 +10,7 @@ which the accountant's (epsilon, delta) applies whatever the others do. Hence
   Pr[M(D) in S] <= Pr[G] (e^epsilon Pr[M(D') in S | G] + delta) + Pr[not G]
                 <= e^epsilon Pr[M(D') in S] + delta + Pr[not G]
 
-and likewise with D and D' exchanged. If the larger of the neighbors has n + 1
+and the same with D and D' exchanged. If the larger of the neighbors has n + 1
 people there are at most n others:
 
   Pr[not G] <= steps Pr[Binomial(n, q) >= m]                (truncation_delta)

@@ -1,6 +1,6 @@
-"""Why groups pay differently: curvature, boundary, norms, excess risk, flips.
+"""Why groups pay differently: curvature, decision boundaries, norms, excess risk, label flips.
 
-Looks at scores and models that it is handed; never trains one, and never
+This package measures scores and models that it is given. It never trains a model and never
 decides what may be released.
 """
 

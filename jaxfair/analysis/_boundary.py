@@ -2,22 +2,22 @@
 
 import functools
 import math
-from typing import Any
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from jaxfair import checks
-from jaxfair.types import Model, Params
+from jaxfair.types import ArrayLike, Features, Model, Params
 
 # Rounding that float32 logits of a linear model may show, relative.
 _LINEAR_TOLERANCE = 1e-3
 _DUAL: dict[float, int] = {2: 2, math.inf: 1}  # order -> order of the dual norm
 
 
-def closeness(logits: Any) -> jax.Array:
+def closeness(logits: ArrayLike) -> Float[jax.Array, "..."]:
   """How undecided a prediction is.
 
   1 - sum_k f_k^2,  f = softmax(logits)
@@ -42,7 +42,7 @@ def closeness(logits: Any) -> jax.Array:
   return jnp.sum(probability * (1 - probability), axis=-1)
 
 
-def top_two_margin(scores: Any) -> jax.Array:
+def top_two_margin(scores: ArrayLike) -> Float[jax.Array, "..."]:
   """The largest score minus the second largest.
 
   Args:
@@ -59,8 +59,10 @@ def top_two_margin(scores: Any) -> jax.Array:
   return top[..., 0] - top[..., 1]
 
 
-def linear_distance(model: Model, params: Params, x: Any, *, order: float = 2) -> jax.Array:
-  """The exact distance of each input to where a linear model changes its mind.
+def linear_distance(
+  model: Model, params: Params, x: Features, *, order: float = 2
+) -> Float[jax.Array, "n"]:
+  """The exact distance of each input to the decision boundary of a linear model.
 
   min_{c != k} (z_k - z_c) / |w_k - w_c|_*,  k the predicted class,
   |.|_* the dual of the distance's norm

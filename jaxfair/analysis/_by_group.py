@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair.fairness._groups import group_means
+from jaxfair.types import Groups, PerPerson
 
 
 class ByGroup(NamedTuple):
@@ -26,7 +27,7 @@ class ByGroup(NamedTuple):
     return abs(self.group - self.population[..., None])
 
 
-def mean_by_group(values: Any, group: Any, num_groups: int) -> ByGroup:
+def mean_by_group(values: PerPerson, group: Groups, num_groups: int) -> ByGroup:
   """Means of the groups and of everybody.
 
   Args:
@@ -39,7 +40,7 @@ def mean_by_group(values: Any, group: Any, num_groups: int) -> ByGroup:
   return ByGroup(group_means(values, group, num_groups), jnp.mean(values))
 
 
-def weights_by_group(group: Any, num_groups: int) -> jax.Array:
+def weights_by_group(group: Groups, num_groups: int) -> jax.Array:
   """[G + 1, n] weights whose sums with [n] values are those means.
 
   The last row is the population's. An empty group's row is NaN.

@@ -23,7 +23,7 @@ from jaxfair.analysis._hessian_residual import plan_residual, residual_traces
 from jaxfair.analysis._hutchinson import hutchinson_traces
 from jaxfair.analysis._logit_gram import SHIFT_INVARIANT, contraction, logit_gram, one_loss
 from jaxfair.fairness._intervals import Interval
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
 
 Method: TypeAlias = Literal["auto", "exact", "gauss_newton", "hutchinson", "all_parameters"]
 METHODS = ("auto", "exact", "gauss_newton", "hutchinson", "all_parameters")
@@ -76,10 +76,10 @@ def hessian_trace(
   *,
   num_groups: int,
   method: Method = "auto",
-  key: jax.Array | None = None,
+  key: Key | None = None,
   probes: int = 100,
 ) -> NonPrivateTraces:
-  """Traces of the Hessian by the parameters: per person, per group, in all.
+  """Traces of the loss Hessian in the parameters: per person, per group and overall.
 
   Methods:
     exact: Gauss-Newton plus the residual. Softmax regression and ReLU networks
@@ -160,7 +160,7 @@ def trace_per_person(
 
 
 def check_people(examples: Examples, num_groups: int) -> None:
-  """Refuses people of whom no group statistic can be had."""
+  """Raises if no group statistic can be computed from the examples."""
   size = checks.same_length(**examples._asdict())
   checks.require(size > 0, "examples is empty; pass at least one person")
   checks.integer("num_groups", num_groups, low=1)

@@ -31,7 +31,7 @@ from jaxfair.analysis._directional_derivatives import along, in_chunks, per_exam
 from jaxfair.analysis._hessian import group_hessians
 from jaxfair.analysis._norms import gradient_norms
 from jaxfair.privacy._clip_factors import clip_factor
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
 
 Method = Literal["auto", "exact", "probes"]
 SMALL = 400  # parameters; up to here "auto" builds the groups' Hessians
@@ -101,7 +101,7 @@ def decompose(
   *,
   num_groups: int,
   method: Method = "auto",
-  key: jax.Array | None = None,
+  key: Key | None = None,
   probes: int = 64,
 ) -> NonPrivateDecomposition:
   """The terms of Theorem 3.2 for every group, at given parameters.
@@ -162,7 +162,7 @@ def decompose_along(
   *,
   num_groups: int,
   method: Method = "auto",
-  key: jax.Array | None = None,
+  key: Key | None = None,
   probes: int = 64,
 ) -> NonPrivateDecomposition:
   """`decompose` at every snapshot of a training.
@@ -207,7 +207,7 @@ def _decompose(
   model: Model,
   loss: PerExampleLoss,
   params: Params,
-  examples: Any,
+  examples: Examples,
   settings: StepSettings,
   num_groups: int,
   method: str,

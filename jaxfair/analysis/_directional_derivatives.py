@@ -65,7 +65,7 @@ def per_example(
 
 
 def in_chunks(function: Callable[..., Any], arrays: Any, size: int = CHUNK) -> Any:
-  """`function(arrays)` by rows, so many at a time.
+  """`function(arrays)`, computed on `size` rows at a time.
 
   Args:
     function: maps arrays with a leading axis to arrays with the same one, each

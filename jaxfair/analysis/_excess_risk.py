@@ -11,7 +11,7 @@ from jaxfair import checks, models, tree
 from jaxfair.analysis._by_group import ByGroup, mean_by_group
 from jaxfair.analysis._curvature import check_people
 from jaxfair.fairness._intervals import Interval, seed_interval
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Model, Number, Params, PerExampleLoss
 
 
 class RiskIntervals(NamedTuple):
@@ -61,9 +61,9 @@ def excess_risk(
     loss: `(logits, y) -> [n]` losses.
     private: S private trainings' parameters, stacked along a leading axis, as
       `training.fit_many` returns them.
-    optimum: the non-private parameters; or S of them, stacked likewise, to
+    optimum: the non-private parameters; or S of them, stacked along a leading axis, to
       compare training by training.
-    examples: the people at whose loss we look.
+    examples: the people whose loss is measured.
     num_groups: static number of groups G.
     level: coverage of the intervals.
 
@@ -93,7 +93,7 @@ def excess_risk(
   return NonPrivateExcessRisk(parts[0], parts[1] if integers else None)
 
 
-def predicted_excess(trace: ByGroup, *, sigma: Any) -> ByGroup:
+def predicted_excess(trace: ByGroup, *, sigma: Number) -> ByGroup:
   """The excess risk that noise on the optimum causes, to second order.
 
   R_a = sigma^2 / 2 Tr(H_a)
@@ -131,7 +131,11 @@ def _stacked_alike(private: Params, optimum: Params) -> bool:
 
 @functools.partial(jax.jit, static_argnames=("model", "losses", "num_groups"))
 def _risks(
-  model: Model, losses: tuple[PerExampleLoss, ...], stacked: Params, examples: Any, num_groups: int
+  model: Model,
+  losses: tuple[PerExampleLoss, ...],
+  stacked: Params,
+  examples: Examples,
+  num_groups: int,
 ) -> list[ByGroup]:
   """For every loss, [S, G] and [S] mean losses of the trainings."""
   examples = jax.tree.map(jnp.asarray, examples)

@@ -5,7 +5,6 @@ and is not for release.
 """
 
 import math
-from typing import Any
 
 import chex
 import numpy as np
@@ -13,11 +12,12 @@ from scipy import special
 
 from jaxfair import checks
 from jaxfair.accounting import _votes
+from jaxfair.types import ArrayLike, GroupsLike, LabelsLike, VotesLike
 
 HALF_WIDTH, NUM_NODES = 9.0, 145  # as in `flips`
 
 
-def answer_probabilities(counts: Any, *, sigma: float) -> np.ndarray:
+def answer_probabilities(counts: VotesLike, *, sigma: float) -> np.ndarray:
   """Pr[noisy label = c] of every class for each query, exactly.
 
   p_c = integral phi(z) prod_{b != c} Phi(z + (n_c - n_b) / sigma) dz
@@ -42,7 +42,7 @@ def answer_probabilities(counts: Any, *, sigma: float) -> np.ndarray:
   return out / out.sum(axis=1, keepdims=True)
 
 
-def vote_eta(counts: Any, *, sigma: float) -> tuple[float, np.ndarray]:
+def vote_eta(counts: VotesLike, *, sigma: float) -> tuple[float, np.ndarray]:
   """eta by the teachers' agreement: how far the vote is from their shares.
 
   eta = |Pr(a~ = a | x) - Pr(A = a | x)|,  the latter taken as n_a(x) / K
@@ -65,10 +65,10 @@ def vote_eta(counts: Any, *, sigma: float) -> tuple[float, np.ndarray]:
   return float(apart.max()), apart.mean(axis=0)
 
 
-def mismatch(group: Any, voted: Any, num_groups: int) -> np.ndarray:
-  """[G] share of people of whom A = a and a~ = a do not agree: eta, realized.
+def mismatch(group: GroupsLike, voted: GroupsLike, num_groups: int) -> np.ndarray:
+  """[G] share of people for whom exactly one of A = a and a~ = a holds: the realized eta.
 
-  With it `fair_student_bound` is a theorem about these very people.
+  With this eta, `fair_student_bound` is a theorem about the people at hand.
   """
   checks.ids("group", group, num_groups)
   checks.ids("voted", voted, num_groups)
@@ -80,9 +80,9 @@ def mismatch(group: Any, voted: Any, num_groups: int) -> np.ndarray:
 
 
 def fair_student_bound(
-  alpha: Any, *, eta: Any, shares: Any, bound: float = 1.0, of_votes: bool = True
+  alpha: ArrayLike, *, eta: ArrayLike, shares: ArrayLike, bound: float = 1.0, of_votes: bool = True
 ) -> float:
-  """The violation for true groups of a model that is fair for voted ones.
+  """Bounds the fairness violation on true groups of a model that is fair on voted groups.
 
   alpha' = alpha + max_a 2 B eta_a / Pr(a~ = a)
   alpha' = alpha + max_a 2 B eta_a / (Pr(A = a) - eta_a)
@@ -114,9 +114,14 @@ def fair_student_bound(
 
 
 def fair_teachers_bound(
-  counts: Any, group: Any, num_groups: int, *, y: Any = None, bound: float = 1.0
+  counts: VotesLike,
+  group: GroupsLike,
+  num_groups: int,
+  *,
+  y: LabelsLike | None = None,
+  bound: float = 1.0,
 ) -> float:
-  """The violation that a vote can have, by how alike groups' votes are.
+  """Bounds the fairness violation of a vote by how similar the groups' vote counts are.
 
   alpha' = B eta,  eta = max_a TV((n, Y) | A = a; (n, Y))
 

@@ -7,10 +7,11 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int
 
 from jaxfair import checks
 from jaxfair.accounting import _votes
-from jaxfair.types import Array
+from jaxfair.types import Array, Number, VotesLike
 
 # The trapezoidal rule on analytic integrands: with these nodes the relative
 # error was below 1e-13 for up to 10,000 classes at any margin.
@@ -19,7 +20,7 @@ NUM_NODES = 145
 BLOCK = 2**21  # numbers at a time, so that they stay out of main memory
 
 
-def flip_probability(counts: Any, *, sigma: Any) -> Array:
+def flip_probability(counts: VotesLike, *, sigma: Number) -> Float[Array, "n"]:
   """Pr[noisy label != plurality] for each query, exactly.
 
   p = integral phi(z) (1 - prod_{c != c*} Phi(z + (n_c* - n_c) / sigma)) dz
@@ -55,7 +56,7 @@ def flip_probability(counts: Any, *, sigma: Any) -> Array:
   if checks.concrete(counts):
     counts = _votes.vote_table(counts)
   if checks.concrete((counts, sigma)):
-    return _in_blocks(counts, float(sigma))
+    return _in_blocks(np.asarray(counts), float(sigma))
   ambient = jax.dtypes.canonicalize_dtype(jnp.float64)
   with jax.enable_x64(True):
     table = jnp.asarray(counts).astype(jnp.float64)
@@ -64,8 +65,8 @@ def flip_probability(counts: Any, *, sigma: Any) -> Array:
     return found.astype(ambient)
 
 
-def vote_margin(counts: Any) -> jax.Array:
-  """Votes between the first and the second class of each query; ties have 0.
+def vote_margin(counts: VotesLike) -> Int[jax.Array, "n"]:
+  """The difference in votes between the first and the second class of each query; 0 at a tie.
 
   Args:
     counts: [n, classes] votes.

@@ -1,7 +1,6 @@
 """Whole Hessians of group losses: for small models, and as the oracle."""
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -42,7 +41,7 @@ def group_hessians(
 
 @functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups"))
 def _group_hessians(
-  model: Model, loss: PerExampleLoss, params: Params, examples: Any, num_groups: int
+  model: Model, loss: PerExampleLoss, params: Params, examples: Examples, num_groups: int
 ) -> ByGroup:
   flat, unravel = ravel_pytree(params)
   weights = weights_by_group(examples.group, num_groups)

@@ -20,7 +20,7 @@ from jaxfair.analysis._directional_derivatives import in_chunks
 from jaxfair.analysis._layer_outputs import Layers, read_layers
 from jaxfair.analysis._linearity import Bend, bends, same_places
 from jaxfair.privacy import _taps
-from jaxfair.types import Model, Params
+from jaxfair.types import Array, Features, Model, Params
 
 MEMORY = 2**22  # numbers held at once for one layer's directions
 
@@ -64,7 +64,7 @@ class Plan(NamedTuple):
     return own + tree.size(shapes)
 
 
-def plan_residual(model: Model, params: Params, x: Any) -> Plan:
+def plan_residual(model: Model, params: Params, x: Features) -> Plan:
   """Decides how the residual trace is taken; looks at shapes only."""
   layers = read_layers(model, params, x)
   sites = layers.reading.sites
@@ -96,7 +96,7 @@ def plan_residual(model: Model, params: Params, x: Any) -> Plan:
   return Plan(layers, places, tuple(sorted(by_parameter)))
 
 
-def residual_traces(plan: Plan, params: Params, x: Any, slopes: jax.Array) -> jax.Array:
+def residual_traces(plan: Plan, params: Params, x: Features, slopes: jax.Array) -> jax.Array:
   """Each person's sum_c r_c Tr(d^2 logits_c).
 
   Args:
@@ -124,7 +124,7 @@ def residual_traces(plan: Plan, params: Params, x: Any, slopes: jax.Array) -> ja
   return total
 
 
-def _at_place(layers: Layers, place: Place, params: Params, x_one: Any, slope: Any) -> jax.Array:
+def _at_place(layers: Layers, place: Place, params: Params, x_one: Array, slope: Any) -> jax.Array:
   """sum_j u_j d^2 <slope, logits> / d y_j^2 at one layer's output y."""
   site_zeros, leaf_zeros = layers.zeros()
   target = place.sites[0]
@@ -187,7 +187,7 @@ def _weights(site: _taps.Site, data: Any) -> jax.Array:
 
 
 def _by_parameter(
-  layers: Layers, leaf: int, params: Params, x: Any, slopes: jax.Array
+  layers: Layers, leaf: int, params: Params, x: Features, slopes: jax.Array
 ) -> jax.Array:
   """[n] shares of one leaf, one direction per parameter."""
   values = jax.tree.leaves(params)

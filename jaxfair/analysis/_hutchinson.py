@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair.analysis._directional_derivatives import along, in_chunks
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
 
 
-def random_signs(params: Params, *, key: jax.Array) -> Params:
+def random_signs(params: Params, *, key: Key) -> Params:
   """A direction of independent signs, in the shape of the parameters."""
   leaves, treedef = jax.tree.flatten(params)
   keys = jax.random.split(key, len(leaves))
@@ -28,7 +28,7 @@ def hutchinson_traces(
   weights: jax.Array,
   *,
   probes: int,
-  key: jax.Array,
+  key: Key,
 ) -> tuple[jax.Array, jax.Array]:
   """Unbiased estimates of every person's and every weighted mean's trace.
 

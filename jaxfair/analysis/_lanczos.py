@@ -13,7 +13,7 @@ from jaxfair.analysis._by_group import ByGroup, weights_by_group
 from jaxfair.analysis._curvature import check_people
 from jaxfair.analysis._directional_derivatives import per_example
 from jaxfair.privacy._normal import normal
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
 
 
 class NonPrivateEigenvalues(NamedTuple):
@@ -36,7 +36,7 @@ def top_eigenvalue(
   examples: Examples,
   *,
   num_groups: int,
-  key: jax.Array,
+  key: Key,
   steps: int = 30,
   chunk: int | None = None,
 ) -> NonPrivateEigenvalues:
@@ -72,7 +72,7 @@ def _top(
   model: Model,
   loss: PerExampleLoss,
   params: Params,
-  examples: Any,
+  examples: Examples,
   num_groups: int,
   steps: int,
   key: jax.Array,

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair.privacy import _taps
-from jaxfair.types import Model, Params
+from jaxfair.types import Array, Features, Model, Params
 
 
 class Layers(NamedTuple):
@@ -41,7 +41,7 @@ class Layers(NamedTuple):
       [jnp.zeros(self.shapes[leaf].shape, self.shapes[leaf].dtype) for leaf in self.whole],
     )
 
-  def logits(self, params: Params, pushes: Any, x_one: Any) -> Any:
+  def logits(self, params: Params, pushes: Any, x_one: Array) -> Any:
     """[C] logits of one example under pushes, and every site's input."""
     site_pushes, leaf_pushes = pushes
     values = jax.tree.leaves(params)
@@ -49,11 +49,11 @@ class Layers(NamedTuple):
       values[leaf] = values[leaf] + push
     return _taps.evaluate(self._function, self.reading, values, site_pushes, x_one)
 
-  def _function(self, values: Any, x_one: Any) -> jax.Array:
+  def _function(self, values: Any, x_one: Array) -> jax.Array:
     return _logits_of_one(self.model, self.treedef, values, x_one)
 
 
-def read_layers(model: Model, params: Params, x: Any) -> Layers:
+def read_layers(model: Model, params: Params, x: Features) -> Layers:
   """Reads a model's sites; only shapes are looked at.
 
   Args:
@@ -70,5 +70,5 @@ def read_layers(model: Model, params: Params, x: Any) -> Layers:
   return Layers(model, reading, treedef, shapes)
 
 
-def _logits_of_one(model: Model, treedef: Any, values: Any, x_one: Any) -> jax.Array:
+def _logits_of_one(model: Model, treedef: Any, values: Any, x_one: Array) -> jax.Array:
   return model.apply(jax.tree.unflatten(treedef, values), x_one[None])[0]

@@ -16,7 +16,7 @@ from jaxfair.analysis._directional_derivatives import in_chunks
 from jaxfair.analysis._layer_outputs import Layers, read_layers
 from jaxfair.models import _losses
 from jaxfair.privacy import _factor_norms, _factors
-from jaxfair.types import Model, Params, PerExampleLoss
+from jaxfair.types import Array, Features, Model, Params, PerExampleLoss
 
 # Losses that do not change when a constant is added to all logits of a person:
 # their derivatives by the logits sum to zero, and contrasts say it all.
@@ -26,7 +26,7 @@ SHIFT_INVARIANT: frozenset[PerExampleLoss] = frozenset(
 
 
 def logit_gram(
-  model: Model, params: Params, x: Any, *, contrasts: bool = False
+  model: Model, params: Params, x: Features, *, contrasts: bool = False
 ) -> tuple[jax.Array, jax.Array]:
   """Every person's logits and Gram matrix of the logits' Jacobian.
 
@@ -47,7 +47,7 @@ def logit_gram(
   return in_chunks(lambda rows: _gram(layers, params, rows, contrasts), x)
 
 
-def one_loss(loss: PerExampleLoss, logits: jax.Array, y: Any) -> jax.Array:
+def one_loss(loss: PerExampleLoss, logits: jax.Array, y: Array) -> jax.Array:
   """The loss of one person's [C] logits."""
   return loss(logits[None], y[None])[0]
 

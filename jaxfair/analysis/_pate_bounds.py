@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.fairness._groups import group_means
+from jaxfair.types import ArrayLike, Features, Groups
 
 
 class DeviationBound(NamedTuple):
@@ -32,7 +33,7 @@ class DeviationBound(NamedTuple):
 
 
 def model_deviation_bound(
-  flips: Any, norms: Any, *, penalty: float, softmax: bool = False
+  flips: ArrayLike, norms: ArrayLike, *, penalty: float, softmax: bool = False
 ) -> DeviationBound:
   """Bounds the deviation of a student by flip probabilities and input norms.
 
@@ -83,7 +84,7 @@ def model_deviation_bound(
   )
 
 
-def smoothness(norms: Any, *, softmax: bool = False) -> np.ndarray:
+def smoothness(norms: ArrayLike, *, softmax: bool = False) -> np.ndarray:
   """beta_x: how much the gradient of one loss can turn, by input norm.
 
   ||x||^2 / 4 with one logit, ||x||^2 / 2 with one per class
@@ -102,7 +103,7 @@ def smoothness(norms: Any, *, softmax: bool = False) -> np.ndarray:
 
 
 def excess_risk_bound(
-  gradient_norms: Any, smoothness: Any, deviation: DeviationBound
+  gradient_norms: ArrayLike, smoothness: ArrayLike, deviation: DeviationBound
 ) -> np.ndarray:
   """Bounds the excess risk of a person or of a group.
 
@@ -124,7 +125,9 @@ def excess_risk_bound(
   return gradients * deviation.first + 0.5 * betas * deviation.second
 
 
-def fairness_bound(gradient_norms: Any, smoothness: Any, deviation: DeviationBound) -> float:
+def fairness_bound(
+  gradient_norms: ArrayLike, smoothness: ArrayLike, deviation: DeviationBound
+) -> float:
   """Bounds the largest difference of excess risks between two groups.
 
   xi <= 2 max_a ||G_a|| E||d|| + 1/2 max_a beta_a E||d||^2
@@ -150,7 +153,7 @@ def fairness_bound(gradient_norms: Any, smoothness: Any, deviation: DeviationBou
   return 2 * steepest * first + 0.5 * float(betas[here].max()) * second
 
 
-def group_gradient_norms(gradients: Any, group: Any, *, num_groups: int) -> np.ndarray:
+def group_gradient_norms(gradients: Features, group: Groups, *, num_groups: int) -> np.ndarray:
   """[groups] ||G_a||, the norm of a group's mean gradient; NaN if empty.
 
   To float32 rounding, as gradients usually are.
@@ -164,7 +167,7 @@ def group_gradient_norms(gradients: Any, group: Any, *, num_groups: int) -> np.n
   return np.linalg.norm(means, axis=-1)
 
 
-def _factors(gradient_norms: Any, smoothness: Any) -> tuple[np.ndarray, np.ndarray]:
+def _factors(gradient_norms: ArrayLike, smoothness: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
   gradients = np.asarray(gradient_norms, float)
   betas = np.asarray(smoothness, float)
   for name, values in (("gradient_norms", gradients), ("smoothness", betas)):

@@ -1,7 +1,7 @@
-"""Whether to believe a privacy claim: lower bounds on epsilon, canaries.
+"""Empirical tests of privacy claims: lower bounds on epsilon, canaries.
 
-Attacks mechanisms and trainings that it is handed; never trains a model, and
-never decides what may be released.
+This package attacks mechanisms and trainings that it is given. It never trains a model and never
+decides what may be released.
 """
 
 from jaxfair.auditing._attacks import discriminant

@@ -14,7 +14,7 @@ MAX_NUMBERS = 1000
 
 
 def discriminant(without: np.ndarray, present: np.ndarray) -> Score:
-  """Learns to tell two neighbors apart from what a mechanism releases.
+  """Learns a score that tells two neighboring data sets apart by a mechanism's outputs.
 
   score(x) = w . features(x),  w = (Sigma + shrinkage)^-1 (mean_1 - mean_0)
 

@@ -18,6 +18,7 @@ from scipy import special
 
 from jaxfair import checks
 from jaxfair.accounting import _gaussian
+from jaxfair.types import Number, PerPersonLike
 
 Method = Literal["threshold", "gaussian"]
 MIN_RUNS = 8
@@ -44,8 +45,8 @@ class EpsilonBound(NamedTuple):
 
 
 def epsilon_lower_bound(
-  scores_without: Any,
-  scores_with: Any,
+  scores_without: PerPersonLike,
+  scores_with: PerPersonLike,
   *,
   delta: float,
   confidence: float = 0.95,
@@ -123,14 +124,14 @@ def check_bound(delta: float, confidence: float, method: str) -> None:
   checks.number("confidence", confidence, low=0.0, high=1.0, open_low=True, open_high=True)
 
 
-def clopper_pearson_low(count: Any, total: Any, alpha: float) -> Any:
+def clopper_pearson_low(count: Number, total: Number, alpha: float) -> Any:
   """A lower bound on a probability; too high with chance at most alpha."""
   count = np.asarray(count, float)
   found = special.betaincinv(np.maximum(count, 1e-9), total - count + 1, alpha)
   return np.where(count > 0, found, 0.0)
 
 
-def clopper_pearson_high(count: Any, total: Any, alpha: float) -> Any:
+def clopper_pearson_high(count: Number, total: Number, alpha: float) -> Any:
   """An upper bound on a probability; too low with chance at most alpha."""
   missed = np.asarray(total - count, float)
   found = special.betainccinv(count + 1.0, np.maximum(missed, 1e-9), alpha)
@@ -211,12 +212,12 @@ def _ends(test: _Test, runs: _Runs, alpha: float) -> tuple[Any, Any]:
   )
 
 
-def _log_ratio(low: Any, high: Any, delta: float) -> Any:
+def _log_ratio(low: Number, high: Number, delta: float) -> Any:
   with np.errstate(divide="ignore"):
     return np.log(np.maximum(low - delta, 0.0)) - np.log(high)
 
 
-def _separation(low: Any, high: Any, delta: float) -> Any:
+def _separation(low: Number, high: Number, delta: float) -> Any:
   """mu of a Gaussian trade-off curve through this point."""
   del delta
   found = special.ndtri(low) - special.ndtri(high)
@@ -234,7 +235,7 @@ def _gaussian_epsilon(mu: float, delta: float) -> float:
   return found * (1 - 1e-8)  # that one rounds up, a lower bound rounds down
 
 
-def _scores(name: str, values: Any) -> np.ndarray:
+def _scores(name: str, values: PerPersonLike) -> np.ndarray:
   scores = np.asarray(values, dtype=np.float64)
   checks.require(scores.ndim == 1, f"{name} has shape {scores.shape}; pass one score per run")
   checks.require(

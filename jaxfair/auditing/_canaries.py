@@ -17,7 +17,7 @@ import numpy as np
 import optax
 
 from jaxfair import checks
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Array, ArrayLike, Examples, Key, Model, Params, PerExampleLoss
 
 PERSON, EMPTY = 0, -1  # what the last column says; i + 1 for canary i
 MAX_CANARIES = 2**24 - 1  # float32 counts that far
@@ -38,12 +38,12 @@ class GradientCanaries:
   loss: PerExampleLoss
   num_canaries: int
 
-  def flip(self, *, key: jax.Array) -> jax.Array:
+  def flip(self, *, key: Key) -> jax.Array:
     """[m] fair coins: which canaries take part."""
     checks.one_key("key", key)
     return jax.random.bernoulli(key, 0.5, (self.num_canaries,))
 
-  def hide(self, people: Examples, included: Any) -> Examples:
+  def hide(self, people: Examples, included: ArrayLike) -> Examples:
     """The people, and one row for every canary after them.
 
     A canary that does not take part is an empty record: it is sampled like
@@ -121,7 +121,7 @@ def likelihood_recorder(
   l2_clip: float,
   batch_size: int,
 ) -> Callable[[Any], optax.GradientTransformation]:
-  """An optimizer whose canary parameters add up the best evidence there is.
+  """An optimizer whose canary parameters accumulate the likelihood-ratio evidence of each canary.
 
   sum_t log(1 - q + q exp((g_t - 1/2) / z^2)),  g_t the noisy gradient over C
 
@@ -167,7 +167,7 @@ def likelihood_recorder(
 
 
 def likelihood_separation(*, sampling_rate: float, noise_multiplier: float, steps: int) -> float:
-  """How far the recorded evidence moves if a canary takes part, for planning.
+  """How far the recorded evidence moves if a canary takes part; used to plan an audit.
 
   mu = q sqrt(steps (e^(1/z^2) - 1)), in standard deviations of the evidence
 
@@ -188,13 +188,13 @@ def likelihood_separation(*, sampling_rate: float, noise_multiplier: float, step
 
 
 def _with_parameters(model: Model, shape: tuple[int, ...], num_canaries: int) -> Model:
-  def init(key: jax.Array, x_one: Any) -> Params:
+  def init(key: Key, x_one: Array) -> Params:
     return {
       "model": model.init(key, jnp.reshape(x_one[:-1], shape)),
       "canaries": jnp.zeros((num_canaries, 1)),
     }
 
-  def apply(params: Params, x: Any) -> jax.Array:
+  def apply(params: Params, x: Array) -> jax.Array:
     logits = model.apply(params["model"], x[:, :-1].reshape(-1, *shape))
     marks = x[:, -1:]
     rows = jnp.maximum(marks[:, 0], 1).astype(jnp.int32) - 1
@@ -205,7 +205,7 @@ def _with_parameters(model: Model, shape: tuple[int, ...], num_canaries: int) ->
 
 
 def _with_canaries(loss: PerExampleLoss, norm: float) -> PerExampleLoss:
-  def with_canaries(outputs: Any, y: Any) -> jax.Array:
+  def with_canaries(outputs: Array, y: Array) -> jax.Array:
     own, marks = outputs[:, -2], outputs[:, -1]
     canary = jnp.where(marks > PERSON, norm * own, 0.0)
     return jnp.where(marks == PERSON, loss(outputs[:, :-2], y), canary)
@@ -213,8 +213,8 @@ def _with_canaries(loss: PerExampleLoss, norm: float) -> PerExampleLoss:
   return with_canaries
 
 
-def _padded(values: Any, count: int) -> jax.Array:
-  """The rows, and so many rows of zeros after them."""
+def _padded(values: Array, count: int) -> jax.Array:
+  """The rows, followed by `count` rows of zeros."""
   values = jnp.asarray(values)
   empty = jnp.zeros((count, *values.shape[1:]), values.dtype)
   return jnp.concatenate([values, empty])

@@ -11,6 +11,7 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.auditing._attacks import Attack, discriminant
 from jaxfair.auditing._bounds import EpsilonBound, Method, check_bound, epsilon_lower_bound
+from jaxfair.types import Key
 
 Mechanism = Callable[[Any, jax.Array], Any]
 
@@ -28,7 +29,7 @@ def audit_mechanism(
   *,
   num_runs: int,
   delta: float,
-  key: jax.Array,
+  key: Key,
   attack: Attack = discriminant,
   confidence: float = 0.95,
   method: Method = "threshold",
@@ -70,7 +71,7 @@ def attack_scores(
   second: Any,
   *,
   num_runs: int,
-  key: jax.Array,
+  key: Key,
   attack: Attack = discriminant,
   chunk: int = 256,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -110,7 +111,7 @@ def attack_scores(
 def _run(mechanism: Mechanism, data: Any, keys: jax.Array, *, chunk: int) -> jax.Array:
   """[runs, d] outputs as float32 rows, a chunk of runs in memory at a time."""
 
-  def one(key: jax.Array) -> jax.Array:
+  def one(key: Key) -> jax.Array:
     leaves = jax.tree.leaves(mechanism(data, key))
     flat = [jnp.ravel(leaf).astype(jnp.float32) for leaf in leaves]
     return jnp.concatenate(flat)

@@ -7,12 +7,13 @@ tosses of a coin that shows heads with probability e^epsilon / (1 + e^epsilon).
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special, stats
 
 from jaxfair import checks
+from jaxfair.types import ArrayLike, PerPersonLike
 
 # How many ways to abstain are tried if none is planned, each with a quarter of
 # the guesses of the one before, and its share of the level.
@@ -43,8 +44,8 @@ class OneRunBound(NamedTuple):
 
 
 def audit_one_run(
-  scores: Any,
-  included: Any,
+  scores: PerPersonLike,
+  included: ArrayLike,
   *,
   delta: float,
   confidence: float = 0.95,
@@ -102,7 +103,7 @@ def audit_one_run(
 def one_run_p_value(
   *, num_canaries: int, guesses: int, correct: int, epsilon: float, delta: float
 ) -> float:
-  """How likely so many right guesses are if the training is private.
+  """Bounds the probability of at least `correct` right guesses if training is (epsilon, delta)-DP.
 
   Pr[correct >= v] <= Pr[W >= v] + 2 m delta max_i Pr[v - i <= W < v] / i,
   W ~ Binomial(r, e^epsilon / (1 + e^epsilon))
@@ -132,10 +133,10 @@ def one_run_p_value(
 def plan_guesses(
   num_canaries: int, *, separation: float, delta: float, confidence: float = 0.95
 ) -> tuple[int, int]:
-  """How many guesses promise the largest bound, before any training.
+  """Plans, before any training, how many guesses give the largest expected bound.
 
-  Supposes that scores are normal, and that taking part moves one by so many
-  standard deviations; a wrong guess of that costs strength, not validity.
+  The plan assumes that scores are normal and that taking part moves a score by `separation`
+  standard deviations. If that assumption is wrong, the bound gets weaker but stays valid.
 
   Args:
     num_canaries: m.
@@ -193,7 +194,7 @@ def _largest_epsilon(m: int, guesses: int, correct: int, delta: float, alpha: fl
   return low
 
 
-def _ranked(scores: Any, included: Any) -> np.ndarray:
+def _ranked(scores: PerPersonLike, included: ArrayLike) -> np.ndarray:
   """Whether each canary took part, the highest score first."""
   scores, coins = np.asarray(scores, np.float64), np.asarray(included)
   checks.require(

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. Nothing is computed here."""
+"""The command line: parses arguments, calls the library and prints; computes nothing itself."""
 
 from jaxfair.cli._app import main
 

@@ -13,14 +13,14 @@ def pate(
   sigma: Annotated[float, typer.Option(help="Noise on each count (standard deviation).")],
   delta: Annotated[float, typer.Option(help="The delta of the guarantee.")],
   threshold: Annotated[
-    float | None, typer.Option(help="Answer where the largest count is above.")
+    float | None, typer.Option(help="Answer only where the largest count is above.")
   ] = None,
   sigma_threshold: Annotated[
     float | None, typer.Option(help="Noise of the threshold test.")
   ] = None,
   max_answers: Annotated[
     int | None,
-    typer.Option(help="A cap on answers, fixed before the first one; all are charged without."),
+    typer.Option(help="A cap on answers, fixed before the first; without it all are charged."),
   ] = None,
   num_classes: Annotated[
     int | None, typer.Option(help="VOTES holds [teachers, queries] class ids instead.")
@@ -38,10 +38,10 @@ def pate(
   ] = False,
   consensus: Annotated[float, typer.Option(help="Your guess of how many teachers agree.")] = 0.9,
   confidence: Annotated[
-    float, typer.Option(help="With which the sanitized epsilon is a bound.")
+    float, typer.Option(help="Probability that the sanitized epsilon is a bound.")
   ] = 0.999,
 ) -> None:
-  """What labels by noisy votes cost: for any votes, and for these."""
+  """Compute what labels from noisy votes cost: for any votes, and for these."""
   from jaxfair import accounting, privacy
   from jaxfair.accounting import _guarantee
 

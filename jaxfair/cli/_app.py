@@ -75,7 +75,7 @@ def _use_all_cores() -> None:
 
   One device leaves most cores idle: its programs are many small operations.
   Results are the same bits on any number of devices at one size of XLA's pool
-  of threads, by which it cuts long sums. Whoever set a number keeps it.
+  of threads, by which it cuts long sums. A number that the user has set is kept.
 
   XLA's pool of threads gets one thread more than there are devices. Some
   operations (`eigh`) wait for the pool from within it, and with every thread

@@ -24,7 +24,7 @@ Questions = Annotated[
 def ask(
   model_run: RunFolder, delta: Delta = 0.05, page: Page = None, questions: Questions = None
 ) -> None:
-  """Ask you only for what decides your case; answers stay on this machine."""
+  """Ask only for what decides your case; answers stay on this machine."""
   from jaxfair.disclosure._interview import Interview
   from jaxfair.disclosure._questionnaire import FILE, Questionnaire
   from jaxfair.disclosure._web_page import write_page

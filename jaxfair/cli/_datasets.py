@@ -12,7 +12,7 @@ Names = Annotated[list[str] | None, typer.Argument(help="Names; all if none.")]
 
 @app.command(name="list")
 def list_sets(names: Names = None) -> None:
-  """What there is: rows, groups and their sizes, license, where it lies."""
+  """List data sets: rows, groups and their sizes, license, location."""
   from jaxfair import data
 
   if names:
@@ -40,7 +40,7 @@ def list_sets(names: Names = None) -> None:
 
 @app.command()
 def check(names: Names = None) -> None:
-  """Verify checksums and known figures of the sets that are here."""
+  """Verify checksums and known figures of the sets on this machine."""
   from jaxfair import data
 
   chosen = names or [e.name for e in data.catalog() if e.available]
@@ -57,7 +57,7 @@ def check(names: Names = None) -> None:
 
 @app.command()
 def fetch(names: Annotated[list[str], typer.Argument(help="Names of data sets.")]) -> None:
-  """Get data sets into the cache, verified."""
+  """Fetch data sets into the cache and verify them."""
   from jaxfair import data
 
   for name in names:

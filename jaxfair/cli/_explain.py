@@ -17,7 +17,7 @@ MOST = 40  # lines that are read
 def explain(
   folder: Annotated[pathlib.Path, typer.Argument(help="Directory of a run with rows by group.")],
 ) -> None:
-  """Say which group pays for a model's privacy, why, and what to try first."""
+  """Explain which group pays for a model's privacy, why, and what to try first."""
   from jaxfair.studies import explanation
 
   found = explanation.explain_run(folder)

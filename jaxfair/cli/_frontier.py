@@ -25,9 +25,12 @@ def frontier(
       "--limit", metavar="NAME=VALUE", help="What must hold, such as gap=0.1 or accuracy=0.8."
     ),
   ] = None,
-  by: Annotated[str, typer.Option(help="What is then made best.")] = "accuracy",
+  by: Annotated[
+    str, typer.Option(help="The objective to optimize within the limits.")
+  ] = "accuracy",
   confidence: Annotated[
-    float | None, typer.Option(help="Ask limits of the bound over seeds, such as 0.95.")
+    float | None,
+    typer.Option(help="Apply limits to the confidence bound over seeds, such as 0.95."),
   ] = None,
   data: Annotated[str | None, typer.Option(help="Which data set, if the run has several.")] = None,
   against: Annotated[
@@ -164,7 +167,7 @@ MOST = 12  # lines that a screen holds
 
 def _print(found: "RunFrontier", on: np.ndarray, chosen: int | None, by: str) -> None:
   if chosen is None:
-    typer.echo("Nothing keeps these limits; the page tells which to loosen.")
+    typer.echo("No setting keeps these limits; the page shows which to loosen.")
     return
   points = found.points
   means, column = points.means, points.column(by)

@@ -72,7 +72,9 @@ def export(
   out: Annotated[
     pathlib.Path | None, typer.Option(help="The file; default model.stablehlo or model.onnx.")
   ] = None,
-  platforms: Annotated[str, typer.Option(help="That StableHLO is for.")] = "cpu,cuda,tpu",
+  platforms: Annotated[
+    str, typer.Option(help="Platforms that StableHLO is written for.")
+  ] = "cpu,cuda,tpu",
 ) -> None:
   """Write a released model as a program for another runtime.
 

@@ -1,4 +1,4 @@
-"""`jaxfair release`: from people and a budget to a model that may leave the house."""
+"""`jaxfair release`: from people and a budget to a model that may be published."""
 
 import pathlib
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,22 +17,24 @@ def release(
     pathlib.Path | None,
     typer.Argument(
       metavar="CONFIG|RUN_DIR",
-      help="A TOML file with a table release, or a run directory with --point.",
+      help="A TOML file with a [release] table, or a run directory with --point.",
     ),
   ] = None,
   point: Annotated[
     int | None, typer.Option(help="Number of a setting on the frontier page of RUN_DIR.")
   ] = None,
-  method: Annotated[str | None, typer.Option(help="Such as dp_sgd, pate or fairpate.")] = None,
+  method: Annotated[
+    str | None, typer.Option(help="The method, such as dp_sgd, pate or fairpate.")
+  ] = None,
   data: Annotated[
     str | None, typer.Option(help="A named data set, or your own file with --label and --group.")
   ] = None,
-  label: Annotated[str | None, typer.Option(help="What to predict.")] = None,
-  group: Annotated[str | None, typer.Option(help="Which groups to compare.")] = None,
+  label: Annotated[str | None, typer.Option(help="Column to predict.")] = None,
+  group: Annotated[str | None, typer.Option(help="Column of the groups.")] = None,
   ranges: _train.Ranges = None,
   public: _train.Public = None,
-  epsilon: Annotated[float | None, typer.Option(help="What may be spent.")] = None,
-  delta: Annotated[float | None, typer.Option(help="The delta that goes with it.")] = None,
+  epsilon: Annotated[float | None, typer.Option(help="Epsilon that may be spent.")] = None,
+  delta: Annotated[float | None, typer.Option(help="Delta that may be spent.")] = None,
   sets: Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method.")
   ] = None,
@@ -48,7 +50,7 @@ def release(
     bool, typer.Option("--dry-run", help="Print the plan and its price; charge nothing.")
   ] = False,
 ) -> None:
-  """Release a private model: plan, charge, train, write it with its card.
+  """Release a private model: plan, charge the ledger, train, write model and model card.
 
   The same command continues a release that was stopped.
 
@@ -80,10 +82,10 @@ def release(
   _, found = _releases.release_model(planned, folder)
   for warning in found.warnings:
     typer.secho(warning, fg="red", bold=True)
-  typer.echo(f"release:    {folder / 'release'}  (may leave the house; see model_card.html)")
+  typer.echo(f"release:    {folder / 'release'}  (may be published; see model_card.html)")
   typer.echo(f"evaluation: {folder / 'evaluation' / 'evaluation.html'}  (not for release)")
   if planned.figures is not None:
-    typer.echo(f"figures:    {folder / 'figures' / 'figures.html'}  (may leave the house)")
+    typer.echo(f"figures:    {folder / 'figures' / 'figures.html'}  (may be published)")
   typer.echo(f"predict:    jaxfair predict {folder / 'release'} NEW.csv")
 
 

@@ -16,26 +16,24 @@ if TYPE_CHECKING:
 Ranges = Annotated[
   list[str] | None,
   typer.Option(
-    "--range", metavar="COLUMN=LOW:HIGH", help="Bounds known without looking; repeatable."
+    "--range", metavar="COLUMN=LOW:HIGH", help="Bounds known without the data; repeatable."
   ),
 ]
 Public = Annotated[
   str | None,
-  typer.Option(
-    metavar="FILE|SHARE", help="A table of public people, or the share taken to be public."
-  ),
+  typer.Option(metavar="FILE|SHARE", help="A table of public people, or the share that is public."),
 ]
 Use = Annotated[
   str | None, typer.Option(help="The intended use, in a sentence for the model card.")
 ]
-SEEDS = 5  # repetitions that tell what privacy costs each group
+SEEDS = 5  # repetitions that measure what privacy costs each group
 
 
 def train(
   people: Annotated[
     str, typer.Argument(metavar="FILE|NAME", help="Your own table, or a named data set.")
   ],
-  epsilon: Annotated[float | None, typer.Option(help="What may be spent in all.")] = None,
+  epsilon: Annotated[float | None, typer.Option(help="Total epsilon that may be spent.")] = None,
   label: Annotated[str | None, typer.Option(help="Column to predict.")] = None,
   group: Annotated[
     str | None, typer.Option(help="Column of the groups; sex*race for intersections.")
@@ -52,11 +50,11 @@ def train(
   public: Public = None,
   scaler: Annotated[
     str | None,
-    typer.Option(help="public, declared or private (bought from the budget); found out if left."),
+    typer.Option(help="public, declared or private (bought from the budget). Default: automatic."),
   ] = None,
   tune: Annotated[
     int | None,
-    typer.Option(help="Choose rate and steps of DP-SGD among about N trainings, charged."),
+    typer.Option(help="Tune rate and steps of DP-SGD over about N trainings; all are charged."),
   ] = None,
   config: Annotated[
     pathlib.Path | None, typer.Option(help="A TOML config of the study train to start from.")
@@ -67,7 +65,7 @@ def train(
   ] = None,
   use: Use = None,
   seed: Annotated[
-    int | None, typer.Option(help="Reproducible, and therefore not for release.")
+    int | None, typer.Option(help="Makes the run reproducible, and therefore not for release.")
   ] = None,
   out: Annotated[
     pathlib.Path | None, typer.Option(help="Run directory; default runs/train/NAME-METHOD-EPSILON.")
@@ -133,11 +131,11 @@ def people_table(
   own = source not in data.names()
   checks.require(
     not own or path.is_file(),
-    f"{source!r} is no file, and no named data set; {checks.options(source, data.names())}",
+    f"{source!r} is neither a file nor a named data set; {checks.options(source, data.names())}",
   )
   for name, column in (("label", label), ("group", group)):
     checks.require(
-      not own or column is not None, f"--{name} is missing: name the column of {source} that it is"
+      not own or column is not None, f"--{name} is missing: name the column of {source} to use"
     )
   value: Any = positive
   if positive is not None:
@@ -189,7 +187,7 @@ def _planned(config: pathlib.Path | None, given: dict[str, Any], sets: list[str]
   for key, value in map(configs.assignment, sets):
     configs.assign(values, key.split("."), value)
   checks.require(
-    "release_epsilon" in values, "--epsilon is missing: say how much may be spent, such as 1"
+    "release_epsilon" in values, "--epsilon is missing: pass how much may be spent, such as 1"
   )
   values |= {"study": "train"}
   source = given["data"]
@@ -217,7 +215,7 @@ def _print_summary(made: "Plan", folder: pathlib.Path, people: str) -> None:
     typer.echo(line)
   typer.echo("")
   release = folder / "release"
-  typer.echo(f"release:    {release}  (may leave the house; read model_card.html)")
+  typer.echo(f"release:    {release}  (may be published; read model_card.html)")
   typer.echo(f"evaluation: {folder / 'evaluation' / 'evaluation.html'}  (not for release)")
   if model.encoder is not None:
     command = shlex.join(["jaxfair", "predict", str(release), _new_people(people)])

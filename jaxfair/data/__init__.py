@@ -1,7 +1,6 @@
-"""People in: named sets, your own data, generators; splits, scaling, parts.
+"""Data of people: named sets, your own files, generators; splits, scaling and parts.
 
-Files, labels, groups and their checks live here. Models, noise and measures of
-fairness never do.
+Files, labels, groups and their checks are here; models, noise and fairness metrics are not.
 """
 
 from jaxfair.data._colored import color

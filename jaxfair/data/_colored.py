@@ -10,7 +10,6 @@ does not state its own construction.
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +21,7 @@ from jaxfair.data._dataset import Dataset, Source
 from jaxfair.data._files import Files
 from jaxfair.data._sets import images
 from jaxfair.data._spec import Form, Raw, Spec
-from jaxfair.types import Examples
+from jaxfair.types import Examples, Key, Labels
 
 COLORS = ("red", "green", "blue", "yellow", "magenta", "cyan")
 RGB = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]], np.uint8)
@@ -30,7 +29,7 @@ AGREEMENT = 0.75
 SEED = 0
 
 
-def color(dataset: Dataset, *, agreement: float, num_groups: int = 2, key: jax.Array) -> Dataset:
+def color(dataset: Dataset, *, agreement: float, num_groups: int = 2, key: Key) -> Dataset:
   """Paints gray images; the color becomes the group.
 
   favorite(y) = floor(y num_groups / num_classes)
@@ -68,7 +67,7 @@ def color(dataset: Dataset, *, agreement: float, num_groups: int = 2, key: jax.A
 
 
 def draw_colors(
-  y: Any, num_classes: int, *, agreement: float, num_groups: int, key: jax.Array
+  y: Labels, num_classes: int, *, agreement: float, num_groups: int, key: Key
 ) -> np.ndarray:
   """[n] color ids that agree with the labels to the given degree."""
   checks.key("key", key)

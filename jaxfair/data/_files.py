@@ -19,7 +19,7 @@ PathLike: TypeAlias = str | os.PathLike[str]
 
 
 class DataError(checks.JaxfairError):
-  """Data that is not there or not what it should be, and what to do."""
+  """Raised when data is missing or not as expected; the message says what to do."""
 
 
 class KnownFile(NamedTuple):

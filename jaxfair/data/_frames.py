@@ -47,7 +47,7 @@ def from_frame(
   name: str = "own data",
   source: Source | None = None,
 ) -> Dataset:
-  """Makes a data set of anything with named columns, in one call.
+  """Makes a data set from anything with named columns, in one call.
 
   Args:
     frame: a pandas or polars frame, or a mapping of names to columns.
@@ -159,7 +159,7 @@ def from_csv(
   name: str | None = None,
   **options: Any,
 ) -> Dataset:
-  """Makes a data set of a file: CSV (plain or .gz), Excel or Parquet.
+  """Makes a data set from a file: CSV (plain or .gz), Excel or Parquet.
 
   Args:
     path: the file; its first line names the columns.

@@ -1,8 +1,8 @@
-"""Recognizes a data set by its records, whatever is done with it.
+"""Identifies a data set by its records, however it is processed afterwards.
 
-An identity is as private as the people are: whoever knows all of them but one
-could find that one by trying. Keep it under a secret (`accounting`'s ledgers
-of data sets do), never in a page or a file for others.
+An identity is as private as the people are: anyone who knows all of them but one could find that
+one by trial. Keep it under a secret (as the data-set ledgers of `accounting` do), and never put it
+on a page or in a file for others.
 """
 
 import gzip
@@ -19,7 +19,7 @@ _MODULUS = 2**256
 
 
 def csv_identity(path: PathLike) -> bytes:
-  """Of a CSV file: its lines, in any order.
+  """The identity of a CSV file: its lines, in any order.
 
   Which column is the label or the group, what is dropped and how the people
   are split changes nothing, nor do line endings, empty lines or compression.
@@ -37,7 +37,7 @@ def csv_identity(path: PathLike) -> bytes:
 
 
 def records_identity(examples: Examples, *, feature_names: Sequence[str] = ()) -> bytes:
-  """Of arrays: their rows, in any order.
+  """The identity of arrays: their rows, in any order.
 
   Pass everybody, before splitting: a part of the people has an identity of its
   own, and so have scaled features.

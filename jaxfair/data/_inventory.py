@@ -69,12 +69,12 @@ class Check:
 
 
 def catalog(root: PathLike | None = None) -> list[Entry]:
-  """Every named set, whether it is here or not. Opens no file."""
+  """Every named data set, downloaded or not; opens no file."""
   return [_entry(spec, root) for spec in _loading.SPECS.values()]
 
 
 def describe(name: str, *, root: PathLike | None = None) -> Description:
-  """All about one set; reads it if it is here."""
+  """Describes one named data set; reads it if it is on disk."""
   spec = _loading.find_spec(name)
   entry = _entry(spec, root)
   fields = {f.name: getattr(entry, f.name) for f in dataclasses.fields(entry)}

@@ -11,7 +11,7 @@ from jaxfair import checks
 from jaxfair.data._dataset import Dataset
 from jaxfair.data._scaling import Scale, Scaler, fit_scaler
 from jaxfair.data._splitting import shuffled, split_rows
-from jaxfair.types import Examples
+from jaxfair.types import Examples, Key
 
 OFFICIAL = "official"
 
@@ -45,7 +45,7 @@ def prepare(
   dataset: Dataset,
   fractions: Sequence[float] | Literal["official"] = (0.75, 0.25),
   *,
-  key: jax.Array,
+  key: Key,
   scale: Scale = "standard",
 ) -> Prepared:
   """Splits a data set, fits the scaler on the first part, applies it to all.

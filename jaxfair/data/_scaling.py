@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
+from jaxfair.types import Features
 
 Scale: TypeAlias = Literal["standard", "minmax", "none"]
 
@@ -29,14 +30,14 @@ class Scaler(NamedTuple):
   fill: np.ndarray
   limit: float
 
-  def apply(self, x: Any) -> Any:
+  def apply(self, x: Features) -> Any:
     """Fills and scales; float32. NumPy in, NumPy out; else JAX, jit-able."""
     xp: Any = np if isinstance(x, np.ndarray) else jnp
     filled = xp.where(xp.isnan(x), self.fill, x)
     scaled = (filled - self.center) * self.factor
     return xp.clip(scaled, -self.limit, self.limit).astype(xp.float32)
 
-  def invert(self, z: Any) -> Any:
+  def invert(self, z: Features) -> Any:
     """Back to the original units; constant columns get their constant."""
     xp: Any = np if isinstance(z, np.ndarray) else jnp
     constant = self.factor == 0
@@ -44,7 +45,7 @@ class Scaler(NamedTuple):
     return xp.where(constant, self.center, z / safe + self.center)
 
 
-def fit_scaler(x: Any, scale: Scale = "standard") -> Scaler:
+def fit_scaler(x: Features, scale: Scale = "standard") -> Scaler:
   """Fits a scaler on one part: the training part, or public data.
 
   standard: zero mean, unit variance. minmax: the fitted part fills [-1, 1],
@@ -89,7 +90,7 @@ def fit_scaler(x: Any, scale: Scale = "standard") -> Scaler:
   )
 
 
-def bound_rows(x: Any, norm: float = 1.0) -> Any:
+def bound_rows(x: Features, norm: float = 1.0) -> Any:
   """Projects each row into the ball of the given norm.
 
   x -> x min(1, norm / ||x||), so that a loss has a known Lipschitz constant.

@@ -6,13 +6,13 @@ import jax
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.types import Examples
+from jaxfair.types import Examples, Key
 
 MIN_PART = 10  # fewer examples than this hardly train a teacher
 
 
 def split(
-  examples: Examples, fractions: Sequence[float], *, key: jax.Array, unit: np.ndarray | None = None
+  examples: Examples, fractions: Sequence[float], *, key: Key, unit: np.ndarray | None = None
 ) -> tuple[Examples, ...]:
   """Splits people at random into disjoint parts.
 
@@ -32,9 +32,9 @@ def split(
 
 
 def split_rows(
-  size: int, fractions: Sequence[float], *, key: jax.Array, unit: np.ndarray | None = None
+  size: int, fractions: Sequence[float], *, key: Key, unit: np.ndarray | None = None
 ) -> tuple[np.ndarray, ...]:
-  """The rows of each part of `split`."""
+  """The row numbers of each part of `split`."""
   checks.key("key", key)
   ends = _ends(size, fractions)
   if unit is None:
@@ -56,9 +56,9 @@ def split_rows(
 
 
 def partition(
-  examples: Examples, num_parts: int, *, key: jax.Array, allow_tiny_parts: bool = False
+  examples: Examples, num_parts: int, *, key: Key, allow_tiny_parts: bool = False
 ) -> Examples:
-  """Deals people at random into disjoint parts of equal size, one a teacher.
+  """Assigns people at random to disjoint parts of equal size, one part per teacher.
 
   Args:
     examples: the people; those left over by the division are dropped at
@@ -131,7 +131,7 @@ def _parts_by_unit(unit: np.ndarray, size: int, ends: np.ndarray, key: jax.Array
   return np.searchsorted(ends, middle, side="right")[ids]
 
 
-def shuffled(key: jax.Array, size: int) -> np.ndarray:
+def shuffled(key: Key, size: int) -> np.ndarray:
   """[n] the numbers 0 .. n - 1 in random order, from a JAX key, on the host.
 
   A shuffle in JAX compiles anew for every n; this one does not, and the bits

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.data._dataset import Dataset, Source
-from jaxfair.types import Examples
+from jaxfair.types import Examples, Key
 
 
 def two_gaussians(
@@ -19,7 +19,7 @@ def two_gaussians(
   positive: float | Sequence[float] = 0.5,
   dimension: int = 2,
   spread: float = 1.0,
-  key: jax.Array,
+  key: Key,
 ) -> Dataset:
   """Two Gaussians per group, one per class, with known size, margin and norm.
 
@@ -69,7 +69,7 @@ def gaussian_mixture(
   mu_plus: float = 1.0,
   ratio: float = 5.0,
   positive: float = 0.5,
-  key: jax.Array,
+  key: Key,
 ) -> Dataset:
   """The two unequal Gaussians of the thesis' chapter 6; the class is the group.
 

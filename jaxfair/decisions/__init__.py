@@ -1,6 +1,6 @@
-"""Allotments and decision rules on private counts: who gains, who loses, cures.
+"""Allotments and decision rules on private counts: who gains, who loses, and remedies.
 
-Takes counts and problems as they come; which data they are is a study's choice.
+Functions here take any counts and any problem; studies choose the data.
 """
 
 from jaxfair.decisions._bias import simulate, simulate_mechanism

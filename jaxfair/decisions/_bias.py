@@ -11,6 +11,7 @@ from jaxfair import checks
 from jaxfair.decisions import _problems
 from jaxfair.decisions._function_values import Problem, in_float64, wide
 from jaxfair.decisions._mechanisms import Mechanism, Release, on_counts
+from jaxfair.types import Counts, Key
 
 CHUNK_NUMBERS = 2**14  # of one chunk of draws: 128 kB a column stay in cache
 
@@ -73,14 +74,14 @@ class NonPrivateBias(NamedTuple):
 
 def simulate(
   problem: Problem,
-  counts: Any,
+  counts: Counts,
   *,
   release: Release,
   draws: int = 10_000,
-  key: jax.Array,
+  key: Key,
   control: bool | None = None,
 ) -> NonPrivateBias:
-  """Bias of a problem on noisy counts, by Monte Carlo in float64.
+  """Estimates the bias of a problem on noisy counts by Monte Carlo, in float64.
 
   B_i = E[P_i(release(x))] - P_i(x)
 
@@ -102,13 +103,13 @@ def simulate(
 def simulate_mechanism(
   mechanism: Mechanism,
   problem: Problem,
-  counts: Any,
+  counts: Counts,
   *,
   draws: int = 10_000,
-  key: jax.Array,
+  key: Key,
   control: bool | None = None,
 ) -> NonPrivateBias:
-  """Bias of any mechanism against the problem it stands in for.
+  """Estimates the bias of a mechanism against the problem that it approximates.
 
   Args:
     mechanism: from true counts to outcomes.
@@ -153,7 +154,7 @@ class _Sums(NamedTuple):
 def _run(
   problem: Problem,
   mechanism: Mechanism,
-  counts: Any,
+  counts: Counts,
   key: jax.Array,
   draws: Any,
   *,

@@ -14,6 +14,7 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.decisions import _problems
 from jaxfair.decisions._function_values import Problem, in_float64, wide
+from jaxfair.types import ArrayLike, Counts, Key
 
 CHUNK_NUMBERS = 2**20
 
@@ -30,7 +31,7 @@ class NonPrivateDecisionTraces(NamedTuple):
   standard_error: np.ndarray
 
 
-def allotment_trace(counts: Any, *, weights: Any) -> np.ndarray:
+def allotment_trace(counts: ArrayLike, *, weights: ArrayLike) -> np.ndarray:
   """Hessian traces of `title_one`, in closed form.
 
   Tr(H P_i) = 2 a_i (x_i sum_j a_j^2 - a_i Z) / Z^3,  Z = sum_j a_j x_j
@@ -51,11 +52,11 @@ def allotment_trace(counts: Any, *, weights: Any) -> np.ndarray:
 
 def decision_trace(
   problem: Problem,
-  counts: Any,
+  counts: Counts,
   *,
   local: bool = False,
   probes: int | None = None,
-  key: jax.Array | None = None,
+  key: Key | None = None,
 ) -> NonPrivateDecisionTraces:
   """Hessian traces of any twice-differentiable allotment, all entities at once.
 
@@ -106,7 +107,7 @@ def decision_trace(
   return NonPrivateDecisionTraces(trace, np.zeros_like(trace))
 
 
-def second_order_bias(trace: Any, *, variance: Any) -> np.ndarray:
+def second_order_bias(trace: ArrayLike, *, variance: ArrayLike) -> np.ndarray:
   """B_i ~= variance / 2 * Tr(H P_i); Laplace noise has variance 2 scale^2.
 
   Assumptions:
@@ -118,7 +119,7 @@ def second_order_bias(trace: Any, *, variance: Any) -> np.ndarray:
 
 
 @jax.jit
-def _along(problem: Problem, counts: Any, direction: Any) -> Any:
+def _along(problem: Problem, counts: Counts, direction: Any) -> Any:
   """d^2 / dt^2 problem(counts + t direction) at t = 0."""
 
   def slope(at: Any) -> Any:
@@ -128,12 +129,12 @@ def _along(problem: Problem, counts: Any, direction: Any) -> Any:
 
 
 @jax.jit
-def _along_many(problem: Problem, counts: Any, directions: Any) -> Any:
+def _along_many(problem: Problem, counts: Counts, directions: Any) -> Any:
   return jax.lax.map(lambda way: _along(problem, counts, way), directions)
 
 
 @jax.jit(static_argnames="chunk")
-def _exact(problem: Problem, counts: Any, *, chunk: int) -> Any:
+def _exact(problem: Problem, counts: Counts, *, chunk: int) -> Any:
   flat, restore = jax.flatten_util.ravel_pytree(counts)
 
   def one(index: Any) -> Any:

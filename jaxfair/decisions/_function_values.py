@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
 
+from jaxfair.types import Counts
+
 Problem: TypeAlias = Callable[[Any], Any]
 
 
@@ -25,7 +27,7 @@ def as_tree(function: Callable[..., Any]) -> Callable[..., Any]:
   return Partial(function)
 
 
-def in_float64(counts: Any) -> Any:
+def in_float64(counts: Counts) -> Any:
   """Every count in float64; inside enable_x64."""
   return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), counts)
 
@@ -43,6 +45,6 @@ def wide(function: Any) -> Any:
   return jax.tree.map(cast, as_tree(function))
 
 
-def identity(values: Any) -> Any:
+def identity(values: Counts) -> Any:
   """The values as they are."""
   return values

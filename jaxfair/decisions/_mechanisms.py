@@ -18,6 +18,7 @@ from jaxfair import accounting, checks, tree
 from jaxfair.accounting import Composed, Event, Ledger, PureDp, _laplace
 from jaxfair.decisions._function_values import Problem, as_tree, identity
 from jaxfair.privacy import exact, noise
+from jaxfair.types import ArrayLike, Counts
 
 
 class Release(Protocol):
@@ -33,7 +34,7 @@ class Release(Protocol):
   def event(self) -> Event:
     """What a ledger charges."""
 
-  def __call__(self, values: Any, *, key: jax.Array) -> Any:
+  def __call__(self, values: Counts, *, key: jax.Array) -> Any:
     """The values with noise; the key is used once."""
 
 
@@ -70,7 +71,7 @@ class LaplaceRelease:
     """Pure DP, at sensitivity / scale."""
     return PureDp(_laplace.laplace_epsilon(scale=self.scale, sensitivity=self.sensitivity))
 
-  def __call__(self, values: Any, *, key: jax.Array) -> Any:
+  def __call__(self, values: Counts, *, key: jax.Array) -> Any:
     """The values with noise, in their own type."""
     draws = noise.laplace(_float32_zeros(values), scale=self.scale, key=key)
     return tree.add(values, draws)
@@ -100,7 +101,7 @@ class GaussianRelease:
     """One Gaussian release."""
     return accounting.Gaussian(self.sigma / self.sensitivity)
 
-  def __call__(self, values: Any, *, key: jax.Array) -> Any:
+  def __call__(self, values: Counts, *, key: jax.Array) -> Any:
     """The values with noise, in their own type."""
     draws = noise.gaussian(_float32_zeros(values), sigma=self.sigma, key=key)
     return tree.add(values, draws)
@@ -119,7 +120,7 @@ class JointRelease:
     """All of them, composed."""
     return Composed(tuple(release.event for release in self.releases))
 
-  def __call__(self, values: Any, *, key: jax.Array) -> Any:
+  def __call__(self, values: Counts, *, key: jax.Array) -> Any:
     """Every value under its own release."""
     keys = jax.random.split(key, len(self.releases))
     parts = zip(self.releases, values, keys, strict=True)
@@ -147,7 +148,7 @@ class Mechanism:
     event: Event = self.release.event
     return event
 
-  def __call__(self, counts: Any, *, key: jax.Array) -> Any:
+  def __call__(self, counts: Counts, *, key: jax.Array) -> Any:
     """One outcome per entity."""
     return self.decide(self.release(self.query(counts), key=key))
 
@@ -162,7 +163,7 @@ def on_counts(problem: Problem, release: Release) -> Mechanism:
 
 
 def release_counts(
-  counts: Any,
+  counts: ArrayLike,
   *,
   epsilon: float,
   ledger: Ledger,
@@ -200,6 +201,6 @@ def release_counts(
   return exact.discrete_laplace(check, scale=scale, source=source)
 
 
-def _float32_zeros(values: Any) -> Any:
+def _float32_zeros(values: Counts) -> Any:
   """The noise is float32; it is added in the type of the counts."""
   return jax.tree.map(lambda v: jnp.zeros(jnp.shape(v), jnp.float32), values)

@@ -1,9 +1,9 @@
 """A rule of one's own, loaded from a Python file: `grant.py:allot`."""
 
 import dataclasses
-import importlib.util
 import inspect
 import pathlib
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -69,12 +69,9 @@ def load_rule(where: str) -> OwnRule:
     f"rule={where!r} is not a rule; pass title-one, minority-language, or FILE.py:FUNCTION",
   )
   checks.require(path.is_file(), f"rule={where!r}: there is no file {place}; check the path")
-  spec = importlib.util.spec_from_file_location(path.stem, path)
-  assert spec is not None
-  assert spec.loader is not None
-  module = importlib.util.module_from_spec(spec)
-  try:
-    spec.loader.exec_module(module)
+  module = types.ModuleType(path.stem)
+  try:  # not by importlib, which would leave a __pycache__ beside the file
+    exec(compile(path.read_bytes(), place, "exec"), vars(module))
   except (Exception, SystemExit) as error:
     raise checks.ArgumentError(
       f"{place} cannot be imported ({_told(error)}); try `python {place}`"

@@ -12,17 +12,18 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.decisions import _theory
+from jaxfair.types import Array, ArrayLike, Key, Number
 
 GRID = 400
 
 
-def non_negative(values: Any, *, lower: Any = 0.0) -> Any:
-  """max(lower, value): no count below what a count can be."""
+def non_negative(values: Array, *, lower: Number = 0.0) -> jax.Array:
+  """max(lower, value): clips counts from below."""
   return jnp.maximum(values, lower)
 
 
-def temper(values: Any, *, temperature: Any, lower: Any = 0.0) -> Any:
-  """Non-negativity that takes back part of what it gives to small counts.
+def temper(values: Array, *, temperature: Number, lower: Number = 0.0) -> jax.Array:
+  """Clips counts from below and takes back part of what clipping gives to small counts.
 
   u = max(lower, value);  max(lower, u - T / (u + 1 - lower))
 
@@ -36,7 +37,7 @@ def temper(values: Any, *, temperature: Any, lower: Any = 0.0) -> Any:
 
 
 def tempered_laplace_mean(
-  value: Any, *, scale: Any, temperature: Any, lower: Any = 0.0
+  value: ArrayLike, *, scale: Number, temperature: Number, lower: Number = 0.0
 ) -> np.ndarray:
   """E[temper(value + Lap(scale))], in closed form.
 
@@ -55,7 +56,7 @@ def tempered_laplace_mean(
   return np.asarray(lower + mean - edge * cut - heat * taken)
 
 
-def best_temperature(*, scale: float, lower: float = 0.0, values: Any = None) -> float:
+def best_temperature(*, scale: float, lower: float = 0.0, values: ArrayLike | None = None) -> float:
   """The temperature that treats counts of all sizes most alike.
 
   argmin_T max_x |E[temper(x~)] - x| - min_x |E[temper(x~)] - x|
@@ -96,7 +97,7 @@ def best_temperature(*, scale: float, lower: float = 0.0, values: Any = None) ->
   return float(heats[best])
 
 
-def stochastic_round(values: Any, *, key: jax.Array) -> Any:
+def stochastic_round(values: Array, *, key: Key) -> Any:
   """Whole numbers with the same mean: up with the chance of the fraction."""
   checks.one_key("key", key)
   values = jnp.asarray(values)
@@ -106,8 +107,8 @@ def stochastic_round(values: Any, *, key: jax.Array) -> Any:
   return down + (lots < values - down)
 
 
-def preserve_sum(values: Any, *, total: Any) -> Any:
-  """The nearest numbers with this sum: all are moved alike.
+def preserve_sum(values: Array, *, total: Number) -> jax.Array:
+  """The nearest numbers with this sum; all are shifted by the same amount.
 
   z_i + (S - sum_j z_j) / n, which leaves every difference of biases as it is.
 
@@ -118,7 +119,7 @@ def preserve_sum(values: Any, *, total: Any) -> Any:
   return values + (total - jnp.sum(values)) / values.shape[-1]
 
 
-def normalize(values: Any, *, total: Any = 1.0) -> Any:
-  """Shares of a whole: non-negative, scaled to a sum."""
+def normalize(values: Array, *, total: Number = 1.0) -> jax.Array:
+  """Clips shares at zero and scales them to a given sum."""
   raised = jnp.maximum(values, 0.0)
   return raised * (total / jnp.sum(raised))

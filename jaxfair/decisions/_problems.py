@@ -11,16 +11,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
+from jaxtyping import Bool, Float
 
 from jaxfair import checks
 from jaxfair.decisions._function_values import Problem, as_tree
+from jaxfair.types import Array, ArrayLike, Counts, Number
 
 BUDGET = 6.5e9  # dollars a year in Title I basic grants, as the thesis has it
 SHARE, NUMBER, ILLITERACY = 0.05, 10_000, 0.0131
 
 
-def title_one(counts: Any, *, weights: Any) -> Any:
-  """Every district's share of the money: weighted counts over their total.
+def title_one(counts: Array, *, weights: ArrayLike) -> Float[jax.Array, "n"]:
+  """Every district's share of the budget: weighted counts over their total.
 
   P_i(x) = a_i x_i / sum_j a_j x_j
 
@@ -32,8 +34,8 @@ def title_one(counts: Any, *, weights: Any) -> Any:
   return weighted / jnp.sum(weighted)
 
 
-def ratio(numerator: Any, denominator: Any, *, floor: Any = None) -> Any:
-  """x / y, of a denominator that is not below `floor`.
+def ratio(numerator: Array, denominator: Array, *, floor: Number | None = None) -> Any:
+  """x / max(y, floor); plain x / y without a floor.
 
   A noisy denominator has mass around 0, so that x / y has no mean at all: a
   simulation of it settles nowhere. With a public floor, such as 1 person, it
@@ -42,12 +44,12 @@ def ratio(numerator: Any, denominator: Any, *, floor: Any = None) -> Any:
   return numerator / (denominator if floor is None else jnp.maximum(denominator, floor))
 
 
-def threshold(counts: Any, *, at: Any) -> Any:
+def threshold(counts: ArrayLike, *, at: Number) -> Bool[jax.Array, "n"]:
   """1{x >= at}."""
   return jnp.asarray(counts) >= at
 
 
-def minority_language(s: Any, sp: Any, spe: Any) -> Any:
+def minority_language(s: Array, sp: Array, spe: Array) -> Bool[Array, "n"]:
   """Whether ballots must be in the language, too (Section 203).
 
   (sp / s > 5% or sp > 10,000) and spe / sp > 1.31%
@@ -84,7 +86,7 @@ def negated(rule: Problem) -> Problem:
   return Partial(_negated, as_tree(rule))
 
 
-def check_counts(counts: Any, *, weights: Any = None, names: Any = None) -> None:
+def check_counts(counts: Counts, *, weights: ArrayLike | None = None, names: Any = None) -> None:
   """Requires known counts, not negative, and a total to divide by.
 
   Args:
@@ -113,7 +115,7 @@ def check_counts(counts: Any, *, weights: Any = None, names: Any = None) -> None
     checks.require(total > 0, "counts and weights give a total of 0: nothing can be shared")
 
 
-def check_problem(problem: Problem, counts: Any) -> bool:
+def check_problem(problem: Problem, counts: Counts) -> bool:
   """Requires one number or boolean per entity; tells whether it is a rule."""
   try:
     found = jax.eval_shape(problem, counts)
@@ -136,19 +138,19 @@ def check_problem(problem: Problem, counts: Any) -> bool:
   return is_rule
 
 
-def _both(first: Problem, second: Problem, counts: Any) -> Any:
+def _both(first: Problem, second: Problem, counts: Counts) -> Any:
   return first(counts) & second(counts)
 
 
-def _either(first: Problem, second: Problem, counts: Any) -> Any:
+def _either(first: Problem, second: Problem, counts: Counts) -> Any:
   return first(counts) | second(counts)
 
 
-def _exclusive(first: Problem, second: Problem, counts: Any) -> Any:
+def _exclusive(first: Problem, second: Problem, counts: Counts) -> Any:
   return first(counts) ^ second(counts)
 
 
-def _negated(rule: Problem, counts: Any) -> Any:
+def _negated(rule: Problem, counts: Counts) -> Any:
   return ~rule(counts)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.decisions._function_values import Problem
+from jaxfair.types import Array, ArrayLike, Counts
 
 
 class Line(NamedTuple):
@@ -41,7 +42,7 @@ class PiecewiseProxy:
   bins: Any
   lines: Line
 
-  def __call__(self, counts: Any) -> Any:
+  def __call__(self, counts: Counts) -> Any:
     """[n] decisions."""
     features = _features(counts)
     own = jax.tree.map(lambda leaf: jnp.asarray(leaf)[self.bins], self.lines)
@@ -51,7 +52,7 @@ class PiecewiseProxy:
 def fit_proxy(
   rule: Problem, released: tuple[Any, ...], *, learner: Learner, by: int = 1, num_bins: int = 9
 ) -> PiecewiseProxy:
-  """Learns a piece-wise linear stand-in for a rule from released counts.
+  """Learns a piece-wise linear approximation of a rule from released counts.
 
   Args:
     rule: `(counts) -> [n]` decisions; its answers on the released counts are
@@ -83,14 +84,14 @@ def fit_proxy(
   return PiecewiseProxy(bins, lines)
 
 
-def equal_bins(values: Any, num_bins: int) -> np.ndarray:
+def equal_bins(values: ArrayLike, num_bins: int) -> np.ndarray:
   """[n] bin ids by rank, of sizes that differ by one at most."""
   values = np.asarray(values)
   rank = np.argsort(np.argsort(values, kind="stable"), kind="stable")
   return (rank * num_bins // len(values)).astype(np.int32)
 
 
-def linear_regression(x: Any, signs: Any, weight: Any) -> Line:
+def linear_regression(x: Array, signs: Array, weight: Array) -> Line:
   """Least squares of the signs on the features, by weight."""
   design = jnp.concatenate([x, jnp.ones((len(x), 1))], axis=1)
   weighted = design * weight[:, None]
@@ -100,7 +101,7 @@ def linear_regression(x: Any, signs: Any, weight: Any) -> Line:
   return Line(solution[:-1], solution[-1])
 
 
-def linear_svm(x: Any, signs: Any, weight: Any) -> Line:
+def linear_svm(x: Array, signs: Array, weight: Array) -> Line:
   """Linear support vector machine: |w|^2 / 2 + sum of squared hinge losses.
 
   The intercept is penalized as well. Newton steps with halving: the loss is
@@ -108,13 +109,13 @@ def linear_svm(x: Any, signs: Any, weight: Any) -> Line:
   """
   design = jnp.concatenate([x, jnp.ones((len(x), 1))], axis=1)
 
-  def objective(w: Any) -> Any:
+  def objective(w: Array) -> Any:
     short = jnp.maximum(0, 1 - signs * (design @ w))
     return 0.5 * w @ w + jnp.sum(weight * short**2)
 
   halves = 0.5 ** jnp.arange(12)
 
-  def step(_: Any, w: Any) -> Any:
+  def step(_: Any, w: Array) -> Any:
     active = weight * (signs * (design @ w) < 1)
     slope = w - 2 * (active * (signs - design @ w)) @ design
     curve = jnp.eye(len(w)) + 2 * (design * active[:, None]).T @ design
@@ -129,8 +130,8 @@ def linear_svm(x: Any, signs: Any, weight: Any) -> Line:
 
 
 @jax.jit(static_argnames="learner")
-def _fit_all(columns: Any, signs: Any, inside: Any, learner: Learner) -> Line:
-  def one(weight: Any) -> Line:
+def _fit_all(columns: Array, signs: Array, inside: Array, learner: Learner) -> Line:
+  def one(weight: Array) -> Line:
     count = jnp.maximum(weight.sum(), 1.0)
     mean = (weight @ columns) / count
     spread = jnp.sqrt((weight @ (columns - mean) ** 2) / count)
@@ -142,5 +143,5 @@ def _fit_all(columns: Any, signs: Any, inside: Any, learner: Learner) -> Line:
   return jax.vmap(one)(inside)
 
 
-def _features(counts: Any) -> Any:
+def _features(counts: Counts) -> Any:
   return jnp.stack([jnp.asarray(column) for column in counts], axis=-1)

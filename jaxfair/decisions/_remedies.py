@@ -14,12 +14,13 @@ from jaxfair.decisions import _theory
 from jaxfair.decisions._function_values import Problem, as_tree, identity
 from jaxfair.decisions._mechanisms import JointRelease, LaplaceRelease, Mechanism, on_counts
 from jaxfair.decisions._problems import title_one
+from jaxfair.types import Array, ArrayLike, Number
 
 
 def output_perturbation(
-  *, weights: Any, max_weight: float, lower_total: float, epsilon: float
+  *, weights: ArrayLike, max_weight: float, lower_total: float, epsilon: float
 ) -> Mechanism:
-  """Noise on the shares themselves: unbiased, and usually far too much.
+  """Adds noise to the shares themselves: unbiased, but usually far too noisy.
 
   a_i x_i / max(Z, L) + Lap(2 a_max / (L epsilon)),  Z = sum_j a_j x_j
 
@@ -46,8 +47,8 @@ def output_perturbation(
   return Mechanism(query, release, as_tree(identity))
 
 
-def linear_proxy(*, weights: Any, total: float, epsilon: float) -> Mechanism:
-  """Shares of a total that is public anyway: linear, so exactly fair.
+def linear_proxy(*, weights: ArrayLike, total: float, epsilon: float) -> Mechanism:
+  """Shares of a total that is already public: linear in the counts, so exactly fair.
 
   a_i x~_i / Z
 
@@ -65,7 +66,12 @@ def linear_proxy(*, weights: Any, total: float, epsilon: float) -> Mechanism:
 
 
 def linear_proxy_private(
-  *, weights: Any, max_weight: float, lower_total: float, epsilon: float, total_share: float = 0.5
+  *,
+  weights: ArrayLike,
+  max_weight: float,
+  lower_total: float,
+  epsilon: float,
+  total_share: float = 0.5,
 ) -> Mechanism:
   """Shares of a total that is released, too: nearly fair.
 
@@ -97,7 +103,9 @@ def linear_proxy_private(
   )
 
 
-def linear_proxy_bias(counts: Any, *, weights: Any, scale: float, lower_total: float) -> np.ndarray:
+def linear_proxy_bias(
+  counts: ArrayLike, *, weights: ArrayLike, scale: float, lower_total: float
+) -> np.ndarray:
   """The biases of `linear_proxy_private`, in closed form.
 
   P_i(x) (Z E[1 / max(Z~, L)] - 1)
@@ -114,7 +122,7 @@ def linear_proxy_bias(counts: Any, *, weights: Any, scale: float, lower_total: f
   return np.asarray(weighted / total * (total * mean - 1))
 
 
-def cost_of_privacy(bias: Any, *, budget: float) -> float:
+def cost_of_privacy(bias: ArrayLike, *, budget: float) -> float:
   """What must be added to the budget so that nobody loses on average.
 
   budget * sum of |B_i| over B_i < 0
@@ -131,35 +139,35 @@ def cost_of_privacy(bias: Any, *, budget: float) -> float:
   return float(budget * -np.minimum(np.asarray(bias, np.float64), 0).sum())
 
 
-def allotment(weights: Any) -> Problem:
-  """`title_one` with these weights, checked, as a problem of the counts."""
+def allotment(weights: ArrayLike) -> Problem:
+  """`title_one` with these (checked) weights, as a function of the counts."""
   checks.non_negative("weights", weights, "a weight is an expenditure")
   return Partial(_title_one, _array(weights))
 
 
-def _title_one(weights: Any, counts: Any) -> Any:
+def _title_one(weights: Array, counts: Array) -> Any:
   return title_one(counts, weights=weights)
 
 
-def _with_total(weights: Any, counts: Any) -> Any:
+def _with_total(weights: Array, counts: Array) -> Any:
   return counts, jnp.sum(weights * counts)
 
 
-def _share_of(weights: Any, total: Any, counts: Any) -> Any:
+def _share_of(weights: Array, total: Number, counts: Array) -> Any:
   return weights * counts / total
 
 
-def _floored_share(weights: Any, lower: Any, counts: Any) -> Any:
+def _floored_share(weights: Array, lower: Number, counts: Array) -> Any:
   weighted = weights * counts
   return weighted / jnp.maximum(jnp.sum(weighted), lower)
 
 
-def _share_of_released(weights: Any, lower: Any, released: Any) -> Any:
+def _share_of_released(weights: Array, lower: Number, released: tuple[Array, Array]) -> Any:
   counts, total = released
   return weights * counts / jnp.maximum(total, lower)
 
 
-def _bounded(weights: Any, max_weight: float) -> np.ndarray:
+def _bounded(weights: ArrayLike, max_weight: float) -> np.ndarray:
   """The weights; raises unless all lie between 0 and their public bound."""
   own = _array(weights)
   checks.non_negative("weights", own, "a weight is an expenditure")
@@ -170,5 +178,5 @@ def _bounded(weights: Any, max_weight: float) -> np.ndarray:
   return own
 
 
-def _array(weights: Any) -> np.ndarray:
+def _array(weights: ArrayLike) -> np.ndarray:
   return np.asarray(weights, np.float64)

@@ -9,6 +9,7 @@ from scipy import special
 
 from jaxfair import checks
 from jaxfair.decisions._ways import NonPrivateCase, Way, outcomes
+from jaxfair.types import Key
 
 CONFIDENCE = 0.99
 ATTEMPTS = 10  # confirmations, each at 1 - (1 - CONFIDENCE) / ATTEMPTS
@@ -38,7 +39,7 @@ class NonPrivateRequirement(NamedTuple):
 
 
 def find_epsilon(
-  case: NonPrivateCase, way: str, *, at_most: float, probability: float, draws: int, key: jax.Array
+  case: NonPrivateCase, way: str, *, at_most: float, probability: float, draws: int, key: Key
 ) -> NonPrivateRequirement:
   """Finds the least epsilon with Pr[max_i (truth_i - outcome_i) <= at_most] >= probability.
 
@@ -109,7 +110,7 @@ def find_epsilon(
   )
 
 
-def kept(case: NonPrivateCase, way: Way, at_most: float, draws: int, key: jax.Array) -> int:
+def kept(case: NonPrivateCase, way: Way, at_most: float, draws: int, key: Key) -> int:
   """In how many of the draws no place loses more than `at_most`."""
   truth = case.truth.astype(np.float64)
   allowed = at_most + 1e-12 * np.abs(truth).max()  # rounding is not a loss

@@ -9,13 +9,14 @@ import numpy as np
 from scipy import special
 
 from jaxfair import checks
+from jaxfair.types import ArrayLike, Number
 
 Op: TypeAlias = Literal["and", "or", "xor"]
 OPS: tuple[Op, ...] = ("and", "or", "xor")
 
 
-def clipped_laplace_mean(value: Any, *, scale: Any, lower: Any = 0.0) -> np.ndarray:
-  """E[max(lower, value + Lap(scale))]: what non-negativity makes of a count.
+def clipped_laplace_mean(value: ArrayLike, *, scale: Number, lower: Number = 0.0) -> np.ndarray:
+  """E[max(lower, value + Lap(scale))]: the mean of a noisy count that is clipped from below.
 
   max(x, l) + scale / 2 exp(-|x - l| / scale)
 
@@ -30,7 +31,7 @@ def clipped_laplace_mean(value: Any, *, scale: Any, lower: Any = 0.0) -> np.ndar
   return np.asarray(np.maximum(x, low) + gain)
 
 
-def laplace_threshold_error(value: Any, *, at: Any, scale: Any) -> np.ndarray:
+def laplace_threshold_error(value: ArrayLike, *, at: Number, scale: Number) -> np.ndarray:
   """Chance that 1{x >= at} is decided wrongly under Laplace noise.
 
   exp(-|x - at| / scale) / 2: one half at the threshold, the worst there is.
@@ -39,7 +40,7 @@ def laplace_threshold_error(value: Any, *, at: Any, scale: Any) -> np.ndarray:
   return np.asarray(0.5 * np.exp(-np.abs(np.asarray(value) - at) / scale))
 
 
-def gaussian_threshold_error(value: Any, *, at: Any, sigma: Any) -> np.ndarray:
+def gaussian_threshold_error(value: ArrayLike, *, at: Number, sigma: Number) -> np.ndarray:
   """Chance that 1{x >= at} is decided wrongly under Gaussian noise.
 
   Phi(-|x - at| / sigma)
@@ -48,7 +49,7 @@ def gaussian_threshold_error(value: Any, *, at: Any, sigma: Any) -> np.ndarray:
   return np.asarray(special.ndtr(-np.abs(np.asarray(value) - at) / sigma))
 
 
-def compose_error(op: Op, p1: Any, p2: Any, b1: Any, b2: Any) -> np.ndarray:
+def compose_error(op: Op, p1: ArrayLike, p2: ArrayLike, b1: ArrayLike, b2: ArrayLike) -> np.ndarray:
   """Chance that a composed rule errs, from the errors of its two parts.
 
   and: FF b1 b2, FT b1 (1 - b2), TF (1 - b1) b2, TT b1 + b2 - b1 b2
@@ -136,7 +137,7 @@ def allotment_sensitivity(*, max_weight: float, lower_total: float) -> float:
   return 2 * max_weight / lower_total
 
 
-def inverse_tail(value: Any, *, scale: Any, start: Any) -> np.ndarray:
+def inverse_tail(value: ArrayLike, *, scale: Number, start: Number) -> np.ndarray:
   """E[1{t > start} / t] of t = value + Lap(scale), for start > 0.
 
   Exponential integrals; the pieces are scaled so that none overflows.
@@ -152,7 +153,7 @@ def inverse_tail(value: Any, *, scale: Any, start: Any) -> np.ndarray:
   return np.asarray((beyond + np.where(y > b, before, 0.0)) / (2 * s))
 
 
-def floored_inverse_mean(value: Any, *, scale: Any, floor: Any) -> np.ndarray:
+def floored_inverse_mean(value: ArrayLike, *, scale: Number, floor: Number) -> np.ndarray:
   """E[1 / max(floor, value + Lap(scale))] for a floor above 0.
 
   Times x it is the mean of a ratio of independent noisy counts whose

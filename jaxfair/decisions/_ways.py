@@ -18,6 +18,7 @@ from jaxfair.decisions import _postprocess, _proxies, _remedies
 from jaxfair.decisions._bias import NonPrivateBias
 from jaxfair.decisions._function_values import as_tree, identity, in_float64, wide
 from jaxfair.decisions._mechanisms import LaplaceRelease, Mechanism, on_counts
+from jaxfair.types import Counts, Key, Number
 
 USUAL = "non-negative"
 CHUNK_NUMBERS = 2**19  # of one chunk of draws, 4 MB
@@ -91,7 +92,7 @@ def sharing_case(counts: np.ndarray, weights: np.ndarray) -> NonPrivateCase:
 
 
 def rule_case(
-  rule: Callable[..., np.ndarray], counts: tuple[np.ndarray, ...], *, key: jax.Array
+  rule: Callable[..., np.ndarray], counts: tuple[np.ndarray, ...], *, key: Key
 ) -> NonPrivateCase:
   """A rule in Python; one person may be in every one of the k counts of a place.
 
@@ -134,7 +135,7 @@ def rule_case(
 
 
 def simulate_way(
-  case: NonPrivateCase, way: Way, *, draws: int, key: jax.Array, regions: Any = None
+  case: NonPrivateCase, way: Way, *, draws: int, key: Key, regions: Any = None
 ) -> tuple[NonPrivateBias, NonPrivateBias | None]:
   """What one way does to every place, and to sums over regions.
 
@@ -167,7 +168,7 @@ def simulate_way(
 
 
 def outcomes(
-  case: NonPrivateCase, way: Way, *, draws: int, key: jax.Array, mirrored: bool = False
+  case: NonPrivateCase, way: Way, *, draws: int, key: Key, mirrored: bool = False
 ) -> Iterator[np.ndarray]:
   """Yields [1, m, n] outcomes of m draws at a time; [2, m, n] with each noise's mirror image."""
   size = len(case.truth)
@@ -197,7 +198,9 @@ def outcomes(
 
 
 @jax.jit(static_argnames="mirrored")
-def _draw(mechanism: Mechanism, counts: Any, key: jax.Array, index: Any, *, mirrored: bool) -> Any:
+def _draw(
+  mechanism: Mechanism, counts: Counts, key: jax.Array, index: Any, *, mirrored: bool
+) -> Any:
   query = mechanism.query(counts)
 
   def one(i: Any) -> Any:
@@ -216,15 +219,15 @@ def _cleaning(name: str, scale: float) -> Any:
   return as_tree(_non_negative if name == USUAL else identity)
 
 
-def _non_negative(counts: Any) -> Any:
+def _non_negative(counts: Counts) -> Any:
   return jax.tree.map(_postprocess.non_negative, counts)
 
 
-def _temper(heat: Any, counts: Any) -> Any:
+def _temper(heat: Number, counts: Counts) -> Any:
   return jax.tree.map(lambda own: _postprocess.temper(own, temperature=heat), counts)
 
 
-def _then(problem: Any, clean: Any, counts: Any) -> Any:
+def _then(problem: Any, clean: Any, counts: Counts) -> Any:
   return problem(clean(counts))
 
 

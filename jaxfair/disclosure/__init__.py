@@ -1,7 +1,7 @@
-"""Ask each person only for what decides their case.
+"""Minimal disclosure: ask each person only for the features that decide their case.
 
-Laws of hidden features, tests for core sets, the order of questions, audits.
-Never here: training, and anything that reads a value nobody revealed.
+This package holds distributions of hidden features, tests for core sets, orders of questions and
+audits. It does not train, and it never reads a value that was not revealed.
 """
 
 from jaxfair.disclosure._audit import audit

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair.fairness._groups import group_counts, group_means
+from jaxfair.types import Groups, Labels
 
 
 class Audit(NamedTuple):
@@ -31,16 +32,16 @@ class Audit(NamedTuple):
 
 
 def audit(
-  count: Any,
-  label: Any,
-  full_label: Any,
-  y: Any,
-  group: Any,
+  count: Labels,
+  label: Labels,
+  full_label: Labels,
+  y: Labels,
+  group: Groups,
   *,
   num_questions: int,
   num_groups: int,
 ) -> tuple[Audit, Audit]:
-  """Measures a disclosure, group by group; jit-able.
+  """Measures a disclosure, group by group; works under jit.
 
   Args:
     count: [n] columns revealed, as `Disclosed.count`.

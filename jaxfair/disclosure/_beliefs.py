@@ -19,6 +19,7 @@ from jaxfair import tree
 from jaxfair.disclosure._gaussian import Gaussian, condition, factor
 from jaxfair.disclosure._network import Network, after_first
 from jaxfair.disclosure._questions import Questions
+from jaxfair.types import Features
 
 TABLE_LIMIT = 8  # questions; beyond, 2^q laws are more than the people need
 
@@ -61,7 +62,7 @@ def beliefs(network: Network, gaussian: Gaussian, questions: Questions) -> Belie
   """Prepares the laws for every set of answers; for use inside a program."""
   weights, bias = network.layers[0]
 
-  def one_law(revealed: Any) -> Law:
+  def one_law(revealed: jax.Array) -> Law:
     given = condition(gaussian, questions.known(revealed))
     linear = given.gain.T @ weights
     offset = bias + gaussian.mean @ weights - gaussian.mean @ linear
@@ -69,12 +70,12 @@ def beliefs(network: Network, gaussian: Gaussian, questions: Questions) -> Belie
 
   law = _over_subsets(one_law, questions.size)
 
-  def one_factor(revealed: Any) -> jax.Array:
+  def one_factor(revealed: jax.Array) -> jax.Array:
     before = law(revealed).covariance
     after = jax.vmap(lambda r: law(r).covariance)(revealed_next(revealed))
     return factor(before - after)
 
-  def one_part(revealed: Any) -> tuple[Any, Any]:
+  def one_part(revealed: jax.Array) -> tuple[Any, Any]:
     given = condition(gaussian, questions.known(revealed))
     own = jnp.where(questions.members[:, :, None], weights, 0.0)
     linear = jnp.einsum("fd,qfh->qdh", given.gain, own)
@@ -88,26 +89,28 @@ def beliefs(network: Network, gaussian: Gaussian, questions: Questions) -> Belie
   )
 
 
-def revealed_next(revealed: Any) -> jax.Array:
+def revealed_next(revealed: jax.Array) -> jax.Array:
   """[q, q]: row j has question j answered as well."""
   return revealed | jnp.eye(revealed.shape[0], dtype=bool)
 
 
-def pre_activation(known: Beliefs, revealed: Any, x: Any) -> jax.Array:
+def pre_activation(known: Beliefs, revealed: jax.Array, x: Features) -> jax.Array:
   """[h] expected pre-activations; hidden entries of x are never read."""
   law = known.law(revealed)
   seen = jnp.where(known.questions.known(revealed), x, 0.0)
   return law.offset + seen @ law.weights
 
 
-def expected_parts(known: Beliefs, revealed: Any, x: Any) -> jax.Array:
+def expected_parts(known: Beliefs, revealed: jax.Array, x: Features) -> jax.Array:
   """[q, h] what each answer is expected to be worth; hidden x is not read."""
   weights, offset = known.parts(revealed)
   seen = jnp.where(known.questions.known(revealed), x, 0.0)
   return offset + jnp.einsum("d,qdh->qh", seen, weights)
 
 
-def label_probabilities(network: Network, mean: Any, covariance: Any, normals: Any) -> jax.Array:
+def label_probabilities(
+  network: Network, mean: jax.Array, covariance: jax.Array, normals: jax.Array
+) -> jax.Array:
   """[C] probabilities of the labels for Gaussian pre-activations.
 
   outputs ~ N(f(mean), J covariance J')  (exact for linear models)
@@ -134,7 +137,9 @@ def label_probabilities(network: Network, mean: Any, covariance: Any, normals: A
   return jnp.mean(jax.nn.one_hot(winners, scores.shape[0]), axis=0)
 
 
-def label_entropy(network: Network, mean: Any, covariance: Any, normals: Any) -> jax.Array:
+def label_entropy(
+  network: Network, mean: jax.Array, covariance: jax.Array, normals: jax.Array
+) -> jax.Array:
   """Entropy of `label_probabilities`; with two classes exact in both tails."""
   if network.is_binary:
     ratio = _margin_over_deviation(network, mean, covariance)
@@ -142,7 +147,7 @@ def label_entropy(network: Network, mean: Any, covariance: Any, normals: Any) ->
   return entropy(label_probabilities(network, mean, covariance, normals))
 
 
-def sign_entropy(ratio: Any) -> jax.Array:
+def sign_entropy(ratio: jax.Array) -> jax.Array:
   """Entropy of the sign of N(ratio, 1), elementwise.
 
   p = Phi(-|ratio|),  -p log p - (1 - p) log(1 - p)
@@ -156,7 +161,7 @@ def sign_entropy(ratio: Any) -> jax.Array:
   return -rare * log_rare - (1 - rare) * jnp.log1p(-rare)
 
 
-def entropy(probabilities: Any) -> jax.Array:
+def entropy(probabilities: jax.Array) -> jax.Array:
   """-sum p log p over the last axis; 0 log 0 = 0."""
   return jnp.sum(jax.scipy.special.entr(probabilities), axis=-1)
 
@@ -167,7 +172,7 @@ def all_subsets(size: int) -> np.ndarray:
   return np.array(list(bits), bool)[:, ::-1]
 
 
-def _margin_over_deviation(network: Network, mean: Any, covariance: Any) -> jax.Array:
+def _margin_over_deviation(network: Network, mean: jax.Array, covariance: jax.Array) -> jax.Array:
   """m / s of a margin N(m, s^2); infinite where nothing is left to learn."""
   margin = lambda a: after_first(network, a)[0]  # noqa: E731
   value, slope = jax.value_and_grad(margin)(mean)

@@ -19,6 +19,7 @@ from jaxfair.disclosure._beliefs import (
   revealed_next,
 )
 from jaxfair.disclosure._network import after_first
+from jaxfair.types import Key
 
 
 class Person(NamedTuple):
@@ -34,13 +35,13 @@ Scores = Callable[[Any, Person], jax.Array]  # (revealed [q], person) -> [q]
 class Chooser(Protocol):
   """Builds the scores for one model; the highest open question is asked."""
 
-  def build(self, known: Beliefs, *, key: jax.Array) -> Scores:
+  def build(self, known: Beliefs, *, key: Key) -> Scores:
     """The scores; inside a program."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ByEntropy:
-  """Expected certainty of the label after the answer (the paper's PFR).
+  """Orders questions by the expected certainty of the label after the answer (the paper's PFR).
 
   F(j) = mean over answers z ~ X_j | x_R of -H[f | x_R, X_j = z]
 
@@ -63,7 +64,7 @@ class ByEntropy:
     checks.integer("draws", self.draws, low=1)
     checks.integer("label_draws", self.label_draws, low=1)
 
-  def build(self, known: Beliefs, *, key: jax.Array) -> Scores:
+  def build(self, known: Beliefs, *, key: Key) -> Scores:
     """The scores."""
     network = known.network
     key_answer, key_label = jax.random.split(key)
@@ -72,10 +73,10 @@ class ByEntropy:
     answers = jax.random.normal(key_answer, (self.draws, hidden))
     normals = jax.random.normal(key_label, (self.label_draws, classes))
 
-    def scores(revealed: Any, person: Person) -> jax.Array:
+    def scores(revealed: jax.Array, person: Person) -> jax.Array:
       center = pre_activation(known, revealed, person.x)
 
-      def one(after: Any, factor: Any) -> jax.Array:
+      def one(after: jax.Array, factor: jax.Array) -> jax.Array:
         rest = known.law(after).covariance
         means = center + answers @ factor.T
         left = jax.vmap(lambda mean: label_entropy(network, mean, rest, normals))(means)
@@ -88,7 +89,7 @@ class ByEntropy:
 
 @dataclasses.dataclass(frozen=True)
 class ByVariance:
-  """How little variance of the margin the answer leaves: no draws.
+  """Orders questions by how little variance of the margin the answer leaves; needs no sampling.
 
   For a linear model and two classes this is the order of `ByEntropy` without
   its sampling error. The margin given R is N(m, s^2); an answer moves m by a
@@ -100,7 +101,7 @@ class ByVariance:
   For networks the gradient at the mean stands in for the weights.
   """
 
-  def build(self, known: Beliefs, *, key: jax.Array) -> Scores:
+  def build(self, known: Beliefs, *, key: Key) -> Scores:
     """The scores; `key` is not used."""
     del key
     network = known.network
@@ -109,7 +110,7 @@ class ByVariance:
       "ByVariance is about one margin; with more than two classes use ByEntropy()",
     )
 
-    def scores(revealed: Any, person: Person) -> jax.Array:
+    def scores(revealed: jax.Array, person: Person) -> jax.Array:
       center = pre_activation(known, revealed, person.x)
       slope = jax.grad(lambda a: after_first(network, a)[0])(center)
       moved = jnp.einsum("h,qhk->qk", slope, known.factors(revealed))
@@ -120,7 +121,7 @@ class ByVariance:
 
 @dataclasses.dataclass(frozen=True)
 class ByProgress:
-  """How far the answer is expected to lift the worst case: for delta = 0.
+  """Orders questions by how far the answer is expected to lift the worst case; for delta = 0.
 
   Let c be the likely label and g the gradient of its lead over the next one.
   A hidden column counts for its worst answer, min_v g v; once revealed it
@@ -130,20 +131,20 @@ class ByProgress:
   values replaced by what is expected of them.
   """
 
-  def build(self, known: Beliefs, *, key: jax.Array) -> Scores:
+  def build(self, known: Beliefs, *, key: Key) -> Scores:
     """The scores; `key` is not used."""
     del key
     network = known.network
     answers = known.questions.values @ network.layers[0][0]  # [q, K, h]
 
-    def lead(a: Any) -> jax.Array:
+    def lead(a: jax.Array) -> jax.Array:
       found = after_first(network, a)
       if network.is_binary:
         return jnp.abs(found[0])
       best = jax.lax.top_k(found, 2)[0]
       return best[0] - best[1]
 
-    def scores(revealed: Any, person: Person) -> jax.Array:
+    def scores(revealed: jax.Array, person: Person) -> jax.Array:
       slope = jax.grad(lead)(pre_activation(known, revealed, person.x))
       expected = expected_parts(known, revealed, person.x) @ slope
       return expected - jnp.min(answers @ slope, axis=1)
@@ -153,13 +154,13 @@ class ByProgress:
 
 @dataclasses.dataclass(frozen=True)
 class ByImportance:
-  """One order for everybody: how much each column moves the first layer.
+  """Orders questions by how much each column moves the first layer; the same for everybody.
 
   The variance of the pre-activations that a column explains before anything
   sensitive is known. A baseline.
   """
 
-  def build(self, known: Beliefs, *, key: jax.Array) -> Scores:
+  def build(self, known: Beliefs, *, key: Key) -> Scores:
     """The scores; `key` is not used."""
     del key
     nothing = jnp.zeros(known.questions.size, bool)
@@ -169,9 +170,9 @@ class ByImportance:
 
 @dataclasses.dataclass(frozen=True)
 class AtRandom:
-  """A random order for each person. A baseline."""
+  """Asks in a random order for each person; a baseline."""
 
-  def build(self, known: Beliefs, *, key: jax.Array) -> Scores:
+  def build(self, known: Beliefs, *, key: Key) -> Scores:
     """The scores; each person's own key makes the order."""
     del key
     size = known.questions.size

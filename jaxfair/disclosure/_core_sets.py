@@ -17,6 +17,7 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.disclosure._network import Network, after_first, labels
 from jaxfair.disclosure._questions import Questions
+from jaxfair.types import Features, Key
 
 GRID_LIMIT = 20  # questions
 
@@ -38,13 +39,13 @@ class PureTest(Protocol):
   def is_sound(self) -> bool:
     """Whether an impure set is never called pure."""
 
-  def build(self, network: Network, questions: Questions, *, key: jax.Array) -> Test:
+  def build(self, network: Network, questions: Questions, *, key: Key) -> Test:
     """The test; inside a program."""
 
 
 @dataclasses.dataclass(frozen=True)
 class IntervalTest:
-  """Bounds on all outputs, layer by layer (interval bound propagation).
+  """Bounds all outputs layer by layer (interval bound propagation).
 
   Linear models: lows of theta_c x - theta_c' x, summed over questions, are
   attained, so the test is exact and takes linear time. For one number in
@@ -63,7 +64,7 @@ class IntervalTest:
     """Always."""
     return True
 
-  def build(self, network: Network, questions: Questions, *, key: jax.Array) -> Test:
+  def build(self, network: Network, questions: Questions, *, key: Key) -> Test:
     """The test; `key` is not used."""
     del key
     layers = _differences(network)
@@ -72,7 +73,7 @@ class IntervalTest:
     low, high = answers.min(axis=1), answers.max(axis=1)
     slack = _rounding(layers)
 
-    def test(revealed: Any, x: Any) -> Verdict:
+    def test(revealed: jax.Array, x: Features) -> Verdict:
       seen = jnp.where(questions.known(revealed), x, 0.0) @ weights + bias
       hidden = ~revealed[:, None]
       bottom = seen + jnp.sum(jnp.where(hidden, low, 0.0), axis=0)
@@ -91,7 +92,7 @@ class IntervalTest:
 
 @dataclasses.dataclass(frozen=True)
 class GridTest:
-  """The label is the same at every combination of listed answers.
+  """Tests whether the label is the same at every combination of listed answers.
 
   Up to `points` combinations all are looked at; of more, as many are drawn.
   Neither is sound for a network: between points, or at one that was not drawn,
@@ -117,7 +118,7 @@ class GridTest:
     counts = np.asarray(questions.counts).tolist()
     return math.prod(counts) <= self.points
 
-  def build(self, network: Network, questions: Questions, *, key: jax.Array) -> Test:
+  def build(self, network: Network, questions: Questions, *, key: Key) -> Test:
     """The test; `key` draws combinations where there are too many."""
     size = questions.size
     checks.require(
@@ -132,7 +133,7 @@ class GridTest:
     numbers = jnp.arange(self.points)
     drawn = jax.random.randint(key, (self.points, size), 0, counts, dtype=jnp.int32)
 
-    def test(revealed: Any, x: Any) -> Verdict:
+    def test(revealed: jax.Array, x: Features) -> Verdict:
       radix = jnp.where(revealed, 1, counts)
       # Products beyond the cap only need to stay beyond it.
       stop = self.points + 1

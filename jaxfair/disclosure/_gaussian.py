@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxfair import accounting, checks
 from jaxfair.privacy import exact, grid
+from jaxfair.types import FeaturesLike
 
 SHRINKAGE = 1e-3
 PIVOT = 1e-6  # a smaller share of variance is rounding
@@ -23,7 +24,7 @@ CHUNK = 2**12
 
 
 class Gaussian(NamedTuple):
-  """A joint law of all features.
+  """A joint Gaussian distribution of all features.
 
   Attributes:
     mean: [d].
@@ -48,8 +49,8 @@ class Conditional(NamedTuple):
   covariance: Any
 
 
-def fit_gaussian(x: Any, *, shrinkage: float = SHRINKAGE) -> Gaussian:
-  """Mean and covariance of public training data; jit-able.
+def fit_gaussian(x: FeaturesLike, *, shrinkage: float = SHRINKAGE) -> Gaussian:
+  """Mean and covariance of public training data; works under jit.
 
   Sigma = (1 - shrinkage) S + shrinkage diag(S)
 
@@ -75,7 +76,7 @@ def fit_gaussian(x: Any, *, shrinkage: float = SHRINKAGE) -> Gaussian:
 
 
 def fit_private_gaussian(
-  x: Any,
+  x: FeaturesLike,
   *,
   noise_multiplier: float,
   ledger: accounting.Ledger,
@@ -144,7 +145,7 @@ def fit_private_gaussian(
   )
 
 
-def condition(gaussian: Gaussian, known: Any) -> Conditional:
+def condition(gaussian: Gaussian, known: jax.Array) -> Conditional:
   """The law of all features given the known ones; jit-able, maps over masks.
 
   mu_U + Sigma_UR Sigma_RR^-1 (x_R - mu_R),
@@ -173,7 +174,7 @@ def condition(gaussian: Gaussian, known: Any) -> Conditional:
   safe = jnp.where(spread > 0, spread, 1.0)
   scale = safe[:, None] * safe[None, :]
 
-  def learn(i: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+  def learn(i: jax.Array, state: tuple[Any, Any]) -> tuple[Any, Any]:
     gain, rest = state
     pivot = rest[i, i]
     # What earlier features explain completely teaches nothing more.
@@ -190,7 +191,7 @@ def condition(gaussian: Gaussian, known: Any) -> Conditional:
   return Conditional(gain, jnp.where(hidden, rest * scale, 0.0))
 
 
-def factor(matrix: Any) -> jax.Array:
+def factor(matrix: jax.Array) -> jax.Array:
   """A triangular root of a semi-definite matrix [..., h, h], bent by rounding.
 
   Directions without variance get a column of zeros. Written out for the
@@ -199,11 +200,11 @@ def factor(matrix: Any) -> jax.Array:
   return jnp.vectorize(_factor, signature="(h,h)->(h,h)")(matrix)
 
 
-def _factor(matrix: Any) -> jax.Array:
+def _factor(matrix: jax.Array) -> jax.Array:
   size = matrix.shape[0]
   least = PIVOT * jnp.max(jnp.diagonal(matrix))
 
-  def step(i: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+  def step(i: jax.Array, state: tuple[Any, Any]) -> tuple[Any, Any]:
     rest, root = state
     pivot = rest[i, i]
     new = pivot > least
@@ -213,7 +214,7 @@ def _factor(matrix: Any) -> jax.Array:
   return jax.lax.fori_loop(0, size, step, (matrix, jnp.zeros_like(matrix)))[1]
 
 
-def check_features(x: Any) -> None:
+def check_features(x: FeaturesLike) -> None:
   """Refuses features outside [-1, 1]: every test here relies on the range."""
   if not checks.concrete(x):
     return
@@ -226,7 +227,7 @@ def check_features(x: Any) -> None:
   )
 
 
-def _exact_moments(x: Any) -> np.ndarray:
+def _exact_moments(x: FeaturesLike) -> np.ndarray:
   """[d + 1, d + 1] sums of z z', z = (1, x), as integers in units of UNIT^-2.
 
   Adding one person changes them by exactly that person's products.
@@ -240,6 +241,6 @@ def _exact_moments(x: Any) -> np.ndarray:
   return total
 
 
-def _shrunk(covariance: Any, shrinkage: float) -> jax.Array:
+def _shrunk(covariance: jax.Array, shrinkage: float) -> jax.Array:
   diagonal = jnp.diag(jnp.diagonal(covariance))
   return (1 - shrinkage) * covariance + shrinkage * diagonal

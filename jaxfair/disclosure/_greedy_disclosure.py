@@ -22,7 +22,7 @@ from jaxfair.disclosure._core_sets import (
 from jaxfair.disclosure._gaussian import Gaussian, check_features
 from jaxfair.disclosure._network import Network, as_network
 from jaxfair.disclosure._questions import Questions, as_arrays
-from jaxfair.types import Model, Params
+from jaxfair.types import Features, Key, Model, Number, Params
 
 NOT_ASKED = -1
 CHUNK = 512  # people side by side
@@ -51,15 +51,15 @@ def disclose(
   params: Params,
   gaussian: Gaussian,
   questions: Questions,
-  x: Any,
+  x: Features,
   *,
   delta: float = 0.0,
   chooser: Chooser = ByEntropy(),
   pure: PureTest = IntervalTest(),
   scaler: Scaler | None = None,
-  key: jax.Array,
+  key: Key,
 ) -> Disclosed:
-  """Personalized disclosure for every person, in one program.
+  """Runs personalized disclosure for every person, in one compiled program.
 
   Ask the best open question, until Pr[f = y | answers] >= 1 - delta for some
   y, or nothing that is hidden can matter.
@@ -104,15 +104,15 @@ def disclose_each(
   params: Params,
   gaussian: Gaussian,
   questions: Questions,
-  x: Any,
+  x: Features,
   *,
   deltas: Sequence[float],
   choosers: Mapping[str, Chooser],
   pure: PureTest = IntervalTest(),
   scaler: Scaler | None = None,
-  key: jax.Array,
+  key: Key,
 ) -> dict[str, Disclosed]:
-  """`disclose` with several orders and deltas, which share their laws.
+  """`disclose` with several orders and deltas, which share their conditional distributions.
 
   The laws of what is hidden are most of the work; they depend on neither.
 
@@ -163,13 +163,13 @@ def check_questions(questions: Questions, pure: PureTest) -> None:
   )
 
 
-def core_test(known: laws.Beliefs, pure: Test, delta: Any, *, key: jax.Array) -> Test:
+def core_test(known: laws.Beliefs, pure: Test, delta: Number, *, key: Key) -> Test:
   """Pure, or probable enough: Definition 7.1."""
   network = known.network
   classes = network.layers[-1][1].shape[0]
   normals = jax.random.normal(key, (LABEL_DRAWS, classes))
 
-  def test(revealed: Any, x: Any) -> Verdict:
+  def test(revealed: jax.Array, x: Features) -> Verdict:
     certain = pure(revealed, x)
     center = laws.pre_activation(known, revealed, x)
     rest = known.law(revealed).covariance
@@ -199,7 +199,7 @@ def _disclose(
   network: Network,
   gaussian: Gaussian,
   questions: Questions,
-  x: Any,
+  x: Features,
   chosen: Any,
   deltas: Any,
   choosers: tuple[Chooser, ...],
@@ -213,11 +213,11 @@ def _disclose(
   people = (Person(x, keys), chosen)
   chunk = min(CHUNK, x.shape[0])
 
-  def heard(delta: Any) -> Heard:
+  def heard(delta: Number) -> Heard:
     test = core_test(known, certain, delta, key=key_label)
     return functools.partial(_heard, test)
 
-  def begin(delta: Any) -> _Asking:
+  def begin(delta: Number) -> _Asking:
     first = functools.partial(_begin, heard(delta), questions.size)
     return jax.lax.map(first, people, batch_size=chunk)
 
@@ -226,7 +226,7 @@ def _disclose(
   for index, chooser in enumerate(choosers):
     scores = chooser.build(known, key=jax.random.fold_in(key_choose, index))
 
-    def one(delta: Any, own: _Asking, scores: Scores = scores) -> Disclosed:
+    def one(delta: Number, own: _Asking, scores: Scores = scores) -> Disclosed:
       ask = functools.partial(_ask, heard(delta), scores)
       ended = _in_rounds(ask, own, people, chunk)
       return Disclosed(ended.order, ended.revealed, ended.count, ended.verdict.label)
@@ -235,7 +235,7 @@ def _disclose(
   return found
 
 
-def _heard(test: Test, revealed: Any, person: Person, own_label: Any) -> Verdict:
+def _heard(test: Test, revealed: jax.Array, person: Person, own_label: Any) -> Verdict:
   """The test, which ends at the latest when there is nothing left to ask."""
   verdict = test(revealed, person.x)
   everything = jnp.all(revealed)
@@ -280,7 +280,7 @@ def _in_rounds(ask: Callable[[Any, Any], Any], begun: _Asking, people: Any, chun
     over = state.verdict.core
     queue = jnp.argsort(over, stable=True)
 
-    def one_chunk(i: Any, state: _Asking) -> _Asking:
+    def one_chunk(i: jax.Array, state: _Asking) -> _Asking:
       rows = queue.at[i * chunk + jnp.arange(chunk)].get(mode="fill", fill_value=size)
       mine = lambda leaf: leaf.at[rows].get(mode="clip")  # noqa: E731
       own = jax.tree.map(mine, (state, people))

@@ -13,6 +13,7 @@ from jaxfair.disclosure._choosers import ByEntropy, ByProgress, ByVariance, Pers
 from jaxfair.disclosure._core_sets import IntervalTest
 from jaxfair.disclosure._greedy_disclosure import core_test
 from jaxfair.disclosure._questionnaire import Questionnaire
+from jaxfair.types import Features
 
 
 class Decision(NamedTuple):
@@ -105,7 +106,7 @@ class Interview:
     keys = jax.random.split(jax.random.key(0), 4)
     key_pure, key_label, key_choose, key_person = keys
 
-    def program(revealed: Any, x: Any) -> Any:
+    def program(revealed: jax.Array, x: Features) -> Any:
       known = laws.beliefs(network, self._of.gaussian, asked)
       pure = IntervalTest().build(network, asked, key=key_pure)
       test = core_test(known, pure, self._delta, key=key_label)

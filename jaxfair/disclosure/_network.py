@@ -59,7 +59,7 @@ def as_network(params: Params) -> Network:
   return Network(tuple(layers))
 
 
-def after_first(network: Network, pre_activation: Any) -> jax.Array:
+def after_first(network: Network, pre_activation: jax.Array) -> jax.Array:
   """The outputs, from the first layer's pre-activations."""
   value = pre_activation
   for weights, bias in network.layers[1:]:
@@ -67,7 +67,7 @@ def after_first(network: Network, pre_activation: Any) -> jax.Array:
   return value
 
 
-def labels(outputs: Any) -> jax.Array:
+def labels(outputs: jax.Array) -> jax.Array:
   """The class of margins or logits; ties go to the lower class."""
   if outputs.shape[-1] == 1:
     return (outputs[..., 0] > 0).astype(jnp.int32)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
+from jaxfair.types import Features
 
 STEP = 0.2  # Delta
 
@@ -36,7 +37,7 @@ class Questions(NamedTuple):
     """Number of questions, q."""
     return int(self.members.shape[0])
 
-  def known(self, revealed: Any) -> jax.Array:
+  def known(self, revealed: jax.Array) -> jax.Array:
     """[d] which features are known once these questions are answered."""
     hidden = jnp.any(self.members & ~revealed[:, None], axis=0)
     return ~hidden
@@ -49,7 +50,7 @@ def questions(
   *,
   step: float = STEP,
 ) -> tuple[tuple[str, ...], Questions]:
-  """The questions about some columns of an encoded data set.
+  """Groups the features of an encoded data set into questions, one per sensitive column.
 
   Args:
     feature_names: [d] as `Dataset.feature_names`.
@@ -90,7 +91,7 @@ def questions(
   )
 
 
-def with_constants(asked: Questions, x: Any) -> Questions:
+def with_constants(asked: Questions, x: Features) -> Questions:
   """Gives features that never vary in the training data their one value.
 
   The scaler maps a feature that was constant in the training part to 0 for

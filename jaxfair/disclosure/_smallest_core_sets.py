@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Int
 
 from jaxfair import checks
 from jaxfair.disclosure._beliefs import all_subsets
@@ -12,15 +13,15 @@ from jaxfair.disclosure._core_sets import IntervalTest, PureTest
 from jaxfair.disclosure._gaussian import check_features
 from jaxfair.disclosure._network import Network, as_network
 from jaxfair.disclosure._questions import Questions, as_arrays
-from jaxfair.types import Params
+from jaxfair.types import Features, Key, Params
 
 LIMIT = 12  # questions: 4,096 subsets for every person
 PAIRS = 1024  # of person and subset side by side: a grid each is much memory
 
 
 def smallest_core_sets(
-  params: Params, questions: Questions, x: Any, *, pure: PureTest = IntervalTest(), key: jax.Array
-) -> jax.Array:
+  params: Params, questions: Questions, x: Features, *, pure: PureTest = IntervalTest(), key: Key
+) -> Int[jax.Array, "n"]:
   """[n] size of the smallest pure core set of each person, by brute force.
 
   It looks at every subset and therefore at every answer: no procedure for
@@ -37,7 +38,7 @@ def smallest_core_sets(
 
 @functools.partial(jax.jit, static_argnames=("pure",))
 def _smallest(
-  network: Network, questions: Questions, x: Any, pure: PureTest, key: jax.Array
+  network: Network, questions: Questions, x: Features, pure: PureTest, key: jax.Array
 ) -> jax.Array:
   test = pure.build(network, questions, key=key)
   subsets = jnp.asarray(all_subsets(questions.size))

@@ -1,7 +1,7 @@
-"""The frame of a study: config -> cells -> table -> claims, run and resumed.
+"""The framework of a study: config -> cells -> table -> claims, run and resumed.
 
-A study declares its settings, its cells, what one cell computes, and what is
-claimed and drawn; everything else is here. Studies never draw.
+A study declares its settings, its cells, what one cell computes, its claims and its figures;
+everything else is here. Studies describe figures and never draw them.
 """
 
 from jaxfair._fields import Count, NonNegative, Positive, Probability, Settings, Sweep

@@ -152,7 +152,7 @@ class Statistic:
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-  """A sentence that the table can support or not.
+  """A statement that the results table supports or does not support.
 
   Attributes:
     name: short id, unique in the study.
@@ -204,7 +204,7 @@ def narrowed(table: Table, where: Where) -> Table:
 
 
 def but(*unwanted: Any) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-  """For `at`: all values of a column but these."""
+  """For `at`: all values of a column except these."""
   return lambda values: tuple(value for value in values if value not in unwanted)
 
 

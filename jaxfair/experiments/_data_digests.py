@@ -21,8 +21,8 @@ from jaxfair.experiments._people import watched
 class DataDigests:
   """Digests of the files that a config names under `csv`, and of named sets.
 
-  They lie in the run directory, readable by its owner only: whoever knows all
-  people but one could find that one by trying.
+  They are in the run directory, readable by its owner only: anyone who knows all people but one
+  could find that one by trial.
   """
 
   def __init__(

@@ -17,7 +17,7 @@ FORMULA = re.compile(r"(\w+) ~ (\w+)(?:, (\w+))?(?: \| (\w+))?")
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-  """A picture, said in columns: the report draws it.
+  """A figure, described by table columns; the report draws it.
 
   Attributes:
     name: file name, unique in the study.

@@ -27,7 +27,7 @@ def repeat(
   scale: _scaling.Scale = "standard",
   chunk: int | None = None,
 ) -> Any:
-  """Measures something on fresh splits: train, test, look, for every seed.
+  """Measures something on fresh splits, once per seed: split, train, evaluate.
 
   Each seed has its own split, a scaler fitted on its own training part, and
   its own key. Only row numbers and scalers are kept per seed; the features
@@ -81,7 +81,7 @@ def repeat(
 def splits(
   people: data.Dataset, sizes: Sequence[float], count: int, context: Context
 ) -> Iterator[tuple[Parts, jax.Array]]:
-  """Random splits one after the other, each with a key of its own.
+  """Yields random splits one after the other, each with its own key.
 
   For experiments whose repetitions are large: see `repeat` for small ones.
 

@@ -1,7 +1,7 @@
 """Which settings of a run are no better than a constant.
 
-A model that gives everybody the same class has no gap between groups. Whoever reads a small gap
-must know whether the model has learned anything.
+A model that gives everybody the same class has no gap between groups. A small gap means something
+only if the model has learned anything.
 """
 
 import math

@@ -1,7 +1,7 @@
-"""What is owed to groups: metrics of how a model treats them, with intervals.
+"""Group fairness: metrics of how a model treats groups, with intervals, and fairness rules.
 
-Here live group reductions, rates, gaps, disparities and their confidence
-intervals; never a training loop, and nothing that spends privacy.
+This package holds group reductions, rates, gaps, disparities and their confidence intervals. It
+has no training loop and nothing that spends privacy.
 """
 
 from jaxfair.fairness import constraints, rates

@@ -14,12 +14,13 @@ from jaxfair.fairness._counter import REFUSED, CounterRule
 from jaxfair.fairness._counter_sequence import admit_in_order, check_counters
 from jaxfair.fairness._disparity import demographic_disparity
 from jaxfair.fairness._known_labels import PARITY
+from jaxfair.types import ArrayLike
 
 FORMAT = "jaxfair-abstainer-1"
 
 
 class Abstainer:
-  """Passes a model's predictions on, or abstains where that keeps parity.
+  """Passes a model's predictions on, or abstains where that is needed to keep parity.
 
       gate = fairness.Abstainer(
         fairness.CounterRule(max_gap=0.05, min_count=50),
@@ -55,8 +56,8 @@ class Abstainer:
     *,
     num_groups: int,
     num_classes: int,
-    counters: Any = None,
-    asked: Any = None,
+    counters: ArrayLike | None = None,
+    asked: ArrayLike | None = None,
   ):
     """Begins, or continues with the counters of an earlier gate.
 
@@ -94,7 +95,7 @@ class Abstainer:
     self._lock = threading.Lock()  # of the state
     self._saving = threading.Lock()  # of the file: one state after the other
 
-  def answer(self, labels: Any, groups: Any) -> np.ndarray:
+  def answer(self, labels: ArrayLike, groups: ArrayLike) -> np.ndarray:
     """The predictions that may be shown, -1 where the gate abstains.
 
     Args:

@@ -19,15 +19,16 @@ from jaxfair import checks
 from jaxfair.fairness import _inputs, _intervals, _resampling
 from jaxfair.fairness._confusion import confusion_counts
 from jaxfair.fairness._intervals import Interval, Kind
+from jaxfair.types import ArrayLike, GroupsLike, Key, LabelsLike, PerPersonLike
 
 
 def bootstrap(
   metric: Callable[..., Any],
-  y_true: Any,
-  y_pred: Any,
+  y_true: LabelsLike,
+  y_pred: LabelsLike,
   *,
-  sensitive_features: Any,
-  key: jax.Array,
+  sensitive_features: GroupsLike,
+  key: Key,
   num_draws: int = 1000,
   level: float = 0.95,
   kind: Kind = "percentile",
@@ -78,9 +79,9 @@ def bootstrap(
 
 def bootstrap_counts(
   statistic: Callable[[jax.Array], Any],
-  counts: Any,
+  counts: ArrayLike,
   *,
-  key: jax.Array,
+  key: Key,
   num_draws: int = 1000,
   level: float = 0.95,
   kind: Kind = "percentile",
@@ -123,12 +124,12 @@ def bootstrap_counts(
 def bootstrap_rows(
   metric: Callable[..., Any],
   *columns: Any,
-  sensitive_features: Any,
-  key: jax.Array,
+  sensitive_features: GroupsLike,
+  key: Key,
   num_draws: int = 1000,
   level: float = 0.95,
   kind: Kind = "percentile",
-  sample_weight: Any = None,
+  sample_weight: PerPersonLike | None = None,
   num_groups: int | None = None,
 ) -> Interval:
   """Bootstrap interval of a metric of losses, scores or weighted people.

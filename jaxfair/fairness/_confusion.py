@@ -6,9 +6,11 @@ from typing import Any, TypedDict, Unpack
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Num
 
 from jaxfair import checks
 from jaxfair.fairness import _groups, _inputs
+from jaxfair.types import Groups, GroupsLike, Labels, LabelsLike, PerPerson, PerPersonLike
 
 _MAX_CELLS = 2**26
 
@@ -27,14 +29,14 @@ class CountOptions(TypedDict, total=False):
 
 
 def confusion_counts(
-  y_true: Any,
-  y_pred: Any,
+  y_true: LabelsLike,
+  y_pred: LabelsLike,
   *,
-  sensitive_features: Any,
+  sensitive_features: GroupsLike,
   num_classes: int | None = None,
   num_groups: int | None = None,
-  sample_weight: Any = None,
-) -> jax.Array:
+  sample_weight: PerPersonLike | None = None,
+) -> Num[jax.Array, "groups classes classes"]:
   """Counts people by group, class and predicted class.
 
   counts[g, i, j] = |{group = g, y_true = i, y_pred = j}|
@@ -70,8 +72,8 @@ def confusion_counts(
 
 
 def prediction_counts(
-  y_pred: Any, *, sensitive_features: Any, **options: Unpack[CountOptions]
-) -> jax.Array:
+  y_pred: LabelsLike, *, sensitive_features: GroupsLike, **options: Unpack[CountOptions]
+) -> Num[jax.Array, "groups classes"]:
   """Counts people by group and predicted class, m(z, k) in the papers.
 
   Args:
@@ -95,7 +97,12 @@ def with_everybody(counts: jax.Array) -> jax.Array:
 
 @functools.partial(jax.jit, static_argnums=(4, 5))
 def _count(
-  y_true: Any, y_pred: Any, group: Any, weights: Any, num_classes: int, num_groups: int
+  y_true: Labels,
+  y_pred: Labels,
+  group: Groups,
+  weights: PerPerson | None,
+  num_classes: int,
+  num_groups: int,
 ) -> jax.Array:
   shape = (num_groups, num_classes, num_classes)
   ids = [jnp.asarray(i).astype(jnp.int32) for i in (group, y_true, y_pred)]

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxfair import checks
 from jaxfair.fairness._disparity import DISPARITY_KINDS, DisparityKind
 from jaxfair.fairness._known_labels import NOTIONS, PARITY, NotionName
+from jaxfair.types import Array
 
 Guard: TypeAlias = Literal["table", "own"]
 GUARDS: tuple[Guard, ...] = ("table", "own")
@@ -37,7 +38,7 @@ MOST_ANSWERS = 2**31 - 1
 )
 @dataclasses.dataclass(frozen=True)
 class CounterRule:
-  """When an answer is fair enough to be given.
+  """The rule that decides whether an answer keeps the disparity between groups within a margin.
 
   A group with fewer than `min_count` answers is in its cold start: it is
   answered, and its rates are not judged. So is a group that has nobody to be
@@ -56,7 +57,7 @@ class CounterRule:
 
   Attributes:
     max_gap: gamma, 0 or above; may be traced and mapped over.
-    min_count: M, answers of a group before it is judged; likewise.
+    min_count: M, answers of a group before it is judged; may be traced and mapped over.
     disparity: what Gamma is; see `demographic_disparity`. "pairwise" compares
       with the groups that have left their cold start.
     guard: see above.
@@ -105,7 +106,7 @@ def allowed_classes(counters: jax.Array, group: jax.Array, rule: CounterRule) ->
   """
   checks.require(
     rule.notion == PARITY,
-    f"notion={rule.notion!r} reads true labels; use admit_in_order(..., truth=labels)",
+    f"notion={rule.notion!r} reads true labels; use sequential_filter(..., truth=labels)",
   )
   chex.assert_shape(counters, (None, None, ...))
   sizes = jnp.sum(counters, axis=1)
@@ -147,7 +148,7 @@ def is_class(label: jax.Array, num_classes: int) -> jax.Array:
   return _places(num_classes, jnp.ndim(label)) == label
 
 
-def _is_group(counters: jax.Array, group: Any) -> jax.Array:
+def _is_group(counters: jax.Array, group: Array | int) -> jax.Array:
   """[G, ...] which row is the group's; one id may serve all lanes."""
   lanes = counters.shape[2:]
   return _places(counters.shape[0], len(lanes)) == jnp.broadcast_to(group, lanes)

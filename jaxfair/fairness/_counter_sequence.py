@@ -24,6 +24,7 @@ from jaxfair.fairness._counter import (
   is_class,
 )
 from jaxfair.fairness._known_labels import PARITY, NotionName, cells, known_labels
+from jaxfair.types import ArrayLike, GroupsLike, LabelsLike
 
 
 class Counted(NamedTuple):
@@ -41,14 +42,14 @@ class Counted(NamedTuple):
 
 
 def admit_in_order(
-  labels: Any,
-  groups: Any,
+  labels: LabelsLike,
+  groups: GroupsLike,
   rule: CounterRule,
   *,
   num_groups: int,
   num_classes: int,
-  counters: Any = None,
-  truth: Any = None,
+  counters: ArrayLike | None = None,
+  truth: LabelsLike | None = None,
 ) -> Counted:
   """Answers people in order, each as far as that is fair.
 
@@ -95,7 +96,11 @@ def empty_counters(
 
 
 def allowed_answers(
-  counters: jax.Array, group: jax.Array, truth: Any, rule: CounterRule, num_classes: int
+  counters: jax.Array,
+  group: jax.Array,
+  truth: ArrayLike | None,
+  rule: CounterRule,
+  num_classes: int,
 ) -> jax.Array:
   """[C, ...] which classes this person may be answered with next.
 
@@ -122,7 +127,7 @@ def allowed_answers(
 def count_answer(
   counters: jax.Array,
   group: jax.Array,
-  truth: Any,
+  truth: ArrayLike | None,
   label: jax.Array,
   given: jax.Array,
   rule: CounterRule,
@@ -137,8 +142,8 @@ def count_answer(
   return counters.at[stratum].set(count(counters[stratum], group, category, given & (stratum >= 0)))
 
 
-def check_counters(counters: Any, shape: tuple[int, ...], *, more: int = 0) -> None:
-  """Refuses counters that cannot be continued, by so many more answers."""
+def check_counters(counters: ArrayLike, shape: tuple[int, ...], *, more: int = 0) -> None:
+  """Raises if the counters cannot be continued by `more` answers."""
   checks.require(
     np.shape(counters) == shape,
     f"counters has shape {np.shape(counters)}; pass {shape}, one row per group",
@@ -153,7 +158,7 @@ def check_counters(counters: Any, shape: tuple[int, ...], *, more: int = 0) -> N
     )
 
 
-def check_people(labels: Any, groups: Any, num_groups: int, num_classes: int) -> None:
+def check_people(labels: ArrayLike, groups: ArrayLike, num_groups: int, num_classes: int) -> None:
   """Refuses labels and groups that cannot be counted."""
   checks.integer("num_groups", num_groups, low=1)
   checks.integer("num_classes", num_classes, low=1)

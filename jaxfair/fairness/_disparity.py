@@ -1,22 +1,24 @@
 """Demographic disparity of counts: how often each group gets each class."""
 
 import functools
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float
 
 from jaxfair import checks
 from jaxfair.fairness._groups import divide
+from jaxfair.types import ArrayLike
 
 DisparityKind: TypeAlias = Literal["rest", "pairwise", "overall"]
 DISPARITY_KINDS: tuple[DisparityKind, ...] = ("rest", "pairwise", "overall")
 
 
 def demographic_disparity(
-  counts: Any, *, notion: DisparityKind = "rest", skip_empty: bool = False
-) -> jax.Array:
-  """How much more often a group gets a class than others do: Gamma(z, k).
+  counts: ArrayLike, *, notion: DisparityKind = "rest", skip_empty: bool = False
+) -> Float[jax.Array, "groups classes"]:
+  """Gamma(z, k): how much more often group z is assigned class k than the others are.
 
   rest:     P(k | z) - P(k | not z)
   pairwise: max_z' |P(k | z) - P(k | z')|

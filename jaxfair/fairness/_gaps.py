@@ -21,7 +21,7 @@ def difference(
   method: Method = "between_groups",
   skip_empty: bool = False,
 ) -> jax.Array:
-  """The largest difference between groups, or from a group to everybody.
+  """The largest difference between groups, or between a group and everyone.
 
   between_groups: max_a r_a - min_a r_a
   to_overall:     max_a |r_a - r|

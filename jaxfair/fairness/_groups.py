@@ -1,17 +1,20 @@
 """Counts, sums and means by group: the one reduction everybody uses."""
 
-from typing import Any
-
 import chex
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float, Num
+
+from jaxfair.types import Array, Features, Groups, PerPerson
 
 # A long float32 running sum drifts: a million values of 0.1 come out 0.35% too
 # high. Sums of 256 values, added up afterwards, stay within 1e-6.
 _BUCKET = 256
 
 
-def group_counts(group: Any, num_groups: int, weights: Any = None) -> jax.Array:
+def group_counts(
+  group: Groups, num_groups: int, weights: PerPerson | None = None
+) -> Num[jax.Array, "groups"]:
   """Number of people, or total weight, of every group.
 
   Rows whose id lies outside 0..num_groups-1 belong to no group.
@@ -32,7 +35,9 @@ def group_counts(group: Any, num_groups: int, weights: Any = None) -> jax.Array:
   return group_sums(weights, group, num_groups)
 
 
-def group_sums(values: Any, group: Any, num_groups: int, weights: Any = None) -> jax.Array:
+def group_sums(
+  values: Features, group: Groups, num_groups: int, weights: PerPerson | None = None
+) -> Num[jax.Array, "groups ..."]:
   """Sum of the values, or of weight times value, in every group.
 
   Args:
@@ -59,7 +64,9 @@ def group_sums(values: Any, group: Any, num_groups: int, weights: Any = None) ->
   return jax.ops.segment_sum(values, group, num_groups, bucket_size=bucket_size)
 
 
-def group_means(values: Any, group: Any, num_groups: int, weights: Any = None) -> jax.Array:
+def group_means(
+  values: Features, group: Groups, num_groups: int, weights: PerPerson | None = None
+) -> Float[jax.Array, "groups ..."]:
   """Mean of the values in every group; NaN for an empty group.
 
   An empty group does not spoil the gradients of the others.
@@ -78,7 +85,7 @@ def group_means(values: Any, group: Any, num_groups: int, weights: Any = None) -
   return divide(sums, _over_trailing_axes(counts, sums.ndim))
 
 
-def divide(numerator: Any, denominator: Any) -> jax.Array:
+def divide(numerator: Array, denominator: Array) -> jax.Array:
   """numerator / denominator, NaN where the denominator is 0.
 
   The gradient there is 0, not NaN, so one empty group cannot poison a loss

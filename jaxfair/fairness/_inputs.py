@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
+from jaxfair.types import ArrayLike, GroupsLike, PerPersonLike
 
 
-def ids(name: str, values: Any) -> jax.Array | np.ndarray:
+def ids(name: str, values: ArrayLike) -> jax.Array | np.ndarray:
   """Requires one integer id per person, and returns the array."""
   values = as_array(values)
   kind = values.dtype.kind
@@ -45,7 +46,10 @@ def count(argument: str, given: int | None, *, minimum: int = 1, **arrays: Any) 
 
 
 def groups(
-  sensitive_features: Any, num_groups: int | None, sample_weight: Any, **columns: Any
+  sensitive_features: GroupsLike,
+  num_groups: int | None,
+  sample_weight: PerPersonLike | None,
+  **columns: Any,
 ) -> tuple[jax.Array | np.ndarray, int, jax.Array | None]:
   """Checked group ids, their number, and the weights, for these columns."""
   group = ids("sensitive_features", sensitive_features)
@@ -57,7 +61,7 @@ def groups(
   return group, num_groups, rows.get("sample_weight")
 
 
-def weights(name: str, values: Any) -> jax.Array:
+def weights(name: str, values: ArrayLike) -> jax.Array:
   """Requires one finite, non-negative weight per person."""
   values = as_array(values)
   checks.non_negative(name, values, "drop the row or give it weight 0")
@@ -67,7 +71,7 @@ def weights(name: str, values: Any) -> jax.Array:
   return jnp.asarray(values, jnp.result_type(float))
 
 
-def scores(name: str, values: Any) -> jax.Array:
+def scores(name: str, values: ArrayLike) -> jax.Array:
   """Requires one finite score per person and, at most, one more axis."""
   values = as_array(values)
   checks.require(
@@ -88,7 +92,7 @@ def on_host(name: str, *values: Any) -> None:
   )
 
 
-def as_array(values: Any) -> jax.Array | np.ndarray:
+def as_array(values: ArrayLike) -> jax.Array | np.ndarray:
   """A jax array as it is; lists, frames and the rest through NumPy."""
   return values if isinstance(values, jax.Array) else np.asarray(values)
 

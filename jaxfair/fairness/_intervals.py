@@ -11,6 +11,7 @@ from scipy import special
 
 from jaxfair import checks
 from jaxfair.fairness import _inputs
+from jaxfair.types import ArrayLike
 
 Kind: TypeAlias = Literal["percentile", "basic", "bca"]
 KINDS: tuple[Kind, ...] = ("percentile", "basic", "bca")
@@ -36,7 +37,7 @@ class Interval(NamedTuple):
   dropped: Any
 
 
-def seed_interval(values: Any, *, axis: int = 0, level: float = 0.95) -> Interval:
+def seed_interval(values: ArrayLike, *, axis: int = 0, level: float = 0.95) -> Interval:
   """Student's t interval for the mean over repeated seeds.
 
   mean +- t_{n-1, (1+level)/2} s / sqrt(n)
@@ -72,7 +73,9 @@ def seed_interval(values: Any, *, axis: int = 0, level: float = 0.95) -> Interva
   )
 
 
-def paired_interval(first: Any, second: Any, *, axis: int = 0, level: float = 0.95) -> Interval:
+def paired_interval(
+  first: ArrayLike, second: ArrayLike, *, axis: int = 0, level: float = 0.95
+) -> Interval:
   """Student's t interval for the mean of first - second over shared seeds.
 
   Pairing removes what both have in common (the split, the initialization). A

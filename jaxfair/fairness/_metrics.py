@@ -6,17 +6,23 @@ turns them into gaps.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol, Unpack
+from typing import Protocol, Unpack
 
 import jax
+from jaxtyping import Float
 
 from jaxfair.fairness import _groups, _inputs, rates
 from jaxfair.fairness._confusion import CountOptions, confusion_counts
+from jaxfair.types import GroupsLike, LabelsLike, PerPersonLike
 
 
 def accuracy(
-  y_true: Any, y_pred: Any, *, sensitive_features: Any, **options: Unpack[CountOptions]
-) -> jax.Array:
+  y_true: LabelsLike,
+  y_pred: LabelsLike,
+  *,
+  sensitive_features: GroupsLike,
+  **options: Unpack[CountOptions],
+) -> Float[jax.Array, "groups"]:
   """P(y_pred = y_true | group).
 
   Args:
@@ -33,8 +39,12 @@ def accuracy(
 
 
 def mean_loss(
-  losses: Any, *, sensitive_features: Any, sample_weight: Any = None, num_groups: int | None = None
-) -> jax.Array:
+  losses: PerPersonLike,
+  *,
+  sensitive_features: GroupsLike,
+  sample_weight: PerPersonLike | None = None,
+  num_groups: int | None = None,
+) -> Float[jax.Array, "groups ..."]:
   """E[loss | group].
 
   Args:
@@ -70,13 +80,13 @@ class Rate(Protocol):
 
   def __call__(
     self,
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
-    sensitive_features: Any,
+    sensitive_features: GroupsLike,
     pos_label: int | None = None,
     **options: Unpack[CountOptions],
-  ) -> jax.Array:
+  ) -> Float[jax.Array, "groups ..."]:
     """The rate."""
     ...
 
@@ -85,10 +95,10 @@ def _rate(of_counts: Callable[[jax.Array, int | None], jax.Array], told: str) ->
   """The rate of counts, as a metric of labels."""
 
   def rate(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
-    sensitive_features: Any,
+    sensitive_features: GroupsLike,
     pos_label: int | None = None,
     **options: Unpack[CountOptions],
   ) -> jax.Array:

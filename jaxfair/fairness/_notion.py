@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.fairness._groups import divide, group_counts, group_sums
+from jaxfair.types import Array, Groups, Labels, PerPerson, Scores
 
 Sides = Literal["absolute", "both"]
 
@@ -79,7 +80,9 @@ class Notion:
     checks.integer("num_groups", self.num_groups, low=1)
     checks.one_of("sides", self.sides, ("absolute", "both"))
 
-  def __call__(self, scores: Any, y: Any, group: Any, weights: Any = None) -> Violations:
+  def __call__(
+    self, scores: Scores, y: Labels, group: Groups, weights: PerPerson | None = None
+  ) -> Violations:
     """Violations on these people.
 
     Args:
@@ -94,17 +97,21 @@ class Notion:
     soft = self.soft(scores, y, group, weights)
     return soft._replace(measured=self.hard(scores, y, group, weights).measured)
 
-  def soft(self, scores: Any, y: Any, group: Any, weights: Any = None) -> Violations:
+  def soft(
+    self, scores: Scores, y: Labels, group: Groups, weights: PerPerson | None = None
+  ) -> Violations:
     """Differentiable violations alone, for those who need no decisions."""
     gaps = self.gaps(self.statistic(scores, y), y, group, weights)
     return self._sided(gaps)
 
-  def hard(self, scores: Any, y: Any, group: Any, weights: Any = None) -> Violations:
+  def hard(
+    self, scores: Scores, y: Labels, group: Groups, weights: PerPerson | None = None
+  ) -> Violations:
     """Violations of hard decisions alone, for those who take no gradient."""
     gaps = self.gaps(self.decision(scores, y), y, group, weights)
     return self._sided(jax.lax.stop_gradient(gaps))
 
-  def gaps(self, values: Any, y: Any, group: Any, weights: Any = None) -> Gaps:
+  def gaps(self, values: Array, y: Labels, group: Groups, weights: PerPerson | None = None) -> Gaps:
     """Differences of the values' means, group by group in every stratum."""
     stratum, group = self.stratum(y), jnp.asarray(group)
     total = self.num_strata * self.num_groups
@@ -124,7 +131,9 @@ class Notion:
     gap = jnp.where(present[..., None], mean - everybody[:, None], 0.0)
     return Gaps(gap, jnp.where(present, count, 0))
 
-  def largest(self, scores: Any, y: Any, group: Any, weights: Any = None) -> jax.Array:
+  def largest(
+    self, scores: Scores, y: Labels, group: Groups, weights: PerPerson | None = None
+  ) -> jax.Array:
     """The largest |gap| of hard decisions: the alpha the model has here."""
     gaps = self.gaps(self.decision(scores, y), y, group, weights)
     return jnp.max(jnp.abs(gaps.gap))

@@ -18,7 +18,7 @@ the rest and the worst one counts. Common arguments:
 
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol, Unpack
+from typing import Protocol, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,7 @@ from jaxfair import checks
 from jaxfair.fairness import _gaps, rates
 from jaxfair.fairness._confusion import CountOptions, confusion_counts, with_everybody
 from jaxfair.fairness._gaps import Method
+from jaxfair.types import GroupsLike, LabelsLike
 
 # ([..., C, C] counts, pos_label) -> [...] or, class by class, [..., C].
 _Rate = Callable[[jax.Array, int | None], jax.Array]
@@ -66,10 +67,10 @@ class Gap(Protocol):
 
   def __call__(
     self,
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
-    sensitive_features: Any,
+    sensitive_features: GroupsLike,
     method: Method = "between_groups",
     agg: str | None = None,
     pos_label: int | None = None,
@@ -86,10 +87,10 @@ def _gap(name: str, told: str, *used: _Rate) -> Gap:
   compare, worse = (_ratio, jnp.minimum) if is_ratio else (_difference, jnp.maximum)
 
   def gap(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
-    sensitive_features: Any,
+    sensitive_features: GroupsLike,
     method: Method = "between_groups",
     agg: str | None = None,
     pos_label: int | None = None,

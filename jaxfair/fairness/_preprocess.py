@@ -2,26 +2,26 @@
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
+from jaxtyping import Bool
 
 from jaxfair import checks
 from jaxfair.fairness._counter import REFUSED, CounterRule
 from jaxfair.fairness._counter_sequence import admit_in_order
-from jaxfair.types import Examples
+from jaxfair.types import Examples, FeaturesLike, GroupsLike, LabelsLike
 
 
 def sequential_filter(
-  labels: Any,
-  groups: Any,
+  labels: LabelsLike,
+  groups: GroupsLike,
   rule: CounterRule,
   *,
   num_groups: int,
   num_classes: int,
-  truth: Any = None,
-) -> np.ndarray:
-  """Keeps people in order, each unless a disparity would reach the margin.
+  truth: LabelsLike | None = None,
+) -> Bool[np.ndarray, "n"]:
+  """Goes through people in order and drops each one who would bring a disparity to the margin.
 
   Args:
     labels: [n] class ids; `REFUSED` (-1) where there is none, never kept.
@@ -51,9 +51,9 @@ def sequential_filter(
 
 
 def ordered_filter(
-  x: Any, labels: Any, groups: Any, *, max_gap: float, num_classes: int
-) -> np.ndarray:
-  """Of each class, drops the last people of the larger of two groups.
+  x: FeaturesLike, labels: LabelsLike, groups: GroupsLike, *, max_gap: float, num_classes: int
+) -> Bool[np.ndarray, "n"]:
+  """Within each class, drops the last people of the larger of two groups.
 
   (b - a) / (a + b) <= gamma  within each class, a and b being the groups'
   numbers; that is, b <= a + floor(2 a gamma / (1 - gamma))
@@ -109,8 +109,8 @@ def ordered_filter(
   return kept
 
 
-def leave_out(examples: Examples, kept: Any) -> Examples:
-  """As many people as before, of whom those not kept count for nothing.
+def leave_out(examples: Examples, kept: LabelsLike) -> Examples:
+  """Excludes people from DP-SGD training without changing the number of examples.
 
   Their features become NaN, which DP-SGD (`training.dp_sgd`, `fair_dp_sgd`,
   `train_to_budget`) leaves out of every sum and count. It is for no other

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
+from jaxfair.types import Key
+
 _CHUNK = 2**23  # weights held at once: 32 MB
 
 
-def generator_of(key: jax.Array) -> np.random.Generator:
+def generator_of(key: Key) -> np.random.Generator:
   """A NumPy generator whose stream is decided by the key."""
   return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
 

@@ -1,7 +1,5 @@
 """The disparity of soft predictions: smooth, so that it can be trained on."""
 
-from typing import Any
-
 import chex
 import jax
 import jax.numpy as jnp
@@ -9,17 +7,18 @@ import jax.numpy as jnp
 from jaxfair.fairness._disparity import DisparityKind, demographic_disparity
 from jaxfair.fairness._groups import group_sums
 from jaxfair.fairness._known_labels import PARITY, NotionName, cells, known_labels
+from jaxfair.types import Groups, LabelsLike, Scores
 
 
 def soft_disparity(
-  probabilities: Any,
-  groups: Any,
+  probabilities: Scores,
+  groups: Groups,
   *,
   num_groups: int,
   disparity: DisparityKind = "rest",
   temperature: float = 0.01,
   notion: NotionName = PARITY,
-  truth: Any = None,
+  truth: LabelsLike | None = None,
 ) -> jax.Array:
   """The largest disparity of soft predictions, with gradients (DPFR).
 

@@ -10,6 +10,7 @@ from jaxfair import checks
 from jaxfair.fairness import _groups as groups
 from jaxfair.fairness import _inputs, rates
 from jaxfair.fairness._confusion import CountOptions, confusion_counts, with_everybody
+from jaxfair.types import GroupsLike, LabelsLike, PerPersonLike
 
 
 class Measures(NamedTuple):
@@ -48,11 +49,11 @@ class GroupReport(NamedTuple):
 
 
 def by_group(
-  y_true: Any,
-  y_pred: Any,
-  losses: Any = None,
+  y_true: LabelsLike,
+  y_pred: LabelsLike,
+  losses: PerPersonLike | None = None,
   *,
-  sensitive_features: Any,
+  sensitive_features: GroupsLike,
   pos_label: int | None = None,
   **options: Unpack[CountOptions],
 ) -> GroupReport:

@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,14 +10,15 @@ from jaxfair import checks
 from jaxfair.fairness import _gaps, _inputs
 from jaxfair.fairness._gaps import Method
 from jaxfair.fairness._groups import divide
+from jaxfair.types import GroupsLike, PerPersonLike
 
 
 def wasserstein_disparity(
-  scores: Any,
+  scores: PerPersonLike,
   *,
-  sensitive_features: Any,
+  sensitive_features: GroupsLike,
   method: Method = "between_groups",
-  sample_weight: Any = None,
+  sample_weight: PerPersonLike | None = None,
   num_groups: int | None = None,
   skip_empty: bool = False,
 ) -> jax.Array:
@@ -53,11 +53,11 @@ def wasserstein_disparity(
 
 
 def wasserstein_distances(
-  scores: Any,
+  scores: PerPersonLike,
   *,
-  sensitive_features: Any,
+  sensitive_features: GroupsLike,
   method: Method = "between_groups",
-  sample_weight: Any = None,
+  sample_weight: PerPersonLike | None = None,
   num_groups: int | None = None,
 ) -> jax.Array:
   """Wasserstein-1 distance of every two groups, or of each to everybody.

@@ -1,4 +1,4 @@
-"""Fairness notions that can be differentiated: gaps to be trained away.
+"""Differentiable fairness notions, for use as training constraints and penalties.
 
 A notion is a function of (scores, y, group). All have one form: a statistic h
 of each person, compared between a group and everybody, among all people or
@@ -20,6 +20,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.fairness._notion import Gaps, Notion, Sides, Violations
+from jaxfair.types import ArrayLike, Labels, Scores
 
 __all__ = [
   "Gaps",
@@ -131,7 +132,7 @@ def equal_losses(
   return Notion("equal losses", num_groups, 1, column, column, _everybody, bound, sides)
 
 
-def corrected(notion: Notion, response: Any) -> Notion:
+def corrected(notion: Notion, response: ArrayLike) -> Notion:
   """The notion for groups that were reported through known noise.
 
   E[h | A = a] is estimated from sums by reported group: those are mixtures
@@ -165,7 +166,7 @@ def corrected(notion: Notion, response: Any) -> Notion:
   return dataclasses.replace(notion, unmix=tuple(map(tuple, inverse.tolist())))
 
 
-def _everybody(y: Any) -> jax.Array:
+def _everybody(y: Labels) -> jax.Array:
   return jnp.zeros(jnp.shape(y)[:1], jnp.int32)
 
 
@@ -175,7 +176,7 @@ class _Shifted:
 
   shift: int
 
-  def __call__(self, y: Any) -> jax.Array:
+  def __call__(self, y: Labels) -> jax.Array:
     return jnp.asarray(y) - self.shift
 
 
@@ -190,7 +191,7 @@ class _Soft:
     checks.integer("num_classes", self.num_classes, low=2)
     checks.positive("sharpness", self.sharpness)
 
-  def __call__(self, scores: Any) -> jax.Array:
+  def __call__(self, scores: Scores) -> jax.Array:
     _check_columns(scores, self.num_classes)
     return jax.nn.softmax(self.sharpness * scores, axis=-1)
 
@@ -201,7 +202,7 @@ class _Hard:
 
   num_classes: int
 
-  def __call__(self, scores: Any) -> jax.Array:
+  def __call__(self, scores: Scores) -> jax.Array:
     _check_columns(scores, self.num_classes)
     return jax.nn.one_hot(jnp.argmax(scores, axis=-1), self.num_classes)
 
@@ -212,7 +213,7 @@ class _Rates:
 
   decide: Callable[[Any], jax.Array]
 
-  def __call__(self, scores: Any, y: Any) -> jax.Array:
+  def __call__(self, scores: Scores, y: Labels) -> jax.Array:
     del y
     decided = self.decide(scores)
     return decided[:, 1:] if decided.shape[-1] == 2 else decided
@@ -224,7 +225,7 @@ class _OwnClass:
 
   decide: Callable[[Any], jax.Array]
 
-  def __call__(self, scores: Any, y: Any) -> jax.Array:
+  def __call__(self, scores: Scores, y: Labels) -> jax.Array:
     decided = self.decide(scores)
     own = jnp.asarray(y)[:, None] == jnp.arange(decided.shape[-1])
     return jnp.sum(jnp.where(own, decided, 0.0), axis=-1, keepdims=True)
@@ -237,7 +238,7 @@ class _Powers:
   num_classes: int
   moments: int
 
-  def __call__(self, scores: Any, y: Any) -> jax.Array:
+  def __call__(self, scores: Scores, y: Labels) -> jax.Array:
     rates = _Rates(_Soft(self.num_classes, 1.0))(scores, y)
     powers = [rates**power for power in range(1, self.moments + 1)]
     return jnp.concatenate(powers, axis=-1)
@@ -247,7 +248,7 @@ class _Powers:
 class _Column:
   loss: Callable[[Any, Any], Any]
 
-  def __call__(self, scores: Any, y: Any) -> jax.Array:
+  def __call__(self, scores: Scores, y: Labels) -> jax.Array:
     return self.loss(scores, y)[:, None]
 
 
@@ -261,7 +262,7 @@ def _own_class(num_classes: int, sharpness: float) -> tuple[_OwnClass, _OwnClass
   return _OwnClass(soft), _OwnClass(_Hard(num_classes))
 
 
-def _check_columns(scores: Any, num_classes: int) -> None:
+def _check_columns(scores: Scores, num_classes: int) -> None:
   checks.require(
     jnp.ndim(scores) == 2 and scores.shape[1] == num_classes,
     f"scores has shape {jnp.shape(scores)}; pass logits [n, {num_classes}], one column per class",

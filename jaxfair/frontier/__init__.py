@@ -1,7 +1,7 @@
-"""What can be had at all: frontiers of privacy, fairness, accuracy, coverage.
+"""Pareto frontiers of privacy, fairness, accuracy and coverage.
 
-Here live non-dominated sets, hypervolumes, limits and choices, each with its
-uncertainty over seeds; never a training, and nothing that draws.
+This package holds non-dominated sets, hypervolumes, limits and choices, each with its uncertainty
+over seeds. It neither trains nor draws.
 """
 
 from jaxfair.frontier._attaining import attainment

@@ -13,7 +13,7 @@ from jaxfair.frontier._objectives import Points, centered, costs
 
 
 class Attainment(NamedTuple):
-  """Settings, and how often nobody beats them.
+  """Settings, and how often each is Pareto-optimal.
 
   Attributes:
     on: [n] whether the means over all seeds are on the frontier.

@@ -18,7 +18,7 @@ _BLOCK = 128  # points that are compared with the frontier so far at a time
 
 
 class NonDominated(NamedTuple):
-  """Which points nobody beats.
+  """Which points are Pareto-optimal.
 
   Attributes:
     on: [n] whether the point is on the frontier; rows with NaN are not.
@@ -32,7 +32,7 @@ class NonDominated(NamedTuple):
 def non_dominated(
   values: Any, better: Sequence[Better], *, missing: Missing = "refuse"
 ) -> NonDominated:
-  """The points that no other point dominates.
+  """Marks the points that no other point dominates.
 
   Points are taken in the order of the sums of their ranks. A dominating point
   comes before those it dominates, so each block is compared with the frontier

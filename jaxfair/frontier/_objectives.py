@@ -75,7 +75,7 @@ class Points(NamedTuple):
 def points(
   values: Any, objectives: Sequence[Objective] = OBJECTIVES, *, missing: Missing = "refuse"
 ) -> Points:
-  """Checks measured settings and makes `Points` of them.
+  """Checks measured settings and turns them into `Points`.
 
   Args:
     values: [n, s, d] settings, seeds, objectives; or [n, d] for one seed.

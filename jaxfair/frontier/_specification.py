@@ -33,7 +33,7 @@ class Specified(NamedTuple):
 def specify(
   points: Points, limits: Mapping[str, float], *, confidence: float | None = None
 ) -> Specified:
-  """The settings that satisfy limits, and the frontier of those.
+  """The settings that satisfy given limits, and the frontier among them.
 
   Args:
     points: settings and seeds.
@@ -105,7 +105,7 @@ def best(points: Points, among: np.ndarray, *, objective: str = "accuracy") -> i
 def select(
   points: Points, rule: Rule, *, limit: float | None = None, confidence: float | None = None
 ) -> int | None:
-  """The setting that stands for a wish: "fair", "private" or "accurate".
+  """The setting that best fits a preference: "fair", "private" or "accurate".
 
   A hard limit on the wish's own objective, then the best of another among
   what is left: accuracy for "fair" (limit on the gap) and "private" (limit on

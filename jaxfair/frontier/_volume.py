@@ -15,7 +15,7 @@ MOST_AXES = 4
 def hypervolume(
   values: Any, better: Sequence[Better], *, reference: Sequence[float], missing: Missing = "refuse"
 ) -> float:
-  """Volume of what is worse than some point and better than the reference.
+  """The volume of the region that the points dominate, bounded by the reference point.
 
   vol { z : some a in values is nowhere worse than z, z better than reference }
 

@@ -4,8 +4,8 @@
     plan = method.plan(method.settings(), people.sizes, budget)
     model = method.release(plan, people, folder="my_release")
 
-One contract, one table, one folder format. Trainers, noise and prices are
-those of `training`, `pate` and `accounting`; never here.
+All methods share one interface, one table and one folder format. Trainers, noise and privacy
+costs come from `training`, `pate` and `accounting`.
 """
 
 from jaxfair.methods._export import export

@@ -12,7 +12,7 @@ from jaxfair.methods._method import PERSON, SCALING, Method, Plan, Population, S
 from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import release_once
 from jaxfair.pate._attribute import Protection
-from jaxfair.types import Fit, Params
+from jaxfair.types import Fit, Key, Params
 
 RECORD = ("a person's whole record",)
 FIGURES = "figures measured on test people, which are not part of the release"
@@ -27,11 +27,11 @@ class PrivateMethod:
   name = ""
   relation = accounting.Relation.REPLACE_ONE
 
-  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
+  def fit(self, plan: Plan, data: Population, *, key: Key) -> Fit:
     """Computes the model with noise from the key."""
     raise NotImplementedError
 
-  def fit_many(self, plans: Sequence[Plan], data: Population, *, key: jax.Array) -> Fit:
+  def fit_many(self, plans: Sequence[Plan], data: Population, *, key: Key) -> Fit:
     """Fits several plans for the same people, stacked; a method may share work between them.
 
     Privacy:
@@ -41,7 +41,7 @@ class PrivateMethod:
     return tree.stack([self.fit(plan, data, key=key) for plan in plans])
 
   def release(
-    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: Key | None = None
   ) -> Released:
     """Computes the model with randomness from the operating system; see `Method`."""
 

@@ -3,7 +3,6 @@
 import pathlib
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from jaxfair import accounting, models, training
@@ -19,7 +18,7 @@ from jaxfair.methods._method import (
 )
 from jaxfair.methods._released import Network, Released
 from jaxfair.methods._releasing import refuse_release
-from jaxfair.types import Fit
+from jaxfair.types import Fit, Key
 
 NOT_PRIVATE = "This model is not private: it may not be released."
 
@@ -42,7 +41,7 @@ class _Baseline:
   traceable = True
 
   def release(
-    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: Key | None = None
   ) -> Released:
     """Refuses: nothing protects the people behind a baseline."""
     del plan, data, folder, key
@@ -66,7 +65,7 @@ class Plain(_Baseline):
     )
     return _unpriced(self, settings, sizes, network_of(settings, sizes), config)
 
-  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
+  def fit(self, plan: Plan, data: Population, *, key: Key) -> Fit:
     """Trains on the private people as they are."""
     return training.fit(plan.model, plan.loss, data.private, plan.config, key=key)
 
@@ -90,7 +89,7 @@ class MajorityClass(_Baseline):
     network = Network("logistic", sizes.classes)
     return _unpriced(self, settings, sizes, network, None)
 
-  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
+  def fit(self, plan: Plan, data: Population, *, key: Key) -> Fit:
     """Counts the private people's classes."""
     one = jnp.zeros(plan.sizes.shape, data.private.x.dtype)
     empty = plan.model.init(key, one)

@@ -1,7 +1,7 @@
 """Preprocessing that is bought for a release: charged first, bought once, kept for a resumed run.
 
 folder/
-  preprocessing/   stays in the house
+  preprocessing/   not for release
     ledger.jsonl   what was charged
     bought.json    what was released: a part of every model that is made with it
 """
@@ -20,11 +20,12 @@ from jaxfair.accounting import Budget, DatasetLedger
 from jaxfair.data import _scaling
 from jaxfair.methods._method import PERSON
 from jaxfair.methods._preprocessing import Preprocessing, PreprocessingPlan
+from jaxfair.types import Key
 
 PLACE = "preprocessing"
 
 
-def seeded_bits(key: jax.Array) -> Any:
+def seeded_bits(key: Key) -> Any:
   """A source of bits that a key repeats: for what is not released by itself, or never."""
   return np.random.default_rng(np.asarray(jax.random.key_data(key))).bytes
 
@@ -37,7 +38,7 @@ def buy_once(
   budget: Budget,
   name: str,
   ledger: DatasetLedger | None,
-  key: jax.Array | None = None,
+  key: Key | None = None,
 ) -> Preprocessing:
   """Buys what a plan asks for, for a release in `folder`.
 

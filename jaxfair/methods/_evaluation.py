@@ -1,7 +1,7 @@
 """What a released model does to test people: beside the release, never inside.
 
 folder/
-  release/       may leave the house
+  release/       may be published
   evaluation/    stays: figures without noise, of people whom no guarantee covers
     evaluation.json
     evaluation.md
@@ -25,7 +25,7 @@ from jaxfair.fairness._confusion import with_everybody
 from jaxfair.methods import _documents
 from jaxfair.methods._documents import Block, Grid, Section, Warned
 from jaxfair.methods._released import Released
-from jaxfair.types import Examples
+from jaxfair.types import Examples, Key
 
 RELEASED, PLAIN, MAJORITY = "released model", "without privacy", "majority class"
 ANSWERED = "released model, where it answers"
@@ -78,7 +78,7 @@ def read_evaluation(folder: pathlib.Path) -> NonPrivateEvaluation:
 
 
 def evaluate(
-  released: Released, test: Examples, *, plain: np.ndarray | None = None, key: jax.Array
+  released: Released, test: Examples, *, plain: np.ndarray | None = None, key: Key
 ) -> NonPrivateEvaluation:
   """Measures a released model on people it was not trained on.
 

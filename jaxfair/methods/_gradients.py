@@ -5,7 +5,6 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import jax
 import jax.numpy as jnp
 
 from jaxfair import accounting, privacy, training
@@ -26,7 +25,7 @@ from jaxfair.methods._recipe import noisy_descent
 from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import release_training
 from jaxfair.training import _optimizers
-from jaxfair.types import Fit
+from jaxfair.types import Fit, Key
 
 RECORD = ("a person's whole record, and that they took part",)
 
@@ -125,13 +124,13 @@ class DpSgd(PrivateMethod):
       optimizer=optimizer,
     )
 
-  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
+  def fit(self, plan: Plan, data: Population, *, key: Key) -> Fit:
     """Trains with noise from the key."""
     people = plan.bounded(data)
     config = self._config(plan, people)
     return training.dp_sgd(plan.model, plan.loss, people.private, config, key=key)
 
-  def fit_many(self, plans: Sequence[Plan], data: Population, *, key: jax.Array) -> Fit:
+  def fit_many(self, plans: Sequence[Plan], data: Population, *, key: Key) -> Fit:
     """Trains plans that differ in budget and weight as one program, on the same batches."""
     noise = jnp.array([plan.config.noise_multiplier for plan in plans])
     weights = jnp.asarray([getattr(plan.settings, "lam", 0.0) for plan in plans], jnp.float32)
@@ -147,7 +146,7 @@ class DpSgd(PrivateMethod):
     )
 
   def release(
-    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: Key | None = None
   ) -> Released:
     """Trains for release; continues from its last checkpoint if stopped."""
     people = plan.bounded(data)

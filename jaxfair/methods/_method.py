@@ -21,7 +21,7 @@ from jaxfair.fairness._known_labels import PARITY
 from jaxfair.methods._released import Network, Released
 from jaxfair.models import _networks
 from jaxfair.pate._attribute import Protection
-from jaxfair.types import Examples, Fit, Model, PerExampleLoss
+from jaxfair.types import Examples, Fit, Key, Model, PerExampleLoss
 
 PERSON = "one person"
 SCALING = (
@@ -81,7 +81,7 @@ META = ("encoder", "name", "ledger", "assumed_public", "bought", "intended_use")
 )
 @dataclasses.dataclass(frozen=True, eq=False)
 class Population:
-  """The people that a method is given; a pytree.
+  """The people that a method trains on; a pytree.
 
   Attributes:
     private: who is protected.
@@ -162,7 +162,7 @@ class Population:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Plan:
-  """A release, calibrated and priced before any work.
+  """A release, calibrated and priced before anything is trained.
 
   Attributes:
     method: name of the method.
@@ -260,7 +260,7 @@ class Method(Protocol):
     On the host; looks at no person. The event never exceeds the budget.
     """
 
-  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
+  def fit(self, plan: Plan, data: Population, *, key: Key) -> Fit:
     """Computes the model for a study: a pure function of data and key.
 
     Nothing is charged or written, and the key makes the noise guessable:
@@ -268,7 +268,7 @@ class Method(Protocol):
     """
 
   def release(
-    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: Key | None = None
   ) -> Released:
     """Computes the model for release, into `folder / "release"`.
 
@@ -279,7 +279,7 @@ class Method(Protocol):
     Args:
       plan: from `plan`, for these people.
       data: the people.
-      folder: of this release; `work` inside it must not leave the house.
+      folder: of this release; `work` inside it must not be published.
       key: for tests; the result is then marked as not for release.
     """
 

@@ -72,11 +72,11 @@ GUESS = {
   Relation.ATTRIBUTE: "which of two groups a certain person belongs to",
 }
 LIMITS = (
-  "The model is about people like those it was trained on; it was not examined on others.",
-  "Protection is for one row of the table. Whoever has several rows in it is protected less.",
+  "The model is about people like those it was trained on; it was not tested on others.",
+  "Protection is for one row of the table. A person with several rows in it is protected less.",
   "The promise is about the people of the training. It says nothing about those whose records "
   "are given to the model for a prediction.",
-  "The checksums of this folder show damage and careless edits. They are no signature.",
+  "The checksums of this folder reveal damage and careless edits. They are not a signature.",
 )
 
 
@@ -172,7 +172,7 @@ def _sections(card: dict[str, Any]) -> list[Section]:
       "How good it is",
       (
         "Figures measured on test people are not in this folder: they are computed without noise, "
-        "and the promise does not cover them. Whoever released the model finds them in the folder "
+        "and the promise does not cover them. The owner of the data has them in the folder "
         "evaluation beside this one, with sizes and intervals for every group, and with the "
         "majority class and a model without privacy to compare with. Figures that were bought "
         "with noise for publication, if any, are in the folder figures beside this one.",
@@ -181,7 +181,7 @@ def _sections(card: dict[str, Any]) -> list[Section]:
     Section(
       "Intended use and limits",
       (
-        card["intended_use"] or "Whoever released the model has not stated an intended use.",
+        card["intended_use"] or "No intended use was stated when the model was released.",
         card["limits"],
       ),
     ),
@@ -209,12 +209,12 @@ def _meaning(privacy: dict[str, Any]) -> tuple[Block, ...]:
   ]
   if epsilon < 20:
     blocks.append(
-      f"In terms of odds: whatever odds one gave before, the release multiplies them by "
+      f"In terms of odds: whatever the odds were before, the release multiplies them by "
       f"{_up(math.exp(epsilon), 2):g} (e to the power of epsilon) at most."
     )
   if delta > 0:
     blocks.append(
-      f"Delta allows for a rest: the bound on the odds may fail with a probability of up to "
+      f"Delta allows for a remainder: the bound on the odds may fail with a probability of up to "
       f"{delta:g}, that is 1 in {math.floor((1 + 1e-9) / delta):,}. The 100 tries above include it."
     )
   if epsilon > LARGE:
@@ -235,7 +235,7 @@ def _spending(card: dict[str, Any]) -> tuple[Block, ...]:
       "same people adds to the epsilon above.",
     )
   return (
-    "Whoever sees several releases about the same people has seen their sum. When this model was "
+    "Several releases about the same people add up for anyone who sees them. When this model was "
     f"released, the ledger of {card['data']} held, this release included:",
     [*told],
     "Releases that were not entered, or come later, are not in these figures.",

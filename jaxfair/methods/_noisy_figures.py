@@ -1,7 +1,7 @@
 """Figures of test people that may be published: counts with exact noise, paid for.
 
 folder/
-  figures/        may leave the house: figures.json, figures.md, figures.html
+  figures/        may be published: figures.json, figures.md, figures.html
   work/figures/   stays: what was charged, before anything was counted
 """
 

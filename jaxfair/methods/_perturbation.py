@@ -10,7 +10,7 @@ from jaxfair._fields import Positive
 from jaxfair.methods._base import PrivateMethod
 from jaxfair.methods._method import NetworkSettings, Plan, Population, Sizes, refuse_unfit
 from jaxfair.methods._recipe import perturbed_optimum
-from jaxfair.types import Fit, Params
+from jaxfair.types import Fit, Key, Params
 
 
 class OutputPerturbationSettings(NetworkSettings):
@@ -72,7 +72,7 @@ class OutputPerturbation(PrivateMethod):
       row_norm=settings.row_norm,
     )
 
-  def fit(self, plan: Plan, data: Population, *, key: jax.Array | None) -> Fit:
+  def fit(self, plan: Plan, data: Population, *, key: Key | None) -> Fit:
     """The optimum with noise from the key; from the operating system if None."""
     return training.output_perturbation(plan.model, plan.loss, data.private, plan.config, key=key)
 

@@ -1,8 +1,8 @@
 """Preprocessing as part of the guarantee: declared, public, or bought with noise.
 
-Where a scaler is fitted on the private people, whoever sees the model learns
-about them from the scaler alone. So ranges are declared, taken from public
-people, or released with noise and charged like any other release.
+A scaler that is fitted on private people reveals something about them to anyone who sees the
+model. Ranges are therefore declared, taken from public people, or released with noise and
+charged like any other release.
 """
 
 import dataclasses
@@ -18,6 +18,7 @@ from jaxfair.data import Encoder
 from jaxfair.data._columns import Categorical, Numeric
 from jaxfair.data._scaling import Scale, Scaler
 from jaxfair.privacy import exact
+from jaxfair.types import Features
 
 # Numbers are first placed between powers of two, up to their sign.
 _POWERS = 2.0 ** np.arange(-20, 41)
@@ -28,7 +29,7 @@ LIMIT = 5.0  # standard deviations; scaled features are cut off there
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Preprocessing:
-  """What is done to features before a method sees them, and what it tells.
+  """How features are processed before a method sees them, and what that reveals.
 
   Attributes:
     encoder: encodes people; with fewer categories than the one it was made of
@@ -63,13 +64,13 @@ class Preprocessing:
     return cls(encoder, _all(encoder), _scaler(center, factor, 1.0), encoder.assumed_public())
 
   @classmethod
-  def public(cls, encoder: Encoder, x: Any, scale: Scale = "standard") -> "Preprocessing":
+  def public(cls, encoder: Encoder, x: Features, scale: Scale = "standard") -> "Preprocessing":
     """Fits the scaler on the features of public people, encoded by the same encoder."""
     told = f"the means and spreads of all features were taken from {len(x)} public people"
     scaler = data.fit_scaler(x, scale)
     return cls(encoder, _all(encoder), scaler, (*encoder.assumed_public(), told))
 
-  def apply(self, x: Any) -> Any:
+  def apply(self, x: Features) -> Any:
     """Selects and scales features that the encoder before this one made."""
     return self.scaler.apply(x[:, self.kept])
 
@@ -122,7 +123,7 @@ class PreprocessingPlan:
     columns = [c for c in self.encoder.columns if isinstance(c, Categorical)]
     return tuple(c.name for c in columns if c.origin == "data")
 
-  def buy(self, x: Any, *, source: exact.BitSource = os.urandom) -> Preprocessing:
+  def buy(self, x: Features, *, source: exact.BitSource = os.urandom) -> Preprocessing:
     """Releases means, spreads and categories of the private people, with noise.
 
     Args:
@@ -241,7 +242,7 @@ def plan_preprocessing(
   relation: Relation = Relation.ADD_OR_REMOVE_ONE,
   buy_categories: bool = True,
 ) -> PreprocessingPlan:
-  """Plans to buy what the encoder does not declare, within (epsilon, delta).
+  """Plans the noisy release, within (epsilon, delta), of what the encoder does not declare.
 
   Args:
     encoder: of the private people.

@@ -20,7 +20,7 @@ from jaxfair.fairness import _known_labels, constraints
 from jaxfair.methods._base import FIGURES, TUNING, PrivateMethod, batch_or_all, plain_config
 from jaxfair.methods._method import NetworkSettings, Plan, Population, Sizes, refuse_unfit
 from jaxfair.pate._sf_pate import plain_model
-from jaxfair.types import Examples, Fit, Params
+from jaxfair.types import Examples, Fit, Groups, Key, Params
 
 NOTIONS: dict[str, Callable[..., constraints.Notion]] = {
   **_known_labels.NOTIONS,
@@ -91,17 +91,17 @@ class ProtectsGroups(PrivateMethod):
   relation = accounting.Relation.ATTRIBUTE
   needs: frozenset[str] = frozenset({"groups"})
 
-  def start(self, plan: Plan, data: Population, *, key: jax.Array) -> Params:
+  def start(self, plan: Plan, data: Population, *, key: Key) -> Params:
     """theta*, the model without groups, which costs nothing."""
     config = plain_config(plan.settings, plan.settings.plain_steps, plan.sizes.private)
     return plain_model(plan.model, plan.loss, data.private, config, key=_keys(key)["plain"])
 
-  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
+  def fit(self, plan: Plan, data: Population, *, key: Key) -> Fit:
     """Trains theta*, and the fair model with noise from the key."""
     return self._trained(plan, data, key, self.start(plan, data, key=key))
 
   def fit_many(
-    self, plans: Sequence[Plan], data: Population, *, key: jax.Array, start: Params | None = None
+    self, plans: Sequence[Plan], data: Population, *, key: Key, start: Params | None = None
   ) -> Fit:
     """Fits plans that differ in their budgets; theta* is trained once, or handed in."""
     if start is None:
@@ -228,9 +228,7 @@ class PrivateLagrangian(ProtectsGroups):
     )
 
 
-def fair_students(
-  plan: Plan, data: Population, groups: Any, *, key: jax.Array, start: Params
-) -> Fit:
+def fair_students(plan: Plan, data: Population, groups: Groups, *, key: Key, start: Params) -> Fit:
   """One fair training on everybody for each row of groups [k, n], all started alike."""
   return training.fit_many(
     plan.model,

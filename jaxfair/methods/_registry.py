@@ -24,7 +24,7 @@ def register(method: Method) -> Method:
 
 
 def get(name: str) -> Method:
-  """The method of this name."""
+  """The registered method with this name."""
   checks.one_of("method", name, METHODS)
   return METHODS[name]
 

@@ -7,8 +7,8 @@ release/
                     also as .html and, for programs, as .json
   sha256.json       a digest of each of these
 
-The digests show damage and careless edits. They are no signature: whoever can
-write the folder can write them, too.
+The digests reveal damage and careless edits. They are not a signature: anyone who can write the
+folder can also write the digests.
 
 Counters of the abstention rule are no part of a release, which never changes:
 they belong to a deployment (`Released.abstainer`, `jaxfair predict --state`).
@@ -31,7 +31,7 @@ from jaxfair.fairness import Abstainer, CounterRule
 from jaxfair.methods import _model_card, _release_files
 from jaxfair.methods._release_files import ARRAYS, RECORD, ReleaseError
 from jaxfair.pate._attribute import Protection
-from jaxfair.types import Model, Params
+from jaxfair.types import Features, FeaturesLike, Model, Params
 
 FORMAT = 2
 SCALER = "scaler."
@@ -62,7 +62,7 @@ class Network:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Released:
-  """A model with all that must travel along with it.
+  """A released model with everything needed to use it: encoder, scaler, guarantee and names.
 
   Attributes:
     method: how it was made.
@@ -81,7 +81,7 @@ class Released:
       margin between groups. None shows all.
     data_name: what the data set is called.
     spending: sentences on everything released from the data set so far.
-    intended_use: in the words of whoever released it.
+    intended_use: in the words of the person who released the model.
     released_on: the day, as in "2026-11-18".
   """
 
@@ -103,7 +103,7 @@ class Released:
   intended_use: str = ""
   released_on: str = ""
 
-  def prepare(self, x: Any) -> np.ndarray:
+  def prepare(self, x: FeaturesLike) -> np.ndarray:
     """[n, ...] features as the model was trained on them."""
     x = np.asarray(x, self.dtype)
     checks.require(
@@ -113,7 +113,7 @@ class Released:
     )
     return np.asarray(self._scaled(x))
 
-  def _scaled(self, x: Any) -> Any:
+  def _scaled(self, x: Features) -> Any:
     """Scaled and bounded; NumPy in, NumPy out, else JAX."""
     if self.scaler is not None:
       x = self.scaler.apply(x)
@@ -123,7 +123,7 @@ class Released:
     """As `answer`, for use inside a program; the last bits may differ from it."""
     return _answers(self.network.model, self.params, self._scaled(x))
 
-  def answer(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+  def answer(self, x: FeaturesLike) -> tuple[np.ndarray, np.ndarray]:
     """[n] class ids and [n, C] probabilities, from features as they were recorded.
 
     A person's bits do not depend on who else is asked about: programs are of one size.
@@ -139,11 +139,11 @@ class Released:
     all_labels, all_scores = zip(*parts, strict=True)
     return np.concatenate(all_labels), np.concatenate(all_scores)
 
-  def scores(self, x: Any) -> np.ndarray:
+  def scores(self, x: FeaturesLike) -> np.ndarray:
     """[n, C] probability of each class, from features as they were recorded."""
     return self.answer(x)[1]
 
-  def predict(self, x: Any) -> np.ndarray:
+  def predict(self, x: FeaturesLike) -> np.ndarray:
     """[n] class ids, from features as they were recorded."""
     return self.answer(x)[0]
 

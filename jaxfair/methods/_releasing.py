@@ -1,7 +1,7 @@
 """How every method releases: charge, compute, write down, erase.
 
 folder/
-  work/            stays in the house
+  work/            not for release
     ledger.jsonl   what was charged, before anything was computed
     private/       key and checkpoints; erased when the release is finished
   release/         may leave it: see `released`
@@ -30,7 +30,7 @@ from jaxfair.methods._released import Released, load
 from jaxfair.pate._attribute import Protection
 from jaxfair.training._checkpoints import Checkpoints
 from jaxfair.training._program_fingerprint import programs
-from jaxfair.types import Params
+from jaxfair.types import Key, Params
 
 WORK, RELEASE, PRIVATE = "work", "release", "private"
 
@@ -41,7 +41,7 @@ def release_once(
   data: Population,
   *,
   folder: str | pathlib.Path,
-  key: jax.Array | None,
+  key: Key | None,
   compute: Callable[[jax.Array, pathlib.Path], Params],
 ) -> Released:
   """Releases what `compute` returns, exactly once.
@@ -96,7 +96,7 @@ def release_training(
   config: training.DpSgdConfig,
   *,
   folder: str | pathlib.Path,
-  key: jax.Array | None,
+  key: Key | None,
 ) -> Released:
   """Releases a DP-SGD training, which keeps its own ledger and checkpoints."""
   require_planned(plan, data)
@@ -211,7 +211,7 @@ def refuse_release(method: Method) -> Released:
 def _begun(
   plan: Plan, data: Population, folder: str | pathlib.Path, key: jax.Array | None
 ) -> pathlib.Path:
-  """The part of a release's folder that stays in the house.
+  """The part of a release's folder that must not be published.
 
   A release that the data set's budget does not pay for is refused before
   anything is written; one that has begun is charged already.

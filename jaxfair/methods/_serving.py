@@ -8,7 +8,7 @@ import contextlib
 import os
 import pathlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from jaxfair import checks
 from jaxfair.fairness import Abstainer
 from jaxfair.fairness._counter import REFUSED
 from jaxfair.methods._released import Released
+from jaxfair.types import FeaturesLike, GroupsLike
 
 
 class Served(NamedTuple):
@@ -36,7 +37,11 @@ class Served(NamedTuple):
 
 
 def serve(
-  released: Released, x: Any, group: Any = None, *, state: str | pathlib.Path | None = None
+  released: Released,
+  x: FeaturesLike,
+  group: GroupsLike | None = None,
+  *,
+  state: str | pathlib.Path | None = None,
 ) -> Served:
   """Predicts for new people, and abstains where the release's rule says so.
 

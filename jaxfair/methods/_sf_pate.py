@@ -22,7 +22,7 @@ from jaxfair.methods._private_groups import (
 from jaxfair.models import _networks
 from jaxfair.pate import _sf_pate
 from jaxfair.pate._sf_release import Asked, ask
-from jaxfair.types import Fit, Model, Params
+from jaxfair.types import Fit, Key, Model, Params
 
 
 class SfPateSettings(FairSettings):
@@ -93,12 +93,12 @@ class SfPateS(ProtectsGroups):
       f"{settings.queries} people, with noise of {sigma:.3g} votes.",
     )
 
-  def start(self, plan: Plan, data: Population, *, key: jax.Array) -> Params:
+  def start(self, plan: Plan, data: Population, *, key: Key) -> Params:
     """theta*; None where labels are private, since it is fitted to them."""
     blind = self._hides_labels(plan.settings)
     return None if blind else super().start(plan, data, key=key)
 
-  def votes(self, plan: Plan, data: Population, *, key: jax.Array) -> Asked:
+  def votes(self, plan: Plan, data: Population, *, key: Key) -> Asked:
     """The teachers' votes that a student of this key learns from: not for release."""
     teacher, config, groups = self._teacher_model(plan), plan.config, plan.sizes.groups
     key = jax.random.split(key, 3)[0]
@@ -122,7 +122,7 @@ class SfPateS(ProtectsGroups):
   def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     blind = self._hides_labels(settings)
     return GROUPS + (("their labels",) if blind else ()), (
-      "teachers and their votes: they must not leave the house",
+      "teachers and their votes: they must not be published",
       "that the people were not refused, which is decided by looking at groups",
       *(("features, which are taken to be public",) if blind else ()),
       *(NOT_PROTECTED[1:] if blind else NOT_PROTECTED),

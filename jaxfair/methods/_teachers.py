@@ -23,17 +23,18 @@ from jaxfair.methods import _base
 from jaxfair.methods._base import RECORD, PrivateMethod, people_per_teacher, plain_config
 from jaxfair.methods._gradients import margin
 from jaxfair.methods._method import PERSON, Plan, Population, Sizes, refuse_unfit
-from jaxfair.methods._pate_settings import ConfidentSettings, TeacherSettings
+from jaxfair.methods._pate_settings import ConfidentSettings, FairSettings, TeacherSettings
 from jaxfair.methods._recipe import voting_teachers
 from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import PRIVATE
 from jaxfair.training import _regularizers
-from jaxfair.types import Examples, Fit, Params
+from jaxfair.types import Examples, Fit, Key, Labels, Params
 
+UNKEPT = " The margin is for labels of queries, not for predictions, whose true labels are unknown."
 ANSWERS, TEACHERS = "answers", "teachers"
 NOT_PROTECTED = (
   "features of the public people, which are the queries",
-  "teachers and their votes: they must not leave the house",
+  "teachers and their votes: they must not be published",
   *_base.NOT_PROTECTED,
 )
 
@@ -80,7 +81,7 @@ class Pate(PrivateMethod):
   protects: Literal["record"] = "record"
   needs: frozenset[str] = frozenset({"public"})
   settings: type[TeacherSettings] = TeacherSettings
-  traceable = False  # teachers are dealt and trained from the host
+  traceable = False  # teachers get their parts and are trained from the host
   reference = "Papernot et al. 2018"
 
   def plan(self, settings: Any, sizes: Sizes, budget: accounting.Budget | None) -> Plan:
@@ -92,7 +93,8 @@ class Pate(PrivateMethod):
     checks.integer("queries", queries, low=1, high=sizes.public, remedy="queries are public people")
     part = people_per_teacher(settings, sizes)
     rule, event = self._priced(settings, queries, budget)
-    decay = settings.weight_decay
+    decay, abstention = settings.weight_decay, self._abstention(settings)
+    unkept = isinstance(settings, FairSettings) and abstention is None
     config = Aggregation(
       queries=queries,
       teacher=plain_config(settings, settings.teacher_steps, part, weight_decay=decay),
@@ -107,11 +109,11 @@ class Pate(PrivateMethod):
       config,
       event,
       f"{settings.num_teachers} teachers with {part} people each are asked about {queries} public "
-      f"people; noise: {rule}.",
-      abstention=self._abstention(settings),
+      f"people; noise: {rule}.{UNKEPT if unkept else ''}",
+      abstention=abstention,
     )
 
-  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
+  def fit(self, plan: Plan, data: Population, *, key: Key) -> Fit:
     """Teachers, answers and student from one key; the trace is `NonPrivateVotes`."""
     votes = self.votes(plan, data, key=key)
     labels = self.labels(plan, data, votes, key=key)
@@ -119,7 +121,7 @@ class Pate(PrivateMethod):
     return Fit(student, NonPrivateVotes(votes, labels))
 
   def votes(
-    self, plan: Plan, data: Population, *, key: jax.Array, checkpoint: pathlib.Path | None = None
+    self, plan: Plan, data: Population, *, key: Key, checkpoint: pathlib.Path | None = None
   ) -> np.ndarray:
     """[queries, C] votes; not for release."""
     config: Aggregation = plan.config
@@ -131,9 +133,7 @@ class Pate(PrivateMethod):
     found = pate.predict_votes(plan.model, trained, _asked(plan, data).x)
     return np.asarray(pate.vote_counts(found, plan.sizes.classes, num_teachers=teachers))
 
-  def labels(
-    self, plan: Plan, data: Population, votes: np.ndarray, *, key: jax.Array
-  ) -> np.ndarray:
+  def labels(self, plan: Plan, data: Population, votes: np.ndarray, *, key: Key) -> np.ndarray:
     """[queries] labels that a student learns from, with noise from the key.
 
     Plans with equal noise get the same answer to the same question.
@@ -141,7 +141,7 @@ class Pate(PrivateMethod):
     return self._kept(plan, data, self._noisy(plan, data, votes, key=_keys(key)["noise"]))
 
   def students(
-    self, plans: Sequence[Plan], data: Population, labels: np.ndarray, *, key: jax.Array
+    self, plans: Sequence[Plan], data: Population, labels: np.ndarray, *, key: Key
   ) -> Params:
     """Students of labels, [queries] or [plans, queries]; stacked, started alike.
 
@@ -159,7 +159,7 @@ class Pate(PrivateMethod):
     return pate.train_student(model, loss, asked.x, labels, config, keys=keys).params
 
   def release(
-    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: jax.Array | None = None
+    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: Key | None = None
   ) -> Released:
     """As `Method` says; public people without labels that the notion reads cost nothing."""
     if data.public is not None:
@@ -267,8 +267,8 @@ def fair_answers(
   num_groups: int,
   rule: CounterRule,
   choice: Literal["any", "allowed"],
-  key: jax.Array,
-  truth: Any = None,
+  key: Key,
+  truth: Labels | None = None,
 ) -> np.ndarray:
   """[queries] answers with noise from a key, until the budget is spent."""
   config: Aggregation = plan.config

@@ -17,7 +17,7 @@ from jaxfair.methods._buying import seeded_bits
 from jaxfair.methods._gradients import DpSgd, DpSgdSettings
 from jaxfair.methods._method import Plan, Population, Sizes
 from jaxfair.privacy import exact
-from jaxfair.types import Fit, Params
+from jaxfair.types import Fit, Key, Params
 
 POINTS = 100  # that one person adds to a score at most
 
@@ -112,7 +112,7 @@ class TunedDpSgd(DpSgd):
       row_norm=whole.row_norm,
     )
 
-  def fit(self, plan: Plan, data: Population, *, key: jax.Array) -> Fit:
+  def fit(self, plan: Plan, data: Population, *, key: Key) -> Fit:
     """Chooses with randomness from the key."""
     return Fit(_best(plan, plan.bounded(data), key), None)
 

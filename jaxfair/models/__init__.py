@@ -1,6 +1,6 @@
 """Networks as `Model(init, apply)`, losses per example, and the coupling check.
 
-Never here: batch statistics, dropout, anything that knows groups or privacy.
+There are no batch statistics and no dropout here, and nothing knows about groups or privacy.
 """
 
 import importlib

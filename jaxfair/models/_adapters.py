@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.types import Model, Params
+from jaxfair.types import Array, Key, Model, Params
 
 _NO_STATE = (
   "the model keeps state beside its parameters ({what}); use GroupNorm or "
@@ -28,7 +28,7 @@ _NO_RANDOMNESS = (
 
 
 def from_flax(module: Any, **call_kwargs: Any) -> Model:
-  """A flax.linen module that maps a batch to logits, as a model.
+  """Wraps a flax.linen module that maps a batch to logits as a model.
 
   Args:
     module: an unbound `flax.linen.Module`; `module(x_batch)` gives logits.
@@ -55,7 +55,7 @@ def from_flax(module: Any, **call_kwargs: Any) -> Model:
 
 
 def from_haiku(function: Any) -> Model:
-  """A haiku network that maps a batch to logits, as a model.
+  """Wraps a haiku network that maps a batch to logits as a model.
 
   Args:
     function: a function that calls haiku modules, or what `hk.transform` or
@@ -87,7 +87,7 @@ def _from_flax(module: Any, call_kwargs: tuple[tuple[str, Any], ...]) -> Model:
 
   kwargs = dict(call_kwargs)
 
-  def init(key: jax.Array, x_one: Any) -> Params:
+  def init(key: Key, x_one: Array) -> Params:
     checks.key("key", key)
     x = _batch_of_one(x_one)
     try:
@@ -103,7 +103,7 @@ def _from_flax(module: Any, call_kwargs: tuple[tuple[str, Any], ...]) -> Model:
       ) from None
     return params
 
-  def apply(params: Params, x: Any) -> jax.Array:
+  def apply(params: Params, x: Array) -> jax.Array:
     try:
       return module.apply({"params": params}, x, **kwargs)
     except (
@@ -126,14 +126,14 @@ def _from_haiku(function: Any) -> Model:
     pure = hk.transform(function)
   takes_rng = list(inspect.signature(pure.apply).parameters)[1:2] == ["rng"]
 
-  def init(key: jax.Array, x_one: Any) -> Params:
+  def init(key: Key, x_one: Array) -> Params:
     checks.key("key", key)
     x = _batch_of_one(x_one)
     params = _explained(lambda: pure.init(key, x))
     _explained(lambda: jax.eval_shape(apply, params, x))
     return params
 
-  def apply(params: Params, x: Any) -> jax.Array:
+  def apply(params: Params, x: Array) -> jax.Array:
     if takes_rng:
       return pure.apply(params, None, x)
     return pure.apply(params, x)
@@ -154,11 +154,11 @@ def _explained(call: Callable[[], Any]) -> Any:
     raise
 
 
-def _batch_of_one(x_one: Any) -> Any:
+def _batch_of_one(x_one: Array) -> Any:
   return jnp.expand_dims(x_one, 0)
 
 
-def _misfit(x: Any, error: Exception) -> checks.ArgumentError:
+def _misfit(x: Array, error: Exception) -> checks.ArgumentError:
   return checks.ArgumentError(
     f"params do not fit x of shape {np.shape(x)}; pass a batch of examples "
     f"like the one given to init ({_first_line(error)})"

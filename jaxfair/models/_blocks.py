@@ -16,7 +16,7 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.models import _initial, _patches
 from jaxfair.models._adapters import from_flax
-from jaxfair.types import Model, Params
+from jaxfair.types import Array, Key, Model, Params
 
 
 def image_model(module: nn.Module) -> Model:
@@ -27,7 +27,7 @@ def image_model(module: nn.Module) -> Model:
   """
   inner = from_flax(module)
 
-  def init(key: jax.Array, x_one: Any) -> Params:
+  def init(key: Key, x_one: Array) -> Params:
     checks.require(
       np.ndim(x_one) == 3,
       f"x_one has shape {np.shape(x_one)}; pass one image [h, w, c], with "
@@ -35,7 +35,7 @@ def image_model(module: nn.Module) -> Model:
     )
     return _initialize(jax.eval_shape(inner.init, key, _as_float(x_one)), key)
 
-  def apply(params: Params, x: Any) -> jax.Array:
+  def apply(params: Params, x: jax.Array) -> jax.Array:
     checks.require(
       np.ndim(x) == 4,
       f"x has shape {np.shape(x)}; pass a batch of images [n, h, w, c], with c = 1 for grey ones",
@@ -83,7 +83,7 @@ _LOGITS = "logits"
 
 
 def _convolve(
-  x: Any, kernel: Any, strides: Any, padding: Any, *, rhs_dilation: Any, **others: Any
+  x: jax.Array, kernel: jax.Array, strides: Any, padding: Any, *, rhs_dilation: Any, **others: Any
 ) -> jax.Array:
   """`lax.conv_general_dilated`, by a matrix product on the smallest maps.
 
@@ -109,7 +109,9 @@ def _convolve(
   return rows @ kernel.reshape(-1, kernel.shape[-1])
 
 
-def _convolve_standardized(x: Any, kernel: Any, *arguments: Any, **others: Any) -> jax.Array:
+def _convolve_standardized(
+  x: jax.Array, kernel: jax.Array, *arguments: Any, **others: Any
+) -> jax.Array:
   """`_convolve` by kernels of mean 0 and variance 1 / fan_in, filter by filter."""
   axes = tuple(range(kernel.ndim - 1))
   centered = kernel - jnp.mean(kernel, axis=axes)
@@ -189,7 +191,7 @@ def _initialize(shapes: Params, key: jax.Array) -> Params:
   return jax.tree.unflatten(structure, leaves)
 
 
-def _as_float(x: Any) -> Any:
+def _as_float(x: Array) -> Any:
   """Pixels as float32; real types stay as they are."""
   x = jnp.asarray(x)
   return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(jnp.float32)

@@ -14,15 +14,15 @@ import jax.numpy as jnp
 
 from jaxfair import checks
 from jaxfair.models import _dependence, _probe
-from jaxfair.types import Model, Params, PerExampleLoss
+from jaxfair.types import Features, Model, Params, PerExampleLoss
 
 
 class CouplingError(checks.JaxfairError):
   """A model or loss whose value for one example depends on the others."""
 
 
-def check_independent(model: Model, params: Params, x: Any) -> None:
-  """Refuses a model that couples the examples of a batch.
+def check_independent(model: Model, params: Params, x: Features | jax.ShapeDtypeStruct) -> None:
+  """Raises if a model couples the examples of a batch.
 
   Args:
     model: the model.
@@ -42,7 +42,7 @@ def check_independent(model: Model, params: Params, x: Any) -> None:
     )
 
 
-def couples_examples(model: Model, params: Params, x: Any) -> bool:
+def couples_examples(model: Model, params: Params, x: Features | jax.ShapeDtypeStruct) -> bool:
   """Whether the output for one example depends on the rest of the batch.
 
   First the traced program is searched for operations across the batch axis
@@ -70,7 +70,7 @@ def couples_examples(model: Model, params: Params, x: Any) -> bool:
 
 
 def check_loss(loss: PerExampleLoss, num_classes: int, *, y_one: Any = 0) -> None:
-  """Refuses a loss that is not per example.
+  """Raises if a loss is not per example.
 
   Args:
     loss: `(logits [n, C], y [n, ...]) -> [n]`.

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.models import _initial
-from jaxfair.types import Model, Params
+from jaxfair.types import Array, Key, Model, Params
 
 
 def logistic(num_classes: int) -> Model:
@@ -64,7 +64,7 @@ class _Activation(NamedTuple):
   gain: float  # variance of the weights before it, times fan_in
 
 
-def _tempered_sigmoid(x: Any) -> jax.Array:
+def _tempered_sigmoid(x: Array) -> jax.Array:
   return 1.58 * jax.nn.sigmoid(3.0 * x) - 0.71
 
 
@@ -78,11 +78,11 @@ ACTIVATIONS = {
 
 @functools.cache
 def _logistic(num_classes: int) -> Model:
-  def init(key: jax.Array, x_one: Any) -> Params:
+  def init(key: Key, x_one: Array) -> Params:
     checks.key("key", key)
     return {"w": jnp.zeros((_num_features(x_one), num_classes)), "b": jnp.zeros(num_classes)}
 
-  def apply(params: Params, x: Any) -> jax.Array:
+  def apply(params: Params, x: Array) -> jax.Array:
     return _affine(params, _rows(x, params["w"]))
 
   return Model(init, apply)
@@ -93,7 +93,7 @@ def _mlp(hidden: tuple[int, ...], num_classes: int, activation: str) -> Model:
   act = ACTIVATIONS[activation]
   names = [f"layer_{index}" for index in range(len(hidden) + 1)]
 
-  def init(key: jax.Array, x_one: Any) -> Params:
+  def init(key: Key, x_one: Array) -> Params:
     checks.key("key", key)
     widths = [_num_features(x_one), *hidden, num_classes]
     shapes = tuple(pairwise(widths))
@@ -103,7 +103,7 @@ def _mlp(hidden: tuple[int, ...], num_classes: int, activation: str) -> Model:
       name: {"w": w, "b": jnp.zeros(w.shape[1])} for name, w in zip(names, weights, strict=True)
     }
 
-  def apply(params: Params, x: Any) -> jax.Array:
+  def apply(params: Params, x: Array) -> jax.Array:
     h = _rows(x, params[names[0]]["w"])
     for name in names[:-1]:
       h = act.function(_affine(params[name], h))
@@ -112,17 +112,17 @@ def _mlp(hidden: tuple[int, ...], num_classes: int, activation: str) -> Model:
   return Model(init, apply)
 
 
-def _affine(layer: Params, x: Any) -> jax.Array:
+def _affine(layer: Params, x: Array) -> jax.Array:
   return x @ layer["w"] + layer["b"]
 
 
-def _num_features(x_one: Any) -> int:
+def _num_features(x_one: Array) -> int:
   size = int(np.prod(np.shape(x_one)))
   checks.require(size > 0, "x_one has no features; pass one example")
   return size
 
 
-def _rows(x: Any, w: Any) -> Any:
+def _rows(x: Array, w: Array) -> Any:
   """[n, d] features of a batch, checked against the first layer's weights."""
   shape = np.shape(x)
   num_features = int(np.prod(shape[1:]))

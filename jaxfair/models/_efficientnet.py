@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.types import Params
+from jaxfair.types import Features, Params
 
 BATCH_NORM_EPSILON = 1e-3
 # (repeats, kernel, stride, expansion, channels) of the seven stages of Lite0.
@@ -114,7 +114,7 @@ def logits(params: Params, last: jax.Array) -> jax.Array:
   return _affine(jnp.mean(top, axis=(1, 2)), params["logits"])
 
 
-def normalize(x: Any, side: int) -> jax.Array:
+def normalize(x: Features, side: int) -> jax.Array:
   """Images [n, h, w, 1 or 3] in [0, 1] as the network was trained: [n, side, side, 3]."""
   shape = np.shape(x)
   checks.require(

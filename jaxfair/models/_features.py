@@ -13,7 +13,7 @@ import numpy as np
 from jaxfair import _whole_files, checks
 from jaxfair.data import Dataset
 from jaxfair.data._files import PathLike, cache_folder
-from jaxfair.types import Model, Params
+from jaxfair.types import Array, Features, Key, Model, Params
 
 EXTRACTORS = ("efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2", "scattering")
 
@@ -31,13 +31,13 @@ class Extractor(NamedTuple):
   params: Params
   apply: Callable[[Params, Any], jax.Array]
 
-  def __call__(self, x: Any) -> jax.Array:
+  def __call__(self, x: Features) -> jax.Array:
     """The features of a batch of images."""
     return self.apply(self.params, x)
 
 
 def extractor(name: str) -> Extractor:
-  """The extractor of this name with its usual settings, as configs name it."""
+  """The extractor with this name, as configs refer to it, with default settings."""
   checks.one_of("features", name, EXTRACTORS)
   if name == "scattering":
     from jaxfair.models._scattering import scattering
@@ -102,7 +102,7 @@ def with_head(extractor: Extractor, head: Model) -> Model:
   at the head's. Pass it to `frozen` or `low_rank` to train a part of it.
   """
 
-  def init(key: jax.Array, x_one: Any) -> Params:
+  def init(key: Key, x_one: Array) -> Params:
     features = jax.eval_shape(
       extractor.apply, extractor.params, jax.ShapeDtypeStruct((1, *np.shape(x_one)), jnp.float32)
     )
@@ -110,7 +110,7 @@ def with_head(extractor: Extractor, head: Model) -> Model:
     start = jax.tree.map(jnp.asarray, extractor.params)
     return {"features": start, "head": head.init(key, one)}
 
-  def apply(params: Params, x: Any) -> jax.Array:
+  def apply(params: Params, x: Array) -> jax.Array:
     return head.apply(params["head"], extractor.apply(params["features"], x))
 
   return Model(init, apply)

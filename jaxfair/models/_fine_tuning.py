@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import checks
-from jaxfair.types import Model, Params
+from jaxfair.types import Array, Key, Model, Params
 
 
 def frozen(model: Model, params: Params, *, trainable: Sequence[str]) -> Model:
-  """The model with all parameters fixed but those named.
+  """The model with all parameters fixed except those named.
 
   Args:
     model: any model.
@@ -29,11 +29,11 @@ def frozen(model: Model, params: Params, *, trainable: Sequence[str]) -> Model:
   leaves, structure = _named(params)
   chosen = _chosen("trainable", trainable, leaves)
 
-  def init(key: jax.Array, x_one: Any) -> Params:
+  def init(key: Key, x_one: Array) -> Params:
     del key, x_one
     return {name: leaves[name] for name in chosen}
 
-  def apply(trained: Params, x: Any) -> jax.Array:
+  def apply(trained: Params, x: Array) -> jax.Array:
     return model.apply(structure({**leaves, **trained}), x)
 
   return Model(init, apply)
@@ -72,7 +72,7 @@ def low_rank(
   chosen = [name for name in chosen if name not in full]
   checks.require(bool(chosen), f"layers={list(layers)} has no matrix that is not trained in full")
 
-  def init(key: jax.Array, x_one: Any) -> Params:
+  def init(key: Key, x_one: Array) -> Params:
     del x_one
     started: dict[str, Any] = {name: leaves[name] for name in full}
     for number, name in enumerate(chosen):
@@ -81,7 +81,7 @@ def low_rank(
       started[name] = {"a": drawn / jnp.sqrt(inputs), "b": jnp.zeros((rank, outputs))}
     return started
 
-  def apply(trained: Params, x: Any) -> jax.Array:
+  def apply(trained: Params, x: Array) -> jax.Array:
     changed = {name: leaves[name] + trained[name]["a"] @ trained[name]["b"] for name in chosen}
     return model.apply(structure({**leaves, **trained, **changed}), x)
 

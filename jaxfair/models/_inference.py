@@ -1,17 +1,19 @@
 """What a trained model says of many people, in bounded memory."""
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int
 
 from jaxfair import checks
-from jaxfair.types import Model, Params
+from jaxfair.types import Features, Model, Params
 
 
-def predict(model: Model, params: Params, x: Any, *, batch_size: int = 1024) -> jax.Array:
+def predict(
+  model: Model, params: Params, x: Features, *, batch_size: int = 1024
+) -> Int[jax.Array, "n"]:
   """The class with the largest logit; ties go to the lower id.
 
   Args:
@@ -27,7 +29,9 @@ def predict(model: Model, params: Params, x: Any, *, batch_size: int = 1024) -> 
   return jnp.argmax(logits, axis=-1).astype(jnp.int32)
 
 
-def scores(model: Model, params: Params, x: Any, *, batch_size: int = 1024) -> jax.Array:
+def scores(
+  model: Model, params: Params, x: Features, *, batch_size: int = 1024
+) -> Float[jax.Array, "n classes"]:
   """softmax(logits), the probability of each class.
 
   Args:
@@ -42,7 +46,7 @@ def scores(model: Model, params: Params, x: Any, *, batch_size: int = 1024) -> j
   return jax.nn.softmax(_logits(model, params, x, batch_size), axis=-1)
 
 
-def _logits(model: Model, params: Params, x: Any, batch_size: int) -> jax.Array:
+def _logits(model: Model, params: Params, x: Features, batch_size: int) -> jax.Array:
   checks.integer("batch_size", batch_size, low=1)
   checks.require(np.ndim(x) > 0, "x needs a leading batch axis")
   return _chunked(model, params, x, int(batch_size))

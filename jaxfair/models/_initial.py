@@ -10,9 +10,11 @@ from math import prod, sqrt
 import jax
 import jax.numpy as jnp
 
+from jaxfair.types import Key
+
 
 def scaled_normals(
-  key: jax.Array, shapes: tuple[tuple[int, ...], ...], gains: tuple[float, ...]
+  key: Key, shapes: tuple[tuple[int, ...], ...], gains: tuple[float, ...]
 ) -> list[jax.Array]:
   """Independent weights, normal with mean 0 and variance gain / fan_in.
 

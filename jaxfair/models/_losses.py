@@ -4,20 +4,20 @@ All stay finite, with finite gradients, for float32 logits up to 1e4 in size. A
 class id outside 0..C-1 gives NaN, never a silent class.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from jaxfair import checks
+from jaxfair.types import Array, Labels, Scores
 
 # exp(-margin) is continued by its tangent below this margin: e^20 squared
 # still fits float32, which gradient norms need.
 _STEEPEST_MARGIN = -20.0
 
 
-def cross_entropy(logits: Any, y: Any) -> jax.Array:
+def cross_entropy(logits: Scores, y: Labels) -> Float[jax.Array, "n"]:
   """-log softmax(logits)[y].
 
   Args:
@@ -31,7 +31,7 @@ def cross_entropy(logits: Any, y: Any) -> jax.Array:
   return -_pick(jax.nn.log_softmax(logits, axis=-1), y)
 
 
-def soft_cross_entropy(logits: Any, targets: Any) -> jax.Array:
+def soft_cross_entropy(logits: Scores, targets: Scores) -> Float[jax.Array, "n"]:
   """Cross-entropy against weights of the classes.
 
   sum_c a_c (-log softmax(logits)[c])
@@ -50,7 +50,7 @@ def soft_cross_entropy(logits: Any, targets: Any) -> jax.Array:
   return -jnp.sum(targets * jax.nn.log_softmax(logits, axis=-1), axis=-1)
 
 
-def squared(logits: Any, y: Any) -> jax.Array:
+def squared(logits: Scores, y: Array) -> Float[jax.Array, "n"]:
   """Squared error of the raw scores, without a softmax.
 
   sum_c (logits_c - t_c)^2,  t = the one-hot row of y, or y itself
@@ -75,7 +75,7 @@ def squared(logits: Any, y: Any) -> jax.Array:
   return jnp.where(jnp.any(chosen, axis=-1), losses, jnp.nan)
 
 
-def margin(logits: Any, y: Any) -> jax.Array:
+def margin(logits: Scores, y: Labels) -> Float[jax.Array, "n"]:
   """How far the score of y lies above the best other score.
 
   m = logits_y - max_{c != y} logits_c
@@ -96,7 +96,7 @@ def margin(logits: Any, y: Any) -> jax.Array:
   return _pick(logits, y) - jnp.max(others, axis=-1)
 
 
-def ramp(logits: Any, y: Any) -> jax.Array:
+def ramp(logits: Scores, y: Labels) -> Float[jax.Array, "n"]:
   """min(1, max(0, 1 - margin)): bounded, so no outlier can dominate.
 
   At a margin of exactly 0 or 1 the gradient is half of the slope inside, so a
@@ -112,7 +112,7 @@ def ramp(logits: Any, y: Any) -> jax.Array:
   return jnp.minimum(1.0, jnp.maximum(0.0, 1.0 - margin(logits, y)))
 
 
-def exponential(logits: Any, y: Any) -> jax.Array:
+def exponential(logits: Scores, y: Labels) -> Float[jax.Array, "n"]:
   """exp(-margin), continued by its tangent where the margin is below -20.
 
   Args:
@@ -130,8 +130,8 @@ def exponential(logits: Any, y: Any) -> jax.Array:
   return jnp.where(m > _STEEPEST_MARGIN, curve, tangent)
 
 
-def zero_one(logits: Any, y: Any) -> jax.Array:
-  """1 where the largest score is not y's, else 0; ties go to the lower id.
+def zero_one(logits: Scores, y: Labels) -> Float[jax.Array, "n"]:
+  """1 where the predicted class is not y, else 0; ties go to the lower id.
 
   Args:
     logits: [n, C] scores.
@@ -146,19 +146,19 @@ def zero_one(logits: Any, y: Any) -> jax.Array:
   return jnp.where(known, wrong.astype(jnp.float32), jnp.nan)
 
 
-def _chosen(y: Any, num_classes: int) -> jax.Array:
+def _chosen(y: Array, num_classes: int) -> jax.Array:
   """[n, C] mask of each row's class; an id out of range chooses none."""
   return jnp.expand_dims(y, -1) == jnp.arange(num_classes)
 
 
-def _pick(values: Any, y: Any) -> jax.Array:
+def _pick(values: Array, y: Array) -> jax.Array:
   """values[i, y[i]]. A mask, because a gather's gradient scatters, slowly."""
   chosen = _chosen(y, np.shape(values)[-1])
   picked = jnp.sum(jnp.where(chosen, values, 0.0), axis=-1)
   return jnp.where(jnp.any(chosen, axis=-1), picked, jnp.nan)
 
 
-def _check_ids(loss: str, logits: Any, y: Any) -> None:
+def _check_ids(loss: str, logits: Scores, y: Array) -> None:
   checks.require(
     np.ndim(logits) == np.ndim(y) + 1
     and np.shape(logits)[:-1] == np.shape(y)
@@ -168,7 +168,7 @@ def _check_ids(loss: str, logits: Any, y: Any) -> None:
   )
 
 
-def _check_same(loss: str, logits: Any, targets: Any) -> None:
+def _check_same(loss: str, logits: Scores, targets: Array) -> None:
   checks.require(
     np.shape(logits) == np.shape(targets),
     f"{loss}: needs logits and targets of one shape [n, C], got "

@@ -14,7 +14,7 @@ _Builder = Callable[[int, tuple[int, ...], int | None], Model]
 def network(
   name: str, num_classes: int, *, hidden: Sequence[int] = (64,), width: int | None = None
 ) -> Model:
-  """The network of this name.
+  """The network with this name.
 
   Args:
     name: one of `NETWORKS`.

@@ -7,7 +7,7 @@ packages are opened. They are public data.
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from jaxfair.data._origins import Package
 from jaxfair.models import _efficientnet as net
 from jaxfair.models._features import Extractor
 from jaxfair.models._tensor_file import read_tensors
-from jaxfair.types import Params
+from jaxfair.types import Features, Params
 
 
 class _Weights(NamedTuple):
@@ -108,14 +108,14 @@ class _Apply:
   grid: int
   mirror: bool
 
-  def __call__(self, params: Params, x: Any) -> jax.Array:
+  def __call__(self, params: Params, x: Features) -> jax.Array:
     cells = self.cells(params, x)
     if self.mirror:
       mirrored = self.cells(params, jnp.asarray(x)[:, :, ::-1])
       cells = [(a + b[:, :, ::-1]) / 2 for a, b in zip(cells, mirrored, strict=True)]
     return jnp.concatenate([one.reshape(one.shape[0], -1) for one in cells], axis=-1)
 
-  def cells(self, params: Params, x: Any) -> list[jax.Array]:
+  def cells(self, params: Params, x: Features) -> list[jax.Array]:
     """[n, grid, grid, c] means of each chosen block."""
     found = net.maps(params, net.normalize(x, self.side), self.plan)
     return [_pool(found[block], self.grid) for block in self.chosen]

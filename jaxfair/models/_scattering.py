@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.models._features import Extractor
-from jaxfair.types import Params
+from jaxfair.types import Features, Params
 
 
 def scattering(J: int = 2, L: int = 8, *, groups: int | None = 27) -> Extractor:
@@ -59,7 +59,7 @@ class _Apply:
   angles: int
   groups: int | None
 
-  def __call__(self, params: Params, x: Any) -> jax.Array:
+  def __call__(self, params: Params, x: Features) -> jax.Array:
     shape = np.shape(x)
     checks.require(
       len(shape) == 4 and min(shape[1:3]) >= 2**self.scales,

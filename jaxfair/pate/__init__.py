@@ -1,6 +1,6 @@
-"""PATE: teachers on disjoint parts vote, noisy votes label, a student learns.
+"""PATE: teachers trained on disjoint parts vote, noisy votes label queries, a student learns.
 
-Never computes what a vote cost beyond naming the event: that is `accounting`.
+This package names the event of a vote; `accounting` computes what it costs.
 """
 
 from jaxfair.pate._aggregation import NO_ANSWER, confident_gnmax, gnmax, plurality, soft_labels

@@ -12,14 +12,18 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int
 
 from jaxfair import checks
 from jaxfair.privacy import _random_words, noise
+from jaxfair.types import Key, Number, Votes, VotesLike
 
 NO_ANSWER = -1
 
 
-def gnmax(counts: Any, *, sigma: Any, key: jax.Array, continuous: bool = False) -> jax.Array:
+def gnmax(
+  counts: VotesLike, *, sigma: Number, key: Key, continuous: bool = False
+) -> Int[jax.Array, "n"]:
   """Labels each query by the largest noisy vote count (GNMax).
 
   label = argmax_c n_c + N(0, sigma^2)
@@ -47,14 +51,14 @@ def gnmax(counts: Any, *, sigma: Any, key: jax.Array, continuous: bool = False) 
 
 
 def confident_gnmax(
-  counts: Any,
+  counts: VotesLike,
   *,
-  threshold: Any,
-  sigma_threshold: Any,
-  sigma_answer: Any,
-  key: jax.Array,
+  threshold: Number,
+  sigma_threshold: Number,
+  sigma_answer: Number,
+  key: Key,
   continuous: bool = False,
-) -> jax.Array:
+) -> Int[jax.Array, "n"]:
   """GNMax where the teachers agree, no label elsewhere (Confident-GNMax).
 
   answered = max_c n_c + N(0, sigma_threshold^2) >= threshold
@@ -116,10 +120,10 @@ class ConfidentDraws(NamedTuple):
 def confident_draws(
   counts: jax.Array,
   *,
-  threshold: Any,
-  sigma_threshold: Any,
-  sigma_answer: Any,
-  key: jax.Array,
+  threshold: Number,
+  sigma_threshold: Number,
+  sigma_answer: Number,
+  key: Key,
   continuous: bool = False,
 ) -> ConfidentDraws:
   """The test and the noisy counts of `confident_gnmax`, not yet put together.
@@ -135,7 +139,9 @@ def confident_draws(
   return ConfidentDraws(tested >= threshold, noisy, key_ties)
 
 
-def laplace_max(counts: Any, *, scale: Any, key: jax.Array, continuous: bool = False) -> jax.Array:
+def laplace_max(
+  counts: VotesLike, *, scale: Number, key: Key, continuous: bool = False
+) -> Int[jax.Array, "n"]:
   """Labels each query by the largest count under Laplace noise (LNMax).
 
   Args:
@@ -163,7 +169,9 @@ def laplace_max(counts: Any, *, scale: Any, key: jax.Array, continuous: bool = F
   return _fair_argmax(noisy, key_ties)
 
 
-def soft_labels(counts: Any, *, sigma: Any, key: jax.Array, continuous: bool = False) -> jax.Array:
+def soft_labels(
+  counts: VotesLike, *, sigma: Number, key: Key, continuous: bool = False
+) -> Float[jax.Array, "n classes"]:
   """Noisy shares of the votes, one weight for each class.
 
   weights_c = (n_c + N(0, sigma^2)) / k
@@ -197,8 +205,8 @@ def soft_labels(counts: Any, *, sigma: Any, key: jax.Array, continuous: bool = F
   return noisy.astype(jnp.float32) / teachers
 
 
-def plurality(counts: Any, *, key: jax.Array) -> jax.Array:
-  """The class with most votes, ties broken fairly. Not private.
+def plurality(counts: VotesLike, *, key: Key) -> Int[jax.Array, "n"]:
+  """The class with the most votes, ties broken at random; not private.
 
   Args:
     counts: [n, C] votes per class.
@@ -238,7 +246,7 @@ def project_to_simplex(weights: jax.Array) -> jax.Array:
   return jnp.maximum(weights - shift, 0.0)
 
 
-def as_counts(counts: Any) -> jax.Array:
+def as_counts(counts: VotesLike) -> Int[jax.Array, "n classes"]:
   """[n, C] int32 vote counts, or an error that says what they are instead."""
   check_counts(counts)
   return jnp.asarray(counts, jnp.int32)
@@ -266,7 +274,7 @@ def check_counts(counts: Any) -> None:
     )
 
 
-def _check_reachable(counts: Any, threshold: Any, sigma: Any) -> None:
+def _check_reachable(counts: Votes, threshold: Number, sigma: Number) -> None:
   """Refuses a test that no vote can pass."""
   if not checks.concrete((counts, threshold, sigma)) or not np.size(counts):
     return
@@ -280,7 +288,7 @@ def _check_reachable(counts: Any, threshold: Any, sigma: Any) -> None:
 
 
 def _gaussian(
-  counts: jax.Array, name: str, sigma: Any, key: jax.Array, continuous: bool
+  counts: jax.Array, name: str, sigma: Number, key: jax.Array, continuous: bool
 ) -> jax.Array:
   if continuous:
     return noise.gaussian(counts.astype(jnp.float32), sigma=sigma, key=key)
@@ -288,7 +296,7 @@ def _gaussian(
   return noise.discrete_gaussian(counts, sigma=sigma, key=key)
 
 
-def _known(name: str, value: Any) -> None:
+def _known(name: str, value: Number) -> None:
   checks.require(
     checks.concrete(value),
     f"{name} is traced, and discrete noise needs it beforehand; pass a Python "

@@ -27,9 +27,8 @@ class Drawn(NamedTuple):
   """What is needed to answer one stretch of queries.
 
   Attributes:
-    tag: names the votes that are answered, for whoever has the secret, and
-      tells nobody else about them.
-    source: of random bits for its noise.
+    tag: identifies the votes that are answered; it reveals nothing about them without the secret.
+    source: source of random bits for the noise.
   """
 
   tag: str
@@ -37,14 +36,14 @@ class Drawn(NamedTuple):
 
 
 class NoiseSecret:
-  """32 bytes that no released value depends on but through noise.
+  """32 secret bytes; released values depend on them only through noise.
 
   Privacy:
     Tags and noise are values of HMAC-SHA256 under the secret for different
-    messages: for whoever does not have it they are independent random bits,
+    messages: to anyone without the secret they are independent random bits,
     as those of the operating system are. The message of a stretch holds its
     votes, so that two stretches, or two sets of votes for one, never share
-    noise. Whoever has the secret can subtract the noise.
+    noise. Anyone who has the secret can subtract the noise.
   """
 
   def __init__(self, secret: bytes):

@@ -14,6 +14,7 @@ from jaxfair.pate._aggregation import NO_ANSWER, check_counts
 from jaxfair.pate._answer_charges import Charges, check_ledger, open_ledger
 from jaxfair.pate._answer_log import AnswerLog, AnswerLogError
 from jaxfair.pate._answer_noise import Drawn, NoiseSecret, erase_secret
+from jaxfair.types import VotesLike
 
 
 class Answers(NamedTuple):
@@ -150,7 +151,7 @@ class Answerer:
     """How many queries are dealt with; the number of the next one."""
     return self._log.done
 
-  def answer(self, counts: Any, *, first: int) -> Answers:
+  def answer(self, counts: VotesLike, *, first: int) -> Answers:
     """Answers queries `first`, `first + 1`, ..., as far as the budget goes.
 
     Args:

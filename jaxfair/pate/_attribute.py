@@ -8,16 +8,14 @@ that who goes where does not depend on the groups.
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
 
-import jax
 import numpy as np
 from scipy import stats
 
 from jaxfair import accounting, checks, data
 from jaxfair.data._splitting import shuffled
 from jaxfair.pate._rules import GnMax
-from jaxfair.types import Examples
+from jaxfair.types import ArrayLike, Examples, Groups, Key
 
 # A partition at random is refused with this probability, on either side.
 FALSE_ALARM = 1e-7
@@ -84,7 +82,7 @@ def vote_guarantee(
 
 
 def deal(
-  people: Examples, num_teachers: int, *, num_groups: int, key: jax.Array, rows: Any = None
+  people: Examples, num_teachers: int, *, num_groups: int, key: Key, rows: ArrayLike | None = None
 ) -> Examples:
   """Disjoint parts, one per teacher, that do not depend on the groups.
 
@@ -170,7 +168,7 @@ def _telling(x: np.ndarray, group: np.ndarray, num_groups: int) -> np.ndarray:
   return told
 
 
-def check_groups(group: Any, num_groups: int) -> None:
+def check_groups(group: Groups, num_groups: int) -> None:
   """Refuses groups that no teacher has seen."""
   sizes = np.bincount(np.asarray(group).ravel(), minlength=num_groups)
   missing = np.flatnonzero(sizes == 0)
@@ -182,7 +180,9 @@ def check_groups(group: Any, num_groups: int) -> None:
   )
 
 
-def check_rows(rows: Any, people: Examples, num_teachers: int, num_groups: int) -> None:
+def check_rows(
+  rows: ArrayLike | None, people: Examples, num_teachers: int, num_groups: int
+) -> None:
   """Refuses a partition that overlaps, or that follows the groups."""
   rows = np.asarray(rows)
   checks.require(
@@ -219,7 +219,7 @@ def check_rows(rows: Any, people: Examples, num_teachers: int, num_groups: int) 
   )
 
 
-def draw_queries(size: int, queries: int, *, key: jax.Array) -> np.ndarray:
+def draw_queries(size: int, queries: int, *, key: Key) -> np.ndarray:
   """[queries] rows of people to ask about, drawn without looking at them."""
   checks.integer("queries", queries, low=1, high=size)
   return shuffled(key, size)[:queries]

@@ -22,13 +22,14 @@ from jaxfair.fairness._disparity import DisparityKind
 from jaxfair.fairness._known_labels import PARITY, NotionName, known_labels
 from jaxfair.pate import _aggregation
 from jaxfair.pate._aggregation import NO_ANSWER
+from jaxfair.types import GroupsLike, Key, LabelsLike, Number, VotesLike
 
 Choice: TypeAlias = Literal["any", "allowed"]
 CHOICES: tuple[Choice, ...] = ("any", "allowed")
 
 
 class Outcome(enum.IntEnum):
-  """What became of a query."""
+  """What happened to a query."""
 
   ANSWERED = 0
   REFUSED_FREE = 1  # no class is allowed: refused before looking at votes
@@ -43,8 +44,9 @@ class FairAnswers(NamedTuple):
   Attributes:
     labels: [n] class ids, `NO_ANSWER` where there is none.
     outcome: [n] int32 `Outcome`.
-    counters: [G, C] answers by group and class, m(z, k); for another notion than demographic parity
-      as in `fairness.Counted`.
+    counters: [G, C] answers by group and class, m(z, k); of another notion than demographic parity
+      [S, G, K], by true class (or one for all), group and category: the class that was given, or
+      whether it was wrong (0) or right (1).
     tested: [n] whether the votes were compared with the threshold.
     chosen: [n] whether the noisy argmax was computed. Both are charged, and
       both are functions of what is released.
@@ -64,25 +66,25 @@ class FairAnswers(NamedTuple):
 
 
 def fair_gnmax(
-  counts: Any,
-  groups: Any,
+  counts: VotesLike,
+  groups: GroupsLike,
   *,
   num_groups: int,
-  threshold: Any,
-  sigma_threshold: Any,
-  sigma_answer: Any,
-  max_gap: Any,
-  min_count: Any,
+  threshold: Number,
+  sigma_threshold: Number,
+  sigma_answer: Number,
+  max_gap: Number,
+  min_count: Number,
   disparity: DisparityKind = "rest",
-  key: jax.Array,
+  key: Key,
   guard: Guard = "table",
   choice: Choice = "any",
-  max_rho: Any = math.inf,
+  max_rho: Number = math.inf,
   continuous: bool = False,
   notion: NotionName = PARITY,
-  truth: Any = None,
+  truth: LabelsLike | None = None,
 ) -> FairAnswers:
-  """Answers where the teachers agree and the groups stay together (FairPATE).
+  """Answers where the teachers agree and the disparity stays within the margin (FairPATE).
 
   allowed   = classes that keep every disparity below max_gap
   confident = max_c n_c + N(0, sigma_threshold^2) >= threshold
@@ -160,7 +162,7 @@ def fair_gnmax(
 
 
 def fair_events(answers: FairAnswers) -> tuple[accounting.Event, ...]:
-  """What to charge for these answers, whatever was answered.
+  """The event to charge for these answers; it does not depend on what was answered.
 
   Args:
     answers: of one call of `fair_gnmax`, which carry their noise and budget.
@@ -184,7 +186,7 @@ def fair_events(answers: FairAnswers) -> tuple[accounting.Event, ...]:
 
 
 def papers_unsound_events(answers: FairAnswers) -> tuple[accounting.Event, ...]:
-  """What the paper charges: nothing for the labels it found and refused.
+  """The paper's charges, which are unsound: nothing for labels that were computed and refused.
 
   To reproduce its figures and to show how far they are off. No guarantee: a
   refusal tells that the noisy winner was among the classes not allowed, and
@@ -215,7 +217,7 @@ class Budget(NamedTuple):
   total: Any
 
   @classmethod
-  def of(cls, sigma_threshold: Any, sigma_answer: Any, max_rho: Any) -> "Budget":
+  def of(cls, sigma_threshold: Number, sigma_answer: Number, max_rho: Number) -> "Budget":
     """From the noise; the total a little lower, for rounding to float32."""
     checks.require(
       not checks.concrete(max_rho) or bool(np.all(np.asarray(max_rho) >= 0)),

@@ -16,6 +16,7 @@ from jaxfair.pate import _aggregation
 from jaxfair.pate._fair import CHOICES, Budget, Choice, Feed, Outcome, answer_in_order
 from jaxfair.privacy._normal import normal
 from jaxfair.training import _ensembles
+from jaxfair.types import GroupsLike, Key, Keys, VotesLike
 
 # Settings and seeds side by side in a block: its state stays in the cache.
 LANES = 512
@@ -56,12 +57,12 @@ class FairGrid(NamedTuple):
 
 
 def fair_query_grid(
-  counts: Any,
-  groups: Any,
+  counts: VotesLike,
+  groups: GroupsLike,
   settings: FairSettings,
   *,
   num_groups: int,
-  keys: jax.Array,
+  keys: Keys,
   disparity: DisparityKind = "rest",
   guard: Guard = "table",
   choice: Choice = "any",
@@ -150,14 +151,14 @@ class _Block:
     gaps = jnp.max(jax.vmap(jax.vmap(disparity))(counters), axis=(-2, -1))
     return FairGrid(outcomes, gaps, spent, counters)
 
-  def _feed(self, own: FairSettings, counts: jax.Array, groups: jax.Array, keys: Any) -> Feed:
+  def _feed(self, own: FairSettings, counts: jax.Array, groups: jax.Array, keys: Keys) -> Feed:
     """The noise of every seed, scaled for every setting.
 
     The same draws as those of `fair_gnmax` with the seed's key.
     """
     size, num_classes = counts.shape
 
-    def draw(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def draw(key: Key) -> tuple[jax.Array, jax.Array]:
       key_test, key_noise, _ = jax.random.split(key, 3)
       return normal(key_test, (size,)), normal(key_noise, (size, num_classes))
 

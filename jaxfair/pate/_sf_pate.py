@@ -20,7 +20,16 @@ from jaxfair import checks, training, tree
 from jaxfair.pate._attribute import Protection
 from jaxfair.pate._sf_release import SfPateConfig, SfRelease, private_groups, private_labels
 from jaxfair.training._ensembles import Untraced
-from jaxfair.types import AnchoredTrainer, Examples, Fit, Model, Params, PerExampleLoss, Trainer
+from jaxfair.types import (
+  AnchoredTrainer,
+  Examples,
+  Fit,
+  Key,
+  Model,
+  Params,
+  PerExampleLoss,
+  Trainer,
+)
 
 
 class SfPate(NamedTuple):
@@ -46,7 +55,7 @@ def fair_student(
   config: SfPateConfig,
   *,
   num_groups: int,
-  key: jax.Array,
+  key: Key,
   teacher_model: Model | None = None,
   trainer: AnchoredTrainer = training.lagrangian,
   start: Params | None = None,
@@ -102,7 +111,7 @@ def fair_teachers(
   *,
   num_groups: int,
   num_classes: int,
-  key: jax.Array,
+  key: Key,
   teacher_model: Model | None = None,
   trainer: Trainer = training.lagrangian,
   start: Params | None = None,
@@ -160,12 +169,7 @@ def fair_teachers(
 
 
 def plain_model(
-  model: Model,
-  loss: PerExampleLoss,
-  people: Examples,
-  config: training.FitConfig,
-  *,
-  key: jax.Array,
+  model: Model, loss: PerExampleLoss, people: Examples, config: training.FitConfig, *, key: Key
 ) -> Params:
   """theta*: the model without groups.
 

@@ -23,7 +23,7 @@ from jaxfair.pate._attribute import Protection
 from jaxfair.pate._rules import GnMax
 from jaxfair.pate._sf_votes import Ensemble, votes
 from jaxfair.privacy import os_key, randomized_response
-from jaxfair.types import Examples, Model, PerExampleLoss, Trainer
+from jaxfair.types import ArrayLike, Examples, Key, Model, PerExampleLoss, Trainer
 
 _TEACHER = training.FitConfig(steps=100, batch_size=32)
 _STUDENT = training.LagrangianConfig(batch_size=None)
@@ -32,13 +32,13 @@ _GROUPS = ("which group each one of the people belongs to",)
 _NEVER = ("that a person is among the people", "a group that anybody can guess from the features")
 _CHECKED = (
   "that the people were not refused, which is decided by looking at groups",
-  "teachers and their votes: they must not leave the house",
+  "teachers and their votes: they must not be published",
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class SfPateConfig:
-  """What is released, and at which price.
+  """Settings of SF-PATE: what is released, and at what privacy cost.
 
   Attributes:
     epsilon: of the release, for one person's group. Several, for a study, give
@@ -92,9 +92,9 @@ def private_groups(
   config: SfPateConfig,
   *,
   num_groups: int,
-  key: jax.Array,
+  key: Key,
   ensemble: Ensemble | None = None,
-  rows: Any = None,
+  rows: ArrayLike | None = None,
   folder: str | pathlib.Path | None = None,
   dataset_ledger: accounting.DatasetLedger | None = None,
 ) -> SfRelease:
@@ -140,10 +140,10 @@ def private_labels(
   *,
   num_groups: int,
   num_classes: int,
-  key: jax.Array,
+  key: Key,
   trainer: Trainer = training.lagrangian,
   ensemble: Ensemble | None = None,
-  rows: Any = None,
+  rows: ArrayLike | None = None,
   folder: str | pathlib.Path | None = None,
   dataset_ledger: accounting.DatasetLedger | None = None,
   labels_private: bool = False,
@@ -190,10 +190,10 @@ def randomized_groups(
   *,
   epsilon: float,
   num_groups: int,
-  key: jax.Array | None,
+  key: Key | None,
   dataset_ledger: accounting.DatasetLedger | None = None,
 ) -> SfRelease:
-  """Everybody's group through randomized response, for any fair trainer (M).
+  """Everyone's group after randomized response, for any fair trainer (M).
 
   Args:
     people: public x and y, private group.
@@ -268,9 +268,9 @@ def ask(
   config: SfPateConfig,
   num_groups: int,
   num_outputs: int,
-  key: jax.Array,
+  key: Key,
   *,
-  rows: Any = None,
+  rows: ArrayLike | None = None,
   **options: Any,
 ) -> Asked:
   """Trains the teachers and counts their votes; `options` are those of `votes`."""

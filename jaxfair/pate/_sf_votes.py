@@ -4,19 +4,18 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-import jax
 import numpy as np
 
 from jaxfair import checks, training
 from jaxfair.pate._teachers import train_teachers
 from jaxfair.pate._votes import predict_votes, vote_counts
-from jaxfair.types import Examples, Model, PerExampleLoss, Trainer
+from jaxfair.types import Examples, Features, Key, Model, PerExampleLoss, Trainer
 
 
 class Ensemble(Protocol):
   """Anything that learns from disjoint parts and votes."""
 
-  def __call__(self, parts: Examples, x: Any) -> Any:
+  def __call__(self, parts: Examples, x: Features) -> Any:
     """[k, m] class ids: teacher i learns from part i alone."""
 
 
@@ -24,11 +23,11 @@ def votes(
   model: Model | None,
   loss: PerExampleLoss,
   parts: Examples,
-  x: Any,
+  x: Features,
   config: Any,
   *,
   num_classes: int,
-  key: jax.Array,
+  key: Key,
   trainer: Trainer = training.fit,
   ensemble: Ensemble | None = None,
 ) -> np.ndarray:
@@ -52,7 +51,7 @@ def votes(
 
 
 def estimators(make: Callable[[], Any]) -> Ensemble:
-  """Teachers of scikit-learn's or fairlearn's kind.
+  """Teachers that are scikit-learn or fairlearn estimators.
 
       pate.fair_teachers(..., ensemble=pate.estimators(lambda: GridSearch(...)))
 
@@ -64,7 +63,7 @@ def estimators(make: Callable[[], Any]) -> Ensemble:
     An ensemble: one estimator for each part, fitted one after the other.
   """
 
-  def votes(parts: Examples, x: Any) -> np.ndarray:
+  def votes(parts: Examples, x: Features) -> np.ndarray:
     return np.stack(
       [
         _fitted(make(), Examples(*map(np.asarray, part))).predict(x)

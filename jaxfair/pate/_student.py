@@ -10,17 +10,17 @@ import numpy as np
 
 from jaxfair import checks, models, training
 from jaxfair.pate._aggregation import NO_ANSWER
-from jaxfair.types import Examples, Fit, Model, PerExampleLoss
+from jaxfair.types import Examples, Features, Fit, Keys, LabelsLike, Model, PerExampleLoss, Scores
 
 
 def train_student(
   model: Model,
   loss: PerExampleLoss,
-  x: Any,
-  labels: Any,
+  x: Features,
+  labels: LabelsLike,
   config: training.FitConfig = training.FitConfig(),
   *,
-  keys: jax.Array,
+  keys: Keys,
   chunk: int | None = None,
   devices: Sequence[jax.Device] | None = None,
 ) -> Fit:
@@ -99,7 +99,7 @@ def weighted(loss: PerExampleLoss) -> PerExampleLoss:
 class _Weighted:
   loss: PerExampleLoss
 
-  def __call__(self, logits: Any, weights: Any) -> jax.Array:
+  def __call__(self, logits: Scores, weights: Scores) -> jax.Array:
     n, num_classes = logits.shape
 
     def of_class(label: jax.Array) -> jax.Array:
@@ -109,7 +109,7 @@ class _Weighted:
     return jnp.sum(weights * losses, axis=-1)
 
 
-def _answered(x: Any, labels: Any, num_classes: int) -> tuple[Any, Any, bool]:
+def _answered(x: Features, labels: LabelsLike, num_classes: int) -> tuple[Any, Any, bool]:
   """Examples, targets, and whether the targets are weights.
 
   One mask for all students: the others are dropped. A mask for each: a row
@@ -132,7 +132,7 @@ def _answered(x: Any, labels: Any, num_classes: int) -> tuple[Any, Any, bool]:
   return x, _one_hot(labels, num_classes), True
 
 
-def _one_hot(labels: Any, num_classes: int) -> jax.Array:
+def _one_hot(labels: LabelsLike, num_classes: int) -> jax.Array:
   chosen = jnp.asarray(labels)[..., None] == jnp.arange(num_classes)
   known = jnp.any(chosen, axis=-1)
   answered = jnp.maximum(jnp.sum(known, axis=-1, keepdims=True), 1)
@@ -140,7 +140,7 @@ def _one_hot(labels: Any, num_classes: int) -> jax.Array:
   return chosen * scale[..., None].astype(jnp.float32)
 
 
-def _num_classes(model: Model, x: Any) -> int:
+def _num_classes(model: Model, x: Features) -> int:
   one = jax.ShapeDtypeStruct(np.shape(x)[1:], jnp.result_type(x))
   params = jax.eval_shape(model.init, jax.random.key(0), one)
   batch = jax.ShapeDtypeStruct((1, *one.shape), one.dtype)

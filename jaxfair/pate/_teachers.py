@@ -16,7 +16,7 @@ from jaxfair.pate._saved import SavedTeachers
 from jaxfair.training import _ensembles
 from jaxfair.training._fit import check_examples
 from jaxfair.training._program_fingerprint import programs
-from jaxfair.types import Examples, Model, Params, PerExampleLoss, Trainer
+from jaxfair.types import Examples, Key, Labels, Model, Params, PerExampleLoss, Trainer
 
 PROGRAMS = ("optimizer", "penalty")  # settings that are told by what they do
 NAMED = 10  # teachers that a warning lists before it only counts them
@@ -32,7 +32,7 @@ def train_teachers(
   parts: Examples,
   config: Any = training.FitConfig(),
   *,
-  key: jax.Array,
+  key: Key,
   trainer: Trainer = training.fit,
   chunk: int | None = None,
   devices: Sequence[jax.Device] | None = None,
@@ -204,7 +204,7 @@ def _check_parts(model: Model, loss: PerExampleLoss, parts: Examples, config: An
   return int(total)
 
 
-def _warn_of_missing_classes(y: Any) -> None:
+def _warn_of_missing_classes(y: Labels) -> None:
   if not checks.concrete(y) or np.ndim(y) != 2:
     return
   y = np.asarray(y)

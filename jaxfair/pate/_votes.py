@@ -3,27 +3,27 @@
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Int
 
 from jaxfair import checks, models, tree
 from jaxfair.pate import _processes
 from jaxfair.training import _ensembles
-from jaxfair.types import Model, Params
+from jaxfair.types import Array, Features, Model, Params
 
 
 def predict_votes(
   model: Model,
   stacked: Params,
-  x: Any,
+  x: Features,
   *,
   batch_size: int = 1024,
   chunk: int | None = None,
   devices: Sequence[jax.Device] | None = None,
-) -> jax.Array:
+) -> Int[jax.Array, "teachers n"]:
   """The class that each teacher predicts for each query.
 
   Args:
@@ -61,7 +61,9 @@ def predict_votes(
   return _processes.gather(votes, total)
 
 
-def vote_counts(predictions: Any, num_classes: int, *, num_teachers: int) -> jax.Array:
+def vote_counts(
+  predictions: Array, num_classes: int, *, num_teachers: int
+) -> Int[jax.Array, "n classes"]:
   """How many teachers vote for each class.
 
   n_c = #{i : predictions[i] = c}
@@ -98,7 +100,7 @@ class _Voter:
   model: Model
   batch_size: int
 
-  def __call__(self, params: Params, x: Any) -> jax.Array:
+  def __call__(self, params: Params, x: Features) -> jax.Array:
     return models.predict(self.model, params, x, batch_size=self.batch_size)
 
 

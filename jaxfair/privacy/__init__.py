@@ -1,6 +1,6 @@
-"""What protects one person: clipping, noise, sampling, randomized response.
+"""Private mechanisms: clipping, noise, sampling, randomized response.
 
-Says how much a mechanism may move; never what it cost (that is `accounting`).
+This package bounds how far one person can move a result; `accounting` computes what that costs.
 """
 
 from jaxfair.privacy import exact, grid, noise

@@ -2,13 +2,13 @@
 
 import dataclasses
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxfair import checks
 from jaxfair.privacy import noise
+from jaxfair.types import Key
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,13 @@ class QuantileClip:
     checks.non_negative("lowest", self.lowest)
 
   def update(
-    self, clip: Any, norms: jax.Array, mask: jax.Array, *, expected_size: float, key: jax.Array
+    self,
+    clip: float | jax.Array,
+    norms: jax.Array,
+    mask: jax.Array,
+    *,
+    expected_size: float,
+    key: Key,
   ) -> jax.Array:
     """The next bound, from this step's norms and one noisy count."""
     centered = jnp.where(norms <= clip, 0.5, -0.5)

@@ -1,12 +1,12 @@
 """Clip factors from the norms of per-example gradients."""
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
 from jaxfair.privacy import _factor_norms, _factors
-from jaxfair.types import Params
+from jaxfair.types import Number, Params
 
 ClipRule: TypeAlias = Literal["clip", "normalize", "drop"]
 RULES: tuple[ClipRule, ...] = ("clip", "normalize", "drop")
@@ -22,7 +22,7 @@ def weights_of(
   largest: jax.Array,
   params: Params,
   *,
-  l2_clip: Any,
+  l2_clip: Number,
   per_layer: bool,
   rule: ClipRule,
   mask: jax.Array,
@@ -72,7 +72,7 @@ def largest_norms(kept: list[list[_factors.Part]], squared: jax.Array) -> jax.Ar
   return squared + jnp.stack(hidden)
 
 
-def clip_factor(squared: jax.Array, bound: Any, rule: ClipRule = "clip") -> jax.Array:
+def clip_factor(squared: jax.Array, bound: Number, rule: ClipRule = "clip") -> jax.Array:
   """min(1, bound / norm), from squared norms, a hair below for rounding.
 
   To normalize, bound / (norm + offset). To drop, 1 within the bound and 0 beyond.

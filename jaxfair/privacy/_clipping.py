@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxfair import checks, tree
 from jaxfair.privacy import _factor_norms, _factors, _taps
 from jaxfair.privacy._clip_factors import RULES, ClipRule, largest_norms, weights_of
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Array, Examples, Model, Number, Params, PerExampleLoss
 
 Method = Literal["auto", "ghost", "vmap"]
 
@@ -54,7 +54,7 @@ class ClippedGrad:
     return self.l2_clip
 
   def weights(
-    self, kept: list[list[_factors.Part]], params: Params, mask: Any, finite: Any
+    self, kept: list[list[_factors.Part]], params: Params, mask: jax.Array, finite: jax.Array
   ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """[leaves, n] clip factors, [n] norms, and [n] which are non-finite."""
     squared = jnp.stack([_factor_norms.squared_norms(part, mask.shape[0]) for part in kept])
@@ -111,7 +111,7 @@ def clipped_grad(
   model: Model,
   loss: PerExampleLoss,
   *,
-  l2_clip: Any,
+  l2_clip: Number,
   method: Method = "auto",
   per_layer: bool = False,
   microbatch: int | None = None,
@@ -161,8 +161,8 @@ def clipped_grad(
 def zero_broken(examples: Examples) -> tuple[Examples, jax.Array]:
   """Examples with the features of non-finite ones set to zero, and [n] which.
 
-  Their gradients then are finite numbers that mean nothing: whoever sums them
-  must leave these examples out, as `ClippedGrad` does.
+  Their gradients are then finite but meaningless: code that sums gradients must leave these
+  examples out, as `ClippedGrad` does.
   """
   x = examples.x
   if not jnp.issubdtype(x.dtype, jnp.inexact):
@@ -198,7 +198,7 @@ def _check_precision(params: Params) -> None:
     )
 
 
-def _one_loss(model: Model, loss: PerExampleLoss, params: Params, x: Any, y: Any) -> jax.Array:
+def _one_loss(model: Model, loss: PerExampleLoss, params: Params, x: Array, y: Array) -> jax.Array:
   losses = loss(model.apply(params, x[None]), y[None])
   if jnp.shape(losses) != (1,):
     raise checks.ArgumentError(
@@ -209,7 +209,7 @@ def _one_loss(model: Model, loss: PerExampleLoss, params: Params, x: Any, y: Any
 
 
 def _ghost_sum(
-  spec: ClippedGrad, params: Params, examples: Examples, mask: Any, finite: Any
+  spec: ClippedGrad, params: Params, examples: Examples, mask: jax.Array, finite: jax.Array
 ) -> tuple[Clipped, jax.Array]:
   leaves, treedef = jax.tree.flatten(params)
   shapes = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in leaves]
@@ -267,13 +267,13 @@ def _ghost_sum(
 
 
 def _vmap_sum(
-  spec: ClippedGrad, params: Params, examples: Examples, mask: Any, finite: Any
+  spec: ClippedGrad, params: Params, examples: Examples, mask: jax.Array, finite: jax.Array
 ) -> tuple[Clipped, jax.Array]:
   value_and_grad = jax.vmap(
     jax.value_and_grad(functools.partial(_one_loss, spec.model, spec.loss)), in_axes=(None, 0, 0)
   )
 
-  def some(x: Any, y: Any, mask: Any, finite: Any) -> Any:
+  def some(x: Any, y: Any, mask: jax.Array, finite: jax.Array) -> Any:
     losses, grads = value_and_grad(params, x, y)
     leaves = jax.tree.leaves(grads)
     kept: list[list[_factors.Part]] = [[_factors.Whole(g)] for g in leaves]

@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.privacy import _normal, _random_words
+from jaxfair.types import Key, Number
 
 # Steps of the grid in the largest power of two that is not above sigma.
 STEPS = 2.0**29
@@ -26,7 +27,7 @@ _OWN_DRAWS = 4
 _LARGE = 4096
 
 
-def add_normal(leaves: list[jax.Array], *, sigma: Any, key: jax.Array) -> list[jax.Array]:
+def add_normal(leaves: list[jax.Array], *, sigma: Number, key: Key) -> list[jax.Array]:
   """Float32 sums of each number and N(0, sigma^2) noise, on a grid.
 
   Args:
@@ -94,7 +95,7 @@ def fine_steps(words: _random_words.Words) -> jax.Array:
   return total.astype(jnp.int32) - 2**17
 
 
-def _noisy(value: jax.Array, words: _random_words.Words, sigma: Any) -> jax.Array:
+def _noisy(value: jax.Array, words: _random_words.Words, sigma: Number) -> jax.Array:
   sigma = jnp.asarray(sigma, jnp.float32) * np.float32(1 + RAISED)
   scale = 1 / grid_step(sigma)
   total, error = two_sum(jnp.round(value * scale), coarse_steps(words, sigma * scale))

@@ -26,7 +26,7 @@ def seeded(seed: int) -> BitSource:
   """Reproducible bits, for tests and studies.
 
   Privacy:
-    Not for release: whoever knows the seed can subtract the noise.
+    Not for release: anyone who knows the seed can subtract the noise.
   """
   checks.integer("seed", seed, low=0)
   return np.random.Generator(np.random.Philox(seed)).bytes
@@ -37,7 +37,7 @@ def keyed(secret: bytes) -> BitSource:
 
   Privacy:
     SHAKE-256 of the secret and the number of the request: as good as the
-    operating system's for whoever does not have the secret.
+    operating system's to anyone who does not have the secret.
   """
   requests = itertools.count()
 

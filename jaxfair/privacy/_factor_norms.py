@@ -40,8 +40,8 @@ def hidden_by_rounding(parts: list[Part], squared: jax.Array, later: int = 0) ->
   Terms of a Gram matrix have either sign: for rows l_t of length h and r_t of
   width w, at T positions of p products, the sum over pairs of positions is off
   by gamma_m S, m = h + w + 2 T + p^2 + 8, S = (sum_t |l_t| |r_t|)^2, however
-  small it is itself. S is computed likewise, which gamma_m / (1 - gamma_m)
-  pays for. Squares below the smallest float count as zero; that is paid for
+  small it is itself. S is computed in float32, too, which the factor gamma_m / (1 - gamma_m)
+  accounts for. Squares below the smallest float count as zero; that is accounted for
   twice, since S lacks them, too.
 
   Args:
@@ -89,7 +89,7 @@ def inner_products(parts: list[Part], others: list[Part], num_examples: int) -> 
 
 
 def _rounding_share(roundings: int) -> float:
-  """gamma_m / (1 - gamma_m) of so many roundings, and two more of its own."""
+  """gamma_m / (1 - gamma_m) for m = `roundings` + 2; the two cover this computation itself."""
   errors = (roundings + 2) * _ROUNDING
   if errors > 0.1:
     raise checks.ArgumentError(

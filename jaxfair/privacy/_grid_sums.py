@@ -6,7 +6,7 @@ JAX has no 64-bit integers by default: they are pairs of 32-bit words.
 """
 
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.privacy import _thresholds
+from jaxfair.types import ArrayLike, Key, Number
 
 # Sigma in steps: noise = 2^16 A + 2^8 B + C, each with the parameter 2^10.
 STEPS = 2.0**26
@@ -29,14 +30,14 @@ class Wide(NamedTuple):
 
 
 def noisy_sums(
-  values: Any,
-  cell: Any,
+  values: ArrayLike,
+  cell: ArrayLike,
   num_cells: int,
   *,
   bound: float,
-  noise_multiplier: Any,
+  noise_multiplier: Number,
   sensitivity: float,
-  key: jax.Array,
+  key: Key,
 ) -> jax.Array:
   """Sums of bounded values in every cell, with Gaussian noise on a grid.
 
@@ -75,7 +76,7 @@ def noisy_sums(
   return _as_float(noisy) * (jnp.float32(bound) / jnp.maximum(whole, 1))
 
 
-def whole_steps(noise_multiplier: Any, sensitivity: float) -> jax.Array:
+def whole_steps(noise_multiplier: Number, sensitivity: float) -> jax.Array:
   """M, the steps in the bound: STEPS / (z D) rounded down, float32 and all."""
   most = jnp.float32(STEPS * (1 - 2.0**-20) / sensitivity) / noise_multiplier
   return jnp.minimum(jnp.floor(most), _LARGEST).astype(jnp.int32)

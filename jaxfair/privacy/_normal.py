@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair.privacy import _random_words
+from jaxfair.types import Key
 
 # |z| = t^2 N(t) / D(t) where t^2 / 2 = -log Pr[|Z| > z], on 0 <= t <= 9.42;
 # relative error 1.1e-8 before rounding. Weighted least-squares fit.
@@ -42,7 +43,7 @@ _DENOMINATOR = (
 MISSING_TAIL = 2.0**-63
 
 
-def normal(key: jax.Array, shape: tuple[int, ...], *, start: int = 0) -> jax.Array:
+def normal(key: Key, shape: tuple[int, ...], *, start: int = 0) -> jax.Array:
   """Independent standard normal draws.
 
   Args:

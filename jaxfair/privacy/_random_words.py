@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
+from jaxfair.types import Key
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
@@ -24,7 +25,7 @@ class Words(NamedTuple):
   low: jax.Array
 
 
-def random_words(key: jax.Array, count: int, *, start: int | jax.Array = 0) -> Words:
+def random_words(key: Key, count: int, *, start: int | jax.Array = 0) -> Words:
   """64 bits for each of the counters start, ..., start + count - 1.
 
   Args:

@@ -3,23 +3,24 @@
 import functools
 import math
 from fractions import Fraction
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from jaxfair import checks
 from jaxfair.privacy import _random_words
 from jaxfair.privacy._rational import exp_minus, rational
 from jaxfair.privacy._thresholds import Thresholds, Words, count_above, cut
+from jaxfair.types import ArrayLike, Key, LabelsLike
 
 MAX_CATEGORIES = 2**16
 _PRECISION = 128
 
 
 def randomized_response(
-  values: Any, *, epsilon: Any, num_categories: int, key: jax.Array
+  values: LabelsLike, *, epsilon: float, num_categories: int, key: Key
 ) -> jax.Array:
   """Reports each value, or another category at random.
 
@@ -52,7 +53,7 @@ def randomized_response(
   return _report(values, table.words, key, num_categories)
 
 
-def response_matrix(*, epsilon: float, num_categories: int) -> np.ndarray:
+def response_matrix(*, epsilon: float, num_categories: int) -> Float[np.ndarray, "k k"]:
   """[k, k] probabilities of each report (column) given each value (row)."""
   keep, flip = _probabilities(epsilon, num_categories)
   matrix = np.full((num_categories, num_categories), flip)
@@ -60,8 +61,8 @@ def response_matrix(*, epsilon: float, num_categories: int) -> np.ndarray:
   return matrix
 
 
-def unbiased_counts(counts: Any, *, epsilon: float) -> jax.Array:
-  """How many people have each value, estimated from counts of reports.
+def unbiased_counts(counts: ArrayLike, *, epsilon: float) -> jax.Array:
+  """Estimates how many people have each value from counts of reports.
 
   estimate = (counts - n flip) / (keep - flip), the inverse of the response
   matrix; unbiased, so it may be negative.

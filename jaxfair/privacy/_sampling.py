@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.privacy import _random_words
+from jaxfair.types import Key
 
 
 class Batch(NamedTuple):
@@ -34,7 +35,7 @@ class Batch(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PoissonSampler:
-  """Draws batches by Poisson sampling, cut at a public cap.
+  """Draws batches by Poisson sampling, truncated at a public cap.
 
   Every row is chosen independently with probability `rate`. If more than
   `max_batch` are chosen, a uniformly random `max_batch` of them are kept.
@@ -84,7 +85,7 @@ class PoissonSampler:
     """q n: the public constant that sums are divided by."""
     return self.rate * self.num_examples
 
-  def draw(self, *, key: jax.Array) -> Batch:
+  def draw(self, *, key: Key) -> Batch:
     """One batch. Jit-able, vmappable over keys; costs O(max_batch)."""
     n, cap = self.num_examples, self.max_batch
     if self.rate == 1.0:

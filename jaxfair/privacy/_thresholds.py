@@ -20,6 +20,7 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.privacy import _random_words
 from jaxfair.privacy._rational import exp_minus
+from jaxfair.types import Key
 
 MAX_LENGTH = 2**19
 BITS = 128
@@ -81,7 +82,7 @@ def count_above(words: Words, table: Words) -> jax.Array:
 
 
 @functools.partial(jax.jit, static_argnames="count")
-def draw(key: jax.Array, table: Words, count: int) -> jax.Array:
+def draw(key: Key, table: Words, count: int) -> jax.Array:
   """[count] draws from a table of 128-bit thresholds.
 
   64 bits decide, unless they agree with the upper half of a threshold. That

@@ -1,4 +1,4 @@
-"""Exact noise for released counts, on the host.
+"""Exact discrete noise for released counts, computed on the host.
 
 The law is the one that is written down, to the last bit: integer arithmetic only, no floating
 point, no cut tails. Bits come from the operating system unless a study asks for a reproducible

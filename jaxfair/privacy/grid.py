@@ -1,4 +1,4 @@
-"""Gaussian noise for real numbers that are released directly, on the host.
+"""Gaussian noise for real numbers that are released directly, computed on the host.
 
 Floats tell by their last bits which value they were made of. Here numbers are rounded to a public
 grid and exact discrete Gaussian noise is added in whole steps, so nothing of a value below the

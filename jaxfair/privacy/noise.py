@@ -1,10 +1,11 @@
-"""Noise for arrays and trees: Gaussian, Laplace, and both on the integers.
+"""Noise for arrays and trees: Gaussian, Laplace, and their discrete versions.
 
 All are pure functions of a key, compile, and map over keys. One counter stream
 is shared by the leaves of a tree, so a key must not serve two calls. For a
 release the key comes from `os_key`, never from a seed.
 """
 
+from fractions import Fraction
 from typing import Any
 
 import jax
@@ -14,11 +15,12 @@ import numpy as np
 from jaxfair import checks, tree
 from jaxfair.privacy import _dense_sum, _random_words, _thresholds
 from jaxfair.privacy._rational import rational
+from jaxfair.types import Key, Number
 
 Tree = Any
 
 
-def gaussian(value: Tree, *, sigma: Any, key: jax.Array) -> Tree:
+def gaussian(value: Tree, *, sigma: Number, key: Key) -> Tree:
   """Adds independent N(0, sigma^2) noise to every number of a tree.
 
   Args:
@@ -42,7 +44,7 @@ def gaussian(value: Tree, *, sigma: Any, key: jax.Array) -> Tree:
   return _add_gaussian(value, _float32_up("sigma", sigma), key)
 
 
-def laplace(value: Tree, *, scale: Any, key: jax.Array) -> Tree:
+def laplace(value: Tree, *, scale: Number, key: Key) -> Tree:
   """Adds independent Laplace noise to every number of a tree.
 
   density(x) = exp(-|x| / scale) / (2 scale)
@@ -64,7 +66,7 @@ def laplace(value: Tree, *, scale: Any, key: jax.Array) -> Tree:
   return _add_laplace(value, _float32_up("scale", scale), key)
 
 
-def discrete_gaussian(value: Tree, *, sigma: Any, key: jax.Array) -> Tree:
+def discrete_gaussian(value: Tree, *, sigma: Number | Fraction, key: Key) -> Tree:
   """Adds independent discrete Gaussian noise to every integer of a tree.
 
   Pr[noise = n] proportional to exp(-n^2 / (2 sigma^2))
@@ -91,7 +93,7 @@ def discrete_gaussian(value: Tree, *, sigma: Any, key: jax.Array) -> Tree:
   return _add_integers(value, table, key)
 
 
-def discrete_laplace(value: Tree, *, scale: Any, key: jax.Array) -> Tree:
+def discrete_laplace(value: Tree, *, scale: Number | Fraction, key: Key) -> Tree:
   """Adds independent discrete Laplace noise to every integer of a tree.
 
   Pr[noise = n] = (1 - q) / (1 + q) q^|n|,  q = exp(-1 / scale)
@@ -117,20 +119,20 @@ def discrete_laplace(value: Tree, *, scale: Any, key: jax.Array) -> Tree:
   return _add_integers(value, table, key)
 
 
-def discrete_gaussian_distance(*, sigma: Any) -> float:
+def discrete_gaussian_distance(*, sigma: Number | Fraction) -> float:
   """Total-variation distance of one draw to the exact law, rounded up."""
   table = _thresholds.discrete_gaussian(rational("sigma", sigma))
   return table.distance
 
 
-def discrete_laplace_distance(*, scale: Any) -> float:
+def discrete_laplace_distance(*, scale: Number | Fraction) -> float:
   """Total-variation distance of one draw to the exact law, rounded up."""
   table = _thresholds.discrete_laplace(rational("scale", scale))
   return table.distance
 
 
 @jax.jit
-def _add_gaussian(value: Tree, sigma: Any, key: jax.Array) -> Tree:
+def _add_gaussian(value: Tree, sigma: Number, key: jax.Array) -> Tree:
   leaves, treedef = jax.tree.flatten(value)
   leaves = [jnp.asarray(leaf) for leaf in leaves]
   totals = _dense_sum.add_normal(leaves, sigma=sigma, key=key)
@@ -143,7 +145,7 @@ def _add_gaussian(value: Tree, sigma: Any, key: jax.Array) -> Tree:
 
 
 @jax.jit
-def _add_laplace(value: Tree, scale: Any, key: jax.Array) -> Tree:
+def _add_laplace(value: Tree, scale: Number, key: jax.Array) -> Tree:
   words = _random_words.random_words(key, tree.size(value))
   # The lowest bit of `high` is not used by the magnitude: it is the sign.
   sign = jnp.where(words.high & 1, -1.0, 1.0)
@@ -153,7 +155,7 @@ def _add_laplace(value: Tree, scale: Any, key: jax.Array) -> Tree:
   return _add_scaled(value, scale, draws)
 
 
-def _add_scaled(value: Tree, scale: Any, draws: jax.Array) -> Tree:
+def _add_scaled(value: Tree, scale: Number, draws: jax.Array) -> Tree:
   """value + scale * draws, the leaves one after the other."""
   leaves, treedef = jax.tree.flatten(value)
   leaves = [jnp.asarray(leaf) for leaf in leaves]

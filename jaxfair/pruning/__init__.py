@@ -1,6 +1,6 @@
-"""Smaller networks, and who pays for them: masks, impact, bounds, fair pruning.
+"""Pruning, and who pays for it: masks, impact, bounds, fair pruning.
 
-Never reads data files, and never decides which groups there are.
+This package never reads data files and never decides which groups there are.
 """
 
 from jaxfair.pruning._bounds import size_identity

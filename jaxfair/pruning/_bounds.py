@@ -11,7 +11,7 @@ from jaxfair.analysis import _by_group, _directional_derivatives, _group_gradien
 from jaxfair.analysis._by_group import ByGroup
 from jaxfair.fairness._groups import group_counts
 from jaxfair.pruning._group_profile import STEPS, check
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
 
 
 class NonPrivateExcessBound(NamedTuple):
@@ -55,7 +55,7 @@ def excess_bound(
   examples: Examples,
   *,
   num_groups: int,
-  key: jax.Array,
+  key: Key,
   steps: int = STEPS,
 ) -> NonPrivateExcessBound:
   """The bound on every group's excess loss, term by term.
@@ -112,7 +112,7 @@ class SizeIdentity(NamedTuple):
 def size_identity(
   model: Model, loss: PerExampleLoss, params: Params, examples: Examples, *, num_groups: int
 ) -> SizeIdentity:
-  """How far group gradients balance: sum_a |D_a| g_a = 0 when training ended.
+  """How nearly sum_a |D_a| g_a = 0 holds for the group gradients g_a where training ended.
 
   Of two groups, |D_a| ||g_a|| = |D_b| ||g_b|| then, so the larger group has
   the smaller gradient. With three or more groups, with weight decay, or short
@@ -138,7 +138,12 @@ def size_identity(
 
 @functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups"))
 def _expansion(
-  model: Model, loss: PerExampleLoss, params: Params, change: Params, examples: Any, num_groups: int
+  model: Model,
+  loss: PerExampleLoss,
+  params: Params,
+  change: Params,
+  examples: Examples,
+  num_groups: int,
 ) -> tuple[ByGroup, ByGroup, ByGroup]:
   people = jax.tree.map(jnp.asarray, examples)
   here = _directional_derivatives.along(model, loss, params, people, change)

@@ -1,7 +1,7 @@
 """Why a group's gradient and curvature are large: errors, and the boundary."""
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from jaxfair.analysis._directional_derivatives import in_chunks
 from jaxfair.analysis._lanczos import largest
 from jaxfair.analysis._logit_gram import logit_gram, one_loss
 from jaxfair.pruning._group_profile import STEPS, check
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
 
 
 class NonPrivateGradientBound(NamedTuple):
@@ -87,7 +87,7 @@ def eigenvalue_bound(
   examples: Examples,
   *,
   num_groups: int,
-  key: jax.Array,
+  key: Key,
   steps: int = STEPS,
 ) -> NonPrivateEigenvalueBound:
   """A group's top eigenvalue is large where people are near the boundary.
@@ -124,7 +124,7 @@ def eigenvalue_bound(
 
 @functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups"))
 def _gradient_chain(
-  model: Model, loss: PerExampleLoss, params: Params, examples: Any, num_groups: int
+  model: Model, loss: PerExampleLoss, params: Params, examples: Examples, num_groups: int
 ) -> tuple[ByGroup, ByGroup, ByGroup]:
   people = jax.tree.map(jnp.asarray, examples)
   logits, gram = logit_gram(model, params, people.x)
@@ -145,7 +145,7 @@ def _eigenvalue_parts(
   model: Model,
   loss: PerExampleLoss,
   params: Params,
-  examples: Any,
+  examples: Examples,
   num_groups: int,
   steps: int,
   key: jax.Array,

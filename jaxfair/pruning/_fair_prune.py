@@ -9,7 +9,7 @@ from jaxfair import checks, training, tree
 from jaxfair.pruning import _constraints
 from jaxfair.pruning import _masks as masking
 from jaxfair.pruning._group_profile import check_curved, chunk_for
-from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss
 
 Stage = Literal["never", "before", "after", "both"]
 Kind = Literal["relaxed", "full"]
@@ -27,13 +27,13 @@ class FairPruneConfig:
     fair: where groups are held together: in the training before pruning, in
       the fine-tuning after it, in both, or never.
     constraint: "relaxed" asks for equal group losses, "full" for equal
-      gradient norms and top eigenvalues, which is dear.
+      gradient norms and top eigenvalues, which is expensive.
     train: how the whole network is trained; its own constraint is replaced.
-    tune: how the pruned one is; likewise.
-    curvature_steps: of Lanczos in every step under the full constraint.
+    tune: how the pruned network is fine-tuned; its own constraint is replaced.
+    curvature_steps: Lanczos steps in every training step under the full constraint.
     scope: see `magnitude_masks`.
-    unit: likewise.
-    norm: likewise.
+    unit: see `magnitude_masks`.
+    norm: see `magnitude_masks`.
   """
 
   rates: tuple[float, ...] = (0.3, 0.5, 0.7, 0.9)
@@ -64,7 +64,7 @@ class PrunedFit(NamedTuple):
   Attributes:
     params: pruned and fine-tuned, with a leading axis of rates; zero wherever
       a mask is False.
-    masks: likewise.
+    masks: with a leading axis of rates; False where a weight was removed.
     dense: the network before pruning.
     trace: of the fine-tunings, with a leading axis of rates; not private.
   """
@@ -82,10 +82,10 @@ def fair_prune(
   config: FairPruneConfig = FairPruneConfig(),
   *,
   num_groups: int,
-  key: jax.Array,
+  key: Key,
   dense: Params | None = None,
 ) -> PrunedFit:
-  """Trains, prunes once, fine-tunes; groups are held together where asked.
+  """Trains, prunes once and fine-tunes, with fairness constraints where the config asks for them.
 
       config = FairPruneConfig(rates=(0.9,), fair="after")
       fit = fair_prune(model, loss, people, config, num_groups=2, key=key)
@@ -140,9 +140,9 @@ def fine_tune(
   *,
   params: Params,
   masks: masking.Masks,
-  key: jax.Array,
+  key: Key,
 ) -> Fit:
-  """Trains on from a pruned network, whose removed weights stay zero.
+  """Continues training from a pruned network; removed weights stay zero.
 
   Args:
     model: any model.
@@ -168,7 +168,7 @@ def tune_many(
   masks: masking.Masks,
   config: training.LagrangianConfig,
   *,
-  key: jax.Array,
+  key: Key,
 ) -> Fit:
   """Fine-tunes one network under many masks, each with the same batches.
 
@@ -185,7 +185,7 @@ def tune_many(
     `Fit` with a leading axis on every leaf.
   """
 
-  def one(mask: Any) -> Fit:
+  def one(mask: Params) -> Fit:
     return training.lagrangian(model, loss, examples, config, key=key, initial=params, mask=mask)
 
   masking.check_masks(params, tree.take(masks, 0))

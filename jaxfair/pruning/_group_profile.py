@@ -1,7 +1,7 @@
 """What one network is like for each group: the factors that pruning acts on."""
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from jaxfair.analysis import _by_group, _group_gradients
 from jaxfair.analysis._by_group import ByGroup
 from jaxfair.models import zero_one
 from jaxfair.training._driver import choose_loop
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Features, Groups, Key, Labels, Model, Params, PerExampleLoss
 
 CHUNK = 256  # people in memory at once where the loops are the host's
 STEPS = 20  # of Lanczos: the top value of a network's Hessian stands apart
@@ -46,7 +46,7 @@ def group_profile(
   examples: Examples,
   *,
   num_groups: int,
-  key: jax.Array | None = None,
+  key: Key | None = None,
   steps: int = STEPS,
   max_curved: int | None = None,
   gradients: bool = True,
@@ -56,15 +56,13 @@ def group_profile(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses, twice differentiable.
-    params: where.
+    params: the parameters at which everything is measured.
     examples: the people.
     num_groups: static number of groups G.
-    key: of the starting vectors of Lanczos; None leaves curvature out.
+    key: for the starting vectors of Lanczos; None leaves curvature out.
     steps: Hessian-vector products per group.
-    max_curved: curvature is that of the first so many people; of all by
-      default.
-    gradients: False leaves their norms out, which are most of the work
-      without curvature.
+    max_curved: curvature is computed on the first `max_curved` people; on all by default.
+    gradients: False leaves out gradient norms, which are most of the work without curvature.
 
   Returns:
     One statistic per group and for everybody. Convolutions on CPU are looked
@@ -99,7 +97,7 @@ def group_profiles(
   examples: Examples,
   *,
   num_groups: int,
-  key: jax.Array | None = None,
+  key: Key | None = None,
   steps: int = STEPS,
   max_curved: int | None = None,
   gradients: bool = True,
@@ -108,14 +106,14 @@ def group_profiles(
 
   Args:
     model: see `group_profile`.
-    loss: likewise.
+    loss: see `group_profile`.
     stacked: parameters with a leading axis.
-    examples: likewise.
-    num_groups: likewise.
-    key: likewise; all networks are looked at from the same starts.
-    steps: likewise.
-    max_curved: likewise.
-    gradients: likewise.
+    examples: see `group_profile`.
+    num_groups: see `group_profile`.
+    key: see `group_profile`; all networks share the starting vectors.
+    steps: see `group_profile`.
+    max_curved: see `group_profile`.
+    gradients: see `group_profile`.
 
   Returns:
     The profiles with a leading axis on every array.
@@ -147,7 +145,9 @@ def chunk_for(model: Model, params: Params, examples: Examples) -> int | None:
   return CHUNK if loop == "step" else None
 
 
-def check(examples: Examples, num_groups: int, key: Any, max_curved: int | None = None) -> None:
+def check(
+  examples: Examples, num_groups: int, key: Key | None, max_curved: int | None = None
+) -> None:
   """Refuses people whose profile cannot be computed."""
   checks.integer("num_groups", num_groups, low=1)
   checks.same_length(**examples._asdict())
@@ -161,7 +161,7 @@ def check(examples: Examples, num_groups: int, key: Any, max_curved: int | None 
   check_curved(examples.group[:max_curved], num_groups, "leave key out", told=told)
 
 
-def check_curved(group: Any, num_groups: int, remedy: str, *, told: str = "") -> None:
+def check_curved(group: Groups, num_groups: int, remedy: str, *, told: str = "") -> None:
   """Refuses a group of fewer than two people where curvature is asked."""
   if not checks.concrete(group):
     return
@@ -208,13 +208,13 @@ def _outputs(
 
 
 @functools.partial(jax.jit, static_argnames=("model",))
-def _apply(model: Model, params: Params, x: Any) -> jax.Array:
+def _apply(model: Model, params: Params, x: Features) -> jax.Array:
   return model.apply(params, x)
 
 
 @functools.partial(jax.jit, static_argnames=("loss", "num_groups"))
 def _of_logits(
-  loss: PerExampleLoss, logits: jax.Array, y: Any, group: Any, num_groups: int
+  loss: PerExampleLoss, logits: jax.Array, y: Labels, group: Groups, num_groups: int
 ) -> tuple[ByGroup, ByGroup, ByGroup]:
   margin = analysis.top_two_margin(jax.nn.softmax(logits, axis=-1))
   values = (loss(logits, y), 1.0 - zero_one(logits, y), margin)

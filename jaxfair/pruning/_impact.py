@@ -10,7 +10,7 @@ from jaxfair import tree
 from jaxfair.analysis._by_group import ByGroup
 from jaxfair.pruning import _masks as masking
 from jaxfair.pruning._group_profile import STEPS, NonPrivateProfile, group_profiles
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
 
 
 class NonPrivateImpact(NamedTuple):
@@ -63,11 +63,11 @@ def impact(
   unit: masking.Unit = "weight",
   norm: masking.Norm = "l2",
   prunable: masking.Prunable | None = None,
-  key: jax.Array | None = None,
+  key: Key | None = None,
   steps: int = STEPS,
   max_curved: int | None = None,
 ) -> NonPrivateImpact:
-  """What one-shot pruning without fine-tuning does to every group.
+  """Measures what one-shot pruning without fine-tuning does to every group.
 
   R(a) = J(theta_bar; D_a) - J(theta*; D_a)
 
@@ -79,12 +79,12 @@ def impact(
     num_groups: static number of groups G.
     rates: shares of the weights to remove, each in [0, 1).
     scope: see `magnitude_masks`.
-    unit: likewise.
-    norm: likewise.
-    prunable: likewise.
-    key: of Lanczos; None leaves curvature out.
+    unit: see `magnitude_masks`.
+    norm: see `magnitude_masks`.
+    prunable: see `magnitude_masks`.
+    key: for Lanczos' starting vectors; None leaves curvature out.
     steps: see `group_profile`.
-    max_curved: likewise.
+    max_curved: see `group_profile`.
 
   Returns:
     All rates at once: one ranking of the weights and one program.
@@ -117,24 +117,24 @@ def compare(
   *,
   num_groups: int,
   rates: Sequence[float],
-  key: jax.Array | None = None,
+  key: Key | None = None,
   steps: int = STEPS,
   max_curved: int | None = None,
   gradients: bool = True,
 ) -> NonPrivateImpact:
-  """The impact of networks that were pruned, and maybe fine-tuned, already.
+  """Measures the impact on networks that are already pruned, and possibly fine-tuned.
 
   Args:
     model: see `impact`.
-    loss: likewise.
+    loss: see `impact`.
     before: the trained network.
-    after: networks with a leading axis R.
-    examples: likewise.
-    num_groups: likewise.
-    rates: [R] at which they were pruned.
-    key: likewise.
-    steps: likewise.
-    max_curved: likewise.
+    after: the pruned networks, with a leading axis R.
+    examples: see `impact`.
+    num_groups: see `impact`.
+    rates: [R] rates at which they were pruned.
+    key: see `impact`.
+    steps: see `impact`.
+    max_curved: see `impact`.
     gradients: see `group_profile`.
   """
   shares = masking.check_rates(rates)

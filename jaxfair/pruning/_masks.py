@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, tree
-from jaxfair.types import Params
+from jaxfair.types import Array, ArrayLike, Params
 
 Masks = Any  # a pytree of boolean arrays
 Scope = Literal["global", "layer"]
@@ -80,9 +80,9 @@ def masks_at_rates(
     params: the trained parameters.
     rates: [R] shares, each in [0, 1); known numbers, not traced ones.
     scope: see `magnitude_masks`.
-    unit: likewise.
-    norm: likewise.
-    prunable: likewise.
+    unit: see `magnitude_masks`.
+    norm: see `magnitude_masks`.
+    prunable: see `magnitude_masks`.
 
   Returns:
     Masks with a leading axis R; a higher rate keeps a part of what a lower
@@ -124,7 +124,7 @@ def masks_at_rates(
 
 
 def apply_masks(params: Params, masks: Masks) -> Params:
-  """The parameters with zeros where the masks are False.
+  """Sets parameters to zero where the masks are False.
 
   Args:
     params: plain parameters.
@@ -151,7 +151,7 @@ class Sparsity(NamedTuple):
 
 
 def sparsity(params: Params) -> Sparsity:
-  """How many numbers of a tree are zero: of parameters, or of masks."""
+  """The share of zeros in a tree of parameters or masks."""
   checks.require(
     checks.concrete(params), "sparsity counts on the host; call it outside of jit and vmap"
   )
@@ -196,7 +196,7 @@ def check_like(
     )
 
 
-def check_rates(rates: Any) -> np.ndarray:
+def check_rates(rates: ArrayLike) -> np.ndarray:
   """[R] rates as float64; refuses those outside of [0, 1)."""
   checks.require(
     checks.concrete(rates),
@@ -216,7 +216,7 @@ def _removed(shares: np.ndarray, count: int) -> np.ndarray:
   return np.floor(shares * count + 1e-9).astype(np.int32)
 
 
-def _scores(xp: Any, kernel: Any, unit: str, norm: str, scope: str) -> Any:
+def _scores(xp: Any, kernel: Array, unit: str, norm: str, scope: str) -> Any:
   """What candidates are ranked by: one number per weight or per filter."""
   size = xp.abs(kernel)
   if unit == "weight":
@@ -247,7 +247,7 @@ def _ranks_together(xp: Any, scores: list[Any]) -> list[tuple[Any, int]]:
   ]
 
 
-def _rank(xp: Any, values: Any) -> Any:
+def _rank(xp: Any, values: Array) -> Any:
   """Positions in ascending order, one each whatever the ties.
 
   What is infinite comes after everything that could be removed.
@@ -256,7 +256,7 @@ def _rank(xp: Any, values: Any) -> Any:
   return xp.where(xp.isinf(values), values.size, ranks)
 
 
-def _keep(xp: Any, kernel: Any, ranks: Any, removed: np.ndarray, unit: str) -> Any:
+def _keep(xp: Any, kernel: Array, ranks: Any, removed: np.ndarray, unit: str) -> Any:
   """[R, ...] masks of one kernel."""
   kept = ranks >= removed.reshape(-1, *(1,) * ranks.ndim)
   if unit == "weight":

@@ -1,6 +1,6 @@
-"""Tables -> figures and one self-contained HTML page.
+"""Turns tables into figures and one self-contained HTML page.
 
-Draws what studies describe; never computes a result.
+This package draws what studies describe and never computes a result.
 """
 
 from jaxfair.report._page import write

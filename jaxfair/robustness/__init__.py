@@ -1,6 +1,6 @@
-"""What a small push does to predictions: thresholds, attacks, robust errors.
+"""Adversarial robustness by group: thresholds, attacks, robust errors.
 
-Never here: training; an attack is handed to `training.fair_robust`.
+Nothing is trained here; `training.fair_robust` takes an attack as an argument.
 """
 
 from jaxfair.robustness._attack_many import attack, negative_margin

@@ -14,7 +14,7 @@ from jaxfair.models import _losses
 from jaxfair.robustness import _smallest_attacks
 from jaxfair.robustness._attacks import Attack, Best, Judge, State, judge_of
 from jaxfair.training import _driver
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Labels, Model, Params, PerExampleLoss, Scores
 
 Stop = Literal["end", "smallest"]
 
@@ -41,13 +41,13 @@ def attack(
   how: Attack,
   *,
   epsilons: Sequence[float],
-  key: jax.Array,
+  key: Key,
   loss: PerExampleLoss = models.cross_entropy,
   batch_size: int = 512,
   loop: _driver.Loop = "auto",
   stop: Stop = "end",
 ) -> Attacked:
-  """Attacks every example, for all epsilons side by side.
+  """Attacks every example, at all epsilons in parallel.
 
   Args:
     model: any model; it sees inputs in the attack's declared range.
@@ -113,8 +113,8 @@ def attack(
   return Attacked(x.reshape(len(x), *np.shape(examples.x)), losses, wrong)
 
 
-def negative_margin(logits: Any, y: Any) -> jax.Array:
-  """max_{c != y} logits_c - logits_y: above 0 exactly where y loses.
+def negative_margin(logits: Scores, y: Labels) -> jax.Array:
+  """max_{c != y} logits_c - logits_y: positive exactly where the prediction is wrong.
 
   As a loss for attacks it does not flatten with the size of the logits.
 
@@ -146,12 +146,12 @@ class _Advance:
     size = min(_smallest_attacks.WINDOW, inputs.examples.x.shape[0])
     return _smallest_attacks.Search(self.model, self.loss, self.how, self.shape, size)
 
-  def begin_search(self, inputs: _Inputs, key: jax.Array) -> Any:
+  def begin_search(self, inputs: _Inputs, key: Key) -> Any:
     return self.search(inputs).begin(
       self.begin(inputs, key), inputs.examples, inputs.epsilons, inputs.params
     )
 
-  def begin(self, inputs: _Inputs, key: jax.Array) -> State:
+  def begin(self, inputs: _Inputs, key: Key) -> State:
     keys = jax.random.split(key, inputs.epsilons.shape[0])
     return jax.vmap(
       lambda epsilon, own: self.how.begin(self.judge(inputs), inputs.examples.x, epsilon, own)

@@ -17,10 +17,10 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.robustness._norm_balls import LINF, Ball, beside, choose
-from jaxfair.types import Model, Params, PerExampleLoss
+from jaxfair.types import Array, Features, Key, Labels, Model, Number, Params, PerExampleLoss
 
 Judge = Callable[[Any], tuple[jax.Array, jax.Array]]  # x -> losses, wrong
-Start = Callable[[Any, jax.Array, Ball, jax.Array], jax.Array]
+Start = Callable[[Any, jax.Array, Ball, Any], jax.Array]
 
 # Less than this share of the declared range in use: another scale is meant.
 _NARROW = 0.01
@@ -63,11 +63,11 @@ class Attack:
       f"input_range={self.input_range} must be (least, greatest)",
     )
 
-  def check(self, x: Any) -> None:
+  def check(self, x: Features) -> None:
     """Refuses inputs of another range than the declared one."""
     check_range(x, self.input_range)
 
-  def perturb(self, judge: Judge, x: Any, *, epsilon: Any, key: jax.Array) -> jax.Array:
+  def perturb(self, judge: Judge, x: Features, *, epsilon: Number, key: Key) -> jax.Array:
     """Pushes a batch; pure, unrolled, for use inside a training step.
 
     Args:
@@ -81,7 +81,7 @@ class Attack:
       state = self.advance(judge, state, x, epsilon)
     return self.end(judge, state).x
 
-  def begin(self, judge: Judge, x: Any, epsilon: Any, key: jax.Array) -> "State":
+  def begin(self, judge: Judge, x: Features, epsilon: Number, key: Key) -> "State":
     """The first push, with the clean input as the best so far.
 
     Its gradient is that of the clean input, whatever epsilon is. An attack that
@@ -95,7 +95,7 @@ class Attack:
       moved = self._inside(x, self.start_share * epsilon * push, epsilon)
     return State(moved, Best(x, losses, wrong))
 
-  def advance(self, judge: Judge, state: "State", x: Any, epsilon: Any) -> "State":
+  def advance(self, judge: Judge, state: "State", x: Features, epsilon: Number) -> "State":
     """One gradient step."""
     (losses, wrong), gradient = judged(judge, state.x)
     best = state.best
@@ -103,7 +103,7 @@ class Attack:
       best = best.or_better(Best(state.x, losses, wrong))
     return State(self.pushed(gradient, state.x, x, epsilon), best)
 
-  def pushed(self, gradient: Any, at: Any, x: Any, epsilon: Any) -> jax.Array:
+  def pushed(self, gradient: Array, at: Array, x: Features, epsilon: Number) -> jax.Array:
     """Where one step leads from `at`, around the clean inputs x.
 
     Epsilon is one number, or one for each row.
@@ -126,7 +126,7 @@ class Attack:
   def _starts_with_a_step(self) -> bool:
     return self.start_share == 0 and self.steps > 0
 
-  def _inside(self, x: Any, push: Any, epsilon: Any) -> jax.Array:
+  def _inside(self, x: Features, push: Array, epsilon: Number) -> jax.Array:
     # Both x and the range's ends are inside: clipping shortens every push.
     return jnp.clip(x + self.ball.project(push, epsilon), *self.input_range)
 
@@ -147,7 +147,7 @@ def rfgsm(
   step_share: float = 0.5,
   steps: int = 1,
 ) -> Attack:
-  """R+FGSM: a push of random signs, then steps along the gradient's signs.
+  """R+FGSM: a random-sign perturbation, then steps along the sign of the gradient.
 
   x + random_share epsilon sign(N(0, I)), then step_share epsilon sign(grad)
 
@@ -180,31 +180,31 @@ def pgd(
   return Attack("PGD", ball, steps, step_share, from_step, 1.0, input_range)
 
 
-def from_input(gradient: Any, key: jax.Array, ball: Ball, x: Any) -> jax.Array:
+def from_input(gradient: Array, key: Key, ball: Ball, x: Features) -> jax.Array:
   """Starts at the clean input."""
   del gradient, key, ball
   return jnp.zeros_like(x)
 
 
-def from_step(gradient: Any, key: jax.Array, ball: Ball, x: Any) -> jax.Array:
+def from_step(gradient: Array, key: Key, ball: Ball, x: Features) -> jax.Array:
   """Starts with a full step along the gradient."""
   del key, x
   return ball.steepest(gradient)
 
 
-def from_signs(gradient: Any, key: jax.Array, ball: Ball, x: Any) -> jax.Array:
+def from_signs(gradient: Array, key: Key, ball: Ball, x: Features) -> jax.Array:
   """Starts at a random corner of the cube."""
   del gradient, ball
   return jax.random.rademacher(key, x.shape, x.dtype)
 
 
-def from_ball(gradient: Any, key: jax.Array, ball: Ball, x: Any) -> jax.Array:
+def from_ball(gradient: Array, key: Key, ball: Ball, x: Features) -> jax.Array:
   """Starts at a random point of the ball."""
   del gradient
   return ball.draw(key, x.shape)
 
 
-def check_range(x: Any, input_range: tuple[float, float]) -> None:
+def check_range(x: Features, input_range: tuple[float, float]) -> None:
   """Refuses inputs that were scaled to another range than the declared one."""
   low, high = input_range
   if not checks.concrete(x):
@@ -227,7 +227,7 @@ def check_range(x: Any, input_range: tuple[float, float]) -> None:
 
 
 def judge_of(
-  model: Model, loss: PerExampleLoss, params: Params, y: Any, *, shape: tuple[int, ...]
+  model: Model, loss: PerExampleLoss, params: Params, y: Labels, *, shape: tuple[int, ...]
 ) -> Judge:
   """What an attack asks about inputs: their losses, and who is wrong.
 
@@ -267,10 +267,10 @@ class State(NamedTuple):
   best: Best
 
 
-def judged(judge: Judge, x: Any) -> tuple[tuple[Any, Any], jax.Array]:
+def judged(judge: Judge, x: Features) -> tuple[tuple[Any, Any], jax.Array]:
   """Losses, who is wrong, and each row's gradient of its own loss."""
 
-  def total(x: Any) -> tuple[jax.Array, Any]:
+  def total(x: Features) -> tuple[jax.Array, Any]:
     losses, wrong = judge(x)
     return jnp.sum(losses), (losses, wrong)
 

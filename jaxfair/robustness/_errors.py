@@ -17,7 +17,7 @@ from jaxfair.analysis._by_group import ByGroup
 from jaxfair.fairness._groups import group_means
 from jaxfair.robustness._attack_many import Attacked
 from jaxfair.robustness._norm_balls import LINF, Ball
-from jaxfair.types import Examples, Model, Params
+from jaxfair.types import Array, Examples, Groups, Model, Params
 
 
 class Errors(NamedTuple):
@@ -42,7 +42,7 @@ class Errors(NamedTuple):
 def attack_errors(
   model: Model, params: Params, examples: Examples, found: Attacked, *, num_groups: int
 ) -> Errors:
-  """Errors as an attack found them: lower bounds of the true ones.
+  """Errors that an attack finds: lower bounds of the true robust errors.
 
   Args:
     model: the attacked model.
@@ -97,7 +97,7 @@ def linear_errors(
   return errors_of(wrong, reached, examples.group, num_groups=num_groups)
 
 
-def errors_of(wrong: Any, reached: Any, group: Any, *, num_groups: int) -> Errors:
+def errors_of(wrong: Array, reached: Array, group: Groups, *, num_groups: int) -> Errors:
   """Errors from who is wrong, and who can be made wrong.
 
   Args:
@@ -115,7 +115,7 @@ def errors_of(wrong: Any, reached: Any, group: Any, *, num_groups: int) -> Error
   return Errors(natural, near, either)
 
 
-def _means(flags: Any, group: Any, num_groups: int) -> ByGroup:
+def _means(flags: Array, group: Groups, num_groups: int) -> ByGroup:
   """[E, n] -> means of every row, by group and of all."""
   values = jnp.asarray(flags, jnp.float32)
   by_group = group_means(values.T, jnp.asarray(group), num_groups)

@@ -1,11 +1,13 @@
 """Which of the thesis's orders hold for two Gaussians, and where they must."""
 
 import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxfair.robustness import _gaussians
+from jaxfair.types import Number
 
 # Errors that are equal up to rounding are in order.
 _ROUNDING = 1e-13
@@ -19,7 +21,7 @@ class Orderings(NamedTuple):
       <= mu_plus - epsilon (Theorem 6.1).
     inner: fair <= natural <= robust, the part that holds for every K.
     robust_errors: fair >= natural >= robust (Corollary 6.1).
-    boundary_errors: likewise (Corollary 6.2).
+    boundary_errors: fair >= natural >= robust (Corollary 6.2).
     distances: mean distance to the threshold, fair <= natural <= robust
       (Theorem 6.2).
     stated: whether the thesis claims the order of thresholds and robust errors
@@ -37,7 +39,7 @@ class Orderings(NamedTuple):
   stated_boundary: np.ndarray
 
 
-def orderings(mu_minus: Any, mu_plus: Any, ratio: Any, epsilon: Any) -> Orderings:
+def orderings(mu_minus: Number, mu_plus: Number, ratio: Number, epsilon: Number) -> Orderings:
   """Compares the fair, the natural and the robust threshold.
 
   Args:
@@ -79,6 +81,6 @@ def orderings(mu_minus: Any, mu_plus: Any, ratio: Any, epsilon: Any) -> Ordering
   )
 
 
-def _rises(values: Any, rounding: Any) -> np.ndarray:
+def _rises(values: Sequence[np.ndarray], rounding: Any) -> np.ndarray:
   steps = [before <= after + rounding for before, after in itertools.pairwise(values)]
   return np.all(steps, axis=0)

@@ -16,11 +16,12 @@ import numpy as np
 from scipy import special
 
 from jaxfair import checks
+from jaxfair.types import Number
 
 _OVERFLOW = 700.0  # exp of more is infinite
 
 
-def natural_threshold(mu_minus: Any, mu_plus: Any, ratio: Any) -> np.ndarray:
+def natural_threshold(mu_minus: Number, mu_plus: Number, ratio: Number) -> np.ndarray:
   """The threshold with the fewest errors.
 
   theta = mu_minus - D/(K^2-1) + K/(K^2-1) sqrt(2 (K^2-1) ln K + D^2),
@@ -45,7 +46,7 @@ def natural_threshold(mu_minus: Any, mu_plus: Any, ratio: Any) -> np.ndarray:
   return mu + _crossing(distance, ratio, np.log(ratio))
 
 
-def fair_threshold(mu_minus: Any, mu_plus: Any, ratio: Any) -> np.ndarray:
+def fair_threshold(mu_minus: Number, mu_plus: Number, ratio: Number) -> np.ndarray:
   """The threshold at which both classes err equally often.
 
   theta = mu_minus + D / (K + 1)
@@ -64,8 +65,10 @@ def fair_threshold(mu_minus: Any, mu_plus: Any, ratio: Any) -> np.ndarray:
   return mu + distance / (ratio + 1)
 
 
-def robust_threshold(mu_minus: Any, mu_plus: Any, ratio: Any, epsilon: Any) -> np.ndarray:
-  """The threshold with the fewest errors when everybody is pushed by epsilon.
+def robust_threshold(
+  mu_minus: Number, mu_plus: Number, ratio: Number, epsilon: Number
+) -> np.ndarray:
+  """The threshold with the fewest errors when every input is perturbed by up to epsilon.
 
   The worst push moves class -1 up and class +1 down, so this is the natural
   threshold of the means mu_minus + epsilon and mu_plus - epsilon.
@@ -85,7 +88,9 @@ def robust_threshold(mu_minus: Any, mu_plus: Any, ratio: Any, epsilon: Any) -> n
   return mu + epsilon + _crossing(inner, ratio, np.log(ratio))
 
 
-def penalized_threshold(mu_minus: Any, mu_plus: Any, ratio: Any, penalty: Any) -> np.ndarray:
+def penalized_threshold(
+  mu_minus: Number, mu_plus: Number, ratio: Number, penalty: Number
+) -> np.ndarray:
   """The threshold that trades errors against their gap.
 
   min over theta of  e_plus + e_minus + penalty |e_plus - e_minus|
@@ -129,7 +134,7 @@ class ClassErrors(NamedTuple):
 
 
 def class_errors(
-  threshold: Any, mu_minus: Any, mu_plus: Any, ratio: Any, *, epsilon: Any = 0.0
+  threshold: Number, mu_minus: Number, mu_plus: Number, ratio: Number, *, epsilon: Number = 0.0
 ) -> ClassErrors:
   """Each class's error when everybody is pushed by epsilon; 0 for none."""
   mu, distance, ratio = _check(mu_minus, mu_plus, ratio)
@@ -138,13 +143,15 @@ def class_errors(
   return ClassErrors(special.ndtr(epsilon - at), special.ndtr((at + epsilon - distance) / ratio))
 
 
-def natural_error(threshold: Any, mu_minus: Any, mu_plus: Any, ratio: Any) -> np.ndarray:
+def natural_error(
+  threshold: Number, mu_minus: Number, mu_plus: Number, ratio: Number
+) -> np.ndarray:
   """Chance of an error without any push, over both classes."""
   return robust_error(threshold, mu_minus, mu_plus, ratio, epsilon=0.0)
 
 
 def robust_error(
-  threshold: Any, mu_minus: Any, mu_plus: Any, ratio: Any, *, epsilon: Any
+  threshold: Number, mu_minus: Number, mu_plus: Number, ratio: Number, *, epsilon: Number
 ) -> np.ndarray:
   """Chance of an error under the worst push by epsilon, over both classes."""
   minus, plus = class_errors(threshold, mu_minus, mu_plus, ratio, epsilon=epsilon)
@@ -152,14 +159,16 @@ def robust_error(
 
 
 def boundary_error(
-  threshold: Any, mu_minus: Any, mu_plus: Any, ratio: Any, *, epsilon: Any
+  threshold: Number, mu_minus: Number, mu_plus: Number, ratio: Number, *, epsilon: Number
 ) -> np.ndarray:
   """Chance of being right, and within epsilon of being wrong."""
   where = (threshold, mu_minus, mu_plus, ratio)
   return robust_error(*where, epsilon=epsilon) - natural_error(*where)
 
 
-def mean_distance(threshold: Any, mu_minus: Any, mu_plus: Any, ratio: Any) -> np.ndarray:
+def mean_distance(
+  threshold: Number, mu_minus: Number, mu_plus: Number, ratio: Number
+) -> np.ndarray:
   """E|x - theta| over both classes.
 
   Reference:
@@ -172,7 +181,7 @@ def mean_distance(threshold: Any, mu_minus: Any, mu_plus: Any, ratio: Any) -> np
   return np.asarray(0.5 * (_folded(at) + wide))
 
 
-def largest_ratio(mu_minus: Any, mu_plus: Any, epsilon: Any) -> np.ndarray:
+def largest_ratio(mu_minus: Number, mu_plus: Number, epsilon: Number) -> np.ndarray:
   """The largest K at which the thresholds are in order between the means.
 
   min(exp((D - 2 epsilon)^2 / 2), D / epsilon - 1)
@@ -197,7 +206,7 @@ def largest_ratio(mu_minus: Any, mu_plus: Any, epsilon: Any) -> np.ndarray:
   return np.minimum(_gap_bound(distance, epsilon), _shares(distance, epsilon))
 
 
-def largest_ratio_for_boundary(mu_minus: Any, mu_plus: Any, epsilon: Any) -> np.ndarray:
+def largest_ratio_for_boundary(mu_minus: Number, mu_plus: Number, epsilon: Number) -> np.ndarray:
   """The largest K of the thesis's order of boundary errors.
 
   min(exp((D - 2 epsilon)^2 / 2), the K >= 1 with K + 1/K = D / epsilon - 2)
@@ -220,7 +229,7 @@ def largest_ratio_for_boundary(mu_minus: Any, mu_plus: Any, epsilon: Any) -> np.
   return np.minimum(_gap_bound(distance, epsilon), (sum_ + root) / 2)
 
 
-def _crossing(distance: Any, ratio: Any, log_weight: Any) -> np.ndarray:
+def _crossing(distance: Number, ratio: Number, log_weight: Any) -> np.ndarray:
   """Where weight / K phi((t - D) / K) = phi(t), the larger of two roots.
 
   (K^2 - 1) t^2 + 2 D t = D^2 + 2 K^2 log_weight, solved without dividing by
@@ -238,18 +247,20 @@ def _folded(z: np.ndarray) -> np.ndarray:
   return z * special.erf(z / np.sqrt(2)) + 2 * density
 
 
-def _gap_bound(distance: Any, epsilon: Any) -> np.ndarray:
+def _gap_bound(distance: Number, epsilon: Number) -> np.ndarray:
   power = np.minimum((distance - 2 * epsilon) ** 2 / 2, _OVERFLOW)
   return np.where(power < _OVERFLOW, np.exp(power), np.inf)
 
 
-def _shares(distance: Any, epsilon: Any) -> np.ndarray:
+def _shares(distance: Number, epsilon: Number) -> np.ndarray:
   """D / epsilon - 1, infinite where epsilon is 0."""
   some = epsilon > 0
   return np.where(some, distance / np.where(some, epsilon, 1.0) - 1, np.inf)
 
 
-def _check(mu_minus: Any, mu_plus: Any, ratio: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _check(
+  mu_minus: Number, mu_plus: Number, ratio: Number
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   checks.number("mu_minus", mu_minus)
   checks.number("mu_plus", mu_plus)
   distance = np.asarray(mu_plus, np.float64) - np.asarray(mu_minus, np.float64)
@@ -265,7 +276,7 @@ def _check(mu_minus: Any, mu_plus: Any, ratio: Any) -> tuple[np.ndarray, np.ndar
   return (np.asarray(mu_minus, np.float64), distance, np.asarray(ratio, np.float64))
 
 
-def _check_epsilon(epsilon: Any, distance: np.ndarray, share: int = 2) -> np.ndarray:
+def _check_epsilon(epsilon: Number, distance: np.ndarray, share: int = 2) -> np.ndarray:
   checks.non_negative("epsilon", epsilon)
   epsilon = np.asarray(epsilon, np.float64)
   checks.require(

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxfair.types import Array, Number
+
 _SMALL, _SHIFT = 1e-24, 1e-18  # squares below lose digits; a scale that helps
 
 
@@ -32,7 +34,7 @@ class Ball(NamedTuple):
   dual: int
 
 
-def times(per_row: Any, values: Any) -> jax.Array:
+def times(per_row: Array, values: Array) -> jax.Array:
   """Each row times its own number.
 
   As a matrix: over the short last axis of an image the compiler's loops are
@@ -41,24 +43,24 @@ def times(per_row: Any, values: Any) -> jax.Array:
   return (_rows(values) * per_row[:, None]).reshape(values.shape)
 
 
-def beside(per_row: Any, values: Any) -> Any:
+def beside(per_row: Number, values: Array) -> Any:
   """One number as it is; [n] numbers so that they go with rows of values."""
   if not jnp.ndim(per_row):
     return per_row
   return jnp.reshape(per_row, (-1, *(1,) * (values.ndim - 1)))
 
 
-def choose(mask: Any, new: Any, old: Any) -> jax.Array:
+def choose(mask: Array, new: Array, old: Array) -> jax.Array:
   """Each row from the new ones where the mask is True; as matrices, too."""
   chosen = jnp.where(mask[:, None], _rows(new), _rows(old))
   return chosen.reshape(new.shape)
 
 
-def _largest(push: Any) -> jax.Array:
+def _largest(push: Array) -> jax.Array:
   return jnp.max(jnp.abs(_rows(push)), axis=1)
 
 
-def _clip(push: Any, epsilon: Any) -> jax.Array:
+def _clip(push: Array, epsilon: Number) -> jax.Array:
   bound = beside(epsilon, push)
   return jnp.clip(push, -bound, bound)
 
@@ -67,7 +69,7 @@ def _cube(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
   return jax.random.uniform(key, shape, minval=-1.0, maxval=1.0)
 
 
-def _length(push: Any) -> jax.Array:
+def _length(push: Array) -> jax.Array:
   """Euclidean lengths, also where the squares leave float32's range."""
   plain = _squares(push)
   scale = jnp.where(plain < _SMALL, 1 / _SHIFT, 1.0)
@@ -75,16 +77,16 @@ def _length(push: Any) -> jax.Array:
   return jnp.sqrt(_squares(times(scale, push))) / scale
 
 
-def _squares(push: Any) -> jax.Array:
+def _squares(push: Array) -> jax.Array:
   return jnp.sum(jnp.square(_rows(push)), axis=1)
 
 
-def _unit(gradient: Any) -> jax.Array:
+def _unit(gradient: Array) -> jax.Array:
   length = _length(gradient)
   return times(1 / jnp.where(length > 0, length, jnp.inf), gradient)
 
 
-def _shorten(push: Any, epsilon: Any) -> jax.Array:
+def _shorten(push: Array, epsilon: Number) -> jax.Array:
   # No scaling here: a push whose square rounds to 0 is inside.
   length = jnp.sqrt(_squares(push))
   factor = jnp.where(length > epsilon, epsilon / jnp.maximum(length, 1e-30), 1)
@@ -100,7 +102,7 @@ def _sphere(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
   return times(share, direction)
 
 
-def _rows(values: Any) -> jax.Array:
+def _rows(values: Array) -> jax.Array:
   return jnp.reshape(values, (values.shape[0], -1))
 
 

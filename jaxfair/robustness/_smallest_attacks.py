@@ -1,13 +1,12 @@
 """Attacks that look for the smallest epsilon at which an example breaks.
 
-Whatever breaks an example within a small ball lies in every larger ball, too.
-So each example takes its epsilons from the largest down: broken, it goes on to
-the largest one that is smaller than the push which broke it; the first epsilon
-at which it takes all steps and holds out is its last. That is about one whole
-run of steps for each example, where one for each pair of example and epsilon
-would cost as many as there are epsilons.
+A perturbation that breaks an example within a small ball is also in every larger ball. Each
+example is therefore attacked from the largest epsilon down. When it is broken, the attack
+continues with the largest epsilon that is smaller than the perturbation; it ends at the first
+epsilon at which the example withstands all steps. That is about one run of steps per example,
+instead of one run per pair of example and epsilon.
 
-A window of examples is under attack. Whoever is through makes room for the next
+A window of examples is attacked at a time. An example that is finished makes room for the next
 one, so that the window is full until the end.
 """
 
@@ -20,7 +19,7 @@ import jax.numpy as jnp
 
 from jaxfair.robustness._attacks import Attack, Best, State, judge_of, judged
 from jaxfair.robustness._norm_balls import choose
-from jaxfair.types import Examples, Model, PerExampleLoss
+from jaxfair.types import Examples, Labels, Model, Params, PerExampleLoss
 
 WINDOW = 32  # examples at a time: they fit the cache, and few wait for the last
 
@@ -95,7 +94,7 @@ class Search:
   size: int
 
   def begin(
-    self, state: State, examples: Examples, epsilons: Any, params: Any
+    self, state: State, examples: Examples, epsilons: Any, params: Params
   ) -> tuple[Progress, Given]:
     """After the first push at every epsilon; the smallest that broke counts."""
     count = examples.size
@@ -169,7 +168,7 @@ class Search:
     """How many are under attack."""
     return jnp.sum(progress.window.row < progress.found.level.shape[0])
 
-  def _judge(self, params: Any, y: Any) -> Any:
+  def _judge(self, params: Params, y: Labels) -> Any:
     return judge_of(self.model, self.loss, params, y, shape=self.shape)
 
   def _entered(self, row: Any, level: Any, given: Given) -> Window:

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import optimize, special
 
 from jaxfair.robustness import _gaussians
+from jaxfair.types import Number
 
 MarginLoss = Callable[[Any], np.ndarray]  # margins -> losses
 # Nodes of the quadrature between two kinks.
@@ -19,22 +20,22 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(400)
 _REACH = 12.0  # standard deviations that are integrated over
 
 
-def zero_one_loss(margin: Any) -> np.ndarray:
+def zero_one_loss(margin: Number) -> np.ndarray:
   """1 where the margin is not above 0."""
   return np.asarray(np.asarray(margin) <= 0, np.float64)
 
 
-def ramp_loss(margin: Any) -> np.ndarray:
+def ramp_loss(margin: Number) -> np.ndarray:
   """min(1, max(0, 1 - margin))."""
   return np.clip(1.0 - np.asarray(margin, np.float64), 0.0, 1.0)
 
 
-def log_loss(margin: Any) -> np.ndarray:
+def log_loss(margin: Number) -> np.ndarray:
   """log(1 + exp(-margin))."""
   return np.logaddexp(0.0, -np.asarray(margin, np.float64))
 
 
-def exponential_loss(margin: Any) -> np.ndarray:
+def exponential_loss(margin: Number) -> np.ndarray:
   """exp(-margin)."""
   return np.exp(-np.asarray(margin, np.float64))
 
@@ -108,7 +109,7 @@ def _mean(
 
 
 def ramp_class_losses(
-  threshold: Any, mu_minus: Any, mu_plus: Any, ratio: Any
+  threshold: Number, mu_minus: Number, mu_plus: Number, ratio: Number
 ) -> _gaussians.ClassErrors:
   """The ramp loss's expectations in closed form: integrals of Phi.
 
@@ -122,7 +123,7 @@ def ramp_class_losses(
   return _gaussians.ClassErrors(np.asarray(minus), np.asarray(plus))
 
 
-def _integral(z: Any) -> np.ndarray:
+def _integral(z: Number) -> np.ndarray:
   """z Phi(z) + phi(z), whose derivative is Phi."""
   z = np.asarray(z, np.float64)
   density = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)

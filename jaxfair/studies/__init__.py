@@ -1,4 +1,4 @@
-"""What each paper claims: one module per experiment, declared on the frame.
+"""The papers' experiments and claims: one module per experiment, declared with `experiments`.
 
 Studies train and measure by calling the packages above; they never draw.
 """

@@ -120,15 +120,14 @@ def _one_run(own: Audited, key: jax.Array) -> list[dict[str, Any]]:
 
   rows = []
   for seed in range(config.seeds):
-    guessed = (scores[seed], included[seed])
     bounds = []
     for confidence in (config.confidence, config.joint_confidence):
       level = {"delta": config.delta, "confidence": confidence}
       guesses = auditing.plan_guesses(config.canaries, separation=separation, **level)
-      audit = auditing.audit_one_run(*guessed, guesses=guesses, **level)
+      audit = auditing.audit_one_run(scores[seed], included[seed], guesses=guesses, **level)
       bounds.append(audit.epsilon)
     rows.append(_row("canaries", seed, claimed, bounds))
-    rows += _guesses(*guessed, seed, claimed)
+    rows += _guesses(scores[seed], included[seed], seed, claimed)
   return rows
 
 

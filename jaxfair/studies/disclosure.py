@@ -97,7 +97,6 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   grid, interval = disclosure.GridTest(config.grid_points), disclosure.IntervalTest()
   pure: Any = grid if config.pure == "grid" else interval
   orders: dict[str, Any] = {"deltas": config.deltas, "choosers": config.choosers(people)}
-  counts = {"num_questions": size, "num_groups": people.num_groups}
 
   def measure(parts: tuple[Examples, ...], key: jax.Array) -> Any:
     train, test = parts
@@ -111,8 +110,8 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
     full = models.predict(model, params, test.x)
 
     def audited(count: Any, label: Any) -> Any:
-      truth = (full, test.y, test.group)
-      groups, everyone = disclosure.audit(count, label, *truth, **counts)
+      sizes = {"num_questions": size, "num_groups": people.num_groups}
+      groups, everyone = disclosure.audit(count, label, full, test.y, test.group, **sizes)
       shares = jnp.mean(count[:, None] == jnp.arange(size + 1), axis=0)
       return groups, everyone, shares
 

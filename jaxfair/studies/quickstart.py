@@ -114,7 +114,7 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
       split_key=context.shared_key,
       fractions=config.fractions,
     )
-  else:  # teachers are dealt and trained from the host
+  else:  # teachers get their parts and are trained from the host
     split = ex.splits(people, config.fractions, config.seeds, context)
     measured, why = tree.stack([measure(parts, key) for parts, key in split])
   setting = {"data": people.name, **cell}

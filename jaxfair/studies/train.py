@@ -223,7 +223,7 @@ def _released(
 ) -> tuple[GroupMeasures, dict[str, Any]]:
   """Releases one model into the run directory, and measures it.
 
-  What may leave the house is in `release`, which appears complete or not at all.
+  What may be published is in `release`, which appears complete or not at all.
   """
   book = dataset_ledger(config.data) if config.dataset_ledger and context.for_release else None
   key = None if context.for_release else context.key

@@ -1,6 +1,6 @@
 """Trainers: pure functions from examples and a key to parameters and a trace.
 
-Never measures fairness for its own sake, and never reads data files.
+Trainers measure fairness only where a constraint or penalty needs it, and never read data files.
 """
 
 from jaxfair.training._budget import calibrate, train_to_budget

@@ -16,6 +16,7 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.accounting import _truncation
 from jaxfair.privacy._sampling import PoissonSampler
+from jaxfair.types import Key
 
 ROUNDS = 16
 # What truncating batches may add to delta if the caller sets no cap: far below
@@ -35,7 +36,7 @@ class Shuffles(NamedTuple):
   salts: jax.Array
 
 
-def make_shuffles(num_rows: int, num_epochs: int, *, key: jax.Array) -> Shuffles:
+def make_shuffles(num_rows: int, num_epochs: int, *, key: Key) -> Shuffles:
   """Draws the bijections of all epochs at once."""
   # Drawn flat, which gives the same numbers: of short rows under a vmap the
   # compiler unrolls the generator, and takes five times as long. And by one
@@ -48,7 +49,7 @@ def make_shuffles(num_rows: int, num_epochs: int, *, key: jax.Array) -> Shuffles
   return Shuffles(offsets.reshape(shape), salts.reshape(shape))
 
 
-def shuffles_for(num_rows: int, batch_size: int, steps: int, *, key: jax.Array) -> Shuffles:
+def shuffles_for(num_rows: int, batch_size: int, steps: int, *, key: Key) -> Shuffles:
   """The bijections that the batches of `steps` steps need.
 
   Args:
@@ -137,7 +138,7 @@ def shuffle(rows: jax.Array, offsets: jax.Array, salts: jax.Array, *, num_rows: 
   Args:
     rows: row numbers.
     offsets: [..., rounds], broadcast against the rows.
-    salts: likewise.
+    salts: [..., rounds], broadcast against the rows.
     num_rows: n.
   """
 
@@ -159,8 +160,8 @@ def shuffle(rows: jax.Array, offsets: jax.Array, salts: jax.Array, *, num_rows: 
 def _remainder(high: jax.Array, low: jax.Array, divisor: int) -> jax.Array:
   """(2^32 high + low) mod divisor, but for what wraps around in 32 bits.
 
-  The numbers are those of `jax.random.randint`, which wraps around likewise;
-  for a shuffle of plain training they are even enough.
+  The numbers are those of `jax.random.randint`, which wraps around in the same way; they are
+  uniform enough to shuffle the batches of non-private training.
   """
   span = jnp.uint32(divisor)
   carried = jnp.uint32((2**16 % divisor) ** 2 % 2**32 % divisor)

@@ -18,7 +18,7 @@ from jaxfair.training._dp_sgd import DpSgdProgram, NonPrivateDpTrace
 from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._program import Begun, Given, advance, begin, loop_for
 from jaxfair.training._program_fingerprint import programs
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
 
 SEGMENTS = 10  # a training with a folder is saved this often
 
@@ -46,7 +46,7 @@ class PrivateFit(NamedTuple):
 def calibrate(
   config: DpSgdConfig, num_examples: int, *, epsilon: float, delta: float
 ) -> DpSgdConfig:
-  """The config with the cap and the noise that spend (epsilon, delta).
+  """The config with the batch cap and the noise that spend (epsilon, delta).
 
   Args:
     config: its `noise_multiplier` is replaced, and `max_batch` if None.
@@ -86,7 +86,7 @@ def train_to_budget(
   *,
   epsilon: float,
   delta: float,
-  key: jax.Array | None = None,
+  key: Key | None = None,
   initial: Params | None = None,
   folder: str | pathlib.Path | None = None,
   ledger: accounting.Ledger | None = None,
@@ -112,7 +112,7 @@ def train_to_budget(
     dataset_ledger: charges the whole of a release to its data set as well, before anything else.
     data: the data set's name, for the ledger.
     keep_private: keeps the key, the checkpoints and the trace in the folder
-      of a finished release. Whoever reads them can subtract the noise.
+      of a finished release. Anyone who reads them can subtract the noise.
     progress: told `(steps done, steps in all)` after every segment.
 
   Returns:
@@ -196,11 +196,11 @@ class _Training:
     )
     return store.released(like), None
 
-  def begin(self, key: jax.Array) -> Begun:
+  def begin(self, key: Key) -> Begun:
     """The training before its first step."""
     return begin(self.program, Given(self.examples, self.config, key, self.initial))
 
-  def run(self, key: jax.Array, store: Checkpoints | None) -> tuple[Params, NonPrivateDpTrace]:
+  def run(self, key: Key, store: Checkpoints | None) -> tuple[Params, NonPrivateDpTrace]:
     """From the newest checkpoint to the end."""
     steps, begun = self.config.steps, self.begin(key)
     loop = loop_for(self.program, Given(self.examples, self.config, key))

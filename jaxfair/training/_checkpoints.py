@@ -5,7 +5,7 @@ folder/
   released.npz       the parameters of a finished release, leaf by leaf
   private/           readable by its owner only; not for release
     run.json         which training this is
-    secret_key       the noise can be subtracted by whoever has it
+    secret_key       anyone who has it can subtract the noise
     step-00000100/   state and non-private trace after 100 steps
 
 When a release is finished, everything in private/ but run.json is erased.
@@ -34,7 +34,7 @@ from jaxfair import checks, privacy
 from jaxfair._whole_files import owner_only, sync_folder, write_whole
 from jaxfair.accounting import _state_folder
 from jaxfair.accounting._locked_file import LedgerError
-from jaxfair.types import Params
+from jaxfair.types import Key, Params
 
 RECORD, SECRET, RELEASED = "run.json", "secret_key", "released.npz"
 BEGUN = ("secret_key", "secret_key.partial", "run.json.partial")
@@ -56,7 +56,13 @@ class Checkpoints:
   """
 
   def __init__(
-    self, folder: pathlib.Path, described: Any, private: Any, key: Any, *, programs: dict[str, str]
+    self,
+    folder: pathlib.Path,
+    described: Any,
+    private: Any,
+    key: Key | None,
+    *,
+    programs: dict[str, str],
   ):
     """Begins a training's folder, or finds the one that is there.
 
@@ -175,7 +181,7 @@ class Checkpoints:
     names = [path.name for path in self._root.glob("step-*") if path.is_dir()]
     return sorted(int(n[5:]) for n in names if n[5:].isdigit())
 
-  def _require_same(self, record: Any, described: Any, key: Any) -> None:
+  def _require_same(self, record: Any, described: Any, key: Key | None) -> None:
     folder = self._folder
     for name, value in json.loads(json.dumps(described)).items():
       if record["described"].get(name) != value:
@@ -279,7 +285,7 @@ def _require_programs(record: Any, programs: dict[str, str], folder: pathlib.Pat
 
 
 def _fingerprint(private: Any, key: jax.Array) -> str:
-  """Recognizes the data for whoever has the key, and tells nobody else."""
+  """A keyed hash that identifies the data; it reveals nothing without the key."""
   secret = np.asarray(jax.random.key_data(key)).tobytes()
   return hmac.new(secret, _content(private), hashlib.sha256).hexdigest()
 

@@ -15,7 +15,7 @@ from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, train
 from jaxfair.training._recipes import Average, mean_over_views, sum_in_chunks, views_of
-from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss
 
 
 class NonPrivateDpTrace(NamedTuple):
@@ -48,7 +48,7 @@ def dp_sgd(
   examples: Examples,
   config: DpSgdConfig = DpSgdConfig(),
   *,
-  key: jax.Array,
+  key: Key,
   initial: Params | None = None,
   mask: Params | None = None,
 ) -> Fit:
@@ -184,7 +184,7 @@ class DpSgdProgram(Program):
       sums, each = sum_in_chunks(clipped_sum, batch, config.chunk_size)
     (total, num_nonfinite), (norms, losses, whole) = sums, each
     clipped = Clipped(total, norms, num_nonfinite)
-    # Whoever is left out of the sum is not counted, either: to be left out is
+    # A person left out of the sum is not counted, either: to be left out is
     # then as not to be there.
     released = _Sums(total, gradient.sensitivity, norms, mask & whole)
     return released, _trace(losses, clipped, mask, state.l2_clip)
@@ -242,7 +242,7 @@ class DpSgdProgram(Program):
 
 @functools.partial(jax.jit, static_argnames=("num_examples", "count"))
 def make_feeds(
-  config: DpSgdConfig, num_examples: int, count: int, *, key: jax.Array, start: Any = 0
+  config: DpSgdConfig, num_examples: int, count: int, *, key: Key, start: Any = 0
 ) -> Feed:
   """Samples and keys of `count` steps from `start` on.
 

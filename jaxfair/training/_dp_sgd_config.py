@@ -80,8 +80,8 @@ class DpSgdConfig:
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
     """Refuses what cannot be trained privately, before any work.
 
-    Non-finite examples are not refused: whether somebody's record is broken is
-    nobody's business. They contribute nothing.
+    Non-finite examples are not refused, because a refusal would reveal that somebody's record is
+    broken. They contribute nothing.
     """
     checks.positive("learning_rate", self.learning_rate)
     checks.positive("l2_clip", self.l2_clip)

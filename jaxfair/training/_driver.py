@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from jaxfair import _jaxpr, checks, tree
 from jaxfair.training._thin_products import by_columns
-from jaxfair.types import Model
+from jaxfair.types import Features, Model
 
 Loop = Literal["auto", "scan", "step"]
 BLOCK = 1024  # steps whose feeds are made together, at most
@@ -144,7 +144,7 @@ def run_steps(
   return carry, tree.stack(infos)
 
 
-def choose_loop(loop: Loop, model: Model, x: Any, *, traced: bool) -> Literal["scan", "step"]:
+def choose_loop(loop: Loop, model: Model, x: Features, *, traced: bool) -> Literal["scan", "step"]:
   """Picks the faster loop for this model on this backend.
 
   Args:

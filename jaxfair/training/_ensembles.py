@@ -19,7 +19,7 @@ from jaxfair import checks, tree
 from jaxfair.training import _driver
 from jaxfair.training._fit import FitConfig, check_examples, fit
 from jaxfair.training._regularizers import check_anchor
-from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss, Trainer
+from jaxfair.types import Examples, Fit, Keys, Model, Params, PerExampleLoss, Trainer
 
 AXIS = "members"
 CACHE = 64 * 1024  # bytes that batches side by side may fill on a CPU
@@ -31,7 +31,7 @@ def fit_many(
   examples: Examples,
   config: Any = FitConfig(),
   *,
-  keys: jax.Array,
+  keys: Keys,
   trainer: Trainer = fit,
   stacked: bool | Examples = False,
   initial: Params | None = None,

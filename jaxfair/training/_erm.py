@@ -13,7 +13,7 @@ import optax
 
 from jaxfair import checks, tree
 from jaxfair.training._fit import check_examples
-from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Key, Model, Number, Params, PerExampleLoss
 
 Objective = Callable[[Params], jax.Array]
 NEWTON_LIMIT = 2_000  # parameters; a dense Hessian beyond that is too slow
@@ -62,7 +62,7 @@ def solve(
   examples: Examples,
   config: SolveConfig = SolveConfig(),
   *,
-  key: jax.Array,
+  key: Key,
 ) -> Fit:
   """Minimizes a convex objective over all examples, in float64.
 
@@ -123,8 +123,8 @@ def _solved(
   loss: PerExampleLoss,
   examples: Examples,
   start: Params,
-  weight_decay: Any,
-  tolerance: Any,
+  weight_decay: Number,
+  tolerance: Number,
   *,
   method: str,
   max_steps: int,
@@ -137,7 +137,7 @@ def _solved(
 
 
 def _newton(
-  objective: Objective, start: Params, tolerance: Any, max_steps: int
+  objective: Objective, start: Params, tolerance: Number, max_steps: int
 ) -> tuple[Params, SolveTrace]:
   """Newton steps, halved until the gradient norm falls.
 
@@ -176,7 +176,7 @@ def _newton(
 
 
 def _lbfgs(
-  objective: Objective, start: Params, tolerance: Any, max_steps: int
+  objective: Objective, start: Params, tolerance: Number, max_steps: int
 ) -> tuple[Params, SolveTrace]:
   optimizer = optax.lbfgs(memory_size=20)
   value_and_grad = optax.value_and_grad_from_state(objective)

@@ -15,7 +15,18 @@ from jaxfair.training._dp_sgd import dp_sgd
 from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._fit import FitConfig, fit
 from jaxfair.training._parity_penalty import Placement, parity_penalty
-from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+from jaxfair.types import (
+  Examples,
+  Features,
+  Fit,
+  Groups,
+  Key,
+  Labels,
+  Model,
+  Number,
+  Params,
+  PerExampleLoss,
+)
 
 
 def fair_dp_sgd(
@@ -24,16 +35,16 @@ def fair_dp_sgd(
   examples: Examples,
   config: DpSgdConfig = DpSgdConfig(),
   *,
-  public_x: Any,
-  public_group: Any,
+  public_x: Features,
+  public_group: Groups,
   num_groups: int,
-  lam: Any,
+  lam: Number,
   placement: Placement = "after",
   disparity: DisparityKind = "rest",
   sample: int | None = None,
   notion: NotionName = PARITY,
-  public_labels: Any = None,
-  key: jax.Array,
+  public_labels: Labels | None = None,
+  key: Key,
   initial: Params | None = None,
 ) -> Fit:
   """DP-SGD with a penalty on the disparity of groups (FairDP-SGD).
@@ -60,7 +71,7 @@ def fair_dp_sgd(
     placement: "after" the noise, or "inside" the clip as the paper lists it.
     disparity: which Gamma.
     sample: public people drawn afresh for each step; None uses all.
-    notion: of fairness; see `fairness.soft_disparity`.
+    notion: of fairness; see `fairness.CounterRule`.
     public_labels: [m] class ids of the public people; demographic parity reads none.
     key: as in `dp_sgd`.
     initial: as in `dp_sgd`.
@@ -94,17 +105,17 @@ def fair_dp_sgd(
 def calibrate_fairness(
   model: Model,
   params: Params,
-  x: Any,
-  group: Any,
+  x: Features,
+  group: Groups,
   *,
   num_groups: int,
-  lam: Any,
-  labels: Any = None,
+  lam: Number,
+  labels: Labels | None = None,
   steps: int = 200,
-  learning_rate: Any = 1e-3,
+  learning_rate: Number = 1e-3,
   disparity: DisparityKind = "rest",
   notion: NotionName = PARITY,
-  key: jax.Array,
+  key: Key,
 ) -> Fit:
   """Fine-tunes a trained model on public people to lower its disparity.
 

@@ -22,7 +22,18 @@ from jaxfair.training import _batches, _driver
 from jaxfair.training._fit import Feed, FitConfig, FitProgram, FitState
 from jaxfair.training._program import Given, settings, train
 from jaxfair.training._regularizers import pull
-from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+from jaxfair.types import (
+  Examples,
+  Features,
+  Fit,
+  Groups,
+  Key,
+  Model,
+  Number,
+  Params,
+  PerExampleLoss,
+  PerPerson,
+)
 
 Judge = Callable[[Any], tuple[jax.Array, jax.Array]]
 
@@ -33,10 +44,10 @@ class Adversary(Protocol):
   It is a static argument of jit: equal ones share a compiled program.
   """
 
-  def check(self, x: Any) -> None:
+  def check(self, x: Features) -> None:
     """Refuses inputs that cannot be pushed, before any work."""
 
-  def perturb(self, judge: Judge, x: Any, *, epsilon: Any, key: jax.Array) -> jax.Array:
+  def perturb(self, judge: Judge, x: Features, *, epsilon: Number, key: Key) -> jax.Array:
     """Inputs within epsilon of x with larger losses.
 
     `judge` gives each row's loss, and whether it is predicted wrongly.
@@ -110,7 +121,7 @@ def fair_robust(
   examples: Examples,
   config: FairRobustConfig,
   *,
-  key: jax.Array,
+  key: Key,
   initial: Params | None = None,
 ) -> Fit:
   """Trains for accuracy, equal group losses and robustness at once.
@@ -139,7 +150,7 @@ def fair_robust(
 
 
 def group_objective(
-  losses: Any, group: Any, *, num_groups: int, penalty: Any, focus: Any
+  losses: PerPerson, group: Groups, *, num_groups: int, penalty: Number, focus: Number | None
 ) -> jax.Array:
   """Mean loss with the gaps' penalty, or the groups' losses with a focus.
 
@@ -203,7 +214,7 @@ class FairRobustProgram(FitProgram):
     if config.adversary is None:
       return None
 
-    def judge(x: Any) -> tuple[jax.Array, jax.Array]:
+    def judge(x: Features) -> tuple[jax.Array, jax.Array]:
       logits = self.model.apply(params, x)
       wrong = jnp.argmax(logits, axis=-1) != examples.y
       return self.loss(logits, examples.y), wrong

@@ -14,12 +14,12 @@ from jaxfair.training import _driver, _regularizers
 from jaxfair.training._optimizers import Optimizer, optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, settings, train
 from jaxfair.training._regularizers import Penalty
-from jaxfair.types import Examples, Fit, Model, NonPrivateTrace, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Key, Model, NonPrivateTrace, Params, PerExampleLoss
 
 
 @settings("learning_rate", "weight_decay", "proximity", "penalties")
 class FitConfig:
-  """Settings of a plain training.
+  """Settings of non-private training (`fit`).
 
   The objective is
 
@@ -69,7 +69,7 @@ def fit(
   examples: Examples,
   config: FitConfig = FitConfig(),
   *,
-  key: jax.Array,
+  key: Key,
   initial: Params | None = None,
   anchor: Params | None = None,
   mask: Params | None = None,

@@ -18,7 +18,7 @@ from jaxfair.training import _batches, _regularizers
 from jaxfair.training._lagrangian_config import Constraint, LagrangianConfig
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._program import Begun, Given, RoundProgram, descend, train
-from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss
 
 
 class NonPrivateDualTrace(NamedTuple):
@@ -48,7 +48,7 @@ def lagrangian(
   examples: Examples,
   config: LagrangianConfig = LagrangianConfig(),
   *,
-  key: jax.Array,
+  key: Key,
   initial: Params | None = None,
   anchor: Params | None = None,
   mask: Params | None = None,

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import optax
 
 from jaxfair import checks
+from jaxfair.types import Number
 
 # From a learning rate, which may be traced, to a transformation of gradients; or one as it is.
 Optimizer: TypeAlias = Callable[[Any], optax.GradientTransformation] | optax.GradientTransformation
@@ -16,7 +17,7 @@ OptimizerName: TypeAlias = Literal["sgd", "momentum", "adam"]
 ScheduleName: TypeAlias = Literal["constant", "linear", "cosine"]
 
 
-def _momentum(learning_rate: Any) -> optax.GradientTransformation:
+def _momentum(learning_rate: Number) -> optax.GradientTransformation:
   """SGD whose steps add up: 0.9 times the last one, plus the gradient."""
   return optax.sgd(learning_rate, momentum=0.9)
 
@@ -49,7 +50,7 @@ def optimizer_of(config: Any) -> optax.GradientTransformationExtraArgs:
 def named_optimizer(
   name: OptimizerName, schedule: ScheduleName = "constant", *, steps: int | None = None
 ) -> Optimizer:
-  """The optimizer of a name, with a learning rate that follows a schedule.
+  """The optimizer with this name, with a learning-rate schedule.
 
       optimizer = training.named_optimizer("momentum", "cosine", steps=300)
       config = training.DpSgdConfig(learning_rate=0.5, steps=300, optimizer=optimizer)
@@ -74,7 +75,7 @@ def named_optimizer(
   assert steps is not None
   share = SCHEDULES[schedule]
 
-  def scheduled(learning_rate: Any) -> optax.GradientTransformation:
+  def scheduled(learning_rate: Number) -> optax.GradientTransformation:
     return optimizer(lambda count: learning_rate * share(jnp.minimum(count / steps, 1.0)))
 
   return scheduled

@@ -14,7 +14,7 @@ from jaxfair import accounting, checks, models, tree
 from jaxfair.data import bound_rows
 from jaxfair.privacy import exact, grid
 from jaxfair.training._erm import SolveConfig, solve
-from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss
 
 # ||grad of the loss by the logits||: softmax(z) - onehot(y) has norm <= sqrt 2.
 LOGIT_LIPSCHITZ: dict[PerExampleLoss, float] = {models.cross_entropy: math.sqrt(2)}
@@ -114,7 +114,7 @@ def output_perturbation(
   examples: Examples,
   config: OutputPerturbationConfig = OutputPerturbationConfig(),
   *,
-  key: jax.Array | None = None,
+  key: Key | None = None,
 ) -> Fit:
   """Releases a regularized linear classifier with calibrated noise.
 

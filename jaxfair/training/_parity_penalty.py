@@ -14,7 +14,7 @@ from jaxfair.fairness._disparity import DISPARITY_KINDS, DisparityKind
 from jaxfair.fairness._known_labels import PARITY, NotionName, known_labels
 from jaxfair.fairness._soft import soft_disparity
 from jaxfair.training._program import settings
-from jaxfair.types import Model, Params
+from jaxfair.types import Features, Groups, Key, Labels, Model, Number, Params
 
 Placement: TypeAlias = Literal["after", "inside"]
 PLACEMENTS: tuple[Placement, ...] = ("after", "inside")
@@ -74,7 +74,7 @@ class ParityPenalty:
       "the penalty was made for another model; pass the trained model to parity_penalty",
     )
 
-  def gradient(self, params: Params, *, l2_clip: jax.Array | None, key: jax.Array) -> Params:
+  def gradient(self, params: Params, *, l2_clip: jax.Array | None, key: Key) -> Params:
     """lam times the disparity's gradient, on all people or a fresh sample."""
     del l2_clip
     x, group, y = jax.tree.map(jnp.asarray, (self.people.x, self.people.group, self.people.y))
@@ -84,7 +84,7 @@ class ParityPenalty:
     slope = jax.grad(lambda p: self.value(p, x, group, y))(params)
     return tree.scale(self.lam, slope)
 
-  def value(self, params: Params, x: Any, group: Any, y: Any = None) -> jax.Array:
+  def value(self, params: Params, x: Features, group: Groups, y: Any = None) -> jax.Array:
     """The soft disparity itself, without lam."""
     shares = jax.nn.softmax(self.model.apply(params, x))
     return soft_disparity(
@@ -100,21 +100,21 @@ class ParityPenalty:
 
 def parity_penalty(
   model: Model,
-  x: Any,
-  group: Any,
+  x: Features,
+  group: Groups,
   *,
   num_groups: int,
-  lam: Any = 1.0,
+  lam: Number = 1.0,
   placement: Placement = "after",
   disparity: DisparityKind = "rest",
   temperature: float = 0.01,
   sample: int | None = None,
   notion: NotionName = PARITY,
-  labels: Any = None,
+  labels: Labels | None = None,
 ) -> ParityPenalty:
   """A penalty on the largest disparity of a model's soft predictions.
 
-  lam max_{z, k} Gamma(z, k), the maximum tempered; see `fairness.soft_disparity`
+  lam max_{z, k} Gamma(z, k), the maximum tempered by a softmax
 
   Args:
     model: the one that is trained.
@@ -130,7 +130,8 @@ def parity_penalty(
     disparity: which Gamma.
     temperature: of the tempered maximum.
     sample: people drawn afresh for each step; None uses all of them.
-    notion: of fairness; see `fairness.soft_disparity`.
+    notion: of fairness; see `fairness.CounterRule`. Of a notion that tells true classes apart the
+      maximum is over those, too.
     labels: [n] **public** class ids of the people; demographic parity reads none.
 
   Privacy:
@@ -167,7 +168,7 @@ def parity_penalty(
   )
 
 
-def _num_classes(model: Model, x: Any) -> int:
+def _num_classes(model: Model, x: Features) -> int:
   """The number of scores that the model gives a person."""
   x = jnp.asarray(x[:1])
   scores = jax.eval_shape(lambda: model.apply(model.init(jax.random.key(0), x[0]), x))

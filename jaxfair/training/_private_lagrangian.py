@@ -32,7 +32,7 @@ from jaxfair.training import _batches, _regularizers
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._private_lagrangian_config import MAX_WIDTH, PrivateLagrangianConfig
 from jaxfair.training._program import Begun, Given, RoundProgram, descend, train
-from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss
 
 
 class DualTrace(NamedTuple):
@@ -57,7 +57,7 @@ def private_lagrangian(
   examples: Examples,
   config: PrivateLagrangianConfig,
   *,
-  key: jax.Array,
+  key: Key,
   initial: Params | None = None,
   anchor: Params | None = None,
 ) -> Fit:
@@ -69,8 +69,8 @@ def private_lagrangian(
     examples: public x and y, private group.
     config: settings, with noise from `config.calibrated(...)`.
     key: initial parameters, samples and noise.
-    initial: parameters to start from; they must not know groups.
-    anchor: center of the proximity term; likewise.
+    initial: parameters to start from; they must not depend on the groups.
+    anchor: center of the proximity term; it must not depend on the groups.
 
   Returns:
     `Fit(params, DualTrace)`.
@@ -173,7 +173,7 @@ class PrivateLagrangianProgram(RoundProgram):
     shape = (count, inputs.config.steps_per_round)
     numbers = start * shape[1] + jnp.arange(math.prod(shape))
 
-    def numbered(key: jax.Array) -> jax.Array:
+    def numbered(key: Key) -> jax.Array:
       return jax.vmap(jax.random.fold_in, (None, 0))(key, numbers)
 
     # Both samples through one program: the sampler takes long to compile.
@@ -259,7 +259,7 @@ class PrivateLagrangianProgram(RoundProgram):
     own = batch._replace(y=jnp.concatenate(packed, axis=1))
     return clipped(params, own, inside).total
 
-  def dual(self, state: _State, key: jax.Array, inputs: _Inputs) -> tuple[_State, Any]:
+  def dual(self, state: _State, key: Key, inputs: _Inputs) -> tuple[_State, Any]:
     """Multipliers follow noisy violations of all people."""
     config, people, notion = inputs.config, inputs.examples, inputs.config.notion
     scores = self.model.apply(state.params, people.x)

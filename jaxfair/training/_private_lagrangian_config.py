@@ -50,7 +50,7 @@ class PrivateLagrangianConfig:
     noise_multiplier: of the constraints' gradient, over what one person can
       add to its private part: C times half the range of the groups' prices.
     dual_noise: of the violations, over what one attribute can move.
-    count_noise: of the groups' sizes, likewise.
+    count_noise: noise on the groups' sizes, over what one attribute can move.
     constraint: a notion of `fairness.constraints` with a bounded statistic.
     rounds: dual steps.
     steps_per_round: primal steps before each of them.
@@ -159,7 +159,7 @@ class PrivateLagrangianConfig:
     Args:
       num_examples: n, public.
       epsilon: of the whole training, for one person's group.
-      delta: likewise.
+      delta: of the whole training, for one person's group.
       dual_share: share of the budget (in zCDP) for the violations.
       count_share: for the groups' sizes; the primal gets all that is left.
     """

@@ -9,6 +9,7 @@ import optax
 
 from jaxfair import checks, tree
 from jaxfair.privacy import noise
+from jaxfair.types import Key, Number, Params
 
 
 class PrivatizeState(NamedTuple):
@@ -19,7 +20,7 @@ class PrivatizeState(NamedTuple):
 
 
 def privatize(
-  *, sensitivity: Any, noise_multiplier: Any, expected_batch_size: float, key: jax.Array
+  *, sensitivity: Number, noise_multiplier: Number, expected_batch_size: float, key: Key
 ) -> optax.GradientTransformation:
   """Turns a clipped *sum* into a private mean, before any optimizer.
 
@@ -68,7 +69,7 @@ def privatize(
   checks.one_key("key", key)
   calls = itertools.count()
 
-  def init(params: Any) -> PrivatizeState:
+  def init(params: Params) -> PrivatizeState:
     _check_whole(params)
     checks.require(
       checks.concrete(params) or not checks.concrete(key),
@@ -83,7 +84,9 @@ def privatize(
     )
     return PrivatizeState(key, jnp.zeros((), jnp.int32))
 
-  def update(total: Any, state: PrivatizeState, params: Any = None) -> tuple[Any, PrivatizeState]:
+  def update(
+    total: Any, state: PrivatizeState, params: Params | None = None
+  ) -> tuple[Any, PrivatizeState]:
     del params
     _check_whole(total)
     noisy = noise.gaussian(

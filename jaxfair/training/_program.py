@@ -24,7 +24,7 @@ from jaxfair import checks, tree
 from jaxfair.training import _driver
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._regularizers import check_anchor
-from jaxfair.types import Examples, Fit, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Model, Number, Params, PerExampleLoss
 
 Config = TypeVar("Config")
 
@@ -259,7 +259,7 @@ def descend(
   params: Params,
   *,
   mask: Any = None,
-  share: Any = None,
+  share: Number | None = None,
   **seen: Any,
 ) -> tuple[Params, Any]:
   """One step of a config's optimizer: the new parameters, and its new state.

@@ -20,7 +20,7 @@ from jax.extend import core
 from jaxfair import _jaxpr
 from jaxfair.training._ensembles import is_stacked
 from jaxfair.training._optimizers import optimizer_of
-from jaxfair.types import Examples, Model, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Number, Params, PerExampleLoss
 
 ROWS = 2  # of the batch that is traced; any number would do
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
@@ -58,7 +58,7 @@ def programs(model: Model, loss: PerExampleLoss, examples: Examples, config: Any
   number = jax.ShapeDtypeStruct((), np.float32)
   if optimizer is not None:
 
-    def step(params: Any, rate: Any) -> Any:
+    def step(params: Params, rate: Number) -> Any:
       made = optimizer_of(types.SimpleNamespace(optimizer=optimizer, learning_rate=rate))
       clip = {"l2_clip": rate} if hasattr(first, "l2_clip") else {}
       return made.update(params, made.init(params), params, **clip)
@@ -68,7 +68,7 @@ def programs(model: Model, loss: PerExampleLoss, examples: Examples, config: Any
     found["augment"] = fingerprint(augment, one, key)
   if penalties := getattr(first, "penalties", ()):
 
-    def terms(params: Any, clip: Any, key: Any) -> Any:
+    def terms(params: Params, clip: Number, key: Key) -> Any:
       return [penalty.gradient(params, l2_clip=clip, key=key) for penalty in penalties]
 
     clip = number if hasattr(config, "l2_clip") else None

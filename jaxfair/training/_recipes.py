@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import checks, tree
-from jaxfair.types import Model, Params, PerExampleLoss
+from jaxfair.types import Array, Key, Keys, Model, Params, PerExampleLoss
 
 # (features of one person, key) -> features of the same shape
 Augmentation: TypeAlias = Callable[[jax.Array, jax.Array], jax.Array]
@@ -17,7 +17,7 @@ Augmentation: TypeAlias = Callable[[jax.Array, jax.Array], jax.Array]
 
 @dataclasses.dataclass(frozen=True)
 class FlipAndShift:
-  """Mirrors an image left to right by chance, and moves it by a few pixels.
+  """Mirrors an image left to right at random and shifts it by a few pixels.
 
   Attributes:
     pixels: how far, at most, along each axis; what moves in from outside is the nearest edge.
@@ -42,10 +42,10 @@ class FlipAndShift:
     return jax.lax.dynamic_slice(padded, (start[0], start[1], 0), image.shape)
 
 
-def views_of(x: jax.Array, augment: Augmentation, views: int, *, keys: jax.Array) -> jax.Array:
+def views_of(x: jax.Array, augment: Augmentation, views: int, *, keys: Keys) -> jax.Array:
   """[n, views, ...] augmented features, from [n] keys, each of which is split among the views."""
 
-  def of_one(one: jax.Array, key: jax.Array) -> jax.Array:
+  def of_one(one: jax.Array, key: Key) -> jax.Array:
     return jax.vmap(lambda own: augment(one, own))(jax.random.split(key, views))
 
   return jax.vmap(of_one)(x, keys)
@@ -59,7 +59,7 @@ def mean_over_views(model: Model, loss: PerExampleLoss, views: int) -> tuple[Mod
   Its gradient is the mean of one person's gradients, taken before any clipping.
   """
 
-  def apply(params: Params, x: Any) -> jax.Array:
+  def apply(params: Params, x: Array) -> jax.Array:
     outputs = model.apply(params, x.reshape(-1, *x.shape[2:]))
     return outputs.reshape(x.shape[0], -1)
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, tree
-from jaxfair.types import Model, Params, PerExampleLoss
+from jaxfair.types import Array, Key, Model, Number, Params, PerExampleLoss
 
 
 class UncoveredError(checks.JaxfairError):
@@ -42,7 +42,7 @@ class Penalty(Protocol):
   def check(self, model: Model) -> None:
     """Refuses what cannot be trained with, before any work."""
 
-  def gradient(self, params: Params, *, l2_clip: jax.Array | None, key: jax.Array) -> Params:
+  def gradient(self, params: Params, *, l2_clip: jax.Array | None, key: Key) -> Params:
     """Its gradient at the parameters; the key is used once.
 
     There is no clip bound in a training without privacy.
@@ -78,7 +78,12 @@ def pull(params: Params, config: Any, anchor: Params | None) -> jax.Array:
 
 
 def penalty_gradient(
-  config: Any, params: Params, *, l2_clip: Any, key: jax.Array | None, inside: bool | None = None
+  config: Any,
+  params: Params,
+  *,
+  l2_clip: Number | None,
+  key: Key | None,
+  inside: bool | None = None,
 ) -> Params | None:
   """The sum of the gradients of a config's penalties; None if there is none.
 
@@ -116,7 +121,7 @@ def added_to_each(
     extra: tree of the parameters.
   """
 
-  def apply(params: Params, x: Any) -> jax.Array:
+  def apply(params: Params, x: Array) -> jax.Array:
     outputs = model.apply(params, x)
     moved = tree.subtract(params, jax.lax.stop_gradient(params))
     term = jnp.full((outputs.shape[0], 1), tree.dot(moved, extra))

@@ -26,7 +26,7 @@ from jaxfair.privacy._clip_factors import clip_factor
 from jaxfair.training import _batches
 from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._program import settings
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Number, Params, PerExampleLoss
 
 Form = Literal["closeness", "trace"]
 
@@ -38,12 +38,12 @@ def risk_penalty(
   *,
   num_groups: int,
   public: bool,
-  clip_weight: Any = 1.0,
-  noise_weight: Any = 1.0,
+  clip_weight: Number | None = 1.0,
+  noise_weight: Number | None = 1.0,
   form: Form = "closeness",
   sample: int | None = None,
 ) -> "RiskPenalty":
-  """A penalty on gaps of excess risk, for `DpSgdConfig(penalties=...)`.
+  """A penalty on gaps in excess risk between groups, for `DpSgdConfig(penalties=...)`.
 
       penalty = training.risk_penalty(
         model, loss, public_people, num_groups=2, public=True
@@ -52,14 +52,14 @@ def risk_penalty(
       fit = training.train_to_budget(model, loss, people, config, ...)
 
   Args:
-    model: the one that is trained.
-    loss: likewise.
-    people: whose gaps are balanced, with their groups.
+    model: the model that is trained.
+    loss: the loss that is trained.
+    people: examples with groups; the penalty balances the gaps between these groups.
     num_groups: static number of groups G.
     public: whether `people` is public: nobody in it needs protection. There is
       no default, because everything depends on it.
     clip_weight: gamma1; None leaves the term, and its cost, out.
-    noise_weight: gamma2; likewise. The thesis uses 1 for both.
+    noise_weight: gamma2; None leaves the term, and its cost, out. The thesis uses 1 for both.
     form: "closeness" balances 1 - sum_k f_k^2, the thesis's cheap form;
       "trace" balances the Hessians' exact traces.
     sample: people drawn afresh for each step (with replacement); None uses
@@ -128,7 +128,7 @@ class RiskPenalty:
       "the penalty was made for another model; pass the trained model to risk_penalty",
     )
 
-  def gradient(self, params: Params, *, l2_clip: jax.Array | None, key: jax.Array) -> Params:
+  def gradient(self, params: Params, *, l2_clip: jax.Array | None, key: Key) -> Params:
     """The penalty's gradient, on all its people or on a fresh sample."""
     people = jax.tree.map(jnp.asarray, self.people.examples)
     if self.sample is not None:

@@ -9,7 +9,7 @@ from jaxfair import checks, tree
 from jaxfair.training._dp_sgd import DpSgdProgram, DpSgdState, NonPrivateDpTrace
 from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._program import Given, advance, begin, loop_for
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
 
 
 class SnapshotFit(NamedTuple):
@@ -36,10 +36,10 @@ def dp_sgd_snapshots(
   config: DpSgdConfig = DpSgdConfig(),
   *,
   count: int,
-  key: jax.Array,
+  key: Key,
   initial: Params | None = None,
 ) -> SnapshotFit:
-  """`dp_sgd`, the same steps from the same key, with snapshots kept.
+  """`dp_sgd`, with the same steps from the same key, that also keeps snapshots of the parameters.
 
   Args:
     model: as in `dp_sgd`, and so the other arguments.

@@ -130,8 +130,7 @@ def test_decisions(jaxfair, districts, tmp_path):
     (["--rule", "grant.py:due", "--public", "children"], "noise needs a private count"),
   ],
 )
-def test_refused(refused, districts, monkeypatch, more, told):
-  monkeypatch.setattr("sys.dont_write_bytecode", True)
+def test_refused(refused, districts, more, told):
   assert told in call(refused, *more)
 
 

@@ -37,7 +37,7 @@ def test_it_writes_the_page_and_names_the_best_setting(jaxfair, folder):
 def test_limits_that_nothing_keeps_are_no_mistake(jaxfair, folder):
   ended = jaxfair("frontier", folder, "--limit", "gap=0.001", "--out", "p.html")
   assert ended.code == 0
-  assert "Nothing keeps these limits" in ended.out
+  assert "No setting keeps these limits" in ended.out
   assert pathlib.Path("p.html").exists()
 
 

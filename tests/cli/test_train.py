@@ -45,7 +45,7 @@ USUAL = (*ROLES, "--epsilon", "1")
     (("--label", "hired", "--group", "gender", "--epsilon", "1"), r"'gender' is not a column"),
     (("--group", "sex", "--epsilon", "1"), "--label is missing: name the column"),
     (("--label", "hired", "--epsilon", "1"), "--group is missing: name the column"),
-    (ROLES, "--epsilon is missing: say how much may be spent, such as 1"),
+    (ROLES, "--epsilon is missing: pass how much may be spent, such as 1"),
     ((*ROLES, "--epsilon", "0"), r"epsilon.*0.*above 0|above 0.*"),
     ((*USUAL, "--range", "age=60:20"), "must rise: write age=20:60"),
     ((*USUAL, "--range", "age=old"), "a column and two numbers, such as age=17:90"),
@@ -69,7 +69,7 @@ def test_a_mistake_is_one_line_with_the_remedy(refused, people, arguments, told)
 
 
 def test_a_wrong_source_names_the_sets(refused):
-  assert "is no file, and no named data set" in refused("train", "peeple.csv", *USUAL)
+  assert "is neither a file nor a named data set" in refused("train", "peeple.csv", *USUAL)
   assert "adult" in refused("train", "adlut", "--epsilon", "1")
 
 

@@ -223,7 +223,7 @@ def test_unknown_labels_are_refused():
     filtered(truth=np.r_[2, truth[1:]])
   with pytest.raises(ArgumentError, match=r"shape \(599,\); pass \(600,\)"):
     filtered(truth=truth[1:])
-  with pytest.raises(ArgumentError, match="reads true labels; use admit_in_order"):
+  with pytest.raises(ArgumentError, match="reads true labels; use sequential_filter"):
     _counter.admit(_counter.new_counters(2, 2), 0, 1, rule)
   with pytest.raises(ArgumentError, match="nobody knows when a prediction is shown"):
     fairness.Abstainer(rule, **sizes)

@@ -14,11 +14,26 @@ ROOT = pathlib.Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference.md"
 HEAD = """# Reference
 
-Every public name. Modules whose name starts with an underscore may change at any time; what is
-listed here is what code outside jaxfair may rely on. `help` of a name shows arguments, returned
-values and, for mechanisms, the privacy proof. The page is made of docstrings by
-`python tests/helpers/reference.py`, and a test compares.
+This page lists every public name: what code outside jaxfair may rely on. Modules whose name starts
+with an underscore may change at any time. `help(name)` shows arguments, return values and, for
+mechanisms, the privacy proof. The page is generated from docstrings by
+`python tests/helpers/reference.py`; a test fails if it is out of date.
 """
+
+# Constants have no docstring of their own.
+CONSTANTS = {
+  "experiments.Count": "Type of a config field: an integer that is at least 1.",
+  "experiments.NonNegative": "Type of a config field: a finite number that is at least 0.",
+  "experiments.Positive": "Type of a config field: a finite number above 0.",
+  "experiments.Probability": "Type of a config field: a number strictly between 0 and 1.",
+  "experiments.Sweep": "Type of a config field: a tuple of distinct values, at least one.",
+  "experiments.EVERYONE": 'Value of the column `group` in rows about all people: "everyone".',
+  "methods.METHODS": "The registered methods by name.",
+  "pate.NO_ANSWER": "The label of a query that is not answered: -1.",
+  "robustness.L2": "The ball of the Euclidean norm, for attacks.",
+  "robustness.LINF": "The ball of the maximum norm, for attacks.",
+  "studies.NAMES": "The names of the studies, as configs refer to them.",
+}
 
 
 def packages() -> list[str]:
@@ -33,7 +48,9 @@ def names(package: str) -> list[str]:
 
 
 def claim(package: str, name: str) -> str:
-  """The first sentence of a name's docstring; of a constant, what it is."""
+  """The first paragraph of a name's docstring; for a constant, its entry in `CONSTANTS`."""
+  if (known := CONSTANTS.get(f"{package}.{name}")) is not None:
+    return known
   found = getattr(importlib.import_module(f"jaxfair.{package}"), name)
   if isinstance(found, type | types.FunctionType | types.ModuleType) or inspect.isroutine(found):
     told = inspect.getdoc(found) or ""

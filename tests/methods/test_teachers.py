@@ -163,6 +163,8 @@ def test_notions_read_public_labels_which_are_named_as_public(name, tmp_path):
   )
   assert plan.event == plain.event
   assert plan.abstention is None
+  assert ("not for predictions" in plan.says[0]) == ("max_gap" in own)
+  assert "not for predictions" not in plain.says[0]
   assert "labels of the public people" in " ".join(plan.guarantee.not_protected)
   assert "labels of the public people" not in " ".join(plain.guarantee.not_protected)
   # All of one class are compared; where classes are groups, there is nobody to compare with.

@@ -60,7 +60,7 @@ def test_every_point_has_its_interval_its_chance_and_its_line(written):
 def test_methods_are_compared_if_there_are_several(written, tmp_path):
   found, path = written
   text = path.read_text(encoding="utf-8")
-  assert "Who reaches how far" in text
+  assert "Comparison of methods" in text
   for name, share in found.reach.items():
     assert f"<td>{name}</td><td>{share.settings}</td>" in text
   rows = frontier_runs.table().where(threshold=(0.6, 0.9))

@@ -1,4 +1,4 @@
-"""One page to choose a setting from: offline, by mouse, touch and keyboard."""
+"""One page on which to choose a setting; it works offline, by mouse, touch and keyboard."""
 
 import html
 import json
@@ -134,7 +134,7 @@ def _reach(found: RunFrontier) -> str:
       f"{float(volume.high):.3f}]</small></td></tr>"
     )
   return (
-    '<section class="card"><h2>Who reaches how far</h2><div class="wide">'
+    '<section class="card"><h2>Comparison of methods</h2><div class="wide">'
     "<table><thead><tr><th>method</th><th>settings</th>"
     "<th>Pareto-optimal</th><th>volume by itself</th></tr></thead><tbody>"
     f'{"".join(lines)}</tbody></table></div><p class="caption">The volume '

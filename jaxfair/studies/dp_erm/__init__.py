@@ -1,5 +1,4 @@
-"""Chapter 3: why private training hurts groups unequally, one study a module.
+"""Chapter 3: why private training hurts groups unequally, one study per module.
 
-`common` has what they all share, `networks` and `persons` what the studies of
-DP-SGD share.
+`common` holds what all studies share; `networks` and `persons` hold what the DP-SGD studies share.
 """

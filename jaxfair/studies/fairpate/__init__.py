@@ -1,8 +1,7 @@
 """FairPATE and its rivals: epsilon, gap, accuracy and coverage together.
 
-One row per method, setting and seed: the points of a frontier. A repetition is
-a split of the people with teachers of its own; all methods of a repetition
-share votes and noise.
+The table has one row per method, setting and seed: the points of a frontier. A repetition is a
+split of the people with its own teachers; all methods of a repetition share votes and noise.
 """
 
 import functools
@@ -172,8 +171,10 @@ def _measured(
     predicted = jnp.argmax(model.apply(params, test.x), -1).astype(jnp.int32)
 
     def admit(limit: jax.Array) -> Any:
-      rule, counts = config.rule(limit), {"num_groups": num_groups, "num_classes": num_classes}
-      return admit_in_order(predicted, test.group, rule, **counts)
+      rule = config.rule(limit)
+      return admit_in_order(
+        predicted, test.group, rule, num_groups=num_groups, num_classes=num_classes
+      )
 
     shown = jax.vmap(admit)(jnp.stack([margin, jnp.asarray(NO_MARGIN)]))
     covered = jnp.mean(shown.labels != NO_ANSWER, axis=1)

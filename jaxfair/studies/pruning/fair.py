@@ -46,7 +46,7 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   sample = common.draw(config, context)
   kind: Any = cell["constraint"]
   methods = methods_of(config, kind)
-  # Nobody asks for a constraint before: the full one is dear to look at.
+  # Nobody asks for a constraint before: the full one is expensive to compute.
   before = any(_STAGES_HELD[method][0] for method in methods)
   made = pruning.FairPruneConfig(
     rates=config.rates,
