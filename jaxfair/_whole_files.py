@@ -24,7 +24,7 @@ DISK_ERRORS = {
 
 
 def disk_error(error: OSError) -> str | None:
-  """What the disk refused, in a few words; None if it was something else."""
+  """A few words on what the disk refused; None if the error is something else."""
   if error.errno not in DISK_ERRORS:
     return None
   where = error.filename or "the disk"

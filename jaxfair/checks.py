@@ -48,7 +48,7 @@ def untraced(name: str, value: Any, *, reason: str) -> None:
   """Requires values that are known now: the function cannot be traced.
 
   Args:
-    name: of the function.
+    name: name of the function.
     value: its arguments.
     reason: why it cannot.
   """

@@ -16,7 +16,7 @@ Program: TypeAlias = core.Jaxpr | core.ClosedJaxpr
 
 
 class Kind(enum.Enum):
-  """What a primitive does with the program in its parameters.
+  """How a primitive uses the program in its parameters.
 
   The first three can be opened: the program has the equation's inputs and
   outputs, in order, and is run once.
@@ -70,7 +70,7 @@ CALLS: dict[str, _Call] = {
 
 
 def kind(equation: core.JaxprEqn) -> Kind | None:
-  """What the equation does with the program it holds; None if it holds none.
+  """How the equation uses the program it holds; None if it holds none.
 
   A primitive that holds a program and is not in the table is opaque.
   """

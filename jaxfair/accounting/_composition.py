@@ -58,8 +58,8 @@ def group_privacy(*, epsilon: float, delta: float, size: int) -> tuple[float, fl
   (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1))
 
   Args:
-    epsilon: for one person, 0 or above.
-    delta: for one person, in [0, 1).
+    epsilon: epsilon for one person, 0 or above.
+    delta: delta for one person, in [0, 1).
     size: k, the number of people who change together.
 
   Returns:
@@ -150,7 +150,7 @@ def repeat_and_select_epsilon(
   shape: float | None = 1.0,
   relation: Relation = Relation.ADD_OR_REMOVE_ONE,
 ) -> float:
-  """What tuning costs: a random number of runs, the best one released.
+  """The cost of tuning with a random number of runs, of which the best is released.
 
   Args:
     event: one run, including the private score it is judged by.

@@ -44,7 +44,7 @@ class Spent(NamedTuple):
       covers them at this delta.
     releases: how many; charges with ids "name: ..." are one release.
     budget: what may be spent, or None.
-    path: of the ledger.
+    path: path of the ledger.
   """
 
   guarantee: PrivacyGuarantee
@@ -68,8 +68,8 @@ class DatasetLedger:
   It is open only while a charge is written, so runs may share it.
 
   Attributes:
-    name: of the data set.
-    folder: of its ledgers; made with the first charge.
+    name: name of the data set.
+    folder: folder of its ledgers; made with the first charge.
 
   Privacy:
     Neighbors of different kinds have ledgers of their own, since no sum of

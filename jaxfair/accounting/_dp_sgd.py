@@ -43,7 +43,7 @@ def dp_sgd_epsilon(
   Args:
     noise_multiplier: sigma / l2_clip.
     sampling_rate: q, each person's chance to be in a batch.
-    steps: how many.
+    steps: number of steps.
     delta: in (0, 1).
     accountant: "pld" (nearly exact) or "rdp" (fast, about ten percent more).
     relation: which data sets count as neighbors.
@@ -83,7 +83,7 @@ def calibrate_dp_sgd(
     epsilon: above 0.
     delta: in (0, 1).
     sampling_rate: q.
-    steps: how many.
+    steps: number of steps.
     accountant: as in `dp_sgd_epsilon`.
     relation: which data sets count as neighbors.
     dataset_size: n; with max_batch.
@@ -123,8 +123,8 @@ def max_steps(
   """How many steps of DP-SGD the budget pays for.
 
   Args:
-    epsilon: of the budget, above 0.
-    delta: of the budget, in (0, 1).
+    epsilon: epsilon of the budget, above 0.
+    delta: delta of the budget, in (0, 1).
     noise_multiplier: sigma / l2_clip.
     sampling_rate: q.
     accountant: as in `dp_sgd_epsilon`.

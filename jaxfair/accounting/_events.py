@@ -1,4 +1,4 @@
-"""What was done to private data, as small values that can be written down.
+"""Events: descriptions of what was done to private data, as small values that can be stored.
 
 An event says what mechanism ran, not what it cost: the cost follows from the
 event, the neighboring relation and an accountant. Noise multipliers of plain
@@ -57,7 +57,7 @@ class DpSgd(Event):
   Attributes:
     noise_multiplier: sigma / l2_clip.
     sampling_rate: q, each person's chance to be in a batch.
-    steps: how many.
+    steps: number of steps.
     dataset_size: n, with max_batch only.
     max_batch: public cap; of a larger sample a uniformly random subset of
       this size is kept. None: batches of any size.
@@ -104,7 +104,7 @@ class RandomizedResponse(Event):
   The true category is kept with probability e^epsilon / (e^epsilon + k - 1).
 
   Attributes:
-    epsilon: of one response.
+    epsilon: epsilon of one response.
     categories: k.
     count: responses about the *same* person; a whole column randomized once
       is one, however many people it holds.
@@ -214,7 +214,7 @@ class RepeatAndSelect(Event):
   Attributes:
     event: one run, with its own choice of the score charged.
     mean_runs: expected number of runs.
-    shape: of the truncated negative binomial that draws the number of runs;
+    shape: shape of the truncated negative binomial that draws the number of runs;
       1 is geometric, 0 logarithmic. None: Poisson.
   """
 

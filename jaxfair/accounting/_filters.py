@@ -39,7 +39,7 @@ class Limits(NamedTuple):
   """What may be spent, fixed when nothing has been released yet.
 
   Attributes:
-    order: of the Renyi divergences that are added up; infinite for pure DP.
+    order: order of the Renyi divergences that are added up; infinite for pure DP.
     divergence: what they may add up to.
     delta: what the deltas of events may add up to besides.
   """
@@ -164,7 +164,7 @@ class PrivacyFilter:
 
 
 def _costly(batch: Units) -> Units:
-  """Leaves out what tells nothing: it neither costs nor is a release."""
+  """Leaves out events that reveal nothing: they cost nothing and are not releases."""
   return tuple((unit, count) for unit, count in batch if not _silent(unit))
 
 
@@ -185,7 +185,7 @@ def _orders(first: Units) -> tuple[float, ...]:
 
 
 def _added(spent: Spent, batch: Units, limits: Limits | None, relation: Relation) -> Spent:
-  """What is spent with the batch, exactly: sums of thousands of events."""
+  """The exact amount spent including the batch: sums of thousands of events."""
   if limits is None:
     return spent
   (divergence,) = _divergences(batch, (limits.order,), relation)

@@ -1,4 +1,4 @@
-"""What a privacy statement says: how much, about whom, by which analysis."""
+"""Privacy statements: how much, for whom, by which analysis."""
 
 import enum
 import math
@@ -62,7 +62,7 @@ class PrivacyGuarantee:
     epsilon: already rounded towards privacy (up) where it was computed.
     delta: in [0, 1).
     relation: which data sets count as neighbors.
-    unit: who is protected, "one person" or "one household" for example.
+    unit: the unit that is protected, "one person" or "one household" for example.
     accountant: which analysis gave the number.
   """
 

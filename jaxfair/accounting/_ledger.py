@@ -34,12 +34,12 @@ class Ledger:
   Made by `create`, `open` or `read`. Two writers never share a ledger.
 
   Attributes:
-    path: where it is.
-    id: random, and new for every ledger; it tells two of them apart, wherever
-      they lie.
+    path: path of the file.
+    id: random, and new for every ledger; it identifies a ledger wherever its
+      file is.
     data: the name of the data set; never a hash of it, which would itself
-      tell about the people in it.
-    unit: who is protected.
+      reveal something about the people in it.
+    unit: the unit that is protected.
     relation: which data sets count as neighbors.
     budget: what may be spent, or None.
     torn: bytes of an unfinished last line that a crash left, as found.
@@ -82,7 +82,7 @@ class Ledger:
       path: must not exist.
       data: the data set's name.
       relation: which data sets count as neighbors.
-      unit: who is protected.
+      unit: the unit that is protected.
       budget: (epsilon, delta) that all charges together stay within, however
         each is chosen after looking at the releases before it (`filters`).
     """

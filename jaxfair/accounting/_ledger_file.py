@@ -17,7 +17,7 @@ class Kind(NamedTuple):
   """A kind of files made of sealed lines.
 
   Attributes:
-    name: in messages.
+    name: name in messages.
     format: in the header.
     version: of the format, also in the header.
     error: what is raised for a file that cannot be used.

@@ -167,7 +167,7 @@ def write_line(file: BinaryIO, at: int, line: bytes) -> int:
 
 
 def _holder(path: pathlib.Path) -> pathlib.Path:
-  """Tells who has the lock; the lock itself is on the ledger."""
+  """Names the holder of the lock; the lock itself is on the ledger."""
   return path.with_name(f"{path.name}.pid")
 
 

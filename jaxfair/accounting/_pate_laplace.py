@@ -22,7 +22,7 @@ def lnmax_log_q(counts: Any, *, scale: float) -> np.ndarray:
 
   Args:
     counts: [n, classes] votes; every row sums to the number of teachers.
-    scale: of the Laplace noise on each count (1 / gamma in the papers).
+    scale: scale of the Laplace noise on each count (1 / gamma in the papers).
 
   Returns:
     [n] logarithms.
@@ -53,7 +53,7 @@ def lnmax_rdp(
 
   Args:
     counts: [n, classes] votes; every row sums to the number of teachers.
-    scale: of the Laplace noise on each count.
+    scale: scale of the Laplace noise on each count.
     orders: a, each above 1.
     data_dependent: whether to look at the votes.
 

@@ -35,7 +35,7 @@ def randomized_response_epsilon(
   delta(e) = sum_j P(j) (1 - e^(e - j epsilon))_+ is inverted in closed form.
 
   Args:
-    epsilon: of one response.
+    epsilon: epsilon of one response.
     categories: k, the number of possible answers.
     count: responses about the same person, each free to depend on the
       earlier ones.

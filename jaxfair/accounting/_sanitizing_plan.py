@@ -204,7 +204,7 @@ def _release_rdp(order: float, beta: float, sigma_cost: Any, sigma_scale: Any) -
 
 
 class _Limit(NamedTuple):
-  """What labels of this rho in zCDP and the figure may cost together for any votes."""
+  """A limit on the joint cost of the figure and labels of this rho in zCDP, for any votes."""
 
   rho: float
   epsilon: float

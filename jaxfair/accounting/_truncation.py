@@ -40,7 +40,7 @@ def truncation_delta(
     dataset_size: n; neighbors may have one person more.
     sampling_rate: q.
     max_batch: the cap, m.
-    steps: how many batches are drawn.
+    steps: number of batches that are drawn.
 
   Returns:
     An upper bound, at most 1; derived in the module's docstring.
@@ -74,7 +74,7 @@ def max_batch_for(
   Args:
     dataset_size: n.
     sampling_rate: q.
-    steps: how many batches are drawn.
+    steps: number of batches that are drawn.
     delta_share: what `truncation_delta` may come to; 1e-3 * delta is hardly
       felt in epsilon and a cap some six deviations above q n.
 

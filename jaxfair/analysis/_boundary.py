@@ -74,7 +74,7 @@ def linear_distance(
     model: whose logits are linear in the input, e.g. `models.logistic`.
     params: its parameters.
     x: [n, ...] inputs.
-    order: of the norm that measures distances: 2, or inf for the largest
+    order: order of the norm that measures distances: 2, or inf for the largest
       change of any feature.
 
   Returns:

@@ -36,8 +36,8 @@ class NonPrivateTraces(NamedTuple):
   Attributes:
     traces: the trace of each group's mean loss, and of the population's.
     per_person: [n] the trace of each person's loss.
-    standard_error: of `traces`, over probes; 0 where they are exact.
-    probes: how many random directions were drawn; 0 where none.
+    standard_error: standard error of `traces`, over probes; 0 where they are exact.
+    probes: number of random directions that were drawn; 0 if none.
   """
 
   traces: ByGroup
@@ -96,12 +96,12 @@ def hessian_trace(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses, twice differentiable.
-    params: where.
+    params: the parameters at which it is evaluated.
     examples: the people.
     num_groups: static number of groups G.
     method: see above.
-    key: of the random directions; only "hutchinson" draws any.
-    probes: how many.
+    key: for the random directions; only "hutchinson" draws any.
+    probes: number of random directions.
 
   Returns:
     The traces. Exact ones are differentiable by the parameters. Each call
@@ -142,7 +142,7 @@ def trace_per_person(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses, twice differentiable.
-    params: where.
+    params: the parameters at which it is evaluated.
     examples: the people.
     residual: False leaves the Gauss-Newton part.
   """

@@ -31,7 +31,7 @@ from jaxfair.analysis._directional_derivatives import along, in_chunks, per_exam
 from jaxfair.analysis._hessian import group_hessians
 from jaxfair.analysis._norms import gradient_norms
 from jaxfair.privacy._clip_factors import clip_factor
-from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
+from jaxfair.types import Array, Examples, Key, Model, Number, Params, PerExampleLoss
 
 Method = Literal["auto", "exact", "probes"]
 SMALL = 400  # parameters; up to here "auto" builds the groups' Hessians
@@ -47,10 +47,10 @@ class StepSettings(NamedTuple):
     sampling_rate: q; the expected batch is q n.
   """
 
-  learning_rate: Any
-  l2_clip: Any
-  noise_multiplier: Any
-  sampling_rate: Any
+  learning_rate: Number
+  l2_clip: Number
+  noise_multiplier: Number
+  sampling_rate: Number
 
 
 class NonPrivateDecomposition(NamedTuple):
@@ -65,7 +65,7 @@ class NonPrivateDecomposition(NamedTuple):
     clipping_curvature: eta^2/2 psi_a.
     noise: R_a^noise.
     trace: Tr(H_a).
-    standard_error: of the sum of all terms, over probes; 0 if exact.
+    standard_error: standard error of the sum of all terms, over probes; 0 if exact.
   """
 
   loss: ByGroup
@@ -109,15 +109,15 @@ def decompose(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses, twice differentiable.
-    params: where the step starts.
+    params: the parameters where the step starts.
     examples: the private data.
-    settings: of the step.
+    settings: settings of the step.
     num_groups: static number of groups G.
     method: how sum_i g_i' H_a g_i is taken. "exact" builds the Hessians;
       "probes" draws signs s and takes the curvature along sum_i s_i g_i, which
       is unbiased; "auto" is "exact" up to 400 parameters.
-    key: of the probes, and of the trace's if it is estimated.
-    probes: how many.
+    key: for the probes, and for those of the trace if it is estimated.
+    probes: number of random directions.
 
   Returns:
     The terms; what is left to the true change is of third order in the step.
@@ -172,11 +172,11 @@ def decompose_along(
     loss: per example.
     snapshots: parameters with a leading axis of length S.
     examples: the private data.
-    settings: of every step.
+    settings: settings of every step.
     num_groups: static number of groups G.
     method: as in `decompose`.
     key: one for all; each snapshot gets its own by its number.
-    probes: how many.
+    probes: number of random directions.
 
   Returns:
     The terms, with a leading axis S.
@@ -252,7 +252,7 @@ def _decompose(
   psi = quadratic_clipped - quadratic
   noise_variance = jnp.square(settings.l2_clip * settings.noise_multiplier / (q * n))
 
-  def split(values: jax.Array) -> ByGroup:
+  def split(values: Array) -> ByGroup:
     return ByGroup(values[:-1], values[-1])
 
   noise = tree.scale(second * noise_variance, trace)

@@ -39,7 +39,7 @@ def along(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses.
-    params: where.
+    params: the parameters at which it is evaluated.
     examples: the people.
     direction: the tree of the parameters.
   """

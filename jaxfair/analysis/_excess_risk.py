@@ -57,7 +57,7 @@ def excess_risk(
   R_a = E[L(theta~; D_a)] - L(theta*; D_a),  xi_a = |R_a - R|
 
   Args:
-    model: of all parameters.
+    model: the model of all these parameters.
     loss: `(logits, y) -> [n]` losses.
     private: S private trainings' parameters, stacked along a leading axis, as
       `training.fit_many` returns them.
@@ -99,7 +99,7 @@ def predicted_excess(trace: ByGroup, *, sigma: Number) -> ByGroup:
   R_a = sigma^2 / 2 Tr(H_a)
 
   Args:
-    trace: of the groups' Hessians at the optimum, from `hessian_trace`.
+    trace: trace of the groups' Hessians at the optimum, from `hessian_trace`.
     sigma: standard deviation of the noise on every parameter; for output
       perturbation `fit.trace.sigma`, which holds the sensitivity already.
 

@@ -24,7 +24,7 @@ def answer_probabilities(counts: VotesLike, *, sigma: float) -> np.ndarray:
 
   Args:
     counts: [m, C] votes.
-    sigma: of the noise on each count, continuous.
+    sigma: standard deviation of the noise on each count, continuous.
 
   Returns:
     [m, C] probabilities.
@@ -49,7 +49,7 @@ def vote_eta(counts: VotesLike, *, sigma: float) -> tuple[float, np.ndarray]:
 
   Args:
     counts: [m, G] votes on the group.
-    sigma: of the noise.
+    sigma: standard deviation of the noise.
 
   Returns:
     The largest over queries and groups, as the theorem has it; and the [G]

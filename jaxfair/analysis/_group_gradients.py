@@ -29,7 +29,7 @@ def group_gradients(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses.
-    params: where.
+    params: the parameters at which it is evaluated.
     examples: the people.
     num_groups: static number of groups G.
     chunk: people in memory at once; by default all, in one program.

@@ -22,7 +22,7 @@ def group_hessians(
   Args:
     model: of at most 4,000 parameters.
     loss: `(logits, y) -> [n]` losses.
-    params: where.
+    params: the parameters at which it is evaluated.
     examples: the people.
     num_groups: static number of groups G.
 

@@ -101,7 +101,7 @@ def residual_traces(plan: Plan, params: Params, x: Features, slopes: jax.Array) 
 
   Args:
     plan: of the model, from `plan_residual`.
-    params: where.
+    params: the parameters at which it is evaluated.
     x: [n, ...] inputs.
     slopes: [n, C] r, the loss's gradient by the logits.
 

@@ -37,11 +37,11 @@ def hutchinson_traces(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses.
-    params: where.
+    params: the parameters at which it is evaluated.
     examples: the people.
     weights: [K, n] rows whose sums with per-person traces are asked for.
     probes: number of directions m; the error falls with its root.
-    key: of all directions.
+    key: for all directions.
 
   Returns:
     [n] means over the probes, and the [m, K] weighted means of each probe,

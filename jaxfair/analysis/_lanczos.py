@@ -45,10 +45,10 @@ def top_eigenvalue(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses, twice differentiable.
-    params: where.
+    params: the parameters at which it is evaluated.
     examples: the people.
     num_groups: static number of groups G.
-    key: of the starting vectors.
+    key: for the starting vectors.
     steps: Hessian-vector products per group; at most the number of parameters
       are taken, and then the value is exact.
     chunk: people in memory at once. By default all of them are, in one program

@@ -34,7 +34,7 @@ def logit_gram(
 
   Args:
     model: any model without operations across examples.
-    params: where.
+    params: the parameters at which it is evaluated.
     x: [n, ...] inputs.
     contrasts: of the differences to the last class's logit instead: one class
       less, which is half the work for two.

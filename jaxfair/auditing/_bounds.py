@@ -67,8 +67,8 @@ def epsilon_lower_bound(
     scores_without: [n] scores of independent runs on one neighbor.
     scores_with: [m] scores of independent runs on the other. Infinite scores
       are allowed, NaN is not.
-    delta: of the claim that is audited; fixed before looking at the scores.
-    confidence: of the bound.
+    delta: delta of the claim that is audited; fixed before looking at the scores.
+    confidence: confidence level of the bound.
     method: which assumption; see below.
     selection: share of the runs that choose S.
 
@@ -110,7 +110,7 @@ def epsilon_lower_bound(
 
 
 def check_bound(delta: float, confidence: float, method: str) -> None:
-  """Refuses settings of a bound that cannot be, before any run."""
+  """Raises for impossible settings of a bound, before any run."""
   checks.one_of("method", method, _VALUES)
   checks.number(
     "delta",

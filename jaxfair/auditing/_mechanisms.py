@@ -43,11 +43,11 @@ def audit_mechanism(
     first: one input.
     second: its neighbor. The bound is about this pair, so choose the worst.
     num_runs: runs of each; the bound grows with their logarithm at most.
-    delta: of the claim that is audited.
-    key: of all runs; every run has its own.
+    delta: delta of the claim that is audited.
+    key: for all runs; every run has its own.
     attack: learns from [n, d] outputs of each neighbor how to score an
       output; `discriminant` by default.
-    confidence: of the bound.
+    confidence: confidence level of the bound.
     method: see `epsilon_lower_bound`.
     chunk: runs side by side in memory.
 
@@ -100,7 +100,7 @@ def attack_scores(
   checks.require(
     widths[0] == widths[1],
     f"the mechanism releases {widths[0]} numbers for one neighbor and "
-    f"{widths[1]} for the other; the number itself tells them apart",
+    f"{widths[1]} for the other; the number itself distinguishes them",
   )
   taught = int(TAUGHT * num_runs)
   score = attack(outputs[0][:taught], outputs[1][:taught])

@@ -29,9 +29,9 @@ class OneRunBound(NamedTuple):
     delta: the delta it goes with.
     confidence: probability with which the procedure gives a true bound.
     num_canaries: m.
-    guessed_in: how many canaries were guessed to have taken part.
-    guessed_out: how many were guessed not to have.
-    correct: how many of those guesses were right.
+    guessed_in: number of canaries that were guessed to have taken part.
+    guessed_out: number of canaries that were guessed not to have.
+    correct: number of those guesses that were right.
   """
 
   epsilon: float
@@ -61,8 +61,8 @@ def audit_one_run(
       higher the likelier the canary took part.
     included: [m] booleans: each canary's own fair coin, independent of
       everything else.
-    delta: of the claim that is audited.
-    confidence: of the bound.
+    delta: delta of the claim that is audited.
+    confidence: confidence level of the bound.
     guesses: how many are guessed in and out, fixed before the scores were
       seen; `plan_guesses` proposes numbers. None tries five ways, each at a
       fifth of the level, and reports the best.
@@ -112,8 +112,8 @@ def one_run_p_value(
     num_canaries: m.
     guesses: r, abstentions left out.
     correct: v.
-    epsilon: of the hypothesis.
-    delta: of the hypothesis.
+    epsilon: epsilon of the hypothesis.
+    delta: delta of the hypothesis.
 
   Returns:
     An upper bound on the probability, at most 1.
@@ -141,8 +141,8 @@ def plan_guesses(
   Args:
     num_canaries: m.
     separation: shift of a score over its standard deviation.
-    delta: of the claim that is to be audited.
-    confidence: of the bound.
+    delta: delta of the claim that is to be audited.
+    confidence: confidence level of the bound.
 
   Returns:
     (how many to guess in, how many to guess out).
@@ -161,7 +161,7 @@ def plan_guesses(
 
 
 def _share_right(share: float, separation: float) -> float:
-  """Of the top `share` of scores of both kinds, those that took part."""
+  """The share of canaries that took part among the top `share` of scores."""
   ends = (-40.0, 40.0 + separation)
   for _ in range(60):  # bisection for the score that cuts off the share
     middle = sum(ends) / 2

@@ -34,7 +34,7 @@ def dp_sgd(
   examples: Annotated[int | None, typer.Option(help="Number of people; with --batch-size.")] = None,
   accountant: Accountant = "pld",
 ) -> None:
-  """What DP-SGD with Poisson batches costs, or the noise it needs."""
+  """Compute what DP-SGD with Poisson batches costs, or the noise it needs."""
   from jaxfair import accounting
 
   _one_of("--noise-multiplier", noise_multiplier, "--epsilon", epsilon)
@@ -57,7 +57,7 @@ def gaussian(
   epsilon: Epsilon = None,
   sensitivity: Annotated[float, typer.Option(help="L2 distance between neighbors.")] = 1.0,
 ) -> None:
-  """What one release with Gaussian noise costs, or the noise it needs."""
+  """Compute what one release with Gaussian noise costs, or the noise it needs."""
   from jaxfair import accounting
   from jaxfair.accounting import _gaussian, _guarantee
 

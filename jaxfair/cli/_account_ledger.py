@@ -27,7 +27,7 @@ def ledger(
     str, typer.Option(help="Which neighbors the budget is for.")
   ] = "add-or-remove-one",
 ) -> None:
-  """What a ledger says was spent, on what, and what is left."""
+  """Show what was spent according to a ledger, on what, and what is left."""
   from jaxfair import accounting
   from jaxfair.accounting import _dataset_ledger
 
@@ -99,7 +99,7 @@ def _dataset(of: str) -> "DatasetLedger":
   path = pathlib.Path(of)
   require(
     path.is_file(),
-    f"{of} is no ledger.jsonl, no CSV file and no named set; leave it out to list all data sets",
+    f"{of} is not a ledger.jsonl, CSV file or named set; leave it out to list all data sets",
   )
   return accounting.DatasetLedger.of(data.csv_identity(path), name=path.stem)
 

@@ -59,7 +59,7 @@ def decide(
     pathlib.Path | None, typer.Option(help="Folder of the page; default runs/decide-NAME.")
   ] = None,
 ) -> None:
-  """Who gains and who loses when noisy counts decide, and what would help."""
+  """Show who gains and who loses when decisions use noisy counts, and what would help."""
   wish = (at_most_loss, with_probability)
   checks.require(
     (epsilon is None) == (None not in wish) and wish.count(None) != 1,
@@ -125,7 +125,7 @@ def decide(
 
 
 def _money(read: _decide_file.OfficeFile, rule: str, budget: float | None) -> float:
-  """What an outcome of 1 is worth in money."""
+  """The amount of money that an outcome of 1 stands for."""
   if read.case.is_rule:
     checks.require(budget is None, f"budget is for money; {rule} decides yes or no: leave it out")
     return 1.0

@@ -1,4 +1,4 @@
-"""`jaxfair frontier`: what can be had, and the setting to choose."""
+"""`jaxfair frontier`: the Pareto frontier of a run, and the setting to choose."""
 
 import pathlib
 from collections.abc import Iterable

@@ -41,7 +41,7 @@ class Cells(NamedTuple):
     words: [size - 7] the eight bytes from each place on, as one number.
     ends: [n, width] where each cell ends; the next one begins behind the separator.
     start: where the first cell begins.
-    encoding: of the bytes.
+    encoding: encoding of the bytes.
   """
 
   buffer: np.ndarray
@@ -132,7 +132,7 @@ def find_cells(
     content: the text; blank lines are skipped.
     separator: what stands between two cells.
     width: cells per line.
-    encoding: of the bytes, one in which ASCII characters are one byte each.
+    encoding: encoding of the bytes, one in which ASCII characters are one byte each.
     start: where the first line begins, behind a header.
 
   Raises:

@@ -23,7 +23,7 @@ class Numeric:
   """A column of numbers; one feature.
 
   Attributes:
-    name: of the column.
+    name: name of the column.
     low: smaller numbers become this one; None for no bound.
     high: larger numbers become this one; None for no bound.
     missing: what a missing number becomes; None leaves NaN, which a scaler fills.
@@ -51,7 +51,7 @@ class Categorical:
   """A column of words; one feature of 0 or 1 for each value.
 
   Attributes:
-    name: of the column.
+    name: name of the column.
     values: "" stands for a missing cell. A word that is not listed, or a missing cell where ""
       is not, sets none of the features.
     origin: how the values became known.

@@ -161,7 +161,7 @@ def decoded(path: pathlib.Path, content: bytes, encoding: str | None = None) -> 
     return content, encoding
   except UnicodeError:
     raise DataError(
-      f"{path} is not {encoding} text; pass encoding='latin-1' or save it anew"
+      f"{path} is not {encoding} text; pass encoding='latin-1' or save it again"
     ) from None
   except (LookupError, TypeError, ValueError):
     raise checks.ArgumentError(
@@ -199,7 +199,7 @@ def write(path: pathlib.Path, content: bytes) -> None:
 
 
 def find(wanted: Sequence[Wanted], place: pathlib.Path) -> dict[str, pathlib.Path] | None:
-  """Where the wanted files lie in this folder; None unless all are there."""
+  """The paths of the wanted files in this folder; None unless all are there."""
   paths = {item.name: _lies(item, place) for item in wanted}
   if any(path is None for path in paths.values()):
     return None

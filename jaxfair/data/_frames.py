@@ -65,7 +65,7 @@ def from_frame(
       the people; numbers outside become the nearest bound.
     categories: column -> values that are known without looking at the people;
       the others become no category. By default the values of the column.
-    unit: the column that tells whose row it is; splits keep it together.
+    unit: the column that identifies the person; splits keep a person's rows together.
     keep_group_features: let the model see the columns that make the group.
     max_groups: refuse more groups than this.
     min_group_size: refuse groups of fewer people than this.
@@ -163,9 +163,9 @@ def from_csv(
 
   Args:
     path: the file; its first line names the columns.
-    separator: what stands between two cells; found out by default.
-    decimal: "." or ","; found out by default.
-    encoding: of the characters; found out by default.
+    separator: what stands between two cells; detected by default.
+    decimal: "." or ","; detected by default.
+    encoding: encoding of the characters; detected by default.
     missing: cells that mean "not known".
     name: what to call the set; default the file's name.
     **options: what `from_frame` takes: label, group, ...
@@ -211,7 +211,7 @@ def _encoded(frame: Any, encoder: Encoder, unit: str | None, name: str, source: 
 
 
 def _check_features(table: Table, roles: Collection[str | None], declared: Collection[str]) -> None:
-  """Refuses columns that cannot be features, or would tell a model nothing."""
+  """Raises for columns that cannot be features or carry no information."""
   for name, values in table.items():
     if name in roles:
       continue

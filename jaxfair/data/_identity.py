@@ -50,12 +50,12 @@ def records_identity(examples: Examples, *, feature_names: Sequence[str] = ()) -
 
 
 def named_identity(name: str) -> bytes:
-  """Of a named set: its name, whichever labels and groups are chosen."""
+  """The identity of a named set: its name, whichever labels and groups are chosen."""
   return _identity(f"named {name}", ())
 
 
 def _identity(kind: str, rows: Iterable[bytes]) -> bytes:
-  """Of a multiset of rows: their number, and the sum of their hashes."""
+  """The identity of a multiset of rows: their number, and the sum of their hashes."""
   count, total = 0, 0
   for row in rows:
     count += 1

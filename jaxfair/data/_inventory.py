@@ -1,4 +1,4 @@
-"""What sets there are, what is here, and whether it is what it should be."""
+"""The list of named sets, which of them are on disk, and whether they are intact."""
 
 import dataclasses
 import pathlib

@@ -151,7 +151,7 @@ def count(rule: Rule, table: Table) -> tuple[int, ...]:
 
 
 def remedy(name: str) -> str:
-  """What a person does to get the set (again)."""
+  """Instructions for getting the set (again)."""
   base = base_name(name)
   origins = ORIGINS.get(base, ())
   if origins and isinstance(origins[0], Manual):
@@ -165,7 +165,7 @@ def base_name(name: str) -> str:
 
 
 def _verify(spec: Spec, opened: Opened) -> None:
-  """Refuses content whose figures are not those of the set.
+  """Raises if the content does not have the known figures of the set.
 
   For files without a known checksum this is what tells a truncated copy.
   """

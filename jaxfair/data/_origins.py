@@ -10,7 +10,7 @@ class Package:
   """A published Python package that carries the files.
 
   Attributes:
-    name: of the package.
+    name: name of the package.
     version: the one whose content is known.
     members: our file name -> path inside the package's archive.
     mend: what is done to the content before its checksum is taken.

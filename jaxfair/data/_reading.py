@@ -31,7 +31,7 @@ class Layout:
   Attributes:
     separator: what stands between two cells.
     decimal: "." or ",".
-    encoding: of the characters.
+    encoding: encoding of the characters.
     missing: cells that mean "not known".
   """
 
@@ -252,7 +252,7 @@ def _comma_columns(table: Table, text: Collection[str]) -> list[str]:
 
 
 def _refuse_thousands(table: Table) -> None:
-  """Refuses columns that would be words because of how their numbers are written."""
+  """Raises for columns that would be read as words because of how their numbers are written."""
   for name, values in table.items():
     words = [word for word in values.words if word] if isinstance(values, Text) else []
     if not words or not all(word[-1].isdigit() for word in words[:100]):
@@ -301,7 +301,7 @@ def _read_binary(
     raise DataError(f"{path} cannot be read ({error}); check the path") from None
   except Exception as error:  # each format has a dozen kinds of it
     told = str(error).splitlines()[0] if str(error) else type(error).__name__
-    raise DataError(f"{path} is no intact file of its kind ({told}); save it anew") from None
+    raise DataError(f"{path} is not an intact file of its kind ({told}); save it again") from None
   names = [str(name) for name in frame.columns]
   kept = [name for name in names if name not in skip]
   return _tables.select(frame, kept, text=text)

@@ -110,12 +110,12 @@ class Rule:
 
   @property
   def columns(self) -> tuple[str, ...]:
-    """What the rule looks at."""
+    """The columns that the rule reads."""
     return tuple(dict.fromkeys(part.column for part in self.parts))
 
   @property
   def hidden_columns(self) -> tuple[str, ...]:
-    """What a model does not get if it must not see the class or the group."""
+    """The columns to hide from a model that must not see the class or the group."""
     return tuple(part.column for part in self.parts if not part.kept)
 
   @property

@@ -27,7 +27,7 @@ class NonPrivateBias(NamedTuple):
     standard_error: [n] of the bias, from the draws.
     variance: [n] of the outcome.
     error: [n] E|outcome - truth|; of a rule, the chance of a wrong decision.
-    draws: how many.
+    draws: number of draws.
     is_rule: whether outcomes are decisions; fairness then compares |bias|.
   """
 
@@ -89,8 +89,8 @@ def simulate(
     problem: function of the counts; post-processing goes in here.
     counts: [n] or a tree of [n] arrays.
     release: `(counts, key=...) -> noisy counts`.
-    draws: of the noise; memory does not grow with them.
-    key: of all draws.
+    draws: number of draws of the noise; memory does not grow with them.
+    key: for all draws.
     control: subtract the linear part of every outcome, whose mean is 0 and
       whose spread hides small biases. By default where it is sound: numbers,
       under noise that says it is unbiased.
@@ -115,8 +115,8 @@ def simulate_mechanism(
     mechanism: from true counts to outcomes.
     problem: what the outcome should be.
     counts: [n] or a tree of [n] arrays.
-    draws: of the noise.
-    key: of all draws.
+    draws: number of draws of the noise.
+    key: for all draws.
     control: see `simulate`.
   """
   checks.integer("draws", draws, low=2)

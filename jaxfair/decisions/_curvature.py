@@ -70,7 +70,7 @@ def decision_trace(
       one pass per array of counts is then exact.
     probes: random directions (Hutchinson) instead of all of them; the cost is
       then `probes` passes instead of one per count.
-    key: of the random directions; with `probes` only.
+    key: for the random directions; with `probes` only.
 
   Returns:
     The traces: exact, or with the standard error over the probes.

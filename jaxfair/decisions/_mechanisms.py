@@ -175,11 +175,11 @@ def release_counts(
 
   Args:
     counts: array of integers.
-    epsilon: of this release, for one person added or removed.
-    ledger: open for charges.
+    epsilon: epsilon of this release, for one person added or removed.
+    ledger: a ledger that is open for charges.
     id: names the release in the ledger; one id publishes once.
     sensitivity: by how much one more person moves the counts, in L1.
-    source: of random bits; the operating system by default.
+    source: source of random bits; the operating system by default.
 
   Returns:
     Noisy integers.

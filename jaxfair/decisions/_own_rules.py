@@ -1,4 +1,4 @@
-"""A rule of one's own, loaded from a Python file: `grant.py:allot`."""
+"""A user's own rule, loaded from a Python file: `grant.py:allot`."""
 
 import dataclasses
 import inspect
@@ -17,7 +17,7 @@ class OwnRule:
   """A Python function of columns, checked at every call.
 
   Attributes:
-    name: for messages, `grant.py:allot`.
+    name: name for messages, `grant.py:allot`.
     function: from one NumPy array per column to one number or boolean per place.
     parameters: names of its arguments: the columns that it reads unless told otherwise.
   """

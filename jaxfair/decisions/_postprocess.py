@@ -1,4 +1,4 @@
-"""What is done to numbers already released: free, and not always harmless.
+"""Post-processing of released numbers: it costs no privacy, but is not always harmless.
 
 Clipping at 0 overpays small entities; `temper` takes some of it back. Rounding
 at random and the sum-preserving projection add no unfairness.
@@ -62,7 +62,7 @@ def best_temperature(*, scale: float, lower: float = 0.0, values: ArrayLike | No
   argmin_T max_x |E[temper(x~)] - x| - min_x |E[temper(x~)] - x|
 
   Args:
-    scale: of the Laplace noise.
+    scale: scale of the Laplace noise.
     lower: the bound of the counts.
     values: public grid of counts x to be fair to; by default from `lower` to
       50 scales above, denser near the bound. Never the true counts: the answer

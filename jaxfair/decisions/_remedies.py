@@ -28,7 +28,7 @@ def output_perturbation(
     weights: [n] a, 0 or above.
     max_weight: public bound on the weights.
     lower_total: L, public lower bound of the weighted total.
-    epsilon: of the release.
+    epsilon: epsilon of the release.
 
   Privacy:
     Shares of a total below L are taken of L: the bound is enforced, not
@@ -55,7 +55,7 @@ def linear_proxy(*, weights: ArrayLike, total: float, epsilon: float) -> Mechani
   Args:
     weights: [n] a.
     total: Z, public: a published figure, never computed from private counts.
-    epsilon: of the counts.
+    epsilon: epsilon of the counts.
 
   Reference:
     Thesis, section 2.7.2.
@@ -85,7 +85,7 @@ def linear_proxy_private(
     weights: [n] a, 0 or above.
     max_weight: public bound on the weights, the sensitivity of the total.
     lower_total: L, public lower bound of the total.
-    epsilon: of both releases together.
+    epsilon: epsilon of both releases together.
     total_share: of epsilon that goes to the total.
   """
   checks.positive("epsilon", epsilon)
@@ -113,7 +113,7 @@ def linear_proxy_bias(
   Args:
     counts: [n] x.
     weights: [n] a.
-    scale: of the noise on the total.
+    scale: scale of the noise on the total.
     lower_total: L.
   """
   weighted = _array(weights) * np.asarray(counts, np.float64)

@@ -57,7 +57,7 @@ def find_epsilon(
       what it is due.
     probability: required chance.
     draws: releases that are simulated at each epsilon.
-    key: of all draws.
+    key: for all draws.
 
   Privacy:
     None: the answer depends on the true counts. Use counts that are public, such as last year's.
@@ -106,7 +106,7 @@ def find_epsilon(
         epsilon, count / draws, bound, draws, _rises(curve, draws), curve
       )
   raise checks.ArgumentError(
-    f"draws={draws} are too few to tell the epsilon for probability={probability:g}; use more"
+    f"draws={draws} are too few to find the epsilon for probability={probability:g}; use more"
   )
 
 

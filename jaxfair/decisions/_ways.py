@@ -56,7 +56,7 @@ class NonPrivateCase(NamedTuple):
     way: from a name and an epsilon to the way.
   """
 
-  counts: Any
+  counts: Counts
   truth: np.ndarray
   names: tuple[str, ...]
   way: Callable[[str, float], Way]
@@ -99,7 +99,7 @@ def rule_case(
   Args:
     rule: from k arrays to [n] amounts or decisions; takes `told`, for its messages.
     counts: k arrays of [n] true counts.
-    key: of the release that a stand-in for a decision rule is learned from.
+    key: for the release that a stand-in for a decision rule is learned from.
   """
   truth = rule(list(counts))
   bins = min(MOST_BINS, len(truth) // BIN_PLACES)
@@ -146,7 +146,7 @@ def simulate_way(
     case: the rule on the true counts.
     way: one of its ways.
     draws: pairs of releases.
-    key: of all draws.
+    key: for all draws.
     regions: [n] ids from 0, or None.
   """
   checks.integer("draws", draws, low=100)

@@ -1,4 +1,4 @@
-"""Who has to disclose more? Leakage and accuracy, overall and by group."""
+"""Leakage and accuracy of a disclosure, overall and by group."""
 
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from jaxfair.types import Groups, Labels
 
 
 class Audit(NamedTuple):
-  """What asking less did, per group [G] or for everyone [].
+  """The effect of asking less, per group [G] or for everyone [].
 
   Attributes:
     leakage: mean number of columns revealed.
@@ -22,12 +22,12 @@ class Audit(NamedTuple):
     count: number of people.
   """
 
-  leakage: Any
-  share: Any
-  nothing: Any
-  accuracy: Any
-  accuracy_lost: Any
-  agreement: Any
+  leakage: jax.Array
+  share: jax.Array
+  nothing: jax.Array
+  accuracy: jax.Array
+  accuracy_lost: jax.Array
+  agreement: jax.Array
   count: Any
 
 

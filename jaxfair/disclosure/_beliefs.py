@@ -33,13 +33,13 @@ class Law(NamedTuple):
     covariance: [h, h].
   """
 
-  weights: Any
-  offset: Any
-  covariance: Any
+  weights: jax.Array
+  offset: jax.Array
+  covariance: jax.Array
 
 
 class Beliefs(NamedTuple):
-  """All that is believed about people before their answers.
+  """Beliefs about people's answers and margins, as functions of what is revealed.
 
   Attributes:
     network: the model.

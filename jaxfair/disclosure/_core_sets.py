@@ -25,8 +25,8 @@ GRID_LIMIT = 20  # questions
 class Verdict(NamedTuple):
   """Whether a set is a core set, and its representative label."""
 
-  core: Any
-  label: Any
+  core: jax.Array
+  label: jax.Array
 
 
 Test = Callable[[Any, Any], Verdict]  # (revealed [q], x [d]) -> Verdict

@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxfair import accounting, checks
 from jaxfair.privacy import exact, grid
-from jaxfair.types import FeaturesLike
+from jaxfair.types import Array, FeaturesLike
 
 SHRINKAGE = 1e-3
 PIVOT = 1e-6  # a smaller share of variance is rounding
@@ -31,8 +31,8 @@ class Gaussian(NamedTuple):
     covariance: [d, d], positive semi-definite.
   """
 
-  mean: Any
-  covariance: Any
+  mean: Array
+  covariance: Array
 
 
 class Conditional(NamedTuple):
@@ -45,8 +45,8 @@ class Conditional(NamedTuple):
     covariance: [d, d]; 0 in rows and columns of known features.
   """
 
-  gain: Any
-  covariance: Any
+  gain: jax.Array
+  covariance: jax.Array
 
 
 def fit_gaussian(x: FeaturesLike, *, shrinkage: float = SHRINKAGE) -> Gaussian:
@@ -97,7 +97,7 @@ def fit_private_gaussian(
     id: of the charge; an id that was charged before is refused, because new
       noise on the same sums is another release.
     shrinkage: noise needs more of it than sampling does.
-    source: of random bits; the operating system by default.
+    source: source of random bits; the operating system by default.
 
   Returns:
     The Gaussian; its release is covered by the charge.
@@ -215,7 +215,7 @@ def _factor(matrix: jax.Array) -> jax.Array:
 
 
 def check_features(x: FeaturesLike) -> None:
-  """Refuses features outside [-1, 1]: every test here relies on the range."""
+  """Raises for features outside [-1, 1]: every test here relies on the range."""
   if not checks.concrete(x):
     return
   checks.finite("x", x)

@@ -30,7 +30,7 @@ LABEL_DRAWS = 1000
 
 
 class Disclosed(NamedTuple):
-  """What people were asked, and what was decided.
+  """The questions that people were asked, and the decisions.
 
   Attributes:
     order: [n, q] questions in the order they were asked; NOT_ASKED behind.
@@ -40,10 +40,10 @@ class Disclosed(NamedTuple):
       model's own.
   """
 
-  order: Any
-  revealed: Any
+  order: jax.Array
+  revealed: jax.Array
   count: Any
-  label: Any
+  label: jax.Array
 
 
 def disclose(
@@ -155,7 +155,7 @@ def disclose_each(
 
 
 def check_questions(questions: Questions, pure: PureTest) -> None:
-  """Refuses more questions than a test takes."""
+  """Raises for more questions than a test takes."""
   checks.require(
     not isinstance(pure, GridTest) or questions.size <= GRID_LIMIT,
     f"the grid test takes at most {GRID_LIMIT} sensitive columns, not "

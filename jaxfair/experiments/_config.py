@@ -183,7 +183,7 @@ def _value(text: str) -> Any:
 
 
 def _check_values(value: Any, where: str) -> None:
-  """Refuses what TOML can say and no setting can be.
+  """Raises for values that TOML allows but no setting can have.
 
   Whole numbers have 64 bits in TOML, names and paths have no NUL in them, and
   a text that is no Unicode could not be written to a run's config.toml.

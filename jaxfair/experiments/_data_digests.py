@@ -1,4 +1,4 @@
-"""What a run reads: all its cells from the same people.
+"""Digests of the data of a run, so that all its cells use the same people.
 
 Files of one's own are looked at whenever a run is continued, named sets when
 they are loaded. Those could differ where no checksum is known, or where a
@@ -28,7 +28,7 @@ class DataDigests:
   def __init__(
     self, values: Any, folder: pathlib.Path, loaded: dict[str, str], tell: Callable[[str], None]
   ):
-    """Recognizes the data of an earlier run, or takes note of it.
+    """Compares the data with that of an earlier run, or records it.
 
     Args:
       values: the resolved config as plain values.
@@ -56,14 +56,14 @@ class DataDigests:
 
   @contextlib.contextmanager
   def kept(self) -> Iterator[None]:
-    """While a cell is computed, and at its ends, data must stay as it was."""
+    """Checks that the data does not change while a cell is computed."""
     self._check_files()
     with watched(lambda name, digest: self._note({name: digest})):
       yield
     self._check_files()  # one may have been edited meanwhile
 
   def _check_files(self) -> None:
-    """Looks at the files again; that one is lost the study says, if it is."""
+    """Checks the files again; a missing file is left for the study to report."""
     for path in self._files:
       known = self._digests.get(path)
       self._require(path, self._digest(path, known) or known)
@@ -85,7 +85,7 @@ class DataDigests:
       )
 
   def _digest(self, path: str, known: str | None = None) -> str | None:
-    """Of the content; None if it cannot be read."""
+    """The digest of the content; None if it cannot be read."""
     try:
       status = os.stat(path)
       stamp = (status.st_mtime_ns, status.st_size)

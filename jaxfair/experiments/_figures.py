@@ -1,4 +1,4 @@
-"""What is drawn, said in columns: pictures and tables of means.
+"""Figures and tables of means, described by table columns.
 
     lines("risks: Excess risk along training", "excess_risk ~ step, role | data", zero=True)
 

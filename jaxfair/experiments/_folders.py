@@ -19,7 +19,7 @@ class RunError(checks.JaxfairError):
 
 @dataclasses.dataclass(frozen=True)
 class RunRecord:
-  """run.json: what a person must be told, and how long it took."""
+  """run.json: notes for the reader, and how long the run took."""
 
   title: str = ""  # heading of the report
   study: str = ""  # its name
@@ -31,7 +31,7 @@ class RunRecord:
 
 @dataclasses.dataclass(frozen=True)
 class ClaimRecord:
-  """One verdict of claims.json; a number that could not be had is None."""
+  """One verdict of claims.json; a number that could not be computed is None."""
 
   name: str
   statement: str
@@ -144,7 +144,7 @@ def holds_work(folder: pathlib.Path) -> bool:
 
 
 def _match(folder: pathlib.Path, text: str) -> None:
-  """Refuses a directory that holds something else than a run of this config."""
+  """Raises if a directory holds something other than a run of this config."""
   if not folder.exists():
     return
   present = folder / "config.toml"

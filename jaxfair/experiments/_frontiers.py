@@ -23,7 +23,7 @@ DRAWS = 1000
 
 
 class RunFrontier(NamedTuple):
-  """What a run found, setting by setting."""
+  """The results of a run, setting by setting."""
 
   title: str  # of the run
   study: str  # its name
@@ -124,7 +124,7 @@ class Comparison(NamedTuple):
 
 
 def compare_frontiers(first: RunFrontier, second: RunFrontier) -> Comparison:
-  """Have two runs frontiers of the same shape, and does a choice carry over?
+  """Compares the frontiers of two runs: their shapes, and whether a choice carries over.
 
   Limits on epsilon and gap are quantiles of what both runs reach. Draws of
   seeds are the same every time.
@@ -138,7 +138,7 @@ def compare_points(
   first_names: Sequence[Any],
   second_names: Sequence[Any],
 ) -> Comparison:
-  """The same of points, whose settings are told apart by names."""
+  """`compare_frontiers` for points whose settings are identified by names."""
   grid: Any = _shapes.limit_grid(first, second)
   key_shapes, key_transfer = jax.random.split(jax.random.key(0))
   shapes = _shapes.compare_shapes(first, second, grid, key=key_shapes)
@@ -211,7 +211,7 @@ def _of_one_set(rows: Table, data: str | None) -> Table:
 
 
 def _key(name: str, column: np.ndarray, values: Mapping[str, Any]) -> str:
-  """The config key that a column tells the values of; "" for none."""
+  """The config key whose values a column holds; "" for none."""
   told = {_plain(value) for value in column.tolist()} - {None}
   for key in (name, f"{name}s"):
     offered = values.get(key)

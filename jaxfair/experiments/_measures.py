@@ -28,7 +28,7 @@ RANGES = {
 
 
 def column_range(column: str, values: Any) -> tuple[float, float]:
-  """Between which numbers a column's mean must lie; infinite ends if nothing is known.
+  """The range of a column's mean; infinite ends if nothing is known.
 
   A column that only happens to be named like a share, and has values elsewhere, has no range.
   """
@@ -47,7 +47,7 @@ def seed_interval(column: str, values: Any) -> _intervals.Interval:
 
 
 class GroupMeasures(NamedTuple):
-  """What a model does to each group, to everyone, and the gaps between.
+  """Measures of each group and of everyone, and the gaps between groups.
 
   Attributes:
     groups: measures with an axis of groups.
@@ -63,7 +63,7 @@ class GroupMeasures(NamedTuple):
 
 
 def beside_constant(y: jax.Array, predicted: jax.Array, num_classes: int) -> dict[str, jax.Array]:
-  """What the majority class would reach, and how near a model is to a constant.
+  """The scores of the majority class, and how close a model is to a constant.
 
   Returns:
     balanced_accuracy: mean over the classes that occur of the share that is found.

@@ -51,9 +51,9 @@ class People:
     categorical: columns of numbers that are codes.
     ranges: bounds of columns of numbers that are known without looking at the people, such as
       "age=17:90".
-    unit: column that tells whose row it is; splits keep a person together.
+    unit: column that identifies the person; splits keep a person's rows together.
     min_group_size: smaller groups are refused.
-    stand_in: use digits that come with jaxfair if a named set cannot be had.
+    stand_in: use digits that come with jaxfair if a named set cannot be loaded.
     features: an extractor of features that take the place of images, such as
       "efficientnet_lite0" or "scattering"; see `models.extractor`.
   """
@@ -133,7 +133,7 @@ def dataset_ledger(config: People) -> accounting.DatasetLedger:
 
 @contextlib.contextmanager
 def watched(tell: Callable[[str, str], Any]) -> Iterator[None]:
-  """Tells of every named set that is loaded meanwhile: what, and its digest.
+  """Reports every named set that is loaded in the context, with its digest.
 
   The digest is as private as the people are.
   """
@@ -151,7 +151,7 @@ _WATCHING: contextvars.ContextVar[Callable[[str, str], Any] | None] = contextvar
 
 @dataclasses.dataclass(frozen=True)
 class _Loaded:
-  """What was loaded for a config, or in its place."""
+  """What was loaded for a config, or the stand-in for it."""
 
   people: data.Dataset
   note: str
@@ -177,7 +177,7 @@ def _described(config: People) -> str:
 
 @functools.lru_cache(maxsize=2)
 def _load(config: People, version: int) -> _Loaded:
-  """Loads once for all cells, and anew when a file has changed."""
+  """Loads once for all cells, and again when a file has changed."""
   del version
   found = _found(config)
   if config.features is None:
@@ -201,7 +201,7 @@ def _found(config: People) -> _Loaded:
     except data.DataError as unreachable:
       told = f"{missing}; fetching it failed, too: {unreachable}"
       note = (
-        f"{config.name} could not be had, so these results are on the "
+        f"{config.name} could not be loaded, so these results are on the "
         f"stand-in {STAND_IN} that comes with jaxfair. ({told})"
       )
       return _Loaded(data.load(STAND_IN), note)

@@ -22,7 +22,7 @@ SHARE = 0.1  # of epsilon, for a scaler that is bought; delta is halved
 
 
 class Parted(NamedTuple):
-  """People of a method, whom it is measured on, and what is left to spend.
+  """The people of a method, the test people, and the budget that is left.
 
   Attributes:
     population: public and private people, scaled.
@@ -76,7 +76,7 @@ def part_people(
     scaling: where means and ranges come from; "auto" takes public people, else declared ranges,
       else buys them.
     buy: buys what a plan asks for; it charges first if the result is to be released.
-    key: of the split.
+    key: for the split.
   """
   checks.require(
     people.unit is None or np.unique(people.unit).size == people.size,
@@ -128,7 +128,7 @@ def part_people(
 
 
 def dry(plan: PreprocessingPlan, x: np.ndarray) -> Preprocessing:
-  """In place of what is bought, for a plan that computes nothing: scales nothing."""
+  """A stand-in for bought scaling, for a plan that computes nothing: it scales nothing."""
   ones = np.ones(x.shape[1], np.float32)
   scaler = _scaling.Scaler(0 * ones, 0 * ones, 0 * ones, 1.0)
   return Preprocessing(plan.encoder, np.arange(x.shape[1]), scaler, ())

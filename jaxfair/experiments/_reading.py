@@ -23,7 +23,7 @@ class Run(NamedTuple):
 
 
 def read_plan(folder: str | pathlib.Path, *, study: Study | None = None) -> Plan:
-  """What a run directory is a run of.
+  """The study and the config that a run directory belongs to.
 
   Args:
     folder: the run directory.
@@ -37,7 +37,7 @@ def read_plan(folder: str | pathlib.Path, *, study: Study | None = None) -> Plan
 
 
 def read_run(folder: str | pathlib.Path, *, study: Study | None = None) -> Run:
-  """Reads a run with at least one finished cell; judges its claims if nobody has yet.
+  """Reads a run with at least one finished cell; judges its claims if that has not been done.
 
   Args:
     folder: the run directory.

@@ -1,4 +1,4 @@
-"""Studies by name: those of the papers, and anybody's own."""
+"""Studies by name: those of the papers, and users' own."""
 
 import importlib
 import importlib.metadata

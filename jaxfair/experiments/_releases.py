@@ -40,13 +40,13 @@ TABLE = "release"
 
 
 class ReleaseConfig(Settings):
-  """What is released, from whom, for how much.
+  """What is released, from which people, at what cost.
 
   Attributes:
     method: a name in `methods.METHODS`.
     epsilon: what may be spent on the model, the preparation of its features included.
     delta: the same; None takes the largest power of ten below a tenth of 1 / n.
-    settings: of the method; see its settings class.
+    settings: settings of the method; see its settings class.
     data: the people.
     public: who of them is taken to be public, as a share (below 1) or as a number: features are
       scaled by theirs, and methods that need public people get them.
@@ -99,7 +99,7 @@ class ReleaseConfig(Settings):
     return public, size - public - test, test
 
   def parted(self, people: Dataset, name: str, *, buy: Buy = dry) -> Parted:
-    """The people of a method; `buy` buys the scaling, if it comes to that."""
+    """The people of a method; `buy` buys the scaling, if it must be bought."""
     method, public = methods.get(name), None
     if self.public_csv is not None:
       public, people = load_public(self.data, self.public_csv)
@@ -126,7 +126,7 @@ class ReleaseConfig(Settings):
 
 @dataclasses.dataclass(frozen=True)
 class PlannedRelease:
-  """A release that was priced, and has computed nothing.
+  """A release that is priced but not computed.
 
   Attributes:
     config: what was asked for.
@@ -288,7 +288,7 @@ def release_model(
 
 
 def _plain(planned: PlannedRelease) -> np.ndarray:
-  """[n] predictions of the same network, trained without privacy; kept nowhere."""
+  """[n] predictions of the same network, trained without privacy; they are not stored."""
   baseline, network = methods.get("plain"), planned.plan.network
   settings: Any = baseline.settings(
     network=network.name, hidden=network.hidden, width=network.width

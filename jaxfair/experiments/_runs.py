@@ -89,8 +89,8 @@ def execute(
     made: from `plan`.
     folder: run directory; created, or continued if it holds the same config
       and the data is what it was.
-    say: told things worth knowing, once.
-    progress: `(done, total, name of the next cell)`.
+    say: called with each note for the reader, once.
+    progress: called with `(done, total, name of the next cell)`.
 
   Returns:
     The table of all rows.
@@ -193,7 +193,7 @@ def _compute(
 
 
 class _Record:
-  """run.json: what a person must be told, and how long it took."""
+  """run.json: notes for the reader, and how long the run took."""
 
   def __init__(self, made: Plan, folder: pathlib.Path, say: Say):
     self.folder, self.say, self._made = folder, say, made
@@ -202,7 +202,7 @@ class _Record:
     self._began = time.time() - earlier.seconds
 
   def tell(self, message: str) -> None:
-    """Says it and keeps it, once; kept before the rows it is about."""
+    """Prints the sentence once and saves it, before the rows that it is about."""
     if message and message not in self._notes:
       self._notes.append(message)
       self.write(finished=False)
@@ -258,6 +258,6 @@ def _root_key(made: Plan, folder: pathlib.Path) -> jax.Array:
     return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
   except (OSError, OverflowError, TypeError, ValueError):
     raise _folders.RunError(
-      f"{path} holds no key, so what was begun in {folder} cannot be "
+      f"{path} holds no key, so what was started in {folder} cannot be "
       "continued; restore it from a copy, or choose another --out"
     ) from None

@@ -36,7 +36,7 @@ Cell = Mapping[str, str | int | float]
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-  """What a cell gets besides its settings.
+  """What a cell is given besides its settings.
 
   Attributes:
     key: random key of this cell alone; independent of the order of cells.
@@ -54,13 +54,13 @@ class Context:
   say: Callable[[str], None]
 
   def load(self, people: People) -> data.Dataset:
-    """The people, after telling whatever a reader must know about them."""
+    """Loads the people and reports what a reader must know about them."""
     loaded, note = load_people(people)
     self.say(note)
     return loaded
 
   def load_rows(self, sets: Sequence[People], name: object) -> data.Dataset:
-    """The set of this name, every row taken for a person, as papers do it.
+    """The set with this name, with every row treated as a person, as in the papers.
 
     Where a person has many rows, as in Parkinsons, a split of whole persons
     would leave a public part of one or two of them.
@@ -146,7 +146,7 @@ class Study:
     object.__setattr__(self, "figures", tuple(titled))
 
   def load_people(self, config: Any) -> list[str]:
-    """Finds the people and prechecks the config; what readers must be told."""
+    """Finds the people and prechecks the config; returns notes for the reader."""
     loaded = [load_people(one) for one in self.people(config)]
     self.precheck(config, *(people for people, _ in loaded))
     return [note for _, note in loaded]
@@ -160,7 +160,7 @@ class Study:
     return cells
 
   def setting_columns(self, table: Table) -> list[str]:
-    """The columns that tell the settings of a run apart, besides group and seed."""
+    """The columns that identify the settings of a run, besides group and seed."""
     named = [*self.plain, *(name for summary in self.summaries for name in summary.by)]
     named += [name for figure in self.figures for name in (figure.color, figure.facet) if name]
     apart = dict.fromkeys(name for name in named if name not in ("group", "seed"))

@@ -1,7 +1,7 @@
 """The confusion tensor: people counted by (group, class, predicted class)."""
 
 import functools
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -16,14 +16,14 @@ _MAX_CELLS = 2**26
 
 
 class CountOptions(TypedDict, total=False):
-  """What every label metric hands on to `confusion_counts`.
+  """Arguments that every label metric passes on to `confusion_counts`.
 
   sample_weight: [n] weights, or None for one each.
   num_classes: static number of classes; needed inside jit.
   num_groups: static number of groups; needed inside jit.
   """
 
-  sample_weight: Any
+  sample_weight: PerPersonLike | None
   num_classes: int | None
   num_groups: int | None
 

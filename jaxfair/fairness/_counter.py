@@ -7,7 +7,7 @@ disparity to the margin. State in, state out; a sequence is one `lax.scan`.
 
 import dataclasses
 import functools
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import chex
 import jax
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxfair import checks
 from jaxfair.fairness._disparity import DISPARITY_KINDS, DisparityKind
 from jaxfair.fairness._known_labels import NOTIONS, PARITY, NotionName
-from jaxfair.types import Array
+from jaxfair.types import Array, Number
 
 Guard: TypeAlias = Literal["table", "own"]
 GUARDS: tuple[Guard, ...] = ("table", "own")
@@ -61,21 +61,21 @@ class CounterRule:
     disparity: what Gamma is; see `demographic_disparity`. "pairwise" compares
       with the groups that have left their cold start.
     guard: see above.
-    notion: of fairness. "demographic_parity" compares how often groups are given each class;
+    notion: notion of fairness. "demographic_parity" compares how often groups are given each class;
       "equalized_odds" does among the people of each true class; "equal_opportunity" compares how
       often they are given their own class (of two classes, class 1 alone); "accuracy_parity" how
       often anybody is. All but the first read true labels, and `min_count` is then per true class
       where those are told apart.
   """
 
-  max_gap: Any
-  min_count: Any
+  max_gap: Number
+  min_count: Number
   disparity: DisparityKind = "rest"
   guard: Guard = "table"
   notion: NotionName = PARITY
 
   def check(self) -> None:
-    """Refuses impossible settings, before any work."""
+    """Raises for impossible settings, before any work."""
     checks.non_negative("max_gap", self.max_gap)
     checks.non_negative("min_count", self.min_count)
     checks.one_of("disparity", self.disparity, DISPARITY_KINDS)

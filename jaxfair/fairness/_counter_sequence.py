@@ -28,7 +28,7 @@ from jaxfair.types import ArrayLike, GroupsLike, LabelsLike
 
 
 class Counted(NamedTuple):
-  """What became of a sequence of labels.
+  """The outcome of a sequence of labels.
 
   Attributes:
     labels: [n] the labels that were given, `REFUSED` elsewhere.
@@ -159,7 +159,7 @@ def check_counters(counters: ArrayLike, shape: tuple[int, ...], *, more: int = 0
 
 
 def check_people(labels: ArrayLike, groups: ArrayLike, num_groups: int, num_classes: int) -> None:
-  """Refuses labels and groups that cannot be counted."""
+  """Raises for labels and groups that cannot be counted."""
   checks.integer("num_groups", num_groups, low=1)
   checks.integer("num_classes", num_classes, low=1)
   checks.same_length(labels=labels, groups=groups)

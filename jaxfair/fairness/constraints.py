@@ -209,7 +209,7 @@ class _Hard:
 
 @dataclasses.dataclass(frozen=True)
 class _Rates:
-  """Of every class; of two, the second tells all."""
+  """The statistic of every class; with two classes, the second is enough."""
 
   decide: Callable[[Any], jax.Array]
 
@@ -221,7 +221,7 @@ class _Rates:
 
 @dataclasses.dataclass(frozen=True)
 class _OwnClass:
-  """Of the true class."""
+  """The statistic of the true class."""
 
   decide: Callable[[Any], jax.Array]
 

@@ -36,7 +36,7 @@ class Shapes(NamedTuple):
 
 
 class Transfer(NamedTuple):
-  """What becomes of settings chosen on one set and used on another.
+  """How settings that are chosen on one set perform on another.
 
   Attributes:
     violated: share of the limits for which the chosen setting breaks some
@@ -251,5 +251,5 @@ def _mean(values: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def _interval(values: np.ndarray, level: float) -> _intervals.Interval:
-  """Of a statistic whose first value is the estimate, the rest draws."""
+  """The interval of a statistic; the first value is the estimate, the others are draws."""
   return _intervals.interval_of_draws(values[0], values[1:], level=level)

@@ -1,4 +1,4 @@
-"""Who makes up a frontier: how much of its volume each method reaches alone."""
+"""How much of a frontier's volume each method reaches alone."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What private methods share: how a plan is put together, and how `fit` is released."""
+"""Shared parts of private methods: how a plan is built, and how `fit` is released."""
 
 import pathlib
 from collections.abc import Sequence

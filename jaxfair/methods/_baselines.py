@@ -43,7 +43,7 @@ class _Baseline:
   def release(
     self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: Key | None = None
   ) -> Released:
-    """Refuses: nothing protects the people behind a baseline."""
+    """Raises: nothing protects the people behind a baseline."""
     del plan, data, folder, key
     return refuse_release(self)  # type: ignore[arg-type]
 

@@ -45,9 +45,9 @@ def buy_once(
   Args:
     plan: priced.
     x: features of the private people.
-    folder: of the release.
+    folder: folder of the release.
     budget: of the whole release; the purchase must be within it.
-    name: of the data set.
+    name: name of the data set.
     ledger: of the data set, charged as well; None for its own alone.
     key: for tests; from the operating system if None.
 

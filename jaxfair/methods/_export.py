@@ -32,13 +32,13 @@ def export(
   """Writes a released model as a program for another runtime.
 
   Args:
-    folder: of the release; it is verified first.
+    folder: folder of the release; it is verified first.
     out: the file. A StableHLO program is read with
       `jax.export.deserialize(bytearray(path.read_bytes()))` and called with
       features [n, ...] for any n; it returns class ids and probabilities. An
       ONNX model has the input "x" and the outputs "labels" and "scores".
     to: "stablehlo" for any network, "onnx" for dense ones.
-    platforms: that the StableHLO program runs on; it can be written on any of them.
+    platforms: platforms that the StableHLO program runs on; it can be written on any of them.
   """
   checks.one_of("to", to, SUFFIX)
   released = load(folder)

@@ -59,7 +59,7 @@ class Sizes(NamedTuple):
   Attributes:
     private: number of private people, n.
     public: number of public people; 0 for none.
-    shape: of one person's features.
+    shape: shape of one person's features.
     classes: C.
     groups: G.
   """
@@ -84,7 +84,7 @@ class Population:
   """The people that a method trains on; a pytree.
 
   Attributes:
-    private: who is protected.
+    private: the people who are protected.
     class_names: the name of class id 0, 1, ...
     group_names: the name of group id 0, 1, ...
     public: people whose features are public, and whose groups are where the
@@ -93,14 +93,14 @@ class Population:
     scaler: what was applied to the features, to be applied to those who come
       later; it must not have been fitted on private people.
     encoder: how a table becomes features; travels with a released model.
-    name: of the data set.
+    name: name of the data set.
     ledger: of the data set, which releases are charged to; None charges the
       release's own ledger alone.
     assumed_public: what was taken to be public in preparing the features, in
       words; added to what the guarantee does not cover.
     bought: what was released about the private people in preparing the features; it is part of
       what a released model promises, and must have been charged. None for nothing.
-    intended_use: of a released model, for its card.
+    intended_use: intended use of a released model, for its card.
   """
 
   private: Examples
@@ -150,7 +150,7 @@ class Population:
 
   @property
   def sizes(self) -> Sizes:
-    """What `plan` may know."""
+    """What `plan` may use."""
     return Sizes(
       private=int(np.shape(self.private.y)[0]),
       public=0 if self.public is None else int(np.shape(self.public.x)[0]),
@@ -167,7 +167,7 @@ class Plan:
   Attributes:
     method: name of the method.
     settings: as asked for, with what was None chosen by the method's recipe.
-    sizes: whom it is for; other people need another plan.
+    sizes: the sizes of the data that it is for; other people need another plan.
     budget: what may be spent; None for methods that promise nothing.
     network: what is trained, by name.
     loss: `(logits, y) -> [n]` losses.
@@ -175,8 +175,8 @@ class Plan:
     event: what the release is charged as; None if nothing covers it.
     guarantee: what may be said of the released model, and what may not.
     abstention: the rule that predictions are shown by; None shows all.
-    row_norm: features are projected into a ball of this radius; None for not.
-    says: sentences for people who decide whether to go on.
+    row_norm: features are projected into a ball of this radius; None leaves them as they are.
+    says: sentences for the person who decides whether to continue.
   """
 
   method: str
@@ -255,7 +255,7 @@ class Method(Protocol):
     """See the class."""
 
   def plan(self, settings: Any, sizes: Sizes, budget: accounting.Budget | None) -> Plan:
-    """Refuses what cannot work, calibrates the noise, prices the release.
+    """Checks the settings, calibrates the noise and prices the release.
 
     On the host; looks at no person. The event never exceeds the budget.
     """
@@ -279,7 +279,7 @@ class Method(Protocol):
     Args:
       plan: from `plan`, for these people.
       data: the people.
-      folder: of this release; `work` inside it must not be published.
+      folder: folder of this release; `work` inside it must not be published.
       key: for tests; the result is then marked as not for release.
     """
 
@@ -287,7 +287,7 @@ class Method(Protocol):
 def refuse_unfit(
   method: Method, settings: Any, sizes: Sizes, budget: accounting.Budget | None
 ) -> None:
-  """Refuses settings, people or a budget that a method cannot work with."""
+  """Raises for settings, people or a budget that a method cannot work with."""
   checks.require(
     isinstance(settings, method.settings),
     f"settings={settings!r} are not those of {method.name}; pass {method.settings.__name__}(...)",
@@ -320,7 +320,7 @@ def refuse_unfit(
 
 
 def refuse_margin(settings: Any) -> None:
-  """Refuses a margin for predictions that reads true labels, which come too late for it."""
+  """Raises for a prediction margin that would need true labels, which are not known in time."""
   checks.require(
     settings.notion == PARITY or settings.max_gap is None,
     f"max_gap={settings.max_gap} is a margin for predictions, and notion={settings.notion!r} reads "
@@ -334,7 +334,7 @@ def network_of(settings: NetworkSettings, sizes: Sizes) -> Network:
 
 
 def require_planned(plan: Plan, data: Population) -> None:
-  """Refuses other people than a plan was priced for."""
+  """Raises if the people are not those that the plan was priced for."""
   checks.require(
     plan.sizes == data.sizes,
     f"the plan is for {plan.sizes}, and these people are {data.sizes}; plan again with data.sizes",

@@ -50,7 +50,7 @@ class FiguresPlan:
 
   @property
   def guarantee(self) -> accounting.PrivacyGuarantee:
-    """What may be said of the counts."""
+    """The guarantee of the noisy counts."""
     return accounting.composed_guarantee([self.event], delta=self.delta, relation=self.relation)
 
 
@@ -91,9 +91,9 @@ def buy_figures(
     plan: the price.
     released: the model.
     test: people it was not trained on, with features as they were recorded.
-    folder: of the release.
+    folder: folder of the release.
     ledger: of the data set.
-    source: of random bits; the operating system by default.
+    source: source of random bits; the operating system by default.
 
   Privacy:
     Charged once, before anything is counted; a run that was stopped draws again what nobody has

@@ -17,7 +17,7 @@ class TeacherSettings(NetworkSettings):
     teacher_steps: of each teacher.
     student_steps: of the student.
     batch_size: of both; everybody, where there are no more.
-    learning_rate: of Adam, for both.
+    learning_rate: learning rate of Adam, for both.
     weight_decay: of both.
   """
 
@@ -58,7 +58,7 @@ class FairSettings(ConfidentSettings):
     disparity: which difference between groups; see `fairness.CounterRule`.
     guard: "table" keeps every disparity below the margin; "own" is the
       paper's test of the answered one alone.
-    notion: of fairness, for labels. All but demographic parity read the labels of the public
+    notion: notion of fairness, for labels. All but demographic parity read the labels of the public
       people, and keep no margin for predictions, whose true labels are not known.
   """
 

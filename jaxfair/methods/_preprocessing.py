@@ -32,10 +32,10 @@ class Preprocessing:
   """How features are processed before a method sees them, and what that reveals.
 
   Attributes:
-    encoder: encodes people; with fewer categories than the one it was made of
-      where those were bought.
-    kept: [d'] which features of that other encoder are left.
-    scaler: is applied to the features that are left.
+    encoder: encodes people; if categories were bought, it has fewer of them than
+      the original encoder.
+    kept: [d'] which features of the original encoder are left.
+    scaler: applied to the features that are left.
     assumed_public: sentences on what is not covered by the guarantee.
     event: what was released about the private people; None for nothing.
   """
@@ -128,7 +128,7 @@ class PreprocessingPlan:
 
     Args:
       x: [n, d] features of the private people, as `encoder` made them.
-      source: of random bits; the operating system by default.
+      source: source of random bits; the operating system by default.
 
     Returns:
       Numbers without a declared range are scaled to zero mean and unit variance, nearly, and cut
@@ -226,7 +226,7 @@ class PreprocessingPlan:
     return columns * (2 if self.relation.substitutes else 1)
 
   def _sigma(self, columns: int) -> float:
-    """Of the noise on counts, in quarters: exact draws of short numbers are faster."""
+    """The noise on counts, rounded up to a quarter: exact draws of short numbers are faster."""
     return math.ceil(4 * self.noise_multiplier * math.sqrt(self._moves(columns))) / 4
 
   def _rho(self, columns: int) -> float:
@@ -290,7 +290,7 @@ def _second_grid(noisy: np.ndarray, sigma: float) -> np.ndarray:
 
 
 def _mean_and_deviation(noisy: np.ndarray, grid: np.ndarray, sigma: float) -> tuple[float, float]:
-  """Of people who are spread evenly within each bin; bins that are mostly noise are empty."""
+  """Of people spread evenly within each bin; bins that are mostly noise count as empty."""
   seen = np.where(noisy > 2 * sigma, noisy, 0)
   if not seen.any():
     seen[noisy.argmax()] = 1

@@ -41,9 +41,9 @@ class FairSettings(NetworkSettings):
   """Settings of fair training, and of the model without groups before it.
 
   Attributes:
-    notion: of fairness.
+    notion: notion of fairness.
     tolerance: the violation that is allowed.
-    learning_rate: of Adam.
+    learning_rate: learning rate of Adam.
     dual_rate: of the multipliers.
     rounds: steps of the multipliers.
     steps_per_round: primal steps before each of them.
@@ -85,7 +85,7 @@ class PrivateLagrangianSettings(FairSettings):
 
 
 class ProtectsGroups(PrivateMethod):
-  """What methods that protect groups share: all of them start from theta*."""
+  """Shared parts of the methods that protect groups: all of them start from theta*."""
 
   protects: Literal["group"] = "group"
   relation = accounting.Relation.ATTRIBUTE

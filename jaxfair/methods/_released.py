@@ -72,7 +72,7 @@ class Released:
     guarantee: what is protected, and what is not.
     class_names: the name of class id 0, 1, ...
     group_names: the name of group id 0, 1, ...
-    shape: of one person's features.
+    shape: shape of one person's features.
     dtype: of the features, before scaling.
     encoder: makes features of a table of people; None if the model was trained on arrays.
     scaler: applied to features first; None if they are used as they are.
@@ -184,7 +184,7 @@ def load(folder: str | pathlib.Path) -> Released:
   """Loads a release, in any process.
 
   Raises:
-    ReleaseError: if it is no release, or is not as it was written.
+    ReleaseError: if the folder is not a release, or was changed since it was written.
   """
   folder = pathlib.Path(folder)
   files = _release_files.verified(folder)

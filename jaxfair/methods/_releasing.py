@@ -50,7 +50,7 @@ def release_once(
     method: whose release it is.
     plan: its price.
     data: the people.
-    folder: of the release.
+    folder: folder of the release.
     key: for tests; from the operating system if None.
     compute: `(key, work folder) -> parameters` with randomness that is fit
       for release. With a key for tests `method.fit` computes them instead.
@@ -203,7 +203,7 @@ def _spending(plan: Plan, data: Population) -> tuple[str, ...]:
 def refuse_release(method: Method) -> Released:
   """Raises: no guarantee covers a baseline."""
   raise NotReleasableError(
-    f"{method.name} is a baseline without privacy, and its model tells about "
+    f"{method.name} is a baseline without privacy, and its model reveals things about "
     "the people it was computed from; release a private method instead"
   )
 
@@ -239,7 +239,7 @@ def _ledger(path: pathlib.Path, plan: Plan, data: Population) -> accounting.Ledg
 
 
 def _described(plan: Plan) -> dict[str, object]:
-  """What must be the same when a release is continued."""
+  """What must not change when a release is continued."""
   assert plan.budget is not None
   return {
     "method": plan.method,

@@ -58,7 +58,7 @@ class Aggregation(NamedTuple):
 
 
 class NonPrivateVotes(NamedTuple):
-  """What teachers said, to explain a study's result; never for release.
+  """The teachers' votes, to explain a study's result; never for release.
 
   Attributes:
     counts: [queries, C] votes.

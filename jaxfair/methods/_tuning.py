@@ -39,7 +39,7 @@ class TunedSettings(DpSgdSettings):
 
 
 class Candidates(NamedTuple):
-  """What is chosen among; `config` of these plans.
+  """The settings to choose among; `config` of these plans.
 
   Attributes:
     trainings: settings of each training, with the same noise.

@@ -35,7 +35,7 @@ def image_model(module: nn.Module) -> Model:
     )
     return _initialize(jax.eval_shape(inner.init, key, _as_float(x_one)), key)
 
-  def apply(params: Params, x: jax.Array) -> jax.Array:
+  def apply(params: Params, x: Array) -> jax.Array:
     checks.require(
       np.ndim(x) == 4,
       f"x has shape {np.shape(x)}; pass a batch of images [n, h, w, c], with c = 1 for grey ones",
@@ -126,7 +126,7 @@ def max_pool(x: jax.Array, window: int, padding: str = "VALID") -> jax.Array:
 
 
 def require_pixels(x: jax.Array, smallest: int) -> None:
-  """Refuses feature maps that the next layer would shrink to nothing."""
+  """Raises if the next layer would shrink a feature map to nothing."""
   checks.require(
     min(x.shape[1:3]) >= smallest,
     f"x leaves maps of {x.shape[1]} x {x.shape[2]} pixels where a layer needs "

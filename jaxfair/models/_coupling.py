@@ -103,7 +103,7 @@ def _of_rows(loss: PerExampleLoss) -> Callable[..., Any]:
 
 
 def _coupling(function: Callable[..., Any], fixed: Any, rows: Any) -> str:
-  """What couples the rows of `function(fixed, *rows)`; empty if nothing."""
+  """Describes what couples the rows of `function(fixed, *rows)`; empty if nothing does."""
   leaves, structure = jax.tree.flatten(
     (
       jax.tree.map(_dependence.shape_of, fixed),
@@ -122,7 +122,7 @@ def _coupling(function: Callable[..., Any], fixed: Any, rows: Any) -> str:
 def _from_shapes(
   function: Callable[..., Any], structure: Any, leaves: tuple[Any, ...]
 ) -> tuple[_dependence.State, str]:
-  """What the shapes alone decide, once for all trainings of a study."""
+  """The part of the check that depends on shapes alone, cached for all trainings of a study."""
   fixed, rows = jax.tree.unflatten(structure, leaves)
   state = _dependence.analyze(function, fixed, rows)
   if isinstance(state, _dependence.Mixed):

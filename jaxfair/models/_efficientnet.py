@@ -93,7 +93,7 @@ def fold(tensors: Mapping[str, np.ndarray], plan: Sequence[Block]) -> Params:
 
 
 def maps(params: Params, x: jax.Array, plan: Sequence[Block]) -> list[jax.Array]:
-  """What each of the blocks in `plan` makes of normalized images [n, h, w, 3]."""
+  """The outputs of each of the blocks in `plan` on normalized images [n, h, w, 3]."""
   x = jax.nn.relu6(_convolve(x, params["stem"], stride=2))
   found = []
   for number, block in enumerate(plan):

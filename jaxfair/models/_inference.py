@@ -1,4 +1,4 @@
-"""What a trained model says of many people, in bounded memory."""
+"""Predictions of a trained model for many people, in bounded memory."""
 
 import functools
 

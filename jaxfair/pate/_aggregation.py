@@ -30,7 +30,7 @@ def gnmax(
 
   Args:
     counts: [n, C] votes per class; one teacher contributes one vote.
-    sigma: of the noise, in votes.
+    sigma: standard deviation of the noise, in votes.
     key: used once.
     continuous: real instead of discrete Gaussian noise.
 
@@ -67,8 +67,8 @@ def confident_gnmax(
   Args:
     counts: [n, C] votes per class.
     threshold: T, in votes.
-    sigma_threshold: of the test's noise.
-    sigma_answer: of the answer's noise.
+    sigma_threshold: standard deviation of the test's noise.
+    sigma_answer: standard deviation of the answer's noise.
     key: used once.
     continuous: real instead of discrete Gaussian noise.
 
@@ -178,7 +178,7 @@ def soft_labels(
 
   Args:
     counts: [n, C] votes per class; each row sums to k.
-    sigma: of the noise, in votes.
+    sigma: standard deviation of the noise, in votes.
     key: used once.
     continuous: real instead of discrete Gaussian noise.
 
@@ -253,7 +253,7 @@ def as_counts(counts: VotesLike) -> Int[jax.Array, "n classes"]:
 
 
 def check_counts(counts: Any) -> None:
-  """Refuses what is no histogram of votes for each query."""
+  """Raises if the counts are not one histogram of votes per query."""
   if not hasattr(counts, "dtype"):
     counts = np.asarray(counts)
   checks.require(
@@ -275,7 +275,7 @@ def check_counts(counts: Any) -> None:
 
 
 def _check_reachable(counts: Votes, threshold: Number, sigma: Number) -> None:
-  """Refuses a test that no vote can pass."""
+  """Raises for a test that no vote can pass."""
   if not checks.concrete((counts, threshold, sigma)) or not np.size(counts):
     return
   if np.all(np.asarray(sigma) == 0):

@@ -28,7 +28,7 @@ KIND = _ledger_file.Kind(
   "jaxfair-answers",
   2,
   AnswerLogError,
-  "put back a copy of the log, or begin another folder, which pays for its answers anew",
+  "restore a copy of the log, or start another folder, which pays for its answers again",
 )
 
 
@@ -72,7 +72,7 @@ class AnswerLog:
     """Begins a log, or continues the one that is there.
 
     Args:
-      path: of the log.
+      path: path of the log.
       settings: what must be the same on continuing: the rule, the seed.
       ledger: id of the ledger that pays.
       secret: fingerprint of what the noise comes from; None if it is erased.
@@ -229,7 +229,7 @@ def _require_same(
   if secret is not None and header["secret"] != secret:
     raise AnswerLogError(
       f"{path} holds answers whose noise came from another secret; put back "
-      "the one it was begun with, or choose another folder"
+      "the one it was started with, or choose another folder"
     )
 
 

@@ -121,7 +121,7 @@ def deal(
 
 
 def check_people(people: Examples, num_groups: int) -> None:
-  """Refuses groups that are among the features.
+  """Raises if the groups are among the features.
 
   A feature of which one threshold tells a group from all others is the group
   itself, or a code of it.
@@ -144,7 +144,7 @@ def check_people(people: Examples, num_groups: int) -> None:
   for own in np.flatnonzero(apart.any(axis=1)):
     feature = np.flatnonzero(left)[np.argmax(apart[own])]
     raise checks.ArgumentError(
-      f"feature {feature} of x tells group {own} from the others exactly: the "
+      f"feature {feature} of x separates group {own} from the others exactly: the "
       "private attribute is an input of the model; drop that column"
     )
 
@@ -169,7 +169,7 @@ def _telling(x: np.ndarray, group: np.ndarray, num_groups: int) -> np.ndarray:
 
 
 def check_groups(group: Groups, num_groups: int) -> None:
-  """Refuses groups that no teacher has seen."""
+  """Raises if no teacher has seen one of the groups."""
   sizes = np.bincount(np.asarray(group).ravel(), minlength=num_groups)
   missing = np.flatnonzero(sizes == 0)
   checks.require(
@@ -183,7 +183,7 @@ def check_groups(group: Groups, num_groups: int) -> None:
 def check_rows(
   rows: ArrayLike | None, people: Examples, num_teachers: int, num_groups: int
 ) -> None:
-  """Refuses a partition that overlaps, or that follows the groups."""
+  """Raises if a partition overlaps or follows the groups."""
   rows = np.asarray(rows)
   checks.require(
     rows.ndim == 2 and len(rows) == num_teachers and rows.dtype.kind in "iu",

@@ -50,8 +50,8 @@ class FairAnswers(NamedTuple):
     tested: [n] whether the votes were compared with the threshold.
     chosen: [n] whether the noisy argmax was computed. Both are charged, and
       both are functions of what is released.
-    sigma_threshold: of the test's noise, so that nobody types it twice.
-    sigma_answer: of the answer's noise.
+    sigma_threshold: standard deviation of the test's noise, so that nobody types it twice.
+    sigma_answer: standard deviation of the answer's noise.
     max_rho: the budget that was fixed beforehand.
   """
 
@@ -115,7 +115,7 @@ def fair_gnmax(
       `accounting.zcdp_budget`.
     continuous: real instead of discrete Gaussian noise; then every number may
       be traced and mapped over.
-    notion: of fairness; see `fairness.CounterRule`.
+    notion: notion of fairness; see `fairness.CounterRule`.
     truth: [n] **public** true class ids of the queries, for all notions but demographic parity.
 
   Returns:
@@ -229,10 +229,10 @@ class Budget(NamedTuple):
 
 
 class Feed(NamedTuple):
-  """What a step is given; [n, ...], mapped over what lies behind.
+  """The inputs of one step; [n, ...], mapped over the remaining axes.
 
   Attributes:
-    group: of the query.
+    group: group of the query.
     confident: whether its test passes.
     winner: its noisy winner, or [n, C, ...] the ranks of the classes.
     truth: [n] its public true label; None for demographic parity.

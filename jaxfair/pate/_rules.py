@@ -21,7 +21,7 @@ class Rule(Protocol):
   """How votes become answers.
 
   Attributes:
-    name: in logs.
+    name: name in logs.
     soft: whether an answer is a value for each class, not one label.
   """
 

@@ -67,24 +67,24 @@ def fair_student(
   subject to fairness with respect to a~(x) = argmax_a n_a(x) + N(0, sigma^2)
 
   Args:
-    model: of the student.
+    model: model of the student.
     loss: `(logits, y) -> [n]` losses.
     people: public x and y, private group.
     config: `teacher` a `FitConfig`, `student` the fair trainer's config, with
       the notion in its `constraint`.
     num_groups: G.
-    key: partition, teachers, noise and student; a study's. For a release pass
-      a folder as well.
-    teacher_model: of the teachers, with G outputs; needed unless an ensemble
+    key: for partition, teachers, noise and student, in studies. For a release,
+      pass a folder as well.
+    teacher_model: model of the teachers, with G outputs; needed unless an ensemble
       is passed.
     trainer: the fair trainer.
-    start: theta*, if it is at hand; trained otherwise.
+    start: theta*, if it is already trained; trained here otherwise.
     **options: of `private_groups`: `ensemble`, `rows`, `folder`, `dataset_ledger`.
 
   Returns:
-    The student, with the protection to be told along with it. If the config has
+    The student, with the protection statement to publish with it. If the config has
     several epsilons, one student for each, stacked, without their traces; they
-    start alike and see the same batches.
+    start from the same parameters and see the same batches.
 
   Privacy:
     (epsilon, delta)-DP for the group of one person. Features and labels are
@@ -123,14 +123,14 @@ def fair_teachers(
   where y~(x) = argmax_y n_y(x) + N(0, sigma^2)
 
   Args:
-    model: of the student, and of the teachers by default.
+    model: model of the student, and of the teachers by default.
     loss: `(logits, y) -> [n]` losses.
     people: public x, private group; labels are public unless lambda is 0.
     config: `teacher` the fair trainer's config, `student` a `FitConfig`.
     num_groups: G.
     num_classes: C.
     key: as in `fair_student`.
-    teacher_model: of the teachers, with C outputs.
+    teacher_model: model of the teachers, with C outputs.
     trainer: the fair trainer of each teacher.
     start: as in `fair_student`; not used if lambda is 0.
     **options: as in `fair_student`.

@@ -41,9 +41,9 @@ class SfPateConfig:
   """Settings of SF-PATE: what is released, and at what privacy cost.
 
   Attributes:
-    epsilon: of the release, for one person's group. Several, for a study, give
+    epsilon: epsilon of the release, for one person's group. Several, for a study, give
       one release each, from the same votes with fresh noise.
-    delta: of each release.
+    delta: delta of each release.
     num_teachers: K.
     queries: people the student learns from, drawn from the training people.
     teacher: settings of a teacher: `FitConfig` for a fair student's,
@@ -107,8 +107,8 @@ def private_groups(
   Privacy and arguments are those of `fair_student`, and these:
 
   Args:
-    model: of the teachers, with G outputs; needed unless an ensemble is passed.
-    loss: of the teachers.
+    model: model of the teachers, with G outputs; needed unless an ensemble is passed.
+    loss: loss of the teachers.
     people: public x and y, private group.
     config: `student` and `plain` are not used.
     num_groups: G.
@@ -245,7 +245,7 @@ def randomized_groups(
 
 
 class Asked(NamedTuple):
-  """What teachers say about some of the people: not for release.
+  """The teachers' votes on some of the people; not for release.
 
   Attributes:
     rows: which of the people the queries are.

@@ -66,7 +66,7 @@ class QuantileClip:
     return jnp.maximum(moved, self.lowest) if self.lowest else moved
 
   def joint_multiplier(self, noise_multiplier: float) -> float:
-    """What the accountant must be told: both releases as one."""
+    """The event for the accountant: both releases as one."""
     checks.positive(
       "noise_multiplier",
       noise_multiplier,

@@ -42,7 +42,7 @@ class ClippedGrad:
 
   model: Model
   loss: PerExampleLoss
-  l2_clip: Any
+  l2_clip: Number
   method: Method
   per_layer: bool
   microbatch: int | None
@@ -73,7 +73,7 @@ class ClippedGrad:
     """Clips each example's gradient and adds them up.
 
     Args:
-      params: where the gradient is taken.
+      params: the parameters at which the gradient is taken.
       examples: the batch.
       mask: [n] which examples take part; all by default. Sampling with a
         static shape puts its padding here.
@@ -87,10 +87,10 @@ class ClippedGrad:
     mask: jax.Array | None = None,
     finite: jax.Array | None = None,
   ) -> tuple[Clipped, jax.Array]:
-    """As a call, with the [n] per-example losses (not private) beside it.
+    """Like a call, and also returns the [n] per-example losses (not private).
 
     Args:
-      params: where the gradient is taken.
+      params: the parameters at which the gradient is taken.
       examples: the batch.
       mask: [n] which examples take part.
       finite: what `zero_broken` told of these examples, if it was applied to
@@ -182,7 +182,7 @@ def refuse_64_bit_mode() -> None:
 
 
 def _check_precision(params: Params) -> None:
-  """Refuses short floats: their rounding is above the margin, 2^-9 for one."""
+  """Raises for short floats: their rounding is above the margin, 2^-9 for one."""
   leaves = jax.tree.leaves(params)
   checks.require(bool(leaves), "params hold no arrays, so nothing is clipped")
   for leaf in leaves:

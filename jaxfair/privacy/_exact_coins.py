@@ -77,7 +77,7 @@ def bernoulli(source: BitSource, numerator: np.ndarray, denominator: int) -> np.
   dozen bits at a time, until they differ.
 
   Args:
-    source: of random bits.
+    source: source of random bits.
     numerator: [n] integers in [0, denominator].
     denominator: the same for all.
   """
@@ -99,7 +99,7 @@ def bernoulli_exp(source: BitSource, numerator: np.ndarray, denominator: int) ->
   """[n] coins that are True with probability exp(-numerator / denominator).
 
   Args:
-    source: of random bits.
+    source: source of random bits.
     numerator: [n] integers, 0 or above.
     denominator: the same for all.
 

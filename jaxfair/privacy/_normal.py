@@ -48,7 +48,7 @@ def normal(key: Key, shape: tuple[int, ...], *, start: int = 0) -> jax.Array:
 
   Args:
     key: used for the counters `start ... start + size - 1`.
-    shape: of the result.
+    shape: shape of the result.
     start: first counter, so that the leaves of a tree can share one key.
   """
   words = _random_words.random_words(key, math.prod(shape), start=start)

@@ -32,7 +32,7 @@ def random_words(key: Key, count: int, *, start: int | jax.Array = 0) -> Words:
     key: a Threefry key. Distinct counters are independent; the same key and counter give the same
       words again, so a caller that draws twice from one key must not overlap. Nor may a key be both
       split and drawn from: `jax.random.split` and `fold_in` hand out these very words as keys.
-    count: how many; static.
+    count: number of words; static.
     start: first counter; a number, or a traced one that the caller knows to fit.
 
   Returns:

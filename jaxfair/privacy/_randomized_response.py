@@ -69,7 +69,7 @@ def unbiased_counts(counts: ArrayLike, *, epsilon: float) -> jax.Array:
 
   Args:
     counts: [..., k] numbers of reports.
-    epsilon: of the responses.
+    epsilon: epsilon of the responses.
 
   Returns:
     [..., k] estimates that add up to n, like the counts.
@@ -93,7 +93,7 @@ def _report(values: jax.Array, table: Words, key: jax.Array, num_categories: int
 
 
 def _probabilities(epsilon: float, num_categories: int) -> tuple[float, float]:
-  """Of reporting the truth, and of reporting each other category."""
+  """The probabilities of reporting the truth and of reporting each other category."""
   checks.positive("epsilon", epsilon)
   _check_categories(num_categories)
   ratio = math.exp(-epsilon)

@@ -15,7 +15,7 @@ def rational(name: str, value: Any) -> Fraction:
   """The exact value of a number that is 0 or above.
 
   Args:
-    name: of the argument, for messages.
+    name: name of the argument, for messages.
     value: int, float or `Fraction`, or an array scalar that is known now.
   """
   if not checks.concrete(value):

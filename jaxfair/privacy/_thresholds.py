@@ -167,7 +167,7 @@ def _kept(weight: int) -> int:
 
 
 def _fits(name: str, value: Fraction, reach: float) -> None:
-  """Refuses a table that would be too long."""
+  """Raises for a table that would be too long."""
   largest = math.floor(MAX_LENGTH / reach)
   checks.require(
     value <= largest,

@@ -9,9 +9,9 @@ compiled programs, sums over people are released by `grid_sums`.
 import math
 import os
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxfair import checks
 from jaxfair.privacy import exact
@@ -21,7 +21,7 @@ from jaxfair.privacy._exact_coins import BitSource
 STEPS = 2**40
 
 
-def gaussian(value: Any, *, sigma: Any, source: BitSource = os.urandom) -> np.ndarray:
+def gaussian(value: ArrayLike, *, sigma: ArrayLike, source: BitSource = os.urandom) -> np.ndarray:
   """Rounds real numbers to a public grid and adds discrete Gaussian noise.
 
   step (round(value / step) + N),  Pr[N = n] proportional to
@@ -31,7 +31,7 @@ def gaussian(value: Any, *, sigma: Any, source: BitSource = os.urandom) -> np.nd
     value: array of finite floats or integers of any length, at their exact values.
     sigma: standard deviation of the noise, above 0: one number, or one for
       each value. Public: the grid follows from it.
-    source: of random bits; the operating system by default.
+    source: source of random bits; the operating system by default.
 
   Returns:
     float64 array of the same shape. Each number is a function of a whole number of steps.

@@ -1,4 +1,4 @@
-"""What theory says a group can lose by pruning, each side measured."""
+"""Bounds on what a group can lose by pruning, with both sides measured."""
 
 import functools
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from jaxfair.analysis import _by_group, _directional_derivatives, _group_gradien
 from jaxfair.analysis._by_group import ByGroup
 from jaxfair.fairness._groups import group_counts
 from jaxfair.pruning._group_profile import STEPS, check
-from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
+from jaxfair.types import Array, Examples, Key, Model, Params, PerExampleLoss
 
 
 class NonPrivateExcessBound(NamedTuple):
@@ -69,7 +69,7 @@ def excess_bound(
     pruned: theta_bar, zeros included.
     examples: the people; at least two of every group.
     num_groups: static number of groups G.
-    key: of Lanczos.
+    key: for Lanczos.
     steps: Hessian-vector products per group.
 
   Returns:
@@ -104,9 +104,9 @@ class SizeIdentity(NamedTuple):
       training loss is stationary, 1 where all groups pull one way.
   """
 
-  gradient_norm: Any
+  gradient_norm: Array
   count: Any
-  imbalance: Any
+  imbalance: Array
 
 
 def size_identity(
@@ -121,7 +121,7 @@ def size_identity(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses.
-    params: where training ended.
+    params: the parameters where training ended.
     examples: the people it was trained on; no group may be empty.
     num_groups: static number of groups G.
 

@@ -1,4 +1,4 @@
-"""What groups of a network to be pruned should have in common."""
+"""Constraints that keep groups together when a network is pruned."""
 
 import dataclasses
 from typing import Any

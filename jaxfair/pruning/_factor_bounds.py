@@ -47,7 +47,7 @@ def gradient_bound(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses.
-    params: where.
+    params: the parameters at which it is evaluated.
     examples: the people.
     num_groups: static number of groups G.
 
@@ -102,10 +102,10 @@ def eigenvalue_bound(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses, twice differentiable.
-    params: where.
+    params: the parameters at which it is evaluated.
     examples: the people; at least two of every group.
     num_groups: static number of groups G.
-    key: of Lanczos.
+    key: for Lanczos.
     steps: products per group and per person; as many as parameters are exact.
 
   Reference:

@@ -66,7 +66,7 @@ class PrunedFit(NamedTuple):
       a mask is False.
     masks: with a leading axis of rates; False where a weight was removed.
     dense: the network before pruning.
-    trace: of the fine-tunings, with a leading axis of rates; not private.
+    trace: trace of the fine-tunings, with a leading axis of rates; not private.
   """
 
   params: Params

@@ -1,4 +1,4 @@
-"""What one network is like for each group: the factors that pruning acts on."""
+"""The profile of a network for each group: the factors that pruning acts on."""
 
 import functools
 from typing import NamedTuple
@@ -148,7 +148,7 @@ def chunk_for(model: Model, params: Params, examples: Examples) -> int | None:
 def check(
   examples: Examples, num_groups: int, key: Key | None, max_curved: int | None = None
 ) -> None:
-  """Refuses people whose profile cannot be computed."""
+  """Raises if the profile of these examples cannot be computed."""
   checks.integer("num_groups", num_groups, low=1)
   checks.same_length(**examples._asdict())
   checks.ids("examples.group", examples.group, num_groups)
@@ -162,7 +162,7 @@ def check(
 
 
 def check_curved(group: Groups, num_groups: int, remedy: str, *, told: str = "") -> None:
-  """Refuses a group of fewer than two people where curvature is asked."""
+  """Raises if curvature is asked for and a group has fewer than two people."""
   if not checks.concrete(group):
     return
   counts = np.bincount(np.asarray(group), minlength=num_groups)

@@ -139,8 +139,8 @@ class Sparsity(NamedTuple):
 
   Attributes:
     removed: share of all numbers, in [0, 1].
-    kept: how many numbers are left.
-    total: how many there were.
+    kept: number of entries that are left.
+    total: number of entries in all.
     layers: the share by the name of each array.
   """
 
@@ -167,7 +167,7 @@ def sparsity(params: Params) -> Sparsity:
 
 
 def check_masks(params: Params, masks: Masks) -> None:
-  """Refuses masks that are not of these parameters."""
+  """Raises if the masks do not fit the parameters."""
   check_like(params, masks, "masks", "make them with magnitude_masks from these")
   for path, mask in jax.tree_util.tree_flatten_with_path(masks)[0]:
     checks.require(
@@ -179,7 +179,7 @@ def check_masks(params: Params, masks: Masks) -> None:
 def check_like(
   params: Params, other: Any, name: str, remedy: str, *, leading: tuple[int, ...] = ()
 ) -> None:
-  """Refuses a tree without the parameters' structure and shapes.
+  """Raises if a tree differs from the parameters in structure or shapes.
 
   `leading` are axes before the parameters' own.
   """
@@ -217,7 +217,7 @@ def _removed(shares: np.ndarray, count: int) -> np.ndarray:
 
 
 def _scores(xp: Any, kernel: Array, unit: str, norm: str, scope: str) -> Any:
-  """What candidates are ranked by: one number per weight or per filter."""
+  """The scores that rank candidates: one number per weight or per filter."""
   size = xp.abs(kernel)
   if unit == "weight":
     return size

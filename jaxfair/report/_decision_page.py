@@ -1,4 +1,4 @@
-"""A page on who gains and who loses by noise, for people who decide and do not compute."""
+"""A page on who gains and who loses by noise, for decision makers."""
 
 import html
 import pathlib
@@ -22,7 +22,7 @@ class Listing(NamedTuple):
 
 
 class Brief(NamedTuple):
-  """What the page says, in its order."""
+  """The content of the page, in order."""
 
   title: str
   summary: str

@@ -1,4 +1,4 @@
-"""The parts that every page is made of."""
+"""The shared parts of every page."""
 
 import html
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ VERDICTS = {"supported": "✓", "not supported": "✗", "undecided": "?", "not r
 
 
 def page(title: str, sections: Iterable[str]) -> str:
-  """A whole page that loads nothing; charts bring a small script along."""
+  """A whole page that loads nothing from elsewhere; pages with charts include a small script."""
   body = "\n".join(section for section in sections if section)
   script = f"<script>{SCRIPT}</script>" if "data-tip" in body else ""
   return (
@@ -32,7 +32,7 @@ def header(title: str, summary: str, badges: Iterable[str]) -> str:
 
 
 def claims(found: Sequence[ClaimRecord]) -> str:
-  """A table of claims with what was found and the verdict; maybe nothing."""
+  """A table of claims with results and verdicts; empty without claims."""
   if not found:
     return ""
   lines = "".join(map(_claim, found))

@@ -1,4 +1,4 @@
-"""From a figure's columns to what is drawn: panels, series, intervals."""
+"""Turns a figure's columns into panels, series and intervals."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -45,7 +45,7 @@ class Panel(NamedTuple):
 
 
 def panels(figure: Figure, table: Table) -> list[Panel]:
-  """What a figure shows of a table; empty if the table lacks its columns."""
+  """The panels of a figure of this table; empty if the table lacks its columns."""
   needed = {figure.x, figure.y, figure.color, figure.facet, *figure.where}
   if any(name is not None and name not in table for name in needed):
     return []
@@ -70,7 +70,7 @@ def panels(figure: Figure, table: Table) -> list[Panel]:
 
 
 def settled(figure: Figure, table: Table) -> Figure:
-  """The figure as it is drawn of this table.
+  """The figure with its options settled for this table.
 
   Lines over a column with one value would stand on top of each other: they
   become points side by side, with the names of their colors below.
@@ -122,7 +122,7 @@ def axis_title(figure: Figure, which: str) -> str:
 
 
 def _known(rows: Table, figure: Figure) -> Table:
-  """The rows that have a place in the figure: finite numbers on its axes."""
+  """The rows that can be drawn: those with finite numbers on the axes."""
   keep = np.ones(len(rows), dtype=bool)
   for column in (figure.y,) if figure.mark == "bar" else (figure.x, figure.y):
     values = rows[column]

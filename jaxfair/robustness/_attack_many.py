@@ -55,7 +55,7 @@ def attack(
     examples: x in the declared range; y, what the attack leads away from.
     how: the attack.
     epsilons: sizes of the pushes, in units of the inputs.
-    key: of random starts; each epsilon and example has its own.
+    key: for random starts; each epsilon and example has its own.
     loss: what the attack raises, `(logits, y) -> [n]`.
     batch_size: examples held in memory at once, each once per epsilon.
     loop: see `training.choose_loop`.

@@ -33,9 +33,9 @@ class Attack:
   Two that are equal share one compiled program.
 
   Attributes:
-    name: for tables and figures.
+    name: name for tables and figures.
     ball: which pushes are allowed.
-    steps: how many gradient steps.
+    steps: number of gradient steps.
     step_share: length of a step, as a share of epsilon.
     start: `(gradients at x, key, ball, signs or shape) -> push` of size 1.
     start_share: size of the first push, as a share of epsilon.
@@ -64,7 +64,7 @@ class Attack:
     )
 
   def check(self, x: Features) -> None:
-    """Refuses inputs of another range than the declared one."""
+    """Raises if inputs have another range than the declared one."""
     check_range(x, self.input_range)
 
   def perturb(self, judge: Judge, x: Features, *, epsilon: Number, key: Key) -> jax.Array:
@@ -74,7 +74,7 @@ class Attack:
       judge: `x -> ([n] losses, [n] whether predicted wrongly)`.
       x: [n, ...] inputs within the declared range.
       epsilon: size of the pushes; 0 returns x.
-      key: of a random start; used once.
+      key: for a random start; used once.
     """
     state = self.begin(judge, x, epsilon, key)
     for _ in range(self.steps_left):
@@ -205,7 +205,7 @@ def from_ball(gradient: Array, key: Key, ball: Ball, x: Features) -> jax.Array:
 
 
 def check_range(x: Features, input_range: tuple[float, float]) -> None:
-  """Refuses inputs that were scaled to another range than the declared one."""
+  """Raises if inputs were scaled to another range than the declared one."""
   low, high = input_range
   if not checks.concrete(x):
     return
@@ -229,14 +229,14 @@ def check_range(x: Features, input_range: tuple[float, float]) -> None:
 def judge_of(
   model: Model, loss: PerExampleLoss, params: Params, y: Labels, *, shape: tuple[int, ...]
 ) -> Judge:
-  """What an attack asks about inputs: their losses, and who is wrong.
+  """The losses of inputs, and which of them are misclassified.
 
   Args:
     model: the attacked model.
     loss: what the attack raises.
     params: the model's parameters.
     y: [n] what the attack leads away from.
-    shape: of one input; the judge takes rows of a matrix, see `balls.times`.
+    shape: shape of one input; the judge takes rows of a matrix, see `balls.times`.
   """
 
   def judge(rows: Any) -> tuple[jax.Array, jax.Array]:
@@ -250,8 +250,8 @@ class Best(NamedTuple):
   """The best input of every row so far."""
 
   x: Any
-  loss: Any
-  wrong: Any
+  loss: jax.Array
+  wrong: jax.Array
 
   def or_better(self, other: "Best") -> "Best":
     """For each row, the other if it is wrong and this is not, or loses more."""
@@ -263,7 +263,7 @@ class Best(NamedTuple):
 class State(NamedTuple):
   """Where an attack is, and the best it has seen."""
 
-  x: Any
+  x: jax.Array
   best: Best
 
 

@@ -15,7 +15,7 @@ class Ball(NamedTuple):
   """All pushes up to some size, for batches [n, ...] of inputs.
 
   Attributes:
-    name: for tables and figures.
+    name: name for tables and figures.
     norm: `pushes -> [n]` their sizes.
     steepest: `gradients -> pushes` of size 1 along which a function with these
       gradients rises fastest; 0 where the gradient is.

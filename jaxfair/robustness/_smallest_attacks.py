@@ -68,7 +68,7 @@ class Found(NamedTuple):
 
 
 class Progress(NamedTuple):
-  """Who is under attack, how many were taken in, and what was found."""
+  """The examples under attack, how many were started, and the results so far."""
 
   window: Window
   taken: Any
@@ -83,7 +83,7 @@ class Search:
     model: the attacked model.
     loss: what the attack raises.
     how: the attack.
-    shape: of one input.
+    shape: shape of one input.
     size: of the window.
   """
 

@@ -38,7 +38,7 @@ class GroupCost(NamedTuple):
   """What one group pays.
 
   Attributes:
-    name: of the group.
+    name: name of the group.
     size: test people; NaN if the rows do not tell.
     cost: mean over seeds, with its 95% interval, in units of `COSTS`.
   """

@@ -25,7 +25,7 @@ class Config(ex.Settings):
     data: the people.
     methods: names in the registry; the plain model and the majority class come along.
     epsilons: budgets of every method.
-    delta: of every budget.
+    delta: delta of every budget.
     settings: by method, what differs from the method's defaults.
     seeds: splits of the people, each with noise of its own.
     public_fraction: of the people, who are taken to be public: features are scaled by them, and

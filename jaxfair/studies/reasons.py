@@ -76,9 +76,9 @@ def gradient_reasons(
   """Norms and closeness of each group at a model; pure.
 
   Args:
-    model: of the parameters.
+    model: the model of the parameters.
     loss: per example.
-    params: where.
+    params: the parameters at which it is evaluated.
     people: as the model sees them.
     num_groups: static number of groups.
     l2_clip: bound on gradients, if the training clips.

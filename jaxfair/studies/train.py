@@ -43,7 +43,7 @@ class Config(ex.Settings):
     test_fraction: share of them who are held out to measure on.
     methods: names in `methods.METHODS`.
     epsilons: budgets.
-    delta: of every budget; None takes the largest power of ten below a tenth of 1 / n.
+    delta: delta of every budget; None takes the largest power of ten below a tenth of 1 / n.
     network: of all methods, and of the model without privacy.
     hidden: widths of its dense layers.
     settings: of single methods, by name; what is left out is chosen by the method's recipe.
@@ -119,9 +119,9 @@ class Config(ex.Settings):
 
     Args:
       people: all of them.
-      name: of the method.
-      epsilon: of the budget.
-      key: of the split.
+      name: name of the method.
+      epsilon: epsilon of the budget.
+      key: for the split.
       buy: how a scaler is bought; None for a study, with noise from the key.
     """
     method, (public, people) = methods.get(name), self.with_public(people)
@@ -257,7 +257,7 @@ def _split_key(context: _study.Context, seed: int) -> jax.Array:
 
 
 def _require_affordable(config: Config, people: Dataset, context: _study.Context) -> None:
-  """Refuses a release that the data set's budget does not pay for.
+  """Raises if the data set's budget does not cover the release.
 
   Before any cell is computed; a release that has begun is charged already.
   """

@@ -19,7 +19,7 @@ from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss
 
 
 class NonPrivateDpTrace(NamedTuple):
-  """What happened along a private training, seen without noise.
+  """The trace of a private training, computed without noise; not for release.
 
   Not for release: the accountant covers the parameters, not these numbers.
   Reports of private runs leave them out.
@@ -73,9 +73,9 @@ def dp_sgd(
     `Fit(params, NonPrivateDpTrace)`.
 
   Privacy:
-    The parameters (all of them, at every step) are what `config.event(examples.size)` says, for
-    adding or removing one example; n is public. The divisor is the expected batch size, a public
-    constant. Nothing is charged here: `train_to_budget` keeps the ledger.
+    The parameters (all of them, at every step) have the guarantee of `config.event(examples.size)`
+    for adding or removing one example; n is public. The divisor is the expected batch size, a
+    public constant. Nothing is charged here: `train_to_budget` keeps the ledger.
 
     Options of the recipe cost nothing more. `augment` and `views` change a person's loss to its
     mean over views of that person alone, and one gradient of it is clipped: one person still moves
@@ -90,7 +90,7 @@ def dp_sgd(
 
 
 class DpSgdState(NamedTuple):
-  """What the next step needs, and a checkpoint holds."""
+  """The state between steps, as a checkpoint holds it."""
 
   params: Params
   optimizer: Any
@@ -99,7 +99,7 @@ class DpSgdState(NamedTuple):
 
 
 class Feed(NamedTuple):
-  """What one step is given: its batch, keys of two noises, the penalties and the views."""
+  """The feed of one step: its batch, keys of two noises, the penalties and the views."""
 
   batch: Batch
   key_sum: jax.Array
@@ -118,7 +118,7 @@ class DpSgdInputs(NamedTuple):
 
 
 class _Sums(NamedTuple):
-  """What is released of a batch with noise."""
+  """The sums over a batch, to which noise is added before they are released."""
 
   total: Params
   sensitivity: Any

@@ -1,7 +1,5 @@
 """Settings of DP-SGD, and what they cost."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import optax
@@ -16,7 +14,7 @@ from jaxfair.training._optimizers import Optimizer
 from jaxfair.training._program import settings
 from jaxfair.training._recipes import Augmentation
 from jaxfair.training._regularizers import Penalty, UncoveredError
-from jaxfair.types import Examples, Model, PerExampleLoss
+from jaxfair.types import Examples, Model, Number, PerExampleLoss
 
 
 @settings("learning_rate", "l2_clip", "noise_multiplier", "weight_decay", "penalties")
@@ -27,13 +25,13 @@ class DpSgdConfig:
   swept by `fit_many` in one program. The others fix the program's shape.
 
   Attributes:
-    learning_rate: handed to the optimizer.
+    learning_rate: passed to the optimizer.
     l2_clip: bound C on the norm of one person's gradient (where it starts, if `adaptive`).
     noise_multiplier: standard deviation of the noise over C; 0 trains without
-      privacy, and then no event can be had.
+      privacy, and there is no event then.
     weight_decay: adds weight_decay / 2 ||theta||^2 to the objective; depends
       on the parameters alone, so it costs nothing.
-    steps: how many batches.
+    steps: number of batches.
     batch_size: expected batch size; each person takes part in a step with
       probability batch_size / n.
     max_batch: public cap on a batch; None chooses one that is practically never reached.
@@ -44,12 +42,12 @@ class DpSgdConfig:
       length, so that the bound only scales the learning rate; "drop" leaves those beyond the
       bound out. See `privacy.clipped_grad`.
     rescale: multiplies the private gradient by the first clip bound over the one in use: an
-      `adaptive` bound then says which gradients are shortened, and not how long steps are.
+      `adaptive` bound then decides which gradients are shortened, not how long steps are.
     adaptive: moves the clip bound towards a private quantile of the norms.
     augment: another view of one person's features, `(x, key) -> x`, such as `FlipAndShift()`.
-    views: how many views of a person a step averages before the clip.
-    chunk_size: how many people of a batch are looked at together; None looks at all. Memory then
-      does not grow with the batch size.
+    views: number of views of a person that a step averages before the clip.
+    chunk_size: number of examples of a batch that are processed together; None processes all.
+      With it, memory does not grow with the batch size.
     average: the decay of a running mean of the parameters, which is returned in their place;
       0.9 to 0.999. None returns the last ones.
     loop: see `driver.choose_loop`.
@@ -57,10 +55,10 @@ class DpSgdConfig:
       so), such as `risk_penalty` or `parity_penalty`. Their weights may be swept too.
   """
 
-  learning_rate: Any = 0.1
-  l2_clip: Any = 1.0
-  noise_multiplier: Any = 1.0
-  weight_decay: Any = 0.0
+  learning_rate: Number = 0.1
+  l2_clip: Number = 1.0
+  noise_multiplier: Number = 1.0
+  weight_decay: Number = 0.0
   steps: int = 1000
   batch_size: int = 256
   max_batch: int | None = None
@@ -78,7 +76,7 @@ class DpSgdConfig:
   penalties: tuple[Penalty, ...] = ()
 
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
-    """Refuses what cannot be trained privately, before any work.
+    """Raises, before any work, if private training with these settings is impossible.
 
     Non-finite examples are not refused, because a refusal would reveal that somebody's record is
     broken. They contribute nothing.
@@ -108,7 +106,7 @@ class DpSgdConfig:
     )
 
   def event(self, num_examples: int) -> accounting.DpSgd:
-    """What a training with this config on n examples is charged as.
+    """The event that a training with this config on n examples is charged as.
 
     Raises:
       UncoveredError: if a penalty reads private data.
@@ -133,7 +131,7 @@ class DpSgdConfig:
 
 
 def check_per_example(model: Model, loss: PerExampleLoss, examples: Examples) -> None:
-  """Refuses a model or loss that couples examples: clipping would not hold."""
+  """Raises if the model or loss couples examples: clipping would not bound one person."""
   refuse_64_bit_mode()
   one = jax.ShapeDtypeStruct(examples.x.shape[1:], examples.x.dtype)
   params = jax.eval_shape(model.init, jax.random.key(0), one)

@@ -72,7 +72,7 @@ def run_blocks(
     feeds: makes the feeds of some steps from `source`.
     source: keys, and what else feeds are made of; a pytree.
     inputs: what every step reads; a pytree.
-    steps: how many.
+    steps: number of steps.
     start: number of the first step, in a training that continues another.
     rows: rows of people that one step's feed names.
     loop: as in `run_steps`.

@@ -51,10 +51,10 @@ def fit_many(
       its own settings and examples only.
     trainer: `fit`, `dp_sgd`, or any pure function of their form.
     stacked: whether `examples` has a leading axis of length k; an `Examples`
-      of three such answers tells it of x, y and group apart.
+      of three booleans says so for x, y and group separately.
     initial: parameters to start from, with a leading axis of length k; drawn if None.
     anchor: center of `fit`'s proximity term, shared by all.
-    chunk: how many members run side by side on a device; None chooses.
+    chunk: number of members that run side by side on a device; None chooses.
     devices: where to run; all local devices by default.
 
   Returns:

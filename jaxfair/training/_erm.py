@@ -43,13 +43,13 @@ class SolveTrace(NamedTuple):
 
   Attributes:
     gradient_norm: at the returned parameters.
-    steps: how many were taken.
+    steps: number of steps taken.
     converged: whether `gradient_norm` is within the tolerance.
   """
 
-  gradient_norm: Any
-  steps: Any
-  converged: Any
+  gradient_norm: jax.Array
+  steps: jax.Array
+  converged: jax.Array
 
 
 class SolveError(checks.JaxfairError):

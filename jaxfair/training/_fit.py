@@ -14,7 +14,7 @@ from jaxfair.training import _driver, _regularizers
 from jaxfair.training._optimizers import Optimizer, optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, settings, train
 from jaxfair.training._regularizers import Penalty
-from jaxfair.types import Examples, Fit, Key, Model, NonPrivateTrace, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Key, Model, NonPrivateTrace, Number, Params, PerExampleLoss
 
 
 @settings("learning_rate", "weight_decay", "proximity", "penalties")
@@ -30,10 +30,10 @@ class FitConfig:
   swept by `fit_many` in one program. The others fix the program's shape.
 
   Attributes:
-    learning_rate: handed to the optimizer.
+    learning_rate: passed to the optimizer.
     weight_decay: pulls all parameters to 0.
     proximity: pulls them to the `anchor` given to `fit`.
-    steps: how many batches.
+    steps: number of batches.
     batch_size: at most the number of examples; None for all of them.
     sampling: "shuffle" visits every example once per epoch; "poisson" lets each example take part
       in each step by chance, as private training does, so that `batch_size` is the expected size.
@@ -42,9 +42,9 @@ class FitConfig:
     penalties: more terms, such as `parity_penalty`; their weights may be swept.
   """
 
-  learning_rate: Any = 1e-3
-  weight_decay: Any = 0.0
-  proximity: Any = 0.0
+  learning_rate: Number = 1e-3
+  weight_decay: Number = 0.0
+  proximity: Number = 0.0
   steps: int = 1000
   batch_size: int | None = 256
   sampling: Literal["shuffle", "poisson"] = "shuffle"
@@ -53,7 +53,7 @@ class FitConfig:
   penalties: tuple[Penalty, ...] = ()
 
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
-    """Refuses what cannot be trained with, before any work."""
+    """Raises, before any work, if training with these settings is impossible."""
     del loss
     checks.positive("learning_rate", self.learning_rate)
     _regularizers.check(self, model)
@@ -94,7 +94,7 @@ def fit(
 
 
 def check_examples(model: Model, examples: Examples) -> None:
-  """Refuses people that nothing can be learned from.
+  """Raises if the examples cannot be trained on.
 
   Class ids must have an output each: an id beyond them makes the loss NaN, and
   every parameter with it. Real or soft targets pass.
@@ -116,21 +116,21 @@ def _num_outputs(model: Model, shape: tuple[int, ...], dtype: Any) -> int:
 
 
 def check_batch(name: str, size: int | None, examples: Examples) -> None:
-  """Refuses a batch of more people than there are; None stands for all of them."""
+  """Raises if the batch is larger than the data set; None means all examples."""
   if size is not None:
     remedy = f"{name}=None uses all examples in every step"
     checks.integer(name, size, low=1, high=examples.size, remedy=remedy)
 
 
 class FitState(NamedTuple):
-  """What the next step of a plain training needs."""
+  """The state of a non-private training between steps."""
 
   params: Params
   optimizer: Any
 
 
 class Feed(NamedTuple):
-  """What one step is given."""
+  """The feed of one step."""
 
   rows: Any  # [batch] row numbers; None: all examples
   mask: Any  # [batch] which of them take part; None: all

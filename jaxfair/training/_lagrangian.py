@@ -22,7 +22,7 @@ from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss
 
 
 class NonPrivateDualTrace(NamedTuple):
-  """What happened along a training, computed from the training data itself.
+  """The trace of a training, computed from the training data without noise.
 
   Not for release: no noise protects these numbers.
 
@@ -95,14 +95,14 @@ class _Source(NamedTuple):
 
 
 class PrimalFeed(NamedTuple):
-  """What one primal step is given."""
+  """The feed of one primal step."""
 
   rows: Any  # [batch]; None: all examples
   step: Any
 
 
 class DualFeed(NamedTuple):
-  """What one dual step is given."""
+  """The feed of one dual step."""
 
   rows: Any  # [people]; None: all examples
   round: Any
@@ -223,7 +223,7 @@ def _people(inputs: Given, rows: Any) -> Examples:
 
 
 def _evaluated(constraint: Constraint | None, params: Params, people: Examples) -> Violations:
-  """Of somebody's own function; without one, no violations."""
+  """Evaluates the constraint, which may be a user's own function; None has no violations."""
   if constraint is None:
     none = jnp.zeros(0)
     return Violations(none, none, none)

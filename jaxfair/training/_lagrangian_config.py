@@ -12,7 +12,7 @@ from jaxfair.training import _driver, _regularizers
 from jaxfair.training._fit import check_batch, check_examples
 from jaxfair.training._optimizers import Optimizer
 from jaxfair.training._program import settings
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Model, Number, Params, PerExampleLoss
 
 # (params, batch) -> violations; a bare array is differentiable and measured.
 Constraint = Callable[[Params, Examples], Violations | jax.Array]
@@ -27,7 +27,7 @@ class LagrangianConfig:
   term lambda ||theta - theta*||^2 is `proximity=2 * lambda`.
 
   Attributes:
-    learning_rate: of the primal optimizer.
+    learning_rate: learning rate of the primal optimizer.
     weight_decay: pulls all parameters to 0.
     proximity: pulls them to the `anchor`.
     dual_rate: s, the multipliers' step.
@@ -36,9 +36,9 @@ class LagrangianConfig:
       `(params, batch) -> violations`. Without one it is plain training.
     rounds: steps of the multipliers.
     steps_per_round: primal steps before each of them.
-    batch_size: of primal steps; None for all examples.
-    dual_size: people the multipliers look at, drawn afresh for each step of
-      theirs; None for all examples.
+    batch_size: batch size of primal steps; None for all examples.
+    dual_size: number of people that the violations are measured on, drawn
+      afresh for each dual step; None for all examples.
     decay: whether primal steps shrink to 0, by a cosine, over the training;
       otherwise the last batches, not the limits, decide where it ends.
     keep: which parameters to return. "best": of the last quarter of the
@@ -48,11 +48,11 @@ class LagrangianConfig:
     loop: see `driver.choose_loop`.
   """
 
-  learning_rate: Any = 1e-3
-  weight_decay: Any = 0.0
-  proximity: Any = 0.0
-  dual_rate: Any = 0.5
-  tolerance: Any = 0.0
+  learning_rate: Number = 1e-3
+  weight_decay: Number = 0.0
+  proximity: Number = 0.0
+  dual_rate: Number = 0.5
+  tolerance: Number = 0.0
   constraint: Notion | Constraint | None = None
   rounds: int = 50
   steps_per_round: int = 20
@@ -64,12 +64,12 @@ class LagrangianConfig:
   loop: _driver.Loop = "auto"
 
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
-    """Refuses what cannot be trained with, before any work."""
+    """Raises, before any work, if training with these settings is impossible."""
     del loss
     check_rounds(self, model, examples)
     checks.require(
       self.constraint is None or callable(self.constraint),
-      f"constraint={self.constraint!r} is no function; pass a notion such as "
+      f"constraint={self.constraint!r} is not a function; pass a notion such as "
       "fairness.constraints.demographic_parity(num_groups)",
     )
     checks.one_of("keep", self.keep, ("best", "last"))
@@ -80,7 +80,7 @@ class LagrangianConfig:
 
 
 def check_rounds(config: Any, model: Model, examples: Examples) -> None:
-  """Refuses settings that no training in rounds can use, and people nobody can learn from."""
+  """Raises for settings and examples that no training in rounds can use."""
   checks.positive("learning_rate", config.learning_rate)
   _regularizers.check(config, model)
   checks.non_negative("dual_rate", config.dual_rate)

@@ -28,8 +28,8 @@ class OutputPerturbationConfig:
   projected into a ball.
 
   Attributes:
-    epsilon: of the release.
-    delta: of the release.
+    epsilon: epsilon of the release.
+    delta: delta of the release.
     weight_decay: lambda; the noise is proportional to 1 / (n lambda).
     row_norm: radius of the ball that rows are projected into.
     logit_lipschitz: bound on the norm of the loss's gradient by the logits;
@@ -45,7 +45,7 @@ class OutputPerturbationConfig:
   tolerance: float = 1e-9
 
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
-    """Refuses what the guarantee does not cover, before any work."""
+    """Raises, before any work, for inputs that the guarantee does not cover."""
     checks.positive("epsilon", self.epsilon)
     checks.number("delta", self.delta, low=0.0, high=1.0, open_low=True, open_high=True)
     checks.positive(
@@ -91,7 +91,7 @@ class OutputPerturbationConfig:
 
 
 class NonPrivateOptimum(NamedTuple):
-  """What the noise was added to. Not for release.
+  """The parameters before noise; not for release.
 
   Attributes:
     params: the optimum itself.
@@ -126,7 +126,7 @@ def output_perturbation(
     examples: the private data. Rows are projected into the ball of radius
       `row_norm`, so that the bound holds whatever they are.
     config: settings.
-    key: of the noise, for studies. None takes every bit from the operating
+    key: for the noise, in studies. None takes every bit from the operating
       system, as a release needs.
 
   Returns:
@@ -136,10 +136,10 @@ def output_perturbation(
 
   Privacy:
     (epsilon, delta) for one person *replaced*; n is public. The optimum is rounded to a grid of
-    sigma / 2^40 and gets exact discrete Gaussian noise in whole steps (`privacy.grid`), so its bits
-    tell nothing. Sigma is that of the analytic Gaussian mechanism for the sensitivity with the
-    grid's step counted, at a delta from which the distance between the discrete and the continuous
-    law is taken off (`accounting.grid_sigma`).
+    sigma / 2^40 and gets exact discrete Gaussian noise in whole steps (`privacy.grid`), so its low
+    bits reveal nothing. Sigma is that of the analytic Gaussian mechanism for the sensitivity plus
+    the grid's step, at a delta reduced by the distance between the discrete and the continuous
+    distribution (`accounting.grid_sigma`).
 
   Reference:
     Chaudhuri, Monteleoni and Sarwate 2011; sensitivity as corrected here for

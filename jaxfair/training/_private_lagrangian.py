@@ -36,7 +36,7 @@ from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss
 
 
 class DualTrace(NamedTuple):
-  """What happened along a training; covered by the same guarantee.
+  """The trace of a training; the same guarantee covers it.
 
   Attributes:
     loss: [rounds] mean loss over the round's public samples; knows no groups.
@@ -76,7 +76,7 @@ def private_lagrangian(
     `Fit(params, DualTrace)`.
 
   Privacy:
-    Parameters and trace are what `config.event(n)` says, for the group of one person changed:
+    Parameters and trace have the guarantee of `config.event(n)` if one person's group changes:
     Poisson-sampled Gaussians for the primal steps, plain ones for the dual steps and the sizes. The
     sample of the private term is drawn apart from that of the loss, and nothing but the noisy sum
     is made of it. A group enters a gradient by its price alone, mu n / size, which is released;
@@ -110,7 +110,7 @@ class _Inputs(NamedTuple):
 
 
 class _Feed(NamedTuple):
-  """What one primal step is given."""
+  """The feed of one primal step."""
 
   public: Batch
   secret: Batch
@@ -118,7 +118,7 @@ class _Feed(NamedTuple):
 
 
 class _Sums(NamedTuple):
-  """What a primal step computes of two samples."""
+  """What a primal step computes from two samples."""
 
   public: Params  # gradient of loss and regularizers
   known: Params  # sum of the constraints' gradients that knows no groups

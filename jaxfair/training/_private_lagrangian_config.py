@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from typing import Any
 
 import optax
 
@@ -19,7 +18,7 @@ from jaxfair.training._dp_sgd_config import check_per_example
 from jaxfair.training._lagrangian_config import check_rounds
 from jaxfair.training._optimizers import Optimizer
 from jaxfair.training._program import settings
-from jaxfair.types import Examples, Model, PerExampleLoss
+from jaxfair.types import Examples, Model, Number, PerExampleLoss
 
 # Statistics of one person that a notion may compare; their number is in the
 # distance of the discrete noise to the continuous one, which is charged.
@@ -41,15 +40,15 @@ class PrivateLagrangianConfig:
   """Settings of `private_lagrangian`; `calibrated` sets the three noises.
 
   Attributes:
-    learning_rate: of the primal optimizer.
+    learning_rate: learning rate of the primal optimizer.
     weight_decay: pulls all parameters to 0.
-    proximity: pulls them to the `anchor`, which must not know groups.
+    proximity: pulls them to the `anchor`, which must not depend on the groups.
     dual_rate: the multipliers' step.
     tolerance: the violation that is allowed.
     l2_clip: bound C on the gradient of one person's statistic.
-    noise_multiplier: of the constraints' gradient, over what one person can
+    noise_multiplier: noise on the constraints' gradient, over what one person can
       add to its private part: C times half the range of the groups' prices.
-    dual_noise: of the violations, over what one attribute can move.
+    dual_noise: noise on the violations, over what one attribute can move.
     count_noise: noise on the groups' sizes, over what one attribute can move.
     constraint: a notion of `fairness.constraints` with a bounded statistic.
     rounds: dual steps.
@@ -61,15 +60,15 @@ class PrivateLagrangianConfig:
     loop: see `driver.choose_loop`.
   """
 
-  learning_rate: Any = 1e-3
-  weight_decay: Any = 0.0
-  proximity: Any = 0.0
-  dual_rate: Any = 0.5
-  tolerance: Any = 0.0
-  l2_clip: Any = 1.0
-  noise_multiplier: Any = 1.0
-  dual_noise: Any = 100.0
-  count_noise: Any = 100.0
+  learning_rate: Number = 1e-3
+  weight_decay: Number = 0.0
+  proximity: Number = 0.0
+  dual_rate: Number = 0.5
+  tolerance: Number = 0.0
+  l2_clip: Number = 1.0
+  noise_multiplier: Number = 1.0
+  dual_noise: Number = 100.0
+  count_noise: Number = 100.0
   constraint: Notion | None = None
   rounds: int = 50
   steps_per_round: int = 20
@@ -80,7 +79,7 @@ class PrivateLagrangianConfig:
   loop: _driver.Loop = "scan"
 
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
-    """Refuses what cannot be trained privately, before any work."""
+    """Raises, before any work, if private training with these settings is impossible."""
     check_rounds(self, model, examples)
     checks.positive("l2_clip", self.l2_clip)
     for name in ("noise_multiplier", "dual_noise", "count_noise"):
@@ -111,7 +110,7 @@ class PrivateLagrangianConfig:
     return poisson_sampler(num_examples, self.batch_size, steps, max_batch=self.max_batch)
 
   def event(self, num_examples: int) -> accounting.Event:
-    """What a training on n people is charged as, for one group changed."""
+    """The event that a training on n people is charged as, if one person's group changes."""
     sampler = self.sampler(num_examples)
     return accounting.Composed(
       (
@@ -140,7 +139,7 @@ class PrivateLagrangianConfig:
     return min(1.0, self.rounds * dual + count)
 
   def guarantee(self, num_examples: int, *, delta: float) -> accounting.PrivacyGuarantee:
-    """What a training on n people costs, for one person's group changed."""
+    """The guarantee of a training on n people, if one person's group changes."""
     return accounting.composed_guarantee(
       [self.event(num_examples)], delta=delta, relation=accounting.Relation.ATTRIBUTE
     )
@@ -158,8 +157,8 @@ class PrivateLagrangianConfig:
 
     Args:
       num_examples: n, public.
-      epsilon: of the whole training, for one person's group.
-      delta: of the whole training, for one person's group.
+      epsilon: epsilon of the whole training, for one person's group.
+      delta: delta of the whole training, for one person's group.
       dual_share: share of the budget (in zCDP) for the violations.
       count_share: for the groups' sizes; the primal gets all that is left.
     """

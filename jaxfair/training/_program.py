@@ -48,7 +48,7 @@ def settings(*numbers: str) -> Callable[[type[Config]], type[Config]]:
 
 
 class Given(NamedTuple):
-  """What a training is given.
+  """The inputs of a training.
 
   Attributes:
     examples: the people.
@@ -102,7 +102,7 @@ class Program:
     raise NotImplementedError
 
   def feed(self, source: Any, inputs: Any, start: Any, count: int) -> Any:
-    """What `count` steps from `start` on are given, stacked.
+    """The stacked feeds of `count` steps from `start` on.
 
     It depends on the number of the step and on the source alone: blocks of any size make the
     same feeds.
@@ -114,7 +114,7 @@ class Program:
     raise NotImplementedError
 
   def release(self, total: Any, state: Any, feed: Any, inputs: Any) -> Any:
-    """What the update may see of the sum."""
+    """The sum as the update may see it; private trainers add noise here."""
     del state, feed, inputs
     return total
 

@@ -40,7 +40,7 @@ class Penalty(Protocol):
     """See the class."""
 
   def check(self, model: Model) -> None:
-    """Refuses what cannot be trained with, before any work."""
+    """Raises, before any work, if training with these settings is impossible."""
 
   def gradient(self, params: Params, *, l2_clip: jax.Array | None, key: Key) -> Params:
     """Its gradient at the parameters; the key is used once.
@@ -50,7 +50,7 @@ class Penalty(Protocol):
 
 
 def check(config: Any, model: Model) -> None:
-  """Refuses negative weights, and penalties that were made for another model."""
+  """Raises for negative weights and for penalties that were made for another model."""
   checks.non_negative("weight_decay", config.weight_decay)
   checks.non_negative("proximity", getattr(config, "proximity", 0.0))
   penalties = getattr(config, "penalties", ())
@@ -60,7 +60,7 @@ def check(config: Any, model: Model) -> None:
 
 
 def check_anchor(config: Any, anchor: Params | None) -> None:
-  """Refuses a proximity term without a center."""
+  """Raises for a proximity term without a center."""
   proximity = getattr(config, "proximity", 0.0)
   if checks.concrete(proximity) and anchor is None:
     checks.require(
@@ -89,7 +89,7 @@ def penalty_gradient(
 
   Args:
     config: has `penalties`.
-    params: where the gradients are taken.
+    params: the parameters at which the gradient is taken.
     l2_clip: the clip bound in use; None in a training without privacy.
     key: used by one penalty, or split among several.
     inside: takes only those inside the clip, or only those behind the noise.

@@ -1,4 +1,4 @@
-"""Sets that lie in delimited text files."""
+"""Sets that are stored in delimited text files."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,7 @@ def text_form(
     train: the file.
     test: the official test part, if that is a file of its own.
     prepare: mends the table (renames, recodes, filters).
-    encoding: of the characters.
+    encoding: encoding of the characters.
     **options: what `parse` takes.
   """
 

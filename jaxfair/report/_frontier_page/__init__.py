@@ -105,7 +105,7 @@ def _baseline(found: RunFrontier) -> list[str]:
 
 
 def _alarm(found: RunFrontier) -> str:
-  """Settings on the frontier that a constant would replace, in red."""
+  """A warning, in red, about settings on the frontier that are no better than a constant."""
   on = [i for i, why in enumerate(found.useless) if why and found.attained.on[i]]
   if not on:
     return ""
@@ -117,7 +117,7 @@ def _alarm(found: RunFrontier) -> str:
 
 
 def _reach(found: RunFrontier) -> str:
-  """How far each method gets by itself, as a table; empty for one method."""
+  """A table of the volume that each method dominates by itself; empty for one method."""
   if not found.reach:
     return ""
   lines = []

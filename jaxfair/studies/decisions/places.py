@@ -15,7 +15,7 @@ OWNER_ONLY = "Computed from the true counts: for the agency's own eyes, not for 
 
 
 class Places(ex.Settings):
-  """Whose counts: a named set, or a CSV file of your own."""
+  """The counts to use: a named set, or a CSV file of your own."""
 
   name: str = ""  # the named set; left out for a CSV file
   csv: str = ""  # path of a file with a header line and one place per line

@@ -1,4 +1,4 @@
-"""Whose right is lost in the noise? Section 203 (Figs 2.3, 2.4, 2.9, 2.10)."""
+"""Which places lose a right by noise? Section 203 (Figs 2.3, 2.4, 2.9, 2.10)."""
 
 import itertools
 from typing import Literal

@@ -78,7 +78,7 @@ class OneThreshold(Ensemble):
 
 
 class Method(NamedTuple):
-  """What sets a method of the comparison apart."""
+  """The properties that distinguish a method of the comparison."""
 
   name: str  # in the table of methods
   fair_labels: bool = False  # the labels that it learns from keep the margin

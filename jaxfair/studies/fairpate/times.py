@@ -59,7 +59,7 @@ _compiled: set[Any] = set()  # what this process has run before
 
 
 def _cpu_seconds(program: Any, job: Callable[[], Any]) -> float:
-  """Of one run without compilation: a program's first run is not timed."""
+  """The time of one run without compilation: a program's first run is not timed."""
   if program not in _compiled:
     jax.block_until_ready(job())
     _compiled.add(program)

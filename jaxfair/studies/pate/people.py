@@ -67,7 +67,7 @@ def _people(
   ensemble: es.Ensemble,
   trained: Params,
 ) -> dict[str, np.ndarray]:
-  """What is known of each public person, [m] each.
+  """Everything known about each public person, [m] each.
 
   The students are those of the majority, of each draw, and of true labels.
   """

@@ -56,7 +56,7 @@ def students(
 
   Args:
     config: settings.
-    model: of the students.
+    model: model of the students.
     ensemble: the repetition.
     clean: [S, m, C] weights a of the classes without noise; S is 1 if all
       settings have the same labels.

@@ -154,7 +154,7 @@ def group_rows(
 
 
 def notes(config: PruningConfig) -> list[str]:
-  """What the numbers are."""
+  """Notes on what the numbers mean."""
   drawn = "everybody" if config.max_people is None else config.max_people
   return [
     f"{config.seeds} repetitions, each with {drawn} people of its own drawing, "

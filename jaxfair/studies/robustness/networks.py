@@ -84,7 +84,7 @@ class NetworkConfig(ex.Settings):
 
 
 def precheck(config: NetworkConfig, dataset: data.Dataset) -> None:
-  """Refuses images with other pixels, and more people than there are."""
+  """Raises for images with other pixel ranges, and for more people than the set has."""
   _attacks.check_range(dataset.examples.x[:1000], PIXELS)
   needed = config.train_people + config.test_people
   checks.require(
@@ -169,7 +169,7 @@ def measure(
 
 
 def notes(config: NetworkConfig) -> list[str]:
-  """What the numbers are."""
+  """Notes on what the numbers mean."""
   used = config.training
   return [
     f"Network: {used.network}, {used.warm_steps} plain steps with cross-entropy, then {used.steps} "
