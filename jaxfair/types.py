@@ -48,7 +48,7 @@ PerPersonLike: TypeAlias = PerPerson | Sequence[float] | SupportsArray
 
 Params: TypeAlias = Any  # a pytree of arrays
 Counts: TypeAlias = Any  # [n] numbers of people, or a pytree of such arrays
-PerExampleLoss: TypeAlias = Callable[[Any, Any], Any]  # (logits, y) -> [n]
+PerExampleLoss: TypeAlias = Callable[[jax.Array, Any], jax.Array]  # (logits, y) -> [n]
 
 
 class Examples(NamedTuple):
@@ -60,7 +60,7 @@ class Examples(NamedTuple):
     group: [n] int32 group ids.
   """
 
-  x: Any
+  x: Any  # arrays; axes or flags where a pytree of those is asked for
   y: Any
   group: Any
 
@@ -69,7 +69,7 @@ class Examples(NamedTuple):
     """Number of people, n."""
     return int(self.x.shape[0])
 
-  def take(self, rows: Any) -> "Examples":
+  def take(self, rows: Array | slice) -> "Examples":
     """The people at these rows (indices or a boolean mask).
 
     NumPy rows of NumPy people are NumPy; rows of JAX, traced or not, give JAX.
@@ -89,8 +89,8 @@ class Model(NamedTuple):
     apply: `(params, x_batch) -> logits`, batch axis first.
   """
 
-  init: Callable[[jax.Array, Any], Params]
-  apply: Callable[[Params, Any], jax.Array]
+  init: Callable[[Key, Array], Params]
+  apply: Callable[[Params, Array], jax.Array]
 
 
 class NonPrivateTrace(NamedTuple):
@@ -104,8 +104,8 @@ class NonPrivateTrace(NamedTuple):
     grad_norm: [steps] norm of the gradient that was applied.
   """
 
-  loss: jax.Array
-  grad_norm: jax.Array
+  loss: Float[jax.Array, "steps"]
+  grad_norm: Float[jax.Array, "steps"]
 
 
 class Fit(NamedTuple):

@@ -214,7 +214,7 @@ class RepeatAndSelect(Event):
   Attributes:
     event: one run, with its own choice of the score charged.
     mean_runs: expected number of runs.
-    shape: of the truncated negative binomial that draws the number of runs;
+    shape: shape of the truncated negative binomial that draws the number of runs;
       1 is geometric, 0 logarithmic. None: Poisson.
   """
 

@@ -6,7 +6,7 @@
       release(...)  # only now
 
 `charge` returns when the line is on the disk. A process that dies later has
-charged for a value nobody saw; none has shown a value that is not charged.
+charged for a value that was never shown; none has shown a value that is not charged.
 """
 
 import os
@@ -34,11 +34,11 @@ class Ledger:
   Made by `create`, `open` or `read`. Two writers never share a ledger.
 
   Attributes:
-    path: where it is.
-    id: random, and new for every ledger; it tells two of them apart, wherever
-      they lie.
+    path: path of the file.
+    id: random, and new for every ledger; it identifies a ledger wherever its
+      file is.
     data: the name of the data set; never a hash of it, which would itself
-      tell about the people in it.
+      reveal something about the people in it.
     unit: the unit that is protected.
     relation: which data sets count as neighbors.
     budget: what may be spent, or None.

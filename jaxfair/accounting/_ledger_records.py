@@ -142,7 +142,7 @@ def _header(record: dict[str, Any]) -> Header:
   id, budget = record["ledger"], record["budget"]
   checks.require(
     isinstance(id, str) and re.fullmatch("[0-9a-f]{32}", id) is not None,
-    f"ledger={id!r} is no id of 32 hexadecimal digits",
+    f"ledger={id!r} is not an id of 32 hexadecimal digits",
   )
   checks.one_of("relation", record["relation"], [r.value for r in Relation])
   if budget is not None:

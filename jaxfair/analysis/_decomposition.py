@@ -31,7 +31,7 @@ from jaxfair.analysis._directional_derivatives import along, in_chunks, per_exam
 from jaxfair.analysis._hessian import group_hessians
 from jaxfair.analysis._norms import gradient_norms
 from jaxfair.privacy._clip_factors import clip_factor
-from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
+from jaxfair.types import Array, Examples, Key, Model, Number, Params, PerExampleLoss
 
 Method = Literal["auto", "exact", "probes"]
 SMALL = 400  # parameters; up to here "auto" builds the groups' Hessians
@@ -47,10 +47,10 @@ class StepSettings(NamedTuple):
     sampling_rate: q; the expected batch is q n.
   """
 
-  learning_rate: Any
-  l2_clip: Any
-  noise_multiplier: Any
-  sampling_rate: Any
+  learning_rate: Number
+  l2_clip: Number
+  noise_multiplier: Number
+  sampling_rate: Number
 
 
 class NonPrivateDecomposition(NamedTuple):
@@ -252,7 +252,7 @@ def _decompose(
   psi = quadratic_clipped - quadratic
   noise_variance = jnp.square(settings.l2_clip * settings.noise_multiplier / (q * n))
 
-  def split(values: jax.Array) -> ByGroup:
+  def split(values: Array) -> ByGroup:
     return ByGroup(values[:-1], values[-1])
 
   noise = tree.scale(second * noise_variance, trace)

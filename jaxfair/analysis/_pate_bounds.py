@@ -9,13 +9,13 @@ A trainer's `weight_decay` / 2 is the `penalty` here. Everything is penalized,
 an intercept too: append a 1 to x, so that it counts in ||x||.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from jaxfair import checks
 from jaxfair.fairness._groups import group_means
-from jaxfair.types import ArrayLike, Features, Groups
+from jaxfair.types import ArrayLike, Features, Groups, Number
 
 
 class DeviationBound(NamedTuple):
@@ -27,9 +27,9 @@ class DeviationBound(NamedTuple):
     second: on E||d||^2.
   """
 
-  first: Any
-  first_in_paper: Any
-  second: Any
+  first: Number
+  first_in_paper: Number
+  second: Number
 
 
 def model_deviation_bound(

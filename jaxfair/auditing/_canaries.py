@@ -205,7 +205,7 @@ def _with_parameters(model: Model, shape: tuple[int, ...], num_canaries: int) ->
 
 
 def _with_canaries(loss: PerExampleLoss, norm: float) -> PerExampleLoss:
-  def with_canaries(outputs: Array, y: Array) -> jax.Array:
+  def with_canaries(outputs: jax.Array, y: Array) -> jax.Array:
     own, marks = outputs[:, -2], outputs[:, -1]
     canary = jnp.where(marks > PERSON, norm * own, 0.0)
     return jnp.where(marks == PERSON, loss(outputs[:, :-2], y), canary)

@@ -100,7 +100,7 @@ def attack_scores(
   checks.require(
     widths[0] == widths[1],
     f"the mechanism releases {widths[0]} numbers for one neighbor and "
-    f"{widths[1]} for the other; the number itself tells them apart",
+    f"{widths[1]} for the other; the number itself distinguishes them",
   )
   taught = int(TAUGHT * num_runs)
   score = attack(outputs[0][:taught], outputs[1][:taught])

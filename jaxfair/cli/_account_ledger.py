@@ -99,7 +99,7 @@ def _dataset(of: str) -> "DatasetLedger":
   path = pathlib.Path(of)
   require(
     path.is_file(),
-    f"{of} is no ledger.jsonl, no CSV file and no named set; leave it out to list all data sets",
+    f"{of} is not a ledger.jsonl, CSV file or named set; leave it out to list all data sets",
   )
   return accounting.DatasetLedger.of(data.csv_identity(path), name=path.stem)
 

@@ -96,7 +96,7 @@ def pate(
     typer.echo(f"for these votes (publishable): {sanitized}")
     typer.echo(
       "  the price of that figure is in both publishable epsilons; every call "
-      "draws anew and costs it again"
+      "draws again and costs it again"
     )
   elif sanitize:
     typer.echo(

@@ -22,7 +22,7 @@ OWN_EYES = (
   "protected by any noise."
 )
 CHOICE = (
-  "An epsilon or a way of deciding that was chosen by looking at the true counts tells something "
+  "An epsilon or a way of deciding that was chosen by looking at the true counts reveals something "
   "about them. Choose with counts that are public, such as last year's."
 )
 

@@ -65,7 +65,7 @@ def from_frame(
       the people; numbers outside become the nearest bound.
     categories: column -> values that are known without looking at the people;
       the others become no category. By default the values of the column.
-    unit: the column that tells whose row it is; splits keep it together.
+    unit: the column that identifies the person; splits keep a person's rows together.
     keep_group_features: let the model see the columns that make the group.
     max_groups: refuse more groups than this.
     min_group_size: refuse groups of fewer people than this.
@@ -163,8 +163,8 @@ def from_csv(
 
   Args:
     path: the file; its first line names the columns.
-    separator: what stands between two cells; found out by default.
-    decimal: "." or ","; found out by default.
+    separator: what stands between two cells; detected by default.
+    decimal: "." or ","; detected by default.
     encoding: encoding of the characters; detected by default.
     missing: cells that mean "not known".
     name: what to call the set; default the file's name.

@@ -301,7 +301,7 @@ def _read_binary(
     raise DataError(f"{path} cannot be read ({error}); check the path") from None
   except Exception as error:  # each format has a dozen kinds of it
     told = str(error).splitlines()[0] if str(error) else type(error).__name__
-    raise DataError(f"{path} is no intact file of its kind ({told}); save it anew") from None
+    raise DataError(f"{path} is not an intact file of its kind ({told}); save it again") from None
   names = [str(name) for name in frame.columns]
   kept = [name for name in names if name not in skip]
   return _tables.select(frame, kept, text=text)

@@ -176,7 +176,7 @@ def release_counts(
   Args:
     counts: array of integers.
     epsilon: epsilon of this release, for one person added or removed.
-    ledger: open for charges.
+    ledger: a ledger that is open for charges.
     id: names the release in the ledger; one id publishes once.
     sensitivity: by how much one more person moves the counts, in L1.
     source: source of random bits; the operating system by default.

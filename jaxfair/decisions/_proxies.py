@@ -22,8 +22,8 @@ from jaxfair.types import Array, ArrayLike, Counts
 class Line(NamedTuple):
   """score = features . slope + intercept; granted where it is above 0."""
 
-  slope: Any
-  intercept: Any
+  slope: Array
+  intercept: Array
 
 
 Learner = Callable[[Any, Any, Any], Line]
@@ -39,7 +39,7 @@ class PiecewiseProxy:
     lines: slopes [G, k] and intercepts [G] in raw counts.
   """
 
-  bins: Any
+  bins: Array
   lines: Line
 
   def __call__(self, counts: Counts) -> Any:

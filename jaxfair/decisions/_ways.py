@@ -56,7 +56,7 @@ class NonPrivateCase(NamedTuple):
     way: from a name and an epsilon to the way.
   """
 
-  counts: Any
+  counts: Counts
   truth: np.ndarray
   names: tuple[str, ...]
   way: Callable[[str, float], Way]

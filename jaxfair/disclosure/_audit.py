@@ -22,12 +22,12 @@ class Audit(NamedTuple):
     count: number of people.
   """
 
-  leakage: Any
-  share: Any
-  nothing: Any
-  accuracy: Any
-  accuracy_lost: Any
-  agreement: Any
+  leakage: jax.Array
+  share: jax.Array
+  nothing: jax.Array
+  accuracy: jax.Array
+  accuracy_lost: jax.Array
+  agreement: jax.Array
   count: Any
 
 

@@ -33,9 +33,9 @@ class Law(NamedTuple):
     covariance: [h, h].
   """
 
-  weights: Any
-  offset: Any
-  covariance: Any
+  weights: jax.Array
+  offset: jax.Array
+  covariance: jax.Array
 
 
 class Beliefs(NamedTuple):

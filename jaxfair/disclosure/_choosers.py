@@ -19,14 +19,14 @@ from jaxfair.disclosure._beliefs import (
   revealed_next,
 )
 from jaxfair.disclosure._network import after_first
-from jaxfair.types import Key
+from jaxfair.types import Array, Key
 
 
 class Person(NamedTuple):
   """Someone who is asked: their features, and a key of their own."""
 
-  x: Any
-  key: Any
+  x: Array
+  key: Key
 
 
 Scores = Callable[[Any, Person], jax.Array]  # (revealed [q], person) -> [q]

@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxfair import accounting, checks
 from jaxfair.privacy import exact, grid
-from jaxfair.types import FeaturesLike
+from jaxfair.types import Array, FeaturesLike
 
 SHRINKAGE = 1e-3
 PIVOT = 1e-6  # a smaller share of variance is rounding
@@ -31,8 +31,8 @@ class Gaussian(NamedTuple):
     covariance: [d, d], positive semi-definite.
   """
 
-  mean: Any
-  covariance: Any
+  mean: Array
+  covariance: Array
 
 
 class Conditional(NamedTuple):
@@ -45,8 +45,8 @@ class Conditional(NamedTuple):
     covariance: [d, d]; 0 in rows and columns of known features.
   """
 
-  gain: Any
-  covariance: Any
+  gain: jax.Array
+  covariance: jax.Array
 
 
 def fit_gaussian(x: FeaturesLike, *, shrinkage: float = SHRINKAGE) -> Gaussian:

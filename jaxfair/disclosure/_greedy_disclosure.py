@@ -40,10 +40,10 @@ class Disclosed(NamedTuple):
       model's own.
   """
 
-  order: Any
-  revealed: Any
+  order: jax.Array
+  revealed: jax.Array
   count: Any
-  label: Any
+  label: jax.Array
 
 
 def disclose(

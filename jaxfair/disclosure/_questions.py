@@ -5,14 +5,14 @@ knows every answer that is possible, which bounds what an unasked column can do.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.types import Features
+from jaxfair.types import Array, Features
 
 STEP = 0.2  # Delta
 
@@ -28,9 +28,9 @@ class Questions(NamedTuple):
     counts: [q] how many answers are different.
   """
 
-  members: Any
-  values: Any
-  counts: Any
+  members: Array
+  values: Array
+  counts: Array
 
   @property
   def size(self) -> int:

@@ -51,9 +51,9 @@ class People:
     categorical: columns of numbers that are codes.
     ranges: bounds of columns of numbers that are known without looking at the people, such as
       "age=17:90".
-    unit: column that tells whose row it is; splits keep a person together.
+    unit: column that identifies the person; splits keep a person's rows together.
     min_group_size: smaller groups are refused.
-    stand_in: use digits that come with jaxfair if a named set cannot be had.
+    stand_in: use digits that come with jaxfair if a named set cannot be loaded.
     features: an extractor of features that take the place of images, such as
       "efficientnet_lite0" or "scattering"; see `models.extractor`.
   """
@@ -201,7 +201,7 @@ def _found(config: People) -> _Loaded:
     except data.DataError as unreachable:
       told = f"{missing}; fetching it failed, too: {unreachable}"
       note = (
-        f"{config.name} could not be had, so these results are on the "
+        f"{config.name} could not be loaded, so these results are on the "
         f"stand-in {STAND_IN} that comes with jaxfair. ({told})"
       )
       return _Loaded(data.load(STAND_IN), note)

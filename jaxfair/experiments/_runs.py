@@ -89,8 +89,8 @@ def execute(
     made: from `plan`.
     folder: run directory; created, or continued if it holds the same config
       and the data is what it was.
-    say: told things worth knowing, once.
-    progress: `(done, total, name of the next cell)`.
+    say: called with each note for the reader, once.
+    progress: called with `(done, total, name of the next cell)`.
 
   Returns:
     The table of all rows.
@@ -258,6 +258,6 @@ def _root_key(made: Plan, folder: pathlib.Path) -> jax.Array:
     return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
   except (OSError, OverflowError, TypeError, ValueError):
     raise _folders.RunError(
-      f"{path} holds no key, so what was begun in {folder} cannot be "
+      f"{path} holds no key, so what was started in {folder} cannot be "
       "continued; restore it from a copy, or choose another --out"
     ) from None

@@ -33,17 +33,17 @@ class Abstainer:
   Its state is the number of answers by group and class. A call judges its
   people in their order, as if they had come one by one.
 
-  Save it before its answers are shown: what was shown after the last save is
-  forgotten by a restored gate, and the margin no longer holds for all of it.
+  Save it before its answers are shown: a restored gate does not know what was
+  shown after the last save, and the margin no longer holds for all answers.
 
-  Threads may share one: a lock makes each call a whole, and `save` writes one
+  Threads may share a gate: a lock makes each call atomic, and `save` writes one
   state at a time. Processes may not: each would keep counters of its own, and
   the margin would hold for each of them, not for all together. Let one process
   own the gate.
 
   Privacy:
     Judging reads predictions and public groups of those who ask, so it costs
-    the training data nothing. The counters tell about those who asked.
+    the training data nothing. The counters reveal something about those who asked.
 
   Reference:
     Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,
@@ -71,7 +71,7 @@ class Abstainer:
     """
     checks.require(
       isinstance(rule, CounterRule),
-      f"rule={rule!r} is no rule; pass CounterRule(max_gap=0.05, min_count=50)",
+      f"rule={rule!r} is not a rule; pass CounterRule(max_gap=0.05, min_count=50)",
     )
     rule.check()
     checks.require(

@@ -1,7 +1,7 @@
 """The confusion tensor: people counted by (group, class, predicted class)."""
 
 import functools
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ class CountOptions(TypedDict, total=False):
   num_groups: static number of groups; needed inside jit.
   """
 
-  sample_weight: Any
+  sample_weight: PerPersonLike | None
   num_classes: int | None
   num_groups: int | None
 

@@ -7,7 +7,7 @@ disparity to the margin. State in, state out; a sequence is one `lax.scan`.
 
 import dataclasses
 import functools
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import chex
 import jax
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxfair import checks
 from jaxfair.fairness._disparity import DISPARITY_KINDS, DisparityKind
 from jaxfair.fairness._known_labels import NOTIONS, PARITY, NotionName
-from jaxfair.types import Array
+from jaxfair.types import Array, Number
 
 Guard: TypeAlias = Literal["table", "own"]
 GUARDS: tuple[Guard, ...] = ("table", "own")
@@ -65,11 +65,11 @@ class CounterRule:
       "equalized_odds" does among the people of each true class; "equal_opportunity" compares how
       often they are given their own class (of two classes, class 1 alone); "accuracy_parity" how
       often anybody is. All but the first read true labels, and `min_count` is then per true class
-      where those are told apart.
+      where those are distinguished.
   """
 
-  max_gap: Any
-  min_count: Any
+  max_gap: Number
+  min_count: Number
   disparity: DisparityKind = "rest"
   guard: Guard = "table"
   notion: NotionName = PARITY

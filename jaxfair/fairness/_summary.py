@@ -10,7 +10,7 @@ from jaxfair import checks
 from jaxfair.fairness import _groups as groups
 from jaxfair.fairness import _inputs, rates
 from jaxfair.fairness._confusion import CountOptions, confusion_counts, with_everybody
-from jaxfair.types import GroupsLike, LabelsLike, PerPersonLike
+from jaxfair.types import Array, GroupsLike, LabelsLike, PerPersonLike
 
 
 class Measures(NamedTuple):
@@ -28,12 +28,12 @@ class Measures(NamedTuple):
   """
 
   count: Any
-  accuracy: Any
-  loss: Any
-  selection_rate: Any
-  true_positive_rate: Any
-  false_positive_rate: Any
-  balanced_accuracy: Any
+  accuracy: Array
+  loss: Array | None
+  selection_rate: Array
+  true_positive_rate: Array
+  false_positive_rate: Array
+  balanced_accuracy: Array
 
 
 class GroupReport(NamedTuple):

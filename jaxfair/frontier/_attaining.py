@@ -30,18 +30,18 @@ def attainment(points: Points, *, key: jax.Array, draws: int = 1000) -> Attainme
   """Probability that a setting is on the frontier of means over seeds.
 
   Seeds are drawn with replacement, the same for all settings, since seeds
-  stand for splits that settings share; means are taken and compared anew. All
+  stand for splits that settings share; means are then compared again. All
   draws are one compiled program.
 
   Args:
     points: settings and seeds.
     key: used once.
-    draws: of seeds; n^2 comparisons each.
+    draws: number of draws of seeds; n^2 comparisons each.
 
   Assumptions:
     Seeds are independent. With few of them draws vary less than seeds do, by
     (s - 1) / s in variance: with 5 seeds probabilities are a little too near
-    0 and 1. One seed tells nothing: every probability is 0 or 1.
+    0 and 1. One seed says nothing: every probability is 0 or 1.
   """
   checks.one_key("key", key)
   checks.integer("draws", draws, low=1)

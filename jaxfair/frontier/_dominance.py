@@ -5,7 +5,7 @@ dominate one another: duplicates stay.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.frontier._objectives import Better, Missing, costs, known_rows
+from jaxfair.types import ArrayLike
 
 _BLOCK = 128  # points that are compared with the frontier so far at a time
 
@@ -30,7 +31,7 @@ class NonDominated(NamedTuple):
 
 
 def non_dominated(
-  values: Any, better: Sequence[Better], *, missing: Missing = "refuse"
+  values: ArrayLike, better: Sequence[Better], *, missing: Missing = "refuse"
 ) -> NonDominated:
   """Marks the points that no other point dominates.
 

@@ -1,11 +1,12 @@
 """Objectives, and settings measured in them over seeds."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from jaxfair import checks, fairness
+from jaxfair.types import ArrayLike
 
 Better: TypeAlias = Literal["low", "high"]
 Missing: TypeAlias = Literal["refuse", "drop"]
@@ -73,7 +74,7 @@ class Points(NamedTuple):
 
 
 def points(
-  values: Any, objectives: Sequence[Objective] = OBJECTIVES, *, missing: Missing = "refuse"
+  values: ArrayLike, objectives: Sequence[Objective] = OBJECTIVES, *, missing: Missing = "refuse"
 ) -> Points:
   """Checks measured settings and turns them into `Points`.
 

@@ -85,8 +85,8 @@ def best(points: Points, among: np.ndarray, *, objective: str = "accuracy") -> i
   Args:
     points: settings and seeds.
     among: [n] which settings to look at.
-    objective: what is made best. Of equals the first that is best in the
-      other objectives, in their order.
+    objective: the objective to optimize. Ties are broken by the other
+      objectives, in their order.
 
   Returns:
     Its number, or None if there is none.
@@ -107,13 +107,13 @@ def select(
 ) -> int | None:
   """The setting that best fits a preference: "fair", "private" or "accurate".
 
-  A hard limit on the wish's own objective, then the best of another among
+  The preferred objective gets a hard limit; another objective is optimized among
   what is left: accuracy for "fair" (limit on the gap) and "private" (limit on
   epsilon), epsilon for "accurate" (limit on accuracy).
 
   Args:
     points: settings and seeds, with those objectives.
-    rule: the wish.
+    rule: the preference.
     limit: on its objective; the best mean that is reached if None.
     confidence: see `specify`; only with a limit.
 

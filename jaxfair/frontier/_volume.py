@@ -1,19 +1,23 @@
 """How much a frontier covers: the dominated hypervolume, exact up to 4 axes."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from jaxfair import checks
 from jaxfair.frontier._dominance import non_dominated
 from jaxfair.frontier._objectives import Better, Missing, costs, known_rows
+from jaxfair.types import ArrayLike
 
 MOST_AXES = 4
 
 
 def hypervolume(
-  values: Any, better: Sequence[Better], *, reference: Sequence[float], missing: Missing = "refuse"
+  values: ArrayLike,
+  better: Sequence[Better],
+  *,
+  reference: Sequence[float],
+  missing: Missing = "refuse",
 ) -> float:
   """The volume of the region that the points dominate, bounded by the reference point.
 

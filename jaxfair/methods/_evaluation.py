@@ -180,8 +180,8 @@ def _warnings(
   if not balanced[1] > 1 / num_classes:
     told.append(
       f"This model is not better than a constant: its balanced accuracy is {_number(balanced)}, "
-      f"and the majority class has {1 / num_classes:.3f}. A small gap of such a model is no sign "
-      "of fairness. Try a larger epsilon, more people, or another method."
+      f"and the majority class has {1 / num_classes:.3f}. A small gap of such a model is not a "
+      "sign of fairness. Try a larger epsilon, more people, or another method."
     )
   most = {
     name: max(np.bincount(predicted[name], minlength=num_classes)) / len(predicted[name])

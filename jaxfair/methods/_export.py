@@ -38,7 +38,7 @@ def export(
       features [n, ...] for any n; it returns class ids and probabilities. An
       ONNX model has the input "x" and the outputs "labels" and "scores".
     to: "stablehlo" for any network, "onnx" for dense ones.
-    platforms: that the StableHLO program runs on; it can be written on any of them.
+    platforms: platforms that the StableHLO program runs on; it can be written on any of them.
   """
   checks.one_of("to", to, SUFFIX)
   released = load(folder)

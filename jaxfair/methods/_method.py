@@ -84,7 +84,7 @@ class Population:
   """The people that a method trains on; a pytree.
 
   Attributes:
-    private: who is protected.
+    private: the people who are protected.
     class_names: the name of class id 0, 1, ...
     group_names: the name of group id 0, 1, ...
     public: people whose features are public, and whose groups are where the
@@ -100,7 +100,7 @@ class Population:
       words; added to what the guarantee does not cover.
     bought: what was released about the private people in preparing the features; it is part of
       what a released model promises, and must have been charged. None for nothing.
-    intended_use: of a released model, for its card.
+    intended_use: intended use of a released model, for its card.
   """
 
   private: Examples
@@ -121,7 +121,7 @@ class Population:
   ) -> "Population":
     """From `data.prepare`: its first part is public, its second private.
 
-    The scaler was fitted on the first part, so it tells nothing about the
+    The scaler was fitted on the first part, so it reveals nothing about the
     second. A set with several rows of one person is refused: a guarantee for
     one person would not hold.
     """
@@ -167,7 +167,7 @@ class Plan:
   Attributes:
     method: name of the method.
     settings: as asked for, with what was None chosen by the method's recipe.
-    sizes: whom it is for; other people need another plan.
+    sizes: the sizes of the data that it is for; other people need another plan.
     budget: what may be spent; None for methods that promise nothing.
     network: what is trained, by name.
     loss: `(logits, y) -> [n]` losses.
@@ -175,8 +175,8 @@ class Plan:
     event: what the release is charged as; None if nothing covers it.
     guarantee: what may be said of the released model, and what may not.
     abstention: the rule that predictions are shown by; None shows all.
-    row_norm: features are projected into a ball of this radius; None for not.
-    says: sentences for people who decide whether to go on.
+    row_norm: features are projected into a ball of this radius; None leaves them as they are.
+    says: sentences for the person who decides whether to continue.
   """
 
   method: str

@@ -32,10 +32,10 @@ class Preprocessing:
   """How features are processed before a method sees them, and what that reveals.
 
   Attributes:
-    encoder: encodes people; with fewer categories than the one it was made of
-      where those were bought.
-    kept: [d'] which features of that other encoder are left.
-    scaler: is applied to the features that are left.
+    encoder: encodes people; if categories were bought, it has fewer of them than
+      the original encoder.
+    kept: [d'] which features of the original encoder are left.
+    scaler: applied to the features that are left.
     assumed_public: sentences on what is not covered by the guarantee.
     event: what was released about the private people; None for nothing.
   """

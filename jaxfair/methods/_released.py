@@ -184,7 +184,7 @@ def load(folder: str | pathlib.Path) -> Released:
   """Loads a release, in any process.
 
   Raises:
-    ReleaseError: if it is no release, or is not as it was written.
+    ReleaseError: if the folder is not a release, or was changed since it was written.
   """
   folder = pathlib.Path(folder)
   files = _release_files.verified(folder)

@@ -203,7 +203,7 @@ def _spending(plan: Plan, data: Population) -> tuple[str, ...]:
 def refuse_release(method: Method) -> Released:
   """Raises: no guarantee covers a baseline."""
   raise NotReleasableError(
-    f"{method.name} is a baseline without privacy, and its model tells about "
+    f"{method.name} is a baseline without privacy, and its model reveals things about "
     "the people it was computed from; release a private method instead"
   )
 

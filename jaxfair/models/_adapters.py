@@ -8,7 +8,7 @@ make two evaluations of one model differ.
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,9 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.types import Array, Key, Model, Params
+
+if TYPE_CHECKING:
+  from flax import linen as nn
 
 _NO_STATE = (
   "the model keeps state beside its parameters ({what}); use GroupNorm or "
@@ -27,7 +30,7 @@ _NO_RANDOMNESS = (
 )
 
 
-def from_flax(module: Any, **call_kwargs: Any) -> Model:
+def from_flax(module: "nn.Module", **call_kwargs: Any) -> Model:
   """Wraps a flax.linen module that maps a batch to logits as a model.
 
   Args:

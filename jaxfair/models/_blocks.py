@@ -35,7 +35,7 @@ def image_model(module: nn.Module) -> Model:
     )
     return _initialize(jax.eval_shape(inner.init, key, _as_float(x_one)), key)
 
-  def apply(params: Params, x: jax.Array) -> jax.Array:
+  def apply(params: Params, x: Array) -> jax.Array:
     checks.require(
       np.ndim(x) == 4,
       f"x has shape {np.shape(x)}; pass a batch of images [n, h, w, c], with c = 1 for grey ones",

@@ -66,7 +66,7 @@ def embed(
     dataset: images [n, h, w, c] in [0, 1].
     extractor: `pretrained(...)`, `scattering(...)` or your own.
     folder: where features are kept; by default beside the data sets in the user's cache.
-    chunk_size: how many images are in memory at a time.
+    chunk_size: number of images in memory at a time.
     progress: called with the number of images done and the number of all.
 
   Returns:
@@ -74,7 +74,7 @@ def embed(
 
   Privacy:
     The features of a person depend on that person's image and on public weights only, so
-    that they cost nothing; but they are as private as the image. The folder is closed to
+    they cost no privacy; but they are as private as the image. The folder is closed to
     other users. Delete it when the data must be deleted.
   """
   x = dataset.examples.x

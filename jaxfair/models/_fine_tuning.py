@@ -55,12 +55,12 @@ def low_rank(
     model: any model.
     params: all of its parameters; see `frozen`.
     layers: names of matrices, or of layers whose matrices are meant.
-    rank: of each change.
+    rank: rank of each change.
     trainable: what is trained in full beside them, such as "head".
 
   Returns:
     A model whose parameters are a dict from names to `{"a": ..., "b": ...}` or arrays. At its
-    start it is the given one.
+    start it equals the given model.
 
   Reference:
     Hu et al. 2022, LoRA; under DP-SGD: Yu et al. 2022.

@@ -32,7 +32,7 @@ def read_tensors(content: bytes) -> dict[str, np.ndarray]:
     raise
   except Exception as error:  # pickle, numpy and struct have a dozen kinds
     raise DataError(
-      f"this is no intact file of tensors ({error or type(error).__name__}); get it again"
+      f"this is not an intact file of tensors ({error or type(error).__name__}); get it again"
     ) from None
 
 

@@ -78,7 +78,7 @@ class Charges:
       raise _locked_file.LedgerError(
         f"{what} of queries {start} to {stop} are charged for other votes, and "
         "answering these would be a second release; pass the votes that were "
-        "charged, or begin another folder, which pays for its answers anew"
+        "charged, or start another folder, which pays for its answers again"
       )
     name = f"{self._run}: {what} of queries {start} to {stop}"
     self._ledger.charge(accounting.Repeated(event, len(rows)), id=f"{name}, votes {drawn.tag}")
@@ -107,7 +107,7 @@ def check_ledger(ledger: accounting.Ledger, budget: tuple[float, float] | None) 
   )
   checks.require(
     budget is None or tuple(budget) == ledger.budget,
-    f"budget={budget} differs from {ledger.path}, which was begun with "
+    f"budget={budget} differs from {ledger.path}, which was started with "
     f"{tuple(ledger.budget or ())}; leave it out to continue",
   )
   checks.require(

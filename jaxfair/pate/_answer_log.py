@@ -28,7 +28,7 @@ KIND = _ledger_file.Kind(
   "jaxfair-answers",
   2,
   AnswerLogError,
-  "put back a copy of the log, or begin another folder, which pays for its answers anew",
+  "restore a copy of the log, or start another folder, which pays for its answers again",
 )
 
 
@@ -229,7 +229,7 @@ def _require_same(
   if secret is not None and header["secret"] != secret:
     raise AnswerLogError(
       f"{path} holds answers whose noise came from another secret; put back "
-      "the one it was begun with, or choose another folder"
+      "the one it was started with, or choose another folder"
     )
 
 

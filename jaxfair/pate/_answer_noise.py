@@ -78,7 +78,7 @@ class NoiseSecret:
     if re.fullmatch(rb"[0-9a-f]{64}", text) is None:
       raise LedgerError(
         f"{path} is damaged, so no answer can be given again; begin another "
-        "folder, which pays for its answers anew"
+        "folder, which pays for its answers again"
       )
     return cls(bytes.fromhex(text.decode()))
 

@@ -24,7 +24,7 @@ class Answers(NamedTuple):
     labels: [n] class ids, `NO_ANSWER` where there is none; of `NoisyVotes`
       [n, C] noisy counts, 0 where there are none.
     answered: [n] whether there is an answer.
-    asked: [n] whether the votes were looked at; what was asked is charged.
+    asked: [n] whether the votes were read; what was asked is charged.
       The queries that are not asked are the last: the budget did not reach.
     guarantee: what may be published along with the labels.
     for_release: whether the noise came from the operating system.
@@ -45,22 +45,22 @@ class Answerer:
         answers = answerer.answer(counts, first=0)
 
   The folder holds `ledger.jsonl`, `answers.jsonl` and `private/secret_key`.
-  After a crash, even a kill -9, the same lines go on where they stopped:
-  queries in the log are answered from it, without looking at the votes and
-  without a charge. `finish` erases the secret when no more are to be asked.
+  After a crash, even a kill -9, the same code continues where it stopped:
+  queries in the log are answered from it, without reading the votes and
+  without a charge. `finish` erases the secret once there are no more queries.
 
   Privacy:
     Charges are data-independent, and written to the disk before the votes are
-    looked at: first the tests of a batch, then, when it is known and written
-    down which passed, their answers. A batch is begun only if the budget pays
-    for all its answers, so it is never overrun, and when it ends depends on
+    read: first the tests of a batch, then, once the log says which passed,
+    their answers. A batch is started only if the budget pays for all its
+    answers, so the budget is never overrun, and where it ends depends on
     released answers only: `accounting._filters` proves that the budget holds.
     Tests that fail cost the test alone. A crash may leave a charge for an
-    answer that nobody saw, never the reverse.
+    answer that was never released, never the reverse.
 
     A stretch of queries that is charged is answered once: its noise comes
-    from the folder's secret and its votes, so that a log which a crash, or
-    somebody who put back an older one, left behind its ledger gets the same
+    from the folder's secret and its votes. A log that is older than its
+    ledger, after a crash or because it was restored, therefore gets the same
     answers again. A name for the votes is in the charge, and other votes are
     refused: they would be a second release. Log and ledger know each other; a
     ledger that lacks a charge for an answer in the log is refused. A copy of
@@ -69,7 +69,7 @@ class Answerer:
     charge them to one ledger.
 
     What a rule with a test spends depends on its answers, so what may be
-    published is the budget (a privacy filter); the ledger tells the spend.
+    published is the budget (a privacy filter); the ledger has the spend.
     The other rules publish the spend, provided that the number of queries
     does not depend on the labels.
 

@@ -144,7 +144,7 @@ def check_people(people: Examples, num_groups: int) -> None:
   for own in np.flatnonzero(apart.any(axis=1)):
     feature = np.flatnonzero(left)[np.argmax(apart[own])]
     raise checks.ArgumentError(
-      f"feature {feature} of x tells group {own} from the others exactly: the "
+      f"feature {feature} of x separates group {own} from the others exactly: the "
       "private attribute is an input of the model; drop that column"
     )
 

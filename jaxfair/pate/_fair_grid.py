@@ -16,7 +16,7 @@ from jaxfair.pate import _aggregation
 from jaxfair.pate._fair import CHOICES, Budget, Choice, Feed, Outcome, answer_in_order
 from jaxfair.privacy._normal import normal
 from jaxfair.training import _ensembles
-from jaxfair.types import GroupsLike, Key, Keys, VotesLike
+from jaxfair.types import Array, GroupsLike, Key, Keys, VotesLike
 
 # Settings and seeds side by side in a block: its state stays in the cache.
 LANES = 512
@@ -25,11 +25,11 @@ LANES = 512
 class FairSettings(NamedTuple):
   """Settings of `fair_gnmax`; each a number or [S] numbers."""
 
-  threshold: Any
-  sigma_threshold: Any
-  sigma_answer: Any
-  max_gap: Any
-  min_count: Any
+  threshold: Array
+  sigma_threshold: Array
+  sigma_answer: Array
+  max_gap: Array
+  min_count: Array
   max_rho: Any = math.inf
 
 

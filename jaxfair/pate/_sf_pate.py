@@ -73,18 +73,18 @@ def fair_student(
     config: `teacher` a `FitConfig`, `student` the fair trainer's config, with
       the notion in its `constraint`.
     num_groups: G.
-    key: partition, teachers, noise and student; a study's. For a release pass
-      a folder as well.
+    key: for partition, teachers, noise and student, in studies. For a release,
+      pass a folder as well.
     teacher_model: model of the teachers, with G outputs; needed unless an ensemble
       is passed.
     trainer: the fair trainer.
-    start: theta*, if it is at hand; trained otherwise.
+    start: theta*, if it is already trained; trained here otherwise.
     **options: of `private_groups`: `ensemble`, `rows`, `folder`, `dataset_ledger`.
 
   Returns:
-    The student, with the protection to be told along with it. If the config has
+    The student, with the protection statement to publish with it. If the config has
     several epsilons, one student for each, stacked, without their traces; they
-    start alike and see the same batches.
+    start from the same parameters and see the same batches.
 
   Privacy:
     (epsilon, delta)-DP for the group of one person. Features and labels are

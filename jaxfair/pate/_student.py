@@ -47,8 +47,8 @@ def train_student(
     `Fit` with a leading axis of length k.
 
   Privacy:
-    Post-processing of the labels: free. The trace tells of them, not of the
-    private people.
+    Post-processing of the labels, which costs no privacy. The trace depends on
+    the labels, not on the private people.
   """
   checks.key("keys", keys)
   checks.require(keys.ndim == 1, "keys must be a vector, one key per student")
@@ -99,7 +99,7 @@ def weighted(loss: PerExampleLoss) -> PerExampleLoss:
 class _Weighted:
   loss: PerExampleLoss
 
-  def __call__(self, logits: Scores, weights: Scores) -> jax.Array:
+  def __call__(self, logits: jax.Array, weights: Scores) -> jax.Array:
     n, num_classes = logits.shape
 
     def of_class(label: jax.Array) -> jax.Array:

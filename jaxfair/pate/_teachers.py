@@ -48,7 +48,7 @@ def train_teachers(
     parts: disjoint people with leaves [k, n, ...], from `data.partition`.
     config: settings, shared or with stacked numbers of shape [k].
     key: teacher i trains with `fold_in(key, i)`.
-    trainer: of one teacher: `training.fit`, `training.lagrangian`, or any
+    trainer: trainer of one teacher: `training.fit`, `training.lagrangian`, or any
       function of their form, with its config.
     chunk: teachers side by side on a device; None chooses. It bounds the
       memory, and is all that a teacher's last bits may depend on.
@@ -58,7 +58,7 @@ def train_teachers(
       folder is as private as the people are.
     save_every: teachers between two checkpoints, the most a kill can lose;
       rounded up to whole chunks.
-    progress: told `(teachers done, teachers in all)` after each checkpoint.
+    progress: called with `(teachers done, teachers in all)` after each checkpoint.
 
   Returns:
     Parameters with a leading axis of length k, in every process.

@@ -42,7 +42,7 @@ class ClippedGrad:
 
   model: Model
   loss: PerExampleLoss
-  l2_clip: Any
+  l2_clip: Number
   method: Method
   per_layer: bool
   microbatch: int | None

@@ -47,7 +47,7 @@ class PoissonSampler:
       that is practically never reached.
 
   Privacy:
-    This is the sampler that `accounting.DpSgd` events speak of; what the cap does is charged to
+    This is the sampler that `accounting.DpSgd` events describe; the effect of the cap is charged to
     delta. Total variation to it: 2^-63 for each gap, and 2^-60 for each batch (a batch so large
     that it does not fit the slots in which gaps are laid out, some ten deviations above the mean).
   """

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxfair import checks
 from jaxfair.privacy import _exact_coins
@@ -24,7 +25,9 @@ LARGEST = 2**40
 LARGEST_VALUE = 2**62
 
 
-def discrete_gaussian(value: Any, *, sigma: Any, source: BitSource = os.urandom) -> np.ndarray:
+def discrete_gaussian(
+  value: ArrayLike, *, sigma: float | Fraction, source: BitSource = os.urandom
+) -> np.ndarray:
   """Adds independent discrete Gaussian noise to integers.
 
   Pr[noise = n] proportional to exp(-n^2 / (2 sigma^2))
@@ -51,7 +54,9 @@ def discrete_gaussian(value: Any, *, sigma: Any, source: BitSource = os.urandom)
   return _add(value, lambda count: _gaussian(source, exact**2, count))
 
 
-def discrete_laplace(value: Any, *, scale: Any, source: BitSource = os.urandom) -> np.ndarray:
+def discrete_laplace(
+  value: ArrayLike, *, scale: float | Fraction, source: BitSource = os.urandom
+) -> np.ndarray:
   """Adds independent discrete Laplace noise to integers.
 
   Pr[noise = n] = (1 - q) / (1 + q) q^|n|,  q = exp(-1 / scale)
@@ -120,7 +125,7 @@ def _gaussian(source: BitSource, variance: Fraction, count: int) -> np.ndarray:
   return result
 
 
-def _parameter(name: str, value: Any) -> Fraction:
+def _parameter(name: str, value: float | Fraction) -> Fraction:
   exact = rational(name, value)
   checks.require(
     exact <= LARGEST,
@@ -129,7 +134,7 @@ def _parameter(name: str, value: Any) -> Fraction:
   return exact
 
 
-def _add(value: Any, draw: Any) -> np.ndarray:
+def _add(value: ArrayLike, draw: Any) -> np.ndarray:
   checks.require(
     checks.concrete(value),
     "value is traced; exact noise is drawn on the host, after the compiled "

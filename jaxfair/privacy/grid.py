@@ -9,9 +9,9 @@ compiled programs, sums over people are released by `grid_sums`.
 import math
 import os
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxfair import checks
 from jaxfair.privacy import exact
@@ -21,7 +21,7 @@ from jaxfair.privacy._exact_coins import BitSource
 STEPS = 2**40
 
 
-def gaussian(value: Any, *, sigma: Any, source: BitSource = os.urandom) -> np.ndarray:
+def gaussian(value: ArrayLike, *, sigma: ArrayLike, source: BitSource = os.urandom) -> np.ndarray:
   """Rounds real numbers to a public grid and adds discrete Gaussian noise.
 
   step (round(value / step) + N),  Pr[N = n] proportional to

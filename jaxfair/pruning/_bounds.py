@@ -11,7 +11,7 @@ from jaxfair.analysis import _by_group, _directional_derivatives, _group_gradien
 from jaxfair.analysis._by_group import ByGroup
 from jaxfair.fairness._groups import group_counts
 from jaxfair.pruning._group_profile import STEPS, check
-from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
+from jaxfair.types import Array, Examples, Key, Model, Params, PerExampleLoss
 
 
 class NonPrivateExcessBound(NamedTuple):
@@ -104,9 +104,9 @@ class SizeIdentity(NamedTuple):
       training loss is stationary, 1 where all groups pull one way.
   """
 
-  gradient_norm: Any
+  gradient_norm: Array
   count: Any
-  imbalance: Any
+  imbalance: Array
 
 
 def size_identity(

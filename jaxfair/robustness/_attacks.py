@@ -250,8 +250,8 @@ class Best(NamedTuple):
   """The best input of every row so far."""
 
   x: Any
-  loss: Any
-  wrong: Any
+  loss: jax.Array
+  wrong: jax.Array
 
   def or_better(self, other: "Best") -> "Best":
     """For each row, the other if it is wrong and this is not, or loses more."""
@@ -263,7 +263,7 @@ class Best(NamedTuple):
 class State(NamedTuple):
   """Where an attack is, and the best it has seen."""
 
-  x: Any
+  x: jax.Array
   best: Best
 
 

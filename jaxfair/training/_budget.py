@@ -104,7 +104,7 @@ def train_to_budget(
     config: settings; the noise is calibrated for its steps and batch size.
     epsilon: epsilon of the budget, for one person added or removed.
     delta: delta of the budget; well below 1/n.
-    key: from the operating system if None, as a release needs.
+    key: None takes a key from the operating system, as a release needs.
     initial: parameters to start from, independent of the private data.
     folder: keeps a ledger and checkpoints there; the same call continues a
       training that was stopped, to the same bits, and any other is refused.
@@ -113,20 +113,20 @@ def train_to_budget(
     data: the data set's name, for the ledger.
     keep_private: keeps the key, the checkpoints and the trace in the folder
       of a finished release. Anyone who reads them can subtract the noise.
-    progress: told `(steps done, steps in all)` after every segment.
+    progress: called with `(steps done, steps in all)` after every segment.
 
   Returns:
     The model with its guarantee.
 
   Privacy:
     All steps are charged, as one event, before the first one is computed: a training that is killed
-    has charged for steps nobody saw, never the reverse. Steps computed again after a crash use the
-    same keys, so they are the same release. Every call charges its ledger for the whole training,
-    unless that ledger knows it: also one that continues a folder, or finds it finished, with
-    another ledger than before.
+    has charged for steps that were never released, never the reverse. Steps computed again after a
+    crash use the same keys, so they are the same release. Every call charges its ledger for the
+    whole training, unless that ledger already has the charge: also a call that continues a folder,
+    or finds it finished, with another ledger than before.
 
     When a release is finished, its parameters are written down and then its key, checkpoints and
-    trace are erased (unlinked; what a disk keeps of unlinked files is not ours to say).
+    trace are erased (unlinked; the disk may still keep the contents of unlinked files).
   """
   config.check(model, loss, examples)
   if key is not None:

@@ -265,7 +265,7 @@ def _require_programs(record: Any, programs: dict[str, str], folder: pathlib.Pat
   """Raises if the model, loss, optimizer or penalty differs from that of the checkpoint."""
   if "programs" not in record:
     raise CheckpointError(
-      f"{folder} does not tell which model and loss it was begun with, for an "
+      f"{folder} does not say which model and loss it was started with, for an "
       "earlier version made it; choose another folder"
     )
   known = record["programs"]
@@ -274,13 +274,13 @@ def _require_programs(record: Any, programs: dict[str, str], folder: pathlib.Pat
       continue
     if record["jax"] != jax.__version__:
       raise CheckpointError(
-        f"{folder} was begun with jax {record['jax']}, and jax "
+        f"{folder} was started with jax {record['jax']}, and jax "
         f"{jax.__version__} makes another program of the {name}; continue it "
         f"with jax {record['jax']}, or choose another folder"
       )
     raise CheckpointError(
       f"{folder} holds a training with another {name}; pass the {name} that "
-      "it was begun with, or choose another folder"
+      "it was started with, or choose another folder"
     )
 
 

@@ -73,9 +73,9 @@ def dp_sgd(
     `Fit(params, NonPrivateDpTrace)`.
 
   Privacy:
-    The parameters (all of them, at every step) are what `config.event(examples.size)` says, for
-    adding or removing one example; n is public. The divisor is the expected batch size, a public
-    constant. Nothing is charged here: `train_to_budget` keeps the ledger.
+    The parameters (all of them, at every step) have the guarantee of `config.event(examples.size)`
+    for adding or removing one example; n is public. The divisor is the expected batch size, a
+    public constant. Nothing is charged here: `train_to_budget` keeps the ledger.
 
     Options of the recipe cost nothing more. `augment` and `views` change a person's loss to its
     mean over views of that person alone, and one gradient of it is clipped: one person still moves

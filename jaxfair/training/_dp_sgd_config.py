@@ -1,7 +1,5 @@
 """Settings of DP-SGD, and what they cost."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import optax
@@ -16,7 +14,7 @@ from jaxfair.training._optimizers import Optimizer
 from jaxfair.training._program import settings
 from jaxfair.training._recipes import Augmentation
 from jaxfair.training._regularizers import Penalty, UncoveredError
-from jaxfair.types import Examples, Model, PerExampleLoss
+from jaxfair.types import Examples, Model, Number, PerExampleLoss
 
 
 @settings("learning_rate", "l2_clip", "noise_multiplier", "weight_decay", "penalties")
@@ -30,7 +28,7 @@ class DpSgdConfig:
     learning_rate: passed to the optimizer.
     l2_clip: bound C on the norm of one person's gradient (where it starts, if `adaptive`).
     noise_multiplier: standard deviation of the noise over C; 0 trains without
-      privacy, and then no event can be had.
+      privacy, and there is no event then.
     weight_decay: adds weight_decay / 2 ||theta||^2 to the objective; depends
       on the parameters alone, so it costs nothing.
     steps: number of batches.
@@ -44,23 +42,23 @@ class DpSgdConfig:
       length, so that the bound only scales the learning rate; "drop" leaves those beyond the
       bound out. See `privacy.clipped_grad`.
     rescale: multiplies the private gradient by the first clip bound over the one in use: an
-      `adaptive` bound then says which gradients are shortened, and not how long steps are.
+      `adaptive` bound then decides which gradients are shortened, not how long steps are.
     adaptive: moves the clip bound towards a private quantile of the norms.
     augment: another view of one person's features, `(x, key) -> x`, such as `FlipAndShift()`.
-    views: how many views of a person a step averages before the clip.
-    chunk_size: how many people of a batch are looked at together; None looks at all. Memory then
-      does not grow with the batch size.
+    views: number of views of a person that a step averages before the clip.
+    chunk_size: number of examples of a batch that are processed together; None processes all.
+      With it, memory does not grow with the batch size.
     average: the decay of a running mean of the parameters, which is returned in their place;
       0.9 to 0.999. None returns the last ones.
-    loop: see `driver.choose_loop`.
+    loop: "scan", "step" or "auto", which chooses the faster one for model and backend.
     penalties: terms of the objective behind clipping and noise (or inside the clip, if they say
       so), such as `risk_penalty` or `parity_penalty`. Their weights may be swept too.
   """
 
-  learning_rate: Any = 0.1
-  l2_clip: Any = 1.0
-  noise_multiplier: Any = 1.0
-  weight_decay: Any = 0.0
+  learning_rate: Number = 0.1
+  l2_clip: Number = 1.0
+  noise_multiplier: Number = 1.0
+  weight_decay: Number = 0.0
   steps: int = 1000
   batch_size: int = 256
   max_batch: int | None = None

@@ -51,10 +51,10 @@ def fit_many(
       its own settings and examples only.
     trainer: `fit`, `dp_sgd`, or any pure function of their form.
     stacked: whether `examples` has a leading axis of length k; an `Examples`
-      of three such answers tells it of x, y and group apart.
+      of three booleans says so for x, y and group separately.
     initial: parameters to start from, with a leading axis of length k; drawn if None.
     anchor: center of `fit`'s proximity term, shared by all.
-    chunk: how many members run side by side on a device; None chooses.
+    chunk: number of members that run side by side on a device; None chooses.
     devices: where to run; all local devices by default.
 
   Returns:
@@ -228,12 +228,12 @@ def _num_members(per_member: Any) -> int:
 
 
 def first_member(stacked: Any) -> Any:
-  """leaf[0] of every leaf, to be looked at."""
+  """leaf[0] of every leaf, for checks."""
   return jax.tree.map(lambda leaf: _near(leaf)[0], stacked)
 
 
 def join_members(stacked: Any) -> Any:
-  """[k, n, ...] -> [k n, ...] for every leaf, to be looked at."""
+  """[k, n, ...] -> [k n, ...] for every leaf, for checks."""
 
   def joined(leaf: Any) -> Any:
     return _near(leaf).reshape(-1, *leaf.shape[2:])

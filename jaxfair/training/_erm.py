@@ -47,9 +47,9 @@ class SolveTrace(NamedTuple):
     converged: whether `gradient_norm` is within the tolerance.
   """
 
-  gradient_norm: Any
-  steps: Any
-  converged: Any
+  gradient_norm: jax.Array
+  steps: jax.Array
+  converged: jax.Array
 
 
 class SolveError(checks.JaxfairError):

@@ -63,7 +63,7 @@ def fair_dp_sgd(
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses.
     examples: the private data.
-    config: of DP-SGD; its penalties are replaced.
+    config: settings of DP-SGD; its penalties are replaced.
     public_x: [m, ...] public people.
     public_group: [m] their groups.
     num_groups: G.
@@ -77,7 +77,7 @@ def fair_dp_sgd(
     initial: as in `dp_sgd`.
 
   Returns:
-    As `dp_sgd`.
+    The same as `dp_sgd`.
 
   Privacy:
     That of DP-SGD, `config.event(examples.size)`, in both placements.
@@ -121,18 +121,18 @@ def calibrate_fairness(
 
   mean_i H(p_i, f(x_i)) + lam max_{z, k} Gamma(z, k)
 
-  where p_i are the labels, or else the model's own soft predictions before:
-  then it moves no further from itself than parity asks for.
+  where p_i are the labels or, without labels, the model's own soft predictions before
+  fine-tuning: the model then changes no more than parity requires.
 
   Args:
     model: any model.
-    params: as trained, by whatever method.
+    params: parameters trained by any method.
     x: [n, ...] public people.
     group: [n] their groups.
     num_groups: G.
     lam: weight of the disparity, 0 or above.
     labels: [n] public class ids, if they are known.
-    steps: of Adam, each on all people.
+    steps: number of Adam steps, each on all people.
     learning_rate: learning rate of Adam.
     disparity: which Gamma.
     notion: notion of fairness; all but demographic parity need `labels`.
@@ -142,10 +142,10 @@ def calibrate_fairness(
     `Fit` with the new parameters. Every person is still answered.
 
   Privacy:
-    Post-processing of the parameters with public people: free.
+    Post-processing of the parameters with public people; it costs no privacy.
 
   Reference:
-    As above, appendix D.1, which has labels; without them is ours.
+    As above, appendix D.1, which uses labels; the version without labels is ours.
   """
   checks.non_negative("lam", lam)
   checks.positive("learning_rate", learning_rate)

@@ -66,20 +66,20 @@ class FairRobustConfig:
     num_groups: static number of groups.
     plain: steps, batches, rate, optimizer and regularizers.
     penalty: lambda, weight of the gaps |L_a - L|.
-    focus: q >= 0; None fits the mean loss. 0 weighs all groups alike, which
-      is the mean loss only if they are of one size.
+    focus: q >= 0; None fits the mean loss. 0 weighs all groups equally, which
+      is the mean loss only if they have the same size.
     adversary: the attack that perturbs inputs; None for none.
     epsilon: size of its perturbations (epsilon_*).
-    robust_weight: weight of the loss of pushed inputs; 1 in the thesis.
+    robust_weight: weight of the loss of perturbed inputs; 1 in the thesis.
   """
 
   num_groups: int
   plain: FitConfig = dataclasses.field(default_factory=FitConfig)
-  penalty: Any = 0.0
-  focus: Any = None
+  penalty: Number = 0.0
+  focus: Number | None = None
   adversary: Adversary | None = None
-  epsilon: Any = 0.0
-  robust_weight: Any = 1.0
+  epsilon: Number = 0.0
+  robust_weight: Number = 1.0
 
   @property
   def loop(self) -> _driver.Loop:
@@ -109,7 +109,7 @@ class FairRobustConfig:
     pushes = checks.concrete(self.epsilon) and np.any(np.asarray(self.epsilon) > 0)
     checks.require(
       not pushes or self.adversary is not None,
-      f"epsilon={self.epsilon} but nobody pushes; pass adversary=robustness.pgd(input_range=...)",
+      f"epsilon={self.epsilon} needs an attack; pass adversary=robustness.pgd(input_range=...)",
     )
     if self.adversary is not None:
       self.adversary.check(examples.x)
@@ -134,14 +134,14 @@ def fair_robust(
     config: settings.
     key: initial parameters, batches, the adversary's starts.
     initial: parameters to start from; drawn by `model.init` if None. The ramp loss has no gradient
-      where the margin is below 0: start it from a model that knows something.
+      where the margin is below 0: start it from a trained model.
 
   Returns:
     `Fit(params, NonPrivateTrace)`; the traced loss is the objective.
 
   Assumptions:
-    A group without anybody in a batch is left out of that step. Batches must
-    be large enough to tell the groups' losses from chance.
+    A group that has nobody in a batch is left out of that step. Batches must
+    be large enough to distinguish differences of groups' losses from chance.
 
   Reference:
     Thesis chapter 6, (6.3), (6.30) and section 6.7.

@@ -14,7 +14,7 @@ from jaxfair.training import _driver, _regularizers
 from jaxfair.training._optimizers import Optimizer, optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, settings, train
 from jaxfair.training._regularizers import Penalty
-from jaxfair.types import Examples, Fit, Key, Model, NonPrivateTrace, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Key, Model, NonPrivateTrace, Number, Params, PerExampleLoss
 
 
 @settings("learning_rate", "weight_decay", "proximity", "penalties")
@@ -38,13 +38,13 @@ class FitConfig:
     sampling: "shuffle" visits every example once per epoch; "poisson" lets each example take part
       in each step by chance, as private training does, so that `batch_size` is the expected size.
     optimizer: `learning_rate -> optax.GradientTransformation`.
-    loop: see `driver.choose_loop`.
+    loop: "scan", "step" or "auto", which chooses the faster one for model and backend.
     penalties: more terms, such as `parity_penalty`; their weights may be swept.
   """
 
-  learning_rate: Any = 1e-3
-  weight_decay: Any = 0.0
-  proximity: Any = 0.0
+  learning_rate: Number = 1e-3
+  weight_decay: Number = 0.0
+  proximity: Number = 0.0
   steps: int = 1000
   batch_size: int | None = 256
   sampling: Literal["shuffle", "poisson"] = "shuffle"

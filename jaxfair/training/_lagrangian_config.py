@@ -12,7 +12,7 @@ from jaxfair.training import _driver, _regularizers
 from jaxfair.training._fit import check_batch, check_examples
 from jaxfair.training._optimizers import Optimizer
 from jaxfair.training._program import settings
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Model, Number, Params, PerExampleLoss
 
 # (params, batch) -> violations; a bare array is differentiable and measured.
 Constraint = Callable[[Params, Examples], Violations | jax.Array]
@@ -36,23 +36,23 @@ class LagrangianConfig:
       `(params, batch) -> violations`. Without one it is plain training.
     rounds: steps of the multipliers.
     steps_per_round: primal steps before each of them.
-    batch_size: of primal steps; None for all examples.
-    dual_size: people the multipliers look at, drawn afresh for each step of
-      theirs; None for all examples.
+    batch_size: batch size of primal steps; None for all examples.
+    dual_size: number of people that the violations are measured on, drawn
+      afresh for each dual step; None for all examples.
     decay: whether primal steps shrink to 0, by a cosine, over the training;
       otherwise the last batches, not the limits, decide where it ends.
     keep: which parameters to return. "best": of the last quarter of the
       rounds, those with the least loss within the tolerance or, if none is,
       those with the least violation. "last": the last.
     optimizer: `learning_rate -> optax.GradientTransformation`.
-    loop: see `driver.choose_loop`.
+    loop: "scan", "step" or "auto", which chooses the faster one for model and backend.
   """
 
-  learning_rate: Any = 1e-3
-  weight_decay: Any = 0.0
-  proximity: Any = 0.0
-  dual_rate: Any = 0.5
-  tolerance: Any = 0.0
+  learning_rate: Number = 1e-3
+  weight_decay: Number = 0.0
+  proximity: Number = 0.0
+  dual_rate: Number = 0.5
+  tolerance: Number = 0.0
   constraint: Notion | Constraint | None = None
   rounds: int = 50
   steps_per_round: int = 20
@@ -69,7 +69,7 @@ class LagrangianConfig:
     check_rounds(self, model, examples)
     checks.require(
       self.constraint is None or callable(self.constraint),
-      f"constraint={self.constraint!r} is no function; pass a notion such as "
+      f"constraint={self.constraint!r} is not a function; pass a notion such as "
       "fairness.constraints.demographic_parity(num_groups)",
     )
     checks.one_of("keep", self.keep, ("best", "last"))

@@ -58,13 +58,13 @@ def named_optimizer(
   Args:
     name: "sgd", "momentum" (SGD with momentum 0.9) or "adam".
     schedule: "constant", or "linear" or "cosine": from the learning rate to 0.
-    steps: of the whole training; needed unless the schedule is constant.
+    steps: number of steps of the training; needed unless the schedule is constant.
 
   Returns:
     `learning_rate -> optax.GradientTransformation`, for any trainer's config.
 
   Privacy:
-    A function of released gradients and public numbers: free.
+    A function of released gradients and public numbers; it costs no privacy.
   """
   checks.one_of("name", name, tuple(OPTIMIZERS))
   checks.one_of("schedule", schedule, tuple(SCHEDULES))

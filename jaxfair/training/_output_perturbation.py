@@ -136,10 +136,10 @@ def output_perturbation(
 
   Privacy:
     (epsilon, delta) for one person *replaced*; n is public. The optimum is rounded to a grid of
-    sigma / 2^40 and gets exact discrete Gaussian noise in whole steps (`privacy.grid`), so its bits
-    tell nothing. Sigma is that of the analytic Gaussian mechanism for the sensitivity with the
-    grid's step counted, at a delta from which the distance between the discrete and the continuous
-    law is taken off (`accounting.grid_sigma`).
+    sigma / 2^40 and gets exact discrete Gaussian noise in whole steps (`privacy.grid`), so its low
+    bits reveal nothing. Sigma is that of the analytic Gaussian mechanism for the sensitivity plus
+    the grid's step, at a delta reduced by the distance between the discrete and the continuous
+    distribution (`accounting.grid_sigma`).
 
   Reference:
     Chaudhuri, Monteleoni and Sarwate 2011; sensitivity as corrected here for

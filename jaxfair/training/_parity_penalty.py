@@ -51,7 +51,7 @@ class ParityPenalty:
   the people are data, so another one of the same shape compiles nothing.
   """
 
-  lam: Any
+  lam: Number
   people: PublicPeople
   model: Model
   num_groups: int
@@ -117,7 +117,7 @@ def parity_penalty(
   lam max_{z, k} Gamma(z, k), the maximum tempered by a softmax
 
   Args:
-    model: the one that is trained.
+    model: the model that is trained.
     x: [n, ...] **public** people.
     group: [n] their groups.
     num_groups: G.
@@ -128,16 +128,16 @@ def parity_penalty(
       do, and its steps cost more. After the noise nothing bounds it, so that it needs a smaller
       lam; docs/evidence/fairpate.md has both.
     disparity: which Gamma.
-    temperature: of the tempered maximum.
+    temperature: temperature of the tempered maximum.
     sample: people drawn afresh for each step; None uses all of them.
-    notion: of fairness; see `fairness.CounterRule`. Of a notion that tells true classes apart the
+    notion: notion of fairness; see `fairness.CounterRule`. If it distinguishes true classes, the
       maximum is over those, too.
     labels: [n] **public** class ids of the people; demographic parity reads none.
 
   Privacy:
     A function of the parameters and of public people, with their labels where the notion reads
-    them: free in both places. Inside, each person's sum is clipped as a whole, so the sensitivity
-    is the clip bound.
+    them: it costs no privacy in either place. Inside, each person's sum is clipped as a whole, so
+    the sensitivity is the clip bound.
 
   Reference:
     Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,

@@ -76,7 +76,7 @@ def private_lagrangian(
     `Fit(params, DualTrace)`.
 
   Privacy:
-    Parameters and trace are what `config.event(n)` says, for the group of one person changed:
+    Parameters and trace have the guarantee of `config.event(n)` if one person's group changes:
     Poisson-sampled Gaussians for the primal steps, plain ones for the dual steps and the sizes. The
     sample of the private term is drawn apart from that of the loss, and nothing but the noisy sum
     is made of it. A group enters a gradient by its price alone, mu n / size, which is released;

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from typing import Any
 
 import optax
 
@@ -19,7 +18,7 @@ from jaxfair.training._dp_sgd_config import check_per_example
 from jaxfair.training._lagrangian_config import check_rounds
 from jaxfair.training._optimizers import Optimizer
 from jaxfair.training._program import settings
-from jaxfair.types import Examples, Model, PerExampleLoss
+from jaxfair.types import Examples, Model, Number, PerExampleLoss
 
 # Statistics of one person that a notion may compare; their number is in the
 # distance of the discrete noise to the continuous one, which is charged.
@@ -43,13 +42,13 @@ class PrivateLagrangianConfig:
   Attributes:
     learning_rate: learning rate of the primal optimizer.
     weight_decay: pulls all parameters to 0.
-    proximity: pulls them to the `anchor`, which must not know groups.
+    proximity: pulls them to the `anchor`, which must not depend on the groups.
     dual_rate: the multipliers' step.
     tolerance: the violation that is allowed.
     l2_clip: bound C on the gradient of one person's statistic.
-    noise_multiplier: of the constraints' gradient, over what one person can
+    noise_multiplier: noise on the constraints' gradient, over what one person can
       add to its private part: C times half the range of the groups' prices.
-    dual_noise: of the violations, over what one attribute can move.
+    dual_noise: noise on the violations, over what one attribute can move.
     count_noise: noise on the groups' sizes, over what one attribute can move.
     constraint: a notion of `fairness.constraints` with a bounded statistic.
     rounds: dual steps.
@@ -58,18 +57,18 @@ class PrivateLagrangianConfig:
     max_batch: public cap on it; None chooses one that is never reached.
     optimizer: `learning_rate -> optax.GradientTransformation`.
     method: how gradients are clipped; see `privacy.clipped_grad`.
-    loop: see `driver.choose_loop`.
+    loop: "scan", "step" or "auto", which chooses the faster one for model and backend.
   """
 
-  learning_rate: Any = 1e-3
-  weight_decay: Any = 0.0
-  proximity: Any = 0.0
-  dual_rate: Any = 0.5
-  tolerance: Any = 0.0
-  l2_clip: Any = 1.0
-  noise_multiplier: Any = 1.0
-  dual_noise: Any = 100.0
-  count_noise: Any = 100.0
+  learning_rate: Number = 1e-3
+  weight_decay: Number = 0.0
+  proximity: Number = 0.0
+  dual_rate: Number = 0.5
+  tolerance: Number = 0.0
+  l2_clip: Number = 1.0
+  noise_multiplier: Number = 1.0
+  dual_noise: Number = 100.0
+  count_noise: Number = 100.0
   constraint: Notion | None = None
   rounds: int = 50
   steps_per_round: int = 20

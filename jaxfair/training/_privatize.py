@@ -42,7 +42,7 @@ def privatize(
   one of them. Weight decay, schedules, momentum and `MultiSteps` behind it are free.
 
   Args:
-    sensitivity: of the sum; `clipped_grad(...).sensitivity`.
+    sensitivity: sensitivity of the sum; `clipped_grad(...).sensitivity`.
     noise_multiplier: standard deviation of the noise over the sensitivity.
     expected_batch_size: public constant the sum is divided by; never the size of the batch at hand.
     key: for all updates of one state; each gets its own by its number.

@@ -53,7 +53,7 @@ def risk_penalty(
 
   Args:
     model: the model that is trained.
-    loss: the loss that is trained.
+    loss: the loss that is minimized.
     people: examples with groups; the penalty balances the gaps between these groups.
     num_groups: static number of groups G.
     public: whether `people` is public: nobody in it needs protection. There is
@@ -69,9 +69,9 @@ def risk_penalty(
     The penalty. Make it once: each one compiles its own training.
 
   Privacy:
-    With `public=True` the private guarantee is DP-SGD's own, to the letter: the penalty's gradient
+    With `public=True` the guarantee is exactly that of DP-SGD: the penalty's gradient
     is a function of released parameters and public data, added after the noise. With `public=False`
-    it is the thesis's form, and the config refuses to tell an epsilon.
+    it is the thesis's form, and the config refuses to give an epsilon.
 
   Reference:
     Thesis chapter 3, section 3.9, (3.6).

@@ -58,7 +58,7 @@ def dp_sgd_snapshots(
   config.check(model, loss, examples)
   checks.require(
     config.steps % count == 0,
-    f"steps={config.steps} is no multiple of count={count}; snapshots are taken at equal distances",
+    f"steps={config.steps} is not a multiple of count={count}; snapshots are equally spaced",
   )
   program, given = DpSgdProgram(model, loss), Given(examples, config, key, initial)
   loop, start = loop_for(program, given), begin(program, given)

@@ -378,5 +378,5 @@ def test_notes_are_said_above_the_bar(jaxfair, config, monkeypatch):
   ended = jaxfair("run", config(text))
   assert ended.code == 0
   told = " ".join(ended.err.split())
-  assert "adult could not be had" in told
+  assert "adult could not be loaded" in told
   assert jax.device_count() == 1

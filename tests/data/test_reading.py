@@ -94,7 +94,7 @@ def test_excel_and_parquet_give_the_same_people(tmp_path, ending):
 def test_without_the_extra_its_name_is_said(tmp_path, monkeypatch, ending):
   path = tmp_path / f"own{ending}"
   path.write_bytes(b"what")
-  with pytest.raises(DataError, match="is no intact file of its kind"):
+  with pytest.raises(DataError, match="is not an intact file of its kind"):
     read_table(path)
   monkeypatch.setitem(sys.modules, "pandas", None)
   with pytest.raises(DataError, match=r"pip install 'jaxfair\[files\]', or save it as CSV"):

@@ -150,7 +150,7 @@ def test_the_stand_in_is_used_and_said(monkeypatch):
   for _ in range(2):
     dataset, told = load_people(config)
     assert dataset.name == "colored_digits"
-    assert "adult could not be had" in told
+    assert "adult could not be loaded" in told
     assert "stand-in colored_digits" in told
     assert "no network" in told
   assert asked == ["adult"]  # once, not once a cell

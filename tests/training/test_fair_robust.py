@@ -139,7 +139,7 @@ def test_both_loops_agree():
 @pytest.mark.parametrize(
   ("options", "told"),
   [
-    ({"epsilon": 0.1}, "nobody pushes"),
+    ({"epsilon": 0.1}, "needs an attack"),
     ({"penalty": -1.0}, "penalty"),
     ({"focus": -0.5}, "focus"),
     ({"plain": dataclasses.replace(PLAIN, sampling="poisson")}, "sampling"),

@@ -43,7 +43,7 @@ class Training(ex.Settings):
     """Snapshots are at equal distances."""
     checks.require(
       self.steps % self.snapshots == 0,
-      f"steps={self.steps} is no multiple of snapshots={self.snapshots}; the "
+      f"steps={self.steps} is not a multiple of snapshots={self.snapshots}; the "
       "model is measured at equal distances",
     )
 

@@ -55,7 +55,7 @@ def test_a_stand_in_is_noted_and_named(tmp_path, monkeypatch):
   table = experiments.execute(pruning_runs.plan("ethnicity", *sets), tmp_path / "run")
   assert table.unique("data") == ["colored_digits"]  # not utkface
   [note] = [n for n in _folders.read_record(tmp_path / "run").notes if "stand-in" in n]
-  assert "utkface could not be had" in note
+  assert "utkface could not be loaded" in note
 
 
 @pytest.mark.slow
