@@ -24,6 +24,7 @@ import numpy as np
 
 from jaxfair import _schema as schema
 from jaxfair import accounting, data, models, training
+from jaxfair.privacy import grid
 from jaxfair.types import Examples
 
 calibrated = functools.cache(accounting.calibrate_dp_sgd)
@@ -47,6 +48,9 @@ class Row:
     scale: each feature by mean and variance of the public part, or not at all.
     limit: scaled features are cut at plus and minus this.
     norm: rows are scaled to this length; none leaves them.
+    mean_noise: subtracts the private part's mean, released with this noise multiplier and paid
+      for by the same budget; none leaves the features where they are.
+    mean_bound: a public bound on a row's length for that mean; longer rows count shortened.
     epsilons: budgets, with a learning rate and a number of steps for each.
     watch: a class whose own accuracy is the row's measure.
     published: at each epsilon, with `source`.
@@ -78,6 +82,8 @@ class Row:
   scale: Literal["standard", "none"] = "none"
   limit: float = np.inf
   norm: float | None = None
+  mean_noise: float | None = None
+  mean_bound: float = 1.0
   network: str = "logistic"
   optimizer: Literal["sgd", "momentum", "adam"] = "momentum"
   schedule: Literal["constant", "linear", "cosine"] = "constant"
@@ -120,11 +126,13 @@ def run(row: Row, path: pathlib.Path, *, seeds: int) -> dict:
     share = np.bincount(private.y, minlength=people.num_classes)
     found[f"majority {seed}"] = 100 * float((test.y[watched] == share.argmax()).mean())
     for epsilon in todo:
-      config = recipe(row, epsilon, private.size)
+      config = recipe(row, epsilon, private.size, private.x.shape[1])
       start = time.process_time()
+      origin = center(row, np.asarray(private.x), seed, noisy=epsilon != "plain")
+      moved, asked = private._replace(x=private.x - origin), test.x - origin
       key = jax.random.fold_in(jax.random.key(2026), seed)
-      fit = training.dp_sgd(model, models.cross_entropy, private, config, key=key)
-      right = np.asarray(models.predict(model, fit.params, test.x)) == test.y
+      fit = training.dp_sgd(model, models.cross_entropy, moved, config, key=key)
+      right = np.asarray(models.predict(model, fit.params, asked)) == test.y
       seconds = time.process_time() - start
       found[f"{epsilon} {seed}"] = [100 * float(right[watched].mean()), seconds]
       path.write_text(json.dumps(found))
@@ -169,7 +177,23 @@ def split(row: Row, people: data.Dataset, seed: int) -> tuple[Examples, Examples
   return made(private), made(test)
 
 
-def recipe(row: Row, epsilon: float | str, size: int) -> training.DpSgdConfig:
+def center(row: Row, x: np.ndarray, seed: int, *, noisy: bool) -> np.ndarray:
+  """What is subtracted from every row: the private mean, or nothing.
+
+  One person adds at most `mean_bound` to the sum, and n is public.
+  """
+  count = x.shape[1]
+  if row.mean_noise is None:
+    return np.zeros(count, np.float32)
+  weights = np.minimum(1.0, row.mean_bound / np.maximum(np.linalg.norm(x, axis=1), 1e-12))
+  total = np.einsum("i,ij->j", weights, x, dtype=np.float64)
+  if noisy:
+    sigma = grid.sigma_for(noise_multiplier=row.mean_noise, sensitivity=row.mean_bound, count=count)
+    total = grid.gaussian(total, sigma=sigma, source=np.random.default_rng(seed).bytes)
+  return (total / len(x)).astype(np.float32)
+
+
+def recipe(row: Row, epsilon: float | str, size: int, features: int) -> training.DpSgdConfig:
   """The training's settings; "plain" is the last budget's recipe without noise."""
   at = row.epsilons.index(epsilon) if epsilon != "plain" else -1
   steps = row.steps[at]
@@ -192,7 +216,22 @@ def recipe(row: Row, epsilon: float | str, size: int) -> training.DpSgdConfig:
     dataset_size=size,
     max_batch=sampler.max_batch,
   )
+  config = dataclasses.replace(config, noise_multiplier=noise)
+  if row.mean_noise is None:
+    return config
+  mean = accounting.grid_gaussian(noise_multiplier=row.mean_noise, distance=grid.distance(features))
+  noise = noise_beside(mean, config.event(size), float(epsilon), row.delta)
   return dataclasses.replace(config, noise_multiplier=noise)
+
+
+@functools.cache
+def noise_beside(
+  other: accounting.Event, steps: accounting.DpSgd, epsilon: float, delta: float
+) -> float:
+  """The noise multiplier of `steps`, raised by 0.1% until the budget pays for `other` too."""
+  while accounting.composed_guarantee([other, steps], delta=delta).epsilon > epsilon:
+    steps = dataclasses.replace(steps, noise_multiplier=1.001 * steps.noise_multiplier)
+  return steps.noise_multiplier
 
 
 def lines(row: Row, found: dict) -> list[str]:

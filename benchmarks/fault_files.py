@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxfair import accounting, data, fairness, pate, release
+from jaxfair import accounting, data, disclosure, fairness, pate
 from jaxfair.data._files import read_arrays
 from jaxfair.data._sets.images import parse_idx
+from jaxfair.disclosure import _network
 from jaxfair.disclosure._questionnaire import Questionnaire
 from jaxfair.experiments import Table, _folders
 
@@ -237,8 +238,8 @@ def _questionnaire() -> Questionnaire:
     feature_names=("age", "job=a", "job=b"),
     columns=("age", "job", "job"),
     sensitive=("age", "job"),
-    network=release.as_network({"w": np.ones((3, 2)), "b": np.zeros(2)}),
-    gaussian=release.Gaussian(np.zeros(3), np.eye(3)),
+    network=_network.as_network({"w": np.ones((3, 2)), "b": np.zeros(2)}),
+    gaussian=disclosure.Gaussian(np.zeros(3), np.eye(3)),
     center=np.zeros(3, np.float32),
     factor=np.ones(3, np.float32),
   )

@@ -4,7 +4,7 @@ import pytest
 
 from helpers import reference
 
-MOST = 300
+MOST = 301
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,7 @@ from jaxfair.accounting._grid import grid_gaussian, grid_sigma
 from jaxfair.accounting._guarantee import DataDependentEpsilon, PrivacyGuarantee, Relation
 from jaxfair.accounting._ledger import Ledger
 from jaxfair.accounting._ledger_records import Budget
+from jaxfair.accounting._locked_file import LedgerError
 from jaxfair.accounting._pate_cost import pate_diagnosis, pate_events
 from jaxfair.accounting._sanitize import SanitizedEpsilon, sanitized_epsilon
 from jaxfair.accounting._sanitizing_plan import plan_sanitizing
@@ -43,6 +44,7 @@ __all__ = [
   "Gaussian",
   "Laplace",
   "Ledger",
+  "LedgerError",
   "PrivacyGuarantee",
   "PureDp",
   "RandomizedResponse",

@@ -113,7 +113,7 @@ def _exact(counted: Units, delta: float) -> Bound | None:
     gaussians = (c for c in counted if isinstance(c[0], ev.Gaussian))
     rho = math.fsum(count * _rho(unit) for unit, count in gaussians)
     sigma = 1 / math.sqrt(2 * rho)
-    # Below the least noise that an event may have, no epsilon is told.
+    # Below the least noise that an event may have, no epsilon is given.
     little = sigma < ev.SMALLEST
     epsilon = math.inf if little else gaussian_epsilon(sigma=sigma, delta=delta - spent)
     return Bound(epsilon, "exact Gaussian")

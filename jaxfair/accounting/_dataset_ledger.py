@@ -5,7 +5,7 @@ sees several releases of the same people has seen the sum, so each is charged
 to the data set's ledger as well, in the user's state folder:
 
     ledgers/
-      5f3a.../                    one data set; the name tells nothing about it
+      5f3a.../                    one data set; the name reveals nothing about it
         about.json                what it was called
         add-or-remove-one.jsonl   a ledger for each relation
 """

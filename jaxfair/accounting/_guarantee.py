@@ -83,7 +83,7 @@ class PrivacyGuarantee:
 class DataDependentEpsilon:
   """An epsilon that was computed from private data and is therefore private itself.
 
-  It can be looked at by its long name only: nothing that formats, converts
+  It can be read by its long name only: nothing that formats, converts
   or sums numbers will put it into a report by accident.
 
   Attributes:

@@ -6,7 +6,7 @@
       release(...)  # only now
 
 `charge` returns when the line is on the disk. A process that dies later has
-charged for a value nobody saw; none has shown a value that is not charged.
+charged for a value that was never shown; none has shown a value that is not charged.
 """
 
 import os

@@ -27,7 +27,7 @@ def pate_events(
 
   Args:
     sigma: standard deviation of the noise on each count.
-    num_queries: queries whose votes may be looked at.
+    num_queries: number of queries whose votes may be read.
     sigma_threshold: of Confident-GNMax's test; None where every query gets a
       label without one.
     max_answers: a cap on the labels that was fixed before the first one and

@@ -41,7 +41,7 @@ class SanitizedEpsilon:
       figure itself, with the plan's confidence; never above `guarantee`.
     delta: the delta it goes with.
     plan: the parameters, fixed without looking at the votes.
-    num_queries: queries whose votes may have been looked at.
+    num_queries: number of queries whose votes may have been read.
     max_answers: cap on the labels; every query is charged for one if None.
     guarantee: what holds for every possible data set and whatever was
       answered, publishing this figure included. It is above that without the

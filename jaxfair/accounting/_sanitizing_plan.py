@@ -77,7 +77,7 @@ def plan_sanitizing(
   """Plans a sanitized epsilon: the plan with the smallest epsilon for votes assumed beforehand.
 
   Args:
-    num_queries: queries whose votes may be looked at.
+    num_queries: number of queries whose votes may be read.
     num_teachers: k.
     num_classes: number of classes.
     sigma: standard deviation of the noise on each count.
@@ -97,7 +97,7 @@ def plan_sanitizing(
     for any votes without it: then publish that one, and no figure.
 
   Privacy:
-    No vote is looked at, and must not be: tuning the guess until the figure
+    No vote is read, and none may be: tuning the guess until the figure
     looks good would be a release of its own. So would be to draw a figure
     and to decide then which epsilon to publish: with a plan, the price of the
     figure belongs to every epsilon of these labels.

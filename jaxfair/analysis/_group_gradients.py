@@ -86,7 +86,7 @@ def _by_block(
   rows: jax.Array,
   weights: jax.Array,
 ) -> ByGroup:
-  """Every person is looked at with their own group only."""
+  """Each person contributes to their own group only."""
   people = jax.tree.map(jnp.asarray, examples)
 
   def one(own: jax.Array, weight: jax.Array) -> Params:

@@ -54,7 +54,7 @@ class Layers(NamedTuple):
 
 
 def read_layers(model: Model, params: Params, x: Features) -> Layers:
-  """Reads a model's sites; only shapes are looked at.
+  """Reads a model's sites; only shapes are used.
 
   Args:
     model: any model without operations across examples.

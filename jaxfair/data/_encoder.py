@@ -137,7 +137,7 @@ class Encoder:
     return tuple(told)
 
   def assumed_public(self) -> tuple[str, ...]:
-    """Sentences on what the encoding tells about the people without being charged."""
+    """Sentences on what the encoding reveals about the people without being charged."""
     told = []
     for origin, how in (
       ("declared", "declared by the user, without looking at the people"),

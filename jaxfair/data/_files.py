@@ -31,7 +31,7 @@ class KnownFile(NamedTuple):
       `as_is`), or MD5 where the publisher gives only that. None where
       publishers never agreed on one content: then the figures of the set are
       verified after reading.
-    as_is: an archive that is read as it lies.
+    as_is: an archive that is read without unpacking.
     aliases: other names under which people have the same file.
   """
 
@@ -42,7 +42,7 @@ class KnownFile(NamedTuple):
 
 
 class ImageFolder(NamedTuple):
-  """A folder of images, next to or at the place that is looked at."""
+  """A folder of images, next to or at the place that is searched."""
 
   name: str
   pattern: str
@@ -137,7 +137,7 @@ def decoded(path: pathlib.Path, content: bytes, encoding: str | None = None) -> 
 
   Args:
     path: where they are from, for messages.
-    content: as it lies.
+    content: the bytes of the file.
     encoding: of the content; by default UTF-8 or UTF-16 where the bytes are, else cp1252, else
       latin-1, which reads anything.
 
@@ -207,7 +207,7 @@ def find(wanted: Sequence[Wanted], place: pathlib.Path) -> dict[str, pathlib.Pat
 
 
 def places(folders: Sequence[str], root: PathLike | None = None) -> list[pathlib.Path]:
-  """The folders that are looked at, in order.
+  """The folders that are searched, in order.
 
   Args:
     folders: names of the set's own folder under a root.

@@ -134,7 +134,7 @@ def _parts_by_unit(unit: np.ndarray, size: int, ends: np.ndarray, key: jax.Array
 def shuffled(key: Key, size: int) -> np.ndarray:
   """[n] the numbers 0 .. n - 1 in random order, from a JAX key, on the host.
 
-  A shuffle in JAX compiles anew for every n; this one does not, and the bits
+  A shuffle in JAX compiles again for every n; this one does not, and the bits
   of Philox are the same on every platform and in every version.
   """
   seed = np.asarray(jax.random.key_data(key)).ravel().tolist()

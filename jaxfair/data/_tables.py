@@ -121,7 +121,7 @@ def recode(values: np.ndarray, meaning: Mapping[str, str]) -> np.ndarray:
 
 
 def select(frame: Any, names: Sequence[str], *, text: Collection[str] = ()) -> Table:
-  """Columns of anything that has named columns; the others are not looked at.
+  """Columns of anything that has named columns; the others are ignored.
 
   Args:
     frame: a pandas or polars frame, or a mapping of names to columns.

@@ -55,7 +55,7 @@ class NonPrivateBias(NamedTuple):
     """max B - min B: the mechanism is alpha-fair on these counts.
 
     Of a simulation it is never 0, as the largest of n errors is not;
-    `alpha_interval` tells what can be told apart from 0.
+    `alpha_interval` says what can be distinguished from 0.
     """
     return float(self.compared.max() - self.compared.min())
 

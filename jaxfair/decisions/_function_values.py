@@ -1,7 +1,7 @@
 """Functions as values: so that a program is compiled once per function.
 
-`functools.partial(title_one, weights=a)` made anew is another function for
-JAX, which would compile it anew. As a tree its function is what is compiled
+`functools.partial(title_one, weights=a)` made again is another function for
+JAX, which would compile it again. As a tree its function is what is compiled
 and its weights are data.
 """
 

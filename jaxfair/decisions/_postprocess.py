@@ -66,7 +66,7 @@ def best_temperature(*, scale: float, lower: float = 0.0, values: ArrayLike | No
     lower: the bound of the counts.
     values: public grid of counts x to be fair to; by default from `lower` to
       50 scales above, denser near the bound. Never the true counts: the answer
-      would tell about them.
+      would reveal something about them.
 
   Returns:
     T*, to a relative 1e-3 of the largest that was tried.

@@ -26,8 +26,8 @@ class NonPrivateRequirement(NamedTuple):
     chance: the share of fresh draws in which no place lost more.
     low: lower confidence bound of that chance; at least what was required.
     draws: fresh draws.
-    rises: whether the chance rose with epsilon wherever it was looked at, up to chance.
-    curve: (epsilon, chance) where that was looked at.
+    rises: whether the chance rose with epsilon wherever it was checked, up to chance.
+    curve: (epsilon, chance) where it was checked.
   """
 
   epsilon: float

@@ -94,13 +94,13 @@ class IntervalTest:
 class GridTest:
   """Tests whether the label is the same at every combination of listed answers.
 
-  Up to `points` combinations all are looked at; of more, as many are drawn.
+  Up to `points` combinations, all are tested; of more, as many are drawn.
   Neither is sound for a network: between points, or at one that was not drawn,
   the label may differ. The paper counts (1 / Delta)^|U| points; a step Delta
   on [-1, 1] makes (2 / Delta + 1)^|U|.
 
   Attributes:
-    points: the most combinations that are looked at.
+    points: the largest number of combinations that are tested.
   """
 
   points: int = 2048
@@ -114,7 +114,7 @@ class GridTest:
     return False
 
   def is_exhaustive(self, questions: Questions) -> bool:
-    """Whether all combinations are looked at even with nothing revealed."""
+    """Whether all combinations are tested even with nothing revealed."""
     counts = np.asarray(questions.counts).tolist()
     return math.prod(counts) <= self.points
 

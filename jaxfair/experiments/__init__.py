@@ -11,7 +11,7 @@ from jaxfair.experiments._measures import EVERYONE, group_table, measure_groups
 from jaxfair.experiments._people import People
 from jaxfair.experiments._registry import load
 from jaxfair.experiments._repeats import repeat, splits
-from jaxfair.experiments._runs import execute
+from jaxfair.experiments._runs import execute, plan
 from jaxfair.experiments._statistics import correlation, difference, mean, spread, trend
 from jaxfair.experiments._study import Study, grid
 from jaxfair.experiments._table import Table
@@ -42,6 +42,7 @@ __all__ = [
   "load",
   "mean",
   "measure_groups",
+  "plan",
   "points",
   "repeat",
   "splits",

@@ -1,6 +1,6 @@
 """Digests of the data of a run, so that all its cells use the same people.
 
-Files of one's own are looked at whenever a run is continued, named sets when
+A user's own files are checked whenever a run is continued, named sets when
 they are loaded. Those could differ where no checksum is known, or where a
 stand-in took the place of a set that is there now.
 """

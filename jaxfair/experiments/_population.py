@@ -40,7 +40,7 @@ class Parted(NamedTuple):
 def load_public(own: People, path: str) -> tuple[data.Dataset, data.Dataset]:
   """Public people of a file, and the private ones encoded as they are.
 
-  Ranges and categories are those of the public file, so that encoding tells nothing of the
+  Ranges and categories are those of the public file, so that encoding reveals nothing of the
   private people.
   """
   checks.require(

@@ -43,7 +43,7 @@ class Abstainer:
 
   Privacy:
     Judging reads predictions and public groups of those who ask, so it costs
-    the training data nothing. The counters tell about those who asked.
+    the training data nothing. The counters reveal something about those who asked.
 
   Reference:
     Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,

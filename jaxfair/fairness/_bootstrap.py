@@ -140,7 +140,7 @@ def bootstrap_rows(
   Args:
     metric: a function `(*columns, *, sensitive_features, sample_weight,
       num_groups)` such as `mean_loss` or `wasserstein_disparity`. A metric of
-      labels is told its number of classes first:
+      labels needs its number of classes first:
       `functools.partial(accuracy, num_classes=2)`. Two models on the same
       people are compared by a function of three columns, y_true and both
       predictions.

@@ -65,7 +65,7 @@ class CounterRule:
       "equalized_odds" does among the people of each true class; "equal_opportunity" compares how
       often they are given their own class (of two classes, class 1 alone); "accuracy_parity" how
       often anybody is. All but the first read true labels, and `min_count` is then per true class
-      where those are told apart.
+      where those are distinguished.
   """
 
   max_gap: Number

@@ -31,7 +31,7 @@ def difference(
     overall: [...] the value for everybody; needed by `to_overall`.
     method: which of the two.
     skip_empty: leave groups with NaN out. Otherwise one of them makes the
-      result NaN: a gap to a group nobody saw is not known.
+      result NaN: a gap to an unobserved group is unknown.
 
   Returns:
     [...] gaps, 0 or above.

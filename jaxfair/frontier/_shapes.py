@@ -1,6 +1,6 @@
 """Do two frontiers have the same shape, and may one be specified by the other?
 
-A frontier is looked at as a surface: the best accuracy that limits on the
+A frontier is treated as a surface: the best accuracy that limits on the
 other objectives allow.
 """
 

@@ -121,7 +121,7 @@ class Population:
   ) -> "Population":
     """From `data.prepare`: its first part is public, its second private.
 
-    The scaler was fitted on the first part, so it tells nothing about the
+    The scaler was fitted on the first part, so it reveals nothing about the
     second. A set with several rows of one person is refused: a guarantee for
     one person would not hold.
     """

@@ -33,7 +33,7 @@ class FiguresPlan:
 
   Attributes:
     sigma: of the discrete Gaussian noise on each count.
-    delta: at which the price is told.
+    delta: delta at which the price is stated.
     relation: which data sets count as neighbors.
   """
 
@@ -64,7 +64,7 @@ def plan_figures(*, epsilon: float, delta: float, relation: Relation) -> Figures
 
   Privacy:
     Every test person is counted once, in the cell of group, class and predicted class; the model
-    is released already, so predictions tell nothing more. Adding or removing a person moves one
+    is released already, so predictions reveal nothing more. Adding or removing a person moves one
     count by 1. Replacing one, or changing a group, takes a person out of one cell and puts one
     into another: sqrt(2) in L2. Discrete Gaussian noise of parameter sigma is then
     (L2 / sigma)^2 / 2-zCDP (Canonne, Kamath and Steinke 2020, Theorem 4). Shares and intervals

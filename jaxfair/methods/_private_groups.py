@@ -103,7 +103,7 @@ class ProtectsGroups(PrivateMethod):
   def fit_many(
     self, plans: Sequence[Plan], data: Population, *, key: Key, start: Params | None = None
   ) -> Fit:
-    """Fits plans that differ in their budgets; theta* is trained once, or handed in."""
+    """Fits plans that differ in their budgets; theta* is trained once, or passed in."""
     if start is None:
       start = self.start(plans[0], data, key=key)
     return self._trained_together(plans, data, key, start)

@@ -4,7 +4,7 @@ Every value in a program on a batch of n rows is in one of four states: it does
 not depend on the batch (None); it has one axis along which row i of the batch
 alone decides the i-th part (the number of that axis); it mixes rows; or the
 rule for its operation is not known. `axis_rules` maps the states of an
-operation's inputs to its outputs'. Values are never looked at, so a proof holds
+operation's inputs to its outputs'. Values are never used, so a proof holds
 for all parameters and all data.
 """
 

@@ -24,7 +24,7 @@ class Answers(NamedTuple):
     labels: [n] class ids, `NO_ANSWER` where there is none; of `NoisyVotes`
       [n, C] noisy counts, 0 where there are none.
     answered: [n] whether there is an answer.
-    asked: [n] whether the votes were looked at; what was asked is charged.
+    asked: [n] whether the votes were read; what was asked is charged.
       The queries that are not asked are the last: the budget did not reach.
     guarantee: what may be published along with the labels.
     for_release: whether the noise came from the operating system.

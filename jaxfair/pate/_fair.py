@@ -50,7 +50,7 @@ class FairAnswers(NamedTuple):
     tested: [n] whether the votes were compared with the threshold.
     chosen: [n] whether the noisy argmax was computed. Both are charged, and
       both are functions of what is released.
-    sigma_threshold: standard deviation of the test's noise, so that nobody types it twice.
+    sigma_threshold: standard deviation of the test's noise, so that it is not typed twice.
     sigma_answer: standard deviation of the answer's noise.
     max_rho: the budget that was fixed beforehand.
   """
@@ -91,7 +91,7 @@ def fair_gnmax(
   label     = argmax_c n_c + N(0, sigma_answer^2)   with fresh noise
 
   Queries are taken in order. One for which no class is allowed is refused
-  before any vote is looked at; one whose label is not allowed is refused
+  before any vote is read; one whose label is not allowed is refused
   after.
 
   Args:

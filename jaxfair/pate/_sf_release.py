@@ -210,7 +210,7 @@ def randomized_groups(
 
   Privacy:
     epsilon-DP for the group of one person. Nothing is refused by who is in
-    which group, which would tell about it: a feature that gives the groups
+    which group, which would reveal something about it: a feature that gives the groups
     away is not looked for, unlike in `private_groups`, and protects nobody.
 
   Reference:

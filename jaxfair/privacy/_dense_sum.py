@@ -1,4 +1,4 @@
-"""Sums of numbers and normal noise whose last bits tell nothing of the number.
+"""Sums of numbers and normal noise whose last bits reveal nothing about the number.
 
 `value + sigma * z` in float32 takes few values for one `value`, and others for another: z has 2^23
 values where it is small, and the sum's own rounding hides them only where the value is large. Here

@@ -50,7 +50,7 @@ class DpSgdConfig:
       With it, memory does not grow with the batch size.
     average: the decay of a running mean of the parameters, which is returned in their place;
       0.9 to 0.999. None returns the last ones.
-    loop: see `driver.choose_loop`.
+    loop: "scan", "step" or "auto", which chooses the faster one for model and backend.
     penalties: terms of the objective behind clipping and noise (or inside the clip, if they say
       so), such as `risk_penalty` or `parity_penalty`. Their weights may be swept too.
   """

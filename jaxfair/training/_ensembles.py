@@ -228,12 +228,12 @@ def _num_members(per_member: Any) -> int:
 
 
 def first_member(stacked: Any) -> Any:
-  """leaf[0] of every leaf, to be looked at."""
+  """leaf[0] of every leaf, for checks."""
   return jax.tree.map(lambda leaf: _near(leaf)[0], stacked)
 
 
 def join_members(stacked: Any) -> Any:
-  """[k, n, ...] -> [k n, ...] for every leaf, to be looked at."""
+  """[k, n, ...] -> [k n, ...] for every leaf, for checks."""
 
   def joined(leaf: Any) -> Any:
     return _near(leaf).reshape(-1, *leaf.shape[2:])

@@ -38,7 +38,7 @@ class FitConfig:
     sampling: "shuffle" visits every example once per epoch; "poisson" lets each example take part
       in each step by chance, as private training does, so that `batch_size` is the expected size.
     optimizer: `learning_rate -> optax.GradientTransformation`.
-    loop: see `driver.choose_loop`.
+    loop: "scan", "step" or "auto", which chooses the faster one for model and backend.
     penalties: more terms, such as `parity_penalty`; their weights may be swept.
   """
 

@@ -45,7 +45,7 @@ class LagrangianConfig:
       rounds, those with the least loss within the tolerance or, if none is,
       those with the least violation. "last": the last.
     optimizer: `learning_rate -> optax.GradientTransformation`.
-    loop: see `driver.choose_loop`.
+    loop: "scan", "step" or "auto", which chooses the faster one for model and backend.
   """
 
   learning_rate: Number = 1e-3

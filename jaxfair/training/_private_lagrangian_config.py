@@ -57,7 +57,7 @@ class PrivateLagrangianConfig:
     max_batch: public cap on it; None chooses one that is never reached.
     optimizer: `learning_rate -> optax.GradientTransformation`.
     method: how gradients are clipped; see `privacy.clipped_grad`.
-    loop: see `driver.choose_loop`.
+    loop: "scan", "step" or "auto", which chooses the faster one for model and backend.
   """
 
   learning_rate: Number = 1e-3

@@ -271,7 +271,7 @@ def descend(
     params: before the step.
     mask: what the gradient and the new parameters are multiplied by.
     share: of the step that is taken; all of it if None.
-    **seen: what else the optimizer is told, if it takes extra arguments.
+    **seen: extra arguments for the optimizer, if it takes any.
   """
   gradient = masked(gradient, mask)
   updates, optimizer = optimizer_of(config).update(gradient, optimizer, params, **seen)

@@ -1,6 +1,6 @@
 """Recognizes what is trained: the same model and loss, in any process.
 
-Two networks can have parameters of the same shapes. What tells them apart is the program that they
+Two networks can have parameters of the same shapes. They differ in the program that they
 are traced to, so that is what is hashed: operations, their settings, which value goes where, and
 the contents of all constants. Names of functions and addresses of objects are left out: they differ
 between processes, or between two programs that compute the same.
@@ -31,13 +31,13 @@ def programs(model: Model, loss: PerExampleLoss, examples: Examples, config: Any
   """Fingerprints of what a training consists of, as one resumes it by.
 
   Gradients are traced along, so that a rule of one's own for them counts. No
-  value of the people is looked at, only shapes.
+  value of the people is used, only shapes.
 
   Args:
     model: its first parameters count, too.
     loss: `(logits, y) -> [n]` losses.
     examples: the people, or some of them.
-    config: `optimizer`, `augment` and `penalties` are looked at, if it has them.
+    config: `optimizer`, `augment` and `penalties` are used, if it has them.
   """
   one = jax.ShapeDtypeStruct(examples.x.shape[1:], examples.x.dtype)
   x = jax.ShapeDtypeStruct((ROWS, *one.shape), one.dtype)

@@ -79,7 +79,7 @@ def sum_in_chunks(
     function: of a tree of arrays with a leading axis of `chunk_size`. Rows that are added to fill
       the last chunk are zeros (False in a mask).
     rows: the tree, with a leading axis of n.
-    chunk_size: how many rows are looked at together.
+    chunk_size: number of rows that are processed together.
 
   Returns:
     The sum over all rows, and what belongs to each row, [n, ...].

@@ -26,7 +26,7 @@ class Penalty(Protocol):
 
   Attributes:
     public: whether it reads nothing but parameters and public data. If not, no
-      epsilon covers the training, and none can be had from its config.
+      epsilon covers the training, and its config gives none.
     inside: whether private training adds its gradient to each person's before
       clipping, instead of behind the noise.
   """

@@ -155,7 +155,7 @@ def test_fits_settles_easy_cases_without_convolutions(monkeypatch):
     raise AssertionError("a loss distribution was built")
 
   monkeypatch.setattr(_bridge, "pld_epsilon", refuse)
-  monkeypatch.setattr(_bounds.bridge, "pld_epsilon", refuse)
+  monkeypatch.setattr(_bounds._bridge, "pld_epsilon", refuse)
   counted = units([ev.DpSgd(2.0, 0.013, 100)], ADD)
   assert fits(counted, epsilon=3.0, delta=1e-5, relation=ADD)
 

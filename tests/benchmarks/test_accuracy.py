@@ -10,7 +10,7 @@ import tomllib
 import numpy as np
 import pytest
 
-from jaxfair import _schema, data
+from jaxfair import _schema, accounting, data
 from jaxfair.accounting import _composition
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
@@ -73,10 +73,30 @@ def test_nobody_is_in_two_parts_and_a_class_can_be_made_rare():
 @pytest.mark.slow
 def test_the_noise_pays_for_epsilon_and_plain_has_none():
   row = small()
-  config = bench.recipe(row, 8.0, 1000)
+  config = bench.recipe(row, 8.0, 1000, 64)
   spent = _composition.composed_epsilon([config.event(1000)], delta=row.delta)
   assert 7.9 < spent <= 8.0
-  assert bench.recipe(row, "plain", 1000).noise_multiplier == 0
+  assert bench.recipe(row, "plain", 1000, 64).noise_multiplier == 0
+
+
+@pytest.mark.slow
+def test_the_same_budget_pays_for_the_mean():
+  row = small(mean_noise=10.0, mean_bound=2.0)
+  events = [accounting.Gaussian(10.0), bench.recipe(row, 8.0, 1000, 64).event(1000)]
+  assert 7.9 < _composition.composed_epsilon(events, delta=row.delta) <= 8.0
+  assert _composition.composed_epsilon(events[1:], delta=row.delta) < 7.99
+
+
+def test_the_mean_is_bounded_and_noisy():
+  row = small(mean_noise=3.0, mean_bound=2.0)
+  x = np.tile(np.float32([[0.6, 0.8], [30.0, 40.0]]), (50, 200))
+  x /= np.sqrt(200)
+  exact = bench.center(row, x, 0, noisy=False)
+  # Half of the rows have length 1, the others 50, cut to 2.
+  np.testing.assert_allclose(exact * np.sqrt(200), np.tile([0.9, 1.2], 200), rtol=1e-5)
+  noise = bench.center(row, x, 0, noisy=True) - exact
+  assert noise.std() == pytest.approx(3 * 2 / 100, rel=0.15)
+  assert not bench.center(small(), x, 0, noisy=True).any()
 
 
 @pytest.mark.slow

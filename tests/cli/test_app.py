@@ -155,7 +155,7 @@ from jaxfair.cli import _app as app
 app._use_all_cores()
 import jax
 import jax.numpy as jnp
-from jaxfair.training import map_members
+from jaxfair.training._ensembles import map_members
 
 
 def spectrum(key, common):

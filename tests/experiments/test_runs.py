@@ -335,11 +335,11 @@ def test_an_empty_folder_may_be_used(toy, tmp_path):
 
 HOLDER = """
 import sys, pathlib, time
-from jaxfair import whole_files
-from jaxfair.experiments import folders
+from jaxfair import _whole_files
+from jaxfair.experiments import _folders
 folder = pathlib.Path(sys.argv[1])
-with folders.locked(folder, sys.argv[2]):
-  whole_files.write_whole(folder / "config.toml", sys.argv[2])
+with _folders.locked(folder, sys.argv[2]):
+  _whole_files.write_whole(folder / "config.toml", sys.argv[2])
   print("held", flush=True)
   sys.stdin.read()
 """

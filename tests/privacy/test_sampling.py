@@ -117,7 +117,7 @@ def test_gaps_are_decided_by_all_64_bits(rate):
   words = np.stack([table, table - np.uint64(1)])
   high, low = words >> np.uint64(32), words & np.uint64(0xFFFFFFFF)
   split = (jnp.asarray(w.astype(np.uint32).ravel()) for w in (high, low))
-  gaps = _sampling._gaps(_sampling.bits.Words(*split), rate, 40)
+  gaps = _sampling._gaps(_sampling._random_words.Words(*split), rate, 40)
   number = np.arange(40)
   np.testing.assert_array_equal(gaps, np.concatenate([number, number + 1]))
 
@@ -134,7 +134,7 @@ def test_gaps_are_exact(rate, words):
   limit = 400
   high = jnp.asarray([w >> 32 for w in words], jnp.uint32)
   low = jnp.asarray([w & 0xFFFFFFFF for w in words], jnp.uint32)
-  gaps = _sampling._gaps(_sampling.bits.Words(high, low), rate, limit)
+  gaps = _sampling._gaps(_sampling._random_words.Words(high, low), rate, limit)
   keep = 1 - Fraction(rate)
   powers, value = [], Fraction(1)
   for _ in range(limit):

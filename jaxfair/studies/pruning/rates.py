@@ -25,10 +25,10 @@ class Config(common.PruningConfig):
   max_curved: int | None = 500  # curvature is that of at most this many training people
 
   def check(self) -> None:
-    """Rates are shares, in order; 0 is always looked at."""
+    """Rates are shares, in order; 0 is always measured."""
     super().check()
     pruning._masks.check_rates(self.rates)
-    checks.require(0.0 not in self.rates, "rates: leave out 0, it is always looked at")
+    checks.require(0.0 not in self.rates, "rates: leave out 0, which is always measured")
 
 
 class Found(NamedTuple):
