@@ -4,7 +4,7 @@ import pytest
 
 from helpers import reference
 
-MOST = 301
+MOST = 349
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ teachers' votes and marks its results as data-dependent; only `sanitized_epsilon
 """
 
 from jaxfair.accounting._composition import composed_guarantee, preprocessed_guarantee
+from jaxfair.accounting._data_dependent import DataDependentRdp
 from jaxfair.accounting._dataset_ledger import DatasetLedger
 from jaxfair.accounting._dp_sgd import calibrate_dp_sgd
 from jaxfair.accounting._events import (
@@ -29,8 +30,12 @@ from jaxfair.accounting._ledger import Ledger
 from jaxfair.accounting._ledger_records import Budget
 from jaxfair.accounting._locked_file import LedgerError
 from jaxfair.accounting._pate_cost import pate_diagnosis, pate_events
+from jaxfair.accounting._pate_gnmax import gnmax_rdp, histogram_rdp
+from jaxfair.accounting._pate_laplace import lnmax_rdp
+from jaxfair.accounting._pate_threshold import threshold_rdp
 from jaxfair.accounting._sanitize import SanitizedEpsilon, sanitized_epsilon
 from jaxfair.accounting._sanitizing_plan import plan_sanitizing
+from jaxfair.accounting._truncation import max_batch_for
 from jaxfair.accounting._zcdp import discrete_gaussian_sigma, zcdp_budget, zcdp_epsilon
 
 __all__ = [
@@ -38,6 +43,7 @@ __all__ = [
   "Budget",
   "Composed",
   "DataDependentEpsilon",
+  "DataDependentRdp",
   "DatasetLedger",
   "DpSgd",
   "Event",
@@ -59,13 +65,18 @@ __all__ = [
   "composed_guarantee",
   "discrete_gaussian_sigma",
   "gaussian_sigma",
+  "gnmax_rdp",
   "grid_gaussian",
   "grid_sigma",
+  "histogram_rdp",
+  "lnmax_rdp",
+  "max_batch_for",
   "pate_diagnosis",
   "pate_events",
   "plan_sanitizing",
   "preprocessed_guarantee",
   "sanitized_epsilon",
+  "threshold_rdp",
   "zcdp_budget",
   "zcdp_epsilon",
 ]

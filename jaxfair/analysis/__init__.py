@@ -12,7 +12,7 @@ from jaxfair.analysis._fairness_transfer import fair_student_bound, fair_teacher
 from jaxfair.analysis._flips import flip_probability, vote_margin
 from jaxfair.analysis._lanczos import top_eigenvalue
 from jaxfair.analysis._norms import norms
-from jaxfair.analysis._pate_bounds import excess_risk_bound, model_deviation_bound
+from jaxfair.analysis._pate_bounds import excess_risk_bound, fairness_bound, model_deviation_bound
 
 __all__ = [
   "StepSettings",
@@ -23,6 +23,7 @@ __all__ = [
   "excess_risk_bound",
   "fair_student_bound",
   "fair_teachers_bound",
+  "fairness_bound",
   "flip_probability",
   "hessian_trace",
   "linear_distance",

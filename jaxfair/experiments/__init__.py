@@ -12,7 +12,7 @@ from jaxfair.experiments._people import People
 from jaxfair.experiments._registry import load
 from jaxfair.experiments._repeats import repeat, splits
 from jaxfair.experiments._runs import execute, plan
-from jaxfair.experiments._statistics import correlation, difference, mean, spread, trend
+from jaxfair.experiments._statistics import correlation, difference, least, mean, spread, trend
 from jaxfair.experiments._study import Study, grid
 from jaxfair.experiments._table import Table
 
@@ -38,6 +38,7 @@ __all__ = [
   "execute",
   "grid",
   "group_table",
+  "least",
   "lines",
   "load",
   "mean",

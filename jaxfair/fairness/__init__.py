@@ -6,11 +6,12 @@ has no training loop and nothing that spends privacy.
 
 from jaxfair.fairness import constraints, rates
 from jaxfair.fairness._abstain import Abstainer
-from jaxfair.fairness._bootstrap import bootstrap
+from jaxfair.fairness._bootstrap import bootstrap, bootstrap_counts, bootstrap_rows
+from jaxfair.fairness._confusion import prediction_counts
 from jaxfair.fairness._counter import CounterRule
 from jaxfair.fairness._disparity import demographic_disparity
 from jaxfair.fairness._gaps import difference
-from jaxfair.fairness._intervals import paired_interval, seed_interval
+from jaxfair.fairness._intervals import Interval, paired_interval, seed_interval
 from jaxfair.fairness._metrics import (
   accuracy,
   false_negative_rate,
@@ -22,9 +23,13 @@ from jaxfair.fairness._metrics import (
 )
 from jaxfair.fairness._parity import (
   accuracy_parity_difference,
+  accuracy_parity_ratio,
   demographic_parity_difference,
+  demographic_parity_ratio,
   equal_opportunity_difference,
+  equal_opportunity_ratio,
   equalized_odds_difference,
+  equalized_odds_ratio,
 )
 from jaxfair.fairness._preprocess import leave_out, ordered_filter, sequential_filter
 from jaxfair.fairness._summary import by_group
@@ -33,22 +38,30 @@ from jaxfair.fairness._wasserstein import wasserstein_disparity
 __all__ = [
   "Abstainer",
   "CounterRule",
+  "Interval",
   "accuracy",
   "accuracy_parity_difference",
+  "accuracy_parity_ratio",
   "bootstrap",
+  "bootstrap_counts",
+  "bootstrap_rows",
   "by_group",
   "constraints",
   "demographic_disparity",
   "demographic_parity_difference",
+  "demographic_parity_ratio",
   "difference",
   "equal_opportunity_difference",
+  "equal_opportunity_ratio",
   "equalized_odds_difference",
+  "equalized_odds_ratio",
   "false_negative_rate",
   "false_positive_rate",
   "leave_out",
   "mean_loss",
   "ordered_filter",
   "paired_interval",
+  "prediction_counts",
   "rates",
   "seed_interval",
   "selection_rate",

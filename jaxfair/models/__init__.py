@@ -22,28 +22,36 @@ if TYPE_CHECKING:
   from jaxfair.models._resnets import resnet
   from jaxfair.models._vggs import vgg
 
+from jaxfair.models._coupling import CouplingError
+from jaxfair.models._losses import exponential, margin, ramp, squared
+
 __all__ = [
   "Conv",
+  "CouplingError",
   "check_independent",
   "check_loss",
   "convnet",
   "couples_examples",
   "cross_entropy",
   "embed",
+  "exponential",
   "extractor",
   "from_flax",
   "from_haiku",
   "frozen",
   "logistic",
   "low_rank",
+  "margin",
   "mlp",
   "network",
   "predict",
   "pretrained",
+  "ramp",
   "resnet",
   "scattering",
   "scores",
   "soft_cross_entropy",
+  "squared",
   "vgg",
   "with_head",
   "zero_one",

@@ -3,12 +3,20 @@
 This package names the event of a vote; `accounting` computes what it costs.
 """
 
-from jaxfair.pate._aggregation import NO_ANSWER, confident_gnmax, gnmax, plurality, soft_labels
+from jaxfair.pate._aggregation import (
+  NO_ANSWER,
+  confident_gnmax,
+  gnmax,
+  laplace_max,
+  plurality,
+  project_to_simplex,
+  soft_labels,
+)
 from jaxfair.pate._answerer import Answerer
 from jaxfair.pate._attribute import vote_sigma
 from jaxfair.pate._fair import Outcome, fair_events, fair_gnmax, papers_unsound_events
 from jaxfair.pate._fair_grid import fair_query_grid
-from jaxfair.pate._rules import ConfidentGnMax, GnMax, LaplaceMax
+from jaxfair.pate._rules import ConfidentGnMax, GnMax, LaplaceMax, NoisyVotes
 from jaxfair.pate._sf_pate import fair_student, fair_teachers
 from jaxfair.pate._sf_release import SfPateConfig, private_groups, randomized_groups
 from jaxfair.pate._sf_votes import estimators
@@ -22,6 +30,7 @@ __all__ = [
   "ConfidentGnMax",
   "GnMax",
   "LaplaceMax",
+  "NoisyVotes",
   "Outcome",
   "SfPateConfig",
   "confident_gnmax",
@@ -32,10 +41,12 @@ __all__ = [
   "fair_student",
   "fair_teachers",
   "gnmax",
+  "laplace_max",
   "papers_unsound_events",
   "plurality",
   "predict_votes",
   "private_groups",
+  "project_to_simplex",
   "randomized_groups",
   "soft_labels",
   "train_student",
