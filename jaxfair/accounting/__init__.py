@@ -4,10 +4,15 @@ Everything is float64 on the host, and nothing here reads a person's record. Vot
 teachers' votes and marks its results as data-dependent; only `sanitized_epsilon` draws noise.
 """
 
-from jaxfair.accounting._composition import composed_guarantee, preprocessed_guarantee
+from jaxfair.accounting._composition import (
+  composed_guarantee,
+  group_privacy,
+  preprocessed_guarantee,
+  repeat_and_select_epsilon,
+)
 from jaxfair.accounting._data_dependent import DataDependentRdp
 from jaxfair.accounting._dataset_ledger import DatasetLedger
-from jaxfair.accounting._dp_sgd import calibrate_dp_sgd
+from jaxfair.accounting._dp_sgd import calibrate_dp_sgd, dp_sgd_epsilon, max_steps
 from jaxfair.accounting._events import (
   ApproxDp,
   Composed,
@@ -23,9 +28,14 @@ from jaxfair.accounting._events import (
   ShuffledDpSgd,
   ZCdp,
 )
-from jaxfair.accounting._gaussian import gaussian_sigma
+from jaxfair.accounting._gaussian import gaussian_epsilon, gaussian_sigma
 from jaxfair.accounting._grid import grid_gaussian, grid_sigma
-from jaxfair.accounting._guarantee import DataDependentEpsilon, PrivacyGuarantee, Relation
+from jaxfair.accounting._guarantee import (
+  BudgetError,
+  DataDependentEpsilon,
+  PrivacyGuarantee,
+  Relation,
+)
 from jaxfair.accounting._ledger import Ledger
 from jaxfair.accounting._ledger_records import Budget
 from jaxfair.accounting._locked_file import LedgerError
@@ -41,6 +51,7 @@ from jaxfair.accounting._zcdp import discrete_gaussian_sigma, zcdp_budget, zcdp_
 __all__ = [
   "ApproxDp",
   "Budget",
+  "BudgetError",
   "Composed",
   "DataDependentEpsilon",
   "DataDependentRdp",
@@ -64,17 +75,22 @@ __all__ = [
   "calibrate_dp_sgd",
   "composed_guarantee",
   "discrete_gaussian_sigma",
+  "dp_sgd_epsilon",
+  "gaussian_epsilon",
   "gaussian_sigma",
   "gnmax_rdp",
   "grid_gaussian",
   "grid_sigma",
+  "group_privacy",
   "histogram_rdp",
   "lnmax_rdp",
   "max_batch_for",
+  "max_steps",
   "pate_diagnosis",
   "pate_events",
   "plan_sanitizing",
   "preprocessed_guarantee",
+  "repeat_and_select_epsilon",
   "sanitized_epsilon",
   "threshold_rdp",
   "zcdp_budget",

@@ -50,7 +50,7 @@ class SanitizingPlan:
     checks.positive("beta", self.beta)
     checks.positive("sigma_cost", self.sigma_cost)
     checks.positive("sigma_scale", self.sigma_scale)
-    checks.number("confidence", self.confidence, low=0.5, high=1.0, open_low=True, open_high=True)
+    _check_confidence(self.confidence)
     limit = max_beta(self.order)
     checks.require(
       self.beta < limit,
@@ -115,6 +115,7 @@ def plan_sanitizing(
     sigma=sigma, num_queries=num_queries, sigma_threshold=sigma_threshold, max_answers=max_answers
   )
   checks.positive("max_overhead", max_overhead)
+  _check_confidence(confidence)
 
   def any_votes(*more: ev.Event) -> float:
     return composed_epsilon([*events, *more], delta=delta, relation=Relation.REPLACE_ONE)
@@ -149,6 +150,10 @@ def plan_sanitizing(
 def _zcdp(events: Iterable[Any]) -> float:
   """rho of repeated zCDP events."""
   return float(sum(one.count * one.event.rho for one in events))
+
+
+def _check_confidence(confidence: float) -> None:
+  checks.number("confidence", confidence, low=0.5, high=1.0, open_low=True, open_high=True)
 
 
 def confidence_z(confidence: float) -> float:

@@ -9,6 +9,7 @@ from jaxfair.experiments._claims import Claim, but, every
 from jaxfair.experiments._figures import Figure, Summary, bars, lines, points, summary
 from jaxfair.experiments._measures import EVERYONE, group_table, measure_groups
 from jaxfair.experiments._people import People
+from jaxfair.experiments._reading import read_run
 from jaxfair.experiments._registry import load
 from jaxfair.experiments._repeats import repeat, splits
 from jaxfair.experiments._runs import execute, plan
@@ -45,6 +46,7 @@ __all__ = [
   "measure_groups",
   "plan",
   "points",
+  "read_run",
   "repeat",
   "splits",
   "spread",

@@ -18,7 +18,7 @@ from jaxfair.training._fit import check_examples
 from jaxfair.training._program_fingerprint import programs
 from jaxfair.types import Examples, Key, Labels, Model, Params, PerExampleLoss, Trainer
 
-PROGRAMS = ("optimizer", "penalty")  # settings that are told by what they do
+PROGRAMS = ("optimizer", "penalties")  # settings that are told by what they do
 NAMED = 10  # teachers that a warning lists before it only counts them
 
 

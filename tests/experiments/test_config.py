@@ -286,7 +286,7 @@ def test_a_set_that_no_config_could_hold_is_one_short_line(path, assignment, tol
   [
     ("seedz = 2", "seedz: unknown key"),
     ("data.nam = 'x'", r"data\.nam: unknown key"),
-    ("steps = 'x'", "steps='x' must be a whole number"),
+    ("seeds = 'x'", "seeds='x' must be a whole number"),
     ("seed = 'x'", "seed='x' must be"),
     ("title = 1979-05-27", r"title=datetime\.date\(1979, 5, 27\) must be"),
     ("study = 'train'", "study: unknown key"),

@@ -34,6 +34,6 @@ def test_the_import_leaves_the_network_libraries_alone():
 @pytest.mark.slow
 def test_the_programs_of_the_documentation_run():
   programs = pages.code_blocks(pages.read("docs/models.md"))
-  assert len(programs) == 3
+  assert len(programs) == 5
   for program in programs:
     exec(program, {})

@@ -44,6 +44,6 @@ STUDY = ex.Study(
     ),
   ),
   summaries=(
-    ex.summary("By group", "input_norm, trace, excess_risk ~ data, normalized, epsilon, group"),
+    ex.summary("By group", "input_norm, trace, excess_risk ~ data, normalised, epsilon, group"),
   ),
 )
