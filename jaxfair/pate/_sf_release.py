@@ -1,7 +1,6 @@
 """What SF-PATE releases: people with privately voted groups or labels.
 
-Everything that is computed from a release is free, so any fair trainer may
-follow: ours, fairlearn's, somebody's own.
+Everything that is computed from a release is free: any fair trainer may follow, also your own.
 """
 
 import dataclasses
@@ -45,12 +44,10 @@ class SfPateConfig:
       one release each, from the same votes with fresh noise.
     delta: delta of each release.
     num_teachers: K.
-    queries: people the student learns from, drawn from the training people.
-    teacher: settings of a teacher: `FitConfig` for a fair student's,
-      `LagrangianConfig` for fair teachers.
-    student: settings of the student, the other way round; its `proximity` is
-      twice the paper's lambda.
-    plain: settings of theta*, the model without groups.
+    queries: people the student learns from, drawn from the training people. teacher: settings of a
+    teacher: `FitConfig`, or `LagrangianConfig` for fair teachers.
+    student: settings of the student; its `proximity` is twice the paper's lambda. plain: settings
+    of theta*, the model without groups.
   """
 
   epsilon: float | tuple[float, ...] = 1.0
@@ -74,8 +71,8 @@ class SfRelease(NamedTuple):
   """People with private labels; all that follows is post-processing.
 
   Attributes:
-    examples: the queries: public x, and y or group by private vote, with a
-      leading axis if the config has several epsilons.
+    examples: the queries: public x, and y or group by private vote, with a leading axis if the
+      config has several epsilons.
     rows: which of the people they are.
     protection: what may be said of them, all epsilons together.
   """
@@ -115,8 +112,8 @@ def private_groups(
     key: partition, teachers and noise.
     ensemble: other teachers; see `estimators`.
     rows: a partition of your own; see `attribute.deal`.
-    folder: where answers and ledger are kept; the noise is then the operating
-      system's, and the result may be released.
+    folder: where answers and ledger are kept; the noise is then the operating system's, and the
+      result may be released.
     dataset_ledger: charges such a release to its data set as well.
   """
   asked = ask(
@@ -150,8 +147,8 @@ def private_labels(
 ) -> SfRelease:
   """Labels that fair teachers voted for, for any student.
 
-  Arguments and privacy as in `fair_teachers`; `labels_private` says that
-  nothing else will be computed from the labels.
+  Arguments and privacy as in `fair_teachers`; `labels_private` says that nothing else will be
+  computed from the labels.
   """
   asked = ask(
     "labels",
@@ -199,18 +196,17 @@ def randomized_groups(
     people: public x and y, private group.
     epsilon: for the group of one person, with delta = 0.
     num_groups: G.
-    key: a study's, used once. None draws one from the operating system, and
-      the reports may be released.
+    key: a study's, used once. None draws one from the operating system, and the reports may be
+      released.
     dataset_ledger: charges such a release to its data set.
 
   Returns:
-    All people with reported groups. Reports are right with probability
-    e^epsilon / (e^epsilon + G - 1), which is known: a trainer that minds the
-    difference uses `fairness.constraints.corrected`.
+    All people with reported groups. Reports are right with probability e^epsilon / (e^epsilon + G -
+    1), which is known: a trainer that minds the difference uses `fairness.constraints.corrected`.
 
   Privacy:
-    epsilon-DP for the group of one person. Nothing is refused by who is in
-    which group, which would reveal something about it: a feature that gives the groups
+    epsilon-DP for the group of one person. Nothing is refused by who is in which group, which would
+    reveal something about it: a feature that gives the groups
     away is not looked for, unlike in `private_groups`, and protects nobody.
 
   Reference:
@@ -329,16 +325,15 @@ def _answers(
       relation=accounting.Relation.ATTRIBUTE,
     )
   )
-  # Only the same questions may be answered from the folder: the answers are
-  # in the order of the queries, whose features are public.
+  # Only the same questions may be answered from the folder: the answers are in the order of the
+  # queries, whose features are public.
   x = np.ascontiguousarray(asked.queries.x)
   about = f"{what} of {hashlib.sha256(x.tobytes()).hexdigest()[:16]}"
-  rule = GnMax(sigmas[0])
   with (
     ledger,
     Answerer(
       path,
-      rule,
+      GnMax(sigmas[0]),
       ledger=ledger,
       dataset_ledger=dataset_ledger,
       about=about,
