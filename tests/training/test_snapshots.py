@@ -27,5 +27,5 @@ def test_the_last_snapshot_is_the_fit():
 
 
 def test_refuses_unequal_distances():
-  with pytest.raises(checks.ArgumentError, match="no multiple of count=3"):
+  with pytest.raises(checks.ArgumentError, match="not a multiple of count=3"):
     dp_sgd_snapshots(MODEL, LOSS, PEOPLE, CONFIG, count=3, key=KEY)

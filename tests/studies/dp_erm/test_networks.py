@@ -39,7 +39,7 @@ def test_seeds_are_paired_across_values():
 
 def test_looks_are_at_equal_distances():
   assert Training(steps=6, snapshots=3).looks == [0, 2, 4, 6]
-  with pytest.raises(checks.ArgumentError, match="no multiple"):
+  with pytest.raises(checks.ArgumentError, match="not a multiple"):
     Training(steps=7, snapshots=3)
 
 
