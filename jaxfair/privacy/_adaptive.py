@@ -61,9 +61,7 @@ class QuantileClip:
     count = self.centered_count(clip, norms, mask)
     return self.update_from_count(clip, count, expected_size=expected_size, key=key)
 
-  def centered_count(
-    self, clip: float | jax.Array, norms: jax.Array, mask: jax.Array
-  ) -> jax.Array:
+  def centered_count(self, clip: float | jax.Array, norms: jax.Array, mask: jax.Array) -> jax.Array:
     """sum_i (1[norm_i <= clip] - 1/2), which is summed over the parts of a batch. Not private."""
     centered = jnp.where(norms <= clip, 0.5, -0.5)
     return jnp.sum(jnp.where(mask, centered, 0.0))

@@ -155,11 +155,7 @@ def sharded_sampler(
   rate = batch_size / num_rows
   if max_batch is None:
     max_batch = _truncation.max_batch_for(
-      dataset_size=num_rows,
-      sampling_rate=rate,
-      steps=steps,
-      delta_share=delta_share,
-      shards=shards,
+      dataset_size=num_rows, sampling_rate=rate, steps=steps, delta_share=delta_share, shards=shards
     )
     max_batch = max(max_batch, -(-batch_size // shards) + 1)
   return ShardedSampler(num_rows, rate, max_batch, shards)

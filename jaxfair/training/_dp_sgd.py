@@ -14,7 +14,8 @@ from jaxfair.privacy._sampling import Batch
 from jaxfair.privacy._sharded_sampling import ShardedSampler
 from jaxfair.training import _batches, _regularizers
 from jaxfair.training._dp_sgd_config import DpSgdConfig
-from jaxfair.training._mesh import OnMesh, block_cap, draw_blocks
+from jaxfair.training._dp_sgd_feeds import Feed, make_feeds
+from jaxfair.training._mesh import OnMesh, block_cap
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, train
 from jaxfair.training._recipes import Average, mean_over_views, sum_in_chunks, views_of
@@ -108,16 +109,6 @@ class DpSgdState(NamedTuple):
   average: Average | None = None
 
 
-class Feed(NamedTuple):
-  """The feed of one step: its batch, keys of two noises, the penalties and the views."""
-
-  batch: Batch
-  key_sum: jax.Array
-  key_count: jax.Array
-  key_penalty: jax.Array
-  key_views: jax.Array
-
-
 class DpSgdInputs(NamedTuple):
   """What every step reads."""
 
@@ -206,7 +197,8 @@ class DpSgdProgram(Program):
     given, held = (state.params, state.l2_clip, inside, feed.key_views), inputs[:2]
     if self.on_mesh is not None:
       return self.on_mesh.sum(block, given, feed.batch, held)
-    return block(given, feed.batch, jnp.arange(feed.batch.rows.shape[0]), held)
+    rows = feed.batch.rows
+    return block(given, feed.batch, rows if inputs.config.shards else jnp.arange(len(rows)), held)
 
   def _block_sum(
     self, config: DpSgdConfig, given: Any, batch: Batch, places: jax.Array, held: Any
@@ -325,36 +317,6 @@ class DpSgdProgram(Program):
     return _regularizers.penalty_gradient(
       config, state.params, l2_clip=state.l2_clip, key=feed.key_penalty, inside=inside
     )
-
-
-@functools.partial(jax.jit, static_argnames=("num_examples", "count", "on_mesh"))
-def make_feeds(
-  config: DpSgdConfig,
-  num_examples: int,
-  count: int,
-  *,
-  key: Key,
-  start: Any = 0,
-  on_mesh: OnMesh | None = None,
-) -> Feed:
-  """Samples and keys of `count` steps from `start` on.
-
-  Keys are named by the step's index, so a training cut into segments draws
-  the same samples and noise as one in a piece.
-  """
-  sampler = config.sampler(num_examples)
-  steps = start + jnp.arange(count)
-  keys = [
-    jax.vmap(jax.random.fold_in, (None, 0))(jax.random.fold_in(key, purpose), steps)
-    for purpose in (1, 2, 3, 4, 5)
-  ]
-  if not isinstance(sampler, ShardedSampler):
-    batches = jax.vmap(lambda own: sampler.draw(key=own))(keys[0])
-  elif on_mesh is None:
-    batches = draw_blocks(sampler, 1, 0, keys[0])
-  else:
-    batches = on_mesh.draw(sampler, keys[0])
-  return Feed(batches, *keys[1:])
 
 
 def _trace(seen: _Seen, clip: jax.Array) -> NonPrivateDpTrace:
