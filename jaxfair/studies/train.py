@@ -304,6 +304,7 @@ STUDY = ex.Study(
   config=Config,
   cells=_cells,
   run=run,
+  keeps_files=True,
   precheck=_precheck,
   derive=lambda table: paired_costs(table, "training", PLAIN),
   notes=lambda config: tuple(_notes(config)),
