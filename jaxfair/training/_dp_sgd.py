@@ -113,7 +113,6 @@ class DpSgdInputs(NamedTuple):
   """What every step reads."""
 
   people: Examples
-  finite: jax.Array | None  # [n] whose features are finite numbers; None: each batch is looked at
   config: DpSgdConfig
   mask: Params | None = None
 
@@ -167,15 +166,13 @@ class DpSgdProgram(Program):
     return Given(mesh.place_people(given.examples), config, key, initial, mask=mask)
 
   def begin(self, given: Given) -> Begun:
-    """The state before the first step, and people without broken features."""
+    """The state before the first step."""
     config, params = given.config, self._laid_out(self.start(given))
     optimizer = optimizer_of(config).init(params)
     average = None if config.average is None else Average.begin(params)
     state = DpSgdState(params, optimizer, jnp.asarray(config.l2_clip, jnp.float32), average)
-    people, finite = given.examples, None
-    if self.on_mesh is None:
-      people, finite = zero_broken(people)
-    return Begun(state, given.key, DpSgdInputs(people, finite, config, given.mask))
+    inputs = DpSgdInputs(given.examples, config, given.mask)
+    return Begun(state, given.key, inputs)
 
   def rows(self, inputs: DpSgdInputs) -> int:
     """The cap on a batch, or on the part of it that a device draws."""
@@ -194,14 +191,14 @@ class DpSgdProgram(Program):
     """The sums of clipped gradients and of what is traced."""
     inside = self._penalties(state, feed, inputs.config, inside=True)
     block = functools.partial(self._block_sum, inputs.config)
-    given, held = (state.params, state.l2_clip, inside, feed.key_views), inputs[:2]
+    given, held = (state.params, state.l2_clip, inside, feed.key_views), inputs.people
     if self.on_mesh is not None:
       return self.on_mesh.sum(block, given, feed.batch, held)
     rows = feed.batch.rows
     return block(given, feed.batch, rows if inputs.config.shards else jnp.arange(len(rows)), held)
 
   def _block_sum(
-    self, config: DpSgdConfig, given: Any, batch: Batch, places: jax.Array, held: Any
+    self, config: DpSgdConfig, given: Any, batch: Batch, places: jax.Array, held: Examples
   ) -> tuple[_Sums, _Seen]:
     """The sums over the people of one device's batch.
 
@@ -210,16 +207,14 @@ class DpSgdProgram(Program):
       given: parameters, clip bound, gradient of the penalties inside the clip, key of the views.
       batch: rows of the people that are held, and who takes part.
       places: numbers that name the rows in the draw of views.
-      held: people, and which of them are finite.
+      held: people.
     """
     params, l2_clip, inside, key_views = given
     gradient = self._query(config, l2_clip, inside)
 
     def clipped_sum(batch: tuple[Any, Any, Any]) -> tuple[Any, Any]:
       rows, mask, places = batch
-      people, whole = _batches.look_up(held, rows)
-      if whole is None:
-        people, whole = zero_broken(people)
+      people, whole = zero_broken(_batches.look_up(held, rows))
       if config.augment is not None:
         keys = jax.vmap(jax.random.fold_in, (None, 0))(key_views, places)
         people = people._replace(x=views_of(people.x, config.augment, config.views, keys=keys))
