@@ -40,7 +40,8 @@ def random_words(key: Key, count: int, *, start: int | jax.Array = 0) -> Words:
   """
   if checks.concrete(start):
     checks.integer("start + count", start + count, low=0, high=2**32)
-  return words_at(key, jax.lax.iota(jnp.uint32, count) + jnp.asarray(start, jnp.uint32))
+  counter = jax.lax.iota(jnp.uint32, count) + jnp.asarray(start, jnp.uint32)
+  return words_at(key, counter)
 
 
 def words_at(key: Key, counter: jax.Array) -> Words:
