@@ -142,7 +142,8 @@ def _from_module(library: _Library, module: Any, call_kwargs: tuple[tuple[str, A
 def _take_nnx_apart(module: Any) -> tuple[Params, Callable[[Params], Any]]:
   from flax import nnx
 
-  graph, params, rest = nnx.split(module, nnx.Param, ...)
+  parts: Any = nnx.split(module, nnx.Param, ...)
+  graph, params, rest = parts
   kinds = {type(own) for _, own in nnx.to_flat_state(rest)}
   state = {kind.__name__ for kind in kinds if not issubclass(kind, nnx.RngState)}
   checks.require(not state, NO_STATE.format(what=", ".join(sorted(state))))
