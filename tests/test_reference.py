@@ -4,7 +4,7 @@ import pytest
 
 from helpers import reference
 
-MOST = 358
+MOST = 356
 
 
 @pytest.fixture(scope="module")
