@@ -9,6 +9,7 @@ import optax
 import pytest
 
 from jaxfair import accounting, checks, methods, models, training
+from jaxfair.methods._method import Sizes
 from jaxfair.training import LagrangianConfig, _optimizers
 from jaxfair.types import Examples
 
@@ -110,7 +111,7 @@ def test_a_schedule_is_no_optimizer():
 
 def test_settings_of_methods_take_names_functions_and_objects():
   method = methods.get("dp_sgd")
-  sizes = methods.Sizes(private=100, public=0, shape=(3,), classes=2, groups=1)
+  sizes = Sizes(private=100, public=0, shape=(3,), classes=2, groups=1)
   budget = accounting.Budget(1.0, 1e-5)
   for given, expected in (("adam", optax.adam), (optax.adamw, optax.adamw), (CHAIN, CHAIN)):
     plan = method.plan(method.settings(optimizer=given, steps=5), sizes, budget)
@@ -125,7 +126,7 @@ def test_settings_of_methods_take_names_functions_and_objects():
 
 def test_gradients_of_dp_sgd_global_are_scaled_before_an_object_sees_them():
   settings = methods.get("dp_sgd_global").settings
-  sizes = methods.Sizes(private=100, public=0, shape=(3,), classes=2, groups=1)
+  sizes = Sizes(private=100, public=0, shape=(3,), classes=2, groups=1)
   plan = methods.get("dp_sgd_global").plan(
     settings(optimizer=optax.sgd(0.1), bound=4.0, l2_clip=2.0, steps=5),
     sizes,
