@@ -13,7 +13,7 @@ from jaxfair.privacy._clipping import Method, refuse_64_bit_mode
 from jaxfair.privacy._sampling import PoissonSampler
 from jaxfair.privacy._sharded_sampling import ShardedSampler
 from jaxfair.training import _batches, _driver, _regularizers
-from jaxfair.training._optimizers import Optimizer
+from jaxfair.training._optimizers import Optimizer, check_optimizer
 from jaxfair.training._program import settings
 from jaxfair.training._recipes import Augmentation
 from jaxfair.training._regularizers import Penalty, UncoveredError
@@ -28,7 +28,7 @@ class DpSgdConfig:
   swept by `fit_many` in one program. The others fix the program's shape.
 
   Attributes:
-    learning_rate: passed to the optimizer.
+    learning_rate: passed to the optimizer, if that is a function of it.
     l2_clip: bound C on the norm of one person's gradient (where it starts, if `adaptive`).
     noise_multiplier: standard deviation of the noise over C; 0 trains without
       privacy, and there is no event then.
@@ -42,7 +42,8 @@ class DpSgdConfig:
       share a training; 64 suits most meshes, and any number of devices that divides it gives the
       same result up to rounding. `max_batch` is then the cap on the sample of one shard. None
       draws everybody at once, which takes one device.
-    optimizer: `learning_rate -> optax.GradientTransformation`.
+    optimizer: a function of the learning rate, such as `optax.adamw`, whose rate can be swept; or
+      any optax object, such as `optax.adamw(schedule)`, and `learning_rate` is not used then.
     method: how gradients are clipped; see `privacy.clipped_grad`.
     per_layer: clips each layer by itself.
     rule: "clip" shortens gradients beyond the bound; "normalize" gives nearly all of them its
@@ -89,7 +90,7 @@ class DpSgdConfig:
     Non-finite examples are not refused, because a refusal would reveal that somebody's record is
     broken. They contribute nothing.
     """
-    checks.positive("learning_rate", self.learning_rate)
+    check_optimizer(self)
     checks.positive("l2_clip", self.l2_clip)
     checks.non_negative("noise_multiplier", self.noise_multiplier)
     _regularizers.check(self, model)
