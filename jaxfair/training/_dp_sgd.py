@@ -96,8 +96,8 @@ def dp_sgd(
   Reference:
     Abadi et al. 2016.
   """
-  given = Given(examples, config, key, initial, mask=mask)
-  return train(DpSgdProgram.on(mesh, model, loss, given), given)
+  program = DpSgdProgram.on(mesh, model, loss, examples, config, initial)
+  return train(program, Given(examples, config, key, initial, mask=mask))
 
 
 class DpSgdState(NamedTuple):
@@ -146,13 +146,18 @@ class DpSgdProgram(Program):
 
   @classmethod
   def on(
-    cls, mesh: jax.sharding.Mesh | None, model: Model, loss: PerExampleLoss, given: Given
+    cls,
+    mesh: jax.sharding.Mesh | None,
+    model: Model,
+    loss: PerExampleLoss,
+    examples: Examples,
+    config: DpSgdConfig,
+    initial: Params | None,
   ) -> "DpSgdProgram":
     """The program on a mesh, or on one device."""
     if mesh is None:
       return cls(model, loss)
-    shards = given.config.shards
-    return cls(model, loss, OnMesh.checked(mesh, shards, given.examples, given.initial))
+    return cls(model, loss, OnMesh.checked(mesh, config.shards, examples, initial))
 
   def place(self, given: Given) -> Given:
     """Puts people and parameters on the devices that work on them."""
@@ -165,6 +170,12 @@ class DpSgdProgram(Program):
     config, key = mesh.place_everywhere((given.config, given.key))
     return Given(mesh.place_people(given.examples), config, key, initial, mask=mask)
 
+  def placed_people(self, examples: Examples) -> Examples:
+    """People where a step reads them."""
+    if self.on_mesh is not None:
+      return self.on_mesh.place_people(examples)
+    return jax.tree.map(jnp.asarray, examples)
+
   def begin(self, given: Given) -> Begun:
     """The state before the first step."""
     config, params = given.config, self._laid_out(self.start(given))
@@ -176,7 +187,7 @@ class DpSgdProgram(Program):
 
   def rows(self, inputs: DpSgdInputs) -> int:
     """The cap on a batch, or on the part of it that a device draws."""
-    sampler = inputs.config.sampler(self._size(inputs))
+    sampler = inputs.config.sampler(self.size_of(inputs.people))
     if isinstance(sampler, ShardedSampler):
       return block_cap(sampler, 1 if self.on_mesh is None else self.on_mesh.blocks)
     cap: int = sampler.max_batch
@@ -184,7 +195,7 @@ class DpSgdProgram(Program):
 
   def feed(self, source: jax.Array, inputs: DpSgdInputs, start: Any, count: int) -> Feed:
     """Samples and keys; see `make_feeds`."""
-    size, mesh = self._size(inputs), self.on_mesh
+    size, mesh = self.size_of(inputs.people), self.on_mesh
     return make_feeds(inputs.config, size, count, key=source, start=start, on_mesh=mesh)
 
   def sum(self, state: DpSgdState, feed: Feed, inputs: DpSgdInputs) -> tuple[_Sums, _Seen]:
@@ -299,9 +310,9 @@ class DpSgdProgram(Program):
       model, loss, l2_clip=l2_clip, method=method, per_layer=config.per_layer, rule=config.rule
     )
 
-  def _size(self, inputs: DpSgdInputs) -> int:
-    size: int = inputs.people.x.shape[0]
-    return size if self.on_mesh is None else self.on_mesh.size
+  def size_of(self, people: Examples) -> int:
+    """Number of people, without the rows that fill up a device's block."""
+    return people.size if self.on_mesh is None else self.on_mesh.size
 
   def _laid_out(self, params: Params) -> Params:
     return params if self.on_mesh is None else self.on_mesh.laid_out(params)
