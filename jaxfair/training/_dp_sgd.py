@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxfair import tree
 from jaxfair.privacy import noise
@@ -15,7 +16,7 @@ from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, train
 from jaxfair.training._recipes import Average, mean_over_views, sum_in_chunks, views_of
-from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss, Source
 
 
 class NonPrivateDpTrace(NamedTuple):
@@ -45,7 +46,7 @@ class NonPrivateDpTrace(NamedTuple):
 def dp_sgd(
   model: Model,
   loss: PerExampleLoss,
-  examples: Examples,
+  examples: Examples | Source,
   config: DpSgdConfig = DpSgdConfig(),
   *,
   key: Key,
@@ -60,7 +61,8 @@ def dp_sgd(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses.
-    examples: the private data.
+    examples: the private data; of a `Source`, the people of each batch are read when they are
+      drawn, and the samples are those of the same people in memory.
     config: settings.
     key: initial parameters, samples and noise. For a release it must come from
       the operating system: `privacy.os_key()`.
@@ -146,6 +148,15 @@ class DpSgdProgram(Program):
     """Samples and keys; see `make_feeds`."""
     size = inputs.people.x.shape[0]
     return make_feeds(inputs.config, size, count, key=source, start=start)
+
+  def chosen(self, feeds: Feed) -> Batch:
+    """The rows of the samples, and which of them are people."""
+    return feeds.batch
+
+  def at_hand(self, feed: Feed, inputs: DpSgdInputs, people: Examples) -> tuple[Feed, DpSgdInputs]:
+    """The batch is all of these people."""
+    batch = Batch(np.arange(people.x.shape[0]), feed.batch.mask)
+    return feed._replace(batch=batch), inputs._replace(people=people)
 
   def sum(
     self, state: DpSgdState, feed: Feed, inputs: DpSgdInputs
