@@ -89,15 +89,16 @@ def _top(
   def one(row: jax.Array, start: jax.Array) -> tuple[jax.Array, jax.Array]:
     known = jnp.where(jnp.isnan(row), 0.0, row)
 
-    def gradient(v: jax.Array) -> jax.Array:
-      return jax.grad(lambda v: known @ per_example(model, loss, unravel(v), examples))(v)
+    def gradient(v: jax.Array, people: Examples) -> jax.Array:
+      return jax.grad(lambda v: known @ per_example(model, loss, unravel(v), people))(v)
 
     # Linearized once: what does not depend on the direction is not computed in every step.
-    _, product = jax.linearize(gradient, jax.lax.stop_gradient(flat))
+    fixed, held = jax.lax.stop_gradient((flat, examples))
+    _, product = jax.linearize(lambda v: gradient(v, held), fixed)
     value, error, vector = largest(product, start, steps)
     # d lambda = u' dH u for the eigenvector u: differentiating the iteration itself would divide
     # by gaps between eigenvalues that have nothing to do with it.
-    curved = vector @ jax.jvp(gradient, (flat,), (vector,))[1]
+    curved = vector @ jax.jvp(lambda v: gradient(v, examples), (flat,), (vector,))[1]
     value += curved - jax.lax.stop_gradient(curved)
     empty = jnp.any(jnp.isnan(row))
     return jnp.where(empty, jnp.nan, value), jnp.where(empty, jnp.nan, error)
