@@ -28,8 +28,7 @@ class Config(simulation.Simulation):
 def cells(config: Config) -> list[_study.Cell]:
   """One cell per part, set of places and epsilon."""
   load_jurisdictions(config.data)  # a missing file is found before any work
-  own = config.data.name or "your file"
-  sets = dict.fromkeys([own, *(["synthetic"] if config.made_up else [])])
+  sets = dict.fromkeys([config.data.name, *(["synthetic"] if config.made_up else [])])
   return [
     {"part": part, "places": places, "epsilon": epsilon}
     for part in config.parts
