@@ -10,7 +10,7 @@ from jaxfair import checks
 from jaxfair.cli import _console
 
 if TYPE_CHECKING:
-  from jaxfair.experiments._runs import Plan
+  from jaxfair.experiments._cells import Plan
   from jaxfair.methods._evaluation import NonPrivateEvaluation
 
 Ranges = Annotated[

@@ -13,6 +13,7 @@ from jaxfair.models._features import embed, extractor, with_head
 from jaxfair.models._fine_tuning import frozen, low_rank
 from jaxfair.models._inference import predict, scores
 from jaxfair.models._losses import cross_entropy, soft_cross_entropy, zero_one
+from jaxfair.models._module_adapters import from_equinox, from_nnx
 from jaxfair.models._networks import network
 from jaxfair.models._pretrained import pretrained
 from jaxfair.models._scattering import scattering
@@ -33,8 +34,10 @@ __all__ = [
   "cross_entropy",
   "embed",
   "extractor",
+  "from_equinox",
   "from_flax",
   "from_haiku",
+  "from_nnx",
   "frozen",
   "logistic",
   "low_rank",

@@ -219,6 +219,7 @@ STUDY = ex.Study(
   config=Config,
   cells=_cells,
   run=run,
+  keeps_files=True,
   precheck=_check,
   derive=lambda table: table.plus(spared=1 - table["share"], accuracy_kept=-table["accuracy_lost"]),
   notes=_notes,

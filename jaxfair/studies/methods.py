@@ -277,6 +277,7 @@ STUDY = ex.Study(
   config=Config,
   cells=_cells,
   run=run,
+  keeps_files=lambda config: config.release_epsilon is not None,
   precheck=_precheck,
   derive=_derive,
   notes=lambda config: tuple(_notes(config)),

@@ -10,7 +10,7 @@ from jaxfair.privacy._clip_factors import ClipRule
 from jaxfair.privacy._clipping import Method, refuse_64_bit_mode
 from jaxfair.privacy._sampling import PoissonSampler
 from jaxfair.training import _batches, _driver, _regularizers
-from jaxfair.training._optimizers import Optimizer
+from jaxfair.training._optimizers import Optimizer, check_optimizer
 from jaxfair.training._program import settings
 from jaxfair.training._recipes import Augmentation
 from jaxfair.training._regularizers import Penalty, UncoveredError
@@ -25,7 +25,7 @@ class DpSgdConfig:
   swept by `fit_many` in one program. The others fix the program's shape.
 
   Attributes:
-    learning_rate: passed to the optimizer.
+    learning_rate: passed to the optimizer, if that is a function of it.
     l2_clip: bound C on the norm of one person's gradient (where it starts, if `adaptive`).
     noise_multiplier: standard deviation of the noise over C; 0 trains without
       privacy, and there is no event then.
@@ -35,7 +35,8 @@ class DpSgdConfig:
     batch_size: expected batch size; each person takes part in a step with
       probability batch_size / n.
     max_batch: public cap on a batch; None chooses one that is practically never reached.
-    optimizer: `learning_rate -> optax.GradientTransformation`.
+    optimizer: a function of the learning rate, such as `optax.adamw`, whose rate can be swept; or
+      any optax object, such as `optax.adamw(schedule)`, and `learning_rate` is not used then.
     method: how gradients are clipped; see `privacy.clipped_grad`.
     per_layer: clips each layer by itself.
     rule: "clip" shortens gradients beyond the bound; "normalize" gives nearly all of them its
@@ -81,7 +82,7 @@ class DpSgdConfig:
     Non-finite examples are not refused, because a refusal would reveal that somebody's record is
     broken. They contribute nothing.
     """
-    checks.positive("learning_rate", self.learning_rate)
+    check_optimizer(self)
     checks.positive("l2_clip", self.l2_clip)
     checks.non_negative("noise_multiplier", self.noise_multiplier)
     _regularizers.check(self, model)
