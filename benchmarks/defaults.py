@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxfair import data, methods, models
 from jaxfair import experiments as ex
+from jaxfair.data import _inventory
 from jaxfair.experiments import _people
 from jaxfair.fairness import _confusion
 from jaxfair.methods._buying import seeded_bits
@@ -31,7 +32,7 @@ def all_people() -> dict[str, ex.People]:
   """The named sets, and two files."""
   found = {name: ex.People(name) for name in NAMED}
   for name, options in FILES.items():
-    paths = data.describe(name).paths
+    paths = _inventory.describe(name).paths
     assert paths, f"{name} is not here: jaxfair data fetch {name}"
     found[f"{name} (file)"] = ex.People(name=name, csv=str(paths[0]), **options)
   return found

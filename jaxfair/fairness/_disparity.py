@@ -45,7 +45,7 @@ def demographic_disparity(
   counts = jnp.asarray(counts)
   checks.require(
     counts.ndim == 2,
-    f"counts has shape {counts.shape}; pass (groups, classes), as prediction_counts does",
+    f"counts has shape {counts.shape}; pass counts of decisions by group and class, (groups, classes)",
   )
   return _disparity(counts, notion, skip_empty)
 

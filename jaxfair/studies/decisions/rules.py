@@ -75,7 +75,7 @@ def _falls_with_size(value: str) -> _claims.Check:
       for small, large in itertools.pairwise(table.unique("county"))
     }
 
-  return ex.every(pairs, row="ratio", epsilon=min)
+  return _claims.every(pairs, row="ratio", epsilon=min)
 
 
 def _worst_truth(operator: str, pair: str) -> _claims.Check:
@@ -88,7 +88,7 @@ def _worst_truth(operator: str, pair: str) -> _claims.Check:
       if other != pair
     }
 
-  return ex.every(others, row="truth", operator=operator, **SYNTHETIC, epsilon=min)
+  return _claims.every(others, row="truth", operator=operator, **SYNTHETIC, epsilon=min)
 
 
 def _excess_over_allowed(table: ex.Table) -> float:
