@@ -1,14 +1,18 @@
 """Settings of DP-SGD, and what they cost."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import optax
 
 from jaxfair import accounting, checks, models
+from jaxfair.models import _coupling
 from jaxfair.privacy._adaptive import QuantileClip
 from jaxfair.privacy._clip_factors import ClipRule
 from jaxfair.privacy._clipping import Method, refuse_64_bit_mode
 from jaxfair.privacy._sampling import PoissonSampler
+from jaxfair.privacy._sharded_sampling import ShardedSampler
 from jaxfair.training import _batches, _driver, _regularizers
 from jaxfair.training._optimizers import Optimizer, check_optimizer
 from jaxfair.training._program import settings
@@ -35,6 +39,10 @@ class DpSgdConfig:
     batch_size: expected batch size; each person takes part in a step with
       probability batch_size / n.
     max_batch: public cap on a batch; None chooses one that is practically never reached.
+    shards: number of blocks of people that draw their coins apart, so that devices of a mesh can
+      share a training; 64 suits most meshes, and any number of devices that divides it gives the
+      same result up to rounding. `max_batch` is then the cap on the sample of one shard. None
+      draws everybody at once, which takes one device.
     optimizer: a function of the learning rate, such as `optax.adamw`, whose rate can be swept; or
       any optax object, such as `optax.adamw(schedule)`, and `learning_rate` is not used then.
     method: how gradients are clipped; see `privacy.clipped_grad`.
@@ -63,6 +71,7 @@ class DpSgdConfig:
   steps: int = 1000
   batch_size: int = 256
   max_batch: int | None = None
+  shards: int | None = None
   optimizer: Optimizer = optax.sgd
   method: Method = "auto"
   per_layer: bool = False
@@ -100,11 +109,15 @@ class DpSgdConfig:
     self.sampler(size)
     check_per_example(model, loss, examples)
 
-  def sampler(self, num_examples: int) -> PoissonSampler:
+  def sampler(
+    self, num_examples: int, delta_share: float = _batches.DEFAULT_DELTA_SHARE
+  ) -> PoissonSampler | ShardedSampler:
     """The sampler this config trains with on n examples."""
-    return _batches.poisson_sampler(
-      num_examples, self.batch_size, self.steps, max_batch=self.max_batch
-    )
+    own: dict[str, Any] = {"max_batch": self.max_batch, "delta_share": delta_share}
+    if self.shards is None:
+      return _batches.poisson_sampler(num_examples, self.batch_size, self.steps, **own)
+    own["shards"] = self.shards
+    return _batches.sharded_sampler(num_examples, self.batch_size, self.steps, **own)
 
   def event(self, num_examples: int) -> accounting.DpSgd:
     """The event that a training with this config on n examples is charged as.
@@ -118,7 +131,7 @@ class DpSgdConfig:
       multiplier = self.adaptive.joint_multiplier(float(multiplier))
     sampler = self.sampler(num_examples)
     return accounting.DpSgd(
-      float(multiplier), sampler.rate, self.steps, num_examples, sampler.max_batch
+      float(multiplier), sampler.rate, self.steps, num_examples, sampler.max_batch, self.shards
     )
 
   def refuse_uncovered(self) -> None:
@@ -140,4 +153,4 @@ def check_per_example(model: Model, loss: PerExampleLoss, examples: Examples) ->
   models.check_independent(model, params, few)
   logits = jax.eval_shape(model.apply, params, few)
   y_one = jnp.zeros(examples.y.shape[1:], examples.y.dtype)
-  models.check_loss(loss, logits.shape[-1], y_one=y_one)
+  _coupling.check_loss(loss, logits.shape[-1], y_one=y_one)
