@@ -127,6 +127,12 @@ def test_refused(people):
   config = training.DpSgdConfig(batch_size=501)
   with pytest.raises(checks.ArgumentError, match="batch_size=501 must be"):
     training.dp_sgd(MODEL, LOSS, source, config, key=jax.random.key(0))
+  config = training.DpSgdConfig(shards=4)
+  with pytest.raises(checks.ArgumentError, match="leave shards out for a Source"):
+    training.dp_sgd(MODEL, LOSS, source, config, key=jax.random.key(0))
+  mesh = jax.make_mesh((1,), ("people",))
+  with pytest.raises(checks.ArgumentError, match="leave mesh out"):
+    training.dp_sgd(MODEL, LOSS, source, config, key=jax.random.key(0), mesh=mesh)
   broken = Counting(people._replace(x=np.full_like(people.x, np.nan)))
   few = training.FitConfig(steps=2, batch_size=10)
   with pytest.raises(checks.ArgumentError, match="NaN or infinite"):
