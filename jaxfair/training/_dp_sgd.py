@@ -20,7 +20,7 @@ from jaxfair.training._mesh import OnMesh, block_cap
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, train
 from jaxfair.training._recipes import Average, mean_over_views, sum_in_chunks, views_of
-from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss, Source
+from jaxfair.types import Array, Examples, Fit, Key, Model, Params, PerExampleLoss, Source
 
 
 class NonPrivateDpTrace(NamedTuple):
@@ -155,7 +155,7 @@ class DpSgdProgram(Program):
       return cls(model, loss)
     checks.require(
       isinstance(given.examples, Examples),
-      "mesh= shares people who are in memory; pass Examples, or leave mesh out to train on a Source",
+      "mesh= shares people who are in memory; leave mesh out to train on a Source",
     )
     shards = given.config.shards
     return cls(model, loss, OnMesh.checked(mesh, shards, given.examples, given.initial))
@@ -213,7 +213,7 @@ class DpSgdProgram(Program):
     return block(given, feed.batch, rows if inputs.config.shards else jnp.arange(len(rows)), held)
 
   def _block_sum(
-    self, config: DpSgdConfig, given: Any, batch: Batch, places: jax.Array, held: Examples
+    self, config: DpSgdConfig, given: Any, batch: Batch, places: Array, held: Examples
   ) -> tuple[_Sums, _Seen]:
     """The sums over the people of one device's batch.
 
