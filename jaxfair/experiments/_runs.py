@@ -175,7 +175,7 @@ def compute(
 
   if workers is not None and made.seed == "os":
     record.say("Cells are computed in this process: the key of a release does not leave it.")
-  elif workers is not None and made.study.keeps_files:
+  elif workers is not None and made.study.writes_files(made.settings):
     record.say(f"Cells of {made.study.name} keep files, so they are computed in this process.")
   elif workers is not None:
     _compute_on_workers(made, missing, record, data, step, workers)

@@ -125,8 +125,8 @@ class Study:
     titles: what a column is called on the axes of figures.
     release: the `[release]` table of one point of the frontier, given the config and the
       point's columns, method among them; None for a point that cannot be released.
-    keeps_files: whether cells write to the run directory (`Context.folder`); such cells are not
-      computed on workers.
+    keeps_files: whether cells write to the run directory (`Context.folder`), or a function of the
+      config that tells it; such cells are not computed on workers.
   """
 
   name: str
@@ -145,7 +145,7 @@ class Study:
   plain: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   titles: Mapping[str, str] = dataclasses.field(default_factory=dict)
   release: Callable[[Any, Mapping[str, Any]], dict[str, Any] | None] | None = None
-  keeps_files: bool = False
+  keeps_files: bool | Callable[[Any], bool] = False
 
   def __post_init__(self) -> None:
     if isinstance(self.claims, Mapping):
@@ -170,6 +170,10 @@ class Study:
     loaded = [load_people(one) for one in self.people(config)]
     self.precheck(config, *(people for people, _ in loaded))
     return [note for _, note in loaded]
+
+  def writes_files(self, config: Any) -> bool:
+    """Whether the cells of a config write to the run directory."""
+    return self.keeps_files(config) if callable(self.keeps_files) else self.keeps_files
 
   def plan_cells(self, config: Any) -> list[Cell]:
     """All cells of a config."""

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import optax
 
 from jaxfair import accounting, checks, models
+from jaxfair.models import _coupling
 from jaxfair.privacy._adaptive import QuantileClip
 from jaxfair.privacy._clip_factors import ClipRule
 from jaxfair.privacy._clipping import Method, refuse_64_bit_mode
@@ -152,4 +153,4 @@ def check_per_example(model: Model, loss: PerExampleLoss, examples: Examples) ->
   models.check_independent(model, params, few)
   logits = jax.eval_shape(model.apply, params, few)
   y_one = jnp.zeros(examples.y.shape[1:], examples.y.dtype)
-  models.check_loss(loss, logits.shape[-1], y_one=y_one)
+  _coupling.check_loss(loss, logits.shape[-1], y_one=y_one)
