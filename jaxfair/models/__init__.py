@@ -7,7 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from jaxfair.models._adapters import from_flax, from_haiku
-from jaxfair.models._coupling import check_independent, check_loss
+from jaxfair.models._coupling import check_independent
 from jaxfair.models._dense import logistic, mlp
 from jaxfair.models._features import embed, extractor, with_head
 from jaxfair.models._fine_tuning import frozen, low_rank
@@ -29,7 +29,6 @@ __all__ = [
   "Conv",
   "CouplingError",
   "check_independent",
-  "check_loss",
   "convnet",
   "cross_entropy",
   "embed",

@@ -14,9 +14,10 @@ from jaxfair.training import _hosts
 from jaxfair.training._checkpoints import Checkpoints
 from jaxfair.training._dp_sgd import DpSgdProgram, NonPrivateDpTrace
 from jaxfair.training._dp_sgd_config import DpSgdConfig
+from jaxfair.training._program import opened
 from jaxfair.training._program_fingerprint import programs
 from jaxfair.training._segments import Training
-from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss, Source
 
 SHARDS = 64  # into which people are dealt for a mesh
 
@@ -74,7 +75,7 @@ def calibrate(
 def train_to_budget(
   model: Model,
   loss: PerExampleLoss,
-  examples: Examples,
+  examples: Examples | Source,
   config: DpSgdConfig = DpSgdConfig(),
   *,
   epsilon: float,
@@ -94,7 +95,7 @@ def train_to_budget(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses.
-    examples: the private data; their number is public.
+    examples: the private data, in memory or a `Source`; their number is public.
     config: settings; the noise is calibrated for its steps and batch size.
     epsilon: epsilon of the budget, for one person added or removed.
     delta: delta of the budget; well below 1/n.
@@ -129,15 +130,16 @@ def train_to_budget(
     Of several processes the first draws the key from the operating system and sends it to the
     others, over the network that the collectives use.
   """
-  if mesh is not None and config.shards is None:
-    config = dataclasses.replace(config, shards=shards_for(examples.size))
-  config.check(model, loss, examples)
+  people, source = opened(DpSgdProgram(model, loss), examples)
+  if mesh is not None and source is None and config.shards is None:
+    config = dataclasses.replace(config, shards=shards_for(people.size))
+  config.check(model, loss, people)
   if key is not None:
     checks.one_key("key", key)
-  size = examples.size
+  size = people.size
   config = calibrate(config, size, epsilon=epsilon, delta=delta)
   program = DpSgdProgram.on(mesh, model, loss, examples, config, initial)
-  training = Training(program, program.placed_people(examples), config, initial, progress)
+  training = Training.of(program, people, config, initial, progress, source)
   trace: NonPrivateDpTrace | None
   with contextlib.ExitStack() as stack:
     stack.enter_context(_hosts.together(_remedy(folder)))
@@ -150,9 +152,9 @@ def train_to_budget(
     else:
       folder = pathlib.Path(folder)
       private, described = training.private(), _described(config, epsilon, delta, size)
-      traced = programs(model, loss, examples, config)
+      traced = programs(model, loss, people, config)
 
-      def opened() -> Any:
+      def charged() -> Any:
         made = Checkpoints(folder, described, private, key, programs=traced)
         own = ledger
         if own is None:
@@ -160,7 +162,7 @@ def train_to_budget(
         training.charge(own, dataset_ledger if made.for_release else None, made.run_id)
         return made.told()
 
-      store = Checkpoints.joined(folder, _hosts.from_first(opened), private)
+      store = Checkpoints.joined(folder, _hosts.from_first(charged), private)
       for_release = store.for_release
       params, trace = training.resume(store)
       if for_release and not keep_private:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import optax
 
 from jaxfair import accounting, checks, models
+from jaxfair.models import _coupling
 from jaxfair.privacy._adaptive import QuantileClip
 from jaxfair.privacy._clip_factors import ClipRule
 from jaxfair.privacy._clipping import Method, refuse_64_bit_mode
@@ -17,6 +18,7 @@ from jaxfair.training._optimizers import Optimizer, check_optimizer
 from jaxfair.training._program import settings
 from jaxfair.training._recipes import Augmentation
 from jaxfair.training._regularizers import Penalty, UncoveredError
+from jaxfair.training._streaming import is_absent
 from jaxfair.types import Examples, Model, Number, PerExampleLoss
 
 
@@ -104,6 +106,10 @@ class DpSgdConfig:
       checks.integer("chunk_size", self.chunk_size, low=1)
     if self.average is not None:
       checks.number("average", self.average, low=0.0, high=1.0, open_high=True)
+    checks.require(
+      self.shards is None or not is_absent(examples),
+      f"shards={self.shards} deals out people who are in memory; leave shards out for a Source",
+    )
     size = checks.people(examples)
     self.sampler(size)
     check_per_example(model, loss, examples)
@@ -152,4 +158,4 @@ def check_per_example(model: Model, loss: PerExampleLoss, examples: Examples) ->
   models.check_independent(model, params, few)
   logits = jax.eval_shape(model.apply, params, few)
   y_one = jnp.zeros(examples.y.shape[1:], examples.y.dtype)
-  models.check_loss(loss, logits.shape[-1], y_one=y_one)
+  _coupling.check_loss(loss, logits.shape[-1], y_one=y_one)

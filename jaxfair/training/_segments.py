@@ -14,7 +14,8 @@ from jaxfair.training._checkpoints import Checkpoints
 from jaxfair.training._dp_sgd import DpSgdProgram, NonPrivateDpTrace
 from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._program import Begun, Given, advance, begin, loop_for
-from jaxfair.types import Examples, Key, Params
+from jaxfair.training._streaming import as_shapes
+from jaxfair.types import Examples, Key, Params, Source
 
 SEGMENTS = 10  # a training with a folder is saved this often
 
@@ -29,6 +30,7 @@ class Training:
     config: settings with calibrated noise.
     initial: parameters to start from; drawn if None.
     progress: called with `(steps done, steps in all)` after every segment.
+    source: where people are read from, if they are not in memory.
   """
 
   program: DpSgdProgram
@@ -36,6 +38,14 @@ class Training:
   config: DpSgdConfig
   initial: Params | None
   progress: Callable[[int, int], None]
+  source: Source | None
+
+  @classmethod
+  def of(cls, program: DpSgdProgram, people: Examples, *others: Any) -> "Training":
+    """A training of people who are not where a step reads them yet."""
+    mesh = program.on_mesh
+    placed = jax.tree.map(jnp.asarray, people) if mesh is None else mesh.place_people(people)
+    return cls(program, placed, *others)
 
   def charge(
     self, ledger: accounting.Ledger | None, book: accounting.DatasetLedger | None, run_id: str
@@ -51,6 +61,8 @@ class Training:
   def private(self) -> Any:
     """What must be the same when a training is continued: the people and the start."""
     mesh = self.program.on_mesh
+    if self.source is not None:
+      return np.frombuffer(self.source.fingerprint().encode(), np.uint8), self.initial
     if mesh is None:
       return self.examples, self.initial
     assert self.config.shards is not None
@@ -82,7 +94,9 @@ class Training:
       begun, parts = begun._replace(state=self._like(begun.state, state)), [trace]
     while done < steps:
       count = min(length, steps - done)
-      begun, trace = advance(self.program, begun, count=count, start=done, loop=loop)
+      begun, trace = advance(
+        self.program, begun, count=count, start=done, loop=loop, source=self.source
+      )
       parts.append(self._near(trace))
       done += count
       if store is not None:
@@ -112,6 +126,7 @@ class Training:
 
   def _shapes(self, begun: Begun, done: int) -> Any:
     """Shapes of a checkpoint after `done` steps."""
+    begun = begun._replace(inputs=as_shapes(begun.inputs))
     begun, trace = jax.eval_shape(lambda b: advance(self.program, b, count=done), begun)
     return begun.state, trace
 
