@@ -22,7 +22,8 @@ y = rng.integers(0, 3, 101).astype(np.int32)
 x = (rng.normal(size=(3, 4))[y] + rng.normal(size=(101, 4))).astype(np.float32)
 PEOPLE = Examples(x, y, np.zeros(101, np.int32))
 MODEL, LOSS = models.logistic(3), models.cross_entropy
-CONFIG = training.DpSgdConfig(steps=10, batch_size=20, learning_rate=0.3, shards=4)
+CONFIG = training.DpSgdConfig(steps=10, batch_size=20, learning_rate=0.3, shards=4,
+                              loop="step")
 MESH = jax.sharding.Mesh(np.array(jax.devices()), ("data",))
 FOLDER = %r
 
@@ -65,8 +66,8 @@ found["key"] = np.asarray(jax.random.key_data(_hosts.key_from_first(
 found["drawn"] = len(called)
 finished = release(lambda: None)
 found["released"] = values(finished.params), finished.for_release, finished.guarantee.epsilon
-with accounting.Ledger.open(FOLDER + "/ledger.jsonl") as ledger:
-  found["charges"] = [[e.shards, e.max_batch] for e in ledger.events()]
+entries = accounting.Ledger.read(FOLDER + "/ledger.jsonl")
+found["charges"] = [[entry.event.shards, entry.event.max_batch] for entry in entries]
 found["read"] = values(release(lambda: None).params)
 
 def fails():
@@ -119,9 +120,10 @@ def test_two_processes_charge_once(runs):
   """They continue what one process began with a key from the operating system."""
   first, second = runs[2]
   assert first["released"] == second["released"]
-  assert first["released"][1] and first["released"][2] <= 3.0
-  assert len(first["charges"]) == 1 and first["charges"] == second["charges"]
-  assert first["charges"][0][0] == 4
+  assert first["released"][1]
+  assert first["released"][2] <= 3.0
+  assert first["charges"] == second["charges"]
+  assert [shards for shards, _ in first["charges"]] == [4]
   assert first["read"] == second["read"] == first["released"][0]
 
 
