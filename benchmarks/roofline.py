@@ -59,7 +59,7 @@ NETWORKS = {
     (28, 28, 1),
     1024,
   ),
-  "ResNet-18, 32x32": (models.resnet(10, depth=18), (32, 32, 3), 256),
+  "ResNet-18, 32x32": (models.resnet(18, 10), (32, 32, 3), 256),
 }
 
 
@@ -157,9 +157,9 @@ def table(names) -> str:
     cells = [
       name,
       f"{batch:,}",
-      f"{plain.flops / 1e9:.3g}, {private.flops / 1e9:.3g}",
+      f"{_three(plain.flops / 1e9)}, {_three(private.flops / 1e9)}",
       f"{100 * private.full / private.flops:.0f}%",
-      f"{plain.moved / 1e6:.3g}, {private.moved / 1e6:.3g}",
+      f"{_three(plain.moved / 1e6)}, {_three(private.moved / 1e6)}",
       f"{private.flops / private.moved:.2g}",
     ]
     for device in DEVICES:
@@ -168,6 +168,11 @@ def table(names) -> str:
     lines.append("| " + " | ".join(cells) + " |")
     print(lines[-1], flush=True)
   return "\n".join(lines)
+
+
+def _three(number: float) -> str:
+  """Three digits, without an exponent."""
+  return f"{float(f'{number:.3g}'):,g}"
 
 
 def _array(shape, dtype=jnp.float32):
