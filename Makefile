@@ -36,7 +36,7 @@ $(VENV)/.created:
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.created setup.cfg pyproject.toml
-	$(PIP) install --editable .
+	$(PIP) install --editable .[figures]
 	touch $@
 
 $(VENV)/.installed-for-tests: $(VENV)/.created setup.cfg pyproject.toml

@@ -111,7 +111,7 @@ def report(
     page = _collection.write_collection(folder)
   else:
     page = reports.write(_reading.read_run(folder))
-  typer.echo(f"report: {page}")
+  _console.say_report(f"report: {page}")
 
 
 def _run(config: pathlib.Path, made: "Plan", out: pathlib.Path | None) -> None:
@@ -126,7 +126,7 @@ def _run(config: pathlib.Path, made: "Plan", out: pathlib.Path | None) -> None:
   _print_claims(folder)
   _print_models(found)
   typer.echo(f"rows:   {folder / 'results.csv'}")
-  typer.echo(f"report: {page}")
+  _console.say_report(f"report: {page}")
 
 
 def _run_folder(
