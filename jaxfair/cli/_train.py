@@ -10,7 +10,7 @@ from jaxfair import checks
 from jaxfair.cli import _console
 
 if TYPE_CHECKING:
-  from jaxfair.experiments._runs import Plan
+  from jaxfair.experiments._cells import Plan
   from jaxfair.methods._evaluation import NonPrivateEvaluation
 
 Ranges = Annotated[
@@ -123,13 +123,14 @@ def people_table(
   ranges: list[str],
 ) -> dict[str, Any]:
   """The `[data]` table: of a file, if it looks like one."""
-  from jaxfair import data
+  from jaxfair.data import _loading
 
   path = pathlib.Path(source)
-  own = source not in data.names()
+  own = source not in _loading.names()
   checks.require(
     not own or path.is_file(),
-    f"{source!r} is neither a file nor a named data set; {checks.options(source, data.names())}",
+    f"{source!r} is neither a file nor a named data set; "
+    f"{checks.options(source, _loading.names())}",
   )
   for name, column in (("label", label), ("group", group)):
     checks.require(

@@ -43,15 +43,26 @@ class Context:
     shared_key: the same in all cells, for what comparisons between cells need
       in common, such as the splits. Never for noise.
     for_release: whether the run's randomness is the operating system's.
-    folder: this run's directory, for ledgers and checkpoints.
+    run_folder: this run's directory; None on a worker, which has none.
     say: tells the person something once.
   """
 
   key: jax.Array
   shared_key: jax.Array
   for_release: bool
-  folder: pathlib.Path
+  run_folder: pathlib.Path | None
   say: Callable[[str], None]
+
+  @property
+  def folder(self) -> pathlib.Path:
+    """This run's directory, for ledgers, checkpoints and files that a cell keeps."""
+    checks.require(
+      self.run_folder is not None,
+      "a worker has no run directory; declare the study with keeps_files=True, and its cells "
+      "are computed by the process that holds the directory",
+    )
+    assert self.run_folder is not None
+    return self.run_folder
 
   def load(self, people: People) -> data.Dataset:
     """Loads the people and reports what a reader must know about them."""
@@ -113,6 +124,8 @@ class Study:
     titles: what a column is called on the axes of figures.
     release: the `[release]` table of one point of the frontier, given the config and the
       point's columns, method among them; None for a point that cannot be released.
+    keeps_files: whether cells write to the run directory (`Context.folder`); such cells are not
+      computed on workers.
   """
 
   name: str
@@ -131,6 +144,7 @@ class Study:
   plain: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   titles: Mapping[str, str] = dataclasses.field(default_factory=dict)
   release: Callable[[Any, Mapping[str, Any]], dict[str, Any] | None] | None = None
+  keeps_files: bool = False
 
   def __post_init__(self) -> None:
     if isinstance(self.claims, Mapping):

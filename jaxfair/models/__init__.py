@@ -7,7 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from jaxfair.models._adapters import from_flax, from_haiku
-from jaxfair.models._coupling import check_independent, check_loss, couples_examples
+from jaxfair.models._coupling import check_independent, check_loss
 from jaxfair.models._dense import logistic, mlp
 from jaxfair.models._features import embed, extractor, with_head
 from jaxfair.models._fine_tuning import frozen, low_rank
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
   from jaxfair.models._vggs import vgg
 
 from jaxfair.models._coupling import CouplingError
-from jaxfair.models._losses import exponential, margin, ramp, squared
 
 __all__ = [
   "Conv",
@@ -31,27 +30,22 @@ __all__ = [
   "check_independent",
   "check_loss",
   "convnet",
-  "couples_examples",
   "cross_entropy",
   "embed",
-  "exponential",
   "extractor",
   "from_flax",
   "from_haiku",
   "frozen",
   "logistic",
   "low_rank",
-  "margin",
   "mlp",
   "network",
   "predict",
   "pretrained",
-  "ramp",
   "resnet",
   "scattering",
   "scores",
   "soft_cross_entropy",
-  "squared",
   "vgg",
   "with_head",
   "zero_one",

@@ -8,10 +8,11 @@ import numpy as np
 
 from jaxfair import _fields, accounting, checks, data, methods, tree
 from jaxfair import experiments as ex
-from jaxfair.experiments import Count, Positive, _study
+from jaxfair.experiments import Count, Positive, _claims, _figures, _study
 from jaxfair.experiments import _config as configs
 from jaxfair.experiments._measures import EVERYONE, GAPS, GroupMeasures, paired_costs
 from jaxfair.experiments._study import Parts
+from jaxfair.methods import _method
 from jaxfair.studies.reasons import REASONS, reasons_of, with_reasons
 
 PLAIN, MAJORITY = "plain", "majority_class"
@@ -69,7 +70,7 @@ class Config(ex.Settings):
 
 def _precheck(config: Config, people: data.Dataset) -> None:
   """Every method can be planned for these people."""
-  sizes = methods.Sizes(
+  sizes = _method.Sizes(
     private=int(config.fractions[1] * people.size),
     public=int(config.fractions[0] * people.size),
     shape=people.examples.x.shape[1:],
@@ -153,31 +154,31 @@ STUDY = ex.Study(
   notes=_notes,
   plain={"method": PLAIN},
   summaries=(
-    ex.Summary("Who pays", ("method", "epsilon", "group"), ("accuracy_cost", "accuracy")),
-    ex.Summary("Gaps between groups", ("method", "epsilon"), ("accuracy", *GAPS), ALL),
-    ex.Summary("Why", ("method", "epsilon", "group"), tuple(REASONS), AT_METHODS),
+    _figures.Summary("Who pays", ("method", "epsilon", "group"), ("accuracy_cost", "accuracy")),
+    _figures.Summary("Gaps between groups", ("method", "epsilon"), ("accuracy", *GAPS), ALL),
+    _figures.Summary("Why", ("method", "epsilon", "group"), tuple(REASONS), AT_METHODS),
   ),
   claims=(
-    ex.Claim(
+    _claims.Claim(
       "privacy costs accuracy",
       "At the smallest budget private models are less accurate than the plain one",
       (ex.mean("accuracy_cost") > 0).at(**AT_METHODS, **ALL, epsilon=min),
     ),
-    ex.Claim(
+    _claims.Claim(
       "who pays",
       "At the smallest budget one group loses more accuracy to privacy than another",
       (ex.spread("accuracy_cost", "group") > 0).at(
         **AT_METHODS, group=ex.but(EVERYONE), epsilon=min
       ),
     ),
-    ex.Claim(
+    _claims.Claim(
       "selection gap",
       "The plain model gives the positive label to the groups at rates over five points apart",
       (ex.mean("demographic_parity_difference") > 0.05).at(**ALL, method=PLAIN),
     ),
   ),
   figures=(
-    ex.Figure(
+    _figures.Figure(
       "cost",
       "Who pays for privacy",
       x="group",
@@ -189,7 +190,7 @@ STUDY = ex.Study(
       "above 0 the group pays. Bars are means over splits with 95% intervals.",
       reference=0.0,
     ),
-    ex.Figure(
+    _figures.Figure(
       "accuracy",
       "Accuracy of every method",
       x="epsilon",
@@ -201,7 +202,7 @@ STUDY = ex.Study(
       where=AT_METHODS,
       caption="Share of correct predictions on held-out people; bands are 95% intervals.",
     ),
-    ex.Figure(
+    _figures.Figure(
       "gap",
       "Gap between groups in who is given the positive class",
       x="epsilon",

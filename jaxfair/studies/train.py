@@ -14,7 +14,9 @@ from jaxfair import _fields, _schema, accounting, checks, data, methods, tree
 from jaxfair import experiments as ex
 from jaxfair.accounting import Budget
 from jaxfair.data import Dataset
-from jaxfair.experiments import Claim, Count, Positive, Summary, _study
+from jaxfair.experiments import Count, Positive, _study
+from jaxfair.experiments._claims import Claim
+from jaxfair.experiments._figures import Summary
 from jaxfair.experiments._measures import EVERYONE, GAPS, GroupMeasures, paired_costs
 from jaxfair.experiments._people import dataset_ledger
 from jaxfair.experiments._population import Buy, Parted, Scaling, dry, load_public, part_people
@@ -304,6 +306,7 @@ STUDY = ex.Study(
   config=Config,
   cells=_cells,
   run=run,
+  keeps_files=True,
   precheck=_precheck,
   derive=lambda table: paired_costs(table, "training", PLAIN),
   notes=lambda config: tuple(_notes(config)),

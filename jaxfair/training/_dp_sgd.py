@@ -112,7 +112,6 @@ class DpSgdInputs(NamedTuple):
   """What every step reads."""
 
   people: Examples
-  finite: jax.Array  # [n] whose features are finite numbers
   config: DpSgdConfig
   mask: Params | None = None
 
@@ -130,12 +129,12 @@ class DpSgdProgram(Program):
   """Samples, clips, adds noise, averages, steps."""
 
   def begin(self, given: Given) -> Begun:
-    """The state before the first step, and people without broken features."""
+    """The state before the first step."""
     config, params = given.config, self.start(given)
     optimizer = optimizer_of(config).init(params)
     average = None if config.average is None else Average.begin(params)
     state = DpSgdState(params, optimizer, jnp.asarray(config.l2_clip, jnp.float32), average)
-    inputs = DpSgdInputs(*zero_broken(given.examples), config, given.mask)
+    inputs = DpSgdInputs(given.examples, config, given.mask)
     return Begun(state, given.key, inputs)
 
   def rows(self, inputs: DpSgdInputs) -> int:
@@ -170,7 +169,7 @@ class DpSgdProgram(Program):
 
     def clipped_sum(batch: tuple[Any, Any, Any]) -> tuple[Any, Any]:
       rows, mask, places = batch
-      people, whole = _batches.look_up((inputs.people, inputs.finite), rows)
+      people, whole = zero_broken(_batches.look_up(inputs.people, rows))
       if config.augment is not None:
         keys = jax.vmap(jax.random.fold_in, (None, 0))(feed.key_views, places)
         people = people._replace(x=views_of(people.x, config.augment, config.views, keys=keys))

@@ -380,3 +380,26 @@ def test_notes_are_said_above_the_bar(jaxfair, config, monkeypatch):
   told = " ".join(ended.err.split())
   assert "adult could not be loaded" in told
   assert jax.device_count() == 1
+
+
+def test_shards_are_computed_apart_and_merged(jaxfair, config, monkeypatch, tmp_path):
+  stand_in_for_all(monkeypatch, Toy().study)
+  name = config('study = "toy"')
+  assert jaxfair("run", name, "--out", "whole").code == 0
+  for share in ("1/2", "2/2"):
+    ended = jaxfair("run", name, "--shard", share)
+    assert ended.code == 0, ended.err
+    assert "jaxfair merge" in ended.out
+  ended = jaxfair("merge", name)
+  assert ended.code == 0, ended.err
+  assert ended.out.splitlines()[-1] == "report: runs/a/report.html"
+  whole, merged = (tmp_path / f / "results.csv" for f in ("whole", "runs/a"))
+  assert merged.read_bytes() == whole.read_bytes()
+
+
+def test_wrong_workers_and_shards_are_refused(refused, config, monkeypatch):
+  stand_in_for_all(monkeypatch, Toy().study)
+  name = config('study = "toy"')
+  assert "workers='two' must be a number" in refused("run", name, "--workers", "two")
+  assert "shard='3/2' must be" in refused("run", name, "--shard", "3/2")
+  assert "3 of 3 cells are missing" in refused("merge", name)

@@ -11,7 +11,7 @@ from jaxfair.data import DataError, _loading
 def test_every_set_is_listed_without_opening_a_file(toy, monkeypatch):
   monkeypatch.setattr(_loading, "open_set", None)
   entries = {entry.name: entry for entry in data.catalog()}
-  assert set(entries) == set(data.names())
+  assert set(entries) == set(_loading.names())
   assert not entries["toy"].available
   assert entries["colored_digits"].available
   assert entries["adult"].rows == 48842

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, decisions
-from jaxfair.decisions import _bias, _curvature, _postprocess, _theory
+from jaxfair.decisions import _bias, _curvature, _postprocess, _problems, _theory
 from jaxfair.decisions import _bias as module
 
 KEY = jax.random.key(7)
@@ -99,7 +99,7 @@ def test_draws_that_fill_no_whole_chunk_are_counted_once(monkeypatch):
 @pytest.mark.slow
 def test_one_program_for_all_weights_budgets_and_numbers_of_draws():
   def run(weights, epsilon, draws):
-    problem = functools.partial(decisions.title_one, weights=weights)
+    problem = functools.partial(_problems.title_one, weights=weights)
     decisions.simulate(problem, COUNTS, release=release(epsilon), draws=draws, key=KEY)
 
   run(WEIGHTS, 0.5, 60_000)

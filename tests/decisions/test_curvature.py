@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, decisions
-from jaxfair.decisions import _curvature
+from jaxfair.decisions import _curvature, _problems
 
 KEY = jax.random.key(0)
 COUNTS = np.array([3.0, 40.0, 400.0, 5000.0, 30.0])
@@ -15,7 +15,7 @@ WEIGHTS = np.array([2.0, 1.0, 1.5, 1.0, 3.0])
 
 
 def problem(counts):
-  return decisions.title_one(counts, weights=WEIGHTS)
+  return _problems.title_one(counts, weights=WEIGHTS)
 
 
 @pytest.fixture(scope="module")
