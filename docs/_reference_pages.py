@@ -10,8 +10,10 @@ from typing import Any
 from helpers import examples, reference
 
 HERE = pathlib.Path(__file__).parent
-SECTION = re.compile(r"(Args|Attributes|Returns|Raises|Yields|Privacy|Assumptions|Notes?|"
-                     r"References?|Examples?|Proof|Cost|Memory):(.*)")
+SECTION = re.compile(
+  r"(Args|Attributes|Returns|Raises|Yields|Privacy|Assumptions|Notes?|"
+  r"References?|Examples?|Proof|Cost|Memory):(.*)"
+)
 LISTED = ("Args", "Attributes", "Raises")
 FORMULA = re.compile(r"^[^.`]*( = | <= | >= | ~ )[^.`]*$")
 
@@ -69,7 +71,10 @@ def _entry(package: str, name: str, found: Any, pages: list[str]) -> list[str]:
   links = ", ".join(f"[{pathlib.PurePath(page).stem}](../{page})" for page in pages)
   body += [f"**Used in:** {links}"] if links else []
   inside = "\n\n".join(body)
-  return [f"## {name}", f"`````{{py:{kind}}} jaxfair.{package}.{name}{signature}\n\n{inside}\n`````"]
+  return [
+    f"## {name}",
+    f"`````{{py:{kind}}} jaxfair.{package}.{name}{signature}\n\n{inside}\n`````",
+  ]
 
 
 def _signature(found: Any) -> str:

@@ -53,9 +53,7 @@ print(points.means.round(3))
 # %%
 left = frontier.specify(points, {"epsilon": 8.0, "gap": 0.3})
 chosen = frontier.best(points, left.satisfied)
-print(
-  "chosen:", dict(zip(("epsilon", "gap", "accuracy", "coverage"), points.means[chosen].round(3)))
-)
+print("chosen epsilon, gap, accuracy and coverage:", points.means[chosen].round(3))
 
 figure, axis = plt.subplots(figsize=(5.4, 3.4))
 for epsilon in budgets:

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Why: gradient norms and Hessian traces
 #
-# Two groups are equally easy to classify, and the inputs of the second are larger. Its gradients are
-# larger, so clipping cuts them, and its loss is more curved, so noise on the parameters raises it
-# more. Both are computed exactly here, for every person.
+# Two groups are equally easy to classify, and the inputs of the second are larger. Its gradients
+# are larger, so clipping cuts them, and its loss is more curved, so noise on the parameters raises
+# it more. Both are computed exactly here, for every person.
 
 # %%
 import jax

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import typer
 
-from helpers import disclosure_cases, frontier_runs, hiring, pages
+from helpers import disclosure_cases, frontier_runs, pages
 from jaxfair import data
 from jaxfair.cli import _app, _examples
 from jaxfair.data import _fetching
@@ -54,23 +54,35 @@ def test_shells_complete_commands():
   assert done.stdout.split() == ["release"]
 
 
-# Of one training: the commands after the first read what it wrote.
-FROM_A_TABLE = ("train", "predict", "export", "explain", "report", "release", "account ledger")
-
-
 def run_example(jaxfair, name):
   ended = jaxfair(*shlex.split(_examples.EXAMPLES[name].line)[1:])
   assert ended.code == 0, ended
   return ended.out
 
 
+# Of the tutorial's training: these commands read what it wrote.
+FROM_A_TABLE = ("train", "predict", "export", "explain", "report", "release", "account ledger")
+
+
 @pytest.mark.slow
-def test_the_examples_of_one_training_work(jaxfair, tmp_path):
-  hiring.write(tmp_path / "people.csv", size=300)
-  hiring.write(tmp_path / "new.csv", size=10)
-  told = {name: run_example(jaxfair, name) for name in FROM_A_TABLE}
+def test_the_tutorial_and_the_examples_of_one_training_work(jaxfair, tmp_path):
+  text = pages.read("docs/tutorial.md")
+  table, use = pages.code_blocks(text)
+  session: dict = {}
+  exec(table, session)
+  (tmp_path / "new.csv").write_text((tmp_path / "people.csv").read_text())
+  told = {}
+  for line in pages.shell_lines(text):
+    if line.startswith("jaxfair "):
+      ended = jaxfair(*shlex.split(line)[1:])
+      assert ended.code == 0, ended
+      told[line] = ended.out
+  exec(use, session)
+  for name in FROM_A_TABLE:
+    line = _examples.EXAMPLES[name].line
+    told[name] = told[line] if line in told else run_example(jaxfair, name)
   assert "release:" in told["train"]
-  assert len((tmp_path / "predictions.csv").read_text().splitlines()) == 11
+  assert len((tmp_path / "predictions.csv").read_text().splitlines()) == 1001
   assert "Who pays" in told["explain"]
   assert "Nothing was computed or charged" in told["release"]
   assert "people" in told["account ledger"]

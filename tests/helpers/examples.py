@@ -39,7 +39,9 @@ def names_in(code: str) -> set[str]:
 def uses() -> dict[str, list[str]]:
   """The executed sources that use each public name; an empty list for none."""
   found = {path: names_in(code) for path, code in sources().items()}
-  public = (f"{package}.{name}" for package in reference.packages() for name in reference.names(package))
+  public = (
+    f"{package}.{name}" for package in reference.packages() for name in reference.names(package)
+  )
   return {name: [path for path, used in found.items() if name in used] for name in public}
 
 
