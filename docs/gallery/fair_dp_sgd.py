@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Repair: FairDP-SGD
 #
-# Group 1 gets the positive label half as often in the data, and a private model repeats that.
-# `training.parity_penalty` pulls the rates together. It is computed on public people, so it costs
-# no epsilon.
+# Group 1 gets the positive label half as often in the data, a feature tells the groups apart, and a
+# private model repeats what it sees. `training.parity_penalty` pulls the groups' rates together. It
+# is computed on public people, so it costs no epsilon.
 
 # %%
 import jax
@@ -11,14 +11,20 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from jaxfair import data, fairness, models, training
+from jaxfair.types import Examples
 
-everyone = data.two_gaussians((2000, 1000), positive=(0.6, 0.3), key=jax.random.key(0))
-public, private, test = data.prepare(everyone, (0.2, 0.5, 0.3), key=jax.random.key(1)).parts
+rng = np.random.default_rng(0)
+group = rng.integers(0, 2, 3000)
+y = (rng.random(3000) < np.where(group == 1, 0.3, 0.6)).astype(np.int32)
+skill, proxy = y + 0.8 * rng.normal(size=3000), group + 0.5 * rng.normal(size=3000)
+x = np.stack([skill - 0.5, proxy - 0.5], axis=1).astype(np.float32)
+everyone = Examples(x, y, group.astype(np.int32))
+public, private, test = data.split(everyone, (500, 1500, 1000), key=jax.random.key(1))
 model, loss = models.logistic(2), models.cross_entropy
 
 # %%
-rates, gaps, accuracies = (0.0, 1.0, 4.0), [], []
-for lam in rates:
+weights, gaps, accuracies = (0.0, 1.0, 4.0), [], []
+for lam in weights:
   penalty = training.parity_penalty(model, public.x, public.group, num_groups=2, lam=lam)
   config = training.DpSgdConfig(
     steps=60, batch_size=200, learning_rate=1.0, penalties=(penalty,) if lam else ()
@@ -35,12 +41,12 @@ majority = max(np.mean(test.y), 1 - np.mean(test.y))
 print(trained.guarantee)
 print("gaps", np.round(gaps, 3), "accuracies", np.round(accuracies, 3), "majority", majority)
 assert accuracies[0] > majority + 0.05
-assert gaps[-1] < gaps[0]
+assert gaps[-1] < 0.7 * gaps[0]
 
 # %%
 figure, axis = plt.subplots(figsize=(5, 3.2))
 axis.plot(gaps, accuracies, "o-")
-for lam, gap, accuracy in zip(rates, gaps, accuracies, strict=True):
+for lam, gap, accuracy in zip(weights, gaps, accuracies, strict=True):
   axis.annotate(f"weight {lam:g}", (gap, accuracy), textcoords="offset points", xytext=(6, -3))
 axis.axhline(majority, color="gray", linestyle=":", label="majority class")
 axis.set(xlabel="demographic parity difference", ylabel="accuracy")

@@ -98,6 +98,8 @@ def test_an_example_works(jaxfair, tmp_path, monkeypatch, name):
   np.save(tmp_path / "votes.npy", np.array([[90, 10], [40, 60]]))
   fetched = _fetching.Fetched("adult", (tmp_path / "adult.csv",), "package 1.0")
   monkeypatch.setattr(data, "fetch", lambda name, progress: fetched)  # no network in tests
+  if name == "merge":
+    assert jaxfair(*shlex.split(_examples.EXAMPLES["run"].line)[1:], "--shard", "1/1").code == 0
   if name == "frontier":
     frontier_runs.write(tmp_path / "runs" / "fairpate" / "adult-small")
   assert run_example(jaxfair, name)
