@@ -48,7 +48,7 @@ def _grid(counts, groups, options):
 
   def grid():
     jax.block_until_ready(
-      pate.fair_query_grid(counts, groups, settings, num_groups=GROUPS, keys=keys)
+      _fair_grid.fair_query_grid(counts, groups, settings, num_groups=GROUPS, keys=keys)
     )
 
   wall, start = time.perf_counter(), time.process_time()

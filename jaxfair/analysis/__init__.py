@@ -4,7 +4,7 @@ This package measures scores and models that it is given. It never trains a mode
 decides what may be released.
 """
 
-from jaxfair.analysis._boundary import closeness, top_two_margin
+from jaxfair.analysis._boundary import closeness
 from jaxfair.analysis._curvature import hessian_trace
 from jaxfair.analysis._decomposition import StepSettings, decompose
 from jaxfair.analysis._excess_risk import excess_risk, predicted_excess
@@ -24,6 +24,5 @@ __all__ = [
   "norms",
   "predicted_excess",
   "top_eigenvalue",
-  "top_two_margin",
   "vote_margin",
 ]

@@ -6,7 +6,7 @@ Functions here take any counts and any problem; studies choose the data.
 from jaxfair.decisions._bias import simulate, simulate_mechanism
 from jaxfair.decisions._mechanisms import GaussianRelease, LaplaceRelease, release_counts
 from jaxfair.decisions._postprocess import non_negative, temper
-from jaxfair.decisions._problems import ratio, threshold
+from jaxfair.decisions._problems import ratio
 from jaxfair.decisions._remedies import allotment, linear_proxy, output_perturbation
 from jaxfair.decisions._theory import clipped_laplace_mean
 
@@ -23,5 +23,4 @@ __all__ = [
   "simulate",
   "simulate_mechanism",
   "temper",
-  "threshold",
 ]

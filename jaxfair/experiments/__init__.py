@@ -5,7 +5,7 @@ everything else is here. Studies describe figures and never draw them.
 """
 
 from jaxfair._fields import Count, NonNegative, Positive, Probability, Settings, Sweep
-from jaxfair.experiments._claims import but, every
+from jaxfair.experiments._claims import but
 from jaxfair.experiments._figures import bars, lines, points, summary
 from jaxfair.experiments._measures import EVERYONE, group_table, measure_groups
 from jaxfair.experiments._people import People
@@ -32,7 +32,6 @@ __all__ = [
   "but",
   "correlation",
   "difference",
-  "every",
   "execute",
   "grid",
   "group_table",

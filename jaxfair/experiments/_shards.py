@@ -64,7 +64,7 @@ def execute_shard(
     The directory of the share.
   """
   checks.require(
-    made.seed != "os" and not made.study.keeps_files,
+    made.seed != "os" and not made.study.writes_files(made.settings),
     f"shard={shard}: {made.study.name} with seed={made.seed!r} is computed as a whole, since its "
     "key or its files belong to one run; leave --shard out",
   )

@@ -3,10 +3,9 @@
 This package names the event of a vote; `accounting` computes what it costs.
 """
 
-from jaxfair.pate._aggregation import NO_ANSWER, gnmax, plurality, soft_labels
+from jaxfair.pate._aggregation import NO_ANSWER, gnmax, soft_labels
 from jaxfair.pate._answerer import Answerer
 from jaxfair.pate._fair import Outcome, fair_events, fair_gnmax
-from jaxfair.pate._fair_grid import fair_query_grid
 from jaxfair.pate._rules import ConfidentGnMax, GnMax, LaplaceMax, NoisyVotes
 from jaxfair.pate._sf_pate import fair_student, fair_teachers
 from jaxfair.pate._sf_release import SfPateConfig, private_groups, randomized_groups
@@ -27,11 +26,9 @@ __all__ = [
   "estimators",
   "fair_events",
   "fair_gnmax",
-  "fair_query_grid",
   "fair_student",
   "fair_teachers",
   "gnmax",
-  "plurality",
   "predict_votes",
   "private_groups",
   "randomized_groups",

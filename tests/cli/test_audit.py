@@ -28,9 +28,9 @@ def test_an_audit_prints_its_verdicts_and_writes_a_page_and_run_takes_it_too(jax
 
 
 def test_another_study_is_refused(refused, tmp_path):
-  (tmp_path / "a.toml").write_text('study = "quickstart"\n')
+  (tmp_path / "a.toml").write_text('study = "methods"\n')
   told = refused("audit", "a.toml")
-  assert "a.toml: study='quickstart' is not an audit" in told
+  assert "a.toml: study='methods' is not an audit" in told
   assert "jaxfair run" in told
 
 

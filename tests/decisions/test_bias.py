@@ -24,7 +24,7 @@ def release(epsilon=0.5):
 
 def test_errors_of_a_threshold_are_the_closed_form():
   x = np.array([3.0, 9.0, 10.0, 10.5, 30.0, 60.0])
-  rule = functools.partial(decisions.threshold, at=10.0)
+  rule = functools.partial(_problems.threshold, at=10.0)
   found = decisions.simulate(rule, x, release=release(), draws=20_000, key=KEY)
   exact = _theory.laplace_threshold_error(x, at=10.0, scale=2.0)
   spread = np.sqrt(exact * (1 - exact) / 20_000)
@@ -37,7 +37,7 @@ def test_errors_of_a_threshold_are_the_closed_form():
 
 def test_gaussian_errors_of_a_threshold():
   x = np.array([9.0, 10.0, 12.0])
-  rule = functools.partial(decisions.threshold, at=10.0)
+  rule = functools.partial(_problems.threshold, at=10.0)
   found = decisions.simulate(rule, x, release=decisions.GaussianRelease(2.0), draws=20_000, key=KEY)
   exact = _theory.gaussian_threshold_error(x, at=10.0, sigma=2.0)
   assert np.all(np.abs(found.error - exact) <= WIDE * 0.5 / np.sqrt(20_000))

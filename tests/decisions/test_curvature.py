@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import checks, decisions
+from jaxfair import checks
 from jaxfair.decisions import _curvature, _problems
 
 KEY = jax.random.key(0)
@@ -64,7 +64,7 @@ def test_equal_constant_traces_are_equal_biases():
 
 
 def test_refused():
-  rule = functools.partial(decisions.threshold, at=1.0)
+  rule = functools.partial(_problems.threshold, at=1.0)
   with pytest.raises(checks.ArgumentError, match="decision rule"):
     _curvature.decision_trace(rule, COUNTS)
   with pytest.raises(checks.ArgumentError, match="probes and key go together"):

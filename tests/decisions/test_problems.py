@@ -39,8 +39,8 @@ def test_the_language_rule_is_its_ratios_for_positive_counts():
 
 
 def test_compositions_follow_their_truth_tables():
-  first = functools.partial(decisions.threshold, at=1.0)
-  second = functools.partial(decisions.threshold, at=2.0)
+  first = functools.partial(_problems.threshold, at=1.0)
+  second = functools.partial(_problems.threshold, at=2.0)
   x = jnp.array([0.0, 1.5, 3.0])
   assert _problems.both(first, second)(x).tolist() == [False, False, True]
   assert _problems.either(first, second)(x).tolist() == [False, True, True]

@@ -218,7 +218,7 @@ def votes() -> Any:
   confident = {"threshold": 15, "sigma_threshold": 4.0, "sigma_answer": 3.0, "key": KEY}
   many = np.tile(VOTES, (8, 1))
   return {
-    "plurality": pate.plurality(VOTES, key=KEY),
+    "plurality": _aggregation.plurality(VOTES, key=KEY),
     "gnmax": pate.gnmax(many, sigma=5.0, key=KEY),
     "laplace": _aggregation.laplace_max(many, scale=5.0, key=KEY),
     "confident": _aggregation.confident_gnmax(many, **confident),

@@ -353,20 +353,20 @@ LOSSES = [
 
 @pytest.mark.parametrize(("loss", "y_one"), LOSSES)
 def test_losses_per_example_pass(loss, y_one):
-  models.check_loss(loss, 3, y_one=y_one)
+  _coupling.check_loss(loss, 3, y_one=y_one)
 
 
 def test_a_regression_passes():
-  models.check_loss(_losses.squared, 1, y_one=0.0)
+  _coupling.check_loss(_losses.squared, 1, y_one=0.0)
 
 
 def test_a_target_without_a_value_is_enough():
   target = jax.ShapeDtypeStruct((3,), jnp.float32)
-  models.check_loss(models.soft_cross_entropy, 3, y_one=target)
+  _coupling.check_loss(models.soft_cross_entropy, 3, y_one=target)
 
   @jax.jit
   def traced(y):
-    models.check_loss(models.cross_entropy, 3, y_one=y[0])
+    _coupling.check_loss(models.cross_entropy, 3, y_one=y[0])
     return y
 
   traced(np.arange(3))
@@ -393,7 +393,7 @@ def test_a_target_without_a_value_is_enough():
 )
 def test_other_losses_are_refused(loss, message):
   with pytest.raises(_coupling.CouplingError, match=message):
-    models.check_loss(loss, 3)
+    _coupling.check_loss(loss, 3)
 
 
 def test_errors_are_errors_of_the_library():

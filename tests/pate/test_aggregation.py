@@ -114,7 +114,7 @@ def test_unanimous_votes_flip_as_the_normal_law_says():
 
 
 def test_ties_are_broken_fairly():
-  labels = pate.plurality(repeated(np.array([3, 7, 7, 1, 7])), key=KEY)
+  labels = _aggregation.plurality(repeated(np.array([3, 7, 7, 1, 7])), key=KEY)
   agree(labels, np.array([0, 1, 1, 0, 1]) / 3)
 
 
@@ -152,7 +152,7 @@ def test_without_noise_all_are_the_plurality():
     pate.gnmax(counts, sigma=0, key=KEY),
     pate.gnmax(counts, sigma=0.0, key=KEY, continuous=True),
     _aggregation.laplace_max(counts, scale=0, key=KEY),
-    pate.plurality(counts, key=KEY),
+    _aggregation.plurality(counts, key=KEY),
     _aggregation.confident_gnmax(counts, threshold=5, sigma_threshold=0, sigma_answer=0, key=KEY),
   ):
     np.testing.assert_array_equal(labels, expected)
@@ -239,7 +239,7 @@ def test_traced_sigmas_need_real_noise():
 def test_what_is_no_histogram_is_refused(counts, told):
   for rule in (
     lambda: pate.gnmax(counts, sigma=1.0, key=KEY),
-    lambda: pate.plurality(counts, key=KEY),
+    lambda: _aggregation.plurality(counts, key=KEY),
     lambda: pate.soft_labels(counts, sigma=1.0, key=KEY),
     lambda: _aggregation.laplace_max(counts, scale=1.0, key=KEY),
   ):
