@@ -18,9 +18,8 @@ x = np.tanh(rng.normal(size=(600, 4)) + 0.6 * rng.normal(size=(600, 1))).astype(
 y = (x @ np.array([1.5, -1.0, 0.3, 0.0]) + 0.1 * rng.normal(size=600) > 0).astype(np.int32)
 people = Examples(x, y, np.zeros(600, np.int32))
 model = models.logistic(2)
-params = training.solve(
-  model, models.cross_entropy, people, training.SolveConfig(), key=jax.random.key(1)
-).params
+config = training.FitConfig(steps=200, batch_size=None, learning_rate=0.1)
+params = training.fit(model, models.cross_entropy, people, config, key=jax.random.key(1)).params
 accuracy = np.mean(models.predict(model, params, x) == y)
 print(f"accuracy {accuracy:.3f}, majority class {max(y.mean(), 1 - y.mean()):.3f}")
 assert accuracy > 0.9

@@ -25,7 +25,7 @@ teachers = pate.train_teachers(
 )
 votes = pate.predict_votes(model, teachers, public.x)
 counts = np.asarray(pate.vote_counts(votes, 2, num_teachers=50))
-accuracy = np.mean(pate.plurality(counts, key=jax.random.key(4)) == public.y)
+accuracy = np.mean(counts.argmax(axis=1) == public.y)
 print(f"the plurality is right on {accuracy:.3f} of the queries")
 assert accuracy > 0.7
 

@@ -14,7 +14,8 @@ from jaxfair import analysis, data, models, training
 
 people = data.two_gaussians((600, 600), norms=(2.0, 5.0), key=jax.random.key(0)).examples
 model, loss = models.logistic(2), models.cross_entropy
-fit = training.solve(model, loss, people, training.SolveConfig(), key=jax.random.key(1))
+config = training.FitConfig(steps=200, batch_size=None, learning_rate=0.1)
+fit = training.fit(model, loss, people, config, key=jax.random.key(1))
 accuracy = np.mean(models.predict(model, fit.params, people.x) == people.y)
 print(f"accuracy {accuracy:.3f}, majority class {np.mean(people.y == 1):.3f}")
 assert accuracy > 0.75

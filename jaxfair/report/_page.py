@@ -26,9 +26,9 @@ def write(run: Run) -> pathlib.Path:
     The page's path.
   """
   study, table = run.plan.study, run.table
+  figures = run.folder / "figures"
+  figures.mkdir(exist_ok=True)
   if _static.can_draw():
-    figures = run.folder / "figures"
-    figures.mkdir(exist_ok=True)
     for figure in study.column_figures:
       _static.save(figure, table, figures / f"{figure.name}.png")
   columns = study.setting_columns(table)
