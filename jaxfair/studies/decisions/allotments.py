@@ -256,8 +256,8 @@ STUDY = ex.Study(
     "small gain: With non-negative counts small districts gain and large ones lose [Fig. 2.2]": (
       GAIN > 0
     ).at(method=CLIPPED),
-    "small lose: Without post-processing it is the other way round: by its curvature large "
-    "districts gain": (GAIN < 0).at(method=COUNTS),
+    "small lose: Without post-processing large districts gain and small ones lose, by the "
+    "curvature of the allotment": (GAIN < 0).at(method=COUNTS),
     "epsilon: Less privacy is fairer [Fig. 2.2]": (FALL > 1).at(method=CLIPPED, **SUMMARY),
     "second order: The second-order bias is the simulated one, to 2% "
     "[Section 2.6.1]": SLOPE.between(0.98, 1.02),
@@ -274,15 +274,14 @@ STUDY = ex.Study(
     "within 10% [Fig. 2.5]": _errs_alike(PRIVATE, COUNTS),
     "tempering: At the temperature that is best for counts the allotment is fairer, whatever "
     "epsilon [Fig. 2.7]": _cooler(method=CLIPPED).at(**SUMMARY).in_each("epsilon"),
-    "tempering is free: and it errs as plain non-negativity does, within 10% "
-    "[Fig. 2.7]": _errs_alike(TEMPERED, CLIPPED),
+    "tempering is free: At the temperature that is best for counts the allotment errs as with "
+    "plain non-negativity, within 10% [Fig. 2.7]": _errs_alike(TEMPERED, CLIPPED),
     "too hot: Too much heat is less fair again [Fig. 2.6]": _claims.every(_than_hottest, **SUMMARY),
     "cost of clipping: Non-negativity raises the cost of privacy [Fig. 2.8]": _more(
       "cost", CLIPPED, COUNTS
     ),
-    "cost of the proxy: The linear proxy with a private total lowers it [Fig. 2.8]": _more(
-      "cost", COUNTS, PRIVATE
-    ),
+    "cost of the proxy: The linear proxy with a private total lowers the cost of privacy "
+    "[Fig. 2.8]": _more("cost", COUNTS, PRIVATE),
   },
   figures=(
     ex.points(
