@@ -16,6 +16,7 @@ from jaxfair.decisions import (
   _problems,
   _proxies,
   _remedies,
+  _ways,
 )
 from jaxfair.experiments import Positive, _claims, _statistics, _study
 from jaxfair.studies.decisions.places import OWNER_ONLY, Districts, Places, load_districts
@@ -26,6 +27,13 @@ COUNTS, CLIPPED, TEMPERED = "noisy counts", "non-negative", "tempered"
 PUBLIC, PRIVATE = "linear proxy, public total", "linear proxy, private total"
 OUTPUTS = "output perturbation"
 METHODS = (COUNTS, CLIPPED, TEMPERED, PUBLIC, PRIVATE, OUTPUTS)
+# What `jaxfair decide` calls those that do not temper.
+WAYS = {
+  COUNTS: "as-released",
+  PUBLIC: "public-total",
+  PRIVATE: "private-total",
+  OUTPUTS: "noisy-shares",
+}
 BEST = "best"  # of the temperatures, for counts
 SUMMARY = {"row": "summary"}
 AT_BEST = SUMMARY | {"heat": ("", BEST)}
@@ -87,21 +95,11 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
 def _mechanism(
   config: Config, method: str, places: Districts, epsilon: float, heat: float
 ) -> _mechanisms.Mechanism:
-  problem = decisions.allotment(places.weights)
-  release = decisions.LaplaceRelease.for_epsilon(epsilon)
-  total = float(places.weights @ places.counts)
-  highest, lower = float(places.weights.max()), config.lower_share * total
-  bounds = {"max_weight": highest, "lower_total": lower}
-  match method:
-    case "noisy counts":
-      return _mechanisms.on_counts(problem, release)
-    case "non-negative" | "tempered":
-      return _mechanisms.on_counts(Partial(_after, problem, heat), release)
-    case "linear proxy, public total":
-      return decisions.linear_proxy(weights=places.weights, total=total, epsilon=epsilon)
-    case "linear proxy, private total":
-      return _remedies.linear_proxy_private(weights=places.weights, epsilon=epsilon, **bounds)
-  return decisions.output_perturbation(weights=places.weights, epsilon=epsilon, **bounds)
+  if method in (CLIPPED, TEMPERED):
+    problem = Partial(_after, decisions.allotment(places.weights), heat)
+    return _mechanisms.on_counts(problem, decisions.LaplaceRelease.for_epsilon(epsilon))
+  case = _ways.sharing_case(places.counts, places.weights, lower_share=config.lower_share)
+  return case.way(WAYS[method], epsilon).mechanism
 
 
 def _after(problem: Any, heat: Any, counts: Any) -> Any:
