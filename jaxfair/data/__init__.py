@@ -10,31 +10,33 @@ from jaxfair.data._fetching import fetch
 from jaxfair.data._files import DataError
 from jaxfair.data._frames import from_csv, from_frame
 from jaxfair.data._identity import csv_identity, records_identity
-from jaxfair.data._inventory import catalog, check, describe
-from jaxfair.data._loading import load, names
+from jaxfair.data._inventory import catalog
+from jaxfair.data._loading import load
 from jaxfair.data._preparing import prepare
 from jaxfair.data._reading import read_table
 from jaxfair.data._scaling import bound_rows, fit_scaler
+from jaxfair.data._source_files import write_source
+from jaxfair.data._sources import open_source
 from jaxfair.data._splitting import partition, split, split_rows
 from jaxfair.data._synthetic import gaussian_mixture, two_gaussians
+from jaxfair.types import Source
 
 __all__ = [
   "DataError",
   "Dataset",
   "Encoder",
+  "Source",
   "bound_rows",
   "catalog",
-  "check",
   "color",
   "csv_identity",
-  "describe",
   "fetch",
   "fit_scaler",
   "from_csv",
   "from_frame",
   "gaussian_mixture",
   "load",
-  "names",
+  "open_source",
   "partition",
   "prepare",
   "read_table",
@@ -42,4 +44,5 @@ __all__ = [
   "split",
   "split_rows",
   "two_gaussians",
+  "write_source",
 ]

@@ -11,10 +11,21 @@ import optax
 from jaxfair import checks, tree
 from jaxfair.training import _batches as batches
 from jaxfair.training import _driver, _regularizers
-from jaxfair.training._optimizers import Optimizer, optimizer_of
+from jaxfair.training._optimizers import Optimizer, check_optimizer, optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, settings, train
 from jaxfair.training._regularizers import Penalty
-from jaxfair.types import Examples, Fit, Key, Model, NonPrivateTrace, Number, Params, PerExampleLoss
+from jaxfair.training._streaming import is_absent
+from jaxfair.types import (
+  Examples,
+  Fit,
+  Key,
+  Model,
+  NonPrivateTrace,
+  Number,
+  Params,
+  PerExampleLoss,
+  Source,
+)
 
 
 @settings("learning_rate", "weight_decay", "proximity", "penalties")
@@ -30,14 +41,15 @@ class FitConfig:
   swept by `fit_many` in one program. The others fix the program's shape.
 
   Attributes:
-    learning_rate: passed to the optimizer.
+    learning_rate: passed to the optimizer, if that is a function of it.
     weight_decay: pulls all parameters to 0.
     proximity: pulls them to the `anchor` given to `fit`.
     steps: number of batches.
     batch_size: at most the number of examples; None for all of them.
     sampling: "shuffle" visits every example once per epoch; "poisson" lets each example take part
       in each step by chance, as private training does, so that `batch_size` is the expected size.
-    optimizer: `learning_rate -> optax.GradientTransformation`.
+    optimizer: a function of the learning rate, such as `optax.adamw`, whose rate can be swept; or
+      any optax object, such as `optax.adamw(schedule)`, and `learning_rate` is not used then.
     loop: "scan", "step" or "auto", which chooses the faster one for model and backend.
     penalties: more terms, such as `parity_penalty`; their weights may be swept.
   """
@@ -55,18 +67,22 @@ class FitConfig:
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
     """Raises, before any work, if training with these settings is impossible."""
     del loss
-    checks.positive("learning_rate", self.learning_rate)
+    check_optimizer(self)
     _regularizers.check(self, model)
     checks.integer("steps", self.steps, low=1)
     check_examples(model, examples)
     check_batch("batch_size", self.batch_size, examples)
+    checks.require(
+      self.batch_size is not None or not is_absent(examples),
+      "batch_size=None reads all people in every step; give a Source a batch_size, such as 256",
+    )
     checks.one_of("sampling", self.sampling, ("shuffle", "poisson"))
 
 
 def fit(
   model: Model,
   loss: PerExampleLoss,
-  examples: Examples,
+  examples: Examples | Source,
   config: FitConfig = FitConfig(),
   *,
   key: Key,
@@ -79,7 +95,7 @@ def fit(
   Args:
     model: any model.
     loss: `(logits, y) -> [n]` losses.
-    examples: the training part.
+    examples: the training part, in memory or a `Source`.
     config: settings.
     key: initial parameters and the order of batches.
     initial: parameters to start from; drawn by `model.init` if None.
@@ -100,6 +116,8 @@ def check_examples(model: Model, examples: Examples) -> None:
   every parameter with it. Real or soft targets pass.
   """
   checks.people(examples)
+  if is_absent(examples):
+    return  # each batch is looked at when it is read
   checks.finite("examples.x", examples.x)
   outputs = _num_outputs(model, examples.x.shape[1:], examples.x.dtype)
   is_id = np.issubdtype(examples.y.dtype, np.integer) and examples.y.ndim == 1
@@ -190,6 +208,19 @@ class FitProgram(Program):
     sampler = batches.poisson_sampler(size, config.batch_size, config.steps)
     batch = jax.vmap(lambda s: sampler.draw(key=jax.random.fold_in(source.batches, s)))(steps)
     return Feed(batch.rows, batch.mask, steps, key)
+
+  def chosen(self, feeds: Feed) -> tuple[Any, Any]:
+    """The rows of the batches, and a mask where their size is random."""
+    return feeds.rows, feeds.mask
+
+  def at_hand(self, feed: Feed, inputs: Given, people: Examples) -> tuple[Feed, Given]:
+    """The batch is all of these people."""
+    return feed._replace(rows=None), inputs._replace(examples=people)
+
+  def check_read(self, people: Examples) -> None:
+    """Refuses what `check_examples` refuses; an empty batch is a normal step."""
+    if people.size:
+      check_examples(self.model, people)
 
   def sum(self, state: FitState, feed: Feed, inputs: Given) -> tuple[Params, jax.Array]:
     """The gradient of the mean loss with weight decay and proximity, and the mean loss."""
