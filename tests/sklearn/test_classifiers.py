@@ -171,7 +171,7 @@ def test_a_ledger_enforces_the_limit(instant, tmp_path, monkeypatch):
 
 
 def test_a_search_is_one_price(instant):
-  grid = {"learning_rate": [1.0, 4.0], "steps": [50, 100]}
+  grid = {"learning_rate": [1.0, 4.0], "steps": np.array([50, 100])}
   search = PrivateSearchCV(grid, 1.0, 1e-4, mean_runs=3.0, random_state=0)
   _, settings = search._chosen()
   assert settings["learning_rate"] == 4.0
@@ -251,7 +251,11 @@ def test_missing_groups_are_told(instant):
     (PrivateClassifier(epsilon=0.0), "epsilon=0.0"),
     (PrivateClassifier(method="dp_sdg"), "did you mean"),
     (PrivateClassifier(classes=["no", "maybe"]), "not among classes"),
+    (PrivateClassifier(classes=[0, 1]), "not among classes"),
     (PrivateClassifier(bounds=(0, [1, 2])), "do not fit 4 columns"),
+    (PrivateClassifier(settings={"stpes": 5}), r"settings\.stpes: .*steps"),
+    (PrivateClassifier(settings={"steps": "5"}), r"settings\.steps='5' must be a whole number"),
+    (PrivateClassifier(settings={"network": "mpl"}), "did you mean mlp"),
   ],
 )
 def test_mistakes_are_told_before_any_work(model, told):
