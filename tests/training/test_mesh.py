@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh
 
+from helpers import pages
 from jaxfair import models, training
 from jaxfair.checks import ArgumentError
 from jaxfair.privacy import noise
@@ -186,3 +187,8 @@ def test_the_event_names_the_shards():
   event = CONFIG.event(60)
   assert (event.shards, event.dataset_size) == (16, 60)
   assert event.max_batch == CONFIG.sampler(60).max_batch
+
+
+@pytest.mark.slow
+def test_the_examples_of_the_page_run():
+  pages.run("docs/scaling.md", blocks=2)
