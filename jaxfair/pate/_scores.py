@@ -21,6 +21,7 @@ from jaxfair.types import Examples
 
 LENGTH = 2**28  # grid steps in a vector of length one
 COUNT = 2**20  # grid steps in one person of the class counts
+CHUNK = 128  # teachers whose scores are computed together
 COUNT_SHARE = 0.02  # share of the price that the class counts take
 
 
@@ -66,11 +67,13 @@ def score_votes(parts: Examples, space: PublicSpace, *, num_classes: int) -> np.
   )
   people, labels = np.asarray(parts.x), np.asarray(parts.y)
   people = people.reshape(*labels.shape, -1)
-  total = np.zeros((len(space.coordinates), num_classes), np.int64)
   directions = space.scoring()
-  for own, y in zip(people, labels, strict=True):
-    total += _unit_vector(_scores(own.astype(np.float64), y, directions, num_classes))
-  return total
+  total = np.zeros((num_classes, len(space.coordinates)), np.int64)
+  for start in range(0, teachers, CHUNK):
+    own = slice(start, start + CHUNK)
+    for scores in _contrasts(people[own], labels[own], num_classes) @ directions:
+      total += _unit_vector(scores)
+  return total.T
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,14 +146,14 @@ def _epsilon(event: accounting.Event, delta: float) -> float:
   return accounting.composed_guarantee([event], delta=delta, relation=relation).epsilon
 
 
-def _scores(x: np.ndarray, y: np.ndarray, directions: np.ndarray, num_classes: int) -> np.ndarray:
-  """[n, C] scores of one teacher."""
-  member = y == np.arange(num_classes)[:, None]  # [C, p]
-  sizes = member.sum(axis=1)
+def _contrasts(x: np.ndarray, y: np.ndarray, num_classes: int) -> np.ndarray:
+  """[k, C, d] each teacher's class means minus their average; 0 for a class that it lacks."""
+  member = (y[:, None] == np.arange(num_classes)[:, None]).astype(np.float64)  # [k, C, p]
+  sizes = member.sum(axis=2, keepdims=True)
   known = sizes > 0
-  means = (member @ x) / np.maximum(sizes, 1)[:, None]
-  center = means[known].mean(axis=0) if known.any() else 0.0
-  return ((means - center) * known[:, None] @ directions).T
+  means = member @ x.astype(np.float64) / np.maximum(sizes, 1)
+  center = means.sum(axis=1, keepdims=True) / known.sum(axis=1, keepdims=True)
+  return (means - center) * known
 
 
 def _unit_vector(scores: np.ndarray) -> np.ndarray:
