@@ -14,13 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxfair import accounting, checks
+from jaxfair.accounting import _grid
 from jaxfair.pate._public_space import PublicSpace
 from jaxfair.privacy import exact, grid
 from jaxfair.privacy._exact_coins import BitSource
 from jaxfair.types import Examples
 
-LENGTH = 2**28  # grid steps in a vector of length one
-COUNT = 2**20  # grid steps in one person of the class counts
+LENGTH = 2**30  # grid steps in a vector of length one
+COUNT = 2**26  # grid steps in one person of the class counts
 CHUNK = 128  # teachers whose scores are computed together
 COUNT_SHARE = 0.02  # share of the price that the class counts take
 
@@ -71,7 +72,9 @@ def score_votes(parts: Examples, space: PublicSpace, *, num_classes: int) -> np.
   total = np.zeros((num_classes, len(space.coordinates)), np.int64)
   for start in range(0, teachers, CHUNK):
     own = slice(start, start + CHUNK)
-    for scores in _contrasts(people[own], labels[own], num_classes) @ directions:
+    with np.errstate(over="ignore", invalid="ignore"):  # such teachers contribute zero
+      scored = _contrasts(people[own], labels[own], num_classes) @ directions
+    for scores in scored:
       total += _unit_vector(scores)
   return total.T
 
@@ -115,7 +118,7 @@ class ScoreNoise:
   def event(self, queries: int, num_classes: int) -> accounting.Event:
     """The price of scores and counts together."""
     distance = self.distance(queries, num_classes)
-    return accounting.grid_gaussian(noise_multiplier=self.noise_multiplier, distance=distance)
+    return _grid.grid_gaussian(noise_multiplier=self.noise_multiplier, distance=distance)
 
   def release(
     self, votes: np.ndarray, class_counts: np.ndarray, *, source: BitSource = os.urandom
@@ -130,14 +133,14 @@ class ScoreNoise:
 def score_noise(budget: accounting.Budget, queries: int, num_classes: int) -> ScoreNoise:
   """The least noise whose price is within the budget, by the accountant's own figure."""
   epsilon, delta = budget
-  first = accounting.grid_sigma(epsilon=epsilon, delta=delta, distance=0.0)
+  first = _grid.grid_sigma(epsilon=epsilon, delta=delta, distance=0.0)
   checks.require(
     first * 2 * LENGTH < 2**39,
     f"epsilon={epsilon:g} is too small for scores: their noise exceeds the grid; use votes",
   )
   noise = ScoreNoise(first)
   while _epsilon(noise.event(queries, num_classes), delta) > epsilon:
-    noise = ScoreNoise(noise.noise_multiplier * 1.0005)
+    noise = ScoreNoise(noise.noise_multiplier * 1.001)
   return noise
 
 
@@ -158,14 +161,11 @@ def _contrasts(x: np.ndarray, y: np.ndarray, num_classes: int) -> np.ndarray:
 
 def _unit_vector(scores: np.ndarray) -> np.ndarray:
   """Whole steps of the vector scaled to length one, at most; zero if it cannot be."""
-  length = np.linalg.norm(scores)
-  if not np.isfinite(length) or length == 0:
+  largest = np.max(np.abs(scores), initial=0.0)
+  if not np.isfinite(largest) or largest == 0:
     return np.zeros(scores.shape, np.int64)
-  with np.errstate(over="ignore", invalid="ignore"):
-    scaled = scores / length * (LENGTH * (1 - 2.0**-30))
-  if not np.all(np.abs(scaled) <= LENGTH):
-    return np.zeros(scores.shape, np.int64)
-  steps = np.trunc(scaled).astype(np.int64)
-  # Exact: the float norm is right to far better than a factor of two, so 64 bits hold the sum.
+  scaled = scores / largest  # so that no square overflows or vanishes
+  steps = np.trunc(scaled / np.linalg.norm(scaled) * (LENGTH * (1 - 2.0**-30))).astype(np.int64)
+  # Exact: entries are at most LENGTH and the float norm is nearly right, so 64 bits hold the sum.
   within = int(np.sum(steps * steps)) <= LENGTH**2
   return steps if within else np.zeros_like(steps)
