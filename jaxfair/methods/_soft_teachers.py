@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import accounting, checks, training
+from jaxfair import accounting, checks
 from jaxfair._fields import Count, NonNegative, Positive, Within
 from jaxfair.data import partition
 from jaxfair.fairness import CounterRule
@@ -58,8 +58,6 @@ class FairSoftSettings(SoftSettings):
   """Settings of a student of scores within a margin between groups.
 
   Attributes:
-    lam: weight of the student's disparity on the public people; 0 leaves the student as it is.
-    calibration_steps: steps of the student towards less disparity.
     max_gap: gamma, the margin that predictions are shown by.
     min_count: M, people of a group before the margin is kept.
     disparity: which difference between groups; see `fairness.CounterRule`.
@@ -67,8 +65,6 @@ class FairSoftSettings(SoftSettings):
       answered one alone.
   """
 
-  lam: NonNegative = 1.0
-  calibration_steps: Count = 100
   max_gap: NonNegative = 0.1
   min_count: Annotated[int, Within(0)] = 50
   disparity: Literal["rest", "pairwise", "overall"] = "rest"
@@ -149,13 +145,8 @@ class SoftPate(PrivateMethod):
     votes = _scores.score_votes(parts, space, num_classes=classes)
     counts = np.bincount(np.asarray(data.private.y), minlength=classes)
     released = plan.config.noise.release(votes, counts, source=source)
-    student = _public_space.score_student(*released, space)
-    return self._calibrated(plan, data, jax.tree.map(jnp.asarray, student))
-
-  def _calibrated(self, plan: Plan, data: Population, student: Params) -> Params:
-    """What public people may still change in the student."""
-    del plan, data
-    return student
+    student = _public_space.score_student(released.scores, released.class_counts, space)
+    return jax.tree.map(jnp.asarray, student)
 
   def _abstention(self, settings: Any) -> CounterRule | None:
     """The margin that predictions are shown by."""
@@ -168,14 +159,13 @@ class SoftPate(PrivateMethod):
 
 
 class FairSoftPate(SoftPate):
-  """Scores are paid for once; then every person is judged for free, by public groups.
+  """Scores are paid for once; then every answer is judged for free, by public groups.
 
   FairPATE pays for a label before it knows whether the margin allows it. Here all labels follow
   from one release, so that no refusal wastes budget.
 
   Privacy:
-    As `SoftPate`: the student's disparity and the margin read released scores, public people and
-    their groups.
+    As `SoftPate`: the margin reads released scores and groups of those who ask.
   """
 
   name = "fair_soft_pate"
@@ -183,26 +173,9 @@ class FairSoftPate(SoftPate):
   settings: type[SoftSettings] = FairSoftSettings
   reference = "Learning to Walk Impartially on the Pareto Frontier, with scores in place of votes"
 
-  def _calibrated(self, plan: Plan, data: Population, student: Params) -> Params:
-    settings = plan.settings
-    if settings.lam == 0:
-      return student
-    assert data.public is not None
-    return training.calibrate_fairness(
-      plan.model,
-      student,
-      data.public.x,
-      data.public.group,
-      num_groups=plan.sizes.groups,
-      lam=settings.lam,
-      steps=settings.calibration_steps,
-      disparity=settings.disparity,
-      key=jax.random.key(0),  # nothing is drawn
-    ).params
-
   def _abstention(self, settings: Any) -> CounterRule | None:
     return margin(settings)
 
   def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     del settings
-    return RECORD, ("groups of the public people, which are the queries", *NOT_PROTECTED)
+    return RECORD, ("groups of those who ask for predictions", *NOT_PROTECTED)

@@ -16,7 +16,7 @@ def features(size, count, seed=0):
 def test_axes_are_those_of_the_singular_value_decomposition(size, count):
   x = features(size, count)
   space = public_space(x, shrinkage=2.0)
-  left, values, right = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
+  left, values, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
   rank = min(size - 1, count)
   np.testing.assert_allclose(np.sort(space.variances)[::-1], values[:rank] ** 2 / size, rtol=1e-8)
   rows = (space.coordinates * np.sqrt(size * space.variances)) @ space.axes.T

@@ -136,7 +136,7 @@ def test_noise_is_the_least_within_the_budget(epsilon):
 
 
 def test_too_small_an_epsilon_is_refused():
-  with pytest.raises(checks.ArgumentError, match="epsilon=0.0001 is too small"):
+  with pytest.raises(checks.ArgumentError, match=r"epsilon=0\.0001 is too small"):
     _scores.score_noise(Budget(1e-4, 1e-9), 10, 2)
 
 
