@@ -84,6 +84,7 @@ def test_teachers_learn_from_points_within_the_bounds():
   assert few.privacy_.guarantee.relation is accounting.Relation.REPLACE_ONE
 
 
+@pytest.mark.slow
 def test_randomness_is_the_operating_systems_unless_there_is_a_seed():
   own = {"method": "output_perturbation", "bounds": BOUNDS}
   first = PrivateClassifier(**own).fit(X[:100], Y[:100])
@@ -150,6 +151,7 @@ def test_the_memory_adds_up_for_each_person():
   assert memory.add(x, y + 1, spent).epsilon == 0.5  # another record
 
 
+@pytest.mark.slow
 def test_cross_validation_says_what_it_spends(instant):
   """A person is in the training part of four folds of five."""
   model = PrivateClassifier(epsilon=0.5, delta=1e-4, random_state=0)
