@@ -98,8 +98,8 @@ def dp_sgd(
   Reference:
     Abadi et al. 2016.
   """
-  given = Given(examples, config, key, initial, mask=mask)
-  return train(DpSgdProgram.on(mesh, model, loss, given), given)
+  program = DpSgdProgram.on(mesh, model, loss, examples, config, initial)
+  return train(program, Given(examples, config, key, initial, mask=mask))
 
 
 class DpSgdState(NamedTuple):
@@ -148,17 +148,22 @@ class DpSgdProgram(Program):
 
   @classmethod
   def on(
-    cls, mesh: jax.sharding.Mesh | None, model: Model, loss: PerExampleLoss, given: Given
+    cls,
+    mesh: jax.sharding.Mesh | None,
+    model: Model,
+    loss: PerExampleLoss,
+    examples: Examples | Source,
+    config: DpSgdConfig,
+    initial: Params | None,
   ) -> "DpSgdProgram":
     """The program on a mesh, or on one device."""
     if mesh is None:
       return cls(model, loss)
-    checks.require(
-      isinstance(given.examples, Examples),
-      "mesh= shares people who are in memory; leave mesh out to train on a Source",
-    )
-    shards = given.config.shards
-    return cls(model, loss, OnMesh.checked(mesh, shards, given.examples, given.initial))
+    if not isinstance(examples, Examples):
+      raise checks.ArgumentError(
+        "mesh= shares people who are in memory; leave mesh out to train on a Source"
+      )
+    return cls(model, loss, OnMesh.checked(mesh, config.shards, examples, initial))
 
   def place(self, given: Given) -> Given:
     """Puts people and parameters on the devices that work on them."""
@@ -182,7 +187,7 @@ class DpSgdProgram(Program):
 
   def rows(self, inputs: DpSgdInputs) -> int:
     """The cap on a batch, or on the part of it that a device draws."""
-    sampler = inputs.config.sampler(self._size(inputs))
+    sampler = inputs.config.sampler(self.size_of(inputs.people))
     if isinstance(sampler, ShardedSampler):
       return block_cap(sampler, 1 if self.on_mesh is None else self.on_mesh.blocks)
     cap: int = sampler.max_batch
@@ -190,7 +195,7 @@ class DpSgdProgram(Program):
 
   def feed(self, source: jax.Array, inputs: DpSgdInputs, start: Any, count: int) -> Feed:
     """Samples and keys; see `make_feeds`."""
-    size, mesh = self._size(inputs), self.on_mesh
+    size, mesh = self.size_of(inputs.people), self.on_mesh
     return make_feeds(inputs.config, size, count, key=source, start=start, on_mesh=mesh)
 
   def chosen(self, feeds: Feed) -> Batch:
@@ -314,9 +319,9 @@ class DpSgdProgram(Program):
       model, loss, l2_clip=l2_clip, method=method, per_layer=config.per_layer, rule=config.rule
     )
 
-  def _size(self, inputs: DpSgdInputs) -> int:
-    size: int = inputs.people.x.shape[0]
-    return size if self.on_mesh is None else self.on_mesh.size
+  def size_of(self, people: Examples) -> int:
+    """Number of people, without the rows that fill up a device's block."""
+    return people.size if self.on_mesh is None else self.on_mesh.size
 
   def _laid_out(self, params: Params) -> Params:
     return params if self.on_mesh is None else self.on_mesh.laid_out(params)
