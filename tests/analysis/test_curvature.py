@@ -55,7 +55,7 @@ def _two_layers(path):
 
   def init(key, x_one):
     keys = jax.random.split(key, 4)
-    sizes = ((x_one.shape[0], 3), (3, 5), (5, 3), (3, 3))
+    sizes = ((x_one.shape[0], 3), (3, 5), (5, 3), (3, 3 if path == "skip" else 0))
     return [jax.random.normal(k, size) for k, size in zip(keys, sizes, strict=True)]
 
   def apply(params, x):
@@ -66,7 +66,7 @@ def _two_layers(path):
     if path == "reversed":
       h = h[..., ::-1]
     logits = jnp.tanh(h @ second) @ out
-    return logits + h @ skip if path == "skip" else logits + 0 * jnp.sum(skip)
+    return logits + h @ skip if path == "skip" else logits
 
   return types.Model(init, apply)
 
