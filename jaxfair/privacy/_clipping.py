@@ -54,7 +54,12 @@ class ClippedGrad:
     return self.l2_clip
 
   def weights(
-    self, kept: list[list[_factors.Part]], params: Params, mask: jax.Array, finite: jax.Array
+    self,
+    kept: list[list[_factors.Part]],
+    params: Params,
+    mask: jax.Array,
+    finite: jax.Array,
+    bounds: jax.Array | None = None,
   ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """[leaves, n] clip factors, [n] norms, and [n] which are non-finite."""
     squared = jnp.stack([_factor_norms.squared_norms(part, mask.shape[0]) for part in kept])
@@ -62,7 +67,7 @@ class ClippedGrad:
       squared,
       largest_norms(kept, squared),
       params,
-      l2_clip=self.l2_clip,
+      l2_clip=self.l2_clip if bounds is None else jnp.minimum(bounds, self.l2_clip),
       per_layer=self.per_layer,
       rule=self.rule,
       mask=mask,
@@ -86,6 +91,7 @@ class ClippedGrad:
     examples: Examples,
     mask: jax.Array | None = None,
     finite: jax.Array | None = None,
+    bounds: jax.Array | None = None,
   ) -> tuple[Clipped, jax.Array]:
     """Like a call, and also returns the [n] per-example losses (not private).
 
@@ -95,6 +101,8 @@ class ClippedGrad:
       mask: [n] which examples take part.
       finite: what `zero_broken` told of these examples, if it was applied to
         them before; saves looking at them again in every step.
+      bounds: [n] a bound of each example's own in place of `l2_clip`, which stays the
+        sensitivity: a larger one counts as `l2_clip`.
     """
     refuse_64_bit_mode()
     params, examples = jax.tree.map(jnp.asarray, (params, examples))
@@ -104,7 +112,7 @@ class ClippedGrad:
     if finite is None:
       examples, finite = zero_broken(examples)
     work = _vmap_sum if self.method == "vmap" else _ghost_sum
-    return work(self, params, examples, mask, finite)
+    return work(self, params, examples, mask, finite, bounds)
 
 
 def clipped_grad(
@@ -209,7 +217,12 @@ def _one_loss(model: Model, loss: PerExampleLoss, params: Params, x: Array, y: A
 
 
 def _ghost_sum(
-  spec: ClippedGrad, params: Params, examples: Examples, mask: jax.Array, finite: jax.Array
+  spec: ClippedGrad,
+  params: Params,
+  examples: Examples,
+  mask: jax.Array,
+  finite: jax.Array,
+  bounds: jax.Array | None,
 ) -> tuple[Clipped, jax.Array]:
   leaves, treedef = jax.tree.flatten(params)
   shapes = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in leaves]
@@ -246,7 +259,7 @@ def _ghost_sum(
   for leaf, grads in zip(whole, whole_grads, strict=True):
     parts[leaf].append(_factors.Whole(grads))
   kept = [_factors.gather(p, s) for p, s in zip(parts, shapes, strict=True)]
-  weights, norms, bad = spec.weights(kept, params, mask, finite)
+  weights, norms, bad = spec.weights(kept, params, mask, finite, bounds)
 
   def sums(clean: Callable[[_factors.Part], _factors.Part]) -> list[jax.Array]:
     return [
@@ -267,17 +280,22 @@ def _ghost_sum(
 
 
 def _vmap_sum(
-  spec: ClippedGrad, params: Params, examples: Examples, mask: jax.Array, finite: jax.Array
+  spec: ClippedGrad,
+  params: Params,
+  examples: Examples,
+  mask: jax.Array,
+  finite: jax.Array,
+  bounds: jax.Array | None,
 ) -> tuple[Clipped, jax.Array]:
   value_and_grad = jax.vmap(
     jax.value_and_grad(functools.partial(_one_loss, spec.model, spec.loss)), in_axes=(None, 0, 0)
   )
 
-  def some(x: Any, y: Any, mask: jax.Array, finite: jax.Array) -> Any:
+  def some(x: Any, y: Any, mask: jax.Array, finite: jax.Array, bounds: Any) -> Any:
     losses, grads = value_and_grad(params, x, y)
     leaves = jax.tree.leaves(grads)
     kept: list[list[_factors.Part]] = [[_factors.Whole(g)] for g in leaves]
-    weights, norms, bad = spec.weights(kept, params, mask, finite)
+    weights, norms, bad = spec.weights(kept, params, mask, finite, bounds)
     totals = [
       _factors.weighted_sum([_factors.zero_where(bad, _factors.Whole(g))], w, g[0])
       for g, w in zip(leaves, weights, strict=True)
@@ -292,7 +310,7 @@ def _vmap_sum(
     lambda v: jnp.pad(v, [(0, blocks * micro - n)] + [(0, 0)] * (v.ndim - 1)).reshape(
       blocks, micro, *v.shape[1:]
     ),
-    (examples.x, examples.y, mask, finite),
+    (examples.x, examples.y, mask, finite, bounds),
   )
 
   def add_block(total: Any, block: Any) -> Any:

@@ -11,6 +11,7 @@ from jaxfair.training._erm import SolveConfig, solve
 from jaxfair.training._fair_dp_sgd import calibrate_fairness, fair_dp_sgd
 from jaxfair.training._fair_robust import FairRobustConfig, fair_robust
 from jaxfair.training._fit import FitConfig, fit
+from jaxfair.training._group_rules import GroupClip, GroupParity
 from jaxfair.training._lagrangian import lagrangian
 from jaxfair.training._lagrangian_config import LagrangianConfig
 from jaxfair.training._optimizers import named_optimizer
@@ -29,6 +30,8 @@ __all__ = [
   "FairRobustConfig",
   "FitConfig",
   "FlipAndShift",
+  "GroupClip",
+  "GroupParity",
   "LagrangianConfig",
   "OutputPerturbationConfig",
   "PrivateLagrangianConfig",

@@ -73,8 +73,8 @@ def calibrate(
     dataset_size=num_examples,
     max_batch=sampler.max_batch,
   )
-  if config.adaptive is not None:
-    noise = config.adaptive.sum_multiplier(noise)
+  for counts in config.noisy_counts():
+    noise = counts.sum_multiplier(noise)
   return dataclasses.replace(config, noise_multiplier=noise)
 
 
@@ -251,4 +251,5 @@ def _described(config: DpSgdConfig, epsilon: float, delta: float, size: int) -> 
     **{name: float(getattr(config, name)) for name in numbers},
     **{name: getattr(config, name) for name in (*fixed, *recipe)},
     "adaptive": str(config.adaptive),
+    **({} if config.group_rule is None else {"group_rule": str(config.group_rule)}),
   }

@@ -10,7 +10,7 @@ from jaxfair import tree
 from jaxfair.privacy import noise
 from jaxfair.privacy._clipping import Clipped, clipped_grad, zero_broken
 from jaxfair.privacy._sampling import Batch
-from jaxfair.training import _batches, _regularizers
+from jaxfair.training import _batches, _group_rules, _regularizers
 from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, train
@@ -96,16 +96,18 @@ class DpSgdState(NamedTuple):
   optimizer: Any
   l2_clip: jax.Array
   average: Average | None = None
+  groups: Any = None  # the state of `DpSgdConfig.group_rule`
 
 
 class Feed(NamedTuple):
-  """The feed of one step: its batch, keys of two noises, the penalties and the views."""
+  """The feed of one step: its batch, keys of its noises, the penalties and the views."""
 
   batch: Batch
   key_sum: jax.Array
   key_count: jax.Array
   key_penalty: jax.Array
   key_views: jax.Array
+  key_groups: jax.Array | None = None
 
 
 class DpSgdInputs(NamedTuple):
@@ -124,6 +126,7 @@ class _Sums(NamedTuple):
   sensitivity: Any
   norms: jax.Array  # [batch] for the count of an adaptive clip
   counted: jax.Array  # [batch] who takes part in the sum, and is counted
+  groups: jax.Array | None = None  # [groups, categories] counts for a group rule
 
 
 class DpSgdProgram(Program):
@@ -134,7 +137,11 @@ class DpSgdProgram(Program):
     config, params = given.config, self.start(given)
     optimizer = optimizer_of(config).init(params)
     average = None if config.average is None else Average.begin(params)
-    state = DpSgdState(params, optimizer, jnp.asarray(config.l2_clip, jnp.float32), average)
+    groups = None
+    if config.group_rule is not None:
+      groups = config.group_rule.begin(self._num_classes(params, given.examples.x))
+    clip = jnp.asarray(config.l2_clip, jnp.float32)
+    state = DpSgdState(params, optimizer, clip, average, groups)
     inputs = DpSgdInputs(*zero_broken(given.examples), config, given.mask)
     return Begun(state, given.key, inputs)
 
@@ -154,45 +161,55 @@ class DpSgdProgram(Program):
     """The sum of clipped gradients, with its sensitivity."""
     config, (rows, mask) = inputs.config, feed.batch
     model, loss, method = self.model, self.loss, config.method
+    rule, clip, factors = config.group_rule, state.l2_clip, None
+    if rule is not None:
+      loss, factors = rule.loss(loss, state.groups), rule.factors(state.groups)
+      clip = clip if factors is None else clip * jnp.max(factors)
     if config.augment is not None:
       model, loss = mean_over_views(model, loss, config.views)
     inside = self._penalties(state, feed, config, inside=True)
     if inside is not None:
       model, loss, method = *_regularizers.added_to_each(model, loss, inside), "vmap"
     gradient = clipped_grad(
-      model,
-      loss,
-      l2_clip=state.l2_clip,
-      method=method,
-      per_layer=config.per_layer,
-      rule=config.rule,
+      model, loss, l2_clip=clip, method=method, per_layer=config.per_layer, rule=config.rule
     )
 
     def clipped_sum(batch: tuple[Any, Any, Any]) -> tuple[Any, Any]:
       rows, mask, places = batch
       people, whole = _batches.look_up((inputs.people, inputs.finite), rows)
+      group, bounds, outputs = people.group, None, None
+      if rule is not None:
+        people = people._replace(y=_group_rules.with_groups(people.y, group, rule.num_groups))
+        bounds = None if factors is None else state.l2_clip * factors[group]
+        if rule.reads_outputs:
+          outputs = self.model.apply(state.params, people.x)
       if config.augment is not None:
         keys = jax.vmap(jax.random.fold_in, (None, 0))(feed.key_views, places)
         people = people._replace(x=views_of(people.x, config.augment, config.views, keys=keys))
-      clipped, losses = gradient.with_losses(state.params, people, mask, whole)
-      return (clipped.total, clipped.num_nonfinite), (clipped.norms, losses, whole)
+      clipped, losses = gradient.with_losses(state.params, people, mask, whole, bounds)
+      counts = None
+      if rule is not None:
+        category = rule.categories(clipped.norms, outputs, state.l2_clip)
+        shape = (rule.num_groups, rule.num_categories(self._num_classes(state.params, people.x)))
+        counts = _group_rules.count_people(group, category, mask & whole, shape)
+      return (clipped.total, clipped.num_nonfinite, counts), (clipped.norms, losses, whole)
 
     batch = (rows, mask, jnp.arange(rows.shape[0]))
     if config.chunk_size is None or config.chunk_size >= rows.shape[0]:
       sums, each = clipped_sum(batch)
     else:
       sums, each = sum_in_chunks(clipped_sum, batch, config.chunk_size)
-    (total, num_nonfinite), (norms, losses, whole) = sums, each
+    (total, num_nonfinite, counts), (norms, losses, whole) = sums, each
     clipped = Clipped(total, norms, num_nonfinite)
     # A person left out of the sum is not counted, either: to be left out is
     # then as not to be there.
-    released = _Sums(total, gradient.sensitivity, norms, mask & whole)
+    released = _Sums(total, gradient.sensitivity, norms, mask & whole, counts)
     return released, _trace(losses, clipped, mask, state.l2_clip)
 
   def release(
     self, total: _Sums, state: DpSgdState, feed: Feed, inputs: DpSgdInputs
-  ) -> tuple[Params, jax.Array]:
-    """The noisy sum over the expected batch size, and the next clip bound."""
+  ) -> tuple[Params, jax.Array, Any]:
+    """The noisy sum over the expected batch size, the next clip bound and state of groups."""
     config, clip = inputs.config, state.l2_clip
     size = float(config.batch_size)
     noisy = noise.gaussian(
@@ -202,13 +219,19 @@ class DpSgdProgram(Program):
       clip = config.adaptive.update(
         clip, total.norms, total.counted, expected_size=size, key=feed.key_count
       )
-    return tree.scale(1 / size, noisy), clip
+    groups = state.groups
+    if config.group_rule is not None:
+      assert feed.key_groups is not None
+      rule = config.group_rule
+      counts = noise.gaussian(total.groups, sigma=rule.count_noise, key=feed.key_groups)
+      groups = rule.update(groups, counts)
+    return tree.scale(1 / size, noisy), clip, groups
 
   def update(
     self, state: DpSgdState, released: Any, seen: Any, feed: Feed, inputs: DpSgdInputs
   ) -> tuple[DpSgdState, NonPrivateDpTrace]:
     """Regularizers, then one step of the optimizer."""
-    config, (mean, clip) = inputs.config, released
+    config, (mean, clip, groups) = inputs.config, released
     if config.rescale:
       mean = tree.scale(config.l2_clip / state.l2_clip, mean)
     gradient = tree.add(mean, tree.scale(config.weight_decay, state.params))
@@ -221,7 +244,7 @@ class DpSgdProgram(Program):
     average = state.average
     if average is not None:
       average = average.with_step(params, config.average)
-    return DpSgdState(params, optimizer, clip, average), seen
+    return DpSgdState(params, optimizer, clip, average, groups), seen
 
   def finish(self, state: DpSgdState, infos: Any, inputs: Any) -> Fit:
     """The last parameters, or their running mean."""
@@ -231,6 +254,10 @@ class DpSgdProgram(Program):
   def params_of(self, state: DpSgdState) -> Params:
     """The parameters that are returned."""
     return state.params if state.average is None else state.average.params
+
+  def _num_classes(self, params: Params, x: Any) -> int:
+    one = jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype)
+    return int(jax.eval_shape(self.model.apply, params, one).shape[-1])
 
   def _penalties(
     self, state: DpSgdState, feed: Feed, config: DpSgdConfig, *, inside: bool
@@ -250,7 +277,7 @@ def make_feeds(
   the same samples and noise as one in a piece.
   """
   sampler = config.sampler(num_examples)
-  key_batch, *keys = (jax.random.fold_in(key, purpose) for purpose in (1, 2, 3, 4, 5))
+  key_batch, *keys = (jax.random.fold_in(key, purpose) for purpose in (1, 2, 3, 4, 5, 6))
 
   def one(step: jax.Array) -> Feed:
     return Feed(
