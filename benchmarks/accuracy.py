@@ -24,6 +24,7 @@ import numpy as np
 
 from jaxfair import _schema as schema
 from jaxfair import accounting, data, models, training
+from jaxfair.accounting import _grid
 from jaxfair.privacy import grid
 from jaxfair.types import Examples
 
@@ -219,7 +220,7 @@ def recipe(row: Row, epsilon: float | str, size: int, features: int) -> training
   config = dataclasses.replace(config, noise_multiplier=noise)
   if row.mean_noise is None:
     return config
-  mean = accounting.grid_gaussian(noise_multiplier=row.mean_noise, distance=grid.distance(features))
+  mean = _grid.grid_gaussian(noise_multiplier=row.mean_noise, distance=grid.distance(features))
   noise = noise_beside(mean, config.event(size), float(epsilon), row.delta)
   return dataclasses.replace(config, noise_multiplier=noise)
 

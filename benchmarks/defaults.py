@@ -14,9 +14,11 @@ import numpy as np
 
 from jaxfair import data, methods, models
 from jaxfair import experiments as ex
+from jaxfair.data import _inventory
 from jaxfair.experiments import _people
 from jaxfair.fairness import _confusion
-from jaxfair.studies.train import Config
+from jaxfair.methods._buying import seeded_bits
+from jaxfair.studies.methods import Config
 
 BAR, LEAST_GAIN = 0.8, 0.05
 NAMED = ("adult", "bank", "compas", "credit", "wine", "abalone", "stroke")
@@ -30,7 +32,7 @@ def all_people() -> dict[str, ex.People]:
   """The named sets, and two files."""
   found = {name: ex.People(name) for name in NAMED}
   for name, options in FILES.items():
-    paths = data.describe(name).paths
+    paths = _inventory.describe(name).paths
     assert paths, f"{name} is not here: jaxfair data fetch {name}"
     found[f"{name} (file)"] = ex.People(name=name, csv=str(paths[0]), **options)
   return found
@@ -39,7 +41,14 @@ def all_people() -> dict[str, ex.People]:
 def balanced_accuracy(config: Config, people: data.Dataset, method: str, seed: int) -> float:
   """Of one model on test people."""
   key = jax.random.key(seed)
-  parted, plan = config.parted(people, method, config.epsilons[0], key=key)
+  key_split, key_buy = jax.random.split(key)
+  parted, plan = config.parted(
+    people,
+    method,
+    config.epsilons[0],
+    key=key_split,
+    buy=lambda plan, x: plan.buy(x, source=seeded_bits(key_buy)),
+  )
   fitted = methods.get(method).fit(plan, parted.population, key=jax.random.fold_in(key, 1))
   scaler = parted.population.scaler
   assert scaler is not None

@@ -16,7 +16,7 @@ import numpy as np
 import timing
 
 from jaxfair import models, pate
-from jaxfair.pate import _fair_grid
+from jaxfair.pate import _aggregation, _fair_grid
 
 QUERIES, TEACHERS, CLASSES, GROUPS, FEATURES = 1500, 100, 2, 5, 100
 
@@ -48,7 +48,7 @@ def _grid(counts, groups, options):
 
   def grid():
     jax.block_until_ready(
-      pate.fair_query_grid(counts, groups, settings, num_groups=GROUPS, keys=keys)
+      _fair_grid.fair_query_grid(counts, groups, settings, num_groups=GROUPS, keys=keys)
     )
 
   wall, start = time.perf_counter(), time.process_time()
@@ -119,7 +119,7 @@ def _beside_pate(groups, options):
     return pate.vote_counts(found, CLASSES, num_teachers=TEACHERS)
 
   def plain():
-    found = pate.confident_gnmax(votes(), **noise, key=jax.random.key(0))
+    found = _aggregation.confident_gnmax(votes(), **noise, key=jax.random.key(0))
     jax.block_until_ready(found)
 
   def fair():

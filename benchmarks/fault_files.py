@@ -213,7 +213,7 @@ def _samples(folder: pathlib.Path) -> pathlib.Path:
   head = b"\0\0\x08\x03" + np.array([4, 5, 5], ">u4").tobytes()
   (folder / "images.idx").write_bytes(head + rng.bytes(100))
   notes = ("one", "two")
-  record = _folders.RunRecord("title", "train", "fixed", notes, True, 3.5)
+  record = _folders.RunRecord("title", "methods", "fixed", notes, True, 3.5)
   claim = _folders.ClaimRecord("a", "b", "c", "supported", "mean", 1.0, 0.5, None, True, "")
   for name, value in (
     ("run", dataclasses.asdict(record)),

@@ -33,6 +33,7 @@ _PACKAGES = frozenset(
     "experiments",
     "studies",
     "report",
+    "sklearn",
   }
 )
 

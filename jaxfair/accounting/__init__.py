@@ -10,7 +10,6 @@ from jaxfair.accounting._composition import (
   preprocessed_guarantee,
   repeat_and_select_epsilon,
 )
-from jaxfair.accounting._data_dependent import DataDependentRdp
 from jaxfair.accounting._dataset_ledger import DatasetLedger
 from jaxfair.accounting._dp_sgd import calibrate_dp_sgd, dp_sgd_epsilon, max_steps
 from jaxfair.accounting._events import (
@@ -28,8 +27,8 @@ from jaxfair.accounting._events import (
   ShuffledDpSgd,
   ZCdp,
 )
-from jaxfair.accounting._gaussian import gaussian_epsilon, gaussian_sigma
-from jaxfair.accounting._grid import grid_gaussian, grid_sigma
+from jaxfair.accounting._gaussian import gaussian_sigma
+from jaxfair.accounting._grid import grid_sigma
 from jaxfair.accounting._guarantee import (
   BudgetError,
   DataDependentEpsilon,
@@ -40,10 +39,7 @@ from jaxfair.accounting._ledger import Ledger
 from jaxfair.accounting._ledger_records import Budget
 from jaxfair.accounting._locked_file import LedgerError
 from jaxfair.accounting._pate_cost import pate_diagnosis, pate_events
-from jaxfair.accounting._pate_gnmax import gnmax_rdp, histogram_rdp
-from jaxfair.accounting._pate_laplace import lnmax_rdp
-from jaxfair.accounting._pate_threshold import threshold_rdp
-from jaxfair.accounting._sanitize import SanitizedEpsilon, sanitized_epsilon
+from jaxfair.accounting._sanitize import sanitized_epsilon
 from jaxfair.accounting._sanitizing_plan import plan_sanitizing
 from jaxfair.accounting._truncation import max_batch_for
 from jaxfair.accounting._zcdp import discrete_gaussian_sigma, zcdp_budget, zcdp_epsilon
@@ -54,7 +50,6 @@ __all__ = [
   "BudgetError",
   "Composed",
   "DataDependentEpsilon",
-  "DataDependentRdp",
   "DatasetLedger",
   "DpSgd",
   "Event",
@@ -69,21 +64,15 @@ __all__ = [
   "Relation",
   "RepeatAndSelect",
   "Repeated",
-  "SanitizedEpsilon",
   "ShuffledDpSgd",
   "ZCdp",
   "calibrate_dp_sgd",
   "composed_guarantee",
   "discrete_gaussian_sigma",
   "dp_sgd_epsilon",
-  "gaussian_epsilon",
   "gaussian_sigma",
-  "gnmax_rdp",
-  "grid_gaussian",
   "grid_sigma",
   "group_privacy",
-  "histogram_rdp",
-  "lnmax_rdp",
   "max_batch_for",
   "max_steps",
   "pate_diagnosis",
@@ -92,7 +81,6 @@ __all__ = [
   "preprocessed_guarantee",
   "repeat_and_select_epsilon",
   "sanitized_epsilon",
-  "threshold_rdp",
   "zcdp_budget",
   "zcdp_epsilon",
 ]

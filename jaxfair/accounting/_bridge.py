@@ -49,6 +49,8 @@ def to_dp_event(event: ev.Event, *, grown: int = 0) -> Any:
       return dp.GaussianDpEvent(sigma)
     case ev.Laplace(noise_multiplier=scale):
       return dp.LaplaceDpEvent(scale)
+    case ev.DpSgd(shards=int(shards)):
+      raise NotCovered(f"dp-accounting has no event for batches with a cap for each of {shards=}")
     case ev.DpSgd(dataset_size=int(n), max_batch=int(cap)):
       step = dp.TruncatedSubsampledGaussianDpEvent(
         n + grown, event.sampling_rate, cap, event.noise_multiplier
@@ -129,7 +131,11 @@ def pld_epsilon(counted: Units, delta: float, relation: Relation, grid: float = 
     grid: spacing of the losses; wider is faster, and still an upper bound.
   """
   spent = overflow(counted)
-  if 0 < spent <= CAP_SHARE * delta:
+  # The loss distribution of a capped sampler is known for one cap only.
+  several = any(isinstance(unit, ev.DpSgd) and unit.shards is not None for unit, _ in counted)
+  if several and spent >= delta:
+    return math.inf
+  if several or 0 < spent <= CAP_SHARE * delta:
     counted = _uncapped_units(counted, relation)
     return pld_epsilon(counted, delta - spent, relation, grid)
   rounding = PLD_ROUNDING * (len(counted) + sum(n for _, n in counted))

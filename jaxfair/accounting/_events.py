@@ -61,6 +61,9 @@ class DpSgd(Event):
     dataset_size: n, with max_batch only.
     max_batch: public cap; of a larger sample a uniformly random subset of
       this size is kept. None: batches of any size.
+    shards: number of blocks of consecutive people that have a cap of `max_batch` each, as in a
+      training over a mesh; None: one cap for everybody. Blocks may also be joined and capped
+      together, if that does not raise the probability that a cap acts.
   """
 
   noise_multiplier: float
@@ -68,6 +71,7 @@ class DpSgd(Event):
   steps: int
   dataset_size: int | None = None
   max_batch: int | None = None
+  shards: int | None = None
   kind: ClassVar[str] = "dp-sgd"
 
   def __post_init__(self) -> None:
@@ -79,6 +83,11 @@ class DpSgd(Event):
     if self.max_batch is not None:
       _integer(self, "dataset_size")
       _integer(self, "max_batch")
+    if self.shards is not None:
+      checks.require(
+        self.max_batch is not None, "shards have a cap each; pass max_batch and dataset_size"
+      )
+      _integer(self, "shards")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import enum
 import math
 from dataclasses import dataclass
 
-from jaxfair import checks
+from jaxfair import _notebook, checks
 
 
 class BudgetError(checks.JaxfairError):
@@ -77,6 +77,9 @@ class PrivacyGuarantee:
       f"epsilon {round_up(self.epsilon)}, delta {round_up(self.delta)} for "
       f"{self.unit} {_MEANING[self.relation]} ({self.accountant})"
     )
+
+  def _repr_html_(self) -> str:
+    return _notebook.facts(str(self), ())
 
 
 @dataclass(frozen=True, repr=False)

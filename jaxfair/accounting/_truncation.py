@@ -22,6 +22,19 @@ pays total variation twice, once multiplied by e^epsilon:
                                                        (total_variation_delta)
 
 It assumes nothing about the mechanism, and is never needed here.
+
+Over a mesh, people are dealt to L blocks of consecutive rows, shards, as equal in size as can be,
+and every shard has a cap of m. G now says that fewer than m others come in every shard in every
+step, with the blocks of D and with those of D'. Where x is taken out, the people behind it move up
+by one row, and the ends of the blocks, s n / L rounded down, move by at most one: a shard of D and
+the same shard of D' together hold at most two people more than either. Hence
+
+  Pr[not G] <= steps L Pr[Binomial(ceil(n / L) + 2, q) >= m]
+
+The L tails are summed: one cap of L m on everybody would practically never act, while each of the
+caps of m does. Given G no cap acts, so it does not matter who is kept when one does, and shards may
+also be joined and capped together: B blocks cost B tails of ceil(n / B) + 2 people, and
+`joint_max_batch` gives the cap for which that is no more than what the L shards were charged.
 """
 
 import math
@@ -32,7 +45,7 @@ from jaxfair import checks
 
 
 def truncation_delta(
-  *, dataset_size: int, sampling_rate: float, max_batch: int, steps: int
+  *, dataset_size: int, sampling_rate: float, max_batch: int, steps: int, shards: int | None = None
 ) -> float:
   """The delta that capping batches adds: steps Pr[Binomial(n, q) >= m].
 
@@ -41,13 +54,14 @@ def truncation_delta(
     sampling_rate: q.
     max_batch: the cap, m.
     steps: number of batches that are drawn.
+    shards: number of blocks of people with a cap of m each, whose tails are summed; None: one cap.
 
   Returns:
     An upper bound, at most 1; derived in the module's docstring.
   """
-  _check(dataset_size, sampling_rate, steps)
+  _check(dataset_size, sampling_rate, steps, shards)
   checks.integer("max_batch", max_batch, low=1)
-  log_tail = log_binomial_tail(dataset_size, sampling_rate, max_batch)
+  log_tail = _log_tails(dataset_size, sampling_rate, max_batch, shards)
   return min(1.0, math.exp(math.log(steps) + log_tail))
 
 
@@ -67,7 +81,12 @@ def total_variation_delta(
 
 
 def max_batch_for(
-  *, dataset_size: int, sampling_rate: float, steps: int, delta_share: float
+  *,
+  dataset_size: int,
+  sampling_rate: float,
+  steps: int,
+  delta_share: float,
+  shards: int | None = None,
 ) -> int:
   """The smallest cap on batches whose price stays within a share of delta.
 
@@ -77,21 +96,58 @@ def max_batch_for(
     steps: number of batches that are drawn.
     delta_share: what `truncation_delta` may come to; 1e-3 * delta is hardly
       felt in epsilon and a cap some six deviations above q n.
+    shards: number of blocks of people that have a cap each; None: one cap for everybody.
 
   Returns:
-    The cap, from 1 to n + 1; computed from public numbers only.
+    The cap, from 1 to n + 1, or to ceil(n / shards) + 3; computed from public numbers only.
   """
-  _check(dataset_size, sampling_rate, steps)
+  _check(dataset_size, sampling_rate, steps, shards)
   checks.number("delta_share", delta_share, low=0.0, high=1.0, open_low=True, open_high=True)
   target = math.log(delta_share) - math.log(steps)
-  low, high = 0, dataset_size + 1  # the tail is above target, within target
+  return _smallest_cap(dataset_size, sampling_rate, shards, target)
+
+
+def joint_max_batch(
+  *, dataset_size: int, sampling_rate: float, max_batch: int, shards: int, blocks: int
+) -> int:
+  """The cap on the people of several shards together that costs no more than theirs.
+
+  Args:
+    dataset_size: n.
+    sampling_rate: q.
+    max_batch: m, the cap of each shard that is charged.
+    shards: number of shards, L.
+    blocks: number of blocks that the shards are joined to, B; it divides L.
+
+  Returns:
+    The smallest M with B Pr[Bin(ceil(n / B) + 2, q) >= M] <= L Pr[Bin(ceil(n / L) + 2, q) >= m].
+  """
+  checks.require(shards % blocks == 0, f"{blocks=} must divide {shards=}")
+  target = _log_tails(dataset_size, sampling_rate, max_batch, shards)
+  return _smallest_cap(dataset_size, sampling_rate, blocks, target)
+
+
+def _smallest_cap(n: int, q: float, shards: int | None, target: float) -> int:
+  """The smallest cap whose tails sum up to at most exp(target)."""
+  low, high = 0, _largest_block(n, shards) + 1  # the tails are above target, within target
   while high - low > 1:
     middle = (low + high) // 2
-    if log_binomial_tail(dataset_size, sampling_rate, middle) > target:
+    if _log_tails(n, q, middle, shards) > target:
       low = middle
     else:
       high = middle
   return high
+
+
+def _log_tails(n: int, q: float, m: int, shards: int | None) -> float:
+  """log of the probability that a cap acts in one step, summed over the shards."""
+  tail = log_binomial_tail(_largest_block(n, shards), q, m)
+  return tail + math.log(shards or 1)
+
+
+def _largest_block(n: int, shards: int | None) -> int:
+  """How many others may compete with a person for a place below a cap."""
+  return n if shards is None else -(-n // shards) + 2
 
 
 def log_binomial_tail(n: int, q: float, m: int) -> float:
@@ -109,7 +165,9 @@ def log_binomial_tail(n: int, q: float, m: int) -> float:
   return -n * (rate * math.log(rate / q) + miss)
 
 
-def _check(dataset_size: int, sampling_rate: float, steps: int) -> None:
+def _check(dataset_size: int, sampling_rate: float, steps: int, shards: int | None = None) -> None:
   checks.integer("dataset_size", dataset_size, low=1)
   checks.number("sampling_rate", sampling_rate, low=0.0, high=1.0, open_low=True)
   checks.integer("steps", steps, low=1)
+  if shards is not None:
+    checks.integer("shards", shards, low=1, high=dataset_size)

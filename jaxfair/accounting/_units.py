@@ -102,7 +102,11 @@ def _overflow(unit: ev.Event) -> float:
   match unit:
     case ev.DpSgd(max_batch=int(cap), dataset_size=int(n)):
       return truncation_delta(
-        dataset_size=n, sampling_rate=unit.sampling_rate, max_batch=cap, steps=unit.steps
+        dataset_size=n,
+        sampling_rate=unit.sampling_rate,
+        max_batch=cap,
+        steps=unit.steps,
+        shards=unit.shards,
       )
     case ev.RepeatAndSelect(event=inner, mean_runs=mean):
       return mean * _overflow(inner)

@@ -5,7 +5,9 @@ from typing import Any, NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from jaxfair import _notebook, checks
 from jaxfair.fairness._groups import group_means
 from jaxfair.types import Groups, PerPerson
 
@@ -25,6 +27,15 @@ class ByGroup(NamedTuple):
   def gap(self) -> Any:
     """[..., G] |group - population|; xi_a when the statistic is a risk."""
     return abs(self.group - self.population[..., None])
+
+  def to_pandas(self, name: str = "value") -> Any:
+    """A `pandas.DataFrame` with a row for each group and one for everyone."""
+    checks.require(
+      np.ndim(self.group) == 1, f"the groups have shape {np.shape(self.group)}; take one member"
+    )
+    values = np.append(np.asarray(self.group), np.asarray(self.population))
+    labels = [*map(str, range(np.shape(self.group)[0])), "everyone"]
+    return _notebook.frame({"group": labels, name: values})
 
 
 def mean_by_group(values: PerPerson, group: Groups, num_groups: int) -> ByGroup:

@@ -4,7 +4,6 @@ This package attacks mechanisms and trainings that it is given. It never trains 
 decides what may be released.
 """
 
-from jaxfair.auditing._attacks import discriminant
 from jaxfair.auditing._bounds import epsilon_lower_bound
 from jaxfair.auditing._canaries import gradient_canaries, likelihood_recorder, likelihood_separation
 from jaxfair.auditing._mechanisms import audit_mechanism
@@ -13,7 +12,6 @@ from jaxfair.auditing._one_run import audit_one_run, plan_guesses
 __all__ = [
   "audit_mechanism",
   "audit_one_run",
-  "discriminant",
   "epsilon_lower_bound",
   "gradient_canaries",
   "likelihood_recorder",

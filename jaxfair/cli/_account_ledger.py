@@ -92,9 +92,9 @@ def _tell_dataset(book: "DatasetLedger", delta: float | None, *, entries: bool) 
 
 def _dataset(of: str) -> "DatasetLedger":
   from jaxfair import accounting, data
-  from jaxfair.data import _identity
+  from jaxfair.data import _identity, _loading
 
-  if of in data.names():
+  if of in _loading.names():
     return accounting.DatasetLedger.of(_identity.named_identity(of), name=of)
   path = pathlib.Path(of)
   require(

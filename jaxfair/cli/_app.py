@@ -32,6 +32,7 @@ app = typer.Typer(
 )
 app.command()(_train.train)
 app.command()(_runs.run)
+app.command()(_runs.merge)
 app.command()(_runs.audit)
 app.command()(_decide.decide)
 app.command(name="list")(_runs.list_all)

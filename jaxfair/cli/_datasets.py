@@ -14,10 +14,11 @@ Names = Annotated[list[str] | None, typer.Argument(help="Names; all if none.")]
 def list_sets(names: Names = None) -> None:
   """List data sets: rows, groups and their sizes, license, location."""
   from jaxfair import data
+  from jaxfair.data import _inventory
 
   if names:
     for name in names:
-      _describe(data.describe(name))
+      _describe(_inventory.describe(name))
     return
   rows = []
   for entry in data.catalog():
@@ -42,11 +43,12 @@ def list_sets(names: Names = None) -> None:
 def check(names: Names = None) -> None:
   """Verify checksums and known figures of the sets on this machine."""
   from jaxfair import data
+  from jaxfair.data import _inventory
 
   chosen = names or [e.name for e in data.catalog() if e.available]
   failed = 0
   for name in chosen:
-    found = data.check(name)
+    found = _inventory.check(name)
     wrong = [item for item in found if not item.ok]
     failed += bool(wrong)
     typer.echo(f"{name}: {'wrong' if wrong else f'{len(found)} checks passed'}")

@@ -79,7 +79,7 @@ def release(
     typer.echo("Nothing was computed or charged (--dry-run).")
     return
   folder = out or pathlib.Path("runs") / "release" / f"{planned.dataset.name}-{config.method}"
-  _, found = _releases.release_model(planned, folder)
+  _, found, _ = _releases.release_model(planned, folder)
   for warning in found.warnings:
     typer.secho(warning, fg="red", bold=True)
   typer.echo(f"release:    {folder / 'release'}  (may be published; see model_card.html)")

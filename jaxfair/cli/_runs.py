@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jaxfair import checks
 from jaxfair.cli import _console
 
 if TYPE_CHECKING:
+  from jaxfair.experiments._cells import Plan
   from jaxfair.experiments._reading import Run
-  from jaxfair.experiments._runs import Plan
 
 ConfigPath = Annotated[pathlib.Path, typer.Argument(help="A TOML config.")]
 Configs = Annotated[pathlib.Path, typer.Argument(help="A TOML config, or a folder of them.")]
@@ -20,9 +21,28 @@ Sets = Annotated[
 ]
 Size = Annotated[str | None, typer.Option(help="smoke, small or paper, if the config has it.")]
 Out = Annotated[pathlib.Path | None, typer.Option(help="Run directory; default runs/FOLDER/NAME.")]
+Workers = Annotated[
+  str | None,
+  typer.Option(
+    metavar="N|ray[:ADDRESS]", help="Compute cells on N processes of this machine, or on Ray."
+  ),
+]
+Share = Annotated[
+  str | None,
+  typer.Option(
+    metavar="I/N", help="Compute the I-th of N shares of the cells; see `jaxfair merge`."
+  ),
+]
 
 
-def run(config: Configs, sets: Sets = None, size: Size = None, out: Out = None) -> None:
+def run(
+  config: Configs,
+  sets: Sets = None,
+  size: Size = None,
+  out: Out = None,
+  workers: Workers = None,
+  shard: Share = None,
+) -> None:
   """Run a study from a config; the same command continues a stopped run.
 
   A folder of configs is run one after the other, with one page over all.
@@ -32,9 +52,28 @@ def run(config: Configs, sets: Sets = None, size: Size = None, out: Out = None) 
 
   config = find_config(config)
   if config.is_dir():
-    _run_folder(config, size, sets or [], out)
+    checks.require(shard is None, "--shard takes one config; name a .toml file")
+    _run_folder(config, size, sets or [], out, workers)
+    return
+  made = experiments.load(config, size=size, sets=sets or [])
+  if shard is None:
+    _run(config, made, out, workers)
   else:
-    _run(config, experiments.load(config, size=size, sets=sets or []), out)
+    _run_shard(made, out or _place(config, made), shard, workers)
+
+
+def merge(config: ConfigPath, sets: Sets = None, size: Size = None, out: Out = None) -> None:
+  """Make one run of shares that were computed by `jaxfair run CONFIG --shard I/N`."""
+  from jaxfair import experiments
+  from jaxfair.experiments import _shards
+  from jaxfair.experiments._shipped import find_config
+
+  config = find_config(config)
+  made = experiments.load(config, size=size, sets=sets or [])
+  folder = out or _place(config, made)
+  with _console.progress() as (say, _):
+    _shards.merge(made, folder, say=say)
+  _show(folder)
 
 
 def audit(config: ConfigPath, sets: Sets = None, size: Size = None, out: Out = None) -> None:
@@ -114,15 +153,34 @@ def report(
   typer.echo(f"report: {page}")
 
 
-def _run(config: pathlib.Path, made: "Plan", out: pathlib.Path | None) -> None:
-  from jaxfair import experiments, report
+def _run(
+  config: pathlib.Path, made: "Plan", out: pathlib.Path | None, workers: str | None = None
+) -> None:
+  from jaxfair import experiments
+
+  folder = out or _place(config, made)
+  with _console.progress() as (say, step):
+    experiments.execute(made, folder, say=say, progress=step, workers=workers)
+  _show(folder)
+
+
+def _run_shard(made: "Plan", folder: pathlib.Path, shard: str, workers: str | None) -> None:
+  from jaxfair.experiments import _shards
+
+  share = _shards.Shard.parse(shard)
+  with _console.progress() as (say, step):
+    own = _shards.execute_shard(made, folder, share, say=say, progress=step, workers=workers)
+  typer.echo(f"cells:  {own / 'cells'}")
+  typer.echo("When all shares are there: jaxfair merge, with the same config and options.")
+
+
+def _show(folder: pathlib.Path) -> None:
+  """Draws the page of a run and prints what it found."""
+  from jaxfair import report
   from jaxfair.experiments import _reading
 
-  folder = out or _home(config.parent) / _name(config, made)
-  with _console.progress() as (say, step):
-    experiments.execute(made, folder, say=say, progress=step)
-    found = _reading.read_run(folder)
-    page = report.write(found)
+  found = _reading.read_run(folder)
+  page = report.write(found)
   _print_claims(folder)
   _print_models(found)
   typer.echo(f"rows:   {folder / 'results.csv'}")
@@ -130,7 +188,11 @@ def _run(config: pathlib.Path, made: "Plan", out: pathlib.Path | None) -> None:
 
 
 def _run_folder(
-  configs: pathlib.Path, size: str | None, sets: Sequence[str], out: pathlib.Path | None
+  configs: pathlib.Path,
+  size: str | None,
+  sets: Sequence[str],
+  out: pathlib.Path | None,
+  workers: str | None,
 ) -> None:
   """Runs every config of a folder; all of them are read before the first."""
   from jaxfair import experiments
@@ -146,7 +208,7 @@ def _run_folder(
   whole = out or _home(configs)
   for i, (path, made) in enumerate(plans.items()):
     typer.echo(f"[{i + 1}/{len(plans)}] {path}")
-    _run(path, made, whole / _name(path, made))
+    _run(path, made, whole / _name(path, made), workers)
     page = _collection.write_collection(whole)  # a stopped folder has its page, too
   typer.echo(f"all:    {page}")
 
@@ -162,6 +224,10 @@ def _home(configs: pathlib.Path) -> pathlib.Path:
   folder, here = configs.resolve(), pathlib.Path.cwd()
   top = folder in (here, here / "configs", shipped_configs().resolve())
   return pathlib.Path("runs") / ("" if top else folder.name)
+
+
+def _place(config: pathlib.Path, made: "Plan") -> pathlib.Path:
+  return _home(config.parent) / _name(config, made)
 
 
 def _name(config: pathlib.Path, made: "Plan") -> str:

@@ -10,7 +10,7 @@ from jaxfair import checks
 from jaxfair.cli import _console
 
 if TYPE_CHECKING:
-  from jaxfair.experiments._runs import Plan
+  from jaxfair.experiments._cells import Plan
   from jaxfair.methods._evaluation import NonPrivateEvaluation
 
 Ranges = Annotated[
@@ -57,7 +57,7 @@ def train(
     typer.Option(help="Tune rate and steps of DP-SGD over about N trainings; all are charged."),
   ] = None,
   config: Annotated[
-    pathlib.Path | None, typer.Option(help="A TOML config of the study train to start from.")
+    pathlib.Path | None, typer.Option(help="A TOML config of the study methods to start from.")
   ] = None,
   sets: Annotated[
     list[str] | None,
@@ -125,13 +125,14 @@ def people_table(
   ranges: list[str],
 ) -> dict[str, Any]:
   """The `[data]` table: of a file, if it looks like one."""
-  from jaxfair import data
+  from jaxfair.data import _loading
 
   path = pathlib.Path(source)
-  own = source not in data.names()
+  own = source not in _loading.names()
   checks.require(
     not own or path.is_file(),
-    f"{source!r} is neither a file nor a named data set; {checks.options(source, data.names())}",
+    f"{source!r} is neither a file nor a named data set; "
+    f"{checks.options(source, _loading.names())}",
   )
   for name, column in (("label", label), ("group", group)):
     checks.require(
@@ -178,8 +179,8 @@ def _planned(config: pathlib.Path | None, given: dict[str, Any], sets: list[str]
     config = find_config(config)
     values |= configs.read(config)
     checks.require(
-      values.get("study") == "train",
-      f"{config} is a config of study {values.get('study')!r}; name one of 'train', such as "
+      values.get("study") == "methods",
+      f"{config} is a config of study {values.get('study')!r}; name one of 'methods', such as "
       "configs/train/dp_sgd_adult.toml",
     )
     values.pop("data", None)
@@ -189,10 +190,10 @@ def _planned(config: pathlib.Path | None, given: dict[str, Any], sets: list[str]
   checks.require(
     "release_epsilon" in values, "--epsilon is missing: pass how much may be spent, such as 1"
   )
-  values |= {"study": "train"}
+  values |= {"study": "methods"}
   source = given["data"]
   values.setdefault("title", f"Private training on {source.get('csv') or source['name']}")
-  return _runs.plan(_registry.find("train"), values)
+  return _runs.plan(_registry.find("methods"), values)
 
 
 def _print_summary(made: "Plan", folder: pathlib.Path, people: str) -> None:

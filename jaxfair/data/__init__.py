@@ -10,8 +10,8 @@ from jaxfair.data._fetching import fetch
 from jaxfair.data._files import DataError
 from jaxfair.data._frames import from_csv, from_frame
 from jaxfair.data._identity import csv_identity, records_identity
-from jaxfair.data._inventory import catalog, check, describe
-from jaxfair.data._loading import load, names
+from jaxfair.data._inventory import catalog
+from jaxfair.data._loading import load
 from jaxfair.data._preparing import prepare
 from jaxfair.data._reading import read_table
 from jaxfair.data._scaling import bound_rows, fit_scaler
@@ -24,17 +24,14 @@ __all__ = [
   "Encoder",
   "bound_rows",
   "catalog",
-  "check",
   "color",
   "csv_identity",
-  "describe",
   "fetch",
   "fit_scaler",
   "from_csv",
   "from_frame",
   "gaussian_mixture",
   "load",
-  "names",
   "partition",
   "prepare",
   "read_table",

@@ -50,7 +50,7 @@ def from_frame(
   """Makes a data set from anything with named columns, in one call.
 
   Args:
-    frame: a pandas or polars frame, or a mapping of names to columns.
+    frame: a pandas or polars frame, a pyarrow table, or a mapping of names to columns.
     label: the column to predict.
     group: the column that says who belongs to which group; several for their
       intersections; () for one group of everyone.

@@ -156,7 +156,19 @@ def num_rows(frame: Any) -> int:
 
 def frame_names(frame: Any) -> dict[str, Any]:
   """The names of a frame's columns as text, and as the frame knows them."""
-  names = list(frame.keys() if isinstance(frame, Mapping) else frame.columns)
+  checks.require(
+    not hasattr(frame, "collect_schema") or hasattr(frame, "height"),
+    "frame is lazy and holds no values yet; pass frame.collect()",
+  )
+  checks.require(
+    isinstance(frame, Mapping) or hasattr(frame, "columns"),
+    f"frame is {type(frame).__name__}, which has no named columns; pass a pandas or polars frame, "
+    "a pyarrow table or a mapping of names to columns",
+  )
+  if isinstance(frame, Mapping):
+    names = list(frame)
+  else:
+    names = list(getattr(frame, "column_names", None) or frame.columns)  # pyarrow, or others
   found = {str(name): name for name in names}
   checks.require(bool(names), "frame has no columns; pass at least two")
   checks.require(len(found) == len(names), "frame has columns of the same name; rename them")

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import accounting, checks
+from jaxfair.accounting import _grid
 from jaxfair.privacy import exact, grid
 from jaxfair.types import Array, FeaturesLike
 
@@ -127,7 +128,7 @@ def fit_private_gaussian(
   # The root is rounded down, so the noise is not below what is charged.
   below = np.nextafter(np.sqrt(2.0), 0.0)
   weight = np.where(upper[0] == upper[1], 1.0, below)
-  event = accounting.grid_gaussian(
+  event = _grid.grid_gaussian(
     noise_multiplier=noise_multiplier, distance=grid.distance(len(upper[0]))
   )
   ledger.charge(event, id=id)

@@ -5,8 +5,8 @@ everything else is here. Studies describe figures and never draw them.
 """
 
 from jaxfair._fields import Count, NonNegative, Positive, Probability, Settings, Sweep
-from jaxfair.experiments._claims import Claim, but, every
-from jaxfair.experiments._figures import Figure, Summary, bars, lines, points, summary
+from jaxfair.experiments._claims import but
+from jaxfair.experiments._figures import bars, lines, points, summary
 from jaxfair.experiments._measures import EVERYONE, group_table, measure_groups
 from jaxfair.experiments._people import People
 from jaxfair.experiments._reading import read_run
@@ -19,23 +19,19 @@ from jaxfair.experiments._table import Table
 
 __all__ = [
   "EVERYONE",
-  "Claim",
   "Count",
-  "Figure",
   "NonNegative",
   "People",
   "Positive",
   "Probability",
   "Settings",
   "Study",
-  "Summary",
   "Sweep",
   "Table",
   "bars",
   "but",
   "correlation",
   "difference",
-  "every",
   "execute",
   "grid",
   "group_table",

@@ -6,6 +6,7 @@ stand-in took the place of a set that is there now.
 """
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -41,8 +42,7 @@ class DataDigests:
     """
     self._path = folder / _folders.DATA
     self._digests: dict[str, str] = {}
-    self._seen: dict[str, tuple[int, int]] = {}
-    self._files = sorted(set(_named(values)))
+    self._files = _named_files(values)
     if _folders.holds_work(folder):
       self._digests = _folders.read_words(self._path)
       for path in self._files:
@@ -51,24 +51,23 @@ class DataDigests:
             f"Whether {path} is the file that earlier cells of this run were "
             "computed from is not known."
           )
-    found = {path: self._digest(path) for path in self._files}
-    self._note(loaded | {path: own for path, own in found.items() if own})
+    self.note(loaded | file_digests(values))
 
   @contextlib.contextmanager
   def kept(self) -> Iterator[None]:
     """Checks that the data does not change while a cell is computed."""
     self._check_files()
-    with watched(lambda name, digest: self._note({name: digest})):
+    with watched(lambda name, digest: self.note({name: digest})):
       yield
     self._check_files()  # one may have been edited meanwhile
 
   def _check_files(self) -> None:
     """Checks the files again; a missing file is left for the study to report."""
     for path in self._files:
-      known = self._digests.get(path)
-      self._require(path, self._digest(path, known) or known)
+      self._require(path, _file_digest(path) or self._digests.get(path))
 
-  def _note(self, found: dict[str, str]) -> None:
+  def note(self, found: dict[str, str]) -> None:
+    """Records what was read; raises if it is not what earlier cells read."""
     for name, digest in found.items():
       self._require(name, digest)
     if not found.keys() <= self._digests.keys():
@@ -84,19 +83,36 @@ class DataDigests:
         "put the earlier data back"
       )
 
-  def _digest(self, path: str, known: str | None = None) -> str | None:
-    """The digest of the content; None if it cannot be read."""
-    try:
-      status = os.stat(path)
-      stamp = (status.st_mtime_ns, status.st_size)
-      if known is not None and self._seen.get(path) == stamp:
-        return known
-      with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-      return None
-    self._seen[path] = stamp
-    return digest
+
+def file_digests(values: Any) -> dict[str, str]:
+  """Digests of the files that a config names under `csv`; one that cannot be read has none.
+
+  Args:
+    values: the resolved config as plain values.
+  """
+  found = {path: _file_digest(path) for path in _named_files(values)}
+  return {path: digest for path, digest in found.items() if digest}
+
+
+def _file_digest(path: str) -> str | None:
+  """The digest of the content; None if it cannot be read."""
+  try:
+    status = os.stat(path)
+    return _digest_of_version(path, status.st_mtime_ns, status.st_size)
+  except OSError:
+    return None
+
+
+@functools.lru_cache(maxsize=64)
+def _digest_of_version(path: str, modified: int, size: int) -> str:
+  """Reads a file once for all cells, and again when it has changed."""
+  del modified, size
+  with open(path, "rb") as file:
+    return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _named_files(values: Any) -> list[str]:
+  return sorted(set(_named(values)))
 
 
 def _named(values: Any) -> Iterator[str]:

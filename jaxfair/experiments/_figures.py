@@ -7,9 +7,13 @@ agree in everything but the seed are repetitions: their mean is drawn with a 95%
 """
 
 import dataclasses
+import inspect
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+  from jaxfair.experiments._table import Table
 
 Where = Mapping[str, Any]
 FORMULA = re.compile(r"(\w+) ~ (\w+)(?:, (\w+))?(?: \| (\w+))?")
@@ -55,6 +59,29 @@ class Figure:
   def columns(self) -> tuple[str, ...]:
     """The columns that it names, but for those of `where`."""
     return tuple(c for c in (self.x, self.y, self.color, self.facet) if c)
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnFigure:
+  """A figure that a function of the table draws, with matplotlib or plotly.
+
+  Attributes:
+    name: file name, unique in the study.
+    title: what one sees, as a sentence.
+    draw: `table -> figure`; None if the table has nothing for it.
+    caption: how to read it.
+  """
+
+  name: str
+  title: str
+  draw: Callable[["Table"], Any]
+  caption: str = ""
+
+  @classmethod
+  def of(cls, draw: Callable[["Table"], Any]) -> "OwnFigure":
+    """A function as a figure: its name, the first line of its docstring, and the rest of it."""
+    title, _, caption = (inspect.getdoc(draw) or draw.__name__).partition("\n")
+    return cls(draw.__name__, title.rstrip("."), draw, " ".join(caption.split()))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jaxfair import accounting, checks, data, models
-from jaxfair.data import _identity
+from jaxfair.data import _identity, _loading
 from jaxfair.models import _features
 
 USUAL = "adult"
@@ -91,7 +91,7 @@ class People:
       )
       dict(map(_range, self.ranges))
       return
-    checks.one_of("name", self.name, data.names())
+    checks.one_of("name", self.name, _loading.names())
     for only in OF_A_FILE:
       value = getattr(self, only)
       checks.require(

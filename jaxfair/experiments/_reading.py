@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from jaxfair.experiments import _config as configs
 from jaxfair.experiments import _folders, _registry
+from jaxfair.experiments._cells import Plan
 from jaxfair.experiments._folders import ClaimRecord, RunError, RunRecord
-from jaxfair.experiments._runs import Plan, plan, write_claims
+from jaxfair.experiments._runs import plan, write_claims
 from jaxfair.experiments._study import Study
 from jaxfair.experiments._table import Table
 

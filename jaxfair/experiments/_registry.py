@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxfair import checks
+from jaxfair.experiments._cells import Plan
 from jaxfair.experiments._config import ConfigError, check_sizes, read
-from jaxfair.experiments._runs import Plan, plan
+from jaxfair.experiments._runs import plan
 from jaxfair.experiments._study import Study
 
 GROUP = "jaxfair.studies"  # entry points of packages that bring studies

@@ -35,6 +35,7 @@ from jaxfair.methods import _recipe
 from jaxfair.methods._buying import PLACE, buy_once
 from jaxfair.methods._evaluation import NonPrivateEvaluation, evaluate
 from jaxfair.methods._noisy_figures import FiguresPlan, buy_figures, plan_figures
+from jaxfair.types import Examples
 
 TABLE = "release"
 
@@ -98,8 +99,13 @@ class ReleaseConfig(Settings):
     )
     return public, size - public - test, test
 
-  def parted(self, people: Dataset, name: str, *, buy: Buy = dry) -> Parted:
-    """The people of a method; `buy` buys the scaling, if it must be bought."""
+  def parted(
+    self, people: Dataset, name: str, *, buy: Buy = dry, key: jax.Array | None = None
+  ) -> Parted:
+    """The people of a method, split by the key or else by `split_seed`.
+
+    `buy` buys the scaling, if it must be bought.
+    """
     method, public = methods.get(name), None
     if self.public_csv is not None:
       public, people = load_public(self.data, self.public_csv)
@@ -111,12 +117,19 @@ class ReleaseConfig(Settings):
       public=public,
       scaling=self.scaling,
       buy=buy,
-      key=jax.random.key(self.split_seed),
+      key=jax.random.key(self.split_seed) if key is None else key,
     )
 
   def budget(self, people: Dataset) -> Budget:
     """What may be spent on the model."""
-    return Budget(self.epsilon, self.delta or _recipe.default_delta(people.size))
+    usual = _recipe.default_delta(people.size)
+    delta = self.delta or usual
+    checks.require(
+      delta <= 1 / people.size,
+      f"delta={delta:g} lets a mechanism publish whole records of {people.size} people; use at "
+      f"most {usual:g}, or leave it out",
+    )
+    return Budget(self.epsilon, delta)
 
   def plan(self, parted: Parted) -> methods.Plan:
     """What the method will do to these people."""
@@ -135,6 +148,7 @@ class PlannedRelease:
     plan: of the method.
     ledger: of the data set; None if it is not charged.
     notes: what the reader must be told about the people.
+    key: splits the people; None for the seed of the config.
   """
 
   config: ReleaseConfig
@@ -143,6 +157,7 @@ class PlannedRelease:
   plan: methods.Plan
   ledger: accounting.DatasetLedger | None
   notes: tuple[str, ...]
+  key: jax.Array | None = None
 
   @property
   def relation(self) -> accounting.Relation:
@@ -172,6 +187,15 @@ class PlannedRelease:
     """Everything that is charged."""
     parts = (self.parted.spent, self.plan.event, self._figures_event)
     return accounting.Composed(tuple(part for part in parts if part is not None))
+
+  def require_affordable(self, folder: pathlib.Path) -> None:
+    """Raises if the data set's budget does not cover the release.
+
+    A release that has begun in this folder is charged already.
+    """
+    begun = any((folder / name).exists() for name in ("work", PLACE))
+    if self.ledger is not None and not begun:
+      self.ledger.require_affordable(self.event, relation=self.relation)
 
   def priced(self) -> list[str]:
     """Sentences on what will be done, and what it costs this data set."""
@@ -253,38 +277,54 @@ def read_point(folder: pathlib.Path, number: int, overrides: Mapping[str, Any]) 
   return configs.build(ReleaseConfig, table, where=f"{folder}: {TABLE}.")
 
 
-def plan_release(config: ReleaseConfig) -> PlannedRelease:
-  """Loads the people and prices the release; computes nothing, charges nothing."""
+def plan_release(config: ReleaseConfig, *, key: jax.Array | None = None) -> PlannedRelease:
+  """Loads the people and prices the release; computes nothing, charges nothing.
+
+  Args:
+    config: what is released.
+    key: splits the people, in place of the seed of the config.
+  """
   dataset, note = load_people(config.data)
-  parted = config.parted(dataset, config.method)
+  parted = config.parted(dataset, config.method, key=key)
   ledger = dataset_ledger(config.data) if config.dataset_ledger else None
   notes = (note,) if note else ()
-  return PlannedRelease(config, dataset, parted, config.plan(parted), ledger, notes)
+  return PlannedRelease(config, dataset, parted, config.plan(parted), ledger, notes, key)
 
 
 def release_model(
-  planned: PlannedRelease, folder: pathlib.Path
-) -> tuple[methods.Released, NonPrivateEvaluation]:
+  planned: PlannedRelease, folder: pathlib.Path, *, key: jax.Array | None = None
+) -> tuple[methods.Released, NonPrivateEvaluation, Examples]:
   """Releases into `folder / "release"` and measures into `folder / "evaluation"`.
 
   The same call continues a release that was stopped.
+
+  Args:
+    planned: from `plan_release`.
+    folder: where.
+    key: makes the release reproducible, and therefore not for release.
+
+  Returns:
+    The model, its evaluation, and the test people with features as the model takes them.
   """
   config, ledger, dataset = planned.config, planned.ledger, planned.dataset
-  begun = any((folder / name).exists() for name in ("work", PLACE))
-  if ledger is not None and not begun:
-    ledger.require_affordable(planned.event, relation=planned.relation)
+  planned.require_affordable(folder)
   buy = functools.partial(
-    buy_once, folder=folder, budget=config.budget(dataset), name=dataset.name, ledger=ledger
+    buy_once,
+    folder=folder,
+    budget=config.budget(dataset),
+    name=dataset.name,
+    ledger=ledger,
+    key=None if key is None else jax.random.fold_in(key, 1),
   )
-  parted = config.parted(dataset, config.method, buy=buy)
+  parted = config.parted(dataset, config.method, buy=buy, key=planned.key)
   people = dataclasses.replace(parted.population, ledger=ledger, intended_use=config.intended_use)
   plan = config.plan(parted)
-  released = methods.get(plan.method).release(plan, people, folder=folder)
+  released = methods.get(plan.method).release(plan, people, folder=folder, key=key)
   found = evaluate(released, parted.test, plain=_plain(planned), key=jax.random.key(0))
   found.write(folder)
   if planned.figures is not None:
     buy_figures(planned.figures, released, parted.test, folder=folder, ledger=ledger)
-  return released, found
+  return released, found, parted.test
 
 
 def _plain(planned: PlannedRelease) -> np.ndarray:
@@ -293,7 +333,7 @@ def _plain(planned: PlannedRelease) -> np.ndarray:
   settings: Any = baseline.settings(
     network=network.name, hidden=network.hidden, width=network.width
   )
-  parted = planned.config.parted(planned.dataset, baseline.name)
+  parted = planned.config.parted(planned.dataset, baseline.name, key=planned.key)
   plan = baseline.plan(settings, parted.population.sizes, None)
   fitted = baseline.fit(plan, parted.population, key=jax.random.key(1))
   scaler, x = parted.population.scaler, parted.test.x

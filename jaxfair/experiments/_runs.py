@@ -12,54 +12,30 @@ first cell is done leaves nothing behind.
 
 import contextlib
 import dataclasses
-import hashlib
-import importlib.metadata
 import json
 import math
 import pathlib
-import platform
 import time
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Iterator
+from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-from jaxfair import privacy
 from jaxfair._whole_files import write_whole
 from jaxfair.experiments import _config as configs
-from jaxfair.experiments import _folders
+from jaxfair.experiments import _folders, _workers
+from jaxfair.experiments._cells import CellResult, Plan, compute_cell, root_key, versions
 from jaxfair.experiments._data_digests import DataDigests
 from jaxfair.experiments._folders import SECRET, ClaimRecord, RunRecord, read_record, read_words
 from jaxfair.experiments._people import watched
-from jaxfair.experiments._study import Cell, Context, Study, cell_name, check_claims, check_columns
+from jaxfair.experiments._study import Cell, Study, cell_name, check_claims, check_columns
 from jaxfair.experiments._table import Table
 
 Say = Callable[[str], None]
-PACKAGES = (
-  "jaxfair",
-  "jax",
-  "jaxlib",
-  "numpy",
-  "scipy",
-  "optax",
-  "flax",
-  "dm-haiku",
-  "dp-accounting",
-)
+Progress = Callable[[int, int, str], None]
 
 
-@dataclasses.dataclass(frozen=True)
-class Plan:
-  """A resolved config: everything that is needed to run it."""
-
-  study: Study  # the study
-  values: dict[str, Any]  # the resolved config file as plain values
-  settings: Any  # the study's own config
-  seed: int | Literal["os"]  # fixed seed, or "os" for one from the operating system
-  title: str  # heading of the report
-  size: str | None  # the size that was chosen, if the file has sizes
+def silent(*told: object) -> None:
+  """Tells nobody."""
+  del told
 
 
 def plan(study: Study, values: dict[str, Any], *, where: str = "") -> Plan:
@@ -70,7 +46,12 @@ def plan(study: Study, values: dict[str, Any], *, where: str = "") -> Plan:
   size = own.pop("size", None)
   configs.check_frame(values, where)
   settings: Any = configs.build(study.config, own, where=where)
-  resolved: dict[str, Any] = {"study": study.name, "title": title, "seed": seed}
+  # As the config names it: a file of one's own is found again by its path.
+  resolved: dict[str, Any] = {
+    "study": values.get("study", study.name),
+    "title": title,
+    "seed": seed,
+  }
   resolved |= {"size": size} if size else {}
   resolved |= configs.plain(settings)
   return Plan(study, resolved, settings, seed, title or study.summary, size)
@@ -81,7 +62,8 @@ def execute(
   folder: pathlib.Path,
   *,
   say: Say = print,
-  progress: Callable[[int, int, str], None] = lambda done, total, name: None,
+  progress: Progress = silent,
+  workers: str | None = None,
 ) -> Table:
   """Runs the cells that are missing, then writes the table and the verdicts.
 
@@ -91,29 +73,38 @@ def execute(
       and the data is what it was.
     say: called with each note for the reader, once.
     progress: called with `(done, total, name of the next cell)`.
+    workers: where to compute cells: a number of processes on this machine, "ray", or
+      "ray:ADDRESS"; this process by default. The table has the same bytes. Runs with the
+      operating system's randomness, and studies whose cells keep files, stay in this process.
 
   Returns:
     The table of all rows.
   """
-  loaded: dict[str, str] = {}
-  with watched(loaded.__setitem__):
-    cells = made.study.plan_cells(made.settings)
-  names = [cell_name(cell) for cell in cells]
-  text = configs.dump(made.values)
-  with _folders.locked(folder, text):
-    write_whole(folder / "config.toml", text)
-    paths = [folder / "cells" / f"{name}.csv" for name in names]
-    record = _Record(made, folder, say)
-    data = DataDigests(made.values, folder, loaded, record.tell)
-    wanted = dict(zip(paths, cells, strict=True))
-    _compute(made, wanted, record, data, progress)
-    table = made.study.derive(Table.concat(map(Table.read, paths)))
+  with opened(made, folder, say) as (cells, record, data):
+    compute(made, cells, record, data, progress, workers)
+    table = made.study.derive(Table.concat(map(Table.read, cells)))
     write_whole(folder / "results.csv", table.to_csv())
     write_claims(made.study, table, folder)
     record.write(finished=True)
     (folder / SECRET).unlink(missing_ok=True)
   check_columns(made.study, table)
   return table
+
+
+@contextlib.contextmanager
+def opened(
+  made: Plan, folder: pathlib.Path, say: Say
+) -> Iterator[tuple[dict[pathlib.Path, Cell], "Record", DataDigests]]:
+  """Holds a run directory; yields the cells by file, the record and the data's digests."""
+  loaded: dict[str, str] = {}
+  with watched(loaded.__setitem__):
+    cells = made.study.plan_cells(made.settings)
+  text = configs.dump(made.values)
+  with _folders.locked(folder, text):
+    write_whole(folder / "config.toml", text)
+    record = Record(made, folder, say)
+    data = DataDigests(made.values, folder, loaded, record.tell)
+    yield {folder / "cells" / f"{cell_name(cell)}.csv": cell for cell in cells}, record, data
 
 
 def write_claims(study: Study, table: Table, folder: pathlib.Path) -> tuple[ClaimRecord, ...]:
@@ -142,57 +133,85 @@ def _finite(value: float) -> float | None:
   return float(value) if math.isfinite(value) else None  # JSON has no NaN
 
 
-def versions() -> dict[str, str]:
-  """Versions of what computed a run, and on what."""
-  found = {}
-  for name in PACKAGES:
-    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-      found[name] = importlib.metadata.version(name)
-  devices = jax.devices()
-  return found | {
-    "python": platform.python_version(),
-    "system": f"{platform.system()} {platform.machine()}",
-    "devices": f"{len(devices)} x {devices[0].device_kind}",
-  }
-
-
-def _compute(
+def compute(
   made: Plan,
   cells: dict[pathlib.Path, Cell],
-  record: "_Record",
+  record: "Record",
   data: DataDigests,
-  progress: Callable[[int, int, str], None],
+  progress: Progress,
+  workers: str | None,
 ) -> None:
-  """Computes the cells whose files are missing, in order."""
-  missing = [path for path in cells if not path.exists()]
-  if len(missing) < len(cells):
-    found = len(cells) - len(missing)
+  """Computes the cells whose files are missing; each file is written once its cell is done."""
+  missing = {path: cell for path, cell in cells.items() if not path.exists()}
+  found = len(cells) - len(missing)
+  if found:
     record.say(f"{found} of {len(cells)} cells are there from an earlier run")
   if not missing:
     progress(len(cells), len(cells), "")
     return
-  folder = record.folder
   with data.kept():
     for note in made.study.load_people(made.settings):
       record.tell(note)
   record.tell_versions()
-  root = _root_key(made, folder)
-  # "/" is in no cell's name, so no cell has this key.
-  shared = _named_key(root, "/shared by all cells")
-  (folder / "cells").mkdir(exist_ok=True)
-  for path in missing:
-    progress(list(cells).index(path), len(cells), path.stem)
-    own = _named_key(root, path.stem)
-    release = made.seed == "os"
-    context = Context(own, shared, release, folder, record.tell)
+  (record.folder / "cells").mkdir(exist_ok=True)
+
+  def step(done: int, name: str) -> None:
+    progress(found + done, len(cells), name)
+
+  if workers is not None and made.seed == "os":
+    record.say("Cells are computed in this process: the key of a release does not leave it.")
+  elif workers is not None and made.study.writes_files(made.settings):
+    record.say(f"Cells of {made.study.name} keep files, so they are computed in this process.")
+  elif workers is not None:
+    _compute_on_workers(made, missing, record, data, step, workers)
+    return
+  _compute_here(made, missing, record, data, step)
+
+
+def _compute_here(
+  made: Plan,
+  cells: dict[pathlib.Path, Cell],
+  record: "Record",
+  data: DataDigests,
+  step: Callable[[int, str], None],
+) -> None:
+  root = root_key(made, record.folder)
+  for done, (path, cell) in enumerate(cells.items()):
+    step(done, path.stem)
     with data.kept():
-      rows = made.study.run(made.settings, cells[path], context)
-    write_whole(path, rows.to_csv())
-    record.write(finished=False)
-  progress(len(cells), len(cells), "")
+      result = compute_cell(made, cell, root, folder=record.folder, say=record.tell)
+    _keep(path, result, record, data)
+  step(len(cells), "")
 
 
-class _Record:
+def _compute_on_workers(
+  made: Plan,
+  cells: dict[pathlib.Path, Cell],
+  record: "Record",
+  data: DataDigests,
+  step: Callable[[int, str], None],
+  workers: str,
+) -> None:
+  paths = {path.stem: path for path in cells}
+  engine = _workers.engine_of(workers)
+  step(0, f"{min(engine.slots, len(cells))} workers")
+  finished = _workers.compute_on(engine, made, list(paths))
+  for done, (name, result) in enumerate(finished, start=1):
+    _keep(paths[name], result, record, data)
+    step(done, name if done < len(cells) else "")
+
+
+def _keep(path: pathlib.Path, result: CellResult, record: "Record", data: DataDigests) -> None:
+  """Writes a finished cell: notes and digests first, so that no rows are without them."""
+  for name, digest in result.digests:
+    data.note({name: digest})
+  for note in result.notes:
+    record.tell(note)
+  write_whole(path, result.rows)
+  record.write(finished=False)
+
+
+class Record:
   """run.json: notes for the reader, and how long the run took."""
 
   def __init__(self, made: Plan, folder: pathlib.Path, say: Say):
@@ -200,6 +219,10 @@ class _Record:
     earlier = read_record(folder)
     self._notes = list(earlier.notes)
     self._began = time.time() - earlier.seconds
+
+  def add_seconds(self, seconds: float) -> None:
+    """Counts what other processes computed for this run."""
+    self._began -= seconds
 
   def tell(self, message: str) -> None:
     """Prints the sentence once and saves it, before the rows that it is about."""
@@ -230,34 +253,3 @@ class _Record:
     )
     text = json.dumps(dataclasses.asdict(record), indent=2)
     write_whole(self.folder / "run.json", text)
-
-
-def _named_key(key: jax.Array, name: str) -> jax.Array:
-  """A key for this name alone: 128 bits of its hash, 32 at a time."""
-  digest = hashlib.sha256(name.encode()).digest()[:16]
-  for word in np.frombuffer(digest, dtype="<u4"):
-    key = jax.random.fold_in(key, word)
-  return key
-
-
-def _root_key(made: Plan, folder: pathlib.Path) -> jax.Array:
-  """The run's key: from the fixed seed, or from the operating system.
-
-  A key from the operating system must survive a crash, or a resumed run could
-  not finish the same computation; until then it lies in a file that only its
-  owner may read, and that is deleted when the run is done.
-  """
-  if made.seed != "os":
-    return jax.random.key(made.seed)
-  path = folder / SECRET
-  if not path.exists():
-    fresh = np.asarray(jax.random.key_data(privacy.os_key()))
-    write_whole(path, " ".join(str(word) for word in fresh), mode=0o600)
-  try:
-    words = np.array(path.read_text().split(), dtype=np.uint32)
-    return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
-  except (OSError, OverflowError, TypeError, ValueError):
-    raise _folders.RunError(
-      f"{path} holds no key, so what was started in {folder} cannot be "
-      "continued; restore it from a copy, or choose another --out"
-    ) from None

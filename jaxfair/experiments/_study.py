@@ -25,7 +25,7 @@ from jaxfair.experiments._claims import (
   narrowed,
   read_claims,
 )
-from jaxfair.experiments._figures import Figure, Summary
+from jaxfair.experiments._figures import Figure, OwnFigure, Summary
 from jaxfair.experiments._people import People, load_people, set_name
 from jaxfair.experiments._table import NoColumnError, Table
 from jaxfair.types import Examples
@@ -43,15 +43,26 @@ class Context:
     shared_key: the same in all cells, for what comparisons between cells need
       in common, such as the splits. Never for noise.
     for_release: whether the run's randomness is the operating system's.
-    folder: this run's directory, for ledgers and checkpoints.
+    run_folder: this run's directory; None on a worker, which has none.
     say: tells the person something once.
   """
 
   key: jax.Array
   shared_key: jax.Array
   for_release: bool
-  folder: pathlib.Path
+  run_folder: pathlib.Path | None
   say: Callable[[str], None]
+
+  @property
+  def folder(self) -> pathlib.Path:
+    """This run's directory, for ledgers, checkpoints and files that a cell keeps."""
+    checks.require(
+      self.run_folder is not None,
+      "a worker has no run directory; declare the study with keeps_files=True, and its cells "
+      "are computed by the process that holds the directory",
+    )
+    assert self.run_folder is not None
+    return self.run_folder
 
   def load(self, people: People) -> data.Dataset:
     """Loads the people and reports what a reader must know about them."""
@@ -99,7 +110,8 @@ class Study:
     cells: all cells of a config; each is a small mapping that names it.
     run: computes one cell's rows (all seeds in one compiled call).
     claims: sentences checked on the table: `{"name: statement [source]": check}`.
-    figures: what is drawn.
+    figures: what is drawn: `bars`, `lines` or `points`, or a function from the table of all rows
+      to a matplotlib or plotly figure, whose docstring is the title.
     summaries: tables of means, at the top of the report.
     people: which people a config is about; those in its fields by default.
     precheck: refuses a config before any work, given all of these people.
@@ -113,6 +125,8 @@ class Study:
     titles: what a column is called on the axes of figures.
     release: the `[release]` table of one point of the frontier, given the config and the
       point's columns, method among them; None for a point that cannot be released.
+    keeps_files: whether cells write to the run directory (`Context.folder`), or a function of the
+      config that tells it; such cells are not computed on workers.
   """
 
   name: str
@@ -121,7 +135,7 @@ class Study:
   cells: Callable[[Any], Sequence[Cell]]
   run: Callable[[Any, Cell, Context], Table]
   claims: Mapping[str, Check] | Sequence[Claim] = ()
-  figures: Sequence[Figure] = ()
+  figures: Sequence[Any] = ()
   summaries: Sequence[Summary] = ()
   people: Callable[[Any], Iterable[People]] = people_of
   precheck: Callable[..., Any] = lambda config, *people: None
@@ -131,25 +145,35 @@ class Study:
   plain: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   titles: Mapping[str, str] = dataclasses.field(default_factory=dict)
   release: Callable[[Any, Mapping[str, Any]], dict[str, Any] | None] | None = None
+  keeps_files: bool | Callable[[Any], bool] = False
 
   def __post_init__(self) -> None:
     if isinstance(self.claims, Mapping):
       object.__setattr__(self, "claims", read_claims(self.claims))
-    titled = [
-      dataclasses.replace(
-        one,
-        x_title=one.x_title or self.titles.get(one.x, ""),
-        y_title=one.y_title or self.titles.get(one.y, ""),
-      )
-      for one in self.figures
-    ]
+    titled = [self._titled(one) for one in self.figures]
     object.__setattr__(self, "figures", tuple(titled))
+
+  def _titled(self, one: Any) -> Figure | OwnFigure:
+    """A figure with the axes' titles of this study; a function as a figure."""
+    if not isinstance(one, Figure):
+      return one if isinstance(one, OwnFigure) else OwnFigure.of(one)
+    x, y = one.x_title or self.titles.get(one.x, ""), one.y_title or self.titles.get(one.y, "")
+    return dataclasses.replace(one, x_title=x, y_title=y)
+
+  @property
+  def column_figures(self) -> list[Figure]:
+    """The figures that are described by columns."""
+    return [one for one in self.figures if isinstance(one, Figure)]
 
   def load_people(self, config: Any) -> list[str]:
     """Finds the people and prechecks the config; returns notes for the reader."""
     loaded = [load_people(one) for one in self.people(config)]
     self.precheck(config, *(people for people, _ in loaded))
     return [note for _, note in loaded]
+
+  def writes_files(self, config: Any) -> bool:
+    """Whether the cells of a config write to the run directory."""
+    return self.keeps_files(config) if callable(self.keeps_files) else self.keeps_files
 
   def plan_cells(self, config: Any) -> list[Cell]:
     """All cells of a config."""
@@ -162,7 +186,9 @@ class Study:
   def setting_columns(self, table: Table) -> list[str]:
     """The columns that identify the settings of a run, besides group and seed."""
     named = [*self.plain, *(name for summary in self.summaries for name in summary.by)]
-    named += [name for figure in self.figures for name in (figure.color, figure.facet) if name]
+    named += [
+      name for figure in self.column_figures for name in (figure.color, figure.facet) if name
+    ]
     apart = dict.fromkeys(name for name in named if name not in ("group", "seed"))
     return [name for name in apart if name in table]
 
@@ -205,7 +231,7 @@ def check_columns(study: Study, table: Table) -> None:
   What has no rows, such as a part that was not run, names no column in vain.
   """
   wrong = {f"claim {own.name!r}": found.missing for own, found in check_claims(study, table)}
-  everything: list[Figure | Summary] = [*study.figures, *study.summaries]
+  everything: list[Figure | Summary] = [*study.column_figures, *study.summaries]
   for drawn in everything:
     try:
       rows = narrowed(table, drawn.where)

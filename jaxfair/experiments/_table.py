@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxfair import checks
+from jaxfair import _notebook, checks
 from jaxfair.experiments import _folders
 
 
@@ -173,6 +173,13 @@ class Table:
     )
     matrix[i, j] = self[value]
     return matrix
+
+  def to_pandas(self) -> Any:
+    """The table as a `pandas.DataFrame`."""
+    return _notebook.frame(self._columns)
+
+  def _repr_html_(self) -> str:
+    return _notebook.table(self._columns, len(self))
 
   def to_csv(self) -> str:
     """The table as CSV text: texts quoted, numbers with every digit.

@@ -6,12 +6,11 @@ has no training loop and nothing that spends privacy.
 
 from jaxfair.fairness import constraints, rates
 from jaxfair.fairness._abstain import Abstainer
-from jaxfair.fairness._bootstrap import bootstrap, bootstrap_counts, bootstrap_rows
-from jaxfair.fairness._confusion import prediction_counts
+from jaxfair.fairness._bootstrap import bootstrap, bootstrap_rows
 from jaxfair.fairness._counter import CounterRule
 from jaxfair.fairness._disparity import demographic_disparity
 from jaxfair.fairness._gaps import difference
-from jaxfair.fairness._intervals import Interval, paired_interval, seed_interval
+from jaxfair.fairness._intervals import paired_interval, seed_interval
 from jaxfair.fairness._metrics import (
   accuracy,
   false_negative_rate,
@@ -38,12 +37,10 @@ from jaxfair.fairness._wasserstein import wasserstein_disparity
 __all__ = [
   "Abstainer",
   "CounterRule",
-  "Interval",
   "accuracy",
   "accuracy_parity_difference",
   "accuracy_parity_ratio",
   "bootstrap",
-  "bootstrap_counts",
   "bootstrap_rows",
   "by_group",
   "constraints",
@@ -61,7 +58,6 @@ __all__ = [
   "mean_loss",
   "ordered_filter",
   "paired_interval",
-  "prediction_counts",
   "rates",
   "seed_interval",
   "selection_rate",

@@ -44,8 +44,7 @@ def demographic_disparity(
   checks.non_negative("counts", counts)
   counts = jnp.asarray(counts)
   checks.require(
-    counts.ndim == 2,
-    f"counts has shape {counts.shape}; pass (groups, classes), as prediction_counts does",
+    counts.ndim == 2, f"counts has shape {counts.shape}; pass decisions by group and class"
   )
   return _disparity(counts, notion, skip_empty)
 

@@ -1,12 +1,14 @@
 """One call, one table: how a model treats every group."""
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from jaxfair import checks
+from jaxfair import _notebook, checks
 from jaxfair.fairness import _groups as groups
 from jaxfair.fairness import _inputs, rates
 from jaxfair.fairness._confusion import CountOptions, confusion_counts, with_everybody
@@ -46,6 +48,46 @@ class GroupReport(NamedTuple):
 
   groups: Measures
   overall: Measures
+
+  def to_pandas(self, names: Sequence[str] | None = None) -> Any:
+    """A `pandas.DataFrame` with a row for each group and one for everyone.
+
+    Args:
+      names: the groups' names, in the order of their ids; the ids by default.
+
+    Returns:
+      A column for each measure; `rate[k]` for rates of every class k.
+    """
+    labels, columns = self._columns(names)
+    found = _notebook.frame(columns, index=labels)
+    found.index.name = "group"
+    return found
+
+  def _repr_html_(self) -> str:
+    labels, columns = self._columns(None)
+    return _notebook.table({"group": labels, **columns}, len(labels))
+
+  def _columns(self, names: Sequence[str] | None) -> tuple[list[str], dict[str, np.ndarray]]:
+    """A label for every row, and the columns."""
+    overall = self.overall.count
+    checks.require(
+      np.ndim(overall) == 0,
+      f"the report has leading axes {np.shape(overall)}; take one of its members, such as "
+      "jax.tree.map(lambda leaf: leaf[0], report)",
+    )
+    size = np.shape(self.groups.count)[0]
+    labels = [str(i) for i in range(size)] if names is None else list(names)
+    checks.require(len(labels) == size, f"names has {len(labels)} entries for {size} groups")
+    columns: dict[str, np.ndarray] = {}
+    for name, own, everyone in zip(Measures._fields, self.groups, self.overall, strict=True):
+      if own is None:
+        continue
+      values = np.concatenate([np.asarray(own), np.asarray(everyone)[None]])
+      if values.ndim == 1:
+        columns[name] = values
+      else:
+        columns |= {f"{name}[{k}]": values[:, k] for k in range(values.shape[1])}
+    return [*labels, "everyone"], columns
 
 
 def by_group(

@@ -7,22 +7,7 @@ over seeds. It neither trains nor draws.
 from jaxfair.frontier._attaining import attainment
 from jaxfair.frontier._dominance import non_dominated
 from jaxfair.frontier._objectives import points
-from jaxfair.frontier._shapes import compare_shapes, limit_grid, surface, transfer
-from jaxfair.frontier._shares import volume_shares
 from jaxfair.frontier._specification import best, select, specify
 from jaxfair.frontier._volume import hypervolume
 
-__all__ = [
-  "attainment",
-  "best",
-  "compare_shapes",
-  "hypervolume",
-  "limit_grid",
-  "non_dominated",
-  "points",
-  "select",
-  "specify",
-  "surface",
-  "transfer",
-  "volume_shares",
-]
+__all__ = ["attainment", "best", "hypervolume", "non_dominated", "points", "select", "specify"]

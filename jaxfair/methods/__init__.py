@@ -9,7 +9,7 @@ costs come from `training`, `pate` and `accounting`.
 """
 
 from jaxfair.methods._export import export
-from jaxfair.methods._method import Method, NetworkSettings, Plan, Population, Sizes
+from jaxfair.methods._method import Method, Plan, Population
 from jaxfair.methods._preprocessing import Preprocessing, plan_preprocessing
 from jaxfair.methods._registry import METHODS, get, register
 from jaxfair.methods._released import Released, load
@@ -17,12 +17,10 @@ from jaxfair.methods._released import Released, load
 __all__ = [
   "METHODS",
   "Method",
-  "NetworkSettings",
   "Plan",
   "Population",
   "Preprocessing",
   "Released",
-  "Sizes",
   "export",
   "get",
   "load",

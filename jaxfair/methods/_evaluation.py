@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import _whole_files
+from jaxfair import _notebook, _whole_files
 from jaxfair.fairness import _bootstrap, _confusion, _counter, rates
 from jaxfair.fairness._confusion import with_everybody
 from jaxfair.methods import _documents
@@ -56,6 +56,16 @@ class NonPrivateEvaluation:
   groups: dict[str, dict[str, list[float]]]
   coverage: dict[str, float] | None
   warnings: tuple[str, ...]
+
+  def to_pandas(self) -> Any:
+    """A `pandas.DataFrame`: a row for each group and figure, with its estimate and interval."""
+    rows = [
+      (group, self.sizes[group], name, *interval)
+      for group, figures in self.groups.items()
+      for name, interval in figures.items()
+    ]
+    titles = ("group", "size", "figure", "estimate", "low", "high")
+    return _notebook.frame(dict(zip(titles, zip(*rows, strict=True), strict=True)))
 
   def write(self, folder: pathlib.Path) -> pathlib.Path:
     """Writes `folder / "evaluation"`, in place of an earlier one; returns the page."""

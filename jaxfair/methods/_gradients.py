@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import jax.numpy as jnp
+import optax
 
 from jaxfair import accounting, privacy, training
 from jaxfair._fields import Count, NonNegative, Positive, Probability
@@ -36,6 +37,8 @@ class DpSgdSettings(NetworkSettings):
   What is None is chosen from the number of people and the budget (docs/private_training.md).
 
   Attributes:
+    optimizer: a name ("sgd", "momentum", "adam"), a function of the learning rate such as
+      `optax.adamw`, or an optax object such as `optax.adamw(schedule)`.
     row_norm: radius of the ball that features are projected into, at training and at prediction;
       0 leaves them as they are.
   """
@@ -45,7 +48,7 @@ class DpSgdSettings(NetworkSettings):
   weight_decay: NonNegative = 0.0
   steps: Count | None = None
   batch_size: Count | None = None
-  optimizer: _optimizers.OptimizerName | None = None
+  optimizer: _optimizers.OptimizerChoice | None = None
   schedule: _optimizers.ScheduleName = "constant"
   row_norm: NonNegative | None = None
 
@@ -113,7 +116,7 @@ class DpSgd(PrivateMethod):
   def _draft(self, settings: Any, groups: int) -> training.DpSgdConfig:
     """The trainer's settings before its noise is calibrated."""
     del groups
-    optimizer = training.named_optimizer(
+    optimizer = _optimizers.chosen_optimizer(
       settings.optimizer, settings.schedule, steps=settings.steps
     )
     return training.DpSgdConfig(
@@ -206,7 +209,9 @@ class DpSgdGlobal(DpSgd):
 
   def _draft(self, settings: Any, groups: int) -> training.DpSgdConfig:
     config, share = super()._draft(settings, groups), settings.l2_clip / settings.bound
-    adaptive = None
+    optimizer, adaptive = config.optimizer, None
+    if isinstance(optimizer, optax.GradientTransformation):  # its rate cannot be multiplied
+      optimizer = optax.chain(optax.scale(share), optimizer)
     if settings.adapt:
       adaptive = privacy.QuantileClip(settings.quantile, count_noise=settings.count_noise)
     return dataclasses.replace(
@@ -217,6 +222,7 @@ class DpSgdGlobal(DpSgd):
       rule="clip" if settings.adapt else "drop",
       adaptive=adaptive,
       rescale=settings.adapt,
+      optimizer=optimizer,
     )
 
 

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxfair
-from jaxfair import _schema, accounting, checks, data, models
+from jaxfair import _notebook, _schema, accounting, checks, data, models
 from jaxfair.data import _scaling
 from jaxfair.fairness import Abstainer, CounterRule
 from jaxfair.methods import _model_card, _release_files
@@ -168,6 +168,11 @@ class Released:
       f"({self.abstention}); name another file",
     )
     return gate
+
+  def _repr_html_(self) -> str:
+    title = f"{self.method}: {self.network.name} for {' or '.join(self.class_names)}"
+    about = [("data", self.data_name), ("privacy", str(self.guarantee.guarantee))]
+    return _notebook.facts(title, [*about, *self.guarantee.told()])
 
   def save(self, folder: str | pathlib.Path) -> None:
     """Writes a folder for `load`, whole or not at all; it must be new."""

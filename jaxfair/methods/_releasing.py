@@ -13,6 +13,7 @@ import functools
 import json
 import pathlib
 from collections.abc import Callable
+from typing import Any
 
 import jax
 
@@ -21,6 +22,7 @@ from jaxfair.methods._method import (
   PERSON,
   SCALING,
   Method,
+  NetworkSettings,
   NotReleasableError,
   Plan,
   Population,
@@ -122,7 +124,7 @@ def publish(
 ) -> Released:
   """Writes `folder / "release"`, or reads the one that is there."""
   place = pathlib.Path(folder) / RELEASE
-  settings = json.loads(json.dumps(dataclasses.asdict(plan.settings)))
+  settings = json.loads(json.dumps(_plain(plan.settings)))
   if place.exists():  # a stopped run had come so far
     found = load(place)
     checks.require(
@@ -246,5 +248,14 @@ def _described(plan: Plan) -> dict[str, object]:
     "epsilon": plan.budget.epsilon,
     "delta": plan.budget.delta,
     **plan.sizes._asdict(),
-    **dataclasses.asdict(plan.settings),
+    **_plain(plan.settings),
   }
+
+
+def _plain(settings: NetworkSettings) -> dict[str, Any]:
+  """Settings that can be written down. Two optimizers of one's own are told apart by programs."""
+  found = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
+  own = found.get("optimizer")
+  if own is not None and not isinstance(own, str):
+    found["optimizer"] = "own"
+  return found

@@ -27,6 +27,7 @@ from jaxfair.methods._pate_settings import ConfidentSettings, FairSettings, Teac
 from jaxfair.methods._recipe import voting_teachers
 from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import PRIVATE
+from jaxfair.pate import _attribute
 from jaxfair.training import _regularizers
 from jaxfair.types import Examples, Fit, Key, Labels, Params
 
@@ -192,7 +193,7 @@ class Pate(PrivateMethod):
   ) -> tuple[Any, accounting.Event]:
     """The rule, and what all its answers cost."""
     del settings
-    sigma = pate.vote_sigma(epsilon=budget.epsilon, delta=budget.delta, queries=queries)
+    sigma = _attribute.vote_sigma(epsilon=budget.epsilon, delta=budget.delta, queries=queries)
     rule = pate.GnMax(sigma)
     return rule, accounting.Repeated(rule.answer, queries)
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
-from jaxfair import accounting, training
+from jaxfair import accounting, checks, training
 from jaxfair._fields import Positive, Sweep, Within
 from jaxfair.accounting import _composition, _zcdp
 from jaxfair.accounting._search import smallest_noise
@@ -17,6 +18,7 @@ from jaxfair.methods._buying import seeded_bits
 from jaxfair.methods._gradients import DpSgd, DpSgdSettings
 from jaxfair.methods._method import Plan, Population, Sizes
 from jaxfair.privacy import exact
+from jaxfair.training import _optimizers
 from jaxfair.types import Fit, Key, Params
 
 POINTS = 100  # that one person adds to a score at most
@@ -36,6 +38,15 @@ class TunedSettings(DpSgdSettings):
   rate_factors: Sweep[Positive] = (0.25, 1.0, 4.0)
   step_factors: Sweep[Annotated[float, Within(0.0, 1.0, open_low=True)]] = (0.5, 1.0)
   score_noise: Annotated[float, Within(1.0, 1e6)] = 20.0
+
+  def check(self) -> None:
+    """Raises for an optimizer whose rate cannot be varied."""
+    super().check()
+    checks.require(
+      not isinstance(self.optimizer, optax.GradientTransformation),
+      "optimizer has a rate of its own, and tuned_dp_sgd tries several; pass a name or a function "
+      "of the rate, such as optax.adamw",
+    )
 
 
 class Candidates(NamedTuple):
@@ -129,7 +140,7 @@ class TunedDpSgd(DpSgd):
       learning_rate=rate * settings.learning_rate,
       steps=steps,
       noise_multiplier=noise,
-      optimizer=training.named_optimizer(settings.optimizer, settings.schedule, steps=steps),
+      optimizer=_optimizers.chosen_optimizer(settings.optimizer, settings.schedule, steps=steps),
     )
 
   def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:

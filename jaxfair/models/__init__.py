@@ -7,12 +7,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from jaxfair.models._adapters import from_flax, from_haiku
-from jaxfair.models._coupling import check_independent, check_loss, couples_examples
+from jaxfair.models._coupling import check_independent
 from jaxfair.models._dense import logistic, mlp
 from jaxfair.models._features import embed, extractor, with_head
 from jaxfair.models._fine_tuning import frozen, low_rank
 from jaxfair.models._inference import predict, scores
 from jaxfair.models._losses import cross_entropy, soft_cross_entropy, zero_one
+from jaxfair.models._module_adapters import from_equinox, from_nnx
 from jaxfair.models._networks import network
 from jaxfair.models._pretrained import pretrained
 from jaxfair.models._scattering import scattering
@@ -23,35 +24,30 @@ if TYPE_CHECKING:
   from jaxfair.models._vggs import vgg
 
 from jaxfair.models._coupling import CouplingError
-from jaxfair.models._losses import exponential, margin, ramp, squared
 
 __all__ = [
   "Conv",
   "CouplingError",
   "check_independent",
-  "check_loss",
   "convnet",
-  "couples_examples",
   "cross_entropy",
   "embed",
-  "exponential",
   "extractor",
+  "from_equinox",
   "from_flax",
   "from_haiku",
+  "from_nnx",
   "frozen",
   "logistic",
   "low_rank",
-  "margin",
   "mlp",
   "network",
   "predict",
   "pretrained",
-  "ramp",
   "resnet",
   "scattering",
   "scores",
   "soft_cross_entropy",
-  "squared",
   "vgg",
   "with_head",
   "zero_one",

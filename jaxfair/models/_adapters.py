@@ -1,4 +1,4 @@
-"""Bring your own network: flax and haiku modules as `Model(init, apply)`.
+"""Bring your own network: flax.linen and haiku modules as `Model(init, apply)`.
 
 Only parameters may persist between calls, and nothing may be random: batch
 statistics would carry one person into another's gradient, and dropout would
@@ -11,23 +11,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
+from jaxfair.models._adapter_errors import (
+  NO_RANDOMNESS,
+  NO_STATE,
+  batch_of_one,
+  first_line,
+  library_of,
+  require_kind,
+)
 from jaxfair.types import Array, Key, Model, Params
 
 if TYPE_CHECKING:
   from flax import linen as nn
-
-_NO_STATE = (
-  "the model keeps state beside its parameters ({what}); use GroupNorm or "
-  "LayerNorm in place of BatchNorm"
-)
-_NO_RANDOMNESS = (
-  "the model draws random numbers when it is applied ({what}); leave dropout "
-  "out, or switch it off{how}"
-)
 
 
 def from_flax(module: "nn.Module", **call_kwargs: Any) -> Model:
@@ -45,10 +43,7 @@ def from_flax(module: "nn.Module", **call_kwargs: Any) -> Model:
     ArgumentError: from `init`, when the module has collections other than
       "params" or is random.
   """
-  checks.require(
-    hasattr(module, "init") and hasattr(module, "apply"),
-    f"module={module!r} is not a flax.linen module; pass an instance of one",
-  )
+  require_kind("module", module, "flax.linen", "pass an instance of one, such as nn.Dense(2)")
   named = tuple(sorted(call_kwargs.items()))
   try:
     hash((module, named))
@@ -75,12 +70,14 @@ def from_haiku(function: Any) -> Model:
 
   if isinstance(function, hk.TransformedWithState):
     raise checks.ArgumentError(
-      _NO_STATE.format(what="hk.transform_with_state") + ", and pass hk.transform(function)"
+      NO_STATE.format(what="hk.transform_with_state") + ", and pass hk.transform(function)"
     )
-  if not isinstance(function, hk.Transformed):
-    checks.require(
-      callable(function), f"function={function!r} cannot be called; pass a haiku function"
-    )
+  checks.require(
+    callable(function) or isinstance(function, hk.Transformed),
+    f"function={checks.shown(function)} cannot be called; pass a function that calls haiku modules",
+  )
+  if library_of(function) is not None or isinstance(function, type | Model):
+    require_kind("function", function, "haiku", "pass a function that calls haiku modules")
   return _from_haiku(function)
 
 
@@ -92,17 +89,17 @@ def _from_flax(module: Any, call_kwargs: tuple[tuple[str, Any], ...]) -> Model:
 
   def init(key: Key, x_one: Array) -> Params:
     checks.key("key", key)
-    x = _batch_of_one(x_one)
+    x = batch_of_one(x_one)
     try:
       variables = module.init(key, x, **kwargs)
       extra = sorted(set(variables) - {"params"})
       if extra:
-        raise checks.ArgumentError(_NO_STATE.format(what=", ".join(extra)))
+        raise checks.ArgumentError(NO_STATE.format(what=", ".join(extra)))
       params = variables.get("params", {})
       jax.eval_shape(apply, params, x)
     except errors.InvalidRngError as error:
       raise checks.ArgumentError(
-        _NO_RANDOMNESS.format(what=_first_line(error), how=" with deterministic=True")
+        NO_RANDOMNESS.format(what=first_line(error), how=" with deterministic=True")
       ) from None
     return params
 
@@ -131,7 +128,7 @@ def _from_haiku(function: Any) -> Model:
 
   def init(key: Key, x_one: Array) -> Params:
     checks.key("key", key)
-    x = _batch_of_one(x_one)
+    x = batch_of_one(x_one)
     params = _explained(lambda: pure.init(key, x))
     _explained(lambda: jax.eval_shape(apply, params, x))
     return params
@@ -149,25 +146,16 @@ def _explained(call: Callable[[], Any]) -> Any:
   try:
     return call()
   except ValueError as error:
-    line = _first_line(error)
+    line = first_line(error)
     if "transform_with_state" in str(error):
-      raise checks.ArgumentError(_NO_STATE.format(what="hk.get_state or hk.set_state")) from None
+      raise checks.ArgumentError(NO_STATE.format(what="hk.get_state or hk.set_state")) from None
     if "PRNGKey" in str(error):
-      raise checks.ArgumentError(_NO_RANDOMNESS.format(what=line, how="")) from None
+      raise checks.ArgumentError(NO_RANDOMNESS.format(what=line, how="")) from None
     raise
-
-
-def _batch_of_one(x_one: Array) -> Any:
-  return jnp.expand_dims(x_one, 0)
 
 
 def _misfit(x: Array, error: Exception) -> checks.ArgumentError:
   return checks.ArgumentError(
     f"params do not fit x of shape {np.shape(x)}; pass a batch of examples "
-    f"like the one given to init ({_first_line(error)})"
+    f"like the one given to init ({first_line(error)})"
   )
-
-
-def _first_line(error: Exception) -> str:
-  """What went wrong, without advice and addresses of documentation."""
-  return str(error).splitlines()[0].split(". ")[0].split(" (http")[0]

@@ -3,19 +3,9 @@
 This package names the event of a vote; `accounting` computes what it costs.
 """
 
-from jaxfair.pate._aggregation import (
-  NO_ANSWER,
-  confident_gnmax,
-  gnmax,
-  laplace_max,
-  plurality,
-  project_to_simplex,
-  soft_labels,
-)
+from jaxfair.pate._aggregation import NO_ANSWER, gnmax, soft_labels
 from jaxfair.pate._answerer import Answerer
-from jaxfair.pate._attribute import vote_sigma
-from jaxfair.pate._fair import Outcome, fair_events, fair_gnmax, papers_unsound_events
-from jaxfair.pate._fair_grid import fair_query_grid
+from jaxfair.pate._fair import Outcome, fair_events, fair_gnmax
 from jaxfair.pate._rules import ConfidentGnMax, GnMax, LaplaceMax, NoisyVotes
 from jaxfair.pate._sf_pate import fair_student, fair_teachers
 from jaxfair.pate._sf_release import SfPateConfig, private_groups, randomized_groups
@@ -33,24 +23,17 @@ __all__ = [
   "NoisyVotes",
   "Outcome",
   "SfPateConfig",
-  "confident_gnmax",
   "estimators",
   "fair_events",
   "fair_gnmax",
-  "fair_query_grid",
   "fair_student",
   "fair_teachers",
   "gnmax",
-  "laplace_max",
-  "papers_unsound_events",
-  "plurality",
   "predict_votes",
   "private_groups",
-  "project_to_simplex",
   "randomized_groups",
   "soft_labels",
   "train_student",
   "train_teachers",
   "vote_counts",
-  "vote_sigma",
 ]

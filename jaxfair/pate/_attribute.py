@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from jaxfair import accounting, checks, data
+from jaxfair import _notebook, accounting, checks, data
 from jaxfair.data._splitting import shuffled
 from jaxfair.pate._rules import GnMax
 from jaxfair.types import ArrayLike, Examples, Groups, Key
@@ -43,12 +43,18 @@ class Protection:
   for_release: bool | None = None
 
   def __str__(self) -> str:
-    lines = [str(self.guarantee)]
-    lines += [f"protected: {what}" for what in self.protected]
-    lines += [f"NOT protected: {what}" for what in self.not_protected]
+    return "\n".join([str(self.guarantee), *(f"{name}: {what}" for name, what in self.told())])
+
+  def _repr_html_(self) -> str:
+    return _notebook.facts(str(self.guarantee), self.told())
+
+  def told(self) -> list[tuple[str, str]]:
+    """What must be told along with the guarantee, by kind."""
+    lines = [("protected", what) for what in self.protected]
+    lines += [("NOT protected", what) for what in self.not_protected]
     if self.for_release is False:
-      lines += ["for study only: the noise came from a seed"]
-    return "\n".join(lines)
+      lines += [("for study only", "the noise came from a seed")]
+    return lines
 
 
 def vote_sigma(*, epsilon: float, delta: float, queries: int) -> float:

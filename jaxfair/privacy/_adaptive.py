@@ -58,8 +58,18 @@ class QuantileClip:
     key: Key,
   ) -> jax.Array:
     """The next bound, from this step's norms and one noisy count."""
+    count = self.centered_count(clip, norms, mask)
+    return self.update_from_count(clip, count, expected_size=expected_size, key=key)
+
+  def centered_count(self, clip: float | jax.Array, norms: jax.Array, mask: jax.Array) -> jax.Array:
+    """sum_i (1[norm_i <= clip] - 1/2), which is summed over the parts of a batch. Not private."""
     centered = jnp.where(norms <= clip, 0.5, -0.5)
-    count = jnp.sum(jnp.where(mask, centered, 0.0))
+    return jnp.sum(jnp.where(mask, centered, 0.0))
+
+  def update_from_count(
+    self, clip: float | jax.Array, count: jax.Array, *, expected_size: float, key: Key
+  ) -> jax.Array:
+    """The next bound, from the centered count of the whole batch; adds its noise."""
     noisy = noise.gaussian(count, sigma=self.count_noise, key=key)
     share = noisy / expected_size + 0.5
     moved = clip * jnp.exp(-self.rate * (share - self.quantile))

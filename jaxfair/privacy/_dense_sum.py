@@ -68,6 +68,24 @@ def add_normal(leaves: list[jax.Array], *, sigma: Number, key: Key) -> list[jax.
   return found
 
 
+def add_normal_by_leaf(leaves: list[jax.Array], *, sigma: Number, key: Key) -> list[jax.Array]:
+  """The numbers of `add_normal`, computed for each leaf in its own shape.
+
+  Every number depends on its own value and on its own counter alone, and no leaf is reshaped or
+  joined to another: a leaf that is spread over devices is drawn where it lies.
+  """
+  starts = np.cumsum([0, *(leaf.size for leaf in leaves)])
+  checks.integer("size of value", int(starts[-1]), low=0, high=2**32)
+  return [
+    _noisy(
+      leaf.astype(jnp.float32),
+      _random_words.words_at(key, _counters(leaf.shape) + np.uint32(start)),
+      sigma,
+    )
+    for leaf, start in zip(leaves, starts, strict=False)
+  ]
+
+
 def grid_step(sigma: jax.Array) -> jax.Array:
   """A power of two between sigma 2^-30 and sigma 2^-29."""
   pattern = jax.lax.bitcast_convert_type(sigma, jnp.int32)
@@ -127,3 +145,12 @@ def _offsets(ranges: list[tuple[int, int]]) -> Any:
       offset += jnp.where(place >= begin, np.uint32(jump), np.uint32(0))
     begin, jumped = begin + size, jumped + jump
   return offset
+
+
+def _counters(shape: tuple[int, ...]) -> jax.Array:
+  """0, 1, 2, ... in the order of the elements of an array of this shape."""
+  strides = np.cumprod([1, *shape[:0:-1]], dtype=np.uint64)[::-1].astype(np.uint32)
+  counter = jnp.zeros(shape, jnp.uint32)
+  for axis in range(len(shape)):
+    counter += jax.lax.broadcasted_iota(jnp.uint32, shape, axis) * strides[axis]
+  return counter

@@ -38,15 +38,20 @@ def random_words(key: Key, count: int, *, start: int | jax.Array = 0) -> Words:
   Returns:
     [count] words. `high ^ low` is what `jax.random.bits` returns.
   """
+  if checks.concrete(start):
+    checks.integer("start + count", start + count, low=0, high=2**32)
+  counter = jax.lax.iota(jnp.uint32, count) + jnp.asarray(start, jnp.uint32)
+  return words_at(key, counter)
+
+
+def words_at(key: Key, counter: jax.Array) -> Words:
+  """64 bits for each of the uint32 counters, in the shape of their array; see `random_words`."""
   checks.one_key("key", key)
   data = jax.random.key_data(key)
   if data.shape[-1] != 2:
     raise checks.ArgumentError(
       'key must be a Threefry key; make it with jax.random.key(seed, impl="threefry2x32")'
     )
-  if checks.concrete(start):
-    checks.integer("start + count", start + count, low=0, high=2**32)
-  counter = jax.lax.iota(jnp.uint32, count) + jnp.asarray(start, jnp.uint32)
   return threefry(data[0], data[1], jnp.zeros_like(counter), counter)
 
 

@@ -1,15 +1,13 @@
 """Poisson sampling in one static shape, exactly as the accountant assumes.
 
 Each example takes part in a batch independently with probability q. Drawing n coins per step would
-cost more than the step; instead the gaps between chosen rows are drawn, which are geometric. A gap
-is found by comparing 64 random bits with exact integer thresholds, so no floating-point rounding
-enters the probabilities.
+cost more than the step; instead the gaps between chosen rows are drawn, which are geometric, by
+exact integer arithmetic (`privacy._geometric_gaps`).
 """
 
 import dataclasses
 import functools
 import math
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import jax
@@ -17,8 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
-from jaxfair.privacy import _random_words
+from jaxfair.privacy import _geometric_gaps
 from jaxfair.types import Key
+
+MOST = 2**30  # rows: two row numbers add up in 32 bits
+MOST_SLOTS = 2**26  # rows of a batch: a sum of them adds 2^13 numbers at a time
+_PLACE = 11  # bits of a digit: 2^13 digits add up exactly in float32
 
 
 class Batch(NamedTuple):
@@ -48,7 +50,7 @@ class PoissonSampler:
 
   Privacy:
     This is the sampler that `accounting.DpSgd` events describe; the effect of the cap is charged to
-    delta. Total variation to it: 2^-63 for each gap, and 2^-60 for each batch (a batch so large
+    delta. Total variation to it: 2^-79 for each gap, and 2^-60 for each batch (a batch so large
     that it does not fit the slots in which gaps are laid out, some ten deviations above the mean).
   """
 
@@ -61,7 +63,7 @@ class PoissonSampler:
       "num_examples",
       self.num_examples,
       low=1,
-      high=2**24 - 2,
+      high=MOST,
       remedy="the sampler counts rows exactly only up to there",
     )
     checks.number(
@@ -91,11 +93,15 @@ class PoissonSampler:
     if self.rate == 1.0:
       return Batch(jnp.arange(n, dtype=jnp.int32), jnp.ones(n, bool))
     slots = max(cap, slots_for(n, self.rate))
+    checks.require(
+      slots <= MOST_SLOTS, f"batches of {slots} rows are beyond 2^26; use a smaller batch_size"
+    )
     key_gaps, key_kept = jax.random.split(key)
     # Drawn flat, which gives the same bits and compiles in half the time.
-    drawn = jax.random.bits(key_gaps, (2 * slots,), jnp.uint32)
-    words = _random_words.Words(*drawn.reshape(2, slots))
-    rows = _saturating_sum(_gaps(words, self.rate, n) + 1, n) - 1
+    count = _geometric_gaps.words_for(self.rate, n)
+    drawn = jax.random.bits(key_gaps, (count * slots,), jnp.uint32)
+    gaps = _geometric_gaps.geometric_gaps(drawn.reshape(count, slots), self.rate, n)
+    rows = _saturating_sum(gaps + 1, n) - 1
     if slots > cap:
       rows = _keep(rows, jnp.sum(rows < n), cap, key_kept)
     mask = rows < n
@@ -145,62 +151,34 @@ def _divergence(p: float, q: float) -> float:
   return p * math.log(p / q) + tail
 
 
-def _gaps(words: _random_words.Words, rate: float, limit: int) -> jax.Array:
-  """[slots] gaps g with Pr[gap >= g] = threshold_g / 2^64, at most `limit`."""
-  thresholds = _thresholds(rate, limit)
-  table_high = jnp.asarray((thresholds >> np.uint64(32)).astype(np.uint32))
-  table_low = jnp.asarray(thresholds.astype(np.uint32))
-  count = len(thresholds)
-  # log(u) / log(1 - q) in float32 is within `error` of the truth on any
-  # backend; the exact gap is found by walking up from below it.
-  uniform = words.high.astype(jnp.float32) * np.float32(2**-32)
-  uniform += (words.low.astype(jnp.float32) + 0.5) * np.float32(2**-64)
-  error = 1e-4 / rate
-  guess = jnp.log(uniform) / np.float32(math.log1p(-rate)) - error
-  gap = jnp.clip(guess.astype(jnp.int32), 0, count)
-
-  def walk(_: int, gap: jax.Array) -> jax.Array:
-    at = jnp.minimum(gap, count - 1)
-    high, low = table_high[at], table_low[at]
-    below = (words.high < high) | ((words.high == high) & (words.low < low))
-    return gap + (below & (gap < count))
-
-  return jax.lax.fori_loop(0, 2 + math.ceil(2 * error), walk, gap, unroll=4)
-
-
-@functools.lru_cache(maxsize=64)
-def _thresholds(rate: float, limit: int) -> np.ndarray:
-  """[g] floor(2^64 (1 - q)^(g + 1)) for g = 0, 1, ... until 0 or `limit`.
-
-  Computed in 128-bit integer arithmetic from the float's exact value.
-  """
-  keep = 1 - Fraction(rate)
-  scale = 1 << 128
-  factor = (keep.numerator << 128) // keep.denominator
-  found: list[int] = []
-  value = scale
-  while len(found) < limit:
-    value = (value * factor) >> 128
-    if value >> 64 == 0:
-      break
-    found.append(value >> 64)
-  return np.array(found or [0], dtype=np.uint64)
-
-
 def _saturating_sum(steps: jax.Array, limit: int) -> jax.Array:
   """Cumulative sum of integers that stays at limit + 1 once it is there.
 
-  Two levels of short sums, as products with a triangle of ones: on CPU much
-  faster than a logarithmic scan. float32 counts exactly up to 2^24 > limit,
-  and a sum of positive numbers that has reached 2^24 does not fall again.
+  Two levels of short sums, as products with a triangle of ones: on CPU much faster than a
+  logarithmic scan.
   """
   width = math.ceil(math.sqrt(steps.shape[0]))
-  capped = jnp.minimum(steps, limit + 1).astype(jnp.float32)
+  capped = jnp.minimum(steps, limit + 1).astype(jnp.uint32)
   rows = jnp.pad(capped, (0, width * width - steps.shape[0]))
-  rows = rows.reshape(width, width)
   ones = np.triu(np.ones((width, width), np.float32))
-  exactly = functools.partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
-  inner = exactly(rows, ones)
-  before = exactly(inner[:, -1], np.triu(ones, 1))
+  inner = _short_sums(rows.reshape(width, width), ones, limit)
+  before = _short_sums(inner[:, -1], np.triu(ones, 1), limit)
   total = jnp.minimum(inner + before[:, None], limit + 1)
   return total.reshape(-1)[: steps.shape[0]].astype(jnp.int32)
+
+
+def _short_sums(numbers: jax.Array, ones: np.ndarray, limit: int) -> jax.Array:
+  """min(numbers @ ones, limit + 1), in integers of at most limit + 1.
+
+  float32 counts exactly up to 2^24, and a sum of positive numbers that has reached 2^24 does not
+  fall again. Where that is not far enough, digits of 11 bits are added up, each by itself.
+  """
+  places = (0,) if limit < 2**24 - 1 else (2 * _PLACE, _PLACE, 0)
+  total = jnp.zeros((), jnp.uint32)
+  for place in places:
+    digits = numbers if len(places) == 1 else (numbers >> place) & (2**_PLACE - 1)
+    sums = jnp.matmul(digits.astype(jnp.float32), ones, precision=jax.lax.Precision.HIGHEST)
+    # Above the limit any number is as good as another that fits 31 bits.
+    fitting = jnp.minimum(sums, 2.0 ** (31 - place)).astype(jnp.uint32)
+    total = jnp.minimum(total + (fitting << place), limit + 1)
+  return total

@@ -5,6 +5,7 @@ is shared by the leaves of a tree, so a key must not serve two calls. For a
 release the key comes from `os_key`, never from a seed.
 """
 
+import functools
 from fractions import Fraction
 from typing import Any
 
@@ -20,13 +21,15 @@ from jaxfair.types import Key, Number
 Tree = Any
 
 
-def gaussian(value: Tree, *, sigma: Number, key: Key) -> Tree:
+def gaussian(value: Tree, *, sigma: Number, key: Key, by_leaf: bool = False) -> Tree:
   """Adds independent N(0, sigma^2) noise to every number of a tree.
 
   Args:
     value: tree of float32 (or shorter) arrays.
     sigma: standard deviation; a number or a traced scalar. 0 returns the value as it is.
     key: used once.
+    by_leaf: draws the same noise for each leaf in its own shape, so that a leaf that is sharded
+      over devices needs no communication. It takes longer to compile for many small leaves.
 
   Privacy:
     If a neighbor (one person added, removed or replaced, as the query's sensitivity D in L2 was
@@ -41,7 +44,7 @@ def gaussian(value: Tree, *, sigma: Number, key: Key) -> Tree:
   """
   _check_floats(value)
   checks.one_key("key", key)
-  return _add_gaussian(value, _float32_up("sigma", sigma), key)
+  return _add_gaussian(value, _float32_up("sigma", sigma), key, by_leaf=by_leaf)
 
 
 def laplace(value: Tree, *, scale: Number, key: Key) -> Tree:
@@ -131,11 +134,12 @@ def discrete_laplace_distance(*, scale: Number | Fraction) -> float:
   return table.distance
 
 
-@jax.jit
-def _add_gaussian(value: Tree, sigma: Number, key: jax.Array) -> Tree:
+@functools.partial(jax.jit, static_argnames=("by_leaf",))
+def _add_gaussian(value: Tree, sigma: Number, key: jax.Array, *, by_leaf: bool) -> Tree:
   leaves, treedef = jax.tree.flatten(value)
   leaves = [jnp.asarray(leaf) for leaf in leaves]
-  totals = _dense_sum.add_normal(leaves, sigma=sigma, key=key)
+  add = _dense_sum.add_normal_by_leaf if by_leaf else _dense_sum.add_normal
+  totals = add(leaves, sigma=sigma, key=key)
   noisy = [
     # Adding a zero would lose the sign of -0.0.
     jnp.where(sigma == 0, leaf, total.astype(leaf.dtype))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import analysis, checks, tree
-from jaxfair.analysis import _by_group, _group_gradients
+from jaxfair.analysis import _boundary, _by_group, _group_gradients
 from jaxfair.analysis._by_group import ByGroup
 from jaxfair.models import zero_one
 from jaxfair.training._driver import choose_loop
@@ -216,7 +216,7 @@ def _apply(model: Model, params: Params, x: Features) -> jax.Array:
 def _of_logits(
   loss: PerExampleLoss, logits: jax.Array, y: Labels, group: Groups, num_groups: int
 ) -> tuple[ByGroup, ByGroup, ByGroup]:
-  margin = analysis.top_two_margin(jax.nn.softmax(logits, axis=-1))
+  margin = _boundary.top_two_margin(jax.nn.softmax(logits, axis=-1))
   values = (loss(logits, y), 1.0 - zero_one(logits, y), margin)
   loss_, accuracy, distance = (_by_group.mean_by_group(v, group, num_groups) for v in values)
   return loss_, accuracy, distance

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from jaxfair import experiments
 from jaxfair._whole_files import write_whole
-from jaxfair.experiments import _folders, _reading
+from jaxfair.experiments import _figures, _folders, _reading
 from jaxfair.experiments._folders import ClaimRecord, RunError
-from jaxfair.report import _html_parts, _svg
+from jaxfair.report import _html_parts, _own_figures
 
 
 class _Run(NamedTuple):
@@ -124,8 +124,8 @@ def _section(run: _Run) -> str:
   )
 
 
-def _figure(figure: experiments.Figure, table: experiments.Table) -> str:
-  chart = _svg.chart(figure, table)
+def _figure(figure: _figures.Figure | _figures.OwnFigure, table: experiments.Table) -> str:
+  chart = _own_figures.chart(figure, table)
   return chart and f"<h3>{html.escape(figure.title)}</h3>{chart}"
 
 

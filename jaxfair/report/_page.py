@@ -9,7 +9,7 @@ from jaxfair._whole_files import write_whole
 from jaxfair.experiments import Study, Table, _folders, _usefulness, _words
 from jaxfair.experiments._folders import ClaimRecord
 from jaxfair.experiments._reading import Run
-from jaxfair.report import _html_parts, _static, _svg, _tables
+from jaxfair.report import _html_parts, _own_figures, _static, _tables
 from jaxfair.studies import explanation
 
 
@@ -25,7 +25,7 @@ def write(run: Run) -> pathlib.Path:
   study, table = run.plan.study, run.table
   figures = run.folder / "figures"
   figures.mkdir(exist_ok=True)
-  for figure in study.figures:
+  for figure in study.column_figures:
     _static.save(figure, table, figures / f"{figure.name}.png")
   columns = study.setting_columns(table)
   judged = _usefulness.judge(table, columns, study.plain)
@@ -33,7 +33,7 @@ def write(run: Run) -> pathlib.Path:
     _header(run),
     _answer(run),
     _tables.alarm(judged),
-    *_figures(study, table),
+    *_figures(study, table, figures),
     *(_tables.summary(summary, table, judged) for summary in study.summaries),
     _tables.beside_constant(judged, table, study.plain),
     _claims(run.claims),
@@ -87,9 +87,9 @@ def _claims(claims: Sequence[ClaimRecord]) -> str:
   return table and f"<section><h2>Claims</h2>{table}</section>"
 
 
-def _figures(study: Study, table: Table) -> Iterable[str]:
+def _figures(study: Study, table: Table, folder: pathlib.Path) -> Iterable[str]:
   for figure in study.figures:
-    chart = _svg.chart(figure, table)
+    chart = _own_figures.chart(figure, table, folder=folder)
     if chart:
       yield (
         f"<section><h2>{html.escape(figure.title)}</h2>{chart}"

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxfair.experiments import Figure, Table
+from jaxfair.experiments import Table
+from jaxfair.experiments._figures import Figure
 from jaxfair.experiments._measures import seed_interval
 from jaxfair.experiments._words import UNITS, label, words
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxfair.experiments import Figure, Table
+from jaxfair.experiments import Table
+from jaxfair.experiments._figures import Figure
 from jaxfair.report import _series
 
 PANEL = (4.6, 3.4)  # inches

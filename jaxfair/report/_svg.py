@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from jaxfair.experiments import Figure, Table
+from jaxfair.experiments import Table
+from jaxfair.experiments._figures import Figure
 from jaxfair.experiments._words import number
 from jaxfair.report import _series
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxfair.experiments import Summary, Table
+from jaxfair.experiments import Table
+from jaxfair.experiments._figures import Summary
 from jaxfair.experiments._measures import EVERYONE, GAPS, seed_interval
 from jaxfair.experiments._usefulness import Judged, majority_accuracy
 from jaxfair.experiments._words import UNITS, label, named, number, words

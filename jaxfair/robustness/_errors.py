@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import analysis, checks, models
+from jaxfair import checks, models
+from jaxfair.analysis import _boundary
 from jaxfair.analysis._by_group import ByGroup
 from jaxfair.fairness._groups import group_means
 from jaxfair.robustness._attack_many import Attacked
@@ -91,7 +92,7 @@ def linear_errors(
   """
   checks.non_negative("epsilons", epsilons)
   order = np.inf if ball is LINF else 2
-  distance = analysis.linear_distance(model, params, examples.x, order=order)
+  distance = _boundary.linear_distance(model, params, examples.x, order=order)
   wrong = np.asarray(models.predict(model, params, examples.x)) != examples.y
   reached = np.asarray(distance) < np.asarray(epsilons)[:, None]
   return errors_of(wrong, reached, examples.group, num_groups=num_groups)

@@ -5,8 +5,7 @@ Studies train and measure by calling the packages above; they never draw.
 
 # The name in a config is the module in this package.
 NAMES = (
-  "quickstart",
-  "train",
+  "methods",
   "audit",
   "pate.comparison",
   "pate.penalty",

@@ -14,7 +14,13 @@ import numpy as np
 from jaxfair import _fields, checks, data, disclosure, models, training
 from jaxfair import experiments as ex
 from jaxfair.data import Dataset
-from jaxfair.disclosure import _questions
+from jaxfair.disclosure import (
+  _choosers,
+  _core_sets,
+  _greedy_disclosure,
+  _questions,
+  _smallest_core_sets,
+)
 from jaxfair.disclosure._questionnaire import FILE, Questionnaire
 from jaxfair.disclosure._questions import Questions
 from jaxfair.experiments import EVERYONE, Count, _claims, _statistics, _study
@@ -63,8 +69,8 @@ class Config(ex.Settings):
     return {
       ENTROPY: disclosure.ByVariance() if exact else drawn,
       PROGRESS: disclosure.ByProgress(),
-      IMPORTANCE: disclosure.ByImportance(),
-      RANDOM: disclosure.AtRandom(),
+      IMPORTANCE: _choosers.ByImportance(),
+      RANDOM: _choosers.AtRandom(),
     }
 
   def fit(self, people: Dataset, train: Examples, *, key: jax.Array) -> tuple[Model, Params]:
@@ -94,7 +100,7 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   if not path.exists():
     _questionnaire(config, people, key=context.shared_key).save(path)
   size, (_, everything) = int(cell["sensitive"]), config.questions(people)
-  grid, interval = disclosure.GridTest(config.grid_points), disclosure.IntervalTest()
+  grid, interval = _core_sets.GridTest(config.grid_points), disclosure.IntervalTest()
   pure: Any = grid if config.pure == "grid" else interval
   orders: dict[str, Any] = {"deltas": config.deltas, "choosers": config.choosers(people)}
 
@@ -116,11 +122,11 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
       return groups, everyone, shares
 
     law = disclosure.fit_gaussian(train.x)
-    asking = disclosure.disclose_each(
+    asking = _greedy_disclosure.disclose_each(
       model, params, law, asked, test.x, **orders, pure=pure, key=key_ask
     )
     found = {name: jax.vmap(audited)(own.count, own.label) for name, own in asking.items()}
-    best = disclosure.smallest_core_sets(params, asked, test.x, pure=pure, key=key_best)
+    best = _smallest_core_sets.smallest_core_sets(params, asked, test.x, pure=pure, key=key_best)
     found[OPTIMUM] = jax.tree.map(lambda v: v[None], audited(best, full))
     return found
 
@@ -213,6 +219,7 @@ STUDY = ex.Study(
   config=Config,
   cells=_cells,
   run=run,
+  keeps_files=True,
   precheck=_check,
   derive=lambda table: table.plus(spared=1 - table["share"], accuracy_kept=-table["accuracy_lost"]),
   notes=_notes,

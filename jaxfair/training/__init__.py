@@ -7,7 +7,6 @@ from jaxfair.training._budget import calibrate, train_to_budget
 from jaxfair.training._dp_sgd import dp_sgd
 from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._ensembles import fit_many
-from jaxfair.training._erm import SolveConfig, solve
 from jaxfair.training._fair_dp_sgd import calibrate_fairness, fair_dp_sgd
 from jaxfair.training._fair_robust import FairRobustConfig, fair_robust
 from jaxfair.training._fit import FitConfig, fit
@@ -21,9 +20,7 @@ from jaxfair.training._private_lagrangian import private_lagrangian
 from jaxfair.training._private_lagrangian_config import PrivateLagrangianConfig
 from jaxfair.training._privatize import privatize
 from jaxfair.training._recipes import FlipAndShift
-from jaxfair.training._regularizers import UncoveredError
 from jaxfair.training._risk_balanced import risk_penalty
-from jaxfair.training._snapshots import dp_sgd_snapshots
 
 __all__ = [
   "DpSgdConfig",
@@ -35,12 +32,9 @@ __all__ = [
   "LagrangianConfig",
   "OutputPerturbationConfig",
   "PrivateLagrangianConfig",
-  "SolveConfig",
-  "UncoveredError",
   "calibrate",
   "calibrate_fairness",
   "dp_sgd",
-  "dp_sgd_snapshots",
   "fair_dp_sgd",
   "fair_robust",
   "fit",
@@ -52,6 +46,5 @@ __all__ = [
   "private_lagrangian",
   "privatize",
   "risk_penalty",
-  "solve",
   "train_to_budget",
 ]

@@ -16,6 +16,7 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.accounting import _truncation
 from jaxfair.privacy._sampling import PoissonSampler
+from jaxfair.privacy._sharded_sampling import ShardedSampler
 from jaxfair.types import Key
 
 ROUNDS = 16
@@ -120,9 +121,7 @@ def poisson_sampler(
     delta_share: the probability that any batch of the training reaches the
       chosen cap, at most; it is charged to delta.
   """
-  checks.integer(
-    "batch_size", batch_size, low=1, high=num_rows, remedy="it is the expected size of a batch"
-  )
+  _check_batch_size(batch_size, num_rows)
   rate = batch_size / num_rows
   if max_batch is None:
     cap = _truncation.max_batch_for(
@@ -130,6 +129,42 @@ def poisson_sampler(
     )
     max_batch = max(batch_size, min(cap, num_rows))
   return PoissonSampler(num_rows, rate, max_batch)
+
+
+def sharded_sampler(
+  num_rows: int,
+  batch_size: int,
+  steps: int,
+  *,
+  shards: int,
+  max_batch: int | None = None,
+  delta_share: float = DEFAULT_DELTA_SHARE,
+) -> ShardedSampler:
+  """Poisson batches of people who are dealt to shards.
+
+  Args:
+    num_rows: n.
+    batch_size: the expected size of a batch of everybody.
+    steps: of the training.
+    shards: number of shards, at most n.
+    max_batch: public cap on the sample of one shard; None chooses one by `delta_share`.
+    delta_share: the probability that any shard reaches the chosen cap, at most.
+  """
+  _check_batch_size(batch_size, num_rows)
+  checks.integer("shards", shards, low=1, high=num_rows, remedy="a shard holds a person at least")
+  rate = batch_size / num_rows
+  if max_batch is None:
+    max_batch = _truncation.max_batch_for(
+      dataset_size=num_rows, sampling_rate=rate, steps=steps, delta_share=delta_share, shards=shards
+    )
+    max_batch = max(max_batch, -(-batch_size // shards) + 1)
+  return ShardedSampler(num_rows, rate, max_batch, shards)
+
+
+def _check_batch_size(batch_size: int, num_rows: int) -> None:
+  checks.integer(
+    "batch_size", batch_size, low=1, high=num_rows, remedy="it is the expected size of a batch"
+  )
 
 
 def shuffle(rows: jax.Array, offsets: jax.Array, salts: jax.Array, *, num_rows: int) -> jax.Array:

@@ -1,5 +1,6 @@
 """DP-SGD: sample, clip each person, add noise to the sum, step."""
 
+import dataclasses
 import functools
 from typing import Any, NamedTuple
 
@@ -8,10 +9,13 @@ import jax.numpy as jnp
 
 from jaxfair import tree
 from jaxfair.privacy import noise
-from jaxfair.privacy._clipping import Clipped, clipped_grad, zero_broken
+from jaxfair.privacy._clipping import ClippedGrad, clipped_grad, zero_broken
 from jaxfair.privacy._sampling import Batch
+from jaxfair.privacy._sharded_sampling import ShardedSampler
 from jaxfair.training import _batches, _group_rules, _regularizers
 from jaxfair.training._dp_sgd_config import DpSgdConfig
+from jaxfair.training._dp_sgd_feeds import Feed, make_feeds
+from jaxfair.training._mesh import OnMesh, block_cap
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, train
 from jaxfair.training._recipes import Average, mean_over_views, sum_in_chunks, views_of
@@ -51,6 +55,7 @@ def dp_sgd(
   key: Key,
   initial: Params | None = None,
   mask: Params | None = None,
+  mesh: jax.sharding.Mesh | None = None,
 ) -> Fit:
   """Trains a model with differentially private stochastic gradient descent.
 
@@ -68,9 +73,13 @@ def dp_sgd(
       data. Drawn by `model.init` if None.
     mask: parameters are multiplied by it at the start and after every step;
       it must not depend on the private data either.
+    mesh: devices that share the training; it needs `shards` in the config. People are spread over
+      all of its axes: arrays that are sharded so along their first axis are used as they are.
+      Parameters keep the layout of `initial`, or are held by every device.
 
   Returns:
-    `Fit(params, NonPrivateDpTrace)`.
+    `Fit(params, NonPrivateDpTrace)`. The number of devices changes nothing but the order in which
+    sums are rounded.
 
   Privacy:
     The parameters (all of them, at every step) have the guarantee of `config.event(examples.size)`
@@ -80,13 +89,15 @@ def dp_sgd(
     Options of the recipe cost nothing more. `augment` and `views` change a person's loss to its
     mean over views of that person alone, and one gradient of it is clipped: one person still moves
     the sum by C. `chunk_size` adds the same clipped gradients of the same Poisson sample in another
-    order. The optimizer, `average`, `rescale` and the clip bound, which the optimizer may see, are
+    order, and so do the devices of a mesh: the noise is added once, to the sum over all of them.
+    The optimizer, `average`, `rescale` and the clip bound, which the optimizer may see, are
     functions of what was released.
 
   Reference:
     Abadi et al. 2016.
   """
-  return train(DpSgdProgram(model, loss), Given(examples, config, key, initial, mask=mask))
+  given = Given(examples, config, key, initial, mask=mask)
+  return train(DpSgdProgram.on(mesh, model, loss, given), given)
 
 
 class DpSgdState(NamedTuple):
@@ -99,22 +110,10 @@ class DpSgdState(NamedTuple):
   groups: Any = None  # the state of `DpSgdConfig.group_rule`
 
 
-class Feed(NamedTuple):
-  """The feed of one step: its batch, keys of its noises, the penalties and the views."""
-
-  batch: Batch
-  key_sum: jax.Array
-  key_count: jax.Array
-  key_penalty: jax.Array
-  key_views: jax.Array
-  key_groups: jax.Array | None = None
-
-
 class DpSgdInputs(NamedTuple):
   """What every step reads."""
 
   people: Examples
-  finite: jax.Array  # [n] whose features are finite numbers
   config: DpSgdConfig
   mask: Params | None = None
 
@@ -123,88 +122,139 @@ class _Sums(NamedTuple):
   """The sums over a batch, to which noise is added before they are released."""
 
   total: Params
-  sensitivity: Any
-  norms: jax.Array  # [batch] for the count of an adaptive clip
-  counted: jax.Array  # [batch] who takes part in the sum, and is counted
+  fitting: jax.Array  # the centered count of an adaptive clip
   groups: jax.Array | None = None  # [groups, categories] counts for a group rule
 
 
+class _Seen(NamedTuple):
+  """Sums for the trace."""
+
+  loss: jax.Array
+  norm: jax.Array
+  clipped: jax.Array
+  batch: jax.Array
+  num_nonfinite: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
 class DpSgdProgram(Program):
-  """Samples, clips, adds noise, averages, steps."""
+  """Samples, clips, adds noise, averages, steps.
+
+  Attributes:
+    on_mesh: the devices that share the people; None: one device.
+  """
+
+  on_mesh: OnMesh | None = None
+
+  @classmethod
+  def on(
+    cls, mesh: jax.sharding.Mesh | None, model: Model, loss: PerExampleLoss, given: Given
+  ) -> "DpSgdProgram":
+    """The program on a mesh, or on one device."""
+    if mesh is None:
+      return cls(model, loss)
+    shards = given.config.shards
+    return cls(model, loss, OnMesh.checked(mesh, shards, given.examples, given.initial))
+
+  def place(self, given: Given) -> Given:
+    """Puts people and parameters on the devices that work on them."""
+    mesh = self.on_mesh
+    if mesh is None:
+      return given
+    initial, mask = (
+      None if held is None else mesh.place_params(held) for held in (given.initial, given.mask)
+    )
+    config, key = mesh.place_everywhere((given.config, given.key))
+    return Given(mesh.place_people(given.examples), config, key, initial, mask=mask)
 
   def begin(self, given: Given) -> Begun:
-    """The state before the first step, and people without broken features."""
-    config, params = given.config, self.start(given)
+    """The state before the first step."""
+    config, params = given.config, self._laid_out(self.start(given))
     optimizer = optimizer_of(config).init(params)
     average = None if config.average is None else Average.begin(params)
-    groups = None
-    if config.group_rule is not None:
-      groups = config.group_rule.begin(self._num_classes(params, given.examples.x))
     clip = jnp.asarray(config.l2_clip, jnp.float32)
+    groups = _group_rules.begin(config.group_rule, self.model, params, given.examples.x)
     state = DpSgdState(params, optimizer, clip, average, groups)
-    inputs = DpSgdInputs(*zero_broken(given.examples), config, given.mask)
+    inputs = DpSgdInputs(given.examples, config, given.mask)
     return Begun(state, given.key, inputs)
 
   def rows(self, inputs: DpSgdInputs) -> int:
-    """The cap on a batch."""
-    cap: int = inputs.config.sampler(inputs.people.x.shape[0]).max_batch
+    """The cap on a batch, or on the part of it that a device draws."""
+    sampler = inputs.config.sampler(self._size(inputs))
+    if isinstance(sampler, ShardedSampler):
+      return block_cap(sampler, 1 if self.on_mesh is None else self.on_mesh.blocks)
+    cap: int = sampler.max_batch
     return cap
 
   def feed(self, source: jax.Array, inputs: DpSgdInputs, start: Any, count: int) -> Feed:
     """Samples and keys; see `make_feeds`."""
-    size = inputs.people.x.shape[0]
-    return make_feeds(inputs.config, size, count, key=source, start=start)
+    size, mesh = self._size(inputs), self.on_mesh
+    return make_feeds(inputs.config, size, count, key=source, start=start, on_mesh=mesh)
 
-  def sum(
-    self, state: DpSgdState, feed: Feed, inputs: DpSgdInputs
-  ) -> tuple[_Sums, NonPrivateDpTrace]:
-    """The sum of clipped gradients, with its sensitivity."""
-    config, (rows, mask) = inputs.config, feed.batch
-    model, loss, method = self.model, self.loss, config.method
-    rule, clip, factors = config.group_rule, state.l2_clip, None
-    if rule is not None:
-      loss, factors = rule.loss(loss, state.groups), rule.factors(state.groups)
-      clip = clip if factors is None else clip * jnp.max(factors)
-    if config.augment is not None:
-      model, loss = mean_over_views(model, loss, config.views)
-    inside = self._penalties(state, feed, config, inside=True)
-    if inside is not None:
-      model, loss, method = *_regularizers.added_to_each(model, loss, inside), "vmap"
-    gradient = clipped_grad(
-      model, loss, l2_clip=clip, method=method, per_layer=config.per_layer, rule=config.rule
-    )
+  def sum(self, state: DpSgdState, feed: Feed, inputs: DpSgdInputs) -> tuple[_Sums, _Seen]:
+    """The sums of clipped gradients and of what is traced."""
+    inside = self._penalties(state, feed, inputs.config, inside=True)
+    block = functools.partial(self._block_sum, inputs.config)
+    given = (state.params, state.l2_clip, inside, feed.key_views, state.groups)
+    held = inputs.people
+    if self.on_mesh is not None:
+      return self.on_mesh.sum(block, given, feed.batch, held)
+    rows = feed.batch.rows
+    return block(given, feed.batch, rows if inputs.config.shards else jnp.arange(len(rows)), held)
+
+  def _block_sum(
+    self, config: DpSgdConfig, given: Any, batch: Batch, places: jax.Array, held: Examples
+  ) -> tuple[_Sums, _Seen]:
+    """The sums over the people of one device's batch.
+
+    Args:
+      config: of which only what is static is read.
+      given: parameters, clip bound, gradient of the penalties inside the clip, key of the views,
+        state of the group rule.
+      batch: rows of the people that are held, and who takes part.
+      places: numbers that name the rows in the draw of views.
+      held: people.
+    """
+    params, l2_clip, inside, key_views, state = given
+    gradient, rule = self._query(config, l2_clip, inside, state), config.group_rule
 
     def clipped_sum(batch: tuple[Any, Any, Any]) -> tuple[Any, Any]:
       rows, mask, places = batch
-      people, whole = _batches.look_up((inputs.people, inputs.finite), rows)
+      people, whole = zero_broken(_batches.look_up(held, rows))
       group, bounds, outputs = people.group, None, None
       if rule is not None:
+        bounds = _group_rules.own_bounds(rule, state, l2_clip, group)
+        outputs = self.model.apply(params, people.x) if rule.reads_outputs else None
         people = people._replace(y=_group_rules.with_groups(people.y, group, rule.num_groups))
-        bounds = None if factors is None else state.l2_clip * factors[group]
-        if rule.reads_outputs:
-          outputs = self.model.apply(state.params, people.x)
       if config.augment is not None:
-        keys = jax.vmap(jax.random.fold_in, (None, 0))(feed.key_views, places)
+        keys = jax.vmap(jax.random.fold_in, (None, 0))(key_views, places)
         people = people._replace(x=views_of(people.x, config.augment, config.views, keys=keys))
-      clipped, losses = gradient.with_losses(state.params, people, mask, whole, bounds)
+      clipped, losses = gradient.with_losses(params, people, mask, whole, bounds)
       counts = None
       if rule is not None:
-        category = rule.categories(clipped.norms, outputs, state.l2_clip)
-        shape = (rule.num_groups, rule.num_categories(self._num_classes(state.params, people.x)))
-        counts = _group_rules.count_people(group, category, mask & whole, shape)
+        categories = rule.categories(clipped.norms, outputs, l2_clip)
+        counts = _group_rules.count_people(group, categories, mask & whole, rule.num_groups)
       return (clipped.total, clipped.num_nonfinite, counts), (clipped.norms, losses, whole)
 
-    batch = (rows, mask, jnp.arange(rows.shape[0]))
-    if config.chunk_size is None or config.chunk_size >= rows.shape[0]:
-      sums, each = clipped_sum(batch)
+    (rows, mask), chunk = batch, config.chunk_size
+    if chunk is None or chunk >= rows.shape[0]:
+      sums, each = clipped_sum((rows, mask, places))
     else:
-      sums, each = sum_in_chunks(clipped_sum, batch, config.chunk_size)
+      sums, each = sum_in_chunks(clipped_sum, (rows, mask, places), chunk)
     (total, num_nonfinite, counts), (norms, losses, whole) = sums, each
-    clipped = Clipped(total, norms, num_nonfinite)
-    # A person left out of the sum is not counted, either: to be left out is
-    # then as not to be there.
-    released = _Sums(total, gradient.sensitivity, norms, mask & whole, counts)
-    return released, _trace(losses, clipped, mask, state.l2_clip)
+    fitting = jnp.zeros(())
+    if config.adaptive is not None:
+      # A person left out of the sum is not counted, either: to be left out is
+      # then as not to be there.
+      fitting = config.adaptive.centered_count(l2_clip, norms, mask & whole)
+    seen = _Seen(
+      loss=jnp.sum(jnp.where(mask, losses, 0.0)),
+      norm=jnp.sum(norms),
+      clipped=jnp.sum(norms > l2_clip),
+      batch=jnp.sum(mask),
+      num_nonfinite=num_nonfinite,
+    )
+    return _Sums(total, fitting, counts), seen
 
   def release(
     self, total: _Sums, state: DpSgdState, feed: Feed, inputs: DpSgdInputs
@@ -212,23 +262,25 @@ class DpSgdProgram(Program):
     """The noisy sum over the expected batch size, the next clip bound and state of groups."""
     config, clip = inputs.config, state.l2_clip
     size = float(config.batch_size)
+    sensitivity = self._query(config, clip, None, state.groups).sensitivity
     noisy = noise.gaussian(
-      total.total, sigma=config.noise_multiplier * total.sensitivity, key=feed.key_sum
+      self._laid_out(total.total),
+      sigma=config.noise_multiplier * sensitivity,
+      key=feed.key_sum,
+      by_leaf=self.on_mesh is not None,
     )
     if config.adaptive is not None:
-      clip = config.adaptive.update(
-        clip, total.norms, total.counted, expected_size=size, key=feed.key_count
+      clip = config.adaptive.update_from_count(
+        clip, total.fitting, expected_size=size, key=feed.key_count
       )
-    groups = state.groups
-    if config.group_rule is not None:
-      assert feed.key_groups is not None
-      rule = config.group_rule
+    groups, rule = state.groups, config.group_rule
+    if rule is not None:
       counts = noise.gaussian(total.groups, sigma=rule.count_noise, key=feed.key_groups)
       groups = rule.update(groups, counts)
     return tree.scale(1 / size, noisy), clip, groups
 
   def update(
-    self, state: DpSgdState, released: Any, seen: Any, feed: Feed, inputs: DpSgdInputs
+    self, state: DpSgdState, released: Any, seen: _Seen, feed: Feed, inputs: DpSgdInputs
   ) -> tuple[DpSgdState, NonPrivateDpTrace]:
     """Regularizers, then one step of the optimizer."""
     config, (mean, clip, groups) = inputs.config, released
@@ -241,10 +293,10 @@ class DpSgdProgram(Program):
     params, optimizer = descend(
       config, gradient, state.optimizer, state.params, mask=inputs.mask, l2_clip=state.l2_clip
     )
-    average = state.average
+    params, average = self._laid_out(params), state.average
     if average is not None:
       average = average.with_step(params, config.average)
-    return DpSgdState(params, optimizer, clip, average, groups), seen
+    return DpSgdState(params, optimizer, clip, average, groups), _trace(seen, state.l2_clip)
 
   def finish(self, state: DpSgdState, infos: Any, inputs: Any) -> Fit:
     """The last parameters, or their running mean."""
@@ -255,9 +307,28 @@ class DpSgdProgram(Program):
     """The parameters that are returned."""
     return state.params if state.average is None else state.average.params
 
-  def _num_classes(self, params: Params, x: Any) -> int:
-    one = jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype)
-    return int(jax.eval_shape(self.model.apply, params, one).shape[-1])
+  def _query(
+    self, config: DpSgdConfig, l2_clip: jax.Array, inside: Params | None, groups: Any
+  ) -> ClippedGrad:
+    """The clipped gradient, which knows its sensitivity."""
+    model, loss, method, rule = self.model, self.loss, config.method, config.group_rule
+    if rule is not None:
+      loss, factors = rule.loss(loss, groups), rule.factors(groups)
+      l2_clip = l2_clip if factors is None else l2_clip * jnp.max(factors)
+    if config.augment is not None:
+      model, loss = mean_over_views(model, loss, config.views)
+    if inside is not None:
+      model, loss, method = *_regularizers.added_to_each(model, loss, inside), "vmap"
+    return clipped_grad(
+      model, loss, l2_clip=l2_clip, method=method, per_layer=config.per_layer, rule=config.rule
+    )
+
+  def _size(self, inputs: DpSgdInputs) -> int:
+    size: int = inputs.people.x.shape[0]
+    return size if self.on_mesh is None else self.on_mesh.size
+
+  def _laid_out(self, params: Params) -> Params:
+    return params if self.on_mesh is None else self.on_mesh.laid_out(params)
 
   def _penalties(
     self, state: DpSgdState, feed: Feed, config: DpSgdConfig, *, inside: bool
@@ -267,35 +338,13 @@ class DpSgdProgram(Program):
     )
 
 
-@functools.partial(jax.jit, static_argnames=("num_examples", "count"))
-def make_feeds(
-  config: DpSgdConfig, num_examples: int, count: int, *, key: Key, start: Any = 0
-) -> Feed:
-  """Samples and keys of `count` steps from `start` on.
-
-  Keys are named by the step's index, so a training cut into segments draws
-  the same samples and noise as one in a piece.
-  """
-  sampler = config.sampler(num_examples)
-  key_batch, *keys = (jax.random.fold_in(key, purpose) for purpose in (1, 2, 3, 4, 5, 6))
-
-  def one(step: jax.Array) -> Feed:
-    return Feed(
-      sampler.draw(key=jax.random.fold_in(key_batch, step)),
-      *(jax.random.fold_in(own, step) for own in keys),
-    )
-
-  return jax.vmap(one)(start + jnp.arange(count))
-
-
-def _trace(losses: jax.Array, clipped: Any, mask: jax.Array, clip: jax.Array) -> NonPrivateDpTrace:
-  count = jnp.sum(mask)
-  share = 1 / jnp.maximum(count, 1)
+def _trace(seen: _Seen, clip: jax.Array) -> NonPrivateDpTrace:
+  share = 1 / jnp.maximum(seen.batch, 1)
   return NonPrivateDpTrace(
-    loss=jnp.sum(jnp.where(mask, losses, 0.0)) * share,
-    mean_norm=jnp.sum(clipped.norms) * share,
-    clipped=jnp.sum(clipped.norms > clip) * share,
-    batch=count,
-    num_nonfinite=clipped.num_nonfinite,
+    loss=seen.loss * share,
+    mean_norm=seen.norm * share,
+    clipped=seen.clipped * share,
+    batch=seen.batch,
+    num_nonfinite=seen.num_nonfinite,
     l2_clip=clip,
   )

@@ -1,17 +1,21 @@
 """Settings of DP-SGD, and what they cost."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import optax
 
 from jaxfair import accounting, checks, models
+from jaxfair.models import _coupling
 from jaxfair.privacy._adaptive import QuantileClip
 from jaxfair.privacy._clip_factors import ClipRule
 from jaxfair.privacy._clipping import Method, refuse_64_bit_mode
 from jaxfair.privacy._sampling import PoissonSampler
+from jaxfair.privacy._sharded_sampling import ShardedSampler
 from jaxfair.training import _batches, _driver, _regularizers
 from jaxfair.training._group_rules import GroupClip, GroupParity
-from jaxfair.training._optimizers import Optimizer
+from jaxfair.training._optimizers import Optimizer, check_optimizer
 from jaxfair.training._program import settings
 from jaxfair.training._recipes import Augmentation
 from jaxfair.training._regularizers import Penalty, UncoveredError
@@ -26,7 +30,7 @@ class DpSgdConfig:
   swept by `fit_many` in one program. The others fix the program's shape.
 
   Attributes:
-    learning_rate: passed to the optimizer.
+    learning_rate: passed to the optimizer, if that is a function of it.
     l2_clip: bound C on the norm of one person's gradient (where it starts, if `adaptive`).
     noise_multiplier: standard deviation of the noise over C; 0 trains without
       privacy, and there is no event then.
@@ -36,7 +40,12 @@ class DpSgdConfig:
     batch_size: expected batch size; each person takes part in a step with
       probability batch_size / n.
     max_batch: public cap on a batch; None chooses one that is practically never reached.
-    optimizer: `learning_rate -> optax.GradientTransformation`.
+    shards: number of blocks of people that draw their coins apart, so that devices of a mesh can
+      share a training; 64 suits most meshes, and any number of devices that divides it gives the
+      same result up to rounding. `max_batch` is then the cap on the sample of one shard. None
+      draws everybody at once, which takes one device.
+    optimizer: a function of the learning rate, such as `optax.adamw`, whose rate can be swept; or
+      any optax object, such as `optax.adamw(schedule)`, and `learning_rate` is not used then.
     method: how gradients are clipped; see `privacy.clipped_grad`.
     per_layer: clips each layer by itself.
     rule: "clip" shortens gradients beyond the bound; "normalize" gives nearly all of them its
@@ -65,6 +74,7 @@ class DpSgdConfig:
   steps: int = 1000
   batch_size: int = 256
   max_batch: int | None = None
+  shards: int | None = None
   optimizer: Optimizer = optax.sgd
   method: Method = "auto"
   per_layer: bool = False
@@ -85,7 +95,7 @@ class DpSgdConfig:
     Non-finite examples are not refused, because a refusal would reveal that somebody's record is
     broken. They contribute nothing.
     """
-    checks.positive("learning_rate", self.learning_rate)
+    check_optimizer(self)
     checks.positive("l2_clip", self.l2_clip)
     checks.non_negative("noise_multiplier", self.noise_multiplier)
     _regularizers.check(self, model)
@@ -105,11 +115,15 @@ class DpSgdConfig:
     self.sampler(size)
     check_per_example(model, loss, examples)
 
-  def sampler(self, num_examples: int) -> PoissonSampler:
+  def sampler(
+    self, num_examples: int, delta_share: float = _batches.DEFAULT_DELTA_SHARE
+  ) -> PoissonSampler | ShardedSampler:
     """The sampler this config trains with on n examples."""
-    return _batches.poisson_sampler(
-      num_examples, self.batch_size, self.steps, max_batch=self.max_batch
-    )
+    own: dict[str, Any] = {"max_batch": self.max_batch, "delta_share": delta_share}
+    if self.shards is None:
+      return _batches.poisson_sampler(num_examples, self.batch_size, self.steps, **own)
+    own["shards"] = self.shards
+    return _batches.sharded_sampler(num_examples, self.batch_size, self.steps, **own)
 
   def event(self, num_examples: int) -> accounting.DpSgd:
     """The event that a training with this config on n examples is charged as.
@@ -123,7 +137,7 @@ class DpSgdConfig:
       multiplier = counts.joint_multiplier(float(multiplier))
     sampler = self.sampler(num_examples)
     return accounting.DpSgd(
-      float(multiplier), sampler.rate, self.steps, num_examples, sampler.max_batch
+      float(multiplier), sampler.rate, self.steps, num_examples, sampler.max_batch, self.shards
     )
 
   def noisy_counts(self) -> tuple[QuantileClip | GroupClip | GroupParity, ...]:
@@ -149,4 +163,4 @@ def check_per_example(model: Model, loss: PerExampleLoss, examples: Examples) ->
   models.check_independent(model, params, few)
   logits = jax.eval_shape(model.apply, params, few)
   y_one = jnp.zeros(examples.y.shape[1:], examples.y.dtype)
-  models.check_loss(loss, logits.shape[-1], y_one=y_one)
+  _coupling.check_loss(loss, logits.shape[-1], y_one=y_one)

@@ -11,7 +11,7 @@ import optax
 from jaxfair import checks, tree
 from jaxfair.training import _batches as batches
 from jaxfair.training import _driver, _regularizers
-from jaxfair.training._optimizers import Optimizer, optimizer_of
+from jaxfair.training._optimizers import Optimizer, check_optimizer, optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, settings, train
 from jaxfair.training._regularizers import Penalty
 from jaxfair.types import Examples, Fit, Key, Model, NonPrivateTrace, Number, Params, PerExampleLoss
@@ -30,14 +30,15 @@ class FitConfig:
   swept by `fit_many` in one program. The others fix the program's shape.
 
   Attributes:
-    learning_rate: passed to the optimizer.
+    learning_rate: passed to the optimizer, if that is a function of it.
     weight_decay: pulls all parameters to 0.
     proximity: pulls them to the `anchor` given to `fit`.
     steps: number of batches.
     batch_size: at most the number of examples; None for all of them.
     sampling: "shuffle" visits every example once per epoch; "poisson" lets each example take part
       in each step by chance, as private training does, so that `batch_size` is the expected size.
-    optimizer: `learning_rate -> optax.GradientTransformation`.
+    optimizer: a function of the learning rate, such as `optax.adamw`, whose rate can be swept; or
+      any optax object, such as `optax.adamw(schedule)`, and `learning_rate` is not used then.
     loop: "scan", "step" or "auto", which chooses the faster one for model and backend.
     penalties: more terms, such as `parity_penalty`; their weights may be swept.
   """
@@ -55,7 +56,7 @@ class FitConfig:
   def check(self, model: Model, loss: PerExampleLoss, examples: Examples) -> None:
     """Raises, before any work, if training with these settings is impossible."""
     del loss
-    checks.positive("learning_rate", self.learning_rate)
+    check_optimizer(self)
     _regularizers.check(self, model)
     checks.integer("steps", self.steps, low=1)
     check_examples(model, examples)

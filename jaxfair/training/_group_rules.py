@@ -12,7 +12,14 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import checks
-from jaxfair.types import Array, Number, PerExampleLoss
+from jaxfair.types import Array, Features, Model, Number, Params, PerExampleLoss
+
+
+class Categories(NamedTuple):
+  """[n] category ids from 0 on, and the number of categories."""
+
+  ids: jax.Array
+  number: int
 
 
 class GroupRule(Protocol):
@@ -39,11 +46,8 @@ class GroupRule(Protocol):
   def begin(self, num_classes: int) -> Any:
     """The state before the first step."""
 
-  def num_categories(self, num_classes: int) -> int:
-    """The number of categories that people are counted in."""
-
-  def categories(self, norms: jax.Array, outputs: jax.Array | None, l2_clip: Number) -> jax.Array:
-    """[n] category ids, each computed from one person and the parameters."""
+  def categories(self, norms: jax.Array, outputs: jax.Array | None, l2_clip: Number) -> Categories:
+    """People's categories, each computed from one person and the parameters."""
 
   def factors(self, state: Any) -> jax.Array | None:
     """[G] clip bounds of the groups over `l2_clip`; None leaves one bound for all."""
@@ -56,13 +60,30 @@ class GroupRule(Protocol):
 
 
 def count_people(
-  group: jax.Array, category: jax.Array, mask: jax.Array, shape: tuple[int, int]
+  group: jax.Array, categories: Categories, mask: jax.Array, num_groups: int
 ) -> jax.Array:
   """[groups, categories] numbers of people; one person moves one of them by one."""
-  cells = group * shape[1] + category
+  shape = (num_groups, categories.number)
+  cells = group * shape[1] + categories.ids
   inside = mask & (group >= 0) & (group < shape[0])
   counts = jax.ops.segment_sum(jnp.where(inside, 1.0, 0.0), cells, shape[0] * shape[1])
   return counts.reshape(shape)
+
+
+def begin(rule: GroupRule | None, model: Model, params: Params, x: Features) -> Any:
+  """The state before the first step; None without a rule."""
+  if rule is None:
+    return None
+  one = jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype)
+  return rule.begin(jax.eval_shape(model.apply, params, one).shape[-1])
+
+
+def own_bounds(
+  rule: GroupRule, state: Any, l2_clip: jax.Array, group: jax.Array
+) -> jax.Array | None:
+  """[n] the clip bound of each person's group; None for one bound."""
+  factors = rule.factors(state)
+  return None if factors is None else l2_clip * factors[group]
 
 
 def with_groups(y: Array, group: Array, num_groups: int) -> Array:
@@ -148,15 +169,10 @@ class GroupClip(_NoisyCounts):
     del num_classes
     return jnp.ones(self.num_groups)
 
-  def num_categories(self, num_classes: int) -> int:
-    """Within the bound, and beyond it."""
-    del num_classes
-    return 2
-
-  def categories(self, norms: jax.Array, outputs: jax.Array | None, l2_clip: Number) -> jax.Array:
-    """1 for gradients beyond the common bound."""
+  def categories(self, norms: jax.Array, outputs: jax.Array | None, l2_clip: Number) -> Categories:
+    """0 for gradients within the common bound, 1 for those beyond it."""
     del outputs
-    return (norms > l2_clip).astype(jnp.int32)
+    return Categories((norms > l2_clip).astype(jnp.int32), 2)
 
   def factors(self, state: jax.Array) -> jax.Array:
     """[G] bounds over the common one, from 1 to `largest`."""
@@ -242,15 +258,11 @@ class GroupParity(_NoisyCounts):
     zero = jnp.zeros((self.num_groups, num_classes))
     return ParityState(zero, zero, zero)
 
-  def num_categories(self, num_classes: int) -> int:
-    """The classes."""
-    return num_classes
-
-  def categories(self, norms: jax.Array, outputs: jax.Array | None, l2_clip: Number) -> jax.Array:
+  def categories(self, norms: jax.Array, outputs: jax.Array | None, l2_clip: Number) -> Categories:
     """Predicted classes."""
     del norms, l2_clip
     assert outputs is not None
-    return jnp.argmax(outputs, axis=-1)
+    return Categories(jnp.argmax(outputs, axis=-1), outputs.shape[-1])
 
   def factors(self, state: ParityState) -> None:
     """One bound for all."""

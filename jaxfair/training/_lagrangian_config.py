@@ -10,7 +10,7 @@ from jaxfair import checks
 from jaxfair.fairness._notion import Notion, Violations
 from jaxfair.training import _driver, _regularizers
 from jaxfair.training._fit import check_batch, check_examples
-from jaxfair.training._optimizers import Optimizer
+from jaxfair.training._optimizers import Optimizer, check_optimizer
 from jaxfair.training._program import settings
 from jaxfair.types import Examples, Model, Number, Params, PerExampleLoss
 
@@ -44,7 +44,8 @@ class LagrangianConfig:
     keep: which parameters to return. "best": of the last quarter of the
       rounds, those with the least loss within the tolerance or, if none is,
       those with the least violation. "last": the last.
-    optimizer: `learning_rate -> optax.GradientTransformation`.
+    optimizer: a function of the learning rate, such as `optax.adamw`, whose rate can be swept; or
+      any optax object, such as `optax.adamw(schedule)`, and `learning_rate` is not used then.
     loop: "scan", "step" or "auto", which chooses the faster one for model and backend.
   """
 
@@ -81,7 +82,7 @@ class LagrangianConfig:
 
 def check_rounds(config: Any, model: Model, examples: Examples) -> None:
   """Raises for settings and examples that no training in rounds can use."""
-  checks.positive("learning_rate", config.learning_rate)
+  check_optimizer(config)
   _regularizers.check(config, model)
   checks.non_negative("dual_rate", config.dual_rate)
   checks.non_negative("tolerance", config.tolerance)

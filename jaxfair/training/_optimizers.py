@@ -1,9 +1,10 @@
-"""Optimizers and schedules by name: the one table of methods and studies."""
+"""Optimizers: your own optax objects, and the one table of names for methods and studies."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import jax.numpy as jnp
 import optax
@@ -35,6 +36,34 @@ SCHEDULES: Mapping[ScheduleName, Callable[[Any], Any]] = MappingProxyType(
 )
 
 
+@dataclasses.dataclass(frozen=True)
+class NameOrOptimizer:
+  """What `optimizer` may be in the settings of a method: a name, or an `Optimizer`."""
+
+  def check(self, name: str, value: Any) -> None:
+    """Raises for anything else."""
+    if isinstance(value, str):
+      checks.one_of(name, value, tuple(OPTIMIZERS))
+    else:
+      _check_kind(name, value)
+
+
+OptimizerChoice = Annotated[Any, NameOrOptimizer()]
+
+
+def check_optimizer(config: Any) -> None:
+  """Raises, before any work, for a config's learning rate and optimizer that do not go together."""
+  checks.positive("learning_rate", config.learning_rate)
+  _check_kind("optimizer", config.optimizer)
+  checks.require(
+    not (
+      isinstance(config.optimizer, optax.GradientTransformation) and jnp.ndim(config.learning_rate)
+    ),
+    "learning_rate is swept, and optimizer is an optax object with a rate of its own; pass a "
+    "function of the rate, such as optimizer=optax.adamw",
+  )
+
+
 def optimizer_of(config: Any) -> optax.GradientTransformationExtraArgs:
   """The optimizer of a config: a function of the learning rate, or a transformation as it is.
 
@@ -43,7 +72,26 @@ def optimizer_of(config: Any) -> optax.GradientTransformationExtraArgs:
   made = config.optimizer
   if not isinstance(made, optax.GradientTransformation):
     made = made(config.learning_rate)
+    checks.require(
+      isinstance(made, optax.GradientTransformation),
+      f"optimizer(learning_rate) returned {type(made).__name__}, which is not an optax optimizer; "
+      "pass one such as optax.adamw, or optax.adamw(schedule)",
+    )
   return optax.with_extra_args_support(made)
+
+
+def chosen_optimizer(
+  choice: OptimizerName | Optimizer, schedule: ScheduleName, *, steps: int
+) -> Optimizer:
+  """The optimizer of a method's settings: `named_optimizer` of a name; your own as it is."""
+  if isinstance(choice, str):
+    return named_optimizer(choice, schedule, steps=steps)
+  checks.require(
+    schedule == "constant",
+    f"schedule={schedule!r} is for optimizers by name; put the schedule into your own, such as "
+    "optax.adamw(optax.cosine_decay_schedule(0.1, steps))",
+  )
+  return choice
 
 
 @functools.cache  # equal names give one object, so that programs are compiled once
@@ -79,3 +127,12 @@ def named_optimizer(
     return optimizer(lambda count: learning_rate * share(jnp.minimum(count / steps, 1.0)))
 
   return scheduled
+
+
+def _check_kind(name: str, value: Any) -> None:
+  checks.require(
+    isinstance(value, optax.GradientTransformation) or callable(value),
+    f"{name}={checks.shown(value)} is not an optimizer; pass an optax object such as "
+    "optax.adamw(0.01), a function of the learning rate such as optax.adamw, or "
+    "training.named_optimizer(name)",
+  )

@@ -55,7 +55,8 @@ class PrivateLagrangianConfig:
     steps_per_round: primal steps before each of them.
     batch_size: expected size of a Poisson sample.
     max_batch: public cap on it; None chooses one that is never reached.
-    optimizer: `learning_rate -> optax.GradientTransformation`.
+    optimizer: a function of the learning rate, such as `optax.adamw`, whose rate can be swept; or
+      any optax object, such as `optax.adamw(schedule)`, and `learning_rate` is not used then.
     method: how gradients are clipped; see `privacy.clipped_grad`.
     loop: "scan", "step" or "auto", which chooses the faster one for model and backend.
   """

@@ -88,6 +88,10 @@ class Program:
   model: Model
   loss: PerExampleLoss
 
+  def place(self, given: Given) -> Given:
+    """What is given, on the devices where it is needed."""
+    return given
+
   def begin(self, given: Given) -> Begun:
     """The training before its first step."""
     raise NotImplementedError
@@ -199,6 +203,7 @@ def train(program: Program, given: Given) -> Fit:
   given.config.check(program.model, program.loss, given.examples)
   check_anchor(given.config, given.anchor)
   loop = loop_for(program, given)
+  given = program.place(given)
   if loop == "scan":
     return train_scan(program, given)
   return _train(program, given, loop)

@@ -39,7 +39,7 @@ def test_no_less_than_the_distance_is_added(multiplier):
 
 
 def test_the_grid_adds_next_to_nothing():
-  event = accounting.grid_gaussian(noise_multiplier=2.0, distance=grid.distance(10_000))
+  event = _grid.grid_gaussian(noise_multiplier=2.0, distance=grid.distance(10_000))
   gaussian, extra = event.events
   assert gaussian == accounting.Gaussian(2.0)
   assert 0 < extra.delta < 1e-15
@@ -53,7 +53,7 @@ def test_the_grid_adds_next_to_nothing():
 
 
 def test_with_hardly_any_noise_the_discrete_bound_is_charged():
-  event = accounting.grid_gaussian(noise_multiplier=0.1, distance=grid.distance(100))
+  event = _grid.grid_gaussian(noise_multiplier=0.1, distance=grid.distance(100))
   assert isinstance(event, accounting.ZCdp)
   assert 50.0 <= event.rho < 50.001
 

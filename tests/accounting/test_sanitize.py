@@ -7,17 +7,12 @@ import pytest
 from scipy import stats
 
 from jaxfair import checks
-from jaxfair.accounting import (
-  PrivacyGuarantee,
-  SanitizedEpsilon,
-  pate_events,
-  plan_sanitizing,
-  sanitized_epsilon,
-)
+from jaxfair.accounting import PrivacyGuarantee, pate_events, plan_sanitizing, sanitized_epsilon
 from jaxfair.accounting._composition import composed_epsilon
 from jaxfair.accounting._pate_gnmax import gnmax_rdp
 from jaxfair.accounting._pate_threshold import threshold_rdp
 from jaxfair.accounting._rdp import rdp_to_epsilon
+from jaxfair.accounting._sanitize import SanitizedEpsilon
 from jaxfair.accounting._sanitizing_plan import release_rdp, sanitizing_event
 
 DELTA = 1e-6

@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jaxfair import checks
-from jaxfair.accounting import DpSgd, Relation
+from jaxfair.accounting import DpSgd, Relation, composed_guarantee
 from jaxfair.accounting._bridge import unit_pld
 from jaxfair.accounting._composition import composed_epsilon
+from jaxfair.accounting._event_json import from_json, to_json
 from jaxfair.accounting._truncation import (
+  joint_max_batch,
   log_binomial_tail,
   max_batch_for,
   total_variation_delta,
@@ -172,3 +174,62 @@ def test_bad_arguments_are_named(change, names):
   good = {"dataset_size": 100, "sampling_rate": 0.1, "steps": 10, "delta_share": 1e-6}
   with pytest.raises(checks.ArgumentError, match=names):
     max_batch_for(**{**good, **change})
+
+
+def test_shards_sum_their_tails():
+  """Hand values by SciPy; one cap of 64 m for everybody would be next to free."""
+  own = {"dataset_size": 6401, "sampling_rate": 0.1, "steps": 30}
+  priced = truncation_delta(**own, max_batch=35, shards=64)
+  others = 101 + 2  # the largest shard, and those who move in if somebody leaves
+  assert priced == pytest.approx(30 * 64 * stats.binom(others, 0.1).sf(34), rel=1e-9)
+  assert truncation_delta(**own, max_batch=64 * 35) < 1e-200 * priced
+
+
+def test_blocks_of_neighbors_hold_at_most_two_people_more():
+  """Brute force over the ends of the blocks, for every person who may leave."""
+  for n, shards in itertools.product(range(2, 24), range(1, 7)):
+    ends = [s * n // shards for s in range(shards + 1)]
+    for gone in range(n):
+      left = [i for i in range(n) if i != gone]
+      for s in range(shards):
+        first, last = s * (n - 1) // shards, (s + 1) * (n - 1) // shards
+        both = {*range(ends[s], ends[s + 1]), *left[first:last]} - {gone}
+        assert len(both) <= -(-n // shards) + 2
+        assert len(both) <= -(-(n - 1) // shards) + 2
+
+
+@pytest.mark.parametrize("blocks", [1, 4, 16])
+def test_joined_shards_cost_no_more(blocks):
+  own = {"dataset_size": 5000, "sampling_rate": 0.05}
+  priced = truncation_delta(**own, max_batch=40, shards=16, steps=1)
+  cap = joint_max_batch(**own, max_batch=40, shards=16, blocks=blocks)
+  others = -(-5000 // blocks) + 2
+  assert blocks * stats.binom(others, 0.05).sf(cap - 1) <= priced * (1 + 1e-9)
+  assert blocks * stats.binom(others, 0.05).sf(cap - 2) > priced
+  assert cap == 40 if blocks == 16 else cap < 40 * 16 / blocks
+
+
+def test_a_cap_for_shards_is_the_smallest_in_its_share():
+  own = {"dataset_size": 6401, "sampling_rate": 0.1, "steps": 30, "shards": 64}
+  cap = max_batch_for(**own, delta_share=1e-9)
+  assert truncation_delta(**own, max_batch=cap) <= 1e-9
+  assert truncation_delta(**own, max_batch=cap - 1) > 1e-9
+  assert max_batch_for(**own | {"sampling_rate": 1.0}, delta_share=1e-9) == 101 + 3
+
+
+def test_events_with_shards_are_priced_and_kept():
+  event = DpSgd(1.0, 0.1, 30, 6401, 45, 64)
+  assert from_json(to_json(event)) == event
+  assert "shards" not in to_json(DpSgd(1.0, 0.1, 30, 6401, 900))
+  overflow = truncation_delta(
+    dataset_size=6401, sampling_rate=0.1, max_batch=45, steps=30, shards=64
+  )
+  plain = DpSgd(1.0, 0.1, 30)
+  for accountant in ("pld", "rdp"):
+    priced = composed_epsilon([event], delta=1e-6, accountant=accountant)
+    assert priced >= composed_epsilon([plain], delta=1e-6 - overflow, accountant=accountant)
+    assert priced > composed_epsilon([plain], delta=1e-6, accountant=accountant)
+  with pytest.raises(checks.ArgumentError, match="batches overflow max_batch with probability"):
+    composed_guarantee([DpSgd(1.0, 0.1, 30, 6401, 20, 64)], delta=1e-6)
+  with pytest.raises(checks.ArgumentError, match="shards have a cap each; pass max_batch"):
+    DpSgd(1.0, 0.1, 30, shards=64)

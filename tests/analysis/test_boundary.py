@@ -8,7 +8,8 @@ import pytest
 
 from helpers.curved import moved, people
 from jaxfair import checks, models
-from jaxfair.analysis import closeness, linear_distance, top_two_margin
+from jaxfair.analysis import closeness
+from jaxfair.analysis._boundary import linear_distance, top_two_margin
 
 
 def test_closeness_is_largest_when_all_classes_are_alike():

@@ -8,7 +8,8 @@ from jax.flatten_util import ravel_pytree
 
 from helpers.curved import KEY, moved, people
 from jaxfair import checks, models, tree
-from jaxfair.analysis import StepSettings, decompose, decompose_along
+from jaxfair.analysis import StepSettings, decompose
+from jaxfair.analysis._decomposition import decompose_along
 
 PEOPLE = people(40, num_classes=2)
 SETTINGS = StepSettings(learning_rate=0.05, l2_clip=0.5, noise_multiplier=4.0, sampling_rate=0.25)

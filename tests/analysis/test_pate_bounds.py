@@ -8,8 +8,13 @@ import pytest
 from scipy import special
 
 from jaxfair import checks, models
-from jaxfair.analysis import excess_risk_bound, model_deviation_bound
-from jaxfair.analysis._pate_bounds import fairness_bound, group_gradient_norms, smoothness
+from jaxfair.analysis import model_deviation_bound
+from jaxfair.analysis._pate_bounds import (
+  excess_risk_bound,
+  fairness_bound,
+  group_gradient_norms,
+  smoothness,
+)
 from jaxfair.training import _erm
 from jaxfair.types import Examples
 

@@ -7,7 +7,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import roc_auc_score
 
 from jaxfair import checks
-from jaxfair.auditing import discriminant
+from jaxfair.auditing._attacks import discriminant
 
 RUNS = 4000
 

@@ -60,7 +60,7 @@ def test_the_page_lists_them_all():
 )
 def test_stale_records_are_refused(change, told):
   old = {"old": "words.high < high"}
-  mutant = dataclasses.replace(MUTANTS["gaps-by-32-bits"], **(old | change))
+  mutant = dataclasses.replace(MUTANTS["gaps-by-64-bits"], **(old | change))
   text = "a = words.high < high\nreturn a\nreturn b\n"
   with pytest.raises(harness.HarnessError, match=told):
     mutant.applied(text)

@@ -14,7 +14,8 @@ import jaxfair as package
 from jaxfair import checks, experiments
 
 CONFIG = """
-study = "quickstart"
+study = "methods"
+public_fraction = 0.15
 methods = ["dp_sgd"]
 epsilons = [8.0]
 seeds = 2

@@ -35,9 +35,9 @@ def test_run_takes_it_too(jaxfair, tmp_path):
 
 
 def test_another_study_is_refused(refused, tmp_path):
-  (tmp_path / "a.toml").write_text('study = "quickstart"\n')
+  (tmp_path / "a.toml").write_text('study = "methods"\n')
   told = refused("audit", "a.toml")
-  assert "a.toml: study='quickstart' is not an audit" in told
+  assert "a.toml: study='methods' is not an audit" in told
   assert "jaxfair run" in told
 
 

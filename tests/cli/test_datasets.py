@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from jaxfair import data
-from jaxfair.data import _fetching
+from jaxfair.data import _fetching, _loading
 
 
 def test_list_names_every_set(jaxfair):
@@ -13,7 +13,7 @@ def test_list_names_every_set(jaxfair):
   assert ended.code == 0
   lines = ended.out.splitlines()
   named = [line.split()[0] for line in lines[1:-1]]
-  assert named == list(data.names())
+  assert named == list(_loading.names())
   assert "jaxfair data list NAME" in lines[-1]
   [adult] = [line for line in lines if line.startswith("adult ")]
   assert "48,842" in adult

@@ -47,7 +47,7 @@ def run(tmp_path):
   def write(*parts, **values):
     folder = tmp_path / "run"
     folder.mkdir()
-    made = _runs.plan(_registry.find("quickstart"), {"study": "quickstart", **values})
+    made = _runs.plan(_registry.find("methods"), {"study": "methods", **values})
     (folder / "config.toml").write_text(configs.dump(made.values))
     table = Table.from_rows([row for part in parts for row in part])
     (folder / "results.csv").write_text(table.to_csv())
@@ -149,9 +149,9 @@ def test_places_that_lose_money_are_the_groups_of_a_decision():
   ("write", "told"),
   [
     ({}, "is not a run directory"),
-    ({"config.toml": 'study = "quickstart"\n'}, "has no finished cell yet"),
+    ({"config.toml": 'study = "methods"\n'}, "has no finished cell yet"),
     (
-      {"config.toml": 'study = "quickstart"\n', "results.csv": '"seed"\n0\n'},
+      {"config.toml": 'study = "methods"\n', "results.csv": '"seed"\n0\n'},
       "has no rows by group with a cost",
     ),
   ],

@@ -14,7 +14,8 @@ from jaxfair.experiments import _config, _shipped
 from jaxfair.training import fit
 
 DIGITS = """
-study = "quickstart"
+study = "methods"
+public_fraction = 0.15
 methods = ["dp_sgd"]
 epsilons = [8.0]
 seeds = 2
@@ -41,7 +42,7 @@ def own(config, tmp_path, table, data_table, **settings):
   lines = [f"{key} = {value}" for key, value in settings.items()]
   text = "\n".join(
     [
-      "study = 'quickstart'",
+      "study = 'methods'",
       "methods = ['dp_sgd']",
       "epsilons = [8.0]",
       "seeds = 2",
@@ -158,12 +159,12 @@ def test_the_report_is_drawn_again(jaxfair, config):
 def test_list_names_studies_and_their_configs(jaxfair, tmp_path):
   folder = tmp_path / "configs" / "paper"
   folder.mkdir(parents=True)
-  (folder / "fig1.toml").write_text("study = 'quickstart'")
+  (folder / "fig1.toml").write_text("study = 'methods'")
   (folder / "broken.toml").write_text("study = ")
   (folder / "other.toml").write_text("study = 'never'")
   ended = jaxfair("list")
   assert ended.code == 0
-  assert "quickstart: Who pays for privacy?" in ended.out
+  assert "methods: Who pays for privacy?" in ended.out
   assert "  jaxfair run configs/paper/fig1.toml" in ended.out
   assert "  dp_sgd: Clips each person's gradient" in ended.out
   assert "  colored_digits: " in ended.out
@@ -284,7 +285,7 @@ def test_a_wrong_command_is_refused(refused, config, arguments, told):
 
 
 def test_a_missing_study_is_asked_for(refused, config):
-  assert "study is missing; use one of quickstart" in refused("run", config("seeds = 3"))
+  assert "study is missing; use one of methods" in refused("run", config("seeds = 3"))
 
 
 @pytest.mark.slow
@@ -380,3 +381,26 @@ def test_notes_are_said_above_the_bar(jaxfair, config, monkeypatch):
   told = " ".join(ended.err.split())
   assert "adult could not be loaded" in told
   assert jax.device_count() == 1
+
+
+def test_shards_are_computed_apart_and_merged(jaxfair, config, monkeypatch, tmp_path):
+  stand_in_for_all(monkeypatch, Toy().study)
+  name = config('study = "toy"')
+  assert jaxfair("run", name, "--out", "whole").code == 0
+  for share in ("1/2", "2/2"):
+    ended = jaxfair("run", name, "--shard", share)
+    assert ended.code == 0, ended.err
+    assert "jaxfair merge" in ended.out
+  ended = jaxfair("merge", name)
+  assert ended.code == 0, ended.err
+  assert ended.out.splitlines()[-1] == "report: runs/a/report.html"
+  whole, merged = (tmp_path / f / "results.csv" for f in ("whole", "runs/a"))
+  assert merged.read_bytes() == whole.read_bytes()
+
+
+def test_wrong_workers_and_shards_are_refused(refused, config, monkeypatch):
+  stand_in_for_all(monkeypatch, Toy().study)
+  name = config('study = "toy"')
+  assert "workers='two' must be a number" in refused("run", name, "--workers", "two")
+  assert "shard='3/2' must be" in refused("run", name, "--shard", "3/2")
+  assert "3 of 3 cells are missing" in refused("merge", name)

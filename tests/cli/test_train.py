@@ -80,8 +80,8 @@ def test_a_group_of_one_person_is_refused(refused, tmp_path):
 
 
 def test_a_config_of_another_study_is_refused(refused, people):
-  told = refused("train", people, *USUAL, "--config", "quickstart")
-  assert "config of study 'quickstart'; name one of 'train'" in told
+  told = refused("train", people, *USUAL, "--config", "audit/dp_sgd")
+  assert "config of study 'audit'; name one of 'methods'" in told
 
 
 SMALL = ("--epsilon", "8", "--set", "seeds=2", "--set", "settings.plain.steps=100")

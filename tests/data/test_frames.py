@@ -2,6 +2,7 @@
 
 import functools
 import gzip
+import types
 
 import jax
 import numpy as np
@@ -195,3 +196,31 @@ def test_what_cannot_separate_is_refused(tmp_path, separator):
   (tmp_path / "a.csv").write_text("a,b\n1,2\n")
   with pytest.raises(ArgumentError, match=r"separator=.* must be one character"):
     from_csv(tmp_path / "a.csv", label="a", group="b", separator=separator)
+
+
+FEW = {
+  "age": [20.0, 30.0, None, 50.0] * 3,
+  "job": ["a", "b", None, "a"] * 3,
+  "sex": ["f", "m"] * 6,
+  "hired": [True, False, False, True] * 3,
+}
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_frames_of_every_library_are_the_same_people(library):
+  """polars is in no extra (170 MB); its test runs where it is installed."""
+  module = pytest.importorskip(library)
+  make = module.table if library == "pyarrow" else module.DataFrame
+  expected = from_frame(FEW, label="hired", group="sex")
+  found = from_frame(make(FEW), label="hired", group="sex")
+  np.testing.assert_array_equal(found.examples.x, expected.examples.x)
+  np.testing.assert_array_equal(found.examples.y, expected.examples.y)
+  assert found.encoder == expected.encoder
+
+
+def test_lazy_frames_and_what_is_no_frame_are_refused():
+  lazy = types.SimpleNamespace(collect_schema=lambda: None)
+  with pytest.raises(ArgumentError, match=r"pass frame\.collect\(\)"):
+    from_frame(lazy, label="hired", group="sex")
+  with pytest.raises(ArgumentError, match="frame is ndarray, which has no named columns"):
+    from_frame(np.zeros((2, 2)), label="hired", group="sex")

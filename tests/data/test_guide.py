@@ -4,6 +4,7 @@ import pytest
 
 from helpers import pages
 from jaxfair import data
+from jaxfair.data import _loading
 
 GUIDE = "docs/data.md"
 TEXT = pages.read(GUIDE)
@@ -18,7 +19,7 @@ def test_examples_run(example, tmp_path, monkeypatch):
 
 def test_every_set_is_in_the_table():
   table = TEXT.split("## Where files")[0]
-  missing = [name for name in data.names() if f"`{name}`" not in table]
+  missing = [name for name in _loading.names() if f"`{name}`" not in table]
   assert missing == []
 
 

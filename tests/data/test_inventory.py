@@ -5,13 +5,13 @@ import dataclasses
 import pytest
 
 from jaxfair import data
-from jaxfair.data import DataError, _loading
+from jaxfair.data import DataError, _inventory, _loading
 
 
 def test_every_set_is_listed_without_opening_a_file(toy, monkeypatch):
   monkeypatch.setattr(_loading, "open_set", None)
   entries = {entry.name: entry for entry in data.catalog()}
-  assert set(entries) == set(data.names())
+  assert set(entries) == set(_loading.names())
   assert not entries["toy"].available
   assert entries["colored_digits"].available
   assert entries["adult"].rows == 48842
@@ -23,7 +23,7 @@ def test_every_set_is_listed_without_opening_a_file(toy, monkeypatch):
 
 
 def test_what_is_here_is_described_with_names(toy, toy_file):
-  about = data.describe("toy")
+  about = _inventory.describe("toy")
   assert about.paths == (toy_file,)
   assert about.class_names == ("no", "yes")
   assert about.group_names["race"] == {"black": 2, "white": 3}
@@ -33,13 +33,13 @@ def test_what_is_here_is_described_with_names(toy, toy_file):
 
 
 def test_what_is_not_here_is_described_too(toy):
-  about = data.describe("toy")
+  about = _inventory.describe("toy")
   assert not about.available
   assert about.group_names == {}
 
 
 def test_check_verifies_files_and_figures(toy_file):
-  checks = data.check("toy")
+  checks = _inventory.check("toy")
   assert all(check.ok for check in checks)
   assert [check.what for check in checks] == [
     str(toy_file),
@@ -52,7 +52,7 @@ def test_check_verifies_files_and_figures(toy_file):
 
 def test_check_tells_what_differs(toy, toy_file):
   toy_file.write_text("spoilt")
-  (failed,) = data.check("toy")
+  (failed,) = _inventory.check("toy")
   assert not failed.ok
   assert "altered" in failed.found
 
@@ -60,11 +60,11 @@ def test_check_tells_what_differs(toy, toy_file):
 def test_check_tells_which_figure_differs(toy, toy_file, monkeypatch):
   facts = dataclasses.replace(toy.facts, groups={"sex": (3, 2)})
   monkeypatch.setitem(_loading.SPECS, "toy", dataclasses.replace(toy, facts=facts))
-  (failed,) = (one for one in data.check("toy") if not one.ok)
+  (failed,) = (one for one in _inventory.check("toy") if not one.ok)
   assert failed.what == "rows per group, sex"
   assert (failed.expected, failed.found) == ((3, 2), (2, 3))
 
 
 def test_check_of_a_missing_set_says_how_to_get_it(toy):
   with pytest.raises(DataError, match="fetch toy"):
-    data.check("toy")
+    _inventory.check("toy")

@@ -132,7 +132,7 @@ def test_every_name_of_the_plan_is_there():
     "colored_digits colored_mnist colored_fashion_mnist digits title_one "
     "saipe section203 celeba"
   )
-  assert set(wanted.split()) <= set(data.names())
+  assert set(wanted.split()) <= set(_loading.names())
 
 
 @pytest.mark.parametrize("name", _loading.SPECS)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, decisions
-from jaxfair.decisions import _bias, _curvature, _postprocess, _theory
+from jaxfair.decisions import _bias, _curvature, _postprocess, _problems, _theory
 from jaxfair.decisions import _bias as module
 
 KEY = jax.random.key(7)
@@ -24,7 +24,7 @@ def release(epsilon=0.5):
 
 def test_errors_of_a_threshold_are_the_closed_form():
   x = np.array([3.0, 9.0, 10.0, 10.5, 30.0, 60.0])
-  rule = functools.partial(decisions.threshold, at=10.0)
+  rule = functools.partial(_problems.threshold, at=10.0)
   found = decisions.simulate(rule, x, release=release(), draws=20_000, key=KEY)
   exact = _theory.laplace_threshold_error(x, at=10.0, scale=2.0)
   spread = np.sqrt(exact * (1 - exact) / 20_000)
@@ -37,7 +37,7 @@ def test_errors_of_a_threshold_are_the_closed_form():
 
 def test_gaussian_errors_of_a_threshold():
   x = np.array([9.0, 10.0, 12.0])
-  rule = functools.partial(decisions.threshold, at=10.0)
+  rule = functools.partial(_problems.threshold, at=10.0)
   found = decisions.simulate(rule, x, release=decisions.GaussianRelease(2.0), draws=20_000, key=KEY)
   exact = _theory.gaussian_threshold_error(x, at=10.0, sigma=2.0)
   assert np.all(np.abs(found.error - exact) <= WIDE * 0.5 / np.sqrt(20_000))
@@ -99,7 +99,7 @@ def test_draws_that_fill_no_whole_chunk_are_counted_once(monkeypatch):
 @pytest.mark.slow
 def test_one_program_for_all_weights_budgets_and_numbers_of_draws():
   def run(weights, epsilon, draws):
-    problem = functools.partial(decisions.title_one, weights=weights)
+    problem = functools.partial(_problems.title_one, weights=weights)
     decisions.simulate(problem, COUNTS, release=release(epsilon), draws=draws, key=KEY)
 
   run(WEIGHTS, 0.5, 60_000)

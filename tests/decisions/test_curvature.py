@@ -6,8 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import checks, decisions
-from jaxfair.decisions import _curvature
+from jaxfair import checks
+from jaxfair.decisions import _curvature, _problems
 
 KEY = jax.random.key(0)
 COUNTS = np.array([3.0, 40.0, 400.0, 5000.0, 30.0])
@@ -15,7 +15,7 @@ WEIGHTS = np.array([2.0, 1.0, 1.5, 1.0, 3.0])
 
 
 def problem(counts):
-  return decisions.title_one(counts, weights=WEIGHTS)
+  return _problems.title_one(counts, weights=WEIGHTS)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_equal_constant_traces_are_equal_biases():
 
 
 def test_refused():
-  rule = functools.partial(decisions.threshold, at=1.0)
+  rule = functools.partial(_problems.threshold, at=1.0)
   with pytest.raises(checks.ArgumentError, match="decision rule"):
     _curvature.decision_trace(rule, COUNTS)
   with pytest.raises(checks.ArgumentError, match="probes and key go together"):

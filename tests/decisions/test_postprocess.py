@@ -86,12 +86,12 @@ def test_random_rounding_keeps_the_mean():
 
 def test_the_projection_keeps_sums_and_differences():
   values = jnp.array([1.0, 5.0, -2.0])
-  found = decisions.preserve_sum(values, total=10.0)
+  found = _postprocess.preserve_sum(values, total=10.0)
   np.testing.assert_allclose(found, [3.0, 7.0, 0.0])
 
 
 def test_shares_are_non_negative_and_sum_to_the_total():
-  found = decisions.normalize(jnp.array([-1.0, 1.0, 3.0]), total=8.0)
+  found = _postprocess.normalize(jnp.array([-1.0, 1.0, 3.0]), total=8.0)
   np.testing.assert_allclose(found, [0.0, 2.0, 6.0])
 
 

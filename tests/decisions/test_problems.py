@@ -15,7 +15,7 @@ RELEASE = decisions.LaplaceRelease.for_epsilon(0.1)
 
 
 def test_title_one_by_hand():
-  found = decisions.title_one(jnp.array([1.0, 3.0]), weights=[2.0, 1.0])
+  found = _problems.title_one(jnp.array([1.0, 3.0]), weights=[2.0, 1.0])
   np.testing.assert_allclose(found, [2 / 5, 3 / 5])
 
 
@@ -39,13 +39,13 @@ def test_the_language_rule_is_its_ratios_for_positive_counts():
 
 
 def test_compositions_follow_their_truth_tables():
-  first = functools.partial(decisions.threshold, at=1.0)
-  second = functools.partial(decisions.threshold, at=2.0)
+  first = functools.partial(_problems.threshold, at=1.0)
+  second = functools.partial(_problems.threshold, at=2.0)
   x = jnp.array([0.0, 1.5, 3.0])
-  assert decisions.both(first, second)(x).tolist() == [False, False, True]
-  assert decisions.either(first, second)(x).tolist() == [False, True, True]
-  assert decisions.exclusive(first, second)(x).tolist() == [False, True, False]
-  not_both = decisions.negated(decisions.both(first, second))
+  assert _problems.both(first, second)(x).tolist() == [False, False, True]
+  assert _problems.either(first, second)(x).tolist() == [False, True, True]
+  assert _problems.exclusive(first, second)(x).tolist() == [False, True, False]
+  not_both = _problems.negated(_problems.both(first, second))
   assert jax.jit(not_both)(x).tolist() == [True, True, False]
   many = jax.vmap(not_both)(jnp.stack([x, x]))
   assert many.shape == (2, 3)

@@ -57,7 +57,7 @@ def test_a_rule_that_is_linear_in_each_bin_is_learned():
   def rule(counts):
     return counts[1] > 0.05 * counts[0]
 
-  proxy = decisions.fit_proxy(rule, counts, learner=_proxies.linear_svm)
+  proxy = _proxies.fit_proxy(rule, counts, learner=_proxies.linear_svm)
   with jax.enable_x64(True):
     found = np.asarray(proxy(counts))
   assert np.mean(found == np.asarray(rule(counts))) > 0.85
@@ -84,4 +84,4 @@ def test_a_proxy_is_a_problem_like_any_other():
 
 def test_refused():
   with pytest.raises(checks.ArgumentError, match="num_bins=9 exceeds"):
-    decisions.fit_proxy(lambda c: c[0] > 1, (ONES[:3], ONES[:3]), learner=_proxies.linear_svm)
+    _proxies.fit_proxy(lambda c: c[0] > 1, (ONES[:3], ONES[:3]), learner=_proxies.linear_svm)

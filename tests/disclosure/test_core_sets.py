@@ -9,7 +9,7 @@ import pytest
 
 from helpers import disclosure_cases as cases
 from jaxfair import checks, disclosure, models
-from jaxfair.disclosure import _beliefs, _network
+from jaxfair.disclosure import _beliefs, _core_sets, _network
 
 SUBSETS = _beliefs.all_subsets(4)
 
@@ -87,9 +87,9 @@ def test_a_grid_that_fits_is_looked_at_completely():
   _, params = cases.network()
   asked = cases.asked()
   x = cases.people(8)
-  whole = disclosure.GridTest(points=5 * 3 * 5 * 5)
+  whole = _core_sets.GridTest(points=5 * 3 * 5 * 5)
   assert whole.is_exhaustive(asked)
-  assert not disclosure.GridTest(points=374).is_exhaustive(asked)
+  assert not _core_sets.GridTest(points=374).is_exhaustive(asked)
   found = verdicts(whole, params, asked, x)
   for i, person in enumerate(x):
     for k, revealed in enumerate(SUBSETS):
@@ -102,8 +102,8 @@ def test_a_grid_that_does_not_fit_is_sampled():
   _, params = cases.network()
   asked = cases.asked()
   x = cases.people(8)
-  sampled = verdicts(disclosure.GridTest(points=100), params, asked, x)
-  whole = verdicts(disclosure.GridTest(points=375), params, asked, x)
+  sampled = verdicts(_core_sets.GridTest(points=100), params, asked, x)
+  whole = verdicts(_core_sets.GridTest(points=375), params, asked, x)
   # Fewer points can only miss labels; where 100 suffice they are the same.
   assert (sampled.core | ~whole.core).all()
   few = (~SUBSETS).sum(axis=1) <= 2
@@ -124,6 +124,6 @@ def test_more_than_20_columns_are_refused_for_the_grid():
       law,
       asked,
       np.zeros((3, 21), "f4"),
-      pure=disclosure.GridTest(),
+      pure=_core_sets.GridTest(),
       key=jax.random.key(0),
     )

@@ -120,7 +120,7 @@ def test_the_number_of_people_side_by_side_changes_nothing(monkeypatch):
 def test_orders_and_deltas_together_are_those_apart():
   case = cases.linear()
   choosers = {"variance": disclosure.ByVariance(), "progress": CHOOSERS[2]}
-  found = disclosure.disclose_each(
+  found = _greedy_disclosure.disclose_each(
     *case, LAW, ASKED, X, deltas=(0.0, 0.2), choosers=choosers, key=KEY
   )
   assert list(found) == list(choosers)
@@ -165,7 +165,9 @@ def test_impossible_arguments_are_refused(options, told):
 
 def test_nothing_to_compare_is_refused():
   with pytest.raises(checks.ArgumentError, match="at least one of each"):
-    disclosure.disclose_each(*cases.linear(), LAW, ASKED, X, deltas=(), choosers={}, key=KEY)
+    _greedy_disclosure.disclose_each(
+      *cases.linear(), LAW, ASKED, X, deltas=(), choosers={}, key=KEY
+    )
 
 
 def test_variance_is_refused_with_three_classes():

@@ -6,6 +6,7 @@ import pytest
 
 from helpers import disclosure_cases as cases
 from jaxfair import checks, disclosure
+from jaxfair.disclosure import _greedy_disclosure, _smallest_core_sets
 
 X = cases.people(256)
 LAW = disclosure.fit_gaussian(cases.people(2000, seed=9))
@@ -16,10 +17,10 @@ KEY = jax.random.key(3)
 @pytest.mark.slow
 def test_no_procedure_asks_anybody_less_and_progress_little_more():
   model, params = cases.linear()
-  best = np.asarray(disclosure.smallest_core_sets(params, ASKED, X, key=KEY))
+  best = np.asarray(_smallest_core_sets.smallest_core_sets(params, ASKED, X, key=KEY))
   few = disclosure.ByEntropy(draws=50, label_draws=50)
   choosers = {"v": disclosure.ByVariance(), "p": disclosure.ByProgress(), "e": few}
-  found = disclosure.disclose_each(
+  found = _greedy_disclosure.disclose_each(
     model, params, LAW, ASKED, X, deltas=(0.0,), choosers=choosers, key=KEY
   )
   counts = {name: np.asarray(own.count[0]) for name, own in found.items()}
@@ -32,7 +33,7 @@ def test_no_procedure_asks_anybody_less_and_progress_little_more():
 def test_the_optimum_is_that_of_sorted_differences():
   """For two classes the columns that lift the worst case most come first."""
   _, params = cases.linear()
-  best = np.asarray(disclosure.smallest_core_sets(params, ASKED, X, key=KEY))
+  best = np.asarray(_smallest_core_sets.smallest_core_sets(params, ASKED, X, key=KEY))
   theta = np.asarray(params["w"][:, 1] - params["w"][:, 0], float)
   bias = float(params["b"][1] - params["b"][0])
   own = X.astype(float) * theta @ ASKED.members.T  # [n, q] actual worth
@@ -51,4 +52,4 @@ def test_too_many_subsets_are_refused():
   _, asked = disclosure.questions(names, names, step=1.0)
   params = {"w": np.zeros((13, 2)), "b": np.zeros(2)}
   with pytest.raises(checks.ArgumentError, match=r"2\^13 subsets.*at most 12"):
-    disclosure.smallest_core_sets(params, asked, np.zeros((3, 13)), key=KEY)
+    _smallest_core_sets.smallest_core_sets(params, asked, np.zeros((3, 13)), key=KEY)

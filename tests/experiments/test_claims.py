@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxfair.experiments import Table, but, difference, every, mean, spread, trend
-from jaxfair.experiments._claims import or_missing
+from jaxfair.experiments import Table, but, difference, mean, spread, trend
+from jaxfair.experiments._claims import every, or_missing
 from jaxfair.experiments._statistics import exact, rank_correlation
 
 VALUES = np.array([0.3, 0.5, 0.1, 0.4])

@@ -289,12 +289,12 @@ def test_a_set_that_no_config_could_hold_is_one_short_line(path, assignment, tol
     ("seeds = 'x'", "seeds='x' must be a whole number"),
     ("seed = 'x'", "seed='x' must be"),
     ("title = 1979-05-27", r"title=datetime\.date\(1979, 5, 27\) must be"),
-    ("study = 'train'", "study: unknown key"),
+    ("study = 'methods'", "study: unknown key"),
   ],
 )
 def test_a_size_that_is_not_chosen_is_checked_too(tmp_path, line, told):
   path = tmp_path / "a.toml"
-  path.write_text(f'study = "quickstart"\n[sizes.smoke]\nseeds = 2\n[sizes.paper]\n{line}\n')
+  path.write_text(f'study = "methods"\n[sizes.smoke]\nseeds = 2\n[sizes.paper]\n{line}\n')
   with pytest.raises(ConfigError, match=rf"a\.toml: sizes\.paper\.{told}"):
     experiments.load(path, size="smoke")
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, experiments, report
-from jaxfair.experiments import _claims, _config, _folders, _reading, _runs
+from jaxfair.experiments import _cells, _claims, _config, _folders, _reading, _runs
 from jaxfair.experiments._folders import RunError
 
 SOURCE = pathlib.Path(__file__).parents[1] / "helpers" / "toy_study.py"
@@ -137,7 +137,7 @@ def test_cells_have_their_own_keys_whatever_runs_before_them(toy, tmp_path):
 
 def test_named_keys_do_not_collide():
   keys = {
-    np.asarray(jax.random.key_data(_runs._named_key(jax.random.key(0), name))).tobytes()
+    np.asarray(jax.random.key_data(_cells._named_key(jax.random.key(0), name))).tobytes()
     for name in map(str, range(200))
   }
   assert len(keys) == 200
@@ -173,7 +173,7 @@ def test_other_versions_on_the_way_are_noted(toy, tmp_path):
   toy.failures[1.0] = Crash()
   with pytest.raises(Crash):
     run(toy, tmp_path / "r")
-  versions = _runs.versions() | {"jax": "0.0.0"}
+  versions = _cells.versions() | {"jax": "0.0.0"}
   (tmp_path / "r" / "versions.json").write_text(json.dumps(versions))
   said = []
   run(toy, tmp_path / "r", say=said.append)

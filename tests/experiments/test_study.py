@@ -7,18 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxfair import checks, experiments
-from jaxfair.experiments import (
-  Claim,
-  Study,
-  Table,
-  _config,
-  _registry,
-  bars,
-  lines,
-  mean,
-  points,
-  summary,
-)
+from jaxfair.experiments import Study, Table, _config, _registry, bars, lines, mean, points, summary
+from jaxfair.experiments._claims import Claim
 from jaxfair.experiments._study import cell_name, check_claims, check_columns
 
 settings = st.dictionaries(
@@ -122,8 +112,8 @@ def test_every_study_is_named_as_its_module(name):
 
 
 def test_an_unknown_study_is_refused_with_the_names():
-  with pytest.raises(_config.ConfigError, match="mean quickstart"):
-    _registry.find("quikstart", where="a.toml: ")
+  with pytest.raises(_config.ConfigError, match="mean methods"):
+    _registry.find("metods", where="a.toml: ")
   with pytest.raises(_config.ConfigError, match=r"^a\.toml: study is missing"):
     _registry.find(None, where="a.toml: ")
 
@@ -131,7 +121,7 @@ def test_an_unknown_study_is_refused_with_the_names():
 def test_a_study_may_name_its_people_itself():
   seen = []
   study = dataclasses.replace(
-    _registry.find("quickstart"),
+    _registry.find("methods"),
     people=lambda config: [experiments.People("colored_digits")],
     precheck=lambda config, *people: seen.extend(one.name for one in people),
   )

@@ -95,7 +95,7 @@ def test_soft_counts_jit_and_vmap():
 def test_bad_counts_are_refused():
   with pytest.raises(ArgumentError, match="counts=-1"):
     fairness.demographic_disparity([[1, -1], [2, 2]])
-  with pytest.raises(ArgumentError, match="prediction_counts"):
+  with pytest.raises(ArgumentError, match="decisions by group and class"):
     fairness.demographic_disparity([1, 2])
   with pytest.raises(ArgumentError, match="did you mean pairwise"):
     fairness.demographic_disparity(H2, notion="pair_wise")

@@ -38,7 +38,7 @@ from jaxfair.accounting import (
 )
 from jaxfair.analysis import _curvature, _group_gradients
 from jaxfair.decisions import _curvature as decisions_curvature
-from jaxfair.decisions import _problems
+from jaxfair.decisions import _postprocess, _problems
 from jaxfair.fairness import _counter_sequence, _wasserstein
 from jaxfair.pate import _aggregation
 from jaxfair.robustness import _gaussians
@@ -218,10 +218,10 @@ def votes() -> Any:
   confident = {"threshold": 15, "sigma_threshold": 4.0, "sigma_answer": 3.0, "key": KEY}
   many = np.tile(VOTES, (8, 1))
   return {
-    "plurality": pate.plurality(VOTES, key=KEY),
+    "plurality": _aggregation.plurality(VOTES, key=KEY),
     "gnmax": pate.gnmax(many, sigma=5.0, key=KEY),
     "laplace": _aggregation.laplace_max(many, scale=5.0, key=KEY),
-    "confident": pate.confident_gnmax(many, **confident),
+    "confident": _aggregation.confident_gnmax(many, **confident),
     "soft": pate.soft_labels(many, sigma=5.0, key=KEY),
     "fair": pate.fair_gnmax(
       many, np.arange(40) % 2, num_groups=2, max_gap=0.2, min_count=5, **confident
@@ -311,7 +311,7 @@ def attacks() -> Any:
   return (
     robustness.attack(MLP, params, examples, how, epsilons=(0.1, 0.5), key=KEY),
     _gaussians.natural_threshold(*thresholds),
-    robustness.robust_threshold(*thresholds, 0.2),
+    _gaussians.robust_threshold(*thresholds, 0.2),
   )
 
 
@@ -326,7 +326,7 @@ def decision_rules() -> Any:
     "language": _problems.minority_language(
       np.array([12000.0, 300.0]), np.array([11000.0, 200.0]), np.array([900.0, 10.0])
     ),
-    "sum": decisions.preserve_sum(COUNTS - 50.0, total=400.0),
+    "sum": _postprocess.preserve_sum(COUNTS - 50.0, total=400.0),
   }
 
 

@@ -12,7 +12,7 @@ from jaxfair.report import _series
 from jaxfair.types import Fit
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "configs" / "pruning"
-NAMES = sorted(path.stem for path in CONFIGS.glob("*.toml"))
+NAMES = sorted(path.stem for path in CONFIGS.glob("[!_]*.toml"))
 DIGITS = (
   "data.name=digits",
   "network.kind=mlp",

@@ -5,7 +5,9 @@ import dataclasses
 import jax
 
 from jaxfair import checks
-from jaxfair.experiments import Claim, Figure, Study, Summary, Table, _registry, difference, mean
+from jaxfair.experiments import Study, Table, _registry, difference, mean
+from jaxfair.experiments._claims import Claim
+from jaxfair.experiments._figures import Figure, Summary
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, data, methods
+from jaxfair.methods import _method
 
 EVERYONE = data.gaussian_mixture(60, key=jax.random.key(0))
 KEY = jax.random.key(1)
@@ -18,7 +19,7 @@ def test_the_first_part_is_public_and_the_second_private():
   assert people.public is split.parts[0]
   assert people.private is split.parts[1]
   assert people.scaler is split.scaler
-  assert people.sizes == methods.Sizes(30, 12, (1,), 2, 2)
+  assert people.sizes == _method.Sizes(30, 12, (1,), 2, 2)
   none = dataclasses.replace(people, public=None)
   assert none.sizes.public == 0
 

@@ -6,7 +6,8 @@ import pytest
 
 from jaxfair import methods
 from jaxfair.accounting import Budget
-from jaxfair.methods import Sizes, _recipe
+from jaxfair.methods import _recipe
+from jaxfair.methods._method import Sizes
 
 BUDGET = Budget(1.0, 1e-6)
 

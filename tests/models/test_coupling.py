@@ -220,7 +220,7 @@ def test_the_probe_has_no_false_alarm(name):
 @pytest.mark.parametrize("name", COUPLED | COUPLED_BACKWARDS)
 def test_coupled_models_are_refused(name):
   model, params = model_of((COUPLED | COUPLED_BACKWARDS)[name])
-  assert models.couples_examples(model, params, X)
+  assert _coupling.couples_examples(model, params, X)
   with pytest.raises(_coupling.CouplingError, match="use GroupNorm or LayerNorm"):
     models.check_independent(model, params, X)
 
@@ -228,7 +228,7 @@ def test_coupled_models_are_refused(name):
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_independent_models_pass(name):
   model, params = model_of(INDEPENDENT[name])
-  assert not models.couples_examples(model, params, X)
+  assert not _coupling.couples_examples(model, params, X)
   models.check_independent(model, params, X)
 
 
@@ -241,7 +241,7 @@ def test_the_message_says_what_couples():
 def test_a_coupling_behind_a_comparison_is_found_by_the_search():
   """No value the probe tries crosses the bound, and NaN compares as false."""
   model, params = model_of(plain(lambda x: jnp.where(x.mean() > 1e9, 0.0, x)))
-  assert models.couples_examples(model, params, X)
+  assert _coupling.couples_examples(model, params, X)
 
 
 def test_statistics_that_go_nowhere_are_no_coupling():
@@ -251,7 +251,7 @@ def test_statistics_that_go_nowhere_are_no_coupling():
     return x @ w
 
   model = Model(None, apply)
-  assert not models.couples_examples(model, W, X)
+  assert not _coupling.couples_examples(model, W, X)
 
 
 @pytest.mark.parametrize(
@@ -270,9 +270,9 @@ def test_a_function_of_the_batch_size_is_refused(function):
 
 def test_parameters_may_be_plain_numbers():
   model = Model(None, lambda scale, x: scale * coupled_backwards(x))
-  assert models.couples_examples(model, 2.0, X)
+  assert _coupling.couples_examples(model, 2.0, X)
   model = Model(None, lambda scale, x: scale * x)
-  assert not models.couples_examples(model, 2.0, X)
+  assert not _coupling.couples_examples(model, 2.0, X)
 
 
 def test_shapes_are_enough():
@@ -280,7 +280,7 @@ def test_shapes_are_enough():
   for table, coupled in ((COUPLED, True), (INDEPENDENT, False)):
     name = "scan over the batch" if coupled else "linear"
     model, _ = model_of(table[name])
-    assert models.couples_examples(model, *shapes) == coupled
+    assert _coupling.couples_examples(model, *shapes) == coupled
 
 
 def test_works_while_a_training_is_traced():
@@ -290,7 +290,7 @@ def test_works_while_a_training_is_traced():
   @jax.jit
   def fit(params, bad_params, x):
     models.check_independent(model, params, x)
-    assert models.couples_examples(bad, bad_params, x)
+    assert _coupling.couples_examples(bad, bad_params, x)
     return x
 
   fit(params, bad_params, X)
@@ -315,8 +315,8 @@ def test_integer_inputs_are_probed_by_exchanging_rows():
   def shifted(table, ids):
     return table[jnp.roll(ids, 1, axis=0)].sum(1)
 
-  assert not models.couples_examples(Model(None, looked_up), table, ids)
-  assert models.couples_examples(Model(None, shifted), table, ids)
+  assert not _coupling.couples_examples(Model(None, looked_up), table, ids)
+  assert _coupling.couples_examples(Model(None, shifted), table, ids)
   assert _probe.changes(looked_up, table, (ids,)) == ""
 
 
@@ -353,20 +353,20 @@ LOSSES = [
 
 @pytest.mark.parametrize(("loss", "y_one"), LOSSES)
 def test_losses_per_example_pass(loss, y_one):
-  models.check_loss(loss, 3, y_one=y_one)
+  _coupling.check_loss(loss, 3, y_one=y_one)
 
 
 def test_a_regression_passes():
-  models.check_loss(_losses.squared, 1, y_one=0.0)
+  _coupling.check_loss(_losses.squared, 1, y_one=0.0)
 
 
 def test_a_target_without_a_value_is_enough():
   target = jax.ShapeDtypeStruct((3,), jnp.float32)
-  models.check_loss(models.soft_cross_entropy, 3, y_one=target)
+  _coupling.check_loss(models.soft_cross_entropy, 3, y_one=target)
 
   @jax.jit
   def traced(y):
-    models.check_loss(models.cross_entropy, 3, y_one=y[0])
+    _coupling.check_loss(models.cross_entropy, 3, y_one=y[0])
     return y
 
   traced(np.arange(3))
@@ -393,7 +393,7 @@ def test_a_target_without_a_value_is_enough():
 )
 def test_other_losses_are_refused(loss, message):
   with pytest.raises(_coupling.CouplingError, match=message):
-    models.check_loss(loss, 3)
+    _coupling.check_loss(loss, 3)
 
 
 def test_errors_are_errors_of_the_library():

@@ -8,7 +8,7 @@ import pytest
 
 from jaxfair import checks, data, models
 from jaxfair.data import _fetching, _files
-from jaxfair.models import _efficientnet, _pretrained
+from jaxfair.models import _coupling, _efficientnet, _pretrained
 
 # The mean over the image of the first three channels of some blocks, and the first logits,
 # for `image(64)`: computed by efficientnet_lite_pytorch 0.1.0 under torch 2.13 (CPU), with
@@ -94,7 +94,7 @@ def test_features_are_means_of_the_chosen_blocks_and_of_cells(weights):
   assert abs(np.asarray(both)[:2] - parts).max() > 1e-2
   model = models.with_head(whole, models.logistic(2))
   params = jax.eval_shape(model.init, jax.random.key(0), x[0])
-  assert not models.couples_examples(model, params, jax.ShapeDtypeStruct(x.shape, x.dtype))
+  assert not _coupling.couples_examples(model, params, jax.ShapeDtypeStruct(x.shape, x.dtype))
 
 
 def test_depthwise_convolution_is_xlas_grouped_one():

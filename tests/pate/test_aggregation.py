@@ -96,7 +96,7 @@ def test_laplace_max_has_its_frequencies(continuous):
 
 @pytest.mark.slow
 def test_confident_answers_have_their_frequencies():
-  labels = pate.confident_gnmax(
+  labels = _aggregation.confident_gnmax(
     repeated(COUNTS), threshold=9.5, sigma_threshold=3.0, sigma_answer=1.5, key=KEY
   )
   grid = np.arange(-100, 100)
@@ -114,14 +114,14 @@ def test_unanimous_votes_flip_as_the_normal_law_says():
 
 
 def test_ties_are_broken_fairly():
-  labels = pate.plurality(repeated(np.array([3, 7, 7, 1, 7])), key=KEY)
+  labels = _aggregation.plurality(repeated(np.array([3, 7, 7, 1, 7])), key=KEY)
   agree(labels, np.array([0, 1, 1, 0, 1]) / 3)
 
 
 def test_noise_of_the_test_and_of_the_answer_is_fresh():
   """Were it shared, a passed test would favor the largest count."""
   counts = np.array([6, 5])
-  labels = pate.confident_gnmax(
+  labels = _aggregation.confident_gnmax(
     repeated(counts), threshold=12, sigma_threshold=4.0, sigma_answer=4.0, key=KEY, continuous=True
   )
   answered = np.asarray(labels)[np.asarray(labels) >= 0]
@@ -152,11 +152,13 @@ def test_without_noise_all_are_the_plurality():
     pate.gnmax(counts, sigma=0, key=KEY),
     pate.gnmax(counts, sigma=0.0, key=KEY, continuous=True),
     _aggregation.laplace_max(counts, scale=0, key=KEY),
-    pate.plurality(counts, key=KEY),
-    pate.confident_gnmax(counts, threshold=5, sigma_threshold=0, sigma_answer=0, key=KEY),
+    _aggregation.plurality(counts, key=KEY),
+    _aggregation.confident_gnmax(counts, threshold=5, sigma_threshold=0, sigma_answer=0, key=KEY),
   ):
     np.testing.assert_array_equal(labels, expected)
-  some = pate.confident_gnmax(counts, threshold=6, sigma_threshold=0, sigma_answer=0, key=KEY)
+  some = _aggregation.confident_gnmax(
+    counts, threshold=6, sigma_threshold=0, sigma_answer=0, key=KEY
+  )
   np.testing.assert_array_equal(some, [-1, -1, 1])
 
 
@@ -193,7 +195,9 @@ def test_rules_map_over_seeds_and_compile():
   keys = jax.random.split(KEY, 5)
   rules = [
     lambda c, k: pate.soft_labels(c, sigma=3.0, key=k),
-    lambda c, k: pate.confident_gnmax(c, threshold=4, sigma_threshold=3.0, sigma_answer=2.0, key=k),
+    lambda c, k: _aggregation.confident_gnmax(
+      c, threshold=4, sigma_threshold=3.0, sigma_answer=2.0, key=k
+    ),
   ]
   for rule in rules:
     many = jax.jit(jax.vmap(rule, in_axes=(None, 0)))(counts, keys)
@@ -235,7 +239,7 @@ def test_traced_sigmas_need_real_noise():
 def test_what_is_no_histogram_is_refused(counts, told):
   for rule in (
     lambda: pate.gnmax(counts, sigma=1.0, key=KEY),
-    lambda: pate.plurality(counts, key=KEY),
+    lambda: _aggregation.plurality(counts, key=KEY),
     lambda: pate.soft_labels(counts, sigma=1.0, key=KEY),
     lambda: _aggregation.laplace_max(counts, scale=1.0, key=KEY),
   ):
@@ -246,7 +250,9 @@ def test_what_is_no_histogram_is_refused(counts, told):
 def test_other_impossible_requests_are_refused():
   counts = np.array([[3, 2], [5, 0]])
   with pytest.raises(checks.ArgumentError, match="above the 5 teachers"):
-    pate.confident_gnmax(counts, threshold=6, sigma_threshold=0.0, sigma_answer=1.0, key=KEY)
+    _aggregation.confident_gnmax(
+      counts, threshold=6, sigma_threshold=0.0, sigma_answer=1.0, key=KEY
+    )
   with pytest.raises(checks.ArgumentError, match=r"sigma=-1.0 must be"):
     pate.gnmax(counts, sigma=-1.0, key=KEY)
   with pytest.raises(checks.ArgumentError, match="rows with different sums"):

@@ -120,7 +120,7 @@ def test_a_charge_for_what_was_answered_is_no_guarantee():
   lane = np.flatnonzero((found.outcome == pate.Outcome.NOT_CONFIDENT).all(0))[0]
   one = found._replace(outcome=found.outcome[:, lane], tested=found.tested[:, lane], **NOISE)
   epsilon = _composition.composed_epsilon(
-    pate.papers_unsound_events(one), delta=DELTA, relation=accounting.Relation.REPLACE_ONE
+    _fair.papers_unsound_events(one), delta=DELTA, relation=accounting.Relation.REPLACE_ONE
   )
   pair = [
     np.bincount(numbers, lane_law(votes, "any")) for votes in (VOTES[2], moved(VOTES[2], 0, 1))

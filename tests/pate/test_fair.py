@@ -10,7 +10,7 @@ from scipy import stats
 from jaxfair import accounting, fairness, pate
 from jaxfair.checks import ArgumentError
 from jaxfair.fairness import _counter, _counter_sequence
-from jaxfair.pate import _fair
+from jaxfair.pate import _aggregation, _fair
 
 QUERIES, CLASSES, GROUPS, TEACHERS = 400, 3, 3, 50
 NOISE = {"threshold": 25, "sigma_threshold": 8.0, "sigma_answer": 5.0}
@@ -43,7 +43,7 @@ def ask(max_gap=0.1, min_count=10, **changes):
 
 
 def plain():
-  return np.asarray(pate.confident_gnmax(votes()[0], **NOISE, key=jax.random.key(7)))
+  return np.asarray(_aggregation.confident_gnmax(votes()[0], **NOISE, key=jax.random.key(7)))
 
 
 @pytest.mark.slow
@@ -229,7 +229,7 @@ def test_the_papers_charge_is_not_sound():
       events, delta=delta, relation=accounting.Relation.REPLACE_ONE
     ).epsilon
 
-  claimed = epsilon(pate.papers_unsound_events(run))
+  claimed = epsilon(_fair.papers_unsound_events(run))
   charged = epsilon(pate.fair_events(run))
   assert claimed == pytest.approx(1.80, abs=0.03)
   assert charged == pytest.approx(10.7, abs=0.1)

@@ -33,7 +33,9 @@ def people():
 def test_every_lane_is_a_run(people, choice):
   counts, groups = people
   keys = jax.random.split(jax.random.key(1), 2)
-  grid = pate.fair_query_grid(counts, groups, SETTINGS, num_groups=GROUPS, keys=keys, choice=choice)
+  grid = _fair_grid.fair_query_grid(
+    counts, groups, SETTINGS, num_groups=GROUPS, keys=keys, choice=choice
+  )
   assert grid.outcomes.shape == (3, 2, len(pate.Outcome))
   assert (grid.outcomes.sum(-1) == QUERIES).all()
   seen = np.asarray(grid.outcomes).sum((0, 1))
@@ -59,7 +61,7 @@ def test_every_lane_is_a_run(people, choice):
 def test_a_budget_in_epsilon_is_kept(people):
   counts, groups = people
   rho = accounting.zcdp_budget(epsilon=3.0, delta=1e-5)
-  grid = pate.fair_query_grid(
+  grid = _fair_grid.fair_query_grid(
     counts,
     groups,
     SETTINGS._replace(max_rho=rho),
@@ -73,7 +75,7 @@ def test_a_budget_in_epsilon_is_kept(people):
 def test_a_budget_below_nothing_is_refused(people):
   counts, groups = people
   with pytest.raises(ArgumentError, match="max_rho=-1 must be 0 or above"):
-    pate.fair_query_grid(
+    _fair_grid.fair_query_grid(
       counts,
       groups,
       SETTINGS._replace(max_rho=-1),
@@ -85,7 +87,7 @@ def test_a_budget_below_nothing_is_refused(people):
 def test_lists_of_different_lengths_are_refused(people):
   counts, groups = people
   with pytest.raises(ArgumentError, match="lists of one length"):
-    pate.fair_query_grid(
+    _fair_grid.fair_query_grid(
       counts,
       groups,
       SETTINGS._replace(max_rho=[1.0, 2.0]),

@@ -278,7 +278,7 @@ def test_the_page_s_examples_run_and_print_what_it_says(capsys):
   assert "\n".join(printed[:-2]) in text
   for violation in printed[-2:]:
     assert violation in text
-  assert f"{pate.vote_sigma(epsilon=1, delta=1e-5, queries=200):.1f}" == "80.9"
+  assert f"{_attribute.vote_sigma(epsilon=1, delta=1e-5, queries=200):.1f}" == "80.9"
 
 
 def test_an_ensemble_that_answers_by_query_is_refused():

@@ -75,13 +75,13 @@ def biased(chance):
 @pytest.mark.slow
 def test_of_two_groups_sizes_times_gradients_are_equal_at_the_optimum():
   made, model = constant_people((50, 10), (60, 20)), models.logistic(2)
-  found = pruning.size_identity(model, LOSS, biased(60 / 80), made, num_groups=2)
+  found = _bounds.size_identity(model, LOSS, biased(60 / 80), made, num_groups=2)
   np.testing.assert_array_equal(found.count, [60, 20])
   assert found.imbalance < 1e-5
   # The slope by both biases is mean f - y: 3/4 - 5/6 and 3/4 - 1/2.
   expected = np.sqrt(2) * np.abs([3 / 4 - 5 / 6, 3 / 4 - 1 / 2])
   np.testing.assert_allclose(found.gradient_norm, expected, rtol=1e-4)
-  away = pruning.size_identity(model, LOSS, biased(0.1), made, num_groups=2)
+  away = _bounds.size_identity(model, LOSS, biased(0.1), made, num_groups=2)
   assert away.imbalance > 0.9  # both pull the same way
 
 
@@ -89,7 +89,7 @@ def test_of_two_groups_sizes_times_gradients_are_equal_at_the_optimum():
 def test_of_three_groups_the_larger_may_have_the_larger_gradient():
   # Two large groups that pull against each other, a small one that is content.
   made = constant_people((40, 0, 5), (40, 40, 10))
-  found = pruning.size_identity(models.logistic(2), LOSS, biased(0.5), made, num_groups=3)
+  found = _bounds.size_identity(models.logistic(2), LOSS, biased(0.5), made, num_groups=3)
   assert found.imbalance < 1e-6  # stationary
   assert found.gradient_norm[0] > 0.5  # and yet the largest groups
   assert found.gradient_norm[2] < 1e-6  # have the largest gradients

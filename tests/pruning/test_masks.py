@@ -9,6 +9,7 @@ import pytest
 
 from jaxfair import checks, models, pruning
 from jaxfair.models import Conv
+from jaxfair.pruning import _masks
 
 RNG = np.random.default_rng(0)
 TWO = {
@@ -51,7 +52,7 @@ def test_the_floor_of_the_share_goes_and_nothing_larger_stays_behind(rate, value
 
 def test_a_higher_rate_keeps_a_part_of_what_a_lower_one_keeps():
   rates = (0.0, 0.29, 0.5, 0.9)
-  masks = pruning.masks_at_rates(KERNELS, rates)
+  masks = _masks.masks_at_rates(KERNELS, rates)
   kernels = [leaf for leaf in jax.tree.leaves(masks) if leaf.ndim > 2]
   total = sum(leaf[0].size for leaf in kernels)
   for i, rate in enumerate(rates):
@@ -101,7 +102,7 @@ def test_a_pruned_network_is_plain_parameters():
   pruned = pruning.apply_masks(KERNELS, masks)
   assert jax.tree.structure(pruned) == jax.tree.structure(KERNELS)
   assert NET.apply(pruned, jnp.zeros((2, 6, 6, 1))).shape == (2, 3)
-  told = pruning.sparsity(masks)
+  told = _masks.sparsity(masks)
   removed = sum(int((~leaf).sum()) for leaf in jax.tree.leaves(masks))
   assert told.removed == pytest.approx(removed / told.total)
   assert told.kept == told.total - removed

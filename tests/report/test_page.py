@@ -9,8 +9,9 @@ import pytest
 
 from helpers import browser
 from jaxfair import checks, experiments, report
-from jaxfair.experiments import Claim, Figure, Summary, Table, _config, _reading, _runs
-from jaxfair.experiments._claims import Finding
+from jaxfair.experiments import Table, _config, _reading, _runs
+from jaxfair.experiments._claims import Claim, Finding
+from jaxfair.experiments._figures import Figure, Summary
 from jaxfair.experiments._folders import RunError
 
 EVIL = "<script>alert('x')</script> & <b>bold</b>"

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxfair.experiments import Figure, Table
+from jaxfair.experiments import Table
+from jaxfair.experiments._figures import Figure
 from jaxfair.report import _series
 
 VALUES = {

@@ -6,7 +6,8 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from jaxfair.experiments import Figure, Table
+from jaxfair.experiments import Table
+from jaxfair.experiments._figures import Figure
 from jaxfair.report import _static
 
 MARKS = ("bar", "line", "point")

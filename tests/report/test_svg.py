@@ -7,7 +7,8 @@ import xml.etree.ElementTree as xml  # noqa: N813
 import numpy as np
 import pytest
 
-from jaxfair.experiments import Figure, Table
+from jaxfair.experiments import Table
+from jaxfair.experiments._figures import Figure
 from jaxfair.report import _svg
 
 ROWS = Table(

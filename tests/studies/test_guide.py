@@ -30,6 +30,7 @@ def test_the_study_runs_and_is_reported(tmp_path, monkeypatch, capsys):
   page = (tmp_path / "runs" / "decay" / "report.html").read_text()
   assert "Strong weight decay costs accuracy" in page
   assert "not run" not in page
+  assert "Groups with a high loss are seldom right</h2><img" in page
 
 
 def test_the_study_takes_less_than_80_lines():

@@ -84,7 +84,7 @@ def one_step(params, own, lam, placement):
   key = jax.random.key(0)
   everybody = jnp.ones(8, bool)
   feed = Feed(Batch(jnp.arange(8), everybody), key, key, key, key)
-  after, _ = DpSgdProgram(MODEL, LOSS).step(state, feed, DpSgdInputs(own, everybody, config))
+  after, _ = DpSgdProgram(MODEL, LOSS).step(state, feed, DpSgdInputs(own, config))
   return tree.subtract(params, after.params)
 
 

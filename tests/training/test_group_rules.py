@@ -14,7 +14,8 @@ from jaxfair.privacy._clipping import clipped_grad
 from jaxfair.privacy._sampling import Batch
 from jaxfair.training import DpSgdConfig, GroupClip, GroupParity
 from jaxfair.training import _group_rules as rules
-from jaxfair.training._dp_sgd import DpSgdInputs, DpSgdProgram, DpSgdState, Feed
+from jaxfair.training._dp_sgd import DpSgdInputs, DpSgdProgram, DpSgdState
+from jaxfair.training._dp_sgd_feeds import Feed
 from jaxfair.types import Examples
 from tests.helpers import mutants
 
@@ -69,7 +70,7 @@ def test_classes_and_groups_come_apart_again(rule):
 def test_one_person_is_counted_once_and_who_is_left_out_is_not():
   group, category = jnp.array([0, 1, 1, 2, -1]), jnp.array([1, 0, 1, 1, 1])
   mask = jnp.array([True, True, False, True, True])
-  counts = rules.count_people(group, category, mask, (2, 2))
+  counts = rules.count_people(group, rules.Categories(category, 2), mask, 2)
   np.testing.assert_array_equal(counts, [[0, 1], [1, 0]])  # 2 and -1 are no groups
 
 
@@ -110,7 +111,7 @@ def released(rule, state, present, key, *, clip=2.0, size=10):
   batch = Batch(jnp.arange(4), whole.at[-1].set(present))
   keys = jax.random.split(key, 5)
   start = DpSgdState(params, optax.sgd(1.0).init(params), jnp.float32(clip), None, state)
-  feed, inputs = Feed(batch, *keys), DpSgdInputs(Examples(x, nothing, group), whole, config)
+  feed, inputs = Feed(batch, *keys), DpSgdInputs(Examples(x, nothing, group), config)
   sums, _ = program.sum(start, feed, inputs)
   mean, _, after = program.release(sums, start, feed, inputs)
   return jnp.concatenate([mean["history"], mean["w"]])[:, 0] * size, after

@@ -10,7 +10,7 @@ import pytest
 
 from helpers import mutants
 from jaxfair import checks, models, privacy, training
-from jaxfair.training import DpSgdConfig, FlipAndShift, _checkpoints, dp_sgd
+from jaxfair.training import DpSgdConfig, FlipAndShift, _checkpoints, _snapshots, dp_sgd
 from jaxfair.training._recipes import sum_in_chunks
 from jaxfair.types import Examples
 
@@ -53,7 +53,7 @@ def same(x, key):
 
 @pytest.mark.slow
 def test_the_average_is_the_weighted_mean_of_all_steps(people):
-  along = training.dp_sgd_snapshots(MODEL, LOSS, people, CONFIG, count=4, key=KEY)
+  along = _snapshots.dp_sgd_snapshots(MODEL, LOSS, people, CONFIG, count=4, key=KEY)
   after = np.stack(
     [leaves(jax.tree.map(lambda leaf, i=i: leaf[i], along.snapshots)) for i in range(1, 5)]
   )

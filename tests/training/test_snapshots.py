@@ -5,7 +5,8 @@ import pytest
 
 from helpers.curved import KEY, people
 from jaxfair import checks, models
-from jaxfair.training import DpSgdConfig, dp_sgd, dp_sgd_snapshots
+from jaxfair.training import DpSgdConfig, dp_sgd
+from jaxfair.training._snapshots import dp_sgd_snapshots
 
 MODEL, LOSS, PEOPLE = models.logistic(3), models.cross_entropy, people()
 CONFIG = DpSgdConfig(learning_rate=0.5, steps=4, batch_size=8)

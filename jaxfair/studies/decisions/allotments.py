@@ -276,7 +276,7 @@ STUDY = ex.Study(
     "epsilon [Fig. 2.7]": _cooler(method=CLIPPED).at(**SUMMARY).in_each("epsilon"),
     "tempering is free: and it errs as plain non-negativity does, within 10% "
     "[Fig. 2.7]": _errs_alike(TEMPERED, CLIPPED),
-    "too hot: Too much heat is less fair again [Fig. 2.6]": ex.every(_than_hottest, **SUMMARY),
+    "too hot: Too much heat is less fair again [Fig. 2.6]": _claims.every(_than_hottest, **SUMMARY),
     "cost of clipping: Non-negativity raises the cost of privacy [Fig. 2.8]": _more(
       "cost", CLIPPED, COUNTS
     ),

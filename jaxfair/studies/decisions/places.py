@@ -6,7 +6,6 @@ import numpy as np
 
 from jaxfair import checks, data
 from jaxfair import experiments as ex
-from jaxfair.data import _tables
 from jaxfair.decisions import _problems
 
 SYNTHETIC_DISTRICTS = 900
@@ -15,23 +14,10 @@ OWNER_ONLY = "Computed from the true counts: for the agency's own eyes, not for 
 
 
 class Places(ex.Settings):
-  """The counts to use: a named set, or a CSV file of your own."""
+  """The counts to use; `jaxfair decide` takes a file of your own."""
 
-  name: str = ""  # the named set; left out for a CSV file
-  csv: str = ""  # path of a file with a header line and one place per line
-  # Its columns: the count and the weight of a district (1 if left out), or citizens, limited
-  # English and little schooling of a jurisdiction.
-  columns: tuple[str, ...] = ()
-  label: str = ""  # its column of names; row numbers by default
-  state: str = ""  # keeps one state's places of a named set
-
-  def check(self) -> None:
-    """One source."""
-    checks.require(
-      bool(self.name) != bool(self.csv),
-      "name a set with data.name, or a file with data.csv: one of them",
-    )
-    checks.require(not (self.csv and self.state), "data.state is for named sets only")
+  name: str  # the named set
+  state: str = ""  # keeps one state's places of it
 
 
 class Districts(NamedTuple):
@@ -54,28 +40,17 @@ class Jurisdictions(NamedTuple):
 
 def load_districts(places: Places) -> Districts:
   """The districts, checked."""
-  if places.csv:
-    table = _read(places, 1)
-    numbers = [_numbers(table, column) for column in places.columns[:2]]
-    weights = numbers[1] if len(numbers) > 1 else np.ones(len(numbers[0]))
-    found = Districts(numbers[0], weights, _names(table, places), 1.0, "")
-  else:
-    load = {"title_one": _title_one, "saipe": _saipe, "synthetic": _districts}
-    checks.one_of("data.name", places.name, tuple(load))
-    found = load[places.name](places.state)
+  load = {"title_one": _title_one, "saipe": _saipe, "synthetic": _districts}
+  checks.one_of("data.name", places.name, tuple(load))
+  found = load[places.name](places.state)
   _problems.check_counts(found.counts, weights=found.weights, names=found.names)
   return found
 
 
 def load_jurisdictions(places: Places) -> Jurisdictions:
   """The jurisdictions, checked."""
-  if places.csv:
-    table = _read(places, 3)
-    s, sp, spe = (_numbers(table, column) for column in places.columns)
-    found = Jurisdictions((s, sp, spe), _names(table, places), "")
-  else:
-    checks.one_of("data.name", places.name, ("section203", "section203_alaska", "synthetic"))
-    found = _jurisdictions() if places.name == "synthetic" else _section203(places.name)
+  checks.one_of("data.name", places.name, ("section203", "section203_alaska", "synthetic"))
+  found = _jurisdictions() if places.name == "synthetic" else _section203(places.name)
   for counts in found.counts:
     _problems.check_counts(counts, names=found.names)
   return found
@@ -154,23 +129,3 @@ def _jurisdictions() -> Jurisdictions:
     "schooling 10^U(-2.5, -0.4) each."
   )
   return Jurisdictions((s, sp, spe), names, note)
-
-
-def _read(places: Places, needed: int) -> _tables.Table:
-  checks.require(
-    len(places.columns) >= needed,
-    f"data.columns names {len(places.columns)} columns; {needed} are needed",
-  )
-  return data.read_table(places.csv)
-
-
-def _numbers(table: _tables.Table, name: str) -> np.ndarray:
-  found = _tables.column(table, name)
-  checks.require(_tables.is_number(found), f"column {name!r} holds words; name a column of numbers")
-  return found
-
-
-def _names(table: _tables.Table, places: Places) -> np.ndarray:
-  if places.label:
-    return _tables.words(_tables.column(table, places.label))
-  return np.array([f"row {i}" for i in range(_tables.size(table))])

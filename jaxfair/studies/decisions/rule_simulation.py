@@ -49,7 +49,7 @@ def _unschooled(counts: Any) -> Any:
 def errors(config: Simulation, places: Jurisdictions, epsilon: float, key: jax.Array) -> Rows:
   """Wrong decisions of the rule and of its parts, place by place."""
   release = decisions.LaplaceRelease.for_epsilon(epsilon, sensitivity=NESTED)
-  either = decisions.either(_many, _unschooled)
+  either = _problems.either(_many, _unschooled)
   rules = {"rule": _rule, "many": _many, "unschooled": _unschooled, "or": either}
   s, sp, spe = places.counts
   many, unschooled = (np.asarray(part(places.counts)) for part in (_many, _unschooled))
@@ -149,7 +149,7 @@ def proxies(config: Simulation, places: Jurisdictions, epsilon: float, key: jax.
     bins = _proxies.equal_bins(learned_from[1], config.bins)
     mechanisms = {RULE: _mechanisms.on_counts(_rule, whole)}
     for name, learner in LEARNERS.items():
-      proxy = decisions.fit_proxy(_rule, learned_from, learner=learner, num_bins=config.bins)
+      proxy = _proxies.fit_proxy(_rule, learned_from, learner=learner, num_bins=config.bins)
       mechanisms[name] = _mechanisms.on_counts(proxy, half)
     for name, mechanism in mechanisms.items():
       # Against the rule, and against itself: what noise alone does.

@@ -28,8 +28,7 @@ class Config(simulation.Simulation):
 def cells(config: Config) -> list[_study.Cell]:
   """One cell per part, set of places and epsilon."""
   load_jurisdictions(config.data)  # a missing file is found before any work
-  own = config.data.name or "your file"
-  sets = dict.fromkeys([own, *(["synthetic"] if config.made_up else [])])
+  sets = dict.fromkeys([config.data.name, *(["synthetic"] if config.made_up else [])])
   return [
     {"part": part, "places": places, "epsilon": epsilon}
     for part in config.parts
@@ -76,7 +75,7 @@ def _falls_with_size(value: str) -> _claims.Check:
       for small, large in itertools.pairwise(table.unique("county"))
     }
 
-  return ex.every(pairs, row="ratio", epsilon=min)
+  return _claims.every(pairs, row="ratio", epsilon=min)
 
 
 def _worst_truth(operator: str, pair: str) -> _claims.Check:
@@ -89,7 +88,7 @@ def _worst_truth(operator: str, pair: str) -> _claims.Check:
       if other != pair
     }
 
-  return ex.every(others, row="truth", operator=operator, **SYNTHETIC, epsilon=min)
+  return _claims.every(others, row="truth", operator=operator, **SYNTHETIC, epsilon=min)
 
 
 def _excess_over_allowed(table: ex.Table) -> float:

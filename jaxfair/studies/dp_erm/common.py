@@ -15,6 +15,7 @@ import numpy as np
 from jaxfair import _fields, checks, data, models
 from jaxfair import experiments as ex
 from jaxfair.analysis import _by_group
+from jaxfair.data import _loading
 from jaxfair.experiments import _claims, _statistics, _study
 from jaxfair.types import Examples, Model, Params
 
@@ -49,7 +50,7 @@ class ErmConfig(ex.Settings):
   def check(self) -> None:
     """Every set is one that can be loaded."""
     for name in self.sets:
-      checks.one_of("sets", name, data.names())
+      checks.one_of("sets", name, _loading.names())
 
   def drawn(self, dataset: data.Dataset, public: int = 0) -> tuple[int, ...]:
     """How many people of a set are trained on, and how many are public."""

@@ -17,7 +17,7 @@ from jaxfair import experiments as ex
 from jaxfair.analysis import _by_group, _norms
 from jaxfair.experiments import Count, Positive, _study
 from jaxfair.studies.dp_erm import common
-from jaxfair.training import _ensembles
+from jaxfair.training import _ensembles, _snapshots
 from jaxfair.training._ensembles import default_chunk
 from jaxfair.types import Examples, Model, Params
 
@@ -153,7 +153,7 @@ class Setup(NamedTuple):
       value, own_key = own
       key_train, key_look = jax.random.split(own_key)
       changed = change(config, value)
-      fitted = training.dp_sgd_snapshots(
+      fitted = _snapshots.dp_sgd_snapshots(
         self.model, common.LOSS, people, changed, count=count, key=key_train
       )
       key_looks = jax.random.split(key_look, count + 1)

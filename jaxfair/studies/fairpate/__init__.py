@@ -19,6 +19,7 @@ from jaxfair.experiments import Count, Positive, _study
 from jaxfair.experiments._measures import beside_constant
 from jaxfair.fairness import demographic_disparity
 from jaxfair.fairness._counter_sequence import admit_in_order
+from jaxfair.methods import _method
 from jaxfair.pate import NO_ANSWER
 from jaxfair.studies.fairpate import claims, common
 from jaxfair.studies.fairpate.common import METHODS, NO_MARGIN, Point, Repetition
@@ -91,7 +92,7 @@ def trainings(points: list[Point]) -> tuple[list[Point], np.ndarray]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _plan(config: Config, sizes: methods.Sizes, point: Point) -> methods.Plan:
+def _plan(config: Config, sizes: _method.Sizes, point: Point) -> methods.Plan:
   return point.plan(config, sizes)  # priced once for all repetitions
 
 

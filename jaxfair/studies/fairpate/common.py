@@ -16,6 +16,7 @@ from jaxfair.data._pooling import pool_images
 from jaxfair.experiments import Count, Positive, _study
 from jaxfair.experiments._config import plain
 from jaxfair.fairness import CounterRule
+from jaxfair.methods import _method
 from jaxfair.methods._pate_settings import TeacherSettings
 from jaxfair.methods._teachers import Pate
 from jaxfair.types import Examples
@@ -140,7 +141,7 @@ class Point(NamedTuple):
     fields = [field.name for field in dataclasses.fields(own.settings)]
     return own.settings(**{name: told[name] for name in fields if name in told})
 
-  def plan(self, config: OneThreshold, sizes: methods.Sizes, **changes: Any) -> methods.Plan:
+  def plan(self, config: OneThreshold, sizes: _method.Sizes, **changes: Any) -> methods.Plan:
     """What the method would be released by; `changes` are settings."""
     budget = accounting.Budget(self.epsilon, config.delta)
     return methods.get(self.kind.name).plan(self.settings(config, **changes), sizes, budget)

@@ -17,6 +17,7 @@ from jaxfair import experiments as ex
 from jaxfair.accounting import _guarantee
 from jaxfair.experiments import Count, Positive, _study
 from jaxfair.experiments._measures import EVERYONE, GroupMeasures, paired_costs
+from jaxfair.pate import _aggregation
 from jaxfair.studies.pate.ensembles import VotingConfig
 from jaxfair.types import Examples, Model, Params
 
@@ -121,7 +122,7 @@ def _labels(config: Config, counts: jax.Array, *, key: jax.Array) -> dict[str, A
     draw = jax.vmap(lambda own: rule(counts, sigma=config.sigma, key=own))
     return draw(jax.random.split(key, config.seeds))
 
-  majority = pate.plurality(counts, key=key_ties)
+  majority = _aggregation.plurality(counts, key=key_ties)
   return {
     MAJORITY: jnp.tile(majority, (config.seeds, 1)),
     HARD: noisy(pate.gnmax, key_hard),

@@ -12,6 +12,7 @@ import numpy as np
 from jaxfair import _fields, checks, data, models, pate, training
 from jaxfair import experiments as ex
 from jaxfair.experiments import Count, Positive, _study
+from jaxfair.pate import _aggregation
 from jaxfair.types import Examples, Model
 
 
@@ -125,5 +126,5 @@ def _ensembles(
   for (public, private, test), own in made:
     *dealing, key_ties, key, key_noise = jax.random.split(own, 5)
     counts = config.count_votes(people, private, public.x, teachers, keys=dealing)
-    majority = pate.plurality(counts, key=key_ties)
+    majority = _aggregation.plurality(counts, key=key_ties)
     yield Ensemble(public, test, np.asarray(counts), majority, key, key_noise)

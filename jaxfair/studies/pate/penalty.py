@@ -5,7 +5,7 @@ from typing import Any
 
 from jaxfair import analysis
 from jaxfair import experiments as ex
-from jaxfair.experiments import _claims, _study
+from jaxfair.experiments import _claims, _figures, _study
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate import students
 from jaxfair.types import Model
@@ -63,7 +63,9 @@ def trends(
   return made
 
 
-def lines(x: str, color: str, *names: str, facet: str = "data", **options: Any) -> list[ex.Figure]:
+def lines(
+  x: str, color: str, *names: str, facet: str = "data", **options: Any
+) -> list[_figures.Figure]:
   """Deviation, gap and accuracy along a column, as in the papers."""
   made = []
   for y in names or SHOWN:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxfair import analysis, data, models, tree
 from jaxfair import experiments as ex
 from jaxfair.experiments import _claims as claims_module
-from jaxfair.experiments import _study
+from jaxfair.experiments import _figures, _study
 from jaxfair.experiments._statistics import rank_correlation
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate.students import penalty_students
@@ -130,7 +130,7 @@ def _claims() -> dict[str, claims_module.Check]:
   }
 
 
-def _points(x: str, y: str, title: str) -> ex.Figure:
+def _points(x: str, y: str, title: str) -> _figures.Figure:
   told = "One point per public person of the first split."
   formula = f"{y} ~ {x}, penalty | data"
   return ex.points(f"{y}_by_{x}: {title}", formula, told, where={"row": PERSON})

@@ -10,10 +10,10 @@ import jax
 import numpy as np
 from scipy import optimize, stats
 
-from jaxfair import _fields, robustness
+from jaxfair import _fields
 from jaxfair import experiments as ex
 from jaxfair.experiments import _claims, _statistics, _study
-from jaxfair.robustness import _gaussians, _surrogates
+from jaxfair.robustness import _gaussian_orders, _gaussians, _surrogates
 
 People = tuple[float, float, float]  # mu_minus, mu_plus, ratio
 CURVES, SETTINGS, LOSSES = "curves", "settings", "losses"
@@ -91,7 +91,7 @@ def _settings(config: Config, cell: _study.Cell, key: jax.Array) -> ex.Table:
   distance = np.exp(rng.uniform(math.log(0.05), math.log(12), n))
   ratio = 1 + np.exp(rng.uniform(math.log(1e-3), math.log(1e3), n))
   epsilon = distance * rng.uniform(0, 0.5, n)
-  found = robustness.orderings(np.zeros(n), distance, ratio, epsilon)
+  found = _gaussian_orders.orderings(np.zeros(n), distance, ratio, epsilon)
   return ex.Table(
     {name: [value] * n for name, value in cell.items()}
     | {"ratio": ratio, "epsilon": epsilon, "means_apart": distance}

@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import analysis, checks, data, models, robustness, training, tree
+from jaxfair import checks, data, models, robustness, training, tree
 from jaxfair import experiments as ex
-from jaxfair.analysis import _by_group
+from jaxfair.analysis import _boundary, _by_group
 from jaxfair.experiments import EVERYONE, Count, _claims, _study
 from jaxfair.models import _losses
 from jaxfair.robustness import _attacks, _norm_balls
@@ -138,7 +138,7 @@ def measure(
   groups = [*dataset.group_names, EVERYONE]
   scores = models.scores(model, params, test.x)
   distance = _by_group.mean_by_group(
-    analysis.top_two_margin(scores), test.group, dataset.num_groups
+    _boundary.top_two_margin(scores), test.group, dataset.num_groups
   )
   tables: list[ex.Table] = []
   for name in config.attacks:

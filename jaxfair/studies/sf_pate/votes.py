@@ -6,7 +6,7 @@ from typing import Annotated
 
 import numpy as np
 
-from jaxfair import _fields, analysis, data
+from jaxfair import _fields, data
 from jaxfair import experiments as ex
 from jaxfair.accounting import _randomized_response
 from jaxfair.analysis import _fairness_transfer
@@ -59,7 +59,7 @@ def _voted(counts: np.ndarray, group: np.ndarray, sigma: float) -> dict[str, flo
   _, agreed = _fairness_transfer.vote_eta(counts, sigma=sigma)
   shares = chance.mean(axis=0)
   bound, by_agreement = (
-    analysis.fair_student_bound(0.0, eta=eta, shares=shares) for eta in (apart, agreed)
+    _fairness_transfer.fair_student_bound(0.0, eta=eta, shares=shares) for eta in (apart, agreed)
   )
   return {
     "right": float(chance[own].mean()),

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from jaxfair import data
-from jaxfair.data import _files, _loading
+from jaxfair.data import _files, _inventory, _loading
 
 # Rows, features without the default group's columns.
 SHAPES = {
@@ -38,7 +38,7 @@ SHAPES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_check_passes_and_the_shape_is_known(data_root, name):
-  failed = [one for one in data.check(name, root=data_root) if not one.ok]
+  failed = [one for one in _inventory.check(name, root=data_root) if not one.ok]
   assert failed == []
   loaded = data.load(name, root=data_root)
   assert loaded.examples.x.shape == SHAPES[name]
@@ -70,7 +70,7 @@ def in_order(examples):
 @pytest.mark.parametrize("name", ["saipe_2015", "saipe_2020"])
 def test_excel_sets(data_root, name):
   pytest.importorskip("xlrd", reason="needs the extra `excel`")
-  assert all(one.ok for one in data.check(name, root=data_root))
+  assert all(one.ok for one in _inventory.check(name, root=data_root))
   poor = data.load(name, root=data_root).examples.x
   assert (poor[:, 2] <= poor[:, 1]).mean() > 0.999
   assert (poor[:, 1] <= poor[:, 0]).all()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers import dp_erm_runs
-from jaxfair import data
+from jaxfair.data import _loading
 from jaxfair.experiments import _people, _registry, _study
 from jaxfair.studies.dp_erm import common
 
@@ -37,5 +37,5 @@ def test_the_thesis_s_groups_are_loaded(data_root):
   }
   assert {people.num_groups for people in loaded.values()} == {2}
   assert loaded["bank"].group_names == ("age < 60", "age >= 60")
-  assert set(common.GROUPS) <= set(data.names())
+  assert set(common.GROUPS) <= set(_loading.names())
   assert "dp_erm.output" in _registry.names()

@@ -8,7 +8,7 @@ from jaxfair.experiments import _config, _registry, _runs
 from jaxfair.experiments._config import SIZES
 
 FOLDER = pathlib.Path(__file__).parents[3] / "configs" / "robustness"
-CONFIGS = sorted(path.name for path in FOLDER.glob("*.toml"))
+CONFIGS = sorted(path.name for path in FOLDER.glob("[!_]*.toml"))
 
 
 @pytest.mark.parametrize("name", CONFIGS)

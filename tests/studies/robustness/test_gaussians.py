@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxfair import experiments, robustness
+from jaxfair import experiments
 from jaxfair.experiments import _config, _runs
 from jaxfair.experiments._table import Table
 from jaxfair.robustness import _gaussians
@@ -20,7 +20,7 @@ def table(tmp_path_factory):
 
 def test_rows_are_the_library_s_numbers(table):
   rows = table.where(part="curves", epsilon=0.2, classifier="robust")
-  at = robustness.robust_threshold(-1.0, 1.0, 5.0, 0.2)
+  at = _gaussians.robust_threshold(-1.0, 1.0, 5.0, 0.2)
   assert rows["threshold"][0] == pytest.approx(float(at))
   error = _gaussians.robust_error(at, -1.0, 1.0, 5.0, epsilon=0.2)
   assert rows["robust_error"][0] == pytest.approx(float(error))

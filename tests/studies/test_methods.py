@@ -1,5 +1,6 @@
-"""The study of private training beside plain, small, on digits."""
+"""The study of methods beside plain training: releases, and the quickstart, on digits."""
 
+import json
 import pathlib
 
 import numpy as np
@@ -7,10 +8,11 @@ import pytest
 
 from jaxfair import accounting, checks, data, experiments, methods, report
 from jaxfair.accounting import _dataset_ledger, _guarantee
-from jaxfair.experiments import _config, _reading, _registry, _runs
-from jaxfair.studies import train
+from jaxfair.experiments import _config, _people, _reading, _registry, _runs
+from jaxfair.studies import methods as study
 
-CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "train" / "dp_sgd_adult.toml"
+CONFIGS = pathlib.Path(__file__).parents[2] / "configs"
+CONFIG, QUICKSTART = CONFIGS / "train" / "dp_sgd_adult.toml", CONFIGS / "quickstart.toml"
 TINY = [
   "data.name=colored_digits",
   "data.group=color",
@@ -26,8 +28,8 @@ TINY = [
 ]
 
 
-def plan(*sets, size="smoke"):
-  values = _config.read(CONFIG, size=size, sets=sets)
+def plan(*sets, size="smoke", config=CONFIG):
+  values = _config.read(config, size=size, sets=sets)
   return _runs.plan(_registry.find(values["study"]), values)
 
 
@@ -40,12 +42,13 @@ def done(tmp_path_factory):
 
 def test_there_is_a_row_for_every_training_seed_and_group(done):
   _, table, _ = done
-  names = [train.PLAIN, "epsilon 1", "epsilon 8"]
-  assert table.unique("training") == [*names, train.RELEASED]
+  names = [study.MAJORITY, study.PLAIN, "dp_sgd", study.RELEASED]
+  assert table.unique("method") == names
+  assert table.where(method="dp_sgd").unique("epsilon") == [1, 8]
   groups = data.load("colored_digits").num_groups + 1
-  for name in names:
-    assert len(table.where(training=name)) == 3 * groups
-  assert len(table.where(training=train.RELEASED)) == groups
+  for name, times in zip(names, (1, 1, 2), strict=False):
+    assert len(table.where(method=name)) == 3 * groups * times
+  assert len(table.where(method=study.RELEASED)) == groups
   assert np.isfinite(table["accuracy"]).all()
 
 
@@ -54,19 +57,19 @@ def test_costs_are_differences_on_the_same_split(done):
   for seed in (0, 2):
     for group in table.unique("group"):
       own = {"seed": seed, "group": group}
-      plain = table.where(training=train.PLAIN, **own)["accuracy"][0]
-      noisy = table.where(training="epsilon 1", **own)
+      plain = table.where(method=study.PLAIN, **own)["accuracy"][0]
+      noisy = table.where(method="dp_sgd", epsilon=1, **own)
       assert noisy["accuracy_cost"][0] == pytest.approx(plain - noisy["accuracy"][0])
-  assert np.isnan(table.where(training=train.PLAIN)["loss_cost"]).all()
+  assert np.isnan(table.where(method=study.PLAIN)["loss_cost"]).all()
   # The released model is on the split of the first seed.
-  assert table.where(training=train.RELEASED).unique("seed") == [0]
-  assert np.isfinite(table.where(training=train.RELEASED)["loss_cost"]).all()
+  assert table.where(method=study.RELEASED).unique("seed") == [0]
+  assert np.isfinite(table.where(method=study.RELEASED)["loss_cost"]).all()
 
 
 def test_less_privacy_costs_less(done):
   _, table, _ = done
   everyone = table.where(group="everyone")
-  cost = [everyone.where(training=f"epsilon {e}")["loss_cost"].mean() for e in (1, 8)]
+  cost = [everyone.where(method="dp_sgd", epsilon=e)["loss_cost"].mean() for e in (1, 8)]
   assert cost[0] > cost[1] > 0
 
 
@@ -83,7 +86,7 @@ def test_the_released_model_has_a_ledger_and_predicts_what_was_measured(done):
   assert model.settings["batch_size"] == 64
   people = data.load("colored_digits")
   accuracy = np.mean(model.predict(people.examples.x) == people.examples.y)
-  measured = table.where(training=train.RELEASED, group="everyone")["accuracy"][0]
+  measured = table.where(method=study.RELEASED, group="everyone")["accuracy"][0]
   assert accuracy == pytest.approx(measured, abs=0.05)  # everybody, and the test part
 
 
@@ -201,3 +204,124 @@ def test_a_budget_that_cannot_be_met_is_refused_before_any_work(tmp_path):
   with pytest.raises(checks.JaxfairError, match="reaches epsilon=1e-06"):
     experiments.execute(made, tmp_path / "r")
   assert list(tmp_path.iterdir()) == []
+
+
+SMALL = [
+  "seeds=2",
+  "epsilons=[20.0]",
+  "settings.pate.num_teachers=8",
+  "settings.pate.teacher_steps=20",
+  "settings.plain.steps=60",
+]
+
+
+def quickstart(*sets):
+  return plan(*SMALL, *sets, size=None, config=QUICKSTART)
+
+
+@pytest.fixture(scope="module")
+def offline(tmp_path_factory):
+  """A run on a machine without data and without a network."""
+  folder = tmp_path_factory.mktemp("quickstart")
+  said = []
+
+  def fetch(name):
+    raise data.DataError(f"{name}: no network")
+
+  with pytest.MonkeyPatch.context() as patch:
+    patch.delenv("JAXFAIR_DATA", raising=False)
+    patch.setenv("JAXFAIR_CACHE", str(folder / "cache"))
+    patch.setattr(data, "fetch", fetch)
+    _people._load.cache_clear()
+    table = experiments.execute(quickstart(), folder / "run", say=said.append)
+    page = report.write(_reading.read_run(folder / "run"))
+  _people._load.cache_clear()
+  return folder / "run", table, said, page.read_text()
+
+
+@pytest.mark.slow
+def test_the_stand_in_is_said_where_it_matters(offline):
+  folder, table, said, page = offline
+  assert table.unique("data") == ["colored_digits"]
+  assert len(said) == 1
+  assert "stand-in colored_digits" in said[0]
+  assert "stand-in colored_digits" in page
+  record = json.loads((folder / "run.json").read_text())
+  assert record["notes"] == said
+
+
+@pytest.mark.slow
+def test_every_method_is_beside_the_plain_model_and_the_majority_class(offline):
+  _, table, _, _ = offline
+  digits = data.load("colored_digits")
+  assert table.unique("method") == ["majority_class", "plain", "dp_sgd", "fair_dp_sgd", "pate"]
+  assert len(table) == 5 * 2 * (digits.num_groups + 1)
+  everyone = table.where(group="everyone")
+  constant, plain = (everyone.where(method=name) for name in ("majority_class", "plain"))
+  assert constant["one_class_share"].tolist() == [1, 1]
+  np.testing.assert_allclose(constant["demographic_parity_difference"], 0, atol=1e-6)
+  np.testing.assert_allclose(constant["balanced_accuracy"], 0.1)
+  assert plain["accuracy"].min() > 0.6  # ten classes: chance is 0.1
+  assert everyone.where(method="dp_sgd")["balanced_accuracy"].min() > 0.3
+  # Costs are paired: the same test people in every cell.
+  for name in ("dp_sgd", "pate"):
+    own = everyone.where(method=name)
+    np.testing.assert_allclose(own["accuracy_cost"], plain["accuracy"] - own["accuracy"], atol=1e-7)
+    assert own["count"].tolist() == plain["count"].tolist()
+
+
+@pytest.mark.slow
+def test_reasons_belong_to_the_method(offline):
+  _, table, _, _ = offline
+  clipped = table.where(method="dp_sgd")
+  assert ((clipped["clipped_rate"] >= 0) & (clipped["clipped_rate"] <= 1)).all()
+  assert np.isnan(clipped["flip_rate"]).all()
+  votes = table.where(method="pate")
+  assert np.isfinite(votes["flip_rate"]).all()
+  assert votes["refused_rate"].tolist() == [0] * len(votes)
+  assert np.isnan(votes["clipped_rate"]).all()
+
+
+@pytest.mark.slow
+def test_the_page_begins_with_the_answer(offline):
+  folder, _, _, page = offline
+  answer = page.index('class="answer"')
+  assert page.index("</header>") < answer < page.index("<h2>")
+  assert "What to try: " in page
+  assert "differentially private stochastic gradient descent" in page
+  assert len(page) < 200_000
+  claims = json.loads((folder / "claims.json").read_text())
+  assert [claim["name"] for claim in claims] == [c.name for c in study.STUDY.claims]
+  assert all(claim["verdict"] != "not run" for claim in claims)
+
+
+@pytest.mark.parametrize(
+  ("change", "told"),
+  [
+    ("methods=['tree']", r"methods\[0\]='tree' is not known|methods='tree' is not known"),
+    ("methods=['plain']", "plain is a baseline with no guarantee"),
+    ("seeds=0", "seeds=0 must be at least 1"),
+    ("epsilons=[]", "epsilons is empty"),
+    ("settings.tree.steps=3", "settings='tree' is not known"),
+    ("settings.dp_sgd.steps=0", "steps=0 must be at least 1"),
+    ("settings.dp_sgd.step=3", "step"),
+    ("test_fraction=1.5", "test_fraction=1.5 must be in"),
+    ("data.name=adlut", "mean adult"),
+  ],
+)
+def test_impossible_settings_of_the_quickstart_are_refused(change, told):
+  with pytest.raises(checks.JaxfairError, match=told):
+    quickstart(change)
+
+
+def test_a_method_that_these_people_are_too_few_for_leaves_nothing(tmp_path):
+  made = quickstart(
+    "data.name=colored_digits", "data.group=color", "settings.pate.num_teachers=900"
+  )
+  with pytest.raises(checks.ArgumentError, match="num_teachers=900"):
+    experiments.execute(made, tmp_path / "r")
+  assert list(tmp_path.iterdir()) == []
+
+
+def test_every_private_method_may_be_named():
+  assert set(study.PRIVATE) == {n for n, m in methods.METHODS.items() if m.protects}

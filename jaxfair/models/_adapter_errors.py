@@ -1,0 +1,74 @@
+"""What adapters refuse, in words: the wrong library, state beside parameters, randomness."""
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from jaxfair import checks
+from jaxfair.types import Array, Model
+
+NO_STATE = (
+  "the model keeps state beside its parameters ({what}); use GroupNorm or "
+  "LayerNorm in place of BatchNorm"
+)
+NO_RANDOMNESS = (
+  "the model draws random numbers when it is applied ({what}); leave dropout "
+  "out, or switch it off{how}"
+)
+
+# Where the base class of a library's networks is defined -> what it is, and its adapter.
+KINDS = {
+  "flax.linen": ("a flax.linen module", "from_flax"),
+  "flax.nnx": ("a flax.nnx module", "from_nnx"),
+  "equinox": ("an equinox module", "from_equinox"),
+  "haiku": ("a haiku network", "from_haiku"),
+}
+
+
+def require_kind(argument: str, value: Any, library: str, remedy: str) -> None:
+  """Raises unless a value is a network of this library; names the adapter that takes it.
+
+  The value itself is not printed: a module prints all its layers, and its parameters.
+
+  Args:
+    argument: the adapter's argument.
+    value: what was passed.
+    library: a key of `KINDS`.
+    remedy: what to pass if no adapter takes the value.
+  """
+  found = library_of(value)
+  if found == library:
+    return
+  what, _ = KINDS[library]
+  if isinstance(value, Model):
+    remedy = "it is a Model already, which trainers take as it is"
+  elif isinstance(value, type):
+    remedy = f"it is the class {value.__name__}; {remedy}"
+  elif found is not None:
+    told, adapter = KINDS[found]
+    remedy = f"it is {told}; use models.{adapter}"
+  raise checks.ArgumentError(f"{argument} is not {what} (but {type(value).__name__}): {remedy}")
+
+
+def library_of(value: Any) -> str | None:
+  """The library that a network's class comes from, without importing any; None for others."""
+  return None if isinstance(value, type) else _library(type(value))
+
+
+def _library(kind: type) -> str | None:
+  for cls in kind.__mro__:
+    for library in KINDS:
+      if f"{cls.__module__}.".startswith(f"{library}."):
+        return library
+  return None
+
+
+def batch_of_one(x_one: Array) -> Any:
+  """One example with a batch axis."""
+  return jnp.expand_dims(x_one, 0)
+
+
+def first_line(error: Exception) -> str:
+  """What went wrong, without advice and addresses of documentation."""
+  lines = str(error).splitlines() or [type(error).__name__]
+  return lines[0].split(". ")[0].split(" (http")[0]
