@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import special
 
 from jaxfair import checks, models, tree
 from jaxfair.analysis._by_group import ByGroup, mean_by_group
@@ -69,7 +70,9 @@ def excess_risk(
 
   Returns:
     Estimates with Student's t intervals over the S trainings. The gap's
-    interval is that of the paired difference R_a - R, folded at 0.
+    interval is that of the paired difference R_a - R, folded at 0. All of them are
+    differentiable by `private`, `optimum` and the features; inside a program they are
+    JAX arrays.
 
   Assumptions:
     The trainings are independent given the optimum. Optimum and people are
@@ -148,22 +151,40 @@ def _risks(
 
 
 def _intervals(excess: ByGroup, level: float) -> RiskIntervals:
-  excess = jax.tree.map(lambda v: np.asarray(v, np.float64), excess)
+  interval = _traced_interval
+  if checks.concrete(excess):
+    excess = jax.tree.map(lambda v: np.asarray(v, np.float64), excess)
+    interval = seed_interval
   apart = excess.group - excess.population[:, None]
   return RiskIntervals(
-    seed_interval(excess.group, level=level),
-    seed_interval(excess.population, level=level),
-    _folded(seed_interval(apart, level=level)),
+    interval(excess.group, level=level),
+    interval(excess.population, level=level),
+    _folded(interval(apart, level=level)),
     excess,
   )
 
 
+def _traced_interval(values: jax.Array, *, level: float) -> Interval:
+  """`fairness.seed_interval` within a program, where a value is NaN for all seeds or for none."""
+  seeds = values.shape[0]
+  mean = jnp.mean(values, axis=0)
+  half = jnp.full_like(mean, jnp.nan)
+  if seeds > 1:
+    quantile = special.stdtrit(seeds - 1, (1 + level) / 2)
+    variance = jnp.sum((values - mean) ** 2, axis=0) / (seeds - 1)
+    # The root of 0 has no slope: where all seeds agree the interval is a point that stays one.
+    known = jnp.where(variance > 0, variance, 1.0)
+    half = jnp.where(variance > 0, quantile * jnp.sqrt(known / seeds), 0.0 * variance)
+  return Interval(mean, mean - half, mean + half, level, jnp.zeros(mean.shape, jnp.int32))
+
+
 def _folded(signed: Interval) -> Interval:
   """The interval of |d| from that of d: it covers whenever that one does."""
-  low, high = np.abs(signed.low), np.abs(signed.high)
+  xp: Any = np if checks.concrete(signed.estimate) else jnp
+  low, high = xp.abs(signed.low), xp.abs(signed.high)
   within = (signed.low <= 0) & (signed.high >= 0)
   return signed._replace(
-    estimate=np.abs(signed.estimate),
-    low=np.where(within, 0.0, np.minimum(low, high)),
-    high=np.maximum(low, high),
+    estimate=xp.abs(signed.estimate),
+    low=xp.where(within, 0.0, xp.minimum(low, high)),
+    high=xp.maximum(low, high),
   )

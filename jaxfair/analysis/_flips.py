@@ -32,7 +32,8 @@ def flip_probability(counts: VotesLike, *, sigma: Number) -> Float[Array, "n"]:
   Args:
     counts: [n, classes] votes; every row sums to the number of teachers.
     sigma: standard deviation of the noise on each count, above 0; may be
-      traced, mapped over and differentiated.
+      traced, mapped over and differentiated, as `counts` may if they are
+      floats (at a tie of the first two classes the probability has a kink).
 
   Returns:
     [n] probabilities, to a relative 1e-12. Of tied classes the plurality is
@@ -108,8 +109,17 @@ def _flips_jvp(primals: Any, tangents: Any) -> Any:
   # would happen outside of it, in float32.
   counts, sigma = primals
   with jax.enable_x64(True):
-    found, slope = jax.jvp(lambda s: _integrate(counts, s), (sigma,), (jnp.ones_like(sigma),))
-    return found, slope * tangents[1].astype(jnp.float64)
+    found, by_sigma = jax.jvp(lambda s: _integrate(counts, s), (sigma,), (jnp.ones_like(sigma),))
+    # Queries do not depend on each other: one direction per class moves all of them.
+    units = jnp.eye(counts.shape[1], dtype=jnp.float64)
+    by_class = jax.lax.map(
+      lambda unit: jax.jvp(
+        lambda c: _integrate(c, sigma), (counts,), (jnp.broadcast_to(unit, counts.shape),)
+      )[1],
+      units,
+    )
+    moved = jnp.sum(by_class.T * tangents[0].astype(jnp.float64), axis=1)
+    return found, by_sigma * tangents[1].astype(jnp.float64) + moved
 
 
 @jax.jit

@@ -3,7 +3,7 @@
 import math
 import pathlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -34,6 +34,23 @@ Share = Annotated[
   ),
 ]
 
+Track = Annotated[
+  str | None, typer.Option(metavar="NAME", help="Tell mlflow, wandb or tensorboard how it goes.")
+]
+Allow = Annotated[
+  bool,
+  typer.Option(
+    "--track-non-private", help="Send it the results, too: measured on people without noise."
+  ),
+]
+
+
+class Tracked(NamedTuple):
+  """Who is told about a run, and whether about its rows."""
+
+  name: str | None = None
+  rows: bool = False
+
 
 def run(
   config: Configs,
@@ -42,6 +59,8 @@ def run(
   out: Out = None,
   workers: Workers = None,
   shard: Share = None,
+  track: Track = None,
+  track_non_private: Allow = False,
 ) -> None:
   """Run a study from a config; the same command continues a stopped run.
 
@@ -50,14 +69,20 @@ def run(
   from jaxfair import experiments
   from jaxfair.experiments._shipped import find_config
 
-  config = find_config(config)
+  config, told = find_config(config), Tracked(track, track_non_private)
+  checks.require(
+    track is not None or not track_non_private, "--track-non-private needs --track NAME"
+  )
+  checks.require(
+    track is None or shard is None, "--track is for whole runs; leave it out, or --shard"
+  )
   if config.is_dir():
     checks.require(shard is None, "--shard takes one config; name a .toml file")
-    _run_folder(config, size, sets or [], out, workers)
+    _run_folder(config, size, sets or [], out, workers, told)
     return
   made = experiments.load(config, size=size, sets=sets or [])
   if shard is None:
-    _run(config, made, out, workers)
+    _run(config, made, out, workers, told)
   else:
     _run_shard(made, out or _place(config, made), shard, workers)
 
@@ -154,13 +179,29 @@ def report(
 
 
 def _run(
-  config: pathlib.Path, made: "Plan", out: pathlib.Path | None, workers: str | None = None
+  config: pathlib.Path,
+  made: "Plan",
+  out: pathlib.Path | None,
+  workers: str | None = None,
+  told: Tracked = Tracked(),
 ) -> None:
   from jaxfair import experiments
+  from jaxfair.experiments import _trackers
 
   folder = out or _place(config, made)
-  with _console.progress() as (say, step):
-    experiments.execute(made, folder, say=say, progress=step, workers=workers)
+  with (
+    _trackers.opened(told.name, made.study.name, folder) as track,
+    _console.progress() as (say, step),
+  ):
+    experiments.execute(
+      made,
+      folder,
+      say=say,
+      progress=step,
+      workers=workers,
+      track=track,
+      track_non_private=told.rows,
+    )
   _show(folder)
 
 
@@ -193,6 +234,7 @@ def _run_folder(
   sets: Sequence[str],
   out: pathlib.Path | None,
   workers: str | None,
+  told: Tracked,
 ) -> None:
   """Runs every config of a folder; all of them are read before the first."""
   from jaxfair import experiments
@@ -208,7 +250,7 @@ def _run_folder(
   whole = out or _home(configs)
   for i, (path, made) in enumerate(plans.items()):
     typer.echo(f"[{i + 1}/{len(plans)}] {path}")
-    _run(path, made, whole / _name(path, made), workers)
+    _run(path, made, whole / _name(path, made), workers, told)
     page = _collection.write_collection(whole)  # a stopped folder has its page, too
   typer.echo(f"all:    {page}")
 

@@ -4,6 +4,7 @@ Noise of variance v on every count moves entity i's mean by v / 2 times the
 trace of its Hessian, to second order. Linear allotments have none.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -73,13 +74,15 @@ def decision_trace(
     key: for the random directions; with `probes` only.
 
   Returns:
-    The traces: exact, or with the standard error over the probes.
+    The traces: exact, or with the standard error over the probes. NumPy arrays; within
+    `jax.enable_x64(True)` they are differentiable by the counts, and then JAX arrays.
   """
   checks.require(
     (probes is None) == (key is None),
     "probes and key go together: pass both, or neither for exact traces",
   )
   _problems.check_counts(counts)
+  xp: Any = np if checks.concrete(counts) else jnp
   with jax.enable_x64(True):
     counts = in_float64(counts)
     problem = wide(problem)
@@ -90,8 +93,8 @@ def decision_trace(
       checks.integer("probes", probes, low=2)
       checks.one_key("key", key)
       signs = jax.random.rademacher(key, (probes, flat.size), jnp.float64)  # type: ignore[arg-type]
-      found = np.asarray(_along_many(problem, counts, jax.vmap(restore)(signs)))
-      error = found.std(axis=0, ddof=1) / np.sqrt(probes)
+      found = xp.asarray(_along_many(problem, counts, jax.vmap(restore)(signs)))
+      error = found.std(axis=0, ddof=1) / math.sqrt(probes)
       return NonPrivateDecisionTraces(found.mean(axis=0), error)
     if local:
       leaves, treedef = jax.tree.flatten(counts)
@@ -99,12 +102,12 @@ def decision_trace(
         jax.tree.unflatten(treedef, [jnp.full_like(x, i == j) for j, x in enumerate(leaves)])
         for i in range(len(leaves))
       ]
-      parts = [np.asarray(_along(problem, counts, way)) for way in own]
-      trace = np.sum(parts, axis=0)
+      parts = [xp.asarray(_along(problem, counts, way)) for way in own]
+      trace = xp.sum(xp.stack(parts), axis=0)
     else:
       width = max(1, CHUNK_NUMBERS // max(1, flat.size))
-      trace = np.asarray(_exact(problem, counts, chunk=min(width, flat.size)))
-  return NonPrivateDecisionTraces(trace, np.zeros_like(trace))
+      trace = xp.asarray(_exact(problem, counts, chunk=min(width, flat.size)))
+  return NonPrivateDecisionTraces(trace, xp.zeros_like(trace))
 
 
 def second_order_bias(trace: ArrayLike, *, variance: ArrayLike) -> np.ndarray:

@@ -87,13 +87,15 @@ def negated(rule: Problem) -> Problem:
 
 
 def check_counts(counts: Counts, *, weights: ArrayLike | None = None, names: Any = None) -> None:
-  """Requires known counts, not negative, and a total to divide by.
+  """Requires known counts, not negative, and a total to divide by; passes inside a program.
 
   Args:
     counts: array or tree of arrays of n counts.
     weights: [n] for an allotment; its weighted total must be above 0.
     names: [n] of the entities, for the message; row numbers by default.
   """
+  if not checks.concrete(counts):
+    return
   for leaf in jax.tree.leaves(counts):
     values = np.asarray(leaf)
     for bad, told in (

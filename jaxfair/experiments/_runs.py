@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from jaxfair import methods
 from jaxfair._whole_files import write_whole
 from jaxfair.experiments import _config as configs
 from jaxfair.experiments import _folders, _workers
@@ -28,6 +29,7 @@ from jaxfair.experiments._folders import SECRET, ClaimRecord, RunRecord, read_re
 from jaxfair.experiments._people import watched
 from jaxfair.experiments._study import Cell, Study, cell_name, check_claims, check_columns
 from jaxfair.experiments._table import Table
+from jaxfair.experiments._tracking import Guard, Tracker
 
 Say = Callable[[str], None]
 Progress = Callable[[int, int, str], None]
@@ -64,6 +66,8 @@ def execute(
   say: Say = print,
   progress: Progress = silent,
   workers: str | None = None,
+  track: Tracker | None = None,
+  track_non_private: bool = False,
 ) -> Table:
   """Runs the cells that are missing, then writes the table and the verdicts.
 
@@ -76,11 +80,18 @@ def execute(
     workers: where to compute cells: a number of processes on this machine, "ray", or
       "ray:ADDRESS"; this process by default. The table has the same bytes. Runs with the
       operating system's randomness, and studies whose cells keep files, stay in this process.
+    track: told about cells and about a released model, by its functions `on_cell`, `on_row` and
+      `on_release`.
+    track_non_private: tells it the rows as well, which are measured on people without noise.
 
   Returns:
     The table of all rows.
   """
+  guard = None if track is None else Guard(track, say, allow_non_private=track_non_private)
   with opened(made, folder, say) as (cells, record, data):
+    if guard is not None:
+      tell, named = guard.on_cell, {path.stem: cell for path, cell in cells.items()}
+      record.on_cell = lambda name: tell(name, named[name])
     compute(made, cells, record, data, progress, workers)
     table = made.study.derive(Table.concat(map(Table.read, cells)))
     write_whole(folder / "results.csv", table.to_csv())
@@ -88,6 +99,10 @@ def execute(
     record.write(finished=True)
     (folder / SECRET).unlink(missing_ok=True)
   check_columns(made.study, table)
+  if guard is not None:
+    guard.on_table(made.study, list(next(iter(cells.values()))), table)
+    if (folder / "release").exists():
+      guard.on_release(methods.load(folder / "release"))
   return table
 
 
@@ -209,6 +224,7 @@ def _keep(path: pathlib.Path, result: CellResult, record: "Record", data: DataDi
     record.tell(note)
   write_whole(path, result.rows)
   record.write(finished=False)
+  record.on_cell(path.stem)
 
 
 class Record:
@@ -216,6 +232,7 @@ class Record:
 
   def __init__(self, made: Plan, folder: pathlib.Path, say: Say):
     self.folder, self.say, self._made = folder, say, made
+    self.on_cell: Callable[[str], None] = silent
     earlier = read_record(folder)
     self._notes = list(earlier.notes)
     self._began = time.time() - earlier.seconds

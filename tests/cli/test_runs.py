@@ -404,3 +404,41 @@ def test_wrong_workers_and_shards_are_refused(refused, config, monkeypatch):
   assert "workers='two' must be a number" in refused("run", name, "--workers", "two")
   assert "shard='3/2' must be" in refused("run", name, "--shard", "3/2")
   assert "3 of 3 cells are missing" in refused("merge", name)
+
+
+def test_a_run_is_tracked(jaxfair, config, monkeypatch):
+  from jaxfair.experiments import _trackers
+
+  cells, rows = [], []
+
+  class Tracker:
+    def __init__(self, study, run):
+      assert (study, run.name) == ("toy", "a")
+
+    def on_cell(self, name, settings):
+      cells.append(settings)
+
+    def on_row(self, settings, figures):
+      rows.append(figures)
+
+    def close(self):
+      cells.append("closed")
+
+  monkeypatch.setitem(_trackers.TRACKERS, "mlflow", Tracker)
+  stand_in_for_all(monkeypatch, Toy().study)
+  ended = jaxfair("run", config("study = 'toy'\nseeds = 2"), "--track", "mlflow")
+  assert ended.code == 0, ended.err
+  assert cells == [{"mean": 0.0}, {"mean": 1.0}, {"mean": 2.0}, "closed"]
+  assert rows == []
+  assert "--track-non-private sends them" in ended.out + ended.err
+  ended = jaxfair("run", "a.toml", "--track", "mlflow", "--track-non-private")
+  assert ended.code == 0, ended.err
+  assert len(rows) == 12
+  for wrong, told in (
+    (("--track", "mlfow"), "mlflow"),
+    (("--track-non-private",), "needs --track NAME"),
+    (("--track", "mlflow", "--shard", "1/2"), "--track is for whole runs"),
+  ):
+    ended = jaxfair("run", "a.toml", *wrong)
+    assert ended.code != 0
+    assert told in ended.err
