@@ -5,7 +5,7 @@ run time. Names with `Like` also take lists and data frames: whatever NumPy make
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -78,6 +78,29 @@ class Examples(NamedTuple):
     if isinstance(rows, jax.Array):
       own = jax.tree.map(jnp.asarray, self)
     return Examples(own.x[rows], own.y[rows], own.group[rows])
+
+
+@runtime_checkable
+class Source(Protocol):
+  """People who are read when they are needed, such as rows of a file larger than memory.
+
+  Trainers that take a `Source` in place of `Examples` draw the row numbers of each batch
+  themselves and ask for these rows alone. `data.open_source` makes sources of arrays and files;
+  any object with these three members is one.
+  """
+
+  @property
+  def size(self) -> int:
+    """Number of people, n."""
+    ...
+
+  def take(self, rows: np.ndarray) -> Examples:
+    """The people at these row numbers, in this order, as NumPy arrays; called by one thread."""
+    ...
+
+  def fingerprint(self) -> str:
+    """Identifies the content; a training in a folder is continued with the same people only."""
+    ...
 
 
 class Model(NamedTuple):

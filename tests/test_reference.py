@@ -4,7 +4,7 @@ import pytest
 
 from helpers import reference
 
-MOST = 280
+MOST = 283
 
 
 @pytest.fixture(scope="module")

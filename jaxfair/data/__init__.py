@@ -15,13 +15,17 @@ from jaxfair.data._loading import load
 from jaxfair.data._preparing import prepare
 from jaxfair.data._reading import read_table
 from jaxfair.data._scaling import bound_rows, fit_scaler
+from jaxfair.data._source_files import write_source
+from jaxfair.data._sources import open_source
 from jaxfair.data._splitting import partition, split, split_rows
 from jaxfair.data._synthetic import gaussian_mixture, two_gaussians
+from jaxfair.types import Source
 
 __all__ = [
   "DataError",
   "Dataset",
   "Encoder",
+  "Source",
   "bound_rows",
   "catalog",
   "color",
@@ -32,6 +36,7 @@ __all__ = [
   "from_frame",
   "gaussian_mixture",
   "load",
+  "open_source",
   "partition",
   "prepare",
   "read_table",
@@ -39,4 +44,5 @@ __all__ = [
   "split",
   "split_rows",
   "two_gaussians",
+  "write_source",
 ]

@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.privacy import _geometric_gaps
-from jaxfair.types import Key
+from jaxfair.types import Array, Key
 
 MOST = 2**30  # rows: two row numbers add up in 32 bits
 MOST_SLOTS = 2**26  # rows of a batch: a sum of them adds 2^13 numbers at a time
@@ -31,7 +31,7 @@ class Batch(NamedTuple):
     mask: [max_batch] which of them are in the batch.
   """
 
-  rows: jax.Array
+  rows: Array
   mask: jax.Array
 
 

@@ -16,9 +16,10 @@ from jaxfair.training import _batches
 from jaxfair.training._checkpoints import Checkpoints
 from jaxfair.training._dp_sgd import DpSgdProgram, NonPrivateDpTrace
 from jaxfair.training._dp_sgd_config import DpSgdConfig
-from jaxfair.training._program import Begun, Given, advance, begin, loop_for
+from jaxfair.training._program import Begun, Given, advance, begin, loop_for, opened
 from jaxfair.training._program_fingerprint import programs
-from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
+from jaxfair.training._streaming import as_shapes
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss, Source
 
 SEGMENTS = 10  # a training with a folder is saved this often
 
@@ -81,7 +82,7 @@ def calibrate(
 def train_to_budget(
   model: Model,
   loss: PerExampleLoss,
-  examples: Examples,
+  examples: Examples | Source,
   config: DpSgdConfig = DpSgdConfig(),
   *,
   epsilon: float,
@@ -100,7 +101,7 @@ def train_to_budget(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses.
-    examples: the private data; their number is public.
+    examples: the private data, in memory or a `Source`; their number is public.
     config: settings; the noise is calibrated for its steps and batch size.
     epsilon: epsilon of the budget, for one person added or removed.
     delta: delta of the budget; well below 1/n.
@@ -128,13 +129,15 @@ def train_to_budget(
     When a release is finished, its parameters are written down and then its key, checkpoints and
     trace are erased (unlinked; the disk may still keep the contents of unlinked files).
   """
-  config.check(model, loss, examples)
+  program = DpSgdProgram(model, loss)
+  people, source = opened(program, examples)
+  config.check(model, loss, people)
   if key is not None:
     checks.one_key("key", key)
-  size = examples.size
+  size = people.size
   config = calibrate(config, size, epsilon=epsilon, delta=delta)
-  examples = jax.tree.map(jnp.asarray, examples)
-  training = _Training(DpSgdProgram(model, loss), examples, config, initial, progress)
+  people = jax.tree.map(jnp.asarray, people)
+  training = _Training(program, people, config, initial, progress, source)
   trace: NonPrivateDpTrace | None
   with contextlib.ExitStack() as stack:
     if folder is None:
@@ -149,9 +152,9 @@ def train_to_budget(
       store = Checkpoints(
         folder,
         described,
-        (examples, initial),
+        (people if source is None else _digest(source), initial),
         key,
-        programs=programs(model, loss, examples, config),
+        programs=programs(model, loss, people, config),
       )
       for_release = store.for_release
       if ledger is None:
@@ -175,6 +178,7 @@ class _Training:
   config: DpSgdConfig
   initial: Params | None
   progress: Callable[[int, int], None]
+  source: Source | None
 
   def charge(
     self, ledger: accounting.Ledger | None, book: accounting.DatasetLedger | None, run_id: str
@@ -212,7 +216,9 @@ class _Training:
       begun, parts = begun._replace(state=state), [trace]
     while done < steps:
       count = min(length, steps - done)
-      begun, trace = advance(self.program, begun, count=count, start=done, loop=loop)
+      begun, trace = advance(
+        self.program, begun, count=count, start=done, loop=loop, source=self.source
+      )
       parts.append(trace)
       done += count
       if store is not None:
@@ -222,8 +228,14 @@ class _Training:
 
   def _shapes(self, begun: Begun, done: int) -> Any:
     """Shapes of a checkpoint after `done` steps."""
+    begun = begun._replace(inputs=as_shapes(begun.inputs))
     begun, trace = jax.eval_shape(lambda b: advance(self.program, b, count=done), begun)
     return begun.state, trace
+
+
+def _digest(source: Source) -> np.ndarray:
+  """What stands for the people of a source in a checkpoint's fingerprint."""
+  return np.frombuffer(source.fingerprint().encode(), np.uint8)
 
 
 def _joined(parts: list[NonPrivateDpTrace]) -> NonPrivateDpTrace:

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from jaxfair import tree
+from jaxfair import checks, tree
 from jaxfair.privacy import noise
 from jaxfair.privacy._clipping import ClippedGrad, clipped_grad, zero_broken
 from jaxfair.privacy._sampling import Batch
@@ -19,7 +20,7 @@ from jaxfair.training._mesh import OnMesh, block_cap
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, train
 from jaxfair.training._recipes import Average, mean_over_views, sum_in_chunks, views_of
-from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss
+from jaxfair.types import Array, Examples, Fit, Key, Model, Params, PerExampleLoss, Source
 
 
 class NonPrivateDpTrace(NamedTuple):
@@ -49,7 +50,7 @@ class NonPrivateDpTrace(NamedTuple):
 def dp_sgd(
   model: Model,
   loss: PerExampleLoss,
-  examples: Examples,
+  examples: Examples | Source,
   config: DpSgdConfig = DpSgdConfig(),
   *,
   key: Key,
@@ -65,7 +66,8 @@ def dp_sgd(
   Args:
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses.
-    examples: the private data.
+    examples: the private data; of a `Source`, the people of each batch are read when they are
+      drawn, and the samples are those of the same people in memory.
     config: settings.
     key: initial parameters, samples and noise. For a release it must come from
       the operating system: `privacy.os_key()`.
@@ -153,6 +155,10 @@ class DpSgdProgram(Program):
     """The program on a mesh, or on one device."""
     if mesh is None:
       return cls(model, loss)
+    checks.require(
+      isinstance(given.examples, Examples),
+      "mesh= shares people who are in memory; leave mesh out to train on a Source",
+    )
     shards = given.config.shards
     return cls(model, loss, OnMesh.checked(mesh, shards, given.examples, given.initial))
 
@@ -191,6 +197,15 @@ class DpSgdProgram(Program):
     size, mesh = self._size(inputs), self.on_mesh
     return make_feeds(inputs.config, size, count, key=source, start=start, on_mesh=mesh)
 
+  def chosen(self, feeds: Feed) -> Batch:
+    """The rows of the samples, and which of them are people."""
+    return feeds.batch
+
+  def at_hand(self, feed: Feed, inputs: DpSgdInputs, people: Examples) -> tuple[Feed, DpSgdInputs]:
+    """The batch is all of these people."""
+    batch = Batch(np.arange(people.x.shape[0]), feed.batch.mask)
+    return feed._replace(batch=batch), inputs._replace(people=people)
+
   def sum(self, state: DpSgdState, feed: Feed, inputs: DpSgdInputs) -> tuple[_Sums, _Seen]:
     """The sums of clipped gradients and of what is traced."""
     inside = self._penalties(state, feed, inputs.config, inside=True)
@@ -203,7 +218,7 @@ class DpSgdProgram(Program):
     return block(given, feed.batch, rows if inputs.config.shards else jnp.arange(len(rows)), held)
 
   def _block_sum(
-    self, config: DpSgdConfig, given: Any, batch: Batch, places: jax.Array, held: Examples
+    self, config: DpSgdConfig, given: Any, batch: Batch, places: Array, held: Examples
   ) -> tuple[_Sums, _Seen]:
     """The sums over the people of one device's batch.
 

@@ -19,6 +19,7 @@ from jaxfair.training._optimizers import Optimizer, check_optimizer
 from jaxfair.training._program import settings
 from jaxfair.training._recipes import Augmentation
 from jaxfair.training._regularizers import Penalty, UncoveredError
+from jaxfair.training._streaming import is_absent
 from jaxfair.types import Examples, Model, Number, PerExampleLoss
 
 
@@ -109,6 +110,10 @@ class DpSgdConfig:
       checks.integer("chunk_size", self.chunk_size, low=1)
     if self.average is not None:
       checks.number("average", self.average, low=0.0, high=1.0, open_high=True)
+    checks.require(
+      self.shards is None or not is_absent(examples),
+      f"shards={self.shards} deals out people who are in memory; leave shards out for a Source",
+    )
     size = checks.people(examples)
     if self.group_rule is not None:
       checks.ids("group", examples.group, self.group_rule.num_groups)

@@ -89,7 +89,7 @@ def run_blocks(
   infos = []
   for first in range(0, steps, size):
     # As long as the others also if fewer are left: one program for all.
-    made = _make(feeds, source, inputs, start + first, size)
+    made = make(feeds, source, inputs, start + first, size)
     for index in range(min(size, steps - first)):
       if apart is None:
         carry, info = _single(step, carry, made, jnp.asarray(index), inputs)
@@ -99,13 +99,18 @@ def run_blocks(
   return carry, tree.stack(infos)
 
 
-def block_size(steps: int, rows: int) -> int:
+def block_size(steps: int, rows: int, *, most: int = ROWS) -> int:
   """How many steps' feeds are made together.
 
   A divisor of the number of steps if there is a large one: the steps that are
   left after the last block are a second loop to compile.
+
+  Args:
+    steps: of the training.
+    rows: rows (or bytes) of one step's feed.
+    most: rows (or bytes) of a block.
   """
-  limit = min(BLOCK, max(1, ROWS // rows))
+  limit = min(BLOCK, max(1, most // rows))
   if steps <= limit:
     return steps
   divisors = (d for d in range(limit, limit // 4, -1) if steps % d == 0)
@@ -113,7 +118,8 @@ def block_size(steps: int, rows: int) -> int:
 
 
 @functools.partial(jax.jit, static_argnames=("feeds", "count"))
-def _make(feeds: Feeds, source: Any, inputs: Any, start: Any, count: int) -> Any:
+def make(feeds: Feeds, source: Any, inputs: Any, start: Any, count: int) -> Any:
+  """The feeds of `count` steps from `start` on, by one compiled program."""
   return feeds(source, inputs, start, count)
 
 

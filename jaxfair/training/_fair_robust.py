@@ -20,7 +20,7 @@ from jaxfair import checks
 from jaxfair.fairness._groups import group_means
 from jaxfair.training import _batches, _driver
 from jaxfair.training._fit import Feed, FitConfig, FitProgram, FitState
-from jaxfair.training._program import Given, settings, train
+from jaxfair.training._program import Given, Program, settings, train
 from jaxfair.training._regularizers import pull
 from jaxfair.types import (
   Examples,
@@ -175,6 +175,8 @@ def group_objective(
 
 class FairRobustProgram(FitProgram):
   """Plain training with another objective, and a key of the adversary in every step."""
+
+  chosen = Program.chosen  # groups are checked before the first step, so no source is taken
 
   def plain(self, config: FairRobustConfig) -> FitConfig:
     """The settings of plain training in a config."""

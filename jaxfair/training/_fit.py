@@ -14,7 +14,18 @@ from jaxfair.training import _driver, _regularizers
 from jaxfair.training._optimizers import Optimizer, check_optimizer, optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, settings, train
 from jaxfair.training._regularizers import Penalty
-from jaxfair.types import Examples, Fit, Key, Model, NonPrivateTrace, Number, Params, PerExampleLoss
+from jaxfair.training._streaming import is_absent
+from jaxfair.types import (
+  Examples,
+  Fit,
+  Key,
+  Model,
+  NonPrivateTrace,
+  Number,
+  Params,
+  PerExampleLoss,
+  Source,
+)
 
 
 @settings("learning_rate", "weight_decay", "proximity", "penalties")
@@ -61,13 +72,17 @@ class FitConfig:
     checks.integer("steps", self.steps, low=1)
     check_examples(model, examples)
     check_batch("batch_size", self.batch_size, examples)
+    checks.require(
+      self.batch_size is not None or not is_absent(examples),
+      "batch_size=None reads all people in every step; give a Source a batch_size, such as 256",
+    )
     checks.one_of("sampling", self.sampling, ("shuffle", "poisson"))
 
 
 def fit(
   model: Model,
   loss: PerExampleLoss,
-  examples: Examples,
+  examples: Examples | Source,
   config: FitConfig = FitConfig(),
   *,
   key: Key,
@@ -80,7 +95,7 @@ def fit(
   Args:
     model: any model.
     loss: `(logits, y) -> [n]` losses.
-    examples: the training part.
+    examples: the training part, in memory or a `Source`.
     config: settings.
     key: initial parameters and the order of batches.
     initial: parameters to start from; drawn by `model.init` if None.
@@ -101,6 +116,8 @@ def check_examples(model: Model, examples: Examples) -> None:
   every parameter with it. Real or soft targets pass.
   """
   checks.people(examples)
+  if is_absent(examples):
+    return  # each batch is looked at when it is read
   checks.finite("examples.x", examples.x)
   outputs = _num_outputs(model, examples.x.shape[1:], examples.x.dtype)
   is_id = np.issubdtype(examples.y.dtype, np.integer) and examples.y.ndim == 1
@@ -191,6 +208,19 @@ class FitProgram(Program):
     sampler = batches.poisson_sampler(size, config.batch_size, config.steps)
     batch = jax.vmap(lambda s: sampler.draw(key=jax.random.fold_in(source.batches, s)))(steps)
     return Feed(batch.rows, batch.mask, steps, key)
+
+  def chosen(self, feeds: Feed) -> tuple[Any, Any]:
+    """The rows of the batches, and a mask where their size is random."""
+    return feeds.rows, feeds.mask
+
+  def at_hand(self, feed: Feed, inputs: Given, people: Examples) -> tuple[Feed, Given]:
+    """The batch is all of these people."""
+    return feed._replace(rows=None), inputs._replace(examples=people)
+
+  def check_read(self, people: Examples) -> None:
+    """Refuses what `check_examples` refuses; an empty batch is a normal step."""
+    if people.size:
+      check_examples(self.model, people)
 
   def sum(self, state: FitState, feed: Feed, inputs: Given) -> tuple[Params, jax.Array]:
     """The gradient of the mean loss with weight decay and proximity, and the mean loss."""

@@ -24,7 +24,8 @@ from jaxfair import checks, tree
 from jaxfair.training import _driver
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._regularizers import check_anchor
-from jaxfair.types import Examples, Fit, Model, Number, Params, PerExampleLoss
+from jaxfair.training._streaming import absent_people, run_streamed
+from jaxfair.types import Examples, Fit, Model, Number, Params, PerExampleLoss, Source
 
 Config = TypeVar("Config")
 
@@ -51,7 +52,7 @@ class Given(NamedTuple):
   """The inputs of a training.
 
   Attributes:
-    examples: the people.
+    examples: `Examples`, or a `Source`. While a training runs on a source, only its shapes.
     config: the trainer's settings.
     key: initial parameters, batches, noise.
     initial: parameters to start from; drawn by `model.init` if None.
@@ -59,7 +60,7 @@ class Given(NamedTuple):
     mask: what parameters are multiplied by at the start and after every step.
   """
 
-  examples: Examples
+  examples: Any
   config: Any
   key: jax.Array
   initial: Params | None = None
@@ -112,6 +113,20 @@ class Program:
     same feeds.
     """
     raise NotImplementedError
+
+  def chosen(self, feeds: Any) -> tuple[Any, Any]:
+    """[steps, batch] row numbers that some feeds name, and which of them take part (None: all).
+
+    A program that has it, and `at_hand`, can train on a `Source`.
+    """
+    raise NotImplementedError
+
+  def at_hand(self, feed: Any, inputs: Any, people: Examples) -> tuple[Any, Any]:
+    """A step's feed and inputs if its batch consists of these people, in this order."""
+    raise NotImplementedError
+
+  def check_read(self, people: Examples) -> None:
+    """Raises if people who were read from a source cannot be trained on."""
 
   def sum(self, state: Any, feed: Any, inputs: Any) -> tuple[Any, Any]:
     """A sum over the people of a batch, and what else was seen on the way."""
@@ -200,13 +215,27 @@ class Part:
 def train(program: Program, given: Given) -> Fit:
   """Checks what a training is given, and runs it from the first step to the last."""
   checks.one_key("key", given.key)
-  given.config.check(program.model, program.loss, given.examples)
+  people, source = opened(program, given.examples)
+  given = given._replace(examples=people)
+  given.config.check(program.model, program.loss, people)
   check_anchor(given.config, given.anchor)
   loop = loop_for(program, given)
   given = program.place(given)
-  if loop == "scan":
+  if loop == "scan" and source is None:
     return train_scan(program, given)
-  return _train(program, given, loop)
+  return _train(program, given, loop, source)
+
+
+def opened(program: Program, examples: Examples | Source) -> tuple[Examples, Source | None]:
+  """People in memory; or the shapes of the people of a source, and the source."""
+  if isinstance(examples, Examples) or not isinstance(examples, Source):
+    return examples, None
+  checks.require(
+    type(program).chosen is not Program.chosen,
+    "this training reads all people at once; pass Examples, or train by dp_sgd, train_to_budget or "
+    "fit, which take a Source",
+  )
+  return absent_people(examples), examples
 
 
 def loop_for(program: Program, given: Given) -> Literal["scan", "step"]:
@@ -228,8 +257,21 @@ def advance(
   count: int,
   start: Any = 0,
   loop: Literal["scan", "step"] = "scan",
+  source: Source | None = None,
 ) -> tuple[Begun, Any]:
-  """Takes `count` steps from `start` on; the training then, and the stacked infos."""
+  """Takes `count` steps from `start` on; the training then, and the stacked infos.
+
+  Args:
+    program: the training.
+    begun: the training before these steps.
+    count: number of steps.
+    start: number of the first step.
+    loop: as in `driver.run_steps`.
+    source: where people are read from, if they are not among the inputs.
+  """
+  if source is not None:
+    state, infos = run_streamed(program, begun, Part(program, "feed"), source, count, start, loop)
+    return begun._replace(state=state), infos
   state, infos = _driver.run_blocks(
     Part(program, "step"),
     begun.state,
@@ -245,9 +287,14 @@ def advance(
   return begun._replace(state=state), infos
 
 
-def _train(program: Program, given: Given, loop: Literal["scan", "step"] = "scan") -> Fit:
-  begun = begin(program, given)
-  ended, infos = advance(program, begun, count=program.steps(given.config), loop=loop)
+def _train(
+  program: Program,
+  given: Given,
+  loop: Literal["scan", "step"] = "scan",
+  source: Source | None = None,
+) -> Fit:
+  begun, count = begin(program, given), program.steps(given.config)
+  ended, infos = advance(program, begun, count=count, loop=loop, source=source)
   return program.finish(ended.state, infos, ended.inputs)
 
 

@@ -1,0 +1,113 @@
+"""DP-SGD on people who are larger than memory: time and memory as their number grows.
+
+  python benchmarks/growth.py [--rows 10000000] [--columns 100] [--folder FOLDER] [--rounds 5]
+
+Writes a file of float32 features in chunks (4 GB by default), trains 100 steps on 10^5, 10^6, ...
+rows of it as a `data.Source` and on the first 10^5 in memory, and deletes it. Figures:
+
+- time of 100 steps by number of people, over that of the fewest;
+- speed of the source over the same people in memory;
+- resident memory while the whole file is trained on: anonymous (the process's own) and mapped file
+  pages, which are cache that the system can take back.
+"""
+
+import argparse
+import pathlib
+import tempfile
+import threading
+import time
+
+import jax
+import numpy as np
+import timing
+
+from jaxfair import data, models, training
+from jaxfair.types import Examples
+
+STEPS, BATCH, CHUNK = 100, 256, 100_000
+NETWORKS = {"logistic regression": models.logistic(2), "MLP 64-64": models.mlp((64, 64), 2)}
+
+
+def write(folder: pathlib.Path, rows: int, columns: int) -> None:
+  """x.npy and y.npy, a chunk at a time."""
+  draw = np.random.default_rng(0)
+  x = np.lib.format.open_memmap(folder / "x.npy", "w+", np.float32, (rows, columns))
+  y = np.lib.format.open_memmap(folder / "y.npy", "w+", np.int32, (rows,))
+  for first in range(0, rows, CHUNK):
+    part = slice(first, min(first + CHUNK, rows))
+    x[part] = draw.standard_normal((part.stop - first, columns), np.float32)
+    y[part] = x[part, 0] > 0
+    x.flush()
+  y.flush()
+
+
+def train(model, people) -> None:
+  """100 steps; returns when they are done."""
+  config = training.DpSgdConfig(steps=STEPS, batch_size=BATCH)
+  found = training.dp_sgd(model, models.cross_entropy, people, config, key=jax.random.key(0))
+  jax.block_until_ready(found.params)
+
+
+def resident() -> dict[str, float]:
+  """MB of this process, by kind."""
+  lines = pathlib.Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+  fields = dict(line.split(":", 1) for line in lines if ":" in line)
+  return {name: int(fields[name].split()[0]) / 1024 for name in ("VmRSS", "RssAnon", "RssFile")}
+
+
+def peak(job) -> dict[str, float]:
+  """The largest resident memory while the job runs, looked at every 5 ms."""
+  most, done = resident(), threading.Event()
+
+  def watch() -> None:
+    while not done.wait(0.005):
+      for name, value in resident().items():
+        most[name] = max(most[name], value)
+
+  watcher = threading.Thread(target=watch)
+  watcher.start()
+  job()
+  done.set()
+  watcher.join()
+  return most
+
+
+def main() -> None:
+  """Prints the figures."""
+  parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+  parser.add_argument("--rows", type=int, default=10**7)
+  parser.add_argument("--columns", type=int, default=100)
+  parser.add_argument("--folder", type=pathlib.Path, default=None)
+  parser.add_argument("--rounds", type=int, default=5)
+  chosen = parser.parse_args()
+  with tempfile.TemporaryDirectory(dir=chosen.folder) as name:
+    folder = pathlib.Path(name)
+    write(folder, chosen.rows, chosen.columns)
+    size = (folder / "x.npy").stat().st_size / 2**20
+    x, y = (np.load(folder / f"{leaf}.npy", mmap_mode="r") for leaf in "xy")
+    sizes = [n for n in (10**5, 10**6, 10**7) if n <= chosen.rows]
+    sources = {n: data.open_source(x[:n], y[:n]) for n in sizes}
+    before, whole = resident(), sources[sizes[-1]]
+    for label, model in NETWORKS.items():
+      most = peak(lambda model=model: train(model, whole))
+      print(
+        f"{label}, {whole.size:,} people of {size:,.0f} MB: resident at most "
+        + ", ".join(f"{kind} {value:,.0f} MB" for kind, value in most.items())
+        + f" (before: {before['VmRSS']:,.0f} MB)"
+      )
+    few = jax.tree.map(jax.numpy.asarray, sources[sizes[0]].take(np.arange(sizes[0])))
+    held = Examples(*few)
+    for label, model in NETWORKS.items():
+      jobs = {f"in memory, {sizes[0]:,}": lambda model=model: train(model, held)}
+      for n in sizes:
+        jobs[f"source, {n:,}"] = lambda model=model, n=n: train(model, sources[n])
+      for clock in (time.process_time, time.perf_counter):
+        found = timing.compare(jobs, rounds=chosen.rounds, clock=clock)
+        kind = "CPU time" if clock is time.process_time else "elapsed time"
+        timing.report(
+          found, f"source, {sizes[0]:,}", f"{label}: {kind} of {STEPS} steps of {BATCH}"
+        )
+
+
+if __name__ == "__main__":
+  main()

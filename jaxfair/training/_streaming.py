@@ -1,0 +1,142 @@
+"""Trains on people who are not in memory: batches are drawn here and read from a `Source`.
+
+The driver is given feeds that hold the people of their batch. They are made on the host, for a few
+steps at a time, and the next ones are read by a thread while the device works on the present ones.
+Row numbers are those that a training in memory looks up, so the result is the same.
+"""
+
+import concurrent.futures
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import jax
+import numpy as np
+
+from jaxfair import checks
+from jaxfair.training import _driver
+from jaxfair.types import Examples, Source
+
+BYTES = 2**22  # of people whose steps are run together, at most
+
+
+@jax.tree_util.register_static
+@dataclasses.dataclass(frozen=True)
+class Absent:
+  """The shape and type of an array that is not in memory; to JAX it is a constant."""
+
+  shape: tuple[int, ...]
+  dtype: np.dtype
+
+
+def absent_people(source: Source) -> Examples:
+  """The people of a source as shapes and types, read from its first row."""
+  size = source.size
+  checks.integer("examples.size", size, low=1, remedy="a source needs some rows")
+  first = source.take(np.zeros(1, np.int64))
+  return Examples(*(Absent((size, *leaf.shape[1:]), _dtype(leaf)) for leaf in first))
+
+
+def is_absent(people: Examples) -> bool:
+  """Whether these people are only shapes."""
+  return isinstance(people.x, Absent)
+
+
+def as_shapes(inputs: Any) -> Any:
+  """Inputs with the shapes of people who are not in memory, as `jax.eval_shape` takes them."""
+  return jax.tree.map(
+    lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, Absent) else leaf,
+    inputs,
+    is_leaf=lambda leaf: isinstance(leaf, Absent),
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class StreamedStep:
+  """A program's step whose feed also holds the people of its batch."""
+
+  program: Any
+
+  def __call__(self, state: Any, feed: Any, inputs: Any) -> tuple[Any, Any]:
+    """One step."""
+    own, people = feed
+    return self.program.step(state, *self.program.at_hand(own, inputs, people))
+
+
+def run_streamed(
+  program: Any,
+  begun: Any,
+  feeds: _driver.Feeds,
+  source: Source,
+  count: int,
+  start: int,
+  loop: Literal["scan", "step"],
+) -> tuple[Any, Any]:
+  """Takes `count` steps from `start` on; the state then, and the stacked infos.
+
+  Args:
+    program: the training.
+    begun: the training before these steps.
+    feeds: makes the program's feeds.
+    source: where people are read.
+    count: number of steps.
+    start: number of the first step.
+    loop: as in `driver.run_steps`.
+  """
+  people = _people_of(begun.inputs)
+  bytes_per_step = program.rows(begun.inputs) * sum(
+    int(np.prod(leaf.shape[1:])) * leaf.dtype.itemsize for leaf in people
+  )
+  size = _driver.block_size(count, bytes_per_step, most=BYTES)
+  blocks = [(first, min(size, count - first)) for first in range(0, count, size)]
+
+  def read(block: tuple[int, int]) -> Any:
+    first, steps = block
+    made = _driver.make(feeds, begun.source, begun.inputs, start + first, steps)
+    # On the device before it is needed.
+    return made, jax.device_put(_read(program, source, people, made))
+
+  state, parts = begun.state, []
+  for block in _ahead(read, blocks):
+    state, infos = _driver.run_steps(StreamedStep(program), state, block, begun.inputs, loop=loop)
+    parts.append(infos)
+    # Waits for the block before: the people of blocks that are not done pile up.
+    jax.block_until_ready(parts[-2:-1])
+  return state, jax.tree.map(lambda *leaves: jax.numpy.asarray(np.concatenate(leaves)), *parts)
+
+
+def _read(program: Any, source: Source, people: Examples, feeds: Any) -> Examples:
+  """[steps, batch, ...] the people of some batches; zeros where nobody takes part."""
+  rows, mask = program.chosen(feeds)
+  rows = np.asarray(rows)
+  mask = np.ones(rows.shape, bool) if mask is None else np.asarray(mask)
+  found = source.take(rows[mask].astype(np.int64))
+  program.check_read(found)
+
+  def filled(leaf: np.ndarray, like: Absent) -> np.ndarray:
+    whole = np.zeros((*rows.shape, *like.shape[1:]), like.dtype)
+    whole[mask] = leaf
+    return whole
+
+  return Examples(*map(filled, found, people))
+
+
+def _ahead(read: Any, blocks: list[Any]) -> Iterator[Any]:
+  """What `read` makes of each block; the next one is made while the present one is used."""
+  with concurrent.futures.ThreadPoolExecutor(1) as pool:
+    waiting = pool.submit(read, blocks[0])
+    for block in blocks[1:]:
+      ready, waiting = waiting.result(), pool.submit(read, block)
+      yield ready
+    yield waiting.result()
+
+
+def _people_of(inputs: Any) -> Examples:
+  held = getattr(inputs, "people", None)
+  people: Examples = inputs.examples if held is None else held
+  return people
+
+
+def _dtype(leaf: np.ndarray) -> np.dtype:
+  """The type that the array would have in JAX."""
+  return np.dtype(jax.dtypes.canonicalize_dtype(leaf.dtype))
