@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: quickstart test check fast lint clean
+.PHONY: quickstart test check fast lint docs oldest clean
 
 # Installs jaxfair, runs the first study, and says where its report is.
 quickstart: $(VENV)/.installed
@@ -26,8 +26,17 @@ lint: $(VENV)/.installed-for-tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The documentation as a site in docs/_build/html; examples run once and are kept in .cache.
+docs: $(VENV)/.installed-for-docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "site: docs/_build/html/index.html"
+
+# The oldest versions that setup.cfg allows, with the fast tests.
+oldest: $(VENV)/.created
+	.ci/oldest $(VENV)-oldest
+
 clean:
-	rm -rf $(VENV) .cache runs *.egg-info
+	rm -rf $(VENV) $(VENV)-oldest .cache runs docs/_build docs/api *.egg-info
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -36,9 +45,13 @@ $(VENV)/.created:
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.created setup.cfg pyproject.toml
-	$(PIP) install --editable .
+	$(PIP) install --editable .[figures]
 	touch $@
 
 $(VENV)/.installed-for-tests: $(VENV)/.created setup.cfg pyproject.toml
 	$(PIP) install --editable .[test]
+	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-for-docs: $(VENV)/.created setup.cfg pyproject.toml
+	$(PIP) install --editable .[docs]
 	touch $@ $(VENV)/.installed

@@ -13,6 +13,7 @@ from jaxfair.cli import (
   _ask,
   _datasets,
   _decide,
+  _examples,
   _explain,
   _frontier,
   _predict,
@@ -25,9 +26,9 @@ STOPPED = 130  # what typer makes of Ctrl-C: 128 + SIGINT, as shells have it
 
 app = typer.Typer(
   no_args_is_help=True,
-  add_completion=False,
+  rich_markup_mode=None,  # brackets in help texts are brackets
   pretty_exceptions_enable=False,
-  context_settings={"help_option_names": ["-h", "--help"]},
+  context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
   help="Who pays for privacy? Train private models and measure every group.",
 )
 app.command()(_train.train)
@@ -45,6 +46,7 @@ app.command()(_predict.predict)
 app.command()(_predict.export)
 app.add_typer(_datasets.app, name="data")
 app.add_typer(_account.app, name="account")
+_examples.show_in_help(app)
 
 
 def main() -> None:

@@ -71,6 +71,15 @@ def download() -> Iterator[Callable[[str, int, int | None], None]]:
     yield advance
 
 
+def say_report(line: str) -> None:
+  """Prints where a run's page is, and what would draw its figures as files, too."""
+  from jaxfair.report import _static
+
+  typer.echo(line)
+  if not _static.can_draw():
+    typer.echo("jaxfair: no PNG files of the figures: pip install 'jaxfair[figures]'", err=True)
+
+
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
   """Prints columns, each as wide as it needs."""
   lines = [list(heads), *map(list, rows)]

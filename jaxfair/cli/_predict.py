@@ -36,10 +36,7 @@ def predict(
     typer.Option(help="File of this deployment's answers by group; continued if it exists."),
   ] = None,
 ) -> None:
-  """Predict for new people, who need no label, with a released model.
-
-  Example: jaxfair predict runs/release/adult-dp_sgd/release new.csv --out predictions.csv
-  """
+  """Predict for new people, who need no label, with a released model."""
   from jaxfair import methods
   from jaxfair.methods._serving import serve
 
@@ -76,10 +73,7 @@ def export(
     str, typer.Option(help="Platforms that StableHLO is written for.")
   ] = "cpu,cuda,tpu",
 ) -> None:
-  """Write a released model as a program for another runtime.
-
-  Example: jaxfair export runs/release/adult-dp_sgd/release --to stablehlo
-  """
+  """Write a released model as a program for another runtime."""
   from jaxfair import methods
 
   path = out or pathlib.Path(f"model.{to}")

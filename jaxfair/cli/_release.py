@@ -53,8 +53,6 @@ def release(
   """Release a private model: plan, charge the ledger, train, write model and model card.
 
   The same command continues a release that was stopped.
-
-  Example: jaxfair release --method dp_sgd --data adult --group sex --epsilon 1 --dry-run
   """
   from jaxfair.experiments import _releases
 

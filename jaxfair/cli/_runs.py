@@ -175,7 +175,7 @@ def report(
     page = _collection.write_collection(folder)
   else:
     page = reports.write(_reading.read_run(folder))
-  typer.echo(f"report: {page}")
+  _console.say_report(f"report: {page}")
 
 
 def _run(
@@ -225,7 +225,7 @@ def _show(folder: pathlib.Path) -> None:
   _print_claims(folder)
   _print_models(found)
   typer.echo(f"rows:   {folder / 'results.csv'}")
-  typer.echo(f"report: {page}")
+  _console.say_report(f"report: {page}")
 
 
 def _run_folder(

@@ -74,8 +74,6 @@ def train(
   """Train a private model, measure what it does to every group, explain and release it.
 
   The same command continues a run that was stopped.
-
-  Example: jaxfair train people.csv --label hired --group sex --epsilon 1
   """
   from jaxfair import experiments, report
   from jaxfair.experiments import _reading
@@ -101,7 +99,7 @@ def train(
     experiments.execute(made, folder, say=say, progress=step)
     page = report.write(_reading.read_run(folder))
   _print_summary(made, folder, people)
-  typer.echo(f"report:     {page}  (not for release)")
+  _console.say_report(f"report:     {page}  (not for release)")
 
 
 TUNED = "tuned_dp_sgd"

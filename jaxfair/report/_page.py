@@ -16,6 +16,9 @@ from jaxfair.studies import explanation
 def write(run: Run) -> pathlib.Path:
   """Draws the figures of a run and writes its report.html.
 
+  The page holds its own drawings. The PNG files need matplotlib (extra `figures`) and are left
+  out without it.
+
   Args:
     run: from `experiments.read_run`.
 
@@ -25,8 +28,9 @@ def write(run: Run) -> pathlib.Path:
   study, table = run.plan.study, run.table
   figures = run.folder / "figures"
   figures.mkdir(exist_ok=True)
-  for figure in study.column_figures:
-    _static.save(figure, table, figures / f"{figure.name}.png")
+  if _static.can_draw():
+    for figure in study.column_figures:
+      _static.save(figure, table, figures / f"{figure.name}.png")
   columns = study.setting_columns(table)
   judged = _usefulness.judge(table, columns, study.plain)
   sections = [

@@ -1,5 +1,6 @@
-"""Figures as PNG files, for papers and slides."""
+"""Figures as PNG files, for papers and slides; only where matplotlib is installed."""
 
+import importlib.util
 import math
 import pathlib
 import textwrap
@@ -14,6 +15,11 @@ from jaxfair.report import _series
 PANEL = (4.6, 3.4)  # inches
 BAR = 0.2  # inches a group of bars needs at least
 MARKERS = ("o", "s", "D", "^", "x", "P", "*")
+
+
+def can_draw() -> bool:
+  """Whether matplotlib is installed, which draws the PNG files (extra `figures`)."""
+  return importlib.util.find_spec("matplotlib") is not None
 
 
 def save(figure: Figure, table: Table, path: pathlib.Path) -> bool:

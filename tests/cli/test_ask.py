@@ -2,31 +2,14 @@
 
 import io
 
-import numpy as np
 import pytest
 
 from helpers import disclosure_cases as cases
-from jaxfair import disclosure
-from jaxfair.disclosure import _network, _questionnaire
 
 
 @pytest.fixture
 def run(tmp_path):
-  _, params = cases.linear()
-  folder = tmp_path / "run"
-  folder.mkdir()
-  _questionnaire.Questionnaire(
-    title="Loans",
-    class_names=("refused", "granted"),
-    feature_names=cases.FEATURES,
-    columns=cases.COLUMNS,
-    sensitive=("age", "job", "pay", "debt"),
-    network=_network.as_network(params),
-    gaussian=disclosure.fit_gaussian(cases.people(2000, seed=9)),
-    center=np.zeros(6, "f4"),
-    factor=np.ones(6, "f4"),
-  ).save(folder / _questionnaire.FILE)
-  return folder
+  return cases.write_questionnaire(tmp_path / "run")
 
 
 @pytest.mark.slow

@@ -7,31 +7,15 @@ import re
 import numpy as np
 import pytest
 
-SIZE = 600
+from helpers import hiring
 
-
-def write_people(path, size=SIZE, **columns):
-  """A table whose label follows from pay; `columns` replace or add some."""
-  rng = np.random.default_rng(0)
-  pay = rng.normal(3000, 500, size)
-  table = {
-    "age": rng.integers(20, 60, size).tolist(),
-    "pay": np.round(pay, 2).tolist(),
-    "job": rng.choice(["cook", "nurse", "clerk"], size).tolist(),
-    "sex": np.where(np.arange(size) % 2 > 0, "F", "M").tolist(),
-    "hired": np.where(pay > 3000, "yes", "no").tolist(),
-  } | columns
-  with open(path, "w", newline="") as file:
-    writer = csv.writer(file)
-    writer.writerow(table)
-    writer.writerows(zip(*table.values(), strict=True))
-  return path
+SIZE = hiring.SIZE
 
 
 @pytest.fixture
 def people(tmp_path, monkeypatch):
   monkeypatch.setenv("JAXFAIR_STATE", str(tmp_path.parent / f"{tmp_path.name}-state"))
-  return write_people(tmp_path / "people.csv")
+  return hiring.write(tmp_path / "people.csv")
 
 
 ROLES = ("--label", "hired", "--group", "sex")
@@ -75,7 +59,7 @@ def test_a_wrong_source_names_the_sets(refused):
 
 def test_a_group_of_one_person_is_refused(refused, tmp_path):
   sexes = ["F", "M"] * (SIZE // 2 - 1) + ["F", "X"]
-  path = write_people(tmp_path / "people.csv", sex=sexes)
+  path = hiring.write(tmp_path / "people.csv", sex=sexes)
   assert re.search(r"group.*X.*1", refused("train", path, *USUAL))
 
 
@@ -120,8 +104,8 @@ def test_two_commands_from_a_table_to_predictions(jaxfair, people, tmp_path):
 def test_public_people_declared_ranges_and_a_useless_model(jaxfair, people, tmp_path):
   rng = np.random.default_rng(5)
   guess = rng.choice(["yes", "no"], SIZE).tolist()
-  path = write_people(tmp_path / "guess.csv", hired=guess)
-  write_people(tmp_path / "public.csv", size=100)
+  path = hiring.write(tmp_path / "guess.csv", hired=guess)
+  hiring.write(tmp_path / "public.csv", size=100)
   ended = jaxfair(
     *("train", path, *ROLES, *SMALL, "--out", "guess", "--public", "public.csv", "--seed", "3")
   )

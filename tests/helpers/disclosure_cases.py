@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import disclosure, models
+from jaxfair.disclosure import _network, _questionnaire
 
 COLUMNS = ("age", "job", "job", "job", "pay", "debt")
 FEATURES = ("age", "job=a", "job=b", "job=c", "pay", "debt")
@@ -49,3 +50,21 @@ def network(num_classes=2, seed=2, width=5):
 def asked(*sensitive, step=0.5):
   """Questions about these columns, or about all."""
   return disclosure.questions(FEATURES, COLUMNS, sensitive or None, step=step)[1]
+
+
+def write_questionnaire(folder):
+  """A run directory that `jaxfair ask` can ask from."""
+  _, params = linear()
+  folder.mkdir(parents=True)
+  _questionnaire.Questionnaire(
+    title="Loans",
+    class_names=("refused", "granted"),
+    feature_names=FEATURES,
+    columns=COLUMNS,
+    sensitive=("age", "job", "pay", "debt"),
+    network=_network.as_network(params),
+    gaussian=disclosure.fit_gaussian(people(2000, seed=9)),
+    center=np.zeros(6, "f4"),
+    factor=np.ones(6, "f4"),
+  ).save(folder / _questionnaire.FILE)
+  return folder

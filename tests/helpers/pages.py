@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 PAGES = (
   ROOT / "README.md",
   ROOT / "CONTRIBUTING.md",
-  *sorted((ROOT / "docs").rglob("*.md")),
+  *(path for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent.name != "api"),
   *sorted((ROOT / "configs").rglob("*.md")),
 )
 _BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)

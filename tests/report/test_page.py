@@ -4,6 +4,7 @@ import dataclasses
 import html.parser
 import json
 import re
+import sys
 
 import pytest
 
@@ -293,3 +294,12 @@ def test_useful_models_raise_no_alarm_and_small_groups_have_no_interval(toy, tmp
   assert "useless model" not in page.text
   assert "few n = 80.725 too few people for an interval" in page.text
   assert re.search(r"many n = 3000\.725 \[", page.text)
+
+
+def test_without_matplotlib_the_page_is_whole_and_only_files_are_missing(
+  toy, tmp_path, monkeypatch
+):
+  monkeypatch.setitem(sys.modules, "matplotlib", None)
+  page = run(toy, tmp_path / "r")
+  assert "<svg" in page
+  assert not list((tmp_path / "r" / "figures").iterdir())

@@ -10,6 +10,7 @@ from jaxfair.data import _rules, _tables
 from jaxfair.data._dataset import Source
 from jaxfair.data._files import DataError, Files, ImageFolder, KnownFile
 from jaxfair.data._reading import parse
+from jaxfair.data._sets.images import image_opener
 from jaxfair.data._spec import Facts, Figure, Form, Raw, Spec
 from jaxfair.data._tables import Table
 
@@ -24,14 +25,13 @@ def undo_delta(content: bytes) -> np.ndarray:
 
 def read_images(paths: list[pathlib.Path]) -> np.ndarray:
   """[n, 48, 48, 1] gray images, scaled down by bilinear filtering."""
-  from PIL import Image, UnidentifiedImageError
-
+  opener = image_opener()
   images = np.empty((len(paths), SIDE, SIDE, 1), np.uint8)
   for row, path in enumerate(paths):
     try:
-      with Image.open(path) as image:
-        small = image.convert("L").resize((SIDE, SIDE), Image.Resampling.BILINEAR)
-    except (UnidentifiedImageError, OSError) as error:
+      with opener.open(path) as image:
+        small = image.convert("L").resize((SIDE, SIDE), opener.Resampling.BILINEAR)
+    except OSError as error:
       raise DataError(
         f"{path} cannot be read as an image ({error}); unpack the set again"
       ) from None

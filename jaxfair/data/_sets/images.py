@@ -5,6 +5,7 @@ import io
 import math
 import pickle
 import tarfile
+import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -96,10 +97,20 @@ def idx_form(sums: Sequence[str | None]) -> Form:
   return Form(known, read)
 
 
+def image_opener() -> types.ModuleType:
+  """Pillow's `Image`, which opens JPEG and PNG files; an error names the extra that brings it."""
+  try:
+    from PIL import Image
+  except ImportError:
+    raise DataError(
+      "reading JPEG and PNG files needs pillow; pip install 'jaxfair[images]'"
+    ) from None
+  return Image
+
+
 def cifar_from_jpegs(found: Files) -> Raw:
   """train/<class>/NNNN.jpg and test/<class>/NNNN.jpg in a tar file."""
-  from PIL import Image
-
+  opener = image_opener()
   images, labels, test = [], [], []
   content = io.BytesIO(found.read("cifar10_jpeg_images.tar"))
   with tarfile.open(fileobj=content, mode="r:") as archive:
@@ -109,7 +120,7 @@ def cifar_from_jpegs(found: Files) -> Raw:
         part, label = parts[-3:-1]
         file = archive.extractfile(member)
         assert file is not None
-        images.append(np.asarray(Image.open(file).convert("RGB")))
+        images.append(np.asarray(opener.open(file).convert("RGB")))
         labels.append(CIFAR_NAMES.index(label))
         test.append(part == "test")
   return Raw({"class": np.array(labels, np.float64)}, np.stack(images), np.array(test))

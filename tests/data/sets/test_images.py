@@ -4,6 +4,7 @@ import io
 import os
 import pickle
 import struct
+import sys
 import tarfile
 
 import numpy as np
@@ -144,3 +145,9 @@ def test_real_cifar10(data_root):
   means = train.mean((0, 1, 2), dtype=np.float64) * 255
   np.testing.assert_allclose(means, [125.3, 123.0, 113.9], atol=0.2)
   assert set(np.bincount(loaded.examples.y[loaded.test_rows])) == {1000}
+
+
+def test_image_files_without_pillow_say_what_to_install(monkeypatch):
+  monkeypatch.setitem(sys.modules, "PIL", None)
+  with pytest.raises(data.DataError, match=r"jaxfair\[images\]"):
+    images.image_opener()
