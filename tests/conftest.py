@@ -1,5 +1,6 @@
 """Shared test set-up: one compilation cache, and where the real data lies."""
 
+import math
 import os
 import pathlib
 
@@ -27,11 +28,24 @@ hypothesis.settings.register_profile("unhurried", deadline=None, derandomize=Tru
 hypothesis.settings.load_profile("unhurried")
 
 
+MOST_MEMORY = 3e9  # bytes of one test process before it drops its compiled programs
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _drop_programs():
-  """Compiled programs of a module go with it: all of them fill gigabytes."""
+  """Compiled programs are kept for the next module, until all of them fill gigabytes."""
   yield
-  jax.clear_caches()
+  if _resident() > MOST_MEMORY:
+    jax.clear_caches()
+
+
+def _resident() -> float:
+  """Bytes of memory that this process holds; infinite where Linux does not tell."""
+  try:
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+  except OSError:
+    return math.inf
+  return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.fixture(scope="session", autouse=True)

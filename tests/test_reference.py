@@ -4,7 +4,7 @@ import pytest
 
 from helpers import reference
 
-MOST = 283
+MOST = 280
 
 
 @pytest.fixture(scope="module")

@@ -37,6 +37,7 @@ def dp_sgd_epsilon(
   relation: Relation = Relation.ADD_OR_REMOVE_ONE,
   dataset_size: int | None = None,
   max_batch: int | None = None,
+  shards: int | None = None,
 ) -> float:
   """The epsilon of DP-SGD with Poisson-sampled batches.
 
@@ -50,6 +51,7 @@ def dp_sgd_epsilon(
     dataset_size: n; with max_batch.
     max_batch: public cap on a batch; of a larger sample a uniformly random
       subset of this size is kept. None: no cap.
+    shards: number of blocks of people that have a cap of `max_batch` each; see the event `DpSgd`.
 
   Returns:
     epsilon, rounded towards privacy. A delta too small for "pld" (below about
@@ -62,7 +64,7 @@ def dp_sgd_epsilon(
   """
   delta_in_range(delta)
   _warn_of_large_delta(delta, dataset_size)
-  event = ev.DpSgd(noise_multiplier, sampling_rate, steps, dataset_size, max_batch)
+  event = ev.DpSgd(noise_multiplier, sampling_rate, steps, dataset_size, max_batch, shards)
   return composed_epsilon([event], delta=delta, relation=relation, accountant=accountant)
 
 
@@ -76,6 +78,7 @@ def calibrate_dp_sgd(
   relation: Relation = Relation.ADD_OR_REMOVE_ONE,
   dataset_size: int | None = None,
   max_batch: int | None = None,
+  shards: int | None = None,
 ) -> float:
   """The smallest noise multiplier that keeps DP-SGD within (epsilon, delta).
 
@@ -88,6 +91,7 @@ def calibrate_dp_sgd(
     relation: which data sets count as neighbors.
     dataset_size: n; with max_batch.
     max_batch: public cap on a batch.
+    shards: number of blocks of people that have a cap of `max_batch` each.
 
   Returns:
     A number of six digits, at least 0.02, whose own epsilon was computed: it
@@ -98,7 +102,7 @@ def calibrate_dp_sgd(
   _warn_of_large_delta(delta, dataset_size)
 
   def event(noise: float) -> ev.DpSgd:
-    return ev.DpSgd(noise, sampling_rate, steps, dataset_size, max_batch)
+    return ev.DpSgd(noise, sampling_rate, steps, dataset_size, max_batch, shards)
 
   _covered(event(MAX_NOISE), delta, relation, accountant)
   noise = 1.0
@@ -119,6 +123,7 @@ def max_steps(
   relation: Relation = Relation.ADD_OR_REMOVE_ONE,
   dataset_size: int | None = None,
   max_batch: int | None = None,
+  shards: int | None = None,
 ) -> int:
   """How many steps of DP-SGD the budget pays for.
 
@@ -131,6 +136,7 @@ def max_steps(
     relation: which data sets count as neighbors.
     dataset_size: n; with max_batch.
     max_batch: public cap on a batch.
+    shards: number of blocks of people that have a cap of `max_batch` each.
 
   Returns:
     The largest number of steps within (epsilon, delta), at most 10^8.
@@ -143,7 +149,7 @@ def max_steps(
   _warn_of_large_delta(delta, dataset_size)
 
   def event(steps: int) -> ev.DpSgd:
-    return ev.DpSgd(noise_multiplier, sampling_rate, steps, dataset_size, max_batch)
+    return ev.DpSgd(noise_multiplier, sampling_rate, steps, dataset_size, max_batch, shards)
 
   one = _covered(event(1), delta, relation, accountant)
   if one > epsilon:

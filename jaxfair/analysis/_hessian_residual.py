@@ -19,7 +19,7 @@ from jaxfair import tree
 from jaxfair.analysis._directional_derivatives import in_chunks
 from jaxfair.analysis._layer_outputs import Layers, read_layers
 from jaxfair.analysis._linearity import Bend, bends, same_places
-from jaxfair.privacy import _taps
+from jaxfair.privacy import _sites
 from jaxfair.types import Array, Features, Model, Params
 
 MEMORY = 2**22  # numbers held at once for one layer's directions
@@ -152,7 +152,7 @@ def _at_place(layers: Layers, place: Place, params: Params, x_one: Array, slope:
   return jnp.sum(jax.vmap(lambda e: second(weights * e, e))(basis))
 
 
-def _weighable(site: _taps.Site, bend: Bend) -> bool:
+def _weighable(site: _sites.Site, bend: Bend) -> bool:
   """Whether each parameter of the site acts on entries of its output alone.
 
   A matrix at several positions moves several entries at once, so it can only
@@ -164,14 +164,14 @@ def _weighable(site: _taps.Site, bend: Bend) -> bool:
   return site.kind in ("shift", "negative_shift", "scale") and unrepeated
 
 
-def _positions(site: _taps.Site) -> int:
+def _positions(site: _sites.Site) -> int:
   contracted, _ = site.params["dimension_numbers"]
   own = contracted[site.position]
   fan_out = [s for d, s in enumerate(site.operand) if d not in own]
   return tree.size(site.output) // max(1, math.prod(fan_out))
 
 
-def _weights(site: _taps.Site, data: Any) -> jax.Array:
+def _weights(site: _sites.Site, data: Any) -> jax.Array:
   """u_j: squares of what the parameters of output j are multiplied by."""
   if site.kind in ("shift", "negative_shift"):
     return jnp.ones(site.output.shape)

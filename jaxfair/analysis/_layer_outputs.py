@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxfair.privacy import _taps
+from jaxfair.privacy import _tapped_run, _taps
 from jaxfair.types import Array, Features, Model, Params
 
 
@@ -47,10 +47,7 @@ class Layers(NamedTuple):
     values = jax.tree.leaves(params)
     for leaf, push in zip(self.whole, leaf_pushes, strict=True):
       values[leaf] = values[leaf] + push
-    return _taps.evaluate(self._function, self.reading, values, site_pushes, x_one)
-
-  def _function(self, values: Any, x_one: Array) -> jax.Array:
-    return _logits_of_one(self.model, self.treedef, values, x_one)
+    return _tapped_run.evaluate(self.reading, values, site_pushes, x_one)
 
 
 def read_layers(model: Model, params: Params, x: Features) -> Layers:
@@ -65,7 +62,7 @@ def read_layers(model: Model, params: Params, x: Features) -> Layers:
   shapes = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in leaves]
   one = jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
   reading = _taps.read(
-    lambda values, x_one: _logits_of_one(model, treedef, values, x_one), shapes, one
+    lambda values, x_one: _logits_of_one(model, treedef, values, x_one), shapes, one, plain=True
   )
   return Layers(model, reading, treedef, shapes)
 

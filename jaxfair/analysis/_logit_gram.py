@@ -15,7 +15,7 @@ from jaxfair import models
 from jaxfair.analysis._directional_derivatives import in_chunks
 from jaxfair.analysis._layer_outputs import Layers, read_layers
 from jaxfair.models import _losses
-from jaxfair.privacy import _factor_norms, _factors
+from jaxfair.privacy import _factor_norms, _factors, _site_factors
 from jaxfair.types import Array, Features, Model, Params, PerExampleLoss
 
 # Losses that do not change when a constant is added to all logits of a person:
@@ -83,7 +83,7 @@ def _gram(
     sites = layers.reading.sites
     for site, data, one in zip(sites, inputs, at_sites, strict=True):
       leaf = site.view.leaf
-      found[leaf].append(_factors.part(site, data, one, layers.shapes[leaf]))
+      found[leaf].append(_site_factors.part(site, data, one, layers.shapes[leaf]))
     for leaf, one in zip(layers.whole, at_leaves, strict=True):
       found[leaf].append(_factors.Whole(one))
     return [_factors.gather(p, s) for p, s in zip(found, layers.shapes, strict=True)]

@@ -67,12 +67,20 @@ class NonPrivateCase(NamedTuple):
     return bool(self.truth.dtype == bool)
 
 
-def sharing_case(counts: np.ndarray, weights: np.ndarray) -> NonPrivateCase:
-  """Shares in proportion to weight times count (Title I), with its remedies."""
+def sharing_case(
+  counts: np.ndarray, weights: np.ndarray, *, lower_share: float = LOWER_SHARE
+) -> NonPrivateCase:
+  """Shares in proportion to weight times count (Title I), with its remedies.
+
+  Args:
+    counts: [n].
+    weights: [n].
+    lower_share: the public lower bound of the weighted total, as a share of it.
+  """
   problem = _remedies.allotment(weights)
   truth = weights * counts / np.sum(weights * counts)
   total = float(weights @ counts)
-  bounds = {"max_weight": float(weights.max()), "lower_total": LOWER_SHARE * total}
+  bounds = {"max_weight": float(weights.max()), "lower_total": lower_share * total}
 
   def way(name: str, epsilon: float) -> Way:
     own: dict[str, Any] = {"weights": weights, "epsilon": epsilon}

@@ -35,8 +35,10 @@ def find(name: object, *, where: str = "") -> Study:
     raise ConfigError(f"{where}study is missing; {checks.options(name, names())}")
   if name.endswith(".py"):
     return _study(_load_file(pathlib.Path(name), where), name, where)
-  if name in importlib.import_module("jaxfair.studies").NAMES:
-    return _study(importlib.import_module(f"jaxfair.studies.{name}"), name, where)
+  own = importlib.import_module("jaxfair.studies")
+  if name in own.NAMES:
+    module = importlib.import_module(f"jaxfair.studies.{own.MODULES.get(name, name)}")
+    return _study(getattr(module, "STUDIES", {}).get(name, module), name, where)
   for entry in importlib.metadata.entry_points(group=GROUP):
     if entry.name == name:
       return _study(entry.load(), name, where)

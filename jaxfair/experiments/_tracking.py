@@ -5,6 +5,7 @@ people without noise: a tracker, which keeps what it is sent on another machine,
 that is allowed.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -69,7 +70,9 @@ class Guard:
       return
     for row in table.rows():
       settings = {name: value for name, value in row.items() if name in told}
-      self._tracker.on_row(settings, {name: row[name] for name in figures})
+      # A figure that does not exist, such as a rate of an empty group, is NaN.
+      known = {name: row[name] for name in figures if not math.isnan(row[name])}
+      self._tracker.on_row(settings, known)
 
   def on_release(self, released: Released) -> None:
     """Passes the guarantee of a released model on."""

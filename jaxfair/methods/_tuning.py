@@ -16,11 +16,13 @@ from jaxfair.accounting._search import smallest_noise
 from jaxfair.methods._base import TUNING, PrivateMethod
 from jaxfair.methods._buying import seeded_bits
 from jaxfair.methods._gradients import DpSgd, DpSgdSettings
-from jaxfair.methods._method import Plan, Population, Sizes
+from jaxfair.methods._method import Plan, Population, Sizes, refuse_unfit
+from jaxfair.methods._recipe import fill
 from jaxfair.privacy import exact
 from jaxfair.training import _optimizers
 from jaxfair.types import Fit, Key, Params
 
+SMALL = 256  # people; the usual batch would be all of them
 POINTS = 100  # that one person adds to a score at most
 
 
@@ -88,8 +90,12 @@ class TunedDpSgd(DpSgd):
 
   def plan(self, settings: Any, sizes: Sizes, budget: accounting.Budget | None) -> Plan:
     """Calibrates the noise for the whole choice."""
-    whole = super().plan(settings, sizes, budget)
+    refuse_unfit(self, settings, sizes, budget)
     assert budget is not None
+    if sizes.private <= SMALL:
+      # A batch of everybody fills its cap, which the price of a repetition does not cover.
+      settings = fill(settings, batch_size=max(1, sizes.private // 2))
+    whole = super().plan(settings, sizes, budget)
     settings, longest = whole.settings, whole.config
     score_sigma = math.ceil(POINTS * settings.score_noise)
 

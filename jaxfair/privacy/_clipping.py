@@ -3,18 +3,18 @@
 import dataclasses
 import functools
 import warnings
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxfair import checks, tree
-from jaxfair.privacy import _factor_norms, _factors, _taps
+from jaxfair.privacy import _factors, _one_pass, _pass_choice, _taps, _two_pass
 from jaxfair.privacy._clip_factors import RULES, ClipRule, largest_norms, weights_of
 from jaxfair.types import Array, Examples, Model, Number, Params, PerExampleLoss
 
-Method = Literal["auto", "ghost", "vmap"]
+Method = Literal["auto", "ghost", "two_pass", "vmap"]
+METHODS: tuple[Method, ...] = ("auto", "ghost", "two_pass", "vmap")
 
 
 class Clipped(NamedTuple):
@@ -55,17 +55,17 @@ class ClippedGrad:
 
   def weights(
     self,
-    kept: list[list[_factors.Part]],
+    squared: jax.Array,
+    largest: jax.Array,
     params: Params,
     mask: jax.Array,
     finite: jax.Array,
     bounds: jax.Array | None = None,
   ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """[leaves, n] clip factors, [n] norms, and [n] which are non-finite."""
-    squared = jnp.stack([_factor_norms.squared_norms(part, mask.shape[0]) for part in kept])
+    """[leaves, n] clip factors, [n] norms, and [n] which are non-finite; see `weights_of`."""
     return weights_of(
       squared,
-      largest_norms(kept, squared),
+      largest,
       params,
       l2_clip=self.l2_clip if bounds is None else jnp.minimum(bounds, self.l2_clip),
       per_layer=self.per_layer,
@@ -111,7 +111,7 @@ class ClippedGrad:
       mask = jnp.ones(examples.x.shape[0], bool)
     if finite is None:
       examples, finite = zero_broken(examples)
-    work = _vmap_sum if self.method == "vmap" else _ghost_sum
+    work = _vmap_sum if self.method == "vmap" else _read_sum
     return work(self, params, examples, mask, finite, bounds)
 
 
@@ -133,8 +133,10 @@ def clipped_grad(
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses.
     l2_clip: bound on the norm of one example's contribution.
-    method: "ghost" takes norms and sums from activations and back-propagated
-      signals, "vmap" builds every gradient. "auto" is "ghost".
+    method: "ghost" takes norms and sums from activations and back-propagated signals of one
+      backward pass. "two_pass" takes norms in a first pass and sums in a second one: about twice
+      the time, and hardly more memory than the plain gradient takes. "auto" chooses between them
+      by the memory that "ghost" would need. "vmap" builds every gradient.
     per_layer: clips each layer's gradient by itself, to `l2_clip / sqrt(number of layers)`.
     microbatch: for "vmap", how many gradients are in memory at once; None chooses.
     rule: "clip" as above. "normalize" (automatic clipping) sums g_i l2_clip / (||g_i|| + 0.01):
@@ -151,19 +153,17 @@ def clipped_grad(
     gradient contribute nothing, so their presence moves nothing.
 
   Reference:
-    Goodfellow 2015 and Lee and Kifer 2021 for norms from activations. The sums here need no second
-    backward pass: they are contractions of the same factors. Bu, Wang, Zha and Karypis 2023 for
-    "normalize"; Bu, Wang, Long and Su 2021 for "drop".
+    Goodfellow 2015 and Lee and Kifer 2021 for norms from activations. The sums of "ghost" need no
+    second backward pass: they are contractions of the same factors. Bu, Wang, Zha and Karypis 2023
+    for "normalize"; Bu, Wang, Long and Su 2021 for "drop".
   """
   refuse_64_bit_mode()
   checks.positive("l2_clip", l2_clip)
-  checks.one_of("method", method, ("auto", "ghost", "vmap"))
+  checks.one_of("method", method, METHODS)
   checks.one_of("rule", rule, RULES)
   if microbatch is not None:
     checks.integer("microbatch", microbatch, low=1)
-  return ClippedGrad(
-    model, loss, l2_clip, "ghost" if method == "auto" else method, per_layer, microbatch, rule
-  )
+  return ClippedGrad(model, loss, l2_clip, method, per_layer, microbatch, rule)
 
 
 def zero_broken(examples: Examples) -> tuple[Examples, jax.Array]:
@@ -216,7 +216,7 @@ def _one_loss(model: Model, loss: PerExampleLoss, params: Params, x: Array, y: A
   return losses[0]
 
 
-def _ghost_sum(
+def _read_sum(
   spec: ClippedGrad,
   params: Params,
   examples: Examples,
@@ -224,59 +224,26 @@ def _ghost_sum(
   finite: jax.Array,
   bounds: jax.Array | None,
 ) -> tuple[Clipped, jax.Array]:
+  """From a reading of the program, in one pass or two."""
   leaves, treedef = jax.tree.flatten(params)
-  shapes = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in leaves]
-  example = (examples.x, examples.y)
+  batch = (examples.x, examples.y)
 
   def function(values: list[Any], one: Any) -> jax.Array:
     tree_ = jax.tree.unflatten(treedef, values)
     return _one_loss(spec.model, spec.loss, tree_, *one)
 
-  one = jax.tree.map(lambda v: jax.ShapeDtypeStruct(v.shape[1:], v.dtype), example)
-  reading = _taps.read(function, shapes, one)
-  whole = sorted(reading.whole)
-  _warn_slow(whole, params)
+  one = jax.tree.map(lambda v: jax.ShapeDtypeStruct(v.shape[1:], v.dtype), batch)
+  reading = _taps.read(function, leaves, one)
+  _warn_slow(sorted(reading.whole), params)
 
-  def tapped(zeros: Any, one: Any) -> tuple[jax.Array, Any]:
-    site_taps, leaf_taps = zeros
-    values = list(leaves)
-    for leaf, tap in zip(whole, leaf_taps, strict=True):
-      values[leaf] = values[leaf] + tap
-    value, captured = _taps.evaluate(function, reading, values, site_taps, one)
-    return value, (value, captured)
+  def weigh(squared: jax.Array, largest: jax.Array) -> Any:
+    return spec.weights(squared, largest, params, mask, finite, bounds)
 
-  zeros = (
-    [jnp.zeros(s.output.shape, s.output.dtype) for s in reading.sites],
-    [jnp.zeros(shapes[leaf].shape, shapes[leaf].dtype) for leaf in whole],
-  )
-  gradient = jax.vmap(jax.grad(tapped, has_aux=True), in_axes=(None, 0))
-  (signals, whole_grads), (losses, captured) = gradient(zeros, example)
-
-  parts: list[list[_factors.Part]] = [[] for _ in leaves]
-  for site, data, signal in zip(reading.sites, captured, signals, strict=True):
-    leaf = site.view.leaf
-    parts[leaf].append(_factors.part(site, data, signal, shapes[leaf]))
-  for leaf, grads in zip(whole, whole_grads, strict=True):
-    parts[leaf].append(_factors.Whole(grads))
-  kept = [_factors.gather(p, s) for p, s in zip(parts, shapes, strict=True)]
-  weights, norms, bad = spec.weights(kept, params, mask, finite, bounds)
-
-  def sums(clean: Callable[[_factors.Part], _factors.Part]) -> list[jax.Array]:
-    return [
-      _factors.weighted_sum([clean(q) for q in p], w, s)
-      for p, w, s in zip(kept, weights, shapes, strict=True)
-    ]
-
-  # Non-finite factors spoil a product even at weight 0. They are rare, so the
-  # sums are taken as they are, and again over cleaned factors if any is there.
-  # A loop of at most one round, not a branch: vmap would take both branches.
-  _, totals = jax.lax.while_loop(
-    lambda carry: carry[0],
-    lambda _: (jnp.array(False), sums(lambda q: _factors.zero_where(bad, q))),
-    (jnp.any(bad), sums(lambda q: q)),
-  )
-  clipped = Clipped(jax.tree.unflatten(treedef, totals), norms, jnp.sum(bad & mask))
-  return clipped, losses
+  two = _pass_choice.takes_two(spec.method, reading, mask.shape[0])
+  work = _two_pass.two_pass_sums if two else _one_pass.one_pass_sums
+  found = work(reading, leaves, batch, weigh)
+  total = jax.tree.unflatten(treedef, found.totals)
+  return Clipped(total, found.norms, jnp.sum(found.bad & mask)), found.losses
 
 
 def _vmap_sum(
@@ -295,7 +262,9 @@ def _vmap_sum(
     losses, grads = value_and_grad(params, x, y)
     leaves = jax.tree.leaves(grads)
     kept: list[list[_factors.Part]] = [[_factors.Whole(g)] for g in leaves]
-    weights, norms, bad = spec.weights(kept, params, mask, finite, bounds)
+    squared = _one_pass.squared_norms(kept, mask.shape[0])
+    largest = largest_norms(kept, squared)
+    weights, norms, bad = spec.weights(squared, largest, params, mask, finite, bounds)
     totals = [
       _factors.weighted_sum([_factors.zero_where(bad, _factors.Whole(g))], w, g[0])
       for g, w in zip(leaves, weights, strict=True)

@@ -25,7 +25,7 @@ def squared_norms(parts: list[Part], num_examples: int) -> jax.Array:
   """
   total = jnp.zeros(num_examples)
   for i, a in enumerate(parts):
-    total += _squared_norm(a)
+    total += _over_slices(_squared_norm(a), a.stack)
     for b in parts[:i]:
       total += 2 * _inner(a, b)
   return total
@@ -42,7 +42,7 @@ def hidden_by_rounding(parts: list[Part], squared: jax.Array, later: int = 0) ->
   by gamma_m S, m = h + w + 2 T + p^2 + 8, S = (sum_t |l_t| |r_t|)^2, however
   small it is itself. S is computed in float32, too, which the factor gamma_m / (1 - gamma_m)
   accounts for. Squares below the smallest float count as zero; that is accounted for
-  twice, since S lacks them, too.
+  twice, since S lacks them, too. Norms of slices add up, and so do their bounds.
 
   Args:
     parts: of one leaf.
@@ -50,12 +50,13 @@ def hidden_by_rounding(parts: list[Part], squared: jax.Array, later: int = 0) ->
     later: roundings of non-negative sums that are still to come.
   """
   if len(parts) == 1 and isinstance(parts[0], Whole):
-    shape = parts[0].gradients.shape[1:]
-    share = _rounding_share(sum(shape) + 2 + later)
-    return share * squared + math.prod(shape) * _SMALLEST
+    shape, stack = parts[0].gradients.shape[1:], parts[0].stack
+    share = _rounding_share(sum(shape) + 2 + later + stack)
+    return share * squared + stack * math.prod(shape) * _SMALLEST
   products = [p for p in parts if isinstance(p, Product)]
   positions = sum(p.right.shape[1] for p in products)
-  sizes, lost = jnp.zeros_like(squared), jnp.zeros_like(squared)
+  stack = products[0].stack if products else 1  # several products are never stacked
+  sizes = lost = jnp.zeros(stack * squared.shape[0])
   longest = 0
   for p in products:
     left, right = _squared_rows(p), _squared_lengths(p.right)
@@ -65,10 +66,12 @@ def hidden_by_rounding(parts: list[Part], squared: jax.Array, later: int = 0) ->
     flushed = height * right + width * left
     lost += positions * _SMALLEST * (jnp.sum(flushed, axis=1) + positions)
     longest = max(longest, height + width)
+  later += stack
+  lost = _over_slices(lost, stack)
   if positions == 1:  # |l|^2 |r|^2: nothing cancels
     return _rounding_share(longest + 2 + later) * squared + 2 * lost
   share = _rounding_share(longest + 2 * positions + len(parts) ** 2 + 8 + later)
-  return share * sizes**2 + 2 * lost
+  return share * _over_slices(sizes**2, stack) + 2 * lost
 
 
 def inner_products(parts: list[Part], others: list[Part], num_examples: int) -> jax.Array:
@@ -86,6 +89,11 @@ def inner_products(parts: list[Part], others: list[Part], num_examples: int) -> 
     for b in others:
       total += _inner(a, b)
   return total
+
+
+def _over_slices(values: jax.Array, stack: int) -> jax.Array:
+  """[stack * n] -> [n] sums: slices of a leaf are different parameters."""
+  return values if stack == 1 else jnp.sum(values.reshape(stack, values.shape[0] // stack), axis=0)
 
 
 def _rounding_share(roundings: int) -> float:

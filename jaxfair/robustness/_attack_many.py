@@ -64,7 +64,7 @@ def attack(
       below. Use it where success counts, and not how badly it is broken.
 
   Returns:
-    `Attacked`, on the host.
+    `Attacked`, on the host; inside jit it is traced, as everything is.
 
   With `stop="smallest"` each example takes its epsilons from the largest down,
   leaves one at the first input that is predicted wrongly, and ends at the first
@@ -91,9 +91,9 @@ def attack(
   size = checks.same_length(**examples._asdict())
   checks.require(size > 0, "examples is empty; there is nobody to attack")
   how.check(examples.x)
-  chosen = _driver.choose_loop(
-    loop, model, examples.x, traced=not checks.concrete((params, examples))
-  )
+  known = checks.concrete((params, examples, key))
+  chosen = _driver.choose_loop(loop, model, examples.x, traced=not known)
+  host = np if known else jnp
   sizes = jnp.asarray(epsilons, jnp.float32)
   batch = min(batch_size, size)
   step = _Advance(model, loss, how, np.shape(examples.x)[1:])
@@ -108,8 +108,8 @@ def attack(
     inputs = _Inputs(params, some, sizes)
     best = _PROGRAMS[stop, chosen](step, inputs, own)
     kept = min(batch, size - first)
-    found.append([np.asarray(leaf)[:, :kept] for leaf in best])
-  x, losses, wrong = (np.concatenate(parts, 1) for parts in zip(*found, strict=True))
+    found.append([host.asarray(leaf)[:, :kept] for leaf in best])
+  x, losses, wrong = (host.concatenate(parts, 1) for parts in zip(*found, strict=True))
   return Attacked(x.reshape(len(x), *np.shape(examples.x)), losses, wrong)
 
 

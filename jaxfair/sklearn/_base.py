@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from jaxfair import accounting, checks, methods
+from jaxfair import _schema, accounting, checks, methods
 from jaxfair.methods._recipe import default_delta
 from jaxfair.sklearn._public_people import public_people
 from jaxfair.sklearn._ranges import scaler_of
@@ -67,7 +67,9 @@ class Classifier(ClassifierMixin, BaseEstimator):
     )
     delta = default_delta(len(x)) if self.delta is None else self.delta
     budget = accounting.Budget(self.epsilon, delta)
-    plan = method.plan(method.settings(**settings), people.sizes, budget)
+    plan = method.plan(
+      _schema.build(method.settings, settings, where="settings."), people.sizes, budget
+    )
     assert plan.guarantee is not None
     key = self._key()
     remember(x, ids, plan.guarantee.guarantee)
@@ -97,11 +99,11 @@ class Classifier(ClassifierMixin, BaseEstimator):
       classes, ids = np.unique(y, return_inverse=True)
     else:
       classes = np.unique(np.asarray(self.classes))
-      ids = np.searchsorted(classes, y).clip(max=len(classes) - 1)
       checks.require(
-        bool(np.all(classes[ids] == y)),
+        bool(np.isin(y, classes).all()) and (classes.dtype.kind == "U") == (y.dtype.kind in "UO"),
         f"y has labels that are not among classes={classes.tolist()}; declare all of them",
       )
+      ids = np.searchsorted(classes, y)
     checks.require(len(classes) > 1, "y has one class; a classifier needs two classes or more")
     return classes, ids.astype(np.int32)
 

@@ -90,8 +90,8 @@ class PrivateSearchCV(Classifier):
       for value in values:
         checks.positive(f"param_grid[{name!r}]", value)
       largest = max(values)
-      chosen[name] = largest
-      chosen[SEARCHED[name]] = tuple(value / largest for value in values)
+      chosen[name] = int(largest) if name == "steps" else float(largest)
+      chosen[SEARCHED[name]] = tuple(float(value / largest) for value in values)
     if grid:  # what is not in the grid is not varied
       chosen = dict.fromkeys(SEARCHED.values(), (1.0,)) | chosen
     return method, chosen

@@ -1,9 +1,8 @@
-"""The papers' experiments and claims: one module per experiment, declared with `experiments`.
+"""The papers' experiments and claims, declared with `experiments`: one module per kind of table.
 
 Studies train and measure by calling the packages above; they never draw.
 """
 
-# The name in a config is the module in this package.
 NAMES = (
   "methods",
   "audit",
@@ -41,5 +40,13 @@ NAMES = (
   "fairpate.notions",
   "fairpate.times",
 )
+# A study is the `STUDY` of the module of its name; those that share a table share a module.
+MODULES = {
+  "pate.teachers": "pate.penalty",
+  "pate.norms": "pate.penalty",
+  "dp_erm.gradients": "dp_erm.persons",
+  "dp_erm.curvature": "dp_erm.persons",
+  "dp_erm.normalize": "dp_erm.output",
+}
 
 __all__ = ["NAMES"]

@@ -8,20 +8,19 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from jaxfair import accounting, checks, privacy
-from jaxfair.training import _batches
+from jaxfair.training import _hosts
 from jaxfair.training._checkpoints import Checkpoints
-from jaxfair.training._dp_sgd import DpSgdProgram, NonPrivateDpTrace
+from jaxfair.training._dp_sgd import DpSgdProgram
 from jaxfair.training._dp_sgd_config import DpSgdConfig
-from jaxfair.training._program import Begun, Given, advance, begin, loop_for, opened
+from jaxfair.training._dp_sgd_trace import NonPrivateDpTrace
+from jaxfair.training._program import opened
 from jaxfair.training._program_fingerprint import programs
-from jaxfair.training._streaming import as_shapes
+from jaxfair.training._segments import Training
 from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss, Source
 
-SEGMENTS = 10  # a training with a folder is saved this often
+SHARDS = 64  # into which people are dealt for a mesh
 
 
 class PrivateFit(NamedTuple):
@@ -58,13 +57,7 @@ def calibrate(
   config.refuse_uncovered()
   checks.positive("epsilon", epsilon)
   checks.number("delta", delta, low=0.0, high=1.0, open_low=True, open_high=True)
-  sampler = _batches.poisson_sampler(
-    num_examples,
-    config.batch_size,
-    config.steps,
-    max_batch=config.max_batch,
-    delta_share=1e-3 * delta,
-  )
+  sampler = config.sampler(num_examples, 1e-3 * delta)
   config = dataclasses.replace(config, max_batch=sampler.max_batch)
   noise = accounting.calibrate_dp_sgd(
     epsilon=epsilon,
@@ -73,6 +66,7 @@ def calibrate(
     steps=config.steps,
     dataset_size=num_examples,
     max_batch=sampler.max_batch,
+    shards=config.shards,
   )
   for counts in config.noisy_counts():
     noise = counts.sum_multiplier(noise)
@@ -95,6 +89,7 @@ def train_to_budget(
   data: str = "private data",
   keep_private: bool = False,
   progress: Callable[[int, int], None] = lambda done, total: None,
+  mesh: jax.sharding.Mesh | None = None,
 ) -> PrivateFit:
   """Trains with DP-SGD so that the model costs at most (epsilon, delta).
 
@@ -115,6 +110,10 @@ def train_to_budget(
     keep_private: keeps the key, the checkpoints and the trace in the folder
       of a finished release. Anyone who reads them can subtract the noise.
     progress: called with `(steps done, steps in all)` after every segment.
+    mesh: devices that share the training, as in `dp_sgd`; a config without `shards` gets 64, or
+      fewer for few people. A folder can be continued with another number of devices. Under
+      `jax.distributed` all processes make the same call, on a mesh of all their devices: the first
+      one keeps the ledger and the folder, and nobody computes a step before the charge is on disk.
 
   Returns:
     The model with its guarantee.
@@ -128,119 +127,61 @@ def train_to_budget(
 
     When a release is finished, its parameters are written down and then its key, checkpoints and
     trace are erased (unlinked; the disk may still keep the contents of unlinked files).
+
+    Of several processes the first draws the key from the operating system and sends it to the
+    others, over the network that the collectives use.
   """
-  program = DpSgdProgram(model, loss)
-  people, source = opened(program, examples)
+  people, source = opened(DpSgdProgram(model, loss), examples)
+  if mesh is not None and source is None and config.shards is None:
+    config = dataclasses.replace(config, shards=shards_for(people.size))
   config.check(model, loss, people)
   if key is not None:
     checks.one_key("key", key)
   size = people.size
   config = calibrate(config, size, epsilon=epsilon, delta=delta)
-  people = jax.tree.map(jnp.asarray, people)
-  training = _Training(program, people, config, initial, progress, source)
+  program = DpSgdProgram.on(mesh, model, loss, examples, config, initial)
+  training = Training.of(program, people, config, initial, progress, source)
   trace: NonPrivateDpTrace | None
   with contextlib.ExitStack() as stack:
+    stack.enter_context(_hosts.together(_remedy(folder)))
     if folder is None:
-      chosen = privacy.os_key() if key is None else key
+      chosen = _hosts.key_from_first(privacy.os_key) if key is None else key
       for_release = key is None
       book = dataset_ledger if for_release else None
-      training.charge(ledger, book, secrets.token_hex(8))
+      _hosts.from_first(lambda: training.charge(ledger, book, secrets.token_hex(8)))
       params, trace = training.run(chosen, None)
     else:
       folder = pathlib.Path(folder)
-      described = _described(config, epsilon, delta, size)
-      store = Checkpoints(
-        folder,
-        described,
-        (people if source is None else _digest(source), initial),
-        key,
-        programs=programs(model, loss, people, config),
-      )
+      private, described = training.private(), _described(config, epsilon, delta, size)
+      traced = programs(model, loss, people, config)
+
+      def charged() -> Any:
+        made = Checkpoints(folder, described, private, key, programs=traced)
+        own = ledger
+        if own is None:
+          own = stack.enter_context(_open_ledger(folder / "ledger.jsonl", data, epsilon, delta))
+        training.charge(own, dataset_ledger if made.for_release else None, made.run_id)
+        return made.told()
+
+      store = Checkpoints.joined(folder, _hosts.from_first(charged), private)
       for_release = store.for_release
-      if ledger is None:
-        path = folder / "ledger.jsonl"
-        ledger = stack.enter_context(_open_ledger(path, data, epsilon, delta))
-      book = dataset_ledger if for_release else None
-      training.charge(ledger, book, store.run_id)
       params, trace = training.resume(store)
       if for_release and not keep_private:
-        store.finish(params)
+        training.finish(store, params)
   guarantee = accounting.composed_guarantee([config.event(size)], delta=delta)
   return PrivateFit(params, guarantee, for_release, config, trace)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Training:
-  """Segments of a training: computed and saved, one after the other."""
-
-  program: DpSgdProgram
-  examples: Examples
-  config: DpSgdConfig
-  initial: Params | None
-  progress: Callable[[int, int], None]
-  source: Source | None
-
-  def charge(
-    self, ledger: accounting.Ledger | None, book: accounting.DatasetLedger | None, run_id: str
-  ) -> None:
-    """Charges the whole training to a ledger and to its data set, once."""
-    event, id = self.config.event(self.examples.size), f"{run_id}: DP-SGD"
-    if ledger is not None:
-      ledger.charge(event, id=id)
-    if book is not None:
-      relation = accounting.Relation.ADD_OR_REMOVE_ONE
-      book.charge(event, id=id, relation=relation)
-
-  def resume(self, store: Checkpoints) -> tuple[Params, NonPrivateDpTrace | None]:
-    """What is left to do in a folder: nothing, if its release is finished."""
-    if not store.finished:
-      return self.run(store.key, store)
-    like = jax.eval_shape(
-      lambda key: self.program.params_of(self.begin(key).state), jax.random.key(0)
-    )
-    return store.released(like), None
-
-  def begin(self, key: Key) -> Begun:
-    """The training before its first step."""
-    return begin(self.program, Given(self.examples, self.config, key, self.initial))
-
-  def run(self, key: Key, store: Checkpoints | None) -> tuple[Params, NonPrivateDpTrace]:
-    """From the newest checkpoint to the end."""
-    steps, begun = self.config.steps, self.begin(key)
-    loop = loop_for(self.program, Given(self.examples, self.config, key))
-    length = steps if store is None else -(-steps // SEGMENTS)
-    done, parts = 0, []
-    if store is not None and store.latest():
-      done = store.latest()
-      state, trace = store.load(done, self._shapes(begun, done))
-      begun, parts = begun._replace(state=state), [trace]
-    while done < steps:
-      count = min(length, steps - done)
-      begun, trace = advance(
-        self.program, begun, count=count, start=done, loop=loop, source=self.source
-      )
-      parts.append(trace)
-      done += count
-      if store is not None:
-        store.save(done, (begun.state, _joined(parts)))
-      self.progress(done, steps)
-    return self.program.params_of(begun.state), _joined(parts)
-
-  def _shapes(self, begun: Begun, done: int) -> Any:
-    """Shapes of a checkpoint after `done` steps."""
-    begun = begun._replace(inputs=as_shapes(begun.inputs))
-    begun, trace = jax.eval_shape(lambda b: advance(self.program, b, count=done), begun)
-    return begun.state, trace
+def shards_for(num_examples: int) -> int:
+  """How many shards n people are dealt to: 64, or the largest power of two that leaves two each."""
+  return int(min(SHARDS, max(1, 2 ** ((num_examples // 2).bit_length() - 1))))
 
 
-def _digest(source: Source) -> np.ndarray:
-  """What stands for the people of a source in a checkpoint's fingerprint."""
-  return np.frombuffer(source.fingerprint().encode(), np.uint8)
-
-
-def _joined(parts: list[NonPrivateDpTrace]) -> NonPrivateDpTrace:
-  # On the host: every number of segments would be another program.
-  return jax.tree.map(lambda *leaves: jnp.asarray(np.concatenate(leaves)), *parts)
+def _remedy(folder: str | pathlib.Path | None) -> str:
+  """What to do when a process is lost."""
+  if folder is None:
+    return "start all of them again; with folder= they would continue from a checkpoint"
+  return f"start all of them again with the same call, which continues {folder}"
 
 
 def _open_ledger(path: pathlib.Path, data: str, epsilon: float, delta: float) -> accounting.Ledger:
@@ -254,7 +195,7 @@ def _open_ledger(path: pathlib.Path, data: str, epsilon: float, delta: float) ->
 def _described(config: DpSgdConfig, epsilon: float, delta: float, size: int) -> dict[str, Any]:
   """What must not change when a training is continued."""
   numbers = ("learning_rate", "l2_clip", "noise_multiplier", "weight_decay")
-  fixed = ("steps", "batch_size", "max_batch", "method", "per_layer", "rule", "rescale")
+  fixed = ("steps", "batch_size", "max_batch", "shards", "method", "per_layer", "rule", "rescale")
   recipe = ("views", "chunk_size", "average")
   return {
     "epsilon": epsilon,

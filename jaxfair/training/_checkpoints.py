@@ -34,6 +34,7 @@ from jaxfair import checks, privacy
 from jaxfair._whole_files import owner_only, sync_folder, write_whole
 from jaxfair.accounting import _state_folder
 from jaxfair.accounting._locked_file import LedgerError
+from jaxfair.training import _hosts
 from jaxfair.types import Key, Params
 
 RECORD, SECRET, RELEASED = "run.json", "secret_key", "released.npz"
@@ -109,6 +110,26 @@ class Checkpoints:
     }
     write_whole(known, json.dumps(record, indent=2), mode=0o600)
 
+  def told(self) -> dict[str, Any]:
+    """What other processes of the training must know, as JSON values."""
+    words = None if self._key is None else np.asarray(jax.random.key_data(self._key)).tolist()
+    return {
+      "run_id": self.run_id,
+      "for_release": self.for_release,
+      "finished": self.finished,
+      "key": words,
+    }
+
+  @classmethod
+  def joined(cls, folder: pathlib.Path, told: dict[str, Any], private: Any) -> "Checkpoints":
+    """A folder that another process, or this one, has begun or found."""
+    self = cls.__new__(cls)
+    self._folder, self._root, self._private = folder, folder / "private", private
+    self.run_id, self.for_release = told["run_id"], told["for_release"]
+    self.finished = told["finished"]
+    self._key = None if told["key"] is None else _as_key(told["key"])
+    return self
+
   @property
   def key(self) -> jax.Array:
     """The training's key, until the release is finished."""
@@ -116,14 +137,20 @@ class Checkpoints:
     return self._key
 
   def save(self, step: int, state: Any) -> None:
-    """Saves the state after a number of steps; complete or not at all."""
-    import orbax.checkpoint
+    """Saves the state after a number of steps; complete or not at all.
 
+    Of several processes the first one saves, and all wait for it.
+    """
+    if jax.process_count() > 1:  # where an array of JAX would have to be everybody's
+      state = jax.tree.map(np.asarray, state)
+    _hosts.from_first(lambda: self._save(step, state))
+
+  def _save(self, step: int, state: Any) -> None:
     self._drop_unfinished()
     path = self._root.resolve() / f"step-{step:08d}"
     _require_room(path, state)
     try:
-      with _without_logs(), orbax.checkpoint.StandardCheckpointer() as saver:
+      with _without_logs(), _checkpointer() as saver:
         saver.save(path, state)
     except Exception as error:
       self._drop_unfinished()
@@ -141,9 +168,9 @@ class Checkpoints:
 
   def load(self, step: int, like: Any) -> Any:
     """The state after a number of steps; `like` gives shapes and types."""
-    import orbax.checkpoint
-
-    with orbax.checkpoint.StandardCheckpointer() as saver:
+    if jax.process_count() > 1:
+      like = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), like)
+    with _checkpointer() as saver:
       return saver.restore(self._root.resolve() / f"step-{step:08d}", like)
 
   def finish(self, params: Params) -> None:
@@ -217,6 +244,18 @@ class Checkpoints:
       return _state_folder.keyed(message)
     except (LedgerError, checks.ArgumentError):
       return None
+
+
+def _checkpointer() -> Any:
+  """Orbax, in this process alone: it would wait for the others to save as well."""
+  import orbax.checkpoint
+  from orbax.checkpoint.options import MultiprocessingOptions
+
+  me = jax.process_index()
+  alone = MultiprocessingOptions(
+    primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"process-{me}"
+  )
+  return orbax.checkpoint.StandardCheckpointer(multiprocessing_options=alone)
 
 
 def _require_room(path: pathlib.Path, state: Any) -> None:
@@ -304,5 +343,8 @@ def _same_key(first: jax.Array, second: jax.Array) -> bool:
 
 
 def _load_key(path: pathlib.Path) -> jax.Array:
-  words = np.array(json.loads(path.read_text(encoding="utf-8")), np.uint32)
-  return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+  return _as_key(json.loads(path.read_text(encoding="utf-8")))
+
+
+def _as_key(words: list[int]) -> jax.Array:
+  return jax.random.wrap_key_data(jnp.asarray(words, jnp.uint32), impl="threefry2x32")

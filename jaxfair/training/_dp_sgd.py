@@ -16,35 +16,12 @@ from jaxfair.privacy._sharded_sampling import ShardedSampler
 from jaxfair.training import _batches, _group_rules, _regularizers
 from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._dp_sgd_feeds import Feed, make_feeds
+from jaxfair.training._dp_sgd_trace import NonPrivateDpTrace, Seen, trace_of
 from jaxfair.training._mesh import OnMesh, block_cap
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, train
 from jaxfair.training._recipes import Average, mean_over_views, sum_in_chunks, views_of
 from jaxfair.types import Array, Examples, Fit, Key, Model, Params, PerExampleLoss, Source
-
-
-class NonPrivateDpTrace(NamedTuple):
-  """The trace of a private training, computed without noise; not for release.
-
-  Not for release: the accountant covers the parameters, not these numbers.
-  Reports of private runs leave them out.
-
-  Attributes:
-    loss: [steps] mean loss of the batch before the step.
-    mean_norm: [steps] mean gradient norm before clipping.
-    clipped: [steps] share of the batch whose gradient was clipped.
-    batch: [steps] realized batch sizes.
-    num_nonfinite: [steps] examples left out for a non-finite gradient.
-    l2_clip: [steps] the bound in use. This one is private when `adaptive`
-      moved it, and a constant otherwise.
-  """
-
-  loss: jax.Array
-  mean_norm: jax.Array
-  clipped: jax.Array
-  batch: jax.Array
-  num_nonfinite: jax.Array
-  l2_clip: jax.Array
 
 
 def dp_sgd(
@@ -98,8 +75,8 @@ def dp_sgd(
   Reference:
     Abadi et al. 2016.
   """
-  given = Given(examples, config, key, initial, mask=mask)
-  return train(DpSgdProgram.on(mesh, model, loss, given), given)
+  program = DpSgdProgram.on(mesh, model, loss, examples, config, initial)
+  return train(program, Given(examples, config, key, initial, mask=mask))
 
 
 class DpSgdState(NamedTuple):
@@ -128,16 +105,6 @@ class _Sums(NamedTuple):
   groups: jax.Array | None = None  # [groups, categories] counts for a group rule
 
 
-class _Seen(NamedTuple):
-  """Sums for the trace."""
-
-  loss: jax.Array
-  norm: jax.Array
-  clipped: jax.Array
-  batch: jax.Array
-  num_nonfinite: jax.Array
-
-
 @dataclasses.dataclass(frozen=True)
 class DpSgdProgram(Program):
   """Samples, clips, adds noise, averages, steps.
@@ -150,17 +117,22 @@ class DpSgdProgram(Program):
 
   @classmethod
   def on(
-    cls, mesh: jax.sharding.Mesh | None, model: Model, loss: PerExampleLoss, given: Given
+    cls,
+    mesh: jax.sharding.Mesh | None,
+    model: Model,
+    loss: PerExampleLoss,
+    examples: Examples | Source,
+    config: DpSgdConfig,
+    initial: Params | None,
   ) -> "DpSgdProgram":
     """The program on a mesh, or on one device."""
     if mesh is None:
       return cls(model, loss)
-    checks.require(
-      isinstance(given.examples, Examples),
-      "mesh= shares people who are in memory; leave mesh out to train on a Source",
-    )
-    shards = given.config.shards
-    return cls(model, loss, OnMesh.checked(mesh, shards, given.examples, given.initial))
+    if not isinstance(examples, Examples):
+      raise checks.ArgumentError(
+        "mesh= shares people who are in memory; leave mesh out to train on a Source"
+      )
+    return cls(model, loss, OnMesh.checked(mesh, config.shards, examples, initial))
 
   def place(self, given: Given) -> Given:
     """Puts people and parameters on the devices that work on them."""
@@ -186,7 +158,7 @@ class DpSgdProgram(Program):
 
   def rows(self, inputs: DpSgdInputs) -> int:
     """The cap on a batch, or on the part of it that a device draws."""
-    sampler = inputs.config.sampler(self._size(inputs))
+    sampler = inputs.config.sampler(self.size_of(inputs.people))
     if isinstance(sampler, ShardedSampler):
       return block_cap(sampler, 1 if self.on_mesh is None else self.on_mesh.blocks)
     cap: int = sampler.max_batch
@@ -194,7 +166,7 @@ class DpSgdProgram(Program):
 
   def feed(self, source: jax.Array, inputs: DpSgdInputs, start: Any, count: int) -> Feed:
     """Samples and keys; see `make_feeds`."""
-    size, mesh = self._size(inputs), self.on_mesh
+    size, mesh = self.size_of(inputs.people), self.on_mesh
     return make_feeds(inputs.config, size, count, key=source, start=start, on_mesh=mesh)
 
   def chosen(self, feeds: Feed) -> Batch:
@@ -206,7 +178,7 @@ class DpSgdProgram(Program):
     batch = Batch(np.arange(people.x.shape[0]), feed.batch.mask)
     return feed._replace(batch=batch), inputs._replace(people=people)
 
-  def sum(self, state: DpSgdState, feed: Feed, inputs: DpSgdInputs) -> tuple[_Sums, _Seen]:
+  def sum(self, state: DpSgdState, feed: Feed, inputs: DpSgdInputs) -> tuple[_Sums, Seen]:
     """The sums of clipped gradients and of what is traced."""
     inside = self._penalties(state, feed, inputs.config, inside=True)
     block = functools.partial(self._block_sum, inputs.config)
@@ -219,7 +191,7 @@ class DpSgdProgram(Program):
 
   def _block_sum(
     self, config: DpSgdConfig, given: Any, batch: Batch, places: Array, held: Examples
-  ) -> tuple[_Sums, _Seen]:
+  ) -> tuple[_Sums, Seen]:
     """The sums over the people of one device's batch.
 
     Args:
@@ -262,7 +234,7 @@ class DpSgdProgram(Program):
       # A person left out of the sum is not counted, either: to be left out is
       # then as not to be there.
       fitting = config.adaptive.centered_count(l2_clip, norms, mask & whole)
-    seen = _Seen(
+    seen = Seen(
       loss=jnp.sum(jnp.where(mask, losses, 0.0)),
       norm=jnp.sum(norms),
       clipped=jnp.sum(norms > l2_clip),
@@ -295,7 +267,7 @@ class DpSgdProgram(Program):
     return tree.scale(1 / size, noisy), clip, groups
 
   def update(
-    self, state: DpSgdState, released: Any, seen: _Seen, feed: Feed, inputs: DpSgdInputs
+    self, state: DpSgdState, released: Any, seen: Seen, feed: Feed, inputs: DpSgdInputs
   ) -> tuple[DpSgdState, NonPrivateDpTrace]:
     """Regularizers, then one step of the optimizer."""
     config, (mean, clip, groups) = inputs.config, released
@@ -311,7 +283,7 @@ class DpSgdProgram(Program):
     params, average = self._laid_out(params), state.average
     if average is not None:
       average = average.with_step(params, config.average)
-    return DpSgdState(params, optimizer, clip, average, groups), _trace(seen, state.l2_clip)
+    return DpSgdState(params, optimizer, clip, average, groups), trace_of(seen, state.l2_clip)
 
   def finish(self, state: DpSgdState, infos: Any, inputs: Any) -> Fit:
     """The last parameters, or their running mean."""
@@ -338,9 +310,9 @@ class DpSgdProgram(Program):
       model, loss, l2_clip=l2_clip, method=method, per_layer=config.per_layer, rule=config.rule
     )
 
-  def _size(self, inputs: DpSgdInputs) -> int:
-    size: int = inputs.people.x.shape[0]
-    return size if self.on_mesh is None else self.on_mesh.size
+  def size_of(self, people: Examples) -> int:
+    """Number of people, without the rows that fill up a device's block."""
+    return people.size if self.on_mesh is None else self.on_mesh.size
 
   def _laid_out(self, params: Params) -> Params:
     return params if self.on_mesh is None else self.on_mesh.laid_out(params)
@@ -351,15 +323,3 @@ class DpSgdProgram(Program):
     return _regularizers.penalty_gradient(
       config, state.params, l2_clip=state.l2_clip, key=feed.key_penalty, inside=inside
     )
-
-
-def _trace(seen: _Seen, clip: jax.Array) -> NonPrivateDpTrace:
-  share = 1 / jnp.maximum(seen.batch, 1)
-  return NonPrivateDpTrace(
-    loss=seen.loss * share,
-    mean_norm=seen.norm * share,
-    clipped=seen.clipped * share,
-    batch=seen.batch,
-    num_nonfinite=seen.num_nonfinite,
-    l2_clip=clip,
-  )

@@ -7,6 +7,7 @@ devices in any way.
 """
 
 import dataclasses
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from jaxfair import checks
 from jaxfair.accounting import _truncation
 from jaxfair.privacy._sampling import Batch
 from jaxfair.privacy._sharded_sampling import ShardedSampler
+from jaxfair.training import _hosts
 from jaxfair.training._thin_products import by_columns
 from jaxfair.types import Examples, Params
 
@@ -135,14 +137,14 @@ class OnMesh:
     leaves, structure = jax.tree.flatten(params)
     specs = self.specs or (PartitionSpec(),) * len(leaves)
     placed = [
-      jax.device_put(leaf, NamedSharding(self.mesh, spec))
+      _hosts.place(leaf, NamedSharding(self.mesh, spec))
       for leaf, spec in zip(leaves, specs, strict=True)
     ]
     return jax.tree.unflatten(structure, placed)
 
   def place_everywhere(self, tree: Any) -> Any:
     """Arrays that every device reads."""
-    return jax.device_put(tree, NamedSharding(self.mesh, PartitionSpec()))
+    return _hosts.place(tree, NamedSharding(self.mesh, PartitionSpec()))
 
   def place_people(self, examples: Examples) -> Examples:
     """Each device's block of the people, along the leading axis.
@@ -153,11 +155,38 @@ class OnMesh:
     """
     return jax.tree.map(self._divided, examples)
 
+  def digests(self, people: Examples, shards: int) -> np.ndarray:
+    """[shards, 32] SHA-256 of the people of each shard, whatever devices and processes hold them.
+
+    Args:
+      people: from `place_people`.
+      shards: number of shards.
+    """
+    width, each = -(-self.size // self.blocks), shards // self.blocks
+    found = np.zeros((shards, 32), np.uint8)
+    hashes: dict[int, Any] = {}
+    for leaf in people:
+      for piece in leaf.addressable_shards:
+        block = (piece.index[0].start or 0) // width
+        rows, first = np.asarray(piece.data), _start(block, self.size, self.blocks)
+        for shard in range(block * each, (block + 1) * each):
+          start, end = (_start(shard + more, self.size, shards) - first for more in (0, 1))
+          own = np.ascontiguousarray(rows[start:end])
+          digest = hashes.setdefault(shard, hashlib.sha256())
+          digest.update(f"{own.shape} {own.dtype}".encode())
+          digest.update(own.tobytes())
+    for shard, digest in hashes.items():
+      found[shard] = np.frombuffer(digest.digest(), np.uint8)
+    return found if jax.process_count() == 1 else _hosts.joined(found)
+
   def _divided(self, leaf: Any) -> jax.Array:
     sharding = NamedSharding(self.mesh, PartitionSpec(self.mesh.axis_names))
     if self.size % self.blocks == 0:
-      return jax.device_put(leaf, sharding)
+      return _hosts.place(leaf, sharding)
     width = -(-self.size // self.blocks)
+    if leaf.shape[0] == width * self.blocks:
+      placed: jax.Array = leaf  # before
+      return placed
     near = np.asarray(leaf)
 
     def block(index: Any) -> np.ndarray:

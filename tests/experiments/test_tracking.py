@@ -213,11 +213,11 @@ def test_trackers_that_are_not_there_are_told(tmp_path):
 
 def test_settings_columns_of_any_kind_are_no_figures(toy):
   table = experiments.Table(
-    {"mean": [1.0], "label": ["x"], "seed": [0], "group": ["a"], "value": [np.nan]}
+    {"mean": [1.0], "label": ["x"], "seed": [0], "group": ["a"], "value": [2.0], "no": [np.nan]}
   )
   tracker = Recorder()
   study = dataclasses.replace(toy.study, figures=(), summaries=())
   _tracking.Guard(tracker, print, allow_non_private=True).on_table(study, ["mean"], table)
   [(settings, figures)] = tracker.rows
   assert sorted(settings) == ["group", "label", "mean", "seed"]
-  assert list(figures) == ["value"]
+  assert figures == {"value": 2.0}

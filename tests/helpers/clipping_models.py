@@ -41,7 +41,7 @@ class Convolutions(nn.Module):
 
 
 class Odd(nn.Module):
-  """A grouped convolution and a gate: no fast rule, so built whole."""
+  """A gate without a fast rule, so built whole, behind a convolution in groups."""
 
   @nn.compact
   def __call__(self, x):

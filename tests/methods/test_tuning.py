@@ -117,3 +117,15 @@ def _runs(plan, key):
   drawn = jax.random.split(key, 3)[0]
   random = np.random.default_rng(np.asarray(jax.random.key_data(drawn)))
   return random.geometric(1 / plan.config.mean_runs)
+
+
+@pytest.mark.parametrize("size", [60, 256])
+def test_few_people_can_be_tuned_on_by_default(size):
+  """The usual batch would be all of them, and its cap would overflow for certain."""
+  method = methods.get("tuned_dp_sgd")
+  sizes = people(size).sizes
+  made = method.plan(method.settings(steps=5), sizes, Budget(2.0, 1e-4))
+  assert made.settings.batch_size == size // 2
+  assert made.guarantee.guarantee.epsilon <= 2.0
+  given = method.plan(method.settings(steps=5, batch_size=20), sizes, Budget(2.0, 1e-4))
+  assert given.settings.batch_size == 20

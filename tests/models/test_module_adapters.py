@@ -44,6 +44,7 @@ def plain_mlp(params, x):
   return np.maximum(x @ np.asarray(w) + b, 0) @ np.asarray(v) + c
 
 
+@pytest.mark.slow
 def test_from_nnx_is_the_module():
   module = Net(nnx.Rngs(KEY))
   for model in (models.from_nnx(net), models.from_nnx(module)):
@@ -54,6 +55,7 @@ def test_from_nnx_is_the_module():
     np.testing.assert_array_equal(model.apply(params, X), module(X))
 
 
+@pytest.mark.slow
 def test_from_equinox_is_the_module():
   pytest.importorskip("equinox", reason="equinox is in the extra 'equinox'")
   module = mlp(KEY)

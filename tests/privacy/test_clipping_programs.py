@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfair import checks, models, training, tree
+from jaxfair import _jaxpr, checks, models, training, tree
 from jaxfair.privacy import _taps
 from jaxfair.privacy._clip_factors import weights_of
 from jaxfair.privacy._clipping import SlowClippingWarning, clipped_grad
@@ -301,18 +301,35 @@ def test_a_norm_that_cannot_be_bounded_leaves_the_example_out():
   assert 0.499 < weights[0, 0] < 0.5
 
 
-def test_only_numbers_of_one_type_of_32_bits_or_more_make_a_site():
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.float32, jnp.complex64])
+def test_casts_of_parameters_are_read_through_and_complex_numbers_are_not(dtype):
   shapes = [jax.ShapeDtypeStruct((3, 2), jnp.float32)]
-  for dtype, fast in ((jnp.float32, True), (jnp.bfloat16, False)):
-    one = jax.ShapeDtypeStruct((1, 3), dtype)
-    reading = _taps.read(
-      lambda leaves, x: jnp.sum(
-        jax.lax.dot_general(
-          x, leaves[0], (((1,), (0,)), ((), ())), preferred_element_type=jnp.float32
-        )
-      ),
-      shapes,
-      one,
-    )
-    assert (len(reading.sites) == 1) == fast
-    assert (reading.whole == {0}) != fast
+  one = jax.ShapeDtypeStruct((1, 3), dtype)
+
+  def function(leaves, x):
+    return jnp.sum(jnp.abs(x @ leaves[0].astype(dtype)))
+
+  reading = _taps.read(function, shapes, one)
+  fast = dtype != jnp.complex64
+  assert [site.kind for site in reading.sites] == ["dense"] * fast
+  assert (reading.whole == {0}) != fast
+  plain = _taps.read(function, shapes, one, plain=True)
+  assert (plain.whole == {0}) == (dtype != jnp.float32)
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_factors_of_short_numbers_are_stored_before_they_are_cast(dtype):
+  """Otherwise the compiler may give a norm other digits than the sum that it bounds."""
+  model, params = short_model("weights", dtype)
+  gradient = clipped_grad(model, first, l2_clip=1.0)
+  program = jax.make_jaxpr(gradient)(params, examples_of(np.ones((2, 40), np.float32)))
+  found = list(_jaxpr.equations(program))
+  stored = [e for e in found if e.primitive.name == "optimization_barrier"]
+  assert sum(v.aval.dtype == dtype for e in stored for v in e.outvars) == 2
+  sums = [e for e in found if e.primitive.name == "dot_general"]
+  assert any(e.outvars[0].aval.shape[-2:] == (40, 30) for e in sums)
+  for equation in sums:
+    if equation.outvars[0].aval.shape[-2:] == (40, 30):
+      assert {v.aval.dtype for v in (*equation.invars, *equation.outvars)} == {
+        jnp.dtype(jnp.float32)
+      }

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers import program_verdict, program_zoo
-from jaxfair.privacy import _clip_factors, _factors
+from jaxfair.privacy import _clip_factors, _site_factors
 
 BLOCKS = 15
 PROGRAMS = 5  # in a block, on four sets of people each: 300 in all
@@ -45,7 +45,7 @@ def test_the_zoo_notices_row_numbers_that_wrap(monkeypatch):
     and len(program.cases[0].params["layer 0"]["table"]) in (256, 257, 300)
   )
   assert not program_verdict.judge(program).failures
-  monkeypatch.setattr(_factors, "_int32", lambda rows, height: rows)
+  monkeypatch.setattr(_site_factors, "_int32", lambda rows, height: rows)
   assert program_verdict.judge(program).failures
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfair.privacy import _taps
+from jaxfair.privacy import _tapped_run, _taps
 
 LEAF = jax.ShapeDtypeStruct((3, 2), jnp.float32)
 ROW = jax.ShapeDtypeStruct((3,), jnp.float32)
@@ -38,6 +38,16 @@ def in_a_loop(w, x):
   return jax.lax.scan(add, 0 * x[:2], length=2)[0]
 
 
+def carried(w, x):
+  """A parameter in the carry of a loop: after a round it may be anything."""
+
+  def step(carry, _):
+    w, total = carry
+    return (jnp.sin(w), total + product(w, x)), None
+
+  return jax.lax.scan(step, (w, 0 * x[:2]), length=2)[0][1]
+
+
 def read(function):
   return _taps.read(lambda ls, x: function(ls[0], x).sum(), [LEAF], ROW)
 
@@ -49,8 +59,42 @@ def test_plain_calls_and_rematerialized_parts_are_read_through(wrap):
   assert not found.whole
 
 
-@pytest.mark.parametrize("make", [with_jvp, with_vjp, lambda: in_a_loop])
-def test_custom_derivatives_and_loops_stay_closed(make):
+def test_rounds_of_a_loop_share_a_site():
+  found = read(in_a_loop)
+  (site,) = found.sites
+  assert (site.kind, site.loops, site.shares) == ("dense", (2,), True)
+  assert [slot.shape for slot in found.taps] == [(2, 2)]
+  assert not found.whole
+
+
+def test_analyses_of_curvature_read_no_loops():
+  found = _taps.read(lambda ls, x: in_a_loop(ls[0], x).sum(), [LEAF], ROW, plain=True)
+  assert (found.sites, found.whole) == ((), {0})
+
+
+def test_a_product_and_the_bias_added_to_it_have_one_signal():
+  def function(leaves, x):
+    return jnp.sin(x @ leaves[0] + leaves[1] + x[:2]).sum()
+
+  bias = jax.ShapeDtypeStruct((2,), jnp.float32)
+  found = _taps.read(function, [LEAF, bias], ROW)
+  assert len(found.sites) == 2
+  assert len(found.taps) == 1
+  plain = _taps.read(function, [LEAF, bias], ROW, plain=True)
+  assert len(plain.taps) == 2
+
+
+def test_a_sum_that_is_used_twice_keeps_the_signals_apart():
+  def function(leaves, x):
+    product = x @ leaves[0]
+    return (jnp.sin(product + leaves[1]) + product).sum()
+
+  bias = jax.ShapeDtypeStruct((2,), jnp.float32)
+  assert len(_taps.read(function, [LEAF, bias], ROW).taps) == 2
+
+
+@pytest.mark.parametrize("make", [with_jvp, with_vjp, lambda: carried])
+def test_custom_derivatives_and_carried_parameters_stay_closed(make):
   """A tap inside would see the derivative of what is computed, not theirs."""
   found = read(make())
   assert found.sites == ()
@@ -65,6 +109,6 @@ def test_evaluating_with_taps_of_zero_changes_nothing():
   w, x = np.float32(rng.normal(size=(3, 2))), np.float32(rng.normal(size=3))
   found = _taps.read(function, [LEAF], ROW)
   zeros = [jnp.zeros(site.output.shape) for site in found.sites]
-  value, (data,) = _taps.evaluate(function, found, [w], zeros, x)
+  value, (data,) = _tapped_run.evaluate(found, [w], zeros, x)
   np.testing.assert_allclose(value, (x @ w).sum(), rtol=1e-6)
   np.testing.assert_array_equal(data, x)

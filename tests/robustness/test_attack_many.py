@@ -207,3 +207,17 @@ def test_people_that_cannot_be_attacked_are_refused(change, told):
 def test_options_that_cannot_be_used_are_refused(options, told):
   with pytest.raises(checks.ArgumentError, match=told):
     run("mlp", "PGD", **options)
+
+
+@pytest.mark.slow
+def test_inside_jit_an_attack_is_the_same():
+  model, params, examples = start("mlp")
+
+  def traced(params, examples, key):
+    found = attack(model, params, examples, KINDS["PGD"], epsilons=[0.1], key=key, batch_size=10)
+    return found.x, found.success
+
+  found, _ = run("mlp", "PGD", epsilons=[0.1], batch_size=10)
+  x, success = jax.jit(traced)(params, examples, KEY)
+  np.testing.assert_allclose(x, found.x, atol=1e-6)
+  np.testing.assert_array_equal(success, found.success)

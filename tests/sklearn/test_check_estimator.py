@@ -21,9 +21,25 @@ ESTIMATORS = [
 ]
 
 
+FEW = dict.fromkeys(
+  (
+    "check_classifier_data_not_an_array",
+    "check_estimators_nan_inf",
+    "check_fit2d_1feature",
+    "check_n_features_in_after_fitting",
+  ),
+  "has ten people or fewer, and two teachers need ten each",
+)
+
+
+def expected_failures(estimator):
+  """The list of exceptions in docs/sklearn.md."""
+  return FEW if isinstance(estimator, PateClassifier) else {}
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::jaxfair.sklearn.PrivacySpentWarning")
 @pytest.mark.filterwarnings("ignore:fit got no groups")
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check, instant):
   check(estimator)

@@ -78,7 +78,7 @@ found["kept"] = [a.sharding.is_equivalent_to(b, a.ndim) for a, b in
                  zip(jax.tree.leaves(spread.params), jax.tree.leaves(shardings), strict=True)]
 found["rich"] = apart(jax.device_get(spread), run(RICH, own, initial=start))
 given = Given(placed, CONFIG, KEY, start)
-given = DpSgdProgram.on(devices, MODEL, LOSS, given).place(given)
+given = DpSgdProgram.on(devices, MODEL, LOSS, placed, CONFIG, start).place(given)
 found["as it is"] = all(
   a.unsafe_buffer_pointer() == b.unsafe_buffer_pointer()
   for left, right in zip(placed, given.examples, strict=True)
@@ -90,7 +90,7 @@ def compiled(devices):
   shape = jax.ShapeDtypeStruct
   own = Examples(shape((160000, 16), jnp.float32), *2 * [shape((160000,), jnp.int32)])
   config = dataclasses.replace(CONFIG, shards=64 if devices else None, batch_size=32768)
-  program = DpSgdProgram.on(devices, MODEL, LOSS, Given(own, config, KEY))
+  program = DpSgdProgram.on(devices, MODEL, LOSS, own, config, None)
   begun = jax.eval_shape(lambda: begin(program, Given(
     jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), own), config, KEY)))
   feed = jax.eval_shape(lambda b: jax.tree.map(

@@ -16,6 +16,7 @@ from jaxfair.decisions import (
   _problems,
   _proxies,
   _remedies,
+  _ways,
 )
 from jaxfair.experiments import Positive, _claims, _statistics, _study
 from jaxfair.studies.decisions.places import OWNER_ONLY, Districts, Places, load_districts
@@ -26,6 +27,13 @@ COUNTS, CLIPPED, TEMPERED = "noisy counts", "non-negative", "tempered"
 PUBLIC, PRIVATE = "linear proxy, public total", "linear proxy, private total"
 OUTPUTS = "output perturbation"
 METHODS = (COUNTS, CLIPPED, TEMPERED, PUBLIC, PRIVATE, OUTPUTS)
+# What `jaxfair decide` calls those that do not temper.
+WAYS = {
+  COUNTS: "as-released",
+  PUBLIC: "public-total",
+  PRIVATE: "private-total",
+  OUTPUTS: "noisy-shares",
+}
 BEST = "best"  # of the temperatures, for counts
 SUMMARY = {"row": "summary"}
 AT_BEST = SUMMARY | {"heat": ("", BEST)}
@@ -87,21 +95,11 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
 def _mechanism(
   config: Config, method: str, places: Districts, epsilon: float, heat: float
 ) -> _mechanisms.Mechanism:
-  problem = decisions.allotment(places.weights)
-  release = decisions.LaplaceRelease.for_epsilon(epsilon)
-  total = float(places.weights @ places.counts)
-  highest, lower = float(places.weights.max()), config.lower_share * total
-  bounds = {"max_weight": highest, "lower_total": lower}
-  match method:
-    case "noisy counts":
-      return _mechanisms.on_counts(problem, release)
-    case "non-negative" | "tempered":
-      return _mechanisms.on_counts(Partial(_after, problem, heat), release)
-    case "linear proxy, public total":
-      return decisions.linear_proxy(weights=places.weights, total=total, epsilon=epsilon)
-    case "linear proxy, private total":
-      return _remedies.linear_proxy_private(weights=places.weights, epsilon=epsilon, **bounds)
-  return decisions.output_perturbation(weights=places.weights, epsilon=epsilon, **bounds)
+  if method in (CLIPPED, TEMPERED):
+    problem = Partial(_after, decisions.allotment(places.weights), heat)
+    return _mechanisms.on_counts(problem, decisions.LaplaceRelease.for_epsilon(epsilon))
+  case = _ways.sharing_case(places.counts, places.weights, lower_share=config.lower_share)
+  return case.way(WAYS[method], epsilon).mechanism
 
 
 def _after(problem: Any, heat: Any, counts: Any) -> Any:
@@ -256,8 +254,8 @@ STUDY = ex.Study(
     "small gain: With non-negative counts small districts gain and large ones lose [Fig. 2.2]": (
       GAIN > 0
     ).at(method=CLIPPED),
-    "small lose: Without post-processing it is the other way round: by its curvature large "
-    "districts gain": (GAIN < 0).at(method=COUNTS),
+    "small lose: Without post-processing large districts gain and small ones lose, by the "
+    "curvature of the allotment": (GAIN < 0).at(method=COUNTS),
     "epsilon: Less privacy is fairer [Fig. 2.2]": (FALL > 1).at(method=CLIPPED, **SUMMARY),
     "second order: The second-order bias is the simulated one, to 2% "
     "[Section 2.6.1]": SLOPE.between(0.98, 1.02),
@@ -274,15 +272,14 @@ STUDY = ex.Study(
     "within 10% [Fig. 2.5]": _errs_alike(PRIVATE, COUNTS),
     "tempering: At the temperature that is best for counts the allotment is fairer, whatever "
     "epsilon [Fig. 2.7]": _cooler(method=CLIPPED).at(**SUMMARY).in_each("epsilon"),
-    "tempering is free: and it errs as plain non-negativity does, within 10% "
-    "[Fig. 2.7]": _errs_alike(TEMPERED, CLIPPED),
+    "tempering is free: At the temperature that is best for counts the allotment errs as with "
+    "plain non-negativity, within 10% [Fig. 2.7]": _errs_alike(TEMPERED, CLIPPED),
     "too hot: Too much heat is less fair again [Fig. 2.6]": _claims.every(_than_hottest, **SUMMARY),
     "cost of clipping: Non-negativity raises the cost of privacy [Fig. 2.8]": _more(
       "cost", CLIPPED, COUNTS
     ),
-    "cost of the proxy: The linear proxy with a private total lowers it [Fig. 2.8]": _more(
-      "cost", COUNTS, PRIVATE
-    ),
+    "cost of the proxy: The linear proxy with a private total lowers the cost of privacy "
+    "[Fig. 2.8]": _more("cost", COUNTS, PRIVATE),
   },
   figures=(
     ex.points(

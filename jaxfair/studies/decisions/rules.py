@@ -129,7 +129,8 @@ STUDY = ex.Study(
     .at(row="summary"),
     "ratio bias: Of nearly equal ratios the one with smaller counts is more biased "
     "[Fig. 2.4, left]": _falls_with_size("exact_bias"),
-    "ratio spread: and spreads more [Fig. 2.4, middle]": _falls_with_size("ratio_spread"),
+    "ratio spread: Of nearly equal ratios the one with smaller counts spreads more "
+    "[Fig. 2.4, middle]": _falls_with_size("ratio_spread"),
     "closed form: Simulated biases of floored ratios are the closed form": (OFF < 1).at(**RATIO),
     "or: Where neither holds, the disjunction of two predicates errs more than either "
     "[Fig. 2.4, right]": (ex.mean("or_minus_worse") > 0).at(
@@ -198,7 +199,7 @@ STUDY = ex.Study(
       where=BIN,
     ),
     ex.lines(
-      "proxy_error: and their errors",
+      "proxy_error: Errors within bins",
       "bin_error ~ bin, method | epsilon",
       "Against the rule on true counts.",
       where=BIN,

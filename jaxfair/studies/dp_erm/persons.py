@@ -1,7 +1,7 @@
 """Quantities of single persons along private training, and how they are correlated.
 
-Shared by figures 3.4, 3.5 and 3.13: rank correlations over all people for every seed, and the
-values of some people for the scatter plots.
+Figure 3.4 is about gradient norms, figures 3.5 and 3.13 about Hessian traces: rank correlations
+over all people for every seed, and the values of some people for the scatter plots.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,9 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxfair import analysis
 from jaxfair import experiments as ex
+from jaxfair.analysis import _curvature
+from jaxfair.analysis import _norms as norms_module
 from jaxfair.experiments import _claims, _statistics, _study
-from jaxfair.studies.dp_erm import networks
+from jaxfair.studies.dp_erm import common, networks
 from jaxfair.types import Examples, Model, Params
 
 PERSON, CORRELATION = {"kind": "person"}, {"kind": "correlation"}
@@ -81,3 +84,101 @@ def least(column: str) -> _claims.Statistic:
     values=(column,),
     points=("data",),
   ).at(**CORRELATION, **networks.END)
+
+
+NORMS = "input_gradient_correlation"
+
+
+def _norms(model: Model, params: Params, people: Examples) -> Mapping[str, jax.Array]:
+  gradients = norms_module.gradient_norms(model, common.LOSS, params, people)
+  return {"input_norm": jnp.linalg.norm(people.x, axis=1), "gradient_norm": gradients}
+
+
+DECLINE = _statistics.of_points(
+  "correlation at the start minus at the end, least of the data sets",
+  lambda labels, by_step: by_step[0] - by_step[-1],
+  values=(NORMS,),
+  points=("data", "step"),
+  within=("data",),
+  over=np.min,
+).at(**CORRELATION)
+
+GRADIENTS = networks.study(
+  name="dp_erm.gradients",
+  summary="People with large inputs have large gradients, which are clipped more",
+  config=Config,
+  run=measure(_norms, {NORMS: ("input_norm", "gradient_norm")}),
+  claims={
+    "positive: People with larger inputs have larger gradients, still at the end of training "
+    "[Fig. 3.4]": least(NORMS) > 0,
+    "declines: The correlation falls from the start of training to its end [Fig. 3.4]": DECLINE > 0,
+  },
+  figures=(
+    ex.points(
+      "norms: Input norm and gradient norm",
+      "gradient_norm ~ input_norm, role | panel",
+      "Some people of the first training, at several of its steps.",
+      where=PERSON,
+    ),
+    ex.lines(
+      "correlation: Their rank correlation along training",
+      f"{NORMS} ~ step, data",
+      y_title="rank correlation",
+      where=CORRELATION,
+      zero=True,
+    ),
+  ),
+  summaries=(
+    ex.summary(
+      "Rank correlation of input norm and gradient norm", f"{NORMS} ~ data, step", CORRELATION
+    ),
+  ),
+)
+
+
+CLOSE, FAR_OUT = "closeness_trace_correlation", "input_trace_correlation"
+PAIRS = {CLOSE: ("closeness", "trace"), FAR_OUT: ("input_norm", "trace")}
+
+
+def _quantities(model: Model, params: Params, people: Examples) -> Mapping[str, jax.Array]:
+  return {
+    "trace": _curvature.trace_per_person(model, common.LOSS, params, people),
+    "closeness": analysis.closeness(model.apply(params, people.x)),
+    "input_norm": jnp.linalg.norm(people.x, axis=1),
+  }
+
+
+CURVATURE = networks.study(
+  name="dp_erm.curvature",
+  summary="Hessian traces of people near the decision boundary, and of people with large inputs",
+  config=Config,
+  run=measure(_quantities, PAIRS),
+  claims={
+    "closeness: The closer a person is to the decision boundary, the larger the trace of the "
+    "Hessian of their loss, on every data set [Thm. 3.5, Fig. 3.5 and 3.13]": least(CLOSE) > 0,
+    "input norm: The larger a person's input, the larger the trace, on every data set "
+    "[Ex. 3.3, Fig. 3.5 and 3.13]": least(FAR_OUT) > 0,
+  },
+  figures=(
+    ex.points(
+      "closeness: Trace of the Hessian and closeness to the boundary",
+      "trace ~ closeness, role | panel",
+      "Some people of the first training.",
+      where=PERSON,
+    ),
+    ex.points(
+      "input_norm: Trace of the Hessian and input norm",
+      "trace ~ input_norm, role | panel",
+      "The same people.",
+      where=PERSON,
+    ),
+  ),
+  titles={"closeness": "closeness 1 - sum f^2"},
+  summaries=(
+    ex.summary(
+      "Rank correlations over all people", f"{CLOSE}, {FAR_OUT} ~ data, step", CORRELATION
+    ),
+  ),
+)
+
+STUDIES = {study.name: study for study in (GRADIENTS, CURVATURE)}

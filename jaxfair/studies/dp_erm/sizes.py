@@ -98,10 +98,8 @@ STUDY = networks.study(
   claims={
     "risk: The relative size of the groups hardly moves their excess risk: by less than a quarter "
     "[Fig. 3.12]": _range("excess_risk") < 0.25,
-    "norms: It hardly moves their gradient norms: by less than a quarter [Fig. 3.12]": _range(
-      "gradient_norm"
-    )
-    < 0.25,
+    "norms: The relative size of the groups hardly moves their gradient norms: by less than a "
+    "quarter [Fig. 3.12]": _range("gradient_norm") < 0.25,
   },
   figures=tuple(
     ex.lines(told, f"{y} ~ ratio, role | data", "At the end of training.", log="x")

@@ -171,13 +171,14 @@ CLAIMS = {
   ).at(**_SOUND),
   "free labels: At the tightest margin, the paper's charge gives more labels at the same number "
   "for epsilon": (ex.difference("answered", _PAPER, _SOUND) > 0).at(max_gap=min),
-  "what the charge hides: At the tightest margin, these labels cost more epsilon than the paper's "
-  "charge tells": (ex.mean("hidden") > 0).at(**_PAPER, max_gap=min),
+  "what the charge hides: At the tightest margin, labels that the paper's charge gives cost more "
+  "epsilon than it claims": (ex.mean("hidden") > 0).at(**_PAPER, max_gap=min),
   "allowed classes: At the tightest margin and the same sound budget, the argmax over the allowed "
   "classes gives more labels than the paper's rule": (
     ex.difference("answered", _ALLOWED, _SOUND) > 0
   ).at(max_gap=min),
-  "allowed classes, right: and its labels are as often true": (
+  "allowed classes, right: At the tightest margin and the same sound budget, labels of the argmax "
+  "over the allowed classes are as often true as those of the paper's rule": (
     ex.difference("accuracy", _ALLOWED, _SOUND) > -0.01
   ).at(max_gap=min),
 }

@@ -185,15 +185,14 @@ STUDY = ex.Study(
     ),
     "robust errors: The fair threshold has the largest robust error, within the stated range "
     "[Corollary 6.1]": in_order("robust_errors", "stated"),
-    "robust errors, everywhere: It has the largest robust error for every ratio and "
-    "epsilon": in_order("robust_errors"),
+    "robust errors, everywhere: The fair threshold has the largest robust error for every "
+    "ratio and epsilon": in_order("robust_errors"),
     "boundary errors: The fair threshold has the largest boundary error, within the stated range "
     "[Corollary 6.2]": in_order("boundary_errors", "stated_boundary"),
-    "boundary errors, everywhere: It has the largest boundary error for every ratio and "
-    "epsilon": in_order("boundary_errors"),
-    "distances: Fair is nearest to the people, robust is furthest [Theorem 6.2]": in_order(
-      "distances"
-    ),
+    "boundary errors, everywhere: The fair threshold has the largest boundary error for every "
+    "ratio and epsilon": in_order("boundary_errors"),
+    "distances: The fair threshold is nearest to the people, the robust one is furthest "
+    "[Theorem 6.2]": in_order("distances"),
     "ramp: Of the losses that can be trained with, the ramp's fair threshold has the smallest "
     "robust error [Fig. 6.8]": (RAMP_LEAD > 0).at(part=LOSSES),
   },

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers import dp_erm_runs
-from jaxfair.studies.dp_erm.normalize import APART, TOGETHER
+from jaxfair.studies.dp_erm.output import APART, TOGETHER
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from helpers import dp_erm_runs
-from jaxfair.studies.dp_erm import curvature, gradients
+from jaxfair.studies.dp_erm import persons
 from jaxfair.studies.dp_erm.persons import CORRELATION, PERSON, spearman_without_ties
 
 TINY = ["sets=['bank']", "seeds=3", "shown=300", "training.hidden=4", "training.snapshots=2"]
@@ -25,11 +25,8 @@ def test_the_rank_correlation_is_scipy_s():
 @pytest.mark.parametrize(
   ("figure", "columns"),
   [
-    ("fig_3_4", {gradients.NORMS: ("input_norm", "gradient_norm")}),
-    (
-      "fig_3_5",
-      {curvature.CLOSE: ("closeness", "trace"), curvature.FAR_OUT: ("input_norm", "trace")},
-    ),
+    ("fig_3_4", {persons.NORMS: ("input_norm", "gradient_norm")}),
+    ("fig_3_5", {persons.CLOSE: ("closeness", "trace"), persons.FAR_OUT: ("input_norm", "trace")}),
   ],
 )
 def test_correlations_are_those_of_the_people_shown(tmp_path, figure, columns):

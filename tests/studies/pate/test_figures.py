@@ -9,7 +9,7 @@ from scipy import optimize, special, stats
 from helpers import pate_studies
 from jaxfair import accounting, checks
 from jaxfair.experiments import _registry
-from jaxfair.studies.pate import bound, norms, people, soft
+from jaxfair.studies.pate import bound, penalty, people, soft
 from jaxfair.types import Examples
 
 pytestmark = pytest.mark.slow
@@ -59,7 +59,7 @@ def test_correlations_are_those_of_the_people_shown(folder):
 def test_inputs_are_shortened_in_their_direction():
   x = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]], np.float32)
   people = Examples(x, np.zeros(3, np.int32), np.zeros(3, np.int32))
-  short = np.asarray(norms.shortened(people, 1.0).x)
+  short = np.asarray(penalty.shortened(people, 1.0).x)
   np.testing.assert_allclose(short, [[0.6, 0.8], [0.3, 0.4], [0, 0]], rtol=1e-6)
 
 

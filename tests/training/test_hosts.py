@@ -1,0 +1,149 @@
+import jax
+import numpy as np
+import pytest
+
+from helpers import subprocesses
+from jaxfair.training import _hosts
+
+COMMON = """
+import os, sys
+os.environ["XLA_FLAGS"] += " --xla_backend_optimization_level=0"
+os.environ["XLA_FLAGS"] += " --xla_llvm_disable_expensive_passes=true"
+import json, jax, numpy as np
+if len(sys.argv) > 1:
+  jax.config.update("jax_cpu_collectives_implementation", "gloo")
+  jax.distributed.initialize(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+from jaxfair import accounting, models, privacy, training
+from jaxfair.training import _hosts
+from jaxfair.types import Examples
+
+rng = np.random.default_rng(0)
+y = rng.integers(0, 3, 101).astype(np.int32)
+x = (rng.normal(size=(3, 4))[y] + rng.normal(size=(101, 4))).astype(np.float32)
+PEOPLE = Examples(x, y, np.zeros(101, np.int32))
+MODEL, LOSS = models.logistic(3), models.cross_entropy
+CONFIG = training.DpSgdConfig(steps=10, batch_size=20, learning_rate=0.3, shards=4,
+                              loop="step")
+MESH = jax.sharding.Mesh(np.array(jax.devices()), ("data",))
+FOLDER = %r
+
+class Stop(Exception):
+  pass
+
+def values(params):
+  return np.concatenate([np.asarray(leaf).ravel() for leaf in jax.tree.leaves(params)]).tolist()
+
+def release(stop, folder=FOLDER, key=None):
+  def progress(done, total):
+    if done == 5:
+      stop()
+  return training.train_to_budget(MODEL, LOSS, PEOPLE, CONFIG, epsilon=3.0, delta=1e-4, key=key,
+                                  folder=folder, mesh=MESH, progress=progress)
+"""
+
+ONE = (
+  COMMON
+  + """
+def stop():
+  raise Stop
+
+try:
+  release(stop)
+except Stop:
+  pass
+whole = release(lambda: None, folder=None, key=jax.random.key(5))
+print(json.dumps(values(whole.params)))
+"""
+)
+
+TWO = (
+  COMMON
+  + """
+found = {"seeded": values(release(lambda: None, folder=None, key=jax.random.key(5)).params)}
+called = []
+found["key"] = np.asarray(jax.random.key_data(_hosts.key_from_first(
+  lambda: (called.append(1), privacy.os_key())[1]))).tolist()
+found["drawn"] = len(called)
+finished = release(lambda: None)
+found["released"] = values(finished.params), finished.for_release, finished.guarantee.epsilon
+entries = accounting.Ledger.read(FOLDER + "/ledger.jsonl")
+found["charges"] = [[entry.event.shards, entry.event.max_batch] for entry in entries]
+found["read"] = values(release(lambda: None).params)
+
+def fails():
+  raise ValueError("the disk is full")
+
+try:
+  _hosts.from_first(fails)
+except Exception as error:
+  found["error"] = str(error)
+
+def stop():
+  if jax.process_index():
+    print(json.dumps(found), flush=True)
+    os._exit(0)
+
+try:
+  release(stop, folder=FOLDER + "-2")
+except _hosts.LostProcessError as error:
+  found["lost"] = str(error)
+print(json.dumps(found), flush=True)
+os._exit(0)
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+  """A release that one process stops and two finish, and what else the two found."""
+  folder = str(tmp_path_factory.mktemp("hosts") / "run")
+  one = subprocesses.on_devices(ONE % folder, 1)
+  return folder, one, subprocesses.together(TWO % folder, 2)
+
+
+@pytest.mark.slow
+def test_two_processes_train_what_one_does(runs):
+  _, one, two = runs
+  for found in two:
+    np.testing.assert_allclose(found["seeded"], one, rtol=0, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_two_processes_draw_one_key(runs):
+  first, second = runs[2]
+  assert first["key"] == second["key"]
+  assert (first["drawn"], second["drawn"]) == (1, 0)
+
+
+@pytest.mark.slow
+def test_two_processes_charge_once(runs):
+  """They continue what one process began with a key from the operating system."""
+  first, second = runs[2]
+  assert first["released"] == second["released"]
+  assert first["released"][1]
+  assert first["released"][2] <= 3.0
+  assert first["charges"] == second["charges"]
+  assert [shards for shards, _ in first["charges"]] == [4]
+  assert first["read"] == second["read"] == first["released"][0]
+
+
+@pytest.mark.slow
+def test_what_fails_in_the_first_process_fails_in_all(runs):
+  assert [found["error"] for found in runs[2]] == 2 * ["the disk is full"]
+
+
+@pytest.mark.slow
+def test_a_lost_process_ends_the_others_with_a_remedy(runs):
+  folder, _, (first, _) = runs
+  assert first["lost"] == (
+    "another process of this run has ended; start all of them again with the same call, which "
+    f"continues {folder}-2"
+  )
+
+
+def test_one_process_is_told_what_it_computes():
+  assert _hosts.from_first(lambda: {"a": 1}) == {"a": 1}
+  key = _hosts.key_from_first(lambda: jax.random.key(3))
+  np.testing.assert_array_equal(jax.random.key_data(key), jax.random.key_data(jax.random.key(3)))
+  with pytest.raises(ValueError, match="no device"), _hosts.together("start again"):
+    raise ValueError("no device")
