@@ -6,10 +6,11 @@ from typing import Annotated, Any
 from jaxfair import training
 from jaxfair._fields import NonNegative, Positive, Within
 from jaxfair.methods._gradients import DpSgd, DpSgdSettings
+from jaxfair.training import _group_rules
 
 
 class DpSgdFSettings(DpSgdSettings):
-  """Settings of DPSGD-F; see `training.GroupClip`.
+  """Settings of DPSGD-F; see `training._group_rules.GroupClip`.
 
   Attributes:
     count_noise: standard deviation of the noise on each group's counts, in people.
@@ -28,7 +29,7 @@ class DpSgdF(DpSgd):
   Privacy:
     One person adds a gradient of norm C_k to the sum, whose noise is scaled to the largest C_k,
     and is counted once. Counts and sum are charged as one Gaussian mechanism; the proof is that of
-    `training.GroupClip`. Groups are private.
+    `training._group_rules.GroupClip`. Groups are private.
   """
 
   name = "dp_sgd_f"
@@ -37,12 +38,12 @@ class DpSgdF(DpSgd):
   reference = "Xu, Du and Wu 2020"
 
   def _draft(self, settings: Any, groups: int) -> training.DpSgdConfig:
-    rule = training.GroupClip(groups, settings.count_noise, settings.largest_bound)
+    rule = _group_rules.GroupClip(groups, settings.count_noise, settings.largest_bound)
     return dataclasses.replace(super()._draft(settings, groups), group_rule=rule)
 
 
 class DpSgdParitySettings(DpSgdSettings):
-  """Settings of DP-SGD with parity; see `training.GroupParity`.
+  """Settings of DP-SGD with parity; see `training._group_rules.GroupParity`.
 
   Attributes:
     max_gap: difference between two groups' rates of predictions that is allowed in training.
@@ -65,7 +66,7 @@ class DpSgdParity(DpSgd):
 
   Privacy:
     The term is part of the gradient that is clipped, and a person is counted once. Counts and sum
-    are charged as one Gaussian mechanism; the proof is that of `training.GroupParity`. Groups are
+    are charged as one Gaussian mechanism; the proof is that of `training._group_rules.GroupParity`. Groups are
     private.
   """
 
@@ -75,7 +76,7 @@ class DpSgdParity(DpSgd):
   reference = "Cotter, Jiang and Sridharan 2019; Tran et al. 2021"
 
   def _draft(self, settings: Any, groups: int) -> training.DpSgdConfig:
-    rule = training.GroupParity(
+    rule = _group_rules.GroupParity(
       groups,
       settings.max_gap,
       settings.multiplier_rate,

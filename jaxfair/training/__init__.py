@@ -10,7 +10,6 @@ from jaxfair.training._ensembles import fit_many
 from jaxfair.training._fair_dp_sgd import calibrate_fairness, fair_dp_sgd
 from jaxfair.training._fair_robust import FairRobustConfig, fair_robust
 from jaxfair.training._fit import FitConfig, fit
-from jaxfair.training._group_rules import GroupClip, GroupParity
 from jaxfair.training._lagrangian import lagrangian
 from jaxfair.training._lagrangian_config import LagrangianConfig
 from jaxfair.training._optimizers import named_optimizer
@@ -27,8 +26,6 @@ __all__ = [
   "FairRobustConfig",
   "FitConfig",
   "FlipAndShift",
-  "GroupClip",
-  "GroupParity",
   "LagrangianConfig",
   "OutputPerturbationConfig",
   "PrivateLagrangianConfig",

@@ -26,6 +26,7 @@ from jaxfair.training import (
   OutputPerturbationConfig,
   PrivateLagrangianConfig,
   _driver,
+  _group_rules,
   dp_sgd,
   fair_dp_sgd,
   fair_robust,
@@ -109,13 +110,13 @@ def noisy_with_options(examples, key):
 
 
 def own_bounds(examples, key):
-  rule = training.GroupClip(2)
+  rule = _group_rules.GroupClip(2)
   config = DpSgdConfig(learning_rate=0.2, steps=5, batch_size=8, chunk_size=5, group_rule=rule)
   return dp_sgd(MODEL, models.cross_entropy, examples, config, key=key)
 
 
 def equal_rates(examples, key):
-  rule = training.GroupParity(2, count_noise=2.0)
+  rule = _group_rules.GroupParity(2, count_noise=2.0)
   config = DpSgdConfig(learning_rate=0.2, steps=5, batch_size=8, group_rule=rule)
   return dp_sgd(MODEL, models.cross_entropy, examples, config, key=key)
 

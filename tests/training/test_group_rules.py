@@ -12,10 +12,11 @@ from jaxfair import accounting, auditing, checks, models, training
 from jaxfair.accounting import _composition
 from jaxfair.privacy._clipping import clipped_grad
 from jaxfair.privacy._sampling import Batch
-from jaxfair.training import DpSgdConfig, GroupClip, GroupParity
+from jaxfair.training import DpSgdConfig
 from jaxfair.training import _group_rules as rules
 from jaxfair.training._dp_sgd import DpSgdInputs, DpSgdProgram, DpSgdState
 from jaxfair.training._dp_sgd_feeds import Feed
+from jaxfair.training._group_rules import GroupClip, GroupParity
 from jaxfair.types import Examples
 from tests.helpers import mutants
 

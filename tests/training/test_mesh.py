@@ -23,6 +23,7 @@ import jax, jax.numpy as jnp, numpy as np, optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 from jaxfair import models, privacy, training
 from jaxfair.training._dp_sgd import DpSgdProgram
+from jaxfair.training._group_rules import GroupClip
 from jaxfair.training._program import Given, begin
 from jaxfair.types import Examples
 
@@ -31,7 +32,7 @@ CONFIG = training.DpSgdConfig(steps=40, batch_size=30, learning_rate=0.3, shards
 RICH = dataclasses.replace(
   CONFIG, adaptive=privacy.QuantileClip(count_noise=2.0), average=0.9, chunk_size=5, views=2,
   augment=lambda x, key: x + 0.1 * jax.random.normal(key, x.shape), optimizer=optax.adam,
-  learning_rate=0.05, steps=10, group_rule=training.GroupClip(2))
+  learning_rate=0.05, steps=10, group_rule=GroupClip(2))
 
 def people(n):
   rng = np.random.default_rng(0)
