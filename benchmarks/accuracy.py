@@ -23,10 +23,10 @@ import jax
 import numpy as np
 
 from jaxfair import _schema as schema
-from jaxfair import accounting, data, models, training
+from jaxfair import accounting, data, fairness, methods, models, training
 from jaxfair.accounting import _grid
 from jaxfair.privacy import grid
-from jaxfair.types import Examples
+from jaxfair.types import Examples, Model
 
 calibrated = functools.cache(accounting.calibrate_dp_sgd)
 ROOT = pathlib.Path(__file__).parent.parent
@@ -52,7 +52,9 @@ class Row:
     mean_noise: subtracts the private part's mean, released with this noise multiplier and paid
       for by the same budget; none leaves the features where they are.
     mean_bound: a public bound on a row's length for that mean; longer rows count shortened.
-    epsilons: budgets, with a learning rate and a number of steps for each.
+    method: a method of the registry; "dp_sgd" is trained by the recipe below.
+    settings: of another method.
+    epsilons: budgets, with a learning rate and a number of steps for each under DP-SGD.
     watch: a class whose own accuracy is the row's measure.
     published: at each epsilon, with `source`.
     differences: between the published setting and ours.
@@ -62,15 +64,18 @@ class Row:
   title: str
   data: str
   epsilons: tuple[float, ...]
-  learning_rates: tuple[float, ...]
-  steps: tuple[int, ...]
-  batch_size: int
-  l2_clip: float
   published: tuple[float | str, ...]
   bars: tuple[float, ...]
   source: str
   differences: str
   chosen: str
+  method: str = "dp_sgd"
+  settings: dict[str, float | str] = dataclasses.field(default_factory=dict)
+  group: str | None = None
+  learning_rates: tuple[float, ...] = ()
+  steps: tuple[int, ...] = ()
+  batch_size: int = 0
+  l2_clip: float = 0.0
   delta: float = 1e-5
   label: str | None = None
   pretrained: dict[str, int | bool | str | tuple[int, ...]] = dataclasses.field(
@@ -121,29 +126,75 @@ def run(row: Row, path: pathlib.Path, *, seeds: int) -> dict:
     todo = [epsilon for epsilon in wanted if f"{epsilon} {seed}" not in found]
     if not todo:
       continue
-    private, test = split(row, people, seed)
+    public, private, test = split(row, people, seed)
     found["people"] = int(private.size)
     watched = test.y == row.watch if row.watch is not None else np.ones(test.size, bool)
     share = np.bincount(private.y, minlength=people.num_classes)
     found[f"majority {seed}"] = 100 * float((test.y[watched] == share.argmax()).mean())
     for epsilon in todo:
-      config = recipe(row, epsilon, private.size, private.x.shape[1])
       start = time.process_time()
-      origin = center(row, np.asarray(private.x), seed, noisy=epsilon != "plain")
-      moved, asked = private._replace(x=private.x - origin), test.x - origin
-      key = jax.random.fold_in(jax.random.key(2026), seed)
-      fit = training.dp_sgd(model, models.cross_entropy, moved, config, key=key)
-      right = np.asarray(models.predict(model, fit.params, asked)) == test.y
-      seconds = time.process_time() - start
-      found[f"{epsilon} {seed}"] = [100 * float(right[watched].mean()), seconds]
+      if row.method == "dp_sgd":
+        right = descended(row, model, private, test, epsilon, seed)
+        told = [100 * float(right[watched].mean())]
+      else:
+        told = released(row, people, (public, private, test), epsilon, seed)
+      found[f"{epsilon} {seed}"] = [told[0], time.process_time() - start, *told[1:]]
       path.write_text(json.dumps(found))
       print(f"{row.title}, epsilon {epsilon}, seed {seed}:", found[f"{epsilon} {seed}"], flush=True)
   return found
 
 
+def descended(
+  row: Row, model: Model, private: Examples, test: Examples, epsilon: float | str, seed: int
+) -> np.ndarray:
+  """[n] whether a model of DP-SGD is right about each test person."""
+  config = recipe(row, epsilon, private.size, private.x.shape[1])
+  origin = center(row, np.asarray(private.x), seed, noisy=epsilon != "plain")
+  moved, asked = private._replace(x=private.x - origin), test.x - origin
+  key = jax.random.fold_in(jax.random.key(2026), seed)
+  fit = training.dp_sgd(model, models.cross_entropy, moved, config, key=key)
+  right: np.ndarray = np.asarray(models.predict(model, fit.params, asked)) == test.y
+  return right
+
+
+def released(
+  row: Row,
+  people: data.Dataset,
+  parts: tuple[Examples, Examples, Examples],
+  epsilon: float | str,
+  seed: int,
+) -> list[float]:
+  """Accuracy in percent of a method's model; with a margin also coverage and the gap.
+
+  With a margin, test people ask one after the other, and accuracy is that of the answers. "plain"
+  is the last budget's plan with hardly any noise.
+  """
+  public, private, test = parts
+  own = methods.Population(private, people.class_names, people.group_names, public=public)
+  method = methods.get(row.method)
+  budget = accounting.Budget(row.epsilons[-1] if epsilon == "plain" else float(epsilon), row.delta)
+  plan = method.plan(method.settings(**row.settings), own.sizes, budget)
+  if epsilon == "plain":
+    quiet = dataclasses.replace(plan.config.noise, noise_multiplier=1e-6)
+    plan = dataclasses.replace(plan, config=plan.config._replace(noise=quiet))
+  fit = method.fit(plan, own, key=jax.random.fold_in(jax.random.key(2026), seed))
+  answers = np.asarray(models.predict(plan.model, fit.params, test.x))
+  right = answers == test.y
+  if plan.abstention is None:
+    return [100 * float(right.mean())]
+  order = np.random.default_rng(seed).permutation(test.size)
+  sizes = {"num_groups": people.num_groups, "num_classes": people.num_classes}
+  rule, groups = plan.abstention, np.asarray(test.group)[order]
+  shown = order[np.asarray(fairness.sequential_filter(answers[order], groups, rule, **sizes))]
+  table = np.zeros((people.num_groups, people.num_classes))
+  np.add.at(table, (np.asarray(test.group)[shown], answers[shown]), 1)
+  gap = np.asarray(fairness.demographic_disparity(table)).max()
+  return [100 * float(right[shown].mean()), len(shown) / test.size, float(gap)]
+
+
 def load(row: Row) -> data.Dataset:
   """The people, with features in place of images."""
-  people = data.load(row.data, label=row.label)
+  people = data.load(row.data, label=row.label, group=row.group)
   if row.scattering:
     return models.embed(people, models.scattering())
   if row.pretrained:
@@ -151,8 +202,8 @@ def load(row: Row) -> data.Dataset:
   return people
 
 
-def split(row: Row, people: data.Dataset, seed: int) -> tuple[Examples, Examples]:
-  """The private and the test part of one seed."""
+def split(row: Row, people: data.Dataset, seed: int) -> tuple[Examples, Examples, Examples]:
+  """The public, the private and the test part of one seed."""
   key = jax.random.key(seed)
   if row.parts:
     public, private, test = data.split_rows(people.size, row.parts, key=key)
@@ -175,7 +226,7 @@ def split(row: Row, people: data.Dataset, seed: int) -> tuple[Examples, Examples
       x = row.norm * x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
     return part._replace(x=x.astype(np.float32, copy=False))
 
-  return made(private), made(test)
+  return made(public), made(private), made(test)
 
 
 def center(row: Row, x: np.ndarray, seed: int, *, noisy: bool) -> np.ndarray:
@@ -242,6 +293,11 @@ def lines(row: Row, found: dict) -> list[str]:
     own = [found[key] for key in sorted(found) if key.rsplit(" ", 1)[0] == str(what)]
     return np.array([one if isinstance(one, list) else [one, 0] for one in own])
 
+  def beside(found: np.ndarray) -> str:
+    if found.shape[1] < 4:
+      return ""
+    return f" (coverage {found[:, 2].mean():.2f}, gap {found[:, 3].mean():.3f})"
+
   told = []
   for at, epsilon in enumerate(row.epsilons):
     ours = values(epsilon)
@@ -252,8 +308,9 @@ def lines(row: Row, found: dict) -> list[str]:
       f"{values(what)[:, 0].mean():.2f}" if len(values(what)) else "not run"
       for what in ("plain", "majority")
     )
+    shown = f"**{ours[:, 0].mean():.2f}**{spread}{beside(ours)}"
     told.append(
-      f"| {row.title} | {epsilon:g}, {row.delta:g} | **{ours[:, 0].mean():.2f}**{spread} "
+      f"| {row.title} | {epsilon:g}, {row.delta:g} | {shown} "
       f"| {row.published[at]} | {row.bars[at]:g} | {plain} | {most} | {len(ours)} "
       f"| {ours[:, 1].mean():.2g} | {row.source}. {row.differences}. Settings: {row.chosen}. |"
     )

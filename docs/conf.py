@@ -36,3 +36,5 @@ nb_execution_cache_path = str(HERE.parent / ".cache" / "notebooks")
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_merge_streams = True
+
+toc_object_entries = False  # headings name the same

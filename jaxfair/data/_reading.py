@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import functools
 import io
 import pathlib
 import re
@@ -12,6 +13,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.data import _tables
+from jaxfair.data._arrow_cells import read_columns
 from jaxfair.data._cells import find_cells
 from jaxfair.data._files import DataError, PathLike, decoded, read_bytes
 from jaxfair.data._tables import Table, Text
@@ -115,13 +117,21 @@ def read_file(
       separator = _find_separator(content, encoding)
     _check_separator(separator)
     names = _names(header, separator)
-    cells = find_cells(content, separator, len(names), encoding, start=start)
     places = {name: place for place, name in enumerate(names) if name not in skip}
+    cells = functools.cache(
+      functools.partial(find_cells, content, separator, len(names), encoding, start=start)
+    )
 
     def column(name: str, sign: str) -> Any:
-      return cells.column(places[name], text=name in text, missing=missing, decimal=sign)
+      return cells().column(places[name], text=name in text, missing=missing, decimal=sign)
 
-    table = {name: column(name, decimal or ".") for name in places}
+    table = None
+    if decimal != ",":
+      table = read_columns(
+        content, separator, len(names), encoding, places, start=start, text=text, missing=missing
+      )
+    if table is None:
+      table = {name: column(name, decimal or ".") for name in places}
     commas = [] if decimal or separator == "," else _comma_columns(table, text)
     for name in commas:
       table[name] = column(name, ",")

@@ -50,6 +50,8 @@ NAMES = {
   "output_perturbation": "output perturbation",
   "pate": "PATE",
   "confident_pate": "Confident PATE",
+  "soft_pate": "PATE with scores",
+  "fair_soft_pate": "Fair PATE with scores",
   "fairpate": "FairPATE",
   "pate_s_pre": "PATE-S_pre",
   "pate_s_in": "PATE-S_in",
@@ -70,6 +72,9 @@ EXPLAINED = {
   "pate": "private aggregation of teacher ensembles: models of disjoint parts of the people vote "
   "on public people under noise, and a student learns from the winners.",
   "confident_pate": "PATE that answers only where the votes agree.",
+  "soft_pate": "PATE whose teachers score all public people at once: one noisy release, then a "
+  "linear student.",
+  "fair_soft_pate": "PATE with scores whose predictions keep a margin between groups.",
   "fairpate": "PATE that refuses answers that would widen the gap between groups.",
   "pate_s_pre": "PATE whose student learns from answers that keep the gap small.",
   "pate_s_in": "PATE whose student has a penalty on the gap between groups.",

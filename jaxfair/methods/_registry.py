@@ -9,6 +9,7 @@ from jaxfair.methods._method import Method
 from jaxfair.methods._perturbation import OutputPerturbation
 from jaxfair.methods._private_groups import PrivateLagrangian, RandomizedGroups
 from jaxfair.methods._sf_pate import SfPateS, SfPateT
+from jaxfair.methods._soft_teachers import FairSoftPate, SoftPate
 from jaxfair.methods._teachers import ConfidentPate, Pate
 from jaxfair.methods._tuning import TunedDpSgd
 
@@ -43,6 +44,8 @@ for _method in (
   FairPate(),
   PateSPre(),
   PateSIn(),
+  SoftPate(),
+  FairSoftPate(),
   SfPateS(),
   SfPateT(),
   RandomizedGroups(),

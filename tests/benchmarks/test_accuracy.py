@@ -49,7 +49,9 @@ def small(**changes):
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_say_where_numbers_come_from(name):
   row = ROWS[name]
-  each = (row.learning_rates, row.steps, row.published, row.bars)
+  each = [row.published, row.bars]
+  if row.method == "dp_sgd":  # others have a plan of their own
+    each += [row.learning_rates, row.steps]
   assert {len(values) for values in each} == {len(row.epsilons)}
   assert row.source
   assert row.differences
@@ -61,12 +63,12 @@ def test_nobody_is_in_two_parts_and_a_class_can_be_made_rare():
   marked = people.examples.x.copy()
   marked[:, 0, 0, 0] = np.arange(people.size) / 1024  # exact in float32
   people = dataclasses.replace(people, examples=people.examples._replace(x=marked))
-  private, test = bench.split(small(scale="none", limit=np.inf), people, 0)
+  _, private, test = bench.split(small(scale="none", limit=np.inf), people, 0)
   assert not set(private.x[:, 0]) & set(test.x[:, 0])
-  rare, _ = bench.split(small(scale="none", limit=np.inf, keep_class=(8.0, 0.1)), people, 0)
+  _, rare, _ = bench.split(small(scale="none", limit=np.inf, keep_class=(8.0, 0.1)), people, 0)
   assert 0 < (rare.y == 8).sum() < 0.3 * (private.y == 8).sum()
   assert (rare.y != 8).sum() == (private.y != 8).sum()
-  again, _ = bench.split(small(scale="none", limit=np.inf), people, 1)
+  _, again, _ = bench.split(small(scale="none", limit=np.inf), people, 1)
   assert set(again.x[:, 0]) != set(private.x[:, 0])
 
 

@@ -72,6 +72,8 @@ ROWS += [
   Row("fairpate", {**MARGIN, "guard": "own", "choice": "allowed"}),
   Row("pate_s_pre", MARGIN),
   Row("pate_s_in", {**TEACHERS, "lam": 0.2}),
+  Row("soft_pate", {}, slow=False),
+  Row("fair_soft_pate", {"max_gap": 0.5, "min_count": 3}),
   Row("sf_pate_s", ATTRIBUTE),
   Row("sf_pate_t", ATTRIBUTE),
   Row("sf_pate_t", {**ATTRIBUTE, "proximity": 0.0}),

@@ -12,7 +12,7 @@ PAGE = "docs/pate.md"
 @pytest.mark.slow
 def test_the_examples_run(tmp_path, monkeypatch, capsys):
   monkeypatch.chdir(tmp_path)
-  session = pages.run(PAGE, blocks=2)
+  session = pages.run(PAGE, blocks=3)
   printed = capsys.readouterr().out.strip()
   assert f"# {printed}" in pages.code_blocks(pages.read(PAGE))[0]
   answers, test = session["answers"], session["test"]
