@@ -6,7 +6,8 @@ Moving one weight of a layer y = a W moves one entry of y by the input that it
 multiplies, so the layer's share is sum_j |a|^2 d^2 phi / d y_j^2 with
 phi = <r, logits>: second derivatives by the layer's outputs, of which there
 are far fewer than weights. Where the logits are piecewise linear in y the
-share is zero; where they bend entry by entry, one direction gives the sum.
+share is zero; where they bend entry by entry, one direction gives the sum;
+where they do so behind the next matrix, two do (`_through_matrix`).
 """
 
 import math
@@ -18,7 +19,7 @@ import jax.numpy as jnp
 from jaxfair import tree
 from jaxfair.analysis._directional_derivatives import in_chunks
 from jaxfair.analysis._layer_outputs import Layers, read_layers
-from jaxfair.analysis._linearity import Bend, bends, same_places
+from jaxfair.analysis._linearity import Bend, bends, passes_through, same_places
 from jaxfair.privacy import _sites
 from jaxfair.types import Array, Features, Model, Params
 
@@ -26,16 +27,26 @@ MEMORY = 2**22  # numbers held at once for one layer's directions
 
 
 class Place(NamedTuple):
-  """One layer's output, and the sites whose pushes all act there."""
+  """One layer's output.
+
+  Attributes:
+    bend: how the logits bend there.
+    sites: whose pushes all act there.
+    size: number of entries.
+    through: the site of a matrix through which alone it acts, entry by entry, and behind which the
+      logits bend entry by entry; None if there is none, or if it is not needed.
+  """
 
   bend: Bend
   sites: tuple[int, ...]
   size: int
+  through: int | None = None
 
   @property
   def directions(self) -> int:
     """How many second derivatives its share takes."""
-    return {Bend.ZERO: 0, Bend.DIAGONAL: 1, Bend.FULL: self.size}[self.bend]
+    full = self.size if self.through is None else 2
+    return {Bend.ZERO: 0, Bend.DIAGONAL: 1, Bend.FULL: full}[self.bend]
 
 
 class Plan(NamedTuple):
@@ -69,10 +80,13 @@ def plan_residual(model: Model, params: Params, x: Features) -> Plan:
   layers = read_layers(model, params, x)
   sites = layers.reading.sites
 
-  def logits(pushes: Any, rest: Any) -> Any:
+  def with_inputs(pushes: Any, rest: Any) -> Any:
     values, x_one = rest
     _, leaf_pushes = layers.zeros()
-    return layers.logits(values, (pushes, leaf_pushes), x_one)[0]
+    return layers.logits(values, (pushes, leaf_pushes), x_one)
+
+  def logits(pushes: Any, rest: Any) -> Any:
+    return with_inputs(pushes, rest)[0]
 
   one = jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
   rest = (jax.tree.unflatten(layers.treedef, layers.shapes), one)
@@ -90,8 +104,21 @@ def plan_residual(model: Model, params: Params, x: Features) -> Plan:
       kept.setdefault(first[index], []).append(index)
     else:
       by_parameter.add(site.view.leaf)
+
+  def through(own: int) -> int | None:
+    """The next matrix, if its outputs bend alone; a later one is out of the question."""
+    later = [i for i in range(own + 1, len(sites)) if sites[i].kind == "dense"][:1]
+    fitting = found[own] == Bend.FULL and all(
+      found[i] == Bend.DIAGONAL
+      and _positions(sites[i]) == 1
+      and passes_through(with_inputs, outputs, rest, own, i)
+      for i in later
+    )
+    return later[0] if later and fitting else None
+
   places = tuple(
-    Place(found[own[0]], tuple(own), tree.size(sites[own[0]].output)) for own in kept.values()
+    Place(found[own[0]], tuple(own), tree.size(sites[own[0]].output), through(own[0]))
+    for own in kept.values()
   )
   return Plan(layers, places, tuple(sorted(by_parameter)))
 
@@ -147,9 +174,56 @@ def _at_place(layers: Layers, place: Place, params: Params, x_one: Array, slope:
 
   if place.bend == Bend.DIAGONAL:
     return second(weights, jnp.ones_like(start))
+  if place.through is not None:
+    return _through_matrix(layers, place, params, x_one, slope, weights)
   basis = jnp.eye(start.size, dtype=start.dtype)
   basis = basis.reshape(start.size, *start.shape)
   return jnp.sum(jax.vmap(lambda e: second(weights * e, e))(basis))
+
+
+def _through_matrix(
+  layers: Layers, place: Place, params: Params, x_one: Array, slope: Any, weights: jax.Array
+) -> jax.Array:
+  """The share of an output y that acts through z = W a(y) alone, a entry by entry.
+
+  With psi the rest of the network, whose second derivatives d by z are diagonal,
+
+    sum_j u_j d^2 psi / d y_j^2 = <d, W^2 (u a'^2)> + sum_j u_j d^2 <grad psi, z> / d y_j^2
+
+  where W^2 has the squares of the entries of W.
+  """
+  site_zeros, leaf_zeros = layers.zeros()
+  first, later = place.sites[0], place.through
+  assert later is not None
+  site = layers.reading.sites[later]
+  matrix = site.view.apply(jax.tree.leaves(params)[site.view.leaf])
+
+  def run(index: int, push: jax.Array) -> Any:
+    pushes = [*site_zeros]
+    pushes[index] = push
+    return layers.logits(params, (pushes, leaf_zeros), x_one)
+
+  def product(matrix: jax.Array, data: jax.Array) -> jax.Array:
+    pair = (matrix, data) if site.position == 0 else (data, matrix)
+    return jax.lax.dot_general_p.bind(*pair, **site.params)
+
+  def inputs(push: jax.Array) -> jax.Array:
+    data: jax.Array = run(first, push)[1][later]
+    return data
+
+  slopes_at = jax.grad(lambda push: slope @ run(later, push)[0])
+  above = site_zeros[later]
+  by_output, curvature = jax.jvp(slopes_at, (above,), (jnp.ones_like(above),))
+  start = site_zeros[first]
+  ones = jnp.ones_like(start)
+  data, rise = jax.jvp(inputs, (start,), (ones,))
+  spread = product(jnp.square(matrix), weights.reshape(data.shape) * jnp.square(rise))
+
+  def linear(push: jax.Array) -> jax.Array:
+    return jnp.sum(by_output * product(matrix, inputs(push)))
+
+  bent = jax.jvp(lambda p: jax.jvp(linear, (p,), (weights,))[1], (start,), (ones,))[1]
+  return jnp.sum(curvature * spread) + bent
 
 
 def _weighable(site: _sites.Site, bend: Bend) -> bool:

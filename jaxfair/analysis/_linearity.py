@@ -74,6 +74,38 @@ def same_places(function: Callable[..., Any], pushes: Sequence[Any], rest: Any) 
   return first
 
 
+def passes_through(
+  function: Callable[..., Any], pushes: Sequence[Any], rest: Any, push: int, later: int
+) -> bool:
+  """Whether a push acts through one later place only, and entry by entry on the way there.
+
+  True if the outputs depend on push number `push` only by way of the sum that push number `later`
+  is added to, and if the entries of the input of that place are functions of the same entries of
+  the push.
+
+  Args:
+    function: `(pushes, rest) -> (outputs, inputs)`, with one input for each push: what the place
+      computes its value from.
+    pushes: arrays or shapes, one per place.
+    rest: a tree of arrays or shapes that are held fixed.
+    push: number of the first push.
+    later: number of the second one.
+  """
+  program, shapes = jax.make_jaxpr(function, return_shape=True)(list(pushes), rest)
+  cut = program.jaxpr.invars[later]
+
+  def step(equation: core.JaxprEqn, states: list[_State]) -> list[_State] | None:
+    if any(atom is cut for atom in equation.invars):
+      return [_State.FREE] * len(equation.outvars)
+    return _step(equation, states)
+
+  states = [_State.FREE] * len(program.jaxpr.invars)
+  states[push] = _State.POINT_LINEAR
+  found = _jaxpr.walk(program, states, step, constant=lambda _: _State.FREE)
+  outputs, inputs = jax.tree.unflatten(jax.tree.structure(shapes), found)
+  return max(jax.tree.leaves(outputs)) == _State.FREE and inputs[later] in _POINTWISE[1:]
+
+
 def _only_sum(var: Any, uses: dict[Any, list[Any]]) -> Any:
   """The addition that is this value's only use, in its own shape; or None."""
   steps = uses.get(var, [])

@@ -18,6 +18,7 @@ from jaxfair.types import Examples, Source
 
 RECORD = "source.json"  # in a folder that `write_source` wrote, and last
 CHUNK = 2**24  # bytes that are hashed at a time
+KEPT = 2**26  # bytes of a file that may stay mapped, such as the labels
 PIECE = 4096  # rows that are read at a time: the system maps up to 64 kB for each
 
 
@@ -222,5 +223,5 @@ def _forget(array: Any) -> None:
   held = array
   while isinstance(held, np.ndarray):
     held = held.base
-  if isinstance(array, np.memmap) and array.mode == "r" and isinstance(held, mmap.mmap):
+  if isinstance(held, mmap.mmap) and len(held) > KEPT and getattr(array, "mode", "") == "r":
     held.madvise(mmap.MADV_DONTNEED)

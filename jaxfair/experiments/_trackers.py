@@ -23,7 +23,7 @@ class Mlflow:
   """
 
   def __init__(self, study: str, run: pathlib.Path):
-    self._client = _imported("mlflow.tracking", "mlflow-skinny").MlflowClient()
+    self._client = _imported("mlflow.tracking", "'jaxfair[track]'").MlflowClient()
     known = self._client.get_experiment_by_name(study)
     self._experiment = known.experiment_id if known else self._client.create_experiment(study)
     self._children: dict[tuple[tuple[str, str], ...], str] = {}
@@ -143,12 +143,13 @@ def opened(name: str | None, study: str, run: pathlib.Path) -> Iterator[Tracker 
     tracker.close()
 
 
-def _imported(module: str, package: str) -> Any:
+def _imported(module: str, install: str) -> Any:
   try:
     return importlib.import_module(module)
   except ModuleNotFoundError:
+    name = module.partition(".")[0]
     raise checks.ArgumentError(
-      f"--track needs the package {package}, which is not installed; `pip install {package}`"
+      f"--track needs {name}; install it with `pip install {install}`"
     ) from None
 
 

@@ -66,8 +66,8 @@ class DpSgdParity(DpSgd):
 
   Privacy:
     The term is part of the gradient that is clipped, and a person is counted once. Counts and sum
-    are charged as one Gaussian mechanism; the proof is that of `training._group_rules.GroupParity`. Groups are
-    private.
+    are charged as one Gaussian mechanism; the proof is that of
+    `training._group_rules.GroupParity`. Groups are private.
   """
 
   name = "dp_sgd_parity"

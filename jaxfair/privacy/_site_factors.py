@@ -1,7 +1,6 @@
 """From a site's inputs and signals to its part in the per-example gradients."""
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,12 +8,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxfair.models import _patches
+from jaxfair.privacy import _conv_factors
 from jaxfair.privacy._factors import Part, Product, Whole
 from jaxfair.privacy._sites import SHORT, Site
 
-# Of fewer channels the products of single offsets are too thin to be fast.
-MANY_CHANNELS = 16
 # From [stack, ...] gradients of one slice to the gradient of its base; None if it is that.
 ToBase = Callable[[jax.Array], jax.Array] | None
 
@@ -97,7 +94,7 @@ def _one_round(site: Site, data: jax.Array, signal: jax.Array, leaf: Any) -> tup
     case "batched":
       return _batched(site, data, signal)
     case "conv":
-      return _conv(site, data, signal)
+      return _conv_factors.conv_part(site, data, signal, _from_kernel(site))
     case "rows":
       return _rows(site, data, signal), None
     case "shift":
@@ -164,7 +161,7 @@ def _batched(site: Site, data: jax.Array, signal: jax.Array) -> tuple[Product, T
   return product, _from_axes(site, [*own_batch, *own, *own_free])
 
 
-def _from_axes(site: Site, axes: list[int]) -> ToBase:
+def _from_axes(site: Site, axes: list[int]) -> Callable[[jax.Array], jax.Array]:
   """[stack, height, width] -> base, where these hold the operand's axes in this order."""
 
   def to_base(matrices: jax.Array) -> jax.Array:
@@ -174,115 +171,10 @@ def _from_axes(site: Site, axes: list[int]) -> ToBase:
   return to_base
 
 
-def _conv(site: Site, data: jax.Array, signal: jax.Array) -> tuple[Part, ToBase]:
-  lhs_spec, rhs_spec, out_spec = site.params["dimension_numbers"]
-  images = data.transpose([0, *(d + 1 for d in (lhs_spec[0], *lhs_spec[2:], lhs_spec[1]))])
-  images = _with_holes(images, site.params["lhs_dilation"])
-  signals = signal.transpose([0, *(d + 1 for d in (out_spec[0], *out_spec[2:], out_spec[1]))])
-  groups = site.params["feature_group_count"]
-  kernel = [site.operand[d] for d in rhs_spec[2:]]
-  per_group, fan_out = site.operand[rhs_spec[1]], site.operand[rhs_spec[0]]
-  axes = [*rhs_spec[2:], rhs_spec[1], rhs_spec[0]]  # spatial, in, out
-  to_base = _from_axes(site, axes)
-  window = {
-    "strides": site.params["window_strides"],
-    "padding": site.params["padding"],
-    "dilation": site.params["rhs_dilation"],
-  }
-  positions = math.prod(signals.shape[1:-1])
-  if groups > 1 and per_group == 1:
-    return Whole(_by_offset(_depthwise, images, signals, kernel, window)), to_base
-  fan_in = math.prod(kernel) * per_group
-  few = fan_in * fan_out <= 2 * positions * (fan_in + fan_out)  # as `gather` decides
-  if groups == 1 and few and per_group >= MANY_CHANNELS:
-    return Whole(_by_offset(_matrix, images, signals, kernel, window)), to_base
-  inputs = _patches.extract(images, kernel, **window)
-  n = signals.shape[0]
-  if groups == 1:
-    left, right = inputs.reshape(n, positions, fan_in), signals.reshape(n, positions, fan_out)
-    return Product(left, right, None, fan_in), to_base
-  width = fan_out // groups
-  by_group = inputs.reshape(n, positions, -1, groups, per_group).transpose(3, 0, 1, 2, 4)
-  right = signals.reshape(n, positions, groups, width).transpose(2, 0, 1, 3)
-
-  def from_groups(matrices: jax.Array) -> jax.Array:
-    """[groups, kernel * in, out] -> base."""
-    assert to_base is not None
-    return to_base(matrices.swapaxes(0, 1).reshape(fan_in, fan_out))
-
-  product = Product(
-    by_group.reshape(groups * n, positions, fan_in),
-    right.reshape(groups * n, positions, width),
-    None,
-    fan_in,
-    groups,
-  )
-  return product, from_groups
-
-
-def _with_holes(images: jax.Array, dilation: tuple[int, ...]) -> jax.Array:
-  """[n, batch, *spatial, channels] images as a transposed convolution sees them."""
-  if all(d == 1 for d in dilation):
-    return images
-  zero = jnp.zeros((), images.dtype)
-  spread = [(0, 0, 0)] * 2 + [(0, 0, d - 1) for d in dilation] + [(0, 0, 0)]
-  return jax.lax.pad(images, zero, spread)
-
-
-def _by_offset(
-  contract: Callable[[jax.Array, jax.Array], jax.Array],
-  images: jax.Array,
-  signals: jax.Array,
-  kernel: list[int],
-  window: dict[str, Any],
-) -> jax.Array:
-  """[n, *kernel, in, out] gradients, one offset of the kernel after the other.
-
-  Patches of all offsets together are as many times larger than the images as the kernel has
-  offsets.
-
-  Args:
-    contract: from what an offset sees and the signals, [n, positions, channels] both, to the
-      gradient there, [n, in, out].
-    images: [n, batch, *spatial, channels].
-    signals: [n, batch, *spatial, channels].
-    kernel: spatial size of the kernel.
-    window: strides, padding and dilation.
-  """
-  out, n = signals.shape[2:-1], signals.shape[0]
-  low_high = [(0, 0), (0, 0), *window["padding"], (0, 0)]
-  padded = jax.lax.pad(
-    images, jnp.zeros((), images.dtype), [(low, high, 0) for low, high in low_high]
-  )
-  positions = math.prod(signals.shape[1:-1])
-  rows = signals.reshape(n, positions, signals.shape[-1])
-  found = []
-  for offset in itertools.product(*(range(k) for k in kernel)):
-    first = [o * d for o, d in zip(offset, window["dilation"], strict=True)]
-    last = [
-      f + (size - 1) * stride + 1
-      for f, size, stride in zip(first, out, window["strides"], strict=True)
-    ]
-    seen = jax.lax.slice(
-      padded,
-      (0, 0, *first, 0),
-      (*padded.shape[:2], *last, padded.shape[-1]),
-      (1, 1, *window["strides"], 1),
-    )
-    found.append(contract(seen.reshape(n, positions, seen.shape[-1]), rows))
-  gradients = jnp.stack(found, axis=1)
-  return gradients.reshape(n, *kernel, *gradients.shape[2:])
-
-
-def _depthwise(seen: jax.Array, signals: jax.Array) -> jax.Array:
-  """Each output channel sees one input channel: [n, 1, out]."""
-  n, positions, channels = seen.shape
-  by_channel = signals.reshape(n, positions, channels, signals.shape[-1] // channels)
-  return jnp.sum(by_channel * seen[..., None], axis=1).reshape(n, 1, signals.shape[-1])
-
-
-def _matrix(seen: jax.Array, signals: jax.Array) -> jax.Array:
-  return jnp.einsum("npi,npo->nio", seen, signals)
+def _from_kernel(site: Site) -> Callable[[jax.Array], jax.Array]:
+  """[*kernel, in, out] -> base, or what has that many entries in that order."""
+  _, (fan_out, fan_in, *spatial), _ = site.params["dimension_numbers"]
+  return _from_axes(site, [*spatial, fan_in, fan_out])
 
 
 def _rows(site: Site, data: jax.Array, signal: jax.Array) -> Product:

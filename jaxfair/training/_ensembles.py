@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxfair import checks, tree
 from jaxfair.training import _driver
@@ -127,49 +128,93 @@ def map_members(
   checks.integer("chunk", chunk, low=1)
   chosen = tuple(jax.local_devices() if devices is None else devices)
   count = _num_members(per_member)
-  return _mapped(function, per_member, common, count=count, chunk=min(chunk, count), devices=chosen)
+  chunk = min(chunk, count)
+  used = min(len(chosen), -(-count // chunk))
+  rows = np.minimum(np.arange(-(-count // (chunk * used)) * chunk * used), count - 1)
+  if used == 1 or not checks.concrete((per_member, common)):
+    members = per_member
+    if len(rows) > count:
+      members = jax.tree.map(lambda leaf: jnp.asarray(leaf)[rows], per_member)
+  else:
+    mesh = _mesh_of(chosen[:used])
+    members = jax.tree.map(lambda leaf: _dealt(leaf, rows, mesh), per_member)
+    common = jax.tree.map(lambda leaf: _shared(leaf, mesh), common)
+  return _mapped(function, members, common, count=count, chunk=chunk, devices=chosen[:used])
+
+
+def _mesh_of(devices: Sequence[jax.Device]) -> Mesh:
+  return Mesh(np.array(devices), (AXIS,))
+
+
+def _shared(leaf: Any, mesh: Mesh) -> jax.Array:
+  """An array for every device; one copy of it where devices share the memory of the host."""
+  sharding = NamedSharding(mesh, PartitionSpec())
+  near = _on_host(leaf)
+  if near is None:
+    return jax.device_put(leaf, sharding)
+  pieces = [jax.device_put(near, device) for device in mesh.devices.flat]
+  return jax.make_array_from_single_device_arrays(near.shape, sharding, pieces)
+
+
+def _dealt(leaf: Any, rows: np.ndarray, mesh: Mesh) -> jax.Array:
+  """Rows of an array, an equal part for every device."""
+  sharding = NamedSharding(mesh, PartitionSpec(AXIS))
+  near = _on_host(leaf)
+  if near is None:
+    return jax.device_put(jnp.asarray(leaf)[rows] if len(rows) > len(leaf) else leaf, sharding)
+  parts = rows.reshape(mesh.size, -1)
+  pieces = [
+    # A slice, where nobody is repeated: no copy of what is on the host already.
+    jax.device_put(near[own[0] : own[-1] + 1] if own[-1] - own[0] == len(own) - 1 else near[own], d)
+    for own, d in zip(parts, mesh.devices.flat, strict=True)
+  ]
+  shape = (len(rows), *near.shape[1:])
+  return jax.make_array_from_single_device_arrays(shape, sharding, pieces)
+
+
+def _on_host(leaf: Any) -> np.ndarray | None:
+  """The array in the memory of the host as a device would hold it, where that is its memory."""
+  if jax.default_backend() != "cpu" or not getattr(leaf, "is_fully_addressable", True):
+    return None
+  dtype = jnp.result_type(leaf)
+  if jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+    return None
+  return np.asarray(leaf, jax.dtypes.canonicalize_dtype(dtype))
 
 
 @functools.partial(jax.jit, static_argnames=("function", "count", "chunk", "devices"))
 def _mapped(
   function: Callable[[Any, Any], Any],
-  per_member: Any,
+  members: Any,
   common: Any,
   *,
   count: int,
   chunk: int,
   devices: tuple[jax.Device, ...],
 ) -> Any:
-  num_chunks = -(-count // chunk)
-  used = min(len(devices), num_chunks)
-  num_chunks = -(-num_chunks // used) * used
-  rows = np.minimum(np.arange(num_chunks * chunk), count - 1)
-  shape = (num_chunks,) if chunk == 1 else (num_chunks, chunk)
-
-  def dealt(leaf: jax.Array) -> jax.Array:
-    filled = leaf if len(rows) == count else leaf[rows]
-    return filled.reshape(*shape, *leaf.shape[1:])
-
-  chunks = jax.tree.map(dealt, per_member)
   # One at a time needs no vmap, which would give every array an axis of
   # length 1, and the compiler more to do.
   work = function if chunk == 1 else jax.vmap(function, in_axes=(0, None))
 
-  def run(chunks: Any, common: Any) -> Any:
-    return jax.lax.map(lambda some: work(some, common), chunks)
+  def run(members: Any, common: Any) -> Any:
+    def chunked(leaf: jax.Array) -> jax.Array:
+      return leaf if chunk == 1 else leaf.reshape(-1, chunk, *leaf.shape[1:])
 
-  if used > 1:
-    mesh = jax.sharding.Mesh(np.array(devices[:used]), (AXIS,))
-    spec = jax.sharding.PartitionSpec
+    out = jax.lax.map(lambda some: work(some, common), jax.tree.map(chunked, members))
+    return out if chunk == 1 else jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, 2), out)
+
+  if len(devices) > 1:
     # check_vma=False: with the check on, parameters made as constants inside
     # the mapped function count as replicated, and their gradients are silently
     # summed over devices. Members must not see each other.
     run = jax.shard_map(
-      run, mesh=mesh, in_specs=(spec(AXIS), spec()), out_specs=spec(AXIS), check_vma=False
+      run,
+      mesh=_mesh_of(devices),
+      in_specs=(PartitionSpec(AXIS), PartitionSpec()),
+      out_specs=PartitionSpec(AXIS),
+      check_vma=False,
     )
-  out = run(chunks, common)
-  joined = len(shape)
-  return jax.tree.map(lambda leaf: jax.lax.collapse(leaf, 0, joined)[:count], out)
+  return jax.tree.map(lambda leaf: leaf[:count], run(members, common))
 
 
 def default_chunk(batch_bytes: int = 0) -> int:

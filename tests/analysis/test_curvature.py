@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers.curved import KEY, ZOO, moved, people
-from jaxfair import checks, models
+from jaxfair import checks, models, types
 from jaxfair.analysis import hessian_trace
 from jaxfair.analysis._by_group import ByGroup
 from jaxfair.analysis._curvature import NonPrivateTraces, trace_per_person
@@ -50,6 +50,42 @@ def test_all_parameters_one_by_one_give_the_same_for_every_person():
 
 
 @pytest.mark.slow
+def _two_layers(path):
+  """Two curved layers; what else there is between the first and the logits differs."""
+
+  def init(key, x_one):
+    keys = jax.random.split(key, 4)
+    sizes = ((x_one.shape[0], 3), (3, 5), (5, 3), (3, 3 if path == "skip" else 0))
+    return [jax.random.normal(k, size) for k, size in zip(keys, sizes, strict=True)]
+
+  def apply(params, x):
+    first, second, out, skip = params
+    h = jnp.tanh(x @ first)
+    if path == "coupled":
+      h = h / jnp.sum(jnp.square(h), axis=-1, keepdims=True)
+    if path == "reversed":
+      h = h[..., ::-1]
+    logits = jnp.tanh(h @ second) @ out
+    return logits + h @ skip if path == "skip" else logits
+
+  return types.Model(init, apply)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+  ("path", "directions"), [("alone", 3), ("skip", 4), ("coupled", 4), ("reversed", 4)]
+)
+def test_two_directions_do_only_where_a_layer_acts_through_the_next_matrix(path, directions):
+  model = _two_layers(path)
+  params = moved(model, PEOPLE)
+  assert plan_residual(model, params, PEOPLE.x).directions == directions
+  exact, slow = (
+    hessian_trace(model, models.cross_entropy, params, PEOPLE, num_groups=2, method=method)
+    for method in ("exact", "all_parameters")
+  )
+  np.testing.assert_allclose(exact.per_person, slow.per_person, rtol=2e-4, atol=1e-4)
+
+
 def test_gauss_newton_alone_is_not_the_trace_of_a_smooth_network():
   whole, part = trace("gelu", "exact"), trace("gelu", "gauss_newton")
   off = np.abs(part.traces.group / whole.traces.group - 1)
@@ -129,11 +165,11 @@ def test_an_empty_group_is_nan_and_spoils_nobody():
 
 
 def test_the_choice_is_explained():
-  model = models.mlp((2000, 30), 2, "tanh")
+  model = models.mlp((2000, 30, 30), 2, "tanh")
   examples = people(8, num_classes=2)
   params = model.init(KEY, examples.x[0])
-  assert plan_residual(model, params, examples.x).directions == 2001
-  with pytest.raises(checks.ArgumentError, match="2001 directions per person"):
+  assert plan_residual(model, params, examples.x).directions == 2003
+  with pytest.raises(checks.ArgumentError, match="2003 directions per person"):
     hessian_trace(model, models.cross_entropy, params, examples, num_groups=2)
 
 

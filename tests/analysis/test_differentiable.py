@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxfair import analysis, models
+from jaxfair.analysis import _boundary
 from jaxfair.decisions import _curvature, temper
 from jaxfair.decisions._problems import title_one
 from jaxfair.types import Examples
@@ -61,7 +62,7 @@ def decision_trace(counts):
 COUNTS = np.array([[30.0, 12.0, 8.0], [20.0, 18.0, 12.0], [50.0, 0.0, 0.0]])
 CASES = {
   "closeness by logits": (analysis.closeness, RNG.normal(size=(3, 4))),
-  "top_two_margin by scores": (analysis.top_two_margin, RNG.normal(size=(3, 4))),
+  "top_two_margin by scores": (_boundary.top_two_margin, RNG.normal(size=(3, 4))),
   "flip_probability by sigma": (
     lambda s: analysis.flip_probability(COUNTS, sigma=s[0]),
     np.array([7.0]),

@@ -24,7 +24,8 @@ def test_the_examples_are_python():
     (models.logistic(2), 0),
     (models.mlp((8, 8, 8), 2), 0),
     (models.mlp(16, 2, "gelu"), 1),
-    (models.mlp((128, 128), 2, "tanh"), 129),
+    (models.mlp((128, 128), 2, "tanh"), 3),
+    (models.mlp((128, 128, 128), 2, "tanh"), 131),
   ],
 )
 def test_the_table_of_directions(model, directions):

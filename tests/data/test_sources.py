@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, data
+from jaxfair.data import _sources
 from jaxfair.types import Examples, Source
 
 
@@ -71,8 +72,9 @@ def test_without_groups_everybody_is_in_one(people):
   assert source.take(np.arange(5)).group.tolist() == [0] * 5
 
 
-def test_rows_of_a_map_do_not_stay_in_memory(tmp_path):
-  """Pages of a file that was read are unmapped again."""
+def test_rows_of_a_map_do_not_stay_in_memory(tmp_path, monkeypatch):
+  """Pages of a large file that was read are unmapped again."""
+  monkeypatch.setattr(_sources, "KEPT", 2**20)
   size = 2**25
   np.save(tmp_path / "x.npy", np.zeros((size // 1024, 1024 // 4), np.float32))
   source = data.open_source(tmp_path / "x.npy", np.zeros(size // 1024, np.int32))

@@ -148,7 +148,7 @@ class Client:
 def test_mlflow_is_called_as_it_documents(tmp_path, monkeypatch):
   monkeypatch.setattr(Client, "calls", [])
   fake = types.SimpleNamespace(MlflowClient=Client)
-  monkeypatch.setattr(_trackers, "_imported", lambda module, package: fake)
+  monkeypatch.setattr(_trackers, "_imported", lambda module, install: fake)
   tell_everything("mlflow", tmp_path / "run")
   names = [call[0] for call in Client.calls]
   assert names[:3] == ["get_experiment_by_name", "create_experiment", "create_run"]
@@ -161,7 +161,7 @@ def test_weights_and_biases_is_called_as_it_documents(tmp_path, monkeypatch):
   logged, summary, ended = [], {}, []
   run = types.SimpleNamespace(log=logged.append, summary=summary, finish=lambda: ended.append(True))
   fake = types.SimpleNamespace(init=lambda project, name: run)
-  monkeypatch.setattr(_trackers, "_imported", lambda module, package: fake)
+  monkeypatch.setattr(_trackers, "_imported", lambda module, install: fake)
   tell_everything("wandb", tmp_path / "run")
   assert logged[0] == {"cells": 1, "cell/mean": 1.0}
   assert logged[1]["value/a & b"] == 0.25
@@ -176,7 +176,7 @@ def test_tensorboard_writes_scalars(tmp_path, monkeypatch):
     close=lambda: written.append("closed"),
   )
   fake = types.SimpleNamespace(Writer=lambda folder: writer)
-  monkeypatch.setattr(_trackers, "_imported", lambda module, package: fake)
+  monkeypatch.setattr(_trackers, "_imported", lambda module, install: fake)
   tell_everything("tensorboard", tmp_path / "run")
   assert written == [
     ("cells", 1, 1),

@@ -131,12 +131,14 @@ def constant_in_the_carry() -> Any:
   return p, apply
 
 
-def convolution(groups: int, out: int, **options: Any) -> Any:
-  fan = WIDTH // groups
+def convolution(groups: int, out: int, copies: int = 1, **options: Any) -> Any:
+  """On images of 3 x 2 pixels, with the channels and powers of them."""
+  fan = copies * WIDTH // groups
   p = {"k": _normal(2, 3, fan, out), "b": _normal(out)}
 
   def apply(p: Any, x: Any) -> Any:
     images = x.reshape(x.shape[0], 3, 2, WIDTH)
+    images = jnp.concatenate([images ** (i + 1) / (i + 1) for i in range(copies)], axis=-1)
     settings = {"window_strides": (1, 1), "padding": [(1, 1), (1, 2)]} | options
     h = lax.conv_general_dilated(
       images,
@@ -194,6 +196,7 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
   "depthwise": lambda: convolution(WIDTH, WIDTH),
   "depthwise, two outputs": lambda: convolution(WIDTH, 2 * WIDTH, window_strides=(2, 1)),
   "groups": lambda: convolution(2, 6),
+  "many channels": lambda: convolution(1, 3, copies=4, window_strides=(1, 2)),
   "transposed": lambda: convolution(1, 3, lhs_dilation=(2, 2)),
   "transposed groups": lambda: convolution(2, 4, lhs_dilation=(1, 2), rhs_dilation=(1, 2)),
   "dilated depthwise": lambda: convolution(WIDTH, WIDTH, rhs_dilation=(2, 1)),

@@ -28,7 +28,7 @@ FEW = dict.fromkeys(
     "check_fit2d_1feature",
     "check_n_features_in_after_fitting",
   ),
-  "has ten people or fewer, and two teachers need ten each",
+  "fits fewer than twenty people, and two teachers need ten each",
 )
 
 

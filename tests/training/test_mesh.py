@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh
 
+from helpers import pages
 from jaxfair import models, training
 from jaxfair.checks import ArgumentError
 from jaxfair.privacy import noise
@@ -22,6 +23,7 @@ import dataclasses, json, re
 import jax, jax.numpy as jnp, numpy as np, optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 from jaxfair import models, privacy, training
+from jaxfair.training import _ensembles
 from jaxfair.training._dp_sgd import DpSgdProgram
 from jaxfair.training._group_rules import GroupClip
 from jaxfair.training._program import Given, begin
@@ -115,6 +117,15 @@ sizes = [np.prod([int(d) for d in dims.split(",") if d]) for dims in
          re.findall(r"f32\\[([\\d,]*)\\]", calls[0][0])]
 found["summed"] = int(sum(sizes)), sum(leaf.size for leaf in jax.tree.leaves(
   jax.eval_shape(MODEL.init, KEY, jax.ShapeDtypeStruct((16,), jnp.float32))))
+
+# Members of an ensemble read one copy of the people, not one for each device.
+members = _ensembles._mesh_of(jax.devices())
+held = jnp.ones((64, 16))
+found["copies"] = [
+  len({piece.data.unsafe_buffer_pointer() for piece in placed.addressable_shards} - {start})
+  for start, placed in (
+    (held.unsafe_buffer_pointer(), _ensembles._shared(held, members)),
+    (None, _ensembles._dealt(held, np.arange(64), members)))]
 print(json.dumps(found))
 """
 
@@ -156,6 +167,12 @@ def test_devices_divide_the_work_and_exchange_one_sum(eight):
 
 
 @pytest.mark.slow
+def test_devices_share_the_people_of_an_ensemble(eight):
+  """The array of the caller for all of them; and of members, every device its own."""
+  assert eight["copies"] == [0, 8]
+
+
+@pytest.mark.slow
 def test_noise_by_leaf_has_the_same_bits():
   value = {"a": np.ones((3, 5, 2), np.float32), "b": np.zeros(5000, np.float32), "c": np.float32(2)}
   drawn = [
@@ -187,3 +204,8 @@ def test_the_event_names_the_shards():
   event = CONFIG.event(60)
   assert (event.shards, event.dataset_size) == (16, 60)
   assert event.max_batch == CONFIG.sampler(60).max_batch
+
+
+@pytest.mark.slow
+def test_the_examples_of_the_page_run():
+  pages.run("docs/scaling.md", blocks=2)
