@@ -179,15 +179,27 @@ def finite(name: str, array: Any) -> None:
   """Requires every value to be finite; names the first row that is not."""
   if not concrete(array):
     return
-  array = np.asarray(array)
-  if _all_finite(array):
-    return
-  bad = ~np.isfinite(array.reshape(array.shape[0], -1)).all(axis=1)
+  if _elsewhere(array):
+    import jax.numpy as jnp
+
+    bad = ~jnp.isfinite(array).all(axis=tuple(range(1, array.ndim)))
+  else:
+    array = np.asarray(array)
+    if _all_finite(array):
+      return
+    bad = ~np.isfinite(array.reshape(array.shape[0], -1)).all(axis=1)
   if bad.any():
     raise ArgumentError(
       f"{name} has {int(bad.sum())} rows with NaN or infinite values (the "
       f"first is row {int(bad.argmax())}); drop or impute them first"
     )
+
+
+def _elsewhere(array: Any) -> bool:
+  """Whether other processes hold a part of the array: all of them look at it together."""
+  return not (
+    getattr(array, "is_fully_addressable", True) or getattr(array, "is_fully_replicated", False)
+  )
 
 
 def _all_finite(array: np.ndarray) -> bool:
@@ -208,7 +220,7 @@ def ids(name: str, array: Any, count: int) -> None:
   """Requires whole-number ids in [0, count)."""
   if not concrete(array):
     return
-  array = np.asarray(array)
+  array = array if _elsewhere(array) else np.asarray(array)
   if array.dtype.kind not in "iub":
     raise ArgumentError(
       f"{name} holds {array.dtype} values, not integer ids; encode the "

@@ -27,6 +27,10 @@ CONFIG = training.DpSgdConfig(steps=10, batch_size=20, learning_rate=0.3, shards
 MESH = jax.sharding.Mesh(np.array(jax.devices()), ("data",))
 FOLDER = %r
 
+def plain(own):
+  config = training.FitConfig(steps=5, batch_size=16, learning_rate=0.05)
+  return values(training.fit(MODEL, LOSS, own, config, key=jax.random.key(1)).params)
+
 class Stop(Exception):
   pass
 
@@ -52,7 +56,7 @@ try:
 except Stop:
   pass
 whole = release(lambda: None, folder=None, key=jax.random.key(5))
-print(json.dumps(values(whole.params)))
+print(json.dumps([values(whole.params), plain(jax.tree.map(lambda leaf: leaf[:100], PEOPLE))]))
 """
 )
 
@@ -69,6 +73,16 @@ found["released"] = values(finished.params), finished.for_release, finished.guar
 entries = accounting.Ledger.read(FOLDER + "/ledger.jsonl")
 found["charges"] = [[entry.event.shards, entry.event.max_batch] for entry in entries]
 found["read"] = values(release(lambda: None).params)
+
+def spread(own):
+  sharding = jax.sharding.NamedSharding(MESH, jax.sharding.PartitionSpec("data"))
+  return _hosts.place(jax.tree.map(lambda leaf: leaf[:100], own), sharding)
+
+found["plain"] = plain(spread(PEOPLE))
+try:
+  plain(spread(PEOPLE._replace(x=np.where(np.arange(101)[:, None] == 70, np.inf, x))))
+except Exception as error:
+  found["broken"] = str(error)
 
 def fails():
   raise ValueError("the disk is full")
@@ -105,7 +119,15 @@ def runs(tmp_path_factory):
 def test_two_processes_train_what_one_does(runs):
   _, one, two = runs
   for found in two:
-    np.testing.assert_allclose(found["seeded"], one, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found["seeded"], one[0], rtol=0, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_arrays_that_no_process_holds_whole_are_checked_and_trained_on(runs):
+  _, one, two = runs
+  for found in two:
+    np.testing.assert_allclose(found["plain"], one[1], rtol=0, atol=1e-6)
+    assert "1 rows with NaN or infinite values (the first is row 70)" in found["broken"]
 
 
 @pytest.mark.slow
