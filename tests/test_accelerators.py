@@ -18,6 +18,7 @@ from jaxfair import analysis, models, pate, privacy, robustness, training
 from jaxfair.data import bound_rows
 from jaxfair.pate import _aggregation
 from jaxfair.privacy import noise
+from jaxfair.robustness import _attacks, _norm_balls
 from jaxfair.training import _erm, fit_many
 from jaxfair.types import Examples
 
@@ -168,10 +169,10 @@ ROWS = {
     (COUNTS.astype(np.float32),),
     float64="differences of probabilities that are nearly 1",
   ),
-  "FGSM": attacked(robustness.fgsm(input_range=UNIT), "end"),
-  "R+FGSM": attacked(robustness.rfgsm(input_range=UNIT), "end"),
-  "PGD": attacked(robustness.pgd(robustness.L2, input_range=UNIT, steps=2), "end"),
-  "PGD, smallest": attacked(robustness.pgd(input_range=UNIT, steps=2), "smallest"),
+  "FGSM": attacked(_attacks.fgsm(input_range=UNIT), "end"),
+  "R+FGSM": attacked(_attacks.rfgsm(input_range=UNIT), "end"),
+  "PGD": attacked(_attacks.pgd(_norm_balls.L2, input_range=UNIT, steps=2), "end"),
+  "PGD, smallest": attacked(_attacks.pgd(input_range=UNIT, steps=2), "smallest"),
 }
 
 

@@ -58,3 +58,10 @@ def test_a_small_site_is_built_without_a_warning(tmp_path):
   shown = (site / "gallery" / "what_epsilon_costs.html").read_text()
   assert "epsilon 1 for 300 steps needs noise" in shown  # executed
   assert re.search(r"<img [^>]*_images/", shown)
+
+
+def test_every_page_is_in_the_menu():
+  menu = re.findall(r"^(?:.*<)?([\w/]+)>?$", pages.read("docs/index.md"), re.MULTILINE)
+  there = {path.stem for path in pages.ROOT.glob("docs/*.md")} - {"index"}
+  there |= {f"guides/{path.stem}" for path in pages.ROOT.glob("docs/guides/*.md")}
+  assert there <= set(menu)

@@ -22,7 +22,7 @@ print(f"accuracy {accuracy:.3f}; the majority class has a tenth")
 assert accuracy > 0.85
 
 # %%
-attack = robustness.fgsm(input_range=(0.0, 1.0))
+attack = robustness.pgd(input_range=(0.0, 1.0), steps=10)
 epsilons = (0.05, 0.1)
 found = robustness.attack(model, params, test, attack, epsilons=epsilons, key=jax.random.key(2))
 errors = robustness.attack_errors(model, params, test, found, num_groups=10)

@@ -43,6 +43,8 @@ NAMES = {
   "majority_class": "majority class",
   "dp_sgd": "DP-SGD",
   "dp_sgd_global": "DPSGD-Global",
+  "dp_sgd_f": "DPSGD-F",
+  "dp_sgd_parity": "DP-SGD with parity",
   "fair_dp_sgd": "FairDP-SGD",
   "fair_dp_sgd_inside": "FairDP-SGD (inside)",
   "output_perturbation": "output perturbation",
@@ -63,6 +65,8 @@ EXPLAINED = {
   "dp_sgd": "differentially private stochastic gradient descent: clips what one person can change "
   "in a training step and adds noise to every step.",
   "dp_sgd_global": "DP-SGD that scales all gradients alike in place of shortening the long ones.",
+  "dp_sgd_f": "DP-SGD with a wider clip bound for groups whose gradients are long.",
+  "dp_sgd_parity": "DP-SGD with a limit on the gap between groups, kept by noisy counts.",
   "fair_dp_sgd": "DP-SGD with a penalty on the gap between groups, measured on public people.",
   "output_perturbation": "trains without noise and adds noise to the finished model.",
   "pate": "private aggregation of teacher ensembles: models of disjoint parts of the people vote "

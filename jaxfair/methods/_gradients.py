@@ -99,7 +99,7 @@ class DpSgd(PrivateMethod):
     assert budget is not None
     settings = noisy_descent(settings, sizes, budget)
     config = training.calibrate(
-      self._draft(settings), sizes.private, epsilon=budget.epsilon, delta=budget.delta
+      self._draft(settings, sizes.groups), sizes.private, epsilon=budget.epsilon, delta=budget.delta
     )
     return self._planned(
       settings,
@@ -113,8 +113,9 @@ class DpSgd(PrivateMethod):
       row_norm=settings.row_norm or None,
     )
 
-  def _draft(self, settings: Any) -> training.DpSgdConfig:
+  def _draft(self, settings: Any, groups: int) -> training.DpSgdConfig:
     """The trainer's settings before its noise is calibrated."""
+    del groups
     optimizer = _optimizers.chosen_optimizer(
       settings.optimizer, settings.schedule, steps=settings.steps
     )
@@ -206,8 +207,8 @@ class DpSgdGlobal(DpSgd):
   settings: type[DpSgdSettings] = DpSgdGlobalSettings
   reference = "Bu, Wang, Long and Su 2021; Esipova et al. 2023"
 
-  def _draft(self, settings: Any) -> training.DpSgdConfig:
-    config, share = super()._draft(settings), settings.l2_clip / settings.bound
+  def _draft(self, settings: Any, groups: int) -> training.DpSgdConfig:
+    config, share = super()._draft(settings, groups), settings.l2_clip / settings.bound
     optimizer, adaptive = config.optimizer, None
     if isinstance(optimizer, optax.GradientTransformation):  # its rate cannot be multiplied
       optimizer = optax.chain(optax.scale(share), optimizer)

@@ -26,6 +26,12 @@ IN_WORDS = {
   "dp_sgd_global": "DPSGD-Global: in every step of the training each person's influence is limited "
   "and random noise is added to the sum; the limit is high enough for nearly everybody, so that it "
   "does not favor some groups over others.",
+  "dp_sgd_f": "DPSGD-F: in every step of the training each person's influence is limited and "
+  "random noise is added to the sum; groups whose influence would be cut more often have a "
+  "wider limit, which follows noisy counts.",
+  "dp_sgd_parity": "DP-SGD with parity: in every step of the training each person's influence is "
+  "limited and random noise is added to the sum; noisy counts of predictions keep the groups' "
+  "rates together.",
   "tuned_dp_sgd": "DP-SGD with tuning: a random number of trainings with different settings; in "
   "every step each person's influence is limited and random noise is added to the sum. The model "
   "with the best noisy score is released, and the choice is part of epsilon.",

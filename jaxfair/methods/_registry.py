@@ -4,6 +4,7 @@ from jaxfair import checks
 from jaxfair.methods._baselines import MajorityClass, Plain
 from jaxfair.methods._fair_teachers import FairPate, PateSIn, PateSPre
 from jaxfair.methods._gradients import DpSgd, DpSgdGlobal, FairDpSgd
+from jaxfair.methods._group_gradients import DpSgdF, DpSgdParity
 from jaxfair.methods._method import Method
 from jaxfair.methods._perturbation import OutputPerturbation
 from jaxfair.methods._private_groups import PrivateLagrangian, RandomizedGroups
@@ -33,6 +34,8 @@ def get(name: str) -> Method:
 for _method in (
   DpSgd(),
   DpSgdGlobal(),
+  DpSgdF(),
+  DpSgdParity(),
   FairDpSgd(),
   TunedDpSgd(),
   OutputPerturbation(),

@@ -54,14 +54,20 @@ class ClippedGrad:
     return self.l2_clip
 
   def weights(
-    self, squared: jax.Array, largest: jax.Array, params: Params, mask: jax.Array, finite: jax.Array
+    self,
+    squared: jax.Array,
+    largest: jax.Array,
+    params: Params,
+    mask: jax.Array,
+    finite: jax.Array,
+    bounds: jax.Array | None = None,
   ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """[leaves, n] clip factors, [n] norms, and [n] which are non-finite; see `weights_of`."""
     return weights_of(
       squared,
       largest,
       params,
-      l2_clip=self.l2_clip,
+      l2_clip=self.l2_clip if bounds is None else jnp.minimum(bounds, self.l2_clip),
       per_layer=self.per_layer,
       rule=self.rule,
       mask=mask,
@@ -85,6 +91,7 @@ class ClippedGrad:
     examples: Examples,
     mask: jax.Array | None = None,
     finite: jax.Array | None = None,
+    bounds: jax.Array | None = None,
   ) -> tuple[Clipped, jax.Array]:
     """Like a call, and also returns the [n] per-example losses (not private).
 
@@ -94,6 +101,8 @@ class ClippedGrad:
       mask: [n] which examples take part.
       finite: what `zero_broken` told of these examples, if it was applied to
         them before; saves looking at them again in every step.
+      bounds: [n] a bound of each example's own in place of `l2_clip`, which stays the
+        sensitivity: a larger one counts as `l2_clip`.
     """
     refuse_64_bit_mode()
     params, examples = jax.tree.map(jnp.asarray, (params, examples))
@@ -103,7 +112,7 @@ class ClippedGrad:
     if finite is None:
       examples, finite = zero_broken(examples)
     work = _vmap_sum if self.method == "vmap" else _read_sum
-    return work(self, params, examples, mask, finite)
+    return work(self, params, examples, mask, finite, bounds)
 
 
 def clipped_grad(
@@ -208,7 +217,12 @@ def _one_loss(model: Model, loss: PerExampleLoss, params: Params, x: Array, y: A
 
 
 def _read_sum(
-  spec: ClippedGrad, params: Params, examples: Examples, mask: jax.Array, finite: jax.Array
+  spec: ClippedGrad,
+  params: Params,
+  examples: Examples,
+  mask: jax.Array,
+  finite: jax.Array,
+  bounds: jax.Array | None,
 ) -> tuple[Clipped, jax.Array]:
   """From a reading of the program, in one pass or two."""
   leaves, treedef = jax.tree.flatten(params)
@@ -223,7 +237,7 @@ def _read_sum(
   _warn_slow(sorted(reading.whole), params)
 
   def weigh(squared: jax.Array, largest: jax.Array) -> Any:
-    return spec.weights(squared, largest, params, mask, finite)
+    return spec.weights(squared, largest, params, mask, finite, bounds)
 
   two = _pass_choice.takes_two(spec.method, reading, mask.shape[0])
   work = _two_pass.two_pass_sums if two else _one_pass.one_pass_sums
@@ -233,18 +247,24 @@ def _read_sum(
 
 
 def _vmap_sum(
-  spec: ClippedGrad, params: Params, examples: Examples, mask: jax.Array, finite: jax.Array
+  spec: ClippedGrad,
+  params: Params,
+  examples: Examples,
+  mask: jax.Array,
+  finite: jax.Array,
+  bounds: jax.Array | None,
 ) -> tuple[Clipped, jax.Array]:
   value_and_grad = jax.vmap(
     jax.value_and_grad(functools.partial(_one_loss, spec.model, spec.loss)), in_axes=(None, 0, 0)
   )
 
-  def some(x: Any, y: Any, mask: jax.Array, finite: jax.Array) -> Any:
+  def some(x: Any, y: Any, mask: jax.Array, finite: jax.Array, bounds: Any) -> Any:
     losses, grads = value_and_grad(params, x, y)
     leaves = jax.tree.leaves(grads)
     kept: list[list[_factors.Part]] = [[_factors.Whole(g)] for g in leaves]
     squared = _one_pass.squared_norms(kept, mask.shape[0])
-    weights, norms, bad = spec.weights(squared, largest_norms(kept, squared), params, mask, finite)
+    largest = largest_norms(kept, squared)
+    weights, norms, bad = spec.weights(squared, largest, params, mask, finite, bounds)
     totals = [
       _factors.weighted_sum([_factors.zero_where(bad, _factors.Whole(g))], w, g[0])
       for g, w in zip(leaves, weights, strict=True)
@@ -259,7 +279,7 @@ def _vmap_sum(
     lambda v: jnp.pad(v, [(0, blocks * micro - n)] + [(0, 0)] * (v.ndim - 1)).reshape(
       blocks, micro, *v.shape[1:]
     ),
-    (examples.x, examples.y, mask, finite),
+    (examples.x, examples.y, mask, finite, bounds),
   )
 
   def add_block(total: Any, block: Any) -> Any:

@@ -6,6 +6,7 @@ Studies train and measure by calling the packages above; they never draw.
 NAMES = (
   "methods",
   "audit",
+  "remedies",
   "pate.comparison",
   "pate.penalty",
   "pate.teachers",

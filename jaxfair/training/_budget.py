@@ -12,8 +12,9 @@ import jax
 from jaxfair import accounting, checks, privacy
 from jaxfair.training import _hosts
 from jaxfair.training._checkpoints import Checkpoints
-from jaxfair.training._dp_sgd import DpSgdProgram, NonPrivateDpTrace
+from jaxfair.training._dp_sgd import DpSgdProgram
 from jaxfair.training._dp_sgd_config import DpSgdConfig
+from jaxfair.training._dp_sgd_trace import NonPrivateDpTrace
 from jaxfair.training._program import opened
 from jaxfair.training._program_fingerprint import programs
 from jaxfair.training._segments import Training
@@ -67,8 +68,8 @@ def calibrate(
     max_batch=sampler.max_batch,
     shards=config.shards,
   )
-  if config.adaptive is not None:
-    noise = config.adaptive.sum_multiplier(noise)
+  for counts in config.noisy_counts():
+    noise = counts.sum_multiplier(noise)
   return dataclasses.replace(config, noise_multiplier=noise)
 
 
@@ -203,4 +204,5 @@ def _described(config: DpSgdConfig, epsilon: float, delta: float, size: int) -> 
     **{name: float(getattr(config, name)) for name in numbers},
     **{name: getattr(config, name) for name in (*fixed, *recipe)},
     "adaptive": str(config.adaptive),
+    **({} if config.group_rule is None else {"group_rule": str(config.group_rule)}),
   }

@@ -13,38 +13,15 @@ from jaxfair.privacy import noise
 from jaxfair.privacy._clipping import ClippedGrad, clipped_grad, zero_broken
 from jaxfair.privacy._sampling import Batch
 from jaxfair.privacy._sharded_sampling import ShardedSampler
-from jaxfair.training import _batches, _regularizers
+from jaxfair.training import _batches, _group_rules, _regularizers
 from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._dp_sgd_feeds import Feed, make_feeds
+from jaxfair.training._dp_sgd_trace import NonPrivateDpTrace, Seen, trace_of
 from jaxfair.training._mesh import OnMesh, block_cap
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, train
 from jaxfair.training._recipes import Average, mean_over_views, sum_in_chunks, views_of
 from jaxfair.types import Array, Examples, Fit, Key, Model, Params, PerExampleLoss, Source
-
-
-class NonPrivateDpTrace(NamedTuple):
-  """The trace of a private training, computed without noise; not for release.
-
-  Not for release: the accountant covers the parameters, not these numbers.
-  Reports of private runs leave them out.
-
-  Attributes:
-    loss: [steps] mean loss of the batch before the step.
-    mean_norm: [steps] mean gradient norm before clipping.
-    clipped: [steps] share of the batch whose gradient was clipped.
-    batch: [steps] realized batch sizes.
-    num_nonfinite: [steps] examples left out for a non-finite gradient.
-    l2_clip: [steps] the bound in use. This one is private when `adaptive`
-      moved it, and a constant otherwise.
-  """
-
-  loss: jax.Array
-  mean_norm: jax.Array
-  clipped: jax.Array
-  batch: jax.Array
-  num_nonfinite: jax.Array
-  l2_clip: jax.Array
 
 
 def dp_sgd(
@@ -109,6 +86,7 @@ class DpSgdState(NamedTuple):
   optimizer: Any
   l2_clip: jax.Array
   average: Average | None = None
+  groups: Any = None  # the state of `DpSgdConfig.group_rule`
 
 
 class DpSgdInputs(NamedTuple):
@@ -124,16 +102,7 @@ class _Sums(NamedTuple):
 
   total: Params
   fitting: jax.Array  # the centered count of an adaptive clip
-
-
-class _Seen(NamedTuple):
-  """Sums for the trace."""
-
-  loss: jax.Array
-  norm: jax.Array
-  clipped: jax.Array
-  batch: jax.Array
-  num_nonfinite: jax.Array
+  groups: jax.Array | None = None  # [groups, categories] counts for a group rule
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,7 +150,9 @@ class DpSgdProgram(Program):
     config, params = given.config, self._laid_out(self.start(given))
     optimizer = optimizer_of(config).init(params)
     average = None if config.average is None else Average.begin(params)
-    state = DpSgdState(params, optimizer, jnp.asarray(config.l2_clip, jnp.float32), average)
+    clip = jnp.asarray(config.l2_clip, jnp.float32)
+    groups = _group_rules.begin(config.group_rule, self.model, params, given.examples.x)
+    state = DpSgdState(params, optimizer, clip, average, groups)
     inputs = DpSgdInputs(given.examples, config, given.mask)
     return Begun(state, given.key, inputs)
 
@@ -207,11 +178,12 @@ class DpSgdProgram(Program):
     batch = Batch(np.arange(people.x.shape[0]), feed.batch.mask)
     return feed._replace(batch=batch), inputs._replace(people=people)
 
-  def sum(self, state: DpSgdState, feed: Feed, inputs: DpSgdInputs) -> tuple[_Sums, _Seen]:
+  def sum(self, state: DpSgdState, feed: Feed, inputs: DpSgdInputs) -> tuple[_Sums, Seen]:
     """The sums of clipped gradients and of what is traced."""
     inside = self._penalties(state, feed, inputs.config, inside=True)
     block = functools.partial(self._block_sum, inputs.config)
-    given, held = (state.params, state.l2_clip, inside, feed.key_views), inputs.people
+    given = (state.params, state.l2_clip, inside, feed.key_views, state.groups)
+    held = inputs.people
     if self.on_mesh is not None:
       return self.on_mesh.sum(block, given, feed.batch, held)
     rows = feed.batch.rows
@@ -219,55 +191,65 @@ class DpSgdProgram(Program):
 
   def _block_sum(
     self, config: DpSgdConfig, given: Any, batch: Batch, places: Array, held: Examples
-  ) -> tuple[_Sums, _Seen]:
+  ) -> tuple[_Sums, Seen]:
     """The sums over the people of one device's batch.
 
     Args:
       config: of which only what is static is read.
-      given: parameters, clip bound, gradient of the penalties inside the clip, key of the views.
+      given: parameters, clip bound, gradient of the penalties inside the clip, key of the views,
+        state of the group rule.
       batch: rows of the people that are held, and who takes part.
       places: numbers that name the rows in the draw of views.
       held: people.
     """
-    params, l2_clip, inside, key_views = given
-    gradient = self._query(config, l2_clip, inside)
+    params, l2_clip, inside, key_views, state = given
+    gradient, rule = self._query(config, l2_clip, inside, state), config.group_rule
 
     def clipped_sum(batch: tuple[Any, Any, Any]) -> tuple[Any, Any]:
       rows, mask, places = batch
       people, whole = zero_broken(_batches.look_up(held, rows))
+      group, bounds, outputs = people.group, None, None
+      if rule is not None:
+        bounds = _group_rules.own_bounds(rule, state, l2_clip, group)
+        outputs = self.model.apply(params, people.x) if rule.reads_outputs else None
+        people = people._replace(y=_group_rules.with_groups(people.y, group, rule.num_groups))
       if config.augment is not None:
         keys = jax.vmap(jax.random.fold_in, (None, 0))(key_views, places)
         people = people._replace(x=views_of(people.x, config.augment, config.views, keys=keys))
-      clipped, losses = gradient.with_losses(params, people, mask, whole)
-      return (clipped.total, clipped.num_nonfinite), (clipped.norms, losses, whole)
+      clipped, losses = gradient.with_losses(params, people, mask, whole, bounds)
+      counts = None
+      if rule is not None:
+        categories = rule.categories(clipped.norms, outputs, l2_clip)
+        counts = _group_rules.count_people(group, categories, mask & whole, rule.num_groups)
+      return (clipped.total, clipped.num_nonfinite, counts), (clipped.norms, losses, whole)
 
     (rows, mask), chunk = batch, config.chunk_size
     if chunk is None or chunk >= rows.shape[0]:
       sums, each = clipped_sum((rows, mask, places))
     else:
       sums, each = sum_in_chunks(clipped_sum, (rows, mask, places), chunk)
-    (total, num_nonfinite), (norms, losses, whole) = sums, each
+    (total, num_nonfinite, counts), (norms, losses, whole) = sums, each
     fitting = jnp.zeros(())
     if config.adaptive is not None:
       # A person left out of the sum is not counted, either: to be left out is
       # then as not to be there.
       fitting = config.adaptive.centered_count(l2_clip, norms, mask & whole)
-    seen = _Seen(
+    seen = Seen(
       loss=jnp.sum(jnp.where(mask, losses, 0.0)),
       norm=jnp.sum(norms),
       clipped=jnp.sum(norms > l2_clip),
       batch=jnp.sum(mask),
       num_nonfinite=num_nonfinite,
     )
-    return _Sums(total, fitting), seen
+    return _Sums(total, fitting, counts), seen
 
   def release(
     self, total: _Sums, state: DpSgdState, feed: Feed, inputs: DpSgdInputs
-  ) -> tuple[Params, jax.Array]:
-    """The noisy sum over the expected batch size, and the next clip bound."""
+  ) -> tuple[Params, jax.Array, Any]:
+    """The noisy sum over the expected batch size, the next clip bound and state of groups."""
     config, clip = inputs.config, state.l2_clip
     size = float(config.batch_size)
-    sensitivity = self._query(config, clip, None).sensitivity
+    sensitivity = self._query(config, clip, None, state.groups).sensitivity
     noisy = noise.gaussian(
       self._laid_out(total.total),
       sigma=config.noise_multiplier * sensitivity,
@@ -278,13 +260,17 @@ class DpSgdProgram(Program):
       clip = config.adaptive.update_from_count(
         clip, total.fitting, expected_size=size, key=feed.key_count
       )
-    return tree.scale(1 / size, noisy), clip
+    groups, rule = state.groups, config.group_rule
+    if rule is not None:
+      counts = noise.gaussian(total.groups, sigma=rule.count_noise, key=feed.key_groups)
+      groups = rule.update(groups, counts)
+    return tree.scale(1 / size, noisy), clip, groups
 
   def update(
-    self, state: DpSgdState, released: Any, seen: _Seen, feed: Feed, inputs: DpSgdInputs
+    self, state: DpSgdState, released: Any, seen: Seen, feed: Feed, inputs: DpSgdInputs
   ) -> tuple[DpSgdState, NonPrivateDpTrace]:
     """Regularizers, then one step of the optimizer."""
-    config, (mean, clip) = inputs.config, released
+    config, (mean, clip, groups) = inputs.config, released
     if config.rescale:
       mean = tree.scale(config.l2_clip / state.l2_clip, mean)
     gradient = tree.add(mean, tree.scale(config.weight_decay, state.params))
@@ -297,7 +283,7 @@ class DpSgdProgram(Program):
     params, average = self._laid_out(params), state.average
     if average is not None:
       average = average.with_step(params, config.average)
-    return DpSgdState(params, optimizer, clip, average), _trace(seen, state.l2_clip)
+    return DpSgdState(params, optimizer, clip, average, groups), trace_of(seen, state.l2_clip)
 
   def finish(self, state: DpSgdState, infos: Any, inputs: Any) -> Fit:
     """The last parameters, or their running mean."""
@@ -308,9 +294,14 @@ class DpSgdProgram(Program):
     """The parameters that are returned."""
     return state.params if state.average is None else state.average.params
 
-  def _query(self, config: DpSgdConfig, l2_clip: jax.Array, inside: Params | None) -> ClippedGrad:
+  def _query(
+    self, config: DpSgdConfig, l2_clip: jax.Array, inside: Params | None, groups: Any
+  ) -> ClippedGrad:
     """The clipped gradient, which knows its sensitivity."""
-    model, loss, method = self.model, self.loss, config.method
+    model, loss, method, rule = self.model, self.loss, config.method, config.group_rule
+    if rule is not None:
+      loss, factors = rule.loss(loss, groups), rule.factors(groups)
+      l2_clip = l2_clip if factors is None else l2_clip * jnp.max(factors)
     if config.augment is not None:
       model, loss = mean_over_views(model, loss, config.views)
     if inside is not None:
@@ -332,15 +323,3 @@ class DpSgdProgram(Program):
     return _regularizers.penalty_gradient(
       config, state.params, l2_clip=state.l2_clip, key=feed.key_penalty, inside=inside
     )
-
-
-def _trace(seen: _Seen, clip: jax.Array) -> NonPrivateDpTrace:
-  share = 1 / jnp.maximum(seen.batch, 1)
-  return NonPrivateDpTrace(
-    loss=seen.loss * share,
-    mean_norm=seen.norm * share,
-    clipped=seen.clipped * share,
-    batch=seen.batch,
-    num_nonfinite=seen.num_nonfinite,
-    l2_clip=clip,
-  )

@@ -14,6 +14,7 @@ from jaxfair.privacy._clipping import Method, refuse_64_bit_mode
 from jaxfair.privacy._sampling import PoissonSampler
 from jaxfair.privacy._sharded_sampling import ShardedSampler
 from jaxfair.training import _batches, _driver, _regularizers
+from jaxfair.training._group_rules import GroupClip, GroupParity
 from jaxfair.training._optimizers import Optimizer, check_optimizer
 from jaxfair.training._program import settings
 from jaxfair.training._recipes import Augmentation
@@ -54,6 +55,8 @@ class DpSgdConfig:
     rescale: multiplies the private gradient by the first clip bound over the one in use: an
       `adaptive` bound then decides which gradients are shortened, not how long steps are.
     adaptive: moves the clip bound towards a private quantile of the norms.
+    group_rule: what a step does differently for different groups: `GroupClip` gives each its own
+      clip bound, `GroupParity` holds their rates of predictions together.
     augment: another view of one person's features, `(x, key) -> x`, such as `FlipAndShift()`.
     views: number of views of a person that a step averages before the clip.
     chunk_size: number of examples of a batch that are processed together; None processes all.
@@ -79,6 +82,7 @@ class DpSgdConfig:
   rule: ClipRule = "clip"
   rescale: bool = False
   adaptive: QuantileClip | None = None
+  group_rule: GroupClip | GroupParity | None = None
   augment: Augmentation | None = None
   views: int = 1
   chunk_size: int | None = None
@@ -111,6 +115,8 @@ class DpSgdConfig:
       f"shards={self.shards} deals out people who are in memory; leave shards out for a Source",
     )
     size = checks.people(examples)
+    if self.group_rule is not None:
+      checks.ids("group", examples.group, self.group_rule.num_groups)
     self.sampler(size)
     check_per_example(model, loss, examples)
 
@@ -132,12 +138,16 @@ class DpSgdConfig:
     """
     self.refuse_uncovered()
     multiplier = self.noise_multiplier
-    if self.adaptive is not None:
-      multiplier = self.adaptive.joint_multiplier(float(multiplier))
+    for counts in self.noisy_counts():
+      multiplier = counts.joint_multiplier(float(multiplier))
     sampler = self.sampler(num_examples)
     return accounting.DpSgd(
       float(multiplier), sampler.rate, self.steps, num_examples, sampler.max_batch, self.shards
     )
+
+  def noisy_counts(self) -> tuple[QuantileClip | GroupClip | GroupParity, ...]:
+    """What releases noisy counts beside the sum of each step."""
+    return tuple(one for one in (self.adaptive, self.group_rule) if one is not None)
 
   def refuse_uncovered(self) -> None:
     """Raises `UncoveredError` if a penalty reads private data."""

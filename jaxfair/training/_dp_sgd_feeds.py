@@ -14,13 +14,14 @@ from jaxfair.types import Key
 
 
 class Feed(NamedTuple):
-  """The feed of one step: its batch, keys of two noises, the penalties and the views."""
+  """The feed of one step: its batch, keys of its noises, the penalties and the views."""
 
   batch: Batch
   key_sum: jax.Array
   key_count: jax.Array
   key_penalty: jax.Array
   key_views: jax.Array
+  key_groups: Any = None  # of the counts of a group rule
 
 
 @functools.partial(jax.jit, static_argnames=("num_examples", "count", "on_mesh"))
@@ -39,7 +40,7 @@ def make_feeds(
   the same samples and noise as one in a piece.
   """
   sampler = config.sampler(num_examples)
-  key_batch, *others = (jax.random.fold_in(key, purpose) for purpose in (1, 2, 3, 4, 5))
+  key_batch, *others = (jax.random.fold_in(key, purpose) for purpose in (1, 2, 3, 4, 5, 6))
   steps, named = start + jnp.arange(count), jax.vmap(jax.random.fold_in, (None, 0))
   keys_batch, *keys = named(key_batch, steps), *(named(own, steps) for own in others)
   if not isinstance(sampler, ShardedSampler):

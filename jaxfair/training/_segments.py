@@ -11,8 +11,9 @@ import numpy as np
 from jaxfair import accounting
 from jaxfair.training import _hosts
 from jaxfair.training._checkpoints import Checkpoints
-from jaxfair.training._dp_sgd import DpSgdProgram, NonPrivateDpTrace
+from jaxfair.training._dp_sgd import DpSgdProgram
 from jaxfair.training._dp_sgd_config import DpSgdConfig
+from jaxfair.training._dp_sgd_trace import NonPrivateDpTrace
 from jaxfair.training._program import Begun, Given, advance, begin, loop_for
 from jaxfair.training._streaming import as_shapes
 from jaxfair.types import Examples, Key, Params, Source

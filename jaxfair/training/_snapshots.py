@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import checks, tree
-from jaxfair.training._dp_sgd import DpSgdProgram, DpSgdState, NonPrivateDpTrace
+from jaxfair.training._dp_sgd import DpSgdProgram, DpSgdState
 from jaxfair.training._dp_sgd_config import DpSgdConfig
+from jaxfair.training._dp_sgd_trace import NonPrivateDpTrace
 from jaxfair.training._program import Given, advance, begin, loop_for
 from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
 

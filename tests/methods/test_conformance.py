@@ -42,6 +42,8 @@ STEPS = {"steps": 30, "batch_size": 60}
 ROWS = [
   Row("dp_sgd", STEPS, slow=False),
   Row("dp_sgd_global", {**STEPS, "bound": 2.0}),
+  Row("dp_sgd_f", {**STEPS, "count_noise": 20.0}),
+  Row("dp_sgd_parity", {**STEPS, "max_gap": 0.3, "count_noise": 40.0}),
   Row("fair_dp_sgd", {**STEPS, "lam": 0.5}),
   Row("fair_dp_sgd", {**STEPS, "lam": 0.5, "placement": "inside"}),
 ]

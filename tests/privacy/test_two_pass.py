@@ -119,6 +119,22 @@ def test_two_passes_are_taken_where_one_would_fill_the_memory(wrap):
   assert not _pass_choice.takes_two("two_pass", whole, many + 1)
 
 
+@pytest.mark.slow
+def test_infinite_activations_of_one_example_move_nothing():
+  """Its weight is 0, and 0 times infinity is no number."""
+  weights = {"w": np.ones((4, 3), np.float32)}
+  model = Model(lambda key, x: None, lambda p, x: jnp.square(x.sum(1)) @ p["w"])
+  gradient = clipped_grad(model, models.cross_entropy, l2_clip=1.0, method="two_pass")
+  people = examples()
+  people.x[1, 0] = 1e30
+  found = gradient(weights, people)
+  without = gradient(weights, people, jnp.array([True, False, True]))
+  assert found.num_nonfinite == 1
+  assert np.isfinite(found.total["w"]).all()
+  assert found.total["w"].any()
+  np.testing.assert_array_equal(found.total["w"], without.total["w"])
+
+
 def test_an_unknown_method_is_refused_with_the_one_that_was_meant():
   with pytest.raises(checks.ArgumentError, match="did you mean two_pass"):
     clipped_grad(models.logistic(2), models.cross_entropy, l2_clip=1.0, method="twopass")

@@ -26,6 +26,7 @@ from jaxfair.training import (
   OutputPerturbationConfig,
   PrivateLagrangianConfig,
   _driver,
+  _group_rules,
   dp_sgd,
   fair_dp_sgd,
   fair_robust,
@@ -108,6 +109,18 @@ def noisy_with_options(examples, key):
   return dp_sgd(MODEL, models.cross_entropy, examples, config, key=key)
 
 
+def own_bounds(examples, key):
+  rule = _group_rules.GroupClip(2)
+  config = DpSgdConfig(learning_rate=0.2, steps=5, batch_size=8, chunk_size=5, group_rule=rule)
+  return dp_sgd(MODEL, models.cross_entropy, examples, config, key=key)
+
+
+def equal_rates(examples, key):
+  rule = _group_rules.GroupParity(2, count_noise=2.0)
+  config = DpSgdConfig(learning_rate=0.2, steps=5, batch_size=8, group_rule=rule)
+  return dp_sgd(MODEL, models.cross_entropy, examples, config, key=key)
+
+
 def noisy_and_fair(examples, key):
   # Public people of their own: private groups are not looked at.
   public = make(seed=99)
@@ -175,6 +188,10 @@ TRAINERS = {
   ),
   "dp_sgd": Row(noisy_steps, private=True),
   "dp_sgd, every option": Row(noisy_with_options, private=True),
+  "dp_sgd, bounds by group": Row(
+    own_bounds, private=True, reads_groups="clip bounds follow the groups' gradients"
+  ),
+  "dp_sgd, parity": Row(equal_rates, private=True, reads_groups="rates are held together"),
   "fair_dp_sgd": Row(noisy_and_fair, private=True, rounds=True),
   "lagrangian": Row(constrained),
   "private_lagrangian": Row(private_groups, reads_groups="its multipliers follow the groups' gaps"),

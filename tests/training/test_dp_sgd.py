@@ -172,7 +172,7 @@ def test_samples_and_noise_come_from_different_keys(monkeypatch):
   def words(keys):
     return [tuple(w) for w in jax.random.key_data(keys).reshape(-1, 2).tolist()]
 
-  assert len({*words(used), *words(made)}) == 5 * 8 * (1 + 16)
+  assert len({*words(used), *words(made)}) == 6 * 8 * (1 + 16)
 
 
 def one_step(masks, x, clip, adaptive=None):

@@ -25,6 +25,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 from jaxfair import models, privacy, training
 from jaxfair.training import _ensembles
 from jaxfair.training._dp_sgd import DpSgdProgram
+from jaxfair.training._group_rules import GroupClip
 from jaxfair.training._program import Given, begin
 from jaxfair.types import Examples
 
@@ -33,14 +34,14 @@ CONFIG = training.DpSgdConfig(steps=40, batch_size=30, learning_rate=0.3, shards
 RICH = dataclasses.replace(
   CONFIG, adaptive=privacy.QuantileClip(count_noise=2.0), average=0.9, chunk_size=5, views=2,
   augment=lambda x, key: x + 0.1 * jax.random.normal(key, x.shape), optimizer=optax.adam,
-  learning_rate=0.05, steps=10)
+  learning_rate=0.05, steps=10, group_rule=GroupClip(2))
 
 def people(n):
   rng = np.random.default_rng(0)
   y = rng.integers(0, 3, n).astype(np.int32)
   x = (rng.normal(size=(3, 8))[y] + rng.normal(size=(n, 8))).astype(np.float32)
   x[5, 0] = np.nan
-  return Examples(x, y, np.zeros(n, np.int32))
+  return Examples(x, y, y % 2)
 
 def mesh(*shape):
   axes = ("data", "model")[: len(shape)]
@@ -142,7 +143,7 @@ def test_one_device_or_eight_train_the_same_model(eight):
 
 @pytest.mark.slow
 def test_any_layout_trains_the_same_model_and_is_kept(eight):
-  """Adaptive clip, views, chunks and a running mean, 10 steps of Adam, parameters spread."""
+  """Adaptive and group bounds, views, chunks, a running mean, Adam, parameters spread."""
   assert eight["rich"] < 2e-6
   assert all(eight["kept"])
   assert eight["as it is"]
