@@ -9,6 +9,7 @@ again by another.
 import concurrent.futures
 import contextlib
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -194,7 +195,7 @@ class RayEngine:
     self._started = not ray.is_initialized()
     if self._started:
       try:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
       except (ConnectionError, RuntimeError, ValueError) as error:
         raise checks.ArgumentError(
           f"workers='ray:{address}': no Ray cluster answers there ({error}); start one with "
