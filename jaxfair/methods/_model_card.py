@@ -45,12 +45,12 @@ IN_WORDS = {
   "their noisy vote labels public people where they agree, and the released model learns from "
   "those labels alone.",
   "soft_pate": "PATE with scores: many models are trained on separate parts of the people and "
-  "score public people; random noise is added to the sum of their scores once, and the released model "
-  "learns from the noisy scores alone.",
+  "score public people; random noise is added to the sum of their scores once, and the "
+  "released model learns from the noisy scores alone.",
   "fair_soft_pate": "Fair PATE with scores: many models are trained on separate parts of the "
   "people and score public people; random noise is added to the sum of their scores once, and the "
-  "released model learns from the noisy scores alone, with a margin that keeps groups of public people "
-  "together.",
+  "released model learns from the noisy scores alone, with a margin that keeps groups of "
+  "public people together.",
   "fairpate": "FairPATE: many models are trained on separate parts of the people, their noisy vote "
   "labels public people where they agree and where the label does not push the groups apart, and "
   "the released model learns from those labels alone.",
