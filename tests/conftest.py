@@ -28,7 +28,8 @@ hypothesis.settings.register_profile("unhurried", deadline=None, derandomize=Tru
 hypothesis.settings.load_profile("unhurried")
 
 
-MOST_MEMORY = 3e9  # bytes of one test process before it drops its compiled programs
+# Bytes of one test process before it drops its compiled programs: a sixth of the machine.
+MOST_MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 6
 
 
 @pytest.fixture(scope="module", autouse=True)

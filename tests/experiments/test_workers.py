@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from jaxfair import checks, experiments
-from jaxfair.experiments import _cells, _config, _folders, _registry, _shards, _workers
+from jaxfair.experiments import _cells, _config, _folders, _registry, _shards, _worker, _workers
 from jaxfair.experiments._study import cell_name
 
 STUDY = """
@@ -24,8 +24,6 @@ STUDY = """
   def run(config, cell, context):
     print("a study may print")
     mark = pathlib.Path(config.mark)
-    if cell["mean"] == 2 and config.fault == "always dies":
-      os.kill(os.getpid(), signal.SIGKILL)
     if cell["mean"] == 2 and config.fault == "dies" and not mark.exists():
       mark.touch()
       os.kill(os.getpid(), signal.SIGKILL)
@@ -86,21 +84,42 @@ def test_workers_give_the_same_bytes_even_if_one_is_killed(made, tmp_path):
   assert [step[:2] for step in steps] == [(done, 4) for done in range(5)]
 
 
-@pytest.mark.slow
+class Here:
+  """Answers in this process; the cell of mean 2 is lost if it is told so."""
+
+  slots = 1
+
+  def __init__(self, lost=False):
+    self.lost, self.asked, self.closed = lost, [], False
+
+  def compute(self, config, name):
+    self.asked.append(name)
+    if self.lost and name.startswith("2.0"):
+      raise _workers.WorkerDiedError
+    return _worker.answer(config, name)
+
+  def close(self):
+    self.closed = True
+
+
 @pytest.mark.parametrize(
   ("fault", "error", "told"),
   [
     ("mistake", checks.JaxfairError, "mean=2 is odd; use 1"),
     ("bug", RuntimeError, "KeyError: 'a bug'"),
     ("file", checks.JaxfairError, "keeps_files=True"),
-    ("always dies", _folders.RunError, "died 3 times.*fewer --workers"),
+    ("", _folders.RunError, "died 3 times.*fewer --workers"),
   ],
 )
 def test_what_goes_wrong_on_a_worker_is_told_and_finished_cells_are_kept(
-  made, tmp_path, fault, error, told
+  made, tmp_path, monkeypatch, fault, error, told
 ):
+  engine = Here(lost=not fault)
+  monkeypatch.setattr(_workers, "engine_of", lambda workers: engine)
   with pytest.raises(error, match=told):
     run(made(fault=fault), tmp_path / "r", workers="1")
+  assert engine.closed
+  assert sum(name.startswith("2.0") for name in engine.asked) == {"": 3, "file": 0}.get(fault, 1)
   finished = {path.name[:3] for path in (tmp_path / "r").glob("cells/*.csv")}
   assert finished <= {"0.0", "1.0", "3.0"}
   assert ("0.0" in finished) == (fault != "file")
@@ -113,17 +132,10 @@ def test_a_release_stays_in_this_process(made, tmp_path):
   assert "the key of a release does not leave it" in said[0]
 
 
-def test_other_software_is_refused(made):
-  class Old:
-    slots = 1
-
-    def compute(self, config, name):
-      return {"software": {"code": _cells.code_digest(), **_cells.software(), "jax": "0.1"}}
-
-    def close(self):
-      self.closed = True
-
-  engine = Old()
+def test_other_software_is_refused(made, monkeypatch):
+  engine = Here()
+  old = {"software": {"code": _cells.code_digest(), **_cells.software(), "jax": "0.1"}}
+  monkeypatch.setattr(engine, "compute", lambda config, name: old)
   with pytest.raises(_folders.RunError, match=r"other software.*jax 0\.1 instead of"):
     list(_workers.compute_on(engine, made(), ["a"]))
   assert engine.closed
@@ -155,6 +167,8 @@ def test_devices_are_shared_out_and_threads_are_not(monkeypatch):
   assert _workers.worker_environment(3) == {}
 
 
+# Ray starts its processes by forking and then executing another program, which JAX warns about.
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 @pytest.mark.slow
 def test_two_ray_workers_give_the_same_bytes_even_if_one_is_killed(made, tmp_path, monkeypatch):
   ray = pytest.importorskip("ray", reason="Ray is in the extra `cluster`")

@@ -191,7 +191,9 @@ TRAINERS = {
   "dp_sgd, bounds by group": Row(
     own_bounds, private=True, reads_groups="clip bounds follow the groups' gradients"
   ),
-  "dp_sgd, parity": Row(equal_rates, private=True, reads_groups="rates are held together"),
+  "dp_sgd, parity": Row(
+    equal_rates, private=True, reads_groups="rates are held together", rounds=True
+  ),
   "fair_dp_sgd": Row(noisy_and_fair, private=True, rounds=True),
   "lagrangian": Row(constrained),
   "private_lagrangian": Row(private_groups, reads_groups="its multipliers follow the groups' gaps"),
