@@ -15,7 +15,7 @@ from jaxfair.privacy._sites import Site
 
 ToBase = Callable[[jax.Array], jax.Array]
 # Of fewer channels the products of single offsets are too thin to be fast.
-MANY_CHANNELS = 16
+MANY_CHANNELS = 32
 
 
 def conv_part(

@@ -196,7 +196,7 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
   "depthwise": lambda: convolution(WIDTH, WIDTH),
   "depthwise, two outputs": lambda: convolution(WIDTH, 2 * WIDTH, window_strides=(2, 1)),
   "groups": lambda: convolution(2, 6),
-  "many channels": lambda: convolution(1, 3, copies=4, window_strides=(1, 2)),
+  "many channels": lambda: convolution(1, 3, copies=8, window_strides=(1, 2)),
   "transposed": lambda: convolution(1, 3, lhs_dilation=(2, 2)),
   "transposed groups": lambda: convolution(2, 4, lhs_dilation=(1, 2), rhs_dilation=(1, 2)),
   "dilated depthwise": lambda: convolution(WIDTH, WIDTH, rhs_dilation=(2, 1)),
