@@ -34,7 +34,7 @@ def open_source(x: Any, y: Any = None, group: Any = None) -> Source:
         mappings with these names, such as a data source of grain. A step reads its items one by
         one.
     y: [n] class ids, an array or the path of a `.npy` file.
-    group: [n] group ids, likewise; everybody is in group 0 if it is left out.
+    group: [n] group ids; everybody is in group 0 if it is left out.
 
   Returns:
     A `Source`, which `training.dp_sgd`, `train_to_budget` and `fit` take in place of examples.

@@ -2,7 +2,7 @@
 
 The driver holds the run directory and is its only writer. A worker gets the resolved config and
 the name of a cell, and returns plain values (`CellResult`). Keys are derived from names, so the
-table has the same bytes whoever computed which cell, and a cell whose worker died is computed
+table has the same bytes whichever worker computed a cell, and a cell whose worker died is computed
 again by another.
 """
 

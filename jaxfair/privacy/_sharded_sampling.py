@@ -1,8 +1,8 @@
 """One Poisson sample of everybody, drawn block by block.
 
 People are dealt to a fixed number of shards, blocks of consecutive rows, and every shard has coins
-of its own: whoever draws a shard needs nothing of the others, and draws the same whatever device or
-process it is on. Coins of different people are independent in any case, so the shards' samples
+of its own: drawing a shard needs nothing of the others, and gives the same people on any device or
+process. Coins of different people are independent in any case, so the shards' samples
 together are one Poisson sample of everybody.
 """
 

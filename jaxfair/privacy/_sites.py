@@ -79,7 +79,7 @@ class Site:
     position: which operand the parameter is.
     params: the operation's own parameters.
     output: shape and type of the result, in one round of the loops.
-    data: shape and type of the data operand, likewise.
+    data: shape and type of the data operand, in one round of the loops.
     loops: lengths of the loops around it, the outermost first.
     tap: index of the tap whose cotangent is the result's.
     source: index of the captured array that is the data operand; -1 if it plays no part.

@@ -57,7 +57,7 @@ class Level:
     sources: variable -> index of the captured array that it is.
     children: of the calls that were read into, in order.
     site_range: indices of the sites in it, its children included.
-    tap_range: indices of the taps, likewise.
+    tap_range: indices of the taps in it, its children included.
   """
 
   sites: dict[int, int] = dataclasses.field(default_factory=dict)
