@@ -5,7 +5,7 @@ import pytest
 from helpers import dp_erm_runs
 from jaxfair import checks
 from jaxfair.accounting import _dp_sgd
-from jaxfair.studies.dp_erm.mitigation import BOTH, CLIP, NOISE, NONE
+from jaxfair.studies.dp_erm.mitigation import BOTH, CLIP, LARGE, NOISE, NONE
 from jaxfair.training import _regularizers
 
 
@@ -27,10 +27,10 @@ def done(tmp_path_factory):
 
 def test_each_penalty_has_its_terms(done):
   _, table, _, configs = done
-  assert table.unique("penalty") == [NONE, CLIP, NOISE, BOTH]
-  assert len(table) == 4 * 2 * 3 * 2
+  assert table.unique("penalty") == [NONE, CLIP, NOISE, BOTH, LARGE]
+  assert len(table) == 5 * 2 * 3 * 2
   weights = [(p.clip_weight, p.noise_weight) for c in configs for p in c.penalties]
-  assert weights == [(0, 0), (2, 0), (0, 2), (2, 2)]
+  assert weights == [(0, 0), (2, 0), (0, 2), (2, 2), (20, 20)]
   for config in configs:
     assert config.penalties[0].form == "closeness"
     assert config.penalties[0].sample == 30
@@ -53,7 +53,7 @@ def test_the_notes_say_that_no_epsilon_covers_the_penalty(done):
   made = dp_erm_runs.plan("fig_3_7")
   told = " ".join(made.study.notes(made.settings))
   assert "they are no guarantee" in told
-  assert len(claims) == 3
+  assert len(claims) == 5
   assert all(claim["verdict"] != "not run" for claim in claims.values())
 
 
