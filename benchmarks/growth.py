@@ -3,7 +3,7 @@
   python benchmarks/growth.py [--rows 10000000] [--columns 100] [--folder FOLDER] [--rounds 5]
     [--steps 100]
 
-Writes a file of float32 features in chunks (4 GB by default), trains `--steps` steps on 10^5, 10^6, ...
+Writes a file of float32 features in chunks (4 GB by default), trains some steps on 10^5, 10^6, ...
 rows of it as a `data.Source` and on the first 10^5 in memory, and deletes it. Figures:
 
 - time of the steps by number of people, over that of the fewest;
