@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxfair import checks
 from jaxfair.types import Array, Number
@@ -63,9 +64,9 @@ def clipping_margin(
     "two groups; merge the others into one of them",
   )
   if checks.concrete(parts):
-    total = jnp.sum(parts, -1)
+    known = np.asarray(parts)
     checks.require(
-      bool(jnp.all(parts >= 0) & jnp.all(jnp.abs(total - 1) < 1e-3)),
+      bool((known >= 0).all() and (abs(known.sum(-1) - 1) < 1e-3).all()),
       "shares must be at least 0 and sum to 1; divide the groups' sizes by the number of people",
     )
   other, rest = norms[..., ::-1], parts[..., ::-1]

@@ -243,7 +243,7 @@ def correlation(
     over: combines the strata, such as `np.min` for "in every data set".
   """
   told = f" within {', '.join(within)}" if within else ""
-  least = {np.min: ", least", np.max: ", largest"}.get(over, "")
+  least = {"min": ", least", "max": ", largest"}.get(getattr(over, "__name__", ""), "")
   return of_points(
     f"rank correlation of {x} and {y}{told}{least}",
     lambda labels, a, b: np.nan_to_num(rank_correlation(a, b)),

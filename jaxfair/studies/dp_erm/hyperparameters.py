@@ -63,7 +63,7 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   def look(params: Params, people: Examples, key: jax.Array) -> Any:
     given: Any = (made.model, common.LOSS, params, people)
     key_trace, key_top = jax.random.split(key)
-    groups = {"num_groups": sample.num_groups}
+    groups: Any = {"num_groups": sample.num_groups}
     traces = analysis.hessian_trace(*given, **groups, key=key_trace).traces
     top = analysis.top_eigenvalue(*given, **groups, key=key_top, steps=15).values
     return made.losses(params, people), traces.group, top.group

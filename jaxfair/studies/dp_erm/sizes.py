@@ -42,7 +42,7 @@ def _precheck(config: Config, *people: data.Dataset) -> None:
     sizes = [*one.group_sizes.values()]
     checks.require(len(sizes) == 2, f"{one.name} has {len(sizes)} groups; this study compares two")
     for ratio in config.ratios:
-      major, minor = sizes(config, ratio)
+      major, minor = group_counts(config, ratio)
       checks.require(
         major <= max(sizes) and minor <= min(sizes),
         f"people={config.people} at ratio {ratio:g} needs {major} and {minor} people, but "
@@ -50,7 +50,7 @@ def _precheck(config: Config, *people: data.Dataset) -> None:
       )
 
 
-def sizes(config: Config, ratio: float) -> tuple[int, int]:
+def group_counts(config: Config, ratio: float) -> tuple[int, int]:
   """How many of the majority and of the minority."""
   minority = round(config.people * ratio / (1 + ratio))
   return config.people - minority, minority
@@ -82,7 +82,7 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
 
   # Seed i has the same keys at every ratio: the draws are nested, and compared in pairs.
   keys = jax.random.split(context.key, config.seeds)
-  minorities = np.array([sizes(config, ratio)[1] for ratio in config.ratios])
+  minorities = np.array([group_counts(config, ratio)[1] for ratio in config.ratios])
   pairs = np.indices((len(minorities), config.seeds)).reshape(2, -1)
   members = (minorities[pairs[0]], keys[pairs[1]])
   found = _ensembles.map_members(one, members, sample.people, chunk=_ensembles.default_chunk())
@@ -98,7 +98,7 @@ def chooser(group: np.ndarray, count: int) -> Callable[[Any, jax.Array], jax.Arr
   def choose(minority: Any, key: jax.Array) -> jax.Array:
     key_larger, key_smaller = jax.random.split(key)
     few, many = (
-      jnp.resize(jax.random.permutation(own, rows), count)
+      jnp.resize(jax.random.permutation(own, rows), (count,))
       for own, rows in ((key_smaller, smaller), (key_larger, larger))
     )
     place = jnp.arange(count)

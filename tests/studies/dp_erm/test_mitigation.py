@@ -15,6 +15,7 @@ def done(tmp_path_factory):
   table, claims = dp_erm_runs.run_untrained(
     folder,
     "fig_3_7",
+    "sets=['bank']",
     "seeds=2",
     "training.hidden=3",
     "training.snapshots=2",
@@ -64,6 +65,7 @@ def trained(tmp_path_factory):
   table, _ = dp_erm_runs.run(
     folder,
     "fig_3_7",
+    "sets=['bank']",
     "seeds=2",
     "training.hidden=3",
     "training.snapshots=1",
@@ -104,6 +106,7 @@ def test_public_people_see_to_it_that_an_epsilon_is_told(tmp_path):
   dp_erm_runs.run_untrained(
     tmp_path / "run",
     "fig_3_7",
+    "sets=['bank']",
     "seeds=2",
     "training.hidden=3",
     "training.snapshots=2",
