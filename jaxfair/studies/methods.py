@@ -23,10 +23,13 @@ from jaxfair.fairness._counter import REFUSED
 from jaxfair.fairness._counter_sequence import admit_in_order
 from jaxfair.methods import Plan
 from jaxfair.methods._buying import seeded_bits
+from jaxfair.methods._teachers import NonPrivateVotes
+from jaxfair.methods._vote_epsilons import NonPrivateEpsilons, vote_epsilons
 from jaxfair.studies.method_settings import PLAIN, PRIVATE, SWEPT, Config
 from jaxfair.studies.reasons import REASONS, reasons_of, with_reasons
 from jaxfair.types import Examples
 
+EPSILONS = tuple(f"epsilon_{name}" for name in NonPrivateEpsilons._fields)
 MAJORITY, RELEASED = "majority_class", "released model"
 
 
@@ -89,6 +92,10 @@ def _repeated(
     test = plan.bounded(dataclasses.replace(own, private=test)).private
     logits = plan.model.apply(fitted.params, test.x)
     measured = _with_margin(ex.measure_groups(logits, test, people), logits, test, people, plan)
+    if isinstance(fitted.trace, NonPrivateVotes):
+      found = vote_epsilons(plan, fitted.trace, key=jax.random.fold_in(key, 1))
+      named = dict(zip(EPSILONS, map(jnp.asarray, found), strict=True))
+      measured = measured._replace(gaps=measured.gaps | named)
     return measured, {} if name == MAJORITY else reasons_of(plan, fitted, own, test)
 
   def on_parts(parts: _study.Parts, key: jax.Array) -> Any:
@@ -136,11 +143,13 @@ def _with_margin(
   """
   predicted = jnp.argmax(logits, -1)
   shown = jnp.ones(predicted.shape, bool)
-  sizes = {"num_groups": people.num_groups, "num_classes": people.num_classes}
+  groups, classes = people.num_groups, people.num_classes
   if plan.abstention is not None:
-    kept = admit_in_order(predicted, test.group, plan.abstention, **sizes)
+    kept = admit_in_order(
+      predicted, test.group, plan.abstention, num_groups=groups, num_classes=classes
+    )
     shown = kept.labels != REFUSED
-  counts = jnp.zeros((people.num_groups, people.num_classes)).at[test.group, predicted].add(shown)
+  counts = jnp.zeros((groups, classes)).at[test.group, predicted].add(shown)
   right = jnp.sum(shown & (predicted == test.y)) / jnp.sum(shown)
   gap = jnp.nanmax(fairness.demographic_disparity(counts))
   overall = measured.overall._replace(accuracy=right)
@@ -170,7 +179,8 @@ def _released(config: Config, people: Dataset, context: _study.Context) -> Group
 
 def _derive(table: ex.Table) -> ex.Table:
   found = paired_costs(table, "method", PLAIN, without=(MAJORITY,))
-  return found.plus(**{name: np.full(len(found), np.nan) for name in REASONS if name not in found})
+  missing = [name for name in (*REASONS, *EPSILONS) if name not in found]
+  return found.plus(**{name: np.full(len(found), np.nan) for name in missing})
 
 
 def _notes(config: Config) -> Iterator[str]:
@@ -226,6 +236,7 @@ STUDY = ex.Study(
   summaries=(
     ex.summary("Who pays", f"accuracy_cost, accuracy ~ {BY}"),
     ex.summary("Gaps between groups", f"accuracy, {', '.join(GAPS)} ~ method, epsilon", ALL),
+    ex.summary("Three epsilons of votes", f"{', '.join(EPSILONS)} ~ method, epsilon", ALL),
     ex.summary("Why", f"{', '.join(REASONS)} ~ {BY}", AT_METHODS),
   ),
   claims={

@@ -327,6 +327,10 @@ def test_reasons_belong_to_the_method(offline):
   assert ((clipped["clipped_rate"] >= 0) & (clipped["clipped_rate"] <= 1)).all()
   assert np.isnan(clipped["flip_rate"]).all()
   votes = table.where(method="pate")
+  told = [votes.where(group="everyone")[name] for name in study.EPSILONS]
+  assert (told[0] <= 20).all()
+  assert (told[2] <= 1.1 * told[0]).all()
+  assert np.isnan(clipped["epsilon_any_votes"]).all()
   assert np.isfinite(votes["flip_rate"]).all()
   assert votes["refused_rate"].tolist() == [0] * len(votes)
   assert np.isnan(votes["clipped_rate"]).all()
