@@ -5,7 +5,6 @@ decides what may be released.
 """
 
 from jaxfair.analysis._boundary import closeness
-from jaxfair.analysis._clipping_condition import clipping_margin
 from jaxfair.analysis._curvature import hessian_trace
 from jaxfair.analysis._decomposition import StepSettings, decompose
 from jaxfair.analysis._excess_risk import excess_risk, predicted_excess
@@ -16,7 +15,6 @@ from jaxfair.analysis._pate_bounds import model_deviation_bound
 
 __all__ = [
   "StepSettings",
-  "clipping_margin",
   "closeness",
   "decompose",
   "excess_risk",

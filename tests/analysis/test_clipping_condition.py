@@ -6,21 +6,26 @@ import numpy as np
 import pytest
 
 from jaxfair import analysis, checks
+from jaxfair.analysis._clipping_condition import clipping_margin
 
 
 def test_by_hand():
   """|g| = (40, 1), halves, C = 0.1: 40/8 - 1/4 - 1.625 and 1/8 - 1/4 - 40 * 1.625."""
-  found = analysis.clipping_margin([40.0, 1.0], [0.5, 0.5], l2_clip=0.1)
+  found = clipping_margin([40.0, 1.0], [0.5, 0.5], l2_clip=0.1)
   np.testing.assert_allclose(found, [3.125, -65.125], rtol=1e-6)
   # Shares of 0.8 and 0.2: 0.32 * 40 - 0.25 - 1.22; batches that vary by 4: less 4 / 80.
-  found = analysis.clipping_margin([40.0, 1.0], [0.8, 0.2], l2_clip=0.1, batch_variance=4.0)
+  found = clipping_margin([40.0, 1.0], [0.8, 0.2], l2_clip=0.1, batch_variance=4.0)
   np.testing.assert_allclose(found[0], 12.8 - 0.25 - 1.22 - 0.05, rtol=1e-6)
-  assert np.isfinite(analysis.clipping_margin([1.0, 0.0], [0.5, 0.5], l2_clip=0.1)).all()
+  step = analysis.StepSettings(0.1, 0.1, 1.0, 0.1)
+  np.testing.assert_array_equal(
+    step.clipping_margin([40.0, 1.0], [0.8, 0.2], batch_variance=4.0), found
+  )
+  assert np.isfinite(clipping_margin([1.0, 0.0], [0.5, 0.5], l2_clip=0.1)).all()
 
 
 @pytest.mark.parametrize("ratio", [12.9, 13.1])
 def test_equal_groups_need_thirteen_times_the_gradient(ratio):
-  found = analysis.clipping_margin([ratio, 1.0], [0.5, 0.5], l2_clip=1e-9)
+  found = clipping_margin([ratio, 1.0], [0.5, 0.5], l2_clip=1e-9)
   assert (found[0] > 0) == (ratio > 13)
 
 
@@ -61,7 +66,7 @@ def test_the_order_holds_wherever_the_condition_does():
   for gradients, group, bends, clip, rate, q in problems(400):
     terms, norms, spread = clipping_terms(gradients, group, bends, clip, rate, q)
     shares = np.bincount(group) / len(group)
-    margin = analysis.clipping_margin(norms, shares, l2_clip=clip, batch_variance=spread)
+    margin = clipping_margin(norms, shares, l2_clip=clip, batch_variance=spread)
     for a, b in ((0, 1), (1, 0)):
       if margin[a] >= 0:
         met += 1
@@ -76,8 +81,8 @@ def test_without_the_variance_of_batches_it_would_be_wrong():
   group = np.array([0, 0, 0, 0, 1])
   terms, norms, spread = clipping_terms(gradients, group, (2.0, 0.1), 0.1, 0.5, 0.3)
   shares = np.array([0.8, 0.2])
-  assert analysis.clipping_margin(norms, shares, l2_clip=0.1)[0] > 0
-  assert analysis.clipping_margin(norms, shares, l2_clip=0.1, batch_variance=spread)[0] < 0
+  assert clipping_margin(norms, shares, l2_clip=0.1)[0] > 0
+  assert clipping_margin(norms, shares, l2_clip=0.1, batch_variance=spread)[0] < 0
   assert terms[0] < terms[1]
 
 
@@ -93,4 +98,4 @@ def test_without_the_variance_of_batches_it_would_be_wrong():
 def test_refuses(change, told):
   given = {"gradient_norms": [1.0, 2.0], "shares": [0.3, 0.7], "l2_clip": 0.1, **change}
   with pytest.raises(checks.ArgumentError, match=told):
-    analysis.clipping_margin(given.pop("gradient_norms"), given.pop("shares"), **given)
+    clipping_margin(given.pop("gradient_norms"), given.pop("shares"), **given)

@@ -41,7 +41,7 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
       return made.losses(p, people).group
 
     norms = jax.vmap(tree.norm)(jax.jacrev(mean_loss)(params))  # |g_a|
-    margin = analysis.clipping_margin(norms, shares, l2_clip=used.l2_clip)
+    margin = step.clipping_margin(norms, shares)
     return margin, analysis.decompose(
       made.model,
       common.LOSS,
