@@ -38,6 +38,7 @@ NAMES = (
   "robustness.joint",
   "fairpate",
   "fairpate.queries",
+  "fairpate.refusals",
   "fairpate.notions",
   "fairpate.times",
 )
