@@ -246,8 +246,8 @@ CLAIMS = {
   "gap of everybody [Fig. 10]": (_over("raw_gap", "fairpate_calibrated") > 0).at(epsilon=max),
   "calibration costs little: At the largest epsilon, calibration on public people costs less than "
   "2% of accuracy [Fig. 10]": (_over("raw_accuracy", "fairpate_calibrated") < 0.02).at(epsilon=max),
-  f"sound, accuracy over pre-processing: {HIGH_LOW} with sound charges, FairPATE's students are more "
-  "accurate than PATE-S_pre's": _tight(_over("accuracy", PRE, SOUND) > 0),
+  f"sound, accuracy over pre-processing: {HIGH_LOW} with sound charges, FairPATE's students are "
+  "more accurate than PATE-S_pre's": _tight(_over("accuracy", PRE, SOUND) > 0),
   f"sound, labels over pre-processing: {HIGH_LOW} with sound charges, FairPATE gives its students "
   "more labels than PATE-S_pre": _tight(_over("answered", PRE, SOUND) > 0),
   f"publishable, accuracy: {HIGH_LOW} PATE with scores, whose epsilon may be published, is at "
