@@ -103,7 +103,9 @@ def _of_two_sets(
 ) -> _claims.Statistic:
   """A statistic of FairPATE's frontiers on the two data sets of a run."""
 
-  def estimate(table: ex.Table) -> _claims.Estimate:
+  def estimate(table: ex.Table, level: float) -> _claims.Estimate:
+    if level != _claims.LEVEL:
+      raise _claims.CannotTellError("frontiers are compared at 95% only")
     sets, rows = table.unique("data"), table.where(method="fairpate", charge=PAPER)
     if len(sets) < 2:
       raise _claims.CannotTellError("the run is about one data set")
