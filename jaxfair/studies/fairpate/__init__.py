@@ -95,7 +95,7 @@ def _labels(
   """[queries] labels that the budget of each point pays for; NO_ANSWER elsewhere."""
   threshold, priced = own.config.threshold, charging.Charges(own.config, votes)
   margins = (NO_MARGIN, *several(own.config.max_gap))
-  phases = {}
+  phases: dict[Any, Any] = {}
   for choice in dict.fromkeys(point.kind.choice for point in points):
     runs = own.phases(votes, [(threshold, margin) for margin in margins], choice, key=key)
     phases |= {(choice, margin): phase for margin, phase in zip(margins, runs, strict=True)}
@@ -127,7 +127,8 @@ def trainings(points: list[Point]) -> tuple[list[Point], np.ndarray]:
 
 def _named(point: Point) -> Point:
   """The same point, equal to others with the same NaNs."""
-  return Point(*(np.nan if value != value else value for value in point))
+  unknown: dict[str, Any] = {k: np.nan for k, value in point._asdict().items() if value != value}
+  return point._replace(**unknown)
 
 
 @functools.lru_cache(maxsize=1024)
