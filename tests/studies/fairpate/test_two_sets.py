@@ -17,11 +17,10 @@ def two():
 
 
 def _asked_for(table):
-  """FairPATE's frontier: thresholds of plain PATE's are taken for margins."""
+  """FairPATE's frontier: noise and threshold of plain PATE's are taken for margins."""
   many = len(table)
-  return table.plus(
-    method=["fairpate"] * many, charge=[PAPER] * many, max_gap=table["threshold"]
-  ).where(sigma=20.0)
+  margins = table["sigma"] + table["threshold"]
+  return table.plus(method=["fairpate"] * many, charge=[PAPER] * many, max_gap=margins)
 
 
 def claim(name):
