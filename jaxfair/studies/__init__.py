@@ -39,6 +39,7 @@ NAMES = (
   "robustness.joint",
   "fairpate",
   "fairpate.queries",
+  "fairpate.refusals",
   "fairpate.notions",
   "fairpate.times",
 )
