@@ -106,8 +106,8 @@ def _section203(name: str) -> Jurisdictions:
     covered, alaska = map(_section203, (COVERED, ALASKA))
     columns = zip(covered.counts, alaska.counts, strict=True)
     s, sp, spe = (np.concatenate(both) for both in columns)
-    names = np.concatenate([covered.names, alaska.names])
-    return Jurisdictions((s, sp, spe), names, f"{covered.note} {alaska.note}")
+    both = np.concatenate([covered.names, alaska.names])
+    return Jurisdictions((s, sp, spe), both, f"{covered.note} {alaska.note}")
   found = data.load(name, group="language_group")
   names = found.row_names
   assert names is not None
