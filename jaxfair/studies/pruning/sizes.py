@@ -68,7 +68,7 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   found = jax.tree.map(lambda v: v.reshape(*shape, *v.shape[1:]), found)
   axes: dict[str, Any] = {"factor": config.factors, "seed": range(config.seeds)}
   values = {name: getattr(found, name) for name in ("gradient_norm", "loss", "accuracy")}
-  table = common.group_rows(cell, axes, names, values)
+  table = common.group_rows(cell, axes, names, values, {})
   return table.plus(
     role=[
       {cell["upsampled"]: UPSAMPLED, ex.EVERYONE: ex.EVERYONE}.get(name, OTHERS)
@@ -142,10 +142,11 @@ STUDY = ex.Study(
   precheck=_precheck,
   notes=_notes,
   claims={
-    "falls: Whichever group is upsampled, its gradient norm falls "
-    "[Fig. 5.14, 5.15; Prop. 5.1]": FALL.at(role=UPSAMPLED).in_each("upsampled"),
+    "falls: Whichever group is upsampled, its gradient norm falls [Prop. 5.1]": FALL.at(
+      role=UPSAMPLED
+    ).in_each("upsampled"),
     "smallest: Upsampled by the largest factor, its gradient norm is below the mean of the "
-    "others', whichever it is [Fig. 5.14, 5.15]": BELOW.at(factor=max).in_each("upsampled"),
+    "others', whichever it is [Fig. 5.14; Fig. 5.15]": BELOW.at(factor=max).in_each("upsampled"),
   },
   figures=(
     ex.lines(

@@ -15,6 +15,7 @@ def made(slope, ramp=-0.05, seeds=3):
     for loss in ("cross_entropy", "ramp"):
       for strength in (0.0, 1.0, 2.0):
         own = {
+          "network": "mlp",
           "seed": seed,
           "loss": loss,
           "defence": 0.0,
