@@ -187,8 +187,8 @@ def notes(config: NetworkConfig) -> list[str]:
   return [
     f"Networks: {', '.join(config.networks)}, {used.warm_steps} plain steps with cross-entropy, "
     f"then {used.steps} steps per setting, batches of {used.batch_size}, Adam at "
-    f"{used.learning_rate:g}. The plain start is ours: from a random start the ramp loss has no gradient for most images, and a "
-    "strong penalty finds the model that treats all images alike.",
+    f"{used.learning_rate:g}. The plain start is ours: from a random start the ramp loss has no "
+    "gradient for most images, and a strong penalty finds the model that treats all images alike.",
     f"{config.train_people} images to train on and {config.test_people} to test on, drawn anew for "
     "every seed. Intervals are over seeds.",
     "Distance to the boundary is the thesis's proxy: the largest softmax output minus the second.",
