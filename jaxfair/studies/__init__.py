@@ -36,6 +36,7 @@ NAMES = (
   "robustness.gaussians",
   "robustness.price",
   "robustness.joint",
+  "robustness.private",
   "fairpate",
   "fairpate.queries",
   "fairpate.notions",
