@@ -195,6 +195,7 @@ STUDY = ex.Study(
   run=run,
   derive=_derive,
   notes=_notes,
+  reference={"method": "never"},
   claims={
     f"before is fairer: Equal losses before {SHRINK} {FIGURES}": _fairer(BEFORE, NEVER, **CLASSES),
     f"after is fairer: Equal losses after {SHRINK} {FIGURES}": _fairer(AFTER, NEVER, **CLASSES),
