@@ -135,7 +135,7 @@ def ratios(config: Simulation, epsilon: float, key: jax.Array) -> Rows:
 
 
 def _floored(counts: Any) -> Any:
-  return decisions.ratio(*counts, floor=FLOOR)
+  return _problems.ratio(*counts, floor=FLOOR)
 
 
 def proxies(config: Simulation, places: Jurisdictions, epsilon: float, key: jax.Array) -> Rows:
