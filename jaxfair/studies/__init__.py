@@ -40,6 +40,7 @@ NAMES = (
   "robustness.private",
   "fairpate",
   "fairpate.queries",
+  "fairpate.refusals",
   "fairpate.notions",
   "fairpate.times",
 )
