@@ -24,6 +24,7 @@ NAMES = (
   "dp_erm.terms",
   "dp_erm.sizes",
   "dp_erm.mitigation",
+  "dp_erm.hyperparameters",
   "decisions.allotments",
   "decisions.rules",
   "disclosure",
@@ -38,6 +39,7 @@ NAMES = (
   "robustness.joint",
   "fairpate",
   "fairpate.queries",
+  "fairpate.refusals",
   "fairpate.notions",
   "fairpate.times",
 )
