@@ -37,6 +37,7 @@ NAMES = (
   "robustness.gaussians",
   "robustness.price",
   "robustness.joint",
+  "robustness.private",
   "fairpate",
   "fairpate.queries",
   "fairpate.refusals",
