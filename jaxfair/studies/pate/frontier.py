@@ -219,9 +219,9 @@ CLAIMS = {
     ex.trend("gap", "epsilon") > 0
   ).in_each("data"),
   "same shape: Frontiers of two data sets for one task have very similar shapes: their surfaces "
-  f"correlate above {ALIKE} [FairPATE, RQ3]": CORRELATION > ALIKE,
+  f"correlate above {ALIKE}": CORRELATION > ALIKE,
   "specified elsewhere: Settings can be specified on another data set of the kind: they give away "
-  f"less than {LITTLE} of accuracy [FairPATE, RQ3]": REGRET < LITTLE,
+  f"less than {LITTLE} of accuracy": REGRET < LITTLE,
 }
 
 
