@@ -148,3 +148,19 @@ def test_kinds_of_labels_are_compared(folder):
     noisy, clear = (everyone.where(labels=kind, epsilon=e)["deviation"] for e in (1, 1000))
     assert (clear < noisy).all()
   assert np.isnan(everyone["group_excess"]).all()
+
+
+def test_refusals_are_those_of_the_test(folder):
+  table = pate_studies.run("pate.refusals", folder, thresholds=[0.0, 1.0], sigma_threshold=0.01)
+  everyone = table.where(group="everyone")
+  # Without noise nobody is refused at 0; at 1 those on whom all six teachers agree pass half of
+  # the time, since their count is the threshold itself, and nobody else does.
+  assert (everyone.where(threshold=0.0)["coverage"] == 1).all()
+  assert (everyone.where(threshold=1.0)["coverage"] <= 0.5).all()
+  at_all = everyone.where(threshold=0.0)
+  np.testing.assert_allclose(at_all["answered_accuracy"], at_all["accuracy"])
+  groups = table.where(threshold=1.0, group=("a", "b"))
+  assert len(groups) == 2 * 2
+  # Group b is harder to tell apart, so teachers agree on it less often.
+  a, b = (groups.where(group=name)["coverage"].mean() for name in "ab")
+  assert b < a
