@@ -153,55 +153,6 @@ def decompose(
   )
 
 
-def decompose_along(
-  model: Model,
-  loss: PerExampleLoss,
-  snapshots: Params,
-  examples: Examples,
-  settings: StepSettings,
-  *,
-  num_groups: int,
-  method: Method = "auto",
-  key: Key | None = None,
-  probes: int = 64,
-) -> NonPrivateDecomposition:
-  """`decompose` at every snapshot of a training.
-
-  Args:
-    model: as there, and so the other arguments.
-    loss: per example.
-    snapshots: parameters with a leading axis of length S.
-    examples: the private data.
-    settings: settings of every step.
-    num_groups: static number of groups G.
-    method: as in `decompose`.
-    key: one for all; each snapshot gets its own by its number.
-    probes: number of random directions.
-
-  Returns:
-    The terms, with a leading axis S.
-  """
-
-  def one(item: Any) -> NonPrivateDecomposition:
-    params, index = item
-    own = None if key is None else jax.random.fold_in(key, index)
-    return decompose(
-      model,
-      loss,
-      params,
-      examples,
-      settings,
-      num_groups=num_groups,
-      method=method,
-      key=own,
-      probes=probes,
-    )
-
-  count = jax.tree.leaves(snapshots)[0].shape[0]
-  # One after the other: each is a pass over all people.
-  return jax.lax.map(one, (snapshots, jnp.arange(count)))
-
-
 @functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups", "method", "probes"))
 def _decompose(
   model: Model,

@@ -1,7 +1,7 @@
 """The profile of a network for each group: the factors that pruning acts on."""
 
 import functools
-from typing import NamedTuple
+from typing import NamedTuple, Required, TypedDict, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -90,17 +90,22 @@ def group_profile(
   return NonPrivateProfile(*found, norms, curved)
 
 
+class ProfileOptions(TypedDict, total=False):
+  """Keyword arguments of `group_profile`."""
+
+  num_groups: Required[int]
+  key: Key | None
+  steps: int
+  max_curved: int | None
+  gradients: bool
+
+
 def group_profiles(
   model: Model,
   loss: PerExampleLoss,
   stacked: Params,
   examples: Examples,
-  *,
-  num_groups: int,
-  key: Key | None = None,
-  steps: int = STEPS,
-  max_curved: int | None = None,
-  gradients: bool = True,
+  **options: Unpack[ProfileOptions],
 ) -> NonPrivateProfile:
   """`group_profile` at many networks of one shape.
 
@@ -109,33 +114,20 @@ def group_profiles(
     loss: see `group_profile`.
     stacked: parameters with a leading axis.
     examples: see `group_profile`.
-    num_groups: see `group_profile`.
-    key: see `group_profile`; all networks share the starting vectors.
-    steps: see `group_profile`.
-    max_curved: see `group_profile`.
-    gradients: see `group_profile`.
+    **options: see `group_profile`; all networks share the starting vectors.
 
   Returns:
     The profiles with a leading axis on every array.
   """
-  one = functools.partial(
-    group_profile,
-    model,
-    loss,
-    examples=examples,
-    num_groups=num_groups,
-    key=key,
-    steps=steps,
-    max_curved=max_curved,
-    gradients=gradients,
-  )
-  first = tree.take(stacked, 0)
-  check(examples, num_groups, key, max_curved)
-  if chunk_for(model, first, examples) is None:
-    return jax.vmap(lambda params: one(params=params))(stacked)
+
+  def one(params: Params) -> NonPrivateProfile:
+    return group_profile(model, loss, params, examples, **options)
+
+  check(examples, options["num_groups"], options.get("key"), options.get("max_curved"))
+  if chunk_for(model, tree.take(stacked, 0), examples) is None:
+    return jax.vmap(one)(stacked)
   count = len(jax.tree.leaves(stacked)[0])
-  found = [one(params=tree.take(stacked, i)) for i in range(count)]
-  return jax.tree.map(lambda *leaves: jnp.stack(leaves), *found)
+  return tree.stack([one(tree.take(stacked, i)) for i in range(count)])
 
 
 def chunk_for(model: Model, params: Params, examples: Examples) -> int | None:

@@ -15,7 +15,48 @@ NO_GROUPS = (
 )
 
 
-class PrivateClassifier(Classifier):
+class _OfMethods(Classifier):
+  """A classifier of one of several methods; see `PrivateClassifier`."""
+
+  _default: str  # the method that None stands for
+
+  def __init__(
+    self,
+    epsilon: float = 1.0,
+    delta: float | None = None,
+    *,
+    method: str | None = None,
+    settings: dict[str, Any] | None = None,
+    bounds: Bounds | None = None,
+    classes: ArrayLike | None = None,
+    ledger: accounting.DatasetLedger | None = None,
+    random_state: Any = None,
+  ):
+    self.epsilon = epsilon
+    self.delta = delta
+    self.method = method
+    self.settings = settings
+    self.bounds = bounds
+    self.classes = classes
+    self.ledger = ledger
+    self.random_state = random_state
+
+  @staticmethod
+  def _methods() -> tuple[str, ...]:
+    """Names of the methods that it takes."""
+    raise NotImplementedError
+
+  def _chosen(self) -> tuple[methods.Method, dict[str, Any]]:
+    """The method and its settings; raises for a method of another estimator."""
+    method, known = methods.get(self.method or self._default), self._methods()
+    checks.require(
+      method.name in known,
+      f"method={method.name!r} is not for {type(self).__name__}; use {' or '.join(known)}",
+    )
+    return method, dict(self.settings or {})
+
+
+class PrivateClassifier(_OfMethods):
   """A classifier whose parameters are differentially private: DP-SGD by default.
 
       model = PrivateClassifier(epsilon=1.0, bounds=(low, high)).fit(x, y)
@@ -24,7 +65,7 @@ class PrivateClassifier(Classifier):
   Args:
     epsilon: what one fit may spend on each person.
     delta: well below 1 / n; None takes the largest power of ten that is at most 1 / (10 n).
-    method: "dp_sgd", "dp_sgd_global", "tuned_dp_sgd" or "output_perturbation".
+    method: "dp_sgd", "dp_sgd_global", "tuned_dp_sgd" or "output_perturbation"; None is "dp_sgd".
     settings: settings of the method by name, such as {"network": "mlp", "hidden": (32,)}; what is
       left out is chosen from the number of people and the budget.
     bounds: (low, high), each a number or one number per column: features are scaled from these
@@ -50,26 +91,7 @@ class PrivateClassifier(Classifier):
     the sum; `ledger` enforces a limit; `PrivateSearchCV` chooses settings within one epsilon.
   """
 
-  def __init__(
-    self,
-    epsilon: float = 1.0,
-    delta: float | None = None,
-    *,
-    method: str = "dp_sgd",
-    settings: dict[str, Any] | None = None,
-    bounds: Bounds | None = None,
-    classes: ArrayLike | None = None,
-    ledger: accounting.DatasetLedger | None = None,
-    random_state: Any = None,
-  ):
-    self.epsilon = epsilon
-    self.delta = delta
-    self.method = method
-    self.settings = settings
-    self.bounds = bounds
-    self.classes = classes
-    self.ledger = ledger
-    self.random_state = random_state
+  _default = "dp_sgd"
 
   @staticmethod
   def _methods() -> tuple[str, ...]:
@@ -78,11 +100,11 @@ class PrivateClassifier(Classifier):
 
   def fit(self, X: FeaturesLike, y: ArrayLike) -> "PrivateClassifier":
     """Trains on private people: [n, d] features and [n] labels."""
-    self._fit(*_chosen(self, self._methods()), X, y)
+    self._fit(*self._chosen(), X, y)
     return self
 
 
-class FairPrivateClassifier(Classifier):
+class FairPrivateClassifier(_OfMethods):
   """A private classifier that treats groups alike: FairDP-SGD by default.
 
       model = FairPrivateClassifier(epsilon=1.0, bounds=(low, high))
@@ -91,10 +113,11 @@ class FairPrivateClassifier(Classifier):
   Args:
     epsilon: see `PrivateClassifier`.
     delta: see there.
-    method: "fair_dp_sgd" and the fair variants of PATE protect a person's whole record, and
-      compare groups on public people. "private_lagrangian", "randomized_groups", "sf_pate_s" and
-      "sf_pate_t" compare groups of the private people, and protect the group of a person alone:
-      `privacy_` says that features and labels count as public.
+    method: "fair_dp_sgd", which None stands for, and the fair variants of PATE protect a person's
+      whole record, and compare groups on public people. "private_lagrangian",
+      "randomized_groups", "sf_pate_s" and "sf_pate_t" compare groups of the private people, and
+      protect the group of a person alone: `privacy_` says that features and labels count as
+      public.
     settings: see `PrivateClassifier`; `lam` is the weight of the disparity in "fair_dp_sgd".
     bounds: see `PrivateClassifier`.
     classes: see `PrivateClassifier`.
@@ -110,26 +133,7 @@ class FairPrivateClassifier(Classifier):
     n_features_in_: number of columns.
   """
 
-  def __init__(
-    self,
-    epsilon: float = 1.0,
-    delta: float | None = None,
-    *,
-    method: str = "fair_dp_sgd",
-    settings: dict[str, Any] | None = None,
-    bounds: Bounds | None = None,
-    classes: ArrayLike | None = None,
-    ledger: accounting.DatasetLedger | None = None,
-    random_state: Any = None,
-  ):
-    self.epsilon = epsilon
-    self.delta = delta
-    self.method = method
-    self.settings = settings
-    self.bounds = bounds
-    self.classes = classes
-    self.ledger = ledger
-    self.random_state = random_state
+  _default = "fair_dp_sgd"
 
   @staticmethod
   def _methods() -> tuple[str, ...]:
@@ -157,7 +161,7 @@ class FairPrivateClassifier(Classifier):
     Without any group everybody is one group: there is nothing to compare, `fit` warns, and the
     model is that of `PrivateClassifier`.
     """
-    method, settings = _chosen(self, self._methods())
+    method, settings = self._chosen()
     if sensitive_features is None and X_public is None and public_sensitive_features is None:
       warnings.warn(NO_GROUPS, stacklevel=2)
       method = methods.get("dp_sgd")
@@ -167,7 +171,7 @@ class FairPrivateClassifier(Classifier):
     return self
 
 
-class PateClassifier(Classifier):
+class PateClassifier(_OfMethods):
   """A private classifier that learns from noisy votes of teachers (PATE).
 
       model = PateClassifier(epsilon=2.0, bounds=(low, high)).fit(x, y, X_public=x_public)
@@ -175,7 +179,7 @@ class PateClassifier(Classifier):
   Args:
     epsilon: see `PrivateClassifier`.
     delta: see there.
-    method: "pate" or "confident_pate".
+    method: "pate", which None stands for, or "confident_pate".
     settings: see `PrivateClassifier`; such as {"num_teachers": 50, "queries": 200}.
     bounds: see `PrivateClassifier`.
     classes: see `PrivateClassifier`.
@@ -190,26 +194,7 @@ class PateClassifier(Classifier):
     n_features_in_: number of columns.
   """
 
-  def __init__(
-    self,
-    epsilon: float = 1.0,
-    delta: float | None = None,
-    *,
-    method: str = "pate",
-    settings: dict[str, Any] | None = None,
-    bounds: Bounds | None = None,
-    classes: ArrayLike | None = None,
-    ledger: accounting.DatasetLedger | None = None,
-    random_state: Any = None,
-  ):
-    self.epsilon = epsilon
-    self.delta = delta
-    self.method = method
-    self.settings = settings
-    self.bounds = bounds
-    self.classes = classes
-    self.ledger = ledger
-    self.random_state = random_state
+  _default = "pate"
 
   @staticmethod
   def _methods() -> tuple[str, ...]:
@@ -227,15 +212,5 @@ class PateClassifier(Classifier):
         about points drawn evenly from the declared `bounds`, which costs nothing but is worth
         little beyond a few columns.
     """
-    self._fit(*_chosen(self, self._methods()), X, y, X_public=X_public)
+    self._fit(*self._chosen(), X, y, X_public=X_public)
     return self
-
-
-def _chosen(estimator: Any, known: tuple[str, ...]) -> tuple[methods.Method, dict[str, Any]]:
-  """The method of an estimator and its settings; raises for a method of another estimator."""
-  method = methods.get(estimator.method)
-  checks.require(
-    method.name in known,
-    f"method={method.name!r} is not for {type(estimator).__name__}; use {' or '.join(known)}",
-  )
-  return method, dict(estimator.settings or {})
