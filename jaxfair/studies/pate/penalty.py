@@ -8,12 +8,14 @@ import jax.numpy as jnp
 from jaxfair import analysis
 from jaxfair import experiments as ex
 from jaxfair.experiments import _claims, _figures, _study
+from jaxfair.experiments._usefulness import levels
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate import students
 from jaxfair.types import Examples, Model
 
 ALL = {"group": "everyone", "votes": students.NOISY}
 CLEAN = {"votes": students.CLEAN}
+LEARNT = CLEAN | {"penalty": min}  # at the largest penalties students collapse on purpose
 EACH, SOME = "every set", "some set"  # a figure of one set names it instead
 SHOWN = {
   "deviation": ("How far noise moves the student", "E ||d||"),
@@ -115,7 +117,20 @@ def in_sets(check: _claims.Check, where: str) -> _claims.Check:
 def trend(value: str, along: str, way: str, **at: Any) -> _claims.Check:
   """The value of noisy students "rises" or "falls" along a column."""
   found = ex.trend(value, along)
-  return (found > 0 if way == "rises" else found < 0).at(**(ALL | at))
+  check = (found > 0 if way == "rises" else found < 0).at(**(ALL | at))
+  return if_learnt(check, at | CLEAN)
+
+
+def if_learnt(check: _claims.Check, reference: _claims.Where) -> _claims.Check:
+  """The check, if the models of these rows are better than a constant."""
+
+  def run(table: ex.Table, level: float) -> _claims.Finding:
+    useless = [one.told for one in levels(table, reference) if not one.learnt]
+    if useless:
+      raise _claims.CannotTellError(f"the model has not learnt: {'; '.join(useless)}")
+    return check.run(table, level)
+
+  return _claims.Check(run)
 
 
 def lines(
@@ -144,6 +159,7 @@ PENALTY = es.study(
   notes=notes,
   summaries=(SUMMARY,),
   plain=CLEAN,
+  reference=LEARNT,
   claims=claims(
     [
       (
@@ -186,6 +202,7 @@ TEACHERS = es.study(
     ex.summary("How likely noise flips a label", "flip_probability ~ data, teachers", ALL),
   ),
   plain=CLEAN,
+  reference=LEARNT,
   claims=claims(
     [
       (
@@ -256,6 +273,7 @@ NORMS = es.study(
     ),
   ),
   plain=CLEAN,
+  reference=LEARNT,
   claims=claims(
     (
       f"deviation, {which} penalty",

@@ -16,7 +16,7 @@ from jaxfair.experiments._measures import EVERYONE
 from jaxfair.pate import _aggregation
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate import students as st
-from jaxfair.studies.pate.penalty import ALL, CLEAN, EACH, SOME, claims, lines
+from jaxfair.studies.pate.penalty import ALL, CLEAN, EACH, LEARNT, SOME, claims, if_learnt, lines
 from jaxfair.types import Model
 
 HARD, SOFT, PROJECTED = "hard labels", "raw shares", "projected shares"
@@ -95,7 +95,8 @@ COMPARED = {
 def _check(value: str, kind: str, **at: Any) -> claims_module.Check:
   sign, bar, _ = COMPARED[value]
   larger, smaller = ({"labels": one} for one in (HARD, kind)[::sign])
-  return (ex.difference(value, larger, smaller) > bar).at(**(ALL | at))
+  check = (ex.difference(value, larger, smaller) > bar).at(**(ALL | at))
+  return if_learnt(check, at | CLEAN)
 
 
 def _claims() -> dict[str, claims_module.Check]:
@@ -152,6 +153,7 @@ STUDY = es.study(
     ),
   ),
   plain=CLEAN,
+  reference=LEARNT,
   claims=_claims(),
   figures=(
     ex.lines(
