@@ -114,8 +114,9 @@ def _claims() -> dict[str, claims_module.Check]:
     for value, (_, _, statement) in COMPARED.items():
       at = {"teachers": pick, "penalty": min}
       told = f"Raw shares: {statement} ({which} teachers)"
-      places = {} if value == "deviation" else {EACH: place}
-      places |= figure_7[value] if which == "most" else {}
+      places = {**figure_7[value]} if which == "most" else {}
+      if value != "deviation":
+        places[EACH] = "; ".join([*places.get(EACH, "").split("; "), place]).lstrip("; ")
       made |= claims([(f"{value}, {which} teachers", _check(value, SOFT, **at), told, places)])
       name, told = f"{value}, projected, {which} teachers", told.replace("Raw", "Projected")
       made[f"{name}: {told}"] = _check(value, PROJECTED, **at).in_each("data")
