@@ -6,7 +6,6 @@ measure.
 """
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -42,6 +41,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
   PLAIN: ("", {}),
   FAIR: ("", {}),
 }
+STEP, STEPS = 1.05, 80  # of the search for the noise of a data-dependent epsilon
 SMALLEST = 0.1  # share of a batch that the coarse sensitivity takes the smallest group to have
 GENERALIZED = "generalized_demographic_parity"
 
@@ -150,7 +150,10 @@ class Repetition:
 def _any_votes(
   planned: Callable[[float], methods.Plan], counts: Any, epsilon: float, delta: float
 ) -> float:
-  """The epsilon for any votes whose noise costs `epsilon` at these votes.
+  """The largest epsilon for any votes whose noise costs `epsilon` at most at these votes.
+
+  All noises in steps of 5% are tried: where votes agree, the data-dependent epsilon falls again as
+  noise vanishes, since no label is ever flipped.
 
   Privacy:
     The noise is chosen by private votes, so neither number is a guarantee: it is what papers
@@ -161,11 +164,8 @@ def _any_votes(
     [sigma] = planned(one).config.sigmas
     return accounting.pate_diagnosis(counts, sigma=sigma, delta=delta).not_for_release
 
-  low, high = epsilon, 64 * epsilon
-  for _ in range(12):
-    middle = math.sqrt(low * high)
-    low, high = (middle, high) if cost(middle) <= epsilon else (low, middle)
-  return low
+  steps = [epsilon * STEP**i for i in range(STEPS)]
+  return max((one for one in steps[1:] if cost(one) <= epsilon), default=epsilon)
 
 
 def _coarse(plan: methods.Plan) -> methods.Plan:
