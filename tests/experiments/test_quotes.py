@@ -25,11 +25,7 @@ where = "Section 5.9"
 untested = "an example"
 """
 # Packages whose quotes are not written down yet; the list only shrinks.
-<<<<<<< HEAD
-WITHOUT = {"decisions", "disclosure", "dp_erm", "fairpate", "pruning", "robustness"}
-=======
-WITHOUT = {"decisions", "disclosure", "fairpate", "pate", "pruning", "robustness", "sf_pate"}
->>>>>>> main
+WITHOUT = {"decisions", "disclosure", "fairpate", "pruning", "robustness"}
 
 
 @pytest.fixture
