@@ -33,7 +33,7 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
     learnt = beside_constant(own.public.y, own.majority, people.num_classes)
     for share in config.thresholds:
       # Pr[max_c n_c + N(0, sigma^2) >= T], exact for these votes.
-      chance = stats.norm.cdf((most - share * cell["teachers"]) / config.sigma_threshold)
+      chance = stats.norm.cdf((most - share * int(cell["teachers"])) / config.sigma_threshold)
       for name, inside in parts.items():
         told = {**cell, "threshold": share, "seed": seed, "group": name}
         told |= {"coverage": _mean(chance, inside), "accuracy": _mean(voted == y, inside)}

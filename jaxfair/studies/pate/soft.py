@@ -63,7 +63,7 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
     clean = jnp.stack([st.majority_weights(own), shares, shares])
     clean = jnp.repeat(clean, len(sigmas), axis=0)
     clean, noisy = (jnp.concatenate([a] * len(config.penalties)) for a in (clean, noisy))
-    penalties = [setting["penalty"] for setting in settings]
+    penalties = np.repeat(config.penalties, len(settings) // len(config.penalties)).tolist()
     trained = st.students(config, model, own, clean, noisy, penalties)
     yield settings, trained, own.test
 
@@ -101,7 +101,7 @@ def _check(value: str, kind: str, **at: Any) -> claims_module.Check:
 
 def _claims() -> dict[str, claims_module.Check]:
   """Raw shares as in the papers, with few and many teachers; then projected ones."""
-  made = {}
+  made: dict[str, claims_module.Check] = {}
   figure_7 = {
     "deviation": {"parkinsons": "Fig. 7", "credit": "Fig. 4.7"},
     "gap": {SOME: "Fig. 7, gap; Fig. 4.7, gap"},

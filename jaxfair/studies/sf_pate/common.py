@@ -124,11 +124,14 @@ class Repetition:
   def measure(self, stacked: Params) -> dict[str, np.ndarray]:
     """What [k] models do to test people of true groups, beside a constant."""
     model, test = network_of(self.config, self.people.sizes).model, self.test
-    rows = []
+    rows: list[dict[str, Any]] = []
     for index in range(len(jax.tree.leaves(stacked)[0])):
       scores = models.scores(model, tree.take(stacked, index), test.x)  # probabilities
       predicted = jnp.argmax(scores, axis=-1)
-      found = {"accuracy": jnp.mean(predicted == test.y), "violation": self._violation(scores)}
+      found: dict[str, Any] = {
+        "accuracy": jnp.mean(predicted == test.y),
+        "violation": self._violation(scores),
+      }
       rows.append(found | beside_constant(test.y, predicted, scores.shape[-1]))
     return {name: np.array([float(row[name]) for row in rows]) for name in rows[0]}
 
