@@ -40,6 +40,7 @@ NAMES = (
   "robustness.joint",
   "fairpate",
   "fairpate.queries",
+  "fairpate.refusals",
   "fairpate.notions",
   "fairpate.times",
 )
