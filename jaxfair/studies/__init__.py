@@ -38,6 +38,7 @@ NAMES = (
   "robustness.gaussians",
   "robustness.price",
   "robustness.joint",
+  "robustness.private",
   "fairpate",
   "fairpate.queries",
   "fairpate.refusals",
