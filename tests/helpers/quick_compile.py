@@ -1,0 +1,14 @@
+"""Compiler options of programs that run once: most of a test's time is their compilation.
+
+LLVM polishes nothing, the older emitters write fusions directly (the newer ones go through
+MLIR, which took two thirds of all compilation), and a program is one LLVM module. Tests of what
+the users' compiler makes of a program run it in `subprocesses.on_devices`.
+"""
+
+OPTIONS = {
+  "xla_backend_optimization_level": 0,
+  "xla_llvm_disable_expensive_passes": True,
+  "xla_cpu_use_fusion_emitters": False,
+  "xla_cpu_parallel_codegen_split_count": 1,
+}
+FLAGS = " ".join(f"--{name}={str(value).lower()}" for name, value in OPTIONS.items())
