@@ -1,8 +1,8 @@
 """Compiler options of programs that run once: most of a test's time is their compilation.
 
 LLVM polishes nothing, the older emitters write fusions directly (the newer ones go through
-MLIR, which took two thirds of all compilation), and a program is one LLVM module. Tests of what
-the users' compiler makes of a program run it in `subprocesses.on_devices`.
+MLIR, which took two thirds of all compilation), and a program is one LLVM module. What the users'
+compiler makes of a program is tested in `subprocesses.on_devices`, and by `make as-users`.
 """
 
 OPTIONS = {
