@@ -1,11 +1,12 @@
 """DP-SGD on people who are larger than memory: time and memory as their number grows.
 
   python benchmarks/growth.py [--rows 10000000] [--columns 100] [--folder FOLDER] [--rounds 5]
+    [--steps 100]
 
-Writes a file of float32 features in chunks (4 GB by default), trains 100 steps on 10^5, 10^6, ...
+Writes a file of float32 features in chunks (4 GB by default), trains some steps on 10^5, 10^6, ...
 rows of it as a `data.Source` and on the first 10^5 in memory, and deletes it. Figures:
 
-- time of 100 steps by number of people, over that of the fewest;
+- time of the steps by number of people, over that of the fewest;
 - speed of the source over the same people in memory;
 - resident memory while the whole file is trained on: anonymous (the process's own) and mapped file
   pages, which are cache that the system can take back.
@@ -24,7 +25,7 @@ import timing
 from jaxfair import data, models, training
 from jaxfair.types import Examples
 
-STEPS, BATCH, CHUNK = 100, 256, 100_000
+BATCH, CHUNK = 256, 100_000
 NETWORKS = {"logistic regression": models.logistic(2), "MLP 64-64": models.mlp((64, 64), 2)}
 
 
@@ -41,9 +42,9 @@ def write(folder: pathlib.Path, rows: int, columns: int) -> None:
   y.flush()
 
 
-def train(model, people) -> None:
-  """100 steps; returns when they are done."""
-  config = training.DpSgdConfig(steps=STEPS, batch_size=BATCH)
+def train(model, people, steps: int) -> None:
+  """Returns when the steps are done."""
+  config = training.DpSgdConfig(steps=steps, batch_size=BATCH)
   found = training.dp_sgd(model, models.cross_entropy, people, config, key=jax.random.key(0))
   jax.block_until_ready(found.params)
 
@@ -79,7 +80,9 @@ def main() -> None:
   parser.add_argument("--columns", type=int, default=100)
   parser.add_argument("--folder", type=pathlib.Path, default=None)
   parser.add_argument("--rounds", type=int, default=5)
+  parser.add_argument("--steps", type=int, default=100)
   chosen = parser.parse_args()
+  steps = chosen.steps
   with tempfile.TemporaryDirectory(dir=chosen.folder) as name:
     folder = pathlib.Path(name)
     write(folder, chosen.rows, chosen.columns)
@@ -89,7 +92,7 @@ def main() -> None:
     sources = {n: data.open_source(x[:n], y[:n]) for n in sizes}
     before, whole = resident(), sources[sizes[-1]]
     for label, model in NETWORKS.items():
-      most = peak(lambda model=model: train(model, whole))
+      most = peak(lambda model=model: train(model, whole, steps))
       print(
         f"{label}, {whole.size:,} people of {size:,.0f} MB: resident at most "
         + ", ".join(f"{kind} {value:,.0f} MB" for kind, value in most.items())
@@ -98,14 +101,14 @@ def main() -> None:
     few = jax.tree.map(jax.numpy.asarray, sources[sizes[0]].take(np.arange(sizes[0])))
     held = Examples(*few)
     for label, model in NETWORKS.items():
-      jobs = {f"in memory, {sizes[0]:,}": lambda model=model: train(model, held)}
+      jobs = {f"in memory, {sizes[0]:,}": lambda model=model: train(model, held, steps)}
       for n in sizes:
-        jobs[f"source, {n:,}"] = lambda model=model, n=n: train(model, sources[n])
+        jobs[f"source, {n:,}"] = lambda model=model, n=n: train(model, sources[n], steps)
       for clock in (time.process_time, time.perf_counter):
         found = timing.compare(jobs, rounds=chosen.rounds, clock=clock)
         kind = "CPU time" if clock is time.process_time else "elapsed time"
         timing.report(
-          found, f"source, {sizes[0]:,}", f"{label}: {kind} of {STEPS} steps of {BATCH}"
+          found, f"source, {sizes[0]:,}", f"{label}: {kind} of {steps} steps of {BATCH}"
         )
 
 

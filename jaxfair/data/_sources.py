@@ -3,23 +3,21 @@
 import dataclasses
 import hashlib
 import json
-import mmap
 import os
 import pathlib
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from jaxfair import checks
+from jaxfair.data._file_rows import forget, row_reader
 from jaxfair.data._files import DataError
 from jaxfair.types import Examples, Source
 
 RECORD = "source.json"  # in a folder that `write_source` wrote, and last
 CHUNK = 2**24  # bytes that are hashed at a time
-KEPT = 2**26  # bytes of a file that may stay mapped, such as the labels
-PIECE = 4096  # rows that are read at a time: the system maps up to 64 kB for each
 
 
 def open_source(x: Any, y: Any = None, group: Any = None) -> Source:
@@ -75,6 +73,7 @@ class _Arrays:
   """Arrays, in memory or mapped from a file."""
 
   people: Examples
+  readers: tuple[Callable[[np.ndarray], np.ndarray], ...]
 
   @property
   def size(self) -> int:
@@ -83,7 +82,7 @@ class _Arrays:
 
   def take(self, rows: np.ndarray) -> Examples:
     """Copies of some rows."""
-    return Examples(*(_rows(leaf, rows) for leaf in self.people))
+    return Examples(*(read(rows) for read in self.readers))
 
   def fingerprint(self) -> str:
     """SHA-256 of all arrays; reads them once."""
@@ -92,7 +91,7 @@ class _Arrays:
       digest.update(f"{leaf.shape} {leaf.dtype}".encode())
       for chunk in _chunks(leaf):
         digest.update(np.ascontiguousarray(chunk).data)
-        _forget(leaf)
+        forget(leaf)
     return digest.hexdigest()
 
 
@@ -142,8 +141,9 @@ def _record(item: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _arrays(x: Any, y: Any, group: Any) -> Source:
   if group is None:
     group = np.broadcast_to(np.zeros((), np.int32), np.shape(y)[:1])
-  checks.people(Examples(x, y, group))
-  return _Arrays(Examples(x, y, group))
+  people = Examples(x, y, group)
+  checks.people(people)
+  return _Arrays(people, tuple(map(row_reader, people)))
 
 
 def _array(name: str, value: Any) -> np.ndarray:
@@ -197,31 +197,9 @@ def _npz(path: pathlib.Path) -> dict[str, np.ndarray]:
   return maps
 
 
-def _rows(array: np.ndarray, rows: np.ndarray) -> np.ndarray:
-  """Copies of some rows, PIECE of them at a time; a map is unmapped in between."""
-  held, found = np.asarray(array), np.empty((len(rows), *array.shape[1:]), array.dtype)
-  for first in range(0, len(rows), PIECE):
-    piece = slice(first, first + PIECE)
-    found[piece] = held[rows[piece]]
-    _forget(array)
-  return found
-
-
 def _chunks(array: np.ndarray) -> Iterator[np.ndarray]:
   """The rows of an array, about CHUNK bytes at a time."""
   per_row = max(1, array[:1].nbytes)
   step = max(1, CHUNK // per_row)
   for first in range(0, len(array), step):
     yield np.asarray(array[first : first + step])
-
-
-def _forget(array: Any) -> None:
-  """Unmaps the pages of a map that is only read; the system's page cache keeps them.
-
-  Without it, every row that was ever read counts as the process's memory.
-  """
-  held = array
-  while isinstance(held, np.ndarray):
-    held = held.base
-  if isinstance(held, mmap.mmap) and len(held) > KEPT and getattr(array, "mode", "") == "r":
-    held.madvise(mmap.MADV_DONTNEED)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, data
-from jaxfair.data import _sources
+from jaxfair.data import _file_rows
 from jaxfair.types import Examples, Source
 
 
@@ -43,7 +43,9 @@ def sources(people, folder):
   yield data.open_source(Records(people, named=False))
 
 
-def test_every_kind_gives_the_rows_in_order(people, tmp_path):
+@pytest.mark.parametrize("kept", [_file_rows.KEPT, 0])
+def test_every_kind_gives_the_rows_in_order(people, tmp_path, monkeypatch, kept):
+  monkeypatch.setattr(_file_rows, "KEPT", kept)  # 0: every map is read as that of a large file
   rows = np.array([7, 0, 49, 7])
   for source in sources(people, tmp_path):
     assert isinstance(source, Source)
@@ -53,6 +55,31 @@ def test_every_kind_gives_the_rows_in_order(people, tmp_path):
         assert type(found) is np.ndarray
         assert found.dtype == leaf.dtype
         np.testing.assert_array_equal(found, leaf[chosen])
+
+
+@pytest.mark.parametrize("kept", [_file_rows.KEPT, 0])
+def test_a_part_of_a_map_has_its_own_row_numbers(tmp_path, monkeypatch, kept):
+  monkeypatch.setattr(_file_rows, "KEPT", kept)
+  whole = np.arange(9000, dtype=np.float32).reshape(3000, 3)
+  np.save(tmp_path / "x.npy", whole)
+  part = np.load(tmp_path / "x.npy", mmap_mode="r")[2000:2500]
+  source = data.open_source(part, np.zeros(500, np.int32))
+  found = source.take(np.array([0, 499])).x
+  np.testing.assert_array_equal(found, whole[[2000, 2499]])
+  found[:] = 0  # a copy
+  for row in (-1, 500):
+    with pytest.raises(IndexError, match="between 0 and 499"):
+      source.take(np.array([3, row]))
+
+
+def test_a_file_that_becomes_shorter_is_noticed(tmp_path, monkeypatch):
+  monkeypatch.setattr(_file_rows, "KEPT", 0)
+  np.save(tmp_path / "x.npy", np.ones((4000, 3), np.float32))
+  source = data.open_source(tmp_path / "x.npy", np.zeros(4000, np.int32))
+  with open(tmp_path / "x.npy", "r+b") as file:
+    file.truncate(1000)
+  with pytest.raises(OSError, match="became shorter"):
+    source.take(np.array([3, 3999]))
 
 
 def test_fingerprints_follow_the_content(people, tmp_path):
@@ -74,7 +101,7 @@ def test_without_groups_everybody_is_in_one(people):
 
 def test_rows_of_a_map_do_not_stay_in_memory(tmp_path, monkeypatch):
   """Pages of a large file that was read are unmapped again."""
-  monkeypatch.setattr(_sources, "KEPT", 2**20)
+  monkeypatch.setattr(_file_rows, "KEPT", 2**20)
   size = 2**25
   np.save(tmp_path / "x.npy", np.zeros((size // 1024, 1024 // 4), np.float32))
   source = data.open_source(tmp_path / "x.npy", np.zeros(size // 1024, np.int32))

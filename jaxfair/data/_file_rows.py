@@ -1,0 +1,95 @@
+"""Rows of an array that is mapped from a file, without keeping what was read in memory.
+
+A page of a map that was looked at counts as the process's memory until it is unmapped, and the
+system maps its neighbors as well, 64 kB or more at a time. To read rows by system calls costs a
+third of mapping and unmapping pages, one or two microseconds a row, and maps nothing.
+"""
+
+import itertools
+import mmap
+import os
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+KEPT = 2**26  # bytes of a file that may stay mapped, such as the labels
+PIECE = 4096  # rows of a map that are looked at before it is unmapped
+
+
+def row_reader(array: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+  """A function that copies rows of an array, in memory or mapped.
+
+  Args:
+    array: [n, ...] an array; if it is a map, the file must not change.
+  """
+  held = _large_map(array)
+  if held is None:
+    return lambda rows: _copied(np.asarray(array), rows)
+  if array.flags.c_contiguous:
+    return _FileRows(array, held)
+  return lambda rows: _unmapped(array, rows)
+
+
+def forget(array: np.ndarray) -> None:
+  """Unmaps the pages of a large map that is only read; the system's page cache keeps them."""
+  held = _large_map(array)
+  if held is not None:
+    held.madvise(mmap.MADV_DONTNEED)
+
+
+class _FileRows:
+  """Reads rows of a file at the places where a map has them."""
+
+  def __init__(self, array: Any, held: mmap.mmap) -> None:
+    before_map = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY
+    within_map = array.ctypes.data - np.frombuffer(held, np.uint8).ctypes.data
+    self._start, self._size = before_map + within_map, len(array)
+    self._shape, self._dtype = array.shape[1:], array.dtype
+    self._bytes = array.strides[0]
+    self._file = os.open(array.filename, os.O_RDONLY)
+    weakref.finalize(self, os.close, self._file)
+
+  def __call__(self, rows: np.ndarray) -> np.ndarray:
+    """Copies of some rows."""
+    places = self._start + self._bytes * _checked(rows, self._size)
+    read = bytearray().join(
+      map(os.pread, itertools.repeat(self._file), itertools.repeat(self._bytes), places.tolist())
+    )
+    if len(read) != self._bytes * len(rows):
+      raise OSError("a file of people became shorter while it was read")
+    return np.ndarray((len(rows), *self._shape), self._dtype, read)
+
+
+def _copied(array: np.ndarray, rows: np.ndarray) -> np.ndarray:
+  found = np.empty((len(rows), *array.shape[1:]), array.dtype)
+  # All rows are known to be there; "raise" would copy once more.
+  return np.take(array, _checked(rows, len(array)), axis=0, out=found, mode="clip")
+
+
+def _unmapped(array: np.ndarray, rows: np.ndarray) -> np.ndarray:
+  """Copies of rows that are not in one piece, such as those of a file that is ordered by column."""
+  rows = _checked(rows, len(array))
+  held, found = np.asarray(array), np.empty((len(rows), *array.shape[1:]), array.dtype)
+  for first in range(0, len(rows), PIECE):
+    piece = slice(first, first + PIECE)
+    found[piece] = held[rows[piece]]
+    forget(array)
+  return found
+
+
+def _checked(rows: np.ndarray, size: int) -> np.ndarray:
+  rows = np.asarray(rows, np.int64)
+  if len(rows) and not (rows.min() >= 0 and rows.max() < size):
+    raise IndexError(f"rows must be between 0 and {size - 1}")
+  return rows
+
+
+def _large_map(array: Any) -> mmap.mmap | None:
+  """The map behind an array of a large file that is only read."""
+  held = array
+  while isinstance(held, np.ndarray):
+    held = held.base
+  only_read = isinstance(held, mmap.mmap) and getattr(array, "mode", "") == "r"
+  return held if only_read and len(held) > KEPT else None
