@@ -1,6 +1,5 @@
 """`jaxfair run`, `audit`, `list` and `report`."""
 
-import math
 import pathlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -284,11 +283,8 @@ def _print_models(found: "Run") -> None:
 
   study, table = found.plan.study, found.table
   judged = _usefulness.judge(table, study.setting_columns(table), study.plain)
-  if judged:
-    told = f"The majority class alone reaches accuracy {_usefulness.majority_accuracy(table):.3f}"
-    plain = _usefulness.plain_accuracy(table, study.plain)
-    also = "" if math.isnan(plain) else f"; the plain model {plain:.3f}"
-    typer.echo(f"{told}, gap 0, epsilon 0{also}.")
+  for level in study.levels(table):
+    typer.echo(f"{level.told}.")
   for one in judged:
     if one.why:
       typer.secho(f"      USELESS: {named(one.setting) or 'the model'} {one.why}", fg="red")
@@ -305,4 +301,7 @@ def _print_claims(folder: pathlib.Path) -> None:
   for claim in _folders.read_claims(folder):
     found = claim.found(4)
     told = f" ({found})" if found else ""
-    typer.echo(f"{claim.verdict:>13}: {claim.statement}{told}")
+    ours = "" if claim.source else " [ours]"
+    typer.echo(f"{claim.verdict:>13}: {claim.statement}{told}{ours}")
+    if claim.source:
+      typer.secho(f"{'':>15}{claim.origin}", dim=True)

@@ -5,13 +5,12 @@
           source="Fig. 4.3")
 
 A statistic becomes a check by comparing it: `mean("gap") < 0.02`. Both can be
-narrowed to some rows with `.at(...)` and a check can be asked for in every
-value of a column with `.in_each(...)`.
+narrowed to some rows with `.at(...)`. Over the values of a column, a check can
+be asked for in each ("always"), in some ("can") or in most ("often").
 """
 
 import dataclasses
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from jaxfair.experiments._table import NoColumnError, Table
 
 Verdict = Literal["supported", "not supported", "undecided", "not run"]
 Where = Mapping[str, Any]
+LEVEL = 0.95  # of intervals
 
 
 class CannotTellError(Exception):
@@ -27,7 +27,7 @@ class CannotTellError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-  """A number with its 95% interval."""
+  """A number with its interval, at 95% unless a check asks for another level."""
 
   words: str  # what was computed
   value: float  # the estimate
@@ -44,7 +44,7 @@ class Finding:
   verdict: Verdict
   statistic: str = ""  # what was computed, in words
   value: float = math.nan  # its estimate
-  low: float = math.nan  # lower end of its 95% interval
+  low: float = math.nan  # lower end of its interval
   high: float = math.nan  # upper end
   why: str = ""  # the reason, if the check could not be run
   missing: str = ""  # the column that the rows do not have, if that is the reason
@@ -52,16 +52,16 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-  """A function from a table to a finding."""
+  """A function from a table and the level of intervals to a finding."""
 
-  run: Callable[[Table], Finding]
+  run: Callable[[Table, float], Finding]
 
-  def __call__(self, table: Table) -> Finding:
+  def __call__(self, table: Table, level: float = LEVEL) -> Finding:
     """Looks at the whole table; without rows it is "not run"."""
     if not len(table):
       return Finding("not run", why="no rows")
     try:
-      return self.run(table)
+      return self.run(table, level)
     except CannotTellError as reason:
       return Finding("not run", why=str(reason))
     except NoColumnError as reason:
@@ -69,54 +69,112 @@ class Check:
 
   def at(self, **where: Any) -> "Check":
     """The check on some rows only; see `narrowed`."""
-    return Check(lambda table: self.run(narrowed(table, where)))
+    return Check(lambda table, level: self.run(narrowed(table, where), level))
 
   def of(self, change: Callable[[Table], Table]) -> "Check":
     """The check on a table made from the whole one."""
-    return Check(lambda table: self(change(table)))
+    return Check(lambda table, level: self(change(table), level))
 
-  def in_each(self, column: str) -> "Check":
-    """The check must be supported for every value of a column.
+  def in_each(self, *columns: str) -> "Check":
+    """The check must be supported for every value of the columns ("always"); see `every`."""
+    return every(self._by(columns))
 
-    Every one must hold at its own 95%, so no correction is needed. All values
-    are listed; the interval is that of the first that is not supported, else
-    of the one nearest to 0.
-    """
+  def in_some(self, *columns: str) -> "Check":
+    """The check must be supported for at least one value of the columns ("can"); see `some`."""
+    return some(self._by(columns))
 
-    def run(table: Table) -> Finding:
-      found = {name: self(table.where(**{column: name})) for name in table.unique(column)}
-      return _worst(found, lambda name: f" ({column} {name})")
+  def in_most(self, *columns: str) -> "Check":
+    """The check must be supported for most values of the columns ("often"); see `most`."""
+    return most(self._by(columns))
 
-    return Check(run)
+  def _by(self, columns: tuple[str, ...]) -> "Checks":
+    def on(rows: Table) -> Check:
+      return Check(lambda table, level: self(rows, level))
+
+    return lambda table: {_Value(columns, at): on(rows) for at, rows in table.split(*columns)}
 
 
-def every(checks: Callable[[Table], Mapping[Any, Check]], **where: Any) -> Check:
+Checks = Callable[[Table], Mapping[Any, Check]]
+Found = Mapping[Any, Finding]
+
+
+def every(checks: Checks, **where: Any) -> Check:
   """Several checks that must all be supported; which ones depends on the table.
+
+  Every one must hold at its own 95%, so no correction is needed. All values
+  are listed; the interval is that of the first that is not supported, else
+  of the one nearest to 0.
+
+  Args:
+    checks: the checks by name, given the rows.
+    **where: chooses these rows; see `narrowed`.
+  """
+  return _combined(checks, where, lambda look, level: _worst(look(level)))
+
+
+def some(checks: Checks, **where: Any) -> Check:
+  """Several checks of which at least one must be supported: "can", "may", "in some cases".
+
+  With k looks, one of them must hold at level 1 - 0.05 / k (Bonferroni), so that a claim that is
+  false everywhere is called supported with a probability of at most 5%. It is not supported if
+  every one is on the other side, each at its own 95%, which needs no correction.
 
   Args:
     checks: the checks by name, given the rows.
     **where: chooses these rows; see `narrowed`.
   """
 
-  def run(table: Table) -> Finding:
-    rows = narrowed(table, where)
-    found = {name: check(rows) for name, check in checks(rows).items()}
-    if not found:
-      raise CannotTellError("nothing to compare")
-    return _worst(found, lambda name: f" ({name})")
+  def judge(look: Callable[[float], Found], level: float) -> Finding:
+    plain = look(level)
+    stricter = 1 - (1 - level) / len(plain)
+    found = look(stricter)
+    if all(one.verdict == "not supported" for one in plain.values()):
+      return _listed(next(iter(plain.values())), plain)
+    # Whatever is not supported at the higher level is not at the lower one, so one of these occurs.
+    shown = _first(found, "supported", "not run", "undecided")
+    told = f"{shown.statistic}, in at least one of {len(found)} (intervals at {stricter:.2%})"
+    return _listed(dataclasses.replace(shown, statistic=told), found)
 
-  return Check(run)
+  return _combined(checks, where, judge)
+
+
+def most(checks: Checks, **where: Any) -> Check:
+  """Several checks of which more than half must be supported: "often", "typically", "mostly".
+
+  The majority is our reading of such words. Each check counts by its own 95% interval. It is not
+  supported if half or more are not supported, whatever the undecided ones are.
+
+  Args:
+    checks: the checks by name, given the rows.
+    **where: chooses these rows; see `narrowed`.
+  """
+
+  def judge(look: Callable[[float], Found], level: float) -> Finding:
+    found = look(level)
+    verdicts = [one.verdict for one in found.values()]
+    verdict: Verdict = "undecided"
+    if 2 * verdicts.count("supported") > len(found):
+      verdict = "supported"
+    elif 2 * verdicts.count("not supported") >= len(found):
+      verdict = "not supported"
+    elif "not run" in verdicts:
+      verdict = "not run"
+    shown = _first(found, verdict, "undecided", "supported", "not supported")
+    told = f"{shown.statistic}, in {verdicts.count('supported')} of {len(found)}"
+    return _listed(dataclasses.replace(shown, verdict=verdict, statistic=told), found)
+
+  return _combined(checks, where, judge)
 
 
 @dataclasses.dataclass(frozen=True)
 class Statistic:
-  """A function from a table to an estimate; comparing it makes a check."""
+  """A function from a table and a level to an estimate; comparing it makes a check."""
 
-  estimate: Callable[[Table], Estimate]
+  estimate: Callable[[Table, float], Estimate]
 
   def at(self, **where: Any) -> "Statistic":
     """The statistic of some rows only; see `narrowed`."""
-    return Statistic(lambda table: self.estimate(narrowed(table, where)))
+    return Statistic(lambda table, level: self.estimate(narrowed(table, where), level))
 
   def __gt__(self, bound: float) -> Check:
     return self._check(lambda e: e.low > bound, lambda e: e.high <= bound)
@@ -137,8 +195,8 @@ class Statistic:
     )
 
   def _check(self, holds: Callable[[Estimate], Any], fails: Callable[[Estimate], Any]) -> Check:
-    def run(table: Table) -> Finding:
-      found = self.estimate(table)
+    def run(table: Table, level: float) -> Finding:
+      found = self.estimate(table, level)
       verdict: Verdict = "undecided"
       if holds(found):
         verdict = "supported"
@@ -148,41 +206,6 @@ class Statistic:
       return Finding(verdict, found.words, value, low, high)
 
     return Check(run)
-
-
-@dataclasses.dataclass(frozen=True)
-class Claim:
-  """A statement that the results table supports or does not support.
-
-  Attributes:
-    name: short id, unique in the study.
-    statement: what is tested, in our words.
-    check: looks at the whole table.
-    source: where the claim is made, e.g. "Fig. 3.1"; empty for our own.
-    quote: the sentence of the source that it tests.
-  """
-
-  name: str
-  statement: str
-  check: Check
-  source: str = ""
-  quote: str = ""
-
-
-def read_claims(table: Mapping[str, Check]) -> tuple[Claim, ...]:
-  """Claims from `{"name: statement [source]": check}`; the source may be left out."""
-  found = [(_CLAIM.fullmatch(told), told, check) for told, check in table.items()]
-  for parts, told, _ in found:
-    if parts is None:
-      raise ValueError(f'claim {told!r}: write "name: statement [source]"')
-  return tuple(
-    Claim(parts["name"], parts["statement"], check, parts["source"] or "")
-    for parts, _, check in found
-    if parts
-  )
-
-
-_CLAIM = re.compile(r"(?P<name>[^:]+): (?P<statement>.+?)(?: \[(?P<source>[^]]+)\])?")
 
 
 def narrowed(table: Table, where: Where) -> Table:
@@ -218,18 +241,52 @@ def words(where: Where) -> str:
   return ", ".join(f"{k}={v}" for k, v in where.items()) or "all rows"
 
 
-def _worst(found: Mapping[Any, Finding], where: Callable[[Any], str]) -> Finding:
+@dataclasses.dataclass(frozen=True)
+class _Value:
+  """The name of a check on the rows with these values of columns."""
+
+  columns: tuple[str, ...]
+  values: tuple[Any, ...]
+
+  def __str__(self) -> str:
+    return " ".join(map(str, self.values))
+
+
+def _combined(
+  checks: Checks, where: Where, judge: Callable[[Callable[[float], Found], float], Finding]
+) -> Check:
+  def run(table: Table, level: float) -> Finding:
+    rows = narrowed(table, where)
+    parts = checks(rows)
+    if not parts:
+      raise CannotTellError("nothing to compare")
+    return judge(lambda own: {name: check(rows, own) for name, check in parts.items()}, level)
+
+  return Check(run)
+
+
+def _first(found: Found, *verdicts: Verdict) -> Finding:
+  """The first finding with the first of these verdicts that occurs."""
+  for verdict in verdicts:
+    for name, one in found.items():
+      if one.verdict == verdict:
+        return _located(one, name) if verdict == "not run" else one
+  raise AssertionError("a finding has one of four verdicts")
+
+
+def _located(one: Finding, name: Any) -> Finding:
+  told = f"{' and '.join(name.columns)} {name}" if isinstance(name, _Value) else name
+  return dataclasses.replace(one, why=f"{one.why} ({told})")
+
+
+def _worst(found: Found) -> Finding:
   """The first finding that is not supported, else the one nearest to 0."""
-  for verdict in ("not run", "not supported", "undecided"):
-    failed = [(name, one) for name, one in found.items() if one.verdict == verdict]
-    if failed and verdict == "not run":
-      name, first = failed[0]
-      return dataclasses.replace(first, why=f"{first.why}{where(name)}")
-    if failed:
-      return _listed(failed[0][1], found)
-  return _listed(min(found.values(), key=lambda one: abs(one.value)), found)
+  if all(one.verdict == "supported" for one in found.values()):
+    return _listed(min(found.values(), key=lambda one: abs(one.value)), found)
+  shown = _first(found, "not run", "not supported", "undecided")
+  return shown if shown.verdict == "not run" else _listed(shown, found)
 
 
-def _listed(shown: Finding, found: Mapping[Any, Finding]) -> Finding:
+def _listed(shown: Finding, found: Found) -> Finding:
   listed = ", ".join(f"{name} {one.value:.3g}" for name, one in found.items())
   return dataclasses.replace(shown, statistic=f"{shown.statistic}: {listed}")

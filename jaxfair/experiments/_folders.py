@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from jaxfair import _schema, _whole_files, checks
+from jaxfair.experiments._quotes import Quote
 
 SECRET = "secret_key"
 DATA = "data.json"
@@ -36,13 +37,19 @@ class ClaimRecord:
   name: str
   statement: str
   source: str
-  quote: str
+  quotes: tuple[Quote, ...]
   verdict: Literal["supported", "not supported", "undecided", "not run"]
   statistic: str
   value: float | None
   low: float | None
   high: float | None
   why: str
+
+  @property
+  def origin(self) -> str:
+    """The quotes and their places; "ours" for a claim of our own."""
+    told = " ".join(f'[{one.place}, {one.where}] "{one.quote}"' for one in self.quotes)
+    return told or (f"[{self.source}]" if self.source else "ours")
 
   def found(self, digits: int) -> str:
     """'statistic: value [low, high]', or why there is no value."""

@@ -129,7 +129,7 @@ def write_claims(study: Study, table: Table, folder: pathlib.Path) -> tuple[Clai
       name=claim.name,
       statement=claim.statement,
       source=claim.source,
-      quote=claim.quote,
+      quotes=claim.quotes,
       verdict=finding.verdict,
       statistic=finding.statistic,
       value=_finite(finding.value),

@@ -12,7 +12,15 @@ import numpy as np
 from scipy import stats
 
 from jaxfair import fairness
-from jaxfair.experiments._claims import CannotTellError, Estimate, Statistic, Where, narrowed, words
+from jaxfair.experiments._claims import (
+  LEVEL,
+  CannotTellError,
+  Estimate,
+  Statistic,
+  Where,
+  narrowed,
+  words,
+)
 from jaxfair.experiments._measures import column_range
 from jaxfair.experiments._table import Table
 
@@ -25,8 +33,9 @@ ANYWHERE = (-math.inf, math.inf)
 def mean(value: str) -> Statistic:
   """The mean over seeds, with Student's interval; a seed's rows are averaged first."""
 
-  def estimate(table: Table) -> Estimate:
-    return student(f"mean {value}", own := by_seed(table, value), _range(value, own))
+  def estimate(table: Table, level: float) -> Estimate:
+    own = by_seed(table, value)
+    return student(f"mean {value}", own, _range(value, own), level=level)
 
   return Statistic(estimate)
 
@@ -34,8 +43,9 @@ def mean(value: str) -> Statistic:
 def least(value: str) -> Statistic:
   """The mean over seeds of the least value among a seed's rows."""
 
-  def estimate(table: Table) -> Estimate:
-    return student(f"least {value}", own := by_seed(table, value, np.min), _range(value, own))
+  def estimate(table: Table, level: float) -> Estimate:
+    own = by_seed(table, value, np.min)
+    return student(f"least {value}", own, _range(value, own), level=level)
 
   return Statistic(estimate)
 
@@ -50,7 +60,7 @@ def difference(value: str, first: Where, second: Where, *, relative: bool = Fals
     relative: divide by the mean of `second`, which is taken as known.
   """
 
-  def estimate(table: Table) -> Estimate:
+  def estimate(table: Table, level: float) -> Estimate:
     shared = {k: v for k, v in first.items() if k in second and second[k] == v}
     left, right = ({k: v for k, v in side.items() if k not in shared} for side in (first, second))
     told = f"{value}: {words(left)} minus {words(right)}, paired"
@@ -63,7 +73,8 @@ def difference(value: str, first: Where, second: Where, *, relative: bool = Fals
       if total <= 0:
         raise CannotTellError(f"the mean {value} of {words(right)} is not positive")
       told, scale, ends = f"{told}, over the latter", len(seeds) / total, ANYWHERE
-    return student(told, {seed: (a[seed] - b[seed]) * scale for seed in seeds}, ends)
+    apart = {seed: (a[seed] - b[seed]) * scale for seed in seeds}
+    return student(told, apart, ends, level=level)
 
   return Statistic(estimate)
 
@@ -75,7 +86,7 @@ def spread(value: str, between: str) -> Statistic:
   with more than a few values it is too short.
   """
 
-  def estimate(table: Table) -> Estimate:
+  def estimate(table: Table, level: float) -> Estimate:
     found = {name: by_seed(part, value) for (name,), part in table.split(between)}
     found = {name: own for name, own in found.items() if own}
     if len(found) < 2:
@@ -84,7 +95,7 @@ def spread(value: str, between: str) -> Statistic:
     low, high = found[order[0]], found[order[-1]]
     pairs = {seed: high[seed] - low[seed] for seed in sorted(low.keys() & high.keys())}
     told = f"{value}: {order[-1]} minus {order[0]}, paired"
-    return student(told, pairs, _range_apart(value, low, high))
+    return student(told, pairs, _range_apart(value, low, high), level=level)
 
   return Statistic(estimate)
 
@@ -96,7 +107,7 @@ def trend(value: str, along: str) -> Statistic:
   seeds is above 0.
   """
 
-  def estimate(table: Table) -> Estimate:
+  def estimate(table: Table, level: float) -> Estimate:
     if len(table.unique(along)) < 2:
       raise CannotTellError(f"{along} has one value only")
     found = {}
@@ -106,7 +117,8 @@ def trend(value: str, along: str) -> Statistic:
       correlation = rank_correlation(*np.array(places).T) if places else math.nan
       if np.isfinite(correlation):
         found[seed] = float(correlation)
-    return student(f"rank correlation of {value} with {along}", found, (-1.0, 1.0))
+    told = f"rank correlation of {value} with {along}"
+    return student(told, found, (-1.0, 1.0), level=level)
 
   return Statistic(estimate)
 
@@ -114,7 +126,8 @@ def trend(value: str, along: str) -> Statistic:
 def exact(told: str, statistic: Callable[[Table], float]) -> Statistic:
   """A number without uncertainty, such as a worst case over all rows."""
 
-  def estimate(table: Table) -> Estimate:
+  def estimate(table: Table, level: float) -> Estimate:
+    del level
     value = float(statistic(table))
     if not math.isfinite(value):
       raise CannotTellError(f"{told} is undefined on these rows")
@@ -123,14 +136,16 @@ def exact(told: str, statistic: Callable[[Table], float]) -> Statistic:
   return Statistic(estimate)
 
 
-def student(told: str, values: Mapping[Any, float], within: Range = ANYWHERE) -> Estimate:
+def student(
+  told: str, values: Mapping[Any, float], within: Range = ANYWHERE, *, level: float = LEVEL
+) -> Estimate:
   """The mean over seeds with Student's interval, which ends where the range does."""
   if len(values) < 2:
     raise CannotTellError("an interval needs at least 2 seeds")
   numbers = np.array(list(values.values()))
   if not np.isfinite(numbers).all():
     raise CannotTellError(f"{told} is infinite for some seeds")
-  found = fairness.seed_interval(numbers)
+  found = fairness.seed_interval(numbers, level=level)
   low, high = np.clip([found.low, found.high], *within)
   return Estimate(told, float(found.estimate), float(low), float(high))
 
@@ -191,7 +206,7 @@ def of_points(
     ]
     return over(np.array(found), axis=0)
 
-  def estimate(table: Table) -> Estimate:
+  def estimate(table: Table, level: float) -> Estimate:
     labels, cube = _cube(table, values, points)
     if cube.shape[2] < 2:
       raise CannotTellError("an interval needs at least 2 seeds")
@@ -200,7 +215,7 @@ def of_points(
     found = np.asarray(in_strata(labels, *(cube @ _weights(cube.shape[2]))), np.float64)
     if not np.isfinite(found).all():
       raise CannotTellError("the statistic is undefined on these rows")
-    low, high = np.quantile(found[1:], (0.025, 0.975))
+    low, high = np.quantile(found[1:], ((1 - level) / 2, (1 + level) / 2))
     return Estimate(told, float(found[0]), float(low), float(high))
 
   return Statistic(estimate)

@@ -15,19 +15,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from jaxfair import checks, data
-from jaxfair.experiments._claims import (
-  CannotTellError,
-  Check,
-  Claim,
-  Finding,
-  narrowed,
-  read_claims,
-)
+from jaxfair.experiments._claims import CannotTellError, Check, Finding, narrowed
 from jaxfair.experiments._figures import Figure, OwnFigure, Summary
 from jaxfair.experiments._people import People, load_people, set_name
+from jaxfair.experiments._quotes import Claim, quotes_beside, read_claims
 from jaxfair.experiments._table import NoColumnError, Table
+from jaxfair.experiments._usefulness import Level, levels, strata
 from jaxfair.types import Examples
 
 Parts = tuple[Examples, ...]
@@ -109,7 +105,8 @@ class Study:
     config: a `Settings` class; a config file fills it.
     cells: all cells of a config; each is a small mapping that names it.
     run: computes one cell's rows (all seeds in one compiled call).
-    claims: sentences checked on the table: `{"name: statement [source]": check}`.
+    claims: sentences checked on the table: `{"name: statement [source]": check}`. The quotes of
+      the sources are read from quotes.toml beside the module of `run`.
     figures: what is drawn: `bars`, `lines` or `points`, or a function from the table of all rows
       to a matplotlib or plotly figure, whose docstring is the title.
     summaries: tables of means, at the top of the report.
@@ -122,6 +119,8 @@ class Study:
     points: what rows must have to be points of a frontier, if not all are:
       those whose epsilon is no guarantee must not be chosen from.
     plain: what the rows of the model without privacy have; empty if there are none.
+    reference: narrows the table to the models that must have learnt their task, or claims are not
+      run; by default those of `plain`, and without these all rows that have a balanced accuracy.
     titles: what a column is called on the axes of figures.
     release: the `[release]` table of one point of the frontier, given the config and the
       point's columns, method among them; None for a point that cannot be released.
@@ -143,13 +142,14 @@ class Study:
   notes: Callable[[Any], Sequence[str]] = lambda config: ()
   points: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   plain: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  reference: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   titles: Mapping[str, str] = dataclasses.field(default_factory=dict)
   release: Callable[[Any, Mapping[str, Any]], dict[str, Any] | None] | None = None
   keeps_files: bool | Callable[[Any], bool] = False
 
   def __post_init__(self) -> None:
     if isinstance(self.claims, Mapping):
-      object.__setattr__(self, "claims", read_claims(self.claims))
+      object.__setattr__(self, "claims", read_claims(self.claims, quotes_beside(self.run)))
     titled = [self._titled(one) for one in self.figures]
     object.__setattr__(self, "figures", tuple(titled))
 
@@ -182,6 +182,10 @@ class Study:
     names = [cell_name(cell) for cell in cells]
     checks.require(len(set(names)) == len(names), "two cells have equal settings")
     return cells
+
+  def levels(self, table: Table) -> list[Level]:
+    """How well the reference models have learnt their tasks."""
+    return levels(table, self.reference or self.plain)
 
   def setting_columns(self, table: Table) -> list[str]:
     """The columns that identify the settings of a run, besides group and seed."""
@@ -219,7 +223,30 @@ def cell_name(cell: Cell) -> str:
 
 
 def check_claims(study: Study, table: Table) -> list[tuple[Claim, Finding]]:
-  """Checks every claim on the table of all rows."""
+  """Checks every claim on the rows of models that have learnt their task.
+
+  Where the reference model of a data set or network has not, its rows are left out; a claim that
+  has no other rows is not run, and one that loses rows says which.
+  """
+  useless = {one.names: one.told for one in study.levels(table) if not one.learnt}
+  if not useless:
+    return _findings(study, table)
+  why, columns = "; ".join(useless.values()), [table[name] for name in strata(table)]
+  places = zip(*columns, strict=True) if columns else [()] * len(table)
+  kept = table.keep(np.array([tuple(map(str, one)) not in useless for one in places], bool))
+  found = []
+  for (claim, was), (_, now) in zip(_findings(study, table), _findings(study, kept), strict=True):
+    if repr(now) != repr(was):
+      told = f"the model has not learnt: {why}"
+      if now.verdict == "not run":
+        now = dataclasses.replace(now, why=told)
+      else:
+        now = dataclasses.replace(now, statistic=f"{now.statistic} (left out: {told})")
+    found.append((claim, now))
+  return found
+
+
+def _findings(study: Study, table: Table) -> list[tuple[Claim, Finding]]:
   nothing = Finding("not run", why="no rows")
   claims = typing.cast(Sequence[Claim], study.claims)  # a mapping has become claims by now
   return [(claim, claim.check(table) if len(table) else nothing) for claim in claims]
@@ -230,7 +257,7 @@ def check_columns(study: Study, table: Table) -> None:
 
   What has no rows, such as a part that was not run, names no column in vain.
   """
-  wrong = {f"claim {own.name!r}": found.missing for own, found in check_claims(study, table)}
+  wrong = {f"claim {own.name!r}": found.missing for own, found in _findings(study, table)}
   everything: list[Figure | Summary] = [*study.column_figures, *study.summaries]
   for drawn in everything:
     try:

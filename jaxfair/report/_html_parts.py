@@ -53,10 +53,9 @@ def _claim(claim: ClaimRecord) -> str:
   number = "-" if claim.value is None else f"{claim.value:.4g}"
   if claim.low is not None and claim.high is not None:
     number += f" <small>[{claim.low:.4g}, {claim.high:.4g}]</small>"
-  source = f" ({claim.source})" if claim.source else ""
   why = claim.why or claim.statistic
   return (
-    f"<tr><td>{html.escape(claim.statement + source)}</td>"
+    f"<tr><td>{html.escape(claim.statement)}<br><small>{html.escape(claim.origin)}</small></td>"
     f"<td>{number}<br><small>{html.escape(why)}</small></td>"
     f'<td class="{verdict.replace(" ", "-")}">{VERDICTS[verdict]} {verdict}'
     "</td></tr>"

@@ -40,7 +40,7 @@ def write(run: Run) -> pathlib.Path:
     *_figures(study, table, figures),
     *(_tables.summary(summary, table, judged) for summary in study.summaries),
     _tables.beside_constant(judged, table, study.plain),
-    _claims(run.claims),
+    _claims(run.claims, [level.told for level in study.levels(table)]),
     _notes(run.notes),
     _glossary(table),
     _details(run.folder),
@@ -86,9 +86,10 @@ def _notes(notes: Sequence[str]) -> str:
   return f'<section class="notes"><h2>Notes</h2><ul>{items}</ul></section>'
 
 
-def _claims(claims: Sequence[ClaimRecord]) -> str:
+def _claims(claims: Sequence[ClaimRecord], levels: Sequence[str]) -> str:
   table = _html_parts.claims(claims)
-  return table and f"<section><h2>Claims</h2>{table}</section>"
+  told = "".join(f"<li>{html.escape(line)}.</li>" for line in levels)
+  return table and f"<section><h2>Claims</h2><ul>{told}</ul>{table}</section>"
 
 
 def _figures(study: Study, table: Table, folder: pathlib.Path) -> Iterable[str]:

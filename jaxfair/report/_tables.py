@@ -48,7 +48,7 @@ def beside_constant(judged: Sequence[Judged], table: Table, plain: Mapping[str, 
     rows = everyone.where(**one.setting)
     gain = one.gain
     cells = (
-      _estimate("accuracy", rows["accuracy"]),
+      _estimate("accuracy", rows["accuracy"]) if "accuracy" in rows else "-",
       _estimate("balanced_accuracy", rows["balanced_accuracy"]),
       f"{gain.estimate:+.3f} <small>[{gain.low:+.3f}, {gain.high:+.3f}]</small>",
       f"{100 * one.one_class_share:.1f}%",

@@ -106,12 +106,12 @@ STUDY = ex.Study(
   derive=_derive,
   claims={
     "found: At its best rate every method finds 65% of the rare class, as Global-Adapt did "
-    "[Esipova et al. 2023: 65.5, DP-SGD 26.3]": (ex.mean("rare_accuracy") > 0.65)
+    "(Esipova et al. 2023: 65.5, DP-SGD 26.3)": (ex.mean("rare_accuracy") > 0.65)
     .at(**BEST)
     .in_each("method")
   }
   | {
-    f"{name}: At best rates {name} finds more of the rare class than DP-SGD [{source}]": (
+    f"{name}: At best rates {name} finds more of the rare class than DP-SGD ({source})": (
       ex.difference("rare_accuracy", {"method": name, **BEST}, {"method": "dp_sgd", **BEST}) > 0
     )
     for name, source in (

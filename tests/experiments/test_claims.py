@@ -222,7 +222,7 @@ def test_rows_are_chosen_by_value_by_function_and_where_missing():
   assert (ends > 0).at(rate=(0.1, 0.2))(rows).value == VALUES[:2].sum()
   assert (ends > 0).at(rate=but(0.1))(rows).value == VALUES[1:3].sum()
   assert (ends > 0).at(rate=or_missing(max))(rows).value == VALUES[2:].sum()
-  assert ends.at(rate=min).estimate(rows).value == VALUES[0]
+  assert ends.at(rate=min).estimate(rows, 0.95).value == VALUES[0]
   assert (ends > 0).at(rate=9)(rows).why == "no rows with rate=9"
 
 
@@ -259,3 +259,91 @@ def test_a_relative_difference_is_divided_by_the_mean_of_the_second():
   told = (difference("cost", *sides, relative=True) > 0)(free)
   assert told.verdict == "not run"
   assert "mean cost of method=old is not positive" in told.why
+
+
+def levels_table(**shifts):
+  """Four seeds of each data set, `VALUES` minus their mean plus a shift."""
+  return Table.concat(
+    [table(value=VALUES - VALUES.mean() + s, data=[d] * 4) for d, s in shifts.items()]
+  )
+
+
+def half_width(level):
+  return stats.t.ppf((1 + level) / 2, 3) * stats.sem(VALUES)
+
+
+WIDE, WIDER = half_width(0.95), half_width(1 - 0.05 / 3)
+BETWEEN = (WIDE + WIDER) / 2  # above 0 at 95%, not at the corrected level
+
+
+@pytest.mark.parametrize(
+  ("shifts", "verdict"),
+  [
+    ({"a": -9, "b": 1.01 * WIDER, "c": -9}, "supported"),
+    ({"a": -9, "b": BETWEEN, "c": -9}, "undecided"),
+    ({"a": -9, "b": 0.0, "c": -9}, "undecided"),
+    ({"a": -BETWEEN, "b": -BETWEEN, "c": -9}, "not supported"),  # each at its own 95%
+    ({"a": -BETWEEN, "b": 0.0, "c": -9}, "undecided"),
+  ],
+)
+def test_in_some_needs_one_at_the_corrected_level(shifts, verdict):
+  found = (mean("value") > 0).in_some("data")(levels_table(**shifts))
+  assert found.verdict == verdict
+  if verdict != "not supported":
+    np.testing.assert_allclose(found.high - found.low, 2 * WIDER)
+    assert "in at least one of 3 (intervals at 98.33%): a -" in found.statistic
+
+
+def test_in_some_does_not_mind_what_was_not_run_if_one_holds():
+  rows = Table.concat([levels_table(a=1.0), levels_table(b=1.0).where(seed=0)])
+  assert (mean("value") > 0).in_some("data")(rows).verdict == "supported"
+  lost = (mean("value") < 0).in_some("data")(rows)
+  assert (lost.verdict, lost.why) == ("not run", "an interval needs at least 2 seeds (data b)")
+
+
+@pytest.mark.parametrize(
+  ("shifts", "verdict"),
+  [
+    ((1, 1, -1), "supported"),
+    ((1, 1, -1, -1), "not supported"),  # half is no majority
+    ((1, 1, 0), "supported"),
+    ((1, 0, -1), "undecided"),
+    ((1, 1, 0, -1), "undecided"),
+    ((0, -1, -1), "not supported"),
+  ],
+)
+def test_in_most_counts_a_majority_each_at_its_own_level(shifts, verdict):
+  rows = levels_table(**{f"d{i}": s * BETWEEN for i, s in enumerate(shifts)})
+  found = (mean("value") > 0).in_most("data")(rows)
+  assert found.verdict == verdict
+  assert f"in {shifts.count(1)} of {len(shifts)}: d0" in found.statistic
+  np.testing.assert_allclose(found.high - found.low, 2 * WIDE)
+
+
+def test_in_most_needs_to_know_enough():
+  unknown = levels_table(c=1.0).where(seed=0)
+  check = (mean("value") > 0).in_most("data")
+  assert check(Table.concat([levels_table(a=1.0, b=1.0), unknown])).verdict == "supported"
+  assert check(Table.concat([levels_table(a=-1.0, b=-1.0), unknown])).verdict == "not supported"
+  assert check(Table.concat([levels_table(a=1.0, b=-1.0), unknown])).verdict == "not run"
+
+
+def test_the_level_reaches_what_is_nested():
+  rows = Table.concat([levels_table(a=BETWEEN, b=BETWEEN, c=-9.0).plus(x=[x] * 12) for x in "pq"])
+  assert (mean("value") > 0).in_each("x").in_some("data")(rows).verdict == "undecided"
+  assert (mean("value") > 0).in_some("data").in_each("x")(rows).verdict == "undecided"
+  assert (mean("value") > -0.3).in_each("x").in_some("data")(rows).verdict == "supported"
+
+
+def test_a_false_can_is_rarely_called_true():
+  # Five data sets without an effect: one of 400 tables at most 5% of the time, so under 36 of them
+  # with a probability above 1 - 1e-4; without the correction about 12% (48) are called true.
+  rng = np.random.default_rng(0)
+  values = rng.normal(size=(400, 5, 4))
+  half = stats.t.ppf(0.975, 3) * stats.sem(values, axis=-1)
+  assert ((values.mean(-1) - half) > 0).any(-1).sum() > 36
+  check, called = (mean("value") > 0).in_some("data"), 0
+  for one in values:
+    rows = {"seed": [*range(4)] * 5, "data": np.repeat(list("abcde"), 4), "value": one.ravel()}
+    called += check(Table(rows)).verdict == "supported"
+  assert called < 36

@@ -105,7 +105,7 @@ def test_verdicts_are_written(toy, tmp_path):
 def test_a_finished_run_is_read_and_not_judged_again(toy, tmp_path):
   run(toy, tmp_path, seeds=2)
 
-  def refuse(table):
+  def refuse(table, level):
     raise AssertionError("judged again")
 
   again = dataclasses.replace(toy.study, claims={"grows: Again": _claims.Check(refuse)})

@@ -94,7 +94,7 @@ def test_strata_are_combined_as_asked(over, expected):
     within=("stratum",),
     over=over,
   )
-  found = statistic.estimate(rows)
+  found = statistic.estimate(rows, 0.95)
   ends = (found.value, found.low, found.high)
   assert ends == pytest.approx((expected,) * 3, rel=1e-12)
 
@@ -124,8 +124,8 @@ def test_intervals_end_where_the_range_of_the_column_does(statistic, low, high):
   axes = {"seed": range(2), "side": ["a", "b"], "step": [0, 1]}
   values = np.array([[[1.0, 0.9], [0.0, 0.1]], [[0.1, 0.2], [1.0, 0.9]]])
   rows = Table.from_arrays({}, axes, {"accuracy": values, "rank_correlation": 2 * values - 1})
-  found = statistic.estimate(rows)
+  found = statistic.estimate(rows, 0.95)
   assert (found.low, found.high) == (low, high)  # Student's of two seeds are wider
   wide = rows.plus(accuracy=3 * rows["accuracy"], rank_correlation=3 * rows["rank_correlation"])
-  free = statistic.estimate(wide)  # not a share, whatever its name says
+  free = statistic.estimate(wide, 0.95)  # not a share, whatever its name says
   assert (free.low < low and free.high > high) or "rank correlation of" in free.words

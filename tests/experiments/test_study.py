@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jaxfair import checks, experiments
 from jaxfair.experiments import Study, Table, _config, _registry, bars, lines, mean, points, summary
-from jaxfair.experiments._claims import Claim
+from jaxfair.experiments._quotes import Claim
 from jaxfair.experiments._study import cell_name, check_claims, check_columns
 
 settings = st.dictionaries(
@@ -127,3 +127,50 @@ def test_a_study_may_name_its_people_itself():
   )
   assert study.load_people(None) == [""]
   assert seen == ["colored_digits"]
+
+
+def levels_rows(data, gain, model="plain", value=1.0):
+  """Three seeds of a model whose balanced accuracy is that much above a constant's."""
+  told = {"balanced_accuracy": 0.5 + gain, "majority_balanced_accuracy": 0.5}
+  told |= {"balanced_accuracy_se": 0.01, "accuracy": 0.8, "majority_accuracy": 0.7}
+  shared = {"data": data, "model": model, "group": "everyone", "value": value}
+  return [{**shared, **told, "seed": seed, "value": value + 0.01 * seed} for seed in range(3)]
+
+
+def judged(rows, **declared):
+  check = mean("value") > 0
+  claims = {"all: Above 0": check, "each: Above 0": check.in_each("data")}
+  claims |= {"a: Above 0": check.at(data="a"), "b: Above 0": check.at(data="b")}
+  study = study_of(claims=claims, plain={"model": "plain"}, **declared)
+  return {claim.name: found for claim, found in check_claims(study, Table.from_rows(rows))}
+
+
+def test_claims_about_models_that_have_not_learnt_are_not_run():
+  found = judged(levels_rows("a", 0.019) + levels_rows("b", 0.01, value=-1.0))
+  assert {name: one.verdict for name, one in found.items()} == {
+    "all": "not run",
+    "each": "not run",
+    "a": "not run",
+    "b": "not run",
+  }
+  assert found["a"].why.startswith("the model has not learnt: a: the reference model has accuracy")
+  assert "balanced accuracy 0.519 (constant 0.500, gain +0.019 [-0.001, +0.039])" in found["a"].why
+
+
+def test_rows_of_a_data_set_that_was_not_learnt_are_left_out_and_named():
+  rows = levels_rows("a", 0.02) + levels_rows("b", 0.01, value=-1.0)
+  rows += levels_rows("a", -0.1, model="private") + levels_rows("b", -0.1, model="private")
+  found = judged(rows)
+  assert found["all"].verdict == found["each"].verdict == found["a"].verdict == "supported"
+  assert "(left out: the model has not learnt: b: " in found["all"].statistic
+  assert "left out" not in found["a"].statistic
+  assert found["b"].verdict == "not run"
+  assert found["b"].why.startswith("the model has not learnt: b: ")
+
+
+def test_the_reference_may_be_other_models_than_the_plain_one():
+  rows = levels_rows("a", 0.0) + levels_rows("a", 0.3, model="small")
+  assert judged(rows)["a"].verdict == "not run"
+  assert judged(rows, reference={"model": "small"})["a"].verdict == "supported"
+  bare = [{"data": "a", "model": "plain", "seed": s, "value": 1.0 + s} for s in range(3)]
+  assert judged(bare)["a"].verdict == "undecided"  # nothing to judge by

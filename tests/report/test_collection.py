@@ -25,7 +25,7 @@ def runs(toy, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_every_claim_of_every_run_is_on_the_page(runs):
   text = _collection.write_collection(runs).read_text("utf-8")
-  assert text.count("A larger mean gives larger numbers (Tab. 1)") == 2
+  assert text.count("A larger mean gives larger numbers<br><small>[Tab. 1]") == 2
   assert text.count("✓ supported") == text.count("✗ not supported") == 2
   assert "Toy &amp; fig_2" in text
   assert text.index('id="fig_2"') < text.index('id="fig_10"')

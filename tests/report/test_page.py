@@ -11,9 +11,10 @@ import pytest
 from helpers import browser
 from jaxfair import checks, experiments, report
 from jaxfair.experiments import Table, _config, _reading, _runs
-from jaxfair.experiments._claims import Claim, Finding
+from jaxfair.experiments._claims import Finding
 from jaxfair.experiments._figures import Figure, Summary
 from jaxfair.experiments._folders import RunError
+from jaxfair.experiments._quotes import Claim
 
 EVIL = "<script>alert('x')</script> & <b>bold</b>"
 
@@ -95,7 +96,7 @@ def test_means_are_shown_with_their_intervals(toy, tmp_path):
 
 def test_claims_are_shown_with_verdict_interval_and_reason(page):
   assert re.search(
-    r"A larger mean gives larger numbers \(Tab\. 1\)[\d.]+ \[.*?✓ supported", page.text
+    r"A larger mean gives larger numbers\[Tab\. 1\][\d.]+ \[.*?✓ supported", page.text
   )
   assert "✗ not supported" in page.text
   assert "no rows with group=other" in page.text

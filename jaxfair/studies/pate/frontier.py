@@ -177,7 +177,9 @@ def _of_two_sets(
 ) -> _claims.Statistic:
   """A statistic of the frontiers of the first two data sets."""
 
-  def estimate(table: Table) -> _claims.Estimate:
+  def estimate(table: Table, level: float) -> _claims.Estimate:
+    if level != _claims.LEVEL:
+      raise _claims.CannotTellError("frontiers are compared at 95% only")
     sets = table.unique("data")
     if len(sets) < 2:
       raise _claims.CannotTellError("the run is about one data set")

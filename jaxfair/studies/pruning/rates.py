@@ -148,11 +148,11 @@ def _related(x: str, y: str, rate: Any = 0.0) -> _claims.Statistic:
   return ex.correlation(x, y, points=("group",)).at(rate=rate, **GROUPS)
 
 
-def _smallest_minus_largest(table: ex.Table) -> _claims.Estimate:
+def _smallest_minus_largest(table: ex.Table, level: float) -> _claims.Estimate:
   """Accuracy cost of the smallest group minus that of the largest."""
   order = table["group"][np.argsort(table["size"], kind="stable")]
   first, second = ({"group": str(order[end])} for end in (0, -1))
-  return ex.difference("accuracy_cost", first, second).estimate(table)
+  return ex.difference("accuracy_cost", first, second).estimate(table, level)
 
 
 SMALLEST = _claims.Statistic(_smallest_minus_largest)

@@ -28,14 +28,14 @@ def claims():
 def test_the_worst_group_counts_wherever_everybody_is():
   statistic = gap_ratio("ratio", "remedy", "yes", "no")
   for of_all in (0.0, 5.0):
-    found = statistic.at(data="x").estimate(table(of_all=of_all))
+    found = statistic.at(data="x").estimate(table(of_all=of_all), 0.95)
     assert found.value == pytest.approx(0.5)
-  assert statistic.at(data="y").estimate(table()).value == pytest.approx(2.0)
+  assert statistic.at(data="y").estimate(table(), 0.95).value == pytest.approx(2.0)
 
 
 def test_min_and_max_choose_among_the_values_that_occur():
   statistic = gap_ratio("ratio", "remedy", max, min)  # "yes" over "no"
-  assert statistic.at(data="x").estimate(table()).value == pytest.approx(0.5)
+  assert statistic.at(data="x").estimate(table(), 0.95).value == pytest.approx(0.5)
 
 
 def test_the_share_of_sets_must_be_three_of_four():
