@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from helpers.quick_compile import as_users
 from jaxfair import _jaxpr, checks, models, training, tree
 from jaxfair.privacy import _taps
 from jaxfair.privacy._clip_factors import weights_of
@@ -33,11 +34,6 @@ def sums_of(model, loss, params, x, clip, method="ghost"):
       params, examples_of(x), jnp.eye(len(x), dtype=bool)
     )
   return people_in_float64(totals, len(x))
-
-
-def as_users(function):
-  """Compiled by the emitters that users have: the older ones misread short row numbers."""
-  return jax.jit(function, compiler_options={"xla_cpu_use_fusion_emitters": True})
 
 
 def people_in_float64(stacked, count):
