@@ -139,6 +139,14 @@ def _can(table: ex.Table) -> dict[str, Any]:
   }
 
 
+def _several(table: ex.Table) -> ex.Table:
+  """The table, if "six of eight data sets" can be judged on it."""
+  found = len(table.unique("data"))
+  if found < 6:
+    raise _claims.CannotTellError(f"{found} of the eight data sets are here; see fig_3_14.toml")
+  return table
+
+
 USEFUL = _statistics.of_points(
   "share of data sets on which everybody's excess risk falls",
   lambda labels, of_all: of_all[1] < of_all[0],
@@ -159,12 +167,14 @@ STUDY = networks.study(
       _claims.some(_can, **END)
     ),
     "gap shrinks: Both terms together shrink the worst gap of excess risk on six of eight data "
-    "sets [Fig. 3.14]": common.shrinks("data sets", penalty=(NONE, BOTH)).at(**END) >= 0.75,
+    "sets [Fig. 3.14]": (common.shrinks("data sets", penalty=(NONE, BOTH)).at(**END) >= 0.75).of(
+      _several
+    ),
     "gap ratio: Over all data sets, the gap is smaller with both terms": (
       common.mean_ratio("data sets", penalty=(NONE, BOTH)).at(**END) < 1
     ),
     "utility: Both terms together also lower everybody's excess risk, on six of eight data sets "
-    "[Fig. 3.14; Sec. 3.9]": USEFUL >= 0.75,
+    "[Fig. 3.14; Sec. 3.9]": (USEFUL >= 0.75).of(_several),
     "too much: Large weights can increase the gap: on some data set, ten times both do "
     "[Fig. 3.14, weights]": (
       (common.mean_ratio("data sets", penalty=(NONE, LARGE)) > 1).in_some("data").at(**END)
