@@ -108,6 +108,9 @@ def compare(activation: str, examples: Examples, rounds: int) -> None:
   for name in ("single parameters", "Hessian-vector products"):
     whole = size / FEW * found[f"{FEW} {name}"].median
     print(f"  all {size} {name} / exact: {whole / exact:,.0f}x ({whole:,.0f} s)")
+  groups = 30 / FEW * found[f"{FEW} Hessian-vector products"].median
+  top = found["Lanczos, 30 steps"].median
+  print(f"  Lanczos for groups and everybody / 30 products of the groups: {top / groups:.2f}x")
   estimate = trace("hutchinson", key=KEY, probes=PROBES)
   truth = trace("exact")
   off = np.abs(estimate.traces.group / truth.traces.group - 1)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from jaxfair import checks, tree
@@ -51,9 +52,9 @@ def top_eigenvalue(
     key: for the starting vectors.
     steps: Hessian-vector products per group; at most the number of parameters
       are taken, and then the value is exact.
-    chunk: people in memory at once. By default all of them are, in one program
-      that keeps `steps` vectors of the parameters' size for every group; with
-      a chunk groups take turns and three vectors are kept.
+    chunk: people in memory at once. By default all people of a group are, and one program takes
+      the groups in turn and keeps `steps` vectors of the parameters' size; with a chunk three
+      vectors are kept.
 
   Returns:
     The eigenvalues. Without `chunk` they are differentiable by the parameters and by the
@@ -69,7 +70,8 @@ def top_eigenvalue(
   steps = min(int(steps), tree.size(params))
   if chunk is not None:
     return _streamed(model, loss, params, examples, num_groups, steps, key, chunk)
-  return _top(model, loss, params, examples, num_groups, steps, key)
+  rows = _rows_by_group(examples.group, num_groups)
+  return _top(model, loss, params, examples, rows, num_groups, steps, key)
 
 
 @functools.partial(jax.jit, static_argnames=("model", "loss", "num_groups", "steps"))
@@ -78,34 +80,62 @@ def _top(
   loss: PerExampleLoss,
   params: Params,
   examples: Examples,
+  rows: Any,
   num_groups: int,
   steps: int,
   key: jax.Array,
 ) -> NonPrivateEigenvalues:
   examples = jax.tree.map(jnp.asarray, examples)
   flat, unravel = ravel_pytree(params)
-  weights = weights_by_group(examples.group, num_groups)
+  *weights, everybody = weights_by_group(examples.group, num_groups)
 
-  def one(row: jax.Array, start: jax.Array) -> tuple[jax.Array, jax.Array]:
+  def one(people: Examples, row: jax.Array, start: jax.Array) -> tuple[jax.Array, jax.Array]:
     known = jnp.where(jnp.isnan(row), 0.0, row)
 
     def gradient(v: jax.Array, people: Examples) -> jax.Array:
       return jax.grad(lambda v: known @ per_example(model, loss, unravel(v), people))(v)
 
     # Linearized once: what does not depend on the direction is not computed in every step.
-    fixed, held = jax.lax.stop_gradient((flat, examples))
+    fixed, held = jax.lax.stop_gradient((flat, people))
     _, product = jax.linearize(lambda v: gradient(v, held), fixed)
     value, error, vector = largest(product, start, steps)
     # d lambda = u' dH u for the eigenvector u: differentiating the iteration itself would divide
     # by gaps between eigenvalues that have nothing to do with it.
-    curved = vector @ jax.jvp(lambda v: gradient(v, examples), (flat,), (vector,))[1]
+    curved = vector @ jax.jvp(lambda v: gradient(v, people), (flat,), (vector,))[1]
     value += curved - jax.lax.stop_gradient(curved)
     empty = jnp.any(jnp.isnan(row))
     return jnp.where(empty, jnp.nan, value), jnp.where(empty, jnp.nan, error)
 
+  def one_group(given: Any) -> tuple[jax.Array, jax.Array]:
+    own, row, start = given
+    # A row that stands for nobody is numbered n: it has the weight 0, and the features of another.
+    # An empty group has such rows alone; it stays NaN.
+    known = row.at[own].get(mode="fill", fill_value=0.0) + 0 * row[0]
+    return one(jax.tree.map(lambda leaf: leaf.at[own].get(mode="clip"), examples), known, start)
+
   starts = normal(key, (num_groups + 1, flat.size))
-  values, errors = jax.vmap(one)(weights, starts)
-  return NonPrivateEigenvalues(ByGroup(values[:-1], values[-1]), ByGroup(errors[:-1], errors[-1]))
+  values, errors = jax.lax.map(one_group, (rows, jnp.stack(weights), starts[:-1]))
+  value, error = one(examples, everybody, starts[-1])
+  return NonPrivateEigenvalues(ByGroup(values, value), ByGroup(errors, error))
+
+
+def _rows_by_group(group: Any, num_groups: int) -> np.ndarray:
+  """[G, size] the rows of each group's people, filled up with n.
+
+  A group's products then read its own people and no others. Groups that are traced are not known:
+  everybody is in every row there, and the weights alone tell groups apart.
+  """
+  if not checks.concrete(group):
+    return np.tile(np.arange(group.shape[0]), (num_groups, 1))
+  group = np.asarray(group)
+  longest = int(np.max(np.bincount(group, minlength=num_groups)))
+  # In steps, so that other people of about the same number find their program compiled.
+  size = min(len(group), -(-longest // streamed.STEP) * streamed.STEP)
+  rows = np.full((num_groups, size), len(group))
+  for index, own in enumerate(rows):
+    members = np.flatnonzero(group == index)
+    own[: len(members)] = members
+  return rows
 
 
 def _streamed(

@@ -18,7 +18,7 @@ from jaxfair import checks, tree
 from jaxfair.analysis._directional_derivatives import per_example
 from jaxfair.types import Examples, Model, Params, PerExampleLoss
 
-_STEP = 32
+STEP = 32  # numbers of people are rounded up to a multiple of it
 
 
 class Chunk(NamedTuple):
@@ -49,7 +49,7 @@ def chunks_by_group(examples: Examples, num_groups: int, size: int) -> list[list
   # Small groups need no large chunk. In steps, so that other people of about
   # the same number find their program compiled.
   longest = max(map(len, members))
-  size = max(1, min(size, -(-longest // _STEP) * _STEP))
+  size = max(1, min(size, -(-longest // STEP) * STEP))
   return [_chunks(examples, rows, size) for rows in (*members, np.arange(examples.size))]
 
 

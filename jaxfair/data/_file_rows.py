@@ -1,8 +1,10 @@
-"""Rows of an array that is mapped from a file, without keeping what was read in memory.
+"""Rows of an array that is mapped from a file, without filling memory with what was read.
 
-A page of a map that was looked at counts as the process's memory until it is unmapped, and the
-system maps its neighbors as well, 64 kB or more at a time. To read rows by system calls costs a
-third of mapping and unmapping pages, one or two microseconds a row, and maps nothing.
+A page of a map that was looked at counts as the process's memory until it is unmapped, although it
+is cache that the system can take back. Files of up to a quarter of the machine's memory stay mapped
+all the same: to copy a row of such a map takes a fraction of a microsecond. Rows of larger files
+are read by system calls, which take one to three microseconds a row and map nothing; to map pages
+and to unmap them again would take three times as long.
 """
 
 import itertools
@@ -14,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-KEPT = 2**26  # bytes of a file that may stay mapped, such as the labels
+KEPT = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4  # bytes that may stay mapped
 PIECE = 4096  # rows of a map that are looked at before it is unmapped
 
 

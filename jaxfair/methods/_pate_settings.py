@@ -27,7 +27,7 @@ class TeacherSettings(NetworkSettings):
   student_steps: Count = 300
   batch_size: Count = 32
   learning_rate: Positive = 0.01
-  weight_decay: NonNegative = 0.2
+  weight_decay: NonNegative = 0.06
 
 
 class ConfidentSettings(TeacherSettings):

@@ -62,12 +62,14 @@ def perturbed_optimum(settings: Any, sizes: Sizes, budget: Budget) -> Any:
 def voting_teachers(settings: Any, sizes: Sizes, budget: Budget) -> Any:
   """As many queries as noise of a third of the votes pays for.
 
-    teachers = sqrt(8 n), with 20 people each at least
+    teachers = sqrt(16 n / epsilon), with 20 people each at least
     queries  = rho (teachers / 3)^2, for noise of teachers / 3 on every count
 
-  rho is what the budget is worth in zCDP, and one answer costs 1 / sigma^2.
+  rho is what the budget is worth in zCDP, and one answer costs 1 / sigma^2. Small budgets need
+  many teachers, whose votes stand above the noise; large ones need good teachers.
   """
-  teachers = max(2, min(sizes.private // 20, round(math.sqrt(8 * sizes.private))))
+  teachers = round(math.sqrt(16 * sizes.private / budget.epsilon))
+  teachers = max(2, min(sizes.private // 20, teachers))
   teachers = getattr(settings, "num_teachers", None) or teachers
   rho = zcdp_budget(epsilon=budget.epsilon, delta=budget.delta)
   queries = max(20, math.floor(rho * (teachers / 3) ** 2))

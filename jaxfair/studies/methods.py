@@ -6,135 +6,31 @@ One of the models may be released.
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import _fields, _schema, checks, methods, tree
 from jaxfair import experiments as ex
+from jaxfair import fairness, methods, tree
 from jaxfair.data import Dataset
 from jaxfair.experiments import _releases, _study
 from jaxfair.experiments._config import plain
 from jaxfair.experiments._measures import EVERYONE, GAPS, GroupMeasures, paired_costs
-from jaxfair.experiments._population import Buy, Parted, Scaling, dry
+from jaxfair.fairness._counter import REFUSED
+from jaxfair.fairness._counter_sequence import admit_in_order
 from jaxfair.methods import Plan
 from jaxfair.methods._buying import seeded_bits
+from jaxfair.methods._teachers import NonPrivateVotes
+from jaxfair.methods._vote_epsilons import NonPrivateEpsilons, vote_epsilons
+from jaxfair.studies.method_settings import PLAIN, PRIVATE, SWEPT, Config
 from jaxfair.studies.reasons import REASONS, reasons_of, with_reasons
 from jaxfair.types import Examples
 
-PLAIN, MAJORITY, RELEASED = "plain", "majority_class", "released model"
-PRIVATE = tuple(name for name, method in methods.METHODS.items() if method.protects)
-MethodName = Annotated[str, _fields.OneOf(tuple(methods.METHODS))]
-
-
-class Config(ex.Settings):
-  """Settings of a comparison of methods.
-
-  Attributes:
-    data: the people.
-    public_fraction: share of them who are taken to be public: the scaler is fitted on them, and
-      methods that need public people ask about them.
-    public_csv: a file of public people with the same columns, in place of a share.
-    scaling: where means and ranges of the features come from. Fitted on the private part they
-      would move everybody's features when one person changes, and no epsilon would hold. "public"
-      people, "declared" ranges, or "private": what is not declared is bought from the budget.
-      "auto" takes public people if there are any, else "private".
-    test_fraction: share of them who are held out to measure on.
-    methods: names in the registry; the plain model and the majority class come along.
-    epsilons: budgets of every method.
-    delta: delta of every budget; None takes the largest power of ten below a tenth of 1 / n.
-    network: of all methods, and of the model without privacy.
-    hidden: widths of its dense layers.
-    settings: of single methods, by name; what is left out is chosen by the method's recipe.
-    release_method: of the model that is released; the first of `methods` if None.
-    release_epsilon: its budget; None releases nothing.
-    seeds: splits of the people, each with noise of its own.
-    dataset_ledger: whether a release is charged to the ledger of its data set, too.
-    intended_use: of the released model, in your words, for its card.
-  """
-
-  data: ex.People = ex.People()
-  public_fraction: Annotated[float, _fields.Within(0.0, 0.9)] = 0.0
-  public_csv: str | None = None
-  scaling: Scaling = "auto"
-  test_fraction: Annotated[float, _fields.Within(0.05, 0.9)] = 0.25
-  methods: ex.Sweep[MethodName] = ("dp_sgd",)
-  epsilons: ex.Sweep[ex.Positive] = (1.0,)
-  delta: ex.Probability | None = None
-  network: str = "logistic"
-  hidden: tuple[ex.Count, ...] = (64,)
-  settings: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
-  release_method: MethodName | None = None
-  release_epsilon: ex.Positive | None = None
-  seeds: ex.Count = 20
-  dataset_ledger: bool = True
-  intended_use: str = ""
-
-  def check(self) -> None:
-    """Somebody is left to train on, and every method knows its settings."""
-    checks.positive(
-      "1 - public_fraction - test_fraction", self.fractions[1], remedy="leave people to train on"
-    )
-    for name in (*self.methods, self.released_method):
-      checks.require(
-        name in PRIVATE,
-        f"{name} is a baseline with no guarantee, and cannot be released; choose a private "
-        "method, such as dp_sgd",
-      )
-    for name in self.settings:
-      checks.one_of("settings", name, (*PRIVATE, PLAIN))
-    for name in (PLAIN, *self.methods, self.released_method):
-      self.method_settings(name)
-    self.priced(self.released_method, 1.0)
-
-  @property
-  def fractions(self) -> tuple[float, float, float]:
-    """Public, private and test part."""
-    rest = 1 - self.public_fraction - self.test_fraction
-    return self.public_fraction, rest, self.test_fraction
-
-  @property
-  def released_method(self) -> str:
-    """The method of the released model."""
-    return self.release_method or self.methods[0]
-
-  @property
-  def scaled_by_share(self) -> bool:
-    """Whether the features of all methods are scaled by the public share of the people."""
-    return self.public_fraction > 0 and self.scaling in ("auto", "public")
-
-  def method_settings(self, name: str) -> Any:
-    """The settings of a method, checked."""
-    own = {"network": self.network, "hidden": list(self.hidden), **self.settings.get(name, {})}
-    return _schema.build(methods.get(name).settings, own, where=f"settings.{name}.")
-
-  def priced(self, name: str, epsilon: float, *, ledger: bool = False) -> _releases.ReleaseConfig:
-    """The release of a private method at this budget."""
-    return _releases.ReleaseConfig(
-      epsilon=epsilon,
-      method=name,
-      delta=self.delta,
-      settings=plain(self.method_settings(name)),
-      data=self.data,
-      public=self.public_fraction,
-      public_csv=self.public_csv,
-      scaling=self.scaling,
-      test=self.test_fraction,
-      intended_use=self.intended_use,
-      dataset_ledger=ledger,
-    )
-
-  def parted(
-    self, people: Dataset, name: str, epsilon: float, *, key: jax.Array, buy: Buy = dry
-  ) -> tuple[Parted, Plan]:
-    """People of a method, scaled as its guarantee allows, and what it will do to them."""
-    own = self.priced(name, epsilon) if name in PRIVATE else self.priced(self.methods[0], 1.0)
-    parted = own.parted(people, name, buy=buy, key=key)
-    settings, sizes = self.method_settings(name), parted.population.sizes
-    return parted, methods.get(name).plan(settings, sizes, parted.budget)
+EPSILONS = tuple(f"epsilon_{name}" for name in NonPrivateEpsilons._fields)
+MAJORITY, RELEASED = "majority_class", "released model"
 
 
 def _precheck(config: Config, people: Dataset) -> None:
@@ -143,7 +39,8 @@ def _precheck(config: Config, people: Dataset) -> None:
   if config.release_epsilon is not None:
     pairs.append((config.released_method, config.release_epsilon))
   for name, epsilon in pairs:
-    config.parted(people, name, epsilon, key=jax.random.key(0))
+    for variant in config.variants(name):
+      config.parted(people, name, epsilon, variant, key=jax.random.key(0))
 
 
 def _cells(config: Config) -> list[_study.Cell]:
@@ -164,27 +61,41 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   people = context.load(config.data)
   if config.release_epsilon is not None and context.for_release:
     _planned(config, context).require_affordable(context.folder)  # before any cell is computed
+  at = {"data": people.name, **cell}
   if cell["method"] == RELEASED:
     measured, why = tree.stack([(_released(config, people, context), {})])
-  else:
-    measured, why = _repeated(config, people, cell, context)
-  table = ex.group_table({"data": people.name, **cell}, measured, people.group_names)
-  return with_reasons(table, why, people.group_names)
+    return with_reasons(ex.group_table(at, measured, people.group_names), why, people.group_names)
+  swept = {name: math.nan for name, key in SWEPT.items() if getattr(config, key)}
+  tables = []
+  for variant in config.variants(str(cell["method"])):
+    measured, why = _repeated(config, people, cell, context, variant)
+    table = ex.group_table({**at, **swept, **variant}, measured, people.group_names)
+    tables.append(with_reasons(table, why, people.group_names))
+  return ex.Table.concat(tables)
 
 
 def _repeated(
-  config: Config, people: Dataset, cell: _study.Cell, context: _study.Context
+  config: Config,
+  people: Dataset,
+  cell: _study.Cell,
+  context: _study.Context,
+  variant: Mapping[str, float],
 ) -> tuple[GroupMeasures, dict[str, Any]]:
   """Train, predict, measure on every split; one program where scaler and method allow it."""
   name, epsilon = str(cell["method"]), float(cell["epsilon"])
-  method, settings = methods.get(name), config.method_settings(name)
+  method, settings = methods.get(name), config.method_settings(name, variant)
 
   def measure(
     plan: Plan, own: methods.Population, test: Examples, key: jax.Array
   ) -> tuple[GroupMeasures, dict[str, Any]]:
     fitted = method.fit(plan, own, key=key)
     test = plan.bounded(dataclasses.replace(own, private=test)).private
-    measured = ex.measure_groups(plan.model.apply(fitted.params, test.x), test, people)
+    logits = plan.model.apply(fitted.params, test.x)
+    measured = _with_margin(ex.measure_groups(logits, test, people), logits, test, people, plan)
+    if isinstance(fitted.trace, NonPrivateVotes):
+      found = vote_epsilons(plan, fitted.trace, key=jax.random.fold_in(key, 1))
+      named = dict(zip(EPSILONS, map(jnp.asarray, found), strict=True))
+      measured = measured._replace(gaps=measured.gaps | named)
     return measured, {} if name == MAJORITY else reasons_of(plan, fitted, own, test)
 
   def on_parts(parts: _study.Parts, key: jax.Array) -> Any:
@@ -199,6 +110,7 @@ def _repeated(
       people,
       name,
       epsilon,
+      variant,
       key=jax.random.fold_in(context.shared_key, seed),
       buy=lambda plan, x: plan.buy(x, source=seeded_bits(key_buy)),
     )
@@ -222,6 +134,30 @@ def _repeated(
   return found
 
 
+def _with_margin(
+  measured: GroupMeasures, logits: jax.Array, test: Examples, people: Dataset, plan: Plan
+) -> GroupMeasures:
+  """Adds everyone's `gap` and `coverage`; with a margin, accuracy too is that of shown answers.
+
+  Test people ask one after the other, and a margin refuses those who would bring a disparity to it.
+  """
+  predicted = jnp.argmax(logits, -1)
+  shown = jnp.ones(predicted.shape, bool)
+  groups, classes = people.num_groups, people.num_classes
+  if plan.abstention is not None:
+    kept = admit_in_order(
+      predicted, test.group, plan.abstention, num_groups=groups, num_classes=classes
+    )
+    shown = kept.labels != REFUSED
+  counts = jnp.zeros((groups, classes)).at[test.group, predicted].add(shown)
+  right = jnp.sum(shown & (predicted == test.y)) / jnp.sum(shown)
+  gap = jnp.nanmax(fairness.demographic_disparity(counts))
+  overall = measured.overall._replace(accuracy=right)
+  return measured._replace(
+    overall=overall, gaps=measured.gaps | {"gap": gap, "coverage": shown.mean()}
+  )
+
+
 def _planned(config: Config, context: _study.Context) -> _releases.PlannedRelease:
   assert config.release_epsilon is not None
   ledger = config.dataset_ledger and context.for_release
@@ -243,7 +179,8 @@ def _released(config: Config, people: Dataset, context: _study.Context) -> Group
 
 def _derive(table: ex.Table) -> ex.Table:
   found = paired_costs(table, "method", PLAIN, without=(MAJORITY,))
-  return found.plus(**{name: np.full(len(found), np.nan) for name in REASONS if name not in found})
+  missing = [name for name in (*REASONS, *EPSILONS) if name not in found]
+  return found.plus(**{name: np.full(len(found), np.nan) for name in missing})
 
 
 def _notes(config: Config) -> Iterator[str]:
@@ -261,10 +198,22 @@ def _notes(config: Config) -> Iterator[str]:
     whom = "other people, who are public" if config.public_csv else share
     yield f"The features were scaled by what is known of {whom}."
   yield (
+    "gap is the largest demographic disparity (a group's rate of a class minus that of everybody "
+    "else). Where a method shows predictions within a margin, everyone's accuracy and gap are "
+    "those of the answers shown, and coverage is their share."
+  )
+  yield (
     "The figures on this page are measured on held-out people without noise: they are for those "
     "who hold the data, not for release."
   )
   yield f"Intervals are over {config.seeds} splits of the people, each with its own noise."
+
+
+def _release(config: Config, at: Mapping[str, Any]) -> dict[str, Any]:
+  """The `[release]` table of a point."""
+  name = str(at["method"])
+  variant = {n: float(at[n]) for n in SWEPT if at.get(n) is not None}
+  return plain(config.priced(name, float(at["epsilon"]), variant, ledger=config.dataset_ledger))
 
 
 ALL, AT_METHODS = {"group": EVERYONE}, {"method": PRIVATE}
@@ -282,9 +231,12 @@ STUDY = ex.Study(
   derive=_derive,
   notes=lambda config: tuple(_notes(config)),
   plain={"method": PLAIN},
+  points={"method": PRIVATE},
+  release=_release,
   summaries=(
     ex.summary("Who pays", f"accuracy_cost, accuracy ~ {BY}"),
     ex.summary("Gaps between groups", f"accuracy, {', '.join(GAPS)} ~ method, epsilon", ALL),
+    ex.summary("Three epsilons of votes", f"{', '.join(EPSILONS)} ~ method, epsilon", ALL),
     ex.summary("Why", f"{', '.join(REASONS)} ~ {BY}", AT_METHODS),
   ),
   claims={

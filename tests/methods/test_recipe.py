@@ -47,9 +47,10 @@ def test_a_given_value_is_kept():
 
 
 def test_teachers_are_asked_as_much_as_noise_of_a_third_of_them_pays_for():
-  plan = planned("pate", sizes())
-  assert plan.settings.num_teachers == 200
-  assert plan.config.rule.sigma == pytest.approx(200 / 3, rel=0.02)
+  plan = planned("pate", sizes(20_000))
+  assert plan.settings.num_teachers == 566  # sqrt(16 n) at epsilon 1
+  assert plan.config.rule.sigma == pytest.approx(566 / 3, rel=0.02)
+  assert planned("pate", sizes()).settings.num_teachers == 250  # 20 people each
   assert planned("pate", sizes(public=30)).config.queries == 30
 
 

@@ -2,13 +2,15 @@
 
 import json
 import pathlib
+import types
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfair import accounting, checks, data, experiments, methods, report
+from jaxfair import accounting, checks, data, experiments, fairness, methods, report
 from jaxfair.accounting import _dataset_ledger, _guarantee
-from jaxfair.experiments import _config, _people, _reading, _registry, _runs
+from jaxfair.experiments import _config, _frontiers, _people, _reading, _registry, _releases, _runs
 from jaxfair.studies import methods as study
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "configs"
@@ -94,6 +96,52 @@ def test_what_is_released_lies_apart_from_the_key_of_its_noise(done):
   folder, _, _ = done
   assert not list((folder / "release").rglob("*secret*"))
   assert (folder / "work" / "private" / "secret_key").exists()
+
+
+def test_with_a_margin_what_is_shown_is_measured():
+  people = data.load("colored_digits")
+  rng = np.random.default_rng(0)
+  test = people.examples.take(np.arange(400))
+  test = test._replace(group=np.asarray(test.group, np.int32))
+  logits = rng.normal(size=(400, 10)) + 2 * np.eye(10)[(test.y + 3 * test.group) % 10]
+  predicted = logits.argmax(1)
+  measured = experiments.measure_groups(jnp.asarray(logits), test, people)
+  found = {}
+  for rule in (None, fairness.CounterRule(0.05, 30)):
+    own = types.SimpleNamespace(abstention=rule)
+    told = study._with_margin(measured, jnp.asarray(logits), test, people, own)
+    shown = np.ones(400, bool)
+    if rule is not None:
+      sizes = {"num_groups": people.num_groups, "num_classes": 10}
+      shown = fairness.sequential_filter(predicted, test.group, rule, **sizes)
+    gaps = []
+    for group in range(people.num_groups):
+      here = shown & (test.group == group)
+      rest = shown & ~here
+      gaps += [(predicted[here] == c).mean() - (predicted[rest] == c).mean() for c in range(10)]
+    assert told.gaps["coverage"] == pytest.approx(shown.mean())
+    assert told.gaps["gap"] == pytest.approx(max(gaps), abs=1e-6)
+    assert told.overall.accuracy == pytest.approx((predicted == test.y)[shown].mean())
+    found[rule is None] = float(told.gaps["gap"]), float(told.gaps["coverage"])
+  assert found[True][1] == 1 > found[False][1]
+  assert found[False][0] < found[True][0]
+
+
+@pytest.mark.slow
+def test_margins_are_points_of_a_frontier_and_can_be_released(tmp_path):
+  swept = ('methods=["dp_sgd", "fair_soft_pate"]', "max_gaps=[0.02, 1.0]", "public_fraction=0.3")
+  made = plan(*TINY[:5], "seeds=2", *swept, *TINY[7:], config=CONFIGS / "frontier" / "adult.toml")
+  table = experiments.execute(made, tmp_path / "run").where(group="everyone")
+  fair = table.where(method="fair_soft_pate")
+  assert fair.unique("max_gap") == [0.02, 1.0]
+  assert (fair.where(max_gap=0.02)["gap"] < fair.where(max_gap=1.0)["gap"]).all()
+  assert fair.where(max_gap=1.0)["coverage"].tolist() == [1.0] * 4
+  assert np.isnan(table.where(method="dp_sgd")["max_gap"]).all()
+  found = _frontiers.read_frontier(tmp_path / "run")
+  assert sorted(found.methods) == ["dp_sgd"] * 2 + ["fair_soft_pate"] * 4
+  (number,) = (i for i, o in enumerate(found.settings) if (o["epsilon"], o["max_gap"]) == (8, 0.02))
+  own = _releases.read_point(tmp_path / "run", number, {})
+  assert (own.method, own.epsilon, own.settings["max_gap"]) == ("fair_soft_pate", 8.0, 0.02)
 
 
 RELEASE = ("epsilons=[4.0]", "seeds=1", "seed=os")
@@ -216,7 +264,8 @@ SMALL = [
 
 
 def quickstart(*sets):
-  return plan(*SMALL, *sets, size=None, config=QUICKSTART)
+  named = 'methods=["dp_sgd", "fair_dp_sgd", "soft_pate", "pate"]'
+  return plan(*SMALL, named, *sets, size=None, config=QUICKSTART)
 
 
 @pytest.fixture(scope="module")
@@ -254,8 +303,9 @@ def test_the_stand_in_is_said_where_it_matters(offline):
 def test_every_method_is_beside_the_plain_model_and_the_majority_class(offline):
   _, table, _, _ = offline
   digits = data.load("colored_digits")
-  assert table.unique("method") == ["majority_class", "plain", "dp_sgd", "fair_dp_sgd", "pate"]
-  assert len(table) == 5 * 2 * (digits.num_groups + 1)
+  private = ["dp_sgd", "fair_dp_sgd", "soft_pate", "pate"]
+  assert table.unique("method") == ["majority_class", "plain", *private]
+  assert len(table) == 6 * 2 * (digits.num_groups + 1)
   everyone = table.where(group="everyone")
   constant, plain = (everyone.where(method=name) for name in ("majority_class", "plain"))
   assert constant["one_class_share"].tolist() == [1, 1]
@@ -277,6 +327,10 @@ def test_reasons_belong_to_the_method(offline):
   assert ((clipped["clipped_rate"] >= 0) & (clipped["clipped_rate"] <= 1)).all()
   assert np.isnan(clipped["flip_rate"]).all()
   votes = table.where(method="pate")
+  told = [votes.where(group="everyone")[name] for name in study.EPSILONS]
+  assert (told[0] <= 20).all()
+  assert (told[2] <= 1.1 * told[0]).all()
+  assert np.isnan(clipped["epsilon_any_votes"]).all()
   assert np.isfinite(votes["flip_rate"]).all()
   assert votes["refused_rate"].tolist() == [0] * len(votes)
   assert np.isnan(votes["clipped_rate"]).all()
