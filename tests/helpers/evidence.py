@@ -34,7 +34,7 @@ TITLES = {
   "disclosure": "minimal disclosure (chapter 7)",
 }
 VERDICTS = ("supported", "not supported", "undecided", "not run")
-MOST_BYTES, MOST_FIGURES = 24_000, 2
+MOST_BYTES, MOST_FIGURES = 40_000, 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -288,11 +288,9 @@ def _figures_told() -> Iterator[str]:
       key = (quote.paper, package, place.split(",")[0])
       drawn[key] = drawn.get(key) or quote.untested
   for (paper, package, place), why in drawn.items():
-    links = ", ".join(
-      f"[{pathlib.PurePath(config).stem}]({_link(config)})"
-      + ("" if config in records() else " (no record yet)")
-      for config in tested[package, place]
-    )
+    ran = [config for config in tested[package, place] if config in records()]
+    told = [f"[{pathlib.PurePath(c).stem}]({_link(c)})" for c in ran or tested[package, place]]
+    links = ", ".join(told) + (" (no record yet)" if told and not ran else "")
     yield f"| {paper.replace('_', '-')}, {place} | {links or _cell(why)} |"
 
 
