@@ -26,6 +26,7 @@ from jax.flatten_util import ravel_pytree
 
 from jaxfair import checks, tree
 from jaxfair.analysis._by_group import ByGroup, weights_by_group
+from jaxfair.analysis._clipping_condition import clipping_margin
 from jaxfair.analysis._curvature import check_people, hessian_trace
 from jaxfair.analysis._directional_derivatives import along, in_chunks, per_example
 from jaxfair.analysis._hessian import group_hessians
@@ -51,6 +52,23 @@ class StepSettings(NamedTuple):
   l2_clip: Number
   noise_multiplier: Number
   sampling_rate: Number
+
+  def clipping_margin(
+    self, gradient_norms: Array, shares: Array, *, batch_variance: Number = 0.0
+  ) -> jax.Array:
+    """Theorem 3.3: where a margin is not negative, clipping costs that group more than the other.
+
+    Args:
+      gradient_norms: [..., 2] norms of two groups' mean gradients, without clipping.
+      shares: [..., 2] the groups' shares of all people.
+      batch_variance: E|g_B - g|^2 + E|gbar_B - gbar|^2; 0 if a step uses everybody.
+
+    Returns:
+      [..., 2] margins; `_clipping_condition.clipping_margin` has the formula and the proof.
+    """
+    return clipping_margin(
+      gradient_norms, shares, l2_clip=self.l2_clip, batch_variance=batch_variance
+    )
 
 
 class NonPrivateDecomposition(NamedTuple):

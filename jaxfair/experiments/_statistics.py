@@ -221,7 +221,14 @@ def of_points(
   return Statistic(estimate)
 
 
-def correlation(x: str, y: str, *, points: Sequence[str], within: Sequence[str] = ()) -> Statistic:
+def correlation(
+  x: str,
+  y: str,
+  *,
+  points: Sequence[str],
+  within: Sequence[str] = (),
+  over: Callable[..., np.ndarray] = np.mean,
+) -> Statistic:
   """Spearman's correlation of two columns over points, averaged over strata.
 
   With two groups in a stratum it is 1 where they are in the same order by both
@@ -233,14 +240,17 @@ def correlation(x: str, y: str, *, points: Sequence[str], within: Sequence[str] 
     y: the other.
     points: columns that name a point, those of `within` included.
     within: columns that name a stratum.
+    over: combines the strata, such as `np.min` for "in every data set".
   """
   told = f" within {', '.join(within)}" if within else ""
+  least = {"min": ", least", "max": ", largest"}.get(getattr(over, "__name__", ""), "")
   return of_points(
-    f"rank correlation of {x} and {y}{told}",
+    f"rank correlation of {x} and {y}{told}{least}",
     lambda labels, a, b: np.nan_to_num(rank_correlation(a, b)),
     values=(x, y),
     points=points,
     within=within,
+    over=over,
   )
 
 

@@ -24,6 +24,7 @@ NAMES = (
   "dp_erm.terms",
   "dp_erm.sizes",
   "dp_erm.mitigation",
+  "dp_erm.hyperparameters",
   "decisions.allotments",
   "decisions.rules",
   "disclosure",

@@ -18,10 +18,10 @@ import numpy as np
 
 from jaxfair import accounting, checks
 from jaxfair.analysis._boundary import closeness
-from jaxfair.analysis._by_group import ByGroup, mean_by_group
 from jaxfair.analysis._curvature import check_people, trace_per_person
 from jaxfair.analysis._directional_derivatives import per_example
 from jaxfair.analysis._norms import gradient_norms
+from jaxfair.fairness._groups import group_means
 from jaxfair.privacy._clip_factors import clip_factor
 from jaxfair.training import _batches
 from jaxfair.training._dp_sgd_config import DpSgdConfig
@@ -62,8 +62,9 @@ def risk_penalty(
     noise_weight: gamma2; None leaves the term, and its cost, out. The thesis uses 1 for both.
     form: "closeness" balances 1 - sum_k f_k^2, the thesis's cheap form;
       "trace" balances the Hessians' exact traces.
-    sample: people drawn afresh for each step (with replacement); None uses
-      all of them in every step.
+    sample: people drawn afresh for each step, with replacement and equally many
+      of each group, whose means weigh as much as the group has people; None
+      uses all of them in every step.
 
   Returns:
     The penalty. Make it once: each one compiles its own training.
@@ -90,7 +91,7 @@ def risk_penalty(
   check_people(people, num_groups)
   checks.finite("people.x", people.x)
   if sample is not None:
-    checks.integer("sample", sample, low=1)
+    checks.integer("sample", sample, low=num_groups, remedy="it is shared out among the groups")
   return RiskPenalty(
     clip_weight, noise_weight, model, loss, _Held(people), int(num_groups), form, sample, public
   )
@@ -130,24 +131,46 @@ class RiskPenalty:
 
   def gradient(self, params: Params, *, l2_clip: jax.Array | None, key: Key) -> Params:
     """The penalty's gradient, on all its people or on a fresh sample."""
-    people = jax.tree.map(jnp.asarray, self.people.examples)
+    people, shares = jax.tree.map(jnp.asarray, self.people.examples), None
     if self.sample is not None:
-      rows = jax.random.randint(key, (self.sample,), 0, people.size)
+      rows, shares = self._strata(key)
       people = _batches.look_up(people, rows)
-    return jax.grad(lambda p: self.value(p, people, l2_clip=l2_clip))(params)
+    return jax.grad(lambda p: self.value(p, people, l2_clip=l2_clip, shares=shares))(params)
 
-  def value(self, params: Params, people: Examples, *, l2_clip: Any) -> jax.Array:
-    """The penalty; groups that are empty among the people are left out."""
+  def _strata(self, key: Key) -> tuple[jax.Array, jax.Array]:
+    """Rows, equally many of each group that occurs, and each row's share of everybody."""
+    group = self.people.examples.group
+    order = np.argsort(group, kind="stable")
+    _, starts, counts = np.unique(group[order], return_index=True, return_counts=True)
+    each = (self.sample or 0) // self.num_groups
+    drawn = jax.random.randint(key, (len(counts), each), 0, counts[:, None])
+    shares = np.repeat(counts / (len(group) * each), each)
+    return jnp.asarray(order)[starts[:, None] + drawn].ravel(), jnp.asarray(shares, jnp.float32)
+
+  def value(
+    self, params: Params, people: Examples, *, l2_clip: Any, shares: jax.Array | None = None
+  ) -> jax.Array:
+    """The penalty; groups that are empty among the people are left out.
+
+    Args:
+      params: of the model.
+      people: with their groups.
+      l2_clip: C.
+      shares: [n] what share of everybody each of the people stands for; equal by default.
+    """
+    if shares is None:
+      shares = jnp.full(people.size, 1 / people.size)
     total = jnp.zeros(())
     if self.clip_weight is not None:
-      gaps = self.clipping_gaps(params, people, l2_clip=l2_clip)
+      gaps = self.clipping_gaps(params, people, shares, l2_clip=l2_clip)
       total += self.clip_weight * jnp.sum(gaps)
     if self.noise_weight is not None:
-      gaps = self.noise_gaps(params, people)
-      total += self.noise_weight * jnp.sum(gaps)
+      total += self.noise_weight * jnp.sum(self.noise_gaps(params, people, shares))
     return total
 
-  def clipping_gaps(self, params: Params, people: Examples, *, l2_clip: Any) -> jax.Array:
+  def clipping_gaps(
+    self, params: Params, people: Examples, shares: jax.Array, *, l2_clip: Any
+  ) -> jax.Array:
     """[G] |<g_a - g, g - gbar>|, 0 for an empty group.
 
     With u = g - gbar, the inner products <g_i, u> of all people are one
@@ -160,23 +183,22 @@ class RiskPenalty:
     norms = gradient_norms(self.model, self.loss, params, people)
     lost = 1 - clip_factor(jnp.square(norms), l2_clip)
     _, backward = jax.vjp(losses, params)
-    (shortfall,) = backward(lost / norms.shape[0])  # g - gbar
+    (shortfall,) = backward(lost * shares)  # g - gbar
     slopes = jax.jvp(losses, (params,), (shortfall,))[1]
-    return _gaps(mean_by_group(slopes, people.group, self.num_groups))
+    return self._gaps(slopes, people, shares)
 
-  def noise_gaps(self, params: Params, people: Examples) -> jax.Array:
+  def noise_gaps(self, params: Params, people: Examples, shares: jax.Array) -> jax.Array:
     """[G] |T_a - T|, 0 for an empty group."""
     if self.form == "closeness":
       values = closeness(self.model.apply(params, people.x))
     else:
       values = trace_per_person(self.model, self.loss, params, people)
-    return _gaps(mean_by_group(values, people.group, self.num_groups))
+    return self._gaps(values, people, shares)
 
-
-def _gaps(means: ByGroup) -> jax.Array:
-  known = ~jnp.isnan(means.group)
-  apart = jnp.where(known, means.group, means.population) - means.population
-  return jnp.where(known, jnp.abs(apart), 0.0)
+  def _gaps(self, values: jax.Array, people: Examples, shares: jax.Array) -> jax.Array:
+    means, everybody = group_means(values, people.group, self.num_groups), shares @ values
+    known = ~jnp.isnan(means)
+    return jnp.where(known, jnp.abs(jnp.where(known, means, everybody) - everybody), 0.0)
 
 
 class _Held:

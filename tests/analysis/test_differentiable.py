@@ -71,6 +71,12 @@ CASES = {
     lambda c: analysis.flip_probability(c, sigma=7.0),
     COUNTS[:2] + np.array([0.3, 0.0, 0.1]),
   ),
+  "clipping_margin by norms, shares, clip and variance": (
+    lambda v: analysis.StepSettings(0.1, v[4], 1.0, 0.1).clipping_margin(
+      v[:2], v[2:4], batch_variance=v[5]
+    ),
+    np.array([40.0, 2.0, 0.6, 0.4, 0.3, 0.2]),
+  ),
   "vote_margin by counts": (analysis.vote_margin, COUNTS[:2]),
   "hessian_trace by parameters": (lambda v: trace(unflatten(v), PEOPLE), FLAT),
   "hessian_trace by features": (lambda x: trace(unflatten(FLAT), with_x(x)), PEOPLE.x.ravel()),

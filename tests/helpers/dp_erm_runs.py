@@ -52,7 +52,7 @@ def run_untrained(folder, figure, *sets, people=None, configs=None):
   """
 
   def draw(made, look, values=(0.1,), change=networks.with_clip):
-    settings, people = made.config.training, made.people
+    settings, people, look = made.config.training, made.people, made.scored(look)
     shape = (len(values), made.config.seeds, settings.snapshots + 1)
     if configs is not None:
       configs.extend(change(settings.private(), value) for value in values)

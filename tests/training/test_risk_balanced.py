@@ -89,6 +89,32 @@ def test_the_cheap_form_balances_closeness_and_leaves_out_empty_groups():
 
 
 @pytest.mark.slow
+def test_a_sample_holds_every_group_and_its_shares_make_means_unbiased():
+  """Group 1 has 3 of 24 people: a plain sample of 6 would miss it nearly every second time."""
+  few = PEOPLE._replace(group=np.repeat([0, 1], [21, 3]))
+  ours = risk_penalty(MODEL, LOSS, few, num_groups=3, public=True, sample=13)
+  values = np.random.default_rng(4).normal(size=24)
+  rows, shares = jax.vmap(ours._strata)(jax.random.split(jax.random.key(1), 4000))
+  assert rows.shape == (4000, 8)  # 13 // 3 of each of the two groups that occur
+  assert (few.group[rows] == np.repeat([0, 1], 4)).all()
+  np.testing.assert_allclose(shares.sum(1), 1, rtol=1e-6)
+  drawn = (values[rows] * shares).sum(1)
+  error = drawn.std() / 4000**0.5
+  assert abs(drawn.mean() - values.mean()) < 5 * error < 0.05
+  # With everybody once, shares are equal and the value is that of all people.
+  params = moved(MODEL, PEOPLE)
+  equal = jnp.full(24, 1 / 24)
+  both = [ours.value(params, few, l2_clip=0.8, shares=own) for own in (None, equal)]
+  assert both[0] == both[1]
+  # A person who stands for two is two people.
+  twice = few.take(np.append(np.arange(24), 23))
+  weighted = jnp.append(jnp.full(23, 1 / 25), 2 / 25)
+  clip = functools.partial(ours.clipping_gaps, params, l2_clip=0.8)
+  majority = [clip(twice, jnp.full(25, 1 / 25))[0], clip(few, weighted)[0]]
+  np.testing.assert_allclose(*majority, rtol=1e-4)
+
+
+@pytest.mark.slow
 def test_weights_can_be_swept_zero_changes_nothing_and_more_closes_the_gap():
   config = dataclasses.replace(CONFIG, steps=60, noise_multiplier=0.1)
   plain = dp_sgd(MODEL, LOSS, PEOPLE, config, key=KEY)
@@ -146,7 +172,7 @@ def test_refuses():
     ({"clip_weight": -1.0}, "clip_weight=-1.0"),
     ({"clip_weight": None, "noise_weight": None}, "both None"),
     ({"num_groups": 1}, "examples.group has ids"),
-    ({"sample": 0}, "sample=0"),
+    ({"sample": 1}, "sample=1 .*shared out among the groups"),
   ):
     with pytest.raises(checks.ArgumentError, match=message):
       penalty(**change)

@@ -24,12 +24,14 @@ from jaxfair.types import Examples, Model, Params
 Look = Callable[[Params, Examples, jax.Array], Any]
 Change = Callable[[training.DpSgdConfig, Any], training.DpSgdConfig]
 END = {"at_end": "yes"}
+PRIVATE = "private_balanced_accuracy"
 
 
 class Training(ex.Settings):
-  """One hidden layer of tanh units, its DP-SGD and its plain training."""
+  """Hidden layers of tanh units, their DP-SGD and their plain training."""
 
-  hidden: Count = 20  # units of the hidden layer
+  hidden: Count = 20  # units of a hidden layer
+  depth: Count = 1  # hidden layers
   steps: Count = 500  # of DP-SGD; a multiple of `snapshots`
   batch_size: Count = 32  # expected size of a batch
   learning_rate: Positive = 0.1  # eta of DP-SGD
@@ -55,7 +57,7 @@ class Training(ex.Settings):
 
   def model(self, num_classes: int) -> Model:
     """The network for these classes."""
-    return models.network("tanh_mlp", num_classes, hidden=(self.hidden,))
+    return models.network("tanh_mlp", num_classes, hidden=(self.hidden,) * self.depth)
 
   def private(self) -> training.DpSgdConfig:
     """DP-SGD: plain descent on clipped, noisy gradients."""
@@ -100,7 +102,7 @@ class Setup(NamedTuple):
   """One data set, ready to train on."""
 
   config: NetworkConfig  # of the study
-  cell: _study.Cell  # names the data set
+  cell: _study.Cell  # names the data set, and how good the plain training is
   sample: common.Sample  # the people
   model: Model
   key: jax.Array  # for the private trainings
@@ -125,6 +127,15 @@ class Setup(NamedTuple):
     by_group = _by_group.mean_by_group(norms, people.group, self.sample.num_groups)
     return self.losses(params, people), by_group
 
+  def scored(self, look: Look) -> Look:
+    """What `look` returns, and the balanced accuracy."""
+
+    def both(params: Params, people: Examples, key: jax.Array) -> Any:
+      scores = common.beside_constant(self.model, params, people, self.sample.dataset)
+      return look(params, people, key), scores["balanced_accuracy"]
+
+    return both
+
   def train(
     self, look: Look, values: Sequence[Any] | None = None, change: Change = with_clip
   ) -> Any:
@@ -140,14 +151,15 @@ class Setup(NamedTuple):
       change: makes the trainer's config of a value, which is traced.
 
     Returns:
-      What `look` returns, as NumPy with leading axes [values, seeds, looks].
+      What `look` returns, and the private models' balanced accuracies, as NumPy
+      with leading axes [values, seeds, looks].
     """
     settings, seeds = self.config.training, self.config.seeds
     values = [settings.l2_clip] if values is None else values
     stacked = np.asarray(values, np.float32)
     keys = jax.random.split(self.key, seeds)
     pairs = np.indices((len(stacked), seeds)).reshape(2, -1)
-    config, count = settings.private(), settings.snapshots
+    config, count, look_at = settings.private(), settings.snapshots, self.scored(look)
 
     def one(own: Any, people: Examples) -> Any:
       value, own_key = own
@@ -157,7 +169,9 @@ class Setup(NamedTuple):
         self.model, common.LOSS, people, changed, count=count, key=key_train
       )
       key_looks = jax.random.split(key_look, count + 1)
-      return jax.lax.map(lambda item: look(item[0], people, item[1]), (fitted.snapshots, key_looks))
+      return jax.lax.map(
+        lambda item: look_at(item[0], people, item[1]), (fitted.snapshots, key_looks)
+      )
 
     members = (stacked[pairs[0]], keys[pairs[1]])
     found = _ensembles.map_members(one, members, self.people, chunk=default_chunk())
@@ -190,7 +204,8 @@ def set_up(
   plain = settings.plain(people.size)
   optimum = training.fit(model, common.LOSS, people, plain, key=key_plain).params
   losses = common.group_losses(model, optimum, people, sample.num_groups)
-  return Setup(config, cell, sample, model, key_private, optimum, losses)
+  scores = jax.tree.map(float, common.beside_constant(model, optimum, people, sample.dataset))
+  return Setup(config, {**cell, **scores}, sample, model, key_private, optimum, losses)
 
 
 def with_panels(table: ex.Table, told: Callable[[dict[str, Any]], str]) -> ex.Table:
@@ -211,6 +226,7 @@ def training_notes(config: NetworkConfig) -> list[str]:
     "batch size. The thesis takes a rate of 1e-4 and does not give the number of steps.",
     "Excess risk is the loss on the training people minus that of a plain training of the same "
     "network by Adam, which stands in for the optimum.",
+    common.LEARNT_NOTE,
   ]
 
 

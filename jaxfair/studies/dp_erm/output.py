@@ -68,6 +68,7 @@ def _perturb(
   traces = analysis.hessian_trace(
     model, common.LOSS, optimum, people, num_groups=sample.num_groups
   ).traces
+  scores = jax.tree.map(float, common.beside_constant(model, optimum, people, sample.dataset))
   norms = _by_group.mean_by_group(
     jnp.linalg.norm(people.x, axis=1), people.group, sample.num_groups
   )
@@ -80,7 +81,7 @@ def _perturb(
   trace, norm = np.asarray(traces.group), np.asarray(norms.group)
   repeated = functools.partial(np.broadcast_to, shape=excess.group.shape)
   return sample.rows(
-    {**cell, "people": size},
+    {**cell, "people": size, **scores},
     {"epsilon": config.epsilons, "seed": range(config.seeds)},
     {
       "excess_risk": excess.group,
@@ -141,6 +142,7 @@ def _notes(config: Config) -> list[str]:
     "sensitivity needs; the sensitivity also has a factor for the bias.",
     "Groups' losses and Hessians are means over their people. Each repetition is the mean of a "
     "noise and its mirror image.",
+    common.LEARNT_NOTE,
     common.SCALING_NOTE,
   ]
 
@@ -168,8 +170,8 @@ OUTPUT = study(
   notes=_notes,
   claims={
     "same order: Of two groups of a data set, the one with the larger Hessian trace has the larger "
-    "excess risk [Thm. 3.1, Fig. 3.1 and 3.8]": ex.correlation(
-      "trace", "excess_risk", points=POINTS, within=("data", "epsilon")
+    "excess risk, on every data set and at every epsilon [Fig. 3.1; Fig. 3.8]": ex.correlation(
+      "trace", "excess_risk", points=POINTS, within=("data", "epsilon"), over=np.min
     )
     > 0,
     "all groups: Across the groups of all data sets, excess risk per variance of the noise grows "
@@ -177,10 +179,10 @@ OUTPUT = study(
       "trace", "excess_per_variance", points=POINTS, within=("epsilon",)
     )
     > 0,
-    "less at larger epsilon: The gap shrinks as epsilon grows, in every data set [Fig. 3.1]": GAP
-    > 1,
+    "less at larger epsilon: The gap shrinks as epsilon grows, in every data set "
+    "[Fig. 3.1, epsilon]": GAP > 1,
     "prediction: At the largest epsilon, half the noise's variance times the trace is within 10% "
-    "of every group's excess risk [Thm. 3.1]": ERROR < 0.1,
+    "of every group's excess risk [Thm. 3.1, approximation]": ERROR < 0.1,
   },
   figures=(
     ex.lines(
@@ -203,6 +205,7 @@ OUTPUT = study(
   ),
 )
 
+BOTH, WAYS = ("data", "epsilon"), {"normalised": (TOGETHER, APART)}
 NORMALIZE = study(
   name="dp_erm.normalize",
   summary="Does standardizing each group by itself close the gap?",
@@ -212,15 +215,20 @@ NORMALIZE = study(
     "A model for groups that were standardized by themselves can only be used on people whose "
     "group is known.",
   ],
-  claims=common.gap_claims(
-    "gap shrinks: Standardizing each group by itself shrinks the worst gap of excess risk on three "
-    "of four data sets and epsilons [Cor. 3.2, Fig. 3.9]",
-    "gap ratio: Over all data sets and epsilons, the gap is smaller if each group is standardized "
-    "by "
-    "itself [Fig. 3.9]",
-    normalised=(TOGETHER, APART),
-    by=("data", "epsilon"),
-  ),
+  claims={
+    "can: Standardizing each group by itself can reduce the gap of excess risk: it does on some "
+    "data set, over all epsilons [Fig. 3.9; Cor. 3.2]": (
+      common.mean_ratio("epsilons", by=BOTH, **WAYS) < 1
+    ).in_some("data"),
+    "mostly: It reduces the gap on three of four data sets and epsilons": common.shrinks(
+      "data sets and epsilons", by=BOTH, **WAYS
+    )
+    >= 0.75,
+    "gap ratio: Over all data sets and epsilons, the gap is smaller": common.mean_ratio(
+      "data sets and epsilons", by=BOTH, **WAYS
+    )
+    < 1,
+  },
   figures=(
     ex.lines(
       "risk_and_epsilon: Excess risk of both groups, standardized together and by themselves",

@@ -1,7 +1,7 @@
 """Quantities of single persons along private training, and how they are correlated.
 
 Figure 3.4 is about gradient norms, figures 3.5 and 3.13 about Hessian traces: rank correlations
-over all people for every seed, and the values of some people for the scatter plots.
+and slopes over all people for every seed, and the values of some people for the scatter plots.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,6 +19,7 @@ from jaxfair.experiments import _claims, _statistics, _study
 from jaxfair.studies.dp_erm import common, networks
 from jaxfair.types import Examples, Model, Params
 
+SMALL, LARGE = 0.1, 0.5  # Cohen's (1988) marks of correlations
 PERSON, CORRELATION = {"kind": "person"}, {"kind": "correlation"}
 # (model, params, people) -> name -> [n] values
 Quantities = Callable[[Model, Params, Examples], Mapping[str, jax.Array]]
@@ -37,7 +38,8 @@ def measure(
 
   Args:
     quantities: what is computed for every person.
-    pairs: column -> names of the two quantities whose rank correlation it is.
+    pairs: name -> the two quantities whose rank correlation is the column `NAME_correlation`;
+      `NAME_slope` is the least-squares slope of the second on the first.
   """
 
   def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
@@ -46,21 +48,28 @@ def measure(
     def look(params: Params, people: Examples, key: jax.Array) -> Any:
       del key
       found = quantities(made.model, params, people)
-      related = {name: spearman_without_ties(found[a], found[b]) for name, (a, b) in pairs.items()}
+      related = {
+        column: value
+        for name, (a, b) in pairs.items()
+        for column, value in (
+          (f"{name}_correlation", spearman_without_ties(found[a], found[b])),
+          (f"{name}_slope", slope(found[a], found[b])),
+        )
+      }
       return related, {n: v[: config.shown] for n, v in found.items()}
 
-    related, values = made.train(look)
+    (related, values), accuracy = made.train(look)
     steps, shown = config.training.looks, min(config.shown, made.people.size)
     points = ex.Table.from_arrays(
-      {**cell, **PERSON, "seed": 0},
+      {**made.cell, **PERSON, "seed": 0},
       {"step": steps, "person": range(shown)},
       {name: v[0, 0] for name, v in values.items()},
     )
     roles = np.array(made.sample.roles)[np.asarray(made.people.group)[:shown]]
     correlations = ex.Table.from_arrays(
-      {**cell, **CORRELATION},
+      {**made.cell, **CORRELATION},
       {"seed": range(config.seeds), "step": steps},
-      {name: v[0] for name, v in related.items()},
+      {**{name: v[0] for name, v in related.items()}, networks.PRIVATE: accuracy[0]},
     )
     table = ex.Table.concat([points.plus(role=np.tile(roles, len(steps))), correlations])
     return networks.with_panels(table, lambda row: f"step {row['step']:g}")
@@ -76,6 +85,12 @@ def spearman_without_ties(a: jax.Array, b: jax.Array) -> jax.Array:
   return jnp.sum(x * y) / jnp.sqrt(jnp.sum(x * x) * jnp.sum(y * y))
 
 
+def slope(a: jax.Array, b: jax.Array) -> jax.Array:
+  """The least-squares slope of b on a: their covariance over the variance of a."""
+  x = a - jnp.mean(a)
+  return x @ (b - jnp.mean(b)) / (x @ x)
+
+
 def least(column: str) -> _claims.Statistic:
   """The mean of a correlation at the end of training, least of the data sets."""
   return _statistics.of_points(
@@ -86,7 +101,7 @@ def least(column: str) -> _claims.Statistic:
   ).at(**CORRELATION, **networks.END)
 
 
-NORMS = "input_gradient_correlation"
+NORMS, SLOPE = "input_gradient_correlation", "input_gradient_slope"
 
 
 def _norms(model: Model, params: Params, people: Examples) -> Mapping[str, jax.Array]:
@@ -95,23 +110,24 @@ def _norms(model: Model, params: Params, people: Examples) -> Mapping[str, jax.A
 
 
 DECLINE = _statistics.of_points(
-  "correlation at the start minus at the end, least of the data sets",
-  lambda labels, by_step: by_step[0] - by_step[-1],
-  values=(NORMS,),
+  "slope at the end over slope at the start, largest of the data sets",
+  lambda labels, by_step: by_step[-1] / by_step[0],
+  values=(SLOPE,),
   points=("data", "step"),
   within=("data",),
-  over=np.min,
+  over=np.max,
 ).at(**CORRELATION)
 
 GRADIENTS = networks.study(
   name="dp_erm.gradients",
   summary="People with large inputs have large gradients, which are clipped more",
   config=Config,
-  run=measure(_norms, {NORMS: ("input_norm", "gradient_norm")}),
+  run=measure(_norms, {"input_gradient": ("input_norm", "gradient_norm")}),
   claims={
-    "positive: People with larger inputs have larger gradients, still at the end of training "
-    "[Fig. 3.4]": least(NORMS) > 0,
-    "declines: The correlation falls from the start of training to its end [Fig. 3.4]": DECLINE > 0,
+    f"positive: People with larger inputs have larger gradients, still at the end of training: a "
+    f"rank correlation above {SMALL} (small, by Cohen's marks) [Fig. 3.4]": least(NORMS) > SMALL,
+    "declines: By how much gradients grow with inputs falls along training: the slope at the end "
+    "is below that at the start [Fig. 3.4, decline]": DECLINE < 1,
   },
   figures=(
     ex.points(
@@ -127,17 +143,26 @@ GRADIENTS = networks.study(
       where=CORRELATION,
       zero=True,
     ),
+    ex.lines(
+      "slope: Slope of gradient norms on input norms along training",
+      f"{SLOPE} ~ step, data",
+      y_title="slope",
+      where=CORRELATION,
+      zero=True,
+    ),
   ),
   summaries=(
     ex.summary(
-      "Rank correlation of input norm and gradient norm", f"{NORMS} ~ data, step", CORRELATION
+      "Input norm and gradient norm",
+      f"{NORMS}, {SLOPE}, {networks.PRIVATE} ~ data, step",
+      CORRELATION,
     ),
   ),
 )
 
 
 CLOSE, FAR_OUT = "closeness_trace_correlation", "input_trace_correlation"
-PAIRS = {CLOSE: ("closeness", "trace"), FAR_OUT: ("input_norm", "trace")}
+PAIRS = {"closeness_trace": ("closeness", "trace"), "input_trace": ("input_norm", "trace")}
 
 
 def _quantities(model: Model, params: Params, people: Examples) -> Mapping[str, jax.Array]:
@@ -154,10 +179,14 @@ CURVATURE = networks.study(
   config=Config,
   run=measure(_quantities, PAIRS),
   claims={
-    "closeness: The closer a person is to the decision boundary, the larger the trace of the "
-    "Hessian of their loss, on every data set [Thm. 3.5, Fig. 3.5 and 3.13]": least(CLOSE) > 0,
-    "input norm: The larger a person's input, the larger the trace, on every data set "
-    "[Ex. 3.3, Fig. 3.5 and 3.13]": least(FAR_OUT) > 0,
+    "closeness: People close to the decision boundary have larger Hessian traces, on every data "
+    f"set: a rank correlation above {SMALL} (small, by Cohen's marks) [Fig. 3.5]": least(CLOSE)
+    > SMALL,
+    "clearly: Closeness to the boundary clearly decides the trace, on every data set: a rank "
+    f"correlation above {LARGE} (large, by Cohen's marks) "
+    "[Fig. 3.13; Thm. 3.5; Sec. 3.9, traces]": (least(CLOSE) > LARGE),
+    "input norm: People with larger inputs have larger traces, on every data set: a rank "
+    f"correlation above {SMALL} [Fig. 3.5; Fig. 3.13, input norm; Ex. 3.3]": least(FAR_OUT) > SMALL,
   },
   figures=(
     ex.points(
@@ -176,7 +205,9 @@ CURVATURE = networks.study(
   titles={"closeness": "closeness 1 - sum f^2"},
   summaries=(
     ex.summary(
-      "Rank correlations over all people", f"{CLOSE}, {FAR_OUT} ~ data, step", CORRELATION
+      "Rank correlations over all people",
+      f"{CLOSE}, {FAR_OUT}, {networks.PRIVATE} ~ data, step",
+      CORRELATION,
     ),
   ),
 )

@@ -3,9 +3,10 @@
 from typing import Annotated, Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import _fields, analysis
+from jaxfair import _fields, analysis, tree
 from jaxfair import experiments as ex
 from jaxfair.experiments import _claims, _statistics, _study
 from jaxfair.studies.dp_erm import common, networks
@@ -16,9 +17,10 @@ FIRST = {"what": "clipping"}  # every value once, not once per term
 
 
 class Config(networks.NetworkConfig):
-  """Settings: the number of random directions that estimate the curvature part."""
+  """Settings: the step whose terms are taken, at the parameters that a training goes through."""
 
-  probes: Annotated[int, _fields.Within(2)] = 8
+  rates: ex.Sweep[ex.Positive] = (1e-4, 0.1)  # the step's eta; the thesis takes 1e-4
+  probes: Annotated[int, _fields.Within(2)] = 8  # directions that estimate the curvature part
 
 
 def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
@@ -26,14 +28,21 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   made = networks.set_up(config, cell, context)
   used = config.training
   step = analysis.StepSettings(
-    learning_rate=used.learning_rate,
+    learning_rate=1.0,  # terms of other rates are multiples of these
     l2_clip=used.l2_clip,
     noise_multiplier=used.noise_multiplier,
     sampling_rate=used.batch_size / made.people.size,
   )
 
+  shares = jnp.bincount(made.people.group, length=made.sample.num_groups) / made.people.size
+
   def look(params: Params, people: Examples, key: jax.Array) -> Any:
-    return analysis.decompose(
+    def mean_loss(p: Params) -> jax.Array:
+      return made.losses(p, people).group
+
+    norms = jax.vmap(tree.norm)(jax.jacrev(mean_loss)(params))  # |g_a|
+    margin = step.clipping_margin(norms, shares)
+    return margin, analysis.decompose(
       made.model,
       common.LOSS,
       params,
@@ -45,10 +54,22 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
       key=key,
     )
 
-  found = made.train(look)
-  terms = (found.clipping, found.clipping_curvature, found.noise, found.trace)
-  names = ("clipping", "curvature_part", "noise", "trace")
-  return made.rows({}, {name: own.group[0] for name, own in zip(names, terms, strict=True)})
+  (margin, found), accuracy = made.train(look)
+  rate = np.reshape(config.rates, (-1, 1, 1, 1))
+  curved = rate**2 * found.clipping_curvature.group
+  clipping = rate * found.clipping_slope.group + curved
+  values = {
+    "clipping": clipping,
+    "clipping_lead": clipping - clipping[..., ::-1],  # over the other group
+    "curvature_part": curved,
+    "noise": rate**2 * found.noise.group,
+    "trace": found.trace.group,
+    "margin": margin,
+    networks.PRIVATE: accuracy,
+  }
+  count = len(config.rates)
+  full = {name: np.broadcast_to(v, (count, *v.shape[1:])) for name, v in values.items()}
+  return made.rows({"rate": config.rates}, full)
 
 
 def _derive(table: ex.Table) -> ex.Table:
@@ -75,6 +96,22 @@ def _share(told: str, column: str) -> _claims.Statistic:
   ).at(**FIRST)
 
 
+def _condition(table: ex.Table) -> float:
+  """Of the looks at which the theorem's margin is not negative, the share with the order."""
+  met = table.keep(table["margin"] >= 0)
+  if not len(met):
+    largest = table["margin"].max()
+    raise _claims.CannotTellError(
+      f"the condition is never met; its largest margin is {largest:.3g}"
+    )
+  return float(np.mean(met["clipping_lead"] > 0))
+
+
+CURVED = _share("curvature part", "curvature_part")
+CONDITION = _statistics.exact(
+  "share of looks where the condition is met and the order holds", _condition
+)
+
 STUDY = networks.study(
   name="dp_erm.terms",
   summary="Clipping and noise terms of every group along DP-SGD",
@@ -82,25 +119,31 @@ STUDY = networks.study(
   run=run,
   derive=_derive,
   claims={
-    "curvature part: The curvature part of the clipping term is negligible: below a tenth of the "
-    "term, on every data set [Fig. 3.11]": _share("curvature part", "curvature_part") < 0.1,
-    "clipping dominates: With this clip bound, clipping costs more than noise [Sec. 3.6]": _share(
-      "noise term", "noise"
-    )
-    < 1,
+    "curvature part: At the thesis's rate, the curvature part of the clipping term is negligible: "
+    "below a tenth of the term, on every data set [Fig. 3.11]": CURVED.at(rate=min) < 0.1,
+    "at our rate: At the rate that these networks learn with, the curvature part is below a tenth "
+    "of the clipping term, too": CURVED.at(rate=max) < 0.1,
+    "clipping dominates: With this clip bound, clipping costs more than noise, on every data set "
+    "[Sec. 3.6]": _share("noise term", "noise").at(rate=max) < 1,
+    "condition: Wherever Theorem 3.3 says that clipping costs one group more, it does "
+    "[Thm. 3.3]": CONDITION.at(**FIRST) >= 1,
   },
   figures=(
     ex.lines(
       "terms: Change of the loss in one step, by cause",
       "change ~ step, term | data",
-      "Clipping with its curvature part, and noise; above 0 the term costs the group.",
+      "Clipping with its curvature part, and noise; above 0 the term costs the group. Steps of "
+      "the training's own rate.",
       y_title="expected change of the loss",
       zero=True,
+      where={"rate": max},
     ),
   ),
   summaries=(
     ex.summary(
-      "Terms, mean over steps", "clipping, curvature_part, noise, trace ~ data, group", FIRST
+      "Terms, mean over steps",
+      f"clipping, curvature_part, noise, trace, margin, {networks.PRIVATE} ~ data, rate, group",
+      FIRST,
     ),
   ),
 )

@@ -15,6 +15,7 @@ def done(tmp_path_factory):
   return dp_erm_runs.run(
     folder,
     "fig_3_3",
+    "sets=['bank']",
     "seeds=4",
     "clips=[0.01, 10.0]",
     "training.hidden=4",

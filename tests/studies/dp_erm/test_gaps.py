@@ -3,7 +3,7 @@
 import pytest
 
 from jaxfair.experiments import Table
-from jaxfair.studies.dp_erm.common import gap_claims, gap_ratio
+from jaxfair.studies.dp_erm.common import gap_ratio, mean_ratio, shrinks
 
 # Two sets, two groups; R of all is 0. Gaps before: 2 and 4; after: 1 and 8.
 AFTER = {("x", "a"): 1.0, ("x", "b"): -0.5, ("y", "a"): 3.0, ("y", "b"): -8.0}
@@ -22,7 +22,8 @@ def table(seeds=3, of_all=0.0):
 
 
 def claims():
-  return gap_claims("one: One", "two: Two", remedy=("no", "yes")).values()
+  way = {"remedy": ("no", "yes")}
+  return shrinks("data sets", **way) >= 0.75, mean_ratio("data sets", **way) < 1
 
 
 def test_the_worst_group_counts_wherever_everybody_is():
@@ -39,11 +40,11 @@ def test_min_and_max_choose_among_the_values_that_occur():
 
 
 def test_the_share_of_sets_must_be_three_of_four():
-  shrinks, _ = claims()
-  found = shrinks(table())
+  share, _ = claims()
+  found = share(table())
   assert (found.value, found.verdict) == (0.5, "not supported")
   assert "data sets" in found.statistic
-  found = shrinks(table().where(data="x"))
+  found = share(table().where(data="x"))
   assert (found.value, found.verdict) == (1.0, "supported")
 
 

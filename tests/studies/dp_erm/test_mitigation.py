@@ -5,7 +5,7 @@ import pytest
 from helpers import dp_erm_runs
 from jaxfair import checks
 from jaxfair.accounting import _dp_sgd
-from jaxfair.studies.dp_erm.mitigation import BOTH, CLIP, NOISE, NONE
+from jaxfair.studies.dp_erm.mitigation import BOTH, CLIP, LARGE, NOISE, NONE
 from jaxfair.training import _regularizers
 
 
@@ -15,6 +15,7 @@ def done(tmp_path_factory):
   table, claims = dp_erm_runs.run_untrained(
     folder,
     "fig_3_7",
+    "sets=['bank']",
     "seeds=2",
     "training.hidden=3",
     "training.snapshots=2",
@@ -27,10 +28,10 @@ def done(tmp_path_factory):
 
 def test_each_penalty_has_its_terms(done):
   _, table, _, configs = done
-  assert table.unique("penalty") == [NONE, CLIP, NOISE, BOTH]
-  assert len(table) == 4 * 2 * 3 * 2
+  assert table.unique("penalty") == [NONE, CLIP, NOISE, BOTH, LARGE]
+  assert len(table) == 5 * 2 * 3 * 2
   weights = [(p.clip_weight, p.noise_weight) for c in configs for p in c.penalties]
-  assert weights == [(0, 0), (2, 0), (0, 2), (2, 2)]
+  assert weights == [(0, 0), (2, 0), (0, 2), (2, 2), (20, 20)]
   for config in configs:
     assert config.penalties[0].form == "closeness"
     assert config.penalties[0].sample == 30
@@ -53,7 +54,7 @@ def test_the_notes_say_that_no_epsilon_covers_the_penalty(done):
   made = dp_erm_runs.plan("fig_3_7")
   told = " ".join(made.study.notes(made.settings))
   assert "they are no guarantee" in told
-  assert len(claims) == 3
+  assert len(claims) == 5
   assert all(claim["verdict"] != "not run" for claim in claims.values())
 
 
@@ -64,6 +65,7 @@ def trained(tmp_path_factory):
   table, _ = dp_erm_runs.run(
     folder,
     "fig_3_7",
+    "sets=['bank']",
     "seeds=2",
     "training.hidden=3",
     "training.snapshots=1",
@@ -104,6 +106,7 @@ def test_public_people_see_to_it_that_an_epsilon_is_told(tmp_path):
   dp_erm_runs.run_untrained(
     tmp_path / "run",
     "fig_3_7",
+    "sets=['bank']",
     "seeds=2",
     "training.hidden=3",
     "training.snapshots=2",

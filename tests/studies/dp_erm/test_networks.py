@@ -28,7 +28,9 @@ def test_seeds_are_paired_across_values():
   def look(params, people, key):
     return params["layer_0"]["w"], jax.random.uniform(key)
 
-  found, drawn = made.train(look, [0.1, 0.1, 9.0])
+  (found, drawn), accuracy = made.train(look, [0.1, 0.1, 9.0])
+  assert accuracy.shape == (3, 3, 3)
+  assert ((accuracy >= 0) & (accuracy <= 1)).all()
   assert found.shape == (3, 3, 3, 3, 2)  # values, seeds, looks, weights
   np.testing.assert_array_equal(found[0], found[1])
   np.testing.assert_array_equal(found[0, :, 0], found[2, :, 0])

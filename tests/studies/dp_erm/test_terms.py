@@ -22,7 +22,7 @@ def done(tmp_path_factory):
 
 def test_every_term_is_a_line(done):
   table, _ = done
-  assert len(table) == 3 * 2 * 2 * 2
+  assert len(table) == 2 * 3 * 2 * 2 * 2  # rates, terms, seeds, looks, groups
   for what, column in (
     ("clipping", "clipping"),
     ("its curvature part", "curvature_part"),
@@ -36,8 +36,12 @@ def test_the_noise_term_is_the_trace_s(done):
   """eta^2/2 Tr(H_a) (C sigma / batch)^2, by hand from the config."""
   table, claims = done
   variance = (0.1 * 5.0 / 32) ** 2
-  np.testing.assert_allclose(table["noise"], 0.5 * 0.1**2 * variance * table["trace"], rtol=1e-4)
-  rows = table.where(what="clipping")
+  rate = table["rate"]
+  np.testing.assert_allclose(table["noise"], 0.5 * rate**2 * variance * table["trace"], rtol=1e-4)
+  rows = table.where(what="clipping", rate=0.1)
   share = np.abs(rows["curvature_part"]) / np.abs(rows["clipping"])
   assert (share < 0.5).all()
+  small = table.where(what="clipping", rate=1e-4)
+  np.testing.assert_allclose(small["curvature_part"] * 1e6, rows["curvature_part"], rtol=1e-4)
+  assert "never met" in claims.pop("condition")["why"]
   assert "not run" not in {claim["verdict"] for claim in claims.values()}
