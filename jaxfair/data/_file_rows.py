@@ -1,10 +1,10 @@
 """Rows of an array that is mapped from a file, without filling memory with what was read.
 
 A page of a map that was looked at counts as the process's memory until it is unmapped, although it
-is cache that the system can take back. Files of up to a quarter of the machine's memory stay mapped
-all the same: to copy a row of such a map takes a fraction of a microsecond. Rows of larger files
-are read by system calls, which take one to three microseconds a row and map nothing; to map pages
-and to unmap them again would take three times as long.
+is cache that the system can take back. Files of up to 512 MB stay mapped all the same: to copy a
+row of such a map takes a fraction of a microsecond. Rows of larger files are read by system calls,
+which take one to three microseconds a row and map nothing; with 4 GB a map that stays would not be
+much faster, and to map pages and unmap them again takes up to three times as long.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-KEPT = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4  # bytes that may stay mapped
+KEPT = 2**29  # bytes of a file that may stay mapped
 PIECE = 4096  # rows of a map that are looked at before it is unmapped
 
 

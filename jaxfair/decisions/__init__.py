@@ -6,7 +6,6 @@ Functions here take any counts and any problem; studies choose the data.
 from jaxfair.decisions._bias import simulate, simulate_mechanism
 from jaxfair.decisions._mechanisms import GaussianRelease, LaplaceRelease, release_counts
 from jaxfair.decisions._postprocess import non_negative, temper
-from jaxfair.decisions._problems import ratio
 from jaxfair.decisions._remedies import allotment, linear_proxy, output_perturbation
 from jaxfair.decisions._theory import clipped_laplace_mean
 
@@ -18,7 +17,6 @@ __all__ = [
   "linear_proxy",
   "non_negative",
   "output_perturbation",
-  "ratio",
   "release_counts",
   "simulate",
   "simulate_mechanism",

@@ -64,29 +64,29 @@ def best_temperature(*, scale: float, lower: float = 0.0, values: ArrayLike | No
   Args:
     scale: scale of the Laplace noise.
     lower: the bound of the counts.
-    values: public grid of counts x to be fair to; by default from `lower` to
-      50 scales above, denser near the bound. Never the true counts: the answer
-      would reveal something about them.
+    values: public counts x to be fair to; by default all that are at least `lower`. The
+      least error over all of them is 0, in the limit of large x, and the largest is at most
+      50 scales above `lower`, where a grid looks for it. True counts make an answer that is
+      not private: it reveals something about them.
 
   Returns:
     T*, to a relative 1e-3 of the largest that was tried.
 
   Privacy:
-    Depends on nothing private.
+    Depends on nothing private unless `values` does.
 
   Reference:
     Thesis, equation 2.3, which leaves the private choice open.
   """
   checks.positive("scale", scale)
-  if values is None:
-    values = lower + 50 * scale * np.linspace(0, 1, GRID) ** 3
-  grid = np.asarray(values, np.float64)
+  everything = lower + 50 * scale * np.linspace(0, 1, GRID) ** 3
+  grid = np.asarray(everything if values is None else values, np.float64)
   checks.number("values", grid, low=lower)
 
   def spread(heats: np.ndarray) -> np.ndarray:
     means = tempered_laplace_mean(grid, scale=scale, temperature=heats[:, None], lower=lower)
     away = np.abs(means - grid)
-    return np.asarray(away.max(axis=1) - away.min(axis=1))
+    return np.asarray(away.max(axis=1) - (0.0 if values is None else away.min(axis=1)))
 
   # At T = (2 scale)^2 a count of scale loses more than it ever gained.
   low, high = 0.0, 4 * scale * (scale + 1)

@@ -37,8 +37,10 @@ NAMES = (
   "robustness.gaussians",
   "robustness.price",
   "robustness.joint",
+  "robustness.private",
   "fairpate",
   "fairpate.queries",
+  "fairpate.refusals",
   "fairpate.notions",
   "fairpate.times",
 )

@@ -67,6 +67,14 @@ def test_the_best_temperature_beats_its_neighbors_and_none():
   assert spread(best) < 0.7 * spread(0.0)
   others = np.linspace(0, 6 * best, 400)
   assert spread(best) <= min(map(spread, others)) + 1e-3
+  # Over all counts the least error is 0, so that the largest alone is made small.
+  public = _postprocess.best_temperature(scale=scale)
+  far = np.concatenate([grid, [1e9]])
+  mean = _postprocess.tempered_laplace_mean(
+    far, scale=scale, temperature=np.linspace(0.5, 2, 301)[:, None] * public
+  )
+  worst = np.abs(mean - far).max(axis=1)
+  assert worst[100] <= worst.min() + 1e-2
   # In large units it is a matter of scale^2 alone.
   wide = _postprocess.best_temperature(scale=1e4)
   np.testing.assert_allclose(_postprocess.best_temperature(scale=2e4) / wide, 4.0, rtol=0.02)

@@ -52,8 +52,8 @@ def test_compositions_follow_their_truth_tables():
 
 
 def test_a_ratio_is_floored_where_a_floor_is_given():
-  assert decisions.ratio(2.0, 4.0) == 0.5
-  assert decisions.ratio(jnp.array(2.0), -1.0, floor=1.0) == 2.0
+  assert _problems.ratio(2.0, 4.0) == 0.5
+  assert _problems.ratio(jnp.array(2.0), -1.0, floor=1.0) == 2.0
 
 
 def simulate(problem, counts):

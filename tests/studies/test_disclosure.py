@@ -68,6 +68,7 @@ def test_the_study_compares_procedures_and_saves_a_questionnaire(people, tmp_pat
   shares = paper.where(delta=0.0)
   shares = shares["people"][~np.isnan(shares["people"])]
   np.testing.assert_allclose(shares.reshape(2, 4).sum(axis=1), 1.0, atol=1e-5)
+  np.testing.assert_allclose(paper.where(revealed=3.0)["people_up_to"], 1.0, atol=1e-5)
   assert set(table.unique("group")) == {"f", "m", "everyone"}
   made = _questionnaire.Questionnaire.read(folder / _questionnaire.FILE)
   assert made.sensitive == ("age", "job", "pay", "debt")

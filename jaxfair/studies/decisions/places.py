@@ -10,6 +10,8 @@ from jaxfair.decisions import _problems
 
 SYNTHETIC_DISTRICTS = 900
 SYNTHETIC_JURISDICTIONS = 2774  # the thesis's number of counties
+COVERED, ALASKA = "section203", "section203_alaska"
+REAL, MADE_UP = "section203_and_alaska", "made_up"
 OWNER_ONLY = "Computed from the true counts: for the agency's own eyes, not for release."
 
 
@@ -47,10 +49,9 @@ def load_districts(places: Places) -> Districts:
   return found
 
 
-def load_jurisdictions(places: Places) -> Jurisdictions:
+def load_jurisdictions(name: str) -> Jurisdictions:
   """The jurisdictions, checked."""
-  checks.one_of("data.name", places.name, ("section203", "section203_alaska", "synthetic"))
-  found = _jurisdictions() if places.name == "synthetic" else _section203(places.name)
+  found = _made_up() if name == MADE_UP else _section203(name)
   for counts in found.counts:
     _problems.check_counts(counts, names=found.names)
   return found
@@ -101,13 +102,19 @@ def _districts(state: str) -> Districts:
 
 
 def _section203(name: str) -> Jurisdictions:
+  if name == REAL:  # covered places and others: all four truth values
+    covered, alaska = map(_section203, (COVERED, ALASKA))
+    columns = zip(covered.counts, alaska.counts, strict=True)
+    s, sp, spe = (np.concatenate(both) for both in columns)
+    both = np.concatenate([covered.names, alaska.names])
+    return Jurisdictions((s, sp, spe), both, f"{covered.note} {alaska.note}")
   found = data.load(name, group="language_group")
   names = found.row_names
   assert names is not None
   x = found.examples.x.astype(np.float64)
   own = np.isfinite(x).all(axis=1)
   note = "Every language in Alaska's counties; citizens count once per language"
-  if name == "section203":
+  if name == COVERED:
     own &= found.examples.group == found.group_names.index("Hispanic")
     note = (
       "Section 203 file, Hispanic: covered places only, so nothing can be "
@@ -117,8 +124,8 @@ def _section203(name: str) -> Jurisdictions:
   return Jurisdictions((s, sp, spe), names[own], f"{note}.")
 
 
-def _jurisdictions() -> Jurisdictions:
-  """Made up, to have all four truth values: the real file has one."""
+def _made_up() -> Jurisdictions:
+  """Counties of no data, as many as the thesis has; all four truth values."""
   rng, size = np.random.default_rng(0), SYNTHETIC_JURISDICTIONS
   s = np.round(10 ** rng.uniform(2.5, 6.5, size))
   sp = np.round(s * 10 ** rng.uniform(-2.5, -0.4, size))

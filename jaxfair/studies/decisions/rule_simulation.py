@@ -21,6 +21,7 @@ COUNTIES = {  # limited English, citizens
 FLOOR = 1.0  # one person: a public bound that gives ratios a mean
 RULE, LINEAR, SVM = "the rule", "linear regression", "linear SVM"
 LEARNERS = {LINEAR: _proxies.linear_regression, SVM: _proxies.linear_svm}
+PEEKED = " on true counts (not private)"  # as the thesis learns its proxies
 Rows = list[dict[str, Any]]
 
 
@@ -134,11 +135,11 @@ def ratios(config: Simulation, epsilon: float, key: jax.Array) -> Rows:
 
 
 def _floored(counts: Any) -> Any:
-  return decisions.ratio(*counts, floor=FLOOR)
+  return _problems.ratio(*counts, floor=FLOOR)
 
 
 def proxies(config: Simulation, places: Jurisdictions, epsilon: float, key: jax.Array) -> Rows:
-  """Alpha within bins: the rule, and proxies learned from a release."""
+  """Alpha within bins: the rule, and proxies learned from a release or from true counts."""
   whole = decisions.LaplaceRelease.for_epsilon(epsilon, sensitivity=NESTED)
   half = decisions.LaplaceRelease.for_epsilon(epsilon / 2, sensitivity=NESTED)
   rows: Rows = []
@@ -151,6 +152,8 @@ def proxies(config: Simulation, places: Jurisdictions, epsilon: float, key: jax.
     for name, learner in LEARNERS.items():
       proxy = _proxies.fit_proxy(_rule, learned_from, learner=learner, num_bins=config.bins)
       mechanisms[name] = _mechanisms.on_counts(proxy, half)
+      peeked = _proxies.fit_proxy(_rule, places.counts, learner=learner, num_bins=config.bins)
+      mechanisms[name + PEEKED] = _mechanisms.on_counts(peeked, whole)
     for name, mechanism in mechanisms.items():
       # Against the rule, and against itself: what noise alone does.
       found, own = (

@@ -4,6 +4,7 @@ The table has one row per method, setting and seed: the points of a frontier. A 
 split of the people with its own teachers; all methods of a repetition share votes and noise.
 """
 
+import dataclasses
 import functools
 import itertools
 from typing import Annotated, Any
@@ -21,13 +22,14 @@ from jaxfair.fairness import demographic_disparity
 from jaxfair.fairness._counter_sequence import admit_in_order
 from jaxfair.methods import _method
 from jaxfair.pate import NO_ANSWER
-from jaxfair.studies.fairpate import claims, common
-from jaxfair.studies.fairpate.common import METHODS, NO_MARGIN, Point, Repetition
+from jaxfair.studies.fairpate import charging, claims, common
+from jaxfair.studies.fairpate.charging import CHARGES, PAPER, SOUND
+from jaxfair.studies.fairpate.common import METHODS, NO_MARGIN, PLAIN, Point, Repetition
 from jaxfair.types import Examples, Model, Params
 
 
 class Config(common.OneThreshold):
-  """Settings of a frontier; the first four may be one value or many.
+  """Settings of a frontier; the first five may be one value or many.
 
   `jaxfair run CONFIG --set method=fairpate --set epsilon=3.0 --set
   max_gap=0.05` trains one point of it.
@@ -35,31 +37,37 @@ class Config(common.OneThreshold):
   Attributes:
     method: what is compared. pate and dp_sgd know nothing of fairness and
       answer everybody. So does fairpate_calibrated, which calibrates
-      FairPATE's students on public people instead. fair_dp_sgd adds the
-      penalty after the noise, fair_dp_sgd_inside before the clip, as the paper
-      lists it.
+      FairPATE's students on public people instead. fair_dp_sgd_inside adds the
+      penalty before the clip, as the paper lists it, fair_dp_sgd after the
+      noise. fair_soft_pate asks for scores, once; plain is without privacy.
     epsilon: budgets, at `delta`.
     max_gap: margins, of the labels and of abstention at inference.
     lam: weights of the disparity, for the methods that have a penalty.
+    charge: for labels of teachers; only "every argmax" is a guarantee.
+    other: a second set, whose frontier is compared with the first one's.
   """
 
   method: OneOrMany[Annotated[str, _fields.OneOf(tuple(METHODS))]] = tuple(
-    name for name in METHODS if name != "fairpate_calibrated"
+    name for name in METHODS if name not in ("fairpate_allowed", "fairpate_calibrated")
   )
-  epsilon: OneOrMany[Positive] = (1.0, 3.0, 10.0)
-  max_gap: OneOrMany[Positive] = (0.02, 0.05, 0.1)
-  lam: OneOrMany[ex.NonNegative] = (1.0, 5.0)
-  sgd_steps: Count = 300
+  epsilon: OneOrMany[Positive] = (2.0, 5.0, 10.0)
+  max_gap: OneOrMany[Positive] = (0.01, 0.05, 0.2)
+  lam: OneOrMany[ex.NonNegative] = (0.1, 0.3, 1.0)
+  charge: OneOrMany[Annotated[str, _fields.OneOf(CHARGES)]] = (SOUND, PAPER)
+  other: ex.People | None = None
+  sgd_steps: Count = 150
 
   @property
   def points(self) -> list[Point]:
     """All settings of all methods; NaN for what a method does not have."""
     found = []
     for name in several(self.method):
-      kind, axes = METHODS[name], [several(self.epsilon)]
+      kind, nothing = METHODS[name], (np.nan,)
       judged = kind.fair_labels or kind.abstains
-      axes.append(several(self.max_gap) if judged else (np.nan,))
-      axes.append(several(self.lam) if kind.has_lam else (np.nan,))
+      axes: list[Any] = [nothing if name == PLAIN else several(self.epsilon)]
+      axes.append(several(self.max_gap) if judged else nothing)
+      axes.append(several(self.lam) if kind.has_lam else nothing)
+      axes.append(several(self.charge) if kind.voted else (PLAIN if name == PLAIN else SOUND,))
       found += [Point(name, *values) for values in itertools.product(*axes)]
     return found
 
@@ -67,18 +75,44 @@ class Config(common.OneThreshold):
 def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All methods on one repetition."""
   own = common.split(config, cell, context)
-  keys = [jax.random.fold_in(context.key, i) for i in range(3)]  # of students, SGD, calibration
-  students = any("sgd" not in point.kind.name for point in config.points)
-  votes = own.votes(key=keys[0]) if students else np.empty(0)
+  key_votes, key_noise, *keys = (jax.random.fold_in(context.key, i) for i in range(5))
+  voted = [point for point in config.points if point.kind.voted]
+  labels = _labels(own, voted, own.votes(key=key_votes), key=key_noise) if voted else {}
   tables = []
   for route in dict.fromkeys(point.kind.route for point in config.points):
     points = [point for point in config.points if point.kind.route == route]
     distinct, which = trainings(points)
-    params, answered = _train(own, distinct, votes, keys)
+    params, answered = _train(own, distinct, labels, keys)
     params, answered = tree.take(params, which), answered[which]
     tables.append(_rows(own, points, params, answered))
   table = ex.Table.concat(tables)
   return table.plus(seed=[cell["seed"]] * len(table))
+
+
+def _labels(
+  own: Repetition, points: list[Point], votes: np.ndarray, *, key: jax.Array
+) -> dict[Point, np.ndarray]:
+  """[queries] labels that the budget of each point pays for; NO_ANSWER elsewhere."""
+  threshold, priced = own.config.threshold, charging.Charges(own.config, votes)
+  margins = (NO_MARGIN, *several(own.config.max_gap))
+  phases: dict[Any, Any] = {}
+  for choice in dict.fromkeys(point.kind.choice for point in points):
+    runs = own.phases(votes, [(threshold, margin) for margin in margins], choice, key=key)
+    phases |= {(choice, margin): phase for margin, phase in zip(margins, runs, strict=True)}
+  found = {}
+  for point in trainings(points)[0]:
+    fair, asks = point.kind.fair_labels, point.kind.name == "fairpate"
+    phase = phases[point.kind.choice, point.max_gap if asks else NO_MARGIN]
+    done = priced.asked(phase, threshold, point.charge)(point.epsilon)
+    labels = np.where(done, phase.labels, NO_ANSWER)
+    if fair and not asks:  # PATE-S_pre: everything was answered, and is filtered now
+      rule, sizes = own.config.rule(point.max_gap), own.population.sizes
+      kept = admit_in_order(
+        labels, own.public.group, rule, num_groups=sizes.groups, num_classes=sizes.classes
+      )
+      labels = np.asarray(kept.labels)
+    found[_named(point)] = labels
+  return found
 
 
 def trainings(points: list[Point]) -> tuple[list[Point], np.ndarray]:
@@ -86,9 +120,15 @@ def trainings(points: list[Point]) -> tuple[list[Point], np.ndarray]:
 
   Points that differ only in the margin of their abstention share a model.
   """
-  alike = [p if p.kind.fair_labels else p._replace(max_gap=np.nan) for p in points]
+  alike = [_named(p if p.kind.fair_labels else p._replace(max_gap=np.nan)) for p in points]
   distinct = list(dict.fromkeys(alike))
   return distinct, np.array([distinct.index(p) for p in alike])
+
+
+def _named(point: Point) -> Point:
+  """The same point, equal to others with the same NaNs."""
+  unknown: dict[str, Any] = {k: np.nan for k, value in point._asdict().items() if value != value}
+  return point._replace(**unknown)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -97,24 +137,24 @@ def _plan(config: Config, sizes: _method.Sizes, point: Point) -> methods.Plan:
 
 
 def _train(
-  own: Repetition, points: list[Point], votes: np.ndarray, keys: list[jax.Array]
+  own: Repetition, points: list[Point], labels: dict[Point, np.ndarray], keys: list[jax.Array]
 ) -> tuple[Params, np.ndarray]:
   """[S] models, and the number of labels that each has learned from."""
+  key_student, key_private, key_calibration = keys
   plans = [_plan(own.config, own.population.sizes, point) for point in points]
-  makers: list[Any] = [methods.get(plan.method) for plan in plans]
-  if "sgd" in plans[0].method:
-    fitted = makers[0].fit_many(plans, own.population, key=keys[1]).params
-    return fitted, np.full(len(points), np.nan)
-  labels = np.stack(
-    [
-      maker.labels(plan, own.population, votes, key=keys[0])
-      for maker, plan in zip(makers, plans, strict=True)
-    ]
-  )
-  students = makers[0].students(plans, own.population, labels, key=keys[0])
-  if points[0].kind.mended:
-    students = _mend(own, plans[0].model, students, [point.lam for point in points], key=keys[2])
-  return students, (labels >= 0).sum(axis=1).astype(float)
+  maker: Any = methods.get(plans[0].method)
+  if points[0].kind.voted:
+    given = np.stack([labels[point] for point in points])
+    students = maker.students(plans, own.population, given, key=key_student)
+    if points[0].kind.mended:
+      lams = [point.lam for point in points]
+      students = _mend(own, plans[0].model, students, lams, key=key_calibration)
+    return students, (given >= 0).sum(axis=1).astype(float)
+  unknown = np.full(len(points), np.nan)
+  if hasattr(maker, "fit_many"):
+    return maker.fit_many(plans, own.population, key=key_private).params, unknown
+  fits = [maker.fit(plan, own.population, key=key_private).params for plan in plans]
+  return tree.stack(fits), unknown
 
 
 def _mend(
@@ -139,9 +179,10 @@ def _mend(
 def _rows(own: Repetition, points: list[Point], params: Params, answered: np.ndarray) -> ex.Table:
   """One row for each point; unknown where it has learned from no label."""
   margins = [point.max_gap if point.kind.abstains else NO_MARGIN for point in points]
-  model = _plan(own.config, own.population.sizes, points[0]).model
-  fixed = (own.config, model, own.people.num_groups, own.people.num_classes)
-  measured = _measured(*fixed, params, own.test, jnp.array(margins, jnp.float32))
+  plan = _plan(own.config, own.population.sizes, trainings(points)[0][0])
+  fixed = (own.config, plan.model, own.people.num_groups, own.people.num_classes)
+  test = plan.bounded(dataclasses.replace(own.population, private=own.test)).private
+  measured = _measured(*fixed, params, test, jnp.array(margins, jnp.float32))
   found = {name: np.asarray(value, np.float64) for name, value in measured.items()}
   columns = dict(zip(Point._fields, zip(*points, strict=True), strict=True))
   return ex.Table(
@@ -190,11 +231,9 @@ def _measured(
 
 def _notes(config: Config) -> list[str]:
   return [
-    f"epsilon is a budget fixed beforehand, at delta {config.delta:g}; it does not depend on "
-    "the votes. For teachers it concerns one person replaced by another, for DP-SGD one person "
-    "added or removed.",
-    "Labels refused as unfair are charged. The paper charges nothing for them and computes its "
-    "epsilons from the votes, so at the same number its runs answer more.",
+    f"epsilon is a budget at delta {config.delta:g}. For teachers it concerns one person replaced "
+    "by another, for DP-SGD one person added or removed.",
+    *charging.TOLD,
     "gap, accuracy and coverage are measured on held-out people who are answered within the "
     "margin; raw_gap and raw_accuracy on everybody. They have no noise and are for those who "
     "hold the data.",
@@ -202,7 +241,7 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-SETTING = "method, epsilon, max_gap, lam"
+SETTING = "method, charge, epsilon, max_gap, lam"
 STUDY = common.study(
   "fairpate",
   "Epsilon, gap, accuracy, coverage of FairPATE and its rivals",
@@ -210,6 +249,8 @@ STUDY = common.study(
   run,
   derive=claims.derive,
   notes=_notes,
+  points={"charge": SOUND},
+  plain={"method": PLAIN},
   release=common.release,
   summaries=(
     ex.summary("What each setting reaches", f"gap, accuracy, coverage, answered ~ {SETTING}"),

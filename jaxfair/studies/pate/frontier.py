@@ -7,26 +7,23 @@ queries that get a label.
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import _fields, accounting, fairness, frontier, models, pate
+from jaxfair import _fields, accounting, fairness, models, pate
 from jaxfair import experiments as ex
-from jaxfair.experiments import Positive, Table, _claims, _study
+from jaxfair.experiments import Positive, Table, _study
 from jaxfair.experiments._config import plain
-from jaxfair.experiments._frontiers import Comparison, compare_points, settings_cube
 from jaxfair.experiments._measures import beside_constant
-from jaxfair.fairness import _confusion, _intervals
+from jaxfair.fairness import _confusion
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.types import Examples, Model, Params
 
 PLAIN, CONFIDENT = pate.GnMax.name, pate.ConfidentGnMax.name
-NAMES = ("method", "teachers", "epsilon", "sigma", "threshold")
-ALIKE, LITTLE = 0.9, 0.02  # a correlation; a loss of two points of accuracy
 # Votes: a threshold that is always reached, and noise that tells nothing.
 ALWAYS, NOTHING = -1e9, 1e7
 
@@ -172,44 +169,7 @@ def chosen(table: Table) -> Table:
   return table.plus(chosen_accuracy=value)
 
 
-def _of_two_sets(
-  told: str, pick: Callable[[Comparison], _intervals.Interval | None]
-) -> _claims.Statistic:
-  """A statistic of the frontiers of the first two data sets."""
-
-  def estimate(table: Table, level: float) -> _claims.Estimate:
-    if level != _claims.LEVEL:
-      raise _claims.CannotTellError("frontiers are compared at 95% only")
-    sets = table.unique("data")
-    if len(sets) < 2:
-      raise _claims.CannotTellError("the run is about one data set")
-    points, settings = [], []
-    for name in sets[:2]:
-      places, cube = settings_cube(table.where(data=name), NAMES)
-      own = frontier.points(cube, missing="drop")
-      if not len(own.rows) or own.values.shape[1] < 2:
-        raise _claims.CannotTellError(f"too few seeds or settings of {name}")
-      points.append(own)
-      settings.append([tuple(places[i].items()) for i in own.rows])
-    found = pick(compare_points(*points, *settings))
-    if found is None:
-      raise _claims.CannotTellError("the sets have no settings in common")
-    value, low, high = map(float, (found.estimate, found.low, found.high))
-    if not np.isfinite([value, low, high]).all():
-      raise _claims.CannotTellError("the sets have no limits in common")
-    return _claims.Estimate(f"{told}, {sets[0]} and {sets[1]}", value, low, high)
-
-  return _claims.Statistic(estimate)
-
-
 TEST_GAIN = ex.difference("accuracy", {"method": CONFIDENT}, {"method": PLAIN})
-CORRELATION = _of_two_sets(
-  "correlation of the surfaces of best accuracy", lambda found: found.shapes.correlation
-)
-REGRET = _of_two_sets(
-  "accuracy that settings chosen on the first give away on the second",
-  lambda found: found.transfer and found.transfer.regret,
-)
 
 CLAIMS = {
   "epsilon buys accuracy: Students of larger budgets are more accurate": (
@@ -220,10 +180,6 @@ CLAIMS = {
   "epsilon widens the gap: Students of larger budgets have wider gaps between groups": (
     ex.trend("gap", "epsilon") > 0
   ).in_each("data"),
-  "same shape: Frontiers of two data sets for one task have very similar shapes: their surfaces "
-  f"correlate above {ALIKE} [FairPATE, RQ3]": CORRELATION > ALIKE,
-  "specified elsewhere: Settings can be specified on another data set of the kind: they give away "
-  f"less than {LITTLE} of accuracy [FairPATE, RQ3]": REGRET < LITTLE,
 }
 
 

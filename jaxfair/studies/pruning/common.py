@@ -10,10 +10,10 @@ import numpy as np
 from jaxfair import _fields, checks, data, models, training, tree
 from jaxfair import experiments as ex
 from jaxfair.data._pooling import pool_images
-from jaxfair.experiments import Count, _study
+from jaxfair.experiments import Count, _measures, _study
 from jaxfair.training import _driver, _ensembles
 from jaxfair.training._ensembles import default_chunk
-from jaxfair.types import Examples, Model
+from jaxfair.types import Examples, Model, Params
 
 LOSS = models.cross_entropy
 
@@ -93,7 +93,7 @@ class Sample(NamedTuple):
 def draw(config: PruningConfig, context: _study.Context) -> Sample:
   """Loads the people and draws each repetition's parts.
 
-  Pixels are centered and scaled by fixed numbers: no statistic of the people enters.
+  Pixels are centered and scaled by fixed numbers, features by their mean and deviation.
   """
   dataset, key = context.load(config.data), context.shared_key
   size = min(config.max_people or dataset.size, dataset.size)
@@ -106,7 +106,11 @@ def draw(config: PruningConfig, context: _study.Context) -> Sample:
   used, where = np.unique(np.concatenate([train, test], 1), return_inverse=True)
   where = where.reshape(config.seeds, size).astype(np.int32)
   people = dataset.examples.take(used)
-  x = (pool_images(np.asarray(people.x), config.pool) - 0.5) / 0.25
+  x = np.asarray(people.x)
+  if x.ndim == 4:
+    x = (pool_images(x, config.pool) - 0.5) / 0.25
+  else:
+    x = (x - x.mean(axis=0)) / (x.std(axis=0) + 1e-6)
   people = jax.tree.map(jnp.asarray, people._replace(x=x))
   rows = (where[:, : size - tested], where[:, size - tested :])
   return Sample(people, rows, dataset, config.network.model(dataset.num_classes))
@@ -127,13 +131,27 @@ def for_each_seed(function: Callable[[Any, Examples], Any], own: Any, sample: Sa
   return jax.tree.map(np.asarray, found)
 
 
+def learned(sample: Sample, params: Params, test: Examples) -> dict[str, jax.Array]:
+  """What tells a network from a constant; see `experiments._measures.beside_constant`."""
+  predicted = models.predict(sample.model, params, test.x)
+  return _measures.beside_constant(test.y, predicted, sample.dataset.num_classes)
+
+
+def first_only(value: Any, like: np.ndarray) -> np.ndarray:
+  """The value at the first rate, which is 0; nothing is known at others."""
+  whole = np.full(like.shape, np.nan)
+  whole[:, 0] = value
+  return whole
+
+
 def group_rows(
   settings: _study.Cell,
   axes: dict[str, Sequence[Any]],
   names: Sequence[str],
   values: dict[str, Any],
+  of_everyone: dict[str, Any],
 ) -> ex.Table:
-  """One row per group and one for everyone, from `ByGroup` values.
+  """One row per group and one for everyone, from `ByGroup` values and others of everyone.
 
   The row of everyone also has, as `<column>_gap`, the largest group's value minus the smallest's.
   """
@@ -144,7 +162,9 @@ def group_rows(
       for name, value in values.items()
     }
   groups = {name: value.group for name, value in values.items()}
-  whole = {name: np.asarray(value)[..., None] for name, value in (everyone | gaps).items()}
+  whole = {
+    name: np.asarray(value)[..., None] for name, value in (everyone | gaps | of_everyone).items()
+  }
   return ex.Table.concat(
     [
       ex.Table.from_arrays(settings, {**axes, "group": list(names)}, groups),

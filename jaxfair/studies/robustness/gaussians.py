@@ -175,7 +175,7 @@ STUDY = ex.Study(
     "the distance."
   ],
   claims={
-    "closed forms: The closed forms are the optima, to 1e-8 [(6.9), (6.10)]": (OFF < TOLERANCE).at(
+    "closed forms: The closed forms are the optima, to 1e-8 [Eq. 6.9]": (OFF < TOLERANCE).at(
       part=CURVES
     ),
     "thresholds: mu_minus + epsilon <= fair <= natural <= robust <= mu_plus - epsilon, within the "
@@ -192,9 +192,9 @@ STUDY = ex.Study(
     "boundary errors, everywhere: The fair threshold has the largest boundary error for every "
     "ratio and epsilon": in_order("boundary_errors"),
     "distances: The fair threshold is nearest to the people, the robust one is furthest "
-    "[Theorem 6.2]": in_order("distances"),
+    "[Fig. 6.2]": in_order("distances"),
     "ramp: Of the losses that can be trained with, the ramp's fair threshold has the smallest "
-    "robust error [Fig. 6.8]": (RAMP_LEAD > 0).at(part=LOSSES),
+    "robust error [Fig. 6.8; Fig. 6.13]": (RAMP_LEAD > 0).at(part=LOSSES),
   },
   figures=tuple(
     ex.lines(told, f"{y} ~ epsilon, classifier | ratio", where={"part": part})

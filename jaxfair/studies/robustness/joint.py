@@ -3,7 +3,7 @@
 from jaxfair import experiments as ex
 from jaxfair.experiments import _claims
 from jaxfair.studies.robustness import networks
-from jaxfair.studies.robustness.networks import ALL, PLAIN, in_each_attack
+from jaxfair.studies.robustness.networks import ALL, PLAIN, in_each_attack, in_each_network
 
 
 class Config(networks.NetworkConfig):
@@ -33,16 +33,18 @@ STUDY = networks.study(
   derive=_named,
   claims={
     "price of robustness: Training against larger pushes costs natural accuracy, at every lambda "
-    "[Fig. 6.6]": (_trend("natural_error", "defence") > 0).at(**PLAIN).in_each("setting"),
-    "violation: A larger lambda lowers the violation, at every defence [Fig. 6.6]": (
-      _trend("violation", "strength") < 0
-    )
-    .at(**PLAIN)
-    .in_each("trained_for"),
+    "[Fig. 6.6]": in_each_network(
+      (_trend("natural_error", "defence") > 0).at(**PLAIN).in_each("setting")
+    ),
+    "violation: A larger lambda lowers the violation, at every defence [Fig. 6.6]": in_each_network(
+      (_trend("violation", "strength") < 0).at(**PLAIN).in_each("trained_for")
+    ),
     "defence: Training against larger pushes lowers the robust error, at every lambda "
     "[Fig. 6.7]": in_each_attack((_trend("robust_error", "defence") < 0).in_each("setting")),
     "price of fairness: A larger lambda raises the robust error, at every defence "
-    "[Fig. 6.7]": in_each_attack((_trend("robust_error", "strength") > 0).in_each("trained_for")),
+    "[Fig. 6.7, fairness]": in_each_attack(
+      (_trend("robust_error", "strength") > 0).in_each("trained_for")
+    ),
   },
   figures=(
     ex.lines(

@@ -65,8 +65,17 @@ def test_new_york_and_vermont(data_root):
   vermont = places.load_districts(Places(name="saipe", state="Vermont"))
   assert np.ptp(vermont.weights) == 0
   assert "SAIPE" in vermont.note
-  covered = places.load_jurisdictions(Places(name="section203"))
+  covered, both = map(places.load_jurisdictions, (places.COVERED, places.REAL))
   assert len(covered.names) == 214
+  assert len(both.names) == len(both.counts[0]) > 214
+  assert both.names[:214].tolist() == covered.names.tolist()
+
+
+def test_a_temperature_for_the_true_counts_is_not_that_for_all_counts():
+  counts = np.array([40.0, 500.0, 9000.0])
+  public = allotments._temperature(allotments.BEST, 10.0, None)
+  assert allotments._temperature(allotments.BEST, 10.0, counts) < public
+  assert allotments._temperature("0.1", 10.0, counts) == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from jaxfair.experiments import _claims, _registry, _runs
 from jaxfair.experiments._config import ConfigError, build
 from jaxfair.studies import fairpate
 from jaxfair.studies.fairpate import claims
+from jaxfair.studies.fairpate.charging import PAPER, SOUND
 from jaxfair.studies.fairpate.claims import PLACEMENTS
 
 TINY = {
@@ -45,14 +46,15 @@ def run(folder, name="fairpate", **changes):
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-  methods = ["pate", "fairpate", "pate_s_pre", *PLACEMENTS]
+  methods = ["plain", "pate", "fairpate", "pate_s_pre", *PLACEMENTS]
   return run(tmp_path_factory.mktemp("fairpate"), method=methods)
 
 
 @pytest.mark.slow
 def test_one_row_per_setting_and_seed(done):
-  assert len(done) == 2 * 2 * (1 + 4 * 2)  # PATE has no margin
-  keys = ("method", "epsilon", "max_gap", "lam", "seed")
+  # Teachers have two charges; PATE has no margin, and the plain model has no setting at all.
+  assert len(done) == 2 * (1 + 2 * (2 * (1 + 2 * 2) + 2 * 2))
+  keys = ("method", "charge", "epsilon", "max_gap", "lam", "seed")
   named_rows = {tuple(str(row[k]) for k in keys) for row in done.rows()}
   assert len(named_rows) == len(done)
 
@@ -71,7 +73,7 @@ def test_objectives_are_what_they_say(done):
 @pytest.mark.slow
 def test_where_nothing_is_refused_for_free_fairpate_is_filtered_pate(done):
   # The same votes, noise and students: the labels are the same ones.
-  fair, pre = (done.where(method=m) for m in ("fairpate", "pate_s_pre"))
+  fair, pre = (done.where(method=m, charge=SOUND) for m in ("fairpate", "pate_s_pre"))
   assert (fair["answered"] >= pre["answered"]).all()
   same = fair["answered"] == pre["answered"]
   assert same.any()
@@ -80,10 +82,11 @@ def test_where_nothing_is_refused_for_free_fairpate_is_filtered_pate(done):
 
 @pytest.mark.slow
 def test_labels_grow_with_the_budget(done):
-  plain = done.where(method="pate")
-  small, large = (plain.where(epsilon=e)["answered"] for e in (20.0, 60.0))
-  assert (small <= large).all()
-  assert small.min() > 0
+  for charge in (SOUND, PAPER):
+    plain = done.where(method="pate", charge=charge)
+    small, large = (plain.where(epsilon=e)["answered"] for e in (20.0, 60.0))
+    assert (small <= large).all()
+    assert small.min() > 0
 
 
 @pytest.mark.slow
@@ -101,7 +104,8 @@ def test_methods_that_only_abstain_by_a_margin_are_trained_once(done):
   config = build(fairpate.Config, {"lam": [1.0, 2.0], "max_gap": [0.1, 0.2]})
   wanted = config.points
   distinct, which = fairpate.trainings(wanted)
-  assert len(distinct) == 3 * (1 + 2 + 2 + 2 + 2 + 1 + 2 + 2)
+  # Of plain, pate, fairpate, pate_s_pre, pate_s_in, fair_soft_pate, dp_sgd and the placements.
+  assert len(distinct) == 1 + 3 * (2 * (1 + 2 + 2 + 2) + 1 + 1 + 2 + 2)
   for point, place in zip(wanted, which, strict=True):
     taken = distinct[place]
     assert (taken.method, taken.epsilon) == (point.method, point.epsilon)
@@ -112,10 +116,11 @@ def test_methods_that_only_abstain_by_a_margin_are_trained_once(done):
 
 def test_a_point_of_it_is_a_config_of_its_own():
   config = build(
-    fairpate.Config, {"method": "pate_s_in", "epsilon": 3.0, "max_gap": 0.05, "lam": 1.0}
+    fairpate.Config,
+    {"method": "pate_s_in", "epsilon": 3.0, "max_gap": 0.05, "lam": 1.0, "charge": PAPER},
   )
   [point] = config.points
-  assert point == ("pate_s_in", 3.0, 0.05, 1.0)
+  assert point == ("pate_s_in", 3.0, 0.05, 1.0, PAPER)
 
 
 @pytest.mark.parametrize(
@@ -159,6 +164,7 @@ def test_the_best_lam_and_the_tightest_margin_are_picked():
         "max_gap": [0.1, 0.2, 0.1, 0.2, np.nan],
         "accuracy": [0.5, 0.9, 0.7, 0.6, 0.8],
         "coverage": [0.5] * 5,
+        "raw_accuracy": [0.5] * 5,
         "epsilon": [3.0] * 5,
         "gap": [0.05] * 5,
         "raw_gap": [0.3] * 5,

@@ -93,9 +93,10 @@ def test_networks_have_a_logit_for_every_class(kind):
 
 def test_rows_of_everyone_have_the_gap():
   value = ByGroup(np.array([[0.2, 0.9], [0.5, 0.4]]), np.array([0.5, 0.45]))
-  table = common.group_rows({}, {"seed": [0, 1]}, ["a", "b"], {"right": value})
+  table = common.group_rows({}, {"seed": [0, 1]}, ["a", "b"], {"right": value}, {"own": [3.0, 4.0]})
   np.testing.assert_allclose(table.where(group="everyone")["right_gap"], [0.7, 0.1])
   np.testing.assert_allclose(table.where(group="b")["right"], [0.9, 0.4])
+  np.testing.assert_allclose(table.where(group="everyone")["own"], [3.0, 4.0])
 
 
 def test_a_wrong_config_is_one_line_that_names_the_key():

@@ -78,6 +78,11 @@ def test_a_run_has_every_rate_and_the_bound_of_its_terms(tmp_path):
   g, top = own["gradient_norm_before"], own["top_eigenvalue_before"]
   d = (-g + np.sqrt(g**2 + 2 * top * own["bound"])) / top
   np.testing.assert_allclose(d, d[0], rtol=1e-3)
+  paid = own["excess_loss"] > 0
+  ratio = own["bound"][paid] / own["excess_loss"][paid]
+  np.testing.assert_allclose(own["looseness"][paid], ratio)
+  assert np.isnan(own["looseness"][~paid]).all()
   assert len(claims) == len(rates.STUDY.claims)
-  assert claims["bound grows"]["verdict"] == "supported"
+  [grows] = [claim.check for claim in rates.STUDY.claims if claim.name == "bound grows"]
+  assert grows(table).verdict == "supported"
   assert pytest.approx(own["accuracy_before"] - own["accuracy"]) == (own["accuracy_cost"])

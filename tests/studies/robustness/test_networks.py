@@ -24,13 +24,8 @@ TINY = {
   "defences": [0.0, 0.1],
   "linf_epsilons": [0.05, 0.2],
   "attack_steps": 1,
-  "training": {
-    "network": "mlp",
-    "batch_size": 32,
-    "warm_steps": 60,
-    "steps": 20,
-    "learning_rate": 1e-2,
-  },
+  "networks": ["mlp"],
+  "training": {"batch_size": 32, "warm_steps": 60, "steps": 20, "learning_rate": 1e-2},
 }
 
 
@@ -130,7 +125,7 @@ def test_seeds_are_their_own_splits(run):
     ({"linf_epsilons": [-0.1]}, "linf_epsilons"),
     ({"train_people": 8}, "a batch has"),
     ({"attacks": ["pgd"]}, r"attacks\[0\]='pgd' is not known"),
-    ({"training": {"network": "vgg16"}}, "did you mean vgg13"),
+    ({"networks": ["vgg16"]}, "did you mean vgg13"),
   ],
 )
 def test_configs_that_cannot_run_are_refused(change, told):

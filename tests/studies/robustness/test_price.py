@@ -8,13 +8,14 @@ from jaxfair.studies.robustness import price
 CLAIMS = {claim.name: claim.check for claim in price.STUDY.claims}
 
 
-def made(slope, ramp=-0.05, seeds=3):
+def made(slope, ramp=-0.05, seeds=3, natural_error=0.2):
   """Boundary errors that move by `slope` per strength; less with the ramp."""
   rows = []
   for seed in range(seeds):
     for loss in ("cross_entropy", "ramp"):
       for strength in (0.0, 1.0, 2.0):
         own = {
+          "network": "mlp",
           "seed": seed,
           "loss": loss,
           "defence": 0.0,
@@ -22,7 +23,7 @@ def made(slope, ramp=-0.05, seeds=3):
           "group": "everyone",
           "fair": "yes" if strength else "no",
         }
-        natural = 0.2 + 0.1 * strength
+        natural = natural_error + 0.1 * strength
         rows.append(
           own
           | {
@@ -84,3 +85,12 @@ def test_claims_about_the_ramp_are_not_run_without_it():
 
 def test_a_table_without_attacks_is_not_run():
   assert CLAIMS["boundary error"](Table({"seed": [0.0]})).verdict == "not run"
+
+
+def test_the_boundaries_of_a_poor_network_are_not_looked_at():
+  table = made(0.05, natural_error=0.3)
+  for name in ("boundary error", "robust error", "broken share", "ramp, robust"):
+    found = CLAIMS[name](table)
+    assert found.verdict == "not run"
+    assert "natural networks err for 30% (mlp)" in found.why
+  assert CLAIMS["violation"](table).verdict == "supported"  # needs no boundary
