@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import jax
 
@@ -59,6 +59,8 @@ class SfPateS(ProtectsGroups):
   settings: type[SfPateSettings] = SfPateSettings
   traceable = False
   reference = "Tran et al. 2023, section 5.1"
+  asks: Literal["groups", "labels"] = "groups"
+  teacher_trainer: Any = staticmethod(training.fit)
 
   def plan(self, settings: Any, sizes: Sizes, budget: accounting.Budget | None) -> Plan:
     """Calibrates the noise on votes for all queries."""
@@ -101,8 +103,18 @@ class SfPateS(ProtectsGroups):
   def votes(self, plan: Plan, data: Population, *, key: Key) -> Asked:
     """The teachers' votes that a student of this key learns from: not for release."""
     teacher, config, groups = self._teacher_model(plan), plan.config, plan.sizes.groups
-    key = jax.random.split(key, 3)[0]
-    return ask("groups", teacher, plan.loss, data.private, config, groups, groups, key)
+    key, outputs = jax.random.split(key, 3)[0], self._outputs(plan)
+    return ask(
+      self.asks,
+      teacher,
+      plan.loss,
+      data.private,
+      config,
+      groups,
+      outputs,
+      key,
+      trainer=self.teacher_trainer,
+    )
 
   def _trained(self, plan: Plan, data: Population, key: jax.Array, start: Params) -> Fit:
     return self._student(plan, data, key, plan.config, start=start).fit
@@ -172,6 +184,8 @@ class SfPateT(SfPateS):
 
   name = "sf_pate_t"
   reference = "Tran et al. 2023, section 5.2"
+  asks = "labels"
+  teacher_trainer = staticmethod(training.lagrangian)
 
   def _trainers(self, settings: Any, sizes: Sizes) -> tuple[Any, Any]:
     teacher = dataclasses.replace(

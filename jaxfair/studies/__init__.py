@@ -14,6 +14,7 @@ NAMES = (
   "pate.norms",
   "pate.bound",
   "pate.soft",
+  "pate.refusals",
   "pate.frontier",
   "dp_erm.output",
   "dp_erm.normalize",

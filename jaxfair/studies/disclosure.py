@@ -243,8 +243,8 @@ STUDY = ex.Study(
     "[Fig. 7.1]": _reveal_at_most(2, 0.5).at(method=OPTIMUM),
     "one suffices: With delta above 0 more than 90% of the people (our reading of the vast "
     "majority) reveal at most one column, whatever delta [Fig. 7.2]": _reveal_at_most(1, 0.9)
-    .at(method=ENTROPY, delta=ex.but(0.0), **LINEAR)
-    .in_each("delta"),
+    .in_each("delta")
+    .at(method=ENTROPY, delta=ex.but(0.0), **LINEAR),
     "certainty is free: With delta = 0 and a linear model nobody's label changes [Fig. 7.3]": (
       LOWEST >= 1.0
     ).at(delta=0.0, model="logistic", **ALL),

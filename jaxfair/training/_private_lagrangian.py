@@ -88,8 +88,9 @@ def private_lagrangian(
 
   Reference:
     Tran, Fioretto & Van Hentenryck (2021), Differentially private and fair
-    deep learning: a Lagrangian dual approach. Theirs takes the whole gradient
-    to be private; for the attribute alone the loss needs no noise.
+    deep learning: a Lagrangian dual approach. It protects the attribute as well,
+    with noise for a mean over the smallest group of a batch. Here the noise is
+    scaled by the released prices, which is less.
   """
   given = Given(examples, config, key, initial, anchor)
   return train(PrivateLagrangianProgram(model, loss), given)

@@ -24,8 +24,6 @@ quote = "See the table."
 where = "Section 5.9"
 untested = "an example"
 """
-# Packages whose quotes are not written down yet; the list only shrinks.
-WITHOUT = {"pate", "sf_pate"}
 
 
 @pytest.fixture
@@ -86,13 +84,9 @@ def test_quotes_lie_beside_the_module_of_a_study(written, tmp_path, name):
 
 @pytest.fixture(scope="module")
 def quoted():
-  """(study, its quotes) by name, of every study with sources whose quotes are written down."""
+  """(study, its quotes) by name, of every study."""
   found = {name: _registry.find(name) for name in studies.NAMES}
-  return {
-    name: (study, quotes_beside(study.run))
-    for name, study in found.items()
-    if name.split(".")[0] not in WITHOUT
-  }
+  return {name: (study, quotes_beside(study.run)) for name, study in found.items()}
 
 
 def test_every_source_has_a_quote(quoted):
@@ -113,12 +107,3 @@ def test_every_quote_is_tested_or_says_why_not(quoted):
     tested |= {(package, place) for claim in study.claims for place in places(claim.source)}
   for key, quote in written_down.items():
     assert (key in tested) != bool(quote.untested), key
-
-
-def test_packages_leave_the_list_when_their_quotes_are_there():
-  there = {name for name in WITHOUT if quotes_beside(_registry.find(_one_of(name)).run)}
-  assert not there, "take these out of WITHOUT"
-
-
-def _one_of(package):
-  return next(name for name in studies.NAMES if name.split(".")[0] == package)

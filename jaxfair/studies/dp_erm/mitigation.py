@@ -1,7 +1,8 @@
 """The penalty that balances what privacy costs the groups (figures 3.7, 3.14).
 
-DP-SGD with none, one or both of the penalty's terms, and with ten times both. With `public_people`
-the penalty reads people set apart as public, and the epsilons cover all of the training.
+DP-SGD with none, one or both of the penalty's terms, with a tenth and with ten times both. With
+`public_people` the penalty reads people set apart as public, and the epsilons cover all of the
+training.
 """
 
 import dataclasses
@@ -17,12 +18,14 @@ from jaxfair.studies.dp_erm import common, networks
 from jaxfair.studies.dp_erm.networks import END
 from jaxfair.training import _risk_balanced
 
-NONE, CLIP, NOISE, BOTH, LARGE = "none", "clipping", "noise", "both", "both, ten times"
+NONE, CLIP, NOISE, BOTH = "none", "clipping", "noise", "both"
+SMALL, LARGE = "both, a tenth", "both, ten times"
 TERMS = {
   NONE: (0.0, 0.0),
   CLIP: (1.0, 0.0),
   NOISE: (0.0, 1.0),
   BOTH: (1.0, 1.0),
+  SMALL: (0.1, 0.1),
   LARGE: (10.0, 10.0),
 }
 
@@ -171,8 +174,8 @@ STUDY = networks.study(
     ex.lines(
       "risks: Excess risk of both groups as privacy is spent",
       "excess_risk ~ epsilon_of_clipped_part, role | panel",
-      "Without a penalty, with one of its terms, with both, with ten times both. The nearer the "
-      "lines, the fairer; the lower, the better.",
+      "Without a penalty, with one of its terms, with both, a tenth and ten times both. The nearer "
+      "the lines, the fairer; the lower, the better.",
       zero=True,
     ),
   ),

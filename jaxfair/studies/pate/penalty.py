@@ -1,6 +1,6 @@
 """PATE: what penalty, number of teachers and input norms do to deviation, gap and accuracy."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import jax.numpy as jnp
@@ -8,11 +8,15 @@ import jax.numpy as jnp
 from jaxfair import analysis
 from jaxfair import experiments as ex
 from jaxfair.experiments import _claims, _figures, _study
+from jaxfair.experiments._usefulness import levels
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate import students
 from jaxfair.types import Examples, Model
 
-ALL = {"group": "everyone"}
+ALL = {"group": "everyone", "votes": students.NOISY}
+CLEAN = {"votes": students.CLEAN}
+LEARNT = CLEAN | {"penalty": min}  # at the largest penalties students collapse on purpose
+EACH, SOME = "every set", "some set"  # a figure of one set names it instead
 SHOWN = {
   "deviation": ("How far noise moves the student", "E ||d||"),
   "gap": ("Gap of excess risks between groups", "gap (errors)"),
@@ -90,16 +94,43 @@ def _norm_notes(config: NormConfig) -> list[str]:
   ]
 
 
-def trends(
-  along: str, at: dict[str, Any], told: dict[str, tuple[str, str]]
-) -> dict[str, _claims.Check]:
-  """Claims that a value "rises" or "falls" along a column, in every set."""
+def claims(told: Iterable[tuple[str, _claims.Check, str, dict[str, str]]]) -> dict[str, Any]:
+  """Each check in one set, in every set, or in some set, as the places say it.
+
+  Args:
+    told: name, check, statement, and the places in the papers by where they look.
+  """
   made = {}
-  for statement, (value, way) in told.items():
-    trend = ex.trend(value, along)
-    check = trend > 0 if way == "rises" else trend < 0
-    made[statement] = check.at(**ALL, **at).in_each("data")
+  for name, check, statement, places in told:
+    for where, place in places.items():
+      made[f"{name}, {where}: {statement} ({where}) [{place}]"] = in_sets(check, where)
   return made
+
+
+def in_sets(check: _claims.Check, where: str) -> _claims.Check:
+  """The check in every set, in some set, or in the set of this name."""
+  if where == SOME:
+    return check.in_some("data")
+  return check.in_each("data") if where == EACH else check.at(data=where)
+
+
+def trend(value: str, along: str, way: str, **at: Any) -> _claims.Check:
+  """The value of noisy students "rises" or "falls" along a column."""
+  found = ex.trend(value, along)
+  check = (found > 0 if way == "rises" else found < 0).at(**(ALL | at))
+  return if_learnt(check, at | CLEAN)
+
+
+def if_learnt(check: _claims.Check, reference: _claims.Where) -> _claims.Check:
+  """The check, if the models of these rows are better than a constant."""
+
+  def run(table: ex.Table, level: float) -> _claims.Finding:
+    useless = [one.told for one in levels(table, reference) if not one.learnt]
+    if useless:
+      raise _claims.CannotTellError(f"the model has not learnt: {'; '.join(useless)}")
+    return check.run(table, level)
+
+  return _claims.Check(run)
 
 
 def lines(
@@ -117,10 +148,9 @@ def lines(
 
 SUMMARY = ex.summary(
   "What noise does",
-  "accuracy, clean_accuracy, deviation, gap, flip_probability ~ data, teachers, penalty",
-  ALL,
+  "accuracy, balanced_accuracy, majority_accuracy, deviation, gap ~ data, teachers, penalty, votes",
+  {"group": "everyone"},
 )
-SOURCES = ("Fig. 2, 8; thesis 4.3, 4.10", "Fig. 4, 10; thesis 4.3, 4.12")
 PENALTY = es.study(
   "pate.penalty",
   "PATE students against the penalty on their parameters",
@@ -128,15 +158,36 @@ PENALTY = es.study(
   run,
   notes=notes,
   summaries=(SUMMARY,),
-  claims=trends(
-    "penalty",
-    {"teachers": min},
-    {
-      f"deviation: A larger penalty moves the student less [{SOURCES[0]}]": ("deviation", "falls"),
-      f"gap: A larger penalty narrows the gap of excess risks [{SOURCES[0]}]": ("gap", "falls"),
-      f"accuracy: A larger penalty costs accuracy [{SOURCES[0]}]": ("accuracy", "falls"),
-    },
-  ),
+  plain=CLEAN,
+  reference=LEARNT,
+  claims=claims(
+    [
+      (
+        "deviation",
+        trend("deviation", "penalty", "falls"),
+        "A larger penalty moves the student less",
+        {"credit": "Fig. 2; Fig. 4.3", EACH: "Fig. 8; Fig. 4.10"},
+      ),
+      (
+        "gap",
+        trend("gap", "penalty", "falls"),
+        "A larger penalty narrows the gap of excess risks",
+        {"credit": "Fig. 2, gap; Fig. 4.3", EACH: "Fig. 8; Fig. 4.10"},
+      ),
+      (
+        "accuracy",
+        trend("accuracy", "penalty", "falls"),
+        "A larger penalty can cost accuracy",
+        {SOME: "Fig. 2, accuracy; Fig. 4.3, accuracy; Fig. 8, accuracy; Fig. 4.10, accuracy"},
+      ),
+    ]
+  )
+  | {
+    "gap, students that learn: Up to a penalty of 5, where students learn, a larger penalty "
+    "narrows the gap of excess risks": in_sets(
+      trend("gap", "penalty", "falls", penalty=lambda told: tuple(p for p in told if p <= 5)), EACH
+    )
+  },
   figures=lines("penalty", "teachers", log="x"),
 )
 
@@ -146,22 +197,56 @@ TEACHERS = es.study(
   Config,
   run,
   notes=notes,
-  summaries=(SUMMARY,),
-  claims=trends(
-    "teachers",
-    {"penalty": min},
-    {
-      "flips: Labels of more teachers are flipped less often [Fig. 3, 9; thesis 4.4, 4.11]": (
-        "flip_probability",
-        "falls",
+  summaries=(
+    SUMMARY,
+    ex.summary("How likely noise flips a label", "flip_probability ~ data, teachers", ALL),
+  ),
+  plain=CLEAN,
+  reference=LEARNT,
+  claims=claims(
+    [
+      (
+        "flips",
+        trend("flip_probability", "teachers", "falls", penalty=min),
+        "Labels of more teachers are flipped less often",
+        {"credit": "Fig. 3; Fig. 4.4", EACH: "Fig. 9; Fig. 4.11"},
       ),
-      f"deviation: With more teachers noise moves the student less [{SOURCES[1]}]": (
-        "deviation",
-        "falls",
+      *(
+        (
+          f"{value}, {which} penalty",
+          trend(value, "teachers", way, penalty=pick),
+          f"{statement} ({which} penalty)",
+          places,
+        )
+        for which, pick in (("least", min), ("largest", max))
+        for value, way, statement, places in (
+          (
+            "deviation",
+            "falls",
+            "With more teachers noise moves the student less",
+            {"adult": "Fig. 4", "credit": "Fig. 4.3, teachers", EACH: "Fig. 10; Fig. 4.12"},
+          ),
+          (
+            "gap",
+            "falls",
+            "More teachers narrow the gap of excess risks",
+            {"adult": "Fig. 4", "credit": "Fig. 4.3, teachers", EACH: "Fig. 10; Fig. 4.12"},
+          ),
+          (
+            "accuracy",
+            "rises",
+            "More teachers make the student of noisy votes more accurate",
+            {"adult": "Fig. 4", "credit": "Fig. 4.3, teachers"},
+          ),
+        )
       ),
-      f"gap: More teachers narrow the gap of excess risks [{SOURCES[1]}]": ("gap", "falls"),
-      "accuracy: More teachers make the student more accurate [Fig. 4]": ("accuracy", "rises"),
-    },
+      (
+        "accuracy without noise",
+        trend("accuracy", "teachers", "falls", penalty=min, **CLEAN),
+        "Very many teachers can cost accuracy: the student of clean votes",
+        {SOME: "Fig. 4, many teachers; Fig. 10, accuracy; Fig. 4.12, accuracy"},
+      ),
+    ]
   ),
   figures=(
     ex.lines(
@@ -174,7 +259,6 @@ TEACHERS = es.study(
   ),
 )
 
-TREND = ex.trend("deviation", "norm") > 0
 NORMS = es.study(
   "pate.norms",
   "PATE students of inputs with bounded norms",
@@ -184,17 +268,21 @@ NORMS = es.study(
   summaries=(
     ex.summary(
       "What noise does",
-      "deviation, accuracy, clean_accuracy, gap ~ data, teachers, penalty, norm",
-      ALL,
+      "deviation, accuracy, gap ~ data, teachers, penalty, norm, votes",
+      {"group": "everyone"},
     ),
   ),
-  claims={
-    f"deviation, {which} penalty: The larger the inputs may be, the further noise moves the "
-    f"student ({which} penalty) [Fig. 5, 11; thesis 4.5, 4.13]": TREND.at(
-      **ALL, penalty=pick
-    ).in_each("data")
+  plain=CLEAN,
+  reference=LEARNT,
+  claims=claims(
+    (
+      f"deviation, {which} penalty",
+      trend("deviation", "norm", "rises", penalty=pick),
+      f"The larger the inputs may be, the further noise moves the student ({which} penalty)",
+      {"credit": "Fig. 5; Fig. 4.5", EACH: "Fig. 11; Fig. 4.13"},
+    )
     for which, pick in (("least", min), ("largest", max))
-  },
+  ),
   figures=lines("norm", "penalty", "deviation", "accuracy", x_title="largest input norm", log="x"),
 )
 

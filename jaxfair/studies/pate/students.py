@@ -17,13 +17,14 @@ from jaxfair import experiments as ex
 from jaxfair import models, pate, tree
 from jaxfair.analysis._by_group import mean_by_group
 from jaxfair.experiments import _study
-from jaxfair.experiments._measures import EVERYONE
+from jaxfair.experiments._measures import EVERYONE, beside_constant
 from jaxfair.studies.pate import ensembles as es
 from jaxfair.studies.pate.ensembles import Ensemble
 from jaxfair.types import Examples, Model, Params
 
 # The settings of some students, the students, and who measures them.
 Compared = tuple[Sequence[Mapping[str, Any]], Params, Examples]
+CLEAN, NOISY = "clean", "noisy"  # votes that students learn from
 
 
 def majority_weights(ensemble: Ensemble) -> jax.Array:
@@ -108,46 +109,49 @@ def compare_on_splits(
   for seed, ensemble in enumerate(made):
     for settings, trained, test in train(model, ensemble):
       told = [{**cell, **setting, "seed": seed} for setting in settings]
-      errors, losses = risks_by_group(model, trained, test, people.num_groups)
+      errors, learnt = measured(model, trained, test, people.num_groups)
       moved = distances(trained)
-      tables += comparison_rows(told, errors, losses, moved, people.group_names)
+      tables += comparison_rows(told, errors, learnt, moved, people.group_names)
   return ex.Table.concat(tables)
 
 
 def comparison_rows(
   settings: Sequence[Mapping[str, Any]],
   errors: Any,
-  losses: Any,
+  learnt: Mapping[str, Any],
   deviations: Any,
   group_names: Sequence[str],
 ) -> Iterator[ex.Table]:
-  """One row per setting and group, and one for everyone with the gaps.
+  """Rows of the student of clean votes and of those of noisy votes, in 0/1 loss.
+
+  One row per setting and group, and one for everyone with the gap.
 
   Args:
     settings: S of them, columns of the rows.
     errors: [S, 1 + D, G + 1] shares of wrong predictions by group, and of
       everyone; the student without noise first, then D with noise.
-    losses: mean cross-entropy, of the same shape.
+    learnt: [S, 1 + D] of each measure that tells a model from a constant.
     deviations: [S, D] distances of the noisy students from the first.
     group_names: G of them.
   """
-  errors, losses = (np.asarray(risk, np.float64) for risk in (errors, losses))
-  excess_errors, excess_loss = (risk[:, 1:] - risk[:, :1] for risk in (errors, losses))
-  nobody = [np.nan] * len(group_names)
+  errors = np.asarray(errors, np.float64)
+  excess, nobody = errors[:, 1:] - errors[:, :1], [np.nan] * len(group_names)
   for i, setting in enumerate(settings):
-    of_all = {
-      "gap": cross_fitted_gap(excess_errors[i, :, :-1]),
-      "loss_gap": cross_fitted_gap(excess_loss[i, :, :-1]),
+    moved = {
+      "gap": cross_fitted_gap(excess[i, :, :-1]),
       "deviation": np.asarray(deviations[i], np.float64).mean(),
     }
-    values = {
-      "accuracy": 1 - errors[i, 1:].mean(0),
-      "clean_accuracy": 1 - errors[i, 0],
-      "excess_errors": excess_errors[i].mean(0),
-      "excess_loss": excess_loss[i].mean(0),
-      **{name: [*nobody, value] for name, value in of_all.items()},
-    }
-    yield ex.Table.from_arrays(setting, {"group": [*group_names, EVERYONE]}, values)
+    for votes, own in ((CLEAN, slice(0, 1)), (NOISY, slice(1, None))):
+      of_all = {
+        name: np.asarray(value, np.float64)[i, own].mean() for name, value in learnt.items()
+      }
+      values = {"accuracy": 1 - errors[i, own].mean(0)}
+      if votes == NOISY:
+        of_all, values = of_all | moved, values | {"excess_errors": excess[i].mean(0)}
+      values |= {name: [*nobody, value] for name, value in of_all.items()}
+      yield ex.Table.from_arrays(
+        {**setting, "votes": votes}, {"group": [*group_names, EVERYONE]}, values
+      )
 
 
 def cross_fitted_gap(excess: np.ndarray) -> float:
@@ -188,20 +192,18 @@ def _drawn(
 
 
 @functools.partial(jax.jit, static_argnames=("model", "num_groups"))
-def risks_by_group(
+def measured(
   model: Model, trained: Params, test: Examples, num_groups: int
-) -> list[jax.Array]:
-  """Errors and losses of [S, 1 + D] students, [S, 1 + D, G + 1] each."""
+) -> tuple[jax.Array, dict[str, jax.Array]]:
+  """Errors [S, 1 + D, G + 1] of [S, 1 + D] students, and how far each is from a constant."""
 
-  def risks(params: Params) -> list[jax.Array]:
+  def one(params: Params) -> tuple[jax.Array, dict[str, jax.Array]]:
     logits = model.apply(params, test.x)
-    found = [
-      mean_by_group(loss(logits, test.y), test.group, num_groups)
-      for loss in (models.zero_one, models.cross_entropy)
-    ]
-    return [jnp.append(risk.group, risk.population) for risk in found]
+    wrong = mean_by_group(models.zero_one(logits, test.y), test.group, num_groups)
+    constant = beside_constant(test.y, jnp.argmax(logits, -1), logits.shape[-1])
+    return jnp.append(wrong.group, wrong.population), constant
 
-  return jax.lax.map(lambda own: jax.lax.map(risks, own, batch_size=8), trained)
+  return jax.lax.map(lambda own: jax.lax.map(one, own, batch_size=8), trained)
 
 
 @jax.jit

@@ -223,8 +223,8 @@ STUDY = ex.Study(
     "loose: At the highest rate every group's bound is less than ten times its excess loss": (
       ex.mean("looseness") < 10
     )
-    .at(rate=max, **GROUPS)
-    .in_each("group"),
+    .in_each("group")
+    .at(rate=max, **GROUPS),
   },
   figures=(
     ex.lines("accuracy: Accuracy of each group", "accuracy ~ rate, group"),

@@ -6,35 +6,43 @@ measure.
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import checks, data, fairness, methods, models, tree
+from jaxfair import accounting, checks, data, fairness, methods, models, tree
 from jaxfair import experiments as ex
 from jaxfair.accounting import Budget
 from jaxfair.experiments import Count, Positive, _study
+from jaxfair.experiments._measures import beside_constant
 from jaxfair.methods._method import network_of
 from jaxfair.methods._private_groups import NOTIONS, fair_students
 from jaxfair.methods._sf_pate import SfPateSettings
 from jaxfair.types import Examples, Params
 
 SF_S, SF_T = "SF_S-PATE", "SF_T-PATE"
+SF_S_OWN, SF_T_OWN = "SF_S-PATE, these votes", "SF_T-PATE, these votes"
 M, M_CORRECTED, PF_LD = "M", "M, corrected", "PF-LD"
+PF_LD_COARSE = "PF-LD, coarse"
 PLAIN, FAIR = "plain", "fair, not private"
 # Each name's method and settings; those without privacy have none.
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
   SF_S: ("sf_pate_s", {}),
   SF_T: ("sf_pate_t", {}),
+  SF_S_OWN: ("sf_pate_s", {}),
+  SF_T_OWN: ("sf_pate_t", {}),
   M: ("randomized_groups", {}),
   M_CORRECTED: ("randomized_groups", {"corrected": True}),
   PF_LD: ("private_lagrangian", {}),
+  PF_LD_COARSE: ("private_lagrangian", {}),
   PLAIN: ("", {}),
   FAIR: ("", {}),
 }
+STEP, STEPS = 1.05, 80  # of the search for the noise of a data-dependent epsilon
+SMALLEST = 0.1  # share of a batch that the coarse sensitivity takes the smallest group to have
 GENERALIZED = "generalized_demographic_parity"
 
 
@@ -84,7 +92,15 @@ class Repetition:
     fields = [field.name for field in dataclasses.fields(own.settings)]
     told = {name: getattr(self.config, name) for name in fields if hasattr(self.config, name)}
     settings, delta = own.settings(**told | changes), self.config.delta
-    return [own.plan(settings, self.people.sizes, Budget(e, delta)) for e in self.config.epsilons]
+
+    def planned(epsilon: float) -> methods.Plan:
+      return own.plan(settings, self.people.sizes, Budget(epsilon, delta))
+
+    plans = [planned(epsilon) for epsilon in self.config.epsilons]
+    if name in (SF_S_OWN, SF_T_OWN):
+      counts = own.votes(plans[0], self.people, key=self.key).counts
+      return [planned(_any_votes(planned, counts, one, delta)) for one in self.config.epsilons]
+    return [_coarse(plan) for plan in plans] if name == PF_LD_COARSE else plans
 
   def train(self, name: str) -> Params:
     """One model of this method for each epsilon, stacked; all start from theta*."""
@@ -106,14 +122,18 @@ class Repetition:
     return dataclasses.replace(self, start=start)
 
   def measure(self, stacked: Params) -> dict[str, np.ndarray]:
-    """Accuracy and violation of [k] models on test people and true groups."""
+    """What [k] models do to test people of true groups, beside a constant."""
     model, test = network_of(self.config, self.people.sizes).model, self.test
-    found: dict[str, list[float]] = {"accuracy": [], "violation": []}
+    rows: list[dict[str, Any]] = []
     for index in range(len(jax.tree.leaves(stacked)[0])):
       scores = models.scores(model, tree.take(stacked, index), test.x)  # probabilities
-      found["accuracy"].append(float(jnp.mean(jnp.argmax(scores, axis=-1) == test.y)))
-      found["violation"].append(self._violation(scores))
-    return {name: np.array(values) for name, values in found.items()}
+      predicted = jnp.argmax(scores, axis=-1)
+      found: dict[str, Any] = {
+        "accuracy": jnp.mean(predicted == test.y),
+        "violation": self._violation(scores),
+      }
+      rows.append(found | beside_constant(test.y, predicted, scores.shape[-1]))
+    return {name: np.array([float(row[name]) for row in rows]) for name in rows[0]}
 
   def _violation(self, scores: jax.Array) -> float:
     sizes, test = self.people.sizes, self.test
@@ -128,6 +148,39 @@ class Repetition:
         skip_empty=True,
       )
     )
+
+
+def _any_votes(
+  planned: Callable[[float], methods.Plan], counts: Any, epsilon: float, delta: float
+) -> float:
+  """The largest epsilon for any votes whose noise costs `epsilon` at most at these votes.
+
+  All noises in steps of 5% are tried: where votes agree, the data-dependent epsilon falls again as
+  noise vanishes, since no label is ever flipped.
+
+  Privacy:
+    The noise is chosen by private votes, so neither number is a guarantee: it is what papers
+    compare that print the data-dependent epsilon.
+  """
+
+  def cost(one: float) -> float:
+    [sigma] = planned(one).config.sigmas
+    return accounting.pate_diagnosis(counts, sigma=sigma, delta=delta).not_for_release
+
+  steps = [epsilon * STEP**i for i in range(STEPS)]
+  return max((one for one in steps[1:] if cost(one) <= epsilon), default=epsilon)
+
+
+def _coarse(plan: methods.Plan) -> methods.Plan:
+  """PF-LD with noise for a step's sensitivity of 2 C / (0.1 batch).
+
+  One person's group moves the noisy sum by 2 C reach, with reach half the range of the groups'
+  prices. Dividing by the smallest group of a batch, taken to be a tenth of it, moves it by
+  2 C / 0.1 instead, as if reach were 10. Trainings here have a reach of about 1, so that is ten
+  times the noise.
+  """
+  noise = float(plan.config.noise_multiplier) / SMALLEST
+  return dataclasses.replace(plan, config=dataclasses.replace(plan.config, noise_multiplier=noise))
 
 
 def splits(

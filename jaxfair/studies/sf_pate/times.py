@@ -77,9 +77,9 @@ def _notes(config: Config) -> list[str]:
 
 
 def _times(factor: float, slow: str, fast: str) -> _claims.Check:
-  """In every set, one takes at least `factor` times as long as the other."""
+  """One takes at least `factor` times as long as the other."""
   longer = ex.difference("log10_seconds", {"method": slow}, {"method": fast})
-  return (longer > float(np.log10(factor))).in_each("data")
+  return longer > float(np.log10(factor))
 
 
 STUDY = common.study(
@@ -92,10 +92,22 @@ STUDY = common.study(
     ex.summary("CPU seconds of one training", "seconds, accuracy, violation ~ data, method"),
   ),
   claims={
-    "SF_S faster than M: SF_S-PATE trains faster than M [Table 1]": _times(1.0, M, SF_S),
+    "SF_S faster than M: SF_S-PATE trains faster than M [Table 1]": _times(1.0, M, SF_S).in_each(
+      "data"
+    ),
+    "SF_S three times faster than M: SF_S-PATE is up to three times faster than M: three times in "
+    "some set [Table 1]": _times(3.0, M, SF_S).in_some("data"),
     **{
-      f"{ours} ten times faster, {rival}: {ours} trains at least ten times faster than {rival} "
-      "[Table 1]": _times(10.0, rival, ours)
+      f"{SF_S} a hundred times faster, {rival}: SF_S-PATE is up to two orders of magnitude faster "
+      f"than {rival}: a hundred times in some set [Table 1]": _times(100.0, rival, SF_S).in_some(
+        "data"
+      )
+      for rival in (PF_LD, ONE_BY_ONE)
+    },
+    **{
+      f"{ours} ten times faster, {rival}: {ours} trains at least ten times faster than {rival}": (
+        _times(10.0, rival, ours).in_each("data")
+      )
       for ours in (SF_S, SF_T)
       for rival in (PF_LD, ONE_BY_ONE)
     },

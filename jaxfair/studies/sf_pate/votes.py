@@ -117,9 +117,11 @@ STUDY = common.study(
   claims={
     "votes beat randomized response: Voted groups are right more often than those of M (most "
     "teachers) [Fig. 3]": _above(RESPONSE),
+    "votes beat it at the least epsilon: At the least epsilon, voted groups are right more often "
+    "than those of M (most teachers) [Fig. 3]": _above(RESPONSE).at(epsilon=min),
     "votes beat guessing: Voted groups are right more often than calling everybody a member of the "
     "largest group (most teachers)": _above(GUESS),
-    "more teachers: With more teachers voted groups are right more often [Fig. 3]": (
+    "more teachers: With more teachers voted groups are right more often [Fig. 3, teachers]": (
       ex.trend("right", "teachers") > 0
     )
     .at(by=VOTE)

@@ -5,7 +5,7 @@ import pytest
 from helpers import dp_erm_runs
 from jaxfair import checks
 from jaxfair.accounting import _dp_sgd
-from jaxfair.studies.dp_erm.mitigation import BOTH, CLIP, LARGE, NOISE, NONE
+from jaxfair.studies.dp_erm.mitigation import BOTH, CLIP, LARGE, NOISE, NONE, SMALL
 from jaxfair.training import _regularizers
 
 
@@ -28,10 +28,10 @@ def done(tmp_path_factory):
 
 def test_each_penalty_has_its_terms(done):
   _, table, _, configs = done
-  assert table.unique("penalty") == [NONE, CLIP, NOISE, BOTH, LARGE]
-  assert len(table) == 5 * 2 * 3 * 2
+  assert table.unique("penalty") == [NONE, CLIP, NOISE, BOTH, SMALL, LARGE]
+  assert len(table) == 6 * 2 * 3 * 2
   weights = [(p.clip_weight, p.noise_weight) for c in configs for p in c.penalties]
-  assert weights == [(0, 0), (2, 0), (0, 2), (2, 2), (20, 20)]
+  assert weights == [(0, 0), (2, 0), (0, 2), (2, 2), (0.2, 0.2), (20, 20)]
   for config in configs:
     assert config.penalties[0].form == "closeness"
     assert config.penalties[0].sample == 30

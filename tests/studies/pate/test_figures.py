@@ -20,24 +20,28 @@ def folder(tmp_path_factory):
   return tmp_path_factory.mktemp("runs")
 
 
+def claim(study, name):
+  [found] = [one for one in _registry.find(study).claims if one.name == name]
+  return found
+
+
 def test_a_large_penalty_moves_the_student_less(folder):
   table = pate_studies.run("pate.penalty", folder, penalties=[0.1, 1000.0], sigma=4.0)
-  everyone = table.where(group="everyone")
-  assert len(table) == 2 * 2 * 3
+  everyone = table.where(group="everyone", votes="noisy")
+  assert len(table) == 2 * 2 * 2 * 3
   weak, strong = (everyone.where(penalty=p) for p in (0.1, 1000.0))
   assert (strong["deviation"] < 0.2 * weak["deviation"]).all()
-  study = _registry.find("pate.penalty")
-  deviation = study.claims[0].check(table)
+  deviation = claim("pate.penalty", "deviation, every set").check(table)
   assert deviation.verdict == "supported"
   assert deviation.value == pytest.approx(-1)
 
 
 def test_more_teachers_are_flipped_less(folder):
   table = pate_studies.run("pate.teachers", folder, teachers=[2, 6], sigma=4.0)
-  flips = _registry.find("pate.teachers").claims[0].check(table)
+  flips = claim("pate.teachers", "flips, every set").check(table)
   assert flips.verdict == "supported"
   # Of two teachers that agree, 1 - Phi(2 / (sqrt(2) 4)) flip; no fewer can.
-  few = table.where(teachers=2)["flip_probability"]
+  few = table.where(teachers=2, votes="noisy")["flip_probability"]
   assert (few >= stats.norm.sf(2 / (math.sqrt(2) * 4))).all()
 
 
@@ -51,6 +55,9 @@ def test_correlations_are_those_of_the_people_shown(folder):
     if np.ptp(shown[first]) and np.ptp(shown[second]):
       expected = stats.spearmanr(shown[first], shown[second]).statistic
       np.testing.assert_allclose(told["correlation"], expected, atol=1e-12)
+  models = table.where(row=people.MODEL)
+  assert len(models) == 2
+  assert (models["balanced_accuracy"] > 0.6).all()
   # The gradient of softmax regression: sqrt(2) |f - y| sqrt(|x|^2 + 1).
   largest = math.sqrt(2) * np.sqrt(shown["input_norm"] ** 2 + 1)
   assert (shown["gradient_norm"] <= largest * (1 + 1e-5)).all()
@@ -66,7 +73,7 @@ def test_inputs_are_shortened_in_their_direction():
 def test_long_inputs_move_the_student(folder):
   table = pate_studies.run(
     "pate.norms", folder, norms=[0.1, 4.0], penalties=[1.0], sigma=4.0
-  ).where(group="everyone")
+  ).where(group="everyone", votes="noisy")
   short, long = (table.where(norm=n)["deviation"] for n in (0.1, 4.0))
   assert (short < long).all()
 
@@ -134,10 +141,26 @@ def test_noise_pays_for_all_labels_and_no_more(folder):
 
 
 def test_kinds_of_labels_are_compared(folder):
-  table = pate_studies.run("pate.soft", folder, epsilons=[1.0, 1000.0])
-  everyone = table.where(group="everyone")
+  table = pate_studies.run("pate.soft", folder, epsilons=[1.0, 1000.0], penalties=[1.0])
+  everyone = table.where(group="everyone", votes="noisy")
   assert len(everyone) == 3 * 2 * 2
   for kind in (soft.HARD, soft.SOFT, soft.PROJECTED):
     noisy, clear = (everyone.where(labels=kind, epsilon=e)["deviation"] for e in (1, 1000))
     assert (clear < noisy).all()
   assert np.isnan(everyone["group_excess"]).all()
+
+
+def test_refusals_are_those_of_the_test(folder):
+  table = pate_studies.run("pate.refusals", folder, thresholds=[0.0, 1.0], sigma_threshold=0.01)
+  everyone = table.where(group="everyone")
+  # Without noise nobody is refused at 0; at 1 those on whom all six teachers agree pass half of
+  # the time, since their count is the threshold itself, and nobody else does.
+  assert (everyone.where(threshold=0.0)["coverage"] == 1).all()
+  assert (everyone.where(threshold=1.0)["coverage"] <= 0.5).all()
+  at_all = everyone.where(threshold=0.0)
+  np.testing.assert_allclose(at_all["answered_accuracy"], at_all["accuracy"])
+  groups = table.where(threshold=1.0, group=("a", "b"))
+  assert len(groups) == 2 * 2
+  # Group b is harder to tell apart, so teachers agree on it less often.
+  a, b = (groups.where(group=name)["coverage"].mean() for name in "ab")
+  assert b < a

@@ -45,13 +45,15 @@ def trained(ensemble):
 
 @pytest.mark.slow
 def test_students_of_the_same_labels_are_the_same(ensemble, trained):
-  errors, _ = ps.risks_by_group(models.logistic(2), trained, ensemble.test, 2)
+  errors, learnt = ps.measured(models.logistic(2), trained, ensemble.test, 2)
   deviation = ps.distances(trained)
   assert (deviation[:, 0] == 0).all()
   assert (errors[:, 1] == errors[:, 0]).all()
   assert deviation[0, 1] > 1  # flipped labels: the opposite student
   assert errors[0, 0, -1] < 0.1
   assert errors[0, 2, -1] > 0.9
+  assert learnt["balanced_accuracy"][0, 0] > 0.9
+  assert learnt["balanced_accuracy"][0, 2] < 0.1
 
 
 @pytest.mark.slow
@@ -62,16 +64,21 @@ def test_the_penalty_holds_students_back(trained):
 
 @pytest.mark.slow
 def test_rows_are_means_over_draws(ensemble, trained):
-  risks = ps.risks_by_group(models.logistic(2), trained, ensemble.test, 2)
+  errors, learnt = ps.measured(models.logistic(2), trained, ensemble.test, 2)
   settings, deviation = [{"penalty": 0.1}, {"penalty": 1000.0}], ps.distances(trained)
-  rows = Table.concat([*ps.comparison_rows(settings, *risks, deviation, ("a", "b"))])
-  assert len(rows) == 2 * 3
+  rows = Table.concat([*ps.comparison_rows(settings, errors, learnt, deviation, ("a", "b"))])
+  assert len(rows) == 2 * 2 * 3
   first = rows.where(penalty=0.1, group="everyone")
-  errors = np.asarray(risks[0], np.float64)[0, :, -1]
-  np.testing.assert_allclose(first["clean_accuracy"], 1 - errors[0])
-  np.testing.assert_allclose(first["accuracy"], 1 - errors[1:].mean())
-  np.testing.assert_allclose(first["excess_errors"], errors[1:].mean() - errors[0])
-  np.testing.assert_allclose(first["deviation"], deviation[0].mean(), rtol=1e-6)
+  clean, noisy = (first.where(votes=votes) for votes in (ps.CLEAN, ps.NOISY))
+  errors = np.asarray(errors, np.float64)[0, :, -1]
+  np.testing.assert_allclose(clean["accuracy"], 1 - errors[0])
+  np.testing.assert_allclose(noisy["accuracy"], 1 - errors[1:].mean())
+  np.testing.assert_allclose(noisy["excess_errors"], errors[1:].mean() - errors[0])
+  np.testing.assert_allclose(noisy["deviation"], deviation[0].mean(), rtol=1e-6)
+  shares = np.asarray(learnt["balanced_accuracy"], np.float64)[0]
+  np.testing.assert_allclose(clean["balanced_accuracy"], shares[0])
+  np.testing.assert_allclose(noisy["balanced_accuracy"], shares[1:].mean())
+  assert np.isnan(clean["deviation"]).all()
   assert np.isnan(rows.where(group="a")["deviation"]).all()
 
 
