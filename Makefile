@@ -2,9 +2,11 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+AS_USERS := --xla_backend_optimization_level=3 --xla_llvm_disable_expensive_passes=false \
+  --xla_cpu_use_fusion_emitters=true --xla_cpu_parallel_codegen_split_count=32
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: quickstart test check fast lint docs oldest clean
+.PHONY: quickstart test as-users check fast lint docs oldest clean
 
 # Installs jaxfair, runs the first study, and says where its report is.
 quickstart: $(VENV)/.installed
@@ -13,6 +15,12 @@ quickstart: $(VENV)/.installed
 # Everything: style, types, layers, all tests.
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(MAKE) as-users
+
+# Tests compile quickly (tests/helpers/quick_compile.py); these, of privacy, as for users.
+as-users: $(VENV)/.installed-for-tests
+	XLA_FLAGS="$(AS_USERS)" $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" \
+	  tests/privacy tests/training/test_dp_sgd.py
 
 # The fast part, for every change.
 check: lint fast

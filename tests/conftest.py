@@ -1,16 +1,15 @@
-"""Shared test set-up: one compilation cache, and where the real data lies."""
+"""Shared test set-up: quick compilation, CPU time per file, and where the real data lies."""
 
+import collections
+import gc
 import math
 import os
 import pathlib
 
-# Most of a test's time is compilation, and most of that LLVM polishing a
-# program that runs once. Set before JAX is imported; a caller's flags come
-# last, and so win.
-os.environ["XLA_FLAGS"] = (
-  "--xla_backend_optimization_level=0 "
-  "--xla_llvm_disable_expensive_passes=true " + os.environ.get("XLA_FLAGS", "")
-)
+from helpers import quick_compile
+
+# Set before JAX is imported; a caller's flags come last, and so win.
+os.environ["XLA_FLAGS"] = f"{quick_compile.FLAGS} {os.environ.get('XLA_FLAGS', '')}"
 
 import hypothesis
 import jax
@@ -26,6 +25,49 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
 # The same examples every time: what passes on one machine passes on another.
 hypothesis.settings.register_profile("unhurried", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("unhurried")
+
+
+# CPU seconds of a test file from which the summary at the end names it.
+MUCH = 20.0
+
+# CPU seconds when the present test began, and of each file so far.
+_began = 0.0
+_of_files: dict[str, float] = collections.defaultdict(float)
+
+
+def _cpu_seconds() -> float:
+  """Of this process and of those that it has waited for."""
+  return sum(os.times()[:4])
+
+
+def pytest_collection_finish():
+  # What imports have made stays: the collector need not look at it again and again.
+  gc.freeze()
+
+
+def pytest_runtest_logstart():
+  global _began
+  _began = _cpu_seconds()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item, call):
+  if call.when == "teardown":
+    item.user_properties.append(("cpu_seconds", _cpu_seconds() - _began))
+
+
+def pytest_runtest_logreport(report):
+  if report.when == "teardown":
+    _of_files[report.nodeid.split("::")[0]] += dict(report.user_properties)["cpu_seconds"]
+
+
+def pytest_terminal_summary(terminalreporter):
+  """Names the files that take much, so that growth is seen."""
+  terminalreporter.section(f"CPU seconds of test files (over {MUCH:.0f}, and the sum)")
+  for file, seconds in sorted(_of_files.items(), key=lambda pair: -pair[1]):
+    if seconds > MUCH:
+      terminalreporter.write_line(f"{seconds:7.1f} {file}")
+  terminalreporter.write_line(f"{sum(_of_files.values()):7.1f} in {len(_of_files)} files")
 
 
 # Bytes of one test process before it drops its compiled programs: a sixth of the machine.

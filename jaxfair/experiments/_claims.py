@@ -238,7 +238,8 @@ def or_missing(choose: Callable[[Sequence[Any]], Any]) -> Callable[[Sequence[Any
 
 def words(where: Where) -> str:
   """`a=1, b=2`, as people read it."""
-  return ", ".join(f"{k}={v}" for k, v in where.items()) or "all rows"
+  told = ((k, v.__name__ if callable(v) else v) for k, v in where.items())
+  return ", ".join(f"{k}={v}" for k, v in told) or "all rows"
 
 
 @dataclasses.dataclass(frozen=True)

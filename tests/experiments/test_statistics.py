@@ -83,6 +83,16 @@ def test_a_stratum_with_a_constant_counts_as_none():
   assert check(flat).value == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize(("over", "expected"), [(np.mean, 0.0), (np.min, -1.0), (np.max, 1.0)])
+def test_one_stratum_against_the_order_is_the_least(over, expected):
+  rows = points(noise=0.0)
+  turned = rows.plus(y=np.where(rows["stratum"] == "a", -rows["y"], rows["y"]))
+  statistic = correlation("x", "y", points=NAMES, within=("stratum",), over=over)
+  found = (statistic > 0)(turned)
+  assert found.value == pytest.approx(expected)
+  assert found.statistic.endswith({-1.0: "least", 0.0: "stratum", 1.0: "largest"}[expected])
+
+
 @pytest.mark.parametrize(("over", "expected"), [(np.min, 2.0), (np.max, 3.0)])
 def test_strata_are_combined_as_asked(over, expected):
   rows = points(noise=0.0)  # the last x of stratum a is 2, that of b is 3

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from helpers import quick_compile
 from helpers.program_zoo import Case, Program
 from jaxfair import checks
 from jaxfair.privacy._clip_factors import layer_ids
@@ -24,12 +25,6 @@ from jaxfair.types import Examples, Model
 SHORTENED = 2.0**-8
 # A person's part may exceed the bound by what one float32 sum rounds.
 EXCESS = 1e-6
-# Programs run once: their compilation is what takes time.
-QUICK = {
-  "xla_backend_optimization_level": 0,
-  "xla_llvm_disable_expensive_passes": True,
-  "xla_cpu_parallel_codegen_split_count": 1,
-}
 
 
 class Verdict(NamedTuple):
@@ -76,7 +71,7 @@ def _compile_sums(program: Program) -> Callable[[Case, float], Any]:
   """
   model = Model(lambda key, x: None, program.apply)
 
-  @functools.partial(jax.jit, compiler_options=QUICK)
+  @functools.partial(jax.jit, compiler_options=quick_compile.OPTIONS)
   def run(params: Any, examples: Examples, masks: Any, clips: Any) -> Any:
     def total(clip: Any, mask: Any) -> Any:
       found = clipped_grad(model, _loss, l2_clip=clip, **program.options)(params, examples, mask)
@@ -112,7 +107,7 @@ def _compile_reference(program: Program) -> Callable[[Case], Any]:
     return program.apply(p, row[None])[0]
 
   # One after the other: nobody's numbers can reach another's.
-  @functools.partial(jax.jit, compiler_options=QUICK)
+  @functools.partial(jax.jit, compiler_options=quick_compile.OPTIONS)
   def gradient(params: Any, x: Any) -> Any:
     return jax.lax.map(functools.partial(jax.grad(loss), params), x)
 

@@ -7,15 +7,15 @@ import subprocess
 import sys
 
 
-def on_devices(code, count=8):
+def on_devices(code, count=8, *, flags=""):
   """Runs code in a process with so many devices; returns what it prints.
 
-  It is compiled as for users, not with the flags of tests/conftest.py.
+  It is compiled as for users, not as tests/conftest.py does it, unless `flags` say otherwise.
   """
-  return _result(_start(code, count))
+  return _result(_start(code, count, flags))
 
 
-def together(code, count=2):
+def together(code, count=2, *, flags=""):
   """Runs code in processes that know each other; what each of them prints.
 
   The code begins with `jax.distributed.initialize(*sys.argv[1:])` in its own
@@ -24,7 +24,7 @@ def together(code, count=2):
   with socket.socket() as free:
     free.bind(("localhost", 0))
     address = f"localhost:{free.getsockname()[1]}"
-  started = [_start(code, 1, address, str(count), str(i)) for i in range(count)]
+  started = [_start(code, 1, flags, address, str(count), str(i)) for i in range(count)]
   try:
     return [_result(process) for process in started]
   finally:  # one that failed leaves the others waiting for it
@@ -33,8 +33,8 @@ def together(code, count=2):
       process.communicate()
 
 
-def _start(code, devices, *arguments):
-  flags = f"--xla_force_host_platform_device_count={devices}"
+def _start(code, devices, flags, *arguments):
+  flags = f"--xla_force_host_platform_device_count={devices} {flags}"
   return subprocess.Popen(
     [sys.executable, "-W", "error", "-c", code, *arguments],
     stdout=subprocess.PIPE,

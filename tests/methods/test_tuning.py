@@ -119,6 +119,7 @@ def _runs(plan, key):
   return random.geometric(1 / plan.config.mean_runs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [60, 256])
 def test_few_people_can_be_tuned_on_by_default(size):
   """The usual batch would be all of them, and its cap would overflow for certain."""

@@ -121,17 +121,11 @@ def computed(name):
 
   if name in LIGHT:
     stacked = tree.stack(params)
-    compiled = quick_jit(jax.vmap(logits_and_grads, (0, None)))
+    compiled = jax.jit(jax.vmap(logits_and_grads, (0, None)))
     return Computed(stacked, *compiled(stacked, x))
-  compiled = quick_jit(logits_and_grads)
+  compiled = jax.jit(logits_and_grads)
   results = [compiled(each, x) for each in params]
   return Computed(tree.stack(params), *tree.stack(results))
-
-
-def quick_jit(function):
-  """Compiled without optimization: these programs run once."""
-  options = {"xla_backend_optimization_level": 0}
-  return jax.jit(function, compiler_options=options)
 
 
 @pytest.mark.slow
@@ -164,7 +158,7 @@ def test_initial_logits_are_of_order_one(name):
 @pytest.mark.parametrize("name", LIGHT)
 def test_one_of_a_stack_gives_what_it_gives_alone(name):
   params, logits, _ = computed(name)
-  apply = quick_jit(ALL[name][0]().apply)
+  apply = jax.jit(ALL[name][0]().apply)
   one = apply(tree.take(params, 1), examples(name, 8)[6:7])
   np.testing.assert_allclose(one, logits[1, 6:7], rtol=1e-4, atol=1e-4)
 

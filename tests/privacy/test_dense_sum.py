@@ -1,5 +1,7 @@
 """Sums with dense noise: no bit of the value is left in the result's last."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from scipy import stats
 
 from helpers import bit_attack
+from helpers.quick_compile import as_users
 from jaxfair.privacy import _dense_sum, _random_words, noise
 
 FALSE_ALARM = 1e-6
@@ -17,7 +20,7 @@ def parts(key, count, sigma=1.0):
   words = _random_words.random_words(key, count)
   raised = jnp.float32(sigma) * np.float32(1 + _dense_sum.RAISED)
   step = _dense_sum.grid_step(raised)
-  coarse, fine = jax.jit(lambda w, s: (_dense_sum.coarse_steps(w, s), _dense_sum.fine_steps(w)))(
+  coarse, fine = as_users(lambda w, s: (_dense_sum.coarse_steps(w, s), _dense_sum.fine_steps(w)))(
     words, raised / step
   )
   return np.float64(coarse), np.float64(fine), np.float64(step)
@@ -29,7 +32,8 @@ def test_the_compiled_sum_is_that_of_integers(sigma):
   rng, key = np.random.default_rng(0), jax.random.key(3)
   spread = sigma * 10.0 ** rng.uniform(-6, 4, size=20_000)
   value = np.float32(rng.normal(size=20_000) * spread)
-  noisy = noise.gaussian(value, sigma=float(np.float32(sigma)), key=key)
+  add_noise = functools.partial(noise.gaussian, sigma=float(np.float32(sigma)))
+  noisy = as_users(lambda v, k: add_noise(v, key=k))(value, key)
   coarse, fine, step = parts(key, 20_000, sigma)
   integers = np.round(value.astype(np.float64) / step) + coarse + fine
   np.testing.assert_array_equal(noisy, np.float32(integers * step))

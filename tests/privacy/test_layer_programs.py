@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from helpers import layer_programs as programs
-from helpers import program_verdict
+from helpers import quick_compile
 from jaxfair.privacy import _taps
 from jaxfair.privacy._clipping import SlowClippingWarning, clipped_grad
 from jaxfair.types import Examples, Model
@@ -39,7 +39,7 @@ def in_float64(name):
   with jax.enable_x64(True):
     wide = jax.tree.map(np.float64, params)
     gradient = jax.jit(
-      jax.vmap(jax.grad(one), in_axes=(None, 0, 0)), compiler_options=program_verdict.QUICK
+      jax.vmap(jax.grad(one), in_axes=(None, 0, 0)), compiler_options=quick_compile.OPTIONS
     )
     return jax.device_get(gradient(wide, np.float64(people().x), people().y))
 
@@ -55,7 +55,7 @@ def found_by(name, method):
   clip = 0.9 * float(np.median(norms_of(exact)))
   masks = jnp.concatenate([jnp.eye(COUNT, dtype=bool), jnp.ones((1, COUNT), bool)])
 
-  @functools.partial(jax.jit, compiler_options=program_verdict.QUICK)
+  @functools.partial(jax.jit, compiler_options=quick_compile.OPTIONS)
   def run(params, examples):
     gradient = clipped_grad(Model(lambda key, x: None, apply), loss, l2_clip=clip, method=method)
     return jax.vmap(lambda mask: gradient(params, examples, mask))(masks)

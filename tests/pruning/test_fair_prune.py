@@ -154,6 +154,7 @@ def test_the_full_constraint_has_no_units():
   assert np.all(own[:2] > 0.05)
 
 
+@pytest.mark.slow
 def test_factors_that_are_zero_have_no_gap():
   """All logits are 0 whatever the weights: nothing slopes, nothing bends."""
   flat = Model(MODEL.init, lambda p, x: 0 * MODEL.apply(p, x))

@@ -14,7 +14,7 @@ from jaxfair.experiments import _config as configs
 GUIDE = "docs/studies.md"
 TEXT = pages.read(GUIDE)
 [STUDY] = pages.code_blocks(TEXT)
-[CONFIG] = pages.code_blocks(TEXT, "toml")
+CONFIG, _ = pages.code_blocks(TEXT, "toml")  # the other shows quotes of a paper
 
 
 @pytest.mark.slow

@@ -403,8 +403,8 @@ def test_several_keys_are_refused(name):
     train(name, make(), jax.random.split(KEY, 2))
 
 
-def results():
-  """Of every traceable trainer, over one device and over all: run elsewhere."""
+def results(half):
+  """Of every other traceable trainer, over one device and over all: run elsewhere."""
   parts = [make(seed) for seed in range(5)]
   stacked = jax.tree.map(lambda *rows: np.stack(rows), *parts)
   keys = jax.random.split(KEY, 5)
@@ -419,19 +419,20 @@ def results():
     )
     return [leaf.ravel().tolist() for leaf in leaves(found)]
 
-  return json.dumps({n: [over(n, 1), over(n, jax.device_count())] for n in TRACEABLE})
+  return json.dumps({n: [over(n, 1), over(n, jax.device_count())] for n in TRACEABLE[half::2]})
 
 
 ELSEWHERE = f"""
 import runpy
-print(runpy.run_path({str(pathlib.Path(__file__))!r})["results"]())
+print(runpy.run_path({str(pathlib.Path(__file__))!r})["results"](%d))
 """
 
 
 @pytest.mark.slow
-def test_the_number_of_devices_changes_no_bit(on_devices):
-  found = on_devices(ELSEWHERE, 4)
-  assert set(found) == set(TRACEABLE)
+@pytest.mark.parametrize("half", [0, 1])  # as for users: together they compile for a minute
+def test_the_number_of_devices_changes_no_bit(on_devices, half):
+  found = on_devices(ELSEWHERE % half, 4)
+  assert list(found) == TRACEABLE[half::2]
   for name, (on_one, on_all) in found.items():
     if TRAINERS[name].rounds:
       close(on_one, on_all)

@@ -2,13 +2,11 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import subprocesses
+from helpers import quick_compile, subprocesses
 from jaxfair.training import _hosts
 
 COMMON = """
 import os, sys
-os.environ["XLA_FLAGS"] += " --xla_backend_optimization_level=0"
-os.environ["XLA_FLAGS"] += " --xla_llvm_disable_expensive_passes=true"
 import json, jax, numpy as np
 if len(sys.argv) > 1:
   jax.config.update("jax_cpu_collectives_implementation", "gloo")
@@ -111,8 +109,8 @@ os._exit(0)
 def runs(tmp_path_factory):
   """A release that one process stops and two finish, and what else the two found."""
   folder = str(tmp_path_factory.mktemp("hosts") / "run")
-  one = subprocesses.on_devices(ONE % folder, 1)
-  return folder, one, subprocesses.together(TWO % folder, 2)
+  one = subprocesses.on_devices(ONE % folder, 1, flags=quick_compile.FLAGS)
+  return folder, one, subprocesses.together(TWO % folder, 2, flags=quick_compile.FLAGS)
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh
 
-from helpers import pages
+from helpers import pages, quick_compile
 from jaxfair import models, training
 from jaxfair.checks import ArgumentError
 from jaxfair.privacy import noise
@@ -16,9 +16,6 @@ CONFIG = DpSgdConfig(steps=40, batch_size=30, learning_rate=0.3, shards=16)
 # Prints what the tests below judge: differences between one device and several, the compiled
 # step's collectives and operations, and the noise of a step in which nobody has a gradient.
 EIGHT = """
-import os
-os.environ["XLA_FLAGS"] += " --xla_backend_optimization_level=0"
-os.environ["XLA_FLAGS"] += " --xla_llvm_disable_expensive_passes=true"
 import dataclasses, json, re
 import jax, jax.numpy as jnp, numpy as np, optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
@@ -132,7 +129,7 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def eight(on_devices):
-  return on_devices(EIGHT, 8)
+  return on_devices(EIGHT, 8, flags=quick_compile.FLAGS)
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ def test_every_seed_draws_and_trains(tmp_path):
   low, high = (own.where(ratio=r)["gradient_norm"] for r in (0.5, 1.0))
   assert (low != high).all()
   assert len(np.unique(own["balanced_accuracy"])) > 1  # other people, another plain training
-  assert "ratio=min" not in claims["norms"]["statistic"]
+  assert "ratio=min minus ratio=max" in claims["norms"]["statistic"]
 
 
 def test_too_few_people_are_refused_before_any_work(tmp_path):
