@@ -22,7 +22,7 @@ html_theme = "sphinx_book_theme"
 html_title = "jaxfair"
 html_theme_options = {"show_toc_level": 2, "use_download_button": False}
 html_static_path: list[str] = []
-exclude_patterns = ["_build", "*.py", "**/.ipynb_checkpoints"]
+exclude_patterns = ["_build", "*.py", "**/.ipynb_checkpoints", "evidence/text"]
 suppress_warnings = ["config.cache"]
 
 # Pages are Markdown that a Git host renders as well; headings have its anchors.

@@ -28,6 +28,7 @@ class RunRecord:
   notes: tuple[str, ...] = ()  # what a reader must know about the rows
   finished: bool = False  # whether all cells are there
   seconds: float = 0.0  # of computing, over all that continued it
+  cpu_seconds: float = 0.0  # processor time, that of finished child processes included
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,6 +14,7 @@ import contextlib
 import dataclasses
 import json
 import math
+import os
 import pathlib
 import time
 from collections.abc import Callable, Iterator
@@ -227,6 +228,11 @@ def _keep(path: pathlib.Path, result: CellResult, record: "Record", data: DataDi
   record.on_cell(path.stem)
 
 
+def _cpu_seconds() -> float:
+  """Processor time of this process and of the children that it has waited for."""
+  return sum(os.times()[:4])
+
+
 class Record:
   """run.json: notes for the reader, and how long the run took."""
 
@@ -236,6 +242,7 @@ class Record:
     earlier = read_record(folder)
     self._notes = list(earlier.notes)
     self._began = time.time() - earlier.seconds
+    self._cpu_began = _cpu_seconds() - earlier.cpu_seconds
 
   def add_seconds(self, seconds: float) -> None:
     """Counts what other processes computed for this run."""
@@ -267,6 +274,7 @@ class Record:
       notes=tuple(self._notes),
       finished=finished,
       seconds=round(time.time() - self._began, 1),
+      cpu_seconds=round(_cpu_seconds() - self._cpu_began, 1),
     )
     text = json.dumps(dataclasses.asdict(record), indent=2)
     write_whole(self.folder / "run.json", text)
