@@ -15,7 +15,7 @@ import pathlib
 import sys
 from collections.abc import Iterable, Iterator
 
-from jaxfair import _schema
+from jaxfair import _schema, checks
 from jaxfair.experiments import Table, _config, _folders, _registry, _runs
 from jaxfair.experiments._quotes import PAPERS, Quote, quotes_beside, split_places
 from jaxfair.report import _static
@@ -341,7 +341,7 @@ if __name__ == "__main__":
   for told in sys.argv[1:]:
     try:
       print(record(pathlib.Path(told)))
-    except (ValueError, OSError) as error:
+    except (checks.JaxfairError, ValueError, OSError) as error:
       print(f"left out: {error}", file=sys.stderr)
   for page, content in pages().items():
     page.write_text(content, encoding="utf-8")
