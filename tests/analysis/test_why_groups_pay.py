@@ -13,7 +13,7 @@ PAGE = "docs/why_groups_pay.md"
 
 def test_the_examples_are_python():
   blocks = pages.code_blocks(pages.read(PAGE))
-  assert len(blocks) == 4
+  assert len(blocks) == 5
   for block in blocks:
     compile(block, PAGE, "exec")
 
