@@ -13,9 +13,8 @@ quickstart: $(VENV)/.installed
 	$(BIN)/jaxfair run configs/quickstart.toml --out runs/quickstart
 
 # Everything: style, types, layers, all tests.
-test: lint
+test: lint as-users
 	$(BIN)/python -m pytest -n 2 --dist worksteal
-	$(MAKE) as-users
 
 # Tests compile quickly (tests/helpers/quick_compile.py); these, of privacy, as for users.
 as-users: $(VENV)/.installed-for-tests
