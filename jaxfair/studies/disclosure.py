@@ -206,7 +206,7 @@ def _keeps(most: float, **where: Any) -> _claims.Check:
 
 
 def _reveal_at_most(columns: int, share: float) -> _claims.Check:
-  """More than this share of the people reveal at most so many columns of the largest set."""
+  """More than `share` of the people reveal at most `columns` columns of the largest set."""
   return (ex.mean("people_up_to") > share).at(revealed=columns, sensitive=max, **ALL)
 
 
