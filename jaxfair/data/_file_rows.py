@@ -2,9 +2,8 @@
 
 A page of a map that was looked at counts as the process's memory until it is unmapped, although it
 is cache that the system can take back. Files of up to 512 MB stay mapped all the same: to copy a
-row of such a map takes a fraction of a microsecond. Rows of larger files are read by system calls,
-which take one to three microseconds a row and map nothing; with 4 GB a map that stays would not be
-much faster, and to map pages and unmap them again takes up to three times as long.
+row of a map is faster than to read it. Rows of larger files are read by system calls, which map
+nothing, so that memory does not grow with the file.
 """
 
 import itertools
