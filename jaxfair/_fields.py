@@ -60,11 +60,16 @@ class OneOf:
 
 @dataclasses.dataclass(frozen=True)
 class Several:
-  """A list of one or more values, all different."""
+  """A list of one or more values (two or more if they are compared), all different."""
+
+  compared: bool = False
 
   def check(self, name: str, value: Any) -> None:
-    """Raises if the list is empty or names something twice."""
+    """Raises if the list is too short or names something twice."""
     checks.require(bool(value), f"{name} is empty; give at least one value")
+    checks.require(
+      len(value) > self.compared, f"{name}={list(value)} needs at least two values to compare"
+    )
     checks.require(len(set(value)) == len(value), f"{name}={list(value)} names something twice")
 
 
@@ -74,6 +79,7 @@ NonNegative = Annotated[float, Within(0.0)]
 Probability = Annotated[float, Within(0.0, 1.0, open_low=True, open_high=True)]
 Share = Annotated[float, Within(0.0, 1.0)]
 Sweep = Annotated[tuple[T, ...], Several()]
+Compared = Annotated[tuple[T, ...], Several(compared=True)]
 OneOrMany: TypeAlias = Sweep[T] | T
 
 

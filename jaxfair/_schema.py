@@ -107,11 +107,6 @@ def convert(hint: Any, value: Any, where: str) -> Any:
 def read_json(path: pathlib.Path, hint: Any, *, remedy: str) -> Any:
   """Reads a JSON file and checks it against a type.
 
-  Args:
-    path: the file.
-    hint: what it holds; see `build`.
-    remedy: what to do about a file that cannot be used; ends the message.
-
   Raises:
     ArgumentError: if it cannot be read, is no JSON, or holds something else.
   """

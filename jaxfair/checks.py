@@ -45,13 +45,7 @@ def concrete(value: Any) -> bool:
 
 
 def untraced(name: str, value: Any, *, reason: str) -> None:
-  """Requires values that are known now: the function cannot be traced.
-
-  Args:
-    name: name of the function.
-    value: its arguments.
-    reason: why it cannot.
-  """
+  """Requires values that are known now: the function cannot be traced."""
   require(
     concrete(value),
     f"{name} cannot run inside jit, vmap or grad: {reason}; call it once per "
@@ -157,11 +151,7 @@ def same_length(**arrays: Any) -> int:
 
 
 def people(examples: Any) -> int:
-  """Requires one row of numbers per person in every field; how many there are.
-
-  Args:
-    examples: a NamedTuple of arrays with a leading axis each.
-  """
+  """Requires one row of numbers per person in every field; how many there are."""
   fields = examples._asdict()
   for name, array in fields.items():
     dtype = getattr(array, "dtype", None)

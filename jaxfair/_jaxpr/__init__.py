@@ -5,6 +5,20 @@ Which primitives call another program, and how to open them, is listed once, in 
 """
 
 from jaxfair._jaxpr.calls import Kind, inner, kind, opened
+from jaxfair._jaxpr.unit_axes import without_unit_axes
 from jaxfair._jaxpr.walking import bind, equations, uses, walk
+from jaxfair._jaxpr.wide_rows import has_short_rows, with_wide_rows
 
-__all__ = ["Kind", "bind", "equations", "inner", "kind", "opened", "uses", "walk"]
+__all__ = [
+  "Kind",
+  "bind",
+  "equations",
+  "has_short_rows",
+  "inner",
+  "kind",
+  "opened",
+  "uses",
+  "walk",
+  "with_wide_rows",
+  "without_unit_axes",
+]

@@ -29,6 +29,7 @@ PLD_ROUNDING = 5e-16
 PLD_MAX_EPSILON = 300.0
 PLD_MIN_NOISE = 0.1
 PLD_GRID = 1e-4  # dp-accounting's
+FEW = 1000  # losses of a distribution that dp-accounting composes one by one
 # A cap on batches that takes at most this share of delta is priced out of
 # delta; the exact loss distribution of the capped sampler takes ten times as
 # long and would move epsilon by less than a thousandth.
@@ -51,12 +52,14 @@ def to_dp_event(event: ev.Event, *, grown: int = 0) -> Any:
       return dp.LaplaceDpEvent(scale)
     case ev.DpSgd(shards=int(shards)):
       raise NotCovered(f"dp-accounting has no event for batches with a cap for each of {shards=}")
+    case ev.DpSgd(bands=int(bands), max_batch=int()):
+      raise NotCovered(f"dp-accounting has no event for capped batches of parts, {bands=}")
     case ev.DpSgd(dataset_size=int(n), max_batch=int(cap)):
       step = dp.TruncatedSubsampledGaussianDpEvent(
         n + grown, event.sampling_rate, cap, event.noise_multiplier
       )
       return dp.SelfComposedDpEvent(step, event.steps)
-    case ev.DpSgd(noise_multiplier=sigma, sampling_rate=q, steps=steps):
+    case ev.DpSgd(noise_multiplier=sigma, releases=(q, steps)):
       step = dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(sigma))
       return dp.SelfComposedDpEvent(step, steps)
     case ev.ShuffledDpSgd(noise_multiplier=sigma, epochs=epochs):
@@ -131,8 +134,8 @@ def pld_epsilon(counted: Units, delta: float, relation: Relation, grid: float = 
     grid: spacing of the losses; wider is faster, and still an upper bound.
   """
   spent = overflow(counted)
-  # The loss distribution of a capped sampler is known for one cap only.
-  several = any(isinstance(unit, ev.DpSgd) and unit.shards is not None for unit, _ in counted)
+  # The loss distribution of a capped sampler is known for one cap on a sample of everybody.
+  several = any(isinstance(unit, ev.DpSgd) and (unit.shards or unit.bands) for unit, _ in counted)
   if several and spent >= delta:
     return math.inf
   if several or 0 < spent <= CAP_SHARE * delta:
@@ -161,7 +164,8 @@ def composed_pld(counted: Units, relation: Relation, grown: int, grid: float = P
     if isinstance(unit, ev.Gaussian):  # n of them are one, exactly
       unit, count = ev.Gaussian(unit.noise_multiplier / math.sqrt(count)), 1
     one = unit_pld(unit, relation, grown, grid)
-    parts.append(one.self_compose(count) if count > 1 else one)
+    times = count if count < FEW else _Times(count)
+    parts.append(one.self_compose(times) if count > 1 else one)
   return functools.reduce(lambda a, b: a.compose(b), parts)
 
 
@@ -202,6 +206,17 @@ def unit_pld(unit: ev.Event, relation: Relation, grown: int, grid: float = PLD_G
   raise NotCovered(f"the pld accountant does not cover {unit.kind}")
 
 
+class _Times(int):
+  """Many compositions, of which dp-accounting asks whether size**times is above FEW.
+
+  For 10^7 steps the exact power takes a minute; a power that is large enough has the same answer.
+  """
+
+  def __rpow__(self, size: int, modulus: int | None = None) -> int:  # type: ignore[misc]
+    del modulus
+    return size**FEW
+
+
 def _uniform(epsilon: float, categories: int) -> float:
   odds = math.exp(-epsilon)
   return categories * odds / (1 + (categories - 1) * odds)
@@ -214,7 +229,7 @@ def _uncapped_units(counted: Units, relation: Relation) -> Units:
 def _uncapped(unit: ev.Event, relation: Relation) -> ev.Event:
   """The unit with caps on batches lifted; `units.overflow` prices them."""
   if isinstance(unit, ev.DpSgd):
-    return ev.DpSgd(unit.noise_multiplier, unit.sampling_rate, unit.steps)
+    return ev.DpSgd(unit.noise_multiplier, *unit.releases)
   if isinstance(unit, ev.RepeatAndSelect):
     runs = [
       ev.Repeated(_uncapped(one, relation), count) for one, count in units([unit.event], relation)

@@ -38,6 +38,7 @@ def dp_sgd_epsilon(
   dataset_size: int | None = None,
   max_batch: int | None = None,
   shards: int | None = None,
+  bands: int | None = None,
 ) -> float:
   """The epsilon of DP-SGD with Poisson-sampled batches.
 
@@ -52,6 +53,7 @@ def dp_sgd_epsilon(
     max_batch: public cap on a batch; of a larger sample a uniformly random
       subset of this size is kept. None: no cap.
     shards: number of blocks of people that have a cap of `max_batch` each; see the event `DpSgd`.
+    bands: number of steps that share their noise; see the event `DpSgd`.
 
   Returns:
     epsilon, rounded towards privacy. A delta too small for "pld" (below about
@@ -64,7 +66,7 @@ def dp_sgd_epsilon(
   """
   delta_in_range(delta)
   _warn_of_large_delta(delta, dataset_size)
-  event = ev.DpSgd(noise_multiplier, sampling_rate, steps, dataset_size, max_batch, shards)
+  event = ev.DpSgd(noise_multiplier, sampling_rate, steps, dataset_size, max_batch, shards, bands)
   return composed_epsilon([event], delta=delta, relation=relation, accountant=accountant)
 
 
@@ -79,6 +81,7 @@ def calibrate_dp_sgd(
   dataset_size: int | None = None,
   max_batch: int | None = None,
   shards: int | None = None,
+  bands: int | None = None,
 ) -> float:
   """The smallest noise multiplier that keeps DP-SGD within (epsilon, delta).
 
@@ -92,6 +95,7 @@ def calibrate_dp_sgd(
     dataset_size: n; with max_batch.
     max_batch: public cap on a batch.
     shards: number of blocks of people that have a cap of `max_batch` each.
+    bands: number of steps that share their noise.
 
   Returns:
     A number of six digits, at least 0.02, whose own epsilon was computed: it
@@ -102,7 +106,7 @@ def calibrate_dp_sgd(
   _warn_of_large_delta(delta, dataset_size)
 
   def event(noise: float) -> ev.DpSgd:
-    return ev.DpSgd(noise, sampling_rate, steps, dataset_size, max_batch, shards)
+    return ev.DpSgd(noise, sampling_rate, steps, dataset_size, max_batch, shards, bands)
 
   _covered(event(MAX_NOISE), delta, relation, accountant)
   noise = 1.0
@@ -124,6 +128,7 @@ def max_steps(
   dataset_size: int | None = None,
   max_batch: int | None = None,
   shards: int | None = None,
+  bands: int | None = None,
 ) -> int:
   """How many steps of DP-SGD the budget pays for.
 
@@ -137,6 +142,7 @@ def max_steps(
     dataset_size: n; with max_batch.
     max_batch: public cap on a batch.
     shards: number of blocks of people that have a cap of `max_batch` each.
+    bands: number of steps that share their noise.
 
   Returns:
     The largest number of steps within (epsilon, delta), at most 10^8.
@@ -149,7 +155,7 @@ def max_steps(
   _warn_of_large_delta(delta, dataset_size)
 
   def event(steps: int) -> ev.DpSgd:
-    return ev.DpSgd(noise_multiplier, sampling_rate, steps, dataset_size, max_batch, shards)
+    return ev.DpSgd(noise_multiplier, sampling_rate, steps, dataset_size, max_batch, shards, bands)
 
   one = _covered(event(1), delta, relation, accountant)
   if one > epsilon:
@@ -198,9 +204,10 @@ def _quick_costs(
   def limit(at: Any) -> float:
     one = event(at)
     # In the limit of many steps it is one Gaussian (Bu et al. 2020).
+    rate, count = one.releases
     signal = math.expm1(min(one.noise_multiplier**-2, 700.0))
-    mean = one.sampling_rate * math.sqrt(one.steps * signal)
-    whole = math.sqrt(one.steps) / one.noise_multiplier
+    mean = rate * math.sqrt(count * signal)
+    whole = math.sqrt(count) / one.noise_multiplier
     return gaussian_epsilon(sigma=1 / min(mean, whole), delta=delta)
 
   def coarse(at: Any) -> float:

@@ -64,6 +64,9 @@ class DpSgd(Event):
     shards: number of blocks of consecutive people that have a cap of `max_batch` each, as in a
       training over a mesh; None: one cap for everybody. Blocks may also be joined and capped
       together, if that does not raise the probability that a cap acts.
+    bands: number of steps b that share their noise: people are dealt to b parts at random, step t
+      samples part t mod b at the rate b q, and what is noised is a mix of the sums of b steps, with
+      weights of norm one (`privacy._bands`). None, or 1: every step has noise of its own.
   """
 
   noise_multiplier: float
@@ -72,6 +75,7 @@ class DpSgd(Event):
   dataset_size: int | None = None
   max_batch: int | None = None
   shards: int | None = None
+  bands: int | None = None
   kind: ClassVar[str] = "dp-sgd"
 
   def __post_init__(self) -> None:
@@ -88,6 +92,25 @@ class DpSgd(Event):
         self.max_batch is not None, "shards have a cap each; pass max_batch and dataset_size"
       )
       _integer(self, "shards")
+    if self.bands == 1:
+      object.__setattr__(self, "bands", None)
+    if self.bands is not None:
+      _integer(self, "bands")
+      checks.require(self.shards is None, "shards and bands do not go together; leave one out")
+      checks.require(
+        self.sampling_rate * self.bands <= 1 + 1e-12,  # rounded
+        f"bands={self.bands} parts of the people are too small for a sampling_rate of "
+        f"{self.sampling_rate:g}; use at most {int(1 / self.sampling_rate)} bands",
+      )
+
+  @property
+  def releases(self) -> tuple[float, int]:
+    """Rate and number of the independent Poisson-sampled Gaussian releases that cost as much.
+
+    (b q, ceil(steps / b)): the theorem of `privacy._bands`.
+    """
+    bands = self.bands or 1
+    return min(1.0, self.sampling_rate * bands), -(-self.steps // bands)
 
 
 @dataclass(frozen=True)

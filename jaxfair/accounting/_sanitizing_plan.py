@@ -37,6 +37,7 @@ class SanitizingPlan:
     sigma_cost: noise on the cost, over its smooth sensitivity (sigma_ss).
     sigma_scale: noise on the log of the smooth sensitivity, over beta.
     confidence: probability with which the published figure is a bound.
+    expected: the figure for the votes that the planner assumed; None for a plan of one's own.
   """
 
   order: float
@@ -44,6 +45,7 @@ class SanitizingPlan:
   sigma_cost: float
   sigma_scale: float
   confidence: float = 0.999
+  expected: float | None = None
 
   def __post_init__(self) -> None:
     checks.number("order", self.order, low=1.0, open_low=True)
@@ -239,8 +241,7 @@ def _best_plans(
       continue
     i, j = np.unravel_index(int(total.argmin()), total.shape)
     epsilon = rdp_to_epsilon([total[i, j]], [order], delta=delta)
-    plan = SanitizingPlan(
-      float(order), beta, float(SIGMA_COSTS[i, 0]), float(SIGMA_SCALES[j]), confidence
-    )
+    noises = float(SIGMA_COSTS[i, 0]), float(SIGMA_SCALES[j])
+    plan = SanitizingPlan(float(order), beta, *noises, confidence, float(epsilon))
     found.append((epsilon, plan))
   return found

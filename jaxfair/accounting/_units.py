@@ -55,7 +55,8 @@ def _collect(
         _collect([event.event], times * event.count, relation, counts)
         continue
       case ev.DpSgd():
-        unit, count = dataclasses.replace(event, steps=1), event.steps
+        # The steps of one unit are one release if they share their noise.
+        unit, count = dataclasses.replace(event, steps=event.bands or 1), event.releases[1]
       case ev.ShuffledDpSgd():
         unit = _shuffled_epoch(event.noise_multiplier, relation)
         count = event.epochs

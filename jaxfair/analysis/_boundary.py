@@ -45,9 +45,6 @@ def closeness(logits: ArrayLike) -> Float[jax.Array, "..."]:
 def top_two_margin(scores: ArrayLike) -> Float[jax.Array, "..."]:
   """The largest score minus the second largest.
 
-  Args:
-    scores: [..., K] logits or probabilities, K >= 2.
-
   Returns:
     [...] margins, 0 on the boundary.
   """

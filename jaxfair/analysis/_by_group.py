@@ -39,13 +39,7 @@ class ByGroup(NamedTuple):
 
 
 def mean_by_group(values: PerPerson, group: Groups, num_groups: int) -> ByGroup:
-  """Means of the groups and of everybody.
-
-  Args:
-    values: [n] one number per person.
-    group: [n] group ids.
-    num_groups: static number of groups G.
-  """
+  """Means of the groups and of everybody."""
   values = jnp.asarray(values)
   chex.assert_rank(values, 1)
   return ByGroup(group_means(values, group, num_groups), jnp.mean(values))

@@ -34,15 +34,7 @@ class Along(NamedTuple):
 def along(
   model: Model, loss: PerExampleLoss, params: Params, examples: Examples, direction: Params
 ) -> Along:
-  """Each person's loss, slope and curvature along a direction.
-
-  Args:
-    model: any model without operations across examples.
-    loss: `(logits, y) -> [n]` losses.
-    params: the parameters at which it is evaluated.
-    examples: the people.
-    direction: the tree of the parameters.
-  """
+  """Each person's loss, slope and curvature along a direction."""
 
   def value_and_slope(p: Params) -> tuple[jax.Array, jax.Array]:
     return jax.jvp(lambda q: per_example(model, loss, q, examples), (p,), (direction,))

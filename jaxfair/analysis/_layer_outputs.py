@@ -51,13 +51,7 @@ class Layers(NamedTuple):
 
 
 def read_layers(model: Model, params: Params, x: Features) -> Layers:
-  """Reads a model's sites; only shapes are used.
-
-  Args:
-    model: any model without operations across examples.
-    params: its parameters.
-    x: [n, ...] inputs.
-  """
+  """Reads a model's sites; only shapes are used."""
   leaves, treedef = jax.tree.flatten(params)
   shapes = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in leaves]
   one = jax.ShapeDtypeStruct(x.shape[1:], x.dtype)

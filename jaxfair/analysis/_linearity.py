@@ -41,13 +41,7 @@ _SPREAD = {_State.POINT_LINEAR: _State.LINEAR, _State.POINT: _State.SEPARABLE}
 
 
 def bends(function: Callable[..., Any], pushes: Sequence[Any], rest: Any) -> list[Bend]:
-  """How `function(pushes, rest)` bends along each of the pushes.
-
-  Args:
-    function: its outputs' second derivatives are asked about.
-    pushes: arrays or shapes, one per layer.
-    rest: a tree of arrays or shapes that are held fixed.
-  """
+  """How `function(pushes, rest)` bends along each of the pushes."""
   program = jax.make_jaxpr(function)(list(pushes), rest)
   return [_bend(program, index) for index in range(len(pushes))]
 

@@ -70,13 +70,7 @@ def mean_product(
 def largest_streamed(
   product: Callable[[Params], Params], start: Params, steps: int
 ) -> tuple[float, float]:
-  """The largest Ritz value of a symmetric operator, and its residual.
-
-  Args:
-    product: the operator.
-    start: where to begin, a tree.
-    steps: products to take, at least one.
-  """
+  """The largest Ritz value of a symmetric operator, and its residual."""
   *_, found = ritz_streamed(product, start, steps)
   return found
 

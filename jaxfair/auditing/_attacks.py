@@ -23,10 +23,6 @@ def discriminant(without: np.ndarray, present: np.ndarray) -> Score:
   a shifted mean, a changed variance, and noise that was used twice, if what it
   was used for lies side by side.
 
-  Args:
-    without: [n, d] outputs on one neighbor.
-    present: [m, d] outputs on the other.
-
   Returns:
     `[k, d] outputs -> [k] scores`, higher where `present` is likelier.
   """

@@ -49,10 +49,6 @@ class GradientCanaries:
     A canary that does not take part is an empty record: it is sampled like
     anybody and contributes nothing. Pure, and vmappable over `included`.
 
-    Args:
-      people: whose model is trained.
-      included: [m] booleans.
-
     Returns:
       n + m examples; features are flat, with one column more.
     """

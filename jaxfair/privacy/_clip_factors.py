@@ -5,7 +5,6 @@ from typing import Literal, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxfair.privacy import _factor_norms, _factors
 from jaxfair.types import Number, Params
 
 ClipRule: TypeAlias = Literal["clip", "normalize", "drop"]
@@ -35,7 +34,7 @@ def weights_of(
 
   Args:
     squared: [leaves, n] squared norms of the gradients.
-    largest: [leaves, n] from `largest_norms`.
+    largest: [leaves, n] from `_factor_norms.largest_norms`.
     params: of which they are gradients.
     l2_clip: bound on the norm of one example's contribution.
     per_layer: see `clipped_grad`.
@@ -48,28 +47,14 @@ def weights_of(
   takes_part = mask & ~bad
   norms = jnp.where(takes_part, jnp.sqrt(jnp.maximum(total, 0.0)), 0.0)
   if not per_layer:
-    factor = clip_factor(bound, l2_clip, rule)
-    weights = jnp.broadcast_to(factor, squared.shape)
-  else:
-    layer = layer_ids(params)
-    count = max(layer) + 1
-    sums = jax.ops.segment_sum(largest, jnp.asarray(layer), count)
-    share = l2_clip / jnp.sqrt(float(count))
-    weights = clip_factor(sums, share, rule)[jnp.asarray(layer)]
+    factor = jnp.where(takes_part, clip_factor(bound, l2_clip, rule), 0.0)
+    return jnp.broadcast_to(factor, squared.shape), norms, bad
+  layer = layer_ids(params)
+  count = max(layer) + 1
+  sums = jax.ops.segment_sum(largest, jnp.asarray(layer), count)
+  share = l2_clip / jnp.sqrt(float(count))
+  weights = clip_factor(sums, share, rule)[jnp.asarray(layer)]
   return jnp.where(takes_part, weights, 0.0), norms, bad
-
-
-def largest_norms(kept: list[list[_factors.Part]], squared: jax.Array) -> jax.Array:
-  """[leaves, n] upper bounds on the squared norms that hold despite float32 rounding.
-
-  Never negative, and finite only if the norm and what is added to it are.
-  """
-  leaves = len(kept)  # which are summed later
-  hidden = [
-    _factor_norms.hidden_by_rounding(parts, own, later=leaves)
-    for parts, own in zip(kept, squared, strict=True)
-  ]
-  return squared + jnp.stack(hidden)
 
 
 def clip_factor(squared: jax.Array, bound: Number, rule: ClipRule = "clip") -> jax.Array:

@@ -3,14 +3,15 @@
 import dataclasses
 import functools
 import warnings
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxfair import checks, tree
-from jaxfair.privacy import _factors, _one_pass, _pass_choice, _taps, _two_pass
-from jaxfair.privacy._clip_factors import RULES, ClipRule, largest_norms, weights_of
+from jaxfair import _jaxpr, checks, tree
+from jaxfair.privacy import _factor_norms, _factors, _one_pass, _pass_choice, _taps, _two_pass
+from jaxfair.privacy._clip_factors import RULES, ClipRule, weights_of
 from jaxfair.types import Array, Examples, Model, Number, Params, PerExampleLoss
 
 Method = Literal["auto", "ghost", "two_pass", "vmap"]
@@ -234,14 +235,22 @@ def _read_sum(
 
   one = jax.tree.map(lambda v: jax.ShapeDtypeStruct(v.shape[1:], v.dtype), batch)
   reading = _taps.read(function, leaves, one)
+  two = _pass_choice.takes_two(spec.method, reading, mask.shape[0])
+  if (two or reading.whole) and _jaxpr.has_short_rows(reading.program):
+    # The second pass, and gradients of whole leaves, are JAX's own.
+    reading = _taps.read(_wide(function, reading.program), leaves, one)
   _warn_slow(sorted(reading.whole), params)
 
   def weigh(squared: jax.Array, largest: jax.Array) -> Any:
     return spec.weights(squared, largest, params, mask, finite, bounds)
 
-  two = _pass_choice.takes_two(spec.method, reading, mask.shape[0])
-  work = _two_pass.two_pass_sums if two else _one_pass.one_pass_sums
-  found = work(reading, leaves, batch, weigh)
+  def one_pass(leaves: list[jax.Array], batch: Any) -> _one_pass.Sums:
+    return _one_pass.one_pass_sums(reading, leaves, batch, weigh)
+
+  if two:
+    found = _two_pass.two_pass_sums(reading, leaves, batch, weigh)
+  else:  # two passes are for memory, of which the largest networks need less as they are
+    found = _jaxpr.without_unit_axes(one_pass)(leaves, batch)
   total = jax.tree.unflatten(treedef, found.totals)
   return Clipped(total, found.norms, jnp.sum(found.bad & mask)), found.losses
 
@@ -254,19 +263,22 @@ def _vmap_sum(
   finite: jax.Array,
   bounds: jax.Array | None,
 ) -> tuple[Clipped, jax.Array]:
-  value_and_grad = jax.vmap(
-    jax.value_and_grad(functools.partial(_one_loss, spec.model, spec.loss)), in_axes=(None, 0, 0)
-  )
+  function: Callable[..., Any] = functools.partial(_one_loss, spec.model, spec.loss)
+  one = (jax.ShapeDtypeStruct(v.shape[1:], v.dtype) for v in (examples.x, examples.y))
+  program = jax.make_jaxpr(function)(params, *one)
+  if _jaxpr.has_short_rows(program):
+    function = _wide(function, program)
+  value_and_grad = jax.vmap(jax.value_and_grad(function), in_axes=(None, 0, 0))
 
   def some(x: Any, y: Any, mask: jax.Array, finite: jax.Array, bounds: Any) -> Any:
     losses, grads = value_and_grad(params, x, y)
     leaves = jax.tree.leaves(grads)
     kept: list[list[_factors.Part]] = [[_factors.Whole(g)] for g in leaves]
     squared = _one_pass.squared_norms(kept, mask.shape[0])
-    largest = largest_norms(kept, squared)
+    largest = _factor_norms.largest_norms(kept, squared)
     weights, norms, bad = spec.weights(squared, largest, params, mask, finite, bounds)
     totals = [
-      _factors.weighted_sum([_factors.zero_where(bad, _factors.Whole(g))], w, g[0])
+      _factors.weighted_sum([_factors.Whole(_factors.zero_where(bad, g, 1))], w, g[0])
       for g, w in zip(leaves, weights, strict=True)
     ]
     total = jax.tree.unflatten(jax.tree.structure(params), totals)
@@ -289,6 +301,16 @@ def _vmap_sum(
   total, (norms, counts, losses) = jax.lax.scan(add_block, tree.zeros_like(params), padded)
   clipped = Clipped(total, norms.reshape(-1)[:n], jnp.sum(counts))
   return clipped, losses.reshape(-1)[:n]
+
+
+def _wide(function: Callable[..., Any], program: Any) -> Callable[..., Any]:
+  """The function with row numbers that JAX's derivative of a look-up can be trusted with."""
+  checks.require(
+    not _jaxpr.has_short_rows(program, inside=False),
+    "the model looks rows up, in a loop or branch, by 8- or 16-bit numbers that do not reach the "
+    "last row of the table; convert them to int32 before",
+  )
+  return _jaxpr.with_wide_rows(function)
 
 
 def _default_microbatch(params: Params) -> int:

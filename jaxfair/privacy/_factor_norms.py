@@ -6,9 +6,11 @@ float32 may have rounded away is bounded along with every norm.
 
 import functools
 import math
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxfair import checks
 from jaxfair.privacy._factors import PRECISION, Part, Product, Whole
@@ -31,8 +33,49 @@ def squared_norms(parts: list[Part], num_examples: int) -> jax.Array:
   return total
 
 
+class Allowance(NamedTuple):
+  """A bound on what rounding hides of squared norms: share * squared + least + more.
+
+  Attributes:
+    share: of the squared norm.
+    least: for squares below the smallest float.
+    more: [n] numbers that depend on the example; None if there are none.
+  """
+
+  share: float
+  least: float
+  more: jax.Array | None
+
+
 def hidden_by_rounding(parts: list[Part], squared: jax.Array, later: int = 0) -> jax.Array:
-  """[n] the most by which `squared_norms` may lie below the truth.
+  """[n] the most by which `squared_norms` may lie below the truth, for the parts of one leaf."""
+  allowed = allowance(parts, squared.shape[0], later)
+  hidden = allowed.share * squared + allowed.least
+  return hidden if allowed.more is None else hidden + allowed.more
+
+
+def largest_norms(kept: list[list[Part]], squared: jax.Array) -> jax.Array:
+  """[leaves, n] upper bounds on the squared norms that hold despite float32 rounding.
+
+  Never negative, and finite only if the norm and what is added to it are.
+
+  Args:
+    kept: the parts of each leaf.
+    squared: [leaves, n] their `squared_norms`.
+  """
+  # All leaves at once: kernels of a few numbers are soon run but as long to compile as others.
+  allowed = [allowance(parts, squared.shape[1], len(kept)) for parts in kept]
+  share = np.array([[a.share] for a in allowed], np.float32)
+  least = np.array([[a.least] for a in allowed], np.float32)
+  hidden = share * squared + least
+  if any(a.more is not None for a in allowed):
+    zeros = jnp.zeros(squared.shape[1])
+    hidden += jnp.stack([zeros if a.more is None else a.more for a in allowed])
+  return squared + hidden
+
+
+def allowance(parts: list[Part], count: int, later: int) -> Allowance:
+  """What is added to the squared norms of `count` gradients of one leaf.
 
   With u = 2^-24, a float32 sum or dot product of m terms, in whatever order,
   is off by gamma_m = m u / (1 - m u) times the sum of the terms' sizes at most
@@ -46,17 +89,17 @@ def hidden_by_rounding(parts: list[Part], squared: jax.Array, later: int = 0) ->
 
   Args:
     parts: of one leaf.
-    squared: their `squared_norms`.
+    count: number of examples.
     later: roundings of non-negative sums that are still to come.
   """
   if len(parts) == 1 and isinstance(parts[0], Whole):
     shape, stack = parts[0].gradients.shape[1:], parts[0].stack
     share = _rounding_share(sum(shape) + 2 + later + stack)
-    return share * squared + stack * math.prod(shape) * _SMALLEST
+    return Allowance(share, stack * math.prod(shape) * _SMALLEST, None)
   products = [p for p in parts if isinstance(p, Product)]
   positions = sum(p.right.shape[1] for p in products)
   stack = products[0].stack if products else 1  # several products are never stacked
-  sizes = lost = jnp.zeros(stack * squared.shape[0])
+  sizes = lost = jnp.zeros(stack * count)
   longest = 0
   for p in products:
     left, right = _squared_rows(p), _squared_lengths(p.right)
@@ -69,9 +112,9 @@ def hidden_by_rounding(parts: list[Part], squared: jax.Array, later: int = 0) ->
   later += stack
   lost = _over_slices(lost, stack)
   if positions == 1:  # |l|^2 |r|^2: nothing cancels
-    return _rounding_share(longest + 2 + later) * squared + 2 * lost
+    return Allowance(_rounding_share(longest + 2 + later), 0.0, 2 * lost)
   share = _rounding_share(longest + 2 * positions + len(parts) ** 2 + 8 + later)
-  return share * _over_slices(sizes**2, stack) + 2 * lost
+  return Allowance(0.0, 0.0, share * _over_slices(sizes**2, stack) + 2 * lost)
 
 
 def inner_products(parts: list[Part], others: list[Part], num_examples: int) -> jax.Array:

@@ -30,6 +30,15 @@ class Whole:
   rebuild: Callable[[jax.Array], jax.Array] | None = None
   stack: int = 1
 
+  @property
+  def exposed(self) -> jax.Array | None:
+    """The numbers that a weighted sum multiplies by weights of 0, where these must be finite."""
+    return self.gradients
+
+  def with_exposed(self, numbers: jax.Array) -> "Whole":
+    """The same part with other numbers there."""
+    return dataclasses.replace(self, gradients=numbers)
+
 
 @dataclasses.dataclass(frozen=True)
 class Product:
@@ -50,6 +59,15 @@ class Product:
   rebuild: Callable[[jax.Array], jax.Array] | None
   height: int
   stack: int = 1
+
+  @property
+  def exposed(self) -> jax.Array | None:
+    """As `Whole.exposed`: signals are replaced where the weight is 0, row numbers are finite."""
+    return self.left if self.left.ndim == 3 else None
+
+  def with_exposed(self, numbers: jax.Array) -> "Product":
+    """The same part with other numbers there."""
+    return dataclasses.replace(self, left=numbers)
 
 
 Part = Whole | Product
@@ -111,17 +129,10 @@ def _by_slice(function: Callable[..., jax.Array], stack: int, *arrays: jax.Array
   return jax.vmap(function)(*arrays)
 
 
-def zero_where(bad: jax.Array, p: Part) -> Part:
-  """The part with the gradients of some examples replaced by zero."""
-
-  def clean(array: jax.Array) -> jax.Array:
-    mask = jnp.tile(bad, p.stack).reshape(array.shape[0], *(1,) * (array.ndim - 1))
-    return jnp.where(mask, jnp.zeros((), array.dtype), array)
-
-  if isinstance(p, Whole):
-    return dataclasses.replace(p, gradients=clean(p.gradients))
-  left = p.left if p.left.ndim == 2 else clean(p.left)
-  return dataclasses.replace(p, left=left, right=clean(p.right))
+def zero_where(bad: jax.Array, array: jax.Array, stack: int) -> jax.Array:
+  """[stack * n, ...] numbers with those of some examples replaced by zero."""
+  mask = jnp.tile(bad, stack).reshape(array.shape[0], *(1,) * (array.ndim - 1))
+  return jnp.where(mask, jnp.zeros((), array.dtype), array)
 
 
 def build(p: Part, leaf: Any) -> jax.Array:

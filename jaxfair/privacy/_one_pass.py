@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair.privacy import _factor_norms, _factors, _site_factors, _tapped_run
-from jaxfair.privacy._clip_factors import largest_norms
 from jaxfair.privacy._taps import Reading
 
 # (squared norms [leaves, n], upper bounds on them [leaves, n]) -> clip factors [leaves, n],
@@ -45,23 +44,32 @@ def one_pass_sums(reading: Reading, leaves: list[jax.Array], examples: Any, weig
   losses, parts = _parts(reading, leaves, whole, examples)
   kept = [_factors.gather(p, s) for p, s in zip(parts, shapes, strict=True)]
   squared = squared_norms(kept, losses.shape[0])
-  weights, norms, bad = weigh(squared, largest_norms(kept, squared))
-
-  def sums(clean: Callable[[_factors.Part], _factors.Part]) -> list[jax.Array]:
-    return [
-      _factors.weighted_sum([clean(q) for q in p], w, s)
-      for p, w, s in zip(kept, weights, shapes, strict=True)
-    ]
-
-  # Non-finite factors spoil a product even at weight 0. They are rare, so the
-  # sums are taken as they are, and again over cleaned factors if any is there.
-  # A loop of at most one round, not a branch: vmap would take both branches.
-  _, totals = jax.lax.while_loop(
-    lambda carry: carry[0],
-    lambda _: (jnp.array(False), sums(lambda q: _factors.zero_where(bad, q))),
-    (jnp.any(bad), sums(lambda q: q)),
-  )
+  weights, norms, bad = weigh(squared, _factor_norms.largest_norms(kept, squared))
+  kept = _cleaned(kept, bad)
+  totals = [_factors.weighted_sum(p, w, s) for p, w, s in zip(kept, weights, shapes, strict=True)]
   return Sums(totals, norms, bad, losses)
+
+
+def _cleaned(kept: list[list[_factors.Part]], bad: jax.Array) -> list[list[_factors.Part]]:
+  """The parts, with zeros for the examples that are left out.
+
+  Non-finite factors spoil a product even at weight 0. They are rare, so factors stay what they are
+  unless an example is bad. A loop of at most one round, not a branch: vmap would take both.
+  """
+  exposed = {id(p.exposed): p for parts in kept for p in parts if p.exposed is not None}
+
+  def clean(carry: Any) -> Any:
+    _, arrays = carry
+    return False, {
+      key: _factors.zero_where(bad, array, exposed[key].stack) for key, array in arrays.items()
+    }
+
+  start: dict[int, Any] = {key: p.exposed for key, p in exposed.items()}
+  _, found = jax.lax.while_loop(lambda carry: carry[0], clean, (jnp.any(bad), start))
+  return [
+    [p if p.exposed is None else p.with_exposed(found[id(p.exposed)]) for p in parts]
+    for parts in kept
+  ]
 
 
 def squared_norms(kept: list[list[_factors.Part]], count: int) -> jax.Array:

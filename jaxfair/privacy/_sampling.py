@@ -103,12 +103,12 @@ class PoissonSampler:
     gaps = _geometric_gaps.geometric_gaps(drawn.reshape(count, slots), self.rate, n)
     rows = _saturating_sum(gaps + 1, n) - 1
     if slots > cap:
-      rows = _keep(rows, jnp.sum(rows < n), cap, key_kept)
+      rows = keep(rows, jnp.sum(rows < n), cap, key_kept)
     mask = rows < n
     return Batch(jnp.where(mask, rows, 0), mask)
 
 
-def _keep(rows: jax.Array, count: jax.Array, cap: int, key: jax.Array) -> jax.Array:
+def keep(rows: jax.Array, count: jax.Array, cap: int, key: jax.Array) -> jax.Array:
   """A uniformly random `cap` of the first `count` rows, by reservoir sampling.
 
   The loop runs once per row beyond the cap: not at all, nearly always.

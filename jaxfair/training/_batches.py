@@ -51,14 +51,7 @@ def make_shuffles(num_rows: int, num_epochs: int, *, key: Key) -> Shuffles:
 
 
 def shuffles_for(num_rows: int, batch_size: int, steps: int, *, key: Key) -> Shuffles:
-  """The bijections that the batches of `steps` steps need.
-
-  Args:
-    num_rows: n.
-    batch_size: at most n.
-    steps: number of batches.
-    key: used once.
-  """
+  """The bijections that the batches of `steps` steps need."""
   return make_shuffles(num_rows, -(-steps // (num_rows // batch_size)), key=key)
 
 
@@ -69,13 +62,6 @@ def batch_rows(
 
   Each epoch visits `num_rows // batch_size` batches of distinct rows; the
   remainder, a different one each epoch, sits out.
-
-  Args:
-    shuffles: from `shuffles_for`.
-    num_rows: n.
-    batch_size: at most n.
-    count: number of batches.
-    start: number of the first step.
 
   Returns:
     [count, batch_size] int32 row numbers.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 
 from jaxfair import accounting, checks, privacy
-from jaxfair.training import _hosts
+from jaxfair.training import _hosts, _peers
 from jaxfair.training._checkpoints import Checkpoints
 from jaxfair.training._dp_sgd import DpSgdProgram
 from jaxfair.training._dp_sgd_config import DpSgdConfig
@@ -67,6 +67,7 @@ def calibrate(
     dataset_size=num_examples,
     max_batch=sampler.max_batch,
     shards=config.shards,
+    bands=config.bands,
   )
   for counts in config.noisy_counts():
     noise = counts.sum_multiplier(noise)
@@ -132,7 +133,7 @@ def train_to_budget(
     others, over the network that the collectives use.
   """
   people, source = opened(DpSgdProgram(model, loss), examples)
-  if mesh is not None and source is None and config.shards is None:
+  if mesh is not None and config.shards is None:
     config = dataclasses.replace(config, shards=shards_for(people.size))
   config.check(model, loss, people)
   if key is not None:
@@ -144,6 +145,7 @@ def train_to_budget(
   trace: NonPrivateDpTrace | None
   with contextlib.ExitStack() as stack:
     stack.enter_context(_hosts.together(_remedy(folder)))
+    stack.enter_context(_peers.watched(_remedy(folder)))
     if folder is None:
       chosen = _hosts.key_from_first(privacy.os_key) if key is None else key
       for_release = key is None
@@ -205,4 +207,5 @@ def _described(config: DpSgdConfig, epsilon: float, delta: float, size: int) -> 
     **{name: getattr(config, name) for name in (*fixed, *recipe)},
     "adaptive": str(config.adaptive),
     **({} if config.group_rule is None else {"group_rule": str(config.group_rule)}),
+    **({} if config.bands == 1 else {"bands": config.bands}),
   }

@@ -11,19 +11,14 @@ folder/
 When a release is finished, everything in private/ but run.json is erased.
 """
 
-import contextlib
-import errno
 import hashlib
 import hmac
-import io
 import json
-import logging
 import os
 import pathlib
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -35,11 +30,18 @@ from jaxfair._whole_files import owner_only, sync_folder, write_whole
 from jaxfair.accounting import _state_folder
 from jaxfair.accounting._locked_file import LedgerError
 from jaxfair.training import _hosts
+from jaxfair.training._checkpoint_files import (
+  checkpointer,
+  is_spread,
+  load_leaves,
+  require_room,
+  save_leaves,
+  without_logs,
+)
 from jaxfair.types import Key, Params
 
 RECORD, SECRET, RELEASED = "run.json", "secret_key", "released.npz"
 BEGUN = ("secret_key", "secret_key.partial", "run.json.partial")
-ROOM = 2**17  # bytes that a checkpoint takes besides its arrays, and to spare
 KEPT = 2  # checkpoints; the one before the last survives a crash while saving
 
 
@@ -139,18 +141,37 @@ class Checkpoints:
   def save(self, step: int, state: Any) -> None:
     """Saves the state after a number of steps; complete or not at all.
 
-    Of several processes the first one saves, and all wait for it.
+    Of several processes the first one saves what all of them hold, and all wait for it. Of arrays
+    that are spread over the processes, each one saves its part.
     """
+    if is_spread(state):
+      path = self._path(step)
+      state = jax.tree.map(lambda leaf: leaf if is_spread(leaf) else np.asarray(leaf), state)
+      _hosts.from_first(lambda: self._begin(path, state))
+      with checkpointer(alone=False) as saver:
+        saver.save(path, state)
+      _hosts.from_first(self._drop_old)
+      return
     if jax.process_count() > 1:  # where an array of JAX would have to be everybody's
       state = jax.tree.map(np.asarray, state)
     _hosts.from_first(lambda: self._save(step, state))
 
-  def _save(self, step: int, state: Any) -> None:
+  def _path(self, step: int) -> pathlib.Path:
+    return self._root.resolve() / f"step-{step:08d}"
+
+  def _begin(self, path: pathlib.Path, state: Any) -> None:
     self._drop_unfinished()
-    path = self._root.resolve() / f"step-{step:08d}"
-    _require_room(path, state)
+    require_room(path, state)
+
+  def _drop_old(self) -> None:
+    for old in self._steps()[:-KEPT]:
+      shutil.rmtree(self._path(old))
+
+  def _save(self, step: int, state: Any) -> None:
+    path = self._path(step)
+    self._begin(path, state)
     try:
-      with _without_logs(), _checkpointer() as saver:
+      with without_logs(), checkpointer() as saver:
         saver.save(path, state)
     except Exception as error:
       self._drop_unfinished()
@@ -159,19 +180,19 @@ class Checkpoints:
         raise
       number = int(code[1])
       raise OSError(number, os.strerror(number), str(path)) from None
-    for old in self._steps()[:-KEPT]:
-      shutil.rmtree(self._root / f"step-{old:08d}")
+    self._drop_old()
 
   def latest(self) -> int:
     """Steps of the newest checkpoint; 0 if there is none."""
     return max(self._steps(), default=0)
 
   def load(self, step: int, like: Any) -> Any:
-    """The state after a number of steps; `like` gives shapes and types."""
-    if jax.process_count() > 1:
+    """The state after a number of steps; `like` gives shapes, types and where arrays are."""
+    spread = is_spread(like)
+    if jax.process_count() > 1 and not spread:
       like = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), like)
-    with _checkpointer() as saver:
-      return saver.restore(self._root.resolve() / f"step-{step:08d}", like)
+    with checkpointer(alone=not spread) as saver:
+      return saver.restore(self._path(step), like)
 
   def finish(self, params: Params) -> None:
     """Writes what is released, then erases what could undo its noise.
@@ -244,60 +265,6 @@ class Checkpoints:
       return _state_folder.keyed(message)
     except (LedgerError, checks.ArgumentError):
       return None
-
-
-def _checkpointer() -> Any:
-  """Orbax, in this process alone: it would wait for the others to save as well."""
-  import orbax.checkpoint
-  from orbax.checkpoint.options import MultiprocessingOptions
-
-  me = jax.process_index()
-  alone = MultiprocessingOptions(
-    primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"process-{me}"
-  )
-  return orbax.checkpoint.StandardCheckpointer(multiprocessing_options=alone)
-
-
-def _require_room(path: pathlib.Path, state: Any) -> None:
-  """Raises OSError if a checkpoint hardly fits on its disk.
-
-  Writers of orbax that fail print tracebacks from threads of their own.
-  """
-  size = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
-  if shutil.disk_usage(path.parent).free < 1.25 * size + ROOM:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-
-
-@contextlib.contextmanager
-def _without_logs() -> Iterator[None]:
-  """Keeps orbax from logging the traceback of an error that it raises."""
-  logger, nothing = logging.getLogger("absl"), lambda record: False
-  logger.addFilter(nothing)
-  try:
-    yield
-  finally:
-    logger.removeFilter(nothing)
-
-
-def save_leaves(path: pathlib.Path, tree: Any) -> None:
-  """Writes a tree's arrays as a plain `.npz` file, whole or not at all."""
-  leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
-  raw = io.BytesIO()
-  np.savez(raw, *leaves)
-  write_whole(path, raw.getvalue(), mode=0o600)
-
-
-def load_leaves(path: pathlib.Path, like: Any) -> Any:
-  """The tree of `save_leaves`; `like` gives its structure and types."""
-  leaves, structure = jax.tree.flatten(like)
-  with np.load(path) as file:
-    found = [file[f"arr_{i}"] for i in range(len(leaves))]
-  # A file holds the bits of a bfloat16 array, but not its type.
-  typed = [
-    array.view(leaf.dtype) if array.dtype.kind == "V" else array
-    for array, leaf in zip(found, leaves, strict=True)
-  ]
-  return jax.tree.unflatten(structure, map(jnp.asarray, typed))
 
 
 def _require_programs(record: Any, programs: dict[str, str], folder: pathlib.Path) -> None:

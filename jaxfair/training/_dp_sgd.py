@@ -8,14 +8,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfair import checks, tree
-from jaxfair.privacy import noise
+from jaxfair import tree
+from jaxfair.privacy import _bands, noise
+from jaxfair.privacy._banded_sampling import Parts
 from jaxfair.privacy._clipping import ClippedGrad, clipped_grad, zero_broken
 from jaxfair.privacy._sampling import Batch
 from jaxfair.privacy._sharded_sampling import ShardedSampler
 from jaxfair.training import _batches, _group_rules, _regularizers
 from jaxfair.training._dp_sgd_config import DpSgdConfig
-from jaxfair.training._dp_sgd_feeds import Feed, make_feeds
+from jaxfair.training._dp_sgd_feeds import Feed, deal, make_feeds
 from jaxfair.training._dp_sgd_trace import NonPrivateDpTrace, Seen, trace_of
 from jaxfair.training._mesh import OnMesh, block_cap
 from jaxfair.training._optimizers import optimizer_of
@@ -44,7 +45,8 @@ def dp_sgd(
     model: any model without operations across examples.
     loss: `(logits, y) -> [n]` losses.
     examples: the private data; of a `Source`, the people of each batch are read when they are
-      drawn, and the samples are those of the same people in memory.
+      drawn, by the process whose devices clip them, and the samples are those of the same people
+      in memory.
     config: settings.
     key: initial parameters, samples and noise. For a release it must come from
       the operating system: `privacy.os_key()`.
@@ -72,8 +74,12 @@ def dp_sgd(
     The optimizer, `average`, `rescale` and the clip bound, which the optimizer may see, are
     functions of what was released.
 
+    With `bands` a step releases a mix of the last sums, and the optimizer sees what is solved from
+    these; one person takes part in one of `bands` consecutive steps at most. `privacy._bands`
+    proves what that costs.
+
   Reference:
-    Abadi et al. 2016.
+    Abadi et al. 2016; Choquette-Choo et al. 2023 (`bands`).
   """
   program = DpSgdProgram.on(mesh, model, loss, examples, config, initial)
   return train(program, Given(examples, config, key, initial, mask=mask))
@@ -87,14 +93,22 @@ class DpSgdState(NamedTuple):
   l2_clip: jax.Array
   average: Average | None = None
   groups: Any = None  # the state of `DpSgdConfig.group_rule`
+  memory: _bands.Memory | None = None  # of `DpSgdConfig.bands`; it holds sums without noise
+
+
+class AtHand(NamedTuple):
+  """The people of a step's batch, in its order, where they were read for it."""
+
+  people: Examples
 
 
 class DpSgdInputs(NamedTuple):
   """What every step reads."""
 
-  people: Examples
+  people: Examples | AtHand
   config: DpSgdConfig
   mask: Params | None = None
+  parts: Parts | None = None  # that people are dealt to by `DpSgdConfig.bands`
 
 
 class _Sums(NamedTuple):
@@ -128,10 +142,6 @@ class DpSgdProgram(Program):
     """The program on a mesh, or on one device."""
     if mesh is None:
       return cls(model, loss)
-    if not isinstance(examples, Examples):
-      raise checks.ArgumentError(
-        "mesh= shares people who are in memory; leave mesh out to train on a Source"
-      )
     return cls(model, loss, OnMesh.checked(mesh, config.shards, examples, initial))
 
   def place(self, given: Given) -> Given:
@@ -152,8 +162,10 @@ class DpSgdProgram(Program):
     average = None if config.average is None else Average.begin(params)
     clip = jnp.asarray(config.l2_clip, jnp.float32)
     groups = _group_rules.begin(config.group_rule, self.model, params, given.examples.x)
-    state = DpSgdState(params, optimizer, clip, average, groups)
-    inputs = DpSgdInputs(given.examples, config, given.mask)
+    memory = None if config.bands == 1 else _bands.Memory.empty(params, config.bands)
+    state = DpSgdState(params, optimizer, clip, average, groups, memory)
+    parts = deal(config, self.size_of(given.examples), key=given.key)
+    inputs = DpSgdInputs(given.examples, config, given.mask, parts)
     return Begun(state, given.key, inputs)
 
   def rows(self, inputs: DpSgdInputs) -> int:
@@ -166,8 +178,8 @@ class DpSgdProgram(Program):
 
   def feed(self, source: jax.Array, inputs: DpSgdInputs, start: Any, count: int) -> Feed:
     """Samples and keys; see `make_feeds`."""
-    size, mesh = self.size_of(inputs.people), self.on_mesh
-    return make_feeds(inputs.config, size, count, key=source, start=start, on_mesh=mesh)
+    size, own = self.size_of(inputs.people), {"on_mesh": self.on_mesh, "parts": inputs.parts}
+    return make_feeds(inputs.config, size, count, key=source, start=start, **own)
 
   def chosen(self, feeds: Feed) -> Batch:
     """The rows of the samples, and which of them are people."""
@@ -175,8 +187,7 @@ class DpSgdProgram(Program):
 
   def at_hand(self, feed: Feed, inputs: DpSgdInputs, people: Examples) -> tuple[Feed, DpSgdInputs]:
     """The batch is all of these people."""
-    batch = Batch(np.arange(people.x.shape[0]), feed.batch.mask)
-    return feed._replace(batch=batch), inputs._replace(people=people)
+    return feed, inputs._replace(people=AtHand(people))
 
   def sum(self, state: DpSgdState, feed: Feed, inputs: DpSgdInputs) -> tuple[_Sums, Seen]:
     """The sums of clipped gradients and of what is traced."""
@@ -190,7 +201,7 @@ class DpSgdProgram(Program):
     return block(given, feed.batch, rows if inputs.config.shards else jnp.arange(len(rows)), held)
 
   def _block_sum(
-    self, config: DpSgdConfig, given: Any, batch: Batch, places: Array, held: Examples
+    self, config: DpSgdConfig, given: Any, batch: Batch, places: Array, held: Examples | AtHand
   ) -> tuple[_Sums, Seen]:
     """The sums over the people of one device's batch.
 
@@ -200,8 +211,10 @@ class DpSgdProgram(Program):
         state of the group rule.
       batch: rows of the people that are held, and who takes part.
       places: numbers that name the rows in the draw of views.
-      held: people.
+      held: everybody, or the people of this batch.
     """
+    if isinstance(held, AtHand):
+      held, batch = held.people, batch._replace(rows=np.arange(batch.rows.shape[0]))
     params, l2_clip, inside, key_views, state = given
     gradient, rule = self._query(config, l2_clip, inside, state), config.group_rule
 
@@ -245,17 +258,24 @@ class DpSgdProgram(Program):
 
   def release(
     self, total: _Sums, state: DpSgdState, feed: Feed, inputs: DpSgdInputs
-  ) -> tuple[Params, jax.Array, Any]:
-    """The noisy sum over the expected batch size, the next clip bound and state of groups."""
+  ) -> tuple[Params, jax.Array, Any, _bands.Memory | None]:
+    """The noisy sum over the expected batch size; the next clip bound, state of groups, memory."""
     config, clip = inputs.config, state.l2_clip
     size = float(config.batch_size)
     sensitivity = self._query(config, clip, None, state.groups).sensitivity
-    noisy = noise.gaussian(
-      self._laid_out(total.total),
-      sigma=config.noise_multiplier * sensitivity,
-      key=feed.key_sum,
-      by_leaf=self.on_mesh is not None,
-    )
+    memory = state.memory
+    if memory is None:
+      noisy = noise.gaussian(
+        self._laid_out(total.total),
+        sigma=config.noise_multiplier * sensitivity,
+        key=feed.key_sum,
+        by_leaf=self.on_mesh is not None,
+      )
+    else:
+      weights = _bands.band_weights(config.bands, config.steps)
+      noisy, memory = _bands.release_mix(
+        memory, total.total, weights, sensitivity, sigma=config.noise_multiplier, key=feed.key_sum
+      )
     if config.adaptive is not None:
       clip = config.adaptive.update_from_count(
         clip, total.fitting, expected_size=size, key=feed.key_count
@@ -264,13 +284,13 @@ class DpSgdProgram(Program):
     if rule is not None:
       counts = noise.gaussian(total.groups, sigma=rule.count_noise, key=feed.key_groups)
       groups = rule.update(groups, counts)
-    return tree.scale(1 / size, noisy), clip, groups
+    return tree.scale(1 / size, noisy), clip, groups, memory
 
   def update(
     self, state: DpSgdState, released: Any, seen: Seen, feed: Feed, inputs: DpSgdInputs
   ) -> tuple[DpSgdState, NonPrivateDpTrace]:
     """Regularizers, then one step of the optimizer."""
-    config, (mean, clip, groups) = inputs.config, released
+    config, (mean, clip, groups, memory) = inputs.config, released
     if config.rescale:
       mean = tree.scale(config.l2_clip / state.l2_clip, mean)
     gradient = tree.add(mean, tree.scale(config.weight_decay, state.params))
@@ -283,7 +303,8 @@ class DpSgdProgram(Program):
     params, average = self._laid_out(params), state.average
     if average is not None:
       average = average.with_step(params, config.average)
-    return DpSgdState(params, optimizer, clip, average, groups), trace_of(seen, state.l2_clip)
+    state_after = DpSgdState(params, optimizer, clip, average, groups, memory)
+    return state_after, trace_of(seen, state.l2_clip)
 
   def finish(self, state: DpSgdState, infos: Any, inputs: Any) -> Fit:
     """The last parameters, or their running mean."""
@@ -310,9 +331,12 @@ class DpSgdProgram(Program):
       model, loss, l2_clip=l2_clip, method=method, per_layer=config.per_layer, rule=config.rule
     )
 
-  def size_of(self, people: Examples) -> int:
+  def size_of(self, people: Examples | AtHand) -> int:
     """Number of people, without the rows that fill up a device's block."""
-    return people.size if self.on_mesh is None else self.on_mesh.size
+    if self.on_mesh is not None:
+      return self.on_mesh.size
+    assert isinstance(people, Examples)
+    return people.size
 
   def _laid_out(self, params: Params) -> Params:
     return params if self.on_mesh is None else self.on_mesh.laid_out(params)

@@ -9,6 +9,8 @@ import optax
 from jaxfair import accounting, checks, models
 from jaxfair.models import _coupling
 from jaxfair.privacy._adaptive import QuantileClip
+from jaxfair.privacy._banded_sampling import BandedSampler
+from jaxfair.privacy._bands import band_weights
 from jaxfair.privacy._clip_factors import ClipRule
 from jaxfair.privacy._clipping import Method, refuse_64_bit_mode
 from jaxfair.privacy._sampling import PoissonSampler
@@ -45,6 +47,10 @@ class DpSgdConfig:
       share a training; 64 suits most meshes, and any number of devices that divides it gives the
       same result up to rounding. `max_batch` is then the cap on the sample of one shard. None
       draws everybody at once, which takes one device.
+    bands: number of steps that share their noise, which takes less noise to train for large
+      epsilon and small batches; see docs/private_training.md. People are dealt to that many parts
+      at random, and steps draw from one after the other. It takes 2 (bands - 1) copies of the
+      parameters in memory. 1 adds noise of its own to every step.
     optimizer: a function of the learning rate, such as `optax.adamw`, whose rate can be swept; or
       any optax object, such as `optax.adamw(schedule)`, and `learning_rate` is not used then.
     method: how gradients are clipped; see `privacy.clipped_grad`.
@@ -76,6 +82,7 @@ class DpSgdConfig:
   batch_size: int = 256
   max_batch: int | None = None
   shards: int | None = None
+  bands: int = 1
   optimizer: Optimizer = optax.sgd
   method: Method = "auto"
   per_layer: bool = False
@@ -110,23 +117,33 @@ class DpSgdConfig:
       checks.integer("chunk_size", self.chunk_size, low=1)
     if self.average is not None:
       checks.number("average", self.average, low=0.0, high=1.0, open_high=True)
-    checks.require(
-      self.shards is None or not is_absent(examples),
-      f"shards={self.shards} deals out people who are in memory; leave shards out for a Source",
-    )
     size = checks.people(examples)
     if self.group_rule is not None:
+      checks.require(
+        not is_absent(examples),
+        "group_rule checks the groups of all people before the first step; pass Examples, or leave "
+        "group_rule out for a Source",
+      )
       checks.ids("group", examples.group, self.group_rule.num_groups)
     self.sampler(size)
     check_per_example(model, loss, examples)
 
   def sampler(
     self, num_examples: int, delta_share: float = _batches.DEFAULT_DELTA_SHARE
-  ) -> PoissonSampler | ShardedSampler:
+  ) -> PoissonSampler | ShardedSampler | BandedSampler:
     """The sampler this config trains with on n examples."""
+    checks.integer("bands", self.bands, low=1)
+    checks.require(
+      self.bands == 1 or self.shards is None,
+      f"bands={self.bands} are drawn on one device; leave mesh and shards out, or use bands=1",
+    )
     own: dict[str, Any] = {"max_batch": self.max_batch, "delta_share": delta_share}
     if self.shards is None:
-      return _batches.poisson_sampler(num_examples, self.batch_size, self.steps, **own)
+      plain = _batches.poisson_sampler(num_examples, self.batch_size, self.steps, **own)
+      if self.bands == 1:
+        return plain
+      band_weights(self.bands, self.steps)  # for its checks
+      return BandedSampler(num_examples, plain.rate, plain.max_batch, self.bands)
     own["shards"] = self.shards
     return _batches.sharded_sampler(num_examples, self.batch_size, self.steps, **own)
 
@@ -141,8 +158,9 @@ class DpSgdConfig:
     for counts in self.noisy_counts():
       multiplier = counts.joint_multiplier(float(multiplier))
     sampler = self.sampler(num_examples)
+    cap = sampler.max_batch
     return accounting.DpSgd(
-      float(multiplier), sampler.rate, self.steps, num_examples, sampler.max_batch, self.shards
+      float(multiplier), sampler.rate, self.steps, num_examples, cap, self.shards, self.bands
     )
 
   def noisy_counts(self) -> tuple[QuantileClip | GroupClip | GroupParity, ...]:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxfair.privacy._banded_sampling import BandedSampler, Parts
 from jaxfair.privacy._sampling import Batch
 from jaxfair.privacy._sharded_sampling import ShardedSampler
 from jaxfair.training._dp_sgd_config import DpSgdConfig
@@ -33,20 +34,32 @@ def make_feeds(
   key: Key,
   start: Any = 0,
   on_mesh: OnMesh | None = None,
+  parts: Parts | None = None,
 ) -> Feed:
   """Samples and keys of `count` steps from `start` on.
 
   Keys are named by the step's index, so a training cut into segments draws
-  the same samples and noise as one in a piece.
+  the same samples and noise as one in a piece. `parts` are those of `deal`.
   """
   sampler = config.sampler(num_examples)
   key_batch, *others = (jax.random.fold_in(key, purpose) for purpose in (1, 2, 3, 4, 5, 6))
   steps, named = start + jnp.arange(count), jax.vmap(jax.random.fold_in, (None, 0))
   keys_batch, *keys = named(key_batch, steps), *(named(own, steps) for own in others)
-  if not isinstance(sampler, ShardedSampler):
+  if isinstance(sampler, BandedSampler):
+    assert parts is not None
+    batches = jax.vmap(lambda step, own: sampler.draw(parts, step, key=own))(steps, keys_batch)
+  elif not isinstance(sampler, ShardedSampler):
     batches = jax.vmap(lambda own: sampler.draw(key=own))(keys_batch)
   elif on_mesh is None:
     batches = draw_blocks(sampler, 1, 0, keys_batch)
   else:
     batches = on_mesh.draw(sampler, keys_batch)
   return Feed(batches, *keys)
+
+
+def deal(config: DpSgdConfig, num_examples: int, *, key: Key) -> Parts | None:
+  """The parts of people that steps draw from, if they share their noise."""
+  sampler = config.sampler(num_examples)
+  if not isinstance(sampler, BandedSampler):
+    return None
+  return sampler.deal(key=jax.random.fold_in(key, 7))

@@ -104,11 +104,6 @@ def block_size(steps: int, rows: int, *, most: int = ROWS) -> int:
 
   A divisor of the number of steps if there is a large one: the steps that are
   left after the last block are a second loop to compile.
-
-  Args:
-    steps: of the training.
-    rows: rows (or bytes) of one step's feed.
-    most: rows (or bytes) of a block.
   """
   limit = min(BLOCK, max(1, most // rows))
   if steps <= limit:

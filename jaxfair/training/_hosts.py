@@ -37,9 +37,6 @@ def from_first(function: Callable[[], Any]) -> Any:
   """What the function returns in the first process, in every process.
 
   It is called there alone. If it raises, all processes raise: none is left waiting.
-
-  Args:
-    function: returns a JSON value.
   """
   if jax.process_count() == 1:
     return function()
@@ -91,11 +88,7 @@ def joined(own: np.ndarray) -> np.ndarray:
 
 @contextlib.contextmanager
 def together(remedy: str) -> Iterator[None]:
-  """Ends a run in one line if another process of it has ended.
-
-  Args:
-    remedy: what to do then.
-  """
+  """Ends a run in one line if another process of it has ended."""
   try:
     yield
   except jax.errors.JaxRuntimeError as error:

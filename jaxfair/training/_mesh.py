@@ -22,7 +22,7 @@ from jaxfair.privacy._sampling import Batch
 from jaxfair.privacy._sharded_sampling import ShardedSampler
 from jaxfair.training import _hosts
 from jaxfair.training._thin_products import by_columns
-from jaxfair.types import Examples, Params
+from jaxfair.types import Examples, Params, Source
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +41,7 @@ class OnMesh:
 
   @classmethod
   def checked(
-    cls, mesh: Mesh, shards: int | None, examples: Examples, initial: Params | None
+    cls, mesh: Mesh, shards: int | None, examples: Examples | Source, initial: Params | None
   ) -> "OnMesh":
     """A mesh for these people.
 
@@ -75,10 +75,12 @@ class OnMesh:
     return int(self.mesh.size)
 
   def draw(self, sampler: ShardedSampler, keys: jax.Array) -> Batch:
-    """[steps, blocks * block_cap] samples: every device draws those of its own shards."""
+    """[steps, blocks * block_cap] rows of everybody: every device draws its own shards."""
 
     def own(keys: jax.Array) -> Batch:
-      return draw_blocks(sampler, self.blocks, jax.lax.axis_index(self.mesh.axis_names), keys)
+      block = jax.lax.axis_index(self.mesh.axis_names)
+      rows, mask = draw_blocks(sampler, self.blocks, block, keys)
+      return Batch(_start(block, self.size, self.blocks) + rows, mask)
 
     return jax.shard_map(
       own,
@@ -91,10 +93,11 @@ class OnMesh:
   def sum(
     self, function: Callable[[Any, Batch, jax.Array, Any], Any], given: Any, batch: Batch, held: Any
   ) -> Any:
-    """The sum over devices of `function(given, batch, numbers of its rows, held)`.
+    """The sum over devices of `function(given, batch, its rows of everybody, held)`.
 
     Args:
-      function: sums over the people of one device's batch.
+      function: sums over the people of one device's batch, whose rows are counted from the
+        device's first one.
       given: what every device is given: parameters, keys.
       batch: from `draw`; every device is given its own part.
       held: what a device holds of everybody, along the leading axis.
@@ -106,7 +109,8 @@ class OnMesh:
 
     def own(given: Any, batch: Batch, held: Any) -> Any:
       first = _start(jax.lax.axis_index(axes), self.size, self.blocks)
-      sums = by_columns(function)(given, batch, first + batch.rows, held)
+      near = batch._replace(rows=batch.rows - first)
+      sums = by_columns(function)(given, near, batch.rows, held)
       # In one type, which makes one collective: counts are exact in float32 up to 2^24.
       total = jax.lax.psum(jax.tree.map(lambda leaf: leaf.astype(jnp.float32), sums), axes)
       return jax.tree.map(lambda leaf, own: leaf.astype(own.dtype), total, sums)
@@ -156,12 +160,7 @@ class OnMesh:
     return jax.tree.map(self._divided, examples)
 
   def digests(self, people: Examples, shards: int) -> np.ndarray:
-    """[shards, 32] SHA-256 of the people of each shard, whatever devices and processes hold them.
-
-    Args:
-      people: from `place_people`.
-      shards: number of shards.
-    """
+    """[shards, 32] SHA-256 of each shard's people, whatever devices and processes hold them."""
     width, each = -(-self.size // self.blocks), shards // self.blocks
     found = np.zeros((shards, 32), np.uint8)
     hashes: dict[int, Any] = {}

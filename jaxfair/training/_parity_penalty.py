@@ -60,6 +60,7 @@ class ParityPenalty:
   sample: int | None = None
   placement: Placement = "after"
   notion: NotionName = PARITY
+  sharpness: float = 1.0
   public = True
 
   @property
@@ -86,7 +87,8 @@ class ParityPenalty:
 
   def value(self, params: Params, x: Features, group: Groups, y: Any = None) -> jax.Array:
     """The soft disparity itself, without lam."""
-    shares = jax.nn.softmax(self.model.apply(params, x))
+    logits = self.model.apply(params, x)
+    shares = jax.nn.softmax(logits if self.sharpness == 1 else self.sharpness * logits)
     return soft_disparity(
       shares,
       group,
@@ -111,6 +113,7 @@ def parity_penalty(
   sample: int | None = None,
   notion: NotionName = PARITY,
   labels: Labels | None = None,
+  sharpness: float = 1.0,
 ) -> ParityPenalty:
   """A penalty on the largest disparity of a model's soft predictions.
 
@@ -133,6 +136,8 @@ def parity_penalty(
     notion: notion of fairness; see `fairness.CounterRule`. If it distinguishes true classes, the
       maximum is over those, too.
     labels: [n] **public** class ids of the people; demographic parity reads none.
+    sharpness: multiplies the logits first. Shares of probabilities may agree where shares of
+      decisions do not; a larger one compares smoothed decisions.
 
   Privacy:
     A function of the parameters and of public people, with their labels where the notion reads
@@ -145,6 +150,7 @@ def parity_penalty(
   """
   checks.non_negative("lam", lam)
   checks.positive("temperature", temperature)
+  checks.positive("sharpness", sharpness)
   checks.one_of("placement", placement, PLACEMENTS)
   checks.one_of("disparity", disparity, DISPARITY_KINDS)
   checks.integer("num_groups", num_groups, low=1)
@@ -165,6 +171,7 @@ def parity_penalty(
     sample,
     placement,
     notion,
+    float(sharpness),
   )
 
 

@@ -259,16 +259,7 @@ def advance(
   loop: Literal["scan", "step"] = "scan",
   source: Source | None = None,
 ) -> tuple[Begun, Any]:
-  """Takes `count` steps from `start` on; the training then, and the stacked infos.
-
-  Args:
-    program: the training.
-    begun: the training before these steps.
-    count: number of steps.
-    start: number of the first step.
-    loop: as in `driver.run_steps`.
-    source: where people are read from, if they are not among the inputs.
-  """
+  """Takes `count` steps from `start` on; the training then, and the stacked infos."""
   if source is not None:
     state, infos = run_streamed(program, begun, Part(program, "feed"), source, count, start, loop)
     return begun._replace(state=state), infos

@@ -114,11 +114,6 @@ def added_to_each(
   l_i(theta) + <theta - theta_0, extra>,  theta_0 the parameters as they are
 
   The second term travels as one more output of the model; its value is 0.
-
-  Args:
-    model: any model with outputs [n, C].
-    loss: `(logits, y) -> [n]` losses.
-    extra: tree of the parameters.
   """
 
   def apply(params: Params, x: Array) -> jax.Array:

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from jaxfair import accounting
 from jaxfair.training import _hosts
@@ -63,12 +64,13 @@ class Training:
     """What must be the same when a training is continued: the people and the start."""
     mesh = self.program.on_mesh
     if self.source is not None:
-      return np.frombuffer(self.source.fingerprint().encode(), np.uint8), self.initial
+      # Reads everybody once, and only the first process compares it with the folder.
+      own = self.source.fingerprint() if _hosts.is_first() else ""
+      return np.frombuffer(own.encode(), np.uint8), self._near_initial()
     if mesh is None:
       return self.examples, self.initial
     assert self.config.shards is not None
-    initial = None if self.initial is None else self._near(mesh.place_params(self.initial))
-    return mesh.digests(self.examples, self.config.shards), initial
+    return mesh.digests(self.examples, self.config.shards), self._near_initial()
 
   def resume(self, store: Checkpoints) -> tuple[Params, NonPrivateDpTrace | None]:
     """What is left to do in a folder: nothing, if its release is finished."""
@@ -92,7 +94,10 @@ class Training:
       done = _hosts.from_first(store.latest)
     if store is not None and done:
       state, trace = store.load(done, self._shapes(begun, done))
-      begun, parts = begun._replace(state=self._like(begun.state, state)), [trace]
+      begun, parts = (
+        begun._replace(state=self._like(begun.state, state)),
+        [jax.tree.map(np.asarray, trace)],
+      )
     while done < steps:
       count = min(length, steps - done)
       begun, trace = advance(
@@ -101,7 +106,7 @@ class Training:
       parts.append(self._near(trace))
       done += count
       if store is not None:
-        store.save(done, (self._near(begun.state), _joined(parts)))
+        store.save(done, (begun.state, _joined(parts)))
       self.progress(done, steps)
     return self.program.params_of(begun.state), _joined(parts)
 
@@ -115,6 +120,12 @@ class Training:
     mesh = self.program.on_mesh
     return tree if mesh is None else _hosts.local(tree, mesh.mesh)
 
+  def _near_initial(self) -> Any:
+    mesh, initial = self.program.on_mesh, self.initial
+    if mesh is None or initial is None:
+      return initial
+    return self._near(mesh.place_params(initial))
+
   def _there(self, params: Params) -> Params:
     mesh = self.program.on_mesh
     return params if mesh is None else mesh.place_params(params)
@@ -123,13 +134,32 @@ class Training:
     """A state that was read, on the devices where a state is."""
     if self.program.on_mesh is None:
       return found
-    return jax.tree.map(lambda to, leaf: _hosts.place(leaf, to.sharding), placed, found)
+
+    def there(to: jax.Array, leaf: Any) -> jax.Array:
+      if isinstance(leaf, jax.Array):
+        return leaf
+      assert isinstance(to.sharding, NamedSharding)
+      placed: jax.Array = _hosts.place(leaf, to.sharding)
+      return placed
+
+    return jax.tree.map(there, placed, found)
 
   def _shapes(self, begun: Begun, done: int) -> Any:
     """Shapes of a checkpoint after `done` steps."""
-    begun = begun._replace(inputs=as_shapes(begun.inputs))
-    begun, trace = jax.eval_shape(lambda b: advance(self.program, b, count=done), begun)
-    return begun.state, trace
+    mesh = self.program.on_mesh
+    blocks = 1 if mesh is None else mesh.blocks
+    begun = begun._replace(inputs=as_shapes(begun.inputs, blocks))
+    after, trace = jax.eval_shape(lambda b: advance(self.program, b, count=done), begun)
+    if mesh is None:
+      here = SingleDeviceSharding(jax.devices()[0])
+      return jax.tree.map(lambda leaf: _laid_out(leaf, here), (after.state, trace))
+    everywhere = NamedSharding(mesh.mesh, PartitionSpec())
+    kept = jax.tree.map(lambda leaf: _laid_out(leaf, leaf.sharding), begun.state)
+    return kept, jax.tree.map(lambda leaf: _laid_out(leaf, everywhere), trace)
+
+
+def _laid_out(leaf: Any, sharding: Any) -> jax.ShapeDtypeStruct:
+  return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
 
 
 def _joined(parts: list[NonPrivateDpTrace]) -> NonPrivateDpTrace:

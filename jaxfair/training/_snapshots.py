@@ -1,5 +1,6 @@
 """DP-SGD that remembers the parameters along its way, for analysis."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -38,7 +39,7 @@ def dp_sgd_snapshots(
   *,
   count: int,
   key: Key,
-  initial: Params | None = None,
+  update: Callable[[DpSgdConfig, Params], DpSgdConfig] | None = None,
 ) -> SnapshotFit:
   """`dp_sgd`, with the same steps from the same key, that also keeps snapshots of the parameters.
 
@@ -49,10 +50,13 @@ def dp_sgd_snapshots(
     config: settings; `steps` must be a multiple of `count`.
     count: number of snapshots after the start.
     key: as in `dp_sgd`.
-    initial: parameters to start from.
+    update: `(config, params) -> config`, called after every snapshot: the settings of the steps
+      that follow. It may change the weights of penalties, which are data fields.
 
   Privacy:
-    As `dp_sgd`: `config.event(examples.size)` covers every snapshot.
+    As `dp_sgd`: `config.event(examples.size)` covers every snapshot. An `update` that reads
+    snapshots and public people alone, and leaves clip bound, noise and sampling as they are, is
+    post-processing of what the event covers.
   """
   checks.one_key("key", key)
   checks.integer("count", count, low=1)
@@ -61,20 +65,26 @@ def dp_sgd_snapshots(
     config.steps % count == 0,
     f"steps={config.steps} is not a multiple of count={count}; snapshots are equally spaced",
   )
-  program, given = DpSgdProgram(model, loss), Given(examples, config, key, initial)
+  program, given = DpSgdProgram(model, loss), Given(examples, config, key)
   loop, start = loop_for(program, given), begin(program, given)
   length = config.steps // count
 
-  def segment(state: DpSgdState, first: Any) -> Any:
-    begun = start._replace(state=state)
+  def segment(carried: tuple[DpSgdState, DpSgdConfig | None], first: Any) -> Any:
+    state, own = carried
+    inputs = start.inputs if own is None else start.inputs._replace(config=own)
+    begun = start._replace(state=state, inputs=inputs)
     begun, trace = advance(program, begun, count=length, start=first, loop=loop)
-    return begun.state, (program.params_of(begun.state), trace)
+    params = program.params_of(begun.state)
+    if update is not None and own is not None:
+      own = update(own, params)
+    return (begun.state, own), (params, trace)
 
+  settings = None if update is None else jax.tree.map(jnp.asarray, start.inputs.config)
   if loop == "scan":
     firsts = length * jnp.arange(count)
-    end, (after, traces) = jax.lax.scan(segment, start.state, firsts)
+    end, (after, traces) = jax.lax.scan(segment, (start.state, settings), firsts)
   else:
-    end, kept = start.state, []
+    end, kept = (start.state, settings), []
     for index in range(count):
       end, found = segment(end, length * index)
       kept.append(found)
@@ -84,4 +94,4 @@ def dp_sgd_snapshots(
   )
   trace = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), traces)
   steps = jnp.arange(count + 1) * length
-  return SnapshotFit(program.params_of(end), trace, snapshots, steps)
+  return SnapshotFit(program.params_of(end[0]), trace, snapshots, steps)

@@ -8,7 +8,7 @@ Row numbers are those that a training in memory looks up, so the result is the s
 import concurrent.futures
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import jax
@@ -18,7 +18,7 @@ from jaxfair import checks
 from jaxfair.training import _driver
 from jaxfair.types import Examples, Source
 
-BYTES = 2**21  # of people whose steps are run together, at most
+BYTES = 2**22  # of people whose steps are run together, at most
 ALIGNMENT = 64  # bytes
 
 
@@ -44,13 +44,21 @@ def is_absent(people: Examples) -> bool:
   return isinstance(people.x, Absent)
 
 
-def as_shapes(inputs: Any) -> Any:
-  """Inputs with the shapes of people who are not in memory, as `jax.eval_shape` takes them."""
-  return jax.tree.map(
-    lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, Absent) else leaf,
-    inputs,
-    is_leaf=lambda leaf: isinstance(leaf, Absent),
-  )
+def as_shapes(inputs: Any, blocks: int = 1) -> Any:
+  """Inputs with the shapes of people who are not in memory, as `jax.eval_shape` takes them.
+
+  Args:
+    inputs: of a step.
+    blocks: the number of people is rounded up to a multiple of it, as that of people on a mesh.
+  """
+
+  def shape(leaf: Any) -> Any:
+    if not isinstance(leaf, Absent):
+      return leaf
+    size, *rest = leaf.shape
+    return jax.ShapeDtypeStruct((-(-size // blocks) * blocks, *rest), leaf.dtype)
+
+  return jax.tree.map(shape, inputs, is_leaf=lambda leaf: isinstance(leaf, Absent))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,17 +82,7 @@ def run_streamed(
   start: int,
   loop: Literal["scan", "step"],
 ) -> tuple[Any, Any]:
-  """Takes `count` steps from `start` on; the state then, and the stacked infos.
-
-  Args:
-    program: the training.
-    begun: the training before these steps.
-    feeds: makes the program's feeds.
-    source: where people are read.
-    count: number of steps.
-    start: number of the first step.
-    loop: as in `driver.run_steps`.
-  """
+  """Takes `count` steps from `start` on; the state then, and the stacked infos."""
   people = _people_of(begun.inputs)
   bytes_per_step = program.rows(begun.inputs) * sum(
     int(np.prod(leaf.shape[1:])) * leaf.dtype.itemsize for leaf in people
@@ -92,14 +90,15 @@ def run_streamed(
   size = _driver.block_size(count, bytes_per_step, most=BYTES)
   blocks = [(first, min(size, count - first)) for first in range(0, count, size)]
 
-  def read(block: tuple[int, int]) -> Any:
+  def make(block: tuple[int, int]) -> Any:
     first, steps = block
-    made = _driver.make(feeds, begun.source, begun.inputs, start + first, steps)
-    # On the device before it is needed.
-    return made, jax.device_put(_read(program, source, people, made))
+    return _driver.make(feeds, begun.source, begun.inputs, start + first, steps)
+
+  def read(made: Any) -> Any:
+    return made, _read(program, source, people, made)
 
   state, parts = begun.state, []
-  for block in _ahead(read, blocks):
+  for block in _ahead(make, read, blocks):
     state, infos = _driver.run_steps(StreamedStep(program), state, block, begun.inputs, loop=loop)
     parts.append(infos)
     # Waits for the block before: the people of blocks that are not done pile up.
@@ -108,21 +107,40 @@ def run_streamed(
 
 
 def _read(program: Any, source: Source, people: Examples, feeds: Any) -> Examples:
-  """[steps, batch, ...] the people of some batches; zeros where nobody takes part."""
+  """[steps, batch, ...] the people of some batches; zeros where nobody takes part.
+
+  They are on the devices whose rows they are before a step needs them. Of several processes each
+  one reads the rows of its own devices.
+  """
   rows, mask = program.chosen(feeds)
-  rows = np.asarray(rows)
-  places = np.arange(rows.size) if mask is None else np.flatnonzero(mask)
-  named = rows.reshape(-1)[places].astype(np.int64)
+  pieces, named = _here(rows)
+  places = np.arange(named.size) if mask is None else np.flatnonzero(_here(mask)[1])
+  named = named[places].astype(np.int64)
   order = np.argsort(named)  # rows that are near each other in a file are read together
   found = source.take(named[order])
   program.check_read(found)
 
-  def filled(leaf: np.ndarray, like: Absent) -> np.ndarray:
-    whole = _aligned_zeros((rows.size, *like.shape[1:]), like.dtype)
+  def filled(leaf: np.ndarray, like: Absent) -> jax.Array:
+    end = like.shape[1:]
+    whole = _aligned_zeros((sum(piece.data.size for piece in pieces), *end), like.dtype)
     whole[places[order]] = leaf
-    return whole.reshape(*rows.shape, *like.shape[1:])
+    if len(rows.sharding.device_set) == 1:
+      return jax.device_put(whole.reshape(*rows.shape, *end))
+    cuts = np.cumsum([piece.data.size for piece in pieces])[:-1]
+    parts = [
+      jax.device_put(part.reshape(*piece.data.shape, *end), piece.device)
+      for piece, part in zip(pieces, np.split(whole, cuts), strict=True)
+    ]
+    shape = (*rows.shape, *end)
+    return jax.make_array_from_single_device_arrays(shape, rows.sharding, parts)
 
   return Examples(*map(filled, found, people))
+
+
+def _here(array: jax.Array) -> tuple[Sequence[jax.Shard], np.ndarray]:
+  """The parts of an array that this process holds, and their values one after the other."""
+  pieces = array.addressable_shards
+  return pieces, np.concatenate([np.asarray(piece.data).reshape(-1) for piece in pieces])
 
 
 def _aligned_zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -133,12 +151,17 @@ def _aligned_zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
   return raw[start : start + size].view(dtype).reshape(shape)
 
 
-def _ahead(read: Any, blocks: list[Any]) -> Iterator[Any]:
-  """What `read` makes of each block; the next one is made while the present one is used."""
+def _ahead(make: Any, read: Any, blocks: list[Any]) -> Iterator[Any]:
+  """What is read for each block; the next one is read while the present one is used.
+
+  Feeds are made by the thread that runs the steps: processes that share devices must start the
+  same programs in the same order.
+  """
   with concurrent.futures.ThreadPoolExecutor(1) as pool:
-    waiting = pool.submit(read, blocks[0])
+    waiting = pool.submit(read, make(blocks[0]))
     for block in blocks[1:]:
-      ready, waiting = waiting.result(), pool.submit(read, block)
+      made = make(block)
+      ready, waiting = waiting.result(), pool.submit(read, made)
       yield ready
     yield waiting.result()
 

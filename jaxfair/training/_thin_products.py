@@ -27,9 +27,6 @@ def by_columns(function: Callable[..., Any]) -> Callable[..., Any]:
   """The same function of pytrees, its thin products taken column by column.
 
   On other backends than the CPU it is the function itself.
-
-  Args:
-    function: pure.
   """
 
   def run(*arguments: Any) -> Any:

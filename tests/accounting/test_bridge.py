@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from jaxfair.accounting import Relation
+from jaxfair.accounting import Relation, _bridge
 from jaxfair.accounting import _events as ev
 from jaxfair.accounting._bridge import composed_pld, pld_epsilon, rdp_curve, to_dp_event, unit_pld
 from jaxfair.accounting._gaussian import gaussian_epsilon
@@ -148,6 +148,17 @@ def test_what_pld_cannot_resolve_is_infinite_not_wrong():
   assert pld_epsilon(no_noise, 1e-5, ADD) == math.inf
   huge = units([ev.DpSgd(0.5, 1.0, 1000)], ADD)
   assert pld_epsilon(huge, 1e-5, ADD) == math.inf
+
+
+def test_many_steps_are_composed_quickly_and_to_the_same_bits(monkeypatch):
+  def epsilon(steps):
+    composed_pld.cache_clear()
+    return composed_pld(((ev.DpSgd(2.0, 1e-5, 1), steps),), ADD, 0).get_epsilon_for_delta(1e-6)
+
+  found = epsilon(2000)
+  assert epsilon(10**8) > found  # an exact power of so many steps would take an hour
+  monkeypatch.setattr(_bridge, "_Times", int)
+  assert epsilon(2000) == found
 
 
 @pytest.mark.slow

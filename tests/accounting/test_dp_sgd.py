@@ -6,10 +6,12 @@ import pytest
 from jaxfair import checks
 from jaxfair.accounting import DpSgd, Relation, _bridge, calibrate_dp_sgd
 from jaxfair.accounting._bridge import to_dp_event
+from jaxfair.accounting._composition import composed_epsilon
 from jaxfair.accounting._dp_sgd import dp_sgd_epsilon, max_steps, shuffled_dp_sgd_epsilon
+from jaxfair.accounting._event_json import from_json, to_json
 from jaxfair.accounting._gaussian import gaussian_epsilon
 from jaxfair.accounting._guarantee import BudgetError, DeltaWarning
-from jaxfair.accounting._truncation import max_batch_for
+from jaxfair.accounting._truncation import max_batch_for, truncation_delta
 
 # 200 settings: five rates, and for each so many steps, noises and deltas.
 STEPS = {
@@ -247,3 +249,43 @@ def test_bad_arguments_are_named(change, names):
 def test_bad_targets_are_named(change, names):
   with pytest.raises(checks.ArgumentError, match=names):
     calibrate_dp_sgd(**{**setting(), "epsilon": 1.0, **change})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("bands", "steps"), [(7, 200), (50, 200)])
+def test_bands_cost_as_many_releases_as_a_person_takes_part_in(bands, steps):
+  """dp-accounting composes ceil(T / b) Poisson-sampled Gaussian releases at the rate b q."""
+  from dp_accounting import dp_event, pld, rdp
+
+  one = dp_event.PoissonSampledDpEvent(0.02 * bands, dp_event.GaussianDpEvent(2.0))
+  composed = dp_event.SelfComposedDpEvent(one, math.ceil(steps / bands))
+  for name, make in (("pld", pld.PLDAccountant), ("rdp", rdp.RdpAccountant)):
+    own = setting(steps=steps, noise_multiplier=2.0, accountant=name, bands=bands)
+    expected = make().compose(composed).get_epsilon(1e-5)
+    assert dp_sgd_epsilon(**own) == pytest.approx(expected, rel=2e-3)
+    assert dp_sgd_epsilon(**own) >= expected * (1 - 1e-9)
+  own = {"delta": 1e-5, "sampling_rate": 0.02, "bands": bands, "accountant": "rdp"}
+  noise = calibrate_dp_sgd(**own, steps=steps, epsilon=3.0)
+  assert 2.999 < dp_sgd_epsilon(**own, steps=steps, noise_multiplier=noise) <= 3.0
+  most = max_steps(**own, epsilon=3.0, noise_multiplier=noise)
+  assert most == math.ceil(steps / bands) * bands
+
+
+def test_bands_pay_for_their_caps_and_are_kept():
+  event = DpSgd(1.5, 0.02, 200, 5000, 160, bands=8)
+  assert from_json(to_json(event)) == event
+  assert DpSgd(1.5, 0.02, 200, bands=1) == DpSgd(1.5, 0.02, 200)
+  spent = truncation_delta(dataset_size=5000, sampling_rate=0.02, max_batch=160, steps=200)
+  assert 1e-7 < spent < 1e-5
+  for accountant in ("pld", "rdp"):
+    priced = composed_epsilon([event], delta=1e-5, accountant=accountant)
+    plain = DpSgd(1.5, 0.16, 25)
+    for delta in (1e-5 - spent, 1e-5):
+      assert priced >= composed_epsilon([plain], delta=delta, accountant=accountant)
+  for wrong, told in (
+    ({"bands": 51}, "bands=51 .* use at most 50 bands"),
+    ({"bands": 4, "dataset_size": 99, "max_batch": 9, "shards": 2}, "do not go together"),
+    ({"bands": 0}, "bands=0"),
+  ):
+    with pytest.raises(checks.ArgumentError, match=told):
+      DpSgd(1.5, 0.02, 200, **wrong)

@@ -99,8 +99,8 @@ def _compile_reference(program: Program) -> Callable[[Case], Any]:
   """case -> [n, ...] per-example gradients: of the program run in float64, and as it is.
 
   Row numbers become int64: in a short type, JAX's own gradient of a look-up
-  loses rows of tables that are taller than the type reaches. The method "vmap"
-  takes JAX's gradient as it is.
+  loses rows of tables that are taller than the type reaches, or writes outside
+  of them.
   """
 
   def loss(p: Any, row: Any) -> Any:
@@ -115,7 +115,7 @@ def _compile_reference(program: Program) -> Callable[[Case], Any]:
     x = case.x
     if x.dtype == np.float32:
       x = x.astype(np.float64)
-    elif x.dtype.kind in "iu" and "method" not in program.options:
+    elif x.dtype.kind in "iu":
       x = x.astype(np.int64)
     with jax.enable_x64(True):
       params = jax.tree.map(np.float64, case.params)

@@ -345,3 +345,28 @@ def test_factors_of_short_numbers_are_stored_before_they_are_cast(dtype):
       assert {v.aval.dtype for v in (*equation.invars, *equation.outvars)} == {
         jnp.dtype(jnp.float32)
       }
+
+
+def tall_look_up(table, rows):
+  numbers = jax.lax.GatherDimensionNumbers((rows.ndim,), (0,), (0,))
+  return jax.lax.gather(table, rows[..., None], numbers, (1, 1), mode="clip")
+
+
+@pytest.mark.parametrize("method", ["ghost", "two_pass", "vmap"])
+def test_short_row_numbers_of_a_tall_table(method):
+  # XLA's older emitters, which tests compile with, compare them with a height in their own type.
+  model = Model(None, lambda p, x: jnp.sum(tall_look_up(p, x), axis=1))
+  rows = np.array([[1, 3], [7, 127]], np.int8)
+  gradient = clipped_grad(model, first, l2_clip=10.0, method=method)
+  total = jax.jit(gradient)(jnp.ones((300, 1)), examples_of(rows)).total
+  assert np.flatnonzero(total).tolist() == [1, 3, 7, 127]
+
+
+def test_short_row_numbers_in_a_loop_are_refused():
+  def looped(p, x):
+    one = jax.vmap(lambda rows: jax.lax.map(lambda row: tall_look_up(p, row[None])[0, 0], rows))
+    return jnp.sum(one(x), axis=1, keepdims=True)
+
+  gradient = clipped_grad(Model(None, looped), first, l2_clip=1.0, method="vmap")
+  with pytest.raises(checks.ArgumentError, match="convert them to int32"):
+    gradient(jnp.ones((300, 1)), examples_of(np.array([[1, 3]], np.int8)))

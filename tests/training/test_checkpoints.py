@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from jaxfair.training import _checkpoints
-from jaxfair.training._checkpoints import CheckpointError, Checkpoints, load_leaves, save_leaves
+from jaxfair.training._checkpoint_files import load_leaves, save_leaves
+from jaxfair.training._checkpoints import CheckpointError, Checkpoints
 
 PARAMS = {"w": np.arange(6.0, dtype=np.float32).reshape(2, 3)}
 DATA = (np.arange(8.0), None)

@@ -97,13 +97,14 @@ def noisy_with_options(examples, key):
   config = DpSgdConfig(
     learning_rate=0.2,
     steps=5,
-    batch_size=8,
+    batch_size=6,
     rule="normalize",
     adaptive=privacy.QuantileClip(lowest=0.1),
     augment=jitter,
     views=2,
     chunk_size=5,
     average=0.5,
+    bands=2,
     optimizer=training.named_optimizer("momentum", "cosine", steps=5),
   )
   return dp_sgd(MODEL, models.cross_entropy, examples, config, key=key)

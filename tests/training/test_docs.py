@@ -7,4 +7,4 @@ from helpers import pages
 
 @pytest.mark.slow
 def test_the_examples_run():
-  pages.run("docs/private_training.md", blocks=6)
+  pages.run("docs/private_training.md", blocks=7)

@@ -206,6 +206,19 @@ def test_people_of_a_penalty_have_labels_only_where_they_are_read():
     penalty(notion="equalized_odds", labels=own.y + 1)
 
 
+def test_a_sharp_penalty_compares_decisions():
+  params = {"w": np.array([[0.0, 0.7], [0.0, -0.4], [0.0, 0.1]], np.float32), "b": np.zeros(2)}
+  own = people()
+  soft, sharp = (
+    float(penalty(sharpness=by, temperature=1e-4).value(params, own.x, own.group))
+    for by in (1.0, 1e5)
+  )
+  assert sharp == pytest.approx(gap(params), abs=1e-3)
+  assert abs(soft - gap(params)) > 0.02
+  with pytest.raises(checks.ArgumentError, match="sharpness"):
+    penalty(sharpness=0.0)
+
+
 def test_wrong_penalties_are_refused():
   with pytest.raises(checks.ArgumentError, match=r"lam=-1.0 must be 0 or above"):
     penalty(lam=-1.0)

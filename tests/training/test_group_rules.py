@@ -114,7 +114,7 @@ def released(rule, state, present, key, *, clip=2.0, size=10):
   start = DpSgdState(params, optax.sgd(1.0).init(params), jnp.float32(clip), None, state)
   feed, inputs = Feed(batch, *keys), DpSgdInputs(Examples(x, nothing, group), config)
   sums, _ = program.sum(start, feed, inputs)
-  mean, _, after = program.release(sums, start, feed, inputs)
+  mean, _, after, _ = program.release(sums, start, feed, inputs)
   return jnp.concatenate([mean["history"], mean["w"]])[:, 0] * size, after
 
 

@@ -35,13 +35,58 @@ class Stop(Exception):
 def values(params):
   return np.concatenate([np.asarray(leaf).ravel() for leaf in jax.tree.leaves(params)]).tolist()
 
-def release(stop, folder=FOLDER, key=None):
+class Counting:
+  size = 101
+  asked = []
+
+  def take(self, rows):
+    self.asked.append(rows)
+    return PEOPLE.take(rows)
+
+  def fingerprint(self):
+    self.asked.append(None)
+    return "counting"
+
+def release(stop, folder=FOLDER, key=None, people=PEOPLE):
   def progress(done, total):
     if done == 5:
       stop()
-  return training.train_to_budget(MODEL, LOSS, PEOPLE, CONFIG, epsilon=3.0, delta=1e-4, key=key,
+  return training.train_to_budget(MODEL, LOSS, people, CONFIG, epsilon=3.0, delta=1e-4, key=key,
                                   folder=folder, mesh=MESH, progress=progress)
 """
+
+SPREAD = """
+def spread(count, stop_at, folder=FOLDER + "-spread"):
+  devices = jax.sharding.Mesh(np.array(jax.devices()[:count]), ("data",))
+  P = jax.sharding.PartitionSpec
+
+  def place(leaf):  # the weights of the four features are divided
+    spec = P("data") if leaf.shape[0] == 4 else P()
+    return _hosts.place(np.asarray(leaf), jax.sharding.NamedSharding(devices, spec))
+
+  def progress(done, total):
+    if done == stop_at:
+      raise Stop
+
+  initial = jax.tree.map(place, MODEL.init(jax.random.key(9), x[0]))
+  try:
+    return training.train_to_budget(
+      MODEL, LOSS, PEOPLE, CONFIG, epsilon=3.0, delta=1e-4, key=jax.random.key(5), folder=folder,
+      mesh=devices, progress=progress, initial=initial)
+  except Stop:
+    return None
+"""
+
+FOUR = (
+  COMMON
+  + SPREAD
+  + """
+assert spread(1, 7) is None
+end, whole = spread(4, 0), spread(4, 0, None)
+trace = [fit.trace.loss.tolist() for fit in (end, whole)]
+print(json.dumps([values(end.params), values(whole.params), trace]))
+"""
+)
 
 ONE = (
   COMMON
@@ -60,8 +105,14 @@ print(json.dumps([values(whole.params), plain(jax.tree.map(lambda leaf: leaf[:10
 
 TWO = (
   COMMON
+  + SPREAD
   + """
+assert spread(2, 4) is None
 found = {"seeded": values(release(lambda: None, folder=None, key=jax.random.key(5)).params)}
+disk = release(lambda: None, folder=FOLDER + "-disk", key=jax.random.key(5), people=Counting())
+rows = [rows for rows in Counting.asked[1:] if rows is not None]
+found["disk"] = values(disk.params), sorted(set(np.concatenate(rows).tolist())), sum(map(len, rows))
+found["whole"] = sum(rows is None for rows in Counting.asked), int(disk.trace.batch.sum())
 called = []
 found["key"] = np.asarray(jax.random.key_data(_hosts.key_from_first(
   lambda: (called.append(1), privacy.os_key())[1]))).tolist()
@@ -121,6 +172,16 @@ def test_two_processes_train_what_one_does(runs):
 
 
 @pytest.mark.slow
+def test_each_process_reads_only_people_of_its_own_shards(runs):
+  first, second = (found["disk"] for found in runs[2])
+  assert first[0] == runs[2][0]["seeded"]
+  assert second[0] == runs[2][1]["seeded"]
+  assert max(first[1]) < 101 // 2 <= min(second[1])
+  assert [found["whole"][0] for found in runs[2]] == [1, 0]  # one process compares everybody
+  assert first[2] + second[2] == runs[2][0]["whole"][1]
+
+
+@pytest.mark.slow
 def test_arrays_that_no_process_holds_whole_are_checked_and_trained_on(runs):
   _, one, two = runs
   for found in two:
@@ -150,6 +211,15 @@ def test_two_processes_charge_once(runs):
 @pytest.mark.slow
 def test_what_fails_in_the_first_process_fails_in_all(runs):
   assert [found["error"] for found in runs[2]] == 2 * ["the disk is full"]
+
+
+@pytest.mark.slow
+def test_parameters_that_two_processes_share_are_continued_by_any_number_of_devices(runs):
+  """Two processes save their parts; one device goes on, then four."""
+  folder, *_ = runs
+  end, whole, trace = subprocesses.on_devices(FOUR % folder, 4, flags=quick_compile.FLAGS)
+  np.testing.assert_allclose(end, whole, rtol=0, atol=1e-6)
+  np.testing.assert_allclose(*trace, rtol=0, atol=1e-6)
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Snapshots are of the very training that dp_sgd does."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -25,6 +27,24 @@ def test_the_last_snapshot_is_the_fit():
     assert not np.allclose(middle, end)
     np.testing.assert_array_equal(end, found.params[name])
   np.testing.assert_allclose(found.trace.loss, whole.trace.loss, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_settings_may_change_between_snapshots():
+  def stopped(config, params):
+    return dataclasses.replace(config, learning_rate=0.0 * config.learning_rate)
+
+  def same(config, params):
+    return config
+
+  plain, kept, held = (
+    dp_sgd_snapshots(MODEL, LOSS, PEOPLE, CONFIG, count=2, key=KEY, update=update)
+    for update in (None, same, stopped)
+  )
+  for name, leaf in plain.snapshots.items():
+    np.testing.assert_allclose(kept.snapshots[name], leaf, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(held.snapshots[name][1], leaf[1], rtol=1e-6, atol=1e-7)
+    np.testing.assert_array_equal(held.snapshots[name][2], held.snapshots[name][1])
 
 
 def test_refuses_unequal_distances():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, data, models, training
-from jaxfair.training import _checkpoints, _streaming
+from jaxfair.training import _checkpoints, _group_rules, _streaming
 from jaxfair.types import Examples
 
 MODEL, LOSS = models.logistic(2), models.cross_entropy
@@ -49,7 +49,13 @@ CONFIGS = {
   "plain": training.DpSgdConfig(steps=12, batch_size=30),
   "step": training.DpSgdConfig(steps=7, batch_size=30, loop="step"),
   "chunks": training.DpSgdConfig(
-    steps=5, batch_size=30, chunk_size=16, augment=lambda x, key: x * 2, views=2, average=0.9
+    steps=5,
+    batch_size=30,
+    chunk_size=16,
+    augment=lambda x, key: x * 2,
+    views=2,
+    average=0.9,
+    bands=3,
   ),
 }
 
@@ -127,12 +133,9 @@ def test_refused(people):
   config = training.DpSgdConfig(batch_size=501)
   with pytest.raises(checks.ArgumentError, match="batch_size=501 must be"):
     training.dp_sgd(MODEL, LOSS, source, config, key=jax.random.key(0))
-  config = training.DpSgdConfig(shards=4)
-  with pytest.raises(checks.ArgumentError, match="leave shards out for a Source"):
+  config = training.DpSgdConfig(group_rule=_group_rules.GroupClip(2))
+  with pytest.raises(checks.ArgumentError, match="leave group_rule out for a Source"):
     training.dp_sgd(MODEL, LOSS, source, config, key=jax.random.key(0))
-  mesh = jax.make_mesh((1,), ("people",))
-  with pytest.raises(checks.ArgumentError, match="leave mesh out"):
-    training.dp_sgd(MODEL, LOSS, source, config, key=jax.random.key(0), mesh=mesh)
   broken = Counting(people._replace(x=np.full_like(people.x, np.nan)))
   few = training.FitConfig(steps=2, batch_size=10)
   with pytest.raises(checks.ArgumentError, match="NaN or infinite"):
