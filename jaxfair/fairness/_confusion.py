@@ -76,11 +76,6 @@ def prediction_counts(
 ) -> Num[jax.Array, "groups classes"]:
   """Counts people by group and predicted class, m(z, k) in the papers.
 
-  Args:
-    y_pred: [n] predicted class ids.
-    sensitive_features: [n] group ids.
-    **options: as in `confusion_counts`.
-
   Returns:
     [G, C] counts.
   """

@@ -19,11 +19,6 @@ def group_counts(
 
   Rows whose id lies outside 0..num_groups-1 belong to no group.
 
-  Args:
-    group: [n] group ids.
-    num_groups: static number of groups G.
-    weights: [n] weights, or None for one each.
-
   Returns:
     [G] int32 counts, or floating totals when weights are given.
   """
@@ -39,12 +34,6 @@ def group_sums(
   values: Features, group: Groups, num_groups: int, weights: PerPerson | None = None
 ) -> Num[jax.Array, "groups ..."]:
   """Sum of the values, or of weight times value, in every group.
-
-  Args:
-    values: [n, ...] one row per person.
-    group: [n] group ids.
-    num_groups: static number of groups G.
-    weights: [n] weights, or None for one each.
 
   Returns:
     [G, ...] sums; 0 for an empty group.
@@ -70,12 +59,6 @@ def group_means(
   """Mean of the values in every group; NaN for an empty group.
 
   An empty group does not spoil the gradients of the others.
-
-  Args:
-    values: [n, ...] one row per person.
-    group: [n] group ids.
-    num_groups: static number of groups G.
-    weights: [n] weights, or None for one each.
 
   Returns:
     [G, ...] means.

@@ -131,11 +131,9 @@ class Notion:
     gap = jnp.where(present[..., None], mean - everybody[:, None], 0.0)
     return Gaps(gap, jnp.where(present, count, 0))
 
-  def largest(
-    self, scores: Scores, y: Labels, group: Groups, weights: PerPerson | None = None
-  ) -> jax.Array:
+  def largest(self, scores: Scores, y: Labels, group: Groups) -> jax.Array:
     """The largest |gap| of hard decisions: the alpha the model has here."""
-    gaps = self.gaps(self.decision(scores, y), y, group, weights)
+    gaps = self.gaps(self.decision(scores, y), y, group)
     return jnp.max(jnp.abs(gaps.gap))
 
   def _sided(self, gaps: Gaps) -> Violations:

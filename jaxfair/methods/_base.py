@@ -26,6 +26,7 @@ class PrivateMethod:
 
   name = ""
   relation = accounting.Relation.REPLACE_ONE
+  scales: frozenset[str] = frozenset()
 
   def fit(self, plan: Plan, data: Population, *, key: Key) -> Fit:
     """Computes the model with noise from the key."""
@@ -48,10 +49,19 @@ class PrivateMethod:
     def compute(own: jax.Array, work: pathlib.Path) -> Params:
       return self._release(plan, data, own, work)
 
-    return release_once(cast(Method, self), plan, data, folder=folder, key=key, compute=compute)
+    def rehearse(own: jax.Array, work: pathlib.Path) -> Params:
+      return self._rehearse(plan, data, own, work)
+
+    own = cast(Method, self)
+    return release_once(own, plan, data, folder=folder, key=key, compute=compute, rehearse=rehearse)
 
   def _release(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:
     """The parameters, from a key that the operating system drew."""
+    del work
+    return self.fit(plan, data, key=key).params
+
+  def _rehearse(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:
+    """The parameters of a release with a key for tests."""
     del work
     return self.fit(plan, data, key=key).params
 

@@ -4,6 +4,7 @@ import pathlib
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxfair import accounting, models, training
 from jaxfair._fields import Count, NonNegative, Positive
@@ -38,6 +39,7 @@ class _Baseline:
   protects = None
   relation = None
   needs: frozenset[str] = frozenset()
+  scales: frozenset[str] = frozenset()
   traceable = True
 
   def release(
@@ -52,6 +54,7 @@ class Plain(_Baseline):
   """Training without privacy, to compare with."""
 
   name = "plain"
+  scales = frozenset({"disk"})
   settings = PlainSettings
   reference = ""
 
@@ -67,7 +70,10 @@ class Plain(_Baseline):
 
   def fit(self, plan: Plan, data: Population, *, key: Key) -> Fit:
     """Trains on the private people as they are."""
-    return training.fit(plan.model, plan.loss, data.private, plan.config, key=key)
+    people = data.people
+    if data.source is not None and plan.config.batch_size is None:  # few: one batch is everybody
+      people = data.source.take(np.arange(data.source.size))
+    return training.fit(plan.model, plan.loss, people, plan.config, key=key)
 
 
 class MajorityClass(_Baseline):

@@ -20,11 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import _notebook, _whole_files
+from jaxfair.accounting._guarantee import round_up
 from jaxfair.fairness import _bootstrap, _confusion, _counter, rates
 from jaxfair.fairness._confusion import with_everybody
 from jaxfair.methods import _documents
 from jaxfair.methods._documents import Block, Grid, Section, Warned
 from jaxfair.methods._released import Released
+from jaxfair.methods._sanitized import read_epsilons
 from jaxfair.types import Examples, Key
 
 RELEASED, PLAIN, MAJORITY = "released model", "without privacy", "majority class"
@@ -48,6 +50,8 @@ class NonPrivateEvaluation:
     coverage: share of each group that its abstention rule answers, in the order of the test
       people; None without a rule.
     warnings: sentences that must not be overlooked.
+    epsilons: for any votes, sanitized (if it was bought) and without noise, of a method whose
+      teachers vote; None for others.
   """
 
   title: str
@@ -56,6 +60,7 @@ class NonPrivateEvaluation:
   groups: dict[str, dict[str, list[float]]]
   coverage: dict[str, float] | None
   warnings: tuple[str, ...]
+  epsilons: dict[str, float] | None = None
 
   def to_pandas(self) -> Any:
     """A `pandas.DataFrame`: a row for each group and figure, with its estimate and interval."""
@@ -88,7 +93,12 @@ def read_evaluation(folder: pathlib.Path) -> NonPrivateEvaluation:
 
 
 def evaluate(
-  released: Released, test: Examples, *, plain: np.ndarray | None = None, key: Key
+  released: Released,
+  test: Examples,
+  *,
+  plain: np.ndarray | None = None,
+  work: pathlib.Path | None = None,
+  key: Key,
 ) -> NonPrivateEvaluation:
   """Measures a released model on people it was not trained on.
 
@@ -96,6 +106,7 @@ def evaluate(
     released: the model.
     test: people with features as they were recorded.
     plain: [n] class ids by a model without privacy, to compare with.
+    work: folder of the release that is not published, for the epsilons of votes.
     key: for the bootstrap.
 
   Privacy:
@@ -140,6 +151,7 @@ def evaluate(
     groups=groups,
     coverage=coverage,
     warnings=tuple(_warnings(models, predicted, sizes, num_classes)),
+    epsilons=None if work is None else read_epsilons(work),
   )
 
 
@@ -246,9 +258,27 @@ def _sections(own: NonPrivateEvaluation) -> list[Section]:
   by_group = Grid(
     ("group", "people", *columns, *(() if covered is None else ("answered",))), tuple(rows)
   )
-  return [
+  sections = [
     Section("Beside a model without privacy and the majority class", (compared,)),
     Section("By group", (by_group,)),
+  ]
+  if own.epsilons:
+    told = Grid(("epsilon", "value"), tuple(epsilon_rows(own)))
+    sections.append(Section("Epsilon, told in three ways", (told,)))
+  return sections
+
+
+def epsilon_rows(own: NonPrivateEvaluation) -> list[tuple[str, str]]:
+  """The epsilons by name, rounded up."""
+  names = {
+    "any_votes": "for any votes (charged)",
+    "sanitized": "sanitized, at these votes (may be published)",
+    "not_publishable": "at these votes, without noise (not for release)",
+  }
+  found = own.epsilons or {}
+  return [
+    (told, f"{round_up(found[name]):g}" if name in found else "none was bought")
+    for name, told in names.items()
   ]
 
 

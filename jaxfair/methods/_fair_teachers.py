@@ -22,7 +22,8 @@ from jaxfair.methods._pate_settings import (
   PenaltySettings,
   TeacherSettings,
 )
-from jaxfair.methods._teachers import ConfidentPate, confident_rule, fair_answers, total_rho
+from jaxfair.methods._teachers import ConfidentPate
+from jaxfair.methods._vote_rules import confident_rule, fair_answers, total_rho
 from jaxfair.training import _regularizers
 from jaxfair.types import Examples
 

@@ -41,6 +41,9 @@ class DpSgdSettings(NetworkSettings):
       `optax.adamw`, or an optax object such as `optax.adamw(schedule)`.
     row_norm: radius of the ball that features are projected into, at training and at prediction;
       0 leaves them as they are.
+    shards: number of blocks of people that devices can share; part of the price. None chooses one
+      where a release is shared, and draws everybody at once elsewhere.
+    bands: number of steps that share their noise.
   """
 
   learning_rate: Positive | None = None
@@ -51,6 +54,8 @@ class DpSgdSettings(NetworkSettings):
   optimizer: _optimizers.OptimizerChoice | None = None
   schedule: _optimizers.ScheduleName = "constant"
   row_norm: NonNegative | None = None
+  shards: Count | None = None
+  bands: Count = 1
 
 
 class FairDpSgdSettings(DpSgdSettings):
@@ -66,6 +71,8 @@ class FairDpSgdSettings(DpSgdSettings):
     min_count: people of a group before the margin is kept.
     notion: of fairness, in the penalty. All but demographic parity read the labels of the public
       people, and have no margin for predictions, whose true labels are not known.
+    sharpness: multiplies the logits in the penalty: 1 compares probabilities, more compares
+      smoothed decisions.
   """
 
   lam: NonNegative = 0.1
@@ -75,6 +82,7 @@ class FairDpSgdSettings(DpSgdSettings):
   max_gap: NonNegative | None = None
   min_count: Count = 50
   notion: NotionName = PARITY
+  sharpness: Positive = 1.0
 
   def check(self) -> None:
     """Raises for a margin that cannot be kept."""
@@ -89,6 +97,7 @@ class DpSgd(PrivateMethod):
   protects: Literal["record"] = "record"
   relation = accounting.Relation.ADD_OR_REMOVE_ONE
   needs: frozenset[str] = frozenset()
+  scales: frozenset[str] = frozenset({"disk", "devices"})
   settings: type[DpSgdSettings] = DpSgdSettings
   traceable = True
   reference = "Abadi et al. 2016"
@@ -125,6 +134,8 @@ class DpSgd(PrivateMethod):
       weight_decay=settings.weight_decay,
       steps=settings.steps,
       batch_size=settings.batch_size,
+      shards=settings.shards,
+      bands=settings.bands,
       optimizer=optimizer,
     )
 
@@ -253,6 +264,7 @@ class FairDpSgd(DpSgd):
       sample=settings.sample,
       notion=settings.notion,
       labels=public.y,
+      sharpness=settings.sharpness,
     )
     config: training.DpSgdConfig = plan.config
     return dataclasses.replace(config, penalties=(penalty,))

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from jaxfair import training
 from jaxfair._fields import NonNegative, Positive, Within
 from jaxfair.methods._gradients import DpSgd, DpSgdSettings
-from jaxfair.training import _group_rules
+from jaxfair.training import _group_rules, _optimizers
 
 
 class DpSgdFSettings(DpSgdSettings):
@@ -34,6 +34,7 @@ class DpSgdF(DpSgd):
 
   name = "dp_sgd_f"
   needs: frozenset[str] = frozenset({"groups"})
+  scales: frozenset[str] = frozenset({"devices"})
   settings: type[DpSgdSettings] = DpSgdFSettings
   reference = "Xu, Du and Wu 2020"
 
@@ -50,8 +51,11 @@ class DpSgdParitySettings(DpSgdSettings):
     multiplier_rate: how fast multipliers grow with what is beyond it.
     multiplier_weight: what is beyond it in this step, times this, is added to them.
     count_noise: standard deviation of the noise on each count of predictions, in people.
+    schedule: the rate falls to zero by default, since multipliers swing around their values while
+      it does not, and the last step would decide where they stand.
   """
 
+  schedule: _optimizers.ScheduleName = "cosine"
   max_gap: NonNegative = 0.0
   multiplier_rate: Positive = 0.1
   multiplier_weight: NonNegative = 3.0
@@ -72,6 +76,7 @@ class DpSgdParity(DpSgd):
 
   name = "dp_sgd_parity"
   needs: frozenset[str] = frozenset({"groups"})
+  scales: frozenset[str] = frozenset({"devices"})
   settings: type[DpSgdSettings] = DpSgdParitySettings
   reference = "Cotter, Jiang and Sridharan 2019; Tran et al. 2021"
 

@@ -16,12 +16,13 @@ import numpy as np
 from jaxfair import accounting, checks, data
 from jaxfair._fields import Count, Settings
 from jaxfair.data import _preparing, _scaling
+from jaxfair.data._source_views import SourceView
 from jaxfair.fairness import CounterRule
 from jaxfair.fairness._known_labels import PARITY
 from jaxfair.methods._released import Network, Released
 from jaxfair.models import _networks
 from jaxfair.pate._attribute import Protection
-from jaxfair.types import Examples, Fit, Key, Model, PerExampleLoss
+from jaxfair.types import Examples, Fit, Key, Model, PerExampleLoss, Source
 
 PERSON = "one person"
 SCALING = (
@@ -71,7 +72,7 @@ class Sizes(NamedTuple):
   groups: int
 
 
-META = ("encoder", "name", "ledger", "assumed_public", "bought", "intended_use")
+META = ("encoder", "name", "ledger", "assumed_public", "bought", "intended_use", "source", "mesh")
 
 
 @functools.partial(
@@ -101,6 +102,10 @@ class Population:
     bought: what was released about the private people in preparing the features; it is part of
       what a released model promises, and must have been charged. None for nothing.
     intended_use: intended use of a released model, for its card.
+    source: where the private people are read from, if they are on disk; `private` has their shapes
+      alone then. For methods that scale to "disk".
+    mesh: devices that share the training of a release, for methods that scale to "devices"; None
+      for one.
   """
 
   private: Examples
@@ -114,6 +119,8 @@ class Population:
   assumed_public: tuple[str, ...] = ()
   bought: accounting.Event | None = None
   intended_use: str = ""
+  source: Source | None = None
+  mesh: jax.sharding.Mesh | None = None
 
   @classmethod
   def prepared(
@@ -147,6 +154,11 @@ class Population:
       ledger=ledger,
       assumed_public=own.encoder.assumed_public() if own.encoder else (),
     )
+
+  @property
+  def people(self) -> Examples | Source:
+    """The private people as trainers take them, in memory or on disk."""
+    return self.private if self.source is None else self.source
 
   @property
   def sizes(self) -> Sizes:
@@ -201,14 +213,16 @@ class Plan:
     """The people with features in the ball that the plan asks for, each row by itself."""
     if self.row_norm is None:
       return people
-    radius = self.row_norm
-    inside = jax.jit(lambda x: data.bound_rows(x, radius))  # a row that is not finite stays so
-    public = people.public
-    return dataclasses.replace(
-      people,
-      private=people.private._replace(x=inside(people.private.x)),
-      public=public and public._replace(x=inside(public.x)),
-    )
+    radius, public = self.row_norm, people.public
+    inside = jax.jit(lambda x: _scaling.bound_any_rows(x, radius))
+    if public is not None:
+      people = dataclasses.replace(people, public=public._replace(x=inside(public.x)))
+    if people.source is not None:
+      near = functools.partial(_scaling.bound_any_rows, norm=radius)
+      told = f"rows of norm {radius!r}"
+      view = SourceView(people.source, np.zeros(0, np.int64), near, told)
+      return dataclasses.replace(people, source=view)
+    return dataclasses.replace(people, private=people.private._replace(x=inside(people.private.x)))
 
 
 class Method(Protocol):
@@ -216,13 +230,12 @@ class Method(Protocol):
 
   Attributes:
     name: in configs and in the registry.
-    protects: a person's whole "record", or their "group" alone; None for
-      baselines, which protect nothing.
+    protects: a person's whole "record", or their "group" alone; None for baselines.
     relation: which data sets count as neighbors.
-    needs: of "public" (features of public people), "groups" (of the private
-      people) and "public_groups".
+    needs: of "public" (features of public people), "groups" (of the private), "public_groups".
     settings: the class of its settings; all of them have defaults.
     traceable: whether `fit` may be inside jit and vmap.
+    scales: of "disk" (people may be a `Source`) and "devices" (a mesh may share a release).
     reference: the paper.
   """
 
@@ -248,6 +261,10 @@ class Method(Protocol):
 
   @property
   def traceable(self) -> bool:
+    """See the class."""
+
+  @property
+  def scales(self) -> frozenset[str]:
     """See the class."""
 
   @property
@@ -331,11 +348,3 @@ def refuse_margin(settings: Any) -> None:
 def network_of(settings: NetworkSettings, sizes: Sizes) -> Network:
   """The network that settings name, for these people."""
   return Network(settings.network, sizes.classes, tuple(settings.hidden), settings.width)
-
-
-def require_planned(plan: Plan, data: Population) -> None:
-  """Raises if the people are not those that the plan was priced for."""
-  checks.require(
-    plan.sizes == data.sizes,
-    f"the plan is for {plan.sizes}, and these people are {data.sizes}; plan again with data.sizes",
-  )

@@ -5,6 +5,7 @@ sentences. Nothing in it is computed from people: figures measured on test peopl
 are in the evaluation, which is not part of a release.
 """
 
+import dataclasses
 import json
 import math
 from typing import TYPE_CHECKING, Any
@@ -123,6 +124,7 @@ def record(own: "Released") -> dict[str, Any]:
       "delta": _guarantee.round_up(promised.delta),
       "accountant": promised.accountant,
       "most_right_guesses": _up(right_guesses(promised.epsilon, promised.delta), 3),
+      "at_votes": own.guarantee.at_votes and dataclasses.asdict(own.guarantee.at_votes),
       "all_spending": list(own.spending),
     },
     "fairness": None
@@ -175,6 +177,7 @@ def _sections(card: dict[str, Any]) -> list[Section]:
   return [
     Section("What is protected", _protected(card["privacy"])),
     Section("What epsilon and delta mean", _meaning(card["privacy"])),
+    *_of_votes(card),
     Section(
       "What is not covered",
       ("The promise above does not cover:", [*card["privacy"]["not_protected"]]),
@@ -238,6 +241,32 @@ def _meaning(privacy: dict[str, Any]) -> tuple[Block, ...]:
       )
     )
   return tuple(blocks)
+
+
+def _of_votes(card: dict[str, Any]) -> list[Section]:
+  """The epsilons of a method whose teachers vote."""
+  privacy, asked = card["privacy"], "sanitized_epsilon" in card["settings"]
+  own = privacy["at_votes"]
+  if not asked:
+    return []
+  rows = [
+    ("for any votes", f"{privacy['epsilon']:g}", "every set of people; it is what was charged"),
+    (
+      "sanitized",
+      f"{_guarantee.round_up(own['epsilon']):g}" if own else "none was bought",
+      "the votes that were cast; a figure with noise, whose price is in the epsilon above",
+    ),
+    ("without noise", "not published", "the votes that were cast; the owner of the data has it"),
+  ]
+  blocks: list[Block] = [Grid(("epsilon", "value", "holds for"), tuple(rows))]
+  if own:
+    blocks.append(
+      "The sanitized epsilon bounds how much likelier this release is with these people than with "
+      f"any neighboring set, not the other way round; with probability {1 - own['confidence']:.2g} "
+      "its noise makes it too small. It has the delta of the release and replaces nothing: other "
+      "releases are added to the epsilon for any votes."
+    )
+  return [Section("Epsilon, by what it holds for", tuple(blocks))]
 
 
 def _spending(card: dict[str, Any]) -> tuple[Block, ...]:

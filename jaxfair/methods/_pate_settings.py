@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal
 
+from jaxfair import checks
 from jaxfair._fields import Count, NonNegative, Positive, Share, Within
 from jaxfair.fairness._known_labels import PARITY, NotionName
 from jaxfair.methods._method import NetworkSettings, refuse_margin
@@ -19,15 +20,28 @@ class TeacherSettings(NetworkSettings):
     batch_size: of both; everybody, where there are no more.
     learning_rate: learning rate of Adam, for both.
     weight_decay: of both.
+    row_norm: radius of the ball that features are projected into, for teachers, student and
+      predictions; 0 leaves them as they are.
+    sanitized_epsilon: epsilon at the votes that are cast, to aim for. A figure with noise is then
+      published beside the budget, which holds for any votes and pays for the figure, and so many
+      queries are asked that the figure is expected to be at most this. None publishes no figure.
+    consensus: mean share of teachers that agree, for that plan; guess it from public people or from
+      another data set.
+
+  Of what is None, batches, rate, decay and row norm follow from the network
+  (docs/private_training.md).
   """
 
   num_teachers: Count | None = None
   queries: Count | None = None
   teacher_steps: Count = 100
   student_steps: Count = 300
-  batch_size: Count = 32
-  learning_rate: Positive = 0.01
-  weight_decay: NonNegative = 0.06
+  batch_size: Count | None = None
+  learning_rate: Positive | None = None
+  weight_decay: NonNegative | None = None
+  row_norm: NonNegative | None = None
+  sanitized_epsilon: Positive | None = None
+  consensus: Share = 0.9
 
 
 class ConfidentSettings(TeacherSettings):
@@ -47,6 +61,15 @@ class ConfidentSettings(TeacherSettings):
   test_ratio: Positive = 3.0
   answers: Count | None = None
   sigma_answer: Positive | None = None
+
+  def check(self) -> None:
+    """Raises for a figure of answers that are not all paid for beforehand."""
+    super().check()
+    checks.require(
+      self.sanitized_epsilon is None or (self.answers is None and self.sigma_answer is None),
+      "sanitized_epsilon plans a test and an answer for every query; leave answers and "
+      "sigma_answer out",
+    )
 
 
 class FairSettings(ConfidentSettings):
@@ -78,6 +101,15 @@ class FairPateSettings(FairSettings):
   """
 
   choice: Literal["any", "allowed"] = "any"
+
+  def check(self) -> None:
+    """Raises for a figure of answers that are not the argmax over all classes."""
+    super().check()
+    checks.require(
+      self.sanitized_epsilon is None or self.choice == "any",
+      "sanitized_epsilon bounds the argmax over all classes, and choice='allowed' takes it over "
+      "some; use choice='any', or leave sanitized_epsilon out",
+    )
 
 
 class PenaltySettings(ConfidentSettings):

@@ -67,13 +67,25 @@ def voting_teachers(settings: Any, sizes: Sizes, budget: Budget) -> Any:
 
   rho is what the budget is worth in zCDP, and one answer costs 1 / sigma^2. Small budgets need
   many teachers, whose votes stand above the noise; large ones need good teachers.
+
+  Rows of norm 4 at most, of features with unit variance: few people say little about rare
+  categories, which have the longest rows, and linear teachers would vote by chance there.
   """
   teachers = round(math.sqrt(16 * sizes.private / budget.epsilon))
   teachers = max(2, min(sizes.private // 20, teachers))
   teachers = getattr(settings, "num_teachers", None) or teachers
   rho = zcdp_budget(epsilon=budget.epsilon, delta=budget.delta)
   queries = max(20, math.floor(rho * (teachers / 3) ** 2))
-  return fill(settings, num_teachers=teachers, queries=min(sizes.public, queries))
+  linear = settings.network == "logistic"
+  return fill(
+    settings,
+    num_teachers=teachers,
+    queries=min(sizes.public, queries),
+    batch_size=8192 if linear else 32,
+    learning_rate=0.03 if linear else 0.01,
+    weight_decay=0.005 if linear else 0.06,
+    row_norm=4.0 if linear else 0.0,
+  )
 
 
 def scoring_teachers(settings: Any, sizes: Sizes) -> Any:

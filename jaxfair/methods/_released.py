@@ -30,7 +30,7 @@ from jaxfair.data import _scaling
 from jaxfair.fairness import Abstainer, CounterRule
 from jaxfair.methods import _model_card, _release_files
 from jaxfair.methods._release_files import ARRAYS, RECORD, ReleaseError
-from jaxfair.pate._attribute import Protection
+from jaxfair.pate._attribute import AtTheseVotes, Protection
 from jaxfair.types import Features, FeaturesLike, Model, Params
 
 FORMAT = 2
@@ -223,6 +223,7 @@ class _Guarantee:
   protected: tuple[str, ...]
   not_protected: tuple[str, ...]
   for_release: bool
+  at_votes: AtTheseVotes | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -279,6 +280,7 @@ def _record(own: Released) -> _Record:
       told.protected,
       told.not_protected,
       bool(told.for_release),
+      told.at_votes,
     ),
     abstention=None
     if rule is None
@@ -301,7 +303,9 @@ def _released(record: _Record, arrays: dict[str, np.ndarray], folder: pathlib.Pa
   return Released(
     **{name: getattr(record, name) for name in SAME},
     params=_release_files.params_like(like, arrays, str(folder)),
-    guarantee=Protection(promised, told.protected, told.not_protected, told.for_release),
+    guarantee=Protection(
+      promised, told.protected, told.not_protected, told.for_release, told.at_votes
+    ),
     encoder=None if record.encoder is None else data.Encoder.from_record(record.encoder),
     scaler=scaler,
     abstention=CounterRule(**dataclasses.asdict(rule)) if rule else None,

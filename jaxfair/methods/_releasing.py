@@ -26,10 +26,10 @@ from jaxfair.methods._method import (
   NotReleasableError,
   Plan,
   Population,
-  require_planned,
 )
 from jaxfair.methods._released import Released, load
-from jaxfair.pate._attribute import Protection
+from jaxfair.methods._sanitized import read_epsilons
+from jaxfair.pate._attribute import AtTheseVotes, Protection
 from jaxfair.training._checkpoints import Checkpoints
 from jaxfair.training._program_fingerprint import programs
 from jaxfair.types import Key, Params
@@ -45,6 +45,7 @@ def release_once(
   folder: str | pathlib.Path,
   key: Key | None,
   compute: Callable[[jax.Array, pathlib.Path], Params],
+  rehearse: Callable[[jax.Array, pathlib.Path], Params],
 ) -> Released:
   """Releases what `compute` returns, exactly once.
 
@@ -55,7 +56,8 @@ def release_once(
     folder: folder of the release.
     key: for tests; from the operating system if None.
     compute: `(key, work folder) -> parameters` with randomness that is fit
-      for release. With a key for tests `method.fit` computes them instead.
+      for release.
+    rehearse: computes them in its place with a key for tests.
 
   Privacy:
     The event is on the disk, in the release's own ledger and in that of the
@@ -64,6 +66,7 @@ def release_once(
     them again has released one set of parameters, not two.
   """
   require_planned(plan, data)
+  require_scale(method, disk=data.source is not None, devices=data.mesh is not None)
   assert plan.event is not None
   place = _begun(plan, data, folder, key)
   store = Checkpoints(
@@ -86,7 +89,7 @@ def release_once(
     elif store.for_release:
       params = compute(store.key, place)
     else:
-      params = method.fit(plan, data, key=store.key).params
+      params = rehearse(store.key, place)
     if store.for_release:
       store.finish(params)
   return publish(plan, data, params, folder, for_release=store.for_release)
@@ -107,7 +110,7 @@ def release_training(
   fitted = training.train_to_budget(
     plan.model,
     plan.loss,
-    data.private,
+    data.people,
     config,
     epsilon=plan.budget.epsilon,
     delta=plan.budget.delta,
@@ -115,6 +118,7 @@ def release_training(
     folder=place,
     dataset_ledger=data.ledger,
     data=data.name,
+    mesh=data.mesh,
   )
   return publish(plan, data, fitted.params, folder, for_release=fitted.for_release)
 
@@ -147,6 +151,7 @@ def publish(
         *data.assumed_public,
       ),
       for_release=for_release,
+      at_votes=_at_votes(plan, pathlib.Path(folder) / WORK),
     ),
     class_names=data.class_names,
     group_names=data.group_names,
@@ -163,6 +168,17 @@ def publish(
   )
   made.save(place)
   return made
+
+
+def _at_votes(plan: Plan, work: pathlib.Path) -> AtTheseVotes | None:
+  """The sanitized figure that the plan has bought, of the epsilons that the method wrote down."""
+  sanitizing = getattr(plan.config, "sanitizing", None)
+  if sanitizing is None:
+    return None
+  found = read_epsilons(work)
+  assert found is not None
+  assert plan.budget is not None
+  return AtTheseVotes(found["sanitized"], plan.budget.delta, sanitizing.confidence)
 
 
 def _with_preparation(plan: Plan, data: Population) -> Protection:
@@ -259,3 +275,25 @@ def _plain(settings: NetworkSettings) -> dict[str, Any]:
   if own is not None and not isinstance(own, str):
     found["optimizer"] = "own"
   return found
+
+
+def require_scale(method: Method, *, disk: bool, devices: bool) -> None:
+  """Raises for a method that cannot train on people on disk, or over several devices."""
+  checks.require(
+    not disk or "disk" in method.scales,
+    f"{method.name} reads all people at once, and these are on disk; choose a method that reads "
+    "them batch by batch, such as dp_sgd",
+  )
+  checks.require(
+    not devices or "devices" in method.scales,
+    f"{method.name} cannot share a release between devices; leave devices out, or choose a method "
+    "that can, such as dp_sgd",
+  )
+
+
+def require_planned(plan: Plan, data: Population) -> None:
+  """Raises if the people are not those that the plan was priced for."""
+  checks.require(
+    plan.sizes == data.sizes,
+    f"the plan is for {plan.sizes}, and these people are {data.sizes}; plan again with data.sizes",
+  )

@@ -6,7 +6,6 @@ public people; the student is computed from them alone.
 """
 
 import dataclasses
-import math
 import pathlib
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
@@ -16,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import accounting, checks, pate, training, tree
+from jaxfair.accounting import Budget
+from jaxfair.accounting._sanitizing_plan import SanitizingPlan, sanitizing_event
 from jaxfair.data import partition
 from jaxfair.fairness import CounterRule
 from jaxfair.fairness._known_labels import PARITY, known_labels
@@ -27,9 +28,12 @@ from jaxfair.methods._pate_settings import ConfidentSettings, FairSettings, Teac
 from jaxfair.methods._recipe import voting_teachers
 from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import PRIVATE
+from jaxfair.methods._sanitized import labels_budget, plan_figure, write_epsilons
+from jaxfair.methods._vote_epsilons import vote_epsilons
+from jaxfair.methods._vote_rules import confident_rule, fair_answers, total_rho
 from jaxfair.pate import _attribute
 from jaxfair.training import _regularizers
-from jaxfair.types import Examples, Fit, Key, Labels, Params
+from jaxfair.types import Examples, Fit, Key, Params
 
 UNKEPT = " The margin is for labels of queries, not for predictions, whose true labels are unknown."
 ANSWERS, TEACHERS = "answers", "teachers"
@@ -49,6 +53,7 @@ class Aggregation(NamedTuple):
     student: settings of the student.
     rule: noise of the answers, and of the test if there is one.
     max_rho: where a rule with a test stops, in zCDP.
+    sanitizing: how the figure at the votes is drawn; None for none.
   """
 
   queries: int
@@ -56,6 +61,7 @@ class Aggregation(NamedTuple):
   student: training.FitConfig
   rule: pate.GnMax | pate.ConfidentGnMax
   max_rho: float
+  sanitizing: SanitizingPlan | None = None
 
 
 class NonPrivateVotes(NamedTuple):
@@ -89,19 +95,37 @@ class Pate(PrivateMethod):
     """Calibrates the noise on votes for all queries."""
     refuse_unfit(self, settings, sizes, budget)
     assert budget is not None
-    settings = voting_teachers(settings, sizes, budget)
-    queries = settings.queries
-    checks.integer("queries", queries, low=1, high=sizes.public, remedy="queries are public people")
+    given, aim = settings, settings.sanitized_epsilon
+    settings = voting_teachers(
+      settings, sizes, budget if aim is None else Budget(aim, budget.delta)
+    )
+    most = given.queries or (settings.queries if aim is None else sizes.public)
+    checks.integer("queries", most, low=1, high=sizes.public, remedy="queries are public people")
     part = people_per_teacher(settings, sizes)
-    rule, event = self._priced(settings, queries, budget)
+    sanitizing, told = None, ""
+    if aim is not None:
+      settings = dataclasses.replace(settings, queries=given.queries)
+      labels = labels_budget(budget)
+      most, sanitizing = plan_figure(
+        settings, sizes, budget, lambda n: self._priced(settings, n, labels)[0], most=most
+      )
+      told = f" A figure at their votes is bought; {sanitizing.expected:.3g} is expected."
+    settings = dataclasses.replace(settings, queries=most)
+    rule, event = self._priced(settings, most, budget if sanitizing is None else labels)
+    if sanitizing is not None:
+      asked = [rule.answer] if rule.test is None else [rule.test, rule.answer]
+      event = accounting.Composed(
+        (*(accounting.Repeated(one, most) for one in asked), sanitizing_event(sanitizing))
+      )
     decay, abstention = settings.weight_decay, self._abstention(settings)
     unkept = isinstance(settings, FairSettings) and abstention is None
     config = Aggregation(
-      queries=queries,
+      queries=most,
       teacher=plain_config(settings, settings.teacher_steps, part, weight_decay=decay),
-      student=plain_config(settings, settings.student_steps, queries, weight_decay=decay),
+      student=plain_config(settings, settings.student_steps, most, weight_decay=decay),
       rule=rule,
       max_rho=total_rho(budget),
+      sanitizing=sanitizing,
     )
     return self._planned(
       settings,
@@ -109,9 +133,10 @@ class Pate(PrivateMethod):
       budget,
       config,
       event,
-      f"{settings.num_teachers} teachers with {part} people each are asked about {queries} public "
-      f"people; noise: {rule}.{UNKEPT if unkept else ''}",
+      f"{settings.num_teachers} teachers with {part} people each are asked about {most} public "
+      f"people; noise: {rule}.{told}{UNKEPT if unkept else ''}",
       abstention=abstention,
+      row_norm=settings.row_norm or None,
     )
 
   def fit(self, plan: Plan, data: Population, *, key: Key) -> Fit:
@@ -127,7 +152,7 @@ class Pate(PrivateMethod):
     """[queries, C] votes; not for release."""
     config: Aggregation = plan.config
     keys, teachers = _keys(key), plan.settings.num_teachers
-    parts = partition(data.private, teachers, key=keys["parts"])
+    parts = partition(plan.bounded(data).private, teachers, key=keys["parts"])
     trained = pate.train_teachers(
       plan.model, plan.loss, parts, config.teacher, key=keys["teachers"], checkpoint=checkpoint
     )
@@ -162,9 +187,14 @@ class Pate(PrivateMethod):
   def release(
     self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: Key | None = None
   ) -> Released:
-    """As `Method` says; public people without labels that the notion reads cost nothing."""
+    """As `Method` says; people whom the settings do not fit are refused before any charge."""
     if data.public is not None:
       self._known(plan, data)
+    checks.require(
+      plan.config.sanitizing is None or data.bought is None,
+      "sanitized_epsilon is about votes, and the features were scaled by what was bought from the "
+      "private people, which it does not cover; scale by public people or by declared ranges",
+    )
     return super().release(plan, data, folder=folder, key=key)
 
   def _known(self, plan: Plan, data: Population) -> Any:
@@ -180,7 +210,14 @@ class Pate(PrivateMethod):
     # release that is stopped goes on where it was.
     votes = self.votes(plan, data, key=key, checkpoint=work / PRIVATE / TEACHERS)
     labels = self._kept(plan, data, self._answers(plan, data, votes, work / ANSWERS, key))
+    # The key and the votes are those of a run that was stopped, and so is the figure.
+    write_epsilons(vote_epsilons(plan, votes, key=_keys(key)["figure"]), work)
     return tree.take(self.students([plan], data, labels, key=key), 0)
+
+  def _rehearse(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:
+    fitted = self.fit(plan, data, key=key)
+    write_epsilons(vote_epsilons(plan, fitted.trace.counts, key=_keys(key)["figure"]), work)
+    return fitted.params
 
   def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if "public_groups" not in self.needs:
@@ -261,64 +298,14 @@ class ConfidentPate(Pate):
     return fair_answers(plan, votes, everyone, 1, CounterRule(2.0, 0), "any", key)
 
 
-def fair_answers(
-  plan: Plan,
-  counts: np.ndarray,
-  groups: np.ndarray,
-  num_groups: int,
-  rule: CounterRule,
-  choice: Literal["any", "allowed"],
-  key: Key,
-  truth: Labels | None = None,
-) -> np.ndarray:
-  """[queries] answers with noise from a key, until the budget is spent."""
-  config: Aggregation = plan.config
-  noise = config.rule
-  assert isinstance(noise, pate.ConfidentGnMax)
-  found = pate.fair_gnmax(
-    counts,
-    groups,
-    num_groups=num_groups,
-    threshold=noise.threshold,
-    sigma_threshold=noise.sigma_threshold,
-    sigma_answer=noise.sigma_answer,
-    choice=choice,
-    max_rho=config.max_rho,
-    key=key,
-    truth=truth,
-    **vars(rule),
-  )
-  return np.asarray(found.labels)
-
-
-def confident_rule(settings: Any, queries: int, max_rho: float) -> pate.ConfidentGnMax:
-  """Noise at which the budget pays for all tests and for `answers` answers.
-
-  queries / (2 (r s)^2) + answers / s^2 = rho, with r = test_ratio.
-  """
-  answers = min(settings.answers or queries, queries)
-  cost = queries / (2 * settings.test_ratio**2) + answers
-  # A little more: answers stop when float32 sums reach the budget.
-  sigma = settings.sigma_answer or math.sqrt(cost / max_rho) * (1 + 1e-5)
-  return pate.ConfidentGnMax(
-    threshold=settings.threshold * settings.num_teachers,
-    sigma_threshold=settings.test_ratio * sigma,
-    sigma_answer=sigma,
-  )
-
-
-def total_rho(budget: accounting.Budget) -> float:
-  """What a budget is worth in zCDP."""
-  return accounting.zcdp_budget(epsilon=budget.epsilon, delta=budget.delta)
-
-
 def _asked(plan: Plan, data: Population) -> Examples:
   """The public people that are asked about."""
-  assert data.public is not None
-  return data.public.take(np.arange(plan.config.queries))
+  public = plan.bounded(data).public
+  assert public is not None
+  return public.take(np.arange(plan.config.queries))
 
 
 def _keys(key: jax.Array) -> dict[str, jax.Array]:
   checks.one_key("key", key)
-  names = ("parts", "teachers", "noise", "student")
+  names = ("parts", "teachers", "noise", "student", "figure")
   return {name: jax.random.fold_in(key, i) for i, name in enumerate(names)}

@@ -84,6 +84,7 @@ class TunedDpSgd(DpSgd):
   """
 
   name = "tuned_dp_sgd"
+  scales: frozenset[str] = frozenset()
   settings: type[DpSgdSettings] = TunedSettings
   traceable = False  # the number of runs is random
   reference = "Papernot and Steinke 2022"

@@ -2,63 +2,48 @@
 
 import functools
 import math
-from typing import Any, NamedTuple
 
-from jaxfair import accounting, pate
+from jaxfair import accounting
 from jaxfair.methods._method import Plan
-from jaxfair.methods._teachers import NonPrivateVotes
-from jaxfair.types import Key
+from jaxfair.methods._sanitized import NonPrivateEpsilons, noise_of
+from jaxfair.types import Key, VotesLike
 
 
-class NonPrivateEpsilons(NamedTuple):
-  """What the answers of one study cost, told in three ways.
-
-  Attributes:
-    any_votes: holds for every data set: the one to publish where no figure is drawn.
-    sanitized: a figure for these votes with noise, its own price included; NaN where the plan says
-      beforehand that no figure pays.
-    not_publishable: computed from the votes; never for release.
-  """
-
-  any_votes: float
-  sanitized: float
-  not_publishable: float
-
-
-def vote_epsilons(plan: Plan, votes: NonPrivateVotes, *, key: Key) -> NonPrivateEpsilons:
-  """The three epsilons of the answers of a fit, at the delta of its budget.
+def vote_epsilons(
+  plan: Plan, counts: VotesLike, *, key: Key, compare: bool = False
+) -> NonPrivateEpsilons:
+  """The three epsilons of the answers of a plan, at the delta of its budget.
 
   Args:
     plan: of `pate` or of a method with a test of consensus.
-    votes: trace of the fit.
+    counts: [queries, C] votes.
     key: used once, for the noise of the sanitized figure.
+    compare: draws a figure also where the plan has none, by a plan of its own, for a study of what
+      data-dependent accounting would gain. Its price is in no guarantee then.
 
   Privacy:
-    For a study of what data-dependent accounting would gain: all three are beside one another, so
-    none is released. To publish a sanitized figure, decide so before the votes are read and charge
-    `accounting.sanitizing_event`; see docs/pate_accounting.md.
+    The figure of a plan with `sanitized_epsilon` is charged with the plan and may be published; it
+    is never above the guarantee for any votes. All three beside one another may not.
   """
   assert plan.budget is not None
   assert plan.guarantee is not None
-  rule, delta = plan.config.rule, plan.budget.delta
-  noise: dict[str, Any] = {"sigma": getattr(rule, "sigma", None) or rule.sigma_answer}
-  if isinstance(rule, pate.ConfidentGnMax):
-    noise |= {"threshold": rule.threshold, "sigma_threshold": rule.sigma_threshold}
-  sanitizing = _sanitizing(
-    num_queries=plan.config.queries,
-    num_teachers=plan.settings.num_teachers,
-    num_classes=plan.sizes.classes,
-    delta=delta,
-    **noise,
-  )
-  own = accounting.pate_diagnosis(votes.counts, delta=delta, discrete=True, **noise)
-  figure = math.nan
+  delta, noise = plan.budget.delta, noise_of(plan.config.rule)
+  sanitizing = plan.config.sanitizing
+  if sanitizing is None and compare:
+    sanitizing = _sanitizing(
+      num_queries=plan.config.queries,
+      num_teachers=plan.settings.num_teachers,
+      num_classes=plan.sizes.classes,
+      delta=delta,
+      **noise,
+    )
+  own = accounting.pate_diagnosis(counts, delta=delta, discrete=True, **noise)
+  any_votes, figure = plan.guarantee.guarantee.epsilon, math.nan
   if sanitizing is not None:
     shown = accounting.sanitized_epsilon(
-      votes.counts, delta=delta, plan=sanitizing, key=key, discrete=True, **noise
+      counts, delta=delta, plan=sanitizing, key=key, discrete=True, **noise
     )
-    figure = shown.epsilon
-  any_votes = plan.guarantee.guarantee.epsilon
+    figure = shown.epsilon if compare else min(shown.epsilon, any_votes)
   return NonPrivateEpsilons(any_votes, figure, float(own.not_for_release))
 
 

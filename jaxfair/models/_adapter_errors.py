@@ -29,12 +29,6 @@ def require_kind(argument: str, value: Any, library: str, remedy: str) -> None:
   """Raises unless a value is a network of this library; names the adapter that takes it.
 
   The value itself is not printed: a module prints all its layers, and its parameters.
-
-  Args:
-    argument: the adapter's argument.
-    value: what was passed.
-    library: a key of `KINDS`.
-    remedy: what to pass if no adapter takes the value.
   """
   found = library_of(value)
   if found == library:

@@ -82,10 +82,6 @@ def margin(logits: Scores, y: Labels) -> Float[jax.Array, "n"]:
 
   For two classes and y in {-1, 1} this is y f(x), f the difference of scores.
 
-  Args:
-    logits: [n, C] scores, C >= 2.
-    y: [n] class ids.
-
   Returns:
     [n] margins; positive where the prediction is right.
   """
@@ -102,10 +98,6 @@ def ramp(logits: Scores, y: Labels) -> Float[jax.Array, "n"]:
   At a margin of exactly 0 or 1 the gradient is half of the slope inside, so a
   model started at zero does move.
 
-  Args:
-    logits: [n, C] scores, C >= 2.
-    y: [n] class ids.
-
   Returns:
     [n] losses in [0, 1].
   """
@@ -114,10 +106,6 @@ def ramp(logits: Scores, y: Labels) -> Float[jax.Array, "n"]:
 
 def exponential(logits: Scores, y: Labels) -> Float[jax.Array, "n"]:
   """exp(-margin), continued by its tangent where the margin is below -20.
-
-  Args:
-    logits: [n, C] scores, C >= 2.
-    y: [n] class ids.
 
   Returns:
     [n] losses.

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import stats
 
 from jaxfair import _notebook, accounting, checks, data
+from jaxfair.accounting._guarantee import round_up
 from jaxfair.data._splitting import shuffled
 from jaxfair.pate._rules import GnMax
 from jaxfair.types import ArrayLike, Examples, Groups, Key
@@ -26,6 +27,27 @@ LOOK = 2000
 
 
 @dataclasses.dataclass(frozen=True)
+class AtTheseVotes:
+  """A sanitized epsilon of votes, as it is published; see `accounting.sanitized_epsilon`.
+
+  Attributes:
+    epsilon: bounds what answers and this figure reveal about the votes that were cast.
+    delta: the delta it goes with.
+    confidence: probability with which the figure is a bound.
+  """
+
+  epsilon: float
+  delta: float
+  confidence: float
+
+  def __str__(self) -> str:
+    return (
+      f"epsilon {round_up(self.epsilon)}, delta {round_up(self.delta)} at the votes that were "
+      f"cast; a figure with noise, which holds with confidence {self.confidence:g}"
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class Protection:
   """What a release protects, and what it does not.
 
@@ -35,12 +57,15 @@ class Protection:
     not_protected: in words; to be told along with the guarantee.
     for_release: whether the noise came from the operating system; None while
       nothing has been drawn.
+    at_votes: a smaller epsilon for the votes that were cast, if one was bought; the price of it is
+      part of `guarantee`, which holds for any votes.
   """
 
   guarantee: accounting.PrivacyGuarantee
   protected: tuple[str, ...]
   not_protected: tuple[str, ...]
   for_release: bool | None = None
+  at_votes: AtTheseVotes | None = None
 
   def __str__(self) -> str:
     return "\n".join([str(self.guarantee), *(f"{name}: {what}" for name, what in self.told())])
@@ -50,7 +75,8 @@ class Protection:
 
   def told(self) -> list[tuple[str, str]]:
     """What must be told along with the guarantee, by kind."""
-    lines = [("protected", what) for what in self.protected]
+    lines = [("sanitized", str(self.at_votes))] if self.at_votes else []
+    lines += [("protected", what) for what in self.protected]
     lines += [("NOT protected", what) for what in self.not_protected]
     if self.for_release is False:
       lines += [("for study only", "the noise came from a seed")]

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxfair.types import Params
+
 
 class Share(NamedTuple):
   """The teachers that one process looks after.
@@ -19,11 +21,28 @@ class Share(NamedTuple):
   total: int
 
 
+class SharedTeachers(NamedTuple):
+  """Teachers that are spread over the processes; no process holds all of them.
+
+  Attributes:
+    own: parameters of this process's teachers, with a leading axis.
+    total: teachers in all, k.
+  """
+
+  own: Params
+  total: int
+
+  @property
+  def first(self) -> int:
+    """The number of this process's first teacher."""
+    return jax.process_index() * int(np.shape(jax.tree.leaves(self.own)[0])[0])
+
+
 def own_share(total: int, chunk: int) -> Share:
   """Whole chunks for every process.
 
-  A teacher then has the same neighbors in its chunk, and the same bits,
-  whatever the number of processes.
+  A teacher then has the same place in its chunk, and the same bits, whatever the number of
+  processes.
   """
   processes, me = jax.process_count(), jax.process_index()
   size = -(-total // (chunk * processes)) * chunk
@@ -32,7 +51,7 @@ def own_share(total: int, chunk: int) -> Share:
 
 
 def gather(own: Any, total: int) -> Any:
-  """Every process's share, one after the other, in every process."""
+  """Every process's share of the votes, one after the other, in every process."""
   from jax.experimental import multihost_utils
 
   joined = multihost_utils.process_allgather(own, tiled=True)

@@ -5,12 +5,14 @@ from typing import Any
 
 import jax
 
-from jaxfair.training._checkpoints import Checkpoints, load_leaves, save_leaves
+from jaxfair.training import _hosts
+from jaxfair.training._checkpoint_files import load_leaves, save_leaves
+from jaxfair.training._checkpoints import Checkpoints
 from jaxfair.types import Params
 
 
 class SavedTeachers:
-  """The folder of one process's teachers, saved some at a time.
+  """The folder of an ensemble's teachers, saved some at a time by their numbers.
 
   Whose teachers they are, and that they are continued with the same data,
   settings and model, is `training._checkpoints`' to tell. The arrays are plain
@@ -27,8 +29,11 @@ class SavedTeachers:
     *,
     programs: dict[str, str],
   ):
-    # Ours, or refused.
-    Checkpoints(folder, described, parts, key, programs=programs)
+    # Ours, or refused: by the first process, which the others wait for.
+    def found() -> None:
+      Checkpoints(folder, described, parts, key, programs=programs)
+
+    _hosts.from_first(found)
     self._root = folder / "private"
 
   def save(self, number: int, params: Params) -> None:

@@ -55,13 +55,15 @@ def train_teachers(
     devices: where to run; all local devices by default.
     checkpoint: folder that keeps finished teachers. The same call continues
       a run that was killed, to the same bits, and any other is refused; the
-      folder is as private as the people are.
+      folder is as private as the people are. Any number of processes continues it, on a disk that
+      all of them share.
     save_every: teachers between two checkpoints, the most a kill can lose;
       rounded up to whole chunks.
     progress: called with `(teachers done, teachers in all)` after each checkpoint.
 
   Returns:
-    Parameters with a leading axis of length k, in every process.
+    Parameters with a leading axis of length k. Under `jax.distributed`, what `predict_votes` takes
+    in their place: every process holds the parameters of its own teachers alone.
 
   Privacy:
     Teacher i depends on part i, the key and i alone: no bit of it moves with
@@ -82,16 +84,17 @@ def train_teachers(
   alone = jax.process_count() == 1
   if alone and checkpoint is None:
     return run.train(None)
-  share = _processes.own_share(total, chunk)
   if checkpoint is None:
-    own = run.train(share.rows)
+    own = run.train(_processes.own_share(total, chunk).rows)
   else:
+    # A segment is one process's, and is named by its teachers.
     size = -(-save_every // chunk) * chunk
+    share = _processes.own_share(total, size)
     store = _store(pathlib.Path(checkpoint), run, size, key)
     own = _train_segments(run, store, share.rows, size, progress)
   if alone:
     return jax.tree.map(lambda leaf: leaf[:total], own)
-  return _processes.gather(own, total)
+  return _processes.SharedTeachers(own, total)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,31 +139,25 @@ def _train_segments(
   run: _Run, store: SavedTeachers, rows: np.ndarray, size: int, progress: Callable[[int, int], None]
 ) -> Params:
   """Trains some teachers at a time; those that were saved are read."""
-  missing = -len(rows) % size
-  filled = np.concatenate([rows, np.repeat(rows[-1:], missing)])
+  first, total = jax.process_index() * (len(rows) // size), len(np.unique(rows))
   segments = []
-  for start in range(0, len(filled), size):
-    end = start + size
-    params = store.load(start // size, run.shapes())
+  for start in range(0, len(rows), size):
+    number = first + start // size
+    params = store.load(number, run.shapes())
     if params is None:
-      params = run.train(filled[start:end])
-      store.save(start // size, params)
+      params = run.train(rows[start : start + size])
+      store.save(number, params)
     segments.append(jax.device_get(params))
-    progress(min(end, len(rows)), len(rows))
-  joined = jax.tree.map(lambda *leaves: np.concatenate(leaves), *segments)
-  return jax.tree.map(lambda leaf: jnp.asarray(leaf[: len(rows)]), joined)
+    progress(min(start + size, total), total)
+  return jax.tree.map(lambda *leaves: jnp.asarray(np.concatenate(leaves)), *segments)
 
 
 def _store(folder: pathlib.Path, run: _Run, size: int, key: jax.Array) -> SavedTeachers:
-  """The folder of this process, which must hold this ensemble or nothing."""
-  count, me = jax.process_count(), jax.process_index()
-  if count > 1:
-    folder = folder / f"process-{me}"
+  """The folder, which must hold this ensemble or nothing."""
   described = {
     "teachers": len(run.keys),
     "chunk": run.chunk,
     "save_every": size,
-    "processes": count,
     "params": str(run.shapes()),
     "trainer": _told(run.trainer),
     **{

@@ -28,7 +28,7 @@ def predict_votes(
 
   Args:
     model: the teachers' model.
-    stacked: their parameters, from `train_teachers`.
+    stacked: their parameters, from `train_teachers`; of several processes each has its share.
     x: [n, ...] queries.
     batch_size: queries in memory at once, for each of `chunk` teachers.
     chunk: teachers side by side on a device; None chooses.
@@ -41,6 +41,8 @@ def predict_votes(
   Privacy:
     Votes are functions of private data without noise: not for release.
   """
+  shared = stacked if isinstance(stacked, _processes.SharedTeachers) else None
+  stacked = stacked if shared is None else shared.own
   lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(stacked)}
   checks.require(
     len(lengths) == 1 and () not in lengths,
@@ -50,15 +52,19 @@ def predict_votes(
   checks.integer("chunk", chunk, low=1)
   checks.integer("batch_size", batch_size, low=1)
   checks.finite("x", x)
-  voter, total = _Voter(model, int(batch_size)), lengths.pop()[0]
+  voter, held = _Voter(model, int(batch_size)), lengths.pop()[0]
   if jax.process_count() == 1:
     return _ensembles.map_members(voter, stacked, x, chunk=chunk, devices=devices)
+  total = held if shared is None else shared.total
   chunk = min(chunk, total)
-  share = _processes.own_share(total, chunk)
-  votes = _ensembles.map_members(
-    voter, tree.take(stacked, share.rows), x, chunk=chunk, devices=devices
-  )
-  return _processes.gather(votes, total)
+  rows, before = _processes.own_share(total, chunk).rows, 0
+  if shared is not None:
+    # In front of the others, so that each has the place in its chunk that it has in one process.
+    before = shared.first % chunk
+    rows = np.maximum(np.arange(-before, held), 0)
+  members = tree.take(stacked, rows)
+  votes = _ensembles.map_members(voter, members, x, chunk=chunk, devices=devices)
+  return _processes.gather(votes[before:], total)
 
 
 def vote_counts(

@@ -48,11 +48,6 @@ class Registry:
 
     max over rows of (sum of epsilon, sum of delta) over the fits that read this row
 
-    Args:
-      x: [n, d] features.
-      y: [n] class ids.
-      spent: by this fit.
-
     Returns:
       By basic composition (Dwork and Roth 2014, Theorem 3.16), an upper bound that holds however
       the later fits were chosen by looking at the earlier ones. Fits on different people cost the

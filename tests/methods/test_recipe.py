@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from jaxfair import methods
+from jaxfair import checks, methods
 from jaxfair.accounting import Budget
 from jaxfair.methods import _recipe
 from jaxfair.methods._method import Sizes
@@ -39,9 +39,13 @@ def test_few_and_many_people_are_within_bounds():
 
 def test_a_given_value_is_kept():
   given = {"steps": 7, "batch_size": 90, "learning_rate": 0.3, "optimizer": "sgd", "row_norm": 0.0}
+  given |= {"bands": 3}
   plan = planned("dp_sgd", sizes(), **given)
   assert {name: getattr(plan.settings, name) for name in given} == given
   assert plan.row_norm is None
+  assert (plan.config.bands, plan.config.event(5000).bands) == (3, 3)
+  with pytest.raises(checks.ArgumentError, match=r"bands=5 .*smaller batch_size"):
+    planned("dp_sgd", sizes(), bands=5)  # a batch is a quarter of the people
   assert planned("pate", sizes(), num_teachers=90, queries=11).config.queries == 11
   assert planned("output_perturbation", sizes(), weight_decay=0.5).config.weight_decay == 0.5
 

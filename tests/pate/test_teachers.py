@@ -91,7 +91,7 @@ def test_a_killed_run_loses_one_chunk_and_no_bit(parts, tmp_path):
   where = {"checkpoint": tmp_path / "run", "save_every": 3}
   with pytest.raises(Killed):
     train(parts, progress=die, **where)
-  assert told == [(4, 16), (8, 16)]
+  assert told == [(4, 15), (8, 15)]
   trained = []
   original = _ensembles.fit_many
 
@@ -255,8 +255,11 @@ def train(people=parts, **options):
 def bits(params):
   return "".join(np.asarray(a).tobytes().hex() for a in jax.tree.leaves(params))
 
-def votes(params):
-  found = pate.predict_votes(MODEL, params, queries, chunk=1)
+def each(params, count):
+  return [bits(jax.tree.map(lambda leaf: leaf[i], params)) for i in range(count)]
+
+def votes(params, chunk=1):
+  found = pate.predict_votes(MODEL, params, queries, chunk=chunk)
   return np.asarray(found).tolist()
 """
 
@@ -292,12 +295,10 @@ jax.distributed.initialize(address, count, me)
 """
   + COMMON
   + """
-import tempfile
 params = train()
-with tempfile.TemporaryDirectory() as folder:
-  saved = train(checkpoint=folder + "/run", save_every=8)
-print(json.dumps([jax.process_count(), bits(params), bits(saved),
-                  votes(params)]))
+saved = train(checkpoint=FOLDER, save_every=2)  # one process has saved some of them
+print(json.dumps([[params.first, each(params.own, 8)], [saved.first, each(saved.own, 8)],
+                  [votes(params), votes(saved), votes(params, 3)]]))
 """
 )
 
@@ -306,15 +307,32 @@ ONE = (
   COMMON
   + """
 params = train()
-print(json.dumps([bits(params), votes(params)]))
+
+class Stop(Exception):
+  pass
+
+def stop(done, total):
+  if done >= 6:
+    raise Stop
+
+try:
+  train(checkpoint=FOLDER, save_every=2, progress=stop)
+except Stop:
+  pass
+print(json.dumps([bits(params), each(params, K), [votes(params), votes(params, 3)]]))
 """
 )
 
 
 @pytest.fixture(scope="module")
-def one():
-  """In a process of its own, too: tests compile with other flags."""
-  return subprocesses.on_devices(ONE, 1)
+def folder(tmp_path_factory):
+  return tmp_path_factory.mktemp("teachers") / "run"
+
+
+@pytest.fixture(scope="module")
+def one(folder):
+  """In a process of its own, too: tests compile with other flags. It saves six teachers."""
+  return subprocesses.on_devices(ONE.replace("FOLDER", repr(str(folder))), 1)
 
 
 @pytest.fixture(scope="module")
@@ -337,8 +355,15 @@ def test_labels_on_one_device_move_no_bit_on_another(eight):
 
 
 @pytest.mark.slow
-def test_two_processes_give_the_bits_of_one(one):
-  bits, votes = one
-  for count, *found in subprocesses.together(TWO, 2):
-    assert count == 2
-    assert found == [bits, bits, votes]
+def test_two_processes_share_the_teachers_of_one_and_continue_its_folder(one, folder):
+  """Each holds its own teachers alone, with the bits of one process, and all votes."""
+  _, each, (votes, in_chunks) = one
+  held = [*each, each[-1]]  # two times eight; there is no teacher 15
+  before = {path: path.stat().st_mtime_ns for path in folder.rglob("teachers-*")}
+  code = TWO.replace("FOLDER", repr(str(folder)))
+  for number, (trained, saved, voted) in enumerate(subprocesses.together(code, 2)):
+    assert trained == saved == [8 * number, held[8 * number : 8 * number + 8]]
+    assert voted == [votes, votes, in_chunks]
+  assert len(before) == 3
+  assert len(list(folder.rglob("teachers-*"))) == 8
+  assert before == {path: path.stat().st_mtime_ns for path in before}  # not trained again
