@@ -9,7 +9,7 @@ from jaxfair import checks
 from jaxfair.cli import _train
 
 if TYPE_CHECKING:
-  from jaxfair.experiments._releases import ReleaseConfig
+  from jaxfair.experiments._release_config import ReleaseConfig
 
 
 def release(
@@ -27,7 +27,8 @@ def release(
     str | None, typer.Option(help="The method, such as dp_sgd, pate or fairpate.")
   ] = None,
   data: Annotated[
-    str | None, typer.Option(help="A named data set, or your own file with --label and --group.")
+    str | None,
+    typer.Option(help="A named data set, your own file with --label and --group, or a folder."),
   ] = None,
   label: Annotated[str | None, typer.Option(help="Column to predict.")] = None,
   group: Annotated[str | None, typer.Option(help="Column of the groups.")] = None,
@@ -43,6 +44,7 @@ def release(
     typer.Option(metavar="EPSILON", help="Buy figures of test people that may be published."),
   ] = None,
   use: _train.Use = None,
+  devices: _train.Devices = None,
   out: Annotated[
     pathlib.Path | None, typer.Option(help="Folder; default runs/release/DATA-METHOD.")
   ] = None,
@@ -62,6 +64,7 @@ def release(
     "delta": delta,
     "figures_epsilon": figures,
     "intended_use": use,
+    "devices": _train.counted(devices),
     "settings": _settings(sets or []),
     "data": _people(data, label, group, ranges or []),
     **_train.public_people(public, "public"),
@@ -80,6 +83,7 @@ def release(
   _, found, _ = _releases.release_model(planned, folder)
   for warning in found.warnings:
     typer.secho(warning, fg="red", bold=True)
+  _train.print_epsilons(found)
   typer.echo(f"release:    {folder / 'release'}  (may be published; see model_card.html)")
   typer.echo(f"evaluation: {folder / 'evaluation' / 'evaluation.html'}  (not for release)")
   if planned.figures is not None:
@@ -91,13 +95,13 @@ def _config(
   source: pathlib.Path | None, point: int | None, given: dict[str, Any]
 ) -> "ReleaseConfig":
   from jaxfair.experiments import _config as configs
-  from jaxfair.experiments import _releases
+  from jaxfair.experiments import _release_config, _releases
 
   if source is None:
     checks.require(point is None, "--point names a setting of a run; name its directory, too")
     for name in ("method", "epsilon", "data"):
       checks.require(name in given, f"--{name} is missing; name it, or a config file")
-    return configs.build(_releases.ReleaseConfig, given, where="--")
+    return configs.build(_release_config.ReleaseConfig, given, where="--")
   if source.is_dir():
     checks.require(
       point is not None, f"{source} is a run; choose a setting with --point (jaxfair frontier)"

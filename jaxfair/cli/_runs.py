@@ -277,12 +277,11 @@ def _name(config: pathlib.Path, made: "Plan") -> str:
 
 def _print_models(found: "Run") -> None:
   """The baselines, models that are useless, and who pays, if the rows tell."""
-  from jaxfair.experiments import _usefulness
   from jaxfair.experiments._words import named
   from jaxfair.studies import explanation
 
   study, table = found.plan.study, found.table
-  judged = _usefulness.judge(table, study.setting_columns(table), study.plain)
+  judged = study.judge(table)
   for level in study.levels(table):
     typer.echo(f"{level.told}.")
   for one in judged:

@@ -2,12 +2,13 @@
 
 import pathlib
 import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from jaxfair import checks
-from jaxfair.cli import _console
+from jaxfair.cli import _console, _train_on_disk
 
 if TYPE_CHECKING:
   from jaxfair.experiments._cells import Plan
@@ -26,12 +27,22 @@ Public = Annotated[
 Use = Annotated[
   str | None, typer.Option(help="The intended use, in a sentence for the model card.")
 ]
+Devices = Annotated[
+  str | None,
+  typer.Option(
+    metavar="N|all", help="How many devices share the training of the released model; default one."
+  ),
+]
 SEEDS = 5  # repetitions that measure what privacy costs each group
 
 
 def train(
   people: Annotated[
-    str, typer.Argument(metavar="FILE|NAME", help="Your own table, or a named data set.")
+    str,
+    typer.Argument(
+      metavar="FILE|NAME|FOLDER",
+      help="Your own table, a named data set, or a folder of data.write_source.",
+    ),
   ],
   epsilon: Annotated[float | None, typer.Option(help="Total epsilon that may be spent.")] = None,
   label: Annotated[str | None, typer.Option(help="Column to predict.")] = None,
@@ -64,6 +75,13 @@ def train(
     typer.Option("--set", metavar="KEY=VALUE", help="A value of the config; repeatable."),
   ] = None,
   use: Use = None,
+  on_disk: Annotated[
+    bool,
+    typer.Option(
+      "--on-disk", help="Leave the people of a Parquet or Arrow file on disk; needs --public FILE."
+    ),
+  ] = False,
+  devices: Devices = None,
   seed: Annotated[
     int | None, typer.Option(help="Makes the run reproducible, and therefore not for release.")
   ] = None,
@@ -78,14 +96,26 @@ def train(
   from jaxfair import experiments, report
   from jaxfair.experiments import _reading
 
+  table = people_table(people, label, group, positive, drop or [], ranges or [])
+  if on_disk or "source" in table:
+    checks.require(epsilon is not None, NO_EPSILON)
+    for name, value in (("config", config), ("tune", tune)):
+      checks.require(value is None, f"--{name} needs people in memory; leave it out")
+    folder = out or _folder(people, method or "dp_sgd", epsilon or 0.0)
+    asked = {"method": method, "epsilon": epsilon, "delta": delta, "scaling": scaler}
+    asked |= {"intended_use": use, "devices": counted(devices), **public_people(public)}
+    _train_on_disk.train(table, folder, asked, sets or [], seed)
+    print_summary(folder, people)
+    return
   given: dict[str, Any] = {
-    "data": people_table(people, label, group, positive, drop or [], ranges or []),
+    "data": table,
     "methods": [_method(method, tune)] if method or tune or not config else None,
     "epsilons": None if epsilon is None else [epsilon],
     "release_epsilon": epsilon,
     "delta": delta,
     "scaling": scaler,
     "intended_use": use,
+    "devices": counted(devices),
     "seed": "os" if seed is None else seed,
     **public_people(public),
   }
@@ -93,16 +123,31 @@ def train(
     given["settings"] = {TUNED: {"mean_runs": float(tune)}}
   made = _planned(config, {k: v for k, v in given.items() if v is not None}, sets or [])
   settings = made.settings
-  name = f"{pathlib.Path(people).stem}-{settings.released_method}-{settings.release_epsilon:g}"
-  folder = out or pathlib.Path("runs") / "train" / name
+  assert settings.release_epsilon is not None
+  folder = out or _folder(people, settings.released_method, settings.release_epsilon)
   with _console.progress() as (say, step):
     experiments.execute(made, folder, say=say, progress=step)
     page = report.write(_reading.read_run(folder))
-  _print_summary(made, folder, people)
+  print_summary(folder, people, _who_pays(folder))
   _console.say_report(f"report:     {page}  (not for release)")
 
 
 TUNED = "tuned_dp_sgd"
+NO_EPSILON = "--epsilon is missing: pass how much may be spent, such as 1"
+
+
+def counted(devices: str | None) -> int | str | None:
+  """A number of devices, or "all"."""
+  if devices is None or devices == "all":
+    return devices
+  checks.require(
+    devices.isdecimal(), f"--devices {devices}: name a number of devices, or all of them: all"
+  )
+  return int(devices)
+
+
+def _folder(people: str, method: str, epsilon: float) -> pathlib.Path:
+  return pathlib.Path("runs") / "train" / f"{pathlib.Path(people).stem}-{method}-{epsilon:g}"
 
 
 def _method(method: str | None, tune: int | None) -> str:
@@ -126,6 +171,9 @@ def people_table(
   from jaxfair.data import _loading
 
   path = pathlib.Path(source)
+  if path.is_dir() and source not in _loading.names():
+    roles = {"label": label, "group": group, "positive": positive, "drop": drop, "ranges": ranges}
+    return {"source": source, **{key: one for key, one in roles.items() if one not in (None, [])}}
   own = source not in _loading.names()
   checks.require(
     not own or path.is_file(),
@@ -185,16 +233,14 @@ def _planned(config: pathlib.Path | None, given: dict[str, Any], sets: list[str]
   configs.merge(values, given)
   for key, value in map(configs.assignment, sets):
     configs.assign(values, key.split("."), value)
-  checks.require(
-    "release_epsilon" in values, "--epsilon is missing: pass how much may be spent, such as 1"
-  )
+  checks.require("release_epsilon" in values, NO_EPSILON)
   values |= {"study": "methods"}
   source = given["data"]
   values.setdefault("title", f"Private training on {source.get('csv') or source['name']}")
   return _runs.plan(_registry.find("methods"), values)
 
 
-def _print_summary(made: "Plan", folder: pathlib.Path, people: str) -> None:
+def print_summary(folder: pathlib.Path, people: str, who_pays: Sequence[str] = ()) -> None:
   """Warnings first; then the guarantee, the figures, who pays, and what to do next."""
   from jaxfair import methods
   from jaxfair.methods._evaluation import read_evaluation
@@ -208,17 +254,28 @@ def _print_summary(made: "Plan", folder: pathlib.Path, people: str) -> None:
   typer.echo("")
   _print_models(found)
   typer.echo("")
+  print_epsilons(found)
   _print_groups(found)
   typer.echo("")
-  for line in _who_pays(folder):
+  for line in who_pays:
     typer.echo(line)
-  typer.echo("")
+  if who_pays:
+    typer.echo("")
   release = folder / "release"
   typer.echo(f"release:    {release}  (may be published; read model_card.html)")
   typer.echo(f"evaluation: {folder / 'evaluation' / 'evaluation.html'}  (not for release)")
   if model.encoder is not None:
     command = shlex.join(["jaxfair", "predict", str(release), _new_people(people)])
     typer.echo(f"predict:    {command}")
+
+
+def print_epsilons(found: "NonPrivateEvaluation") -> None:
+  """The epsilons of a method whose teachers vote, side by side."""
+  from jaxfair.methods._evaluation import epsilon_rows
+
+  if found.epsilons:
+    _console.table(("epsilon", "value"), epsilon_rows(found))
+    typer.echo("")
 
 
 def _new_people(people: str) -> str:

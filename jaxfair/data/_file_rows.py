@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 KEPT = 2**29  # bytes of a file that may stay mapped
+TOGETHER = 256  # rows that are read before they are copied: more would need new memory
 PIECE = 4096  # rows of a map that are looked at before it is unmapped
 
 
@@ -54,19 +55,26 @@ class _FileRows:
 
   def __call__(self, rows: np.ndarray) -> np.ndarray:
     """Copies of some rows."""
-    places = self._start + self._bytes * _checked(rows, self._size)
-    read = bytearray().join(
-      map(os.pread, itertools.repeat(self._file), itertools.repeat(self._bytes), places.tolist())
-    )
-    if len(read) != self._bytes * len(rows):
-      raise OSError("a file of people became shorter while it was read")
-    return np.ndarray((len(rows), *self._shape), self._dtype, read)
+    places = (self._start + self._bytes * _checked(rows, self._size)).tolist()
+    found = np.empty((len(rows), *self._shape), self._dtype)
+    room, same = found.reshape(-1).view(np.uint8).data, itertools.repeat
+    for first in range(0, len(rows), TOGETHER):
+      part = places[first : first + TOGETHER]
+      read = b"".join(map(os.pread, same(self._file), same(self._bytes), part))
+      if len(read) != self._bytes * len(part):
+        raise OSError("a file of people became shorter while it was read")
+      start = first * self._bytes
+      room[start : start + len(read)] = read
+    return found
 
 
 def _copied(array: np.ndarray, rows: np.ndarray) -> np.ndarray:
+  rows = _checked(rows, len(array))
+  if not array.flags.c_contiguous:
+    return array[rows]  # np.take would first copy the whole array
   found = np.empty((len(rows), *array.shape[1:]), array.dtype)
   # All rows are known to be there; "raise" would copy once more.
-  return np.take(array, _checked(rows, len(array)), axis=0, out=found, mode="clip")
+  return np.take(array, rows, axis=0, out=found, mode="clip")
 
 
 def _unmapped(array: np.ndarray, rows: np.ndarray) -> np.ndarray:

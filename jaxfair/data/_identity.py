@@ -7,6 +7,7 @@ on a page or in a file for others.
 
 import gzip
 import hashlib
+import itertools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -27,13 +28,15 @@ def csv_identity(path: PathLike) -> bytes:
   """
   try:
     with open(path, "rb") as file:
-      raw = file.read()
-    if raw[:2] == b"\x1f\x8b":
-      raw = gzip.decompress(raw)
+      packed = file.read(2) == b"\x1f\x8b"
+    with gzip.open(path) if packed else open(path, "rb") as file:
+      if file.read(3) != b"\xef\xbb\xbf":
+        file.seek(0)
+      # A piece of the file at a time: an end of line other than \n is found within the piece.
+      lines = itertools.chain.from_iterable(map(bytes.splitlines, file))
+      return _identity("csv", (line for line in lines if line.strip()))
   except (OSError, EOFError) as error:
     raise DataError(f"cannot read {path} ({error})") from None
-  lines = raw.removeprefix(b"\xef\xbb\xbf").splitlines()
-  return _identity("csv", (line for line in lines if line.strip()))
 
 
 def records_identity(examples: Examples, *, feature_names: Sequence[str] = ()) -> bytes:

@@ -73,14 +73,14 @@ def catalog(root: PathLike | None = None) -> list[Entry]:
   return [_entry(spec, root) for spec in _loading.SPECS.values()]
 
 
-def describe(name: str, *, root: PathLike | None = None) -> Description:
+def describe(name: str) -> Description:
   """Describes one named data set; reads it if it is on disk."""
   spec = _loading.find_spec(name)
-  entry = _entry(spec, root)
+  entry = _entry(spec, None)
   fields = {f.name: getattr(entry, f.name) for f in dataclasses.fields(entry)}
   if not entry.available:
     return Description(**fields)
-  table = _loading.open_set(spec, root).raw.table
+  table = _loading.open_set(spec, None).raw.table
   label = spec.label_rule(None)
   chosen = {group: spec.group_rule(group, label) for group in entry.groups}
   return Description(

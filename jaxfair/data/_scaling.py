@@ -108,6 +108,11 @@ def bound_rows(x: Features, norm: float = 1.0) -> Any:
   """
   checks.positive("norm", norm)
   checks.finite("x", x)
+  return bound_any_rows(x, norm)
+
+
+def bound_any_rows(x: Features, norm: float) -> Any:
+  """`bound_rows`, also of rows that are not finite: these become NaN, or stay as they are."""
   xp: Any = np if isinstance(x, np.ndarray) else jnp
   flat = x.reshape(x.shape[0], -1)
   # The largest entry is taken out first: squares of large numbers overflow.

@@ -11,6 +11,7 @@ from jaxfair import checks
 from jaxfair._whole_files import write_whole
 from jaxfair.data._encoder import Encoder
 from jaxfair.data._files import DataError, PathLike
+from jaxfair.data._identity import csv_identity
 from jaxfair.data._sources import RECORD, open_source
 from jaxfair.types import Source
 
@@ -23,7 +24,7 @@ def write_source(
   folder: PathLike,
   *,
   encoder: Encoder,
-  transform: Callable[[np.ndarray], np.ndarray] = lambda x: x,
+  transform: Callable[[np.ndarray], np.ndarray] | None = None,
   chunk_size: int = 65_536,
 ) -> Source:
   """Rewrites a Parquet or Arrow file as a folder of arrays, a chunk at a time.
@@ -36,7 +37,8 @@ def write_source(
     folder: a new folder. It holds the private people and is as private as the file is.
     encoder: makes features, class ids and group ids of the columns. Take it from declared ranges
       and categories, or from public people: `data.from_csv("public.csv", ...).encoder`.
-    transform: of [n, d] features, such as a scaler's `apply`; it sees one chunk at a time.
+    transform: of [n, d] features, such as a scaler's `apply`; it sees one chunk at a time. Leave
+      it out to train by `jaxfair train FOLDER`, which scales features itself.
     chunk_size: number of rows that are in memory at once.
 
   Returns:
@@ -55,7 +57,8 @@ def write_source(
   done = 0
   for table in chunks:
     found = encoder.encode(table, need_label=True, need_group=True)
-    parts = {"x": transform(found.x), "y": found.y, "group": found.group}
+    x = found.x if transform is None else transform(found.x)
+    parts = {"x": x, "y": found.y, "group": found.group}
     for name, part in parts.items():
       part = np.asarray(part)
       if name not in maps:
@@ -67,7 +70,10 @@ def write_source(
     assert isinstance(written, np.memmap)
     written.flush()
   checks.require(done == size, f"{path} says that it has {size} rows, and has {done}")
-  write_whole(folder / RECORD, json.dumps({"size": size}))
+  record: dict[str, Any] = {"size": size}
+  if transform is None:  # later people are encoded the same way
+    record |= {"encoder": encoder.given().to_record(), "identity": csv_identity(path).hex()}
+  write_whole(folder / RECORD, json.dumps(record), mode=0o600)
   return open_source(folder)
 
 

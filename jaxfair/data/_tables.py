@@ -49,12 +49,10 @@ NUMBER = re.compile(_FORM.replace("POINT", "[.]"), re.ASCII | re.IGNORECASE)
 _NUMBER_COMMA = re.compile(_FORM.replace("POINT", "[,]"), re.ASCII | re.IGNORECASE)
 
 
-def typed(
-  cells: Sequence[str], *, text: bool = False, missing: Collection[str] = MISSING
-) -> Column:
+def typed(cells: Sequence[str], *, text: bool = False) -> Column:
   """Numbers where every known cell is one, text with "" for missing else."""
   places: dict[str, int] = {}
-  known = ("" if cell in missing else cell for cell in cells)
+  known = ("" if cell in MISSING else cell for cell in cells)
   codes = np.array([places.setdefault(cell, len(places)) for cell in known], np.int32)
   if not text:
     values = [number(word) if word else np.nan for word in places]

@@ -6,7 +6,7 @@ import pytest
 from jaxfair import report
 from jaxfair.experiments import Table, _reading, _registry, _runs
 from jaxfair.experiments import _config as configs
-from jaxfair.studies import explanation
+from jaxfair.studies import advice, explanation
 
 SEEDS = 6
 
@@ -84,10 +84,10 @@ def test_it_says_who_pays_how_much_why_and_what_to_try(jaxfair, run):
 def test_the_page_names_the_same_group_in_the_same_words(run):
   folder = run(rows("dp_sgd", 1.0, women=0.04, men=0.01, **CLIPPED))
   page = report.write(_reading.read_run(folder)).read_text()
-  first, why, advice = explanation.sentences(explanation.hardest(explanation.explain_run(folder)))
+  first, why, tip = explanation.sentences(explanation.hardest(explanation.explain_run(folder)))
   assert first in page
   assert why in page
-  assert advice.split("`")[0] in page
+  assert tip.split("`")[0] in page
 
 
 @pytest.mark.parametrize(
@@ -107,6 +107,11 @@ def test_advice_names_the_command_and_its_price(run, method, columns, told):
   assert told in found.advice
   assert "`jaxfair run " in found.advice
   assert "epsilon" in found.advice.split("`")[-1]
+
+
+def test_a_study_of_ones_own_may_call_a_number_settings():
+  told = advice.advise("own", {"settings": 3}, {"setting": 1}, [], "jaxfair run x")
+  assert told.startswith("a larger budget")
 
 
 def test_a_difference_within_chance_is_said_to_be(run):
@@ -139,9 +144,9 @@ def test_places_that_lose_money_are_the_groups_of_a_decision():
   made = _runs.plan(_registry.find("decisions.allotments"), {})
   (found,) = explanation.explain(made, table, command="jaxfair run x.toml")
   assert found.payer.name == "b"
-  first, _, advice = explanation.sentences(found)
+  first, _, tip = explanation.sentences(found)
   assert "takes 90 dollars a year" in first
-  assert "configs/decisions/fig_2_8.toml" in advice
+  assert "configs/decisions/fig_2_8.toml" in tip
   assert np.isnan(found.payer.size)
 
 

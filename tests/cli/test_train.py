@@ -4,10 +4,13 @@ import csv
 import json
 import re
 
+import jax
 import numpy as np
 import pytest
 
 from helpers import hiring
+from jaxfair import accounting, data, methods, training
+from jaxfair.methods import _method
 
 SIZE = hiring.SIZE
 
@@ -115,3 +118,62 @@ def test_public_people_declared_ranges_and_a_useless_model(jaxfair, people, tmp_
   ranges = ("--range", "age=20:60", "--range", "pay=0:6000")
   ended = jaxfair("train", people, *ROLES, *SMALL, "--out", "declared", *ranges, "--seed", "3")
   assert "range of age, pay was declared" in ended.out
+
+
+@pytest.mark.parametrize(
+  ("arguments", "told"),
+  [
+    ((), "--on-disk needs --public FILE"),
+    (("--public", "0.1"), "name a file of public people"),
+    (
+      ("--public", "people.csv", "--method", "pate"),
+      "pate reads all people at once.*such as dp_sgd",
+    ),
+    (("--public", "people.csv", "--tune", "3"), "--tune needs people in memory"),
+    (("--public", "people.csv", "--devices", "many"), "--devices many: name a number of devices"),
+    (("--public", "people.csv", "--set", "seeds=3"), "--set seeds: use settings.dp_sgd.KEY=VALUE"),
+  ],
+)
+def test_people_on_disk_that_cannot_be_trained_on(refused, people, arguments, told):
+  line = refused("train", people, *USUAL, "--on-disk", *arguments)
+  assert re.search(told, line), line
+
+
+@pytest.mark.slow
+def test_people_on_disk_and_a_mesh(jaxfair, people, tmp_path):
+  """The released parameters are those of the same people in memory."""
+  pandas = pytest.importorskip("pandas")
+  pytest.importorskip("pyarrow")
+  pandas.read_csv(people).to_parquet(tmp_path / "big.parquet")
+  hiring.write(tmp_path / "public.csv", size=80)
+  few = ("--set", "settings.dp_sgd.steps=5", "--set", "settings.dp_sgd.batch_size=50")
+  more = ("--epsilon", "8", *few, "--devices", "all", "--out", "out", "--seed", "3")
+  asked = ("train", "big.parquet", *ROLES, *more, "--on-disk", "--public", "public.csv")
+  ended = jaxfair(*asked)
+  assert ended.code == 0, ended.err
+  for told in ("released model", "without privacy", "everyone", "predict:    jaxfair predict"):
+    assert told in ended.out
+  assert "taken from 80 public people" in ended.out
+  assert jaxfair(*asked).out == ended.out  # finds all of it
+
+  # By hand: encoded and scaled in memory, drawn in 64 shards on one device.
+  public = data.from_csv("public.csv", label="hired", group="sex")
+  whole = data.from_csv(people, encoder=public.encoder)
+  drawn = np.random.default_rng(np.asarray(jax.random.key_data(jax.random.key(0))))
+  rest = np.delete(np.arange(SIZE), drawn.choice(SIZE, SIZE // 5, replace=False, shuffle=False))
+  x = data.fit_scaler(public.examples.x).apply(whole.examples.x)[rest]
+  x = (x / np.maximum(1, np.linalg.norm(x, axis=1, keepdims=True))).astype(np.float32)
+  settings = methods.get("dp_sgd").settings(steps=5, batch_size=50, shards=64)
+  sizes = _method.Sizes(len(rest), 80, x.shape[1:], 2, 2)
+  plan = methods.get("dp_sgd").plan(settings, sizes, accounting.Budget(8.0, 1e-4))
+  by_hand = whole.examples.take(rest)._replace(x=x)
+  fitted = training.dp_sgd(plan.model, plan.loss, by_hand, plan.config, key=jax.random.key(3))
+  released = methods.load(tmp_path / "out" / "release").params
+  for one, other in zip(jax.tree.leaves(fitted.params), jax.tree.leaves(released), strict=True):
+    np.testing.assert_allclose(one, other, atol=1e-5)
+
+  stored = tmp_path / "out" / "people"
+  line = jaxfair("release", "--data", stored, "--method", "dp_sgd", *ROLES, "--epsilon", "1").err
+  assert "says what group, label would; leave it out" in line
+  line = jaxfair("release", "--data", stored, "--method", "dp_sgd", "--epsilon", "1").err
+  assert "no range is declared for age, pay" in line

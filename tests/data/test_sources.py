@@ -1,5 +1,7 @@
 """Sources: the rows that were asked for, from arrays, maps and records; nothing else in memory."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -97,6 +99,17 @@ def test_fingerprints_follow_the_content(people, tmp_path):
 def test_without_groups_everybody_is_in_one(people):
   source = data.open_source(people.x, people.y)
   assert source.take(np.arange(5)).group.tolist() == [0] * 5
+
+
+def test_a_few_rows_of_many_people_take_little_memory():
+  """Also of arrays whose rows are not in one piece, such as groups that were left out."""
+  x = np.zeros((3, 10**6), np.float32).T
+  source = data.open_source(x, x[:, 0].astype(np.int32))
+  tracemalloc.start()
+  source.take(np.arange(5))
+  peak = tracemalloc.get_traced_memory()[1]
+  tracemalloc.stop()
+  assert peak < 10**5
 
 
 def test_rows_of_a_map_do_not_stay_in_memory(tmp_path, monkeypatch):

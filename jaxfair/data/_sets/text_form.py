@@ -17,22 +17,13 @@ def text_form(
   test: KnownFile | None = None,
   *,
   prepare: Callable[[Table], Table] = lambda table: table,
-  encoding: str = "utf-8-sig",
   **options: Any,
 ) -> Form:
-  """One file, or a training and an official test file of the same columns.
-
-  Args:
-    train: the file.
-    test: the official test part, if that is a file of its own.
-    prepare: mends the table (renames, recodes, filters).
-    encoding: encoding of the characters.
-    **options: what `parse` takes.
-  """
+  """One file, or a training and an official test file of the same columns."""
 
   def read(found: Files) -> Raw:
     def table(known: KnownFile) -> Table:
-      text = found.text(known.name, encoding)
+      text = found.text(known.name)
       return prepare(parse(text, **options))
 
     first = table(train)
