@@ -1,5 +1,6 @@
 """The evidence pages are those of the committed records, and a record's run repeats."""
 
+import dataclasses
 import hashlib
 import os
 import subprocess
@@ -7,8 +8,8 @@ import sys
 
 import pytest
 
-from helpers import evidence
-from jaxfair.experiments import _config, _folders
+from helpers import evidence, evidence_figures
+from jaxfair.experiments import _cells, _config, _folders, _registry
 
 CHEAP = ("configs/decisions/fig_2_3.toml", "configs/decisions/fig_2_9.toml")
 MACHINE = ("jax", "jaxlib", "numpy", "system", "devices")  # other bits where one of these differs
@@ -51,8 +52,8 @@ def test_a_recorded_run_repeats_to_the_last_bit(config, tmp_path):
 
 
 def test_cells_of_a_table_are_plain_text():
-  assert evidence._cell("a | b_c\n*d*") == r"a \| b\_c \*d\*"
-  assert evidence._cell("**not run**") == "**not run**"
+  assert evidence_figures.cell("a | b_c\n*d*") == r"a \| b\_c \*d\*"
+  assert evidence_figures.cell("**not run**") == "**not run**"
 
 
 @pytest.fixture
@@ -66,3 +67,50 @@ def test_a_run_of_another_config_is_not_recorded(run_folder):
   (run_folder / "config.toml").write_text('study = "decisions.rules"\nsize = "smoke"\n')
   with pytest.raises(ValueError, match="was run with another configs/decisions/fig_2_3"):
     evidence.record(run_folder)
+
+
+@pytest.mark.parametrize(
+  ("config", "place", "expected"),
+  [
+    ("dp_erm/fig_3_1", "Fig. 3.1", True),
+    ("dp_erm/fig_3_10", "Fig. 3.1", False),
+    ("pruning/ethnicity_vgg", "Fig. 5.13", True),  # by its title
+    ("fairpate/table_5", "Fig. 5", False),
+    ("fairpate/table_5_convnet", "Table 5", True),
+    ("sf_pate/figure_2a", "Fig. 2(a)", True),
+    ("sf_pate/figure_2b", "Fig. 2(a)", False),
+  ],
+)
+def test_configs_are_named_after_figures(config, place, expected):
+  path = evidence.ROOT / "configs" / f"{config}.toml"
+  assert evidence_figures.is_named_after(path, place) == expected
+
+
+def test_every_figure_is_told_once_and_joined_with_those_that_print_it_again():
+  found = evidence.figures()
+  places = [(key, place.split(",")[0]) for key, place in evidence.quotes() if place[0] in "FT"]
+  drawn = {one for one in places if one[1].startswith(("Fig", "Table"))}
+  assert sum(len(one.names) for one in found) == len(drawn) == 130
+  assert len(found) == 130 - 17  # chapter 4 prints the figures of the PATE paper again
+  for one in found:
+    assert one.strength in evidence_figures.STRENGTHS
+    assert bool(one.why or one.configs)
+    assert (one.strength == "not tested") == (not one.configs)
+
+
+def test_a_record_says_whether_the_study_has_changed_since():
+  found = next(iter(evidence.records().values()))
+  digest = _cells.study_digest(_registry.find(found.study).run)
+  for versions, expected in (
+    ({}, "code not recorded"),
+    ({evidence.CODE: digest}, "code as it is now"),
+    ({evidence.CODE: "another"}, "**the study's code has changed since**"),
+  ):
+    assert evidence._code(dataclasses.replace(found, versions=versions)) == expected
+
+
+def test_processor_time_that_was_not_measured_is_not_told_as_nothing():
+  found = dataclasses.replace(next(iter(evidence.records().values())), seconds=90.0)
+  told = evidence._took(dataclasses.replace(found, cpu_seconds=0.0))
+  assert told == "CPU seconds not recorded (90 seconds by the clock)"
+  assert evidence._took(dataclasses.replace(found, cpu_seconds=1234.0)) == "1,234 CPU seconds"

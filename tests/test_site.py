@@ -27,6 +27,7 @@ def test_a_small_site_is_built_without_a_warning(tmp_path):
   (docs / "gallery").mkdir(parents=True)
   for name in ("conf.py", "_site.py", "_reference_pages.py", "sharp_edges.md"):
     shutil.copy(pages.ROOT / "docs" / name, docs / name)
+  shutil.copytree(pages.ROOT / "docs" / "_static", docs / "_static")
   shutil.copy(pages.ROOT / "docs/gallery/what_epsilon_costs.py", docs / "gallery")
   text = (docs / "sharp_edges.md").read_text()
   (docs / "sharp_edges.md").write_text(re.sub(r"\]\(\w+\.md\)", "](index.md)", text))

@@ -37,10 +37,6 @@ def allotment_trace(counts: ArrayLike, *, weights: ArrayLike) -> np.ndarray:
 
   Tr(H P_i) = 2 a_i (x_i sum_j a_j^2 - a_i Z) / Z^3,  Z = sum_j a_j x_j
 
-  Args:
-    counts: [n] x.
-    weights: [n] a.
-
   Reference:
     Thesis, section 2.6.1.
   """

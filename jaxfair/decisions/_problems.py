@@ -25,10 +25,6 @@ def title_one(counts: Array, *, weights: ArrayLike) -> Float[jax.Array, "n"]:
   """Every district's share of the budget: weighted counts over their total.
 
   P_i(x) = a_i x_i / sum_j a_j x_j
-
-  Args:
-    counts: [n] eligible children.
-    weights: [n] a, expenditure per pupil.
   """
   weighted = jnp.asarray(weights) * counts
   return weighted / jnp.sum(weighted)

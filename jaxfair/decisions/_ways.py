@@ -149,13 +149,6 @@ def simulate_way(
 
   Every draw of the noise is used with both signs: whatever is linear in the noise cancels, so that
   small biases are seen. Standard errors are those of the independent pairs.
-
-  Args:
-    case: the rule on the true counts.
-    way: one of its ways.
-    draws: pairs of releases.
-    key: for all draws.
-    regions: [n] ids from 0, or None.
   """
   checks.integer("draws", draws, low=100)
   members = None if regions is None else np.eye(int(np.max(regions)) + 1)[np.asarray(regions)]
@@ -253,12 +246,12 @@ def _summary(truth: np.ndarray, sums: list[Any], draws: int, is_rule: bool) -> N
   return NonPrivateBias(truth, bias, spread, variance, error, 2 * draws, is_rule)
 
 
-def clear_bias(found: NonPrivateBias, level: float = 0.95) -> np.ndarray:
+def clear_bias(found: NonPrivateBias) -> np.ndarray:
   """The part of each bias that a simulation tells apart from 0, all places at once.
 
-  sign(B_i) max(0, |B_i| - z s_i), with z at 1 - (1 - level) / (2 n) (Bonferroni)
+  sign(B_i) max(0, |B_i| - z s_i), with z at 1 - 0.05 / (2 n) (Bonferroni)
   """
-  z = special.ndtri(1 - (1 - level) / (2 * len(found.bias)))
+  z = special.ndtri(1 - 0.05 / (2 * len(found.bias)))
   # Rounding in float64 is not a bias.
   least = z * found.standard_error + 1e-12 * np.abs(found.truth).max()
   return np.asarray(np.sign(found.bias) * np.maximum(np.abs(found.bias) - least, 0))
@@ -269,10 +262,6 @@ def recommend(found: dict[str, NonPrivateBias], *, now: str = USUAL) -> str:
 
   Of amounts, the harm is what places clearly lose on average, in all; ways whose single releases
   err by 10% more than the usual one are left out. Of decisions it is the share of wrong ones.
-
-  Args:
-    found: by way, the usual one included; of equal ones the first is taken.
-    now: the way in use.
   """
   usual = found[USUAL]
   if usual.is_rule:

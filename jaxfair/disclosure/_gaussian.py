@@ -158,10 +158,6 @@ def condition(gaussian: Gaussian, known: jax.Array) -> Conditional:
   can wait for each other forever. It works on correlations, whose scale does
   not depend on the features'.
 
-  Args:
-    gaussian: of all features.
-    known: [d] which features are known.
-
   Returns:
     The conditional law.
 

@@ -96,10 +96,6 @@ def with_constants(asked: Questions, x: Features) -> Questions:
 
   The scaler maps a feature that was constant in the training part to 0 for
   everybody, later people included.
-
-  Args:
-    asked: the questions.
-    x: [n, d] scaled training features.
   """
   x = jnp.asarray(x)
   constant = jnp.all(x == x[0], axis=0)

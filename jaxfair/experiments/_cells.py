@@ -5,6 +5,7 @@ are derived from names, and everything else that the driver must know about the 
 (notes, digests of the data, versions) comes back with the rows.
 """
 
+import ast
 import contextlib
 import dataclasses
 import functools
@@ -105,10 +106,11 @@ def compute_cell(
   return CellResult(rows.to_csv(), tuple(notes), tuple(dict.fromkeys(digests)), software())
 
 
-def versions() -> dict[str, str]:
+def versions(study: Study) -> dict[str, str]:
   """Versions of what computes a run, and on what."""
   devices = jax.devices()
   return software() | {
+    "study code": study_digest(study.run),
     "system": f"{platform.system()} {platform.machine()}",
     "devices": f"{len(devices)} x {devices[0].device_kind}",
   }
@@ -131,6 +133,42 @@ def code_digest() -> str:
   for path in sorted(top.rglob("*.py")):
     digest.update(f"{path.relative_to(top)}\0".encode() + path.read_bytes())
   return digest.hexdigest()
+
+
+def study_digest(run: Callable[..., Any]) -> str:
+  """A digest of the module of a study's `run` and of those of `jaxfair.studies` that it imports.
+
+  It tells whether a table was computed by the study as it is now; the library below the studies
+  has its version.
+  """
+  top = pathlib.Path(jaxfair.__file__).parent.parent
+  while isinstance(run, functools.partial):
+    run = run.func
+  told = getattr(run, "__globals__", {}).get("__file__")
+  waiting = [pathlib.Path(told)] if told else []
+  found: dict[str, bytes] = {}
+  while waiting:
+    path = waiting.pop()
+    name = str(path.relative_to(top)) if path.is_relative_to(top) else path.name
+    if name not in found:
+      found[name] = path.read_bytes()
+      waiting += _imported_studies(found[name], top)
+  digest = hashlib.sha256()
+  for name, source in sorted(found.items()):
+    digest.update(f"{name}\0".encode() + source)
+  return digest.hexdigest()[:16]
+
+
+def _imported_studies(source: bytes, top: pathlib.Path) -> list[pathlib.Path]:
+  """The modules of `jaxfair.studies` that a source imports, be they named whole or in parts."""
+  names = set()
+  for node in ast.walk(ast.parse(source)):
+    if isinstance(node, ast.ImportFrom) and node.module:
+      names |= {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
+  own = (name for name in names if name.startswith("jaxfair.studies."))
+  paths = (top.joinpath(*name.split(".")) for name in own)
+  files = (end for path in paths for end in (path.with_suffix(".py"), path / "__init__.py"))
+  return [path for path in files if path.is_file()]
 
 
 def root_key(made: Plan, folder: pathlib.Path) -> jax.Array:

@@ -94,20 +94,16 @@ class Check:
     return lambda table: {_Value(columns, at): on(rows) for at, rows in table.split(*columns)}
 
 
-Checks = Callable[[Table], Mapping[Any, Check]]
+Checks = Mapping[Any, Check] | Callable[[Table], Mapping[Any, Check]]
 Found = Mapping[Any, Finding]
 
 
 def every(checks: Checks, **where: Any) -> Check:
-  """Several checks that must all be supported; which ones depends on the table.
+  """Several checks that must all be supported; which ones may depend on the table.
 
   Every one must hold at its own 95%, so no correction is needed. All values
   are listed; the interval is that of the first that is not supported, else
   of the one nearest to 0.
-
-  Args:
-    checks: the checks by name, given the rows.
-    **where: chooses these rows; see `narrowed`.
   """
   return _combined(checks, where, lambda look, level: _worst(look(level)))
 
@@ -118,10 +114,6 @@ def some(checks: Checks, **where: Any) -> Check:
   With k looks, one of them must hold at level 1 - 0.05 / k (Bonferroni), so that a claim that is
   false everywhere is called supported with a probability of at most 5%. It is not supported if
   every one is on the other side, each at its own 95%, which needs no correction.
-
-  Args:
-    checks: the checks by name, given the rows.
-    **where: chooses these rows; see `narrowed`.
   """
 
   def judge(look: Callable[[float], Found], level: float) -> Finding:
@@ -143,10 +135,6 @@ def most(checks: Checks, **where: Any) -> Check:
 
   The majority is our reading of such words. Each check counts by its own 95% interval. It is not
   supported if half or more are not supported, whatever the undecided ones are.
-
-  Args:
-    checks: the checks by name, given the rows.
-    **where: chooses these rows; see `narrowed`.
   """
 
   def judge(look: Callable[[float], Found], level: float) -> Finding:
@@ -258,7 +246,7 @@ def _combined(
 ) -> Check:
   def run(table: Table, level: float) -> Finding:
     rows = narrowed(table, where)
-    parts = checks(rows)
+    parts = checks(rows) if callable(checks) else checks
     if not parts:
       raise CannotTellError("nothing to compare")
     return judge(lambda own: {name: check(rows, own) for name, check in parts.items()}, level)

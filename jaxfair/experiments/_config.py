@@ -130,10 +130,6 @@ def check_sizes(path: pathlib.Path, cls: type) -> None:
   """Checks the names and types in every `[sizes.*]` table of a file.
 
   A size that nobody has chosen yet must not hide a misspelled key.
-
-  Args:
-    path: the TOML file.
-    cls: the study's config.
   """
   for size, table in _extended(path, ()).get("sizes", {}).items():
     own, where = dict(table), f"{path}: sizes.{size}."

@@ -85,11 +85,7 @@ class DataDigests:
 
 
 def file_digests(values: Any) -> dict[str, str]:
-  """Digests of the files that a config names under `csv`; one that cannot be read has none.
-
-  Args:
-    values: the resolved config as plain values.
-  """
+  """Digests of the files that a config names under `csv`; one that cannot be read has none."""
   found = {path: _file_digest(path) for path in _named_files(values)}
   return {path: digest for path, digest in found.items() if digest}
 

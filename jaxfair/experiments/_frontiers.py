@@ -42,14 +42,14 @@ class RunFrontier(NamedTuple):
   # The first words of the line that releases a setting, if the study says how; its number follows.
   releases: str = ""
 
-  def command(self, number: int, *, out: str = "runs/chosen") -> str:
+  def command(self, number: int) -> str:
     """The line that trains a setting, and releases it where the study says how."""
     if self.releases:
-      return f"{self.releases} {number} --out {shlex.quote(out)}"
+      return f"{self.releases} {number} --out runs/chosen"
     words = ["jaxfair", "run", str(self.config)]
     for assignment in self.sets[number]:
       words += ["--set", assignment]
-    return shlex.join([*words, "--out", out])
+    return shlex.join([*words, "--out", "runs/chosen"])
 
 
 def read_frontier(folder: pathlib.Path, *, data: str | None = None) -> RunFrontier:

@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxfair import accounting, checks, data, models
 from jaxfair.data import _identity, _loading
+from jaxfair.experiments._stored_people import open_stored
 from jaxfair.models import _features
 
 USUAL = "adult"
@@ -41,6 +42,8 @@ class People:
       it, the file's name by default.
     group: which groups to compare; the set's usual ones by default.
     label: what to predict, for sets that offer several.
+    source: a folder of `data.write_source` instead, whose people stay on disk: for releases by
+      methods that read them batch by batch.
     csv: your own file instead of a named set; then `label` and `group` name
       its columns ("sex*race" for intersections). What follows is about it.
     positive: value of the label that counts as class 1.
@@ -62,6 +65,7 @@ class People:
   group: str | None = None
   label: str | None = None
   csv: str | None = None
+  source: str | None = None
   positive: str | float | None = None
   threshold: float | None = None
   multiclass: bool = False
@@ -80,6 +84,13 @@ class People:
       checks.require(
         self.csv is None, f"features={self.features!r} needs images, which a CSV file has not"
       )
+    if self.source is not None:
+      given = {f.name for f in dataclasses.fields(self) if getattr(self, f.name) != f.default}
+      more = sorted(given - {"source", "name"})
+      checks.require(
+        not more, f"source={self.source!r} says what {', '.join(more)} would; leave it out"
+      )
+      return
     if self.csv is not None:
       checks.require(
         self.label is not None and self.group is not None,
@@ -102,7 +113,10 @@ class People:
 
 def set_name(people: People) -> str:
   """What a set is called in cells and rows."""
-  return people.name if people.csv is None else pathlib.Path(people.csv).stem
+  own = people.csv
+  if people.source is not None and people.name == USUAL:
+    own = people.source
+  return people.name if own is None else pathlib.Path(own).stem
 
 
 def load_people(config: People) -> tuple[data.Dataset, str]:
@@ -111,6 +125,11 @@ def load_people(config: People) -> tuple[data.Dataset, str]:
   Returns:
     The data set, and something the reader must be told ("" for nothing).
   """
+  checks.require(
+    config.source is None,
+    f"the people of {config.source} stay on disk, and this reads all of them at once; release a "
+    "model by `jaxfair train` or `jaxfair release`, or name a file",
+  )
   try:
     version = os.stat(config.csv).st_mtime_ns if config.csv else 0
   except OSError:  # the loader says so better
@@ -123,6 +142,9 @@ def load_people(config: People) -> tuple[data.Dataset, str]:
 
 def dataset_ledger(config: People) -> accounting.DatasetLedger:
   """The ledger of everything that was ever released from these people."""
+  if config.source is not None:
+    stored = open_stored(config.source)
+    return accounting.DatasetLedger.of(stored.identity, name=set_name(config))
   people, _ = load_people(config)
   if config.csv is None:
     identity = _identity.named_identity(people.name)  # of the stand-in, if it is one

@@ -24,12 +24,7 @@ class Run(NamedTuple):
 
 
 def read_plan(folder: str | pathlib.Path, *, study: Study | None = None) -> Plan:
-  """The study and the config that a run directory belongs to.
-
-  Args:
-    folder: the run directory.
-    study: the study, if its config does not name one that can be found.
-  """
+  """The study and the config that a run directory belongs to."""
   config = pathlib.Path(folder) / "config.toml"
   if not config.is_file():
     raise RunError(f"{folder} is not a run directory; see `jaxfair run --help`")

@@ -15,126 +15,29 @@ import dataclasses
 import functools
 import pathlib
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import jax
 import numpy as np
 
-from jaxfair import _schema, accounting, checks, methods, models
-from jaxfair._fields import NonNegative, Positive, Probability, Settings, Within
-from jaxfair.accounting import Budget, _units
-from jaxfair.data import Dataset
+from jaxfair import accounting, checks, methods, models
+from jaxfair.accounting import _units
 from jaxfair.experiments import _config as configs
 from jaxfair.experiments._config import ConfigError
 from jaxfair.experiments._folders import RunError
 from jaxfair.experiments._frontiers import read_frontier
-from jaxfair.experiments._people import People, dataset_ledger, load_people
-from jaxfair.experiments._population import Buy, Parted, Scaling, dry, load_public, part_people
+from jaxfair.experiments._people import dataset_ledger, load_people, set_name
+from jaxfair.experiments._population import Parted
 from jaxfair.experiments._reading import read_plan
-from jaxfair.methods import _recipe
+from jaxfair.experiments._release_config import Anybody, ReleaseConfig
+from jaxfair.experiments._stored_people import open_stored
 from jaxfair.methods._buying import PLACE, buy_once
 from jaxfair.methods._evaluation import NonPrivateEvaluation, evaluate
 from jaxfair.methods._noisy_figures import FiguresPlan, buy_figures, plan_figures
+from jaxfair.methods._releasing import WORK
 from jaxfair.types import Examples
 
 TABLE = "release"
-
-
-class ReleaseConfig(Settings):
-  """What is released, from which people, at what cost.
-
-  Attributes:
-    method: a name in `methods.METHODS`.
-    epsilon: what may be spent on the model, the preparation of its features included.
-    delta: the same; None takes the largest power of ten below a tenth of 1 / n.
-    settings: settings of the method; see its settings class.
-    data: the people.
-    public: who of them is taken to be public, as a share (below 1) or as a number: features are
-      scaled by theirs, and methods that need public people get them.
-    public_csv: a file of public people with the same columns, instead.
-    scaling: where means and ranges of the features come from: "public" people, "declared" ranges,
-      or "private": what is not declared is bought from the budget. "auto" takes public people if
-      there are any, else "private".
-    test: whom the model is measured on, as a share or a number. All others are protected.
-    split_seed: decides who is public, protected and test.
-    figures_epsilon: buys figures of the test people that may be published, for this much more.
-    intended_use: for the model card.
-    dataset_ledger: whether the release is charged to the ledger of its data set.
-  """
-
-  epsilon: Positive
-  method: str = "dp_sgd"
-  delta: Probability | None = None
-  settings: dict[str, Any] = dataclasses.field(default_factory=dict)
-  data: People = People()
-  public: NonNegative = 0.0
-  public_csv: str | None = None
-  scaling: Scaling = "auto"
-  test: Positive = 0.2
-  split_seed: Annotated[int, Within(0)] = 0
-  figures_epsilon: Positive | None = None
-  intended_use: str = ""
-  dataset_ledger: bool = True
-
-  def check(self) -> None:
-    """Raises for what cannot be released, and for settings that the method does not have."""
-    checks.one_of("method", self.method, [n for n, m in methods.METHODS.items() if m.protects])
-    checks.require(
-      self.public_csv is None or not self.public,
-      "public_csv and public are both set; public people are one or the other",
-    )
-    self.method_settings()
-
-  def method_settings(self) -> Any:
-    """The settings of the method, checked."""
-    return _schema.build(methods.get(self.method).settings, self.settings, where="settings.")
-
-  def parts(self, size: int) -> tuple[int, int, int]:
-    """Numbers of public, protected and test people among all."""
-    public, test = (round(p * size) if p < 1 else int(p) for p in (self.public, self.test))
-    checks.require(
-      (public > 0 or not self.public) and test > 0 and public + test < size,
-      f"public={self.public:g} and test={self.test:g} of {size} people leave a part empty; "
-      "change them",
-    )
-    return public, size - public - test, test
-
-  def parted(
-    self, people: Dataset, name: str, *, buy: Buy = dry, key: jax.Array | None = None
-  ) -> Parted:
-    """The people of a method, split by the key or else by `split_seed`.
-
-    `buy` buys the scaling, if it must be bought.
-    """
-    method, public = methods.get(name), None
-    if self.public_csv is not None:
-      public, people = load_public(self.data, self.public_csv)
-    return part_people(
-      people,
-      method,
-      None if method.protects is None else self.budget(people),
-      fractions=self.parts(people.size),
-      public=public,
-      scaling=self.scaling,
-      buy=buy,
-      key=jax.random.key(self.split_seed) if key is None else key,
-    )
-
-  def budget(self, people: Dataset) -> Budget:
-    """What may be spent on the model."""
-    usual = _recipe.default_delta(people.size)
-    delta = self.delta or usual
-    checks.require(
-      delta <= 1 / people.size,
-      f"delta={delta:g} lets a mechanism publish whole records of {people.size} people; use at "
-      f"most {usual:g}, or leave it out",
-    )
-    return Budget(self.epsilon, delta)
-
-  def plan(self, parted: Parted) -> methods.Plan:
-    """What the method will do to these people."""
-    sizes = parted.population.sizes
-    return methods.get(self.method).plan(self.method_settings(), sizes, parted.budget)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,7 +55,7 @@ class PlannedRelease:
   """
 
   config: ReleaseConfig
-  dataset: Dataset
+  dataset: Anybody
   parted: Parted
   plan: methods.Plan
   ledger: accounting.DatasetLedger | None
@@ -193,7 +96,7 @@ class PlannedRelease:
 
     A release that has begun in this folder is charged already.
     """
-    begun = any((folder / name).exists() for name in ("work", PLACE))
+    begun = any((folder / name).exists() for name in (WORK, PLACE))
     if self.ledger is not None and not begun:
       self.ledger.require_affordable(self.event, relation=self.relation)
 
@@ -284,7 +187,11 @@ def plan_release(config: ReleaseConfig, *, key: jax.Array | None = None) -> Plan
     config: what is released.
     key: splits the people, in place of the seed of the config.
   """
-  dataset, note = load_people(config.data)
+  dataset: Anybody
+  if config.data.source is not None:
+    dataset, note = open_stored(config.data.source, set_name(config.data)), ""
+  else:
+    dataset, note = load_people(config.data)
   parted = config.parted(dataset, config.method, key=key)
   ledger = dataset_ledger(config.data) if config.dataset_ledger else None
   notes = (note,) if note else ()
@@ -317,10 +224,14 @@ def release_model(
     key=None if key is None else jax.random.fold_in(key, 1),
   )
   parted = config.parted(dataset, config.method, buy=buy, key=planned.key)
-  people = dataclasses.replace(parted.population, ledger=ledger, intended_use=config.intended_use)
   plan = config.plan(parted)
+  people = dataclasses.replace(
+    parted.population, ledger=ledger, intended_use=config.intended_use, mesh=config.mesh(plan)
+  )
   released = methods.get(plan.method).release(plan, people, folder=folder, key=key)
-  found = evaluate(released, parted.test, plain=_plain(planned), key=jax.random.key(0))
+  found = evaluate(
+    released, parted.test, plain=_plain(planned), work=folder / WORK, key=jax.random.key(0)
+  )
   found.write(folder)
   if planned.figures is not None:
     buy_figures(planned.figures, released, parted.test, folder=folder, ledger=ledger)

@@ -244,9 +244,10 @@ class Record:
     self._began = time.time() - earlier.seconds
     self._cpu_began = _cpu_seconds() - earlier.cpu_seconds
 
-  def add_seconds(self, seconds: float) -> None:
+  def add_times(self, other: RunRecord) -> None:
     """Counts what other processes computed for this run."""
-    self._began -= seconds
+    self._began -= other.seconds
+    self._cpu_began -= other.cpu_seconds
 
   def tell(self, message: str) -> None:
     """Prints the sentence once and saves it, before the rows that it is about."""
@@ -257,7 +258,7 @@ class Record:
 
   def tell_versions(self) -> None:
     """Notes what computes the missing cells, if that differs from before."""
-    path, now = self.folder / "versions.json", versions()
+    path, now = self.folder / "versions.json", versions(self._made.study)
     before = read_words(path) or now
     changed = [n for n in now if before.get(n) != now[n]]
     if changed:

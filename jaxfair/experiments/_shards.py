@@ -82,11 +82,6 @@ def execute_shard(
 def merge(made: Plan, folder: pathlib.Path, *, say: Say = print) -> Table:
   """Makes one run of the shares that `execute_shard` computed beside its directory.
 
-  Args:
-    made: the plan of the shares.
-    folder: the directory of the whole run.
-    say: see `execute`.
-
   Raises:
     RunError: if cells are missing, or the shares differ in config, software or data.
   """
@@ -111,9 +106,10 @@ def merge(made: Plan, folder: pathlib.Path, *, say: Say = print) -> Table:
         f"{missing[0]}; run the shards that have not finished (jaxfair run CONFIG --shard I/N)"
       )
     for shard in shards:
-      for note in read_record(shard).notes:
+      own = read_record(shard)
+      for note in own.notes:
         record.tell(note)
-      record.add_seconds(read_record(shard).seconds)
+      record.add_times(own)
     (folder / "cells").mkdir(exist_ok=True)
     write_whole(folder / "versions.json", (shards[0] / "versions.json").read_text())
     for path in cells:

@@ -23,7 +23,7 @@ from jaxfair.experiments._figures import Figure, OwnFigure, Summary
 from jaxfair.experiments._people import People, load_people, set_name
 from jaxfair.experiments._quotes import Claim, quotes_beside, read_claims
 from jaxfair.experiments._table import NoColumnError, Table
-from jaxfair.experiments._usefulness import Level, levels, strata
+from jaxfair.experiments._usefulness import Judged, Level, judge, levels, strata
 from jaxfair.types import Examples
 
 Parts = tuple[Examples, ...]
@@ -121,6 +121,8 @@ class Study:
     plain: what the rows of the model without privacy have; empty if there are none.
     reference: narrows the table to the models that must have learnt their task, or claims are not
       run; by default those of `plain`, and without these all rows that have a balanced accuracy.
+    repeats_reference: whether the rows of all settings repeat the accuracies of one reference
+      model of each data set and network, so that they say nothing of the settings themselves.
     titles: what a column is called on the axes of figures.
     release: the `[release]` table of one point of the frontier, given the config and the
       point's columns, method among them; None for a point that cannot be released.
@@ -143,6 +145,7 @@ class Study:
   points: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   plain: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   reference: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  repeats_reference: bool = False
   titles: Mapping[str, str] = dataclasses.field(default_factory=dict)
   release: Callable[[Any, Mapping[str, Any]], dict[str, Any] | None] | None = None
   keeps_files: bool | Callable[[Any], bool] = False
@@ -186,6 +189,18 @@ class Study:
   def levels(self, table: Table) -> list[Level]:
     """How well the reference models have learnt their tasks."""
     return levels(table, self.reference or self.plain)
+
+  def judge(self, table: Table, columns: Sequence[str] | None = None) -> list[Judged]:
+    """Which settings are no better than a constant; of repeated models, which data sets.
+
+    Args:
+      table: the rows.
+      columns: which tell the settings apart; `setting_columns` by default.
+    """
+    columns = self.setting_columns(table) if columns is None else columns
+    if not self.repeats_reference:
+      return judge(table, columns, self.plain)
+    return judge(table, strata(table), self.plain, by_share=False)
 
   def setting_columns(self, table: Table) -> list[str]:
     """The columns that identify the settings of a run, besides group and seed."""

@@ -125,8 +125,20 @@ class Table:
     return list(dict.fromkeys(_comparable(self[name])))
 
   def plus(self, **columns: Any) -> "Table":
-    """The table with more columns (or other values for old ones)."""
-    return Table(self._columns | columns)
+    """The table with more columns (or other values for old ones).
+
+    A number is repeated; a text is filled in with each row: `plus(panel="{data}, {epsilon:g}")`.
+    """
+
+    def column(value: Any) -> Any:
+      if not isinstance(value, str):
+        return [value] * len(self) if np.ndim(value) == 0 else value
+      try:
+        return [value.format_map(row) for row in self.rows()]
+      except KeyError as error:
+        raise NoColumnError(error.args[0], self) from None
+
+    return Table(self._columns | {name: column(value) for name, value in columns.items()})
 
   def join(self, other: "Table", on: Sequence[str], **columns: str) -> "Table":
     """Adds columns of another table, looked up by the columns in `on`.

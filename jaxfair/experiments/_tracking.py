@@ -51,13 +51,7 @@ class Guard:
     self._tracker.on_cell(name, self._checked(settings))
 
   def on_table(self, study: Study, cells: list[str], table: Table) -> None:
-    """Passes the rows on, if that is allowed.
-
-    Args:
-      study: names the columns that tell settings apart.
-      cells: columns that cells are named by.
-      table: all rows.
-    """
+    """Passes the rows on, if that is allowed."""
     told = {*cells, *study.setting_columns(table), "seed", "group"}
     told |= {name for name in table.names if table[name].dtype.kind != "f"}
     figures = [name for name in table.names if name not in told]

@@ -39,7 +39,9 @@ class Judged(NamedTuple):
   why: str
 
 
-def judge(table: Table, columns: Sequence[str], plain: Mapping[str, Any]) -> list[Judged]:
+def judge(
+  table: Table, columns: Sequence[str], plain: Mapping[str, Any], *, by_share: bool = True
+) -> list[Judged]:
   """Compares every setting with the majority class.
 
   gain = balanced accuracy - 1 / C, paired: both are of the same people
@@ -52,6 +54,7 @@ def judge(table: Table, columns: Sequence[str], plain: Mapping[str, Any]) -> lis
     table: rows of `experiments.group_table`, or others with its columns for everyone.
     columns: which tell the settings apart.
     plain: what the rows of the plain model have.
+    by_share: whether the share of the most frequent class counts.
 
   Returns:
     One for each setting, in order; empty if the table lacks the columns.
@@ -69,7 +72,7 @@ def judge(table: Table, columns: Sequence[str], plain: Mapping[str, Any]) -> lis
   if math.isnan(usual):
     usual = float(np.mean(rows["majority_accuracy"]))
   return [
-    _judged(dict(zip(columns, values, strict=True)), own, usual)
+    _judged(dict(zip(columns, values, strict=True)), own, usual if by_share else 1.0)
     for values, own in (rows.split(*columns) if columns else [((), rows)])
   ]
 

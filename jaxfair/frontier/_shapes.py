@@ -17,6 +17,7 @@ from jaxfair.frontier._attaining import seed_weights
 from jaxfair.frontier._objectives import Points, centered, costs
 
 Grid: TypeAlias = Mapping[str, Sequence[float]]
+HEIGHT = "accuracy"  # the objective that is made best
 
 
 class Shapes(NamedTuple):
@@ -49,14 +50,8 @@ class Transfer(NamedTuple):
   regret: _intervals.Interval
 
 
-def surface(points: Points, grid: Grid, *, height: str = "accuracy") -> np.ndarray:
-  """The best height within limits: [len of each grid axis], NaN for none.
-
-  Args:
-    points: settings and seeds; their means are taken.
-    grid: objective -> limits on it.
-    height: the objective that is made best.
-  """
+def surface(points: Points, grid: Grid, *, height: str = HEIGHT) -> np.ndarray:
+  """The best height within limits: [len of each grid axis], NaN for none."""
   found = _surfaces((points,), grid, height, draws=0, key=None)
   shape = [len(limits) for limits in grid.values()]
   return _sign(points, height) * found["best"][0, 0].reshape(shape)
@@ -65,14 +60,7 @@ def surface(points: Points, grid: Grid, *, height: str = "accuracy") -> np.ndarr
 def limit_grid(
   first: Points, second: Points, *, names: Sequence[str] = ("epsilon", "gap"), steps: int = 6
 ) -> dict[str, np.ndarray]:
-  """Limits that both frontiers are asked about: quantiles of all means.
-
-  Args:
-    first: settings and seeds of one frontier.
-    second: of the other.
-    names: objectives that are limited.
-    steps: limits on each, the loosest of which everybody keeps.
-  """
+  """Limits that both frontiers are asked about: quantiles of all means."""
   checks.integer("steps", steps, low=1)
   grid = {}
   for name in names:
@@ -87,25 +75,9 @@ def limit_grid(
 
 
 def compare_shapes(
-  first: Points,
-  second: Points,
-  grid: Grid,
-  *,
-  key: jax.Array,
-  height: str = "accuracy",
-  draws: int = 1000,
-  level: float = 0.95,
+  first: Points, second: Points, grid: Grid, *, key: jax.Array, draws: int = 1000
 ) -> Shapes:
   """Statistics of two surfaces, with bootstrap intervals over seeds.
-
-  Args:
-    first: settings and seeds of one frontier.
-    second: of the other; its settings may be others.
-    grid: objective -> limits on it, for both.
-    key: used once.
-    height: the objective that is made best.
-    draws: of seeds, of each frontier on its own; one compiled call.
-    level: coverage of the intervals.
 
   Assumptions:
     Maxima of noisy means are a little too high, on both sides alike; noise
@@ -115,8 +87,8 @@ def compare_shapes(
     Learning to Walk Impartially on the Pareto Frontier, RQ3, where surfaces
     are compared by eye.
   """
-  found = _surfaces((first, second), grid, height, draws=draws, key=key)
-  top = _sign(first, height) * found["best"]  # [1 + draws, 2, cells]
+  found = _surfaces((first, second), grid, HEIGHT, draws=draws, key=key)
+  top = _sign(first, HEIGHT) * found["best"]  # [1 + draws, 2, cells]
   gap = top[:, 0] - top[:, 1]
   with np.errstate(invalid="ignore", divide="ignore"):
     known = ~np.isnan(gap)
@@ -127,31 +99,15 @@ def compare_shapes(
     )
     spread = np.sqrt((a**2).sum(1) * (b**2).sum(1))
     correlation = (a * b).sum(1) / spread
-  return Shapes(*(_interval(values, level) for values in (correlation, shift, apart)))
+  return Shapes(*(_interval(values) for values in (correlation, shift, apart)))
 
 
 def transfer(
-  first: Points,
-  second: Points,
-  grid: Grid,
-  *,
-  key: jax.Array,
-  height: str = "accuracy",
-  draws: int = 1000,
-  level: float = 0.95,
+  first: Points, second: Points, grid: Grid, *, key: jax.Array, draws: int = 1000
 ) -> Transfer:
   """Specifies on one set and looks what that does on another.
 
   For all limits of the grid the best setting is chosen on the first set.
-
-  Args:
-    first: where settings are chosen; for instance public people.
-    second: where they are used: the same settings, in the same order.
-    grid: objective -> limits on it.
-    key: used once.
-    height: the objective that is made best.
-    draws: of seeds, of each set on its own; one compiled call.
-    level: coverage of the intervals.
 
   Reference:
     Learning to Walk Impartially on the Pareto Frontier, RQ3: specification
@@ -162,14 +118,14 @@ def transfer(
     f"first has {len(first.values)} settings and second "
     f"{len(second.values)}; pass the same settings in the same order",
   )
-  found = _surfaces((first, second), grid, height, draws=draws, key=key)
+  found = _surfaces((first, second), grid, HEIGHT, draws=draws, key=key)
   asked = ~np.isnan(found["best"][:, 0])
   kept = asked & found["kept"]
   with np.errstate(invalid="ignore"):
     # Costs: what the chosen setting has above the best that was to be had.
     regret = _mean(found["used"] - found["best"][:, 1], kept)
     violated = _mean(~found["kept"], asked)
-  return Transfer(_interval(violated, level), _interval(regret, level))
+  return Transfer(_interval(violated), _interval(regret))
 
 
 def _surfaces(
@@ -250,6 +206,6 @@ def _mean(values: np.ndarray, known: np.ndarray) -> np.ndarray:
   return np.where(known, values, 0.0).sum(1) / known.sum(1)
 
 
-def _interval(values: np.ndarray, level: float) -> _intervals.Interval:
+def _interval(values: np.ndarray) -> _intervals.Interval:
   """The interval of a statistic; the first value is the estimate, the others are draws."""
-  return _intervals.interval_of_draws(values[0], values[1:], level=level)
+  return _intervals.interval_of_draws(values[0], values[1:])

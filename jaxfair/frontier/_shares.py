@@ -29,7 +29,7 @@ class Share(NamedTuple):
 
 
 def volume_shares(
-  points: Points, labels: Sequence[str], *, key: jax.Array, draws: int = 100, level: float = 0.95
+  points: Points, labels: Sequence[str], *, key: jax.Array, draws: int = 100
 ) -> dict[str, Share]:
   """How far each method reaches, with bootstrap intervals over seeds.
 
@@ -37,13 +37,6 @@ def volume_shares(
 
   Volumes are taken in units of the ranges of the means, from just beyond the
   worst mean of each objective.
-
-  Args:
-    points: settings and seeds.
-    labels: [n] the method of each setting.
-    key: used once.
-    draws: of seeds; the volumes are computed on the host, one after another.
-    level: coverage of the intervals.
 
   Assumptions:
     A method with more settings has more chances to look good. Compare methods
@@ -71,11 +64,13 @@ def volume_shares(
   )
   with np.errstate(invalid="ignore"):
     shares = volumes[:, 1:] / volumes[:, :1]
-  found = _intervals.interval_of_draws(shares[0], shares[1:], level=level)
+  found = _intervals.interval_of_draws(shares[0], shares[1:])
   return {
     name: Share(
       int((own == name).sum()),
-      _intervals.Interval(found.estimate[i], found.low[i], found.high[i], level, found.dropped[i]),
+      _intervals.Interval(
+        found.estimate[i], found.low[i], found.high[i], found.level, found.dropped[i]
+      ),
     )
     for i, name in enumerate(dict.fromkeys(labels))
   }

@@ -19,10 +19,6 @@ from jaxfair.types import Examples, Model, Params, PerExampleLoss
 def relaxed(num_groups: int, loss: PerExampleLoss) -> Notion:
   """Equal group losses: |J(theta; D_a) - J(theta; D)| for every group.
 
-  Args:
-    num_groups: G.
-    loss: `(logits, y) -> [n]`.
-
   Reference:
     Thesis chapter 5, (5.8).
   """

@@ -172,15 +172,6 @@ def tune_many(
 ) -> Fit:
   """Fine-tunes one network under many masks, each with the same batches.
 
-  Args:
-    model: any model.
-    loss: `(logits, y) -> [n]` losses.
-    examples: the training part.
-    params: the network before pruning.
-    masks: from `masks_at_rates`, with a leading axis.
-    config: settings, constraint included.
-    key: order of the batches.
-
   Returns:
     `Fit` with a leading axis on every leaf.
   """

@@ -109,13 +109,6 @@ def group_profiles(
 ) -> NonPrivateProfile:
   """`group_profile` at many networks of one shape.
 
-  Args:
-    model: see `group_profile`.
-    loss: see `group_profile`.
-    stacked: parameters with a leading axis.
-    examples: see `group_profile`.
-    **options: see `group_profile`; all networks share the starting vectors.
-
   Returns:
     The profiles with a leading axis on every array.
   """

@@ -76,14 +76,6 @@ def masks_at_rates(
 ) -> Masks:
   """`magnitude_masks` at many rates, with one ranking of the weights.
 
-  Args:
-    params: the trained parameters.
-    rates: [R] shares, each in [0, 1); known numbers, not traced ones.
-    scope: see `magnitude_masks`.
-    unit: see `magnitude_masks`.
-    norm: see `magnitude_masks`.
-    prunable: see `magnitude_masks`.
-
   Returns:
     Masks with a leading axis R; a higher rate keeps a part of what a lower
     one keeps.

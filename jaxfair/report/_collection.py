@@ -33,9 +33,6 @@ def write_collection(folder: pathlib.Path) -> pathlib.Path:
   Each run's own page must have been written (see `write`); this one has the verdicts and
   figures of all, and links to them.
 
-  Args:
-    folder: a folder of run directories.
-
   Returns:
     The page's path.
   """

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from jaxfair._whole_files import write_whole
-from jaxfair.experiments import Study, Table, _folders, _usefulness, _words
+from jaxfair.experiments import Study, Table, _folders, _words
 from jaxfair.experiments._folders import ClaimRecord
 from jaxfair.experiments._reading import Run
 from jaxfair.report import _html_parts, _own_figures, _static, _tables
@@ -31,8 +31,7 @@ def write(run: Run) -> pathlib.Path:
   if _static.can_draw():
     for figure in study.column_figures:
       _static.save(figure, table, figures / f"{figure.name}.png")
-  columns = study.setting_columns(table)
-  judged = _usefulness.judge(table, columns, study.plain)
+  judged = study.judge(table)
   sections = [
     _header(run),
     _answer(run),

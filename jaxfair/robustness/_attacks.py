@@ -229,15 +229,7 @@ def check_range(x: Features, input_range: tuple[float, float]) -> None:
 def judge_of(
   model: Model, loss: PerExampleLoss, params: Params, y: Labels, *, shape: tuple[int, ...]
 ) -> Judge:
-  """The losses of inputs, and which of them are misclassified.
-
-  Args:
-    model: the attacked model.
-    loss: what the attack raises.
-    params: the model's parameters.
-    y: [n] what the attack leads away from.
-    shape: shape of one input; the judge takes rows of a matrix, see `balls.times`.
-  """
+  """The losses of inputs, and which of them are misclassified."""
 
   def judge(rows: Any) -> tuple[jax.Array, jax.Array]:
     logits = model.apply(params, rows.reshape(-1, *shape))

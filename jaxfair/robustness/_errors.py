@@ -99,14 +99,7 @@ def linear_errors(
 
 
 def errors_of(wrong: Array, reached: Array, group: Groups, *, num_groups: int) -> Errors:
-  """Errors from who is wrong, and who can be made wrong.
-
-  Args:
-    wrong: [n] predicted wrongly as they are.
-    reached: [E, n] wrong after some push within each epsilon.
-    group: [n] group ids.
-    num_groups: static number of groups; an empty one is NaN.
-  """
+  """Errors from who is wrong, and who can be made wrong."""
   wrong, reached = jnp.asarray(wrong, bool), jnp.asarray(reached, bool)
   checks.ids("group", group, num_groups)
   natural = _means(wrong[None], group, num_groups)

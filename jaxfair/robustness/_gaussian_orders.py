@@ -42,12 +42,6 @@ class Orderings(NamedTuple):
 def orderings(mu_minus: Number, mu_plus: Number, ratio: Number, epsilon: Number) -> Orderings:
   """Compares the fair, the natural and the robust threshold.
 
-  Args:
-    mu_minus: mean of class -1.
-    mu_plus: mean of class +1, above the other.
-    ratio: K >= 1.
-    epsilon: at most half the distance of the means.
-
   Returns:
     Masks, of the arguments' common shape.
 

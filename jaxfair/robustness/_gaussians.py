@@ -53,11 +53,6 @@ def fair_threshold(mu_minus: Number, mu_plus: Number, ratio: Number) -> np.ndarr
 
   There is only one; it also minimizes the mean distance to the threshold.
 
-  Args:
-    mu_minus: mean of class -1.
-    mu_plus: mean of class +1, above the other.
-    ratio: K >= 1.
-
   Reference:
     Thesis chapter 6, Theorems 6.1 and 6.2.
   """
@@ -189,11 +184,6 @@ def largest_ratio(mu_minus: Number, mu_plus: Number, epsilon: Number) -> np.ndar
   This range is exact, not only sufficient: above the first bound the robust
   threshold passes mu_plus - epsilon, above the second the fair one passes
   mu_minus + epsilon.
-
-  Args:
-    mu_minus: mean of class -1.
-    mu_plus: mean of class +1, above the other.
-    epsilon: at most D / 2.
 
   Returns:
     K; below 1 where no ratio will do, infinite where every one does.

@@ -51,15 +51,7 @@ LOSSES: dict[str, MarginLoss] = {
 def class_losses(
   loss: MarginLoss, threshold: float, mu_minus: float, mu_plus: float, ratio: float
 ) -> _gaussians.ClassErrors:
-  """Each class's expected loss, by quadrature over 12 standard deviations.
-
-  Args:
-    loss: of the margin; grows at most like exp(-margin).
-    threshold: theta.
-    mu_minus: mean of class -1.
-    mu_plus: mean of class +1, above the other.
-    ratio: K >= 1.
-  """
+  """Each class's expected loss, by quadrature over 12 standard deviations."""
   _gaussians.fair_threshold(mu_minus, mu_plus, ratio)  # checks its arguments
   minus = _mean(lambda x: loss(threshold - x), mu_minus, 1.0, threshold)
   plus = _mean(lambda x: loss(x - threshold), mu_plus, ratio, threshold)
@@ -72,12 +64,6 @@ def equal_loss_threshold(loss: MarginLoss, mu_minus: float, mu_plus: float, rati
   The classifier that a fairness penalty without end picks when groups are
   compared by this loss. With `zero_one_loss` it is `fair_threshold`; with
   `exponential_loss` it is (mu_minus + mu_plus)/2 - (K^2 - 1)/4.
-
-  Args:
-    loss: decreasing in the margin.
-    mu_minus: mean of class -1.
-    mu_plus: mean of class +1, above the other.
-    ratio: K >= 1.
 
   Reference:
     Thesis chapter 6, section 6.8.

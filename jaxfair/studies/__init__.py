@@ -26,6 +26,8 @@ NAMES = (
   "dp_erm.sizes",
   "dp_erm.mitigation",
   "dp_erm.hyperparameters",
+  "dp_erm.dual",
+  "dp_erm.slopes",
   "decisions.allotments",
   "decisions.rules",
   "disclosure",

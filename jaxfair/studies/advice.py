@@ -36,19 +36,12 @@ def advise(
   reasons: Sequence[Any],
   command: str,
 ) -> str:
-  """What to try first in one setting.
-
-  Args:
-    study: its name.
-    values: the resolved config.
-    setting: column -> value.
-    reasons: the payer's, the largest first.
-    command: `jaxfair run config.toml`.
-  """
+  """What to try first in one setting."""
   family, method = study.partition(".")[0], str(setting.get("method", ""))
   if family in OF_STUDY:
     return OF_STUDY[family]
-  own = values.get("settings", {}).get(method, {})
+  settings = values.get("settings")  # of methods; another study may call a number so
+  own = settings.get(method, {}) if isinstance(settings, Mapping) else {}
   key = f"settings.{method}"
   reason = reasons[0].column if reasons else ""
   if method == "dp_sgd" and reason not in GRADIENTS:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxfair import fairness
-from jaxfair.experiments import _usefulness
 from jaxfair.experiments._folders import RunError
 from jaxfair.experiments._measures import EVERYONE
 from jaxfair.experiments._reading import read_run
@@ -109,30 +108,26 @@ def explain_run(folder: str | pathlib.Path) -> list[NonPrivateExplanation]:
 
 
 def explain(plan: Any, table: Table, *, command: str) -> list[NonPrivateExplanation]:
-  """Explains every setting of a table, in order; empty if it has no costs by group.
-
-  Args:
-    plan: what the rows are of; see `experiments.read_plan`.
-    table: the rows.
-    command: `jaxfair run config.toml`, which advice adds to.
-  """
+  """Explains every setting of a table, in order; empty if it has no costs by group."""
   study = plan.study
   table = _with_places(table)
   cost = next((name for name in COSTS if _has(table, name)), None)
   if cost is None or "group" not in table:
     return []
   columns = [n for n in study.setting_columns(table) if not _of_group(table, n)]
-  judged = _usefulness.judge(table, columns, study.plain)
+  judged = study.judge(table, columns)
   useless = {_key(one.setting): one.why for one in judged}
+  known = list(judged[0].setting) if judged else columns
   found = []
   for values, rows in table.split(*columns) if columns else [((), table)]:
     setting = dict(zip(columns, values, strict=True))
+    among = {name: setting[name] for name in known if name in setting}
     own = rows.keep(np.isfinite(rows[cost]))
     groups = [name for name in own.unique("group") if name not in (EVERYONE, "")]
     if len(groups) > 1 and np.ptp(own[cost]) > 0:
       one = _explained(setting, own, rows, table, cost, groups)
       advice = advise(study.name, plan.values, one.setting, one.reasons[:1], command)
-      found.append(one._replace(useless=useless.get(_key(setting), ""), advice=advice))
+      found.append(one._replace(useless=useless.get(_key(among), ""), advice=advice))
   return found
 
 
@@ -253,7 +248,7 @@ def _of_group(table: Table, column: str) -> bool:
 
 
 def _by_seed(rows: Table, column: str) -> np.ndarray:
-  if "seed" not in rows:
+  if "seed" not in rows or len(rows.unique("seed")) == len(rows):
     return rows[column]
   return np.array([float(np.nanmean(part[column])) for _, part in rows.split("seed")])
 

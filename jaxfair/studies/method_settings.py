@@ -9,9 +9,9 @@ import jax
 from jaxfair import _fields, _schema, checks, methods
 from jaxfair import experiments as ex
 from jaxfair.data import Dataset
-from jaxfair.experiments import _releases
 from jaxfair.experiments._config import plain
 from jaxfair.experiments._population import Buy, Parted, Scaling, dry
+from jaxfair.experiments._release_config import Devices, ReleaseConfig
 from jaxfair.methods import Plan
 
 NOTHING: Mapping[str, float] = {}
@@ -47,6 +47,7 @@ class Config(ex.Settings):
     seeds: splits of the people, each with noise of its own.
     dataset_ledger: whether a release is charged to the ledger of its data set, too.
     intended_use: of the released model, in your words, for its card.
+    devices: how many devices share the training of the released model, or "all"; None for one.
   """
 
   data: ex.People = ex.People()
@@ -67,6 +68,7 @@ class Config(ex.Settings):
   seeds: ex.Count = 20
   dataset_ledger: bool = True
   intended_use: str = ""
+  devices: Devices = None
 
   def check(self) -> None:
     """Somebody is left to train on, and every method knows its settings."""
@@ -83,7 +85,7 @@ class Config(ex.Settings):
       checks.one_of("settings", name, (*PRIVATE, PLAIN))
     for name in (PLAIN, *self.methods, self.released_method):
       self.method_settings(name)
-    self.priced(self.released_method, 1.0)
+    dataclasses.replace(self.priced(self.released_method, 1.0), devices=self.devices)
 
   @property
   def fractions(self) -> tuple[float, float, float]:
@@ -117,9 +119,9 @@ class Config(ex.Settings):
 
   def priced(
     self, name: str, epsilon: float, variant: Mapping[str, float] = NOTHING, *, ledger: bool = False
-  ) -> _releases.ReleaseConfig:
+  ) -> ReleaseConfig:
     """The release of a private method at this budget."""
-    return _releases.ReleaseConfig(
+    return ReleaseConfig(
       epsilon=epsilon,
       method=name,
       delta=self.delta,

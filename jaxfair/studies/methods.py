@@ -23,8 +23,9 @@ from jaxfair.fairness._counter import REFUSED
 from jaxfair.fairness._counter_sequence import admit_in_order
 from jaxfair.methods import Plan
 from jaxfair.methods._buying import seeded_bits
+from jaxfair.methods._sanitized import NonPrivateEpsilons
 from jaxfair.methods._teachers import NonPrivateVotes
-from jaxfair.methods._vote_epsilons import NonPrivateEpsilons, vote_epsilons
+from jaxfair.methods._vote_epsilons import vote_epsilons
 from jaxfair.studies.method_settings import PLAIN, PRIVATE, SWEPT, Config
 from jaxfair.studies.reasons import REASONS, reasons_of, with_reasons
 from jaxfair.types import Examples
@@ -93,7 +94,8 @@ def _repeated(
     logits = plan.model.apply(fitted.params, test.x)
     measured = _with_margin(ex.measure_groups(logits, test, people), logits, test, people, plan)
     if isinstance(fitted.trace, NonPrivateVotes):
-      found = vote_epsilons(plan, fitted.trace, key=jax.random.fold_in(key, 1))
+      own_key = jax.random.fold_in(key, 1)
+      found = vote_epsilons(plan, fitted.trace.counts, key=own_key, compare=True)
       named = dict(zip(EPSILONS, map(jnp.asarray, found), strict=True))
       measured = measured._replace(gaps=measured.gaps | named)
     return measured, {} if name == MAJORITY else reasons_of(plan, fitted, own, test)
@@ -162,6 +164,7 @@ def _planned(config: Config, context: _study.Context) -> _releases.PlannedReleas
   assert config.release_epsilon is not None
   ledger = config.dataset_ledger and context.for_release
   own = config.priced(config.released_method, config.release_epsilon, ledger=ledger)
+  own = dataclasses.replace(own, devices=config.devices)
   return _releases.plan_release(own, key=jax.random.fold_in(context.shared_key, 0))
 
 

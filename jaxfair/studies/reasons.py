@@ -48,14 +48,7 @@ def with_reasons(table: Table, why: dict[str, ByGroup], groups: Sequence[str]) -
 
 
 def reasons_of(plan: Plan, fitted: Fit, own: Population, test: Examples) -> dict[str, ByGroup]:
-  """All reasons that a method's fit can tell, for every group; pure if the fit is.
-
-  Args:
-    plan: of the fit.
-    fitted: from `method.fit`; its trace may hold votes.
-    own: the people of the fit.
-    test: held-out people as the model sees them.
-  """
+  """All reasons that a method's fit can tell, for every group; pure if the fit is."""
   groups = plan.sizes.groups
   clip = getattr(plan.config, "l2_clip", None)
   found = gradient_reasons(plan.model, plan.loss, fitted.params, test, groups, l2_clip=clip)
@@ -73,16 +66,7 @@ def gradient_reasons(
   *,
   l2_clip: Any = None,
 ) -> dict[str, ByGroup]:
-  """Norms and closeness of each group at a model; pure.
-
-  Args:
-    model: the model of the parameters.
-    loss: per example.
-    params: the parameters at which it is evaluated.
-    people: as the model sees them.
-    num_groups: static number of groups.
-    l2_clip: bound on gradients, if the training clips.
-  """
+  """Norms and closeness of each group at a model; pure."""
 
   def mean(values: Any) -> ByGroup:
     return _by_group.mean_by_group(values, people.group, num_groups)
@@ -99,14 +83,7 @@ def gradient_reasons(
 
 
 def vote_reasons(counts: Any, labels: Any, group: Any, num_groups: int) -> dict[str, ByGroup]:
-  """What noise and refusals do to each group's queries.
-
-  Args:
-    counts: [n, C] votes.
-    labels: [n] answers; NO_ANSWER where there is none.
-    group: [n] of the queries.
-    num_groups: static number of groups.
-  """
+  """What noise and refusals do to each group's queries."""
   counts, labels = jnp.asarray(counts), jnp.asarray(labels)
   group = jnp.asarray(group)[: len(counts)]
   answered = labels != NO_ANSWER

@@ -1,7 +1,7 @@
 """The table of accuracies: its rows are valid, its parts disjoint, its noise pays for epsilon."""
 
 import dataclasses
-import importlib.util
+import importlib
 import json
 import pathlib
 import sys
@@ -16,16 +16,9 @@ from jaxfair.accounting import _composition
 ROOT = pathlib.Path(__file__).parent.parent.parent
 
 
-def _load():
-  path = ROOT / "benchmarks" / "accuracy.py"
-  spec = importlib.util.spec_from_file_location("accuracy_benchmark", path)
-  module = importlib.util.module_from_spec(spec)
-  sys.modules[spec.name] = module  # dataclasses look there
-  spec.loader.exec_module(module)
-  return module
-
-
-bench = _load()
+sys.path.append(str(ROOT / "benchmarks"))  # where it finds the modules beside it
+bench = importlib.import_module("accuracy")
+moments, planned_answers = bench.moments, bench.planned_answers
 ROWS = {
   name: _schema.build(bench.Row, row) for name, row in tomllib.loads(bench.ROWS.read_text()).items()
 }
@@ -112,10 +105,52 @@ def test_a_row_is_measured_kept_and_written(tmp_path, monkeypatch):
   monkeypatch.setattr(bench.training, "dp_sgd", None)  # nothing is computed twice
   assert bench.run(row, path, seeds=2) == found
   page = tmp_path / "page.md"
-  page.write_text("before\n<!-- table -->\nold\n<!-- end of table -->\nafter\n")
+  kept = "| Not run here | 1, 1e-05 | **50.00** |"
+  page.write_text(f"before\n<!-- table -->\nold\n{kept}\n<!-- end of table -->\nafter\n")
   monkeypatch.setattr(bench, "PAGE", page)
-  bench.write_page({"small": row}, tmp_path)
+  other = dataclasses.replace(row, title="Not run here")
+  bench.write_page({"small": row, "other": other}, tmp_path)
   text = page.read_text()
+  assert f"{kept}\n" in text
   assert f"**{accuracy:.2f}**" in text
   assert "old" not in text
   assert text.endswith("after\n")
+
+
+def test_slant_size_and_place_of_writing_do_not_matter():
+  rows, columns = np.meshgrid(np.arange(28.0), np.arange(28.0), indexing="ij")
+
+  def stroke(slope, place, width):
+    u, v = rows - place[0], columns - place[1]
+    return np.exp(-((u / 5) ** 2) - ((v - slope * u) / width) ** 2).astype(np.float32)
+
+  first = moments.normalized(stroke(0.0, (13.5, 13.5), 3.0))
+  for slope, place, width in (
+    (0.4, (13.5, 13.5), 3.0),
+    (-0.3, (15.0, 12.0), 3.0),
+    (0, (14, 13), 4),
+  ):
+    again = moments.normalized(stroke(slope, place, width))
+    np.testing.assert_allclose(again, first, atol=0.05)
+    assert np.abs(stroke(slope, place, width) - first).max() > 0.2
+  weights = np.asarray(first) / first.sum()
+  spread = [np.sqrt((weights * (axis - 13.5) ** 2).sum()) for axis in (rows, columns)]
+  np.testing.assert_allclose(spread, moments.SPREADS, rtol=0.05)  # the border cuts a little off
+
+
+def test_a_plan_answers_as_many_as_two_groups_can_have():
+  # By hand: of 75 + 25 and 25 + 75 people, equal shares of classes allow 133: all of one group,
+  # and of the other 25 of the class that it lacks with 25 / 3 of the other one.
+  counts = np.array([[7500.0, 2500.0], [2500.0, 7500.0]])
+  planned = planned_answers.shares(counts, 0.0) * counts
+  assert planned.sum() == pytest.approx(13333, rel=0.01)
+  assert planned[0, 0] / planned[0].sum() == pytest.approx(
+    planned[1, 0] / planned[1].sum(), rel=1e-3
+  )
+  slack = planned_answers.shares(counts, 0.01) * counts
+  assert planned.sum() < slack.sum() < 1.03 * planned.sum()
+  rates = slack[:, 0] / slack.sum(axis=1)
+  assert abs(rates[0] - rates[1]) == pytest.approx(0.01, rel=0.01)
+  groups, answers = np.array([0, 0, 0, 1, 0, 1]), np.array([1, 1, 1, 0, 1, 0])
+  asked = planned_answers.offered(answers, groups, np.array([[1.0, 0.5], [0.0, 1.0]]))
+  np.testing.assert_array_equal(asked, [-1, 1, -1, -1, 1, -1])

@@ -8,7 +8,7 @@ import pytest
 
 from jaxfair import checks
 from jaxfair.experiments import _folders, _releases
-from jaxfair.experiments._releases import ReleaseConfig
+from jaxfair.experiments._release_config import ReleaseConfig
 
 TEXT = '[release]\nepsilon = 1.0\nmethod = "pate"\nsettings = {queries = 20}\n'
 

@@ -173,7 +173,7 @@ def test_other_versions_on_the_way_are_noted(toy, tmp_path):
   toy.failures[1.0] = Crash()
   with pytest.raises(Crash):
     run(toy, tmp_path / "r")
-  versions = _cells.versions() | {"jax": "0.0.0"}
+  versions = _cells.versions(toy.study) | {"jax": "0.0.0"}
   (tmp_path / "r" / "versions.json").write_text(json.dumps(versions))
   said = []
   run(toy, tmp_path / "r", say=said.append)
@@ -526,3 +526,34 @@ def test_a_damaged_record_is_one_line_or_no_matter(toy, tmp_path, name):
 def missing_cell(folder):
   """The last cell, so that something is left to compute."""
   return sorted((folder / "cells").iterdir())[-1].name
+
+
+def test_a_run_knows_the_code_of_its_study(toy, tmp_path):
+  run(toy, tmp_path / "r")
+  versions = json.loads((tmp_path / "r" / "versions.json").read_text())
+  assert versions["study code"] == _cells.study_digest(toy.study.run)
+
+
+def test_the_digest_of_a_study_covers_what_it_imports_of_the_studies(tmp_path, monkeypatch):
+  folder = tmp_path / "jaxfair" / "studies" / "own"
+  folder.mkdir(parents=True)
+  monkeypatch.setattr(_cells.jaxfair, "__file__", str(tmp_path / "jaxfair" / "__init__.py"))
+  sources = {
+    "study.py": "from jaxfair.studies.own import near\nfrom jaxfair import data\n",
+    "near.py": "from jaxfair.studies.own.far import END\n",
+    "far.py": "END = 1\n",
+    "other.py": "OTHER = 1\n",
+  }
+
+  def digest(**changed):
+    for name, source in sources.items():
+      (folder / name).write_text(changed.get(name.removesuffix(".py"), source))
+    own = {"__file__": str(folder / "study.py")}
+    exec("def run(): pass", own)
+    return _cells.study_digest(functools.partial(own["run"]))
+
+  first = digest()
+  assert digest(other="OTHER = 2\n") == first
+  assert digest(far="END = 2\n") != first
+  assert digest(near="from jaxfair.studies.own import far\n") != first
+  assert digest() == first

@@ -215,3 +215,14 @@ def test_a_join_looks_up_by_key_and_leaves_the_rest_missing():
   assert made["called"].tolist() == ["", "p", "q", ""]
   with pytest.raises(checks.ArgumentError, match="once in the other table"):
     rows.join(other, (), was="value")
+
+
+def test_a_new_column_is_repeated_or_filled_in_from_each_row():
+  table = Table({"data": ["a", "{b}"], "epsilon": [1.0, 0.25]})
+  found = table.plus(seed=3, panel="{data}, epsilon {epsilon:g}", epsilon=[2, 3])
+  assert found["seed"].tolist() == [3.0, 3.0]
+  assert found["panel"].tolist() == ["a, epsilon 1", "{b}, epsilon 0.25"]
+  assert found["epsilon"].tolist() == [2.0, 3.0]
+  assert len(table.keep(np.zeros(2, bool)).plus(panel="{data}", seed=0)) == 0
+  with pytest.raises(checks.ArgumentError, match="no column 'dat'"):
+    table.plus(panel="{dat}")

@@ -1,10 +1,13 @@
 """Constants are found out, and models that have learned something are not."""
 
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfair.experiments import Table, _measures, _usefulness
+from jaxfair import experiments
+from jaxfair.experiments import Table, _measures, _study, _usefulness
 
 SIZE, POSITIVE = 2000, 0.25
 
@@ -64,3 +67,33 @@ def test_a_table_of_something_else_is_not_judged():
   table = Table({"seed": [0], "value": [1.0]})
   assert _usefulness.judge(table, [], {}) == []
   assert np.isnan(_usefulness.majority_accuracy(table))
+
+
+def test_a_reference_model_that_all_settings_repeat_is_judged_once_and_as_claims_judge_it():
+  """Figure 3.13: a cautious model has learnt, so its settings show something."""
+  told = [
+    {**row, "data": row["model"], "clip": clip, "value": clip}
+    for name in ("timid", "constant")
+    for row in rows(name, MODELS[name], 6)
+    for clip in (0.1, 1.0)
+  ]
+  table = Table.from_rows(told)
+  study = experiments.Study(
+    name="own",
+    summary="",
+    config=object,
+    cells=list,
+    run=lambda config, cell, context: table,
+    claims={"high: The value is high": experiments.mean("value") > 0},
+    summaries=(experiments.summary("All", "value ~ data, clip"),),
+  )
+  assert [one.why != "" for one in study.judge(table)] == [True] * 4  # by the share of one class
+  study = dataclasses.replace(study, repeats_reference=True)
+  assert [(one.setting, one.why != "") for one in study.judge(table)] == [
+    ({"data": "timid"}, False),
+    ({"data": "constant"}, True),
+  ]
+  assert [level.learnt for level in study.levels(table)] == [True, False]
+  ((_, found),) = _study.check_claims(study, table.where(data="constant"))
+  assert found.verdict == "not run"
+  assert "the model has not learnt" in found.why

@@ -51,7 +51,7 @@ def run_untrained(folder, figure, *sets, people=None, configs=None):
   have had are appended to `configs`.
   """
 
-  def draw(made, look, values=(0.1,), change=networks.with_clip):
+  def draw(made, look, values=(0.1,), change=networks.with_clip, update=None):
     settings, people, look = made.config.training, made.people, made.scored(look)
     shape = (len(values), made.config.seeds, settings.snapshots + 1)
     if configs is not None:

@@ -16,12 +16,17 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from jaxfair import _schema, checks
-from jaxfair.experiments import Table, _config, _folders, _registry, _runs
+from jaxfair.experiments import Table, _cells, _config, _folders, _registry, _runs
 from jaxfair.experiments._quotes import PAPERS, Quote, quotes_beside, split_places
 from jaxfair.report import _static
 from jaxfair.studies import NAMES
 
 ROOT = pathlib.Path(__file__).parents[2]
+sys.path.append(str(ROOT / "tests"))  # as a script it finds its neighbors, too
+
+from helpers import evidence_figures  # noqa: E402
+from helpers.evidence_figures import cell, link, table  # noqa: E402
+
 EVIDENCE = ROOT / "docs" / "evidence"
 TITLES = {
   "decisions": "allotments and rules on private counts (chapter 2)",
@@ -35,6 +40,7 @@ TITLES = {
 }
 VERDICTS = ("supported", "not supported", "undecided", "not run")
 MOST_BYTES, MOST_FIGURES = 40_000, 1
+CODE = "study code"  # its name in versions.json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,25 +183,39 @@ def _section(config: str) -> Iterator[str]:
   if found is None:
     yield f"No record yet: run `jaxfair run {config}`. ([config](../../{config}))"
     return
-  took = f"{found.cpu_seconds or found.seconds:,.0f} {'CPU ' if found.cpu_seconds else ''}seconds"
   kept = f"tables/{pathlib.PurePath(config).parent.name}/{name}.json"
   yield (
-    f"{found.title}. Size `{found.size}`, {found.seeds} seeds, {found.rows:,} rows, {took}; "
-    f"[config](../../{config}), [record]({kept})."
+    f"{found.title}. Size `{found.size}`, {found.seeds} seeds, {found.rows:,} rows; "
+    f"{_took(found)}; {_code(found)}; [config](../../{config}), [record]({kept})."
   )
   if found.levels:
     yield ""
-    yield from (f"- {_cell(level)}." for level in found.levels)
-  if found.told:
+    yield from (f"- {cell(level)}." for level in found.levels)
+  rows = [
+    (claim.statement, _quoted(claim.quotes), _found(claim), _verdict(claim)) for claim in found.told
+  ]
+  if rows:
     yield ""
-    yield "| claim | the paper's sentence | found [95% interval] | verdict |"
-    yield "|---|---|---|---|"
-  for claim in found.told:
-    cells = (claim.statement, _quoted(claim.quotes), _found(claim), _verdict(claim))
-    yield f"| {' | '.join(map(_cell, cells))} |"
+    heads = ("claim", "the paper's sentence", "found [95% interval]", "verdict")
+    yield from table(heads, [tuple(map(cell, row)) for row in rows])
   for figure in found.figures:
     yield ""
     yield f"![{name}, {figure.split('.')[1]}]({pathlib.PurePath(kept).parent}/{figure})"
+
+
+def _took(found: Record) -> str:
+  if found.cpu_seconds:
+    return f"{found.cpu_seconds:,.0f} CPU seconds"
+  return f"CPU seconds not recorded ({found.seconds:,.0f} seconds by the clock)"
+
+
+def _code(found: Record) -> str:
+  """Whether the study is the one that made the record."""
+  before = found.versions.get(CODE)
+  if before is None:
+    return "code not recorded"
+  same = before == _cells.study_digest(_registry.find(found.study).run)
+  return "code as it is now" if same else "**the study's code has changed since**"
 
 
 def index_page() -> str:
@@ -223,30 +243,30 @@ def index_page() -> str:
     "",
     "## How many held",
     "",
-    f"| paper | {' | '.join(VERDICTS)} | configs with a record |",
+    *(f"- {key.replace('_', '-')}: {told}" for key, told in PAPERS.items()),
+    "",
+    f"| paper | {' | '.join(VERDICTS)} | configs |",
     "|---|---|---|---|---|---|",
     *_counts(rows),
     "",
+    "## CPU time",
+    "",
+    _cpu_told(),
+    "",
     "## Figures and tables",
     "",
-    "Which configs test which figure or table of which paper:",
-    "",
-    *(f"- {key.replace('_', '-')}: {told}" for key, told in PAPERS.items()),
-    "",
-    "| where | tested by |",
-    "|---|---|",
-    *_figures_told(),
+    *evidence_figures.rows(figures()),
     "",
     "## Every claim",
     "",
-    "| sentence | claim | verdict | found [95% interval] | size |",
-    "|---|---|---|---|---|",
   ]
+  told = []
   for config, claim in rows:
     if claim.source:
-      size = f"[{records()[config].size}]({_link(config)})"
-      cells = (_quoted(claim.quotes), claim.statement, _verdict(claim), _number(claim), size)
-      lines.append(f"| {' | '.join(map(_cell, cells))} |")
+      size = f"[{records()[config].size}]({link(config)})"
+      cells = (_verdict(claim), claim.statement, _quoted(claim.quotes), _number(claim), size)
+      told.append(tuple(map(cell, cells)))
+  lines += table(("verdict", "claim", "sentence", "found [95% interval]", "size"), told)
   return "\n".join(lines) + "\n"
 
 
@@ -261,7 +281,7 @@ def _counts(rows: Iterable[tuple[str, _folders.ClaimRecord]]) -> Iterator[str]:
     if name in counted:
       told = {"ours": "our own claims", "": "quotes not written down yet"}.get(name)
       numbers = " | ".join(str(counted[name][verdict]) for verdict in VERDICTS)
-      yield f"| {told or PAPERS[name]} | {numbers} | {len(used[name])} |"
+      yield f"| {told or name.replace('_', '-')} | {numbers} | {len(used[name])} |"
 
 
 def quotes() -> dict[tuple[str, str], Quote]:
@@ -273,8 +293,8 @@ def quotes() -> dict[tuple[str, str], Quote]:
   }
 
 
-def _figures_told() -> Iterator[str]:
-  """A row for each figure and table of the papers."""
+def figures() -> list[evidence_figures.Drawn]:
+  """Every figure and table of the papers, in order."""
   tested: dict[tuple[str, str], dict[str, None]] = collections.defaultdict(dict)
   for package in TITLES:
     for config in configs(package):
@@ -282,26 +302,23 @@ def _figures_told() -> Iterator[str]:
       for claim in told:
         for place in split_places(claim.source):
           tested[package, place.split(",")[0]][config] = None
-  drawn: dict[tuple[str, str, str], str] = {}
-  for (package, place), quote in quotes().items():
-    if place.startswith(("Fig", "Table")):
-      key = (quote.paper, package, place.split(",")[0])
-      drawn[key] = drawn.get(key) or quote.untested
-  for (paper, package, place), why in drawn.items():
-    ran = [config for config in tested[package, place] if config in records()]
-    told = [f"[{pathlib.PurePath(c).stem}]({_link(c)})" for c in ran or tested[package, place]]
-    links = ", ".join(told) + (" (no record yet)" if told and not ran else "")
-    yield f"| {paper.replace('_', '-')}, {place} | {links or _cell(why)} |"
+  sizes = {config: one.size for config, one in records().items()}
+  return evidence_figures.drawn(quotes(), tested, sizes, ROOT)
+
+
+def _cpu_told() -> str:
+  """The processor time of all records together."""
+  known = [one.cpu_seconds for one in records().values() if one.cpu_seconds]
+  clock = sum(one.seconds for one in records().values() if not one.cpu_seconds)
+  return (
+    f"{len(known)} of {len(records())} records know their processor time: {sum(known):,.0f} CPU "
+    f"seconds together. The others took {clock:,.0f} seconds by the clock, beside other work."
+  )
 
 
 def _claims(config: str):
   name = _config.read(ROOT / config).get("study")
   return _registry.find(name).claims if name else ()
-
-
-def _link(config: str) -> str:
-  path = pathlib.PurePath(config)
-  return f"{path.parent.name}.md#{path.stem}"
 
 
 def _quoted(found: Iterable[Quote]) -> str:
@@ -322,12 +339,6 @@ def _number(claim: _folders.ClaimRecord) -> str:
 
 def _verdict(claim: _folders.ClaimRecord) -> str:
   return claim.verdict if claim.verdict == "supported" else f"**{claim.verdict}**"
-
-
-def _cell(text: str) -> str:
-  """Text that neither ends a cell nor is read as markup."""
-  text = " ".join(text.split()).replace("|", "\\|").replace("*", "\\*").replace("\\*\\*", "**")
-  return text.replace("_", "\\_").replace("$", "\\$") if "](" not in text else text
 
 
 def pages() -> dict[pathlib.Path, str]:

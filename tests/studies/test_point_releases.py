@@ -4,7 +4,7 @@ import pytest
 
 from helpers.pate_studies import write_people
 from jaxfair import experiments
-from jaxfair.experiments import _registry, _releases, _runs
+from jaxfair.experiments import _registry, _release_config, _releases, _runs
 from jaxfair.methods import _released
 from jaxfair.studies.fairpate.common import METHODS
 
@@ -29,7 +29,7 @@ def planned(name, values, at):
   table = made.study.release(made.settings, at)
   if table is None:
     return None
-  config = experiments._config.build(_releases.ReleaseConfig, table)
+  config = experiments._config.build(_release_config.ReleaseConfig, table)
   return _releases.plan_release(config)
 
 

@@ -22,13 +22,7 @@ SCRIPTS = ("core.js", "charts.js", "space.js", "main.js")
 
 
 def write_frontier(found: RunFrontier, path: pathlib.Path, *, notes: tuple[str, ...] = ()) -> None:
-  """Writes the page of a run's frontier.
-
-  Args:
-    found: from `experiments.read_frontier`.
-    path: the HTML file.
-    notes: more that the reader must be told.
-  """
+  """Writes the page of a run's frontier."""
   # "</script>" within a name must not end the script.
   data = json.dumps(_data(found)).replace("<", "\\u003c")
   listed = [*found.notes, *notes, *_caveats(found)]

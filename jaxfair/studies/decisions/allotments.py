@@ -228,10 +228,7 @@ def _than_hottest(table: ex.Table) -> dict[str, _claims.Check]:
   return {top: (ex.difference("alpha", {"heat": top}, {"heat": BEST}) > 0).at(method=TEMPERED)}
 
 
-def _small_gain(table: ex.Table) -> dict[str, _claims.Check]:
-  return {"smallest": ex.mean("small_gain") > 0, "largest": ex.mean("large_gain") < 0}
-
-
+SMALL_GAIN = {"smallest": ex.mean("small_gain") > 0, "largest": ex.mean("large_gain") < 0}
 FALL = _statistics.exact("least ratio of alphas of neighboring epsilons", _least_fall)
 TEMPERATURES = {
   "tempering": (TEMPERED, "all counts, which is public,"),
@@ -249,7 +246,7 @@ STUDY = ex.Study(
   claims={
     "small gain: With non-negative counts the smallest tenth of the districts gains and the "
     "largest loses, on average [Fig. 2.2]": _claims.every(
-      _small_gain, epsilon=min, method=CLIPPED, **SUMMARY
+      SMALL_GAIN, epsilon=min, method=CLIPPED, **SUMMARY
     ),
     "small lose: Without post-processing large districts gain and small ones lose, by the "
     "curvature of the allotment": (ex.mean("small_minus_large") < 0).at(

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from jaxfair import checks
 from jaxfair import experiments as ex
+from jaxfair._fields import Compared
 from jaxfair.experiments import _statistics, _study
 from jaxfair.studies.dp_erm import networks
 from jaxfair.studies.dp_erm.networks import END
@@ -12,12 +12,7 @@ from jaxfair.studies.dp_erm.networks import END
 class Config(networks.NetworkConfig):
   """Settings: which clip bounds are compared."""
 
-  clips: ex.Sweep[ex.Positive] = (0.01, 0.1, 1.0, 10.0)
-
-  def check(self) -> None:
-    """Bounds are compared."""
-    super().check()
-    checks.require(len(self.clips) > 1, "clips needs at least two bounds to compare")
+  clips: Compared[ex.Positive] = (0.01, 0.1, 1.0, 10.0)
 
 
 def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:

@@ -10,8 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxfair import analysis, checks, training
+from jaxfair import analysis, training
 from jaxfair import experiments as ex
+from jaxfair._fields import Compared
 from jaxfair.experiments import _claims, _statistics, _study
 from jaxfair.studies.dp_erm import common, networks
 from jaxfair.types import Examples, Params
@@ -22,9 +23,9 @@ KNOBS = {"batch size": "batch_size", "learning rate": "learning_rate", "depth": 
 class Config(networks.NetworkConfig):
   """Settings: the ends of each knob, and the budget that all trainings have."""
 
-  batch_sizes: ex.Sweep[ex.Count] = (16, 128)
-  rates: ex.Sweep[ex.Positive] = (0.05, 0.5)
-  depths: ex.Sweep[ex.Count] = (1, 3)  # hidden layers
+  batch_sizes: Compared[ex.Count] = (16, 128)
+  rates: Compared[ex.Positive] = (0.05, 0.5)
+  depths: Compared[ex.Count] = (1, 3)  # hidden layers
   epsilon: ex.Positive = 2.0
   delta: ex.Probability = 1e-5
 
@@ -32,12 +33,6 @@ class Config(networks.NetworkConfig):
   def knobs(self) -> dict[str, tuple[Any, ...]]:
     """What is changed, and to which values."""
     return dict(zip(KNOBS, (self.batch_sizes, self.rates, self.depths), strict=True))
-
-  def check(self) -> None:
-    """Values are compared."""
-    super().check()
-    for name, values in self.knobs.items():
-      checks.require(len(values) > 1, f"{name}: at least two values are compared")
 
 
 def cells(config: Config) -> list[_study.Cell]:
@@ -72,7 +67,7 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   measured = {"trace": traces, "top_eigenvalue": top, networks.PRIVATE: accuracy}
   ends = {k: v[0, :, -1] for k, v in {**made.excess(losses), **measured}.items()}
   table = sample.rows(made.cell, {"seed": range(config.seeds)}, ends)
-  return table.plus(noise_multiplier=[float(noise)] * len(table))
+  return table.plus(noise_multiplier=float(noise))
 
 
 def _matters(knob: str) -> _claims.Check:
@@ -125,7 +120,7 @@ STUDY = networks.study(
       ("traces: Trace of the Hessian by hyper-parameter", "trace"),
     )
   ),
-  derive=lambda table: table.plus(panel=[f"{row['data']}, {row['knob']}" for row in table.rows()]),
+  derive=lambda table: table.plus(panel="{data}, {knob}"),
   summaries=(
     ex.summary(
       "At the end of training",

@@ -31,28 +31,27 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   # Groups and shells side by side, as one list of group ids.
   both = [(people.group, groups), (shell, config.shells)]
 
+  def means(values: jax.Array) -> jax.Array:
+    return jnp.concatenate([_by_group.mean_by_group(values, *own).group for own in both])
+
   def losses(params: Params, people: Examples) -> jax.Array:
-    own = common.LOSS(made.model.apply(params, people.x), people.y)
-    return jnp.concatenate([_by_group.mean_by_group(own, ids, count).group for ids, count in both])
+    return means(common.LOSS(made.model.apply(params, people.x), people.y))
 
   found, accuracy = made.train(lambda params, people, key: losses(params, people))
   excess = found[0, :, -1] - np.asarray(losses(made.optimum, people))
-  norms = np.concatenate([_by_group.mean_by_group(norm, ids, count).group for ids, count in both])
-  shells = [f"shell {i + 1}" for i in range(config.shells)]
-  table = ex.Table.from_arrays(
-    made.cell,
-    {"seed": range(config.seeds), "group": [*made.sample.dataset.group_names, *shells]},
-    {
-      "excess_risk": excess,
-      "input_norm": np.broadcast_to(norms, excess.shape),
-      networks.PRIVATE: accuracy[0, :, -1],
-    },
-  )
+  shells = (f"shell {i + 1}" for i in range(config.shells))
+  axes = {"seed": range(config.seeds), "group": [*made.sample.dataset.group_names, *shells]}
+  values = {"excess_risk": excess, "input_norm": np.broadcast_to(means(norm), excess.shape)}
+  values |= {networks.PRIVATE: accuracy[0, :, -1]}
+  table = ex.Table.from_arrays(made.cell, axes, values)
   kinds = [GROUP["kind"]] * groups + [SHELL["kind"]] * config.shells
   return table.plus(kind=kinds * config.seeds)
 
 
-TOGETHER = ex.correlation("input_norm", "excess_risk", points=("data", "group"), within=("data",))
+RISKS = "Excess risk against input norm"
+TOGETHER = (
+  ex.correlation("input_norm", "excess_risk", points=("data", "group"), within=("data",)) > 0
+)
 
 STUDY = networks.study(
   name="dp_erm.inputs",
@@ -61,24 +60,15 @@ STUDY = networks.study(
   run=run,
   claims={
     "groups: Groups with larger inputs tend to have the larger excess risk: more often than not "
-    "[Fig. 3.6]": (TOGETHER > 0).at(**GROUP),
-    "shells: The larger people's inputs are, the larger their excess risk": (TOGETHER > 0).at(
-      **SHELL
-    ),
+    "[Fig. 3.6]": TOGETHER.at(**GROUP),
+    "shells: The larger people's inputs are, the larger their excess risk": TOGETHER.at(**SHELL),
   },
-  figures=(
-    ex.lines(
-      "groups: Excess risk against input norm: groups",
-      "excess_risk ~ input_norm, data",
-      "Each line joins the groups of one data set.",
-      where=GROUP,
-    ),
-    ex.lines(
-      "shells: Excess risk against input norm: equal parts of the people",
-      "excess_risk ~ input_norm, data",
-      "People cut into equal parts by their input norm.",
-      where=SHELL,
-    ),
+  figures=tuple(
+    ex.lines(f"{own['kind']}s: {RISKS}: {who}", "excess_risk ~ input_norm, data", told, where=own)
+    for own, who, told in (
+      (GROUP, "groups", "Each line joins the groups of one data set."),
+      (SHELL, "equal parts of the people", "People cut into equal parts by their input norm."),
+    )
   ),
   titles={"input_norm": "mean input norm"},
   summaries=(

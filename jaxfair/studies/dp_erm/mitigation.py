@@ -42,7 +42,8 @@ class Config(networks.NetworkConfig):
   public_people: Annotated[int, _fields.Within(0)] = 0
 
 
-def _precheck(config: Config, *people: data.Dataset) -> None:
+def precheck(config: Config, *people: data.Dataset) -> None:
+  """There are enough people to set some apart."""
   for one in people:
     config.drawn(one, config.public_people)
 
@@ -95,7 +96,8 @@ def _epsilon(config: Config, steps: int, size: int) -> float:
   )
 
 
-def _notes(config: Config) -> list[str]:
+def notes(config: Config) -> list[str]:
+  """How it was trained, and what the epsilons cover."""
   told = networks.training_notes(config)
   if config.public_people:
     return [
@@ -160,8 +162,8 @@ STUDY = networks.study(
   summary="Does the penalty on gaps of excess risk close them?",
   config=Config,
   run=run,
-  precheck=_precheck,
-  notes=_notes,
+  precheck=precheck,
+  notes=notes,
   claims={
     "can: For some weights, the gap and the excess risk of both groups decrease [Fig. 3.7]": (
       _claims.some(_can, **END)

@@ -23,6 +23,7 @@ from jaxfair.types import Examples, Model, Params
 
 Look = Callable[[Params, Examples, jax.Array], Any]
 Change = Callable[[training.DpSgdConfig, Any], training.DpSgdConfig]
+Update = Callable[[training.DpSgdConfig, Params, Any], training.DpSgdConfig]
 END = {"at_end": "yes"}
 PRIVATE = "private_balanced_accuracy"
 
@@ -98,6 +99,10 @@ def with_clip(config: training.DpSgdConfig, value: Any) -> training.DpSgdConfig:
   return dataclasses.replace(config, l2_clip=value)
 
 
+def _given(update: Update, value: Any, config: training.DpSgdConfig, params: Params) -> Any:
+  return update(config, params, value)
+
+
 class Setup(NamedTuple):
   """One data set, ready to train on."""
 
@@ -137,7 +142,11 @@ class Setup(NamedTuple):
     return both
 
   def train(
-    self, look: Look, values: Sequence[Any] | None = None, change: Change = with_clip
+    self,
+    look: Look,
+    values: Sequence[Any] | None = None,
+    change: Change = with_clip,
+    update: Update | None = None,
   ) -> Any:
     """Trains privately for every value and seed, in one program.
 
@@ -149,6 +158,8 @@ class Setup(NamedTuple):
         snapshot.
       values: what differs between trainings; the config's clip bound by default.
       change: makes the trainer's config of a value, which is traced.
+      update: `(config, params, value) -> config`, called after every snapshot: the settings of
+        the steps that follow.
 
     Returns:
       What `look` returns, and the private models' balanced accuracies, as NumPy
@@ -165,8 +176,9 @@ class Setup(NamedTuple):
       value, own_key = own
       key_train, key_look = jax.random.split(own_key)
       changed = change(config, value)
+      after = None if update is None else functools.partial(_given, update, value)
       fitted = _snapshots.dp_sgd_snapshots(
-        self.model, common.LOSS, people, changed, count=count, key=key_train
+        self.model, common.LOSS, people, changed, count=count, key=key_train, update=after
       )
       key_looks = jax.random.split(key_look, count + 1)
       return jax.lax.map(
@@ -234,5 +246,6 @@ study = functools.partial(
   ex.Study,
   people=common.people,
   cells=ex.grid(data="sets"),
+  repeats_reference=True,
   notes=lambda config: [*training_notes(config), common.SCALING_NOTE],
 )

@@ -50,11 +50,11 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All epsilons and repetitions of one data set around one optimum."""
   way = cell.get("normalised")
   sample = common.draw(config, cell, context, within_groups=way == APART)
-  table = _perturb(config, sample, cell, key=context.key)
+  table = perturb(config, sample, cell, key=context.key)
   return table if way is None else table.plus(panel=[f"{cell['data']}, {way}"] * len(table))
 
 
-def _perturb(
+def perturb(
   config: Config, sample: common.Sample, cell: _study.Cell, *, key: jax.Array
 ) -> ex.Table:
   """Rows of all epsilons, repetitions and groups of these people."""
@@ -162,7 +162,9 @@ GAP = common.gap_ratio(
   over=np.min,
 )
 
-study = functools.partial(ex.Study, config=Config, people=common.people, run=run)
+study = functools.partial(
+  ex.Study, config=Config, people=common.people, run=run, repeats_reference=True
+)
 OUTPUT = study(
   name="dp_erm.output",
   summary="Output perturbation: excess risk against the Hessian's trace",

@@ -26,14 +26,17 @@ Ratio = Annotated[float, _fields.Within(0.0, 1.0, open_low=True)]
 class Config(networks.NetworkConfig):
   """Settings."""
 
-  ratios: ex.Sweep[Ratio] = (0.1, 0.3, 1.0)  # people of the minority per person of the majority
+  ratios: _fields.Compared[Ratio] = (
+    0.1,
+    0.3,
+    1.0,
+  )  # people of the minority per person of the majority
   people: int = 2000  # drawn for every ratio
 
   def check(self) -> None:
-    """Batches are drawn from the people; ratios are compared."""
+    """Batches are drawn from the people."""
     super().check()
     checks.integer("people", self.people, low=self.training.batch_size)
-    checks.require(len(self.ratios) > 1, "ratios needs at least two values to compare")
 
 
 def _precheck(config: Config, *people: data.Dataset) -> None:

@@ -75,11 +75,7 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
 def _derive(table: ex.Table) -> ex.Table:
   """One row per term, so that terms are lines of one panel."""
   return ex.Table.concat(
-    table.plus(
-      term=[f"{name}, {role}" for role in table["role"]],
-      what=[name] * len(table),
-      change=table[column],
-    )
+    table.plus(term=f"{name}, {{role}}", what=name, change=table[column])
     for name, column in TERMS.items()
   )
 

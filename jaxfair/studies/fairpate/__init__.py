@@ -85,8 +85,7 @@ def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
     params, answered = _train(own, distinct, labels, keys)
     params, answered = tree.take(params, which), answered[which]
     tables.append(_rows(own, points, params, answered))
-  table = ex.Table.concat(tables)
-  return table.plus(seed=[cell["seed"]] * len(table))
+  return ex.Table.concat(tables).plus(seed=cell["seed"])
 
 
 def _labels(

@@ -29,7 +29,7 @@ def derive(table: ex.Table) -> ex.Table:
   """
   if "max_gap" not in table:
     return table
-  margins, epsilons = table["max_gap"], table["epsilon"]
+  margins = table["max_gap"]
   return table.plus(
     margin=[f"margin {m:g}" if m == m else "no margin" for m in margins],
     room=margins - table["gap"],
@@ -37,8 +37,8 @@ def derive(table: ex.Table) -> ex.Table:
     narrowed=table["raw_gap"] - table["gap"],
     kept=table["accuracy"] - table["raw_accuracy"],
     served=table["accuracy"] * table["coverage"],
-    setting=[f"epsilon {e:g} lam {lam:g}" for e, lam in zip(epsilons, table["lam"], strict=True)],
-    region=[f"epsilon {e:g} margin {m:g}" for e, m in zip(epsilons, margins, strict=True)],
+    setting="epsilon {epsilon:g} lam {lam:g}",
+    region="epsilon {epsilon:g} margin {max_gap:g}",
   )
 
 
@@ -189,7 +189,7 @@ CLAIMS = {
   f"fair, the most accurate: {HIGH_LOW} FairPATE is more accurate than FairDP-SGD, PATE-S_pre and "
   "PATE-S_in, each with its best lam [Table 1]": _tight(
     _claims.every(
-      lambda table: {
+      {
         rival: _best(_over("accuracy", rival) > 0, "accuracy", *lam)
         for rival, lam in ((INSIDE, (INSIDE,)), (PRE, ()), (IN, (IN,)))
       }

@@ -47,7 +47,10 @@ class Ensemble(TeacherSettings):
   disparity: Literal["rest", "pairwise", "overall"] = "rest"
   guard: Literal["table", "own"] = "own"  # the paper's; "table" keeps all disparities below
   delta: ex.Probability = 1e-5
+  batch_size: Count = 32
+  learning_rate: Positive = 0.01
   weight_decay: ex.NonNegative = 1e-3
+  row_norm: ex.NonNegative = 0.0
   seeds: Count = 20  # repetitions, each with its own split, teachers and noise
 
   def check(self) -> None:

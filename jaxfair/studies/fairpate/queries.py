@@ -97,8 +97,8 @@ def _derive(table: ex.Table) -> ex.Table:
   return table.plus(
     hidden=table["true_epsilon"] - table["epsilon"],
     over=table["gap"] - table["max_gap"],
-    panel=[f"margin {gap:g}" for gap in table["max_gap"]],
-    line=[f"{row['charge']}, {row['choice']}" for row in table.rows()],
+    panel="margin {max_gap:g}",
+    line="{charge}, {choice}",
   )
 
 

@@ -119,19 +119,13 @@ def _notes(config: Config) -> list[str]:
   ]
 
 
-def _named(table: ex.Table) -> ex.Table:
-  """Adds the titles of the figure's panels."""
-  pairs = zip(table["teachers"], table["penalty"], strict=True)
-  return table.plus(setting=[f"k {k:g}, penalty {p:g}" for k, p in pairs])
-
-
 SLACK, SECOND = _statistics.least("slack") > 0, _statistics.least("second_slack") > 0
 STUDY = es.study(
   "pate.bound",
   "PATE: the bound on a student's deviation against simulation",
   Config,
   run,
-  derive=_named,
+  derive=lambda table: table.plus(setting="k {teachers:g}, penalty {penalty:g}"),
   notes=_notes,
   summaries=(
     ex.summary(

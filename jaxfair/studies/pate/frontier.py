@@ -155,8 +155,7 @@ def chosen(table: Table) -> Table:
   of each data set, ensemble, epsilon and seed has the value; NaN elsewhere.
   """
   value = np.full(len(table), np.nan)
-  settings = zip(table["sigma"], table["threshold"], strict=True)
-  placed = table.plus(place=np.arange(len(table)), setting=[f"{s} {t}" for s, t in settings])
+  placed = table.plus(place=np.arange(len(table)), setting="{sigma} {threshold}")
   for _, rows in placed.split("data", "teachers", "epsilon"):
     matrix = rows.pivot("setting", "seed", "accuracy")
     if matrix.shape[1] < 2 or np.isnan(matrix).all():

@@ -95,11 +95,7 @@ def _norm_notes(config: NormConfig) -> list[str]:
 
 
 def claims(told: Iterable[tuple[str, _claims.Check, str, dict[str, str]]]) -> dict[str, Any]:
-  """Each check in one set, in every set, or in some set, as the places say it.
-
-  Args:
-    told: name, check, statement, and the places in the papers by where they look.
-  """
+  """Each check in one set, in every set, or in some set, as the places say it."""
   made = {}
   for name, check, statement, places in told:
     for where, place in places.items():

@@ -129,12 +129,10 @@ def _claims() -> dict[str, claims_module.Check]:
 
 def _named(table: ex.Table) -> ex.Table:
   """Adds names of panels and lines, and the excess of groups alone."""
-  panels = zip(table["data"], table["teachers"], table["penalty"], strict=True)
-  lines = zip(table["labels"], table["group"], strict=True)
   everyone = table["group"] == EVERYONE
   return table.plus(
-    panel=[f"{name}, k {count:g}, penalty {p:g}" for name, count, p in panels],
-    line=[f"{kind}, {group}" for kind, group in lines],
+    panel="{data}, k {teachers:g}, penalty {penalty:g}",
+    line="{labels}, {group}",
     group_excess=np.where(everyone, np.nan, table["excess_errors"]),
   )
 

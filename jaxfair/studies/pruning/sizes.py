@@ -23,15 +23,15 @@ class Config(common.PruningConfig):
   """Settings."""
 
   groups: tuple[str, ...] = ()  # names of those that are upsampled, each in turn; empty for all
-  factors: ex.Sweep[Annotated[float, _fields.Within(1.0)]] = (1.0, 5.0, 10.0, 20.0)  # how often
+  # How often its people are on the list, beside others.
+  factors: _fields.Compared[Annotated[float, _fields.Within(1.0)]] = (1.0, 5.0, 10.0, 20.0)
   # Length of the list of people that is trained on; a person of the group is on it `factor` times
   # as often as another.
   rows: int = 20000
 
   def check(self) -> None:
-    """Factors are compared, and a batch comes from the list."""
+    """A batch comes from the list."""
     super().check()
-    checks.require(len(self.factors) > 1, "factors needs at least two values to compare")
     checks.integer("rows", self.rows, low=self.train.batch_size)
 
 

@@ -15,13 +15,6 @@ class Config(networks.NetworkConfig):
   strengths: ex.Sweep[ex.NonNegative] = (0.0, 0.5, 1.0)
 
 
-def _named(table: ex.Table) -> ex.Table:
-  return table.plus(
-    trained_for=[f"{value:g}" for value in table["defence"]],
-    panel=[f"lambda {name}" for name in table["setting"]],
-  )
-
-
 def _trend(column: str, along: str) -> _claims.Statistic:
   return ex.trend(column, along).at(**ALL)
 
@@ -30,7 +23,7 @@ STUDY = networks.study(
   name="robustness.joint",
   summary="Can a network be fair and robust at once?",
   config=Config,
-  derive=_named,
+  derive=lambda table: table.plus(trained_for="{defence:g}", panel="lambda {setting}"),
   claims={
     "price of robustness: Training against larger pushes costs natural accuracy, at every lambda "
     "[Fig. 6.6]": in_each_network(

@@ -127,9 +127,9 @@ def run(config: NetworkConfig, cell: _study.Cell, context: _study.Context) -> ex
         tables.append(measure(config, settings, model, params, test, dataset, key_attack))
   table = ex.Table.concat(tables)
   return table.plus(
-    setting=[f"{strength:g}" for strength in table["strength"]],
+    setting="{strength:g}",
     fair=np.where(table["strength"] > 0, "yes", "no"),
-    panel=[f"{row['attack']}, {row['loss']}" for row in table.rows()],
+    panel="{attack}, {loss}",
   )
 
 

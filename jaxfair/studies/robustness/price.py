@@ -50,10 +50,6 @@ def _ramp_leads(column: str) -> _claims.Statistic:
   return ex.difference(column, CROSS_ENTROPY | FAIR, RAMP | FAIR)
 
 
-def _both_fall(table: ex.Table) -> dict[str, _claims.Check]:
-  return {name: _trend(name) < 0 for name in ("violation", "distance")}
-
-
 STUDY = networks.study(
   name="robustness.price",
   summary="Does fairness make a network easier to attack?",
@@ -74,7 +70,9 @@ STUDY = networks.study(
     ).at(**PLAIN),
     "groups: With lambda 1 the violation is smaller, and the images are nearer to the boundary, "
     "than without fairness [Fig. 6.3]": in_each_network(
-      _claims.every(_both_fall, strength=(0.0, 1.0), **PLAIN)
+      _claims.every(
+        {name: _trend(name) < 0 for name in ("violation", "distance")}, strength=(0.0, 1.0), **PLAIN
+      )
     ),
     "boundary error: The stronger the fairness, the larger the boundary error "
     "[Fig. 6.5; Fig. 6.12; Fig. 6.14; Fig. 6.15; Fig. 6.16; Fig. 6.17; Fig. 6.18; Fig. 6.19; "

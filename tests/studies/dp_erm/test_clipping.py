@@ -60,5 +60,5 @@ def test_everybody_s_risk_is_the_groups_mean(done):
 
 
 def test_one_bound_is_no_comparison():
-  with pytest.raises(_config.ConfigError, match="at least two bounds"):
+  with pytest.raises(_config.ConfigError, match="at least two values"):
     dp_erm_runs.plan("fig_3_3", "clips=[1.0]")

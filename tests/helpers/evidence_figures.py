@@ -1,0 +1,143 @@
+"""Which figures and tables of the papers are tested, by which configs and at which size."""
+
+import collections
+import pathlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from jaxfair.experiments import _config
+from jaxfair.experiments._quotes import Quote
+
+# Chapter 4 of the thesis prints the figures of the PATE paper again: one row for both.
+SAME = {
+  "Fig. 1": ("Fig. 4.1",),
+  "Fig. 2": ("Fig. 4", "Fig. 4.3"),  # the top of 4.3, and its bottom
+  "Fig. 3": ("Fig. 4.4",),
+  "Fig. 5": ("Fig. 4.5",),
+  "Fig. 6": ("Fig. 4.6",),
+  "Fig. 7": ("Fig. 4.7",),
+  "Fig. 8": ("Fig. 4.10",),
+  "Fig. 9": ("Fig. 4.11",),
+  "Fig. 10": ("Fig. 4.12",),
+  "Fig. 11": ("Fig. 4.13",),
+  "Fig. 12": ("Fig. 4.14",),
+  "Fig. 13": ("Fig. 4.15",),
+  "Fig. 14": ("Fig. 4.8", "Fig. 4.9"),
+  "Fig. 15": ("Fig. 4.16",),
+  "Fig. 16": ("Fig. 4.17",),
+}
+MOST_LINKS = 3
+STRENGTHS = ("paper", "small", "no record yet", "not tested")
+
+
+class Drawn(NamedTuple):
+  """A figure or table of the papers, with those that print it again.
+
+  Attributes:
+    names: how the papers call it.
+    configs: those that test it, those that are named after it first.
+    strength: one of `STRENGTHS`.
+    why: why it is not tested; empty if it is.
+  """
+
+  names: tuple[str, ...]
+  configs: tuple[str, ...]
+  strength: str
+  why: str
+
+
+def drawn(
+  quotes: Mapping[tuple[str, str], Quote],
+  tested: Mapping[tuple[str, str], Iterable[str]],
+  sizes: Mapping[str, str],
+  root: pathlib.Path,
+) -> list[Drawn]:
+  """Every figure and table, in the order of the quotes.
+
+  Args:
+    quotes: by package and place.
+    tested: which configs have a claim about a place, by package and place.
+    sizes: at which size configs were recorded.
+    root: folder that configs are seen from.
+  """
+  first = {("pate", other): place for place, others in SAME.items() for other in others}
+  names: dict[tuple[str, str], dict[str, str]] = collections.defaultdict(dict)
+  why: dict[tuple[str, str], str] = {}
+  for (package, told), quote in quotes.items():
+    place = told.split(",")[0]
+    if place.startswith(("Fig", "Table")):
+      key = (package, first.get((package, place), place))
+      names[key][place] = f"{quote.paper.replace('_', '-')} {place}"
+      why[key] = why.get(key) or quote.untested
+  found = []
+  for (package, place), own in names.items():
+    by = list(dict.fromkeys(c for one in own for c in tested.get((package, one), ())))
+    named = [config for config in by if is_named_after(root / config, place)]
+    strength = _strength([sizes[c] for c in named or by if c in sizes]) if by else "not tested"
+    ran = [config for config in by if config in sizes]
+    shown = tuple(dict.fromkeys([*named, *ran])) or tuple(by)
+    found.append(Drawn(tuple(own.values()), shown, strength, why[package, place]))
+  return found
+
+
+def _strength(sizes: list[str]) -> str:
+  if {"paper", "only"} & set(sizes):
+    return "paper"
+  return "small" if sizes else "no record yet"
+
+
+def is_named_after(config: pathlib.Path, place: str) -> bool:
+  """Whether the file or the title of a config names this figure or table."""
+  kind, number = place.split(" ", 1)
+  table = kind == "Table"
+  before = "Table " if table else r"(?<!Table )(?<![\d.])"
+  in_title = rf"{before}{re.escape(number)}(?!\.?\d)"
+  short = re.sub(r"\W+", "_", number.replace("(", "")).strip("_")  # 2(a) is 2a, 3.1 is 3_1
+  in_stem = rf"{'table' if table else 'fig(ure)?'}_{short}(?!_?\d)(_|$)"
+  title = _config.read(config).get("title", "")
+  return bool(re.search(in_title, title) or re.match(in_stem, config.stem))
+
+
+def rows(found: list[Drawn]) -> Iterator[str]:
+  """Lines of a page: how many figures are tested how well, and a row for each."""
+  counted = collections.Counter(one.strength for one in found)
+  told = ", ".join(f"{counted[name]} {name}" for name in STRENGTHS)
+  yield (
+    f"The papers have {sum(len(one.names) for one in found)} figures and tables, or {len(found)} "
+    f"where those that the thesis prints again are counted once: {told}. The strength is the "
+    "largest size of a record that tests a figure, of the configs that are named after it where "
+    "there are such. `paper` is the paper's setting where two cores can do it in about an hour; "
+    "the config says what differs."
+  )
+  yield ""
+  cells = []
+  for one in found:
+    links = [f"[{pathlib.PurePath(c).stem}]({link(c)})" for c in one.configs[:MOST_LINKS]]
+    more = len(one.configs) - MOST_LINKS
+    told = ", ".join(links) + (f" and {more} more" if more > 0 else "")
+    cells.append((", ".join(one.names), one.strength, told or cell(one.why)))
+  yield from table(("where", "strength", "tested by"), cells)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+  """Lines of a table whose cells the site stacks on narrow screens (docs/_static/site.css)."""
+  yield '<div class="stacked">'
+  yield ""
+  yield f"| {' | '.join(heads)} |"
+  yield f"|{'---|' * len(heads)}"
+  yield from (f"| {' | '.join(row)} |" for row in rows)
+  yield ""
+  yield "</div>"
+
+
+def link(config: str) -> str:
+  """Where a page has the section of a config."""
+  path = pathlib.PurePath(config)
+  return f"{path.parent.name}.md#{path.stem}"
+
+
+def cell(text: str) -> str:
+  """Text that neither ends a cell nor is read as markup."""
+  text = " ".join(text.split()).replace("|", "\\|").replace("*", "\\*").replace("\\*\\*", "**")
+  return text.replace("_", "\\_").replace("$", "\\$") if "](" not in text else text
