@@ -17,10 +17,14 @@ import json
 import pathlib
 import time
 import tomllib
-from typing import Literal
+from typing import Any, Literal
 
+import accuracy_table
 import jax
+import moments
 import numpy as np
+import pages
+import planned_answers
 
 from jaxfair import _schema as schema
 from jaxfair import accounting, data, fairness, methods, models, training
@@ -42,6 +46,7 @@ class Row:
     title: of the row.
     data: a named set; `label` and `group` as in a config.
     pretrained: arguments of `models.pretrained`; without it and `scattering`, x stays as it is.
+    moments: brings each image to one position, slant and size before `scattering`.
     parts: sizes of the public, private and test part, drawn anew for each seed; none for the
       publisher's training and test parts.
     public: how many of the publisher's training people are public in their place.
@@ -54,6 +59,7 @@ class Row:
     mean_bound: a public bound on a row's length for that mean; longer rows count shortened.
     method: a method of the registry; "dp_sgd" is trained by the recipe below.
     settings: of another method.
+    plan_gap: plans on public people which answers to offer to the margin; see `planned_answers`.
     epsilons: budgets, with a learning rate and a number of steps for each under DP-SGD.
     watch: a class whose own accuracy is the row's measure.
     published: at each epsilon, with `source`.
@@ -70,7 +76,8 @@ class Row:
   differences: str
   chosen: str
   method: str = "dp_sgd"
-  settings: dict[str, float | str] = dataclasses.field(default_factory=dict)
+  settings: dict[str, int | float | str] = dataclasses.field(default_factory=dict)
+  plan_gap: float | None = None
   group: str | None = None
   learning_rates: tuple[float, ...] = ()
   steps: tuple[int, ...] = ()
@@ -82,6 +89,7 @@ class Row:
     default_factory=dict
   )
   scattering: bool = False
+  moments: bool = False
   parts: tuple[int, ...] = ()
   public: int = 0
   keep_class: tuple[float, ...] = ()
@@ -111,7 +119,7 @@ def main() -> None:
     return
   for name in chosen.only.split(",") if chosen.only else rows:
     found = run(rows[name], chosen.folder / f"{name}.json", seeds=chosen.seeds)
-    print("\n".join(lines(rows[name], found)))
+    print("\n".join(accuracy_table.lines(rows[name], found)))
 
 
 def run(row: Row, path: pathlib.Path, *, seeds: int) -> dict:
@@ -175,28 +183,46 @@ def released(
   budget = accounting.Budget(row.epsilons[-1] if epsilon == "plain" else float(epsilon), row.delta)
   plan = method.plan(method.settings(**row.settings), own.sizes, budget)
   if epsilon == "plain":
-    quiet = dataclasses.replace(plan.config.noise, noise_multiplier=1e-6)
-    plan = dataclasses.replace(plan, config=plan.config._replace(noise=quiet))
+    plan = dataclasses.replace(plan, config=quiet(plan.config))
   fit = method.fit(plan, own, key=jax.random.fold_in(jax.random.key(2026), seed))
-  answers = np.asarray(models.predict(plan.model, fit.params, test.x))
+  seen = plan.bounded(dataclasses.replace(own, private=test))
+  answers = np.asarray(models.predict(plan.model, fit.params, seen.private.x))
   right = answers == test.y
   if plan.abstention is None:
     return [100 * float(right.mean())]
   order = np.random.default_rng(seed).permutation(test.size)
   sizes = {"num_groups": people.num_groups, "num_classes": people.num_classes}
-  rule, groups = plan.abstention, np.asarray(test.group)[order]
-  shown = order[np.asarray(fairness.sequential_filter(answers[order], groups, rule, **sizes))]
-  table = np.zeros((people.num_groups, people.num_classes))
-  np.add.at(table, (np.asarray(test.group)[shown], answers[shown]), 1)
+  rule, groups, asked = plan.abstention, np.asarray(test.group)[order], answers[order]
+  shape = (people.num_groups, people.num_classes)
+  if row.plan_gap is not None:
+    known = np.asarray(models.predict(plan.model, fit.params, seen.public.x))
+    planned = planned_answers.shares(counted(public.group, known, shape), row.plan_gap)
+    asked = planned_answers.offered(asked, groups, planned)
+  shown = order[np.asarray(fairness.sequential_filter(asked, groups, rule, **sizes))]
+  table = counted(np.asarray(test.group)[shown], answers[shown], shape)
   gap = np.asarray(fairness.demographic_disparity(table)).max()
   return [100 * float(right[shown].mean()), len(shown) / test.size, float(gap)]
+
+
+def quiet(config: Any) -> Any:
+  """Scores or votes with hardly any noise."""
+  if hasattr(config, "noise"):
+    return config._replace(noise=dataclasses.replace(config.noise, noise_multiplier=1e-6))
+  return config._replace(rule=dataclasses.replace(config.rule, sigma=1e-3))
+
+
+def counted(groups: np.ndarray, answers: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+  """[G, C] people by group and answer."""
+  table = np.zeros(shape)
+  np.add.at(table, (np.asarray(groups), answers), 1)
+  return table
 
 
 def load(row: Row) -> data.Dataset:
   """The people, with features in place of images."""
   people = data.load(row.data, label=row.label, group=row.group)
   if row.scattering:
-    return models.embed(people, models.scattering())
+    return models.embed(people, moments.scattering() if row.moments else models.scattering())
   if row.pretrained:
     return models.embed(people, models.pretrained(**row.pretrained))
   return people
@@ -219,7 +245,7 @@ def split(row: Row, people: data.Dataset, seed: int) -> tuple[Examples, Examples
 
   def made(chosen: np.ndarray) -> Examples:
     part = people.examples.take(np.sort(chosen))
-    x = np.asarray(part.x).reshape(part.size, -1)
+    x = np.asarray(part.x).reshape(part.size, np.prod(np.shape(part.x)[1:], dtype=int))
     if scaler is not None:
       x = np.clip(scaler.apply(x), -row.limit, row.limit)
     if row.norm is not None:
@@ -286,53 +312,16 @@ def noise_beside(
   return steps.noise_multiplier
 
 
-def lines(row: Row, found: dict) -> list[str]:
-  """The row's lines of the table, one for each epsilon."""
-
-  def values(what: float | str) -> np.ndarray:
-    own = [found[key] for key in sorted(found) if key.rsplit(" ", 1)[0] == str(what)]
-    return np.array([one if isinstance(one, list) else [one, 0] for one in own])
-
-  def beside(found: np.ndarray) -> str:
-    if found.shape[1] < 4:
-      return ""
-    return f" (coverage {found[:, 2].mean():.2f}, gap {found[:, 3].mean():.3f})"
-
-  told = []
-  for at, epsilon in enumerate(row.epsilons):
-    ours = values(epsilon)
-    if not len(ours):
-      continue
-    spread = f" ± {ours[:, 0].std(ddof=1):.2f}" if len(ours) > 1 else ""
-    plain, most = (
-      f"{values(what)[:, 0].mean():.2f}" if len(values(what)) else "not run"
-      for what in ("plain", "majority")
-    )
-    shown = f"**{ours[:, 0].mean():.2f}**{spread}{beside(ours)}"
-    told.append(
-      f"| {row.title} | {epsilon:g}, {row.delta:g} | {shown} "
-      f"| {row.published[at]} | {row.bars[at]:g} | {plain} | {most} | {len(ours)} "
-      f"| {ours[:, 1].mean():.2g} | {row.source}. {row.differences}. Settings: {row.chosen}. |"
-    )
-  return told
-
-
 def write_page(rows: dict[str, Row], folder: pathlib.Path) -> None:
-  """Writes the table between the marks of the page."""
-  head = (
-    "| set | epsilon, delta | ours | published | goal | without noise | majority | seeds "
-    "| CPU s | source, differences, where settings were chosen |\n"
-    "|---|---|---|---|---|---|---|---|---|---|"
-  )
-  told = [head]
+  """Writes the page's table; rows that the folder lacks stay as they are."""
+  told = [*accuracy_table.HEAD]
   for name, row in rows.items():
     path = folder / f"{name}.json"
     if path.is_file():
-      told += lines(row, json.loads(path.read_text()))
-  text = PAGE.read_text()
-  before, rest = text.split("<!-- table -->\n")
-  _, after = rest.split("<!-- end of table -->")
-  PAGE.write_text(before + "<!-- table -->\n" + "\n".join(told) + "\n<!-- end of table -->" + after)
+      told += accuracy_table.lines(row, json.loads(path.read_text()))
+    else:
+      told += pages.lines_of(PAGE, "table", row.title)
+  pages.write_table(PAGE, "table", told)
 
 
 if __name__ == "__main__":

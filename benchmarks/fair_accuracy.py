@@ -1,8 +1,9 @@
 """Fair Adult: accuracy at a gap between the sexes at epsilon 1, beside DP-FERMI.
 
 Each table of configs/accuracy/_fair.toml is a method of the registry with one setting for each
-published point. Every seed draws a public part (which scales the features), a private part and a
-test part of Adult. Rows are kept as JSON in a folder, so that a run may be cut.
+published point, or for those that its `gaps` name. Every seed draws a public part (which scales
+the features), a private part and a test part of Adult. Rows are kept as JSON in a folder, so that a
+run may be cut.
 
   python benchmarks/fair_accuracy.py [--seeds 5] [--folder runs/fair_accuracy] [--docs]
 
@@ -18,6 +19,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import pages
 
 from jaxfair import _schema, data, methods, models
 from jaxfair.accounting import Budget
@@ -25,9 +27,12 @@ from jaxfair.accounting import Budget
 ROOT = pathlib.Path(__file__).parent.parent
 ROWS = ROOT / "configs" / "accuracy" / "_fair.toml"
 PAGE = ROOT / "docs" / "accuracy.md"
-MARKS = ("<!-- fair table -->\n", "<!-- end of fair table -->")
+HEAD = [
+  "| method | setting | accuracy | gap | DP-FERMI: accuracy at gap | seeds | CPU s |",
+  "|---|---|---|---|---|---|---|",
+]
 BUDGET = Budget(1.0, 1e-5)
-PARTS = (33000, 10000)  # private, test; a table says how many are public
+PRIVATE, TEST = 33000, 10000  # people; a table says how many are public
 LIMIT = 5.0  # scaled features are cut at plus and minus this
 PUBLISHED = {0.10: 83.4, 0.05: 82.4, 0.01: 81.3}  # gap: accuracy of DP-FERMI at epsilon 1
 COMMON = {"optimizer": "momentum", "schedule": "cosine", "row_norm": 0.0}
@@ -48,7 +53,7 @@ def main() -> None:
   told = [line for name, row in rows.items() for line in lines(row, chosen.folder / f"{name}.json")]
   print("\n".join(told))
   if chosen.docs:
-    write_page(told)
+    pages.write_table(PAGE, "fair table", HEAD + told)
 
 
 def run(row: dict[str, Any], people: data.Dataset, path: pathlib.Path, *, seeds: range) -> None:
@@ -57,7 +62,7 @@ def run(row: dict[str, Any], people: data.Dataset, path: pathlib.Path, *, seeds:
   method = methods.get(row["method"])
   plans: dict[float, methods.Plan] = {}
   for seed in seeds:
-    everybody, test = parts(people, seed, row["public"])
+    everybody, test = parts(people, seed, (row["public"], row.get("private", PRIVATE), TEST))
     for value in row["values"]:
       if f"{value} {seed}" in found:
         continue
@@ -75,9 +80,11 @@ def run(row: dict[str, Any], people: data.Dataset, path: pathlib.Path, *, seeds:
       print(row["title"], value, seed, found[f"{value} {seed}"], flush=True)
 
 
-def parts(people: data.Dataset, seed: int, public: int) -> tuple[methods.Population, Any]:
+def parts(
+  people: data.Dataset, seed: int, sizes: tuple[int, int, int]
+) -> tuple[methods.Population, Any]:
   """The public and private people of one seed, and its test people, scaled by the public ones."""
-  drawn = data.split_rows(people.size, (public, *PARTS), key=jax.random.key(seed))
+  drawn = data.split_rows(people.size, sizes, key=jax.random.key(seed))
   scaler = data.fit_scaler(people.examples.x[drawn[0]])
 
   def made(rows: np.ndarray) -> Any:
@@ -99,7 +106,8 @@ def lines(row: dict[str, Any], path: pathlib.Path) -> list[str]:
   """The method's lines of the table, one for each published point."""
   found = json.loads(path.read_text()) if path.is_file() else {}
   told = []
-  for value, (limit, published) in zip(row["values"], PUBLISHED.items(), strict=True):
+  for value, limit in zip(row["values"], row.get("gaps", PUBLISHED), strict=True):
+    published = PUBLISHED[limit]
     own = np.array([v for name, v in found.items() if name.split(" ")[0] == str(value)])
     if len(own) < 2:
       continue
@@ -109,17 +117,6 @@ def lines(row: dict[str, Any], path: pathlib.Path) -> list[str]:
       f"| {away:.3f} ± {swing:.3f} | {published} at {limit:.2f} | {len(own)} | {seconds:.1f} |"
     )
   return told
-
-
-def write_page(told: list[str]) -> None:
-  """Writes the table between the marks of the page."""
-  head = (
-    "| method | setting | accuracy | gap | DP-FERMI: accuracy at gap | seeds | CPU s |\n"
-    "|---|---|---|---|---|---|---|\n"
-  )
-  before, rest = PAGE.read_text().split(MARKS[0])
-  after = rest.split(MARKS[1])[1]
-  PAGE.write_text(before + MARKS[0] + head + "\n".join(told) + "\n" + MARKS[1] + after)
 
 
 if __name__ == "__main__":

@@ -4,15 +4,19 @@
     [--steps 100]
 
 Writes a file of float32 features in chunks (4 GB by default), trains some steps on 10^5, 10^6, ...
-rows of it as a `data.Source` and on the first 10^5 in memory, and deletes it. Figures:
+rows of it as a `data.Source` and on the first 10^5 in memory, and deletes it. Every training draws
+other rows. Figures:
 
-- time of the steps by number of people, over that of the fewest;
-- speed of the source over the same people in memory;
+- time of the steps by number of people, over that of the people in memory;
+- the floor: a loop that reads as many rows of the file and does nothing else. No training that maps
+  nothing is faster than the floor and the training in memory together, in CPU time;
 - resident memory while the whole file is trained on: anonymous (the process's own) and mapped file
   pages, which are cache that the system can take back.
 """
 
 import argparse
+import itertools
+import os
 import pathlib
 import tempfile
 import threading
@@ -26,6 +30,7 @@ from jaxfair import data, models, training
 from jaxfair.types import Examples
 
 BATCH, CHUNK = 256, 100_000
+SEEDS = itertools.count()
 NETWORKS = {"logistic regression": models.logistic(2), "MLP 64-64": models.mlp((64, 64), 2)}
 
 
@@ -45,8 +50,19 @@ def write(folder: pathlib.Path, rows: int, columns: int) -> None:
 def train(model, people, steps: int) -> None:
   """Returns when the steps are done."""
   config = training.DpSgdConfig(steps=steps, batch_size=BATCH)
-  found = training.dp_sgd(model, models.cross_entropy, people, config, key=jax.random.key(0))
+  key = jax.random.key(next(SEEDS))
+  found = training.dp_sgd(model, models.cross_entropy, people, config, key=key)
   jax.block_until_ready(found.params)
+
+
+def floor(x: np.memmap, n: int, steps: int) -> None:
+  """Reads as many of the first n rows as the steps do, in order of the file."""
+  size = x.strides[0]
+  rows = np.sort(np.random.default_rng(next(SEEDS)).integers(0, n, BATCH * steps))
+  file = os.open(x.filename, os.O_RDONLY)
+  for place in (x.offset + size * rows).tolist():
+    os.pread(file, size, place)
+  os.close(file)
 
 
 def resident() -> dict[str, float]:
@@ -99,16 +115,22 @@ def main() -> None:
         + f" (before: {before['VmRSS']:,.0f} MB)"
       )
     few = jax.tree.map(jax.numpy.asarray, sources[sizes[0]].take(np.arange(sizes[0])))
-    held = Examples(*few)
+    held, base = Examples(*few), f"in memory, {sizes[0]:,}"
     for label, model in NETWORKS.items():
-      jobs = {f"in memory, {sizes[0]:,}": lambda model=model: train(model, held, steps)}
+      jobs = {base: lambda model=model: train(model, held, steps)}
       for n in sizes:
         jobs[f"source, {n:,}"] = lambda model=model, n=n: train(model, sources[n], steps)
+        jobs[f"floor, {n:,}"] = lambda n=n: floor(x, n, steps)
       for clock in (time.process_time, time.perf_counter):
         found = timing.compare(jobs, rounds=chosen.rounds, clock=clock)
         kind = "CPU time" if clock is time.process_time else "elapsed time"
-        timing.report(
-          found, f"source, {sizes[0]:,}", f"{label}: {kind} of {steps} steps of {BATCH}"
+        timing.report(found, base, f"{label}: {kind} of {steps} steps of {BATCH}")
+        both = found[base].median + found[f"floor, {sizes[-1]:,}"].median
+        last = found[f"source, {sizes[-1]:,}"].median
+        print(
+          f"  speed of {sizes[-1]:,} over memory {found[base].median / last:.0%}, over memory and "
+          f"floor together {both / last:.0%}; time over that of {sizes[0]:,}: "
+          f"{last / found[f'source, {sizes[0]:,}'].median:.2f}"
         )
 
 

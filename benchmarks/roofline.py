@@ -16,6 +16,7 @@ import pathlib
 import jax
 import jax.numpy as jnp
 import optax
+import pages
 
 from jaxfair import _jaxpr, models, training
 from jaxfair.privacy._sampling import Batch
@@ -24,7 +25,6 @@ from jaxfair.training._dp_sgd_feeds import Feed
 from jaxfair.types import Examples
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "accelerators.md"
-START, END = "<!-- roofline -->", "<!-- end of roofline -->"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,9 +191,7 @@ def main() -> None:
   chosen = parser.parse_args()
   made = table(chosen.only)
   if chosen.docs:
-    page = PAGE.read_text(encoding="utf-8")
-    before, rest = page.split(START)
-    PAGE.write_text(f"{before}{START}\n{made}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+    pages.write_table(PAGE, "roofline", made.split("\n"))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ extensions = ["myst_nb", "_reference_pages", "_site"]
 html_theme = "sphinx_book_theme"
 html_title = "jaxfair"
 html_theme_options = {"show_toc_level": 2, "use_download_button": False}
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 exclude_patterns = ["_build", "*.py", "**/.ipynb_checkpoints", "evidence/text"]
 suppress_warnings = ["config.cache"]
 
