@@ -162,7 +162,7 @@ def publish(
     row_norm=plan.row_norm,
     abstention=plan.abstention,
     data_name=data.name,
-    spending=_spending(plan, data) if for_release else (),
+    spending=_spending(data, told.guarantee.delta) if for_release else (),
     intended_use=data.intended_use,
     released_on=datetime.date.today().isoformat(),
   )
@@ -199,13 +199,12 @@ def _with_preparation(plan: Plan, data: Population) -> Protection:
   return dataclasses.replace(plan.guarantee, guarantee=dataclasses.replace(whole, epsilon=epsilon))
 
 
-def _spending(plan: Plan, data: Population) -> tuple[str, ...]:
-  """What everything that was released from the data set cost, in words."""
+def _spending(data: Population, delta: float) -> tuple[str, ...]:
+  """What everything that was released from the data set cost, in words, at the release's delta."""
   if data.ledger is None:
     return ()
-  assert plan.budget is not None
   told = []
-  for spent in data.ledger.spent(plan.budget.delta):
+  for spent in data.ledger.spent(delta):
     limit = spent.budget
     told.append(
       f"{spent}; "

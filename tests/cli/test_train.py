@@ -93,6 +93,9 @@ def test_two_commands_from_a_table_to_predictions(jaxfair, people, tmp_path):
   assert np.mean(right) > 0.8
   card = json.loads((tmp_path / "out" / "release" / "model_card.json").read_text())
   assert card["privacy"]["epsilon"] <= 8
+  # Both figures of the card are for one delta: the model's, and that of all releases together.
+  [spent] = card["privacy"]["all_spending"]
+  assert f"epsilon {card['privacy']['epsilon']:.4g}, delta {card['privacy']['delta']:g} " in spent
   assert not any("scaling of features" in what for what in card["privacy"]["not_protected"])
   assert not list((tmp_path / "out").rglob("*secret*"))
   # The same command finds all of it; another one is refused.
