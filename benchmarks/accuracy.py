@@ -21,7 +21,6 @@ from typing import Any, Literal
 
 import accuracy_table
 import jax
-import moments
 import numpy as np
 import pages
 import planned_answers
@@ -45,8 +44,8 @@ class Row:
   Attributes:
     title: of the row.
     data: a named set; `label` and `group` as in a config.
-    pretrained: arguments of `models.pretrained`; without it and `scattering`, x stays as it is.
-    moments: brings each image to one position, slant and size before `scattering`.
+    features: a name for `models.extractor`; none leaves x as it is.
+    pretrained: arguments of `models.pretrained` in its place.
     parts: sizes of the public, private and test part, drawn anew for each seed; none for the
       publisher's training and test parts.
     public: how many of the publisher's training people are public in their place.
@@ -88,8 +87,7 @@ class Row:
   pretrained: dict[str, int | bool | str | tuple[int, ...]] = dataclasses.field(
     default_factory=dict
   )
-  scattering: bool = False
-  moments: bool = False
+  features: str | None = None
   parts: tuple[int, ...] = ()
   public: int = 0
   keep_class: tuple[float, ...] = ()
@@ -221,8 +219,8 @@ def counted(groups: np.ndarray, answers: np.ndarray, shape: tuple[int, int]) -> 
 def load(row: Row) -> data.Dataset:
   """The people, with features in place of images."""
   people = data.load(row.data, label=row.label, group=row.group)
-  if row.scattering:
-    return models.embed(people, moments.scattering() if row.moments else models.scattering())
+  if row.features is not None:
+    return models.embed(people, models.extractor(row.features))
   if row.pretrained:
     return models.embed(people, models.pretrained(**row.pretrained))
   return people
