@@ -23,11 +23,11 @@ import accuracy_table
 import jax
 import numpy as np
 import pages
-import planned_answers
 
 from jaxfair import _schema as schema
 from jaxfair import accounting, data, fairness, methods, models, training
 from jaxfair.accounting import _grid
+from jaxfair.methods._answer_plans import answer_shares
 from jaxfair.privacy import grid
 from jaxfair.types import Examples, Model
 
@@ -58,7 +58,6 @@ class Row:
     mean_bound: a public bound on a row's length for that mean; longer rows count shortened.
     method: a method of the registry; "dp_sgd" is trained by the recipe below.
     settings: of another method.
-    plan_gap: plans on public people which answers to offer to the margin; see `planned_answers`.
     epsilons: budgets, with a learning rate and a number of steps for each under DP-SGD.
     watch: a class whose own accuracy is the row's measure.
     published: at each epsilon, with `source`.
@@ -75,8 +74,7 @@ class Row:
   differences: str
   chosen: str
   method: str = "dp_sgd"
-  settings: dict[str, int | float | str] = dataclasses.field(default_factory=dict)
-  plan_gap: float | None = None
+  settings: dict[str, bool | int | float | str] = dataclasses.field(default_factory=dict)
   group: str | None = None
   learning_rates: tuple[float, ...] = ()
   steps: tuple[int, ...] = ()
@@ -189,17 +187,15 @@ def released(
   if plan.abstention is None:
     return [100 * float(right.mean())]
   order = np.random.default_rng(seed).permutation(test.size)
-  sizes = {"num_groups": people.num_groups, "num_classes": people.num_classes}
-  rule, groups, asked = plan.abstention, np.asarray(test.group)[order], answers[order]
-  shape = (people.num_groups, people.num_classes)
-  if row.plan_gap is not None:
-    known = np.asarray(models.predict(plan.model, fit.params, seen.public.x))
-    planned = planned_answers.shares(counted(public.group, known, shape), row.plan_gap)
-    asked = planned_answers.offered(asked, groups, planned)
-  shown = order[np.asarray(fairness.sequential_filter(asked, groups, rule, **sizes))]
-  table = counted(np.asarray(test.group)[shown], answers[shown], shape)
-  gap = np.asarray(fairness.demographic_disparity(table)).max()
-  return [100 * float(right[shown].mean()), len(shown) / test.size, float(gap)]
+  gate = fairness.Abstainer(
+    plan.abstention,
+    num_groups=people.num_groups,
+    num_classes=people.num_classes,
+    shares=answer_shares(plan, fit.params, own),
+  )
+  told = gate.answer(answers[order], np.asarray(test.group)[order])
+  shown = order[told >= 0]
+  return [100 * float(right[shown].mean()), len(shown) / test.size, gate.gap]
 
 
 def quiet(config: Any) -> Any:
@@ -207,13 +203,6 @@ def quiet(config: Any) -> Any:
   if hasattr(config, "noise"):
     return config._replace(noise=dataclasses.replace(config.noise, noise_multiplier=1e-6))
   return config._replace(rule=dataclasses.replace(config.rule, sigma=1e-3))
-
-
-def counted(groups: np.ndarray, answers: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-  """[G, C] people by group and answer."""
-  table = np.zeros(shape)
-  np.add.at(table, (np.asarray(groups), answers), 1)
-  return table
 
 
 def load(row: Row) -> data.Dataset:
