@@ -58,7 +58,7 @@ class People:
     min_group_size: smaller groups are refused.
     stand_in: use digits that come with jaxfair if a named set cannot be loaded.
     features: an extractor of features that take the place of images, such as
-      "efficientnet_lite0" or "scattering"; see `models.extractor`.
+      "efficientnet_lite0", "scattering" or "moment_scattering"; see `models.extractor`.
   """
 
   name: str = USUAL

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
+from jaxfair.fairness import _answer_plan
 from jaxfair.fairness._counter import REFUSED, CounterRule
 from jaxfair.fairness._counter_sequence import admit_in_order, check_counters
 from jaxfair.fairness._disparity import demographic_disparity
@@ -17,6 +18,7 @@ from jaxfair.fairness._known_labels import PARITY
 from jaxfair.types import ArrayLike
 
 FORMAT = "jaxfair-abstainer-1"
+PLANNED = "jaxfair-abstainer-2"  # with a plan
 
 
 class Abstainer:
@@ -32,6 +34,10 @@ class Abstainer:
 
   Its state is the number of answers by group and class. A call judges its
   people in their order, as if they had come one by one.
+
+  With `shares`, a plan of which predictions to show, a person whom the plan
+  leaves out is not answered, and the rule judges the others: the margin holds
+  as without a plan, and a good one lets more people be answered.
 
   Save it before its answers are shown: a restored gate does not know what was
   shown after the last save, and the margin no longer holds for all answers.
@@ -58,6 +64,8 @@ class Abstainer:
     num_classes: int,
     counters: ArrayLike | None = None,
     asked: ArrayLike | None = None,
+    shares: ArrayLike | None = None,
+    seen: ArrayLike | None = None,
   ):
     """Begins, or continues with the counters of an earlier gate.
 
@@ -68,6 +76,9 @@ class Abstainer:
       num_classes: C.
       counters: [G, C] answers so far; none by default.
       asked: [G] people who asked so far; those answered by default.
+      shares: [G, C] share of each group's predictions of each class to offer to the rule; all by
+        default.
+      seen: [G, C] predictions that came so far, where there are shares; none by default.
     """
     checks.require(
       isinstance(rule, CounterRule),
@@ -92,6 +103,12 @@ class Abstainer:
       "asked must hold one number per group, none below what was answered",
     )
     self.rule = rule
+    self.shares = None if shares is None else _shares(shares, self._counters.shape)
+    self._seen = np.array(np.zeros_like(self._counters) if seen is None else seen, np.int64)
+    checks.require(
+      self._seen.shape == self._counters.shape and bool(np.all(self._seen >= 0)),
+      "seen must hold one number per group and class, 0 or above",
+    )
     self._lock = threading.Lock()  # of the state
     self._saving = threading.Lock()  # of the file: one state after the other
 
@@ -121,10 +138,12 @@ class Abstainer:
     # Calls of any size share a few programs: the rest is filled up.
     size = 1 << max(0, int(labels.size - 1).bit_length())
     padded = np.full(size, REFUSED, np.int32)
-    padded[: labels.size] = labels
     whose = np.zeros(size, np.int32)
     whose[: labels.size] = groups
     with self._lock:
+      if self.shares is not None:
+        labels, self._seen = _answer_plan.offered(labels, groups, self.shares, self._seen)
+      padded[: labels.size] = labels
       found = admit_in_order(
         jnp.asarray(padded),
         jnp.asarray(whose),
@@ -173,14 +192,18 @@ class Abstainer:
   def _state(self) -> dict[str, Any]:
     """Rule and counters at one moment, as JSON values."""
     with self._lock:
+      plan = {}
+      if self.shares is not None:
+        plan = {"shares": self.shares.tolist(), "seen": self._seen.tolist()}
       return {
-        "format": FORMAT,
+        "format": PLANNED if plan else FORMAT,
         "max_gap": float(self.rule.max_gap),
         "min_count": float(self.rule.min_count),
         "disparity": self.rule.disparity,
         "guard": self.rule.guard,
         "counters": self._counters.tolist(),
         "asked": self._asked.tolist(),
+        **plan,
       }
 
   @classmethod
@@ -192,7 +215,7 @@ class Abstainer:
     """
     try:
       state = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-      known = isinstance(state, dict) and state.get("format") == FORMAT
+      known = isinstance(state, dict) and state.get("format") in (FORMAT, PLANNED)
     except ValueError:
       known = False
     except OSError as error:
@@ -204,10 +227,27 @@ class Abstainer:
       table = np.array(state["counters"], np.int64)
       num_groups, num_classes = table.shape
       rule = CounterRule(state["max_gap"], state["min_count"], state["disparity"], state["guard"])
+      plan = {}
+      if state["format"] == PLANNED:
+        plan = {"shares": state["shares"], "seen": state["seen"]}
       return cls(
-        rule, num_groups=num_groups, num_classes=num_classes, counters=table, asked=state["asked"]
+        rule,
+        num_groups=num_groups,
+        num_classes=num_classes,
+        counters=table,
+        asked=state["asked"],
+        **plan,
       )
     except (KeyError, OverflowError, TypeError, ValueError) as error:
       raise checks.ArgumentError(
         f"{path} is damaged ({error}); restore a copy, or begin with a new gate"
       ) from None
+
+
+def _shares(shares: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+  found = np.array(shares, np.float64)
+  checks.require(
+    found.shape == shape, f"shares has shape {found.shape}; pass {shape}, one row per group"
+  )
+  checks.require(bool(np.all((found >= 0) & (found <= 1))), "shares must be between 0 and 1")
+  return found

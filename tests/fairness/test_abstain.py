@@ -51,6 +51,29 @@ def test_a_saved_gate_goes_on_where_it_stopped(tmp_path):
   assert [path.name for path in tmp_path.iterdir()] == ["gate.json"]
 
 
+def test_a_gate_with_a_plan_goes_on_where_it_stopped(tmp_path):
+  labels, groups = stream()
+  shares = np.array([[0.3, 1.0], [1.0, 0.5]])
+  whole = fairness.Abstainer(RULE, **SIZES, shares=shares)
+  shown = whole.answer(labels, groups)
+  first = fairness.Abstainer(RULE, **SIZES, shares=shares)
+  begun = first.answer(labels[:201], groups[:201])
+  first.save(tmp_path / "gate.json")
+  second = fairness.Abstainer.restore(tmp_path / "gate.json")
+  rest = second.answer(labels[201:], groups[201:])
+  np.testing.assert_array_equal(shown, np.append(begun, rest))
+  np.testing.assert_array_equal(second.coverage, whole.coverage)
+  own = (groups == 0) & (labels == 0)
+  assert (shown[own] == 0).sum() <= np.ceil(0.3 * own.sum())
+  assert "shares" not in fairness.Abstainer(RULE, **SIZES)._state()
+  with pytest.raises(ArgumentError, match=r"shares has shape \(2,\)"):
+    fairness.Abstainer(RULE, **SIZES, shares=[0.5, 0.5])
+  with pytest.raises(ArgumentError, match="between 0 and 1"):
+    fairness.Abstainer(RULE, **SIZES, shares=shares * 2)
+  with pytest.raises(ArgumentError, match="seen must hold"):
+    fairness.Abstainer(RULE, **SIZES, shares=shares, seen=[1, 2])
+
+
 def test_threads_share_one_gate():
   labels, groups = stream()
   gate = fairness.Abstainer(RULE, **SIZES)
