@@ -1,5 +1,6 @@
 """`jaxfair train` of people who stay on disk: one release, measured on people who fit in memory."""
 
+import json
 import pathlib
 from typing import Any
 
@@ -59,6 +60,7 @@ def train(
 def _stored(table: dict[str, Any], public: str | None, folder: pathlib.Path) -> dict[str, Any]:
   """The table of a file after it was rewritten in the run directory, once."""
   from jaxfair import _whole_files, data
+  from jaxfair.data import _source_files
   from jaxfair.data._sources import RECORD
   from jaxfair.experiments._config import build
   from jaxfair.experiments._people import People, load_people
@@ -69,11 +71,18 @@ def _stored(table: dict[str, Any], public: str | None, folder: pathlib.Path) -> 
     "--on-disk needs --public FILE: a table of public people, whose ranges and categories encode "
     "the others chunk by chunk",
   )
-  store = folder / STORE
-  if not (store / RECORD).exists():
-    known = build(People, {**table, "csv": public}, where="--")
-    encoder = load_people(known)[0].encoder
-    assert encoder is not None
+  store, known = folder / STORE, build(People, {**table, "csv": public}, where="--")
+  encoder = load_people(known)[0].encoder
+  assert encoder is not None
+  if (store / RECORD).exists():
+    same = _source_files.record_of(path, encoder).items()
+    found = json.loads((store / RECORD).read_text(encoding="utf-8")).items()
+    checks.require(
+      all(pair in found for pair in same),
+      f"{store} holds people of another file than {path}, or encoded by other public people; "
+      "choose another folder (--out)",
+    )
+  else:
     for part in store.glob("*"):  # of a run that was stopped
       part.unlink()
     _whole_files.owner_only(store)

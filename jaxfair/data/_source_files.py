@@ -72,9 +72,19 @@ def write_source(
   checks.require(done == size, f"{path} says that it has {size} rows, and has {done}")
   record: dict[str, Any] = {"size": size}
   if transform is None:  # later people are encoded the same way
-    record |= {"encoder": encoder.given().to_record(), "identity": csv_identity(path).hex()}
+    record |= record_of(path, encoder)
   write_whole(folder / RECORD, json.dumps(record), mode=0o600)
   return open_source(folder)
+
+
+def record_of(path: PathLike, encoder: Encoder) -> dict[str, Any]:
+  """Whose people a folder holds and how they were encoded, as JSON values; as private as they are.
+
+  Reads the whole file.
+  """
+  own = {"encoder": encoder.given().to_record(), "identity": csv_identity(path).hex()}
+  found: dict[str, Any] = json.loads(json.dumps(own))
+  return found
 
 
 def _chunks_of(path: pathlib.Path, chunk_size: int) -> tuple[int, Iterator[Any]]:

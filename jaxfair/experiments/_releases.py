@@ -193,9 +193,13 @@ def plan_release(config: ReleaseConfig, *, key: jax.Array | None = None) -> Plan
   else:
     dataset, note = load_people(config.data)
   parted = config.parted(dataset, config.method, key=key)
+  plan = config.plan(parted)
+  # What a release would refuse is refused here: scaling is bought before the method is called.
+  methods.get(config.method).check_people(plan, parted.population)
+  config.mesh(plan)
   ledger = dataset_ledger(config.data) if config.dataset_ledger else None
   notes = (note,) if note else ()
-  return PlannedRelease(config, dataset, parted, config.plan(parted), ledger, notes, key)
+  return PlannedRelease(config, dataset, parted, plan, ledger, notes, key)
 
 
 def release_model(

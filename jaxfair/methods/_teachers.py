@@ -26,7 +26,6 @@ from jaxfair.methods._gradients import margin
 from jaxfair.methods._method import PERSON, Plan, Population, Sizes, refuse_unfit
 from jaxfair.methods._pate_settings import ConfidentSettings, FairSettings, TeacherSettings
 from jaxfair.methods._recipe import voting_teachers
-from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import PRIVATE
 from jaxfair.methods._sanitized import labels_budget, plan_figure, write_epsilons
 from jaxfair.methods._vote_epsilons import vote_epsilons
@@ -184,10 +183,8 @@ class Pate(PrivateMethod):
     model, loss = plans[0].model, plans[0].loss
     return pate.train_student(model, loss, asked.x, labels, config, keys=keys).params
 
-  def release(
-    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: Key | None = None
-  ) -> Released:
-    """As `Method` says; people whom the settings do not fit are refused before any charge."""
+  def check_people(self, plan: Plan, data: Population) -> None:
+    """Raises for public people without known labels, and for a figure that would not hold."""
     if data.public is not None:
       self._known(plan, data)
     checks.require(
@@ -195,7 +192,6 @@ class Pate(PrivateMethod):
       "sanitized_epsilon is about votes, and the features were scaled by what was bought from the "
       "private people, which it does not cover; scale by public people or by declared ranges",
     )
-    return super().release(plan, data, folder=folder, key=key)
 
   def _known(self, plan: Plan, data: Population) -> Any:
     """[queries] true labels of the queries, if the settings' notion reads them; else None."""

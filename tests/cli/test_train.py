@@ -1,6 +1,7 @@
 """`jaxfair train`: two commands from a table to predictions, and what it refuses in one line."""
 
 import csv
+import functools
 import json
 import re
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 from helpers import hiring
-from jaxfair import accounting, data, methods, training
+from jaxfair import accounting, checks, data, methods, training
+from jaxfair.cli import _train_on_disk
 from jaxfair.methods import _method
 
 SIZE = hiring.SIZE
@@ -180,3 +182,25 @@ def test_people_on_disk_and_a_mesh(jaxfair, people, tmp_path):
   assert "says what group, label would; leave it out" in line
   line = jaxfair("release", "--data", stored, "--method", "dp_sgd", "--epsilon", "1").err
   assert "no range is declared for age, pay" in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("changed", ["big.parquet", "public.csv"])
+def test_people_on_disk_are_those_of_the_file_that_is_named(tmp_path, changed):
+  """A second call must not train on the people of another file, or encoded in another way."""
+  pandas = pytest.importorskip("pandas")
+  pytest.importorskip("pyarrow")
+  own, public = tmp_path / "big.parquet", tmp_path / "public.csv"
+  table = {"csv": str(own), "label": "hired", "group": "sex"}
+  stored = functools.partial(_train_on_disk._stored, table, str(public), tmp_path / "out")
+  for path, size in ((tmp_path / "people.csv", 100), (public, 80)):
+    hiring.write(path, size=size)
+  pandas.read_csv(tmp_path / "people.csv").to_parquet(own)
+  assert stored() == stored()  # a run that is continued
+  if changed == "public.csv":
+    known = pandas.read_csv(public)
+    known[known["job"] != "cook"].to_csv(public, index=False)
+  else:
+    pandas.read_csv(tmp_path / "people.csv").iloc[1:].to_parquet(own)
+  with pytest.raises(checks.ArgumentError, match="choose another folder"):
+    stored()
