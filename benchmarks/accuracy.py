@@ -27,7 +27,7 @@ import pages
 from jaxfair import _schema as schema
 from jaxfair import accounting, data, fairness, methods, models, training
 from jaxfair.accounting import _grid
-from jaxfair.methods._answer_plans import answer_shares
+from jaxfair.methods._answer_plans import answer_targets
 from jaxfair.privacy import grid
 from jaxfair.types import Examples, Model
 
@@ -191,7 +191,7 @@ def released(
     plan.abstention,
     num_groups=people.num_groups,
     num_classes=people.num_classes,
-    shares=answer_shares(plan, fit.params, own),
+    targets=answer_targets(plan, fit.params, own),
   )
   told = gate.answer(answers[order], np.asarray(test.group)[order])
   shown = order[told >= 0]

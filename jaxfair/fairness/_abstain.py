@@ -35,9 +35,10 @@ class Abstainer:
   Its state is the number of answers by group and class. A call judges its
   people in their order, as if they had come one by one.
 
-  With `shares`, a plan of which predictions to show, a person whom the plan
-  leaves out is not answered, and the rule judges the others: the margin holds
-  as without a plan, and a good one lets more people be answered.
+  With `targets`, a plan of the classes' shares in every group's answers, a
+  person whom the plan leaves out is not answered, and the rule judges the
+  others: the margin holds as without a plan, and a good one lets more people
+  be answered.
 
   Save it before its answers are shown: a restored gate does not know what was
   shown after the last save, and the margin no longer holds for all answers.
@@ -64,8 +65,8 @@ class Abstainer:
     num_classes: int,
     counters: ArrayLike | None = None,
     asked: ArrayLike | None = None,
-    shares: ArrayLike | None = None,
-    seen: ArrayLike | None = None,
+    targets: ArrayLike | None = None,
+    offered: ArrayLike | None = None,
   ):
     """Begins, or continues with the counters of an earlier gate.
 
@@ -76,9 +77,9 @@ class Abstainer:
       num_classes: C.
       counters: [G, C] answers so far; none by default.
       asked: [G] people who asked so far; those answered by default.
-      shares: [G, C] share of each group's predictions of each class to offer to the rule; all by
-        default.
-      seen: [G, C] predictions that came so far, where there are shares; none by default.
+      targets: [C] shares of the classes that the answers to every group aim at; without them all
+        predictions are offered to the rule.
+      offered: [G, C] predictions offered so far, where there are targets; none by default.
     """
     checks.require(
       isinstance(rule, CounterRule),
@@ -103,11 +104,11 @@ class Abstainer:
       "asked must hold one number per group, none below what was answered",
     )
     self.rule = rule
-    self.shares = None if shares is None else _shares(shares, self._counters.shape)
-    self._seen = np.array(np.zeros_like(self._counters) if seen is None else seen, np.int64)
+    self.targets = None if targets is None else _checked(targets, num_classes)
+    self._offered = np.array(self._counters if offered is None else offered, np.int64)
     checks.require(
-      self._seen.shape == self._counters.shape and bool(np.all(self._seen >= 0)),
-      "seen must hold one number per group and class, 0 or above",
+      self._offered.shape == self._counters.shape and bool(np.all(self._offered >= self._counters)),
+      "offered must hold one number per group and class, none below what was answered",
     )
     self._lock = threading.Lock()  # of the state
     self._saving = threading.Lock()  # of the file: one state after the other
@@ -141,8 +142,10 @@ class Abstainer:
     whose = np.zeros(size, np.int32)
     whose[: labels.size] = groups
     with self._lock:
-      if self.shares is not None:
-        labels, self._seen = _answer_plan.offered(labels, groups, self.shares, self._seen)
+      if self.targets is not None:
+        labels, self._offered = _answer_plan.offer(
+          labels, groups, self.targets, float(self.rule.max_gap), self._offered
+        )
       padded[: labels.size] = labels
       found = admit_in_order(
         jnp.asarray(padded),
@@ -193,8 +196,8 @@ class Abstainer:
     """Rule and counters at one moment, as JSON values."""
     with self._lock:
       plan = {}
-      if self.shares is not None:
-        plan = {"shares": self.shares.tolist(), "seen": self._seen.tolist()}
+      if self.targets is not None:
+        plan = {"targets": self.targets.tolist(), "offered": self._offered.tolist()}
       return {
         "format": PLANNED if plan else FORMAT,
         "max_gap": float(self.rule.max_gap),
@@ -229,7 +232,7 @@ class Abstainer:
       rule = CounterRule(state["max_gap"], state["min_count"], state["disparity"], state["guard"])
       plan = {}
       if state["format"] == PLANNED:
-        plan = {"shares": state["shares"], "seen": state["seen"]}
+        plan = {"targets": state["targets"], "offered": state["offered"]}
       return cls(
         rule,
         num_groups=num_groups,
@@ -244,10 +247,13 @@ class Abstainer:
       ) from None
 
 
-def _shares(shares: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-  found = np.array(shares, np.float64)
+def _checked(targets: ArrayLike, num_classes: int) -> np.ndarray:
+  found = np.array(targets, np.float64)
   checks.require(
-    found.shape == shape, f"shares has shape {found.shape}; pass {shape}, one row per group"
+    found.shape == (num_classes,), f"targets has shape {found.shape}; pass one share per class"
   )
-  checks.require(bool(np.all((found >= 0) & (found <= 1))), "shares must be between 0 and 1")
+  checks.require(
+    bool(np.all(found >= 0)) and bool(np.isclose(found.sum(), 1)),
+    "targets must be shares of the classes that sum to 1",
+  )
   return found

@@ -11,10 +11,10 @@ from jaxfair.methods._method import Plan, Population
 from jaxfair.types import Params
 
 
-def answer_shares(plan: Plan, params: Params, data: Population) -> np.ndarray | None:
-  """[G, C] shares of the model's predictions to offer to the rule; None if not asked for.
+def answer_targets(plan: Plan, params: Params, data: Population) -> np.ndarray | None:
+  """[C] shares of the classes that shown predictions aim at; None if not asked for.
 
-  They are planned for 0.8 of the margin; see `fairness._answer_plan.planned_shares`.
+  See `fairness._answer_plan.planned_targets`.
 
   Privacy:
     Computed from the released parameters and from features and groups of public people, none of
@@ -22,13 +22,12 @@ def answer_shares(plan: Plan, params: Params, data: Population) -> np.ndarray | 
   """
   if not getattr(plan.settings, "plan_answers", False):
     return None
-  public, rule = plan.bounded(data).public, plan.abstention
+  public = plan.bounded(data).public
   assert public is not None
-  assert rule is not None
   predicted = np.asarray(models.predict(plan.model, params, public.x))
   counts = np.zeros((plan.sizes.groups, plan.sizes.classes))
   np.add.at(counts, (np.asarray(public.group), predicted), 1)
-  return _answer_plan.planned_shares(counts, _answer_plan.PLANNED_PART * float(rule.max_gap))
+  return _answer_plan.planned_targets(counts)
 
 
 def refuse_unplanned(settings: Any) -> None:

@@ -74,8 +74,8 @@ class FairDpSgdSettings(DpSgdSettings):
       people, and have no margin for predictions, whose true labels are not known.
     sharpness: multiplies the logits in the penalty: 1 compares probabilities, more compares
       smoothed decisions.
-    plan_answers: whether shares of predictions to show are planned on public people first, so that
-      the margin lets more be shown; see docs/fairpate.md.
+    plan_answers: whether the shares of classes among shown predictions are planned on public
+      people, so that the margin lets more be shown; see docs/fairpate.md.
   """
 
   lam: NonNegative = 0.1

@@ -135,7 +135,7 @@ def record(own: "Released") -> dict[str, Any]:
       "min_count": int(rule.min_count),
       "disparity": rule.disparity,
       "guard": rule.guard,
-      "planned": own.answer_shares is not None,
+      "planned": own.answer_targets is not None,
     },
     "intended_use": own.intended_use,
     "limits": list(LIMITS),
@@ -290,7 +290,7 @@ def _fairness(card: dict[str, Any]) -> tuple[Block, ...]:
   if rule is None:
     return (f"The model shows all its predictions and keeps no margin between groups ({groups}).",)
   planned = (
-    "Which share of the predictions of each class to show was planned for each group on public "
+    "The shares of the classes that the answers to every group aim at were planned on public "
     "people, so that most predictions can be shown within the margin; groups are not answered "
     "equally often. The plan reads no private person, and the margin holds whether or not the plan "
     "suits those who come.",

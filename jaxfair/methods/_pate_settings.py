@@ -84,8 +84,8 @@ class FairSettings(ConfidentSettings):
       paper's test of the answered one alone.
     notion: notion of fairness, for labels. All but demographic parity read the labels of the public
       people, and keep no margin for predictions, whose true labels are not known.
-    plan_answers: whether shares of predictions to show are planned on public people first, so that
-      the margin lets more be shown; see docs/fairpate.md.
+    plan_answers: whether the shares of classes among shown predictions are planned on public
+      people, so that the margin lets more be shown; see docs/fairpate.md.
   """
 
   max_gap: NonNegative = 0.1
@@ -132,8 +132,8 @@ class PenaltySettings(ConfidentSettings):
     min_count: people of a group before the margin is kept.
     notion: of fairness, in the penalty. All but demographic parity read the labels of the public
       people, and have no margin for predictions, whose true labels are not known.
-    plan_answers: whether shares of predictions to show are planned on public people first, so that
-      the margin lets more be shown; see docs/fairpate.md.
+    plan_answers: whether the shares of classes among shown predictions are planned on public
+      people, so that the margin lets more be shown; see docs/fairpate.md.
   """
 
   lam: NonNegative = 1.0

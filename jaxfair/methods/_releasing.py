@@ -18,7 +18,7 @@ from typing import Any
 import jax
 
 from jaxfair import accounting, checks, training
-from jaxfair.methods._answer_plans import answer_shares
+from jaxfair.methods._answer_plans import answer_targets
 from jaxfair.methods._method import (
   PERSON,
   SCALING,
@@ -162,7 +162,7 @@ def publish(
     scaler=data.scaler,
     row_norm=plan.row_norm,
     abstention=plan.abstention,
-    answer_shares=answer_shares(plan, params, data),
+    answer_targets=answer_targets(plan, params, data),
     data_name=data.name,
     spending=_spending(data, told.guarantee.delta) if for_release else (),
     intended_use=data.intended_use,

@@ -63,8 +63,8 @@ class FairSoftSettings(SoftSettings):
     disparity: which difference between groups; see `fairness.CounterRule`.
     guard: "table" keeps every disparity below the margin; "own" is the paper's test of the
       answered one alone.
-    plan_answers: whether shares of predictions to show are planned on public people first, so that
-      the margin lets more be shown; see docs/fairpate.md.
+    plan_answers: whether the shares of classes among shown predictions are planned on public
+      people, so that the margin lets more be shown; see docs/fairpate.md.
   """
 
   max_gap: NonNegative = 0.1

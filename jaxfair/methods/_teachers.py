@@ -155,7 +155,7 @@ class Pate(PrivateMethod):
     trained = pate.train_teachers(
       plan.model, plan.loss, parts, config.teacher, key=keys["teachers"], checkpoint=checkpoint
     )
-    found = pate.predict_votes(plan.model, trained, _asked(plan, data).x)
+    found = pate.predict_votes(plan.model, trained, self._asked(plan, data).x)
     return np.asarray(pate.vote_counts(found, plan.sizes.classes, num_teachers=teachers))
 
   def labels(self, plan: Plan, data: Population, votes: np.ndarray, *, key: Key) -> np.ndarray:
@@ -174,7 +174,7 @@ class Pate(PrivateMethod):
     several methods if their students learn in the same way; of several rows of
     labels one may be empty, and its student is then none to be used.
     """
-    asked, config = _asked(plans[0], data), plans[0].config.student
+    asked, config = self._asked(plans[0], data), plans[0].config.student
     if labels.ndim == 2:
       nothing = (labels == pate.NO_ANSWER).all(axis=1)
       labels = np.where(nothing[:, None], 0, labels)
@@ -198,7 +198,7 @@ class Pate(PrivateMethod):
     if "public_groups" not in self.needs:
       return None
     size, classes = plan.config.queries, plan.sizes.classes
-    truth = _asked(plan, data).y
+    truth = self._asked(plan, data).y
     return known_labels(truth, plan.settings.notion, size=size, num_classes=classes)
 
   def _release(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:
@@ -207,7 +207,8 @@ class Pate(PrivateMethod):
     votes = self.votes(plan, data, key=key, checkpoint=work / PRIVATE / TEACHERS)
     labels = self._kept(plan, data, self._answers(plan, data, votes, work / ANSWERS, key))
     # The key and the votes are those of a run that was stopped, and so is the figure.
-    write_epsilons(vote_epsilons(plan, votes, key=_keys(key)["figure"]), work)
+    asked = self._counted(votes, labels)
+    write_epsilons(vote_epsilons(plan, asked, key=_keys(key)["figure"]), work)
     return tree.take(self.students([plan], data, labels, key=key), 0)
 
   def _rehearse(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:
@@ -258,6 +259,17 @@ class Pate(PrivateMethod):
       answerer.finish()
     return found.labels.astype(np.int32)
 
+  def _asked(self, plan: Plan, data: Population) -> Examples:
+    """The public people that are voted on: the queries."""
+    public = plan.bounded(data).public
+    assert public is not None
+    return public.take(np.arange(plan.config.queries))
+
+  def _counted(self, votes: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The votes that the answers are about."""
+    del labels
+    return votes
+
   def _kept(self, plan: Plan, data: Population, labels: np.ndarray) -> np.ndarray:
     """The answers that a student learns from."""
     del plan, data
@@ -292,13 +304,6 @@ class ConfidentPate(Pate):
     del data
     everyone = np.zeros(len(votes), np.int32)
     return fair_answers(plan, votes, everyone, 1, CounterRule(2.0, 0), "any", key)
-
-
-def _asked(plan: Plan, data: Population) -> Examples:
-  """The public people that are asked about."""
-  public = plan.bounded(data).public
-  assert public is not None
-  return public.take(np.arange(plan.config.queries))
 
 
 def _keys(key: jax.Array) -> dict[str, jax.Array]:

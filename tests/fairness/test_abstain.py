@@ -53,25 +53,25 @@ def test_a_saved_gate_goes_on_where_it_stopped(tmp_path):
 
 def test_a_gate_with_a_plan_goes_on_where_it_stopped(tmp_path):
   labels, groups = stream()
-  shares = np.array([[0.3, 1.0], [1.0, 0.5]])
-  whole = fairness.Abstainer(RULE, **SIZES, shares=shares)
+  targets = np.array([0.6, 0.4])
+  whole = fairness.Abstainer(RULE, **SIZES, targets=targets)
   shown = whole.answer(labels, groups)
-  first = fairness.Abstainer(RULE, **SIZES, shares=shares)
+  first = fairness.Abstainer(RULE, **SIZES, targets=targets)
   begun = first.answer(labels[:201], groups[:201])
   first.save(tmp_path / "gate.json")
   second = fairness.Abstainer.restore(tmp_path / "gate.json")
   rest = second.answer(labels[201:], groups[201:])
   np.testing.assert_array_equal(shown, np.append(begun, rest))
   np.testing.assert_array_equal(second.coverage, whole.coverage)
-  own = (groups == 0) & (labels == 0)
-  assert (shown[own] == 0).sum() <= np.ceil(0.3 * own.sum())
-  assert "shares" not in fairness.Abstainer(RULE, **SIZES)._state()
-  with pytest.raises(ArgumentError, match=r"shares has shape \(2,\)"):
-    fairness.Abstainer(RULE, **SIZES, shares=[0.5, 0.5])
-  with pytest.raises(ArgumentError, match="between 0 and 1"):
-    fairness.Abstainer(RULE, **SIZES, shares=shares * 2)
-  with pytest.raises(ArgumentError, match="seen must hold"):
-    fairness.Abstainer(RULE, **SIZES, shares=shares, seen=[1, 2])
+  rates = whole.counters[:, 1] / whole.counters.sum(axis=1)
+  np.testing.assert_allclose(rates, 0.4, atol=0.06)
+  assert "targets" not in fairness.Abstainer(RULE, **SIZES)._state()
+  with pytest.raises(ArgumentError, match=r"targets has shape \(3,\)"):
+    fairness.Abstainer(RULE, **SIZES, targets=[0.5, 0.25, 0.25])
+  with pytest.raises(ArgumentError, match="sum to 1"):
+    fairness.Abstainer(RULE, **SIZES, targets=targets * 2)
+  with pytest.raises(ArgumentError, match="offered must hold"):
+    fairness.Abstainer(RULE, **SIZES, targets=targets, offered=[1, 2])
 
 
 def test_threads_share_one_gate():

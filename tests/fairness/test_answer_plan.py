@@ -7,85 +7,70 @@ from jaxfair import checks, fairness
 from jaxfair.fairness import _answer_plan
 
 
-def answered(counts, max_gap):
-  """[G, C] people of each cell whom the plan answers, of the smoothed counts."""
-  return _answer_plan.planned_shares(counts, max_gap) * (counts + _answer_plan.UNSEEN)
-
-
-def most_of_a_group(people, low, high):
-  """[L] the largest M with shares m / M between low and high [L, C], by bisection."""
-  top = np.min(people / np.maximum(low, 1e-12), axis=1).clip(max=people.sum())
-  bottom = np.zeros(len(low))
-  for _ in range(40):
-    middle = (bottom + top) / 2
-    fits = np.minimum(high * middle[:, None], people).sum(axis=1) >= middle * (1 - 1e-9)
-    bottom, top = np.where(fits, middle, bottom), np.where(fits, top, middle)
-  return bottom
-
-
-def enumerated(counts, max_gap, steps):
-  """The most people over a grid of lower ends q of the shares, group by group."""
-  grid = [np.linspace(0, 1, steps)] * counts.shape[1]
-  low = np.stack(np.meshgrid(*grid), axis=-1).reshape(-1, counts.shape[1])
-  total = low.sum(axis=1)
-  low = low[(total <= 1 + 1e-9) & (total + max_gap * low.shape[1] >= 1)]
-  people = counts + _answer_plan.UNSEEN
-  return sum(most_of_a_group(row, low, low + max_gap) for row in people).max()
+def answered(counts, targets):
+  """People who can be answered with these shares, of the smoothed counts: [...] for [..., C]."""
+  people = np.asarray(counts) + _answer_plan.UNSEEN
+  return sum((row / np.maximum(targets, 1e-12)).min(axis=-1) for row in people)
 
 
 def test_two_groups_by_hand():
   # Of 75 + 25 and 25 + 75 people, equal shares of classes allow 133: all of one group, and of the
   # other 25 of the class that it lacks with 25 / 3 of the other one.
   counts = np.array([[7500.0, 2500.0], [2500.0, 7500.0]])
-  planned = answered(counts, 0.0)
-  assert planned.sum() == pytest.approx(13333, rel=1e-3)
-  rates = planned[:, 0] / planned.sum(axis=1)
-  assert rates[0] == pytest.approx(rates[1], abs=1e-9)
-  slack = answered(counts, 0.01)
-  assert planned.sum() < slack.sum() < 1.03 * planned.sum()
-  rates = slack[:, 0] / slack.sum(axis=1)
-  assert abs(rates[0] - rates[1]) == pytest.approx(0.01, abs=1e-9)
+  targets = _answer_plan.planned_targets(counts)
+  assert sorted(targets) == pytest.approx([0.25, 0.75], abs=1e-3)
+  assert answered(counts, targets) == pytest.approx(13333, rel=1e-3)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("groups", "classes"), [(2, 2), (3, 2), (5, 2), (2, 3)])
-def test_no_target_shares_allow_more(groups, classes):
+@pytest.mark.parametrize(("groups", "classes"), [(2, 2), (3, 2), (5, 2), (2, 3), (3, 3), (4, 3)])
+def test_no_other_shares_allow_more(groups, classes):
   rng = np.random.default_rng(groups + 10 * classes)
-  for max_gap in (0.05, 0.1):
-    counts = rng.integers(5, 100, (groups, classes)).astype(float)
-    planned = answered(counts, max_gap)
-    steps = 201 if classes == 2 else 41
-    best = enumerated(counts, max_gap, steps)
-    assert best * (1 - 1e-9) <= planned.sum() <= best * (1.03 if classes == 2 else 1.15)
-    rates = planned / planned.sum(axis=1, keepdims=True)
-    assert np.ptp(rates, axis=0).max() <= max_gap + 1e-9
+  grid = [np.linspace(0, 1, 1001 if classes == 2 else 101)] * (classes - 1)
+  free = np.stack(np.meshgrid(*grid), axis=-1).reshape(-1, classes - 1)
+  every = np.concatenate([free, 1 - free.sum(axis=1, keepdims=True)], axis=1)
+  every = every[every[:, -1] >= 0]
+  for _ in range(5):
+    counts = rng.integers(5, 100, (groups, classes))
+    found = answered(counts, _answer_plan.planned_targets(counts))
+    best = answered(counts, every).max()
+    assert best * (1 - 1e-9) <= found <= best * (1.01 if classes == 2 else 1.1)
 
 
 def test_groups_alike_are_answered_wholly_and_empty_cells_are_planned():
-  shares = _answer_plan.planned_shares([[40, 60], [400, 600]], 0.01)
-  np.testing.assert_allclose(shares, 1, atol=1e-2)
-  shares = _answer_plan.planned_shares([[40, 60, 0], [0, 0, 0]], 0.01)
-  assert ((shares >= 0) & (shares <= 1)).all()
-  with pytest.raises(checks.ArgumentError, match="one row per group"):
-    _answer_plan.planned_shares([1, 2], 0.1)
+  targets = _answer_plan.planned_targets([[40, 60], [400, 600]])
+  np.testing.assert_allclose(targets, [0.4, 0.6], atol=2e-3)
+  targets = _answer_plan.planned_targets([[40, 60, 0], [0, 0, 0]])
+  assert targets.sum() == pytest.approx(1)
+  assert (targets >= 0).all()
+  with pytest.raises(checks.ArgumentError, match="groups, classes"):
+    _answer_plan.planned_targets([1, 2])
 
 
-def test_people_are_taken_at_even_distances_over_batches():
-  groups, labels = np.array([0, 0, 0, 1, 0, 1]), np.array([1, 1, 1, 0, 1, 0])
-  shares = np.array([[1.0, 0.5], [0.0, 1.0]])
-  none = np.zeros((2, 2), int)
-  taken, seen = _answer_plan.offered(labels, groups, shares, none)
-  np.testing.assert_array_equal(taken, [-1, 1, -1, -1, 1, -1])
-  np.testing.assert_array_equal(seen, [[0, 4], [2, 0]])
-  first, middle = _answer_plan.offered(labels[:2], groups[:2], shares, none)
-  rest, last = _answer_plan.offered(labels[2:], groups[2:], shares, middle)
-  np.testing.assert_array_equal(np.append(first, rest), taken)
-  np.testing.assert_array_equal(last, seen)
-  many = np.zeros(1000, int)
-  taken, _ = _answer_plan.offered(many, many, np.array([[0.37]]), np.zeros((1, 1), int))
-  positions = np.flatnonzero(taken == 0)
-  assert len(positions) == 370
-  assert set(np.diff(positions)) == {2, 3}
+def test_a_class_is_offered_up_to_its_share_and_the_margin():
+  none, targets = np.zeros((2, 2), int), np.array([0.25, 0.75])
+  labels, groups = np.zeros(8, int), np.zeros(8, int)
+  shown, offered = _answer_plan.offer(labels, groups, targets, 0.05, none)
+  # 0 <= 0.3 * 1 lets the first through; 1 > 0.3 * 2, and so on without a person of class 1.
+  np.testing.assert_array_equal(shown, [0] + [-1] * 7)
+  np.testing.assert_array_equal(offered, [[1, 0], [0, 0]])
+  shown, _ = _answer_plan.offer(labels, groups, targets, 0.3, none)
+  np.testing.assert_array_equal(shown, [0, 0] + [-1] * 6)  # 1 <= 0.55 * 2, 2 > 0.55 * 3
+  shown, _ = _answer_plan.offer(np.array([1, 0, 0]), np.array([0, 1, 0]), targets, 0.05, none)
+  np.testing.assert_array_equal(shown, [1, 0, 0])  # groups have offers of their own
+
+
+def test_batches_are_offered_as_one_and_shares_are_met():
+  rng = np.random.default_rng(0)
+  groups, labels = rng.integers(0, 2, 4000), rng.integers(0, 3, 4000)
+  targets, none = np.array([0.2, 0.3, 0.5]), np.zeros((2, 3), int)
+  whole, offered = _answer_plan.offer(labels, groups, targets, 0.01, none)
+  first, middle = _answer_plan.offer(labels[:701], groups[:701], targets, 0.01, none)
+  rest, last = _answer_plan.offer(labels[701:], groups[701:], targets, 0.01, middle)
+  np.testing.assert_array_equal(np.append(first, rest), whole)
+  np.testing.assert_array_equal(last, offered)
+  rates = offered / offered.sum(axis=1, keepdims=True)
+  assert (rates <= targets + 0.01 + 1 / offered.sum(axis=1, keepdims=True)).all()
+  assert (whole >= 0).mean() > 0.6  # 2/3 at most: a third of them are of class 2
 
 
 @pytest.mark.slow
@@ -98,13 +83,12 @@ def test_the_margin_holds_whatever_the_plan_and_a_good_one_answers_more():
   public = np.stack([rng.multinomial(1000, mix) for mix in mixes])
   plans = {
     "none": None,
-    "good": _answer_plan.planned_shares(public, 0.8 * 0.03),
-    "bad": np.array([[0.1, 1.0, 1.0], [1.0, 0.1, 1.0], [1.0, 1.0, 0.1]]),
-    "for others": _answer_plan.planned_shares(public[::-1], 0.8 * 0.03),
+    "good": _answer_plan.planned_targets(public),
+    "bad": np.array([0.05, 0.05, 0.9]),
   }
   covered = {}
-  for name, shares in plans.items():
-    gate = fairness.Abstainer(rule, num_groups=3, num_classes=3, shares=shares)
+  for name, targets in plans.items():
+    gate = fairness.Abstainer(rule, num_groups=3, num_classes=3, targets=targets)
     most, shown = np.inf, 0
     for rows in np.split(np.arange(3200), 50):
       shown += (gate.answer(labels[rows], groups[rows]) >= 0).sum()

@@ -10,7 +10,7 @@ import pytest
 
 from jaxfair import accounting, checks, methods
 from jaxfair.fairness import _answer_plan
-from jaxfair.methods._answer_plans import answer_shares
+from jaxfair.methods._answer_plans import answer_targets
 from jaxfair.methods._serving import serve
 from jaxfair.types import Examples
 
@@ -50,16 +50,15 @@ def test_the_release_carries_the_plan_and_the_card_says_so(release):
   public = population().public
   counts = np.zeros((2, 2))
   np.add.at(counts, (public.group, made.predict(public.x)), 1)
-  expected = _answer_plan.planned_shares(counts, 0.8 * 0.05)
-  np.testing.assert_array_equal(found.answer_shares, expected)
-  assert (expected < 0.9).any()
-  assert "was planned for each group on public" in (folder / "model_card.md").read_text()
-  plain = dataclasses.replace(made, answer_shares=None)
+  expected = _answer_plan.planned_targets(counts)
+  np.testing.assert_array_equal(found.answer_targets, expected)
+  assert "were planned on public people" in (folder / "model_card.md").read_text()
+  plain = dataclasses.replace(made, answer_targets=None)
   plain.save(folder.parent / "plain")
   assert "planned" not in (folder.parent / "plain" / "model_card.md").read_text()
   # What is computed from parameters reads no private person and no label.
   other = population(private=people(600, 7), public=public._replace(y=1 - public.y))
-  np.testing.assert_array_equal(answer_shares(plan, made.params, other), expected)
+  np.testing.assert_array_equal(answer_targets(plan, made.params, other), expected)
 
 
 @pytest.mark.slow
@@ -80,7 +79,7 @@ def test_another_process_continues_the_plan_with_its_state(release, tmp_path):
   shown = [line.split(",")[1] for line in told.stdout.splitlines()[1:]]
   names = np.array([*made.class_names, ""])  # -1: nothing is shown
   assert shown == names[whole.labels[501:]].tolist()
-  alone = serve(dataclasses.replace(made, answer_shares=None), asking.x, asking.group)
+  alone = serve(dataclasses.replace(made, answer_targets=None), asking.x, asking.group)
   covered, before = ((served.labels >= 0).mean() for served in (whole, alone))
   assert covered > before + 0.03, (covered, before)
   gate = made.abstainer(state)
@@ -102,9 +101,8 @@ def test_a_plan_needs_a_margin_for_predictions():
 def test_every_method_with_a_margin_can_plan(name):
   _, plan = planned(name)
   params = plan.model.init(jax.random.key(0), np.zeros(3, np.float32))
-  shares = answer_shares(plan, params, population())
-  assert shares.shape == (2, 2)
+  assert answer_targets(plan, params, population()).shape == (2,)
   unplanned = dataclasses.replace(
     plan, settings=dataclasses.replace(plan.settings, plan_answers=False)
   )
-  assert answer_shares(unplanned, params, population()) is None
+  assert answer_targets(unplanned, params, population()) is None
