@@ -1,12 +1,15 @@
 """`jaxfair train` of people who stay on disk: one release, measured on people who fit in memory."""
 
 import pathlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from jaxfair import checks
-from jaxfair.cli import _console
+from jaxfair.cli import _console, _hosts
+
+if TYPE_CHECKING:
+  from jaxfair.training._group import Group
 
 STORE = "people"  # in the run directory: the private people as arrays
 
@@ -17,6 +20,7 @@ def train(
   asked: dict[str, Any],
   sets: list[str],
   seed: int | None,
+  group: "Group | None" = None,
 ) -> None:
   """Releases a model into `folder` and measures it; the same call continues it.
 
@@ -26,11 +30,13 @@ def train(
     asked: other values of the release; None is left out.
     sets: `settings.METHOD.KEY=VALUE`, as for people in memory.
     seed: makes the release reproducible, and therefore not for release.
+    group: the hosts that share the training, all of which make the same call; None for one.
   """
   import jax
 
   from jaxfair.experiments import _config as configs
   from jaxfair.experiments import _release_config, _releases
+  from jaxfair.training._hosts import from_first
 
   given = {key: value for key, value in asked.items() if value is not None}
   method = given.setdefault("method", "dp_sgd")
@@ -46,14 +52,20 @@ def train(
   # Everything but the people is checked before a large file is read.
   stand_in = {**given, "data": {"source": str(folder)}}
   configs.build(_release_config.ReleaseConfig, stand_in, where="--")
+  _hosts.require_shared(group, folder)
   if "source" not in table:
-    table = _stored(table, given.get("public_csv"), folder)
+    public = given.get("public_csv")
+    table = from_first(lambda: _stored(table, public, folder))
   config = configs.build(_release_config.ReleaseConfig, {**given, "data": table}, where="--")
   planned = _releases.plan_release(config)
+  fixed = None if seed is None else jax.random.key(seed)
+  if group is not None and not group.is_first:
+    _releases.release_model(planned, folder, key=fixed)
+    return
   with _console.progress() as (say, _):
     for line in planned.priced():
       say(line)
-    _releases.release_model(planned, folder, key=None if seed is None else jax.random.key(seed))
+    _releases.release_model(planned, folder, key=fixed)
 
 
 def _stored(table: dict[str, Any], public: str | None, folder: pathlib.Path) -> dict[str, Any]:

@@ -145,12 +145,22 @@ class ReleaseConfig(Settings):
     """The devices that share the training of a plan."""
     if self.devices is None:
       return None
-    there, shards = jax.devices(), plan.settings.shards
-    fitting = [n for n in range(1, len(there) + 1) if shards % n == 0]
+    # As many of every process: each of them holds its part of the people.
+    hosts, shards = jax.process_count(), plan.settings.shards
+    there = [[d for d in jax.devices() if d.process_index == host] for host in range(hosts)]
+    most = hosts * min(map(len, there))
+    fitting = [n for n in range(hosts, most + 1, hosts) if shards % n == 0]
+    checks.require(
+      bool(fitting),
+      f"{hosts} hosts cannot share {shards} shards of people equally; use a number of hosts that "
+      f"divides {shards}, or settings.{self.method}.shards = {-(-shards // hosts) * hosts}",
+    )
     count = fitting[-1] if self.devices == "all" else self.devices
     checks.require(
       count in fitting,
-      f"devices={count} of {len(there)} cannot share {shards} shards of people equally; use "
-      f"{', '.join(map(str, fitting))} or all",
+      f"devices={count} of {most} cannot share {shards} shards of people equally"
+      f"{'' if hosts == 1 else f' on {hosts} hosts'}; use {', '.join(map(str, fitting))} or all",
     )
-    return jax.sharding.Mesh(np.array(there[:count]), ("people",))
+    assert isinstance(count, int)
+    chosen = [device for own in there for device in own[: count // hosts]]
+    return jax.sharding.Mesh(np.array(chosen), ("people",))

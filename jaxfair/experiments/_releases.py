@@ -35,6 +35,7 @@ from jaxfair.methods._buying import PLACE, buy_once
 from jaxfair.methods._evaluation import NonPrivateEvaluation, evaluate
 from jaxfair.methods._noisy_figures import FiguresPlan, buy_figures, plan_figures
 from jaxfair.methods._releasing import WORK
+from jaxfair.training import _hosts
 from jaxfair.types import Examples
 
 TABLE = "release"
@@ -193,14 +194,16 @@ def plan_release(config: ReleaseConfig, *, key: jax.Array | None = None) -> Plan
   else:
     dataset, note = load_people(config.data)
   parted = config.parted(dataset, config.method, key=key)
-  ledger = dataset_ledger(config.data) if config.dataset_ledger else None
+  # Of several processes the first one charges.
+  charged = config.dataset_ledger and _hosts.is_first()
+  ledger = dataset_ledger(config.data) if charged else None
   notes = (note,) if note else ()
   return PlannedRelease(config, dataset, parted, config.plan(parted), ledger, notes, key)
 
 
 def release_model(
   planned: PlannedRelease, folder: pathlib.Path, *, key: jax.Array | None = None
-) -> tuple[methods.Released, NonPrivateEvaluation, Examples]:
+) -> tuple[methods.Released, NonPrivateEvaluation | None, Examples]:
   """Releases into `folder / "release"` and measures into `folder / "evaluation"`.
 
   The same call continues a release that was stopped.
@@ -211,10 +214,12 @@ def release_model(
     key: makes the release reproducible, and therefore not for release.
 
   Returns:
-    The model, its evaluation, and the test people with features as the model takes them.
+    The model, its evaluation, and the test people with features as the model takes them. Of
+    several processes, which all make the same call, the first one evaluates.
   """
   config, ledger, dataset = planned.config, planned.ledger, planned.dataset
-  planned.require_affordable(folder)
+  mesh = config.mesh(planned.plan)  # which may be refused, before anything is bought
+  _hosts.from_first(lambda: planned.require_affordable(folder))
   buy = functools.partial(
     buy_once,
     folder=folder,
@@ -226,9 +231,11 @@ def release_model(
   parted = config.parted(dataset, config.method, buy=buy, key=planned.key)
   plan = config.plan(parted)
   people = dataclasses.replace(
-    parted.population, ledger=ledger, intended_use=config.intended_use, mesh=config.mesh(plan)
+    parted.population, ledger=ledger, intended_use=config.intended_use, mesh=mesh
   )
   released = methods.get(plan.method).release(plan, people, folder=folder, key=key)
+  if not _hosts.is_first():
+    return released, None, parted.test
   found = evaluate(
     released, parted.test, plain=_plain(planned), work=folder / WORK, key=jax.random.key(0)
   )
