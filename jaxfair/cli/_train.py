@@ -78,10 +78,7 @@ def train(
   ] = None,
   use: Use = None,
   on_disk: Annotated[
-    bool,
-    typer.Option(
-      "--on-disk", help="Leave the people of a Parquet or Arrow file on disk; needs --public FILE."
-    ),
+    bool, typer.Option("--on-disk", help="Leave the people of a Parquet or Arrow file on disk.")
   ] = False,
   devices: Devices = None,
   host: _hosts.Host = None,

@@ -1,5 +1,6 @@
 """`jaxfair train` of people who stay on disk: one release, measured on people who fit in memory."""
 
+import dataclasses
 import pathlib
 from typing import TYPE_CHECKING, Any
 
@@ -54,8 +55,7 @@ def train(
   configs.build(_release_config.ReleaseConfig, stand_in, where="--")
   _hosts.require_shared(group, folder)
   if "source" not in table:
-    public = given.get("public_csv")
-    table = from_first(lambda: _stored(table, public, folder))
+    table = from_first(lambda: _stored(table, given, folder))
   config = configs.build(_release_config.ReleaseConfig, {**given, "data": table}, where="--")
   planned = _releases.plan_release(config)
   fixed = None if seed is None else jax.random.key(seed)
@@ -68,29 +68,30 @@ def train(
     _releases.release_model(planned, folder, key=fixed)
 
 
-def _stored(table: dict[str, Any], public: str | None, folder: pathlib.Path) -> dict[str, Any]:
+def _stored(table: dict[str, Any], given: dict[str, Any], folder: pathlib.Path) -> dict[str, Any]:
   """The table of a file after it was rewritten in the run directory, once."""
-  from jaxfair import _whole_files, data
+  from jaxfair import _whole_files, data, methods
+  from jaxfair.data._source_files import chunks_of
   from jaxfair.data._sources import RECORD
   from jaxfair.experiments._config import build
-  from jaxfair.experiments._people import People, load_people
+  from jaxfair.experiments._people import People, fit_streamed, load_people
 
-  path = pathlib.Path(table.get("csv", ""))
-  checks.require(
-    public is not None,
-    "--on-disk needs --public FILE: a table of public people, whose ranges and categories encode "
-    "the others chunk by chunk",
-  )
+  path, public = pathlib.Path(table.get("csv", "")), given.get("public_csv")
   store = folder / STORE
   if not (store / RECORD).exists():
-    known = build(People, {**table, "csv": public}, where="--")
-    encoder = load_people(known)[0].encoder
+    chunks_of(path, 1)  # which may be no file of this kind
+    own = build(People, table, where="--")
+    if public is not None:
+      own = dataclasses.replace(own, csv=public)
+    encoder = fit_streamed(own) if public is None else load_people(own)[0].encoder
     assert encoder is not None
+    if given.get("scaling") == "declared":
+      methods.Preprocessing.declared(encoder)  # which may lack a range
     for part in store.glob("*"):  # of a run that was stopped
       part.unlink()
     _whole_files.owner_only(store)
     typer.echo(
       f"writing {path} to {store}, which holds the private people: not for release", err=True
     )
-    data.write_source(path, store, encoder=encoder)
+    data.write_source(path, store, encoder=encoder, fitted_here=public is None)
   return {"source": str(store), "name": path.stem}

@@ -12,7 +12,6 @@ data set, computed with randomness of the operating system, written down, measur
 """
 
 import dataclasses
-import functools
 import pathlib
 from collections.abc import Mapping
 from typing import Any
@@ -27,13 +26,14 @@ from jaxfair.experiments._config import ConfigError
 from jaxfair.experiments._folders import RunError
 from jaxfair.experiments._frontiers import read_frontier
 from jaxfair.experiments._people import dataset_ledger, load_people, set_name
-from jaxfair.experiments._population import Parted
+from jaxfair.experiments._population import Buy, Parted
 from jaxfair.experiments._reading import read_plan
 from jaxfair.experiments._release_config import Anybody, ReleaseConfig
 from jaxfair.experiments._stored_people import open_stored
 from jaxfair.methods._buying import PLACE, buy_once
 from jaxfair.methods._evaluation import NonPrivateEvaluation, evaluate
 from jaxfair.methods._noisy_figures import FiguresPlan, buy_figures, plan_figures
+from jaxfair.methods._preprocessing import PreprocessingPlan
 from jaxfair.methods._releasing import WORK
 from jaxfair.training import _hosts
 from jaxfair.types import Examples
@@ -220,14 +220,16 @@ def release_model(
   config, ledger, dataset = planned.config, planned.ledger, planned.dataset
   mesh = config.mesh(planned.plan)  # which may be refused, before anything is bought
   _hosts.from_first(lambda: planned.require_affordable(folder))
-  buy = functools.partial(
-    buy_once,
-    folder=folder,
-    budget=config.budget(dataset),
-    name=dataset.name,
-    ledger=ledger,
-    key=None if key is None else jax.random.fold_in(key, 1),
-  )
+  held: list[methods.Preprocessing] = []  # bought once, for the model and its baseline
+
+  def buy(plan: PreprocessingPlan, people: Any) -> methods.Preprocessing:
+    own = None if key is None else jax.random.fold_in(key, 1)
+    if not held:
+      budget, name = config.budget(dataset), dataset.name
+      made = buy_once(plan, people, folder=folder, budget=budget, name=name, ledger=ledger, key=own)
+      held.append(made)
+    return held[0]
+
   parted = config.parted(dataset, config.method, buy=buy, key=planned.key)
   plan = config.plan(parted)
   people = dataclasses.replace(
@@ -237,7 +239,7 @@ def release_model(
   if not _hosts.is_first():
     return released, None, parted.test
   found = evaluate(
-    released, parted.test, plain=_plain(planned), work=folder / WORK, key=jax.random.key(0)
+    released, parted.test, plain=_plain(planned, buy), work=folder / WORK, key=jax.random.key(0)
   )
   found.write(folder)
   if planned.figures is not None:
@@ -245,13 +247,13 @@ def release_model(
   return released, found, parted.test
 
 
-def _plain(planned: PlannedRelease) -> np.ndarray:
+def _plain(planned: PlannedRelease, buy: Buy) -> np.ndarray:
   """[n] predictions of the same network, trained without privacy; they are not stored."""
   baseline, network = methods.get("plain"), planned.plan.network
   settings: Any = baseline.settings(
     network=network.name, hidden=network.hidden, width=network.width
   )
-  parted = planned.config.parted(planned.dataset, baseline.name, key=planned.key)
+  parted = planned.config.parted(planned.dataset, baseline.name, buy=buy, key=planned.key)
   plan = baseline.plan(settings, parted.population.sizes, None)
   fitted = baseline.fit(plan, parted.population, key=jax.random.key(1))
   scaler, x = parted.population.scaler, parted.test.x

@@ -21,7 +21,7 @@ from jaxfair.data import _scaling
 from jaxfair.methods._method import PERSON
 from jaxfair.methods._preprocessing import Preprocessing, PreprocessingPlan
 from jaxfair.training import _hosts
-from jaxfair.types import Key
+from jaxfair.types import Key, Source
 
 PLACE = "preprocessing"
 
@@ -33,7 +33,7 @@ def seeded_bits(key: Key) -> Any:
 
 def buy_once(
   plan: PreprocessingPlan,
-  x: np.ndarray,
+  x: np.ndarray | Source,
   *,
   folder: pathlib.Path,
   budget: Budget,
@@ -45,7 +45,7 @@ def buy_once(
 
   Args:
     plan: priced.
-    x: features of the private people.
+    x: features of the private people, or these people on disk.
     folder: folder of the release.
     budget: of the whole release; the purchase must be within it.
     name: name of the data set.
@@ -71,7 +71,7 @@ def buy_once(
 
 def _buy(
   plan: PreprocessingPlan,
-  x: np.ndarray,
+  x: np.ndarray | Source,
   mark: pathlib.Path,
   file: pathlib.Path,
   *,

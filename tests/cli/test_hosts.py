@@ -12,7 +12,8 @@ import pytest
 from helpers import hiring, quick_compile
 from jaxfair import accounting, data, methods, training
 from jaxfair.cli import _hosts
-from jaxfair.experiments import _cells, _registry, _runs, _stored_people, _study
+from jaxfair.experiments import _cells, _registry, _runs, _study
+from jaxfair.methods import _buying
 
 USUAL = ("train", "people.csv", "--label", "hired", "--group", "sex", "--epsilon", "1")
 
@@ -100,14 +101,13 @@ def on_hosts(folder, *arguments, count=2):
 
 @pytest.mark.slow
 def test_two_hosts_release_what_one_does(tmp_path):
-  """One set of files, written and told by the first host; nothing from the second."""
+  """One set of files, written and told by the first host; scales are bought once."""
   pandas = pytest.importorskip("pandas")
   pytest.importorskip("pyarrow")
   pandas.read_csv(hiring.write(tmp_path / "people.csv")).to_parquet(tmp_path / "people.parquet")
-  hiring.write(tmp_path / "public.csv", size=80)
   few = ("--set", "settings.dp_sgd.steps=5", "--set", "settings.dp_sgd.batch_size=50")
   roles = ("--label", "hired", "--group", "sex", "--epsilon", "1")
-  asked = ("train", "people.parquet", *roles, *few, "--on-disk", "--public", "public.csv")
+  asked = ("train", "people.parquet", *roles, *few, "--on-disk")
   first, second = on_hosts(tmp_path, *asked, "--seed", "3", "--out", "out")
   assert first[2] == 0, first
   assert second == ("", "", 0)
@@ -118,18 +118,28 @@ def test_two_hosts_release_what_one_does(tmp_path):
   assert not list(tmp_path.glob(".*"))
   (entry,) = accounting.Ledger.read(tmp_path / "out" / "work" / "ledger.jsonl")
   assert entry.event.shards == 64
-  # By hand, in one process: the same people, drawn in as many shards.
-  stored = _stored_people.open_stored(str(tmp_path / "out" / "people"))
-  public = data.from_csv(tmp_path / "public.csv", encoder=stored.encoder)
-  rows, _ = stored.parts(stored.size // 5, key=jax.random.key(0))
-  made = methods.Preprocessing.public(stored.encoder, public.examples.x)
-  method, people = methods.get("dp_sgd"), stored.population(rows, made, public.examples)
+  (entry,) = accounting.Ledger.read(tmp_path / "out" / "preprocessing" / "ledger.jsonl")
+  # By hand, in one process: the same people in memory, drawn in as many shards.
+  whole = data.from_csv(tmp_path / "people.csv", label="hired", group="sex")
+  drawn = np.random.default_rng(np.asarray(jax.random.key_data(jax.random.key(0))))
+  test_rows = drawn.choice(whole.size, whole.size // 5, replace=False, shuffle=False)
+  own = whole.examples.take(np.delete(np.arange(whole.size), test_rows))
+  buying = methods.plan_preprocessing(whole.encoder, epsilon=0.1, delta=5e-5)
+  assert buying.event == entry.event
+  bits = _buying.seeded_bits(jax.random.fold_in(jax.random.key(3), 1))
+  made = buying.buy(own.x, source=bits)
+  people = methods.Population(
+    own._replace(x=made.apply(own.x)), whole.class_names, whole.group_names
+  )
+  method = methods.get("dp_sgd")
   settings = method.settings(steps=5, batch_size=50, shards=64)
-  plan = method.plan(settings, people.sizes, accounting.Budget(1.0, 1e-4))
-  own = plan.bounded(people).people
-  fitted = training.dp_sgd(plan.model, plan.loss, own, plan.config, key=jax.random.key(3))
-  released = methods.load(tmp_path / "out" / "release").params
-  for one, other in zip(jax.tree.leaves(fitted.params), jax.tree.leaves(released), strict=True):
+  plan = method.plan(settings, people.sizes, accounting.Budget(0.9, 5e-5))
+  private = plan.bounded(people).private
+  fitted = training.dp_sgd(plan.model, plan.loss, private, plan.config, key=jax.random.key(3))
+  released = methods.load(tmp_path / "out" / "release")
+  np.testing.assert_array_equal(released.scaler.center, made.scaler.center)
+  found = zip(*map(jax.tree.leaves, (fitted.params, released.params)), strict=True)
+  for one, other in found:
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
 
 

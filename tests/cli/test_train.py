@@ -123,7 +123,9 @@ def test_public_people_declared_ranges_and_a_useless_model(jaxfair, people, tmp_
 @pytest.mark.parametrize(
   ("arguments", "told"),
   [
-    ((), "--on-disk needs --public FILE"),
+    ((), "people.csv' is not known; use a .parquet, .arrow or .feather file"),
+    (("--public", "people.csv"), "people.csv' is not known; use a .parquet, .arrow or .feather"),
+    (("--scaler", "public"), "scaling='public' needs public people"),
     (("--public", "0.1"), "name a file of public people"),
     (
       ("--public", "people.csv", "--method", "pate"),
@@ -137,6 +139,14 @@ def test_public_people_declared_ranges_and_a_useless_model(jaxfair, people, tmp_
 def test_people_on_disk_that_cannot_be_trained_on(refused, people, arguments, told):
   line = refused("train", people, *USUAL, "--on-disk", *arguments)
   assert re.search(told, line), line
+
+
+def test_ranges_that_are_missing_are_told_before_people_are_rewritten(refused, people, tmp_path):
+  pandas = pytest.importorskip("pandas")
+  pytest.importorskip("pyarrow")
+  pandas.read_csv(people).to_parquet(tmp_path / "big.parquet")
+  line = refused("train", "big.parquet", *USUAL, "--on-disk", "--scaler", "declared")
+  assert "no range is declared for age, pay" in line
 
 
 @pytest.mark.slow
@@ -175,5 +185,5 @@ def test_people_on_disk_and_a_mesh(jaxfair, people, tmp_path):
   stored = tmp_path / "out" / "people"
   line = jaxfair("release", "--data", stored, "--method", "dp_sgd", *ROLES, "--epsilon", "1").err
   assert "says what group, label would; leave it out" in line
-  line = jaxfair("release", "--data", stored, "--method", "dp_sgd", "--epsilon", "1").err
-  assert "no range is declared for age, pay" in line
+  plain = ("release", "--data", stored, "--method", "dp_sgd", "--epsilon", "1", "--dry-run")
+  assert "Means and ranges of the features are bought: epsilon 0.0" in jaxfair(*plain).out
