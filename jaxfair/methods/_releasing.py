@@ -31,6 +31,7 @@ from jaxfair.methods._method import (
 from jaxfair.methods._released import Released, load
 from jaxfair.methods._sanitized import read_epsilons
 from jaxfair.pate._attribute import AtTheseVotes, Protection
+from jaxfair.training import _hosts
 from jaxfair.training._checkpoints import Checkpoints
 from jaxfair.training._program_fingerprint import programs
 from jaxfair.types import Key, Params
@@ -107,7 +108,7 @@ def release_training(
   """Releases a DP-SGD training, which keeps its own ledger and checkpoints."""
   require_planned(plan, data)
   assert plan.budget is not None
-  place = _begun(plan, data, folder, key)
+  place = pathlib.Path(_hosts.from_first(lambda: str(_begun(plan, data, folder, key))))
   fitted = training.train_to_budget(
     plan.model,
     plan.loss,
@@ -121,16 +122,22 @@ def release_training(
     data=data.name,
     mesh=data.mesh,
   )
-  return publish(plan, data, fitted.params, folder, for_release=fitted.for_release)
+  params = fitted.params
+  if data.mesh is not None and jax.process_count() > 1:
+    params = _hosts.local(params, data.mesh)
+  return publish(plan, data, params, folder, for_release=fitted.for_release)
 
 
 def publish(
   plan: Plan, data: Population, params: Params, folder: str | pathlib.Path, *, for_release: bool
 ) -> Released:
-  """Writes `folder / "release"`, or reads the one that is there."""
+  """Writes `folder / "release"`, or reads the one that is there.
+
+  Of several processes the first one writes.
+  """
   place = pathlib.Path(folder) / RELEASE
   settings = json.loads(json.dumps(_plain(plan.settings)))
-  if place.exists():  # a stopped run had come so far
+  if _hosts.from_first(place.exists):  # a stopped run had come so far
     found = load(place)
     checks.require(
       (found.method, found.settings) == (plan.method, settings),
@@ -168,7 +175,7 @@ def publish(
     intended_use=data.intended_use,
     released_on=datetime.date.today().isoformat(),
   )
-  made.save(place)
+  _hosts.from_first(lambda: made.save(place))
   return made
 
 

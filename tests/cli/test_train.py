@@ -128,7 +128,9 @@ def test_public_people_declared_ranges_and_a_useless_model(jaxfair, people, tmp_
 @pytest.mark.parametrize(
   ("arguments", "told"),
   [
-    ((), "--on-disk needs --public FILE"),
+    ((), "people.csv' is not known; use a .parquet, .arrow or .feather file"),
+    (("--public", "people.csv"), "people.csv' is not known; use a .parquet, .arrow or .feather"),
+    (("--scaler", "public"), "scaling='public' needs public people"),
     (("--public", "0.1"), "name a file of public people"),
     (
       ("--public", "people.csv", "--method", "pate"),
@@ -142,6 +144,14 @@ def test_public_people_declared_ranges_and_a_useless_model(jaxfair, people, tmp_
 def test_people_on_disk_that_cannot_be_trained_on(refused, people, arguments, told):
   line = refused("train", people, *USUAL, "--on-disk", *arguments)
   assert re.search(told, line), line
+
+
+def test_ranges_that_are_missing_are_told_before_people_are_rewritten(refused, people, tmp_path):
+  pandas = pytest.importorskip("pandas")
+  pytest.importorskip("pyarrow")
+  pandas.read_csv(people).to_parquet(tmp_path / "big.parquet")
+  line = refused("train", "big.parquet", *USUAL, "--on-disk", "--scaler", "declared")
+  assert "no range is declared for age, pay" in line
 
 
 @pytest.mark.slow
@@ -180,8 +190,8 @@ def test_people_on_disk_and_a_mesh(jaxfair, people, tmp_path):
   stored = tmp_path / "out" / "people"
   line = jaxfair("release", "--data", stored, "--method", "dp_sgd", *ROLES, "--epsilon", "1").err
   assert "says what group, label would; leave it out" in line
-  line = jaxfair("release", "--data", stored, "--method", "dp_sgd", "--epsilon", "1").err
-  assert "no range is declared for age, pay" in line
+  plain = ("release", "--data", stored, "--method", "dp_sgd", "--epsilon", "1", "--dry-run")
+  assert "Means and ranges of the features are bought: epsilon 0.0" in jaxfair(*plain).out
 
 
 @pytest.mark.slow
@@ -192,7 +202,9 @@ def test_people_on_disk_are_those_of_the_file_that_is_named(tmp_path, changed):
   pytest.importorskip("pyarrow")
   own, public = tmp_path / "big.parquet", tmp_path / "public.csv"
   table = {"csv": str(own), "label": "hired", "group": "sex"}
-  stored = functools.partial(_train_on_disk._stored, table, str(public), tmp_path / "out")
+  stored = functools.partial(
+    _train_on_disk._stored, table, {"public_csv": str(public)}, tmp_path / "out"
+  )
   for path, size in ((tmp_path / "people.csv", 100), (public, 80)):
     hiring.write(path, size=size)
   pandas.read_csv(tmp_path / "people.csv").to_parquet(own)
