@@ -8,7 +8,7 @@ import optax
 
 from jaxfair import accounting, checks, models
 from jaxfair.models import _coupling
-from jaxfair.privacy._adaptive import QuantileClip
+from jaxfair.privacy._adaptive import SMALLEST, QuantileClip
 from jaxfair.privacy._banded_sampling import BandedSampler
 from jaxfair.privacy._bands import band_weights
 from jaxfair.privacy._clip_factors import ClipRule
@@ -105,6 +105,8 @@ class DpSgdConfig:
     """
     check_optimizer(self)
     checks.positive("l2_clip", self.l2_clip)
+    vanishes = "noise in proportion to it vanishes in float32"
+    checks.number("l2_clip", self.l2_clip, low=SMALLEST, remedy=vanishes)
     checks.non_negative("noise_multiplier", self.noise_multiplier)
     _regularizers.check(self, model)
     checks.integer("steps", self.steps, low=1)
