@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from jaxfair import accounting, checks, models
@@ -105,9 +106,10 @@ class DpSgdConfig:
     """
     check_optimizer(self)
     checks.positive("l2_clip", self.l2_clip)
-    vanishes = "noise in proportion to it vanishes in float32"
-    checks.number("l2_clip", self.l2_clip, low=SMALLEST, remedy=vanishes)
     checks.non_negative("noise_multiplier", self.noise_multiplier)
+    if checks.concrete(self.noise_multiplier) and np.any(self.noise_multiplier):
+      vanishes = "noise in proportion to it vanishes in float32"
+      checks.number("l2_clip", self.l2_clip, low=SMALLEST, remedy=vanishes)
     _regularizers.check(self, model)
     checks.integer("steps", self.steps, low=1)
     checks.integer("views", self.views, low=1)
