@@ -19,6 +19,8 @@ from jaxfair.privacy._rational import rational
 from jaxfair.types import Key, Number
 
 Tree = Any
+# Of a scale above 0: the grid of `_dense_sum` ends there, and below 2^-126 a scale counts as 0.
+_LEAST = 2.0**-90
 
 
 def gaussian(value: Tree, *, sigma: Number, key: Key, by_leaf: bool = False) -> Tree:
@@ -238,6 +240,8 @@ def _float32_up(name: str, value: Any) -> Any:
   if not checks.concrete(value):
     return jnp.asarray(value, jnp.float32) * (1 + 2.0**-20)
   checks.number(name, value, low=0.0, high=float(np.finfo(np.float32).max))
+  least = _LEAST if float(value) else 0.0
+  checks.number(name, value, low=least, remedy="float32 noise vanishes below; scale values up")
   nearest = np.float32(value)
   short = float(nearest) < float(value)
   return np.nextafter(nearest, np.float32(np.inf)) if short else nearest

@@ -4,11 +4,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from jaxfair import accounting, checks, models
 from jaxfair.models import _coupling
-from jaxfair.privacy._adaptive import QuantileClip
+from jaxfair.privacy._adaptive import SMALLEST, QuantileClip
 from jaxfair.privacy._banded_sampling import BandedSampler
 from jaxfair.privacy._bands import band_weights
 from jaxfair.privacy._clip_factors import ClipRule
@@ -106,6 +107,9 @@ class DpSgdConfig:
     check_optimizer(self)
     checks.positive("l2_clip", self.l2_clip)
     checks.non_negative("noise_multiplier", self.noise_multiplier)
+    if checks.concrete(self.noise_multiplier) and np.any(self.noise_multiplier):
+      vanishes = "noise in proportion to it vanishes in float32"
+      checks.number("l2_clip", self.l2_clip, low=SMALLEST, remedy=vanishes)
     _regularizers.check(self, model)
     checks.integer("steps", self.steps, low=1)
     checks.integer("views", self.views, low=1)

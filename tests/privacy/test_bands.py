@@ -4,9 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import linalg, optimize
+from scipy import linalg, optimize, special
 
-from jaxfair import checks
+from jaxfair import accounting, checks
+from jaxfair.accounting import _composition
 from jaxfair.privacy import _bands
 
 
@@ -113,3 +114,43 @@ def test_the_noise_of_sums_is_as_predicted():
   # Relative error of a deviation: 1 / sqrt(2 n), and six of them.
   expected = _bands.noise_of_sums(weights, steps)
   np.testing.assert_allclose(found, expected, rtol=6 / np.sqrt(2 * numbers))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+  ("steps", "bands", "rate", "tight"), [(4, 2, 1.0, True), (5, 2, 0.5, False), (5, 3, 0.3, False)]
+)
+def test_the_joint_law_of_all_releases_is_within_what_is_charged(steps, bands, rate, tight):
+  """Exact likelihoods over parts and coins, one person added or removed, also if parts are known.
+
+  Where nobody is left to chance and all blocks are whole, what is charged is the truth.
+  """
+  count, noise, rng = 100_000, 0.9, np.random.default_rng(0)
+  mix = mixing(_bands.band_weights(bands, steps).astype(np.float64), steps)
+
+  def log_ratios(releases):
+    """[bands, n] log-likelihoods with the person in each part, over those without."""
+    matched = (releases @ mix - 0.5 * np.sum(mix**2, axis=0)) / noise**2
+    each = np.log(1 - rate + rate * np.exp(matched))
+    return np.stack([each[:, part::bands].sum(axis=1) for part in range(bands)])
+
+  part, coins = rng.integers(0, bands, count), rng.random((count, steps)) < rate
+  taken = coins & (np.arange(steps) % bands == part[:, None])
+  without = noise * rng.normal(size=(count, steps))
+  present = log_ratios(taken @ mix.T + noise * rng.normal(size=(count, steps)))
+  absent = log_ratios(without)
+  losses = {
+    "added": special.logsumexp(present, axis=0) - np.log(bands),
+    "removed": np.log(bands) - special.logsumexp(absent, axis=0),
+    "added to a known part": present[0][part == 0],
+    "removed from a known part": -absent[0],
+  }
+  event = accounting.DpSgd(noise, rate / bands, steps, bands=bands)
+  for delta in (0.3, 0.1, 0.03):
+    epsilon = _composition.composed_epsilon([event], delta=delta)
+    found = {
+      name: np.mean(np.maximum(-np.expm1(epsilon - loss), 0)) for name, loss in losses.items()
+    }
+    error = 6 * np.sqrt(delta * bands / count)
+    assert max(found.values()) < delta + error, found
+    assert not tight or found["removed from a known part"] > 0.99 * delta - error, found

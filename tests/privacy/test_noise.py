@@ -293,6 +293,14 @@ def test_tiny_noise_is_none(name):
   np.testing.assert_array_equal(same, value)
 
 
+@pytest.mark.parametrize(("add", "name"), [(noise.gaussian, "sigma"), (noise.laplace, "scale")])
+@pytest.mark.parametrize("scale", [1e-30, 1e-38, 1e-45])
+def test_noise_that_would_vanish_is_refused(add, name, scale):
+  """Below 2^-126 the value would be returned as it is."""
+  with pytest.raises(checks.ArgumentError, match=f"{name}={scale} .*scale values up"):
+    add(jnp.ones(3), **{name: scale}, key=jax.random.key(0))
+
+
 @pytest.mark.slow
 def test_large_sigma_is_nearly_continuous():
   key = jax.random.key(4)

@@ -331,6 +331,7 @@ def _batch_norm() -> Model:
   ("changes", "told"),
   [
     ({"l2_clip": 0.0}, "l2_clip=0.0 must be above 0"),
+    ({"l2_clip": 1e-38}, "vanishes in float32"),
     ({"noise_multiplier": -1.0}, "noise_multiplier=-1.0"),
     ({"learning_rate": 0.0}, "learning_rate=0.0"),
     ({"batch_size": 61}, "batch_size=61 must be at least 1 and at most 60"),
