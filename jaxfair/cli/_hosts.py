@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import os
 import pathlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +31,7 @@ Coordinator = Annotated[
 Wait = Annotated[float, typer.Option(help="Seconds that hosts wait for each other to start.")]
 
 OWN = ("host", "wait")  # what may differ between hosts
+SEEN = 3.0  # seconds until a new file on a shared disk is seen by all hosts
 
 
 @contextlib.contextmanager
@@ -146,20 +148,27 @@ def require_shared(group: "Group | None", folder: pathlib.Path) -> None:
 
   def marked() -> str:
     folder.parent.mkdir(parents=True, exist_ok=True)
+    group.mark = mark
     mark.write_text(os.urandom(8).hex())
     return mark.read_text()
 
   token = _hosts.from_first(marked)
-  try:
-    seen = mark.read_text() == token
-  except OSError:
-    seen = False
+  end = time.monotonic() + SEEN
+  while not (seen := _holds(mark, token)) and time.monotonic() < end:
+    time.sleep(0.1)
   checks.require(
     seen, f"{folder.parent.absolute()} is not on a disk that all hosts share; choose another --out"
   )
   multihost_utils.sync_global_devices("jaxfair: shared folder")
   if group.is_first:
     mark.unlink()
+
+
+def _holds(path: pathlib.Path, text: str) -> bool:
+  try:
+    return path.read_text() == text
+  except OSError:
+    return False
 
 
 def announced(

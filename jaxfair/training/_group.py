@@ -8,6 +8,7 @@ system closes the connections of a process, however it ends.
 import atexit
 import contextlib
 import os
+import pathlib
 import queue
 import selectors
 import sys
@@ -24,10 +25,16 @@ INITIALIZED = 60  # seconds for JAX to connect processes that have met
 
 
 class Group:
-  """The processes of one command; see `together`."""
+  """The processes of one command; see `together`.
+
+  Attributes:
+    place: which of them this is.
+    mark: a file that the first process removes, however the command ends; None for none.
+  """
 
   def __init__(self, place: Place, links: list[Link]):
     self.place = place
+    self.mark: pathlib.Path | None = None
     self._links = links
     self._finished: set[Link] = set()
     self._heard: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -74,16 +81,18 @@ class Group:
     jax.distributed.shutdown()
 
   def fail(self, line: str) -> None:
-    """Tells the others why this process ends, and lets them end first.
+    """Tells the others why this process ends.
 
-    Without the first process JAX would end the others with a trace of its own.
+    The first process lets them end first: JAX would end them with a trace of its own without it.
     """
     with self._lock:
       self._leaving = True
     told = f"host {self.place.named(self.place.index)}: {line}"
     for link in self._links:
       link.send({"error": told})
-    self._gone.wait(LAST)
+    if self.is_first:
+      self._gone.wait(LAST)
+    self._clean()
 
   def _listen(self) -> None:
     here = len(self._links)
@@ -122,7 +131,17 @@ class Group:
     if self.is_first:
       for link in self._links:
         link.send({"error": line})
+      for link in self._links:
+        link.connection.settimeout(LAST)
+        while link.words() is not None:
+          pass
+    self._clean()
     os._exit(2)
+
+  def _clean(self) -> None:
+    if self.mark is not None:
+      with contextlib.suppress(OSError):
+        self.mark.unlink()
 
 
 @contextlib.contextmanager
