@@ -66,8 +66,8 @@ def _stored(table: dict[str, Any], public: str | None, folder: pathlib.Path) -> 
   path = pathlib.Path(table.get("csv", ""))
   checks.require(
     public is not None,
-    "--on-disk needs --public FILE: a table of public people, whose ranges and categories encode "
-    "the others chunk by chunk",
+    "--on-disk needs --public FILE: a table of public people, with whose ranges and categories "
+    "the others are encoded",
   )
   store = folder / STORE
   if not (store / RECORD).exists():
