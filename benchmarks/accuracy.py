@@ -21,14 +21,13 @@ from typing import Any, Literal
 
 import accuracy_table
 import jax
-import moments
 import numpy as np
 import pages
-import planned_answers
 
 from jaxfair import _schema as schema
 from jaxfair import accounting, data, fairness, methods, models, training
 from jaxfair.accounting import _grid
+from jaxfair.methods._answer_plans import answer_targets
 from jaxfair.privacy import grid
 from jaxfair.types import Examples, Model
 
@@ -45,8 +44,8 @@ class Row:
   Attributes:
     title: of the row.
     data: a named set; `label` and `group` as in a config.
-    pretrained: arguments of `models.pretrained`; without it and `scattering`, x stays as it is.
-    moments: brings each image to one position, slant and size before `scattering`.
+    features: a name for `models.extractor`; none leaves x as it is.
+    pretrained: arguments of `models.pretrained` in its place.
     parts: sizes of the public, private and test part, drawn anew for each seed; none for the
       publisher's training and test parts.
     public: how many of the publisher's training people are public in their place.
@@ -59,7 +58,6 @@ class Row:
     mean_bound: a public bound on a row's length for that mean; longer rows count shortened.
     method: a method of the registry; "dp_sgd" is trained by the recipe below.
     settings: of another method.
-    plan_gap: plans on public people which answers to offer to the margin; see `planned_answers`.
     epsilons: budgets, with a learning rate and a number of steps for each under DP-SGD.
     watch: a class whose own accuracy is the row's measure.
     published: at each epsilon, with `source`.
@@ -76,8 +74,7 @@ class Row:
   differences: str
   chosen: str
   method: str = "dp_sgd"
-  settings: dict[str, int | float | str] = dataclasses.field(default_factory=dict)
-  plan_gap: float | None = None
+  settings: dict[str, bool | int | float | str] = dataclasses.field(default_factory=dict)
   group: str | None = None
   learning_rates: tuple[float, ...] = ()
   steps: tuple[int, ...] = ()
@@ -88,8 +85,7 @@ class Row:
   pretrained: dict[str, int | bool | str | tuple[int, ...]] = dataclasses.field(
     default_factory=dict
   )
-  scattering: bool = False
-  moments: bool = False
+  features: str | None = None
   parts: tuple[int, ...] = ()
   public: int = 0
   keep_class: tuple[float, ...] = ()
@@ -191,17 +187,15 @@ def released(
   if plan.abstention is None:
     return [100 * float(right.mean())]
   order = np.random.default_rng(seed).permutation(test.size)
-  sizes = {"num_groups": people.num_groups, "num_classes": people.num_classes}
-  rule, groups, asked = plan.abstention, np.asarray(test.group)[order], answers[order]
-  shape = (people.num_groups, people.num_classes)
-  if row.plan_gap is not None:
-    known = np.asarray(models.predict(plan.model, fit.params, seen.public.x))
-    planned = planned_answers.shares(counted(public.group, known, shape), row.plan_gap)
-    asked = planned_answers.offered(asked, groups, planned)
-  shown = order[np.asarray(fairness.sequential_filter(asked, groups, rule, **sizes))]
-  table = counted(np.asarray(test.group)[shown], answers[shown], shape)
-  gap = np.asarray(fairness.demographic_disparity(table)).max()
-  return [100 * float(right[shown].mean()), len(shown) / test.size, float(gap)]
+  gate = fairness.Abstainer(
+    plan.abstention,
+    num_groups=people.num_groups,
+    num_classes=people.num_classes,
+    targets=answer_targets(plan, fit.params, own),
+  )
+  told = gate.answer(answers[order], np.asarray(test.group)[order])
+  shown = order[told >= 0]
+  return [100 * float(right[shown].mean()), len(shown) / test.size, gate.gap]
 
 
 def quiet(config: Any) -> Any:
@@ -211,18 +205,11 @@ def quiet(config: Any) -> Any:
   return config._replace(rule=dataclasses.replace(config.rule, sigma=1e-3))
 
 
-def counted(groups: np.ndarray, answers: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-  """[G, C] people by group and answer."""
-  table = np.zeros(shape)
-  np.add.at(table, (np.asarray(groups), answers), 1)
-  return table
-
-
 def load(row: Row) -> data.Dataset:
   """The people, with features in place of images."""
   people = data.load(row.data, label=row.label, group=row.group)
-  if row.scattering:
-    return models.embed(people, moments.scattering() if row.moments else models.scattering())
+  if row.features is not None:
+    return models.embed(people, models.extractor(row.features))
   if row.pretrained:
     return models.embed(people, models.pretrained(**row.pretrained))
   return people

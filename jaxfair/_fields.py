@@ -127,7 +127,10 @@ def _check(name: str, hint: Any, value: Any) -> None:
   elif origin in (typing.Union, types.UnionType):
     for choice in arguments:
       if choice is not type(None) and _is_list(choice) == isinstance(value, tuple):
-        _check(name, choice, value)
+        # Of a number or a word, the words are not told to a number.
+        words = typing.get_args(choice) if typing.get_origin(choice) is typing.Literal else ()
+        if not words or type(value) in {type(word) for word in words}:
+          _check(name, choice, value)
   elif origin is typing.Literal:
     checks.one_of(name, value, arguments)
 

@@ -10,6 +10,7 @@ import pytest
 
 from helpers import evidence, evidence_figures
 from jaxfair.experiments import _cells, _config, _folders, _registry
+from jaxfair.experiments._quotes import Quote
 
 CHEAP = ("configs/decisions/fig_2_3.toml", "configs/decisions/fig_2_9.toml")
 MACHINE = ("jax", "jaxlib", "numpy", "system", "devices")  # other bits where one of these differs
@@ -54,6 +55,40 @@ def test_a_recorded_run_repeats_to_the_last_bit(config, tmp_path):
 def test_cells_of_a_table_are_plain_text():
   assert evidence_figures.cell("a | b_c\n*d*") == r"a \| b\_c \*d\*"
   assert evidence_figures.cell("**not run**") == "**not run**"
+
+
+@pytest.mark.parametrize(
+  ("text", "figures", "tables"),
+  [
+    ("Figures 6.3, 6.4 and 6.18", "6.3 6.4 6.18", ""),
+    ("Table 1 and figures 2, 7 to 9 on UTKFace", "2 7 8 9", "1"),
+    ("Figures 5.9 to 5.11: two layers of 10 units", "5.9 5.10 5.11", ""),
+    ("Figure 3's second set has 50 teachers", "3", ""),
+    ("PATE with 12 teachers", "", ""),
+  ],
+)
+def test_figures_are_read_from_words(text, figures, tables):
+  expected = {(False, one) for one in figures.split()} | {(True, one) for one in tables.split()}
+  assert evidence_figures.mentions(text) == expected
+
+
+def test_a_figure_is_as_strong_as_all_of_its_sets(tmp_path):
+  for name in ("faces", "digits"):
+    text = f'# Figure 1 on {name}: what was done.\ntitle = "{name}"\n'
+    (tmp_path / f"{name}.toml").write_text(text)
+  (tmp_path / "other.toml").write_text('# Another set than in figure 1.\ntitle = "other"\n')
+  quotes = {("package", "Fig. 1"): Quote("a sentence", "Section 1", "Fig. 1", "pate")}
+  tested = {("package", "Fig. 1"): ["faces.toml", "digits.toml", "other.toml"]}
+
+  def strength(**sizes):
+    known = {f"{name}.toml": size for name, size in sizes.items()}
+    return evidence_figures.drawn(quotes, tested, known, tmp_path)[0].strength
+
+  assert strength(faces="paper", digits="paper") == "paper"
+  assert strength(faces="paper", digits="small") == "partly paper"
+  assert strength(faces="paper", other="paper") == "partly paper"
+  assert strength(digits="small", other="paper") == "small"
+  assert strength(other="paper") == "no record yet"
 
 
 @pytest.fixture

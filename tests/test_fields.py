@@ -1,5 +1,7 @@
 """Fields that may hold one value or many."""
 
+from typing import Literal
+
 import pytest
 
 from jaxfair import _fields
@@ -33,3 +35,15 @@ def test_one_value_or_many_are_a_list(given, values):
 def test_both_forms_are_checked(given, told):
   with pytest.raises(ConfigError, match=told):
     build(Config, {"epsilon": given})
+
+
+class Shared(ex.Settings):
+  """Settings with a number or a word."""
+
+  devices: int | Literal["all"] | None = None
+
+
+def test_a_number_or_a_word():
+  assert [build(Shared, {"devices": one}).devices for one in (2, "all")] == [2, "all"]
+  with pytest.raises(ConfigError, match="use one of all"):
+    build(Shared, {"devices": "some"})

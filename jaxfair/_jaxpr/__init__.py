@@ -7,7 +7,7 @@ Which primitives call another program, and how to open them, is listed once, in 
 from jaxfair._jaxpr.calls import Kind, inner, kind, opened
 from jaxfair._jaxpr.unit_axes import without_unit_axes
 from jaxfair._jaxpr.walking import bind, equations, uses, walk
-from jaxfair._jaxpr.wide_rows import has_short_rows, with_wide_rows
+from jaxfair._jaxpr.wide_rows import has_short_rows, looks_up_short_rows, with_wide_rows
 
 __all__ = [
   "Kind",
@@ -16,6 +16,7 @@ __all__ = [
   "has_short_rows",
   "inner",
   "kind",
+  "looks_up_short_rows",
   "opened",
   "uses",
   "walk",

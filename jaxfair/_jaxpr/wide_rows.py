@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend import core
 
-from jaxfair._jaxpr.calls import Kind, Program, kind
+from jaxfair._jaxpr.calls import Kind, Program, inner, kind
 from jaxfair._jaxpr.walking import bind, equations, walk
 
 
@@ -26,6 +26,12 @@ def has_short_rows(program: Program, *, inside: bool = True) -> bool:
   mended = () if inside else map(id, equations(program, through=(Kind.CALL,)))
   known = set(mended)
   return any(_is_short(one) for one in equations(program) if id(one) not in known)
+
+
+def looks_up_short_rows(equation: core.JaxprEqn) -> bool:
+  """Whether an equation, or one of the programs that it holds, looks rows up by such numbers."""
+  parts = (one for part in inner(equation) for one in equations(part))
+  return any(map(_is_short, (equation, *parts)))
 
 
 def with_wide_rows(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,5 +65,7 @@ def _is_short(equation: core.JaxprEqn) -> bool:
     return False
   avals: list[Any] = [atom.aval for atom in equation.invars]
   table, rows = avals
+  if not jnp.issubdtype(table.dtype, jnp.inexact):  # which has no derivative
+    return False
   heights = [table.shape[axis] for axis in equation.params["dimension_numbers"].start_index_map]
   return rows.dtype.itemsize < 4 and max(heights, default=0) > jnp.iinfo(rows.dtype).max

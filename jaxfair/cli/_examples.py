@@ -6,17 +6,23 @@ import typer
 
 
 class Example(NamedTuple):
-  """A line that works as it stands, and the page of the documentation about it."""
+  """A line that works as it stands, and the page of the documentation about it.
+
+  Attributes:
+    line: the command.
+    page: of the documentation.
+    hosts: the command on the first of two hosts; "" if it runs on one.
+  """
 
   line: str
   page: str
+  hosts: str = ""
 
 
 TRAINED = "runs/train/people-dp_sgd-1"
+TRAIN = "jaxfair train people.csv --label hired --group sex --epsilon 1"
 EXAMPLES = {
-  "train": Example(
-    "jaxfair train people.csv --label hired --group sex --epsilon 1", "docs/train.md"
-  ),
+  "train": Example(TRAIN, "docs/train.md", f"{TRAIN} --host 1/2 --coordinator localhost:5000"),
   "predict": Example(
     f"jaxfair predict {TRAINED}/release new.csv --out predictions.csv", "docs/releasing.md"
   ),
@@ -62,7 +68,12 @@ def show_in_help(app: typer.Typer, above: str = "") -> None:
     assert one.callback is not None
     example = EXAMPLES.get(above + (one.name or one.callback.__name__))
     # The lone \b keeps the lines of its paragraph as they are.
-    one.epilog = example and f"\b\nExample:\n  {example.line}\nDocumentation:\n  {example.page}"
+    one.epilog = example and "\n".join(["\b", *_lines(example)])
   for group in app.registered_groups:
     assert group.typer_instance is not None
     show_in_help(group.typer_instance, f"{above}{group.name} ")
+
+
+def _lines(example: Example) -> list[str]:
+  more = ["On the first of two hosts:", f"  {example.hosts}"] if example.hosts else []
+  return ["Example:", f"  {example.line}", *more, "Documentation:", f"  {example.page}"]

@@ -83,6 +83,7 @@ def release(
     return
   folder = out or pathlib.Path("runs") / "release" / f"{planned.dataset.name}-{config.method}"
   _, found, _ = _releases.release_model(planned, folder)
+  assert found is not None
   for warning in found.warnings:
     typer.secho(warning, fg="red", bold=True)
   _train.print_epsilons(found)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jaxfair import checks
-from jaxfair.cli import _console, _train_on_disk
+from jaxfair.cli import _console, _hosts, _train_on_disk
 
 if TYPE_CHECKING:
   from jaxfair.experiments._cells import Plan
   from jaxfair.methods._evaluation import NonPrivateEvaluation
+  from jaxfair.training._group import Group
 
 Ranges = Annotated[
   list[str] | None,
@@ -37,6 +38,7 @@ SEEDS = 5  # repetitions that measure what privacy costs each group
 
 
 def train(
+  context: typer.Context,
   people: Annotated[
     str,
     typer.Argument(
@@ -78,12 +80,12 @@ def train(
   ] = None,
   use: Use = None,
   on_disk: Annotated[
-    bool,
-    typer.Option(
-      "--on-disk", help="Leave the people of a Parquet or Arrow file on disk; needs --public FILE."
-    ),
+    bool, typer.Option("--on-disk", help="Leave the people of a Parquet or Arrow file on disk.")
   ] = False,
   devices: Devices = None,
+  host: _hosts.Host = None,
+  coordinator: _hosts.Coordinator = None,
+  wait: _hosts.Wait = 300,
   seed: Annotated[
     int | None, typer.Option(help="Makes the run reproducible, and therefore not for release.")
   ] = None,
@@ -95,39 +97,54 @@ def train(
 
   The same command continues a run that was stopped.
   """
+  number = counted(devices if host is None else devices or "all")
+  more = [str(one) for one in (public, config) if one is not None and pathlib.Path(one).is_file()]
+  with _hosts.joined(context, host, coordinator, wait, [people, *more]) as party:
+    table = people_table(people, label, group, positive, drop or [], ranges or [])
+    if on_disk or "source" in table:
+      checks.require(epsilon is not None, NO_EPSILON)
+      for name, value in (("config", config), ("tune", tune)):
+        checks.require(value is None, f"--{name} needs people in memory; leave it out")
+      folder = out or _folder(people, method or "dp_sgd", epsilon or 0.0)
+      asked = {"method": method, "epsilon": epsilon, "delta": delta, "scaling": scaler}
+      asked |= {"intended_use": use, "devices": number, **public_people(public)}
+      _train_on_disk.train(table, folder, asked, sets or [], seed, party)
+      if party is None or party.is_first:
+        print_summary(folder, people)
+      return
+    given: dict[str, Any] = {
+      "data": table,
+      "methods": [_method(method, tune)] if method or tune or not config else None,
+      "epsilons": None if epsilon is None else [epsilon],
+      "release_epsilon": epsilon,
+      "delta": delta,
+      "scaling": scaler,
+      "intended_use": use,
+      "devices": number,
+      "seed": "os" if seed is None else seed,
+      **public_people(public),
+    }
+    if tune is not None:
+      given["settings"] = {TUNED: {"mean_runs": float(tune)}}
+    made = _planned(config, {k: v for k, v in given.items() if v is not None}, sets or [])
+    settings = made.settings
+    assert settings.release_epsilon is not None
+    folder = out or _folder(people, settings.released_method, settings.release_epsilon)
+    _hosts.require_devices(party, made)
+    _hosts.require_shared(party, folder)
+    if party is None or party.is_first:
+      _execute(made, folder, people, party)
+    else:
+      _hosts.follow(party, made, folder)
+
+
+def _execute(made: "Plan", folder: pathlib.Path, people: str, party: "Group | None") -> None:
+  """Measures, releases and explains, in the process that writes and prints."""
   from jaxfair import experiments, report
   from jaxfair.experiments import _reading
 
-  table = people_table(people, label, group, positive, drop or [], ranges or [])
-  if on_disk or "source" in table:
-    checks.require(epsilon is not None, NO_EPSILON)
-    for name, value in (("config", config), ("tune", tune)):
-      checks.require(value is None, f"--{name} needs people in memory; leave it out")
-    folder = out or _folder(people, method or "dp_sgd", epsilon or 0.0)
-    asked = {"method": method, "epsilon": epsilon, "delta": delta, "scaling": scaler}
-    asked |= {"intended_use": use, "devices": counted(devices), **public_people(public)}
-    _train_on_disk.train(table, folder, asked, sets or [], seed)
-    print_summary(folder, people)
-    return
-  given: dict[str, Any] = {
-    "data": table,
-    "methods": [_method(method, tune)] if method or tune or not config else None,
-    "epsilons": None if epsilon is None else [epsilon],
-    "release_epsilon": epsilon,
-    "delta": delta,
-    "scaling": scaler,
-    "intended_use": use,
-    "devices": counted(devices),
-    "seed": "os" if seed is None else seed,
-    **public_people(public),
-  }
-  if tune is not None:
-    given["settings"] = {TUNED: {"mean_runs": float(tune)}}
-  made = _planned(config, {k: v for k, v in given.items() if v is not None}, sets or [])
-  settings = made.settings
-  assert settings.release_epsilon is not None
-  folder = out or _folder(people, settings.released_method, settings.release_epsilon)
   with _console.progress() as (say, step):
+    step = _hosts.announced(party, made, folder, step)
     experiments.execute(made, folder, say=say, progress=step)
     page = report.write(_reading.read_run(folder))
   print_summary(folder, people, _who_pays(folder))

@@ -329,7 +329,14 @@ def _check(
     f"group={list(groups)} makes {dataset.num_groups} groups; use fewer "
     "columns, or a larger max_groups",
   )
-  smallest, count = min(dataset.group_sizes.items(), key=lambda item: item[1])
+  require_group_sizes(dataset.group_sizes, groups, min_group_size)
+
+
+def require_group_sizes(
+  sizes: Mapping[str, int], groups: Sequence[str], min_group_size: int
+) -> None:
+  """Raises for a group of few people, of any number of groups with their sizes."""
+  smallest, count = min(sizes.items(), key=lambda item: item[1], default=("", min_group_size))
   checks.require(
     count >= min_group_size,
     f"group {smallest!r} of {', '.join(groups)} has {count} "

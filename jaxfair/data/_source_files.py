@@ -26,6 +26,7 @@ def write_source(
   encoder: Encoder,
   transform: Callable[[np.ndarray], np.ndarray] | None = None,
   chunk_size: int = 65_536,
+  fitted_here: bool = False,
 ) -> Source:
   """Converts a Parquet or Arrow file to a folder of arrays, a chunk at a time.
 
@@ -40,6 +41,8 @@ def write_source(
     transform: of [n, d] features, such as a scaler's `apply`; it sees one chunk at a time. Leave
       it out to train by `jaxfair train FOLDER`, which scales features itself.
     chunk_size: number of rows that are in memory at once.
+    fitted_here: the encoder was fitted on these very people, so that categories which it has from
+      them are not taken to be public.
 
   Returns:
     The source; `data.open_source(folder)` opens it again.
@@ -50,7 +53,7 @@ def write_source(
     not folder.exists() or not any(folder.iterdir()),
     f"folder={str(folder)!r} is not empty; choose another folder",
   )
-  size, chunks = _chunks_of(pathlib.Path(path), chunk_size)
+  size, chunks = chunks_of(pathlib.Path(path), chunk_size)
   checks.require(size > 0, f"{path} has no rows; training needs some")
   folder.mkdir(parents=True, exist_ok=True)
   maps: dict[str, np.ndarray] = {}
@@ -72,12 +75,23 @@ def write_source(
   checks.require(done == size, f"{path} declares {size} rows but has {done}")
   record: dict[str, Any] = {"size": size}
   if transform is None:  # later people are encoded the same way
-    record |= {"encoder": encoder.given().to_record(), "identity": csv_identity(path).hex()}
+    record |= record_of(path, encoder, fitted_here=fitted_here)
   write_whole(folder / RECORD, json.dumps(record), mode=0o600)
   return open_source(folder)
 
 
-def _chunks_of(path: pathlib.Path, chunk_size: int) -> tuple[int, Iterator[Any]]:
+def record_of(path: PathLike, encoder: Encoder, *, fitted_here: bool) -> dict[str, Any]:
+  """Whose people a folder holds and how they were encoded, as JSON values; as private as they are.
+
+  Reads the whole file.
+  """
+  told = encoder if fitted_here else encoder.given()
+  own = {"encoder": told.to_record(), "identity": csv_identity(path).hex()}
+  found: dict[str, Any] = json.loads(json.dumps(own))
+  return found
+
+
+def chunks_of(path: pathlib.Path, chunk_size: int) -> tuple[int, Iterator[Any]]:
   """The number of rows of a file, and its tables one after the other."""
   checks.require(
     path.suffix in (*_PARQUET, *_ARROW),

@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxfair import accounting, checks, data, models
 from jaxfair.data import _identity, _loading
+from jaxfair.data._streamed_encoder import fit_encoder
 from jaxfair.experiments._stored_people import open_stored
 from jaxfair.models import _features
 
@@ -58,7 +59,7 @@ class People:
     min_group_size: smaller groups are refused.
     stand_in: use digits that come with jaxfair if a named set cannot be loaded.
     features: an extractor of features that take the place of images, such as
-      "efficientnet_lite0" or "scattering"; see `models.extractor`.
+      "efficientnet_lite0", "scattering" or "moment_scattering"; see `models.extractor`.
   """
 
   name: str = USUAL
@@ -248,20 +249,28 @@ def _range(text: str) -> tuple[str, tuple[float, float]]:
 
 def _own(config: People) -> data.Dataset:
   assert config.csv is not None
-  assert config.label is not None
+  name = None if config.name == USUAL else config.name
+  return data.from_csv(config.csv, unit=config.unit, name=name, **_options(config))
+
+
+def fit_streamed(config: People) -> data.Encoder:
+  """The encoder of the people of a file that may be larger than memory."""
+  assert config.csv is not None
+  return fit_encoder(pathlib.Path(config.csv), **_options(config))
+
+
+def _options(config: People) -> dict[str, Any]:
+  """How the columns of a file of one's own are read."""
   assert config.group is not None
-  return data.from_csv(
-    config.csv,
-    label=config.label,
-    group=tuple(config.group.split("*")),
-    positive=config.positive,
-    threshold=config.threshold,
-    multiclass=config.multiclass,
-    bins={config.group: config.bins} if config.bins else None,
-    drop=config.drop,
-    categorical=config.categorical,
-    ranges=dict(map(_range, config.ranges)),
-    unit=config.unit,
-    min_group_size=config.min_group_size,
-    name=None if config.name == USUAL else config.name,
-  )
+  return {
+    "label": config.label,
+    "group": tuple(config.group.split("*")),
+    "positive": config.positive,
+    "threshold": config.threshold,
+    "multiclass": config.multiclass,
+    "bins": {config.group: config.bins} if config.bins else None,
+    "drop": config.drop,
+    "categorical": config.categorical,
+    "ranges": dict(map(_range, config.ranges)),
+    "min_group_size": config.min_group_size,
+  }

@@ -16,7 +16,7 @@ from jaxfair.methods._preprocessing import PreprocessingPlan
 from jaxfair.types import Examples
 
 Scaling = Literal["auto", "declared", "public", "private"]
-Buy = Callable[[PreprocessingPlan, np.ndarray], Preprocessing]
+Buy = Callable[[PreprocessingPlan, Any], Preprocessing]  # from features, or people on disk
 
 SHARE = 0.1  # of epsilon, for a scaler that is bought; delta is halved
 
@@ -91,18 +91,8 @@ def part_people(
   spent, rest = None, budget
   if kind == "bought":
     assert budget is not None
-    assert method.relation is not None
-    plan = methods.plan_preprocessing(
-      _encoder(people),
-      epsilon=SHARE * budget.epsilon,
-      delta=budget.delta / 2,
-      relation=method.relation,
-    )
-    if plan.event is None:
-      made = Preprocessing.declared(_encoder(people))
-    else:
-      made, spent = buy(plan, np.asarray(private.x)), plan.event
-      rest = Budget((1 - SHARE) * budget.epsilon, budget.delta / 2)
+    made, rest = buy_scaling(_encoder(people), method, budget, buy, np.asarray(private.x))
+    spent = made.event
   elif kind == "declared":
     made = Preprocessing.declared(_encoder(people))
   elif kind == "raw":
@@ -127,11 +117,26 @@ def part_people(
   return Parted(population, test._replace(x=test.x[:, made.kept]), rest, spent)
 
 
-def dry(plan: PreprocessingPlan, x: np.ndarray) -> Preprocessing:
+def buy_scaling(
+  encoder: data.Encoder, method: Method, budget: Budget, buy: Buy, people: Any
+) -> tuple[Preprocessing, Budget]:
+  """Buys what the encoder does not declare, and says what is left of the budget."""
+  assert method.relation is not None
+  plan = methods.plan_preprocessing(
+    encoder, epsilon=SHARE * budget.epsilon, delta=budget.delta / 2, relation=method.relation
+  )
+  if plan.event is None:
+    return Preprocessing.declared(encoder), budget
+  rest = Budget((1 - SHARE) * budget.epsilon, budget.delta / 2)
+  return dataclasses.replace(buy(plan, people), event=plan.event), rest
+
+
+def dry(plan: PreprocessingPlan, people: Any) -> Preprocessing:
   """A stand-in for bought scaling, for a plan that computes nothing: it scales nothing."""
-  ones = np.ones(x.shape[1], np.float32)
+  del people
+  ones = np.ones(len(plan.encoder.feature_names), np.float32)
   scaler = _scaling.Scaler(0 * ones, 0 * ones, 0 * ones, 1.0)
-  return Preprocessing(plan.encoder, np.arange(x.shape[1]), scaler, ())
+  return Preprocessing(plan.encoder, np.arange(ones.size), scaler, ())
 
 
 def _kind(

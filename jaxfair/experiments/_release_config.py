@@ -11,11 +11,20 @@ from jaxfair._fields import NonNegative, Positive, Probability, Settings, Within
 from jaxfair.accounting import Budget
 from jaxfair.data import Dataset
 from jaxfair.experiments._people import People
-from jaxfair.experiments._population import Buy, Parted, Scaling, dry, load_public, part_people
-from jaxfair.experiments._stored_people import MOST_TEST, StoredPeople, prepare_stored
+from jaxfair.experiments._population import (
+  Buy,
+  Parted,
+  Scaling,
+  buy_scaling,
+  dry,
+  load_public,
+  part_people,
+)
+from jaxfair.experiments._stored_people import MOST_TEST, StoredPeople
 from jaxfair.methods import _recipe
 from jaxfair.methods._releasing import require_scale
 from jaxfair.training._budget import shards_for
+from jaxfair.types import Examples
 
 Anybody: TypeAlias = Dataset | StoredPeople
 Devices: TypeAlias = int | Literal["all"] | None
@@ -69,6 +78,10 @@ class ReleaseConfig(Settings):
       "public is a share of people in memory; name a file of public people (public_csv)",
     )
     checks.require(
+      not disk or self.scaling != "public" or self.public_csv is not None,
+      "scaling='public' needs public people; name a file of them (--public FILE)",
+    )
+    checks.require(
       self.public_csv is None or not self.public,
       "public_csv and public are both set; public people are one or the other",
     )
@@ -98,7 +111,7 @@ class ReleaseConfig(Settings):
     key = jax.random.key(self.split_seed) if key is None else key
     method, public = methods.get(name), None
     if isinstance(people, StoredPeople):
-      return self._parted_on_disk(people, None if method.protects is None else people, key)
+      return self._parted_on_disk(people, None if method.protects is None else people, buy, key)
     if self.public_csv is not None:
       public, people = load_public(self.data, self.public_csv)
     return part_people(
@@ -113,15 +126,31 @@ class ReleaseConfig(Settings):
     )
 
   def _parted_on_disk(
-    self, people: StoredPeople, paying: StoredPeople | None, key: jax.Array
+    self, people: StoredPeople, paying: StoredPeople | None, buy: Buy, key: jax.Array
   ) -> Parted:
+    """Scaled by public people, by declared ranges, or by what is bought for the release.
+
+    A baseline, which pays nothing, is given the same features.
+    """
     public = None
     if self.public_csv is not None:
       public = data.from_csv(self.public_csv, encoder=people.encoder).examples
-    made = prepare_stored(people, self.scaling, public)
     rows, test = people.parts(min(MOST_TEST, self.parts(people.size)[2]), key=key)
+    made, rest = self._prepared_on_disk(people, rows, public, buy)
     population = people.population(rows, made, public)
-    return Parted(population, test, None if paying is None else self.budget(paying), None)
+    budget = None if paying is None else rest
+    return Parted(population, test._replace(x=test.x[:, made.kept]), budget, made.event)
+
+  def _prepared_on_disk(
+    self, people: StoredPeople, test_rows: np.ndarray, public: Examples | None, buy: Buy
+  ) -> tuple[methods.Preprocessing, Budget]:
+    budget = self.budget(people)
+    if self.scaling == "declared":
+      return methods.Preprocessing.declared(people.encoder), budget
+    if self.scaling != "private" and public is not None:
+      return methods.Preprocessing.public(people.encoder, public.x), budget
+    private = people.unscaled(test_rows)
+    return buy_scaling(people.encoder, methods.get(self.method), budget, buy, private)
 
   def budget(self, people: Anybody) -> Budget:
     """What may be spent on the model."""
@@ -145,12 +174,22 @@ class ReleaseConfig(Settings):
     """The devices that share the training of a plan."""
     if self.devices is None:
       return None
-    there, shards = jax.devices(), plan.settings.shards
-    fitting = [n for n in range(1, len(there) + 1) if shards % n == 0]
+    # As many of every process: each of them holds its part of the people.
+    hosts, shards = jax.process_count(), plan.settings.shards
+    there = [[d for d in jax.devices() if d.process_index == host] for host in range(hosts)]
+    most = hosts * min(map(len, there))
+    fitting = [n for n in range(hosts, most + 1, hosts) if shards % n == 0]
+    checks.require(
+      bool(fitting),
+      f"{hosts} hosts cannot share {shards} shards of people equally; use a number of hosts that "
+      f"divides {shards}, or settings.{self.method}.shards = {-(-shards // hosts) * hosts}",
+    )
     count = fitting[-1] if self.devices == "all" else self.devices
     checks.require(
       count in fitting,
-      f"devices={count} of {len(there)} cannot share {shards} shards of people equally; use "
-      f"{', '.join(map(str, fitting))} or all",
+      f"devices={count} of {most} cannot share {shards} shards of people equally"
+      f"{'' if hosts == 1 else f' on {hosts} hosts'}; use {', '.join(map(str, fitting))} or all",
     )
-    return jax.sharding.Mesh(np.array(there[:count]), ("people",))
+    assert isinstance(count, int)
+    chosen = [device for own in there for device in own[: count // hosts]]
+    return jax.sharding.Mesh(np.array(chosen), ("people",))

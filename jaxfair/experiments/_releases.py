@@ -12,7 +12,6 @@ data set, computed with randomness of the operating system, written down, measur
 """
 
 import dataclasses
-import functools
 import pathlib
 from collections.abc import Mapping
 from typing import Any
@@ -27,14 +26,16 @@ from jaxfair.experiments._config import ConfigError
 from jaxfair.experiments._folders import RunError
 from jaxfair.experiments._frontiers import read_frontier
 from jaxfair.experiments._people import dataset_ledger, load_people, set_name
-from jaxfair.experiments._population import Parted
+from jaxfair.experiments._population import Buy, Parted
 from jaxfair.experiments._reading import read_plan
 from jaxfair.experiments._release_config import Anybody, ReleaseConfig
 from jaxfair.experiments._stored_people import open_stored
 from jaxfair.methods._buying import PLACE, buy_once
 from jaxfair.methods._evaluation import NonPrivateEvaluation, evaluate
 from jaxfair.methods._noisy_figures import FiguresPlan, buy_figures, plan_figures
+from jaxfair.methods._preprocessing import PreprocessingPlan
 from jaxfair.methods._releasing import WORK
+from jaxfair.training import _hosts
 from jaxfair.types import Examples
 
 TABLE = "release"
@@ -193,14 +194,20 @@ def plan_release(config: ReleaseConfig, *, key: jax.Array | None = None) -> Plan
   else:
     dataset, note = load_people(config.data)
   parted = config.parted(dataset, config.method, key=key)
-  ledger = dataset_ledger(config.data) if config.dataset_ledger else None
+  plan = config.plan(parted)
+  # What a release would refuse is refused here: scaling is bought before the method is called.
+  methods.get(config.method).check_people(plan, parted.population)
+  config.mesh(plan)
+  # Of several processes the first one charges.
+  charged = config.dataset_ledger and _hosts.is_first()
+  ledger = dataset_ledger(config.data) if charged else None
   notes = (note,) if note else ()
-  return PlannedRelease(config, dataset, parted, config.plan(parted), ledger, notes, key)
+  return PlannedRelease(config, dataset, parted, plan, ledger, notes, key)
 
 
 def release_model(
   planned: PlannedRelease, folder: pathlib.Path, *, key: jax.Array | None = None
-) -> tuple[methods.Released, NonPrivateEvaluation, Examples]:
+) -> tuple[methods.Released, NonPrivateEvaluation | None, Examples]:
   """Releases into `folder / "release"` and measures into `folder / "evaluation"`.
 
   The same call continues a release that was stopped.
@@ -211,26 +218,32 @@ def release_model(
     key: makes the release reproducible, and therefore not for release.
 
   Returns:
-    The model, its evaluation, and the test people with features as the model takes them.
+    The model, its evaluation, and the test people with features as the model takes them. Of
+    several processes, which all make the same call, the first one evaluates.
   """
   config, ledger, dataset = planned.config, planned.ledger, planned.dataset
-  planned.require_affordable(folder)
-  buy = functools.partial(
-    buy_once,
-    folder=folder,
-    budget=config.budget(dataset),
-    name=dataset.name,
-    ledger=ledger,
-    key=None if key is None else jax.random.fold_in(key, 1),
-  )
+  mesh = config.mesh(planned.plan)  # which may be refused, before anything is bought
+  _hosts.from_first(lambda: planned.require_affordable(folder))
+  held: list[methods.Preprocessing] = []  # bought once, for the model and its baseline
+
+  def buy(plan: PreprocessingPlan, people: Any) -> methods.Preprocessing:
+    own = None if key is None else jax.random.fold_in(key, 1)
+    if not held:
+      budget, name = config.budget(dataset), dataset.name
+      made = buy_once(plan, people, folder=folder, budget=budget, name=name, ledger=ledger, key=own)
+      held.append(made)
+    return held[0]
+
   parted = config.parted(dataset, config.method, buy=buy, key=planned.key)
   plan = config.plan(parted)
   people = dataclasses.replace(
-    parted.population, ledger=ledger, intended_use=config.intended_use, mesh=config.mesh(plan)
+    parted.population, ledger=ledger, intended_use=config.intended_use, mesh=mesh
   )
   released = methods.get(plan.method).release(plan, people, folder=folder, key=key)
+  if not _hosts.is_first():
+    return released, None, parted.test
   found = evaluate(
-    released, parted.test, plain=_plain(planned), work=folder / WORK, key=jax.random.key(0)
+    released, parted.test, plain=_plain(planned, buy), work=folder / WORK, key=jax.random.key(0)
   )
   found.write(folder)
   if planned.figures is not None:
@@ -238,13 +251,13 @@ def release_model(
   return released, found, parted.test
 
 
-def _plain(planned: PlannedRelease) -> np.ndarray:
+def _plain(planned: PlannedRelease, buy: Buy) -> np.ndarray:
   """[n] predictions of the same network, trained without privacy; they are not stored."""
   baseline, network = methods.get("plain"), planned.plan.network
   settings: Any = baseline.settings(
     network=network.name, hidden=network.hidden, width=network.width
   )
-  parted = planned.config.parted(planned.dataset, baseline.name, key=planned.key)
+  parted = planned.config.parted(planned.dataset, baseline.name, buy=buy, key=planned.key)
   plan = baseline.plan(settings, parted.population.sizes, None)
   fitted = baseline.fit(plan, parted.population, key=jax.random.key(1))
   scaler, x = parted.population.scaler, parted.test.x

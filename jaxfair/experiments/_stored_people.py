@@ -48,9 +48,11 @@ class StoredPeople:
     self, test_rows: np.ndarray, made: Preprocessing, public: Examples | None
   ) -> Population:
     """All but the test people, whose features are scaled when they are read."""
-    scaler = made.scaler
-    told = [np.asarray(part).tolist() for part in (test_rows, *scaler)]
-    source = SourceView(self.source, test_rows, scaler.apply, repr(told))
+    scaler, every = made.scaler, len(self.encoder.feature_names)
+    # Features that were not bought are left out.
+    fewer = () if len(made.kept) == every else (made.kept,)
+    told = [np.asarray(part).tolist() for part in (test_rows, *scaler, *fewer)]
+    source = SourceView(self.source, test_rows, made.apply, repr(told))
     return Population(
       private=absent_people(source),
       source=source,
@@ -61,7 +63,12 @@ class StoredPeople:
       encoder=made.encoder,
       name=self.name,
       assumed_public=made.assumed_public,
+      bought=made.event,
     )
+
+  def unscaled(self, test_rows: np.ndarray) -> Source:
+    """All but the test people, as they were encoded."""
+    return SourceView(self.source, test_rows, lambda x: x, "")
 
 
 def open_stored(folder: str, name: str | None = None) -> StoredPeople:
@@ -88,18 +95,3 @@ def open_stored(folder: str, name: str | None = None) -> StoredPeople:
   )
   identity = bytes.fromhex(record["identity"])
   return StoredPeople(name or path.stem, source, encoder, identity)
-
-
-def prepare_stored(people: StoredPeople, scaling: str, public: Examples | None) -> Preprocessing:
-  """Features scaled by public people or by declared ranges."""
-  checks.require(
-    scaling != "private",
-    f"scaling='private' reads all people of {people.name} at once; name public people, or declare "
-    "the range of every column of numbers",
-  )
-  if public is not None and scaling != "declared":
-    return Preprocessing.public(people.encoder, public.x)
-  checks.require(
-    scaling != "public", "scaling='public' needs public people; name a file of them (--public FILE)"
-  )
-  return Preprocessing.declared(people.encoder)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
+from jaxfair.fairness import _answer_plan
 from jaxfair.fairness._counter import REFUSED, CounterRule
 from jaxfair.fairness._counter_sequence import admit_in_order, check_counters
 from jaxfair.fairness._disparity import demographic_disparity
@@ -17,6 +18,7 @@ from jaxfair.fairness._known_labels import PARITY
 from jaxfair.types import ArrayLike
 
 FORMAT = "jaxfair-abstainer-1"
+PLANNED = "jaxfair-abstainer-2"  # with a plan
 
 
 class Abstainer:
@@ -32,6 +34,11 @@ class Abstainer:
 
   Its state is the number of answers by group and class. A call judges
   people in order, as if they came one by one.
+
+  With `targets`, a plan of the classes' shares in every group's answers, a
+  person whom the plan leaves out is not answered, and the rule judges the
+  others: the margin holds as without a plan, and a good one lets more people
+  be answered.
 
   Save it before its answers are shown: a restored gate does not know what was
   shown after the last save, and the margin no longer holds for all answers.
@@ -58,6 +65,8 @@ class Abstainer:
     num_classes: int,
     counters: ArrayLike | None = None,
     asked: ArrayLike | None = None,
+    targets: ArrayLike | None = None,
+    offered: ArrayLike | None = None,
   ):
     """Begins, or continues with the counters of an earlier gate.
 
@@ -68,6 +77,9 @@ class Abstainer:
       num_classes: C.
       counters: [G, C] answers so far; none by default.
       asked: [G] people who asked so far; those answered by default.
+      targets: [C] shares of the classes that the answers to every group aim at; without them all
+        predictions are offered to the rule.
+      offered: [G, C] predictions offered so far, where there are targets; none by default.
     """
     checks.require(
       isinstance(rule, CounterRule),
@@ -92,6 +104,12 @@ class Abstainer:
       "asked must hold one number per group, none below what was answered",
     )
     self.rule = rule
+    self.targets = None if targets is None else _checked(targets, num_classes)
+    self._offered = np.array(self._counters if offered is None else offered, np.int64)
+    checks.require(
+      self._offered.shape == self._counters.shape and bool(np.all(self._offered >= self._counters)),
+      "offered must hold one number per group and class, none below what was answered",
+    )
     self._lock = threading.Lock()  # of the state
     self._saving = threading.Lock()  # of the file: one state after the other
 
@@ -121,10 +139,14 @@ class Abstainer:
     # Calls of any size share a few programs: the rest is filled up.
     size = 1 << max(0, int(labels.size - 1).bit_length())
     padded = np.full(size, REFUSED, np.int32)
-    padded[: labels.size] = labels
     whose = np.zeros(size, np.int32)
     whose[: labels.size] = groups
     with self._lock:
+      if self.targets is not None:
+        labels, self._offered = _answer_plan.offer(
+          labels, groups, self.targets, float(self.rule.max_gap), self._offered
+        )
+      padded[: labels.size] = labels
       found = admit_in_order(
         jnp.asarray(padded),
         jnp.asarray(whose),
@@ -173,14 +195,18 @@ class Abstainer:
   def _state(self) -> dict[str, Any]:
     """Rule and counters at one moment, as JSON values."""
     with self._lock:
+      plan = {}
+      if self.targets is not None:
+        plan = {"targets": self.targets.tolist(), "offered": self._offered.tolist()}
       return {
-        "format": FORMAT,
+        "format": PLANNED if plan else FORMAT,
         "max_gap": float(self.rule.max_gap),
         "min_count": float(self.rule.min_count),
         "disparity": self.rule.disparity,
         "guard": self.rule.guard,
         "counters": self._counters.tolist(),
         "asked": self._asked.tolist(),
+        **plan,
       }
 
   @classmethod
@@ -192,7 +218,7 @@ class Abstainer:
     """
     try:
       state = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-      known = isinstance(state, dict) and state.get("format") == FORMAT
+      known = isinstance(state, dict) and state.get("format") in (FORMAT, PLANNED)
     except ValueError:
       known = False
     except OSError as error:
@@ -204,10 +230,30 @@ class Abstainer:
       table = np.array(state["counters"], np.int64)
       num_groups, num_classes = table.shape
       rule = CounterRule(state["max_gap"], state["min_count"], state["disparity"], state["guard"])
+      plan = {}
+      if state["format"] == PLANNED:
+        plan = {"targets": state["targets"], "offered": state["offered"]}
       return cls(
-        rule, num_groups=num_groups, num_classes=num_classes, counters=table, asked=state["asked"]
+        rule,
+        num_groups=num_groups,
+        num_classes=num_classes,
+        counters=table,
+        asked=state["asked"],
+        **plan,
       )
     except (KeyError, OverflowError, TypeError, ValueError) as error:
       raise checks.ArgumentError(
         f"{path} is damaged ({error}); restore a copy, or begin with a new gate"
       ) from None
+
+
+def _checked(targets: ArrayLike, num_classes: int) -> np.ndarray:
+  found = np.array(targets, np.float64)
+  checks.require(
+    found.shape == (num_classes,), f"targets has shape {found.shape}; pass one share per class"
+  )
+  checks.require(
+    bool(np.all(found >= 0)) and bool(np.isclose(found.sum(), 1)),
+    "targets must be shares of the classes that sum to 1",
+  )
+  return found

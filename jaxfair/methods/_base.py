@@ -41,10 +41,14 @@ class PrivateMethod:
     """
     return tree.stack([self.fit(plan, data, key=key) for plan in plans])
 
+  def check_people(self, plan: Plan, data: Population) -> None:
+    """Raises for people whom the settings do not fit; see `Method`."""
+
   def release(
     self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: Key | None = None
   ) -> Released:
     """Computes the model with randomness from the operating system; see `Method`."""
+    self.check_people(plan, data)
 
     def compute(own: jax.Array, work: pathlib.Path) -> Params:
       return self._release(plan, data, own, work)

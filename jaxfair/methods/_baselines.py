@@ -42,6 +42,9 @@ class _Baseline:
   scales: frozenset[str] = frozenset()
   traceable = True
 
+  def check_people(self, plan: Plan, data: Population) -> None:
+    """Anybody fits."""
+
   def release(
     self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: Key | None = None
   ) -> Released:

@@ -20,7 +20,8 @@ from jaxfair.accounting import Budget, DatasetLedger
 from jaxfair.data import _scaling
 from jaxfair.methods._method import PERSON
 from jaxfair.methods._preprocessing import Preprocessing, PreprocessingPlan
-from jaxfair.types import Key
+from jaxfair.training import _hosts
+from jaxfair.types import Key, Source
 
 PLACE = "preprocessing"
 
@@ -32,7 +33,7 @@ def seeded_bits(key: Key) -> Any:
 
 def buy_once(
   plan: PreprocessingPlan,
-  x: np.ndarray,
+  x: np.ndarray | Source,
   *,
   folder: pathlib.Path,
   budget: Budget,
@@ -44,7 +45,7 @@ def buy_once(
 
   Args:
     plan: priced.
-    x: features of the private people.
+    x: features of the private people, or these people on disk.
     folder: folder of the release.
     budget: of the whole release; the purchase must be within it.
     name: name of the data set.
@@ -54,13 +55,33 @@ def buy_once(
   Privacy:
     The event is on the disk, in both ledgers, before anything is drawn. What was bought is seen
     by nobody before it is written down, so a run that was stopped before and buys again has
-    released one result, not two; the charge has a name of its own and is made once.
+    released one result, not two; the charge has a name of its own and is made once. Of several
+    processes the first one charges and buys, and tells the others what it was.
   """
-  assert plan.event is not None
   place = folder / PLACE
   file, mark = place / "bought.json", place / "id"
-  if file.exists():
-    return _read(file, plan)
+
+  def bought() -> str:
+    if not file.exists():
+      _buy(plan, x, mark, file, budget=budget, name=name, ledger=ledger, key=key)
+    return file.read_text(encoding="utf-8")
+
+  return _read(_hosts.from_first(bought), plan)
+
+
+def _buy(
+  plan: PreprocessingPlan,
+  x: np.ndarray | Source,
+  mark: pathlib.Path,
+  file: pathlib.Path,
+  *,
+  budget: Budget,
+  name: str,
+  ledger: DatasetLedger | None,
+  key: Key | None,
+) -> None:
+  assert plan.event is not None
+  place = file.parent
   place.mkdir(parents=True, exist_ok=True)
   if not mark.exists():
     _whole_files.write_whole(mark, secrets.token_hex(16))
@@ -73,11 +94,10 @@ def buy_once(
   scaler = {part: np.asarray(value).tolist() for part, value in made.scaler._asdict().items()}
   record = {"encoder": made.encoder.to_record(), "kept": made.kept.tolist(), "scaler": scaler}
   _whole_files.write_whole(file, json.dumps(record))
-  return _read(file, plan)
 
 
-def _read(file: pathlib.Path, plan: PreprocessingPlan) -> Preprocessing:
-  record = json.loads(file.read_text(encoding="utf-8"))
+def _read(text: str, plan: PreprocessingPlan) -> Preprocessing:
+  record = json.loads(text)
   encoder = data.Encoder.from_record(record["encoder"])
   parts: Any = {name: np.asarray(value, np.float32) for name, value in record["scaler"].items()}
   scaler = _scaling.Scaler(**{**parts, "limit": float(parts["limit"])})

@@ -13,6 +13,7 @@ from jaxfair._fields import Count, NonNegative, Positive, Probability
 from jaxfair.fairness import CounterRule
 from jaxfair.fairness._counter import Guard
 from jaxfair.fairness._known_labels import PARITY, NotionName
+from jaxfair.methods._answer_plans import refuse_unplanned
 from jaxfair.methods._base import NOT_PROTECTED, PrivateMethod
 from jaxfair.methods._method import (
   NetworkSettings,
@@ -73,6 +74,8 @@ class FairDpSgdSettings(DpSgdSettings):
       people, and have no margin for predictions, whose true labels are not known.
     sharpness: multiplies the logits in the penalty: 1 compares probabilities, more compares
       smoothed decisions.
+    plan_answers: whether the shares of classes among shown predictions are planned on public
+      people, so that the margin lets more be shown; see docs/fairpate.md.
   """
 
   lam: NonNegative = 0.1
@@ -83,11 +86,13 @@ class FairDpSgdSettings(DpSgdSettings):
   min_count: Count = 50
   notion: NotionName = PARITY
   sharpness: Positive = 1.0
+  plan_answers: bool = False
 
   def check(self) -> None:
     """Raises for a margin that cannot be kept."""
     super().check()
     refuse_margin(self)
+    refuse_unplanned(self)
 
 
 class DpSgd(PrivateMethod):

@@ -1,8 +1,7 @@
 """The interface of a method, from people and a budget to a releasable model.
 
 `plan` computes the cost, `fit` the model for a study, `release` the model for publication.
-Everything that a method needs to know beforehand is public: sizes, settings
-and a budget.
+Everything that a method needs to know beforehand is public: sizes, settings and a budget.
 """
 
 import dataclasses
@@ -278,20 +277,21 @@ class Method(Protocol):
     """
 
   def fit(self, plan: Plan, data: Population, *, key: Key) -> Fit:
-    """Computes the model for a study: a pure function of data and key.
+    """Computes the model for a study: a pure function of data and key, for those who hold the data.
 
-    Nothing is charged or written, and the key makes the noise guessable:
-    results are for those who hold the data.
+    Nothing is charged or written, and the key makes the noise guessable.
     """
+
+  def check_people(self, plan: Plan, data: Population) -> None:
+    """Raises for people whom the settings do not fit, before anything is bought or charged."""
 
   def release(
     self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: Key | None = None
   ) -> Released:
     """Computes the model for release, into `folder / "release"`.
 
-    The ledger is written first, randomness comes from the operating system,
-    and the key and all checkpoints are erased at the end. The same call
-    continues a release that was stopped; any other is refused.
+    The ledger is written first, randomness comes from the operating system, and key and checkpoints
+    are erased at the end. The same call continues a release that was stopped; others are refused.
 
     Args:
       plan: from `plan`, for these people.

@@ -135,6 +135,7 @@ def record(own: "Released") -> dict[str, Any]:
       "min_count": int(rule.min_count),
       "disparity": rule.disparity,
       "guard": rule.guard,
+      "planned": own.answer_targets is not None,
     },
     "intended_use": own.intended_use,
     "limits": list(LIMITS),
@@ -289,12 +290,19 @@ def _fairness(card: dict[str, Any]) -> tuple[Block, ...]:
   rule, groups = card["fairness"], ", ".join(card["groups"])
   if rule is None:
     return (f"The model shows all its predictions and keeps no margin between groups ({groups}).",)
+  planned = (
+    "The shares of the classes that the answers to every group aim at were planned on public "
+    "people, so that most predictions can be shown within the margin; groups are not answered "
+    "equally often. The plan reads no private person, and the margin holds whether or not the plan "
+    "suits those who come.",
+  )
   return (
     f"The model abstains from a prediction where showing it would push the shares of a class "
     f"apart by {rule['max_gap']:g} or more between groups ({groups}).",
     f"A group is judged once it has {rule['min_count']} answers; until then the margin does "
     "not hold for it. The margin holds for predictions that pass through the rule, with counters "
     "that are kept from one batch to the next (jaxfair predict --state).",
+    *(planned if rule["planned"] else ()),
   )
 
 

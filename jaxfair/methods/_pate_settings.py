@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from jaxfair import checks
 from jaxfair._fields import Count, NonNegative, Positive, Share, Within
 from jaxfair.fairness._known_labels import PARITY, NotionName
+from jaxfair.methods._answer_plans import refuse_unplanned
 from jaxfair.methods._method import NetworkSettings, refuse_margin
 
 
@@ -83,6 +84,8 @@ class FairSettings(ConfidentSettings):
       paper's test of the answered one alone.
     notion: notion of fairness, for labels. All but demographic parity read the labels of the public
       people, and keep no margin for predictions, whose true labels are not known.
+    plan_answers: whether the shares of classes among shown predictions are planned on public
+      people, so that the margin lets more be shown; see docs/fairpate.md.
   """
 
   max_gap: NonNegative = 0.1
@@ -90,6 +93,12 @@ class FairSettings(ConfidentSettings):
   disparity: Literal["rest", "pairwise", "overall"] = "rest"
   guard: Literal["table", "own"] = "table"
   notion: NotionName = PARITY
+  plan_answers: bool = False
+
+  def check(self) -> None:
+    """Raises for a plan without a margin for predictions."""
+    super().check()
+    refuse_unplanned(self)
 
 
 class FairPateSettings(FairSettings):
@@ -123,6 +132,8 @@ class PenaltySettings(ConfidentSettings):
     min_count: people of a group before the margin is kept.
     notion: of fairness, in the penalty. All but demographic parity read the labels of the public
       people, and have no margin for predictions, whose true labels are not known.
+    plan_answers: whether the shares of classes among shown predictions are planned on public
+      people, so that the margin lets more be shown; see docs/fairpate.md.
   """
 
   lam: NonNegative = 1.0
@@ -131,8 +142,10 @@ class PenaltySettings(ConfidentSettings):
   max_gap: NonNegative | None = None
   min_count: Annotated[int, Within(0)] = 50
   notion: NotionName = PARITY
+  plan_answers: bool = False
 
   def check(self) -> None:
     """Raises for a margin that cannot be kept."""
     super().check()
     refuse_margin(self)
+    refuse_unplanned(self)

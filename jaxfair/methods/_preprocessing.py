@@ -8,6 +8,7 @@ charged like any other release.
 import dataclasses
 import math
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from jaxfair.accounting import Relation, _composition, _zcdp
 from jaxfair.data import Encoder
 from jaxfair.data._columns import Categorical, Numeric
 from jaxfair.data._scaling import Scale, Scaler
+from jaxfair.methods._counting import count
 from jaxfair.privacy import exact
-from jaxfair.types import Features
+from jaxfair.types import Features, Source
 
 # Numbers are first placed between powers of two, up to their sign.
 _POWERS = 2.0 ** np.arange(-20, 41)
@@ -124,11 +126,12 @@ class PreprocessingPlan:
     columns = [c for c in self.encoder.columns if isinstance(c, Categorical)]
     return tuple(c.name for c in columns if c.origin == "data")
 
-  def buy(self, x: Features, *, source: exact.BitSource = os.urandom) -> Preprocessing:
+  def buy(self, x: Features | Source, *, source: exact.BitSource = os.urandom) -> Preprocessing:
     """Releases means, spreads and categories of the private people, with noise.
 
     Args:
-      x: [n, d] features of the private people, as `encoder` made them.
+      x: [n, d] features of the private people, as `encoder` made them; or people on disk, who are
+        read twice, a block at a time, since the second histograms depend on the first ones.
       source: source of random bits; the operating system by default.
 
     Returns:
@@ -157,22 +160,18 @@ class PreprocessingPlan:
       dominated by `event`. Where a person is replaced both data sets have new values, and the two
       chances add up.
 
-      Everything else is post-processing.
+      Everything else is post-processing. Counts are sums of integers over people, so reading
+      people by blocks gives the same counts, and the same noise is added to them once.
     """
-    x = np.asarray(x)
-    width = len(self.encoder.feature_names)
-    checks.require(
-      x.ndim == 2 and x.shape[1] == width,
-      f"x has shape {x.shape}, and the encoder makes {width} features; pass what it made",
-    )
     center, factor = _identity(self.encoder)
     for place, column in _number_places(self.encoder):
       if _has_range(column):
         center[place], factor[place] = _by_range(column)
     bought = [p for p, c in _number_places(self.encoder) if c.name in self.numbers]
+    found = count(x, len(center), dict.fromkeys(bought, MAGNITUDES))
     if bought:
-      center[bought], factor[bought] = self._scales(x[:, bought], source)
-    encoder, kept = self._with_categories(x, source)
+      center[bought], factor[bought] = self._scales(x, bought, found.histograms, source)
+    encoder, kept = self._with_categories(found.present, source)
     return Preprocessing(
       encoder,
       kept,
@@ -181,21 +180,28 @@ class PreprocessingPlan:
       self.event,
     )
 
-  def _scales(self, x: np.ndarray, source: exact.BitSource) -> tuple[np.ndarray, np.ndarray]:
+  def _scales(
+    self,
+    x: Features | Source,
+    places: Sequence[int],
+    magnitudes: list[np.ndarray],
+    source: exact.BitSource,
+  ) -> tuple[np.ndarray, np.ndarray]:
     """[k] means and [k] inverse standard deviations, from two noisy histograms of each column."""
-    sigma = self._sigma(x.shape[1])
-    counts = np.stack([histogram(values, MAGNITUDES) for values in x.T])
-    coarse = exact.discrete_gaussian(counts, sigma=sigma, source=source)
-    found = []
-    for values, noisy in zip(x.T, coarse, strict=True):
-      grid = _second_grid(noisy, sigma)
-      counts = histogram(values, grid[1:-1])
+    sigma = self._sigma(len(places))
+    coarse = exact.discrete_gaussian(np.stack(magnitudes), sigma=sigma, source=source)
+    grids = [_second_grid(noisy, sigma) for noisy in coarse]
+    inner = {place: grid[1:-1] for place, grid in zip(places, grids, strict=True)}
+    width, found = len(self.encoder.feature_names), []
+    for counts, grid in zip(count(x, width, inner).histograms, grids, strict=True):
       fine = exact.discrete_gaussian(counts, sigma=sigma, source=source)
       found.append(_mean_and_deviation(fine, grid, sigma))
     mean, deviation = np.array(found).T
     return mean, 1 / deviation
 
-  def _with_categories(self, x: np.ndarray, source: exact.BitSource) -> tuple[Encoder, np.ndarray]:
+  def _with_categories(
+    self, present: np.ndarray, source: exact.BitSource
+  ) -> tuple[Encoder, np.ndarray]:
     """The encoder with the categories that enough people have, and the features left."""
     sigma, threshold = self._sigma(len(self.categories)), self._threshold()
     kept, columns, place = [], [], 0
@@ -204,7 +210,7 @@ class PreprocessingPlan:
       places = np.arange(place, place + width)
       place += width
       if isinstance(column, Categorical) and column.name in self.categories:
-        counts = (x[:, places] > 0).sum(axis=0)
+        counts = present[places]
         noisy = exact.discrete_gaussian(counts, sigma=sigma, source=source)
         common = (counts > 0) & (noisy >= threshold)
         values = tuple(v for v, c in zip(column.values, common, strict=True) if c)
@@ -266,15 +272,6 @@ def plan_preprocessing(
   while _epsilon(plan, delta) > epsilon:
     plan = dataclasses.replace(plan, noise_multiplier=1.01 * plan.noise_multiplier)
   return plan
-
-
-def histogram(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-  """[m + 1] how many numbers lie between m edges; beyond them in the outer bins.
-
-  A number that is missing or infinite is in no bin.
-  """
-  places = np.searchsorted(edges, values[np.isfinite(values)], side="right")
-  return np.bincount(places, minlength=edges.size + 1)
 
 
 def _second_grid(noisy: np.ndarray, sigma: float) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from jaxfair import checks
 from jaxfair.methods._baselines import MajorityClass, Plain
+from jaxfair.methods._chosen_queries import ChoosingPate
 from jaxfair.methods._fair_teachers import FairPate, PateSIn, PateSPre
 from jaxfair.methods._gradients import DpSgd, DpSgdGlobal, FairDpSgd
 from jaxfair.methods._group_gradients import DpSgdF, DpSgdParity
@@ -10,7 +11,7 @@ from jaxfair.methods._perturbation import OutputPerturbation
 from jaxfair.methods._private_groups import PrivateLagrangian, RandomizedGroups
 from jaxfair.methods._sf_pate import SfPateS, SfPateT
 from jaxfair.methods._soft_teachers import FairSoftPate, SoftPate
-from jaxfair.methods._teachers import ConfidentPate, Pate
+from jaxfair.methods._teachers import ConfidentPate
 from jaxfair.methods._tuning import TunedDpSgd
 
 METHODS: dict[str, Method] = {}
@@ -39,7 +40,7 @@ for _method in (
   FairDpSgd(),
   TunedDpSgd(),
   OutputPerturbation(),
-  Pate(),
+  ChoosingPate(),
   ConfidentPate(),
   FairPate(),
   PateSPre(),

@@ -35,6 +35,7 @@ from jaxfair.types import Features, FeaturesLike, Model, Params
 
 FORMAT = 2
 SCALER = "scaler."
+TARGETS = "abstention.targets"
 CHUNK = 256  # people at a time: one program, and the same bits however many come at once
 
 
@@ -79,6 +80,8 @@ class Released:
     row_norm: rows are then projected into a ball of this radius, if set.
     abstention: predictions are shown by this rule; its `max_gap` is the
       margin between groups. None shows all.
+    answer_targets: [classes] shares of the classes that the answers to every group aim at, planned
+      on public people; None offers all predictions to the rule.
     data_name: what the data set is called.
     spending: sentences on everything released from the data set so far.
     intended_use: intended use, as stated by the person who released the model.
@@ -98,6 +101,7 @@ class Released:
   scaler: _scaling.Scaler | None = None
   row_norm: float | None = None
   abstention: CounterRule | None = None
+  answer_targets: np.ndarray | None = None
   data_name: str = "private data"
   spending: tuple[str, ...] = ()
   intended_use: str = ""
@@ -160,12 +164,17 @@ class Released:
       )
     sizes = {"num_groups": len(self.group_names), "num_classes": len(self.class_names)}
     if state is None or not pathlib.Path(state).exists():
-      return Abstainer(self.abstention, **sizes)
+      return Abstainer(self.abstention, targets=self.answer_targets, **sizes)
     gate = Abstainer.restore(state)
     checks.require(
       gate.rule == self.abstention and gate.counters.shape == tuple(sizes.values()),
       f"{state} belongs to another rule ({gate.rule}) than this release "
       f"({self.abstention}); name another file",
+    )
+    plans = [np.ones(0) if one is None else one for one in (gate.targets, self.answer_targets)]
+    checks.require(
+      np.array_equal(plans[0], plans[1]),
+      f"{state} belongs to another plan of answers than this release; name another file",
     )
     return gate
 
@@ -177,9 +186,12 @@ class Released:
   def save(self, folder: str | pathlib.Path) -> None:
     """Writes a folder for `load`, whole or not at all; it must be new."""
     scaler = {} if self.scaler is None else self.scaler._asdict()
+    others = {SCALER + name: value for name, value in scaler.items()}
+    if self.answer_targets is not None:
+      others[TARGETS] = self.answer_targets
     files = {
       RECORD: json.dumps(dataclasses.asdict(_record(self)), indent=2).encode(),
-      ARRAYS: _release_files.pack(self.params, {SCALER + k: v for k, v in scaler.items()}),
+      ARRAYS: _release_files.pack(self.params, others),
       **_model_card.files(self),
     }
     _release_files.write(pathlib.Path(folder), files)
@@ -309,4 +321,5 @@ def _released(record: _Record, arrays: dict[str, np.ndarray], folder: pathlib.Pa
     encoder=None if record.encoder is None else data.Encoder.from_record(record.encoder),
     scaler=scaler,
     abstention=CounterRule(**dataclasses.asdict(rule)) if rule else None,
+    answer_targets=arrays.get(TARGETS),
   )

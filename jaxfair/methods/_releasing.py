@@ -18,6 +18,7 @@ from typing import Any
 import jax
 
 from jaxfair import accounting, checks, training
+from jaxfair.methods._answer_plans import answer_targets
 from jaxfair.methods._method import (
   PERSON,
   SCALING,
@@ -30,6 +31,7 @@ from jaxfair.methods._method import (
 from jaxfair.methods._released import Released, load
 from jaxfair.methods._sanitized import read_epsilons
 from jaxfair.pate._attribute import AtTheseVotes, Protection
+from jaxfair.training import _hosts
 from jaxfair.training._checkpoints import Checkpoints
 from jaxfair.training._program_fingerprint import programs
 from jaxfair.types import Key, Params
@@ -106,7 +108,7 @@ def release_training(
   """Releases a DP-SGD training, which keeps its own ledger and checkpoints."""
   require_planned(plan, data)
   assert plan.budget is not None
-  place = _begun(plan, data, folder, key)
+  place = pathlib.Path(_hosts.from_first(lambda: str(_begun(plan, data, folder, key))))
   fitted = training.train_to_budget(
     plan.model,
     plan.loss,
@@ -120,16 +122,22 @@ def release_training(
     data=data.name,
     mesh=data.mesh,
   )
-  return publish(plan, data, fitted.params, folder, for_release=fitted.for_release)
+  params = fitted.params
+  if data.mesh is not None and jax.process_count() > 1:
+    params = _hosts.local(params, data.mesh)
+  return publish(plan, data, params, folder, for_release=fitted.for_release)
 
 
 def publish(
   plan: Plan, data: Population, params: Params, folder: str | pathlib.Path, *, for_release: bool
 ) -> Released:
-  """Writes `folder / "release"`, or reads the one that is there."""
+  """Writes `folder / "release"`, or reads the one that is there.
+
+  Of several processes the first one writes.
+  """
   place = pathlib.Path(folder) / RELEASE
   settings = json.loads(json.dumps(_plain(plan.settings)))
-  if place.exists():  # a stopped run had come so far
+  if _hosts.from_first(place.exists):  # a stopped run had come so far
     found = load(place)
     checks.require(
       (found.method, found.settings) == (plan.method, settings),
@@ -161,12 +169,13 @@ def publish(
     scaler=data.scaler,
     row_norm=plan.row_norm,
     abstention=plan.abstention,
+    answer_targets=answer_targets(plan, params, data),
     data_name=data.name,
-    spending=_spending(plan, data) if for_release else (),
+    spending=_spending(data, told.guarantee.delta) if for_release else (),
     intended_use=data.intended_use,
     released_on=datetime.date.today().isoformat(),
   )
-  made.save(place)
+  _hosts.from_first(lambda: made.save(place))
   return made
 
 
@@ -199,13 +208,12 @@ def _with_preparation(plan: Plan, data: Population) -> Protection:
   return dataclasses.replace(plan.guarantee, guarantee=dataclasses.replace(whole, epsilon=epsilon))
 
 
-def _spending(plan: Plan, data: Population) -> tuple[str, ...]:
-  """What everything that was released from the data set cost, in words."""
+def _spending(data: Population, delta: float) -> tuple[str, ...]:
+  """What everything that was released from the data set cost, in words, at the release's delta."""
   if data.ledger is None:
     return ()
-  assert plan.budget is not None
   told = []
-  for spent in data.ledger.spent(plan.budget.delta):
+  for spent in data.ledger.spent(delta):
     limit = spent.budget
     told.append(
       f"{spent}; "

@@ -63,12 +63,15 @@ class FairSoftSettings(SoftSettings):
     disparity: which difference between groups; see `fairness.CounterRule`.
     guard: "table" keeps every disparity below the margin; "own" is the paper's test of the
       answered one alone.
+    plan_answers: whether the shares of classes among shown predictions are planned on public
+      people, so that the margin lets more be shown; see docs/fairpate.md.
   """
 
   max_gap: NonNegative = 0.1
   min_count: Annotated[int, Within(0)] = 50
   disparity: Literal["rest", "pairwise", "overall"] = "rest"
   guard: Guard = "table"
+  plan_answers: bool = False
 
   @property
   def notion(self) -> NotionName:

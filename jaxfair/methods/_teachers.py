@@ -26,7 +26,6 @@ from jaxfair.methods._gradients import margin
 from jaxfair.methods._method import PERSON, Plan, Population, Sizes, refuse_unfit
 from jaxfair.methods._pate_settings import ConfidentSettings, FairSettings, TeacherSettings
 from jaxfair.methods._recipe import voting_teachers
-from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import PRIVATE
 from jaxfair.methods._sanitized import labels_budget, plan_figure, write_epsilons
 from jaxfair.methods._vote_epsilons import vote_epsilons
@@ -156,7 +155,7 @@ class Pate(PrivateMethod):
     trained = pate.train_teachers(
       plan.model, plan.loss, parts, config.teacher, key=keys["teachers"], checkpoint=checkpoint
     )
-    found = pate.predict_votes(plan.model, trained, _asked(plan, data).x)
+    found = pate.predict_votes(plan.model, trained, self._asked(plan, data).x)
     return np.asarray(pate.vote_counts(found, plan.sizes.classes, num_teachers=teachers))
 
   def labels(self, plan: Plan, data: Population, votes: np.ndarray, *, key: Key) -> np.ndarray:
@@ -175,7 +174,7 @@ class Pate(PrivateMethod):
     several methods if their students learn in the same way; of several rows of
     labels one may be empty, and its student is then none to be used.
     """
-    asked, config = _asked(plans[0], data), plans[0].config.student
+    asked, config = self._asked(plans[0], data), plans[0].config.student
     if labels.ndim == 2:
       nothing = (labels == pate.NO_ANSWER).all(axis=1)
       labels = np.where(nothing[:, None], 0, labels)
@@ -184,10 +183,8 @@ class Pate(PrivateMethod):
     model, loss = plans[0].model, plans[0].loss
     return pate.train_student(model, loss, asked.x, labels, config, keys=keys).params
 
-  def release(
-    self, plan: Plan, data: Population, *, folder: str | pathlib.Path, key: Key | None = None
-  ) -> Released:
-    """As `Method` says; people whom the settings do not fit are refused before any charge."""
+  def check_people(self, plan: Plan, data: Population) -> None:
+    """Raises for public people without known labels, and for a figure that would not hold."""
     if data.public is not None:
       self._known(plan, data)
     checks.require(
@@ -195,14 +192,13 @@ class Pate(PrivateMethod):
       "sanitized_epsilon is about votes, and the features were scaled by what was bought from the "
       "private people, which it does not cover; scale by public people or by declared ranges",
     )
-    return super().release(plan, data, folder=folder, key=key)
 
   def _known(self, plan: Plan, data: Population) -> Any:
     """[queries] true labels of the queries, if the settings' notion reads them; else None."""
     if "public_groups" not in self.needs:
       return None
     size, classes = plan.config.queries, plan.sizes.classes
-    truth = _asked(plan, data).y
+    truth = self._asked(plan, data).y
     return known_labels(truth, plan.settings.notion, size=size, num_classes=classes)
 
   def _release(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:
@@ -211,7 +207,8 @@ class Pate(PrivateMethod):
     votes = self.votes(plan, data, key=key, checkpoint=work / PRIVATE / TEACHERS)
     labels = self._kept(plan, data, self._answers(plan, data, votes, work / ANSWERS, key))
     # The key and the votes are those of a run that was stopped, and so is the figure.
-    write_epsilons(vote_epsilons(plan, votes, key=_keys(key)["figure"]), work)
+    asked = self._counted(votes, labels)
+    write_epsilons(vote_epsilons(plan, asked, key=_keys(key)["figure"]), work)
     return tree.take(self.students([plan], data, labels, key=key), 0)
 
   def _rehearse(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:
@@ -262,6 +259,17 @@ class Pate(PrivateMethod):
       answerer.finish()
     return found.labels.astype(np.int32)
 
+  def _asked(self, plan: Plan, data: Population) -> Examples:
+    """The public people that are voted on: the queries."""
+    public = plan.bounded(data).public
+    assert public is not None
+    return public.take(np.arange(plan.config.queries))
+
+  def _counted(self, votes: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The votes that the answers are about."""
+    del labels
+    return votes
+
   def _kept(self, plan: Plan, data: Population, labels: np.ndarray) -> np.ndarray:
     """The answers that a student learns from."""
     del plan, data
@@ -296,13 +304,6 @@ class ConfidentPate(Pate):
     del data
     everyone = np.zeros(len(votes), np.int32)
     return fair_answers(plan, votes, everyone, 1, CounterRule(2.0, 0), "any", key)
-
-
-def _asked(plan: Plan, data: Population) -> Examples:
-  """The public people that are asked about."""
-  public = plan.bounded(data).public
-  assert public is not None
-  return public.take(np.arange(plan.config.queries))
 
 
 def _keys(key: jax.Array) -> dict[str, jax.Array]:

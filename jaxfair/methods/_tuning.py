@@ -118,6 +118,8 @@ class TunedDpSgd(DpSgd):
       for rate in settings.rate_factors
       for share in settings.step_factors
     )
+    for one in trainings:  # what one of them refuses is not found out by drawing it
+      one.event(sizes.private)
     return self._planned(
       settings,
       sizes,

@@ -15,7 +15,11 @@ from jaxfair.data import Dataset
 from jaxfair.data._files import PathLike, cache_folder
 from jaxfair.types import Array, Features, Key, Model, Params
 
-EXTRACTORS = ("efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2", "scattering")
+# Spreads of ink of `scattering(moments=...)`: a guess for digits that are written in a box of
+# 20 x 20 pixels, not computed from people.
+DIGIT_SPREADS = (5.5, 3.6)
+SCATTERING = {"scattering": None, "moment_scattering": DIGIT_SPREADS}
+EXTRACTORS = ("efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2", *SCATTERING)
 
 
 class Extractor(NamedTuple):
@@ -39,10 +43,10 @@ class Extractor(NamedTuple):
 def extractor(name: str) -> Extractor:
   """The extractor with this name, as configs refer to it, with default settings."""
   checks.one_of("features", name, EXTRACTORS)
-  if name == "scattering":
+  if name in SCATTERING:
     from jaxfair.models._scattering import scattering
 
-    return scattering()
+    return scattering(moments=SCATTERING[name])
   from jaxfair.models._pretrained import pretrained
 
   return pretrained(name)

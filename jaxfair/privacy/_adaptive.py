@@ -10,6 +10,10 @@ from jaxfair import checks
 from jaxfair.privacy import noise
 from jaxfair.types import Key
 
+# Of a bound: noise in proportion to it is a normal float32 number, with room for its digits. Below
+# 2^-126 a scale counts as zero, and a sum would be released without noise.
+SMALLEST = 2.0**-80
+
 
 @dataclasses.dataclass(frozen=True)
 class QuantileClip:
@@ -24,8 +28,8 @@ class QuantileClip:
     quantile: share of the gradients that should fit under the bound.
     rate: how fast the bound moves.
     count_noise: standard deviation of the noise on the count, in people.
-    lowest: the bound never falls below this public number; without it the bound can shrink with the
-      gradients until steps are mostly noise.
+    lowest: the bound never falls below this public number (nor below 2^-80 in any case); without
+      it the bound can shrink with the gradients until steps are mostly noise.
 
   Privacy:
     One person moves the centered count by 1/2. Released together with a sum of
@@ -73,7 +77,7 @@ class QuantileClip:
     noisy = noise.gaussian(count, sigma=self.count_noise, key=key)
     share = noisy / expected_size + 0.5
     moved = clip * jnp.exp(-self.rate * (share - self.quantile))
-    return jnp.maximum(moved, self.lowest) if self.lowest else moved
+    return jnp.maximum(moved, max(self.lowest, SMALLEST))
 
   def joint_multiplier(self, noise_multiplier: float) -> float:
     """The event for the accountant: both releases as one."""

@@ -238,9 +238,10 @@ def _read_sum(
   one = jax.tree.map(lambda v: jax.ShapeDtypeStruct(v.shape[1:], v.dtype), batch)
   reading = _taps.read(function, leaves, one)
   two = _pass_choice.takes_two(spec.method, reading, mask.shape[0])
-  if (two or reading.whole) and _jaxpr.has_short_rows(reading.program):
-    # The second pass, and gradients of whole leaves, are JAX's own.
-    reading = _taps.read(_wide(function, reading.program), leaves, one)
+  if reading.short_rows or (two and _jaxpr.has_short_rows(reading.program)):
+    # All derivatives of the second pass are JAX's own.
+    reading = _taps.read(_jaxpr.with_wide_rows(function), leaves, one)
+    _refuse_short_rows(reading.short_rows or (two and _jaxpr.has_short_rows(reading.program)))
   _warn_slow(sorted(reading.whole), params)
 
   def weigh(squared: jax.Array, largest: jax.Array) -> Any:
@@ -269,7 +270,8 @@ def _vmap_sum(
   one = (jax.ShapeDtypeStruct(v.shape[1:], v.dtype) for v in (examples.x, examples.y))
   program = jax.make_jaxpr(function)(params, *one)
   if _jaxpr.has_short_rows(program):
-    function = _wide(function, program)
+    _refuse_short_rows(_jaxpr.has_short_rows(program, inside=False))
+    function = _jaxpr.with_wide_rows(function)
   value_and_grad = jax.vmap(jax.value_and_grad(function), in_axes=(None, 0, 0))
 
   def some(x: Any, y: Any, mask: jax.Array, finite: jax.Array, bounds: Any) -> Any:
@@ -305,14 +307,13 @@ def _vmap_sum(
   return clipped, losses.reshape(-1)[:n]
 
 
-def _wide(function: Callable[..., Any], program: Any) -> Callable[..., Any]:
-  """The function with row numbers that JAX's derivative of a look-up can be trusted with."""
+def _refuse_short_rows(left: bool) -> None:
+  """Raises if short row numbers are left with which JAX's derivative of a look-up is wrong."""
   checks.require(
-    not _jaxpr.has_short_rows(program, inside=False),
+    not left,
     "the model looks up rows, in a loop or branch, by 8- or 16-bit ids that cannot index the "
     "last row of the table; convert them to int32 first",
   )
-  return _jaxpr.with_wide_rows(function)
 
 
 def _default_microbatch(params: Params) -> int:

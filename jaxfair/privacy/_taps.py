@@ -79,6 +79,8 @@ class Reading(NamedTuple):
     program: what was read.
     level: of the program.
     plain: see `read`.
+    short_rows: whether the derivative of some look-up is JAX's own, as it is at no site, and its
+      row numbers are too short for it (`_jaxpr.wide_rows`).
   """
 
   sites: tuple[Site, ...]
@@ -88,6 +90,7 @@ class Reading(NamedTuple):
   program: core.ClosedJaxpr
   level: Level
   plain: bool
+  short_rows: bool
 
 
 def read(
@@ -111,7 +114,7 @@ def read(
   second = _Reader(plain, frozenset(first.whole))
   level = second.read(program, inputs)
   found = (tuple(second.sites), second.skip, tuple(second.taps), tuple(second.sources))
-  return Reading(*found, program, level, plain)
+  return Reading(*found, program, level, plain, second.short_rows)
 
 
 def inputs_of(shapes: Sequence[jax.ShapeDtypeStruct], arrays: Sequence[Any]) -> list[Value]:
@@ -137,6 +140,7 @@ class _Reader:
     self.taps: list[Slot] = []
     self.sources: list[Slot] = []
     self.whole: set[int] = set()
+    self.short_rows = False
 
   def read(self, program: core.ClosedJaxpr, inputs: Sequence[Value]) -> Level:
     """Reads all of it."""
@@ -156,6 +160,7 @@ class _Reader:
       step = _origins.step_of(equation, values, plain=self.plain)
       match step:
         case Step.APPLY:
+          self._look(equation, values)
           return _results(equation, _origins.origin_after(equation, values, plain=self.plain))
         case Step.OPEN | Step.REMAT:
           inside = around._replace(remat=around.remat or step == Step.REMAT)
@@ -193,8 +198,8 @@ class _Reader:
     site = _site(equation, values, self.plain)
     if site is None:
       self.whole.update(*(leaves_of(v.origin) for v in values))
-      return
-    if site.view.leaf in self.skip:
+    if site is None or site.view.leaf in self.skip:
+      self._look(equation, values)
       return
     data, result = equation.invars[1 - site.position], equation.outvars[0]
     signal = result if self.plain else _signal_variable(result, uses)
@@ -205,6 +210,12 @@ class _Reader:
     if site.needs_data or self.plain:
       source = _place(level.sources, (data, *own), self.sources, Slot(site.data, *around))
     self.sites.append(dataclasses.replace(site, loops=around.loops, tap=tap, source=source))
+
+  def _look(self, equation: Any, values: list[Value]) -> None:
+    """Notes an operation that looks short rows up, in a table that is no constant."""
+    tables = values[:1] if equation.primitive.name == "gather" else values
+    if any(table.origin is not None for table in tables):
+      self.short_rows |= _jaxpr.looks_up_short_rows(equation)
 
 
 def _results(equation: Any, origin: Any) -> list[Value]:

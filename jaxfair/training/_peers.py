@@ -32,7 +32,7 @@ def watched(remedy: str) -> Iterator[None]:
   Args:
     remedy: what to do then.
   """
-  if jax.process_count() == 1:
+  if jax.process_count() == 1 or _hosts.CHANNEL is not None:  # a group watches itself
     yield
     return
   links, left, well = _connected(), threading.Event(), False

@@ -123,7 +123,8 @@ def _read(program: Any, source: Source, people: Examples, feeds: Any) -> Example
   def filled(leaf: np.ndarray, like: Absent) -> jax.Array:
     end = like.shape[1:]
     whole = _aligned_zeros((sum(piece.data.size for piece in pieces), *end), like.dtype)
-    whole[places[order]] = leaf
+    with np.errstate(over="ignore"):  # beyond float32 is infinite; who is drawn is told nobody
+      whole[places[order]] = leaf
     if len(rows.sharding.device_set) == 1:
       return jax.device_put(whole.reshape(*rows.shape, *end))
     cuts = np.cumsum([piece.data.size for piece in pieces])[:-1]

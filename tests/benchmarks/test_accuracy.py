@@ -18,7 +18,6 @@ ROOT = pathlib.Path(__file__).parent.parent.parent
 
 sys.path.append(str(ROOT / "benchmarks"))  # where it finds the modules beside it
 bench = importlib.import_module("accuracy")
-moments, planned_answers = bench.moments, bench.planned_answers
 ROWS = {
   name: _schema.build(bench.Row, row) for name, row in tomllib.loads(bench.ROWS.read_text()).items()
 }
@@ -115,42 +114,3 @@ def test_a_row_is_measured_kept_and_written(tmp_path, monkeypatch):
   assert f"**{accuracy:.2f}**" in text
   assert "old" not in text
   assert text.endswith("after\n")
-
-
-def test_slant_size_and_place_of_writing_do_not_matter():
-  rows, columns = np.meshgrid(np.arange(28.0), np.arange(28.0), indexing="ij")
-
-  def stroke(slope, place, width):
-    u, v = rows - place[0], columns - place[1]
-    return np.exp(-((u / 5) ** 2) - ((v - slope * u) / width) ** 2).astype(np.float32)
-
-  first = moments.normalized(stroke(0.0, (13.5, 13.5), 3.0))
-  for slope, place, width in (
-    (0.4, (13.5, 13.5), 3.0),
-    (-0.3, (15.0, 12.0), 3.0),
-    (0, (14, 13), 4),
-  ):
-    again = moments.normalized(stroke(slope, place, width))
-    np.testing.assert_allclose(again, first, atol=0.05)
-    assert np.abs(stroke(slope, place, width) - first).max() > 0.2
-  weights = np.asarray(first) / first.sum()
-  spread = [np.sqrt((weights * (axis - 13.5) ** 2).sum()) for axis in (rows, columns)]
-  np.testing.assert_allclose(spread, moments.SPREADS, rtol=0.05)  # the border cuts a little off
-
-
-def test_a_plan_answers_as_many_as_two_groups_can_have():
-  # By hand: of 75 + 25 and 25 + 75 people, equal shares of classes allow 133: all of one group,
-  # and of the other 25 of the class that it lacks with 25 / 3 of the other one.
-  counts = np.array([[7500.0, 2500.0], [2500.0, 7500.0]])
-  planned = planned_answers.shares(counts, 0.0) * counts
-  assert planned.sum() == pytest.approx(13333, rel=0.01)
-  assert planned[0, 0] / planned[0].sum() == pytest.approx(
-    planned[1, 0] / planned[1].sum(), rel=1e-3
-  )
-  slack = planned_answers.shares(counts, 0.01) * counts
-  assert planned.sum() < slack.sum() < 1.03 * planned.sum()
-  rates = slack[:, 0] / slack.sum(axis=1)
-  assert abs(rates[0] - rates[1]) == pytest.approx(0.01, rel=0.01)
-  groups, answers = np.array([0, 0, 0, 1, 0, 1]), np.array([1, 1, 1, 0, 1, 0])
-  asked = planned_answers.offered(answers, groups, np.array([[1.0, 0.5], [0.0, 1.0]]))
-  np.testing.assert_array_equal(asked, [-1, 1, -1, -1, 1, -1])

@@ -3,6 +3,7 @@
 import io
 import os
 import shlex
+import socket
 import subprocess
 import sys
 
@@ -38,6 +39,19 @@ def test_help_shows_the_example_on_one_line_and_the_page(jaxfair, name):
   lines = [line.strip() for line in ended.out.splitlines()]
   assert _examples.EXAMPLES[name].line in lines
   assert _examples.EXAMPLES[name].page in lines
+
+
+def test_the_example_for_several_hosts_waits_for_the_others(jaxfair, tmp_path):
+  """It is complete but for the second host; tests/cli/test_hosts.py has both."""
+  (tmp_path / "people.csv").write_text("hired,sex\n")
+  example = _examples.EXAMPLES["train"].hosts
+  assert example in [line.strip() for line in jaxfair("train", "--help").out.splitlines()]
+  with socket.socket() as free:
+    free.bind(("localhost", 0))
+    line = example.replace("5000", str(free.getsockname()[1]))
+  ended = jaxfair(*shlex.split(line)[1:], "--wait", "0.1")
+  assert ended.code == 2
+  assert "host 2/2 did not come to localhost:" in ended.err
 
 
 def test_brackets_are_shown(jaxfair):

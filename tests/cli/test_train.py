@@ -1,6 +1,7 @@
 """`jaxfair train`: two commands from a table to predictions, and what it refuses in one line."""
 
 import csv
+import functools
 import json
 import re
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 from helpers import hiring
-from jaxfair import accounting, data, methods, training
+from jaxfair import accounting, checks, data, methods, training
+from jaxfair.cli import _train_on_disk
 from jaxfair.methods import _method
 
 SIZE = hiring.SIZE
@@ -93,6 +95,9 @@ def test_two_commands_from_a_table_to_predictions(jaxfair, people, tmp_path):
   assert np.mean(right) > 0.8
   card = json.loads((tmp_path / "out" / "release" / "model_card.json").read_text())
   assert card["privacy"]["epsilon"] <= 8
+  # Both figures of the card are for one delta: the model's, and that of all releases together.
+  [spent] = card["privacy"]["all_spending"]
+  assert f"epsilon {card['privacy']['epsilon']:.4g}, delta {card['privacy']['delta']:g} " in spent
   assert not any("scaling of features" in what for what in card["privacy"]["not_protected"])
   assert not list((tmp_path / "out").rglob("*secret*"))
   # The same command finds all of it; another one is refused.
@@ -123,7 +128,9 @@ def test_public_people_declared_ranges_and_a_useless_model(jaxfair, people, tmp_
 @pytest.mark.parametrize(
   ("arguments", "told"),
   [
-    ((), "--on-disk needs --public FILE"),
+    ((), "people.csv' is not known; use a .parquet, .arrow or .feather file"),
+    (("--public", "people.csv"), "people.csv' is not known; use a .parquet, .arrow or .feather"),
+    (("--scaler", "public"), "scaling='public' needs public people"),
     (("--public", "0.1"), "name a file of public people"),
     (
       ("--public", "people.csv", "--method", "pate"),
@@ -137,6 +144,14 @@ def test_public_people_declared_ranges_and_a_useless_model(jaxfair, people, tmp_
 def test_people_on_disk_that_cannot_be_trained_on(refused, people, arguments, told):
   line = refused("train", people, *USUAL, "--on-disk", *arguments)
   assert re.search(told, line), line
+
+
+def test_ranges_that_are_missing_are_told_before_people_are_rewritten(refused, people, tmp_path):
+  pandas = pytest.importorskip("pandas")
+  pytest.importorskip("pyarrow")
+  pandas.read_csv(people).to_parquet(tmp_path / "big.parquet")
+  line = refused("train", "big.parquet", *USUAL, "--on-disk", "--scaler", "declared")
+  assert "no range is declared for age, pay" in line
 
 
 @pytest.mark.slow
@@ -175,5 +190,29 @@ def test_people_on_disk_and_a_mesh(jaxfair, people, tmp_path):
   stored = tmp_path / "out" / "people"
   line = jaxfair("release", "--data", stored, "--method", "dp_sgd", *ROLES, "--epsilon", "1").err
   assert "already determines group, label; leave it out" in line
-  line = jaxfair("release", "--data", stored, "--method", "dp_sgd", "--epsilon", "1").err
-  assert "no range is declared for age, pay" in line
+  plain = ("release", "--data", stored, "--method", "dp_sgd", "--epsilon", "1", "--dry-run")
+  assert "Means and ranges of the features are bought: epsilon 0.0" in jaxfair(*plain).out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("changed", ["big.parquet", "public.csv"])
+def test_people_on_disk_are_those_of_the_file_that_is_named(tmp_path, changed):
+  """A second call must not train on the people of another file, or encoded in another way."""
+  pandas = pytest.importorskip("pandas")
+  pytest.importorskip("pyarrow")
+  own, public = tmp_path / "big.parquet", tmp_path / "public.csv"
+  table = {"csv": str(own), "label": "hired", "group": "sex"}
+  stored = functools.partial(
+    _train_on_disk._stored, table, {"public_csv": str(public)}, tmp_path / "out"
+  )
+  for path, size in ((tmp_path / "people.csv", 100), (public, 80)):
+    hiring.write(path, size=size)
+  pandas.read_csv(tmp_path / "people.csv").to_parquet(own)
+  assert stored() == stored()  # a run that is continued
+  if changed == "public.csv":
+    known = pandas.read_csv(public)
+    known[known["job"] != "cook"].to_csv(public, index=False)
+  else:
+    pandas.read_csv(tmp_path / "people.csv").iloc[1:].to_parquet(own)
+  with pytest.raises(checks.ArgumentError, match="choose another folder"):
+    stored()

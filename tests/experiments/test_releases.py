@@ -6,8 +6,10 @@ import types
 import numpy as np
 import pytest
 
-from jaxfair import checks
+from helpers import hiring
+from jaxfair import _schema, checks
 from jaxfair.experiments import _folders, _releases
+from jaxfair.experiments._people import dataset_ledger
 from jaxfair.experiments._release_config import ReleaseConfig
 
 TEXT = '[release]\nepsilon = 1.0\nmethod = "pate"\nsettings = {queries = 20}\n'
@@ -78,3 +80,29 @@ def test_a_point_becomes_the_release_that_its_study_says(tmp_path, monkeypatch):
   study.release = None
   with pytest.raises(_folders.RunError, match="does not say how"):
     _releases.read_point(tmp_path, 0, {})
+
+
+@pytest.mark.parametrize(
+  ("more", "told"),
+  [
+    (
+      {
+        "method": "pate",
+        "public": 0.3,
+        "settings": {"num_teachers": 30, "queries": 40, "sanitized_epsilon": 40.0},
+      },
+      "scale by public people or by declared ranges",
+    ),
+    ({"method": "dp_sgd", "devices": 99}, "devices=99 of .* cannot share"),
+  ],
+)
+def test_what_is_refused_is_refused_before_scaling_is_bought(tmp_path, more, told):
+  hiring.write(tmp_path / "people.csv", size=600)
+  people = {"csv": str(tmp_path / "people.csv"), "label": "hired", "group": "sex"}
+  given = {"epsilon": 60.0, "delta": 1e-4, "scaling": "private", "data": people, **more}
+  config = _schema.build(ReleaseConfig, given, where="")
+  ledger = dataset_ledger(config.data)
+  with pytest.raises(checks.ArgumentError, match=told):
+    _releases.release_model(_releases.plan_release(config), tmp_path / "out")
+  assert ledger.spent(1e-4) == []
+  assert not (tmp_path / "out").exists()

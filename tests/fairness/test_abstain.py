@@ -51,6 +51,29 @@ def test_a_saved_gate_goes_on_where_it_stopped(tmp_path):
   assert [path.name for path in tmp_path.iterdir()] == ["gate.json"]
 
 
+def test_a_gate_with_a_plan_goes_on_where_it_stopped(tmp_path):
+  labels, groups = stream()
+  targets = np.array([0.6, 0.4])
+  whole = fairness.Abstainer(RULE, **SIZES, targets=targets)
+  shown = whole.answer(labels, groups)
+  first = fairness.Abstainer(RULE, **SIZES, targets=targets)
+  begun = first.answer(labels[:201], groups[:201])
+  first.save(tmp_path / "gate.json")
+  second = fairness.Abstainer.restore(tmp_path / "gate.json")
+  rest = second.answer(labels[201:], groups[201:])
+  np.testing.assert_array_equal(shown, np.append(begun, rest))
+  np.testing.assert_array_equal(second.coverage, whole.coverage)
+  rates = whole.counters[:, 1] / whole.counters.sum(axis=1)
+  np.testing.assert_allclose(rates, 0.4, atol=0.06)
+  assert "targets" not in fairness.Abstainer(RULE, **SIZES)._state()
+  with pytest.raises(ArgumentError, match=r"targets has shape \(3,\)"):
+    fairness.Abstainer(RULE, **SIZES, targets=[0.5, 0.25, 0.25])
+  with pytest.raises(ArgumentError, match="sum to 1"):
+    fairness.Abstainer(RULE, **SIZES, targets=targets * 2)
+  with pytest.raises(ArgumentError, match="offered must hold"):
+    fairness.Abstainer(RULE, **SIZES, targets=targets, offered=[1, 2])
+
+
 def test_threads_share_one_gate():
   labels, groups = stream()
   gate = fairness.Abstainer(RULE, **SIZES)

@@ -28,7 +28,12 @@ SAME = {
   "Fig. 16": ("Fig. 4.17",),
 }
 MOST_LINKS = 3
-STRENGTHS = ("paper", "small", "no record yet", "not tested")
+STRENGTHS = ("paper", "partly paper", "small", "no record yet", "not tested")
+# How the comment at the top of a config begins if it says which figures the config is about.
+ABOUT = re.compile(
+  r"# (?:(?:Appendix \w|RQ\d)(?:,| and) )?((?:Figures?|Fig\.|Table) .*)", re.IGNORECASE
+)
+MENTION = re.compile(r"(Tables?|Fig(?:ure)?s?\.?)?,? ?(?:and |to )?(\d+(?:\.\d+)?)", re.IGNORECASE)
 
 
 class Drawn(NamedTuple):
@@ -74,29 +79,57 @@ def drawn(
   for (package, place), own in names.items():
     by = list(dict.fromkeys(c for one in own for c in tested.get((package, one), ())))
     named = [config for config in by if is_named_after(root / config, place)]
-    strength = _strength([sizes[c] for c in named or by if c in sizes]) if by else "not tested"
+    sizes_of = [sizes.get(config) for config in named or by]
+    strength = _strength(sizes_of, every=bool(named)) if by else "not tested"
     ran = [config for config in by if config in sizes]
     shown = tuple(dict.fromkeys([*named, *ran])) or tuple(by)
     found.append(Drawn(tuple(own.values()), shown, strength, why[package, place]))
   return found
 
 
-def _strength(sizes: list[str]) -> str:
-  if {"paper", "only"} & set(sizes):
-    return "paper"
-  return "small" if sizes else "no record yet"
+def _strength(sizes: list[str | None], *, every: bool) -> str:
+  """How strongly configs test a figure.
+
+  Args:
+    sizes: the size of each config's record; None if it has none.
+    every: whether each config is a part of the figure, such as one of its data sets.
+  """
+  full = [size in ("paper", "only") for size in sizes]
+  if any(full):
+    return "partly paper" if every and not all(full) else "paper"
+  return "small" if any(sizes) else "no record yet"
 
 
 def is_named_after(config: pathlib.Path, place: str) -> bool:
-  """Whether the file or the title of a config names this figure or table."""
+  """Whether the file, the title or the first line of a config names this figure or table."""
   kind, number = place.split(" ", 1)
   table = kind == "Table"
-  before = "Table " if table else r"(?<!Table )(?<![\d.])"
-  in_title = rf"{before}{re.escape(number)}(?!\.?\d)"
   short = re.sub(r"\W+", "_", number.replace("(", "")).strip("_")  # 2(a) is 2a, 3.1 is 3_1
   in_stem = rf"{'table' if table else 'fig(ure)?'}_{short}(?!_?\d)(_|$)"
   title = _config.read(config).get("title", "")
-  return bool(re.search(in_title, title) or re.match(in_stem, config.stem))
+  first = ABOUT.match(config.read_text(encoding="utf-8").splitlines()[0])
+  told = mentions(title) | mentions(first[1].partition(":")[0] if first else "")
+  return bool(re.match(in_stem, config.stem)) or (table, number) in told
+
+
+def mentions(text: str) -> set[tuple[bool, str]]:
+  """The figures (False) and tables (True) that a text names: "Table 1, figures 2, 7 to 9"."""
+  found: set[tuple[bool, str]] = set()
+  table, before, end = None, "", -1
+  for one in MENTION.finditer(text):
+    if one[1]:
+      table = one[1].lower().startswith("table")
+    elif one.start() != end:  # a number elsewhere in the text
+      table = None
+    if table is None:
+      continue
+    if " to " in one[0] and before:
+      head, first = before.rpartition(".")[::2]
+      steps = range(int(first), int(one[2].rpartition(".")[2]))
+      found |= {(table, f"{head}.{step}" if head else str(step)) for step in steps}
+    found.add((table, one[2]))
+    before, end = one[2], one.end()
+  return found
 
 
 def rows(found: list[Drawn]) -> Iterator[str]:
@@ -105,10 +138,11 @@ def rows(found: list[Drawn]) -> Iterator[str]:
   told = ", ".join(f"{counted[name]} {name}" for name in STRENGTHS)
   yield (
     f"The papers have {sum(len(one.names) for one in found)} figures and tables, or {len(found)} "
-    f"where those that the thesis prints again are counted once: {told}. The strength is the "
-    "largest size of a record that tests a figure, of the configs that are named after it where "
-    "there are such. `paper` is the paper's setting where two cores can do it in about an hour; "
-    "the config says what differs."
+    f"where those that the thesis prints again are counted once: {told}. `paper` is the paper's "
+    "setting as far as two cores can do it in about an hour, and the config says what differs. A "
+    "figure is at `paper` if all configs that are named after it are, such as those of its data "
+    "sets; if only some of them are, it is `partly paper`. A figure without a config of its own "
+    "has the strength of the strongest record that tests its sentence."
   )
   yield ""
   cells = []

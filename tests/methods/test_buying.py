@@ -104,3 +104,36 @@ def test_the_model_s_guarantee_covers_what_was_bought(tmp_path):
   assert other.guarantee.guarantee == alone
   card = json.loads((tmp_path / "release" / "model_card.json").read_text())
   assert not any("scaling of features" in what for what in card["privacy"]["not_protected"])
+
+
+def test_people_on_disk_are_charged_before_they_are_read(tmp_path):
+  book = DatasetLedger("own", tmp_path / "book")
+  charged = []
+
+  class Stopped:
+    size = SIZE
+
+    def take(self, rows):
+      charged.append(book.spent(1e-5)[0].releases)
+      if len(charged) == 2:  # after a first look
+        raise KeyboardInterrupt
+      return PEOPLE.examples.take(rows)
+
+    def fingerprint(self):
+      return "people"
+
+  def streamed(folder, **options):
+    return _buying.buy_once(
+      PLAN, Stopped(), folder=folder, budget=WHOLE, name="own", ledger=book, **options
+    )
+
+  with pytest.raises(KeyboardInterrupt):
+    streamed(tmp_path / "run")
+  assert charged == [1, 1]
+  streamed(tmp_path / "run")  # goes on
+  made = streamed(tmp_path / "run")  # finds what was bought
+  assert book.spent(1e-5)[0].releases == 1
+  seeded = streamed(tmp_path / "seeded", key=jax.random.key(3))
+  in_memory = bought(tmp_path / "memory", key=jax.random.key(3))
+  np.testing.assert_array_equal(seeded.scaler.center, in_memory.scaler.center)
+  assert not np.array_equal(made.scaler.center, seeded.scaler.center)

@@ -11,7 +11,7 @@ from jaxfair import accounting, data, methods
 from jaxfair.accounting import Relation, _composition
 from jaxfair.checks import ArgumentError
 from jaxfair.data import _columns, _rules
-from jaxfair.methods import _preprocessing
+from jaxfair.methods import _counting, _preprocessing
 from jaxfair.privacy import exact
 
 SIZE = 4000
@@ -250,4 +250,38 @@ def test_histogram_agrees_with_numpy():
   values = np.array([-3.0, 0.0, 0.5, 1.0, np.nan, 7.0, np.inf])
   edges = np.array([0.0, 1.0, 2.0])
   expected, _ = np.histogram([*values[:4].tolist(), 7.0], [-np.inf, 0.0, 1.0, 2.0, np.inf])
-  np.testing.assert_array_equal(_preprocessing.histogram(values, edges), expected)
+  np.testing.assert_array_equal(_counting.histogram(values, edges), expected)
+
+
+class OnDisk:
+  """People who are read by their rows."""
+
+  def __init__(self, examples):
+    self.examples, self.size, self.asked = examples, examples.size, []
+
+  def take(self, rows):
+    self.asked.append(len(rows))
+    return self.examples.take(rows)
+
+  def fingerprint(self):
+    return "people"
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1000, 10**6])
+def test_people_on_disk_buy_the_same_bits_in_little_memory(own, rows, monkeypatch):
+  x = own.examples.x.copy()
+  x[:9, 1] = [np.nan, np.inf, -np.inf, 0.0, -1e30, 1e30, 5e11, 1.0, -1.0]
+  few = own.examples._replace(x=x).take(np.arange(1500))
+  plan = methods.plan_preprocessing(own.encoder, epsilon=1.0, delta=1e-6)
+  assert plan.categories == ("job", "town")
+  monkeypatch.setattr(_counting, "BLOCK", rows * x[:1].nbytes)
+  source = OnDisk(few)
+  streamed = plan.buy(source, source=exact.seeded(5))
+  whole = plan.buy(few.x, source=exact.seeded(5))
+  for one, other in zip(streamed.scaler, whole.scaler, strict=True):
+    np.testing.assert_array_equal(one, other)
+  np.testing.assert_array_equal(streamed.kept, whole.kept)
+  assert streamed.encoder == whole.encoder
+  assert streamed.event == whole.event
+  assert max(source.asked) == min(rows, 1500)
+  assert sum(source.asked) == 2 * (1500 + 1)  # two passes, each with a look at the first person

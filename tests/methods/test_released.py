@@ -162,6 +162,13 @@ def test_the_abstainer_travels_along(tmp_path):
   gate.save(tmp_path / "gate.json")
   again = released().abstainer(tmp_path / "gate.json")
   assert again.counters.tolist() == [[1, 0], [0, 0], [0, 1]]
+  planned = released(answer_targets=np.array([2 / 3, 1 / 3]))
+  planned.save(tmp_path / "planned")
+  found = methods.load(tmp_path / "planned")
+  assert found.answer_targets.tolist() == planned.answer_targets.tolist()
+  assert found.abstainer().answer([1, 1, 0], [0, 0, 0]).tolist() == [1, -1, 0]
+  with pytest.raises(checks.ArgumentError, match="another plan of answers"):
+    planned.abstainer(tmp_path / "gate.json")
   other = released(abstention=CounterRule(0.2, 5))
   with pytest.raises(checks.ArgumentError, match="another rule"):
     other.abstainer(tmp_path / "gate.json")

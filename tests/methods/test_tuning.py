@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import methods, training
+from jaxfair import checks, methods, training
 from jaxfair.accounting import Budget
 from jaxfair.methods import _tuning
 from jaxfair.types import Examples, Fit
@@ -130,3 +130,10 @@ def test_few_people_can_be_tuned_on_by_default(size):
   assert made.guarantee.guarantee.epsilon <= 2.0
   given = method.plan(method.settings(steps=5, batch_size=20), sizes, Budget(2.0, 1e-4))
   assert given.settings.batch_size == 20
+
+
+def test_more_bands_than_the_fewest_steps_are_refused_before_a_setting_is_drawn():
+  method = methods.get("tuned_dp_sgd")
+  settings = method.settings(steps=10, batch_size=20, bands=8)
+  with pytest.raises(checks.ArgumentError, match=r"bands=8 .*at most 5.*no more steps to mix"):
+    method.plan(settings, people().sizes, Budget(2.0, 1e-5))

@@ -102,6 +102,7 @@ def test_refuses_what_is_no_image_set(people, counted, tmp_path):
   with pytest.raises(checks.ArgumentError, match="features='alexnet'"):
     models.extractor("alexnet")
   assert models.extractor("scattering") == models.scattering()
+  assert models.extractor("moment_scattering") == models.scattering(moments=(5.5, 3.6))
 
 
 def test_with_head_starts_at_the_extractors_parameters(people, counted):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks, models
-from jaxfair.models import _scattering
+from jaxfair.models import _moments, _scattering
 
 # (J, L, height, width): the shape, nine coefficients spread over the second of `images`, the
 # norm of those of the first, and their sum with weights cos(0), cos(1), ...: kymatio 0.3.0.
@@ -111,6 +111,24 @@ def test_each_image_is_normalized_by_itself():
   np.testing.assert_allclose(found[1:2], alone, atol=1e-4)
 
 
+@pytest.mark.slow
+def test_moments_come_first_image_by_image():
+  rng = np.random.default_rng(0)
+  x = rng.random((3, 8, 8, 2), np.float32)
+  x[2] = 0
+  normalized = models.scattering(J=1, L=2, groups=3, moments=(2.0, 1.5))
+  found = np.asarray(jax.jit(normalized.apply)({}, x))
+  assert np.isfinite(found).all()
+  assert not found[2].any()
+  gray = x.max(axis=3)
+  brought = np.stack([_moments.normalized(one, (2.0, 1.5)) for one in gray])[..., None]
+  plain = models.scattering(J=1, L=2, groups=3)
+  np.testing.assert_allclose(found, jax.jit(plain.apply)({}, brought), atol=1e-4)
+  others = np.stack([x[0], 1 - x[1], 0.5 * x[1]])
+  np.testing.assert_array_equal(jax.jit(normalized.apply)({}, others)[0], found[0])
+  assert normalized.name != plain.name
+
+
 def test_refuses_what_it_cannot_scatter():
   with pytest.raises(checks.ArgumentError, match="groups=10 does not divide 81 maps"):
     models.scattering(groups=10)
@@ -118,3 +136,7 @@ def test_refuses_what_it_cannot_scatter():
     models.scattering()(np.zeros((2, 3, 3, 1)))
   with pytest.raises(checks.ArgumentError, match="J=0"):
     models.scattering(0)
+  with pytest.raises(checks.ArgumentError, match=r"moments=0\.0"):
+    models.scattering(moments=(5.5, 0.0))
+  with pytest.raises(checks.ArgumentError, match="not two spreads"):
+    models.scattering(moments=(5.5,))

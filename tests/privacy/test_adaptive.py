@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks
+from jaxfair.privacy import noise
 from jaxfair.privacy._adaptive import QuantileClip
 
 NORMS = jnp.array([0.5, 1.5, 2.5, 9.0])
@@ -82,3 +83,22 @@ def test_the_bound_keeps_to_its_lowest():
   assert after(0.3, 3) == pytest.approx(0.3)
   with pytest.raises(checks.ArgumentError, match="lowest=-1"):
     QuantileClip(lowest=-1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", [1.0, 2e-38])
+def test_a_bound_that_vanishes_keeps_noise_on_the_sum(start):
+  """Below 2^-126 a scale counts as zero, and the sum would be released as it is."""
+  falling, sum_ = QuantileClip(0.0, rate=30.0, count_noise=0.01), jnp.zeros(4)
+
+  @jax.jit
+  def step(clip, key):
+    clip = falling.update(clip, sum_, EVERYBODY, expected_size=4.0, key=key)
+    return clip, noise.gaussian(sum_ + clip, sigma=0.05 * clip, key=jax.random.fold_in(key, 1))
+
+  clip = start
+  for seed in range(4):
+    clip, noisy = step(clip, jax.random.key(seed))
+  assert clip > 0
+  away = np.asarray(noisy, np.float64) / float(clip) - 1
+  assert np.all((np.abs(away) > 1e-6) & (np.abs(away) < 0.3))

@@ -362,11 +362,55 @@ def test_short_row_numbers_of_a_tall_table(method):
   assert np.flatnonzero(total).tolist() == [1, 3, 7, 127]
 
 
-def test_short_row_numbers_in_a_loop_are_refused():
-  def looped(p, x):
-    one = jax.vmap(lambda rows: jax.lax.map(lambda row: tall_look_up(p, row[None])[0, 0], rows))
-    return jnp.sum(one(x), axis=1, keepdims=True)
+def in_a_loop(p, x):
+  one = jax.vmap(lambda rows: jax.lax.map(lambda row: tall_look_up(p, row[None])[0, 0], rows))
+  return jnp.sum(one(x), axis=1, keepdims=True)
 
-  gradient = clipped_grad(Model(None, looped), first, l2_clip=1.0, method="vmap")
+
+def test_short_row_numbers_in_a_loop_are_refused():
+  gradient = clipped_grad(Model(None, in_a_loop), first, l2_clip=1.0, method="vmap")
   with pytest.raises(checks.ArgumentError, match="convert them to int32"):
     gradient(jnp.ones((300, 1)), examples_of(np.array([[1, 3]], np.int8)))
+
+
+def looked_up_outputs(loop):
+  """Outputs of a layer that are looked up by short numbers; the layer itself has rules."""
+
+  def one(params, rows):
+    h = jnp.tanh(rows.astype(jnp.float32)[:, None] * params)  # [300, 2]
+    numbers = jax.lax.GatherDimensionNumbers((1,), (0,), (0,))
+
+    def look_up(rows):
+      return jax.lax.gather(h, rows[:, None], numbers, (1, 2), mode="clip")
+
+    found = jax.lax.map(lambda row: look_up(row[None])[0], rows) if loop else look_up(rows)
+    return jnp.mean(found * jnp.arange(300)[:, None], axis=0)
+
+  return Model(None, lambda params, x: jax.vmap(lambda rows: one(params, rows))(x))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["ghost", "two_pass", "vmap"])
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_outputs_that_are_looked_up_by_short_row_numbers(method, kind):
+  rng = np.random.default_rng(0)
+  rows = rng.integers(0, np.iinfo(kind).max, (3, 300)).astype(kind)
+  params = jnp.array([0.02, -0.01])
+  gradient = clipped_grad(looked_up_outputs(False), first, l2_clip=1e6, method=method)
+  found = jax.jit(gradient)(params, examples_of(rows)).total
+  plain = plain_gradients(looked_up_outputs(False), first, params, rows.astype(np.int32))
+  np.testing.assert_allclose(found, sum(plain), rtol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["ghost", "two_pass", "vmap"])
+def test_outputs_that_a_loop_looks_up_by_short_row_numbers_are_refused(method):
+  gradient = clipped_grad(looked_up_outputs(True), first, l2_clip=1.0, method=method)
+  with pytest.raises(checks.ArgumentError, match="convert them to int32"):
+    gradient(jnp.ones(2), examples_of(np.zeros((2, 300), np.int8)))
+
+
+def test_tables_that_a_loop_looks_up_by_short_row_numbers_have_a_rule():
+  rows = np.array([[1, 3], [7, 127]], np.int8)
+  gradient = clipped_grad(Model(None, in_a_loop), first, l2_clip=10.0, method="ghost")
+  total = jax.jit(gradient)(jnp.ones((300, 1)), examples_of(rows)).total
+  assert np.flatnonzero(total).tolist() == [1, 3, 7, 127]

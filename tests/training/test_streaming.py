@@ -143,6 +143,19 @@ def test_refused(people):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_a_number_beyond_float32_breaks_one_record_and_is_told_nobody(people):
+  """A warning would come in the step that draws the person."""
+  wide = people.x.astype(np.float64)
+  wide[3] = 1e300
+  config, key = training.DpSgdConfig(steps=4, batch_size=250), jax.random.key(0)
+  fitted = training.dp_sgd(MODEL, LOSS, Counting(people._replace(x=wide)), config, key=key)
+  broken = np.where(wide == 1e300, np.inf, people.x)
+  whole = training.dp_sgd(MODEL, LOSS, people._replace(x=broken), config, key=key)
+  same(fitted, whole)
+  assert fitted.trace.num_nonfinite.sum() > 0
+
+
 def test_errors_of_a_source_arrive(people):
   class Broken(Counting):
     def take(self, rows):
