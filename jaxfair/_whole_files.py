@@ -1,4 +1,4 @@
-"""Files and folders that appear complete or not at all, and last."""
+"""Atomic, durable writes of files and folders: they appear complete or not at all."""
 
 import contextlib
 import errno

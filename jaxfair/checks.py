@@ -1,4 +1,4 @@
-"""Argument checks whose messages a person can act on.
+"""Argument checks with actionable messages.
 
 Values are checked once, on the host, before any work starts. Inside a
 transformation (jit, vmap, grad) the values are not known: those checks pass.

@@ -45,7 +45,7 @@ figure.tight_layout()
 assert flips[group == 1].mean() > flips[group == 0].mean()
 
 # %% [markdown]
-# The price does not depend on the votes. A price for the votes at hand can be computed, too, but it
+# The cost does not depend on the votes. A cost for the actual votes can be computed as well, but it
 # depends on private data: it is a diagnosis, and its type says so.
 
 # %%

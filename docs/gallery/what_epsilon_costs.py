@@ -1,8 +1,8 @@
 # %% [markdown]
 # # What a training costs, and what noise a budget needs
 #
-# No data is needed to price a training: the noise, the share of people in a batch and the number of
-# steps decide. The PLD accountant is nearly exact; RDP is a bound that is a little larger.
+# The cost of a training does not depend on the data, only on the noise, the sampling rate and the
+# number of steps. The PLD accountant is nearly exact; RDP is a bound that is a little larger.
 
 # %%
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
-"""Look-ups by row numbers that reach every row of their table.
+"""Look-ups by row numbers of a type that can index every row of their table.
 
-XLA compares row numbers with the height of a table in the numbers' own type. Where 8 or 16 bits do
-not reach the last row, that comparison is wrong: the derivative of the look-up drops rows, or
+XLA compares row numbers with the height of a table in the type of the row numbers. If 8 or 16 bits
+cannot index the last row, that comparison is wrong: the derivative of the look-up drops rows, or
 writes outside of its memory.
 """
 

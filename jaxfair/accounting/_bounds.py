@@ -1,7 +1,6 @@
 """The analyses that bound one epsilon from above, and the best of them.
 
-Every analysis here bounds the same number, so the smallest that applies does
-too.
+Every analysis here bounds the same number, so the smallest bound that applies is valid.
 """
 
 import math

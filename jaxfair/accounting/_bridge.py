@@ -1,7 +1,7 @@
-"""To dp-accounting: its events, its Renyi curves, its loss distributions.
+"""Bridge to dp-accounting: its events, its Renyi curves, its loss distributions.
 
-dp-accounting is loaded on first use, since that takes a second. Its figures
-are moved towards privacy by as much as its floating-point work can be off.
+dp-accounting is loaded on first use, since that takes a second. Its results are rounded in the
+safe direction by the largest error that its floating-point arithmetic can make.
 """
 
 import contextlib
@@ -51,9 +51,9 @@ def to_dp_event(event: ev.Event, *, grown: int = 0) -> Any:
     case ev.Laplace(noise_multiplier=scale):
       return dp.LaplaceDpEvent(scale)
     case ev.DpSgd(shards=int(shards)):
-      raise NotCovered(f"dp-accounting has no event for batches with a cap for each of {shards=}")
+      raise NotCovered(f"dp-accounting has no event for batches with a cap per shard, {shards=}")
     case ev.DpSgd(bands=int(bands), max_batch=int()):
-      raise NotCovered(f"dp-accounting has no event for capped batches of parts, {bands=}")
+      raise NotCovered(f"dp-accounting has no event for capped batches with {bands=}")
     case ev.DpSgd(dataset_size=int(n), max_batch=int(cap)):
       step = dp.TruncatedSubsampledGaussianDpEvent(
         n + grown, event.sampling_rate, cap, event.noise_multiplier

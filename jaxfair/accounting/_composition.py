@@ -102,8 +102,8 @@ def preprocessing_factor(max_gap: float, *, relation: Relation = Relation.ADD_OR
   checks.number("max_gap", max_gap, low=0.0, high=1.0, open_high=True)
   checks.require(
     relation is not Relation.ZERO_OUT,
-    "relation=ZERO_OUT is not covered: a filter counts the class and group of "
-    "an empty record; use ADD_OR_REMOVE_ONE or REPLACE_ONE",
+    "relation=ZERO_OUT is not supported: a filter still counts the class and group of an empty "
+    "record; use ADD_OR_REMOVE_ONE or REPLACE_ONE",
   )
   gamma = Fraction(repr(float(max_gap)))  # 0.8 means 4/5, not a float above it
   moved = 2 + math.ceil(2 * gamma / (1 - gamma))
@@ -113,13 +113,13 @@ def preprocessing_factor(max_gap: float, *, relation: Relation = Relation.ADD_OR
 def preprocessed_guarantee(
   *, epsilon: float, delta: float, max_gap: float, relation: Relation = Relation.ADD_OR_REMOVE_ONE
 ) -> tuple[float, float]:
-  """(K epsilon, K e^(K epsilon) delta) for training after pre-processing.
+  """(K epsilon, K e^(K epsilon) delta) for training after preprocessing.
 
   Args:
-    epsilon: the trainer's, for one of the people it is given.
-    delta: the trainer's, too.
+    epsilon: epsilon of the trainer, for one of the people it is given.
+    delta: delta of the trainer.
     max_gap: gamma of the filter.
-    relation: which neighbors the trainer's figures are about, and the result.
+    relation: neighboring relation of the trainer's epsilon and of the result.
       K is that of `preprocessing_factor`, with its assumptions.
 
   Returns:
@@ -128,10 +128,9 @@ def preprocessed_guarantee(
 
   Privacy:
     The trainer must know the number of all people, not of those kept, which
-    is private: `fairness.leave_out`. What the filter does to the others is to
-    keep them or to leave them out, and each of these is one neighbor of the
-    trainer's: a contribution added or removed, or replaced by that of an
-    empty record.
+    is private: `fairness.leave_out`. The filter keeps or leaves out the others, and each such
+    change is one step between neighbors for the trainer: a contribution is added or removed, or
+    replaced by that of an empty record.
   """
   checks.non_negative("epsilon", epsilon)
   delta_in_range(delta, zero=True)

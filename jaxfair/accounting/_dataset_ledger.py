@@ -1,8 +1,8 @@
 """One data set, one ledger: what all releases of a data set cost together.
 
-Every run has a ledger of its own, which says what that run cost. Someone who
-sees several releases of the same people has seen the sum, so each is charged
-to the data set's ledger as well, in the user's state folder:
+Every run has its own ledger, which says what that run cost. The costs of several
+releases of the same people add up, so each is also charged to the data set's
+ledger, in the user's state folder:
 
     ledgers/
       5f3a.../                    one data set; the name reveals nothing about it
@@ -72,9 +72,8 @@ class DatasetLedger:
     folder: folder of its ledgers; made with the first charge.
 
   Privacy:
-    Neighbors of different kinds have ledgers of their own, since no sum of
-    their epsilons is the epsilon of either. Each covers the releases that were
-    charged to it.
+    Each neighboring relation has its own ledger, since the sum of epsilons of different relations
+    is not an epsilon of either. Each ledger covers the releases that were charged to it.
   """
 
   name: str
@@ -86,10 +85,10 @@ class DatasetLedger:
 
     Args:
       identity: from `data.csv_identity`, `data.named_identity` or
-        `data.records_identity`; kept nowhere but under the state's secret.
-      name: for people; does not tell data sets apart.
+        `data.records_identity`; stored only as a hash keyed by the secret of the state folder.
+      name: for readers; data sets are not distinguished by it.
     """
-    checks.require(name != "", "name must be a name in words")
+    checks.require(name != "", "name must be a non-empty text")
     known = _state_folder.keyed(identity)[:32]
     return cls(name, _state_folder.ledgers_folder() / known)
 
@@ -107,12 +106,12 @@ class DatasetLedger:
     to queries that are still to come.
 
     Returns:
-      True, or False if this ledger was entered before.
+      True, or False if this ledger was charged before.
 
     Privacy:
-      The budget is a privacy filter: whatever is charged to that ledger, now
-      or later, is (epsilon, delta)-DP together, however it is chosen. What is
-      left unspent is charged as well, and may be spent there.
+      The budget is a privacy filter: everything charged to that ledger, now
+      or later, is together (epsilon, delta)-DP, however it is chosen. The unspent
+      part of the budget is charged as well, and may be spent there.
     """
     checks.require(ledger.budget is not None, f"{ledger.path} has no budget; create it with one")
     assert ledger.budget is not None
@@ -143,7 +142,7 @@ class DatasetLedger:
     ledger = Ledger.read(path)
     if not ledger.affords(event):
       raise BudgetError(
-        f"the budget of the data set {self.name!r} does not pay for this "
+        f"the budget of the data set {self.name!r} does not cover this "
         f"release: {ledger.remaining():.4g} of its epsilon "
         f"{ledger.budget and ledger.budget.epsilon:g} is left; release less, "
         "or raise it with `jaxfair account ledger --budget`"
@@ -188,7 +187,7 @@ class DatasetLedger:
     """What was spent in a sentence, for pages and terminals."""
     found = self.spent(delta)
     lines = "; ".join(map(str, found)) or "none"
-    alone = " Each figure covers its own releases alone."
+    alone = " Each epsilon covers only its own releases."
     return f"All releases from this data set so far: {lines}." + (alone if len(found) > 1 else "")
 
   def names(self) -> list[str]:

@@ -56,8 +56,8 @@ def dp_sgd_epsilon(
     bands: number of steps that share their noise; see the event `DpSgd`.
 
   Returns:
-    epsilon, rounded towards privacy. A delta too small for "pld" (below about
-    1e-15 steps) is answered by "rdp".
+    epsilon, rounded towards privacy. For a delta too small for "pld" (below about
+    1e-15 steps), "rdp" is used.
 
   Privacy:
     Assumes what the event `DpSgd` says: independent Poisson samples, each
@@ -130,7 +130,7 @@ def max_steps(
   shards: int | None = None,
   bands: int | None = None,
 ) -> int:
-  """How many steps of DP-SGD the budget pays for.
+  """The number of steps of DP-SGD that the budget allows.
 
   Args:
     epsilon: epsilon of the budget, above 0.
@@ -148,7 +148,7 @@ def max_steps(
     The largest number of steps within (epsilon, delta), at most 10^8.
 
   Raises:
-    BudgetError: if it does not pay for one.
+    BudgetError: if it does not cover one step.
   """
   checks.positive("epsilon", epsilon)
   delta_in_range(delta)
@@ -160,8 +160,8 @@ def max_steps(
   one = _covered(event(1), delta, relation, accountant)
   if one > epsilon:
     raise BudgetError(
-      f"epsilon={epsilon:g} at delta={delta:g} does not pay for one step, "
-      f"which costs {round_up(one)}; raise the budget or the noise_multiplier "
+      f"epsilon={epsilon:g} at delta={delta:g} does not cover one step, which costs "
+      f"{round_up(one)}; raise the budget or the noise_multiplier "
       f"of {noise_multiplier:g}, or lower the sampling_rate"
     )
   steps = 1

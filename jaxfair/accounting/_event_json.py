@@ -33,7 +33,7 @@ def from_json(written: Any) -> ev.Event:
 
 def _read(written: Any, depth: int) -> ev.Event:
   checks.require(isinstance(written, dict), f"an event must be an object, not {written!r}")
-  checks.require(depth > 0, f"events lie in events more than {ev.DEEPEST} deep")
+  checks.require(depth > 0, f"events are nested more than {ev.DEEPEST} deep")
   fields = dict(written)
   kind = fields.pop("type", None)
   checks.one_of("type", kind, _KINDS)

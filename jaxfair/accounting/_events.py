@@ -63,10 +63,10 @@ class DpSgd(Event):
       this size is kept. None: batches of any size.
     shards: number of blocks of consecutive people that have a cap of `max_batch` each, as in a
       training over a mesh; None: one cap for everybody. Blocks may also be joined and capped
-      together, if that does not raise the probability that a cap acts.
-    bands: number of steps b that share their noise: people are dealt to b parts at random, step t
-      samples part t mod b at the rate b q, and what is noised is a mix of the sums of b steps, with
-      weights of norm one (`privacy._bands`). None, or 1: every step has noise of its own.
+      together, if that does not raise the probability that a cap is exceeded.
+    bands: number of steps b that share their noise: people are assigned to b parts at random, step
+      t samples part t mod b at the rate b q, and noise is added to a weighted sum of the sums of b
+      steps, with weights of norm one (`privacy._bands`). None, or 1: every step has its own noise.
   """
 
   noise_multiplier: float
@@ -89,14 +89,14 @@ class DpSgd(Event):
       _integer(self, "max_batch")
     if self.shards is not None:
       checks.require(
-        self.max_batch is not None, "shards have a cap each; pass max_batch and dataset_size"
+        self.max_batch is not None, "each shard has a cap; pass max_batch and dataset_size"
       )
       _integer(self, "shards")
     if self.bands == 1:
       object.__setattr__(self, "bands", None)
     if self.bands is not None:
       _integer(self, "bands")
-      checks.require(self.shards is None, "shards and bands do not go together; leave one out")
+      checks.require(self.shards is None, "shards and bands cannot be combined; leave one out")
       checks.require(
         self.sampling_rate * self.bands <= 1 + 1e-12,  # rounded
         f"bands={self.bands} parts of the people are too small for a sampling_rate of "
@@ -287,8 +287,7 @@ def _integer(event: Event, name: str, low: int = 1) -> None:
 def _event(name: str, value: Any) -> None:
   checks.require(isinstance(value, Event), f"{name} must be an Event, not {value!r}")
   checks.require(
-    _depth(value) < DEEPEST,
-    f"{name} holds events in events {DEEPEST} deep; write them side by side",
+    _depth(value) < DEEPEST, f"{name} nests events {DEEPEST} deep; list them side by side"
   )
 
 

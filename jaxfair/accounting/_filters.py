@@ -1,4 +1,4 @@
-"""A privacy filter: which events a budget pays for, chosen one by one.
+"""A privacy filter: which events a budget covers if they are chosen one by one.
 
 Somebody who looks at each release before choosing the next one, or before
 stopping, may not take the best of several analyses of what was charged in the

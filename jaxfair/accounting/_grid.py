@@ -1,8 +1,8 @@
-"""The price of Gaussian noise on a grid: discrete, and nearly continuous.
+"""The cost of Gaussian noise on a grid: discrete, and nearly continuous.
 
 Discrete Gaussian noise is D^2 / (2 sigma^2)-zCDP. That bound is a few percent
-above the exact curve of the continuous Gaussian, which a fine grid comes near:
-the two laws differ by a total variation of less than 1e-13, which belongs into
+above the exact curve of the continuous Gaussian, which a fine grid approximates:
+the two distributions differ by a total variation of less than 1e-13, which is added to
 delta.
 """
 

@@ -8,7 +8,7 @@ from jaxfair import _notebook, checks
 
 
 class BudgetError(checks.JaxfairError):
-  """A release that the privacy budget does not pay for."""
+  """A release would exceed the privacy budget."""
 
 
 class DeltaWarning(UserWarning):
@@ -86,12 +86,12 @@ class PrivacyGuarantee:
 class DataDependentEpsilon:
   """An epsilon that was computed from private data and is therefore private itself.
 
-  It can be read by its long name only: nothing that formats, converts
+  It can be read only as `not_for_release`: nothing that formats, converts
   or sums numbers will put it into a report by accident.
 
   Attributes:
     not_for_release: the figure.
-    delta: the delta it goes with.
+    delta: the delta of this epsilon.
   """
 
   not_for_release: float

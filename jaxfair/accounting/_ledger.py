@@ -1,12 +1,12 @@
-"""The ledger: what was released about whom, written down before it is.
+"""The ledger: a record of every release, written before the release happens.
 
     with Ledger.create("run/ledger.jsonl", data="adult", budget=(1.0, 1e-5),
                        relation=Relation.ADD_OR_REMOVE_ONE) as ledger:
       ledger.charge(Gaussian(5.0), id="histogram of ages")
       release(...)  # only now
 
-`charge` returns when the line is on the disk. A process that dies later has
-charged for a value that was never shown; none has shown a value that is not charged.
+`charge` returns when the line is on disk. A process that dies later may have charged for a value
+that was never released; no value is ever released without a charge.
 """
 
 import os
@@ -43,8 +43,8 @@ class Ledger:
     relation: which data sets count as neighbors.
     budget: what may be spent, or None.
     torn: bytes of an unfinished last line that a crash left, as found.
-    head: the seal of the last line; noted elsewhere, it shows that a file
-      was later cut back to an older state.
+    head: the seal of the last line; a copy kept elsewhere shows whether the file
+      was later truncated to an older state.
   """
 
   def __init__(self, path: pathlib.Path, file: LockedFile | None, found: _ledger_file.Replay):
@@ -97,8 +97,8 @@ class Ledger:
   def open(cls, path: str | os.PathLike[str]) -> "Ledger":
     """An existing ledger, for more charges.
 
-    An unfinished last line is dropped, and a line says so: whatever it was
-    about had not been released.
+    An unfinished last line is dropped, and a new line records that; its value
+    had not been released.
 
     Raises:
       LedgerError: if it is damaged, or another process writes it.
@@ -133,7 +133,7 @@ class Ledger:
       event: what is about to be released.
       id: names the release. Charging the same id and event again is free, so
         that a resumed run may recompute the *same* value from the same key.
-      note: for people; holds nothing private.
+      note: for readers; must not hold anything private.
 
     Returns:
       True, or False if this id was charged before.
@@ -152,8 +152,8 @@ class Ledger:
         if known.event == event:
           return False
         raise LedgerError(
-          f"id {id!r} was charged for {known.event}, not for {event}; give "
-          "another release another id"
+          f"id {id!r} was charged for {known.event}, not for {event}; use a new id for a new "
+          "release"
         )
       require_covered(more, self.relation)
       self._require_budget(more, id)
@@ -174,32 +174,32 @@ class Ledger:
   def epsilon(self, delta: float | None = None, *, accountant: Accountant = "pld") -> float:
     """The epsilon of everything charged, at this delta or the budget's.
 
-    The best of several analyses for events that were fixed beforehand. Where
-    somebody chose an event, or stopped, by what the earlier ones released, the
-    budget is what holds.
+    The best of several analyses for events that were fixed beforehand. If an
+    event, or when to stop, was chosen after looking at earlier releases, only the
+    budget is a guarantee.
     """
     return self.guarantee(delta, accountant=accountant).epsilon
 
   def guarantee(
     self, delta: float | None = None, *, accountant: Accountant = "pld"
   ) -> PrivacyGuarantee:
-    """`epsilon` with all that must be said along with it."""
+    """`epsilon` as a `PrivacyGuarantee`, with delta, relation, unit and accountant."""
     delta = self._delta(delta)
     bound = best_bound(self._units, delta=delta, relation=self.relation, accountant=accountant)
     return PrivacyGuarantee(bound.epsilon, delta, self.relation, self.unit, bound.accountant)
 
   def remaining(self, delta: float | None = None) -> float:
-    """The budget's epsilon less what is spent at this delta, or its own.
+    """The budget's epsilon minus what is spent, at this delta or the budget's.
 
-    What a next event adds is usually less than its epsilon alone; `affords`
-    tells whether the budget pays for it.
+    The next event usually adds less than its own epsilon; `affords` tells whether the
+    budget covers it.
     """
     if self.budget is None:
       raise checks.ArgumentError(f"{self.path} has no budget; use epsilon to see what is spent")
     return max(0.0, self.budget.epsilon - self.epsilon(delta))
 
   def close(self) -> None:
-    """Gives the ledger up to other writers."""
+    """Closes the ledger; other processes may then write it."""
     if self._file is not None:
       self._file.close()
     self._file = None

@@ -1,7 +1,7 @@
 """The lines of a ledger: JSON, each sealed with those before it.
 
 Every line ends with the SHA-256 of itself and of the previous line's seal, so
-an edited, lost, doubled or reordered line shows. An unfinished last line is a
+an edited, lost, duplicated or reordered line is detected. An unfinished last line belongs to a
 release that was never made.
 """
 
@@ -74,8 +74,8 @@ def replay(raw: bytes, path: Any, kind: Kind = LEDGER) -> Replay:
   *lines, tail = raw.split(b"\n")
   if not lines:
     raise kind.error(
-      f"{path} has no complete header, which no crash leaves: it was cut or "
-      f"is no {kind.name}; {kind.remedy}"
+      f"{path} has no complete header, which a crash cannot cause: it was truncated or is not "
+      f"a {kind.name}; {kind.remedy}"
     )
   records: list[dict[str, Any]] = []
   seals = [""]
@@ -83,8 +83,8 @@ def replay(raw: bytes, path: Any, kind: Kind = LEDGER) -> Replay:
     opened = _unseal(line, seals[-1])
     if opened is None or opened[0].get("sequence", 0) != number - 1:
       raise kind.error(
-        f"{path} is damaged at line {number}: its seal does not match what "
-        f"it says or what stands before it; {kind.remedy}"
+        f"{path} is damaged at line {number}: its seal does not match its content or the lines "
+        f"before it; {kind.remedy}"
       )
     records.append(opened[0])
     seals.append(opened[1])
@@ -100,15 +100,15 @@ def replay(raw: bytes, path: Any, kind: Kind = LEDGER) -> Replay:
   ends = (found.end() for found in _END.finditer(tail))
   if any(_unseal(tail[:end], seals[-1]) for end in ends):
     raise kind.error(
-      f"{path} is damaged behind its last record, which is complete; repair "
-      "its last newline by hand"
+      f"{path} is damaged after its last record, which is complete; restore the newline at its "
+      "end by hand"
     )
   return Replay(records, seals[1:], size, len(tail), True)
 
 
 def _check_header(header: dict[str, Any], path: Any, kind: Kind) -> None:
   if header.get("format") != kind.format:
-    raise kind.error(f"{path} is not a {kind.name}: its first line is no header")
+    raise kind.error(f"{path} is not a {kind.name}: its first line is not a header")
   if header.get("version") != kind.version:
     raise kind.error(
       f"{path} has version {header.get('version')}, and this jaxfair reads "

@@ -58,7 +58,7 @@ def header(
   """The first line: what the ledger speaks of."""
   for name, text in (("data", data), ("unit", unit)):
     _text(name, text)
-  checks.require(isinstance(relation, Relation), f"relation={relation!r} is no Relation")
+  checks.require(isinstance(relation, Relation), f"relation={relation!r} is not a Relation")
   return {
     "format": LEDGER.format,
     "version": LEDGER.version,
@@ -116,7 +116,8 @@ def understood(records: list[dict[str, Any]], path: Any) -> tuple[Header, list[E
       entries[entry.id] = entry
   except checks.ArgumentError as error:
     raise LedgerError(
-      f"line {number + 1} of {path} is not understood ({error}); use the jaxfair that wrote it"
+      f"line {number + 1} of {path} cannot be read ({error}); use the version of jaxfair that "
+      "wrote it"
     ) from error
   return header, list(entries.values())
 
@@ -171,7 +172,7 @@ def _entry(record: dict[str, Any], relation: Relation) -> Entry:
 def _fields(record: dict[str, Any], like: dict[str, Any]) -> None:
   """Requires the same fields, neither fewer nor more."""
   odd = sorted(record.keys() ^ like.keys())
-  checks.require(not odd, f"{', '.join(odd)} missing or not known")
+  checks.require(not odd, f"{', '.join(odd)} missing or unknown")
 
 
 def _text(name: str, value: Any) -> str:

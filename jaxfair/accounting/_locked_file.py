@@ -107,8 +107,8 @@ class LockedFile:
       self._size = write_line(self._file, self._size, line)
     except OSError as error:
       raise LedgerError(
-        f"cannot write {self.path} ({error}); release nothing, free the disk "
-        "and open it again (Ledger.open)"
+        f"cannot write {self.path} ({error}); release nothing, free space on the disk and open "
+        "it again (Ledger.open)"
       ) from error
     self._require_place()
     self._unsure = False
@@ -138,7 +138,7 @@ class LockedFile:
     self._require_place()
     if os.fstat(self._file.fileno()).st_size != self._size:
       raise LedgerError(
-        f"{self.path} was changed by somebody else while it was open; release "
+        f"{self.path} was changed by another program while it was open; release "
         "nothing, close it and open it again (Ledger.open)"
       )
 

@@ -38,8 +38,8 @@ def pate_events(
     for continuous and for discrete Gaussian noise.
 
   Privacy:
-    How many queries pass the test depends on the votes, so a charge for those
-    that passed is not a guarantee: for votes that happened to pass rarely it
+    The number of queries that pass the test depends on the votes, so a charge for those
+    that passed is not a guarantee: if few happened to pass, it
     leaves out what the same votes could have released. Without a cap every
     query is one mechanism that may release a label: it is charged for test
     and label. With a cap the charges add up to at most num_queries tests and
@@ -88,7 +88,7 @@ def pate_diagnosis(
     discrete: whether all noise is discrete Gaussian.
 
   Privacy:
-    It is computed from the votes, holds for them alone, and in one direction:
+    It is computed from the votes, and holds only for these votes and in one direction:
     see `gnmax_rdp`. `sanitized_epsilon` gives a figure that can be published.
     With a cap, the `max_answers` costliest labels bound what any sequence of
     answers adds up to. Which queries passed is not used: it was one outcome

@@ -2,8 +2,8 @@
 
 One record lies in one teacher's part, so it changes one vote: two counts move
 by one, sqrt(2) in L2. Gaussian noise of standard deviation sigma, continuous
-or discrete, makes each release (a, a / sigma^2)-RDP. What the votes tell beyond
-that depends on which of both it is.
+or discrete, makes each release (a, a / sigma^2)-RDP. The data-dependent bound differs
+between the two.
 """
 
 from collections.abc import Sequence
@@ -111,8 +111,8 @@ def histogram_rdp(
   a = _votes.renyi_orders(orders)
   checks.require(
     not data_dependent,
-    "data_dependent=True does not hold for a released histogram, however "
-    "strong the consensus; price soft labels with data_dependent=False",
+    "data_dependent=True is not valid for a released histogram, however strong the consensus; "
+    "use data_dependent=False for soft labels",
   )
   return np.tile(a / sigma**2, (table.shape[0], 1))
 

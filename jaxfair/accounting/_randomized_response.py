@@ -1,7 +1,7 @@
 """Randomized response, composed in closed form.
 
 dp-accounting 0.6.0 ignores how often a randomized response is repeated, so it
-is not asked.
+is not used.
 """
 
 import math

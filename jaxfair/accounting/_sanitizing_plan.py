@@ -87,10 +87,10 @@ def plan_sanitizing(
     threshold: T of Confident-GNMax; None where every query is answered.
     sigma_threshold: standard deviation of the test's noise.
     max_answers: cap on the labels, as in `pate_events`.
-    consensus: mean share of teachers that agree, as one guesses it from
-      public data. A wrong guess costs utility, not privacy.
+    consensus: mean share of teachers that agree, guessed from public data. A wrong guess costs
+      utility, not privacy.
     confidence: probability with which the published figure is a bound.
-    max_overhead: share by which the figure's price may raise the epsilon for
+    max_overhead: share by which the figure's cost may raise the epsilon for
       any votes. It bounds what a wrong guess costs: the figure is never above
       (1 + max_overhead) times the epsilon for any votes without it.
 
@@ -100,9 +100,9 @@ def plan_sanitizing(
 
   Privacy:
     No vote is read, and none may be: tuning the guess until the figure
-    looks good would be a release of its own. So would be to draw a figure
-    and to decide then which epsilon to publish: with a plan, the price of the
-    figure belongs to every epsilon of these labels.
+    looks good would be another release. So would drawing a figure and then
+    deciding which epsilon to publish: with a plan, every epsilon of these labels
+    includes the cost of the figure.
   """
   checks.integer("num_queries", num_queries, low=1)
   checks.integer("num_teachers", num_teachers, low=1)
@@ -183,7 +183,7 @@ def release_rdp(plan: SanitizingPlan, order: float) -> float:
   of its terms fall while S'/S rises to 1, and beyond 1 the first keeps
   falling and the second stays below its value at e^(-beta).
   """
-  checks.require(plan.beta < max_beta(order), f"order={order:g} is beyond this plan's beta")
+  checks.require(plan.beta < max_beta(order), f"order={order:g} is too large for this plan's beta")
   return float(_release_rdp(order, plan.beta, plan.sigma_cost, plan.sigma_scale))
 
 

@@ -1,6 +1,6 @@
 """Searches for the noise, or the number of steps, that a budget allows.
 
-Each look at the cost may take a second, so few looks are taken.
+Each evaluation of the cost may take a second, so the search makes few of them.
 """
 
 import math

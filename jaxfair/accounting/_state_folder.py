@@ -74,9 +74,8 @@ def _make_secret(path: pathlib.Path) -> None:
   ledgers = path.parent / LEDGERS
   if ledgers.exists() and any(ledgers.iterdir()):
     raise LedgerError(
-      f"{path} is missing, so the ledgers beside it cannot be found by their "
-      f"data; restore it from a copy, or move {ledgers} away and count what it "
-      "holds as spent"
+      f"{path} is missing, so the ledgers in this folder cannot be found by their data; "
+      f"restore it from a copy, or move {ledgers} away and count its charges as spent"
     )
   draft = path.with_name(f".{SECRET}.{secrets.token_hex(4)}")
   _whole_files.write_whole(draft, secrets.token_hex(32), mode=0o600)

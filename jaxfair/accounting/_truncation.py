@@ -88,14 +88,14 @@ def max_batch_for(
   delta_share: float,
   shards: int | None = None,
 ) -> int:
-  """The smallest cap on batches whose price stays within a share of delta.
+  """The smallest cap on batches whose cost is at most a given share of delta.
 
   Args:
     dataset_size: n.
     sampling_rate: q.
     steps: number of batches that are drawn.
-    delta_share: what `truncation_delta` may come to; 1e-3 * delta is hardly
-      felt in epsilon and a cap some six deviations above q n.
+    delta_share: bound on `truncation_delta`; 1e-3 * delta hardly changes epsilon and gives a cap
+      about six standard deviations above q n.
     shards: number of blocks of people that have a cap each; None: one cap for everybody.
 
   Returns:

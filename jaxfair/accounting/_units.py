@@ -1,4 +1,4 @@
-"""Events taken apart into what an accountant prices: unit releases, counted."""
+"""Splits events into the unit releases that an accountant handles, with their counts."""
 
 import dataclasses
 import math

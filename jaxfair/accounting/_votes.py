@@ -25,7 +25,7 @@ def vote_table(counts: Any) -> np.ndarray:
     _rows(
       "counts",
       ~whole,
-      "is not a whole number of votes; noisy or normalized histograms cannot be priced",
+      "is not a whole number of votes; the cost of noisy or normalized histograms is unknown",
     )
   table = table.astype(np.int64)
   _rows("counts", table < 0, "is negative; count the votes for each class")
@@ -43,7 +43,7 @@ def vote_table(counts: Any) -> np.ndarray:
 def noise_sigma(sigma: Any, *, name: str = "sigma") -> float:
   """A positive standard deviation, as one float."""
   checks.require(np.ndim(sigma) == 0, f"{name} must be one number")
-  checks.positive(name, sigma, "without noise nothing is private, and nothing to price")
+  checks.positive(name, sigma, "without noise there is no privacy guarantee")
   return float(sigma)
 
 

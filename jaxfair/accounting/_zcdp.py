@@ -1,4 +1,4 @@
-"""Zero-concentrated DP, the currency of the discrete Gaussian mechanism."""
+"""Zero-concentrated DP, the measure for the discrete Gaussian mechanism."""
 
 import math
 

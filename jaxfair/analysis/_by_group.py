@@ -31,7 +31,7 @@ class ByGroup(NamedTuple):
   def to_pandas(self, name: str = "value") -> Any:
     """A `pandas.DataFrame` with a row for each group and one for everyone."""
     checks.require(
-      np.ndim(self.group) == 1, f"the groups have shape {np.shape(self.group)}; take one member"
+      np.ndim(self.group) == 1, f"group has shape {np.shape(self.group)}; select one member first"
     )
     values = np.append(np.asarray(self.group), np.asarray(self.population))
     labels = [*map(str, range(np.shape(self.group)[0])), "everyone"]

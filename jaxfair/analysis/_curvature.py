@@ -83,9 +83,9 @@ def hessian_trace(
 
   Methods:
     exact: Gauss-Newton plus the residual. Softmax regression and ReLU networks
-      have no residual, and that is read off the program, not off a name; one
-      hidden layer of any activation costs one direction more; deeper smooth
-      networks one direction per hidden unit that has another curved layer
+      have no residual, which is determined from the traced program; one
+      hidden layer of any activation costs one more direction; deeper smooth
+      networks one direction per hidden unit that has another nonlinear layer
       above it. See `plan_residual(...).directions`.
     gauss_newton: the first term alone; never negative for a convex loss.
     hutchinson: unbiased for any model, with a standard error; needs a key.

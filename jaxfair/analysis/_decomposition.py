@@ -131,14 +131,14 @@ def decompose(
     examples: the private data.
     settings: settings of the step.
     num_groups: static number of groups G.
-    method: how sum_i g_i' H_a g_i is taken. "exact" builds the Hessians;
-      "probes" draws signs s and takes the curvature along sum_i s_i g_i, which
+    method: how sum_i g_i' H_a g_i is computed. "exact" builds the Hessians;
+      "probes" draws signs s and uses the curvature along sum_i s_i g_i, which
       is unbiased; "auto" is "exact" up to 400 parameters.
     key: for the probes, and for those of the trace if it is estimated.
     probes: number of random directions.
 
   Returns:
-    The terms; what is left to the true change is of third order in the step.
+    The terms; their sum differs from the true change by a term of third order in the step.
   """
   checks.positive("learning_rate", settings.learning_rate)
   checks.positive("l2_clip", settings.l2_clip)

@@ -27,7 +27,7 @@ def flip_probability(counts: VotesLike, *, sigma: Number) -> Float[Array, "n"]:
 
   over the winner's own noise z, for independent N(0, sigma^2) noise on every
   count. For two classes 1 - Phi((n_0 - n_1) / (sqrt(2) sigma)); with more
-  classes an unanimous vote flips more often than k / (sqrt(2) sigma) tells.
+  classes a unanimous vote flips more often than k / (sqrt(2) sigma) suggests.
 
   Args:
     counts: [n, classes] votes; every row sums to the number of teachers.

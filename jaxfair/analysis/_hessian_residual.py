@@ -6,8 +6,8 @@ Moving one weight of a layer y = a W moves one entry of y by the input that it
 multiplies, so the layer's share is sum_j |a|^2 d^2 phi / d y_j^2 with
 phi = <r, logits>: second derivatives by the layer's outputs, of which there
 are far fewer than weights. Where the logits are piecewise linear in y the
-share is zero; where they bend entry by entry, one direction gives the sum;
-where they do so behind the next matrix, two do (`_through_matrix`).
+share is zero; where their Hessian is diagonal, one direction gives the sum;
+where it is diagonal after the next matrix, two do (`_through_matrix`).
 """
 
 import math

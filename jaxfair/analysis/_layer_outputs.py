@@ -1,8 +1,8 @@
-"""The logits of one person with every layer's output open to a push.
+"""The logits of one person as a function of perturbations of every layer's output.
 
-Clipping reads off a model's program where each parameter meets data
-(`privacy._taps`). The same reading serves curvature: a push on a layer's output
-moves the logits, and what the layer's weights would do follows from its input.
+Clipping finds in the traced program where each parameter is combined with data
+(`privacy._taps`). Curvature uses the same sites: a perturbation of a layer's output
+moves the logits, and the effect of the layer's weights follows from its input.
 """
 
 from typing import Any, NamedTuple

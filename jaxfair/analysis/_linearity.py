@@ -1,9 +1,9 @@
-"""In which way the logits bend when a layer's output is pushed.
+"""The structure of the logits' second derivatives with respect to a layer's output.
 
-Read off the traced program, never off numbers. Every value stands in a
-relation to one push: it does not depend on it; it is (piecewise) linear in it;
-it is a sum of functions of single entries of it; or neither. The second
-derivatives of the logits by the push are then zero, diagonal, or full. "Zero"
+It is derived from the traced program, never from numbers. Every value has one
+relation to a perturbation: it does not depend on it; it is (piecewise) linear in it;
+it is a sum of functions of single entries of it; or none of these. The second
+derivatives of the logits with respect to the perturbation are then zero, diagonal, or full. "Zero"
 is why Gauss-Newton traces are exact for ReLU networks, and "diagonal" is what
 every hidden layer below a linear output has.
 """

@@ -240,12 +240,12 @@ def _scores(name: str, values: PerPersonLike) -> np.ndarray:
   checks.require(scores.ndim == 1, f"{name} has shape {scores.shape}; pass one score per run")
   checks.require(
     len(scores) >= MIN_RUNS,
-    f"{name} holds {len(scores)} runs; an audit needs at least {MIN_RUNS}, "
-    "and thousands to show much",
+    f"{name} holds {len(scores)} runs; an audit needs at least {MIN_RUNS}, and thousands for a "
+    "useful bound",
   )
   checks.require(
     not np.isnan(scores).any(),
-    f"{name} has {int(np.isnan(scores).sum())} NaN scores; give such runs a "
-    "score that says what they tell, such as infinity",
+    f"{name} has {int(np.isnan(scores).sum())} NaN scores; give such runs a meaningful score, "
+    "such as infinity",
   )
   return scores

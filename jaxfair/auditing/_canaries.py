@@ -1,8 +1,8 @@
-"""Gradient canaries: records that a training cannot treat better or worse.
+"""Gradient canaries: records with a fixed gradient, hidden in a training to audit it.
 
 A canary's gradient is one fixed direction, of one fixed norm, at every step:
-along a parameter of its own that nobody else touches. Clipping cuts it to the
-clip bound, so it moves the sum by all that the sensitivity allows. To the
+along its own parameter, which no other record affects. It is clipped to the
+clip bound, so it moves the sum as far as the sensitivity allows. To the
 trainer it is an ordinary record of an ordinary model.
 """
 
@@ -124,8 +124,8 @@ def likelihood_recorder(
   The privatized gradient of every step is released, as the accountant
   assumes, so an attacker may do with it what they like: this is the
   likelihood ratio of having taken part. All other parameters are trained by
-  the optimizer. Without it the scores are plain sums of gradients, weaker the
-  more a single step tells.
+  the optimizer. Without it the scores are plain sums of gradients, which are weaker the
+  more a single step reveals.
 
   Args:
     optimizer: `learning_rate -> optax.GradientTransformation`.

@@ -52,8 +52,8 @@ def audit_mechanism(
     chunk: runs side by side in memory.
 
   Returns:
-    The bound. One that exceeds a claimed epsilon refutes the claim, with the
-    confidence asked for; one that does not proves nothing.
+    The bound. If it exceeds a claimed epsilon, it refutes the claim at the given
+    confidence; otherwise it proves nothing.
   """
   check_bound(delta, confidence, method)
   without, present = attack_scores(

@@ -205,7 +205,9 @@ def _ranked(scores: PerPersonLike, included: ArrayLike) -> np.ndarray:
     coins.dtype == bool,
     f"included holds {coins.dtype} values; pass booleans, True for canaries that took part",
   )
-  checks.require(len(scores) >= 2, "an audit needs at least 2 canaries, better thousands")
+  checks.require(
+    len(scores) >= 2, "an audit needs at least 2 canaries, and thousands for a useful bound"
+  )
   checks.require(
     not np.isnan(scores).any(),
     "scores has NaN values; did the training diverge? lower its learning_rate",

@@ -26,7 +26,7 @@ def dp_sgd(
   noise_multiplier: Annotated[float | None, typer.Option(help="Noise over the clip bound.")] = None,
   epsilon: Epsilon = None,
   sampling_rate: Annotated[
-    float | None, typer.Option(help="Chance of a person to be in a batch.")
+    float | None, typer.Option(help="Probability that a person is in a batch.")
   ] = None,
   batch_size: Annotated[
     int | None, typer.Option(help="Expected batch size; with --examples.")
@@ -76,7 +76,7 @@ def gaussian(
 def _one_of(first: str, one: float | None, second: str, other: float | None) -> None:
   require(
     (one is None) != (other is None),
-    f"pass {first} to learn what it costs, or {second} to find the noise",
+    f"pass {first} to compute the cost, or {second} to compute the noise",
   )
 
 

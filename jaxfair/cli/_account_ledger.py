@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 def ledger(
   of: Annotated[
     str | None,
-    typer.Argument(help="A ledger.jsonl, a CSV file or a named set; all data sets if none."),
+    typer.Argument(help="A ledger.jsonl, a CSV file or a named set; default: all data sets."),
   ] = None,
   delta: Annotated[
-    float | None, typer.Option(help="Default: the budget's; 1e-6 for a data set without.")
+    float | None, typer.Option(help="Default: that of the budget; 1e-6 without a budget.")
   ] = None,
   budget: Annotated[
     str | None,
-    typer.Option(metavar="EPSILON,DELTA", help="Refuse releases of this data set beyond it."),
+    typer.Option(metavar="EPSILON,DELTA", help="Limit on all releases of this data set together."),
   ] = None,
   relation: Annotated[
-    str, typer.Option(help="Which neighbors the budget is for.")
+    str, typer.Option(help="Neighboring relation of the budget.")
   ] = "add-or-remove-one",
 ) -> None:
   """Show what was spent according to a ledger, on what, and what is left."""
@@ -32,7 +32,7 @@ def ledger(
   from jaxfair.accounting import _dataset_ledger
 
   if of is not None and of.endswith(".jsonl"):
-    require(budget is None, "--budget is for a data set, not for a run's file")
+    require(budget is None, "--budget applies to a data set, not to the ledger file of a run")
     _tell_run(accounting.Ledger.read(pathlib.Path(of)), delta)
     return
   if of is not None:
@@ -41,18 +41,18 @@ def ledger(
       book.set_budget(_pair(budget), relation=_relation(relation))
     _tell_dataset(book, delta, entries=True)
     return
-  require(budget is None, "--budget needs the data set it is for")
+  require(budget is None, "--budget needs a data set")
   books = _dataset_ledger.dataset_ledgers()
   for one in books:
     _tell_dataset(one, delta, entries=False)
   if not books:
-    typer.echo("nothing was released from any data set yet")
+    typer.echo("no data set has any releases yet")
 
 
 def _tell_run(book: "Ledger", delta: float | None) -> None:
   require(
     delta is not None or book.budget is not None,
-    f"{book.path} has no budget, so no delta of its own; pass --delta",
+    f"{book.path} has no budget and therefore no delta; pass --delta",
   )
   typer.echo(f"data: {book.data}")
   for entry in book:
@@ -85,8 +85,8 @@ def _tell_dataset(book: "DatasetLedger", delta: float | None, *, entries: bool) 
     typer.echo("  nothing was released")
   if len(found) > 1:
     typer.echo(
-      "  Each line covers its own releases: neighbors differ, so the epsilons "
-      "do not add up to one of either kind."
+      "  Each line covers its own releases. Their neighboring relations differ, so the "
+      "epsilons cannot be added up."
     )
 
 

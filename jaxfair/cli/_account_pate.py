@@ -1,4 +1,4 @@
-"""`jaxfair account pate`: what noisy labels cost, for those who have votes."""
+"""`jaxfair account pate`: what noisy labels cost, given the votes."""
 
 import pathlib
 from typing import Annotated, Any
@@ -13,14 +13,13 @@ def pate(
   sigma: Annotated[float, typer.Option(help="Noise on each count (standard deviation).")],
   delta: Annotated[float, typer.Option(help="The delta of the guarantee.")],
   threshold: Annotated[
-    float | None, typer.Option(help="Answer only where the largest count is above.")
+    float | None, typer.Option(help="Answer only where the largest count is above this.")
   ] = None,
   sigma_threshold: Annotated[
     float | None, typer.Option(help="Noise of the threshold test.")
   ] = None,
   max_answers: Annotated[
-    int | None,
-    typer.Option(help="A cap on answers, fixed before the first; without it all are charged."),
+    int | None, typer.Option(help="A cap on answers, fixed before the first; default: no cap.")
   ] = None,
   num_classes: Annotated[
     int | None, typer.Option(help="VOTES holds [teachers, queries] class ids instead.")
@@ -32,11 +31,11 @@ def pate(
     bool,
     typer.Option(
       "--sanitize",
-      help="Draw a figure for these votes that may be published; decide "
-      "beforehand, since its price is in every epsilon.",
+      help="Draw a figure for these votes that may be published; decide beforehand, since "
+      "every epsilon includes its cost.",
     ),
   ] = False,
-  consensus: Annotated[float, typer.Option(help="Your guess of how many teachers agree.")] = 0.9,
+  consensus: Annotated[float, typer.Option(help="Guessed share of teachers that agree.")] = 0.9,
   confidence: Annotated[
     float, typer.Option(help="Probability that the sanitized epsilon is a bound.")
   ] = 0.999,
@@ -95,8 +94,8 @@ def pate(
   if sanitized is not None:
     typer.echo(f"for these votes (publishable): {sanitized}")
     typer.echo(
-      "  the price of that figure is in both publishable epsilons; every call "
-      "draws again and costs it again"
+      "  both publishable epsilons include the cost of that figure; every call draws and costs "
+      "it again"
     )
   elif sanitize:
     typer.echo(

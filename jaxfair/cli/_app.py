@@ -62,14 +62,13 @@ def main() -> None:
     if told is None:
       raise
     typer.echo(
-      f"jaxfair: {told}; what was finished is kept; the same command continues "
-      "there once it can write",
+      f"jaxfair: {told}; finished work is kept; the same command continues once it can write",
       err=True,
     )
     sys.exit(2)
   except SystemExit as ended:
     if ended.code == STOPPED:
-      typer.echo("jaxfair: stopped; the same command continues where it was", err=True)
+      typer.echo("jaxfair: stopped; the same command continues where it stopped", err=True)
     raise
 
 

@@ -1,4 +1,4 @@
-"""`jaxfair ask`: a questionnaire that stops when it has heard enough."""
+"""`jaxfair ask`: a questionnaire that stops once the answers determine the decision."""
 
 import pathlib
 from collections.abc import Mapping
@@ -11,13 +11,16 @@ from jaxfair import checks
 RunFolder = Annotated[
   pathlib.Path, typer.Argument(help="Directory of a run of the study 'disclosure'.")
 ]
-Delta = Annotated[float, typer.Option(help="Chance of another decision; 0 asks for certainty.")]
+Delta = Annotated[
+  float, typer.Option(help="Allowed probability of another decision; 0 requires certainty.")
+]
 Page = Annotated[
-  pathlib.Path | None, typer.Option(help="Write a web page that asks, instead of asking here.")
+  pathlib.Path | None,
+  typer.Option(help="Write a web page that asks, instead of asking in the terminal."),
 ]
 Questions = Annotated[
   pathlib.Path | None,
-  typer.Option(help='TOML file of your own question texts: age = "How old are you?"'),
+  typer.Option(help='TOML file with texts of questions: age = "How old are you?"'),
 ]
 
 

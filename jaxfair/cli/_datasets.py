@@ -7,7 +7,7 @@ import typer
 from jaxfair.cli import _console
 
 app = typer.Typer(no_args_is_help=True, help="Data sets: list, check, fetch.")
-Names = Annotated[list[str] | None, typer.Argument(help="Names; all if none.")]
+Names = Annotated[list[str] | None, typer.Argument(help="Names; default: all.")]
 
 
 @app.command(name="list")
@@ -30,13 +30,13 @@ def list_sets(names: Names = None) -> None:
         f"{entry.rows:,}",
         str(len(entry.classes)),
         group,
-        "here" if entry.available else "not here",
+        "found" if entry.available else "not found",
         entry.source.license,
       )
     )
-  heads = ("name", "rows", "classes", "groups", "", "license")
+  heads = ("name", "rows", "classes", "groups", "files", "license")
   _console.table(heads, rows)
-  typer.echo("More on one: jaxfair data list NAME. To get one: data fetch NAME.")
+  typer.echo("Details of one: jaxfair data list NAME. To get one: jaxfair data fetch NAME.")
 
 
 @app.command()
@@ -90,11 +90,11 @@ def _describe(entry: object) -> None:
     for path in entry.paths:
       typer.echo(f"  file:    {path}")
   elif entry.paths is None:
-    typer.echo(f"  not here: {entry.how}")
+    typer.echo(f"  not found: {entry.how}")
 
 
 def _short(sizes: tuple[int, ...]) -> str:
   if not sizes:
-    return "sizes known once it is here"
+    return "sizes are known once it is fetched"
   shown = ", ".join(f"{size:,}" for size in sizes[:4])
   return shown if len(sizes) <= 4 else f"{shown}, ... ({len(sizes)} groups)"

@@ -35,24 +35,24 @@ def decide(
   column: Annotated[
     list[str] | None,
     typer.Option(
-      help="The columns that the rule reads, in its order; default its parameters' names."
+      help="A column that the rule reads, in its order; default: the names of its parameters."
     ),
   ] = None,
   public: Annotated[
-    list[str] | None, typer.Option(help="A column of your own rule that gets no noise.")
+    list[str] | None, typer.Option(help="A column that gets no noise (for your own rule).")
   ] = None,
-  names: Annotated[str, typer.Option(help="Column of the places' names.")] = "",
+  names: Annotated[str, typer.Option(help="Column with the names of the places.")] = "",
   region: Annotated[str, typer.Option(help="Column of regions, for a table by region.")] = "",
   budget: Annotated[
     float | None,
     typer.Option(
-      help="Money that is shared; your own rule then returns shares of it. Default: title-one "
-      "6.5 billion; your own rule returns money."
+      help="Amount to share; your own rule then returns shares of it. Default: 6.5 billion for "
+      "title-one; your own rule returns amounts."
     ),
   ] = None,
-  unit: Annotated[str, typer.Option(help="Of the money, such as EUR.")] = "$",
+  unit: Annotated[str, typer.Option(help="Currency, such as EUR.")] = "$",
   remedy: Annotated[
-    str, typer.Option(help="How noisy counts are used; all ways are compared.")
+    str, typer.Option(help="How to use noisy counts; all remedies are compared.")
   ] = "non-negative",
   draws: Annotated[int, typer.Option(help="Simulated pairs of releases.")] = 2000,
   out: Annotated[
@@ -127,7 +127,9 @@ def decide(
 def _money(read: _decide_file.OfficeFile, rule: str, budget: float | None) -> float:
   """The amount of money that an outcome of 1 stands for."""
   if read.case.is_rule:
-    checks.require(budget is None, f"budget is for money; {rule} decides yes or no: leave it out")
+    checks.require(
+      budget is None, f"budget is for amounts, but {rule} decides yes or no; leave it out"
+    )
     return 1.0
   if rule == _decide_file.SHARING:
     return budget or TITLE_ONE_BUDGET
@@ -158,8 +160,8 @@ def _find(
   )
   checks.require(
     remedy != "piecewise-linear",
-    "remedy=piecewise-linear depends on a first release that is simulated once, so no probability "
-    "can be told; use another remedy, or --epsilon",
+    "remedy=piecewise-linear depends on a first release that is simulated once, so its "
+    "probability cannot be computed; use another remedy, or --epsilon",
   )
   return _requirement.find_epsilon(
     read.case,

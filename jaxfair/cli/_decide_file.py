@@ -1,4 +1,4 @@
-"""An office's file and rule, read and checked before any work."""
+"""Reads and checks the user's file and rule before any work."""
 
 import pathlib
 from collections.abc import Sequence
@@ -61,7 +61,9 @@ def read(
   if names:
     labels = _tables.words(_tables.column(table, names, "names"))
   regions = _tables.words(_tables.column(table, region, "region")) if region else None
-  checks.require(len(labels) > 1, f"{path.name} has {len(labels)} places; at least 2 are compared")
+  checks.require(
+    len(labels) > 1, f"{path.name} has {len(labels)} places; a comparison needs at least 2"
+  )
   if own is None:
     checks.require(
       len(values) <= 2 and not public,
@@ -92,6 +94,6 @@ def _numbers(found: np.ndarray, name: str) -> np.ndarray:
   from jaxfair.data import _tables
 
   checks.require(
-    bool(_tables.is_number(found)), f"column {name!r} holds words; name a column of numbers"
+    bool(_tables.is_number(found)), f"column {name!r} holds text; name a numeric column"
   )
   return np.asarray(found, np.float64)

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 SHOWN = 10
 OWN_EYES = (
-  "Computed from the counts as they are: for the office's own eyes. Neither this nor the page is "
-  "protected by any noise."
+  "Computed from the true counts without noise: for your own eyes only. Do not publish this or "
+  "the page."
 )
 CHOICE = (
-  "An epsilon or a way of deciding that was chosen by looking at the true counts reveals something "
-  "about them. Choose with counts that are public, such as last year's."
+  "An epsilon or a remedy that was chosen by looking at the true counts reveals something "
+  "about them. Choose on counts that are public, such as last year's."
 )
 
 
@@ -71,7 +71,7 @@ def tell(told: Told, read: OfficeFile, results: Results, folder: pathlib.Path) -
   notes = _notes(told, read, own)
   brief = _decision_page.Brief(
     told.title,
-    "What noise that protects people does to the places they live in.",
+    "How noise that protects people affects the places they live in.",
     sentences,
     listings,
     f"{best}: {_ways.WAYS[best]}",
@@ -213,7 +213,7 @@ def _winners_and_losers(
       }[verb]
       caption = f"Up to {SHOWN} places, of those whose chance is clearly above 0."
     if not shown:
-      caption = "There is no such place, as far as the simulation can tell."
+      caption = "The simulation found no such place."
     lists.append(Listing(title, caption, heads, [_row(told, read, own, i) for i in shown]))
   return lists
 
@@ -271,7 +271,7 @@ def _comparison(told: Told, results: Results) -> "Listing":
   if next(iter(results.values()))[0].is_rule:
     heads = ["wrong decisions", "most uncertain place"]
   caption = (
-    "All protect people alike, at this epsilon. A published total, where one is needed, is assumed."
+    "All have the same epsilon. Remedies that need a public total assume that one is published."
   )
   return Listing("Ways to use the counts", caption, ["way", *heads], rows)
 
@@ -292,10 +292,10 @@ def _notes(told: Told, read: OfficeFile, own: "NonPrivateBias") -> list[str]:
       f"At epsilon {one.epsilon:g} the requirement was met in {one.chance:.2%} of {one.draws:,} "
       f"fresh releases: at least {one.low:.2%}, with 99% confidence. "
       + (
-        "A larger epsilon always met it more often, as far as was looked."
+        "Every larger epsilon that was checked met it more often."
         if one.rises
-        else "CAUTION: a larger epsilon does not always meet it more often under this rule; look "
-        "at the epsilon that you use."
+        else "CAUTION: under this rule a larger epsilon does not always meet the requirement "
+        "more often; check the epsilon that you use."
       )
     )
   return notes

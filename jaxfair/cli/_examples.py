@@ -1,4 +1,4 @@
-"""What `--help` of each command ends with: a line to try, and the page to read on."""
+"""The end of each command's `--help`: an example, and the documentation page."""
 
 from typing import NamedTuple
 

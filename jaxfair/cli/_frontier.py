@@ -22,7 +22,7 @@ def frontier(
   limit: Annotated[
     list[str] | None,
     typer.Option(
-      "--limit", metavar="NAME=VALUE", help="What must hold, such as gap=0.1 or accuracy=0.8."
+      "--limit", metavar="NAME=VALUE", help="A limit, such as gap=0.1 or accuracy=0.8; repeatable."
     ),
   ] = None,
   by: Annotated[
@@ -43,7 +43,7 @@ def frontier(
     pathlib.Path | None, typer.Option(help="The page; default RUN_DIR/frontier.html.")
   ] = None,
 ) -> None:
-  """Write the page on which to choose a setting, and name the best one."""
+  """Write a page for choosing a setting, and print the best one."""
   from jaxfair import frontier as frontiers
   from jaxfair.experiments import _frontiers, _reading
   from jaxfair.report import _frontier_page
@@ -52,7 +52,7 @@ def frontier(
   path = out or folder / "frontier.html"
   checks.require(
     out is None or (path.parent.is_dir() and not path.is_dir()),
-    f"--out {path}: name a file in a folder that is there",
+    f"--out {path}: name a file in an existing folder",
   )
   found = _frontiers.read_frontier(folder, data=data)
   other = None if against is None else _other(folder, against)
@@ -65,7 +65,7 @@ def frontier(
   typer.echo(
     f"{count} settings over {seeds} seeds; "
     f"{int(found.attained.on.sum())} of them Pareto-optimal (no other setting is better in every "
-    f"objective); {int(left.satisfied.sum())} keep "
+    f"objective); {int(left.satisfied.sum())} satisfy "
     "the limits."
   )
   _print_reach(found)
@@ -103,7 +103,7 @@ def _compare(first: "RunFrontier", second: "RunFrontier", name: str) -> None:
   typer.echo(
     f"Of {found.shared} settings in both, the one chosen here breaks a limit "
     f"there in {_interval(found.transfer.violated, percent=True)} of the "
-    "limits; where it keeps them it gives away accuracy of "
+    "limits; where it keeps them it loses accuracy of "
     f"{_interval(found.transfer.regret)}."
   )
 
@@ -158,7 +158,7 @@ def _print_each(found: "RunFrontier", kept: np.ndarray, by: str) -> None:
     typer.echo(f"Best {by} of each method within the limits:")
     _table(found, best)
     if none:
-      typer.echo(f"none keeps them of {', '.join(none)}")
+      typer.echo(f"no setting within the limits: {', '.join(none)}")
     typer.echo("\nPareto-optimal, within the limits:")
 
 
@@ -167,7 +167,7 @@ MOST = 12  # lines that a screen holds
 
 def _print(found: "RunFrontier", on: np.ndarray, chosen: int | None, by: str) -> None:
   if chosen is None:
-    typer.echo("No setting keeps these limits; the page shows which to loosen.")
+    typer.echo("No setting satisfies these limits; the page shows which to loosen.")
     return
   points = found.points
   means, column = points.means, points.column(by)

@@ -1,4 +1,4 @@
-"""`jaxfair predict` and `jaxfair export`: a released model at work."""
+"""`jaxfair predict` and `jaxfair export`: using a released model."""
 
 import csv
 import pathlib
@@ -36,13 +36,13 @@ def predict(
     typer.Option(help="File of this deployment's answers by group; continued if it exists."),
   ] = None,
 ) -> None:
-  """Predict for new people, who need no label, with a released model."""
+  """Predict labels of new people with a released model."""
   from jaxfair import methods
   from jaxfair.methods._serving import serve
 
   checks.require(
     out is None or (out.parent.is_dir() and not out.is_dir()),
-    f"--out {out}: name a file in a folder that is there",
+    f"--out {out}: name a file in an existing folder",
   )
   released = methods.load(folder)
   x, groups, notes = _read(released, people, group)
@@ -69,9 +69,7 @@ def export(
   out: Annotated[
     pathlib.Path | None, typer.Option(help="The file; default model.stablehlo or model.onnx.")
   ] = None,
-  platforms: Annotated[
-    str, typer.Option(help="Platforms that StableHLO is written for.")
-  ] = "cpu,cuda,tpu",
+  platforms: Annotated[str, typer.Option(help="Target platforms of StableHLO.")] = "cpu,cuda,tpu",
 ) -> None:
   """Write a released model as a program for another runtime."""
   from jaxfair import methods
@@ -79,7 +77,7 @@ def export(
   path = out or pathlib.Path(f"model.{to}")
   chosen: Any = to
   methods.export(folder, path, to=chosen, platforms=tuple(platforms.split(",")))
-  typer.echo(f"{path}: takes features as they were recorded, returns class ids and probabilities")
+  typer.echo(f"{path}: takes unscaled features, returns class ids and probabilities")
 
 
 def _read(
@@ -121,7 +119,7 @@ def _arrays(path: pathlib.Path, needed: bool) -> tuple[np.ndarray, np.ndarray | 
       loaded = np.load(file, allow_pickle=False)
       if isinstance(loaded, np.ndarray):
         return loaded, None
-      checks.require("x" in loaded, f"{path} has no array x; name the features so")
+      checks.require("x" in loaded, f"{path} has no array named x for the features")
       return loaded["x"], loaded["group"] if needed and "group" in loaded else None
   except (OSError, ValueError) as error:
     if isinstance(error, checks.ArgumentError):

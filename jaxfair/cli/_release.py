@@ -41,7 +41,9 @@ def release(
   ] = None,
   figures: Annotated[
     float | None,
-    typer.Option(metavar="EPSILON", help="Buy figures of test people that may be published."),
+    typer.Option(
+      metavar="EPSILON", help="Epsilon for figures of test people that may be published."
+    ),
   ] = None,
   use: _train.Use = None,
   devices: _train.Devices = None,
@@ -49,7 +51,7 @@ def release(
     pathlib.Path | None, typer.Option(help="Folder; default runs/release/DATA-METHOD.")
   ] = None,
   dry_run: Annotated[
-    bool, typer.Option("--dry-run", help="Print the plan and its price; charge nothing.")
+    bool, typer.Option("--dry-run", help="Print the plan and its cost; charge nothing.")
   ] = False,
 ) -> None:
   """Release a private model: plan, charge the ledger, train, write model and model card.
@@ -99,9 +101,9 @@ def _config(
   from jaxfair.experiments import _release_config, _releases
 
   if source is None:
-    checks.require(point is None, "--point names a setting of a run; name its directory, too")
+    checks.require(point is None, "--point names a setting of a run; also pass the run directory")
     for name in ("method", "epsilon", "data"):
-      checks.require(name in given, f"--{name} is missing; name it, or a config file")
+      checks.require(name in given, f"--{name} is missing; pass it, or a config file")
     return configs.build(_release_config.ReleaseConfig, given, where="--")
   if source.is_dir():
     checks.require(
@@ -124,5 +126,5 @@ def _people(
 ) -> dict[str, Any]:
   if data is not None:
     return _train.people_table(data, label, group, None, [], ranges)
-  checks.require(not ranges, "--range is about a file of your own; name it with --data")
+  checks.require(not ranges, "--range applies to your own file; name it with --data")
   return {key: value for key, value in (("label", label), ("group", group)) if value is not None}

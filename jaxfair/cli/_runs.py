@@ -34,12 +34,12 @@ Share = Annotated[
 ]
 
 Track = Annotated[
-  str | None, typer.Option(metavar="NAME", help="Tell mlflow, wandb or tensorboard how it goes.")
+  str | None, typer.Option(metavar="NAME", help="Log the run to mlflow, wandb or tensorboard.")
 ]
 Allow = Annotated[
   bool,
   typer.Option(
-    "--track-non-private", help="Send it the results, too: measured on people without noise."
+    "--track-non-private", help="Also log results, which are measured on people without noise."
   ),
 ]
 
@@ -63,7 +63,7 @@ def run(
 ) -> None:
   """Run a study from a config; the same command continues a stopped run.
 
-  A folder of configs is run one after the other, with one page over all.
+  The configs of a folder are run one after the other, with one page for all.
   """
   from jaxfair import experiments
   from jaxfair.experiments._shipped import find_config
@@ -73,7 +73,7 @@ def run(
     track is not None or not track_non_private, "--track-non-private needs --track NAME"
   )
   checks.require(
-    track is None or shard is None, "--track is for whole runs; leave it out, or --shard"
+    track is None or shard is None, "--track and --shard cannot be combined; leave one out"
   )
   if config.is_dir():
     checks.require(shard is None, "--shard takes one config; name a .toml file")
@@ -87,7 +87,7 @@ def run(
 
 
 def merge(config: ConfigPath, sets: Sets = None, size: Size = None, out: Out = None) -> None:
-  """Make one run of shares that were computed by `jaxfair run CONFIG --shard I/N`."""
+  """Merge the shares that were computed by `jaxfair run CONFIG --shard I/N` into one run."""
   from jaxfair import experiments
   from jaxfair.experiments import _shards
   from jaxfair.experiments._shipped import find_config
@@ -101,7 +101,7 @@ def merge(config: ConfigPath, sets: Sets = None, size: Size = None, out: Out = N
 
 
 def audit(config: ConfigPath, sets: Sets = None, size: Size = None, out: Out = None) -> None:
-  """Attack private training: how much of its epsilon can be shown?"""
+  """Attack private training to bound its epsilon from below."""
   from jaxfair import experiments
   from jaxfair.experiments import _config
   from jaxfair.experiments._shipped import find_config
@@ -132,7 +132,7 @@ def list_all() -> None:
       )
   typer.echo("\nData sets (jaxfair data list NAME):")
   for entry in data.catalog():
-    here = "" if entry.available else f"; not here: jaxfair data fetch {entry.name}"
+    here = "" if entry.available else f"; not found: jaxfair data fetch {entry.name}"
     typer.echo(f"  {entry.name}: {entry.source.title}, {entry.rows:,} rows{here}")
   typer.echo("\nStudies and their configs:")
   for name, paths in _configs_of_studies().items():
@@ -165,7 +165,7 @@ def _configs_of_studies() -> dict[object, list[pathlib.Path]]:
 def report(
   folder: Annotated[pathlib.Path, typer.Argument(help="A run directory, or a folder of them.")],
 ) -> None:
-  """Draw a run's figures and page again."""
+  """Draw the figures and the page of a run again."""
   from jaxfair import report as reports
   from jaxfair.experiments import _reading
   from jaxfair.report import _collection

@@ -63,11 +63,13 @@ def train(
   public: Public = None,
   scaler: Annotated[
     str | None,
-    typer.Option(help="public, declared or private (bought from the budget). Default: automatic."),
+    typer.Option(help="public, declared or private (paid for by the budget). Default: automatic."),
   ] = None,
   tune: Annotated[
     int | None,
-    typer.Option(help="Tune rate and steps of DP-SGD over about N trainings; all are charged."),
+    typer.Option(
+      help="Tune learning rate and steps of DP-SGD over about N trainings; all are charged."
+    ),
   ] = None,
   config: Annotated[
     pathlib.Path | None, typer.Option(help="A TOML config of the study methods to start from.")
@@ -150,16 +152,14 @@ def _execute(made: "Plan", folder: pathlib.Path, people: str, party: "Group | No
 
 
 TUNED = "tuned_dp_sgd"
-NO_EPSILON = "--epsilon is missing: pass how much may be spent, such as 1"
+NO_EPSILON = "--epsilon is missing: pass the privacy budget, such as 1"
 
 
 def counted(devices: str | None) -> int | str | None:
   """A number of devices, or "all"."""
   if devices is None or devices == "all":
     return devices
-  checks.require(
-    devices.isdecimal(), f"--devices {devices}: name a number of devices, or all of them: all"
-  )
+  checks.require(devices.isdecimal(), f"--devices {devices}: pass a number of devices, or all")
   return int(devices)
 
 
@@ -227,7 +227,7 @@ def public_people(public: str | None, share: str = "public_fraction") -> dict[st
   except ValueError:
     checks.require(
       pathlib.Path(public).is_file(),
-      f"--public {public}: there is no such file; name one, or a share such as 0.1",
+      f"--public {public}: there is no such file; pass a file, or a share such as 0.1",
     )
     return {"public_csv": public}
 

@@ -1,4 +1,4 @@
-"""Images whose color is a group that agrees with the label too often.
+"""Images whose color is a group that is correlated with the label.
 
 As in ColorMNIST, the first half of the classes favors red, the second half
 green, and a share `agreement` of the people has their class's favorite. The
@@ -44,8 +44,7 @@ def color(dataset: Dataset, *, agreement: float, num_groups: int = 2, key: Key) 
     key: used once.
 
   Returns:
-    Images [n, h, w, 3] in which the color can be seen: a model does get the
-    group as an input here.
+    Images [n, h, w, 3] in which the color is visible, so a model sees the group.
 
   Reference:
     Arjovsky et al., Invariant risk minimization, 2019, section 5.2, which has

@@ -42,7 +42,7 @@ class Numeric:
         checks.number(f"ranges[{self.name!r}]", bound)
     checks.require(
       self.low is None or self.high is None or self.low < self.high,
-      f"ranges[{self.name!r}]=({self.low}, {self.high}) must rise; pass (low, high)",
+      f"ranges[{self.name!r}]=({self.low}, {self.high}) must be increasing; pass (low, high)",
     )
 
 
@@ -101,8 +101,8 @@ def fit_columns(
     else:
       checks.require(
         name not in ranges,
-        f"ranges[{name!r}] is given, but the column holds words such as "
-        f"{checks.shown(_first_word(values))}; mend these cells, or drop the range",
+        f"ranges[{name!r}] is given, but the column holds text such as "
+        f"{checks.shown(_first_word(values))}; fix these cells, or drop the range",
       )
       made.append(Categorical(name, _tables.levels(values).words, "data"))
   return tuple(made)
@@ -140,7 +140,7 @@ def _numbers(column: Numeric, values: Any) -> np.ndarray:
   if not _tables.is_number(values):
     raise checks.ArgumentError(
       f"column {column.name!r} holds {checks.shown(_first_word(values))} where a number is "
-      "needed; mend the cell, or leave it empty"
+      "needed; fix the cell, or leave it empty"
     )
   if column.low is not None or column.high is not None:
     values = np.clip(values, *bounds(column))

@@ -43,7 +43,7 @@ class Encoder:
     columns: the columns that features are made of, in order.
     label: how the class follows from its column.
     group: how the group follows from its columns.
-    layout: how the file that it was fitted on is written; None if it was no text file.
+    layout: format of the file that it was fitted on; None if that was not a text file.
   """
 
   columns: tuple[Numeric | Categorical, ...]
@@ -94,14 +94,14 @@ class Encoder:
     Args:
       table: a pandas or polars frame, or a mapping of names to columns. Columns that the encoder
         does not know are ignored. `notes` says what it could not place.
-      need_label: encode the label, too; a label that is missing or no known class is an error.
-      need_group: encode the group, too; an unknown group gets the id -1.
+      need_label: also encode the label; a missing or unknown label is an error.
+      need_group: also encode the group; an unknown group gets the id -1.
 
     Returns:
       `(x, y, group)`; y and group are None unless asked for.
 
     Raises:
-      ArgumentError: if columns are missing, or words stand where numbers should.
+      ArgumentError: if columns are missing, or a numeric column has text.
     """
     found = self._table(table, need_label=need_label, need_group=need_group)
     y = self.label.ids(found).astype(np.int32) if need_label else None
@@ -111,7 +111,7 @@ class Encoder:
     return Encoded(encode_columns(self.columns, found, _tables.num_rows(table)), y, group)
 
   def notes(self, table: Any) -> tuple[str, ...]:
-    """What a reader of predictions must know: cells that `encode` could not place, counted."""
+    """Notes for the reader of predictions: counts of cells that `encode` could not place."""
     found = self._table(table)
     told = []
     for column in self.columns:
@@ -207,5 +207,5 @@ def _require_classes(y: np.ndarray, table: Table, label: Rule) -> None:
   checks.require(
     not strange.any(),
     f"label {told!r} is none of the classes {', '.join(label.names)} in {int(strange.sum())} rows "
-    f"(the first is row {int(strange.argmax())}); drop these rows, or mend their labels",
+    f"(the first is row {int(strange.argmax())}); drop these rows, or fix their labels",
   )

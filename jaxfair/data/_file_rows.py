@@ -1,9 +1,9 @@
 """Rows of an array that is mapped from a file, without filling memory with what was read.
 
-A page of a map that was looked at counts as the process's memory until it is unmapped, although it
-is cache that the system can take back. Files of up to 512 MB stay mapped all the same: to copy a
-row of a map is faster than to read it. Rows of larger files are read by system calls, which map
-nothing, so that memory does not grow with the file.
+A page of a memory map that was accessed counts as memory of the process until it is unmapped,
+although it is cache that the system can reclaim. Files of up to 512 MB stay mapped nevertheless:
+copying a row of a map is faster than reading it. Rows of larger files are read by system calls,
+which map nothing, so memory does not grow with the file.
 """
 
 import itertools

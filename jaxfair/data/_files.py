@@ -80,11 +80,11 @@ def read(path: pathlib.Path, known: KnownFile, *, remedy: str = "get it again") 
   try:
     content = _content(path, known.as_is)
   except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-    raise DataError(f"{path} is damaged or cut short ({error}); delete it and {remedy}") from None
+    raise DataError(f"{path} is damaged or truncated ({error}); delete it and {remedy}") from None
   if not matches(content, known):
     raise DataError(
-      f"{path} is not the {known.name} this version knows: its checksum "
-      f"differs, so it was altered or cut short; delete it and {remedy}"
+      f"{path} is not the {known.name} that this version expects: its checksum differs, so it "
+      f"was altered or truncated; delete it and {remedy}"
     )
   return content
 

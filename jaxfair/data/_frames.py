@@ -57,18 +57,18 @@ def from_frame(
     positive: the label's value that is class 1; every other is class 0.
     threshold: class 1 is a label above this number.
     multiclass: a label of more than two values gives one class for each.
-    bins: column -> rising edges, for groups made of numbers, such as
+    bins: column -> increasing edges, for numeric group columns, such as
       {"age": [25, 60]} for under 25, 25 to 60, and from 60 on.
-    drop: columns that are not features: ids, names, what gives the label away.
-    categorical: columns of numbers that are codes; they become one-hot.
+    drop: columns that are not features: ids, names, anything that reveals the label.
+    categorical: numeric columns that are codes; they become one-hot.
     ranges: column -> (low, high), bounds that are known without looking at
       the people; numbers outside become the nearest bound.
     categories: column -> values that are known without looking at the people;
-      the others become no category. By default the values of the column.
+      other values set no category. By default the values of the column.
     unit: the column that identifies the person; splits keep a person's rows together.
     keep_group_features: let the model see the columns that make the group.
-    max_groups: refuse more groups than this.
-    min_group_size: refuse groups of fewer people than this.
+    max_groups: more groups than this raise an error.
+    min_group_size: groups of fewer people than this raise an error.
     encoder: of another data set, such as a public one; it encodes these people
       the same way, and replaces everything above but `unit`.
     layout: how the file that the frame was read from is written.
@@ -76,8 +76,8 @@ def from_frame(
     source: license, origin and cautions.
 
   Returns:
-    The data set. Words are one-hot; missing numbers stay NaN until `prepare`.
-    Its `encoder` encodes people who come later.
+    The data set. Text columns are one-hot; missing numbers stay NaN until `prepare`.
+    Its `encoder` encodes new people.
   """
   source = source or Source(name, "yours", "brought by the user")
   if encoder is not None:
@@ -87,7 +87,8 @@ def from_frame(
     for option, value in given.items():
       checks.require(
         value is None or value == (),
-        f"{option}={checks.shown(value)} is part of the encoder; leave it out, or the encoder",
+        f"{option}={checks.shown(value)} is part of the encoder; pass either this option or "
+        "the encoder",
       )
     return _encoded(frame, encoder, unit, name, source)
   if label is None or group is None:
@@ -114,7 +115,7 @@ def from_frame(
       )
       checks.require(
         role == "drop" or column not in drop,
-        f"{role} {column!r} is also in drop; take it out of one of them",
+        f"{role} {column!r} is also in drop; remove it from one of them",
       )
   checks.require(
     label not in groups,
@@ -128,8 +129,8 @@ def from_frame(
   checks.require(_tables.size(table) > 0, "the table has no rows; a header alone is not enough")
   checks.require(
     set(bins) <= set(groups),
-    f"bins={sorted(set(bins) - set(groups))} are not columns of group=; bins "
-    "cut the group's numbers",
+    f"bins={sorted(set(bins) - set(groups))} are not columns of group=; bins split numeric "
+    "group columns",
   )
   roles = {label, unit, *(() if keep_group_features else groups)}
   _check_features(table, roles, {*(ranges or ()), *(categories or ())})
@@ -163,10 +164,10 @@ def from_csv(
 
   Args:
     path: the file; its first line names the columns.
-    separator: what stands between two cells; detected by default.
+    separator: separator of cells; detected by default.
     decimal: "." or ","; detected by default.
     encoding: encoding of the characters; detected by default.
-    missing: cells that mean "not known".
+    missing: cells that mean "missing".
     name: what to call the set; default the file's name.
     **options: what `from_frame` takes: label, group, ...
 
@@ -230,8 +231,8 @@ def _check_features(table: Table, roles: Collection[str | None], declared: Colle
     )
     checks.require(
       distinct <= MAX_WORDS,
-      f"column {name!r} has {distinct} different words, each of which would "
-      "become a feature; name it in drop=, or make it coarser",
+      f"column {name!r} has {distinct} different values, each of which would become a feature; "
+      "name it in drop=, or make it coarser",
     )
 
 
@@ -266,8 +267,8 @@ def _label_rule(
     return _rules.against(label, value, (f"not {value}", value))
   checks.require(
     not _tables.is_number(values) or len(distinct) <= MAX_CODES,
-    f"label {label!r} has {len(distinct)} different numbers; pass threshold= "
-    "to cut it in two, or positive= to name class 1",
+    f"label {label!r} has {len(distinct)} different numbers; pass threshold= to split it at a "
+    "value, or positive= to name class 1",
   )
   checks.require(
     len(distinct) <= MAX_CLASSES,
@@ -277,7 +278,7 @@ def _label_rule(
     multiclass or len(distinct) <= 2,
     f"label {label!r} has {len(distinct)} values ({', '.join(distinct[:5])}"
     f"{', ...' if len(distinct) > 5 else ''}); pass positive={distinct[0]!r} for one of them "
-    "against the rest, or multiclass=True for a class each",
+    "against the rest, or multiclass=True for one class per value",
   )
   return _rules.values(label)
 
@@ -339,8 +340,9 @@ def require_group_sizes(
   checks.require(
     count >= min_group_size,
     f"group {smallest!r} of {', '.join(groups)} has {count} "
-    f"{'person' if count == 1 else 'people'}, and figures of so few say nothing and give them "
-    f"away; merge it with another group, drop its rows, or pass min_group_size={count}",
+    f"{'person' if count == 1 else 'people'}, and figures of so few people are unreliable and "
+    f"reveal their records; merge it with another group, drop its rows, or pass "
+    f"min_group_size={count}",
   )
 
 

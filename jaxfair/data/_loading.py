@@ -133,7 +133,7 @@ def not_found(spec: Spec, root: PathLike | None = None) -> DataError:
   looked = ", ".join(str(base) for base in files.roots(root))
   wanted = " or ".join(form.files[0].name for form in spec.forms)
   return DataError(
-    f"{spec.name} is not here: looked for {spec.folders[0]}/ with {wanted} in "
+    f"{spec.name} was not found: looked for {spec.folders[0]}/ with {wanted} in "
     f"{looked}; {remedy(spec.name)}"
   )
 

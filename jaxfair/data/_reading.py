@@ -47,7 +47,7 @@ class Layout:
     checks.one_of("decimal", self.decimal, (".", ","))
     checks.require(
       self.decimal != self.separator,
-      f"decimal={self.decimal!r} is also the separator; pass the one that stands between cells",
+      f"decimal={self.decimal!r} is also the separator; pass separator=",
     )
 
 
@@ -66,13 +66,13 @@ def read_table(
   Args:
     path: the file; its first line names the columns. Excel needs pandas and openpyxl, Parquet
       needs pyarrow: `pip install jaxfair[files]`.
-    separator: what stands between two cells; by default the one of comma, semicolon, tab and
-      bar that the first lines agree on.
+    separator: separator of cells; by default the one of comma, semicolon, tab and bar that is
+      consistent with the first lines.
     decimal: "." or ","; by default a comma where the numbers of a column have one and no column
       has points.
-    encoding: of the characters; by default UTF-8 or UTF-16 where the bytes are, else Windows'
+    encoding: text encoding; by default UTF-8 or UTF-16 if the bytes are valid, else Windows'
       cp1252, else latin-1.
-    missing: cells that mean "not known".
+    missing: cells that mean "missing".
     text: columns whose cells stay text although they look like numbers.
     skip: columns that are not read.
 
@@ -271,9 +271,9 @@ def _refuse_thousands(table: Table) -> None:
     if all(any(form.fullmatch(word) for form in forms) for word in words):
       example = next(word for word in words if not _tables.NUMBER.fullmatch(word))
       raise checks.ArgumentError(
-        f"column {name!r} has numbers such as {example!r}: with thousands separators, or another "
-        "decimal sign than the rest; write 1234.5, pass decimal=',' if that is what the comma is, "
-        "or name the column in categorical= if these are codes"
+        f"column {name!r} has numbers such as {example!r}: with thousands separators, or "
+        "another decimal sign than the rest; write 1234.5, pass decimal=',' if the comma is "
+        "the decimal sign, or name the column in categorical= if these are codes"
       )
 
 

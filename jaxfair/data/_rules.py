@@ -1,7 +1,7 @@
 """Rules that turn columns into class ids or group ids, with their names.
 
-A rule is plain data. `fit` fills in what it leaves open (which values there
-are, the median) from a table; a fitted rule sorts people of other tables the
+A rule is plain data. `fit` fills in what it leaves open (the values of a column,
+the median) from a table; a fitted rule treats people of other tables the
 same way. A rule may give a row the id `LEFT_OUT`: such rows are not loaded.
 """
 
@@ -193,7 +193,7 @@ def bins(
   edges = tuple(float(edge) for edge in edges)
   checks.require(
     bool(edges) and all(np.diff(edges) > 0),
-    f"bins={edges} of {column!r} must be rising numbers, such as (25, 60)",
+    f"bins={edges} of {column!r} must be increasing numbers, such as (25, 60)",
   )
   shown = [f"{edge:g}" for edge in edges]
   between = [f"{low} <= {column} < {high}" for low, high in itertools.pairwise(shown)]
@@ -218,6 +218,6 @@ def cross(parts: Sequence[Rule]) -> Rule:
 def _numbers(found: Column, column: str) -> np.ndarray:
   if not isinstance(found, np.ndarray) or found.dtype.kind != "f":
     raise checks.ArgumentError(
-      f"column {column!r} holds words, not numbers; bins and thresholds need numbers"
+      f"column {column!r} holds text, not numbers; bins and thresholds need numbers"
     )
   return found

@@ -96,15 +96,15 @@ def bound_rows(x: Features, norm: float = 1.0) -> Any:
   x -> x min(1, norm / ||x||), so that a loss has a known Lipschitz constant.
 
   Args:
-    x: [n, ...]; a row is everything behind the first axis.
+    x: [n, ...]; a row is everything after the first axis.
     norm: radius of the ball.
 
   Returns:
-    Rows of at most that norm, also after rounding: those that are shortened
-    end a millionth inside. NumPy in, NumPy out; else JAX, jit-able.
+    Rows of at most that norm, also after rounding: scaled rows end a millionth
+    inside the ball. A NumPy array for a NumPy array, otherwise a JAX array; works under jit.
 
   Privacy:
-    Each row is bounded by itself; nothing of one person enters another's row.
+    Each row is scaled separately; one person does not affect another's row.
   """
   checks.positive("norm", norm)
   checks.finite("x", x)

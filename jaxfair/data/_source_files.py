@@ -28,7 +28,7 @@ def write_source(
   chunk_size: int = 65_536,
   fitted_here: bool = False,
 ) -> Source:
-  """Rewrites a Parquet or Arrow file as a folder of arrays, a chunk at a time.
+  """Converts a Parquet or Arrow file to a folder of arrays, a chunk at a time.
 
   Parquet compresses many rows together, so a random row cannot be read alone; the folder's arrays
   are memory-mapped. It needs the extra `files`.
@@ -72,7 +72,7 @@ def write_source(
   for written in maps.values():
     assert isinstance(written, np.memmap)
     written.flush()
-  checks.require(done == size, f"{path} says that it has {size} rows, and has {done}")
+  checks.require(done == size, f"{path} declares {size} rows but has {done}")
   record: dict[str, Any] = {"size": size}
   if transform is None:  # later people are encoded the same way
     record |= record_of(path, encoder, fitted_here=fitted_here)

@@ -157,7 +157,7 @@ def _array(name: str, value: Any) -> np.ndarray:
   try:
     return np.load(value, mmap_mode="r", allow_pickle=False)
   except (OSError, ValueError, EOFError) as error:
-    raise DataError(f"{name}={value} is no .npy file ({error}); write it with np.save") from None
+    raise DataError(f"{name}={value} is not a .npy file ({error}); write it with np.save") from None
 
 
 def _folder(path: pathlib.Path) -> Source:
@@ -178,7 +178,7 @@ def _npz(path: pathlib.Path) -> dict[str, np.ndarray]:
     with zipfile.ZipFile(path) as file, path.open("rb") as raw:
       for member in file.infolist():
         if member.compress_type != zipfile.ZIP_STORED:
-          raise DataError(f"{path} is compressed, so no row can be read alone; use np.savez")
+          raise DataError(f"{path} is compressed, so single rows cannot be read; use np.savez")
         # A local header: 26 bytes, the lengths of a name and of an extra field, both, the data.
         raw.seek(member.header_offset + 26)
         lengths = np.frombuffer(raw.read(4), "<u2")
@@ -193,7 +193,7 @@ def _npz(path: pathlib.Path) -> dict[str, np.ndarray]:
           path, dtype, "r", raw.tell(), shape, "F" if by_column else "C"
         )
   except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-    raise DataError(f"{path} is no .npz file ({error}); write it with np.savez") from None
+    raise DataError(f"{path} is not a .npz file ({error}); write it with np.savez") from None
   return maps
 
 

@@ -71,11 +71,11 @@ def partition(
     Examples with leaves [k, n // k, ...].
 
   Privacy:
-    Who goes where depends on the key and on n only, never on x, y or the
+    The assignment depends on the key and on n only, never on x, y or the
     group, so that replacing one person, or changing their label or group,
     changes one part. A split stratified by the group would move people
-    between parts when one membership changes, and two teachers with them;
-    that breaks SF-PATE's guarantee. The number of people is public here.
+    between parts when one membership changes, and so change two teachers;
+    that breaks SF-PATE's guarantee. The number of people is public.
   """
   checks.key("key", key)
   checks.integer("num_parts", num_parts, low=1)

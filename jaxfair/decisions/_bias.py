@@ -91,9 +91,9 @@ def simulate(
     release: `(counts, key=...) -> noisy counts`.
     draws: number of draws of the noise; memory does not grow with them.
     key: for all draws.
-    control: subtract the linear part of every outcome, whose mean is 0 and
-      whose spread hides small biases. By default where it is sound: numbers,
-      under noise that says it is unbiased.
+    control: use the linear part of every outcome, which has mean 0, as a control variate, so that
+      small biases show. By default where it is sound: numeric outcomes
+      under noise that is declared unbiased.
   """
   return simulate_mechanism(
     on_counts(problem, release), problem, counts, draws=draws, key=key, control=control

@@ -34,7 +34,8 @@ class OwnRule:
         found = np.asarray(self.function(*own))
     except Exception as error:
       raise checks.ArgumentError(
-        f"{self.name} fails on {told} ({_told(error)}); call it in Python with these columns"
+        f"{self.name} fails on {told} ({_told(error)}); call it in Python with these columns "
+        "to debug it"
       ) from None
     checks.require(
       found.shape == own[0].shape,

@@ -23,7 +23,7 @@ def non_negative(values: Array, *, lower: Number = 0.0) -> jax.Array:
 
 
 def temper(values: Array, *, temperature: Number, lower: Number = 0.0) -> jax.Array:
-  """Clips counts from below and takes back part of what clipping gives to small counts.
+  """Clips counts from below and removes part of the bias that clipping adds to small counts.
 
   u = max(lower, value);  max(lower, u - T / (u + 1 - lower))
 

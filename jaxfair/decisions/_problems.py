@@ -99,7 +99,7 @@ def check_counts(counts: Counts, *, weights: ArrayLike | None = None, names: Any
       (np.isfinite(values) & (values < 0), "negative"),
     ):
       checks.require(
-        not bad.any(), f"counts are {told} in {_rows(bad, names)}; drop or mend these rows"
+        not bad.any(), f"counts are {told} in {_rows(bad, names)}; drop or fix these rows"
       )
   if weights is not None:
     values = np.asarray(weights, np.float64)

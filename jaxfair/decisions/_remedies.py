@@ -1,4 +1,4 @@
-"""Ways to decide that the noise does not bend, and what is left to pay.
+"""Remedies: ways to decide that noise does not bias, and what they cost.
 
 Each remedy is a `Mechanism`, with the event that it costs.
 """
@@ -31,10 +31,10 @@ def output_perturbation(
     epsilon: epsilon of the release.
 
   Privacy:
-    Shares of a total below L are taken of L: the bound is enforced, not
-    believed. For counts of 0 and above, one child more in place j moves all
-    shares together by a_j / L at most per child where Z < L, and by
-    2 a_j / Z <= 2 a_j / L where not; along the way from one data set to its
+    If the total is below L, shares are of L: the bound is enforced, not
+    assumed. For counts of 0 and above, one more child in place j moves all
+    shares together by at most a_j / L where Z < L, and by
+    2 a_j / Z <= 2 a_j / L otherwise; along the path from one data set to its
     neighbor that adds up to `theory.allotment_sensitivity`.
 
   Reference:

@@ -81,12 +81,15 @@ def find_epsilon(
     while low > LEAST and met(low / STEP):
       low /= STEP
     low, high = low / STEP, low
-    checks.require(high > LEAST, f"at_most={at_most:g} is met at any epsilon; it asks for nothing")
+    checks.require(
+      high > LEAST, f"at_most={at_most:g} is met at any epsilon; require a smaller loss"
+    )
   else:
     while not met(high * STEP):
       high *= STEP
       checks.require(
-        high < MOST, f"at_most={at_most:g} is not met by any epsilon up to {MOST:g}; tolerate more"
+        high < MOST,
+        f"at_most={at_most:g} is not met by any epsilon up to {MOST:g}; allow a larger loss",
       )
     low, high = high, high * STEP
   while high / low > CLOSE:

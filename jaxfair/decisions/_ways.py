@@ -1,7 +1,7 @@
-"""The ways from counts to decisions that an office can choose from, and what each does to whom.
+"""The available ways from noisy counts to decisions, and how each affects every place.
 
-A rule of one's own is plain Python and cannot be compiled: noise and cleaning are, for many draws
-at once, and the rule is called once per draw.
+A user's rule is plain Python and cannot be compiled: noise and post-processing are compiled, for
+many draws at once, and the rule is called once per draw.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,8 +27,8 @@ MOST_BINS, BIN_PLACES = 9, 5  # of the piece-wise linear stand-in
 CLEANING = (USUAL, "as-released", "tempered")  # what is done to noisy counts under any rule
 WAYS = {
   USUAL: "Counts below 0 are set to 0, as is usually done.",
-  "as-released": "Noisy counts are used as they come out, also those below 0. A very small place "
-  "may come out below 0; carry that over to the next year.",
+  "as-released": "Noisy counts are used as they are, even below 0. A very small place may get "
+  "a negative amount; carry that over to the next year.",
   "tempered": "Counts below 0 are set to 0 and small counts are lowered to make up for it.",
   "public-total": "Each place gets its noisy count's share of a total that is published anyway. "
   "The amounts then add up to the budget only on average.",
@@ -193,7 +193,8 @@ def outcomes(
       )
     checks.require(
       bool(np.isfinite(found).all()),
-      "noise swamps these counts: a noisy total of 0 cannot be shared; use a larger epsilon",
+      "the noise is larger than these counts: a noisy total of 0 cannot be shared; use a "
+      "larger epsilon",
     )
     yield found
 

@@ -1,4 +1,4 @@
-"""What the model would say, as a random variable, given the answers so far.
+"""The model's output as a random variable, given the answers so far.
 
 A network sees features through its first layer only, so the Gaussian of d
 features is carried as a Gaussian of its h pre-activations. Those laws depend

@@ -45,12 +45,12 @@ class ByEntropy:
 
   F(j) = mean over answers z ~ X_j | x_R of -H[f | x_R, X_j = z]
 
-  The paper writes the sum; the mean ranks alike. The answer is drawn as what
-  it does to the first layer, which has the same distribution. People share
-  the draws, which costs no accuracy for any of them.
+  The paper writes the sum; the mean gives the same order. Answers are drawn as their
+  effect on the first layer, which has the same distribution. People share
+  the draws, which does not reduce the accuracy for any of them.
 
   Attributes:
-    draws: answers that are imagined.
+    draws: number of simulated answers.
     label_draws: draws of the outputs with more than two classes.
 
   Reference:
@@ -96,7 +96,7 @@ class ByVariance:
   normal of variance v_j and leaves s^2 - v_j. Of two answers the one with the
   smaller v is a noisier copy of the other, so by the data-processing
   inequality it leaves more entropy. v_j does not depend on any answer: the
-  order is the same for everybody, and only where it stops is personal.
+  order is the same for everybody, and only the point where it stops differs.
 
   For networks the gradient at the mean stands in for the weights.
   """
@@ -106,8 +106,7 @@ class ByVariance:
     del key
     network = known.network
     checks.require(
-      network.is_binary,
-      "ByVariance is about one margin; with more than two classes use ByEntropy()",
+      network.is_binary, "ByVariance supports two classes; with more classes use ByEntropy()"
     )
 
     def scores(revealed: jax.Array, person: Person) -> jax.Array:
@@ -124,11 +123,11 @@ class ByProgress:
   """Orders questions by how far the answer is expected to lift the worst case; for delta = 0.
 
   Let c be the likely label and g the gradient of its lead over the next one.
-  A hidden column counts for its worst answer, min_v g v; once revealed it
-  counts for itself, in expectation g E[X_j | x_R]. The score is the
-  difference. For a linear model and two classes the smallest pure core set is
-  made of the largest *actual* differences, so this is the optimum with hidden
-  values replaced by what is expected of them.
+  A hidden column contributes its worst answer, min_v g v; once revealed it
+  contributes its actual value, in expectation g E[X_j | x_R]. The score is the
+  difference. For a linear model and two classes the smallest pure core set
+  has the largest *actual* differences, so this is the optimum with hidden
+  values replaced by their expectations.
   """
 
   def build(self, known: Beliefs, *, key: Key) -> Scores:

@@ -1,8 +1,8 @@
-"""Has the model heard enough? Tests for core feature sets.
+"""Tests for core feature sets: are the answers so far enough?
 
-A pure test asks whether no possible answer to what is still hidden can change
+A pure test checks that no possible answer to the hidden questions can change
 the label. `IntervalTest` is sound: it never calls an impure set pure, and for
-linear models it is exact. `GridTest` looks at points, as the paper does.
+linear models it is exact. `GridTest` checks points of a grid, as the paper does.
 """
 
 import dataclasses

@@ -113,9 +113,7 @@ def fit_private_gaussian(
   checks.positive("noise_multiplier", noise_multiplier)
   checks.number("shrinkage", shrinkage, low=0.0, high=1.0, open_low=True)
   check_features(x)
-  checks.require(
-    id not in ledger, f"id={id!r} was charged before; give the new release an id of its own"
-  )
+  checks.require(id not in ledger, f"id={id!r} was charged before; use a new id for a new release")
   sums = _exact_moments(x)
   size = len(sums)
   upper = np.triu_indices(size)

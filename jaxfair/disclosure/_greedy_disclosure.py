@@ -1,4 +1,4 @@
-"""Ask until the model has heard enough: all people of a test set at once."""
+"""Asks until the answers are enough, for all people of a test set at once."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -75,14 +75,14 @@ def disclose(
     chooser: which question next.
     pure: when nothing hidden can matter.
     scaler: takes x to [-1, 1].
-    key: imagined answers.
+    key: for simulated answers.
 
   Returns:
     What was asked of each person, and their label. With delta = 0 and
     `IntervalTest`, the label is the model's for every person, exactly.
 
   Privacy:
-    A value that is not revealed touches neither the order nor the label.
+    A value that is not revealed affects neither the order nor the label.
   """
   found = disclose_each(
     model,

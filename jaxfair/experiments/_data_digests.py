@@ -48,8 +48,7 @@ class DataDigests:
       for path in self._files:
         if path not in self._digests:
           tell(
-            f"Whether {path} is the file that earlier cells of this run were "
-            "computed from is not known."
+            f"It is unknown whether earlier cells of this run were computed from the same {path}."
           )
     self.note(loaded | file_digests(values))
 
@@ -78,9 +77,8 @@ class DataDigests:
   def _require(self, name: str, digest: str | None) -> None:
     if self._digests.get(name, digest) != digest:
       raise _folders.RunError(
-        f"{name} holds other data than when cells of {self._path.parent} were "
-        "computed from it; choose another --out, delete that directory, or "
-        "put the earlier data back"
+        f"{name} has changed since cells of {self._path.parent} were computed from it; choose "
+        "another --out, delete that directory, or restore the earlier data"
       )
 
 

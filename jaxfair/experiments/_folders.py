@@ -100,8 +100,8 @@ def locked(folder: pathlib.Path, config: str) -> Iterator[None]:
         raise
       kept = len(list(folder.glob("cells/*.csv")))
       raise RunError(
-        f"{told}; finished cells kept in {folder}: {kept}; the same command "
-        "continues there once it can write"
+        f"{told}; finished cells kept in {folder}: {kept}; the same command continues once it "
+        "can write"
       ) from None
 
 

@@ -83,13 +83,13 @@ class People:
     if self.features is not None:
       checks.one_of("features", self.features, _features.EXTRACTORS)
       checks.require(
-        self.csv is None, f"features={self.features!r} needs images, which a CSV file has not"
+        self.csv is None, f"features={self.features!r} needs images, which a CSV file does not have"
       )
     if self.source is not None:
       given = {f.name for f in dataclasses.fields(self) if getattr(self, f.name) != f.default}
       more = sorted(given - {"source", "name"})
       checks.require(
-        not more, f"source={self.source!r} says what {', '.join(more)} would; leave it out"
+        not more, f"source={self.source!r} already determines {', '.join(more)}; leave it out"
       )
       return
     if self.csv is not None:
@@ -108,7 +108,7 @@ class People:
       value = getattr(self, only)
       checks.require(
         value == getattr(type(self), only),
-        f"{only}={value!r} is about a file of your own; set csv, or leave it out",
+        f"{only}={value!r} applies to your own file; set csv, or leave it out",
       )
 
 
@@ -241,7 +241,9 @@ def _range(text: str) -> tuple[str, tuple[float, float]]:
     bool(name) and math.isfinite(high - low),
     f"range {checks.shown(text)} must be a column and two numbers, such as age=17:90",
   )
-  checks.require(low < high, f"range {checks.shown(text)} must rise: write {name}={high:g}:{low:g}")
+  checks.require(
+    low < high, f"range {checks.shown(text)} must be increasing: write {name}={high:g}:{low:g}"
+  )
   return name, (low, high)
 
 

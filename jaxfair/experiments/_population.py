@@ -1,4 +1,4 @@
-"""From a data set to the people of a method: parts, scaled by what is public or bought."""
+"""From a data set to the people of a method: splits, with public or paid-for scaling."""
 
 import dataclasses
 from collections.abc import Callable

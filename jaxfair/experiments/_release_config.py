@@ -158,7 +158,7 @@ class ReleaseConfig(Settings):
     delta = self.delta or usual
     checks.require(
       delta <= 1 / people.size,
-      f"delta={delta:g} lets a mechanism publish whole records of {people.size} people; use at "
+      f"delta={delta:g} would allow publishing whole records of {people.size} people; use at "
       f"most {usual:g}, or leave it out",
     )
     return Budget(self.epsilon, delta)

@@ -81,9 +81,9 @@ def execute(
     workers: where to compute cells: a number of processes on this machine, "ray", or
       "ray:ADDRESS"; this process by default. The table has the same bytes. Runs with the
       operating system's randomness, and studies whose cells keep files, stay in this process.
-    track: told about cells and about a released model, by its functions `on_cell`, `on_row` and
-      `on_release`.
-    track_non_private: tells it the rows as well, which are measured on people without noise.
+    track: a tracker, with functions `on_cell`, `on_row` and `on_release` that are called with cells
+      and with a released model.
+    track_non_private: also sends it the rows, which are measured on people without noise.
 
   Returns:
     The table of all rows.
@@ -161,7 +161,7 @@ def compute(
   missing = {path: cell for path, cell in cells.items() if not path.exists()}
   found = len(cells) - len(missing)
   if found:
-    record.say(f"{found} of {len(cells)} cells are there from an earlier run")
+    record.say(f"{found} of {len(cells)} cells were computed by an earlier run")
   if not missing:
     progress(len(cells), len(cells), "")
     return
@@ -263,7 +263,7 @@ class Record:
     changed = [n for n in now if before.get(n) != now[n]]
     if changed:
       told = ", ".join(f"{n} {before.get(n)} -> {now[n]}" for n in changed)
-      self.tell(f"This run was continued on another set-up: {told}.")
+      self.tell(f"This run was continued in another environment: {told}.")
     write_whole(path, json.dumps(now, indent=2))
 
   def write(self, *, finished: bool) -> None:

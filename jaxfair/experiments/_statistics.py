@@ -82,8 +82,8 @@ def difference(value: str, first: Where, second: Where, *, relative: bool = Fals
 def spread(value: str, between: str) -> Statistic:
   """The largest mean of a column's values minus the smallest, paired over seeds.
 
-  Which two are compared is chosen by the seeds that the interval is made of;
-  with more than a few values it is too short.
+  The two values are chosen on the same seeds that give the interval, so
+  with more than a few values the interval is too short.
   """
 
   def estimate(table: Table, level: float) -> Estimate:

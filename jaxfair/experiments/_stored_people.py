@@ -82,8 +82,8 @@ def open_stored(folder: str, name: str | None = None) -> StoredPeople:
   record = json.loads((path / _sources.RECORD).read_text(encoding="utf-8"))
   if "encoder" not in record:
     raise data.DataError(
-      f"{folder} does not say how its features were made, so nobody could predict with a model "
-      "trained on it; write it again by data.write_source without transform"
+      f"{folder} has no encoder for its features, so a model trained on it could not predict "
+      "for new people; write it again with data.write_source and without transform"
     )
   encoder = data.Encoder.from_record(record["encoder"])
   groups = np.load(path / "group.npy", mmap_mode="r")

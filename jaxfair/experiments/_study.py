@@ -2,7 +2,7 @@
 
 A study module defines one `STUDY`. It says which cells there are, how one cell
 becomes rows, which claims are checked on the table of all rows, and what is
-drawn. Loading people, running, resuming, saving and reporting are done for it.
+drawn. The framework loads people, runs, resumes, saves and reports.
 """
 
 import dataclasses
@@ -77,8 +77,7 @@ class Context:
     if people.unit is not None:
       self.say(
         f"{people.name} has several rows of one person. Rows are split as in the papers, so "
-        "epsilon protects a row, not a person, and people of the test part may be known from "
-        "other rows."
+        "epsilon protects a row, not a person, and a person may be in both training and test."
       )
     return dataclasses.replace(people, unit=None)
 
@@ -111,7 +110,7 @@ class Study:
       to a matplotlib or plotly figure, whose docstring is the title.
     summaries: tables of means, at the top of the report.
     people: which people a config is about; those in its fields by default.
-    precheck: refuses a config before any work, given all of these people.
+    precheck: checks a config before any work, given all of these people.
     derive: adds columns that need more than one cell, such as what a private
       model loses against the plain one.
     notes: sentences for the report that depend on the config, such as what
@@ -119,7 +118,7 @@ class Study:
     points: what rows must have to be points of a frontier, if not all are:
       those whose epsilon is no guarantee must not be chosen from.
     plain: what the rows of the model without privacy have; empty if there are none.
-    reference: narrows the table to the models that must have learnt their task, or claims are not
+    reference: restricts the table to the models that must have learned their task for claims to be
       run; by default those of `plain`, and without these all rows that have a balanced accuracy.
     repeats_reference: whether the rows of all settings repeat the accuracies of one reference
       model of each data set and network, so that they say nothing of the settings themselves.

@@ -219,7 +219,7 @@ class Table:
     except csv.Error as error:
       raise ValueError(f"line {reader.line_num}: {error}") from None
     if any(not isinstance(name, str) for name in names):
-      raise ValueError("line 1: a column's name stands without quotes")
+      raise ValueError("line 1: a column name is not quoted")
     names = [_unescaped(name) for name in names]
     if len(set(names)) < len(names):
       raise ValueError("line 1: two columns have the same name")

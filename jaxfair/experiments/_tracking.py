@@ -1,4 +1,4 @@
-"""What a run tells a tracker such as MLflow, and what it keeps to itself.
+"""What a run sends to a tracker such as MLflow, and what it does not.
 
 Settings of cells and guarantees of released models are public. Rows of a run are measured on
 people without noise: a tracker, which keeps what it is sent on another machine, gets them only if

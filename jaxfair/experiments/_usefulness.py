@@ -165,7 +165,9 @@ def _judged(setting: dict[str, Any], rows: Table, usual: float) -> Judged:
       f"{_told(gain)}"
     )
   elif share > NEARLY_ALL and 1 - share < (1 - usual) / 4:
-    why = f"gives one class to {100 * share:.1f}% of the people, beside {100 * usual:.1f}%"
+    why = (
+      f"predicts one class for {100 * share:.1f}% of the people, compared with {100 * usual:.1f}%"
+    )
   return Judged(setting, gain, share, why)
 
 

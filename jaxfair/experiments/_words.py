@@ -20,7 +20,7 @@ UNITS = {
   "excess_errors": f"errors that noise adds ({PEOPLE})",
   "selection_rate": f"{PEOPLE} given the positive class",
   "true_positive_rate": "share of positives that are found",
-  "false_positive_rate": "share of negatives taken for positives",
+  "false_positive_rate": "share of negatives predicted positive",
   "gap": f"gap between groups ({PEOPLE})",
   "raw_gap": f"gap without abstention ({PEOPLE})",
   "max_gap": f"margin between groups ({PEOPLE})",
@@ -59,13 +59,14 @@ NAMES = {
   "sf_pate_t": "SF-PATE_T",
 }
 EXPLAINED = {
-  "majority_class": "gives everybody the most frequent class; it learns nothing, so its gap and "
-  "its epsilon are 0. A model that is no better is useless.",
-  "plain": "training without privacy, to compare with.",
+  "majority_class": "predicts the most frequent class for everybody; it learns nothing, so its "
+  "gap and its epsilon are 0. A model that is no better is useless.",
+  "plain": "training without privacy, for comparison.",
   "dp_sgd": "differentially private stochastic gradient descent: clips what one person can change "
   "in a training step and adds noise to every step.",
-  "dp_sgd_global": "DP-SGD that scales all gradients alike in place of shortening the long ones.",
-  "dp_sgd_f": "DP-SGD with a wider clip bound for groups whose gradients are long.",
+  "dp_sgd_global": "DP-SGD that scales all gradients by the same factor instead of clipping "
+  "only the large ones.",
+  "dp_sgd_f": "DP-SGD with a larger clip bound for groups with large gradients.",
   "dp_sgd_parity": "DP-SGD with a limit on the gap between groups, kept by noisy counts.",
   "fair_dp_sgd": "DP-SGD with a penalty on the gap between groups, measured on public people.",
   "output_perturbation": "trains without noise and adds noise to the finished model.",
@@ -84,8 +85,8 @@ EXPLAINED = {
   "private_lagrangian": "fair training with noise wherever a person's group is used.",
 }
 COLUMNS = {
-  "epsilon": "privacy budget: how much the result may depend on one person. 0 tells nothing about "
-  "anybody, below 1 is strong, above 10 is weak.",
+  "epsilon": "privacy budget: how much the result may depend on one person. 0 reveals nothing "
+  "about anybody, below 1 is strong, above 10 is weak.",
   "balanced_accuracy": "the mean over classes of the share that is found; a constant reaches one "
   "over the number of classes.",
   "demographic_parity_difference": "largest difference between groups in the share that is given "

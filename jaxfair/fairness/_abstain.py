@@ -22,7 +22,7 @@ PLANNED = "jaxfair-abstainer-2"  # with a plan
 
 
 class Abstainer:
-  """Passes a model's predictions on, or abstains where that is needed to keep parity.
+  """Shows a model's predictions, or abstains where that is needed to keep parity.
 
       gate = fairness.Abstainer(
         fairness.CounterRule(max_gap=0.05, min_count=50),
@@ -32,8 +32,8 @@ class Abstainer:
       gate.save("gate.json")                  # and after a restart:
       gate = fairness.Abstainer.restore("gate.json")
 
-  Its state is the number of answers by group and class. A call judges its
-  people in their order, as if they had come one by one.
+  Its state is the number of answers by group and class. A call judges
+  people in order, as if they came one by one.
 
   With `targets`, a plan of the classes' shares in every group's answers, a
   person whom the plan leaves out is not answered, and the rule judges the
@@ -49,8 +49,8 @@ class Abstainer:
   own the gate.
 
   Privacy:
-    Judging reads predictions and public groups of those who ask, so it costs
-    the training data nothing. The counters reveal something about those who asked.
+    Judging reads predictions and public groups of those who ask, so it has no
+    privacy cost for the training data. The counters reveal something about those who asked.
 
   Reference:
     Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,
@@ -225,7 +225,7 @@ class Abstainer:
       raise checks.ArgumentError(
         f"{path} cannot be read ({error.strerror}); pass a file of save"
       ) from None
-    checks.require(known, f"{path} is no state of an Abstainer; save one first")
+    checks.require(known, f"{path} is not a state of an Abstainer; save one first")
     try:
       table = np.array(state["counters"], np.int64)
       num_groups, num_classes = table.shape

@@ -1,8 +1,8 @@
-"""The one counter rule: answer only what keeps the groups' shares together.
+"""The counter rule: answer only where that keeps the groups' shares close.
 
-FairPATE's aggregator, the pre-processor and abstention at inference all count
-what each group was answered, m(z, k), and refuse the answer that would push a
-disparity to the margin. State in, state out; a sequence is one `lax.scan`.
+FairPATE's aggregator, the filter before training and abstention at inference all count
+the answers to each group, m(z, k), and refuse an answer that would push a
+disparity to the margin. The rule is a pure state update; a sequence is one `lax.scan`.
 """
 
 import dataclasses
@@ -41,14 +41,14 @@ class CounterRule:
   """The rule that decides whether an answer keeps the disparity between groups within a margin.
 
   A group with fewer than `min_count` answers is in its cold start: it is
-  answered, and its rates are not judged. So is a group that has nobody to be
-  compared with. After that, answering group z with class k is refused if a
-  disparity would reach `max_gap` by it:
+  always answered, and its rates are not judged. So is a group without another
+  group to compare with. After that, answering group z with class k is refused if
+  it would bring a disparity to `max_gap`:
 
-  guard "own":   Gamma(z, k) itself, as the paper lists it. The disparities of
-                 others may grow past the margin meanwhile: with three groups
-                 or three classes nothing bounds them by gamma.
-  guard "table": any disparity, unless a larger one is there already. Once
+  guard "own":   Gamma(z, k) itself, as in the paper. Other disparities may grow
+                 past the margin meanwhile: with three groups or three classes
+                 gamma does not bound them.
+  guard "table": any disparity, unless a larger one exists already. Once
                  every group has left its cold start, the largest disparity
                  stays below the margin, or falls until it does: it never
                  grows beyond what the cold start left.

@@ -1,4 +1,4 @@
-"""Dropping people before training, so that groups get the classes alike."""
+"""Filters that drop people before training, so that groups have similar shares of the classes."""
 
 import math
 from fractions import Fraction
@@ -37,9 +37,9 @@ def sequential_filter(
 
   Privacy:
     Free on public people and released labels, such as a student's. On private
-    people no epsilon covers a training behind it: one record early in the
-    order can change over a hundred kept ones, so there is no useful group
-    size to pay for. `ordered_filter` has one.
+    people no epsilon covers a training after it: one record early in the
+    order can change over a hundred of those kept, so group privacy gives no useful
+    bound. `ordered_filter` has one.
 
   Reference:
     Learning to Walk Impartially on the Pareto Frontier of Fairness, Privacy,
@@ -74,17 +74,17 @@ def ordered_filter(
     [n] bools, who is kept.
 
   Privacy:
-    The filter reads everybody, so no epsilon of a training behind it is about
-    one person. One more or less changes at most K = `accounting.
-    preprocessing_factor(max_gap)` of those kept, the person included, and one
-    replaced 2 K - 1: what is (epsilon, delta)-DP in the people kept is, as a
-    function of all, what `accounting.preprocessed_guarantee` says. How many
-    are kept is private as well. DP-SGD of `examples.take(kept)` would take its
-    sampling rate and its cap from that number, and nothing covers it; give it
-    `leave_out(examples, kept)`, whose number is everybody's.
+    The filter reads everybody, so the epsilon of a training after it does not protect
+    one person. Adding or removing one person changes at most K = `accounting.
+    preprocessing_factor(max_gap)` of those kept, the person included, and replacing
+    one changes 2 K - 1. If a training is (epsilon, delta)-DP in the people kept,
+    `accounting.preprocessed_guarantee` gives its guarantee as a function of all people.
+    The number kept is private as well. DP-SGD on `examples.take(kept)` would derive its
+    sampling rate and its cap from that number, which nothing covers; pass
+    `leave_out(examples, kept)`, which keeps the number of examples.
 
   Assumptions:
-    One row a person, and features that no other person moves: a scaler is
+    One row per person, and features that do not depend on other people: a scaler is
     fitted on public people.
 
   Reference:
@@ -113,8 +113,8 @@ def leave_out(examples: Examples, kept: ArrayLike) -> Examples:
   """Excludes people from DP-SGD training without changing the number of examples.
 
   Their features become NaN, which DP-SGD (`training.dp_sgd`, `fair_dp_sgd`,
-  `train_to_budget`) leaves out of every sum and count. It is for no other
-  training; those without privacy may have `examples.take(kept)`.
+  `train_to_budget`) leaves out of every sum and count. Use it for no other
+  training; training without privacy can use `examples.take(kept)`.
 
   Args:
     examples: everybody.
@@ -122,11 +122,11 @@ def leave_out(examples: Examples, kept: ArrayLike) -> Examples:
 
   Privacy:
     n, and with it the sampling rate, the cap on batches and the divisor of
-    DP-SGD, is that of everybody: public, where the number kept is not. A row
-    that is left out adds 0 to a sum, as one that is not there. So somebody who
+    DP-SGD, counts everybody and is public; the number kept is not. A row
+    that is left out adds 0 to a sum, like one that does not exist. So a person who
     is kept on one side and left out on the other is one person added or
     removed for `config.event(n)`, and K such people are a group of K.
-    Batches have fewer people than `batch_size` for it, and steps are shorter.
+    Batches then have fewer people than `batch_size`, and steps are shorter.
   """
   checks.same_length(kept=kept, **examples._asdict())
   kept, x = np.asarray(kept), np.asarray(examples.x)

@@ -27,7 +27,7 @@ def wasserstein_disparity(
   W(a, b) = integral |F_a(t) - F_b(t)| dt
 
   It is 0 only when every threshold on the score selects the groups equally
-  often, so it holds demographic parity to account at all thresholds at once.
+  often, so it measures demographic parity at all thresholds at once.
 
   Args:
     scores: [n] one score per person; or [n, C], where each column is taken in

@@ -6,8 +6,8 @@ among those of one label (a stratum):
 
   gap_{s,a} = E[h | stratum s, group a] - E[h | stratum s]
 
-A model is alpha-fair if no gap exceeds alpha in size. A group nobody of which
-is there has a gap of 0 and a count of 0: it contributes nothing.
+A model is alpha-fair if no gap exceeds alpha in size. An empty
+group has a gap of 0 and a count of 0: it contributes nothing.
 """
 
 import dataclasses

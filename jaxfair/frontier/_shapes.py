@@ -1,4 +1,4 @@
-"""Do two frontiers have the same shape, and may one be specified by the other?
+"""Whether two frontiers have the same shape, and whether choices carry over from one to the other.
 
 A frontier is treated as a surface: the best accuracy that limits on the
 other objectives allow.

@@ -45,8 +45,8 @@ def specify(
   Assumptions:
     With a confidence, a given setting that violates a limit passes with at
     most the probability 1 - confidence, however many limits there are: it
-    must pass all of them. The best of many that pass was chosen for looking
-    good; measure it again on fresh seeds before you promise it.
+    must pass all of them. The best of many that pass has a selection
+    bias; measure it again on fresh seeds before you report it.
   """
   worst = _worst_case(points, confidence)
   satisfied = np.ones(len(worst), bool)
@@ -75,7 +75,7 @@ def _check_reachable(objective: Objective, limit: float) -> None:
     bound = f"below {least:g}"
     remedy = "write 5% as 0.05" if share else f"pass a number above {least:g}"
   raise checks.ArgumentError(
-    f"limit {name}={limit:g} can never be kept: {name} is never {bound}; {remedy}"
+    f"limit {name}={limit:g} cannot be met: {name} is never {bound}; {remedy}"
   )
 
 

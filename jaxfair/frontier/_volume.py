@@ -32,7 +32,7 @@ def hypervolume(
     values: [n, d] points, d from 1 to 4.
     better: "low" or "high", d of them.
     reference: d limits, such as epsilon 10, gap 1, accuracy 0, coverage 0.
-      What a point has beyond them counts for nothing.
+      Values worse than these add no volume.
     missing: refuse rows with NaN, or drop them.
 
   Returns:

@@ -1,4 +1,4 @@
-"""Baselines without privacy: what there is to lose, and what costs nothing."""
+"""Baselines without privacy: the plain model and the majority class."""
 
 import pathlib
 from typing import Any

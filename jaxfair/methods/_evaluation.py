@@ -212,7 +212,8 @@ def _warnings(
   }
   if most[RELEASED] >= ONE_CLASS and most.get(PLAIN, 0.0) < ONE_CLASS:
     told.append(
-      f"This model gives one class to {100 * most[RELEASED]:.1f}% of the people, which the model "
+      f"This model predicts one class for {100 * most[RELEASED]:.1f}% of the people, which the "
+      "model "
       "without privacy does not."
     )
   few = [f"{name} ({size})" for name, size in sizes.items() if size < FEW]
@@ -259,12 +260,12 @@ def _sections(own: NonPrivateEvaluation) -> list[Section]:
     ("group", "people", *columns, *(() if covered is None else ("answered",))), tuple(rows)
   )
   sections = [
-    Section("Beside a model without privacy and the majority class", (compared,)),
+    Section("Compared with a model without privacy and the majority class", (compared,)),
     Section("By group", (by_group,)),
   ]
   if own.epsilons:
     told = Grid(("epsilon", "value"), tuple(epsilon_rows(own)))
-    sections.append(Section("Epsilon, told in three ways", (told,)))
+    sections.append(Section("Three epsilons", (told,)))
   return sections
 
 

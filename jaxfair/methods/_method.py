@@ -1,7 +1,7 @@
-"""The contract of a method: people and a budget in, a releasable model out.
+"""The interface of a method, from people and a budget to a releasable model.
 
-`plan` prices, `fit` computes for a study, `release` computes for the world. Everything that a
-method needs to know beforehand is public: sizes, settings and a budget.
+`plan` computes the cost, `fit` the model for a study, `release` the model for publication.
+Everything that a method needs to know beforehand is public: sizes, settings and a budget.
 """
 
 import dataclasses
@@ -90,16 +90,16 @@ class Population:
     public: people whose features are public, and whose groups are where the
       method `needs` "public_groups". Their labels are read by notions of
       fairness other than demographic parity alone, and are public then.
-    scaler: what was applied to the features, to be applied to those who come
-      later; it must not have been fitted on private people.
-    encoder: how a table becomes features; travels with a released model.
+    scaler: scaler of the features, also applied to new people; it must not have been fitted on
+      private people.
+    encoder: turns a table into features; part of a released model.
     name: name of the data set.
     ledger: of the data set, which releases are charged to; None charges the
       release's own ledger alone.
-    assumed_public: what was taken to be public in preparing the features, in
-      words; added to what the guarantee does not cover.
-    bought: what was released about the private people in preparing the features; it is part of
-      what a released model promises, and must have been charged. None for nothing.
+    assumed_public: sentences on what was assumed to be public in preparing the features; added to
+      what the guarantee does not cover.
+    bought: the event of what was released about the private people in preparing the features; it
+      is part of the guarantee and must have been charged. None for nothing.
     intended_use: intended use of a released model, for its card.
     source: where the private people are read from, if they are on disk; `private` has their shapes
       alone then. For methods that scale to "disk".
@@ -173,21 +173,21 @@ class Population:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Plan:
-  """A release, calibrated and priced before anything is trained.
+  """A release, calibrated before anything is trained, with its cost.
 
   Attributes:
     method: name of the method.
     settings: as asked for, with what was None chosen by the method's recipe.
     sizes: the sizes of the data that it is for; other people need another plan.
-    budget: what may be spent; None for methods that promise nothing.
+    budget: what may be spent; None for methods without a guarantee.
     network: what is trained, by name.
     loss: `(logits, y) -> [n]` losses.
     config: calibrated settings of the trainer; each method has its own type.
     event: what the release is charged as; None if nothing covers it.
-    guarantee: what may be said of the released model, and what may not.
+    guarantee: what is protected, and what is not.
     abstention: the rule that predictions are shown by; None shows all.
     row_norm: features are projected into a ball of this radius; None leaves them as they are.
-    says: sentences for the person who decides whether to continue.
+    says: sentences about the plan, for the user.
   """
 
   method: str
@@ -271,7 +271,7 @@ class Method(Protocol):
     """See the class."""
 
   def plan(self, settings: Any, sizes: Sizes, budget: accounting.Budget | None) -> Plan:
-    """Checks the settings, calibrates the noise and prices the release.
+    """Checks the settings, calibrates the noise and computes the cost of the release.
 
     On the host; looks at no person. The event never exceeds the budget.
     """
@@ -313,13 +313,13 @@ def refuse_unfit(
   checks.integer("sizes.classes", sizes.classes, low=2)
   checks.require(
     sizes.public > 0 or not method.needs & {"public", "public_groups"},
-    f"{method.name} needs public people, and there are none; name some (--public FILE, or the "
-    "share of the people who are public), or choose a method that needs none, such as dp_sgd",
+    f"{method.name} needs public people; pass some (--public FILE, or the share of the people "
+    "who are public), or choose a method that needs none, such as dp_sgd",
   )
   checks.require(
     sizes.groups > 1 or not method.needs & {"groups", "public_groups"},
-    f"{method.name} compares groups, and there is one; name a group column "
-    "with two groups or more, or choose a method without groups",
+    f"{method.name} compares groups, but there is only one; name a group column with two "
+    "groups or more, or choose a method without groups",
   )
   if method.protects is not None:
     checks.require(budget is not None, f"budget is missing; {method.name} spends (epsilon, delta)")

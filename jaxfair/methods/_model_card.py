@@ -1,4 +1,4 @@
-"""The model card of a release: what is promised and what is not, in plain words.
+"""The model card of a release: what is guaranteed and what is not, in plain words.
 
 One record of JSON values; `model_card.md` and `model_card.html` say the same in
 sentences. Nothing in it is computed from people: figures measured on test people
@@ -86,11 +86,11 @@ GUESS = {
   Relation.ATTRIBUTE: "which of two groups a certain person belongs to",
 }
 LIMITS = (
-  "The model is about people like those it was trained on; it was not tested on others.",
+  "The model is for people like those it was trained on; it was not tested on others.",
   "Protection is for one row of the table. A person with several rows in it is protected less.",
-  "The promise is about the people of the training. It says nothing about those whose records "
-  "are given to the model for a prediction.",
-  "The checksums of this folder reveal damage and careless edits. They are not a signature.",
+  "The guarantee covers the people in the training data. It does not cover people whose "
+  "records are given to the model for a prediction.",
+  "The checksums of this folder detect damage and accidental edits. They are not a signature.",
 )
 
 
@@ -181,18 +181,19 @@ def _sections(card: dict[str, Any]) -> list[Section]:
     *_of_votes(card),
     Section(
       "What is not covered",
-      ("The promise above does not cover:", [*card["privacy"]["not_protected"]]),
+      ("The guarantee above does not cover:", [*card["privacy"]["not_protected"]]),
     ),
     Section("All spending on this data set", _spending(card)),
     Section("Fairness between groups", _fairness(card)),
     Section(
       "How good it is",
       (
-        "Figures measured on test people are not in this folder: they are computed without noise, "
-        "and the promise does not cover them. The owner of the data has them in the folder "
+        "Figures measured on test people are not in this folder: they are computed without "
+        "noise, and the guarantee does not cover them. The owner of the data has them in the "
+        "folder "
         "evaluation beside this one, with sizes and intervals for every group, and with the "
-        "majority class and a model without privacy to compare with. Figures that were bought "
-        "with noise for publication, if any, are in the folder figures beside this one.",
+        "majority class and a model without privacy to compare with. Figures with noise that "
+        "may be published, if any, are in the folder figures beside this one.",
       ),
     ),
     Section(
@@ -237,8 +238,8 @@ def _meaning(privacy: dict[str, Any]) -> tuple[Block, ...]:
   if epsilon > LARGE:
     blocks.append(
       Warned(
-        f"An epsilon of {epsilon:g} promises little: such a bound excludes hardly any guess. "
-        "Rely on a smaller one where people can be harmed."
+        f"An epsilon of {epsilon:g} is a weak guarantee: such a bound excludes hardly any "
+        "guess. Use a smaller epsilon where people can be harmed."
       )
     )
   return tuple(blocks)
@@ -274,14 +275,14 @@ def _spending(card: dict[str, Any]) -> tuple[Block, ...]:
   told = card["privacy"]["all_spending"]
   if not told:
     return (
-      "This release is not entered in a ledger of its data set. What else was released about the "
-      "same people adds to the epsilon above.",
+      "This release is not recorded in a ledger of its data set. Other releases about the same "
+      "people add to the epsilon above.",
     )
   return (
     "Several releases about the same people add up for anyone who sees them. When this model was "
     f"released, the ledger of {card['data']} held, this release included:",
     [*told],
-    "Releases that were not entered, or come later, are not in these figures.",
+    "Later releases, and releases that were not recorded, are not included.",
   )
 
 
@@ -298,8 +299,8 @@ def _fairness(card: dict[str, Any]) -> tuple[Block, ...]:
   return (
     f"The model abstains from a prediction where showing it would push the shares of a class "
     f"apart by {rule['max_gap']:g} or more between groups ({groups}).",
-    f"A group is judged once it has {rule['min_count']} answers; until then the margin is not "
-    "kept for it. The margin holds for predictions that pass through the rule, with counters "
+    f"A group is judged once it has {rule['min_count']} answers; until then the margin does "
+    "not hold for it. The margin holds for predictions that pass through the rule, with counters "
     "that are kept from one batch to the next (jaxfair predict --state).",
     *(planned if rule["planned"] else ()),
   )

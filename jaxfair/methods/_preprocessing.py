@@ -58,7 +58,8 @@ class Preprocessing:
     checks.require(
       not free,
       f"no range is declared for {', '.join(free)}; pass "
-      f"ranges={{{free[0] if free else ''!r}: (low, high)}}, a public table, or buy the scaler",
+      f"ranges={{{free[0] if free else ''!r}: (low, high)}}, a public table, or pay for a "
+      "private scaler",
     )
     center, factor = _identity(encoder)
     for place, column in _number_places(encoder):

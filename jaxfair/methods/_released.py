@@ -7,7 +7,7 @@ release/
                     also as .html and, for programs, as .json
   sha256.json       a digest of each of these
 
-The digests reveal damage and careless edits. They are not a signature: anyone who can write the
+The digests detect damage and accidental edits. They are not a signature: anyone who can write the
 folder can also write the digests.
 
 Counters of the abstention rule are no part of a release, which never changes:
@@ -84,7 +84,7 @@ class Released:
       on public people; None offers all predictions to the rule.
     data_name: what the data set is called.
     spending: sentences on everything released from the data set so far.
-    intended_use: in the words of the person who released the model.
+    intended_use: intended use, as stated by the person who released the model.
     released_on: the day, as in "2026-11-18".
   """
 
@@ -112,8 +112,8 @@ class Released:
     x = np.asarray(x, self.dtype)
     checks.require(
       x.shape[1:] == self.shape,
-      f"x has people of shape {x.shape[1:]}, and the model was trained on "
-      f"{self.shape}; pass the same features, unscaled",
+      f"x has features of shape {x.shape[1:]}, but the model was trained on {self.shape}; pass "
+      "the same features, unscaled",
     )
     return np.asarray(self._scaled(x))
 
@@ -130,7 +130,7 @@ class Released:
   def answer(self, x: FeaturesLike) -> tuple[np.ndarray, np.ndarray]:
     """[n] class ids and [n, C] probabilities, from features as they were recorded.
 
-    A person's bits do not depend on who else is asked about: programs are of one size.
+    The bits of a person's answer do not depend on the rest of the batch: programs have one size.
     """
     x = self.prepare(x)
     checks.finite("x", x)

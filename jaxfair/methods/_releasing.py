@@ -229,8 +229,8 @@ def _spending(data: Population, delta: float) -> tuple[str, ...]:
 def refuse_release(method: Method) -> Released:
   """Raises: no guarantee covers a baseline."""
   raise NotReleasableError(
-    f"{method.name} is a baseline without privacy, and its model reveals things about "
-    "the people it was computed from; release a private method instead"
+    f"{method.name} is a baseline without privacy, and its model may reveal the people it was "
+    "trained on; release a private method instead"
   )
 
 

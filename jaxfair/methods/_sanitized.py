@@ -1,8 +1,7 @@
 """A sanitized epsilon of votes as part of a release: planned, charged, drawn, written down.
 
-The epsilon for any votes is what a release is charged, and it includes the price of the figure.
-The figure is one more statement: what the answers and the figure itself reveal at the votes that
-were cast.
+A release is charged the epsilon for any votes, which includes the cost of the figure. The figure
+is an additional statement: what the answers and the figure reveal at the votes that were cast.
 """
 
 import json
@@ -90,7 +89,9 @@ def plan_figure(
     if settings.queries is not None or queries <= FEWEST:
       break
     queries = max(FEWEST, int(0.8 * queries))
-  told = "no figure pays" if math.isinf(least[0]) else f"{least[0]:.3g} is, from {least[1]} queries"
+  told = f"{least[0]:.3g} is, from {least[1]} queries"
+  if math.isinf(least[0]):
+    told = "no figure helps"
   raise checks.ArgumentError(
     f"sanitized_epsilon={aim:g} is not to be expected where {settings.consensus:g} of "
     f"{settings.num_teachers} teachers agree ({told}); raise it or num_teachers, or leave it out "

@@ -88,14 +88,15 @@ def _notes(released: Released, gate: Abstainer, unknown: int, *, kept: bool) -> 
   for name, many in zip(released.group_names, gate.counters.sum(axis=1).tolist(), strict=True):
     if many < least:
       yield (
-        f"the margin is not kept for {name}: it has {many} answers, and is judged from {least} on"
+        f"the margin is not kept for {name}: it has {many} answers, and the rule applies from "
+        f"{least} on"
       )
   if np.count_nonzero(gate.counters.sum(axis=1)) == 1:
-    yield "one group alone has answers, so there is no other to keep a margin to"
+    yield "only one group has answers, so there is no other group to compare with"
   if not kept:
     yield (
-      "counters began at zero and are forgotten: pass the same state file with every batch to "
-      "keep the margin over all of them"
+      "counters started at zero and were not saved: pass the same state file with every batch "
+      "to keep the margin over all of them"
     )
 
 
@@ -111,7 +112,7 @@ def _held(state: str | pathlib.Path | None) -> Iterator[None]:
     handle = os.open(f"{state}.lock", os.O_RDWR | os.O_CREAT, 0o600)
   except OSError as error:
     raise checks.ArgumentError(
-      f"state {state} cannot be written ({error.strerror}); name a file in a folder that is there"
+      f"state {state} cannot be written ({error.strerror}); name a file in an existing folder"
     ) from None
   try:
     fcntl.flock(handle, fcntl.LOCK_EX)

@@ -1,8 +1,8 @@
 """PATE with scores: one release answers all queries, and everything after it is free.
 
-Teachers say how much each class fits each public person; the sum of their vectors, each of length
-one, gets noise once. The student, its constants and its margin between groups are computed from
-that and from public people.
+Teachers score each class for each public person; the sum of their vectors, each of unit norm, gets
+noise once. The student, its intercepts and its margin between groups are computed from the noisy
+sum and from public people.
 """
 
 import os

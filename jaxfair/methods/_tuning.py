@@ -46,8 +46,8 @@ class TunedSettings(DpSgdSettings):
     super().check()
     checks.require(
       not isinstance(self.optimizer, optax.GradientTransformation),
-      "optimizer has a rate of its own, and tuned_dp_sgd tries several; pass a name or a function "
-      "of the rate, such as optax.adamw",
+      "optimizer has a fixed learning rate, but tuned_dp_sgd tries several; pass a name or a "
+      "function of the rate, such as optax.adamw",
     )
 
 
@@ -128,7 +128,7 @@ class TunedDpSgd(DpSgd):
       event(noise),
       f"About {settings.mean_runs:g} trainings of {len(trainings)} settings, each of at most "
       f"{settings.steps} steps with noise of {noise:.3g} times the clip bound; the best by a "
-      "noisy score is released, and the choice is in the price.",
+      "noisy score is released, and the cost includes the choice.",
       row_norm=whole.row_norm,
     )
 

@@ -1,4 +1,4 @@
-"""What adapters refuse, in words: the wrong library, state beside parameters, randomness."""
+"""Error messages of the adapters: the wrong library, state besides parameters, randomness."""
 
 from typing import Any
 
@@ -8,12 +8,11 @@ from jaxfair import checks
 from jaxfair.types import Array, Model
 
 NO_STATE = (
-  "the model keeps state beside its parameters ({what}); use GroupNorm or "
+  "the model has state in addition to its parameters ({what}); use GroupNorm or "
   "LayerNorm in place of BatchNorm"
 )
 NO_RANDOMNESS = (
-  "the model draws random numbers when it is applied ({what}); leave dropout "
-  "out, or switch it off{how}"
+  "the model draws random numbers when it is applied ({what}); remove dropout, or turn it off{how}"
 )
 
 # Where the base class of a library's networks is defined -> what it is, and its adapter.

@@ -1,8 +1,8 @@
 """Bring your own network: flax.linen and haiku modules as `Model(init, apply)`.
 
-Only parameters may persist between calls, and nothing may be random: batch
-statistics would carry one person into another's gradient, and dropout would
-make two evaluations of one model differ.
+Only parameters may persist between calls, and nothing may be random: with batch
+statistics one person would affect another's gradient, and with dropout two
+evaluations of one model would differ.
 """
 
 import functools

@@ -45,9 +45,9 @@ def convnet(
   dense layer, trains on two cores: 28 x 28 grey images and 10 classes make
   20,490 parameters.
 
-  Weights start normal with variance 2 / fan_in before a ReLU (He et al. 2015)
-  and 1 / fan_in before the logits, biases at zero. Pixels are taken as they
-  are: scale them to about [0, 1] first.
+  Weights are drawn from a normal distribution with variance 2 / fan_in before a ReLU (He et al.
+  2015) and 1 / fan_in before the logits; biases start at zero. Pixels are not scaled: scale them to
+  about [0, 1] first.
 
   Args:
     num_classes: number of logits.
@@ -55,8 +55,8 @@ def convnet(
     hidden: widths of the dense layers between them and the logits.
     activation: "relu", "tanh" or "tempered_sigmoid", as in `mlp`; after each of these layers.
     standardize: gives the kernel of every filter mean 0 and variance 1 / fan_in before it is
-      applied (Qiao et al. 2019), which does without a batch's statistics. Private training then
-      builds these kernels' gradients per example, which is slower.
+      applied (Qiao et al. 2019), which needs no batch statistics. Private training then
+      computes the gradients of these kernels per example, which is slower.
 
   Returns:
     A model; the same arguments give the same object.

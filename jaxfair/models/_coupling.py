@@ -2,7 +2,7 @@
 
 If it does (BatchNorm in training mode, a softmax over the batch axis, ...), one
 person's data reaches the gradients of others, and clipping per person bounds
-nothing. Private trainers refuse such a model, and a loss of that kind.
+nothing. Private trainers reject such a model or loss.
 """
 
 import functools

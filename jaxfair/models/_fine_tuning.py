@@ -1,7 +1,7 @@
-"""Training a part of a network: the rest is fixed and public, and nothing is paid for it.
+"""Training a part of a network: the rest is fixed and public, and gets no noise.
 
-A private trainer clips and noises the parameters that `init` returns. The models here return
-those that are trained, and close over the others.
+A private trainer clips and adds noise to the gradients of the parameters that `init` returns. The
+models here return those that are trained, and close over the others.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,9 +54,9 @@ def low_rank(
   Args:
     model: any model.
     params: all of its parameters; see `frozen`.
-    layers: names of matrices, or of layers whose matrices are meant.
+    layers: names of matrices, or of layers with matrices.
     rank: rank of each change.
-    trainable: what is trained in full beside them, such as "head".
+    trainable: names of parameters that are also trained in full, such as "head".
 
   Returns:
     A model whose parameters are a dict from names to `{"a": ..., "b": ...}` or arrays. At its

@@ -32,8 +32,8 @@ def from_nnx(module: "nnx.Module | Callable[[nnx.Rngs], nnx.Module]", **call_kwa
       model = models.from_nnx(lambda rngs: nnx.Linear(5, 2, rngs=rngs))
 
   Args:
-    module: a function from `nnx.Rngs` to a module, which draws other first parameters for every
-      key; or a module, whose own parameters every training then starts from.
+    module: a function from `nnx.Rngs` to a module, which draws new initial parameters for every
+      key; or a module, whose own parameters are then the start of every training.
     **call_kwargs: passed on every call of the module.
 
   Returns:
@@ -57,9 +57,9 @@ def from_equinox(module: "eqx.Module | Callable[[Key], eqx.Module]", **call_kwar
       model = models.from_equinox(lambda key: eqx.nn.MLP(5, 2, 16, 1, key=key))
 
   Args:
-    module: a function from a key to a module, which draws other first parameters for every key;
-      or a module, whose own parameters every training then starts from. The module is applied to
-      one example, as is usual in equinox; the model maps it over a batch.
+    module: a function from a key to a module, which draws new initial parameters for every key;
+      or a module, whose own parameters are then the start of every training. The module is applied
+      to one example, as is usual in equinox; the model maps it over a batch.
     **call_kwargs: passed on every call of the module.
 
   Returns:

@@ -59,11 +59,11 @@ def pretrained(
   Args:
     name: "efficientnet_lite0", "efficientnet_lite1" or "efficientnet_lite2".
     side: images are scaled to side x side pixels; a multiple of 32.
-    blocks: whose maps to use; by default the last ones at each of four depths.
+    blocks: blocks whose maps to use; by default the last ones at each of four depths.
     grid: averages over grid x grid cells in place of the whole image, which keeps where
       something is and multiplies the number of features by grid^2.
     mirror: averages the features of the image and of its mirror image, cell by cell: twice
-      the work, fewer accidents.
+      the work, less noisy features.
 
   Returns:
     An extractor of images [n, h, w, 1 or 3] in [0, 1].
@@ -75,7 +75,7 @@ def pretrained(
     ImageNet's weights count as public here: the guarantee of a model on these features
     covers the private data it was trained on, under the assumption that none of these
     people's images helped to train the network. Batch normalization is folded into the
-    convolutions, so that examples do not meet.
+    convolutions, so examples do not interact.
 
   Reference:
     Tan and Le 2019, EfficientNet; the Lite variants by their authors, 2020.

@@ -4,7 +4,7 @@ The one row's output, and its gradient with respect to its input, must stay the
 same to the last bit: shapes are equal, so every sum is taken in the same order.
 Rows are replaced by each other, by zeros, by large values and by NaN, at the
 given and at random parameters. NaN finds what values cannot: 0 times NaN is
-NaN, so a coupling that a zero parameter still switches off shows.
+NaN, so a coupling is found even while a zero parameter hides it.
 """
 
 from collections.abc import Callable, Iterator
@@ -70,7 +70,7 @@ def size_matters(function: Callable[..., Any], fixed: Any, rows: Any) -> str:
   return ""
 
 
-_NOT_FINITE = "outputs are not finite, so that independence cannot be shown"
+_NOT_FINITE = "outputs are not finite, so independence cannot be checked"
 
 
 def _one_setting(function: Callable[..., Any], values: Any, batch: Any) -> str:

@@ -68,8 +68,8 @@ class _Unpickler(pickle.Unpickler):
     if module == "torch" and name in _DTYPES:
       return _DTYPES[name]
     raise DataError(
-      f"this file asks to load {module}.{name}, which no file of tensors needs; "
-      "delete it and get the original"
+      f"this file tries to load {module}.{name}, which a file of tensors does not need; delete "
+      "it and get the original"
     )
 
   def persistent_load(self, pid: Any) -> _Storage:

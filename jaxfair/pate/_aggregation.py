@@ -4,7 +4,7 @@ Pure functions of a key that map over seeds. The noise is discrete, on the
 integers, as in a release; its parameter must be known before tracing. With
 `continuous=True` it is real, as in the papers' analyses, and the parameter may
 be traced and mapped over. A release goes through `Answerer`, which draws from
-the operating system and keeps the books.
+the operating system and keeps a ledger.
 """
 
 from typing import Any, NamedTuple
@@ -184,7 +184,7 @@ def soft_labels(
 
   Returns:
     [n, C] float32 weights, raw: they need not sum to one and may be negative.
-    `project_to_simplex` mends that for free.
+    `project_to_simplex` fixes that at no cost.
 
   Privacy:
     (a, a / sigma^2)-RDP for each query, exactly, however strongly the

@@ -52,26 +52,25 @@ class Answerer:
   Privacy:
     Charges are data-independent, and written to the disk before the votes are
     read: first the tests of a batch, then, once the log says which passed,
-    their answers. A batch is started only if the budget pays for all its
-    answers, so the budget is never overrun, and where it ends depends on
+    their answers. A batch is started only if the budget covers all its
+    answers, so the budget is never exceeded, and the point where it ends depends on
     released answers only: `accounting._filters` proves that the budget holds.
     Tests that fail cost the test alone. A crash may leave a charge for an
     answer that was never released, never the reverse.
 
-    A stretch of queries that is charged is answered once: its noise comes
+    Each charged stretch of queries is answered once: its noise is computed
     from the folder's secret and its votes. A log that is older than its
     ledger, after a crash or because it was restored, therefore gets the same
-    answers again. A name for the votes is in the charge, and other votes are
-    refused: they would be a second release. Log and ledger know each other; a
-    ledger that lacks a charge for an answer in the log is refused. A copy of
-    the folder answers the same votes with the same bits. Asked about other
-    votes, copies make independent releases that do not know of each other:
-    charge them to one ledger.
+    answers again. The charge contains a keyed digest of the votes; other votes raise an
+    error, since they would be a second release. So does a ledger that lacks a charge for
+    an answer in the log. A copy of the folder answers the same votes with the same bits.
+    Copies that are asked about other votes are separate releases, and neither counts the
+    other: charge them to one ledger.
 
-    What a rule with a test spends depends on its answers, so what may be
-    published is the budget (a privacy filter); the ledger has the spend.
-    The other rules publish the spend, provided that the number of queries
-    does not depend on the labels.
+    What a rule with a test spends depends on its answers, so only the budget (a
+    privacy filter) may be published; the ledger holds the amount spent.
+    For the other rules the amount spent may be published, provided that the number
+    of queries does not depend on the labels.
 
   """
 
@@ -148,7 +147,7 @@ class Answerer:
 
   @property
   def asked(self) -> int:
-    """How many queries are dealt with; the number of the next one."""
+    """The number of queries handled so far, which is the number of the next one."""
     return self._log.done
 
   def answer(self, counts: VotesLike, *, first: int) -> Answers:
@@ -179,14 +178,14 @@ class Answerer:
   def finish(self) -> None:
     """Erases the secret that could subtract the noise.
 
-    The answers stay, and the folder gives them again; it gives no others. A
-    log that is older than its ledger can then not be mended any more.
+    The folder still returns the answers it holds, but gives no new ones. A
+    log that is older than its ledger can then no longer be repaired.
     """
     erase_secret(self._folder)
     self._secret = None
 
   def close(self) -> None:
-    """Gives the folder up to other processes."""
+    """Closes the folder; other processes may then use it."""
     self._log.close()
     if self._own:
       self.ledger.close()
@@ -275,8 +274,8 @@ class Answerer:
       return None
     checks.require(
       start + size >= stop,
-      f"queries {start} to {stop} were charged together, and {size} of them "
-      "are asked; pass the votes of all of them",
+      f"queries {start} to {stop} were charged together, but only {size} of them are passed; "
+      "pass the votes of all of them",
     )
     return stop
 

@@ -227,8 +227,8 @@ def check_rows(
   )
   checks.require(
     np.unique(rows).size == rows.size,
-    "rows names somebody twice, but one person may be in one teacher's part "
-    "only; deal everybody once",
+    "rows contains a person twice, but a person may be in only one teacher's part; assign "
+    "everybody once",
   )
   group = np.asarray(people.group)[rows]
   counts = np.stack([np.bincount(g, minlength=num_groups) for g in group])
@@ -245,9 +245,8 @@ def check_rows(
     "rows looks "
     + ("stratified" if low < high else "sorted")
     + " by the private attribute (chi-squared "
-    f"{statistic:.3g} at {freedom} degrees of freedom), so one attribute "
-    "could move two teachers; deal people out without looking at it, or leave "
-    "rows out",
+    f"{statistic:.3g} at {freedom} degrees of freedom), so one attribute could change two "
+    "teachers; assign people without looking at it, or leave rows out",
   )
 
 

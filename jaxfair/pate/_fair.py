@@ -109,8 +109,8 @@ def fair_gnmax(
     guard: "table" keeps all disparities below gamma; "own" is the paper's
       test of the answered one alone.
     choice: "any" is the paper's argmax over all classes; "allowed" takes it
-      over the allowed ones, so that no answer is paid for and thrown away.
-      A single allowed class is the label, at the price of the test alone.
+      over the allowed ones, so that no answer is paid for and then refused.
+      A single allowed class is the label, at the cost of the test alone.
     max_rho: stop before the zCDP of the charges could exceed this; see
       `accounting.zcdp_budget`.
     continuous: real instead of discrete Gaussian noise; then every number may
@@ -124,10 +124,10 @@ def fair_gnmax(
   Privacy:
     A test is 1 / (2 sigma_threshold^2)-zCDP, an argmax 1 / sigma_answer^2,
     whether its label is given or refused. The paper charges nothing for
-    unfair ones, which is not sound: that a query was refused tells the argmax.
-    How many of both there are depends on the votes, so `fair_events` charges
-    what they can add up to: `max_rho`, which is a privacy filter, or both for
-    every query where that is less. Every notion judges by released labels, public groups and public
+    unfair ones, which is not sound: a refusal reveals the argmax.
+    The number of both depends on the votes, so `fair_events` charges
+    their maximum: `max_rho`, which is a privacy filter, or both for
+    every query if that is less. Every notion judges by released labels, public groups and public
     true labels, so none of them changes what a query costs.
 
   Reference:
@@ -172,10 +172,10 @@ def fair_events(answers: FairAnswers) -> tuple[accounting.Event, ...]:
     test and an argmax for every query where that is less.
 
   Privacy:
-    How many tests and argmaxes there were depends on the votes, so a charge
-    for those is no guarantee. Along every sequence of answers they add up to
-    `max_rho` at most, and stopping depends on released answers alone: the
-    whole is max_rho-zCDP.
+    The number of tests and argmaxes depends on the votes, so a charge
+    for those is not a guarantee. Along every sequence of answers they add up to at most
+    `max_rho`, and stopping depends on released answers alone: together they
+    are max_rho-zCDP.
 
   Reference:
     Feldman & Zrnic (2021), Theorem 3.1: Renyi filters.

@@ -44,10 +44,10 @@ class SfPateConfig:
       one release each, from the same votes with fresh noise.
     delta: delta of each release.
     num_teachers: K.
-    queries: people the student learns from, drawn from the training people. teacher: settings of a
-    teacher: `FitConfig`, or `LagrangianConfig` for fair teachers.
-    student: settings of the student; its `proximity` is twice the paper's lambda. plain: settings
-    of theta*, the model without groups.
+    queries: number of people the student learns from, drawn from the training people.
+    teacher: settings of a teacher: `FitConfig`, or `LagrangianConfig` for fair teachers.
+    student: settings of the student; its `proximity` is twice the paper's lambda.
+    plain: settings of theta*, the model without groups.
   """
 
   epsilon: float | tuple[float, ...] = 1.0
@@ -112,8 +112,8 @@ def private_groups(
     key: partition, teachers and noise.
     ensemble: other teachers; see `estimators`.
     rows: a partition of your own; see `attribute.deal`.
-    folder: where answers and ledger are kept; the noise is then the operating system's, and the
-      result may be released.
+    folder: where answers and ledger are kept; the noise then comes from the operating system, and
+      the result may be released.
     dataset_ledger: charges such a release to its data set as well.
   """
   asked = ask(
@@ -196,18 +196,18 @@ def randomized_groups(
     people: public x and y, private group.
     epsilon: for the group of one person, with delta = 0.
     num_groups: G.
-    key: a study's, used once. None draws one from the operating system, and the reports may be
+    key: for a study; used once. None draws a key from the operating system, and the reports may be
       released.
     dataset_ledger: charges such a release to its data set.
 
   Returns:
     All people with reported groups. Reports are right with probability e^epsilon / (e^epsilon + G -
-    1), which is known: a trainer that minds the difference uses `fairness.constraints.corrected`.
+    1), which is known: use `fairness.constraints.corrected` to correct for it.
 
   Privacy:
-    epsilon-DP for the group of one person. Nothing is refused by who is in which group, which would
-    reveal something about it: a feature that gives the groups
-    away is not looked for, unlike in `private_groups`, and protects nobody.
+    epsilon-DP for the group of one person. No check depends on who is in which group, since its
+    outcome would reveal something about the groups. Unlike in `private_groups`, a feature that
+    reveals the group is therefore not detected, and then nobody is protected.
 
   Reference:
     Mozannar, Ohannessian & Srebro (2020).

@@ -51,7 +51,7 @@ def train_teachers(
     trainer: trainer of one teacher: `training.fit`, `training.lagrangian`, or any
       function of their form, with its config.
     chunk: teachers side by side on a device; None chooses. It bounds the
-      memory, and is all that a teacher's last bits may depend on.
+      memory; a teacher's last bits may depend on it, but on nothing else.
     devices: where to run; all local devices by default.
     checkpoint: folder that keeps finished teachers. The same call continues
       a run that was killed, to the same bits, and any other is refused; the

@@ -77,9 +77,9 @@ def vote_counts(
   Args:
     predictions: [k, n] class ids.
     num_classes: C.
-    num_teachers: k; asked for because a transposed array is otherwise counted
-      by teacher, where one person moves a whole row. (With as many queries as
-      teachers nothing can tell.)
+    num_teachers: k; required, because a transposed array would otherwise be counted
+      by teacher, and one person would move a whole row. (If there are as many queries as
+      teachers, this cannot be detected.)
 
   Returns:
     [n, C] int32 counts; each row sums to k.

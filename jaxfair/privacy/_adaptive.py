@@ -29,7 +29,7 @@ class QuantileClip:
     rate: how fast the bound moves.
     count_noise: standard deviation of the noise on the count, in people.
     lowest: the bound never falls below this public number (nor below 2^-80 in any case); without
-      it the bound can follow shrinking gradients until only noise is left of the learning rate.
+      it the bound can shrink with the gradients until steps are mostly noise.
 
   Privacy:
     One person moves the centered count by 1/2. Released together with a sum of
@@ -89,7 +89,7 @@ class QuantileClip:
     return (noise_multiplier**-2 + (2 * self.count_noise) ** -2) ** -0.5
 
   def sum_multiplier(self, joint: float) -> float:
-    """The sum's own multiplier that makes the joint one come out as asked."""
+    """The multiplier of the sum for which the joint multiplier has the given value."""
     left = joint**-2 - (2 * self.count_noise) ** -2
     if left <= 0:
       raise checks.ArgumentError(

@@ -137,12 +137,13 @@ def clipped_grad(
     method: "ghost" takes norms and sums from activations and back-propagated signals of one
       backward pass. "two_pass" takes norms in a first pass and sums in a second one: about twice
       the time, and hardly more memory than the plain gradient takes. "auto" chooses between them
-      by the memory that "ghost" would need. "vmap" builds every gradient.
-    per_layer: clips each layer's gradient by itself, to `l2_clip / sqrt(number of layers)`.
+      by the memory that "ghost" would need. "vmap" computes every per-example gradient.
+    per_layer: clips each layer's gradient separately, to `l2_clip / sqrt(number of layers)`.
     microbatch: for "vmap", how many gradients are in memory at once; None chooses.
     rule: "clip" as above. "normalize" (automatic clipping) sums g_i l2_clip / (||g_i|| + 0.01):
-      every gradient but the smallest gets the length of the bound. "drop" leaves gradients beyond
-      the bound out and the others as they are, so that the sum keeps its direction if all fit.
+      all but very small gradients get nearly the norm of the bound. "drop" leaves out gradients
+      beyond the bound and keeps the others, so that the sum keeps its direction if none is
+      beyond the bound.
 
   Returns:
     A callable `(params, examples, mask=None) -> Clipped` whose `.sensitivity`
@@ -202,8 +203,9 @@ def _check_precision(params: Params) -> None:
     )
     checks.require(
       leaf.dtype == jnp.float32,
-      f"params hold {leaf.dtype} numbers, too short to keep a clipped gradient "
-      "within its bound; keep them in float32 (the model may compute in less)",
+      f"params hold {leaf.dtype} numbers, whose precision is too low to keep a clipped "
+      "gradient within its bound; keep them in float32 (the model may compute in lower "
+      "precision)",
     )
 
 
@@ -309,8 +311,8 @@ def _refuse_short_rows(left: bool) -> None:
   """Raises if short row numbers are left with which JAX's derivative of a look-up is wrong."""
   checks.require(
     not left,
-    "the model looks rows up, in a loop or branch, by 8- or 16-bit numbers that do not reach the "
-    "last row of the table; convert them to int32 before",
+    "the model looks up rows, in a loop or branch, by 8- or 16-bit ids that cannot index the "
+    "last row of the table; convert them to int32 first",
   )
 
 
@@ -326,8 +328,8 @@ def _warn_slow(whole: list[int], params: Params) -> None:
     return
   names = ", ".join(slow)
   warnings.warn(
-    f"no fast clipping rule for {names}: gradients of these parameters are "
-    "built per example, which takes more memory and time",
+    f"no fast clipping rule for {names}: gradients of these parameters are computed per "
+    "example, which takes more memory and time",
     SlowClippingWarning,
     stacklevel=2,
   )

@@ -1,7 +1,7 @@
 """Sums of numbers and normal noise whose last bits reveal nothing about the number.
 
-`value + sigma * z` in float32 takes few values for one `value`, and others for another: z has 2^23
-values where it is small, and the sum's own rounding hides them only where the value is large. Here
+`value + sigma * z` in float32 takes few values, and which ones depends on `value`: z has 2^23
+values where it is small, and the sum's rounding hides them only where the value is large. Here
 the value is rounded to a public grid of about sigma / 2^29 and the noise is a whole number of its
 steps, with 55 random bits behind it. What is returned is the integer sum, in float32.
 """

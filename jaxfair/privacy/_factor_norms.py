@@ -1,7 +1,7 @@
 """Norms of per-example gradients from their factors, never below the truth.
 
-A norm that comes out too small lets a gradient pass the clip too long, so what
-float32 may have rounded away is bounded along with every norm.
+If a norm is computed too small, the clipped gradient exceeds the bound, so every norm
+includes an upper bound on its float32 rounding error.
 """
 
 import functools

@@ -1,8 +1,8 @@
 """Private sums over people by cell, exact, inside compiled programs.
 
-Float32 sums of millions drift, and float noise tells by its bits. Here each person's value is a
-whole number of steps, the sums are exact integers of 64 bits, and the noise is discrete Gaussian.
-JAX has no 64-bit integers by default: they are pairs of 32-bit words.
+Float32 sums of millions lose digits, and the bits of float noise reveal information. Here each
+person's value is a whole number of steps, the sums are exact integers of 64 bits, and the noise is
+discrete Gaussian. JAX has no 64-bit integers by default: they are pairs of 32-bit words.
 """
 
 from fractions import Fraction

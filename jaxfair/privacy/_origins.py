@@ -1,6 +1,6 @@
-"""What each value inside a program is made of: the example, parameters, or neither.
+"""What each value inside a program depends on: the example, parameters, or neither.
 
-Reading a program (on shapes) and running it (on arrays) take the same decisions, from here.
+Reading a program (on shapes) and running it (on arrays) both use these decisions.
 """
 
 import enum

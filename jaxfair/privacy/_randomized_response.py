@@ -112,8 +112,8 @@ def _table(epsilon: Fraction, num_categories: int) -> Thresholds:
   keep = (1 << 64) - others * flip
   checks.require(
     keep >= flip,
-    f"epsilon={float(epsilon):g} is too small for 64-bit probabilities: a "
-    "report would say nothing; use a larger one",
+    f"epsilon={float(epsilon):g} is too small for 64-bit probabilities: a report would carry "
+    "no information; use a larger epsilon",
   )
   values = [flip * left for left in range(others, 0, -1)]
   return cut(values, 64, num_categories * 2.0**-64)

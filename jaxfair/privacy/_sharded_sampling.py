@@ -1,8 +1,8 @@
 """One Poisson sample of everybody, drawn block by block.
 
-People are dealt to a fixed number of shards, blocks of consecutive rows, and every shard has coins
-of its own: drawing a shard needs nothing of the others, and gives the same people on any device or
-process. Coins of different people are independent in any case, so the shards' samples
+People are divided into a fixed number of shards, blocks of consecutive rows, and every shard is
+sampled with its own key: drawing a shard does not depend on the others, and gives the same people
+on any device or process. People are sampled independently in any case, so the samples of the shards
 together are one Poisson sample of everybody.
 """
 

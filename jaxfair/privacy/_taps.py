@@ -1,4 +1,4 @@
-"""Finds where parameters meet data in a model, by reading its jaxpr.
+"""Finds where a model combines parameters with data, by reading its jaxpr.
 
 The per-example loss is traced for one example. Wherever an operation combines a parameter with
 something that depends on the example, and has a rule (`_sites`), that place is a *site*: a zero
@@ -6,11 +6,11 @@ something that depends on the example, and has a rule (`_sites`), that place is 
 back-propagated signal at the cost of one data-gradient pass. No layer library is named here: flax,
 haiku and hand-written models trace to the same few operations.
 
-Loops (`lax.scan`) and rematerialized parts stay what they are. The taps of a loop's sites are
-further inputs of it, one for each round, and what its sites capture are further outputs.
+Loops (`lax.scan`) and rematerialized parts are kept. The taps of a loop's sites are additional
+inputs of it, one for each iteration, and what its sites capture are additional outputs.
 
-A parameter that meets data in any other way is tapped itself, which gives its per-example gradient
-directly: slower and larger, never wrong.
+A parameter that is combined with data in any other way is tapped itself, which gives its
+per-example gradient directly: slower and larger, but never wrong.
 """
 
 import dataclasses

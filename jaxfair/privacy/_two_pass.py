@@ -1,9 +1,9 @@
 """Sums of clipped gradients in two passes, for networks whose activations fill the memory.
 
 One pass (`_clipping`) holds the input and the signal of every layer until all norms are known. Here
-each layer's share of the norms is taken inside the backward pass, where its input and signal are at
-hand anyway, and a second round of the same program adds up the gradients. Nothing is held that
-plain training does not hold, so rematerialized layers keep their saving.
+each layer's share of the norms is computed inside the backward pass, where its input and signal are
+available anyway, and a second run of the same program adds up the gradients. Nothing is kept that
+plain training does not keep, so rematerialization still saves memory.
 """
 
 import dataclasses

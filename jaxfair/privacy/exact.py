@@ -1,8 +1,8 @@
 """Exact discrete noise for released counts, computed on the host.
 
-The law is the one that is written down, to the last bit: integer arithmetic only, no floating
-point, no cut tails. Bits come from the operating system unless a study asks for a reproducible
-source. For simulations inside compiled programs see `noise`.
+The distribution is exact to the last bit: integer arithmetic only, no floating point, no truncated
+tails. Bits come from the operating system unless a study passes a reproducible source. For
+simulations inside compiled programs see `noise`.
 """
 
 import math

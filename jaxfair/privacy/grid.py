@@ -1,9 +1,9 @@
 """Gaussian noise for real numbers that are released directly, computed on the host.
 
-Floats tell by their last bits which value they were made of. Here numbers are rounded to a public
-grid and exact discrete Gaussian noise is added in whole steps, so nothing of a value below the
-grid's step is left. The grid is so fine that the price is that of the continuous Gaussian. Inside
-compiled programs, sums over people are released by `grid_sums`.
+The last bits of a noisy float reveal something about its true value. Here numbers are rounded to a
+public grid and exact discrete Gaussian noise is added in whole steps, so no digit of a value below
+the grid's step remains. The grid is so fine that the cost is that of the continuous Gaussian.
+Inside compiled programs, sums over people are released by `grid_sums`.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Noise for arrays and trees: Gaussian, Laplace, and their discrete versions.
 
-All are pure functions of a key, compile, and map over keys. One counter stream
-is shared by the leaves of a tree, so a key must not serve two calls. For a
-release the key comes from `os_key`, never from a seed.
+All are pure functions of a key that can be jitted and mapped over keys. The leaves of a tree
+share one counter stream, so never use a key for two calls. For a release the key comes from
+`os_key`, never from a seed.
 """
 
 import functools

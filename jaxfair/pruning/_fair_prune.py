@@ -24,9 +24,9 @@ class FairPruneConfig:
   Attributes:
     rates: shares of the weights to remove; every rate starts from the same
       trained network.
-    fair: where groups are held together: in the training before pruning, in
+    fair: when the fairness constraint applies: in the training before pruning, in
       the fine-tuning after it, in both, or never.
-    constraint: "relaxed" asks for equal group losses, "full" for equal
+    constraint: "relaxed" requires equal group losses, "full" equal
       gradient norms and top eigenvalues, which is expensive.
     train: how the whole network is trained; its own constraint is replaced.
     tune: how the pruned network is fine-tuned; its own constraint is replaced.

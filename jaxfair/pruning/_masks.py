@@ -1,4 +1,4 @@
-"""Which weights a network can do without: masks by magnitude.
+"""Masks that remove weights by magnitude.
 
 A mask is a tree of the parameters' structure that holds True where a number
 is kept. A pruned network is plain parameters with zeros: whatever takes
@@ -38,13 +38,13 @@ def magnitude_masks(
 ) -> Masks:
   """Masks that remove the smallest weights, or the smallest filters.
 
-  Of n candidates floor(rate n) are removed, exactly, ties by position. Biases
-  and the scales of norms are no candidates. A filter takes its bias along: it
-  is gone, not constant.
+  Of n candidates exactly floor(rate n) are removed, with ties broken by position. Biases
+  and the scales of normalizations are not candidates. Removing a filter also removes its bias,
+  so that it does not output a constant.
 
   Args:
     params: the trained parameters.
-    rate: share P of the candidates that goes, in [0, 1).
+    rate: share P of the candidates to remove, in [0, 1).
     scope: "global" ranks all layers together, "layer" each by itself.
     unit: "weight", or "filter": all weights into one output channel of a
       convolution.
@@ -192,7 +192,7 @@ def check_rates(rates: ArrayLike) -> np.ndarray:
   """[R] rates as float64; refuses those outside of [0, 1)."""
   checks.require(
     checks.concrete(rates),
-    "rates must be known numbers: how many weights go is decided on the host",
+    "rates must not be traced: the number of weights to remove is computed on the host",
   )
   checks.number("rate", rates, low=0.0, high=1.0, open_high=True, remedy=_NO_RATE)
   shares = np.asarray(rates, np.float64)

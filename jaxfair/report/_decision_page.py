@@ -53,7 +53,7 @@ def write_brief(brief: Brief, path: pathlib.Path) -> None:
     f"<section><h2>Recommendation</h2><p>{html.escape(brief.recommendation)}</p>"
     f"<p class='command'><code><span>{command}</span></code></p></section>",
     f"{_listing(brief.comparison)}<dl>{meanings}</dl>",
-    f'<section class="notes"><h2>Please note</h2><ul>{notes}</ul></section>',
+    f'<section class="notes"><h2>Notes</h2><ul>{notes}</ul></section>',
   ]
   write_whole(path, _html_parts.page(brief.title, sections))
 

@@ -106,7 +106,7 @@ def _glossary(table: Table) -> str:
     f"<dt>{html.escape(name)}</dt><dd>{html.escape(meaning)}</dd>"
     for name, meaning in _words.glossary(table)
   )
-  return items and f"<section><h2>Words on this page</h2><dl>{items}</dl></section>"
+  return items and f"<section><h2>Terms on this page</h2><dl>{items}</dl></section>"
 
 
 def _details(folder: pathlib.Path) -> str:
@@ -116,7 +116,7 @@ def _details(folder: pathlib.Path) -> str:
     f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in versions.items()
   )
   return (
-    "<section><h2>To repeat this</h2><p>Save the config and call "
+    "<section><h2>To reproduce this</h2><p>Save the config and call "
     "<code>jaxfair run config.toml</code>. All rows are in "
     "<code>results.csv</code>, one per setting, seed and group.</p>"
     f"<details><summary>Config</summary><pre>{config}</pre></details>"

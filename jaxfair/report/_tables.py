@@ -38,7 +38,7 @@ def beside_constant(judged: Sequence[Judged], table: Table, plain: Mapping[str, 
   everyone = table.where(group=EVERYONE) if "group" in table else table
   accuracy = majority_accuracy(table)
   chance = float(np.nanmean(everyone["majority_balanced_accuracy"]))
-  heads = ("accuracy", "balanced accuracy", "better than a constant by", "most frequent answer")
+  heads = ("accuracy", "balanced accuracy", "gain over a constant", "most frequent answer")
   lines = [
     _line(
       "majority class (epsilon 0, gap 0)", heads, (f"{accuracy:.3f}", f"{chance:.3f}", "0", "100%")
@@ -59,8 +59,9 @@ def beside_constant(judged: Sequence[Judged], table: Table, plain: Mapping[str, 
     lines.append(_line(name, heads, cells, bad=bool(one.why)))
   head = "".join(f"<th>{_text(name)}</th>" for name in ("setting", *heads))
   return (
-    "<section><h2>Has each model learned anything?</h2><p class='caption'>Every setting beside "
-    "the majority class, which gives everybody the same answer. Mean with 95% interval.</p>"
+    "<section><h2>Has each model learned anything?</h2><p class='caption'>Every setting "
+    "compared with the majority class, which predicts the same class for everybody. Mean with "
+    "95% interval.</p>"
     f"{_table(head, lines)}</section>"
   )
 
@@ -76,8 +77,9 @@ def alarm(judged: Sequence[Judged]) -> str:
   )
   more = f"<li>and {len(useless) - 20} more</li>" if len(useless) > 20 else ""
   return (
-    '<section class="alarm" role="alert"><h2>Useless models</h2><p>A model that treats everybody '
-    "alike has no gap between groups. That is not fairness: these settings show nothing.</p>"
+    '<section class="alarm" role="alert"><h2>Useless models</h2><p>A model that gives everybody '
+    "the same answer has no gap between groups. That is not fairness: these settings are no "
+    "evidence.</p>"
     f"<ul>{items}{more}</ul></section>"
   )
 

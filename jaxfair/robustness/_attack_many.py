@@ -52,9 +52,9 @@ def attack(
   Args:
     model: any model; it sees inputs in the attack's declared range.
     params: its parameters.
-    examples: x in the declared range; y, what the attack leads away from.
+    examples: x in the declared range; y, the label that the attack leads away from.
     how: the attack.
-    epsilons: sizes of the pushes, in units of the inputs.
+    epsilons: sizes of the perturbations, in units of the inputs.
     key: for random starts; each epsilon and example has its own.
     loss: what the attack raises, `(logits, y) -> [n]`.
     batch_size: examples held in memory at once, each once per epsilon.
@@ -66,19 +66,19 @@ def attack(
   Returns:
     `Attacked`, on the host; inside jit it is traced, as everything is.
 
-  With `stop="smallest"` each example takes its epsilons from the largest down,
-  leaves one at the first input that is predicted wrongly, and ends at the first
-  that it withstands. What breaks it counts at every epsilon that is not smaller
-  than the push, as it lies in those balls, too: success never falls as epsilon
-  grows, and x is that input, the same one at all those epsilons. Where there is
-  none, x is the clean input. The first push is tried at all epsilons: PGD stays
-  at least as strong as FGSM at each. What can be missed is an epsilon below one
-  at which all steps fail; a list of one epsilon misses nothing.
+  With `stop="smallest"` each example is attacked from the largest epsilon down. The
+  attack goes on to a smaller epsilon at the first input that is predicted wrongly, and
+  ends at the first epsilon that the example withstands. A perturbation that breaks the
+  example counts at every epsilon that is at least its size, since it lies in those balls
+  as well: success never falls as epsilon grows, and x is that input at all those
+  epsilons. Elsewhere x is the clean input. The first step is tried at all epsilons, so
+  PGD stays at least as strong as FGSM at each. It can miss a smaller epsilon below one
+  at which all steps fail; with a single epsilon it misses nothing.
 
   Assumptions:
     Success is a lower bound: a failed attack proves nothing. Where the loss is
-    flat (large logits round cross-entropy's gradient to 0) an attack stands
-    still; `negative_margin` does not flatten.
+    flat (large logits round cross-entropy's gradient to 0) an attack makes no
+    progress; `negative_margin` does not flatten.
   """
   checks.non_negative("epsilons", epsilons)
   checks.require(

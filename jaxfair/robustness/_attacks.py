@@ -1,4 +1,4 @@
-"""First-order attacks: FGSM, R+FGSM and PGD, with every constant in sight.
+"""First-order attacks: FGSM, R+FGSM and PGD.
 
       x <- clip(project(x + share epsilon steepest(gradient)), input range)
 

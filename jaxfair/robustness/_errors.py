@@ -3,7 +3,7 @@
   robust error = natural error + boundary error
 
 A prediction counts towards the boundary error if it is right and some allowed
-push makes it wrong.
+perturbation makes it wrong.
 """
 
 from collections.abc import Sequence

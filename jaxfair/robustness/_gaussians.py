@@ -1,4 +1,4 @@
-"""Two Gaussians and a threshold: fair and robust pull in opposite directions.
+"""Two Gaussians and a threshold: fairness and robustness move it in opposite directions.
 
 A person is of class -1, x ~ N(mu_minus, 1), or of class +1,
 x ~ N(mu_plus, K^2), each with chance one half, K the `ratio` of the standard
@@ -7,7 +7,7 @@ x > theta. Host, float64, vectorized: all arguments broadcast.
 
 With the best threshold the wider class errs more often. A fair threshold makes
 up for it by moving into the narrow class, where people are dense and a small
-push changes many predictions; a robust one moves away from them.
+perturbation changes many predictions; a robust one moves away from them.
 """
 
 from typing import Any, NamedTuple
@@ -271,6 +271,6 @@ def _check_epsilon(epsilon: Number, distance: np.ndarray, share: int = 2) -> np.
   epsilon = np.asarray(epsilon, np.float64)
   checks.require(
     bool(np.all(epsilon <= distance / share)),
-    f"epsilon={epsilon.max():g} is more than 1/{share} of the distance of the means; push less",
+    f"epsilon={epsilon.max():g} is more than 1/{share} of the distance of the means; use less",
   )
   return epsilon

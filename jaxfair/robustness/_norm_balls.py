@@ -1,4 +1,4 @@
-"""Where a push may lead: balls around an input, in two norms."""
+"""Allowed perturbations: balls around an input, in two norms."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,16 +12,16 @@ _SMALL, _SHIFT = 1e-24, 1e-18  # squares below lose digits; a scale that helps
 
 
 class Ball(NamedTuple):
-  """All pushes up to some size, for batches [n, ...] of inputs.
+  """All perturbations up to some size, for batches [n, ...] of inputs.
 
   Attributes:
     name: name for tables and figures.
-    norm: `pushes -> [n]` their sizes.
-    steepest: `gradients -> pushes` of size 1 along which a function with these
-      gradients rises fastest; 0 where the gradient is.
-    project: `(pushes, epsilon) -> pushes` the nearest ones within epsilon,
+    norm: `perturbations -> [n]` their sizes.
+    steepest: `gradients -> perturbations` of size 1 along which a function with these
+      gradients rises fastest; 0 where the gradient is 0.
+    project: `(perturbations, epsilon) -> perturbations` the nearest ones within epsilon,
       which is one number, or [n] numbers.
-    draw: `(key, shape) -> pushes` at random from the ball of size 1.
+    draw: `(key, shape) -> perturbations` at random from the ball of size 1.
     dual: order of the norm that measures gradients: a linear function changes
       by at most epsilon times the dual norm of its slope.
   """

@@ -72,8 +72,9 @@ class PrivateClassifier(_OfMethods):
       declared ranges to [-1, 1]. None takes features as they are.
     classes: the labels that there may be. None takes those that occur, and `privacy_` then says
       that they count as public.
-    ledger: of the data set; a fit that its budget does not pay for is refused, in every process.
-    random_state: a seed makes the noise guessable: for tests, and the model is marked as not for
+    ledger: ledger of the data set; a fit that would exceed its budget raises an error, in every
+      process.
+    random_state: a seed, for tests; it makes the noise guessable, so the model is marked as not for
       release. None takes randomness from the operating system.
 
   Attributes:
@@ -105,7 +106,7 @@ class PrivateClassifier(_OfMethods):
 
 
 class FairPrivateClassifier(_OfMethods):
-  """A private classifier that treats groups alike: FairDP-SGD by default.
+  """A private and fair classifier: FairDP-SGD by default.
 
       model = FairPrivateClassifier(epsilon=1.0, bounds=(low, high))
       model.fit(x, y, X_public=x_public, public_sensitive_features=groups)
@@ -208,9 +209,9 @@ class PateClassifier(_OfMethods):
     Args:
       X: [n, d] features of the private people.
       y: [n] labels.
-      X_public: [m, d] features of public people, which the teachers are asked about. None asks
-        about points drawn evenly from the declared `bounds`, which costs nothing but is worth
-        little beyond a few columns.
+      X_public: [m, d] features of public people, on which the teachers vote. None uses
+        points drawn uniformly from the declared `bounds`, which costs nothing but works
+        poorly with more than a few columns.
     """
     self._fit(*self._chosen(), X, y, X_public=X_public)
     return self

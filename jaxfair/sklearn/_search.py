@@ -23,11 +23,11 @@ class PrivateSearchCV(Classifier):
   of trainings are not shown.
 
   Args:
-    param_grid: values to choose from: "learning_rate", "steps" or both. One price covers these,
+    param_grid: values to choose from: "learning_rate", "steps" or both. One epsilon covers these,
       since all trainings have the same noise; other settings are the same in all trainings.
     epsilon: what the whole search spends on each person.
     delta: see `PrivateClassifier`.
-    mean_runs: trainings on average; their number is random, as the price needs it to be.
+    mean_runs: average number of trainings; the number is random, as the guarantee requires.
     settings: other settings of "tuned_dp_sgd", such as {"network": "mlp"}.
     bounds: see `PrivateClassifier`.
     classes: see `PrivateClassifier`.
@@ -35,7 +35,7 @@ class PrivateSearchCV(Classifier):
     random_state: see `PrivateClassifier`.
 
   Attributes:
-    privacy_: the price of the search and of the model, together.
+    privacy_: the guarantee of the search and the model together.
     released_: the model.
     classes_: the labels, sorted.
     groups_: one group of everyone.
@@ -80,7 +80,7 @@ class PrivateSearchCV(Classifier):
     for name, values in grid.items():
       checks.require(
         name in SEARCHED,
-        f"param_grid has {name!r}, and one price covers {' and '.join(SEARCHED)} only; give it "
+        f"param_grid has {name!r}, but only {' and '.join(SEARCHED)} can be searched; give it "
         "one value in settings=",
       )
       checks.require(

@@ -87,8 +87,8 @@ def remember(x: np.ndarray, y: np.ndarray, spent: PrivacyGuarantee) -> None:
       f"some of these people were in earlier fits of this process, and together the fits cost "
       f"them epsilon {round_up(total.epsilon)}, delta {round_up(total.delta)} ({total.accountant}; "
       f"this one alone {round_up(spent.epsilon)}). Cross-validation and grid search spend on "
-      "every fit: use PrivateSearchCV, which prices the choice, public people, or ledger= to "
-      "enforce a limit",
+      "every fit: use PrivateSearchCV, whose epsilon covers the choice, or public people, or "
+      "ledger= to enforce a limit",
       PrivacySpentWarning,
       stacklevel=4,
     )

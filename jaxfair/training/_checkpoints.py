@@ -271,8 +271,8 @@ def _require_programs(record: Any, programs: dict[str, str], folder: pathlib.Pat
   """Raises if the model, loss, optimizer or penalty differs from that of the checkpoint."""
   if "programs" not in record:
     raise CheckpointError(
-      f"{folder} does not say which model and loss it was started with, for an "
-      "earlier version made it; choose another folder"
+      f"{folder} was written by an earlier version and does not record its model and loss; "
+      "choose another folder"
     )
   known = record["programs"]
   for name in sorted({*known, *programs}, key=[*programs, *known].index):
@@ -280,9 +280,9 @@ def _require_programs(record: Any, programs: dict[str, str], folder: pathlib.Pat
       continue
     if record["jax"] != jax.__version__:
       raise CheckpointError(
-        f"{folder} was started with jax {record['jax']}, and jax "
-        f"{jax.__version__} makes another program of the {name}; continue it "
-        f"with jax {record['jax']}, or choose another folder"
+        f"{folder} was started with jax {record['jax']}, and jax {jax.__version__} traces "
+        f"another program for the {name}; continue it with jax {record['jax']}, or choose "
+        "another folder"
       )
     raise CheckpointError(
       f"{folder} holds a training with another {name}; pass the {name} that "

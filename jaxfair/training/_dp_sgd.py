@@ -59,7 +59,7 @@ def dp_sgd(
       Parameters keep the layout of `initial`, or are held by every device.
 
   Returns:
-    `Fit(params, NonPrivateDpTrace)`. The number of devices changes nothing but the order in which
+    `Fit(params, NonPrivateDpTrace)`. The number of devices changes only the order in which
     sums are rounded.
 
   Privacy:
@@ -74,9 +74,9 @@ def dp_sgd(
     The optimizer, `average`, `rescale` and the clip bound, which the optimizer may see, are
     functions of what was released.
 
-    With `bands` a step releases a mix of the last sums, and the optimizer sees what is solved from
-    these; one person takes part in one of `bands` consecutive steps at most. `privacy._bands`
-    proves what that costs.
+    With `bands` a step releases a weighted sum of the last sums, and the optimizer gets the
+    gradients solved from these; one person takes part in at most one of `bands` consecutive steps.
+    `privacy._bands` proves what that costs.
 
   Reference:
     Abadi et al. 2016; Choquette-Choo et al. 2023 (`bands`).

@@ -44,35 +44,35 @@ class DpSgdConfig:
     batch_size: expected batch size; each person takes part in a step with
       probability batch_size / n.
     max_batch: public cap on a batch; None chooses one that is practically never reached.
-    shards: number of blocks of people that draw their coins apart, so that devices of a mesh can
-      share a training; 64 suits most meshes, and any number of devices that divides it gives the
-      same result up to rounding. `max_batch` is then the cap on the sample of one shard. None
+    shards: number of blocks of people that are sampled separately, so that the devices of a mesh
+      can share a training; 64 suits most meshes, and any number of devices that divides it gives
+      the same result up to rounding. `max_batch` is then the cap on the sample of one shard. None
       draws everybody at once, which takes one device.
-    bands: number of steps that share their noise, which takes less noise to train for large
-      epsilon and small batches; see docs/private_training.md. People are dealt to that many parts
-      at random, and steps draw from one after the other. It takes 2 (bands - 1) copies of the
-      parameters in memory. 1 adds noise of its own to every step.
+    bands: number of steps that share their noise, which reduces it for large epsilon and small
+      batches; see docs/private_training.md. People are assigned to that many parts
+      at random, and steps draw from one part after the other. It keeps 2 (bands - 1) copies of the
+      parameters in memory. 1 adds independent noise to every step.
     optimizer: a function of the learning rate, such as `optax.adamw`, whose rate can be swept; or
       any optax object, such as `optax.adamw(schedule)`, and `learning_rate` is not used then.
     method: how gradients are clipped; see `privacy.clipped_grad`.
-    per_layer: clips each layer by itself.
-    rule: "clip" shortens gradients beyond the bound; "normalize" gives nearly all of them its
-      length, so that the bound only scales the learning rate; "drop" leaves those beyond the
-      bound out. See `privacy.clipped_grad`.
-    rescale: multiplies the private gradient by the first clip bound over the one in use: an
-      `adaptive` bound then decides which gradients are shortened, not how long steps are.
+    per_layer: clips each layer separately.
+    rule: "clip" scales gradients beyond the bound down to it; "normalize" scales nearly all of them
+      to the bound, so that the bound only scales the learning rate; "drop" leaves out those beyond
+      the bound. See `privacy.clipped_grad`.
+    rescale: multiplies the private gradient by the initial clip bound over the current one: an
+      `adaptive` bound then determines which gradients are clipped, not the length of steps.
     adaptive: moves the clip bound towards a private quantile of the norms.
-    group_rule: what a step does differently for different groups: `GroupClip` gives each its own
-      clip bound, `GroupParity` holds their rates of predictions together.
+    group_rule: how a step treats groups differently: `GroupClip` gives each its own clip bound,
+      `GroupParity` keeps their rates of predictions close.
     augment: another view of one person's features, `(x, key) -> x`, such as `FlipAndShift()`.
     views: number of views of a person that a step averages before the clip.
     chunk_size: number of examples of a batch that are processed together; None processes all.
       With it, memory does not grow with the batch size.
-    average: the decay of a running mean of the parameters, which is returned in their place;
+    average: decay of a running mean of the parameters, which is returned instead of the last ones;
       0.9 to 0.999. None returns the last ones.
     loop: "scan", "step" or "auto", which chooses the faster one for model and backend.
-    penalties: terms of the objective behind clipping and noise (or inside the clip, if they say
-      so), such as `risk_penalty` or `parity_penalty`. Their weights may be swept too.
+    penalties: terms of the objective added after clipping and noise (or inside the clip, if they
+      say so), such as `risk_penalty` or `parity_penalty`. Their weights may be swept too.
   """
 
   learning_rate: Number = 0.1

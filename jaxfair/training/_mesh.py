@@ -52,12 +52,13 @@ class OnMesh:
     checks.untraced("training over a mesh", examples, reason="it places people on devices")
     if shards is None:
       raise checks.ArgumentError(
-        "a mesh shares people out by shards, but the config has none; pass "
+        f"a mesh distributes people by shards, but the config has none; pass "
         f"DpSgdConfig(shards=64), or another multiple of the {mesh.size} devices"
       )
     checks.require(
       shards % mesh.size == 0,
-      f"shards={shards} cannot be shared equally by the {mesh.size} devices of the mesh; use a "
+      f"shards={shards} cannot be divided equally between the {mesh.size} devices of the mesh; "
+      "use a "
       "mesh whose number of devices divides shards",
     )
     # Explicit axes would have every operation of a model say how its result is laid out.

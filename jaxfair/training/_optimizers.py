@@ -59,7 +59,7 @@ def check_optimizer(config: Any) -> None:
     not (
       isinstance(config.optimizer, optax.GradientTransformation) and jnp.ndim(config.learning_rate)
     ),
-    "learning_rate is swept, and optimizer is an optax object with a rate of its own; pass a "
+    "learning_rate is swept, but optimizer is an optax object with a fixed rate; pass a "
     "function of the rate, such as optimizer=optax.adamw",
   )
 
@@ -88,7 +88,8 @@ def chosen_optimizer(
     return named_optimizer(choice, schedule, steps=steps)
   checks.require(
     schedule == "constant",
-    f"schedule={schedule!r} is for optimizers by name; put the schedule into your own, such as "
+    f"schedule={schedule!r} applies to optimizers by name; put the schedule into your "
+    "optimizer, such as "
     "optax.adamw(optax.cosine_decay_schedule(0.1, steps))",
   )
   return choice

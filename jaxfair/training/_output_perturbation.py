@@ -32,9 +32,10 @@ class OutputPerturbationConfig:
     delta: delta of the release.
     weight_decay: lambda; the noise is proportional to 1 / (n lambda).
     row_norm: radius of the ball that rows are projected into.
-    logit_lipschitz: bound on the norm of the loss's gradient by the logits;
+    logit_lipschitz: bound on the norm of the loss's gradient with respect to the logits;
       known for cross-entropy, needed for any other loss.
-    tolerance: gradient norm at which the solver stops; what it leaves is added to the sensitivity.
+    tolerance: gradient norm at which the solver stops; the remaining error is added to the
+      sensitivity.
   """
 
   epsilon: float = 1.0
@@ -58,7 +59,8 @@ class OutputPerturbationConfig:
     known = self._steepness(loss)
     checks.require(
       known is not None,
-      "logit_lipschitz is needed for this loss: a bound on the norm of its gradient by the logits",
+      "logit_lipschitz is needed for this loss: a bound on the norm of its gradient with "
+      "respect to the logits",
     )
     checks.positive("logit_lipschitz", known)
     size = math.prod(examples.x.shape[1:])

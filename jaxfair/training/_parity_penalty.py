@@ -127,9 +127,9 @@ def parity_penalty(
     lam: weight, 0 or above; the paper uses 0 to 10. Values stacked like
       `fit_many`'s keys are swept in one program.
     placement: where DP-SGD adds its gradient: "after" the noise, or "inside" every person's
-      gradient before clipping, as the paper lists it. There the clip bounds what the penalty can
-      do, and its steps cost more. After the noise nothing bounds it, so that it needs a smaller
-      lam; docs/evidence/fairpate.md has both.
+      gradient before clipping, as the paper lists it. There the clip bounds the effect of the
+      penalty, and steps take longer. After the noise nothing bounds it, so it needs a smaller lam;
+      docs/evidence/fairpate.md has both.
     disparity: which Gamma.
     temperature: temperature of the tempered maximum.
     sample: people drawn afresh for each step; None uses all of them.

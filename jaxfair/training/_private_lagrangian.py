@@ -78,11 +78,11 @@ def private_lagrangian(
   Privacy:
     Parameters and trace have the guarantee of `config.event(n)` if one person's group changes:
     Poisson-sampled Gaussians for the primal steps, plain ones for the dual steps and the sizes. The
-    sample of the private term is drawn apart from that of the loss, and nothing but the noisy sum
-    is made of it. A group enters a gradient by its price alone, mu n / size, which is released;
-    beyond the middle of all prices one person adds C times half their range at most, and a group
-    changed moves twice that. In a dual step it moves one person's statistics, of norm at most B
-    sqrt(d), from one sum to another: sqrt(2) times that. Sizes and sums leave the training in its
+    sample of the private term is drawn separately from that of the loss and is used only for the
+    noisy sum. A group enters a gradient only through its price, mu n / size, which is released;
+    relative to the midpoint of all prices one person adds at most C times half their range, and
+    changing a group moves twice that. In a dual step it moves one person's statistics, of norm at
+    most B sqrt(d), from one sum to another: sqrt(2) times that. Sizes and sums are released in the
     trace: they are exact integers of a public grid under discrete Gaussian noise
     (`privacy._grid_sums`), whose distance to the continuous law is charged.
 

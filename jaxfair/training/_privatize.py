@@ -34,12 +34,12 @@ def privatize(
       )
       updates, state = optimizer.update(gradient(params, batch).total, state)
 
-  It comes first in a chain, and sees all parameters. The declared sensitivity is that of the
-  clipped sum; behind momentum (`optax.trace`), a scaling or a `MultiSteps` that sums, something
-  else enters, and the noise does not cover it. `optax.masked` and `multi_transform` would leave
-  some parameters without noise; they go behind it. `MultiSteps` around the whole chain accumulates
-  before the noise: use it with `use_grad_mean=False`, on micro-batches of one batch, each person in
-  one of them. Weight decay, schedules, momentum and `MultiSteps` behind it are free.
+  It must be first in a chain and see all parameters. The declared sensitivity is that of the
+  clipped sum; after momentum (`optax.trace`), a scaling or a `MultiSteps` that sums, the input is
+  something else, and the noise does not cover it. `optax.masked` and `multi_transform` would leave
+  some parameters without noise; put them after it. `MultiSteps` around the whole chain accumulates
+  before the noise: use it with `use_grad_mean=False`, on micro-batches of one batch, with each
+  person in only one of them. Weight decay, schedules, momentum and `MultiSteps` after it are free.
 
   Args:
     sensitivity: sensitivity of the sum; `clipped_grad(...).sensitivity`.
@@ -54,7 +54,7 @@ def privatize(
 
   Raises:
     ArgumentError: by `init`, if it is called again, or traced although the key is not; by `update`,
-      if it is mapped over sums that share one state. In each case two releases would carry the same
+      if it is mapped over sums that share one state. In each case two releases would have the same
       noise, and their difference none. By both, if some parameters are masked out.
 
   Privacy:
@@ -74,8 +74,8 @@ def privatize(
     checks.require(
       checks.concrete(params) or not checks.concrete(key),
       "init of privatize is traced (jit, vmap, eval_shape), but its key is "
-      "not: every call and member would draw the same noise; call init "
-      "outside, or build the transformation inside with a key of its own",
+      "not: every call and member would draw the same noise; call init outside, or build the "
+      "transformation inside with its own key",
     )
     checks.require(
       next(calls) == 0,
@@ -113,8 +113,8 @@ def _own_key_of_each(size: int, mapped: Any, total: Any, key: jax.Array) -> tupl
   of_total, of_key = mapped
   checks.require(
     of_key or not any(jax.tree.leaves(of_total)),
-    "update of privatize is mapped over several sums with one state, so they "
-    "would share their noise; map over states with keys of their own",
+    "update of privatize is mapped over several sums with one state, so they would share their "
+    "noise; map over states with separate keys",
   )
   if not of_key:
     return _own_key(total, key), False

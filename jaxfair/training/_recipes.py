@@ -32,7 +32,9 @@ class FlipAndShift:
 
   def __call__(self, image: jax.Array, key: jax.Array) -> jax.Array:
     """Another view of one image [height, width, channels]."""
-    checks.require(image.ndim == 3, f"an image is [height, width, channels], and not {image.shape}")
+    checks.require(
+      image.ndim == 3, f"an image must have shape [height, width, channels], not {image.shape}"
+    )
     key_flip, key_shift = jax.random.split(key)
     if self.flip:
       image = jnp.where(jax.random.bernoulli(key_flip), image[:, ::-1], image)

@@ -112,7 +112,7 @@ def test_a_person_replaced_is_taken_out_and_put_in():
   assert preprocessing_factor(0.2, **replaced) == 5
   found = preprocessed_guarantee(epsilon=0.5, delta=0.0, max_gap=0.2, **replaced)
   assert found == (2.5, 0.0)
-  with pytest.raises(checks.ArgumentError, match="relation=ZERO_OUT is not covered"):
+  with pytest.raises(checks.ArgumentError, match="relation=ZERO_OUT is not supported"):
     preprocessing_factor(0.2, relation=Relation.ZERO_OUT)
 
 

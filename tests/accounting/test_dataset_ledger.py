@@ -49,7 +49,7 @@ def test_releases_of_one_data_set_add_up_whatever_it_is_called():
 def test_the_same_id_is_free_and_another_event_under_it_is_refused():
   assert book().charge(EVENT, id="a", relation=PERSON)
   assert not book().charge(EVENT, id="a", relation=PERSON)
-  with pytest.raises(LedgerError, match="another release another id"):
+  with pytest.raises(LedgerError, match="a new id for a new release"):
     book().charge(Gaussian(1.0), id="a", relation=PERSON)
 
 
@@ -70,7 +70,7 @@ def test_relations_and_units_are_not_added_up():
     (Relation.ATTRIBUTE, "one person"),
   }
   assert all(spent.releases == 1 for spent in found)
-  assert "covers its own releases alone" in book().told(1e-5)
+  assert "covers only its own releases" in book().told(1e-5)
 
 
 def test_a_delta_that_nothing_covers_is_an_infinite_epsilon():
@@ -110,7 +110,7 @@ def test_a_budget_is_kept_before_and_after_the_first_release():
   one = gaussian_epsilon(sigma=5.0, delta=1e-5)
   book().set_budget((1.2 * one, 1e-5), relation=PERSON)
   book().charge(EVENT, id="a", relation=PERSON)
-  with pytest.raises(BudgetError, match="does not pay"):
+  with pytest.raises(BudgetError, match="does not cover"):
     book().require_affordable(EVENT, relation=PERSON)
   with pytest.raises(BudgetError, match="would overrun"):
     book().charge(EVENT, id="b", relation=PERSON)

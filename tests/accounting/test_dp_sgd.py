@@ -124,7 +124,7 @@ def test_max_steps_undoes_calibration():
 
 @pytest.mark.slow
 def test_a_budget_too_small_for_one_step_is_told():
-  with pytest.raises(BudgetError, match=r"does not pay for one step.*raise"):
+  with pytest.raises(BudgetError, match=r"does not cover one step.*raise"):
     max_steps(epsilon=0.01, delta=1e-5, noise_multiplier=1.0, sampling_rate=0.5)
 
 
@@ -284,7 +284,7 @@ def test_bands_pay_for_their_caps_and_are_kept():
       assert priced >= composed_epsilon([plain], delta=delta, accountant=accountant)
   for wrong, told in (
     ({"bands": 51}, "bands=51 .* use at most 50 bands"),
-    ({"bands": 4, "dataset_size": 99, "max_batch": 9, "shards": 2}, "do not go together"),
+    ({"bands": 4, "dataset_size": 99, "max_batch": 9, "shards": 2}, "cannot be combined"),
     ({"bands": 0}, "bands=0"),
   ):
     with pytest.raises(checks.ArgumentError, match=told):

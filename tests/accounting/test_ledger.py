@@ -97,7 +97,7 @@ def test_a_charge_can_be_repeated_after_a_crash(path):
     assert ledger.charge(Gaussian(5.0), id="a") is False
   with Ledger.open(path) as ledger:
     assert ledger.charge(Gaussian(5.0), id="a") is False
-    with pytest.raises(LedgerError, match="another id"):
+    with pytest.raises(LedgerError, match="use a new id"):
       ledger.charge(Gaussian(5.1), id="a")
     assert len(ledger) == 1
   assert len(path.read_text().splitlines()) == 2

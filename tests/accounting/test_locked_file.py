@@ -101,7 +101,7 @@ def test_an_older_copy_written_over_it_is_seen(path):
     before = path.read_bytes()
     ledger.charge(Gaussian(1.0), id="a")
     path.write_bytes(before)  # the same file, as `cp` does it
-    with pytest.raises(LedgerError, match="changed by somebody else"):
+    with pytest.raises(LedgerError, match="changed by another program"):
       ledger.charge(Gaussian(1.0), id="b")
 
 

@@ -231,5 +231,5 @@ def test_events_with_shards_are_priced_and_kept():
     assert priced > composed_epsilon([plain], delta=1e-6, accountant=accountant)
   with pytest.raises(checks.ArgumentError, match="batches overflow max_batch with probability"):
     composed_guarantee([DpSgd(1.0, 0.1, 30, 6401, 20, 64)], delta=1e-6)
-  with pytest.raises(checks.ArgumentError, match="shards have a cap each; pass max_batch"):
+  with pytest.raises(checks.ArgumentError, match="each shard has a cap; pass max_batch"):
     DpSgd(1.0, 0.1, 30, shards=64)

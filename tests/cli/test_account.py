@@ -135,7 +135,7 @@ def own_state(tmp_path, monkeypatch):
 
 
 def test_ledgers_of_data_sets_are_listed_and_found_by_their_data(jaxfair, own_state):
-  assert "nothing was released" in jaxfair("account", "ledger").out
+  assert "no data set has any releases" in jaxfair("account", "ledger").out
   books = [
     accounting.DatasetLedger.of(data.csv_identity(own_state), name="people"),
     accounting.DatasetLedger.of(_identity.named_identity("adult"), name="adult"),

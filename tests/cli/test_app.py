@@ -114,7 +114,7 @@ def test_ctrl_c_leaves_a_run_that_continues(jaxfair, tmp_path):
 
   ended = jaxfair("run", "a.toml")
   assert ended.code == 0, ended
-  assert "2 of 3 cells are there from an earlier run" in ended.err
+  assert "2 of 3 cells were computed by an earlier run" in ended.err
   assert (first.read_bytes(), first.stat().st_mtime_ns) == before
   assert (run / "report.html").exists()
 

@@ -24,7 +24,7 @@ def test_an_audit_prints_its_verdicts_and_writes_a_page_and_run_takes_it_too(jax
   assert "seed = 3" in (tmp_path / "r" / "config.toml").read_text()
   again = jaxfair("run", "a.toml", "--set", "seed=3", "--out", "r")  # nothing is redone
   assert (again.code, again.out) == (0, ended.out)
-  assert "2 of 2 cells are there" in again.err
+  assert "2 of 2 cells were computed" in again.err
 
 
 def test_another_study_is_refused(refused, tmp_path):

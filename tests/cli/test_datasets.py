@@ -17,10 +17,10 @@ def test_list_names_every_set(jaxfair):
   assert "jaxfair data list NAME" in lines[-1]
   [adult] = [line for line in lines if line.startswith("adult ")]
   assert "48,842" in adult
-  assert "not here" in adult
+  assert "not found" in adult
   assert "CC BY 4.0" in adult
   [digits] = [line for line in lines if line.startswith("digits ")]
-  assert "not here" not in digits
+  assert "not found" not in digits
 
 
 def test_one_set_is_described(jaxfair):
@@ -65,7 +65,7 @@ def test_an_altered_file_is_told_and_ends_with_1(jaxfair, monkeypatch, tmp_path)
   ended = jaxfair("data", "check", "adult")
   assert ended.code == 1
   assert ended.out.startswith("adult: wrong\n")
-  assert "altered or cut short" in ended.out
+  assert "altered or truncated" in ended.out
   assert "jaxfair data fetch adult" in ended.out
 
 

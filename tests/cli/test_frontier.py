@@ -20,7 +20,7 @@ def test_it_writes_the_page_and_names_the_best_setting(jaxfair, folder):
   ended = jaxfair("frontier", folder, "--limit", "epsilon=2")
   assert ended.code == 0, ended.err
   assert ended.out.startswith("18 settings over 4 seeds; ")
-  assert "12 keep the limits" in ended.out
+  assert "12 satisfy the limits" in ended.out
   found = _frontiers.read_frontier(folder)
   left = frontier.specify(found.points, {"epsilon": 2.0})
   chosen = frontier.best(found.points, left.satisfied)
@@ -37,7 +37,7 @@ def test_it_writes_the_page_and_names_the_best_setting(jaxfair, folder):
 def test_limits_that_nothing_keeps_are_no_mistake(jaxfair, folder):
   ended = jaxfair("frontier", folder, "--limit", "gap=0.001", "--out", "p.html")
   assert ended.code == 0
-  assert "No setting keeps these limits" in ended.out
+  assert "No setting satisfies these limits" in ended.out
   assert pathlib.Path("p.html").exists()
 
 
@@ -53,7 +53,7 @@ def test_limits_that_nothing_keeps_are_no_mistake(jaxfair, folder):
     (["--limit", "gap=nan"], "limit gap is NaN; pass a number"),
     (["--by", "acuracy"], "did you mean accuracy?"),
     (["--data", "adult"], "data='adult' is not known"),
-    (["--out", "nowhere/p.html"], "a folder that is there"),
+    (["--out", "nowhere/p.html"], "an existing folder"),
     (["--confidence", "2"], "confidence=2.0 must be in"),
   ],
 )

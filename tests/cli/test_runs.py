@@ -116,7 +116,7 @@ def test_a_size_has_a_folder_of_its_own_and_a_rerun_does_nothing(jaxfair, config
   rows = pathlib.Path("runs/a-smoke/results.csv")
   before = rows.read_bytes()
   ended = jaxfair("run", "a.toml", "--size", "smoke")
-  assert "3 of 3 cells are there from an earlier run" in ended.err
+  assert "3 of 3 cells were computed by an earlier run" in ended.err
   assert rows.read_bytes() == before
 
 
@@ -257,7 +257,7 @@ def test_a_folder_without_configs_is_refused(refused, tmp_path):
     ("data.name='adlut'", "did you mean adult?"),
     ("data.name='adult'", "get it with `jaxfair data fetch adult`"),
     ("data.group='hair'", "group='hair' is not known; use one of"),
-    ("data.drop=['x']", "is about a file of your own; set csv, or leave"),
+    ("data.drop=['x']", "applies to your own file; set csv, or leave"),
   ],
 )
 def test_a_wrong_config_is_refused(refused, config, change, told):
@@ -437,7 +437,7 @@ def test_a_run_is_tracked(jaxfair, config, monkeypatch):
   for wrong, told in (
     (("--track", "mlfow"), "mlflow"),
     (("--track-non-private",), "needs --track NAME"),
-    (("--track", "mlflow", "--shard", "1/2"), "--track is for whole runs"),
+    (("--track", "mlflow", "--shard", "1/2"), "--track and --shard cannot be combined"),
   ):
     ended = jaxfair("run", "a.toml", *wrong)
     assert ended.code != 0

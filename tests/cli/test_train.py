@@ -34,9 +34,9 @@ USUAL = (*ROLES, "--epsilon", "1")
     (("--label", "hired", "--group", "gender", "--epsilon", "1"), r"'gender' is not a column"),
     (("--group", "sex", "--epsilon", "1"), "--label is missing: name the column"),
     (("--label", "hired", "--epsilon", "1"), "--group is missing: name the column"),
-    (ROLES, "--epsilon is missing: pass how much may be spent, such as 1"),
+    (ROLES, "--epsilon is missing: pass the privacy budget, such as 1"),
     ((*ROLES, "--epsilon", "0"), r"epsilon.*0.*above 0|above 0.*"),
-    ((*USUAL, "--range", "age=60:20"), "must rise: write age=20:60"),
+    ((*USUAL, "--range", "age=60:20"), "must be increasing: write age=20:60"),
     ((*USUAL, "--range", "age=old"), "a column and two numbers, such as age=17:90"),
     ((*USUAL, "--range", "height=1:2"), "'height' is not a column"),
     ((*USUAL, "--method", "telepathy"), r"'telepathy'.*dp_sgd"),
@@ -44,9 +44,9 @@ USUAL = (*ROLES, "--epsilon", "1")
     ((*USUAL, "--method", "plain"), "plain.*no guarantee.*dp_sgd"),
     ((*USUAL, "--scaler", "magic"), "scaling.*magic.*private"),
     ((*USUAL, "--scaler", "declared"), r"no range is declared for age, pay"),
-    ((*USUAL, "--public", "nobody.csv"), "no such file; name one, or a share such as 0.1"),
+    ((*USUAL, "--public", "nobody.csv"), "no such file; pass a file, or a share such as 0.1"),
     ((*USUAL, "--public", "0.8"), "leave people to train on"),
-    ((*USUAL, "--delta", "0.1"), "publish whole records.*use at most 0.0001"),
+    ((*USUAL, "--delta", "0.1"), "publishing whole records.*use at most 0.0001"),
     ((*USUAL, "--method", "pate", "--tune", "3"), "--tune is for dp_sgd, not for pate"),
     ((*USUAL, "--set", "settings.dp_sgd.stesp=3"), "stesp.*steps"),
     (("--label", "job", "--group", "sex", "--epsilon", "1"), "'job'.*3.*positive"),
@@ -137,7 +137,7 @@ def test_public_people_declared_ranges_and_a_useless_model(jaxfair, people, tmp_
       "pate reads all people at once.*such as dp_sgd",
     ),
     (("--public", "people.csv", "--tune", "3"), "--tune needs people in memory"),
-    (("--public", "people.csv", "--devices", "many"), "--devices many: name a number of devices"),
+    (("--public", "people.csv", "--devices", "many"), "--devices many: pass a number of devices"),
     (("--public", "people.csv", "--set", "seeds=3"), "--set seeds: use settings.dp_sgd.KEY=VALUE"),
   ],
 )
@@ -189,7 +189,7 @@ def test_people_on_disk_and_a_mesh(jaxfair, people, tmp_path):
 
   stored = tmp_path / "out" / "people"
   line = jaxfair("release", "--data", stored, "--method", "dp_sgd", *ROLES, "--epsilon", "1").err
-  assert "says what group, label would; leave it out" in line
+  assert "already determines group, label; leave it out" in line
   plain = ("release", "--data", stored, "--method", "dp_sgd", "--epsilon", "1", "--dry-run")
   assert "Means and ranges of the features are bought: epsilon 0.0" in jaxfair(*plain).out
 

@@ -153,7 +153,7 @@ def test_what_cannot_be_encoded_is_told_in_one_line(table, message):
   [
     (lambda r: r.pop("group"), "encoder.group: missing"),
     (lambda r: r.update(colums=[]), "did you mean columns"),
-    (lambda r: r["columns"].append({"name": "a", "low": 2, "high": 1}), "must rise"),
+    (lambda r: r["columns"].append({"name": "a", "low": 2, "high": 1}), "must be increasing"),
     (lambda r: r["columns"].append({"name": "a", "values": ["b", "b"]}), "names a value twice"),
     (lambda r: r["label"]["parts"][0].update(kind="odd"), "kind='odd' is not known"),
   ],

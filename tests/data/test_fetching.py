@@ -157,7 +157,7 @@ def test_progress_counts_bytes(toy, origins, shelf, web, content):
   [
     ("none.csv", "not found"),
     ("short", "stopped after 10 of 1000 bytes"),
-    ("other.csv", "another version"),
+    ("other.csv", "not the version"),
     ("cut.csv.gz", "damaged"),
     ("cut.zip!toy.csv", "no file toy.csv"),
     ("good.zip!wrong.csv", "no file wrong.csv"),

@@ -41,7 +41,7 @@ def test_a_file_cut_short_is_refused(tmp_path, ending):
   pack = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[ending]
   path = tmp_path / f"toy.csv{ending}"
   path.write_bytes(pack(CONTENT)[:-5])
-  with pytest.raises(DataError, match=r"cut short.*delete it and get it again"):
+  with pytest.raises(DataError, match=r"truncated.*delete it and get it again"):
     _files.read(path, KNOWN)
 
 

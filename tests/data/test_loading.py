@@ -112,7 +112,7 @@ def test_an_earlier_place_wins_over_a_preferred_form(toy, tmp_path, monkeypatch)
 
 def test_an_altered_file_is_refused(toy_file):
   toy_file.write_text(toy_file.read_text().replace("cook", "king"))
-  with pytest.raises(DataError, match=r"altered or cut short.*fetch toy"):
+  with pytest.raises(DataError, match=r"altered or truncated.*fetch toy"):
     data.load("toy")
 
 

@@ -128,31 +128,31 @@ MISTAKES = {
   "commas that may be either": (
     text(";", pay=[f"{1000 + i:,}" for i in range(ROWS)]),
     {},
-    "pass decimal=',' if that is what the comma is",
+    "pass decimal=',' if the comma is the decimal sign",
     {"decimal": ","},
   ),
   "words in a column with a range": (
     text(**with_cell("age", 3, "old")),
     {"ranges": {"age": (0, 99)}},
-    r"ranges\['age'\] is given, but the column holds words such as 'old'; mend these cells",
+    r"ranges\['age'\] is given, but the column holds text such as 'old'; fix these cells",
     None,
   ),
   "a range upside down": (
     text(),
     {"ranges": {"age": (90, 17)}},
-    r"ranges\['age'\]=\(90, 17\) must rise; pass \(low, high\)",
+    r"ranges\['age'\]=\(90, 17\) must be increasing; pass \(low, high\)",
     {"ranges": {"age": (17, 90)}},
   ),
   "names as features": (
     text(name=[f"n{i}" for i in range(ROWS)]),
     {"max_words": 20},
-    "column 'name' has 40 different words.*name it in drop=",
+    "column 'name' has 40 different values.*name it in drop=",
     {"drop": ["name"]},
   ),
   "a role that is dropped": (
     text(),
     {"drop": ["sex"]},
-    "group 'sex' is also in drop; take it out of one of them",
+    "group 'sex' is also in drop; remove it from one of them",
     {"drop": []},
   ),
 }

@@ -66,7 +66,7 @@ def test_an_edited_file_stops_a_continued_run(toy, own, run, tmp_path, finished,
     run(listed=listed)
   before = content(tmp_path / "r")
   own.write_text(OWN.replace("20", "21"))
-  told = r"own\.csv holds other data than when cells of .*r were .* --out, delete"
+  told = r"own\.csv has changed since cells of .*r were .* --out, delete"
   with pytest.raises(RunError, match=told):
     run(listed=listed)
   assert content(tmp_path / "r") == before
@@ -93,7 +93,7 @@ def test_a_file_edited_while_a_cell_runs_leaves_no_mixed_rows(toy, own, run, tmp
     return rows
 
   toy.study = dataclasses.replace(toy.study, run=editing)
-  with pytest.raises(RunError, match="holds other data"):
+  with pytest.raises(RunError, match="has changed since"):
     run()
   assert len(list(tmp_path.glob("r/cells/*.csv"))) == during
 
@@ -114,7 +114,7 @@ def test_a_ledger_is_work_too(toy, own, run, tmp_path):
     run()
   (tmp_path / "r" / "ledger.jsonl").write_text("spent\n")
   own.write_text(OWN + "60,F,no\n")
-  with pytest.raises(RunError, match="holds other data"):
+  with pytest.raises(RunError, match="has changed since"):
     run()
   assert (tmp_path / "r" / "ledger.jsonl").read_text() == "spent\n"
 
@@ -150,7 +150,7 @@ def test_what_an_earlier_version_did_not_note_is_said(run, tmp_path):
   (tmp_path / "r" / "data.json").unlink()
   told = []
   run(say=told.append)
-  assert any("own.csv is the file that earlier cells" in one for one in told)
+  assert any("computed from the same" in one and "own.csv" in one for one in told)
   assert (tmp_path / "r" / "data.json").exists()
 
 
@@ -198,7 +198,7 @@ def test_a_named_set_that_changed_stops_a_continued_run(toy, named, tmp_path, ea
     execute(early=early)
   change()
   before = content(tmp_path / "r")
-  with pytest.raises(RunError, match=r"^digits holds other data than when"):
+  with pytest.raises(RunError, match=r"^digits has changed since"):
     execute()
   assert toy.computed == [0.0]
   # Of what was computed nothing is lost; versions.json is written as ever.
@@ -211,7 +211,7 @@ def test_a_finished_run_notices_if_its_study_looks_at_the_people(toy, named):
   execute(early=True)
   execute()
   change()
-  with pytest.raises(RunError, match="digits holds other data"):
+  with pytest.raises(RunError, match="digits has changed since"):
     execute()
 
 
@@ -232,7 +232,7 @@ def test_the_set_may_come_where_a_stand_in_was(toy, named, monkeypatch):
     execute(stand_in=True)
   monkeypatch.setattr(data, "load", load)
   _people._load.cache_clear()
-  with pytest.raises(RunError, match="digits holds other data"):
+  with pytest.raises(RunError, match="digits has changed since"):
     execute(stand_in=True)
 
 

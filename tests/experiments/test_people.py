@@ -116,9 +116,9 @@ def test_a_changed_file_is_loaded_anew(own):
     ({"csv": "a.csv"}, "csv='a.csv' needs label and group"),
     ({"csv": "a.csv", "label": "y"}, "needs label and group"),
     ({"csv": "a.csv", "label": "y", "group": "a*b", "bins": [1]}, r"bins=\[1.0\] cut one column"),
-    ({"positive": "yes"}, "positive='yes' is about a file of your own"),
-    ({"threshold": 0.0}, "threshold=0.0 is about a file of your own"),
-    ({"drop": ["age"]}, "drop=.* is about a file of your own"),
+    ({"positive": "yes"}, "positive='yes' applies to your own file"),
+    ({"threshold": 0.0}, "threshold=0.0 applies to your own file"),
+    ({"drop": ["age"]}, "drop=.* applies to your own file"),
     ({"groups": "sex"}, "groups: unknown key; .*mean group"),
   ],
 )

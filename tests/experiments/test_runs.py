@@ -154,7 +154,7 @@ def test_finished_cells_are_not_computed_again(toy, tmp_path, whole):
   assert toy.computed == [0.0, 1.0, 2.0]
   assert content(tmp_path / "r") == whole(toy)
   # What was said before is not said again, but is still on record.
-  assert said == ["1 of 3 cells are there from an earlier run", *NOTES[2:]]
+  assert said == ["1 of 3 cells were computed by an earlier run", *NOTES[2:]]
   record = json.loads((tmp_path / "r" / "run.json").read_text())
   assert record["notes"] == NOTES
 

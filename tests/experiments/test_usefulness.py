@@ -46,7 +46,7 @@ def test_what_a_constant_would_do_is_flagged(seeds):
   assert why["plain"] == why["weak"] == ""
   assert "not better than the majority class" in why["constant"]
   assert "not better than the majority class" in why["guess"]
-  assert "gives one class to 9" in why["timid"]
+  assert "predicts one class for 9" in why["timid"]
   assert _usefulness.majority_accuracy(table) == pytest.approx(1 - POSITIVE, abs=0.03)
 
 

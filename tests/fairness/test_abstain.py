@@ -125,7 +125,7 @@ def test_what_was_not_saved_is_refused(tmp_path):
   with pytest.raises(ArgumentError, match="cannot be read"):
     fairness.Abstainer.restore(tmp_path / "none.json")
   (tmp_path / "other.json").write_text('{"a": 1}')
-  with pytest.raises(ArgumentError, match="is no state of an Abstainer"):
+  with pytest.raises(ArgumentError, match="is not a state of an Abstainer"):
     fairness.Abstainer.restore(tmp_path / "other.json")
   (tmp_path / "part.json").write_text('{"format": "jaxfair-abstainer-1"}')
   with pytest.raises(ArgumentError, match=r"part.json is damaged \('counters'\)"):

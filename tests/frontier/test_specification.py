@@ -83,7 +83,7 @@ def test_an_impossible_limit_is_refused_with_its_own_remedy(four, name, limit, t
   with pytest.raises(ArgumentError) as caught:
     frontier.specify(four, {name: limit})
   assert str(caught.value).endswith(told)
-  assert f"limit {name}={limit:g} can never be kept" in str(caught.value)
+  assert f"limit {name}={limit:g} cannot be met" in str(caught.value)
 
 
 def test_other_objectives_are_told_their_own_bounds():

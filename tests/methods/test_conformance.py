@@ -151,7 +151,7 @@ def test_refuses_before_any_work(row):
     with pytest.raises(checks.ArgumentError, match="needs public people"):
       method.plan(settings, people.sizes._replace(public=0), BUDGET)
   if method.needs & {"groups", "public_groups"}:
-    with pytest.raises(checks.ArgumentError, match="there is one"):
+    with pytest.raises(checks.ArgumentError, match="there is only one"):
       method.plan(settings, people.sizes._replace(groups=1), BUDGET)
   with pytest.raises(checks.ArgumentError, match="settings"):
     method.plan(object(), people.sizes, BUDGET)

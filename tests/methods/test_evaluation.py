@@ -66,4 +66,4 @@ def test_a_model_that_is_no_better_than_a_constant_is_flagged(found):
   useless = dataclasses.replace(OWN, params=params)
   told = evaluate(useless, TEST, plain=TEST.y, key=jax.random.key(0)).warnings
   assert "not better than a constant" in told[0]
-  assert "one class to 100.0%" in told[1]
+  assert "one class for 100.0%" in told[1]

@@ -63,7 +63,7 @@ def test_a_large_epsilon_is_called_weak_and_names_are_escaped():
   promised = dataclasses.replace(GUARANTEE.guarantee, epsilon=30.0)
   told = Protection(promised, ("a <b>",), ("x | y",), for_release=True)
   found = card_of(released(guarantee=told, class_names=("<script>", "yes")))
-  assert "promises little" in found["model_card.md"]
+  assert "is a weak guarantee" in found["model_card.md"]
   assert "<script>" not in found["model_card.html"]
 
 

@@ -49,7 +49,7 @@ def test_charges_are_on_disk_before_anything_is_computed(people, plan, tmp_path,
 def test_a_data_set_that_cannot_pay_is_refused_before_anything_is_written(people, plan, tmp_path):
   relation = accounting.Relation.REPLACE_ONE
   people.ledger.set_budget((1.0, 1e-4), relation=relation)
-  with pytest.raises(BudgetError, match="does not pay"):
+  with pytest.raises(BudgetError, match="does not cover"):
     METHOD.release(plan, people, folder=tmp_path / "run")
   assert not (tmp_path / "run").exists()
   assert all(s.releases == 0 for s in people.ledger.spent(1e-5))

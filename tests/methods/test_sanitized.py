@@ -96,7 +96,7 @@ def test_as_many_queries_are_asked_as_the_expected_figure_allows():
   ("name", "settings", "message"),
   [
     ("pate", {"sanitized_epsilon": 0.01}, r"0.97 of 60 teachers agree \(.* is, from 40 queries\)"),
-    ("pate", {"num_teachers": 8}, "no figure pays"),
+    ("pate", {"num_teachers": 8}, "no figure helps"),
     ("confident_pate", {"answers": 3}, "leave answers and sigma_answer out"),
     ("pate_s_in", {"sigma_answer": 3.0}, "leave answers and sigma_answer out"),
     ("fairpate", {"choice": "allowed"}, "argmax over all classes"),

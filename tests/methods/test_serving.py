@@ -48,15 +48,17 @@ def test_batches_with_one_state_are_one_batch(tmp_path):
   answers = np.array(json.loads(state.read_text())["counters"])
   shares = answers[:, 1] / answers.sum(axis=1)
   assert abs(shares[0] - shares[1]) < 0.05 or (answers.sum(axis=1) <= 3).any()
-  assert "forgotten" in whole.notes[-1]
-  assert not any("forgotten" in note for note in parts[-1].notes)
+  assert "not saved" in whole.notes[-1]
+  assert not any("not saved" in note for note in parts[-1].notes)
 
 
 def test_it_says_when_the_margin_cannot_be_kept():
   own = model()
   found = serve(own, X[:5], np.zeros(5, int))
-  assert any("not kept for b: it has 0 answers, and is judged from 3 on" in n for n in found.notes)
-  assert any("one group alone" in note for note in found.notes)
+  assert any(
+    "not kept for b: it has 0 answers, and the rule applies from 3 on" in n for n in found.notes
+  )
+  assert any("only one group" in note for note in found.notes)
   assert np.isnan(found.coverage["b"])
   with pytest.raises(checks.ArgumentError, match="group of each person is needed"):
     serve(own, X)
@@ -73,5 +75,5 @@ def test_a_state_is_that_of_its_release(tmp_path):
   serve(model(), X, np.zeros(60, int), state=state)
   with pytest.raises(checks.ArgumentError, match="another rule"):
     serve(model(abstention=CounterRule(0.5, 3)), X, np.zeros(60, int), state=state)
-  with pytest.raises(checks.ArgumentError, match="folder that is there"):
+  with pytest.raises(checks.ArgumentError, match="an existing folder"):
     serve(model(), X, np.zeros(60, int), state=tmp_path / "no" / "state.json")

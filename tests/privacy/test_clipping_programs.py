@@ -266,8 +266,8 @@ def test_parameters_that_are_numpy_arrays_of_float64(method):
 @pytest.mark.parametrize(
   ("params", "told"),
   [
-    ({"w": jnp.ones((3, 2), jnp.bfloat16)}, "bfloat16 numbers, too short"),
-    ({"w": jnp.ones((3, 2), jnp.float8_e4m3fn)}, "too short"),
+    ({"w": jnp.ones((3, 2), jnp.bfloat16)}, "bfloat16 numbers, whose precision is too low"),
+    ({"w": jnp.ones((3, 2), jnp.float8_e4m3fn)}, "precision is too low"),
     ({"w": jnp.ones((3, 2), jnp.complex64)}, "complex64 numbers, which have"),
     ({"w": jnp.ones((3, 2), jnp.int32)}, "int32 numbers, which have"),
     ({}, "params hold no arrays"),

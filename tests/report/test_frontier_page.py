@@ -211,7 +211,7 @@ def test_the_page_recommends_what_specify_and_best_do(driven, written):
       if own.any():
         assert int(told) == frontier.best(points, own, objective=by)
       else:
-        assert told == f"{name}no setting keeps the limits"
+        assert told == f"{name}no setting satisfies the limits"
 
 
 @pytest.mark.slow

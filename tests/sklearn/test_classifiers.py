@@ -184,7 +184,7 @@ def test_a_search_is_one_price(instant):
   assert search.privacy_.guarantee.epsilon <= 1.0
   assert search.released_.settings["mean_runs"] == 3.0
   for wrong, told in (
-    ({"l2_clip": [1.0]}, "one price covers learning_rate and steps"),
+    ({"l2_clip": [1.0]}, "only learning_rate and steps can be searched"),
     ({"steps": []}, "is empty"),
     ({"learning_rate": [-1.0]}, "above 0"),
   ):

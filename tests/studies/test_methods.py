@@ -193,7 +193,7 @@ def test_a_release_beyond_the_data_set_s_budget_is_refused_before_any_work(csv, 
   book = accounting.DatasetLedger.of(data.csv_identity(csv), name="people")
   relation = accounting.Relation.ADD_OR_REMOVE_ONE
   book.set_budget((3.0, 1e-5), relation=relation)
-  with pytest.raises(_guarantee.BudgetError, match="does not pay"):
+  with pytest.raises(_guarantee.BudgetError, match="does not cover"):
     release(csv, tmp_path / "a")
   assert not (tmp_path / "a").exists()
   assert [spent.releases for spent in book.spent()] == [0]

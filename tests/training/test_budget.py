@@ -246,7 +246,7 @@ def test_a_folder_of_an_earlier_version_is_refused(tmp_path):
     train(tmp_path, loss=scaled)
   del record["programs"]
   path.write_text(json.dumps(record))
-  with pytest.raises(CheckpointError, match="earlier version made it; choose"):
+  with pytest.raises(CheckpointError, match="does not record its model and loss; choose"):
     train(tmp_path)
 
 

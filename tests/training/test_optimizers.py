@@ -93,7 +93,7 @@ def test_an_optax_object_trains_as_the_function_that_makes_it(trainer, config):
     ({"optimizer": "adam"}, r"optimizer='adam' is not an optimizer; pass an optax object"),
     (
       {"optimizer": optax.adam(0.1), "learning_rate": jnp.array([0.1, 0.2])},
-      "learning_rate is swept, and optimizer is an optax object",
+      "learning_rate is swept, but optimizer is an optax object",
     ),
   ],
 )
@@ -118,7 +118,7 @@ def test_settings_of_methods_take_names_functions_and_objects():
     assert plan.config.optimizer is expected
   with pytest.raises(checks.ArgumentError, match="optimizer='lion'"):
     method.settings(optimizer="lion")
-  with pytest.raises(checks.ArgumentError, match="schedule='cosine' is for optimizers by name"):
+  with pytest.raises(checks.ArgumentError, match="schedule='cosine' applies to optimizers by name"):
     method.plan(method.settings(optimizer=CHAIN, schedule="cosine", steps=5), sizes, budget)
   with pytest.raises(checks.ArgumentError, match="tuned_dp_sgd tries several"):
     methods.get("tuned_dp_sgd").settings(optimizer=CHAIN)

@@ -106,7 +106,7 @@ def _alarm(found: RunFrontier) -> str:
   return (
     f'<p class="useless" role="alert">{_many(len(on), "Pareto-optimal setting")} of '
     f"{int(found.attained.on.sum())} are no better than a constant. Their small gaps are not "
-    "fairness: look for the red lines.</p>\n"
+    "fairness; they are marked in red.</p>\n"
   )
 
 
@@ -132,23 +132,21 @@ def _reach(found: RunFrontier) -> str:
     "<table><thead><tr><th>method</th><th>settings</th>"
     "<th>Pareto-optimal</th><th>volume by itself</th></tr></thead><tbody>"
     f'{"".join(lines)}</tbody></table></div><p class="caption">The volume '
-    "that a method's own settings dominate in all four objectives, over that "
-    "of all settings together; 95% interval over seeds. More settings reach "
-    "further by chance alone.</p></section>\n"
+    "that a method's own settings dominate in all four objectives, as a share of that of all "
+    "settings; 95% interval over seeds. A method with more settings dominates more by chance "
+    "alone.</p></section>\n"
   )
 
 
 def _caveats(found: RunFrontier) -> list[str]:
   seeds, dropped = found.points.values.shape[1], found.points.dropped
   told = [
-    "Accuracy, gap and coverage are measured without noise: whatever epsilon "
-    "a setting has, this page is for those who hold the data.",
-    "The setting that is best here was chosen for looking good on these "
-    "seeds. Train it again on fresh ones (another seed in the config) before "
-    "you promise its numbers.",
-    "Choosing a setting by what the private people show is itself something "
-    "epsilon does not cover. Choose on public people, or on another data set "
-    "of the kind.",
+    "Accuracy, gap and coverage are measured without noise: at any epsilon, this page is only "
+    "for those who hold the data.",
+    "The best setting was selected on these seeds, so its numbers are optimistic. Train it "
+    "again on fresh seeds (another seed in the config) before you report its numbers.",
+    "Epsilon does not cover choosing a setting by results on private people. Choose on public "
+    "people, or on another data set of the same kind.",
   ]
   if dropped:
     told.append(

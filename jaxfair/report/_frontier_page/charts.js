@@ -120,7 +120,7 @@ function pair(a, b, look) {
     marks += mark(p, x(p.v[a]), y(p.v[b]), look);
   }
   out += marks + `<text class="title" x="${(left + w - right) / 2}" y="${h - 5}" ` +
-    `text-anchor="middle">${O[a].title}${O[a].better === "low" ? " (less is better)" : ""}</text>` +
+    `text-anchor="middle">${O[a].title}${O[a].better === "low" ? " (lower is better)" : ""}</text>` +
     `<text class="title" transform="translate(11 ${(h - bottom + top) / 2})rotate(-90)" ` +
     `text-anchor="middle">${O[b].title}</text>`;
   return `<svg viewBox="0 0 ${w} ${h}" role="img" ` +

@@ -88,7 +88,7 @@ function card(box, heading, p) {
   const constant = D.majority !== null && p.v[HEIGHT] <= D.majority ?
     `no more accurate than the majority class (${text(D.majority)})` : "";
   if (p.why || constant) {
-    make("p", `Useless: it ${p.why || `is ${constant}`}. A small gap says nothing here.`, box,
+    make("p", `Useless: it ${p.why || `is ${constant}`}. Its small gap is not fairness.`, box,
       { className: "useless" });
   }
   const over = make("div", null, box, { className: "head soft" });
@@ -117,21 +117,21 @@ function showChoice(look) {
     return;
   }
   delete box.dataset.i;
-  make("h2", "Nothing keeps these limits", box);
+  make("h2", "No setting satisfies these limits", box);
   const ways = nearest().map(([j, x]) =>
     `${O[j].words} ${sign[j] > 0 ? "at most" : "at least"} ${text(x)}`);
   make("p", ways.length ?
     `Loosen one of them: ${ways.join(", or ")}.` :
-    "No single limit stands in the way; loosen two of them.", box);
+    "Loosening one limit is not enough; loosen two of them.", box);
 }
 function showLooked(look) {
   const box = $("looked");
   box.replaceChildren();
   box.hidden = look.looked === null || look.looked === look.chosen;
   if (box.hidden) return;
-  card(box, "The one you look at", look.looked);
+  card(box, "Selected setting", look.looked);
   const broken = O.filter((_, j) => !keeps(look.looked, j)).map(o => o.words);
-  if (broken.length) make("p", `Breaks the limit on ${broken.join(", ")}.`, box);
+  if (broken.length) make("p", `Violates the limit on ${broken.join(", ")}.`, box);
 }
 
 const MOST = 200;
@@ -173,7 +173,7 @@ function showTable(look) {
     .slice().sort((a, b) => sign[state.by] * (a.v[state.by] - b.v[state.by]));
   const on = P.filter(p => p.on).length;
   $("counted").textContent = `${P.length} settings, ${on} of them Pareto-optimal` +
-    `; ${look.left.length} keep the limits.` + (shown.length > MOST ?
+    `; ${look.left.length} satisfy the limits.` + (shown.length > MOST ?
       ` The first ${MOST} of ${shown.length} are listed.` : "");
   const last = interval ? ["Pareto-optimal"] : [];
   const body = heads($("table"), ...last);
@@ -209,7 +209,7 @@ function showEach(look) {
     const row = make("tr", null, body, { className: "broken" });
     make("td", "", row, { className: "act" });
     make("td", name, row);
-    make("td", "no setting keeps the limits", row,
+    make("td", "no setting satisfies the limits", row,
       { colSpan: columns.length - 1 + O.length });
   });
 }

@@ -156,5 +156,5 @@ def test_a_compact_file_cut_short_is_refused(tmp_path, monkeypatch):
   whole = lzma.compress(PIXELS.tobytes())
   (tmp_path / "utkface_48x48_gray_delta.npy.xz").write_bytes(whole[:-20])
   (tmp_path / "utkface_labels.csv").write_text("age,gender,ethnicity,filename\n")
-  with pytest.raises(DataError, match=r"altered|cut short"):
+  with pytest.raises(DataError, match=r"altered|truncated"):
     data.load("utkface", root=tmp_path)
