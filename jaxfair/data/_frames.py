@@ -87,8 +87,7 @@ def from_frame(
     for option, value in given.items():
       checks.require(
         value is None or value == (),
-        f"{option}={checks.shown(value)} is part of the encoder; pass either this option or "
-        "the encoder",
+        f"{option}={checks.shown(value)} is part of the encoder; pass one of the two",
       )
     return _encoded(frame, encoder, unit, name, source)
   if label is None or group is None:
@@ -129,8 +128,7 @@ def from_frame(
   checks.require(_tables.size(table) > 0, "the table has no rows; a header alone is not enough")
   checks.require(
     set(bins) <= set(groups),
-    f"bins={sorted(set(bins) - set(groups))} are not columns of group=; bins split numeric "
-    "group columns",
+    f"bins={sorted(set(bins) - set(groups))} are not columns of group=, which bins split",
   )
   roles = {label, unit, *(() if keep_group_features else groups)}
   _check_features(table, roles, {*(ranges or ()), *(categories or ())})
