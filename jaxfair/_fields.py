@@ -125,6 +125,8 @@ def _check(name: str, hint: Any, value: Any) -> None:
     for item in value:
       _check(name, arguments[0], item)
   elif origin in (typing.Union, types.UnionType):
+    if type(value) in arguments:
+      return  # any int is one, of int | Literal["all"]
     for choice in arguments:
       if choice is not type(None) and _is_list(choice) == isinstance(value, tuple):
         _check(name, choice, value)

@@ -1,8 +1,10 @@
 """Fields that may hold one value or many."""
 
+from typing import Literal
+
 import pytest
 
-from jaxfair import _fields
+from jaxfair import _fields, checks
 from jaxfair import experiments as ex
 from jaxfair.experiments._config import ConfigError, build
 
@@ -33,3 +35,16 @@ def test_one_value_or_many_are_a_list(given, values):
 def test_both_forms_are_checked(given, told):
   with pytest.raises(ConfigError, match=told):
     build(Config, {"epsilon": given})
+
+
+class Shared(_fields.Settings):
+  """Settings with a field of two kinds."""
+
+  devices: int | Literal["all"] | None = None
+
+
+def test_a_number_or_a_word():
+  assert build(Shared, {"devices": 3}).devices == 3
+  assert [Shared(devices=value).devices for value in (None, 3, "all")] == [None, 3, "all"]
+  with pytest.raises(checks.ArgumentError, match="devices='many' is not known; use one of all"):
+    Shared(devices="many")

@@ -3,6 +3,7 @@
 import pathlib
 import types
 
+import jax
 import numpy as np
 import pytest
 
@@ -78,3 +79,21 @@ def test_a_point_becomes_the_release_that_its_study_says(tmp_path, monkeypatch):
   study.release = None
   with pytest.raises(_folders.RunError, match="does not say how"):
     _releases.read_point(tmp_path, 0, {})
+
+
+@pytest.mark.parametrize(
+  ("hosts", "devices", "told"),
+  [
+    (3, "all", r"3 hosts cannot share 64 shards of people equally; .* settings.dp_sgd.shards = 66"),
+    (2, 3, "devices=3 of 4 cannot share 64 shards of people equally on 2 hosts; use 2, 4 or all"),
+    (1, 3, "devices=3 of 2 cannot share 64 shards of people equally; use 1, 2 or all"),
+  ],
+)
+def test_every_host_takes_as_many_shards(monkeypatch, hosts, devices, told):
+  there = [types.SimpleNamespace(process_index=host) for host in range(hosts) for _ in range(2)]
+  monkeypatch.setattr(jax, "process_count", lambda: hosts)
+  monkeypatch.setattr(jax, "devices", lambda: there)
+  plan = types.SimpleNamespace(settings=types.SimpleNamespace(shards=64))
+  config = ReleaseConfig(epsilon=1.0, devices=devices)
+  with pytest.raises(checks.ArgumentError, match=told):
+    config.mesh(plan)
