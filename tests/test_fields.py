@@ -4,7 +4,7 @@ from typing import Literal
 
 import pytest
 
-from jaxfair import _fields
+from jaxfair import _fields, checks
 from jaxfair import experiments as ex
 from jaxfair.experiments._config import ConfigError, build
 
@@ -37,13 +37,16 @@ def test_both_forms_are_checked(given, told):
     build(Config, {"epsilon": given})
 
 
-class Shared(ex.Settings):
-  """Settings with a number or a word."""
+class Shared(_fields.Settings):
+  """Settings with a field of two kinds."""
 
   devices: int | Literal["all"] | None = None
 
 
 def test_a_number_or_a_word():
-  assert [build(Shared, {"devices": one}).devices for one in (2, "all")] == [2, "all"]
+  assert build(Shared, {"devices": 3}).devices == 3
+  assert [Shared(devices=value).devices for value in (None, 3, "all")] == [None, 3, "all"]
+  with pytest.raises(checks.ArgumentError, match="devices='many' is not known; use one of all"):
+    Shared(devices="many")
   with pytest.raises(ConfigError, match="use one of all"):
     build(Shared, {"devices": "some"})

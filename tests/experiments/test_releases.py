@@ -3,6 +3,7 @@
 import pathlib
 import types
 
+import jax
 import numpy as np
 import pytest
 
@@ -106,3 +107,21 @@ def test_what_is_refused_is_refused_before_scaling_is_bought(tmp_path, more, tol
     _releases.release_model(_releases.plan_release(config), tmp_path / "out")
   assert ledger.spent(1e-4) == []
   assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+  ("hosts", "devices", "told"),
+  [
+    (3, "all", r"3 hosts cannot share 64 shards of people equally; .* settings.dp_sgd.shards = 66"),
+    (2, 3, "devices=3 of 4 cannot share 64 shards of people equally on 2 hosts; use 2, 4 or all"),
+    (1, 3, "devices=3 of 2 cannot share 64 shards of people equally; use 1, 2 or all"),
+  ],
+)
+def test_every_host_takes_as_many_shards(monkeypatch, hosts, devices, told):
+  there = [types.SimpleNamespace(process_index=host) for host in range(hosts) for _ in range(2)]
+  monkeypatch.setattr(jax, "process_count", lambda: hosts)
+  monkeypatch.setattr(jax, "devices", lambda: there)
+  plan = types.SimpleNamespace(settings=types.SimpleNamespace(shards=64))
+  config = ReleaseConfig(epsilon=1.0, devices=devices)
+  with pytest.raises(checks.ArgumentError, match=told):
+    config.mesh(plan)
