@@ -74,14 +74,14 @@ def release(
   given = {key: value for key, value in given.items() if value not in (None, {})}
   config = _config(source, point, given)
   planned = _releases.plan_release(config)
-  for line in planned.priced():
+  folder = out or pathlib.Path("runs") / "release" / f"{planned.dataset.name}-{config.method}"
+  for line in planned.priced(folder):
     typer.echo(line)
   if point is not None:
     typer.echo("The setting was chosen by looking at these people: no epsilon covers that choice.")
   if dry_run:
     typer.echo("Nothing was computed or charged (--dry-run).")
     return
-  folder = out or pathlib.Path("runs") / "release" / f"{planned.dataset.name}-{config.method}"
   _, found, _ = _releases.release_model(planned, folder)
   assert found is not None
   for warning in found.warnings:

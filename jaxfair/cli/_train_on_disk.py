@@ -64,7 +64,7 @@ def train(
     _releases.release_model(planned, folder, key=fixed)
     return
   with _console.progress() as (say, _):
-    for line in planned.priced():
+    for line in planned.priced(folder):
       say(line)
     _releases.release_model(planned, folder, key=fixed)
 

@@ -32,6 +32,7 @@ from jaxfair.experiments._release_config import Anybody, ReleaseConfig
 from jaxfair.experiments._stored_people import open_stored
 from jaxfair.methods._buying import PLACE, buy_once
 from jaxfair.methods._evaluation import NonPrivateEvaluation, evaluate
+from jaxfair.methods._method import SCALING
 from jaxfair.methods._noisy_figures import FiguresPlan, buy_figures, plan_figures
 from jaxfair.methods._preprocessing import PreprocessingPlan
 from jaxfair.methods._releasing import WORK
@@ -97,12 +98,15 @@ class PlannedRelease:
 
     A release that has begun in this folder is charged already.
     """
-    begun = any((folder / name).exists() for name in (WORK, PLACE))
-    if self.ledger is not None and not begun:
+    if self.ledger is not None and not _has_begun(folder):
       self.ledger.require_affordable(self.event, relation=self.relation)
 
-  def priced(self) -> list[str]:
-    """Sentences on what will be done, and what it costs this data set."""
+  def priced(self, folder: pathlib.Path) -> list[str]:
+    """Sentences on what will be done, and what it costs this data set.
+
+    Args:
+      folder: of the release, which may have begun there.
+    """
     plan, people = self.plan, self.parted.population
     assert plan.guarantee is not None
     told = [
@@ -117,11 +121,16 @@ class PlannedRelease:
     ):
       if event is not None:
         told.append(f"{what} are bought: {self._cost([event])}.")
-    told += str(plan.guarantee).splitlines()[1:]
+    # How the features are prepared is known better than that it is taken to be public.
+    known = bool(people.assumed_public) or self.parted.spent is not None
+    said = str(plan.guarantee).splitlines()[1:]
+    told += [line for line in said if not (known and line.endswith(SCALING))]
     told += [f"NOT protected: {what}" for what in people.assumed_public]
     if self.ledger is None:
       return [*told, "Not charged to the ledger of the data set: dataset_ledger is false."]
     told.append(self.ledger.told(self.delta))
+    if _has_begun(folder):
+      return [*told, "This release has begun and is among them."]
     entries = [
       entry.event
       for spent in self.ledger.spent(self.delta)
@@ -249,6 +258,11 @@ def release_model(
   if planned.figures is not None:
     buy_figures(planned.figures, released, parted.test, folder=folder, ledger=ledger)
   return released, found, parted.test
+
+
+def _has_begun(folder: pathlib.Path) -> bool:
+  """Whether a release in this folder is charged already."""
+  return any((folder / name).exists() for name in (WORK, PLACE))
 
 
 def _plain(planned: PlannedRelease, buy: Buy) -> np.ndarray:

@@ -42,6 +42,7 @@ def test_from_a_table_to_predictions(jaxfair, people, tmp_path, monkeypatch):
   assert "Figures of test people are bought: epsilon 0.9" in dry.out
   assert "All releases from this data set so far: none." in dry.out
   assert "With this release: epsilon 4." in dry.out
+  assert "scaling of features" not in dry.out  # it is bought, and not taken to be public
   assert not (tmp_path / "runs").exists()
   assert not _dataset_ledger.dataset_ledgers()
 
@@ -54,7 +55,10 @@ def test_from_a_table_to_predictions(jaxfair, people, tmp_path, monkeypatch):
   assert json.loads((folder / "evaluation" / "evaluation.json").read_text())["warnings"] == []
   (ledger,) = _dataset_ledger.dataset_ledgers()
   assert [spent.releases for spent in ledger.spent()] == [3]
-  assert jaxfair("release", *asked).code == 0  # finds what is finished
+  again = jaxfair("release", *asked)  # finds what is finished
+  assert again.code == 0
+  assert "This release has begun and is among them." in again.out
+  assert "With this release" not in again.out
   assert [spent.releases for spent in ledger.spent()] == [3]
 
   told = jaxfair("predict", folder / "release", "new.csv")
