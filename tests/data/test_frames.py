@@ -123,7 +123,7 @@ def test_own_data_can_be_prepared():
     ({}, {"positive": "maybe"}, "positive='maybe' is not a value"),
     ({}, {"positive": "yes", "threshold": 1.0}, "pass one of them"),
     ({}, {"group": "age", "bins": {"age": [99]}}, "'age >= 99' empty"),
-    ({}, {"group": "age", "bins": {"age": [50, 20]}}, "rising"),
+    ({}, {"group": "age", "bins": {"age": [50, 20]}}, "increasing"),
     ({}, {"bins": {"age": [50]}}, "not columns of group="),
     ({}, {"group": "person", "drop": [], "max_groups": 3}, "6 different values"),
     ({}, {"group": ("sex", "job"), "max_groups": 3}, "makes [4-9] groups"),
@@ -149,7 +149,7 @@ def test_measurements_need_bins_or_a_threshold():
 
 def test_names_and_dates_as_features_are_refused():
   many = {"name": [f"n{i}" for i in range(1500)], "y": ["u", "v"] * 750, "g": ["a", "b"] * 750}
-  with pytest.raises(ArgumentError, match="1500 different words"):
+  with pytest.raises(ArgumentError, match="1500 different values"):
     from_frame(many, label="y", group="g")
   dates = pd.DataFrame(
     {"day": pd.to_datetime(["2020-01-01", "2020-01-02"]), "y": ["u", "v"], "g": ["a", "b"]}

@@ -49,12 +49,12 @@ def test_above_is_strict_and_defaults_to_the_median():
 
 @pytest.mark.parametrize("edges", [(), (3, 3), (5, 1)])
 def test_bins_refuse_edges_that_do_not_rise(edges):
-  with pytest.raises(ArgumentError, match="rising"):
+  with pytest.raises(ArgumentError, match="increasing"):
     _rules.bins("age", edges)
 
 
 def test_words_cannot_be_binned():
-  with pytest.raises(ArgumentError, match="'sex' holds words"):
+  with pytest.raises(ArgumentError, match="'sex' holds text"):
     _rules.bins("sex", (1,)).assign(TABLE)
 
 

@@ -78,7 +78,7 @@ def test_a_table_that_cannot_be_used(tmp_path, change, line):
 
 def test_words_without_end_are_refused_without_being_kept(tmp_path):
   frame = table().loc[np.arange(2000) % SIZE].assign(name=[f"p{i}" for i in range(2000)])
-  with pytest.raises(ArgumentError, match="column 'name' has 1001 different words"):
+  with pytest.raises(ArgumentError, match="column 'name' has 1001 different values"):
     fitted(tmp_path, frame.reset_index(drop=True), chunk_size=100)
 
 
