@@ -78,16 +78,17 @@ def test_a_figure_is_as_strong_as_all_of_its_sets(tmp_path):
     (tmp_path / f"{name}.toml").write_text(text)
   (tmp_path / "other.toml").write_text('# Another set than in figure 1.\ntitle = "other"\n')
   quotes = {("package", "Fig. 1"): Quote("a sentence", "Section 1", "Fig. 1", "pate")}
-  tested = {("package", "Fig. 1"): ["faces.toml", "digits.toml", "other.toml"]}
 
   def strength(**sizes):
-    known = {f"{name}.toml": size for name, size in sizes.items()}
-    return evidence_figures.drawn(quotes, tested, known, tmp_path)[0].strength
+    known = {f"{name}.toml": sizes.get(name) for name in ("faces", "digits", "other")}
+    return evidence_figures.drawn(quotes, {("package", "Fig. 1"): known}, tmp_path)[0].strength
 
   assert strength(faces="paper", digits="paper") == "paper"
   assert strength(faces="paper", digits="small") == "partly paper"
   assert strength(faces="paper", other="paper") == "partly paper"
   assert strength(digits="small", other="paper") == "small"
+  assert strength(faces="not run", digits="not run", other="paper") == "not run"
+  assert strength(faces="not run", digits="paper") == "partly paper"
   assert strength(other="paper") == "no record yet"
 
 

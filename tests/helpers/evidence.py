@@ -38,7 +38,8 @@ TITLES = {
   "robustness": "fairness against robustness (chapter 6)",
   "disclosure": "minimal disclosure (chapter 7)",
 }
-VERDICTS = ("supported", "not supported", "undecided", "not run")
+NOT_RUN = evidence_figures.NOT_RUN
+VERDICTS = ("supported", "not supported", "undecided", NOT_RUN)
 MOST_BYTES, MOST_FIGURES = 40_000, 1
 CODE = "study code"  # its name in versions.json
 
@@ -295,15 +296,17 @@ def quotes() -> dict[tuple[str, str], Quote]:
 
 def figures() -> list[evidence_figures.Drawn]:
   """Every figure and table of the papers, in order."""
-  tested: dict[tuple[str, str], dict[str, None]] = collections.defaultdict(dict)
+  tested: dict[tuple[str, str], dict[str, str | None]] = collections.defaultdict(dict)
   for package in TITLES:
     for config in configs(package):
-      told = records()[config].told if config in records() else _claims(config)
-      for claim in told:
+      found = records().get(config)
+      for claim in found.told if found else _claims(config):
+        judged = found and (evidence_figures.NOT_RUN if claim.verdict == NOT_RUN else found.size)
         for place in split_places(claim.source):
-          tested[package, place.split(",")[0]][config] = None
-  sizes = {config: one.size for config, one in records().items()}
-  return evidence_figures.drawn(quotes(), tested, sizes, ROOT)
+          own = tested[package, place.split(",")[0]]
+          if own.get(config) in (None, evidence_figures.NOT_RUN):
+            own[config] = judged
+  return evidence_figures.drawn(quotes(), tested, ROOT)
 
 
 def _cpu_told() -> str:

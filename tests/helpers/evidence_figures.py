@@ -28,7 +28,8 @@ SAME = {
   "Fig. 16": ("Fig. 4.17",),
 }
 MOST_LINKS = 3
-STRENGTHS = ("paper", "partly paper", "small", "no record yet", "not tested")
+NOT_RUN = "not run"  # there is a record, and its model has not learnt the task
+STRENGTHS = ("paper", "partly paper", "small", NOT_RUN, "no record yet", "not tested")
 # How the comment at the top of a config begins if it says which figures the config is about.
 ABOUT = re.compile(
   r"# (?:(?:Appendix \w|RQ\d)(?:,| and) )?((?:Figures?|Fig\.|Table) .*)", re.IGNORECASE
@@ -54,16 +55,15 @@ class Drawn(NamedTuple):
 
 def drawn(
   quotes: Mapping[tuple[str, str], Quote],
-  tested: Mapping[tuple[str, str], Iterable[str]],
-  sizes: Mapping[str, str],
+  tested: Mapping[tuple[str, str], Mapping[str, str | None]],
   root: pathlib.Path,
 ) -> list[Drawn]:
   """Every figure and table, in the order of the quotes.
 
   Args:
     quotes: by package and place.
-    tested: which configs have a claim about a place, by package and place.
-    sizes: at which size configs were recorded.
+    tested: by package and place, the configs that have a claim about it, each with the size at
+      which it was judged: `NOT_RUN` if it was not, None if there is no record.
     root: folder that configs are seen from.
   """
   first = {("pate", other): place for place, others in SAME.items() for other in others}
@@ -77,11 +77,12 @@ def drawn(
       why[key] = why.get(key) or quote.untested
   found = []
   for (package, place), own in names.items():
-    by = list(dict.fromkeys(c for one in own for c in tested.get((package, one), ())))
+    by: dict[str, str | None] = {}
+    for one in own:
+      by |= {c: size for c, size in tested.get((package, one), {}).items() if not by.get(c)}
     named = [config for config in by if is_named_after(root / config, place)]
-    sizes_of = [sizes.get(config) for config in named or by]
-    strength = _strength(sizes_of, every=bool(named)) if by else "not tested"
-    ran = [config for config in by if config in sizes]
+    strength = _strength([by[c] for c in named or by], every=bool(named)) if by else "not tested"
+    ran = [config for config in by if by[config]]
     shown = tuple(dict.fromkeys([*named, *ran])) or tuple(by)
     found.append(Drawn(tuple(own.values()), shown, strength, why[package, place]))
   return found
@@ -91,13 +92,15 @@ def _strength(sizes: list[str | None], *, every: bool) -> str:
   """How strongly configs test a figure.
 
   Args:
-    sizes: the size of each config's record; None if it has none.
+    sizes: of each config, as in `drawn`.
     every: whether each config is a part of the figure, such as one of its data sets.
   """
   full = [size in ("paper", "only") for size in sizes]
   if any(full):
     return "partly paper" if every and not all(full) else "paper"
-  return "small" if any(sizes) else "no record yet"
+  if "small" in sizes:
+    return "small"
+  return NOT_RUN if NOT_RUN in sizes else "no record yet"
 
 
 def is_named_after(config: pathlib.Path, place: str) -> bool:
@@ -142,7 +145,8 @@ def rows(found: list[Drawn]) -> Iterator[str]:
     "setting as far as two cores can do it in about an hour, and the config says what differs. A "
     "figure is at `paper` if all configs that are named after it are, such as those of its data "
     "sets; if only some of them are, it is `partly paper`. A figure without a config of its own "
-    "has the strength of the strongest record that tests its sentence."
+    "has the strength of the strongest record that tests its sentence. `not run` means that the "
+    "model has not learnt the task well enough for the claim."
   )
   yield ""
   cells = []
