@@ -49,9 +49,12 @@ class Training(ex.Settings):
   learning_rate: ex.Positive = 2e-3
 
   def plain(self, steps: int) -> training.FitConfig:
-    """Steps of plain training."""
+    """Steps of plain training, at a rate that decays to zero."""
     return training.FitConfig(
-      learning_rate=self.learning_rate, steps=steps, batch_size=self.batch_size
+      learning_rate=self.learning_rate,
+      steps=steps,
+      batch_size=self.batch_size,
+      optimizer=training.named_optimizer("adam", "cosine", steps=steps),
     )
 
 
@@ -186,9 +189,10 @@ def notes(config: NetworkConfig) -> list[str]:
   used = config.training
   return [
     f"Networks: {', '.join(config.networks)}, {used.warm_steps} plain steps with cross-entropy, "
-    f"then {used.steps} steps per setting, batches of {used.batch_size}, Adam at "
-    f"{used.learning_rate:g}. The plain start is ours: from a random start the ramp loss has no "
-    "gradient for most images, and a strong penalty finds the model that treats all images alike.",
+    f"then {used.steps} steps per setting, batches of {used.batch_size}, Adam at a rate that "
+    f"decays from {used.learning_rate:g} to 0. The plain start is ours: from a random start the "
+    "ramp loss has no gradient for most images, and a strong penalty finds the model that treats "
+    "all images alike.",
     f"{config.train_people} images to train on and {config.test_people} to test on, drawn anew for "
     "every seed. Intervals are over seeds.",
     "Distance to the boundary is the thesis's proxy: the largest softmax output minus the second.",
