@@ -250,6 +250,8 @@ def index_page() -> str:
     "|---|---|---|---|---|---|",
     *_counts(rows),
     "",
+    (EVIDENCE / "text" / "index.md").read_text(encoding="utf-8").rstrip(),
+    "",
     "## CPU time",
     "",
     _cpu_told(),
