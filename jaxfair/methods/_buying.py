@@ -69,13 +69,14 @@ def buy_once(
 
   def bought() -> str:
     entry = _entry(place, seeded=key is not None)
+    # Held until it is written down: another process that buys in this folder would draw again.
     with _ledger(place / "ledger.jsonl", plan, budget, name) as own:
       _charge(own, plan, entry)
-    if ledger is not None and key is None:
-      ledger.charge(_event(plan), id=entry, relation=plan.relation)
-    if not file.exists():
-      made = plan.buy(x, source=os.urandom if key is None else seeded_bits(key))
-      _whole_files.write_whole(file, json.dumps(_record(made)))
+      if ledger is not None and key is None:
+        ledger.charge(_event(plan), id=entry, relation=plan.relation)
+      if not file.exists():
+        made = plan.buy(x, source=os.urandom if key is None else seeded_bits(key))
+        _whole_files.write_whole(file, json.dumps(_record(made)))
     return file.read_text(encoding="utf-8")
 
   return _read(_hosts.from_first(bought), plan, place)

@@ -9,6 +9,7 @@ import pytest
 
 from jaxfair import accounting, checks, data, methods
 from jaxfair.accounting import Budget, DatasetLedger, Relation, _guarantee
+from jaxfair.accounting._locked_file import LedgerError
 from jaxfair.methods import _buying, _preprocessing, _releasing
 
 RNG = np.random.default_rng(0)
@@ -59,6 +60,21 @@ def test_it_is_charged_to_both_ledgers_before_a_bit_is_drawn(tmp_path, monkeypat
   np.testing.assert_array_equal(first.apply(x), again.apply(x))
   other = bought(tmp_path / "other", book)
   assert not np.array_equal(other.scaler.center, first.scaler.center)
+
+
+def test_two_processes_do_not_buy_twice_for_one_charge(tmp_path, monkeypatch):
+  buy, drawn = _preprocessing.PreprocessingPlan.buy, []
+
+  def meanwhile(own, x, *, source):
+    drawn.append(1)
+    if len(drawn) == 1:
+      with pytest.raises(LedgerError, match="is being written by process"):
+        bought(tmp_path)
+    return buy(own, x, source=source)
+
+  monkeypatch.setattr(_preprocessing.PreprocessingPlan, "buy", meanwhile)
+  bought(tmp_path)
+  assert drawn == [1]
 
 
 def test_a_budget_that_does_not_pay_buys_nothing(tmp_path):
