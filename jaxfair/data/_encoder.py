@@ -161,6 +161,12 @@ class Encoder:
       + (f" and of the groups ({groups})" if groups else "")
       + " were assumed public"
     )
+    if self.layout is not None:
+      # One cell may decide it: a letter that is not ASCII, a number with a comma.
+      told.append(
+        "how the file is written (separator, decimal sign, encoding of characters) was assumed "
+        "public"
+      )
     return tuple(told)
 
   def given(self) -> "Encoder":

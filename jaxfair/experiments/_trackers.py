@@ -64,12 +64,19 @@ class Mlflow:
     return str(made.info.run_id)
 
 
+# What Weights & Biases would send by itself: warnings and errors on the terminal may be about
+# people, and so may files of a repository that differ from their last commit.
+ONLY_WHAT_IS_TOLD = {"console": "off", "disable_code": True, "disable_git": True}
+
+
 class Wandb:
   """One run of Weights & Biases for a run directory; figures are logged as FIGURE/GROUP."""
 
   def __init__(self, study: str, run: pathlib.Path):
     wandb = _imported("wandb", "wandb")
-    self._run = wandb.init(project=f"jaxfair-{study}", name=run.name)
+    self._run = wandb.init(
+      project=f"jaxfair-{study}", name=run.name, settings=dict(ONLY_WHAT_IS_TOLD)
+    )
     self._cells = 0
 
   def on_cell(self, name: str, settings: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxfair import _whole_files, accounting, data
+from jaxfair import _whole_files, accounting, checks, data
 from jaxfair.accounting import Budget, DatasetLedger
 from jaxfair.data import _scaling
 from jaxfair.methods._method import PERSON
@@ -52,56 +52,84 @@ def buy_once(
     ledger: of the data set, charged as well; None for its own alone.
     key: for tests; from the operating system if None.
 
+  Raises:
+    ArgumentError: if the folder holds what was bought with a fixed seed for a release, or the
+      reverse; at another price; or for people with other columns or categories.
+
   Privacy:
     The event is on the disk, in both ledgers, before anything is drawn. What was bought is seen
     by nobody before it is written down, so a run that was stopped before and buys again has
-    released one result, not two; the charge has a name of its own and is made once. Of several
-    processes the first one charges and buys, and tells the others what it was.
+    released one result, not two; the charge has a name of its own and is made once by each ledger,
+    also if what was bought is found. It is used at the price that was paid for it alone, and noise
+    from a seed, which can be undone, never becomes part of a release. Of several processes the
+    first one charges and buys, and tells the others what it was.
   """
   place = folder / PLACE
-  file, mark = place / "bought.json", place / "id"
+  file = place / "bought.json"
 
   def bought() -> str:
-    if not file.exists():
-      _buy(plan, x, mark, file, budget=budget, name=name, ledger=ledger, key=key)
+    entry = _entry(place, seeded=key is not None)
+    # Held until it is written down: another process that buys in this folder would draw again.
+    with _ledger(place / "ledger.jsonl", plan, budget, name) as own:
+      _charge(own, plan, entry)
+      if ledger is not None and key is None:
+        ledger.charge(_event(plan), id=entry, relation=plan.relation)
+      if not file.exists():
+        made = plan.buy(x, source=os.urandom if key is None else seeded_bits(key))
+        _whole_files.write_whole(file, json.dumps(_record(made)))
     return file.read_text(encoding="utf-8")
 
-  return _read(_hosts.from_first(bought), plan)
+  return _read(_hosts.from_first(bought), plan, place)
 
 
-def _buy(
-  plan: PreprocessingPlan,
-  x: np.ndarray | Source,
-  mark: pathlib.Path,
-  file: pathlib.Path,
-  *,
-  budget: Budget,
-  name: str,
-  ledger: DatasetLedger | None,
-  key: Key | None,
-) -> None:
-  assert plan.event is not None
-  place = file.parent
-  place.mkdir(parents=True, exist_ok=True)
+def _entry(place: pathlib.Path, *, seeded: bool) -> str:
+  """The name of the charge, drawn once for a folder."""
+  mark = place / "id"
   if not mark.exists():
-    _whole_files.write_whole(mark, secrets.token_hex(16))
-  entry = f"{mark.read_text()}: preprocessing"
-  with _ledger(place / "ledger.jsonl", plan, budget, name) as own:
-    own.charge(plan.event, id=entry)
-  if ledger is not None and key is None:
-    ledger.charge(plan.event, id=entry, relation=plan.relation)
-  made = plan.buy(x, source=os.urandom if key is None else seeded_bits(key))
+    place.mkdir(parents=True, exist_ok=True)
+    _whole_files.write_whole(mark, json.dumps({"id": secrets.token_hex(16), "seeded": seeded}))
+  told = json.loads(mark.read_text(encoding="utf-8"))
+  checks.require(
+    told["seeded"] == seeded,
+    f"{place} was begun {'with' if told['seeded'] else 'without'} a fixed seed, and this release "
+    f"has {'one' if seeded else 'none'}; choose another folder",
+  )
+  return f"{told['id']}: preprocessing"
+
+
+def _charge(own: accounting.Ledger, plan: PreprocessingPlan, entry: str) -> None:
+  event = _event(plan)
+  checks.require(
+    all(known.event == event for known in own if known.id == entry),
+    f"{own.path.parent} holds scaling that was bought at another price; choose another folder, or "
+    "the epsilon, delta and columns that it was bought for",
+  )
+  own.charge(event, id=entry)
+
+
+def _event(plan: PreprocessingPlan) -> accounting.Event:
+  assert plan.event is not None
+  return plan.event
+
+
+def _record(made: Preprocessing) -> dict[str, Any]:
   scaler = {part: np.asarray(value).tolist() for part, value in made.scaler._asdict().items()}
-  record = {"encoder": made.encoder.to_record(), "kept": made.kept.tolist(), "scaler": scaler}
-  _whole_files.write_whole(file, json.dumps(record))
+  return {"encoder": made.encoder.to_record(), "kept": made.kept.tolist(), "scaler": scaler}
 
 
-def _read(text: str, plan: PreprocessingPlan) -> Preprocessing:
+def _read(text: str, plan: PreprocessingPlan, place: pathlib.Path) -> Preprocessing:
   record = json.loads(text)
   encoder = data.Encoder.from_record(record["encoder"])
   parts: Any = {name: np.asarray(value, np.float32) for name, value in record["scaler"].items()}
   scaler = _scaling.Scaler(**{**parts, "limit": float(parts["limit"])})
   kept = np.asarray(record["kept"], np.int64)
+  whole = plan.encoder
+  names = np.array([*whole.feature_names, ""])[np.minimum(kept, len(whole.feature_names))]
+  checks.require(
+    (tuple(names), encoder.label, encoder.group)
+    == (encoder.feature_names, whole.label, whole.group),
+    f"{place} holds scaling of people with other columns or categories; choose another folder",
+  )
   return Preprocessing(encoder, kept, scaler, encoder.assumed_public(), plan.event)
 
 

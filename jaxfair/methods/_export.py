@@ -5,8 +5,9 @@ return class ids and probabilities; scaling is inside. Words become numbers in
 `Released.encoder`, which stays in Python.
 """
 
+import contextlib
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import jax
@@ -53,8 +54,21 @@ def stablehlo(released: Released, platforms: Sequence[str] = PLATFORMS) -> bytes
   checks.require(bool(platforms), "platforms is empty; name at least one")
   (size,) = jax.export.symbolic_shape("n")
   one = jax.ShapeDtypeStruct((size, *released.shape), released.dtype)
-  made = jax.export.export(jax.jit(released.traced), platforms=tuple(platforms))(one)
+  with _without_places():
+    made = jax.export.export(jax.jit(released.traced), platforms=tuple(platforms))(one)
   return bytes(made.serialize())
+
+
+@contextlib.contextmanager
+def _without_places() -> Iterator[None]:
+  """Leaves out the source files of operations, whose paths tell of the machine and its user."""
+  name = "jax_traceback_in_locations_limit"
+  before = getattr(jax.config, name)
+  jax.config.update(name, 0)
+  try:
+    yield
+  finally:
+    jax.config.update(name, before)
 
 
 def onnx_model(released: Released) -> bytes:

@@ -64,8 +64,8 @@ def release_once(
   Privacy:
     The event is on the disk, in the release's own ledger and in that of the
     data set, before `compute` is called. Parameters are seen by nobody before
-    they are written down as finished, so a run that was stopped and computes
-    them again has released one set of parameters, not two.
+    they are written down, and what is written down is not computed again, with
+    other noise: a run that was stopped has released one set of parameters, not two.
   """
   require_planned(plan, data)
   require_scale(method, disk=data.source is not None, devices=data.mesh is not None)
@@ -84,7 +84,7 @@ def release_once(
     if data.ledger is not None and store.for_release:
       assert method.relation is not None
       data.ledger.charge(plan.event, id=name, relation=method.relation)
-    if store.finished:
+    if store.written:
       one = jax.ShapeDtypeStruct(plan.sizes.shape, data.private.x.dtype)
       like = jax.eval_shape(plan.model.init, jax.random.key(0), one)
       params = store.released(like)

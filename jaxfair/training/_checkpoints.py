@@ -215,6 +215,11 @@ class Checkpoints:
         path.unlink()
         sync_folder(self._root)
 
+  @property
+  def written(self) -> bool:
+    """Whether the parameters are there to be seen, of a finished release or of a killed one."""
+    return (self._folder / RELEASED).exists()
+
   def released(self, like: Any) -> Params:
     """The parameters of a finished release; `like` gives shapes and types."""
     return load_leaves(self._folder / RELEASED, like)

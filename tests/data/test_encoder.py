@@ -176,6 +176,20 @@ def test_what_was_assumed_public_is_said():
   )
 
 
+def test_that_one_person_s_letter_decides_the_encoding_is_said(tmp_path):
+  lines = "name,age,sex,hired\nBob,20,F,yes\nAnn,30,M,no\n{},40,F,no\nEve,50,M,yes\n"
+  found = []
+  for name in ("Jose", "José"):
+    path = tmp_path / f"{name}.csv"
+    path.write_bytes(lines.format(name).encode("cp1252"))
+    encoder = data.from_csv(path, label="hired", group="sex", drop=("name",)).encoder
+    found.append(encoder.to_record())
+    assert "encoding of characters) was assumed public" in encoder.assumed_public()[-1]
+  assert found[0] != found[1]  # a cell of a column that is left out
+  found = [{**record, "layout": None} for record in found]
+  assert found[0] == found[1]
+
+
 def test_private_people_are_encoded_like_public_ones():
   public = people()
   private = data.from_frame({**COLUMNS, "job": ["cook"] * 6}, encoder=public.encoder)

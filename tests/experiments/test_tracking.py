@@ -160,9 +160,18 @@ def test_mlflow_is_called_as_it_documents(tmp_path, monkeypatch):
 def test_weights_and_biases_is_called_as_it_documents(tmp_path, monkeypatch):
   logged, summary, ended = [], {}, []
   run = types.SimpleNamespace(log=logged.append, summary=summary, finish=lambda: ended.append(True))
-  fake = types.SimpleNamespace(init=lambda project, name: run)
+  given = {}
+
+  def init(**more):
+    given.update(more)
+    return run
+
+  fake = types.SimpleNamespace(init=init)
   monkeypatch.setattr(_trackers, "_imported", lambda module, install: fake)
   tell_everything("wandb", tmp_path / "run")
+  # The terminal, which has warnings about people, is not sent; nor are files.
+  off = {"console": "off", "disable_code": True, "disable_git": True}
+  assert given == {"project": "jaxfair-toy", "name": "run", "settings": off}
   assert logged[0] == {"cells": 1, "cell/mean": 1.0}
   assert logged[1]["value/a & b"] == 0.25
   assert summary["release/epsilon"] == 1.0

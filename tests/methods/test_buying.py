@@ -7,8 +7,9 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfair import accounting, data, methods
+from jaxfair import accounting, checks, data, methods
 from jaxfair.accounting import Budget, DatasetLedger, Relation, _guarantee
+from jaxfair.accounting._locked_file import LedgerError
 from jaxfair.methods import _buying, _preprocessing, _releasing
 
 RNG = np.random.default_rng(0)
@@ -59,6 +60,21 @@ def test_it_is_charged_to_both_ledgers_before_a_bit_is_drawn(tmp_path, monkeypat
   np.testing.assert_array_equal(first.apply(x), again.apply(x))
   other = bought(tmp_path / "other", book)
   assert not np.array_equal(other.scaler.center, first.scaler.center)
+
+
+def test_two_processes_do_not_buy_twice_for_one_charge(tmp_path, monkeypatch):
+  buy, drawn = _preprocessing.PreprocessingPlan.buy, []
+
+  def meanwhile(own, x, *, source):
+    drawn.append(1)
+    if len(drawn) == 1:
+      with pytest.raises(LedgerError, match="is being written by process"):
+        bought(tmp_path)
+    return buy(own, x, source=source)
+
+  monkeypatch.setattr(_preprocessing.PreprocessingPlan, "buy", meanwhile)
+  bought(tmp_path)
+  assert drawn == [1]
 
 
 def test_a_budget_that_does_not_pay_buys_nothing(tmp_path):
@@ -137,3 +153,40 @@ def test_people_on_disk_are_charged_before_they_are_read(tmp_path):
   in_memory = bought(tmp_path / "memory", key=jax.random.key(3))
   np.testing.assert_array_equal(seeded.scaler.center, in_memory.scaler.center)
   assert not np.array_equal(made.scaler.center, seeded.scaler.center)
+
+
+def test_noise_of_a_seed_is_not_taken_for_a_release(tmp_path):
+  book = DatasetLedger("own", tmp_path / "book")
+  bought(tmp_path / "seeded", book, key=jax.random.key(3))  # stopped before its training began
+  with pytest.raises(checks.ArgumentError, match="was begun with a fixed seed"):
+    bought(tmp_path / "seeded", book)
+  assert book.spent(1e-5) == []
+  bought(tmp_path / "released", book)
+  with pytest.raises(checks.ArgumentError, match="was begun without a fixed seed"):
+    bought(tmp_path / "released", book, key=jax.random.key(3))
+
+
+def test_what_was_bought_dearly_is_not_told_to_be_cheap(tmp_path):
+  rich = methods.plan_preprocessing(PEOPLE.encoder, epsilon=5.0, delta=5e-6)
+  options = {"folder": tmp_path, "budget": Budget(50.0, 1e-5), "name": "own", "ledger": None}
+  _buying.buy_once(rich, PEOPLE.examples.x, **options)
+  with pytest.raises(checks.ArgumentError, match="another price"):
+    bought(tmp_path)
+
+
+def test_what_was_bought_is_charged_to_every_ledger_that_is_named(tmp_path):
+  bought(tmp_path / "run")
+  for name in ("first", "second"):
+    book = DatasetLedger("own", tmp_path / name)
+    bought(tmp_path / "run", book)
+    assert book.spent(1e-5)[0].releases == 1
+
+
+def test_what_was_bought_for_other_columns_is_refused(tmp_path):
+  bought(tmp_path)
+  first, *rest = PEOPLE.encoder.columns
+  columns = (dataclasses.replace(first, name="income"), *rest)
+  other = dataclasses.replace(PLAN, encoder=dataclasses.replace(PLAN.encoder, columns=columns))
+  options = {"folder": tmp_path, "budget": WHOLE, "name": "own", "ledger": None}
+  with pytest.raises(checks.ArgumentError, match="other columns or categories"):
+    _buying.buy_once(other, PEOPLE.examples.x, **options)

@@ -1,6 +1,7 @@
 """Exported programs predict as the release does."""
 
 import builtins
+import pathlib
 
 import jax
 import numpy as np
@@ -44,6 +45,19 @@ def test_stablehlo_predicts_the_same(own, tmp_path):
     np.testing.assert_array_equal(labels, expected[0][:size])
     np.testing.assert_allclose(scores, expected[1][:size], rtol=1e-5, atol=1e-7)
   assert len(set(expected[0].tolist())) == 2
+
+
+@pytest.mark.slow
+def test_no_path_of_this_machine_is_exported(tmp_path):
+  """Where jaxfair lies tells of the user; operations would name their source files."""
+  own = moved(released("mlp"))
+  own.answer(X)  # traced before
+  before = jax.config.jax_traceback_in_locations_limit
+  program = _export.stablehlo(own, ["cpu"])
+  assert jax.config.jax_traceback_in_locations_limit == before
+  folder = pathlib.Path(methods.__file__).parent
+  for part in (str(folder), folder.parts[1], "_released.py"):
+    assert part.encode() not in program
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import jax
 import numpy as np
 import pytest
 
@@ -77,3 +78,27 @@ def test_other_people_do_not_continue_a_release(people, plan, tmp_path):
   others = dataclasses.replace(people, private=private)
   with pytest.raises(_checkpoints.CheckpointError, match="other data"):
     METHOD.release(plan, others, folder=tmp_path / "run")
+
+
+def test_what_was_written_down_is_not_drawn_again(people, plan, tmp_path, monkeypatch):
+  """A kill between the parameters and the record that they are finished: anybody may see them."""
+  folder, record = tmp_path / "run", _checkpoints.RECORD
+  write = _checkpoints.write_whole
+
+  def killed(path, content, **options):
+    if path.name == record and '"finished"' in content:
+      raise KeyboardInterrupt
+    write(path, content, **options)
+
+  with monkeypatch.context() as patch:
+    patch.setattr(_checkpoints, "write_whole", killed)
+    with pytest.raises(KeyboardInterrupt):
+      METHOD.release(plan, people, folder=folder)
+  with np.load(folder / "work" / _checkpoints.RELEASED) as file:
+    seen = [file[name] for name in file.files]
+  made = METHOD.release(plan, people, folder=folder)
+  for one, other in zip(seen, jax.tree.leaves(made.params), strict=True):
+    np.testing.assert_array_equal(one, other)
+  assert [path.name for path in (folder / "work" / "private").iterdir()] == [record]
+  (spent,) = people.ledger.spent(1e-5)
+  assert spent.releases == 1

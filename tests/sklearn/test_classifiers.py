@@ -151,6 +151,36 @@ def test_the_memory_adds_up_for_each_person():
   assert memory.add(x, y + 1, spent).epsilon == 0.5  # another record
 
 
+def test_fits_of_several_relations_are_added_up_for_the_weakest():
+  """Hand values: replacing a person is a removal and an addition, epsilon 2 a and (1 + e^a) d."""
+  relations = accounting.Relation
+
+  def spent(relation, epsilon):
+    return accounting.PrivacyGuarantee(epsilon, 1e-5, relation, "one person", "none")
+
+  x, y = np.arange(8.0).reshape(4, 2), np.zeros(4)
+  removed, replaced = spent(relations.ADD_OR_REMOVE_ONE, 0.5), spent(relations.REPLACE_ONE, 0.25)
+  for first, second in ((removed, replaced), (replaced, removed)):
+    memory = _spending.Registry()
+    assert memory.add(x[:2], y[:2], first).epsilon == first.epsilon
+    assert memory.add(x[2:], y[2:], second).relation is second.relation  # other people
+    total = memory.add(x[:2], y[:2], second)
+    assert total.relation is relations.REPLACE_ONE
+    assert total.epsilon == pytest.approx(2 * 0.5 + 0.25)
+    assert total.delta == pytest.approx((1 + np.exp(0.5) + 1) * 1e-5)
+    total = memory.add(x[:1], y[:1], spent(relations.ATTRIBUTE, 3.0))
+    assert (total.relation, total.epsilon) == (relations.ATTRIBUTE, pytest.approx(4.25))
+
+
+def test_a_fit_of_another_relation_warns_too(instant):
+  PrivateClassifier(epsilon=0.5, delta=1e-4, random_state=0).fit(X, Y)
+  other = PrivateClassifier(0.5, 1e-4, method="output_perturbation", random_state=0)
+  with pytest.warns(PrivacySpentWarning, match=r"epsilon 1\.5, delta 0\.00036.*alone 0\.5"):
+    other.fit(X, Y)
+  with pytest.warns(PrivacySpentWarning, match=r"epsilon 2\.5, .*for replace-one neighbors"):
+    PrivateClassifier(epsilon=0.5, delta=1e-4, random_state=0).fit(X, Y)
+
+
 @pytest.mark.slow
 def test_cross_validation_says_what_it_spends(instant):
   """A person is in the training part of four folds of five."""
