@@ -200,12 +200,12 @@ def _require_classes(y: np.ndarray, table: Table, label: Rule) -> None:
   told = ", ".join(label.columns)
   checks.require(
     not missing.any(),
-    f"label {told!r} is missing in {int(missing.sum())} rows (the first is row "
-    f"{int(missing.argmax())}); drop these rows first",
+    f"label {told!r} is missing in {int(missing.sum())} rows (the first is data row "
+    f"{int(missing.argmax()) + 1}); drop these rows first",
   )
   strange = y == LEFT_OUT
   checks.require(
     not strange.any(),
     f"label {told!r} is none of the classes {', '.join(label.names)} in {int(strange.sum())} rows "
-    f"(the first is row {int(strange.argmax())}); drop these rows, or fix their labels",
+    f"(the first is data row {int(strange.argmax()) + 1}); drop these rows, or fix their labels",
   )

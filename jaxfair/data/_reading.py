@@ -22,7 +22,13 @@ SEPARATORS = (",", ";", "\t", "|")
 _SAMPLE = 50  # lines that the separator is found out from
 _EXCEL = (".xlsx", ".xlsm", ".xls")
 _PARQUET = (".parquet", ".pq")
+# Formats that people try; everything else is read as delimited text.
+_OTHERS = tuple(
+  ".arrow .feather .json .jsonl .ndjson .ods .xlsb .dta .sav .sas7bdat .rds .rdata .pkl .pickle "
+  ".npy .npz .h5 .db .sqlite .xml .html .pdf .zip .bz2 .xz .zst .7z .tar".split()
+)
 _GROUPED = re.compile(r"[+-]?\d{1,3}([., ']\d{3})+([.,]\d+)?", re.ASCII)
+_SIGNS = re.compile(r"\s*[%$€£¥₹]\s*")
 _COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -109,6 +115,10 @@ def read_file(
   try:
     if path.suffix.lower() in (*_EXCEL, *_PARQUET):
       return _read_binary(path, missing, text, skip), None
+    checks.require(
+      path.suffix.lower() not in _OTHERS,
+      f"{path.suffix} files cannot be read; save it as CSV (plain or .gz), Excel or Parquet",
+    )
     content, encoding = decoded(path, read_bytes(path), encoding)
     if b"\n" not in content:  # lines of old end by a carriage return alone
       content = content.replace(b"\r", b"\n")
@@ -135,7 +145,7 @@ def read_file(
     commas = [] if decimal or separator == "," else _comma_columns(table, text)
     for name in commas:
       table[name] = column(name, ",")
-    _refuse_thousands({name: table[name] for name in table if name not in text})
+    _refuse_formats({name: table[name] for name in table if name not in text})
     layout = Layout(
       separator, decimal or ("," if commas else "."), encoding, tuple(sorted(missing))
     )
@@ -261,19 +271,24 @@ def _comma_columns(table: Table, text: Collection[str]) -> list[str]:
   ]
 
 
-def _refuse_thousands(table: Table) -> None:
+def _refuse_formats(table: Table) -> None:
   """Raises for columns that would be read as words because of how their numbers are written."""
+  forms = (_GROUPED, _COMMA, _tables.NUMBER)
   for name, values in table.items():
     words = [word for word in values.words if word] if isinstance(values, Text) else []
-    if not words or not all(word[-1].isdigit() for word in words[:100]):
+    if not words or not all(_SIGNS.sub("", word)[-1:].isdigit() for word in words[:100]):
       continue
-    forms = (_GROUPED, _COMMA, _tables.NUMBER)
-    if all(any(form.fullmatch(word) for form in forms) for word in words):
+    if all(any(form.fullmatch(_SIGNS.sub("", word)) for form in forms) for word in words):
       example = next(word for word in words if not _tables.NUMBER.fullmatch(word))
+      signed = _SIGNS.search(example)
+      how = (
+        f"with the sign {signed[0].strip()}; write the number alone"
+        if signed
+        else "with thousands separators, or another decimal sign than the rest; write 1234.5"
+      )
       raise checks.ArgumentError(
-        f"column {name!r} has numbers such as {example!r}: with thousands separators, or "
-        "another decimal sign than the rest; write 1234.5, pass decimal=',' if the comma is "
-        "the decimal sign, or name the column in categorical= if these are codes"
+        f"column {name!r} has numbers such as {example!r}: {how}, pass decimal=',' if the comma "
+        "is the decimal sign, or name the column in categorical= if these are codes"
       )
 
 

@@ -127,7 +127,7 @@ def test_unknown_groups_are_marked_and_unknown_classes_refused():
   new = {**COLUMNS, "sex": ["F", "X", "F", "M", "F", "M"], "level": [1, 2, 3, 1, 1, 2]}
   _, _, group = encoder.encode(new, need_group=True)
   assert group.tolist() == [0, -1, -1, 2, 0, 3]
-  with pytest.raises(ArgumentError, match=r"none of the classes no, yes in 1 rows .* row 5"):
+  with pytest.raises(ArgumentError, match=r"none of the classes no, yes in 1 rows .* data row 6"):
     encoder.encode({**COLUMNS, "hired": ["no"] * 5 + ["so"]}, need_label=True)
   with pytest.raises(ArgumentError, match="missing in 1 rows"):
     encoder.encode({**COLUMNS, "hired": ["no"] * 5 + [None]}, need_label=True)

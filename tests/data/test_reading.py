@@ -1,5 +1,6 @@
 """Files as people have them: separators, decimals, encodings, Excel, Parquet."""
 
+import codecs
 import gzip
 import sys
 
@@ -65,6 +66,13 @@ def test_columns_can_be_kept_as_text_or_skipped(tmp_path):
   assert list(table) == ["zip", "v"]
   assert table["zip"].words == ("01", "1")
   np.testing.assert_array_equal(table["v"], [np.nan, 3])
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name_in_any_encoding(tmp_path):
+  path = tmp_path / "people.csv"
+  for encoding in ("utf-8", "latin-1"):
+    path.write_bytes(codecs.BOM_UTF8 + "alter;größe\n1;2\n".encode(encoding))
+    assert list(_reading.read_table(path)) == ["alter", "größe"]
 
 
 def test_latin_1_reads_what_windows_does_not(tmp_path):
