@@ -6,6 +6,7 @@ encodes people who come later to the same bits, in another process.
 
 import dataclasses
 import json
+import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from jaxfair import _schema, checks
 from jaxfair.data import _tables
 from jaxfair.data._columns import Categorical, Numeric, bounds, encode_columns, features
 from jaxfair.data._files import PathLike
-from jaxfair.data._reading import Layout, read_table
+from jaxfair.data._reading import Layout, read_file
 from jaxfair.data._rules import LEFT_OUT, MISSING_NAME, Rule
 from jaxfair.data._tables import Table
 
@@ -81,12 +82,18 @@ class Encoder:
     """Reads a file of people to encode.
 
     Args:
-      path: CSV, Excel or Parquet; a text file is written as the one that the encoder was fitted
-        on, unless the options say otherwise.
+      path: CSV, Excel or Parquet. Separator and encoding of a text file are detected; if the
+        separator is that of the file that the encoder was fitted on, so is the decimal sign.
       **options: what `read_table` takes.
     """
-    usual = {} if self.layout is None else dataclasses.asdict(self.layout)
-    return read_table(path, **{**usual, "text": self.text_columns, **options})
+    columns = [column.name for column in self.columns]
+    table, _ = read_file(
+      pathlib.Path(path),
+      like=self.layout,
+      needed=[*columns, *self.label.columns, *self.group.columns],
+      **{"text": self.text_columns, **options},
+    )
+    return table
 
   def encode(self, table: Any, *, need_label: bool = False, need_group: bool = False) -> Encoded:
     """Encodes people, who may be new.
