@@ -82,7 +82,9 @@ def convert(hint: Any, value: Any, where: str) -> Any:
     checks.require(known, f"{told} is not known; {checks.options(value, arguments)}")
     return value
   if origin is tuple:
-    checks.require(isinstance(value, list | tuple), f"{told} must be a list")
+    checks.require(
+      isinstance(value, list | tuple), f"{told} must be a list; write [{checks.shown(value)}]"
+    )
     if len(arguments) != 2 or arguments[1] is not Ellipsis:
       raise TypeError(f"{where}: only tuple[T, ...] can be read")
     return tuple(convert(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))

@@ -34,6 +34,7 @@ def progress() -> Iterator[tuple[Say, Advance]]:
     TimeRemainingColumn(),
     console=console,
     transient=True,
+    disable=not console.is_terminal,  # in a file a bar is an empty line
   )
   task = bar.add_task("starting", total=None)
 
@@ -59,8 +60,9 @@ def download() -> Iterator[Callable[[str, int, int | None], None]]:
     BarColumn(),
     DownloadColumn(),
     TimeRemainingColumn(),
-    console=Console(stderr=True),
+    console=(console := Console(stderr=True)),
     transient=True,
+    disable=not console.is_terminal,
   )
   task = bar.add_task("starting", total=None)
 
@@ -82,8 +84,12 @@ def say_report(line: str) -> None:
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
   """Prints columns, each as wide as it needs."""
+  from rich.cells import cell_len  # an emoji takes two places
+
   lines = [list(heads), *map(list, rows)]
-  widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
+  widths = [max(cell_len(line[i]) for line in lines) for i in range(len(heads))]
   for line in lines:
-    padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+    padded = (
+      cell + " " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True)
+    )
     typer.echo("  ".join(padded).rstrip())

@@ -94,9 +94,7 @@ def _read(
       f"this release of {released.data_name} was trained on arrays and reads no tables; pass "
       f"features {released.shape} of each person as .npy, or x and group in an .npz"
     )
-  from jaxfair import data
-
-  table = data.read_table(path, text=encoder.text_columns)
+  table = encoder.read(path)
   if column is not None:
     own = encoder.group.columns
     checks.require(

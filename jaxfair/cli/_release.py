@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jaxfair import checks
-from jaxfair.cli import _train
+from jaxfair.cli import _option_words, _train
 
 if TYPE_CHECKING:
   from jaxfair.experiments._release_config import ReleaseConfig
@@ -32,12 +32,17 @@ def release(
   ] = None,
   label: Annotated[str | None, typer.Option(help="Column to predict.")] = None,
   group: Annotated[str | None, typer.Option(help="Column of the groups.")] = None,
+  positive: _train.Positive = None,
+  drop: _train.Drop = None,
   ranges: _train.Ranges = None,
   public: _train.Public = None,
   epsilon: Annotated[float | None, typer.Option(help="Epsilon that may be spent.")] = None,
   delta: Annotated[float | None, typer.Option(help="Delta that may be spent.")] = None,
   sets: Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method.")
+    list[str] | None,
+    typer.Option(
+      "--set", metavar="KEY=VALUE", help="A setting of the method, or data.KEY of your own file."
+    ),
   ] = None,
   figures: Annotated[
     float | None,
@@ -67,13 +72,15 @@ def release(
     "figures_epsilon": figures,
     "intended_use": use,
     "devices": _train.counted(devices),
-    "settings": _settings(sets or []),
-    "data": _people(data, label, group, ranges or []),
     **_train.public_people(public, "public"),
   }
+  columns = {"label": label, "group": group, "positive": positive, "drop": drop, "ranges": ranges}
+  settings, more = _settings(sets or [])
+  given |= {"settings": settings, "data": {**_people(data, columns), **more}}
   given = {key: value for key, value in given.items() if value not in (None, {})}
-  config = _config(source, point, given)
-  planned = _releases.plan_release(config)
+  with _option_words.in_options():
+    config = _config(source, point, given)
+    planned = _releases.plan_release(config)
   folder = out or pathlib.Path("runs") / "release" / f"{planned.dataset.name}-{config.method}"
   for line in planned.priced(folder):
     typer.echo(line)
@@ -115,16 +122,23 @@ def _config(
   return _releases.read_release(source, given)
 
 
-def _settings(sets: list[str]) -> dict[str, Any]:
+def _settings(sets: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+  """Settings of the method, and values of its data: `data.KEY=VALUE`."""
   from jaxfair.experiments import _config as configs
 
-  return dict(configs.assignment(one) for one in sets)
+  found = dict(configs.assignment(one) for one in sets)
+  data = {key: value for key, value in found.items() if key.startswith("data.")}
+  settings = {key: value for key, value in found.items() if key not in data}
+  return settings, {key.removeprefix("data."): value for key, value in data.items()}
 
 
-def _people(
-  data: str | None, label: str | None, group: str | None, ranges: list[str]
-) -> dict[str, Any]:
+def _people(data: str | None, columns: dict[str, Any]) -> dict[str, Any]:
   if data is not None:
-    return _train.people_table(data, label, group, None, [], ranges)
-  checks.require(not ranges, "--range applies to your own file; name it with --data")
-  return {key: value for key, value in (("label", label), ("group", group)) if value is not None}
+    return _train.people_table(
+      data, **{**columns, "drop": columns["drop"] or [], "ranges": columns["ranges"] or []}
+    )
+  for name in ("positive", "drop", "ranges"):
+    checks.require(
+      not columns[name], f"--{name.removesuffix('s')} applies to your own file; name it with --data"
+    )
+  return {name: columns[name] for name in ("label", "group") if columns[name] is not None}

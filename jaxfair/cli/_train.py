@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jaxfair import checks
-from jaxfair.cli import _console, _hosts, _train_on_disk
+from jaxfair.cli import _console, _hosts, _option_words, _train_on_disk
 
 if TYPE_CHECKING:
   from jaxfair.experiments._cells import Plan
@@ -25,6 +25,13 @@ Public = Annotated[
   str | None,
   typer.Option(metavar="FILE|SHARE", help="A table of public people, or the share that is public."),
 ]
+Positive = Annotated[
+  str | None,
+  typer.Option(metavar="VALUE", help="Value of the label that is class 1; all others are class 0."),
+]
+Drop = Annotated[
+  list[str] | None, typer.Option(metavar="COLUMN", help="A column to leave out; repeatable.")
+]
 Use = Annotated[
   str | None, typer.Option(help="The intended use, in a sentence for the model card.")
 ]
@@ -34,6 +41,7 @@ Devices = Annotated[
     metavar="N|all", help="How many devices share the training of the released model; default one."
   ),
 ]
+MOST_FIGURES = 4  # of a group in the terminal; the evaluation has all
 SEEDS = 5  # repetitions that measure what privacy costs each group
 
 
@@ -51,10 +59,8 @@ def train(
   group: Annotated[
     str | None, typer.Option(help="Column of the groups; sex*race for intersections.")
   ] = None,
-  positive: Annotated[
-    str | None, typer.Option(help="Value of the label that is class 1, if there are several.")
-  ] = None,
-  drop: Annotated[list[str] | None, typer.Option(help="A column to leave out; repeatable.")] = None,
+  positive: Positive = None,
+  drop: Drop = None,
   method: Annotated[str | None, typer.Option(help="Default dp_sgd; see `jaxfair list`.")] = None,
   delta: Annotated[
     float | None, typer.Option(help="Default: a power of ten, at most a tenth of 1 / n.")
@@ -99,7 +105,10 @@ def train(
   """
   number = counted(devices if host is None else devices or "all")
   more = [str(one) for one in (public, config) if one is not None and pathlib.Path(one).is_file()]
-  with _hosts.joined(context, host, coordinator, wait, [people, *more]) as party:
+  with (
+    _hosts.joined(context, host, coordinator, wait, [people, *more]) as party,
+    _option_words.in_options(),
+  ):
     table = people_table(people, label, group, positive, drop or [], ranges or [])
     if on_disk or "source" in table:
       checks.require(epsilon is not None, NO_EPSILON)
@@ -192,6 +201,9 @@ def people_table(
     roles = {"label": label, "group": group, "positive": positive, "drop": drop, "ranges": ranges}
     return {"source": source, **{key: one for key, one in roles.items() if one not in (None, [])}}
   own = source not in _loading.names()
+  checks.require(
+    not own or path.is_file() or not path.suffix, f"there is no file {source}; check the path"
+  )
   checks.require(
     not own or path.is_file(),
     f"{source!r} is neither a file nor a named data set; "
@@ -310,11 +322,11 @@ def _print_models(found: "NonPrivateEvaluation") -> None:
 
 def _print_groups(found: "NonPrivateEvaluation") -> None:
   everyone = sum(found.sizes.values())
-  figures = next(iter(found.groups.values()))
+  figures = list(next(iter(found.groups.values())))[:MOST_FIGURES]
   _console.table(
     ("group", "test people", *figures),
     [
-      (name, f"{found.sizes.get(name, everyone):,}", *map(_interval, own.values()))
+      (name, f"{found.sizes.get(name, everyone):,}", *(_interval(own[what]) for what in figures))
       for name, own in found.groups.items()
     ],
   )

@@ -6,6 +6,7 @@ encodes people who come later to the same bits, in another process.
 
 import dataclasses
 import json
+import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from jaxfair import _schema, checks
 from jaxfair.data import _tables
 from jaxfair.data._columns import Categorical, Numeric, bounds, encode_columns, features
 from jaxfair.data._files import PathLike
-from jaxfair.data._reading import Layout, read_table
+from jaxfair.data._reading import Layout, read_file
 from jaxfair.data._rules import LEFT_OUT, MISSING_NAME, Rule
 from jaxfair.data._tables import Table
 
@@ -81,12 +82,18 @@ class Encoder:
     """Reads a file of people to encode.
 
     Args:
-      path: CSV, Excel or Parquet; a text file is written as the one that the encoder was fitted
-        on, unless the options say otherwise.
+      path: CSV, Excel or Parquet. Separator and encoding of a text file are detected; if the
+        separator is that of the file that the encoder was fitted on, so is the decimal sign.
       **options: what `read_table` takes.
     """
-    usual = {} if self.layout is None else dataclasses.asdict(self.layout)
-    return read_table(path, **{**usual, "text": self.text_columns, **options})
+    columns = [column.name for column in self.columns]
+    table, _ = read_file(
+      pathlib.Path(path),
+      like=self.layout,
+      needed=[*columns, *self.label.columns, *self.group.columns],
+      **{"text": self.text_columns, **options},
+    )
+    return table
 
   def encode(self, table: Any, *, need_label: bool = False, need_group: bool = False) -> Encoded:
     """Encodes people, who may be new.
@@ -206,12 +213,12 @@ def _require_classes(y: np.ndarray, table: Table, label: Rule) -> None:
   told = ", ".join(label.columns)
   checks.require(
     not missing.any(),
-    f"label {told!r} is missing in {int(missing.sum())} rows (the first is row "
-    f"{int(missing.argmax())}); drop these rows first",
+    f"label {told!r} is missing in {int(missing.sum())} rows (the first is data row "
+    f"{int(missing.argmax()) + 1}); drop these rows first",
   )
   strange = y == LEFT_OUT
   checks.require(
     not strange.any(),
     f"label {told!r} is none of the classes {', '.join(label.names)} in {int(strange.sum())} rows "
-    f"(the first is row {int(strange.argmax())}); drop these rows, or fix their labels",
+    f"(the first is data row {int(strange.argmax()) + 1}); drop these rows, or fix their labels",
   )

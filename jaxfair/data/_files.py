@@ -149,6 +149,7 @@ def decoded(path: pathlib.Path, content: bytes, encoding: str | None = None) -> 
     if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
       encoding = "utf-16"
     else:
+      content = content.removeprefix(codecs.BOM_UTF8)  # some programs put it before any encoding
       encoding = next(one for one in ("utf-8", "cp1252", "latin-1") if _is(content, one))
   try:
     name = codecs.lookup(encoding).name

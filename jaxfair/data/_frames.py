@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.data import _rules, _tables
+from jaxfair.data._column_checks import MAX_CODES, check_features
 from jaxfair.data._dataset import Dataset, Source
 from jaxfair.data._encoder import Encoder
 from jaxfair.data._files import PathLike
@@ -19,10 +20,6 @@ from jaxfair.types import Examples
 
 MAX_CLASSES = 100
 MAX_GROUPS = 50
-# More numbers than this, and a column is a measurement rather than a code.
-MAX_CODES = 20
-# More words than this, and a column is a name or an id.
-MAX_WORDS = 1000
 
 
 def from_frame(
@@ -109,9 +106,7 @@ def from_frame(
     ("unit", () if unit is None else (unit,)),
   ):
     for column in columns:
-      checks.require(
-        column in known, f"{role} {column!r} is not a column; {checks.options(column, known)}"
-      )
+      checks.require(column in known, _no_column(role, column, known))
       checks.require(
         role == "drop" or column not in drop,
         f"{role} {column!r} is also in drop; remove it from one of them",
@@ -131,7 +126,7 @@ def from_frame(
     f"bins={sorted(set(bins) - set(groups))} are not columns of group=, which bins split",
   )
   roles = {label, unit, *(() if keep_group_features else groups)}
-  _check_features(table, roles, {*(ranges or ()), *(categories or ())})
+  check_features(table, roles, {*(ranges or ()), *(categories or ())}, categorical)
   dataset = assemble(
     name,
     Raw(table),
@@ -193,7 +188,8 @@ def _encoded(frame: Any, encoder: Encoder, unit: str | None, name: str, source: 
   checks.require(
     not strange.any(),
     f"group {', '.join(encoder.group.columns)!r} is none of {', '.join(encoder.group_names)} in "
-    f"{int(strange.sum())} rows (the first is row {int(strange.argmax())}); drop these rows",
+    f"{int(strange.sum())} rows (the first is data row {int(strange.argmax()) + 1}); drop these "
+    "rows",
   )
   units = None if unit is None else _tables.select(frame, [unit])[unit]
   return Dataset(
@@ -209,31 +205,6 @@ def _encoded(frame: Any, encoder: Encoder, unit: str | None, name: str, source: 
   )
 
 
-def _check_features(table: Table, roles: Collection[str | None], declared: Collection[str]) -> None:
-  """Raises for columns that cannot be features or carry no information."""
-  for name, values in table.items():
-    if name in roles:
-      continue
-    gaps = _tables.unknown(values)
-    checks.require(not gaps.all(), f"column {name!r} is empty; name it in drop=")
-    if name in declared:
-      continue
-    if _tables.is_number(values):
-      constant = not gaps.any() and bool((values == values[0]).all())
-      distinct = 0
-    else:
-      distinct = len(_tables.levels(values).words)
-      constant = distinct == 1
-    checks.require(
-      not constant, f"column {name!r} has the same value in every row; name it in drop="
-    )
-    checks.require(
-      distinct <= MAX_WORDS,
-      f"column {name!r} has {distinct} different values, each of which would become a feature; "
-      "name it in drop=, or make it coarser",
-    )
-
-
 def _label_rule(
   table: Table,
   label: str,
@@ -246,7 +217,7 @@ def _label_rule(
   checks.require(
     not unknown.any(),
     f"label {label!r} is missing in {int(unknown.sum())} rows (the first is "
-    f"row {int(unknown.argmax())}); drop these rows first",
+    f"data row {int(unknown.argmax()) + 1}); drop these rows first",
   )
   checks.require(
     positive is None or threshold is None,
@@ -262,6 +233,9 @@ def _label_rule(
       f"positive={positive!r} is not a value of label {label!r}; "
       f"{checks.options(value, distinct[:MAX_CODES])}",
     )
+    if len(distinct) == 2:
+      other = next(word for word in distinct if word != value)
+      return _rules.values(label, {other: other, value: value})
     return _rules.against(label, value, (f"not {value}", value))
   checks.require(
     not _tables.is_number(values) or len(distinct) <= MAX_CODES,
@@ -335,13 +309,22 @@ def require_group_sizes(
 ) -> None:
   """Raises for a group of few people, of any number of groups with their sizes."""
   smallest, count = min(sizes.items(), key=lambda item: item[1], default=("", min_group_size))
+  others = sum(size < min_group_size for size in sizes.values()) - 1
+  also = f" (and {others} other groups have fewer than {min_group_size})" if others > 0 else ""
   checks.require(
     count >= min_group_size,
     f"group {smallest!r} of {', '.join(groups)} has {count} "
-    f"{'person' if count == 1 else 'people'}, and figures of so few people are unreliable and "
-    f"reveal their records; merge it with another group, drop its rows, or pass "
+    f"{'person' if count == 1 else 'people'}{also}, and figures of so few people are unreliable "
+    f"and reveal their records; merge it with another group, drop its rows, or pass "
     f"min_group_size={count}",
   )
+
+
+def _no_column(role: str, column: str, known: Collection[str]) -> str:
+  told = f"{role} {column!r} is not a column; {checks.options(column, known)}"
+  if any(_tables.number(name) is not None for name in known):
+    told += "; the first line must name the columns: add it if it is missing"
+  return told
 
 
 def _shown(value: str | float | bool) -> str:

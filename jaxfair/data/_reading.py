@@ -14,15 +14,21 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.data import _tables
 from jaxfair.data._arrow_cells import read_columns
+from jaxfair.data._binary_files import BINARY, read_binary
 from jaxfair.data._cells import find_cells
-from jaxfair.data._files import DataError, PathLike, decoded, read_bytes
+from jaxfair.data._files import PathLike, decoded, read_bytes
 from jaxfair.data._tables import Table, Text
 
 SEPARATORS = (",", ";", "\t", "|")
 _SAMPLE = 50  # lines that the separator is found out from
-_EXCEL = (".xlsx", ".xlsm", ".xls")
-_PARQUET = (".parquet", ".pq")
+# Formats that people try; everything else is read as delimited text.
+_OTHERS = re.compile(
+  r"[.](arrow|feather|json|jsonl|ndjson|ods|xlsb|dta|sav|sas7bdat|rds|rdata|pkl|pickle|npy|npz|h5"
+  r"|db|sqlite|xml|html|pdf|zip|bz2|xz|zst|7z|tar)",
+  re.IGNORECASE,
+)
 _GROUPED = re.compile(r"[+-]?\d{1,3}([., ']\d{3})+([.,]\d+)?", re.ASCII)
+_SIGNS = re.compile(r"\s*[%$€£¥₹]\s*")
 _COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -101,14 +107,35 @@ def read_file(
   separator: str | None = None,
   decimal: str | None = None,
   encoding: str | None = None,
-  missing: Collection[str] = tuple(_tables.MISSING),
+  missing: Collection[str] | None = None,
   text: Collection[str] = (),
   skip: Collection[str] = (),
+  like: Layout | None = None,
+  needed: Collection[str] | None = None,
 ) -> tuple[Table, Layout | None]:
-  """The table of a file, and how it is written if it is a text file."""
+  """The table of a file, and how it is written if it is a text file.
+
+  Args:
+    path: see `read_table`; so are the options that are not named here.
+    separator: the same.
+    decimal: the same.
+    encoding: the same.
+    missing: the same; None for the usual ones.
+    text: the same.
+    skip: the same.
+    like: of an earlier file of the same kind: tells the missing cells, and the decimal sign of a
+      file with the same separator, which few rows may not tell.
+    needed: columns whose numbers must be readable; None for all.
+  """
+  if missing is None:
+    missing = _tables.MISSING if like is None else like.missing
   try:
-    if path.suffix.lower() in (*_EXCEL, *_PARQUET):
-      return _read_binary(path, missing, text, skip), None
+    if path.suffix.lower() in BINARY:
+      return read_binary(path, missing, text, skip), None
+    checks.require(
+      not _OTHERS.fullmatch(path.suffix),
+      f"{path.suffix} files cannot be read; save it as CSV (plain or .gz), Excel or Parquet",
+    )
     content, encoding = decoded(path, read_bytes(path), encoding)
     if b"\n" not in content:  # lines of old end by a carriage return alone
       content = content.replace(b"\r", b"\n")
@@ -116,6 +143,8 @@ def read_file(
     if separator is None:
       separator = _find_separator(content, encoding)
     _check_separator(separator)
+    if decimal is None and like is not None and like.separator == separator:
+      decimal = like.decimal
     names = _names(header, separator)
     places = {name: place for place, name in enumerate(names) if name not in skip}
     cells = functools.cache(
@@ -135,7 +164,8 @@ def read_file(
     commas = [] if decimal or separator == "," else _comma_columns(table, text)
     for name in commas:
       table[name] = column(name, ",")
-    _refuse_thousands({name: table[name] for name in table if name not in text})
+    unsure = set(table if needed is None else needed) - set(text)
+    _refuse_formats({name: table[name] for name in table if name in unsure})
     layout = Layout(
       separator, decimal or ("," if commas else "."), encoding, tuple(sorted(missing))
     )
@@ -261,19 +291,24 @@ def _comma_columns(table: Table, text: Collection[str]) -> list[str]:
   ]
 
 
-def _refuse_thousands(table: Table) -> None:
+def _refuse_formats(table: Table) -> None:
   """Raises for columns that would be read as words because of how their numbers are written."""
+  forms = (_GROUPED, _COMMA, _tables.NUMBER)
   for name, values in table.items():
     words = [word for word in values.words if word] if isinstance(values, Text) else []
-    if not words or not all(word[-1].isdigit() for word in words[:100]):
+    if not words or not all(_SIGNS.sub("", word)[-1:].isdigit() for word in words[:100]):
       continue
-    forms = (_GROUPED, _COMMA, _tables.NUMBER)
-    if all(any(form.fullmatch(word) for form in forms) for word in words):
+    if all(any(form.fullmatch(_SIGNS.sub("", word)) for form in forms) for word in words):
       example = next(word for word in words if not _tables.NUMBER.fullmatch(word))
+      signed = _SIGNS.search(example)
+      how = (
+        f"with the sign {signed[0].strip()}; write the number alone"
+        if signed
+        else "with thousands separators, or another decimal sign than the rest; write 1234.5"
+      )
       raise checks.ArgumentError(
-        f"column {name!r} has numbers such as {example!r}: with thousands separators, or "
-        "another decimal sign than the rest; write 1234.5, pass decimal=',' if the comma is "
-        "the decimal sign, or name the column in categorical= if these are codes"
+        f"column {name!r} has numbers such as {example!r}: {how}, pass decimal=',' if the comma "
+        "is the decimal sign, or name the column in categorical= if these are codes"
       )
 
 
@@ -288,30 +323,3 @@ def _unique_names(header: Sequence[str]) -> list[str]:
       fresh = f"{name}.{repeats[name]}"
     names[fresh] = None
   return list(names)
-
-
-def _read_binary(
-  path: pathlib.Path, missing: Collection[str], text: Collection[str], skip: Collection[str]
-) -> Table:
-  """An Excel or Parquet file, through pandas."""
-  try:
-    import pandas
-
-    with path.open("rb") as file:
-      if path.suffix.lower() in _PARQUET:
-        frame = pandas.read_parquet(file)
-      else:
-        frame = pandas.read_excel(file, keep_default_na=False, na_values=list(missing))
-  except ImportError:
-    raise DataError(
-      f"{path} needs pandas with openpyxl (for Excel) and pyarrow (for Parquet); pip install "
-      "'jaxfair[files]', or save it as CSV"
-    ) from None
-  except OSError as error:
-    raise DataError(f"{path} cannot be read ({error}); check the path") from None
-  except Exception as error:  # each format has a dozen kinds of it
-    told = str(error).splitlines()[0] if str(error) else type(error).__name__
-    raise DataError(f"{path} is not an intact file of its kind ({told}); save it again") from None
-  names = [str(name) for name in frame.columns]
-  kept = [name for name in names if name not in skip]
-  return _tables.select(frame, kept, text=text)

@@ -14,8 +14,9 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.data import _tables
+from jaxfair.data._column_checks import MAX_WORDS
 from jaxfair.data._encoder import Encoder
-from jaxfair.data._frames import MAX_WORDS, from_frame, require_group_sizes
+from jaxfair.data._frames import from_frame, require_group_sizes
 from jaxfair.data._source_files import chunks_of
 
 MOST = MAX_WORDS + 1  # different words of a column that are looked at: more are refused
@@ -77,8 +78,8 @@ class _Seen:
       missing = words[self._label] == ""
       checks.require(
         not missing.any(),
-        f"label {self._label!r} is missing in some rows (the first is row "
-        f"{self._rows + int(missing.argmax())}); drop these rows first",
+        f"label {self._label!r} is missing in some rows (the first is data row "
+        f"{self._rows + int(missing.argmax()) + 1}); drop these rows first",
       )
     self._rows += len(frame)
     rows = set(self._new_groups(words))

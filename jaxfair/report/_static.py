@@ -4,6 +4,7 @@ import importlib.util
 import math
 import pathlib
 import textwrap
+import warnings
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,9 @@ def save(figure: Figure, table: Table, path: pathlib.Path) -> bool:
       loc="outside right center",
       fontsize=9,
     )
-  canvas.savefig(path, dpi=150)
+  with warnings.catch_warnings():  # names in scripts that the font lacks; the page has them
+    warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+    canvas.savefig(path, dpi=150)
   return True
 
 

@@ -49,7 +49,14 @@ USUAL = (*ROLES, "--epsilon", "1")
     ((*USUAL, "--delta", "0.1"), "publishing whole records.*use at most 0.0001"),
     ((*USUAL, "--method", "pate", "--tune", "3"), "--tune is for dp_sgd, not for pate"),
     ((*USUAL, "--set", "settings.dp_sgd.stesp=3"), "stesp.*steps"),
-    (("--label", "job", "--group", "sex", "--epsilon", "1"), "'job'.*3.*positive"),
+    (
+      ("--label", "job", "--group", "sex", "--epsilon", "1"),
+      r"'job'.*3.*pass --positive '\w+' for .* or --set data.multiclass=true for one class",
+    ),
+    (
+      ("--label", "hired", "--group", "pay", "--epsilon", "1"),
+      r"pass --set 'data.bins=\[25, 60\]', with your own edges, to cut",
+    ),
   ],
 )
 def test_a_mistake_is_one_line_with_the_remedy(refused, people, arguments, told):
@@ -58,7 +65,8 @@ def test_a_mistake_is_one_line_with_the_remedy(refused, people, arguments, told)
 
 
 def test_a_wrong_source_names_the_sets(refused):
-  assert "is neither a file nor a named data set" in refused("train", "peeple.csv", *USUAL)
+  assert "there is no file peeple.csv; check the path" in refused("train", "peeple.csv", *USUAL)
+  assert "is neither a file nor a named data set" in refused("train", "peeple", *USUAL)
   assert "adult" in refused("train", "adlut", "--epsilon", "1")
 
 

@@ -95,6 +95,15 @@ def test_new_people_need_neither_label_nor_group_nor_all_categories():
   assert encoder.notes(COLUMNS) == ()
 
 
+def test_a_single_row_is_read_with_the_decimal_sign_of_the_file_before(tmp_path):
+  own, new = tmp_path / "own.csv", tmp_path / "new.csv"
+  own.write_text("size;sex;hired\n1,75;F;yes\n1,8;M;no\n1,75;M;yes\n1,6;F;no\n")
+  encoder = data.from_csv(own, label="hired", group="sex").encoder
+  for written in ("size;sex\n1,700;F\n", "sex,size\nF,1.7\n", "size;share\n1,700;12%\n"):
+    new.write_text(written)
+    np.testing.assert_array_equal(encoder.encode(encoder.read(new)).x, np.float32([[1.7]]))
+
+
 def test_a_file_is_read_as_the_one_before(tmp_path):
   own, new = tmp_path / "own.csv", tmp_path / "new.csv"
   own.write_text(pd.DataFrame(COLUMNS).to_csv(index=False, sep=";"))
@@ -127,7 +136,7 @@ def test_unknown_groups_are_marked_and_unknown_classes_refused():
   new = {**COLUMNS, "sex": ["F", "X", "F", "M", "F", "M"], "level": [1, 2, 3, 1, 1, 2]}
   _, _, group = encoder.encode(new, need_group=True)
   assert group.tolist() == [0, -1, -1, 2, 0, 3]
-  with pytest.raises(ArgumentError, match=r"none of the classes no, yes in 1 rows .* row 5"):
+  with pytest.raises(ArgumentError, match=r"none of the classes no, yes in 1 rows .* data row 6"):
     encoder.encode({**COLUMNS, "hired": ["no"] * 5 + ["so"]}, need_label=True)
   with pytest.raises(ArgumentError, match="missing in 1 rows"):
     encoder.encode({**COLUMNS, "hired": ["no"] * 5 + [None]}, need_label=True)

@@ -78,6 +78,13 @@ def test_label_rules():
   assert own.examples.y.tolist() == [1, 0, 1]
 
 
+def test_the_positive_value_of_two_keeps_the_name_of_the_other():
+  answers = {"y": ["ja", "nein", "ja"] * 4, "x": [1.0, 2.0, 3.0] * 4}
+  own = from_frame(answers, label="y", group=(), positive="ja")
+  assert own.class_names == ("nein", "ja")
+  assert own.examples.y.tolist() == [1, 0, 1] * 4
+
+
 def test_codes_become_one_hot_when_named():
   own = from_frame(
     {"zip": [10, 2, 10], "y": ["a", "b", "a"], "g": ["p", "q", "p"]},
@@ -118,7 +125,7 @@ def test_own_data_can_be_prepared():
     ({}, {"drop": ["persn"]}, r"drop 'persn'.*did you mean person"),
     ({}, {"unit": "no"}, "unit 'no' is not a column"),
     ({"hired": ["yes"] * 6}, {}, "one class only"),
-    ({"hired": ["yes", None] * 3}, {}, r"missing in 3 rows \(the first is row 1"),
+    ({"hired": ["yes", None] * 3}, {}, r"missing in 3 rows \(the first is data row 2"),
     ({}, {"label": "pay"}, "missing in 1 rows"),
     ({}, {"positive": "maybe"}, "positive='maybe' is not a value"),
     ({}, {"positive": "yes", "threshold": 1.0}, "pass one of them"),

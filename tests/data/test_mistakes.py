@@ -58,7 +58,7 @@ MISTAKES = {
   "label missing in rows": (
     text(**with_cell("hired", 7, "")),
     {},
-    r"label 'hired' is missing in 1 rows \(the first is row 7\); drop these rows",
+    r"label 'hired' is missing in 1 rows \(the first is data row 8\); drop these rows",
     None,
   ),
   "label of three values": (
@@ -131,6 +131,60 @@ MISTAKES = {
     "pass decimal=',' if the comma is the decimal sign",
     {"decimal": ","},
   ),
+  "percent signs": (
+    text(share=[f"{i}%" for i in range(ROWS)]),
+    {},
+    "column 'share' has numbers such as '0%': with the sign %; write the number alone",
+    {"categorical": ["share"]},
+  ),
+  "amounts of money": (
+    text(";", pay=[f"-€ {1000 + i:,}.50" for i in range(ROWS)]),
+    {},
+    "column 'pay' has numbers such as '-€ 1,000.50': with the sign €; write the number alone",
+    {"categorical": ["pay"]},
+  ),
+  "words among numbers": (
+    text(**with_cell("pay", 3, "unknown")),
+    {},
+    "column 'pay' has numbers, and text such as 'unknown'; leave these cells empty, or name it",
+    {"missing": ["", "unknown"]},
+  ),
+  "dates of the day first": (
+    text(since=[f"{i % 28 + 1}.{i % 12 + 1}.20{i:02}" for i in range(ROWS)]),
+    {},
+    "column 'since' holds dates such as '1.1.2000'; turn them into numbers, name it in drop=",
+    {"drop": ["since"]},
+  ),
+  "dates with times": (
+    text(since=[f"2024-02-03T10:{i:02}:00+01:00" for i in range(ROWS)]),
+    {},
+    "column 'since' holds dates such as '2024-02-03T10:00:00",
+    {"categorical": ["since"]},
+  ),
+  "numbers of the rows": (
+    text(id=range(7, 7 + ROWS)),
+    {},
+    "column 'id' numbers the rows from 7 to 46; name it in drop=, or declare its range",
+    {"ranges": {"id": (0, 100)}},
+  ),
+  "a row index without a name": (
+    text(index=range(ROWS)).replace("index", "", 1),
+    {},
+    "column 'column_4' numbers the rows from 0 to 39; name it in drop=",
+    {"drop": ["column_4"]},
+  ),
+  "no header": (
+    text().split("\n", 1)[1],
+    {},
+    "label 'hired' is not a column; .*; the first line must name the columns",
+    None,
+  ),
+  "several groups of one person": (
+    text(sex=["X", "Y", *(["F", "M"] * ROWS)[: ROWS - 2]]),
+    {},
+    r"group 'X' of sex has 1 person \(and 1 other groups have fewer than 2\)",
+    {"min_group_size": 1},
+  ),
   "words in a column with a range": (
     text(**with_cell("age", 3, "old")),
     {"ranges": {"age": (0, 99)}},
@@ -158,11 +212,18 @@ MISTAKES = {
 }
 
 
+def test_a_file_of_another_format_is_refused_by_its_name(tmp_path):
+  path = tmp_path / "people.json"
+  path.write_text('[{"age": 1}]')
+  with pytest.raises(ArgumentError, match=r"people.json: .json files cannot be read; save it as"):
+    data.from_csv(path, **USUAL)
+
+
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_common_mistake_is_told_with_its_remedy(tmp_path, monkeypatch, name):
   content, options, message, remedy = MISTAKES[name]
   options = dict(options)
-  monkeypatch.setattr(data._frames, "MAX_WORDS", options.pop("max_words", 1000))
+  monkeypatch.setattr(data._column_checks, "MAX_WORDS", options.pop("max_words", 1000))
   path = tmp_path / "people.csv"
   path.write_text(content)
   with pytest.raises((ArgumentError, DataError), match=message) as caught:

@@ -63,7 +63,7 @@ def test_it_is_the_encoder_of_the_whole_table(tmp_path, seed, options):
   [
     (
       {"hired": ["no"] * 9 + [None] + ["yes"] * (SIZE - 10)},
-      r"label 'hired' is missing in some rows \(the first is row 9\); drop these rows first",
+      r"label 'hired' is missing in some rows \(the first is data row 10\); drop these rows first",
     ),
     ({"sex": ["F"] * (SIZE - 1) + ["X"]}, r"group 'X' of sex has 1 person, and figures of so few"),
     ({"age": [3] * SIZE}, "column 'age' has the same value in every row"),
