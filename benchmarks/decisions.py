@@ -57,7 +57,7 @@ def traces(counts: np.ndarray, weights: np.ndarray) -> None:
   found = _curvature.decision_trace(decisions.allotment(weights), counts)
   seconds = time.perf_counter() - start
   exact = _curvature.allotment_trace(counts, weights=weights)
-  away = np.max(np.abs(found.trace - exact)) / np.max(np.abs(exact))
+  away = np.max(np.abs(found - exact)) / np.max(np.abs(exact))
   print(f"Hessian traces of all {len(counts)} shares, without the formula")
   print(f"  {seconds:.1f} s, relative error {away:.1g}")
 

@@ -65,9 +65,3 @@ def take(a: Tree, index: Any) -> Tree:
 def repeat(a: Tree, count: int) -> Tree:
   """The tree `count` times along a new leading axis."""
   return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *jnp.shape(leaf))), a)
-
-
-def all_finite(a: Tree) -> jax.Array:
-  """Whether every scalar of the tree is finite."""
-  finite = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(a)]
-  return jnp.all(jnp.stack(finite)) if finite else jnp.asarray(True)

@@ -30,6 +30,8 @@ Array: TypeAlias = jax.Array | np.ndarray
 ArrayLike: TypeAlias = Array | float | Sequence[Any] | SupportsArray
 Number: TypeAlias = float | Float[Array, "..."]  # traced or stacked ones included
 
+Index: TypeAlias = int | Int[Array, ""]  # of a row, a step or a block; traced ones included
+
 Key: TypeAlias = jaxtyping.Key[jax.Array, ""]
 Keys: TypeAlias = jaxtyping.Key[jax.Array, "k"]
 
@@ -46,8 +48,9 @@ GroupsLike: TypeAlias = Groups | Sequence[int] | SupportsArray
 VotesLike: TypeAlias = Votes | Sequence[Sequence[int]] | SupportsArray
 PerPersonLike: TypeAlias = PerPerson | Sequence[float] | SupportsArray
 
-Params: TypeAlias = Any  # a pytree of arrays
-Counts: TypeAlias = Any  # [n] numbers of people, or a pytree of such arrays
+PyTree: TypeAlias = Any  # a tree of arrays, or of what stands for them, as jax.tree maps over it
+Params: TypeAlias = PyTree
+Counts: TypeAlias = PyTree  # [n] numbers of people, or a tree of such arrays
 PerExampleLoss: TypeAlias = Callable[[jax.Array, Any], jax.Array]  # (logits, y) -> [n]
 
 

@@ -142,7 +142,6 @@ ROWS = {
   "confident_gnmax": of_counts(
     _aggregation.confident_gnmax, threshold=5.0, sigma_threshold=2.0, sigma_answer=1.0
   ),
-  "laplace_max": of_counts(_aggregation.laplace_max, scale=2.0),
   "soft_labels": of_counts(pate.soft_labels, sigma=2.0),
   "plurality": of_counts(_aggregation.plurality),
   "hessian_trace": of_model(analysis.hessian_trace, num_groups=2),

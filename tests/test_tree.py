@@ -37,9 +37,3 @@ def test_stack_and_take_are_inverse():
   stacked = tree.stack([A, B])
   for index, original in enumerate((A, B)):
     np.testing.assert_array_equal(flat(tree.take(stacked, index)), flat(original))
-
-
-def test_all_finite():
-  assert tree.all_finite(A)
-  assert not tree.all_finite({"a": jnp.array([0.0, jnp.nan]), "b": jnp.zeros(2)})
-  assert tree.all_finite({})

@@ -171,31 +171,6 @@ def max_steps(
   return most_steps(cost, epsilon, steps)
 
 
-def shuffled_dp_sgd_epsilon(
-  *, noise_multiplier: float, epochs: int, delta: float, relation: Relation = Relation.ZERO_OUT
-) -> float:
-  """The epsilon of DP-SGD over shuffled epochs, without amplification.
-
-  Each epoch cuts a permutation into disjoint batches, so a person takes part
-  in one step of it: epochs-fold composition of the plain Gaussian mechanism.
-
-  Args:
-    noise_multiplier: sigma / l2_clip.
-    epochs: passes over the data; a dropped last batch only helps.
-    delta: in (0, 1).
-    relation: ZERO_OUT (the sum moves by l2_clip), or REPLACE_ONE and
-      ATTRIBUTE (by twice that). ADD_OR_REMOVE_ONE is refused: one more person
-      shifts everyone's batch.
-
-  Privacy:
-    The order must not depend on the data. That a shuffled order hides people
-    as well as Poisson sampling does is not known, and not claimed.
-  """
-  delta_in_range(delta)
-  event = ev.ShuffledDpSgd(noise_multiplier, epochs)
-  return composed_epsilon([event], delta=delta, relation=relation)
-
-
 def _quick_costs(
   event: Callable[[Any], ev.DpSgd], delta: float, relation: Relation, accountant: Accountant
 ) -> list[Callable[[Any], float]]:

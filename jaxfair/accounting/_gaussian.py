@@ -25,28 +25,6 @@ SLACK = 1e-11
 ROUNDING = 1e-13  # of an epsilon; below SLACK, so that a calibrated sigma fits
 
 
-def gaussian_delta(*, sigma: float, epsilon: float, sensitivity: float = 1.0) -> float:
-  """The smallest delta of Gaussian noise at this epsilon.
-
-  delta = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)
-
-  Args:
-    sigma: standard deviation of the noise.
-    epsilon: 0 or above.
-    sensitivity: L2 sensitivity of what the noise is added to.
-
-  Returns:
-    delta; 0 only if it is below the smallest positive float.
-
-  Reference:
-    Balle & Wang (2018), Theorem 8.
-  """
-  checks.positive("sigma", sigma)
-  checks.non_negative("epsilon", epsilon)
-  checks.positive("sensitivity", sensitivity)
-  return min(1.0, math.exp(_log_delta(sensitivity / sigma, epsilon)))
-
-
 def gaussian_epsilon(*, sigma: float, delta: float, sensitivity: float = 1.0) -> float:
   """The smallest epsilon of Gaussian noise at this delta, rounded up.
 

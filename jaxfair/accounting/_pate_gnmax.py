@@ -1,4 +1,4 @@
-"""Noisy-argmax labels (GNMax) and noisy histograms of teacher votes.
+"""Noisy-argmax labels (GNMax) of teacher votes.
 
 One record lies in one teacher's part, so it changes one vote: two counts move
 by one, sqrt(2) in L2. Gaussian noise of standard deviation sigma, continuous
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from jaxfair import checks
 from jaxfair.accounting import _votes
 from jaxfair.accounting._confident_bound import confident_rdp
 from jaxfair.accounting._data_dependent import marked
@@ -21,38 +20,8 @@ BLOCK = 8192  # rows at a time, so that the temporaries stay in the cache
 LEAST_LOG = -600.0  # e^-600 and sums of it are numbers of full precision
 
 
-def gnmax_log_q(counts: Any, *, sigma: float, discrete: bool = False) -> np.ndarray:
-  """ln q, where q bounds the chance of another label than the plurality.
-
-  q = sum_{i != i*} Pr[N(0, 2 sigma^2) >= n_i* - n_i], at most 1 - 1/classes
-
-  Args:
-    counts: [n, classes] votes; every row sums to the number of teachers.
-    sigma: standard deviation of the noise on each count.
-    discrete: whether the noise is discrete Gaussian, whose tails are heavier
-      (`vote_tails`).
-
-  Returns:
-    [n] logarithms, exact in the tails. Among tied classes i* is any: q is the
-    same for all. Ties of discrete noise count as another label.
-
-  Privacy:
-    A function of the private votes: not for release.
-
-  Reference:
-    Papernot et al. (2018), Proposition 7.
-  """
-  table = _votes.vote_table(counts)
-  return _log_q(table, _votes.noise_sigma(sigma), discrete)
-
-
 def gnmax_rdp(
-  counts: Any,
-  *,
-  sigma: float,
-  orders: Sequence[float] | np.ndarray,
-  data_dependent: bool = True,
-  discrete: bool = False,
+  counts: Any, *, sigma: float, orders: Sequence[float] | np.ndarray, discrete: bool = False
 ) -> np.ndarray:
   """The Renyi divergences of one GNMax label per query.
 
@@ -60,21 +29,19 @@ def gnmax_rdp(
     counts: [n, classes] votes; every row sums to the number of teachers.
     sigma: standard deviation of the noise on each count.
     orders: a, each above 1.
-    data_dependent: whether to look at the votes. Then each entry is the
-      smaller of a / sigma^2 and the bound that uses `gnmax_log_q`.
     discrete: whether the noise is discrete Gaussian, whose tails are heavier
       (`vote_tails`); a / sigma^2 holds for both.
 
   Returns:
-    [n, orders]. Data-dependent ones are a `DataDependentRdp`, which
-    `rdp_to_epsilon` turns into a `DataDependentEpsilon`; the others are plain
-    numbers that depend on sigma and the orders only.
+    [n, orders] as a `DataDependentRdp`, which `rdp_to_epsilon` turns into a
+    `DataDependentEpsilon`: each entry is the smaller of a / sigma^2 and the bound by
+    the chance of another label than the plurality.
 
   Privacy:
     The data-dependent bound is about these votes and one direction of the
     divergence, and is itself private. It survives post-processing of the
-    label. It does *not* hold where more than the label is released: see
-    `histogram_rdp`.
+    label. It does *not* hold where more than the label is released: a noisy
+    histogram costs a / sigma^2 however strong the consensus.
 
   Reference:
     Papernot et al. (2018), Theorem 6, Propositions 7, 8 and 10.
@@ -82,39 +49,8 @@ def gnmax_rdp(
   table = _votes.vote_table(counts)
   sigma = _votes.noise_sigma(sigma)
   a = _votes.renyi_orders(orders)
-  if not data_dependent:
-    return np.tile(a / sigma**2, (table.shape[0], 1))
   log_q = _log_q(table, sigma, discrete)
   return marked(confident_rdp(log_q, sigma=sigma, orders=a))
-
-
-def histogram_rdp(
-  counts: Any, *, sigma: float, orders: Sequence[float] | np.ndarray, data_dependent: bool = False
-) -> np.ndarray:
-  """The Renyi divergences of a released noisy histogram (soft labels).
-
-  r_a = a / sigma^2, for every pair of neighbors exactly
-
-  Args:
-    counts: [n, classes] votes; every row sums to the number of teachers.
-    sigma: standard deviation of the noise on each count.
-    orders: a, each above 1.
-    data_dependent: refused. A consensus hides who voted how in a label, not
-      in a histogram, whose mean moves by sqrt(2) however strong it is.
-
-  Returns:
-    [n, orders] plain numbers. Normalizing, clipping and projecting the
-    histogram afterwards is free, and so is any threshold computed from it.
-  """
-  table = _votes.vote_table(counts)
-  sigma = _votes.noise_sigma(sigma)
-  a = _votes.renyi_orders(orders)
-  checks.require(
-    not data_dependent,
-    "data_dependent=True is not valid for a released histogram, however strong the consensus; "
-    "use data_dependent=False for soft labels",
-  )
-  return np.tile(a / sigma**2, (table.shape[0], 1))
 
 
 def log_union(table: np.ndarray, log_tails: np.ndarray) -> np.ndarray:
@@ -144,6 +80,13 @@ def _log_union(table: np.ndarray, log_tails: np.ndarray) -> np.ndarray:
 
 
 def _log_q(table: np.ndarray, sigma: float, discrete: bool) -> np.ndarray:
+  """[n] ln q, where q bounds the chance of another label than the plurality.
+
+  q = sum_{i != i*} Pr[N(0, 2 sigma^2) >= n_i* - n_i], at most 1 - 1/classes
+
+  Among tied classes i* is any: q is the same for all. Ties of discrete noise
+  count as another label (Papernot et al. 2018, Proposition 7).
+  """
   most = int(table[0].sum()) if len(table) else 0
   log_tails = log_rival_tails(most, sigma=sigma, discrete=discrete)
   # Continuous noise has no ties, so the plurality wins most often.

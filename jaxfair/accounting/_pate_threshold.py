@@ -48,7 +48,6 @@ def threshold_rdp(
   threshold: float,
   sigma: float,
   orders: Sequence[float] | np.ndarray,
-  data_dependent: bool = True,
   discrete: bool = False,
 ) -> np.ndarray:
   """The Renyi divergences of one threshold test per query.
@@ -60,13 +59,12 @@ def threshold_rdp(
     threshold: T, in votes.
     sigma: standard deviation of the test's noise.
     orders: a, each above 1.
-    data_dependent: whether to look at the votes. Then each entry is the
-      smaller of a / (2 sigma^2) and the bound that uses the probability of
-      the less likely bit, computed in its own tail.
     discrete: whether the noise is discrete Gaussian.
 
   Returns:
-    [n, orders]; data-dependent ones are a `DataDependentRdp`.
+    [n, orders] as a `DataDependentRdp`: each entry is the smaller of
+    a / (2 sigma^2) and the bound that uses the probability of the less likely
+    bit, computed in its own tail.
 
   Privacy:
     As in `gnmax_rdp`.
@@ -76,8 +74,6 @@ def threshold_rdp(
   """
   table, threshold, sigma = _checked(counts, threshold, sigma)
   a = _votes.renyi_orders(orders)
-  if not data_dependent:
-    return np.tile(a / (2 * sigma**2), (table.shape[0], 1))
   rdp = rdp_of_largest(
     table.max(axis=1), threshold=threshold, sigma=sigma, orders=a, discrete=discrete
   )

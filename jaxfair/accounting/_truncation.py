@@ -15,14 +15,6 @@ people there are at most n others:
 
   Pr[not G] <= steps Pr[Binomial(n, q) >= m]                (truncation_delta)
 
-The usual argument compares each side to its own untruncated run instead, and
-pays total variation twice, once multiplied by e^epsilon:
-
-  delta' = delta + (1 + e^epsilon) steps Pr[Binomial(n + 1, q) > m]
-                                                       (total_variation_delta)
-
-It assumes nothing about the mechanism, and is never needed here.
-
 Over a mesh, people are dealt to L blocks of consecutive rows, shards, as equal in size as can be,
 and every shard has a cap of m. G now says that fewer than m others come in every shard in every
 step, with the blocks of D and with those of D'. Where x is taken out, the people behind it move up
@@ -63,21 +55,6 @@ def truncation_delta(
   checks.integer("max_batch", max_batch, low=1)
   log_tail = _log_tails(dataset_size, sampling_rate, max_batch, shards)
   return min(1.0, math.exp(math.log(steps) + log_tail))
-
-
-def total_variation_delta(
-  *, dataset_size: int, sampling_rate: float, max_batch: int, steps: int, epsilon: float
-) -> float:
-  """The same by total variation: (1 + e^epsilon) steps Pr[Bin(n + 1, q) > m].
-
-  Holds for any mechanism on the batches; for comparison.
-  """
-  _check(dataset_size, sampling_rate, steps)
-  checks.integer("max_batch", max_batch, low=1)
-  checks.non_negative("epsilon", epsilon)
-  log_tail = log_binomial_tail(dataset_size + 1, sampling_rate, max_batch + 1)
-  log_factor = math.log(steps) - float(special.log_expit(-epsilon))
-  return math.exp(min(0.0, log_factor + log_tail))
 
 
 def max_batch_for(

@@ -4,8 +4,7 @@ Noise of variance v on every count moves entity i's mean by v / 2 times the
 trace of its Hessian, to second order. Linear allotments have none.
 """
 
-import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.flatten_util
@@ -15,21 +14,9 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.decisions import _problems
 from jaxfair.decisions._function_values import Problem, in_float64, wide
-from jaxfair.types import ArrayLike, Counts, Key
+from jaxfair.types import ArrayLike, Counts
 
 CHUNK_NUMBERS = 2**20
-
-
-class NonPrivateDecisionTraces(NamedTuple):
-  """Traces of the Hessians, one per entity, at the true counts.
-
-  Attributes:
-    trace: [n] sum over counts j of d^2 P_i / d x_j^2.
-    standard_error: [n] of estimates from random directions; 0 if exact.
-  """
-
-  trace: np.ndarray
-  standard_error: np.ndarray
 
 
 def allotment_trace(counts: ArrayLike, *, weights: ArrayLike) -> np.ndarray:
@@ -47,14 +34,7 @@ def allotment_trace(counts: ArrayLike, *, weights: ArrayLike) -> np.ndarray:
   return 2 * a * (x * np.sum(a**2) - a * total) / total**3
 
 
-def decision_trace(
-  problem: Problem,
-  counts: Counts,
-  *,
-  local: bool = False,
-  probes: int | None = None,
-  key: Key | None = None,
-) -> NonPrivateDecisionTraces:
+def decision_trace(problem: Problem, counts: Counts) -> np.ndarray:
   """Hessian traces of any twice-differentiable allotment, all entities at once.
 
   A second derivative along one direction is one pass for all n outcomes; no
@@ -63,20 +43,12 @@ def decision_trace(
   Args:
     problem: function of the counts, returning numbers.
     counts: [n] or a tree of [n] arrays.
-    local: entity i's outcome depends on its own counts only, such as a ratio:
-      one pass per array of counts is then exact.
-    probes: random directions (Hutchinson) instead of all of them; the cost is
-      then `probes` passes instead of one per count.
-    key: for the random directions; with `probes` only.
 
   Returns:
-    The traces: exact, or with the standard error over the probes. NumPy arrays; within
-    `jax.enable_x64(True)` they are differentiable by the counts, and then JAX arrays.
+    [n] sums over counts j of d^2 P_i / d x_j^2, in float64; within `jax.enable_x64(True)` they are
+    differentiable by the counts, and then JAX arrays. Not for release: they are those of the true
+    counts.
   """
-  checks.require(
-    (probes is None) == (key is None),
-    "probes and key go together: pass both, or neither for exact traces",
-  )
   _problems.check_counts(counts)
   xp: Any = np if checks.concrete(counts) else jnp
   with jax.enable_x64(True):
@@ -84,26 +56,9 @@ def decision_trace(
     problem = wide(problem)
     is_rule = _problems.check_problem(problem, counts)
     checks.require(not is_rule, "problem is a decision rule; only numbers have a curvature")
-    flat, restore = jax.flatten_util.ravel_pytree(counts)
-    if probes is not None:
-      checks.integer("probes", probes, low=2)
-      checks.one_key("key", key)
-      signs = jax.random.rademacher(key, (probes, flat.size), jnp.float64)  # type: ignore[arg-type]
-      found = xp.asarray(_along_many(problem, counts, jax.vmap(restore)(signs)))
-      error = found.std(axis=0, ddof=1) / math.sqrt(probes)
-      return NonPrivateDecisionTraces(found.mean(axis=0), error)
-    if local:
-      leaves, treedef = jax.tree.flatten(counts)
-      own = [
-        jax.tree.unflatten(treedef, [jnp.full_like(x, i == j) for j, x in enumerate(leaves)])
-        for i in range(len(leaves))
-      ]
-      parts = [xp.asarray(_along(problem, counts, way)) for way in own]
-      trace = xp.sum(xp.stack(parts), axis=0)
-    else:
-      width = max(1, CHUNK_NUMBERS // max(1, flat.size))
-      trace = xp.asarray(_exact(problem, counts, chunk=min(width, flat.size)))
-  return NonPrivateDecisionTraces(trace, xp.zeros_like(trace))
+    size = jax.flatten_util.ravel_pytree(counts)[0].size
+    width = max(1, CHUNK_NUMBERS // max(1, size))
+    return xp.asarray(_exact(problem, counts, chunk=min(width, size)))
 
 
 def second_order_bias(trace: ArrayLike, *, variance: ArrayLike) -> np.ndarray:
@@ -117,7 +72,6 @@ def second_order_bias(trace: ArrayLike, *, variance: ArrayLike) -> np.ndarray:
   return 0.5 * np.asarray(variance) * np.asarray(trace)
 
 
-@jax.jit
 def _along(problem: Problem, counts: Counts, direction: Any) -> Any:
   """d^2 / dt^2 problem(counts + t direction) at t = 0."""
 
@@ -125,11 +79,6 @@ def _along(problem: Problem, counts: Counts, direction: Any) -> Any:
     return jax.jvp(problem, (at,), (direction,))[1]
 
   return jax.jvp(slope, (counts,), (direction,))[1]
-
-
-@jax.jit
-def _along_many(problem: Problem, counts: Counts, directions: Any) -> Any:
-  return jax.lax.map(lambda way: _along(problem, counts, way), directions)
 
 
 @jax.jit(static_argnames="chunk")

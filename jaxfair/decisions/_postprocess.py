@@ -4,15 +4,13 @@ Clipping at 0 overpays small entities; `temper` takes some of it back. Rounding
 at random and the sum-preserving projection add no unfairness.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks
 from jaxfair.decisions import _theory
-from jaxfair.types import Array, ArrayLike, Key, Number
+from jaxfair.types import Array, ArrayLike, Number
 
 GRID = 400
 
@@ -95,31 +93,3 @@ def best_temperature(*, scale: float, lower: float = 0.0, values: ArrayLike | No
     best = int(np.argmin(spread(heats)))
     low, high = heats[max(best - 1, 0)], heats[min(best + 1, 100)]
   return float(heats[best])
-
-
-def stochastic_round(values: Array, *, key: Key) -> Any:
-  """Whole numbers with the same mean: up with the chance of the fraction."""
-  checks.one_key("key", key)
-  values = jnp.asarray(values)
-  down = jnp.floor(values)
-  # Uniforms of the values' own type: coarser ones would shift the mean.
-  lots = jax.random.uniform(key, values.shape, values.dtype)
-  return down + (lots < values - down)
-
-
-def preserve_sum(values: Array, *, total: Number) -> jax.Array:
-  """The nearest numbers with this sum; all are shifted by the same amount.
-
-  z_i + (S - sum_j z_j) / n, which leaves every difference of biases as it is.
-
-  Reference:
-    Thesis, Theorem 2.11.
-  """
-  values = jnp.asarray(values)
-  return values + (total - jnp.sum(values)) / values.shape[-1]
-
-
-def normalize(values: Array, *, total: Number = 1.0) -> jax.Array:
-  """Clips shares at zero and scales them to a given sum."""
-  raised = jnp.maximum(values, 0.0)
-  return raised * (total / jnp.sum(raised))

@@ -40,11 +40,6 @@ def ratio(numerator: Array, denominator: Array, *, floor: Number | None = None) 
   return numerator / (denominator if floor is None else jnp.maximum(denominator, floor))
 
 
-def threshold(counts: ArrayLike, *, at: Number) -> Bool[jax.Array, "n"]:
-  """1{x >= at}."""
-  return jnp.asarray(counts) >= at
-
-
 def minority_language(s: Array, sp: Array, spe: Array) -> Bool[Array, "n"]:
   """Whether ballots must be in the language, too (Section 203).
 
@@ -62,24 +57,9 @@ def minority_language(s: Array, sp: Array, spe: Array) -> Bool[Array, "n"]:
   return many & (spe > ILLITERACY * sp)
 
 
-def both(first: Problem, second: Problem) -> Problem:
-  """The rule that grants what both rules grant."""
-  return Partial(_both, as_tree(first), as_tree(second))
-
-
 def either(first: Problem, second: Problem) -> Problem:
   """The rule that grants what at least one rule grants."""
   return Partial(_either, as_tree(first), as_tree(second))
-
-
-def exclusive(first: Problem, second: Problem) -> Problem:
-  """The rule that grants what exactly one rule grants."""
-  return Partial(_exclusive, as_tree(first), as_tree(second))
-
-
-def negated(rule: Problem) -> Problem:
-  """The rule that grants what the rule refuses."""
-  return Partial(_negated, as_tree(rule))
 
 
 def check_counts(counts: Counts, *, weights: ArrayLike | None = None, names: Any = None) -> None:
@@ -136,20 +116,8 @@ def check_problem(problem: Problem, counts: Counts) -> bool:
   return is_rule
 
 
-def _both(first: Problem, second: Problem, counts: Counts) -> Any:
-  return first(counts) & second(counts)
-
-
 def _either(first: Problem, second: Problem, counts: Counts) -> Any:
   return first(counts) | second(counts)
-
-
-def _exclusive(first: Problem, second: Problem, counts: Counts) -> Any:
-  return first(counts) ^ second(counts)
-
-
-def _negated(rule: Problem, counts: Counts) -> Any:
-  return ~rule(counts)
 
 
 def _rows(bad: np.ndarray, names: Any) -> str:

@@ -103,25 +103,6 @@ def linear_proxy_private(
   )
 
 
-def linear_proxy_bias(
-  counts: ArrayLike, *, weights: ArrayLike, scale: float, lower_total: float
-) -> np.ndarray:
-  """The biases of `linear_proxy_private`, in closed form.
-
-  P_i(x) (Z E[1 / max(Z~, L)] - 1)
-
-  Args:
-    counts: [n] x.
-    weights: [n] a.
-    scale: scale of the noise on the total.
-    lower_total: L.
-  """
-  weighted = _array(weights) * np.asarray(counts, np.float64)
-  total = weighted.sum()
-  mean = _theory.floored_inverse_mean(total, scale=scale, floor=lower_total)
-  return np.asarray(weighted / total * (total * mean - 1))
-
-
 def cost_of_privacy(bias: ArrayLike, *, budget: float) -> float:
   """What must be added to the budget so that nobody loses on average.
 

@@ -3,16 +3,11 @@
 Host, float64, vectorized. Each is checked against brute force in the tests.
 """
 
-from typing import Any, Literal, TypeAlias
-
 import numpy as np
 from scipy import special
 
 from jaxfair import checks
 from jaxfair.types import ArrayLike, Number
-
-Op: TypeAlias = Literal["and", "or", "xor"]
-OPS: tuple[Op, ...] = ("and", "or", "xor")
 
 
 def clipped_laplace_mean(value: ArrayLike, *, scale: Number, lower: Number = 0.0) -> np.ndarray:
@@ -29,94 +24,6 @@ def clipped_laplace_mean(value: ArrayLike, *, scale: Number, lower: Number = 0.0
   x, low = np.asarray(value, np.float64), np.asarray(lower, np.float64)
   gain = 0.5 * np.asarray(scale) * np.exp(-np.abs(x - low) / scale)
   return np.asarray(np.maximum(x, low) + gain)
-
-
-def laplace_threshold_error(value: ArrayLike, *, at: Number, scale: Number) -> np.ndarray:
-  """Chance that 1{x >= at} is decided wrongly under Laplace noise.
-
-  exp(-|x - at| / scale) / 2: one half at the threshold, the worst there is.
-  """
-  checks.positive("scale", scale)
-  return np.asarray(0.5 * np.exp(-np.abs(np.asarray(value) - at) / scale))
-
-
-def gaussian_threshold_error(value: ArrayLike, *, at: Number, sigma: Number) -> np.ndarray:
-  """Chance that 1{x >= at} is decided wrongly under Gaussian noise.
-
-  Phi(-|x - at| / sigma)
-  """
-  checks.positive("sigma", sigma)
-  return np.asarray(special.ndtr(-np.abs(np.asarray(value) - at) / sigma))
-
-
-def compose_error(op: Op, p1: ArrayLike, p2: ArrayLike, b1: ArrayLike, b2: ArrayLike) -> np.ndarray:
-  """Chance that a composed rule errs, from the errors of its two parts.
-
-  and: FF b1 b2, FT b1 (1 - b2), TF (1 - b1) b2, TT b1 + b2 - b1 b2
-  or:  the mirror image, worst at FF
-  xor: b1 + b2 - 2 b1 b2, whatever is true
-
-  Args:
-    op: "and", "or" or "xor".
-    p1: truth of the first predicate.
-    p2: truth of the second.
-    b1: chance that the first is decided wrongly.
-    b2: chance that the second is.
-
-  Assumptions:
-    The two are decided from independent noise. Predicates that read the same
-    noisy count, such as sp / s > 5% and sp > 10,000, are not.
-
-  Reference:
-    Thesis, Lemmas 2.1 to 2.3.
-  """
-  checks.one_of("op", op, OPS)
-  for name, chance in (("b1", b1), ("b2", b2)):
-    checks.number(name, chance, low=0.0, high=1.0)
-  b1, b2 = np.asarray(b1, np.float64), np.asarray(b2, np.float64)
-  if op == "xor":
-    return np.asarray(b1 + b2 - 2 * b1 * b2)
-  p1, p2 = np.asarray(p1, bool), np.asarray(p2, bool)
-  if op == "or":  # not (not p1 and not p2)
-    p1, p2 = ~p1, ~p2
-  yes1, yes2 = np.where(p1, 1 - b1, b1), np.where(p2, 1 - b2, b2)
-  # Of two that are true: b1 + b2 - b1 b2 keeps its digits, 1 - (..)(..) not.
-  return np.where(p1 & p2, b1 + b2 - b1 * b2, yes1 * yes2)
-
-
-def compose_alpha(op: Op, range1: tuple[Any, Any], range2: tuple[Any, Any]) -> np.ndarray:
-  """The alpha of a composed rule, from the ranges of its parts' errors.
-
-  and, or: u1 + u2 - u1 u2 - min(l1 l2, (1 - u1) l2, l1 (1 - u2))
-  xor:     the spread of b1 + b2 - 2 b1 b2 over the four corners
-
-  The smallest number that holds for all truth values and errors within the
-  ranges. The thesis's Theorems 2.3 and 2.4 are the case of all errors at most
-  one half; beyond it they are too small.
-
-  Args:
-    op: "and", "or" or "xor".
-    range1: (least, largest) chance of an error of the first predicate.
-    range2: of the second.
-
-  Assumptions:
-    Independent noise, as for `compose_error`.
-  """
-  checks.one_of("op", op, OPS)
-  for name, ends in (("range1", range1), ("range2", range2)):
-    checks.number(name, ends, low=0.0, high=1.0)
-    checks.require(
-      bool(np.all(np.asarray(ends[0]) <= np.asarray(ends[1]))),
-      f"{name} is (least, largest), and its first exceeds its second",
-    )
-  (l1, u1), (l2, u2) = (
-    (np.asarray(low, np.float64), np.asarray(high, np.float64)) for low, high in (range1, range2)
-  )
-  if op == "xor":
-    corners = [a + b - 2 * a * b for a in (l1, u1) for b in (l2, u2)]
-    return np.asarray(np.max(corners, axis=0) - np.min(corners, axis=0))
-  least = np.minimum(np.minimum(l1 * l2, (1 - u1) * l2), l1 * (1 - u2))
-  return np.asarray(u1 + u2 - u1 * u2 - least)
 
 
 def allotment_sensitivity(*, max_weight: float, lower_total: float) -> float:

@@ -35,10 +35,6 @@ Test = Callable[[Any, Any], Verdict]  # (revealed [q], x [d]) -> Verdict
 class PureTest(Protocol):
   """Builds a test for one network and one set of questions."""
 
-  @property
-  def is_sound(self) -> bool:
-    """Whether an impure set is never called pure."""
-
   def build(self, network: Network, questions: Questions, *, key: Key) -> Test:
     """The test; inside a program."""
 
@@ -58,11 +54,6 @@ class IntervalTest:
   Reference:
     Thesis, Proposition 7.6; Gowal et al. (2018) for the boxes.
   """
-
-  @property
-  def is_sound(self) -> bool:
-    """Always."""
-    return True
 
   def build(self, network: Network, questions: Questions, *, key: Key) -> Test:
     """The test; `key` is not used."""
@@ -107,16 +98,6 @@ class GridTest:
 
   def __post_init__(self) -> None:
     checks.integer("points", self.points, low=1)
-
-  @property
-  def is_sound(self) -> bool:
-    """Never; for linear models `IntervalTest` is exact and cheaper."""
-    return False
-
-  def is_exhaustive(self, questions: Questions) -> bool:
-    """Whether all combinations are tested even with nothing revealed."""
-    counts = np.asarray(questions.counts).tolist()
-    return math.prod(counts) <= self.points
 
   def build(self, network: Network, questions: Questions, *, key: Key) -> Test:
     """The test; `key` draws combinations where there are too many."""

@@ -83,13 +83,6 @@ class CounterRule:
     checks.one_of("notion", self.notion, tuple(NOTIONS))
 
 
-def new_counters(num_groups: int, num_classes: int) -> jax.Array:
-  """[G, C] int32 zeros: nobody was answered yet."""
-  checks.integer("num_groups", num_groups, low=1)
-  checks.integer("num_classes", num_classes, low=1)
-  return jnp.zeros((num_groups, num_classes), jnp.int32)
-
-
 def allowed_classes(counters: jax.Array, group: jax.Array, rule: CounterRule) -> jax.Array:
   """Which classes this group may be answered with next.
 
@@ -115,25 +108,6 @@ def allowed_classes(counters: jax.Array, group: jax.Array, rule: CounterRule) ->
   judge = _pairwise if rule.disparity == "pairwise" else _against_all
   fair, compared = judge(counters, sizes, warm, is_own, rule)
   return fair | ~(jnp.any(warm & is_own, axis=0) & compared)
-
-
-def admit(
-  counters: jax.Array, group: jax.Array, label: jax.Array, rule: CounterRule
-) -> tuple[jax.Array, jax.Array]:
-  """Answers one person if that is fair enough.
-
-  Args:
-    counters: [G, C, ...] answers so far.
-    group: [...] of the person.
-    label: [...] the answer in question; `REFUSED` is nobody's answer.
-    rule: the margin and how it is guarded.
-
-  Returns:
-    The counters afterwards, and [...] whether the answer is given.
-  """
-  allowed = allowed_classes(counters, group, rule)
-  given = jnp.any(allowed & (is_class(label, allowed.shape[0])), axis=0)
-  return count(counters, group, label, given), given
 
 
 def count(counters: jax.Array, group: jax.Array, label: jax.Array, given: jax.Array) -> jax.Array:

@@ -28,7 +28,6 @@ SCALING = (
   "the scaling of features, which is taken to be public: fit it on public "
   "people or declare the ranges"
 )
-NEEDS = ("public", "groups", "public_groups")
 
 
 class NotReleasableError(checks.JaxfairError):

@@ -24,27 +24,6 @@ class CouplingError(checks.JaxfairError):
 def check_independent(model: Model, params: Params, x: Features | jax.ShapeDtypeStruct) -> None:
   """Raises if a model couples the examples of a batch.
 
-  Args:
-    model: the model.
-    params: its parameters, or their shapes.
-    x: [n, ...] a few examples, or their shapes.
-
-  Raises:
-    CouplingError: says what couples them and what to use instead.
-  """
-  reason = _coupling(model.apply, params, (x,))
-  if reason:
-    raise CouplingError(
-      f"the model couples the examples of a batch ({reason}), so clipping one "
-      "person's gradient does not bound what that person changes; use "
-      "GroupNorm or LayerNorm in place of BatchNorm, and no operation across "
-      "axis 0"
-    )
-
-
-def couples_examples(model: Model, params: Params, x: Features | jax.ShapeDtypeStruct) -> bool:
-  """Whether the output for one example depends on the rest of the batch.
-
   First the traced program is searched for operations across the batch axis
   (`dependence`): that decides for nearly every model, for all parameters and
   all data. A program with an operation that the search has no rule for is run
@@ -58,15 +37,22 @@ def couples_examples(model: Model, params: Params, x: Features | jax.ShapeDtypeS
     params: its parameters, or their shapes.
     x: [n, ...] a few examples, or their shapes.
 
-  Returns:
-    True if the examples are coupled.
+  Raises:
+    CouplingError: says what couples them and what to use instead.
 
   Assumptions:
     The probe, unlike the search, can miss a coupling behind a comparison that
     no probed value crosses. A function that does something else for large
     batches than for small ones is seen at small ones only.
   """
-  return bool(_coupling(model.apply, params, (x,)))
+  reason = _coupling(model.apply, params, (x,))
+  if reason:
+    raise CouplingError(
+      f"the model couples the examples of a batch ({reason}), so clipping one "
+      "person's gradient does not bound what that person changes; use "
+      "GroupNorm or LayerNorm in place of BatchNorm, and no operation across "
+      "axis 0"
+    )
 
 
 def check_loss(loss: PerExampleLoss, num_classes: int, *, y_one: Any = 0) -> None:

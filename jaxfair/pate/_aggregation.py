@@ -139,36 +139,6 @@ def confident_draws(
   return ConfidentDraws(tested >= threshold, noisy, key_ties)
 
 
-def laplace_max(
-  counts: VotesLike, *, scale: Number, key: Key, continuous: bool = False
-) -> Int[jax.Array, "n"]:
-  """Labels each query by the largest count under Laplace noise (LNMax).
-
-  Args:
-    counts: [n, C] votes per class.
-    scale: mean of |noise|, in votes (1 / gamma in the paper).
-    key: used once.
-    continuous: real instead of discrete Laplace noise.
-
-  Returns:
-    [n] int32 class ids; ties are broken fairly.
-
-  Privacy:
-    One teacher moves the counts by 2 in L1: each label is 2 / scale-DP.
-
-  Reference:
-    Papernot et al. (2017), section 2.1.
-  """
-  counts = as_counts(counts)
-  key_noise, key_ties = _keys(key, 2)
-  if continuous:
-    real = counts.astype(jnp.float32)
-    return _fair_argmax(noise.laplace(real, scale=scale, key=key_noise), key_ties)
-  _known("scale", scale)
-  noisy = noise.discrete_laplace(counts, scale=scale, key=key_noise)
-  return _fair_argmax(noisy, key_ties)
-
-
 def soft_labels(
   counts: VotesLike, *, sigma: Number, key: Key, continuous: bool = False
 ) -> Float[jax.Array, "n classes"]:

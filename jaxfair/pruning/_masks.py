@@ -6,7 +6,7 @@ parameters takes it.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -124,38 +124,6 @@ def apply_masks(params: Params, masks: Masks) -> Params:
   """
   check_masks(params, masks)
   return jax.tree.map(lambda leaf, keep: jnp.where(keep, leaf, jnp.zeros_like(leaf)), params, masks)
-
-
-class Sparsity(NamedTuple):
-  """How much of a network is gone.
-
-  Attributes:
-    removed: share of all numbers, in [0, 1].
-    kept: number of entries that are left.
-    total: number of entries in all.
-    layers: the share by the name of each array.
-  """
-
-  removed: float
-  kept: int
-  total: int
-  layers: dict[str, float]
-
-
-def sparsity(params: Params) -> Sparsity:
-  """The share of zeros in a tree of parameters or masks."""
-  checks.require(
-    checks.concrete(params), "sparsity counts on the host; call it outside of jit and vmap"
-  )
-  paths = jax.tree_util.tree_flatten_with_path(params)[0]
-  zeros, layers = 0, {}
-  for path, leaf in paths:
-    array = np.asarray(leaf)
-    own = int(np.count_nonzero(array == 0))
-    zeros += own
-    layers[jax.tree_util.keystr(path)] = own / max(1, array.size)
-  total = tree.size(params)
-  return Sparsity(zeros / max(1, total), total - zeros, total, layers)
 
 
 def check_masks(params: Params, masks: Masks) -> None:

@@ -12,7 +12,6 @@ from jaxfair.experiments._words import UNITS, label, words
 
 # Okabe and Ito's colors: told apart with any kind of color vision.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A7F00")
-INK = "#1b1f24"
 WIDEST_BAND = 1.5  # ranges of the means that bands may add on either side
 
 

@@ -198,12 +198,6 @@ def from_signs(gradient: Array, key: Key, ball: Ball, x: Features) -> jax.Array:
   return jax.random.rademacher(key, x.shape, x.dtype)
 
 
-def from_ball(gradient: Array, key: Key, ball: Ball, x: Features) -> jax.Array:
-  """Starts at a random point of the ball."""
-  del gradient
-  return ball.draw(key, x.shape)
-
-
 def check_range(x: Features, input_range: tuple[float, float]) -> None:
   """Raises if inputs were scaled to another range than the declared one."""
   low, high = input_range

@@ -6,18 +6,15 @@ A prediction counts towards the boundary error if it is right and some allowed
 perturbation makes it wrong.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, models
-from jaxfair.analysis import _boundary
 from jaxfair.analysis._by_group import ByGroup
 from jaxfair.fairness._groups import group_means
 from jaxfair.robustness._attack_many import Attacked
-from jaxfair.robustness._norm_balls import LINF, Ball
 from jaxfair.types import Array, Examples, Groups, Model, Params
 
 
@@ -63,39 +60,6 @@ def attack_errors(
   )
   wrong = np.asarray(models.predict(model, params, examples.x)) != examples.y
   return errors_of(wrong, found.success, examples.group, num_groups=num_groups)
-
-
-def linear_errors(
-  model: Model,
-  params: Params,
-  examples: Examples,
-  *,
-  epsilons: Sequence[float],
-  num_groups: int,
-  ball: Ball = LINF,
-) -> Errors:
-  """Exact errors of a model that is linear in its input.
-
-  A right prediction can be made wrong iff its distance to the boundary is
-  below epsilon.
-
-  Args:
-    model: e.g. `models.logistic`.
-    params: its parameters.
-    examples: people with their groups.
-    epsilons: sizes of the pushes.
-    num_groups: static number of groups.
-    ball: LINF or L2.
-
-  Assumptions:
-    Inputs may leave their range: these are upper bounds where they may not.
-  """
-  checks.non_negative("epsilons", epsilons)
-  order = np.inf if ball is LINF else 2
-  distance = _boundary.linear_distance(model, params, examples.x, order=order)
-  wrong = np.asarray(models.predict(model, params, examples.x)) != examples.y
-  reached = np.asarray(distance) < np.asarray(epsilons)[:, None]
-  return errors_of(wrong, reached, examples.group, num_groups=num_groups)
 
 
 def errors_of(wrong: Array, reached: Array, group: Groups, *, num_groups: int) -> Errors:

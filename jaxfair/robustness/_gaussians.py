@@ -83,39 +83,6 @@ def robust_threshold(
   return mu + epsilon + _crossing(inner, ratio, np.log(ratio))
 
 
-def penalized_threshold(
-  mu_minus: Number, mu_plus: Number, ratio: Number, penalty: Number
-) -> np.ndarray:
-  """The threshold that trades errors against their gap.
-
-  min over theta of  e_plus + e_minus + penalty |e_plus - e_minus|
-
-  Up to penalty = (K-1)/(K+1) it is the natural threshold with
-  ln(K (1 - penalty) / (1 + penalty)) in the place of ln K; beyond, it is the
-  fair one.
-
-  Args:
-    mu_minus: mean of class -1.
-    mu_plus: mean of class +1, above the other.
-    ratio: K >= 1.
-    penalty: lambda of the objective above. The thesis's (6.3) averages the two
-      errors and sums two gaps to the average, which is half of this objective
-      with 2 lambda: for its lambda pass 2 lambda.
-
-  Reference:
-    Thesis chapter 6, Theorem 6.3, whose formula is for this objective and not
-    for (6.3).
-  """
-  mu, distance, ratio = _check(mu_minus, mu_plus, ratio)
-  checks.non_negative("penalty", penalty)
-  penalty = np.asarray(penalty, np.float64)
-  inside = penalty < (ratio - 1) / (ratio + 1)
-  used = np.where(inside, penalty, 0.0)
-  log_weight = np.log(ratio) + np.log1p(-used) - np.log1p(used)
-  at = np.where(inside, _crossing(distance, ratio, log_weight), distance / (ratio + 1))
-  return mu + at
-
-
 class ClassErrors(NamedTuple):
   """How often each class is predicted wrongly.
 

@@ -21,7 +21,6 @@ class Ball(NamedTuple):
       gradients rises fastest; 0 where the gradient is 0.
     project: `(perturbations, epsilon) -> perturbations` the nearest ones within epsilon,
       which is one number, or [n] numbers.
-    draw: `(key, shape) -> perturbations` at random from the ball of size 1.
     dual: order of the norm that measures gradients: a linear function changes
       by at most epsilon times the dual norm of its slope.
   """
@@ -30,7 +29,6 @@ class Ball(NamedTuple):
   norm: Callable[[Any], jax.Array]
   steepest: Callable[[Any], jax.Array]
   project: Callable[[Any, Any], jax.Array]
-  draw: Callable[[jax.Array, tuple[int, ...]], jax.Array]
   dual: int
 
 
@@ -65,10 +63,6 @@ def _clip(push: Array, epsilon: Number) -> jax.Array:
   return jnp.clip(push, -bound, bound)
 
 
-def _cube(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-  return jax.random.uniform(key, shape, minval=-1.0, maxval=1.0)
-
-
 def _length(push: Array) -> jax.Array:
   """Euclidean lengths, also where the squares leave float32's range."""
   plain = _squares(push)
@@ -93,19 +87,9 @@ def _shorten(push: Array, epsilon: Number) -> jax.Array:
   return times(factor, push)
 
 
-def _sphere(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-  """Uniform in the ball: a direction, and the dimension-th root of a share."""
-  key_direction, key_share = jax.random.split(key)
-  direction = _unit(jax.random.normal(key_direction, shape))
-  size = max(1, direction[0].size)
-  share = jax.random.uniform(key_share, shape[:1]) ** (1 / size)
-  return times(share, direction)
-
-
 def _rows(values: Array) -> jax.Array:
   return jnp.reshape(values, (values.shape[0], -1))
 
 
-LINF = Ball("l_inf", _largest, jnp.sign, _clip, _cube, dual=1)
-L2 = Ball("l_2", _length, _unit, _shorten, _sphere, dual=2)
-BALLS = {ball.name: ball for ball in (LINF, L2)}
+LINF = Ball("l_inf", _largest, jnp.sign, _clip, dual=1)
+L2 = Ball("l_2", _length, _unit, _shorten, dual=2)

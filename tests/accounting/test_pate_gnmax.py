@@ -9,8 +9,7 @@ from scipy import special
 
 from helpers import vote_references as reference
 from jaxfair import checks
-from jaxfair.accounting._data_dependent import DataDependentRdp
-from jaxfair.accounting._pate_gnmax import gnmax_log_q, gnmax_rdp, histogram_rdp
+from jaxfair.accounting._pate_gnmax import _log_q, gnmax_rdp
 from jaxfair.accounting._rdp import DEFAULT_ORDERS
 
 ORDERS = np.array([1.01, 1.5, 2.0, 4.3, 16.0, 32.0, 100.0, 1000.0])
@@ -32,7 +31,7 @@ def test_agrees_with_sixty_digits(teachers, classes, sigma):
   counts[0, 3 % classes] = teachers  # unanimous, all other classes empty
   counts[1] = teachers // classes  # a tie of all, or nearly
   counts[1, 0] += teachers - counts[1].sum()
-  log_q = gnmax_log_q(counts, sigma=sigma)
+  log_q = _log_q(counts, sigma, False)
   rdp = gnmax_rdp(counts, sigma=sigma, orders=ORDERS).not_for_release
   below = 0
   with mpmath.workdps(60):
@@ -48,7 +47,7 @@ def test_agrees_with_sixty_digits(teachers, classes, sigma):
 
 def test_tails_far_beyond_underflow():
   # ln q = ln Pr[N(0,1) >= 200 / sqrt 2] is about -10^4.
-  [log_q] = gnmax_log_q([[200, 0]], sigma=1.0)
+  [log_q] = _log_q(np.array([[200, 0]]), 1.0, False)
   with mpmath.workdps(60):
     exact = mpmath.log(mpmath.erfc(mpmath.mpf(100)) / 2)
     assert log_q == pytest.approx(float(exact), rel=1e-13)
@@ -69,7 +68,7 @@ def test_any_number_of_classes(classes):
   counts[1] = 2000 // classes
   counts[1, 0] += 2000 - counts[1].sum()
   counts[2, :2] = 1000
-  log_q = gnmax_log_q(counts, sigma=50.0)
+  log_q = _log_q(counts, 50.0, False)
   assert log_q[0] == pytest.approx(
     math.log(classes - 1) + special.log_ndtr(-2000 / (50 * math.sqrt(2)))
   )
@@ -87,9 +86,7 @@ def test_any_number_of_classes(classes):
 def test_never_above_what_holds_for_all_votes(teachers, classes, sigma, seed):
   counts = sample(seed, teachers, classes, 5)
   rdp = gnmax_rdp(counts, sigma=sigma, orders=DEFAULT_ORDERS).not_for_release
-  flat = gnmax_rdp(counts, sigma=sigma, orders=DEFAULT_ORDERS, data_dependent=False)
-  assert np.array_equal(flat[0], np.array(DEFAULT_ORDERS) / sigma**2)
-  assert np.all(rdp <= flat)
+  assert np.all(rdp <= np.array(DEFAULT_ORDERS) / sigma**2)
   assert np.all(rdp >= 0)
 
 
@@ -129,15 +126,6 @@ def test_no_queries_cost_nothing():
   assert np.all(rdp.sum(axis=0) == 0)
 
 
-def test_histograms_cost_the_same_whatever_the_votes():
-  counts = [[100, 0, 0], [34, 33, 33]]
-  rdp = histogram_rdp(counts, sigma=5.0, orders=[2.0, 8.0])
-  assert not isinstance(rdp, DataDependentRdp)
-  assert np.array_equal(rdp, [[2 / 25, 8 / 25]] * 2)
-  with pytest.raises(checks.ArgumentError, match="released histogram"):
-    histogram_rdp(counts, sigma=5.0, orders=[2.0], data_dependent=True)
-
-
 @pytest.mark.parametrize(
   ("change", "told"),
   [
@@ -156,8 +144,7 @@ def test_histograms_cost_the_same_whatever_the_votes():
     ({"orders": 2.0}, "orders"),
   ],
 )
-@pytest.mark.parametrize("price", [gnmax_rdp, histogram_rdp])
-def test_bad_arguments_are_named(price, change, told):
+def test_bad_arguments_are_named(change, told):
   given_ = {"counts": [[3, 1]], "sigma": 1.0, "orders": [2.0], **change}
   with pytest.raises(checks.ArgumentError, match=told):
-    price(given_.pop("counts"), **given_)
+    gnmax_rdp(given_.pop("counts"), **given_)

@@ -12,7 +12,7 @@ from scipy import special
 from helpers import vote_references as reference
 from jaxfair import checks
 from jaxfair.accounting import _vote_tails, pate_diagnosis, plan_sanitizing, sanitized_epsilon
-from jaxfair.accounting._pate_gnmax import gnmax_log_q, gnmax_rdp
+from jaxfair.accounting._pate_gnmax import _log_q, gnmax_rdp
 from jaxfair.accounting._pate_threshold import log_answer_probability, threshold_rdp
 from jaxfair.accounting._sanitizing_plan import SanitizingPlan
 
@@ -63,7 +63,7 @@ def test_bounds_the_divergence_from_every_neighbor():
   sigma, orders = 3.0, np.array([1.5, 3.0, 10.0])
   counts = reference.histograms(30, 2)
   rdp = gnmax_rdp(counts, sigma=sigma, orders=orders, discrete=True)
-  log_q = gnmax_log_q(counts, sigma=sigma, discrete=True)
+  log_q = _log_q(counts, sigma, True)
   heavier = 0
   for row, bounds, q in zip(counts, rdp.not_for_release, log_q, strict=True):
     mine = labels(row, sigma)

@@ -56,7 +56,7 @@ def excess(private, optimum):
 
 def decision_trace(counts):
   problem = functools.partial(title_one, weights=np.abs(WEIGHTS[:4]) + 1)
-  return _curvature.decision_trace(problem, counts).trace
+  return _curvature.decision_trace(problem, counts)
 
 
 COUNTS = np.array([[30.0, 12.0, 8.0], [20.0, 18.0, 12.0], [50.0, 0.0, 0.0]])

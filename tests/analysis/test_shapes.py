@@ -7,7 +7,7 @@ import pytest
 
 from jaxfair import models
 from jaxfair.analysis import _boundary as boundaries
-from jaxfair.analysis import _by_group, _fairness_transfer, _flips
+from jaxfair.analysis import _by_group, _flips
 from jaxfair.analysis._hutchinson import hutchinson_traces
 from jaxfair.types import Examples
 
@@ -30,7 +30,6 @@ def traces(weights):
     lambda: _by_group.mean_by_group(np.zeros((6, 2)), PEOPLE, 2),
     lambda: _by_group.mean_by_group(np.zeros(6), COLUMN, 2),
     lambda: _by_group.weights_by_group(COLUMN, 2),
-    lambda: _fairness_transfer.mismatch(PEOPLE, np.zeros(1, int), 2),
     lambda: traces(np.ones((3, 5))),
   ],
 )

@@ -80,29 +80,6 @@ def test_the_best_temperature_beats_its_neighbors_and_none():
   np.testing.assert_allclose(_postprocess.best_temperature(scale=2e4) / wide, 4.0, rtol=0.02)
 
 
-@pytest.mark.slow
-def test_random_rounding_keeps_the_mean():
-  values = jnp.tile(jnp.array([-1.25, 0.0, 3.9]), 20_000)
-  rounded = _postprocess.stochastic_round(values, key=KEY)
-  assert np.all(rounded == np.round(rounded))
-  assert np.all(np.abs(rounded - values) < 1)
-  means = np.asarray(rounded).reshape(-1, 3).mean(axis=0)
-  tolerance = 6 * 0.5 / np.sqrt(20_000)
-  np.testing.assert_allclose(means, [-1.25, 0.0, 3.9], atol=tolerance)
-  assert means[1] == 0
-
-
-def test_the_projection_keeps_sums_and_differences():
-  values = jnp.array([1.0, 5.0, -2.0])
-  found = _postprocess.preserve_sum(values, total=10.0)
-  np.testing.assert_allclose(found, [3.0, 7.0, 0.0])
-
-
-def test_shares_are_non_negative_and_sum_to_the_total():
-  found = _postprocess.normalize(jnp.array([-1.0, 1.0, 3.0]), total=8.0)
-  np.testing.assert_allclose(found, [0.0, 2.0, 6.0])
-
-
 def test_refused():
   with pytest.raises(checks.ArgumentError, match="temperature=-1"):
     _postprocess.tempered_laplace_mean(1.0, scale=1.0, temperature=-1.0)

@@ -6,7 +6,7 @@ import pytest
 
 from jaxfair import accounting, checks, decisions
 from jaxfair.accounting import _guarantee
-from jaxfair.decisions import _remedies
+from jaxfair.decisions import _remedies, _theory
 from jaxfair.privacy import exact
 
 KEY = jax.random.key(5)
@@ -62,8 +62,9 @@ def test_without_a_remedy_alpha_is_told_from_0():
 def test_a_private_total_bends_every_share_alike():
   mechanism = private()
   scale = mechanism.release.releases[1].scale
-  exact = _remedies.linear_proxy_bias(COUNTS, weights=WEIGHTS, scale=scale, lower_total=0.9 * TOTAL)
   shares = WEIGHTS * COUNTS / TOTAL
+  mean = _theory.floored_inverse_mean(TOTAL, scale=scale, floor=0.9 * TOTAL)
+  exact = shares * (TOTAL * mean - 1)
   expected = 2 * (scale / TOTAL) ** 2 * shares
   np.testing.assert_allclose(exact, expected, rtol=1e-4)
   found = decisions.simulate_mechanism(mechanism, PROBLEM, COUNTS, draws=20_000, key=KEY)

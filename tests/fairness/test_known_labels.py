@@ -224,7 +224,7 @@ def test_unknown_labels_are_refused():
   with pytest.raises(ArgumentError, match=r"shape \(599,\); pass \(600,\)"):
     filtered(truth=truth[1:])
   with pytest.raises(ArgumentError, match="reads true labels; use sequential_filter"):
-    _counter.admit(_counter.new_counters(2, 2), 0, 1, rule)
+    _counter.allowed_classes(np.zeros((2, 2), np.int32), 0, rule)
   with pytest.raises(ArgumentError, match="nobody knows when a prediction is shown"):
     fairness.Abstainer(rule, **sizes)
   with pytest.raises(ArgumentError, match="notion='odds'"):

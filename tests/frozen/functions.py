@@ -28,17 +28,10 @@ from jaxfair import (
   robustness,
   training,
 )
-from jaxfair.accounting import (
-  _composition,
-  _dp_sgd,
-  _pate_gnmax,
-  _pate_laplace,
-  _pate_threshold,
-  _truncation,
-)
+from jaxfair.accounting import _composition, _dp_sgd, _pate_gnmax, _pate_threshold, _truncation
 from jaxfair.analysis import _curvature, _group_gradients
 from jaxfair.decisions import _curvature as decisions_curvature
-from jaxfair.decisions import _postprocess, _problems
+from jaxfair.decisions import _problems
 from jaxfair.fairness import _counter_sequence, _wasserstein
 from jaxfair.pate import _aggregation
 from jaxfair.robustness import _gaussians
@@ -220,7 +213,6 @@ def votes() -> Any:
   return {
     "plurality": _aggregation.plurality(VOTES, key=KEY),
     "gnmax": pate.gnmax(many, sigma=5.0, key=KEY),
-    "laplace": _aggregation.laplace_max(many, scale=5.0, key=KEY),
     "confident": _aggregation.confident_gnmax(many, **confident),
     "soft": pate.soft_labels(many, sigma=5.0, key=KEY),
     "fair": pate.fair_gnmax(
@@ -248,7 +240,6 @@ def accountants() -> Any:
     "discrete": accounting.discrete_gaussian_sigma(epsilon=1.0, delta=1e-5),
     "zcdp": accounting.zcdp_epsilon(rho=0.1, delta=1e-5),
     "gnmax": _pate_gnmax.gnmax_rdp(VOTES, sigma=8.0, orders=ORDERS),
-    "lnmax": _pate_laplace.lnmax_rdp(VOTES, scale=8.0, orders=ORDERS),
     "threshold": _pate_threshold.threshold_rdp(VOTES, threshold=20.0, sigma=8.0, orders=ORDERS),
     "composed": _composition.composed_epsilon(
       accounting.pate_events(sigma=20.0, num_queries=30), delta=1e-5
@@ -326,7 +317,6 @@ def decision_rules() -> Any:
     "language": _problems.minority_language(
       np.array([12000.0, 300.0]), np.array([11000.0, 200.0]), np.array([900.0, 10.0])
     ),
-    "sum": _postprocess.preserve_sum(COUNTS - 50.0, total=400.0),
   }
 
 

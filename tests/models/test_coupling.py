@@ -176,6 +176,10 @@ INDEPENDENT = {
 X = normal(5, FEATURES)
 
 
+def couples(model, params, x):
+  return bool(_coupling._coupling(model.apply, params, (x,)))
+
+
 def model_of(make):
   apply, params = make()
   return Model(lambda key, x_one: params, apply), params
@@ -220,7 +224,7 @@ def test_the_probe_has_no_false_alarm(name):
 @pytest.mark.parametrize("name", COUPLED | COUPLED_BACKWARDS)
 def test_coupled_models_are_refused(name):
   model, params = model_of((COUPLED | COUPLED_BACKWARDS)[name])
-  assert _coupling.couples_examples(model, params, X)
+  assert couples(model, params, X)
   with pytest.raises(_coupling.CouplingError, match="use GroupNorm or LayerNorm"):
     models.check_independent(model, params, X)
 
@@ -228,7 +232,7 @@ def test_coupled_models_are_refused(name):
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_independent_models_pass(name):
   model, params = model_of(INDEPENDENT[name])
-  assert not _coupling.couples_examples(model, params, X)
+  assert not couples(model, params, X)
   models.check_independent(model, params, X)
 
 
@@ -241,7 +245,7 @@ def test_the_message_says_what_couples():
 def test_a_coupling_behind_a_comparison_is_found_by_the_search():
   """No value the probe tries crosses the bound, and NaN compares as false."""
   model, params = model_of(plain(lambda x: jnp.where(x.mean() > 1e9, 0.0, x)))
-  assert _coupling.couples_examples(model, params, X)
+  assert couples(model, params, X)
 
 
 def test_statistics_that_go_nowhere_are_no_coupling():
@@ -251,7 +255,7 @@ def test_statistics_that_go_nowhere_are_no_coupling():
     return x @ w
 
   model = Model(None, apply)
-  assert not _coupling.couples_examples(model, W, X)
+  assert not couples(model, W, X)
 
 
 @pytest.mark.parametrize(
@@ -270,9 +274,9 @@ def test_a_function_of_the_batch_size_is_refused(function):
 
 def test_parameters_may_be_plain_numbers():
   model = Model(None, lambda scale, x: scale * coupled_backwards(x))
-  assert _coupling.couples_examples(model, 2.0, X)
+  assert couples(model, 2.0, X)
   model = Model(None, lambda scale, x: scale * x)
-  assert not _coupling.couples_examples(model, 2.0, X)
+  assert not couples(model, 2.0, X)
 
 
 def test_shapes_are_enough():
@@ -280,7 +284,7 @@ def test_shapes_are_enough():
   for table, coupled in ((COUPLED, True), (INDEPENDENT, False)):
     name = "scan over the batch" if coupled else "linear"
     model, _ = model_of(table[name])
-    assert _coupling.couples_examples(model, *shapes) == coupled
+    assert couples(model, *shapes) == coupled
 
 
 def test_works_while_a_training_is_traced():
@@ -290,7 +294,7 @@ def test_works_while_a_training_is_traced():
   @jax.jit
   def fit(params, bad_params, x):
     models.check_independent(model, params, x)
-    assert _coupling.couples_examples(bad, bad_params, x)
+    assert couples(bad, bad_params, x)
     return x
 
   fit(params, bad_params, X)
@@ -315,8 +319,8 @@ def test_integer_inputs_are_probed_by_exchanging_rows():
   def shifted(table, ids):
     return table[jnp.roll(ids, 1, axis=0)].sum(1)
 
-  assert not _coupling.couples_examples(Model(None, looked_up), table, ids)
-  assert _coupling.couples_examples(Model(None, shifted), table, ids)
+  assert not couples(Model(None, looked_up), table, ids)
+  assert couples(Model(None, shifted), table, ids)
   assert _probe.changes(looked_up, table, (ids,)) == ""
 
 

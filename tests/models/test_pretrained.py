@@ -94,7 +94,7 @@ def test_features_are_means_of_the_chosen_blocks_and_of_cells(weights):
   assert abs(np.asarray(both)[:2] - parts).max() > 1e-2
   model = models.with_head(whole, models.logistic(2))
   params = jax.eval_shape(model.init, jax.random.key(0), x[0])
-  assert not _coupling.couples_examples(model, params, jax.ShapeDtypeStruct(x.shape, x.dtype))
+  _coupling.check_independent(model, params, jax.ShapeDtypeStruct(x.shape, x.dtype))
 
 
 def test_depthwise_convolution_is_xlas_grouped_one():

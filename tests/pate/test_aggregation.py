@@ -83,18 +83,6 @@ def test_gnmax_has_the_frequencies_of_real_noise():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("continuous", [False, True])
-def test_laplace_max_has_its_frequencies(continuous):
-  labels = _aggregation.laplace_max(repeated(COUNTS), scale=3.0, key=KEY, continuous=continuous)
-  expected = (
-    real_argmax(COUNTS, stats.laplace(scale=3.0))
-    if continuous
-    else whole_argmax(COUNTS, lambda n: np.exp(-np.abs(n) / 3.0))
-  )
-  agree(labels, expected)
-
-
-@pytest.mark.slow
 def test_confident_answers_have_their_frequencies():
   labels = _aggregation.confident_gnmax(
     repeated(COUNTS), threshold=9.5, sigma_threshold=3.0, sigma_answer=1.5, key=KEY
@@ -151,7 +139,6 @@ def test_without_noise_all_are_the_plurality():
   for labels in (
     pate.gnmax(counts, sigma=0, key=KEY),
     pate.gnmax(counts, sigma=0.0, key=KEY, continuous=True),
-    _aggregation.laplace_max(counts, scale=0, key=KEY),
     _aggregation.plurality(counts, key=KEY),
     _aggregation.confident_gnmax(counts, threshold=5, sigma_threshold=0, sigma_answer=0, key=KEY),
   ):
@@ -241,7 +228,6 @@ def test_what_is_no_histogram_is_refused(counts, told):
     lambda: pate.gnmax(counts, sigma=1.0, key=KEY),
     lambda: _aggregation.plurality(counts, key=KEY),
     lambda: pate.soft_labels(counts, sigma=1.0, key=KEY),
-    lambda: _aggregation.laplace_max(counts, scale=1.0, key=KEY),
   ):
     with pytest.raises(checks.ArgumentError, match=told):
       rule()

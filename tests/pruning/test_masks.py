@@ -102,12 +102,8 @@ def test_a_pruned_network_is_plain_parameters():
   pruned = pruning.apply_masks(KERNELS, masks)
   assert jax.tree.structure(pruned) == jax.tree.structure(KERNELS)
   assert NET.apply(pruned, jnp.zeros((2, 6, 6, 1))).shape == (2, 3)
-  told = _masks.sparsity(masks)
-  removed = sum(int((~leaf).sum()) for leaf in jax.tree.leaves(masks))
-  assert told.removed == pytest.approx(removed / told.total)
-  assert told.kept == told.total - removed
-  assert 0 < told.layers["['Conv_1']['kernel']"] < 1
-  assert told.layers["['Conv_1']['bias']"] == 0
+  assert 0 < masks["Conv_1"]["kernel"].mean() < 1
+  assert masks["Conv_1"]["bias"].all()
 
 
 @pytest.mark.parametrize("rate", [1.0, -0.1, 1.5, float("nan")])

@@ -66,35 +66,6 @@ def test_the_robust_threshold_has_the_fewest_errors_under_attack(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_penalized_threshold_minimizes_its_objective(case):
-  people, penalty = case[:3], case[4]
-
-  def objective(t):
-    minus, plus = errors(t, *people)
-    return minus + plus + penalty * abs(plus - minus)
-
-  found = minimize(objective, *span(*people))
-  at = float(g.penalized_threshold(*people, penalty))
-  assert at == pytest.approx(found, abs=TOLERANCE)
-
-
-@pytest.mark.parametrize("penalty", [0.1, 0.2, 0.6])
-def test_the_thesis_s_averaged_objective_needs_twice_its_penalty(penalty):
-  people = (-1.0, 1.0, 5.0)
-
-  def objective(t):  # (6.3) with two equally likely groups
-    each = errors(t, *people)
-    mean = sum(each) / 2
-    return mean + penalty * sum(abs(own - mean) for own in each)
-
-  found = minimize(objective, *span(*people))
-  at = float(g.penalized_threshold(*people, 2 * penalty))
-  assert at == pytest.approx(found, abs=TOLERANCE)
-  as_printed = float(g.penalized_threshold(*people, penalty))
-  assert abs(as_printed - found) > 1e-3 or penalty > 4 / 6
-
-
-@pytest.mark.parametrize("case", CASES)
 def test_the_fair_threshold_is_fair_and_nearest_to_everybody(case):
   people = case[:3]
   at = float(g.fair_threshold(*people))
@@ -160,7 +131,7 @@ def test_errors_are_what_a_simulation_counts():
 
 
 def test_printed_formulas_agree_away_from_equal_deviations():
-  low, high, k, e, lam = -1.0, 1.0, 5.0, 0.2, 0.3
+  low, high, k, e = -1.0, 1.0, 5.0, 0.2
   d = high - low
   root = k / (k * k - 1)
   natural = low - d / (k * k - 1) + root * np.sqrt(2 * (k * k - 1) * np.log(k) + d * d)
@@ -169,15 +140,9 @@ def test_printed_formulas_agree_away_from_equal_deviations():
     - (d - (k * k + 1) * e) / (k * k - 1)
     + root * np.sqrt(2 * (k * k - 1) * np.log(k) + (d - 2 * e) ** 2)
   )
-  fair = (
-    low
-    - d / (k * k - 1)
-    + root * np.sqrt(2 * (k * k - 1) * np.log(k * (1 - lam) / (1 + lam)) + d * d)
-  )
   people = (low, high, k)
   assert g.natural_threshold(*people) == pytest.approx(natural, abs=1e-12)
   assert g.robust_threshold(*people, e) == pytest.approx(robust, abs=1e-12)
-  assert g.penalized_threshold(*people, lam) == pytest.approx(fair, abs=1e-12)
 
 
 def test_equal_deviations_put_all_thresholds_in_the_middle():
@@ -185,7 +150,6 @@ def test_equal_deviations_put_all_thresholds_in_the_middle():
     g.natural_threshold(0.0, 3.0, 1.0),
     g.fair_threshold(0.0, 3.0, 1.0),
     g.robust_threshold(0.0, 3.0, 1.0, [0.0, 1.0, 1.5]),
-    g.penalized_threshold(0.0, 3.0, 1.0, [0.0, 1.0]),
   ]
   assert np.allclose(np.concatenate([np.ravel(f) for f in found]), 1.5)
 
@@ -208,7 +172,6 @@ def test_the_largest_ratio_for_the_boundary_solves_its_equation():
     (lambda: g.natural_threshold(1.0, 1.0, 2.0), "swap the classes"),
     (lambda: g.natural_threshold(0.0, 1.0, 0.5), "smaller deviation"),
     (lambda: g.robust_threshold(0.0, 1.0, 2.0, 0.6), "1/2 of the distance"),
-    (lambda: g.penalized_threshold(0.0, 1.0, 2.0, -0.1), "penalty"),
     (lambda: g.largest_ratio_for_boundary(0.0, 1.0, 0.3), "1/4"),
     (lambda: g.fair_threshold(np.nan, 1.0, 2.0), "mu_minus"),
   ],

@@ -1,13 +1,13 @@
-"""Projections, directions and draws of the two balls."""
+"""Projections and directions of the two balls."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfair.robustness._norm_balls import BALLS, L2, LINF
+from jaxfair.robustness._norm_balls import L2, LINF
 
-both = pytest.mark.parametrize("ball", [LINF, L2], ids=list(BALLS))
+both = pytest.mark.parametrize("ball", [LINF, L2], ids=["l_inf", "l_2"])
 PUSHES = jax.random.normal(jax.random.key(0), (50, 3, 4, 2))
 DUAL = {1: lambda g: np.abs(g).sum(1), 2: lambda g: np.linalg.norm(g, axis=1)}
 
@@ -46,7 +46,8 @@ def test_the_projection_is_the_nearest_point_of_the_ball(ball):
   assert (sizes(ball, near) <= epsilon * (1 + 1e-6)).all()
   away = np.linalg.norm((near - PUSHES).reshape(50, -1), axis=1)
   for seed in range(20):
-    other = epsilon * ball.draw(jax.random.key(seed), PUSHES.shape)
+    other = np.random.default_rng(seed).uniform(-1, 1, PUSHES.shape)
+    other *= epsilon / sizes(ball, other).reshape(-1, 1, 1, 1)
     apart = np.linalg.norm((other - PUSHES).reshape(50, -1), axis=1)
     assert (apart >= away - 1e-5).all()
 
@@ -55,13 +56,3 @@ def test_the_projection_is_the_nearest_point_of_the_ball(ball):
 def test_what_is_inside_stays(ball):
   small = 0.01 * PUSHES
   np.testing.assert_array_equal(ball.project(small, 1.0), small)
-
-
-@pytest.mark.slow
-@both
-def test_draws_fill_the_ball_evenly(ball):
-  n, dimension = 20_000, 3
-  drawn = sizes(ball, ball.draw(jax.random.key(1), (n, dimension)))
-  assert drawn.max() <= 1 + 1e-6
-  share = np.mean(drawn <= 0.5 ** (1 / dimension))  # half of the volume
-  assert abs(share - 0.5) < 5.1 * 0.5 / np.sqrt(n)  # chance below 1e-6
