@@ -14,7 +14,7 @@ import numpy as np
 from jaxfair import _whole_files, accounting, checks, pate, tree
 from jaxfair._fields import Count
 from jaxfair.methods._method import PERSON, Plan, Population, Sizes
-from jaxfair.methods._pate_settings import TeacherSettings
+from jaxfair.methods._pate_settings import TeacherSettings, refuse_chosen
 from jaxfair.methods._teachers import NonPrivateVotes, Pate
 from jaxfair.types import Examples, Fit, Key, Scores
 
@@ -37,11 +37,7 @@ class PateSettings(TeacherSettings):
   def check(self) -> None:
     """Raises for a figure of queries that are not known beforehand."""
     super().check()
-    checks.require(
-      self.choose == "first" or self.sanitized_epsilon is None,
-      "sanitized_epsilon is planned for queries that are known beforehand; use choose='first', or "
-      "leave sanitized_epsilon out",
-    )
+    refuse_chosen(self)
 
 
 class ChoosingPate(Pate):
@@ -66,19 +62,16 @@ class ChoosingPate(Pate):
     plan = super().plan(settings, sizes, budget)
     if plan.settings.choose == "first":
       return plan
-    queries, rounds = plan.config.queries, plan.settings.rounds
-    checks.integer("rounds", rounds, low=2, high=queries, remedy="each round asks about somebody")
-    told = f" They are chosen among {sizes.public} in {rounds} rounds, by the answers released."
-    return dataclasses.replace(plan, says=(plan.says[0] + told, *plan.says[1:]))
+    rounds = plan.settings.rounds
+    among = f"They are chosen among {sizes.public} in {rounds} rounds, by the answers released."
+    return with_rounds(plan, among)
 
   def fit(self, plan: Plan, data: Population, *, key: Key) -> Fit:
     """As `Pate`; the trace has the votes on those who were asked about."""
     fitted = super().fit(plan, data, key=key)
     counts, labels = fitted.trace
-    return Fit(
-      fitted.params,
-      NonPrivateVotes(self._counted(counts, labels), labels[labels != pate.NO_ANSWER]),
-    )
+    asked = labels != pate.NO_ANSWER
+    return Fit(fitted.params, NonPrivateVotes(counts[asked], labels[asked]))
 
   def labels(self, plan: Plan, data: Population, votes: np.ndarray, *, key: Key) -> np.ndarray:
     """As `Pate`; where queries are chosen, [public] labels with NO_ANSWER for the others.
@@ -89,7 +82,7 @@ class ChoosingPate(Pate):
     noisy = super().labels(plan, data, votes, key=key)
     if plan.settings.choose == "first":
       return noisy
-    return self._in_rounds(plan, data, key, lambda rows, first: noisy[rows], _chosen_now)
+    return self._in_rounds(plan, data, key, lambda rows, first: noisy[rows], chosen_now)
 
   def _answers(
     self, plan: Plan, data: Population, votes: np.ndarray, folder: pathlib.Path, key: jax.Array
@@ -105,7 +98,7 @@ class ChoosingPate(Pate):
 
       # The log has answers by number. Whose they are is written down before they are given, so
       # that a release that goes on elsewhere does not depend on the last bits of a student.
-      kept = functools.partial(_chosen_once, folder / CHOSEN)
+      kept = functools.partial(chosen_once, folder / CHOSEN)
       found = self._in_rounds(plan, data, key, answer, kept)
       answerer.finish()
     return found
@@ -154,7 +147,8 @@ class ChoosingPate(Pate):
     assert public is not None
     return public
 
-  def _counted(self, votes: np.ndarray, labels: np.ndarray) -> np.ndarray:
+  def _counted(self, votes: np.ndarray, labels: np.ndarray, folder: pathlib.Path) -> np.ndarray:
+    del folder
     return votes[labels != pate.NO_ANSWER]
 
 
@@ -174,12 +168,25 @@ def least_sure(logits: Scores, asked: jax.Array, count: int) -> jax.Array:
   return jax.lax.top_k(-apart, count)[1]
 
 
-def _chosen_now(number: int, choice: Callable[[], np.ndarray]) -> np.ndarray:
+def with_rounds(plan: Plan, told: str) -> Plan:
+  """The plan, saying how queries are chosen; raises for rounds that ask about nobody."""
+  checks.integer(
+    "rounds",
+    plan.settings.rounds,
+    low=2,
+    high=plan.config.queries,
+    remedy="each round asks about somebody",
+  )
+  return dataclasses.replace(plan, says=(f"{plan.says[0]} {told}", *plan.says[1:]))
+
+
+def chosen_now(number: int, choice: Callable[[], np.ndarray]) -> np.ndarray:
+  """A choice that nobody remembers: for a fit."""
   del number
   return choice()
 
 
-def _chosen_once(path: pathlib.Path, number: int, choice: Callable[[], np.ndarray]) -> np.ndarray:
+def chosen_once(path: pathlib.Path, number: int, choice: Callable[[], np.ndarray]) -> np.ndarray:
   """The rows of a round as they are on the disk, or chosen and written."""
   known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
   if number == len(known):

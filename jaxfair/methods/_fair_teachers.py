@@ -55,7 +55,8 @@ class FairPate(ConfidentPate):
     assert rule is not None
     groups, truth = np.asarray(data.public.group)[: len(votes)], self._known(plan, data)
     choice = plan.settings.choice
-    return fair_answers(plan, votes, groups, plan.sizes.groups, rule, choice, key, truth)
+    found = fair_answers(plan, votes, groups, plan.sizes.groups, rule, choice, key, truth)
+    return np.asarray(found.labels)
 
   def _answers(
     self, plan: Plan, data: Population, votes: np.ndarray, folder: pathlib.Path, key: jax.Array

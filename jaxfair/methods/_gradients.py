@@ -9,20 +9,17 @@ import jax.numpy as jnp
 import optax
 
 from jaxfair import accounting, privacy, training
-from jaxfair._fields import Count, NonNegative, Positive, Probability
 from jaxfair.fairness import CounterRule
 from jaxfair.fairness._counter import Guard
-from jaxfair.fairness._known_labels import PARITY, NotionName
-from jaxfair.methods._answer_plans import refuse_unplanned
+from jaxfair.fairness._known_labels import PARITY
 from jaxfair.methods._base import NOT_PROTECTED, PrivateMethod
-from jaxfair.methods._method import (
-  NetworkSettings,
-  Plan,
-  Population,
-  Sizes,
-  refuse_margin,
-  refuse_unfit,
+from jaxfair.methods._gradient_settings import (
+  DpSgdGlobalSettings,
+  DpSgdSettings,
+  FairDpSgdSettings,
+  RecipeSettings,
 )
+from jaxfair.methods._method import Plan, Population, Sizes, refuse_unfit
 from jaxfair.methods._recipe import noisy_descent
 from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import release_training
@@ -30,69 +27,6 @@ from jaxfair.training import _optimizers
 from jaxfair.types import Fit, Key
 
 RECORD = ("a person's whole record, and that they took part",)
-
-
-class DpSgdSettings(NetworkSettings):
-  """Settings of DP-SGD; see `training.DpSgdConfig`.
-
-  What is None is chosen from the number of people and the budget (docs/private_training.md).
-
-  Attributes:
-    optimizer: a name ("sgd", "momentum", "adam"), a function of the learning rate such as
-      `optax.adamw`, or an optax object such as `optax.adamw(schedule)`.
-    row_norm: radius of the ball that features are projected into, at training and at prediction;
-      0 leaves them as they are.
-    shards: number of blocks of people that devices can share; part of the price. None chooses one
-      where a release is shared, and draws everybody at once elsewhere.
-    bands: number of steps that share their noise.
-  """
-
-  learning_rate: Positive | None = None
-  l2_clip: Positive = 1.0
-  weight_decay: NonNegative = 0.0
-  steps: Count | None = None
-  batch_size: Count | None = None
-  optimizer: _optimizers.OptimizerChoice | None = None
-  schedule: _optimizers.ScheduleName = "constant"
-  row_norm: NonNegative | None = None
-  shards: Count | None = None
-  bands: Count = 1
-
-
-class FairDpSgdSettings(DpSgdSettings):
-  """Settings of FairDP-SGD.
-
-  Attributes:
-    lam: weight of the disparity on public people.
-    placement: "after" the noise, or "inside" the clip as the paper lists it.
-    disparity: which difference between groups; see `fairness`.
-    sample: public people drawn for each step; None uses all.
-    max_gap: margin between groups that predictions are shown by; None shows
-      all.
-    min_count: people of a group before the margin is kept.
-    notion: of fairness, in the penalty. All but demographic parity read the labels of the public
-      people, and have no margin for predictions, whose true labels are not known.
-    sharpness: multiplies the logits in the penalty: 1 compares probabilities, more compares
-      smoothed decisions.
-    plan_answers: whether the shares of classes among shown predictions are planned on public
-      people, so that the margin lets more be shown; see docs/fairpate.md.
-  """
-
-  lam: NonNegative = 0.1
-  placement: Literal["after", "inside"] = "after"
-  disparity: Literal["rest", "pairwise", "overall"] = "rest"
-  sample: Count | None = None
-  max_gap: NonNegative | None = None
-  min_count: Count = 50
-  notion: NotionName = PARITY
-  sharpness: Positive = 1.0
-  plan_answers: bool = False
-
-  def check(self) -> None:
-    """Raises for a margin that cannot be kept."""
-    super().check()
-    refuse_margin(self)
-    refuse_unplanned(self)
 
 
 class DpSgd(PrivateMethod):
@@ -103,13 +37,14 @@ class DpSgd(PrivateMethod):
   relation = accounting.Relation.ADD_OR_REMOVE_ONE
   needs: frozenset[str] = frozenset()
   scales: frozenset[str] = frozenset({"disk", "devices"})
-  settings: type[DpSgdSettings] = DpSgdSettings
+  settings: type[DpSgdSettings] = RecipeSettings
   traceable = True
   reference = "Abadi et al. 2016"
 
   def plan(self, settings: Any, sizes: Sizes, budget: accounting.Budget | None) -> Plan:
     """Calibrates the noise for all steps."""
     refuse_unfit(self, settings, sizes, budget)
+    settings.check_shape(sizes.shape)
     assert budget is not None
     settings = noisy_descent(settings, sizes, budget)
     config = training.calibrate(
@@ -142,6 +77,7 @@ class DpSgd(PrivateMethod):
       shards=settings.shards,
       bands=settings.bands,
       optimizer=optimizer,
+      **settings.recipe(),
     )
 
   def fit(self, plan: Plan, data: Population, *, key: Key) -> Fit:
@@ -183,23 +119,6 @@ class DpSgd(PrivateMethod):
 
   def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return RECORD, super()._protection(settings)[1]
-
-
-class DpSgdGlobalSettings(DpSgdSettings):
-  """Settings of DPSGD-Global and DPSGD-Global-Adapt.
-
-  Attributes:
-    bound: Z, which gradients should not exceed.
-    adapt: whether gradients beyond Z are shortened to it and Z follows their norms; otherwise they
-      are left out, and Z stays.
-    quantile: share of the gradients that Z should exceed, if it adapts.
-    count_noise: standard deviation of the noise on the count behind Z, in people.
-  """
-
-  bound: Positive = 10.0
-  adapt: bool = True
-  quantile: Probability = 0.95
-  count_noise: Positive = 20.0
 
 
 class DpSgdGlobal(DpSgd):

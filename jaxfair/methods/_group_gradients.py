@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 from jaxfair import training
 from jaxfair._fields import NonNegative, Positive, Within
-from jaxfair.methods._gradients import DpSgd, DpSgdSettings
+from jaxfair.methods._gradient_settings import DpSgdSettings
+from jaxfair.methods._gradients import DpSgd
 from jaxfair.training import _group_rules, _optimizers
 
 

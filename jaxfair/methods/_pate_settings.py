@@ -1,6 +1,6 @@
 """Settings of the methods in which teachers vote."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from jaxfair import checks
 from jaxfair._fields import Count, NonNegative, Positive, Share, Within
@@ -107,18 +107,35 @@ class FairPateSettings(FairSettings):
   Attributes:
     choice: "any" is the paper's argmax over all classes; "allowed" takes it
       over those that keep the margin.
+    choose: which public people are asked about: the "first" ones, or in later rounds those whose
+      answer is expected to keep the margin and about whom a student of the answers so far is least
+      sure ("admissible").
+    rounds: number of rounds of "admissible" that make up the planned queries; the first asks about
+      the first people. What the budget has left is spent in further rounds of that size.
   """
 
   choice: Literal["any", "allowed"] = "any"
+  choose: Literal["first", "admissible"] = "first"
+  rounds: Count = 4
 
   def check(self) -> None:
-    """Raises for a figure of answers that are not the argmax over all classes."""
+    """Raises for a figure of answers that are chosen, or are not the argmax over all classes."""
     super().check()
+    refuse_chosen(self)
     checks.require(
       self.sanitized_epsilon is None or self.choice == "any",
       "sanitized_epsilon bounds the argmax over all classes, and choice='allowed' takes it over "
       "some; use choice='any', or leave sanitized_epsilon out",
     )
+
+
+def refuse_chosen(settings: Any) -> None:
+  """Raises for a figure of queries that are not known beforehand."""
+  checks.require(
+    settings.choose == "first" or settings.sanitized_epsilon is None,
+    "sanitized_epsilon is planned for queries that are known beforehand; use choose='first', or "
+    "leave sanitized_epsilon out",
+  )
 
 
 class PenaltySettings(ConfidentSettings):

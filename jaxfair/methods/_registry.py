@@ -3,7 +3,8 @@
 from jaxfair import checks
 from jaxfair.methods._baselines import MajorityClass, Plain
 from jaxfair.methods._chosen_queries import ChoosingPate
-from jaxfair.methods._fair_teachers import FairPate, PateSIn, PateSPre
+from jaxfair.methods._fair_queries import ChoosingFairPate
+from jaxfair.methods._fair_teachers import PateSIn, PateSPre
 from jaxfair.methods._gradients import DpSgd, DpSgdGlobal, FairDpSgd
 from jaxfair.methods._group_gradients import DpSgdF, DpSgdParity
 from jaxfair.methods._method import Method
@@ -42,7 +43,7 @@ for _method in (
   OutputPerturbation(),
   ChoosingPate(),
   ConfidentPate(),
-  FairPate(),
+  ChoosingFairPate(),
   PateSPre(),
   PateSIn(),
   SoftPate(),

@@ -150,7 +150,7 @@ class Pate(PrivateMethod):
   ) -> np.ndarray:
     """[queries, C] votes; not for release."""
     config: Aggregation = plan.config
-    keys, teachers = _keys(key), plan.settings.num_teachers
+    keys, teachers = named_keys(key), plan.settings.num_teachers
     parts = partition(plan.bounded(data).private, teachers, key=keys["parts"])
     trained = pate.train_teachers(
       plan.model, plan.loss, parts, config.teacher, key=keys["teachers"], checkpoint=checkpoint
@@ -163,7 +163,7 @@ class Pate(PrivateMethod):
 
     Plans with equal noise get the same answer to the same question.
     """
-    return self._kept(plan, data, self._noisy(plan, data, votes, key=_keys(key)["noise"]))
+    return self._kept(plan, data, self._noisy(plan, data, votes, key=named_keys(key)["noise"]))
 
   def students(
     self, plans: Sequence[Plan], data: Population, labels: np.ndarray, *, key: Key
@@ -179,7 +179,7 @@ class Pate(PrivateMethod):
       nothing = (labels == pate.NO_ANSWER).all(axis=1)
       labels = np.where(nothing[:, None], 0, labels)
     config = dataclasses.replace(config, penalties=self._penalties(plans, asked))
-    keys = jnp.broadcast_to(_keys(key)["student"], (len(plans),))
+    keys = jnp.broadcast_to(named_keys(key)["student"], (len(plans),))
     model, loss = plans[0].model, plans[0].loss
     return pate.train_student(model, loss, asked.x, labels, config, keys=keys).params
 
@@ -197,9 +197,8 @@ class Pate(PrivateMethod):
     """[queries] true labels of the queries, if the settings' notion reads them; else None."""
     if "public_groups" not in self.needs:
       return None
-    size, classes = plan.config.queries, plan.sizes.classes
-    truth = self._asked(plan, data).y
-    return known_labels(truth, plan.settings.notion, size=size, num_classes=classes)
+    truth, classes = self._asked(plan, data).y, plan.sizes.classes
+    return known_labels(truth, plan.settings.notion, size=len(truth), num_classes=classes)
 
   def _release(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:
     # Finished teachers and given answers are kept while it is under way, so a
@@ -207,13 +206,13 @@ class Pate(PrivateMethod):
     votes = self.votes(plan, data, key=key, checkpoint=work / PRIVATE / TEACHERS)
     labels = self._kept(plan, data, self._answers(plan, data, votes, work / ANSWERS, key))
     # The key and the votes are those of a run that was stopped, and so is the figure.
-    asked = self._counted(votes, labels)
-    write_epsilons(vote_epsilons(plan, asked, key=_keys(key)["figure"]), work)
+    asked = self._counted(votes, labels, work / ANSWERS)
+    write_epsilons(vote_epsilons(plan, asked, key=named_keys(key)["figure"]), work)
     return tree.take(self.students([plan], data, labels, key=key), 0)
 
   def _rehearse(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:
     fitted = self.fit(plan, data, key=key)
-    write_epsilons(vote_epsilons(plan, fitted.trace.counts, key=_keys(key)["figure"]), work)
+    write_epsilons(vote_epsilons(plan, fitted.trace.counts, key=named_keys(key)["figure"]), work)
     return fitted.params
 
   def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -265,9 +264,9 @@ class Pate(PrivateMethod):
     assert public is not None
     return public.take(np.arange(plan.config.queries))
 
-  def _counted(self, votes: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """The votes that the answers are about."""
-    del labels
+  def _counted(self, votes: np.ndarray, labels: np.ndarray, folder: pathlib.Path) -> np.ndarray:
+    """The votes on those who were asked about in a release."""
+    del labels, folder
     return votes
 
   def _kept(self, plan: Plan, data: Population, labels: np.ndarray) -> np.ndarray:
@@ -303,10 +302,12 @@ class ConfidentPate(Pate):
   ) -> np.ndarray:
     del data
     everyone = np.zeros(len(votes), np.int32)
-    return fair_answers(plan, votes, everyone, 1, CounterRule(2.0, 0), "any", key)
+    found = fair_answers(plan, votes, everyone, 1, CounterRule(2.0, 0), "any", key)
+    return np.asarray(found.labels)
 
 
-def _keys(key: jax.Array) -> dict[str, jax.Array]:
+def named_keys(key: jax.Array) -> dict[str, jax.Array]:
+  """The keys of the stages of a fit, from its one key."""
   checks.one_key("key", key)
   names = ("parts", "teachers", "noise", "student", "figure")
   return {name: jax.random.fold_in(key, i) for i, name in enumerate(names)}

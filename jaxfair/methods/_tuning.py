@@ -15,7 +15,8 @@ from jaxfair.accounting import _composition, _zcdp
 from jaxfair.accounting._search import smallest_noise
 from jaxfair.methods._base import TUNING, PrivateMethod
 from jaxfair.methods._buying import seeded_bits
-from jaxfair.methods._gradients import DpSgd, DpSgdSettings
+from jaxfair.methods._gradient_settings import DpSgdSettings
+from jaxfair.methods._gradients import DpSgd
 from jaxfair.methods._method import Plan, Population, Sizes, refuse_unfit
 from jaxfair.methods._recipe import fill
 from jaxfair.privacy import exact

@@ -8,6 +8,7 @@ import numpy as np
 from jaxfair import accounting, pate
 from jaxfair.fairness import CounterRule
 from jaxfair.methods._method import Plan
+from jaxfair.pate._fair import FairAnswers
 from jaxfair.types import Key, Labels
 
 
@@ -20,12 +21,13 @@ def fair_answers(
   choice: Literal["any", "allowed"],
   key: Key,
   truth: Labels | None = None,
-) -> np.ndarray:
-  """[queries] answers with noise from a key, until the budget is spent."""
+  order: np.ndarray | None = None,
+) -> FairAnswers:
+  """Answers with noise from a key, until the budget is spent; see `pate.fair_gnmax`."""
   config = plan.config
   noise = config.rule
   assert isinstance(noise, pate.ConfidentGnMax)
-  found = pate.fair_gnmax(
+  return pate.fair_gnmax(
     counts,
     groups,
     num_groups=num_groups,
@@ -36,9 +38,9 @@ def fair_answers(
     max_rho=config.max_rho,
     key=key,
     truth=truth,
+    order=order,
     **vars(rule),
   )
-  return np.asarray(found.labels)
 
 
 def confident_rule(settings: Any, queries: int, max_rho: float) -> pate.ConfidentGnMax:

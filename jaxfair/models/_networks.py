@@ -1,5 +1,6 @@
 """Networks by name: the one table that configs and command lines choose from."""
 
+import functools
 import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,7 +20,7 @@ def network(
   Args:
     name: one of `NETWORKS`.
     num_classes: number of logits.
-    hidden: widths of the dense layers of "mlp", "tanh_mlp" and "convnet".
+    hidden: widths of the dense layers of "convnet" and of "mlp", "tanh_mlp" and "tempered_mlp".
     width: channels of the first convolution; each network's own by default.
   """
   checks.one_of("network", name, NETWORKS)
@@ -38,12 +39,14 @@ def _lazy(function: str, *leading: Any, **fixed: Any) -> _Builder:
   return build
 
 
-def _small_cnn(num_classes: int, hidden: tuple[int, ...], width: int | None) -> Model:
+def _small_cnn(
+  num_classes: int, hidden: tuple[int, ...], width: int | None, standardize: bool = False
+) -> Model:
   from jaxfair.models._convnets import Conv, convnet
 
   width = width or 32
   convs = [Conv(width * 2**stage, stride=2) for stage in range(3)]
-  return convnet(num_classes, convs, (8 * width,))
+  return convnet(num_classes, convs, (8 * width,), standardize=standardize)
 
 
 def _strided_cnn(num_classes: int, hidden: tuple[int, ...], width: int | None) -> Model:
@@ -72,8 +75,10 @@ NETWORKS: dict[str, _Builder] = {
   "logistic": lambda num_classes, hidden, width: logistic(num_classes),
   "mlp": lambda num_classes, hidden, width: mlp(hidden, num_classes),
   "tanh_mlp": lambda num_classes, hidden, width: mlp(hidden, num_classes, "tanh"),
+  "tempered_mlp": lambda num_classes, hidden, width: mlp(hidden, num_classes, "tempered_sigmoid"),
   "convnet": _convnet,
   "small_cnn": _small_cnn,  # three convolutions of stride 2: for two cores
+  "standardized_cnn": functools.partial(_small_cnn, standardize=True),
   "strided_cnn": _strided_cnn,  # the first of stride 4: smaller still
   "cnn": _lazy("convnet_medium"),
   "cnn2": _two_stage_cnn,

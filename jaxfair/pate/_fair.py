@@ -22,7 +22,7 @@ from jaxfair.fairness._disparity import DisparityKind
 from jaxfair.fairness._known_labels import PARITY, NotionName, known_labels
 from jaxfair.pate import _aggregation
 from jaxfair.pate._aggregation import NO_ANSWER
-from jaxfair.types import GroupsLike, Key, LabelsLike, Number, VotesLike
+from jaxfair.types import ArrayLike, GroupsLike, Key, LabelsLike, Number, VotesLike
 
 Choice: TypeAlias = Literal["any", "allowed"]
 CHOICES: tuple[Choice, ...] = ("any", "allowed")
@@ -35,7 +35,7 @@ class Outcome(enum.IntEnum):
   REFUSED_FREE = 1  # no class is allowed: refused before looking at votes
   NOT_CONFIDENT = 2  # the threshold test failed
   UNFAIR = 3  # the noisy winner is not allowed
-  NOT_ASKED = 4  # the budget was spent
+  NOT_ASKED = 4  # the budget was spent, or the query is not in the order
 
 
 class FairAnswers(NamedTuple):
@@ -83,6 +83,7 @@ def fair_gnmax(
   continuous: bool = False,
   notion: NotionName = PARITY,
   truth: LabelsLike | None = None,
+  order: ArrayLike | None = None,
 ) -> FairAnswers:
   """Answers where the teachers agree and the disparity stays within the margin (FairPATE).
 
@@ -117,9 +118,13 @@ def fair_gnmax(
       be traced and mapped over.
     notion: notion of fairness; see `fairness.CounterRule`.
     truth: [n] **public** true class ids of the queries, for all notions but demographic parity.
+    order: [q] rows in the order in which they are asked, each at most once; all rows as they are by
+      default. Rows that are left out are not asked. Each row has noise of its own from the key, so
+      the answers to the first rows of an order do not depend on the later ones, and an order may be
+      continued by what was answered.
 
   Returns:
-    One row for each query, in order.
+    One row for each query, in the order of `counts`.
 
   Privacy:
     A test is 1 / (2 sigma_threshold^2)-zCDP, an argmax 1 / sigma_answer^2,
@@ -157,7 +162,12 @@ def fair_gnmax(
     draws.labels() if choice == "any" else draws.ranks(),
     None if truth is None else jnp.asarray(truth, jnp.int32),
   )
+  if order is not None:
+    rows = _distinct_rows(order, len(table))
+    feed = jax.tree.map(lambda leaf: leaf[rows], feed)
   found = answer_in_order(feed, rule, budget, num_groups, table.shape[1])
+  if order is not None:
+    found = _by_query(found, rows, len(table))
   return found._replace(sigma_threshold=sigma_threshold, sigma_answer=sigma_answer, max_rho=max_rho)
 
 
@@ -196,6 +206,32 @@ def papers_unsound_events(answers: FairAnswers) -> tuple[accounting.Event, ...]:
   tests = int(jnp.sum(answers.tested))
   labels = int(jnp.sum(answers.outcome == Outcome.ANSWERED))
   return (accounting.ZCdp(tests * test + labels * answer),)
+
+
+def _distinct_rows(order: ArrayLike, size: int) -> np.ndarray:
+  """[q] the rows of an order, each once."""
+  checks.require(checks.concrete(order), "order is traced; pass the rows as NumPy integers")
+  rows = np.asarray(order, np.int64)
+  checks.require(
+    rows.ndim == 1 and len(np.unique(rows)) == len(rows),
+    "order must be a list of different rows: a query is answered once",
+  )
+  checks.ids("order", rows, size)
+  return rows
+
+
+def _by_query(found: FairAnswers, rows: np.ndarray, size: int) -> FairAnswers:
+  """Answers in the order of all queries; those who were left out of an order are not asked."""
+
+  def placed(leaf: jax.Array, missing: Any) -> jax.Array:
+    return jnp.full(size, missing, leaf.dtype).at[rows].set(leaf)
+
+  return found._replace(
+    labels=placed(found.labels, NO_ANSWER),
+    outcome=placed(found.outcome, Outcome.NOT_ASKED),
+    tested=placed(found.tested, False),
+    chosen=placed(found.chosen, False),
+  )
 
 
 def _noise_rho(answers: FairAnswers) -> tuple[float, float]:

@@ -63,3 +63,39 @@ def test_delta_is_a_power_of_ten_below_a_tenth_of_one_over_n(size):
   delta = _recipe.default_delta(size)
   assert delta <= 0.1 / size * (1 + 1e-12) < 10 * delta
   assert math.log10(delta) == pytest.approx(round(math.log10(delta)))
+
+
+def test_recipes_of_the_trainer_are_settings_of_the_method():
+  given = {"average": 0.9, "chunk_size": 64, "rule": "normalize", "bands": 2, "steps": 20}
+  config = planned("dp_sgd", sizes(), **given).config
+  assert {name: getattr(config, name) for name in given} == given
+  bare = planned("dp_sgd", sizes(), steps=20, bands=2)
+  assert config.event(5000) == bare.config.event(5000)  # none of them has a price
+  for name in ("dp_sgd_global", "dp_sgd_f", "dp_sgd_parity", "fair_dp_sgd"):
+    own = planned(name, sizes(), average=0.9, chunk_size=64).config
+    assert (own.average, own.chunk_size) == (0.9, 64)
+    assert not {"rule", "views"} & set(methods.get(name).settings.__dataclass_fields__)
+  tuned = planned("tuned_dp_sgd", sizes(), average=0.9).config.trainings
+  assert {one.average for one in tuned} == {0.9}
+  with pytest.raises(checks.ArgumentError, match="average=1"):
+    methods.get("dp_sgd").settings(average=1.0)
+
+
+def test_an_adaptive_bound_is_paid_for_and_has_its_floor():
+  plan = planned("dp_sgd", sizes(), clip_quantile=0.4, lowest_clip=0.2, count_noise=30.0)
+  adaptive = plan.config.adaptive
+  assert (adaptive.quantile, adaptive.lowest, adaptive.count_noise) == (0.4, 0.2, 30.0)
+  bare = planned("dp_sgd", sizes())
+  alone, sums = bare.config.noise_multiplier, plan.config.noise_multiplier
+  assert sums > alone  # the counts take their part
+  assert adaptive.joint_multiplier(sums) == pytest.approx(alone, rel=1e-3)
+  assert plan.guarantee.guarantee.epsilon <= BUDGET.epsilon
+
+
+def test_views_are_of_images():
+  images = Sizes(5000, 0, (8, 8, 1), 2, 2)
+  config = planned("dp_sgd", images, views=3, shift=1, network="standardized_cnn").config
+  assert (config.views, config.augment.pixels) == (3, 1)
+  assert planned("dp_sgd", images).config.augment is None
+  with pytest.raises(checks.ArgumentError, match=r"views=3 are of images .* \(10,\)"):
+    planned("dp_sgd", sizes(), views=3)

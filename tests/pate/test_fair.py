@@ -72,6 +72,39 @@ def test_labels_are_those_of_pate_filtered_afterwards(min_count):
 
 
 @pytest.mark.slow
+def test_an_order_asks_its_rows_alone_and_may_be_continued():
+  order = np.random.default_rng(3).permutation(QUERIES)[:250]
+  rho = accounting.zcdp_budget(epsilon=22.0, delta=1e-5)
+  found = ask(order=order, max_rho=rho)
+  # By hand: the plain labels of these rows, in this order, through the filter.
+  rule = fairness.CounterRule(0.1, 10)
+  filtered = _counter_sequence.admit_in_order(
+    plain()[order], votes()[1][order], rule, num_groups=GROUPS, num_classes=CLASSES
+  )
+  asked = found.outcome[order] != pate.Outcome.NOT_ASKED
+  last = int(asked.sum())
+  assert 100 < last < 250  # the budget ends within the order
+  assert asked[:last].all()
+  np.testing.assert_array_equal(found.labels[order[:last]], filtered.labels[:last])
+  others = np.setdiff1d(np.arange(QUERIES), order[:last])
+  assert (found.labels[others] == pate.NO_ANSWER).all()
+  assert (found.outcome[others] == pate.Outcome.NOT_ASKED).all()
+  assert not found.tested[others].any()
+  assert not found.chosen[others].any()
+  begun = ask(order=order[:100], max_rho=rho)
+  for field in ("labels", "outcome", "tested", "chosen"):
+    np.testing.assert_array_equal(
+      getattr(begun, field)[order[:100]], getattr(found, field)[order[:100]]
+    )
+  whole = ask(order=np.arange(QUERIES))
+  jax.tree.map(np.testing.assert_array_equal, whole, ask())
+  with pytest.raises(ArgumentError, match="different rows"):
+    ask(order=[1, 2, 1])
+  with pytest.raises(ArgumentError, match="order has ids"):
+    ask(order=[1, QUERIES])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("notion", ["equalized_odds", "equal_opportunity", "accuracy_parity"])
 def test_other_notions_filter_the_same_answers_at_the_same_price(notion):
   # Teachers are right about two groups, and no better than chance about the third.
