@@ -181,8 +181,8 @@ def _upper_bound(parts: list[smooth.Part], draws: np.ndarray, plan: SanitizingPl
   cost = sum(part.cost for part in parts)
   totals, distances = smooth.totals_by_distance(parts)
   log_scale = smooth.log_smooth_sensitivity(totals, distances, beta=plan.beta)
-  if log_scale == -math.inf:  # no votes at all could move it: it is public
-    return cost
+  if log_scale == -math.inf:  # all votes cost the same: it is public, and added up without them
+    return float(sum(part.ladder.costs[0] * min(part.most, sum(part.weights)) for part in parts))
   z = confidence_z(plan.confidence)
   step = plan.sigma_scale * plan.beta
   scale_bound = math.exp(min(log_scale + step * (draws[1] + z), LARGEST))

@@ -7,7 +7,14 @@ import pytest
 from scipy import stats
 
 from jaxfair import checks
-from jaxfair.accounting import PrivacyGuarantee, pate_events, plan_sanitizing, sanitized_epsilon
+from jaxfair.accounting import (
+  PrivacyGuarantee,
+  _sanitize,
+  _smooth_sensitivity,
+  pate_events,
+  plan_sanitizing,
+  sanitized_epsilon,
+)
 from jaxfair.accounting._composition import composed_epsilon
 from jaxfair.accounting._pate_gnmax import gnmax_rdp
 from jaxfair.accounting._pate_threshold import threshold_rdp
@@ -44,6 +51,23 @@ def test_lies_between_the_diagnosis_and_what_holds_for_all():
   assert diagnosis < found.epsilon < 0.7 * flat
   assert isinstance(found.guarantee, PrivacyGuarantee)
   assert flat < found.guarantee.epsilon < 1.5 * flat
+
+
+def test_a_cost_that_no_vote_moves_has_the_same_bits_for_all_votes():
+  """Sums over occupied rungs would differ in their last bits."""
+  rng, found = np.random.default_rng(0), set()
+  for _ in range(50):
+    first = rng.integers(0, 9, 30)
+    counts = np.stack([first, 8 - first], axis=1)
+    parts = [_sanitize._labels(counts, 9.7, PLAN.order, False)]
+    scale = _smooth_sensitivity.log_smooth_sensitivity(
+      *_smooth_sensitivity.totals_by_distance(parts), beta=PLAN.beta
+    )
+    assert scale == -np.inf
+    bound = _sanitize._upper_bound(parts, np.ones(2), PLAN)
+    assert bound == pytest.approx(parts[0].cost, rel=1e-12)
+    found.add(bound)
+  assert len(found) == 1
 
 
 @pytest.mark.slow
