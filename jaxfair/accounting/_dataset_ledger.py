@@ -32,7 +32,7 @@ from jaxfair.accounting._units import NotCovered
 
 PERSON = "one person"
 ABOUT, LOCK = "about.json", ".lock"
-USUAL_DELTA = 1e-6  # where neither a caller nor a budget has another
+USUAL_DELTAS = (1e-6, 1e-5, 1e-4, 1e-3)  # where neither a caller nor a budget has another
 PATIENCE = 60.0  # seconds to wait for another process's charge
 
 
@@ -180,7 +180,12 @@ class DatasetLedger:
       _whole_files.sync_folder(self.folder)
 
   def spent(self, delta: float | None = None) -> list[Spent]:
-    """What was spent for each relation, at this delta or the budget's."""
+    """What was spent for each relation.
+
+    Args:
+      delta: by default the budget's; without a budget the smallest of 1e-6, 1e-5, 1e-4 and 1e-3
+        that covers the releases.
+    """
     return [_spent(path, delta) for path in sorted(self.folder.glob("*.jsonl"))]
 
   def told(self, delta: float) -> str:
@@ -247,13 +252,20 @@ def dataset_ledgers() -> list[DatasetLedger]:
 
 def _spent(path: pathlib.Path, delta: float | None) -> Spent:
   ledger = Ledger.read(path)
-  if delta is None:
-    delta = ledger.budget.delta if ledger.budget else USUAL_DELTA
-  try:
-    guarantee = ledger.guarantee(delta)
-  except NotCovered:
-    guarantee = PrivacyGuarantee(
-      math.inf, delta, ledger.relation, ledger.unit, "no analysis covers it"
-    )
+  if delta is None and ledger.budget is not None:
+    delta = ledger.budget.delta
+  # Releases may spend more delta than is usual; then it is the first power of ten that covers them.
+  deltas = USUAL_DELTAS if delta is None else (delta,)
+  each = (_guarantee(ledger, at) for at in deltas)
+  guarantee = next((one for one in each if one.epsilon < math.inf), None)
+  guarantee = guarantee or _guarantee(ledger, deltas[0])
   releases = {entry.id.partition(": ")[0] for entry in ledger}
   return Spent(guarantee, len(releases), ledger.budget, path)
+
+
+def _guarantee(ledger: Ledger, delta: float) -> PrivacyGuarantee:
+  """What the ledger spent at this delta; infinite epsilon if nothing covers it."""
+  try:
+    return ledger.guarantee(delta)
+  except NotCovered:
+    return PrivacyGuarantee(math.inf, delta, ledger.relation, ledger.unit, "no analysis covers it")

@@ -17,7 +17,8 @@ def ledger(
     typer.Argument(help="A ledger.jsonl, a CSV file or a named set; default: all data sets."),
   ] = None,
   delta: Annotated[
-    float | None, typer.Option(help="Default: that of the budget; 1e-6 without a budget.")
+    float | None,
+    typer.Option(help="Default: that of the budget; without one 1e-6, or more if it is needed."),
   ] = None,
   budget: Annotated[
     str | None,

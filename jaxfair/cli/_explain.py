@@ -46,8 +46,13 @@ def _print_groups(found: "list[NonPrivateExplanation]") -> None:
           named(one.setting) if i == 0 else "",
           group.name,
           "-" if math.isnan(group.size) else f"{group.size:,.0f}",
-          f"{cost.estimate:.3g} [{cost.low:.3g}, {cost.high:.3g}]",
+          f"{cost.estimate:.3g}{_interval(cost.low, cost.high)}",
           (f"USELESS: {one.useless}" if one.useless else why) if i == 0 else "",
         ]
       )
   _console.table(["setting", "group", "people", f"cost in {found[0].unit}", "why"], rows)
+
+
+def _interval(low: float, high: float) -> str:
+  """In brackets; nothing for a single model, whose cost has no interval over seeds."""
+  return "" if math.isnan(low) else f" [{low:.3g}, {high:.3g}]"

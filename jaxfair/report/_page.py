@@ -58,7 +58,7 @@ def _header(run: Run) -> str:
     badges.append(f"computed in {_html_parts.duration(record.seconds)}")
   fixed = values.get("seed") != "os"
   seed = f"fixed seed {values.get('seed')}: reproducible, not for release"
-  badges.append(seed if fixed else "seed from the operating system")
+  badges.append(seed if fixed else "seed from the operating system; this page is not for release")
   if not record.finished:
     badges.append("unfinished: only the cells computed so far")
   return _html_parts.header(run.plan.title, study.summary, badges)

@@ -82,7 +82,7 @@ def settled(figure: Figure, table: Table) -> Figure:
   values = table.where(**figure.where).unique(figure.x)
   if len(values) != 1:
     return figure
-  title = f"{words(figure.x)} {label(values[0])}"
+  title = f"{words(figure.color)} ({words(figure.x)} {label(values[0])})"
   return dataclasses.replace(figure, x=figure.color, x_title=title, log_x=False)
 
 

@@ -20,6 +20,7 @@ LEFT, RIGHT, TOP, BOTTOM = 46, 12, 24, 38
 BAR, BETWEEN, LABEL = 13, 12, 16  # heights in a chart of rows
 MOST_POINTS = 400  # of a series; more are drawn as counts on a grid
 GRID = (48, 32)
+HEAD = "whisker head"  # class of an arrow
 NUMBER = 44  # room for a number at the end of a row
 
 
@@ -36,9 +37,10 @@ def chart(figure: Figure, table: Table) -> str:
     f"{draw(figure, panel, found)}</figure>"
     for panel in found
   )
+  beyond = "<p class='caption'>An arrow: the interval goes on beyond the axis.</p>"
   return (
     f"<div class='chart' id='figure-{_text(figure.name)}'>{_legend(figure, found)}"
-    f"<div class='panels'>{drawn}</div></div>"
+    f"<div class='panels'>{drawn}</div>{beyond if HEAD in drawn else ''}</div>"
   )
 
 
@@ -105,10 +107,21 @@ def _row(
     body = _mark(at, middle, one.order)
   if high > low:
     body += f"<path class='whisker' d='M{low:.1f} {middle:.1f}H{high:.1f}'/>"
+    body += _arrows(one.low[i], one.high[i], middle, scale, ends)
   if figure.mark != "point":
     x = max(at, high, zero) + 4
     body += f"<text class='value' x='{x:.1f}' y='{middle + 4:.1f}'>{number(one.y[i])}</text>"
   return f"<g data-tip='{_text(_told(one, i))}'>{body}</g>"
+
+
+def _arrows(low: float, high: float, y: float, scale: "_Scale", ends: tuple[float, float]) -> str:
+  """Heads where an interval goes on beyond the axis."""
+  out = [(ends[0], 5)] if low < scale.low else []
+  out += [(ends[1], -5)] if high > scale.high else []
+  return "".join(
+    f"<path class='{HEAD}' d='M{x + back:.1f} {y - 3:.1f}L{x:.1f} {y:.1f}l{back} 3'/>"
+    for x, back in out
+  )
 
 
 def _plane(figure: Figure, panel: _series.Panel, panels: Sequence[_series.Panel]) -> str:

@@ -23,7 +23,9 @@ def summary(asked: Summary, table: Table, judged: Sequence[Judged]) -> str:
   if any(name not in table for name in (*asked.by, *asked.where)):
     return ""
   rows = table.where(**asked.where)
-  values = [name for name in asked.values if name in rows]
+  values = [name for name in asked.values if name in rows and not _all_missing(rows[name])]
+  if not values:
+    return ""
   if "group" in asked.by and len(asked.by) > 1:
     body = "".join(_pivoted(asked, rows, value, judged) for value in values)
   else:
@@ -87,7 +89,7 @@ def alarm(judged: Sequence[Judged]) -> str:
 def _pivoted(asked: Summary, rows: Table, value: str, judged: Sequence[Judged]) -> str:
   """Groups as rows and settings as columns; the other way round if they are many."""
   others = [name for name in asked.by if name != "group"]
-  if rows[value].dtype.kind != "f" or np.isnan(rows[value]).all():
+  if rows[value].dtype.kind != "f":
     return ""
   known = rows.keep(~np.isnan(rows[value]))
   settings = list(dict.fromkeys(key for key, _ in known.split(*others)))
@@ -146,6 +148,10 @@ def _listed(asked: Summary, rows: Table, values: Sequence[str], judged: Sequence
   head = "".join(f"<th>{_text(name)}</th>" for name in (*map(words, asked.by), *heads))
   more = f"<p class='caption'>{len(lines) - MOST_ROWS} more rows are in results.csv.</p>"
   return _table(head, lines[:MOST_ROWS]) + (more if len(lines) > MOST_ROWS else "")
+
+
+def _all_missing(values: np.ndarray) -> bool:
+  return values.dtype.kind == "f" and bool(np.isnan(values).all())
 
 
 def _cell(value: str, rows: Table | None, size: float) -> str:

@@ -37,6 +37,19 @@ def advise(
   command: str,
 ) -> str:
   """What to try first in one setting."""
+  told = _advice(study, values, setting, reasons, command)
+  if values.get("release_epsilon") and command in told:
+    told += " The command also releases another model, which is charged in addition."
+  return told
+
+
+def _advice(
+  study: str,
+  values: Mapping[str, Any],
+  setting: Mapping[str, Any],
+  reasons: Sequence[Any],
+  command: str,
+) -> str:
   family, method = study.partition(".")[0], str(setting.get("method", ""))
   if family in OF_STUDY:
     return OF_STUDY[family]
@@ -45,9 +58,12 @@ def advise(
   key = f"settings.{method}"
   reason = reasons[0].column if reasons else ""
   if method == "dp_sgd" and reason not in GRADIENTS:
+    public = values.get("public_csv") or values.get("public_fraction")
+    more = "" if public else " --set public_csv=PUBLIC.csv"
     return (
-      f"the penalty of FairDP-SGD, `{command} --set 'methods=[\"fair_dp_sgd\"]' --out runs/next`. "
-      f"{SAME_EPSILON}, but needs public people with known groups."
+      f"the penalty of FairDP-SGD, `{command} --set 'methods=[\"fair_dp_sgd\"]'{more} --out "
+      f"runs/next`. {SAME_EPSILON}, but needs public people with known groups"
+      f"{'.' if public else ', here the file PUBLIC.csv.'}"
     )
   if method in ("dp_sgd", "fair_dp_sgd"):
     return _larger_clip(command, f"{key}.l2_clip", own)

@@ -1,5 +1,6 @@
 """One data set, one ledger, whoever releases what from it."""
 
+import math
 import os
 import pathlib
 import signal
@@ -11,7 +12,14 @@ import textwrap
 import pytest
 
 from jaxfair import checks
-from jaxfair.accounting import DatasetLedger, Gaussian, Ledger, RandomizedResponse, Relation
+from jaxfair.accounting import (
+  ApproxDp,
+  DatasetLedger,
+  Gaussian,
+  Ledger,
+  RandomizedResponse,
+  Relation,
+)
 from jaxfair.accounting import _dataset_ledger as module
 from jaxfair.accounting._composition import composed_epsilon
 from jaxfair.accounting._dataset_ledger import dataset_ledgers
@@ -71,6 +79,15 @@ def test_relations_and_units_are_not_added_up():
   }
   assert all(spent.releases == 1 for spent in found)
   assert "covers only its own releases" in book().told(1e-5)
+
+
+def test_without_a_budget_the_delta_is_the_smallest_usual_one_that_covers_the_releases():
+  book().charge(EVENT, id="a", relation=PERSON)
+  assert [spent.guarantee.delta for spent in book().spent()] == [1e-6]
+  book().charge(ApproxDp(0.1, 5e-6), id="b", relation=PERSON)
+  (spent,) = book().spent()
+  assert spent.guarantee.delta == 1e-5
+  assert spent.guarantee.epsilon == book().spent(1e-5)[0].guarantee.epsilon < math.inf
 
 
 def test_a_delta_that_nothing_covers_is_an_infinite_epsilon():
@@ -190,7 +207,7 @@ def test_damaged_names_are_no_obstacle():
 
 PROGRAM = textwrap.dedent("""
   import sys
-  from jaxfair.accounting import DatasetLedger, Gaussian, Relation
+  from jaxfair.accounting import ApproxDp, DatasetLedger, Gaussian, Relation
   book = DatasetLedger.of(b"people", name="people")
   for i in range(1000):
     book.charge(Gaussian(50.0), id=f"{sys.argv[1]}: {i}",

@@ -81,6 +81,16 @@ def test_it_says_who_pays_how_much_why_and_what_to_try(jaxfair, run):
   assert "share of its labels that noise changes: 2.00 times everybody's" in line
 
 
+def test_the_command_to_try_names_what_it_needs_and_what_it_charges():
+  why = advice.advise("methods", {}, {"method": "dp_sgd"}, (), "jaxfair run c.toml")
+  assert "--set public_csv=PUBLIC.csv --out" in why
+  assert "charged in addition" not in why
+  values = {"public_fraction": 0.1, "release_epsilon": 1.0}
+  why = advice.advise("methods", values, {"method": "dp_sgd"}, (), "jaxfair run c.toml")
+  assert "PUBLIC.csv" not in why
+  assert "also releases another model, which is charged in addition." in why
+
+
 def test_the_page_names_the_same_group_in_the_same_words(run):
   folder = run(rows("dp_sgd", 1.0, women=0.04, men=0.01, **CLIPPED))
   page = report.write(_reading.read_run(folder)).read_text()

@@ -142,7 +142,7 @@ def test_lines_over_one_x_become_points_side_by_side():
   assert _series.settled(lines, both) == lines
   one = both.where(epsilon=1.0)
   settled = _series.settled(lines, one)
-  assert _series.axis_title(settled, "x") == "epsilon 1"
+  assert _series.axis_title(settled, "x") == "model (epsilon 1)"
   assert not settled.log_x
   [panel] = _series.panels(settled, one)
   assert [(some.name, some.x) for some in panel.series] == [("m", ["m"]), ("l", ["l"])]

@@ -87,6 +87,16 @@ def test_a_line_over_one_value_becomes_rows_with_intervals():
   assert len([path for path in tree.iter("path") if path.get("class") == "whisker"]) == 2
 
 
+def test_an_interval_that_goes_beyond_the_axis_ends_in_an_arrow():
+  # Student's interval of two seeds is far wider than the bars.
+  rows = {"group": ["a", "a", "b", "b"], "value": [0.1, 0.3, 0.1, 0.1], "seed": [0, 1, 0, 1]}
+  figure = Figure("f", "F", mark="bar", x="group", y="value")
+  tree = drawn(figure, Table(rows))
+  classes = [path.get("class") for path in tree.iter("path")]
+  assert classes.count("whisker head") == 2  # both ends of a; b has no width
+  assert [p.text for p in tree.iter("p")] == ["An arrow: the interval goes on beyond the axis."]
+
+
 def test_panels_share_their_axes():
   figure = Figure("f", "F", x="x", y="value", facet="panel", mark="point")
   ticks = [[text.text for text in svg.iter("text")] for svg in drawn(figure).iter("svg")]

@@ -53,6 +53,7 @@ def _data(found: RunFrontier) -> dict[str, Any]:
         "better": o.better,
         "words": _series.words(o.name),
         "title": TITLES.get(o.name, o.name),
+        **{name: at for name, at in (("least", o.least), ("most", o.most)) if math.isfinite(at)},
       }
       for o in points.objectives
     ],
@@ -88,7 +89,7 @@ def _badges(found: RunFrontier) -> list[str]:
     f"{_many(count, 'setting')}, {_many(seeds, 'seed')}",
     f"{int(found.attained.on.sum())} Pareto-optimal",
     *_baseline(found),
-    "seed from the operating system" if found.seed == "os" else fixed,
+    "seed from the operating system; this page is not for release" if found.seed == "os" else fixed,
   ]
 
 

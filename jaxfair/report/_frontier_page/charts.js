@@ -2,7 +2,9 @@
 const VIRIDIS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98],
   [253, 231, 37]];
 const FAINT = "var(--faint)", CHOSEN = "var(--chosen)";
-const span = (low, high) => high > low ? [low, high] : [low - 0.5, high + 0.5];
+// One value alone is given room on both sides, within what the objective can be.
+const span = (low, high, j) => high > low ? [low, high] :
+  [Math.max(low - 0.5, O[j].least ?? -Infinity), Math.min(high + 0.5, O[j].most ?? Infinity)];
 
 function shade(x) {
   const at = Math.max(0, Math.min(1, x)) * (VIRIDIS.length - 1);
@@ -29,7 +31,7 @@ function scale(j) {
   }
   const wide = O[j].name === "epsilon" && least > 0;
   const log = wide && largest / least > 5;
-  [low, high] = span(log ? least : low, high);
+  [low, high] = span(log ? least : low, high, j);
   const f = log ? x => Math.log(Math.max(x, low)) : x => x;
   const pad = 0.04 * (f(high) - f(low));
   const start = f(low) - pad, size = f(high) - f(low) + 2 * pad;
@@ -94,7 +96,7 @@ const rank = (p, look) => (p === look.chosen ? 8 : 0) +
   (look.kept.has(p.i) ? 4 : 0) + (p.on ? 1 : 0);
 
 function pair(a, b, look) {
-  const w = 340, h = 250, left = 46, right = 10, top = 10, bottom = 36;
+  const w = 340, h = 250, left = 54, right = 10, top = 10, bottom = 36;
   const x = v => left + SCALES[a].at(v) * (w - left - right);
   const y = v => h - bottom - SCALES[b].at(v) * (h - top - bottom);
   let out = "";
@@ -121,7 +123,7 @@ function pair(a, b, look) {
   }
   out += marks + `<text class="title" x="${(left + w - right) / 2}" y="${h - 5}" ` +
     `text-anchor="middle">${O[a].title}${O[a].better === "low" ? " (lower is better)" : ""}</text>` +
-    `<text class="title" transform="translate(11 ${(h - bottom + top) / 2})rotate(-90)" ` +
+    `<text class="title" transform="translate(10 ${(h - bottom + top) / 2})rotate(-90)" ` +
     `text-anchor="middle">${O[b].title}</text>`;
   return `<svg viewBox="0 0 ${w} ${h}" role="img" ` +
     `aria-label="${O[b].words} against ${O[a].words}">${out}</svg>`;
