@@ -139,7 +139,7 @@ def _refuse_unknown(known: Mapping[str, Any], values: Mapping[str, Any], where: 
     )
 
 
-def _convert_union(choices: tuple[Any, ...], value: Any, where: str) -> Any:
+def _convert_union(choices: tuple[Any, ...], value: object, where: str) -> Any:
   if value is None and type(None) in choices:
     return None
   choices = tuple(choice for choice in choices if choice is not type(None))

@@ -32,7 +32,7 @@ def require(condition: bool, message: str) -> None:
     raise ArgumentError(message)
 
 
-def concrete(value: Any) -> bool:
+def concrete(value: object) -> bool:
   """Whether the value is known now (not a tracer).
 
   Privacy arithmetic works without JAX, which takes most of a second to import:
@@ -44,7 +44,7 @@ def concrete(value: Any) -> bool:
   )
 
 
-def untraced(name: str, value: Any, *, reason: str) -> None:
+def untraced(name: str, value: object, *, reason: str) -> None:
   """Requires values that are known now: the function cannot be traced."""
   require(
     concrete(value),
@@ -53,7 +53,7 @@ def untraced(name: str, value: Any, *, reason: str) -> None:
   )
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
   """The value as a message shows it: `repr`, cut to the length of a line.
 
   What people pass by mistake may be a whole file, or a number with thousands
@@ -64,7 +64,7 @@ def shown(value: Any) -> str:
 
 def number(
   name: str,
-  value: Any,
+  value: object,
   *,
   low: float = -math.inf,
   high: float = math.inf,
@@ -95,12 +95,12 @@ def number(
     )
 
 
-def positive(name: str, value: Any, remedy: str = "") -> None:
+def positive(name: str, value: object, remedy: str = "") -> None:
   """Requires a finite number above 0."""
   number(name, value, low=0.0, open_low=True, remedy=remedy)
 
 
-def non_negative(name: str, value: Any, remedy: str = "") -> None:
+def non_negative(name: str, value: object, remedy: str = "") -> None:
   """Requires a finite number that is 0 or above."""
   number(name, value, low=0.0, remedy=remedy)
 
@@ -121,14 +121,14 @@ def integer(
     )
 
 
-def one_of(name: str, value: Any, allowed: Iterable[Any]) -> None:
+def one_of(name: str, value: object, allowed: Iterable[Any]) -> None:
   """Requires one of the allowed values, and suggests the nearest name."""
   allowed = list(allowed)
   if value not in allowed:
     raise ArgumentError(f"{name}={shown(value)} is not known; {options(value, allowed)}")
 
 
-def options(value: Any, allowed: Iterable[Any]) -> str:
+def options(value: object, allowed: Iterable[Any]) -> str:
   """'use one of a, b, c (did you mean b?)', for error messages."""
   names = [str(item) for item in allowed]
   # Alike is a matter of letters: what is longer than a name resembles none.
@@ -185,7 +185,7 @@ def finite(name: str, array: Any) -> None:
     )
 
 
-def _elsewhere(array: Any) -> bool:
+def _elsewhere(array: object) -> bool:
   """Whether other processes hold a part of the array: all of them look at it together."""
   return not (
     getattr(array, "is_fully_addressable", True) or getattr(array, "is_fully_replicated", False)
@@ -223,7 +223,7 @@ def ids(name: str, array: Any, count: int) -> None:
     )
 
 
-def key(name: str, value: Any) -> None:
+def key(name: str, value: object) -> None:
   """Requires a typed JAX random key."""
   import jax
 

@@ -19,7 +19,7 @@ def subtract(a: Tree, b: Tree) -> Tree:
   return jax.tree.map(jnp.subtract, a, b)
 
 
-def scale(factor: Any, a: Tree) -> Tree:
+def scale(factor: float | jax.Array | np.ndarray, a: Tree) -> Tree:
   """factor * a, for a scalar factor."""
   return jax.tree.map(lambda leaf: factor * leaf, a)
 

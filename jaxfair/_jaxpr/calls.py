@@ -7,7 +7,7 @@ on references to memory, and nothing here reads those.
 """
 
 import enum
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import jax
 from jax.extend import core
@@ -98,5 +98,5 @@ def inner(equation: core.JaxprEqn) -> list[Program]:
   return [value for value in jax.tree.leaves(values, is_leaf=_is_program) if _is_program(value)]
 
 
-def _is_program(value: Any) -> bool:
+def _is_program(value: object) -> bool:
   return isinstance(value, core.Jaxpr | core.ClosedJaxpr)

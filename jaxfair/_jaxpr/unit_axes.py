@@ -10,8 +10,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.extend import core
 
-from jaxfair._jaxpr.calls import Kind, kind
+from jaxfair._jaxpr.calls import Kind, Program, kind
 from jaxfair._jaxpr.walking import bind, walk
 
 # Operations whose results have the shape of their operands, number by number.
@@ -49,7 +50,7 @@ def without_unit_axes(function: Callable[..., Any]) -> Callable[..., Any]:
   return run
 
 
-def _run(program: Any, inputs: Sequence[Any]) -> list[Any]:
+def _run(program: Program, inputs: Sequence[Any]) -> list[Any]:
   return walk(program, list(inputs), _rule, constant=_packed)
 
 
@@ -129,7 +130,7 @@ def _loop(equation: Any, inputs: list[Any]) -> list[Any]:
   return [*carry, *map(_packed, stacked)]
 
 
-def _while(equation: Any, inputs: list[Any]) -> list[Any]:
+def _while(equation: core.JaxprEqn, inputs: list[Any]) -> list[Any]:
   params = equation.params
   first, second = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
   found = jax.lax.while_loop(

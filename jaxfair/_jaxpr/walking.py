@@ -36,7 +36,7 @@ def walk(
   values = [*map(constant, consts), *inputs]
   known: dict[Any, V] = dict(zip(variables, values, strict=True))
 
-  def read(atom: Any) -> V:
+  def read(atom: core.Var | core.Literal) -> V:
     return constant(atom.val) if isinstance(atom, core.Literal) else known[atom]
 
   for equation in jaxpr.eqns:

@@ -22,7 +22,7 @@ def to_json(event: ev.Event) -> dict[str, Any]:
   return written
 
 
-def from_json(written: Any) -> ev.Event:
+def from_json(written: object) -> ev.Event:
   """The event written by `to_json`.
 
   Raises:

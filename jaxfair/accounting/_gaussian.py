@@ -11,9 +11,9 @@ the tails. All in float64 and logarithms, for delta down to 1e-300.
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import optimize, special
 
 from jaxfair import checks
@@ -94,7 +94,7 @@ def _log_delta(mu: float, epsilon: float) -> float:
   return math.log(float(special.ndtr(-t)) - second)
 
 
-def _mills(t: Any) -> np.ndarray:
+def _mills(t: ArrayLike) -> np.ndarray:
   """R(t) = (1 - Phi(t)) / phi(t)."""
   return math.sqrt(math.pi / 2) * special.erfcx(np.asarray(t) / math.sqrt(2))
 

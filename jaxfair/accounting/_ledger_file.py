@@ -7,6 +7,7 @@ release that was never made.
 
 import hashlib
 import json
+import pathlib
 import re
 from typing import Any, NamedTuple
 
@@ -65,7 +66,7 @@ def sealed_line(record: dict[str, Any], previous: str) -> tuple[bytes, str]:
   return _encode({**record, "sha256": seal}), seal
 
 
-def replay(raw: bytes, path: Any, kind: Kind = LEDGER) -> Replay:
+def replay(raw: bytes, path: pathlib.Path, kind: Kind = LEDGER) -> Replay:
   """Checks every line and its seal.
 
   Raises:
@@ -106,7 +107,7 @@ def replay(raw: bytes, path: Any, kind: Kind = LEDGER) -> Replay:
   return Replay(records, seals[1:], size, len(tail), True)
 
 
-def _check_header(header: dict[str, Any], path: Any, kind: Kind) -> None:
+def _check_header(header: dict[str, Any], path: pathlib.Path, kind: Kind) -> None:
   if header.get("format") != kind.format:
     raise kind.error(f"{path} is not a {kind.name}: its first line is not a header")
   if header.get("version") != kind.version:

@@ -1,6 +1,7 @@
 """What the lines of a ledger say, once their seals are checked."""
 
 import datetime
+import pathlib
 import re
 import secrets
 from typing import Any, NamedTuple
@@ -88,7 +89,7 @@ def recovered(sequence: int, dropped_bytes: int) -> dict[str, Any]:
   return {"sequence": sequence, "kind": "recovered", "dropped_bytes": dropped_bytes, "time": now()}
 
 
-def understood(records: list[dict[str, Any]], path: Any) -> tuple[Header, list[Entry]]:
+def understood(records: list[dict[str, Any]], path: pathlib.Path) -> tuple[Header, list[Entry]]:
   """What the records of a ledger say: its header and its charges.
 
   Raises:
@@ -175,7 +176,7 @@ def _fields(record: dict[str, Any], like: dict[str, Any]) -> None:
   checks.require(not odd, f"{', '.join(odd)} missing or unknown")
 
 
-def _text(name: str, value: Any) -> str:
+def _text(name: str, value: object) -> str:
   checks.require(isinstance(value, str) and value != "", f"{name}={value!r} must be a name")
   return str(value)
 

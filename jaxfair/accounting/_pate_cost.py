@@ -1,9 +1,10 @@
 """What a whole run of PATE costs: the events to charge, and a diagnosis."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxfair import checks
 from jaxfair.accounting import _events as ev
@@ -62,7 +63,7 @@ def pate_events(
 
 
 def pate_diagnosis(
-  counts: Any,
+  counts: ArrayLike,
   *,
   sigma: float,
   delta: float,

@@ -7,9 +7,9 @@ between the two.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxfair.accounting import _votes
 from jaxfair.accounting._confident_bound import confident_rdp
@@ -21,7 +21,7 @@ LEAST_LOG = -600.0  # e^-600 and sums of it are numbers of full precision
 
 
 def gnmax_rdp(
-  counts: Any, *, sigma: float, orders: Sequence[float] | np.ndarray, discrete: bool = False
+  counts: ArrayLike, *, sigma: float, orders: Sequence[float] | np.ndarray, discrete: bool = False
 ) -> np.ndarray:
   """The Renyi divergences of one GNMax label per query.
 

@@ -6,9 +6,9 @@ deviation sigma the released bit is (a, a / (2 sigma^2))-RDP.
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
 from jaxfair.accounting import _votes
@@ -18,7 +18,7 @@ from jaxfair.accounting._vote_tails import log_reach
 
 
 def log_answer_probability(
-  counts: Any, *, threshold: float, sigma: float, discrete: bool = False
+  counts: ArrayLike, *, threshold: float, sigma: float, discrete: bool = False
 ) -> np.ndarray:
   """ln Pr[max_c n_c + N(0, sigma^2) >= threshold], exact in the tails.
 
@@ -43,7 +43,7 @@ def log_answer_probability(
 
 
 def threshold_rdp(
-  counts: Any,
+  counts: ArrayLike,
   *,
   threshold: float,
   sigma: float,
@@ -97,7 +97,7 @@ def _shortfall(largest: np.ndarray, threshold: float) -> np.ndarray:
   return math.ceil(threshold) - largest
 
 
-def _checked(counts: Any, threshold: Any, sigma: Any) -> tuple[np.ndarray, float, float]:
+def _checked(counts: ArrayLike, threshold: float, sigma: float) -> tuple[np.ndarray, float, float]:
   table = _votes.vote_table(counts)
   teachers = int(table[0].sum()) if table.shape[0] else 0
   threshold = _votes.vote_threshold(threshold, sigma, teachers)

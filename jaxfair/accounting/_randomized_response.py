@@ -5,7 +5,6 @@ is not used.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy import special
@@ -78,7 +77,7 @@ def _log_loss_probabilities(epsilon: float, categories: int, count: int) -> np.n
   return out
 
 
-def _log_binomial(k: np.ndarray, n: Any, p: float) -> np.ndarray:
+def _log_binomial(k: np.ndarray, n: np.ndarray | int, p: float) -> np.ndarray:
   ways = special.gammaln(n + 1) - special.gammaln(k + 1)
   ways = ways - special.gammaln(n - k + 1)
   return ways + special.xlogy(k, p) + special.xlog1py(n - k, -p)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxfair import checks
 from jaxfair.accounting._data_dependent import DataDependentRdp
@@ -18,7 +19,7 @@ DEFAULT_ORDERS: tuple[float, ...] = (
 
 
 def rdp_to_epsilon(
-  rdp: Any,
+  rdp: ArrayLike,
   orders: Sequence[float] | np.ndarray,
   *,
   delta: Any,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxfair import checks
 from jaxfair.accounting import _smooth_sensitivity as smooth
@@ -66,7 +67,7 @@ class SanitizedEpsilon:
 
 
 def sanitized_epsilon(
-  counts: Any,
+  counts: ArrayLike,
   *,
   sigma: float,
   delta: float,

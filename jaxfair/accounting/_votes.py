@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jaxfair import checks
 
 
-def vote_table(counts: Any) -> np.ndarray:
+def vote_table(counts: ArrayLike) -> np.ndarray:
   """[n, classes] int64 counts, each row the votes of the same k teachers."""
   table = np.asarray(counts)
   checks.require(
@@ -47,7 +48,7 @@ def noise_sigma(sigma: Any, *, name: str = "sigma") -> float:
   return float(sigma)
 
 
-def vote_threshold(threshold: Any, sigma: Any, teachers: int) -> float:
+def vote_threshold(threshold: float, sigma: Any, teachers: int) -> float:
   """A finite threshold that some vote could reach."""
   checks.number("threshold", threshold)
   checks.require(

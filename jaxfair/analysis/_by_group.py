@@ -24,7 +24,7 @@ class ByGroup(NamedTuple):
   population: Any
 
   @property
-  def gap(self) -> Any:
+  def gap(self) -> jax.Array:
     """[..., G] |group - population|; xi_a when the statistic is a risk."""
     return abs(self.group - self.population[..., None])
 

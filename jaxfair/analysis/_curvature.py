@@ -9,7 +9,7 @@ larger groups suffer more because they are larger.
 """
 
 import functools
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import jax
 import jax.flatten_util
@@ -23,7 +23,7 @@ from jaxfair.analysis._hessian_residual import plan_residual, residual_traces
 from jaxfair.analysis._hutchinson import hutchinson_traces
 from jaxfair.analysis._logit_gram import SHIFT_INVARIANT, contraction, logit_gram, one_loss
 from jaxfair.fairness._intervals import Interval
-from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
+from jaxfair.types import Array, Examples, Key, Model, Params, PerExampleLoss
 
 Method: TypeAlias = Literal["auto", "exact", "gauss_newton", "hutchinson", "all_parameters"]
 METHODS = ("auto", "exact", "gauss_newton", "hutchinson", "all_parameters")
@@ -59,7 +59,7 @@ class NonPrivateTraces(NamedTuple):
     )
     half = special.stdtrit(max(self.probes - 1, 1), (1 + level) / 2)
 
-    def one(value: Any, error: Any) -> Interval:
+    def one(value: Array, error: Array) -> Interval:
       value, error = (np.asarray(v, np.float64) for v in (value, error))
       low, high = value - half * error, value + half * error
       return Interval(value, low, high, level, 0)

@@ -18,7 +18,7 @@ added: the printed C^2 sigma^2 leaves out the division by the batch size.
 """
 
 import functools
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +32,7 @@ from jaxfair.analysis._directional_derivatives import along, in_chunks, per_exam
 from jaxfair.analysis._hessian import group_hessians
 from jaxfair.analysis._norms import gradient_norms
 from jaxfair.privacy._clip_factors import clip_factor
-from jaxfair.types import Array, Examples, Key, Model, Number, Params, PerExampleLoss
+from jaxfair.types import Array, Examples, Key, Model, Number, Params, PerExampleLoss, PyTree
 
 Method = Literal["auto", "exact", "probes"]
 SMALL = 400  # parameters; up to here "auto" builds the groups' Hessians
@@ -181,7 +181,7 @@ def _decompose(
   num_groups: int,
   method: str,
   probes: int,
-  key: Any,
+  key: Key,
   trace: ByGroup,
   trace_error: ByGroup,
 ) -> NonPrivateDecomposition:
@@ -250,7 +250,7 @@ def _second_moments(
   hessians = group_hessians(model, loss, params, examples, num_groups=num_groups)
   matrices = jnp.concatenate([hessians.group, hessians.population[None]])
 
-  def forms(rows: Any) -> jax.Array:
+  def forms(rows: PyTree) -> jax.Array:
     people, factor = rows
     gradients = jax.vmap(
       lambda one: ravel_pytree(

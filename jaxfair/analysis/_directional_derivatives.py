@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import checks
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Model, Params, PerExampleLoss, PyTree
 
 CHUNK = 1024  # people in memory at once, where each holds many numbers
 
@@ -56,7 +56,7 @@ def per_example(
   return losses
 
 
-def in_chunks(function: Callable[..., Any], arrays: Any, size: int = CHUNK) -> Any:
+def in_chunks(function: Callable[..., Any], arrays: PyTree, size: int = CHUNK) -> PyTree:
   """`function(arrays)`, computed on `size` rows at a time.
 
   Args:
@@ -71,7 +71,7 @@ def in_chunks(function: Callable[..., Any], arrays: Any, size: int = CHUNK) -> A
   count = -(-n // size)
   size = -(-n // count)
 
-  def chunked(leaf: Any) -> jax.Array:
+  def chunked(leaf: jax.Array) -> jax.Array:
     # The last row is repeated: a value that the function is known to take.
     leaf = jnp.asarray(leaf)
     last = jnp.broadcast_to(leaf[-1:], (count * size - n, *leaf.shape[1:]))

@@ -1,7 +1,6 @@
 """How likely noise is to change the label that teachers agreed on."""
 
 import math
-from typing import Any
 
 import chex
 import jax
@@ -11,7 +10,7 @@ from jaxtyping import Float, Int
 
 from jaxfair import checks
 from jaxfair.accounting import _votes
-from jaxfair.types import Array, Number, VotesLike
+from jaxfair.types import Array, Number, PyTree, VotesLike
 
 # The trapezoidal rule on analytic integrands: with these nodes the relative
 # error was below 1e-13 for up to 10,000 classes at any margin.
@@ -104,7 +103,7 @@ def _flips(counts: jax.Array, sigma: jax.Array) -> jax.Array:
 
 
 @_flips.defjvp
-def _flips_jvp(primals: Any, tangents: Any) -> Any:
+def _flips_jvp(primals: PyTree, tangents: PyTree) -> PyTree:
   # Forward mode within the float64 block: transposing the integral itself
   # would happen outside of it, in float32.
   counts, sigma = primals

@@ -21,7 +21,7 @@ from jaxfair.analysis._directional_derivatives import in_chunks
 from jaxfair.analysis._layer_outputs import Layers, read_layers
 from jaxfair.analysis._linearity import Bend, bends, passes_through, same_places
 from jaxfair.privacy import _sites
-from jaxfair.types import Array, Features, Model, Params
+from jaxfair.types import Array, Features, Model, Params, PyTree
 
 MEMORY = 2**22  # numbers held at once for one layer's directions
 
@@ -80,12 +80,12 @@ def plan_residual(model: Model, params: Params, x: Features) -> Plan:
   layers = read_layers(model, params, x)
   sites = layers.reading.sites
 
-  def with_inputs(pushes: Any, rest: Any) -> Any:
+  def with_inputs(pushes: PyTree, rest: PyTree) -> PyTree:
     values, x_one = rest
     _, leaf_pushes = layers.zeros()
     return layers.logits(values, (pushes, leaf_pushes), x_one)
 
-  def logits(pushes: Any, rest: Any) -> Any:
+  def logits(pushes: PyTree, rest: PyTree) -> PyTree:
     return with_inputs(pushes, rest)[0]
 
   one = jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
@@ -151,7 +151,9 @@ def residual_traces(plan: Plan, params: Params, x: Features, slopes: jax.Array) 
   return total
 
 
-def _at_place(layers: Layers, place: Place, params: Params, x_one: Array, slope: Any) -> jax.Array:
+def _at_place(
+  layers: Layers, place: Place, params: Params, x_one: Array, slope: jax.Array
+) -> jax.Array:
   """sum_j u_j d^2 <slope, logits> / d y_j^2 at one layer's output y."""
   site_zeros, leaf_zeros = layers.zeros()
   target = place.sites[0]
@@ -182,7 +184,7 @@ def _at_place(layers: Layers, place: Place, params: Params, x_one: Array, slope:
 
 
 def _through_matrix(
-  layers: Layers, place: Place, params: Params, x_one: Array, slope: Any, weights: jax.Array
+  layers: Layers, place: Place, params: Params, x_one: Array, slope: jax.Array, weights: jax.Array
 ) -> jax.Array:
   """The share of an output y that acts through z = W a(y) alone, a entry by entry.
 
@@ -198,7 +200,7 @@ def _through_matrix(
   site = layers.reading.sites[later]
   matrix = site.view.apply(jax.tree.leaves(params)[site.view.leaf])
 
-  def run(index: int, push: jax.Array) -> Any:
+  def run(index: int, push: jax.Array) -> PyTree:
     pushes = [*site_zeros]
     pushes[index] = push
     return layers.logits(params, (pushes, leaf_zeros), x_one)
@@ -245,7 +247,7 @@ def _positions(site: _sites.Site) -> int:
   return tree.size(site.output) // max(1, math.prod(fan_out))
 
 
-def _weights(site: _sites.Site, data: Any) -> jax.Array:
+def _weights(site: _sites.Site, data: PyTree) -> jax.Array:
   """u_j: squares of what the parameters of output j are multiplied by."""
   if site.kind in ("shift", "negative_shift"):
     return jnp.ones(site.output.shape)
@@ -269,7 +271,7 @@ def _by_parameter(
   def share(index: jax.Array) -> jax.Array:
     direction = (jnp.zeros(values[leaf].size).at[index].set(1.0)).reshape(values[leaf].shape)
 
-    def some(rows: Any) -> jax.Array:
+    def some(rows: PyTree) -> jax.Array:
       inputs, slope = rows
 
       def logits(v: jax.Array) -> jax.Array:

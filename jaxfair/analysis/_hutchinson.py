@@ -1,13 +1,11 @@
 """Traces from random directions, with their standard error (Hutchinson)."""
 
-from typing import Any
-
 import chex
 import jax
 import jax.numpy as jnp
 
 from jaxfair.analysis._directional_derivatives import along, in_chunks
-from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss, PyTree
 
 
 def random_signs(params: Params, *, key: Key) -> Params:
@@ -49,7 +47,7 @@ def hutchinson_traces(
   """
   chex.assert_shape(weights, (None, examples.x.shape[0]))
 
-  def probe(total: jax.Array, index: jax.Array) -> Any:
+  def probe(total: jax.Array, index: jax.Array) -> PyTree:
     direction = random_signs(params, key=jax.random.fold_in(key, index))
     found = in_chunks(
       lambda rows: along(model, loss, params, rows, direction).curvatures, examples, 16_384

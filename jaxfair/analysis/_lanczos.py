@@ -1,7 +1,8 @@
 """The largest eigenvalue of every group's Hessian (Lanczos)."""
 
 import functools
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from jaxfair.analysis._by_group import ByGroup, weights_by_group
 from jaxfair.analysis._curvature import check_people
 from jaxfair.analysis._directional_derivatives import per_example
 from jaxfair.privacy._normal import normal
-from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Groups, Key, Model, Params, PerExampleLoss, PyTree
 
 
 class NonPrivateEigenvalues(NamedTuple):
@@ -80,7 +81,7 @@ def _top(
   loss: PerExampleLoss,
   params: Params,
   examples: Examples,
-  rows: Any,
+  rows: PyTree,
   num_groups: int,
   steps: int,
   key: jax.Array,
@@ -106,7 +107,7 @@ def _top(
     empty = jnp.any(jnp.isnan(row))
     return jnp.where(empty, jnp.nan, value), jnp.where(empty, jnp.nan, error)
 
-  def one_group(given: Any) -> tuple[jax.Array, jax.Array]:
+  def one_group(given: PyTree) -> tuple[jax.Array, jax.Array]:
     own, row, start = given
     # A row that stands for nobody is numbered n: it has the weight 0, and the features of another.
     # An empty group has such rows alone; it stays NaN.
@@ -119,7 +120,7 @@ def _top(
   return NonPrivateEigenvalues(ByGroup(values, value), ByGroup(errors, error))
 
 
-def _rows_by_group(group: Any, num_groups: int) -> np.ndarray:
+def _rows_by_group(group: Groups, num_groups: int) -> np.ndarray:
   """[G, size] the rows of each group's people, filled up with n.
 
   A group's products then read its own people and no others. Groups that are traced are not known:
@@ -170,12 +171,12 @@ class Ritz(NamedTuple):
   vector: jax.Array
 
 
-def largest(product: Any, start: jax.Array, steps: int) -> Ritz:
+def largest(product: Callable[[jax.Array], jax.Array], start: jax.Array, steps: int) -> Ritz:
   """The largest Ritz value of a symmetric operator."""
   size = start.shape[0]
   tiny = jnp.finfo(start.dtype).tiny
 
-  def step(basis: jax.Array, index: jax.Array) -> Any:
+  def step(basis: jax.Array, index: jax.Array) -> PyTree:
     vector = basis[index]
     image = product(vector)
     diagonal = vector @ image

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair.privacy import _tapped_run, _taps
-from jaxfair.types import Array, Features, Model, Params
+from jaxfair.types import Array, Features, Model, Params, PyTree
 
 
 class Layers(NamedTuple):
@@ -34,14 +34,14 @@ class Layers(NamedTuple):
     """Leaves that are pushed themselves."""
     return sorted(self.reading.whole)
 
-  def zeros(self) -> Any:
+  def zeros(self) -> PyTree:
     """No push anywhere: one array per site, one per whole leaf."""
     return (
       [jnp.zeros(s.output.shape, s.output.dtype) for s in self.reading.sites],
       [jnp.zeros(self.shapes[leaf].shape, self.shapes[leaf].dtype) for leaf in self.whole],
     )
 
-  def logits(self, params: Params, pushes: Any, x_one: Array) -> Any:
+  def logits(self, params: Params, pushes: PyTree, x_one: Array) -> PyTree:
     """[C] logits of one example under pushes, and every site's input."""
     site_pushes, leaf_pushes = pushes
     values = jax.tree.leaves(params)
@@ -61,5 +61,7 @@ def read_layers(model: Model, params: Params, x: Features) -> Layers:
   return Layers(model, reading, treedef, shapes)
 
 
-def _logits_of_one(model: Model, treedef: Any, values: Any, x_one: Array) -> jax.Array:
+def _logits_of_one(
+  model: Model, treedef: jax.tree_util.PyTreeDef, values: PyTree, x_one: Array
+) -> jax.Array:
   return model.apply(jax.tree.unflatten(treedef, values), x_one[None])[0]

@@ -17,6 +17,7 @@ import numpy as np
 from jax.extend import core
 
 from jaxfair import _jaxpr
+from jaxfair.types import PyTree
 
 
 class Bend(enum.IntEnum):
@@ -40,13 +41,13 @@ _POINTWISE = (_State.FREE, _State.POINT_LINEAR, _State.POINT)
 _SPREAD = {_State.POINT_LINEAR: _State.LINEAR, _State.POINT: _State.SEPARABLE}
 
 
-def bends(function: Callable[..., Any], pushes: Sequence[Any], rest: Any) -> list[Bend]:
+def bends(function: Callable[..., Any], pushes: Sequence[Any], rest: PyTree) -> list[Bend]:
   """How `function(pushes, rest)` bends along each of the pushes."""
   program = jax.make_jaxpr(function)(list(pushes), rest)
   return [_bend(program, index) for index in range(len(pushes))]
 
 
-def same_places(function: Callable[..., Any], pushes: Sequence[Any], rest: Any) -> list[int]:
+def same_places(function: Callable[..., Any], pushes: Sequence[Any], rest: PyTree) -> list[int]:
   """For each push, the first push that does exactly the same as it.
 
   A bias is added to what its layer's matrix gives: pushing either output is
@@ -69,7 +70,7 @@ def same_places(function: Callable[..., Any], pushes: Sequence[Any], rest: Any) 
 
 
 def passes_through(
-  function: Callable[..., Any], pushes: Sequence[Any], rest: Any, push: int, later: int
+  function: Callable[..., Any], pushes: Sequence[Any], rest: PyTree, push: int, later: int
 ) -> bool:
   """Whether a push acts through one later place only, and entry by entry on the way there.
 

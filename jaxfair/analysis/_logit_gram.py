@@ -6,8 +6,6 @@ is J' r, so |J' r|^2 = r' K r, and Tr(J' A J) = <A, K>. It is contracted from
 the layers' inputs and back-propagated signals; J is never built.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -16,7 +14,7 @@ from jaxfair.analysis._directional_derivatives import in_chunks
 from jaxfair.analysis._layer_outputs import Layers, read_layers
 from jaxfair.models import _losses
 from jaxfair.privacy import _factor_norms, _factors, _site_factors
-from jaxfair.types import Array, Features, Model, Params, PerExampleLoss
+from jaxfair.types import Array, Features, Model, Params, PerExampleLoss, PyTree
 
 # Losses that do not change when a constant is added to all logits of a person:
 # their derivatives by the logits sum to zero, and contrasts say it all.
@@ -65,7 +63,7 @@ def contraction(matrices: jax.Array, gram: jax.Array) -> jax.Array:
 def _gram(
   layers: Layers, params: Params, x: jax.Array, contrasts: bool
 ) -> tuple[jax.Array, jax.Array]:
-  def pull(x_one: jax.Array) -> Any:
+  def pull(x_one: jax.Array) -> PyTree:
     logits, backward, inputs = jax.vjp(
       lambda pushes: layers.logits(params, pushes, x_one), layers.zeros(), has_aux=True
     )
@@ -77,7 +75,7 @@ def _gram(
 
   logits, inputs, signals = jax.vmap(pull, out_axes=(0, 0, 1))(x)
 
-  def parts(signal: Any) -> list[list[_factors.Part]]:
+  def parts(signal: PyTree) -> list[list[_factors.Part]]:
     at_sites, at_leaves = signal
     found: list[list[_factors.Part]] = [[] for _ in layers.shapes]
     sites = layers.reading.sites
@@ -88,7 +86,7 @@ def _gram(
       found[leaf].append(_factors.Whole(one))
     return [_factors.gather(p, s) for p, s in zip(found, layers.shapes, strict=True)]
 
-  def inner(first: Any, second: Any) -> jax.Array:
+  def inner(first: PyTree, second: PyTree) -> jax.Array:
     total = jnp.zeros(x.shape[0])
     for a, b in zip(parts(first), parts(second), strict=True):
       total += _factor_norms.inner_products(a, b, x.shape[0])

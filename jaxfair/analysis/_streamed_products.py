@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxfair import checks, tree
 from jaxfair.analysis._directional_derivatives import per_example
-from jaxfair.types import Examples, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Model, Params, PerExampleLoss, PyTree
 
 STEP = 32  # numbers of people are rounded up to a multiple of it
 
@@ -141,7 +141,7 @@ def _product(
 
 
 @jax.jit
-def _advance(image: Any, vector: Any, before: Any, side: Any) -> Any:
+def _advance(image: PyTree, vector: PyTree, before: PyTree, side: PyTree) -> PyTree:
   """One step of the three-term recursion."""
   image = tree.subtract(image, tree.scale(side, before))
   alpha = tree.dot(vector, image)

@@ -11,6 +11,7 @@ and counted on the rest, so the confidence holds however it was chosen.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -124,14 +125,14 @@ def check_bound(delta: float, confidence: float, method: str) -> None:
   checks.number("confidence", confidence, low=0.0, high=1.0, open_low=True, open_high=True)
 
 
-def clopper_pearson_low(count: Number, total: Number, alpha: float) -> Any:
+def clopper_pearson_low(count: Number, total: Number, alpha: float) -> np.ndarray:
   """A lower bound on a probability; too high with chance at most alpha."""
   count = np.asarray(count, float)
   found = special.betaincinv(np.maximum(count, 1e-9), total - count + 1, alpha)
   return np.where(count > 0, found, 0.0)
 
 
-def clopper_pearson_high(count: Number, total: Number, alpha: float) -> Any:
+def clopper_pearson_high(count: Number, total: Number, alpha: float) -> np.ndarray:
   """An upper bound on a probability; too low with chance at most alpha."""
   missed = np.asarray(total - count, float)
   found = special.betainccinv(count + 1.0, np.maximum(missed, 1e-9), alpha)
@@ -159,7 +160,7 @@ class _Test(NamedTuple):
   present_first: bool
 
 
-def _choose(runs: _Runs, delta: float, alpha: float, value: Any) -> _Test:
+def _choose(runs: _Runs, delta: float, alpha: float, value: Callable[..., np.ndarray]) -> _Test:
   """The test whose bound is surely large, not the one that was lucky.
 
   Every candidate is given the bound that it would have if all candidates had
@@ -212,12 +213,12 @@ def _ends(test: _Test, runs: _Runs, alpha: float) -> tuple[Any, Any]:
   )
 
 
-def _log_ratio(low: Number, high: Number, delta: float) -> Any:
+def _log_ratio(low: Number, high: Number, delta: float) -> np.ndarray:
   with np.errstate(divide="ignore"):
     return np.log(np.maximum(low - delta, 0.0)) - np.log(high)
 
 
-def _separation(low: Number, high: Number, delta: float) -> Any:
+def _separation(low: Number, high: Number, delta: float) -> np.ndarray:
   """mu of a Gaussian trade-off curve through this point."""
   del delta
   found = special.ndtri(low) - special.ndtri(high)

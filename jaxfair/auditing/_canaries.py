@@ -17,7 +17,7 @@ import numpy as np
 import optax
 
 from jaxfair import checks
-from jaxfair.types import Array, ArrayLike, Examples, Key, Model, Params, PerExampleLoss
+from jaxfair.types import Array, ArrayLike, Examples, Key, Model, Params, PerExampleLoss, PyTree
 
 PERSON, EMPTY = 0, -1  # what the last column says; i + 1 for canary i
 MAX_CANARIES = 2**24 - 1  # float32 counts that far
@@ -143,13 +143,13 @@ def likelihood_recorder(
   checks.integer("batch_size", batch_size, low=1)
   absent = np.log1p(-sampling_rate) if sampling_rate < 1 else -np.inf
 
-  def make(learning_rate: Any) -> optax.GradientTransformation:
+  def make(learning_rate: optax.ScalarOrSchedule) -> optax.GradientTransformation:
     inner = optimizer(learning_rate)
 
-    def init(params: Params) -> Any:
+    def init(params: Params) -> PyTree:
       return inner.init(params["model"])
 
-    def update(gradient: Params, state: Any, params: Params | None = None) -> tuple[Params, Any]:
+    def update(gradient: Params, state: PyTree, params: Params | None = None) -> tuple[Params, Any]:
       known = None if params is None else params["model"]
       moves, state = inner.update(gradient["model"], state, known)
       seen = gradient["canaries"] * (batch_size / l2_clip)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.auditing._attacks import Attack, discriminant
 from jaxfair.auditing._bounds import EpsilonBound, Method, check_bound, epsilon_lower_bound
-from jaxfair.types import Key
+from jaxfair.types import Key, PyTree
 
 Mechanism = Callable[[Any, jax.Array], Any]
 
@@ -24,8 +24,8 @@ SELECTION = 1 / 3  # of those that are left
 
 def audit_mechanism(
   mechanism: Mechanism,
-  first: Any,
-  second: Any,
+  first: PyTree,
+  second: PyTree,
   *,
   num_runs: int,
   delta: float,
@@ -67,8 +67,8 @@ def audit_mechanism(
 
 def attack_scores(
   mechanism: Mechanism,
-  first: Any,
-  second: Any,
+  first: PyTree,
+  second: PyTree,
   *,
   num_runs: int,
   key: Key,
@@ -108,7 +108,7 @@ def attack_scores(
 
 
 @functools.partial(jax.jit, static_argnames=("mechanism", "chunk"))
-def _run(mechanism: Mechanism, data: Any, keys: jax.Array, *, chunk: int) -> jax.Array:
+def _run(mechanism: Mechanism, data: PyTree, keys: jax.Array, *, chunk: int) -> jax.Array:
   """[runs, d] outputs as float32 rows, a chunk of runs in memory at a time."""
 
   def one(key: Key) -> jax.Array:

@@ -104,7 +104,9 @@ def pate(
     )
 
 
-def _answers(counts: Any, most: int | None, threshold: Any, sigma: Any, discrete: bool) -> str:
+def _answers(
+  counts: Any, most: int | None, threshold: float | None, sigma: Any, discrete: bool
+) -> str:
   import numpy as np
 
   from jaxfair.accounting import _pate_threshold

@@ -2,7 +2,7 @@
 
 import pathlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -201,7 +201,7 @@ def _table(found: "RunFrontier", chosen: Iterable[int]) -> None:
   _console.table(heads, rows)
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
   return "-" if value is None else str(value)
 
 

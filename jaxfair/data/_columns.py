@@ -2,14 +2,14 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from jaxfair import checks
 from jaxfair.data import _tables
 from jaxfair.data._rules import LEFT_OUT, MISSING_NAME
-from jaxfair.data._tables import Table
+from jaxfair.data._tables import Column, Table
 
 _ROWS = 2**14  # encoded at a time
 # How a range or a list of categories became known: declared by the user; "data": read off the
@@ -136,7 +136,7 @@ def encode_columns(columns: Sequence[Numeric | Categorical], table: Table, size:
   return x
 
 
-def _numbers(column: Numeric, values: Any) -> np.ndarray:
+def _numbers(column: Numeric, values: np.ndarray) -> np.ndarray:
   if not _tables.is_number(values):
     raise checks.ArgumentError(
       f"column {column.name!r} holds {checks.shown(_first_word(values))} where a number is "
@@ -162,7 +162,7 @@ def bounds(column: Numeric) -> tuple[float, float]:
   return low, np.inf if column.high is None else column.high
 
 
-def _first_word(values: Any) -> str:
+def _first_word(values: Column) -> str:
   """A cell of a text column that is no number."""
   words = [word for word in _tables.levels(values).words if word]
   return next((word for word in words if _tables.number(word) is None), (*words, "")[0])

@@ -95,7 +95,7 @@ class Encoder:
     )
     return table
 
-  def encode(self, table: Any, *, need_label: bool = False, need_group: bool = False) -> Encoded:
+  def encode(self, table: object, *, need_label: bool = False, need_group: bool = False) -> Encoded:
     """Encodes people, who may be new.
 
     Args:
@@ -117,7 +117,7 @@ class Encoder:
     group = self.group.ids(found).astype(np.int32) if need_group else None
     return Encoded(encode_columns(self.columns, found, _tables.num_rows(table)), y, group)
 
-  def notes(self, table: Any) -> tuple[str, ...]:
+  def notes(self, table: object) -> tuple[str, ...]:
     """Notes for the reader of predictions: counts of cells that `encode` could not place."""
     found = self._table(table)
     told = []
@@ -199,7 +199,7 @@ class Encoder:
     """
     return _schema.build(cls, record, where="encoder.")
 
-  def _table(self, table: Any, *, need_label: bool = False, need_group: bool = False) -> Table:
+  def _table(self, table: object, *, need_label: bool = False, need_group: bool = False) -> Table:
     wanted = [column.name for column in self.columns]
     wanted += self.label.columns if need_label else ()
     wanted += self.group.columns if need_group else ()

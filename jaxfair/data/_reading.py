@@ -17,7 +17,7 @@ from jaxfair.data._arrow_cells import read_columns
 from jaxfair.data._binary_files import BINARY, read_binary
 from jaxfair.data._cells import find_cells
 from jaxfair.data._files import PathLike, decoded, read_bytes
-from jaxfair.data._tables import Table, Text
+from jaxfair.data._tables import Column, Table, Text
 
 SEPARATORS = (",", ";", "\t", "|")
 _SAMPLE = 50  # lines that the separator is found out from
@@ -211,11 +211,11 @@ def parse(
   }
 
 
-def _array(values: Any) -> np.ndarray:
+def _array(values: Column) -> np.ndarray:
   return np.asarray(values)
 
 
-def _check_separator(separator: Any) -> None:
+def _check_separator(separator: object) -> None:
   checks.require(
     isinstance(separator, str)
     and len(separator) == 1

@@ -149,7 +149,7 @@ def _moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndar
   )
 
 
-def _chunks(rows: np.ndarray, fill: Any) -> Iterator[np.ndarray]:
+def _chunks(rows: np.ndarray, fill: float | np.ndarray) -> Iterator[np.ndarray]:
   """float64 copies of some rows at a time, with gaps filled."""
   for start in range(0, len(rows), CHUNK):
     chunk = rows[start : start + CHUNK].astype(np.float64)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from jaxfair import checks
+from jaxfair.types import Array
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,7 +30,7 @@ class Text:
   def __len__(self) -> int:
     return len(self.codes)
 
-  def __getitem__(self, rows: Any) -> "Text":
+  def __getitem__(self, rows: Array | slice) -> "Text":
     codes = self.codes[rows]
     present = np.flatnonzero(np.bincount(codes, minlength=len(self.words)))
     places = np.zeros(len(self.words), np.int32)
@@ -195,7 +196,7 @@ def size(table: Table) -> int:
   return len(next(iter(table.values())))
 
 
-def _converted(name: str, values: Any, text: bool) -> Column:
+def _converted(name: str, values: object, text: bool) -> Column:
   """A column of a frame; None, NaN, pandas.NA and NaT are missing."""
   if isinstance(values, Text):
     return values
@@ -213,7 +214,7 @@ def _converted(name: str, values: Any, text: bool) -> Column:
   return typed([_known(value) for value in array.tolist()], text=text)
 
 
-def _known(value: Any) -> str:
+def _known(value: object) -> str:
   # None, NaN, pandas.NA and NaT are the values that do not equal themselves.
   try:
     missing = value is None or bool(value != value)

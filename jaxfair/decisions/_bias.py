@@ -11,7 +11,7 @@ from jaxfair import checks
 from jaxfair.decisions import _problems
 from jaxfair.decisions._function_values import Problem, in_float64, wide
 from jaxfair.decisions._mechanisms import Mechanism, Release, on_counts
-from jaxfair.types import Counts, Key
+from jaxfair.types import Counts, Index, Key
 
 CHUNK_NUMBERS = 2**14  # of one chunk of draws: 128 kB a column stay in cache
 
@@ -156,7 +156,7 @@ def _run(
   mechanism: Mechanism,
   counts: Counts,
   key: jax.Array,
-  draws: Any,
+  draws: Index,
   *,
   chunk: int,
   control: bool,
@@ -166,14 +166,14 @@ def _run(
   query = mechanism.query(counts)
   linear = jax.linearize(mechanism.decide, query)[1] if control else None
 
-  def draw(index: Any) -> tuple[Any, Any]:
+  def draw(index: Index) -> tuple[Any, Any]:
     noisy = mechanism.release(query, key=jax.random.fold_in(key, index))
     away = mechanism.decide(noisy).astype(jnp.float64) - wanted
     if linear is None:
       return away, away
     return away, away - linear(jax.tree.map(jnp.subtract, noisy, query))
 
-  def step(i: Any, sums: _Sums) -> _Sums:
+  def step(i: Index, sums: _Sums) -> _Sums:
     index = i * chunk + jnp.arange(chunk)
     away, rest = jax.vmap(draw)(index)
     known = (index < draws)[:, None]

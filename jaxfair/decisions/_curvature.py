@@ -14,7 +14,7 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.decisions import _problems
 from jaxfair.decisions._function_values import Problem, in_float64, wide
-from jaxfair.types import ArrayLike, Counts
+from jaxfair.types import ArrayLike, Counts, Index
 
 CHUNK_NUMBERS = 2**20
 
@@ -72,25 +72,25 @@ def second_order_bias(trace: ArrayLike, *, variance: ArrayLike) -> np.ndarray:
   return 0.5 * np.asarray(variance) * np.asarray(trace)
 
 
-def _along(problem: Problem, counts: Counts, direction: Any) -> Any:
+def _along(problem: Problem, counts: Counts, direction: Counts) -> jax.Array:
   """d^2 / dt^2 problem(counts + t direction) at t = 0."""
 
-  def slope(at: Any) -> Any:
+  def slope(at: Counts) -> jax.Array:
     return jax.jvp(problem, (at,), (direction,))[1]
 
   return jax.jvp(slope, (counts,), (direction,))[1]
 
 
 @jax.jit(static_argnames="chunk")
-def _exact(problem: Problem, counts: Counts, *, chunk: int) -> Any:
+def _exact(problem: Problem, counts: Counts, *, chunk: int) -> jax.Array:
   flat, restore = jax.flatten_util.ravel_pytree(counts)
 
-  def one(index: Any) -> Any:
+  def one(index: Index) -> jax.Array:
     # Beyond the last count the direction is 0 and adds nothing.
     way = (jnp.arange(flat.size) == index).astype(flat.dtype)
     return _along(problem, counts, restore(way))
 
-  def step(i: Any, total: Any) -> Any:
+  def step(i: Index, total: jax.Array) -> jax.Array:
     return total + jax.vmap(one)(i * chunk + jnp.arange(chunk)).sum(axis=0)
 
   shape = jax.eval_shape(problem, counts).shape

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
 
-from jaxfair.types import Counts
+from jaxfair.types import Array, Counts
 
 Problem: TypeAlias = Callable[[Any], Any]
 
@@ -27,7 +27,7 @@ def as_tree(function: Callable[..., Any]) -> Callable[..., Any]:
   return Partial(function)
 
 
-def in_float64(counts: Counts) -> Any:
+def in_float64(counts: Counts) -> Counts:
   """Every count in float64; inside enable_x64."""
   return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), counts)
 
@@ -38,13 +38,13 @@ def wide(function: Any) -> Any:
   Its integers stay: they are indices.
   """
 
-  def cast(leaf: Any) -> Any:
+  def cast(leaf: Array) -> Array:
     real = jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
     return jnp.asarray(leaf, jnp.float64 if real else None)
 
   return jax.tree.map(cast, as_tree(function))
 
 
-def identity(values: Counts) -> Any:
+def identity(values: Counts) -> Counts:
   """The values as they are."""
   return values

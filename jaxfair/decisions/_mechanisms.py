@@ -34,7 +34,7 @@ class Release(Protocol):
   def event(self) -> Event:
     """What a ledger charges."""
 
-  def __call__(self, values: Counts, *, key: jax.Array) -> Any:
+  def __call__(self, values: Counts, *, key: jax.Array) -> Counts:
     """The values with noise; the key is used once."""
 
 
@@ -62,7 +62,7 @@ class LaplaceRelease:
     return cls(scale, sensitivity)
 
   @property
-  def variance(self) -> Any:
+  def variance(self) -> float:
     """2 scale^2."""
     return 2 * self.scale**2
 
@@ -71,7 +71,7 @@ class LaplaceRelease:
     """Pure DP, at sensitivity / scale."""
     return PureDp(_laplace.laplace_epsilon(scale=self.scale, sensitivity=self.sensitivity))
 
-  def __call__(self, values: Counts, *, key: jax.Array) -> Any:
+  def __call__(self, values: Counts, *, key: jax.Array) -> Counts:
     """The values with noise, in their own type."""
     draws = noise.laplace(_float32_zeros(values), scale=self.scale, key=key)
     return tree.add(values, draws)
@@ -92,7 +92,7 @@ class GaussianRelease:
   unbiased: ClassVar[bool] = True
 
   @property
-  def variance(self) -> Any:
+  def variance(self) -> float:
     """sigma^2."""
     return self.sigma**2
 
@@ -101,7 +101,7 @@ class GaussianRelease:
     """One Gaussian release."""
     return accounting.Gaussian(self.sigma / self.sensitivity)
 
-  def __call__(self, values: Counts, *, key: jax.Array) -> Any:
+  def __call__(self, values: Counts, *, key: jax.Array) -> Counts:
     """The values with noise, in their own type."""
     draws = noise.gaussian(_float32_zeros(values), sigma=self.sigma, key=key)
     return tree.add(values, draws)
@@ -120,7 +120,7 @@ class JointRelease:
     """All of them, composed."""
     return Composed(tuple(release.event for release in self.releases))
 
-  def __call__(self, values: Counts, *, key: jax.Array) -> Any:
+  def __call__(self, values: Counts, *, key: jax.Array) -> Counts:
     """Every value under its own release."""
     keys = jax.random.split(key, len(self.releases))
     parts = zip(self.releases, values, keys, strict=True)
@@ -148,7 +148,7 @@ class Mechanism:
     event: Event = self.release.event
     return event
 
-  def __call__(self, counts: Counts, *, key: jax.Array) -> Any:
+  def __call__(self, counts: Counts, *, key: jax.Array) -> Counts:
     """One outcome per entity."""
     return self.decide(self.release(self.query(counts), key=key))
 
@@ -201,6 +201,6 @@ def release_counts(
   return exact.discrete_laplace(check, scale=scale, source=source)
 
 
-def _float32_zeros(values: Counts) -> Any:
+def _float32_zeros(values: Counts) -> Counts:
   """The noise is float32; it is added in the type of the counts."""
   return jax.tree.map(lambda v: jnp.zeros(jnp.shape(v), jnp.float32), values)

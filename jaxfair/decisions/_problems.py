@@ -5,7 +5,7 @@ pure, compile, and map over draws of noise. Your own is any function of the
 counts that returns one number or one boolean per entity.
 """
 
-from typing import Any
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ def title_one(counts: Array, *, weights: ArrayLike) -> Float[jax.Array, "n"]:
   return weighted / jnp.sum(weighted)
 
 
-def ratio(numerator: Array, denominator: Array, *, floor: Number | None = None) -> Any:
+def ratio(numerator: Array, denominator: Array, *, floor: Number | None = None) -> Array:
   """x / max(y, floor); plain x / y without a floor.
 
   A noisy denominator has mass around 0, so that x / y has no mean at all: a
@@ -62,7 +62,12 @@ def either(first: Problem, second: Problem) -> Problem:
   return Partial(_either, as_tree(first), as_tree(second))
 
 
-def check_counts(counts: Counts, *, weights: ArrayLike | None = None, names: Any = None) -> None:
+def check_counts(
+  counts: Counts,
+  *,
+  weights: ArrayLike | None = None,
+  names: Sequence[str] | np.ndarray | None = None,
+) -> None:
   """Requires known counts, not negative, and a total to divide by; passes inside a program.
 
   Args:
@@ -116,11 +121,11 @@ def check_problem(problem: Problem, counts: Counts) -> bool:
   return is_rule
 
 
-def _either(first: Problem, second: Problem, counts: Counts) -> Any:
+def _either(first: Problem, second: Problem, counts: Counts) -> jax.Array:
   return first(counts) | second(counts)
 
 
-def _rows(bad: np.ndarray, names: Any) -> str:
+def _rows(bad: np.ndarray, names: Sequence[str] | np.ndarray | None) -> str:
   rows = np.flatnonzero(bad)
   shown = [str(row if names is None else names[row]) for row in rows[:3]]
   more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""

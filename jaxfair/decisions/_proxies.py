@@ -42,7 +42,7 @@ class PiecewiseProxy:
   bins: Array
   lines: Line
 
-  def __call__(self, counts: Counts) -> Any:
+  def __call__(self, counts: Counts) -> jax.Array:
     """[n] decisions."""
     features = _features(counts)
     own = jax.tree.map(lambda leaf: jnp.asarray(leaf)[self.bins], self.lines)
@@ -109,13 +109,13 @@ def linear_svm(x: Array, signs: Array, weight: Array) -> Line:
   """
   design = jnp.concatenate([x, jnp.ones((len(x), 1))], axis=1)
 
-  def objective(w: Array) -> Any:
+  def objective(w: Array) -> Array:
     short = jnp.maximum(0, 1 - signs * (design @ w))
     return 0.5 * w @ w + jnp.sum(weight * short**2)
 
   halves = 0.5 ** jnp.arange(12)
 
-  def step(_: Any, w: Array) -> Any:
+  def step(_: object, w: Array) -> jax.Array:
     active = weight * (signs * (design @ w) < 1)
     slope = w - 2 * (active * (signs - design @ w)) @ design
     curve = jnp.eye(len(w)) + 2 * (design * active[:, None]).T @ design
@@ -143,5 +143,5 @@ def _fit_all(columns: Array, signs: Array, inside: Array, learner: Learner) -> L
   return jax.vmap(one)(inside)
 
 
-def _features(counts: Counts) -> Any:
+def _features(counts: Counts) -> jax.Array:
   return jnp.stack([jnp.asarray(column) for column in counts], axis=-1)

@@ -3,8 +3,7 @@
 Each remedy is a `Mechanism`, with the event that it costs.
 """
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
@@ -126,24 +125,24 @@ def allotment(weights: ArrayLike) -> Problem:
   return Partial(_title_one, _array(weights))
 
 
-def _title_one(weights: Array, counts: Array) -> Any:
+def _title_one(weights: Array, counts: Array) -> jax.Array:
   return title_one(counts, weights=weights)
 
 
-def _with_total(weights: Array, counts: Array) -> Any:
+def _with_total(weights: Array, counts: Array) -> tuple[Array, jax.Array]:
   return counts, jnp.sum(weights * counts)
 
 
-def _share_of(weights: Array, total: Number, counts: Array) -> Any:
+def _share_of(weights: Array, total: Number, counts: Array) -> Array:
   return weights * counts / total
 
 
-def _floored_share(weights: Array, lower: Number, counts: Array) -> Any:
+def _floored_share(weights: Array, lower: Number, counts: Array) -> Array:
   weighted = weights * counts
   return weighted / jnp.maximum(jnp.sum(weighted), lower)
 
 
-def _share_of_released(weights: Array, lower: Number, released: tuple[Array, Array]) -> Any:
+def _share_of_released(weights: Array, lower: Number, released: tuple[Array, Array]) -> Array:
   counts, total = released
   return weights * counts / jnp.maximum(total, lower)
 

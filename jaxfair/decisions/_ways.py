@@ -16,9 +16,9 @@ from scipy import special
 from jaxfair import checks
 from jaxfair.decisions import _postprocess, _proxies, _remedies
 from jaxfair.decisions._bias import NonPrivateBias
-from jaxfair.decisions._function_values import as_tree, identity, in_float64, wide
+from jaxfair.decisions._function_values import Problem, as_tree, identity, in_float64, wide
 from jaxfair.decisions._mechanisms import LaplaceRelease, Mechanism, on_counts
-from jaxfair.types import Counts, Key, Number
+from jaxfair.types import Counts, Index, Key, Number
 
 USUAL = "non-negative"
 CHUNK_NUMBERS = 2**19  # of one chunk of draws, 4 MB
@@ -201,11 +201,11 @@ def outcomes(
 
 @jax.jit(static_argnames="mirrored")
 def _draw(
-  mechanism: Mechanism, counts: Counts, key: jax.Array, index: Any, *, mirrored: bool
-) -> Any:
+  mechanism: Mechanism, counts: Counts, key: jax.Array, index: Index, *, mirrored: bool
+) -> Counts:
   query = mechanism.query(counts)
 
-  def one(i: Any) -> Any:
+  def one(i: Index) -> Any:
     noisy = mechanism.release(query, key=jax.random.fold_in(key, i))
     both = [noisy]
     if mirrored:
@@ -221,15 +221,15 @@ def _cleaning(name: str, scale: float) -> Any:
   return as_tree(_non_negative if name == USUAL else identity)
 
 
-def _non_negative(counts: Counts) -> Any:
+def _non_negative(counts: Counts) -> Counts:
   return jax.tree.map(_postprocess.non_negative, counts)
 
 
-def _temper(heat: Number, counts: Counts) -> Any:
+def _temper(heat: Number, counts: Counts) -> Counts:
   return jax.tree.map(lambda own: _postprocess.temper(own, temperature=heat), counts)
 
 
-def _then(problem: Any, clean: Any, counts: Counts) -> Any:
+def _then(problem: Problem, clean: Problem, counts: Counts) -> jax.Array:
   return problem(clean(counts))
 
 

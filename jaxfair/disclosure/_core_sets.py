@@ -144,7 +144,7 @@ def _differences(network: Network) -> tuple[tuple[Any, Any], ...]:
   return (*first, last)
 
 
-def _rounding(layers: tuple[tuple[Any, Any], ...]) -> Any:
+def _rounding(layers: tuple[tuple[Any, Any], ...]) -> jax.Array:
   """How far sums in float32 may be off, in any order; |x| <= 1."""
   magnitude: Any = 1.0
   terms = 0

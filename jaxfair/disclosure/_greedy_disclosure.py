@@ -22,7 +22,7 @@ from jaxfair.disclosure._core_sets import (
 from jaxfair.disclosure._gaussian import Gaussian, check_features
 from jaxfair.disclosure._network import Network, as_network
 from jaxfair.disclosure._questions import Questions, as_arrays
-from jaxfair.types import Features, Key, Model, Number, Params
+from jaxfair.types import Features, Key, Model, Number, Params, PyTree
 
 NOT_ASKED = -1
 CHUNK = 512  # people side by side
@@ -201,7 +201,7 @@ def _disclose(
   questions: Questions,
   x: Features,
   chosen: Any,
-  deltas: Any,
+  deltas: PyTree,
   choosers: tuple[Chooser, ...],
   pure: PureTest,
   key: jax.Array,
@@ -235,7 +235,7 @@ def _disclose(
   return found
 
 
-def _heard(test: Test, revealed: jax.Array, person: Person, own_label: Any) -> Verdict:
+def _heard(test: Test, revealed: jax.Array, person: Person, own_label: jax.Array) -> Verdict:
   """The test, which ends at the latest when there is nothing left to ask."""
   verdict = test(revealed, person.x)
   everything = jnp.all(revealed)
@@ -261,7 +261,9 @@ def _ask(heard: Heard, scores: Scores, asking: _Asking, given: tuple[Person, Any
   return jax.tree.map(lambda a, b: jnp.where(over, a, b), asking, asked)
 
 
-def _in_rounds(ask: Callable[[Any, Any], Any], begun: _Asking, people: Any, chunk: int) -> _Asking:
+def _in_rounds(
+  ask: Callable[[Any, Any], Any], begun: _Asking, people: PyTree, chunk: int
+) -> _Asking:
   """One question to everybody who still waits, and again, until nobody does.
 
   Those who wait stand first in every round, so that a chunk holds no one who

@@ -1,7 +1,6 @@
 """The least that could have been asked, by brute force."""
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +12,7 @@ from jaxfair.disclosure._core_sets import IntervalTest, PureTest
 from jaxfair.disclosure._gaussian import check_features
 from jaxfair.disclosure._network import Network, as_network
 from jaxfair.disclosure._questions import Questions, as_arrays
-from jaxfair.types import Features, Key, Params
+from jaxfair.types import Features, Key, Params, PyTree
 
 LIMIT = 12  # questions: 4,096 subsets for every person
 PAIRS = 1024  # of person and subset side by side: a grid each is much memory
@@ -44,7 +43,7 @@ def _smallest(
   subsets = jnp.asarray(all_subsets(questions.size))
   sizes = subsets.sum(axis=1)
 
-  def one(values: Any) -> jax.Array:
+  def one(values: PyTree) -> jax.Array:
     core = jax.vmap(lambda revealed: test(revealed, values).core)(subsets)
     return jnp.min(jnp.where(core, sizes, questions.size))
 

@@ -67,7 +67,7 @@ class Check:
     except NoColumnError as reason:
       return Finding("not run", why=f"the table has {reason}", missing=reason.column)
 
-  def at(self, **where: Any) -> "Check":
+  def at(self, **where: object) -> "Check":
     """The check on some rows only; see `narrowed`."""
     return Check(lambda table, level: self.run(narrowed(table, where), level))
 
@@ -98,7 +98,7 @@ Checks = Mapping[Any, Check] | Callable[[Table], Mapping[Any, Check]]
 Found = Mapping[Any, Finding]
 
 
-def every(checks: Checks, **where: Any) -> Check:
+def every(checks: Checks, **where: object) -> Check:
   """Several checks that must all be supported; which ones may depend on the table.
 
   Every one must hold at its own 95%, so no correction is needed. All values
@@ -108,7 +108,7 @@ def every(checks: Checks, **where: Any) -> Check:
   return _combined(checks, where, lambda look, level: _worst(look(level)))
 
 
-def some(checks: Checks, **where: Any) -> Check:
+def some(checks: Checks, **where: object) -> Check:
   """Several checks of which at least one must be supported: "can", "may", "in some cases".
 
   With k looks, one of them must hold at level 1 - 0.05 / k (Bonferroni), so that a claim that is
@@ -130,7 +130,7 @@ def some(checks: Checks, **where: Any) -> Check:
   return _combined(checks, where, judge)
 
 
-def most(checks: Checks, **where: Any) -> Check:
+def most(checks: Checks, **where: object) -> Check:
   """Several checks of which more than half must be supported: "often", "typically", "mostly".
 
   The majority is our reading of such words. Each check counts by its own 95% interval. It is not
@@ -160,7 +160,7 @@ class Statistic:
 
   estimate: Callable[[Table, float], Estimate]
 
-  def at(self, **where: Any) -> "Statistic":
+  def at(self, **where: object) -> "Statistic":
     """The statistic of some rows only; see `narrowed`."""
     return Statistic(lambda table, level: self.estimate(narrowed(table, where), level))
 
@@ -214,7 +214,7 @@ def narrowed(table: Table, where: Where) -> Table:
   return table
 
 
-def but(*unwanted: Any) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+def but(*unwanted: object) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
   """For `at`: all values of a column except these."""
   return lambda values: tuple(value for value in values if value not in unwanted)
 
@@ -263,7 +263,7 @@ def _first(found: Found, *verdicts: Verdict) -> Finding:
   raise AssertionError("a finding has one of four verdicts")
 
 
-def _located(one: Finding, name: Any) -> Finding:
+def _located(one: Finding, name: object) -> Finding:
   told = f"{' and '.join(name.columns)} {name}" if isinstance(name, _Value) else name
   return dataclasses.replace(one, why=f"{one.why} ({told})")
 

@@ -178,7 +178,7 @@ def _value(text: str) -> Any:
     return text
 
 
-def _check_values(value: Any, where: str) -> None:
+def _check_values(value: object, where: str) -> None:
   """Raises for values that TOML allows but no setting can have.
 
   Whole numbers have 64 bits in TOML, names and paths have no NUL in them, and
@@ -206,7 +206,7 @@ def _check_text(text: str, where: str) -> None:
     )
 
 
-def assign(values: dict[str, Any], path: list[str], value: Any) -> None:
+def assign(values: dict[str, Any], path: list[str], value: object) -> None:
   """Sets the value at a path of table names, in place."""
   for name in path[:-1]:
     values = values.setdefault(name, {})
@@ -215,7 +215,7 @@ def assign(values: dict[str, Any], path: list[str], value: Any) -> None:
   values[path[-1]] = value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
   if isinstance(value, Mapping):
     return {k: _plain(v) for k, v in value.items() if v is not None}
   if isinstance(value, tuple | list):
@@ -233,7 +233,7 @@ def _dump_table(values: Mapping[str, Any], path: tuple[str, ...], lines: list[st
       _dump_table(value, (*path, key), lines)
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
   if isinstance(value, bool):
     return "true" if value else "false"
   if isinstance(value, str):

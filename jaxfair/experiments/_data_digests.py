@@ -12,7 +12,6 @@ import json
 import os
 import pathlib
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from jaxfair._whole_files import write_whole
 from jaxfair.experiments import _folders
@@ -27,7 +26,7 @@ class DataDigests:
   """
 
   def __init__(
-    self, values: Any, folder: pathlib.Path, loaded: dict[str, str], tell: Callable[[str], None]
+    self, values: object, folder: pathlib.Path, loaded: dict[str, str], tell: Callable[[str], None]
   ):
     """Compares the data with that of an earlier run, or records it.
 
@@ -82,7 +81,7 @@ class DataDigests:
       )
 
 
-def file_digests(values: Any) -> dict[str, str]:
+def file_digests(values: object) -> dict[str, str]:
   """Digests of the files that a config names under `csv`; one that cannot be read has none."""
   found = {path: _file_digest(path) for path in _named_files(values)}
   return {path: digest for path, digest in found.items() if digest}
@@ -105,11 +104,11 @@ def _digest_of_version(path: str, modified: int, size: int) -> str:
     return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _named_files(values: Any) -> list[str]:
+def _named_files(values: object) -> list[str]:
   return sorted(set(_named(values)))
 
 
-def _named(values: Any) -> Iterator[str]:
+def _named(values: object) -> Iterator[str]:
   """The files in a config's plain values."""
   if isinstance(values, dict):
     for name, value in values.items():

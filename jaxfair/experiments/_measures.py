@@ -12,7 +12,7 @@ from jaxfair import fairness, models
 from jaxfair.data import Dataset
 from jaxfair.experiments._table import Table
 from jaxfair.fairness import _confusion, _intervals, _summary
-from jaxfair.types import Examples
+from jaxfair.types import ArrayLike, Examples
 
 EVERYONE = "everyone"
 GAPS = ("accuracy_parity_difference", "demographic_parity_difference", "equalized_odds_difference")
@@ -27,7 +27,7 @@ RANGES = {
 }
 
 
-def column_range(column: str, values: Any) -> tuple[float, float]:
+def column_range(column: str, values: ArrayLike) -> tuple[float, float]:
   """The range of a column's mean; infinite ends if nothing is known.
 
   A column that only happens to be named like a share, and has values elsewhere, has no range.
@@ -40,7 +40,7 @@ def column_range(column: str, values: Any) -> tuple[float, float]:
   return -math.inf, math.inf
 
 
-def seed_interval(column: str, values: Any) -> _intervals.Interval:
+def seed_interval(column: str, values: ArrayLike) -> _intervals.Interval:
   """Student's interval over seeds, within the range of the column."""
   found, ends = fairness.seed_interval(values), column_range(column, values)
   return found._replace(low=np.clip(found.low, *ends), high=np.clip(found.high, *ends))

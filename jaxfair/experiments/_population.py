@@ -131,7 +131,7 @@ def buy_scaling(
   return dataclasses.replace(buy(plan, people), event=plan.event), rest
 
 
-def dry(plan: PreprocessingPlan, people: Any) -> Preprocessing:
+def dry(plan: PreprocessingPlan, people: object) -> Preprocessing:
   """A stand-in for bought scaling, for a plan that computes nothing: it scales nothing."""
   del people
   ones = np.ones(len(plan.encoder.feature_names), np.float32)

@@ -75,7 +75,7 @@ def _load_file(path: pathlib.Path, where: str) -> Any:
   return module
 
 
-def _study(found: Any, name: str, where: str) -> Study:
+def _study(found: object, name: str, where: str) -> Study:
   study = found if isinstance(found, Study) else getattr(found, "STUDY", None)
   if not isinstance(study, Study):
     raise ConfigError(f"{where}{name} defines no STUDY; see docs/studies.md")

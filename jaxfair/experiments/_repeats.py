@@ -11,7 +11,7 @@ from jaxfair import checks, data, tree
 from jaxfair.data import _scaling
 from jaxfair.experiments._study import Context, Parts
 from jaxfair.training._ensembles import default_chunk, map_members
-from jaxfair.types import Examples
+from jaxfair.types import Examples, PyTree
 
 Measure = Callable[[Parts, jax.Array], Any]
 
@@ -26,7 +26,7 @@ def repeat(
   fractions: Sequence[float] = (0.75, 0.25),
   scale: _scaling.Scale = "standard",
   chunk: int | None = None,
-) -> Any:
+) -> PyTree:
   """Measures something on fresh splits, once per seed: split, train, evaluate.
 
   Each seed has its own split, a scaler fitted on its own training part, and
@@ -65,7 +65,7 @@ def repeat(
   ]
   keys = jax.random.split(key, seeds)
 
-  def one(own: Any, everybody: Examples) -> Any:
+  def one(own: PyTree, everybody: Examples) -> PyTree:
     key, rows, scaler = own
     parts = []
     for part in rows:

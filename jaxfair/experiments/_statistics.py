@@ -23,6 +23,7 @@ from jaxfair.experiments._claims import (
 )
 from jaxfair.experiments._measures import column_range
 from jaxfair.experiments._table import Table
+from jaxfair.types import ArrayLike
 
 DRAWS = 1_000
 Labels = list[tuple[Any, ...]]
@@ -254,7 +255,7 @@ def correlation(
   )
 
 
-def rank_correlation(first: Any, second: Any) -> Any:
+def rank_correlation(first: ArrayLike, second: ArrayLike) -> Any:
   """Spearman's rank correlations along the first axis.
 
   NaN where one of both is constant: then neither rises nor falls.

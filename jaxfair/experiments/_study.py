@@ -290,6 +290,6 @@ def check_columns(study: Study, table: Table) -> None:
     )
 
 
-def _values(value: Any) -> list[Any]:
+def _values(value: object) -> list[Any]:
   listed = value if isinstance(value, tuple) else (value,)
   return [set_name(one) if isinstance(one, People) else one for one in listed]

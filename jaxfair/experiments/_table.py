@@ -105,7 +105,7 @@ class Table:
     for values in zip(*lists, strict=True):
       yield dict(zip(self._columns, values, strict=True))
 
-  def where(self, **equals: Any) -> "Table":
+  def where(self, **equals: object) -> "Table":
     """The rows whose columns equal these values (or are among a tuple)."""
     keep = np.ones(len(self), dtype=bool)
     for name, value in equals.items():
@@ -124,7 +124,7 @@ class Table:
     """The distinct values of a column, in order of appearance."""
     return list(dict.fromkeys(_comparable(self[name])))
 
-  def plus(self, **columns: Any) -> "Table":
+  def plus(self, **columns: object) -> "Table":
     """The table with more columns (or other values for old ones).
 
     A number is repeated; a text is filled in with each row: `plus(panel="{data}, {epsilon:g}")`.
@@ -258,7 +258,7 @@ def _comparable(column: np.ndarray) -> list[Any]:
   return [math.nan if v != v else v for v in column.tolist()]
 
 
-def _column(values: Any) -> np.ndarray:
+def _column(values: object) -> np.ndarray:
   array = np.asarray(values)
   if array.dtype.kind in "biuf":
     return array.astype(np.float64)
@@ -268,7 +268,7 @@ def _column(values: Any) -> np.ndarray:
   return np.array([str(v) for v in listed], dtype=np.str_)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
   return isinstance(value, int | float)
 
 
@@ -291,7 +291,7 @@ def _unescaped(text: str) -> str:
   return text[1:] if doubled else text
 
 
-def _shorter(value: Any) -> Any:
+def _shorter(value: Any) -> object:
   if isinstance(value, str):
     return _escaped(value)
   whole = isinstance(value, float) and value.is_integer()

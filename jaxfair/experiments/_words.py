@@ -101,7 +101,7 @@ def words(column: str) -> str:
   return column.replace("_", " ")
 
 
-def label(value: Any) -> str:
+def label(value: object) -> str:
   """A cell value as a person writes it."""
   if isinstance(value, float):
     special = "none" if value != value else "infinite" if value == float("inf") else ""

@@ -19,7 +19,7 @@ from jaxfair import checks
 from jaxfair.fairness import _inputs, _intervals, _resampling
 from jaxfair.fairness._confusion import confusion_counts
 from jaxfair.fairness._intervals import Interval, Kind
-from jaxfair.types import ArrayLike, GroupsLike, Key, LabelsLike, PerPersonLike
+from jaxfair.types import ArrayLike, GroupsLike, Key, LabelsLike, PerPersonLike, PyTree
 
 
 def bootstrap(
@@ -187,7 +187,7 @@ def _of_counts(
   cells = np.indices((num_groups, num_classes, num_classes), np.int32)
   group, y_true, y_pred = cells.reshape(3, -1)
 
-  def statistic(counts: jax.Array) -> Any:
+  def statistic(counts: jax.Array) -> PyTree:
     return metric(
       y_true,
       y_pred,
@@ -207,7 +207,7 @@ def _of_table(statistic: Callable[[jax.Array], Any]) -> _Run:
 
 @functools.lru_cache(maxsize=128)
 def _of_rows(metric: Callable[..., Any], num_groups: int) -> _Run:
-  def run(arguments: Any, weights: Any) -> Any:
+  def run(arguments: PyTree, weights: PyTree) -> PyTree:
     columns, group, base = arguments
     return metric(
       *columns, sensitive_features=group, sample_weight=weights * base, num_groups=num_groups
@@ -217,23 +217,23 @@ def _of_rows(metric: Callable[..., Any], num_groups: int) -> _Run:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _compiled(run: _Run, arguments: Any, weights: Any) -> Any:
+def _compiled(run: _Run, arguments: PyTree, weights: PyTree) -> PyTree:
   return jax.vmap(lambda w: _floats(run(arguments, w)))(weights)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _slopes(run: _Run, arguments: Any, weights: Any) -> Any:
+def _slopes(run: _Run, arguments: PyTree, weights: PyTree) -> PyTree:
   """Derivatives of the statistic by the weights, one set per output."""
   return jax.jacrev(lambda w: _floats(run(arguments, w)))(weights)
 
 
-def _evaluate(run: _Run, arguments: Any, weights: Iterable[np.ndarray], number: int) -> Any:
+def _evaluate(run: _Run, arguments: PyTree, weights: Iterable[np.ndarray], number: int) -> PyTree:
   """The first `number` values of the statistic, chunk by chunk."""
   chunks = [jax.tree.map(np.asarray, _compiled(run, arguments, chunk)) for chunk in weights]
   return jax.tree.map(lambda *c: np.concatenate(c)[:number], *chunks)
 
 
-def _floats(values: Any) -> Any:
+def _floats(values: Any) -> PyTree:
   return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), values)
 
 

@@ -8,7 +8,7 @@ judged by the same rule, so the margin holds in each.
 
 import dataclasses
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ from jaxfair.fairness._counter import (
   is_class,
 )
 from jaxfair.fairness._known_labels import PARITY, NotionName, cells, known_labels
-from jaxfair.types import ArrayLike, GroupsLike, LabelsLike
+from jaxfair.types import ArrayLike, GroupsLike, LabelsLike, PyTree
 
 
 class Counted(NamedTuple):
@@ -178,7 +178,7 @@ def _in_order(
   rule: CounterRule,
   num_classes: int,
 ) -> Counted:
-  def step(table: jax.Array, one: Any) -> tuple[jax.Array, jax.Array]:
+  def step(table: jax.Array, one: PyTree) -> tuple[jax.Array, jax.Array]:
     label, group, true = one
     allowed = allowed_answers(table, group, true, rule, num_classes)
     given = jnp.any(allowed & is_class(label, num_classes), axis=0)

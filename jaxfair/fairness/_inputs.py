@@ -31,7 +31,7 @@ def ids(name: str, values: ArrayLike) -> jax.Array | np.ndarray:
   return values
 
 
-def count(argument: str, given: int | None, *, minimum: int = 1, **arrays: Any) -> int:
+def count(argument: str, given: int | None, *, minimum: int = 1, **arrays: ArrayLike) -> int:
   """The number of classes or groups: as given, or the largest id plus one.
 
   It is a static number. Where the ids are not known (inside jit, vmap or
@@ -85,7 +85,7 @@ def scores(name: str, values: ArrayLike) -> jax.Array:
   return jnp.asarray(values, jnp.result_type(float))
 
 
-def on_host(name: str, *values: Any) -> None:
+def on_host(name: str, *values: object) -> None:
   """Requires known values: intervals are computed outside jit and vmap."""
   checks.require(
     checks.concrete(values), f"{name} runs on the host; call it on results, outside jit and vmap"

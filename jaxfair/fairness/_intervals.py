@@ -101,8 +101,8 @@ def paired_interval(
 
 
 def interval_of_draws(
-  estimate: Any,
-  draws: Any,
+  estimate: ArrayLike,
+  draws: ArrayLike,
   *,
   level: float = 0.95,
   kind: Kind = "percentile",

@@ -5,7 +5,7 @@ other objectives allow.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from jaxfair import checks
 from jaxfair.fairness import _intervals
 from jaxfair.frontier._attaining import seed_weights
 from jaxfair.frontier._objectives import Points, centered, costs
+from jaxfair.types import PyTree
 
 Grid: TypeAlias = Mapping[str, Sequence[float]]
 HEIGHT = "accuracy"  # the objective that is made best
@@ -173,8 +174,8 @@ def _surfaces(
 
 
 @jax.jit
-def _looked_up(weights: Any, parts: Any, limits: jax.Array) -> Any:
-  def draw(own: Any) -> dict[str, jax.Array]:
+def _looked_up(weights: PyTree, parts: PyTree, limits: jax.Array) -> PyTree:
+  def draw(own: PyTree) -> dict[str, jax.Array]:
     means = [
       first + jnp.einsum("s,nsd->nd", weight, moved)
       for weight, (first, moved) in zip(own, parts, strict=True)

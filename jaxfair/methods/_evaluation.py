@@ -23,6 +23,7 @@ from jaxfair import _notebook, _whole_files
 from jaxfair.accounting._guarantee import round_up
 from jaxfair.fairness import _bootstrap, _confusion, _counter, rates
 from jaxfair.fairness._confusion import with_everybody
+from jaxfair.fairness._intervals import Interval
 from jaxfair.methods import _documents
 from jaxfair.methods._documents import Block, Grid, Section, Warned
 from jaxfair.methods._released import Released
@@ -181,7 +182,7 @@ def _spread(values: jax.Array) -> jax.Array:
   return jnp.max(jnp.nanmax(values, axis=0) - jnp.nanmin(values, axis=0))
 
 
-def _ends(found: Any, name: str, *place: int) -> list[float]:
+def _ends(found: Interval, name: str, *place: int) -> list[float]:
   return [float(np.asarray(part[name])[place]) for part in (found.estimate, found.low, found.high)]
 
 

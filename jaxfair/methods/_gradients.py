@@ -24,7 +24,7 @@ from jaxfair.methods._recipe import noisy_descent
 from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import release_training
 from jaxfair.training import _optimizers
-from jaxfair.types import Fit, Key
+from jaxfair.types import Fit, Key, Number
 
 RECORD = ("a person's whole record, and that they took part",)
 
@@ -41,7 +41,7 @@ class DpSgd(PrivateMethod):
   traceable = True
   reference = "Abadi et al. 2016"
 
-  def plan(self, settings: Any, sizes: Sizes, budget: accounting.Budget | None) -> Plan:
+  def plan(self, settings: DpSgdSettings, sizes: Sizes, budget: accounting.Budget | None) -> Plan:
     """Calibrates the noise for all steps."""
     refuse_unfit(self, settings, sizes, budget)
     settings.check_shape(sizes.shape)
@@ -108,7 +108,9 @@ class DpSgd(PrivateMethod):
     people = plan.bounded(data)
     return release_training(plan, people, self._config(plan, people), folder=folder, key=key)
 
-  def _config(self, plan: Plan, data: Population, lam: Any = None) -> training.DpSgdConfig:
+  def _config(
+    self, plan: Plan, data: Population, lam: Number | None = None
+  ) -> training.DpSgdConfig:
     del data, lam
     config: training.DpSgdConfig = plan.config
     return config
@@ -174,7 +176,9 @@ class FairDpSgd(DpSgd):
   settings: type[DpSgdSettings] = FairDpSgdSettings
   reference = "Learning to Walk Impartially on the Pareto Frontier, Alg. 6"
 
-  def _config(self, plan: Plan, data: Population, lam: Any = None) -> training.DpSgdConfig:
+  def _config(
+    self, plan: Plan, data: Population, lam: Number | None = None
+  ) -> training.DpSgdConfig:
     settings, public = plan.settings, data.public
     assert public is not None
     penalty = training.parity_penalty(

@@ -9,7 +9,6 @@ import dataclasses
 import math
 import os
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -73,7 +72,7 @@ class Preprocessing:
     scaler = data.fit_scaler(x, scale)
     return cls(encoder, _all(encoder), scaler, (*encoder.assumed_public(), told))
 
-  def apply(self, x: Features) -> Any:
+  def apply(self, x: Features) -> np.ndarray:
     """Selects and scales features that the encoder before this one made."""
     return self.scaler.apply(x[:, self.kept])
 

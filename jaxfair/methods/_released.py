@@ -31,7 +31,7 @@ from jaxfair.fairness import Abstainer, CounterRule
 from jaxfair.methods import _model_card, _release_files
 from jaxfair.methods._release_files import ARRAYS, RECORD, ReleaseError
 from jaxfair.pate._attribute import AtTheseVotes, Protection
-from jaxfair.types import Features, FeaturesLike, Model, Params
+from jaxfair.types import Array, Features, FeaturesLike, Model, Params
 
 FORMAT = 2
 SCALER = "scaler."
@@ -117,7 +117,7 @@ class Released:
     )
     return np.asarray(self._scaled(x))
 
-  def _scaled(self, x: Features) -> Any:
+  def _scaled(self, x: Features) -> Array:
     """Scaled and bounded; NumPy in, NumPy out, else JAX."""
     if self.scaler is not None:
       x = self.scaler.apply(x)

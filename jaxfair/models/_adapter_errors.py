@@ -1,7 +1,5 @@
 """Error messages of the adapters: the wrong library, state besides parameters, randomness."""
 
-from typing import Any
-
 import jax.numpy as jnp
 
 from jaxfair import checks
@@ -24,7 +22,7 @@ KINDS = {
 }
 
 
-def require_kind(argument: str, value: Any, library: str, remedy: str) -> None:
+def require_kind(argument: str, value: object, library: str, remedy: str) -> None:
   """Raises unless a value is a network of this library; names the adapter that takes it.
 
   The value itself is not printed: a module prints all its layers, and its parameters.
@@ -43,7 +41,7 @@ def require_kind(argument: str, value: Any, library: str, remedy: str) -> None:
   raise checks.ArgumentError(f"{argument} is not {what} (but {type(value).__name__}): {remedy}")
 
 
-def library_of(value: Any) -> str | None:
+def library_of(value: object) -> str | None:
   """The library that a network's class comes from, without importing any; None for others."""
   return None if isinstance(value, type) else _library(type(value))
 
@@ -56,7 +54,7 @@ def _library(kind: type) -> str | None:
   return None
 
 
-def batch_of_one(x_one: Array) -> Any:
+def batch_of_one(x_one: Array) -> Array:
   """One example with a batch axis."""
   return jnp.expand_dims(x_one, 0)
 

@@ -191,7 +191,7 @@ def _initialize(shapes: Params, key: jax.Array) -> Params:
   return jax.tree.unflatten(structure, leaves)
 
 
-def _as_float(x: Array) -> Any:
+def _as_float(x: Array) -> jax.Array:
   """Pixels as float32; real types stay as they are."""
   x = jnp.asarray(x)
   return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(jnp.float32)

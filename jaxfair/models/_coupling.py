@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from jaxfair import checks
 from jaxfair.models import _dependence, _probe
-from jaxfair.types import Features, Model, Params, PerExampleLoss
+from jaxfair.types import ArrayLike, Features, Model, Params, PerExampleLoss, PyTree
 
 
 class CouplingError(checks.JaxfairError):
@@ -55,7 +55,7 @@ def check_independent(model: Model, params: Params, x: Features | jax.ShapeDtype
     )
 
 
-def check_loss(loss: PerExampleLoss, num_classes: int, *, y_one: Any = 0) -> None:
+def check_loss(loss: PerExampleLoss, num_classes: int, *, y_one: ArrayLike = 0) -> None:
   """Raises if a loss is not per example.
 
   Args:
@@ -88,7 +88,7 @@ def _of_rows(loss: PerExampleLoss) -> Callable[..., Any]:
   return lambda _, logits, y: loss(logits, y)
 
 
-def _coupling(function: Callable[..., Any], fixed: Any, rows: Any) -> str:
+def _coupling(function: Callable[..., Any], fixed: PyTree, rows: PyTree) -> str:
   """Describes what couples the rows of `function(fixed, *rows)`; empty if nothing does."""
   leaves, structure = jax.tree.flatten(
     (
@@ -106,7 +106,7 @@ def _coupling(function: Callable[..., Any], fixed: Any, rows: Any) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _from_shapes(
-  function: Callable[..., Any], structure: Any, leaves: tuple[Any, ...]
+  function: Callable[..., Any], structure: jax.tree_util.PyTreeDef, leaves: tuple[Any, ...]
 ) -> tuple[_dependence.State, str]:
   """The part of the check that depends on shapes alone, cached for all trainings of a study."""
   fixed, rows = jax.tree.unflatten(structure, leaves)

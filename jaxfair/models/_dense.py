@@ -122,7 +122,7 @@ def _num_features(x_one: Array) -> int:
   return size
 
 
-def _rows(x: Array, w: Array) -> Any:
+def _rows(x: Array, w: Array) -> Array:
   """[n, d] features of a batch, checked against the first layer's weights."""
   shape = np.shape(x)
   num_features = int(np.prod(shape[1:]))

@@ -18,6 +18,7 @@ from jax.extend import core
 
 from jaxfair import _jaxpr
 from jaxfair.models import _axis_rules
+from jaxfair.types import ArrayLike, PyTree
 
 
 class Mixed(NamedTuple):
@@ -35,7 +36,7 @@ class Unknown(NamedTuple):
 State: TypeAlias = int | Mixed | Unknown | None
 
 
-def analyze(function: Callable[..., Any], fixed: Any, rows: Any) -> State:
+def analyze(function: Callable[..., Any], fixed: PyTree, rows: PyTree) -> State:
   """How `function(fixed, *rows)` depends on the rows.
 
   Args:
@@ -61,7 +62,7 @@ def analyze(function: Callable[..., Any], fixed: Any, rows: Any) -> State:
   return _worst(outputs)
 
 
-def numbers(function: Callable[..., Any], fixed: Any, rows: Any, num_rows: int) -> list[Any]:
+def numbers(function: Callable[..., Any], fixed: PyTree, rows: PyTree, num_rows: int) -> list[Any]:
   """The operations on a batch of that many rows, with the numbers in them.
 
   Programs whose operations and numbers agree for two sizes do not divide by
@@ -76,7 +77,9 @@ def numbers(function: Callable[..., Any], fixed: Any, rows: Any, num_rows: int) 
   ]
 
 
-def shape_of(leaf: Any, num_rows: int | None = None) -> jax.ShapeDtypeStruct:
+def shape_of(
+  leaf: ArrayLike | jax.ShapeDtypeStruct, num_rows: int | None = None
+) -> jax.ShapeDtypeStruct:
   """Shape and type of an array, with another number of rows if one is given."""
   shape = np.shape(leaf)
   dtype = getattr(leaf, "dtype", None) or jnp.result_type(leaf)

@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxfair import checks
 from jaxfair.models._dense import logistic, mlp
-from jaxfair.types import Model
+from jaxfair.types import Model, PyTree
 
 _Builder = Callable[[int, tuple[int, ...], int | None], Model]
 
@@ -27,7 +27,7 @@ def network(
   return NETWORKS[name](num_classes, tuple(hidden), width)
 
 
-def _lazy(function: str, *leading: Any, **fixed: Any) -> _Builder:
+def _lazy(function: str, *leading: Any, **fixed: PyTree) -> _Builder:
   """A builder in a module that needs flax, which is slow to import."""
 
   def build(num_classes: int, hidden: tuple[int, ...], width: int | None) -> Model:

@@ -17,12 +17,13 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.models._dependence import shape_of
+from jaxfair.types import Array, PyTree
 
 ROWS = 4
 _ENDS = (0, ROWS - 1)  # a running sum couples the last row, not the first
 
 
-def changes(function: Callable[..., Any], fixed: Any, rows: Any) -> str:
+def changes(function: Callable[..., Any], fixed: PyTree, rows: PyTree) -> str:
   """What happens to one row when the others change; empty if nothing does.
 
   Args:
@@ -46,7 +47,7 @@ def changes(function: Callable[..., Any], fixed: Any, rows: Any) -> str:
   return next((r for r in reasons if r and r != _NOT_FINITE), "")
 
 
-def size_matters(function: Callable[..., Any], fixed: Any, rows: Any) -> str:
+def size_matters(function: Callable[..., Any], fixed: PyTree, rows: PyTree) -> str:
   """Whether one row alone gives what it gives in a batch, to rounding.
 
   Args:
@@ -73,7 +74,7 @@ def size_matters(function: Callable[..., Any], fixed: Any, rows: Any) -> str:
 _NOT_FINITE = "outputs are not finite, so independence cannot be checked"
 
 
-def _one_setting(function: Callable[..., Any], values: Any, batch: Any) -> str:
+def _one_setting(function: Callable[..., Any], values: PyTree, batch: PyTree) -> str:
   outputs = _run(function, values, batch)
   if not np.all(np.isfinite(outputs)):
     return _NOT_FINITE
@@ -90,10 +91,10 @@ def _one_setting(function: Callable[..., Any], values: Any, batch: Any) -> str:
   return ""
 
 
-def _replacements(batch: Any, kept: int) -> Iterator[tuple[str, Any]]:
+def _replacements(batch: PyTree, kept: int) -> Iterator[tuple[str, Any]]:
   """The batch with every row but one replaced, in several ways."""
 
-  def with_others(rule: Callable[[np.ndarray], np.ndarray]) -> Any:
+  def with_others(rule: Callable[[np.ndarray], np.ndarray]) -> PyTree:
     def replace(leaf: np.ndarray) -> np.ndarray:
       changed = np.array(rule(leaf), leaf.dtype)
       changed[kept] = leaf[kept]
@@ -101,7 +102,7 @@ def _replacements(batch: Any, kept: int) -> Iterator[tuple[str, Any]]:
 
     return jax.tree.map(replace, batch)
 
-  def real(rule: Callable[[np.ndarray], np.ndarray]) -> Any:
+  def real(rule: Callable[[np.ndarray], np.ndarray]) -> PyTree:
     return with_others(lambda leaf: rule(leaf) if _is_real(leaf) else leaf)
 
   yield "each other", with_others(lambda leaf: np.roll(leaf, 1, axis=0))
@@ -110,12 +111,12 @@ def _replacements(batch: Any, kept: int) -> Iterator[tuple[str, Any]]:
   yield "NaN", real(lambda leaf: np.full_like(leaf, np.nan))
 
 
-def _run(function: Callable[..., Any], fixed: Any, rows: Any) -> np.ndarray:
+def _run(function: Callable[..., Any], fixed: PyTree, rows: PyTree) -> np.ndarray:
   with jax.ensure_compile_time_eval():
     return np.asarray(jax.jit(function)(fixed, *rows))
 
 
-def _slopes(function: Callable[..., Any], fixed: Any, rows: Any) -> np.ndarray:
+def _slopes(function: Callable[..., Any], fixed: PyTree, rows: PyTree) -> np.ndarray:
   """[row of the output, row of the input, ...]; zero for ids."""
   first, *rest = rows
   if not _is_real(first):
@@ -125,8 +126,10 @@ def _slopes(function: Callable[..., Any], fixed: Any, rows: Any) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnums=0)
-def _jacobian(function: Any, fixed: Any, first: Any, *rest: Any) -> jax.Array:
-  def totals(batch: Any) -> jax.Array:
+def _jacobian(
+  function: Callable[..., jax.Array], fixed: PyTree, first: PyTree, *rest: PyTree
+) -> jax.Array:
+  def totals(batch: PyTree) -> jax.Array:
     return function(fixed, batch, *rest).reshape(ROWS, -1).sum(axis=1)
 
   return jax.jacrev(totals)(first)
@@ -142,21 +145,21 @@ def _same(a: np.ndarray, b: np.ndarray) -> bool:
   return np.array_equal(a, b, equal_nan=True)
 
 
-def _parameters(specs: Any) -> Any:
+def _parameters(specs: PyTree) -> PyTree:
   """Random values, scaled so that deep networks neither explode nor fade."""
 
-  def draw(spec: Any) -> np.ndarray:
+  def draw(spec: jax.ShapeDtypeStruct) -> np.ndarray:
     fan_in = int(np.prod(spec.shape[:-1])) if len(spec.shape) > 1 else 1
     return _draw(spec, spec.shape, 1.0 / np.sqrt(max(fan_in, 1)))
 
   return jax.tree.map(draw, specs)
 
 
-def _batch(specs: Any) -> Any:
+def _batch(specs: PyTree) -> PyTree:
   return jax.tree.map(lambda s: _draw(s, (ROWS, *s.shape[1:]), 1.0), specs)
 
 
-def _draw(spec: Any, shape: tuple[int, ...], scale: float) -> np.ndarray:
+def _draw(spec: jax.ShapeDtypeStruct, shape: tuple[int, ...], scale: float) -> np.ndarray:
   """Normal values; ids are 0 and 1, which every table of two rows has."""
   draws = np.random.default_rng(int(np.prod(shape)))
   if not _is_real(spec):
@@ -164,17 +167,17 @@ def _draw(spec: Any, shape: tuple[int, ...], scale: float) -> np.ndarray:
   return (scale * draws.standard_normal(shape)).astype(spec.dtype)
 
 
-def _is_real(leaf: Any) -> bool:
+def _is_real(leaf: Array | jax.ShapeDtypeStruct) -> bool:
   return jnp.issubdtype(leaf.dtype, jnp.floating)
 
 
-def _has_values(tree: Any) -> bool:
+def _has_values(tree: PyTree) -> bool:
   leaves = jax.tree.leaves(tree)
   return checks.concrete(leaves) and not any(
     isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves
   )
 
 
-def _first_rows(leaf: Any) -> np.ndarray:
+def _first_rows(leaf: Array) -> np.ndarray:
   leaf = np.asarray(leaf)
   return leaf[np.arange(ROWS) % leaf.shape[0]]

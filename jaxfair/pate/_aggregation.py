@@ -274,7 +274,7 @@ def _known(name: str, value: Number) -> None:
   )
 
 
-def _keys(key: jax.Array, count: int) -> Any:
+def _keys(key: jax.Array, count: int) -> jax.Array:
   checks.one_key("key", key)
   return jax.random.split(key, count)
 

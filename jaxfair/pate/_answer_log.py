@@ -137,7 +137,7 @@ class AnswerLog:
     """Gives the log up to other writers."""
     self._file.close()
 
-  def _write(self, what: str, start: int, count: int, **values: Any) -> None:
+  def _write(self, what: str, start: int, count: int, **values: object) -> None:
     record = {"sequence": self._lines, "kind": what, "first": start, "count": count, **values}
     line, seal = _ledger_file.sealed_line(record, self._seal)
     self._file.append(line)
@@ -157,7 +157,7 @@ class AnswerLog:
       self._labels.append(labels)
     self.done = stop
 
-  def _understand(self, records: list[dict[str, Any]], path: Any) -> None:
+  def _understand(self, records: list[dict[str, Any]], path: pathlib.Path) -> None:
     line = 1
     try:
       self.run = _check_header(records[0])

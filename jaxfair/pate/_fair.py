@@ -22,7 +22,7 @@ from jaxfair.fairness._disparity import DisparityKind
 from jaxfair.fairness._known_labels import PARITY, NotionName, known_labels
 from jaxfair.pate import _aggregation
 from jaxfair.pate._aggregation import NO_ANSWER
-from jaxfair.types import ArrayLike, GroupsLike, Key, LabelsLike, Number, VotesLike
+from jaxfair.types import ArrayLike, GroupsLike, Key, LabelsLike, Number, PyTree, VotesLike
 
 Choice: TypeAlias = Literal["any", "allowed"]
 CHOICES: tuple[Choice, ...] = ("any", "allowed")
@@ -292,7 +292,7 @@ def answer_in_order(
   counters = empty_counters(num_groups, num_classes, rule.notion, lanes)
   nothing = jnp.zeros(lanes, jnp.int32)
 
-  def step(carry: Any, one: Feed) -> tuple[Any, Any]:
+  def step(carry: PyTree, one: Feed) -> tuple[Any, Any]:
     counters, tests, choices = carry
     allowed = allowed_answers(counters, one.group, one.truth, rule, num_classes)
     affordable = (tests + 1) * budget.test + (choices + 1) * budget.answer

@@ -16,7 +16,7 @@ from jaxfair.pate import _aggregation
 from jaxfair.pate._fair import CHOICES, Budget, Choice, Feed, Outcome, answer_in_order
 from jaxfair.privacy._normal import normal
 from jaxfair.training import _ensembles
-from jaxfair.types import Array, GroupsLike, Key, Keys, VotesLike
+from jaxfair.types import Array, GroupsLike, Key, Keys, PyTree, VotesLike
 
 # Settings and seeds side by side in a block: its state stays in the cache.
 LANES = 512
@@ -135,7 +135,7 @@ class _Block:
   guard: Guard
   choice: Choice
 
-  def __call__(self, own: FairSettings, common: Any) -> FairGrid:
+  def __call__(self, own: FairSettings, common: PyTree) -> FairGrid:
     counts, groups, keys = common
     own = FairSettings(*(a[:, None] for a in own))
     feed = self._feed(own, counts, groups, keys)

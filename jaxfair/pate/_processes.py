@@ -1,11 +1,11 @@
 """Teachers shared out between the processes of `jax.distributed`."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from jaxfair.types import Params
+from jaxfair.types import Params, PyTree
 
 
 class Share(NamedTuple):
@@ -50,7 +50,7 @@ def own_share(total: int, chunk: int) -> Share:
   return Share(np.minimum(rows, total - 1), total)
 
 
-def gather(own: Any, total: int) -> Any:
+def gather(own: PyTree, total: int) -> PyTree:
   """Every process's share of the votes, one after the other, in every process."""
   from jax.experimental import multihost_utils
 

@@ -8,7 +8,7 @@ import jax
 from jaxfair.training import _hosts
 from jaxfair.training._checkpoint_files import load_leaves, save_leaves
 from jaxfair.training._checkpoints import Checkpoints
-from jaxfair.types import Params
+from jaxfair.types import Examples, Params, PyTree
 
 
 class SavedTeachers:
@@ -24,7 +24,7 @@ class SavedTeachers:
     self,
     folder: pathlib.Path,
     described: dict[str, Any],
-    parts: Any,
+    parts: Examples,
     key: jax.Array,
     *,
     programs: dict[str, str],
@@ -40,7 +40,7 @@ class SavedTeachers:
     """Saves the parameters of the teachers in this segment."""
     save_leaves(self._path(number), params)
 
-  def load(self, number: int, like: Any) -> Params | None:
+  def load(self, number: int, like: PyTree) -> Params | None:
     """The parameters of a segment, or None if it was not finished."""
     path = self._path(number)
     if not path.exists():

@@ -171,7 +171,7 @@ def _store(folder: pathlib.Path, run: _Run, size: int, key: jax.Array) -> SavedT
   return SavedTeachers(folder, described, run.parts, key, programs=traced)
 
 
-def _told(value: Any) -> Any:
+def _told(value: object) -> Any:
   """A setting as JSON."""
   if dataclasses.is_dataclass(value):
     return {field.name: _told(getattr(value, field.name)) for field in dataclasses.fields(value)}

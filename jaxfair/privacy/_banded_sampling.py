@@ -1,14 +1,14 @@
 """Poisson samples of one part of the people at a time, for steps that share their noise."""
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxfair import checks
 from jaxfair.privacy._sampling import Batch, PoissonSampler, keep, slots_for
-from jaxfair.types import Key
+from jaxfair.types import Index, Key
 
 
 class Parts(NamedTuple):
@@ -69,7 +69,7 @@ class BandedSampler:
     sizes = jnp.zeros(self.bands + 1, jnp.int32).at[parts + 1].add(1)
     return Parts(jnp.argsort(parts).astype(jnp.int32), jnp.cumsum(sizes))
 
-  def draw(self, parts: Parts, step: Any, *, key: Key) -> Batch:
+  def draw(self, parts: Parts, step: Index, *, key: Key) -> Batch:
     """The batch of one step. Jit-able, vmappable over steps and keys."""
     part, cap = step % self.bands, self.max_batch
     start, end = parts.starts[part], parts.starts[part + 1]

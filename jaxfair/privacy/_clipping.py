@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxfair import _jaxpr, checks, tree
 from jaxfair.privacy import _factor_norms, _factors, _one_pass, _pass_choice, _taps, _two_pass
 from jaxfair.privacy._clip_factors import RULES, ClipRule, weights_of
-from jaxfair.types import Array, Examples, Model, Number, Params, PerExampleLoss
+from jaxfair.types import Array, Examples, Model, Number, Params, PerExampleLoss, PyTree
 
 Method = Literal["auto", "ghost", "two_pass", "vmap"]
 METHODS: tuple[Method, ...] = ("auto", "ghost", "two_pass", "vmap")
@@ -50,7 +50,7 @@ class ClippedGrad:
   rule: ClipRule
 
   @property
-  def sensitivity(self) -> Any:
+  def sensitivity(self) -> PyTree:
     """L2 distance of `total` when one example is added, removed or masked."""
     return self.l2_clip
 
@@ -231,7 +231,7 @@ def _read_sum(
   leaves, treedef = jax.tree.flatten(params)
   batch = (examples.x, examples.y)
 
-  def function(values: list[Any], one: Any) -> jax.Array:
+  def function(values: list[Any], one: PyTree) -> jax.Array:
     tree_ = jax.tree.unflatten(treedef, values)
     return _one_loss(spec.model, spec.loss, tree_, *one)
 
@@ -244,10 +244,10 @@ def _read_sum(
     _refuse_short_rows(reading.short_rows or (two and _jaxpr.has_short_rows(reading.program)))
   _warn_slow(sorted(reading.whole), params)
 
-  def weigh(squared: jax.Array, largest: jax.Array) -> Any:
+  def weigh(squared: jax.Array, largest: jax.Array) -> PyTree:
     return spec.weights(squared, largest, params, mask, finite, bounds)
 
-  def one_pass(leaves: list[jax.Array], batch: Any) -> _one_pass.Sums:
+  def one_pass(leaves: list[jax.Array], batch: PyTree) -> _one_pass.Sums:
     return _one_pass.one_pass_sums(reading, leaves, batch, weigh)
 
   if two:
@@ -274,7 +274,7 @@ def _vmap_sum(
     function = _jaxpr.with_wide_rows(function)
   value_and_grad = jax.vmap(jax.value_and_grad(function), in_axes=(None, 0, 0))
 
-  def some(x: Any, y: Any, mask: jax.Array, finite: jax.Array, bounds: Any) -> Any:
+  def some(x: PyTree, y: PyTree, mask: jax.Array, finite: jax.Array, bounds: PyTree) -> PyTree:
     losses, grads = value_and_grad(params, x, y)
     leaves = jax.tree.leaves(grads)
     kept: list[list[_factors.Part]] = [[_factors.Whole(g)] for g in leaves]
@@ -298,7 +298,7 @@ def _vmap_sum(
     (examples.x, examples.y, mask, finite, bounds),
   )
 
-  def add_block(total: Any, block: Any) -> Any:
+  def add_block(total: PyTree, block: PyTree) -> PyTree:
     more, norms, count, losses = some(*block)
     return tree.add(total, more), (norms, count, losses)
 

@@ -9,10 +9,12 @@ row numbers. Weighted sums over examples come from the factors, and so do norms
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, TypeGuard
+from typing import TypeAlias, TypeGuard
 
 import jax
 import jax.numpy as jnp
+
+from jaxfair.types import Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,12 +73,13 @@ class Product:
 
 
 Part = Whole | Product
+Leaf: TypeAlias = Array | jax.ShapeDtypeStruct  # a parameter, of which shape and type count
 # Accelerators multiply float32 matrices in fewer digits unless told otherwise: norms would be off
 # by far more than is allowed for, and a clipped gradient would leave its bound in the sum.
 PRECISION = jax.lax.Precision.HIGHEST
 
 
-def gather(parts: list[Part], leaf: Any) -> list[Part]:
+def gather(parts: list[Part], leaf: Leaf) -> list[Part]:
   """Chooses the form in which a leaf's gradients are kept.
 
   One product stays factored unless building it is cheaper. Several products (a shared matrix) stay
@@ -92,7 +95,7 @@ def gather(parts: list[Part], leaf: Any) -> list[Part]:
   return [Whole(total)]
 
 
-def weighted_sum(parts: list[Part], weights: jax.Array, leaf: Any) -> jax.Array:
+def weighted_sum(parts: list[Part], weights: jax.Array, leaf: Leaf) -> jax.Array:
   """sum_i weights[i] gradient_i, in the leaf's shape."""
   total = jnp.zeros(leaf.shape, leaf.dtype)
   for p in parts:
@@ -135,7 +138,7 @@ def zero_where(bad: jax.Array, array: jax.Array, stack: int) -> jax.Array:
   return jnp.where(mask, jnp.zeros((), array.dtype), array)
 
 
-def build(p: Part, leaf: Any) -> jax.Array:
+def build(p: Part, leaf: Leaf) -> jax.Array:
   """[n, *leaf] gradients."""
   if isinstance(p, Whole):
     if p.rebuild is None:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from jaxfair.privacy import _factor_norms, _factors, _site_factors, _tapped_run
 from jaxfair.privacy._taps import Reading
+from jaxfair.types import PyTree
 
 # (squared norms [leaves, n], upper bounds on them [leaves, n]) -> clip factors [leaves, n],
 # norms [n], and which examples are left out [n]
@@ -30,7 +31,9 @@ class Sums(NamedTuple):
   losses: jax.Array
 
 
-def one_pass_sums(reading: Reading, leaves: list[jax.Array], examples: Any, weigh: Weigh) -> Sums:
+def one_pass_sums(
+  reading: Reading, leaves: list[jax.Array], examples: PyTree, weigh: Weigh
+) -> Sums:
   """Clips each example's gradient and adds them up, with one backward pass.
 
   Args:
@@ -58,7 +61,7 @@ def _cleaned(kept: list[list[_factors.Part]], bad: jax.Array) -> list[list[_fact
   """
   exposed = {id(p.exposed): p for parts in kept for p in parts if p.exposed is not None}
 
-  def clean(carry: Any) -> Any:
+  def clean(carry: PyTree) -> PyTree:
     _, arrays = carry
     return False, {
       key: _factors.zero_where(bad, array, exposed[key].stack) for key, array in arrays.items()
@@ -78,11 +81,11 @@ def squared_norms(kept: list[list[_factors.Part]], count: int) -> jax.Array:
 
 
 def _parts(
-  reading: Reading, leaves: list[jax.Array], whole: list[int], examples: Any
+  reading: Reading, leaves: list[jax.Array], whole: list[int], examples: PyTree
 ) -> tuple[jax.Array, list[list[_factors.Part]]]:
   """[n] losses, and each leaf's parts."""
 
-  def tapped(zeros: Any, one: Any) -> tuple[jax.Array, Any]:
+  def tapped(zeros: PyTree, one: PyTree) -> tuple[jax.Array, Any]:
     taps, leaf_taps = zeros
     values = list(leaves)
     for leaf, tap in zip(whole, leaf_taps, strict=True):

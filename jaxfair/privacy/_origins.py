@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
+from jax.extend import core
 
 from jaxfair import _jaxpr
 from jaxfair.privacy._sites import VIEWS, View, keeps_view
@@ -52,14 +53,14 @@ def has_parameter(value: Value) -> bool:
   return isinstance(value.origin, View | Mixed)
 
 
-def leaves_of(origin: Any) -> frozenset[int]:
+def leaves_of(origin: object) -> frozenset[int]:
   """The leaves that a value is made of, if of nothing else."""
   if isinstance(origin, View):
     return frozenset({origin.leaf})
   return origin.leaves if isinstance(origin, Mixed) else frozenset()
 
 
-def step_of(equation: Any, inputs: Sequence[Value], *, plain: bool) -> Step:
+def step_of(equation: core.JaxprEqn, inputs: Sequence[Value], *, plain: bool) -> Step:
   """What is done with an equation, from the origins of its inputs.
 
   Custom derivatives stay closed: a tap inside would see another backward pass.
@@ -77,7 +78,7 @@ def step_of(equation: Any, inputs: Sequence[Value], *, plain: bool) -> Step:
   return Step.LOOP if equation.primitive.name == "scan" and not plain else Step.MEET
 
 
-def origin_after(equation: Any, inputs: Sequence[Value], *, plain: bool) -> Any:
+def origin_after(equation: core.JaxprEqn, inputs: Sequence[Value], *, plain: bool) -> Any:
   """The origin of the results of an operation at which no parameter meets data."""
   if any(isinstance(v.origin, Data) for v in inputs):
     return Data()

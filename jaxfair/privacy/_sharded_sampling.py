@@ -8,14 +8,13 @@ together are one Poisson sample of everybody.
 
 import dataclasses
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxfair import checks
 from jaxfair.privacy._sampling import Batch, PoissonSampler, slots_for
-from jaxfair.types import Key
+from jaxfair.types import Index, Key, PyTree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,12 +57,12 @@ class ShardedSampler:
     """The number of people in the largest shards."""
     return -(-self.num_examples // self.shards)
 
-  def start(self, shard: Any) -> Any:
+  def start(self, shard: Index) -> PyTree:
     """The first row of a shard, floor(shard n / shards), in numbers below n."""
     each, rest = divmod(self.num_examples, self.shards)
     return shard * each + (shard * rest) // self.shards
 
-  def draw_block(self, block: Any, *, blocks: int, cap: int, key: Key) -> Batch:
+  def draw_block(self, block: Index, *, blocks: int, cap: int, key: Key) -> Batch:
     """The sample of the people in one of `blocks` equal parts of the shards.
 
     Args:

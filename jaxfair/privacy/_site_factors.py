@@ -3,20 +3,19 @@
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxfair.privacy import _conv_factors
-from jaxfair.privacy._factors import Part, Product, Whole
+from jaxfair.privacy._factors import Leaf, Part, Product, Whole
 from jaxfair.privacy._sites import SHORT, Site
 
 # From [stack, ...] gradients of one slice to the gradient of its base; None if it is that.
 ToBase = Callable[[jax.Array], jax.Array] | None
 
 
-def part(site: Site, data: jax.Array, signal: jax.Array, leaf: Any) -> Part:
+def part(site: Site, data: jax.Array, signal: jax.Array, leaf: Leaf) -> Part:
   """One site's part in its leaf's per-example gradients.
 
   Factors are float32. Short numbers (bfloat16, float16) are exact in it, and are stored before they
@@ -87,7 +86,7 @@ def _unfold(p: Part, slices: int, count: int, rounds: int) -> Part:
   )
 
 
-def _one_round(site: Site, data: jax.Array, signal: jax.Array, leaf: Any) -> tuple[Part, ToBase]:
+def _one_round(site: Site, data: jax.Array, signal: jax.Array, leaf: Leaf) -> tuple[Part, ToBase]:
   match site.kind:
     case "dense":
       return _dense(site, data, signal, leaf)
@@ -110,7 +109,7 @@ def _one_round(site: Site, data: jax.Array, signal: jax.Array, leaf: Any) -> tup
   return found, (lambda stacked: stacked[0]) if site.view.outer else None
 
 
-def _dense(site: Site, data: jax.Array, signal: jax.Array, leaf: Any) -> tuple[Product, ToBase]:
+def _dense(site: Site, data: jax.Array, signal: jax.Array, leaf: Leaf) -> tuple[Product, ToBase]:
   (lhs_contract, rhs_contract), _ = site.params["dimension_numbers"]
   own, other = lhs_contract, rhs_contract
   if site.position == 1:

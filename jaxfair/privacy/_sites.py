@@ -6,13 +6,17 @@ clipped sums need the gradients of single examples.
 """
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jax.extend import core
+from numpy.typing import DTypeLike
 
 VIEWS = frozenset({"reshape", "transpose", "squeeze", "expand_dims", "broadcast_in_dim", "copy"})
 SHORT = (jnp.dtype(jnp.bfloat16), jnp.dtype(jnp.float16))
+
+Aval: TypeAlias = jax.ShapeDtypeStruct  # or what a traced value is: a shape and a type
 
 
 class View(NamedTuple):
@@ -35,20 +39,20 @@ class View(NamedTuple):
   outer: "View | None" = None
   loop: int = -1
 
-  def apply(self, value: Any) -> Any:
+  def apply(self, value: jax.Array) -> jax.Array:
     """The view of the base's value."""
     for primitive, params in self.operations:
       value = primitive.bind(value, **params)
     return value
 
-  def to_base(self, cotangent: Any) -> Any:
+  def to_base(self, cotangent: jax.Array) -> jax.Array:
     """The base's cotangent from the view's."""
     if not self.operations:
       return cotangent
     (result,) = jax.linear_transpose(self.apply, self.base)(cotangent)
     return result
 
-  def to_leaf(self, cotangents: Any) -> Any:
+  def to_leaf(self, cotangents: jax.Array) -> jax.Array:
     """The leaf's cotangent from [*loops that slice it, *base] ones."""
     if self.outer is None:
       return cotangents
@@ -142,11 +146,11 @@ def keeps_view(equation: Any, *, plain: bool) -> bool:
   return _is_real(equation.invars[0].aval.dtype) and _is_real(equation.outvars[0].aval.dtype)
 
 
-def _is_real(dtype: Any) -> bool:
+def _is_real(dtype: DTypeLike) -> bool:
   return dtype == jnp.float32 or dtype in SHORT
 
 
-def _has_real_factors(kind: str, parameter: Any, data: Any, output: Any, plain: bool) -> bool:
+def _has_real_factors(kind: str, parameter: Aval, data: Aval, output: Aval, plain: bool) -> bool:
   """Whether inputs and signals are real numbers that float32 holds exactly.
 
   Of other kinds (complex ones) they may not even be factors. Row numbers are
@@ -158,7 +162,7 @@ def _has_real_factors(kind: str, parameter: Any, data: Any, output: Any, plain: 
   return all(_is_real(dtype) for dtype in types)
 
 
-def _kind(equation: Any, view: View, parameter: Any, position: int) -> str | None:
+def _kind(equation: core.JaxprEqn, view: View, parameter: Aval, position: int) -> str | None:
   name, params = equation.primitive.name, equation.params
   unrepeated = "broadcast_in_dim" not in view.names
   if name == "dot_general":

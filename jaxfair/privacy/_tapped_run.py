@@ -4,12 +4,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
+from jax.extend import core
 
 from jaxfair import _jaxpr
 from jaxfair.privacy import _origins
 from jaxfair.privacy._origins import Data, Step, Value
 from jaxfair.privacy._sites import Site, View
 from jaxfair.privacy._taps import Level, Reading, inputs_of
+from jaxfair.types import PyTree
 
 
 class Meeting(NamedTuple):
@@ -31,7 +33,7 @@ class Meeting(NamedTuple):
   parameter: Value
   extra: Any
 
-  def result(self) -> Any:
+  def result(self) -> PyTree:
     """The operation's own result."""
     operands = [self.data, self.parameter.value]
     ordered = operands if self.site.position else operands[::-1]
@@ -44,7 +46,7 @@ Indexed = dict[int, Any]
 
 
 def evaluate(
-  reading: Reading, leaves: Sequence[Any], taps: Sequence[Any], example: Any
+  reading: Reading, leaves: Sequence[Any], taps: Sequence[Any], example: PyTree
 ) -> tuple[Any, list[Any]]:
   """Evaluates what was read with the taps added.
 
@@ -60,7 +62,7 @@ def evaluate(
   # Several sites may read one array; the first of them captures it.
   first = {site.source: i for i, site in reversed(list(enumerate(reading.sites)))}
 
-  def capture(meeting: Meeting) -> Any:
+  def capture(meeting: Meeting) -> PyTree:
     source = meeting.site.source
     is_first = source >= 0 and first[source] == meeting.at
     return meeting.result(), meeting.data if is_first else None
@@ -72,7 +74,7 @@ def evaluate(
 def run(
   reading: Reading,
   leaves: Sequence[Any],
-  example: Any,
+  example: PyTree,
   at_site: AtSite,
   *,
   taps: Indexed | None = None,
@@ -116,14 +118,19 @@ class _Runner(NamedTuple):
   at_site: AtSite
 
   def program(
-    self, program: Any, inputs: Sequence[Value], level: Level, inside: _Inside, depth: int
+    self,
+    program: _jaxpr.Program,
+    inputs: Sequence[Value],
+    level: Level,
+    inside: _Inside,
+    depth: int,
   ) -> tuple[list[Value], Indexed]:
     """The outputs of a program, and what its sites capture."""
     captured: Indexed = {}
     children = iter(level.children)
     plain = self.reading.plain
 
-    def rule(equation: Any, values: list[Value]) -> list[Value]:
+    def rule(equation: core.JaxprEqn, values: list[Value]) -> list[Value]:
       step = _origins.step_of(equation, values, plain=plain)
       if step in (Step.APPLY, Step.MEET):
         results = self._apply(equation, values, level, inside, captured, step)
@@ -147,7 +154,7 @@ class _Runner(NamedTuple):
 
   def _apply(
     self,
-    equation: Any,
+    equation: core.JaxprEqn,
     values: list[Value],
     level: Level,
     inside: _Inside,
@@ -177,11 +184,11 @@ class _Runner(NamedTuple):
     return [Value(results[0], origin, exact)]
 
   def _rematerialized(
-    self, equation: Any, values: list[Value], level: Level, inside: _Inside, depth: int
+    self, equation: core.JaxprEqn, values: list[Value], level: Level, inside: _Inside, depth: int
   ) -> tuple[list[Value], Indexed]:
     origins: list[Any] = []
 
-    def part(arrays: Any, exact: Any, inside: _Inside) -> Any:
+    def part(arrays: PyTree, exact: PyTree, inside: _Inside) -> PyTree:
       inputs = [
         Value(array, value.origin, other)
         for array, value, other in zip(arrays, values, exact, strict=True)
@@ -197,14 +204,14 @@ class _Runner(NamedTuple):
     return [Value(*one) for one in zip(found, origins, exact, strict=True)], captured
 
   def _loop(
-    self, equation: Any, values: list[Value], level: Level, inside: _Inside, depth: int
+    self, equation: core.JaxprEqn, values: list[Value], level: Level, inside: _Inside, depth: int
   ) -> tuple[list[Value], Indexed]:
     params = equation.params
     consts, carried = params["num_consts"], params["num_carry"]
     origins = _origins.in_body(equation, values, depth, lambda leaves: None)
     first = consts + carried
 
-    def one_round(carry: Any, rows: Any) -> Any:
+    def one_round(carry: PyTree, rows: PyTree) -> PyTree:
       arrays, exact, inside = rows
       everything = [*(v.value for v in values[:consts]), *carry, *arrays]
       exacts = [*(v.exact for v in values[:consts]), *([None] * carried), *exact]
@@ -226,5 +233,5 @@ class _Runner(NamedTuple):
     return [Value(array, Data()) for array in (*carry, *stacked)], captured
 
 
-def _exact(value: Value) -> Any:
+def _exact(value: Value) -> PyTree:
   return value.value if value.exact is None else value.exact

@@ -24,6 +24,7 @@ from jaxfair import _jaxpr
 from jaxfair.privacy import _origins
 from jaxfair.privacy._origins import Data, Step, Value, leaves_of
 from jaxfair.privacy._sites import Site, View, recognize
+from jaxfair.types import PyTree
 
 ADDITIONS = ("add", "add_any")
 
@@ -94,7 +95,7 @@ class Reading(NamedTuple):
 
 
 def read(
-  function: Callable[..., Any], leaves: Sequence[Any], example: Any, *, plain: bool = False
+  function: Callable[..., Any], leaves: Sequence[Any], example: PyTree, *, plain: bool = False
 ) -> Reading:
   """Lists the sites of `function(leaves, example)`.
 
@@ -151,12 +152,12 @@ class _Reader:
     return level
 
   def _program(
-    self, program: Any, inputs: Sequence[Value], around: "_Around"
+    self, program: _jaxpr.Program, inputs: Sequence[Value], around: "_Around"
   ) -> tuple[list[Value], Level]:
     level, uses = Level(), _jaxpr.uses(program)
     sites, taps = len(self.sites), len(self.taps)
 
-    def rule(equation: Any, values: list[Value]) -> list[Value]:
+    def rule(equation: core.JaxprEqn, values: list[Value]) -> list[Value]:
       step = _origins.step_of(equation, values, plain=self.plain)
       match step:
         case Step.APPLY:
@@ -181,7 +182,7 @@ class _Reader:
     return outputs, level
 
   def _loop(
-    self, equation: Any, values: list[Value], around: "_Around"
+    self, equation: core.JaxprEqn, values: list[Value], around: "_Around"
   ) -> tuple[list[Value], Level]:
     body = equation.params["jaxpr"]
     origins = _origins.in_body(equation, values, len(around.loops), self.whole.update)
@@ -193,7 +194,7 @@ class _Reader:
     return _results(equation, Data()), child
 
   def _meet(
-    self, equation: Any, values: list[Value], around: "_Around", level: Level, uses: Any
+    self, equation: core.JaxprEqn, values: list[Value], around: "_Around", level: Level, uses: Any
   ) -> None:
     site = _site(equation, values, self.plain)
     if site is None:
@@ -211,18 +212,18 @@ class _Reader:
       source = _place(level.sources, (data, *own), self.sources, Slot(site.data, *around))
     self.sites.append(dataclasses.replace(site, loops=around.loops, tap=tap, source=source))
 
-  def _look(self, equation: Any, values: list[Value]) -> None:
+  def _look(self, equation: core.JaxprEqn, values: list[Value]) -> None:
     """Notes an operation that looks short rows up, in a table that is no constant."""
     tables = values[:1] if equation.primitive.name == "gather" else values
     if any(table.origin is not None for table in tables):
       self.short_rows |= _jaxpr.looks_up_short_rows(equation)
 
 
-def _results(equation: Any, origin: Any) -> list[Value]:
+def _results(equation: core.JaxprEqn, origin: Any) -> list[Value]:
   return [Value(variable.aval, origin) for variable in equation.outvars]
 
 
-def _site(equation: Any, values: Sequence[Value], plain: bool) -> Site | None:
+def _site(equation: core.JaxprEqn, values: Sequence[Value], plain: bool) -> Site | None:
   """The site that an equation is, if one of its two operands is a view and the other is data."""
   if len(values) != 2:
     return None
@@ -233,7 +234,7 @@ def _site(equation: Any, values: Sequence[Value], plain: bool) -> Site | None:
   return recognize(equation, view, position, plain=plain)
 
 
-def _place(indices: dict[Any, int], key: Any, slots: list[Slot], slot: Slot) -> int:
+def _place(indices: dict[Any, int], key: object, slots: list[Slot], slot: Slot) -> int:
   """The index of the key's slot; a new one if it has none."""
   if key not in indices:
     indices[key] = len(slots)

@@ -19,9 +19,12 @@ from jaxfair.privacy._one_pass import Sums, Weigh
 from jaxfair.privacy._sites import SHORT, Site
 from jaxfair.privacy._tapped_run import Meeting
 from jaxfair.privacy._taps import Reading
+from jaxfair.types import Index, PyTree
 
 
-def two_pass_sums(reading: Reading, leaves: list[jax.Array], examples: Any, weigh: Weigh) -> Sums:
+def two_pass_sums(
+  reading: Reading, leaves: list[jax.Array], examples: PyTree, weigh: Weigh
+) -> Sums:
   """Clips each example's gradient and adds them up, in two rounds of one loop.
 
   Each round is one forward and one backward pass over the batch. At a site with input x and signal
@@ -56,7 +59,7 @@ def two_pass_sums(reading: Reading, leaves: list[jax.Array], examples: Any, weig
   num_leaves = len(leaves)
   body = _Body(reading, leaves)
 
-  def one_round(index: Any, sums: tuple[Sums, jax.Array]) -> tuple[Sums, jax.Array]:
+  def one_round(index: Index, sums: tuple[Sums, jax.Array]) -> tuple[Sums, jax.Array]:
     before, weights = sums
     everybody = jnp.arange(count)
     rows = jnp.where(before.bad, jnp.argmin(before.bad), everybody)
@@ -84,7 +87,7 @@ class _Body(NamedTuple):
   reading: Reading
   leaves: list[jax.Array]
 
-  def differentiate(self, weights: jax.Array, examples: Any) -> Any:
+  def differentiate(self, weights: jax.Array, examples: PyTree) -> PyTree:
     """Weighted sums, losses, and [leaves, n] squared norms with upper bounds."""
     sites, (count, alone) = self.reading.sites, (weights.shape[1], self._alone())
     axes = [int(bool(site.loops)) for site in sites]
@@ -101,7 +104,9 @@ class _Body(NamedTuple):
       if i not in alone
     }
 
-    def one(values: Any, weight: jax.Array, bounds: Any, signals: Any, example: Any) -> Any:
+    def one(
+      values: PyTree, weight: jax.Array, bounds: PyTree, signals: PyTree, example: PyTree
+    ) -> PyTree:
       def at_site(meeting: Meeting) -> tuple[Any, Any]:
         index = meeting.at
         output = _weighted(meeting, weight[meeting.site.view.leaf], self._later(), index in alone)
@@ -115,7 +120,7 @@ class _Body(NamedTuple):
     by_captured = {i: axis for i, axis in by_shared.items() if sites[i].needs_data}
     batched = jax.vmap(one, in_axes=(None, 1, by_site, by_shared, 0), out_axes=(0, by_captured))
 
-    def total(values: Any, bounds: Any, signals: Any) -> tuple[jax.Array, Any]:
+    def total(values: PyTree, bounds: PyTree, signals: PyTree) -> tuple[jax.Array, Any]:
       losses, captured = batched(values, weights, bounds, signals, examples)
       return jnp.sum(losses), (losses, captured)
 
@@ -154,7 +159,7 @@ class _Body(NamedTuple):
     return len(self.leaves) + max((math.prod(s.loops) for s in self.reading.sites), default=0)
 
 
-def _weighted(meeting: Meeting, weight: jax.Array, later: int, alone: bool) -> Any:
+def _weighted(meeting: Meeting, weight: jax.Array, later: int, alone: bool) -> PyTree:
   """The site's output; its backward pass weighs the parameter's gradient and bounds its norm."""
   site = meeting.site
   data = jax.lax.stop_gradient(meeting.data)
@@ -174,7 +179,7 @@ def _weighted(meeting: Meeting, weight: jax.Array, later: int, alone: bool) -> A
   def forward(one: Any, other: Any, data: Any, bounds: Any, signal: Any, weight: Any) -> Any:
     return meet(one, other, data, bounds, signal, weight), (data, weight)
 
-  def backward(kept: Any, cotangent: Any) -> Any:
+  def backward(kept: PyTree, cotangent: PyTree) -> PyTree:
     data, weight = kept
     if cotangent.dtype in SHORT:
       cotangent = jax.lax.optimization_barrier(cotangent)
@@ -195,7 +200,7 @@ def _weighted(meeting: Meeting, weight: jax.Array, later: int, alone: bool) -> A
   return meet(through_data, through_parameter, kept, bounds, signal, weight)
 
 
-def _float32_result(meeting: Meeting, data: Any) -> Any:
+def _float32_result(meeting: Meeting, data: PyTree) -> PyTree:
   """The site's operation on float32 numbers: only its gradient by the parameter is used."""
   equation, site = meeting.equation, meeting.site
   params = dict(equation.params)
@@ -204,7 +209,7 @@ def _float32_result(meeting: Meeting, data: Any) -> Any:
     params["preferred_element_type"] = jnp.dtype(jnp.float32)
   exact = meeting.parameter.value if meeting.parameter.exact is None else meeting.parameter.exact
 
-  def apply(data: Any, exact: Any) -> Any:
+  def apply(data: PyTree, exact: PyTree) -> PyTree:
     wide = data if site.kind == "rows" else data.astype(jnp.float32)
     operands = [wide, exact] if site.position else [exact, wide]
     return _jaxpr.bind(equation.replace(params=params), operands)[0]
@@ -214,7 +219,7 @@ def _float32_result(meeting: Meeting, data: Any) -> Any:
 
 
 def _bounds(
-  factors: list[tuple[Site, jax.Array, jax.Array]], leaf: Any, later: int
+  factors: list[tuple[Site, jax.Array, jax.Array]], leaf: _factors.Leaf, later: int
 ) -> tuple[jax.Array, jax.Array]:
   """[n] squared norms of one leaf's gradients, and upper bounds on those of what is released.
 

@@ -16,7 +16,7 @@ import numpy as np
 from jaxfair import checks, tree
 from jaxfair.privacy import _dense_sum, _random_words, _thresholds
 from jaxfair.privacy._rational import rational
-from jaxfair.types import Key, Number
+from jaxfair.types import Array, Key, Number
 
 Tree = Any
 # Of a scale above 0: the grid of `_dense_sum` ends there, and below 2^-126 a scale counts as 0.
@@ -182,7 +182,7 @@ def _add_integers(value: Tree, table: _thresholds.Thresholds, key: jax.Array) ->
 
 
 @jax.jit
-def _add_drawn(value: Tree, table: _thresholds.Words, reach: Any, key: jax.Array) -> Tree:
+def _add_drawn(value: Tree, table: _thresholds.Words, reach: Number, key: jax.Array) -> Tree:
   leaves, treedef = jax.tree.flatten(value)
   draws = _thresholds.draw(key, table, count=tree.size(value)) - reach
   noisy = [leaf + draw for leaf, draw in zip(leaves, _cut(draws, leaves), strict=True)]
@@ -197,7 +197,7 @@ def _cut(draws: jax.Array, leaves: list[jax.Array]) -> list[jax.Array]:
   ]
 
 
-def _as_int32(leaf: Any, limit: int) -> jax.Array:
+def _as_int32(leaf: Array, limit: int) -> jax.Array:
   known = checks.concrete(leaf)
   leaf = np.asarray(leaf) if known else leaf
   # A tracer's range is unknown: its type must fit int32.
@@ -228,7 +228,7 @@ def _check_floats(value: Tree) -> None:
     )
 
 
-def _float32_up(name: str, value: Any) -> Any:
+def _float32_up(name: str, value: Number) -> Any:
   """The scale of the noise in float32, rounded up.
 
   A traced one has been rounded already, perhaps down, when it became float32

@@ -1,7 +1,6 @@
 """Constraints that keep groups together when a network is pruned."""
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -91,7 +90,7 @@ class EqualFactors:
     norms, tops = jax.vmap(factors)(weights)
     counts = group_counts(batch.group, self.num_groups)
 
-    def gaps(values: jax.Array) -> Any:
+    def gaps(values: jax.Array) -> jax.Array:
       scale = jax.lax.stop_gradient(jnp.abs(values[:-1]) @ counts / batch.size)
       # A factor that is 0 in every group has no gap.
       gap = jnp.abs(values[:-1] - values[-1]) / jnp.where(scale > 0, scale, 1.0)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, tree
-from jaxfair.types import Array, ArrayLike, Params
+from jaxfair.types import Array, ArrayLike, Params, PyTree
 
 Masks = Any  # a pytree of boolean arrays
 Scope = Literal["global", "layer"]
@@ -137,7 +137,7 @@ def check_masks(params: Params, masks: Masks) -> None:
 
 
 def check_like(
-  params: Params, other: Any, name: str, remedy: str, *, leading: tuple[int, ...] = ()
+  params: Params, other: PyTree, name: str, remedy: str, *, leading: tuple[int, ...] = ()
 ) -> None:
   """Raises if a tree differs from the parameters in structure or shapes.
 
@@ -176,7 +176,7 @@ def _removed(shares: np.ndarray, count: int) -> np.ndarray:
   return np.floor(shares * count + 1e-9).astype(np.int32)
 
 
-def _scores(xp: Any, kernel: Array, unit: str, norm: str, scope: str) -> Any:
+def _scores(xp: Any, kernel: Array, unit: str, norm: str, scope: str) -> Array:
   """The scores that rank candidates: one number per weight or per filter."""
   size = xp.abs(kernel)
   if unit == "weight":
@@ -207,7 +207,7 @@ def _ranks_together(xp: Any, scores: list[Any]) -> list[tuple[Any, int]]:
   ]
 
 
-def _rank(xp: Any, values: Array) -> Any:
+def _rank(xp: Any, values: Array) -> Array:
   """Positions in ascending order, one each whatever the ties.
 
   What is infinite comes after everything that could be removed.
@@ -216,7 +216,7 @@ def _rank(xp: Any, values: Array) -> Any:
   return xp.where(xp.isinf(values), values.size, ranks)
 
 
-def _keep(xp: Any, kernel: Array, ranks: Any, removed: np.ndarray, unit: str) -> Any:
+def _keep(xp: Any, kernel: Array, ranks: Array, removed: np.ndarray, unit: str) -> Array:
   """[R, ...] masks of one kernel."""
   kept = ranks >= removed.reshape(-1, *(1,) * ranks.ndim)
   if unit == "weight":

@@ -131,7 +131,7 @@ def _known(rows: Table, figure: Figure) -> Table:
   return rows.keep(keep)
 
 
-def _series(figure: Figure, rows: Table, name: Any, order: int) -> Series:
+def _series(figure: Figure, rows: Table, name: object, order: int) -> Series:
   color = PALETTE[order % len(PALETTE)]
   if figure.mark == "point":
     nothing = np.full(len(rows), np.nan)

@@ -187,7 +187,7 @@ def _is_useless(setting: Mapping[str, Any], judged: Sequence[Judged]) -> bool:
   return bool(own) and all(one.why for one in own)
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: object, b: object) -> bool:
   return bool(a == b) or (a != a and b != b)
 
 

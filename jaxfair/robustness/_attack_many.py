@@ -14,7 +14,7 @@ from jaxfair.models import _losses
 from jaxfair.robustness import _smallest_attacks
 from jaxfair.robustness._attacks import Attack, Best, Judge, State, judge_of
 from jaxfair.training import _driver
-from jaxfair.types import Examples, Key, Labels, Model, Params, PerExampleLoss, Scores
+from jaxfair.types import Examples, Key, Labels, Model, Params, PerExampleLoss, PyTree, Scores
 
 Stop = Literal["end", "smallest"]
 
@@ -146,7 +146,7 @@ class _Advance:
     size = min(_smallest_attacks.WINDOW, inputs.examples.x.shape[0])
     return _smallest_attacks.Search(self.model, self.loss, self.how, self.shape, size)
 
-  def begin_search(self, inputs: _Inputs, key: Key) -> Any:
+  def begin_search(self, inputs: _Inputs, key: Key) -> PyTree:
     return self.search(inputs).begin(
       self.begin(inputs, key), inputs.examples, inputs.epsilons, inputs.params
     )
@@ -157,7 +157,7 @@ class _Advance:
       lambda epsilon, own: self.how.begin(self.judge(inputs), inputs.examples.x, epsilon, own)
     )(inputs.epsilons, keys)
 
-  def __call__(self, state: State, feed: Any, inputs: _Inputs) -> tuple[State, None]:
+  def __call__(self, state: State, feed: PyTree, inputs: _Inputs) -> tuple[State, None]:
     del feed
     judge, x = self.judge(inputs), inputs.examples.x
     return jax.vmap(lambda own, epsilon: self.how.advance(judge, own, x, epsilon))(
@@ -180,7 +180,7 @@ def _whole(step: _Advance, inputs: _Inputs, key: jax.Array) -> Best:
   return step.end(_advanced(step, state, inputs, "scan"), inputs)
 
 
-def _advanced(step: _Advance, state: State, inputs: _Inputs, loop: Any) -> State:
+def _advanced(step: _Advance, state: State, inputs: _Inputs, loop: PyTree) -> State:
   if not step.how.steps_left:
     return state
   feeds = jnp.arange(step.how.steps_left)
@@ -210,7 +210,7 @@ _PROGRAMS: dict[tuple[str, str], Callable[..., Best]] = {
 
 
 @functools.partial(jax.jit, static_argnames=("step",))
-def _begin_search(step: _Advance, inputs: _Inputs, key: jax.Array) -> Any:
+def _begin_search(step: _Advance, inputs: _Inputs, key: jax.Array) -> PyTree:
   return step.begin_search(inputs, key)
 
 

@@ -225,7 +225,7 @@ def judge_of(
 ) -> Judge:
   """The losses of inputs, and which of them are misclassified."""
 
-  def judge(rows: Any) -> tuple[jax.Array, jax.Array]:
+  def judge(rows: jax.Array) -> tuple[jax.Array, jax.Array]:
     logits = model.apply(params, rows.reshape(-1, *shape))
     return loss(logits, y), jnp.argmax(logits, axis=-1) != y
 

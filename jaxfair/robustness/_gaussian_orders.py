@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -75,6 +75,6 @@ def orderings(mu_minus: Number, mu_plus: Number, ratio: Number, epsilon: Number)
   )
 
 
-def _rises(values: Sequence[np.ndarray], rounding: Any) -> np.ndarray:
+def _rises(values: Sequence[np.ndarray], rounding: Number) -> np.ndarray:
   steps = [before <= after + rounding for before, after in itertools.pairwise(values)]
   return np.all(steps, axis=0)

@@ -41,7 +41,7 @@ def times(per_row: Array, values: Array) -> jax.Array:
   return (_rows(values) * per_row[:, None]).reshape(values.shape)
 
 
-def beside(per_row: Number, values: Array) -> Any:
+def beside(per_row: Number, values: Array) -> Number:
   """One number as it is; [n] numbers so that they go with rows of values."""
   if not jnp.ndim(per_row):
     return per_row

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from jaxfair.robustness._attacks import Attack, Best, State, judge_of, judged
 from jaxfair.robustness._norm_balls import choose
-from jaxfair.types import Examples, Labels, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Index, Labels, Model, Params, PerExampleLoss, PyTree
 
 WINDOW = 32  # examples at a time: they fit the cache, and few wait for the last
 
@@ -94,7 +94,7 @@ class Search:
   size: int
 
   def begin(
-    self, state: State, examples: Examples, epsilons: Any, params: Params
+    self, state: State, examples: Examples, epsilons: jax.Array, params: Params
   ) -> tuple[Progress, Given]:
     """After the first push at every epsilon; the smallest that broke counts."""
     count = examples.size
@@ -168,10 +168,10 @@ class Search:
     """How many are under attack."""
     return jnp.sum(progress.window.row < progress.found.level.shape[0])
 
-  def _judge(self, params: Params, y: Labels) -> Any:
+  def _judge(self, params: Params, y: Labels) -> PyTree:
     return judge_of(self.model, self.loss, params, y, shape=self.shape)
 
-  def _entered(self, row: Any, level: Any, given: Given) -> Window:
+  def _entered(self, row: Index, level: Index, given: Given) -> Window:
     x = given.starts[given.order[level], row]
     return Window(x, row, level, jnp.zeros_like(row))
 
@@ -192,6 +192,6 @@ def run_by_turns(search: Search, progress: Progress, given: Given) -> Progress:
 
 
 @functools.partial(jax.jit, static_argnames="search", donate_argnums=1)
-def _turn(search: Search, progress: Progress, given: Given) -> Any:
+def _turn(search: Search, progress: Progress, given: Given) -> PyTree:
   progress = search.turn(progress, given)
   return progress, search.left(progress)

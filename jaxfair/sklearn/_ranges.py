@@ -31,7 +31,7 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
   def __init__(self, bounds: Bounds = (-1.0, 1.0)):
     self.bounds = bounds
 
-  def fit(self, X: FeaturesLike, y: Any = None) -> "RangeScaler":
+  def fit(self, X: FeaturesLike, y: object = None) -> "RangeScaler":
     """Checks the bounds against the number of columns."""
     del y
     x = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")

@@ -17,7 +17,7 @@ from jaxfair import checks
 from jaxfair.accounting import _truncation
 from jaxfair.privacy._sampling import PoissonSampler
 from jaxfair.privacy._sharded_sampling import ShardedSampler
-from jaxfair.types import Key
+from jaxfair.types import Index, Key, PyTree
 
 ROUNDS = 16
 # What truncating batches may add to delta if the caller sets no cap: far below
@@ -56,7 +56,7 @@ def shuffles_for(num_rows: int, batch_size: int, steps: int, *, key: Key) -> Shu
 
 
 def batch_rows(
-  shuffles: Shuffles, num_rows: int, batch_size: int, count: int, *, start: Any = 0
+  shuffles: Shuffles, num_rows: int, batch_size: int, count: int, *, start: Index = 0
 ) -> jax.Array:
   """The rows of some steps' batches.
 
@@ -76,7 +76,7 @@ def batch_rows(
   return shuffle(rows, offsets, salts, num_rows=num_rows)
 
 
-def look_up(people: Any, rows: jax.Array | np.ndarray) -> Any:
+def look_up(people: PyTree, rows: jax.Array | np.ndarray) -> PyTree:
   """Rows of every leaf that are known to be there, within a program.
 
   Indexing by brackets makes sure of that for every number it reads. Everybody in order (a NumPy

@@ -19,11 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair._whole_files import write_whole
+from jaxfair.types import PyTree
 
 ROOM = 2**17  # bytes that a checkpoint takes besides its arrays, and to spare
 
 
-def is_spread(tree: Any) -> bool:
+def is_spread(tree: PyTree) -> bool:
   """Whether some array is divided between processes, so that none of them has all of it."""
   if jax.process_count() == 1:
     return False
@@ -45,7 +46,7 @@ def checkpointer(*, alone: bool = True) -> Any:
   return orbax.checkpoint.StandardCheckpointer(multiprocessing_options=options)
 
 
-def require_room(path: pathlib.Path, state: Any) -> None:
+def require_room(path: pathlib.Path, state: PyTree) -> None:
   """Raises OSError if a checkpoint hardly fits on its disk.
 
   Writers of orbax that fail print tracebacks from threads of their own.
@@ -66,7 +67,7 @@ def without_logs() -> Iterator[None]:
     logger.removeFilter(nothing)
 
 
-def save_leaves(path: pathlib.Path, tree: Any) -> None:
+def save_leaves(path: pathlib.Path, tree: PyTree) -> None:
   """Writes a tree's arrays as a plain `.npz` file, whole or not at all."""
   leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
   raw = io.BytesIO()
@@ -74,7 +75,7 @@ def save_leaves(path: pathlib.Path, tree: Any) -> None:
   write_whole(path, raw.getvalue(), mode=0o600)
 
 
-def load_leaves(path: pathlib.Path, like: Any) -> Any:
+def load_leaves(path: pathlib.Path, like: PyTree) -> PyTree:
   """The tree of `save_leaves`; `like` gives its structure and types."""
   leaves, structure = jax.tree.flatten(like)
   with np.load(path) as file:

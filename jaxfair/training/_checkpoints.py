@@ -19,6 +19,7 @@ import pathlib
 import re
 import secrets
 import shutil
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -38,7 +39,7 @@ from jaxfair.training._checkpoint_files import (
   save_leaves,
   without_logs,
 )
-from jaxfair.types import Key, Params
+from jaxfair.types import Key, Params, PyTree
 
 RECORD, SECRET, RELEASED = "run.json", "secret_key", "released.npz"
 BEGUN = ("secret_key", "secret_key.partial", "run.json.partial")
@@ -61,8 +62,8 @@ class Checkpoints:
   def __init__(
     self,
     folder: pathlib.Path,
-    described: Any,
-    private: Any,
+    described: Mapping[str, object],
+    private: PyTree,
     key: Key | None,
     *,
     programs: dict[str, str],
@@ -123,7 +124,7 @@ class Checkpoints:
     }
 
   @classmethod
-  def joined(cls, folder: pathlib.Path, told: dict[str, Any], private: Any) -> "Checkpoints":
+  def joined(cls, folder: pathlib.Path, told: dict[str, Any], private: PyTree) -> "Checkpoints":
     """A folder that another process, or this one, has begun or found."""
     self = cls.__new__(cls)
     self._folder, self._root, self._private = folder, folder / "private", private
@@ -138,7 +139,7 @@ class Checkpoints:
     assert self._key is not None, "a finished release has no key"
     return self._key
 
-  def save(self, step: int, state: Any) -> None:
+  def save(self, step: int, state: PyTree) -> None:
     """Saves the state after a number of steps; complete or not at all.
 
     Of several processes the first one saves what all of them hold, and all wait for it. Of arrays
@@ -159,7 +160,7 @@ class Checkpoints:
   def _path(self, step: int) -> pathlib.Path:
     return self._root.resolve() / f"step-{step:08d}"
 
-  def _begin(self, path: pathlib.Path, state: Any) -> None:
+  def _begin(self, path: pathlib.Path, state: PyTree) -> None:
     self._drop_unfinished()
     require_room(path, state)
 
@@ -167,7 +168,7 @@ class Checkpoints:
     for old in self._steps()[:-KEPT]:
       shutil.rmtree(self._path(old))
 
-  def _save(self, step: int, state: Any) -> None:
+  def _save(self, step: int, state: PyTree) -> None:
     path = self._path(step)
     self._begin(path, state)
     try:
@@ -186,7 +187,7 @@ class Checkpoints:
     """Steps of the newest checkpoint; 0 if there is none."""
     return max(self._steps(), default=0)
 
-  def load(self, step: int, like: Any) -> Any:
+  def load(self, step: int, like: PyTree) -> PyTree:
     """The state after a number of steps; `like` gives shapes, types and where arrays are."""
     spread = is_spread(like)
     if jax.process_count() > 1 and not spread:
@@ -220,7 +221,7 @@ class Checkpoints:
     """Whether the parameters are there to be seen, of a finished release or of a killed one."""
     return (self._folder / RELEASED).exists()
 
-  def released(self, like: Any) -> Params:
+  def released(self, like: PyTree) -> Params:
     """The parameters of a finished release; `like` gives shapes and types."""
     return load_leaves(self._folder / RELEASED, like)
 
@@ -234,7 +235,9 @@ class Checkpoints:
     names = [path.name for path in self._root.glob("step-*") if path.is_dir()]
     return sorted(int(n[5:]) for n in names if n[5:].isdigit())
 
-  def _require_same(self, record: Any, described: Any, key: Key | None) -> None:
+  def _require_same(
+    self, record: dict[str, Any], described: Mapping[str, object], key: Key | None
+  ) -> None:
     folder = self._folder
     for name, value in json.loads(json.dumps(described)).items():
       if record["described"].get(name) != value:
@@ -272,7 +275,9 @@ class Checkpoints:
       return None
 
 
-def _require_programs(record: Any, programs: dict[str, str], folder: pathlib.Path) -> None:
+def _require_programs(
+  record: dict[str, Any], programs: dict[str, str], folder: pathlib.Path
+) -> None:
   """Raises if the model, loss, optimizer or penalty differs from that of the checkpoint."""
   if "programs" not in record:
     raise CheckpointError(
@@ -295,13 +300,13 @@ def _require_programs(record: Any, programs: dict[str, str], folder: pathlib.Pat
     )
 
 
-def _fingerprint(private: Any, key: jax.Array) -> str:
+def _fingerprint(private: PyTree, key: jax.Array) -> str:
   """A keyed hash that identifies the data; it reveals nothing without the key."""
   secret = np.asarray(jax.random.key_data(key)).tobytes()
   return hmac.new(secret, _content(private), hashlib.sha256).hexdigest()
 
 
-def _content(private: Any) -> bytes:
+def _content(private: PyTree) -> bytes:
   digest = hashlib.sha256()
   for leaf in jax.tree.leaves(private):
     array = np.ascontiguousarray(leaf)

@@ -22,7 +22,7 @@ from jaxfair.training._mesh import OnMesh, block_cap
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._program import Begun, Given, Program, descend, train
 from jaxfair.training._recipes import Average, mean_over_views, sum_in_chunks, views_of
-from jaxfair.types import Array, Examples, Fit, Key, Model, Params, PerExampleLoss, Source
+from jaxfair.types import Array, Examples, Fit, Key, Model, Params, PerExampleLoss, PyTree, Source
 
 
 def dp_sgd(
@@ -176,7 +176,7 @@ class DpSgdProgram(Program):
     cap: int = sampler.max_batch
     return cap
 
-  def feed(self, source: jax.Array, inputs: DpSgdInputs, start: Any, count: int) -> Feed:
+  def feed(self, source: Key, inputs: DpSgdInputs, start: jax.Array | int, count: int) -> Feed:
     """Samples and keys; see `make_feeds`."""
     size, own = self.size_of(inputs.people), {"on_mesh": self.on_mesh, "parts": inputs.parts}
     return make_feeds(inputs.config, size, count, key=source, start=start, **own)
@@ -201,7 +201,7 @@ class DpSgdProgram(Program):
     return block(given, feed.batch, rows if inputs.config.shards else jnp.arange(len(rows)), held)
 
   def _block_sum(
-    self, config: DpSgdConfig, given: Any, batch: Batch, places: Array, held: Examples | AtHand
+    self, config: DpSgdConfig, given: PyTree, batch: Batch, places: Array, held: Examples | AtHand
   ) -> tuple[_Sums, Seen]:
     """The sums over the people of one device's batch.
 
@@ -287,7 +287,7 @@ class DpSgdProgram(Program):
     return tree.scale(1 / size, noisy), clip, groups, memory
 
   def update(
-    self, state: DpSgdState, released: Any, seen: Seen, feed: Feed, inputs: DpSgdInputs
+    self, state: DpSgdState, released: PyTree, seen: Seen, feed: Feed, inputs: DpSgdInputs
   ) -> tuple[DpSgdState, NonPrivateDpTrace]:
     """Regularizers, then one step of the optimizer."""
     config, (mean, clip, groups, memory) = inputs.config, released
@@ -306,7 +306,7 @@ class DpSgdProgram(Program):
     state_after = DpSgdState(params, optimizer, clip, average, groups, memory)
     return state_after, trace_of(seen, state.l2_clip)
 
-  def finish(self, state: DpSgdState, infos: Any, inputs: Any) -> Fit:
+  def finish(self, state: DpSgdState, infos: PyTree, inputs: PyTree) -> Fit:
     """The last parameters, or their running mean."""
     del inputs
     return Fit(self.params_of(state), infos)
@@ -316,7 +316,7 @@ class DpSgdProgram(Program):
     return state.params if state.average is None else state.average.params
 
   def _query(
-    self, config: DpSgdConfig, l2_clip: jax.Array, inside: Params | None, groups: Any
+    self, config: DpSgdConfig, l2_clip: jax.Array, inside: Params | None, groups: PyTree
   ) -> ClippedGrad:
     """The clipped gradient, which knows its sensitivity."""
     model, loss, method, rule = self.model, self.loss, config.method, config.group_rule

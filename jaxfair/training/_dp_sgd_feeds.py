@@ -11,7 +11,7 @@ from jaxfair.privacy._sampling import Batch
 from jaxfair.privacy._sharded_sampling import ShardedSampler
 from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._mesh import OnMesh, draw_blocks
-from jaxfair.types import Key
+from jaxfair.types import Index, Key
 
 
 class Feed(NamedTuple):
@@ -32,7 +32,7 @@ def make_feeds(
   count: int,
   *,
   key: Key,
-  start: Any = 0,
+  start: Index = 0,
   on_mesh: OnMesh | None = None,
   parts: Parts | None = None,
 ) -> Feed:

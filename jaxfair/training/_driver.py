@@ -11,10 +11,11 @@ from typing import Any, Literal, Protocol
 
 import jax
 import jax.numpy as jnp
+from numpy.typing import DTypeLike
 
 from jaxfair import _jaxpr, checks, tree
 from jaxfair.training._thin_products import by_columns
-from jaxfair.types import Features, Model
+from jaxfair.types import Features, Index, Model, PyTree
 
 Loop = Literal["auto", "scan", "step"]
 BLOCK = 1024  # steps whose feeds are made together, at most
@@ -28,7 +29,7 @@ class Step(Protocol):
   compiled program, so a frozen dataclass is the usual form.
   """
 
-  def __call__(self, carry: Any, feed: Any, inputs: Any, /) -> tuple[Any, Any]:
+  def __call__(self, carry: PyTree, feed: PyTree, inputs: PyTree, /) -> tuple[Any, Any]:
     """`(carry, this step's feed, inputs) -> (carry, info)`."""
     ...
 
@@ -42,7 +43,7 @@ class Feeds(Protocol):
   number and on the source alone: blocks of any size make the same feeds.
   """
 
-  def __call__(self, source: Any, inputs: Any, start: Any, count: int, /) -> Any:
+  def __call__(self, source: PyTree, inputs: PyTree, start: Index, count: int, /) -> PyTree:
     """`(source, inputs, number of the first step, how many) -> feeds`."""
     ...
 
@@ -51,13 +52,13 @@ class Feeds(Protocol):
 
 def run_blocks(
   step: Step,
-  carry: Any,
+  carry: PyTree,
   feeds: Feeds,
-  source: Any,
-  inputs: Any,
+  source: PyTree,
+  inputs: PyTree,
   *,
   steps: int,
-  start: Any = 0,
+  start: Index = 0,
   rows: int = 1,
   loop: Literal["scan", "step"] = "scan",
   apart: Step | None = None,
@@ -113,13 +114,18 @@ def block_size(steps: int, rows: int, *, most: int = ROWS) -> int:
 
 
 @functools.partial(jax.jit, static_argnames=("feeds", "count"))
-def make(feeds: Feeds, source: Any, inputs: Any, start: Any, count: int) -> Any:
+def make(feeds: Feeds, source: PyTree, inputs: PyTree, start: Index, count: int) -> PyTree:
   """The feeds of `count` steps from `start` on, by one compiled program."""
   return feeds(source, inputs, start, count)
 
 
 def run_steps(
-  step: Step, carry: Any, feeds: Any, inputs: Any, *, loop: Literal["scan", "step"] = "scan"
+  step: Step,
+  carry: PyTree,
+  feeds: PyTree,
+  inputs: PyTree,
+  *,
+  loop: Literal["scan", "step"] = "scan",
 ) -> tuple[Any, Any]:
   """Applies `step` once per feed.
 
@@ -168,7 +174,7 @@ def choose_loop(loop: Loop, model: Model, x: Features, *, traced: bool) -> Liter
 
 
 @functools.partial(jax.jit, static_argnames=("step",))
-def _scan(step: Step, carry: Any, feeds: Any, inputs: Any) -> tuple[Any, Any]:
+def _scan(step: Step, carry: PyTree, feeds: PyTree, inputs: PyTree) -> tuple[Any, Any]:
   thin = by_columns(step)
   return jax.lax.scan(lambda c, f: thin(c, f, inputs), carry, feeds)
 
@@ -176,18 +182,18 @@ def _scan(step: Step, carry: Any, feeds: Any, inputs: Any) -> tuple[Any, Any]:
 @functools.partial(jax.jit, static_argnames=("step", "feeds", "steps", "size"))
 def _scan_blocks(
   step: Step,
-  carry: Any,
+  carry: PyTree,
   feeds: Feeds,
-  source: Any,
-  inputs: Any,
-  start: Any,
+  source: PyTree,
+  inputs: PyTree,
+  start: Index,
   *,
   steps: int,
   size: int,
 ) -> tuple[Any, Any]:
   blocks, left = divmod(steps, size)
 
-  def run(carry: Any, first: Any, count: int) -> tuple[Any, Any]:
+  def run(carry: PyTree, first: PyTree, count: int) -> tuple[Any, Any]:
     return _scan(step, carry, feeds(source, inputs, first, count), inputs)
 
   carry, infos = jax.lax.scan(
@@ -201,13 +207,15 @@ def _scan_blocks(
 
 
 @functools.partial(jax.jit, static_argnames=("step",))
-def _single(step: Step, carry: Any, feeds: Any, index: Any, inputs: Any) -> tuple[Any, Any]:
+def _single(
+  step: Step, carry: PyTree, feeds: PyTree, index: Index, inputs: PyTree
+) -> tuple[Any, Any]:
   # The index is a device array: one compilation serves all steps.
   return by_columns(step)(carry, tree.take(feeds, index), inputs)
 
 
 @functools.lru_cache(maxsize=256)
-def _has_convolution(model: Model, shape: tuple[int, ...], dtype: Any) -> bool:
+def _has_convolution(model: Model, shape: tuple[int, ...], dtype: DTypeLike) -> bool:
   one = jax.ShapeDtypeStruct(shape, dtype)
   params = jax.eval_shape(model.init, jax.random.key(0), one)
   batch = jax.ShapeDtypeStruct((1, *shape), dtype)

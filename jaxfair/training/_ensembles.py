@@ -20,7 +20,7 @@ from jaxfair import checks, tree
 from jaxfair.training import _driver
 from jaxfair.training._fit import FitConfig, check_examples, fit
 from jaxfair.training._regularizers import check_anchor
-from jaxfair.types import Examples, Fit, Keys, Model, Params, PerExampleLoss, Trainer
+from jaxfair.types import Array, Examples, Fit, Keys, Model, Params, PerExampleLoss, PyTree, Trainer
 
 AXIS = "members"
 CACHE = 64 * 1024  # bytes that batches side by side may fill on a CPU
@@ -106,12 +106,12 @@ class Untraced:
 
 def map_members(
   function: Callable[[Any, Any], Any],
-  per_member: Any,
-  common: Any,
+  per_member: PyTree,
+  common: PyTree,
   *,
   chunk: int,
   devices: Sequence[jax.Device] | None = None,
-) -> Any:
+) -> PyTree:
   """`function(one member, common)` for all members, chunked, over devices.
 
   Args:
@@ -146,7 +146,7 @@ def _mesh_of(devices: Sequence[jax.Device]) -> Mesh:
   return Mesh(np.array(devices), (AXIS,))
 
 
-def _shared(leaf: Any, mesh: Mesh) -> jax.Array:
+def _shared(leaf: Array, mesh: Mesh) -> jax.Array:
   """An array for every device; one copy of it where devices share the memory of the host."""
   sharding = NamedSharding(mesh, PartitionSpec())
   near = _on_host(leaf)
@@ -156,7 +156,7 @@ def _shared(leaf: Any, mesh: Mesh) -> jax.Array:
   return jax.make_array_from_single_device_arrays(near.shape, sharding, pieces)
 
 
-def _dealt(leaf: Any, rows: np.ndarray, mesh: Mesh) -> jax.Array:
+def _dealt(leaf: Array, rows: np.ndarray, mesh: Mesh) -> jax.Array:
   """Rows of an array, an equal part for every device."""
   sharding = NamedSharding(mesh, PartitionSpec(AXIS))
   near = _on_host(leaf)
@@ -172,7 +172,7 @@ def _dealt(leaf: Any, rows: np.ndarray, mesh: Mesh) -> jax.Array:
   return jax.make_array_from_single_device_arrays(shape, sharding, pieces)
 
 
-def _on_host(leaf: Any) -> np.ndarray | None:
+def _on_host(leaf: Array) -> np.ndarray | None:
   """The array in the memory of the host as a device would hold it, where that is its memory."""
   if jax.default_backend() != "cpu" or not getattr(leaf, "is_fully_addressable", True):
     return None
@@ -185,18 +185,18 @@ def _on_host(leaf: Any) -> np.ndarray | None:
 @functools.partial(jax.jit, static_argnames=("function", "count", "chunk", "devices"))
 def _mapped(
   function: Callable[[Any, Any], Any],
-  members: Any,
-  common: Any,
+  members: PyTree,
+  common: PyTree,
   *,
   count: int,
   chunk: int,
   devices: tuple[jax.Device, ...],
-) -> Any:
+) -> PyTree:
   # One at a time needs no vmap, which would give every array an axis of
   # length 1, and the compiler more to do.
   work = function if chunk == 1 else jax.vmap(function, in_axes=(0, None))
 
-  def run(members: Any, common: Any) -> Any:
+  def run(members: PyTree, common: PyTree) -> PyTree:
     def chunked(leaf: jax.Array) -> jax.Array:
       return leaf if chunk == 1 else leaf.reshape(-1, chunk, *leaf.shape[1:])
 
@@ -246,7 +246,7 @@ class _Member:
   model: Model
   loss: PerExampleLoss
 
-  def __call__(self, own: Any, common: Any) -> Fit:
+  def __call__(self, own: PyTree, common: PyTree) -> Fit:
     key, numbers, own_examples, initial = own
     shared, all_examples, anchor = common
     config = _merged(numbers, shared)
@@ -256,7 +256,7 @@ class _Member:
     return self.trainer(self.model, self.loss, examples, config, key=key, **given)
 
 
-def _num_members(per_member: Any) -> int:
+def _num_members(per_member: PyTree) -> int:
   """The length of the leading axis, which all arrays must share.
 
   A look-up beyond the end of an array would not fail, but repeat its last row.
@@ -272,21 +272,21 @@ def _num_members(per_member: Any) -> int:
   return lengths[0]
 
 
-def first_member(stacked: Any) -> Any:
+def first_member(stacked: PyTree) -> PyTree:
   """leaf[0] of every leaf, for checks."""
   return jax.tree.map(lambda leaf: _near(leaf)[0], stacked)
 
 
-def join_members(stacked: Any) -> Any:
+def join_members(stacked: PyTree) -> PyTree:
   """[k, n, ...] -> [k n, ...] for every leaf, for checks."""
 
-  def joined(leaf: Any) -> Any:
+  def joined(leaf: Array) -> Array:
     return _near(leaf).reshape(-1, *leaf.shape[2:])
 
   return jax.tree.map(joined, stacked)
 
 
-def _near(leaf: Any) -> Any:
+def _near(leaf: Array) -> Array:
   """The array on the host, where that copies nothing.
 
   JAX would copy it, and compile a program for every shape.
@@ -301,7 +301,7 @@ def _if(wanted: bool, value: Any) -> Any:
   return value if wanted else None
 
 
-def _merged(first: Any, second: Any) -> Any:
+def _merged(first: PyTree, second: PyTree) -> PyTree:
   """A whole tree from two with None where the other one has a value."""
   return jax.tree.map(
     lambda mine, ours: ours if mine is None else mine,
@@ -323,17 +323,17 @@ def _split(config: Any, count: int) -> tuple[Any, Any]:
         f"{name} has shape {jnp.shape(value)}; stack one value per key: ({count},)"
       )
 
-  def ours(path: Any, value: Any) -> Any:
+  def ours(path: Any, value: PyTree) -> PyTree:
     return None if is_stacked(path, value) else value
 
-  def own(path: Any, value: Any) -> Any:
+  def own(path: Any, value: PyTree) -> PyTree:
     return jnp.asarray(value) if is_stacked(path, value) else None
 
   shared = jax.tree_util.tree_map_with_path(ours, config)
   return shared, jax.tree_util.tree_map_with_path(own, config)
 
 
-def is_stacked(path: Any, value: Any) -> bool:
+def is_stacked(path: Any, value: PyTree) -> bool:
   """Whether a config's number, at this path in it, differs between members.
 
   The people of a penalty are everybody's.

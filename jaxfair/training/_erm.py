@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.flatten_util
@@ -13,7 +13,7 @@ import optax
 
 from jaxfair import checks, tree
 from jaxfair.training._fit import check_examples
-from jaxfair.types import Examples, Fit, Key, Model, Number, Params, PerExampleLoss
+from jaxfair.types import Array, Examples, Fit, Key, Model, Number, Params, PerExampleLoss, PyTree
 
 Objective = Callable[[Params], jax.Array]
 NEWTON_LIMIT = 2_000  # parameters; a dense Hessian beyond that is too slow
@@ -150,7 +150,7 @@ def _newton(
   hessian = jax.jacfwd(gradient)
   shares = 0.5 ** jnp.arange(12.0)
 
-  def step(carry: Any) -> Any:
+  def step(carry: PyTree) -> PyTree:
     point, slope, count = carry
     curvature = hessian(point)
     # A whisper of damping keeps flat directions (softmax has one) solvable.
@@ -166,7 +166,7 @@ def _newton(
     slope = jnp.where(better, slopes[best], slope)
     return point, slope, jnp.where(better, count + 1, max_steps)
 
-  def unfinished(carry: Any) -> jax.Array:
+  def unfinished(carry: PyTree) -> jax.Array:
     _, slope, count = carry
     return (jnp.linalg.norm(slope) > tolerance) & (count < max_steps)
 
@@ -181,7 +181,7 @@ def _lbfgs(
   optimizer = optax.lbfgs(memory_size=20)
   value_and_grad = optax.value_and_grad_from_state(objective)
 
-  def step(carry: Any) -> Any:
+  def step(carry: PyTree) -> PyTree:
     params, state, _, count = carry
     value, slope = value_and_grad(params, state=state)
     updates, state = optimizer.update(
@@ -190,7 +190,7 @@ def _lbfgs(
     params = optax.apply_updates(params, updates)
     return params, state, tree.norm(jax.grad(objective)(params)), count + 1
 
-  def unfinished(carry: Any) -> jax.Array:
+  def unfinished(carry: PyTree) -> jax.Array:
     _, _, norm, count = carry
     return (norm > tolerance) & (count < max_steps)
 
@@ -201,8 +201,8 @@ def _lbfgs(
   return params, SolveTrace(norm, count, norm <= tolerance)
 
 
-def _as_float64(values: Any) -> Any:
-  def convert(leaf: Any) -> jax.Array:
+def _as_float64(values: PyTree) -> PyTree:
+  def convert(leaf: Array) -> jax.Array:
     array = np.asarray(leaf)
     is_float = array.dtype.kind == "f"
     return jnp.asarray(array.astype(np.float64) if is_float else array)

@@ -211,7 +211,7 @@ class FairRobustProgram(FitProgram):
     return gradient, value
 
   def _pushed(
-    self, params: Params, examples: Examples, config: FairRobustConfig, key: Any
+    self, params: Params, examples: Examples, config: FairRobustConfig, key: Key
   ) -> jax.Array | None:
     if config.adversary is None:
       return None

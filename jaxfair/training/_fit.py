@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from numpy.typing import DTypeLike
 
 from jaxfair import checks, tree
 from jaxfair.training import _batches as batches
@@ -18,12 +19,14 @@ from jaxfair.training._streaming import is_absent
 from jaxfair.types import (
   Examples,
   Fit,
+  Index,
   Key,
   Model,
   NonPrivateTrace,
   Number,
   Params,
   PerExampleLoss,
+  PyTree,
   Source,
 )
 
@@ -126,7 +129,7 @@ def check_examples(model: Model, examples: Examples) -> None:
 
 
 @functools.lru_cache(maxsize=256)
-def _num_outputs(model: Model, shape: tuple[int, ...], dtype: Any) -> int:
+def _num_outputs(model: Model, shape: tuple[int, ...], dtype: DTypeLike) -> int:
   one = jax.ShapeDtypeStruct(shape, dtype)
   params = jax.eval_shape(model.init, jax.random.key(0), one)
   batch = jax.ShapeDtypeStruct((1, *shape), dtype)
@@ -193,7 +196,7 @@ class FitProgram(Program):
     """The size of a batch."""
     return self.plain(inputs.config).batch_size or 1
 
-  def feed(self, source: _Source, inputs: Given, start: Any, count: int) -> Feed:
+  def feed(self, source: _Source, inputs: Given, start: Index, count: int) -> Feed:
     """Row numbers, a mask where the size is random, and the penalties' keys."""
     config, size = self.plain(inputs.config), inputs.examples.size
     steps = start + jnp.arange(count)
@@ -239,7 +242,7 @@ class FitProgram(Program):
     return jax.grad(objective, has_aux=True)(state.params)
 
   def update(
-    self, state: FitState, released: Params, seen: Any, feed: Feed, inputs: Given
+    self, state: FitState, released: Params, seen: PyTree, feed: Feed, inputs: Given
   ) -> tuple[FitState, NonPrivateTrace]:
     """Adds the penalties' gradients; then one step of the optimizer."""
     config = self.plain(inputs.config)

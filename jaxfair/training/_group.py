@@ -49,7 +49,7 @@ class Group:
     """Whether this process writes and prints."""
     return self.place.index == 0
 
-  def tell(self, value: Any) -> None:
+  def tell(self, value: object) -> None:
     """Sends a JSON value from the first process to all others, who `hear` it."""
     for link in self._links:
       link.send({"value": value})

@@ -6,13 +6,13 @@ are released with the noisy sum of gradients and set what the next step does.
 
 import dataclasses
 import math
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 
 from jaxfair import checks
-from jaxfair.types import Array, Features, Model, Number, Params, PerExampleLoss
+from jaxfair.types import Array, Features, Model, Number, Params, PerExampleLoss, PyTree
 
 
 class Categories(NamedTuple):
@@ -43,19 +43,19 @@ class GroupRule(Protocol):
   def reads_outputs(self) -> bool:
     """See the class."""
 
-  def begin(self, num_classes: int) -> Any:
+  def begin(self, num_classes: int) -> PyTree:
     """The state before the first step."""
 
   def categories(self, norms: jax.Array, outputs: jax.Array | None, l2_clip: Number) -> Categories:
     """People's categories, each computed from one person and the parameters."""
 
-  def factors(self, state: Any) -> jax.Array | None:
+  def factors(self, state: PyTree) -> jax.Array | None:
     """[G] clip bounds of the groups over `l2_clip`; None leaves one bound for all."""
 
-  def loss(self, loss: PerExampleLoss, state: Any) -> PerExampleLoss:
+  def loss(self, loss: PerExampleLoss, state: PyTree) -> PerExampleLoss:
     """The loss of people whose y is `with_groups(y, group)`."""
 
-  def update(self, state: Any, counts: jax.Array) -> Any:
+  def update(self, state: PyTree, counts: jax.Array) -> PyTree:
     """The next state, from [G, categories] noisy counts."""
 
 
@@ -70,7 +70,7 @@ def count_people(
   return counts.reshape(shape)
 
 
-def begin(rule: GroupRule | None, model: Model, params: Params, x: Features) -> Any:
+def begin(rule: GroupRule | None, model: Model, params: Params, x: Features) -> PyTree:
   """The state before the first step; None without a rule."""
   if rule is None:
     return None
@@ -79,7 +79,7 @@ def begin(rule: GroupRule | None, model: Model, params: Params, x: Features) -> 
 
 
 def own_bounds(
-  rule: GroupRule, state: Any, l2_clip: jax.Array, group: jax.Array
+  rule: GroupRule, state: PyTree, l2_clip: jax.Array, group: jax.Array
 ) -> jax.Array | None:
   """[n] the clip bound of each person's group; None for one bound."""
   factors = rule.factors(state)

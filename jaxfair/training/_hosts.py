@@ -19,6 +19,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxfair import checks
+from jaxfair.types import Array, PyTree
 
 # How the errors of collectives and of the coordination service name a process that is gone.
 GONE = ("gloo", "nccl", "connection", "peer", "heartbeat", "coordination", "unavailable")
@@ -69,12 +70,12 @@ def key_from_first(draw: Callable[[], jax.Array]) -> jax.Array:
   return jax.random.wrap_key_data(jnp.asarray(words, jnp.uint32), impl="threefry2x32")
 
 
-def place(tree: Any, sharding: NamedSharding) -> Any:
+def place(tree: PyTree, sharding: NamedSharding) -> PyTree:
   """Arrays as one array over all processes, from the copy that every process has."""
   return jax.tree.map(lambda leaf: _placed(leaf, sharding), tree)
 
 
-def local(tree: Any, mesh: Mesh) -> Any:
+def local(tree: PyTree, mesh: Mesh) -> PyTree:
   """The whole of arrays that are spread over a mesh, in the memory of every process."""
   everywhere = NamedSharding(mesh, PartitionSpec())
   whole = jax.jit(lambda tree: tree, out_shardings=everywhere)(tree)
@@ -119,7 +120,7 @@ def _broadcast(message: bytes) -> bytes:
   return bytes(np.asarray(multihost_utils.broadcast_one_to_all(filled)).astype(np.uint8))
 
 
-def _placed(leaf: Any, sharding: NamedSharding) -> jax.Array:
+def _placed(leaf: Array, sharding: NamedSharding) -> jax.Array:
   if jax.process_count() == 1 or not getattr(leaf, "is_fully_addressable", True):
     return jax.device_put(leaf, sharding)
   if jax.dtypes.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key):

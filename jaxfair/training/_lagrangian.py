@@ -18,7 +18,7 @@ from jaxfair.training import _batches, _regularizers
 from jaxfair.training._lagrangian_config import Constraint, LagrangianConfig
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._program import Begun, Given, RoundProgram, descend, train
-from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Index, Key, Model, Params, PerExampleLoss, PyTree
 
 
 class NonPrivateDualTrace(NamedTuple):
@@ -140,7 +140,7 @@ class LagrangianProgram(RoundProgram):
     return (config.batch_size or 1) * config.steps_per_round + (config.dual_size or 0)
 
   def feed(
-    self, source: _Source, inputs: Given, start: Any, count: int
+    self, source: _Source, inputs: Given, start: Index, count: int
   ) -> tuple[PrimalFeed, DualFeed]:
     """Primal feeds [count, steps per round] and dual feeds [count]."""
     config, size = inputs.config, inputs.examples.size
@@ -160,7 +160,7 @@ class LagrangianProgram(RoundProgram):
     people = _people(inputs, feed.rows)
     config = inputs.config
 
-    def objective(params: Params) -> Any:
+    def objective(params: Params) -> PyTree:
       scores = self.model.apply(params, people.x)
       loss = jnp.mean(self.loss(scores, people.y))
       if isinstance(config.constraint, Notion):
@@ -174,7 +174,7 @@ class LagrangianProgram(RoundProgram):
     return jax.grad(objective, has_aux=True)(state.params)
 
   def update(
-    self, state: _State, released: Params, seen: Any, feed: PrimalFeed, inputs: Given
+    self, state: _State, released: Params, seen: PyTree, feed: PrimalFeed, inputs: Given
   ) -> tuple[_State, Any]:
     """One step of the optimizer, which shrinks over the training."""
     config, share = inputs.config, None
@@ -203,7 +203,7 @@ class LagrangianProgram(RoundProgram):
     return state._replace(multipliers=jnp.maximum(0.0, state.multipliers + step)), found
 
   def join(
-    self, state: _State, infos: Any, found: Violations, feed: Any, inputs: Given
+    self, state: _State, infos: PyTree, found: Violations, feed: PyTree, inputs: Given
   ) -> tuple[_State, NonPrivateDualTrace]:
     """Remembers the best parameters so far."""
     losses, empty = infos
@@ -212,13 +212,13 @@ class LagrangianProgram(RoundProgram):
     trace = (loss, found.measured, state.multipliers, found.people, jnp.sum(empty))
     return state, NonPrivateDualTrace(*trace)
 
-  def finish(self, state: _State, infos: Any, inputs: Given) -> Fit:
+  def finish(self, state: _State, infos: PyTree, inputs: Given) -> Fit:
     """The parameters that are kept."""
     del inputs
     return Fit(state.kept, infos)
 
 
-def _people(inputs: Given, rows: Any) -> Examples:
+def _people(inputs: Given, rows: PyTree) -> Examples:
   return inputs.examples if rows is None else _batches.look_up(inputs.examples, rows)
 
 

@@ -22,7 +22,7 @@ from jaxfair.privacy._sampling import Batch
 from jaxfair.privacy._sharded_sampling import ShardedSampler
 from jaxfair.training import _hosts
 from jaxfair.training._thin_products import by_columns
-from jaxfair.types import Examples, Params, Source
+from jaxfair.types import Array, Examples, Index, Params, PyTree, Source
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,8 +92,12 @@ class OnMesh:
     )(keys)
 
   def sum(
-    self, function: Callable[[Any, Batch, jax.Array, Any], Any], given: Any, batch: Batch, held: Any
-  ) -> Any:
+    self,
+    function: Callable[[Any, Batch, jax.Array, Any], Any],
+    given: PyTree,
+    batch: Batch,
+    held: PyTree,
+  ) -> PyTree:
     """The sum over devices of `function(given, batch, its rows of everybody, held)`.
 
     Args:
@@ -108,7 +112,7 @@ class OnMesh:
     """
     axes = self.mesh.axis_names
 
-    def own(given: Any, batch: Batch, held: Any) -> Any:
+    def own(given: PyTree, batch: Batch, held: PyTree) -> PyTree:
       first = _start(jax.lax.axis_index(axes), self.size, self.blocks)
       near = batch._replace(rows=batch.rows - first)
       sums = by_columns(function)(given, near, batch.rows, held)
@@ -147,7 +151,7 @@ class OnMesh:
     ]
     return jax.tree.unflatten(structure, placed)
 
-  def place_everywhere(self, tree: Any) -> Any:
+  def place_everywhere(self, tree: PyTree) -> PyTree:
     """Arrays that every device reads."""
     return _hosts.place(tree, NamedSharding(self.mesh, PartitionSpec()))
 
@@ -189,7 +193,7 @@ class OnMesh:
       return placed
     near = np.asarray(leaf)
 
-    def block(index: Any) -> np.ndarray:
+    def block(index: PyTree) -> np.ndarray:
       number = (index[0].start or 0) // width
       start, end = (_start(number + more, self.size, self.blocks) for more in (0, 1))
       short = width - (end - start)
@@ -211,7 +215,7 @@ def block_cap(sampler: ShardedSampler, blocks: int) -> int:
   return min(cap, -(-sampler.num_examples // blocks))
 
 
-def draw_blocks(sampler: ShardedSampler, blocks: int, block: Any, keys: jax.Array) -> Batch:
+def draw_blocks(sampler: ShardedSampler, blocks: int, block: Index, keys: jax.Array) -> Batch:
   """[steps, block_cap] samples of the people of one block, by one key each."""
   cap = block_cap(sampler, blocks)
   return jax.vmap(lambda key: sampler.draw_block(block, blocks=blocks, cap=cap, key=key))(keys)
@@ -223,7 +227,7 @@ def _start(block: Any, size: int, blocks: int) -> Any:
   return block * each + (block * rest) // blocks
 
 
-def _spec(leaf: Any, mesh: Mesh) -> PartitionSpec:
+def _spec(leaf: Array, mesh: Mesh) -> PartitionSpec:
   """How an array is laid out over the mesh, if it is."""
   sharding = getattr(leaf, "sharding", None)
   if not isinstance(sharding, NamedSharding) or sharding.mesh.shape != mesh.shape:

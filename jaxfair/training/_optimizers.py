@@ -40,7 +40,7 @@ SCHEDULES: Mapping[ScheduleName, Callable[[Any], Any]] = MappingProxyType(
 class NameOrOptimizer:
   """What `optimizer` may be in the settings of a method: a name, or an `Optimizer`."""
 
-  def check(self, name: str, value: Any) -> None:
+  def check(self, name: str, value: object) -> None:
     """Raises for anything else."""
     if isinstance(value, str):
       checks.one_of(name, value, tuple(OPTIMIZERS))
@@ -130,7 +130,7 @@ def named_optimizer(
   return scheduled
 
 
-def _check_kind(name: str, value: Any) -> None:
+def _check_kind(name: str, value: object) -> None:
   checks.require(
     isinstance(value, optax.GradientTransformation) or callable(value),
     f"{name}={checks.shown(value)} is not an optimizer; pass an optax object such as "

@@ -85,7 +85,7 @@ class ParityPenalty:
     slope = jax.grad(lambda p: self.value(p, x, group, y))(params)
     return tree.scale(self.lam, slope)
 
-  def value(self, params: Params, x: Features, group: Groups, y: Any = None) -> jax.Array:
+  def value(self, params: Params, x: Features, group: Groups, y: Labels | None = None) -> jax.Array:
     """The soft disparity itself, without lam."""
     logits = self.model.apply(params, x)
     shares = jax.nn.softmax(logits if self.sharpness == 1 else self.sharpness * logits)

@@ -32,7 +32,7 @@ from jaxfair.training import _batches, _regularizers
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._private_lagrangian_config import MAX_WIDTH, PrivateLagrangianConfig
 from jaxfair.training._program import Begun, Given, RoundProgram, descend, train
-from jaxfair.types import Examples, Fit, Key, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Fit, Index, Key, Model, Params, PerExampleLoss, PyTree
 
 
 class DualTrace(NamedTuple):
@@ -167,7 +167,7 @@ class PrivateLagrangianProgram(RoundProgram):
     return 2 * config.steps_per_round * config.sampler(inputs.examples.size).max_batch
 
   def feed(
-    self, source: dict[str, jax.Array], inputs: _Inputs, start: Any, count: int
+    self, source: dict[str, jax.Array], inputs: _Inputs, start: Index, count: int
   ) -> tuple[_Feed, jax.Array]:
     """Primal feeds [count, steps per round] and keys [count] of the dual steps."""
     sampler = inputs.config.sampler(inputs.examples.size)
@@ -285,12 +285,12 @@ class PrivateLagrangianProgram(RoundProgram):
     return state._replace(multipliers=multipliers), (gaps, multipliers)
 
   def join(
-    self, state: _State, infos: jax.Array, found: Any, feed: Any, inputs: _Inputs
+    self, state: _State, infos: jax.Array, found: PyTree, feed: PyTree, inputs: _Inputs
   ) -> tuple[_State, Any]:
     """The mean loss, gaps and multipliers."""
     return state, (jnp.mean(infos), *found)
 
-  def finish(self, state: _State, infos: Any, inputs: _Inputs) -> Fit:
+  def finish(self, state: _State, infos: PyTree, inputs: _Inputs) -> Fit:
     """Adds the noisy sizes to the trace."""
     loss, gaps, multipliers = infos
     return Fit(state.params, DualTrace(loss, gaps, multipliers, inputs.sizes))
@@ -302,7 +302,7 @@ class _Priced:
 
   notion: Notion
 
-  def __call__(self, scores: Any, packed: Any) -> jax.Array:
+  def __call__(self, scores: PyTree, packed: PyTree) -> jax.Array:
     label = packed[:, 0].astype(jnp.int32)
     return jnp.sum(self.notion.statistic(scores, label) * packed[:, 1:], -1)
 

@@ -9,7 +9,7 @@ import optax
 
 from jaxfair import checks, tree
 from jaxfair.privacy import noise
-from jaxfair.types import Key, Number, Params
+from jaxfair.types import Key, Number, Params, PyTree
 
 
 class PrivatizeState(NamedTuple):
@@ -85,7 +85,7 @@ def privatize(
     return PrivatizeState(key, jnp.zeros((), jnp.int32))
 
   def update(
-    total: Any, state: PrivatizeState, params: Params | None = None
+    total: PyTree, state: PrivatizeState, params: Params | None = None
   ) -> tuple[Any, PrivatizeState]:
     del params
     _check_whole(total)
@@ -101,14 +101,16 @@ def privatize(
 
 
 @jax.custom_batching.custom_vmap
-def _own_key(total: Any, key: jax.Array) -> jax.Array:
+def _own_key(total: PyTree, key: jax.Array) -> jax.Array:
   """The key; refuses to be mapped over sums that share it."""
   del total
   return key
 
 
 @_own_key.def_vmap
-def _own_key_of_each(size: int, mapped: Any, total: Any, key: jax.Array) -> tuple[jax.Array, bool]:
+def _own_key_of_each(
+  size: int, mapped: PyTree, total: PyTree, key: jax.Array
+) -> tuple[jax.Array, bool]:
   del size
   of_total, of_key = mapped
   checks.require(
@@ -121,7 +123,7 @@ def _own_key_of_each(size: int, mapped: Any, total: Any, key: jax.Array) -> tupl
   return key, True
 
 
-def _check_whole(values: Any) -> None:
+def _check_whole(values: PyTree) -> None:
   """Raises if optax has masked some parameters out."""
   leaves = jax.tree.leaves(values, is_leaf=lambda leaf: isinstance(leaf, optax.MaskedNode))
   checks.require(

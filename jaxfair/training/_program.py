@@ -25,7 +25,7 @@ from jaxfair.training import _driver
 from jaxfair.training._optimizers import optimizer_of
 from jaxfair.training._regularizers import check_anchor
 from jaxfair.training._streaming import absent_people, run_streamed
-from jaxfair.types import Examples, Fit, Model, Number, Params, PerExampleLoss, Source
+from jaxfair.types import Examples, Fit, Model, Number, Params, PerExampleLoss, PyTree, Source
 
 Config = TypeVar("Config")
 
@@ -102,11 +102,11 @@ class Program:
     count: int = config.steps
     return count
 
-  def rows(self, inputs: Any) -> int:
+  def rows(self, inputs: PyTree) -> int:
     """How many rows of people the feed of one step names."""
     raise NotImplementedError
 
-  def feed(self, source: Any, inputs: Any, start: Any, count: int) -> Any:
+  def feed(self, source: PyTree, inputs: PyTree, start: int | jax.Array, count: int) -> PyTree:
     """The stacked feeds of `count` steps from `start` on.
 
     It depends on the number of the step and on the source alone: blocks of any size make the
@@ -114,40 +114,42 @@ class Program:
     """
     raise NotImplementedError
 
-  def chosen(self, feeds: Any) -> tuple[Any, Any]:
+  def chosen(self, feeds: PyTree) -> tuple[Any, Any]:
     """[steps, batch] row numbers that some feeds name, and which of them take part (None: all).
 
     A program that has it, and `at_hand`, can train on a `Source`.
     """
     raise NotImplementedError
 
-  def at_hand(self, feed: Any, inputs: Any, people: Examples) -> tuple[Any, Any]:
+  def at_hand(self, feed: PyTree, inputs: PyTree, people: Examples) -> tuple[Any, Any]:
     """A step's feed and inputs if its batch consists of these people, in this order."""
     raise NotImplementedError
 
   def check_read(self, people: Examples) -> None:
     """Raises if people who were read from a source cannot be trained on."""
 
-  def sum(self, state: Any, feed: Any, inputs: Any) -> tuple[Any, Any]:
+  def sum(self, state: PyTree, feed: PyTree, inputs: PyTree) -> tuple[Any, Any]:
     """A sum over the people of a batch, and what else was seen on the way."""
     raise NotImplementedError
 
-  def release(self, total: Any, state: Any, feed: Any, inputs: Any) -> Any:
+  def release(self, total: PyTree, state: PyTree, feed: PyTree, inputs: PyTree) -> PyTree:
     """The sum as the update may see it; private trainers add noise here."""
     del state, feed, inputs
     return total
 
-  def update(self, state: Any, released: Any, seen: Any, feed: Any, inputs: Any) -> tuple[Any, Any]:
+  def update(
+    self, state: PyTree, released: PyTree, seen: PyTree, feed: PyTree, inputs: PyTree
+  ) -> tuple[Any, Any]:
     """The state after the step, and what is traced of it."""
     raise NotImplementedError
 
-  def step(self, state: Any, feed: Any, inputs: Any) -> tuple[Any, Any]:
+  def step(self, state: PyTree, feed: PyTree, inputs: PyTree) -> tuple[Any, Any]:
     """`(state, feed, inputs) -> (state, info)`."""
     total, seen = self.sum(state, feed, inputs)
     released = self.release(total, state, feed, inputs)
     return self.update(state, released, seen, feed, inputs)
 
-  def finish(self, state: Any, infos: Any, inputs: Any) -> Fit:
+  def finish(self, state: PyTree, infos: PyTree, inputs: PyTree) -> Fit:
     """The result, from the last state and the stacked infos."""
     del inputs
     return Fit(state.params, infos)
@@ -169,26 +171,28 @@ class RoundProgram(Program):
     count: int = config.rounds
     return count
 
-  def dual(self, state: Any, feed: Any, inputs: Any) -> tuple[Any, Any]:
+  def dual(self, state: PyTree, feed: PyTree, inputs: PyTree) -> tuple[Any, Any]:
     """One step of the multipliers, parameters held fixed."""
     raise NotImplementedError
 
-  def join(self, state: Any, infos: Any, found: Any, feed: Any, inputs: Any) -> tuple[Any, Any]:
+  def join(
+    self, state: PyTree, infos: PyTree, found: PyTree, feed: PyTree, inputs: PyTree
+  ) -> tuple[Any, Any]:
     """The state after a round, and its info, from those of its steps."""
     raise NotImplementedError
 
-  def primal(self, state: Any, feed: Any, inputs: Any) -> tuple[Any, Any]:
+  def primal(self, state: PyTree, feed: PyTree, inputs: PyTree) -> tuple[Any, Any]:
     """One step of the parameters, multipliers held fixed."""
     return super().step(state, feed, inputs)
 
-  def step(self, state: Any, feed: Any, inputs: Any) -> tuple[Any, Any]:
+  def step(self, state: PyTree, feed: PyTree, inputs: PyTree) -> tuple[Any, Any]:
     """One round, as a part of a larger program."""
     primals, dual = feed
     state, infos = _driver.run_steps(Part(self, "primal"), state, primals, inputs)
     state, found = self.dual(state, dual, inputs)
     return self.join(state, infos, found, feed, inputs)
 
-  def step_apart(self, state: Any, feed: Any, inputs: Any) -> tuple[Any, Any]:
+  def step_apart(self, state: PyTree, feed: PyTree, inputs: PyTree) -> tuple[Any, Any]:
     """One round, each of its steps a program of its own."""
     primals, dual = feed
     state, infos = _driver.run_steps(Part(self, "primal"), state, primals, inputs, loop="step")
@@ -255,7 +259,7 @@ def advance(
   begun: Begun,
   *,
   count: int,
-  start: Any = 0,
+  start: int | jax.Array = 0,
   loop: Literal["scan", "step"] = "scan",
   source: Source | None = None,
 ) -> tuple[Begun, Any]:
@@ -297,11 +301,11 @@ def train_scan(program: Program, given: Given) -> Fit:
 
 def descend(
   config: Any,
-  gradient: Any,
-  optimizer: Any,
+  gradient: PyTree,
+  optimizer: optax.OptState,
   params: Params,
   *,
-  mask: Any = None,
+  mask: PyTree = None,
   share: Number | None = None,
   **seen: Any,
 ) -> tuple[Params, Any]:
@@ -323,6 +327,6 @@ def descend(
   return masked(optax.apply_updates(params, updates), mask), optimizer
 
 
-def masked(params: Params, mask: Any) -> Params:
+def masked(params: Params, mask: PyTree) -> Params:
   """Parameters times a mask, where there is one."""
   return params if mask is None else jax.tree.map(jnp.multiply, params, mask)

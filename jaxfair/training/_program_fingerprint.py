@@ -105,7 +105,7 @@ def _joined(*digests: str) -> str:
   return _hashed(digest.encode() for digest in digests)
 
 
-def _words(value: Any) -> Iterator[bytes]:
+def _words(value: object) -> Iterator[bytes]:
   """A program, or a setting in it, as bytes that any process would give."""
   if isinstance(value, core.ClosedJaxpr):
     yield from _words(value.consts)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxfair import checks, tree
-from jaxfair.types import Array, Key, Keys, Model, Params, PerExampleLoss
+from jaxfair.types import Array, Key, Keys, Labels, Model, Params, PerExampleLoss, PyTree
 
 # (features of one person, key) -> features of the same shape
 Augmentation: TypeAlias = Callable[[jax.Array, jax.Array], jax.Array]
@@ -65,7 +65,7 @@ def mean_over_views(model: Model, loss: PerExampleLoss, views: int) -> tuple[Mod
     outputs = model.apply(params, x.reshape(-1, *x.shape[2:]))
     return outputs.reshape(x.shape[0], -1)
 
-  def mean(outputs: jax.Array, y: Any) -> jax.Array:
+  def mean(outputs: jax.Array, y: Labels) -> jax.Array:
     each = outputs.reshape(outputs.shape[0], views, -1)
     return jnp.mean(jax.vmap(loss, in_axes=(1, None), out_axes=1)(each, y), axis=1)
 
@@ -73,7 +73,7 @@ def mean_over_views(model: Model, loss: PerExampleLoss, views: int) -> tuple[Mod
 
 
 def sum_in_chunks(
-  function: Callable[[Any], tuple[Any, Any]], rows: Any, chunk_size: int
+  function: Callable[[Any], tuple[Any, Any]], rows: PyTree, chunk_size: int
 ) -> tuple[Any, Any]:
   """`function(some rows) -> (sum over them, something of each)`, a chunk at a time.
 
@@ -97,7 +97,7 @@ def sum_in_chunks(
   first = jax.eval_shape(function, tree.take(dealt_rows, 0))[0]
   zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), first)
 
-  def add(total: Any, some: Any) -> tuple[Any, Any]:
+  def add(total: PyTree, some: PyTree) -> tuple[Any, Any]:
     more, each = function(some)
     return tree.add(total, more), each
 
@@ -127,7 +127,7 @@ class Average:
     """Before the first step."""
     return cls(params, jnp.zeros((), jnp.int32))
 
-  def with_step(self, params: Params, decay: Any) -> "Average":
+  def with_step(self, params: Params, decay: PyTree) -> "Average":
     """After one more step."""
     count = self.count + 1
     share = (1 - decay) / (1 - jnp.float32(decay) ** count)

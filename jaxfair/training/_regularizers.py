@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair import checks, tree
-from jaxfair.types import Array, Key, Model, Number, Params, PerExampleLoss
+from jaxfair.types import Array, Key, Labels, Model, Number, Params, PerExampleLoss
 
 
 class UncoveredError(checks.JaxfairError):
@@ -122,7 +122,7 @@ def added_to_each(
     term = jnp.full((outputs.shape[0], 1), tree.dot(moved, extra))
     return jnp.concatenate([outputs, term], axis=1)
 
-  def total(outputs: jax.Array, y: Any) -> jax.Array:
+  def total(outputs: jax.Array, y: Labels) -> jax.Array:
     return loss(outputs[:, :-1], y) + outputs[:, -1]
 
   return Model(model.init, apply), total

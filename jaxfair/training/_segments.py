@@ -17,7 +17,7 @@ from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._dp_sgd_trace import NonPrivateDpTrace
 from jaxfair.training._program import Begun, Given, advance, begin, loop_for
 from jaxfair.training._streaming import as_shapes
-from jaxfair.types import Examples, Key, Params, Source
+from jaxfair.types import Array, Examples, Key, Params, PyTree, Source
 
 SEGMENTS = 10  # a training with a folder is saved this often
 
@@ -60,7 +60,7 @@ class Training:
       relation = accounting.Relation.ADD_OR_REMOVE_ONE
       book.charge(event, id=id, relation=relation)
 
-  def private(self) -> Any:
+  def private(self) -> PyTree:
     """What must be the same when a training is continued: the people and the start."""
     mesh = self.program.on_mesh
     if self.source is not None:
@@ -115,12 +115,12 @@ class Training:
     near = self._near(params)
     _hosts.from_first(lambda: store.finish(near))
 
-  def _near(self, tree: Any) -> Any:
+  def _near(self, tree: PyTree) -> PyTree:
     """Whole arrays in the memory of this process."""
     mesh = self.program.on_mesh
     return tree if mesh is None else _hosts.local(tree, mesh.mesh)
 
-  def _near_initial(self) -> Any:
+  def _near_initial(self) -> PyTree:
     mesh, initial = self.program.on_mesh, self.initial
     if mesh is None or initial is None:
       return initial
@@ -130,12 +130,12 @@ class Training:
     mesh = self.program.on_mesh
     return params if mesh is None else mesh.place_params(params)
 
-  def _like(self, placed: Any, found: Any) -> Any:
+  def _like(self, placed: PyTree, found: PyTree) -> PyTree:
     """A state that was read, on the devices where a state is."""
     if self.program.on_mesh is None:
       return found
 
-    def there(to: jax.Array, leaf: Any) -> jax.Array:
+    def there(to: jax.Array, leaf: Array) -> jax.Array:
       if isinstance(leaf, jax.Array):
         return leaf
       assert isinstance(to.sharding, NamedSharding)
@@ -144,7 +144,7 @@ class Training:
 
     return jax.tree.map(there, placed, found)
 
-  def _shapes(self, begun: Begun, done: int) -> Any:
+  def _shapes(self, begun: Begun, done: int) -> PyTree:
     """Shapes of a checkpoint after `done` steps."""
     mesh = self.program.on_mesh
     blocks = 1 if mesh is None else mesh.blocks
@@ -158,7 +158,7 @@ class Training:
     return kept, jax.tree.map(lambda leaf: _laid_out(leaf, everywhere), trace)
 
 
-def _laid_out(leaf: Any, sharding: Any) -> jax.ShapeDtypeStruct:
+def _laid_out(leaf: Array, sharding: jax.sharding.Sharding) -> jax.ShapeDtypeStruct:
   return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
 
 

@@ -1,7 +1,7 @@
 """DP-SGD that remembers the parameters along its way, for analysis."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from jaxfair.training._dp_sgd import DpSgdProgram, DpSgdState
 from jaxfair.training._dp_sgd_config import DpSgdConfig
 from jaxfair.training._dp_sgd_trace import NonPrivateDpTrace
 from jaxfair.training._program import Given, advance, begin, loop_for
-from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss
+from jaxfair.types import Examples, Key, Model, Params, PerExampleLoss, PyTree
 
 
 class SnapshotFit(NamedTuple):
@@ -69,7 +69,7 @@ def dp_sgd_snapshots(
   loop, start = loop_for(program, given), begin(program, given)
   length = config.steps // count
 
-  def segment(carried: tuple[DpSgdState, DpSgdConfig | None], first: Any) -> Any:
+  def segment(carried: tuple[DpSgdState, DpSgdConfig | None], first: int | jax.Array) -> PyTree:
     state, own = carried
     inputs = start.inputs if own is None else start.inputs._replace(config=own)
     begun = start._replace(state=state, inputs=inputs)

@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.training import _driver
-from jaxfair.types import Examples, Source
+from jaxfair.types import Examples, Index, PyTree, Source
 
 BYTES = 2**22  # of people whose steps are run together, at most
 ALIGNMENT = 64  # bytes
@@ -44,7 +44,7 @@ def is_absent(people: Examples) -> bool:
   return isinstance(people.x, Absent)
 
 
-def as_shapes(inputs: Any, blocks: int = 1) -> Any:
+def as_shapes(inputs: PyTree, blocks: int = 1) -> PyTree:
   """Inputs with the shapes of people who are not in memory, as `jax.eval_shape` takes them.
 
   Args:
@@ -52,7 +52,7 @@ def as_shapes(inputs: Any, blocks: int = 1) -> Any:
     blocks: the number of people is rounded up to a multiple of it, as that of people on a mesh.
   """
 
-  def shape(leaf: Any) -> Any:
+  def shape(leaf: PyTree) -> PyTree:
     if not isinstance(leaf, Absent):
       return leaf
     size, *rest = leaf.shape
@@ -67,7 +67,7 @@ class StreamedStep:
 
   program: Any
 
-  def __call__(self, state: Any, feed: Any, inputs: Any) -> tuple[Any, Any]:
+  def __call__(self, state: PyTree, feed: PyTree, inputs: PyTree) -> tuple[Any, Any]:
     """One step."""
     own, people = feed
     return self.program.step(state, *self.program.at_hand(own, inputs, people))
@@ -75,11 +75,11 @@ class StreamedStep:
 
 def run_streamed(
   program: Any,
-  begun: Any,
+  begun: PyTree,
   feeds: _driver.Feeds,
   source: Source,
   count: int,
-  start: int,
+  start: Index,
   loop: Literal["scan", "step"],
 ) -> tuple[Any, Any]:
   """Takes `count` steps from `start` on; the state then, and the stacked infos."""
@@ -90,11 +90,11 @@ def run_streamed(
   size = _driver.block_size(count, bytes_per_step, most=BYTES)
   blocks = [(first, min(size, count - first)) for first in range(0, count, size)]
 
-  def make(block: tuple[int, int]) -> Any:
+  def make(block: tuple[int, int]) -> PyTree:
     first, steps = block
     return _driver.make(feeds, begun.source, begun.inputs, start + first, steps)
 
-  def read(made: Any) -> Any:
+  def read(made: PyTree) -> PyTree:
     return made, _read(program, source, people, made)
 
   state, parts = begun.state, []
@@ -106,7 +106,7 @@ def run_streamed(
   return state, jax.tree.map(lambda *leaves: jax.numpy.asarray(np.concatenate(leaves)), *parts)
 
 
-def _read(program: Any, source: Source, people: Examples, feeds: Any) -> Examples:
+def _read(program: Any, source: Source, people: Examples, feeds: PyTree) -> Examples:
   """[steps, batch, ...] the people of some batches; zeros where nobody takes part.
 
   They are on the devices whose rows they are before a step needs them. Of several processes each
@@ -167,7 +167,7 @@ def _ahead(make: Any, read: Any, blocks: list[Any]) -> Iterator[Any]:
     yield waiting.result()
 
 
-def _people_of(inputs: Any) -> Examples:
+def _people_of(inputs: PyTree) -> Examples:
   held = getattr(inputs, "people", None)
   people: Examples = inputs.examples if held is None else held
   return people

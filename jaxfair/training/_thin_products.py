@@ -76,7 +76,9 @@ def _is_thin(equation: Any) -> bool:
   return few == 2 and math.prod(shape) >= PACKED
 
 
-def _columns(left: Any, right: Any, *, dimension_numbers: Any, **params: Any) -> jax.Array:
+def _columns(
+  left: jax.Array, right: jax.Array, *, dimension_numbers: Any, **params: Any
+) -> jax.Array:
   """The product, by one product of matrix and vector for each column."""
   ((by_left,), (by_right,)), _ = dimension_numbers
   thin_left = left.shape[1 - by_left] < right.shape[1 - by_right]

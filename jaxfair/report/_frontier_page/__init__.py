@@ -173,5 +173,5 @@ def _numbers(values: Any) -> list[float | None]:
   return [float(v) if math.isfinite(v) else None for v in values]
 
 
-def _label(value: Any) -> str:
+def _label(value: object) -> str:
   return "" if value is None else _series.label(value)
