@@ -60,7 +60,7 @@ def test_your_own_file_is_loaded_by_its_columns(own):
   dataset, told = load_people(build(csv=own, label="hired", group="sex", positive="yes"))
   assert told == ""
   assert dataset.name == "own"
-  assert dataset.class_names == ("not yes", "yes")
+  assert dataset.class_names == ("no", "yes")
   assert dataset.group_sizes == {"F": 3, "M": 3}
   assert dataset.feature_names == ("age",)
 

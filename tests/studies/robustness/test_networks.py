@@ -140,7 +140,7 @@ def test_more_people_than_there_are_is_refused_before_any_work():
 
 
 def test_features_that_are_no_pixels_are_refused_before_any_work(tmp_path):
-  rows = ["a,g,y"] + [f"{i},{i % 2},{i % 2}" for i in range(60)]
+  rows = ["a,g,y"] + [f"{i * i},{i % 2},{i % 2}" for i in range(60)]
   (tmp_path / "own.csv").write_text("\n".join(rows))
   own = {"csv": str(tmp_path / "own.csv"), "label": "y", "group": "g", "positive": 1}
   made = _runs.plan(price.STUDY, {**TINY, "data": own, "train_people": 40})
