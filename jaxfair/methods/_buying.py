@@ -3,7 +3,8 @@
 folder/
   preprocessing/   not for release
     ledger.jsonl   what was charged
-    bought.json    what was released: a part of every model that is made with it
+    bought.json    what was bought, a part of every model that is made with it, and which features
+                   of the private people it leaves
 """
 
 import json
