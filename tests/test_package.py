@@ -1,12 +1,14 @@
 """The package itself: import cost, laziness, layers."""
 
 import configparser
+import graphlib
 import itertools
 import pathlib
 import re
 import subprocess
 import sys
 
+import grimp
 import pytest
 
 import jaxfair
@@ -71,6 +73,13 @@ def test_every_module_and_package_has_a_layer():
     if (path.suffix == ".py" or (path / "__init__.py").exists()) and path.name[:2] != "__"
   }
   assert sorted(listed) == sorted(found)
+
+
+def test_no_module_imports_itself_through_others():
+  """Imports within functions and for type checkers included."""
+  graph = grimp.build_graph("jaxfair", cache_dir=None)
+  imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+  graphlib.TopologicalSorter(imports).prepare()
 
 
 def test_every_config_is_in_the_wheel():

@@ -18,10 +18,17 @@ import jax
 import numpy as np
 
 from jaxfair import checks, data
-from jaxfair.experiments._claims import CannotTellError, Check, Finding, narrowed
+from jaxfair.experiments._claims import (
+  CannotTellError,
+  Check,
+  Claim,
+  Finding,
+  narrowed,
+  read_claims,
+)
 from jaxfair.experiments._figures import Figure, OwnFigure, Summary
 from jaxfair.experiments._people import People, load_people, set_name
-from jaxfair.experiments._quotes import Claim, quotes_beside, read_claims
+from jaxfair.experiments._quotes import quotes_beside
 from jaxfair.experiments._table import NoColumnError, Table
 from jaxfair.experiments._usefulness import Judged, Level, judge, levels, strata
 from jaxfair.types import Examples
