@@ -62,7 +62,17 @@ def test_every_package_can_be_reached_from_the_top():
 def test_the_architecture_page_has_the_layers_and_docstrings():
   page = architecture.PAGE.read_text(encoding="utf-8")
   remedy = "run: python tests/helpers/architecture.py"
-  assert page == architecture.page_with_table(), remedy
+  assert page == architecture.page_with_tables(), remedy
+
+
+def test_every_algorithm_is_in_the_table_of_files():
+  """Studies and figures are found by their configs, commands by their names."""
+  page = architecture.PAGE.read_text(encoding="utf-8")
+  found = {path.relative_to(ROOT / "jaxfair") for path in (ROOT / "jaxfair").glob("*/_*.py")}
+  others = {"_jaxpr", "cli", "experiments", "report", "studies"}
+  for path in sorted(found):
+    if path.parent.name not in others and path.name != "__init__.py":
+      assert f"`{path.as_posix()}`" in page, f"add {path} to the table in docs/architecture.md"
 
 
 def test_every_module_and_package_has_a_layer():

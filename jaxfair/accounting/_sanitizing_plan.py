@@ -14,7 +14,7 @@ from jaxfair.accounting import _smooth_sensitivity as smooth
 from jaxfair.accounting import _votes
 from jaxfair.accounting._composition import composed_epsilon
 from jaxfair.accounting._guarantee import Relation, delta_in_range
-from jaxfair.accounting._ladders import margin_ladder, margin_rungs, threshold_ladder
+from jaxfair.accounting._margin_costs import margin_ladder, margin_rungs, threshold_ladder
 from jaxfair.accounting._pate_cost import check_threshold, pate_events
 from jaxfair.accounting._rdp import DEFAULT_ORDERS, rdp_to_epsilon
 
