@@ -37,7 +37,7 @@ class SanitizingPlan:
     sigma_cost: noise on the cost, over its smooth sensitivity (sigma_ss).
     sigma_scale: noise on the log of the smooth sensitivity, over beta.
     confidence: probability with which the published figure is a bound.
-    expected: the figure for the votes that the planner assumed; None for a plan of one's own.
+    expected: the figure for the votes that the planner assumed; None for a hand-written plan.
   """
 
   order: float

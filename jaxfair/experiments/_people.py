@@ -260,7 +260,7 @@ def fit_streamed(config: People) -> data.Encoder:
 
 
 def _options(config: People) -> dict[str, Any]:
-  """How the columns of a file of one's own are read."""
+  """How the columns of a user's own file are read."""
   assert config.group is not None
   return {
     "label": config.label,

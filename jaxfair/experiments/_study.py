@@ -123,7 +123,7 @@ class Study:
     notes: sentences for the report that depend on the config, such as what
       the numbers protect and what they do not.
     points: what rows must have to be points of a frontier, if not all are:
-      those whose epsilon is no guarantee must not be chosen from.
+      rows whose epsilon is not a guarantee must not be chosen from.
     plain: what the rows of the model without privacy have; empty if there are none.
     reference: restricts the table to the models that must have learned their task for claims to be
       run; by default those of `plain`, and without these all rows that have a balanced accuracy.

@@ -10,7 +10,7 @@ release/
 The digests detect damage and accidental edits. They are not a signature: anyone who can write the
 folder can also write the digests.
 
-Counters of the abstention rule are no part of a release, which never changes:
+Counters of the abstention rule are not part of a release, which never changes:
 they belong to a deployment (`Released.abstainer`, `jaxfair predict --state`).
 """
 
