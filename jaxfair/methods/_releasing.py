@@ -31,6 +31,7 @@ from jaxfair.methods._method import (
 from jaxfair.methods._released import Released, load
 from jaxfair.methods._sanitized import read_epsilons
 from jaxfair.pate._attribute import AtTheseVotes, Protection
+from jaxfair.privacy._clipping import refuse_debug_errors
 from jaxfair.privacy._exact_coins import BitSource
 from jaxfair.training import _hosts
 from jaxfair.training._checkpoints import Checkpoints
@@ -70,6 +71,8 @@ def release_once(
     are those of the folder, so that a copy of it, such as a backup, gives the same parameters.
   """
   require_planned(plan, data)
+  if key is None:
+    refuse_debug_errors()
   require_scale(method, disk=data.source is not None, devices=data.mesh is not None)
   assert plan.event is not None
   place = _begun(plan, data, folder, key)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import jax
 
 from jaxfair import accounting, checks, privacy
+from jaxfair.privacy._clipping import refuse_debug_errors
 from jaxfair.training import _hosts, _peers
 from jaxfair.training._checkpoints import Checkpoints
 from jaxfair.training._dp_sgd import DpSgdProgram
@@ -136,7 +137,9 @@ def train_to_budget(
   if mesh is not None and config.shards is None:
     config = dataclasses.replace(config, shards=shards_for(people.size))
   config.check(model, loss, people)
-  if key is not None:
+  if key is None:
+    refuse_debug_errors()
+  else:
     checks.one_key("key", key)
   size = people.size
   config = calibrate(config, size, epsilon=epsilon, delta=delta)

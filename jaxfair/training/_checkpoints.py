@@ -79,6 +79,7 @@ class Checkpoints:
       key: the caller's key, or None for one that is drawn and kept here.
       programs: what is trained, from `training._program_fingerprint`.
     """
+    described = json.loads(json.dumps(described, default=_number))
     self._folder, self._root = folder, folder / "private"
     self._private = private
     known = self._root / RECORD
@@ -256,7 +257,7 @@ class Checkpoints:
     self, record: dict[str, Any], described: Mapping[str, object], key: Key | None
   ) -> None:
     folder = self._folder
-    for name, value in json.loads(json.dumps(described)).items():
+    for name, value in described.items():
       if record["described"].get(name) != value:
         raise CheckpointError(
           f"{folder} holds a training with {name}="
@@ -334,6 +335,11 @@ def _content(private: PyTree) -> bytes:
 
 def _same_key(first: jax.Array, second: jax.Array) -> bool:
   return np.array_equal(jax.random.key_data(first), jax.random.key_data(second))
+
+
+def _number(value: Any) -> Any:
+  """A number of NumPy or JAX as JSON has it."""
+  return np.asarray(value).item()
 
 
 def _load_secret(path: pathlib.Path) -> tuple[jax.Array, list[int]]:
