@@ -68,6 +68,7 @@ def test_a_large_epsilon_is_called_weak_and_names_are_escaped():
   found = card_of(released(guarantee=told, class_names=("<script>", "yes")))
   assert "is a weak guarantee" in found["model_card.md"]
   assert "<script>" not in found["model_card.html"]
+  assert not re.search(r"(?<!\\)<", found["model_card.md"])
 
 
 def test_every_method_and_relation_has_words():
