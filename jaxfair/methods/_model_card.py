@@ -117,6 +117,7 @@ def record(own: "Released") -> dict[str, Any]:
     "privacy": {
       "protected": list(own.guarantee.protected),
       "not_protected": list(own.guarantee.not_protected),
+      "estimated_with_noise": _bought(own),
       "unit": promised.unit,
       "relation": promised.relation.value,
       "neighbors": NEIGHBORS[promised.relation],
@@ -158,6 +159,12 @@ def files(own: "Released") -> dict[str, bytes]:
   }
 
 
+def _bought(own: "Released") -> list[str]:
+  """Columns whose scaling or categories were bought, within epsilon."""
+  columns = () if own.encoder is None else own.encoder.columns
+  return [column.name for column in columns if column.origin == "bought"]
+
+
 def _lead(card: dict[str, Any]) -> list[Block]:
   privacy = card["privacy"]
   blocks: list[Block] = []
@@ -193,7 +200,8 @@ def _sections(card: dict[str, Any]) -> list[Section]:
         "folder "
         "evaluation beside this one, with sizes and intervals for every group, and with the "
         "majority class and a model without privacy to compare with. Figures with noise that "
-        "may be published, if any, are in the folder figures beside this one.",
+        "may be published, if any, are in the folder figures beside this one; they say what they "
+        "cost, which adds to the spending above.",
       ),
     ),
     Section(
@@ -208,8 +216,15 @@ def _sections(card: dict[str, Any]) -> list[Section]:
 
 
 def _protected(privacy: dict[str, Any]) -> tuple[Block, ...]:
+  bought = ", ".join(privacy["estimated_with_noise"])
+  prepared = (
+    f"The scaling of the features, and which categories there are, were estimated with noise from "
+    f"the same people for these columns: {bought}. The epsilon above includes it, and the ledger "
+    "counts it as a release of its own."
+  )
   return (
     [*privacy["protected"]],
+    *((prepared,) if bought else ()),
     f"The unit of protection is {privacy['unit']}. What is compared are {privacy['neighbors']} "
     f"({privacy['relation']} neighbors): whatever can be learned from the release can be learned "
     "nearly as well from the other set.",
