@@ -344,4 +344,5 @@ def _interval(ends: list[float]) -> str:
 def _who_pays(folder: pathlib.Path) -> list[str]:
   from jaxfair.studies import explanation
 
-  return explanation.sentences(explanation.hardest(explanation.explain_run(folder)))
+  found = explanation.explain_run(folder)
+  return explanation.sentences(explanation.hardest(found), found)

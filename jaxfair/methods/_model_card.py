@@ -85,6 +85,10 @@ GUESS = {
   Relation.ZERO_OUT: "whether the record of a certain person was used",
   Relation.ATTRIBUTE: "which of two groups a certain person belongs to",
 }
+ALONE = (
+  "Each line covers its own releases. Their neighboring relations differ, so the epsilons cannot be "
+  "added up."
+)
 LIMITS = (
   "The model is for people like those it was trained on; it was not tested on others.",
   "Protection is for one row of the table. A person with several rows in it is protected less.",
@@ -297,6 +301,7 @@ def _spending(card: dict[str, Any]) -> tuple[Block, ...]:
     "Several releases about the same people add up for anyone who sees them. When this model was "
     f"released, the ledger of {card['data']} held, this release included:",
     [*told],
+    *((ALONE,) if len(told) > 1 else ()),
     "Later releases, and releases that were not recorded, are not included.",
   )
 
