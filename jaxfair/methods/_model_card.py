@@ -86,8 +86,8 @@ GUESS = {
   Relation.ATTRIBUTE: "which of two groups a certain person belongs to",
 }
 ALONE = (
-  "Each line covers its own releases. Their neighboring relations differ, so the epsilons cannot be "
-  "added up."
+  "Each line covers its own releases. Their neighboring relations differ, so the epsilons cannot "
+  "be added up."
 )
 LIMITS = (
   "The model is for people like those it was trained on; it was not tested on others.",
