@@ -8,20 +8,18 @@ import jax
 import numpy as np
 import pytest
 
+from helpers.crowds import crowd
 from jaxfair import checks, methods, training
 from jaxfair.accounting import Budget
 from jaxfair.methods import _tuning
-from jaxfair.types import Examples, Fit
+from jaxfair.types import Fit
 
 SIZE = 200
 NAMES = {"class_names": ("no", "yes"), "group_names": ("a", "b")}
 
 
 def people(size=SIZE):
-  rng = np.random.default_rng(0)
-  y = rng.integers(0, 2, size).astype(np.int32)
-  x = (rng.normal(size=(size, 2)) + 3 * y[:, None]).astype(np.float32)
-  return methods.Population(private=Examples(x, y, np.zeros(size, np.int32)), **NAMES)
+  return methods.Population(private=crowd(size, 2, apart=3.0), **NAMES)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,8 @@ import numpy as np
 import optax
 import pytest
 
+from helpers import mutants
+from helpers.crowds import crowd
 from jaxfair import accounting, auditing, checks, models, training
 from jaxfair.accounting import _composition
 from jaxfair.privacy._clipping import clipped_grad
@@ -18,17 +20,9 @@ from jaxfair.training._dp_sgd import DpSgdInputs, DpSgdProgram, DpSgdState
 from jaxfair.training._dp_sgd_feeds import Feed
 from jaxfair.training._group_rules import GroupClip, GroupParity
 from jaxfair.types import Examples
-from tests.helpers import mutants
 
 RULES = [GroupClip(2, count_noise=4.0), GroupParity(2, count_noise=4.0, memory=0.0)]
 MODEL = models.logistic(2)
-
-
-def people(n=60, seed=0):
-  rng = np.random.default_rng(seed)
-  y = rng.integers(0, 2, n).astype(np.int32)
-  x = (rng.normal(size=(n, 3)) + y[:, None]).astype(np.float32)
-  return Examples(x, y, rng.integers(0, 2, n).astype(np.int32))
 
 
 def test_bounds_by_hand():
@@ -258,7 +252,7 @@ def test_refused():
     GroupClip(2, count_noise=1.0).sum_multiplier(10.0)
   with pytest.raises(checks.ArgumentError, match="noise_multiplier=0"):
     GroupClip(2).joint_multiplier(0.0)
-  own = people()
+  own = crowd(60, 3, groups=2, apart=1.0)
   config = DpSgdConfig(steps=1, batch_size=8, group_rule=GroupClip(2))
   with pytest.raises(checks.ArgumentError, match="group has ids"):
     config.check(MODEL, models.cross_entropy, own._replace(group=own.group + 1))
