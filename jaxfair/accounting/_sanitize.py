@@ -21,7 +21,7 @@ from jaxfair.accounting import _smooth_sensitivity as smooth
 from jaxfair.accounting import _votes
 from jaxfair.accounting._composition import composed_guarantee
 from jaxfair.accounting._guarantee import PrivacyGuarantee, Relation, delta_in_range, round_up
-from jaxfair.accounting._ladders import Ladder, margin_ladder, margin_rungs, threshold_ladder
+from jaxfair.accounting._margin_costs import Ladder, margin_ladder, margin_rungs, threshold_ladder
 from jaxfair.accounting._pate_cost import check_threshold, pate_events
 from jaxfair.accounting._rdp import rdp_to_epsilon
 from jaxfair.accounting._sanitizing_plan import (

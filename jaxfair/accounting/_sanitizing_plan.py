@@ -15,7 +15,7 @@ from jaxfair.accounting import _smooth_sensitivity as smooth
 from jaxfair.accounting import _votes
 from jaxfair.accounting._composition import composed_epsilon
 from jaxfair.accounting._guarantee import Relation, delta_in_range
-from jaxfair.accounting._ladders import margin_ladder, margin_rungs, threshold_ladder
+from jaxfair.accounting._margin_costs import margin_ladder, margin_rungs, threshold_ladder
 from jaxfair.accounting._pate_cost import check_threshold, pate_events
 from jaxfair.accounting._rdp import DEFAULT_ORDERS, rdp_to_epsilon
 
@@ -41,7 +41,7 @@ class SanitizingPlan:
     sigma_cost: noise on the cost, over its smooth sensitivity (sigma_ss).
     sigma_scale: noise on the log of the smooth sensitivity, over beta.
     confidence: probability with which the published figure is a bound.
-    expected: the figure for the votes that the planner assumed; None for a plan of one's own.
+    expected: the figure for the votes that the planner assumed; None for a hand-written plan.
   """
 
   order: float
