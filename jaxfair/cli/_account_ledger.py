@@ -22,7 +22,11 @@ def ledger(
   ] = None,
   budget: Annotated[
     str | None,
-    typer.Option(metavar="EPSILON,DELTA", help="Limit on all releases of this data set together."),
+    typer.Option(
+      metavar="EPSILON,DELTA",
+      help="Limit on all releases of this data set together for --relation; one for other "
+      "neighbors is then refused until they have a limit, too.",
+    ),
   ] = None,
   relation: Annotated[
     str, typer.Option(help="Neighboring relation of the budget.")

@@ -1,4 +1,4 @@
-"""Messages about a table of one's own, in the words of the command line."""
+"""Messages about a user's own table, in terms of command line options."""
 
 import contextlib
 import re

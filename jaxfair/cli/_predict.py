@@ -140,9 +140,11 @@ def _arrays(path: pathlib.Path, needed: bool) -> tuple[np.ndarray, np.ndarray | 
 
 def _write(file: TextIO, released: "Released", served: "Served", probabilities: bool) -> None:
   """One line per person, in their order; nothing where the rule abstains."""
+  from jaxfair.experiments._table import safe_cell
+
   writer = csv.writer(file, lineterminator="\n")
-  names = released.class_names
-  more = [f"probability of {name}" for name in names] if probabilities else []
+  names = [*map(safe_cell, released.class_names)]  # of a release that somebody else may have made
+  more = [f"probability of {name}" for name in released.class_names] if probabilities else []
   writer.writerow(["row", "prediction", *more])
   for i, label in enumerate(served.labels.tolist()):
     shown = label >= 0

@@ -139,6 +139,7 @@ def train(
     settings = made.settings
     assert settings.release_epsilon is not None
     folder = out or _folder(people, settings.released_method, settings.release_epsilon)
+    _hosts.require_same(made)
     _hosts.require_devices(party, made)
     _hosts.require_shared(party, folder)
     if party is None or party.is_first:
