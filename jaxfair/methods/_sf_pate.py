@@ -15,7 +15,7 @@ from jaxfair.methods._private_groups import (
   FEW,
   GROUPS,
   NOT_PROTECTED,
-  FairSettings,
+  LagrangianSettings,
   ProtectsGroups,
   fair_config,
 )
@@ -25,7 +25,7 @@ from jaxfair.pate._sf_release import Asked, ask
 from jaxfair.types import Fit, Key, Model, Params
 
 
-class SfPateSettings(FairSettings):
+class SfPateSettings(LagrangianSettings):
   """Settings of SF-PATE.
 
   Attributes:
