@@ -286,6 +286,15 @@ def _escaped(text: str) -> str:
   return f"'{text}" if text.lstrip("'").startswith(_FORMULA) else text
 
 
+def safe_cell(text: str) -> str:
+  """A cell of a CSV file for a spreadsheet: numbers as they are, formulas with an apostrophe."""
+  try:
+    float(text)
+  except ValueError:
+    return _escaped(text)
+  return text
+
+
 def _unescaped(text: str) -> str:
   doubled = text.startswith("'") and text.lstrip("'").startswith(_FORMULA)
   return text[1:] if doubled else text

@@ -82,6 +82,10 @@ GUESS = {
   Relation.ZERO_OUT: "whether the record of a certain person was used",
   Relation.ATTRIBUTE: "which of two groups a certain person belongs to",
 }
+ALONE = (
+  "Each line covers its own releases. Their neighboring relations differ, so the epsilons cannot "
+  "be added up."
+)
 LIMITS = (
   "The model is for people like those it was trained on; it was not tested on others.",
   "Protection is for one row of the table. A person with several rows in it is protected less.",
@@ -119,6 +123,7 @@ def record(release: Mapping[str, Any], *, planned: bool) -> dict[str, Any]:
     "privacy": {
       "protected": [*promised["protected"]],
       "not_protected": [*promised["not_protected"]],
+      "estimated_with_noise": _bought(release["encoder"]),
       "unit": promised["unit"],
       "relation": promised["relation"],
       "neighbors": NEIGHBORS[Relation(promised["relation"])],
@@ -149,6 +154,12 @@ def files(release: Mapping[str, Any], *, planned: bool) -> dict[str, bytes]:
     MARKDOWN: _documents.markdown(*parts).encode(),
     PAGE: _documents.page(*parts).encode(),
   }
+
+
+def _bought(encoder: Mapping[str, Any] | None) -> list[str]:
+  """Columns whose scaling or categories were bought, within epsilon."""
+  columns = [] if encoder is None else encoder["columns"]
+  return [column["name"] for column in columns if column["origin"] == "bought"]
 
 
 def _lead(card: dict[str, Any]) -> list[Block]:
@@ -186,7 +197,8 @@ def _sections(card: dict[str, Any]) -> list[Section]:
         "folder "
         "evaluation beside this one, with sizes and intervals for every group, and with the "
         "majority class and a model without privacy to compare with. Figures with noise that "
-        "may be published, if any, are in the folder figures beside this one.",
+        "may be published, if any, are in the folder figures beside this one; they say what they "
+        "cost, which adds to the spending above.",
       ),
     ),
     Section(
@@ -201,8 +213,15 @@ def _sections(card: dict[str, Any]) -> list[Section]:
 
 
 def _protected(privacy: dict[str, Any]) -> tuple[Block, ...]:
+  bought = ", ".join(privacy["estimated_with_noise"])
+  prepared = (
+    f"The scaling of the features, and which categories there are, were estimated with noise from "
+    f"the same people for these columns: {bought}. The epsilon above includes it, and the ledger "
+    "counts it as a release of its own."
+  )
   return (
     [*privacy["protected"]],
+    *((prepared,) if bought else ()),
     f"The unit of protection is {privacy['unit']}. What is compared are {privacy['neighbors']} "
     f"({privacy['relation']} neighbors): whatever can be learned from the release can be learned "
     "nearly as well from the other set.",
@@ -275,6 +294,7 @@ def _spending(card: dict[str, Any]) -> tuple[Block, ...]:
     "Several releases about the same people add up for anyone who sees them. When this model was "
     f"released, the ledger of {card['data']} held, this release included:",
     [*told],
+    *((ALONE,) if len(told) > 1 else ()),
     "Later releases, and releases that were not recorded, are not included.",
   )
 

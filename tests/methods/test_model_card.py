@@ -62,12 +62,19 @@ def test_a_model_with_guessable_noise_is_marked():
     assert "NOT FOR RELEASE" in text
 
 
+def test_spending_under_two_relations_is_not_added_up():
+  for spending, told in ((("epsilon 3", "epsilon 4"), True), (("epsilon 3",), False)):
+    text = card_of(released(spending=spending))["model_card.md"]
+    assert ("cannot be added up" in text) is told
+
+
 def test_a_large_epsilon_is_called_weak_and_names_are_escaped():
   promised = dataclasses.replace(GUARANTEE.guarantee, epsilon=30.0)
   told = Protection(promised, ("a <b>",), ("x | y",), for_release=True)
   found = card_of(released(guarantee=told, class_names=("<script>", "yes")))
   assert "is a weak guarantee" in found["model_card.md"]
   assert "<script>" not in found["model_card.html"]
+  assert not re.search(r"(?<!\\)<", found["model_card.md"])
 
 
 def test_every_method_and_relation_has_words():

@@ -62,6 +62,18 @@ def test_classes_and_groups_come_apart_again(rule):
   np.testing.assert_array_equal(seen(jnp.zeros((6, 3)), packed), y)
 
 
+@pytest.mark.parametrize("rule", [GroupClip(5), GroupParity(5)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_ids_of_eight_bits_do_not_wrap_around(rule, dtype):
+  y, group = np.divmod(np.arange(500), 5)
+  y, group = jnp.asarray(y, dtype), jnp.asarray(group, dtype)
+  seen = rule.loss(lambda outputs, y: y.astype(jnp.float32), rule.begin(100))
+  packed = rules.with_groups(y, group, 5)
+  np.testing.assert_array_equal(seen(jnp.zeros((500, 100)), packed), y)
+  counts = rules.count_people(group, rules.Categories(y, 100), jnp.ones(500, bool), 5)
+  np.testing.assert_array_equal(counts, np.ones((5, 100)))
+
+
 def test_one_person_is_counted_once_and_who_is_left_out_is_not():
   group, category = jnp.array([0, 1, 1, 2, -1]), jnp.array([1, 0, 1, 1, 1])
   mask = jnp.array([True, True, False, True, True])
@@ -244,3 +256,5 @@ def test_refused():
   config = DpSgdConfig(steps=1, batch_size=8, group_rule=GroupClip(2))
   with pytest.raises(checks.ArgumentError, match="group has ids"):
     config.check(MODEL, models.cross_entropy, own._replace(group=own.group + 1))
+  with pytest.raises(checks.ArgumentError, match="y holds other values"):
+    config.check(MODEL, models.cross_entropy, own._replace(y=own.y + 0.5))
