@@ -374,7 +374,7 @@ def test_nothing_is_computed_that_the_data_set_does_not_pay_for(tmp_path, monkey
 
 PROGRAM = textwrap.dedent("""
   import sys
-  sys.path.insert(0, sys.argv[2])
+  sys.path[:0] = sys.argv[2:]
   from test_budget import jax, train
   print("ready", flush=True)
   train(sys.argv[1], key=jax.random.key(4),
@@ -385,12 +385,13 @@ PROGRAM = textwrap.dedent("""
 @pytest.mark.slow
 def test_kill_at_any_moment_never_under_reports_and_resumes(tmp_path):
   """kill -9 after random delays; the ledger always covers the checkpoint."""
-  folder, here = tmp_path / "run", str(pathlib.Path(__file__).parent)
+  here = pathlib.Path(__file__).parent
+  folder, places = tmp_path / "run", (str(here), str(here.parent))
   rng = np.random.default_rng(0)
   killed = 0
   for attempt in range(8):
     with subprocess.Popen(
-      [sys.executable, "-c", PROGRAM, str(folder), here], stdout=subprocess.PIPE, text=True
+      [sys.executable, "-c", PROGRAM, str(folder), *places], stdout=subprocess.PIPE, text=True
     ) as process:
       assert process.stdout.readline() == "ready\n"
       if attempt < 7:
