@@ -5,7 +5,8 @@ from typing import Any
 
 import jupytext
 
-# A Git host follows these links; the site names the file instead.
+# A Git host follows these links; the site has the configs to download and names other files.
+CONFIG = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+configs/[^)]*\.toml)\)")
 OUTSIDE = re.compile(
   r"\[([^\]]+)\]\((?:\.\./)+((?:configs|benchmarks|tests|jaxfair)/[^)]*|[A-Z]+\.md)\)"
 )
@@ -27,4 +28,4 @@ def read_script(text: str) -> Any:
 
 
 def _name_files_outside(app: Any, name: str, source: list[str]) -> None:
-  source[0] = OUTSIDE.sub(r"\1 (`\2`)", source[0])
+  source[0] = OUTSIDE.sub(r"\1 (`\2`)", CONFIG.sub(r"{download}`\1 <\2>`", source[0]))

@@ -86,6 +86,11 @@ def _tell_dataset(book: "DatasetLedger", delta: float | None, *, entries: bool) 
       epsilon, at = spent.budget
       typer.echo(f"  budget: epsilon {epsilon:g}, delta {at:g}")
     typer.echo(f"  ledger: {spent.path}")
+  if delta is None and any(spent.budget is None for spent in found):
+    typer.echo(
+      "  There is no budget, so delta is a usual one; pass --delta to compare with the epsilon of "
+      "a release, at its delta."
+    )
   if not found:
     typer.echo("  nothing was released")
   if len(found) > 1:

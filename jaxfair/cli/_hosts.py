@@ -224,7 +224,7 @@ def follow(group: "Group", made: "Plan", folder: pathlib.Path) -> None:
 def _shared(made: "Plan") -> tuple[str, Any]:
   """The name of the cell that releases a model, and the cell."""
   from jaxfair.experiments._study import cell_name
-  from jaxfair.studies.methods import RELEASED
+  from jaxfair.studies.method_settings import RELEASED
 
   (cell,) = (cell for cell in made.study.cells(made.settings) if cell["method"] == RELEASED)
   return cell_name(cell), cell

@@ -211,7 +211,7 @@ class Table:
     """The table back from `to_csv`.
 
     Raises:
-      ValueError: if it is no such text.
+      ValueError: if the text is not of this form.
     """
     reader = csv.reader(io.StringIO(text), quoting=csv.QUOTE_NONNUMERIC, strict=True)
     try:

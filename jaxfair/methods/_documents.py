@@ -51,7 +51,7 @@ thead th { color: var(--quiet); } tbody th { white-space: nowrap; }
 @media (max-width: 40rem) { main { padding: 1.25rem 1rem 3rem; }
   thead { display: none; } table, tbody, tr, th, td { display: block; }
   tr { border-bottom: 1px solid var(--line); padding: .4rem 0; }
-  th, td { border: 0; padding: .1rem 0; }
+  th, td { border: 0; padding: .1rem 0; } tbody th { white-space: normal; }
   td[data-head]::before { content: attr(data-head) ": "; color: var(--quiet); } }
 @media print { :root { --ink: #000; --paper: #fff; --quiet: #444; --line: #999;
   --warn: #000; --warned: #fff; } main { max-width: none; padding: 0; }

@@ -166,9 +166,19 @@ def _sections(plan: FiguresPlan, released: Released, counts: np.ndarray) -> list
     right = share(np.trace(own), own.sum(), len(own), variance)
     chosen = [share(own[:, k].sum(), own.sum(), len(own), variance) for k in range(len(own))]
     rows.append((name, f"{max(0, int(own.sum())):,}", right, *chosen))
+  # Of everyone, who came last in the loop: what a model that ignores the people would reach.
+  most = int(own.sum(axis=1).argmax())
+  constant = share(own[most].sum(), own.sum(), len(own), variance)
   heads = ("group", "people", "accuracy", *(f"share of {c}" for c in released.class_names))
   return [
-    Section("Accuracy and predictions by group", (Grid(heads, tuple(rows)),)),
+    Section(
+      "Accuracy and predictions by group",
+      (
+        Grid(heads, tuple(rows)),
+        f"To compare with: the share of everyone for whom a model that always says "
+        f"{released.class_names[most]} is right: {constant}.",
+      ),
+    ),
     Section(
       "How to read them",
       (

@@ -282,7 +282,7 @@ def _described(plan: Plan) -> dict[str, object]:
 
 
 def _plain(settings: NetworkSettings) -> dict[str, Any]:
-  """Settings that can be written down. Two optimizers of one's own are told apart by programs."""
+  """Settings that can be written down. Two custom optimizers are told apart by their programs."""
   found = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
   own = found.get("optimizer")
   if own is not None and not isinstance(own, str):

@@ -29,7 +29,7 @@ from jaxfair.methods._recipe import voting_teachers
 from jaxfair.methods._releasing import PRIVATE
 from jaxfair.methods._sanitized import labels_budget, plan_figure, write_epsilons
 from jaxfair.methods._vote_epsilons import vote_epsilons
-from jaxfair.methods._vote_rules import confident_rule, fair_answers, total_rho
+from jaxfair.methods._vote_rules import confident_rule, describe_rule, fair_answers, total_rho
 from jaxfair.pate import _attribute
 from jaxfair.pate._answer_noise import give_secret
 from jaxfair.privacy._exact_coins import BitSource
@@ -135,7 +135,7 @@ class Pate(PrivateMethod):
       config,
       event,
       f"{settings.num_teachers} teachers with {part} people each are asked about {most} public "
-      f"people; noise: {rule}.{told}{UNKEPT if unkept else ''}",
+      f"people; {describe_rule(rule)}.{told}{UNKEPT if unkept else ''}",
       abstention=abstention,
       row_norm=settings.row_norm or None,
     )

@@ -103,7 +103,7 @@ def local(tree: PyTree, mesh: Mesh) -> PyTree:
 
 
 def joined(own: np.ndarray) -> np.ndarray:
-  """Rows of which every process has some, and zeros for the others."""
+  """Rows that are spread over the processes, with zeros for those that other processes hold."""
   from jax.experimental import multihost_utils
 
   whole: np.ndarray = np.max(multihost_utils.process_allgather(own), axis=0)

@@ -139,9 +139,11 @@ def rows(found: list[Drawn]) -> Iterator[str]:
   """Lines of a page: how many figures are tested how well, and a row for each."""
   counted = collections.Counter(one.strength for one in found)
   told = ", ".join(f"{counted[name]} {name}" for name in STRENGTHS)
+  printed = sum(len(one.names) for one in found if one.strength == "paper")
   yield (
     f"The papers have {sum(len(one.names) for one in found)} figures and tables, or {len(found)} "
-    f"where those that the thesis prints again are counted once: {told}. `paper` is the paper's "
+    f"where those that the thesis prints again are counted once: {told}. Counted as often as they "
+    f"are printed, {printed} are at `paper`. `paper` is the paper's "
     "setting as far as two cores can do it in about an hour, and the config says what differs. A "
     "figure is at `paper` if all configs that are named after it are, such as those of its data "
     "sets; if only some of them are, it is `partly paper`. A figure without a config of its own "

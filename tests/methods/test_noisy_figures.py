@@ -77,6 +77,7 @@ def test_they_are_charged_before_they_are_drawn_and_bought_once(tmp_path):
   own = accounting.Ledger.read(tmp_path / "run" / "work" / "figures" / "ledger.jsonl")
   assert [entry.event for entry in own] == [plan.event]
   assert str(plan.guarantee) in first
+  assert "a model that always says" in first
 
 
 def test_shares_cover_the_truth_as_often_as_they_say():

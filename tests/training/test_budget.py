@@ -16,23 +16,19 @@ import numpy as np
 import optax
 import pytest
 
+from helpers.crowds import crowd
 from jaxfair import accounting, checks, models
 from jaxfair.accounting import _composition, _guarantee, _truncation
 from jaxfair.privacy._adaptive import QuantileClip
 from jaxfair.training import DpSgdConfig, _checkpoints, _segments, calibrate, train_to_budget
 from jaxfair.training._checkpoints import CheckpointError, Checkpoints
-from jaxfair.types import Examples
 
 CONFIG = DpSgdConfig(steps=20, batch_size=16, learning_rate=0.5)
 BUDGET = {"epsilon": 2.0, "delta": 1e-5}
 
 
-def people(count=200, seed=0):
-  rng = np.random.default_rng(seed)
-  y = rng.integers(0, 2, count).astype(np.int32)
-  x = rng.normal(size=(count, 3)).astype(np.float32)
-  x[:, 0] += 2 * y
-  return Examples(x, y, np.zeros(count, np.int32))
+def people(seed=0):
+  return crowd(200, 3, apart=(2, 0, 0), seed=seed)
 
 
 def train(

@@ -4,8 +4,8 @@ One group after the other is made to appear 1, 5, 10 and 20 times as often as
 it does, and the network is trained on that.
 """
 
-import dataclasses
-from typing import Annotated, Any
+import functools
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import numpy as np
@@ -13,8 +13,9 @@ import numpy as np
 from jaxfair import _fields, checks, data, pruning, training
 from jaxfair import experiments as ex
 from jaxfair.experiments import _claims, _people, _study
+from jaxfair.pruning import _group_profile
 from jaxfair.studies.pruning import common
-from jaxfair.types import Examples, Model
+from jaxfair.types import Examples
 
 UPSAMPLED, OTHERS = "upsampled", "others"
 
@@ -46,53 +47,61 @@ def _cells(config: Config) -> list[_study.Cell]:
   return [{"upsampled": name} for name in names]
 
 
+class Found(NamedTuple):
+  """Profiles on training and test people."""
+
+  trained: _group_profile.NonPrivateProfile
+  tested: _group_profile.NonPrivateProfile
+  learned: dict[str, jax.Array]
+
+
 def run(config: Config, cell: _study.Cell, context: _study.Context) -> ex.Table:
   """All factors and seeds of one group, in one program."""
   sample = common.draw(config, context)
   names = sample.dataset.group_names
   chosen = names.index(str(cell["upsampled"]))
   group = np.asarray(sample.people.group)
-  one = _Training(sample.model, sample.num_groups, config.train.config())
+
+  def one(own: Any, everybody: Examples) -> Found:
+    key, listed, train_rows, test_rows = own
+    train, test = everybody.take(train_rows), everybody.take(test_rows)
+    fit = training.lagrangian(
+      sample.model, common.LOSS, everybody.take(listed), config.train.config(), key=key
+    )
+    look = functools.partial(
+      pruning.group_profile, sample.model, common.LOSS, fit.params, num_groups=sample.num_groups
+    )
+    return Found(
+      trained=look(train),
+      tested=look(test, gradients=False),
+      learned=common.learned(sample, fit.params, test),
+    )
+
   # The same start and order of batches for every factor: pairs are compared.
   keys = jax.random.split(context.key, config.seeds)
   pairs = np.indices((len(config.factors), config.seeds)).reshape(2, -1)
-  train = sample.rows[0]
+  train, test = sample.rows
   listed = [
     upsampled(
       train[seed], group[train[seed]] == chosen, config.factors[factor], config.rows, seed=int(seed)
     )
     for factor, seed in pairs.T
   ]
-  found = common.for_each_seed(one, (keys[pairs[1]], np.stack(listed), train[pairs[1]]), sample)
+  seeds = pairs[1]
+  own = (keys[seeds], np.stack(listed), train[seeds], test[seeds])
+  found = common.for_each_seed(one, own, sample)
   shape = (len(config.factors), config.seeds)
   found = jax.tree.map(lambda v: v.reshape(*shape, *v.shape[1:]), found)
   axes: dict[str, Any] = {"factor": config.factors, "seed": range(config.seeds)}
-  values = {name: getattr(found, name) for name in ("gradient_norm", "loss", "accuracy")}
-  table = common.group_rows(cell, axes, names, values, {})
+  values = {name: getattr(found.trained, name) for name in ("gradient_norm", "loss")}
+  values["accuracy"] = found.tested.accuracy
+  table = common.group_rows(cell, axes, names, values, found.learned)
   return table.plus(
     role=[
       {cell["upsampled"]: UPSAMPLED, ex.EVERYONE: ex.EVERYONE}.get(name, OTHERS)
       for name in table["group"]
     ]
   )
-
-
-@dataclasses.dataclass(frozen=True)
-class _Training:
-  """Trains on a list of rows; equal ones share a program."""
-
-  model: Model
-  num_groups: int
-  settings: training.LagrangianConfig
-
-  def __call__(self, own: Any, everybody: Examples) -> Any:
-    key, listed, rows = own
-    fit = training.lagrangian(
-      self.model, common.LOSS, everybody.take(listed), self.settings, key=key
-    )
-    return pruning.group_profile(
-      self.model, common.LOSS, fit.params, everybody.take(rows), num_groups=self.num_groups
-    )
 
 
 def upsampled(
@@ -164,6 +173,7 @@ STUDY = ex.Study(
       log="x",
     ),
   ),
+  reference={"factor": min},
   titles={"factor": "how often its people appear"},
   summaries=(
     ex.summary("At the end of training", "gradient_norm, loss, accuracy ~ upsampled, factor, role"),

@@ -5,6 +5,7 @@ import pytest
 
 from helpers import pruning_runs
 from jaxfair import checks
+from jaxfair.experiments import _registry
 from jaxfair.studies.pruning.sizes import upsampled
 
 
@@ -29,6 +30,10 @@ def test_a_run_has_every_group_factor_and_role(tmp_path):
   own = table.where(role="upsampled")
   assert set(zip(own["upsampled"], own["group"], strict=True)) == {("3", "3"), ("8", "8")}
   assert set(claims) == {"falls", "smallest"}
+  [level] = _registry.find("pruning.sizes").levels(table)
+  everyone = table.where(group="everyone", factor=1.0)
+  assert level.accuracy == pytest.approx(everyone["accuracy"].mean())
+  assert level.majority_accuracy == pytest.approx(everyone["majority_accuracy"].mean())
 
 
 def test_a_group_that_is_not_there_is_refused_before_any_work(tmp_path):
