@@ -99,7 +99,7 @@ def release(
   typer.echo(f"release:    {folder / 'release'}  (may be published; see model_card.html)")
   typer.echo(f"evaluation: {folder / 'evaluation' / 'evaluation.html'}  (not for release)")
   if planned.figures is not None:
-    typer.echo(f"figures:    {folder / 'figures' / 'figures.html'}  (may be published)")
+    typer.echo(f"figures:    {folder / 'published_figures' / 'figures.html'}  (may be published)")
   typer.echo(f"predict:    jaxfair predict {folder / 'release'} NEW.csv")
 
 

@@ -50,7 +50,7 @@ def test_from_a_table_to_predictions(jaxfair, people, tmp_path, monkeypatch):
   made = jaxfair("release", *asked)
   assert made.code == 0, made
   folder = tmp_path / "runs" / "release" / "people-output_perturbation"
-  assert (folder / "figures" / "figures.html").is_file()
+  assert (folder / "published_figures" / "figures.html").is_file()
   assert "To test." in (folder / "release" / "model_card.md").read_text()
   assert json.loads((folder / "evaluation" / "evaluation.json").read_text())["warnings"] == []
   (ledger,) = _dataset_ledger.dataset_ledgers()
