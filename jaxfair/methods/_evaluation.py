@@ -26,6 +26,7 @@ from jaxfair.fairness._confusion import with_everybody
 from jaxfair.fairness._intervals import Interval
 from jaxfair.methods import _documents
 from jaxfair.methods._documents import Block, Grid, Section, Warned
+from jaxfair.methods._preprocessing import unused_columns
 from jaxfair.methods._released import Released
 from jaxfair.methods._sanitized import read_epsilons
 from jaxfair.types import Examples, Key
@@ -151,7 +152,7 @@ def evaluate(
     models=models,
     groups=groups,
     coverage=coverage,
-    warnings=tuple(_warnings(models, predicted, sizes, num_classes)),
+    warnings=(*_warnings(models, predicted, sizes, num_classes), *_unused(released)),
     epsilons=None if work is None else read_epsilons(work),
   )
 
@@ -190,6 +191,18 @@ def _shown(released: Released) -> list[tuple[int, str]]:
   """Classes whose shares are listed: the second of two, else all."""
   named = list(enumerate(released.class_names))
   return named[1:] if len(named) == 2 else named
+
+
+def _unused(released: Released) -> list[str]:
+  if released.encoder is None or released.scaler is None:
+    return []
+  names = unused_columns(released.encoder, released.scaler)
+  if not names:
+    return []
+  return [
+    f"The model does not use {', '.join(names)}: the scale was bought from too few people to stand "
+    f"out from the noise. Declare the range, --range '{names[0]}=LOW:HIGH', or name public people."
+  ]
 
 
 def _warnings(

@@ -18,13 +18,10 @@ from jaxfair.data import Encoder
 from jaxfair.data._columns import Categorical, Numeric
 from jaxfair.data._scaling import Scale, Scaler
 from jaxfair.methods._counting import count
+from jaxfair.methods._noisy_scales import MAGNITUDES, mean_and_deviation, second_grid
 from jaxfair.privacy import exact
 from jaxfair.types import Features, Source
 
-# Numbers are first placed between powers of two, up to their sign.
-_POWERS = 2.0 ** np.arange(-20, 41)
-MAGNITUDES = np.concatenate([-_POWERS[::-1], _POWERS])
-STEPS = (4, 64)  # fewest and most bins between the bounds that the first histogram gives
 LIMIT = 5.0  # standard deviations; scaled features are cut off there
 
 
@@ -146,7 +143,8 @@ class PreprocessingPlan:
 
     Returns:
       Numbers without a declared range are scaled to zero mean and unit variance, nearly, and cut
-      off at `LIMIT`; those with a range to [-1, 1]; categories stay 0 or 1.
+      off at `LIMIT`; those with a range to [-1, 1]; categories stay 0 or 1. Columns of numbers
+      that do not stand out from the noise become 0 for everybody (`unused_columns`).
 
     Privacy:
       Numbers: a histogram over a public grid of magnitudes, then one of equal bins between the
@@ -154,7 +152,8 @@ class PreprocessingPlan:
       each of the k columns, and in none where the number is missing: adding or removing a person
       moves the counts by sqrt(k) in L2, replacing one by sqrt(2 k). Discrete Gaussian noise of
       parameter sigma on these integers is (L2 / sigma)^2 / 2-zCDP (Canonne, Kamath & Steinke
-      2020, Theorem 4), also where the second grid depends on the first release.
+      2020, Theorem 4), also where the second grid depends on the first release. A column whose
+      first histogram shows nothing has no second one, and is charged for it nevertheless.
 
       Categories: values that nobody has get no noise, so a new value could be noticed. Let D have
       values that its neighbor D' has not. On the values that both have, the noisy counts are
@@ -197,17 +196,22 @@ class PreprocessingPlan:
     magnitudes: list[np.ndarray],
     source: exact.BitSource,
   ) -> tuple[np.ndarray, np.ndarray]:
-    """[k] means and [k] inverse standard deviations, from two noisy histograms of each column."""
+    """[k] means and [k] inverse standard deviations, from two noisy histograms of each column.
+
+    Zeros for a column whose numbers the noise hides: it is left unused.
+    """
     sigma = self._sigma(len(places))
     coarse = exact.discrete_gaussian(np.stack(magnitudes), sigma=sigma, source=source)
-    grids = [_second_grid(noisy, sigma) for noisy in coarse]
-    inner = {place: grid[1:-1] for place, grid in zip(places, grids, strict=True)}
-    width, found = len(self.encoder.feature_names), []
-    for counts, grid in zip(count(x, width, inner).histograms, grids, strict=True):
-      fine = exact.discrete_gaussian(counts, sigma=sigma, source=source)
-      found.append(_mean_and_deviation(fine, grid, sigma))
-    mean, deviation = np.array(found).T
-    return mean, 1 / deviation
+    grids = {place: second_grid(own, sigma) for place, own in zip(places, coarse, strict=True)}
+    inner = {place: grid[1:-1] for place, grid in grids.items() if grid is not None}
+    counted = iter(count(x, len(self.encoder.feature_names), inner).histograms)
+    mean, factor = np.zeros(len(grids)), np.zeros(len(grids))
+    for k, grid in enumerate(grids.values()):
+      if grid is not None:
+        fine = exact.discrete_gaussian(next(counted), sigma=sigma, source=source)
+        mean[k], deviation = mean_and_deviation(fine, grid, sigma)
+        factor[k] = 1 / deviation
+    return mean, factor
 
   def _with_categories(
     self, present: np.ndarray, source: exact.BitSource
@@ -284,28 +288,11 @@ def plan_preprocessing(
   return plan
 
 
-def _second_grid(noisy: np.ndarray, sigma: float) -> np.ndarray:
-  """Edges of equal bins over the magnitudes that are seen; the fullest one if none is.
-
-  There are as many bins as leave each with 8 sigma people on average.
-  """
-  # In 123 bins of noise alone, one above 5 sigma has a chance below 4e-5.
-  seen = np.flatnonzero(noisy > 5 * sigma)
-  seen = seen if seen.size else np.array([noisy.argmax()])
-  edges = np.concatenate([[2 * MAGNITUDES[0]], MAGNITUDES, [2 * MAGNITUDES[-1]]])
-  steps = np.clip(noisy[seen].sum() // (8 * sigma), *STEPS)
-  return np.linspace(edges[seen[0]], edges[seen[-1] + 1], int(steps) + 1)
-
-
-def _mean_and_deviation(noisy: np.ndarray, grid: np.ndarray, sigma: float) -> tuple[float, float]:
-  """Of people spread evenly within each bin; bins that are mostly noise count as empty."""
-  seen = np.where(noisy > 2 * sigma, noisy, 0)
-  if not seen.any():
-    seen[noisy.argmax()] = 1
-  shares, middles = seen / seen.sum(), (grid[1:] + grid[:-1]) / 2
-  mean = shares @ middles
-  variance = shares @ (middles - mean) ** 2 + (grid[1] - grid[0]) ** 2 / 12
-  return float(mean), math.sqrt(variance)
+def unused_columns(encoder: Encoder, scaler: Scaler) -> list[str]:
+  """Bought columns whose scale the noise hides, so that their features are 0 for everybody."""
+  factor = np.asarray(scaler.factor)
+  places = [(p, c) for p, c in _number_places(encoder) if c.origin == "bought"]
+  return [column.name for place, column in places if factor[place] == 0]
 
 
 def _epsilon(plan: PreprocessingPlan, delta: float) -> float:

@@ -194,7 +194,7 @@ def test_the_noise_on_counts_has_the_sigma_that_is_charged(monkeypatch):
   monkeypatch.setattr(exact, "discrete_gaussian", record)
   plan = plan_of(9, noise_multiplier=7.0)
   for seed in range(4):
-    plan.buy(numbers([1.0, 2.0, 3.0], 9), source=exact.seeded(seed))
+    plan.buy(numbers([1.0, 2.0, 3.0] * 100, 9), source=exact.seeded(seed))
   noise = np.concatenate(draws)
   sigma = 21.0
   assert plan._sigma(9) == sigma
@@ -231,11 +231,13 @@ def test_words_that_nobody_has_are_never_released():
     assert made.encoder.columns[0].origin == "bought"
 
 
-def test_few_people_still_give_a_finite_scale():
+def test_a_scale_that_noise_hides_leaves_the_column_unused():
   for values in ([1.0], [np.nan], [np.inf, -np.inf], []):
     made = plan_of(2, 50.0).buy(numbers(values, 2), source=exact.seeded(4))
-    assert np.isfinite(made.scaler.center).all()
-    assert (made.scaler.factor > 0).all()
+    assert _preprocessing.unused_columns(made.encoder, made.scaler) == ["c0", "c1"]
+    np.testing.assert_array_equal(made.apply(numbers([-1.0, 7.0, np.nan], 2)), 0.0)
+  made = plan_of(2, 1.0).buy(numbers([1.0, 2.0] * 50, 2), source=exact.seeded(4))
+  assert _preprocessing.unused_columns(made.encoder, made.scaler) == []
 
 
 @pytest.mark.parametrize(
